@@ -1,0 +1,88 @@
+package weir
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// Algorithm is the way a [Limit] counts.
+type Algorithm uint8
+
+// The zero Algorithm is the token bucket, the usual choice for an API.
+const (
+	// TokenBucket admits bursts up to a capacity that refills at N/Period.
+	TokenBucket Algorithm = iota
+	// LeakyBucket is a level that leaks at N/Period: the same admissions as
+	// the token bucket, or, with Limit.Shape, a queue with a constant outflow.
+	LeakyBucket
+	// FixedWindow counts in windows aligned to the epoch. Around a boundary it
+	// admits up to 2N in less than a Period.
+	FixedWindow
+	// SlidingWindow estimates the last Period from the current window and a
+	// share of the one before, which it takes to have been uniform.
+	SlidingWindow
+	// SlidingLog remembers the time of every unit: exact, 8 bytes a unit.
+	SlidingLog
+	// SlidingBuckets counts in Limit.Buckets sub-windows. It never admits more
+	// than N in any Period, and frees a unit at most one sub-window late.
+	SlidingBuckets
+)
+
+var algorithmNames = []string{
+	TokenBucket:    "token_bucket",
+	LeakyBucket:    "leaky_bucket",
+	FixedWindow:    "fixed_window",
+	SlidingWindow:  "sliding_window",
+	SlidingLog:     "sliding_log",
+	SlidingBuckets: "sliding_buckets",
+}
+
+// Algorithms returns all algorithms, simplest first, for tables and tests that
+// must not forget one.
+func Algorithms() []Algorithm {
+	return []Algorithm{FixedWindow, SlidingWindow, SlidingBuckets, SlidingLog, TokenBucket, LeakyBucket}
+}
+
+// ParseAlgorithm reads a name such as "token_bucket".
+func ParseAlgorithm(name string) (Algorithm, error) {
+	if i := slices.Index(algorithmNames, name); i >= 0 {
+		return Algorithm(i), nil
+	}
+	if near := suggest.Nearest(name, algorithmNames); near != "" {
+		return 0, invalid("algorithm", "%q is unknown; did you mean %q?", name, near)
+	}
+	return 0, invalid("algorithm", "%q is unknown; choose one of %s", name, strings.Join(algorithmNames, ", "))
+}
+
+// String returns the name that ParseAlgorithm reads.
+func (a Algorithm) String() string {
+	if int(a) < len(algorithmNames) {
+		return algorithmNames[a]
+	}
+	return fmt.Sprintf("Algorithm(%d)", uint8(a))
+}
+
+// MarshalText makes the name the form in JSON and YAML.
+func (a Algorithm) MarshalText() ([]byte, error) {
+	if int(a) >= len(algorithmNames) {
+		return nil, invalid("algorithm", "%d is unknown", uint8(a))
+	}
+	return []byte(a.String()), nil
+}
+
+// UnmarshalText is ParseAlgorithm.
+func (a *Algorithm) UnmarshalText(text []byte) error {
+	parsed, err := ParseAlgorithm(string(text))
+	if err != nil {
+		return err
+	}
+	*a = parsed
+	return nil
+}
+
+// leaks reports whether the algorithm is a level that drains continuously,
+// rather than a count over a stretch of time.
+func (a Algorithm) leaks() bool { return a == TokenBucket || a == LeakyBucket }

@@ -1,0 +1,27 @@
+// Package weir decides whether a request may pass.
+//
+// It is the vocabulary and the arithmetic of the rate limiter, and nothing
+// else: a [Limit] says how much, [Op.Decide] says whether, a [Decision] says
+// what to tell the client, and a [Store] remembers. The package reads no clock,
+// takes no lock and does no I/O; every time in it is an argument, so every
+// answer can be computed twice and compared.
+//
+// Most programs need only a [Limiter]:
+//
+//	limit, _ := weir.ParseLimit("100/1m")
+//	limiter, _ := weir.NewLimiter(memory.New(memory.Options{}), limit)
+//	ok, err := limiter.Allow(ctx, "alice")
+//
+// # Exactness
+//
+// Time is whole microseconds and all arithmetic is on integers below 2^53, so
+// that a Redis script, whose numbers are float64, gets the same answers to the
+// last unit. A limit that could leave that range is refused by
+// [Limit.Validate], not rounded.
+//
+// # Words
+//
+// A unit is what a limit counts; a request costs one unit unless it says
+// otherwise. A key is whoever is being limited. A denial is an answer, never an
+// error; an error never carries a verdict.
+package weir

@@ -1,0 +1,25 @@
+package weir
+
+// A fixed window remembers one count.
+//
+//	Fresh  the end of the window
+//	A      units in it
+
+func (v *view) lookFixedWindow() {
+	period := Micros(v.c.period)
+	if v.fresh() {
+		v.pending = State{Fresh: v.now - v.now%period + period}
+	} else {
+		v.pending = v.old
+		v.now = max(v.now, v.old.Fresh-period)
+	}
+	v.free = v.c.limit.N - v.pending.A
+}
+
+func (v *view) chargeFixedWindow(cost int64) State {
+	s := v.pending
+	s.A = counted(s.A, cost)
+	return s
+}
+
+func (v *view) waitFixedWindow() Micros { return v.pending.Fresh - v.now }

@@ -1,0 +1,98 @@
+// Package duration reads and writes the lengths of time that people put into
+// limits: Go's notation, and days, weeks and whole words besides.
+package duration
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+)
+
+const (
+	day  = 24 * time.Hour
+	week = 7 * day
+)
+
+// words are units that may stand alone: "100/minute" is "100/1m".
+var words = map[string]time.Duration{
+	"us": time.Microsecond, "µs": time.Microsecond,
+	"ms": time.Millisecond,
+	"s":  time.Second, "sec": time.Second, "second": time.Second,
+	"m": time.Minute, "min": time.Minute, "minute": time.Minute,
+	"h": time.Hour, "hour": time.Hour,
+	"d": day, "day": day,
+	"w": week, "week": week,
+}
+
+// Parse reads "1m", "1h30m", "1.5s", "1d", "2w", or a bare unit such as "m" or
+// "minute". It refuses signs: a negative length of time limits nothing.
+func Parse(s string) (time.Duration, error) {
+	if d, ok := words[s]; ok {
+		return d, nil
+	}
+	if s == "" {
+		return 0, fmt.Errorf("empty duration; write a number and a unit, like 1m or 30s")
+	}
+	if s == "0" {
+		return 0, nil
+	}
+	var total time.Duration
+	for rest := s; rest != ""; {
+		number := leading(rest, "0123456789.")
+		unit := leading(rest[len(number):], "abcdefghijklmnopqrstuvwxyzµ")
+		rest = rest[len(number)+len(unit):]
+		part, err := term(number, unit)
+		if err != nil || total > math.MaxInt64-part {
+			return 0, fmt.Errorf("bad duration %q; write a number and a unit (us, ms, s, m, h, d, w), like 1m or 1h30m", s)
+		}
+		total += part
+	}
+	return total, nil
+}
+
+// leading returns the longest prefix of s made of the given characters.
+func leading(s, chars string) string {
+	return s[:len(s)-len(strings.TrimLeft(s, chars))]
+}
+
+func term(number, unit string) (time.Duration, error) {
+	if number == "" || unit == "" {
+		return 0, fmt.Errorf("a number and a unit belong together")
+	}
+	times := time.Duration(1)
+	switch unit {
+	case "d":
+		unit, times = "h", 24
+	case "w":
+		unit, times = "h", 24*7
+	}
+	d, err := time.ParseDuration(number + unit)
+	if err != nil {
+		return 0, err
+	}
+	if d > math.MaxInt64/times {
+		return 0, fmt.Errorf("out of range")
+	}
+	return d * times, nil
+}
+
+// Format writes d in the largest unit that divides it, so that Parse gives d
+// back: "1m" and "90s", never "1m30s" or "1m0s".
+func Format(d time.Duration) string {
+	for _, u := range []struct {
+		unit time.Duration
+		name string
+	}{
+		{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"},
+		{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"},
+	} {
+		if d != 0 && d%u.unit == 0 {
+			return fmt.Sprintf("%d%s", d/u.unit, u.name)
+		}
+	}
+	if d == 0 {
+		return "0s"
+	}
+	return fmt.Sprintf("%dns", d)
+}

@@ -1,0 +1,25 @@
+package suggest
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestNearest(t *testing.T) {
+	names := []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"}
+	for word, want := range map[string]string{
+		"token_bucket":               "token_bucket",
+		"tokenbucket":                "token_bucket",
+		"token-bucket":               "token_bucket",
+		"slidng_window":              "sliding_window",
+		"slidinglog":                 "sliding_log",
+		"fixed":                      "",
+		"":                           "",
+		"xyz":                        "",
+		strings.Repeat("token", 1e5): "",
+	} {
+		if got := Nearest(word, names); got != want {
+			t.Errorf("Nearest(%.20q) = %q; want %q", word, got, want)
+		}
+	}
+}

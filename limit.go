@@ -1,0 +1,127 @@
+package weir
+
+import (
+	"time"
+
+	"github.com/weirhq/weir/internal/duration"
+)
+
+// Bounds on what a limit may say. They keep every number below 2^53, which is
+// as far as a Redis script can count, and a key's memory within reason.
+const (
+	MaxUnits    = 1 << 50 // N and Burst
+	MaxPeriod   = 10 * 365 * 24 * time.Hour
+	MaxLogUnits = 1 << 20 // N of a sliding log, which keeps 8 bytes a unit
+	MaxBuckets  = 1<<12 - 1
+
+	defaultBuckets = 60
+)
+
+// Limit is what a person writes: N units per Period, bursting to Burst.
+type Limit struct {
+	// Algorithm is how to count. Default TokenBucket.
+	Algorithm Algorithm
+
+	// N is the number of units in a Period; at least 1.
+	N int64
+
+	// Burst is the capacity of a token or leaky bucket. Default N. Windows and
+	// the log have none.
+	Burst int64
+
+	// Period is a whole number of microseconds, up to ten years.
+	Period time.Duration
+
+	// Buckets is the number of sub-windows of SlidingBuckets. Default 60.
+	Buckets int
+
+	// Shape turns a leaky bucket into a queue: an admitted request is told to
+	// wait until its turn, so that releases leave at exactly N/Period.
+	Shape bool
+
+	// CountDenied makes windows and the log count refused requests too, so
+	// that a client who hammers stays out. Default false: a denial is free.
+	CountDenied bool
+}
+
+// Validate reports the first thing that makes the limit impossible to keep, as
+// an *InvalidError that names the field and the remedy.
+func (l Limit) Validate() error {
+	_, err := l.Compile()
+	return err
+}
+
+// validateFields checks everything but the arithmetic's range, which Compile
+// finds out as it scales.
+func (l Limit) validateFields() error {
+	if int(l.Algorithm) >= len(algorithmNames) {
+		return invalid("algorithm", "%d is unknown; use one of the constants of package weir", uint8(l.Algorithm))
+	}
+	if l.N < 1 {
+		return invalid("limit", "%d units admit nobody; N must be at least 1 (to refuse everybody, block them instead)", l.N)
+	}
+	if l.N > MaxUnits {
+		return invalid("limit", "%d units are more than can be counted exactly; N is at most %d", l.N, int64(MaxUnits))
+	}
+	if err := validatePeriod(l.Period); err != nil {
+		return err
+	}
+	if err := l.validateBurst(); err != nil {
+		return err
+	}
+	if err := l.validateBuckets(); err != nil {
+		return err
+	}
+	if l.Shape && l.Algorithm != LeakyBucket {
+		return invalid("shape", "only a leaky_bucket is a queue, %s is not; remove shape, or choose leaky_bucket", l.Algorithm)
+	}
+	if l.CountDenied && l.Algorithm.leaks() {
+		return invalid("count_denied", "a %s cannot count refused requests; remove count_denied, or choose a window or sliding_log", l.Algorithm)
+	}
+	if l.Algorithm == SlidingLog && l.N > MaxLogUnits {
+		return invalid("limit", "a sliding_log of %d units would keep %d bytes a key; N is at most %d here, choose sliding_window or sliding_buckets for more", l.N, l.N*8, MaxLogUnits)
+	}
+	return nil
+}
+
+func validatePeriod(p time.Duration) error {
+	switch {
+	case p <= 0:
+		return invalid("period", "%v is no length of time; write for example 100/1m", p)
+	case p%time.Microsecond != 0:
+		return invalid("period", "%v is not a whole number of microseconds; the shortest period is 1us", p)
+	case p > MaxPeriod:
+		return invalid("period", "%s is longer than ten years; choose a shorter one", duration.Format(p))
+	}
+	return nil
+}
+
+func (l Limit) validateBurst() error {
+	switch {
+	case l.Burst == 0:
+		return nil
+	case !l.Algorithm.leaks():
+		return invalid("burst", "%s has no burst, it admits N at once anyway; remove burst, or choose token_bucket", l.Algorithm)
+	case l.Burst < 0:
+		return invalid("burst", "%d admits nobody; write at least 1, or leave it out to get N", l.Burst)
+	case l.Burst > MaxUnits:
+		return invalid("burst", "%d units are more than can be counted exactly; burst is at most %d", l.Burst, int64(MaxUnits))
+	}
+	return nil
+}
+
+func (l Limit) validateBuckets() error {
+	switch {
+	case l.Buckets == 0:
+		return nil
+	case l.Algorithm != SlidingBuckets:
+		return invalid("buckets", "only sliding_buckets has sub-windows, %s has none; remove buckets", l.Algorithm)
+	case l.Buckets < 2:
+		return invalid("buckets", "%d sub-windows cannot slide; write at least 2, or choose fixed_window", l.Buckets)
+	case l.Buckets > MaxBuckets:
+		return invalid("buckets", "%d sub-windows are too many; write at most %d, or choose sliding_log", l.Buckets, MaxBuckets)
+	case int64(l.Buckets) > l.Period.Microseconds():
+		return invalid("buckets", "%d sub-windows in %s would be shorter than a microsecond each; write at most %d", l.Buckets, duration.Format(l.Period), l.Period.Microseconds())
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package weir
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// ParseLimit reads a limit as people write it,
+//
+//	[algorithm] N/period [burst N] [buckets N] [shape] [count_denied]
+//
+// for example "100/1m", "5/minute" or "leaky_bucket 100/1m burst 400 shape".
+// The limit it returns is valid.
+func ParseLimit(s string) (Limit, error) {
+	words := strings.Fields(s)
+	var l Limit
+	if len(words) > 0 && !startsWithDigit(words[0]) && !strings.Contains(words[0], "/") {
+		a, err := ParseAlgorithm(words[0])
+		if err != nil {
+			return Limit{}, err
+		}
+		l.Algorithm = a
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return Limit{}, invalid("limit", "%q has no rate; write for example 100/1m", s)
+	}
+	if err := l.parseRate(words[0]); err != nil {
+		return Limit{}, err
+	}
+	if err := l.parseOptions(words[1:]); err != nil {
+		return Limit{}, err
+	}
+	if err := l.Validate(); err != nil {
+		return Limit{}, err
+	}
+	return l, nil
+}
+
+func (l *Limit) parseRate(rate string) error {
+	n, period, ok := strings.Cut(rate, "/")
+	if !ok {
+		return invalid("limit", "%q is not a rate; write N/period, for example 100/1m", rate)
+	}
+	var err error
+	if l.N, err = parseUnits(n); err != nil {
+		return invalid("limit", "%q is not a whole number of units; write N/period, for example 100/1m", n)
+	}
+	if l.Period, err = duration.Parse(period); err != nil {
+		return invalid("period", "%v", err)
+	}
+	return nil
+}
+
+func (l *Limit) parseOptions(words []string) error {
+	for i := 0; i < len(words); i++ {
+		switch word := words[i]; word {
+		case "shape":
+			l.Shape = true
+		case "count_denied":
+			l.CountDenied = true
+		case "burst", "buckets":
+			i++
+			if i == len(words) {
+				return invalid(word, "the number is missing; write for example %q", word+" 60")
+			}
+			n, err := parseUnits(words[i])
+			if err != nil || n == 0 {
+				return invalid(word, "%q is not a whole number of at least 1", words[i])
+			}
+			if word == "burst" {
+				l.Burst = n
+			} else {
+				l.Buckets = int(min(n, MaxBuckets+1))
+			}
+		default:
+			options := []string{"burst", "buckets", "shape", "count_denied"}
+			if near := suggest.Nearest(word, options); near != "" {
+				return invalid("limit", "%q is unknown; did you mean %q?", word, near)
+			}
+			return invalid("limit", "%q is unknown; after the rate come %s", word, strings.Join(options, ", "))
+		}
+	}
+	return nil
+}
+
+// parseUnits takes digits alone: no sign, no exponent, no fraction.
+func parseUnits(s string) (int64, error) {
+	if !startsWithDigit(s) {
+		return 0, strconv.ErrSyntax
+	}
+	return strconv.ParseInt(s, 10, 64)
+}
+
+func startsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
+
+// String writes the limit in full, as ParseLimit reads it.
+func (l Limit) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s", l.Algorithm, l.Rate())
+	if l.Burst != 0 {
+		fmt.Fprintf(&b, " burst %d", l.Burst)
+	}
+	if l.Buckets != 0 {
+		fmt.Fprintf(&b, " buckets %d", l.Buckets)
+	}
+	if l.Shape {
+		b.WriteString(" shape")
+	}
+	if l.CountDenied {
+		b.WriteString(" count_denied")
+	}
+	return b.String()
+}
+
+// Rate is the limit's N/period alone, such as "100/1m".
+func (l Limit) Rate() string { return fmt.Sprintf("%d/%s", l.N, duration.Format(l.Period)) }

@@ -1,0 +1,126 @@
+package scenario
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// answer is one word that is expected of a step.
+type answer struct {
+	op     int // of which op; -1 for the request as a whole
+	field  string
+	number int64 // units, or nanoseconds
+}
+
+var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "delay", "allowed"}
+
+// parts reads the answers of the request, then those of single limits.
+func (p *parser) parts(step *Step) ([]answer, error) {
+	if step.Verb == "reset" {
+		return nil, fmt.Errorf("a reset is answered by nothing")
+	}
+	whole := -1
+	if len(step.Ops) == 1 {
+		whole = 0
+	}
+	answers, err := p.answers(nil, whole)
+	for err == nil && p.accept(";") {
+		name := p.next()
+		op := -1
+		for i, n := range step.Names {
+			if n == name {
+				op = i
+			}
+		}
+		if op < 0 {
+			return nil, fmt.Errorf("%q is none of the request's limits", name)
+		}
+		answers, err = p.answers(answers, op)
+	}
+	return answers, err
+}
+
+func (p *parser) answers(into []answer, op int) ([]answer, error) {
+	for p.peek() != "" && p.peek() != ";" {
+		a := answer{op: op, field: p.next()}
+		var err error
+		switch a.field {
+		case "allow", "deny":
+		case "remaining", "limit", "allowed":
+			a.number, err = strconv.ParseInt(p.next(), 10, 64)
+		case "retry", "reset", "delay":
+			var d time.Duration
+			if p.accept("never") {
+				d = weir.Never
+			} else {
+				d, err = duration.Parse(p.next())
+			}
+			a.number = int64(d)
+		default:
+			if near := suggest.Nearest(a.field, fields); near != "" {
+				return nil, fmt.Errorf("%q is no answer; did you mean %q?", a.field, near)
+			}
+			return nil, fmt.Errorf("%q is no answer; expect any of %v", a.field, fields)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", a.field, err)
+		}
+		if op < 0 && a.field != "allow" && a.field != "deny" && a.field != "allowed" {
+			return nil, fmt.Errorf("%s of which limit? write it after \"; NAME\"", a.field)
+		}
+		into = append(into, a)
+	}
+	return into, nil
+}
+
+// check compares one decision with what was expected of it.
+func (a answer) check(d weir.Decision) error {
+	switch a.field {
+	case "allow", "deny":
+		return a.checkVerdict(d.Allowed)
+	case "remaining":
+		return a.checkNumber(d.Remaining)
+	case "limit":
+		return a.checkNumber(d.Limit)
+	case "retry":
+		return a.checkDuration(d.RetryAfter)
+	case "reset":
+		return a.checkDuration(d.ResetAfter)
+	case "delay":
+		return a.checkDuration(d.Delay)
+	}
+	return nil
+}
+
+func (a answer) checkVerdict(allowed bool) error {
+	if allowed == (a.field == "allow") {
+		return nil
+	}
+	return fmt.Errorf("it was not: want %s", a.field)
+}
+
+func (a answer) checkNumber(got int64) error {
+	if got == a.number {
+		return nil
+	}
+	return fmt.Errorf("%s is %d, want %d", a.field, got, a.number)
+}
+
+func (a answer) checkDuration(got time.Duration) error {
+	if int64(got) == a.number {
+		return nil
+	}
+	return fmt.Errorf("%s is %s, want %s", a.field, span(got), span(time.Duration(a.number)))
+}
+
+func span(d time.Duration) string {
+	if d == weir.Never {
+		return "never"
+	}
+	return duration.Format(d)
+}

@@ -1,0 +1,103 @@
+package scenario
+
+import (
+	"context"
+
+	"github.com/weirhq/weir"
+)
+
+// Model is the arithmetic and a map, and nothing else: the simplest store there
+// can be, against which others are compared. It serves one goroutine.
+type Model struct {
+	Now  weir.Micros
+	keys map[modelKey]modelEntry
+}
+
+type modelKey struct {
+	key  string
+	kind uint64
+}
+
+type modelEntry struct {
+	state weir.State
+	tail  []int64
+}
+
+// NewModel returns an empty model at the epoch.
+func NewModel() *Model { return &Model{keys: make(map[modelKey]modelEntry)} }
+
+// Subject lets a scenario run on the model.
+func (m *Model) Subject() Subject {
+	return Subject{Store: m, Set: func(now weir.Micros) { m.Now = now }}
+}
+
+// State returns what the model remembers of a key, and its tail.
+func (m *Model) State(key string, limit *weir.Compiled) (weir.State, []int64) {
+	e := m.keys[modelKey{key, limit.Kind()}]
+	return e.state, e.tail
+}
+
+// Take implements weir.Store.
+func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
+	if err := weir.ValidateTake(ops); err != nil {
+		return dst, err
+	}
+	charges := m.charges(ops)
+	dst = weir.Settle(dst, m.Now, charges)
+	for _, c := range charges {
+		m.commit(c)
+	}
+	return dst, nil
+}
+
+func (m *Model) charges(ops []weir.Op) []weir.Charge {
+	charges := make([]weir.Charge, len(ops))
+	for i := range ops {
+		state, tail := m.State(ops[i].Key, ops[i].Limit)
+		charges[i] = weir.Charge{Op: &ops[i], Prev: state, Tail: tail}
+	}
+	return charges
+}
+
+func (m *Model) commit(c weir.Charge) {
+	if c.Next == c.Prev {
+		return
+	}
+	limit := c.Op.Limit
+	prev, tail := m.State(c.Op.Key, limit)
+	if need := limit.TailLen(c.Next); need > len(tail) {
+		longer := make([]int64, need)
+		limit.MoveTail(longer, tail, prev)
+		tail = longer
+	}
+	limit.Commit(tail, prev, c.Next)
+	m.keys[modelKey{c.Op.Key, limit.Kind()}] = modelEntry{c.Next, tail}
+}
+
+// Peek implements weir.Store.
+func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
+	if err := weir.ValidatePeek(ops); err != nil {
+		return dst, err
+	}
+	return weir.Survey(dst, m.Now, m.charges(ops)), nil
+}
+
+// Reset implements weir.Store.
+func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidatePeek(ops); err != nil {
+		return err
+	}
+	for _, op := range ops {
+		delete(m.keys, modelKey{op.Key, op.Limit.Kind()})
+	}
+	return nil
+}

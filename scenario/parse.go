@@ -1,0 +1,159 @@
+package scenario
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Bounds on a scenario, so that a hostile file cannot keep a runner busy.
+const (
+	maxTimes = 1_000_000
+	maxLines = 10_000
+)
+
+// Script is a parsed scenario.
+type Script struct {
+	Name   string // of the file, for messages
+	Limits []NamedLimit
+	Steps  []Step
+}
+
+// NamedLimit is a limit line.
+type NamedLimit struct {
+	Name  string // "" for the one limit of a script that names none
+	Limit *weir.Compiled
+}
+
+// Step is one line that happens.
+type Step struct {
+	Line  int
+	Text  string // the line without its answer and comment
+	Verb  string // take, peek, reset or count
+	At    weir.Micros
+	Ops   []weir.Op
+	Names []string // the limit's name, for each op
+	Times int
+	Every time.Duration
+	Until weir.Micros // count: the end of the stretch that begins At
+
+	answers []answer
+}
+
+// Parse reads a scenario. All mistakes are reported, each with file and line.
+func Parse(name string, src []byte) (*Script, error) {
+	s := &Script{Name: name}
+	lines := strings.Split(string(src), "\n")
+	if len(lines) > maxLines {
+		return nil, fmt.Errorf("%s: %d lines are too many; a scenario has at most %d", name, len(lines), maxLines)
+	}
+	var errs []error
+	for i, line := range lines {
+		if err := s.parseLine(i+1, line); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %w", name, i+1, err))
+		}
+	}
+	return s, errors.Join(errs...)
+}
+
+func (s *Script) parseLine(number int, line string) error {
+	tokens, err := tokenize(line)
+	if err != nil || len(tokens) == 0 {
+		return err
+	}
+	p := &parser{script: s, tokens: tokens}
+	switch verb := p.next(); verb {
+	case "limit":
+		return p.limit()
+	case "at", "count":
+		step := Step{Line: number, Times: 1, Text: text(tokens)}
+		if verb == "at" {
+			err = p.at(&step)
+		} else {
+			err = p.count(&step)
+		}
+		if err == nil {
+			s.Steps = append(s.Steps, step)
+		}
+		return err
+	default:
+		return fmt.Errorf("%q is unknown; a line begins with limit, at or count", verb)
+	}
+}
+
+// text is the question without its answer.
+func text(tokens []string) string {
+	if i := slices.Index(tokens, "->"); i >= 0 {
+		tokens = tokens[:i]
+	}
+	return strings.Join(tokens, " ")
+}
+
+// parser walks the tokens of one line.
+type parser struct {
+	script *Script
+	tokens []string
+}
+
+// peek returns the next token, "" at the end of the line.
+func (p *parser) peek() string {
+	if len(p.tokens) == 0 {
+		return ""
+	}
+	return p.tokens[0]
+}
+
+func (p *parser) next() string {
+	t := p.peek()
+	if t != "" {
+		p.tokens = p.tokens[1:]
+	}
+	return t
+}
+
+// accept takes the next token if it is the given word.
+func (p *parser) accept(word string) bool {
+	if p.peek() != word {
+		return false
+	}
+	p.next()
+	return true
+}
+
+func (p *parser) expect(word string) error {
+	if !p.accept(word) {
+		return fmt.Errorf("%q stands where %q should be", p.peek(), word)
+	}
+	return nil
+}
+
+func (p *parser) end() error {
+	if t := p.peek(); t != "" {
+		return fmt.Errorf("%q is too much here", t)
+	}
+	return nil
+}
+
+func (p *parser) limit() error {
+	var n NamedLimit
+	if name, ok := strings.CutSuffix(p.peek(), ":"); ok {
+		n.Name = name
+		p.next()
+	}
+	for _, other := range p.script.Limits {
+		if other.Name == n.Name {
+			return fmt.Errorf("limit %q is there already; give each limit a name, as in \"limit ip: 3/5s\"", n.Name)
+		}
+	}
+	l, err := weir.ParseLimit(strings.Join(p.tokens, " "))
+	if err != nil {
+		return err
+	}
+	n.Limit, err = l.Compile()
+	p.script.Limits = append(p.script.Limits, n)
+	return err
+}

@@ -1,0 +1,138 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirhq/weir"
+)
+
+// Subject is a store whose clock a scenario can set.
+type Subject struct {
+	Store weir.Store
+	Set   func(now weir.Micros)
+}
+
+// release is units that left: admitted, and their delay over.
+type release struct {
+	name, key string
+	at        weir.Micros
+	units     int64
+}
+
+// Run plays the script to a subject with empty memory, and reports every answer
+// that differs from what is expected.
+func (s *Script) Run(ctx context.Context, subject Subject) error {
+	r := &runner{ctx: ctx, subject: subject}
+	var errs []error
+	for i := range s.Steps {
+		if err := r.step(&s.Steps[i]); err != nil {
+			errs = append(errs, fmt.Errorf("%s:%d: %s: %w", s.Name, s.Steps[i].Line, s.Steps[i].Text, err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+type runner struct {
+	ctx       context.Context
+	subject   Subject
+	decisions []weir.Decision
+	releases  []release
+}
+
+func (r *runner) step(step *Step) error {
+	switch step.Verb {
+	case "count":
+		return r.count(step)
+	case "reset":
+		r.subject.Set(step.At)
+		return r.subject.Store.Reset(r.ctx, step.Ops...)
+	}
+	ask := r.subject.Store.Take
+	if step.Verb == "peek" {
+		ask = r.subject.Store.Peek
+	}
+	allowed := int64(0)
+	for i := range step.Times {
+		now := step.At + weir.Micros(i)*weir.Micros(step.Every.Microseconds())
+		r.subject.Set(now)
+		var err error
+		if r.decisions, err = ask(r.ctx, r.decisions[:0], step.Ops...); err != nil {
+			return err
+		}
+		if len(r.decisions) != len(step.Ops) {
+			return fmt.Errorf("%d ops were answered by %d decisions", len(step.Ops), len(r.decisions))
+		}
+		admitted := r.admitted()
+		if admitted {
+			allowed++
+			if step.Verb == "take" {
+				r.release(step, now)
+			}
+		}
+		if err := r.check(step, admitted, i == step.Times-1); err != nil {
+			if step.Times > 1 {
+				return fmt.Errorf("request %d of %d: %w", i+1, step.Times, err)
+			}
+			return err
+		}
+	}
+	for _, a := range step.answers {
+		if a.field == "allowed" {
+			if err := a.checkNumber(allowed); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (r *runner) admitted() bool {
+	for _, d := range r.decisions {
+		if !d.Allowed {
+			return false
+		}
+	}
+	return true
+}
+
+// check compares a request's answers: verdicts always, the rest at the last.
+func (r *runner) check(step *Step, admitted, last bool) error {
+	for _, a := range step.answers {
+		verdict := a.field == "allow" || a.field == "deny"
+		var err error
+		switch {
+		case a.op < 0 && verdict:
+			err = a.checkVerdict(admitted)
+		case a.op >= 0 && (verdict || last):
+			err = a.check(r.decisions[a.op])
+		}
+		if err != nil {
+			if len(step.Ops) > 1 && a.op >= 0 {
+				return fmt.Errorf("%s: %w", step.Names[a.op], err)
+			}
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *runner) release(step *Step, now weir.Micros) {
+	for i, op := range step.Ops {
+		r.releases = append(r.releases, release{
+			name: step.Names[i], key: op.Key, units: op.Cost,
+			at: now + weir.Micros(r.decisions[i].Delay.Microseconds()),
+		})
+	}
+}
+
+func (r *runner) count(step *Step) error {
+	var units int64
+	for _, l := range r.releases {
+		if l.name == step.Names[0] && l.key == step.Ops[0].Key && step.At <= l.at && l.at < step.Until {
+			units += l.units
+		}
+	}
+	return step.answers[0].checkNumber(units)
+}

@@ -1,0 +1,67 @@
+package weir
+
+import "sort"
+
+// A sliding log remembers when each unit was taken. Its tail is a ring of
+// times, the unit of rank r (from 0, in order of taking) at r mod len(tail).
+//
+//	Fresh  a period after the newest unit
+//	A      units ever recorded, so the rank of the next one
+//	B      how many of the newest may still count; the ring holds them all
+
+func (v *view) lookSlidingLog() {
+	if !v.fresh() {
+		v.now = max(v.now, v.old.Fresh-Micros(v.c.period))
+		v.pending = v.old
+	}
+	since := int64(v.now) - v.c.period
+	dead := sort.Search(int(v.pending.B), func(i int) bool {
+		return v.unitTime(v.pending.B-1-int64(i)) > since
+	})
+	v.pending.B -= int64(dead)
+	v.free = v.c.limit.N - v.pending.B
+}
+
+// unitTime is the time of the unit that has newer others after it.
+func (v *view) unitTime(newer int64) int64 {
+	charged := v.pending.A - v.old.A // units that are not in the tail yet
+	if newer < charged {
+		return int64(v.now)
+	}
+	return v.tail[(v.pending.A-1-newer)%int64(len(v.tail))]
+}
+
+// chargeSlidingLog keeps no more than the last N units: whether a request fits
+// depends on nothing older.
+func (v *view) chargeSlidingLog(cost int64) State {
+	return State{
+		Fresh: v.now + Micros(v.c.period),
+		A:     v.pending.A + cost,
+		B:     min(v.pending.B+cost, v.c.limit.N),
+	}
+}
+
+// waitSlidingLog waits for the newest unit that must not count any more.
+func (v *view) waitSlidingLog(cost int64) Micros {
+	last := v.unitTime(v.c.limit.N - cost)
+	return Micros(last+v.c.period) - v.now
+}
+
+// commitSlidingLog writes the units that next has and prev has not.
+func (c *Compiled) commitSlidingLog(tail []int64, prev, next State) {
+	now := int64(next.Fresh) - c.period
+	if int64(prev.Fresh) <= now {
+		prev = State{}
+	}
+	length := int64(len(tail))
+	for rank := max(prev.A, next.A-length); rank < next.A; rank++ {
+		tail[rank%length] = now
+	}
+}
+
+// moveSlidingLog copies the units of s into a ring of another length.
+func moveSlidingLog(dst, src []int64, s State) {
+	for rank := s.A - s.B; rank < s.A; rank++ {
+		dst[rank%int64(len(dst))] = src[rank%int64(len(src))]
+	}
+}

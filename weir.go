@@ -1,0 +1,89 @@
+package weir
+
+import (
+	"context"
+	"math"
+	"time"
+)
+
+// Micros is an instant: microseconds since the Unix epoch.
+type Micros int64
+
+// Never is the RetryAfter of a cost that can never fit into its limit.
+const Never time.Duration = math.MaxInt64
+
+// MaxKeyLen is the longest key, in bytes, that a store accepts.
+const MaxKeyLen = 1024
+
+// Decision is the answer to one [Op].
+type Decision struct {
+	Allowed    bool
+	Limit      int64         // the most units that can ever be taken at once
+	Remaining  int64         // units that could be taken right now
+	RetryAfter time.Duration // 0 if allowed; Never if this cost can never fit
+	ResetAfter time.Duration // until the key is as good as new
+	Delay      time.Duration // shaping: hold the request this long, then let it go
+}
+
+// Op asks for Cost units of a key's limit.
+type Op struct {
+	// Key is who is limited: any bytes, 1 to MaxKeyLen of them.
+	Key string
+
+	// Limit is what applies to the key.
+	Limit *Compiled
+
+	// Cost is the number of units to take, at least 1. A peek may ask for 0.
+	Cost int64
+
+	// MaxDelay makes a shaping limit refuse rather than hold the request for
+	// longer. Default 0: any delay that the queue has room for.
+	MaxDelay time.Duration
+}
+
+// Store remembers the state of keys, each key apart for each [Compiled.Kind] of
+// limit. Implementations are safe for concurrent use.
+type Store interface {
+	// Take charges every op or none, and appends one decision for each op, in
+	// order, to dst. The request is admitted if every decision is Allowed.
+	//
+	// When one op refuses, nothing is charged: the others answer as Peek would.
+	// The exception is a limit with CountDenied, which counts every request
+	// that it is asked about. Ops on the same key and kind add up.
+	//
+	// An error means that nothing was judged; if the context ended while the
+	// store was away, it may have been charged.
+	Take(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
+
+	// Peek answers what Take would, and charges nothing. Its Remaining and
+	// ResetAfter are what stands now, before any charge.
+	Peek(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
+
+	// Reset forgets the state of each op's key under its kind of limit.
+	Reset(ctx context.Context, ops ...Op) error
+}
+
+// validateTake reports what makes the op impossible to take.
+func (op *Op) validateTake() error {
+	if op.Cost < 1 {
+		return invalid("cost", "%d cannot be charged; a request costs at least 1", op.Cost)
+	}
+	return op.validate()
+}
+
+// validate is for an op that is only looked at or reset, which may cost nothing.
+func (op *Op) validate() error {
+	switch {
+	case op.Key == "":
+		return invalid("key", "it is empty; name who is limited, or use one constant key for everybody")
+	case len(op.Key) > MaxKeyLen:
+		return invalid("key", "it has %d bytes, at most %d are allowed; hash long identities first", len(op.Key), MaxKeyLen)
+	case op.Limit == nil:
+		return invalid("limit", "it is missing; compile one with Limit.Compile")
+	case op.Cost < 0:
+		return invalid("cost", "%d is negative; nothing can be given back this way", op.Cost)
+	case op.MaxDelay < 0:
+		return invalid("max_delay", "%v is negative; leave it 0 for any delay", op.MaxDelay)
+	}
+	return nil
+}
