@@ -28,6 +28,26 @@ func (c *Compiled) Commit(tail []int64, prev, next State) {
 	}
 }
 
+// Record is a key's state and tail in ordinary memory, for those who have no
+// better place for them.
+type Record struct {
+	State State
+	Tail  []int64
+}
+
+// Keep puts next, which Decide returned for the record's state, into effect. A
+// tail that has to grow doubles, for a log that gets longer by one unit at a
+// time would be copied as often.
+func (r *Record) Keep(limit *Compiled, next State) {
+	if need := limit.TailLen(next); need > len(r.Tail) {
+		longer := make([]int64, max(need, min(2*len(r.Tail), int(limit.capacity))))
+		limit.MoveTail(longer, r.Tail, r.State)
+		r.Tail = longer
+	}
+	limit.Commit(r.Tail, r.State, next)
+	r.State = next
+}
+
 // MoveTail copies the tail of state s to dst, which has at least TailLen(s)
 // words.
 func (c *Compiled) MoveTail(dst, src []int64, s State) {

@@ -41,6 +41,9 @@ func (l Limit) Compile() (*Compiled, error) {
 				l.Rate(), c.capacity, (exact-1)/c.p, duration.Format(l.Period))
 		}
 		c.full = c.capacity * c.p
+		if c.full/c.n > maxRefill {
+			return nil, invalid("burst", "%d units at %s take more than a century to come back; lower the burst, or raise the rate", c.capacity, l.Rate())
+		}
 	case l.Algorithm == SlidingBuckets:
 		c.buckets = int64(l.Buckets)
 		if c.buckets == 0 {

@@ -15,6 +15,7 @@ const (
 	MaxBuckets  = 1<<12 - 1
 
 	defaultBuckets = 60
+	maxRefill      = 10 * int64(MaxPeriod/time.Microsecond) // microseconds from full to empty
 )
 
 // Limit is what a person writes: N units per Period, bursting to Burst.

@@ -16,7 +16,7 @@ type view struct {
 // look brings s to now. A clock that steps back finds time standing still at
 // the key's last charge, so it never mints budget.
 func (c *Compiled) look(s State, tail []int64, now Micros) view {
-	if now >= s.Fresh {
+	if c.forgets(s, now) || !c.readable(s, tail) {
 		s, tail = State{}, nil
 	}
 	v := view{c: c, old: s, tail: tail, now: now}
@@ -34,6 +34,31 @@ func (c *Compiled) look(s State, tail []int64, now Micros) view {
 	}
 	v.free = max(0, v.free)
 	return v
+}
+
+// forgets reports whether nothing of s counts at now, nor at any earlier instant
+// that the clock may still step back to once the key is charged anew. That is
+// so when s is as good as new, except in a sliding window: there, what has faded
+// weighs again earlier in the same window.
+func (c *Compiled) forgets(s State, now Micros) bool {
+	if c.limit.Algorithm == SlidingWindow {
+		return s.Fresh == 0 || now >= c.windowStart(s)+2*Micros(c.period)
+	}
+	return now >= s.Fresh
+}
+
+// readable reports whether s can be a state of this kind of limit. What comes
+// out of a damaged store must not crash the limiter; it counts as nothing.
+func (c *Compiled) readable(s State, tail []int64) bool {
+	switch c.limit.Algorithm {
+	case TokenBucket, LeakyBucket:
+		return s.B > 0
+	case SlidingLog:
+		return 0 < s.B && s.B <= s.A && s.B <= int64(len(tail))
+	case SlidingBuckets:
+		return c.buckets <= int64(len(tail))
+	}
+	return true
 }
 
 // charge returns the pending state with cost units more, and the instant at

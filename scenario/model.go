@@ -10,7 +10,7 @@ import (
 // can be, against which others are compared. It serves one goroutine.
 type Model struct {
 	Now  weir.Micros
-	keys map[modelKey]modelEntry
+	keys map[modelKey]*weir.Record
 }
 
 type modelKey struct {
@@ -18,23 +18,20 @@ type modelKey struct {
 	kind uint64
 }
 
-type modelEntry struct {
-	state weir.State
-	tail  []int64
-}
-
 // NewModel returns an empty model at the epoch.
-func NewModel() *Model { return &Model{keys: make(map[modelKey]modelEntry)} }
+func NewModel() *Model { return &Model{keys: make(map[modelKey]*weir.Record)} }
 
 // Subject lets a scenario run on the model.
 func (m *Model) Subject() Subject {
 	return Subject{Store: m, Set: func(now weir.Micros) { m.Now = now }}
 }
 
-// State returns what the model remembers of a key, and its tail.
-func (m *Model) State(key string, limit *weir.Compiled) (weir.State, []int64) {
-	e := m.keys[modelKey{key, limit.Kind()}]
-	return e.state, e.tail
+// Record returns what the model remembers of a key.
+func (m *Model) Record(key string, limit *weir.Compiled) weir.Record {
+	if r := m.keys[modelKey{key, limit.Kind()}]; r != nil {
+		return *r
+	}
+	return weir.Record{}
 }
 
 // Take implements weir.Store.
@@ -56,8 +53,8 @@ func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 func (m *Model) charges(ops []weir.Op) []weir.Charge {
 	charges := make([]weir.Charge, len(ops))
 	for i := range ops {
-		state, tail := m.State(ops[i].Key, ops[i].Limit)
-		charges[i] = weir.Charge{Op: &ops[i], Prev: state, Tail: tail}
+		r := m.Record(ops[i].Key, ops[i].Limit)
+		charges[i] = weir.Charge{Op: &ops[i], Prev: r.State, Tail: r.Tail}
 	}
 	return charges
 }
@@ -66,15 +63,11 @@ func (m *Model) commit(c weir.Charge) {
 	if c.Next == c.Prev {
 		return
 	}
-	limit := c.Op.Limit
-	prev, tail := m.State(c.Op.Key, limit)
-	if need := limit.TailLen(c.Next); need > len(tail) {
-		longer := make([]int64, need)
-		limit.MoveTail(longer, tail, prev)
-		tail = longer
+	k := modelKey{c.Op.Key, c.Op.Limit.Kind()}
+	if m.keys[k] == nil {
+		m.keys[k] = new(weir.Record)
 	}
-	limit.Commit(tail, prev, c.Next)
-	m.keys[modelKey{c.Op.Key, limit.Kind()}] = modelEntry{c.Next, tail}
+	m.keys[k].Keep(c.Op.Limit, c.Next)
 }
 
 // Peek implements weir.Store.

@@ -14,6 +14,7 @@ import (
 const (
 	maxTimes = 1_000_000
 	maxLines = 10_000
+	maxSpan  = 100 * 365 * 24 * 3600 * 1_000_000 // microseconds
 )
 
 // Script is a parsed scenario.
@@ -42,6 +43,17 @@ type Step struct {
 	Until weir.Micros // count: the end of the stretch that begins At
 
 	answers []answer
+}
+
+// Answered counts the steps that say what they expect.
+func (s *Script) Answered() int {
+	n := 0
+	for i := range s.Steps {
+		if len(s.Steps[i].answers) > 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // Parse reads a scenario. All mistakes are reported, each with file and line.

@@ -116,6 +116,9 @@ func (p *parser) modifiers(step *Step) error {
 	if p.accept("every") {
 		step.Every, err = duration.Parse(p.next())
 	}
+	if step.Every.Microseconds() > maxSpan/int64(n) {
+		return fmt.Errorf("%d times every %s is longer than a century", n, duration.Format(step.Every))
+	}
 	return err
 }
 
@@ -161,6 +164,9 @@ func (p *parser) instant() (weir.Micros, error) {
 	d, err := duration.Parse(word)
 	if err != nil {
 		return 0, fmt.Errorf("%q is no time; write a duration such as 75s, or a time of day such as 10:30:15", word)
+	}
+	if d.Microseconds() > maxSpan {
+		return 0, fmt.Errorf("%q is more than a century after the start", word)
 	}
 	return weir.Micros(d.Microseconds()), nil
 }

@@ -6,7 +6,7 @@ import "math"
 // Nearest returns the candidate closest to word, or "" when none is near
 // enough to be worth suggesting: a third of the letters may be wrong.
 func Nearest(word string, candidates []string) string {
-	best, bestDistance := "", max(1, len(word)/3)+1
+	best, bestDistance := "", max(1, (len(word)+1)/3)+1
 	for _, c := range candidates {
 		if d := distance(word, c); d < bestDistance {
 			best, bestDistance = c, d

@@ -1,0 +1,107 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// usageError is a mistake in how the command was called, rather than in what it
+// did.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// maxReported keeps a long list of mistakes from scrolling away.
+const maxReported = 20
+
+// report writes an error, each line of it a sentence, and returns the exit code.
+func report(w io.Writer, err error) int {
+	lines := strings.Split(err.Error(), "\n")
+	for i, line := range lines {
+		if i == maxReported {
+			fmt.Fprintf(w, "weir: and %d more.\n", len(lines)-i)
+			break
+		}
+		// Errors of package weir bring its name along; once is enough.
+		line = strings.Replace(strings.TrimPrefix(line, "weir: "), ": weir: ", ": ", 1)
+		fmt.Fprintf(w, "weir: %s\n", line)
+	}
+	if errors.As(err, new(usageError)) {
+		return 2
+	}
+	return 1
+}
+
+// flagError says what is wrong with a flag, and what may have been meant.
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	var invalid *pflag.InvalidValueError
+	var missing *pflag.ValueRequiredError
+	switch {
+	case errors.As(err, &unknown) && unknown.GetSpecifiedShortnames() == "":
+		return unknownFlag(cmd, unknown.GetSpecifiedName())
+	case errors.As(err, &invalid):
+		f := invalid.GetFlag()
+		return usage("--%s: %q is not what it takes; write %s, as in --%s %s", f.Name, invalid.GetValue(), kind(f), f.Name, f.DefValue)
+	case errors.As(err, &missing):
+		return usage("--%s needs a value; see %s --help", missing.GetSpecifiedName(), cmd.CommandPath())
+	}
+	return usage("%w; see %s --help", err, cmd.CommandPath())
+}
+
+func unknownFlag(cmd *cobra.Command, name string) error {
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
+	if near := suggest.Nearest(name, names); near != "" {
+		return usage("--%s is unknown; did you mean --%s?", name, near)
+	}
+	return usage("--%s is unknown; see %s --help", name, cmd.CommandPath())
+}
+
+// kind says in words what a flag's value is.
+func kind(f *pflag.Flag) string {
+	switch f.Value.Type() {
+	case "int", "uint64":
+		return "a whole number"
+	case "bool":
+		return "true or false"
+	}
+	return "a " + f.Value.Type()
+}
+
+func unknownVerb(root *cobra.Command, args []string) error {
+	verb := ""
+	for _, arg := range args {
+		if !strings.HasPrefix(arg, "-") {
+			verb = arg
+			break
+		}
+	}
+	var names []string
+	for _, c := range root.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if near := suggest.Nearest(verb, names); near != "" {
+		return usage("%q is unknown; did you mean %q?", verb, near)
+	}
+	return usage("%q is unknown; see weir --help", verb)
+}
+
+// noArguments is for verbs that are told everything by flags.
+func noArguments(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return usage("%q is too much; %s takes flags only, see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+}

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"io"
+	"runtime/debug"
+	"strings"
+
+	"github.com/spf13/cobra"
+)
+
+// run is the whole command, and returns its exit code: 0 done, 1 failed, 2 wrong
+// usage.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	if _, _, unknown := root.Find(args); unknown != nil {
+		err = unknownVerb(root, args)
+	}
+	return report(stderr, err)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "weir decides whether a request may pass",
+		Long: `weir decides whether a request may pass: an API rate limiter.
+
+See what the algorithms do before choosing one:
+
+  weir simulate`,
+		Version:       version(),
+		SilenceUsage:  true, // an error is one sentence, not a page
+		SilenceErrors: true, // report prints it
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("weir {{.Version}}\n")
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(newHelp(root))
+	root.AddCommand(newSimulate())
+	return root
+}
+
+// newHelp differs from cobra's in that a verb that does not exist is an error.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [verb]",
+		Short: "Explain a verb",
+		RunE: func(_ *cobra.Command, args []string) error {
+			verb, _, err := root.Find(args)
+			if err != nil {
+				return unknownVerb(root, args)
+			}
+			verb.InitDefaultHelpFlag()
+			verb.InitDefaultVersionFlag()
+			return verb.Help()
+		},
+	}
+}
+
+// version is what the go command knows about this build.
+func version() string {
+	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
+		return info.Main.Version
+	}
+	return "(unknown)"
+}

@@ -1,0 +1,172 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/simulate"
+)
+
+// A page narrower than this has no room for a timeline, a wider one is a slip.
+const minWidth, maxWidth = 40, 500
+
+// simulateFlags is what weir simulate is told.
+type simulateFlags struct {
+	limit      string
+	algorithms []string
+	traffic    string
+	scenario   string
+	seed       uint64
+	width      int
+	ascii      bool
+	output     string
+}
+
+func newSimulate() *cobra.Command {
+	var f simulateFlags
+	cmd := &cobra.Command{
+		Use:   "simulate",
+		Short: "Show what each algorithm admits and refuses of the same traffic",
+		Long: `Show what each algorithm admits and refuses of the same traffic.
+
+Nothing is sent anywhere and no time passes: the result is computed, and the
+same flags always give the same result.
+
+Traffic is written as terms with commas between:
+
+  50@10s         50 requests at once, 10 s after the start
+  50@10s..20s    50 requests spread evenly over these 10 s
+  3/1s@0s..1m    3 a second for a minute, evenly spaced
+
+or as one of these patterns, scaled to the limit of N in a period:
+
+` + patternList() + `
+In the table, "most in" is the most that got through within any one period,
+and "bound" the most that any traffic could.`,
+		Example: `  weir simulate
+  weir simulate --limit "100/1m burst 20" --traffic overload
+  weir simulate --limit 10/1s --traffic 5/1s@0s..20s,30@10s
+  weir simulate --algorithm token_bucket,sliding_log --traffic poisson --seed 7
+  weir simulate --scenario attack.txt
+  weir simulate --output json`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := f.validate(cmd); err != nil {
+				return err
+			}
+			if f.scenario != "" {
+				return f.runScenario(cmd)
+			}
+			return f.runTraffic(cmd)
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.limit, "limit", "100/1m", "`LIMIT` is N/period, with options, for example \"sliding_buckets 100/1m buckets 10\"; the options go to every algorithm that knows them")
+	flags.StringVar(&f.traffic, "traffic", "boundary", "`TRAFFIC` to play, as above")
+	flags.StringSliceVar(&f.algorithms, "algorithm", nil, "`NAMES` of algorithms to show, with commas between: "+strings.Join(simulate.LaneNames(), ", ")+" (default all)")
+	flags.StringVar(&f.scenario, "scenario", "", "take limits and traffic from a scenario `FILE` (- for standard input), and check its answers")
+	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that random traffic is drawn from")
+	flags.IntVar(&f.width, "width", 80, "`COLUMNS` of the page")
+	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
+	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
+	return cmd
+}
+
+func patternList() string {
+	var b strings.Builder
+	for _, p := range simulate.Patterns() {
+		fmt.Fprintf(&b, "  %-13s  %s\n", p.Name, p.About)
+	}
+	return b.String()
+}
+
+func (f *simulateFlags) validate(cmd *cobra.Command) error {
+	forms := []string{"text", "json"}
+	if f.output != "text" && f.output != "json" {
+		if near := suggest.Nearest(f.output, forms); near != "" {
+			return usage("--output: %q is unknown; did you mean %q?", f.output, near)
+		}
+		return usage("--output: %q is unknown; write text or json", f.output)
+	}
+	if f.width < minWidth || f.width > maxWidth {
+		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
+	}
+	if !cmd.Flags().Changed("scenario") {
+		return nil
+	}
+	for _, other := range []string{"limit", "traffic", "seed"} {
+		if cmd.Flags().Changed(other) {
+			return usage("--%s and --scenario exclude each other; the scenario says it all", other)
+		}
+	}
+	if f.scenario == "" {
+		return usage("--scenario needs the name of a file, or - for standard input")
+	}
+	return nil
+}
+
+func (f *simulateFlags) runTraffic(cmd *cobra.Command) error {
+	limit, err := weir.ParseLimit(f.limit)
+	if err != nil {
+		return usageError{err}
+	}
+	traffic, err := simulate.ParseTraffic(f.traffic, limit, f.seed)
+	if err != nil {
+		return usageError{err}
+	}
+	r, err := f.play(limit, traffic)
+	if err != nil {
+		return err
+	}
+	return f.write(cmd.OutOrStdout(), []*simulate.Report{r})
+}
+
+// play makes a report for the algorithms that were asked for.
+func (f *simulateFlags) play(limit weir.Limit, traffic simulate.Traffic) (*simulate.Report, error) {
+	columns := f.width - simulate.Margin
+	if len(f.algorithms) > 0 {
+		lanes, err := simulate.Lanes(limit, f.algorithms...)
+		if err != nil {
+			return nil, usageError{err}
+		}
+		return simulate.Run(limit, lanes, traffic, columns), nil
+	}
+	lanes, leftOut := simulate.AllLanes(limit)
+	traffic.Notes = append(traffic.Notes, leftOut...)
+	return simulate.Run(limit, lanes, traffic, columns), nil
+}
+
+func (f *simulateFlags) write(w io.Writer, reports []*simulate.Report) error {
+	if f.output == "json" {
+		return simulate.WriteJSON(w, reports)
+	}
+	look := simulate.Look{Width: f.width, ASCII: f.ascii, Color: isTerminal(w)}
+	for i, r := range reports {
+		if i > 0 {
+			if _, err := io.WriteString(w, "\n"); err != nil {
+				return err
+			}
+		}
+		if err := r.WriteText(w, look); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// isTerminal reports whether a person looks on, who does not mind colours.
+func isTerminal(w io.Writer) bool {
+	file, ok := w.(*os.File)
+	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
+		return false
+	}
+	info, err := file.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice != 0
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/simulate"
+)
+
+const maxScenario = 1 << 20 // bytes
+
+// runScenario simulates every limit of a scenario file, and checks the answers
+// that the file expects.
+func (f *simulateFlags) runScenario(cmd *cobra.Command) error {
+	name, src, err := readScenario(f.scenario, cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	script, err := scenario.Parse(name, src)
+	if err != nil {
+		return err
+	}
+	cases, err := simulate.FromScript(script)
+	if err != nil {
+		return err
+	}
+	var reports []*simulate.Report
+	for _, c := range cases {
+		r, err := f.play(c.Limit, c.Traffic)
+		if err != nil {
+			return err
+		}
+		r.Name = c.Name
+		reports = append(reports, r)
+	}
+	if err := f.write(cmd.OutOrStdout(), reports); err != nil {
+		return err
+	}
+	return f.checkAnswers(cmd, script, script.Answered())
+}
+
+// checkAnswers runs the script as it stands. What it says goes with the text,
+// but not into a JSON document.
+func (f *simulateFlags) checkAnswers(cmd *cobra.Command, script *scenario.Script, answered int) error {
+	if answered == 0 {
+		return nil
+	}
+	if err := script.Run(cmd.Context(), scenario.NewModel().Subject()); err != nil {
+		return fmt.Errorf("%w\n%s: %s", err, script.Name, differ(err, answered))
+	}
+	if f.output == "json" {
+		return nil
+	}
+	held := fmt.Sprintf("All %d answers of %s held.", answered, script.Name)
+	if answered == 1 {
+		held = fmt.Sprintf("The one answer of %s held.", script.Name)
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", held)
+	return err
+}
+
+func differ(err error, answered int) string {
+	wrong := 1
+	var joined interface{ Unwrap() []error }
+	if errors.As(err, &joined) {
+		wrong = len(joined.Unwrap())
+	}
+	return fmt.Sprintf("%d of %d answers did not hold; correct the file, or the limit in it", wrong, answered)
+}
+
+func readScenario(path string, stdin io.Reader) (name string, src []byte, err error) {
+	name, from := "standard input", stdin
+	if path != "-" {
+		file, err := os.Open(path)
+		if err != nil {
+			return "", nil, err
+		}
+		defer file.Close()
+		name, from = path, file
+	}
+	src, err = io.ReadAll(io.LimitReader(from, maxScenario+1))
+	if err == nil && len(src) > maxScenario {
+		err = fmt.Errorf("%s: it has more than %d bytes; a scenario is shorter", name, maxScenario)
+	}
+	return name, src, err
+}

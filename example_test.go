@@ -1,0 +1,72 @@
+package weir_test
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// One limit for every client, in this process.
+func ExampleNewLimiter() {
+	limit, err := weir.ParseLimit("3/1m")
+	if err != nil {
+		panic(err)
+	}
+	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), limit)
+	if err != nil {
+		panic(err)
+	}
+	for range 4 {
+		d, err := limiter.Take(context.Background(), "alice", 1)
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(d.Allowed, d.Remaining, d.RetryAfter.Round(time.Second))
+	}
+	// Output:
+	// true 2 0s
+	// true 1 0s
+	// true 0 0s
+	// false 0 20s
+}
+
+// Several limits of one request are charged all or none: the day does not pay
+// for what the hour refuses.
+func ExampleStore() {
+	store := memory.New(memory.Options{})
+	perHour := weir.MustCompile("fixed_window 3/1h")
+	perDay := weir.MustCompile("fixed_window 20/1d")
+	for range 5 {
+		decisions, err := store.Take(context.Background(), nil,
+			weir.Op{Key: "alice", Limit: perHour, Cost: 1},
+			weir.Op{Key: "alice", Limit: perDay, Cost: 1})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(decisions[0].Allowed && decisions[1].Allowed, decisions[1].Remaining)
+	}
+	// Output:
+	// true 19
+	// true 18
+	// true 17
+	// false 17
+	// false 17
+}
+
+// Every time is an argument, so a decision can be computed for any instant.
+func ExampleOp_Decide() {
+	op := weir.Op{Limit: weir.MustCompile("sliding_window 100/60s"), Cost: 80}
+	minute := weir.Micros(60_000_000)
+	state, d := op.Decide(weir.State{}, nil, 10*minute)
+	fmt.Println(d.Allowed, d.Remaining)
+
+	op.Cost = 1
+	_, d = op.Decide(state, nil, 11*minute+minute/4)
+	fmt.Println(d.Allowed, d.Remaining)
+	// Output:
+	// true 20
+	// true 39
+}

@@ -1,0 +1,69 @@
+package weir_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Whatever is accepted is valid, and reads back as it was.
+func FuzzParseLimit(f *testing.F) {
+	for _, s := range []string{"100/1m", "leaky_bucket 7/1s burst 3 shape", "sliding_buckets 5/1h buckets 60 count_denied", "x/y", "1/1w burst", "1/9e9s"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, s string) {
+		l, err := weir.ParseLimit(s)
+		if err != nil {
+			return
+		}
+		if err := l.Validate(); err != nil {
+			t.Fatalf("ParseLimit(%q) returned an invalid limit: %v", s, err)
+		}
+		again, err := weir.ParseLimit(l.String())
+		if err != nil || again != l {
+			t.Fatalf("%q was read as %+v, written as %q, read as %+v, %v", s, l, l.String(), again, err)
+		}
+	})
+}
+
+// Decide survives any state, also one that no limiter ever made, and what it
+// says of its own states is true.
+func FuzzDecide(f *testing.F) {
+	f.Add(uint8(0), int64(100), int64(60_000_000), int64(200), 0, uint8(0), int64(1), int64(5), int64(7), int64(3), int64(100), 4)
+	f.Add(uint8(4), int64(3), int64(5), int64(0), 0, uint8(2), int64(9), int64(1), int64(2), int64(2), int64(1), 1)
+	f.Add(uint8(5), int64(3), int64(50), int64(0), 7, uint8(2), int64(60), int64(1), int64(2), int64(20), int64(1), 7)
+	f.Fuzz(func(t *testing.T, algorithm uint8, n, period, burst int64, buckets int, flags uint8, fresh, a, b, now, cost int64, tail int) {
+		l := weir.Limit{
+			Algorithm: weir.Algorithm(algorithm), N: n, Burst: burst, Period: time.Duration(period) * time.Microsecond,
+			Buckets: buckets, Shape: flags&1 != 0, CountDenied: flags&2 != 0,
+		}
+		c, err := l.Compile()
+		if err != nil {
+			return
+		}
+		const exact = 1 << 53
+		within := func(x int64) int64 { return max(0, x) % exact }
+		k := key{limit: c, Record: weir.Record{
+			State: weir.State{Fresh: weir.Micros(within(fresh)), A: within(a), B: within(b)},
+			Tail:  make([]int64, max(0, tail)%5000),
+		}}
+		at := weir.Micros(within(now) / 2)
+		op := weir.Op{Limit: c, Cost: max(1, cost)}
+		op.Peek(k.State, k.Tail, at)
+		op.Decide(k.State, k.Tail, at) // of a state from nowhere: anything but a panic
+
+		k.State, k.Tail = weir.State{}, nil
+		k.take(at, max(1, min(cost, c.Capacity())))
+		d := k.take(at, op.Cost)
+		if d.Remaining < 0 || d.Remaining > d.Limit || d.ResetAfter < 0 || d.RetryAfter < 0 || d.Delay < 0 {
+			t.Fatalf("%v: %+v", l, d)
+		}
+		if !d.Allowed && d.RetryAfter != weir.Never {
+			then := at + weir.Micros(d.RetryAfter.Microseconds())
+			if !k.peek(then, op.Cost).Allowed || k.peek(then-1, op.Cost).Allowed {
+				t.Fatalf("%v: cost %d: %v is not the first instant", l, op.Cost, d.RetryAfter)
+			}
+		}
+	})
+}

@@ -1,0 +1,95 @@
+// Package keyhash turns a client's key into 128 bits that stand for it.
+//
+// The standard library's maphash would do, were it not for its seed, which
+// cannot be written down: a snapshot must be understood by the next process.
+package keyhash
+
+import (
+	"encoding/binary"
+	"math/bits"
+	"math/rand/v2"
+	"unsafe"
+)
+
+// MaxLen is the longest key in bytes.
+const MaxLen = 1024
+
+// SeedLen is the length of a seed.
+const SeedLen = 32
+
+// Each key is two words, its length and its kind, and then its bytes. The
+// second pass is the first with the secret shifted by two words.
+const secretWords = 2 + MaxLen/8 + 2 + 4
+
+// Hash is the NH universal hash of UMAC (RFC 4418) on 64-bit words, run twice.
+// Whoever does not know the secret finds two keys that collide only by luck:
+// one chance in about 2^63 for each of the two passes, whatever the keys.
+type Hash struct {
+	secret [secretWords]uint64
+}
+
+// New expands a seed, which must come from a good source of randomness.
+func New(seed [SeedLen]byte) *Hash {
+	h := new(Hash)
+	stream := rand.NewChaCha8(seed)
+	for i := range h.secret {
+		h.secret[i] = stream.Uint64()
+	}
+	return h
+}
+
+// Sum returns 128 bits for a key of at most MaxLen bytes and a number that
+// tells apart the uses of the key.
+func (h *Hash) Sum(key string, kind uint64) (uint64, uint64) {
+	var one, two sum
+	s := &h.secret
+	one.add(kind+s[0], uint64(len(key))+s[1])
+	two.add(kind+s[2], uint64(len(key))+s[3])
+
+	p := unsafe.Slice(unsafe.StringData(key), len(key))
+	i := 2
+	for ; len(p) > 16; p, i = p[16:], i+2 {
+		a, b := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
+		one.add(a+s[i], b+s[i+1])
+		two.add(a+s[i+2], b+s[i+3])
+	}
+	a, b := last(p)
+	one.add(a+s[i], b+s[i+1])
+	two.add(a+s[i+2], b+s[i+3])
+
+	const end = secretWords - 4
+	return one.mix(s[end], s[end+1]), two.mix(s[end+2], s[end+3])
+}
+
+// last reads up to 16 bytes as two words, which may overlap: the length, which
+// is hashed too, says how.
+func last(p []byte) (a, b uint64) {
+	switch n := len(p); {
+	case n >= 8:
+		return binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[n-8:])
+	case n >= 4:
+		return uint64(binary.LittleEndian.Uint32(p)), uint64(binary.LittleEndian.Uint32(p[n-4:]))
+	case n > 0:
+		return uint64(p[0]) | uint64(p[n/2])<<8 | uint64(p[n-1])<<16, 0
+	}
+	return 0, 0
+}
+
+// sum is a 128-bit accumulator.
+type sum struct{ high, low uint64 }
+
+func (s *sum) add(a, b uint64) {
+	high, low := bits.Mul64(a, b)
+	var carry uint64
+	s.low, carry = bits.Add64(s.low, low, 0)
+	s.high, _ = bits.Add64(s.high, high, carry)
+}
+
+// mix folds the sum into 64 bits that are good enough to index a table with.
+func (s *sum) mix(k0, k1 uint64) uint64 {
+	high, low := bits.Mul64(s.low^k0, s.high^k1)
+	x := high ^ low ^ s.low
+	x ^= x >> 32
+	x *= 0x9e3779b97f4a7c15
+	return x ^ x>>29
+}

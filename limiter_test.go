@@ -1,0 +1,198 @@
+package weir_test
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// newLimiter works on the time of the test's bubble.
+func newLimiter(t *testing.T, limit string) *weir.Limiter {
+	t.Helper()
+	l, err := weir.ParseLimit(limit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }})
+	limiter, err := weir.NewLimiter(store, l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limiter
+}
+
+func TestLimiter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, ctx := newLimiter(t, "2/1s"), t.Context()
+		for i, want := range []bool{true, true, false} {
+			if ok, err := limiter.Allow(ctx, "alice"); err != nil || ok != want {
+				t.Fatalf("Allow %d = %v, %v; want %v", i+1, ok, err, want)
+			}
+		}
+		if d, err := limiter.Take(ctx, "alice", 3); err != nil || d.Allowed || d.RetryAfter != weir.Never {
+			t.Errorf("Take 3 = %+v, %v", d, err)
+		}
+		if d, err := limiter.Peek(ctx, "alice", 2); err != nil || d.Allowed || d.RetryAfter != time.Second {
+			t.Errorf("Peek 2 = %+v, %v", d, err)
+		}
+		if d, err := limiter.Peek(ctx, "bob", 0); err != nil || !d.Allowed || d.Remaining != 2 {
+			t.Errorf("Peek of another key = %+v, %v", d, err)
+		}
+		if err := limiter.Reset(ctx, "alice"); err != nil {
+			t.Error(err)
+		}
+		if ok, err := limiter.Allow(ctx, "alice"); err != nil || !ok {
+			t.Errorf("Allow after Reset = %v, %v", ok, err)
+		}
+	})
+}
+
+func TestLimiterErrors(t *testing.T) {
+	limiter := newLimiter(t, "2/1s")
+	var invalid *weir.InvalidError
+	if _, err := limiter.Allow(t.Context(), ""); !errors.As(err, &invalid) {
+		t.Errorf("Allow of no key: %v", err)
+	}
+	if _, err := limiter.Take(t.Context(), "k", 0); !errors.As(err, &invalid) {
+		t.Errorf("Take of nothing: %v", err)
+	}
+	if err := limiter.Wait(t.Context(), ""); !errors.As(err, &invalid) {
+		t.Errorf("Wait of no key: %v", err)
+	}
+	if _, err := weir.NewLimiter(nil, weir.Limit{N: 1, Period: time.Second}); err == nil {
+		t.Error("NewLimiter took no store")
+	}
+	if _, err := weir.NewLimiter(memory.New(memory.Options{}), weir.Limit{}); !errors.As(err, &invalid) {
+		t.Errorf("NewLimiter of no limit: %v", err)
+	}
+}
+
+// Wait blocks until there is room, to the microsecond.
+func TestWaitForRoom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, ctx, start := newLimiter(t, "2/1s"), t.Context(), time.Now()
+		for i, want := range []time.Duration{0, 0, 500 * time.Millisecond, time.Second, 1500 * time.Millisecond} {
+			if err := limiter.Wait(ctx, "k"); err != nil {
+				t.Fatal(err)
+			}
+			if got := time.Since(start); got != want {
+				t.Errorf("Wait %d returned after %v, want %v", i+1, got, want)
+			}
+		}
+	})
+}
+
+// Many waiters of one key all come through, no faster than the limit.
+func TestWaitTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, start := newLimiter(t, "10/1s burst 1"), time.Now()
+		var wg sync.WaitGroup
+		for range 21 {
+			wg.Go(func() {
+				if err := limiter.Wait(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if got := time.Since(start); got != 2*time.Second {
+			t.Errorf("21 waiters of 10/s took %v, want 2s", got)
+		}
+	})
+}
+
+// A shaping limit holds each waiter until its turn.
+func TestWaitShaped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, start := newLimiter(t, "leaky_bucket 10/1s burst 100 shape"), time.Now()
+		var mu sync.Mutex
+		left := map[time.Duration]int{}
+		var wg sync.WaitGroup
+		for range 30 {
+			wg.Go(func() {
+				if err := limiter.Wait(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				left[time.Since(start)]++
+			})
+		}
+		wg.Wait()
+		for i := range 30 {
+			if at := time.Duration(i) * 100 * time.Millisecond; left[at] != 1 {
+				t.Errorf("%d left at %v, want 1", left[at], at)
+			}
+		}
+	})
+}
+
+// A deadline that comes before the slot is an answer at once, and costs nothing.
+func TestWaitDeadline(t *testing.T) {
+	for limit, free := range map[string]int64{
+		"10/1s burst 1":                      0,
+		"leaky_bucket 10/1s burst 100 shape": 99,
+		"leaky_bucket 10/1s burst 1 shape":   0,
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, start := newLimiter(t, limit), time.Now()
+			if err := limiter.Wait(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+			for _, c := range []struct {
+				timeout time.Duration
+				want    error
+			}{{50 * time.Millisecond, weir.ErrDeadline}, {100 * time.Millisecond, weir.ErrDeadline}} {
+				ctx, cancel := context.WithTimeout(t.Context(), c.timeout)
+				if err := limiter.Wait(ctx, "k"); !errors.Is(err, c.want) || time.Since(start) != 0 {
+					t.Errorf("%s: Wait with %v = %v after %v, want %v at once", limit, c.timeout, err, time.Since(start), c.want)
+				}
+				cancel()
+			}
+			if d, err := limiter.Peek(t.Context(), "k", 0); err != nil || d.Remaining != free {
+				t.Errorf("%s: %+v, %v; want %d left: giving up cost something", limit, d, err, free)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 101*time.Millisecond)
+			defer cancel()
+			if err := limiter.Wait(ctx, "k"); err != nil || time.Since(start) != 100*time.Millisecond {
+				t.Errorf("%s: Wait with enough time = %v after %v", limit, err, time.Since(start))
+			}
+		})
+	}
+}
+
+// A context that is cancelled while waiting ends the wait.
+func TestWaitCancelled(t *testing.T) {
+	for _, limit := range []string{"1/1h", "leaky_bucket 1/1h burst 9 shape"} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, start := newLimiter(t, limit), time.Now()
+			if err := limiter.Wait(t.Context(), "k"); err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithCancel(t.Context())
+			time.AfterFunc(time.Second, cancel)
+			if err := limiter.Wait(ctx, "k"); !errors.Is(err, context.Canceled) || time.Since(start) != time.Second {
+				t.Errorf("%s: Wait = %v after %v", limit, err, time.Since(start))
+			}
+		})
+	}
+}
+
+// The way through the limiter allocates nothing.
+func TestLimiterAllocatesNothing(t *testing.T) {
+	limiter, ctx := newLimiter(t, "1000000/1s"), t.Context()
+	got := testing.AllocsPerRun(1000, func() {
+		if _, err := limiter.Take(ctx, "alice", 1); err != nil {
+			t.Fatal(err)
+		}
+	})
+	if got != 0 {
+		t.Errorf("%v allocations a Take, want 0", got)
+	}
+}

@@ -1,0 +1,17 @@
+package weir_test
+
+import (
+	"flag"
+	"testing"
+
+	"go.uber.org/goleak"
+)
+
+func TestMain(m *testing.M) {
+	// Properties are cheap here, so each is tried a thousand times, not a
+	// hundred; -rapid.checks still has the last word.
+	if err := flag.Set("rapid.checks", "1000"); err != nil {
+		panic(err)
+	}
+	goleak.VerifyTestMain(m)
+}

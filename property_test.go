@@ -1,0 +1,214 @@
+package weir_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir"
+)
+
+// A denial changes nothing, unless the limit counts denials.
+func TestDenialChangesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		for _, s := range drawHistory(t, k.limit, true) {
+			next, d := k.ask(s.now, s.cost)
+			if !d.Allowed && !k.limit.Limit().CountDenied && next != k.State {
+				t.Fatalf("%v refused %d at %d and went from %+v to %+v", k.limit.Limit(), s.cost, s.now, k.State, next)
+			}
+			k.Keep(k.limit, next)
+		}
+	})
+}
+
+// A peek answers as take does, and Remaining tells the two apart by the cost.
+func TestPeekEqualsTake(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		counts := k.limit.Limit().CountDenied
+		for _, s := range drawHistory(t, k.limit, true) {
+			peek := k.peek(s.now, s.cost)
+			again := k.peek(s.now, s.cost)
+			take := k.take(s.now, s.cost)
+			if peek != again {
+				t.Fatalf("two peeks differ: %+v, %+v", peek, again)
+			}
+			if peek.Allowed != take.Allowed || peek.Delay != take.Delay || peek.Limit != take.Limit {
+				t.Fatalf("%v: peek %+v, take %+v", k.limit.Limit(), peek, take)
+			}
+			if !counts && peek.RetryAfter != take.RetryAfter {
+				t.Fatalf("%v: peek %+v, take %+v", k.limit.Limit(), peek, take)
+			}
+			want := peek.Remaining
+			if take.Allowed {
+				want -= s.cost
+			}
+			if !counts && take.Remaining != want {
+				t.Fatalf("%v: peek %+v, take of %d %+v", k.limit.Limit(), peek, s.cost, take)
+			}
+		}
+	})
+}
+
+// RetryAfter is the first microsecond at which the same call is admitted.
+func TestRetryAfterIsTheFirstMicrosecond(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		for _, s := range drawHistory(t, k.limit, true) {
+			d := k.take(s.now, s.cost)
+			switch {
+			case d.Allowed:
+				if d.RetryAfter != 0 {
+					t.Fatalf("%v: admitted, but %+v", k.limit.Limit(), d)
+				}
+			case s.cost > k.limit.Capacity():
+				if d.RetryAfter != weir.Never {
+					t.Fatalf("%v: %d can never fit, but %+v", k.limit.Limit(), s.cost, d)
+				}
+			default:
+				then := s.now + weir.Micros(d.RetryAfter.Microseconds())
+				if then <= s.now || d.RetryAfter%time.Microsecond != 0 {
+					t.Fatalf("%v: refused, but %+v", k.limit.Limit(), d)
+				}
+				if !k.peek(then, s.cost).Allowed {
+					t.Fatalf("%v: at %d came back at %d as told, and was refused: %+v", k.limit.Limit(), s.now, then, d)
+				}
+				if k.peek(then-1, s.cost).Allowed {
+					t.Fatalf("%v: at %d could have come a microsecond before %d: %+v", k.limit.Limit(), s.now, then, d)
+				}
+			}
+		}
+	})
+}
+
+// Remaining is the truth: that many can be taken now, one more cannot.
+func TestRemainingIsTheTruth(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		for _, s := range drawHistory(t, k.limit, true) {
+			d := k.take(s.now, s.cost)
+			if d.Remaining < 0 || d.Remaining > d.Limit || d.Limit != k.limit.Capacity() {
+				t.Fatalf("%v: %+v", k.limit.Limit(), d)
+			}
+			if d.Remaining > 0 && !k.peek(s.now, d.Remaining).Allowed {
+				t.Fatalf("%v at %d: %d remain but cannot be taken", k.limit.Limit(), s.now, d.Remaining)
+			}
+			if k.peek(s.now, d.Remaining+1).Allowed {
+				t.Fatalf("%v at %d: %d remain but more can be taken", k.limit.Limit(), s.now, d.Remaining)
+			}
+		}
+	})
+}
+
+// From ResetAfter on, and not before, a key answers like one never seen.
+func TestResetIsAsGoodAsNew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		for _, s := range drawHistory(t, k.limit, true) {
+			d := k.take(s.now, s.cost)
+			if d.ResetAfter == 0 {
+				continue
+			}
+			reset := s.now + weir.Micros(d.ResetAfter.Microseconds())
+			fresh := key{limit: k.limit}
+			for _, later := range []weir.Micros{0, 1, weir.Micros(k.limit.Period().Microseconds())} {
+				if got, want := k.peek(reset+later, 1), fresh.peek(reset+later, 1); got != want {
+					t.Fatalf("%v after its reset: %+v, a new key: %+v", k.limit.Limit(), got, want)
+				}
+			}
+			if k.peek(reset-1, 0).Remaining == k.limit.Capacity() && k.limit.Limit().Algorithm != weir.LeakyBucket && k.limit.Limit().Algorithm != weir.TokenBucket {
+				t.Fatalf("%v was as good as new before its reset", k.limit.Limit())
+			}
+		}
+	})
+}
+
+// Cost c at once is c times cost 1 at the same instant.
+func TestCostsAddUp(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := drawLimit(t)
+		whole, pieces := key{limit: limit}, key{limit: limit}
+		for _, s := range drawHistory(t, limit, true) {
+			if !whole.take(s.now, s.cost).Allowed {
+				continue
+			}
+			for i := range s.cost {
+				if !pieces.take(s.now, 1).Allowed {
+					t.Fatalf("%v admitted %d at once, but not piece %d", limit.Limit(), s.cost, i+1)
+				}
+			}
+			if limit.Limit().CountDenied {
+				return // the refusals of the two differ from here on
+			}
+			if got, want := pieces.peek(s.now, 1), whole.peek(s.now, 1); got != want {
+				t.Fatalf("%v: pieces %+v, whole %+v", limit.Limit(), got, want)
+			}
+		}
+	})
+}
+
+// A shaping limit never holds a request for longer than it is willing to wait,
+// and a refusal names the first instant at which it would not.
+func TestMaxDelay(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLimit(t).Limit()
+		l.Algorithm, l.Shape, l.CountDenied, l.Buckets = weir.LeakyBucket, true, false, 0
+		limit, err := l.Compile()
+		if err != nil {
+			t.Skip("too large for a bucket")
+		}
+		k := key{limit: limit}
+		for _, s := range drawHistory(t, limit, true) {
+			op := weir.Op{Limit: limit, Cost: s.cost, MaxDelay: time.Duration(rapid.Int64Range(1, 2*int64(l.Period)).Draw(t, "max"))}
+			next, d := op.Decide(k.State, k.Tail, s.now)
+			if d.Allowed && d.Delay > op.MaxDelay {
+				t.Fatalf("%v: held for %v, at most %v was acceptable", l, d.Delay, op.MaxDelay)
+			}
+			if !d.Allowed && d.RetryAfter != weir.Never {
+				then := s.now + weir.Micros(d.RetryAfter.Microseconds())
+				if !op.Peek(k.State, k.Tail, then).Allowed || op.Peek(k.State, k.Tail, then-1).Allowed {
+					t.Fatalf("%v: refused %+v with at most %v, but %v is not the first instant", l, d, op.MaxDelay, d.RetryAfter)
+				}
+			}
+			k.Keep(k.limit, next)
+			if rapid.Bool().Draw(t, "queue up") {
+				k.take(s.now, 1)
+			}
+		}
+	})
+}
+
+// All ops of a request are charged or none.
+func TestSettleAllOrNone(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		keys := make([]key, rapid.IntRange(2, 4).Draw(t, "keys"))
+		for i := range keys {
+			keys[i].limit = drawLimit(t)
+		}
+		for _, s := range drawHistory(t, keys[0].limit, true) {
+			ops := make([]weir.Op, len(keys))
+			charges := make([]weir.Charge, len(keys))
+			for i, k := range keys {
+				ops[i] = weir.Op{Key: string(rune('a' + i)), Limit: k.limit, Cost: min(s.cost, k.limit.Capacity())}
+				charges[i] = weir.Charge{Op: &ops[i], Prev: k.State, Tail: k.Tail}
+			}
+			all := true
+			for _, d := range weir.Settle(nil, s.now, charges) {
+				all = all && d.Allowed
+			}
+			for i, c := range charges {
+				alone, _ := ops[i].Decide(c.Prev, c.Tail, s.now)
+				want := c.Prev
+				if all || ops[i].Limit.Limit().CountDenied {
+					want = alone
+				}
+				if c.Next != want {
+					t.Fatalf("op %d (%v) of a request admitted=%v went to %+v, want %+v", i, keys[i].limit.Limit(), all, c.Next, want)
+				}
+				keys[i].Keep(keys[i].limit, c.Next)
+			}
+		}
+	})
+}

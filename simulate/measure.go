@@ -1,0 +1,85 @@
+package simulate
+
+import "github.com/weirhq/weir"
+
+// tally is a lane's figures over the whole traffic. All but the instants are
+// units.
+type tally struct {
+	Admitted int64 `json:"admitted"`
+	Refused  int64 `json:"refused"`
+
+	// Held are those that shaping told to wait, LongestHold the longest wait.
+	Held        int64       `json:"held"`
+	LongestHold weir.Micros `json:"longest_hold_us"`
+
+	// Worst is the most that left within one period, for one key; that period
+	// ends at WorstEnd, which is in it. Bound is the most that could have.
+	Worst    int64       `json:"worst_window"`
+	WorstEnd weir.Micros `json:"worst_window_end_us"`
+	Bound    int64       `json:"bound"`
+
+	// FirstRefusal is nil if there was none.
+	FirstRefusal *weir.Micros `json:"first_refusal_us,omitempty"`
+
+	lastRelease weir.Micros
+}
+
+func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
+	var t tally
+	var largest int64
+	windows := make(map[string]*window)
+	for i := range requests {
+		r := &requests[i]
+		if !o.admitted[i] {
+			t.Refused += r.Cost
+			if t.FirstRefusal == nil {
+				at := r.At
+				t.FirstRefusal = &at
+			}
+			continue
+		}
+		t.Admitted += r.Cost
+		largest = max(largest, r.Cost)
+		at := o.released(i, requests)
+		if held := at - r.At; held > 0 {
+			t.Held += r.Cost
+			t.LongestHold = max(t.LongestHold, held)
+		}
+		t.lastRelease = max(t.lastRelease, at)
+		w := windows[r.Key]
+		if w == nil {
+			w = &window{period: micros(limit.Limit())}
+			windows[r.Key] = w
+		}
+		if units := w.add(at, r.Cost); units > t.Worst {
+			t.Worst, t.WorstEnd = units, at
+		}
+	}
+	t.Bound = limit.Bound(max(1, largest))
+	return t
+}
+
+// window sums the units that left in (t − period, t], t being the last of them.
+// One key's releases come in the order of time even when they are held: a queue
+// does not overtake.
+type window struct {
+	period   weir.Micros
+	releases []release
+	oldest   int // of those in the window
+	units    int64
+}
+
+type release struct {
+	at    weir.Micros
+	units int64
+}
+
+func (w *window) add(at weir.Micros, units int64) int64 {
+	w.releases = append(w.releases, release{at, units})
+	w.units += units
+	for w.releases[w.oldest].at <= at-w.period {
+		w.units -= w.releases[w.oldest].units
+		w.oldest++
+	}
+	return w.units
+}

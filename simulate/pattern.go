@@ -1,0 +1,111 @@
+package simulate
+
+import (
+	"math"
+	"math/rand/v2"
+
+	"github.com/weirhq/weir"
+)
+
+// Pattern is traffic with a name, scaled to a limit of N in a period.
+type Pattern struct {
+	Name  string
+	About string // one line
+
+	make func(c *collector, limit weir.Limit, seed uint64) error
+}
+
+// Patterns returns all patterns, in the order in which to read about them.
+func Patterns() []Pattern {
+	return []Pattern{
+		{"steady", "the rate exactly, for four periods", steady},
+		{"overload", "twice the rate, for four periods", overload},
+		{"burst", "2N at once, and again after one and a half periods, twice", burst},
+		{"boundary", "N in the last quarter of a window, N in the first of the next", boundary},
+		{"sawtooth", "a rate that climbs from nothing to twice the limit, and again", sawtooth},
+		{"poisson", "random arrivals at the rate, for four periods (see --seed)", poisson},
+	}
+}
+
+func patternNamed(name string) (Pattern, bool) {
+	for _, p := range Patterns() {
+		if p.Name == name {
+			return p, true
+		}
+	}
+	return Pattern{}, false
+}
+
+func patternNames() []string {
+	var names []string
+	for _, p := range Patterns() {
+		names = append(names, p.Name)
+	}
+	return names
+}
+
+func micros(limit weir.Limit) weir.Micros { return weir.Micros(limit.Period.Microseconds()) }
+
+func steady(c *collector, limit weir.Limit, _ uint64) error {
+	return c.rate(limit.N, micros(limit), 0, 4*micros(limit))
+}
+
+func overload(c *collector, limit weir.Limit, _ uint64) error {
+	return c.rate(2*limit.N, micros(limit), 0, 4*micros(limit))
+}
+
+func burst(c *collector, limit weir.Limit, _ uint64) error {
+	for i := range weir.Micros(3) {
+		at := i * micros(limit) * 3 / 2
+		if err := c.spread(2*limit.N, at, at); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// boundary is the attack on fixed windows: each half is within the limit of its
+// own window, and both are within half a period.
+func boundary(c *collector, limit weir.Limit, _ uint64) error {
+	period := micros(limit)
+	quarter := max(1, period/4)
+	if err := c.spread(limit.N, period-quarter, period); err != nil {
+		return err
+	}
+	return c.spread(limit.N, period, period+quarter)
+}
+
+// sawtooth has two teeth of 2N requests in two periods. When a rate climbs
+// evenly, the number of requests so far grows with the square of the time.
+func sawtooth(c *collector, limit weir.Limit, _ uint64) error {
+	tooth := 2 * micros(limit)
+	if err := c.room(4 * limit.N); err != nil {
+		return err
+	}
+	for start := weir.Micros(0); start < 2*tooth; start += tooth {
+		for i := range 2 * limit.N {
+			rise := math.Sqrt(float64(i) / float64(2*limit.N))
+			if err := c.one(start + weir.Micros(rise*float64(tooth))); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// poisson draws the times rather than the gaps: given their number, the
+// arrivals of a Poisson process are independent and uniform. It needs integers
+// only, so that a seed means the same traffic on every machine.
+func poisson(c *collector, limit weir.Limit, seed uint64) error {
+	if err := c.room(4 * limit.N); err != nil {
+		return err
+	}
+	random := rand.New(rand.NewPCG(seed, 0))
+	for range 4 * limit.N {
+		at := random.Int64N(4 * int64(micros(limit)))
+		if err := c.one(weir.Micros(at)); err != nil {
+			return err
+		}
+	}
+	return nil
+}

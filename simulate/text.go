@@ -1,0 +1,138 @@
+package simulate
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/internal/duration"
+)
+
+// Look is how a report is drawn.
+type Look struct {
+	Width int  // of the page, in characters
+	ASCII bool // for terminals and fonts without block characters
+	Color bool // refusals in red
+}
+
+// Margin is how much of a page the names of the lanes take from the timeline.
+const Margin = 20
+
+// WriteText draws the report: what was asked, a table, and a timeline.
+func (r *Report) WriteText(w io.Writer, look Look) error {
+	var b bytes.Buffer
+	r.head(&b, look)
+	b.WriteByte('\n')
+	r.table(&b)
+	b.WriteByte('\n')
+	r.timeline(&b, look)
+	b.WriteByte('\n')
+	for _, note := range r.Notes {
+		b.WriteString(wrap("Note: "+note, look.Width))
+	}
+	for _, l := range r.Lanes {
+		if l.Held > 0 {
+			note := fmt.Sprintf("%s held %s back, the longest for %s.", l.Name, plural(l.Held, "unit"), clock(l.LongestHold))
+			b.WriteString(wrap(note, look.Width))
+		}
+	}
+	b.WriteString(wrap(r.Summary, look.Width))
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (r *Report) head(b *bytes.Buffer, look Look) {
+	line := func(name, value string) {
+		fmt.Fprintf(b, "%-9s%s\n", name, cut(value, look.Width-9, look.ASCII))
+	}
+	limit := r.Limit
+	if r.Name != "" {
+		limit = r.Name + ": " + limit
+	}
+	line("limit", limit)
+	line("traffic", r.Traffic)
+	size := plural(int64(r.Requests), "request")
+	if r.Offered != int64(r.Requests) {
+		size += " for " + plural(r.Offered, "unit")
+	}
+	if r.Keys > 1 {
+		size += " from " + plural(int64(r.Keys), "key")
+	}
+	line("offered", fmt.Sprintf("%s, seen from %s to %s", size, clock(r.Axis.Begin), clock(r.Axis.end())))
+}
+
+// table has one row for each lane; numbers are flush right. What was offered is
+// the same for all, and stands in the head.
+func (r *Report) table(b *bytes.Buffer) {
+	rows := [][]string{{
+		"algorithm", "admitted", "refused", "held",
+		"most in " + duration.Format(r.limit.Period), "bound", "first refusal",
+	}}
+	number := func(n int64) string { return strconv.FormatInt(n, 10) }
+	for _, l := range r.Lanes {
+		first := "-"
+		if l.FirstRefusal != nil {
+			first = clock(*l.FirstRefusal)
+		}
+		rows = append(rows, []string{
+			l.Name, number(l.Admitted), number(l.Refused), number(l.Held),
+			number(l.Worst), number(l.Bound), first,
+		})
+	}
+	widths := make([]int, len(rows[0]))
+	widths[0] = Margin - 2
+	for _, row := range rows {
+		for i, cell := range row {
+			widths[i] = max(widths[i], len(cell))
+		}
+	}
+	for _, row := range rows {
+		fmt.Fprintf(b, "%-*s", widths[0], row[0])
+		for i, cell := range row[1:] {
+			fmt.Fprintf(b, "  %*s", widths[i+1], cell)
+		}
+		b.WriteByte('\n')
+	}
+}
+
+// cut shortens what people may have written at any length, and spells out
+// bytes that would upset a terminal.
+func cut(s string, width int, ascii bool) string {
+	quoted := strconv.QuoteToGraphic(s)
+	dots := "…"
+	if ascii {
+		quoted, dots = strconv.QuoteToASCII(s), "..."
+	}
+	if quoted[1:len(quoted)-1] != s {
+		s = quoted
+	}
+	if utf8.RuneCountInString(s) <= width {
+		return s
+	}
+	keep := max(0, width-utf8.RuneCountInString(dots))
+	return string([]rune(s)[:keep]) + dots
+}
+
+// wrap breaks a sentence into lines.
+func wrap(s string, width int) string {
+	var b strings.Builder
+	used := 0
+	for _, word := range strings.Fields(s) {
+		length := utf8.RuneCountInString(word)
+		switch {
+		case used == 0:
+		case used+1+length > width:
+			b.WriteByte('\n')
+			used = 0
+		default:
+			b.WriteByte(' ')
+			used++
+		}
+		b.WriteString(word)
+		used += length
+	}
+	return b.String() + "\n"
+}

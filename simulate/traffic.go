@@ -1,0 +1,128 @@
+package simulate
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"math/bits"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Bounds on traffic, so that a slip of the keyboard ends in a sentence and not
+// in a full memory. The units' bound lets them be added up without overflow.
+const (
+	MaxRequests = 2_000_000
+	maxUnits    = 1 << 62
+	maxAt       = weir.Micros(100 * 365 * day)
+
+	day = 24 * 60 * 60 * 1_000_000 // microseconds
+)
+
+// Request is one arrival.
+type Request struct {
+	At       weir.Micros
+	Key      string
+	Cost     int64
+	MaxDelay time.Duration // of a shaping limit; see weir.Op
+}
+
+// Traffic is requests in the order of time.
+type Traffic struct {
+	Text     string // what it is, for the head of a report
+	Requests []Request
+	Notes    []string // what a reader should know about it
+}
+
+// collector gathers requests within the bounds.
+type collector struct {
+	requests []Request
+	units    int64
+}
+
+func (c *collector) add(r Request) error {
+	if err := c.room(1); err != nil {
+		return err
+	}
+	switch {
+	case r.At < 0 || r.At > maxAt:
+		return fmt.Errorf("it goes on for more than 100 years; choose earlier times")
+	case r.Cost > maxUnits-c.units:
+		return fmt.Errorf("it costs more units than can be added up; choose smaller costs")
+	}
+	c.requests = append(c.requests, r)
+	c.units += r.Cost
+	return nil
+}
+
+// room reports whether n more requests are within the bound.
+func (c *collector) room(n int64) error {
+	if n > int64(MaxRequests-len(c.requests)) {
+		return fmt.Errorf("it has more than %d requests; choose less traffic, or a smaller limit for a pattern", MaxRequests)
+	}
+	return nil
+}
+
+// sorted returns the requests in the order of time, and otherwise as they came.
+func (c *collector) sorted() []Request {
+	slices.SortStableFunc(c.requests, byTime)
+	return c.requests
+}
+
+func byTime(a, b Request) int { return cmp.Compare(a.At, b.At) }
+
+// spread adds n requests of one client, evenly from one instant to another,
+// the latter excluded.
+func (c *collector) spread(n int64, from, to weir.Micros) error {
+	if err := c.room(n); err != nil {
+		return err
+	}
+	for i := range n {
+		if err := c.one(from + share(to-from, i, n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rate adds n requests in every period from one instant to another.
+func (c *collector) rate(n int64, period, from, to weir.Micros) error {
+	// About how many they are is enough to refuse most of what is too much at
+	// once; add counts exactly.
+	about := float64(to-from) / float64(period) * float64(n)
+	if err := c.room(int64(min(about, math.MaxInt32)) - 1); err != nil {
+		return err
+	}
+	for i := int64(0); ; i++ {
+		at := from + share(period, i, n)
+		if at >= to {
+			return nil
+		}
+		if err := c.one(at); err != nil {
+			return err
+		}
+	}
+}
+
+func (c *collector) one(at weir.Micros) error {
+	return c.add(Request{At: at, Key: "client", Cost: 1})
+}
+
+// share is length × i / n, whatever the product. The quotient is in range: one
+// before it was within a stretch, and a length is less than 300 years.
+func share(length weir.Micros, i, n int64) weir.Micros {
+	high, low := bits.Mul64(uint64(length), uint64(i))
+	quotient, _ := bits.Div64(high, low, uint64(n))
+	return weir.Micros(quotient)
+}
+
+// keys is the number of clients.
+func (t Traffic) keys() int {
+	seen := make(map[string]bool)
+	for i := range t.Requests {
+		seen[t.Requests[i].Key] = true
+	}
+	return len(seen)
+}

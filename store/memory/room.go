@@ -1,0 +1,109 @@
+package memory
+
+import (
+	"runtime"
+
+	"github.com/weirhq/weir"
+)
+
+// reserve makes n more keys count, if the bound allows it.
+func (c *core) reserve(n, maxKeys int64) bool {
+	if c.keys.Add(n) <= maxKeys {
+		return true
+	}
+	c.keys.Add(-n)
+	return false
+}
+
+// forget counts keys that have gone because they were as good as new.
+func (c *core) forget(n int) {
+	if n > 0 {
+		c.keys.Add(int64(-n))
+		c.expired.Add(int64(n))
+	}
+}
+
+// makeRoom reserves n keys when the store is full. No lock may be held. Keys
+// that have recovered go first, wherever they are; only when there is none left
+// does one go that still counts.
+func (c *core) makeRoom(now weir.Micros, n, maxKeys int64) {
+	for !c.reserve(n, maxKeys) {
+		if !c.dropRecovered(now) && !c.dropLeast() {
+			runtime.Gosched() // all the room is promised to others, who are about to use it
+		}
+	}
+}
+
+// dropRecovered sweeps the first shard that has a recovered key.
+func (c *core) dropRecovered(now weir.Micros) bool {
+	begin := c.cursor.Load()
+	for i := range int64(len(c.shards)) {
+		at := (begin + i) % int64(len(c.shards))
+		sh := &c.shards[at]
+		if sh.earliest.Load() > int64(now) {
+			continue
+		}
+		sh.mu.Lock()
+		n := sh.sweepLocked(now)
+		sh.mu.Unlock()
+		c.forget(n)
+		if n > 0 {
+			c.cursor.Store(at)
+			return true
+		}
+	}
+	return false
+}
+
+const (
+	sample  = 64 // keys of a shard that are compared when one that still counts has to go
+	sparing = 16 // shards that are searched for one that is not being refused
+)
+
+// dropLeast removes the key that will be missed least among a few: not one that
+// was refused when it last asked, if there is a choice, and the soonest to
+// recover.
+func (c *core) dropLeast() bool {
+	for tried := range c.shards {
+		at := int(c.cursor.Add(1))
+		sh := &c.shards[at%len(c.shards)]
+		sh.mu.Lock()
+		slot := sh.leastLocked(at / len(c.shards) * sample)
+		drop := slot >= 0 && (tried >= sparing || !sh.table.entries[slot].refused())
+		if drop {
+			sh.removeLocked(slot)
+			c.keys.Add(-1)
+			c.evicted.Add(1)
+		}
+		sh.mu.Unlock()
+		if drop {
+			return true
+		}
+	}
+	return false
+}
+
+// leastLocked looks at a sample of entries from a slot on, and returns the slot
+// of the one to go; -1 if the shard is empty.
+func (sh *shard) leastLocked(from int) int {
+	least, entries := -1, sh.table.entries
+	for i, seen := 0, 0; i < len(entries) && seen < sample; i++ {
+		slot := (from + i) % len(entries)
+		e := &entries[slot]
+		if e.free() {
+			continue
+		}
+		seen++
+		if least < 0 || lessMissed(e, &entries[least]) {
+			least = slot
+		}
+	}
+	return least
+}
+
+func lessMissed(a, b *entry) bool {
+	if a.refused() != b.refused() {
+		return !a.refused()
+	}
+	return a.state.Fresh < b.state.Fresh
+}

@@ -1,0 +1,300 @@
+package memory
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+const second = weir.Micros(1_000_000)
+
+var today = weir.Micros(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC).UnixMicro())
+
+func take(t *testing.T, s *Store, key string, limit *weir.Compiled) weir.Decision {
+	t.Helper()
+	d, err := s.Take(t.Context(), nil, weir.Op{Key: key, Limit: limit, Cost: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d[0]
+}
+
+// open returns a store with a clock that begins today.
+func open(maxKeys int) (*Store, *fake) {
+	clock := new(fake)
+	clock.Set(today)
+	return New(Options{MaxKeys: maxKeys, Clock: clock.Now}), clock
+}
+
+// exhaust takes until a key is refused.
+func exhaust(t *testing.T, s *Store, key string, limit *weir.Compiled) {
+	t.Helper()
+	for range limit.Capacity() {
+		take(t, s, key, limit)
+	}
+	if take(t, s, key, limit).Allowed {
+		t.Fatalf("%s is not limited after %d units", key, limit.Capacity())
+	}
+}
+
+// A victim is limited; a flood of new keys many times the size of the store
+// comes, of which some recover now and then. The victim must stay limited.
+func TestFloodDoesNotFreeTheVictim(t *testing.T) {
+	for _, limit := range []string{
+		"fixed_window 5/1h", "sliding_window 5/1h", "sliding_buckets 5/1h",
+		"sliding_log 5/1h", "token_bucket 5/1h", "leaky_bucket 5/1h",
+	} {
+		t.Run(limit, func(t *testing.T) {
+			const maxKeys = 2000
+			s, clock := open(maxKeys)
+			victim, quick := weir.MustCompile(limit), weir.MustCompile("fixed_window 5/1s")
+			exhaust(t, s, "victim", victim)
+			for i := range 20 * maxKeys {
+				take(t, s, fmt.Sprintf("flood %d", i), quick)
+				if i%maxKeys == maxKeys/2 {
+					clock.Pass(2 * second) // all of the flood so far has recovered
+				}
+				if keys := s.Stats().Keys; keys > maxKeys {
+					t.Fatalf("%d keys after %d requests, at most %d were promised", keys, i, maxKeys)
+				}
+			}
+			if take(t, s, "victim", victim).Allowed {
+				t.Error("the flood freed the victim")
+			}
+			if st := s.Stats(); st.Expired < 10*maxKeys {
+				t.Errorf("recovered keys were not the ones to go: %+v", st)
+			}
+		})
+	}
+}
+
+// As long as one recovered key is left anywhere, it is the one that goes: of
+// 63 limited keys and one recovered, none of the limited is lost.
+func TestLastRecoveredKeyGoesFirst(t *testing.T) {
+	s, clock := open(weir.MaxOps)
+	slow, quick := weir.MustCompile("fixed_window 1/1h"), weir.MustCompile("fixed_window 9/1s")
+	for i := range weir.MaxOps - 1 {
+		exhaust(t, s, fmt.Sprint("slow ", i), slow)
+	}
+	for i := range 500 {
+		take(t, s, fmt.Sprint("quick ", i), quick)
+		clock.Pass(second)
+	}
+	for i := range weir.MaxOps - 1 {
+		if take(t, s, fmt.Sprint("slow ", i), slow).Allowed {
+			t.Errorf("slow %d was freed although a recovered key could have gone", i)
+		}
+	}
+	if st := s.Stats(); st.Evicted != 0 {
+		t.Errorf("%+v: a key that still counted was evicted", st)
+	}
+}
+
+// Without any recovered key something has to go: then those who are not being
+// refused, and the bound is kept.
+func TestFullOfLivingKeys(t *testing.T) {
+	const maxKeys = 5000
+	s, _ := open(maxKeys)
+	limit := weir.MustCompile("fixed_window 2/1h")
+	for i := range 50 {
+		exhaust(t, s, fmt.Sprint("victim ", i), limit)
+	}
+	for i := range 10 * maxKeys {
+		take(t, s, fmt.Sprint("flood ", i), limit)
+	}
+	st := s.Stats()
+	if st.Keys > maxKeys || st.Evicted < 8*maxKeys {
+		t.Errorf("%+v", st)
+	}
+	for i := range 50 {
+		if take(t, s, fmt.Sprint("victim ", i), limit).Allowed {
+			t.Errorf("victim %d was freed", i)
+		}
+	}
+}
+
+// The bound holds when many goroutines bring several new keys at once.
+func TestMaxKeysUnderContention(t *testing.T) {
+	const maxKeys = 100
+	s, clock := open(maxKeys)
+	limit := weir.MustCompile("sliding_log 3/1m")
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 500 {
+				ops := make([]weir.Op, 1+i%7)
+				for j := range ops {
+					ops[j] = weir.Op{Key: fmt.Sprint(g, i, j), Limit: limit, Cost: 1}
+				}
+				d, err := s.Take(t.Context(), nil, ops...)
+				if err != nil || !d[0].Allowed {
+					t.Errorf("a new key was answered %+v, %v", d, err)
+				}
+				if i%50 == 0 {
+					clock.Pass(second)
+				}
+				if keys := s.Stats().Keys; keys > maxKeys+8*7 {
+					// Requests on their way may have added keys that they are
+					// about to give back; the store itself never holds more.
+					t.Errorf("%d keys", keys)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	checkKeys(t, s, maxKeys)
+}
+
+// checkKeys compares the count with what is there.
+func checkKeys(t *testing.T, s *Store, most int64) {
+	t.Helper()
+	var n int64
+	c := s.core.Load()
+	for i := range c.shards {
+		n += int64(c.shards[i].table.keys)
+	}
+	if got := s.Stats().Keys; got != n || n > most {
+		t.Errorf("the count says %d keys, there are %d, at most %d were promised", got, n, most)
+	}
+}
+
+// Idle keys go by themselves, and their memory with them.
+func TestIdleKeysGo(t *testing.T) {
+	s, clock := open(0)
+	limits := []*weir.Compiled{weir.MustCompile("5/1s"), weir.MustCompile("sliding_log 5/1s"), weir.MustCompile("sliding_buckets 5/1s")}
+	for i := range 30_000 {
+		take(t, s, fmt.Sprint(i), limits[i%3])
+	}
+	if got := s.Stats().Keys; got != 30_000 {
+		t.Fatalf("%d keys, want 30000", got)
+	}
+	clock.Pass(60 * second)
+	for i := range 6000 { // touches every shard
+		take(t, s, fmt.Sprint("later ", i), limits[0])
+	}
+	if got := s.Stats(); got.Keys != 6000 || got.Expired != 30_000 || got.Evicted != 0 {
+		t.Errorf("%+v, want 6000 keys left", got)
+	}
+	c := s.core.Load()
+	slots, words := 0, 0
+	for i := range c.shards {
+		slots += len(c.shards[i].table.entries)
+		for _, class := range c.shards[i].arena.classes {
+			for _, chunk := range class.chunks {
+				words += len(chunk)
+			}
+		}
+	}
+	if slots > 30_000 || words != 0 {
+		t.Errorf("%d slots and %d words of tails are still held for 6000 keys", slots, words)
+	}
+	checkKeys(t, s, DefaultMaxKeys)
+}
+
+// Reset frees the key at once.
+func TestResetFreesTheKey(t *testing.T) {
+	s, _ := open(0)
+	limit := weir.MustCompile("sliding_log 5/1m")
+	take(t, s, "k", limit)
+	for range 2 {
+		if err := s.Reset(t.Context(), weir.Op{Key: "k", Limit: limit}); err != nil {
+			t.Fatal(err)
+		}
+		if got := s.Stats(); got != (Stats{}) {
+			t.Errorf("%+v, want nothing", got)
+		}
+	}
+}
+
+// Denials and peeks of strangers make no keys.
+func TestOnlyChargesMakeKeys(t *testing.T) {
+	s, _ := open(0)
+	limit := weir.MustCompile("5/1m")
+	for i := range 100 {
+		op := weir.Op{Key: fmt.Sprint(i), Limit: limit, Cost: 6}
+		if _, err := s.Take(t.Context(), nil, op); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Peek(t.Context(), nil, op); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := s.Stats().Keys; got != 0 {
+		t.Errorf("%d keys, want none", got)
+	}
+}
+
+// Takes, peeks, resets, snapshots and a moving clock, all at once; run with
+// -race. Every unit that is admitted is within the limit.
+func TestEverythingAtOnce(t *testing.T) {
+	s, clock := open(300)
+	limits := []*weir.Compiled{
+		weir.MustCompile("5/1s"), weir.MustCompile("sliding_log 5/1s"), weir.MustCompile("sliding_window 5/1s count_denied"),
+		weir.MustCompile("sliding_buckets 5/1s"), weir.MustCompile("fixed_window 5/1s"), weir.MustCompile("leaky_bucket 5/1s shape"),
+	}
+	var wg sync.WaitGroup
+	for g := range 6 {
+		wg.Go(func() {
+			random := rand.New(rand.NewPCG(uint64(g), 1))
+			for range 2000 {
+				ops := make([]weir.Op, 1+random.IntN(4))
+				for i := range ops {
+					ops[i] = weir.Op{Key: fmt.Sprint(random.IntN(200)), Limit: limits[random.IntN(len(limits))], Cost: 1}
+				}
+				var err error
+				switch random.IntN(20) {
+				case 0:
+					_, err = s.Peek(t.Context(), nil, ops...)
+				case 1:
+					err = s.Reset(t.Context(), ops...)
+				case 2:
+					clock.Pass(weir.Micros(random.Int64N(200_000)) - 50_000)
+				default:
+					_, err = s.Take(t.Context(), nil, ops...)
+				}
+				if err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Go(func() {
+		for range 20 {
+			if err := s.Snapshot(discard{}); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	wg.Wait()
+	checkKeys(t, s, 300)
+}
+
+type discard struct{}
+
+func (discard) Write(p []byte) (int, error) { return len(p), nil }
+
+// The hot path of the fixed-size algorithms allocates nothing, for one op and
+// for several, admitted and refused.
+func TestTakeAllocatesNothing(t *testing.T) {
+	s, _ := open(0)
+	dst := make([]weir.Decision, 0, 4)
+	ctx := t.Context()
+	for _, text := range []string{"fixed_window 500/1h", "sliding_window 500/1h", "token_bucket 500/1h", "leaky_bucket 500/1h"} {
+		limit := weir.MustCompile(text)
+		ops := []weir.Op{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}, {Key: "c", Limit: limit, Cost: 1}}
+		for _, n := range []int{1, 3} {
+			got := testing.AllocsPerRun(1000, func() {
+				if _, err := s.Take(ctx, dst, ops[:n]...); err != nil {
+					t.Fatal(err)
+				}
+			})
+			if got != 0 {
+				t.Errorf("%s: %v allocations in a Take of %d ops, want 0", text, got, n)
+			}
+		}
+	}
+}

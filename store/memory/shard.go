@@ -1,0 +1,120 @@
+package memory
+
+import (
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirhq/weir"
+)
+
+// shard is a part of the keys with a lock of its own.
+type shard struct {
+	mu    sync.Mutex
+	table table
+	arena arena
+	sweep weir.Micros // when to look for keys that are as good as new
+
+	// earliest is not later than the first instant at which any key of the
+	// shard is as good as new; after a sweep, it is that instant. Others read
+	// it without the lock.
+	earliest atomic.Int64
+
+	_ [32]byte // keeps two shards off one cache line
+}
+
+const (
+	// sweepEvery is how often, in microseconds, a shard that is in use looks
+	// for keys that have recovered.
+	sweepEvery = 1_000_000
+
+	// grace is how long those are kept without need, so that a clock that is
+	// set back a little does not find them forgotten.
+	grace = 10_000_000
+)
+
+// tail is the tail of the entry at slot, nil if it has none.
+func (sh *shard) tail(slot int) []int64 {
+	if sh.table.tails == nil {
+		return nil
+	}
+	return sh.arena.words(sh.table.tails[slot])
+}
+
+// load returns what is remembered of k; the zero state if nothing is.
+func (sh *shard) load(k id) (weir.State, []int64) {
+	slot, found := sh.table.find(k)
+	if !found {
+		return weir.State{}, nil
+	}
+	return sh.table.entries[slot].state, sh.tail(slot)
+}
+
+// keepLocked commits next to an entry that is there.
+func (sh *shard) keepLocked(slot int, limit *weir.Compiled, next weir.State) {
+	e := &sh.table.entries[slot]
+	if need := limit.TailLen(next); need > 0 {
+		tail := sh.tail(slot)
+		if need > len(tail) {
+			tail = sh.lengthenLocked(slot, limit, need)
+		}
+		limit.Commit(tail, e.state, next)
+	}
+	e.state = next
+	if int64(next.Fresh) < sh.earliest.Load() {
+		sh.earliest.Store(int64(next.Fresh))
+	}
+}
+
+// lengthenLocked moves the tail of an entry to a larger block.
+func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, need int) []int64 {
+	if sh.table.tails == nil {
+		sh.table.tails = make([]block, len(sh.table.entries))
+	}
+	old := sh.table.tails[slot]
+	b := sh.arena.take(need)
+	limit.MoveTail(sh.arena.words(b), sh.arena.words(old), sh.table.entries[slot].state)
+	sh.arena.give(old)
+	sh.table.tails[slot] = b
+	return sh.arena.words(b)
+}
+
+func (sh *shard) removeLocked(slot int) {
+	if sh.table.tails != nil {
+		sh.arena.give(sh.table.tails[slot])
+	}
+	sh.table.remove(slot)
+	if sh.table.keys == 0 {
+		sh.earliest.Store(math.MaxInt64)
+	}
+}
+
+// tidyLocked sweeps a shard that is in use now and then.
+func (c *core) tidyLocked(sh *shard, now weir.Micros) {
+	if now >= sh.sweep {
+		sh.sweep = now + sweepEvery
+		c.forget(sh.sweepLocked(now - grace))
+	}
+}
+
+// sweepLocked removes every key that is as good as new, and returns how many.
+func (sh *shard) sweepLocked(now weir.Micros) int {
+	if sh.earliest.Load() > int64(now) {
+		return 0
+	}
+	before, earliest := sh.table.keys, int64(math.MaxInt64)
+	for slot := 0; slot < len(sh.table.entries); {
+		e := &sh.table.entries[slot]
+		if !e.free() && e.state.Fresh <= now {
+			sh.removeLocked(slot) // another entry may have moved to this slot
+			continue
+		}
+		if !e.free() {
+			earliest = min(earliest, int64(e.state.Fresh))
+		}
+		slot++
+	}
+	sh.earliest.Store(earliest)
+	sh.table.shrink()
+	return before - sh.table.keys
+}

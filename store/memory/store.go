@@ -1,0 +1,125 @@
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"math"
+	"math/bits"
+	"sync/atomic"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/keyhash"
+)
+
+// Store remembers keys in this process. It is safe for concurrent use.
+type Store struct {
+	maxKeys int64
+	now     func() weir.Micros
+	core    atomic.Pointer[core] // replaced only by Restore
+}
+
+// core is all that is remembered, under one seed.
+type core struct {
+	seed    [keyhash.SeedLen]byte
+	hash    *keyhash.Hash
+	shards  []shard
+	shift   int          // what is left of a hash is the number of a shard
+	keys    atomic.Int64 // entries, and those for which room was made
+	cursor  atomic.Int64 // the shard in which the next search for room begins
+	expired atomic.Int64
+	evicted atomic.Int64
+}
+
+// Stats is what a store knows about itself.
+type Stats struct {
+	Keys    int64 // remembered now
+	Expired int64 // forgotten since the start because they were as good as new
+	Evicted int64 // forgotten since the start to make room, before they were
+}
+
+// New returns an empty store.
+func New(o Options) *Store {
+	o = o.withDefaults()
+	s := &Store{maxKeys: int64(o.MaxKeys), now: o.Clock}
+	var seed [keyhash.SeedLen]byte
+	rand.Read(seed[:])
+	s.core.Store(newCore(seed, o.MaxKeys))
+	return s
+}
+
+// Shards are many enough to keep a sweep short, about 4096 keys of a full
+// store, and goroutines apart.
+const (
+	minShards    = 64
+	maxShards    = 4096
+	keysPerShard = 4096
+)
+
+func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
+	n := min(max(maxKeys/keysPerShard, minShards), maxShards)
+	log := bits.Len(uint(n - 1))
+	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: 64 - log}
+	for i := range c.shards {
+		c.shards[i].earliest.Store(math.MaxInt64)
+	}
+	return c
+}
+
+// identify returns the id of an op's key and the shard that it is in.
+func (c *core) identify(op *weir.Op) (id, *shard) {
+	hi, lo := c.hash.Sum(op.Key, op.Limit.Kind())
+	return id{hi, lo&^refusedBit | 1}, &c.shards[lo>>c.shift]
+}
+
+// Take implements weir.Store.
+func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
+	if err := weir.ValidateTake(ops); err != nil {
+		return dst, err
+	}
+	if len(ops) == 1 {
+		return append(dst, s.take(&ops[0])), nil
+	}
+	return s.takeMany(dst, ops), nil
+}
+
+// Peek implements weir.Store. The answers are of one instant, though each key
+// is looked at by itself: nothing is charged that would have to agree.
+func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := ctx.Err(); err != nil {
+		return dst, err
+	}
+	if err := weir.ValidatePeek(ops); err != nil {
+		return dst, err
+	}
+	return s.peekMany(dst, ops), nil
+}
+
+// Reset implements weir.Store.
+func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidatePeek(ops); err != nil {
+		return err
+	}
+	c := s.core.Load()
+	for i := range ops {
+		k, sh := c.identify(&ops[i])
+		sh.mu.Lock()
+		if slot, found := sh.table.find(k); found {
+			sh.removeLocked(slot)
+			c.keys.Add(-1)
+		}
+		sh.mu.Unlock()
+	}
+	return nil
+}
+
+// Stats returns what the store knows about itself.
+func (s *Store) Stats() Stats {
+	c := s.core.Load()
+	return Stats{Keys: c.keys.Load(), Expired: c.expired.Load(), Evicted: c.evicted.Load()}
+}

@@ -1,0 +1,28 @@
+package memory
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a clock that tests set.
+type fake struct{ now atomic.Int64 }
+
+func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
+func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
+func (f *fake) Pass(by weir.Micros) { f.now.Add(int64(by)) }
+
+func TestSuite(t *testing.T) {
+	storetest.Run(t, func(*testing.T) scenario.Subject {
+		var clock fake
+		return scenario.Subject{Store: New(Options{Clock: clock.Now}), Set: clock.Set}
+	})
+}

@@ -1,0 +1,161 @@
+package memory
+
+import (
+	"math/bits"
+
+	"github.com/weirhq/weir"
+)
+
+// id stands for a key and its kind of limit. The lowest bit of lo is always
+// set, so that the zero id is nobody's.
+type id struct{ hi, lo uint64 }
+
+// entry is what is remembered of a key. It has no pointers.
+type entry struct {
+	id    id
+	state weir.State
+}
+
+// refusedBit marks, in the second lowest bit of id.lo, a key that was refused
+// when it last asked: who is being limited is the last to go.
+const refusedBit = 2
+
+func (e *entry) free() bool    { return e.id.lo == 0 }
+func (e *entry) is(k id) bool  { return e.id.hi == k.hi && e.id.lo&^refusedBit == k.lo }
+func (e *entry) refused() bool { return e.id.lo&refusedBit != 0 }
+
+func (e *entry) setRefused(refused bool) {
+	e.id.lo &^= refusedBit
+	if refused {
+		e.id.lo |= refusedBit
+	}
+}
+
+// table is a hash table with linear probing whose entries are in the order of
+// their hashes throughout: an entry's home is its hash scaled to the table, so
+// the order of homes is the order of hashes. A search ends at the first greater
+// hash, whether or not it finds anything; a full table stays quick.
+type table struct {
+	entries []entry
+	tails   []block // of the same slots; nil until a key needs one
+	homes   uint64  // entries beyond are room for what the last homes push on
+	keys    int
+}
+
+// A table grows by a fifth when it is 85 % full, so it is 71 to 85 % full and a
+// key costs 47 to 56 bytes. spill is room behind the last home.
+const (
+	minHomes = 8
+	spill    = 24
+)
+
+func (t *table) full() bool { return uint64(t.keys)*20 >= t.homes*17 }
+
+func (t *table) home(k id) int {
+	high, _ := bits.Mul64(k.hi, t.homes)
+	return int(high)
+}
+
+// find returns the slot of k, or the slot where it belongs.
+func (t *table) find(k id) (slot int, found bool) {
+	if t.homes == 0 {
+		return 0, false
+	}
+	for i := t.home(k); i < len(t.entries); i++ {
+		e := &t.entries[i]
+		if e.is(k) {
+			return i, true
+		}
+		if e.free() || e.id.hi > k.hi {
+			return i, false
+		}
+	}
+	return len(t.entries), false
+}
+
+// insert makes an entry for k, which is not there, and returns its slot.
+func (t *table) insert(k id) int {
+	if t.full() {
+		t.resize(t.homes + max(minHomes, t.homes/5))
+	}
+	slot, _ := t.find(k)
+	end := slot
+	for end < len(t.entries) && !t.entries[end].free() {
+		end++
+	}
+	if end >= len(t.entries) {
+		t.extend()
+	}
+	copy(t.entries[slot+1:end+1], t.entries[slot:end])
+	t.entries[slot] = entry{id: k}
+	if t.tails != nil {
+		copy(t.tails[slot+1:end+1], t.tails[slot:end])
+		t.tails[slot] = 0
+	}
+	t.keys++
+	return slot
+}
+
+// extend gives the last homes more room to spill, which chance alone almost
+// never asks for.
+func (t *table) extend() {
+	t.entries = append(t.entries, make([]entry, spill)...)
+	if t.tails != nil {
+		t.tails = append(t.tails, make([]block, spill)...)
+	}
+}
+
+// remove takes the entry at slot out and closes the gap.
+func (t *table) remove(slot int) {
+	for next := slot + 1; next < len(t.entries); slot, next = next, next+1 {
+		e := &t.entries[next]
+		if e.free() || t.home(e.id) == next {
+			break
+		}
+		t.entries[slot] = *e
+		if t.tails != nil {
+			t.tails[slot] = t.tails[next]
+		}
+	}
+	t.entries[slot] = entry{}
+	if t.tails != nil {
+		t.tails[slot] = 0
+	}
+	t.keys--
+}
+
+// resize moves all entries to a table with so many homes, in order.
+func (t *table) resize(homes uint64) {
+	old := *t
+	t.homes = homes
+	t.entries = make([]entry, homes+spill)
+	if old.tails != nil {
+		t.tails = make([]block, len(t.entries))
+	}
+	at := 0
+	for i := range old.entries {
+		e := &old.entries[i]
+		if e.free() {
+			continue
+		}
+		at = max(at, t.home(e.id))
+		for at >= len(t.entries) {
+			t.extend()
+		}
+		t.entries[at] = *e
+		if t.tails != nil {
+			t.tails[at] = old.tails[i]
+		}
+		at++
+	}
+}
+
+// shrink gives memory back when most of it is unused.
+func (t *table) shrink() {
+	switch {
+	case t.keys == 0:
+		*t = table{}
+	case t.homes > 4*minHomes && uint64(t.keys)*4 < t.homes:
+		t.resize(uint64(t.keys)*4/3 + minHomes)
+	}
+}

@@ -1,0 +1,109 @@
+package storetest
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/scenario"
+)
+
+func replaceN(s, n string) string { return strings.ReplaceAll(s, "N", n) }
+
+// testModel plays the same long random history to the store and to the bare
+// arithmetic, and demands the same answers at every step.
+func testModel(t *testing.T, open Open) {
+	for _, limit := range limits(t, "5") {
+		t.Run(limit.Limit().String(), func(t *testing.T) { history(t, open(t), limit, 1500) })
+	}
+	t.Run("several limits", func(t *testing.T) {
+		history(t, open(t), nil, 4000)
+	})
+}
+
+// history draws from one limit, or from all of them if it is nil.
+func history(t *testing.T, subject scenario.Subject, only *weir.Compiled, steps int) {
+	random := rand.New(rand.NewPCG(1, 2))
+	model := scenario.NewModel()
+	pool := []*weir.Compiled{only}
+	if only == nil {
+		pool = append(limits(t, "5"), limits(t, "9")...)
+	}
+	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	latest := now
+	for step := range steps {
+		now = max(now+leap(random), latest-back)
+		latest = max(latest, now)
+		model.Now = now
+		subject.Set(now)
+		ops := draw(random, pool)
+		ask, expect, verb := subject.Store.Take, model.Take, "take"
+		if random.IntN(5) == 0 {
+			ask, expect, verb = subject.Store.Peek, model.Peek, "peek"
+		}
+		got, err := ask(t.Context(), nil, ops...)
+		if err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		want, err := expect(t.Context(), nil, ops...)
+		if err != nil {
+			t.Fatalf("step %d: %v", step, err)
+		}
+		for i := range ops {
+			if got[i] != want[i] {
+				t.Fatalf("step %d at %d: %s %d of %q under %s, op %d of %d:\n got %+v\nwant %+v",
+					step, now, verb, ops[i].Cost, ops[i].Key, ops[i].Limit.Limit(), i+1, len(ops), got[i], want[i])
+			}
+		}
+		if random.IntN(100) == 0 {
+			if err := subject.Store.Reset(t.Context(), ops...); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			if err := model.Reset(t.Context(), ops...); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+		}
+	}
+}
+
+// back is how far the clock steps back from the latest time: a store that has
+// forgotten a recovered key by then could not know better.
+const back = weir.Micros(10_000_000)
+
+// leap is how far the clock moves: often not at all, seldom far, sometimes back.
+func leap(random *rand.Rand) weir.Micros {
+	switch random.IntN(10) {
+	case 0, 1, 2:
+		return 0
+	case 3:
+		return 1
+	case 4:
+		return -weir.Micros(random.Int64N(int64(back)))
+	case 5:
+		return weir.Micros(random.Int64N(300_000_000))
+	default:
+		return weir.Micros(random.Int64N(15_000_000))
+	}
+}
+
+func draw(random *rand.Rand, pool []*weir.Compiled) []weir.Op {
+	n := 1
+	if len(pool) > 1 {
+		n += random.IntN(4)
+	}
+	ops := make([]weir.Op, n)
+	for i := range ops {
+		ops[i] = weir.Op{
+			Key:   fmt.Sprintf("key %d", random.IntN(4)),
+			Limit: pool[random.IntN(len(pool))],
+			Cost:  1 + random.Int64N(3)*random.Int64N(3),
+		}
+		if random.IntN(4) == 0 {
+			ops[i].MaxDelay = time.Duration(random.Int64N(60)) * time.Second
+		}
+	}
+	return ops
+}

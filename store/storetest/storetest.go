@@ -1,0 +1,65 @@
+package storetest
+
+import (
+	"io/fs"
+	"path"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/scenario"
+)
+
+// Open returns an empty store whose clock can be set.
+type Open func(t *testing.T) scenario.Subject
+
+// Run runs the whole suite.
+func Run(t *testing.T, open Open) {
+	t.Run("Scenarios", func(t *testing.T) { testScenarios(t, open) })
+	t.Run("Model", func(t *testing.T) { testModel(t, open) })
+	t.Run("ExactlyN", func(t *testing.T) { testExactlyN(t, open) })
+	t.Run("AllOrNone", func(t *testing.T) { testAllOrNone(t, open) })
+	t.Run("Expiry", func(t *testing.T) { testExpiry(t, open) })
+	t.Run("Cancelled", func(t *testing.T) { testCancelled(t, open) })
+	t.Run("Keys", func(t *testing.T) { testKeys(t, open) })
+	t.Run("BadOps", func(t *testing.T) { testBadOps(t, open) })
+	t.Run("Appends", func(t *testing.T) { testAppends(t, open) })
+}
+
+func testScenarios(t *testing.T, open Open) {
+	files, err := fs.Glob(scenario.Cases, "cases/*.txt")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		t.Run(path.Base(file), func(t *testing.T) {
+			src, err := scenario.Cases.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			script, err := scenario.Parse(file, src)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := script.Run(t.Context(), open(t)); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+// limits is one limit for each algorithm and option, all of capacity n.
+func limits(t *testing.T, n string) []*weir.Compiled {
+	t.Helper()
+	var all []*weir.Compiled
+	for _, s := range []string{
+		"fixed_window N/1m", "fixed_window N/1m count_denied",
+		"sliding_window N/1m", "sliding_window N/1m count_denied",
+		"sliding_buckets N/1m", "sliding_buckets N/1m buckets 7 count_denied",
+		"sliding_log N/1m", "sliding_log N/1m count_denied",
+		"token_bucket N/1m", "token_bucket 7/1m burst N",
+		"leaky_bucket N/1m", "leaky_bucket 7/1m burst N shape",
+	} {
+		all = append(all, weir.MustCompile(replaceN(s, n)))
+	}
+	return all
+}
