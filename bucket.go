@@ -14,7 +14,7 @@ package weir
 func (v *view) lookBucket() {
 	c := v.c
 	level := int64(0)
-	if !v.fresh() {
+	if v.now < v.old.Fresh && v.old.B > 0 {
 		n, p := c.n, c.p
 		if v.old.B != c.limit.N {
 			n, p = lowestTerms(v.old.B, c.period)
@@ -26,7 +26,7 @@ func (v *view) lookBucket() {
 			level = c.recount(level, p)
 		}
 	}
-	v.pending = State{A: level, B: c.limit.N}
+	v.pending.A, v.pending.B = level, c.limit.N
 	v.free = (c.full - level) / c.p
 }
 

@@ -17,63 +17,73 @@ type State struct {
 // key has if the answer is put into effect: the same state after a denial,
 // unless the limit counts denials. It writes nothing; Commit does.
 func (op *Op) Decide(s State, tail []int64, now Micros) (State, Decision) {
+	var d Decision
+	return op.decide(s, tail, now, &d), d
+}
+
+// decide is Decide with a place for the decision, which is large enough for its
+// copies to be felt.
+func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	c := op.Limit
-	v := c.look(s, tail, now)
-	d := op.judge(&v, now)
-	next := s
+	// Not a literal, which would be built elsewhere and copied here: that takes
+	// longer than the arithmetic.
+	var v view
+	v.c, v.old, v.tail, v.now = c, s, tail, now
+	v.look()
+	v.judge(op, now, d)
 	switch {
 	case d.Allowed:
-		next = v.charge(op.Cost)
+		s = v.charge(op.Cost)
 		d.Remaining -= op.Cost
 	case c.limit.CountDenied:
-		next = v.charge(min(op.Cost, c.capacity))
-		v.pending = next
-		d.Remaining = max(0, v.free-min(op.Cost, c.capacity))
+		cost := min(op.Cost, c.capacity)
+		s = v.charge(cost)
+		v.pending = s
+		d.Remaining = max(0, v.free-cost)
 		if d.RetryAfter != Never {
 			d.RetryAfter = (v.wait(op.Cost) + v.now - now).duration()
 		}
 	}
-	d.ResetAfter = max(0, next.Fresh-now).duration()
-	return next, d
+	d.ResetAfter = max(0, s.Fresh-now).duration()
+	return s
 }
 
 // Peek answers the op as Decide does, but charges nothing: Remaining and
 // ResetAfter are what stands.
-func (op *Op) Peek(s State, tail []int64, now Micros) Decision {
-	v := op.Limit.look(s, tail, now)
-	d := op.judge(&v, now)
+func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
+	v := view{c: op.Limit, old: s, tail: tail, now: now}
+	v.look()
+	v.judge(op, now, &d)
 	d.ResetAfter = max(0, s.Fresh-now).duration()
 	return d
 }
 
 // judge decides on the standing before any charge.
-func (op *Op) judge(v *view, now Micros) Decision {
-	c := op.Limit
-	d := Decision{Limit: c.capacity, Remaining: v.free}
-	if op.Cost > c.capacity {
-		d.RetryAfter = Never
-		return d
+func (v *view) judge(op *Op, now Micros, d *Decision) {
+	d.Limit, d.Remaining = v.c.capacity, v.free
+	d.RetryAfter, d.Delay = 0, 0
+	if op.Cost > v.c.capacity {
+		d.Allowed, d.RetryAfter = false, Never
+		return
 	}
 	var wait Micros
 	if op.Cost > v.free {
 		wait = v.wait(op.Cost)
 	}
-	var delay Micros
-	if c.limit.Shape {
-		// A queue empties by one microsecond each microsecond, so a request
-		// that is too impatient by so much has to come so much later.
-		delay = v.delay()
+	if v.c.limit.Shape {
+		delay := v.delay()
+		d.Delay = delay.duration()
 		if most := Micros(op.MaxDelay.Microseconds()); op.MaxDelay > 0 {
+			// A queue empties by one microsecond each microsecond, so a request
+			// that is too impatient by so much has to come so much later.
 			wait = max(wait, delay-most)
 		}
 	}
-	if wait > 0 {
+	d.Allowed = wait <= 0
+	if !d.Allowed {
+		d.Delay = 0
 		d.RetryAfter = (wait + v.now - now).duration()
-		return d
 	}
-	d.Allowed = true
-	d.Delay = delay.duration()
-	return d
 }
 
 func (m Micros) duration() time.Duration { return time.Duration(m) * time.Microsecond }

@@ -7,11 +7,11 @@ package weir
 
 func (v *view) lookFixedWindow() {
 	period := Micros(v.c.period)
-	if v.fresh() {
-		v.pending = State{Fresh: v.now - v.now%period + period}
-	} else {
+	if v.now < v.old.Fresh {
 		v.pending = v.old
 		v.now = max(v.now, v.old.Fresh-period)
+	} else {
+		v.pending.Fresh = v.now - v.now%period + period
 	}
 	v.free = v.c.limit.N - v.pending.A
 }

@@ -3,7 +3,6 @@ package weir
 import (
 	"context"
 	"errors"
-	"sync"
 	"time"
 )
 
@@ -11,6 +10,27 @@ import (
 type Limiter struct {
 	store Store
 	limit *Compiled
+	quick oneTaker
+}
+
+// oneTaker is what a store may have besides [Store]: Take for a single op. The
+// arguments travel in registers, where a slice of ops would escape to the heap,
+// so that a check in memory allocates nothing.
+type oneTaker interface {
+	TakeOne(ctx context.Context, key string, limit *Compiled, cost int64) (Decision, error)
+	AllowOne(ctx context.Context, key string, limit *Compiled) (bool, error)
+}
+
+// slowTaker makes a oneTaker of any store.
+type slowTaker struct{ store Store }
+
+func (s slowTaker) TakeOne(ctx context.Context, key string, limit *Compiled, cost int64) (Decision, error) {
+	return first(s.store.Take(ctx, nil, Op{Key: key, Limit: limit, Cost: cost}))
+}
+
+func (s slowTaker) AllowOne(ctx context.Context, key string, limit *Compiled) (bool, error) {
+	d, err := s.TakeOne(ctx, key, limit, 1)
+	return d.Allowed, err
 }
 
 // NewLimiter returns a limiter of every key by the same limit.
@@ -22,25 +42,28 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Limiter{store: store, limit: c}, nil
+	quick, ok := store.(oneTaker)
+	if !ok {
+		quick = slowTaker{store}
+	}
+	return &Limiter{store, c, quick}, nil
 }
 
 // Allow takes one unit and reports whether the request may pass. With a shaping
 // limit, use Take or Wait, which tell how long to hold it.
 func (l *Limiter) Allow(ctx context.Context, key string) (bool, error) {
-	d, err := l.Take(ctx, key, 1)
-	return d.Allowed, err
+	return l.quick.AllowOne(ctx, key, l.limit)
 }
 
 // Take takes cost units, all or none of them.
 func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, error) {
-	return one(ctx, l.store.Take, Op{Key: key, Limit: l.limit, Cost: cost})
+	return l.quick.TakeOne(ctx, key, l.limit, cost)
 }
 
 // Peek answers what Take would, and charges nothing; see [Store]. A cost of 0
 // only looks.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
-	return one(ctx, l.store.Peek, Op{Key: key, Limit: l.limit, Cost: cost})
+	return first(l.store.Peek(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
 // Reset forgets what the key has used.
@@ -72,7 +95,7 @@ func (l *Limiter) Wait(ctx context.Context, key string) error {
 func (l *Limiter) reserve(ctx context.Context, key string) (Decision, error) {
 	op := Op{Key: key, Limit: l.limit, Cost: 1}
 	if _, ok := ctx.Deadline(); ok && l.limit.limit.Shape {
-		d, err := one(ctx, l.store.Peek, op)
+		d, err := first(l.store.Peek(ctx, nil, op))
 		if err != nil || !d.Allowed || outlasts(ctx, d.Delay) {
 			return d, err
 		}
@@ -80,7 +103,15 @@ func (l *Limiter) reserve(ctx context.Context, key string) (Decision, error) {
 		// take a turn that was not judged, and Wait looks again.
 		op.MaxDelay = max(d.Delay, time.Microsecond)
 	}
-	return one(ctx, l.store.Take, op)
+	return first(l.store.Take(ctx, nil, op))
+}
+
+// first is the answer of a store that was asked one thing.
+func first(d []Decision, err error) (Decision, error) {
+	if err != nil {
+		return Decision{}, err
+	}
+	return d[0], nil
 }
 
 // pause sleeps for d, or returns why it cannot.
@@ -112,26 +143,4 @@ func outlasts(ctx context.Context, d time.Duration) bool {
 	defer cancel()
 	end, _ := slot.Deadline()
 	return !end.Before(deadline)
-}
-
-// call holds the arguments of a store call, which escape to the heap through
-// the interface; reusing them keeps a check free of allocations.
-type call struct {
-	ops       [1]Op
-	decisions [1]Decision
-}
-
-var calls = sync.Pool{New: func() any { return new(call) }}
-
-func one(ctx context.Context, do func(context.Context, []Decision, ...Op) ([]Decision, error), op Op) (Decision, error) {
-	c := calls.Get().(*call)
-	c.ops[0] = op
-	out, err := do(ctx, c.decisions[:0], c.ops[:]...)
-	var d Decision
-	if err == nil {
-		d = out[0]
-	}
-	*c = call{} // keeps no client's key alive
-	calls.Put(c)
-	return d, err
 }

@@ -11,6 +11,11 @@ type Charge struct {
 	Next State   // what Settle makes of it: to be committed and kept
 }
 
+// Settle decides an op that is a request by itself.
+func (c *Charge) Settle(d *Decision, now Micros) {
+	c.Next = c.Op.decide(c.Prev, c.Tail, now, d)
+}
+
 // Settle decides the ops of one request together, all or none, and appends
 // their decisions to dst. Afterwards the store commits and keeps every Next
 // that differs from its Prev, in order. This is the one place that knows what
@@ -20,10 +25,9 @@ func Settle(dst []Decision, now Micros, charges []Charge) []Decision {
 	for i := range charges {
 		c := &charges[i]
 		op := together(charges, i)
-		next, d := op.Decide(c.Prev, c.Tail, now)
-		c.Next = next
-		dst = append(dst, d)
-		admitted = admitted && d.Allowed
+		dst = append(dst, Decision{})
+		c.Next = op.decide(c.Prev, c.Tail, now, &dst[first+i])
+		admitted = admitted && dst[first+i].Allowed
 	}
 	if admitted {
 		return dst
@@ -63,7 +67,7 @@ func together(charges []Charge, i int) Op {
 // ValidateTake checks the ops of one Take, for stores.
 func ValidateTake(ops []Op) error {
 	for i := range ops {
-		if err := ops[i].validateTake(); err != nil {
+		if err := ops[i].ValidateTake(); err != nil {
 			return err
 		}
 	}

@@ -1,15 +1,15 @@
 package weir
 
-import "iter"
-
 // Sliding buckets count in sub-windows, aligned to the epoch and numbered from
 // it. All that have an instant in the last period count in full: that is one
 // more than Buckets unless the period ends just with a sub-window.
 //
 //	Fresh  when the newest sub-window stops counting
 //	A      units in the newest sub-window
+//	B      units in the older ones that count when the newest begins
 //
-// The tail holds the older counts, sub-window i at i mod len(tail).
+// The tail holds the older counts, sub-window i at i mod len(tail). B spares
+// adding them up: time only takes away from it, one sub-window after another.
 
 // stopsCounting is the instant from which sub-window i is out of the last
 // period entirely.
@@ -22,47 +22,50 @@ func (c *Compiled) newest(s State) int64 {
 	return (int64(s.Fresh)+1-c.period)/c.width - 1
 }
 
+// oldest is the first sub-window that counts at now.
+func (c *Compiled) oldest(now int64) int64 {
+	return max(0, now-c.period+1) / c.width
+}
+
+// lookSlidingBuckets forgets what does not count at any instant of the current
+// sub-window, for the clock may step back to its beginning.
 func (v *view) lookSlidingBuckets() {
 	c := v.c
 	current := int64(v.now) / c.width
-	if !v.fresh() {
-		if newest := c.newest(v.old); newest >= current {
-			v.now = max(v.now, Micros(newest*c.width))
-			current = newest
-			v.pending.A = v.old.A
-		}
+	readable := c.buckets <= int64(len(v.tail))
+	if current*c.width >= int64(v.old.Fresh) || !readable {
+		v.old = State{}
+	} else if newest := c.newest(v.old); newest >= current {
+		v.now = max(v.now, Micros(newest*c.width))
+		current = newest
+		v.pending.A, v.pending.B = v.old.A, v.old.B
+	} else {
+		v.pending.B = v.old.B + v.old.A - v.between(c.oldest(newest*c.width), c.oldest(current*c.width))
 	}
 	v.pending.Fresh = c.stopsCounting(current)
-	v.free = c.limit.N
-	for _, count := range v.subWindows() {
-		v.free -= count
-	}
+	v.free = c.limit.N - v.inSubWindows()
 }
 
-// subWindows yields the sub-windows that count, oldest first, with their
-// counts; the charge, if there was one, included.
-func (v *view) subWindows() iter.Seq2[int64, int64] {
-	return func(yield func(int64, int64) bool) {
-		c := v.c
-		current := c.newest(v.pending)
-		if !v.fresh() {
-			newest := c.newest(v.old)
-			length := int64(len(v.tail))
-			oldest := max(0, int64(v.now)-c.period+1) / c.width
-			for i, at := oldest, oldest%length; i < newest; i++ {
-				if !yield(i, v.tail[at]) {
-					return
-				}
-				if at++; at == length {
-					at = 0
-				}
-			}
-			if newest < current && !yield(newest, v.old.A) {
-				return
-			}
-		}
-		yield(current, v.pending.A)
+// inSubWindows is all that counts now; the charge, if there was one, included.
+func (v *view) inSubWindows() int64 {
+	begin := v.c.newest(v.pending) * v.c.width
+	return v.pending.A + v.pending.B - v.between(v.c.oldest(begin), v.c.oldest(int64(v.now)))
+}
+
+// between adds up the sub-windows from one to another, the latter excluded,
+// all before the pending one.
+func (v *view) between(from, to int64) int64 {
+	if v.old.Fresh == 0 {
+		return 0
 	}
+	newest, sum := v.c.newest(v.old), int64(0)
+	for i := from; i < min(to, newest); i++ {
+		sum += v.tail[i%int64(len(v.tail))]
+	}
+	if from <= newest && newest < to {
+		sum += v.old.A
+	}
+	return sum
 }
 
 func (v *view) chargeSlidingBuckets(cost int64) State {
@@ -73,16 +76,13 @@ func (v *view) chargeSlidingBuckets(cost int64) State {
 
 // waitSlidingBuckets waits until the oldest sub-windows have made enough room.
 func (v *view) waitSlidingBuckets(cost int64) Micros {
-	missing := cost - v.c.limit.N
-	for _, count := range v.subWindows() {
-		missing += count
-	}
-	for i, count := range v.subWindows() {
-		if missing -= count; missing <= 0 {
+	missing := cost + v.inSubWindows() - v.c.limit.N
+	for i := v.c.oldest(int64(v.now)); i < v.c.newest(v.pending); i++ {
+		if missing -= v.between(i, i+1); missing <= 0 {
 			return v.c.stopsCounting(i) - v.now
 		}
 	}
-	return 0 // not reached: the cost is no more than N
+	return v.pending.Fresh - v.now
 }
 
 // commitSlidingBuckets retires the count that was the newest, and clears the

@@ -10,9 +10,12 @@ import "sort"
 //	B      how many of the newest may still count; the ring holds them all
 
 func (v *view) lookSlidingLog() {
-	if !v.fresh() {
+	readable := v.old.B <= v.old.A && v.old.B <= int64(len(v.tail))
+	if v.now < v.old.Fresh && readable {
 		v.now = max(v.now, v.old.Fresh-Micros(v.c.period))
 		v.pending = v.old
+	} else {
+		v.old = State{}
 	}
 	since := int64(v.now) - v.c.period
 	dead := sort.Search(int(v.pending.B), func(i int) bool {

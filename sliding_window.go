@@ -15,10 +15,11 @@ func (c *Compiled) windowStart(s State) Micros {
 	return (s.Fresh-1)/period*period - period
 }
 
+// lookSlidingWindow keeps the previous count even when it has faded, for the
+// clock may step back to where it has not.
 func (v *view) lookSlidingWindow() {
 	period := Micros(v.c.period)
-	if !v.fresh() {
-		start := v.c.windowStart(v.old)
+	if start := v.c.windowStart(v.old); v.old.Fresh > 0 && v.now < start+2*period {
 		v.now = max(v.now, start)
 		if v.now < start+period {
 			v.pending = v.old

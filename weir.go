@@ -63,8 +63,8 @@ type Store interface {
 	Reset(ctx context.Context, ops ...Op) error
 }
 
-// validateTake reports what makes the op impossible to take.
-func (op *Op) validateTake() error {
+// ValidateTake reports what makes the op impossible to take, for stores.
+func (op *Op) ValidateTake() error {
 	if op.Cost < 1 {
 		return invalid("cost", "%d cannot be charged; a request costs at least 1", op.Cost)
 	}

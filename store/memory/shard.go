@@ -4,6 +4,7 @@ import (
 	"math"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
 	"github.com/weirhq/weir"
 )
@@ -20,7 +21,7 @@ type shard struct {
 	// it without the lock.
 	earliest atomic.Int64
 
-	_ [32]byte // keeps two shards off one cache line
+	_ [16]byte // makes it two cache lines, the first of which is all that a check touches
 }
 
 const (
@@ -32,6 +33,19 @@ const (
 	// set back a little does not find them forgotten.
 	grace = 10_000_000
 )
+
+// spins is how often a goroutine looks again before it queues for a lock that
+// is held. What is done under the lock takes less time than queueing.
+const spins = 30
+
+func (sh *shard) lock() {
+	for range spins {
+		if sh.mu.TryLock() {
+			return
+		}
+	}
+	sh.mu.Lock()
+}
 
 // tail is the tail of the entry at slot, nil if it has none.
 func (sh *shard) tail(slot int) []int64 {
@@ -50,8 +64,8 @@ func (sh *shard) load(k id) (weir.State, []int64) {
 	return sh.table.entries[slot].state, sh.tail(slot)
 }
 
-// keepLocked commits next to an entry that is there.
-func (sh *shard) keepLocked(slot int, limit *weir.Compiled, next weir.State) {
+// commitLocked commits next to an entry that is there.
+func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 	e := &sh.table.entries[slot]
 	if need := limit.TailLen(next); need > 0 {
 		tail := sh.tail(slot)
@@ -118,3 +132,6 @@ func (sh *shard) sweepLocked(now weir.Micros) int {
 	sh.table.shrink()
 	return before - sh.table.keys
 }
+
+// A compile-time check that shards do not share cache lines.
+var _ [128]byte = [unsafe.Sizeof(shard{})]byte{}

@@ -80,9 +80,38 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 		return dst, err
 	}
 	if len(ops) == 1 {
-		return append(dst, s.take(&ops[0])), nil
+		dst = append(dst, weir.Decision{})
+		s.take(&ops[0], &dst[len(dst)-1])
+		return dst, nil
 	}
 	return s.takeMany(dst, ops), nil
+}
+
+// TakeOne is Take for one op, without a slice for it or for the decision.
+func (s *Store) TakeOne(ctx context.Context, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
+	if err := ctx.Err(); err != nil {
+		return d, err
+	}
+	op := weir.Op{Key: key, Limit: limit, Cost: cost}
+	if err := op.ValidateTake(); err != nil {
+		return d, err
+	}
+	s.take(&op, &d)
+	return d, nil
+}
+
+// AllowOne is TakeOne for those who want to know no more than yes or no.
+func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) (bool, error) {
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	op := weir.Op{Key: key, Limit: limit, Cost: 1}
+	if err := op.ValidateTake(); err != nil {
+		return false, err
+	}
+	var d weir.Decision
+	s.take(&op, &d)
+	return d.Allowed, nil
 }
 
 // Peek implements weir.Store. The answers are of one instant, though each key

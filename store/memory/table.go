@@ -25,9 +25,8 @@ func (e *entry) is(k id) bool  { return e.id.hi == k.hi && e.id.lo&^refusedBit =
 func (e *entry) refused() bool { return e.id.lo&refusedBit != 0 }
 
 func (e *entry) setRefused(refused bool) {
-	e.id.lo &^= refusedBit
-	if refused {
-		e.id.lo |= refusedBit
+	if refused != e.refused() {
+		e.id.lo ^= refusedBit
 	}
 }
 

@@ -7,51 +7,32 @@ import (
 )
 
 // take is Take for one op, the usual case.
-func (s *Store) take(op *weir.Op) weir.Decision {
+func (s *Store) take(op *weir.Op, d *weir.Decision) {
 	c := s.core.Load()
 	k, sh := c.identify(op)
 	now := s.now()
-	room := false
-	for {
-		sh.mu.Lock()
-		d, done := c.takeLocked(sh, k, op, now, s.maxKeys, &room)
+	for room := false; ; room = true {
+		sh.lock()
+		c.tidyLocked(sh, now)
+		slot, found := sh.table.find(k)
+		var charge weir.Charge
+		charge.Op = op
+		if found {
+			charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
+		}
+		charge.Settle(d, now)
+		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
+			sh.mu.Unlock()
+			c.makeRoom(now, 1, s.maxKeys)
+			continue
+		}
+		used := sh.keepLocked(k, slot, found, &charge, d.Allowed)
 		sh.mu.Unlock()
-		if done {
-			if room { // somebody else made the key meanwhile
-				c.keys.Add(-1)
-			}
-			return d
+		if room && !used { // somebody else made the key meanwhile
+			c.keys.Add(-1)
 		}
-		c.makeRoom(now, 1, s.maxKeys)
-		room = true
+		return
 	}
-}
-
-// takeLocked decides and keeps, unless the key is new and there is no room. It
-// uses up the room that was made, if it needs it.
-func (c *core) takeLocked(sh *shard, k id, op *weir.Op, now weir.Micros, maxKeys int64, room *bool) (weir.Decision, bool) {
-	c.tidyLocked(sh, now)
-	slot, found := sh.table.find(k)
-	var prev weir.State
-	var tail []int64
-	if found {
-		prev, tail = sh.table.entries[slot].state, sh.tail(slot)
-	}
-	next, d := op.Decide(prev, tail, now)
-	if next != prev {
-		if !found {
-			if !*room && !c.reserve(1, maxKeys) {
-				return d, false
-			}
-			*room = false
-			slot, found = sh.table.insert(k), true
-		}
-		sh.keepLocked(slot, op.Limit, next)
-	}
-	if found {
-		sh.table.entries[slot].setRefused(!d.Allowed)
-	}
-	return d, true
 }
 
 // part is one op of several on its way.
@@ -89,8 +70,9 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 		missing := newKeys(parts, charges)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
-			for i := range parts {
-				parts[i].keepLocked(&charges[i], dst[first+i].Allowed)
+			for i, p := range parts {
+				slot, found := p.shard.table.find(p.id)
+				p.shard.keepLocked(p.id, slot, found, &charges[i], dst[first+i].Allowed)
 			}
 			c.unlock(order)
 			c.keys.Add(missing - room)
@@ -102,18 +84,18 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	}
 }
 
-// keepLocked puts one charge into effect.
-func (p part) keepLocked(charge *weir.Charge, allowed bool) {
-	slot, found := p.shard.table.find(p.id)
+// keepLocked puts a charge into effect, and reports whether that made a key.
+func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Charge, allowed bool) (made bool) {
 	if charge.Next != charge.Prev {
 		if !found {
-			slot, found = p.shard.table.insert(p.id), true
+			slot, made = sh.table.insert(k), true
 		}
-		p.shard.keepLocked(slot, charge.Op.Limit, charge.Next)
+		sh.commitLocked(slot, charge.Op.Limit, charge.Next)
 	}
-	if found {
-		p.shard.table.entries[slot].setRefused(!allowed)
+	if found || made {
+		sh.table.entries[slot].setRefused(!allowed)
 	}
+	return made
 }
 
 // newKeys counts the keys that the charges would add, each once.
@@ -142,7 +124,7 @@ func (c *core) lockOrder(order []int, parts []part) []int {
 
 func (c *core) lock(order []int) {
 	for _, i := range order {
-		c.shards[i].mu.Lock()
+		c.shards[i].lock()
 	}
 }
 

@@ -1,0 +1,46 @@
+# Everything one does with this repository. "make" lists it.
+
+.DEFAULT_GOAL := help
+.PHONY: help run build test lint bench fuzz generate
+
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+FUZZTIME ?= 20s
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: build ## see what weir does: every algorithm on the same traffic
+	@bin/weir simulate
+
+build: ## build bin/weir
+	@go build -o bin/weir ./cmd/weir
+
+test: ## run all tests, with the race detector
+	@scripts/packages.sh gcc:gcc,libc6-dev
+	go test -race -timeout 15m ./...
+	cd bench && go test -race -timeout 15m ./...
+
+lint: ## check format, vet, staticcheck, and the rules of the repository
+	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
+	go vet ./...
+	cd bench && go vet ./...
+	go run $(STATICCHECK) ./...
+	cd bench && go run $(STATICCHECK) ./...
+	go mod tidy -diff
+	cd bench && go mod tidy -diff
+	go test -count=1 ./internal/lint
+
+bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes)
+	cd bench && go run ./cmd/peers
+	cd bench && go run ./cmd/accuracy
+
+fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
+	go test -run '^$$' -fuzz '^FuzzParseLimit$$' -fuzztime $(FUZZTIME) .
+	go test -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME) .
+	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./scenario
+	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./simulate
+	go test -run '^$$' -fuzz '^FuzzRestore$$' -fuzztime $(FUZZTIME) ./store/memory
+
+generate: ## write anew what is generated: golden files, and what the docs quote
+	go test ./simulate -update
+	go test ./e2e -run TestDocs -update

@@ -1,0 +1,45 @@
+package lint
+
+// line is one floor of the house. Its packages may import those of lower lines,
+// never one another, and never anything above.
+type line struct {
+	packages []string // directories; with /... for all below
+	why      string
+}
+
+// layout is the house from top to bottom. A new package needs a place here.
+var layout = []line{
+	{[]string{"cmd/weir"}, "the command line maps flags to the packages below and holds no logic that another program would want"},
+	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
+	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
+	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
+	{[]string{"store/memory", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
+	{[]string{"scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},
+	{[]string{"."}, "the vocabulary and the arithmetic; it depends on the standard library, so that everything can depend on it"},
+	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
+}
+
+// bannedNames are package names that say nothing about what is inside.
+var bannedNames = map[string]bool{
+	"util": true, "utils": true, "common": true, "helper": true, "helpers": true,
+	"types": true, "misc": true, "base": true, "shared": true, "manager": true, "impl": true,
+}
+
+// thirdParty is what each floor may import from elsewhere; "" is the floors
+// that are not named. Tests are free.
+var thirdParty = map[string][]string{
+	"cmd/weir":  {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"bench/...": {"*"},
+}
+
+// untouchable is what the arithmetic must not use: whoever reads a clock or
+// takes a lock in there makes answers that cannot be computed twice.
+var untouchable = map[string]string{
+	"time.Now": "reads a clock", "time.Since": "reads a clock", "time.Until": "reads a clock",
+	"time.Sleep": "waits", "time.After": "waits", "time.Tick": "waits",
+	"sync.Mutex": "is a lock", "sync.RWMutex": "is a lock", "sync.Cond": "is a lock",
+	"rand.Int": "is chance", "rand.Int64": "is chance", "rand.Uint64": "is chance", "rand.Float64": "is chance",
+}
+
+// maxLines is where a file needs a table of contents, and so is two files.
+const maxLines = 400

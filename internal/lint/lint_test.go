@@ -1,0 +1,82 @@
+package lint
+
+import (
+	"go/parser"
+	"go/token"
+	"path"
+	"strings"
+	"testing"
+)
+
+var checks = map[string]func([]file) []string{
+	"layout": checkLayout, "package docs": checkPackageDocs, "names": checkNames,
+	"arithmetic": checkArithmetic, "length": checkLength,
+}
+
+func TestRepository(t *testing.T) {
+	files, err := sources("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(files) < 30 {
+		t.Fatalf("only %d files were found", len(files))
+	}
+	for name, check := range checks {
+		for _, mistake := range check(files) {
+			t.Errorf("%s: %s", name, mistake)
+		}
+	}
+}
+
+// Every line of the layout is about something that is there.
+func TestLayoutIsInUse(t *testing.T) {
+	files, err := sources("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, f := range files {
+		_, entry := floor(f.dir)
+		used[entry] = true
+	}
+	for _, l := range layout {
+		for _, entry := range l.packages {
+			if !used[entry] {
+				t.Errorf("the layout names %s, which does not exist", entry)
+			}
+		}
+	}
+}
+
+// Each check finds what it is for.
+func TestChecksFindMistakes(t *testing.T) {
+	source := func(name, src string) file {
+		parsed, err := parser.ParseFile(token.NewFileSet(), name, src, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return file{dir: path.Dir(name), name: name, lines: strings.Count(src, "\n"), ast: parsed}
+	}
+	for _, c := range []struct{ check, name, src, want string }{
+		{"layout", "x.go", `package weir; import "github.com/weirhq/weir/store/memory"`, ". must not import store/memory"},
+		{"layout", "x.go", `package weir; import "github.com/spf13/cobra"`, ". must not import github.com/spf13/cobra"},
+		{"layout", "store/memory/x.go", `package memory; import "github.com/weirhq/weir/store/storetest"`, "must not import store/storetest"},
+		{"layout", "internal/a/x.go", `package a; import "github.com/weirhq/weir/internal/b"`, "must not import internal/b"},
+		{"layout", "internal/a/x.go", `package a; import "github.com/weirhq/weir"`, "must not import ."},
+		{"layout", "elsewhere/x.go", `package elsewhere`, "has no place in the layout"},
+		{"package docs", "a/x.go", `package a`, "it has 0 package comments"},
+		{"names", "internal/util/x.go", `package util`, `"util" says nothing`},
+		{"names", "internal/common/x.go", `package fine`, `"common" says nothing`},
+		{"arithmetic", "x.go", "package weir\nvar _ = time.Now()", "time.Now reads a clock"},
+		{"arithmetic", "x.go", "package weir\nvar mu sync.Mutex", "sync.Mutex is a lock"},
+		{"length", "x.go", "package weir\n" + strings.Repeat("\n", maxLines), "make two files of it"},
+	} {
+		found := strings.Join(checks[c.check]([]file{source(c.name, c.src)}), "\n")
+		if !strings.Contains(found, c.want) {
+			t.Errorf("%s of %q: found %q, want %q", c.check, c.src, found, c.want)
+		}
+	}
+	if wrong := checkLayout([]file{source("store/memory/x.go", `package memory; import ("fmt"; "github.com/weirhq/weir"; "github.com/weirhq/weir/internal/clock")`)}); wrong != nil {
+		t.Errorf("what is allowed was found wrong: %v", wrong)
+	}
+}
