@@ -1,0 +1,135 @@
+package accuracy
+
+import (
+	"github.com/weirhq/weir"
+)
+
+// Verdict is what was found out about one algorithm in one kind of traffic.
+type Verdict struct {
+	Sources, Requests int64
+	Over              int64 // sources that were refused at least once
+	OverRequests      int64 // the requests of those sources
+	Admitted          int64
+	FalseAdmissions   int64 // admitted, although N had been
+	FalseRefusals     int64 // refused, although fewer had been
+	Gross             int64 // of both, those that are off by more than a hundredth of N
+	Most              int64 // units admitted to one source in any period
+}
+
+// gross is the error, as a fraction of N, beyond which a wrong answer is more
+// than one that came a moment early or late.
+const gross = 100
+
+func (v *Verdict) add(other Verdict) {
+	v.Sources += other.Sources
+	v.Requests += other.Requests
+	v.Over += other.Over
+	v.OverRequests += other.OverRequests
+	v.Admitted += other.Admitted
+	v.FalseAdmissions += other.FalseAdmissions
+	v.FalseRefusals += other.FalseRefusals
+	v.Gross += other.Gross
+	v.Most = max(v.Most, other.Most)
+}
+
+// judge asks a subject and compares its answers with an exact log of its own.
+// It knows nothing of weir's arithmetic: a queue of times is all it has.
+type judge struct {
+	subject Subject
+	n       int64
+	period  weir.Micros
+
+	// countDenied makes refused requests count as admitted ones do, for limits
+	// that say so.
+	countDenied bool
+
+	log     queue // what counts
+	granted queue // what was admitted, if more than that counts
+	verdict Verdict
+	source  Verdict // of the current source
+}
+
+// take passes one request to the subject and judges the answer.
+func (j *judge) take(now weir.Micros) weir.Decision {
+	j.log.dropUntil(now - j.period) // a unit taken at t stops counting at t+period
+	counted := j.log.len()
+	right := counted+1 <= j.n
+	d := j.subject.Take(now)
+	if d.Allowed || j.countDenied {
+		j.log.push(now)
+	}
+	v := &j.source
+	v.Requests++
+	if d.Allowed {
+		v.Admitted++
+		v.Most = max(v.Most, j.admitted(now))
+	} else {
+		v.Over = 1
+	}
+	if d.Allowed == right {
+		return d
+	}
+	off := counted + 1 - j.n
+	if d.Allowed {
+		v.FalseAdmissions++
+	} else {
+		v.FalseRefusals++
+		off = -off
+	}
+	if off*gross > j.n {
+		v.Gross++
+	}
+	return d
+}
+
+// admitted is how many units the source has got in the period that ends now,
+// with a request that was just admitted.
+func (j *judge) admitted(now weir.Micros) int64 {
+	if !j.countDenied {
+		return j.log.len()
+	}
+	j.granted.dropUntil(now - j.period)
+	j.granted.push(now)
+	return j.granted.len()
+}
+
+// next closes the account of a source.
+func (j *judge) next() {
+	j.source.Sources = 1
+	if j.source.Over > 0 {
+		j.source.OverRequests = j.source.Requests
+	}
+	j.verdict.add(j.source)
+	j.source = Verdict{}
+	j.log.clear()
+	j.granted.clear()
+	j.subject.Forget()
+}
+
+// queue is a ring of times, oldest first.
+type queue struct {
+	ring       []weir.Micros // a power of two long
+	head, tail uint64
+}
+
+func (q *queue) len() int64 { return int64(q.tail - q.head) }
+func (q *queue) clear()     { q.head, q.tail = 0, 0 }
+
+func (q *queue) push(t weir.Micros) {
+	if q.tail-q.head == uint64(len(q.ring)) {
+		longer := make([]weir.Micros, max(64, 2*len(q.ring)))
+		for i := q.head; i < q.tail; i++ {
+			longer[i&uint64(len(longer)-1)] = q.ring[i&uint64(len(q.ring)-1)]
+		}
+		q.ring = longer
+	}
+	q.ring[q.tail&uint64(len(q.ring)-1)] = t
+	q.tail++
+}
+
+// dropUntil removes the times up to t, t included.
+func (q *queue) dropUntil(t weir.Micros) {
+	for q.head < q.tail && q.ring[q.head&uint64(len(q.ring)-1)] <= t {
+		q.head++
+	}
+}

@@ -1,0 +1,101 @@
+package accuracy
+
+import (
+	"math"
+	"math/rand/v2"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Traffic is one kind of generated traffic. The same seed gives the same
+// requests, whoever judges them.
+type Traffic struct {
+	Name    string
+	About   string
+	N       int64
+	Period  time.Duration
+	Sources int
+
+	// source drives one source through the trial. What take answers is of use
+	// to an attacker only.
+	source func(i int, random *rand.Rand, take func(weir.Micros) weir.Decision)
+}
+
+// dawn is when all traffic begins: a round instant, so that the boundaries of
+// every window are at multiples of the period from here.
+const dawn = weir.Micros(1_700_006_400_000_000)
+
+func micros(d time.Duration) weir.Micros { return weir.Micros(d.Microseconds()) }
+
+// Zipf is traffic as large sites see it: the k-th source sends 1/k of what the
+// first does, at random instants.
+func Zipf(sources int, requests float64, n int64) Traffic {
+	const length = time.Hour
+	harmonic := 0.0
+	for k := sources; k >= 1; k-- {
+		harmonic += 1 / float64(k)
+	}
+	return Traffic{
+		Name:    "zipf",
+		About:   "an hour of Zipf-distributed sources with Poisson arrivals",
+		N:       n,
+		Period:  time.Minute,
+		Sources: sources,
+		source: func(i int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
+			end := float64(length.Microseconds())
+			gap := end * harmonic * float64(i+1) / requests
+			for at := random.ExpFloat64() * gap; at < end; at += random.ExpFloat64() * gap {
+				take(dawn + weir.Micros(at))
+			}
+		},
+	}
+}
+
+// Bursts come at any time, of half to three times the limit, within at most a
+// fiftieth of a period.
+func Bursts(sources, bursts int, n int64) Traffic {
+	return Traffic{
+		Name:    "bursts",
+		About:   "sources that are silent for up to two periods, then send 0.5 N to 3 N requests within at most 2 % of a period",
+		N:       n,
+		Period:  time.Minute,
+		Sources: sources,
+		source: func(_ int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
+			period := float64(time.Minute.Microseconds())
+			at := float64(dawn)
+			for range bursts {
+				at += random.Float64() * 2 * period
+				size := int((0.5 + 2.5*random.Float64()) * float64(n))
+				gap := random.Float64() * period / 50 / float64(size)
+				for range size {
+					at += gap
+					take(weir.Micros(at))
+				}
+			}
+		},
+	}
+}
+
+// Sawtooth rates rise from nothing to three times the limit, and fall at once.
+func Sawtooth(sources, teeth int, n int64) Traffic {
+	return Traffic{
+		Name:    "sawtooth",
+		About:   "sources whose rate rises from 0 to 3 N a period within 2.5 periods and then drops to 0, with Poisson arrivals",
+		N:       n,
+		Period:  time.Minute,
+		Sources: sources,
+		source: func(_ int, random *rand.Rand, take func(weir.Micros) weir.Decision) {
+			period := float64(time.Minute.Microseconds())
+			tooth := 2.5 * period
+			expected := 3 * float64(n) * 2.5 / 2 // requests in a tooth
+			phase := random.Float64() * tooth
+			// The number of arrivals up to x of a tooth is expected × x², so
+			// the inverse of that turns even arrivals into rising ones.
+			for count := random.ExpFloat64(); count < expected*float64(teeth); count += random.ExpFloat64() {
+				whole, part := math.Modf(count / expected)
+				take(dawn + weir.Micros(phase+tooth*(whole+math.Sqrt(part))))
+			}
+		},
+	}
+}

@@ -1,0 +1,46 @@
+package peers
+
+import (
+	"context"
+
+	"github.com/throttled/throttled/v2"
+	"github.com/throttled/throttled/v2/store/memstore"
+)
+
+// throttledGCRA is throttled/throttled with its memory store, unbounded: with a
+// bound it keeps an LRU list behind one lock and is slower.
+func throttledGCRA() Contestant {
+	return Contestant{
+		Name:    "throttled (GCRA)",
+		Promise: "token bucket as one timestamp; keys are never forgotten",
+		Key:     "refers to the caller's string",
+		New: func(limit Limit, _ int) Limiter {
+			store := must(memstore.NewCtx(0))
+			gcra := must(throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
+				MaxRate:  throttled.PerDuration(limit.N, limit.Period),
+				MaxBurst: limit.N - 1, // what comes on top of the first
+			}))
+			// By default it gives up after ten lost races; contention should
+			// show as time, not as errors.
+			gcra.SetMaxCASAttemptsLimit(1 << 20)
+			return &gcraLimiter{gcra: gcra, n: limit.N}
+		},
+	}
+}
+
+type gcraLimiter struct {
+	gcra *throttled.GCRARateLimiterCtx
+	n    int
+}
+
+func (l *gcraLimiter) Take(key string) bool { return l.take(key, 1) }
+func (l *gcraLimiter) Drain(key string)     { l.take(key, l.n) }
+func (l *gcraLimiter) Close()               {}
+
+func (l *gcraLimiter) take(key string, quantity int) bool {
+	limited, _, err := l.gcra.RateLimitCtx(context.Background(), key, quantity)
+	if err != nil {
+		panic(err)
+	}
+	return !limited
+}

@@ -1,0 +1,46 @@
+package peers
+
+import (
+	"context"
+	"time"
+
+	"github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/store/memory"
+)
+
+// ulule is ulule/limiter with its memory store. Its cleaner walks all keys
+// every thirty seconds by default; an hour keeps it out of the measurement.
+func ulule() Contestant {
+	return Contestant{
+		Name:    "ulule/limiter",
+		Promise: "fixed window from the key's first request, refusals counted; up to 2N around a boundary",
+		Key:     "copies it behind a prefix",
+		New: func(limit Limit, _ int) Limiter {
+			store := memory.NewStoreWithOptions(limiter.StoreOptions{
+				Prefix:          limiter.DefaultPrefix,
+				CleanUpInterval: time.Hour,
+			})
+			rate := limiter.Rate{Limit: int64(limit.N), Period: limit.Period}
+			return &ululeLimiter{limiter.New(store, rate)}
+		},
+	}
+}
+
+type ululeLimiter struct{ limiter *limiter.Limiter }
+
+func (l *ululeLimiter) Take(key string) bool {
+	c, err := l.limiter.Get(context.Background(), key)
+	if err != nil {
+		panic(err)
+	}
+	return !c.Reached
+}
+
+func (l *ululeLimiter) Drain(key string) {
+	if _, err := l.limiter.Increment(context.Background(), key, l.limiter.Rate.Limit); err != nil {
+		panic(err)
+	}
+}
+
+// Close does nothing: a finalizer stops the cleaner.
+func (l *ululeLimiter) Close() {}

@@ -1,0 +1,77 @@
+package peers
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// weirs are all algorithms, and the shaping queue, on the memory store.
+func weirs() []Contestant {
+	promises := map[weir.Algorithm]string{
+		weir.TokenBucket:    "token bucket in whole numbers; at most burst + N in a period",
+		weir.LeakyBucket:    "leaky bucket; at most burst + N in a period",
+		weir.FixedWindow:    "fixed window; up to 2N around a boundary",
+		weir.SlidingWindow:  "two-counter sliding window; up to 2N for one who knows its boundaries",
+		weir.SlidingLog:     "exact: never more than N in any period",
+		weir.SlidingBuckets: "sixty sub-windows; never more than N in any period",
+	}
+	all := []Contestant{weirWith(weir.Limit{Algorithm: weir.TokenBucket}, promises[weir.TokenBucket])}
+	for _, a := range weir.Algorithms() {
+		if a != weir.TokenBucket {
+			all = append(all, weirWith(weir.Limit{Algorithm: a}, promises[a]))
+		}
+	}
+	shape := weir.Limit{Algorithm: weir.LeakyBucket, Shape: true}
+	return append(all, weirWith(shape, "a queue with a constant outflow; Take tells how long to hold"))
+}
+
+func weirWith(kind weir.Limit, promise string) Contestant {
+	c := Contestant{
+		Name:    "weir " + kind.Algorithm.String(),
+		Weir:    true,
+		Promise: promise,
+		Key:     "keeps a seeded 128-bit hash",
+		New: func(limit Limit, keys int) Limiter {
+			l := kind
+			l.N, l.Period = int64(limit.N), limit.Period
+			// Half as much room again as there are keys: nobody is evicted, as
+			// nobody is by the peers.
+			store := memory.New(memory.Options{MaxKeys: keys + keys/2 + 1024})
+			return &weirLimiter{must(weir.NewLimiter(store, l)), l.N}
+		},
+	}
+	if kind.Shape {
+		c.Name += " shape"
+	}
+	if kind.Algorithm == weir.SlidingLog {
+		c.Admit = logThatAdmits
+		c.Note = "a log cannot have a huge N: where all are admitted it has 100 units per 2 µs × keys (of many keys, per month), of which some tens are in the log at any time"
+	}
+	return c
+}
+
+// logThatAdmits is a limit that is never reached at the speed at which a
+// harness can ask, up to 50 million a second, and yet keeps the log in use. Of
+// very many keys none is asked for more than a few dozen times in a whole run,
+// and the log should not be forgotten between two rounds.
+func logThatAdmits(keys int) Limit {
+	if keys >= 100_000 {
+		return Limit{N: 100, Period: 30 * 24 * time.Hour}
+	}
+	return Limit{N: 100, Period: time.Duration(keys) * 2 * time.Microsecond}
+}
+
+type weirLimiter struct {
+	limiter *weir.Limiter
+	n       int64
+}
+
+func (l *weirLimiter) Take(key string) bool {
+	return must(l.limiter.Allow(context.Background(), key))
+}
+
+func (l *weirLimiter) Drain(key string) { must(l.limiter.Take(context.Background(), key, l.n)) }
+func (l *weirLimiter) Close()           {}
