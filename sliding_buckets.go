@@ -76,11 +76,22 @@ func (v *view) chargeSlidingBuckets(cost int64) State {
 
 // waitSlidingBuckets waits until the oldest sub-windows have made enough room.
 func (v *view) waitSlidingBuckets(cost int64) Micros {
-	missing := cost + v.inSubWindows() - v.c.limit.N
-	for i := v.c.oldest(int64(v.now)); i < v.c.newest(v.pending); i++ {
-		if missing -= v.between(i, i+1); missing <= 0 {
-			return v.c.stopsCounting(i) - v.now
+	c := v.c
+	missing := cost + v.inSubWindows() - c.limit.N
+	i, newest := c.oldest(int64(v.now)), c.newest(v.old)
+	if i < newest {
+		ring := v.tail
+		for at := i % int64(len(ring)); i < newest; i++ {
+			if missing -= ring[at]; missing <= 0 {
+				return c.stopsCounting(i) - v.now
+			}
+			if at++; at == int64(len(ring)) {
+				at = 0
+			}
 		}
+	}
+	if missing -= v.between(i, newest+1); missing <= 0 {
+		return c.stopsCounting(newest) - v.now
 	}
 	return v.pending.Fresh - v.now
 }
