@@ -37,8 +37,8 @@ func ExampleNewLimiter() {
 // for what the hour refuses.
 func ExampleStore() {
 	store := memory.New(memory.Options{})
-	perHour := weir.MustCompile("fixed_window 3/1h")
-	perDay := weir.MustCompile("fixed_window 20/1d")
+	perHour := weir.MustCompile("sliding_log 3/1h")
+	perDay := weir.MustCompile("sliding_log 20/1d")
 	for range 5 {
 		decisions, err := store.Take(context.Background(), nil,
 			weir.Op{Key: "alice", Limit: perHour, Cost: 1},

@@ -15,7 +15,7 @@ import (
 
 func main() {
 	quick := flag.Bool("quick", false, "half a minute, for a first look only")
-	results := flag.String("results", "results", "where peers.txt and peers.jsonl go; empty for nowhere")
+	results := flag.String("results", "results", "where peers.txt, summary.txt and peers.jsonl go; empty for nowhere")
 	flag.Parse()
 	if err := run(*quick, *results); err != nil {
 		fmt.Fprintln(os.Stderr, err)
@@ -38,10 +38,14 @@ func run(quick bool, results string) error {
 		return err
 	}
 	machine := memory.ThisMachine()
-	var tables, raw bytes.Buffer
+	var tables, summary, raw bytes.Buffer
 	if err := memory.WriteTables(&tables, machine, figures, sizes); err != nil {
 		return err
 	}
+	if err := memory.WriteSummary(&summary, figures, sizes); err != nil {
+		return err
+	}
+	fmt.Fprintf(&tables, "\n## Summary\n\n%s", summary.Bytes())
 	if err := memory.WriteRaw(&raw, machine, figures, sizes); err != nil {
 		return err
 	}
@@ -51,8 +55,12 @@ func run(quick bool, results string) error {
 	if err := os.MkdirAll(results, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(results, "peers.txt"), tables.Bytes(), 0o644); err != nil {
-		return err
+	for name, content := range map[string][]byte{
+		"peers.txt": tables.Bytes(), "summary.txt": summary.Bytes(), "peers.jsonl": raw.Bytes(),
+	} {
+		if err := os.WriteFile(filepath.Join(results, name), content, 0o644); err != nil {
+			return err
+		}
 	}
-	return os.WriteFile(filepath.Join(results, "peers.jsonl"), raw.Bytes(), 0o644)
+	return nil
 }
