@@ -59,7 +59,7 @@ func TestSumTellsKeysApart(t *testing.T) {
 		for i := range n {
 			key := []byte(strings.Repeat("a", n))
 			key[i] = 'b'
-			check(fmt.Sprintf("%s", key), string(key), 0)
+			check(string(key), string(key), 0)
 		}
 	}
 	for kind := range uint64(1000) {

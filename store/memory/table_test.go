@@ -13,8 +13,7 @@ import (
 func TestTableIsAMap(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		var table table
-		var model map[id]weir.State
-		model = map[id]weir.State{}
+		model := map[id]weir.State{}
 		drawID := rapid.Custom(func(t *rapid.T) id {
 			return id{
 				hi: rapid.SampledFrom([]uint64{0, 1, 2, 1 << 20, 1 << 62, 1 << 63, 1<<63 + 1, 1<<64 - 1}).Draw(t, "hi"),
