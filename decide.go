@@ -28,7 +28,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	// Not a literal, which would be built elsewhere and copied here: that takes
 	// longer than the arithmetic.
 	var v view
-	v.c, v.old, v.tail, v.now = c, s, tail, now
+	v.c, v.old, v.tail, v.now = c, s, tail, max(0, now)
 	v.look()
 	v.judge(op, now, d)
 	switch {
@@ -51,7 +51,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 // Peek answers the op as Decide does, but charges nothing: Remaining and
 // ResetAfter are what stands.
 func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
-	v := view{c: op.Limit, old: s, tail: tail, now: now}
+	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now)}
 	v.look()
 	v.judge(op, now, &d)
 	d.ResetAfter = max(0, s.Fresh-now).duration()

@@ -48,7 +48,7 @@ func FuzzDecide(f *testing.F) {
 			State: weir.State{Fresh: weir.Micros(within(fresh)), A: within(a), B: within(b)},
 			Tail:  make([]int64, max(0, tail)%5000),
 		}}
-		at := weir.Micros(within(now) / 2)
+		at := weir.Micros(now % (exact / 2)) // also before the epoch
 		op := weir.Op{Limit: c, Cost: max(1, cost)}
 		op.Peek(k.State, k.Tail, at)
 		op.Decide(k.State, k.Tail, at) // of a state from nowhere: anything but a panic

@@ -39,6 +39,12 @@ const (
 const spins = 30
 
 func (sh *shard) lock() {
+	if !sh.mu.TryLock() {
+		sh.lockSlowly()
+	}
+}
+
+func (sh *shard) lockSlowly() {
 	for range spins {
 		if sh.mu.TryLock() {
 			return

@@ -1,0 +1,35 @@
+package weir
+
+import (
+	"math"
+	"math/big"
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+func TestMulDiv(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		c := rapid.Int64Range(1, math.MaxInt64).Draw(t, "c")
+		b := rapid.Int64Range(0, c).Draw(t, "b") // so that the quotient fits
+		a := rapid.Int64Range(0, math.MaxInt64).Draw(t, "a")
+		product := new(big.Int).Mul(big.NewInt(a), big.NewInt(b))
+		down, rest := new(big.Int).QuoRem(product, big.NewInt(c), new(big.Int))
+		up := new(big.Int).Set(down)
+		if rest.Sign() > 0 {
+			up.Add(up, big.NewInt(1))
+		}
+		if got := mulDiv(a, b, c); got != down.Int64() {
+			t.Fatalf("mulDiv(%d, %d, %d) = %d, want %d", a, b, c, got, down)
+		}
+		if got := mulDivUp(a, b, c); got != up.Int64() {
+			t.Fatalf("mulDivUp(%d, %d, %d) = %d, want %d", a, b, c, got, up)
+		}
+		if a > math.MaxInt64-c {
+			return
+		}
+		if got, want := divUp(a, c), (a+c-1)/c; got != want {
+			t.Fatalf("divUp(%d, %d) = %d, want %d", a, c, got, want)
+		}
+	})
+}
