@@ -50,6 +50,9 @@ func (l Limit) Compile() (*Compiled, error) {
 			c.buckets = min(defaultBuckets, c.period)
 		}
 		c.width = (c.period + c.buckets - 1) / c.buckets
+		if most := (exact - 1) / (c.buckets + 1); l.N > most {
+			return nil, invalid("limit", "%d units in each of %d sub-windows add up beyond 2^53; with so many sub-windows N is at most %d", l.N, c.buckets, most)
+		}
 	}
 	c.kind = uint64(c.period)<<15 | uint64(c.buckets)<<3 | uint64(l.Algorithm)
 	return c, nil

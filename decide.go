@@ -18,7 +18,8 @@ type State struct {
 // unless the limit counts denials. It writes nothing; Commit does.
 func (op *Op) Decide(s State, tail []int64, now Micros) (State, Decision) {
 	var d Decision
-	return op.decide(s, tail, now, &d), d
+	next := op.decide(s, tail, now, &d)
+	return next, d
 }
 
 // decide is Decide with a place for the decision, which is large enough for its

@@ -75,8 +75,9 @@ func TestParseLimitErrors(t *testing.T) {
 		"sliding_log 1048577/1d":            `weir: limit: a sliding_log of 1048577 units would keep 8388616 bytes a key`,
 		"1000003/1d":                        `weir: limit: 1000003/1d with a burst of 1000003 needs numbers beyond 2^53 to be exact; lower the burst to 104249,`,
 		"1000003/1d burst 104250":           `weir: limit: 1000003/1d with a burst of 104250 needs numbers beyond 2^53`,
-		"token_bucket 1/3650d burst 11":     `weir: burst: 11 units at 1/3650d take more than a century to come back`,
-		"leaky_bucket 999983/1d":            `weir: limit: 999983/1d with a burst of 999983 needs numbers beyond 2^53`,
+		"sliding_buckets 2199023255552/1d buckets 4095": `weir: limit: 2199023255552 units in each of 4095 sub-windows add up beyond 2^53`,
+		"token_bucket 1/3650d burst 11":                 `weir: burst: 11 units at 1/3650d take more than a century to come back`,
+		"leaky_bucket 999983/1d":                        `weir: limit: 999983/1d with a burst of 999983 needs numbers beyond 2^53`,
 	} {
 		l, err := weir.ParseLimit(in)
 		var invalid *weir.InvalidError
@@ -119,7 +120,7 @@ func TestLargestLimits(t *testing.T) {
 		"leaky_bucket 7/3650d shape",
 		"fixed_window 1125899906842624/3650d count_denied",
 		"sliding_window 1125899906842624/3650d count_denied",
-		"sliding_buckets 1125899906842624/3650d buckets 4095 count_denied",
+		"sliding_buckets 2199023255551/3650d buckets 4095 count_denied",
 	} {
 		k := key{limit: weir.MustCompile(s)}
 		now := weir.Micros(9_000_000_000_000_000) // the year 2255, just below 2^53

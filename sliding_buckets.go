@@ -68,9 +68,11 @@ func (v *view) between(from, to int64) int64 {
 	return sum
 }
 
+// chargeSlidingBuckets counts denials up to N in a sub-window: more would keep
+// the key out no longer, and the sum of all must stay exact.
 func (v *view) chargeSlidingBuckets(cost int64) State {
 	s := v.pending
-	s.A = counted(s.A, cost)
+	s.A = max(s.A, min(s.A+cost, v.c.limit.N))
 	return s
 }
 
