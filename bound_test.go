@@ -49,7 +49,7 @@ func TestNeverMoreThanTheBound(t *testing.T) {
 				maxCost = max(maxCost, s.cost)
 			}
 		}
-		got := worst(releases, weir.Micros(k.limit.Period().Microseconds()))
+		got := worst(releases, weir.Micros(k.limit.Limit().Period.Microseconds()))
 		if most := k.limit.Bound(max(1, maxCost)); got > most {
 			t.Fatalf("%v let %d units go in one period, its bound is %d", k.limit.Limit(), got, most)
 		}

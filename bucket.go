@@ -15,29 +15,28 @@ func (v *view) lookBucket() {
 	c := v.c
 	level := int64(0)
 	if v.now < v.old.Fresh && v.old.B > 0 {
-		n, p := c.n, c.p
+		n := c.n
+		level = v.old.A
 		if v.old.B != c.limit.N {
-			n, p = lowestTerms(v.old.B, c.period)
+			n, level = c.recount(level, v.old.B)
 		}
 		last := v.old.Fresh - Micros(divUp(v.old.A, n))
 		v.now = max(v.now, last)
-		level = v.old.A - int64(v.now-last)*n
-		if v.old.B != c.limit.N {
-			level = c.recount(level, p)
-		}
+		level -= min(level, mulCap(int64(v.now-last), c.n))
 	}
 	v.pending.A, v.pending.B = level, c.limit.N
 	v.free = (c.full - level) / c.p
 }
 
-// recount turns a level of p parts a unit, from before the limit was changed,
-// into one of c.p parts. What was used stays used, rounded up, as far as the
-// new capacity knows it.
-func (c *Compiled) recount(level, p int64) int64 {
-	if level/p >= c.capacity {
-		return c.full
+// recount turns a level that was counted under another N into parts of this
+// limit, rounded up: what was used stays used. It also returns the old rate, by
+// which Fresh was computed. From the last charge on, the new rate applies.
+func (c *Compiled) recount(level, under int64) (n, parts int64) {
+	n, p := lowestTerms(under, c.period)
+	if level/p >= (exact-1)/c.p {
+		return n, exact - 1
 	}
-	return min(c.full, mulDivUp(level, c.p, p))
+	return n, mulDivUp(level, c.p, p)
 }
 
 func (v *view) chargeBucket(cost int64) State {

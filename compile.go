@@ -1,7 +1,7 @@
 package weir
 
 import (
-	"time"
+	"hash/fnv"
 
 	"github.com/weirhq/weir/internal/duration"
 )
@@ -55,17 +55,18 @@ func (l Limit) Compile() (*Compiled, error) {
 		}
 	}
 	c.kind = uint64(c.period)<<15 | uint64(c.buckets)<<3 | uint64(l.Algorithm)
+	if l.Name != "" {
+		name := fnv.New64a()
+		name.Write([]byte(l.Name))
+		c.kind ^= name.Sum64()
+	}
 	return c, nil
 }
 
 // MustCompile parses and compiles a limit that the programmer wrote, and panics
 // if it is wrong.
 func MustCompile(s string) *Compiled {
-	l, err := ParseLimit(s)
-	if err != nil {
-		panic(err)
-	}
-	c, err := l.Compile()
+	c, err := MustParseLimit(s).Compile()
 	if err != nil {
 		panic(err)
 	}
@@ -81,14 +82,12 @@ func lowestTerms(n, period int64) (int64, int64) {
 // Limit returns what was compiled.
 func (c *Compiled) Limit() Limit { return c.limit }
 
-// Period returns the limit's period.
-func (c *Compiled) Period() time.Duration { return c.limit.Period }
-
 // Capacity returns the most units that can ever be taken at once: N, or the
 // burst of a bucket.
 func (c *Compiled) Capacity() int64 { return c.capacity }
 
-// Kind is equal for limits that can read each other's state: same algorithm,
+// Kind is equal for limits that share what a key has used: same name, algorithm,
 // period and sub-windows. A store keeps one [State] for each key and kind, so
-// changing N or Burst forgives nobody.
+// changing N or Burst forgives nobody. Without names it is exact; two names agree
+// by chance once in 2^64.
 func (c *Compiled) Kind() uint64 { return c.kind }

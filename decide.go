@@ -80,6 +80,10 @@ func (v *view) judge(op *Op, now Micros, d *Decision) {
 			wait = max(wait, delay-most)
 		}
 	}
+	if v.old.Fresh > v.now {
+		// From there on all is forgotten, whatever the limit was before.
+		wait = min(wait, v.old.Fresh-v.now)
+	}
 	d.Allowed = wait <= 0
 	if !d.Allowed {
 		d.Delay = 0

@@ -4,13 +4,17 @@
 // else: a [Limit] says how much, [Op.Decide] says whether, a [Decision] says
 // what to tell the client, and a [Store] remembers. The package reads no clock,
 // takes no lock and does no I/O; every time in it is an argument, so every
-// answer can be computed twice and compared.
+// answer can be computed twice and compared. (Limiter.Wait, which has to wait,
+// sets a timer.)
 //
 // Most programs need only a [Limiter]:
 //
-//	limit, _ := weir.ParseLimit("100/1m")
-//	limiter, _ := weir.NewLimiter(memory.New(memory.Options{}), limit)
+//	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), weir.MustParseLimit("100/1m"))
 //	ok, err := limiter.Allow(ctx, "alice")
+//
+// A request with several limits is one [Store] call, charged all or none. What
+// only those need who write a store is said so: [Charge], [Settle], [Record],
+// [State] and the methods of [Compiled] that move a tail.
 //
 // # Exactness
 //

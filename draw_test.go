@@ -72,7 +72,7 @@ type step struct {
 }
 
 func drawHistory(t *rapid.T, limit *weir.Compiled, back bool) []step {
-	period := limit.Period().Microseconds()
+	period := limit.Limit().Period.Microseconds()
 	now := weir.Micros(rapid.Int64Range(0, 3*period).Draw(t, "start"))
 	if rapid.Bool().Draw(t, "today") {
 		now += 1_767_225_600_000_000

@@ -21,3 +21,6 @@ func invalid(field, format string, args ...any) error {
 // ErrDeadline is what Wait returns, at once, when the context's deadline comes
 // before the slot does. It wraps no context error: the deadline has not passed.
 var ErrDeadline = errors.New("weir: the context's deadline comes before the next free slot")
+
+// errShape is Allow on a limit that would have to be waited for.
+var errShape = errors.New("weir: a shaping limit says how long to hold a request; use Take or Wait instead of Allow")

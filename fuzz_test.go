@@ -50,8 +50,15 @@ func FuzzDecide(f *testing.F) {
 		}}
 		at := weir.Micros(now % (exact / 2)) // also before the epoch
 		op := weir.Op{Limit: c, Cost: max(1, cost)}
+		for i := range k.Tail {
+			k.Tail[i] = within(a*int64(i) + b)
+		}
 		op.Peek(k.State, k.Tail, at)
-		op.Decide(k.State, k.Tail, at) // of a state from nowhere: anything but a panic
+		next, _ := op.Decide(k.State, k.Tail, at) // of a state from nowhere: anything but a panic
+		if c.TailLen(next) < 1<<16 {
+			k.Keep(c, next)
+			k.take(at+weir.Micros(period), 1)
+		}
 
 		k.State, k.Tail = weir.State{}, nil
 		k.take(at, max(1, min(cost, c.Capacity())))

@@ -1,6 +1,9 @@
 package weir
 
-import "math/bits"
+import (
+	"math"
+	"math/bits"
+)
 
 // exact is the first whole number that a float64, and so a Redis script, may
 // confuse with its neighbour.
@@ -23,6 +26,15 @@ func mulDivUp(a, b, c int64) int64 {
 	low, carry := bits.Add64(low, uint64(c-1), 0)
 	q, _ := bits.Div64(high+carry, low, uint64(c))
 	return int64(q)
+}
+
+// mulCap returns a×b, or the greatest number where that is too much.
+func mulCap(a, b int64) int64 {
+	high, low := bits.Mul64(uint64(a), uint64(b))
+	if high != 0 || low > math.MaxInt64 {
+		return math.MaxInt64
+	}
+	return int64(low)
 }
 
 // divUp returns a/b rounded up, for a ≥ 0.

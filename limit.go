@@ -13,6 +13,7 @@ const (
 	MaxPeriod   = 10 * 365 * 24 * time.Hour
 	MaxLogUnits = 1 << 20 // N of a sliding log, which keeps 8 bytes a unit
 	MaxBuckets  = 1<<12 - 1
+	MaxNameLen  = 100
 
 	defaultBuckets = 60
 	maxRefill      = 10 * int64(MaxPeriod/time.Microsecond) // microseconds from full to empty
@@ -20,6 +21,10 @@ const (
 
 // Limit is what a person writes: N units per Period, bursting to Burst.
 type Limit struct {
+	// Name keeps limits apart that share a store: a key has used nothing under
+	// another name. Default "". It is not part of the notation.
+	Name string
+
 	// Algorithm is how to count. Default TokenBucket.
 	Algorithm Algorithm
 
@@ -55,6 +60,9 @@ func (l Limit) Validate() error {
 // validateFields checks everything but the arithmetic's range, which Compile
 // finds out as it scales.
 func (l Limit) validateFields() error {
+	if len(l.Name) > MaxNameLen {
+		return invalid("name", "it has %d bytes, at most %d are allowed", len(l.Name), MaxNameLen)
+	}
 	if int(l.Algorithm) >= len(algorithmNames) {
 		return invalid("algorithm", "%d is unknown; use one of the constants of package weir", uint8(l.Algorithm))
 	}

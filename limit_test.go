@@ -65,6 +65,7 @@ func TestParseLimitErrors(t *testing.T) {
 		"5/1m burst -1":                     `weir: burst: "-1" is not a whole number`,
 		"5/1m burst 0":                      `weir: burst: "0" is not a whole number of at least 1`,
 		"5/1m brust 10":                     `weir: limit: "brust" is unknown; did you mean "burst"?`,
+		"5/1m burst 5 burst 7":              `weir: limit: "burst" stands there twice`,
 		"5/1m hello":                        `weir: limit: "hello" is unknown; after the rate come burst, buckets, shape, count_denied`,
 		"5/1m buckets 10":                   `weir: buckets: only sliding_buckets has sub-windows, token_bucket has none`,
 		"sliding_buckets 5/1m buckets 1":    `weir: buckets: 1 sub-windows cannot slide`,
@@ -93,6 +94,7 @@ func TestParseLimitErrors(t *testing.T) {
 // What only a program can write.
 func TestValidateErrors(t *testing.T) {
 	for want, l := range map[string]weir.Limit{
+		"name":      {Name: strings.Repeat("x", 101), N: 1, Period: time.Second},
 		"algorithm": {Algorithm: 6, N: 1, Period: time.Second},
 		"limit":     {N: -1, Period: time.Second},
 		"limit ":    {N: math.MaxInt64, Period: time.Second},

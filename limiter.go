@@ -19,6 +19,10 @@ type Limiter struct {
 type oneTaker interface {
 	TakeOne(ctx context.Context, key string, limit *Compiled, cost int64) (Decision, error)
 	AllowOne(ctx context.Context, key string, limit *Compiled) (bool, error)
+
+	// Unwrapped tells the store itself from a struct that embeds it and would
+	// be passed over.
+	Unwrapped(Store) bool
 }
 
 // slowTaker makes a oneTaker of any store.
@@ -33,7 +37,11 @@ func (s slowTaker) AllowOne(ctx context.Context, key string, limit *Compiled) (b
 	return d.Allowed, err
 }
 
-// NewLimiter returns a limiter of every key by the same limit.
+func (s slowTaker) Unwrapped(Store) bool { return true }
+
+// NewLimiter returns a limiter of every key by the same limit. Limiters that
+// share a store need names (Limit.Name), unless they are to share what a key has
+// used.
 func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if store == nil {
 		return nil, errors.New("weir: NewLimiter needs a store; memory.New makes one")
@@ -43,15 +51,18 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 		return nil, err
 	}
 	quick, ok := store.(oneTaker)
-	if !ok {
+	if !ok || !quick.Unwrapped(store) {
 		quick = slowTaker{store}
 	}
 	return &Limiter{store, c, quick}, nil
 }
 
-// Allow takes one unit and reports whether the request may pass. With a shaping
-// limit, use Take or Wait, which tell how long to hold it.
+// Allow takes one unit and reports whether the request may pass. It is not for
+// shaping limits, which say how long to hold a request: use Take or Wait.
 func (l *Limiter) Allow(ctx context.Context, key string) (bool, error) {
+	if l.limit.limit.Shape {
+		return false, errShape
+	}
 	return l.quick.AllowOne(ctx, key, l.limit)
 }
 
@@ -72,21 +83,23 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 }
 
 // Wait blocks until one unit is taken and, with a shaping limit, until its turn
-// has come. It returns ErrDeadline at once, and charges nothing, when the
-// context's deadline comes first. Those who wait for the same key are not
-// served in order, except by a shaping limit. A request that gives up while it
-// is held has used its turn.
+// has come. It returns ErrDeadline at once, and takes nothing, when the context's
+// deadline comes first; a limit that counts denials counts that as one. Those who
+// wait for the same key are not served in order, except by a shaping limit. A
+// request that gives up while it is held has used its turn.
 func (l *Limiter) Wait(ctx context.Context, key string) error {
 	for {
 		d, err := l.reserve(ctx, key)
-		if err != nil {
+		switch {
+		case err != nil:
 			return err
-		}
-		if err := pause(ctx, max(d.Delay, d.RetryAfter)); err != nil {
-			return err
-		}
-		if d.Allowed {
+		case d.Allowed && d.Delay == 0:
 			return nil
+		case !d.Allowed && d.RetryAfter <= 0:
+			return errors.New("weir: the store refused and did not say when to come back")
+		}
+		if err := pause(ctx, max(d.Delay, d.RetryAfter)); err != nil || d.Allowed {
+			return err
 		}
 	}
 }
@@ -116,9 +129,6 @@ func first(d []Decision, err error) (Decision, error) {
 
 // pause sleeps for d, or returns why it cannot.
 func pause(ctx context.Context, d time.Duration) error {
-	if d == 0 {
-		return ctx.Err()
-	}
 	if outlasts(ctx, d) {
 		return ErrDeadline
 	}

@@ -184,6 +184,137 @@ func TestWaitCancelled(t *testing.T) {
 	}
 }
 
+// around embeds a store and has a Take and a Peek of its own.
+type around struct {
+	*memory.Store
+	take func(ctx context.Context, ops []weir.Op) ([]weir.Decision, error)
+	peek func(ops []weir.Op)
+}
+
+func (a *around) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if a.take != nil {
+		return a.take(ctx, ops)
+	}
+	return a.Store.Take(ctx, dst, ops...)
+}
+
+func (a *around) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	d, err := a.Store.Peek(ctx, dst, ops...)
+	if a.peek != nil {
+		a.peek(ops)
+	}
+	return d, err
+}
+
+func aroundMemory() *around {
+	return &around{Store: memory.New(memory.Options{Clock: func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }})}
+}
+
+func limiterOn(t *testing.T, store weir.Store, limit string) *weir.Limiter {
+	t.Helper()
+	limiter, err := weir.NewLimiter(store, weir.MustParseLimit(limit))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return limiter
+}
+
+// A store that wraps another is asked itself, never passed over.
+func TestLimiterAsksTheWrapper(t *testing.T) {
+	store, asked := aroundMemory(), 0
+	store.take = func(ctx context.Context, ops []weir.Op) ([]weir.Decision, error) {
+		asked++
+		return store.Store.Take(ctx, nil, ops...)
+	}
+	limiter := limiterOn(t, store, "5/1m")
+	if ok, err := limiter.Allow(t.Context(), "k"); !ok || err != nil {
+		t.Errorf("Allow = %v, %v", ok, err)
+	}
+	if d, err := limiter.Take(t.Context(), "k", 2); d.Remaining != 2 || err != nil {
+		t.Errorf("Take = %+v, %v", d, err)
+	}
+	if asked != 2 {
+		t.Errorf("the wrapper was asked %d times, want 2", asked)
+	}
+}
+
+// Somebody joins the queue between the look and the turn: no turn after the
+// deadline is taken.
+func TestWaitWhileOthersQueueUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store := aroundMemory()
+		limiter := limiterOn(t, store, "leaky_bucket 10/1s burst 100 shape")
+		store.peek = func(ops []weir.Op) {
+			if _, err := store.Store.Take(t.Context(), nil, weir.Op{Key: "k", Limit: ops[0].Limit, Cost: 5}); err != nil {
+				t.Error(err)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 400*time.Millisecond)
+		defer cancel()
+		if err := limiter.Wait(ctx, "k"); !errors.Is(err, weir.ErrDeadline) {
+			t.Errorf("Wait = %v, want ErrDeadline", err)
+		}
+		store.peek = nil
+		if d, err := limiter.Peek(t.Context(), "k", 0); err != nil || d.Remaining%5 != 0 {
+			t.Errorf("%+v, %v: the one that gave up took a turn", d, err)
+		}
+	})
+}
+
+// What was taken is reported as taken, though the context ended meanwhile.
+func TestWaitTakenThenCancelled(t *testing.T) {
+	store := aroundMemory()
+	ctx, cancel := context.WithCancel(t.Context())
+	store.take = func(ctx context.Context, ops []weir.Op) ([]weir.Decision, error) {
+		d, err := store.Store.Take(ctx, nil, ops...)
+		cancel()
+		return d, err
+	}
+	if err := limiterOn(t, store, "5/1m").Wait(ctx, "k"); err != nil {
+		t.Errorf("Wait = %v, but the unit was taken", err)
+	}
+}
+
+// A store that refuses without a time to come back is an error, not a loop.
+func TestWaitOnAStoreThatNeverSays(t *testing.T) {
+	store := aroundMemory()
+	store.take = func(context.Context, []weir.Op) ([]weir.Decision, error) { return make([]weir.Decision, 1), nil }
+	if err := limiterOn(t, store, "5/1m").Wait(t.Context(), "k"); err == nil {
+		t.Error("Wait returned nothing")
+	}
+}
+
+func TestAllowIsNotForShaping(t *testing.T) {
+	if ok, err := newLimiter(t, "leaky_bucket 5/1m shape").Allow(t.Context(), "k"); ok || err == nil {
+		t.Errorf("Allow of a shaping limit = %v, %v", ok, err)
+	}
+}
+
+// Limiters on one store share what a key has used, unless they have names.
+func TestNames(t *testing.T) {
+	store := memory.New(memory.Options{})
+	remaining := func(name string, n int64) int64 {
+		limit := weir.Limit{Name: name, N: n, Period: time.Hour, Algorithm: weir.SlidingLog}
+		limiter, err := weir.NewLimiter(store, limit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		d, err := limiter.Take(t.Context(), "alice", 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d.Remaining
+	}
+	for _, c := range []struct {
+		name    string
+		n, want int64
+	}{{"", 10, 9}, {"", 5, 3}, {"login", 5, 4}, {"search", 5, 4}, {"login", 10, 8}} {
+		if got := remaining(c.name, c.n); got != c.want {
+			t.Errorf("under %q, %d remain, want %d", c.name, got, c.want)
+		}
+	}
+}
+
 // The way through the limiter allocates nothing.
 func TestLimiterAllocatesNothing(t *testing.T) {
 	limiter, ctx := newLimiter(t, "1000000/1s"), t.Context()

@@ -50,7 +50,7 @@ func (o *oracle) allows(now weir.Micros, cost int64) bool {
 
 // width is the length of a sub-window.
 func (o *oracle) width() weir.Micros {
-	period := weir.Micros(o.limit.Period().Microseconds())
+	period := weir.Micros(o.limit.Limit().Period.Microseconds())
 	buckets := weir.Micros(o.limit.Limit().Buckets)
 	if buckets == 0 {
 		buckets = min(60, period)
@@ -73,7 +73,7 @@ func (o *oracle) levelAt(now weir.Micros) *big.Rat {
 	if o.level == nil {
 		return new(big.Rat)
 	}
-	rate := big.NewRat(o.limit.Limit().N, o.limit.Period().Microseconds())
+	rate := big.NewRat(o.limit.Limit().N, o.limit.Limit().Period.Microseconds())
 	drained := rate.Mul(rate, big.NewRat(int64(max(0, now-o.last)), 1))
 	level := new(big.Rat).Sub(o.level, drained)
 	if level.Sign() < 0 {
@@ -97,7 +97,7 @@ func (o *oracle) record(now weir.Micros, cost int64) {
 		return
 	}
 	// Time stands still when the clock steps back; see allows.
-	period := weir.Micros(o.limit.Period().Microseconds())
+	period := weir.Micros(o.limit.Limit().Period.Microseconds())
 	switch o.limit.Limit().Algorithm {
 	case weir.FixedWindow, weir.SlidingWindow:
 		now = max(now, o.last-o.last%period)

@@ -2,6 +2,7 @@ package weir
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -41,6 +42,16 @@ func ParseLimit(s string) (Limit, error) {
 	return l, nil
 }
 
+// MustParseLimit is ParseLimit for a limit that the programmer wrote. It panics if
+// it is wrong.
+func MustParseLimit(s string) Limit {
+	l, err := ParseLimit(s)
+	if err != nil {
+		panic(err)
+	}
+	return l
+}
+
 func (l *Limit) parseRate(rate string) error {
 	n, period, ok := strings.Cut(rate, "/")
 	if !ok {
@@ -48,7 +59,7 @@ func (l *Limit) parseRate(rate string) error {
 	}
 	var err error
 	if l.N, err = parseUnits(n); err != nil {
-		return invalid("limit", "%q is not a whole number of units; write N/period, for example 100/1m", n)
+		return invalid("limit", "%q is not a whole number of units that can be counted; write N/period, for example 100/1m", n)
 	}
 	if l.Period, err = duration.Parse(period); err != nil {
 		return invalid("period", "%v", err)
@@ -58,6 +69,9 @@ func (l *Limit) parseRate(rate string) error {
 
 func (l *Limit) parseOptions(words []string) error {
 	for i := 0; i < len(words); i++ {
+		if slices.Contains(words[:i], words[i]) && !startsWithDigit(words[i]) {
+			return invalid("limit", "%q stands there twice; write it once", words[i])
+		}
 		switch word := words[i]; word {
 		case "shape":
 			l.Shape = true

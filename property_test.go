@@ -83,6 +83,40 @@ func TestRetryAfterIsTheFirstMicrosecond(t *testing.T) {
 	})
 }
 
+// Also when the limit was changed under way, RetryAfter and Remaining are true.
+func TestChangedLimits(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		before := drawLimit(t)
+		l := before.Limit()
+		l.N = rapid.Int64Range(1, 50).Draw(t, "new n")
+		if l.Burst != 0 {
+			l.Burst = rapid.Int64Range(1, 50).Draw(t, "new burst")
+		}
+		after, err := l.Compile()
+		if err != nil {
+			t.Skip("out of range")
+		}
+		k := key{limit: before}
+		for _, s := range drawHistory(t, before, true) {
+			k.limit = before
+			if rapid.Bool().Draw(t, "changed") {
+				k.limit = after
+			}
+			d := k.take(s.now, s.cost)
+			if d.Remaining > 0 && !k.peek(s.now, d.Remaining).Allowed || k.peek(s.now, d.Remaining+1).Allowed {
+				t.Fatalf("%v at %d: %d remain, which is not true", k.limit.Limit(), s.now, d.Remaining)
+			}
+			if d.Allowed || d.RetryAfter == weir.Never {
+				continue
+			}
+			then := s.now + weir.Micros(d.RetryAfter.Microseconds())
+			if !k.peek(then, s.cost).Allowed || k.peek(then-1, s.cost).Allowed {
+				t.Fatalf("%v after %v at %d: %v is not the first instant", k.limit.Limit(), before.Limit(), s.now, d.RetryAfter)
+			}
+		}
+	})
+}
+
 // Remaining is the truth: that many can be taken now, one more cannot.
 func TestRemainingIsTheTruth(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
@@ -113,7 +147,7 @@ func TestResetIsAsGoodAsNew(t *testing.T) {
 			}
 			reset := s.now + weir.Micros(d.ResetAfter.Microseconds())
 			fresh := key{limit: k.limit}
-			for _, later := range []weir.Micros{0, 1, weir.Micros(k.limit.Period().Microseconds())} {
+			for _, later := range []weir.Micros{0, 1, weir.Micros(k.limit.Limit().Period.Microseconds())} {
 				if got, want := k.peek(reset+later, 1), fresh.peek(reset+later, 1); got != want {
 					t.Fatalf("%v after its reset: %+v, a new key: %+v", k.limit.Limit(), got, want)
 				}

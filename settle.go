@@ -21,53 +21,78 @@ func (c *Charge) Settle(d *Decision, now Micros) {
 // that differs from its Prev, in order. This is the one place that knows what
 // happens to the other limits when one refuses.
 func Settle(dst []Decision, now Micros, charges []Charge) []Decision {
-	first, admitted := len(dst), true
+	first := len(dst)
 	for i := range charges {
 		c := &charges[i]
-		op := together(charges, i)
+		op := together(charges, i, anyLimit)
 		dst = append(dst, Decision{})
 		c.Next = op.decide(c.Prev, c.Tail, now, &dst[first+i])
-		admitted = admitted && dst[first+i].Allowed
 	}
-	if admitted {
-		return dst
-	}
-	for i := range charges {
-		c := &charges[i]
-		if dst[first+i].Allowed && !c.Op.Limit.limit.CountDenied {
-			op := together(charges, i)
-			c.Next = c.Prev
-			dst[first+i] = op.Peek(c.Prev, c.Tail, now)
+	if !Admitted(dst[first:]) {
+		for i := range charges {
+			charges[i].giveUp(&dst[first+i], now, charges, i)
 		}
 	}
 	return dst
 }
 
+// giveUp takes back the charge of a request that another op refused, unless the
+// limit counts those too.
+func (c *Charge) giveUp(d *Decision, now Micros, charges []Charge, i int) {
+	if !c.Op.Limit.limit.CountDenied {
+		c.Next = c.Prev
+		if d.Allowed {
+			op := together(charges, i, anyLimit)
+			*d = op.Peek(c.Prev, c.Tail, now)
+		}
+		return
+	}
+	// Only what is really charged counts: not the cost of an op on the same key
+	// whose limit does not count denials.
+	op := together(charges, i, countsDenied)
+	var counted Decision
+	c.Next = op.decide(c.Prev, c.Tail, now, &counted)
+	d.Remaining, d.ResetAfter = counted.Remaining, counted.ResetAfter
+}
+
+// Admitted reports whether the request passes: every one of its limits allows it.
+func Admitted(decisions []Decision) bool {
+	for i := range decisions {
+		if !decisions[i].Allowed {
+			return false
+		}
+	}
+	return true
+}
+
 // Survey answers the ops of one request as Settle would, and charges nothing.
 func Survey(dst []Decision, now Micros, charges []Charge) []Decision {
 	for i := range charges {
-		op := together(charges, i)
+		op := together(charges, i, anyLimit)
 		dst = append(dst, op.Peek(charges[i].Prev, charges[i].Tail, now))
 	}
 	return dst
 }
 
 // together is the i-th op with the cost of those before it that share its
-// state: their charges have to fit at once.
-func together(charges []Charge, i int) Op {
+// state, if they are to be counted: their charges have to fit at once.
+func together(charges []Charge, i int, counts func(*Compiled) bool) Op {
 	op := *charges[i].Op
 	for _, c := range charges[:i] {
-		if c.Op.Key == op.Key && c.Op.Limit.kind == op.Limit.kind {
+		if c.Op.Key == op.Key && c.Op.Limit.kind == op.Limit.kind && counts(c.Op.Limit) {
 			op.Cost = min(op.Cost, MaxUnits) + min(c.Op.Cost, MaxUnits)
 		}
 	}
 	return op
 }
 
+func anyLimit(*Compiled) bool       { return true }
+func countsDenied(c *Compiled) bool { return c.limit.CountDenied }
+
 // ValidateTake checks the ops of one Take, for stores.
 func ValidateTake(ops []Op) error {
 	for i := range ops {
-		if err := ops[i].ValidateTake(); err != nil {
+		if err := ops[i].Validate(); err != nil {
 			return err
 		}
 	}

@@ -34,13 +34,13 @@ func (v *view) unitTime(newer int64) int64 {
 	return v.tail[(v.pending.A-1-newer)%int64(len(v.tail))]
 }
 
-// chargeSlidingLog keeps no more than the last N units: whether a request fits
-// depends on nothing older.
+// chargeSlidingLog counts denials as long as there is room in a log of N: more
+// would keep the key out no longer.
 func (v *view) chargeSlidingLog(cost int64) State {
 	return State{
 		Fresh: v.now + Micros(v.c.period),
 		A:     v.pending.A + cost,
-		B:     min(v.pending.B+cost, v.c.limit.N),
+		B:     max(v.pending.B, min(v.pending.B+cost, v.c.limit.N)),
 	}
 }
 

@@ -45,7 +45,8 @@ type Op struct {
 // limit. Implementations are safe for concurrent use.
 type Store interface {
 	// Take charges every op or none, and appends one decision for each op, in
-	// order, to dst. The request is admitted if every decision is Allowed.
+	// order, to dst. The request passes if every decision is Allowed; see
+	// [Admitted].
 	//
 	// When one op refuses, nothing is charged: the others answer as Peek would.
 	// The exception is a limit with CountDenied, which counts every request
@@ -56,15 +57,16 @@ type Store interface {
 	Take(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
 
 	// Peek answers what Take would, and charges nothing. Its Remaining and
-	// ResetAfter are what stands now, before any charge.
+	// ResetAfter are what stands now, before any charge; so is the RetryAfter of
+	// a limit that would count the denial.
 	Peek(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
 
 	// Reset forgets the state of each op's key under its kind of limit.
 	Reset(ctx context.Context, ops ...Op) error
 }
 
-// ValidateTake reports what makes the op impossible to take, for stores.
-func (op *Op) ValidateTake() error {
+// Validate reports what makes the op impossible to take.
+func (op *Op) Validate() error {
 	if op.Cost < 1 {
 		return invalid("cost", "%d cannot be charged; a request costs at least 1", op.Cost)
 	}

@@ -13,6 +13,7 @@ import (
 // Bounds on a scenario, so that a hostile file cannot keep a runner busy.
 const (
 	maxTimes = 1_000_000
+	maxAsked = 5_000_000 // ops in all
 	maxLines = 10_000
 	maxSpan  = 100 * 365 * 24 * 3600 * 1_000_000 // microseconds
 )
@@ -22,6 +23,8 @@ type Script struct {
 	Name   string // of the file, for messages
 	Limits []NamedLimit
 	Steps  []Step
+
+	asked int // ops so far
 }
 
 // NamedLimit is a limit line.
@@ -88,10 +91,14 @@ func (s *Script) parseLine(number int, line string) error {
 		} else {
 			err = p.count(&step)
 		}
-		if err == nil {
-			s.Steps = append(s.Steps, step)
+		if err != nil {
+			return err
 		}
-		return err
+		if s.asked += step.Times * len(step.Ops); s.asked > maxAsked {
+			return fmt.Errorf("the scenario asks more than %d times by now; choose less traffic", maxAsked)
+		}
+		s.Steps = append(s.Steps, step)
+		return nil
 	default:
 		return fmt.Errorf("%q is unknown; a line begins with limit, at or count", verb)
 	}

@@ -14,17 +14,24 @@ type Subject struct {
 	Set   func(now weir.Micros)
 }
 
+// client is a key under a limit.
+type client struct{ name, key string }
+
 // release is units that left: admitted, and their delay over.
 type release struct {
-	name, key string
-	at        weir.Micros
-	units     int64
+	at    weir.Micros
+	units int64
 }
 
 // Run plays the script to a subject with empty memory, and reports every answer
 // that differs from what is expected.
 func (s *Script) Run(ctx context.Context, subject Subject) error {
-	r := &runner{ctx: ctx, subject: subject}
+	r := &runner{ctx: ctx, subject: subject, releases: make(map[client][]release)}
+	for i := range s.Steps {
+		if step := &s.Steps[i]; step.Verb == "count" {
+			r.releases[client{step.Names[0], step.Ops[0].Key}] = nil
+		}
+	}
 	var errs []error
 	for i := range s.Steps {
 		if err := r.step(&s.Steps[i]); err != nil {
@@ -38,7 +45,7 @@ type runner struct {
 	ctx       context.Context
 	subject   Subject
 	decisions []weir.Decision
-	releases  []release
+	releases  map[client][]release // of those who are counted
 }
 
 func (r *runner) step(step *Step) error {
@@ -64,7 +71,7 @@ func (r *runner) step(step *Step) error {
 		if len(r.decisions) != len(step.Ops) {
 			return fmt.Errorf("%d ops were answered by %d decisions", len(step.Ops), len(r.decisions))
 		}
-		admitted := r.admitted()
+		admitted := weir.Admitted(r.decisions)
 		if admitted {
 			allowed++
 			if step.Verb == "take" {
@@ -86,15 +93,6 @@ func (r *runner) step(step *Step) error {
 		}
 	}
 	return nil
-}
-
-func (r *runner) admitted() bool {
-	for _, d := range r.decisions {
-		if !d.Allowed {
-			return false
-		}
-	}
-	return true
 }
 
 // check compares a request's answers: verdicts always, the rest at the last.
@@ -120,17 +118,17 @@ func (r *runner) check(step *Step, admitted, last bool) error {
 
 func (r *runner) release(step *Step, now weir.Micros) {
 	for i, op := range step.Ops {
-		r.releases = append(r.releases, release{
-			name: step.Names[i], key: op.Key, units: op.Cost,
-			at: now + weir.Micros(r.decisions[i].Delay.Microseconds()),
-		})
+		c := client{step.Names[i], op.Key}
+		if all, counted := r.releases[c]; counted {
+			r.releases[c] = append(all, release{now + weir.Micros(r.decisions[i].Delay.Microseconds()), op.Cost})
+		}
 	}
 }
 
 func (r *runner) count(step *Step) error {
 	var units int64
-	for _, l := range r.releases {
-		if l.name == step.Names[0] && l.key == step.Ops[0].Key && step.At <= l.at && l.at < step.Until {
+	for _, l := range r.releases[client{step.Names[0], step.Ops[0].Key}] {
+		if step.At <= l.at && l.at < step.Until {
 			units += l.units
 		}
 	}

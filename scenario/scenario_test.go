@@ -82,6 +82,7 @@ func TestParseErrors(t *testing.T) {
 		"limit 1/1m\ncount k from 0s to 1s -> x":        "count is answered by a whole number",
 		"limit 1/1m\nat 0s take k -> allow; x allow":    "\"x\" is none of the request's limits",
 		"limit a: 1/1m\nlimit b: 1/1s\nat 0s take a=k and b=k -> allow remaining 1": `remaining of which limit? write it after "; NAME"`,
+		"limit 1/1m\n" + strings.Repeat("at 0s take k times 1000000\n", 6):          "s.txt:7: the scenario asks more than 5000000 times by now",
 		"limit 1/1m\nat 99999d take k":                                              "is more than a century after the start",
 		"limit 1/1m\nat 0s take k times 2 every 99999d":                             "is longer than a century",
 		strings.Repeat("#\n", 10001):                                                "lines are too many",

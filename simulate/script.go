@@ -107,7 +107,7 @@ func (s *scriptCases) notes() []string {
 		notes = append(notes, "the scenario's clock goes back; requests are played in the order of time.")
 	}
 	if s.clips {
-		notes = append(notes, fmt.Sprintf("a cost of more than %d units fits no limit, and is added up as %d.", beyond-1, beyond))
+		notes = append(notes, fmt.Sprintf("a cost of more than %d units fits no limit, and is added up as %d.", int64(beyond-1), int64(beyond)))
 	}
 	return notes
 }

@@ -40,7 +40,11 @@ func weirWith(kind weir.Limit, promise string) Contestant {
 			// Half as much room again as there are keys: nobody is evicted, as
 			// nobody is by the peers.
 			store := memory.New(memory.Options{MaxKeys: keys + keys/2 + 1024})
-			return &weirLimiter{must(weir.NewLimiter(store, l)), l.N}
+			w := weirLimiter{must(weir.NewLimiter(store, l)), l.N}
+			if l.Shape {
+				return shapingLimiter{w}
+			}
+			return w
 		},
 	}
 	if kind.Shape {
@@ -69,9 +73,16 @@ type weirLimiter struct {
 	n       int64
 }
 
-func (l *weirLimiter) Take(key string) bool {
+func (l weirLimiter) Take(key string) bool {
 	return must(l.limiter.Allow(context.Background(), key))
 }
 
-func (l *weirLimiter) Drain(key string) { must(l.limiter.Take(context.Background(), key, l.n)) }
-func (l *weirLimiter) Close()           {}
+func (l weirLimiter) Drain(key string) { must(l.limiter.Take(context.Background(), key, l.n)) }
+func (l weirLimiter) Close()           {}
+
+// shapingLimiter has to ask for the whole decision, with the delay.
+type shapingLimiter struct{ weirLimiter }
+
+func (l shapingLimiter) Take(key string) bool {
+	return must(l.limiter.Take(context.Background(), key, 1)).Allowed
+}

@@ -20,18 +20,25 @@ const tolerance = 1000
 // that is set: within a second, and backwards too.
 type Clock struct {
 	start  time.Time
-	wall   func() time.Time
+	read   func(start time.Time) (wall int64, since time.Duration)
 	offset atomic.Int64 // epoch microseconds at start, as known now
 	check  atomic.Int64 // nanoseconds since start at which to compare again
 }
 
 // New returns a clock that agrees with time.Now.
-func New() *Clock { return newClock(time.Now) }
+func New() *Clock { return newClock(readBoth) }
 
-func newClock(wall func() time.Time) *Clock {
-	now := wall()
-	c := &Clock{start: time.Now(), wall: wall}
-	c.offset.Store(now.UnixMicro())
+// readBoth reads the two clocks at one instant: apart, a pause between them would
+// look like a step.
+func readBoth(start time.Time) (wall int64, since time.Duration) {
+	now := time.Now()
+	return now.UnixMicro(), now.Sub(start)
+}
+
+func newClock(read func(time.Time) (int64, time.Duration)) *Clock {
+	c := &Clock{start: time.Now(), read: read}
+	wall, since := read(c.start)
+	c.offset.Store(wall - since.Microseconds())
 	c.check.Store(int64(resync))
 	return c
 }
@@ -40,15 +47,16 @@ func newClock(wall func() time.Time) *Clock {
 func (c *Clock) Now() int64 {
 	since := time.Since(c.start)
 	if int64(since) >= c.check.Load() {
-		c.compare(since)
+		c.compare()
 	}
 	return c.offset.Load() + since.Microseconds()
 }
 
-// compare may run in several goroutines at once: they all find the same.
-func (c *Clock) compare(since time.Duration) {
+// compare may run in several goroutines at once, all of which are right.
+func (c *Clock) compare() {
+	wall, since := c.read(c.start)
 	c.check.Store(int64(since + resync))
-	offset := c.wall().UnixMicro() - since.Microseconds()
+	offset := wall - since.Microseconds()
 	if drift := offset - c.offset.Load(); drift > tolerance || drift < -tolerance {
 		c.offset.Store(offset)
 	}

@@ -18,19 +18,26 @@ func TestAgreesWithTheWallClock(t *testing.T) {
 	})
 }
 
+// shifted reads a wall clock that was set by so much.
+func shifted(by *time.Duration) func(time.Time) (int64, time.Duration) {
+	return func(start time.Time) (int64, time.Duration) {
+		wall, since := readBoth(start)
+		return wall + by.Microseconds(), since
+	}
+}
+
 func TestFollowsAWallClockThatIsSet(t *testing.T) {
-	for _, step := range []time.Duration{time.Hour, -time.Hour} {
+	for _, step := range []time.Duration{time.Hour, -time.Hour, 2 * tolerance * time.Microsecond} {
 		synctest.Test(t, func(t *testing.T) {
 			var set time.Duration
-			wall := func() time.Time { return time.Now().Add(set) }
-			c := newClock(wall)
+			c := newClock(shifted(&set))
 			set = step
 			time.Sleep(resync / 2)
 			if got, want := c.Now(), time.Now().UnixMicro(); got != want {
 				t.Fatalf("before the comparison Now() = %d, want the old time %d", got, want)
 			}
 			time.Sleep(resync)
-			if got, want := c.Now(), wall().UnixMicro(); got != want {
+			if got, want := c.Now(), time.Now().Add(step).UnixMicro(); got != want {
 				t.Fatalf("after a step of %v Now() = %d, want %d", step, got, want)
 			}
 		})
@@ -40,9 +47,25 @@ func TestFollowsAWallClockThatIsSet(t *testing.T) {
 func TestLeavesJitterAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		set := time.Duration(0)
-		c := newClock(func() time.Time { return time.Now().Add(set) })
+		c := newClock(shifted(&set))
 		set = -tolerance * time.Microsecond
 		time.Sleep(2 * resync)
+		if got, want := c.Now(), time.Now().UnixMicro(); got != want {
+			t.Fatalf("Now() = %d, want %d", got, want)
+		}
+	})
+}
+
+// A goroutine that is paused on its way to the comparison does not take the
+// pause for a step of the clock.
+func TestPauseIsNoStep(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := newClock(func(start time.Time) (int64, time.Duration) {
+			time.Sleep(50 * time.Millisecond)
+			return readBoth(start)
+		})
+		time.Sleep(2 * resync)
+		c.Now()
 		if got, want := c.Now(), time.Now().UnixMicro(); got != want {
 			t.Fatalf("Now() = %d, want %d", got, want)
 		}

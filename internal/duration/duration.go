@@ -14,7 +14,7 @@ const (
 	week = 7 * day
 )
 
-// words are units that may stand alone: "100/minute" is "100/1m".
+// words are the units, which may also stand alone: "100/minute" is "100/1m".
 var words = map[string]time.Duration{
 	"us": time.Microsecond, "µs": time.Microsecond,
 	"ms": time.Millisecond,
@@ -60,12 +60,13 @@ func term(number, unit string) (time.Duration, error) {
 	if number == "" || unit == "" {
 		return 0, fmt.Errorf("a number and a unit belong together")
 	}
+	// time.ParseDuration does the fractions; it knows no more than hours.
 	times := time.Duration(1)
-	switch unit {
-	case "d":
-		unit, times = "h", 24
-	case "w":
-		unit, times = "h", 24*7
+	switch length := words[unit]; {
+	case length >= day:
+		unit, times = "h", length/time.Hour
+	case length >= time.Second:
+		unit = map[time.Duration]string{time.Second: "s", time.Minute: "m", time.Hour: "h"}[length]
 	}
 	d, err := time.ParseDuration(number + unit)
 	if err != nil {

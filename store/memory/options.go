@@ -5,8 +5,10 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 )
 
-// DefaultMaxKeys is the bound on keys unless Options says otherwise. A key of a
-// fixed-size algorithm costs about 60 bytes, so a full store is about 60 MB.
+// DefaultMaxKeys is the bound on keys unless Options says otherwise. A key costs
+// about 60 bytes, so a full store is about 60 MB. Two algorithms need more: a
+// sliding_log 8 bytes for each unit that counts, and sliding_buckets 8 for each
+// sub-window, both rounded up to a power of two.
 const DefaultMaxKeys = 1 << 20
 
 // Options of a store. The zero value is ready to use.

@@ -12,8 +12,10 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// maxExact bounds every number of a state, as the arithmetic does.
+// maxExact bounds every number of a state and a tail, as the arithmetic does.
 const maxExact = 1 << 53
+
+func exact(x int64) bool { return 0 <= x && x < maxExact }
 
 // Restore fills an empty store from a snapshot; keys that have recovered since
 // stay away. When the snapshot is torn, foreign or damaged, it returns an error
@@ -32,6 +34,8 @@ func (s *Store) Restore(r io.Reader) error {
 	}
 	return nil
 }
+
+var errOutOfRange = errors.New("it is damaged, a number is out of range")
 
 func readCore(r io.Reader, maxKeys int, now weir.Micros) (*core, error) {
 	in := &decoder{r: bufio.NewReaderSize(r, 1<<16), sum: crc64.New(crcTable)}
@@ -60,6 +64,9 @@ func readCore(r io.Reader, maxKeys int, now weir.Micros) (*core, error) {
 		return nil, fmt.Errorf("it ends in the middle: %w", in.err)
 	case count != keys || checksum != sum:
 		return nil, errors.New("it is damaged, the checksum does not fit")
+	}
+	if _, err := in.r.ReadByte(); err != io.EOF {
+		return nil, errors.New("it is damaged, something follows its end")
 	}
 	return c, nil
 }
@@ -101,10 +108,8 @@ func (d *decoder) entry(c *core, now weir.Micros, maxKeys int64) error {
 	if d.err != nil {
 		return fmt.Errorf("it ends in the middle: %w", d.err)
 	}
-	for _, x := range []int64{int64(state.Fresh), state.A, state.B} {
-		if x < 0 || x >= maxExact {
-			return errors.New("it is damaged, a number is out of range")
-		}
+	if !exact(int64(state.Fresh)) || !exact(state.A) || !exact(state.B) {
+		return errOutOfRange
 	}
 	if k.lo&1 == 0 {
 		return errors.New("it is damaged, a key is missing")
@@ -124,7 +129,11 @@ func (d *decoder) tail() ([]int64, error) {
 	}
 	var tail []int64
 	for i := word(0); i < n && d.err == nil; i++ {
-		tail = append(tail, int64(d.word()))
+		x := int64(d.word())
+		if !exact(x) {
+			return nil, errOutOfRange
+		}
+		tail = append(tail, x)
 	}
 	return tail, nil
 }

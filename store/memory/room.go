@@ -8,11 +8,15 @@ import (
 
 // reserve makes n more keys count, if the bound allows it.
 func (c *core) reserve(n, maxKeys int64) bool {
-	if c.keys.Add(n) <= maxKeys {
-		return true
+	for {
+		keys := c.keys.Load()
+		if keys+n > maxKeys {
+			return false
+		}
+		if c.keys.CompareAndSwap(keys, keys+n) {
+			return true
+		}
 	}
-	c.keys.Add(-n)
-	return false
 }
 
 // forget counts keys that have gone because they were as good as new.
@@ -36,10 +40,8 @@ func (c *core) makeRoom(now weir.Micros, n, maxKeys int64) {
 
 // dropRecovered sweeps the first shard that has a recovered key.
 func (c *core) dropRecovered(now weir.Micros) bool {
-	begin := c.cursor.Load()
-	for i := range int64(len(c.shards)) {
-		at := (begin + i) % int64(len(c.shards))
-		sh := &c.shards[at]
+	for i := range c.shards {
+		sh := &c.shards[i]
 		if sh.earliest.Load() > int64(now) {
 			continue
 		}
@@ -48,7 +50,6 @@ func (c *core) dropRecovered(now weir.Micros) bool {
 		sh.mu.Unlock()
 		c.forget(n)
 		if n > 0 {
-			c.cursor.Store(at)
 			return true
 		}
 	}
@@ -65,10 +66,10 @@ const (
 // recover.
 func (c *core) dropLeast() bool {
 	for tried := range c.shards {
-		at := int(c.cursor.Add(1))
-		sh := &c.shards[at%len(c.shards)]
+		at := c.cursor.Add(1)
+		sh := &c.shards[at%int64(len(c.shards))]
 		sh.mu.Lock()
-		slot := sh.leastLocked(at / len(c.shards) * sample)
+		slot := sh.leastLocked(at / int64(len(c.shards)) * sample)
 		drop := slot >= 0 && (tried >= sparing || !sh.table.entries[slot].refused())
 		if drop {
 			sh.removeLocked(slot)
@@ -85,10 +86,10 @@ func (c *core) dropLeast() bool {
 
 // leastLocked looks at a sample of entries from a slot on, and returns the slot
 // of the one to go; -1 if the shard is empty.
-func (sh *shard) leastLocked(from int) int {
+func (sh *shard) leastLocked(from int64) int {
 	least, entries := -1, sh.table.entries
 	for i, seen := 0, 0; i < len(entries) && seen < sample; i++ {
-		slot := (from + i) % len(entries)
+		slot := int((from + int64(i)) % int64(len(entries)))
 		e := &entries[slot]
 		if e.free() {
 			continue

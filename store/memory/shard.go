@@ -9,8 +9,16 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// shard is a part of the keys with a lock of its own.
+// shard is a part of the keys with a lock of its own. It fills cache lines of its
+// own too, so that goroutines at two shards do not disturb each other.
 type shard struct {
+	shardFields
+	_ [shardSize - unsafe.Sizeof(shardFields{})]byte
+}
+
+const shardSize = 128
+
+type shardFields struct {
 	mu    sync.Mutex
 	table table
 	arena arena
@@ -20,8 +28,6 @@ type shard struct {
 	// shard is as good as new; after a sweep, it is that instant. Others read
 	// it without the lock.
 	earliest atomic.Int64
-
-	_ [16]byte // makes it two cache lines, the first of which is all that a check touches
 }
 
 const (
@@ -111,7 +117,8 @@ func (sh *shard) removeLocked(slot int) {
 
 // tidyLocked sweeps a shard that is in use now and then.
 func (c *core) tidyLocked(sh *shard, now weir.Micros) {
-	if now >= sh.sweep {
+	// The second condition is a clock that was ahead, and was set right.
+	if now >= sh.sweep || now < sh.sweep-sweepEvery {
 		sh.sweep = now + sweepEvery
 		c.forget(sh.sweepLocked(now - grace))
 	}
@@ -138,6 +145,3 @@ func (sh *shard) sweepLocked(now weir.Micros) int {
 	sh.table.shrink()
 	return before - sh.table.keys
 }
-
-// A compile-time check that shards do not share cache lines.
-var _ [128]byte = [unsafe.Sizeof(shard{})]byte{}

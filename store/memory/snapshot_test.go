@@ -141,6 +141,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		changed[n] ^= 0x40
 		refused(fmt.Sprintf("byte %d changed", n), changed)
 	}
+	refused("too long", append(bytes.Clone(whole), 0))
 	refused("foreign", []byte("PK\x03\x04 this is a zip file, or says so"))
 	if err := New(Options{Clock: clock.Now}).Restore(bytes.NewReader(whole)); err != nil {
 		t.Errorf("the undamaged snapshot: %v", err)
@@ -203,6 +204,7 @@ func FuzzRestore(f *testing.F) {
 		if n := len(snapshot); n >= 8 {
 			binary.LittleEndian.PutUint64(snapshot[n-8:], crc64.Checksum(snapshot[:n-8], crcTable))
 		}
+		clock.Set(today)
 		s := New(Options{MaxKeys: 64, Clock: clock.Now})
 		if s.Restore(bytes.NewReader(snapshot)) != nil && s.Stats() != (Stats{}) {
 			t.Fatal("a refused snapshot left something behind")

@@ -65,6 +65,9 @@ func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
 	return c
 }
 
+// A key that a store accepts must be one that can be hashed.
+const _ = uint(keyhash.MaxLen - weir.MaxKeyLen)
+
 // identify returns the id of an op's key and the shard that it is in.
 func (c *core) identify(op *weir.Op) (id, *shard) {
 	hi, lo := c.hash.Sum(op.Key, op.Limit.Kind())
@@ -87,13 +90,20 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	return s.takeMany(dst, ops), nil
 }
 
+// Unwrapped reports whether store is this one, and not something around it that
+// has a Take of its own.
+func (s *Store) Unwrapped(store weir.Store) bool {
+	self, ok := store.(*Store)
+	return ok && self == s
+}
+
 // TakeOne is Take for one op, without a slice for it or for the decision.
 func (s *Store) TakeOne(ctx context.Context, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
 	if err := ctx.Err(); err != nil {
 		return d, err
 	}
 	op := weir.Op{Key: key, Limit: limit, Cost: cost}
-	if err := op.ValidateTake(); err != nil {
+	if err := op.Validate(); err != nil {
 		return d, err
 	}
 	s.take(&op, &d)
@@ -106,7 +116,7 @@ func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) 
 		return false, err
 	}
 	op := weir.Op{Key: key, Limit: limit, Cost: 1}
-	if err := op.ValidateTake(); err != nil {
+	if err := op.Validate(); err != nil {
 		return false, err
 	}
 	var d weir.Decision
@@ -114,8 +124,7 @@ func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) 
 	return d.Allowed, nil
 }
 
-// Peek implements weir.Store. The answers are of one instant, though each key
-// is looked at by itself: nothing is charged that would have to agree.
+// Peek implements weir.Store.
 func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return dst, err

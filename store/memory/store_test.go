@@ -21,8 +21,10 @@ func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 func (f *fake) Pass(by weir.Micros) { f.now.Add(int64(by)) }
 
 func TestSuite(t *testing.T) {
-	storetest.Run(t, func(*testing.T) scenario.Subject {
+	storetest.Run(t, func(t *testing.T) scenario.Subject {
 		var clock fake
-		return scenario.Subject{Store: New(Options{Clock: clock.Now}), Set: clock.Set}
+		store := New(Options{Clock: clock.Now})
+		t.Cleanup(func() { checkKeys(t, store, DefaultMaxKeys) })
+		return scenario.Subject{Store: store, Set: clock.Set}
 	})
 }

@@ -79,7 +79,10 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 			return dst
 		}
 		c.unlock(order)
-		c.makeRoom(now, missing-room, s.maxKeys)
+		// Whoever asks for more gives back what it has, or two who wait for
+		// each other's room would wait for ever.
+		c.keys.Add(-room)
+		c.makeRoom(now, missing, s.maxKeys)
 		room = missing
 	}
 }
@@ -102,15 +105,19 @@ func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Charge, all
 func newKeys(parts []part, charges []weir.Charge) int64 {
 	n := int64(0)
 	for i, p := range parts {
+		if charges[i].Next == charges[i].Prev {
+			continue
+		}
 		_, found := p.shard.table.find(p.id)
-		if !found && charges[i].Next != charges[i].Prev && !slices.ContainsFunc(parts[:i], p.same) {
+		for j := 0; j < i && !found; j++ {
+			found = parts[j].id == p.id && charges[j].Next != charges[j].Prev
+		}
+		if !found {
 			n++
 		}
 	}
 	return n
 }
-
-func (p part) same(other part) bool { return p.id == other.id }
 
 // lockOrder appends the numbers of the shards of the parts, each once, in the
 // order in which everybody locks them.
