@@ -11,11 +11,8 @@ import (
 
 // One limit for every client, in this process.
 func ExampleNewLimiter() {
-	limit, err := weir.ParseLimit("3/1m")
-	if err != nil {
-		panic(err)
-	}
-	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), limit)
+	store := memory.New(memory.Options{})
+	limiter, err := weir.NewLimiter(store, weir.MustParseLimit("3/1m"))
 	if err != nil {
 		panic(err)
 	}
@@ -46,7 +43,7 @@ func ExampleStore() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(decisions[0].Allowed && decisions[1].Allowed, decisions[1].Remaining)
+		fmt.Println(weir.Admitted(decisions), decisions[1].Remaining)
 	}
 	// Output:
 	// true 19
