@@ -16,7 +16,7 @@ build: ## build bin/weir
 	@go build -o bin/weir ./cmd/weir
 
 test: ## run all tests, with the race detector
-	@scripts/packages.sh gcc:gcc,libc6-dev
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server
 	go test -race -timeout 15m ./...
 	cd bench && go test -race -timeout 15m ./...
 

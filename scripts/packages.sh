@@ -16,7 +16,8 @@ if [ "$(id -u)" -ne 0 ]; then
 	exit 1
 fi
 echo "Installing the Debian packages that the tests need:$missing" >&2
-export DEBIAN_FRONTEND=noninteractive
+# Servers are for the tests to start, so none is started by its package.
+export DEBIAN_FRONTEND=noninteractive RUNLEVEL=1
 apt-get update -qq
 # shellcheck disable=SC2086 # the packages are words
 apt-get install -y -qq --no-install-recommends $missing >/dev/null

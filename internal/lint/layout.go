@@ -13,7 +13,7 @@ var layout = []line{
 	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
 	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
-	{[]string{"store/memory", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
+	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
 	{[]string{"scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},
 	{[]string{"."}, "the vocabulary and the arithmetic; it depends on the standard library, so that everything can depend on it"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
@@ -25,11 +25,11 @@ var bannedNames = map[string]bool{
 	"types": true, "misc": true, "base": true, "shared": true, "manager": true, "impl": true,
 }
 
-// thirdParty is what each floor may import from elsewhere; "" is the floors
-// that are not named. Tests are free.
+// thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
-	"cmd/weir":  {"github.com/spf13/cobra", "github.com/spf13/pflag"},
-	"bench/...": {"*"},
+	"cmd/weir":    {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"store/redis": {"github.com/redis/rueidis"},
+	"bench/...":   {"*"},
 }
 
 // untouchable is what the arithmetic must not use: whoever reads a clock or

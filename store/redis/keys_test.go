@@ -1,0 +1,116 @@
+package redis
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+func TestKeyNames(t *testing.T) {
+	s := &Store{prefix: DefaultPrefix}
+	for _, c := range []struct{ name, limit, key, want string }{
+		{"", "token_bucket 100/1m", "alice", "weir:T1m{alice}"},
+		{"login", "fixed_window 5/90s", "203.0.113.7", "weir:login:F90s{203.0.113.7}"},
+		{"", "sliding_buckets 5/1h", "a", "weir:B1h/60{a}"},
+		{"a:b{c}%", "sliding_log 5/1d", "}{", "weir:a%3Ab%7Bc%7D%25:L1d{}{}"},
+	} {
+		limit := weir.MustParseLimit(c.limit)
+		limit.Name = c.name
+		compiled, err := limit.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := s.keyOf(&weir.Op{Key: c.key, Limit: compiled}); got != c.want {
+			t.Errorf("%q %s %q is under %q, want %q", c.name, c.limit, c.key, got, c.want)
+		}
+	}
+}
+
+// Whatever is remembered has a time to live, which ends when it is as good as new.
+func TestEveryKeyExpires(t *testing.T) {
+	client := connect(t)
+	s := newStore(t, client, Options{})
+	for _, text := range []string{
+		"fixed_window 5/1m", "sliding_window 5/1m", "sliding_buckets 5/1m", "sliding_log 5/1m", "token_bucket 5/1m", "leaky_bucket 5/1m shape",
+	} {
+		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
+		for range 3 {
+			d, err := s.Take(t.Context(), nil, op)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ttl, err := client.Do(t.Context(), client.B().Pttl().Key(s.keyOf(&op)).Build()).AsInt64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			if left := time.Duration(ttl) * time.Millisecond; left <= 0 || left > d[0].ResetAfter+time.Millisecond {
+				t.Errorf("%s: it lives for %v, and is as good as new in %v", text, left, d[0].ResetAfter)
+			}
+		}
+	}
+}
+
+// A key costs at most 120 bytes, by Redis's own reckoning, and a unit of a log
+// at most ten.
+func TestMemory(t *testing.T) {
+	client := connect(t)
+	s := newStore(t, client, Options{})
+	usage := func(op weir.Op) int64 {
+		if _, err := s.Take(t.Context(), nil, op); err != nil {
+			t.Fatal(err)
+		}
+		n, err := client.Do(t.Context(), client.B().MemoryUsage().Key(s.keyOf(&op)).Build()).AsInt64()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	client31 := strings.Repeat("x", 31)
+	for _, text := range []string{"fixed_window 100/1m", "sliding_window 100/1m", "token_bucket 100/1m", "leaky_bucket 100/1m"} {
+		if got := usage(weir.Op{Key: client31, Limit: weir.MustCompile(text), Cost: 1}); got > 120 {
+			t.Errorf("%s: %d bytes, want at most 120", text, got)
+		}
+	}
+	for _, n := range []int64{100, 1000, 10_000} {
+		limit := weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", n))
+		var got int64
+		for range 10 {
+			got = usage(weir.Op{Key: fmt.Sprint(n), Limit: limit, Cost: n / 10})
+		}
+		if got > 10*n+120 {
+			t.Errorf("a log of %d units has %d bytes, %.1f a unit; want at most 10", n, got, float64(got)/float64(n))
+		}
+	}
+}
+
+// A key that is not ours is an error, and stays as it is.
+func TestForeignKey(t *testing.T) {
+	client := connect(t)
+	s := newStore(t, client, Options{})
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	if err := client.Do(t.Context(), client.B().Sadd().Key(s.keyOf(&op)).Member("m").Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "WRONGTYPE") {
+		t.Errorf("Take of a set = %v", err)
+	}
+}
+
+// The scripts are there again after somebody has flushed them.
+func TestScriptFlush(t *testing.T) {
+	client := connect(t)
+	s := newStore(t, client, Options{})
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 5/1h"), Cost: 1}
+	for want := int64(4); want >= 0; want-- {
+		if err := client.Do(t.Context(), client.B().ScriptFlush().Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		d, err := s.Take(t.Context(), nil, op)
+		if err != nil || d[0].Remaining != want {
+			t.Fatalf("%+v, %v; want %d remaining", d, err, want)
+		}
+	}
+}

@@ -1,0 +1,53 @@
+-- fresh: a period after the newest unit. a: units ever recorded. b: how many of
+-- the newest may still count. The tail is a ring of times, the unit of rank r at
+-- r mod words.
+
+local slidingLog = {}
+
+-- unitTime is the time of the unit that has newer others after it.
+local function unitTime(v, newer)
+  if newer < v.a - v.base then return v.now end
+  return word(v.s, (v.a - 1 - newer) % v.s.words)
+end
+
+function slidingLog.look(v)
+  local s, c = v.s, v.c
+  openTail(s)
+  v.a, v.b, v.base = 0, 0, 0
+  if v.now < s.fresh and s.b <= s.a and s.b <= s.words then
+    v.now = max(v.now, s.fresh - c.period)
+    v.a, v.b, v.base = s.a, s.b, s.a
+  end
+  -- The units are in the order of time: the dead ones come first.
+  local since, dead, alive = v.now - c.period, 0, v.b
+  while dead < alive do
+    local middle = div(dead + alive, 2)
+    if unitTime(v, v.b - 1 - middle) > since then alive = middle else dead = middle + 1 end
+  end
+  v.b = v.b - dead
+  v.free = c.n - v.b
+end
+
+function slidingLog.charge(v, cost)
+  return v.now + v.c.period, v.a + cost, max(v.b, min(v.b + cost, v.c.n))
+end
+
+function slidingLog.wait(v, cost)
+  return unitTime(v, v.c.n - cost) + v.c.period - v.now
+end
+
+-- A ring grows by a quarter, so that a unit costs less than ten bytes.
+function slidingLog.commit(s, c, fresh, a, b)
+  local now, from = fresh - c.period, s.a
+  if s.fresh <= now then from = 0 end
+  if b > s.words then
+    local words = max(b, min(c.n, s.words + div(s.words, 4) + 4))
+    local moved = {}
+    for rank = max(0, s.a - s.b), s.a - 1 do
+      if from > 0 then moved[rank % words] = word(s, rank % s.words) end
+    end
+    resize(s, words)
+    s.tail = moved
+  end
+  for rank = max(from, a - s.words), a - 1 do setWord(s, rank % s.words, now) end
+end

@@ -1,0 +1,42 @@
+-- Token and leaky bucket. fresh: when the level is down to nothing. a: the level
+-- at the last charge, in parts. b: the N under which the parts were counted.
+
+local bucket = {}
+
+-- recount turns a level that was counted under another N into parts of this
+-- limit, rounded up, and returns the old rate too.
+local function recount(c, level, under)
+  local g = gcd(under, c.period)
+  local n, p = under / g, c.period / g
+  if div(level, p) >= div(EXACT - 1, c.p) then return n, EXACT - 1 end
+  return n, mulDivUp(level, c.p, p)
+end
+
+function bucket.look(v)
+  local s, c = v.s, v.c
+  local level = 0
+  if v.now < s.fresh and s.b > 0 then
+    local rate = c.rate
+    level = s.a
+    if s.b ~= c.n then rate, level = recount(c, level, s.b) end
+    local last = s.fresh - divUp(s.a, rate)
+    v.now = max(v.now, last)
+    local elapsed = v.now - last
+    if elapsed >= divUp(level, c.rate) then level = 0 else level = level - elapsed * c.rate end
+  end
+  v.a, v.b = level, c.n
+  v.free = max(0, div(c.full - level, c.p))
+end
+
+function bucket.charge(v, cost)
+  local a = v.a + cost * v.c.p
+  return v.now + divUp(a, v.c.rate), a, v.b
+end
+
+function bucket.wait(v, cost)
+  return divUp(cost * v.c.p - (v.c.full - v.a), v.c.rate)
+end
+
+function bucket.delay(v)
+  return divUp(v.a, v.c.rate)
+end

@@ -1,0 +1,125 @@
+package redis
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/scenario"
+)
+
+// record reads what Redis remembers of an op's key.
+func record(t *testing.T, client rueidis.Client, s *Store, op weir.Op) weir.Record {
+	t.Helper()
+	raw, err := client.Do(t.Context(), client.B().Get().Key(s.keyOf(&op)).Build()).ToString()
+	if rueidis.IsRedisNil(err) {
+		return weir.Record{}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := unpacker(raw)
+	word := func() int64 {
+		n, err := u.bigEndian(7)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return int64(n)
+	}
+	r := weir.Record{State: weir.State{Fresh: weir.Micros(word()), A: word(), B: word()}}
+	for len(u) > 0 {
+		r.Tail = append(r.Tail, word())
+	}
+	return r
+}
+
+// units are what counts in a tail, wherever the ring keeps it: the newest units
+// of a log, the older sub-windows that count at the last charge.
+func units(limit *weir.Compiled, r weir.Record) []int64 {
+	var out []int64
+	n := limit.Numbers()
+	from, to := r.State.A-r.State.B, r.State.A
+	if limit.Limit().Algorithm == weir.SlidingBuckets {
+		to = (int64(r.State.Fresh)+1-n.Period)/n.Width - 1
+		from = max(0, to*n.Width-n.Period+1) / n.Width
+	}
+	for i := from; i < to && len(r.Tail) > 0; i++ {
+		out = append(out, r.Tail[i%int64(len(r.Tail))])
+	}
+	return out
+}
+
+// After every step of a long random history, Redis answers what the arithmetic
+// answers, and remembers what it remembers.
+func TestStateIsTheArithmetics(t *testing.T) {
+	client := connect(t)
+	for _, text := range []string{
+		"fixed_window 5/1m", "fixed_window 5/1m count_denied",
+		"sliding_window 5/1m", "sliding_window 1000003/10d count_denied", "sliding_window 900000000000/3650d",
+		"sliding_buckets 5/1m", "sliding_buckets 9/1m buckets 7 count_denied",
+		"sliding_log 5/1m", "sliding_log 30/1m", "sliding_log 5/1m count_denied",
+		"token_bucket 5/1m", "token_bucket 7/1m burst 11", "token_bucket 1000003/1d burst 104249",
+		"leaky_bucket 5/1m", "leaky_bucket 7/1m burst 9 shape",
+	} {
+		t.Run(text, func(t *testing.T) {
+			if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+			compareHistories(t, client, weir.MustCompile(text), 1200)
+		})
+	}
+}
+
+func compareHistories(t *testing.T, client rueidis.Client, limit *weir.Compiled, steps int) {
+	var clock fake
+	store, model := newStore(t, client, Options{Clock: clock.Now}), scenario.NewModel()
+	random := rand.New(rand.NewPCG(3, 4))
+	period := limit.Numbers().Period
+	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	for step := range steps {
+		switch random.IntN(8) {
+		case 0, 1:
+		case 2:
+			now += 1
+		case 3:
+			now -= weir.Micros(random.Int64N(period))
+		case 4:
+			now += weir.Micros(random.Int64N(3 * period))
+		default:
+			now += weir.Micros(random.Int64N(1 + period/limit.Capacity()))
+		}
+		if now = max(now, 0); now > 5_000_000_000_000_000 {
+			now /= 2 // numbers end at 2^53, which is the year 2255
+		}
+		clock.Set(now)
+		model.Now = now
+		ops := make([]weir.Op, 1+random.IntN(3))
+		for i := range ops {
+			ops[i] = weir.Op{Key: fmt.Sprint("k", random.IntN(2)), Limit: limit, Cost: 1}
+			if random.IntN(3) == 0 {
+				ops[i].Cost = 1 + random.Int64N(limit.Capacity()+1)
+			}
+		}
+		got, err := store.Take(t.Context(), nil, ops...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := model.Take(t.Context(), nil, ops...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, op := range ops {
+			if got[i] != want[i] {
+				t.Fatalf("step %d at %d, cost %d:\n got %+v\nwant %+v", step, now, op.Cost, got[i], want[i])
+			}
+			r, m := record(t, client, store, op), model.Record(op.Key, limit)
+			if r.State != m.State || fmt.Sprint(units(limit, r)) != fmt.Sprint(units(limit, m)) {
+				t.Fatalf("step %d at %d: Redis has %+v %v, the arithmetic %+v %v", step, now, r.State, units(limit, r), m.State, units(limit, m))
+			}
+		}
+	}
+}

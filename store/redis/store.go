@@ -1,0 +1,89 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+)
+
+// DefaultPrefix begins every key unless Options says otherwise.
+const DefaultPrefix = "weir:"
+
+// Options of a store. The zero value is ready to use.
+type Options struct {
+	// Prefix begins every key. Default DefaultPrefix.
+	Prefix string
+
+	// Clock, for tests, is asked instead of Redis's own clock.
+	Clock func() weir.Micros
+}
+
+// Store keeps limits in Redis. It is safe for concurrent use.
+type Store struct {
+	client rueidis.Client
+	prefix string
+	clock  func() weir.Micros
+}
+
+// New returns a store on a client, which stays the caller's to close.
+func New(client rueidis.Client, o Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	return &Store{client: client, prefix: o.Prefix, clock: o.Clock}, nil
+}
+
+// Take implements weir.Store.
+func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := weir.ValidateTake(ops); err != nil {
+		return dst, err
+	}
+	return s.ask(ctx, dst, verbTake, ops)
+}
+
+// Peek implements weir.Store.
+func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := weir.ValidatePeek(ops); err != nil {
+		return dst, err
+	}
+	return s.ask(ctx, dst, verbPeek, ops)
+}
+
+func (s *Store) ask(ctx context.Context, dst []weir.Decision, verb int, ops []weir.Op) ([]weir.Decision, error) {
+	if err := ctx.Err(); err != nil || len(ops) == 0 {
+		return dst, err
+	}
+	r := s.newRequest(ops)
+	now := int64(0)
+	if s.clock != nil {
+		now = int64(s.clock()) + 1
+	}
+	answer, err := script.Exec(ctx, s.client, r.keys, []string{r.encode(now, verb)}).ToString()
+	if err != nil {
+		return dst, fmt.Errorf("redis: %w", err)
+	}
+	return r.decode(dst, answer)
+}
+
+// Reset implements weir.Store.
+func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidatePeek(ops); err != nil {
+		return err
+	}
+	for i := range ops {
+		if err := s.client.Do(ctx, s.client.B().Del().Key(s.keyOf(&ops[i])).Build()).Error(); err != nil {
+			return fmt.Errorf("redis: %w", err)
+		}
+	}
+	return nil
+}

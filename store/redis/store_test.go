@@ -1,0 +1,54 @@
+package redis
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/store/storetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// connect starts a server and returns a client of it.
+func connect(t *testing.T) rueidis.Client {
+	t.Helper()
+	server := testredis.Start(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+func newStore(t *testing.T, client rueidis.Client, o Options) *Store {
+	t.Helper()
+	s, err := New(client, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fake is a clock that tests set.
+type fake struct{ now atomic.Int64 }
+
+func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
+func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
+
+func TestSuite(t *testing.T) {
+	client := connect(t)
+	storetest.Run(t, func(t *testing.T) scenario.Subject {
+		if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+			t.Fatal(err)
+		}
+		var clock fake
+		return scenario.Subject{Store: newStore(t, client, Options{Clock: clock.Now}), Set: clock.Set}
+	})
+}
