@@ -1,8 +1,29 @@
 package scenario
 
-import "embed"
+import (
+	"embed"
+	"errors"
+	"io/fs"
+)
 
-// Cases are the scenarios that every store must pass, one file a case.
-//
 //go:embed cases/*.txt
-var Cases embed.FS
+var caseFiles embed.FS
+
+// Cases returns the scenarios that every store must pass, one file a case.
+func Cases() ([]*Script, error) {
+	files, err := fs.Glob(caseFiles, "cases/*.txt")
+	if err != nil {
+		return nil, err
+	}
+	var scripts []*Script
+	var errs []error
+	for _, file := range files {
+		src, err := caseFiles.ReadFile(file)
+		if err != nil {
+			return nil, err
+		}
+		script, err := Parse(file, src)
+		scripts, errs = append(scripts, script), append(errs, err)
+	}
+	return scripts, errors.Join(errs...)
+}

@@ -1,28 +1,24 @@
 package scenario_test
 
 import (
-	"context"
-	"io/fs"
 	"testing"
 
 	"github.com/weirhq/weir/scenario"
 )
 
 func TestCasesOnArithmetic(t *testing.T) {
-	files, err := fs.Glob(scenario.Cases, "cases/*.txt")
-	if err != nil || len(files) < 30 {
-		t.Fatalf("found %d cases, %v", len(files), err)
+	cases, err := scenario.Cases()
+	if err != nil {
+		t.Fatal(err)
 	}
-	for _, file := range files {
-		src, err := scenario.Cases.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
+	if len(cases) < 30 {
+		t.Fatalf("only %d cases were found", len(cases))
+	}
+	for _, script := range cases {
+		if script.Answered() == 0 {
+			t.Errorf("%s expects nothing", script.Name)
 		}
-		script, err := scenario.Parse(file, src)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := script.Run(context.Background(), scenario.NewModel().Subject()); err != nil {
+		if err := script.Run(t.Context(), scenario.NewModel().Subject()); err != nil {
 			t.Error(err)
 		}
 	}

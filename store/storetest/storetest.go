@@ -1,7 +1,6 @@
 package storetest
 
 import (
-	"io/fs"
 	"path"
 	"testing"
 
@@ -26,20 +25,12 @@ func Run(t *testing.T, open Open) {
 }
 
 func testScenarios(t *testing.T, open Open) {
-	files, err := fs.Glob(scenario.Cases, "cases/*.txt")
+	cases, err := scenario.Cases()
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, file := range files {
-		t.Run(path.Base(file), func(t *testing.T) {
-			src, err := scenario.Cases.ReadFile(file)
-			if err != nil {
-				t.Fatal(err)
-			}
-			script, err := scenario.Parse(file, src)
-			if err != nil {
-				t.Fatal(err)
-			}
+	for _, script := range cases {
+		t.Run(path.Base(script.Name), func(t *testing.T) {
 			if err := script.Run(t.Context(), open(t)); err != nil {
 				t.Error(err)
 			}
