@@ -1,7 +1,5 @@
 package weir
 
-import "sort"
-
 // A sliding log remembers when each unit was taken. Its tail is a ring of
 // times, the unit of rank r (from 0, in order of taking) at r mod len(tail).
 //
@@ -17,12 +15,33 @@ func (v *view) lookSlidingLog() {
 	} else {
 		v.old = State{}
 	}
-	since := int64(v.now) - v.c.period
-	dead := sort.Search(int(v.pending.B), func(i int) bool {
-		return v.unitTime(v.pending.B-1-int64(i)) > since
-	})
-	v.pending.B -= int64(dead)
+	v.pending.B -= v.deadUnits()
 	v.free = v.c.limit.N - v.pending.B
+}
+
+// deadUnits is how many of the units that may count do so no more. They are the
+// oldest and, as a rule, few: the first living one is looked for in steps that
+// double, and then by halves.
+func (v *view) deadUnits() int64 {
+	since, dead, alive := int64(v.now)-v.c.period, int64(0), v.pending.B
+	oldest := v.pending.B - 1
+	for step := int64(1); dead < alive; step *= 2 {
+		probe := min(dead+step, alive) - 1
+		if v.unitTime(oldest-probe) > since {
+			alive = probe
+			break
+		}
+		dead = probe + 1
+	}
+	for dead < alive {
+		middle := (dead + alive) / 2
+		if v.unitTime(oldest-middle) > since {
+			alive = middle
+		} else {
+			dead = middle + 1
+		}
+	}
+	return dead
 }
 
 // unitTime is the time of the unit that has newer others after it.

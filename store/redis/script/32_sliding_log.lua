@@ -10,6 +10,26 @@ local function unitTime(v, newer)
   return word(v.s, (v.a - 1 - newer) % v.s.words)
 end
 
+-- deadUnits is how many of the units that may count do so no more. They are the
+-- oldest and, as a rule, few: the first living one is looked for in steps that
+-- double, and then by halves.
+local function deadUnits(v)
+  local since, dead, alive, step = v.now - v.c.period, 0, v.b, 1
+  while dead < alive do
+    local probe = min(dead + step, alive) - 1
+    if unitTime(v, v.b - 1 - probe) > since then
+      alive = probe
+      break
+    end
+    dead, step = probe + 1, step * 2
+  end
+  while dead < alive do
+    local middle = div(dead + alive, 2)
+    if unitTime(v, v.b - 1 - middle) > since then alive = middle else dead = middle + 1 end
+  end
+  return dead
+end
+
 function slidingLog.look(v)
   local s, c = v.s, v.c
   openTail(s)
@@ -18,13 +38,7 @@ function slidingLog.look(v)
     v.now = max(v.now, s.fresh - c.period)
     v.a, v.b, v.base = s.a, s.b, s.a
   end
-  -- The units are in the order of time: the dead ones come first.
-  local since, dead, alive = v.now - c.period, 0, v.b
-  while dead < alive do
-    local middle = div(dead + alive, 2)
-    if unitTime(v, v.b - 1 - middle) > since then alive = middle else dead = middle + 1 end
-  end
-  v.b = v.b - dead
+  v.b = v.b - deadUnits(v)
   v.free = c.n - v.b
 end
 
