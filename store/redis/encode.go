@@ -15,67 +15,77 @@ const (
 	verbTake = 1
 )
 
-// request is the ops of one script call. Keys and limits are sent once each.
+// request is one script call. Keys and limits are sent once each.
 type request struct {
+	batch  []*check
 	keys   []string
 	limits []*weir.Compiled
-	ops    []weir.Op
 	at     [][2]int // of each op: its key and its limit, from 1 as in Lua
 }
 
-func (s *Store) newRequest(ops []weir.Op) request {
-	r := request{ops: ops}
-	for i := range ops {
-		r.at = append(r.at, [2]int{
-			position(&r.keys, s.keyOf(&ops[i])),
-			position(&r.limits, ops[i].Limit),
-		})
+func (s *Store) newRequest(batch []*check) request {
+	r := request{batch: batch}
+	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
+	for _, c := range batch {
+		for i := range c.ops {
+			r.at = append(r.at, [2]int{
+				position(keys, &r.keys, s.keyOf(&c.ops[i])),
+				position(limits, &r.limits, c.ops[i].Limit),
+			})
+		}
 	}
 	return r
 }
 
 // position finds x in a list, from 1, and adds it if it is not there.
-func position[T comparable](list *[]T, x T) int {
-	for i, y := range *list {
-		if x == y {
-			return i + 1
-		}
+func position[T comparable](known map[T]int, list *[]T, x T) int {
+	if i, ok := known[x]; ok {
+		return i
 	}
 	*list = append(*list, x)
+	known[x] = len(*list)
 	return len(*list)
 }
 
 // encode packs the request as the script's only argument, in MessagePack, which
 // the script unpacks in C.
-func (r request) encode(now int64, verb int) string {
-	b := make(packer, 0, 64+24*len(r.ops))
-	b.array(4)
+func (r request) encode(now int64) string {
+	b := make(packer, 0, 64+24*len(r.at))
+	b.array(3)
 	b.number(now)
-	b.number(int64(verb))
 	b.array(len(r.limits))
 	for _, c := range r.limits {
 		l, n := c.Limit(), c.Numbers()
 		b.array(11)
-		for _, x := range []int64{
+		for _, x := range [...]int64{
 			int64(l.Algorithm), l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied),
 			n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
 		} {
 			b.number(x)
 		}
 	}
-	b.array(1)
-	b.array(4 * len(r.ops))
-	for i, op := range r.ops {
-		b.number(int64(r.at[i][0]))
-		b.number(int64(r.at[i][1]))
-		b.number(min(op.Cost, weir.MaxUnits+1)) // whatever is more never fits either
-		maxDelay := int64(-1)
-		if op.MaxDelay > 0 {
-			maxDelay = op.MaxDelay.Microseconds()
+	b.array(len(r.batch))
+	at := r.at
+	for _, c := range r.batch {
+		b.array(1 + 4*len(c.ops))
+		b.number(int64(c.verb))
+		for i := range c.ops {
+			b.op(&c.ops[i], at[i])
 		}
-		b.number(maxDelay)
+		at = at[len(c.ops):]
 	}
 	return string(b)
+}
+
+func (p *packer) op(op *weir.Op, at [2]int) {
+	p.number(int64(at[0]))
+	p.number(int64(at[1]))
+	p.number(min(op.Cost, weir.MaxUnits+1)) // whatever is more never fits either
+	maxDelay := int64(-1)
+	if op.MaxDelay > 0 {
+		maxDelay = op.MaxDelay.Microseconds()
+	}
+	p.number(maxDelay)
 }
 
 func truth(b bool) int64 {
@@ -105,31 +115,32 @@ func (p *packer) number(x int64) {
 
 var errAnswer = errors.New("redis: the script's answer cannot be read")
 
-// decode appends the decisions of an answer to dst.
-func (r request) decode(dst []weir.Decision, answer string) ([]weir.Decision, error) {
+// decode gives each check its decisions.
+func (r request) decode(answer string) error {
 	u := unpacker(answer)
 	n, err := u.array()
-	if err != nil || n != 5*len(r.ops) {
-		return dst, fmt.Errorf("%w: %d numbers for %d ops, %v", errAnswer, n, len(r.ops), err)
+	if err != nil || n != 5*len(r.at) {
+		return fmt.Errorf("%w: %d numbers for %d ops, %v", errAnswer, n, len(r.at), err)
 	}
-	first := len(dst)
-	for i := range r.ops {
-		var x [5]int64
-		for j := range x {
-			if x[j], err = u.number(); err != nil {
-				return dst[:first], err
+	for _, c := range r.batch {
+		c.decisions = make([]weir.Decision, len(c.ops))
+		for i := range c.ops {
+			var x [5]int64
+			for j := range x {
+				if x[j], err = u.number(); err != nil {
+					return err
+				}
+			}
+			c.decisions[i] = weir.Decision{
+				Allowed: x[0] == 1, Limit: c.ops[i].Limit.Capacity(), Remaining: x[1],
+				RetryAfter: micros(x[2]), ResetAfter: micros(x[3]), Delay: micros(x[4]),
+			}
+			if x[2] < 0 {
+				c.decisions[i].RetryAfter = weir.Never
 			}
 		}
-		d := weir.Decision{
-			Allowed: x[0] == 1, Limit: r.ops[i].Limit.Capacity(), Remaining: x[1],
-			RetryAfter: micros(x[2]), ResetAfter: micros(x[3]), Delay: micros(x[4]),
-		}
-		if x[2] < 0 {
-			d.RetryAfter = weir.Never
-		}
-		dst = append(dst, d)
 	}
-	return dst, nil
+	return nil
 }
 
 func micros(x int64) time.Duration { return time.Duration(x) * time.Microsecond }

@@ -4,19 +4,27 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
 )
 
-// DefaultPrefix begins every key unless Options says otherwise.
-const DefaultPrefix = "weir:"
+// What Options stand for when they say nothing.
+const (
+	DefaultPrefix  = "weir:"
+	DefaultTimeout = 50 * time.Millisecond
+)
 
 // Options of a store. The zero value is ready to use.
 type Options struct {
 	// Prefix begins every key. Default DefaultPrefix.
 	Prefix string
+
+	// Timeout is how long a call may take. Default DefaultTimeout. After it has
+	// passed nothing is repeated: it may have been charged.
+	Timeout time.Duration
 
 	// Clock, for tests, is asked instead of Redis's own clock.
 	Clock func() weir.Micros
@@ -24,9 +32,11 @@ type Options struct {
 
 // Store keeps limits in Redis. It is safe for concurrent use.
 type Store struct {
-	client rueidis.Client
-	prefix string
-	clock  func() weir.Micros
+	client  rueidis.Client
+	prefix  string
+	timeout time.Duration
+	clock   func() weir.Micros
+	group   group
 }
 
 // New returns a store on a client, which stays the caller's to close.
@@ -37,7 +47,13 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
-	return &Store{client: client, prefix: o.Prefix, clock: o.Clock}, nil
+	if o.Timeout < 0 {
+		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return &Store{client: client, prefix: o.Prefix, timeout: o.Timeout, clock: o.Clock}, nil
 }
 
 // Take implements weir.Store.
@@ -60,16 +76,8 @@ func (s *Store) ask(ctx context.Context, dst []weir.Decision, verb int, ops []we
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
-	r := s.newRequest(ops)
-	now := int64(0)
-	if s.clock != nil {
-		now = int64(s.clock()) + 1
-	}
-	answer, err := script.Exec(ctx, s.client, r.keys, []string{r.encode(now, verb)}).ToString()
-	if err != nil {
-		return dst, fmt.Errorf("redis: %w", err)
-	}
-	return r.decode(dst, answer)
+	decisions, err := s.do(ctx, verb, ops)
+	return append(dst, decisions...), err
 }
 
 // Reset implements weir.Store.

@@ -3,6 +3,7 @@ package redis
 import (
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/redis/rueidis"
 	"go.uber.org/goleak"
@@ -18,7 +19,18 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // connect starts a server and returns a client of it.
 func connect(t *testing.T) rueidis.Client {
 	t.Helper()
+	return clientOf(t, testredis.Start(t))
+}
+
+// connectTwo returns two clients of one new server.
+func connectTwo(t *testing.T) (rueidis.Client, rueidis.Client) {
+	t.Helper()
 	server := testredis.Start(t)
+	return clientOf(t, server), clientOf(t, server)
+}
+
+func clientOf(t *testing.T, server *testredis.Server) rueidis.Client {
+	t.Helper()
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true})
 	if err != nil {
 		t.Fatal(err)
@@ -29,6 +41,7 @@ func connect(t *testing.T) rueidis.Client {
 
 func newStore(t *testing.T, client rueidis.Client, o Options) *Store {
 	t.Helper()
+	o.Timeout = 10 * time.Second // the race detector and a busy machine are slow
 	s, err := New(client, o)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+)
+
+// pause stops Redis from running scripts until the function it returns is called.
+func pause(t *testing.T, client rueidis.Client) (resume func()) {
+	t.Helper()
+	run(t, client, "CLIENT", "PAUSE", "60000", "WRITE")
+	return func() { run(t, client, "CLIENT", "UNPAUSE") }
+}
+
+func run(t *testing.T, client rueidis.Client, words ...string) string {
+	t.Helper()
+	answer, err := client.Do(t.Context(), client.B().Arbitrary(words...).Build()).ToString()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return answer
+}
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s never happened", what)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (s *Store) waiting() int {
+	s.group.mu.Lock()
+	defer s.group.mu.Unlock()
+	return len(s.group.waiting)
+}
+
+// Checks that come while a call is under way travel together in the next one, as
+// if each had come by itself.
+func TestChecksTravelTogether(t *testing.T) {
+	client, control := connectTwo(t)
+	s := newStore(t, client, Options{})
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 57/1h"), Cost: 1}
+	take := func() bool {
+		d, err := s.Take(t.Context(), nil, op)
+		if err != nil {
+			t.Error(err)
+			return false
+		}
+		return d[0].Allowed
+	}
+	take() // loads the script
+	run(t, control, "CONFIG", "RESETSTAT")
+	resume := pause(t, control)
+	var mu sync.Mutex
+	var wg sync.WaitGroup
+	admitted := 1
+	ask := func() {
+		if take() {
+			mu.Lock()
+			defer mu.Unlock()
+			admitted++
+		}
+	}
+	wg.Go(ask)
+	eventually(t, "the first call", func() bool { return s.group.isBusy() && s.waiting() == 0 })
+	for range 99 {
+		wg.Go(ask)
+	}
+	eventually(t, "99 who wait", func() bool { return s.waiting() == 99 })
+	resume()
+	wg.Wait()
+	if admitted != 57 {
+		t.Errorf("%d were admitted, want 57", admitted)
+	}
+	calls := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(run(t, control, "INFO", "commandstats"))
+	if len(calls) < 2 || calls[1] != "2" {
+		t.Errorf("the script was called %q times, want 2", calls)
+	}
+}
+
+func (g *group) isBusy() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.busy
+}
+
+// Who gives up while others are under way returns at once, holds nobody up, and
+// is not charged if it was not sent.
+func TestCancelledCheckIsNotSent(t *testing.T) {
+	client, control := connectTwo(t)
+	s := newStore(t, client, Options{})
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 9/1h"), Cost: 1}
+	if _, err := s.Take(t.Context(), nil, op); err != nil {
+		t.Fatal(err)
+	}
+	resume := pause(t, control)
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		if _, err := s.Take(t.Context(), nil, op); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "the first call", func() bool { return s.group.isBusy() && s.waiting() == 0 })
+	ctx, cancel := context.WithCancel(t.Context())
+	gone := make(chan error)
+	go func() {
+		_, err := s.Take(ctx, nil, op)
+		gone <- err
+	}()
+	wg.Go(func() {
+		if _, err := s.Take(t.Context(), nil, op); err != nil {
+			t.Error(err)
+		}
+	})
+	eventually(t, "two who wait", func() bool { return s.waiting() == 2 })
+	cancel()
+	if err := <-gone; !errors.Is(err, context.Canceled) {
+		t.Errorf("the cancelled one got %v", err)
+	}
+	resume()
+	wg.Wait()
+	d, err := s.Peek(t.Context(), nil, op)
+	if err != nil || d[0].Remaining != 6 {
+		t.Errorf("%+v, %v; want 6 remaining, three were charged", d, err)
+	}
+}
+
+// A call that Redis does not answer ends after the timeout.
+func TestTimeout(t *testing.T) {
+	client, control := connectTwo(t)
+	s, err := New(client, Options{Timeout: 20 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	resume := pause(t, control)
+	defer resume()
+	_, err = s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1})
+	if !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("Take = %v, want a deadline exceeded", err)
+	}
+}
+
+// A call is bounded, however many wait.
+func TestNextIsBounded(t *testing.T) {
+	var g group
+	for range 100 {
+		g.waiting = append(g.waiting, &check{ctx: context.Background(), ops: make([]weir.Op, 10)})
+	}
+	g.waiting = append(g.waiting, &check{ctx: context.Background(), ops: make([]weir.Op, maxOps+1)})
+	var sizes []int
+	for batch := g.next(); len(batch) > 0; batch = g.next() {
+		sizes = append(sizes, len(batch))
+	}
+	if got := fmt.Sprint(sizes); got != "[51 49 1]" || g.busy {
+		t.Errorf("calls of %s checks, busy %v", got, g.busy)
+	}
+}
+
+func TestOptions(t *testing.T) {
+	if _, err := New(nil, Options{}); err == nil {
+		t.Error("New took no client")
+	}
+	if _, err := New(connect(t), Options{Timeout: -1}); err == nil {
+		t.Error("New took a negative timeout")
+	}
+}
