@@ -138,3 +138,19 @@ func TestClockBackMintsNothing(t *testing.T) {
 		}
 	})
 }
+
+// The bounds at the shortest periods, and of requests larger than the burst.
+func TestBoundAtTheEdges(t *testing.T) {
+	for _, c := range []struct {
+		limit         string
+		largest, want int64
+	}{
+		{"fixed_window 5/1us", 1, 5}, {"fixed_window 5/2us", 1, 10},
+		{"sliding_window 5/1us", 1, 5}, {"sliding_window 5/2us", 1, 5}, {"sliding_window 5/3us", 1, 7},
+		{"leaky_bucket 10/1s burst 3 shape", 5, 12},
+	} {
+		if got := weir.MustCompile(c.limit).Bound(c.largest); got != c.want {
+			t.Errorf("%s: Bound(%d) = %d, want %d", c.limit, c.largest, got, c.want)
+		}
+	}
+}

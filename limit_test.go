@@ -162,11 +162,11 @@ func TestAlgorithmText(t *testing.T) {
 
 func TestMustCompilePanics(t *testing.T) {
 	defer func() {
-		if recover() == nil {
-			t.Error("a bad limit did not panic")
+		if err, _ := recover().(error); err == nil || !strings.Contains(err.Error(), "brust") {
+			t.Errorf("a bad limit panicked with %v", err)
 		}
 	}()
-	weir.MustCompile("0/1m")
+	weir.MustCompile("5/1m brust 7")
 }
 
 // Kind tells apart what cannot share a state, and only that.
@@ -190,6 +190,33 @@ func TestKind(t *testing.T) {
 	} {
 		if same(pair[0], pair[1]) {
 			t.Errorf("%s and %s are of the same kind", pair[0], pair[1])
+		}
+	}
+}
+
+func TestExactRange(t *testing.T) {
+	for limit, want := range map[string]string{
+		"3/1048576us burst 8589934592": "lower the burst to 8589934591,", // 2^53 / 2^20
+		"3/1048576us burst 8589934591": "",
+		"3/6361us burst 1416003655832": "lower the burst to 1416003655831,", // 6361 divides 2^53 - 1
+		"3/6361us burst 1416003655831": "",
+	} {
+		if _, err := weir.ParseLimit(limit); (err == nil) != (want == "") || err != nil && !strings.Contains(err.Error(), want) {
+			t.Errorf("ParseLimit(%q): %v, want %q", limit, err, want)
+		}
+	}
+}
+
+// A snapshot knows a key by its kind: this must not change.
+func TestKindIsStable(t *testing.T) {
+	for limit, want := range map[string]uint64{
+		"token_bucket 5/1m":              60_000_000 << 15,
+		"sliding_buckets 5/1m buckets 6": 60_000_000<<15 | 6<<3 | 5,
+		"sliding_buckets 5/7us":          7<<15 | 7<<3 | 5,
+	} {
+		c := weir.MustCompile(limit)
+		if got := c.Kind(); got != want {
+			t.Errorf("%s: kind %d, want %d", limit, got, want)
 		}
 	}
 }

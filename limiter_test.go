@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/scenario"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -325,5 +326,51 @@ func TestLimiterAllocatesNothing(t *testing.T) {
 	})
 	if got != 0 {
 		t.Errorf("%v allocations a Take, want 0", got)
+	}
+}
+
+// A store that knows no more than weir.Store is charged the same.
+func TestLimiterOnAnyStore(t *testing.T) {
+	limiter, err := weir.NewLimiter(scenario.NewModel(), weir.MustCompile("5/1m").Limit())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d, err := limiter.Take(t.Context(), "k", 2); err != nil || d.Remaining != 3 {
+		t.Errorf("Take 2 = %+v, %v", d, err)
+	}
+	if ok, err := limiter.Allow(t.Context(), "k"); err != nil || !ok {
+		t.Errorf("Allow = %v, %v", ok, err)
+	}
+	if d, err := limiter.Peek(t.Context(), "k", 0); err != nil || d.Remaining != 2 {
+		t.Errorf("%+v, %v; want 2 left", d, err)
+	}
+}
+
+// Who waits with a deadline has a turn at once, not when it comes.
+func TestWaitTakesItsTurn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, "leaky_bucket 10/1s burst 100 shape")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		for range 3 {
+			go limiter.Wait(ctx, "k")
+			synctest.Wait()
+		}
+		if d, err := limiter.Peek(ctx, "k", 0); err != nil || d.Remaining != 97 {
+			t.Errorf("%+v, %v; want 97 left", d, err)
+		}
+		time.Sleep(time.Second)
+	})
+}
+
+func TestLimiterCancelled(t *testing.T) {
+	limiter := newLimiter(t, "2/1s")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := limiter.Take(ctx, "k", 1); !errors.Is(err, context.Canceled) {
+		t.Errorf("Take = %v", err)
+	}
+	if ok, err := limiter.Allow(ctx, "k"); ok || !errors.Is(err, context.Canceled) {
+		t.Errorf("Allow = %v, %v", ok, err)
 	}
 }

@@ -1,6 +1,8 @@
 package weir_test
 
 import (
+	"math"
+	"strings"
 	"testing"
 	"time"
 
@@ -245,4 +247,87 @@ func TestSettleAllOrNone(t *testing.T) {
 			}
 		}
 	})
+}
+
+// Costs that add up beyond any number are refused, and mint nothing.
+func TestSettleHugeCosts(t *testing.T) {
+	limit := weir.MustCompile("fixed_window 5/1m count_denied")
+	for _, costs := range [][2]int64{{1, math.MaxInt64}, {math.MaxInt64, 1}, {math.MaxInt64, math.MaxInt64}} {
+		ops := []weir.Op{{Key: "k", Limit: limit, Cost: costs[0]}, {Key: "k", Limit: limit, Cost: costs[1]}}
+		charges := []weir.Charge{{Op: &ops[0]}, {Op: &ops[1]}}
+		d := weir.Settle(nil, 0, charges)
+		if d[1].Allowed || d[1].RetryAfter != weir.Never || charges[1].Next.A != 5 {
+			t.Errorf("costs %d: %+v, then %+v", costs, d[1], charges[1].Next)
+		}
+	}
+}
+
+// What denials count is bounded, in number and in memory.
+func TestDenialsDoNotAddUpForever(t *testing.T) {
+	for _, limit := range []string{
+		"fixed_window 1125899906842624/1d count_denied", "sliding_window 1125899906842624/1d count_denied",
+		"sliding_buckets 100000000000000/1d count_denied", "sliding_log 3/1d count_denied",
+	} {
+		k := key{limit: weir.MustCompile(limit)}
+		for range 30 {
+			k.take(1, k.limit.Capacity())
+		}
+		if k.State.A > weir.MaxUnits || k.limit.TailLen(k.State) > 60 || len(k.Tail) > 60 {
+			t.Errorf("%s: %+v with a tail of %d", limit, k.State, len(k.Tail))
+		}
+	}
+}
+
+// A tail has what its state needs, and a log's doubles up to N.
+func TestTailLen(t *testing.T) {
+	for limit, want := range map[string][]int{
+		"fixed_window 5/1m": {0, 0, 0, 0, 0, 0}, "token_bucket 5/1m": {0, 0, 0, 0, 0, 0},
+		"sliding_log 5/1m": {1, 2, 4, 4, 5, 5}, "sliding_buckets 5/1m buckets 7": {7, 7, 7, 7, 7, 7},
+	} {
+		k := key{limit: weir.MustCompile(limit)}
+		for i, length := range want {
+			k.take(1, 1)
+			need := length
+			if strings.HasPrefix(limit, "sliding_log") {
+				need = min(i+1, 5)
+			}
+			if got := k.limit.TailLen(k.State); len(k.Tail) != length || got != need {
+				t.Errorf("%s after %d: TailLen %d, want %d; a tail of %d, want %d", limit, i+1, got, need, len(k.Tail), length)
+			}
+		}
+	}
+}
+
+// A decision that is used again keeps nothing of the last.
+func TestSettleOverwrites(t *testing.T) {
+	op := weir.Op{Limit: weir.MustCompile("leaky_bucket 5/1s shape"), Cost: 1}
+	d := weir.Decision{RetryAfter: 7, Delay: 7}
+	(&weir.Charge{Op: &op}).Settle(&d, 0)
+	if want := (weir.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 200 * time.Millisecond}); d != want {
+		t.Errorf("%+v, want %+v", d, want)
+	}
+}
+
+// However long a key was away, a check does not walk through the time.
+func TestLongAbsence(t *testing.T) {
+	k := key{limit: weir.MustCompile("sliding_buckets 5/4us buckets 2")}
+	k.take(1_767_225_600_000_000, 5)
+	if d := k.take(1_798_761_600_000_000, 1); d.Remaining != 4 {
+		t.Errorf("%+v, want 4 left", d)
+	}
+}
+
+// A log moves into any ring that holds what still counts.
+func TestMoveTail(t *testing.T) {
+	k := key{limit: weir.MustCompile("sliding_log 4/100us")}
+	for _, now := range []weir.Micros{1, 2, 3, 4, 103} {
+		k.take(now, 1)
+	}
+	for length := k.limit.TailLen(k.State); length < 9; length++ {
+		moved := key{limit: k.limit, Record: weir.Record{State: k.State, Tail: make([]int64, length)}}
+		k.limit.MoveTail(moved.Tail, k.Tail, k.State)
+		if got, want := moved.peek(103, 3), k.peek(103, 3); got != want || want.RetryAfter != time.Microsecond {
+			t.Errorf("in %d words: %+v, want %+v", length, got, want)
+		}
+	}
 }

@@ -34,6 +34,8 @@ func TestWrongAnswersAreReported(t *testing.T) {
 		"limit 5/1m\nat 0s take k times 6 every 12s -> remaining 3":                               "remaining is 4, want 3",
 		"limit 5/1m\nat 0s take k 2\ncount k from 0s to 1s -> 1":                                  "units is 2, want 1",
 		"limit 5/1m\nat 0s take k 0":                                                              "weir: cost: 0 cannot be charged",
+		"limit 5/1m\nat 0s take k -1":                                                             "weir: cost: -1 cannot be charged",
+		"limit 5/1m\nat 0s reset \"\"":                                                            "weir: key: it is empty",
 		"limit a: 5/1m\nlimit b: fixed_window 1/1m\nat 0s take a=k and b=k 2 -> allow":            "it was not: want allow",
 		"limit a: 5/1m\nlimit b: fixed_window 1/1m\nat 0s take a=k and b=k 2 -> deny; a deny":     "a: it was not: want deny",
 		"limit a: 5/1m\nlimit b: fixed_window 1/1m\nat 0s take a=k and b=k 2 -> deny; b retry 1s": "b: retry is never, want 1s",
@@ -54,6 +56,8 @@ func TestAllMistakesAreReported(t *testing.T) {
 
 func TestParseErrors(t *testing.T) {
 	for src, want := range map[string]string{
+		"limit 1/1x": "s.txt:1: weir: period: bad duration",
+		"limit a: 1/1m\nat 0s take a=k -> x; a allow": `"x" is no answer`,
 		"hello":                                         `s.txt:1: "hello" is unknown; a line begins with limit, at or count`,
 		"limit 0/1m":                                    "s.txt:1: weir: limit: 0 units admit nobody",
 		"limit 1/1m\nlimit 1/1s":                        `s.txt:2: limit "" is there already`,
@@ -127,4 +131,15 @@ func FuzzScenario(f *testing.F) {
 		}
 		_ = script.Run(t.Context(), scenario.NewModel().Subject())
 	})
+}
+
+// Only the steps that expect something are counted.
+func TestAnswered(t *testing.T) {
+	script, err := scenario.Parse("s.txt", []byte("limit fixed_window 1/1m\nat 0s take x -> allow\nat 0s take =x -> allow\nat 0s take y"))
+	if err != nil || script.Answered() != 2 {
+		t.Fatalf("%d answers, %v", script.Answered(), err)
+	}
+	if err := script.Run(t.Context(), scenario.NewModel().Subject()); err != nil {
+		t.Error(err)
+	}
 }

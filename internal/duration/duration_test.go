@@ -1,6 +1,7 @@
 package duration
 
 import (
+	"math"
 	"testing"
 	"time"
 )
@@ -24,13 +25,15 @@ func TestParse(t *testing.T) {
 		"s":      time.Second,
 		"0":      0,
 		"0s":     0,
+
+		"9223372036854775807ns": math.MaxInt64,
 	} {
 		got, err := Parse(in)
 		if err != nil || got != want {
 			t.Errorf("Parse(%q) = %v, %v; want %v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "1", "m1", "-1s", "+1s", "1x", "1 m", "1mm", "..s", "1e3s", "9999999999h", "999999w", "1d-1h", "1ß"} {
+	for _, in := range []string{"", "1", "m1", "-1s", "+1s", "1x", "1 m", "1mm", "..s", "1e3s", "9999999999h", "999999w", "1d-1h", "1ß", "106751d106751d", "9223372036854775807ns1ns"} {
 		if got, err := Parse(in); err == nil {
 			t.Errorf("Parse(%q) = %v; want an error", in, got)
 		}

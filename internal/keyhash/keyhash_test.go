@@ -25,6 +25,12 @@ func TestSumIsStable(t *testing.T) {
 	h := New(seed(1))
 	for key, want := range map[string]id{
 		"alice":                 {0x296fc869946b847d, 0x5c67620349d7b76b},
+		"":                      {0xc47d0c986ac2b7bf, 0x27e7f3a7fd6c8edf},
+		strings.Repeat("x", 3):  {0xe069c5008f1a88fb, 0x2bc66b444baa5038},
+		strings.Repeat("x", 4):  {0x4f4d1e8f5d45ec51, 0x465c3ac0d3db1633},
+		strings.Repeat("x", 8):  {0x230a6c89e08813, 0x1435f1486999ef7a},
+		strings.Repeat("x", 16): {0x221f2a1e73d9e5c0, 0x5fcec6a579ecd06},
+		strings.Repeat("x", 32): {0xd4469cfafb4305c4, 0x78d86d3b2636973d},
 		strings.Repeat("x", 33): {0xa3182acb5df32810, 0xe9a8296d34ba54d0},
 	} {
 		if got := sumOf(h, key, 7); got != want {

@@ -6,7 +6,7 @@ import (
 )
 
 func TestNearest(t *testing.T) {
-	names := []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log"}
+	names := []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_log", "abc"}
 	for word, want := range map[string]string{
 		"token_bucket":               "token_bucket",
 		"tokenbucket":                "token_bucket",
@@ -14,6 +14,12 @@ func TestNearest(t *testing.T) {
 		"slidng_window":              "sliding_window",
 		"slidinglog":                 "sliding_log",
 		"fixed":                      "",
+		"abd":                        "abc",
+		"abcx":                       "abc",
+		"xabc":                       "abc",
+		"ade":                        "",
+		"abxy":                       "",
+		"xxxabc":                     "",
 		"":                           "",
 		"xyz":                        "",
 		strings.Repeat("token", 1e5): "",

@@ -2,6 +2,7 @@ package memory
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"sync"
 	"testing"
@@ -107,7 +108,7 @@ func TestFullOfLivingKeys(t *testing.T) {
 		take(t, s, fmt.Sprint("flood ", i), limit)
 	}
 	st := s.Stats()
-	if st.Keys > maxKeys || st.Evicted < 8*maxKeys {
+	if st.Keys > maxKeys || st.Keys+st.Evicted != 50+10*maxKeys || st.Expired != 0 {
 		t.Errorf("%+v", st)
 	}
 	for i := range 50 {
@@ -215,6 +216,11 @@ func checkKeys(t *testing.T, s *Store, most int64) {
 	c := s.core.Load()
 	for i := range c.shards {
 		n += int64(c.shards[i].table.keys)
+		for _, e := range c.shards[i].table.entries {
+			if earliest := c.shards[i].earliest.Load(); !e.free() && int64(e.state.Fresh) < earliest {
+				t.Fatalf("a key recovers at %d, its shard says not before %d", e.state.Fresh, earliest)
+			}
+		}
 	}
 	if got := s.Stats().Keys; got != n || n > most {
 		t.Errorf("the count says %d keys, there are %d, at most %d were promised", got, n, most)
@@ -354,6 +360,70 @@ func TestTakeAllocatesNothing(t *testing.T) {
 			if got != 0 {
 				t.Errorf("%s: %v allocations in a Take of %d ops, want 0", text, got, n)
 			}
+		}
+	}
+}
+
+// Not one that is refused, and the soonest to recover.
+func TestLeastMissed(t *testing.T) {
+	keys := []entry{{id{1, 1}, weir.State{Fresh: 5}}, {id{2, 1 | refusedBit}, weir.State{Fresh: 1}}, {}, {id{3, 1}, weir.State{Fresh: 9}}}
+	for turn := range keys {
+		var sh shard
+		sh.table.entries = append(keys[turn:len(keys):len(keys)], keys[:turn]...)
+		for from := range int64(9) {
+			if slot := sh.leastLocked(from); sh.table.entries[slot].id.hi != 1 {
+				t.Errorf("turned by %d, from %d: %+v has to go", turn, from, sh.table.entries[slot])
+			}
+		}
+	}
+}
+
+// A new key that is refused and counted is marked at once.
+func TestNewKeyIsMarkedRefused(t *testing.T) {
+	s, _ := open(0)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 5/1h count_denied"), Cost: 6}
+	if _, err := s.Take(t.Context(), nil, op); err != nil {
+		t.Fatal(err)
+	}
+	k, sh := s.core.Load().identify(&op)
+	if slot, found := sh.table.find(k); !found || !sh.table.entries[slot].refused() {
+		t.Error("the key is not marked")
+	}
+}
+
+func TestShards(t *testing.T) {
+	for maxKeys, want := range map[int]int{64: 64, 64 * 4096: 64, 65 * 4096: 128, 128 * 4096: 128, 1 << 20: 256, 1 << 30: 4096} {
+		c := newCore([32]byte{}, maxKeys)
+		if got := len(c.shards); got != want || math.MaxUint64>>c.shift != uint64(want-1) {
+			t.Errorf("%d keys have %d shards and shift %d, want %d", maxKeys, got, c.shift, want)
+		}
+	}
+}
+
+// Who has recovered is kept for the grace, for a clock that is set back.
+func TestGrace(t *testing.T) {
+	for passed, want := range map[weir.Micros]int64{second + grace - 1: 0, second + grace: 1} {
+		s, clock := open(0)
+		take(t, s, "k", weir.MustCompile("fixed_window 5/1s"))
+		clock.Pass(passed)
+		take(t, s, "k", weir.MustCompile("fixed_window 5/1s"))
+		if got := s.Stats().Expired; got != want || grace != 10*second {
+			t.Errorf("%d us later %d keys were forgotten, want %d", passed, got, want)
+		}
+	}
+}
+
+// A log that grows gives its shorter tails back.
+func TestGrowingLogLeaksNothing(t *testing.T) {
+	s, _ := open(0)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 64/1d"), Cost: 1}
+	_, sh := s.core.Load().identify(&op)
+	for range 64 {
+		take(t, s, "k", op.Limit)
+	}
+	for size, c := range sh.arena.classes {
+		if held := c.given - len(c.unused); held != 0 && size != 6 || size == 6 && held != 1 {
+			t.Errorf("%d blocks of %d words are held", held, 1<<size)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
+	"io"
+	"math"
 	"strings"
 	"testing"
 
@@ -218,4 +220,105 @@ func FuzzRestore(f *testing.F) {
 		}
 		checkKeys(t, s, 64)
 	})
+}
+
+// Not even with the right checksum is nonsense read.
+func TestForgedSnapshotIsRefused(t *testing.T) {
+	s, clock := open(0)
+	take(t, s, "a", every[3])
+	var b bytes.Buffer
+	if err := s.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	const lo, fresh, stateA, stateB, length = 64, 72, 80, 88, 96 // where in the file
+	for _, c := range []struct {
+		at    int
+		value uint64
+		want  string
+	}{
+		{0, 0, "it is not a snapshot of weir's memory store"},
+		{lo, 2, "it is damaged, a key is missing"},
+		{fresh, 1 << 53, "it is damaged, a number is out of range"},
+		{stateA, 1 << 53, "it is damaged, a number is out of range"},
+		{stateA, 1<<53 - 1, ""},
+		{stateB, math.MaxUint64, "it is damaged, a number is out of range"},
+		{length, 3, "it is damaged, a tail has an impossible length"},
+		{length, 2 * weir.MaxLogUnits, "it is damaged, a tail has an impossible length"},
+	} {
+		forged := bytes.Clone(b.Bytes())
+		binary.LittleEndian.PutUint64(forged[c.at:], c.value)
+		n := len(forged) - 8
+		binary.LittleEndian.PutUint64(forged[n:], crc64.Checksum(forged[:n], crcTable))
+		err := New(Options{Clock: clock.Now}).Restore(bytes.NewReader(forged))
+		if got := strings.TrimPrefix(fmt.Sprint(err), "memory: the snapshot cannot be used: "); got != c.want && (err != nil || c.want != "") {
+			t.Errorf("%d at %d: %v, want %q", c.value, c.at, err, c.want)
+		}
+	}
+}
+
+func TestRestoreOfTheLongestLog(t *testing.T) {
+	s, clock := open(0)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 1048576/1d"), Cost: weir.MaxLogUnits}
+	var b bytes.Buffer
+	if _, err := s.Take(t.Context(), nil, op); err != nil || s.Snapshot(&b) != nil {
+		t.Fatal(err)
+	}
+	if d := take(t, restored(t, clock, b.Bytes()), "k", op.Limit); d.Allowed {
+		t.Errorf("%+v, want a denial", d)
+	}
+}
+
+// busy uses the store while its snapshot is read.
+type busy struct {
+	io.Reader
+	use func()
+}
+
+func (b busy) Read(p []byte) (int, error) {
+	b.use()
+	return b.Reader.Read(p)
+}
+
+func TestRestoreOfAStoreInUse(t *testing.T) {
+	_, _, snapshot := used(t)
+	s, _ := open(0)
+	err := s.Restore(busy{bytes.NewReader(snapshot), func() { take(t, s, "early", every[0]) }})
+	if err == nil || !strings.Contains(err.Error(), "was used while it was being restored") || s.Stats().Keys != 1 {
+		t.Errorf("%v, then %+v", err, s.Stats())
+	}
+}
+
+// Of a key that is there twice, the first counts, and once.
+func TestRestoreOfAKeyTwice(t *testing.T) {
+	s, clock := open(0)
+	take(t, s, "a", every[0])
+	var b bytes.Buffer
+	if err := s.Snapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	head, entry := b.Bytes()[:48], b.Bytes()[48:104]
+	forged := append(append(bytes.Clone(head), entry...), entry...)
+	forged = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(forged, 0), 2)
+	twice := restored(t, clock, binary.LittleEndian.AppendUint64(forged, crc64.Checksum(forged, crcTable)))
+	checkKeys(t, twice, 1)
+	if d := take(t, twice, "a", every[0]); d.Remaining != 3 {
+		t.Errorf("%+v, want 3 left", d)
+	}
+}
+
+// From the instant of its recovery on, a key is in no snapshot and is restored from none.
+func TestSnapshotLeavesOutTheRecovered(t *testing.T) {
+	s, clock := open(0)
+	d := take(t, s, "a", every[0])
+	var before, after bytes.Buffer
+	clock.Pass(weir.Micros(d.ResetAfter.Microseconds()) - 1)
+	errBefore := s.Snapshot(&before)
+	clock.Pass(1)
+	errAfter := s.Snapshot(&after)
+	if errBefore != nil || errAfter != nil || before.Len() != 48+56+24 || after.Len() != 48+24 {
+		t.Errorf("%d and then %d bytes, %v, %v", before.Len(), after.Len(), errBefore, errAfter)
+	}
+	if got := restored(t, clock, before.Bytes()).Stats().Keys; got != 0 {
+		t.Errorf("%d keys were restored", got)
+	}
 }

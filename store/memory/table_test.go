@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"math"
+	"math/rand/v2"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -114,4 +116,65 @@ func TestArena(t *testing.T) {
 			},
 		})
 	})
+}
+
+// Keys that all belong to the last home push on beyond the end, tails too.
+func TestTableSpills(t *testing.T) {
+	var table table
+	for i := range block(100) {
+		k := id{math.MaxUint64, uint64(i)<<2 | 1}
+		if _, found := table.find(k); found {
+			t.Fatalf("key %d is there already", i)
+		}
+		slot := table.insert(k)
+		if table.tails == nil {
+			table.tails = make([]block, len(table.entries))
+		}
+		table.tails[slot] = i
+	}
+	for i := range block(100) {
+		if slot, found := table.find(id{math.MaxUint64, uint64(i)<<2 | 1}); !found || table.tails[slot] != i {
+			t.Errorf("key %d is lost, or its tail", i)
+		}
+	}
+}
+
+// A table is 71 to 85 % full (one key more just before it grows), whether it grows or shrinks.
+func TestTableLoad(t *testing.T) {
+	var table table
+	check := func(least, most uint64) {
+		t.Helper()
+		if keys := uint64(table.keys) * 100; keys < least*table.homes || keys > most*table.homes {
+			t.Fatalf("%d keys have %d homes", table.keys, table.homes)
+		}
+	}
+	for range 10_000 {
+		table.insert(id{rand.Uint64(), 1})
+		if table.keys > 100 {
+			check(70, 86)
+		}
+	}
+	for slot := 0; table.keys > 1000; slot++ {
+		for !table.entries[slot].free() && table.keys > 1000 {
+			table.remove(slot)
+		}
+	}
+	table.shrink()
+	check(74, 75)
+	homes := table.homes
+	if table.shrink(); table.homes != homes {
+		t.Errorf("a table that is full enough went from %d to %d homes", homes, table.homes)
+	}
+}
+
+// A block that was given back is the next to be taken.
+func TestArenaUsesAgain(t *testing.T) {
+	var a arena
+	a.take(64) // keeps the class
+	for range 1000 {
+		a.give(a.take(64))
+	}
+	if c := a.classes[6]; c.given != 2 || len(c.chunks) != 1 {
+		t.Errorf("%d blocks in %d chunks, want 2 in 1", c.given, len(c.chunks))
+	}
 }

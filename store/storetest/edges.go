@@ -108,6 +108,15 @@ func testBadOps(t *testing.T, open Open) {
 		if !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
 			t.Errorf("Take(%+v): %v, want an InvalidError of %q", op, err, field)
 		}
+		if field == "cost" {
+			continue // a peek may cost nothing
+		}
+		if _, err := subject.Store.Peek(t.Context(), nil, good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
+			t.Errorf("Peek(%+v): %v, want an InvalidError of %q", op, err, field)
+		}
+		if err := subject.Store.Reset(t.Context(), good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
+			t.Errorf("Reset(%+v): %v, want an InvalidError of %q", op, err, field)
+		}
 	}
 	many := make([]weir.Op, weir.MaxOps+1)
 	for i := range many {
@@ -115,6 +124,9 @@ func testBadOps(t *testing.T, open Open) {
 	}
 	if _, err := subject.Store.Take(t.Context(), nil, many...); err == nil {
 		t.Errorf("Take of %d ops was not refused", len(many))
+	}
+	if _, err := subject.Store.Peek(t.Context(), nil, many[1:]...); err != nil {
+		t.Errorf("Peek of %d ops: %v", len(many)-1, err)
 	}
 	if d := peek(t, subject.Store, good); d.Remaining != 5 {
 		t.Errorf("%d remain, want 5: a bad request was charged", d.Remaining)
