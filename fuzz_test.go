@@ -88,10 +88,15 @@ func TestDamagedStateCountsAsNothing(t *testing.T) {
 		{"sliding_log 5/100us", weir.State{Fresh: 200, A: 1, B: 2}, []int64{150, 150}},
 		{"sliding_buckets 5/100us buckets 2", weir.State{Fresh: 200, A: 5, B: 5}, nil},
 		{"sliding_buckets 5/100us buckets 2", weir.State{Fresh: 400, A: 5, B: 5}, nil},
+		{"sliding_buckets 5/100us buckets 2", weir.State{Fresh: 200, A: 1000, B: 5}, nil},
+		{"sliding_buckets 5/400us buckets 2", weir.State{Fresh: 260, A: 5, B: 5}, []int64{1, 1}},
 	} {
 		k := key{limit: weir.MustCompile(c.limit), Record: weir.Record{State: c.state, Tail: c.tail}}
 		if d := k.take(149, 1); !d.Allowed || d.Remaining != 4 {
 			t.Errorf("%s in state %+v: %+v, want 4 left", c.limit, c.state, d)
+		}
+		if d := k.take(149, 4); !d.Allowed || k.peek(149, 1).Allowed {
+			t.Errorf("%s in state %+v: %+v, and then more", c.limit, c.state, d)
 		}
 		for now := weir.Micros(0); now < 500; now += 7 {
 			k.take(now, 2) // anything but a panic

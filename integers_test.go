@@ -33,3 +33,14 @@ func TestMulDiv(t *testing.T) {
 		}
 	})
 }
+
+func TestMulCap(t *testing.T) {
+	for _, c := range [][3]int64{
+		{0, 5, 0}, {1 << 31, 1 << 31, 1 << 62}, {math.MaxInt64, 1, math.MaxInt64},
+		{1 << 32, 1 << 31, math.MaxInt64}, {1 << 32, 1 << 32, math.MaxInt64}, {math.MaxInt64, math.MaxInt64, math.MaxInt64},
+	} {
+		if got := mulCap(c[0], c[1]); got != c[2] {
+			t.Errorf("mulCap(%d, %d) = %d, want %d", c[0], c[1], got, c[2])
+		}
+	}
+}

@@ -308,12 +308,45 @@ func TestSettleOverwrites(t *testing.T) {
 	}
 }
 
+// Before the epoch it is the epoch, for every algorithm.
+func TestClockBeforeTheEpoch(t *testing.T) {
+	for _, a := range weir.Algorithms() {
+		limit := weir.MustCompile(a.String() + " 5/100us")
+		before, at := key{limit: limit}, key{limit: limit}
+		before.take(-7, 5)
+		at.take(0, 5)
+		d, want := before.peek(-7, 1), at.peek(0, 1)
+		want.RetryAfter += 7 * time.Microsecond
+		want.ResetAfter += 7 * time.Microsecond
+		if before.State != at.State || d != want {
+			t.Errorf("%v: %+v and %+v, want %+v and %+v", a, before.State, d, at.State, want)
+		}
+	}
+}
+
 // However long a key was away, a check does not walk through the time.
 func TestLongAbsence(t *testing.T) {
 	k := key{limit: weir.MustCompile("sliding_buckets 5/4us buckets 2")}
 	k.take(1_767_225_600_000_000, 5)
 	if d := k.take(1_798_761_600_000_000, 1); d.Remaining != 4 {
 		t.Errorf("%+v, want 4 left", d)
+	}
+}
+
+// Sub-windows move into any ring that holds them.
+func TestMoveSubWindows(t *testing.T) {
+	k := key{limit: weir.MustCompile("sliding_buckets 9/50us buckets 5")}
+	for _, now := range []weir.Micros{103, 115, 128, 133, 149} {
+		k.take(now, 1)
+	}
+	for length := 5; length < 12; length++ {
+		moved := key{limit: k.limit, Record: weir.Record{State: k.State, Tail: make([]int64, length)}}
+		k.limit.MoveTail(moved.Tail, k.Tail, k.State)
+		for now := weir.Micros(149); now < 210; now++ {
+			if got, want := moved.peek(now, 8), k.peek(now, 8); got != want {
+				t.Fatalf("in %d words at %d: %+v, want %+v", length, now, got, want)
+			}
+		}
 	}
 }
 

@@ -32,8 +32,7 @@ func (c *Compiled) oldest(now int64) int64 {
 func (v *view) lookSlidingBuckets() {
 	c := v.c
 	current := int64(v.now) / c.width
-	readable := c.buckets <= int64(len(v.tail)) && c.newest(v.old) >= 0
-	if current*c.width >= int64(v.old.Fresh) || !readable {
+	if current*c.width >= int64(v.old.Fresh) || !c.Readable(v.old, v.tail) {
 		v.old = State{}
 	} else if newest := c.newest(v.old); newest >= current {
 		v.now = max(v.now, Micros(newest*c.width))

@@ -8,8 +8,7 @@ package weir
 //	B      how many of the newest may still count; the ring holds them all
 
 func (v *view) lookSlidingLog() {
-	readable := v.old.B <= v.old.A && v.old.B <= int64(len(v.tail))
-	if v.now < v.old.Fresh && readable {
+	if v.now < v.old.Fresh && v.c.Readable(v.old, v.tail) {
 		v.now = max(v.now, v.old.Fresh-Micros(v.c.period))
 		v.pending = v.old
 	} else {
@@ -78,12 +77,5 @@ func (c *Compiled) commitSlidingLog(tail []int64, prev, next State) {
 	length := int64(len(tail))
 	for rank := max(prev.A, next.A-length); rank < next.A; rank++ {
 		tail[rank%length] = now
-	}
-}
-
-// moveSlidingLog copies the units of s into a ring of another length.
-func moveSlidingLog(dst, src []int64, s State) {
-	for rank := s.A - s.B; rank < s.A; rank++ {
-		dst[rank%int64(len(dst))] = src[rank%int64(len(src))]
 	}
 }

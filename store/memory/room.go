@@ -65,12 +65,16 @@ const (
 // was refused when it last asked, if there is a choice, and the soonest to
 // recover.
 func (c *core) dropLeast() bool {
-	for tried := range c.shards {
+	spared := 0
+	for tried := range 2 * len(c.shards) { // the second time round anybody goes
 		at := c.cursor.Add(1)
 		sh := &c.shards[at%int64(len(c.shards))]
 		sh.mu.Lock()
 		slot := sh.leastLocked(at / int64(len(c.shards)) * sample)
-		drop := slot >= 0 && (tried >= sparing || !sh.table.entries[slot].refused())
+		drop := slot >= 0 && (spared >= sparing || tried >= len(c.shards) || !sh.table.entries[slot].refused())
+		if slot >= 0 {
+			spared++
+		}
 		if drop {
 			sh.removeLocked(slot)
 			c.keys.Add(-1)

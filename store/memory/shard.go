@@ -80,11 +80,14 @@ func (sh *shard) load(k id) (weir.State, []int64) {
 func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 	e := &sh.table.entries[slot]
 	if need := limit.TailLen(next); need > 0 {
-		tail := sh.tail(slot)
-		if need > len(tail) {
-			tail = sh.lengthenLocked(slot, limit, need)
+		prev, tail := e.state, sh.tail(slot)
+		if !limit.Readable(prev, tail) {
+			prev = weir.State{}
 		}
-		limit.Commit(tail, e.state, next)
+		if need > len(tail) {
+			tail = sh.lengthenLocked(slot, limit, prev, need)
+		}
+		limit.Commit(tail, prev, next)
 	}
 	e.state = next
 	if int64(next.Fresh) < sh.earliest.Load() {
@@ -93,13 +96,13 @@ func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 }
 
 // lengthenLocked moves the tail of an entry to a larger block.
-func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, need int) []int64 {
+func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, s weir.State, need int) []int64 {
 	if sh.table.tails == nil {
 		sh.table.tails = make([]block, len(sh.table.entries))
 	}
 	old := sh.table.tails[slot]
 	b := sh.arena.take(need)
-	limit.MoveTail(sh.arena.words(b), sh.arena.words(old), sh.table.entries[slot].state)
+	limit.MoveTail(sh.arena.words(b), sh.arena.words(old), s)
 	sh.arena.give(old)
 	sh.table.tails[slot] = b
 	return sh.arena.words(b)

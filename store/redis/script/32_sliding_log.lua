@@ -4,6 +4,9 @@
 
 local slidingLog = {}
 
+-- What no limiter has written counts as nothing.
+local function readableLog(s) return s.b <= s.a and s.b <= s.words end
+
 -- unitTime is the time of the unit that has newer others after it.
 local function unitTime(v, newer)
   if newer < v.a - v.base then return v.now end
@@ -34,7 +37,7 @@ function slidingLog.look(v)
   local s, c = v.s, v.c
   openTail(s)
   v.a, v.b, v.base = 0, 0, 0
-  if v.now < s.fresh and s.b <= s.a and s.b <= s.words then
+  if v.now < s.fresh and readableLog(s) then
     v.now = max(v.now, s.fresh - c.period)
     v.a, v.b, v.base = s.a, s.b, s.a
   end
@@ -53,7 +56,7 @@ end
 -- A ring grows by a quarter, so that a unit costs less than ten bytes.
 function slidingLog.commit(s, c, fresh, a, b)
   local now, from = fresh - c.period, s.a
-  if s.fresh <= now then from = 0 end
+  if s.fresh <= now or not readableLog(s) then from = 0 end
   if b > s.words then
     local words = max(b, min(c.n, s.words + div(s.words, 4) + 4))
     local moved = {}

@@ -62,7 +62,7 @@ end
 
 function slidingBuckets.commit(s, c, fresh)
   local current = newestOf(c, fresh)
-  if s.fresh <= current * c.width or s.words < c.buckets then
+  if s.fresh <= current * c.width or s.words < c.buckets or newestOf(c, s.fresh) < 0 then
     resize(s, c.buckets)
     s.tail = {}
     return
