@@ -219,4 +219,8 @@ func TestKindIsStable(t *testing.T) {
 			t.Errorf("%s: kind %d, want %d", limit, got, want)
 		}
 	}
+	named, err := weir.Limit{Name: "login", N: 5, Period: time.Minute}.Compile()
+	if want := uint64(0x3c75c7f220f29d2); err != nil || named.Kind() != want {
+		t.Errorf("a named limit: kind %#x, %v; want %#x", named.Kind(), err, want)
+	}
 }
