@@ -40,25 +40,6 @@ const (
 	grace = 10_000_000
 )
 
-// spins is how often a goroutine looks again before it queues for a lock that
-// is held. What is done under the lock takes less time than queueing.
-const spins = 30
-
-func (sh *shard) lock() {
-	if !sh.mu.TryLock() {
-		sh.lockSlowly()
-	}
-}
-
-func (sh *shard) lockSlowly() {
-	for range spins {
-		if sh.mu.TryLock() {
-			return
-		}
-	}
-	sh.mu.Lock()
-}
-
 // tail is the tail of the entry at slot, nil if it has none.
 func (sh *shard) tail(slot int) []int64 {
 	if sh.table.tails == nil {

@@ -12,7 +12,7 @@ func (s *Store) take(op *weir.Op, d *weir.Decision) {
 	k, sh := c.identify(op)
 	now := s.now()
 	for room := false; ; room = true {
-		sh.lock()
+		sh.mu.Lock()
 		c.tidyLocked(sh, now)
 		slot, found := sh.table.find(k)
 		var charge weir.Charge
@@ -131,7 +131,7 @@ func (c *core) lockOrder(order []int, parts []part) []int {
 
 func (c *core) lock(order []int) {
 	for _, i := range order {
-		c.shards[i].lock()
+		c.shards[i].mu.Lock()
 	}
 }
 
