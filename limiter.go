@@ -109,8 +109,11 @@ func (l *Limiter) reserve(ctx context.Context, key string) (Decision, error) {
 	op := Op{Key: key, Limit: l.limit, Cost: 1}
 	if _, ok := ctx.Deadline(); ok && l.limit.limit.Shape {
 		d, err := first(l.store.Peek(ctx, nil, op))
-		if err != nil || !d.Allowed || outlasts(ctx, d.Delay) {
+		if err != nil || !d.Allowed {
 			return d, err
+		}
+		if outlasts(ctx, d.Delay) {
+			return d, ErrDeadline
 		}
 		// Others may queue up in the meantime: then this refuses, rather than
 		// take a turn that was not judged, and Wait looks again.

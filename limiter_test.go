@@ -262,6 +262,23 @@ func TestWaitWhileOthersQueueUp(t *testing.T) {
 	})
 }
 
+// late is a context whose deadline has passed and that has not noticed yet.
+type late struct{ context.Context }
+
+func (late) Deadline() (time.Time, bool) { return time.Unix(1, 0), true }
+
+// A turn that is free at once is no turn for one whose deadline has passed: it is
+// told so, and nothing is taken.
+func TestWaitAfterTheDeadline(t *testing.T) {
+	limiter := newLimiter(t, "leaky_bucket 10/1s burst 100 shape")
+	if err := limiter.Wait(late{t.Context()}, "k"); !errors.Is(err, weir.ErrDeadline) {
+		t.Errorf("Wait = %v, want ErrDeadline", err)
+	}
+	if d, err := limiter.Peek(t.Context(), "k", 0); err != nil || d.Remaining != 100 {
+		t.Errorf("%+v, %v; want 100 remaining", d, err)
+	}
+}
+
 // What was taken is reported as taken, though the context ended meanwhile.
 func TestWaitTakenThenCancelled(t *testing.T) {
 	store := aroundMemory()

@@ -33,7 +33,7 @@ func Start(t testing.TB) *Server {
 	for range 5 { // somebody else may take the port before the server does
 		s := &Server{Addr: freeAddr(t), done: make(chan struct{})}
 		if s.start(path, t.TempDir()) {
-			t.Cleanup(s.stop)
+			t.Cleanup(s.Kill)
 			return s
 		}
 		last = s.log.String()
@@ -75,7 +75,7 @@ func (s *Server) start(path, dir string) bool {
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
-	s.stop()
+	s.Kill()
 	return false
 }
 
@@ -94,7 +94,8 @@ func (s *Server) answers() bool {
 	return err == nil && string(reply) == "+PONG"
 }
 
-func (s *Server) stop() {
+// Kill ends the server as a crash would, and waits until it is gone.
+func (s *Server) Kill() {
 	s.cmd.Process.Kill()
 	<-s.done
 }

@@ -42,7 +42,7 @@ type part struct {
 }
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
-// their addresses, and so charges all or none for everyone to see.
+// their numbers, and so charges all or none for everyone to see.
 func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	c := s.core.Load()
 	var partsBuf [8]part

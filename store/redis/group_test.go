@@ -12,6 +12,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
 )
 
 // pause stops Redis from running scripts until the function it returns is called.
@@ -150,6 +151,31 @@ func TestTimeout(t *testing.T) {
 	_, err = s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1})
 	if !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Take = %v, want a deadline exceeded", err)
+	}
+}
+
+// A server that is gone is an error to everyone, and no verdict.
+func TestDeadServer(t *testing.T) {
+	server := testredis.Start(t)
+	s, err := New(clientOf(t, server), Options{Timeout: 100 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	if _, err := s.Take(t.Context(), nil, op); err != nil {
+		t.Fatal(err)
+	}
+	server.Kill()
+	for range 3 {
+		if d, err := s.Take(t.Context(), nil, op); err == nil || len(d) != 0 {
+			t.Errorf("Take = %+v, %v", d, err)
+		}
+		if d, err := s.Peek(t.Context(), nil, op); err == nil || len(d) != 0 {
+			t.Errorf("Peek = %+v, %v", d, err)
+		}
+		if err := s.Reset(t.Context(), op); err == nil {
+			t.Error("Reset reported nothing")
+		}
 	}
 }
 

@@ -22,7 +22,7 @@ type Options struct {
 	// Prefix begins every key. Default DefaultPrefix.
 	Prefix string
 
-	// Timeout is how long a call may take. Default DefaultTimeout. After it has
+	// Timeout is how long a Take, a Peek or a Reset may take Redis. Default DefaultTimeout. After it has
 	// passed nothing is repeated: it may have been charged.
 	Timeout time.Duration
 
@@ -77,7 +77,10 @@ func (s *Store) ask(ctx context.Context, dst []weir.Decision, verb int, ops []we
 		return dst, err
 	}
 	decisions, err := s.do(ctx, verb, ops)
-	return append(dst, decisions...), err
+	if err != nil {
+		return dst, err // an error never carries a verdict
+	}
+	return append(dst, decisions...), nil
 }
 
 // Reset implements weir.Store.
@@ -88,6 +91,8 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	if err := weir.ValidatePeek(ops); err != nil {
 		return err
 	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
 	for i := range ops {
 		if err := s.client.Do(ctx, s.client.B().Del().Key(s.keyOf(&ops[i])).Build()).Error(); err != nil {
 			return fmt.Errorf("redis: %w", err)
