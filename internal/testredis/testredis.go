@@ -3,99 +3,179 @@
 package testredis
 
 import (
-	"bytes"
+	"crypto/tls"
+	"errors"
 	"fmt"
 	"net"
+	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
+	"sync"
 	"testing"
-	"time"
 )
 
 // Server is a running redis-server with nothing in it.
 type Server struct {
 	Addr string // host:port
 
-	cmd  *exec.Cmd
-	log  bytes.Buffer
-	done chan struct{} // closed when the process has ended
+	t        testing.TB
+	path     string   // of the program
+	dir      string   // its data and its log
+	args     []string // all but the port
+	password string
+	tls      *tls.Config // nil if it speaks plainly
+
+	mu      sync.Mutex
+	process *process // nil before the first start
+	paused  bool
 }
 
-// Start starts a server, and stops it when the test is over. It fails the test if
-// there is none to start: make test installs it.
-func Start(t testing.TB) *Server {
+// Start starts a server, and stops it when the test is over. The arguments are
+// redis-server's, as in "--requirepass", "secret". It fails the test if there is
+// no redis-server: make test installs it.
+func Start(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := newServer(t, args...)
+	launch(t, s)
+	return s
+}
+
+// newServer is a server that is yet to be launched. What a replica needs is said to
+// all of them, since any may get one or become one: no waiting for more replicas
+// before the data is sent, the password, and no file left from which the next
+// start would load what this one held.
+func newServer(t testing.TB, args ...string) *Server {
+	t.Helper()
+	s := newProgram(t, slices.Concat([]string{"--save", "", "--appendonly", "no",
+		"--repl-diskless-sync-delay", "0", "--rdb-del-sync-files", "yes"}, args)...)
+	if i := slices.Index(args, "--requirepass"); i >= 0 && i+1 < len(args) {
+		s.password = args[i+1]
+		s.args = append(s.args, "--masterauth", s.password)
+	}
+	return s
+}
+
+// newProgram is a server or a Sentinel, which share the program and little else.
+func newProgram(t testing.TB, args ...string) *Server {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
 		t.Fatal("redis-server is missing; run make test, which installs it, or install Debian's redis-server")
 	}
-	var last string
-	for range 5 { // somebody else may take the port before the server does
-		s := &Server{Addr: freeAddr(t), done: make(chan struct{})}
-		if s.start(path, t.TempDir()) {
-			t.Cleanup(s.Kill)
-			return s
-		}
-		last = s.log.String()
-	}
-	t.Fatalf("redis-server does not start:\n%s", last)
-	return nil
+	s := &Server{t: t, path: path, dir: t.TempDir()}
+	s.args = slices.Concat(args, []string{"--bind", "127.0.0.1", "--dir", s.dir})
+	t.Cleanup(s.Kill)
+	return s
 }
 
-func freeAddr(t testing.TB) string {
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+// launch starts servers side by side, each on a port of its own.
+func launch(t testing.TB, servers ...*Server) {
+	t.Helper()
+	failed := make([]error, len(servers))
+	var all sync.WaitGroup
+	for i, s := range servers {
+		all.Go(func() {
+			for range 5 { // somebody else may take the port before the server does
+				if s.Addr, failed[i] = freeAddr(); failed[i] != nil {
+					return
+				}
+				if failed[i] = s.run(); failed[i] == nil {
+					return
+				}
+			}
+		})
+	}
+	all.Wait()
+	if err := errors.Join(failed...); err != nil {
+		fatal(t, "redis-server does not start", err, servers...)
+	}
+}
+
+// run starts the program on its address and waits until it answers.
+func (s *Server) run() error {
+	_, port, _ := net.SplitHostPort(s.Addr)
+	listen := []string{"--port", port}
+	if s.tls != nil {
+		listen = []string{"--port", "0", "--tls-port", port}
+	}
+	p, err := spawn(s.path, slices.Concat(s.args, listen), s.logFile())
 	if err != nil {
-		t.Fatal(err)
+		return err
 	}
-	defer l.Close()
-	return l.Addr().String()
-}
-
-// start reports whether the server answers.
-func (s *Server) start(path, dir string) bool {
-	_, port, _ := strings.Cut(s.Addr, ":")
-	s.cmd = exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", dir)
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	s.cmd.SysProcAttr = attr()
-	if err := s.cmd.Start(); err != nil {
-		fmt.Fprintln(&s.log, err)
-		return false
-	}
-	go func() {
-		defer close(s.done)
-		s.cmd.Wait()
-	}()
-	for range 500 {
-		if s.answers() {
-			return true
+	s.mu.Lock()
+	s.process, s.paused = p, false
+	s.mu.Unlock()
+	ended := false // then there is nothing to wait for
+	err = await(func() error {
+		if ended = !p.alive(); ended {
+			return nil
 		}
-		select {
-		case <-s.done:
-			return false
-		case <-time.After(10 * time.Millisecond):
+		// A stranger who was faster on this port answers as well.
+		pid, err := s.info("server", "process_id")
+		if err == nil && pid != strconv.Itoa(p.pid()) {
+			err = fmt.Errorf("another process (%s) answers at %s", pid, s.Addr)
 		}
+		return err
+	})
+	if ended {
+		return errors.New("the process has ended")
 	}
-	s.Kill()
-	return false
-}
-
-func (s *Server) answers() bool {
-	c, err := net.DialTimeout("tcp", s.Addr, time.Second)
 	if err != nil {
-		return false
+		p.kill()
 	}
-	defer c.Close()
-	c.SetDeadline(time.Now().Add(time.Second))
-	reply := make([]byte, 5)
-	if _, err := c.Write([]byte("PING\r\n")); err != nil {
-		return false
-	}
-	_, err = c.Read(reply)
-	return err == nil && string(reply) == "+PONG"
+	return err
 }
 
 // Kill ends the server as a crash would, and waits until it is gone.
 func (s *Server) Kill() {
-	s.cmd.Process.Kill()
-	<-s.done
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.process != nil {
+		s.process.kill()
+	}
+	s.paused = false
+}
+
+// Restart starts a server that was killed again, empty, on the same port. One that
+// runs is killed first. A node of a cluster is still the node that it was.
+func (s *Server) Restart() {
+	s.t.Helper()
+	s.Kill()
+	if err := await(s.run); err != nil {
+		fatal(s.t, "redis-server does not start again", err, s)
+	}
+}
+
+// up reports whether the server can be expected to answer.
+func (s *Server) up() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process != nil && s.process.alive() && !s.paused
+}
+
+// up are those servers that can be expected to answer.
+func up(servers []*Server) (alive []*Server) {
+	for _, s := range servers {
+		if s.up() {
+			alive = append(alive, s)
+		}
+	}
+	return alive
+}
+
+func (s *Server) logFile() string { return filepath.Join(s.dir, "log") }
+
+// fatal ends the test with what went wrong and how the logs end.
+func fatal(t testing.TB, what string, err error, servers ...*Server) {
+	t.Helper()
+	var logs strings.Builder
+	for _, s := range servers {
+		log, _ := os.ReadFile(s.logFile())
+		lines := strings.Split(strings.TrimSpace(string(log)), "\n")
+		fmt.Fprintf(&logs, "\n--- %s\n%s", s.Addr, strings.Join(lines[max(0, len(lines)-20):], "\n"))
+	}
+	t.Fatalf("%s: %v%s", what, err, logs.String())
 }

@@ -1,0 +1,170 @@
+package testredis
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"testing"
+)
+
+// Cluster is three masters with a replica each. A master that does not answer for
+// a second is replaced by its replica about a second later.
+type Cluster struct {
+	Nodes []*Server // at the start three masters, then the replica of each
+	Addrs []string  // in the same order
+
+	t testing.TB
+}
+
+const masters = 3
+
+// StartCluster starts the six, and returns when all know each other, every slot is
+// served and every replica is in sync. That takes two seconds at least, for which
+// Redis lets no new master serve. The arguments are for all nodes.
+func StartCluster(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	c := &Cluster{t: t}
+	args = slices.Concat(args, []string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000"})
+	for range 2 * masters {
+		c.Nodes = append(c.Nodes, newServer(t, args...))
+	}
+	launch(t, c.Nodes...)
+	for i, s := range c.Nodes {
+		c.Addrs = append(c.Addrs, s.Addr)
+		s.Do("CLUSTER", "SET-CONFIG-EPOCH", strconv.Itoa(i+1)) // or they would have to agree on it
+		if i < masters {
+			first, last := i*slots/masters, (i+1)*slots/masters-1
+			s.Do("CLUSTER", "ADDSLOTSRANGE", strconv.Itoa(first), strconv.Itoa(last))
+		}
+	}
+	c.meet()
+	var v view
+	c.await("the nodes do not find each other", func() (err error) {
+		for _, s := range c.Nodes {
+			if v, err = c.viewOf(s); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	for i, s := range c.Nodes[masters:] {
+		s.Do("CLUSTER", "REPLICATE", v[c.Nodes[i]].id)
+	}
+	c.await("the cluster does not become ready", func() error {
+		return c.settled(func(v view) error {
+			for i, s := range c.Nodes[masters:] {
+				if v[s].master != v[c.Nodes[i]].id {
+					return fmt.Errorf("%s is no replica of %s", s.Addr, c.Nodes[i].Addr)
+				}
+			}
+			return nil
+		})
+	})
+	return c
+}
+
+// meet introduces everyone to everyone; rumour would do it too, and take longer.
+func (c *Cluster) meet() {
+	c.t.Helper()
+	for i, s := range c.Nodes {
+		for _, other := range c.Nodes[i+1:] {
+			s.Do("CLUSTER", "MEET", "127.0.0.1", other.Addr[len("127.0.0.1:"):])
+		}
+	}
+}
+
+// MasterOf is the master that serves the slot, by the word of any node. It may be
+// dead: WaitForMaster waits for its successor.
+func (c *Cluster) MasterOf(slot int) *Server {
+	c.t.Helper()
+	master := c.view().owner(slot)
+	if master == nil {
+		c.t.Fatalf("nobody owns slot %d", slot)
+	}
+	return master
+}
+
+// FailOver makes the master's replica the master, and returns when everyone has
+// taken note and the old master is in sync with the new one.
+func (c *Cluster) FailOver(master *Server) {
+	c.t.Helper()
+	var replica *Server
+	c.await("the replica does not fail over", func() error {
+		if replica = c.view().replicaOf(master); replica == nil {
+			return fmt.Errorf("%s has no replica", master.Addr)
+		}
+		_, err := replica.TryDo("CLUSTER", "FAILOVER")
+		return err
+	})
+	c.await("the cluster does not fail over", func() error {
+		return c.settled(func(v view) error {
+			if v[master].master != v[replica].id {
+				return fmt.Errorf("%s is no replica of %s", master.Addr, replica.Addr)
+			}
+			return nil
+		})
+	})
+}
+
+// WaitForMaster waits until another than this serves the slot, all nodes that are up
+// know it and find the cluster in order, and the replicas that are up have all data.
+// After a write or a Restart, nil waits until everything is in order.
+func (c *Cluster) WaitForMaster(slot int, not *Server) *Server {
+	c.t.Helper()
+	var master *Server
+	c.await(fmt.Sprintf("slot %d gets no new master", slot), func() error {
+		master = nil
+		return c.settled(func(v view) error {
+			owner := v.owner(slot)
+			switch {
+			case owner == nil || !owner.up() || owner == not:
+				return fmt.Errorf("slot %d is not served by another", slot)
+			case master != nil && master != owner:
+				return fmt.Errorf("slot %d is served by %s and by %s", slot, master.Addr, owner.Addr)
+			}
+			master = owner
+			return nil
+		})
+	})
+	return master
+}
+
+// settled asks all nodes that are up whether the cluster is in order; what else each
+// must know is for the caller to say.
+func (c *Cluster) settled(known func(view) error) error {
+	alive := up(c.Nodes)
+	for _, s := range alive {
+		v, err := c.viewOf(s)
+		if err != nil {
+			return err
+		}
+		if err := known(v); err != nil {
+			return fmt.Errorf("%s: %w", s.Addr, err)
+		}
+		for _, other := range alive {
+			if v[other].is("fail") || v[other].is("fail?") {
+				return fmt.Errorf("%s takes %s for dead", s.Addr, other.Addr)
+			}
+		}
+		text, err := s.TryDo("CLUSTER", "INFO")
+		if err != nil {
+			return err
+		}
+		if state := lineOf(text, "cluster_state"); state != "ok" {
+			return fmt.Errorf("%s: the state of the cluster is %q", s.Addr, state)
+		}
+		if v[s].is("slave") {
+			if err := s.inSync(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (c *Cluster) await(what string, ready func() error) {
+	c.t.Helper()
+	if err := await(ready); err != nil {
+		fatal(c.t, what, err, c.Nodes...)
+	}
+}

@@ -1,0 +1,41 @@
+//go:build unix
+
+package testredis
+
+import (
+	"errors"
+	"syscall"
+)
+
+// Pause stops the server where it is: it still has its port and its connections,
+// and answers nobody. It returns when the server stands still.
+func (s *Server) Pause() {
+	s.t.Helper()
+	pid := s.signal(syscall.SIGSTOP, true)
+	err := await(func() error {
+		if !stopped(pid) {
+			return errors.New("it still runs")
+		}
+		return nil
+	})
+	if err != nil {
+		fatal(s.t, "redis-server does not pause", err, s)
+	}
+}
+
+// Resume lets a paused server go on.
+func (s *Server) Resume() {
+	s.t.Helper()
+	s.signal(syscall.SIGCONT, false)
+}
+
+func (s *Server) signal(signal syscall.Signal, paused bool) (pid int) {
+	s.t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err := s.process.cmd.Process.Signal(signal); err != nil {
+		fatal(s.t, signal.String(), err, s)
+	}
+	s.paused = paused
+	return s.process.pid()
+}

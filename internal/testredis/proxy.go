@@ -1,0 +1,166 @@
+package testredis
+
+import (
+	"io"
+	"net"
+	"sync"
+	"testing"
+	"time"
+)
+
+// Proxy is a line to a server that can be made a bad one. (Toxiproxy was tried: when
+// it cuts a reply that is longer than its buffer, goroutines stay behind for ever.)
+type Proxy struct {
+	Addr string // host:port, to be used instead of the server's
+
+	t       testing.TB
+	server  string
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	listener net.Listener // nil while the line is cut
+	links    []*link      // all there ever were
+	latency  time.Duration
+	limit    int // how many bytes of replies a new link may pass
+}
+
+const unlimited = -1
+
+// NewProxy makes a good line to the server, which ends with the test.
+func NewProxy(t testing.TB, server *Server) *Proxy {
+	t.Helper()
+	addr, err := freeAddr()
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := &Proxy{Addr: addr, t: t, server: server.Addr}
+	t.Cleanup(p.Cut)
+	p.Heal()
+	return p
+}
+
+// Latency delays every reply. Requests travel as fast as ever.
+func (p *Proxy) Latency(d time.Duration) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latency = d
+}
+
+// ResetMidReply resets each connection, open or new, when so many more bytes of
+// replies have passed. With 0 the server does what it is asked, and the next reply
+// is lost.
+func (p *Proxy) ResetMidReply(bytes int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.limitLocked(bytes)
+}
+
+func (p *Proxy) limitLocked(bytes int) {
+	p.limit = bytes
+	for _, l := range p.links {
+		l.left = bytes
+	}
+}
+
+// Cut resets all connections and refuses new ones. Nothing passes once it returns.
+func (p *Proxy) Cut() {
+	p.mu.Lock()
+	if p.listener != nil {
+		p.listener.Close()
+	}
+	p.listener = nil
+	for _, l := range p.links {
+		l.reset()
+	}
+	p.mu.Unlock()
+	p.running.Wait()
+}
+
+// Heal makes the line good again, whatever was done to it.
+func (p *Proxy) Heal() {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.latency = 0
+	p.limitLocked(unlimited)
+	if p.listener != nil {
+		return
+	}
+	listener, err := net.Listen("tcp", p.Addr)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.listener = listener
+	p.running.Go(func() { p.accept(listener) })
+}
+
+func (p *Proxy) accept(listener net.Listener) {
+	for {
+		client, err := listener.Accept()
+		if err != nil {
+			return
+		}
+		server, err := net.Dial("tcp", p.server)
+		if err != nil {
+			client.Close()
+			continue
+		}
+		l := &link{client: client.(*net.TCPConn), server: server.(*net.TCPConn), replies: make(chan piece, 1000), ended: make(chan struct{})}
+		p.mu.Lock()
+		if p.listener == listener {
+			l.left = p.limit
+			p.links = append(p.links, l)
+			p.running.Go(func() { io.Copy(l.server, l.client); l.end() })
+			p.running.Go(func() { p.receive(l) })
+			p.running.Go(func() { p.deliver(l) })
+		} else { // it was cut in the meantime
+			l.reset()
+		}
+		p.mu.Unlock()
+	}
+}
+
+// receive takes replies from the server at once, so that delays do not add up.
+func (p *Proxy) receive(l *link) {
+	defer close(l.replies)
+	for {
+		buffer := make([]byte, 16<<10)
+		n, err := l.server.Read(buffer)
+		if err != nil {
+			return
+		}
+		p.mu.Lock()
+		due := time.Now().Add(p.latency)
+		p.mu.Unlock()
+		select {
+		case l.replies <- piece{buffer[:n], due}:
+		case <-l.ended:
+			return
+		}
+	}
+}
+
+// deliver hands replies to the client when they are due.
+func (p *Proxy) deliver(l *link) {
+	defer l.end()
+	for r := range l.replies {
+		select {
+		case <-time.After(time.Until(r.due)):
+		case <-l.ended:
+			return
+		}
+		p.mu.Lock()
+		if l.left != unlimited {
+			r.data = r.data[:min(len(r.data), l.left)]
+			l.left -= len(r.data)
+		}
+		last := l.left == 0
+		p.mu.Unlock()
+		if _, err := l.client.Write(r.data); err != nil {
+			return
+		}
+		if last {
+			l.reset()
+		}
+	}
+}

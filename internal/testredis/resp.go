@@ -1,0 +1,116 @@
+package testredis
+
+import (
+	"bufio"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// replyTimeout is how long a server that does not answer is waited for.
+const replyTimeout = 5 * time.Second
+
+// Do sends a command over a connection of its own and returns the reply as text: an
+// array is one element a line, and nil is empty. An error fails the test.
+func (s *Server) Do(args ...string) string {
+	s.t.Helper()
+	reply, err := s.TryDo(args...)
+	if err != nil {
+		fatal(s.t, strings.Join(args, " "), err, s)
+	}
+	return reply
+}
+
+// TryDo is Do for what may fail. A server's error is its very words, as in
+// "READONLY You can't write against a read only replica."
+func (s *Server) TryDo(args ...string) (string, error) {
+	c, err := net.DialTimeout("tcp", s.Addr, replyTimeout)
+	if err != nil {
+		return "", err
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(replyTimeout))
+	if s.tls != nil {
+		c = tls.Client(c, s.tls)
+	}
+	r := bufio.NewReader(c)
+	if s.password != "" {
+		if _, err := roundTrip(c, r, "AUTH", s.password); err != nil {
+			return "", err
+		}
+	}
+	return roundTrip(c, r, args...)
+}
+
+// info is one field of INFO.
+func (s *Server) info(section, field string) (string, error) {
+	text, err := s.TryDo("INFO", section)
+	if err != nil {
+		return "", err
+	}
+	return lineOf(text, field), nil
+}
+
+// lineOf finds the value of a line "field:value".
+func lineOf(text, field string) string {
+	for line := range strings.Lines(text) {
+		if name, value, ok := strings.Cut(strings.TrimSpace(line), ":"); ok && name == field {
+			return value
+		}
+	}
+	return ""
+}
+
+func roundTrip(w io.Writer, r *bufio.Reader, args ...string) (string, error) {
+	var request strings.Builder
+	fmt.Fprintf(&request, "*%d\r\n", len(args))
+	for _, a := range args {
+		fmt.Fprintf(&request, "$%d\r\n%s\r\n", len(a), a)
+	}
+	if _, err := io.WriteString(w, request.String()); err != nil {
+		return "", err
+	}
+	return readReply(r)
+}
+
+func readReply(r *bufio.Reader) (string, error) {
+	line, err := r.ReadString('\n')
+	if err != nil {
+		return "", err
+	}
+	line = strings.TrimRight(line, "\r\n")
+	if line == "" {
+		return "", errors.New("a reply has no type")
+	}
+	kind, rest := line[0], line[1:]
+	switch kind {
+	case '+', ':':
+		return rest, nil
+	case '-':
+		return "", errors.New(rest)
+	case '$', '*':
+	default:
+		return "", fmt.Errorf("%q is no reply", line)
+	}
+	n, err := strconv.Atoi(rest)
+	if err != nil || n < 0 {
+		return "", err
+	}
+	if kind == '*' {
+		elements := make([]string, n)
+		for i := range elements {
+			if elements[i], err = readReply(r); err != nil {
+				return "", err
+			}
+		}
+		return strings.Join(elements, "\n"), nil
+	}
+	text := make([]byte, n+len("\r\n"))
+	_, err = io.ReadFull(r, text)
+	return string(text[:n]), err
+}
