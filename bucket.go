@@ -53,3 +53,32 @@ func (v *view) waitBucket(cost int64) Micros {
 // delay is how long the level before a request takes to drain, which is when
 // its turn comes.
 func (v *view) delay() Micros { return Micros(divUp(v.pending.A, v.c.n)) }
+
+// refundBucket lowers the level as it was at the last charge. A charge drains
+// after all that was in the bucket before it, and the last of it at its receipt:
+// what others have seen drain by their time is gone. Of a queue's places, only the
+// last can be given back.
+func (c *Compiled) refundBucket(s State, receipt Micros, cost int64) State {
+	if s.B <= 0 {
+		return s
+	}
+	n, level := c.n, s.A
+	if s.B != c.limit.N {
+		n, level = c.recount(level, s.B)
+	}
+	last := s.Fresh - Micros(divUp(s.A, n))
+	back := min(cost, c.capacity) * c.p
+	if receipt < s.Fresh && c.limit.Shape {
+		return s
+	}
+	// Above a million units a second, several charges can have the same receipt.
+	if receipt < s.Fresh || c.p < c.n {
+		left := mulCap(int64(max(0, receipt-last)), c.n) - (c.n - 1)
+		back = min(back, max(0, left))
+	}
+	if level <= back {
+		return State{}
+	}
+	level -= back
+	return State{Fresh: last + Micros(divUp(level, c.n)), A: level, B: c.limit.N}
+}

@@ -36,6 +36,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	case d.Allowed:
 		s = v.charge(op.Cost)
 		d.Remaining -= op.Cost
+		d.Receipt = s.Fresh
 	case c.limit.CountDenied:
 		cost := min(op.Cost, c.capacity)
 		s = v.charge(cost)
@@ -62,7 +63,7 @@ func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
 // judge decides on the standing before any charge.
 func (v *view) judge(op *Op, now Micros, d *Decision) {
 	d.Limit, d.Remaining = v.c.capacity, v.free
-	d.RetryAfter, d.Delay = 0, 0
+	d.RetryAfter, d.Delay, d.Receipt = 0, 0, 0
 	if op.Cost > v.c.capacity {
 		d.Allowed, d.RetryAfter = false, Never
 		return

@@ -22,5 +22,9 @@ func invalid(field, format string, args ...any) error {
 // before the slot does. It wraps no context error: the deadline has not passed.
 var ErrDeadline = errors.New("weir: the context's deadline comes before the next free slot")
 
+// ErrUnavailable is what a store returns, at once, while it knows that it cannot
+// be asked. Nothing was judged and nothing was charged.
+var ErrUnavailable = errors.New("weir: the store is not available")
+
 // errShape is Allow on a limit that would have to be waited for.
 var errShape = errors.New("weir: a shaping limit says how long to hold a request; use Take or Wait instead of Allow")

@@ -77,6 +77,12 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 	return first(l.store.Peek(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
+// Refund gives back cost units that Take charged in the decision with this
+// receipt, for a request that came to nothing.
+func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Micros) error {
+	return l.store.Refund(ctx, Op{Key: key, Limit: l.limit, Cost: cost, Receipt: receipt})
+}
+
 // Reset forgets what the key has used.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	return l.store.Reset(ctx, Op{Key: key, Limit: l.limit})
@@ -86,7 +92,8 @@ func (l *Limiter) Reset(ctx context.Context, key string) error {
 // has come. It returns ErrDeadline at once, and takes nothing, when the context's
 // deadline comes first; a limit that counts denials counts that as one. Those who
 // wait for the same key are not served in order, except by a shaping limit. A
-// request that gives up while it is held has used its turn.
+// request that gives up while it is held gives its turn back if it is the last in
+// the queue; otherwise the turn passes unused.
 func (l *Limiter) Wait(ctx context.Context, key string) error {
 	for {
 		d, err := l.reserve(ctx, key)
@@ -98,7 +105,11 @@ func (l *Limiter) Wait(ctx context.Context, key string) error {
 		case !d.Allowed && d.RetryAfter <= 0:
 			return errors.New("weir: the store refused and did not say when to come back")
 		}
-		if err := pause(ctx, max(d.Delay, d.RetryAfter)); err != nil || d.Allowed {
+		err = pause(ctx, max(d.Delay, d.RetryAfter))
+		if err != nil && d.Allowed {
+			l.Refund(context.WithoutCancel(ctx), key, 1, d.Receipt) // if that fails, the turn passes unused
+		}
+		if err != nil || d.Allowed {
 			return err
 		}
 	}

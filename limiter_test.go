@@ -134,6 +134,30 @@ func TestWaitShaped(t *testing.T) {
 	})
 }
 
+// Who leaves the queue makes room for the next, if nobody stands behind.
+func TestWaitGivesItsTurnBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter := newLimiter(t, "leaky_bucket 10/1s shape")
+		ctx, cancel := context.WithCancel(t.Context())
+		if err := limiter.Wait(ctx, "k"); err != nil {
+			t.Fatal(err)
+		}
+		left := make(chan error)
+		go func() { left <- limiter.Wait(ctx, "k") }()
+		synctest.Wait()
+		if d, err := limiter.Peek(t.Context(), "k", 1); err != nil || d.Delay != 200*time.Millisecond {
+			t.Errorf("behind two: %+v, %v", d, err)
+		}
+		cancel()
+		if err := <-left; err != context.Canceled {
+			t.Errorf("Wait = %v", err)
+		}
+		if d, err := limiter.Peek(t.Context(), "k", 1); err != nil || d.Delay != 100*time.Millisecond {
+			t.Errorf("behind one: %+v, %v", d, err)
+		}
+	})
+}
+
 // A deadline that comes before the slot is an answer at once, and costs nothing.
 func TestWaitDeadline(t *testing.T) {
 	for limit, free := range map[string]int64{

@@ -52,7 +52,7 @@ func (c *Charge) giveUp(d *Decision, now Micros, charges []Charge, i int) {
 	op := together(charges, i, countsDenied)
 	var counted Decision
 	c.Next = op.decide(c.Prev, c.Tail, now, &counted)
-	d.Remaining, d.ResetAfter = counted.Remaining, counted.ResetAfter
+	d.Remaining, d.ResetAfter, d.Receipt = counted.Remaining, counted.ResetAfter, 0
 }
 
 // Admitted reports whether the request passes: every one of its limits allows it.
@@ -99,7 +99,8 @@ func ValidateTake(ops []Op) error {
 	return validateCount(ops)
 }
 
-// ValidatePeek checks the ops of one Peek or Reset, for stores.
+// ValidatePeek checks the ops of one Peek or Reset, for stores. Those of a Refund
+// are as those of a Take.
 func ValidatePeek(ops []Op) error {
 	for i := range ops {
 		if err := ops[i].validate(); err != nil {

@@ -115,3 +115,39 @@ func (c *Compiled) commitSlidingBuckets(tail []int64, prev, next State) {
 		tail[i%length] = 0
 	}
 }
+
+// refundSlidingBuckets finds the charge in the newest sub-window, or in an older
+// one that still counts.
+func (c *Compiled) refundSlidingBuckets(s State, tail []int64, receipt Micros, cost int64) State {
+	if receipt == Latest {
+		receipt = s.Fresh
+	}
+	length, newest := int64(len(tail)), c.newest(s)
+	switch i := c.newest(State{Fresh: receipt}); {
+	case i == newest:
+		s.A -= min(s.A, cost)
+	case c.oldest(newest*c.width) <= i && i < newest:
+		count := &tail[i%length]
+		back := min(*count, cost, s.B)
+		*count -= back
+		s.B -= back
+	}
+	if s.A > 0 {
+		return s
+	}
+	// The newest sub-window is then the last one before it with anything in it.
+	// What it could see and the other could not is not known in every ring.
+	oldest := c.oldest(newest * c.width)
+	for i := newest - 1; i >= oldest; i-- {
+		count := tail[i%length]
+		if count == 0 {
+			continue
+		}
+		tail[i%length] = 0
+		for j := c.oldest(i * c.width); j < oldest; j++ {
+			tail[j%length] = 0
+		}
+		return State{Fresh: c.stopsCounting(i), A: count, B: max(0, s.B-count)}
+	}
+	return State{}
+}

@@ -79,3 +79,26 @@ func (c *Compiled) commitSlidingLog(tail []int64, prev, next State) {
 		tail[rank%length] = now
 	}
 }
+
+// refundSlidingLog takes the units out, and closes the ranks of those taken since.
+func (c *Compiled) refundSlidingLog(s State, tail []int64, receipt Micros, cost int64) State {
+	length, taken := int64(len(tail)), int64(receipt)-c.period
+	oldest, end := s.A-s.B, s.A
+	for end > oldest && tail[(end-1)%length] > taken {
+		end--
+	}
+	from := end
+	for from > oldest && end-from < cost && (receipt == Latest || tail[(from-1)%length] == taken) {
+		from--
+	}
+	for rank := end; rank < s.A; rank++ {
+		tail[(rank-end+from)%length] = tail[rank%length]
+	}
+	s.A -= end - from
+	s.B -= end - from
+	if s.B == 0 {
+		return State{}
+	}
+	s.Fresh = Micros(tail[(s.A-1)%length] + c.period)
+	return s
+}

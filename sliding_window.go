@@ -55,3 +55,27 @@ func (v *view) waitSlidingWindow(cost int64) Micros {
 func (c *Compiled) faded(count, room int64) int64 {
 	return c.period - (mulDivUp(room+1, c.period, count) - 1)
 }
+
+// refundSlidingWindow finds the charge in this window, or in the one before.
+func (c *Compiled) refundSlidingWindow(s State, receipt Micros, cost int64) State {
+	if receipt == Latest {
+		receipt = s.Fresh
+	}
+	start, period := c.windowStart(s), Micros(c.period)
+	switch c.windowStart(State{Fresh: receipt}) {
+	case start:
+		s.A -= min(s.A, cost)
+	case start - period:
+		s.B -= min(s.B, cost)
+	}
+	switch {
+	case s.A > 0:
+		s.Fresh = start + period + Micros(c.faded(s.A, 0))
+		return s
+	case s.B > 0:
+		// The last charge was in the window before. What came before that one
+		// is not known any more: for a clock that steps back, it was full.
+		return State{Fresh: start + Micros(c.faded(s.B, 0)), A: s.B, B: c.limit.N}
+	}
+	return State{}
+}

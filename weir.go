@@ -23,6 +23,7 @@ type Decision struct {
 	RetryAfter time.Duration // 0 if allowed; Never if this cost can never fit
 	ResetAfter time.Duration // until the key is as good as new
 	Delay      time.Duration // shaping: hold the request this long, then let it go
+	Receipt    Micros        // what Refund needs to give the charge back; 0 if there was none
 }
 
 // Op asks for Cost units of a key's limit.
@@ -39,10 +40,15 @@ type Op struct {
 	// MaxDelay makes a shaping limit refuse rather than hold the request for
 	// longer. Default 0: any delay that the queue has room for.
 	MaxDelay time.Duration
+
+	// Receipt tells Refund which charge to give back: a Decision's, or Latest.
+	// With 0, which is the Receipt of a refusal, nothing is given back.
+	Receipt Micros
 }
 
 // Store remembers the state of keys, each key apart for each [Compiled.Kind] of
-// limit. Implementations are safe for concurrent use.
+// limit. Implementations are safe for concurrent use, and keep no op, nor the bytes
+// of its Key, after they have returned.
 type Store interface {
 	// Take charges every op or none, and appends one decision for each op, in
 	// order, to dst. The request passes if every decision is Allowed; see
@@ -60,6 +66,11 @@ type Store interface {
 	// ResetAfter are what stands now, before any charge; so is the RetryAfter of
 	// a limit that would count the denial.
 	Peek(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
+
+	// Refund gives back what Take charged for each op, as if it had never been
+	// asked; see [Compiled.Refund] for how exactly that holds. Who dies in
+	// between leaves a charge that fades like any other.
+	Refund(ctx context.Context, ops ...Op) error
 
 	// Reset forgets the state of each op's key under its kind of limit.
 	Reset(ctx context.Context, ops ...Op) error
@@ -86,6 +97,8 @@ func (op *Op) validate() error {
 		return invalid("cost", "%d is negative; nothing can be given back this way", op.Cost)
 	case op.MaxDelay < 0:
 		return invalid("max_delay", "%v is negative; leave it 0 for any delay", op.MaxDelay)
+	case op.Receipt < 0:
+		return invalid("receipt", "%d is no instant; use a decision's, or Latest", op.Receipt)
 	}
 	return nil
 }

@@ -21,8 +21,8 @@ var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "
 
 // parts reads the answers of the request, then those of single limits.
 func (p *parser) parts(step *Step) ([]answer, error) {
-	if step.Verb == "reset" {
-		return nil, fmt.Errorf("a reset is answered by nothing")
+	if step.Verb == "reset" || step.Verb == "refund" {
+		return nil, fmt.Errorf("a %s is answered by nothing", step.Verb)
 	}
 	whole := -1
 	if len(step.Ops) == 1 {

@@ -14,9 +14,10 @@
 //
 // # Steps
 //
-//	at TIME take  KEY [COST] [and KEY [COST]]... [within D] [times N [every D]] [-> ANSWER]
-//	at TIME peek  KEY [COST] ...                                                [-> ANSWER]
-//	at TIME reset KEY
+//	at TIME take   KEY [COST] [and KEY [COST]]... [within D] [times N [every D]] [-> ANSWER]
+//	at TIME peek   KEY [COST] ...                                                [-> ANSWER]
+//	at TIME refund KEY [COST] [and KEY [COST]]... [of TIME]
+//	at TIME reset  KEY
 //	count KEY from TIME to TIME -> N
 //
 // TIME is a duration since the scenario's start, or a time of day such as
@@ -24,7 +25,8 @@
 // spaces or odd bytes is quoted as in Go. Ops joined by "and" are one request.
 // "within" is the longest acceptable delay. "times" repeats the request, "every"
 // moves the clock between. "count" adds up the units that left in [from, to),
-// delays included.
+// delays included. "refund" gives back what was taken at the time after "of", or the
+// newest units.
 //
 // # Answers
 //

@@ -81,6 +81,23 @@ func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	return weir.Survey(dst, m.Now, m.charges(ops)), nil
 }
 
+// Refund implements weir.Store. The last op goes first, so that what was charged
+// on top of another charge of the same request is off it before that is given back.
+func (m *Model) Refund(ctx context.Context, ops ...weir.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidateTake(ops); err != nil {
+		return err
+	}
+	for i := len(ops) - 1; i >= 0; i-- {
+		if r := m.keys[modelKey{ops[i].Key, ops[i].Limit.Kind()}]; r != nil {
+			r.Refund(&ops[i])
+		}
+	}
+	return nil
+}
+
 // Reset implements weir.Store.
 func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
 	if err := ctx.Err(); err != nil {

@@ -37,13 +37,16 @@ type NamedLimit struct {
 type Step struct {
 	Line  int
 	Text  string // the line without its answer and comment
-	Verb  string // take, peek, reset or count
+	Verb  string // take, peek, refund, reset or count
 	At    weir.Micros
 	Ops   []weir.Op
 	Names []string // the limit's name, for each op
 	Times int
 	Every time.Duration
 	Until weir.Micros // count: the end of the stretch that begins At
+
+	Of       weir.Micros // refund: when it was taken
+	OfLatest bool        // refund: no matter when
 
 	answers []answer
 }

@@ -26,7 +26,7 @@ type release struct {
 // Run plays the script to a subject with empty memory, and reports every answer
 // that differs from what is expected.
 func (s *Script) Run(ctx context.Context, subject Subject) error {
-	r := &runner{ctx: ctx, subject: subject, releases: make(map[client][]release)}
+	r := &runner{ctx: ctx, subject: subject, releases: make(map[client][]release), receipts: make(map[taken]weir.Micros)}
 	for i := range s.Steps {
 		if step := &s.Steps[i]; step.Verb == "count" {
 			r.releases[client{step.Names[0], step.Ops[0].Key}] = nil
@@ -46,6 +46,13 @@ type runner struct {
 	subject   Subject
 	decisions []weir.Decision
 	releases  map[client][]release // of those who are counted
+	receipts  map[taken]weir.Micros
+}
+
+// taken is a take that may be given back.
+type taken struct {
+	client
+	at weir.Micros
 }
 
 func (r *runner) step(step *Step) error {
@@ -55,6 +62,9 @@ func (r *runner) step(step *Step) error {
 	case "reset":
 		r.subject.Set(step.At)
 		return r.subject.Store.Reset(r.ctx, step.Ops...)
+	case "refund":
+		r.subject.Set(step.At)
+		return r.refund(step)
 	}
 	ask := r.subject.Store.Take
 	if step.Verb == "peek" {
@@ -76,6 +86,9 @@ func (r *runner) step(step *Step) error {
 			allowed++
 			if step.Verb == "take" {
 				r.release(step, now)
+				for j, op := range step.Ops {
+					r.receipts[taken{client{step.Names[j], op.Key}, now}] = r.decisions[j].Receipt
+				}
 			}
 		}
 		if err := r.check(step, admitted, i == step.Times-1); err != nil {
@@ -123,6 +136,22 @@ func (r *runner) release(step *Step, now weir.Micros) {
 			r.releases[c] = append(all, release{now + weir.Micros(r.decisions[i].Delay.Microseconds()), op.Cost})
 		}
 	}
+}
+
+func (r *runner) refund(step *Step) error {
+	ops := append([]weir.Op(nil), step.Ops...)
+	for i := range ops {
+		ops[i].Receipt = weir.Latest
+		if step.OfLatest {
+			continue
+		}
+		receipt, found := r.receipts[taken{client{step.Names[i], ops[i].Key}, step.Of}]
+		if !found {
+			return fmt.Errorf("%q has taken nothing then that could be given back", ops[i].Key)
+		}
+		ops[i].Receipt = receipt
+	}
+	return r.subject.Store.Refund(r.ctx, ops...)
 }
 
 func (r *runner) count(step *Step) error {

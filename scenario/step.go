@@ -16,9 +16,9 @@ func (p *parser) at(step *Step) error {
 		return err
 	}
 	switch step.Verb = p.next(); step.Verb {
-	case "take", "peek", "reset":
+	case "take", "peek", "refund", "reset":
 	default:
-		return fmt.Errorf("%q is unknown; after the time comes take, peek or reset", step.Verb)
+		return fmt.Errorf("%q is unknown; after the time comes take, peek, refund or reset", step.Verb)
 	}
 	for {
 		if err := p.op(step); err != nil {
@@ -50,7 +50,7 @@ func (p *parser) op(step *Step) error {
 		return err
 	}
 	op := weir.Op{Key: key, Limit: limit}
-	if step.Verb == "take" {
+	if step.Verb == "take" || step.Verb == "refund" {
 		op.Cost = 1
 	}
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {
@@ -96,6 +96,9 @@ func (p *parser) named(name string) (*weir.Compiled, error) {
 }
 
 func (p *parser) modifiers(step *Step) error {
+	if step.Verb == "refund" {
+		return p.of(step)
+	}
 	if p.accept("within") {
 		d, err := duration.Parse(p.next())
 		if err != nil {
@@ -119,6 +122,17 @@ func (p *parser) modifiers(step *Step) error {
 	if step.Every.Microseconds() > maxSpan/int64(n) {
 		return fmt.Errorf("%d times every %s is longer than a century", n, duration.Format(step.Every))
 	}
+	return err
+}
+
+// of reads which take is given back: the one at a time, or whatever came last.
+func (p *parser) of(step *Step) error {
+	step.OfLatest = !p.accept("of")
+	if step.OfLatest {
+		return nil
+	}
+	var err error
+	step.Of, err = p.instant()
 	return err
 }
 

@@ -24,7 +24,7 @@ type Case struct {
 
 // FromScript makes a case of every limit that a scenario takes from. Each is
 // played on its own, whatever other limits share its requests, in the order of
-// time. Peeks and resets are no traffic.
+// time. Peeks, refunds and resets are no traffic.
 //
 // It checks the whole script against the bounds, so that a script that passes
 // can also be run.
@@ -61,11 +61,11 @@ type scriptCases struct {
 	at     map[string]*collector // by the limit's name
 	asked  int
 
-	joins, resets, turns, clips bool // what notes speaks of
+	joins, mends, turns, clips bool // what notes speaks of
 }
 
 func (s *scriptCases) step(step *scenario.Step) error {
-	s.resets = s.resets || step.Verb == "reset"
+	s.mends = s.mends || step.Verb == "reset" || step.Verb == "refund"
 	s.joins = s.joins || len(step.Ops) > 1
 	if s.asked += step.Times * len(step.Ops); s.asked > MaxRequests {
 		return fmt.Errorf("the scenario asks more than %d times; choose less traffic", MaxRequests)
@@ -100,8 +100,8 @@ func (s *scriptCases) notes() []string {
 	if s.joins {
 		notes = append(notes, "requests with several limits are played against each limit on its own.")
 	}
-	if s.resets {
-		notes = append(notes, "resets are left out.")
+	if s.mends {
+		notes = append(notes, "refunds and resets are left out.")
 	}
 	if s.turns {
 		notes = append(notes, "the scenario's clock goes back; requests are played in the order of time.")

@@ -76,6 +76,19 @@ func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 	}
 }
 
+// refundLocked gives back what the op's receipt stands for, and reports whether
+// that was all, so that the key is gone.
+func (sh *shard) refundLocked(slot int, op *weir.Op) bool {
+	e := &sh.table.entries[slot]
+	e.state = op.Limit.Refund(e.state, sh.tail(slot), op.Receipt, op.Cost)
+	if e.state == (weir.State{}) {
+		sh.removeLocked(slot)
+		return true
+	}
+	sh.earliest.Store(min(sh.earliest.Load(), int64(e.state.Fresh)))
+	return false
+}
+
 // lengthenLocked moves the tail of an entry to a larger block.
 func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, s weir.State, need int) []int64 {
 	if sh.table.tails == nil {

@@ -135,6 +135,27 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	return s.peekMany(dst, ops), nil
 }
 
+// Refund implements weir.Store. The last op goes first, so that what was charged
+// on top of another charge of the same request is off it before that is given back.
+func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidateTake(ops); err != nil {
+		return err
+	}
+	c := s.core.Load()
+	for i := len(ops) - 1; i >= 0; i-- {
+		k, sh := c.identify(&ops[i])
+		sh.mu.Lock()
+		if slot, found := sh.table.find(k); found && sh.refundLocked(slot, &ops[i]) {
+			c.keys.Add(-1)
+		}
+		sh.mu.Unlock()
+	}
+	return nil
+}
+
 // Reset implements weir.Store.
 func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	if err := ctx.Err(); err != nil {

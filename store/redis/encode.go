@@ -9,10 +9,14 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// verbs of the script.
+// verb is what the script is to do with the ops of a check.
+type verb int64
+
 const (
-	verbPeek = 0
-	verbTake = 1
+	peek verb = iota
+	take
+	refund // and then peek
+	reset
 )
 
 // request is one script call. Keys and limits are sent once each.
@@ -23,13 +27,13 @@ type request struct {
 	at     [][2]int // of each op: its key and its limit, from 1 as in Lua
 }
 
-func (s *Store) newRequest(batch []*check) request {
+func newRequest(batch []*check) request {
 	r := request{batch: batch}
 	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
 	for _, c := range batch {
 		for i := range c.ops {
 			r.at = append(r.at, [2]int{
-				position(keys, &r.keys, s.keyOf(&c.ops[i])),
+				position(keys, &r.keys, c.keys[i]),
 				position(limits, &r.limits, c.ops[i].Limit),
 			})
 		}
@@ -70,22 +74,27 @@ func (r request) encode(now int64) string {
 		b.array(1 + 4*len(c.ops))
 		b.number(int64(c.verb))
 		for i := range c.ops {
-			b.op(&c.ops[i], at[i])
+			b.op(c.verb, &c.ops[i], at[i])
 		}
 		at = at[len(c.ops):]
 	}
 	return string(b)
 }
 
-func (p *packer) op(op *weir.Op, at [2]int) {
+// op packs, last, what the verb needs besides the cost: -1 is no bound on the delay,
+// and the newest receipt.
+func (p *packer) op(verb verb, op *weir.Op, at [2]int) {
 	p.number(int64(at[0]))
 	p.number(int64(at[1]))
 	p.number(min(op.Cost, weir.MaxUnits+1)) // whatever is more never fits either
-	maxDelay := int64(-1)
-	if op.MaxDelay > 0 {
-		maxDelay = op.MaxDelay.Microseconds()
+	switch {
+	case verb == refund && op.Receipt != weir.Latest:
+		p.number(min(int64(op.Receipt), 1<<53-1))
+	case verb != refund && op.MaxDelay > 0:
+		p.number(op.MaxDelay.Microseconds())
+	default:
+		p.number(-1)
 	}
-	p.number(maxDelay)
 }
 
 func truth(b bool) int64 {
@@ -119,26 +128,54 @@ var errAnswer = errors.New("redis: the script's answer cannot be read")
 func (r request) decode(answer string) error {
 	u := unpacker(answer)
 	n, err := u.array()
-	if err != nil || n != 5*len(r.at) {
+	if err != nil || n != 1+5*len(r.at) {
 		return fmt.Errorf("%w: %d numbers for %d ops, %v", errAnswer, n, len(r.at), err)
 	}
+	now, err := u.number()
+	if err != nil {
+		return err
+	}
+	at := r.at
 	for _, c := range r.batch {
 		c.decisions = make([]weir.Decision, len(c.ops))
 		for i := range c.ops {
-			var x [5]int64
-			for j := range x {
-				if x[j], err = u.number(); err != nil {
-					return err
-				}
-			}
-			c.decisions[i] = weir.Decision{
-				Allowed: x[0] == 1, Limit: c.ops[i].Limit.Capacity(), Remaining: x[1],
-				RetryAfter: micros(x[2]), ResetAfter: micros(x[3]), Delay: micros(x[4]),
-			}
-			if x[2] < 0 {
-				c.decisions[i].RetryAfter = weir.Never
+			if err := u.decision(&c.decisions[i], c.ops[i].Limit.Capacity()); err == errForeign {
+				c.err = fmt.Errorf("redis: the key %q %w", r.keys[at[i][0]-1], errForeign)
+			} else if err != nil {
+				return err
 			}
 		}
+		if c.verb == take && weir.Admitted(c.decisions) {
+			for i := range c.decisions {
+				d := &c.decisions[i]
+				d.Receipt = weir.Micros(now + d.ResetAfter.Microseconds())
+			}
+		}
+		at = at[len(c.ops):]
+	}
+	return nil
+}
+
+var errForeign = errors.New("holds something that is not weir's; delete it, or give weir a prefix of its own")
+
+// decision reads one, which the script writes as five numbers.
+func (u *unpacker) decision(d *weir.Decision, capacity int64) error {
+	var x [5]int64
+	for i := range x {
+		var err error
+		if x[i], err = u.number(); err != nil {
+			return err
+		}
+	}
+	if x[0] < 0 {
+		return errForeign
+	}
+	*d = weir.Decision{
+		Allowed: x[0] == 1, Limit: capacity, Remaining: x[1],
+		RetryAfter: micros(x[2]), ResetAfter: micros(x[3]), Delay: micros(x[4]),
+	}
+	if x[2] < 0 {
+		d.RetryAfter = weir.Never
 	}
 	return nil
 }

@@ -76,10 +76,11 @@ func TestStateIsTheArithmetics(t *testing.T) {
 
 func compareHistories(t *testing.T, client rueidis.Client, limit *weir.Compiled, steps int) {
 	var clock fake
-	store, model := newStore(t, client, Options{Clock: clock.Now}), scenario.NewModel()
+	store, model := storeOn(t, client, Options{Clock: clock.Now}), scenario.NewModel()
 	random := rand.New(rand.NewPCG(3, 4))
 	period := limit.Numbers().Period
 	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	var taken []weir.Op
 	for step := range steps {
 		switch random.IntN(8) {
 		case 0, 1:
@@ -116,6 +117,20 @@ func compareHistories(t *testing.T, client rueidis.Client, limit *weir.Compiled,
 			if got[i] != want[i] {
 				t.Fatalf("step %d at %d, cost %d:\n got %+v\nwant %+v", step, now, op.Cost, got[i], want[i])
 			}
+			ops[i].Receipt = got[i].Receipt
+		}
+		taken = append(taken[max(0, len(taken)-4):], ops...)
+		if random.IntN(3) == 0 {
+			back := taken[random.IntN(len(taken))]
+			if err := store.Refund(t.Context(), back); err != nil {
+				t.Fatal(err)
+			}
+			if err := model.Refund(t.Context(), back); err != nil {
+				t.Fatal(err)
+			}
+			ops = append(ops, back)
+		}
+		for _, op := range ops {
 			r, m := record(t, client, store, op), model.Record(op.Key, limit)
 			if r.State != m.State || fmt.Sprint(units(limit, r)) != fmt.Sprint(units(limit, m)) {
 				t.Fatalf("step %d at %d: Redis has %+v %v, the arithmetic %+v %v", step, now, r.State, units(limit, r), m.State, units(limit, m))

@@ -19,10 +19,12 @@ const (
 
 // Options of a store. The zero value is ready to use.
 type Options struct {
-	// Prefix begins every key. Default DefaultPrefix.
+	// Prefix begins every key. Default DefaultPrefix. With a hash tag, as in
+	// "{weir}:", all keys of a cluster are on one slot: every request is then
+	// decided at once, but all by one node.
 	Prefix string
 
-	// Timeout is how long a Take, a Peek or a Reset may take Redis. Default DefaultTimeout. After it has
+	// Timeout is how long anything may take. Default DefaultTimeout. After it has
 	// passed nothing is repeated: it may have been charged.
 	Timeout time.Duration
 
@@ -30,30 +32,112 @@ type Options struct {
 	Clock func() weir.Micros
 }
 
-// Store keeps limits in Redis. It is safe for concurrent use.
-type Store struct {
-	client  rueidis.Client
-	prefix  string
-	timeout time.Duration
-	clock   func() weir.Micros
-	group   group
-}
-
-// New returns a store on a client, which stays the caller's to close.
-func New(client rueidis.Client, o Options) (*Store, error) {
-	if client == nil {
-		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
-	}
+func (o Options) withDefaults() (Options, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
 	if o.Timeout < 0 {
-		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
+		return o, errors.New("redis: Timeout is negative; leave it 0 for the default")
 	}
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	return &Store{client: client, prefix: o.Prefix, timeout: o.Timeout, clock: o.Clock}, nil
+	return o, nil
+}
+
+// Store keeps limits in Redis. It is safe for concurrent use.
+type Store struct {
+	prefix  string
+	timeout time.Duration
+	clock   func() weir.Micros
+
+	link    link
+	lanes   lanes
+	closing chan struct{} // closed by Close
+}
+
+// New returns a store on a client, which stays the caller's to close, after the
+// store. The client should have DisableRetry set; what [Open] makes has.
+func New(client rueidis.Client, o Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one, or Open does it all")
+	}
+	s, err := newStore(o)
+	if err != nil {
+		return nil, err
+	}
+	s.link.current.Store(&client)
+	s.link.cluster = client.Mode() == rueidis.ClientModeCluster
+	return s, nil
+}
+
+// Open returns a store on the Redis at a URL; see [ParseURL]. It waits for a
+// connection, but not for long: a Redis that is not there yet is
+// weir.ErrUnavailable to everyone until it is. Only a bad URL is an error; [Store.Ping]
+// tells about the rest.
+func Open(url string) (*Store, error) {
+	config, err := ParseURL(url)
+	if err != nil {
+		return nil, err
+	}
+	return config.Open()
+}
+
+// Open is [Open] for a URL that was parsed.
+func (c Config) Open() (*Store, error) {
+	s, err := newStore(c.Options)
+	if err != nil {
+		return nil, err
+	}
+	s.link.cluster = !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == ""
+	s.link.connect = func() (rueidis.Client, error) { return rueidis.NewClient(c.Client) }
+	if !s.link.renew() {
+		s.lanes.mu.Lock()
+		defer s.lanes.mu.Unlock()
+		l := &lane{breaker: breaker{key: s.prefix + "probe"}}
+		s.lanes.bySlot[l.slot] = l
+		s.tripLocked(l, errNotConnected)
+	}
+	return s, nil
+}
+
+func newStore(o Options) (*Store, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{prefix: o.Prefix, timeout: o.Timeout, clock: o.Clock, closing: make(chan struct{})}
+	s.lanes.bySlot, s.lanes.down = map[uint16]*lane{}, map[uint16]*lane{}
+	return s, nil
+}
+
+// Ping reports why Redis cannot be asked, if that is so.
+func (s *Store) Ping(ctx context.Context) error {
+	client, err := s.link.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+		return fmt.Errorf("redis: %w", err)
+	}
+	return nil
+}
+
+// Close waits for what is under way, and ends the connection if the store has made
+// it. Whoever asks later gets an error.
+func (s *Store) Close() {
+	s.lanes.mu.Lock()
+	if s.lanes.closed {
+		s.lanes.mu.Unlock()
+		return
+	}
+	s.lanes.closed = true
+	close(s.closing)
+	s.lanes.mu.Unlock()
+	s.lanes.workers.Wait()
+	s.link.close()
 }
 
 // Take implements weir.Store.
@@ -61,7 +145,7 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidateTake(ops); err != nil {
 		return dst, err
 	}
-	return s.ask(ctx, dst, verbTake, ops)
+	return s.do(ctx, dst, take, ops)
 }
 
 // Peek implements weir.Store.
@@ -69,34 +153,52 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidatePeek(ops); err != nil {
 		return dst, err
 	}
-	return s.ask(ctx, dst, verbPeek, ops)
+	return s.do(ctx, dst, peek, ops)
 }
 
-func (s *Store) ask(ctx context.Context, dst []weir.Decision, verb int, ops []weir.Op) ([]weir.Decision, error) {
-	if err := ctx.Err(); err != nil || len(ops) == 0 {
-		return dst, err
+// Refund implements weir.Store.
+func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
+	if err := weir.ValidateTake(ops); err != nil {
+		return err
 	}
-	decisions, err := s.do(ctx, verb, ops)
-	if err != nil {
-		return dst, err // an error never carries a verdict
-	}
-	return append(dst, decisions...), nil
+	_, err := s.do(ctx, nil, refund, ops)
+	return err
 }
 
 // Reset implements weir.Store.
 func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
 	if err := weir.ValidatePeek(ops); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	_, err := s.do(ctx, nil, reset, ops)
+	return err
+}
+
+// call asks Redis once, and gives each check its decisions.
+func (s *Store) call(r request) error {
+	client, err := s.link.client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
-	for i := range ops {
-		if err := s.client.Do(ctx, s.client.B().Del().Key(s.keyOf(&ops[i])).Build()).Error(); err != nil {
-			return fmt.Errorf("redis: %w", err)
+	now := int64(0)
+	if s.clock != nil {
+		now = int64(s.clock()) + 1
+	}
+	answer, err := script.Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
+	if err != nil {
+		return explain(err)
+	}
+	return r.decode(answer)
+}
+
+// explain says more where Redis's own words help nobody.
+func explain(err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		if _, moved := reply.IsMoved(); moved {
+			return fmt.Errorf("redis: this is one node of a cluster; write redis+cluster:// in the URL, or use a cluster's client: %w", err)
 		}
 	}
-	return nil
+	return fmt.Errorf("redis: %w", err)
 }

@@ -14,7 +14,12 @@ import (
 	"github.com/weirhq/weir/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A cluster's client closes connections that it needs no more five seconds
+		// later, whether or not it is closed itself.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
 
 // connect starts a server and returns a client of it.
 func connect(t *testing.T) rueidis.Client {
@@ -39,13 +44,14 @@ func clientOf(t *testing.T, server *testredis.Server) rueidis.Client {
 	return client
 }
 
-func newStore(t *testing.T, client rueidis.Client, o Options) *Store {
+func storeOn(t *testing.T, client rueidis.Client, o Options) *Store {
 	t.Helper()
 	o.Timeout = 10 * time.Second // the race detector and a busy machine are slow
 	s, err := New(client, o)
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(s.Close)
 	return s
 }
 
@@ -62,6 +68,6 @@ func TestSuite(t *testing.T) {
 			t.Fatal(err)
 		}
 		var clock fake
-		return scenario.Subject{Store: newStore(t, client, Options{Clock: clock.Now}), Set: clock.Set}
+		return scenario.Subject{Store: storeOn(t, client, Options{Clock: clock.Now}), Set: clock.Set}
 	})
 }

@@ -56,7 +56,11 @@ func testCancelled(t *testing.T, open Open) {
 	if d := peek(t, subject.Store, op); d.Remaining != 5 {
 		t.Errorf("%d remain, want 5: a cancelled request was charged", d.Remaining)
 	}
-	take(t, subject.Store, op)
+	taken := op
+	taken.Receipt = take(t, subject.Store, op).Receipt
+	if err := subject.Store.Refund(ctx, taken); !errors.Is(err, context.Canceled) {
+		t.Errorf("Refund with a cancelled context: %v, want context.Canceled", err)
+	}
 	if err := subject.Store.Reset(ctx, op); !errors.Is(err, context.Canceled) {
 		t.Errorf("Reset with a cancelled context: %v, want context.Canceled", err)
 	}
@@ -102,11 +106,15 @@ func testBadOps(t *testing.T, open Open) {
 		"cost ":     with(func(op *weir.Op) { op.Cost = -1 }),
 		"limit":     with(func(op *weir.Op) { op.Limit = nil }),
 		"max_delay": with(func(op *weir.Op) { op.MaxDelay = -1 }),
+		"receipt":   with(func(op *weir.Op) { op.Receipt = -1 }),
 	} {
 		_, err := subject.Store.Take(t.Context(), nil, good, op)
 		var invalid *weir.InvalidError
 		if !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
 			t.Errorf("Take(%+v): %v, want an InvalidError of %q", op, err, field)
+		}
+		if err := subject.Store.Refund(t.Context(), good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
+			t.Errorf("Refund(%+v): %v, want an InvalidError of %q", op, err, field)
 		}
 		if field == "cost" {
 			continue // a peek may cost nothing

@@ -34,6 +34,7 @@ func history(t *testing.T, subject scenario.Subject, only *weir.Compiled, steps 
 	}
 	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
 	latest := now
+	var taken []weir.Op // that may be given back
 	for step := range steps {
 		now = max(now+leap(random), latest-back)
 		latest = max(latest, now)
@@ -58,6 +59,21 @@ func history(t *testing.T, subject scenario.Subject, only *weir.Compiled, steps 
 					step, now, verb, ops[i].Cost, ops[i].Key, ops[i].Limit.Limit(), i+1, len(ops), got[i], want[i])
 			}
 		}
+		if verb == "take" && weir.Admitted(got) {
+			for i := range ops {
+				ops[i].Receipt = got[i].Receipt
+			}
+			taken = append(taken[max(0, len(taken)-5):], ops...)
+		}
+		if len(taken) > 0 && random.IntN(4) == 0 {
+			back := refundable(random, taken)
+			if err := subject.Store.Refund(t.Context(), back...); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+			if err := model.Refund(t.Context(), back...); err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+		}
 		if random.IntN(100) == 0 {
 			if err := subject.Store.Reset(t.Context(), ops...); err != nil {
 				t.Fatalf("step %d: %v", step, err)
@@ -67,6 +83,21 @@ func history(t *testing.T, subject scenario.Subject, only *weir.Compiled, steps 
 			}
 		}
 	}
+}
+
+// refundable draws from what was taken: one or several, in any order, now and then
+// not all of it, or whatever is the latest.
+func refundable(random *rand.Rand, taken []weir.Op) []weir.Op {
+	var ops []weir.Op
+	for _, i := range random.Perm(len(taken))[:1+random.IntN(min(3, len(taken)))] {
+		op := taken[i]
+		op.Cost -= random.Int64N(op.Cost)
+		if random.IntN(5) == 0 {
+			op.Receipt = weir.Latest
+		}
+		ops = append(ops, op)
+	}
+	return ops
 }
 
 // back is how far the clock steps back from the latest time: a store that has

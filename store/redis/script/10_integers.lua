@@ -5,6 +5,7 @@ local floor = math.floor
 local min, max = math.min, math.max
 
 local EXACT = 9007199254740992 -- 2^53
+local LATEST = -1 -- the receipt of the newest units
 local MAX_UNITS = 1125899906842624 -- 2^50
 
 -- div is a/b rounded down; the float quotient of two such numbers never rounds

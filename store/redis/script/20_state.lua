@@ -5,11 +5,14 @@
 local HEAD = 21
 local WORD = 7
 
--- A state that was never seen, or that nobody could have written, is zero.
+-- A state that was never seen, or that nobody could have written, is zero. What
+-- is no string at all is foreign: whoever asks for it is told, and nobody else.
 local function load(key)
   local s = { key = key, fresh = 0, a = 0, b = 0, words = 0, tail = nil }
-  local head = redis.call('GETRANGE', key, 0, HEAD - 1)
-  if #head == HEAD then
+  local head = redis.pcall('GETRANGE', key, 0, HEAD - 1)
+  if head.err then
+    s.foreign = true
+  elseif #head == HEAD then
     s.fresh, s.a, s.b = struct.unpack('>I7I7I7', head)
   end
   return s
@@ -48,13 +51,26 @@ local function resize(s, words)
   s.words, s.whole, s.dirty = words, true, {}
 end
 
+-- forget makes a state as good as new; save deletes it.
+local function forget(s)
+  s.fresh, s.a, s.b, s.changed, s.foreign = 0, 0, 0, true, false
+  if s.tail then
+    resize(s, 0)
+    s.tail = {}
+  end
+end
+
 local function pack(s)
   return struct.pack('>I7I7I7', s.fresh, s.a, s.b)
 end
 
--- save writes a state that was charged, and lets Redis forget it when it is as
+-- save writes a state that has changed, and lets Redis forget it when it is as
 -- good as new. A test's clock is not Redis's own, so then it is kept for an hour.
 local function save(s, now, isTest)
+  if s.fresh == 0 then
+    redis.call('DEL', s.key)
+    return
+  end
   local ttl = isTest and 3600000 or max(1, divUp(s.fresh - now, 1000))
   if not s.tail then
     redis.call('SET', s.key, pack(s), 'PX', ttl)

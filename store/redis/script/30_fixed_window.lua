@@ -20,3 +20,8 @@ end
 function fixedWindow.wait(v)
   return v.fresh - v.now
 end
+
+function fixedWindow.refund(s, c, receipt, cost)
+  if receipt == s.fresh or receipt == LATEST then s.a = s.a - min(s.a, cost) end
+  if s.a == 0 then s.fresh = 0 end
+end

@@ -68,3 +68,15 @@ function slidingLog.commit(s, c, fresh, a, b)
   end
   for rank = max(from, a - s.words), a - 1 do setWord(s, rank % s.words, now) end
 end
+
+function slidingLog.refund(s, c, receipt, cost)
+  if not readableLog(s) then return end
+  local latest, taken = receipt == LATEST, receipt - c.period
+  local oldest, last = s.a - s.b, s.a
+  while not latest and last > oldest and word(s, (last - 1) % s.words) > taken do last = last - 1 end
+  local from = last
+  while from > oldest and last - from < cost and (latest or word(s, (from - 1) % s.words) == taken) do from = from - 1 end
+  for rank = last, s.a - 1 do setWord(s, (rank - last + from) % s.words, word(s, rank % s.words)) end
+  s.a, s.b = s.a - (last - from), s.b - (last - from)
+  s.fresh = s.b > 0 and word(s, (s.a - 1) % s.words) + c.period or 0
+end

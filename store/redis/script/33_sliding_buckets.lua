@@ -8,6 +8,9 @@ local function stopsCounting(c, i) return (i + 1) * c.width + c.period - 1 end
 local function newestOf(c, fresh) return div(fresh + 1 - c.period, c.width) - 1 end
 local function oldestAt(c, now) return div(max(0, now - c.period + 1), c.width) end
 
+-- What no limiter has written counts as nothing.
+local function readableBuckets(s, c) return c.buckets <= s.words and newestOf(c, s.fresh) >= 0 end
+
 -- between adds up the sub-windows from one to another, the latter excluded.
 local function between(v, from, to)
   if not v.known then return 0 end
@@ -28,7 +31,7 @@ function slidingBuckets.look(v)
   local current = div(v.now, c.width)
   v.a, v.b = 0, 0
   v.newest = newestOf(c, s.fresh)
-  v.known = current * c.width < s.fresh and c.buckets <= s.words and v.newest >= 0
+  v.known = current * c.width < s.fresh and readableBuckets(s, c)
   if v.known then
     if v.newest >= current then
       v.now = max(v.now, v.newest * c.width)
@@ -62,7 +65,7 @@ end
 
 function slidingBuckets.commit(s, c, fresh)
   local current = newestOf(c, fresh)
-  if s.fresh <= current * c.width or s.words < c.buckets or newestOf(c, s.fresh) < 0 then
+  if s.fresh <= current * c.width or not readableBuckets(s, c) then
     resize(s, c.buckets)
     s.tail = {}
     return
@@ -71,4 +74,30 @@ function slidingBuckets.commit(s, c, fresh)
   if newest == current then return end
   setWord(s, newest % s.words, s.a)
   for i = newest + 1, current - 1 do setWord(s, i % s.words, 0) end
+end
+
+function slidingBuckets.refund(s, c, receipt, cost)
+  if not readableBuckets(s, c) then return end
+  if receipt == LATEST then receipt = s.fresh end
+  local newest, i = newestOf(c, s.fresh), newestOf(c, receipt)
+  local oldest = oldestAt(c, newest * c.width)
+  if i == newest then
+    s.a = s.a - min(s.a, cost)
+  elseif oldest <= i and i < newest then
+    local count = word(s, i % s.words)
+    local back = min(count, cost, s.b)
+    setWord(s, i % s.words, count - back)
+    s.b = s.b - back
+  end
+  if s.a > 0 then return end
+  for j = newest - 1, oldest, -1 do
+    local count = word(s, j % s.words)
+    if count > 0 then
+      setWord(s, j % s.words, 0)
+      for k = oldestAt(c, j * c.width), oldest - 1 do setWord(s, k % s.words, 0) end
+      s.fresh, s.a, s.b = stopsCounting(c, j), count, max(0, s.b - count)
+      return
+    end
+  end
+  s.fresh = 0
 end

@@ -40,3 +40,18 @@ end
 function bucket.delay(v)
   return divUp(v.a, v.c.rate)
 end
+
+function bucket.refund(s, c, receipt, cost)
+  if s.b <= 0 then return end
+  local latest, rate, level = receipt == LATEST, c.rate, s.a
+  if s.b ~= c.n then rate, level = recount(c, level, s.b) end
+  local last = s.fresh - divUp(s.a, rate)
+  local back = min(cost, c.capacity) * c.p
+  if not latest and (receipt < s.fresh or c.p < c.rate) then
+    if c.shape and receipt < s.fresh then return end
+    local left = min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)
+    back = min(back, max(0, left))
+  end
+  level = level - min(level, back)
+  s.fresh, s.a, s.b = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+end

@@ -42,17 +42,27 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
+// waiting is how many wait for the lane of a store without a cluster.
 func (s *Store) waiting() int {
-	s.group.mu.Lock()
-	defer s.group.mu.Unlock()
-	return len(s.group.waiting)
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if l := s.lanes.bySlot[0]; l != nil {
+		return len(l.waiting)
+	}
+	return 0
+}
+
+func (s *Store) isBusy() bool {
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	return s.lanes.bySlot[0] != nil && s.lanes.bySlot[0].busy
 }
 
 // Checks that come while a call is under way travel together in the next one, as
 // if each had come by itself.
 func TestChecksTravelTogether(t *testing.T) {
 	client, control := connectTwo(t)
-	s := newStore(t, client, Options{})
+	s := storeOn(t, client, Options{})
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 57/1h"), Cost: 1}
 	take := func() bool {
 		d, err := s.Take(t.Context(), nil, op)
@@ -76,7 +86,7 @@ func TestChecksTravelTogether(t *testing.T) {
 		}
 	}
 	wg.Go(ask)
-	eventually(t, "the first call", func() bool { return s.group.isBusy() && s.waiting() == 0 })
+	eventually(t, "the first call", func() bool { return s.isBusy() && s.waiting() == 0 })
 	for range 99 {
 		wg.Go(ask)
 	}
@@ -92,17 +102,11 @@ func TestChecksTravelTogether(t *testing.T) {
 	}
 }
 
-func (g *group) isBusy() bool {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	return g.busy
-}
-
 // Who gives up while others are under way returns at once, holds nobody up, and
 // is not charged if it was not sent.
 func TestCancelledCheckIsNotSent(t *testing.T) {
 	client, control := connectTwo(t)
-	s := newStore(t, client, Options{})
+	s := storeOn(t, client, Options{})
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 9/1h"), Cost: 1}
 	if _, err := s.Take(t.Context(), nil, op); err != nil {
 		t.Fatal(err)
@@ -114,7 +118,7 @@ func TestCancelledCheckIsNotSent(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the first call", func() bool { return s.group.isBusy() && s.waiting() == 0 })
+	eventually(t, "the first call", func() bool { return s.isBusy() && s.waiting() == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
@@ -181,17 +185,17 @@ func TestDeadServer(t *testing.T) {
 
 // A call is bounded, however many wait.
 func TestNextIsBounded(t *testing.T) {
-	var g group
+	var l lane
 	for range 100 {
-		g.waiting = append(g.waiting, &check{ctx: context.Background(), ops: make([]weir.Op, 10)})
+		l.waiting = append(l.waiting, &check{ops: make([]weir.Op, 10)})
 	}
-	g.waiting = append(g.waiting, &check{ctx: context.Background(), ops: make([]weir.Op, maxOps+1)})
+	l.waiting = append(l.waiting, &check{ops: make([]weir.Op, maxOps+1)})
 	var sizes []int
-	for batch := g.next(); len(batch) > 0; batch = g.next() {
+	for batch := l.takeLocked(); len(batch) > 0; batch = l.takeLocked() {
 		sizes = append(sizes, len(batch))
 	}
-	if got := fmt.Sprint(sizes); got != "[51 49 1]" || g.busy {
-		t.Errorf("calls of %s checks, busy %v", got, g.busy)
+	if got := fmt.Sprint(sizes); got != "[51 49 1]" {
+		t.Errorf("calls of %s checks", got)
 	}
 }
 

@@ -1,0 +1,74 @@
+package redis
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+// The rights that docs/operations.md asks for are enough, and they end at the prefix.
+func TestRights(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "users.acl")
+	if err := os.WriteFile(file, []byte(rights(t)+"\nuser default on nopass ~* &* +@all\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	server := testredis.Start(t, "--aclfile", file)
+	everything(t, open(t, "redis://weir:change-me@"+server.Addr))
+	elsewhere := open(t, "redis://weir:change-me@"+server.Addr+"?prefix=shop:")
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	if _, err := elsewhere.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "NOPERM") {
+		t.Errorf("Take under another prefix = %v", err)
+	}
+}
+
+func TestRightsInACluster(t *testing.T) {
+	cluster := testredis.StartCluster(t)
+	user := strings.Fields(rights(t) + " +cluster|slots +cluster|shards +asking")
+	for _, node := range cluster.Nodes {
+		node.Do(append([]string{"ACL", "SETUSER"}, user[1:]...)...)
+	}
+	everything(t, open(t, strings.Replace(clusterURL(cluster), "://", "://weir:change-me@", 1)))
+}
+
+// rights are those in the docs.
+func rights(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile("testdata/weir.acl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(text))
+}
+
+// everything does all that a store can do, under every algorithm.
+func everything(t *testing.T, s *Store) {
+	t.Helper()
+	for i, algorithm := range weir.Algorithms() {
+		op := weir.Op{Key: fmt.Sprint("k", i), Limit: weir.MustCompile(algorithm.String() + " 5/1m"), Cost: 2}
+		d, err := s.Take(t.Context(), nil, op)
+		if err != nil {
+			t.Fatal(err)
+		}
+		op.Receipt = d[0].Receipt
+		if _, err := s.Take(t.Context(), nil, op); err != nil {
+			t.Error(err)
+		}
+		if _, err := s.Peek(t.Context(), nil, op); err != nil {
+			t.Error(err)
+		}
+		if err := s.Refund(t.Context(), op); err != nil {
+			t.Error(err)
+		}
+		if err := s.Reset(t.Context(), op); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := s.Ping(t.Context()); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,158 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+// A Redis that is not there when the store is opened is unavailable, at once, and
+// is found when it comes.
+func TestOpenBeforeRedis(t *testing.T) {
+	for _, kind := range []struct{ scheme, path string }{{"redis", ""}, {"redis+cluster", ""}, {"redis+sentinel", "/weir"}} {
+		t.Run(kind.scheme, func(t *testing.T) {
+			server := testredis.Start(t)
+			server.Kill()
+			s := open(t, kind.scheme+"://"+server.Addr+kind.path)
+			if err := s.Ping(t.Context()); !errors.Is(err, weir.ErrUnavailable) {
+				t.Errorf("Ping = %v", err)
+			}
+			op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+			if _, err := s.Take(t.Context(), nil, op); !errors.Is(err, weir.ErrUnavailable) {
+				t.Errorf("Take = %v", err)
+			}
+			if kind.path != "" {
+				return // it would take a Sentinel to tell where Redis is
+			}
+			server.Restart()
+			eventually(t, "an answer", func() bool {
+				_, err := s.Take(t.Context(), nil, op)
+				return err == nil
+			})
+			if err := s.Ping(t.Context()); err != nil {
+				t.Errorf("Ping = %v", err)
+			}
+		})
+	}
+}
+
+// While the breaker is open nobody waits and nothing is sent; those who were waiting
+// are told at once.
+func TestBreakerSparesCallers(t *testing.T) {
+	server := testredis.Start(t)
+	s := open(t, single(server.Addr))
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	if _, err := s.Take(t.Context(), nil, op); err != nil {
+		t.Fatal(err)
+	}
+	server.Pause()
+	eventually(t, "the breaker", func() bool {
+		_, err := s.Take(t.Context(), nil, op)
+		return errors.Is(err, weir.ErrUnavailable)
+	})
+	// A thousand who wait for the timeout would take a minute and a half.
+	for range 1000 {
+		if _, err := s.Take(t.Context(), nil, op); !errors.Is(err, weir.ErrUnavailable) {
+			t.Fatalf("Take = %v", err)
+		}
+	}
+	server.Resume()
+	eventually(t, "an answer", func() bool {
+		_, err := s.Peek(t.Context(), nil, op)
+		return err == nil
+	})
+	// Up to tripAfter calls that were not answered may have been charged, and no more.
+	d, err := s.Peek(t.Context(), nil, op)
+	if err != nil || d[0].Remaining > 4 || d[0].Remaining < 4-tripAfter {
+		t.Errorf("%+v, %v", d, err)
+	}
+}
+
+// An answer that is an error is an answer: the lane stays open for others.
+func TestBadAnswersDoNotTrip(t *testing.T) {
+	server := testredis.Start(t)
+	s := open(t, single(server.Addr))
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	server.FillMemory()
+	for range 3 * tripAfter {
+		if _, err := s.Take(t.Context(), nil, op); err == nil || errors.Is(err, weir.ErrUnavailable) {
+			t.Fatalf("Take = %v", err)
+		}
+	}
+	server.FreeMemory()
+	if _, err := s.Take(t.Context(), nil, op); err != nil {
+		t.Errorf("Take = %v", err)
+	}
+}
+
+// After Close, there is an error for everyone, and nothing is left running.
+func TestClose(t *testing.T) {
+	server := testredis.Start(t)
+	s := open(t, single(server.Addr))
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				if _, err := s.Take(context.Background(), nil, op); err != nil {
+					if !errors.Is(err, errClosed) {
+						t.Errorf("Take = %v", err)
+					}
+					return
+				}
+			}
+		})
+	}
+	s.Close()
+	s.Close()
+	wg.Wait()
+	down := open(t, single(server.Addr))
+	server.Kill()
+	eventually(t, "the breaker", func() bool {
+		_, err := down.Take(t.Context(), nil, op)
+		return errors.Is(err, weir.ErrUnavailable)
+	})
+	down.Close()
+}
+
+// One node of a cluster, taken for all of it, says what to write instead.
+func TestClusterNodeAsServer(t *testing.T) {
+	cluster := testredis.StartCluster(t)
+	s := open(t, single(cluster.Addrs[0]))
+	limit := weir.MustCompile("5/1m")
+	for _, key := range strings.Split("abcdefghijklmnop", "") {
+		_, err := s.Take(t.Context(), nil, weir.Op{Key: key, Limit: limit, Cost: 1})
+		if err == nil {
+			continue
+		}
+		if !strings.Contains(err.Error(), "redis+cluster://") {
+			t.Errorf("the error is %v", err)
+		}
+		return
+	}
+	t.Error("one node has all the keys")
+}
+
+// Wherever a password is, no error tells it.
+func TestNoPasswordInErrors(t *testing.T) {
+	const secret = "s3cr3t-pa55word"
+	server := testredis.Start(t, "--requirepass", "another")
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	s := open(t, "redis://:"+secret+"@"+server.Addr)
+	for range 2 * tripAfter {
+		_, err := s.Take(t.Context(), nil, op)
+		if err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("Take = %v", err)
+		}
+		if err := s.Ping(t.Context()); err == nil || strings.Contains(err.Error(), secret) {
+			t.Errorf("Ping = %v", err)
+		}
+		time.Sleep(time.Millisecond)
+	}
+}

@@ -1,0 +1,139 @@
+package redis
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+// open opens a store for tests of trouble, with a timeout as in production.
+func open(t *testing.T, url string) *Store {
+	t.Helper()
+	config, err := ParseURL(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Options.Timeout = loadTimeout
+	s, err := config.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func single(addr string) string { return "redis://" + addr }
+
+// A server that crashes and comes back empty has forgotten what was used: each of
+// its lives admits N.
+func TestKillAndRestart(t *testing.T) {
+	server := testredis.Start(t)
+	l := startLoad(t, open(t, single(server.Addr)))
+	server.Kill()
+	l.trips()
+	server.Restart()
+	l.check("kill -9 and restart", 2*tightN, l.servesAgain("the restart"))
+}
+
+func TestPauseLongerThanTheTimeout(t *testing.T) {
+	server := testredis.Start(t)
+	l := startLoad(t, open(t, single(server.Addr)))
+	server.Pause()
+	l.trips()
+	server.Resume()
+	l.check("pause", tightN, l.servesAgain("the pause"))
+}
+
+func TestLatency(t *testing.T) {
+	server := testredis.Start(t)
+	proxy := testredis.NewProxy(t, server)
+	l := startLoad(t, open(t, single(proxy.Addr)))
+	proxy.Latency(200 * time.Millisecond)
+	l.trips()
+	proxy.Heal()
+	l.check("200 ms of latency", tightN, l.servesAgain("the latency"))
+}
+
+func TestResetInMidReply(t *testing.T) {
+	server := testredis.Start(t)
+	proxy := testredis.NewProxy(t, server)
+	l := startLoad(t, open(t, single(proxy.Addr)))
+	proxy.ResetMidReply(20)
+	l.fails()
+	proxy.Heal()
+	l.check("connections reset in mid-reply", tightN, l.servesAgain("the resets"))
+}
+
+// Flushed scripts are no trouble at all: nobody sees an error.
+func TestScriptFlushUnderLoad(t *testing.T) {
+	server := testredis.Start(t)
+	l := startLoad(t, open(t, single(server.Addr)))
+	for range 20 {
+		server.FlushScripts()
+		l.servesAgain("a flush")
+	}
+	l.check("SCRIPT FLUSH", tightN, 0)
+	if l.failed > 0 {
+		t.Errorf("%d errors, the last %v", l.failed, l.lastErr)
+	}
+}
+
+// Out of memory is an answer of Redis, told to the caller; nothing is charged.
+func TestOutOfMemory(t *testing.T) {
+	server := testredis.Start(t)
+	l := startLoad(t, open(t, single(server.Addr)))
+	server.FillMemory()
+	l.fails()
+	l.mu.Lock()
+	if l.lastErr == nil || !strings.Contains(l.lastErr.Error(), "OOM") {
+		t.Errorf("the error is %v", l.lastErr)
+	}
+	l.mu.Unlock()
+	server.FreeMemory()
+	l.check("out of memory", tightN, l.servesAgain("memory was free"))
+}
+
+// A replica says that it only reads, and serves as soon as it is made a master.
+func TestReadonlyReplica(t *testing.T) {
+	master := testredis.Start(t)
+	replica := testredis.Replica(t, master)
+	s := open(t, single(replica.Addr))
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "READONLY") {
+		t.Fatalf("Take = %v", err)
+	}
+	replica.Do("REPLICAOF", "NO", "ONE")
+	l := startLoad(t, s)
+	replica.Do("REPLICAOF", strings.Split(master.Addr, ":")[0], strings.Split(master.Addr, ":")[1])
+	l.fails()
+	replica.Do("REPLICAOF", "NO", "ONE")
+	// As a replica it took over what its master has, which is nothing.
+	l.check("READONLY", 2*tightN, l.servesAgain("promotion"))
+}
+
+// Somebody else's key is an error to whoever asks for it, and to nobody else.
+func TestWrongTypeUnderLoad(t *testing.T) {
+	server := testredis.Start(t)
+	s := open(t, single(server.Addr))
+	op := weir.Op{Key: "foreign", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	server.Do("SADD", s.keyOf(&op), "m")
+	l := startLoad(t, s)
+	for range 50 {
+		if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "not weir's") {
+			t.Fatalf("Take = %v", err)
+		}
+	}
+	l.check("a key of the wrong type", tightN, l.servesAgain("it"))
+	if l.failed > 0 {
+		t.Errorf("%d errors elsewhere, the last %v", l.failed, l.lastErr)
+	}
+	if err := s.Reset(t.Context(), op); err != nil {
+		t.Errorf("Reset of a foreign key: %v", err)
+	}
+	if _, err := s.Take(t.Context(), nil, op); err != nil {
+		t.Errorf("Take after Reset: %v", err)
+	}
+}

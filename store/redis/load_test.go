@@ -1,0 +1,152 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// load asks a store from several goroutines, one after the other at each, until it
+// is stopped: for a tight limit that must be kept whatever happens, and for a wide
+// one that shows whether anybody is served.
+type load struct {
+	t     *testing.T
+	store *Store
+	tight *weir.Compiled
+	wide  *weir.Compiled
+	stop  context.CancelFunc
+	wg    sync.WaitGroup
+
+	mu       sync.Mutex
+	admitted int64 // by the tight limit
+	refused  int64 // by the tight limit
+	served   int64 // by the wide one
+	failed   int64
+	lastErr  error
+	longest  time.Duration
+}
+
+// tightN is more than one goroutine can take before the trouble begins, and less
+// than all of them want.
+const tightN = 400
+
+const loadTimeout = 100 * time.Millisecond // the store's, in these tests
+
+// startLoad begins to ask for keys that differ by goroutine for the wide limit, so
+// that a cluster is asked everywhere, and for one key under the tight one.
+func startLoad(t *testing.T, store *Store) *load {
+	t.Helper()
+	ctx, stop := context.WithCancel(context.Background())
+	l := &load{
+		t: t, store: store, stop: stop,
+		tight: weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", tightN)),
+		wide:  weir.MustCompile("token_bucket 1000000/1s"),
+	}
+	for g := range 16 {
+		l.wg.Go(func() {
+			key := fmt.Sprint("client ", g)
+			pace := time.NewTicker(2 * time.Millisecond)
+			defer pace.Stop()
+			for ctx.Err() == nil {
+				l.ask(key)
+				<-pace.C
+			}
+		})
+	}
+	t.Cleanup(func() { l.end() })
+	l.servesAgain("the load")
+	return l
+}
+
+func (l *load) ask(key string) {
+	start := time.Now()
+	d, err := l.store.Take(context.Background(), nil, weir.Op{Key: "everybody", Limit: l.tight, Cost: 1})
+	tight := time.Since(start)
+	start = time.Now()
+	_, wideErr := l.store.Take(context.Background(), nil, weir.Op{Key: key, Limit: l.wide, Cost: 1})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.longest = max(l.longest, tight, time.Since(start))
+	switch {
+	case err == nil && d[0].Allowed:
+		l.admitted++
+	case err == nil:
+		l.refused++
+	}
+	if wideErr == nil {
+		l.served++
+	}
+	for _, err := range []error{err, wideErr} {
+		if err != nil {
+			l.failed++
+			l.lastErr = err
+		}
+	}
+}
+
+// wait waits until something holds of the counts.
+func (l *load) wait(what string, holds func() bool) {
+	l.t.Helper()
+	eventually(l.t, what, func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return holds()
+	})
+}
+
+// servesAgain waits until more are served than before, by every goroutine on the
+// average, and returns how long that took.
+func (l *load) servesAgain(after string) time.Duration {
+	l.t.Helper()
+	start := time.Now()
+	l.mu.Lock()
+	served := l.served
+	l.mu.Unlock()
+	l.wait("service after "+after, func() bool { return l.served >= served+32 })
+	return time.Since(start)
+}
+
+// fails waits until the trouble is felt.
+func (l *load) fails() {
+	l.t.Helper()
+	l.mu.Lock()
+	failed := l.failed
+	l.mu.Unlock()
+	l.wait("an error", func() bool { return l.failed > failed+16 })
+}
+
+// trips waits until callers are turned away at once.
+func (l *load) trips() {
+	l.t.Helper()
+	l.wait("the breaker", func() bool { return errors.Is(l.lastErr, weir.ErrUnavailable) })
+}
+
+func (l *load) end() {
+	l.stop()
+	l.wg.Wait()
+}
+
+// check waits until the tight limit is used up, and ends the load. After any
+// trouble, nobody may have waited much longer than the timeout, and the tight limit
+// may have admitted no more than the bound.
+func (l *load) check(trouble string, bound int64, back time.Duration) {
+	l.t.Helper()
+	l.mu.Lock()
+	refused := l.refused
+	l.mu.Unlock()
+	l.wait("a refusal", func() bool { return l.refused > refused+16 })
+	l.end()
+	l.t.Logf("%s: admitted %d, the bound is %d; %d served, %d errors, the last %q; the longest wait %v of %v; back after %v",
+		trouble, l.admitted, bound, l.served, l.failed, fmt.Sprint(l.lastErr), l.longest.Round(time.Millisecond), loadTimeout, back.Round(time.Millisecond))
+	if l.admitted > bound {
+		l.t.Errorf("%s: %d were admitted, at most %d should be", trouble, l.admitted, bound)
+	}
+	if l.longest > loadTimeout+time.Second {
+		l.t.Errorf("%s: somebody waited for %v, the timeout is %v", trouble, l.longest, loadTimeout)
+	}
+}

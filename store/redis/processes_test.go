@@ -1,0 +1,109 @@
+package redis
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+// takerURL tells a process of this test binary to be one of several takers.
+const takerURL = "WEIR_TEST_TAKER_URL"
+
+// oneLimit is used by all processes: every algorithm, and every one of the tests
+// long before anything comes back.
+func oneLimit() []*weir.Compiled {
+	var all []*weir.Compiled
+	for _, algorithm := range weir.Algorithms() {
+		all = append(all, weir.MustCompile(algorithm.String()+" 57/3650d"))
+	}
+	return append(all, weir.MustCompile("leaky_bucket 57/3650d shape"))
+}
+
+// Four processes on one limit admit exactly N together.
+func TestFourProcesses(t *testing.T) {
+	if url := os.Getenv(takerURL); url != "" {
+		takeAll(t, url)
+		return
+	}
+	server := testredis.Start(t)
+	var wg sync.WaitGroup
+	outputs := make([]bytes.Buffer, 4)
+	for i := range outputs {
+		wg.Go(func() {
+			cmd := exec.Command(os.Args[0], "-test.run", "^TestFourProcesses$", "-test.v")
+			cmd.Env = append(os.Environ(), takerURL+"="+single(server.Addr)+"?timeout=10s")
+			cmd.Stdout, cmd.Stderr = &outputs[i], &outputs[i]
+			if err := cmd.Run(); err != nil {
+				t.Errorf("process %d: %v\n%s", i+1, err, &outputs[i])
+			}
+		})
+	}
+	wg.Wait()
+	for j, limit := range oneLimit() {
+		sum, shares := 0, []int{}
+		for i := range outputs {
+			share := share(t, outputs[i].String(), j)
+			shares = append(shares, share)
+			sum += share
+		}
+		t.Logf("%s: %v", limit.Limit(), shares)
+		if sum != 57 {
+			t.Errorf("%s: %v are %d admitted, want 57", limit.Limit(), shares, sum)
+		}
+	}
+}
+
+// takeAll is one process: 8 goroutines take from each limit until they are refused.
+func takeAll(t *testing.T, url string) {
+	s, err := Open(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	for j, limit := range oneLimit() {
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		admitted := 0
+		for range 8 {
+			wg.Go(func() {
+				for {
+					d, err := s.Take(t.Context(), nil, weir.Op{Key: fmt.Sprint("k", j), Limit: limit, Cost: 1})
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if !d[0].Allowed {
+						return
+					}
+					mu.Lock()
+					admitted++
+					mu.Unlock()
+					time.Sleep(time.Millisecond) // so that each process gets a share
+				}
+			})
+		}
+		wg.Wait()
+		fmt.Printf("\nadmitted %d: %d\n", j, admitted)
+	}
+}
+
+// share finds how much a process was admitted.
+func share(t *testing.T, output string, limit int) int {
+	t.Helper()
+	for line := range strings.Lines(output) {
+		var at, n int
+		if _, err := fmt.Sscanf(line, "admitted %d: %d", &at, &n); err == nil && at == limit {
+			return n
+		}
+	}
+	t.Fatalf("a process did not say how much it was admitted:\n%s", output)
+	return 0
+}

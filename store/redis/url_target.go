@@ -1,0 +1,130 @@
+package redis
+
+import (
+	"context"
+	"crypto/tls"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+)
+
+// urlTarget is where a URL points to.
+type urlTarget struct {
+	addresses []string
+	master    string // as the sentinels call it
+	database  int
+}
+
+func (u urlParts) target() (t urlTarget, err error) {
+	if u.kind == toSocket {
+		return u.socket()
+	}
+	if t.addresses, err = u.addresses(); err != nil {
+		return urlTarget{}, err
+	}
+	database := u.path
+	if u.kind == toSentinel {
+		t.master, database, _ = strings.Cut(u.path, "/")
+		// The sentinels themselves allow nothing else.
+		if t.master == "" || !isPlain(t.master) {
+			return urlTarget{}, u.refuse(" needs the master's name after its hosts, of letters, digits, dots, dashes and underscores")
+		}
+	}
+	if t.database, err = u.databaseOf(database); err != nil {
+		return urlTarget{}, err
+	}
+	if u.kind == toCluster && t.database != 0 {
+		return urlTarget{}, u.refuse("'s database is not 0, and a cluster has no other")
+	}
+	return t, nil
+}
+
+// socket is the path of a Unix socket.
+func (u urlParts) socket() (urlTarget, error) {
+	path, err := url.PathUnescape(u.path)
+	if u.hosts != "" || path == "" || err != nil {
+		return urlTarget{}, u.refuse(" needs a path and no host, so three slashes in a row")
+	}
+	return urlTarget{addresses: []string{"/" + path}}, nil
+}
+
+func dialUnix(ctx context.Context, path string, d *net.Dialer, _ *tls.Config) (net.Conn, error) {
+	return d.DialContext(ctx, "unix", path)
+}
+
+func (u urlParts) databaseOf(s string) (int, error) {
+	if s == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseUint(s, 10, 31)
+	if err != nil {
+		return 0, u.refuse("'s database%s is not a number", quoteNumber(s))
+	}
+	return int(n), nil
+}
+
+func (u urlParts) addresses() ([]string, error) {
+	hosts := strings.Split(u.hosts, ",")
+	if u.kind == toServer && len(hosts) > 1 {
+		return nil, u.refuse(" has several hosts, which is for %[1]s+cluster:// and %[1]s+sentinel://", u.scheme)
+	}
+	addresses := make([]string, len(hosts))
+	for i, host := range hosts {
+		var err error
+		if addresses[i], err = u.address(host); err != nil {
+			return nil, err
+		}
+	}
+	return addresses, nil
+}
+
+// address reads host, host:port, [ip] or [ip]:port.
+func (u urlParts) address(s string) (string, error) {
+	host, port := s, "6379"
+	if u.kind == toSentinel {
+		port = "26379"
+	}
+	if colon := strings.LastIndexByte(s, ':'); colon > strings.LastIndexByte(s, ']') {
+		host, port = s[:colon], s[colon+1:]
+	}
+	switch {
+	case host == "":
+		return "", u.refuse(" lacks a host")
+	case host[0] == '[':
+		ip, closed := strings.CutSuffix(host[1:], "]")
+		ip, err := url.PathUnescape(ip) // a zone is set off by %25
+		if err != nil || !closed || !isIPv6(ip) {
+			return "", u.refuse(" has brackets around what is no IPv6 address, which looks like [::1]:6379")
+		}
+		host = ip
+	case strings.ContainsRune(host, ':'):
+		return "", u.refuse(" has a host with two colons; an IPv6 address needs brackets like [::1]:6379, and a password needs an @ after it")
+	case !isPlain(host):
+		return "", u.refuse("'s host has a character other than letters, digits, dots, dashes and underscores")
+	}
+	n, err := strconv.ParseUint(port, 10, 16)
+	if err != nil || n == 0 {
+		hint := ""
+		if port != "" && quoteNumber(port) == "" && u.login == "" {
+			hint = " (if it is a password, @ and a host are missing after it)"
+		}
+		return "", u.refuse("'s port%s is not a number from 1 to 65535%s", quoteNumber(port), hint)
+	}
+	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
+}
+
+func isIPv6(s string) bool {
+	ip, err := netip.ParseAddr(s)
+	return err == nil && ip.Is6()
+}
+
+// isPlain reports whether s has only characters that mean nothing in a URL.
+func isPlain(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		digit := '0' <= r && r <= '9'
+		return !letter && !digit && r != '.' && r != '-' && r != '_'
+	})
+}
