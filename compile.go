@@ -1,10 +1,6 @@
 package weir
 
-import (
-	"hash/fnv"
-
-	"github.com/weirhq/weir/internal/duration"
-)
+import "github.com/weirhq/weir/internal/duration"
 
 // Compiled is a valid [Limit] with its arithmetic made ready. It is immutable
 // and may be shared. Stores take compiled limits only, so that nothing invalid
@@ -15,6 +11,7 @@ type Compiled struct {
 	period   int64 // microseconds
 	capacity int64 // the most units that can ever be taken at once
 	kind     uint64
+	text     string // says the same as kind
 
 	// The bucket's rate in lowest terms: n parts drain each microsecond, and a
 	// unit is p parts, so that N/Period = n/p exactly. full is capacity × p.
@@ -54,12 +51,7 @@ func (l Limit) Compile() (*Compiled, error) {
 			return nil, invalid("limit", "%d units in each of %d sub-windows add up beyond 2^53; with so many sub-windows N is at most %d", l.N, c.buckets, most)
 		}
 	}
-	c.kind = uint64(c.period)<<15 | uint64(c.buckets)<<3 | uint64(l.Algorithm)
-	if l.Name != "" {
-		name := fnv.New64a()
-		name.Write([]byte(l.Name))
-		c.kind ^= name.Sum64()
-	}
+	c.kind, c.text = c.kindNumber(), c.kindText()
 	return c, nil
 }
 
@@ -86,8 +78,5 @@ func (c *Compiled) Limit() Limit { return c.limit }
 // burst of a bucket.
 func (c *Compiled) Capacity() int64 { return c.capacity }
 
-// Kind is equal for limits that share what a key has used: same name, algorithm,
-// period and sub-windows. A store keeps one [State] for each key and kind, so
-// changing N or Burst forgives nobody. Without names it is exact; two names agree
-// by chance once in 2^64.
-func (c *Compiled) Kind() uint64 { return c.kind }
+// Algorithm returns how the limit counts.
+func (c *Compiled) Algorithm() Algorithm { return c.limit.Algorithm }

@@ -55,7 +55,7 @@ func (s *Store) report(l *lane, key string, err error) {
 func (s *Store) tripLocked(l *lane, err error) {
 	l.down = fmt.Errorf("redis: %w; the last call ended with: %v", weir.ErrUnavailable, err)
 	for _, c := range l.waiting {
-		c.fail(l.down)
+		c.finish(l.down)
 	}
 	l.waiting = nil
 	s.lanes.down[l.slot] = l
@@ -102,7 +102,7 @@ func (s *Store) open(lanes []*lane, answered []bool) bool {
 		}
 		l.failures, l.down = 0, nil
 		delete(s.lanes.down, l.slot)
-		if !l.busy {
+		if l.sending == 0 && s.link.cluster {
 			delete(s.lanes.bySlot, l.slot)
 		}
 	}

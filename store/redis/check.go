@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -16,37 +17,77 @@ type check struct {
 	ops  []weir.Op // whose own keys are not looked at again: they are the caller's
 	keys []string  // theirs in Redis
 
-	left atomic.Bool // whoever asked has gone, so it need not be sent
-	done chan struct{}
+	left atomic.Bool   // whoever asked has gone, so it need not be sent
+	done chan struct{} // gets one word when decisions and err are there
 
-	// What came of it, once done is closed.
 	decisions []weir.Decision
 	err       error
+	known     bool // to whoever asked, that it is done
 }
 
-func (c *check) fail(err error) {
-	c.err = err
-	close(c.done)
+// checks are used again, with their memory, if all went well.
+var checks = sync.Pool{New: func() any { return &check{done: make(chan struct{}, 1)} }}
+
+func newCheck(verb verb, slot uint16) *check {
+	c := checks.Get().(*check)
+	c.verb, c.slot = verb, slot
+	return c
+}
+
+// add copies an op: the caller's may change once its context has ended, and so may
+// the bytes of its key.
+func (c *check) add(op weir.Op, key string) {
+	op.Key = ""
+	c.ops, c.keys = append(c.ops, op), append(c.keys, key)
+}
+
+// recycle is for whoever asked, when nobody else can have the check in hand.
+func (c *check) recycle() {
+	if !c.known {
+		return
+	}
+	clear(c.ops)
+	clear(c.keys)
+	c.ops, c.keys, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], c.decisions[:0], nil, false
+	checks.Put(c)
+}
+
+// finish tells whoever asked.
+func (c *check) finish(err error) {
+	if c.err == nil {
+		c.err = err
+	}
+	c.done <- struct{}{}
 }
 
 // admitted reports whether the check is known to have been charged.
 func (c *check) admitted() bool {
-	select {
-	case <-c.done:
-		return c.err == nil && weir.Admitted(c.decisions)
-	default:
-		return false
-	}
+	return c.known && c.err == nil && weir.Admitted(c.decisions)
 }
 
 // leave says that nobody waits any more. What is given back is sent all the same.
 func (c *check) leave() { c.left.Store(c.verb != refund) }
+
+var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
+
+// startTimer is given back with stopTimer.
+func startTimer(d time.Duration) *time.Timer {
+	t := timers.Get().(*time.Timer)
+	t.Reset(d)
+	return t
+}
+
+func stopTimer(t *time.Timer) {
+	t.Stop()
+	timers.Put(t)
+}
 
 // await returns when the check is done, or has taken too long, or the caller has
 // lost interest. In the latter two cases it may or may not have been charged.
 func (s *Store) await(ctx context.Context, c *check, timeout *time.Timer) error {
 	select {
 	case <-c.done:
+		c.known = true
 		return c.err
 	case <-ctx.Done():
 		c.leave()

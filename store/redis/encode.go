@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -25,12 +26,14 @@ type request struct {
 	keys   []string
 	limits []*weir.Compiled
 	at     [][2]int // of each op: its key and its limit, from 1 as in Lua
+	needs  needs
 }
 
 func newRequest(batch []*check) request {
 	r := request{batch: batch}
 	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
 	for _, c := range batch {
+		r.needs |= needsOf(c)
 		for i := range c.ops {
 			r.at = append(r.at, [2]int{
 				position(keys, &r.keys, c.keys[i]),
@@ -51,16 +54,15 @@ func position[T comparable](known map[T]int, list *[]T, x T) int {
 	return len(*list)
 }
 
-// encode packs the request as the script's only argument, in MessagePack, which
-// the script unpacks in C.
+// encode packs the request as the script's only argument: one array of numbers in
+// MessagePack, which the script unpacks in C.
 func (r request) encode(now int64) string {
-	b := make(packer, 0, 64+24*len(r.at))
-	b.array(3)
+	b := make(packer, 0, 32+60*len(r.limits)+24*len(r.at))
+	b.array(2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at))
 	b.number(now)
-	b.array(len(r.limits))
+	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
 		l, n := c.Limit(), c.Numbers()
-		b.array(11)
 		for _, x := range [...]int64{
 			int64(l.Algorithm), l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied),
 			n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
@@ -68,11 +70,10 @@ func (r request) encode(now int64) string {
 			b.number(x)
 		}
 	}
-	b.array(len(r.batch))
 	at := r.at
 	for _, c := range r.batch {
-		b.array(1 + 4*len(c.ops))
 		b.number(int64(c.verb))
+		b.number(int64(len(c.ops)))
 		for i := range c.ops {
 			b.op(c.verb, &c.ops[i], at[i])
 		}
@@ -137,7 +138,7 @@ func (r request) decode(answer string) error {
 	}
 	at := r.at
 	for _, c := range r.batch {
-		c.decisions = make([]weir.Decision, len(c.ops))
+		c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
 		for i := range c.ops {
 			if err := u.decision(&c.decisions[i], c.ops[i].Limit.Capacity()); err == errForeign {
 				c.err = fmt.Errorf("redis: the key %q %w", r.keys[at[i][0]-1], errForeign)

@@ -2,11 +2,20 @@ package redis
 
 import (
 	"errors"
+	"runtime"
 	"sync"
 )
 
-// maxOps bounds a script call, and so for how long Redis does nothing else.
-const maxOps = 512
+const (
+	// maxOps bounds a script call, and so for how long Redis does nothing else.
+	maxOps = 512
+
+	// maxSending is how many calls of a lane are under way at most, and crowd how
+	// many wait before there is a second one: Redis then has work while we read the
+	// answer to the first.
+	maxSending = 2
+	crowd      = 32
+)
 
 var errClosed = errors.New("redis: the store is closed")
 
@@ -18,7 +27,7 @@ var errClosed = errors.New("redis: the store is closed")
 type lane struct {
 	slot    uint16
 	waiting []*check
-	busy    bool // somebody is sending
+	sending int // how many are
 	breaker
 }
 
@@ -33,25 +42,41 @@ type lanes struct {
 	workers sync.WaitGroup
 }
 
-// submit puts a check on its lane. One that cannot go is done at once.
-func (s *Store) submit(c *check) {
+// submit puts a check on its lane. One that cannot go is done at once. Of a lane on
+// which nobody is sending the caller becomes the leader: it must call lead or send.
+func (s *Store) submit(c *check) (leads *lane) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
+	if s.lanes.closed {
+		c.finish(errClosed)
+		return nil
+	}
 	l := s.lanes.bySlot[c.slot]
 	if l == nil {
 		l = &lane{slot: c.slot}
 		s.lanes.bySlot[c.slot] = l
 	}
-	switch {
-	case s.lanes.closed:
-		c.fail(errClosed)
-	case l.down != nil:
-		c.fail(l.down)
-	default:
-		l.waiting = append(l.waiting, c)
-		if !l.busy {
-			l.busy = true
-			s.lanes.workers.Go(func() { s.send(l) })
+	if l.down != nil {
+		c.finish(l.down)
+		return nil
+	}
+	l.waiting = append(l.waiting, c)
+	if l.sending > 0 && (l.sending == maxSending || len(l.waiting) < crowd) {
+		return nil
+	}
+	l.sending++
+	s.lanes.workers.Add(1)
+	return l
+}
+
+// lead sends what waits, and leaves the rest to a goroutine of its own: whoever came
+// alone has its answer without one.
+func (s *Store) lead(l *lane) {
+	runtime.Gosched()
+	if batch := s.next(l); len(batch) > 0 {
+		s.dispatch(l, batch)
+		if s.hasMore(l) {
+			go s.send(l)
 		}
 	}
 }
@@ -59,31 +84,49 @@ func (s *Store) submit(c *check) {
 // send makes one call after another until nobody waits.
 func (s *Store) send(l *lane) {
 	for batch := s.next(l); len(batch) > 0; batch = s.next(l) {
-		r := newRequest(batch)
-		err := s.call(r)
-		s.report(l, r.keys[0], err)
-		for _, c := range batch {
-			if c.err == nil {
-				c.err = err
-			}
-			close(c.done)
-		}
+		s.dispatch(l, batch)
+		runtime.Gosched()
 	}
 }
 
-// next takes what fits into a call, oldest first, without those who have left.
-// When there is nobody, the sender's work is over.
+func (s *Store) dispatch(l *lane, batch []*check) {
+	r := newRequest(batch)
+	err := s.call(r)
+	s.report(l, r.keys[0], err)
+	for _, c := range batch {
+		c.finish(err)
+	}
+}
+
+// hasMore reports whether anybody waits. If not, the leader's work is over.
+func (s *Store) hasMore(l *lane) bool {
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if len(l.waiting) == 0 {
+		s.idleLocked(l)
+		return false
+	}
+	return true
+}
+
+// next takes what fits into a call, oldest first, without those who have left. When
+// there is nobody, the sender's work is over.
 func (s *Store) next(l *lane) []*check {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
 	batch := l.takeLocked()
 	if len(batch) == 0 {
-		l.busy = false
-		if l.healthy() {
-			delete(s.lanes.bySlot, l.slot)
-		}
+		s.idleLocked(l)
 	}
 	return batch
+}
+
+func (s *Store) idleLocked(l *lane) {
+	l.sending--
+	if l.sending == 0 && l.healthy() && s.link.cluster { // a single lane stays, with its memory
+		delete(s.lanes.bySlot, l.slot)
+	}
+	s.lanes.workers.Done()
 }
 
 func (l *lane) takeLocked() []*check {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"sync"
 	"testing"
 	"time"
@@ -52,10 +53,14 @@ func (s *Store) waiting() int {
 	return 0
 }
 
-func (s *Store) isBusy() bool {
+// sending is how many calls are under way.
+func (s *Store) sending() int {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
-	return s.lanes.bySlot[0] != nil && s.lanes.bySlot[0].busy
+	if l := s.lanes.bySlot[0]; l != nil {
+		return l.sending
+	}
+	return 0
 }
 
 // Checks that come while a call is under way travel together in the next one, as
@@ -86,19 +91,20 @@ func TestChecksTravelTogether(t *testing.T) {
 		}
 	}
 	wg.Go(ask)
-	eventually(t, "the first call", func() bool { return s.isBusy() && s.waiting() == 0 })
+	eventually(t, "the first call", func() bool { return s.sending() == 1 && s.waiting() == 0 })
 	for range 99 {
 		wg.Go(ask)
 	}
-	eventually(t, "99 who wait", func() bool { return s.waiting() == 99 })
+	// When there is a crowd, a second call leaves; the others wait for either.
+	eventually(t, "somebody who waits for both", func() bool { return s.sending() == maxSending && s.waiting() > 0 })
 	resume()
 	wg.Wait()
 	if admitted != 57 {
 		t.Errorf("%d were admitted, want 57", admitted)
 	}
 	calls := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(run(t, control, "INFO", "commandstats"))
-	if len(calls) < 2 || calls[1] != "2" {
-		t.Errorf("the script was called %q times, want 2", calls)
+	if n, err := strconv.Atoi(calls[len(calls)-1]); err != nil || n < 2 || n > 8 {
+		t.Errorf("the script was called %q times for 100 checks, want a few", calls)
 	}
 }
 
@@ -118,7 +124,7 @@ func TestCancelledCheckIsNotSent(t *testing.T) {
 			t.Error(err)
 		}
 	})
-	eventually(t, "the first call", func() bool { return s.isBusy() && s.waiting() == 0 })
+	eventually(t, "the first call", func() bool { return s.sending() == 1 && s.waiting() == 0 })
 	ctx, cancel := context.WithCancel(t.Context())
 	gone := make(chan error)
 	go func() {
@@ -150,6 +156,7 @@ func TestTimeout(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
 	resume := pause(t, control)
 	defer resume()
 	_, err = s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1})
@@ -165,6 +172,7 @@ func TestDeadServer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer s.Close()
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	if _, err := s.Take(t.Context(), nil, op); err != nil {
 		t.Fatal(err)

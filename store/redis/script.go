@@ -2,28 +2,98 @@ package redis
 
 import (
 	"embed"
-	"io/fs"
+	"fmt"
 	"strings"
+	"sync/atomic"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
 )
 
 //go:embed script/*.lua
 var scriptFiles embed.FS
 
-// script is all files in the order of their names, as one chunk.
-var script = rueidis.NewLuaScript(readScript())
+// needs is what a script has to be able to do. Redis runs all of a script at every
+// call, its definitions too, so a call for token buckets should not pay for logs.
+type needs uint8
 
-func readScript() string {
-	var b strings.Builder
-	files, err := fs.Glob(scriptFiles, "script/*.lua")
-	if err != nil {
-		panic(err) // the pattern is a constant
+const (
+	needBucket needs = 1 << iota
+	needFixedWindow
+	needSlidingWindow
+	needSlidingLog
+	needSlidingBuckets
+	needSeveral // requests of several ops, and peeks
+	needBack    // refunds and resets
+
+	needAll = 1<<iota - 1
+)
+
+// parts are the files that a script is made of, in order, and what needs them: any of
+// it, or always if it says nothing.
+var parts = []struct {
+	file   string
+	needed needs
+}{
+	{"10_integers", 0},
+	{"11_wide", needBucket | needSlidingWindow},
+	{"20_state", 0},
+	{"21_tail", needSlidingLog | needSlidingBuckets},
+	{"30_bucket", needBucket},
+	{"31_fixed_window", needFixedWindow},
+	{"32_sliding_window", needSlidingWindow},
+	{"33_sliding_log", needSlidingLog},
+	{"34_sliding_buckets", needSlidingBuckets},
+	{"40_decide", 0},
+	{"50_settle", needSeveral},
+	{"60_forget", needBack},
+	{"61_refund", needBack},
+	{"70_several", needSeveral},
+	{"90_main", 0},
+}
+
+var needOf = [...]needs{
+	weir.TokenBucket: needBucket, weir.LeakyBucket: needBucket, weir.FixedWindow: needFixedWindow,
+	weir.SlidingWindow: needSlidingWindow, weir.SlidingLog: needSlidingLog, weir.SlidingBuckets: needSlidingBuckets,
+}
+
+// needsOf is what a check needs. Whoever gives back may do it for any algorithm: it is
+// seldom, and one script is enough.
+func needsOf(c *check) needs {
+	if c.verb == refund || c.verb == reset {
+		return needAll
 	}
-	for _, name := range files {
-		text, err := scriptFiles.ReadFile(name)
+	n := needs(0)
+	if c.verb != take || len(c.ops) != 1 {
+		n = needSeveral
+	}
+	for i := range c.ops {
+		n |= needOf[c.ops[i].Limit.Algorithm()]
+	}
+	return n
+}
+
+var scripts [needAll + 1]atomic.Pointer[rueidis.Lua]
+
+// scriptFor returns the script that is able to do n, made when it is first needed.
+func scriptFor(n needs) *rueidis.Lua {
+	if s := scripts[n].Load(); s != nil {
+		return s
+	}
+	scripts[n].CompareAndSwap(nil, rueidis.NewLuaScript(scriptText(n)))
+	return scripts[n].Load()
+}
+
+func scriptText(n needs) string {
+	var b strings.Builder
+	for _, p := range parts {
+		if p.needed != 0 && p.needed&n == 0 {
+			continue
+		}
+		text, err := scriptFiles.ReadFile("script/" + p.file + ".lua")
 		if err != nil {
-			panic(err) // it was found a moment ago
+			panic(fmt.Sprintf("redis: a script has no part %s", p.file)) // which a test would have found
 		}
 		b.Write(text)
 		b.WriteByte('\n')

@@ -2,49 +2,76 @@ package redis
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
 )
 
-// split makes a check of the ops of each slot, and tells for each op of which check
-// it is a part. The ops are copied: the caller's may change once its context has
-// ended, and so may the bytes of their keys. Where there is no cluster, there is one
-// check.
-func (s *Store) split(verb verb, ops []weir.Op) (checks []*check, part []int) {
-	part = make([]int, len(ops))
-	for i := range ops {
-		key, slot := s.keyOf(&ops[i]), uint16(0)
-		if s.link.cluster {
-			slot = slotOf(key)
-		}
-		part[i] = len(checks)
-		for j, c := range checks {
-			if c.slot == slot {
-				part[i] = j
-				break
-			}
-		}
-		if part[i] == len(checks) {
-			checks = append(checks, &check{verb: verb, slot: slot, done: make(chan struct{})})
-		}
-		c := checks[part[i]]
-		c.ops, c.keys = append(c.ops, ops[i]), append(c.keys, key)
-	}
-	return checks, part
-}
-
-// do has the ops decided, at once where they are on several slots, and appends the
-// decisions in their order.
+// do has the ops decided, and appends the decisions in their order.
 func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op) ([]weir.Decision, error) {
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
+	if s.link.cluster && len(ops) > 1 {
+		return s.doApart(ctx, dst, verb, ops)
+	}
+	c := newCheck(verb, 0)
+	defer c.recycle()
+	for i := range ops {
+		c.add(ops[i], s.keyOf(&ops[i]))
+	}
+	if s.link.cluster {
+		c.slot = slotOf(c.keys[0])
+	}
+	if err := s.run(ctx, c); err != nil {
+		return dst, err // an error never carries a verdict
+	}
+	return append(dst, c.decisions...), nil
+}
+
+// run sends the check, or waits for whoever sends it. A leader waits for its own
+// call whatever becomes of its context, for no longer than the timeout: others may be
+// in the same call.
+func (s *Store) run(ctx context.Context, c *check) error {
+	if l := s.submit(c); l != nil {
+		s.lead(l)
+	}
+	select {
+	case <-c.done:
+		c.known = true
+		return c.err
+	default:
+	}
+	timeout := startTimer(s.timeout)
+	defer stopTimer(timeout)
+	return s.await(ctx, c, timeout)
+}
+
+// split makes a check of the ops of each slot, and tells for each op of which check
+// it is a part.
+func (s *Store) split(verb verb, ops []weir.Op) (checks []*check, part []int) {
+	part = make([]int, len(ops))
+	for i := range ops {
+		key := s.keyOf(&ops[i])
+		slot := slotOf(key)
+		part[i] = slices.IndexFunc(checks, func(c *check) bool { return c.slot == slot })
+		if part[i] < 0 {
+			part[i] = len(checks)
+			checks = append(checks, newCheck(verb, slot))
+		}
+		checks[part[i]].add(ops[i], key)
+	}
+	return checks, part
+}
+
+// doApart has ops decided that may be on several slots, all at once.
+func (s *Store) doApart(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op) ([]weir.Decision, error) {
 	checks, part := s.split(verb, ops)
-	timeout := time.NewTimer(s.timeout)
-	defer timeout.Stop()
+	timeout := startTimer(s.timeout)
+	defer stopTimer(timeout)
 	for _, c := range checks {
-		s.submit(c)
+		s.sendSoon(c)
 	}
 	var failed error
 	for _, c := range checks {
@@ -55,15 +82,24 @@ func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []we
 	if len(checks) > 1 && verb == take {
 		s.agree(ctx, checks, timeout, failed)
 	}
-	if failed != nil {
-		return dst, failed // an error never carries a verdict
+	if failed == nil {
+		next := make([]int, len(checks))
+		for _, p := range part {
+			dst = append(dst, checks[p].decisions[next[p]])
+			next[p]++
+		}
 	}
-	next := make([]int, len(checks))
-	for _, p := range part {
-		dst = append(dst, checks[p].decisions[next[p]])
-		next[p]++
+	for _, c := range checks {
+		c.recycle()
 	}
-	return dst, nil
+	return dst, failed
+}
+
+// sendSoon submits a check that its caller does not send itself.
+func (s *Store) sendSoon(c *check) {
+	if l := s.submit(c); l != nil {
+		go s.send(l)
+	}
 }
 
 // agree makes all or none of what several slots have decided each for itself. When
@@ -84,9 +120,9 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 		r := c.refund()
 		refunds = append(refunds, r)
 		if len(r.ops) > 0 {
-			s.submit(r)
+			s.sendSoon(r)
 		} else {
-			close(r.done)
+			r.finish(nil)
 		}
 	}
 	if failed != nil {
@@ -94,17 +130,18 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 	}
 	for i, c := range admitted {
 		c.settle(refunds[i], s.await(ctx, refunds[i], timeout))
+		refunds[i].recycle()
 	}
 }
 
 // refund gives back what an admitted check has charged, but not to limits that
 // count every request that they are asked about.
 func (c *check) refund() *check {
-	r := &check{verb: refund, slot: c.slot, done: make(chan struct{})}
+	r := newCheck(refund, c.slot)
 	for i, op := range c.ops {
 		if !op.Limit.Limit().CountDenied {
 			op.Receipt = c.decisions[i].Receipt
-			r.ops, r.keys = append(r.ops, op), append(r.keys, c.keys[i])
+			r.add(op, c.keys[i])
 		}
 	}
 	return r

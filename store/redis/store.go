@@ -186,7 +186,7 @@ func (s *Store) call(r request) error {
 	if s.clock != nil {
 		now = int64(s.clock()) + 1
 	}
-	answer, err := script.Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
+	answer, err := scriptFor(r.needs).Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
 	if err != nil {
 		return explain(err)
 	}

@@ -1,55 +1,15 @@
 -- Whole numbers below 2^53, which a Lua number holds exactly. Every product and
 -- sum below stays in that range; the Go code does the same in 64 and 128 bits.
 
-local floor = math.floor
-local min, max = math.min, math.max
+local floor, min, max, format = math.floor, math.min, math.max, string.format
 
 local EXACT = 9007199254740992 -- 2^53
-local LATEST = -1 -- the receipt of the newest units
 local MAX_UNITS = 1125899906842624 -- 2^50
-
--- div is a/b rounded down; the float quotient of two such numbers never rounds
--- up to the next whole number.
-local function div(a, b) return floor(a / b) end
+local NEVER = -1 -- the retry of what can never fit
+local LATEST = -1 -- the receipt of the newest units
 
 local function divUp(a, b)
   local q = floor(a / b)
   if q * b < a then q = q + 1 end
   return q
-end
-
--- mulDiv is a*b/c rounded down, and what is left over. The product may be far
--- beyond 2^53, so it is divided digit by digit, as one does on paper, in a base
--- that keeps every step exact.
-local function mulDiv(a, b, c)
-  if a * b < EXACT then
-    local q = floor(a * b / c)
-    return q, a * b - q * c
-  end
-  local base, digits = 2, EXACT / 4 / max(b, c)
-  while base * 2 <= digits do base = base * 2 end
-  local power = 1
-  while power * base <= a do power = power * base end
-  local q, r = 0, 0
-  while power >= 1 do
-    local digit = floor(a / power)
-    a = a - digit * power
-    local t = r * base + digit * b
-    local part = floor(t / c)
-    q = q * base + part
-    r = t - part * c
-    power = power / base
-  end
-  return q, r
-end
-
-local function mulDivUp(a, b, c)
-  local q, r = mulDiv(a, b, c)
-  if r > 0 then q = q + 1 end
-  return q
-end
-
-local function gcd(a, b)
-  while b ~= 0 do a, b = b, a % b end
-  return a
 end

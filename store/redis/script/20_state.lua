@@ -1,90 +1,42 @@
--- A key's value is its state, three whole numbers of seven bytes each, and for
--- two algorithms a tail of more such numbers. A state is read and written once
--- a call, however many requests ask for it.
+-- What is remembered of each key of this call, by its number in KEYS: three whole
+-- numbers, which in Redis are seven bytes each, and for two algorithms a tail of more
+-- such numbers behind them. A state is read and written once a call, however many
+-- requests ask for it.
+--
+-- These are columns, and what follows is about one key at a time in plain locals,
+-- because a table for each key and each decision would cost more than the arithmetic.
+
+local call, pcall, pack, unpack, KEYS = redis.call, redis.pcall, struct.pack, struct.unpack, KEYS
+
+local FRESH, A, B = {}, {}, {} -- as in weir.State
+local CHANGED, FOREIGN = {}, {}
 
 local HEAD = 21
-local WORD = 7
 
--- A state that was never seen, or that nobody could have written, is zero. What
--- is no string at all is foreign: whoever asks for it is told, and nobody else.
-local function load(key)
-  local s = { key = key, fresh = 0, a = 0, b = 0, words = 0, tail = nil }
-  local head = redis.pcall('GETRANGE', key, 0, HEAD - 1)
-  if head.err then
-    s.foreign = true
-  elseif #head == HEAD then
-    s.fresh, s.a, s.b = struct.unpack('>I7I7I7', head)
+-- load reads a state. One that was never seen, or that nobody could have written, is
+-- zero. What is no string at all is foreign: whoever asks for it is told.
+local function load(k)
+  local head = pcall('GETRANGE', KEYS[k], '0', '20')
+  if type(head) == 'table' then
+    FOREIGN[k], head = true, ''
   end
-  return s
-end
-
--- openTail finds out how long the tail is, and then reads only what is asked for.
-local function openTail(s)
-  if not s.tail then
-    s.tail = {}
-    if s.fresh > 0 then
-      s.words = floor((redis.call('STRLEN', s.key) - HEAD) / WORD)
-    end
+  if #head == HEAD then
+    FRESH[k], A[k], B[k] = unpack('>I7I7I7', head)
+  else
+    FRESH[k], A[k], B[k] = 0, 0, 0
   end
 end
 
-local function word(s, i)
-  local w = s.tail[i]
-  if not w and s.whole then return 0 end
-  if not w then
-    local at = HEAD + i * WORD
-    w = struct.unpack('>I7', redis.call('GETRANGE', s.key, at, at + WORD - 1))
-    s.tail[i] = w
-  end
-  return w
-end
+-- The standing of one key under one limit at one instant, as in view.go.
+local k, c -- the key and the limit
+local now -- of the call
+local at -- the same, but never before the key's last charge
+local old -- FRESH of the key; 0 if nothing of it counts
+local fresh, a, b -- the state brought to now and, once charged, with the charge
+local free -- units that could be taken
 
--- setWord remembers what to write; save writes it.
-local function setWord(s, i, w)
-  s.tail[i] = w
-  s.dirty = s.dirty or {}
-  s.dirty[i] = true
-end
+-- What is in parts that a call may do without.
+local TAIL, saveTail, several, forget, giveBack
 
--- resize gives the tail so many words; those that move are set by the caller.
-local function resize(s, words)
-  s.words, s.whole, s.dirty = words, true, {}
-end
-
--- forget makes a state as good as new; save deletes it.
-local function forget(s)
-  s.fresh, s.a, s.b, s.changed, s.foreign = 0, 0, 0, true, false
-  if s.tail then
-    resize(s, 0)
-    s.tail = {}
-  end
-end
-
-local function pack(s)
-  return struct.pack('>I7I7I7', s.fresh, s.a, s.b)
-end
-
--- save writes a state that has changed, and lets Redis forget it when it is as
--- good as new. A test's clock is not Redis's own, so then it is kept for an hour.
-local function save(s, now, isTest)
-  if s.fresh == 0 then
-    redis.call('DEL', s.key)
-    return
-  end
-  local ttl = isTest and 3600000 or max(1, divUp(s.fresh - now, 1000))
-  if not s.tail then
-    redis.call('SET', s.key, pack(s), 'PX', ttl)
-    return
-  end
-  if s.whole then
-    local parts = { pack(s) }
-    for i = 0, s.words - 1 do parts[i + 2] = struct.pack('>I7', s.tail[i] or 0) end
-    redis.call('SET', s.key, table.concat(parts), 'PX', ttl)
-    return
-  end
-  redis.call('SETRANGE', s.key, 0, pack(s))
-  for i in pairs(s.dirty or {}) do
-    redis.call('SETRANGE', s.key, HEAD + i * WORD, struct.pack('>I7', s.tail[i]))
-  end
-  redis.call('PEXPIRE', s.key, ttl)
-end
+-- What each algorithm can do, by its number.
+local ALGORITHM = {}

@@ -1,71 +1,74 @@
 -- One decision, as in decide.go of the Go package.
 
-local NEVER = -1
-
--- In the order of weir.Algorithm.
-local algorithms = { [0] = bucket, bucket, fixedWindow, slidingWindow, slidingLog, slidingBuckets }
+local allowed, remaining, retry, reset, delay -- the answer
+local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
 
 -- judge decides on the standing before any charge.
-local function judge(v, cost, maxDelay, now)
-  local c, s = v.c, v.s
-  v.allowed, v.retry, v.delay = false, 0, 0
+local function judge(cost, maxDelay)
+  at, old = now, FRESH[k]
+  c.algorithm.look()
+  if free < 0 then free = 0 end
+  allowed, retry, delay, remaining = false, 0, 0, free
   if cost > c.capacity then
-    v.retry = NEVER
+    retry = NEVER
     return
   end
-  local wait, delay = 0, 0
-  if cost > v.free then wait = v.algorithm.wait(v, cost) end
+  local wait, hold = 0, 0
+  if cost > free then wait = c.algorithm.wait(cost) end
   if c.shape then
-    delay = v.algorithm.delay(v)
-    if maxDelay >= 0 then wait = max(wait, delay - maxDelay) end
+    hold = c.algorithm.delay()
+    if maxDelay >= 0 then wait = max(wait, hold - maxDelay) end
   end
-  if s.fresh > v.now then wait = min(wait, s.fresh - v.now) end
+  if old > at then wait = min(wait, old - at) end
   if wait <= 0 then
-    v.allowed, v.delay = true, delay
+    allowed, delay = true, hold
   else
-    v.retry = wait + v.now - now
+    retry = wait + at - now
   end
-end
-
-local function look(s, c, now)
-  local v = { s = s, c = c, now = now, algorithm = algorithms[c.algorithm] }
-  v.algorithm.look(v)
-  v.free = max(0, v.free)
-  return v
 end
 
 -- peek answers without charging.
-local function peek(s, c, cost, maxDelay, now)
-  local v = look(s, c, now)
-  judge(v, cost, maxDelay, now)
-  v.remaining, v.reset = v.free, max(0, s.fresh - now)
-  return v
+local function peek(cost, maxDelay)
+  judge(cost, maxDelay)
+  charged, reset = false, max(0, FRESH[k] - now)
 end
 
--- decide answers, with the state to come in next if there is to be one.
-local function decide(s, c, cost, maxDelay, now)
-  local v = look(s, c, now)
-  judge(v, cost, maxDelay, now)
-  v.remaining = v.free
-  if v.allowed then
-    v.next = { v.algorithm.charge(v, cost) }
-    v.remaining = v.free - cost
+-- decide answers, and finds what the state would be.
+local function decide(cost, maxDelay)
+  judge(cost, maxDelay)
+  charged = allowed
+  if allowed then
+    nextFresh, nextA, nextB = c.algorithm.charge(cost)
+    remaining = free - cost
   elseif c.countDenied then
     local counted = min(cost, c.capacity)
-    v.next = { v.algorithm.charge(v, counted) }
-    v.remaining = max(0, v.free - counted)
-    if v.retry ~= NEVER then
-      v.fresh, v.a, v.b = v.next[1], v.next[2], v.next[3]
-      v.retry = v.algorithm.wait(v, cost) + v.now - now
+    nextFresh, nextA, nextB = c.algorithm.charge(counted)
+    charged, remaining = true, max(0, free - counted)
+    if retry ~= NEVER then
+      fresh, a, b = nextFresh, nextA, nextB
+      retry = c.algorithm.wait(cost) + at - now
     end
   end
-  v.reset = max(0, (v.next and v.next[1] or s.fresh) - now)
-  return v
+  reset = max(0, (charged and nextFresh or FRESH[k]) - now)
 end
 
 -- commit puts a decision into effect.
-local function commit(s, c, next)
-  local algorithm = algorithms[c.algorithm]
-  if algorithm.commit then algorithm.commit(s, c, next[1], next[2], next[3]) end
-  s.fresh, s.a, s.b, s.changed = next[1], next[2], next[3], true
+local function commit()
+  if c.algorithm.commit then c.algorithm.commit(nextFresh, nextA, nextB) end
+  FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+end
+
+local TAKE = 1
+local input, limits -- of the call
+
+-- out is the answer of the call; its length is kept beside it, for asking is dear.
+local out, length = {}, 0
+
+local function answer()
+  out[length + 1] = allowed and 1 or 0
+  out[length + 2] = remaining
+  out[length + 3] = retry
+  out[length + 4] = reset
+  out[length + 5] = delay
+  length = length + 5
 end

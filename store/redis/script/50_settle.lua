@@ -1,62 +1,71 @@
--- All or none, as in settle.go of the Go package.
+-- All or none, as in settle.go of the Go package. The ops of the request are columns.
 
--- together is the cost of the i-th op and of those before it on the same key,
--- all of them or those whose limit counts denials.
-local function together(ops, i, counting)
-  local cost = ops[i].cost
+local OP_KEY, OP_LIMIT, OP_COST, OP_LAST = {}, {}, {}, {}
+local ANSWERS = {}
+
+-- together is the cost of the i-th op and of those before it on the same key, all of
+-- them or those whose limit counts denials.
+local function together(i, counting)
+  local cost = OP_COST[i]
   for j = 1, i - 1 do
-    if ops[j].key == ops[i].key and (not counting or ops[j].limit.countDenied) then
-      cost = min(cost, MAX_UNITS) + min(ops[j].cost, MAX_UNITS)
+    if OP_KEY[j] == OP_KEY[i] and (not counting or OP_LIMIT[j].countDenied) then
+      cost = min(cost, MAX_UNITS) + min(OP_COST[j], MAX_UNITS)
     end
   end
   return cost
 end
 
-local function survey(ops, now)
-  local answers = {}
-  for i, op in ipairs(ops) do
-    answers[i] = peek(op.state, op.limit, together(ops, i), op.last, now)
-  end
-  return answers
+local function keep(i)
+  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB }
 end
 
-local function settle(ops, now)
-  local answers, admitted = {}, true
-  for i, op in ipairs(ops) do
-    answers[i] = decide(op.state, op.limit, together(ops, i), op.last, now)
-    admitted = admitted and answers[i].allowed
+local function ask(how, i, counting)
+  k, c = OP_KEY[i], OP_LIMIT[i]
+  how(together(i, counting), OP_LAST[i])
+end
+
+-- giveUp takes back the charge of a request that another op refused, unless the
+-- limit counts those too.
+local function giveUp(i)
+  local answer = ANSWERS[i]
+  if not OP_LIMIT[i].countDenied then
+    if answer[1] then
+      ask(peek, i)
+      keep(i)
+    end
+    ANSWERS[i][6] = false
+    return
+  end
+  ask(decide, i, true)
+  answer[2], answer[4], answer[6], answer[7], answer[8], answer[9] = remaining, reset, charged, nextFresh, nextA, nextB
+end
+
+local function settle(n)
+  local admitted = true
+  for i = 1, n do
+    ask(decide, i)
+    keep(i)
+    admitted = admitted and allowed
   end
   if not admitted then
-    for i, op in ipairs(ops) do
-      local answer = answers[i]
-      if not op.limit.countDenied then
-        if answer.allowed then
-          answers[i] = peek(op.state, op.limit, together(ops, i), op.last, now)
-        end
-        answers[i].next = nil
-      else
-        local counted = decide(op.state, op.limit, together(ops, i, true), op.last, now)
-        answer.next, answer.remaining, answer.reset = counted.next, counted.remaining, counted.reset
-      end
+    for i = 1, n do giveUp(i) end
+  end
+  for i = 1, n do
+    local answer = ANSWERS[i]
+    if answer[6] then
+      k, c, nextFresh, nextA, nextB = OP_KEY[i], OP_LIMIT[i], answer[7], answer[8], answer[9]
+      commit()
     end
   end
-  for i, op in ipairs(ops) do
-    if answers[i].next then commit(op.state, op.limit, answers[i].next) end
+  for i = 1, n do
+    allowed, remaining, retry, reset, delay = ANSWERS[i][1], ANSWERS[i][2], ANSWERS[i][3], ANSWERS[i][4], ANSWERS[i][5]
+    answer()
   end
-  return answers
 end
 
--- giveBack takes the last op first, so that what was charged on top of another
--- charge of the same request is off it before that is given back.
-local function giveBack(ops)
-  for i = #ops, 1, -1 do
-    local s, c, receipt = ops[i].state, ops[i].limit, ops[i].last
-    if s.fresh > 0 and receipt ~= 0 then
-      local algorithm = algorithms[c.algorithm]
-      if algorithm.commit then openTail(s) end
-      algorithm.refund(s, c, receipt, ops[i].cost)
-      s.changed = true
-      if s.fresh <= 0 then forget(s) end
-    end
+local function survey(n)
+  for i = 1, n do
+    ask(peek, i)
+    answer()
   end
 end

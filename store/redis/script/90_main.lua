@@ -1,72 +1,68 @@
--- ARGV[1] is what to do, packed by Go (see encode.go):
+-- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --
---   { now, limits, requests }
+--   now, how many limits, eleven numbers for each; then for each request
+--   verb, how many ops, and key, limit, cost, last for each
 --
--- now is 0 for Redis's own clock. A limit is an array of numbers. A request is a
--- verb, and then four numbers for each op: key, limit, cost, and the longest delay,
--- or, if something is to be given back, the receipt. The answer is the time, and
--- then allowed, remaining, retry, reset, delay for each op. Requests come one after
--- the other, as if they were calls of their own.
+-- now is 0 for Redis's own clock; last is the longest delay or, if something is to be
+-- given back, the receipt. The answer is the time, and then allowed, remaining,
+-- retry, reset, delay for each op; allowed is -1 for a foreign key. Requests come one
+-- after the other, as if they were calls of their own.
 
-local PEEK, TAKE, REFUND, RESET = 0, 1, 2, 3
-local FOREIGN = -1
-
-local input = cmsgpack.unpack(ARGV[1])
-local now = input[1]
-local isTest = now > 0
+input = cmsgpack.unpack(ARGV[1])
+local isTest = input[1] > 0
 if isTest then
-  now = now - 1 -- so that tests can begin at 0
+  now = input[1] - 1 -- so that tests can begin at 0
 else
-  local t = redis.call('TIME')
+  local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
+out[1], length = now, 1
 
-local limits = {}
-for i, l in ipairs(input[2]) do
-  limits[i] = {
-    algorithm = l[1], n = l[2], period = l[3], capacity = l[4], shape = l[5] == 1, countDenied = l[6] == 1,
-    rate = l[7], p = l[8], full = l[9], width = l[10], buckets = l[11],
+limits = {}
+local i = 3
+for l = 1, input[2] do
+  limits[l] = {
+    algorithm = ALGORITHM[input[i]], n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
+    shape = input[i + 4] == 1, countDenied = input[i + 5] == 1,
+    rate = input[i + 6], p = input[i + 7], full = input[i + 8],
+    width = input[i + 9], buckets = input[i + 10],
   }
+  i = i + 11
 end
 
--- answer does what a request asks for. A request for a foreign key has no effect,
--- but to reset it.
-local function answer(verb, ops)
-  if verb == RESET then
-    for _, op in ipairs(ops) do forget(op.state) end
+local last = #input
+while i < last do
+  local verb, n = input[i], input[i + 1]
+  i = i + 2
+  if verb == TAKE and n == 1 then
+    k, c = input[i], limits[input[i + 1]]
+    if not FRESH[k] then load(k) end
+    if FOREIGN[k] then
+      allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+      answer()
+      out[length - 4] = -1
+    else
+      decide(input[i + 2], input[i + 3])
+      if charged then commit() end
+      answer()
+    end
+  else
+    several(verb, n, i)
   end
-  for _, op in ipairs(ops) do
-    if op.state.foreign then return nil end
-  end
-  if verb == TAKE then return settle(ops, now) end
-  if verb == REFUND then giveBack(ops) end
-  if verb ~= PEEK then
-    for _, op in ipairs(ops) do op.last = -1 end
-  end
-  return survey(ops, now)
+  i = i + 4 * n
 end
 
-local states, out = {}, { now }
-for _, request in ipairs(input[3]) do
-  local ops = {}
-  for i = 2, #request, 4 do
-    local key = request[i]
-    if not states[key] then states[key] = load(KEYS[key]) end
-    ops[#ops + 1] = {
-      key = key, state = states[key], limit = limits[request[i + 1]], cost = request[i + 2], last = request[i + 3],
-    }
+-- What was charged is written, and forgotten by Redis when it is as good as new. A
+-- test's clock is not Redis's own, so then it is kept for an hour.
+for key in pairs(CHANGED) do
+  k = key
+  local left = FRESH[k]
+  if left == 0 then
+    call('DEL', KEYS[k])
+  else
+    local ttl, head = isTest and 3600000 or max(1, divUp(left - now, 1000)), pack('>I7I7I7', left, A[k], B[k])
+    ttl = format('%d', ttl) -- Redis would write it as a fraction, digit by digit
+    if TAIL and TAIL[k] then saveTail(head, ttl) else call('SET', KEYS[k], head, 'PX', ttl) end
   end
-  local answers = answer(request[1], ops)
-  for i = 1, #ops do
-    local a, n = answers and answers[i], #out
-    out[n + 1] = ops[i].state.foreign and FOREIGN or a and a.allowed and 1 or 0
-    out[n + 2] = a and a.remaining or 0
-    out[n + 3] = a and a.retry or 0
-    out[n + 4] = a and a.reset or 0
-    out[n + 5] = a and a.delay or 0
-  end
-end
-for _, s in pairs(states) do
-  if s.changed then save(s, now, isTest) end
 end
 return cmsgpack.pack(out)

@@ -1,0 +1,5 @@
+-- forget makes the state of k as good as new; it will be deleted.
+forget = function()
+  FRESH[k], A[k], B[k], CHANGED[k], FOREIGN[k] = 0, 0, 0, true, nil
+  if TAIL[k] then WORDS[k], TAIL[k], DIRTY[k] = 0, {}, true end
+end

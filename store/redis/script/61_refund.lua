@@ -1,0 +1,91 @@
+-- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
+-- state of k; with FRESH at 0 there is nothing left of it.
+
+ALGORITHM[0].refund = function(receipt, cost)
+  if B[k] <= 0 then return end
+  local rate, level = c.rate, A[k]
+  if B[k] ~= c.n then rate, level = recount(level, B[k]) end
+  local last = FRESH[k] - divUp(A[k], rate)
+  local back = min(cost, c.capacity) * c.p
+  if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
+    if c.shape and receipt < FRESH[k] then return end
+    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+  end
+  level = level - min(level, back)
+  FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+end
+
+ALGORITHM[2].refund = function(receipt, cost)
+  if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], cost) end
+  if A[k] == 0 then FRESH[k] = 0 end
+end
+
+ALGORITHM[3].refund = function(receipt, cost)
+  if receipt == LATEST then receipt = FRESH[k] end
+  local start, taken = windowStart(FRESH[k]), windowStart(receipt)
+  if taken == start then
+    A[k] = A[k] - min(A[k], cost)
+  elseif taken == start - c.period then
+    B[k] = B[k] - min(B[k], cost)
+  end
+  if A[k] > 0 then
+    FRESH[k] = start + c.period + faded(A[k], 0)
+  elseif B[k] > 0 then
+    FRESH[k], A[k], B[k] = start + faded(B[k], 0), B[k], c.n
+  else
+    FRESH[k] = 0
+  end
+end
+
+ALGORITHM[4].refund = function(receipt, cost)
+  openTail()
+  if not readableLog() then return end
+  local latest, taken, words = receipt == LATEST, receipt - c.period, WORDS[k]
+  local oldest, last = A[k] - B[k], A[k]
+  while not latest and last > oldest and word((last - 1) % words) > taken do last = last - 1 end
+  local from = last
+  while from > oldest and last - from < cost and (latest or word((from - 1) % words) == taken) do from = from - 1 end
+  for rank = last, A[k] - 1 do setWord((rank - last + from) % words, word(rank % words)) end
+  A[k], B[k] = A[k] - (last - from), B[k] - (last - from)
+  FRESH[k] = B[k] > 0 and word((A[k] - 1) % words) + c.period or 0
+end
+
+ALGORITHM[5].refund = function(receipt, cost)
+  openTail()
+  if not readableBuckets() then return end
+  if receipt == LATEST then receipt = FRESH[k] end
+  local latest, i, words = newestOf(FRESH[k]), newestOf(receipt), WORDS[k]
+  local oldest = oldestAt(latest * c.width)
+  if i == latest then
+    A[k] = A[k] - min(A[k], cost)
+  elseif oldest <= i and i < latest then
+    local count = word(i % words)
+    local back = min(count, cost, B[k])
+    setWord(i % words, count - back)
+    B[k] = B[k] - back
+  end
+  if A[k] > 0 then return end
+  for j = latest - 1, oldest, -1 do
+    local count = word(j % words)
+    if count > 0 then
+      setWord(j % words, 0)
+      for l = oldestAt(j * c.width), oldest - 1 do setWord(l % words, 0) end
+      FRESH[k], A[k], B[k] = stopsCounting(j), count, max(0, B[k] - count)
+      return
+    end
+  end
+  FRESH[k] = 0
+end
+
+-- giveBack takes the last op first, so that what was charged on top of another charge
+-- of the same request is off it before that is given back.
+giveBack = function(n)
+  for i = n, 1, -1 do
+    k, c = OP_KEY[i], OP_LIMIT[i]
+    if FRESH[k] > 0 and OP_LAST[i] ~= 0 then
+      c.algorithm.refund(OP_LAST[i], OP_COST[i])
+      CHANGED[k] = true
+      if FRESH[k] <= 0 then forget() end
+    end
+  end
+end
