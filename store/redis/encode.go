@@ -31,6 +31,11 @@ type request struct {
 
 func newRequest(batch []*check) request {
 	r := request{batch: batch}
+	if len(batch) == 1 && len(batch[0].ops) == 1 { // somebody who came alone should not wait for maps
+		c := batch[0]
+		r.keys, r.limits, r.at, r.needs = c.keys, []*weir.Compiled{c.ops[0].Limit}, [][2]int{{1, 1}}, needsOf(c)
+		return r
+	}
 	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
 	for _, c := range batch {
 		r.needs |= needsOf(c)

@@ -4,6 +4,7 @@
 -- recount turns a level that was counted under another N into parts of this limit,
 -- rounded up, and returns the old rate too.
 local function recount(level, under)
+  local _, mulDivUp, gcd = wide()
   local g = gcd(under, c.period)
   local n, p = under / g, c.period / g
   if floor(level / p) >= floor((EXACT - 1) / c.p) then return n, EXACT - 1 end

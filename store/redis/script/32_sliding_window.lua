@@ -1,6 +1,8 @@
 -- fresh: when a, as the previous count, weighs less than one unit. a: units in the
 -- current window. b: units in the previous one.
 
+local mulDiv, mulDivUp = wide()
+
 -- faded is how far into a window the previous count weighs at most room.
 local function faded(count, room) return c.period - (mulDivUp(room + 1, c.period, count) - 1) end
 

@@ -27,12 +27,6 @@ local function judge(cost, maxDelay)
   end
 end
 
--- peek answers without charging.
-local function peek(cost, maxDelay)
-  judge(cost, maxDelay)
-  charged, reset = false, max(0, FRESH[k] - now)
-end
-
 -- decide answers, and finds what the state would be.
 local function decide(cost, maxDelay)
   judge(cost, maxDelay)

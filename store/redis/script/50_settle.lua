@@ -3,6 +3,12 @@
 local OP_KEY, OP_LIMIT, OP_COST, OP_LAST = {}, {}, {}, {}
 local ANSWERS = {}
 
+-- peek answers without charging.
+local function peek(cost, maxDelay)
+  judge(cost, maxDelay)
+  charged, reset = false, max(0, FRESH[k] - now)
+end
+
 -- together is the cost of the i-th op and of those before it on the same key, all of
 -- them or those whose limit counts denials.
 local function together(i, counting)

@@ -30,6 +30,8 @@ for l = 1, input[2] do
   i = i + 11
 end
 
+if not TAIL and #KEYS > 1 then loadAll() end
+
 local last = #input
 while i < last do
   local verb, n = input[i], input[i + 1]
