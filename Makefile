@@ -32,7 +32,9 @@ lint: ## check format, vet, 32 bits, staticcheck, and the rules of the repositor
 	go test -count=1 ./internal/lint
 
 bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes)
+	@scripts/packages.sh redis-server:redis-server
 	cd bench && go run ./cmd/peers
+	cd bench && go run ./cmd/redis
 	cd bench && go run ./cmd/accuracy
 
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each

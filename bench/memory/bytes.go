@@ -1,10 +1,9 @@
 package memory
 
 import (
-	"math"
 	"runtime"
-	"runtime/debug"
 
+	"github.com/weirhq/weir/bench/internal/clients"
 	"github.com/weirhq/weir/bench/peers"
 )
 
@@ -19,8 +18,8 @@ type Size struct {
 
 // Sizes measures one contestant after the other, each alone in memory.
 func Sizes(o Options) []Size {
-	keys := Keys(o.Keys[len(o.Keys)-1])
-	contestants := peers.All()
+	keys := clients.Keys(o.Keys[len(o.Keys)-1])
+	contestants := peers.InMemory()
 	sizes := make([]Size, 0, len(contestants))
 	for i, c := range contestants {
 		if o.Progress != nil {
@@ -43,7 +42,7 @@ func size(c peers.Contestant, keys []string) Size {
 
 func bytesPerKey(c peers.Contestant, keys []string, use func(peers.Limiter, string)) float64 {
 	before := heap()
-	l := c.New(peers.Limit{N: 100, Period: month}, len(keys))
+	l := c.New(peers.Exhaustible, len(keys))
 	for _, key := range keys {
 		use(l, key)
 	}
@@ -61,10 +60,4 @@ func heap() int64 {
 	var m runtime.MemStats
 	runtime.ReadMemStats(&m)
 	return int64(m.HeapAlloc)
-}
-
-// FixGC makes the collector's share the same whatever the environment says.
-func FixGC() {
-	debug.SetGCPercent(100)
-	debug.SetMemoryLimit(math.MaxInt64)
 }

@@ -7,51 +7,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/bench/internal/clients"
+	"github.com/weirhq/weir/bench/internal/machine"
 	"github.com/weirhq/weir/bench/peers"
 )
 
-func TestKeysAreDistinct(t *testing.T) {
-	const n = 1_000_000
-	seen := make(map[string]struct{}, n)
-	for _, key := range Keys(n) {
-		seen[key] = struct{}{}
-	}
-	if _, ok := seen[""]; ok || len(seen) != n {
-		t.Errorf("%d distinct keys of %d, an empty one: %t", len(seen), n, ok)
-	}
-}
-
-func TestWalkVisitsTheKeys(t *testing.T) {
-	for keys, least := range map[int]int{1: 1, 1000: 1000, 1_000_000: 600_000} {
-		seen := make(map[uint32]struct{})
-		for _, i := range Walk(0, keys) {
-			if int(i) >= keys {
-				t.Fatalf("walk over %d keys goes to %d", keys, i)
-			}
-			seen[i] = struct{}{}
-		}
-		if len(seen) < least {
-			t.Errorf("walk over %d keys visits only %d of them", keys, len(seen))
-		}
-	}
-	if a, b := Walk(0, 1000), Walk(1, 1000); bytes.Equal(asBytes(a), asBytes(b)) {
-		t.Error("two goroutines walk in step")
-	}
-}
-
-func asBytes(walk []uint32) []byte {
-	out := make([]byte, len(walk))
-	for i, at := range walk {
-		out[i] = byte(at)
-	}
-	return out
-}
-
 // The harness's own keys, with the check that every peer has to pass.
 func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
-	for _, c := range peers.All() {
-		l := c.New(peers.Limit{N: 3, Period: month}, 1000)
-		if err := peers.Check(l, 3, Keys(1000)); err != nil {
+	for _, c := range peers.InMemory() {
+		l := c.New(peers.Limit{N: 3, Period: peers.Month}, 1000)
+		if err := peers.Check(l, 3, clients.Keys(1000)); err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 		}
 		l.Close()
@@ -59,7 +24,7 @@ func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
 }
 
 func TestRoundNoticesWrongAnswers(t *testing.T) {
-	keys, walks := Keys(10), [][]uint32{Walk(0, 10), Walk(1, 10)}
+	keys, walks := clients.Keys(10), [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
 	for _, answer := range []bool{true, false} {
 		l := noLimiter{answer}
 		if _, err := runRound(l, keys, walks, 1000, answer); err != nil {
@@ -69,7 +34,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
-	few := peers.All()[0].New(peers.Limit{N: 50, Period: month}, 10)
+	few := peers.InMemory()[0].New(peers.Limit{N: 50, Period: peers.Month}, 10)
 	defer few.Close()
 	if _, err := runRound(few, keys, walks, 1000, true); err == nil {
 		t.Error("a limit that is used up on the way passes as all admitted")
@@ -82,7 +47,7 @@ func TestRunAndReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * 2 * 2 * (len(peers.All()) + 1); len(figures) != want {
+	if want := 2 * 2 * 2 * (len(peers.InMemory()) + 1); len(figures) != want {
 		t.Fatalf("%d figures, want %d", len(figures), want)
 	}
 	for _, f := range figures {
@@ -92,13 +57,13 @@ func TestRunAndReport(t *testing.T) {
 	}
 	sizes := Sizes(o)
 	var tables, raw bytes.Buffer
-	if err := WriteTables(&tables, ThisMachine(), figures, sizes); err != nil {
+	if err := WriteTables(&tables, machine.Describe(), figures, sizes); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteRaw(&raw, ThisMachine(), figures, sizes); err != nil {
+	if err := WriteRaw(&raw, machine.Describe(), figures, sizes); err != nil {
 		t.Fatal(err)
 	}
-	for _, c := range peers.All() {
+	for _, c := range peers.InMemory() {
 		if got := strings.Count(tables.String(), "| "+c.Name+" "); got < 5 {
 			t.Errorf("%s is in %d of 5 tables", c.Name, got)
 		}

@@ -3,6 +3,8 @@ package memory
 import (
 	"encoding/json"
 	"io"
+
+	"github.com/weirhq/weir/bench/internal/machine"
 )
 
 // rawFigure is a line of the raw results; each stands for itself.
@@ -17,7 +19,7 @@ type rawFigure struct {
 	Median     float64   `json:"median_ns"`
 	Ratio      float64   `json:"ratio_to_fastest_peer"`
 	Allocs     float64   `json:"allocs_per_check"`
-	Machine
+	machine.Description
 }
 
 type rawSize struct {
@@ -26,12 +28,12 @@ type rawSize struct {
 	Keys       int     `json:"keys"`
 	Once       float64 `json:"bytes_per_key_once"`
 	Exhausted  float64 `json:"bytes_per_key_exhausted"`
-	Machine
+	machine.Description
 }
 
 // WriteRaw writes everything that was measured, every round of it, as lines of
 // JSON.
-func WriteRaw(w io.Writer, m Machine, figures []Figure, sizes []Size) error {
+func WriteRaw(w io.Writer, m machine.Description, figures []Figure, sizes []Size) error {
 	out := json.NewEncoder(w)
 	for _, f := range figures {
 		if err := out.Encode(rawFigure{

@@ -5,13 +5,14 @@ import (
 	"io"
 	"slices"
 
+	"github.com/weirhq/weir/bench/internal/machine"
 	"github.com/weirhq/weir/bench/internal/table"
 )
 
 // WriteTables writes what a person reads: a table for each outcome and
 // GOMAXPROCS, then what each contestant keeps and promises.
-func WriteTables(w io.Writer, m Machine, figures []Figure, sizes []Size) error {
-	fmt.Fprintf(w, "%s, %s/%s, %d × %s\n", m.Go, m.OS, m.Arch, m.CPUs, m.CPU)
+func WriteTables(w io.Writer, m machine.Description, figures []Figure, sizes []Size) error {
+	fmt.Fprintln(w, m)
 	fmt.Fprintln(w, "ns: what one check takes for the goroutine that asks; median of the rounds.")
 	fmt.Fprintln(w, "×: ratio to the fastest peer in the same column; below 1.00 is faster than all of them.")
 	for _, group := range groups(figures) {

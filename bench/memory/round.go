@@ -2,12 +2,13 @@ package memory
 
 import (
 	"fmt"
-	"runtime"
-	"sync"
-	"time"
 
+	"github.com/weirhq/weir/bench/internal/rounds"
 	"github.com/weirhq/weir/bench/peers"
 )
+
+// walkLen is a power of two, long enough for no branch predictor to learn it.
+const walkLen = 1 << 20
 
 // round is what one contestant did in one turn.
 type round struct {
@@ -18,26 +19,10 @@ type round struct {
 // runRound has each walk done by a goroutine of its own, so many checks each,
 // and requires that all are admitted or that all are refused.
 func runRound(l peers.Limiter, keys []string, walks [][]uint32, checks int, wantAdmitted bool) (round, error) {
-	start := make(chan struct{})
 	admitted := make([]int, len(walks))
-	var ready, done sync.WaitGroup
-	for g, walk := range walks {
-		ready.Add(1)
-		done.Go(func() {
-			ready.Done()
-			<-start
-			admitted[g] = ask(l, keys, walk, checks)
-		})
-	}
-	ready.Wait()
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	begin := time.Now()
-	close(start)
-	done.Wait()
-	elapsed := time.Since(begin)
-	runtime.ReadMemStats(&after)
-
+	cost := rounds.AtOnce(len(walks), func(g int) {
+		admitted[g] = ask(l, keys, walks[g], checks)
+	})
 	total, want := checks*len(walks), 0
 	if wantAdmitted {
 		want = total
@@ -50,8 +35,8 @@ func runRound(l peers.Limiter, keys []string, walks [][]uint32, checks int, want
 		return round{}, fmt.Errorf("memory: %d of %d checks were admitted instead of %d", got, total, want)
 	}
 	return round{
-		ns:     float64(elapsed.Nanoseconds()) / float64(checks),
-		allocs: float64(after.Mallocs-before.Mallocs) / float64(total),
+		ns:     float64(cost.Wall.Nanoseconds()) / float64(checks),
+		allocs: float64(cost.Mallocs) / float64(total),
 	}, nil
 }
 

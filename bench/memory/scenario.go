@@ -2,14 +2,10 @@ package memory
 
 import (
 	"fmt"
-	"time"
 
 	"github.com/weirhq/weir/bench/internal/table"
 	"github.com/weirhq/weir/bench/peers"
 )
-
-// month is a period in which nothing comes back while a run lasts.
-const month = 30 * 24 * time.Hour
 
 // Scenario is one question to all contestants.
 type Scenario struct {
@@ -33,24 +29,10 @@ func (s Scenario) outcome() string {
 	return "refused"
 }
 
-// limit is the limit for everybody: when admitted, a billion checks in all
-// before one is refused, spread over the keys so that a key never recovers
-// between two visits and is neither new nor used up, as that of a busy client;
-// when refused, a hundred, of which none are left.
-func (s Scenario) limit(c peers.Contestant) peers.Limit {
-	if !s.Admitted {
-		return peers.Limit{N: 100, Period: month}
-	}
-	if c.Admit != nil {
-		return c.Admit(s.Keys)
-	}
-	return peers.Limit{N: max(1000, 1_000_000_000/s.Keys), Period: month}
-}
-
 // build makes a contestant that knows all keys, and is exhausted for each of
 // them if the scenario is about refusals.
 func (s Scenario) build(c peers.Contestant, keys []string) peers.Limiter {
-	l := c.New(s.limit(c), len(keys))
+	l := c.New(c.Limit(s.Keys, s.Admitted), len(keys))
 	for _, key := range keys {
 		if s.Admitted {
 			l.Take(key)

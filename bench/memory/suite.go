@@ -1,13 +1,12 @@
 package memory
 
 import (
-	"cmp"
 	"fmt"
-	"math/rand/v2"
 	"runtime"
-	"slices"
 	"time"
 
+	"github.com/weirhq/weir/bench/internal/clients"
+	"github.com/weirhq/weir/bench/internal/rounds"
 	"github.com/weirhq/weir/bench/peers"
 )
 
@@ -62,12 +61,12 @@ type suite struct {
 // Run measures all contestants in all scenarios.
 func Run(o Options) ([]Figure, error) {
 	s := &suite{Options: o, begin: time.Now()}
-	s.contestants = append(peers.All(), idle())
+	s.contestants = append(peers.InMemory(), idle())
 	s.total = len(o.Keys) * 2 * len(o.Procs)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	for _, n := range o.Keys {
-		filled, asked := Keys(n), Keys(n)
+		filled, asked := clients.Keys(n), clients.Keys(n)
 		for _, admitted := range []bool{true, false} {
 			if err := s.run(Scenario{Keys: n, Admitted: admitted}, filled, asked); err != nil {
 				return nil, err
@@ -100,34 +99,37 @@ func (s *suite) run(sc Scenario, filled, asked []string) error {
 func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) error {
 	walks := make([][]uint32, sc.Procs)
 	for g := range walks {
-		walks[g] = Walk(g, sc.Keys)
+		walks[g] = clients.Walk(g, sc.Keys, walkLen)
 	}
 	checks, err := s.calibrate(sc, limiters, keys, walks)
 	if err != nil {
 		return err
 	}
-	rounds := make([][]round, len(limiters))
-	order := rand.New(rand.NewPCG(uint64(sc.Keys), uint64(sc.Procs)))
-	deadline := s.Limit * time.Duration(s.done+1) / time.Duration(s.total)
-	for r := range s.Rounds {
-		if r >= 3 && time.Since(s.begin) > deadline {
-			break
-		}
-		for turn, i := range order.Perm(len(limiters)) {
-			// With large stores a collection takes longer than a round, and
-			// nothing allocates enough to start another within a turn of all.
-			if turn == 0 || sc.Keys < 100_000 {
-				runtime.GC()
-			}
-			one, err := runRound(limiters[i], keys, walks, checks, sc.Admitted)
-			if err != nil {
-				return fmt.Errorf("%s, %s: %w", s.contestants[i].Name, sc, err)
-			}
-			rounds[i] = append(rounds[i], one)
-		}
+	turns := rounds.Turns{
+		Contestants: len(limiters), Rounds: s.Rounds, Seed: [2]uint64{uint64(sc.Keys), uint64(sc.Procs)},
+		Deadline: s.begin.Add(s.Limit * time.Duration(s.done+1) / time.Duration(s.total)),
 	}
-	s.figures = append(s.figures, figures(s.contestants, sc, checks, rounds)...)
+	measured, err := rounds.Take(turns, func(turn, i int) (round, error) {
+		// With large stores a collection takes longer than a round, and nothing
+		// allocates enough to start another within a turn of all.
+		if turn == 0 || sc.Keys < 100_000 {
+			runtime.GC()
+		}
+		return s.round(sc, i, limiters[i], keys, walks, checks)
+	})
+	if err != nil {
+		return err
+	}
+	s.figures = append(s.figures, figures(s.contestants, sc, checks, measured)...)
 	return nil
+}
+
+func (s *suite) round(sc Scenario, i int, l peers.Limiter, keys []string, walks [][]uint32, checks int) (round, error) {
+	one, err := runRound(l, keys, walks, checks, sc.Admitted)
+	if err != nil {
+		return round{}, fmt.Errorf("%s, %s: %w", s.contestants[i].Name, sc, err)
+	}
+	return one, nil
 }
 
 // calibrate returns how many checks make a round of the wanted length, averaged
@@ -135,9 +137,9 @@ func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) er
 func (s *suite) calibrate(sc Scenario, limiters []peers.Limiter, keys []string, walks [][]uint32) (int, error) {
 	var sum float64
 	for i, l := range limiters {
-		one, err := runRound(l, keys, walks, s.Trial, sc.Admitted)
+		one, err := s.round(sc, i, l, keys, walks, s.Trial)
 		if err != nil {
-			return 0, fmt.Errorf("%s, %s: %w", s.contestants[i].Name, sc, err)
+			return 0, err
 		}
 		sum += one.ns
 	}
@@ -146,16 +148,15 @@ func (s *suite) calibrate(sc Scenario, limiters []peers.Limiter, keys []string, 
 }
 
 // figures sums up the rounds of one scenario.
-func figures(contestants []peers.Contestant, sc Scenario, checks int, rounds [][]round) []Figure {
+func figures(contestants []peers.Contestant, sc Scenario, checks int, measured [][]round) []Figure {
 	out := make([]Figure, len(contestants))
 	fastest := 0.0
 	for i, c := range contestants {
 		f := Figure{Contestant: c, Scenario: sc, Checks: checks}
-		for _, r := range rounds[i] {
+		for _, r := range measured[i] {
 			f.Rounds = append(f.Rounds, r.ns)
 		}
-		sorted := slices.SortedFunc(slices.Values(rounds[i]), func(a, b round) int { return cmp.Compare(a.ns, b.ns) })
-		middle := sorted[len(sorted)/2]
+		middle := rounds.Median(measured[i], func(r round) float64 { return r.ns })
 		f.Median, f.Allocs = middle.ns, middle.allocs
 		if isPeer(c) && (fastest == 0 || f.Median < fastest) {
 			fastest = f.Median

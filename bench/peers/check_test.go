@@ -4,61 +4,89 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
-)
 
-// month is long enough for nothing to be refilled while a test runs. No peer's
-// documentation allows it one unit more or less, so none gets any slack here.
-const month = 30 * 24 * time.Hour
+	"github.com/weirhq/weir/bench/internal/redisserver"
+)
 
 var testKeys = []string{"user:0000000001", "user:0000000002", "10.0.0.1", "10.0.0.2", "user:1", "user:10", "2001:db8::1"}
 
+// Nothing comes back within a Month, and no peer's documentation allows it one
+// unit more or less, so none gets any slack here.
 func TestEveryContestantLimitsEachKeyByItself(t *testing.T) {
-	for _, c := range All() {
-		for _, n := range []int{1, 2, 10, 100} {
-			l := c.New(Limit{N: n, Period: month}, len(testKeys))
-			if err := Check(l, n, testKeys); err != nil {
-				t.Errorf("%s with %d units: %v", c.Name, n, err)
+	for _, n := range []int{1, 2, 10, 100} {
+		for where, contestants := range everybody(t) {
+			for _, c := range contestants {
+				l := c.New(Limit{N: n, Period: Month}, len(testKeys))
+				if err := Check(l, n, testKeys); err != nil {
+					t.Errorf("%s %s with %d units: %v", c.Name, where, n, err)
+				}
+				l.Close()
+			}
+		}
+	}
+}
+
+// everybody returns the contestants by where their memory is. Each gets a Redis
+// with nothing in it.
+func everybody(t *testing.T) map[string][]Contestant {
+	t.Helper()
+	server, err := redisserver.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	client := newRueidis(server.Addr)
+	t.Cleanup(client.Close)
+	onRedis := OnRedis(server.Addr)
+	for i, c := range onRedis {
+		onRedis[i].New = func(limit Limit, keys int) Limiter {
+			if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+			return c.New(limit, keys)
+		}
+	}
+	return map[string][]Contestant{"in memory": InMemory(), "on Redis": onRedis}
+}
+
+// Goroutines that fight for one key must not get more than one would.
+func TestEveryContestantCountsExactlyUnderContention(t *testing.T) {
+	const n, goroutines, each = 200, 4, 100
+	for where, contestants := range everybody(t) {
+		for _, c := range contestants {
+			l := c.New(Limit{N: n, Period: Month}, 2)
+			var admitted atomic.Int64
+			var wg sync.WaitGroup
+			for range goroutines {
+				wg.Go(func() {
+					for range each {
+						if l.Take("contended") {
+							admitted.Add(1)
+						}
+						l.Take("bystander")
+					}
+				})
+			}
+			wg.Wait()
+			if got := admitted.Load(); got != n {
+				t.Errorf("%s %s admitted %d of %d units to goroutines that asked for %d", c.Name, where, got, n, goroutines*each)
 			}
 			l.Close()
 		}
 	}
 }
 
-// Two goroutines that fight for one key must not get more than one would.
-func TestEveryContestantCountsExactlyUnderContention(t *testing.T) {
-	const n, goroutines, each = 1000, 4, 500
-	for _, c := range All() {
-		l := c.New(Limit{N: n, Period: month}, 2)
-		var admitted atomic.Int64
-		var wg sync.WaitGroup
-		for range goroutines {
-			wg.Go(func() {
-				for range each {
-					if l.Take("contended") {
-						admitted.Add(1)
-					}
-					l.Take("bystander")
-				}
-			})
-		}
-		wg.Wait()
-		if got := admitted.Load(); got != n {
-			t.Errorf("%s admitted %d of %d units to goroutines that asked for %d", c.Name, got, n, goroutines*each)
-		}
-		l.Close()
-	}
-}
-
 func TestNamesAreDistinct(t *testing.T) {
-	seen := map[string]bool{}
-	for _, c := range All() {
-		if seen[c.Name] {
-			t.Errorf("two contestants are called %q", c.Name)
-		}
-		seen[c.Name] = true
-		if c.Promise == "" || c.Key == "" {
-			t.Errorf("%s does not say what it promises or keeps", c.Name)
+	for where, contestants := range everybody(t) {
+		seen := map[string]bool{}
+		for _, c := range contestants {
+			if seen[c.Name] {
+				t.Errorf("two contestants are called %q %s", c.Name, where)
+			}
+			seen[c.Name] = true
+			if c.Promise == "" || c.Key == "" {
+				t.Errorf("%s does not say what it promises or keeps %s", c.Name, where)
+			}
 		}
 	}
 }
@@ -102,7 +130,7 @@ func TestCheckNoticesBrokenLimiters(t *testing.T) {
 		t.Fatalf("a correct counter fails: %v", err)
 	}
 	broken := map[string]Limiter{
-		"ignores its key":     keyless{goLimiter().New(Limit{N: n, Period: month}, 1)},
+		"ignores its key":     keyless{goLimiter().New(Limit{N: n, Period: Month}, 1)},
 		"always says yes":     yes{},
 		"always says no":      no{},
 		"admits one too many": count(n + 1),

@@ -8,15 +8,6 @@
 // throughout.
 package peers
 
-import "time"
-
-// Limit is what every contestant is asked to keep: N units per Period, N of
-// them at once if nobody was there before.
-type Limit struct {
-	N      int
-	Period time.Duration
-}
-
 // Limiter is one contestant with its own memory. Take and Drain are safe for
 // concurrent use.
 type Limiter interface {
@@ -56,10 +47,10 @@ type Contestant struct {
 	New func(limit Limit, keys int) Limiter
 }
 
-// All returns the peers, then weir's algorithms with the headline first.
-func All() []Contestant {
-	others := []Contestant{goLimiter(), xTimeRate(), throttledGCRA(), httpRate(), ulule()}
-	return append(others, weirs()...)
+// InMemory returns the peers, then weir's algorithms with the headline first.
+func InMemory() []Contestant {
+	others := []Contestant{goLimiter(), xTimeRate(), throttledInMemory(), httpRate(), ululeInMemory()}
+	return append(others, weirsInMemory()...)
 }
 
 // must is for constructors whose arguments are the harness's own.

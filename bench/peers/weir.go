@@ -8,21 +8,32 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-// weirs are all algorithms, and the shaping queue, on the memory store.
-func weirs() []Contestant {
-	promises := map[weir.Algorithm]string{
-		weir.TokenBucket:    "token bucket in whole numbers; at most burst + N in a period",
-		weir.LeakyBucket:    "leaky bucket; at most burst + N in a period",
-		weir.FixedWindow:    "fixed window; up to 2N around a boundary",
-		weir.SlidingWindow:  "two-counter sliding window; up to 2N for one who knows its boundaries",
-		weir.SlidingLog:     "exact: never more than N in any period",
-		weir.SlidingBuckets: "sixty sub-windows; never more than N in any period",
-	}
-	all := []Contestant{weirWith(weir.Limit{Algorithm: weir.TokenBucket}, promises[weir.TokenBucket])}
+// promises say what each of weir's algorithms keeps, on any store.
+var promises = map[weir.Algorithm]string{
+	weir.TokenBucket:    "token bucket in whole numbers; at most burst + N in a period",
+	weir.LeakyBucket:    "leaky bucket; at most burst + N in a period",
+	weir.FixedWindow:    "fixed window; up to 2N around a boundary",
+	weir.SlidingWindow:  "two-counter sliding window; up to 2N for one who knows its boundaries",
+	weir.SlidingLog:     "exact: never more than N in any period",
+	weir.SlidingBuckets: "sixty sub-windows; never more than N in any period",
+}
+
+// algorithms are all of weir's, with the headline first.
+func algorithms() []weir.Algorithm {
+	all := []weir.Algorithm{weir.TokenBucket}
 	for _, a := range weir.Algorithms() {
 		if a != weir.TokenBucket {
-			all = append(all, weirWith(weir.Limit{Algorithm: a}, promises[a]))
+			all = append(all, a)
 		}
+	}
+	return all
+}
+
+// weirsInMemory are all algorithms, and the shaping queue, on the memory store.
+func weirsInMemory() []Contestant {
+	var all []Contestant
+	for _, a := range algorithms() {
+		all = append(all, weirWith(weir.Limit{Algorithm: a}, promises[a]))
 	}
 	shape := weir.Limit{Algorithm: weir.LeakyBucket, Shape: true}
 	return append(all, weirWith(shape, "a queue with a constant outflow; Take tells how long to hold"))
@@ -63,7 +74,7 @@ func weirWith(kind weir.Limit, promise string) Contestant {
 // and the log should not be forgotten between two rounds.
 func logThatAdmits(keys int) Limit {
 	if keys >= 100_000 {
-		return Limit{N: 100, Period: 30 * 24 * time.Hour}
+		return Limit{N: 100, Period: Month}
 	}
 	return Limit{N: 100, Period: time.Duration(keys) * 2 * time.Microsecond}
 }

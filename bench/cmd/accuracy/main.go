@@ -7,23 +7,23 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"github.com/weirhq/weir/bench/accuracy"
 	"github.com/weirhq/weir/bench/internal/progress"
+	"github.com/weirhq/weir/bench/internal/results"
 )
 
 func main() {
 	quick := flag.Bool("quick", false, "little traffic, in about a second")
-	results := flag.String("results", "results", "where accuracy.txt goes; empty for nowhere")
+	dir := flag.String("results", "results", "where accuracy.txt goes; empty for nowhere")
 	flag.Parse()
-	if err := run(*quick, *results); err != nil {
+	if err := run(*quick, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(quick bool, results string) error {
+func run(quick bool, dir string) error {
 	line := progress.New(os.Stderr)
 	var tables bytes.Buffer
 	err := accuracy.Report(&tables, quick, line.Step)
@@ -31,11 +31,5 @@ func run(quick bool, results string) error {
 	if err != nil {
 		return err
 	}
-	if _, err := os.Stdout.Write(tables.Bytes()); err != nil || results == "" {
-		return err
-	}
-	if err := os.MkdirAll(results, 0o755); err != nil {
-		return err
-	}
-	return os.WriteFile(filepath.Join(results, "accuracy.txt"), tables.Bytes(), 0o644)
+	return results.Print(tables.Bytes(), dir, map[string][]byte{"accuracy.txt": tables.Bytes()})
 }

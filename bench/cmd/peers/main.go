@@ -7,60 +7,50 @@ import (
 	"flag"
 	"fmt"
 	"os"
-	"path/filepath"
 
+	"github.com/weirhq/weir/bench/internal/machine"
 	"github.com/weirhq/weir/bench/internal/progress"
+	"github.com/weirhq/weir/bench/internal/results"
 	"github.com/weirhq/weir/bench/memory"
 )
 
 func main() {
 	quick := flag.Bool("quick", false, "half a minute, for a first look only")
-	results := flag.String("results", "results", "where peers.txt, summary.txt and peers.jsonl go; empty for nowhere")
+	dir := flag.String("results", "results", "where peers.txt, summary.txt and peers.jsonl go; empty for nowhere")
 	flag.Parse()
-	if err := run(*quick, *results); err != nil {
+	if err := run(*quick, *dir); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
 }
 
-func run(quick bool, results string) error {
+func run(quick bool, dir string) error {
 	options := memory.Full()
 	if quick {
 		options = memory.Quick()
 	}
 	line := progress.New(os.Stderr)
 	options.Progress = line.Step
-	memory.FixGC()
+	machine.FixGC()
 	sizes := memory.Sizes(options)
 	figures, err := memory.Run(options)
 	line.Clear()
 	if err != nil {
 		return err
 	}
-	machine := memory.ThisMachine()
+	where := machine.Describe()
 	var tables, summary, raw bytes.Buffer
-	if err := memory.WriteTables(&tables, machine, figures, sizes); err != nil {
+	if err := memory.WriteTables(&tables, where, figures, sizes); err != nil {
 		return err
 	}
 	if err := memory.WriteSummary(&summary, figures, sizes); err != nil {
 		return err
 	}
 	fmt.Fprintf(&tables, "\n## Summary\n\n%s", summary.Bytes())
-	if err := memory.WriteRaw(&raw, machine, figures, sizes); err != nil {
+	if err := memory.WriteRaw(&raw, where, figures, sizes); err != nil {
 		return err
 	}
-	if _, err := os.Stdout.Write(tables.Bytes()); err != nil || results == "" {
-		return err
-	}
-	if err := os.MkdirAll(results, 0o755); err != nil {
-		return err
-	}
-	for name, content := range map[string][]byte{
+	return results.Print(tables.Bytes(), dir, map[string][]byte{
 		"peers.txt": tables.Bytes(), "summary.txt": summary.Bytes(), "peers.jsonl": raw.Bytes(),
-	} {
-		if err := os.WriteFile(filepath.Join(results, name), content, 0o644); err != nil {
-			return err
-		}
-	}
-	return nil
+	})
 }

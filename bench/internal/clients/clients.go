@@ -1,4 +1,5 @@
-package memory
+// Package clients makes up who asks: their keys, and in which order they come.
+package clients
 
 import (
 	"fmt"
@@ -23,15 +24,12 @@ func Keys(n int) []string {
 	return keys
 }
 
-// walkLen is a power of two, long enough for no branch predictor to learn it.
-const walkLen = 1 << 20
-
-// Walk returns the order in which a goroutine visits keys, as indices. It is
-// the same in every run and for every contestant, so that the measured loop
-// needs no random numbers.
-func Walk(goroutine, keys int) []uint32 {
+// Walk returns the order in which a goroutine visits keys, as so many indices.
+// It is the same in every run and for every contestant, so that the measured
+// loop needs no random numbers.
+func Walk(goroutine, keys, length int) []uint32 {
 	random := rand.New(rand.NewPCG(0x77656972, uint64(goroutine)))
-	walk := make([]uint32, walkLen)
+	walk := make([]uint32, length)
 	for i := range walk {
 		walk[i] = random.Uint32N(uint32(keys))
 	}

@@ -1,0 +1,82 @@
+package peers
+
+import (
+	"io"
+	"slices"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+	"github.com/redis/rueidis"
+)
+
+// OnRedis returns the yardstick, the peers, then weir's algorithms with the
+// headline first, all on the Redis at addr. What a limiter has stored outlives
+// it: empty the server before the next one with another limit. The two ways of a
+// peer share their keys, as two programs would; nobody else does.
+func OnRedis(addr string) []Contestant {
+	return slices.Concat(
+		[]Contestant{rawIncr(addr)},
+		bothWays(addr, redisRate()), bothWays(addr, throttledOnRedis()), bothWays(addr, ululeOnRedis()),
+		weirsOnRedis(addr),
+	)
+}
+
+// Callers is how many goroutines the clients are set up for.
+const Callers = 128
+
+// patience is what a client waits for an answer: long enough for a busy machine
+// to slow a run down and not to end it.
+const patience = 5 * time.Second
+
+// newRueidis returns the client of weir and of the yardstick. A few connections
+// serve all goroutines: what waits is sent in one write.
+func newRueidis(addr string) rueidis.Client {
+	return must(rueidis.NewClient(rueidis.ClientOption{
+		InitAddress: []string{addr}, DisableCache: true, DisableRetry: true,
+	}))
+}
+
+// goRedisPeer is a contestant that talks to Redis by go-redis.
+type goRedisPeer struct {
+	Contestant
+	on func(client redis.UniversalClient, limit Limit) Limiter
+}
+
+// bothWays returns a peer with a connection for each caller, which is how people
+// use it, and on go-redis's autopipeline, which is marked experimental and
+// faster for many callers. redis_rate was tried with pools of 8 to 128
+// connections, RESP2 and RESP3, and six settings of the autopipeline: of the
+// latter, full duplex was the fastest, and the others made no clear difference.
+func bothWays(addr string, p goRedisPeer) []Contestant {
+	pooled, pipelined := p.Contestant, p.Contestant
+	pooled.New = func(limit Limit, _ int) Limiter {
+		client := newGoRedis(addr)
+		return onClient{p.on(client, limit), client}
+	}
+	pipelined.Name += ", autopipeline"
+	pipelined.New = func(limit Limit, _ int) Limiter {
+		client := newGoRedis(addr)
+		pipeline := must(client.AutoPipelineWithOptions(&redis.AutoPipelineOptions{FullDuplex: true}))
+		return onClient{p.on(pipeline, limit), client}
+	}
+	return []Contestant{pooled, pipelined}
+}
+
+func newGoRedis(addr string) *redis.Client {
+	return redis.NewClient(&redis.Options{
+		Addr: addr, PoolSize: Callers, PipelinePoolSize: Callers,
+		ReadTimeout: patience, WriteTimeout: patience,
+	})
+}
+
+// onClient is a limiter that closes its connections.
+type onClient struct {
+	Limiter
+	client io.Closer
+}
+
+func (l onClient) Close() {
+	if err := l.client.Close(); err != nil {
+		panic(err)
+	}
+}
