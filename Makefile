@@ -35,6 +35,8 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	@scripts/packages.sh redis-server:redis-server
 	cd bench && go run ./cmd/peers
 	cd bench && go run ./cmd/redis
+	cd bench && go run ./cmd/rules
+	cd bench && go run ./cmd/engine
 	cd bench && go run ./cmd/accuracy
 
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
@@ -42,8 +44,13 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME) .
 	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./scenario
 	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./simulate
+	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./rule
+	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
+	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rule
+	go test -run '^$$' -fuzz '^FuzzParseURL$$' -fuzztime $(FUZZTIME) ./store/redis
 	go test -run '^$$' -fuzz '^FuzzRestore$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./store/memory
 
 generate: ## write anew what is generated: golden files, and what the docs quote
 	go test ./simulate -update
+	go test ./rule -update
 	go test ./e2e -run TestDocs -update

@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // A block in a document that is preceded by a line such as
@@ -65,8 +67,32 @@ func quote(command string) (string, error) {
 	case "example":
 		return example(rest)
 	}
-	out, err := exec.Command(filepath.Join(bin, "weir"), words(rest)...).Output()
+	cmd := exec.Command(filepath.Join(bin, "weir"), words(rest)...)
+	cmd.Dir = ".." // the files that it names are the repository's
+	out, err := cmd.Output()
 	return string(out), err
+}
+
+// Every document of rules that the docs show can be used, and has nothing doubtful.
+func TestDocsRules(t *testing.T) {
+	src, err := os.ReadFile("../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```\n").FindAllStringSubmatch(string(src), -1)
+	if len(blocks) < 4 {
+		t.Errorf("only %d documents were found", len(blocks))
+	}
+	for _, block := range blocks {
+		set, problems := rule.Parse("rules.md", []byte(block[1]))
+		if len(problems) > 0 {
+			t.Errorf("%s\n%s", problems, block[1])
+			continue
+		}
+		if _, err := rule.Compile(set, rule.Options{}); err != nil {
+			t.Errorf("%v\n%s", err, block[1])
+		}
+	}
 }
 
 // words splits a command line, where quotes hold words together.

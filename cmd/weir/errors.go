@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -95,7 +96,18 @@ func unknownVerb(root *cobra.Command, args []string) error {
 	if near := suggest.Nearest(verb, names); near != "" {
 		return usage("%q is unknown; did you mean %q?", verb, near)
 	}
-	return usage("%q is unknown; see weir --help", verb)
+	return usage("%q is unknown; see %s --help", verb, root.CommandPath())
+}
+
+// oneOf checks a flag that takes one of a few words.
+func oneOf(flag, value string, words ...string) error {
+	if slices.Contains(words, value) {
+		return nil
+	}
+	if near := suggest.Nearest(value, words); near != "" {
+		return usage("--%s: %q is unknown; did you mean %q?", flag, value, near)
+	}
+	return usage("--%s: %q is unknown; write %s", flag, value, strings.Join(words, " or "))
 }
 
 // noArguments is for verbs that are told everything by flags.

@@ -32,9 +32,10 @@ func newRoot() *cobra.Command {
 		Short: "weir decides whether a request may pass",
 		Long: `weir decides whether a request may pass: an API rate limiter.
 
-See what the algorithms do before choosing one:
+See what the algorithms do before choosing one, and what rules make of a request:
 
-  weir simulate`,
+  weir simulate
+  weir rules explain rules.yaml --method POST --path /api/login --ip 203.0.113.7`,
 		Version:       version(),
 		SilenceUsage:  true, // an error is one sentence, not a page
 		SilenceErrors: true, // report prints it
@@ -44,7 +45,7 @@ See what the algorithms do before choosing one:
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
-	root.AddCommand(newSimulate())
+	root.AddCommand(newSimulate(), newRules())
 	return root
 }
 

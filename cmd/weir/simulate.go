@@ -9,7 +9,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/suggest"
 	"github.com/weirhq/weir/simulate"
 )
 
@@ -88,12 +87,8 @@ func patternList() string {
 }
 
 func (f *simulateFlags) validate(cmd *cobra.Command) error {
-	forms := []string{"text", "json"}
-	if f.output != "text" && f.output != "json" {
-		if near := suggest.Nearest(f.output, forms); near != "" {
-			return usage("--output: %q is unknown; did you mean %q?", f.output, near)
-		}
-		return usage("--output: %q is unknown; write text or json", f.output)
+	if err := oneOf("output", f.output, "text", "json"); err != nil {
+		return err
 	}
 	if f.width < minWidth || f.width > maxWidth {
 		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)

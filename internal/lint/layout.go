@@ -13,9 +13,12 @@ var layout = []line{
 	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
 	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
+	{[]string{"engine"}, "rules and a store in, a verdict out; it speaks no protocol, so that every protocol can use it"},
+	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
 	{[]string{"scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},
 	{[]string{"."}, "the vocabulary and the arithmetic; it depends on the standard library, so that everything can depend on it"},
+	{[]string{"internal/document"}, "YAML and JSON with their places; the only one to know a YAML library, so that it can be replaced"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
 }
 
@@ -27,9 +30,10 @@ var bannedNames = map[string]bool{
 
 // thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
-	"cmd/weir":    {"github.com/spf13/cobra", "github.com/spf13/pflag"},
-	"store/redis": {"github.com/redis/rueidis"},
-	"bench/...":   {"*"},
+	"cmd/weir":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"store/redis":       {"github.com/redis/rueidis"},
+	"internal/document": {"go.yaml.in/yaml/v4"},
+	"bench/...":         {"*"},
 }
 
 // untouchable is what the arithmetic must not use: whoever reads a clock or

@@ -53,6 +53,34 @@ func TestEveryKeyExpires(t *testing.T) {
 	}
 }
 
+// A later charge makes a key live longer, also where only a part of it is written.
+func TestExpiryIsExtended(t *testing.T) {
+	client := connect(t)
+	s := storeOn(t, client, Options{})
+	for _, text := range []string{"sliding_log 100/1h", "sliding_buckets 100/1h buckets 4000", "token_bucket 100/1h"} {
+		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 3}
+		left := func() int64 {
+			ttl, err := client.Do(t.Context(), client.B().Pttl().Key(s.keyOf(&op)).Build()).AsInt64()
+			if err != nil {
+				t.Fatal(err)
+			}
+			return ttl
+		}
+		take := func() {
+			if _, err := s.Take(t.Context(), nil, op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		take()
+		first := left()
+		eventually(t, "a second", func() bool { return left() < first-1000 })
+		take()
+		if left() < first-500 {
+			t.Errorf("%s: it lives for %d ms, after a charge a second ago for %d", text, left(), first)
+		}
+	}
+}
+
 // A key costs at most 120 bytes, by Redis's own reckoning, and a unit of a log
 // at most ten.
 func TestMemory(t *testing.T) {

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+)
+
+func newRules() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "rules",
+		Short: "Check, explain and format files of rules",
+		Long: `Check, explain and format files of rules.
+
+A file of rules, in YAML or JSON, says who is limited, by what:
+
+  rules:
+    - id: login
+      match: {method: POST, path: /api/login}
+      key: ip
+      limit: 5/1m`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownVerb(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+	}
+	cmd.AddCommand(newRulesValidate(), newRulesExplain(), newRulesFmt(), newRulesCode())
+	return cmd
+}
+
+// oneFile is for verbs that take one file of rules.
+func oneFile(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage("%s takes one file of rules (- for standard input), not %d; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+	}
+	return nil
+}
+
+// readRules reads a file of rules, or standard input.
+func readRules(cmd *cobra.Command, name string) ([]byte, error) {
+	if name == "-" {
+		return bounded(cmd.InOrStdin(), "standard input")
+	}
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return bounded(f, name)
+}
+
+// bounded reads no more than a document of rules may have.
+func bounded(r io.Reader, name string) ([]byte, error) {
+	src, err := io.ReadAll(io.LimitReader(r, rule.MaxSource+1))
+	if err == nil && len(src) > rule.MaxSource {
+		err = fmt.Errorf("%s is larger than %d MiB, which no file of rules is", name, rule.MaxSource>>20)
+	}
+	return src, err
+}
+
+// compileFile parses and compiles a file, and prints what is doubtful about it.
+func compileFile(cmd *cobra.Command, name string) (*rule.Table, error) {
+	src, err := readRules(cmd, name)
+	if err != nil {
+		return nil, err
+	}
+	set, problems := rule.Parse(name, src)
+	if err := problems.Err(); err != nil {
+		fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
+		return nil, fmt.Errorf("%s cannot be used, it has %s", name, count(len(problems.Errors()), "error"))
+	}
+	return rule.Compile(set, rule.Options{})
+}
+
+// count says how many there are of a thing.
+func count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return fmt.Sprintf("%d %ss", n, thing)
+}

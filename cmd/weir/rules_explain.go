@@ -1,0 +1,160 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/netip"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// requestFlags are a request as one writes it on a command line.
+type requestFlags struct {
+	ip, user, apiKey, tier, method, host, path string
+	attributes, headers, cookies, query        map[string]string
+	cost                                       int64
+}
+
+func (f *requestFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.method, "method", "GET", "`METHOD` of the request")
+	flags.StringVar(&f.host, "host", "", "`HOST` that it is for")
+	flags.StringVar(&f.path, "path", "/", "`PATH` that it is for")
+	flags.StringVar(&f.ip, "ip", "", "`ADDRESS` of the client")
+	flags.StringVar(&f.user, "user", "", "`NAME` of the user")
+	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` of the API; it is shown as a hash only")
+	flags.StringVar(&f.tier, "tier", "", "`TIER` of the client")
+	flags.StringToStringVar(&f.attributes, "attr", nil, "`NAME=VALUE` of an attribute, any number of times")
+	flags.StringToStringVar(&f.headers, "header", nil, "`NAME=VALUE` of a header")
+	flags.StringToStringVar(&f.cookies, "cookie", nil, "`NAME=VALUE` of a cookie")
+	flags.StringToStringVar(&f.query, "query", nil, "`NAME=VALUE` of a query parameter")
+	flags.Int64Var(&f.cost, "cost", 0, "`UNITS` that it costs (default what each rule says)")
+}
+
+func (f *requestFlags) request() (*rule.Request, error) {
+	req := &rule.Request{
+		User: f.user, APIKey: f.apiKey, Tier: f.tier, Method: f.method, Host: f.host, Path: f.path,
+		Attributes: f.attributes, Cost: f.cost, Values: flagValues{f},
+	}
+	if f.ip != "" {
+		var err error
+		if req.IP, err = netip.ParseAddr(f.ip); err != nil {
+			return nil, usage("--ip: %q is no address; write for example --ip 203.0.113.7", f.ip)
+		}
+	}
+	if !strings.HasPrefix(f.path, "/") {
+		return nil, usage("--path: %q does not begin with a slash", f.path)
+	}
+	if f.cost < 0 {
+		return nil, usage("--cost: %d is negative; a request costs at least 1", f.cost)
+	}
+	return req, nil
+}
+
+// flagValues finds what a request carries in flags.
+type flagValues struct{ f *requestFlags }
+
+func (v flagValues) Header(name string) string {
+	for k, value := range v.f.headers {
+		if strings.EqualFold(k, name) {
+			return value
+		}
+	}
+	return ""
+}
+func (v flagValues) Cookie(name string) string { return v.f.cookies[name] }
+func (v flagValues) Query(name string) string  { return v.f.query[name] }
+
+func newRulesExplain() *cobra.Command {
+	var f requestFlags
+	var output string
+	cmd := &cobra.Command{
+		Use:   "explain FILE",
+		Short: "Show which rules of a file apply to a request, and why the others do not",
+		Long: `Show which rules of a file (- for standard input) apply to a request, whom they
+count, by which limits, and why the other rules do not apply. Nothing is charged.`,
+		Example: `  weir rules explain rules.yaml --method POST --path /api/login --ip 203.0.113.7
+  weir rules explain rules.yaml --path /api/x --user alice --tier pro --attr action=post`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := oneFile(cmd, args); err != nil {
+				return err
+			}
+			return oneOf("output", output, "text", "json")
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			req, err := f.request()
+			if err != nil {
+				return err
+			}
+			table, err := compileFile(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			return explain(cmd.OutOrStdout(), table, req, output)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().StringVar(&output, "output", "text", "`FORM` of the result: text or json")
+	return cmd
+}
+
+// explained is what is said of one rule.
+type explained struct {
+	Rule    string   `json:"rule"`
+	Applies bool     `json:"applies"`
+	Mode    string   `json:"mode"`
+	Why     []string `json:"why,omitempty"`
+	Key     string   `json:"key,omitempty"`
+	Quota   string   `json:"quota,omitempty"`
+	Limits  []string `json:"limits,omitempty"`
+}
+
+func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) error {
+	var all []explained
+	for _, e := range table.Explain(req) {
+		x := explained{
+			Rule: e.Rule.Rule.ID, Applies: e.Applies, Mode: e.Rule.Rule.Mode.String(), Why: e.Why, Key: e.Identity, Quota: e.Quota,
+		}
+		for _, l := range e.Limits {
+			x.Limits = append(x.Limits, l.Limit().String())
+		}
+		all = append(all, x)
+	}
+	exempt, blocked := table.ExplainLists(req)
+	if output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"exempt": exempt, "blocked": blocked, "rules": all})
+	}
+	switch {
+	case exempt != "":
+		fmt.Fprintf(w, "exempt: %s; no rule is asked\n", exempt)
+	case blocked != "":
+		fmt.Fprintf(w, "blocked: %s; it is refused\n", blocked)
+	}
+	for _, x := range all {
+		printExplained(w, x)
+	}
+	return nil
+}
+
+func printExplained(w io.Writer, x explained) {
+	if !x.Applies {
+		fmt.Fprintf(w, "- %s does not apply: %s\n", x.Rule, strings.Join(x.Why, "; "))
+		return
+	}
+	limits := strings.Join(x.Limits, " and ")
+	if len(x.Limits) == 0 {
+		limits = "unlimited"
+	}
+	fmt.Fprintf(w, "+ %s applies to %s: %s (%s)", x.Rule, x.Key, limits, x.Quota)
+	if x.Mode != "enforce" {
+		fmt.Fprintf(w, ", %s only", x.Mode)
+	}
+	fmt.Fprintln(w)
+}

@@ -1,0 +1,88 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+)
+
+func newRulesFmt() *cobra.Command {
+	var write, check bool
+	cmd := &cobra.Command{
+		Use:   "fmt FILE",
+		Short: "Format a file of rules",
+		Long: `Format a file of rules (- for standard input): indentation, quotes and the order
+of fields; comments and meaning stay as they are. The result goes to standard
+output, or with --write back into the file.`,
+		Example: `  weir rules fmt rules.yaml
+  weir rules fmt --write rules.yaml
+  weir rules fmt --check rules.yaml`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if write && check {
+				return usage("--write and --check exclude each other")
+			}
+			src, err := readRules(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			out, problems := rule.FormatSource(args[0], src)
+			if problems.Err() != nil {
+				fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
+				return fmt.Errorf("%s cannot be formatted, it has %s", args[0], count(len(problems.Errors()), "error"))
+			}
+			switch {
+			case check && !bytes.Equal(src, out):
+				return fmt.Errorf("%s is not formatted; run weir rules fmt --write %s", args[0], args[0])
+			case check:
+				return nil
+			case write:
+				return replace(args[0], src, out)
+			}
+			_, err = cmd.OutOrStdout().Write(out)
+			return err
+		},
+	}
+	cmd.Flags().BoolVar(&write, "write", false, "write the result back into the file")
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail if the file is not formatted")
+	return cmd
+}
+
+// replace gives a file another content, the old or the new one at any time.
+func replace(name string, old, content []byte) error {
+	if name == "-" {
+		return usage("--write needs a file, standard input is none")
+	}
+	if bytes.Equal(old, content) {
+		return nil
+	}
+	info, err := os.Stat(name)
+	if err != nil {
+		return err
+	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
+	f, err := os.CreateTemp(filepath.Dir(name), ".weir-*")
+	if err != nil {
+		return err
+	}
+	defer os.Remove(f.Name())
+	if _, err := f.Write(content); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Chmod(info.Mode().Perm()); err != nil {
+		f.Close()
+		return err
+	}
+	if err := f.Close(); err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), name)
+}

@@ -1,0 +1,100 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+)
+
+func newRulesValidate() *cobra.Command {
+	var output string
+	var strict bool
+	cmd := &cobra.Command{
+		Use:   "validate FILE...",
+		Short: "Report everything that is wrong or doubtful in files of rules",
+		Long: `Report everything that is wrong or doubtful in files of rules (- for standard
+input), each with its place, a code and a remedy. "weir rules code W003" tells
+more about a code. The exit code is 1 if there are errors, or with --strict also
+if there are warnings.`,
+		Example: `  weir rules validate rules.yaml
+  weir rules validate --strict --output json rules/*.yaml`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usage("%s needs at least one file of rules; see %s --help", cmd.CommandPath(), cmd.CommandPath())
+			}
+			return oneOf("output", output, "text", "json")
+		},
+		RunE: func(cmd *cobra.Command, files []string) error { return validate(cmd, files, output, strict) },
+	}
+	cmd.Flags().StringVar(&output, "output", "text", "`FORM` of the result: text or json")
+	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings, too")
+	return cmd
+}
+
+func validate(cmd *cobra.Command, files []string, output string, strict bool) error {
+	problems, rules := rule.Problems{}, 0
+	for _, name := range files {
+		src, err := readRules(cmd, name)
+		if err != nil {
+			return err
+		}
+		set, found := rule.Parse(name, src)
+		if found.Err() == nil {
+			if _, err := rule.Compile(set, rule.Options{}); err != nil {
+				return err
+			}
+			rules += len(set.Rules)
+		}
+		problems = append(problems, found...)
+	}
+	errors, warnings := len(problems.Errors()), len(problems.Warnings())
+	if err := printProblems(cmd.OutOrStdout(), problems, output); err != nil {
+		return err
+	}
+	if errors > 0 || strict && warnings > 0 {
+		return fmt.Errorf("%s, %s", count(errors, "error"), count(warnings, "warning"))
+	}
+	if output == "text" {
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %s\n", count(rules, "rule"), count(len(files), "file"), count(warnings, "warning"))
+	}
+	return nil
+}
+
+func printProblems(w io.Writer, problems rule.Problems, output string) error {
+	if output == "json" {
+		e := json.NewEncoder(w)
+		e.SetIndent("", "  ")
+		return e.Encode(problems)
+	}
+	_, err := io.WriteString(w, problems.String())
+	return err
+}
+
+func newRulesCode() *cobra.Command {
+	return &cobra.Command{
+		Use:   "code [CODE...]",
+		Short: "Explain the codes of errors and warnings",
+		Long:  "Explain the codes of errors and warnings: those that are named, or all.",
+		RunE: func(cmd *cobra.Command, names []string) error {
+			codes := rule.Codes()
+			if len(names) > 0 {
+				codes = nil
+				for _, name := range names {
+					code, found := rule.LookUp(name)
+					if !found {
+						return usage("%q is no code; weir rules code lists them all", name)
+					}
+					codes = append(codes, code)
+				}
+			}
+			for _, c := range codes {
+				fmt.Fprintf(cmd.OutOrStdout(), "%s %s\n    %s\n    %s\n", c.Name, c.Title, c.Meaning, c.Remedy)
+			}
+			return nil
+		},
+	}
+}

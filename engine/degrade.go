@@ -1,0 +1,109 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// degrade judges without the store, as each rule says. A request that makes no sense
+// is an error whoever is asked, and so is one that nobody waits for any more.
+func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause error) error {
+	var invalid *weir.InvalidError
+	if errors.As(cause, &invalid) {
+		return cause
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	e.seen.failing()
+	v.Degraded = cause
+	results := v.Results[:v.enforced]
+	closed := false
+	for i := range results {
+		r := &results[i]
+		r.Allowed = r.Rule.Rule.OnFailure != rule.Closed
+		closed = closed || !r.Allowed
+	}
+	if closed {
+		// Nothing is charged for what is refused anyway, not even locally.
+		v.conclude()
+		v.Reason = Failure
+		return nil
+	}
+	return e.goOn(ctx, in, v, results)
+}
+
+// goOn asks the store of this process for the rules that say local: all or none of
+// those.
+func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []Result) error {
+	v.ops = v.ops[:0]
+	instances := max(1, e.instances())
+	for i := range results {
+		r := &results[i]
+		if r.Rule.Rule.OnFailure != rule.Local {
+			continue
+		}
+		op := weir.Op{Key: r.Key, Limit: in.shares.of(r.Limit, instances), Cost: r.Cost}
+		e.seed(ctx, op, instances)
+		v.ops = append(v.ops, op)
+	}
+	var err error
+	if v.decisions, err = e.local.Take(ctx, v.decisions[:0], v.ops...); err != nil {
+		return err
+	}
+	at := 0
+	for i := range results {
+		r := &results[i]
+		if r.Rule.Rule.OnFailure == rule.Local {
+			r.Decision, r.Limit, r.Asked = v.decisions[at], v.ops[at].Limit, true
+			at++
+		}
+	}
+	v.local = true
+	v.conclude()
+	return nil
+}
+
+// shares are the limits of one instance among several.
+type shares struct {
+	mu    sync.Mutex
+	byAll map[share]*weir.Compiled
+}
+
+type share struct {
+	limit     *weir.Compiled
+	instances int
+}
+
+// of divides a limit, rounded up: an instance with no share at all would refuse
+// everybody.
+func (s *shares) of(limit *weir.Compiled, instances int) *weir.Compiled {
+	if instances == 1 {
+		return limit
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	key := share{limit, instances}
+	if c := s.byAll[key]; c != nil {
+		return c
+	}
+	l, n := limit.Limit(), int64(instances)
+	l.N = (l.N + n - 1) / n
+	l.Burst = (l.Burst + n - 1) / n
+	c, err := l.Compile()
+	if err != nil {
+		c = limit // too fine to divide: rather too much than nobody
+	}
+	if s.byAll == nil || len(s.byAll) > maxShares {
+		s.byAll = make(map[share]*weir.Compiled)
+	}
+	s.byAll[key] = c
+	return c
+}
+
+// maxShares bounds what is kept while the number of instances keeps changing.
+const maxShares = 100_000

@@ -1,0 +1,132 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+)
+
+// Each rule decides what happens without the store, and one that is closed refuses
+// whatever the others say.
+func TestFailurePolicies(t *testing.T) {
+	rules := func(policies ...string) string {
+		text := "rules:\n"
+		for i, p := range policies {
+			text += fmt.Sprintf("  - {id: r%d, key: user, algorithm: sliding_log, limit: 2/1h, on_failure: %s}\n", i, p)
+		}
+		return text
+	}
+	for _, c := range []struct {
+		policies []string
+		admitted int // of five
+		reason   engine.Reason
+	}{
+		{[]string{"open"}, 5, engine.Limits},
+		{[]string{"closed"}, 0, engine.Failure},
+		{[]string{"local"}, 2, engine.Limits},
+		{[]string{"open", "closed"}, 0, engine.Failure},
+		{[]string{"local", "open"}, 2, engine.Limits},
+		{[]string{"closed", "local"}, 0, engine.Failure},
+	} {
+		b := newBench(t, rules(c.policies...), nil)
+		b.store.lost.Store(true)
+		admitted := 0
+		for range 5 {
+			v := b.check(t, alice)
+			if v.Degraded == nil || v.Reason != c.reason {
+				t.Errorf("%v: %+v", c.policies, v)
+			}
+			if v.Allowed {
+				admitted++
+			}
+		}
+		if admitted != c.admitted {
+			t.Errorf("%v: %d of 5 were admitted, want %d", c.policies, admitted, c.admitted)
+		}
+		// What closed refuses was charged nowhere.
+		b.store.lost.Store(false)
+		if v := b.check(t, alice); !v.Allowed || v.Degraded != nil {
+			t.Errorf("%v: when the store is back: %+v", c.policies, v)
+		}
+	}
+}
+
+// Of several instances, each goes on with its share.
+func TestLocalShare(t *testing.T) {
+	instances := 4
+	b := newBench(t, `
+rules:
+  - {id: log, key: user, algorithm: sliding_log, limit: 10/1h, on_failure: local}
+  - {id: bucket, key: ip, limit: 100/1h, burst: 10, on_failure: local}
+`, func(o *engine.Options) { o.Instances = func() int { return instances } })
+	b.store.lost.Store(true)
+	count := func(req rule.Request) (n int) {
+		for range 20 {
+			if b.check(t, req).Allowed {
+				n++
+			}
+		}
+		return n
+	}
+	if n := count(rule.Request{User: "alice"}); n != 3 {
+		t.Errorf("a quarter of 10 admitted %d, want 3", n)
+	}
+	if n := count(rule.Request{IP: alice.IP}); n != 3 {
+		t.Errorf("a quarter of a burst of 10 admitted %d, want 3", n)
+	}
+	// Others are gone for good: this one's share grows, and what was used is used.
+	instances = 2
+	if n := count(rule.Request{User: "alice"}); n != 2 {
+		t.Errorf("half of 10 less 3 admitted %d, want 2", n)
+	}
+}
+
+// A client who had used most of its limit does not begin anew when the store is lost,
+// and does not pay twice in one outage.
+func TestLocalBeginsWithWhatWasSeen(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 10/1h, on_failure: local}]", nil)
+	take := func(n int) (admitted int) {
+		for range n {
+			if b.check(t, alice).Allowed {
+				admitted++
+			}
+		}
+		return admitted
+	}
+	take(8)
+	b.store.lost.Store(true)
+	if n := take(10); n != 2 {
+		t.Errorf("with 8 of 10 used, %d more were admitted, want 2", n)
+	}
+	// Back, and lost again a window later: all is forgotten.
+	b.store.lost.Store(false)
+	b.pass(time.Hour)
+	take(1)
+	b.store.lost.Store(true)
+	if n := take(20); n != 10 {
+		t.Errorf("in another window, %d were admitted, want 10", n)
+	}
+	// Another user was never seen.
+	bob := rule.Request{User: "bob"}
+	if v := b.check(t, bob); !v.Allowed || v.Speaker().Remaining != 9 {
+		t.Errorf("bob: %+v", v)
+	}
+}
+
+// What was taken locally is given back locally.
+func TestRefundLocal(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 2/1h, on_failure: local}]", nil)
+	b.store.lost.Store(true)
+	for range 5 {
+		v := b.check(t, alice)
+		if !v.Allowed {
+			t.Fatalf("%+v", v)
+		}
+		if err := b.Refund(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

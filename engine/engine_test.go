@@ -1,0 +1,322 @@
+package engine_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// start is where the clock of these tests begins.
+const start = weir.Micros(1_767_225_600_000_000)
+
+// bench is an engine with a clock and a store that can be lost.
+type bench struct {
+	*engine.Engine
+	now   atomic.Int64
+	store *losable
+}
+
+// losable is a store that can be lost.
+type losable struct {
+	weir.Store
+	lost  atomic.Bool
+	calls atomic.Int64
+}
+
+var errLost = errors.New("the store is lost")
+
+func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	l.calls.Add(1)
+	if l.lost.Load() {
+		return dst, errLost
+	}
+	return l.Store.Take(ctx, dst, ops...)
+}
+
+func (l *losable) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if l.lost.Load() {
+		return dst, errLost
+	}
+	return l.Store.Peek(ctx, dst, ops...)
+}
+
+func newBench(t *testing.T, rules string, change func(*engine.Options)) *bench {
+	t.Helper()
+	b := &bench{}
+	b.now.Store(int64(start))
+	clock := func() weir.Micros { return weir.Micros(b.now.Load()) }
+	b.store = &losable{Store: memory.New(memory.Options{Clock: clock})}
+	o := engine.Options{Store: b.store, Clock: clock}
+	if change != nil {
+		change(&o)
+	}
+	var err error
+	if b.Engine, err = engine.New(o); err != nil {
+		t.Fatal(err)
+	}
+	b.Install(table(t, rules), 1)
+	return b
+}
+
+func table(t *testing.T, rules string) *rule.Table {
+	t.Helper()
+	set, problems := rule.Parse("test.yaml", []byte(rules))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return table
+}
+
+func (b *bench) pass(d time.Duration) { b.now.Add(d.Microseconds()) }
+
+func (b *bench) check(t *testing.T, req rule.Request) *engine.Verdict {
+	t.Helper()
+	v := new(engine.Verdict)
+	if err := b.Check(t.Context(), &req, v); err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+var alice = rule.Request{User: "alice", IP: netip.MustParseAddr("203.0.113.7"), Method: "GET", Path: "/api/x"}
+
+const twoRules = `
+rules:
+  - {id: by-ip, key: ip, algorithm: sliding_log, limit: 3/1m, deny: {code: 10007}}
+  - {id: by-user, key: user, algorithm: sliding_log, limit: 5/1h, deny: {code: 10008}}
+`
+
+// What one rule refuses costs nothing under the others.
+func TestAllOrNone(t *testing.T) {
+	b := newBench(t, twoRules, nil)
+	for range 3 {
+		if v := b.check(t, alice); !v.Allowed || v.Speaker().Rule.Rule.ID != "by-ip" {
+			t.Fatalf("%+v", v)
+		}
+	}
+	for range 10 {
+		if v := b.check(t, alice); v.Allowed || v.Speaker().Rule.Rule.ID != "by-ip" || v.Speaker().RetryAfter != time.Minute {
+			t.Fatalf("%+v", v)
+		}
+	}
+	b.pass(time.Minute)
+	for i := range 3 {
+		if v := b.check(t, alice); v.Allowed != (i < 2) {
+			t.Fatalf("request %d after a minute: %+v", i+1, v)
+		}
+	}
+	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "by-user" || v.Speaker().Rule.Rule.Deny.Code != 10008 {
+		t.Errorf("%+v speaks", v.Speaker())
+	}
+}
+
+// Of several that refuse, the one that refuses for longest speaks; of several that
+// admit, the one with the least left.
+func TestSpeaker(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - {id: minute, key: user, algorithm: fixed_window, limit: 1/1m}
+  - {id: hour, key: user, algorithm: fixed_window, limit: 2/1h}
+  - {id: day, key: user, algorithm: fixed_window, limit: 2/1d}
+`, nil)
+	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "minute" || v.Speaker().Remaining != 0 {
+		t.Errorf("%+v speaks", v.Speaker())
+	}
+	b.pass(time.Minute)
+	b.check(t, alice)
+	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "day" {
+		t.Errorf("%+v speaks", v.Speaker())
+	}
+	if v := b.check(t, rule.Request{IP: alice.IP}); !v.Allowed || v.Speaker() != nil || len(v.Results) != 0 {
+		t.Errorf("no rule applies, but %+v", v)
+	}
+}
+
+func TestTiersAndOverrides(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - id: api
+    key: user
+    algorithm: sliding_log
+    limit: 1/1h
+    tiers: {pro: 2/1h, enterprise: unlimited}
+    overrides: {"user:alice": 3/1h}
+`, nil)
+	for _, c := range []struct {
+		user, tier string
+		n          int
+	}{{"bob", "", 1}, {"bob2", "nonsense", 1}, {"carol", "pro", 2}, {"dave", "enterprise", 20}, {"alice", "", 3}} {
+		admitted := 0
+		for range 20 {
+			if b.check(t, rule.Request{User: c.user, Tier: c.tier}).Allowed {
+				admitted++
+			}
+		}
+		if admitted != c.n {
+			t.Errorf("%s of tier %q was admitted %d times, want %d", c.user, c.tier, admitted, c.n)
+		}
+	}
+}
+
+func TestExemptAndBlocked(t *testing.T) {
+	b := newBench(t, `
+rules: [{id: all, key: global, limit: 1/1h}]
+exempt: {user: [healthcheck]}
+block: {ip: [203.0.113.0/24]}
+`, nil)
+	for range 3 {
+		if v := b.check(t, rule.Request{User: "healthcheck", IP: alice.IP}); !v.Allowed || v.Reason != engine.Exempt {
+			t.Errorf("exempt: %+v", v)
+		}
+		if v := b.check(t, alice); v.Allowed || v.Reason != engine.Blocked {
+			t.Errorf("blocked: %+v", v)
+		}
+	}
+	if v := b.check(t, rule.Request{User: "bob"}); !v.Allowed {
+		t.Errorf("those have used something: %+v", v)
+	}
+}
+
+// A shadow rule is charged and reported, and has no say. What it would refuse, or
+// what others refuse, costs it nothing.
+func TestShadow(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - {id: real, key: user, algorithm: sliding_log, limit: 4/1h}
+  - {id: tight, key: user, algorithm: sliding_log, limit: 2/1m, mode: shadow}
+  - {id: wide, key: user, algorithm: sliding_log, limit: 9/1d, mode: shadow}
+  - {id: gone, key: user, limit: 1/1h, mode: off}
+`, nil)
+	type answer struct {
+		allowed     bool
+		tight, wide int64
+	}
+	for i, want := range []answer{{true, 1, 8}, {true, 0, 7}, {true, 0, 6}, {true, 0, 5}, {false, 0, 5}, {false, 0, 5}} {
+		v := b.check(t, alice)
+		if len(v.Results) != 3 || !v.Results[1].Shadow || v.Results[0].Shadow {
+			t.Fatalf("%+v", v.Results)
+		}
+		if got := (answer{v.Allowed, v.Results[1].Remaining, v.Results[2].Remaining}); got != want {
+			t.Errorf("request %d: %+v, want %+v", i+1, got, want)
+		}
+		if refused := i >= 2; v.Results[1].Allowed == refused {
+			t.Errorf("request %d: the shadow says %v", i+1, v.Results[1].Allowed)
+		}
+	}
+}
+
+func TestPeekChargesNothing(t *testing.T) {
+	b := newBench(t, twoRules, nil)
+	var v engine.Verdict
+	for range 5 {
+		if err := b.Peek(t.Context(), &alice, &v); err != nil || !v.Allowed || v.Speaker().Remaining != 3 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+}
+
+func TestRefund(t *testing.T) {
+	b := newBench(t, twoRules, nil)
+	for range 20 {
+		v := b.check(t, alice)
+		if !v.Allowed {
+			t.Fatalf("%+v", v)
+		}
+		if err := b.Refund(t.Context(), v); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestInspectAndReset(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - {id: post, key: user, match: {method: POST}, algorithm: sliding_log, limits: [3/1m, 20/1h]}
+  - {id: tenant, key: "header:X-Tenant", limit: 3/1m}
+  - {id: off, key: user, limit: 3/1m, mode: off}
+`, nil)
+	post := alice
+	post.Method = "POST"
+	b.check(t, post)
+	b.check(t, post)
+	var v engine.Verdict
+	if err := b.Inspect(t.Context(), &alice, &v); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.Results) != 2 || v.Results[0].Remaining != 1 || v.Results[1].Remaining != 18 || v.Results[0].Key != "user:alice" {
+		t.Errorf("%+v", v.Results)
+	}
+	if err := b.Reset(t.Context(), "post", "user:alice"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Inspect(t.Context(), &alice, &v); err != nil || v.Results[0].Remaining != 3 || v.Results[1].Remaining != 20 {
+		t.Errorf("after a reset: %+v, %v", v.Results, err)
+	}
+	var none *engine.NoRuleError
+	if err := b.Reset(t.Context(), "nonsense", "user:alice"); !errors.As(err, &none) {
+		t.Errorf("Reset of no rule = %v", err)
+	}
+}
+
+// A request that makes no sense is an error, store or no store.
+func TestBadRequests(t *testing.T) {
+	b := newBench(t, twoRules, nil)
+	var invalid *weir.InvalidError
+	req := alice
+	req.Cost = -1
+	for _, lost := range []bool{false, true} {
+		b.store.lost.Store(lost)
+		var v engine.Verdict
+		if err := b.Check(t.Context(), &req, &v); !lost && !errors.As(err, &invalid) {
+			t.Errorf("a negative cost: %v", err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		cancel()
+		if err := b.Check(ctx, &alice, &v); !errors.Is(err, context.Canceled) {
+			t.Errorf("a cancelled context: %v", err)
+		}
+	}
+	if _, err := engine.New(engine.Options{}); err == nil {
+		t.Error("New took no store")
+	}
+}
+
+// Whoever is told of verdicts sees all of them.
+type observer struct {
+	mu   sync.Mutex
+	seen []string
+}
+
+func (o *observer) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.seen = append(o.seen, fmt.Sprint(req.User, v.Allowed, v.Reason, v.Degraded != nil, took > 0))
+}
+
+func TestObserver(t *testing.T) {
+	o := &observer{}
+	b := newBench(t, "rules: [{id: a, key: user, algorithm: sliding_log, limit: 1/1h}]\nblock: {user: [mallory]}", func(p *engine.Options) { p.Observer = o })
+	for _, user := range []string{"alice", "alice", "mallory"} {
+		b.check(t, rule.Request{User: user})
+	}
+	b.store.lost.Store(true)
+	b.check(t, rule.Request{User: "alice"})
+	want := "[alicetrue limits false true alicefalse limits false true malloryfalse blocked false true alicetrue limits true true]"
+	if got := fmt.Sprint(o.seen); got != want {
+		t.Errorf("saw %s, want %s", got, want)
+	}
+}

@@ -1,0 +1,194 @@
+package engine_test
+
+import (
+	"net/netip"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/store/redis"
+)
+
+// headers are what a request of these tests carries.
+type headers map[string]string
+
+func (h headers) Header(name string) string { return h[name] }
+func (h headers) Cookie(string) string      { return "" }
+func (h headers) Query(string) string       { return "" }
+
+// ask is one line of a conversation with the rules of an example: so many requests
+// after so long, of which so many are admitted, and who refuses the last one.
+type ask struct {
+	after    time.Duration
+	times    int
+	req      rule.Request
+	admitted int
+	refuses  string // the id of the rule that speaks for the last one, if it is refused
+}
+
+// on is a request to a path.
+func on(method, path string, change func(*rule.Request)) rule.Request {
+	r := rule.Request{Method: method, Path: path, User: "alice", IP: netip.MustParseAddr("198.51.100.7")}
+	if change != nil {
+		change(&r)
+	}
+	return r
+}
+
+func attributes(pairs ...string) rule.Request {
+	r := rule.Request{User: "bob", Attributes: map[string]string{}}
+	for i := 0; i < len(pairs); i += 2 {
+		r.Attributes[pairs[i]] = pairs[i+1]
+	}
+	return r
+}
+
+var examples = map[string][]ask{
+	"endpoints.yaml": {
+		{0, 8, on("POST", "/api/login", nil), 5, "login"},
+		{time.Minute, 8, on("POST", "/api/login", nil), 5, "login"},
+		{0, 250, on("GET", "/api/users", nil), 200, "query"},
+		{time.Second, 250, on("GET", "/api/users", nil), 100, "query"},
+		{0, 15, on("PUT", "/api/users/17", nil), 10, "write"},
+		{0, 60, on("POST", "/api/upload", nil), 50, "upload"},
+		{72 * time.Second, 2, on("POST", "/api/upload", nil), 1, "upload"},
+		{0, 5, on("POST", "/elsewhere", nil), 5, ""},
+	},
+	"posting.yaml": {
+		{0, 5, attributes("action", "post"), 3, "post"},
+		{time.Minute, 5, attributes("action", "post"), 3, "post"},
+		{0, 5, attributes("action", "like"), 5, ""},
+		{time.Minute, 5, attributes("action", "post"), 3, "post"}, // 9
+		{time.Minute, 5, attributes("action", "post"), 3, "post"},
+		{time.Minute, 5, attributes("action", "post"), 3, "post"},
+		{time.Minute, 5, attributes("action", "post"), 3, "post"}, // 18
+		{time.Minute, 5, attributes("action", "post"), 2, "post"}, // 20 an hour
+		{time.Minute, 5, attributes("action", "post"), 0, "post"},
+	},
+	"protection.yaml": {
+		{0, 120, attributes("resource", "database"), 100, "database"},
+		{0, 60, attributes("resource", "download"), 50, "download"},
+		{0, 900, attributes(), 850, "everything"},
+		{time.Second, 60, attributes("resource", "download"), 50, "download"},
+	},
+	"ip-before-user.yaml": {
+		{0, 5, on("GET", "/api/seckill", nil), 3, "by-ip"},
+		{5 * time.Second, 5, on("GET", "/api/seckill", nil), 2, "by-user"}, // 5 in a minute
+		{0, 3, on("GET", "/api/seckill", func(r *rule.Request) { r.User = "bob" }), 1, "by-ip"},
+		{55 * time.Second, 3, on("GET", "/api/seckill", nil), 3, ""},
+	},
+	"tiers.yaml": {
+		{0, 30, on("GET", "/api/x", func(r *rule.Request) { r.User = "nobody" }), 20, "api"},
+		{0, 120, on("GET", "/api/x", func(r *rule.Request) { r.User, r.Tier = "f", "free" }), 100, "api"},
+		{0, 2100, on("GET", "/api/x", func(r *rule.Request) { r.User, r.Tier = "p", "paid" }), 2000, "api"},
+		{0, 3000, on("GET", "/api/x", func(r *rule.Request) { r.User, r.Tier = "e", "enterprise" }), 3000, ""},
+		{0, 4000, on("GET", "/api/x", func(r *rule.Request) { r.Tier = "free" }), 4000, ""}, // alice has an override
+		{0, 30, on("GET", "/api/reports/q", func(r *rule.Request) { r.User, r.Tier = "e", "enterprise" }), 20, "reports"},
+	},
+	"services.yaml": {
+		{0, 30, on("GET", "/", func(r *rule.Request) { r.Host = "search.example.com" }), 20, "search"},
+		{0, 210, on("GET", "/", func(r *rule.Request) { r.Host, r.Values = "a.example.com", headers{"X-Tenant": "acme"} }), 200, "tenants"},
+		{0, 5, on("GET", "/", func(r *rule.Request) { r.Host, r.Values = "a.example.com", headers{"X-Tenant": "other"} }), 5, ""},
+		{0, 510, attributes("caller", "shop", "callee", "billing"), 500, "calls"},
+		{0, 60, attributes("caller", "shop", "callee", "mail"), 50, "mail"},
+		{0, 5, attributes("caller", "blog", "callee", "billing"), 5, ""},
+	},
+	"api-keys.yaml": {
+		{0, 120, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey = "secret-1" }), 100, "per-key"},
+		{0, 250, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.Tier = "secret-2", "paid" }), 200, "per-address"},
+		{0, 5, on("GET", "/v1/x", func(r *rule.Request) { r.IP = netip.MustParseAddr("203.0.113.9") }), 0, ""},
+		{0, 400, on("GET", "/v1/x", func(r *rule.Request) { r.IP = netip.MustParseAddr("10.1.2.3") }), 400, ""},
+	},
+	"quickstart.yaml": {
+		{0, 8, on("POST", "/api/login", nil), 5, "login"},
+		{0, 250, on("GET", "/api/x", nil), 195, "api"},
+		{time.Second, 1100, on("GET", "/", nil), 1000, "everything"},
+	},
+}
+
+// Every example does what it says, in memory and in Redis.
+func TestExamples(t *testing.T) {
+	files, err := filepath.Glob("../examples/rules/*.yaml")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are no examples: %v", err)
+	}
+	server := testredis.Start(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, DisableCache: true, DisableRetry: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	for _, file := range files {
+		name := filepath.Base(file)
+		if examples[name] == nil {
+			t.Errorf("%s is not tried here", name)
+		}
+		src, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Run("memory/"+name, func(t *testing.T) {
+			converse(t, string(src), examples[name], func(clock func() weir.Micros) weir.Store {
+				return memory.New(memory.Options{Clock: clock})
+			})
+		})
+		t.Run("redis/"+name, func(t *testing.T) {
+			converse(t, string(src), examples[name], func(clock func() weir.Micros) weir.Store {
+				s, err := redis.New(client, redis.Options{Clock: clock, Timeout: 10 * time.Second, Prefix: name})
+				if err != nil {
+					t.Fatal(err)
+				}
+				t.Cleanup(s.Close)
+				return s
+			})
+		})
+	}
+}
+
+func converse(t *testing.T, rules string, asks []ask, open func(clock func() weir.Micros) weir.Store) {
+	var now atomic.Int64
+	now.Store(int64(start))
+	clock := func() weir.Micros { return weir.Micros(now.Load()) }
+	e, err := engine.New(engine.Options{Store: open(clock), Clock: clock})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Install(table(t, rules), 1)
+	var v engine.Verdict
+	for i, a := range asks {
+		now.Add(a.after.Microseconds())
+		admitted := 0
+		for range a.times {
+			if err := e.Check(t.Context(), &a.req, &v); err != nil {
+				t.Fatal(err)
+			}
+			if v.Allowed {
+				admitted++
+			}
+		}
+		if admitted != a.admitted {
+			t.Errorf("line %d: %d of %d were admitted, want %d", i+1, admitted, a.times, a.admitted)
+		}
+		if v.Allowed != (a.admitted == a.times) {
+			t.Errorf("line %d: the last one was %+v", i+1, v)
+		}
+		if s := v.Speaker(); !v.Allowed && a.refuses != "" && (s == nil || s.Rule.Rule.ID != a.refuses) {
+			t.Errorf("line %d: %+v speaks, want %s", i+1, s, a.refuses)
+		}
+		for _, r := range v.Results {
+			if strings.Contains(r.Key, "secret") {
+				t.Errorf("line %d: an API key is in the clear: %s", i+1, r.Key)
+			}
+		}
+	}
+}

@@ -1,0 +1,108 @@
+package engine
+
+import (
+	"context"
+	"hash/maphash"
+	"math"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// seen is what the store last said of clients who have used much of a limit that
+// goes on locally. When the store is lost, such a client does not begin anew: it
+// begins with what it had used.
+//
+// It is a table of fixed size in which a client has one place. Whoever else belongs
+// there takes it over; that forgives somebody a little, in the first moments of an
+// outage.
+type seen struct {
+	seed   maphash.Seed
+	places [seenPlaces]seenPlace
+
+	down   atomic.Bool
+	outage atomic.Int64 // the number of the current one, or the last
+}
+
+const seenPlaces = 1 << 12
+
+type seenPlace struct {
+	mu     sync.Mutex
+	client uint64 // 0 is nobody
+	used   int64
+	span   weir.Micros // how long it would take, from at, to be as good as new
+	at     weir.Micros
+	outage int64 // for which it was used already
+}
+
+func newSeen() *seen { return &seen{seed: maphash.MakeSeed()} }
+
+// healthy and failing tell the outages apart.
+func (s *seen) healthy() {
+	if s.down.Load() {
+		s.down.Store(false)
+	}
+}
+
+func (s *seen) failing() {
+	if !s.down.Load() && s.down.CompareAndSwap(false, true) {
+		s.outage.Add(1)
+	}
+}
+
+func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
+	h := maphash.String(s.seed, key) ^ limit.Kind()*0x9e3779b97f4a7c15
+	return &s.places[h%seenPlaces], h | 1
+}
+
+// remember takes note of those who have used more than half.
+func (e *Engine) remember(results []Result) {
+	for i := range results {
+		r := &results[i]
+		if r.Rule.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Decision.Limit {
+			continue
+		}
+		p, client := e.seen.place(r.Key, r.Limit)
+		p.mu.Lock()
+		p.client, p.used, p.at, p.outage = client, r.Decision.Limit-r.Remaining, e.clock(), 0
+		p.span = weir.Micros(r.ResetAfter.Microseconds())
+		p.mu.Unlock()
+	}
+}
+
+// seed charges to the local store, once an outage, this instance's share of what a
+// client had used, less what has come back since.
+func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
+	op.Cost = e.seen.due(&op, e.clock(), int64(instances))
+	if op.Cost == 0 {
+		return
+	}
+	// What does not fit is as good as all of it.
+	if d, err := e.local.Take(ctx, nil, op); err == nil && !d[0].Allowed && d[0].Remaining > 0 {
+		op.Cost = d[0].Remaining
+		e.local.Take(ctx, nil, op)
+	}
+}
+
+// due is how much to charge.
+func (s *seen) due(op *weir.Op, now weir.Micros, instances int64) int64 {
+	p, client := s.place(op.Key, op.Limit)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	outage := s.outage.Load()
+	left := p.at + p.span - now
+	if p.client != client || p.outage == outage || left <= 0 || p.span <= 0 {
+		return 0
+	}
+	p.outage = outage
+	used := p.used
+	switch op.Limit.Algorithm() {
+	case weir.TokenBucket, weir.LeakyBucket:
+		// It comes back evenly. Of windows and logs that is not known, so there it
+		// is all still used.
+		used = int64(math.Ceil(float64(used) * min(1, float64(left)/float64(p.span))))
+	}
+	return min(op.Limit.Capacity(), (used+instances-1)/instances)
+}

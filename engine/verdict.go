@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"time"
+	"unsafe"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Verdict is the answer to one request. It may be used again for the next, which
+// then costs no memory: whatever it points to is its own until then.
+type Verdict struct {
+	Allowed bool
+
+	// Reason is why, in a word.
+	Reason Reason
+
+	// Delay is how long to hold an admitted request before it may go on.
+	Delay time.Duration
+
+	// Degraded is why the store could not be asked; nil if it was.
+	Degraded error
+
+	// Version is the version of the rules that judged.
+	Version int64
+
+	// Results are the limits that were asked, those of shadow rules last.
+	Results []Result
+
+	speaker int // of Results, from 1
+
+	// What Check works with.
+	hits      []*rule.Compiled
+	keys      []byte
+	ops       []weir.Op
+	decisions []weir.Decision
+	enforced  int // how many of Results are
+	local     bool
+}
+
+// Reason is why a request was admitted or refused.
+type Reason uint8
+
+const (
+	Limits  Reason = iota // its limits say so; or no rule applies to it
+	Exempt                // it is on the list of those who are not limited
+	Blocked               // it is on the list of those who are refused
+	Failure               // the store is gone, and a rule is closed
+)
+
+func (r Reason) String() string {
+	return [...]string{"limits", "exempt", "blocked", "failure"}[r]
+}
+
+// Result is what one limit of a rule says.
+type Result struct {
+	Rule   *rule.Compiled
+	Limit  *weir.Compiled
+	Key    string // who is limited, as in "user:alice"; valid as long as the verdict
+	Cost   int64
+	Shadow bool // it is reported, and has no say
+
+	// Asked is false if the store could not be, and the rule is open or closed:
+	// then the decision says no more than Allowed.
+	Asked bool
+
+	weir.Decision
+}
+
+// Speaker is the result that speaks for the answer: of those that refuse, the one
+// with the longest RetryAfter; if all admit, the one with the least remaining. It is
+// nil if no limit was asked.
+func (v *Verdict) Speaker() *Result {
+	if v.speaker == 0 {
+		return nil
+	}
+	return &v.Results[v.speaker-1]
+}
+
+// clear makes the verdict ready for another request.
+func (v *Verdict) clear() {
+	clear(v.Results)
+	clear(v.hits)
+	clear(v.ops)
+	*v = Verdict{
+		Results: v.Results[:0], hits: v.hits[:0], keys: v.keys[:0], ops: v.ops[:0], decisions: v.decisions[:0],
+	}
+}
+
+// add puts the limits of a rule on the list, if it applies to the request.
+func (v *Verdict) add(c *rule.Compiled, req *rule.Request) {
+	start := len(v.keys)
+	keys, ok := c.Identity(v.keys, req)
+	v.keys = keys
+	if !ok {
+		v.keys = v.keys[:start]
+		return
+	}
+	identity := v.keys[start:]
+	cost := req.Cost
+	if cost == 0 {
+		cost = max(1, c.Rule.Cost)
+	}
+	for _, limit := range c.LimitsFor(identity, req.Tier) {
+		v.Results = append(v.Results, Result{
+			Rule: c, Limit: limit, Cost: cost, Shadow: c.Rule.Mode == rule.Shadow,
+			// The key's bytes never change: when the buffer grows, the old one
+			// stays for who still points to it.
+			Key: unsafe.String(unsafe.SliceData(identity), len(identity)),
+		})
+	}
+}
+
+// opsOf makes the ops of results, from one on.
+func (v *Verdict) opsOf(results []Result) []weir.Op {
+	v.ops = v.ops[:0]
+	for i := range results {
+		r := &results[i]
+		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Limit, Cost: r.Cost})
+	}
+	return v.ops
+}
+
+// record takes over the decisions of a store.
+func record(results []Result, decisions []weir.Decision) {
+	for i := range results {
+		results[i].Decision = decisions[i]
+		results[i].Asked = true
+	}
+}
+
+// conclude finds who speaks and for how long the request is held.
+func (v *Verdict) conclude() {
+	v.Allowed, v.Delay, v.speaker = true, 0, 0
+	for i := range v.Results[:v.enforced] {
+		r := &v.Results[i]
+		v.Allowed = v.Allowed && r.Allowed
+		v.Delay = max(v.Delay, r.Delay)
+		if r.Asked && (v.speaker == 0 || louder(r, &v.Results[v.speaker-1])) {
+			v.speaker = i + 1
+		}
+	}
+	if !v.Allowed {
+		v.Delay = 0
+	}
+}
+
+// louder reports whether a has more to say than b.
+func louder(a, b *Result) bool {
+	switch {
+	case a.Allowed != b.Allowed:
+		return !a.Allowed
+	case !a.Allowed:
+		return a.RetryAfter > b.RetryAfter
+	}
+	return a.Remaining < b.Remaining
+}

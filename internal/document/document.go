@@ -1,0 +1,118 @@
+// Package document reads YAML and JSON into one tree that remembers where
+// everything stands, so that whoever makes sense of it can report all mistakes at
+// once, each in its place. It writes such a tree, too.
+//
+// It takes the part of YAML that people write by hand: no anchors, aliases, tags or
+// directives, and one document a file. Reading takes a time in proportion to the
+// source, whatever is in it.
+package document
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+)
+
+// Place is where something stands: line and column from 1, in characters. The zero
+// Place is the document as a whole.
+type Place struct{ Line, Column int }
+
+// Element is a value of a document.
+type Element struct {
+	Place
+	Kind    Kind
+	Text    string     // of a scalar, without quotes and escapes
+	Items   []*Element // of a List
+	Members []Member   // of a Mapping, in the order of the document
+}
+
+// Member is a name in a mapping and what belongs to it.
+type Member struct{ Name, Value *Element }
+
+// Kind is what an element is.
+type Kind uint8
+
+const (
+	Nothing Kind = iota // null, or no value at all
+	Text
+	Integer // digits, perhaps with a minus sign
+	Truth   // true or false
+	Other   // another scalar: a fraction, a date, a hexadecimal number
+	List
+	Mapping
+)
+
+// IsScalar is whether the element has a Text.
+func (e *Element) IsScalar() bool { return e.Kind >= Text && e.Kind <= Other }
+
+// Describe says what the element is, to be put after "this is".
+func (e *Element) Describe() string {
+	switch e.Kind {
+	case Nothing:
+		return "empty"
+	case List:
+		return "a list"
+	case Mapping:
+		return "a mapping"
+	case Text:
+		return "the text " + Quote(e.Text)
+	}
+	return Clip(e.Text, maxQuoted)
+}
+
+// Get returns the value of a name, or nil.
+func (e *Element) Get(name string) *Element {
+	for _, m := range e.Members {
+		if m.Name.Text == name {
+			return m.Value
+		}
+	}
+	return nil
+}
+
+// NewText returns a text to be written.
+func NewText(text string) *Element { return &Element{Kind: Text, Text: text} }
+
+// NewInteger returns a number to be written.
+func NewInteger(n int64) *Element {
+	return &Element{Kind: Integer, Text: strconv.FormatInt(n, 10)}
+}
+
+// NewTruth returns true or false to be written.
+func NewTruth(b bool) *Element { return &Element{Kind: Truth, Text: strconv.FormatBool(b)} }
+
+// NewList returns a list of texts to be written.
+func NewList(texts []string) *Element {
+	e := &Element{Kind: List}
+	for _, t := range texts {
+		e.Items = append(e.Items, NewText(t))
+	}
+	return e
+}
+
+// Add adds a member to a mapping, unless the value is nil.
+func (e *Element) Add(name string, value *Element) {
+	if value != nil {
+		e.Members = append(e.Members, Member{NewText(name), value})
+	}
+}
+
+// OrNil is nil for a mapping without members, which is then left out by Add.
+func (e *Element) OrNil() *Element {
+	if len(e.Members) == 0 {
+		return nil
+	}
+	return e
+}
+
+const maxQuoted = 60
+
+// Quote repeats a value in a message: short, and without control characters.
+func Quote(value string) string { return fmt.Sprintf("%q", Clip(value, maxQuoted)) }
+
+// isInteger is whether a scalar is a whole number as everybody reads it. 010 is
+// eight to some, so it is none.
+func isInteger(text string) bool {
+	digits := strings.TrimPrefix(text, "-")
+	return digits != "" && strings.Trim(digits, "0123456789") == "" && (len(digits) == 1 || digits[0] != '0')
+}

@@ -1,0 +1,106 @@
+package document
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Bounds on a document.
+const (
+	MaxSize  = 4 << 20 // bytes
+	MaxDepth = 16      // lists and mappings within each other
+)
+
+// Fault is why a document cannot be read.
+type Fault struct {
+	Place
+	Why     Why
+	Message string // a sentence that names the remedy
+}
+
+// Why is a kind of fault.
+type Why uint8
+
+const (
+	Syntax  Why = iota // neither YAML nor JSON
+	Bounds             // too large, or too deep
+	Foreign            // a feature of YAML that is not taken
+	Twice              // a name that a mapping has already
+	Form               // something that has no place where it is
+)
+
+// Read makes a tree of a source, which is JSON if it can be or is called so, and
+// YAML otherwise. It tells report of every fault, and returns nil if what is left
+// makes no tree. A document without content is Nothing.
+func Read(name string, source []byte, report func(Fault)) *Element {
+	r := &reader{source: string(withoutMark(source)), report: report}
+	if len(source) > MaxSize {
+		r.fault(Bounds, Place{}, "the document has %d bytes, at most %d are read; write less, or split it", len(source), MaxSize)
+		return nil
+	}
+	if !utf8.ValidString(r.source) {
+		r.fault(Syntax, r.firstInvalid(), "this is not UTF-8; save the document in that encoding")
+		return nil
+	}
+	var root *Element
+	if r.isJSON(name) {
+		root = r.json()
+	} else {
+		root = r.yaml()
+	}
+	if root != nil {
+		r.inspect(root, 1)
+	}
+	return root
+}
+
+type reader struct {
+	source string
+	report func(Fault)
+}
+
+func (r *reader) fault(why Why, at Place, format string, args ...any) {
+	r.report(Fault{at, why, fmt.Sprintf(format, args...)})
+}
+
+func (r *reader) isJSON(name string) bool {
+	content := strings.TrimLeft(r.source, " \t\r\n")
+	if content == "" {
+		return false
+	}
+	return strings.HasSuffix(name, ".json") || strings.IndexByte(`{["`, content[0]) >= 0 && json.Valid([]byte(r.source))
+}
+
+func (r *reader) firstInvalid() Place {
+	w := walker{Place{1, 1}, r.source, 0}
+	for w.offset < len(w.source) {
+		if c, n := utf8.DecodeRuneInString(w.source[w.offset:]); c == utf8.RuneError && n == 1 {
+			break
+		}
+		w.step()
+	}
+	return w.Place
+}
+
+// inspect checks what holds for either notation. What is too deep is cut off.
+func (r *reader) inspect(e *Element, depth int) {
+	if depth > MaxDepth && (e.Kind == List || e.Kind == Mapping) {
+		r.fault(Bounds, e.Place, "this is nested deeper than %d levels, which nothing here needs; remove brackets or indentation", MaxDepth)
+		e.Items, e.Members = nil, nil
+		return
+	}
+	for _, item := range e.Items {
+		r.inspect(item, depth+1)
+	}
+	first := make(map[string]Place, len(e.Members))
+	for _, m := range e.Members {
+		if at, twice := first[m.Name.Text]; twice {
+			r.fault(Twice, m.Name.Place, "this name stands in the mapping twice, first in line %d; remove one of them", at.Line)
+		} else {
+			first[m.Name.Text] = m.Name.Place
+		}
+		r.inspect(m.Value, depth+1)
+	}
+}

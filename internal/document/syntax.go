@@ -1,0 +1,75 @@
+package document
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// hints are what usually lies behind an error of the YAML parser, by a part of it.
+var hints = []struct {
+	part string
+	why  Why
+	hint string
+}{
+	{"unknown anchor", Foreign, "a value that begins with * must stand in quotes, as in host: \"*.example.com\""},
+	{"while scanning an alias", Foreign, "a value that begins with * must stand in quotes, as in action: \"*\""},
+	{"while scanning an anchor", Foreign, "a value that begins with & must stand in quotes"},
+	{"mapping values are not allowed", Syntax, "look at the indentation, and put a value that contains a colon and a space in quotes"},
+	{"did not find expected key", Syntax, "the fields of one mapping must begin in the same column"},
+	{"did not find expected '-' indicator", Syntax, "the items of one list must begin in the same column, and so must the fields of one item"},
+	{"did not find expected ',' or", Syntax, "a bracket is not closed, a comma is missing, or a value with brackets, such as /users/{id}, is not in quotes"},
+	{"could not find expected ':'", Syntax, "a name needs a colon and a space after it"},
+	{"found unexpected end of stream", Syntax, "a quote is not closed"},
+	{"escape", Syntax, "in double quotes a backslash begins an escape; write two of them, or use single quotes"},
+	{"cannot start any token", Syntax, "indent with spaces, not tabs, and put a value that begins with @, ` or % in quotes"},
+	{"max depth", Bounds, "nothing here needs to be nested so deep"},
+	{"control characters", Syntax, "remove the characters that cannot be seen"},
+}
+
+// syntax says what the YAML parser found, where, and what usually helps.
+func (r *reader) syntax(err error) {
+	var load *yaml.LoadError
+	if !errors.As(err, &load) {
+		r.fault(Syntax, Place{}, "this is not YAML: %v", err)
+		return
+	}
+	at, begin := Place{load.Mark.Line, load.Mark.Column}, Place{load.ContextMark.Line, load.ContextMark.Column}
+	said := strings.TrimSpace(load.ContextMsg + " " + load.Message)
+	switch {
+	case at.Line == 0:
+		at = firstControl(r.source)
+	case begin.Line > 0 && begin.Line < at.Line && r.isBlankFrom(at.Line):
+		at = begin // what is not closed is of more interest than the end
+	case begin.Line > 0 && begin.Line < at.Line:
+		said = fmt.Sprintf("%s (begun in line %d) %s", load.ContextMsg, begin.Line, load.Message)
+	}
+	for _, h := range hints {
+		if strings.Contains(said, h.part) {
+			r.fault(h.why, at, "this is not YAML: %s; %s", Clip(said, 200), h.hint)
+			return
+		}
+	}
+	r.fault(Syntax, at, "this is not YAML: %s", Clip(said, 200))
+}
+
+// isBlankFrom is whether nothing follows from a line on.
+func (r *reader) isBlankFrom(line int) bool {
+	lines := SplitLines(r.source)
+	return strings.TrimSpace(strings.Join(lines[min(line-1, len(lines)):], "")) == ""
+}
+
+// firstControl finds the first character that YAML does not allow.
+func firstControl(source string) Place {
+	for i, line := range SplitLines(source) {
+		for j, c := range []rune(line) {
+			if c != '\t' && unicode.IsControl(c) || c == '\uFFFE' || c == '\uFFFF' {
+				return Place{i + 1, j + 1}
+			}
+		}
+	}
+	return Place{}
+}

@@ -1,0 +1,136 @@
+package document
+
+import (
+	"fmt"
+	"strings"
+	"unicode"
+
+	"go.yaml.in/yaml/v4"
+)
+
+func (r *reader) yaml() *Element {
+	if !r.checkStream() {
+		return nil
+	}
+	document, err := loadYAML(r.source)
+	if err != nil {
+		r.syntax(err)
+		return nil
+	}
+	if len(document.Content) == 0 {
+		return &Element{}
+	}
+	return r.fromYAML(document.Content[0], Place{1, 1})
+}
+
+// loadYAML turns a panic of the parser into an error: whoever can upload a document
+// must not be able to stop the process with it.
+func loadYAML(source string) (document yaml.Node, err error) {
+	defer func() {
+		if failure := recover(); failure != nil {
+			err = fmt.Errorf("the parser failed: %v", failure)
+		}
+	}()
+	err = yaml.Unmarshal([]byte(source), &document)
+	return document, err
+}
+
+// checkStream refuses what only streams of documents have, before the parser sees
+// it: its time is quadratic in the number of directives.
+func (r *reader) checkStream() bool {
+	begun, ended := false, false
+	for i, line := range SplitLines(r.source) {
+		at := Place{i + 1, 1}
+		text := strings.TrimRightFunc(line, unicode.IsSpace)
+		switch {
+		case text == "" || strings.HasPrefix(strings.TrimLeft(text, " \t"), "#"):
+		case isMarker(line, "---") && !begun && !ended:
+			begun = true
+		case isMarker(line, "---"), ended:
+			r.fault(Foreign, at, "a second document begins here; a file has one, so put everything into the first")
+			return false
+		case isMarker(line, "..."):
+			ended = true
+		case !begun && text[0] == '%':
+			r.fault(Foreign, at, "this is a YAML directive; remove the line, it is not needed")
+			return false
+		default:
+			begun = true
+		}
+	}
+	return true
+}
+
+// isMarker is whether a line is a document marker. Nothing inside a document can
+// look like one.
+func isMarker(line, marker string) bool {
+	rest, found := strings.CutPrefix(line, marker)
+	return found && (rest == "" || rest[0] == ' ' || rest[0] == '\t')
+}
+
+// fromYAML copies what is taken and reports the rest. An empty value stands where
+// its name does.
+func (r *reader) fromYAML(n *yaml.Node, empty Place) *Element {
+	e := &Element{Place: Place{n.Line, n.Column}}
+	r.refuse(n, e.Place)
+	switch n.Kind {
+	case yaml.MappingNode:
+		e.Kind = Mapping
+		for i := 0; i+1 < len(n.Content); i += 2 {
+			name := r.fromYAML(n.Content[i], e.Place)
+			value := r.fromYAML(n.Content[i+1], name.Place)
+			switch {
+			case n.Content[i].Tag == "!!merge":
+				r.fault(Foreign, name.Place, "<< merges mappings, which is not taken here; write the fields out")
+			case !name.IsScalar():
+				r.fault(Form, name.Place, "a name is expected here, and this is %s; write \"name: value\"", name.Describe())
+			default:
+				e.Members = append(e.Members, Member{name, value})
+			}
+		}
+	case yaml.SequenceNode:
+		e.Kind = List
+		for _, item := range n.Content {
+			e.Items = append(e.Items, r.fromYAML(item, e.Place))
+		}
+	case yaml.ScalarNode:
+		e.Kind, e.Text = scalarKind(n), n.Value
+		if e.Kind == Nothing {
+			e.Text = ""
+			if n.Value == "" {
+				e.Place = empty
+			}
+		}
+	}
+	return e
+}
+
+// refuse reports what would make one value appear in many places, or change what it
+// is behind the reader's back.
+func (r *reader) refuse(n *yaml.Node, at Place) {
+	switch {
+	case n.Kind == yaml.AliasNode:
+		r.fault(Foreign, at, "*%s is an alias, which is not taken here; write the value out, or in quotes if it begins with a star", Clip(n.Value, maxQuoted))
+	case n.Anchor != "":
+		r.fault(Foreign, at, "&%s is an anchor, which is not taken here; remove it, or put the value in quotes if it begins with &", Clip(n.Anchor, maxQuoted))
+	case n.Style&yaml.TaggedStyle != 0:
+		r.fault(Foreign, at, "%s is a tag, which is not taken here; remove it, or put the value in quotes if it begins with an exclamation mark", Clip(n.Tag, maxQuoted))
+	}
+}
+
+func scalarKind(n *yaml.Node) Kind {
+	const quotes = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle
+	switch {
+	case n.Style&quotes != 0:
+		return Text
+	case n.Tag == "!!null":
+		return Nothing
+	case n.Tag == "!!bool":
+		return Truth
+	case isInteger(n.Value):
+		return Integer
+	case n.Tag == "!!str":
+		return Text
+	}
+	return Other
+}

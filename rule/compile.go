@@ -1,0 +1,126 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirhq/weir"
+)
+
+// maxMethods is how many different ones a set may ask for: a bit each.
+const maxMethods = 64
+
+// Compile makes a set ready. The set must not change afterwards. What [Parse] has
+// accepted compiles; the error of any other set names each rule at fault.
+func Compile(set *Set, o Options) (*Table, error) {
+	if o.IPv6Bits == 0 {
+		o.IPv6Bits = 64
+	}
+	if o.IPv6Bits < 1 || o.IPv6Bits > 128 {
+		return nil, fmt.Errorf("rule: IPv6Bits: an address has no %d bits; write 1 to 128, or 0 for 64", o.IPv6Bits)
+	}
+	c := compiler{
+		Options: o,
+		ids:     map[string]bool{},
+		methods: map[string]uint64{},
+		limits:  map[weir.Limit]*weir.Compiled{},
+	}
+	t := &Table{ignoreCase: o.IgnoreCase}
+	var wrong []error
+	for i := range set.Rules {
+		r := &set.Rules[i]
+		compiled, err := c.rule(r, len(t.rules))
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("rule: %s: %w", r.ID, err))
+		}
+		t.rules = append(t.rules, compiled)
+	}
+	var err error
+	if t.exempt, err = newList(set.Exempt); err != nil {
+		wrong = append(wrong, fmt.Errorf("rule: exempt: %w", err))
+	}
+	if t.block, err = newList(set.Block); err != nil {
+		wrong = append(wrong, fmt.Errorf("rule: block: %w", err))
+	}
+	if len(wrong) > 0 {
+		return nil, errors.Join(wrong...)
+	}
+	t.index = newIndex(t.rules, c.methods)
+	return t, nil
+}
+
+// compiler is what the rules of a set share.
+type compiler struct {
+	Options
+	ids     map[string]bool
+	methods map[string]uint64
+	limits  map[weir.Limit]*weir.Compiled // equal limits are one, which stores send once
+}
+
+func (c *compiler) rule(r *Rule, order int) (*Compiled, error) {
+	if r.ID == "" {
+		return nil, errors.New("id: it is missing; its limits need a name that no other rule has")
+	}
+	if c.ids[r.ID] {
+		return nil, errors.New("id: another rule has it, too, and the two would share their counts; rename one")
+	}
+	c.ids[r.ID] = true
+	out := &Compiled{Rule: r, order: int32(order)}
+	if err := c.match(out); err != nil {
+		return nil, fmt.Errorf("match: %w", err)
+	}
+	var err error
+	if out.key, err = newKey(r.Key, c.IPv6Bits); err != nil {
+		return nil, err
+	}
+	return out, c.quotas(out)
+}
+
+// match makes the conditions ready.
+func (c *compiler) match(out *Compiled) error {
+	m := &out.Rule.Match
+	for _, name := range m.Methods {
+		bit, err := c.method(strings.ToUpper(name))
+		if err != nil {
+			return err
+		}
+		out.methods |= bit
+		out.needs |= needMethod
+	}
+	for _, name := range m.Hosts {
+		if err := checkHost(name); err != nil {
+			return err
+		}
+		out.needs |= needHost
+	}
+	out.hosts = newHosts(m.Hosts)
+	for _, text := range m.Paths {
+		p, err := newPattern(text, c.IgnoreCase)
+		if err != nil {
+			return err
+		}
+		out.paths = append(out.paths, p)
+	}
+	var err error
+	if out.attributes, err = newConditions(m.Attributes); len(out.attributes) > 0 {
+		out.needs |= needAttributes
+	}
+	return err
+}
+
+// method returns the bit of a method that a rule asks for.
+func (c *compiler) method(name string) (uint64, error) {
+	if name == "" {
+		return 0, errors.New("method: it is empty; name one, or leave out method for all of them")
+	}
+	bit, known := c.methods[name]
+	if !known {
+		if len(c.methods) == maxMethods {
+			return 0, fmt.Errorf("method: %s is one too many; a set may name %d different ones", name, maxMethods)
+		}
+		bit = 1 << len(c.methods)
+		c.methods[name] = bit
+	}
+	return bit, nil
+}

@@ -1,0 +1,143 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"strconv"
+	"strings"
+)
+
+// canonicalIdentity turns what a person wrote for a client into what Identity
+// writes for it: addresses masked, API keys and secrets hashed unless they are.
+func canonicalIdentity(key []part, text string) (string, error) {
+	if whole, found := strings.CutPrefix(text, `\`); found && isHash(whole) {
+		return text, nil
+	}
+	pieces := splitIdentity(text)
+	if len(pieces) != len(key) {
+		return "", fmt.Errorf(`it has %d parts and the key %d; write it as %s (and "\|" for a "|" in a value)`, len(pieces), len(key), example(key))
+	}
+	var dst []byte
+	for i, piece := range pieces {
+		if i > 0 {
+			dst = append(dst, '|')
+		}
+		var err error
+		if dst, err = key[i].appendText(dst, piece); err != nil {
+			return "", fmt.Errorf("%w; write it as %s", err, example(key))
+		}
+	}
+	return string(bound(dst, 0)), nil
+}
+
+// splitIdentity splits at every "|" that has no "\" before it.
+func splitIdentity(text string) (pieces []string) {
+	begin := 0
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case '|':
+			pieces = append(pieces, text[begin:i])
+			begin = i + 1
+		}
+	}
+	return append(pieces, text[begin:])
+}
+
+// appendText appends a part that a person wrote.
+func (p *part) appendText(dst []byte, text string) ([]byte, error) {
+	if p.source.Kind == Global && text == p.prefix {
+		return append(dst, text...), nil
+	}
+	if len(text) <= len(p.prefix) || !p.begins(text) || p.source.Kind == Global {
+		return nil, errors.New("the rule does not count by this")
+	}
+	text = text[len(p.prefix):]
+	if p.source.Kind == IP {
+		return p.appendIPText(dst, text)
+	}
+	if hashed, found := strings.CutPrefix(text, `\`); p.secret && isHash(text) || !p.secret && found && isHash(hashed) {
+		return append(append(dst, p.prefix...), text...), nil
+	}
+	value, err := unescapeValue(text)
+	if err != nil {
+		return nil, err
+	}
+	return p.appendValue(dst, value), nil
+}
+
+// begins is whether a text has the part's prefix; the name of a header in any case.
+func (p *part) begins(text string) bool {
+	head := text[:len(p.prefix)]
+	return head == p.prefix || p.source.Kind == Header && strings.EqualFold(head, p.prefix)
+}
+
+func unescapeValue(text string) (string, error) {
+	var value strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] == '\\' {
+			i++
+			if i == len(text) || text[i] != '\\' && text[i] != '|' {
+				return "", errors.New(`it has a "\" that stands for nothing; write "\\" for one`)
+			}
+		}
+		value.WriteByte(text[i])
+	}
+	return value.String(), nil
+}
+
+// appendIPText takes an address, or a network as large as what tells clients apart.
+func (p *part) appendIPText(dst []byte, text string) ([]byte, error) {
+	network, err := netip.ParsePrefix(text)
+	if err != nil {
+		ip, err := netip.ParseAddr(text)
+		if err != nil {
+			return nil, fmt.Errorf("%q is no IP address", text)
+		}
+		network = netip.PrefixFrom(ip.WithZone(""), ip.BitLen())
+	}
+	network = canonicalNetwork(network)
+	client := network.Addr().BitLen()
+	if network.Addr().Is6() {
+		client = p.bits
+	}
+	if network.Bits() < client {
+		return nil, fmt.Errorf("%q is many clients, who are counted apart by /%d; name one of them", text, client)
+	}
+	dst, _ = p.appendIP(dst, network.Addr())
+	return dst, nil
+}
+
+// example shows how an identity of the key is written.
+func example(key []part) string {
+	parts := make([]string, len(key))
+	for i, p := range key {
+		switch p.source.Kind {
+		case Global:
+			parts[i] = p.prefix
+		case IP:
+			parts[i] = p.prefix + "203.0.113.7"
+		default:
+			parts[i] = p.prefix + "…"
+		}
+	}
+	return `"` + strings.Join(parts, "|") + `"`
+}
+
+// discreet quotes what a person wrote for a client, but for what may be a secret.
+func discreet(key []part, text string) string {
+	hide := soundsSecret(text)
+	for _, p := range key {
+		hide = hide || p.secret
+	}
+	kind, _, found := strings.Cut(text, ":")
+	switch {
+	case !hide:
+		return strconv.Quote(text)
+	case found:
+		return strconv.Quote(kind + ":…")
+	}
+	return `"…"`
+}

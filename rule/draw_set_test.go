@@ -1,0 +1,150 @@
+package rule_test
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"pgregory.net/rapid"
+)
+
+// drawSet draws a set as Parse returns it.
+func drawSet(t *rapid.T) *rule.Set {
+	set := &rule.Set{Exempt: drawList(t), Block: drawList(t)}
+	for i := range rapid.IntRange(0, 4).Draw(t, "rules") {
+		set.Rules = append(set.Rules, drawRule(t, i))
+	}
+	return set
+}
+
+func drawRule(t *rapid.T, i int) rule.Rule {
+	r := rule.Rule{
+		ID:          fmt.Sprintf("%s%d", rapid.StringMatching(`[A-Za-z0-9._-]{1,20}`).Draw(t, "id"), i),
+		Description: rapid.OneOf(rapid.Just(""), rapid.String(), awkward).Draw(t, "description"),
+		Match:       drawConditions(t),
+		Key:         drawKey(t),
+		Mode:        rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off}).Draw(t, "mode"),
+		OnFailure:   rapid.SampledFrom([]rule.Failure{rule.Open, rule.Closed, rule.Local}).Draw(t, "failure"),
+		Deny: rule.Deny{
+			Status:  rapid.SampledFrom([]int{0, 403, 503}).Draw(t, "status"),
+			Code:    rapid.IntRange(0, 1<<31-1).Draw(t, "code"),
+			Message: rapid.OneOf(rapid.Just(""), name).Draw(t, "message"),
+		},
+		Cost: rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
+	}
+	r.Algorithm = rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
+	switch r.Algorithm {
+	case weir.SlidingBuckets:
+		r.Buckets = rapid.SampledFrom([]int{0, 2, 60, 100}).Draw(t, "buckets")
+	case weir.LeakyBucket:
+		r.Shape = rapid.Bool().Draw(t, "shape")
+	}
+	bursts := r.Algorithm == weir.TokenBucket || r.Algorithm == weir.LeakyBucket
+	r.CountDenied = !bursts && rapid.Bool().Draw(t, "count_denied")
+	r.Quota = drawQuota(t, bursts, int64(10+i)) // so that no two rules are the same
+	for _, tier := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "tiers") {
+		put(&r.Tiers, tier, drawQuotaOrNone(t, bursts))
+	}
+	for _, value := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "overrides") {
+		put(&r.Overrides, drawIdentity(t, r.Key, value), drawQuotaOrNone(t, bursts))
+	}
+	return r
+}
+
+func put(m *map[string]rule.Quota, key string, q rule.Quota) {
+	if *m == nil {
+		*m = map[string]rule.Quota{}
+	}
+	(*m)[key] = q
+}
+
+// awkward is what YAML could take for something else.
+var awkward = rapid.SampledFrom([]string{
+	"null", "~", "true", "yes", "off", "1", "-1", "0x10", "1e3", ".inf", "2001-01-01", "12:30:00", "=", "<<",
+	"- a", "? a", "a: b", "a #b", "#a", "*a", "&a", "!a", "%a", "@a", "`a", "{a}", "[a]", "a,b", "|", ">", "'", `"`, `\`, `a\nb`,
+	" a", "a ", "---", "...", "a|b", "ü", "防止", "😀", "\u00a0", "\u200b", "a:", ":a", "user:alice", "unlimited", "sha256:x",
+})
+
+// name is what tiers, attributes and users may be called.
+var name = rapid.OneOf(awkward, rapid.StringN(1, 12, 60)).Filter(func(s string) bool {
+	return s != "" && s != "*" && len(s) <= 60 && !strings.ContainsFunc(s, unicode.IsControl)
+})
+
+func drawConditions(t *rapid.T) (m rule.Match) {
+	m.Methods = some(t, rapid.SampledFrom([]string{"GET", "POST", "PROPFIND", "M-SEARCH"}), "methods")
+	m.Hosts = some(t, rapid.SampledFrom([]string{"a.example", "*.example.com", "localhost", "192.0.2.1", "2001:db8::1", "_x.y"}), "hosts")
+	m.Paths = some(t, rapid.SampledFrom([]string{"/", "/**", "/a", "/a/{id}/b", "/a b", "/ü/%2F", "/{x}/**"}), "paths")
+	for _, attribute := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "attributes") {
+		if m.Attributes == nil {
+			m.Attributes = map[string][]string{}
+		}
+		m.Attributes[attribute] = some(t, name, "values")
+	}
+	return m
+}
+
+func some(t *rapid.T, values *rapid.Generator[string], label string) []string {
+	list := rapid.SliceOfNDistinct(values, 0, 3, rapid.ID).Draw(t, label)
+	if len(list) == 0 {
+		return nil
+	}
+	return list
+}
+
+func drawKey(t *rapid.T) []rule.Source {
+	if rapid.Bool().Draw(t, "global") {
+		return []rule.Source{{Kind: rule.Global}}
+	}
+	return rapid.SliceOfNDistinct(rapid.SampledFrom([]rule.Source{
+		{Kind: rule.IP}, {Kind: rule.User}, {Kind: rule.APIKey}, {Kind: rule.Header, Name: "X-Tenant"}, {Kind: rule.Header, Name: "Authorization"},
+		{Kind: rule.Cookie, Name: "sid"}, {Kind: rule.Query, Name: "a:b|c"}, {Kind: rule.Attribute, Name: "null"},
+	}), 1, 3, rapid.ID).Draw(t, "key")
+}
+
+func drawIdentity(t *rapid.T, key []rule.Source, value string) string {
+	escape := strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+	var parts []string
+	for _, s := range key {
+		switch s.Kind {
+		case rule.Global:
+			parts = append(parts, "global")
+		case rule.IP:
+			parts = append(parts, rapid.SampledFrom([]string{"ip:192.0.2.1", "ip:2001:db8::/64", "ip:::1"}).Draw(t, "ip"))
+		default:
+			parts = append(parts, escape.Replace(s.String())+":"+escape.Replace(value))
+		}
+	}
+	return strings.Join(parts, "|")
+}
+
+func drawQuotaOrNone(t *rapid.T, bursts bool) rule.Quota {
+	if rapid.Bool().Draw(t, "unlimited") {
+		return rule.Quota{Unlimited: true}
+	}
+	return drawQuota(t, bursts, rapid.Int64Range(5, 1000).Draw(t, "n"))
+}
+
+func drawQuota(t *rapid.T, bursts bool, n int64) (q rule.Quota) {
+	periods := []time.Duration{time.Millisecond, time.Second, 90 * time.Second, time.Hour, 7 * 24 * time.Hour}
+	for _, period := range rapid.SliceOfNDistinct(rapid.SampledFrom(periods), 1, 3, rapid.ID).Draw(t, "periods") {
+		q.Rates = append(q.Rates, rule.Rate{N: n, Period: period})
+	}
+	if bursts {
+		q.Burst = rapid.SampledFrom([]int64{0, 5, 100}).Draw(t, "burst")
+	}
+	return q
+}
+
+func drawList(t *rapid.T) rule.List {
+	var l rule.List
+	for _, text := range some(t, rapid.SampledFrom([]string{"10.0.0.0/8", "192.0.2.1/32", "2001:db8::/32", "::1/128", "0.0.0.0/0"}), "ips") {
+		l.IPs = append(l.IPs, netip.MustParsePrefix(text))
+	}
+	l.Users = some(t, name, "users")
+	l.APIKeys = some(t, name, "keys")
+	return l
+}

@@ -1,0 +1,86 @@
+package rule
+
+import "github.com/weirhq/weir"
+
+// Explanation is what a rule makes of a request, for people.
+type Explanation struct {
+	Rule    *Compiled
+	Matches bool // all conditions are met
+	Applies bool // and the rule is not off, and the request has all parts of its key
+
+	// Why it does not apply, a sentence for each reason: "method is GET, the rule
+	// wants POST". None if it applies.
+	Why []string
+
+	// Identity is the key that a store counts by. It is "" if a part is missing.
+	Identity string
+
+	// Quota says where the limits come from: "default", "tier pro" or "override".
+	// It is "" if the rule does not apply.
+	Quota  string
+	Limits []*weir.Compiled // none if unlimited
+}
+
+// Explain says of each rule, in the order of the document, whether it applies to the
+// request and why not. It goes through the rules one by one, and is slow.
+func (t *Table) Explain(req *Request) []Explanation {
+	all := make([]Explanation, len(t.rules))
+	for i, c := range t.rules {
+		all[i] = t.explain(c, req)
+	}
+	return all
+}
+
+func (t *Table) explain(c *Compiled, req *Request) Explanation {
+	e := Explanation{Rule: c}
+	for _, why := range []string{c.whyMethod(req), c.whyHost(req), c.whyPath(req, t.ignoreCase)} {
+		if why != "" {
+			e.Why = append(e.Why, why)
+		}
+	}
+	e.Why = append(e.Why, c.whyAttributes(req)...)
+	e.Matches = len(e.Why) == 0
+	identity, known := c.Identity(nil, req)
+	if known {
+		e.Identity = string(identity)
+	} else {
+		e.Why = append(e.Why, c.whyIdentity(req)...)
+	}
+	if c.Rule.Mode == Off {
+		e.Why = append(e.Why, "the rule is off")
+	}
+	if e.Applies = len(e.Why) == 0; e.Applies {
+		e.Quota, e.Limits = c.origin(e.Identity, req.Tier), c.Limits(e.Identity, req.Tier)
+	}
+	return e
+}
+
+// origin is where the limits of a client come from.
+func (c *Compiled) origin(identity, tier string) string {
+	if _, found := c.overrides[identity]; found {
+		return "override"
+	}
+	if _, found := c.tiers[tier]; found {
+		return "tier " + tier
+	}
+	return "default"
+}
+
+// ExplainLists says why the request is exempt and why it is on the block list, as
+// in "10.1.2.3 is in 10.0.0.0/8". Each is "" if it is not.
+func (t *Table) ExplainLists(req *Request) (exempt, blocked string) {
+	return t.exempt.why(req), t.block.why(req)
+}
+
+func (l *list) why(req *Request) string {
+	if network, found := l.network(req.IP); found {
+		return canonicalIP(req.IP).String() + " is in " + network.String()
+	}
+	if _, found := l.users[req.User]; found && req.User != "" {
+		return "user " + req.User + " is on the list"
+	}
+	if l.contains(&Request{APIKey: req.APIKey}) {
+		return "API key " + HashAPIKey(req.APIKey) + " is on the list"
+	}
+	return ""
+}

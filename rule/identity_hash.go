@@ -1,0 +1,69 @@
+package rule
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"strings"
+)
+
+const (
+	// marker begins a hash, so that it can be told from a value in clear.
+	marker = "sha256:"
+
+	// domain keeps these hashes apart from those of other programs.
+	domain = "weir:"
+
+	// hashBytes of a SHA-256 are enough: nobody finds a value for a given hash.
+	hashBytes = 16
+)
+
+// HashAPIKey returns what stands for an API key in identities, and so in stores,
+// logs and statistics: "sha256:" and the first 32 hexadecimal digits of the SHA-256
+// of "weir:api_key:" and the key. In a shell:
+//
+//	printf 'weir:api_key:%s' "$KEY" | sha256sum | cut -c1-32
+//
+// Rules may name a key by it, as in an override for "api_key:sha256:…". A hash
+// hides what cannot be guessed; it is no salt for short keys.
+func HashAPIKey(key string) string {
+	return string(appendHash(nil, hashOf(prefixAPIKey, key)))
+}
+
+// hashOf is of the identity that would be written in clear.
+func hashOf(prefix, value string) (sum [sha256.Size]byte) {
+	h := sha256.New()
+	var chunk [sha256.BlockSize]byte
+	for _, s := range [...]string{domain, prefix, value} {
+		for s != "" {
+			n := copy(chunk[:], s)
+			h.Write(chunk[:n])
+			s = s[n:]
+		}
+	}
+	h.Sum(sum[:0])
+	return sum
+}
+
+func appendHash(dst []byte, sum [sha256.Size]byte) []byte {
+	return hex.AppendEncode(append(dst, marker...), sum[:hashBytes])
+}
+
+// isHash is whether a text is a hash as appendHash writes it.
+func isHash(s string) bool {
+	digits, found := strings.CutPrefix(s, marker)
+	return found && len(digits) == 2*hashBytes && strings.Trim(digits, "0123456789abcdef") == ""
+}
+
+// secretWords are in the names of things that must not be seen in a log.
+var secretWords = []string{"auth", "cookie", "credential", "jwt", "key", "pass", "secret", "sess", "token"}
+
+// soundsSecret errs on the side of hashing: an override works all the same.
+func soundsSecret(name string) bool {
+	name = strings.ToLower(name)
+	for _, word := range secretWords {
+		if strings.Contains(name, word) {
+			return true
+		}
+	}
+	return strings.HasSuffix(name, "sid")
+}

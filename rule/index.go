@@ -1,0 +1,81 @@
+package rule
+
+import "hash/maphash"
+
+// index finds the rules whose conditions a request meets, at a cost that depends on
+// the request and on how many rules it meets, not on how many there are.
+//
+// Paths that are spelt out are found at once. The others are a trie of segments, at
+// each [junction] of which there are up to two groups of rules: those whose path
+// ends here, and those that go on with /**. A group of more than a few rules is
+// split by host, then by method, then by the attribute of each rule that the fewest
+// others ask for; what is left to check is checked rule by rule.
+//
+// A request may go on both by name and by parameter from each junction. So it visits
+// at most all junctions of a level, and at most 2^n on level n; real sets, in which
+// few patterns overlap, have it visit one or two a level.
+//
+// Everything is small and in few places: with ten thousand rules it is waiting for
+// memory that takes the time. So rules are numbers here, from 1.
+type index struct {
+	rules   []*Compiled
+	wants   []uint64 // the methods of each rule, a bit each; 0 for all
+	numbers []int32  // of the rules in each group, and a 0 behind them; the first group is empty
+
+	seed      maphash.Seed
+	anywhere  group  // rules without a path
+	exact     uint32 // owner of the edges for whole paths
+	root      *junction
+	tails     []pattern
+	junctions edges[junction]
+	groups    edges[group]
+	methods   map[string]uint64 // a bit each
+	hosts     bool              // whether any rule asks for one
+}
+
+// junction is a node of the trie.
+type junction struct {
+	id    uint32    // owner of the edges to its children by name; 0 if it has none
+	tail  uint32    // of index.tails, from 1, what must be passed to be here; 0 for nothing
+	param *junction // child by {param}, or nil
+	here  group     // for paths that end here
+	rest  group     // for paths that go on with /**
+}
+
+// group is rules that one request may meet.
+type group struct {
+	at     uint32 // where in index.numbers the rules are that are tried one by one
+	verify needs  // what is not known yet of at least one of them
+	split  *split // those that are not, or nil
+}
+
+// needs are conditions of a rule besides its path.
+type needs uint8
+
+const (
+	needHost needs = 1 << iota
+	needMethod
+	needAttributes
+)
+
+// split is rules by one of their conditions, and those without it in other.
+type split struct {
+	by    needs
+	exact uint32 // by host: owner of the edges for whole names
+	below uint32 // by host: owner of the edges for *.name, 0 for none
+	depth int    // by host: the most labels that such a name has
+
+	methods []group // by method: as its bit is numbered, up to the last that is asked for
+
+	names  []attribute // by attribute: each name that is asked for
+	byName map[string]int
+
+	other group
+}
+
+// attribute is where rules are split by the value of one.
+type attribute struct {
+	name   string
+	values uint32 // owner of the edges for values
+	any    group  // those that any value will do for
+}

@@ -1,0 +1,137 @@
+package rule
+
+import "math/bits"
+
+const (
+	// few rules are tried one by one; to look them up would take as long.
+	few = 4
+
+	// maxEntries is how often a rule may be entered because its conditions have
+	// several values each. Beyond, it is entered by fewer conditions, and the others
+	// are verified. A single long list is always entered in full: that is no more
+	// than what was written.
+	maxEntries = 64
+)
+
+// candidate is a rule on its way into a group, and what is known to be met there.
+type candidate struct {
+	rule    *Compiled
+	number  int32
+	met     needs    // host and method
+	named   []string // attributes
+	entries int      // how often it was entered so far
+	most    int      // how often it may be
+}
+
+func newCandidate(c *Compiled, number int32) candidate {
+	most := max(maxEntries, len(c.paths), c.hosts.count(), bits.OnesCount64(c.methods))
+	for _, a := range c.attributes {
+		most = max(most, len(a.values))
+	}
+	return candidate{rule: c, number: number, entries: max(1, len(c.paths)), most: most}
+}
+
+// open is what remains to be verified.
+func (c candidate) open() needs {
+	left := c.rule.needs &^ c.met
+	if len(c.named) == len(c.rule.attributes) {
+		left &^= needAttributes
+	}
+	return left
+}
+
+// times is the candidate entered so often once more, if that is not too often.
+func (c candidate) times(n int) (candidate, bool) {
+	c.entries *= n
+	return c, n > 0 && c.entries <= c.most
+}
+
+// group makes a group of candidates, which are in the order of the document.
+func (b *builder) group(list []candidate) group {
+	if len(list) > few {
+		for _, by := range []func([]candidate) *split{b.byHost, b.byMethod, b.byAttribute} {
+			if s := by(list); s != nil {
+				return group{split: s}
+			}
+		}
+	}
+	return b.leaf(list)
+}
+
+// leaf is a group that is tried rule by rule.
+func (b *builder) leaf(list []candidate) group {
+	if len(list) == 0 {
+		return group{}
+	}
+	g := group{at: uint32(len(b.numbers))}
+	for _, c := range list {
+		b.numbers = append(b.numbers, c.number)
+		g.verify |= c.open()
+	}
+	b.numbers = append(b.numbers, 0)
+	return g
+}
+
+// groupEdges makes a group of each list and a way to it from the owner.
+func (b *builder) groupEdges(owner uint32, lists map[string][]candidate) {
+	for name, list := range lists {
+		b.groups = append(b.groups, owned[group]{owner, edge[group]{b.intern(name), b.group(list)}})
+	}
+}
+
+func (b *builder) byHost(list []candidate) *split {
+	s := &split{by: needHost}
+	exact, below, other := map[string][]candidate{}, map[string][]candidate{}, []candidate(nil)
+	for _, c := range list {
+		entered, ok := c.times(c.rule.hosts.count())
+		if !ok || c.met&needHost != 0 {
+			other = append(other, c)
+			continue
+		}
+		entered.met |= needHost
+		for _, host := range c.rule.hosts.exact {
+			exact[host] = append(exact[host], entered)
+		}
+		for _, parent := range c.rule.hosts.below {
+			below[parent] = append(below[parent], entered)
+			s.depth = max(s.depth, c.rule.hosts.labels)
+		}
+	}
+	if len(other) == len(list) {
+		return nil
+	}
+	s.exact = b.owner()
+	b.groupEdges(s.exact, exact)
+	if len(below) > 0 {
+		s.below = b.owner()
+		b.groupEdges(s.below, below)
+	}
+	s.other = b.group(other)
+	return s
+}
+
+func (b *builder) byMethod(list []candidate) *split {
+	lists, used, other := [maxMethods][]candidate{}, uint64(0), []candidate(nil)
+	for _, c := range list {
+		entered, ok := c.times(bits.OnesCount64(c.rule.methods))
+		if !ok || c.met&needMethod != 0 {
+			other = append(other, c)
+			continue
+		}
+		entered.met |= needMethod
+		used |= c.rule.methods
+		for left := c.rule.methods; left != 0; left &= left - 1 {
+			bit := bits.TrailingZeros64(left)
+			lists[bit] = append(lists[bit], entered)
+		}
+	}
+	if len(other) == len(list) {
+		return nil
+	}
+	s := &split{by: needMethod}
+	for _, l := range lists[:bits.Len64(used)] {
+		s.methods = append(s.methods, b.group(l))
+	}
+	s.other = b.group(other)
+	return s
+}

@@ -1,0 +1,98 @@
+package rule
+
+import (
+	"cmp"
+	"fmt"
+	"net/netip"
+	"slices"
+	"sort"
+)
+
+// list is whom a set exempts or blocks, made ready.
+type list struct {
+	networks []netip.Prefix // sorted; none within another
+	users    map[string]struct{}
+	apiKeys  map[string]struct{} // by hash
+}
+
+// Exempt is whether the request is not limited at all, nor blocked.
+func (t *Table) Exempt(req *Request) bool { return t.exempt.contains(req) }
+
+// Blocked is whether the request is on the block list. Ask first whether it is
+// exempt.
+func (t *Table) Blocked(req *Request) bool { return t.block.contains(req) }
+
+func newList(l List) (list, error) {
+	out := list{users: map[string]struct{}{}, apiKeys: map[string]struct{}{}}
+	for _, network := range l.IPs {
+		if !network.IsValid() {
+			return list{}, fmt.Errorf("ip: %v is no network; write for example 10.0.0.0/8", network)
+		}
+		out.networks = append(out.networks, canonicalNetwork(network))
+	}
+	out.networks = outermost(out.networks)
+	for _, user := range l.Users {
+		out.users[user] = struct{}{}
+	}
+	for _, key := range l.APIKeys {
+		if !isHash(key) {
+			key = HashAPIKey(key)
+		}
+		out.apiKeys[key] = struct{}{}
+	}
+	return out, nil
+}
+
+// contains costs no more for a long list than for a short one, but for the depth
+// of a binary search among the networks.
+func (l *list) contains(req *Request) bool {
+	if len(l.networks) > 0 && req.IP.IsValid() {
+		if _, found := l.network(req.IP); found {
+			return true
+		}
+	}
+	if len(l.users) > 0 && req.User != "" {
+		if _, found := l.users[req.User]; found {
+			return true
+		}
+	}
+	if len(l.apiKeys) > 0 && req.APIKey != "" {
+		var room [len(marker) + 2*hashBytes]byte
+		_, found := l.apiKeys[string(appendHash(room[:0], hashOf(prefixAPIKey, req.APIKey)))]
+		return found
+	}
+	return false
+}
+
+// network finds the one that contains the address. It can only be the last that
+// begins at or before it, because none is within another.
+func (l *list) network(ip netip.Addr) (netip.Prefix, bool) {
+	ip = canonicalIP(ip)
+	after := sort.Search(len(l.networks), func(i int) bool { return ip.Less(l.networks[i].Addr()) })
+	if after == 0 || !l.networks[after-1].Contains(ip) {
+		return netip.Prefix{}, false
+	}
+	return l.networks[after-1], true
+}
+
+// outermost sorts networks and leaves out those within others.
+func outermost(networks []netip.Prefix) []netip.Prefix {
+	slices.SortFunc(networks, func(a, b netip.Prefix) int {
+		return cmp.Or(a.Addr().Compare(b.Addr()), cmp.Compare(a.Bits(), b.Bits()))
+	})
+	kept := networks[:0]
+	for _, n := range networks {
+		if len(kept) == 0 || !kept[len(kept)-1].Contains(n.Addr()) {
+			kept = append(kept, n)
+		}
+	}
+	return kept
+}
+
+// canonicalNetwork masks a network, and makes IPv4 of one that is mapped into IPv6.
+func canonicalNetwork(n netip.Prefix) netip.Prefix {
+	if n.Addr().Is4In6() && n.Bits() >= 96 {
+		n = netip.PrefixFrom(n.Addr().Unmap(), n.Bits()-96)
+	}
+	return n.Masked()
+}

@@ -1,0 +1,93 @@
+package rule
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// maxSegments bounds how deep a pattern goes, and so how far a request is followed.
+const maxSegments = 64
+
+// pattern is a path as a rule has it: segments, and then perhaps anything.
+type pattern struct {
+	segments []string // spelt; "" for any one, {id}
+	rest     bool     // ends in /**, which is also nothing at all
+}
+
+// newPattern reads "/users/{id}" or "/api/**".
+func newPattern(text string, ignoreCase bool) (pattern, error) {
+	var p pattern
+	if !strings.HasPrefix(text, "/") {
+		return p, fmt.Errorf("path %q does not begin with a slash; write %q", text, "/"+text)
+	}
+	if strings.Contains(text, "?") {
+		return p, fmt.Errorf("path %q has a query, which is no part of a path; remove it", text)
+	}
+	for segment := range strings.SplitSeq(text[1:], "/") {
+		if p.rest {
+			return p, fmt.Errorf("path %q goes on after **; it stands for all of the rest, and only at the end", text)
+		}
+		switch {
+		case segment == "":
+		case segment == "**":
+			p.rest = true
+		case isParameter(segment):
+			p.segments = append(p.segments, "")
+		case strings.ContainsAny(segment, "{}*"):
+			return p, fmt.Errorf("path %q: %q is neither a name nor {something}; write {id} for one whole segment, or ** at the end for all of the rest", text, segment)
+		default:
+			name := spellPath("/"+segment, ignoreCase)[1:]
+			if name == "." || name == ".." {
+				return p, fmt.Errorf("path %q: %q is resolved before a path is matched; leave it out", text, segment)
+			}
+			p.segments = append(p.segments, name)
+		}
+	}
+	if len(p.segments) > maxSegments {
+		return p, fmt.Errorf("path %q has %d segments; at most %d are looked at, so end it with ** before that", text, len(p.segments), maxSegments)
+	}
+	return p, nil
+}
+
+func isParameter(segment string) bool {
+	return len(segment) > 2 && segment[0] == '{' && segment[len(segment)-1] == '}' && !strings.ContainsAny(segment[1:len(segment)-1], "{}")
+}
+
+// literal is the one path that matches, if there is only one.
+func (p *pattern) literal() (string, bool) {
+	if p.rest || slices.Contains(p.segments, "") {
+		return "", false
+	}
+	return joinPath(p.segments), true
+}
+
+// matches holds the pattern against one reading of a path. The index does the same
+// for many patterns at once.
+func (p *pattern) matches(path string) bool {
+	left, ok := p.follow(path)
+	return ok && (p.rest || left == "" || left == "/")
+}
+
+// follow returns what is left of a path behind the segments, if it has them.
+func (p *pattern) follow(path string) (left string, ok bool) {
+	for _, want := range p.segments {
+		segment, rest := cutSegment(path)
+		if segment == "" || want != "" && want != segment {
+			return "", false
+		}
+		path = rest
+	}
+	return path, true
+}
+
+// cutSegment cuts the first segment off a canonical path; it is "" at the end.
+func cutSegment(path string) (segment, rest string) {
+	if len(path) < 2 {
+		return "", ""
+	}
+	if i := strings.IndexByte(path[1:], '/'); i >= 0 {
+		return path[1 : i+1], path[i+1:]
+	}
+	return path[1:], ""
+}

@@ -1,0 +1,129 @@
+package rule
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// The fields of a document, in the order in which they are written.
+var (
+	documentFields = []string{"rules", "exempt", "block"}
+	ruleFields     = []string{
+		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
+		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "deny",
+	}
+	matchFields = []string{"method", "host", "path", "attributes"}
+	quotaFields = []string{"limit", "limits", "burst"}
+	denyFields  = []string{"status", "code", "message"}
+	listFields  = []string{"ip", "user", "api_key"}
+)
+
+const (
+	maxName        = 100    // bytes of a tier, an attribute, a header and the like
+	maxText        = 1024   // of other texts
+	maxDescription = 10_000 // which may have several lines
+	maxParts       = 8      // of a key
+	maxRates       = 16     // of a quota; each is one more thing to charge
+)
+
+// fields are the values of a mapping by name.
+type fields map[string]*document.Element
+
+// fields checks the names in a mapping. What it is says a message.
+func (p *parser) fields(e *document.Element, what string, known []string) fields {
+	if e.Kind != document.Mapping {
+		p.errorf("E006", e.Place, "%s: this is %s; write fields here, such as %s", what, e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
+		return nil
+	}
+	f, meant := make(fields, len(e.Members)), fields{}
+	for _, m := range e.Members {
+		name := m.Name.Text
+		if contains(known, name) {
+			f[name] = m.Value
+			continue
+		}
+		if near := suggest.Nearest(name, known); near != "" {
+			p.errorf("E005", m.Name.Place, "%s has no field %s; did you mean %q?", what, document.Quote(name), near)
+			meant[near] = m.Value
+		} else {
+			p.errorf("E005", m.Name.Place, "%s has no field %s; remove it, or use one of %s", what, document.Quote(name), strings.Join(known, ", "))
+		}
+	}
+	for name, value := range meant {
+		if f[name] == nil {
+			f[name] = value // so that it is not missed, and is checked
+		}
+	}
+	return f
+}
+
+func contains(names []string, name string) bool {
+	for _, n := range names {
+		if n == name {
+			return true
+		}
+	}
+	return false
+}
+
+// text reads a scalar, also one that looks like a number: names may.
+func (p *parser) text(e *document.Element, field string, most int) (string, bool) {
+	switch {
+	case e.Kind == document.Nothing || e.IsScalar() && e.Text == "":
+		p.errorf("E006", e.Place, "%s: it is empty; write a value, or remove it", field)
+	case !e.IsScalar():
+		p.errorf("E006", e.Place, "%s: this is %s; write one value", field, e.Describe())
+	case len(e.Text) > most:
+		p.errorf("E006", e.Place, "%s: it has %d bytes, at most %d are allowed; shorten it", field, len(e.Text), most)
+	case strings.ContainsFunc(e.Text, unicode.IsControl):
+		p.errorf("E006", e.Place, "%s: it has characters that cannot be seen; remove them", field)
+	default:
+		return e.Text, true
+	}
+	return "", false
+}
+
+// texts reads one value or a list of them, and returns those that are good.
+func (p *parser) texts(e *document.Element, field string, most int) []*document.Element {
+	values := []*document.Element{e}
+	if e.Kind == document.List {
+		values = e.Items
+	}
+	if len(values) == 0 {
+		p.errorf("E006", e.Place, "%s: the list is empty, which could mean all or nothing; write a value, or remove it", field)
+	}
+	var good []*document.Element
+	for _, v := range values {
+		if _, ok := p.text(v, field, most); ok {
+			good = append(good, v)
+		}
+	}
+	return good
+}
+
+// integer reads a whole number within bounds.
+func (p *parser) integer(e *document.Element, code, field string, least, most int64) int64 {
+	n, err := strconv.ParseInt(e.Text, 10, 64)
+	switch {
+	case e.Kind != document.Integer:
+		p.errorf("E006", e.Place, "%s: this is %s; write a whole number without quotes", field, e.Describe())
+	case err != nil || n < least || n > most:
+		p.errorf(code, e.Place, "%s: %s is out of range; write %d to %d", field, document.Clip(e.Text, 40), least, most)
+	default:
+		return n
+	}
+	return 0
+}
+
+// truth reads true or false.
+func (p *parser) truth(e *document.Element, field string) bool {
+	if e.Kind != document.Truth {
+		p.errorf("E006", e.Place, "%s: this is %s; write true or false", field, e.Describe())
+		return false
+	}
+	return strings.EqualFold(e.Text, "true")
+}

@@ -1,0 +1,90 @@
+package rule
+
+import (
+	"net/netip"
+	"slices"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+// pendingList is exempt or block, with what stands where.
+type pendingList struct {
+	name  string
+	at    document.Place
+	ips   []placed[netip.Prefix]
+	users []placed[string]
+	keys  []placed[string]
+}
+
+type placed[T any] struct {
+	value T
+	at    document.Place
+}
+
+// list reads exempt or block. Nothing at all is an empty list.
+func (p *parser) list(name string, e *document.Element) (l List) {
+	pl := &pendingList{name: name}
+	p.lists = append(p.lists, pl)
+	if e == nil || e.Kind == document.Nothing {
+		return l
+	}
+	pl.at = e.Place
+	f := p.fields(e, name, listFields)
+	for _, v := range p.listValues(f["ip"], name+": ip") {
+		if network, ok := p.network(v, name+": ip"); ok {
+			pl.ips = append(pl.ips, placed[netip.Prefix]{network, v.Place})
+			l.IPs = append(l.IPs, network)
+		}
+	}
+	for _, v := range p.listValues(f["user"], name+": user") {
+		pl.users = append(pl.users, placed[string]{v.Text, v.Place})
+		l.Users = append(l.Users, v.Text)
+	}
+	if e := f["api_key"]; e != nil {
+		p.hide(e)
+	}
+	for _, v := range p.listValues(f["api_key"], name+": api_key") {
+		pl.keys = append(pl.keys, placed[string]{v.Text, v.Place})
+		l.APIKeys = append(l.APIKeys, v.Text)
+	}
+	return l
+}
+
+// listValues is texts for a list that may be empty.
+func (p *parser) listValues(e *document.Element, field string) []*document.Element {
+	if e == nil || e.Kind == document.Nothing || e.Kind == document.List && len(e.Items) == 0 {
+		return nil
+	}
+	return p.texts(e, field, maxText)
+}
+
+// hide keeps API keys out of excerpts.
+func (p *parser) hide(e *document.Element) {
+	for _, v := range slices.Concat([]*document.Element{e}, e.Items) {
+		if !isHash(v.Text) {
+			p.quoter.Hide(v.Place, v.Text)
+		}
+	}
+}
+
+// network reads an address or a network.
+func (p *parser) network(e *document.Element, field string) (netip.Prefix, bool) {
+	if ip, err := netip.ParseAddr(e.Text); err == nil {
+		if ip.Zone() != "" {
+			p.errorf("E018", e.Place, "%s: %s has a zone, which means something to one machine only; write %s", field, document.Quote(e.Text), ip.WithZone(""))
+			return netip.Prefix{}, false
+		}
+		ip = ip.Unmap()
+		return netip.PrefixFrom(ip, ip.BitLen()), true
+	}
+	network, err := netip.ParsePrefix(e.Text)
+	if err != nil {
+		p.errorf("E018", e.Place, "%s: %s is neither an address nor a network; write for example 192.0.2.7 or 10.0.0.0/8", field, document.Quote(e.Text))
+		return netip.Prefix{}, false
+	}
+	if masked := network.Masked(); masked != network {
+		p.errorf("E018", e.Place, "%s: %s has bits set beyond its /%d; write %s for the network, or %s for the one address", field, network, network.Bits(), masked, network.Addr())
+		return netip.Prefix{}, false
+	}
+	return canonicalNetwork(network), true
+}

@@ -1,0 +1,170 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// unlimited is how a quota without limit is written.
+const unlimited = "unlimited"
+
+// placedQuota is a quota and where its parts stand.
+type placedQuota struct {
+	Quota
+	whose string // what messages begin with: nothing, or "tiers: pro: "
+	at    document.Place
+	rates []document.Place
+	burst document.Place
+}
+
+// quotas reads what everybody gets, and then tiers and overrides.
+func (p *parser) quotas(r *pending) {
+	usual, _ := p.quota("", r.at, r.fields)
+	r.Quota = usual.Quota
+	r.quotas = append(r.quotas, usual)
+	if e := r.fields["tiers"]; e != nil {
+		r.Tiers = p.quotasByName(r, "tiers", e, maxName)
+	}
+	if e := r.fields["overrides"]; e != nil {
+		r.Overrides = p.quotasByName(r, "overrides", e, maxText)
+		p.checkOverrides(r, e)
+	}
+}
+
+func (p *parser) quotasByName(r *pending, field string, e *document.Element, most int) map[string]Quota {
+	if e.Kind != document.Mapping {
+		p.errorf("E006", e.Place, "%s: this is %s; write names and limits, as in {name: 100/1m}", field, e.Describe())
+		return nil
+	}
+	if len(e.Members) == 0 {
+		return nil
+	}
+	quotas := make(map[string]Quota, len(e.Members))
+	for _, m := range e.Members {
+		name, ok := p.text(m.Name, field+": the name", most)
+		if !ok {
+			continue
+		}
+		whose := field + ": " + document.Clip(name, maxName) + ": "
+		if field == "overrides" && tellsSecret(r.Key, name) {
+			p.quoter.Hide(m.Name.Place, name[strings.IndexByte(name, ':')+1:])
+			whose = field + ": "
+		}
+		f := fields{"limit": m.Value}
+		if m.Value.Kind == document.Mapping {
+			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), quotaFields)
+		}
+		q, ok := p.quota(whose, m.Name.Place, f)
+		if ok {
+			r.quotas = append(r.quotas, q)
+		}
+		quotas[name] = q.Quota
+	}
+	return quotas
+}
+
+// quota reads limit or limits, and burst.
+func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota, ok bool) {
+	q = placedQuota{whose: whose, at: at}
+	before := p.count()
+	one, many := f["limit"], f["limits"]
+	switch {
+	case one != nil && many != nil:
+		p.errorf("E010", many.Place, "%slimits: there is a limit already; write one of the two, such as limits: [3/1m, 20/1h]", whose)
+	case one != nil:
+		p.limit(&q, one)
+	case many != nil:
+		p.limits(&q, many)
+	default:
+		p.errorf("E007", at, "%slimit: it is missing; write for example limit: 100/1m", whose)
+	}
+	if e := f["burst"]; e != nil {
+		q.Burst = p.integer(e, "E013", whose+"burst", 1, weir.MaxUnits)
+		q.burst = e.Place
+		if q.Unlimited {
+			p.errorf("E010", e.Place, "%sburst: without a limit there is none; remove it", whose)
+		}
+	}
+	return q, p.count() == before
+}
+
+func (p *parser) limit(q *placedQuota, e *document.Element) {
+	if e.Kind == document.List {
+		p.errorf("E006", e.Place, "%slimit: this is a list; call it limits", q.whose)
+		return
+	}
+	if e.Kind == document.Text && e.Text == unlimited {
+		q.Unlimited = true
+		return
+	}
+	p.rate(q, "limit", e)
+}
+
+func (p *parser) limits(q *placedQuota, e *document.Element) {
+	if e.Kind != document.List {
+		p.errorf("E006", e.Place, "%slimits: this is %s; write a list, as in [3/1m, 20/1h], or call it limit", q.whose, e.Describe())
+		return
+	}
+	if len(e.Items) == 0 {
+		p.errorf("E006", e.Place, "%slimits: the list is empty; write at least one, as in [3/1m, 20/1h]", q.whose)
+	}
+	if len(e.Items) > maxRates {
+		p.errorf("E013", e.Place, "%slimits: there are %d, at most %d are allowed; each is charged on every request", q.whose, len(e.Items), maxRates)
+		return
+	}
+	for _, item := range e.Items {
+		p.rate(q, "limits", item)
+	}
+}
+
+// rate reads N/period.
+func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
+	text, ok := p.text(e, q.whose+field, maxText)
+	if !ok {
+		return
+	}
+	rate, err := ParseRate(text)
+	if err != nil {
+		p.errorf("E013", e.Place, "%s%s: %s", q.whose, field, err)
+		return
+	}
+	q.Rates = append(q.Rates, rate)
+	q.rates = append(q.rates, e.Place)
+}
+
+// ParseRate reads "100/1m" or "5/minute".
+func ParseRate(text string) (Rate, error) {
+	if strings.ContainsAny(text, " \t") {
+		return Rate{}, errors.New("there is more than N/period in it; write for example 100/1m, without spaces, and burst and the like as fields of their own")
+	}
+	if text == unlimited {
+		return Rate{}, errors.New("unlimited stands alone, as in limit: unlimited; remove it, or the others")
+	}
+	if suggest.Nearest(text, []string{unlimited}) != "" {
+		return Rate{}, fmt.Errorf("%s is no rate; did you mean %q?", document.Quote(text), unlimited)
+	}
+	// What is wrong for a fixed window is wrong for any algorithm; the rest is
+	// found when the whole limit is known.
+	l, err := weir.ParseLimit(weir.FixedWindow.String() + " " + text)
+	if err != nil {
+		return Rate{}, errors.New(reason(err))
+	}
+	return Rate{l.N, l.Period}, nil
+}
+
+// String writes the rate as ParseRate reads it.
+func (r Rate) String() string { return weir.Limit{N: r.N, Period: r.Period}.Rate() }
+
+// reason is what package weir says is wrong, without its name.
+func reason(err error) string {
+	var invalid *weir.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid.Reason
+	}
+	return err.Error()
+}

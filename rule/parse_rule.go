@@ -1,0 +1,177 @@
+package rule
+
+import (
+	"math"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
+)
+
+// rule reads one rule as far as it can be read by itself.
+func (p *parser) rule(e *document.Element) *pending {
+	r := &pending{at: e.Place}
+	r.fields = p.fields(e, "a rule", ruleFields)
+	if r.fields == nil {
+		return r
+	}
+	p.id(r)
+	p.report.rule = r.ID
+	if d := r.fields["description"]; d != nil {
+		r.Description = p.description(d)
+	}
+	if m := r.fields["match"]; m != nil {
+		r.Match = p.match(m)
+	}
+	p.key(r)
+	readAlgorithm := p.algorithm(r)
+	p.options(r)
+	p.quotas(r)
+	if readAlgorithm {
+		p.checkLimits(r)
+	}
+	if d := r.fields["deny"]; d != nil {
+		r.Deny = p.deny(d)
+	}
+	return r
+}
+
+// reservedIDs would be taken for something else in the path of an API call.
+var reservedIDs = []string{".", "..", "history", "rollback"}
+
+func (p *parser) id(r *pending) {
+	e := r.fields["id"]
+	if e == nil {
+		p.errorf("E007", r.at, "id: it is missing; give the rule a name that no other has, such as login")
+		return
+	}
+	id, ok := p.text(e, "id", math.MaxInt)
+	switch {
+	case !ok:
+	case len(id) > weir.MaxNameLen:
+		p.errorf("E008", e.Place, "id: it has %d bytes, at most %d are allowed; say the rest in the description", len(id), weir.MaxNameLen)
+	case contains(reservedIDs, id):
+		p.errorf("E008", e.Place, "id: %q means something else in a URL; choose another name", id)
+	case strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "":
+		p.errorf("E008", e.Place, "id: %s has other characters than letters, digits, dots, dashes and underscores; say the rest in the description", document.Quote(id))
+	default:
+		r.ID = id
+	}
+}
+
+// description takes several lines, unlike other texts.
+func (p *parser) description(e *document.Element) string {
+	switch {
+	case !e.IsScalar() && e.Kind != document.Nothing:
+		p.errorf("E006", e.Place, "description: this is %s; write a text", e.Describe())
+	case len(e.Text) > maxDescription:
+		p.errorf("E006", e.Place, "description: it has %d bytes, at most %d are allowed; shorten it", len(e.Text), maxDescription)
+	}
+	return e.Text
+}
+
+func (p *parser) key(r *pending) {
+	e := r.fields["key"]
+	if e == nil {
+		p.errorf("E007", r.at, "key: it is missing; write who is counted apart, such as ip or user, or global for everyone together")
+		return
+	}
+	if len(e.Items) > maxParts {
+		p.errorf("E012", e.Place, "key: it has %d parts, at most %d are allowed; a client is known by fewer", len(e.Items), maxParts)
+		return
+	}
+	for _, part := range p.texts(e, "key", maxText) {
+		source, err := ParseSource(part.Text)
+		switch {
+		case err != nil:
+			p.errorf("E012", part.Place, "key: %v", err)
+			continue
+		case containsSource(r.Key, source):
+			p.errorf("E012", part.Place, "key: %s is there twice; write it once", source)
+		case source.Kind == Global && len(e.Items) > 1:
+			p.errorf("E012", part.Place, "key: global is the same for everyone, so it adds nothing to the other parts; remove it, or them")
+		}
+		r.Key = append(r.Key, source)
+	}
+}
+
+func containsSource(all []Source, one Source) bool {
+	for _, s := range all {
+		if s == one {
+			return true
+		}
+	}
+	return false
+}
+
+// algorithm reports whether there is one to go on with.
+func (p *parser) algorithm(r *pending) bool {
+	e := r.fields["algorithm"]
+	if e == nil {
+		return true
+	}
+	name, ok := p.text(e, "algorithm", maxText)
+	if !ok {
+		return false
+	}
+	a, err := weir.ParseAlgorithm(name)
+	if err != nil {
+		p.errorf("E011", e.Place, "algorithm: %s", reason(err))
+		return false
+	}
+	r.Algorithm = a
+	return true
+}
+
+// options reads the fields that are one value each.
+func (p *parser) options(r *pending) {
+	if e := r.fields["buckets"]; e != nil {
+		r.Buckets = int(p.integer(e, "E013", "buckets", 2, weir.MaxBuckets))
+	}
+	if e := r.fields["shape"]; e != nil {
+		r.Shape = p.truth(e, "shape")
+	}
+	if e := r.fields["count_denied"]; e != nil {
+		r.CountDenied = p.truth(e, "count_denied")
+	}
+	if e := r.fields["cost"]; e != nil {
+		r.Cost = p.integer(e, "E016", "cost", 1, weir.MaxUnits)
+		if r.Cost == 1 {
+			r.Cost = 0
+		}
+	}
+	if e := r.fields["mode"]; e != nil {
+		if name, ok := p.text(e, "mode", maxText); ok {
+			var err error
+			if r.Mode, err = ParseMode(name); err != nil {
+				p.errorf("E011", e.Place, "mode: %v", err)
+			}
+		}
+	}
+	if e := r.fields["on_failure"]; e != nil {
+		if name, ok := p.text(e, "on_failure", maxText); ok {
+			var err error
+			if r.OnFailure, err = ParseFailure(name); err != nil {
+				p.errorf("E011", e.Place, "on_failure: %v", err)
+			}
+		}
+	}
+}
+
+func (p *parser) deny(e *document.Element) (d Deny) {
+	f := p.fields(e, "deny", denyFields)
+	if s := f["status"]; s != nil {
+		d.Status = int(p.integer(s, "E017", "deny: status", 400, 599))
+		if d.Status == http.StatusTooManyRequests {
+			d.Status = 0
+		}
+	}
+	if c := f["code"]; c != nil {
+		d.Code = int(p.integer(c, "E017", "deny: code", 0, math.MaxInt32))
+	}
+	if m := f["message"]; m != nil {
+		d.Message, _ = p.text(m, "deny: message", maxText)
+	}
+	return d
+}

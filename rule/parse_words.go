@@ -1,0 +1,129 @@
+package rule
+
+import (
+	"fmt"
+	"net/textproto"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+var (
+	modeNames    = []string{Enforce: "enforce", Shadow: "shadow", Off: "off"}
+	failureNames = []string{Open: "open", Closed: "closed", Local: "local"}
+	sourceNames  = []string{
+		IP: "ip", User: "user", APIKey: "api_key", Global: "global",
+		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr",
+	}
+)
+
+// ParseMode reads "enforce", "shadow" or "off".
+func ParseMode(name string) (Mode, error) {
+	i, err := parseWord(modeNames, name)
+	return Mode(i), err
+}
+
+// String returns the name that ParseMode reads.
+func (m Mode) String() string { return wordOf(modeNames, int(m), "Mode") }
+
+// MarshalText makes the name the form in JSON.
+func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText is ParseMode.
+func (m *Mode) UnmarshalText(text []byte) (err error) {
+	*m, err = ParseMode(string(text))
+	return err
+}
+
+// ParseFailure reads "open", "closed" or "local".
+func ParseFailure(name string) (Failure, error) {
+	i, err := parseWord(failureNames, name)
+	return Failure(i), err
+}
+
+// String returns the name that ParseFailure reads.
+func (f Failure) String() string { return wordOf(failureNames, int(f), "Failure") }
+
+// MarshalText makes the name the form in JSON.
+func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
+
+// UnmarshalText is ParseFailure.
+func (f *Failure) UnmarshalText(text []byte) (err error) {
+	*f, err = ParseFailure(string(text))
+	return err
+}
+
+// ParseSource reads a part of a key: "ip", "user", "api_key", "global", or a kind
+// and a name as in "header:X-Tenant". Names of headers have one spelling.
+func ParseSource(text string) (Source, error) {
+	kind, name, named := strings.Cut(text, ":")
+	i := slices.Index(sourceNames, kind)
+	switch {
+	case i < 0:
+		return Source{}, unknownSource(kind, name, named)
+	case SourceKind(i) < Header && named:
+		return Source{}, fmt.Errorf("%s takes no name; write %q alone", kind, kind)
+	case SourceKind(i) >= Header && name == "":
+		return Source{}, fmt.Errorf("%s needs a name; write for example %q", kind, kind+":"+sourceExamples[SourceKind(i)])
+	case len(name) > maxName:
+		return Source{}, fmt.Errorf("the name has %d bytes; at most %d are allowed", len(name), maxName)
+	case (SourceKind(i) == Header || SourceKind(i) == Cookie) && !isToken(name):
+		return Source{}, fmt.Errorf("%q is no name that a %s can have; use letters, digits and dashes", name, kind)
+	case SourceKind(i) == Header:
+		name = textproto.CanonicalMIMEHeaderKey(name)
+	}
+	return Source{SourceKind(i), name}, nil
+}
+
+var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
+
+func unknownSource(kind, name string, named bool) error {
+	if near := suggest.Nearest(kind, sourceNames); near != "" {
+		if named {
+			near += ":" + name
+		}
+		return fmt.Errorf("%q is unknown; did you mean %q?", kind, near)
+	}
+	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, header:X, cookie:X, query:X or attr:X", kind)
+}
+
+// String returns the kind and the name as ParseSource reads them.
+func (s Source) String() string {
+	kind := wordOf(sourceNames, int(s.Kind), "SourceKind")
+	if s.Kind < Header {
+		return kind
+	}
+	return kind + ":" + s.Name
+}
+
+// MarshalText makes the notation the form in JSON.
+func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
+
+// UnmarshalText is ParseSource.
+func (s *Source) UnmarshalText(text []byte) (err error) {
+	*s, err = ParseSource(string(text))
+	return err
+}
+
+// isToken is whether a name is one in the sense of HTTP.
+func isToken(name string) bool {
+	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
+}
+
+func parseWord(names []string, word string) (int, error) {
+	if i := slices.Index(names, word); i >= 0 {
+		return i, nil
+	}
+	if near := suggest.Nearest(word, names); near != "" {
+		return 0, fmt.Errorf("%q is unknown; did you mean %q?", word, near)
+	}
+	return 0, fmt.Errorf("%q is unknown; choose one of %s", word, strings.Join(names, ", "))
+}
+
+func wordOf(names []string, i int, kind string) string {
+	if i < len(names) {
+		return names[i]
+	}
+	return fmt.Sprintf("%s(%d)", kind, i)
+}

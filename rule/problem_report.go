@@ -1,0 +1,98 @@
+package rule
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+const (
+	maxMessage  = 1000 // bytes of a message
+	maxProblems = 1000 // more help nobody, and a hostile document has millions
+)
+
+// report gathers the problems of one document.
+type report struct {
+	file     string
+	quoter   *document.Quoter
+	rule     string // the id of the rule that is being read
+	problems Problems
+	left     [2]int // beyond maxProblems, by severity
+	seen     map[seen]bool
+	faults   map[document.Place]bool
+}
+
+type seen struct {
+	document.Place
+	message string
+}
+
+func newReport(file string, source []byte) *report {
+	return &report{
+		file: file, quoter: document.NewQuoter(source),
+		seen: map[seen]bool{}, faults: map[document.Place]bool{},
+	}
+}
+
+func (r *report) errorf(code string, at document.Place, format string, args ...any) {
+	r.add(Error, code, at, format, args...)
+}
+
+func (r *report) warnf(code string, at document.Place, format string, args ...any) {
+	r.add(Warning, code, at, format, args...)
+}
+
+func (r *report) add(s Severity, code string, at document.Place, format string, args ...any) {
+	if r.faults[at] {
+		return
+	}
+	if len(r.problems) >= maxProblems {
+		r.left[s]++
+		return
+	}
+	message := document.Clip(fmt.Sprintf(format, args...), maxMessage)
+	key := seen{at, message}
+	if r.seen[key] {
+		return
+	}
+	r.seen[key] = true
+	r.problems = append(r.problems, Problem{
+		Severity: s, Code: code, File: r.file, Line: at.Line, Column: at.Column,
+		Rule: r.rule, Message: message,
+	})
+}
+
+// fault reports what made the document unreadable.
+func (r *report) fault(f document.Fault) {
+	r.errorf(faultCodes[f.Why], f.Place, "%s", f.Message)
+	// What is made of a value that was not taken is not worth a word.
+	r.faults[f.Place] = r.faults[f.Place] || f.Why == document.Foreign
+}
+
+var faultCodes = map[document.Why]string{
+	document.Syntax: "E001", document.Bounds: "E002", document.Foreign: "E003",
+	document.Twice: "E004", document.Form: "E006",
+}
+
+// count tells whether something was found in between.
+func (r *report) count() int { return len(r.problems) + r.left[Error] + r.left[Warning] }
+
+// done returns the problems in the order of the document.
+func (r *report) done() Problems {
+	for s, code := range []string{Error: "E002", Warning: "W000"} {
+		if r.left[s] > 0 {
+			r.problems = append(r.problems, Problem{Severity: Severity(s), Code: code, File: r.file,
+				Message: fmt.Sprintf("there are %d more %ss; mend these and look again", r.left[s], Severity(s))})
+		}
+	}
+	for i := range r.problems {
+		p := &r.problems[i]
+		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
+	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code))
+	})
+	return r.problems
+}

@@ -1,0 +1,73 @@
+package rule
+
+import "github.com/weirhq/weir"
+
+// Options of Compile. The zero value is ready to use.
+type Options struct {
+	// IPv6Bits is how much of an IPv6 address tells clients apart, 1 to 128.
+	// Default 64, what one customer has.
+	IPv6Bits int
+
+	// IgnoreCase makes the paths of rules match whatever their case in ASCII, for
+	// servers to which /API is /api. Default false.
+	IgnoreCase bool
+}
+
+// Table is a compiled set. It never changes.
+type Table struct {
+	rules      []*Compiled // in the order of the document
+	index      *index
+	exempt     list
+	block      list
+	ignoreCase bool
+}
+
+// Compiled is a rule made ready.
+type Compiled struct {
+	Rule *Rule
+
+	order int32 // in the document
+
+	needs      needs  // which of the following there are
+	methods    uint64 // a bit each
+	hosts      *hosts
+	attributes []condition
+	paths      []pattern
+
+	key []part
+
+	quota     quota
+	tiers     map[string]quota
+	overrides map[string]quota
+}
+
+// quota is nil where there is no limit.
+type quota []*weir.Compiled
+
+// Rules returns all rules, in the order of the document, also those that are off.
+func (t *Table) Rules() []*Compiled { return t.rules }
+
+// Limits returns what applies to a client of the rule: none if it is unlimited.
+// The identity is as [Compiled.Identity] writes it.
+func (c *Compiled) Limits(identity, tier string) []*weir.Compiled {
+	if q, found := c.overrides[identity]; found {
+		return q
+	}
+	return c.usual(tier)
+}
+
+// LimitsFor is Limits without a string to be made of the identity.
+func (c *Compiled) LimitsFor(identity []byte, tier string) []*weir.Compiled {
+	if q, found := c.overrides[string(identity)]; found {
+		return q
+	}
+	return c.usual(tier)
+}
+
+// usual is for whoever has no override.
+func (c *Compiled) usual(tier string) quota {
+	if q, found := c.tiers[tier]; found {
+		return q
+	}
+	return c.quota
+}

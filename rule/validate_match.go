@@ -1,0 +1,104 @@
+package rule
+
+import (
+	"net/netip"
+	"strings"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+func (p *parser) checkMethod(e *document.Element) {
+	switch method := e.Text; {
+	case method == "*":
+		p.errorf("E021", e.Place, "match: method: every method matches if there is none here; remove it")
+	case !isToken(method):
+		p.errorf("E021", e.Place, "match: method: %s is no method; write for example GET, or a list of several", document.Quote(method))
+	case method != strings.ToUpper(method):
+		p.errorf("E021", e.Place, "match: method: %s has small letters, and methods have none; write %s", document.Quote(method), strings.ToUpper(method))
+	}
+}
+
+func (p *parser) checkHost(e *document.Element) {
+	host := strings.ToLower(e.Text)
+	wrong := func(format string, args ...any) {
+		p.errorf("E020", e.Place, "match: host: "+format, args...)
+	}
+	name := strings.TrimPrefix(host, "*.")
+	switch before, _, port := strings.Cut(host, ":"); {
+	case strings.Contains(host, "/"):
+		wrong("%s is a URL or has a path; write the name alone, as in api.example.com", document.Quote(e.Text))
+	case strings.Count(host, ":") > 1 || strings.HasPrefix(host, "["):
+		if _, err := netip.ParseAddr(host); err != nil {
+			wrong("%s is no name; write an IPv6 address without brackets and port", document.Quote(e.Text))
+		}
+	case port:
+		wrong("%s has a port, which is no part of a name; write %s", document.Quote(e.Text), document.Quote(before))
+	case host == "*":
+		wrong("every host matches if there is none here; remove it")
+	case strings.Contains(name, "*"):
+		wrong("in %s a star is not at the beginning, before a dot; write *.example.com for every name below example.com", document.Quote(e.Text))
+	case strings.HasSuffix(name, "."):
+		wrong("%s ends in a dot; remove it", document.Quote(e.Text))
+	case len(name) > maxHost:
+		wrong("it has %d bytes, and no name has more than %d; shorten it", len(name), maxHost)
+	case strings.IndexFunc(name, func(c rune) bool { return c > '~' }) >= 0:
+		wrong("%s has letters that a request cannot have; write it as browsers send it, beginning with xn--", document.Quote(e.Text))
+	case !isHostName(name):
+		wrong("%s is no name of a host; write letters, digits and dashes between dots", document.Quote(e.Text))
+	}
+}
+
+// isHostName is lenient with underscores, which some names have.
+func isHostName(name string) bool {
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *parser) checkPath(e *document.Element) {
+	path := e.Text
+	wrong := func(format string, args ...any) {
+		p.errorf("E019", e.Place, "match: path: "+format, args...)
+	}
+	switch {
+	case strings.Contains(path, "://"):
+		wrong("%s is a URL; write the path alone, and the host as host", document.Quote(path))
+		return
+	case path[0] != '/':
+		wrong("%s does not begin with a slash; write %s", document.Quote(path), document.Quote("/"+path))
+		return
+	case strings.Contains(path, "//"):
+		wrong("%s has an empty segment; write one slash", document.Quote(path))
+		return
+	case path != "/" && strings.HasSuffix(path, "/"):
+		wrong("%s ends in a slash, which makes no difference to what matches; remove it, or write %s for all that is below", document.Quote(path), document.Quote(path+"**"))
+		return
+	case strings.ContainsAny(path, "?#"):
+		wrong("%s has a query or a fragment, which are no part of a path; remove it", document.Quote(path))
+		return
+	}
+	if n := strings.Count(path, "/"); n > maxSegments {
+		wrong("%s has %d segments; at most %d are looked at, so end it with ** before that", document.Quote(path), n, maxSegments)
+		return
+	}
+	for segment := range strings.SplitSeq(path[1:], "/") {
+		if segment == "*" || strings.HasPrefix(segment, ":") {
+			wrong("%s: %s is not how one segment of any name is written; write {%s}", document.Quote(path), document.Quote(segment), parameterName(segment))
+			return
+		}
+	}
+	if _, err := newPattern(path, false); err != nil {
+		p.errorf("E019", e.Place, "match: %v", err)
+	}
+}
+
+// parameterName is a name for what people write as * or :id elsewhere.
+func parameterName(segment string) string {
+	if name := strings.Trim(segment, ":*"); isToken(name) {
+		return document.Clip(name, 40)
+	}
+	return "id"
+}

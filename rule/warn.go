@@ -1,0 +1,132 @@
+package rule
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/duration"
+)
+
+// warn reports what is legal but hardly does what was meant. What could not be read
+// is not judged.
+func (p *parser) warn() {
+	exempt, err := newList(p.set.Exempt)
+	if err != nil {
+		return // what is in the set was read by us, and is good
+	}
+	p.warnLists(&exempt)
+	for _, r := range p.pending {
+		if r.broken || r.Mode == Off {
+			continue
+		}
+		p.report.rule = r.ID
+		p.warnLimits(r)
+		p.warnFailure(r)
+		p.warnKey(r)
+		p.warnOverrides(r, &exempt)
+	}
+	p.report.rule = ""
+}
+
+// field is where a field stands, or else the rule.
+func (r *pending) field(name string) document.Place {
+	if e := r.fields[name]; e != nil {
+		return e.Place
+	}
+	return r.at
+}
+
+func (r *pending) matchesAll() bool {
+	m := r.Match
+	return len(m.Methods) == 0 && len(m.Hosts) == 0 && len(m.Paths) == 0 && len(m.Attributes) == 0
+}
+
+// largeLog is the number of units from which a log is felt: 80 KB a client.
+const largeLog = 10_000
+
+func (p *parser) warnLimits(r *pending) {
+	for _, q := range r.quotas {
+		for i, rate := range q.Rates {
+			if r.Algorithm == weir.FixedWindow && rate.Period > 24*time.Hour {
+				p.warnf("W005", q.rates[i], "%slimit: a window of %s in memory is forgotten when the process restarts, unless --data is set; set it, or keep counts in Redis", q.whose, duration.Format(rate.Period))
+			}
+			if r.Algorithm == weir.SlidingLog && rate.N > largeLog {
+				p.warnf("W007", q.rates[i], "%slimit: a sliding_log of %d units keeps up to %d KB for each client; sliding_window or sliding_buckets need less than one", q.whose, rate.N, rate.N*8/1000)
+			}
+			if other, ok := stricter(r.Algorithm, q.Quota, i); ok {
+				p.warnf("W009", q.rates[i], "%slimits: %s never refuses anybody, because %s always does so first; remove one, or look at their numbers", q.whose, rate, other)
+			}
+		}
+	}
+	if r.matchesAll() && len(r.Key) == 1 && r.Key[0].Kind == Global && !r.Quota.Unlimited && allSlow(r.Quota.Rates) {
+		p.warnf("W008", r.quotas[0].rates[0], "limit: all clients together get less than one request a second; if that was meant for each of them, choose another key")
+	}
+}
+
+func allSlow(rates []Rate) bool {
+	for _, r := range rates {
+		if time.Duration(r.N) >= r.Period/time.Second {
+			return false
+		}
+	}
+	return true
+}
+
+func (p *parser) warnFailure(r *pending) {
+	if word := loginWord(&r.Rule); word != "" && r.OnFailure == Open {
+		p.warnf("W006", r.field("on_failure"), "on_failure: this looks like a rule against guessing (%s), and it lets everything pass when the store is away; write local, or closed", word)
+	}
+	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
+		p.warnf("W014", r.field("on_failure"), "on_failure: the rule matches everything, so every request is refused when the store is away; write local, or match less")
+	}
+}
+
+// loginWord is what makes a rule look as if it were there to stop guessing.
+func loginWord(r *Rule) string {
+	for _, text := range append([]string{r.ID}, r.Match.Paths...) {
+		text = strings.ToLower(text)
+		for _, part := range []string{"login", "signin", "sign-in", "sign_in", "password", "passwd"} {
+			if strings.Contains(text, part) {
+				return part
+			}
+		}
+		for _, word := range strings.FieldsFunc(text, func(c rune) bool { return c < '0' || c > 'z' }) {
+			if word == "otp" || word == "token" && text[0] == '/' {
+				return word
+			}
+		}
+	}
+	return ""
+}
+
+// forwarded are headers that anybody can write, and that name an address.
+var forwarded = []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip"}
+
+func (p *parser) warnKey(r *pending) {
+	chosen := true // by the client, all of it
+	for _, s := range r.Key {
+		if s.Kind == Header && contains(forwarded, s.Name) {
+			p.warnf("W010", r.field("key"), "key: a client can write into %s what it likes, and be a new one each time; use ip, and name your proxies in trusted_proxies", s.Name)
+			return
+		}
+		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
+	}
+	if chosen && !p.single && !p.backstop() {
+		p.warnf("W011", r.field("key"), "key: a client that leaves out %s, or makes one up, is not held back by anything; add a rule with key ip or global", sourcesText(r.Key))
+	}
+}
+
+// backstop is whether some rule counts by what a client can neither choose nor
+// leave out.
+func (p *parser) backstop() bool {
+	if p.backed == nil {
+		found := false
+		for _, r := range p.pending {
+			found = found || r.broken || r.Mode != Off && len(r.Key) == 1 && (r.Key[0].Kind == IP || r.Key[0].Kind == Global)
+		}
+		p.backed = &found
+	}
+	return *p.backed
+}

@@ -1,0 +1,155 @@
+package rule
+
+import (
+	"cmp"
+	"net/netip"
+	"slices"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+func (p *parser) warnLists(exempt *list) {
+	for _, l := range p.lists {
+		p.warnEverybody(l)
+		p.warnSuperfluous(l)
+		p.warnClear(l)
+		if l.name == "block" {
+			p.warnExempt(l, exempt)
+		}
+	}
+}
+
+// warnEverybody finds lists that nobody can have meant.
+func (p *parser) warnEverybody(l *pendingList) {
+	for _, ip := range l.ips {
+		if ip.value.Bits() != 0 {
+			continue
+		}
+		family := "IPv6"
+		if ip.value.Addr().Is4() {
+			family = "IPv4"
+		}
+		if l.name == "exempt" {
+			p.warnf("W001", ip.at, "exempt: ip: %s is every %s address, so no rule applies to any of those clients; name the networks that you trust", ip.value, family)
+		} else {
+			p.warnf("W004", ip.at, "block: ip: %s is every %s address, so all of those clients are refused; name the networks that you mean", ip.value, family)
+		}
+	}
+}
+
+// warnSuperfluous finds entries that change nothing.
+func (p *parser) warnSuperfluous(l *pendingList) {
+	sorted := slices.Clone(l.ips)
+	slices.SortStableFunc(sorted, func(a, b placed[netip.Prefix]) int {
+		return cmp.Or(a.value.Addr().Compare(b.value.Addr()), cmp.Compare(a.value.Bits(), b.value.Bits()))
+	})
+	var kept placed[netip.Prefix]
+	for _, ip := range sorted {
+		if kept.value == ip.value {
+			p.warnf("W012", ip.at, "%s: ip: %s is in the list twice, first in line %d; remove one of them", l.name, networkText(ip.value), kept.at.Line)
+			continue
+		}
+		if kept.value.IsValid() && kept.value.Contains(ip.value.Addr()) {
+			p.warnf("W012", ip.at, "%s: ip: %s is within %s of line %d; remove it", l.name, networkText(ip.value), networkText(kept.value), kept.at.Line)
+			continue
+		}
+		kept = ip
+	}
+	p.warnTwice(l.name+": user", l.users)
+	p.warnTwice(l.name+": api_key", l.keys)
+}
+
+func (p *parser) warnTwice(field string, values []placed[string]) {
+	first := map[string]document.Place{}
+	for _, v := range values {
+		if at, twice := first[v.value]; twice {
+			p.warnf("W012", v.at, "%s: this is in the list twice, first in line %d; remove one of them", field, at.Line)
+			continue
+		}
+		first[v.value] = v.at
+	}
+}
+
+// warnClear finds API keys that are not hashed.
+func (p *parser) warnClear(l *pendingList) {
+	for _, k := range l.keys {
+		if !isHash(k.value) {
+			p.warnf("W013", k.at, "%s: api_key: a key stands here in clear, and so in the history of the rules and in every copy of them; write its hash, beginning with sha256:", l.name)
+			return
+		}
+	}
+}
+
+// warnExempt finds whom the list cannot block, because exempt goes first.
+func (p *parser) warnExempt(l *pendingList, exempt *list) {
+	for _, ip := range l.ips {
+		if network, found := exempt.network(ip.value.Addr()); found && network.Bits() <= ip.value.Bits() {
+			p.warnf("W003", ip.at, "block: ip: %s is exempt, as part of %s, and so is not blocked; remove it from one of the lists", networkText(ip.value), networkText(network))
+		}
+	}
+	for _, u := range l.users {
+		if exempt.contains(&Request{User: u.value}) {
+			p.warnf("W003", u.at, "block: user: %s is exempt, and so is not blocked; remove it from one of the lists", document.Quote(u.value))
+		}
+	}
+	for _, k := range l.keys {
+		if exempt.hasKey(k.value) {
+			p.warnf("W003", k.at, "block: api_key: this key is exempt, and so is not blocked; remove it from one of the lists")
+		}
+	}
+}
+
+// hasKey is whether an API key, in clear or hashed, is on the list.
+func (l *list) hasKey(key string) bool {
+	if !isHash(key) {
+		key = HashAPIKey(key)
+	}
+	_, found := l.apiKeys[key]
+	return found
+}
+
+// warnOverrides finds overrides that are never asked for, or that tell a key.
+func (p *parser) warnOverrides(r *pending, exempt *list) {
+	e := r.fields["overrides"]
+	if e == nil {
+		return
+	}
+	told := false
+	for _, m := range e.Members {
+		pieces := splitIdentity(m.Name.Text)
+		if len(pieces) != len(r.Key) {
+			continue
+		}
+		for i, s := range r.Key {
+			prefix := s.String() + ":"
+			if len(pieces[i]) <= len(prefix) {
+				continue
+			}
+			value := pieces[i][len(prefix):]
+			if s.Kind == APIKey && !isHash(value) && !told {
+				p.warnf("W013", m.Name.Place, "overrides: an API key stands here in clear, and so in the history of the rules and in every copy of them; write its hash, as in api_key:sha256:…")
+				told = true
+			}
+			if isExempt(exempt, s.Kind, value) {
+				p.warnf("W002", m.Name.Place, "overrides: this client is exempt, so no limit applies to it anyway; remove the override, or the exemption")
+			}
+		}
+	}
+}
+
+func isExempt(exempt *list, kind SourceKind, value string) bool {
+	switch kind {
+	case IP:
+		if network, err := netip.ParsePrefix(value); err == nil {
+			value = network.Addr().String()
+		}
+		ip, err := netip.ParseAddr(value)
+		return err == nil && exempt.contains(&Request{IP: ip})
+	case User:
+		plainText, err := unescapeValue(value)
+		return err == nil && exempt.contains(&Request{User: plainText})
+	case APIKey:
+		return exempt.hasKey(value)
+	}
+	return false
+}
