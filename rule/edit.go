@@ -1,0 +1,112 @@
+package rule
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+)
+
+// ErrNoRule is a rule that is not in the document.
+var ErrNoRule = errors.New("rule: the document has no rule with this id; look at its list of rules")
+
+// Put puts a rule into a document, in the place of the one with its id or else after
+// the last. The rest stays as people wrote it, and so do the fields that are the same.
+// kept is whether no comment was lost on the way; where the document has a form that
+// cannot be edited line by line, it is written anew as [Format] does, without any.
+//
+// A document that would not be valid is not made; the error is an *InvalidError, of
+// the rule, of the document as it is, or of the two together.
+func Put(source []byte, r *Rule) (out []byte, kept bool, err error) {
+	set, problems := Parse("", source)
+	if err := problems.Err(); err != nil {
+		return nil, false, err
+	}
+	// As Parse would have it, to be compared with what is parsed afterwards.
+	r, problems = ParseRule("", RuleToJSON(r))
+	if err := problems.Err(); err != nil {
+		return nil, false, err
+	}
+	want := *set
+	want.Rules = slices.Clone(set.Rules)
+	i := set.find(r.ID)
+	if i < 0 {
+		want.Rules = append(want.Rules, *r)
+		return edit(source, &want, func(f form) (change, bool) { return f.add(r) })
+	}
+	if reflect.DeepEqual(set.Rules[i], *r) {
+		return source, true, nil
+	}
+	want.Rules[i] = *r
+	return edit(source, &want,
+		func(f form) (change, bool) { return f.amend(i, &set.Rules[i], r) },
+		func(f form) (change, bool) { return f.replace(i, r) })
+}
+
+// Delete removes a rule from a document, together with the comments in it and those
+// directly above it. Everything else is as with [Put]. It is ErrNoRule if there is
+// no such rule.
+func Delete(source []byte, id string) (out []byte, kept bool, err error) {
+	set, problems := Parse("", source)
+	if err := problems.Err(); err != nil {
+		return nil, false, err
+	}
+	i := set.find(id)
+	if i < 0 {
+		return nil, false, ErrNoRule
+	}
+	want := *set
+	want.Rules = slices.Delete(slices.Clone(set.Rules), i, i+1)
+	if len(want.Rules) == 0 {
+		want.Rules = nil
+	}
+	return edit(source, &want, func(f form) (change, bool) { return f.remove(i) })
+}
+
+func (s *Set) find(id string) int {
+	return slices.IndexFunc(s.Rules, func(r Rule) bool { return r.ID == id })
+}
+
+// form is a document that can be changed in places. Each method reports whether it
+// knows how; whether it was right is seen when the result is parsed.
+type form interface {
+	add(r *Rule) (change, bool)
+	amend(i int, old, now *Rule) (change, bool) // the fields that differ
+	replace(i int, r *Rule) (change, bool)
+	remove(i int) (change, bool)
+	whole(set *Set) change // all of it
+}
+
+// change is what a form has become.
+type change struct {
+	text []byte
+	kept bool // all comments
+}
+
+// edit returns the first change that makes just the set that is wanted.
+func edit(source []byte, want *Set, ways ...func(form) (change, bool)) ([]byte, bool, error) {
+	f := formOf(source)
+	for _, way := range ways {
+		c, ok := way(f)
+		if !ok {
+			continue
+		}
+		if got, problems := Parse("", c.text); problems.Err() == nil && reflect.DeepEqual(got, want) {
+			return c.text, c.kept, nil
+		}
+	}
+	c := f.whole(want)
+	if _, problems := Parse("", c.text); problems.Err() != nil {
+		return nil, false, problems.Err()
+	}
+	return c.text, c.kept, nil
+}
+
+func formOf(source []byte) form {
+	text := bytes.TrimPrefix(source, []byte("\xef\xbb\xbf"))
+	if content := bytes.TrimLeft(text, " \t\r\n"); len(content) > 0 && content[0] == '{' && json.Valid(text) {
+		return newJSONForm(text)
+	}
+	return newYAMLForm(source)
+}

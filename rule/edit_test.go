@@ -1,0 +1,218 @@
+package rule_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// TestEdit holds every file of testdata/edit against what is in it: a document, what
+// is done to it, and the document that comes of it.
+func TestEdit(t *testing.T) {
+	files, err := filepath.Glob("testdata/edit/*.txt")
+	if err != nil || len(files) < 20 {
+		t.Fatalf("%d files were found: %v", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			text, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before, rest, _ := strings.Cut(string(text), "==== ")
+			command, after, found := strings.Cut(rest, "\n")
+			if !found {
+				t.Fatal("the file has no line that begins with ====")
+			}
+			for _, eol := range []string{"\n", "\r\n"} {
+				source := strings.ReplaceAll(before, "\n", eol)
+				out, kept := perform(t, source, command)
+				want := strings.ReplaceAll(after, "\n", eol)
+				if strings.HasSuffix(command, " -> anew") || before == "" {
+					want = after // with line breaks of our own
+				}
+				if out != want {
+					if *update && eol == "\n" {
+						if err := os.WriteFile(file, []byte(before+"==== "+command+"\n"+out), 0o644); err != nil {
+							t.Fatal(err)
+						}
+						continue
+					}
+					t.Errorf("with %q: got\n%s\nwant\n%s", eol, out, want)
+				}
+				if want := !strings.Contains(command, " -> lost") && !strings.HasSuffix(command, " -> anew"); kept != want {
+					t.Errorf("kept = %v, want %v", kept, want)
+				}
+			}
+		})
+	}
+}
+
+// perform does what a line says: "put RULE" or "delete ID", and perhaps "-> lost" if
+// comments are, or "-> anew" if the document is written anew.
+func perform(t *testing.T, source, command string) (string, bool) {
+	t.Helper()
+	command, _, _ = strings.Cut(command, " -> ")
+	verb, argument, _ := strings.Cut(command, " ")
+	var out []byte
+	var kept bool
+	var err error
+	switch verb {
+	case "put":
+		r, problems := rule.ParseRule("", []byte(argument))
+		if problems.Err() != nil {
+			t.Fatal(problems.Err())
+		}
+		out, kept, err = rule.Put([]byte(source), r)
+	case "delete":
+		out, kept, err = rule.Delete([]byte(source), argument)
+	default:
+		t.Fatalf("%q is no verb; write put or delete", verb)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(out), kept
+}
+
+// Whatever is in a document: a rule that is put into it is in it, one that is deleted
+// is not, and the others are as they were.
+func TestEditGolden(t *testing.T) {
+	extra, problems := rule.ParseRule("", []byte(`{id: put-by-test, key: [user, "header:X-Test"], limit: 7/13s, description: "one\n # two\n"}`))
+	if problems.Err() != nil {
+		t.Fatal(problems.Err())
+	}
+	for _, file := range goldenFiles(t) {
+		source := readFile(t, file)
+		set, problems := rule.Parse("", source)
+		if problems.Err() != nil {
+			continue
+		}
+		out, kept, err := rule.Put(source, extra)
+		if err != nil {
+			t.Errorf("%s: %v", file, err)
+			continue
+		}
+		if kept {
+			checkComments(t, source, out)
+		}
+		checkRules(t, file, out, append(append([]rule.Rule(nil), set.Rules...), *extra))
+		for i := range set.Rules {
+			changed := set.Rules[i]
+			changed.Description, changed.Quota.Rates, changed.Quota.Unlimited, changed.Mode = "new", []rule.Rate{{N: 3, Period: 7e9}}, false, rule.Shadow
+			rules := append([]rule.Rule(nil), set.Rules...)
+			rules[i] = changed
+			if out, _, err = rule.Put(source, &changed); err == nil { // else the change makes no sense
+				checkRules(t, file, out, rules)
+			}
+			rest := append(append([]rule.Rule(nil), set.Rules[:i]...), set.Rules[i+1:]...)
+			if out, _, err = rule.Delete(source, set.Rules[i].ID); err != nil {
+				t.Errorf("%s: %v", file, err)
+			}
+			checkRules(t, file, out, rest)
+		}
+	}
+}
+
+func checkRules(t *testing.T, file string, source []byte, want []rule.Rule) {
+	t.Helper()
+	got, problems := rule.Parse("", source)
+	if problems.Err() != nil {
+		t.Errorf("%s: %v in\n%s", file, problems, source)
+		return
+	}
+	if len(got.Rules)+len(want) > 0 && !reflect.DeepEqual(got.Rules, want) {
+		t.Errorf("%s: got\n%s\nwant\n%s", file, rule.Format(got), rule.Format(&rule.Set{Rules: want}))
+	}
+}
+
+func TestEditErrors(t *testing.T) {
+	source := []byte("rules:\n  - {id: a, key: ip, limit: 5/1m}\n")
+	if _, _, err := rule.Delete(source, "b"); !errors.Is(err, rule.ErrNoRule) {
+		t.Errorf("Delete of what is not there = %v", err)
+	}
+	var invalid *rule.InvalidError
+	if _, _, err := rule.Put(source, &rule.Rule{ID: "b"}); !errors.As(err, &invalid) {
+		t.Errorf("Put of half a rule = %v", err)
+	}
+	twin := &rule.Rule{ID: "b", Key: []rule.Source{{Kind: rule.IP}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 5, Period: 60e9}}}}
+	if _, _, err := rule.Put(source, twin); !errors.As(err, &invalid) {
+		t.Errorf("Put of what does the same as another = %v", err)
+	}
+	if _, _, err := rule.Put([]byte("rules: ["), twin); !errors.As(err, &invalid) {
+		t.Errorf("Put into what is no document = %v", err)
+	}
+	// What is there already is not touched, however it is written.
+	same := []byte("# x\nrules: [ {key: ip,   id: b, limit: 5/60s, mode: enforce} ]")
+	if out, kept, err := rule.Put(same, twin); err != nil || !kept || string(out) != string(same) {
+		t.Errorf("Put of what is there = %s, %v, %v", out, kept, err)
+	}
+}
+
+func TestEditKeepsBytes(t *testing.T) {
+	r, problems := rule.ParseRule("", []byte("{id: b, key: user, limit: 5/1m}"))
+	if problems.Err() != nil {
+		t.Fatal(problems.Err())
+	}
+	for _, c := range []struct{ name, source, want string }{
+		{"no line break at the end", "rules:\n  - {id: a, key: ip, limit: 5/1m}", "rules:\n  - {id: a, key: ip, limit: 5/1m}\n  - id: b\n    key: user\n    limit: 5/1m\n"},
+		{"an editor's mark", "\xef\xbb\xbfrules:\n- {id: a, key: ip, limit: 5/1m}\n", "\xef\xbb\xbfrules:\n- {id: a, key: ip, limit: 5/1m}\n- id: b\n  key: user\n  limit: 5/1m\n"},
+		{"the last field", "rules:\n  - id: b\n    key: user\n    limit: 6/1m", "rules:\n  - id: b\n    key: user\n    limit: 5/1m\n"},
+	} {
+		if out, kept, err := rule.Put([]byte(c.source), r); err != nil || !kept || string(out) != c.want {
+			t.Errorf("%s: %q, %v, %v, want %q", c.name, out, kept, err, c.want)
+		}
+	}
+}
+
+// FuzzEdit puts a rule into whatever can be parsed, and takes it out again.
+func FuzzEdit(f *testing.F) {
+	files, err := filepath.Glob("testdata/edit/*.txt")
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			f.Fatal(err)
+		}
+		source, _, _ := strings.Cut(string(text), "==== ")
+		f.Add([]byte(source))
+		f.Add([]byte(strings.ReplaceAll(source, "\n", "\r\n")))
+	}
+	f.Fuzz(func(t *testing.T, source []byte) {
+		set, problems := rule.Parse("", source)
+		if problems.Err() != nil {
+			return
+		}
+		r := &rule.Rule{ID: "put-by-fuzz", Key: []rule.Source{{Kind: rule.Cookie, Name: "fuzz"}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 7, Period: 13e9}}}}
+		out, kept, err := rule.Put(source, r)
+		if err != nil {
+			return // there may be too many rules, or one just like it
+		}
+		checkRules(t, "Put", out, append(append([]rule.Rule(nil), set.Rules...), *r))
+		if kept {
+			checkComments(t, source, out)
+		}
+		out, _, err = rule.Delete(out, r.ID)
+		if err != nil {
+			t.Fatalf("Delete of what was put = %v", err)
+		}
+		checkRules(t, "Delete", out, set.Rules)
+	})
+}
+
+// checkComments finds every line of the source that is a comment.
+func checkComments(t *testing.T, source, out []byte) {
+	t.Helper()
+	for line := range strings.Lines(string(source)) {
+		if comment := strings.TrimSpace(line); strings.HasPrefix(comment, "#") && !strings.Contains(string(out), comment) {
+			t.Errorf("the comment %q was lost from\n%s\nto\n%s", comment, source, out)
+		}
+	}
+}
