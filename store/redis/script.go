@@ -3,7 +3,7 @@ package redis
 import (
 	"embed"
 	"fmt"
-	"strings"
+	"math/bits"
 	"sync/atomic"
 
 	"github.com/redis/rueidis"
@@ -27,30 +27,32 @@ const (
 	needSeveral // requests of several ops, and peeks
 	needBack    // refunds and resets
 
-	needAll = 1<<iota - 1
+	needAll        = 1<<iota - 1
+	needAlgorithms = needBucket | needFixedWindow | needSlidingWindow | needSlidingLog | needSlidingBuckets
 )
 
 // parts are the files that a script is made of, in order, and what needs them: any of
 // it, or always if it says nothing.
 var parts = []struct {
-	file   string
-	needed needs
+	file       string
+	needed     needs
+	algorithms []weir.Algorithm // that it is the arithmetic of
 }{
-	{"10_integers", 0},
-	{"11_wide", needBucket | needSlidingWindow},
-	{"20_state", 0},
-	{"21_tail", needSlidingLog | needSlidingBuckets},
-	{"30_bucket", needBucket},
-	{"31_fixed_window", needFixedWindow},
-	{"32_sliding_window", needSlidingWindow},
-	{"33_sliding_log", needSlidingLog},
-	{"34_sliding_buckets", needSlidingBuckets},
-	{"40_decide", 0},
-	{"50_settle", needSeveral},
-	{"60_forget", needBack},
-	{"61_refund", needBack},
-	{"70_several", needSeveral},
-	{"90_main", 0},
+	{file: "10_integers"},
+	{file: "11_wide", needed: needBucket | needSlidingWindow},
+	{file: "20_state"},
+	{file: "21_tail", needed: needSlidingLog | needSlidingBuckets},
+	{"30_bucket", needBucket, []weir.Algorithm{weir.TokenBucket, weir.LeakyBucket}},
+	{"31_fixed_window", needFixedWindow, []weir.Algorithm{weir.FixedWindow}},
+	{"32_sliding_window", needSlidingWindow, []weir.Algorithm{weir.SlidingWindow}},
+	{"33_sliding_log", needSlidingLog, []weir.Algorithm{weir.SlidingLog}},
+	{"34_sliding_buckets", needSlidingBuckets, []weir.Algorithm{weir.SlidingBuckets}},
+	{file: "40_decide"},
+	{file: "50_settle", needed: needSeveral},
+	{file: "60_forget", needed: needBack},
+	{file: "61_refund", needed: needBack},
+	{file: "70_several", needed: needSeveral},
+	{file: "90_main"},
 }
 
 var needOf = [...]needs{
@@ -86,7 +88,12 @@ func scriptFor(n needs) *rueidis.Lua {
 }
 
 func scriptText(n needs) string {
-	var b strings.Builder
+	a := assembly{
+		blocks: map[string]string{},
+		// What has one place where it is used is put there. Elsewhere it is called.
+		inlineSteps:     n&needSeveral == 0,
+		inlineAlgorithm: bits.OnesCount8(uint8(n&needAlgorithms)) == 1,
+	}
 	for _, p := range parts {
 		if p.needed != 0 && p.needed&n == 0 {
 			continue
@@ -95,8 +102,7 @@ func scriptText(n needs) string {
 		if err != nil {
 			panic(fmt.Sprintf("redis: a script has no part %s", p.file)) // which a test would have found
 		}
-		b.Write(text)
-		b.WriteByte('\n')
+		a.add(string(text), p.algorithms)
 	}
-	return b.String()
+	return a.out.String()
 }

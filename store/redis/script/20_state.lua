@@ -52,3 +52,16 @@ local TAIL, saveTail, several, forget, giveBack
 
 -- What each algorithm can do, by its number.
 local ALGORITHM = {}
+
+-- One decision.
+local cost, maxDelay -- what is asked for
+local units -- what is charged
+local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
+local allowed, remaining, retry, reset, delay -- the answer
+local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
+
+local TAKE = 1
+local input, limits -- of the call
+
+-- out is the answer of the call; its length is kept beside it, for asking is dear.
+local out, length = {}, 0

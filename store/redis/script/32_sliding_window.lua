@@ -4,33 +4,33 @@
 local mulDiv, mulDivUp = wide()
 
 -- faded is how far into a window the previous count weighs at most room.
-local function faded(count, room) return c.period - (mulDivUp(room + 1, c.period, count) - 1) end
+local function faded(period, count, room) return period - (mulDivUp(room + 1, period, count) - 1) end
 
 -- windowStart is the start of the window of the charge that left so much to go.
-local function windowStart(left) return floor((left - 1) / c.period) * c.period - c.period end
+local function windowStart(period, left) return floor((left - 1) / period) * period - period end
 
-local function lookSlidingWindow()
-  local period = c.period
-  a, b = 0, 0
-  if old > 0 then
-    local start = windowStart(old)
-    if at < start + 2 * period then
-      if at < start then at = start end
-      if at < start + period then a, b = A[k], B[k] else b = A[k] end
-    end
+--: look
+local period = c.period
+a, b = 0, 0
+if old > 0 then
+  local start = windowStart(period, old)
+  if at < start + 2 * period then
+    if at < start then at = start end
+    if at < start + period then a, b = A[k], B[k] else b = A[k] end
   end
-  free = c.n - mulDiv(b, period - at % period, period) - a
 end
+free = c.n - mulDiv(b, period - at % period, period) - a
 
-local function chargeSlidingWindow(cost)
-  local period, count = c.period, min(a + cost, MAX_UNITS)
-  return at - at % period + period + faded(count, 0), count, b
+--: charge
+local period = c.period
+nextA, nextB = min(a + units, MAX_UNITS), b
+nextFresh = at - at % period + period + faded(period, nextA, 0)
+
+--: wait
+local period = c.period
+local start, room = at - at % period, c.n - a - cost
+if room >= 0 then
+  wait = start + faded(period, b, room) - at
+else
+  wait = start + period + faded(period, a, c.n - cost) - at
 end
-
-local function waitSlidingWindow(cost)
-  local start, room = at - at % c.period, c.n - a - cost
-  if room >= 0 then return start + faded(b, room) - at end
-  return start + c.period + faded(a, c.n - cost) - at
-end
-
-ALGORITHM[3] = { look = lookSlidingWindow, charge = chargeSlidingWindow, wait = waitSlidingWindow }

@@ -33,35 +33,34 @@ local function deadUnits()
   return dead
 end
 
-local function lookSlidingLog()
-  openTail()
-  a, b, base = 0, 0, 0
-  if at < old and readableLog() then
-    if at < old - c.period then at = old - c.period end
-    a, b, base = A[k], B[k], A[k]
-  else
-    old = 0
-  end
-  b = b - deadUnits()
-  free = c.n - b
+--: look
+openTail()
+a, b, base = 0, 0, 0
+if at < old and readableLog() then
+  if at < old - c.period then at = old - c.period end
+  a, b, base = A[k], B[k], A[k]
+else
+  old = 0
 end
+b = b - deadUnits()
+free = c.n - b
 
-local function chargeSlidingLog(cost) return at + c.period, a + cost, max(b, min(b + cost, c.n)) end
-local function waitSlidingLog(cost) return unitTime(c.n - cost) + c.period - at end
+--: charge
+nextFresh, nextA, nextB = at + c.period, a + units, max(b, min(b + units, c.n))
 
+--: wait
+wait = unitTime(c.n - cost) + c.period - at
+
+--: tail
 -- A ring grows by a quarter, so that a unit costs less than ten bytes.
-local function commitSlidingLog(newFresh, newA, newB)
-  local taken, from, words = newFresh - c.period, A[k], WORDS[k]
-  if FRESH[k] <= taken or not readableLog() then from = 0 end
-  if newB > words then
-    local longer, moved = max(newB, min(c.n, words + floor(words / 4) + 4)), {}
-    if from > 0 then
-      for rank = A[k] - B[k], A[k] - 1 do moved[rank % longer] = word(rank % words) end
-    end
-    renew(longer, moved)
-    words = longer
+local taken, from, words = nextFresh - c.period, A[k], WORDS[k]
+if FRESH[k] <= taken or not readableLog() then from = 0 end
+if nextB > words then
+  local longer, moved = max(nextB, min(c.n, words + floor(words / 4) + 4)), {}
+  if from > 0 then
+    for rank = A[k] - B[k], A[k] - 1 do moved[rank % longer] = word(rank % words) end
   end
-  for rank = max(from, newA - words), newA - 1 do setWord(rank % words, taken) end
+  renew(longer, moved)
+  words = longer
 end
-
-ALGORITHM[4] = { look = lookSlidingLog, charge = chargeSlidingLog, wait = waitSlidingLog, commit = commitSlidingLog }
+for rank = max(from, nextA - words), nextA - 1 do setWord(rank % words, taken) end

@@ -25,51 +25,50 @@ local function inSubWindows()
   return a + b - between(oldestAt(current * c.width), oldestAt(at))
 end
 
-local function lookSlidingBuckets()
-  openTail()
-  local width = c.width
-  current, newest = floor(at / width), -1
-  a, b = 0, 0
-  if current * width < old and readableBuckets() then
-    newest = newestOf(old)
-    if newest >= current then
-      if at < newest * width then at = newest * width end
-      current = newest
-      a, b = A[k], B[k]
-    else
-      b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
-    end
+--: look
+openTail()
+local width = c.width
+current, newest = floor(at / width), -1
+a, b = 0, 0
+if current * width < old and readableBuckets() then
+  newest = newestOf(old)
+  if newest >= current then
+    if at < newest * width then at = newest * width end
+    current = newest
+    a, b = A[k], B[k]
   else
-    old = 0
+    b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
   end
-  fresh = stopsCounting(current)
-  free = c.n - inSubWindows()
+else
+  old = 0
 end
+fresh = stopsCounting(current)
+free = c.n - inSubWindows()
 
-local function chargeSlidingBuckets(cost) return fresh, max(a, min(a + cost, c.n)), b end
+--: charge
+nextFresh, nextA, nextB = fresh, max(a, min(a + units, c.n)), b
 
-local function waitSlidingBuckets(cost)
-  local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
-  while i < newest do
-    missing = missing - word(i % words)
-    if missing <= 0 then return stopsCounting(i) - at end
-    i = i + 1
-  end
+--: wait
+local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+wait = nil
+while not wait and i < newest do
+  missing = missing - word(i % words)
+  if missing <= 0 then wait = stopsCounting(i) - at end
+  i = i + 1
+end
+if not wait then
   if newest >= 0 then missing = missing - between(i, newest + 1) end
-  if missing <= 0 then return stopsCounting(newest) - at end
-  return fresh - at
+  if missing <= 0 then wait = stopsCounting(newest) - at else wait = fresh - at end
 end
 
-local function commitSlidingBuckets(newFresh)
-  local to = newestOf(newFresh)
-  if FRESH[k] <= to * c.width or not readableBuckets() then
-    renew(c.buckets, {})
-    return
-  end
+--: tail
+local to = newestOf(nextFresh)
+if FRESH[k] <= to * c.width or not readableBuckets() then
+  renew(c.buckets, {})
+else
   local from, words = newestOf(FRESH[k]), WORDS[k]
-  if from == to then return end
-  setWord(from % words, A[k])
-  for i = from + 1, to - 1 do setWord(i % words, 0) end
+  if from ~= to then
+    setWord(from % words, A[k])
+    for i = from + 1, to - 1 do setWord(i % words, 0) end
+  end
 end
-
-ALGORITHM[5] = { look = lookSlidingBuckets, charge = chargeSlidingBuckets, wait = waitSlidingBuckets, commit = commitSlidingBuckets }

@@ -4,8 +4,8 @@ local OP_KEY, OP_LIMIT, OP_COST, OP_LAST = {}, {}, {}, {}
 local ANSWERS = {}
 
 -- peek answers without charging.
-local function peek(cost, maxDelay)
-  judge(cost, maxDelay)
+local function peek()
+  judge()
   charged, reset = false, max(0, FRESH[k] - now)
 end
 
@@ -27,7 +27,8 @@ end
 
 local function ask(how, i, counting)
   k, c = OP_KEY[i], OP_LIMIT[i]
-  how(together(i, counting), OP_LAST[i])
+  cost, maxDelay = together(i, counting), OP_LAST[i]
+  how()
 end
 
 -- giveUp takes back the charge of a request that another op refused, unless the

@@ -4,7 +4,7 @@
 ALGORITHM[0].refund = function(receipt, cost)
   if B[k] <= 0 then return end
   local rate, level = c.rate, A[k]
-  if B[k] ~= c.n then rate, level = recount(level, B[k]) end
+  if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
   local last = FRESH[k] - divUp(A[k], rate)
   local back = min(cost, c.capacity) * c.p
   if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
@@ -14,6 +14,7 @@ ALGORITHM[0].refund = function(receipt, cost)
   level = level - min(level, back)
   FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
 end
+ALGORITHM[1].refund = ALGORITHM[0].refund
 
 ALGORITHM[2].refund = function(receipt, cost)
   if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], cost) end
@@ -22,16 +23,16 @@ end
 
 ALGORITHM[3].refund = function(receipt, cost)
   if receipt == LATEST then receipt = FRESH[k] end
-  local start, taken = windowStart(FRESH[k]), windowStart(receipt)
+  local start, taken = windowStart(c.period, FRESH[k]), windowStart(c.period, receipt)
   if taken == start then
     A[k] = A[k] - min(A[k], cost)
   elseif taken == start - c.period then
     B[k] = B[k] - min(B[k], cost)
   end
   if A[k] > 0 then
-    FRESH[k] = start + c.period + faded(A[k], 0)
+    FRESH[k] = start + c.period + faded(c.period, A[k], 0)
   elseif B[k] > 0 then
-    FRESH[k], A[k], B[k] = start + faded(B[k], 0), B[k], c.n
+    FRESH[k], A[k], B[k] = start + faded(c.period, B[k], 0), B[k], c.n
   else
     FRESH[k] = 0
   end

@@ -37,17 +37,18 @@ while i < last do
   local verb, n = input[i], input[i + 1]
   i = i + 2
   if verb == TAKE and n == 1 then
-    k, c = input[i], limits[input[i + 1]]
+    k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
     if not FRESH[k] then load(k) end
     if FOREIGN[k] then
       allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
-      answer()
-      out[length - 4] = -1
     else
-      decide(input[i + 2], input[i + 3])
-      if charged then commit() end
-      answer()
+      --> decide
+      if charged then
+        --> commit
+      end
     end
+    --> answer
+    if FOREIGN[k] then out[length - 4] = -1 end
   else
     several(verb, n, i)
   end
