@@ -6,6 +6,9 @@
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 
+# Modules of their own: what only they need, nobody else downloads.
+OTHERS := bench examples/middleware/gin examples/middleware/echo
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -18,17 +21,15 @@ build: ## build bin/weir
 test: ## run all tests, with the race detector
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server
 	go test -race -timeout 15m ./...
-	cd bench && go test -race -timeout 15m ./...
+	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
 lint: ## check format, vet, 32 bits, staticcheck, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	GOARCH=386 go build ./...
-	cd bench && go vet ./...
 	go run $(STATICCHECK) ./...
-	cd bench && go run $(STATICCHECK) ./...
 	go mod tidy -diff
-	cd bench && go mod tidy -diff
+	for module in $(OTHERS); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff) || exit 1; done
 	go test -count=1 ./internal/lint
 
 bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes)
@@ -44,6 +45,9 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME) .
 	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./scenario
 	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./simulate
+	go test -run '^$$' -fuzz '^FuzzSpoof$$' -fuzztime $(FUZZTIME) ./internal/clientip
+	go test -run '^$$' -fuzz '^FuzzValues$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
+	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./rule
 	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
 	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./rule
@@ -53,4 +57,5 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 generate: ## write anew what is generated: golden files, and what the docs quote
 	go test ./simulate -update
 	go test ./rule -update
+	go test ./middleware/httplimit -update
 	go test ./e2e -run TestDocs -update

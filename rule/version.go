@@ -72,8 +72,7 @@ func (e *ConflictError) Error() string {
 
 // Bounds on what a repository keeps.
 const (
-	MaxSource  = 4 << 20 // bytes of a document
-	MaxHistory = 100     // versions
-	MaxAuthor  = 200     // bytes
+	MaxHistory = 100 // versions
+	MaxAuthor  = 200 // bytes
 	MaxSummary = 1000
 )

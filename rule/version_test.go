@@ -31,7 +31,7 @@ func TestDraftReady(t *testing.T) {
 	if _, err := (rule.Draft{Source: []byte("rules: [{}]")}).Ready("r.yaml", nil); !errors.As(err, &invalid) || len(invalid.Problems) < 2 || invalid.Problems[0].File != "r.yaml" {
 		t.Errorf("of a document that cannot be used: %v", err)
 	}
-	if _, err := (rule.Draft{Source: []byte(strings.Repeat("#", rule.MaxSource+1))}).Ready("", nil); !errors.As(err, &invalid) {
+	if _, err := (rule.Draft{Source: []byte(strings.Repeat("#", rule.MaxDocument+1))}).Ready("", nil); !errors.As(err, &invalid) {
 		t.Errorf("of a document that is too large: %v", err)
 	}
 	if _, err := (rule.Draft{Source: []byte(source)}).Ready("rules.json", nil); !errors.As(err, &invalid) {

@@ -58,9 +58,9 @@ func readRules(cmd *cobra.Command, name string) ([]byte, error) {
 
 // bounded reads no more than a document of rules may have.
 func bounded(r io.Reader, name string) ([]byte, error) {
-	src, err := io.ReadAll(io.LimitReader(r, rule.MaxSource+1))
-	if err == nil && len(src) > rule.MaxSource {
-		err = fmt.Errorf("%s is larger than %d MiB, which no file of rules is", name, rule.MaxSource>>20)
+	src, err := io.ReadAll(io.LimitReader(r, rule.MaxDocument+1))
+	if err == nil && len(src) > rule.MaxDocument {
+		err = fmt.Errorf("%s is larger than %d MiB, which no file of rules is", name, rule.MaxDocument>>20)
 	}
 	return src, err
 }

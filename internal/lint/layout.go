@@ -12,8 +12,11 @@ var layout = []line{
 	{[]string{"cmd/weir"}, "the command line maps flags to the packages below and holds no logic that another program would want"},
 	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
 	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
+	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
+	{[]string{"middleware/httplimit"}, "the engine in front of a handler; it wraps no ResponseWriter and needs no library but the standard one"},
 	{[]string{"engine"}, "rules and a store in, a verdict out; it speaks no protocol, so that every protocol can use it"},
+	{[]string{"rule/filerepo", "rule/redisrepo", "rule/repotest"}, "where the document of rules is kept; a place knows nothing of what the rules do, nor of another place"},
 	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
 	{[]string{"scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},
@@ -32,8 +35,12 @@ var bannedNames = map[string]bool{
 var thirdParty = map[string][]string{
 	"cmd/weir":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
 	"store/redis":       {"github.com/redis/rueidis"},
+	"rule/filerepo":     {"github.com/fsnotify/fsnotify"},
+	"rule/redisrepo":    {"github.com/redis/rueidis"},
 	"internal/document": {"go.yaml.in/yaml/v4"},
 	"bench/...":         {"*"},
+
+	"examples/middleware/...": {"*"},
 }
 
 // untouchable is what the arithmetic must not use: whoever reads a clock or

@@ -1,0 +1,61 @@
+package filerepo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// lockEvery is how often a lock that another process has is tried. The system would
+// wait for it, too, but not for a context.
+const lockEvery = 5 * time.Millisecond
+
+// errLocked is what tryLock says while another process has the lock.
+var errLocked = errors.New("another process has the lock")
+
+// lock waits until nobody else writes, in this process or in another. A process that
+// dies has given back its lock.
+func (r *Repository) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	folder, ok := r.archive.(*folder)
+	if !ok {
+		return func() { <-r.turn }, nil
+	}
+	file, err := lockFolder(ctx, folder.path)
+	if err != nil {
+		<-r.turn
+		return nil, err
+	}
+	return func() {
+		_ = file.Close() // which gives back the lock
+		<-r.turn
+	}, nil
+}
+
+func lockFolder(ctx context.Context, path string) (*os.File, error) {
+	// It may have been removed to forget the past.
+	if err := makeFolder(path, 0o600); err != nil {
+		return nil, fmt.Errorf("filerepo: %w", err)
+	}
+	for {
+		file, err := tryLock(filepath.Join(path, "lock"))
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, errLocked) {
+			return nil, fmt.Errorf("filerepo: the lock cannot be had: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("filerepo: %w while another process was writing", ctx.Err())
+		case <-time.After(lockEvery):
+		}
+	}
+}

@@ -1,0 +1,27 @@
+package filerepo
+
+import (
+	"errors"
+	"os"
+	"syscall"
+)
+
+// tryLock takes the lock, which is held until the file is closed: nobody else can open
+// a file that is shared with nobody.
+func tryLock(path string) (*os.File, error) {
+	name, err := syscall.UTF16PtrFromString(path)
+	if err != nil {
+		return nil, err
+	}
+	const sharedWithNobody = 0
+	handle, err := syscall.CreateFile(name, syscall.GENERIC_READ|syscall.GENERIC_WRITE, sharedWithNobody, nil,
+		syscall.OPEN_ALWAYS, syscall.FILE_ATTRIBUTE_NORMAL, 0)
+	const sharingViolation = syscall.Errno(32)
+	switch {
+	case errors.Is(err, sharingViolation):
+		return nil, errLocked
+	case err != nil:
+		return nil, err
+	}
+	return os.NewFile(uintptr(handle), path), nil
+}
