@@ -1,0 +1,12 @@
+module github.com/weirhq/weir/examples/middleware/echo
+
+go 1.26
+
+require (
+	github.com/labstack/echo/v5 v5.3.1
+	github.com/weirhq/weir v0.0.0
+)
+
+require go.yaml.in/yaml/v4 v4.0.0-rc.6 // indirect
+
+replace github.com/weirhq/weir => ../../..

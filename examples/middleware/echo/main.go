@@ -1,0 +1,68 @@
+// Command echo is an echo application behind weir.
+//
+//	go run . & for i in 1 2 3 4; do curl -i localhost:8080/ping; done
+package main
+
+import (
+	"log"
+	"net/http"
+
+	"github.com/labstack/echo/v5"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+const rules = `
+rules:
+  - {id: ping, match: {path: /ping}, key: ip, limit: 3/1m}
+`
+
+func newRouter() (*echo.Echo, error) {
+	set, problems := rule.Parse("rules.yaml", []byte(rules))
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
+	if err != nil {
+		return nil, err
+	}
+	e.Install(table, 1)
+	limit, err := httplimit.New(e, httplimit.Options{})
+	if err != nil {
+		return nil, err
+	}
+	router := echo.New()
+	router.Use(limited(limit))
+	router.GET("/ping", func(c *echo.Context) error { return c.String(http.StatusOK, "pong\n") })
+	return router, nil
+}
+
+// limited makes a middleware for echo of the one for net/http. echo.WrapMiddleware
+// would do, too, but wraps anew for every request.
+func limited(limit *httplimit.Middleware) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c *echo.Context) error {
+			r, ok := limit.Admit(c.Response(), c.Request())
+			if !ok {
+				return nil // it has been answered
+			}
+			c.SetRequest(r)
+			return next(c)
+		}
+	}
+}
+
+func main() {
+	router, err := newRouter()
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.ListenAndServe("localhost:8080", router))
+}

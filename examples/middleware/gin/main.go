@@ -1,0 +1,65 @@
+// Command gin is a gin application behind weir.
+//
+//	go run . & for i in 1 2 3 4; do curl -i localhost:8080/ping; done
+package main
+
+import (
+	"log"
+	"net/http"
+
+	"github.com/gin-gonic/gin"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+const rules = `
+rules:
+  - {id: ping, match: {path: /ping}, key: ip, limit: 3/1m}
+`
+
+// limited makes a handler for gin of the middleware.
+func limited(limit *httplimit.Middleware) gin.HandlerFunc {
+	return func(c *gin.Context) {
+		r, ok := limit.Admit(c.Writer, c.Request)
+		if !ok {
+			c.Abort() // it has been answered
+			return
+		}
+		c.Request = r
+	}
+}
+
+func newRouter() (*gin.Engine, error) {
+	set, problems := rule.Parse("rules.yaml", []byte(rules))
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
+	if err != nil {
+		return nil, err
+	}
+	e.Install(table, 1)
+	limit, err := httplimit.New(e, httplimit.Options{})
+	if err != nil {
+		return nil, err
+	}
+	router := gin.New()
+	router.Use(gin.Recovery(), limited(limit))
+	router.GET("/ping", func(c *gin.Context) { c.String(http.StatusOK, "pong\n") })
+	return router, nil
+}
+
+func main() {
+	router, err := newRouter()
+	if err != nil {
+		log.Fatal(err)
+	}
+	log.Fatal(http.ListenAndServe("localhost:8080", router))
+}

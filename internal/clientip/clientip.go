@@ -1,0 +1,104 @@
+// Package clientip tells who sent a request. That is whoever holds the connection,
+// unless this is a proxy that is trusted: then it is whom the proxy names, and if
+// that is a trusted proxy too, whom that one names, and so on. What stands behind the
+// first one who is not trusted was written by somebody unknown and is not read.
+package clientip
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+)
+
+// Header is where trusted proxies write whom they serve.
+type Header uint8
+
+const (
+	// Either is X-Forwarded-For or Forwarded, whichever is there. A proxy writes one
+	// of them and passes the other on as the client sent it, so when both are there
+	// and name different clients, one is forged and neither is believed: the client
+	// is then the proxy itself.
+	Either Header = iota
+	XForwardedFor
+	Forwarded // RFC 7239
+)
+
+// Doubt is what an operator should know about how an address was found.
+type Doubt uint8
+
+const (
+	Clear         Doubt = iota
+	Ignored             // a proxy's header is there, but no proxy is trusted
+	Contradiction       // the two headers name different clients
+	NoAddress           // the connection has no IP address
+)
+
+// Resolver finds the addresses of clients. It is immutable.
+type Resolver struct {
+	trusted networks
+	header  Header
+}
+
+// New returns a resolver that believes the given proxies.
+func New(trusted []netip.Prefix, header Header) (*Resolver, error) {
+	if header > Forwarded {
+		return nil, fmt.Errorf("clientip: %d is no header; use Either, XForwardedFor or Forwarded", header)
+	}
+	n, err := newNetworks(trusted)
+	if err != nil {
+		return nil, fmt.Errorf("clientip: %w", err)
+	}
+	return &Resolver{trusted: n, header: header}, nil
+}
+
+// Client returns the address of who sent a request: without zone, and as IPv4 where
+// it is that. It is invalid if the connection has none. The remote address is as in
+// http.Request.RemoteAddr. Nothing is allocated, but for an entry that is malformed.
+func (r *Resolver) Client(remoteAddr string, h http.Header) (netip.Addr, Doubt) {
+	peer, ok := parsePeer(remoteAddr)
+	switch {
+	case !ok:
+		return netip.Addr{}, NoAddress
+	case len(r.trusted) == 0:
+		if len(h["X-Forwarded-For"]) > 0 || len(h["Forwarded"]) > 0 {
+			return peer, Ignored
+		}
+		return peer, Clear
+	case !r.trusted.contain(peer):
+		return peer, Clear
+	}
+	return r.behind(peer, h)
+}
+
+// behind finds who is behind a trusted proxy.
+func (r *Resolver) behind(peer netip.Addr, h http.Header) (netip.Addr, Doubt) {
+	var plain, standard netip.Addr
+	if r.header != Forwarded {
+		plain = r.follow(peer, h["X-Forwarded-For"], &xForwardedFor)
+	}
+	if r.header != XForwardedFor {
+		standard = r.follow(peer, h["Forwarded"], &forwarded)
+	}
+	switch {
+	case !plain.IsValid() && !standard.IsValid():
+		return peer, Clear
+	case !standard.IsValid() || plain == standard:
+		return plain, Clear
+	case !plain.IsValid():
+		return standard, Clear
+	}
+	return peer, Contradiction
+}
+
+// loopback stands for whoever connects by a Unix socket: it is on this machine, and
+// believed if this machine is.
+var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+
+// parsePeer reads the address of a connection. Nobody can choose its form from afar.
+func parsePeer(remoteAddr string) (netip.Addr, bool) {
+	if remoteAddr == "" || strings.HasPrefix(remoteAddr, "@") || strings.HasPrefix(remoteAddr, "/") {
+		return loopback, true
+	}
+	return parseNode(remoteAddr)
+}

@@ -1,0 +1,131 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+)
+
+// Headers are families of response headers.
+type Headers uint8
+
+const (
+	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset, in units and Unix
+	// seconds, and X-RateLimit-Degraded: 1 when the store could not be asked.
+	XRateLimit Headers = 1 << iota
+
+	// RateLimit is RateLimit-Policy and RateLimit, the structured fields of
+	// draft-ietf-httpapi-ratelimit-headers.
+	RateLimit
+
+	// RetryAfter is Retry-After, in seconds, of a request that was refused.
+	RetryAfter
+
+	// NoHeaders switches all of them off.
+	NoHeaders
+
+	AllHeaders = XRateLimit | RateLimit | RetryAfter
+)
+
+// WriteHeaders sets the headers that a verdict of this moment gives rise to. They are
+// about the limit that speaks for it: the tightest one of an admitted request, the
+// one with the longest wait of a refused one.
+//
+// X-RateLimit-Reset is when the client is as good as new, rounded up to a second. The
+// t of RateLimit is the same as seconds from now; of a refused request it is the wait,
+// like Retry-After, which is never 0, and missing if waiting does not help.
+func WriteHeaders(h http.Header, v *engine.Verdict, now time.Time, families Headers) {
+	var wait time.Duration
+	if !v.Allowed {
+		wait = Describe(v).RetryAfter
+	}
+	writeHeaders(h, v, now, 0, wait, families)
+}
+
+// writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
+// to wait if it was refused.
+//
+// All values are parts of one string, and all lists of values parts of one array: two
+// allocations, whatever there is to say. That is why it does not use a library for
+// structured fields; a test reads them with one.
+func writeHeaders(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) {
+	var room [512]byte
+	var f fields
+	text := room[:0]
+	speaker := v.Speaker()
+	if families&XRateLimit != 0 && speaker != nil {
+		text = f.end("X-Ratelimit-Limit", strconv.AppendInt(text, speaker.Decision.Limit, 10))
+		text = f.end("X-Ratelimit-Remaining", strconv.AppendInt(text, speaker.Remaining, 10))
+		text = f.end("X-Ratelimit-Reset", strconv.AppendInt(text, unixUp(now.Add(speaker.ResetAfter)), 10))
+	}
+	if families&XRateLimit != 0 && v.Degraded != nil {
+		text = f.end("X-Ratelimit-Degraded", append(text, '1'))
+	}
+	if families&RateLimit != 0 && speaker != nil {
+		until := wait
+		if until == 0 {
+			until = speaker.ResetAfter - age
+		}
+		text = f.end("Ratelimit-Policy", appendPolicies(text, v))
+		text = appendName(text, v, speaker)
+		text = appendParameter(text, 'r', speaker.Remaining)
+		text = f.end("Ratelimit", appendParameter(text, 't', seconds(until)))
+	}
+	if families&RetryAfter != 0 && wait > 0 {
+		text = f.end("Retry-After", strconv.AppendInt(text, seconds(wait), 10))
+	}
+	f.set(h, text)
+}
+
+// fields are headers whose values stand in one text, one after the other.
+type fields struct {
+	names [7]string // canonical
+	ends  [7]int
+	n     int
+}
+
+// end says that the text since the last end is the value of a header.
+func (f *fields) end(name string, text []byte) []byte {
+	f.names[f.n], f.ends[f.n] = name, len(text)
+	f.n++
+	return text
+}
+
+func (f *fields) set(h http.Header, text []byte) {
+	if f.n == 0 {
+		return
+	}
+	all, values, begin := string(text), make([]string, f.n), 0
+	for i := range values {
+		values[i] = all[begin:f.ends[i]]
+		h[f.names[i]] = values[i : i+1 : i+1]
+		begin = f.ends[i]
+	}
+}
+
+// seconds rounds up. What is over already is 0.
+func seconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Second) + 1
+}
+
+// unixUp is the first whole second that is not before t.
+func unixUp(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}
+
+// retryable is the wait of a decision, 0 if waiting does not help.
+func retryable(d *weir.Decision) time.Duration {
+	if d.Allowed || d.RetryAfter == weir.Never {
+		return 0
+	}
+	return max(d.RetryAfter, 1)
+}

@@ -1,0 +1,110 @@
+package httplimit
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/clock"
+)
+
+// Options of a middleware. The zero value is ready to use where no proxy stands in
+// front.
+type Options struct {
+	// TrustedProxies are the networks of the proxies in front, which are believed
+	// about whom they serve. Default none: the client is whoever holds the
+	// connection. A Unix socket counts as 127.0.0.1.
+	TrustedProxies []netip.Prefix
+
+	// ProxyHeader is where these proxies write whom they serve. Default
+	// EitherHeader.
+	ProxyHeader ProxyHeader
+
+	// User tells who is logged in, "" if nobody is. It must not believe what the
+	// client merely claims. Default nobody: rules by user do not apply.
+	User func(*http.Request) string
+
+	// APIKey tells the API key in clear, "" if there is none. Default the header
+	// X-API-Key.
+	APIKey func(*http.Request) string
+
+	// Tier tells the tier of the client, "" for the rules' own limits. Default "".
+	Tier func(*http.Request) string
+
+	// Attributes are the application's own words, such as action: post. Default
+	// none.
+	Attributes func(*http.Request) map[string]string
+
+	// Cost tells what the request costs. What is below 1 leaves it to each rule,
+	// and so does the default.
+	Cost func(*http.Request) int64
+
+	// Skip tells whether to let a request pass without judging it. Default never.
+	Skip func(*http.Request) bool
+
+	// Deny answers a refused request. The headers are set by then; it may change
+	// them, and what it is given, and call Denial.Write in the end. Default
+	// Denial.Write alone.
+	Deny func(http.ResponseWriter, *http.Request, *Denial)
+
+	// Headers are the families of headers to write. Default AllHeaders.
+	Headers Headers
+
+	// MaxHeld is how many requests may be held at once until their turn has come.
+	// Whoever comes beyond is answered 503. Default 1000.
+	MaxHeld int
+
+	// Logger is told of mistakes in the set-up. Default slog.Default().
+	Logger *slog.Logger
+
+	// Clock tells the time, for headers. Default the system's.
+	Clock func() time.Time
+}
+
+// ProxyHeader is where trusted proxies write whom they serve.
+type ProxyHeader uint8
+
+const (
+	// EitherHeader is X-Forwarded-For or Forwarded, whichever is there. If both are
+	// and name different clients, one of them comes from the client, and neither is
+	// believed: the request counts as the proxy's own. Where a client could gain
+	// from that, name the one that your proxies write.
+	EitherHeader  = ProxyHeader(clientip.Either)
+	XForwardedFor = ProxyHeader(clientip.XForwardedFor)
+	Forwarded     = ProxyHeader(clientip.Forwarded)
+)
+
+const defaultMaxHeld = 1000
+
+// New returns a middleware that asks the engine.
+func New(e *engine.Engine, o Options) (*Middleware, error) {
+	if e == nil {
+		return nil, errors.New("httplimit: New needs an engine; engine.New makes one")
+	}
+	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
+	if err != nil {
+		return nil, fmt.Errorf("httplimit: TrustedProxies: %w", err)
+	}
+	switch {
+	case o.MaxHeld < 0:
+		return nil, fmt.Errorf("httplimit: MaxHeld: %d requests cannot be held; leave it 0 for %d", o.MaxHeld, defaultMaxHeld)
+	case o.MaxHeld == 0:
+		o.MaxHeld = defaultMaxHeld
+	}
+	if o.Headers == 0 {
+		o.Headers = AllHeaders
+	}
+	if o.APIKey == nil {
+		o.APIKey = func(r *http.Request) string { return headerOf(r, "X-Api-Key") }
+	}
+	if o.Clock == nil {
+		c := clock.New()
+		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
+	}
+	return &Middleware{options: o, engine: e, clients: clients, mounts: mountsOf(e)}, nil
+}
