@@ -18,7 +18,7 @@ import (
 type Options struct {
 	// History is the directory of older versions. Default the path of the document
 	// and ".history". All who use a document must agree on it. Where it cannot be
-	// made, as beside a mounted ConfigMap, older versions are kept in memory only,
+	// written, as beside a mounted ConfigMap, older versions are kept in memory only,
 	// and every process counts its own.
 	History string
 
@@ -119,7 +119,7 @@ func (r *Repository) begin(ctx context.Context) error {
 	if !missing {
 		mode = info.Mode().Perm()
 	}
-	if err := makeFolder(r.options.History, mode); err == nil {
+	if err := tryFolder(r.options.History, mode); err == nil {
 		r.archive = &folder{path: r.options.History, ext: filepath.Ext(r.path)}
 	} else {
 		r.archive, r.memory = &shelf{}, fmt.Errorf("filerepo: older versions are kept in memory only: %w", err)

@@ -147,6 +147,16 @@ func TestPermissions(t *testing.T) {
 			t.Errorf("%s has %v, want %v", name, info.Mode(), want)
 		}
 	}
+	// Also when it has to be made again.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Write(t.Context(), rule.Draft{Base: 2, Source: documentOf("7/1m")}); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(path); err != nil || info.Mode() != 0o640 {
+		t.Errorf("the new document has %v, %v", info.Mode(), err)
+	}
 	files, err := os.ReadDir(filepath.Dir(path))
 	if err != nil || len(files) != 2 {
 		t.Errorf("beside the document and its history there is more: %v, %v", files, err)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
@@ -37,6 +38,21 @@ func (r *Repository) lock(ctx context.Context) (unlock func(), err error) {
 		_ = file.Close() // which gives back the lock
 		<-r.turn
 	}, nil
+}
+
+// tryFolder makes the folder, and finds out whether it can be locked.
+func tryFolder(path string, mode fs.FileMode) error {
+	if err := makeFolder(path, mode); err != nil {
+		return err
+	}
+	file, err := tryLock(filepath.Join(path, "lock"))
+	switch {
+	case errors.Is(err, errLocked):
+		return nil // so it can
+	case err != nil:
+		return err
+	}
+	return file.Close()
 }
 
 func lockFolder(ctx context.Context, path string) (*os.File, error) {

@@ -20,12 +20,17 @@ func tryLock(path string) (*os.File, error) {
 			break
 		}
 	}
-	if err != nil {
-		_ = file.Close()
-		if errors.Is(err, syscall.EWOULDBLOCK) {
-			return nil, errLocked
-		}
-		return nil, err
+	switch {
+	case err == nil:
+		return file, nil
+	case errors.Is(err, syscall.ENOTSUP) || errors.Is(err, syscall.ENOSYS) || errors.Is(err, syscall.ENOLCK):
+		// Some network file systems have no locks. To go without is better than to
+		// miss what people change.
+		return file, nil
 	}
-	return file, nil
+	_ = file.Close()
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		return nil, errLocked
+	}
+	return nil, err
 }

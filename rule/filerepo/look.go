@@ -58,7 +58,9 @@ func (r *Repository) reconcile(ctx context.Context) finding {
 		return r.fallBack(ctx.Err())
 	}
 	if err != nil {
-		r.reject(&rejection{d.digestOrNone(), err})
+		if !errors.Is(err, errRestless) {
+			r.reject(&rejection{d.digestOrNone(), err})
+		}
 		return r.fallBack(err)
 	}
 	r.reject(nil)

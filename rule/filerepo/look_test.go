@@ -69,6 +69,10 @@ func TestSettleNever(t *testing.T) {
 	if f := r.look(t.Context()); f.version == nil || f.version.Number != 1 || f.trouble == nil || !strings.Contains(f.trouble.Error(), "changes all the time") {
 		t.Errorf("%+v", f)
 	}
+	saving(t, r, path) // no more
+	if f := r.look(t.Context()); f.version == nil || f.version.Number != 2 || f.trouble != nil {
+		t.Errorf("at rest: %+v", f)
+	}
 }
 
 // Somebody who saves while a version is being written is not overwritten.

@@ -15,6 +15,9 @@ const (
 	settleMost  = 40                    // before it is given up
 )
 
+// errRestless is no verdict on a document: the next look may find it at rest.
+var errRestless = fmt.Errorf("changes all the time; it is used when it has not for %v", settleFor)
+
 // settle waits until a document does not change any more: an editor may be in the
 // middle of writing it, and half a document can be a good one with half the rules.
 func (r *Repository) settle(ctx context.Context, d *document) (*document, error) {
@@ -32,7 +35,7 @@ func (r *Repository) settle(ctx context.Context, d *document) (*document, error)
 		case same && (err == nil || tries >= settleTries):
 			return d, err
 		case tries == settleMost:
-			return d, fmt.Errorf("filerepo: %s changes all the time; it is used when it has not for %v", r.path, settleFor)
+			return d, fmt.Errorf("filerepo: %s %w", r.path, errRestless)
 		}
 	}
 }

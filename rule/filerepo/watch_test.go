@@ -254,5 +254,14 @@ func TestMemory(t *testing.T) {
 		if _, err := r.Write(t.Context(), rule.Draft{Base: 2, Source: documentOf("3/1m")}); err == nil || !strings.Contains(err.Error(), "let weir write to") {
 			t.Errorf("Write = %v", err)
 		}
+		// The same where the directory is there, but nobody can be locked out.
+		o.History = filepath.Join(t.TempDir(), "history")
+		if err := os.MkdirAll(filepath.Join(o.History, "lock"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		save(t, path, documentOf("4/1m"))
+		if r := open(t, path, o); r.HistoryError() == nil || current(t, r).Number != 1 {
+			t.Errorf("HistoryError = %v", r.HistoryError())
+		}
 	})
 }

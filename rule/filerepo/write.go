@@ -76,6 +76,7 @@ var errTouched = errors.New("filerepo: somebody edits the document all the time;
 // install makes a draft the document and a version, in an order that stands a crash at
 // any point. It needs the lock.
 func (r *Repository) install(folder *folder, d rule.Draft) (rule.Version, error) {
+	_, highest := r.latest()
 	before, err := readDocument(r.path)
 	mode := fs.FileMode(0o600)
 	switch {
@@ -83,6 +84,10 @@ func (r *Repository) install(folder *folder, d rule.Draft) (rule.Version, error)
 		mode = before.mode
 	case !errors.Is(err, fs.ErrNotExist):
 		return rule.Version{}, err
+	default: // it is gone, but its bits are known
+		if info, err := os.Stat(folder.of(highest)); err == nil {
+			mode = info.Mode().Perm()
+		}
 	}
 	if before != nil && r.judge(before.digest, before.source) != nil {
 		// Somebody has worked on it, and perhaps has not finished.
@@ -90,7 +95,6 @@ func (r *Repository) install(folder *folder, d rule.Draft) (rule.Version, error)
 			return rule.Version{}, err
 		}
 	}
-	_, highest := r.latest()
 	e := entry{
 		Number: highest + 1, Time: time.Now().UTC().Truncate(time.Microsecond), Author: d.Author, Summary: d.Summary,
 		Digest: digestOf(d.Source), source: d.Source,

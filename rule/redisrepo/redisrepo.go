@@ -54,7 +54,8 @@ type Repository struct {
 var _ rule.Repository = (*Repository)(nil)
 
 // Open returns a repository on a client, which stays the caller's to close. It may be
-// one of a server, of Sentinels or of a cluster. Nothing is asked of Redis yet.
+// one of a server, of Sentinels or of a cluster. It should not be the client of a store:
+// checks would have to wait behind a large document. Nothing is asked of Redis yet.
 func Open(client rueidis.Client, o Options) (*Repository, error) {
 	if client == nil {
 		return nil, errors.New("redisrepo: Open needs a client; rueidis.NewClient makes one")

@@ -31,6 +31,7 @@ func clientOf(t *testing.T, server *testredis.Server) rueidis.Client {
 func clientWith(t *testing.T, o rueidis.ClientOption) rueidis.Client {
 	t.Helper()
 	o.DisableCache, o.DisableRetry = true, true
+	o.PipelineMultiplex = -1 // one connection, as weir has
 	o.Dialer.Timeout = time.Second
 	o.ConnWriteTimeout = time.Second
 	client, err := rueidis.NewClient(o)
