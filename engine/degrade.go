@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"errors"
 	"sync"
 
 	"github.com/weirhq/weir"
@@ -10,13 +9,13 @@ import (
 )
 
 // degrade judges without the store, as each rule says. A request that makes no sense
-// is an error whoever is asked, and so is one that nobody waits for any more.
-func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause error) error {
-	var invalid *weir.InvalidError
-	if errors.As(cause, &invalid) {
-		return cause
-	}
+// is an error whoever is asked, and so is one that nobody waits for any more. Of the
+// store of this process, local takes or only looks.
+func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause error, local askStore) error {
 	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidateTake(v.ops); err != nil {
 		return err
 	}
 	e.seen.failing()
@@ -34,12 +33,24 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 		v.Reason = Failure
 		return nil
 	}
-	return e.goOn(ctx, in, v, results)
+	return e.goOn(ctx, in, v, results, local)
+}
+
+// askStore is Take or Peek of a store.
+type askStore func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+
+// takeLocal takes from the store of this process, where clients begin with what they
+// were last seen to have used.
+func (e *Engine) takeLocal(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	for _, op := range ops {
+		e.seed(ctx, op, max(1, e.instances()))
+	}
+	return e.local.Take(ctx, dst, ops...)
 }
 
 // goOn asks the store of this process for the rules that say local: all or none of
 // those.
-func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []Result) error {
+func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []Result, local askStore) error {
 	v.ops = v.ops[:0]
 	instances := max(1, e.instances())
 	for i := range results {
@@ -47,12 +58,10 @@ func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []
 		if r.Rule.Rule.OnFailure != rule.Local {
 			continue
 		}
-		op := weir.Op{Key: r.Key, Limit: in.shares.of(r.Limit, instances), Cost: r.Cost}
-		e.seed(ctx, op, instances)
-		v.ops = append(v.ops, op)
+		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: in.shares.of(r.Limit, instances), Cost: r.Cost})
 	}
 	var err error
-	if v.decisions, err = e.local.Take(ctx, v.decisions[:0], v.ops...); err != nil {
+	if v.decisions, err = local(ctx, v.decisions[:0], v.ops...); err != nil {
 		return err
 	}
 	at := 0

@@ -116,6 +116,28 @@ func TestLocalBeginsWithWhatWasSeen(t *testing.T) {
 	}
 }
 
+// A peek charges nothing, not even locally.
+func TestPeekLocal(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 2/1h, on_failure: local}]", nil)
+	b.store.lost.Store(true)
+	var v engine.Verdict
+	for range 5 {
+		if err := b.Peek(t.Context(), &alice, &v); err != nil || !v.Allowed || v.Degraded == nil || v.Speaker().Remaining != 2 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+}
+
+// A shadow rule that could not be asked is not reported as one that would refuse.
+func TestShadowWithoutTheStore(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: user, limit: 2/1h}, {id: new, key: user, limit: 1/1h, mode: shadow}]", nil)
+	b.store.lost.Store(true)
+	v := b.check(t, alice)
+	if len(v.Results) != 2 || !v.Results[1].Shadow || v.Results[1].Asked || !v.Results[1].Allowed {
+		t.Errorf("%+v", v.Results)
+	}
+}
+
 // What was taken locally is given back locally.
 func TestRefundLocal(t *testing.T) {
 	b := newBench(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 2/1h, on_failure: local}]", nil)

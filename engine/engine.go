@@ -165,7 +165,7 @@ func (e *Engine) enforce(ctx context.Context, in *installed, v *Verdict) error {
 		var err error
 		v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(results)...)
 		if err != nil {
-			return e.degrade(ctx, in, v, err)
+			return e.degrade(ctx, in, v, err, e.takeLocal)
 		}
 		record(results, v.decisions)
 		e.seen.healthy()
@@ -181,7 +181,7 @@ func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
 		var err error
 		v.decisions, err = e.store.Peek(ctx, v.decisions[:0], v.opsOf(v.Results)...)
 		if err != nil {
-			return e.degrade(ctx, in, v, err)
+			return e.degrade(ctx, in, v, err, e.local.Peek)
 		}
 		record(v.Results, v.decisions)
 	}

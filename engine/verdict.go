@@ -105,6 +105,7 @@ func (v *Verdict) add(c *rule.Compiled, req *rule.Request) {
 	for _, limit := range c.LimitsFor(identity, req.Tier) {
 		v.Results = append(v.Results, Result{
 			Rule: c, Limit: limit, Cost: cost, Shadow: c.Rule.Mode == rule.Shadow,
+			Decision: weir.Decision{Allowed: true}, // until somebody was asked
 			// The key's bytes never change: when the buffer grows, the old one
 			// stays for who still points to it.
 			Key: unsafe.String(unsafe.SliceData(identity), len(identity)),
