@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir"
@@ -29,22 +30,21 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	return e.store.Refund(ctx, v.ops...)
 }
 
-// Inspect puts a client's standing under every rule into v, whether or not the
-// rule's conditions are met: whoever asks for a user wants to see all of its limits.
-// Rules that need an identity which the request lacks are left out.
-func (e *Engine) Inspect(ctx context.Context, req *rule.Request, v *Verdict) error {
+// Standing puts into v what a client has left under a rule, or, without an id, under
+// every rule that counts by such keys, whether or not its conditions are met: whoever
+// asks for a user wants to see all of its limits. The key is written as in an
+// override, such as "user:alice"; the tier says which limits apply to it.
+func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict) error {
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
-	switch {
-	case in.table.Exempt(req):
-		v.Reason = Exempt
-	case in.table.Blocked(req):
-		v.Reason = Blocked
+	clients, err := in.clients(id, key)
+	if err != nil {
+		return err
 	}
-	for _, c := range in.table.Rules() {
-		if c.Rule.Mode != rule.Off {
-			v.add(c, req)
+	for _, c := range clients {
+		if c.rule.Rule.Mode != rule.Off {
+			v.addClient(c.rule, c.key, tier)
 		}
 	}
 	v.enforced = len(v.Results)
@@ -54,7 +54,6 @@ func (e *Engine) Inspect(ctx context.Context, req *rule.Request, v *Verdict) err
 		for i := range ops {
 			ops[i].Cost = 0
 		}
-		var err error
 		if v.decisions, err = e.store.Peek(ctx, v.decisions[:0], ops...); err != nil {
 			return fmt.Errorf("engine: %w", err)
 		}
@@ -65,33 +64,91 @@ func (e *Engine) Inspect(ctx context.Context, req *rule.Request, v *Verdict) err
 	return nil
 }
 
-// Reset forgives one client under one rule, all of it.
-func (e *Engine) Reset(ctx context.Context, id, key string) error {
-	table, _ := e.Rules()
-	for _, c := range table.Rules() {
-		if c.Rule.ID != id {
-			continue
-		}
-		for limits := c.Every(); len(limits) > 0; {
+// addClient puts the limits that apply to a client on the list.
+func (v *Verdict) addClient(c *rule.Compiled, key, tier string) {
+	for _, limit := range c.Limits(key, tier) {
+		v.Results = append(v.Results, Result{Rule: c, Limit: limit, Key: key, Shadow: c.Rule.Mode == rule.Shadow})
+	}
+}
+
+// Forgive makes a client as good as new under a rule, or, without an id, under every
+// rule that counts by such keys: whatever its tier is or was. It returns the rules.
+func (e *Engine) Forgive(ctx context.Context, id, key string) ([]string, error) {
+	clients, err := e.installed.Load().clients(id, key)
+	if err != nil {
+		return nil, err
+	}
+	var rules []string
+	for _, c := range clients {
+		for limits := c.rule.Every(); len(limits) > 0; {
 			part := limits[:min(len(limits), weir.MaxOps)]
 			ops := make([]weir.Op, len(part))
 			for i, limit := range part {
-				ops[i] = weir.Op{Key: key, Limit: limit}
+				ops[i] = weir.Op{Key: c.key, Limit: limit}
 			}
 			if err := e.store.Reset(ctx, ops...); err != nil {
-				return fmt.Errorf("engine: %w", err)
+				return rules, fmt.Errorf("engine: %w", err)
 			}
 			if err := e.local.Reset(ctx, ops...); err != nil {
-				return fmt.Errorf("engine: %w", err)
+				return rules, fmt.Errorf("engine: %w", err)
 			}
 			limits = limits[len(part):]
 		}
-		return nil
+		rules = append(rules, c.rule.Rule.ID)
 	}
-	return &NoRuleError{ID: id}
+	return rules, nil
+}
+
+// client is somebody whom a rule counts.
+type client struct {
+	rule *rule.Compiled
+	key  string
+}
+
+// clients finds who the key is under a rule, or under all that count by such keys.
+func (in *installed) clients(id, key string) ([]client, error) {
+	var found []client
+	var wrong error
+	there := false
+	for _, c := range in.table.Rules() {
+		if id != "" && c.Rule.ID != id {
+			continue
+		}
+		there = true
+		identity, err := c.ParseIdentity(key)
+		if err != nil {
+			wrong = err
+			continue
+		}
+		found = append(found, client{c, identity})
+	}
+	switch {
+	case id != "" && !there:
+		return nil, &NoRuleError{ID: id}
+	case len(found) > 0:
+		return found, nil
+	case id != "":
+		return nil, &KeyError{Rule: id, Err: wrong}
+	}
+	return nil, &KeyError{Err: errors.New(`no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)}
 }
 
 // NoRuleError is a rule that is not there.
 type NoRuleError struct{ ID string }
 
 func (e *NoRuleError) Error() string { return fmt.Sprintf("engine: there is no rule %q", e.ID) }
+
+// KeyError is a key that is not of the form that a rule, or any rule, counts by.
+type KeyError struct {
+	Rule string
+	Err  error
+}
+
+func (e *KeyError) Error() string {
+	if e.Rule == "" {
+		return fmt.Sprintf("engine: the key: %v", e.Err)
+	}
+	return fmt.Sprintf("engine: the key under the rule %q: %v", e.Rule, e.Err)
+}
+
+func (e *KeyError) Unwrap() error { return e.Err }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -242,11 +243,12 @@ func TestRefund(t *testing.T) {
 	}
 }
 
-func TestInspectAndReset(t *testing.T) {
+func TestStandingAndForgive(t *testing.T) {
 	b := newBench(t, `
 rules:
-  - {id: post, key: user, match: {method: POST}, algorithm: sliding_log, limits: [3/1m, 20/1h]}
+  - {id: post, key: user, match: {method: POST}, algorithm: sliding_log, limits: [3/1m, 20/1h], tiers: {pro: 30/1m}}
   - {id: tenant, key: "header:X-Tenant", limit: 3/1m}
+  - {id: address, key: ip, limit: 3/1m}
   - {id: off, key: user, limit: 3/1m, mode: off}
 `, nil)
 	post := alice
@@ -254,21 +256,35 @@ rules:
 	b.check(t, post)
 	b.check(t, post)
 	var v engine.Verdict
-	if err := b.Inspect(t.Context(), &alice, &v); err != nil {
-		t.Fatal(err)
+	standing := func(id, key, tier, want string) {
+		t.Helper()
+		got := ""
+		if err := b.Standing(t.Context(), id, key, tier, &v); err != nil {
+			got = err.Error()
+		}
+		for _, r := range v.Results {
+			got += fmt.Sprintf("%s %s %d of %d; ", r.Rule.Rule.ID, r.Key, r.Remaining, r.Decision.Limit)
+		}
+		if got != want {
+			t.Errorf("Standing(%q, %q, %q)\n got %s\nwant %s", id, key, tier, got, want)
+		}
 	}
-	if len(v.Results) != 2 || v.Results[0].Remaining != 1 || v.Results[1].Remaining != 18 || v.Results[0].Key != "user:alice" {
-		t.Errorf("%+v", v.Results)
+	standing("", "user:alice", "", "post user:alice 1 of 3; post user:alice 18 of 20; ")
+	standing("post", "user:alice", "pro", "post user:alice 28 of 30; ")
+	standing("post", "user:bob", "", "post user:bob 3 of 3; post user:bob 20 of 20; ")
+	standing("", "ip:2001:db8::1", "", "address ip:2001:db8::/64 3 of 3; ")
+	standing("nonsense", "user:alice", "", `engine: there is no rule "nonsense"`)
+	standing("post", "ip:192.0.2.1", "", `engine: the key under the rule "post": the rule does not count by this; write it as "user:…"`)
+	standing("", "nobody", "", `engine: the key: no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)
+
+	rules, err := b.Forgive(t.Context(), "", "user:alice")
+	if err != nil || !slices.Equal(rules, []string{"post", "off"}) {
+		t.Fatalf("Forgive = %v, %v", rules, err)
 	}
-	if err := b.Reset(t.Context(), "post", "user:alice"); err != nil {
-		t.Fatal(err)
-	}
-	if err := b.Inspect(t.Context(), &alice, &v); err != nil || v.Results[0].Remaining != 3 || v.Results[1].Remaining != 20 {
-		t.Errorf("after a reset: %+v, %v", v.Results, err)
-	}
+	standing("", "user:alice", "", "post user:alice 3 of 3; post user:alice 20 of 20; ")
 	var none *engine.NoRuleError
-	if err := b.Reset(t.Context(), "nonsense", "user:alice"); !errors.As(err, &none) {
-		t.Errorf("Reset of no rule = %v", err)
+	if _, err := b.Forgive(t.Context(), "nonsense", "user:alice"); !errors.As(err, &none) {
+		t.Errorf("Forgive under no rule = %v", err)
 	}
 }
 

@@ -28,6 +28,9 @@ type seen struct {
 
 const seenPlaces = 1 << 12
 
+// moment is how long the order of answers is in doubt.
+const moment = weir.Micros(100_000)
+
 type seenPlace struct {
 	mu     sync.Mutex
 	client uint64 // 0 is nobody
@@ -65,9 +68,13 @@ func (e *Engine) remember(results []Result) {
 			continue
 		}
 		p, client := e.seen.place(r.Key, r.Limit)
+		used, now := r.Decision.Limit-r.Remaining, e.clock()
 		p.mu.Lock()
-		p.client, p.used, p.at, p.outage = client, r.Decision.Limit-r.Remaining, e.clock(), 0
-		p.span = weir.Micros(r.ResetAfter.Microseconds())
+		// Answers that come at once are not in the order in which they were made.
+		if p.client != client || used >= p.used || now-p.at > moment {
+			p.client, p.used, p.at, p.outage = client, used, now, 0
+			p.span = weir.Micros(r.ResetAfter.Microseconds())
+		}
 		p.mu.Unlock()
 	}
 }
@@ -75,7 +82,13 @@ func (e *Engine) remember(results []Result) {
 // seed charges to the local store, once an outage, this instance's share of what a
 // client had used, less what has come back since.
 func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
-	op.Cost = e.seen.due(&op, e.clock(), int64(instances))
+	p, client := e.seen.place(op.Key, op.Limit)
+	p.mu.Lock()
+	defer p.mu.Unlock() // whoever comes next finds it charged
+	if p.client != client {
+		return
+	}
+	op.Cost = p.dueLocked(&op, e.seen.outage.Load(), e.clock(), int64(instances))
 	if op.Cost == 0 {
 		return
 	}
@@ -86,14 +99,10 @@ func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	}
 }
 
-// due is how much to charge.
-func (s *seen) due(op *weir.Op, now weir.Micros, instances int64) int64 {
-	p, client := s.place(op.Key, op.Limit)
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	outage := s.outage.Load()
+// dueLocked is how much to charge.
+func (p *seenPlace) dueLocked(op *weir.Op, outage int64, now weir.Micros, instances int64) int64 {
 	left := p.at + p.span - now
-	if p.client != client || p.outage == outage || left <= 0 || p.span <= 0 {
+	if p.outage == outage || left <= 0 || p.span <= 0 {
 		return 0
 	}
 	p.outage = outage

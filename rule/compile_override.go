@@ -8,6 +8,12 @@ import (
 	"strings"
 )
 
+// ParseIdentity turns what a person writes for a client of the rule, such as
+// "user:alice" or "ip:2001:db8::1", into what [Compiled.Identity] writes for it.
+func (c *Compiled) ParseIdentity(text string) (string, error) {
+	return canonicalIdentity(c.key, text)
+}
+
 // canonicalIdentity turns what a person wrote for a client into what Identity
 // writes for it: addresses masked, API keys and secrets hashed unless they are.
 func canonicalIdentity(key []part, text string) (string, error) {
