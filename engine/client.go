@@ -47,7 +47,7 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 			v.addClient(c.rule, c.key, tier)
 		}
 	}
-	v.enforced = len(v.Results)
+	v.enforced, v.quiet = len(v.Results), len(v.Results)
 	for results := v.Results; len(results) > 0; {
 		part := results[:min(len(results), weir.MaxOps)]
 		ops := v.opsOf(part)

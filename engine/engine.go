@@ -139,13 +139,18 @@ func (in *installed) gather(req *rule.Request, v *Verdict) {
 		}
 		v.add(c, req)
 	}
-	v.enforced = len(v.Results)
+	v.enforced, v.quiet = len(v.Results), len(v.Results)
 	if !shadows {
 		return
 	}
-	for _, c := range v.hits {
-		if c.Rule.Mode == rule.Shadow {
-			v.add(c, req)
+	for _, counting := range []bool{false, true} {
+		for _, c := range v.hits {
+			if c.Rule.Mode == rule.Shadow && c.Rule.CountDenied == counting {
+				v.add(c, req)
+			}
+		}
+		if !counting {
+			v.quiet = len(v.Results)
 		}
 	}
 }

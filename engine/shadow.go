@@ -7,12 +7,33 @@ import (
 )
 
 // cast charges the shadow rules of a request that has passed; of one that was
-// refused, they are only looked at. As a rule they all admit, and are one call;
-// otherwise each has its own, so that what one of them would refuse costs the others
-// nothing. A shadow has no say: that the store could not be asked is no news by now.
+// refused, those that count such, and the others are only looked at. A shadow has no
+// say: that the store could not be asked is no news by now.
 func (e *Engine) cast(ctx context.Context, v *Verdict) error {
-	shadows := v.Results[v.enforced:]
-	if len(shadows) == 0 || v.Degraded != nil {
+	if v.enforced == len(v.Results) || v.Degraded != nil {
+		return nil
+	}
+	if err := e.castQuiet(ctx, v, v.Results[v.enforced:v.quiet]); err != nil {
+		return err
+	}
+	counting := v.Results[v.quiet:]
+	if len(counting) == 0 {
+		return nil
+	}
+	// Each is charged whatever the others say.
+	var err error
+	if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(counting)...); err != nil {
+		return ctx.Err()
+	}
+	record(counting, v.decisions)
+	return nil
+}
+
+// castQuiet charges shadow rules that do not count what is refused. As a rule they all
+// admit, and are one call; otherwise each has its own, so that what one of them would
+// refuse costs the others nothing.
+func (e *Engine) castQuiet(ctx context.Context, v *Verdict, shadows []Result) error {
+	if len(shadows) == 0 {
 		return nil
 	}
 	ask := e.store.Take

@@ -36,6 +36,7 @@ type Verdict struct {
 	ops       []weir.Op
 	decisions []weir.Decision
 	enforced  int // how many of Results are
+	quiet     int // where those begin that are shadows and count what is refused, too
 	local     bool
 }
 
@@ -60,6 +61,7 @@ type Result struct {
 	Key    string // who is limited, as in "user:alice"; valid as long as the verdict
 	Cost   int64
 	Shadow bool // it is reported, and has no say
+	Demand int  // which one it is of, if it is of one
 
 	// Asked is false if the store could not be, and the rule is open or closed:
 	// then the decision says no more than Allowed.

@@ -1,0 +1,109 @@
+package engine_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+)
+
+// demand is a fixed window of n an hour.
+func demand(id string, n int64, mode rule.Mode, countDenied bool) engine.Demand {
+	limit, err := weir.Limit{Name: id, Algorithm: weir.FixedWindow, N: n, Period: time.Hour, CountDenied: countDenied}.Compile()
+	if err != nil {
+		panic(err)
+	}
+	return engine.Demand{
+		Rule: &rule.Compiled{Rule: &rule.Rule{ID: id, Mode: mode, CountDenied: countDenied, OnFailure: rule.Open}},
+		Key:  "k", Limits: []*weir.Compiled{limit}, Cost: 1,
+	}
+}
+
+// told is what each demand was told, in the order of the demands.
+func told(v *engine.Verdict, n int) string {
+	texts := make([]string, n)
+	for _, r := range v.Results {
+		texts[r.Demand] = fmt.Sprintf("%v %d", r.Allowed, r.Remaining)
+	}
+	return fmt.Sprint(v.Allowed, texts)
+}
+
+// Demands are charged as rules are: all or none, shadows aside, and where refused
+// requests count, each by itself.
+func TestCharge(t *testing.T) {
+	for name, c := range map[string]struct {
+		counting bool
+		want     []string
+	}{
+		"all or none": {false, []string{
+			"true [true 1 true 2 true 0]", "true [true 0 true 1 false 0]", "false [false 0 true 1 false 0]", "false [false 0 true 1 false 0]",
+		}},
+		"refused ones count": {true, []string{
+			"true [true 1 true 2 true 0]", "true [true 0 true 1 false 0]", "false [false 0 true 0 false 0]", "false [false 0 false 0 false 0]",
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			b := newBench(t, "rules: []", nil)
+			demands := []engine.Demand{
+				demand("two", 2, rule.Enforce, c.counting), demand("three", 3, rule.Enforce, c.counting), demand("one", 1, rule.Shadow, c.counting),
+			}
+			for i, want := range c.want {
+				var v engine.Verdict
+				if err := b.Charge(t.Context(), demands, &v); err != nil {
+					t.Fatal(err)
+				}
+				if got := told(&v, len(demands)); got != want {
+					t.Errorf("request %d: %s, want %s", i+1, got, want)
+				}
+			}
+		})
+	}
+}
+
+// A demand without a cost looks, and refuses what has no room for more.
+func TestChargeLooks(t *testing.T) {
+	b := newBench(t, "rules: []", nil)
+	paid, looked := demand("paid", 5, rule.Enforce, false), demand("looked", 1, rule.Enforce, true)
+	var v engine.Verdict
+	charge := func(want string, demands ...engine.Demand) {
+		t.Helper()
+		if err := b.Charge(t.Context(), demands, &v); err != nil {
+			t.Fatal(err)
+		}
+		if got := told(&v, len(demands)); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+	free := looked
+	free.Cost = 0
+	charge("true [true 1 true 4]", free, paid)
+	charge("true [true 0]", looked)
+	charge("false [false 0 true 3]", free, paid) // it counts refused ones, so the other was charged
+	if s := v.Speaker(); s == nil || s.Rule != free.Rule {
+		t.Errorf("%+v speaks", s)
+	}
+	b.store.lost.Store(true)
+	charge("true [true 0 true 0]", free, paid)
+	if v.Degraded == nil {
+		t.Error("it is not degraded")
+	}
+}
+
+// A shadow rule that counts refused requests counts each once, whatever others say.
+func TestShadowCountsDenied(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - {id: real, key: user, algorithm: fixed_window, limit: 3/1d}
+  - {id: tight, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow}
+  - {id: counting, key: user, algorithm: fixed_window, limit: 9/1d, mode: shadow, count_denied: true}
+`, nil)
+	for i := range 5 {
+		v := b.check(t, alice)
+		if got, want := v.Results[2].Remaining, int64(8-i); v.Results[2].Rule.Rule.ID != "counting" || got != want {
+			t.Errorf("request %d: %s has %d left, want %d", i+1, v.Results[2].Rule.Rule.ID, got, want)
+		}
+	}
+}
