@@ -32,8 +32,8 @@ type Options struct {
 	Clock func() weir.Micros
 }
 
-// Observer is told of every verdict, as soon as it is known. It must be quick, and
-// keeps neither the request nor the verdict.
+// Observer is told of every verdict on a request, as soon as it is known; peeks are
+// none. It must be quick, and keeps neither the request nor the verdict.
 type Observer interface {
 	Observe(req *rule.Request, v *Verdict, took time.Duration)
 }
@@ -95,19 +95,23 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 
 // Check judges a request and charges it, and puts the answer into v.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, req, v, e.charge)
+	if e.observer == nil {
+		return e.judge(ctx, req, v, e.charge)
+	}
+	start := time.Now()
+	if err := e.judge(ctx, req, v, e.charge); err != nil {
+		return err
+	}
+	e.observer.Observe(req, v, time.Since(start))
+	return nil
 }
 
-// Peek answers what Check would, and charges nothing.
+// Peek answers what Check would, and charges nothing. Nobody is told of it.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
 	return e.judge(ctx, req, v, e.look)
 }
 
 func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, decide func(context.Context, *installed, *Verdict) error) error {
-	var start time.Time
-	if e.observer != nil {
-		start = time.Now()
-	}
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
@@ -118,12 +122,7 @@ func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, decid
 		v.Reason = Blocked
 	default:
 		in.gather(req, v)
-		if err := decide(ctx, in, v); err != nil {
-			return err
-		}
-	}
-	if e.observer != nil {
-		e.observer.Observe(req, v, time.Since(start))
+		return decide(ctx, in, v)
 	}
 	return nil
 }

@@ -311,7 +311,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Whoever is told of verdicts sees all of them.
+// Whoever is told of verdicts sees all of them; peeks are none.
 type observer struct {
 	mu   sync.Mutex
 	seen []string
@@ -326,7 +326,11 @@ func (o *observer) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 func TestObserver(t *testing.T) {
 	o := &observer{}
 	b := newBench(t, "rules: [{id: a, key: user, algorithm: sliding_log, limit: 1/1h}]\nblock: {user: [mallory]}", func(p *engine.Options) { p.Observer = o })
+	var v engine.Verdict
 	for _, user := range []string{"alice", "alice", "mallory"} {
+		if err := b.Peek(t.Context(), &rule.Request{User: user}, &v); err != nil {
+			t.Fatal(err)
+		}
 		b.check(t, rule.Request{User: user})
 	}
 	b.store.lost.Store(true)
