@@ -251,3 +251,18 @@ func TestCurrentIsGone(t *testing.T) {
 	}
 	w.WaitVersion(3)
 }
+
+// The first version may come while somebody looks: that nothing was there before does
+// not mean that it was lost.
+func TestFirstVersionComesInBetween(t *testing.T) {
+	server := testredis.Start(t)
+	r := open(t, clientOf(t, server), Options{})
+	s, err := r.read(t.Context(), mark{number: "unknown"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, r, documentOf(1))
+	if err := r.judge(t.Context(), s); err != nil || s.trouble != nil || s.version == nil || s.version.Number != 1 {
+		t.Errorf("%+v, %v", s, err)
+	}
+}

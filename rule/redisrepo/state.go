@@ -103,6 +103,17 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
+	if s.trouble == nil && len(heads) > 0 {
+		// There was none a moment ago: either it is lost, or it is the first one, which
+		// came in between.
+		if again, err := r.read(ctx, s.mark); err != nil || again != nil {
+			if err == nil {
+				*s = *again
+				err = r.judge(ctx, s)
+			}
+			return err
+		}
+	}
 	for _, head := range heads {
 		v, err := r.load(ctx, head.Number)
 		if errors.Is(err, rule.ErrNoVersion) {
