@@ -71,6 +71,12 @@ func (r *Resolver) Client(remoteAddr string, h http.Header) (netip.Addr, Doubt) 
 	return r.behind(peer, h)
 }
 
+// Trusts is whether a connection is of a proxy that is believed.
+func (r *Resolver) Trusts(remoteAddr string) bool {
+	peer, ok := parsePeer(remoteAddr)
+	return ok && r.trusted.contain(peer)
+}
+
 // behind finds who is behind a trusted proxy.
 func (r *Resolver) behind(peer netip.Addr, h http.Header) (netip.Addr, Doubt) {
 	var plain, standard netip.Addr

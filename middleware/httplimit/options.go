@@ -29,6 +29,12 @@ type Options struct {
 	// client merely claims. Default nobody: rules by user do not apply.
 	User func(*http.Request) string
 
+	// UserHeader and TierHeader are where the trusted proxies write who is logged in,
+	// and the tier of the client; from anybody else they are not believed. The proxies
+	// must remove what a client sends under these names. Default nowhere; they are not
+	// asked if User or Tier is set.
+	UserHeader, TierHeader string
+
 	// APIKey tells the API key in clear, "" if there is none. Default the header
 	// X-API-Key.
 	APIKey func(*http.Request) string
@@ -90,6 +96,9 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: TrustedProxies: %w", err)
 	}
+	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
+		return nil, errors.New("httplimit: UserHeader and TierHeader are believed from trusted proxies only; name those in TrustedProxies")
+	}
 	switch {
 	case o.MaxHeld < 0:
 		return nil, fmt.Errorf("httplimit: MaxHeld: %d requests cannot be held; leave it 0 for %d", o.MaxHeld, defaultMaxHeld)
@@ -99,6 +108,12 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if o.Headers == 0 {
 		o.Headers = AllHeaders
 	}
+	if o.User == nil {
+		o.User = believed(clients, o.UserHeader)
+	}
+	if o.Tier == nil {
+		o.Tier = believed(clients, o.TierHeader)
+	}
 	if o.APIKey == nil {
 		o.APIKey = func(r *http.Request) string { return headerOf(r, "X-Api-Key") }
 	}
@@ -107,4 +122,18 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
 	}
 	return &Middleware{options: o, engine: e, clients: clients, mounts: mountsOf(e)}, nil
+}
+
+// believed reads a header of trusted proxies.
+func believed(clients *clientip.Resolver, name string) func(*http.Request) string {
+	if name == "" {
+		return nil
+	}
+	name = http.CanonicalHeaderKey(name)
+	return func(r *http.Request) string {
+		if !clients.Trusts(r.RemoteAddr) {
+			return ""
+		}
+		return headerOf(r, name)
+	}
 }

@@ -45,6 +45,26 @@ func TestRead(t *testing.T) {
 	}
 }
 
+// Who the user is, a proxy may write; anybody else may write what they like.
+func TestUserHeader(t *testing.T) {
+	o := Options{UserHeader: "x-user", TierHeader: "X-Tier", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	m := newBench(t, "rules: [{id: a, key: user, limit: 1/1h}]", o)
+	for peer, believed := range map[string]bool{"10.1.2.3:1": true, "[::ffff:10.1.2.3]:1": true, "203.0.113.7:1": false, "@": false} {
+		r := from(peer, "GET", "/")
+		r.Header.Set("X-User", "alice")
+		r.Header.Set("X-Tier", "pro")
+		p := new(pass)
+		m.read(p, r)
+		if got := p.request.User == "alice" && p.request.Tier == "pro"; got != believed {
+			t.Errorf("from %s: %+v", peer, p.request)
+		}
+	}
+	o.TrustedProxies = nil
+	if _, err := New(m.engine, o); err == nil {
+		t.Error("a header is believed from nobody in particular")
+	}
+}
+
 // By default a bearer token is no API key: it may be anything.
 func TestDefaultAPIKey(t *testing.T) {
 	m := newBench(t, "rules: [{id: a, key: ip, limit: 1/1h}]", Options{})
