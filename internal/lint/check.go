@@ -24,12 +24,17 @@ func checkLayout(files []file) (wrong []string) {
 				}
 				continue
 			}
-			if allowed := thirdParty[entry]; strings.Contains(strings.SplitN(i, "/", 2)[0], ".") && !slices.Contains(allowed, "*") && !slices.Contains(allowed, i) {
+			if strings.Contains(strings.SplitN(i, "/", 2)[0], ".") && !slices.ContainsFunc(thirdParty[entry], func(module string) bool { return isOf(i, module) }) {
 				wrong = append(wrong, fmt.Sprintf("%s: %s must not import %s: %s", f.name, f.dir, i, layout[from].why))
 			}
 		}
 	}
 	return wrong
+}
+
+// isOf is whether a package belongs to a module; every one belongs to "*".
+func isOf(pkg, module string) bool {
+	return module == "*" || pkg == module || strings.HasPrefix(pkg, module+"/")
 }
 
 // sameTree is for trees of packages that belong together; the tools of internal

@@ -13,8 +13,14 @@ var layout = []line{
 	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
 	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
 	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},
+	{[]string{"app"}, "what belongs to a process: opened in order, undone in reverse; the only one that knows all the others"},
+	{[]string{"deploy"}, "files for operators, and the tests that hold them against what weir exposes"},
+	{[]string{"gateway"}, "a reverse proxy behind the limiter; it knows nothing of rules"},
+	{[]string{"server/httpapi", "server/envoyrls"}, "protocol to engine and back, nothing else; one protocol knows nothing of another"},
+	{[]string{"envoy"}, "Envoy's configuration of limits, read and looked up; no protocol"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
-	{[]string{"middleware/httplimit"}, "the engine in front of a handler; it wraps no ResponseWriter and needs no library but the standard one"},
+	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps no ResponseWriter and needs no library but the standard one"},
+	{[]string{"metrics"}, "what the engine decides, counted for Prometheus; nobody else imports that library"},
 	{[]string{"engine"}, "rules and a store in, a verdict out; it speaks no protocol, so that every protocol can use it"},
 	{[]string{"rule/filerepo", "rule/redisrepo", "rule/repotest"}, "where the document of rules is kept; a place knows nothing of what the rules do, nor of another place"},
 	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
@@ -33,7 +39,14 @@ var bannedNames = map[string]bool{
 
 // thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
-	"cmd/weir":          {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cmd/weir": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"app":      {"github.com/redis/rueidis", "go.opentelemetry.io/otel", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"},
+	"metrics":  {"github.com/prometheus/client_golang"},
+
+	"middleware/grpclimit": {"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"},
+	"server/envoyrls":      {"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane/envoy"},
+	"envoy":                {"github.com/fsnotify/fsnotify"},
+
 	"store/redis":       {"github.com/redis/rueidis"},
 	"rule/filerepo":     {"github.com/fsnotify/fsnotify"},
 	"rule/redisrepo":    {"github.com/redis/rueidis"},

@@ -1,0 +1,145 @@
+package metrics
+
+import (
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// collector makes series of what was counted when somebody asks, so that counting
+// needs no labels and a rule that is gone leaves nothing to clean up.
+type collector Metrics
+
+func desc(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("weir_"+name, help, labels, nil)
+}
+
+var (
+	requestsDesc  = desc("requests_total", "Requests that were judged, by what became of them.", "outcome")
+	decisionsDesc = desc("decisions_total", "What each rule said of the requests to which it applies.", "rule", "outcome")
+	secondsDesc   = desc("decision_seconds", "How long it takes to judge a request, the store included.")
+	degradedDesc  = desc("degraded_total", "Requests that were judged without the store, by how.", "policy")
+	failuresDesc  = desc("store_errors_total", "Requests for which the store could not be asked, by why.", "kind")
+	upDesc        = desc("store_up", "Whether the store can be asked.")
+
+	keysDesc    = desc("keys", "Keys that the store in memory remembers.")
+	maxKeysDesc = desc("keys_max", "How many keys the store in memory remembers at most.")
+	expiredDesc = desc("keys_expired_total", "Keys that were forgotten because they were as good as new.")
+	evictedDesc = desc("keys_evicted_total", "Keys that were forgotten to make room, before they were as good as new.")
+
+	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
+	versionDesc  = desc("rules_version", "The version of the rules in force.")
+	sinceDesc    = desc("rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
+	reloadedDesc = desc("rules_last_reload_successful", "Whether the newest rules are in force.")
+	failedDesc   = desc("rules_reload_failures_total", "Rules that could not be used.")
+	heldDesc     = desc("held_requests", "Requests that wait for their turn.")
+)
+
+var always = []*prometheus.Desc{
+	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
+	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, heldDesc,
+}
+
+var aboutKeys = []*prometheus.Desc{keysDesc, maxKeysDesc, expiredDesc, evictedDesc}
+
+// Describe implements [prometheus.Collector].
+func (c *collector) Describe(ch chan<- *prometheus.Desc) {
+	for _, d := range always {
+		ch <- d
+	}
+	if c.options.Keys != nil {
+		for _, d := range aboutKeys {
+			ch <- d
+		}
+	}
+}
+
+// Collect implements [prometheus.Collector].
+func (c *collector) Collect(ch chan<- prometheus.Metric) {
+	c.collectRequests(ch)
+	c.collectRules(ch)
+	gauge(ch, upDesc, number(c.options.StoreUp()))
+	gauge(ch, heldDesc, float64(c.options.Held()))
+	if c.options.Keys != nil {
+		stats := c.options.Keys()
+		gauge(ch, keysDesc, float64(stats.Keys))
+		gauge(ch, maxKeysDesc, float64(c.options.MaxKeys))
+		counter(ch, expiredDesc, uint64(stats.Expired))
+		counter(ch, evictedDesc, uint64(stats.Evicted))
+	}
+}
+
+func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
+	for o := range outcomes {
+		n := uint64(0)
+		for i := range c.stripes {
+			n += c.stripes[i].requests[o].Load()
+		}
+		counter(ch, requestsDesc, n, outcomeNames[o])
+	}
+	ch <- sumOf(secondsDesc, &c.stripes)
+	for p := range policies {
+		counter(ch, degradedDesc, c.degraded[p].Load(), policyNames[p])
+	}
+	for k := range kinds {
+		counter(ch, failuresDesc, c.failures[k].Load(), kindNames[k])
+	}
+}
+
+func (c *collector) collectRules(ch chan<- prometheus.Metric) {
+	f := c.rules.Load()
+	for i := range f.own {
+		collectRule(ch, &f.own[i])
+	}
+	others := labelled{label: other, ruleCounters: &c.others}
+	if f.beyond || others.any() {
+		collectRule(ch, &others)
+	}
+	for mode, n := range f.modes {
+		gauge(ch, rulesDesc, float64(n), rule.Mode(mode).String())
+	}
+	gauge(ch, versionDesc, float64(f.version))
+	if !f.since.IsZero() {
+		gauge(ch, sinceDesc, float64(f.since.UnixMilli())/1000)
+	}
+	gauge(ch, reloadedDesc, number(c.reloadOK.Load()))
+	counter(ch, failedDesc, c.reloadFailed.Load())
+}
+
+// collectRule shows what a rule ordinarily says, so that its series begin at 0, and
+// whatever else it has ever said.
+func collectRule(ch chan<- prometheus.Metric, l *labelled) {
+	no := saysNo
+	if l.mode == rule.Shadow {
+		no = saysShadow
+	}
+	for s := range sayings {
+		if n := l.said[s].Load(); n > 0 || s == saysYes || s == no {
+			counter(ch, decisionsDesc, n, l.label, sayingNames[s])
+		}
+	}
+}
+
+func (c *ruleCounters) any() bool {
+	for s := range sayings {
+		if c.said[s].Load() > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, n uint64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.CounterValue, float64(n), labels...)
+}
+
+func gauge(ch chan<- prometheus.Metric, d *prometheus.Desc, value float64, labels ...string) {
+	ch <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+}
+
+func number(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}

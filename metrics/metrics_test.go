@@ -1,0 +1,229 @@
+package metrics
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+const several = `
+rules:
+  - {id: by-user, key: user, algorithm: sliding_log, limits: [2/1h, 100/1d]}
+  - {id: trial, key: user, algorithm: sliding_log, limit: 1/1h, mode: shadow}
+  - {id: retired, key: user, limit: 5/1h, mode: "off"}
+exempt: {user: [healthcheck]}
+block: {user: [mallory]}
+`
+
+// Each request has one outcome, and each rule says one thing of it.
+func TestOutcomes(t *testing.T) {
+	b := newBench(t, several, Options{})
+	for range 3 {
+		b.check(t, alice)
+	}
+	b.check(t, rule.Request{User: "healthcheck"})
+	b.check(t, rule.Request{User: "mallory"})
+	b.check(t, rule.Request{IP: alice.IP}) // by which no rule counts
+	want(t, b.Metrics, "weir_requests_total",
+		`{outcome="allowed"} 2`, `{outcome="blocked"} 1`, `{outcome="denied"} 1`,
+		`{outcome="exempt"} 1`, `{outcome="failed_closed"} 0`, `{outcome="no_rule"} 1`)
+	// Two limits of a rule are one decision; what the first rule refuses, the
+	// trial is still asked about.
+	want(t, b.Metrics, "weir_decisions_total",
+		`{outcome="allowed",rule="by-user"} 2`, `{outcome="denied",rule="by-user"} 1`,
+		`{outcome="allowed",rule="trial"} 1`, `{outcome="shadow_denied",rule="trial"} 2`)
+	want(t, b.Metrics, "weir_decision_seconds_count", "6")
+	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 1`, `{mode="shadow"} 1`)
+	want(t, b.Metrics, "weir_degraded_total", `{policy="closed"} 0`, `{policy="local"} 0`, `{policy="open"} 0`)
+}
+
+// What is judged without the store is counted once by how, and once by why.
+func TestDegraded(t *testing.T) {
+	lost := fmt.Errorf("redis: %w", weir.ErrUnavailable)
+	late := fmt.Errorf("redis: %w", context.DeadlineExceeded)
+	for _, c := range []struct {
+		name, policies string
+		reason         error
+		degraded       string // which policy
+		kind           string
+		requests       string // which outcome
+		decisions      []string
+	}{
+		{"open", "open", lost, "open", "unavailable", "allowed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="unchecked",rule="r0"} 1`}},
+		{"closed", "closed", late, "closed", "timeout", "failed_closed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="failed_closed",rule="r0"} 1`}},
+		{"local", "local", errors.New("OOM"), "local", "other", "allowed", []string{`{outcome="allowed",rule="r0"} 1`, `{outcome="denied",rule="r0"} 0`}},
+		{"mixed", "local closed", lost, "closed", "unavailable", "failed_closed", []string{
+			`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="unchecked",rule="r0"} 1`,
+			`{outcome="allowed",rule="r1"} 0`, `{outcome="denied",rule="r1"} 0`, `{outcome="failed_closed",rule="r1"} 1`,
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			rules := "rules:\n"
+			for i, policy := range strings.Fields(c.policies) {
+				rules += fmt.Sprintf("  - {id: r%d, key: user, limit: %d/1h, on_failure: %s}\n", i, 5+i, policy)
+			}
+			b := newBench(t, rules, Options{})
+			b.store.lose(c.reason)
+			b.check(t, alice)
+			for name, label := range map[string]string{
+				"weir_degraded_total": `policy="` + c.degraded, "weir_store_errors_total": `kind="` + c.kind, "weir_requests_total": `outcome="` + c.requests,
+			} {
+				for line := range strings.Lines(series(t, b.Metrics, name)) {
+					if one := strings.HasSuffix(strings.TrimSpace(line), " 1"); one != strings.Contains(line, label+`"`) {
+						t.Errorf("%s%s", name, line)
+					}
+				}
+			}
+			want(t, b.Metrics, "weir_decisions_total", c.decisions...)
+		})
+	}
+}
+
+// What the program tells about itself is asked at each scrape.
+func TestGauges(t *testing.T) {
+	up, held := true, 3
+	stats := memory.Stats{Keys: 7, Expired: 5, Evicted: 2}
+	b := newBench(t, several, Options{
+		Version: "v1.2.3", StoreUp: func() bool { return up }, Held: func() int { return held },
+		Keys: func() memory.Stats { return stats }, MaxKeys: 10, Clock: func() time.Time { return someTime },
+	})
+	for name, value := range map[string]string{
+		"weir_store_up": "1", "weir_held_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
+		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
+		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
+		"weir_rules_last_reload_successful":   "1", "weir_rules_reload_failures_total": "0",
+	} {
+		want(t, b.Metrics, name, value)
+	}
+	up, held = false, 0
+	b.ReloadFailed()
+	want(t, b.Metrics, "weir_store_up", "0")
+	want(t, b.Metrics, "weir_held_requests", "0")
+	want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
+	want(t, b.Metrics, "weir_rules_reload_failures_total", "1")
+	b.install(t, several, 2)
+	want(t, b.Metrics, "weir_rules_last_reload_successful", "1")
+	want(t, b.Metrics, "weir_rules_version", "2")
+	if info := series(t, b.Metrics, "weir_build_info"); !strings.Contains(info, `version="v1.2.3"`) || !strings.Contains(info, `goversion="go`) {
+		t.Error(info)
+	}
+	for _, name := range []string{"go_goroutines", "process_start_time_seconds"} {
+		if series(t, b.Metrics, name) == "" {
+			t.Errorf("there is no %s", name)
+		}
+	}
+	// Without a store in memory there is nothing to say about keys.
+	plain := newBench(t, several, Options{})
+	want(t, plain.Metrics, "weir_keys")
+	want(t, plain.Metrics, "weir_store_up", "1")
+}
+
+// The histogram counts each duration in the first bucket that holds it, whichever
+// stripe it went to.
+func TestTimings(t *testing.T) {
+	b := newBench(t, several, Options{})
+	verdicts := make([]engine.Verdict, 100)
+	for i := range verdicts {
+		b.Observe(&alice, &verdicts[i], time.Microsecond)
+	}
+	used := 0
+	for i := range b.stripes {
+		if b.stripes[i].decision.buckets[0].Load() > 0 {
+			used++
+		}
+	}
+	if used < 4 {
+		t.Errorf("100 verdicts went to %d stripes", used)
+	}
+	for _, took := range []time.Duration{-1, time.Microsecond + 1, 40 * time.Millisecond, 250 * time.Millisecond, time.Hour} {
+		b.Observe(&alice, &verdicts[0], took)
+	}
+	got := series(t, b.Metrics, "weir_decision_seconds_bucket")
+	for _, line := range []string{
+		`{le="1e-06"} 101`, `{le="2.5e-06"} 102`, `{le="0.025"} 102`, `{le="0.05"} 103`, `{le="0.1"} 103`, `{le="0.25"} 104`, `{le="+Inf"} 105`,
+	} {
+		if !strings.Contains(got+"\n", line+"\n") {
+			t.Errorf("%s is missing in\n%s", line, got)
+		}
+	}
+	want(t, b.Metrics, "weir_decision_seconds_count", "105")
+	want(t, b.Metrics, "weir_decision_seconds_sum", "3600.290101001")
+}
+
+// A scrape is compressed if the scraper likes, and what it holds is what Prometheus's
+// own tool finds in order.
+func TestHandler(t *testing.T) {
+	b := newBench(t, several, Options{Keys: func() memory.Stats { return memory.Stats{} }})
+	b.check(t, alice)
+	b.ObserveHTTP("GET /", 200, time.Millisecond)
+	b.ObserveUpstream("/", "shop", 0, io.ErrUnexpectedEOF, time.Millisecond)
+	r := httptest.NewRequest("GET", "/metrics", nil)
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	b.Handler().ServeHTTP(w, r)
+	if w.Header().Get("Content-Encoding") != "gzip" || !strings.HasPrefix(w.Header().Get("Content-Type"), "text/plain") {
+		t.Fatalf("%v", w.Header())
+	}
+	plain, err := gzip.NewReader(w.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	check := exec.Command("promtool", "check", "metrics")
+	check.Stdin = plain
+	if out, err := check.CombinedOutput(); err != nil || len(out) > 0 {
+		t.Errorf("promtool check metrics: %v\n%s", err, out)
+	}
+}
+
+// Only so many scrapes are answered at once.
+func TestScrapesAreBounded(t *testing.T) {
+	asked, release := make(chan struct{}), make(chan struct{})
+	m, err := New(Options{Held: func() int { asked <- struct{}{}; <-release; return 0 }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	codes := make(chan int, maxScrapes)
+	for range maxScrapes {
+		go func() {
+			w := httptest.NewRecorder()
+			m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+			codes <- w.Code
+		}()
+	}
+	for range maxScrapes {
+		<-asked
+	}
+	w := httptest.NewRecorder()
+	m.Handler().ServeHTTP(w, httptest.NewRequest("GET", "/metrics", nil))
+	if w.Code != 503 {
+		t.Errorf("one more: %d", w.Code)
+	}
+	close(release)
+	for range maxScrapes {
+		if code := <-codes; code != 200 {
+			t.Errorf("%d", code)
+		}
+	}
+}
+
+func TestNew(t *testing.T) {
+	for name, o := range map[string]Options{"rules": {MaxRules: -1}, "routes": {MaxRoutes: -1}, "keys": {MaxKeys: -1}} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: a negative bound was accepted", name)
+		} else {
+			t.Log(err)
+		}
+	}
+}

@@ -1,0 +1,125 @@
+package metrics
+
+import (
+	"cmp"
+	"slices"
+	"sync/atomic"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+)
+
+// saying is what a rule says of a request to which it applies, once for all of its
+// limits. Each time it says exactly one thing.
+type saying uint8
+
+const (
+	saysYes     saying = iota
+	saysNo             // it enforces that
+	saysShadow         // it would, were it not a shadow
+	notAsked           // the store was gone, and the rule had nothing against the request
+	saysNoBlind        // the store was gone, and the rule is closed
+	sayings
+)
+
+var sayingNames = [sayings]string{"allowed", "denied", "shadow_denied", "unchecked", "failed_closed"}
+
+func sayingOf(r *engine.Result, pass bool) saying {
+	switch {
+	case !r.Asked && pass:
+		return notAsked
+	case !r.Asked:
+		return saysNoBlind
+	case pass:
+		return saysYes
+	case r.Shadow:
+		return saysShadow
+	}
+	return saysNo
+}
+
+// ruleCounters are those of one rule, in a cache line of their own.
+type ruleCounters struct {
+	said [sayings]atomic.Uint64
+	_    [64 - 8*sayings]byte
+}
+
+// labelled is a rule that has series of its own.
+type labelled struct {
+	label string
+	mode  rule.Mode
+	*ruleCounters
+}
+
+// inForce are the rules that were installed last. It never changes, so that it is
+// read without a lock.
+type inForce struct {
+	byRule map[*rule.Compiled]*ruleCounters
+	before map[*rule.Compiled]*ruleCounters // byRule of those until then, whose verdicts are still coming
+	own    []labelled                       // by label
+	beyond bool                             // there are more rules than that
+
+	modes   [rule.Off + 1]int
+	version int64
+	since   time.Time
+}
+
+// find is nil for a rule without series of its own.
+func (f *inForce) find(c *rule.Compiled) *ruleCounters {
+	if counters := f.byRule[c]; counters != nil {
+		return counters
+	}
+	return f.before[c]
+}
+
+// Install says which rules are coming into force. Call it before the engine's: what
+// rules say that are not known here is counted as "(other)". A rule that keeps its id
+// goes on counting; one that is gone, or off, takes its series along.
+func (m *Metrics) Install(table *rule.Table, version int64) {
+	m.installing.Lock()
+	defer m.installing.Unlock()
+	last := m.rules.Load()
+	next := &inForce{before: last.byRule, version: version, since: m.options.Clock()}
+	var candidates []*rule.Compiled
+	for _, c := range table.Rules() {
+		next.modes[c.Rule.Mode]++
+		if c.Rule.Mode == rule.Off {
+			continue
+		}
+		if next.beyond = next.beyond || !printable(c.Rule.ID); printable(c.Rule.ID) {
+			candidates = append(candidates, c)
+		}
+	}
+	slices.SortFunc(candidates, func(a, b *rule.Compiled) int { return cmp.Compare(a.Rule.ID, b.Rule.ID) })
+	if len(candidates) > m.options.MaxRules {
+		candidates, next.beyond = candidates[:m.options.MaxRules], true
+	}
+	kept := make(map[string]*ruleCounters, len(last.own))
+	for _, l := range last.own {
+		kept[l.label] = l.ruleCounters
+	}
+	next.byRule = make(map[*rule.Compiled]*ruleCounters, len(candidates))
+	for _, c := range candidates {
+		counters := kept[c.Rule.ID]
+		if counters == nil {
+			counters = new(ruleCounters)
+		}
+		next.byRule[c] = counters
+		next.own = append(next.own, labelled{c.Rule.ID, c.Rule.Mode, counters})
+	}
+	m.rules.Store(next)
+	m.reloadOK.Store(true)
+}
+
+// printable reports whether an id can be a label of its own. All those that
+// [rule.Parse] accepts can.
+func printable(id string) bool { return utf8.ValidString(id) && id != other }
+
+// ReloadFailed says that there are newer rules which cannot be used. The next Install
+// says that all is well again.
+func (m *Metrics) ReloadFailed() {
+	m.reloadFailed.Add(1)
+	m.reloadOK.Store(false)
+}

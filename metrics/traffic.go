@@ -1,0 +1,110 @@
+package metrics
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// trafficBounds are in seconds: from what a cache answers to what nobody waits for.
+var trafficBounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
+
+func (m *Metrics) makeTraffic() {
+	m.httpSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_http_request_seconds", Help: "How long HTTP requests take to be answered, by route and class of status.",
+		Buckets: trafficBounds,
+	}, []string{"route", "code"})
+	m.upstreamSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: "weir_upstream_seconds", Help: "How long upstreams take to answer, by class of status; error is no answer, canceled a client that left.",
+		Buckets: trafficBounds,
+	}, []string{"route", "upstream", "class"})
+	m.upstreamErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "weir_upstream_errors_total", Help: "Requests that an upstream did not answer, by why.",
+	}, []string{"upstream", "kind"})
+}
+
+// ObserveHTTP counts a request that was answered. The route is a pattern of the mux,
+// not the path; "" is a request that none matches.
+func (m *Metrics) ObserveHTTP(route string, status int, took time.Duration) {
+	m.httpSeconds.WithLabelValues(m.routes.label(route), classOf(status)).Observe(took.Seconds())
+}
+
+// ObserveUpstream counts a request that was passed on, and either answered with a
+// status or ended by an error.
+func (m *Metrics) ObserveUpstream(route, upstream string, status int, err error, took time.Duration) {
+	upstream = m.upstreams.label(upstream)
+	class := classOf(status)
+	switch {
+	case errors.Is(err, context.Canceled):
+		class = "canceled" // by the client, which is nobody's fault
+	case err != nil:
+		class = "error"
+		m.upstreamErrors.WithLabelValues(upstream, troubleOf(err)).Inc()
+	}
+	m.upstreamSeconds.WithLabelValues(m.routes.label(route), upstream, class).Observe(took.Seconds())
+}
+
+// troubleOf is why there was no answer, in a word.
+func troubleOf(err error) string {
+	var network *net.OpError
+	var slow net.Error
+	switch {
+	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
+		return "timeout"
+	case errors.As(err, &network) && network.Op == "dial":
+		return "connect"
+	}
+	return "other"
+}
+
+// classOf is the class of a status, of which there are few: a status is whatever an
+// upstream writes.
+func classOf(status int) string {
+	if status < 100 || status > 599 {
+		return other
+	}
+	return [...]string{"1xx", "2xx", "3xx", "4xx", "5xx"}[status/100-1]
+}
+
+// maxLabel is the longest label, in bytes.
+const maxLabel = 200
+
+// bounded are labels of which there may be only so many, the first ones to come.
+type bounded struct {
+	max   int
+	mu    sync.RWMutex
+	known map[string]struct{}
+}
+
+func (b *bounded) label(s string) string {
+	if s == "" {
+		return "(none)"
+	}
+	b.mu.RLock()
+	_, ok := b.known[s]
+	b.mu.RUnlock()
+	if ok {
+		return s
+	}
+	if len(s) > maxLabel || !utf8.ValidString(s) {
+		return other
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if _, ok := b.known[s]; ok {
+		return s
+	}
+	if len(b.known) >= b.max {
+		return other
+	}
+	if b.known == nil {
+		b.known = make(map[string]struct{})
+	}
+	b.known[s] = struct{}{}
+	return s
+}

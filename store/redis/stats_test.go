@@ -1,0 +1,42 @@
+package redis
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+// Available follows the breaker, there and back.
+func TestAvailable(t *testing.T) {
+	server := testredis.Start(t)
+	s := open(t, single(server.Addr))
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	if _, err := s.Take(t.Context(), nil, op); err != nil || !s.Available() {
+		t.Fatalf("%v, available %v", err, s.Available())
+	}
+	server.Pause()
+	eventually(t, "the breaker", func() bool {
+		_, err := s.Take(t.Context(), nil, op)
+		return errors.Is(err, weir.ErrUnavailable)
+	})
+	if s.Available() {
+		t.Error("it is available while the breaker is open")
+	}
+	server.Resume()
+	eventually(t, "its return, which nobody asked for", s.Available)
+	s.Close()
+	if s.Available() {
+		t.Error("it is available after it was closed")
+	}
+}
+
+// A Redis that was never there is not available.
+func TestAvailableBeforeRedis(t *testing.T) {
+	server := testredis.Start(t)
+	server.Kill()
+	if s := open(t, single(server.Addr)); s.Available() {
+		t.Error("it is available")
+	}
+}
