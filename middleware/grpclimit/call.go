@@ -1,0 +1,129 @@
+package grpclimit
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"sync"
+
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/rule"
+)
+
+// call is what one call needs on its way.
+type call struct {
+	method  string
+	request rule.Request
+	verdict engine.Verdict
+	values  values
+}
+
+// calls are used again for unary calls. Those of streams are not: a handler may leave
+// a goroutine behind that still reads.
+var calls = sync.Pool{New: func() any { return new(call) }}
+
+// release keeps nothing of the call but the room of the verdict, which clears itself.
+func (c *call) release() {
+	c.method, c.request, c.values = "", rule.Request{}, values{}
+	calls.Put(c)
+}
+
+// read puts into the call what is known of it.
+func (l *Limiter) read(ctx context.Context, c *call, method string) {
+	md := incoming(ctx)
+	c.method, c.values.md = method, md
+	q, o := &c.request, &l.options
+	q.Values = &c.values
+	q.Method, q.Host, q.Path = http.MethodPost, first(md[":authority"]), method // every call is a POST
+	q.APIKey = o.APIKey(ctx, method)
+	if o.User != nil {
+		q.User = o.User(ctx, method)
+	}
+	if o.Tier != nil {
+		q.Tier = o.Tier(ctx, method)
+	}
+	if o.Attributes != nil {
+		q.Attributes = o.Attributes(ctx, method)
+	}
+	if o.Cost != nil {
+		q.Cost = max(0, o.Cost(ctx, method))
+	}
+	remote := remoteOf(ctx)
+	var doubt clientip.Doubt
+	if q.IP, doubt = l.clients.Client(remote, proxied(md)); doubt != clientip.Clear {
+		l.doubt(doubt, remote)
+	}
+}
+
+// remoteOf is the address of the connection, as clientip reads it. Who has none, such
+// as a pipe within the process, is nobody, and in particular not this machine.
+func remoteOf(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	switch {
+	case !ok || p.Addr == nil:
+		return "unknown"
+	case p.Addr.Network() == "unix":
+		return "@"
+	}
+	return p.Addr.String()
+}
+
+// proxied are the headers that a proxy writes, if there are any.
+func proxied(md metadata.MD) http.Header {
+	plain, standard := md["x-forwarded-for"], md["forwarded"]
+	if len(plain) == 0 && len(standard) == 0 {
+		return nil
+	}
+	h := make(http.Header, 2)
+	if len(plain) > 0 {
+		h["X-Forwarded-For"] = plain
+	}
+	if len(standard) > 0 {
+		h["Forwarded"] = standard
+	}
+	return h
+}
+
+// incoming are the metadata that the client sent, not to be changed.
+func incoming(ctx context.Context) metadata.MD {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return md
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// values finds metadata by the names of headers. There are neither cookies nor queries.
+type values struct{ md metadata.MD }
+
+func (*values) Cookie(string) string { return "" }
+func (*values) Query(string) string  { return "" }
+
+// Header is the first value of a key. Keys are in small letters; a name is not, and
+// making it so must not cost memory.
+func (v *values) Header(name string) string {
+	if name == "Host" {
+		return first(v.md[":authority"])
+	}
+	var room [64]byte
+	if len(name) > len(room) {
+		return first(v.md[strings.ToLower(name)])
+	}
+	key := room[:len(name)]
+	for i := range key {
+		b := name[i]
+		if 'A' <= b && b <= 'Z' {
+			b += 'a' - 'A'
+		}
+		key[i] = b
+	}
+	return first(v.md[string(key)])
+}

@@ -1,0 +1,81 @@
+package grpclimit
+
+import (
+	"context"
+	"sync"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+)
+
+// Stream returns an interceptor that lets pass the streams that the engine admits.
+func (l *Limiter) Stream() grpc.StreamServerInterceptor {
+	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
+		ctx := ss.Context()
+		if l.passes(ctx, info.FullMethod) {
+			return handler(srv, ss)
+		}
+		s := &stream{ServerStream: ss, ctx: context.WithValue(ctx, mark{l.engine}, true), limiter: l, call: new(call)}
+		l.read(ctx, s.call, info.FullMethod)
+		md, err := l.judge(ctx, s.call)
+		if err != nil {
+			ss.SetTrailer(md)
+			return err
+		}
+		_ = ss.SetHeader(md) // it fails only where there is no client to read it
+		s.fields = md
+		err = handler(srv, s)
+		fields, refusal := s.last()
+		ss.SetTrailer(fields)
+		if refusal != nil {
+			return refusal // whatever the handler made of it
+		}
+		return err
+	}
+}
+
+// stream charges for the messages that a client sends, if that is wanted.
+type stream struct {
+	grpc.ServerStream
+	ctx     context.Context
+	limiter *Limiter
+
+	// Of whoever receives, which is one goroutine at a time.
+	call *call
+	paid bool // for the first message
+
+	mu      sync.Mutex
+	fields  metadata.MD // about the last that was judged
+	refusal error       // of a message
+}
+
+func (s *stream) Context() context.Context { return s.ctx }
+
+// RecvMsg receives the next message. One that is refused is the last: its handler gets
+// the refusal as an error, and so does the client.
+func (s *stream) RecvMsg(m any) error {
+	if !s.limiter.options.PerMessage {
+		return s.ServerStream.RecvMsg(m)
+	}
+	if _, refusal := s.last(); refusal != nil {
+		return refusal
+	}
+	if err := s.ServerStream.RecvMsg(m); err != nil {
+		return err
+	}
+	if !s.paid {
+		s.paid = true
+		return nil
+	}
+	md, err := s.limiter.judge(s.ctx, s.call)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.fields, s.refusal = md, err
+	return err
+}
+
+func (s *stream) last() (metadata.MD, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.fields, s.refusal
+}
