@@ -20,6 +20,7 @@ var layout = []line{
 	{[]string{"envoy"}, "Envoy's configuration of limits, read and looked up; no protocol"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
 	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps no ResponseWriter and needs no library but the standard one"},
+	{[]string{"middleware/field"}, "what a verdict says in header fields, for every protocol that has them"},
 	{[]string{"metrics"}, "what the engine decides, counted for Prometheus; nobody else imports that library"},
 	{[]string{"engine"}, "rules and a store in, a verdict out; it speaks no protocol, so that every protocol can use it"},
 	{[]string{"rule/filerepo", "rule/redisrepo", "rule/repotest"}, "where the document of rules is kept; a place knows nothing of what the rules do, nor of another place"},

@@ -13,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
 )
 
 // Domain is that of the ErrorInfo in a refusal.
@@ -71,8 +72,8 @@ func Describe(v *engine.Verdict) *Denial {
 func exceeded(v *engine.Verdict, which func(*engine.Result) bool) *Denial {
 	d := &Denial{Verdict: v, Status: codes.ResourceExhausted, Reason: QuotaExceeded}
 	for i := range v.Results {
-		if r := &v.Results[i]; r.Asked && !r.Shadow && which(r) && len(d.Policies) < maxPolicies {
-			d.Policies = append(d.Policies, nameOf(v, r))
+		if r := &v.Results[i]; r.Asked && !r.Shadow && which(r) && len(d.Policies) < field.MaxPolicies {
+			d.Policies = append(d.Policies, field.Name(v, r))
 		}
 	}
 	return d
@@ -86,7 +87,7 @@ func (d *Denial) speak(r *engine.Result) {
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The call costs more than the limit " + d.Rule + " ever admits."
 	default:
-		d.Detail = "The limit " + d.Rule + " is used up; try again in " + strconv.FormatInt(seconds(d.RetryAfter), 10) + " s."
+		d.Detail = "The limit " + d.Rule + " is used up; try again in " + strconv.FormatInt(field.Seconds(d.RetryAfter), 10) + " s."
 	}
 }
 

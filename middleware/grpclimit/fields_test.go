@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
@@ -105,7 +106,7 @@ func TestManyPolicies(t *testing.T) {
 		b := newBench(t, rules, Options{})
 		a := b.call(t.Context())
 		got := first(a.header["ratelimit-policy"])
-		if strings.Count(got, ";q=") != maxPolicies || !strings.Contains(got, fmt.Sprintf(`"r%d";q=5;`, tightest)) {
+		if strings.Count(got, ";q=") != field.MaxPolicies || !strings.Contains(got, fmt.Sprintf(`"r%d";q=5;`, tightest)) {
 			t.Errorf("%s (%v)", got, a.err)
 		}
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
 )
 
 // Denial is what a refused client is told. In a Deny function it may be changed
@@ -82,7 +83,7 @@ func (d *Denial) speak(r *engine.Result) {
 	default:
 		var room [192]byte
 		text := append(append(room[:0], "The limit "...), d.Rule...)
-		text = strconv.AppendInt(append(text, " is used up; try again in "...), seconds(d.RetryAfter), 10)
+		text = strconv.AppendInt(append(text, " is used up; try again in "...), field.Seconds(d.RetryAfter), 10)
 		d.Detail = string(append(text, " s."...))
 	}
 }
@@ -121,7 +122,7 @@ func policies(v *engine.Verdict, which func(*engine.Result) bool) []string {
 	var names []string
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Asked && !r.Shadow && which(r) {
-			names = append(names, nameOf(v, r))
+			names = append(names, field.Name(v, r))
 		}
 	}
 	return names

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
 )
 
 // Headers are families of response headers.
@@ -69,13 +70,13 @@ func writeHeaders(h http.Header, v *engine.Verdict, now time.Time, age, wait tim
 		if until == 0 {
 			until = speaker.ResetAfter - age
 		}
-		text = f.end("Ratelimit-Policy", appendPolicies(text, v))
-		text = appendName(text, v, speaker)
-		text = appendParameter(text, 'r', speaker.Remaining)
-		text = f.end("Ratelimit", appendParameter(text, 't', seconds(until)))
+		text = f.end("Ratelimit-Policy", field.AppendPolicies(text, v))
+		text = field.AppendName(text, v, speaker)
+		text = field.AppendParameter(text, 'r', speaker.Remaining)
+		text = f.end("Ratelimit", field.AppendParameter(text, 't', field.Seconds(until)))
 	}
 	if families&RetryAfter != 0 && wait > 0 {
-		text = f.end("Retry-After", strconv.AppendInt(text, seconds(wait), 10))
+		text = f.end("Retry-After", strconv.AppendInt(text, field.Seconds(wait), 10))
 	}
 	f.set(h, text)
 }
@@ -104,14 +105,6 @@ func (f *fields) set(h http.Header, text []byte) {
 		h[f.names[i]] = values[i : i+1 : i+1]
 		begin = f.ends[i]
 	}
-}
-
-// seconds rounds up. What is over already is 0.
-func seconds(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return int64((d-1)/time.Second) + 1
 }
 
 // unixUp is the first whole second that is not before t.

@@ -152,7 +152,7 @@ func agree(t *testing.T, h http.Header) {
 		}
 		return n
 	}
-	if min(header("X-RateLimit-Limit"), maxInteger) != q || min(header("X-RateLimit-Remaining"), maxInteger) != remaining {
+	if min(header("X-RateLimit-Limit"), 999_999_999_999_999) != q || min(header("X-RateLimit-Remaining"), 999_999_999_999_999) != remaining {
 		t.Errorf("the families differ:\n%s", limits(h))
 	}
 	reset := header("X-RateLimit-Reset")
@@ -228,7 +228,7 @@ func TestManyPolicies(t *testing.T) {
 	b := newBench(t, "rules:"+rules.String(), Options{})
 	h := b.ask().Result().Header
 	agree(t, h)
-	if items := parse(t, h["Ratelimit-Policy"]); len(items) != maxPolicies || items[maxPolicies-1].Value != "rule-39" {
+	if items := parse(t, h["Ratelimit-Policy"]); len(items) != 16 || items[16-1].Value != "rule-39" {
 		t.Errorf("%q", h["Ratelimit-Policy"])
 	}
 }

@@ -3,6 +3,8 @@ package httplimit
 import (
 	"encoding/json"
 	"strconv"
+
+	"github.com/weirhq/weir/middleware/field"
 )
 
 // append appends the denial as JSON. It is written by hand because it is written most
@@ -32,7 +34,7 @@ func (d *Denial) append(dst []byte) []byte {
 		}
 	}
 	if d.RetryAfter > 0 {
-		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), seconds(d.RetryAfter), 10)
+		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), field.Seconds(d.RetryAfter), 10)
 	}
 	return append(dst, "}\n"...)
 }

@@ -1,4 +1,7 @@
-package httplimit
+// Package field writes what a verdict says into header fields: the names and policies of
+// limits, as structured fields of RFC 9651. Every protocol that has headers says the
+// same.
+package field
 
 import (
 	"math/bits"
@@ -9,23 +12,23 @@ import (
 	"github.com/weirhq/weir/engine"
 )
 
-// maxPolicies bounds a header that grows with the rules: proxies refuse a response
+// MaxPolicies bounds a header that grows with the rules: proxies refuse a response
 // whose headers are longer than a few kilobytes.
-const maxPolicies = 16
+const MaxPolicies = 16
 
-// appendPolicies appends the limits that were asked, as in
+// AppendPolicies appends the limits that were asked, as in
 //
 //	"login:1m";q=5;w=60, "login:1h";q=20;w=3600
 //
 // in the order of the rules; the one that speaks is always among them. Shadow rules
 // are nobody's business.
-func appendPolicies(dst []byte, v *engine.Verdict) []byte {
+func AppendPolicies(dst []byte, v *engine.Verdict) []byte {
 	speaker := v.Speaker()
 	spoken, n := false, 0
 	for i := range v.Results {
 		r := &v.Results[i]
-		last := n == maxPolicies-1 && !spoken
-		if r.Shadow || !r.Asked || n == maxPolicies || last && r != speaker {
+		last := n == MaxPolicies-1 && !spoken
+		if r.Shadow || !r.Asked || n == MaxPolicies || last && r != speaker {
 			continue
 		}
 		if n > 0 {
@@ -42,10 +45,10 @@ func appendPolicies(dst []byte, v *engine.Verdict) []byte {
 // r is counted in, and its window the time in which that comes back, so that q/w is
 // the rate also of a bucket with a burst.
 func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
-	dst = appendName(dst, v, r)
-	dst = appendParameter(dst, 'q', r.Limit.Capacity())
+	dst = AppendName(dst, v, r)
+	dst = AppendParameter(dst, 'q', r.Limit.Capacity())
 	if w := window(r.Limit); w >= time.Second {
-		dst = appendParameter(dst, 'w', seconds(w)) // a fraction has no notation
+		dst = AppendParameter(dst, 'w', Seconds(w)) // a fraction has no notation
 	}
 	return dst
 }
@@ -61,10 +64,10 @@ func window(c *weir.Compiled) time.Duration {
 	return time.Duration(micros) * time.Microsecond
 }
 
-// appendName appends the name of a limit, in quotes: the id of its rule and, if the
+// AppendName appends the name of a limit, in quotes: the id of its rule and, if the
 // rule has several limits for this client, the period. A colon is not part of an id,
 // so no two names are the same.
-func appendName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
+func AppendName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	dst = append(dst, '"')
 	dst = appendBareName(dst, v, r)
 	return append(dst, '"')
@@ -79,8 +82,8 @@ func appendBareName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	return dst
 }
 
-// nameOf is the name without quotes: as a rule the id as it is.
-func nameOf(v *engine.Verdict, r *engine.Result) string {
+// Name is the name of a limit without quotes: as a rule the id as it is.
+func Name(v *engine.Verdict, r *engine.Result) string {
 	var room [128]byte
 	if name := appendBareName(room[:0], v, r); string(name) != r.Rule.Rule.ID {
 		return string(name)
@@ -135,6 +138,15 @@ func appendPeriod(dst []byte, d time.Duration) []byte {
 // maxInteger is the largest one of RFC 9651.
 const maxInteger = 999_999_999_999_999
 
-func appendParameter(dst []byte, name byte, n int64) []byte {
+// AppendParameter appends a parameter that is a number, as in ";q=5".
+func AppendParameter(dst []byte, name byte, n int64) []byte {
 	return strconv.AppendInt(append(dst, ';', name, '='), min(n, maxInteger), 10)
+}
+
+// Seconds rounds up. What is over already is 0.
+func Seconds(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Second) + 1
 }
