@@ -1,0 +1,221 @@
+package httpapi
+
+import (
+	"fmt"
+	"net/http"
+	"net/netip"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// managed is every route of the management, with a call that would succeed.
+var managed = []struct {
+	what, body string
+	changes    bool
+}{
+	{"GET /v1/rules", "", false},
+	{"HEAD /v1/rules", "", false},
+	{"GET /v1/rules/login", "", false},
+	{"GET /v1/rules/history", "", false},
+	{"GET /v1/rules/history/1", "", false},
+	{"POST /v1/rules/validate", "rules: []", false},
+	{"GET /v1/keys?key=user:alice", "", false},
+	{"POST /v1/rules", "{id: new, key: ip, limit: 5/1m}", true},
+	{"PUT /v1/rules/login", "{id: login, key: ip, limit: 5/1m}", true},
+	{"DELETE /v1/rules/safe", "", true},
+	{"POST /v1/rules/rollback", `{"version":2}`, true},
+	{"PUT /v1/rules", "rules: []", true},
+	{"DELETE /v1/keys?key=user:alice", "", true},
+}
+
+func TestTokens(t *testing.T) {
+	for _, c := range managed {
+		t.Run(c.what, func(t *testing.T) {
+			s := newStand(t, Options{Tokens: tokens(t)})
+			r := s.call(c.what, c.body, "If-Match: *")
+			r.wantProblem(t, noToken, "Authorization: Bearer")
+			if got := r.Header.Get("WWW-Authenticate"); got != `Bearer realm="weir"` {
+				t.Errorf("WWW-Authenticate: %s", got)
+			}
+			r = s.call(c.what, c.body, "If-Match: *", as("wrong-but-long-enough-for-one"))
+			r.wantProblem(t, wrongToken)
+			if got := r.Header.Get("WWW-Authenticate"); !strings.Contains(got, "invalid_token") {
+				t.Errorf("WWW-Authenticate: %s", got)
+			}
+			r = s.call(c.what, c.body, "If-Match: *", as(readerToken))
+			if c.changes {
+				r.wantProblem(t, readOnly, "bob")
+				if got := r.Header.Get("WWW-Authenticate"); !strings.Contains(got, "insufficient_scope") {
+					t.Errorf("WWW-Authenticate: %s", got)
+				}
+			} else if r.StatusCode != 200 {
+				t.Errorf("a reader got %d %s", r.StatusCode, r.body)
+			}
+			// The server's name does not matter to who has a token, nor where a page is from.
+			r = s.call(c.what, c.body, "If-Match: *", as(adminToken), "Host: weir.example.com", "Sec-Fetch-Site: cross-site")
+			if r.StatusCode > 201 {
+				t.Errorf("an admin got %d %s", r.StatusCode, r.body)
+			}
+			if got := r.Header.Get("Cache-Control"); got != "no-store" {
+				t.Errorf("Cache-Control: %s", got)
+			}
+			if log := s.log.String(); strings.Contains(log, adminToken) || strings.Contains(log, "wrong-but") || !strings.Contains(log, "holder=alice") {
+				t.Errorf("the log says %s", log)
+			}
+		})
+	}
+	// Whoever only asks needs none.
+	s := newStand(t, Options{Tokens: tokens(t)})
+	for _, what := range []string{"POST /v1/check", "GET /v1/authz", "GET /v1/openapi.yaml", "GET /healthz", "GET /readyz", "GET /"} {
+		s.call(what, "{}", "Host: weir.example.com").want(t, 200, nil)
+	}
+}
+
+func TestManagedIsComplete(t *testing.T) {
+	for _, r := range routes() {
+		if r.needs < reading {
+			continue
+		}
+		h := &Handler{}
+		h.mount(routes())
+		found := false
+		for _, c := range managed {
+			method, target, _ := strings.Cut(c.what, " ")
+			path, _, _ := strings.Cut(target, "?")
+			m, _, _ := h.find(method, path)
+			found = found || m != nil && m.name == r.pattern()
+		}
+		if !found {
+			t.Errorf("%s is not tried without a token; add it to the list", r.pattern())
+		}
+	}
+}
+
+func TestBearer(t *testing.T) {
+	s := newStand(t, Options{Tokens: tokens(t)})
+	for _, c := range []struct {
+		headers []string
+		status  int
+	}{
+		{[]string{"Authorization: bearer " + adminToken}, 200},
+		{[]string{"Authorization: Bearer   " + adminToken}, 200},
+		{[]string{"Authorization: Basic " + adminToken}, 401},
+		{[]string{"Authorization: Bearer"}, 401},
+		{[]string{"Authorization: " + adminToken}, 401},
+		{[]string{as(adminToken), as(adminToken)}, 401},
+		{[]string{as(adminToken + "x")}, 401},
+	} {
+		s.call("GET /v1/rules", "", c.headers...).want(t, c.status, nil)
+	}
+}
+
+// Whoever tries tokens is stopped, and then not even the right one helps; others are
+// not affected.
+func TestWrongTokensAreLimited(t *testing.T) {
+	s := newStand(t, Options{
+		Tokens:       tokens(t),
+		FailureLimit: weir.Limit{Algorithm: weir.SlidingLog, N: 3, Period: time.Minute},
+	})
+	try := func(from, bearer string) *reply { return s.call("GET /v1/rules", "", "From: "+from, as(bearer)) }
+	const guesser, other = "192.0.2.1:1", "192.0.2.2:1"
+	for range 5 {
+		s.call("GET /v1/rules", "", "From: "+guesser).wantProblem(t, noToken) // is no try
+	}
+	for i := range 3 {
+		try(guesser, fmt.Sprintf("wrong-but-long-enough-%d", i)).wantProblem(t, wrongToken)
+	}
+	lines := strings.Count(s.log.String(), "\n")
+	for _, bearer := range []string{"wrong-but-long-enough-3", adminToken} {
+		r := try(guesser, bearer).want(t, 429, nil)
+		if r.Header.Get("Retry-After") != "60" || r.Header.Get("RateLimit") != `"wrong-tokens";r=0;t=60` || r.Header.Get("X-RateLimit-Remaining") != "0" {
+			t.Errorf("the headers are %v", r.Header)
+		}
+		if !strings.Contains(string(r.body), "too many wrong tokens") || r.Header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("the body is %s", r.body)
+		}
+	}
+	if strings.Count(s.log.String(), "\n") != lines {
+		t.Error("a flood of calls floods the log, too")
+	}
+	try(other, adminToken).want(t, 200, nil)
+	s.now.Add(time.Minute.Microseconds())
+	try(guesser, adminToken).want(t, 200, nil)
+	// Right ones are never counted.
+	for range 10 {
+		try(guesser, adminToken).want(t, 200, nil)
+	}
+}
+
+func TestCallsAreLimited(t *testing.T) {
+	s := newStand(t, Options{
+		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
+		CallLimit:      weir.Limit{N: 2, Period: time.Second},
+	})
+	ask := func(headers ...string) int { return s.call("GET /v1/rules", "", headers...).StatusCode }
+	for i, want := range []int{200, 200, 429, 429} {
+		if got := ask("From: 192.0.2.1:1", fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i)); got != want {
+			t.Errorf("call %d from an address that nobody trusts: %d, want %d", i, got, want)
+		}
+		if got := ask("From: [2001:db8::"+fmt.Sprint(i+1)+"]:1", ""); got != want {
+			t.Errorf("call %d from a customer's network: %d, want %d", i, got, want)
+		}
+		if got := ask("From: 10.0.0.1:1", fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i)); got != 200 {
+			t.Errorf("call %d of another client through a proxy: %d", i, got)
+		}
+	}
+	s.call("POST /v1/check", "{}", "From: 192.0.2.1:1").want(t, 200, nil) // is no management
+}
+
+// Without tokens a page in the operator's browser gets nowhere.
+func TestBrowsersAtHome(t *testing.T) {
+	s := newStand(t, Options{Hosts: []string{"weir.internal"}})
+	calls := append(managed[:len(managed):len(managed)], struct {
+		what, body string
+		changes    bool
+	}{"POST /v1/check", "{}", true})
+	for _, c := range calls {
+		for _, host := range []string{"evil.example.com", "evil.example.com:8080", "localhost.evil.com", "127.0.0.1.evil.com", "xlocalhost", "[::1", "127.0.0.1:80:80"} {
+			s.call(c.what, c.body, "If-Match: *", "Host: "+host).wantProblem(t, foreignHost)
+		}
+		if c.what == "POST /v1/rules/validate" || c.changes {
+			for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example.com", "Origin: null"} {
+				s.call(c.what, c.body, "If-Match: *", header).wantProblem(t, foreignOrigin)
+			}
+		}
+	}
+	for _, host := range []string{"localhost", "LocalHost.:8080", "127.0.0.1", "127.0.0.1:8080", "[::1]:8080", "[::1]", "10.1.2.3:80", "weir.internal:80", "WEIR.internal."} {
+		s.call("POST /v1/check", "{}", "Host: "+host).want(t, 200, nil)
+		s.call("POST /v1/check", "{}", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin").want(t, 200, nil)
+	}
+	if s.local("") != true {
+		t.Error("HTTP/1.0 has no Host header")
+	}
+	// What proxies and probes ask has whatever name they go by.
+	for _, what := range []string{"GET /healthz", "GET /v1/authz", "POST /v1/authz", "GET /v1/openapi.yaml"} {
+		s.call(what, "", "Host: shop.example.com", "Sec-Fetch-Site: cross-site").want(t, 200, nil)
+	}
+}
+
+func TestNewRefuses(t *testing.T) {
+	s := newStand(t, Options{})
+	for _, c := range []struct {
+		o    Options
+		want string
+	}{
+		{Options{Rules: s.rules}, "Options.Engine is missing"},
+		{Options{Engine: s.engine}, "Options.Rules is missing"},
+		{Options{Engine: s.engine, Rules: s.rules, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "TrustedProxies"},
+		{Options{Engine: s.engine, Rules: s.rules, CallLimit: weir.Limit{N: 1}}, "CallLimit"},
+		{Options{Engine: s.engine, Rules: s.rules, MaxHeld: -1}, "MaxHeld"},
+	} {
+		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%v, want %s", err, c.want)
+		}
+	}
+	if h, err := New(Options{Engine: s.engine, Rules: s.rules}); err != nil || direct(h, "GET", "/healthz", "").StatusCode != http.StatusOK {
+		t.Errorf("with the defaults: %v", err)
+	}
+}

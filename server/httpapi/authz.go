@@ -1,0 +1,119 @@
+package httpapi
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/weirhq/weir/middleware/httplimit"
+)
+
+// newAuthz makes the middleware that stands in front of a request which is not here:
+// a proxy tells of it in headers, and lets it pass if the answer is 200.
+func newAuthz(o *Options) (http.Handler, error) {
+	limit, err := httplimit.New(o.Engine, httplimit.Options{
+		TrustedProxies: o.TrustedProxies, ProxyHeader: o.ProxyHeader,
+		UserHeader: o.UserHeader, TierHeader: o.TierHeader,
+		Headers: o.Headers, MaxHeld: o.MaxHeld, Logger: o.Logger, Clock: o.Clock,
+		Deny: denyAuthz,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusOK)
+	})), nil
+}
+
+// serveAuthz answers ANY /v1/authz.
+func (h *Handler) serveAuthz(c *call) {
+	c.Header()["Cache-Control"] = uncached
+	status, p := denyStatus(c.r)
+	if p != nil {
+		c.refuse(p)
+		return
+	}
+	original, p := originalOf(c.r)
+	if p != nil {
+		c.refuse(p)
+		return
+	}
+	if status != 0 {
+		original = original.WithContext(context.WithValue(original.Context(), denyKey{}, status))
+	}
+	h.authz.ServeHTTP(c, original)
+}
+
+// denyKey is, in a context, the status that a proxy wants for every refusal.
+type denyKey struct{}
+
+// denyStatus is that status, as the query says; 0 if it is as each rule says. nginx
+// knows 401 and 403 only, and makes an error of anything else.
+func denyStatus(r *http.Request) (int, *Problem) {
+	query, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return 0, badField.of("The query cannot be read; write ?deny_status=403, or nothing.").in("deny_status")
+	}
+	switch text := query.Get("deny_status"); text {
+	case "":
+		return 0, nil
+	case "401", "403", "429", "503":
+		status, _ := strconv.Atoi(text)
+		return status, nil
+	default:
+		return 0, badField.of("deny_status: %q is none that proxies take for a refusal; write 401, 403, 429 or 503.", text).in("deny_status")
+	}
+}
+
+func denyAuthz(w http.ResponseWriter, r *http.Request, d *httplimit.Denial) {
+	if status, ok := r.Context().Value(denyKey{}).(int); ok {
+		d.Status = status
+	}
+	d.Write(w)
+}
+
+// originalOf is the request that the proxy asks about. What the proxy does not tell is
+// as it asks.
+func originalOf(r *http.Request) (*http.Request, *Problem) {
+	method, p := told(r, "Method", r.Method)
+	if p != nil {
+		return nil, p
+	}
+	host, p := told(r, "Host", r.Host)
+	if p != nil {
+		return nil, p
+	}
+	uri, p := told(r, "Uri", r.URL.Path)
+	if p != nil {
+		return nil, p
+	}
+	target, err := url.ParseRequestURI(uri)
+	if err != nil || len(uri) > maxURI {
+		return nil, badField.of("X-Original-URI or X-Forwarded-Uri is no path; let the proxy send the one of the request, such as /api/login?next=1.").in("uri")
+	}
+	original := new(http.Request)
+	*original = *r
+	original.Method, original.Host, original.URL = method, host, target
+	return original, nil
+}
+
+// maxURI is the longest URI that a proxy may ask about, in bytes.
+const maxURI = 64 << 10
+
+// told is what the proxy tells of the request: X-Original-… is what people let nginx
+// send, X-Forwarded-… what Caddy and Traefik do. A proxy that writes one passes the
+// other on as the client sent it. So if they differ, one is forged, and nobody can say
+// which: whoever sends that is refused.
+func told(r *http.Request, what, otherwise string) (string, *Problem) {
+	value, found := otherwise, false
+	for _, name := range [...]string{"X-Original-" + what, "X-Forwarded-" + what} {
+		for _, v := range r.Header[name] {
+			if found && v != value {
+				return "", contradiction.of("X-Original-%s and X-Forwarded-%s differ; let the proxy set one and remove the other.", what, what)
+			}
+			value, found = v, true
+		}
+	}
+	return value, nil
+}

@@ -1,0 +1,102 @@
+package httpapi
+
+import (
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+)
+
+// describeVerdict makes an answer of a verdict.
+func (h *Handler) describeVerdict(q *question) {
+	v, a, now := &q.verdict, &q.answer, h.options.Clock()
+	if need := 1 + len(v.Results); cap(q.waits) < need {
+		q.waits = make([]int64, need) // all at once: the answer points into it
+	}
+	waits := q.waits[:1+len(v.Results)]
+	*a = CheckAnswer{
+		Allowed: v.Allowed, Reason: v.Reason.String(), RetryAfterMS: &waits[0],
+		DelayMS: millis(v.Delay), Degraded: v.Degraded != nil, Version: v.Version, Results: a.Results[:0],
+	}
+	waits[0] = 0
+	if s := v.Speaker(); s != nil {
+		a.Rule, a.Limit, a.Remaining = s.Rule.Rule.ID, s.Decision.Limit, s.Remaining
+		a.ResetAt, a.ResetAfterMS = unixUp(now.Add(s.ResetAfter)), millis(s.ResetAfter)
+	}
+	if !v.Allowed {
+		d := httplimit.Describe(v)
+		a.Status, a.Rule, a.Code, a.Message = d.Status, d.Rule, d.Code, d.Detail
+		if waits[0] = millis(d.RetryAfter); waits[0] == 0 {
+			a.RetryAfterMS = nil
+		}
+	}
+	if a.Results == nil {
+		a.Results = []LimitAnswer{}
+	}
+	for i := range v.Results {
+		a.Results = append(a.Results, h.limitAnswer(&v.Results[i], &waits[1+i], now))
+	}
+}
+
+// limitAnswer is what one limit says. The wait is kept where the caller wants it.
+func (h *Handler) limitAnswer(r *engine.Result, wait *int64, now time.Time) LimitAnswer {
+	a := LimitAnswer{
+		Rule: r.Rule.Rule.ID, Key: r.Key, Algorithm: r.Limit.Algorithm().String(), Policy: h.policies.of(r, h.options.Engine),
+		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
+		Cost: r.Cost, Limit: r.Decision.Limit, Remaining: r.Remaining,
+		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
+	}
+	if r.Asked {
+		a.ResetAt = unixUp(now.Add(r.ResetAfter))
+	}
+	if r.RetryAfter != weir.Never {
+		*wait = millis(r.RetryAfter)
+		a.RetryAfterMS = wait
+	}
+	return a
+}
+
+// millis rounds up: who comes back a moment too early is refused again.
+func millis(d time.Duration) int64 {
+	if d <= 0 {
+		return 0
+	}
+	return int64((d-1)/time.Millisecond) + 1
+}
+
+// unixUp is the first whole second that is not before t.
+func unixUp(t time.Time) int64 {
+	if t.Nanosecond() > 0 {
+		return t.Unix() + 1
+	}
+	return t.Unix()
+}
+
+// policies are limits as rules write them. To make such a text costs more than all
+// else that is said of a limit, so it is made once for each; when other rules are in
+// force, all are forgotten.
+type policies struct{ now atomic.Pointer[policyTexts] }
+
+type policyTexts struct {
+	table *rule.Table
+	texts sync.Map // *weir.Compiled → string
+}
+
+func (p *policies) of(r *engine.Result, e *engine.Engine) string {
+	table, _ := e.Rules()
+	known := p.now.Load()
+	if known == nil || known.table != table {
+		known = &policyTexts{table: table}
+		p.now.Store(known)
+	}
+	if text, ok := known.texts.Load(r.Limit); ok {
+		return text.(string)
+	}
+	text := r.Limit.Limit().Rate()
+	known.texts.Store(r.Limit, text)
+	return text
+}

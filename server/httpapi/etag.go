@@ -1,0 +1,90 @@
+package httpapi
+
+import (
+	"net/http"
+	"strconv"
+	"strings"
+)
+
+// etagOf is the tag of a version of the rules. It is the same for the whole document,
+// for each of its rules, and whether they are asked for in JSON or as written: who
+// changes one rule must have seen the version that it stands in.
+func etagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) + `"` }
+
+// setETag tells the version that an answer is about.
+func (c *call) setETag(version int64) { c.Header()["Etag"] = []string{etagOf(version)} }
+
+// condition is what If-Match asks for.
+type condition struct {
+	given bool
+	any   bool // "*": whatever is there
+	tags  []string
+}
+
+// ifMatch reads the condition of a call.
+func ifMatch(r *http.Request) (condition, *Problem) {
+	tags, any, ok := entityTags(r.Header["If-Match"])
+	if !ok {
+		return condition{}, badField.of(`If-Match: it is no list of tags; send the ETag of what you have read, with its quotes, as in If-Match: "7".`).in("If-Match")
+	}
+	return condition{given: any || len(tags) > 0, any: any, tags: tags}, nil
+}
+
+// holds is whether the condition is met by a version.
+func (c *condition) holds(version int64) bool {
+	if !c.given || c.any {
+		return true
+	}
+	return named(c.tags, version)
+}
+
+// unchanged is whether the client has this version already.
+func unchanged(r *http.Request, version int64) bool {
+	tags, any, ok := entityTags(r.Header["If-None-Match"])
+	return ok && (any || named(tags, version))
+}
+
+func named(tags []string, version int64) bool {
+	want := etagOf(version)
+	for _, tag := range tags {
+		// A proxy that compresses an answer marks its tag as weak, and passes it on so.
+		if strings.TrimPrefix(tag, "W/") == want {
+			return true
+		}
+	}
+	return false
+}
+
+// maxTags is how many tags are read.
+const maxTags = 100
+
+// entityTags reads a list of entity tags of RFC 9110, or "*".
+func entityTags(lines []string) (tags []string, any, ok bool) {
+	rest := strings.Trim(strings.Join(lines, ","), " \t")
+	if rest == "*" {
+		return nil, true, true
+	}
+	for rest != "" {
+		if rest[0] == ',' || rest[0] == ' ' || rest[0] == '\t' {
+			rest = rest[1:]
+			continue
+		}
+		begin := 0
+		if strings.HasPrefix(rest, "W/") {
+			begin = 2
+		}
+		if len(rest) <= begin || rest[begin] != '"' || len(tags) == maxTags {
+			return nil, false, false
+		}
+		length := strings.IndexByte(rest[begin+1:], '"')
+		if length < 0 {
+			return nil, false, false
+		}
+		end := begin + 1 + length + 1
+		tags, rest = append(tags, rest[:end]), rest[end:]
+		if rest != "" && rest[0] != ',' && rest[0] != ' ' && rest[0] != '\t' {
+			return nil, false, false
+		}
+	}
+	return tags, false, true
+}

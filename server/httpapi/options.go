@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+)
+
+// Options of a handler.
+type Options struct {
+	// Engine judges. It is needed.
+	Engine *engine.Engine
+
+	// Rules is where the document of rules is kept. It is needed.
+	Rules rule.Repository
+
+	// Apply puts a version that was just written into force, before the writer is
+	// answered, so that whoever has changed a rule and asks is judged by it. Versions
+	// come in order; the repository's Watch may bring them a second time. Default
+	// nothing: they come by Watch alone, a moment later.
+	Apply func(rule.Version) error
+
+	// Tokens are who may manage. It is asked at every call, so that a list can be
+	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
+	// servers on the loopback; browsers are then kept from calling by accident.
+	Tokens func() *token.List
+
+	// Hosts are names by which the server may be called while no token is asked for,
+	// besides localhost and addresses. Any other name may be one that somebody has
+	// pointed here in order to make a browser talk to the server. Default none.
+	Hosts []string
+
+	// Ready is why no requests should come yet; nil if they should. Default always.
+	Ready func(context.Context) error
+
+	// Metrics serves /metrics. Default nobody: 404.
+	Metrics http.Handler
+
+	// Home serves every path that is not the API's. Default a page in plain text that
+	// says what this is.
+	Home http.Handler
+
+	// Observe is told of every answer, with the context of the request. The route is
+	// one of a fixed list, such as "POST /v1/check", whatever the client asked for.
+	// Default nobody.
+	Observe func(ctx context.Context, route string, status int, took time.Duration)
+
+	// TrustedProxies are the networks of the proxies in front, which are believed
+	// about whom they serve: by /v1/authz, and when calls of the management are
+	// counted. Default none.
+	TrustedProxies []netip.Prefix
+
+	// ProxyHeader is where these proxies write whom they serve. Default
+	// httplimit.EitherHeader.
+	ProxyHeader httplimit.ProxyHeader
+
+	// UserHeader and TierHeader are where these proxies write who is logged in, and
+	// the tier of the client, for /v1/authz. They must remove what a client sends
+	// under the same name. Default "": rules by user do not apply there.
+	UserHeader, TierHeader string
+
+	// Headers are the families of headers about limits, for /v1/authz. Default
+	// httplimit.AllHeaders.
+	Headers httplimit.Headers
+
+	// MaxHeld is how many requests /v1/authz may hold at once until their turn has
+	// come. Default 1000.
+	MaxHeld int
+
+	// CallLimit is how often one address may call the management. Default 100/1s with
+	// a burst of 200.
+	CallLimit weir.Limit
+
+	// FailureLimit is how many wrong tokens one address may try. Default 10/1m, as a
+	// sliding_log.
+	FailureLimit weir.Limit
+
+	// Logger is told of every call of the management, and of trouble. Default
+	// slog.Default().
+	Logger *slog.Logger
+
+	// Clock tells the time. Default the system's.
+	Clock func() time.Time
+}
+
+// Handler serves the API. It is safe for concurrent use.
+type Handler struct {
+	options  Options
+	exact    map[string]*resource
+	below    []*resource
+	clients  *clientip.Resolver
+	guard    *engine.Engine
+	origins  *http.CrossOriginProtection
+	authz    http.Handler
+	policies policies
+	shown    shown
+
+	// writing has room for one: writes of this process do not race each other, and
+	// only one document is compiled at a time.
+	writing chan struct{}
+}
+
+// New returns the API of an engine and its rules.
+func New(o Options) (*Handler, error) {
+	switch {
+	case o.Engine == nil:
+		return nil, errors.New("httpapi: Options.Engine is missing; engine.New makes one")
+	case o.Rules == nil:
+		return nil, errors.New("httpapi: Options.Rules is missing; filerepo.Open opens a document")
+	}
+	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
+	}
+	o = o.withDefaults()
+	h := &Handler{
+		options: o, clients: clients, origins: http.NewCrossOriginProtection(),
+		writing: make(chan struct{}, 1),
+	}
+	if h.guard, err = newGuard(&o); err != nil {
+		return nil, err
+	}
+	if h.authz, err = newAuthz(&o); err != nil {
+		return nil, err
+	}
+	h.mount(routes())
+	return h, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Tokens == nil {
+		o.Tokens = func() *token.List { return nil }
+	}
+	if o.Apply == nil {
+		o.Apply = func(rule.Version) error { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.CallLimit == (weir.Limit{}) {
+		o.CallLimit = weir.Limit{N: 100, Burst: 200, Period: time.Second}
+	}
+	if o.FailureLimit == (weir.Limit{}) {
+		o.FailureLimit = weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Minute}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Clock == nil {
+		c := clock.New()
+		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
+	}
+	return o
+}

@@ -1,0 +1,64 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+)
+
+// The body and the rules of an ordinary check: two limits apply.
+const ordinary = `{"ip":"198.51.100.7","user":"alice","tier":"pro","method":"GET","host":"api.example.com","path":"/api/items","headers":{"X-Tenant":"acme"}}`
+
+// bare decodes the same question and encodes the same kind of answer with the library,
+// and decides nothing.
+func bare(answer *CheckAnswer) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var q CheckRequest
+		if err := json.NewDecoder(r.Body).Decode(&q); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("Content-Type", "application/json")
+		if err := json.NewEncoder(w).Encode(answer); err != nil {
+			panic(err)
+		}
+	})
+}
+
+// discard is a ResponseWriter that costs nothing.
+type discard struct{ header http.Header }
+
+func (d *discard) Header() http.Header         { return d.header }
+func (d *discard) Write(b []byte) (int, error) { return len(b), nil }
+func (d *discard) WriteHeader(int)             {}
+
+// body is a request body that can be read again.
+type body struct{ strings.Reader }
+
+func (*body) Close() error { return nil }
+
+func measure(b *testing.B, h http.Handler) {
+	r := httptest.NewRequest("POST", "/v1/check", nil)
+	r.Host = "127.0.0.1:8080"
+	w, content := &discard{http.Header{}}, new(body)
+	r.Body, r.ContentLength = content, int64(len(ordinary))
+	b.ReportAllocs()
+	for b.Loop() {
+		content.Reset(ordinary)
+		clear(w.header)
+		h.ServeHTTP(w, r)
+	}
+}
+
+func BenchmarkCheck(b *testing.B) {
+	s := newStand(b, Options{})
+	var answer CheckAnswer
+	s.call("POST /v1/check", ordinary).want(b, http.StatusOK, &answer)
+	if !answer.Allowed || len(answer.Results) != 2 {
+		b.Fatalf("the question is not an ordinary one: %+v", answer)
+	}
+	b.Run("bare", func(b *testing.B) { measure(b, bare(&answer)) })
+	b.Run("weir", func(b *testing.B) { measure(b, s) })
+}

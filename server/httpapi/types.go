@@ -1,0 +1,138 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// CheckRequest is the body of POST /v1/check: what is known of a request. Whatever is
+// left out is not known, and a rule that would need it does not apply.
+type CheckRequest struct {
+	IP         string            `json:"ip,omitempty"`
+	User       string            `json:"user,omitempty"`
+	APIKey     string            `json:"api_key,omitempty"` // in clear; it is hashed before it goes anywhere
+	Tier       string            `json:"tier,omitempty"`
+	Method     string            `json:"method,omitempty"`
+	Host       string            `json:"host,omitempty"`
+	Path       string            `json:"path,omitempty"` // escaped, as it was sent; a query behind it is cut off
+	Headers    map[string]string `json:"headers,omitempty"`
+	Cookies    map[string]string `json:"cookies,omitempty"`
+	Query      map[string]string `json:"query,omitempty"`
+	Attributes map[string]string `json:"attributes,omitempty"`
+	Cost       int64             `json:"cost,omitempty"` // 0 leaves it to each rule
+	Peek       bool              `json:"peek,omitempty"` // ask, and charge nothing
+}
+
+// CheckAnswer is what POST /v1/check answers. The numbers are of the limit that
+// speaks for the answer: the tightest one of an admitted request, the one with the
+// longest wait of a refused one. They are 0 if no limit was asked.
+type CheckAnswer struct {
+	Allowed bool   `json:"allowed"`
+	Reason  string `json:"reason"`            // limits, exempt, blocked or failure
+	Status  int    `json:"status,omitempty"`  // of a refusal: what the end user should get
+	Rule    string `json:"rule,omitempty"`    // the rule that speaks
+	Code    int    `json:"code,omitempty"`    // of a refusal: the rule's own
+	Message string `json:"message,omitempty"` // of a refusal: for the end user
+
+	Limit        int64  `json:"limit"`
+	Remaining    int64  `json:"remaining"`
+	ResetAt      int64  `json:"reset_at"` // Unix seconds, rounded up
+	ResetAfterMS int64  `json:"reset_after_ms"`
+	RetryAfterMS *int64 `json:"retry_after_ms"` // 0 if admitted; null if waiting does not help
+	DelayMS      int64  `json:"delay_ms"`       // hold the request this long, then let it go
+
+	Degraded bool          `json:"degraded"`
+	Version  int64         `json:"version"` // of the rules
+	Results  []LimitAnswer `json:"results"` // one for each limit that applies
+}
+
+// LimitAnswer is what one limit says.
+type LimitAnswer struct {
+	Rule      string `json:"rule"`
+	Key       string `json:"key"`       // who is limited, as in "user:alice"
+	Algorithm string `json:"algorithm"` //
+	Policy    string `json:"policy"`    // the limit as a rule has it, such as "100/1m"
+	Allowed   bool   `json:"allowed"`
+	Shadow    bool   `json:"shadow,omitempty"` // it has no say
+	Asked     bool   `json:"asked"`            // false if the store is gone: then the numbers mean nothing
+
+	Cost         int64  `json:"cost"`
+	Limit        int64  `json:"limit"`
+	Remaining    int64  `json:"remaining"`
+	ResetAt      int64  `json:"reset_at"`
+	ResetAfterMS int64  `json:"reset_after_ms"`
+	RetryAfterMS *int64 `json:"retry_after_ms"`
+	DelayMS      int64  `json:"delay_ms"`
+}
+
+// RulesAnswer is what GET /v1/rules answers, unless YAML is asked for.
+type RulesAnswer struct {
+	Version int64           `json:"version"`
+	Rules   json.RawMessage `json:"rules"`
+	Exempt  json.RawMessage `json:"exempt,omitempty"`
+	Block   json.RawMessage `json:"block,omitempty"`
+}
+
+// WriteAnswer is what every successful change of the rules answers.
+type WriteAnswer struct {
+	Version  VersionAnswer  `json:"version"`
+	Warnings []rule.Problem `json:"warnings,omitempty"`
+
+	// CommentsKept is false if the document had to be written anew, without the
+	// comments that people had put into it.
+	CommentsKept bool `json:"comments_kept"`
+}
+
+// VersionAnswer is one version of the rules, without or with its document.
+type VersionAnswer struct {
+	Number  int64     `json:"number"`
+	Time    time.Time `json:"time"`
+	Author  string    `json:"author,omitempty"`
+	Summary string    `json:"summary,omitempty"`
+	Source  string    `json:"source,omitempty"`
+}
+
+// HistoryAnswer is what GET /v1/rules/history answers, the latest version first.
+type HistoryAnswer struct {
+	Versions []VersionAnswer `json:"versions"`
+}
+
+// RollbackRequest is the body of POST /v1/rules/rollback.
+type RollbackRequest struct {
+	Version int64 `json:"version"` // whose document is to be in force again, as a new version
+}
+
+// ValidateAnswer is what POST /v1/rules/validate answers.
+type ValidateAnswer struct {
+	Valid    bool           `json:"valid"`
+	Problems []rule.Problem `json:"problems"`
+}
+
+// KeysAnswer is what GET /v1/keys answers: a client's standing.
+type KeysAnswer struct {
+	Key     string        `json:"key"`
+	Version int64         `json:"version"`
+	Results []LimitAnswer `json:"results"`
+}
+
+// ForgiveAnswer is what DELETE /v1/keys answers: the rules under which the client was
+// forgiven.
+type ForgiveAnswer struct {
+	Key   string   `json:"key"`
+	Rules []string `json:"rules"`
+}
+
+// Problem is what every error answers, as application/problem+json of RFC 9457.
+type Problem struct {
+	Type   string `json:"type"` // stable; docs/api.md lists them
+	Title  string `json:"title"`
+	Status int    `json:"status"`
+	Detail string `json:"detail"`          // a sentence that names the remedy
+	Field  string `json:"field,omitempty"` // of the body or the query, such as "cost"
+
+	RequestID string         `json:"request_id,omitempty"`
+	Problems  []rule.Problem `json:"problems,omitempty"` // of rules that cannot be used
+	Version   int64          `json:"version,omitempty"`  // of a lost race: the latest
+}
