@@ -12,14 +12,15 @@ OTHERS := bench examples/middleware/gin examples/middleware/echo
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## see what weir does: every algorithm on the same traffic
-	@bin/weir simulate
+run: build ## start weir with some rules, in memory, and show what to try
+	@cat examples/try.txt
+	@bin/weir serve --rules examples/rules/quickstart.yaml --data bin/data
 
 build: ## build bin/weir
 	@go build -o bin/weir ./cmd/weir
 
 test: ## run all tests, with the race detector
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus
 	go test -race -timeout 15m ./...
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
@@ -38,6 +39,7 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd bench && go run ./cmd/redis
 	cd bench && go run ./cmd/rules
 	cd bench && go run ./cmd/engine
+	cd bench && go run ./cmd/http
 	cd bench && go run ./cmd/accuracy
 
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
@@ -48,6 +50,8 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzSpoof$$' -fuzztime $(FUZZTIME) ./internal/clientip
 	go test -run '^$$' -fuzz '^FuzzValues$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
+	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./server/httpapi
+	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./server/httpapi
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./rule
 	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./rule
 	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
@@ -55,8 +59,12 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzParseURL$$' -fuzztime $(FUZZTIME) ./store/redis
 	go test -run '^$$' -fuzz '^FuzzRestore$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./store/memory
 
-generate: ## write anew what is generated: golden files, and what the docs quote
+generate: ## write anew what is generated: code, golden files, and what the docs quote
+	@scripts/packages.sh protoc:protobuf-compiler
 	go test ./simulate -update
 	go test ./rule -update
 	go test ./middleware/httplimit -update
+	go test ./middleware/grpclimit -update
+	go test ./server/httpapi -run Docs -update
+	scripts/proto.sh
 	go test ./e2e -run TestDocs -update

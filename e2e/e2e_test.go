@@ -50,7 +50,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+env.Getenv("PATH"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"exits": exits, "serve": serve},
 	})
 }
 
@@ -72,4 +72,16 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d", got, want)
 	}
+}
+
+// serve starts weir serve on a free port with the given flags, until the script ends,
+// and sets WEIR_SERVER to its URL.
+func serve(ts *testscript.TestScript, neg bool, args []string) {
+	if neg {
+		ts.Fatalf("usage: serve [FLAG]...")
+	}
+	p, err := launch(ts.MkAbs("."), os.Environ(), append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)
+	ts.Check(err)
+	ts.Defer(p.kill)
+	ts.Setenv("WEIR_SERVER", p.URL)
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"io"
 	"runtime/debug"
 	"strings"
@@ -9,7 +10,7 @@ import (
 )
 
 // run is the whole command, and returns its exit code: 0 done, 1 failed, 2 wrong
-// usage.
+// usage, 3 refused.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -17,8 +18,11 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root.SetOut(stdout)
 	root.SetErr(stderr)
 	err := root.Execute()
-	if err == nil {
+	switch {
+	case err == nil:
 		return 0
+	case errors.Is(err, errRefused):
+		return exitRefused // the answer was printed
 	}
 	if _, _, unknown := root.Find(args); unknown != nil {
 		err = unknownVerb(root, args)
@@ -32,10 +36,20 @@ func newRoot() *cobra.Command {
 		Short: "weir decides whether a request may pass",
 		Long: `weir decides whether a request may pass: an API rate limiter.
 
+Run it as a service that is asked, or as a gateway that requests pass through:
+
+  weir serve --rules rules.yaml
+  weir gateway --rules rules.yaml --upstream http://127.0.0.1:9000
+
+Ask a running one, and look after it:
+
+  weir check --ip 203.0.113.7 --method POST --path /api/login
+  weir rules list
+
 See what the algorithms do before choosing one, and what rules make of a request:
 
   weir simulate
-  weir rules explain rules.yaml --method POST --path /api/login --ip 203.0.113.7`,
+  weir rules explain rules.yaml --ip 203.0.113.7 --method POST --path /api/login`,
 		Version:       version(),
 		SilenceUsage:  true, // an error is one sentence, not a page
 		SilenceErrors: true, // report prints it
@@ -45,7 +59,8 @@ See what the algorithms do before choosing one, and what rules make of a request
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
-	root.AddCommand(newSimulate(), newRules())
+	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate())
+	root.AddCommand(newCheck(), newBench(), newCompletion())
 	return root
 }
 

@@ -13,8 +13,9 @@ import (
 func newRules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Check, explain and format files of rules",
-		Long: `Check, explain and format files of rules.
+		Short: "Check files of rules, and manage those of a running weir",
+		Long: `Check, explain and format files of rules; list, change and roll back those that a
+running weir has.
 
 A file of rules, in YAML or JSON, says who is limited, by what:
 
@@ -32,6 +33,7 @@ A file of rules, in YAML or JSON, says who is limited, by what:
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRulesValidate(), newRulesExplain(), newRulesFmt(), newRulesCode())
+	cmd.AddCommand(newRulesList(), newRulesGet(), newRulesPut(), newRulesDelete(), newRulesHistory(), newRulesRollback())
 	return cmd
 }
 

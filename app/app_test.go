@@ -1,0 +1,231 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/rule"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// safeBuffer is a log that is read while it is written.
+type safeBuffer struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (b *safeBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.Write(p)
+}
+
+func (b *safeBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.text.String()
+}
+
+// prepared fills in what every test needs: a free port, a file of rules, a log.
+func prepared(t *testing.T, o Options, rules string) (Options, *safeBuffer) {
+	t.Helper()
+	log := &safeBuffer{}
+	o.HTTP = "127.0.0.1:0"
+	o.Logger = slog.New(slog.NewTextHandler(log, nil))
+	if o.Rules == "" {
+		o.Rules = filepath.Join(t.TempDir(), "rules.yaml")
+		if err := os.WriteFile(o.Rules, []byte(rules), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return o, log
+}
+
+// started is a server that runs until the test ends.
+func started(t *testing.T, o Options) *App {
+	t.Helper()
+	a, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := a.Stop(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	return a
+}
+
+// ask sends one request by a connection of its own, and returns the status and the body.
+func ask(t *testing.T, c *http.Client, method, url, body string, headers ...string) (int, string) {
+	t.Helper()
+	if c == nil {
+		c = &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	}
+	req, err := http.NewRequest(method, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < len(headers); i += 2 {
+		req.Header.Set(headers[i], headers[i+1])
+	}
+	resp, err := c.Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, string(text)
+}
+
+const perUser = "rules: [{id: api, key: user, algorithm: sliding_log, limit: 2/1h}]\n"
+
+func TestStartAndStop(t *testing.T) {
+	o, _ := prepared(t, Options{}, perUser)
+	a := started(t, o)
+	url := "http://" + a.Addrs().HTTP.String()
+	for i := range 3 {
+		status, body := ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
+		if status != http.StatusOK || strings.Contains(body, `"allowed":true`) != (i < 2) {
+			t.Errorf("request %d: %d %s", i+1, status, body)
+		}
+	}
+	if status, body := ask(t, nil, "GET", url+"/metrics", ""); status != http.StatusOK || !strings.Contains(body, `weir_decisions_total{outcome="denied",rule="api"} 1`) {
+		t.Errorf("%d\n%s", status, body)
+	}
+	if err := a.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.ready(t.Context()); err == nil {
+		t.Error("it is ready although it has stopped")
+	}
+	if _, err := net.Dial("tcp", a.Addrs().HTTP.String()); err == nil {
+		t.Error("it still listens")
+	}
+}
+
+// A start that fails leaves nothing behind: no address, no goroutine.
+func TestFailedStartIsUndone(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	redis := testredis.Start(t)
+	o, _ := prepared(t, Options{Store: "redis://" + redis.Addr, Data: t.TempDir()}, perUser)
+	o.Gateway = &Gateway{Listen: taken.Addr().String()}
+	o.Gateway.Routes = routes(t, "http://127.0.0.1:1")
+	a, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := a.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "--listen: "+taken.Addr().String()+" is taken") {
+		t.Fatalf("Start = %v", err)
+	}
+	if _, err := net.Dial("tcp", a.Addrs().HTTP.String()); err == nil {
+		t.Error("the API still listens")
+	}
+}
+
+// Rules that are kept in Redis are known even when Redis is not there at the start.
+func TestRulesAreRemembered(t *testing.T) {
+	redis := testredis.Start(t)
+	o, log := prepared(t, Options{Store: "redis://" + redis.Addr, Rules: InRedis, Data: t.TempDir()}, "")
+	a := started(t, o)
+	url := "http://" + a.Addrs().HTTP.String()
+	if status, body := ask(t, nil, "PUT", url+"/v1/rules", perUser, "If-Match", "*"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, body)
+	}
+	seen := filepath.Join(o.Data, "rules.seen.yaml")
+	waitFor(t, "the copy", func() bool { text, _ := os.ReadFile(seen); return string(text) == perUser })
+	if err := a.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	redis.Kill()
+	a = started(t, o)
+	if table, _ := a.engine.Rules(); len(table.Rules()) != 1 {
+		t.Errorf("the rules are not known:\n%s", log)
+	}
+	redis.Restart() // empty: nobody has saved anything
+	waitFor(t, "the rules of the new Redis", func() bool { table, _ := a.engine.Rules(); return len(table.Rules()) == 0 })
+}
+
+// Whoever is attacked sees by whom, and not everything.
+func TestDenialsAreSampled(t *testing.T) {
+	o, log := prepared(t, Options{}, perUser)
+	a := started(t, o)
+	const requests = 20_000
+	var v engine.Verdict
+	for range requests {
+		if err := a.engine.Check(t.Context(), &rule.Request{User: "mallory", APIKey: "secret"}, &v); err != nil {
+			t.Fatal(err)
+		}
+	}
+	// Nobody can say how many seconds it took; each has no more than so many lines.
+	lines := strings.Count(log.String(), "msg=refused")
+	if lines == 0 || lines > requests/100 || !strings.Contains(log.String(), "rule=api key=user:mallory") {
+		t.Errorf("%d lines:\n%.1000s", lines, log)
+	}
+	if strings.Contains(log.String(), "secret") {
+		t.Error("a secret is in the log")
+	}
+}
+
+func waitFor(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s never came", what)
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+}
+
+// Every mistake in the options is told, not only the first.
+func TestNewReportsEverything(t *testing.T) {
+	_, err := New(Options{HTTP: "0.0.0.0:80", Store: "memory://?keys=1", UserHeader: "X-User", Grace: -1, SnapshotEvery: time.Millisecond})
+	for _, want := range []string{"--admin-token-file", "max_keys", "--trusted-proxies", "--grace", "--snapshot-every"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s is missing in %v", want, err)
+		}
+	}
+	for address, want := range map[string]bool{
+		"127.0.0.1:80": true, "[::1]:80": true, "localhost:80": true, "127.9.9.9:0": true,
+		"0.0.0.0:80": false, ":80": false, "10.0.0.1:80": false, "example.com:80": false, "[::]:80": false,
+	} {
+		if got := isLoopback(address); got != want {
+			t.Errorf("isLoopback(%s) = %v", address, got)
+		}
+	}
+	for text, want := range map[string]string{
+		"memory://": "0 <nil>", "memory://?max_keys=7": "7 <nil>", "memory:": "0 <nil>",
+		"redis://localhost": "0 not in memory", "memory://?max_keys=0": "0 --store", "memory://x": "0 --store", "memory://?max_keys=1&max_keys=2": "0 --store",
+	} {
+		n, err := memoryKeys(text)
+		if got := fmt.Sprint(n, " ", err); !strings.HasPrefix(got, want) {
+			t.Errorf("memoryKeys(%s) = %s, want %s", text, got, want)
+		}
+	}
+}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/metrics"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+func (a *App) openEngine(context.Context, context.Context) error {
+	o := metrics.Options{Version: a.options.Version, StoreUp: a.store.up, Held: a.held}
+	if a.store.memory != nil {
+		o.Keys = a.store.memory.Stats
+		o.MaxKeys, _ = memoryKeys(a.options.Store)
+	}
+	var err error
+	if a.metrics, err = metrics.New(o); err != nil {
+		return err
+	}
+	a.engine, err = engine.New(engine.Options{
+		Store:     a.store.Store,
+		Local:     memory.New(memory.Options{}),
+		Instances: func() int { return a.options.Instances },
+		Observer:  observers{a.metrics, &denials{logger: a.options.Logger}},
+	})
+	return err
+}
+
+// held is how many requests wait for their turn.
+func (a *App) held() int {
+	if limit := a.limit.Load(); limit != nil {
+		return limit.Held()
+	}
+	return 0
+}
+
+// observers tells each of several.
+type observers []engine.Observer
+
+func (os observers) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
+	for _, o := range os {
+		o.Observe(req, v, took)
+	}
+}
+
+// denials logs refusals, a few a second: whoever is being attacked wants to see by
+// whom, and not to have the log filled.
+type denials struct {
+	logger *slog.Logger
+	second atomic.Int64 // the current one
+	logged atomic.Int64 // in it
+	left   atomic.Int64 // since the last line
+}
+
+const denialsPerSecond = 5
+
+func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration) {
+	if v.Allowed {
+		return
+	}
+	if now := time.Now().Unix(); d.second.Swap(now) != now {
+		d.logged.Store(0)
+	}
+	if d.logged.Add(1) > denialsPerSecond {
+		d.left.Add(1)
+		return
+	}
+	attributes := []slog.Attr{slog.String("reason", v.Reason.String()), slog.String("method", req.Method), slog.String("path", req.Path)}
+	for i := range v.Results {
+		if r := &v.Results[i]; !r.Allowed && !r.Shadow {
+			// The key has no secret in clear; it is gone when the verdict is.
+			attributes = append(attributes, slog.String("rule", r.Rule.Rule.ID), slog.String("key", string([]byte(r.Key))))
+			break
+		}
+	}
+	if req.IP.IsValid() {
+		attributes = append(attributes, slog.String("ip", req.IP.String()))
+	}
+	if left := d.left.Swap(0); left > 0 {
+		attributes = append(attributes, slog.Int64("unlogged", left))
+	}
+	d.logger.LogAttrs(context.Background(), slog.LevelInfo, "refused", attributes...)
+}

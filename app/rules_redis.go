@@ -1,0 +1,155 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/rule/redisrepo"
+)
+
+// openRedis keeps the rules in the Redis of the store, by a connection of its own:
+// checks should not wait behind a large document.
+func (r *rules) openRedis() {
+	config := r.app.store.config
+	late := &lateRedis{client: config.Client, prefix: config.Options.Prefix}
+	r.repository = late
+	r.app.later(late.close)
+}
+
+// seenFile is where the latest rules from Redis are kept for a start without it.
+func (r *rules) seenFile() string {
+	return filepath.Join(r.app.options.Data, "rules.seen.yaml")
+}
+
+// remember keeps rules that came from elsewhere.
+func (r *rules) remember(v rule.Version) {
+	if r.where != InRedis || r.app.options.Data == "" {
+		return
+	}
+	err := replaceFile(r.seenFile(), func(w io.Writer) error {
+		_, err := w.Write(v.Source)
+		return err
+	})
+	if err != nil {
+		r.app.options.Logger.Warn("the rules could not be kept for a start without Redis", "error", err)
+	}
+}
+
+// remembered goes on with the rules that were last seen. Without any, everything is
+// admitted and /readyz says no.
+func (r *rules) remembered() error {
+	if r.app.options.Data == "" {
+		return nil
+	}
+	source, err := os.ReadFile(r.seenFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err == nil {
+		err = r.install(rule.Version{Source: source})
+	}
+	if err != nil {
+		r.app.options.Logger.Error("the rules that were last seen cannot be used", "error", err)
+		return nil
+	}
+	r.app.options.Logger.Warn("going on with the rules that were last seen", "file", r.seenFile())
+	return nil
+}
+
+// lateRedis is a repository on a Redis that need not be there yet.
+type lateRedis struct {
+	client rueidis.ClientOption
+	prefix string
+
+	mu        sync.Mutex
+	connected rueidis.Client
+	inner     *redisrepo.Repository
+}
+
+func (l *lateRedis) repository() (*redisrepo.Repository, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.inner != nil {
+		return l.inner, nil
+	}
+	client, err := rueidis.NewClient(l.client)
+	if err != nil {
+		return nil, fmt.Errorf("redis cannot be reached: %w", err)
+	}
+	inner, err := redisrepo.Open(client, redisrepo.Options{Prefix: l.prefix})
+	if err != nil {
+		client.Close()
+		return nil, err
+	}
+	l.connected, l.inner = client, inner
+	return inner, nil
+}
+
+func (l *lateRedis) close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.connected != nil {
+		l.connected.Close()
+	}
+}
+
+// Current implements rule.Repository.
+func (l *lateRedis) Current(ctx context.Context) (rule.Version, error) {
+	r, err := l.repository()
+	if err != nil {
+		return rule.Version{}, err
+	}
+	return r.Current(ctx)
+}
+
+// Write implements rule.Repository.
+func (l *lateRedis) Write(ctx context.Context, d rule.Draft) (rule.Version, error) {
+	r, err := l.repository()
+	if err != nil {
+		return rule.Version{}, err
+	}
+	return r.Write(ctx, d)
+}
+
+// History implements rule.Repository.
+func (l *lateRedis) History(ctx context.Context) ([]rule.Version, error) {
+	r, err := l.repository()
+	if err != nil {
+		return nil, err
+	}
+	return r.History(ctx)
+}
+
+// Find implements rule.Repository.
+func (l *lateRedis) Find(ctx context.Context, number int64) (rule.Version, error) {
+	r, err := l.repository()
+	if err != nil {
+		return rule.Version{}, err
+	}
+	return r.Find(ctx, number)
+}
+
+// Watch implements rule.Repository.
+func (l *lateRedis) Watch(ctx context.Context, changed func(rule.Version, error)) error {
+	for {
+		r, err := l.repository()
+		if err == nil {
+			return r.Watch(ctx, changed)
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}

@@ -1,0 +1,191 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/weirhq/weir/gateway"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+// server is one address that is listened on.
+type server struct {
+	name     string
+	listener net.Listener
+	*http.Server
+}
+
+// Addrs is where a server listens.
+type Addrs struct {
+	HTTP    net.Addr // the API
+	Gateway net.Addr // requests to be passed on; nil if it is no gateway
+}
+
+// Addrs returns where it listens; ports that were 0 are known by then.
+func (a *App) Addrs() (addrs Addrs) {
+	for _, s := range a.servers {
+		switch s.name {
+		case "http":
+			addrs.HTTP = s.listener.Addr()
+		case "gateway":
+			addrs.Gateway = s.listener.Addr()
+		}
+	}
+	return addrs
+}
+
+func (a *App) openServers(ctx, background context.Context) error {
+	api, err := a.newAPI()
+	if err != nil {
+		return err
+	}
+	err = a.listen(ctx, "http", a.options.HTTP, "--tls-cert", "--http", &http.Server{
+		Handler:        a.traced("api", api),
+		ReadTimeout:    30 * time.Second, // of a whole request: nothing here streams
+		WriteTimeout:   time.Minute,
+		MaxHeaderBytes: 32 << 10,
+	})
+	if err != nil || a.options.Gateway == nil {
+		return err
+	}
+	proxy, err := a.newGateway()
+	if err != nil {
+		return err
+	}
+	a.background.Go(func() { proxy.Run(background) }) // until the end, which is its error
+	// A request or an answer may take as long as the two ends like; how long a head
+	// or a silence may take is bounded.
+	return a.listen(ctx, "gateway", a.options.Gateway.Listen, "--listen-tls-cert", "--listen", &http.Server{
+		Handler:        a.traced("gateway", proxy),
+		MaxHeaderBytes: 64 << 10,
+	})
+}
+
+func (a *App) newAPI() (http.Handler, error) {
+	var tokens func() *token.List
+	if a.tokens.Load() != nil {
+		tokens = a.tokens.Load
+	}
+	return httpapi.New(httpapi.Options{
+		Engine:         a.engine,
+		Rules:          a.rules.repository,
+		Apply:          func(v rule.Version) error { return a.rules.install(v) },
+		Tokens:         tokens,
+		Ready:          a.ready,
+		Metrics:        a.metrics.Handler(),
+		Observe:        a.observeHTTP,
+		TrustedProxies: a.options.TrustedProxies,
+		ProxyHeader:    a.options.ProxyHeader,
+		UserHeader:     a.options.UserHeader,
+		TierHeader:     a.options.TierHeader,
+		Headers:        a.options.Headers,
+		Logger:         a.options.Logger,
+	})
+}
+
+func (a *App) newGateway() (*gateway.Gateway, error) {
+	o := a.options.Gateway
+	limit, err := httplimit.New(a.engine, httplimit.Options{
+		TrustedProxies: a.options.TrustedProxies,
+		ProxyHeader:    a.options.ProxyHeader,
+		UserHeader:     a.options.UserHeader,
+		TierHeader:     a.options.TierHeader,
+		Headers:        a.options.Headers,
+		MaxHeld:        o.MaxHeld,
+		Logger:         a.options.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.limit.Store(limit)
+	proxy := o.Options
+	proxy.Limit, proxy.Logger = limit, a.options.Logger
+	proxy.TrustedProxies, proxy.ProxyHeader = a.options.TrustedProxies, a.options.ProxyHeader
+	proxy.Observe = func(out gateway.Outcome) {
+		if out.Upstream != "" {
+			a.metrics.ObserveUpstream(out.Route, out.Upstream, out.Status, out.Err, out.Took)
+		}
+	}
+	g, err := gateway.New(proxy)
+	if err != nil {
+		return nil, err
+	}
+	a.later(g.Close)
+	return g, nil
+}
+
+// listen opens an address; it is not answered yet.
+func (a *App) listen(ctx context.Context, name, address, certFlag, flag string, h *http.Server) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	h.ReadHeaderTimeout = 10 * time.Second
+	h.IdleTimeout = 2 * time.Minute
+	h.ErrorLog = slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug)
+	h.Protocols = new(http.Protocols)
+	h.Protocols.SetHTTP1(true)
+	if c := a.certsOf(certFlag); c != nil {
+		h.TLSConfig = c.TLS()
+		h.Protocols.SetHTTP2(true)
+	} else {
+		h.Protocols.SetUnencryptedHTTP2(true)
+	}
+	a.servers = append(a.servers, &server{name: name, listener: listener, Server: h})
+	a.later(func() { listener.Close() })
+	return nil
+}
+
+// serve answers until the server is shut down.
+func (a *App) serve(s *server) {
+	go func() {
+		var err error
+		if s.TLSConfig != nil {
+			err = s.ServeTLS(s.listener, "", "")
+		} else {
+			err = s.Serve(s.listener)
+		}
+		if errors.Is(err, http.ErrServerClosed) {
+			return
+		}
+		select {
+		case a.failed <- fmt.Errorf("the server on %s ended: %w", s.listener.Addr(), err):
+		default:
+		}
+	}()
+}
+
+// shutDown stops accepting, and waits for what is under way until the context ends;
+// what is not done by then is cut off.
+func (a *App) shutDown(ctx context.Context) error {
+	var mu sync.Mutex
+	var wrong []error
+	var wg sync.WaitGroup
+	for _, s := range a.servers {
+		wg.Go(func() {
+			err := s.Shutdown(ctx)
+			if err == nil {
+				return
+			}
+			s.Close()
+			mu.Lock()
+			defer mu.Unlock()
+			wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
+		})
+	}
+	wg.Wait()
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+// errRefused is that a request may not pass: neither a failure nor wrong usage, and with
+// an exit code of its own.
+var errRefused = errors.New("refused")
+
+const exitRefused = 3
+
+func newCheck() *cobra.Command {
+	var f checkFlags
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:   "check",
+		Short: "Ask a running weir whether a request may pass",
+		Long: `Ask a running weir whether a request may pass, and charge it, unless with --peek.
+
+All limits that apply are shown. The exit code is 0 if the request may pass, 3 if
+it is refused, and 1 if weir could not be asked.
+
+` + clientHelp,
+		Example: `  weir check --method POST --path /api/login --ip 203.0.113.7
+  weir check --path /api/x --user alice --tier pro --attr action=post --peek
+  weir check --user alice >/dev/null || echo "not now"`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			req, err := f.request()
+			if err != nil {
+				return err
+			}
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			return check(cmd, server, req, c.output)
+		},
+	}
+	f.add(cmd)
+	cmd.Flags().BoolVar(&f.peek, "peek", false, "ask only, and charge nothing")
+	c.add(cmd)
+	return cmd
+}
+
+// checkFlags are a request to be judged by a running weir.
+type checkFlags struct {
+	requestFlags
+	apiKeyFile string
+	peek       bool
+}
+
+func (f *checkFlags) add(cmd *cobra.Command) {
+	f.requestFlags.add(cmd)
+	cmd.Flags().StringVar(&f.apiKeyFile, "api-key-file", "", "`FILE` with the key of the API, so that no list of processes shows it")
+}
+
+// request is what to send.
+func (f *checkFlags) request() (*httpapi.CheckRequest, error) {
+	if _, err := f.requestFlags.request(); err != nil {
+		return nil, err
+	}
+	return f.wire()
+}
+
+// wire is the request as it is sent, unchecked.
+func (f *checkFlags) wire() (*httpapi.CheckRequest, error) {
+	if f.apiKeyFile != "" {
+		if f.apiKey != "" {
+			return nil, usage("--api-key and --api-key-file exclude each other")
+		}
+		var err error
+		if f.apiKey, err = readSecret(f.apiKeyFile); err != nil {
+			return nil, err
+		}
+	}
+	return &httpapi.CheckRequest{
+		IP: f.ip, User: f.user, APIKey: f.apiKey, Tier: f.tier, Method: f.method, Host: f.host, Path: f.path,
+		Headers: f.headers, Cookies: f.cookies, Query: f.query, Attributes: f.attributes, Cost: f.cost, Peek: f.peek,
+	}, nil
+}
+
+// readSecret reads a file with one secret in it.
+func readSecret(name string) (string, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	const most = 8 << 10
+	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil {
+		return "", err
+	}
+	secret := strings.TrimSpace(string(content))
+	if secret == "" || len(content) > most || strings.ContainsAny(secret, "\r\n") {
+		return "", fmt.Errorf("%s is not one key; write it alone into the file", name)
+	}
+	return secret, nil
+}
+
+// check asks and prints the answer.
+func check(cmd *cobra.Command, server *client, req *httpapi.CheckRequest, output string) error {
+	body, err := json.Marshal(req)
+	if err != nil {
+		return err
+	}
+	var verdict httpapi.CheckAnswer
+	got, err := server.ask(cmd.Context(), question{method: "POST", path: []string{"check"}, body: body}, &verdict)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		err = printJSON(cmd.OutOrStdout(), got.body)
+	} else {
+		err = printVerdict(cmd.OutOrStdout(), &verdict, req.Peek)
+	}
+	if err == nil && !verdict.Allowed {
+		return errRefused
+	}
+	return err
+}
+
+// printJSON prints an answer as it came, but for people, too.
+func printJSON(w io.Writer, body []byte) error {
+	var raw json.RawMessage
+	if err := json.Unmarshal(body, &raw); err != nil {
+		return errors.New("the answer is not JSON; look at --server")
+	}
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(raw)
+}
+
+func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
+	fmt.Fprintln(w, summarize(v, peek))
+	if v.Message != "" && !v.Allowed {
+		fmt.Fprintf(w, "the client is told: %s\n", printable(v.Message))
+	}
+	if len(v.Results) == 0 {
+		return nil
+	}
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "rule\tclient\tlimit\tleft\tnew in\tcome back in")
+	for _, r := range v.Results {
+		fmt.Fprintln(t, strings.Join(limitRow(&r), "\t"))
+	}
+	return t.Flush()
+}
+
+// summarize is the answer in one line.
+func summarize(v *httpapi.CheckAnswer, peek bool) string {
+	var b strings.Builder
+	switch {
+	case v.Allowed && v.DelayMS > 0:
+		fmt.Fprintf(&b, "allowed after %s", span(v.DelayMS))
+	case v.Allowed:
+		b.WriteString("allowed")
+	default:
+		b.WriteString("refused")
+	}
+	b.WriteString(": ")
+	switch {
+	case v.Reason == "exempt":
+		b.WriteString("the client is exempt, no limit was asked")
+	case v.Reason == "blocked":
+		b.WriteString("the client is blocked")
+	case v.Reason == "failure":
+		fmt.Fprintf(&b, "the store cannot be asked, and %s is closed then", v.Rule)
+	case len(v.Results) == 0:
+		b.WriteString("no rule applies")
+	case v.Rule == "" || v.Limit == 0:
+		b.WriteString("no limit could be asked")
+	case v.Allowed:
+		fmt.Fprintf(&b, "%s has %d of %d left, as good as new in %s", v.Rule, v.Remaining, v.Limit, span(v.ResetAfterMS))
+	case v.RetryAfterMS == nil:
+		fmt.Fprintf(&b, "%s never admits so much at once", v.Rule)
+	default:
+		fmt.Fprintf(&b, "%s has %d of %d left, come back in %s", v.Rule, v.Remaining, v.Limit, span(*v.RetryAfterMS))
+	}
+	if v.Degraded && v.Reason != "failure" {
+		b.WriteString("; the store is away, so this is degraded")
+	}
+	if peek {
+		b.WriteString("; nothing was charged")
+	}
+	return b.String()
+}
+
+// limitRow is what one limit says, for a table.
+func limitRow(r *httpapi.LimitAnswer) []string {
+	name := r.Rule
+	if r.Shadow {
+		name += " (shadow)"
+	}
+	row := []string{name, printable(r.Key), r.Algorithm + " " + r.Policy, "?", "?", "-"}
+	if !r.Asked {
+		return row
+	}
+	row[3], row[4] = fmt.Sprintf("%d of %d", r.Remaining, r.Limit), span(r.ResetAfterMS)
+	switch {
+	case r.Allowed:
+	case r.RetryAfterMS == nil:
+		row[5] = "never"
+	default:
+		row[5] = span(*r.RetryAfterMS)
+	}
+	return row
+}
+
+// units are what a length of time is said in.
+var units = []struct {
+	length time.Duration
+	name   string
+}{{24 * time.Hour, "d"}, {time.Hour, "h"}, {time.Minute, "m"}, {time.Second, "s"}}
+
+// span is a length of time to wait, as one would say it: rounded up, in at most two
+// units.
+func span(ms int64) string {
+	d := time.Duration(min(ms, math.MaxInt64/int64(2*time.Millisecond))) * time.Millisecond
+	up := func(to time.Duration) time.Duration { return (d + to - 1) / to * to }
+	switch {
+	case d < time.Second:
+		return d.String()
+	case d < 10*time.Second:
+		return up(100 * time.Millisecond).String()
+	}
+	i := 0
+	for d < units[i].length {
+		i++
+	}
+	large, small := units[i], units[min(i+1, len(units)-1)]
+	d = up(small.length)
+	text := fmt.Sprintf("%d%s", d/large.length, large.name)
+	if rest := d % large.length; rest > 0 {
+		text += fmt.Sprintf("%d%s", rest/small.length, small.name)
+	}
+	return text
+}

@@ -1,0 +1,101 @@
+package main
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+func TestCheck(t *testing.T) {
+	r := serveRules(t, loginAndAPI, "")
+	login := []string{"check", "--method", "POST", "--path", "/api/login", "--ip", "203.0.113.7", "--user", "alice"}
+	got := r.on(t, login...)
+	const want = `allowed: login has 4 of 5 left, as good as new in 1m
+
+rule   client          limit                left       new in  come back in
+login  ip:203.0.113.7  fixed_window 5/1m    4 of 5     1m      -
+api    user:alice      token_bucket 100/1m  99 of 100  600ms   -
+`
+	if got.code != 0 || got.stdout != want || got.stderr != "" {
+		t.Errorf("exit code %d\n%s\nwant\n%s%s", got.code, got.stdout, want, got.stderr)
+	}
+	r.on(t, append(login, "--peek")...).want(t, 0, `^allowed: login has 4 of 5 left, as good as new in 1m; nothing was charged$`, "")
+	r.on(t, append(login, "--cost", "4")...).want(t, 0, `^allowed: login has 0 of 5 left`, "")
+	r.now += weir.Micros(18_500_000)
+	refused := r.on(t, login...)
+	refused.want(t, 3, `^refused: login has 0 of 5 left, come back in 42s\nthe client is told: too many logins\n\nrule`, "")
+	refused.want(t, 3, `^login .* 0 of 5 +42s +42s$`, "")
+	r.on(t, append(login, "--cost", "6")...).want(t, 3, `^refused: login never admits so much at once$`, "")
+
+	got = r.on(t, append(login, "--output", "json")...)
+	var answer httpapi.CheckAnswer
+	if err := json.Unmarshal([]byte(got.stdout), &answer); err != nil || got.code != 3 || answer.Allowed || answer.Code != 10007 || len(answer.Results) != 2 {
+		t.Errorf("exit code %d, %v\n%s", got.code, err, got.stdout)
+	}
+}
+
+func TestCheckSendsEverything(t *testing.T) {
+	r := serveRules(t, `rules:
+  - {id: all, match: {method: PUT, host: a.example, path: /p, attributes: {action: post}},
+     key: [ip, user, api_key, "header:X-A", "cookie:c", "query:q"], limit: 7/1m, tiers: {pro: 9/1m}}
+`, "")
+	r.on(t, "check", "--method", "PUT", "--host", "a.example", "--path", "/p", "--attr", "action=post", "--ip", "192.0.2.1", "--user", "u",
+		"--api-key-file", file(t, "key", "  the key\n"), "--header", "x-a=1", "--cookie", "c=2", "--query", "q=3", "--tier", "pro", "--cost", "2").
+		want(t, 0, `^allowed: all has 7 of 9 left`, "")
+	r.on(t, "check", "--method", "PUT").want(t, 0, `^allowed: no rule applies\n\z`, "")
+	for _, content := range []string{"", "a\nb", strings.Repeat("x", 9000)} {
+		r.on(t, "check", "--api-key-file", file(t, "key", content)).want(t, 1, "", "is not one key; write it alone into the file")
+	}
+}
+
+func TestCheckLists(t *testing.T) {
+	r := serveRules(t, loginAndAPI+"exempt: {user: [healthcheck]}\nblock: {ip: [198.51.100.0/24]}\n", "")
+	r.on(t, "check", "--user", "healthcheck").want(t, 0, `^allowed: the client is exempt, no limit was asked\n\z`, "")
+	r.on(t, "check", "--ip", "198.51.100.9").want(t, 3, `^refused: the client is blocked$`, "")
+}
+
+func TestCheckShapesAndShadows(t *testing.T) {
+	r := serveRules(t, `rules:
+  - {id: queue, key: global, algorithm: leaky_bucket, limit: 1/1s, burst: 3, shape: true}
+  - {id: trial, key: global, limit: 1/1h, mode: shadow}
+`, "")
+	r.on(t, "check").want(t, 0, `^allowed: `, "")
+	r.on(t, "check").want(t, 0, `^allowed after 1s: queue has 1 of 3 left`, "")
+	r.on(t, "check").want(t, 0, `^trial \(shadow\) +global +token_bucket 1/1h +0 of 1 +1h +1h$`, "")
+}
+
+// An answer given while the store is away says so. The verdicts are the API's own types.
+func TestVerdictsWithoutAStore(t *testing.T) {
+	open := httpapi.CheckAnswer{Allowed: true, Reason: "limits", Rule: "a", Degraded: true, Results: []httpapi.LimitAnswer{{Rule: "a", Allowed: true}}}
+	if got, want := summarize(&open, false), "allowed: no limit could be asked; the store is away, so this is degraded"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	closed := httpapi.CheckAnswer{Reason: "failure", Rule: "a", Degraded: true}
+	if got, want := summarize(&closed, false), "refused: the store cannot be asked, and a is closed then"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got := strings.Join(limitRow(&open.Results[0]), " "); !strings.HasSuffix(got, "? ? -") {
+		t.Errorf("the row of a limit that was not asked is %q", got)
+	}
+}
+
+func TestSpan(t *testing.T) {
+	const second, minute, hour, day = 1000, 60_000, 3_600_000, 86_400_000
+	for _, c := range []struct {
+		ms   int64
+		want string
+	}{
+		{0, "0s"}, {1, "1ms"}, {999, "999ms"}, {second, "1s"}, {1001, "1.1s"}, {9900, "9.9s"}, {9999, "10s"},
+		{10 * second, "10s"}, {10*second + 1, "11s"}, {minute, "1m"}, {90 * second, "1m30s"}, {hour - 1, "60m"},
+		{hour, "1h"}, {hour + 1, "1h1m"}, {26 * hour, "1d2h"}, {day, "1d"}, {40*day + 1, "40d1h"},
+		{math.MaxInt64, "53376d"},
+	} {
+		if got := span(c.ms); got != c.want {
+			t.Errorf("span(%d) = %q, want %q", c.ms, got, c.want)
+		}
+	}
+}

@@ -1,0 +1,186 @@
+package main
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/token"
+)
+
+// clientFlags say which weir to talk to, and how.
+type clientFlags struct {
+	server, tokenFile string
+	timeout           time.Duration
+	ca, cert, key     string
+	output            string
+}
+
+// clientVariables are the flags that the environment may set, where a flag does not.
+var clientVariables = map[string]string{
+	"server": "WEIR_SERVER", "token-file": "WEIR_TOKEN_FILE", "timeout": "WEIR_TIMEOUT",
+	"ca": "WEIR_CA", "cert": "WEIR_CERT", "key": "WEIR_KEY",
+}
+
+// clientHelp is for the end of a verb's help.
+const clientHelp = `The environment may say which weir to talk to: WEIR_SERVER, WEIR_TOKEN (the token
+itself), WEIR_TOKEN_FILE, WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. A flag beats it.`
+
+func (f *clientFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`URL` of the running weir")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token that it asks for")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
+	flags.StringVar(&f.ca, "ca", "", "`FILE` of the authority that vouches for the server (default those of the system)")
+	flags.StringVar(&f.cert, "cert", "", "certificate `FILE` to show to the server")
+	flags.StringVar(&f.key, "key", "", "its private key `FILE`")
+	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+}
+
+// settle takes from the environment what no flag says, and checks all of it.
+func (f *clientFlags) settle(cmd *cobra.Command) error {
+	for name, variable := range clientVariables {
+		value, found := os.LookupEnv(variable)
+		if !found || value == "" || cmd.Flags().Changed(name) {
+			continue
+		}
+		if err := cmd.Flags().Set(name, value); err != nil {
+			return usage("%s: %q is not what it takes; write it as for --%s", variable, value, name)
+		}
+	}
+	if err := oneOf("output", f.output, "text", "json"); err != nil {
+		return err
+	}
+	if f.timeout <= 0 {
+		return usage("--timeout: %v is no time to wait; write for example --timeout 5s", f.timeout)
+	}
+	if (f.cert == "") != (f.key == "") {
+		return usage("--cert and --key belong together; name both")
+	}
+	return nil
+}
+
+// client returns a client of the server that the flags name.
+func (f *clientFlags) client(cmd *cobra.Command) (*client, error) {
+	if err := f.settle(cmd); err != nil {
+		return nil, err
+	}
+	base, err := parseServer(f.server)
+	if err != nil {
+		return nil, err
+	}
+	return f.clientOf(base)
+}
+
+// clientOf returns a client of a server.
+func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
+	if base.Scheme == "http" && (f.ca != "" || f.cert != "") {
+		return nil, usage("--ca, --cert and --key are for a server with https://, which %s is not", base)
+	}
+	c = &client{base: base, timeout: f.timeout, token: os.Getenv("WEIR_TOKEN")}
+	if f.tokenFile != "" {
+		if c.token, err = token.ReadOne(f.tokenFile); err != nil {
+			return nil, err
+		}
+	}
+	if strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return nil, usage("WEIR_TOKEN has characters that no HTTP header carries; it should be the token alone")
+	}
+	config, err := f.tls()
+	if err != nil {
+		return nil, err
+	}
+	c.http = &http.Client{
+		// Without HTTP/2, which would hide why a server does not let a client in.
+		Transport: &http.Transport{Proxy: http.ProxyFromEnvironment, TLSClientConfig: config, DisableKeepAlives: true},
+		// The token is for the server that was named, and for no other.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}
+	return c, nil
+}
+
+// parseServer reads the address of a server.
+func parseServer(text string) (*url.URL, error) {
+	if !strings.Contains(text, "://") {
+		return nil, usage("--server: %q is no URL; write it as http://%s", text, text)
+	}
+	u, err := url.Parse(text)
+	switch {
+	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
+		return nil, usage("--server: this is no URL of a server; write for example http://127.0.0.1:8080")
+	case u.User != nil:
+		return nil, usage("--server takes no name and password; weir knows tokens, see --token-file")
+	case u.RawQuery != "" || u.Fragment != "":
+		return nil, usage("--server: %q has something after the path; write for example http://127.0.0.1:8080", text)
+	}
+	return u, nil
+}
+
+func (f *clientFlags) tls() (*tls.Config, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
+	if f.ca != "" {
+		authorities, err := os.ReadFile(f.ca)
+		if err != nil {
+			return nil, err
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(authorities) {
+			return nil, usage("--ca: %s has no certificate; name a file in PEM", f.ca)
+		}
+	}
+	if f.cert != "" {
+		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
+		if err != nil {
+			return nil, usage("--cert and --key: they cannot be used together: %s", cause(err))
+		}
+		config.Certificates = []tls.Certificate{pair}
+	}
+	return config, nil
+}
+
+// untrusted is whether a server's certificate is why nothing was sent to it.
+func untrusted(err error) bool {
+	return errors.As(err, new(x509.UnknownAuthorityError)) || errors.As(err, new(x509.HostnameError)) || errors.As(err, new(x509.CertificateInvalidError))
+}
+
+// cause is what is left of an error of net/http when all that is known is taken away.
+func cause(err error) string {
+	var wrapped *url.Error
+	if errors.As(err, &wrapped) {
+		err = wrapped.Err
+	}
+	if errors.Is(err, io.EOF) {
+		return "the connection was closed"
+	}
+	return printable(err.Error())
+}
+
+// printable is a text from elsewhere, without anything that a terminal would obey.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) && r != ' ' {
+			return '\uFFFD'
+		}
+		return r
+	}, text)
+}
+
+// printableAll is printable, line by line.
+func printableAll(text string) string {
+	lines := strings.Split(text, "\n")
+	for i, line := range lines {
+		lines[i] = printable(strings.ReplaceAll(line, "\t", " "))
+	}
+	return strings.Join(lines, "\n")
+}

@@ -1,0 +1,51 @@
+package main
+
+import (
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/app"
+	"github.com/weirhq/weir/gateway"
+)
+
+func newGateway() *cobra.Command {
+	f := &serverFlags{}
+	g := &app.Gateway{}
+	var upstreams []string
+	cmd := &cobra.Command{
+		Use:   "gateway --upstream URL",
+		Short: "Pass on the requests that may pass",
+		Long: `Pass on the requests that may pass, and answer the others, until told to stop.
+
+  weir gateway --upstream http://127.0.0.1:9000
+  weir gateway --upstream /api=http://10.0.0.5:9000,http://10.0.0.6:9000 --upstream shop.example.com=http://10.0.0.7
+
+` + settingsHelp,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o, err := f.options(cmd)
+			if err != nil {
+				return err
+			}
+			if len(upstreams) == 0 {
+				return usage("a gateway needs to know where to pass requests on; name it with --upstream http://127.0.0.1:9000")
+			}
+			for _, text := range upstreams {
+				route, err := gateway.ParseRoute(text)
+				if err != nil {
+					return usage("--upstream: %w", err)
+				}
+				g.Routes = append(g.Routes, route)
+			}
+			o.Gateway = g
+			return f.serve(cmd, o)
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringArrayVar(&upstreams, "upstream", nil, "where to pass requests on: `[HOST][/PATH=]URL[,URL…]`; may be repeated")
+	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "`address` at which requests come in")
+	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "certificate `file` for it, which is plain HTTP without")
+	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "its private key `file`")
+	flags.IntVar(&g.MaxHeld, "max-held", 1000, "how many requests of shaping rules may wait at once")
+	f.add(flags)
+	return cmd
+}

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+func newRulesGet() *cobra.Command {
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:   "get [ID]",
+		Short: "Print a rule of a running weir, or its whole document",
+		Long: `Print the document of rules of a running weir as it was written, comments and all;
+or one rule of it. "weir rules put" takes either back.
+
+` + clientHelp,
+		Example: `  weir rules get >rules.yaml
+  weir rules get login
+  weir rules get login --output json`,
+		Args:              atMostOne("the id of a rule"),
+		ValidArgsFunction: completeRules(&c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			q := question{method: "GET", path: append([]string{"rules"}, args...)}
+			if c.output == "text" {
+				q.accept = "application/yaml"
+			}
+			got, err := server.ask(cmd.Context(), q, nil)
+			if err != nil {
+				return err
+			}
+			if c.output == "json" {
+				return printJSON(cmd.OutOrStdout(), got.body)
+			}
+			_, err = cmd.OutOrStdout().Write(got.body)
+			return err
+		},
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func newRulesDelete() *cobra.Command {
+	var c clientFlags
+	var w writeFlags
+	cmd := &cobra.Command{
+		Use:               "delete ID",
+		Short:             "Delete a rule of a running weir",
+		Long:              "Delete a rule of a running weir. The rest of the document stays as people wrote it.\n\n" + clientHelp,
+		Example:           `  weir rules delete login --summary "the new gateway does it"`,
+		Args:              exactlyOne("the id of a rule"),
+		ValidArgsFunction: completeRules(&c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			return w.write(cmd, server, question{method: "DELETE", path: []string{"rules", args[0]}}, c.output)
+		},
+	}
+	w.add(cmd)
+	c.add(cmd)
+	return cmd
+}
+
+// atMostOne is for verbs with an argument that may be left out.
+func atMostOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usage("%s takes %s at most, not %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
+		}
+		return notEmpty(what, args)
+	}
+}
+
+// exactlyOne is for verbs with one argument.
+func exactlyOne(what string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if len(args) != 1 {
+			return usage("%s takes %s, not %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
+		}
+		return notEmpty(what, args)
+	}
+}
+
+// notEmpty keeps a variable that was never set in a script from meaning the whole
+// document.
+func notEmpty(what string, args []string) error {
+	if len(args) == 1 && strings.TrimSpace(args[0]) == "" {
+		return usage("%s is empty; leave it out or write it", what)
+	}
+	return nil
+}
+
+// writeFlags are common to all that change the rules.
+type writeFlags struct {
+	version int64
+	summary string
+	placed  func(rule.Problems) rule.Problems // where warnings belong; nil leaves them as they are
+}
+
+func (f *writeFlags) add(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.Int64Var(&f.version, "if-version", 0, "`VERSION` that the rules must have, or nothing is written (default the one that they have now)")
+	flags.StringVar(&f.summary, "summary", "", "`TEXT` for the history (default what has changed)")
+}
+
+// current asks for the document that is in force, and its version.
+var current = question{method: http.MethodGet, path: []string{"rules"}, accept: "application/yaml"}
+
+// write sends a change of the version that was named, or of the current one, and says
+// what has become of it.
+func (f *writeFlags) write(cmd *cobra.Command, server *client, q question, output string) error {
+	q.match = fmt.Sprintf(`"%d"`, f.version)
+	if !cmd.Flags().Changed("if-version") {
+		now, err := server.ask(cmd.Context(), current, nil)
+		if err != nil {
+			return err
+		}
+		q.match = now.tag
+	}
+	if f.summary != "" {
+		q.query = url.Values{"summary": {f.summary}}
+	}
+	var written httpapi.WriteAnswer
+	got, err := server.ask(cmd.Context(), q, &written)
+	if err != nil {
+		return server.lost(cmd.Context(), err)
+	}
+	if output == "json" {
+		return printJSON(cmd.OutOrStdout(), got.body)
+	}
+	if q.match == fmt.Sprintf(`"%d"`, written.Version.Number) {
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "version %d says the same already; nothing was written\n", written.Version.Number)
+		return err
+	}
+	if f.placed != nil {
+		written.Warnings = f.placed(written.Warnings)
+	}
+	return printWritten(cmd, &written)
+}

@@ -1,0 +1,125 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+func newRulesHistory() *cobra.Command {
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:   "history [VERSION]",
+		Short: "Show who changed the rules of a running weir, when and how",
+		Long: fmt.Sprintf(`Show who changed the rules of a running weir, when and how, the latest change first;
+or print the document of one version. The last %d are kept.
+
+`, rule.MaxHistory) + clientHelp,
+		Example: `  weir rules history
+  weir rules history 7 | diff - <(weir rules get)`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if err := atMostOne("the number of a version")(cmd, args); err != nil || len(args) == 0 {
+				return err
+			}
+			_, err := parseVersion(args[0])
+			return err
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			if len(args) == 1 {
+				return printVersion(cmd, server, args[0], c.output)
+			}
+			var all httpapi.HistoryAnswer
+			got, err := server.ask(cmd.Context(), question{method: http.MethodGet, path: []string{"rules", "history"}}, &all)
+			if err != nil {
+				return err
+			}
+			if c.output == "json" {
+				return printJSON(cmd.OutOrStdout(), got.body)
+			}
+			return printHistory(cmd.OutOrStdout(), all.Versions)
+		},
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func parseVersion(text string) (int64, error) {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 1 {
+		return 0, usage("%q is no version; weir rules history lists them", text)
+	}
+	return n, nil
+}
+
+func printVersion(cmd *cobra.Command, server *client, number, output string) error {
+	var v httpapi.VersionAnswer
+	got, err := server.ask(cmd.Context(), question{method: http.MethodGet, path: []string{"rules", "history", number}}, &v)
+	if err != nil {
+		return err
+	}
+	if output == "json" {
+		return printJSON(cmd.OutOrStdout(), got.body)
+	}
+	_, err = io.WriteString(cmd.OutOrStdout(), v.Source)
+	return err
+}
+
+func printHistory(w io.Writer, versions []httpapi.VersionAnswer) error {
+	if len(versions) == 0 {
+		_, err := fmt.Fprintln(w, "no change is known")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "version\ttime\tauthor\tsummary")
+	for _, v := range versions {
+		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", v.Number, v.Time.Local().Format(time.DateTime), column(v.Author), printable(v.Summary))
+	}
+	return t.Flush()
+}
+
+func newRulesRollback() *cobra.Command {
+	var c clientFlags
+	var w writeFlags
+	cmd := &cobra.Command{
+		Use:   "rollback VERSION",
+		Short: "Put an older version of the rules of a running weir back into force",
+		Long: `Put an older version of the rules of a running weir back into force, as a new version.
+What is undone by it stays in the history.
+
+` + clientHelp,
+		Example: `  weir rules history
+  weir rules rollback 7`,
+		Args: exactlyOne("the number of a version"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			number, err := parseVersion(args[0])
+			if err != nil {
+				return err
+			}
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			body, err := json.Marshal(httpapi.RollbackRequest{Version: number})
+			if err != nil {
+				return err
+			}
+			return w.write(cmd, server, question{method: http.MethodPost, path: []string{"rules", "rollback"}, body: body}, c.output)
+		},
+	}
+	w.add(cmd)
+	c.add(cmd)
+	return cmd
+}

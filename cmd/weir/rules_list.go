@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+func newRulesList() *cobra.Command {
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:   "list",
+		Short: "List the rules of a running weir",
+		Long:  "List the rules of a running weir, in their order.\n\n" + clientHelp,
+		Args:  noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			var all httpapi.RulesAnswer
+			got, err := server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}}, &all)
+			if err != nil {
+				return err
+			}
+			if c.output == "json" {
+				return printJSON(cmd.OutOrStdout(), got.body)
+			}
+			set, err := answeredSet(&all)
+			if err != nil {
+				return fmt.Errorf("the rules of %s cannot be read; is it a newer weir? %w", server.base, err)
+			}
+			return listRules(cmd.OutOrStdout(), set, all.Version)
+		},
+	}
+	c.add(cmd)
+	return cmd
+}
+
+func listRules(w io.Writer, set *rule.Set, version int64) error {
+	if len(set.Rules) > 0 {
+		t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+		fmt.Fprintln(t, "id\tmode\tkey\tlimit\tmatch")
+		for i := range set.Rules {
+			r := &set.Rules[i]
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Mode, keyText(r.Key), limitText(r), matchText(&r.Match))
+		}
+		if err := t.Flush(); err != nil {
+			return err
+		}
+		fmt.Fprintln(w)
+	}
+	fmt.Fprintf(w, "%s in version %d", count(len(set.Rules), "rule"), version)
+	if n := listed(set.Exempt); n > 0 {
+		fmt.Fprintf(w, ", %d exempt", n)
+	}
+	if n := listed(set.Block); n > 0 {
+		fmt.Fprintf(w, ", %d blocked", n)
+	}
+	_, err := fmt.Fprintln(w)
+	return err
+}
+
+func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
+
+func keyText(key []rule.Source) string {
+	var parts []string
+	for _, source := range key {
+		parts = append(parts, source.String())
+	}
+	return column(strings.Join(parts, " + "))
+}
+
+func limitText(r *rule.Rule) string {
+	var b strings.Builder
+	b.WriteString(r.Algorithm.String() + " ")
+	switch {
+	case r.Quota.Unlimited:
+		b.WriteString("unlimited")
+	default:
+		var rates []string
+		for _, rate := range r.Quota.Rates {
+			rates = append(rates, rate.String())
+		}
+		b.WriteString(strings.Join(rates, ", "))
+	}
+	if r.Quota.Burst > 0 {
+		fmt.Fprintf(&b, " burst %d", r.Quota.Burst)
+	}
+	if len(r.Tiers) > 0 {
+		b.WriteString(" + " + count(len(r.Tiers), "tier"))
+	}
+	if len(r.Overrides) > 0 {
+		b.WriteString(" + " + count(len(r.Overrides), "override"))
+	}
+	return b.String()
+}
+
+func matchText(m *rule.Match) string {
+	var parts []string
+	for _, values := range [][]string{m.Methods, m.Hosts, m.Paths} {
+		if len(values) > 0 {
+			parts = append(parts, strings.Join(values, ","))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(m.Attributes)) {
+		values := m.Attributes[name]
+		if len(values) == 0 {
+			values = []string{"*"}
+		}
+		parts = append(parts, name+"="+strings.Join(values, ","))
+	}
+	if len(parts) == 0 {
+		return "everything"
+	}
+	return column(strings.Join(parts, " "))
+}
+
+// column cuts a text that would break a table.
+func column(text string) string {
+	const most = 60
+	text = printable(text)
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most-1]) + "…"
+}
+
+// completeRules offers the ids of rules, if the server answers quickly. Whoever waits
+// for a shell does not want to know why it does not.
+func completeRules(c *clientFlags) cobra.CompletionFunc {
+	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		if len(args) > 0 {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		server, err := c.client(cmd)
+		if err != nil {
+			return nil, cobra.ShellCompDirectiveNoFileComp
+		}
+		server.timeout = completionTimeout
+		return ruleIDs(cmd.Context(), server, prefix), cobra.ShellCompDirectiveNoFileComp
+	}
+}
+
+func ruleIDs(ctx context.Context, server *client, prefix string) (ids []cobra.Completion) {
+	const most = 1000
+	var all struct {
+		Rules []struct{ ID, Description string }
+	}
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	if _, err := server.ask(ctx, question{method: "GET", path: []string{"rules"}}, &all); err != nil {
+		return nil
+	}
+	for _, r := range all.Rules {
+		if strings.HasPrefix(r.ID, prefix) && len(ids) < most {
+			ids = append(ids, cobra.CompletionWithDesc(r.ID, printable(r.Description)))
+		}
+	}
+	return ids
+}
+
+// answeredSet is the set of an answer with rules.
+func answeredSet(a *httpapi.RulesAnswer) (*rule.Set, error) {
+	document := map[string]json.RawMessage{"rules": a.Rules}
+	if len(a.Exempt) > 0 {
+		document["exempt"] = a.Exempt
+	}
+	if len(a.Block) > 0 {
+		document["block"] = a.Block
+	}
+	source, err := json.Marshal(document)
+	if err != nil {
+		return nil, err
+	}
+	return rule.Usable("rules.json", source)
+}

@@ -1,0 +1,226 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+func newRulesPut() *cobra.Command {
+	var f putFlags
+	cmd := &cobra.Command{
+		Use:   "put FILE",
+		Short: "Give a running weir other rules, or one other rule",
+		Long: `Give a running weir other rules. A FILE (- for standard input) that is a whole
+document, with "rules:", replaces the document; one that is a single rule replaces
+the rule with its id, or is added. Either is in force when this returns.
+
+Nothing is written if the rules cannot be used, or if somebody else changes them at
+the same moment.
+
+` + clientHelp,
+		Example: `  weir rules put rules.yaml --summary "more for the night"
+  weir rules put rules.yaml --id login
+  weir rules put rules.yaml --dry-run
+  weir rules get login | sed s,5/1m,10/1m, | weir rules put -`,
+		Args: oneFile,
+		RunE: func(cmd *cobra.Command, args []string) error { return f.put(cmd, args[0]) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.id, "id", "", "`ID` of the one rule to take from the file")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and say what would change")
+	f.writeFlags.add(cmd)
+	f.clientFlags.add(cmd)
+	return cmd
+}
+
+type putFlags struct {
+	clientFlags
+	writeFlags
+	id     string
+	dryRun bool
+}
+
+func (f *putFlags) put(cmd *cobra.Command, name string) error {
+	server, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
+	source, err := readRules(cmd, name)
+	if err != nil {
+		return err
+	}
+	if name == "-" {
+		name = "standard input"
+	}
+	single, err := f.pick(cmd, name, source)
+	if err != nil {
+		return err
+	}
+	if f.dryRun {
+		return f.rehearse(cmd, server, name, source, single)
+	}
+	q := question{method: http.MethodPut, path: []string{"rules"}, body: source}
+	if single != nil {
+		q.path, q.body = append(q.path, single.ID), rule.RuleToJSON(single)
+	}
+	f.placed = func(problems rule.Problems) rule.Problems { return placed(problems, name, single != nil) }
+	err = f.write(cmd, server, q, f.output)
+	var r *refusal
+	if errors.As(err, &r) && len(r.Problems) > 0 {
+		return unusable(cmd, name, f.placed(r.Problems))
+	}
+	return err
+}
+
+// pick returns the one rule that is to be put, or nil if it is the whole document. What
+// is wrong is told here already, with the places in the file.
+func (f *putFlags) pick(cmd *cobra.Command, name string, source []byte) (*rule.Rule, error) {
+	if !isDocument(name, source) {
+		r, problems := rule.ParseRule(name, source)
+		if err := unusable(cmd, name, problems); err != nil {
+			return nil, err
+		}
+		if f.id != "" && f.id != r.ID {
+			return nil, usage("--id: %q is not the rule of %s, which is %q", f.id, name, r.ID)
+		}
+		return r, nil
+	}
+	set, problems := rule.Parse(name, source)
+	if err := unusable(cmd, name, problems); err != nil || f.id == "" {
+		return nil, err
+	}
+	for i := range set.Rules {
+		if set.Rules[i].ID == f.id {
+			return &set.Rules[i], nil
+		}
+	}
+	return nil, usage("--id: %s has no rule %q", name, f.id)
+}
+
+// isDocument is whether a source is a whole document, rather than one rule. One that
+// cannot be read is taken for one, to be told why.
+func isDocument(name string, source []byte) bool {
+	root := document.Read(name, source, func(document.Fault) {})
+	if root == nil || root.Kind != document.Mapping {
+		return true
+	}
+	for _, field := range []string{"rules", "exempt", "block"} {
+		if root.Get(field) != nil {
+			return true
+		}
+	}
+	return root.Get("id") == nil && root.Get("key") == nil
+}
+
+// unusable prints the errors of a file as weir rules validate does.
+func unusable(cmd *cobra.Command, name string, problems rule.Problems) error {
+	errs := problems.Errors()
+	if len(errs) == 0 {
+		return nil
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), printableAll(errs.String()))
+	return fmt.Errorf("%s cannot be used, it has %s; nothing was written", name, count(len(errs), "error"))
+}
+
+// placed names the file in what a server found wrong. Of a rule by itself the server
+// does not know the place, or only that in its own document.
+func placed(problems rule.Problems, name string, single bool) rule.Problems {
+	for i := range problems {
+		problems[i].File = name
+		if single {
+			problems[i].Line, problems[i].Column, problems[i].Excerpt = 0, 0, ""
+		}
+	}
+	return problems
+}
+
+// rehearse asks the server what it thinks of the rules, and says what would change.
+func (f *putFlags) rehearse(cmd *cobra.Command, server *client, name string, source []byte, single *rule.Rule) error {
+	now, err := server.ask(cmd.Context(), current, nil)
+	if err != nil {
+		return err
+	}
+	q := question{method: http.MethodPost, path: []string{"rules", "validate"}, body: source}
+	if single != nil {
+		q.body, q.query = rule.RuleToJSON(single), url.Values{"as": {"rule"}}
+	}
+	var verdict httpapi.ValidateAnswer
+	got, err := server.ask(cmd.Context(), q, &verdict)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		if err := printJSON(cmd.OutOrStdout(), got.body); err != nil {
+			return err
+		}
+	}
+	problems := placed(verdict.Problems, name, single != nil)
+	if !verdict.Valid {
+		return unusable(cmd, name, problems)
+	}
+	if f.output == "json" {
+		return nil
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), printableAll(problems.String()))
+	if single != nil {
+		if source, _, err = rule.Put(now.body, single); err != nil {
+			return err
+		}
+	}
+	return announceChange(cmd.OutOrStdout(), now.body, source)
+}
+
+// announceChange says what a document would change.
+func announceChange(w io.Writer, old, source []byte) error {
+	if bytes.Equal(old, source) {
+		_, err := fmt.Fprintln(w, "would change nothing")
+		return err
+	}
+	before, _ := rule.Parse("", old) // nil is a document without rules
+	after, problems := rule.Parse("", source)
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "would change: %s; nothing was written\n", printable(rule.Summarize(before, after)))
+	return err
+}
+
+// printWritten says what has been written, and what is doubtful about it.
+func printWritten(cmd *cobra.Command, w *httpapi.WriteAnswer) error {
+	if len(w.Warnings) > 0 {
+		fmt.Fprint(cmd.ErrOrStderr(), printableAll(rule.Problems(w.Warnings).String()))
+	}
+	if !w.CommentsKept {
+		fmt.Fprintln(cmd.ErrOrStderr(), "weir: the document had to be written anew, without its comments; the version before it still has them.")
+	}
+	_, err := fmt.Fprintf(cmd.OutOrStdout(), "version %d: %s\n", w.Version.Number, printable(w.Version.Summary))
+	return err
+}
+
+// lost says who was faster, if somebody was.
+func (c *client) lost(ctx context.Context, err error) error {
+	var r *refusal
+	if !errors.As(err, &r) || r.Status != http.StatusPreconditionFailed {
+		return err
+	}
+	who := fmt.Sprintf("version %d", r.Version)
+	var v httpapi.VersionAnswer
+	q := question{method: http.MethodGet, path: []string{"rules", "history", strconv.FormatInt(r.Version, 10)}}
+	if _, err := c.ask(ctx, q, &v); err == nil && v.Author != "" {
+		who += fmt.Sprintf(" by %s (%s)", printable(v.Author), printable(v.Summary))
+	}
+	return fmt.Errorf("somebody changed the rules meanwhile: there is %s; look at it with weir rules get, then try again", who)
+}

@@ -1,0 +1,136 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/suggest"
+)
+
+// Every flag of a server is also a key of its configuration file, with underscores
+// for dashes, and a variable of the environment: --snapshot-every, snapshot_every and
+// WEIR_SNAPSHOT_EVERY. The flag beats the variable, and that the file.
+
+const maxConfig = 1 << 20
+
+// settle gives every flag that was not set the value of the environment or the file.
+func settle(cmd *cobra.Command) error {
+	var wrong []error
+	set := func(f *pflag.Flag, value, from string) {
+		if err := cmd.Flags().Set(f.Name, value); err != nil {
+			wrong = append(wrong, usage("%s: %s is not what it takes; write %s, as for --%s", from, document.Quote(value), kind(f), f.Name))
+		}
+	}
+	settable(cmd, func(f *pflag.Flag) {
+		if value := os.Getenv(variable(f.Name)); value != "" && !f.Changed {
+			set(f, value, variable(f.Name))
+		}
+	})
+	name, _ := cmd.Flags().GetString("config")
+	if name == "" || len(wrong) > 0 {
+		return errors.Join(wrong...)
+	}
+	config, err := readConfig(name)
+	if err != nil {
+		return err
+	}
+	flags := map[string]*pflag.Flag{}
+	settable(cmd, func(f *pflag.Flag) { flags[key(f.Name)] = f })
+	for _, m := range config.Members {
+		place := fmt.Sprintf("%s:%d:%d: %s", name, m.Name.Line, m.Name.Column, m.Name.Text)
+		f := flags[m.Name.Text]
+		if f == nil {
+			wrong = append(wrong, unknownKey(place, m.Name.Text, flags, cmd))
+			continue
+		}
+		if f.Changed {
+			continue
+		}
+		values, err := texts(m.Value)
+		if err != nil {
+			wrong = append(wrong, usage("%s: %w", place, err))
+			continue
+		}
+		for _, value := range values {
+			set(f, value, place)
+		}
+	}
+	return errors.Join(wrong...)
+}
+
+// settable are the flags that may be set from outside.
+func settable(cmd *cobra.Command, visit func(*pflag.Flag)) {
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name != "help" {
+			visit(f)
+		}
+	})
+}
+
+func key(flag string) string      { return strings.ReplaceAll(flag, "-", "_") }
+func variable(flag string) string { return "WEIR_" + strings.ToUpper(key(flag)) }
+
+func unknownKey(place, name string, flags map[string]*pflag.Flag, cmd *cobra.Command) error {
+	var names []string
+	for n := range flags {
+		names = append(names, n)
+	}
+	if near := suggest.Nearest(name, names); near != "" {
+		return usage("%s is unknown; did you mean %q?", place, near)
+	}
+	return usage("%s is unknown; every flag of %s is a key, with underscores for dashes", place, cmd.CommandPath())
+}
+
+// readConfig reads a file that is one mapping.
+func readConfig(name string) (*document.Element, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	defer f.Close()
+	source, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
+	if err != nil {
+		return nil, fmt.Errorf("--config: %w", err)
+	}
+	if len(source) > maxConfig {
+		return nil, fmt.Errorf("--config: %s is larger than 1 MiB, which no configuration is", name)
+	}
+	var wrong []error
+	root := document.Read(name, source, func(fault document.Fault) {
+		wrong = append(wrong, usage("%s:%d:%d: %s", name, fault.Line, fault.Column, fault.Message))
+	})
+	switch {
+	case len(wrong) > 0:
+		return nil, errors.Join(wrong...)
+	case root == nil || root.Kind == document.Nothing:
+		return &document.Element{}, nil
+	case root.Kind != document.Mapping:
+		return nil, usage("%s: a configuration has a line for each setting, as in \"store: redis://127.0.0.1:6379\"; this is %s", name, root.Describe())
+	}
+	return root, nil
+}
+
+// texts are the values of a setting: one, or a list.
+func texts(e *document.Element) ([]string, error) {
+	if e.IsScalar() {
+		return []string{e.Text}, nil
+	}
+	if e.Kind != document.List {
+		return nil, fmt.Errorf("write one value, or a list; this is %s", e.Describe())
+	}
+	var values []string
+	for _, item := range e.Items {
+		if !item.IsScalar() {
+			return nil, fmt.Errorf("a list has one value in a line; this is %s", item.Describe())
+		}
+		values = append(values, item.Text)
+	}
+	return values, nil
+}

@@ -1,0 +1,109 @@
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/middleware/httplimit"
+)
+
+// answer is what the gateway says itself. It never quotes the client, nor an upstream.
+type answer struct {
+	status int
+	title  string
+	detail string
+	retry  bool // say when to come back
+}
+
+var (
+	noRoute     = &answer{http.StatusNotFound, "Not Found", "No route leads there.", false}
+	badTarget   = &answer{http.StatusBadRequest, "Bad Request", "A request must name a path that begins with a slash.", false}
+	climbing    = &answer{http.StatusBadRequest, "Bad Request", "The path leads out of where it begins.", false}
+	badUpgrade  = &answer{http.StatusBadRequest, "Bad Request", "The protocol to switch to has no valid name.", false}
+	badBody     = &answer{http.StatusBadRequest, "Bad Request", "The body of the request ended early or is malformed.", false}
+	noTunnel    = &answer{http.StatusMethodNotAllowed, "Method Not Allowed", "This gateway makes no tunnels.", false}
+	slowBody    = &answer{http.StatusRequestTimeout, "Request Timeout", "The body of the request took too long.", false}
+	bigBody     = &answer{http.StatusRequestEntityTooLarge, "Content Too Large", "The body of the request is too long.", false}
+	clientGone  = &answer{status: statusClientGone}
+	badGateway  = &answer{http.StatusBadGateway, "Bad Gateway", "The upstream gave no valid answer.", true}
+	unreachable = &answer{http.StatusBadGateway, "Bad Gateway", "No upstream can be reached just now; try again soon.", true}
+	busy        = &answer{http.StatusServiceUnavailable, "Service Unavailable", "Too many requests are under way; try again soon.", true}
+	late        = &answer{http.StatusGatewayTimeout, "Gateway Timeout", "The upstream did not answer in time.", true}
+	loop        = &answer{http.StatusLoopDetected, "Loop Detected", "The request has come through this gateway before; an upstream leads back to it.", false}
+)
+
+// statusClientGone is what access logs call a client that did not wait for its answer.
+// Nobody else sees it.
+const statusClientGone = 499
+
+// write answers. The headers about limits are there already.
+func (a *answer) write(w http.ResponseWriter, wait time.Duration) {
+	if a == clientGone {
+		w.WriteHeader(a.status)
+		return
+	}
+	d := httplimit.Denial{Status: a.status, Type: "about:blank", Title: a.title, Detail: a.detail}
+	if a.retry {
+		d.RetryAfter = max(wait, time.Second)
+		w.Header().Set("Retry-After", strconv.FormatInt(int64((d.RetryAfter+time.Second-1)/time.Second), 10))
+	}
+	if a == noTunnel {
+		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")
+	}
+	d.Write(w)
+}
+
+// connectError is a connection that could not be made. Whatever was to be sent over it
+// has not been.
+type connectError struct{ cause error }
+
+func (e *connectError) Error() string { return "gateway: connect: " + e.cause.Error() }
+func (e *connectError) Unwrap() error { return e.cause }
+
+var (
+	errBusy     = errors.New("gateway: the upstream has as many requests under way as it may have")
+	errSwitched = errors.New("gateway: the upstream switched to a protocol that nobody had asked for")
+	errTorn     = errors.New("gateway: the answer was cut off")
+)
+
+// explain finds the answer to a request that came to nothing.
+func (x *exchange) explain(err error) *answer {
+	var connect *connectError
+	switch {
+	case x.Context.Err() != nil && errors.Is(x.Context.Err(), context.Canceled):
+		return clientGone
+	case x.body.failed() != nil:
+		return blameClient(x.body.failed())
+	case errors.Is(err, errBusy):
+		return busy
+	case x.choice.target == nil:
+		return badUpgrade // nothing else is found out before an upstream is chosen
+	case timedOut(err):
+		return late
+	case errors.As(err, &connect):
+		return unreachable
+	}
+	return badGateway
+}
+
+// blameClient is for a body that could not be read.
+func blameClient(err error) *answer {
+	var big *http.MaxBytesError
+	switch {
+	case errors.As(err, &big):
+		return bigBody
+	case timedOut(err):
+		return slowBody
+	}
+	return badBody
+}
+
+func timedOut(err error) bool {
+	var n net.Error
+	return errors.As(err, &n) && n.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+}

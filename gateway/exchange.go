@@ -1,0 +1,162 @@
+package gateway
+
+import (
+	"context"
+	"io"
+	"maps"
+	"net/http"
+	"net/textproto"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// exchange is one request on its way, and the context under which it goes: what is
+// behind the ReverseProxy finds it there. It is one allocation instead of several.
+type exchange struct {
+	context.Context
+	gateway *Gateway
+	w       http.ResponseWriter
+	in      *http.Request
+	route   *route
+	began   time.Time
+
+	choice  choice
+	tried   []*target
+	room    [maxTries]*target // of tried
+	upgrade bool              // the client asked for a WebSocket
+	body    *body             // nil if the request has none
+
+	forwarded [3]string // values of headers on the way out
+
+	mu       sync.Mutex
+	inform   func(int, textproto.MIMEHeader) error // ReverseProxy's, of 1xx answers
+	answered bool                                  // the transport has returned; guarded by mu
+
+	status int
+	header time.Duration
+	err    error
+	ended  bool // the handler returned; it panics when an answer is cut off
+}
+
+type exchangeKey struct{}
+
+// Value makes the exchange findable.
+func (x *exchange) Value(key any) any {
+	if key == (exchangeKey{}) {
+		return x
+	}
+	return x.Context.Value(key)
+}
+
+func exchangeOf(ctx context.Context) *exchange { return ctx.Value(exchangeKey{}).(*exchange) }
+
+// answer ends the exchange with words of the gateway's own.
+func (x *exchange) answer(a *answer, why error) {
+	x.status, x.err = a.status, why
+	wait := time.Second
+	if x.choice.target != nil {
+		wait = x.choice.wait(x.gateway.now())
+	}
+	a.write(x.w, wait)
+}
+
+// leave says that the upstream has nothing more to do for this request.
+func (x *exchange) leave() {
+	if x.choice.target != nil {
+		x.choice.inFlight.Add(-1)
+	}
+}
+
+// end is called when everything is over, also by a panic.
+func (x *exchange) end() {
+	x.leave()
+	o := Outcome{Status: x.status, Header: x.header, Took: time.Since(x.began), Tries: len(x.tried), Err: x.err}
+	if x.route != nil {
+		o.Route = x.route.name
+	}
+	if x.choice.target != nil {
+		o.Upstream = x.choice.name
+	}
+	if !x.ended {
+		if o.Err = x.Context.Err(); o.Err == nil {
+			o.Err = errTorn
+		}
+	}
+	x.gateway.options.Observe(o)
+}
+
+// got1xx passes on an answer before the answer. By itself, ReverseProxy would send the
+// headers about limits with it, and forget them then.
+func (x *exchange) got1xx(code int, header textproto.MIMEHeader) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.answered {
+		return nil // the headers are no longer its to touch
+	}
+	h := x.w.Header()
+	kept := maps.Clone(h)
+	clear(h)
+	err := x.inform(code, header)
+	clear(h)
+	maps.Copy(h, kept)
+	return err
+}
+
+// body is the body of a request. It knows whose fault it is if it cannot be read. Close
+// does nothing, because one upstream that cannot be reached must not close it for the next;
+// ReverseProxy closes its own in the end.
+type body struct {
+	reader io.Reader
+	err    atomic.Pointer[error]
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	n, err := b.reader.Read(p)
+	if err != nil && err != io.EOF {
+		b.err.Store(&err)
+	}
+	return n, err
+}
+
+func (b *body) Close() error { return nil }
+
+func (b *body) failed() error {
+	if b == nil {
+		return nil
+	}
+	if err := b.err.Load(); err != nil {
+		return *err
+	}
+	return nil
+}
+
+// climbs reports whether a path leads out of where it begins, by any of the readings
+// that servers are known for.
+func climbs(r *http.Request) bool {
+	path, raw := r.URL.Path, r.URL.RawPath
+	if !strings.Contains(path, "..") {
+		return false
+	}
+	return climbsAs(path) || raw != "" && climbsAs(dots.Replace(raw))
+}
+
+var dots = strings.NewReplacer("%2e", ".", "%2E", ".")
+
+func climbsAs(path string) bool {
+	depth := 0
+	for segment := range strings.FieldsFuncSeq(path, func(c rune) bool { return c == '/' || c == '\\' }) {
+		segment, _, _ = strings.Cut(segment, ";")
+		switch segment {
+		case "", ".":
+		case "..":
+			if depth--; depth < 0 {
+				return true
+			}
+		default:
+			depth++
+		}
+	}
+	return false
+}

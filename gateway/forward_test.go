@@ -1,0 +1,128 @@
+package gateway
+
+import (
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/middleware/httplimit"
+)
+
+// lies are what a client may write to be taken for another.
+var lies = []string{
+	"X-Forwarded-For: 192.0.2.1", "X-Forwarded-Host: evil", "X-Forwarded-Proto: https", "X-Forwarded-Port: 1", "X-Forwarded-Server: evil",
+	"X-Forwarded-Prefix: /evil", "X-Forwarded-Ssl: on", "X-Forwarded-By: evil", "X-Forwarded: for=192.0.2.1", "Forwarded: for=192.0.2.1;host=evil;proto=https",
+	"X-Real-IP: 192.0.2.1", "Client-IP: 192.0.2.1", "X-Client-IP: 192.0.2.1", "True-Client-IP: 192.0.2.1", "X-Cluster-Client-IP: 192.0.2.1",
+	"X-Original-Forwarded-For: 192.0.2.1", "CF-Connecting-IP: 192.0.2.1", "Fastly-Client-IP: 192.0.2.1", "X-Original-URL: /admin", "X-Rewrite-URL: /admin",
+	"X_Forwarded_For: 192.0.2.1", "x_forwarded_host: evil", "X-Forwarded_For: 192.0.2.1", "X_Real_IP: 192.0.2.1", "X_Original_URL: /admin",
+}
+
+func TestLiesAreRemoved(t *testing.T) {
+	url, last := seen(t)
+	b := newStand(t, setup{}, url)
+	check := func(what string) {
+		t.Helper()
+		r := last()
+		for name, values := range r.Header {
+			for _, v := range values {
+				if strings.Contains(v, "192.0.2.1") || strings.Contains(v, "evil") || strings.Contains(v, "/admin") || name == "X-Forwarded-Port" || name == "X-Forwarded-Ssl" {
+					t.Errorf("%s: the upstream saw %s: %s", what, name, v)
+				}
+			}
+		}
+		for name, want := range map[string]string{"X-Forwarded-For": "127.0.0.1", "X-Forwarded-Host": "example.com", "X-Forwarded-Proto": "http"} {
+			if v := r.Header[name]; !slices.Equal(v, []string{want}) {
+				t.Errorf("%s: the upstream saw %s: %q, want %q", what, name, v, want)
+			}
+		}
+	}
+	for _, lie := range lies {
+		b.raw("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n" + lie + "\r\n" + lie + "\r\n\r\n")
+		check(lie)
+		name, _, _ := strings.Cut(lie, ":")
+		b.raw("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close, " + name + ", X-Forwarded-For\r\n" + lie + "\r\n\r\n")
+		check("hop by hop " + lie)
+	}
+	b.raw("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n" + strings.Join(lies, "\r\n") + "\r\n\r\n")
+	check("all at once")
+}
+
+func TestForward(t *testing.T) {
+	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::ffff:172.16.0.0/108"), netip.MustParsePrefix("2001:db8::/32")}
+	const proxy = "10.0.0.1:5000"
+	for _, c := range []struct {
+		name   string
+		remote string
+		header httplimit.ProxyHeader
+		in     []string
+		want   string // For | Host | Proto | Forwarded | X-Real-Ip
+	}{
+		{"a client", "203.0.113.7:1", 0, nil, "203.0.113.7|host|http||"},
+		{"IPv6", "[2001:db9::7%eth0]:1", 0, nil, "2001:db9::7|host|http||"},
+		{"mapped", "[::ffff:203.0.113.7]:1", 0, nil, "203.0.113.7|host|http||"},
+		{"a Unix socket", "@", 0, nil, "127.0.0.1|host|http||"},
+		{"no address", "pipe", 0, []string{"X-Forwarded-For: 192.0.2.1"}, "|host|http||"},
+		{"a liar", "203.0.113.7:1", 0, []string{"X-Forwarded-For: 10.0.0.1", "X-Real-Ip: 10.0.0.1", "Forwarded: for=10.0.0.1"}, "203.0.113.7|host|http||"},
+
+		{"a proxy", proxy, 0, []string{"X-Forwarded-For: 203.0.113.7"}, "203.0.113.7, 10.0.0.1|host|http||"},
+		{"a mapped proxy", "[::ffff:10.0.0.1]:1", 0, []string{"X-Forwarded-For: 203.0.113.7"}, "203.0.113.7, 10.0.0.1|host|http||"},
+		{"a proxy of a mapped network", "172.31.0.1:1", 0, []string{"X-Forwarded-For: 203.0.113.7"}, "203.0.113.7, 172.31.0.1|host|http||"},
+		{"a proxy with IPv6", "[2001:db8::1]:1", 0, []string{"X-Forwarded-For: 203.0.113.7"}, "203.0.113.7, 2001:db8::1|host|http||"},
+		{"two lines", proxy, 0, []string{"X-Forwarded-For: 192.0.2.1", "X-Forwarded-For: 203.0.113.7"}, "192.0.2.1, 203.0.113.7, 10.0.0.1|host|http||"},
+		{"a proxy that says more", proxy, 0, []string{"X-Forwarded-For: 203.0.113.7", "X-Forwarded-Host: shop", "X-Forwarded-Proto: https", "X-Real-Ip: 203.0.113.7"}, "203.0.113.7, 10.0.0.1|shop|https||203.0.113.7"},
+		{"a proxy that says nothing", proxy, 0, nil, "10.0.0.1|host|http||"},
+		{"Forwarded", proxy, 0, []string{"Forwarded: for=203.0.113.7;proto=https"}, "10.0.0.1|host|http|for=203.0.113.7;proto=https|"},
+		{"both agree", proxy, 0, []string{"Forwarded: for=203.0.113.7", "X-Forwarded-For: 203.0.113.7"}, "203.0.113.7, 10.0.0.1|host|http|for=203.0.113.7|"},
+		{"both disagree", proxy, 0, []string{"Forwarded: for=203.0.113.7", "X-Forwarded-For: 192.0.2.1", "X-Real-Ip: 192.0.2.1"}, "10.0.0.1|host|http||"},
+		{"X-Forwarded-For only", proxy, httplimit.XForwardedFor, []string{"Forwarded: for=192.0.2.1", "X-Forwarded-For: 203.0.113.7"}, "203.0.113.7, 10.0.0.1|host|http||"},
+		{"Forwarded only", proxy, httplimit.Forwarded, []string{"Forwarded: for=203.0.113.7", "X-Forwarded-For: 192.0.2.1"}, "10.0.0.1|host|http|for=203.0.113.7|"},
+		{"underscores through a proxy", proxy, 0, []string{"X_forwarded_for: 192.0.2.1", "X_real_ip: 192.0.2.1"}, "10.0.0.1|host|http||"},
+	} {
+		o := Options{TrustedProxies: proxies, ProxyHeader: c.header}
+		p, err := o.newPeers()
+		if err != nil {
+			t.Fatal(err)
+		}
+		in := &http.Request{RemoteAddr: c.remote, Host: "host", Header: http.Header{}}
+		for _, line := range c.in {
+			name, value, _ := strings.Cut(line, ": ")
+			in.Header.Add(name, value)
+		}
+		out := in.Header.Clone()
+		for _, name := range []string{"Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto"} {
+			out.Del(name) // as ReverseProxy does
+		}
+		var room [3]string
+		p.write(in, out, &room)
+		var got []string
+		for _, name := range []string{"X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Real-Ip"} {
+			got = append(got, strings.Join(out[name], " & "))
+		}
+		if s := strings.Join(got, "|"); s != c.want {
+			t.Errorf("%s: %s\nwant %s", c.name, s, c.want)
+		}
+		for name := range out {
+			if strings.Contains(name, "_") {
+				t.Errorf("%s: %s went on", c.name, name)
+			}
+		}
+	}
+}
+
+// To write who the client is takes one allocation, the text of its address.
+func TestForwardAllocations(t *testing.T) {
+	o := Options{}
+	p, err := o.newPeers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := &http.Request{RemoteAddr: "203.0.113.7:1", Host: "host", Header: http.Header{"Accept": {"*/*"}, "Content-Type": {"x"}, "X-Request-Id": {"1"}}}
+	out := in.Header.Clone()
+	var room [3]string
+	p.write(in, out, &room)
+	if n := testing.AllocsPerRun(100, func() { p.write(in, out, &room) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+}

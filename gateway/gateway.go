@@ -1,0 +1,217 @@
+package gateway
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httputil"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Gateway is a handler that passes on what the limiter admits. It is safe for
+// concurrent use.
+type Gateway struct {
+	options   Options
+	limited   http.Handler
+	table     *table
+	peers     *peers
+	transport *transport
+	proxy     *httputil.ReverseProxy
+	began     time.Time
+
+	// name is this gateway's in Via; another of the same program has another. via is
+	// the whole entry, by the version of the protocol.
+	name string
+	via  map[int][]string
+}
+
+// New returns a gateway. It makes no connection yet.
+func New(o Options) (*Gateway, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	g := &Gateway{options: o, began: time.Now()}
+	if g.table, err = newTable(o.Routes); err != nil {
+		return nil, err
+	}
+	if g.peers, err = o.newPeers(); err != nil {
+		return nil, err
+	}
+	var id [8]byte
+	_, _ = rand.Read(id[:]) // it never fails
+	g.name = "weir-" + hex.EncodeToString(id[:])
+	g.via = map[int][]string{10: {"1.0 " + g.name}, 11: {"1.1 " + g.name}, 20: {"2.0 " + g.name}}
+	g.transport = newTransport(g, &g.options)
+	g.proxy = &httputil.ReverseProxy{
+		Rewrite:        g.rewrite,
+		Transport:      g.transport,
+		ModifyResponse: modifyResponse,
+		ErrorHandler:   explainError,
+		BufferPool:     buffers{},
+		// Every one of its messages is about one request, and a client could fill the
+		// log with them. Observe has the same.
+		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
+	}
+	g.limited = o.Limit.Wrap(http.HandlerFunc(g.serve))
+	return g, nil
+}
+
+// ServeHTTP judges a request and passes it on.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.limited.ServeHTTP(w, r) }
+
+// Close ends the connections that are not in use. Those that are end with their
+// requests.
+func (g *Gateway) Close() { g.transport.closeIdle() }
+
+// Ready is nil if every route has an upstream that could be reached when it was last
+// tried.
+func (g *Gateway) Ready() error {
+	now := g.now()
+next:
+	for _, r := range g.table.routes {
+		for _, t := range r.targets {
+			if t.well(now) {
+				continue next
+			}
+		}
+		return fmt.Errorf("gateway: no upstream of the route %q can be reached; look at %s", r.name, r.targets[0].name)
+	}
+	return nil
+}
+
+func (g *Gateway) now() instant { return time.Since(g.began) }
+
+// serve passes on a request that was admitted.
+func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r, began: time.Now()}
+	x.tried = x.room[:0]
+	defer x.end()
+	if a := g.refuse(x, r); a != nil {
+		x.answer(a, nil)
+		x.ended = true
+		return
+	}
+	if r.ProtoMajor == 1 && r.ContentLength != 0 {
+		// Without it, the server would throw away what has not been read of the body
+		// as soon as the answer begins, and the upstream would get a body with a hole.
+		_ = http.NewResponseController(w).EnableFullDuplex()
+	}
+	g.proxy.ServeHTTP(w, r.WithContext(x))
+	x.ended = true
+}
+
+// refuse finds the route, or says why the request goes nowhere.
+func (g *Gateway) refuse(x *exchange, r *http.Request) *answer {
+	if r.Method == http.MethodConnect {
+		return noTunnel
+	}
+	path := r.URL.EscapedPath()
+	if r.URL.Opaque != "" || path != "" && path[0] != '/' {
+		return badTarget // mailto:x, or *: to an upstream it would be another request than to the rules
+	}
+	for _, v := range r.Header["Via"] {
+		if strings.Contains(v, g.name) {
+			return loop
+		}
+	}
+	if x.route = g.table.find(r.Host, rule.CanonicalPath(path)); x.route == nil {
+		return noRoute
+	}
+	if g.options.MaxBody > 0 && r.ContentLength > g.options.MaxBody {
+		return bigBody
+	}
+	if x.route.based && climbs(r) {
+		return climbing
+	}
+	return nil
+}
+
+// rewrite makes the request for the upstream, but for its address.
+func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
+	x := exchangeOf(p.In.Context())
+	// Parameters that cannot be parsed go on as they are. Rules read the same query in
+	// the same way and leave them out; what an upstream makes of them is its affair.
+	p.Out.URL.RawQuery = p.In.URL.RawQuery
+	p.Out.URL.User = nil
+	p.Out.Trailer = nil // they would come after everything that was checked
+	h := p.Out.Header
+	if up := h["Upgrade"]; len(up) > 0 {
+		if x.upgrade = strings.EqualFold(up[0], "websocket"); !x.upgrade {
+			// Whatever else is spoken after an upgrade, such as h2c, could be any number
+			// of requests that nobody judges. A server may always decline.
+			delete(h, "Upgrade")
+			delete(h, "Connection")
+		}
+	}
+	delete(h, "Http2-Settings")
+	delete(h, "Content-Length") // net/http writes its own; this one would only take room
+	g.peers.write(p.In, h, &x.forwarded)
+	via := g.via[10*p.In.ProtoMajor+p.In.ProtoMinor]
+	if via == nil {
+		via = g.via[11]
+	}
+	if before := h["Via"]; len(before) > 0 {
+		via = append(before[:len(before):len(before)], via[0])
+	}
+	h["Via"] = via
+	if p.Out.Body != nil {
+		x.body = &body{reader: p.Out.Body}
+		if g.options.MaxBody > 0 {
+			x.body.reader = http.MaxBytesReader(x.w, p.Out.Body, g.options.MaxBody)
+		}
+		p.Out.Body = x.body
+	}
+}
+
+// modifyResponse makes the headers about limits those of the gateway.
+func modifyResponse(res *http.Response) error {
+	x := exchangeOf(res.Request.Context())
+	x.header = time.Since(x.began)
+	if res.StatusCode == http.StatusSwitchingProtocols && !(x.upgrade && strings.EqualFold(res.Header.Get("Upgrade"), "websocket")) {
+		return errSwitched // ReverseProxy would refuse it too, but leave the connection open
+	}
+	x.status = res.StatusCode
+	h := x.w.Header()
+	for name, values := range res.Header {
+		switch {
+		case aboutLimits(name):
+			delete(res.Header, name)
+		case name == "Content-Type" || x.upgrade:
+			// ReverseProxy has to look at it yet.
+		case h[name] == nil:
+			// Moved as it is, it costs nothing; ReverseProxy would copy it value by value.
+			h[name] = values
+			delete(res.Header, name)
+		}
+	}
+	return nil
+}
+
+// aboutLimits are the names that clients look at to learn about limits. An upstream's
+// own limits are not what limits them here. Retry-After is not among them.
+func aboutLimits(name string) bool {
+	return strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Rate-Limit")
+}
+
+// explainError answers for an upstream that did not.
+func explainError(_ http.ResponseWriter, r *http.Request, err error) {
+	x := exchangeOf(r.Context())
+	x.answer(x.explain(err), err)
+}
+
+// buffers are what bodies are copied by.
+type buffers struct{}
+
+const bufferSize = 32 << 10
+
+var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
+
+func (buffers) Get() []byte  { return pool.Get().(*[bufferSize]byte)[:] }
+func (buffers) Put(b []byte) { pool.Put((*[bufferSize]byte)(b)) }

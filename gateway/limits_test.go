@@ -1,0 +1,175 @@
+package gateway
+
+import (
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/store/redis"
+)
+
+// What is refused never reaches an upstream.
+func TestRefused(t *testing.T) {
+	var served atomic.Int64
+	b := newStand(t, setup{rules: "rules: [{id: few, key: ip, algorithm: sliding_log, limit: 3/1h}]"}, upstream(t, func(http.ResponseWriter, *http.Request) { served.Add(1) }))
+	for i := range 6 {
+		got := b.get("/")
+		if want := map[bool]int{true: 200, false: 429}[i < 3]; got.StatusCode != want {
+			t.Errorf("request %d: %d, want %d", i, got.StatusCode, want)
+		}
+		if got.StatusCode == 429 && got.Header.Get("Retry-After") == "" {
+			t.Error("there is no Retry-After")
+		}
+	}
+	if n := served.Load(); n != 3 {
+		t.Errorf("%d reached the upstream", n)
+	}
+}
+
+// The limiter and the upstream learn the same about the client.
+func TestClientBehindProxy(t *testing.T) {
+	url, last := seen(t)
+	b := newStand(t, setup{
+		rules:   "rules: [{id: few, key: ip, algorithm: sliding_log, limit: 1/1h}]",
+		options: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}, url)
+	for _, client := range []string{"203.0.113.1", "203.0.113.2"} {
+		if got := b.get("/", "X-Forwarded-For: "+client); got.StatusCode != 200 {
+			t.Errorf("%s: %d", client, got.StatusCode)
+		}
+		if v := last().Header.Get("X-Forwarded-For"); v != client+", 127.0.0.1" {
+			t.Errorf("%s: the upstream saw %q", client, v)
+		}
+		if got := b.get("/", "X-Forwarded-For: 192.0.2.1, "+client); got.StatusCode != 429 {
+			t.Errorf("%s, again: %d", client, got.StatusCode)
+		}
+	}
+}
+
+// Requests that a rule shapes are held here, and reach the upstream one by one.
+func TestShaping(t *testing.T) {
+	var mu sync.Mutex
+	var times []time.Time
+	b := newStand(t, setup{rules: "rules: [{id: slow, key: global, algorithm: leaky_bucket, shape: true, limit: 20/1s}]"}, upstream(t, func(http.ResponseWriter, *http.Request) {
+		mu.Lock()
+		defer mu.Unlock()
+		times = append(times, time.Now())
+	}))
+	begin := time.Now()
+	var all sync.WaitGroup
+	for range 5 {
+		all.Go(func() { b.get("/") })
+	}
+	all.Wait()
+	if len(times) != 5 {
+		t.Fatalf("%d reached the upstream", len(times))
+	}
+	if took := times[4].Sub(begin); took < 190*time.Millisecond {
+		t.Errorf("the fifth arrived after %v, want 200 ms", took)
+	}
+}
+
+// Redis dies and comes back while requests are under way. None of them is a 500, and
+// each rule does what it says.
+func TestRedisDies(t *testing.T) {
+	server := testredis.Start(t)
+	store, err := redis.Open("redis://" + server.Addr + "?timeout=100ms")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(store.Close)
+	b := newStand(t, setup{store: store, rules: `
+rules:
+  - {id: open, match: {path: /open}, key: ip, limit: 1000000/1s, on_failure: open}
+  - {id: closed, match: {path: /closed}, key: ip, limit: 1000000/1s, on_failure: closed}
+  - {id: local, match: {path: /local}, key: ip, algorithm: sliding_log, limit: 5000/1h, on_failure: local}
+`}, upstream(t, saying("ok")))
+	stop := make(chan struct{})
+	var all sync.WaitGroup
+	var mu sync.Mutex
+	statuses := map[string]map[int]int{}
+	for _, path := range []string{"/open", "/closed", "/local"} {
+		statuses[path] = map[int]int{}
+		for range 2 {
+			all.Go(func() {
+				for {
+					select {
+					case <-stop:
+						return
+					case <-b.outcomes: // make room
+					default:
+					}
+					got := b.get(path)
+					mu.Lock()
+					statuses[path][got.StatusCode]++
+					mu.Unlock()
+				}
+			})
+		}
+	}
+	until := func(path string, status int) {
+		t.Helper()
+		mu.Lock()
+		before := statuses[path][status]
+		mu.Unlock()
+		waitFor(t, path+" is answered as it should be", func() bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return statuses[path][status] >= before+5
+		})
+	}
+	until("/open", 200)
+	until("/closed", 200)
+	server.Kill()
+	until("/closed", 503)
+	until("/open", 200)
+	until("/local", 200)
+	if got := b.get("/open"); got.Header.Get("X-Ratelimit-Degraded") != "1" {
+		t.Errorf("the answer does not say that it is degraded: %v", got.Header)
+	}
+	if got := b.get("/closed"); got.StatusCode != 503 || got.Header.Get("Retry-After") == "" {
+		t.Errorf("closed: %d, %v", got.StatusCode, got.Header)
+	}
+	server.Restart()
+	until("/closed", 200)
+	close(stop)
+	all.Wait()
+	for path, counts := range statuses {
+		for status := range counts {
+			if status != 200 && (path != "/closed" || status != 503) && (path != "/local" || status != 429) {
+				t.Errorf("%s was answered %d", path, status)
+			}
+		}
+	}
+}
+
+func TestOptionErrors(t *testing.T) {
+	limit := limitOf(t, memory.New(memory.Options{}), generous, httplimit.Options{})
+	routes := routesOf(t, "http://a")
+	for want, o := range map[string]Options{
+		"Limit is missing":    {Routes: routes},
+		"there is no route":   {Limit: limit},
+		"DialTimeout is -1ns": {Limit: limit, Routes: routes, DialTimeout: -1},
+		"MaxIdle is -1":       {Limit: limit, Routes: routes, MaxIdle: -1},
+		"MaxBody is -1":       {Limit: limit, Routes: routes, MaxBody: -1},
+		"is no path":          {Limit: limit, Routes: routes, Health: Health{Path: "healthz"}},
+		"TrustedProxies":      {Limit: limit, Routes: routes, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}},
+		"has no upstream":     {Limit: limit, Routes: []Route{{Path: "/x"}}},
+	} {
+		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+	o, err := Options{Limit: limit, Routes: routes, HeaderTimeout: -1}.withDefaults()
+	if err != nil || o.HeaderTimeout != 0 || o.DialTimeout != 5*time.Second || o.MaxInFlight != 10_000 || o.Logger != slog.Default() {
+		t.Errorf("%+v, %v", o, err)
+	}
+}

@@ -1,0 +1,161 @@
+package gateway
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds on routes.
+const (
+	MaxRoutes    = 1000
+	MaxUpstreams = 64 // of a route
+)
+
+// Route says which upstreams answer for a host and a path.
+type Route struct {
+	// Host is a name without port, or "*.example.com" for every name below
+	// example.com. "" is any.
+	Host string
+
+	// Path is the beginning of paths, by whole segments: "/api" is /api and all below
+	// it, but not /apis. It is compared as rules compare paths. "" is any.
+	Path string
+
+	// Upstreams share the requests. The scheme is http, https, or h2c for HTTP/2
+	// without TLS; a path is put before that of each request.
+	Upstreams []*url.URL
+}
+
+// ParseRoute reads "http://127.0.0.1:9000", "/api=http://127.0.0.1:9000" or
+// "api.example.com/v1=http://10.0.0.1:9000,http://10.0.0.2:9000".
+func ParseRoute(text string) (Route, error) {
+	var r Route
+	urls := text
+	if left, right, found := strings.Cut(text, "="); found && !strings.Contains(left, "://") {
+		if left == "" {
+			return r, fmt.Errorf("gateway: the route %q has nothing before the =; write a host or a path there, or the URL alone", clip(text))
+		}
+		urls = right
+		if i := strings.IndexByte(left, '/'); i >= 0 {
+			r.Host, r.Path = left[:i], left[i:]
+		} else {
+			r.Host = left
+		}
+	}
+	for part := range strings.SplitSeq(urls, ",") {
+		u, err := url.Parse(strings.TrimSpace(part))
+		if err != nil {
+			// The error of url.Parse quotes the URL, in which may be a password.
+			return Route{}, fmt.Errorf("gateway: an upstream of the route %q is no URL; write it as http://127.0.0.1:9000", r.Name())
+		}
+		r.Upstreams = append(r.Upstreams, u)
+	}
+	return r.checked()
+}
+
+// Name is the host and the path, "/" if it is any. It is the label of the route
+// wherever it is counted.
+func (r Route) Name() string {
+	if r.Host == "" && r.Path == "" {
+		return "/"
+	}
+	return r.Host + r.Path
+}
+
+// String is the route as ParseRoute reads it.
+func (r Route) String() string {
+	var b strings.Builder
+	if r.Host != "" || r.Path != "" {
+		b.WriteString(r.Host + r.Path + "=")
+	}
+	for i, u := range r.Upstreams {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		b.WriteString(u.Redacted())
+	}
+	return b.String()
+}
+
+// checked returns the route in the one form in which routes are compared.
+func (r Route) checked() (Route, error) {
+	host := strings.ToLower(r.Host)
+	if name := strings.TrimPrefix(host, "*."); host != "" && !isHostName(name) {
+		return Route{}, fmt.Errorf("gateway: the host %q of a route is no name; write letters, digits and dashes between dots, without a port, or *.example.com for every name below", clip(r.Host))
+	}
+	path := r.Path
+	if path == "/" {
+		path = ""
+	}
+	if path != "" {
+		if path[0] != '/' || strings.ContainsAny(path, "*{}?#") {
+			return Route{}, fmt.Errorf("gateway: the path %q of a route must begin with a slash and is the beginning of paths as it stands; remove stars and braces", clip(path))
+		}
+		if canonical := rule.CanonicalPath(path); canonical != path {
+			return Route{}, fmt.Errorf("gateway: the path %q of a route never matches as it is written; write %q", clip(path), clip(canonical))
+		}
+	}
+	switch n := len(r.Upstreams); {
+	case n == 0:
+		return Route{}, fmt.Errorf("gateway: the route %q has no upstream; name at least one URL", r.Name())
+	case n > MaxUpstreams:
+		return Route{}, fmt.Errorf("gateway: the route %q has %d upstreams, and at most %d can be balanced; put a name with several addresses in their place", r.Name(), n, MaxUpstreams)
+	}
+	urls := make([]*url.URL, len(r.Upstreams))
+	for i, u := range r.Upstreams {
+		if err := checkUpstream(u); err != nil {
+			return Route{}, fmt.Errorf("gateway: route %q: %w", r.Name(), err)
+		}
+		one := *u
+		one.Host = strings.ToLower(one.Host)
+		if same := func(o *url.URL) bool { return o.String() == one.String() }; slices.ContainsFunc(urls[:i], same) {
+			return Route{}, fmt.Errorf("gateway: the route %q names the upstream %s twice; remove one of them", r.Name(), one.Redacted())
+		}
+		urls[i] = &one
+	}
+	return Route{host, path, urls}, nil
+}
+
+func checkUpstream(u *url.URL) error {
+	switch {
+	case u == nil:
+		return fmt.Errorf("an upstream is missing; write it as http://127.0.0.1:9000")
+	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c":
+		return fmt.Errorf("the upstream %q does not begin with http://, https:// or h2c://; write it as http://127.0.0.1:9000", clip(u.Redacted()))
+	case u.Hostname() == "" || u.Opaque != "":
+		return fmt.Errorf("the upstream %q names no host; write it as http://127.0.0.1:9000", clip(u.Redacted()))
+	case u.User != nil:
+		return fmt.Errorf("the upstream %s has a user in it, whom nobody would be told about; remove it, and let the clients log in", clip(u.Redacted()))
+	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
+		return fmt.Errorf("the upstream %s has a query or a fragment, which requests have of their own; remove it", clip(u.Redacted()))
+	}
+	return nil
+}
+
+// isHostName is lenient with underscores, which some names have.
+func isHostName(name string) bool {
+	if len(name) > maxHost {
+		return false
+	}
+	for label := range strings.SplitSeq(name, ".") {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+// maxHost is the longest name that the DNS has.
+const maxHost = 253
+
+// clip keeps an error to a line.
+func clip(s string) string {
+	if len(s) > 200 {
+		return s[:200] + "…"
+	}
+	return s
+}
