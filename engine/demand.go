@@ -68,6 +68,7 @@ func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict, ch
 	} else if err := ctx.Err(); err != nil {
 		return err
 	}
+	unseen := err
 	decide := e.charge
 	if i := refusing(looked); i >= 0 && !looked[i].Rule.Rule.CountDenied {
 		decide = e.look
@@ -76,6 +77,9 @@ func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict, ch
 	v.Results = all[:charged]
 	err = decide(ctx, in, v)
 	v.Results = all
+	if v.Degraded == nil {
+		v.Degraded = unseen
+	}
 	if i := refusing(looked); err == nil && i >= 0 && (v.Allowed || v.speaker == 0) {
 		v.Allowed, v.Delay, v.speaker = false, 0, charged+i+1
 	}

@@ -107,3 +107,27 @@ rules:
 		}
 	}
 }
+
+// Two clients of one shadow rule in one request are charged each by itself.
+func TestShadowOfTwoClients(t *testing.T) {
+	b := newBench(t, "rules: []", nil)
+	one := demand("one", 1, rule.Shadow, false)
+	other := one
+	other.Key = "other"
+	var v engine.Verdict
+	for i, want := range []struct {
+		demands []engine.Demand
+		told    string
+	}{
+		{[]engine.Demand{one}, "true [true 0]"},
+		{[]engine.Demand{one, other}, "true [false 0 true 0]"},
+		{[]engine.Demand{other}, "true [false 0]"},
+	} {
+		if err := b.Charge(t.Context(), want.demands, &v); err != nil {
+			t.Fatal(err)
+		}
+		if got := told(&v, len(want.demands)); got != want.told {
+			t.Errorf("request %d: %s, want %s", i+1, got, want.told)
+		}
+	}
+}

@@ -50,7 +50,7 @@ func (e *Engine) castQuiet(ctx context.Context, v *Verdict, shadows []Result) er
 	}
 	for len(shadows) > 0 {
 		n := 1
-		for n < len(shadows) && shadows[n].Rule == shadows[0].Rule {
+		for n < len(shadows) && shadows[n].Rule == shadows[0].Rule && shadows[n].Demand == shadows[0].Demand {
 			n++
 		}
 		if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(shadows[:n])...); err != nil {
