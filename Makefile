@@ -7,7 +7,7 @@ STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
 
 # Modules of their own: what only they need, nobody else downloads.
-OTHERS := bench examples/middleware/gin examples/middleware/echo
+OTHERS := bench conformance/envoy examples/middleware/gin examples/middleware/echo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,8 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd bench && go run ./cmd/rules
 	cd bench && go run ./cmd/engine
 	cd bench && go run ./cmd/http
+	cd bench && go run ./cmd/gateway
+	cd bench && go run ./cmd/envoy
 	cd bench && go run ./cmd/accuracy
 
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
@@ -52,6 +54,8 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./server/httpapi
 	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./server/httpapi
+	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./envoy
+	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./envoy
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./rule
 	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./rule
 	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
@@ -63,6 +67,7 @@ generate: ## write anew what is generated: code, golden files, and what the docs
 	@scripts/packages.sh protoc:protobuf-compiler
 	go test ./simulate -update
 	go test ./rule -update
+	go test ./envoy -update
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
 	go test ./server/httpapi -run Docs -update

@@ -8,11 +8,14 @@ import (
 	"sync/atomic"
 
 	"go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/envoy"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/server/envoyrls"
 )
 
 // App is a server. Its methods may be called from any goroutine, but for Start, which
@@ -26,8 +29,13 @@ type App struct {
 	tokens  atomic.Pointer[token.List]
 	certs   []namedCerts
 	servers []*server
-	tracer  *trace.TracerProvider                // nil if there are no traces
-	limit   atomic.Pointer[httplimit.Middleware] // of the gateway
+	grpc    *grpc.Server
+	envoy   *envoyrls.Service // nil if there is no configuration for it
+
+	envoyDir *envoy.Dir
+
+	tracer *trace.TracerProvider                // nil if there are no traces
+	limit  atomic.Pointer[httplimit.Middleware] // of the gateway
 
 	// undo is what to do at the end, the last first.
 	undo []func()
@@ -53,7 +61,7 @@ func (a *App) Start(ctx context.Context) error {
 	background, quit := context.WithCancel(context.WithoutCancel(ctx))
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
-		a.openSecrets, a.openStore, a.openEngine, a.openTraces, a.openRules, a.openServers,
+		a.openSecrets, a.openStore, a.openEngine, a.openTraces, a.openRules, a.openEnvoy, a.openServers, a.openGRPC,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()
@@ -61,7 +69,7 @@ func (a *App) Start(ctx context.Context) error {
 		}
 	}
 	for _, s := range a.servers {
-		a.serve(s)
+		a.run(s)
 	}
 	return nil
 }
@@ -72,7 +80,11 @@ func (a *App) Failed() <-chan error { return a.failed }
 // Reload reads anew what lies in files: rules, tokens and certificates. What cannot be
 // used stays as it was, and the error says why.
 func (a *App) Reload(ctx context.Context) error {
-	return errors.Join(a.reloadSecrets(), a.rules.reload(ctx))
+	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx)}
+	if a.envoyDir != nil {
+		wrong = append(wrong, a.envoyDir.Reload())
+	}
+	return errors.Join(wrong...)
 }
 
 // Stop stops accepting requests, waits for those that are under way as long as Grace

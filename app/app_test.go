@@ -46,7 +46,7 @@ func (b *safeBuffer) String() string {
 func prepared(t *testing.T, o Options, rules string) (Options, *safeBuffer) {
 	t.Helper()
 	log := &safeBuffer{}
-	o.HTTP = "127.0.0.1:0"
+	o.HTTP, o.GRPC = "127.0.0.1:0", "127.0.0.1:0"
 	o.Logger = slog.New(slog.NewTextHandler(log, nil))
 	if o.Rules == "" {
 		o.Rules = filepath.Join(t.TempDir(), "rules.yaml")

@@ -16,12 +16,14 @@ import (
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/envoyrls"
 	"github.com/weirhq/weir/store/redis"
 )
 
 // What Options stand for when they say nothing.
 const (
 	DefaultHTTP          = "127.0.0.1:8080"
+	DefaultGRPC          = "127.0.0.1:8081"
 	DefaultListen        = "127.0.0.1:8000"
 	DefaultRules         = "rules.yaml"
 	DefaultStore         = "memory://"
@@ -38,6 +40,13 @@ type Options struct {
 	// HTTP is where the API listens. Default DefaultHTTP. On an address that others
 	// can reach, managing it takes a token.
 	HTTP string
+
+	// GRPC is where the API listens for gRPC, and Envoy's rate limit service. Default
+	// DefaultGRPC; Off for nowhere.
+	GRPC string
+
+	// Envoy is about Envoy's rate limit service. Default there is none.
+	Envoy Envoy
 
 	// TLS is the certificate of the API. Default none: plain HTTP.
 	TLS certs.Options
@@ -103,6 +112,21 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// Off, as an address, is none.
+const Off = "off"
+
+// Envoy is what makes a server a rate limit service for Envoy.
+type Envoy struct {
+	// Config is the directory of its configuration. Default none: no such service.
+	Config string
+
+	// MergeDomains is as in envoy.Options.
+	MergeDomains bool
+
+	// Options of the service. Engine, Config and Logger are filled in.
+	envoyrls.Options
+}
+
 // Gateway is what makes a server a reverse proxy.
 type Gateway struct {
 	// Listen is where requests come in. Default DefaultListen.
@@ -126,6 +150,7 @@ func (o *Options) ready() error {
 		}
 	}
 	text(&o.HTTP, DefaultHTTP)
+	text(&o.GRPC, DefaultGRPC)
 	text(&o.Store, DefaultStore)
 	text(&o.Rules, DefaultRules)
 	if o.Gateway != nil {
@@ -147,6 +172,9 @@ func (o *Options) ready() error {
 func (o *Options) checkAddress() error {
 	if _, _, err := net.SplitHostPort(o.HTTP); err != nil {
 		return fmt.Errorf("--http: %q is no address; write host:port, as in %s", o.HTTP, DefaultHTTP)
+	}
+	if _, _, err := net.SplitHostPort(o.GRPC); err != nil && o.GRPC != Off {
+		return fmt.Errorf("--grpc: %q is no address; write host:port, as in %s, or off", o.GRPC, DefaultGRPC)
 	}
 	if o.Gateway == nil {
 		return nil

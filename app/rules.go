@@ -125,10 +125,7 @@ func (r *rules) follow(ctx context.Context) {
 		})
 		if ctx.Err() == nil {
 			r.app.options.Logger.Error("the rules cannot be watched; trying again", "from", r.where, "error", err)
-			select {
-			case <-ctx.Done():
-			case <-time.After(time.Second):
-			}
+			pause(ctx, time.Second)
 		}
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"google.golang.org/grpc"
+
 	"github.com/weirhq/weir/gateway"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -22,12 +24,14 @@ import (
 type server struct {
 	name     string
 	listener net.Listener
-	*http.Server
+	serve    func(net.Listener) error
+	shutDown func(context.Context) error // waits for what is under way; then it is cut off
 }
 
 // Addrs is where a server listens.
 type Addrs struct {
 	HTTP    net.Addr // the API
+	GRPC    net.Addr // nil if it is off
 	Gateway net.Addr // requests to be passed on; nil if it is no gateway
 }
 
@@ -37,6 +41,8 @@ func (a *App) Addrs() (addrs Addrs) {
 		switch s.name {
 		case "http":
 			addrs.HTTP = s.listener.Addr()
+		case "grpc":
+			addrs.GRPC = s.listener.Addr()
 		case "gateway":
 			addrs.Gateway = s.listener.Addr()
 		}
@@ -49,7 +55,7 @@ func (a *App) openServers(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.listen(ctx, "http", a.options.HTTP, "--tls-cert", "--http", &http.Server{
+	err = a.listenHTTP(ctx, "http", a.options.HTTP, "--tls-cert", "--http", &http.Server{
 		Handler:        a.traced("api", api),
 		ReadTimeout:    30 * time.Second, // of a whole request: nothing here streams
 		WriteTimeout:   time.Minute,
@@ -65,7 +71,7 @@ func (a *App) openServers(ctx, background context.Context) error {
 	a.background.Go(func() { proxy.Run(background) }) // until the end, which is its error
 	// A request or an answer may take as long as the two ends like; how long a head
 	// or a silence may take is bounded.
-	return a.listen(ctx, "gateway", a.options.Gateway.Listen, "--listen-tls-cert", "--listen", &http.Server{
+	return a.listenHTTP(ctx, "gateway", a.options.Gateway.Listen, "--listen-tls-cert", "--listen", &http.Server{
 		Handler:        a.traced("gateway", proxy),
 		MaxHeaderBytes: 64 << 10,
 	})
@@ -76,7 +82,14 @@ func (a *App) newAPI() (http.Handler, error) {
 	if a.tokens.Load() != nil {
 		tokens = a.tokens.Load
 	}
+	var home http.Handler
+	if a.envoy != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/json", a.envoy.JSON())
+		home = mux
+	}
 	return httpapi.New(httpapi.Options{
+		Home:           home,
 		Engine:         a.engine,
 		Rules:          a.rules.repository,
 		Apply:          func(v rule.Version) error { return a.rules.install(v) },
@@ -124,41 +137,53 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 	return g, nil
 }
 
-// listen opens an address; it is not answered yet.
-func (a *App) listen(ctx context.Context, name, address, certFlag, flag string, h *http.Server) error {
-	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
-	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
-	}
+// listenHTTP opens an address; it is not answered yet.
+func (a *App) listenHTTP(ctx context.Context, name, address, certFlag, flag string, h *http.Server) error {
+	listener, err := listen(ctx, flag, address)
 	if err != nil {
-		return fmt.Errorf("%s: %w", flag, err)
+		return err
 	}
 	h.ReadHeaderTimeout = 10 * time.Second
 	h.IdleTimeout = 2 * time.Minute
 	h.ErrorLog = slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug)
 	h.Protocols = new(http.Protocols)
 	h.Protocols.SetHTTP1(true)
+	serve := h.Serve
 	if c := a.certsOf(certFlag); c != nil {
 		h.TLSConfig = c.TLS()
 		h.Protocols.SetHTTP2(true)
+		serve = func(l net.Listener) error { return h.ServeTLS(l, "", "") }
 	} else {
 		h.Protocols.SetUnencryptedHTTP2(true)
 	}
-	a.servers = append(a.servers, &server{name: name, listener: listener, Server: h})
+	shutDown := func(ctx context.Context) error {
+		err := h.Shutdown(ctx)
+		if err != nil {
+			h.Close()
+		}
+		return err
+	}
+	a.servers = append(a.servers, &server{name, listener, serve, shutDown})
 	a.later(func() { listener.Close() })
 	return nil
 }
 
-// serve answers until the server is shut down.
-func (a *App) serve(s *server) {
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return listener, nil
+}
+
+// run answers until the server is shut down.
+func (a *App) run(s *server) {
 	go func() {
-		var err error
-		if s.TLSConfig != nil {
-			err = s.ServeTLS(s.listener, "", "")
-		} else {
-			err = s.Serve(s.listener)
-		}
-		if errors.Is(err, http.ErrServerClosed) {
+		err := s.serve(s.listener)
+		if err == nil || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
 			return
 		}
 		select {
@@ -176,14 +201,11 @@ func (a *App) shutDown(ctx context.Context) error {
 	var wg sync.WaitGroup
 	for _, s := range a.servers {
 		wg.Go(func() {
-			err := s.Shutdown(ctx)
-			if err == nil {
-				return
+			if err := s.shutDown(ctx); err != nil {
+				mu.Lock()
+				defer mu.Unlock()
+				wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
 			}
-			s.Close()
-			mu.Lock()
-			defer mu.Unlock()
-			wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
 		})
 	}
 	wg.Wait()

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -19,6 +20,7 @@ import (
 // process is a weir that runs until it is told to stop.
 type process struct {
 	URL     string // of the API
+	GRPC    string // host and port for gRPC
 	Gateway string // where requests come in that are to be passed on; "" if it is none
 
 	cmd    *exec.Cmd
@@ -60,10 +62,11 @@ func start(t *testing.T, dir string, args ...string) *process {
 	return p
 }
 
-var listens = regexp.MustCompile(`^weir listens on (\S+)`)
-
 // launch is start for who has no testing.T.
 func launch(dir string, environment []string, args ...string) (*process, error) {
+	if !slices.Contains(args, "--grpc") && len(args) > 0 {
+		args = append(slices.Clone(args), "--grpc", "127.0.0.1:0")
+	}
 	p := &process{cmd: exec.Command(filepath.Join(bin, "weir"), args...), log: &log{}, exited: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment, p.log
 	out, err := p.cmd.StdoutPipe()
@@ -74,8 +77,11 @@ func launch(dir string, environment []string, args ...string) (*process, error) 
 		return nil, err
 	}
 	lines := bufio.NewReader(out)
-	if p.URL, err = announced(lines, listens); err == nil && args[0] == "gateway" {
-		p.Gateway, err = announced(lines, regexp.MustCompile(`^weir passes on what comes to (\S+)`))
+	if p.URL, err = announced(lines, `^weir listens on (\S+)`); err == nil {
+		p.GRPC, err = announced(lines, `^weir listens for gRPC on (\S+)`)
+	}
+	if err == nil && args[0] == "gateway" {
+		p.Gateway, err = announced(lines, `^weir passes on what comes to (\S+)`)
 	}
 	go func() {
 		io.Copy(io.Discard, lines)
@@ -90,12 +96,12 @@ func launch(dir string, environment []string, args ...string) (*process, error) 
 }
 
 // announced reads a line that says where weir is.
-func announced(lines *bufio.Reader, form *regexp.Regexp) (string, error) {
+func announced(lines *bufio.Reader, form string) (string, error) {
 	line, err := lines.ReadString('\n')
 	if err != nil {
 		return "", fmt.Errorf("it ended before it listened: %w", err)
 	}
-	match := form.FindStringSubmatch(line)
+	match := regexp.MustCompile(form).FindStringSubmatch(line)
 	if match == nil {
 		return "", fmt.Errorf("it says %q", line)
 	}

@@ -36,6 +36,8 @@ func TestFailedStarts(t *testing.T) {
 		{"--rules redis", 2, "--rules redis needs a store in Redis"},
 		{"--rules good.yaml --http 0.0.0.0:0", 2, "can be reached by others"},
 		{"--rules good.yaml --http nowhere", 2, "is no address"},
+		{"--rules good.yaml --grpc nowhere", 2, "--grpc: \"nowhere\" is no address"},
+		{"--rules good.yaml --envoy-config missing", 1, "--envoy-config"},
 		{"--rules good.yaml --admin-token-file short", 1, "openssl rand -hex 32"},
 		{"--rules good.yaml --tls-cert nothing", 1, "--tls-cert"},
 		{"--rules good.yaml --user-header X-User", 2, "--trusted-proxies"},
@@ -48,6 +50,9 @@ func TestFailedStarts(t *testing.T) {
 			args := append([]string{"serve"}, strings.Fields(c.args)...)
 			if !strings.Contains(c.args, "--http") {
 				args = append(args, "--http", "127.0.0.1:0")
+			}
+			if !strings.Contains(c.args, "--grpc") {
+				args = append(args, "--grpc", "127.0.0.1:0")
 			}
 			cmd := exec.Command(filepath.Join(bin, "weir"), args...)
 			cmd.Dir = dir

@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirhq/weir/app"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/server/envoyrls"
 	"github.com/weirhq/weir/store/redis"
 )
 
@@ -58,8 +59,11 @@ type serverFlags struct {
 	trusted     []string
 	proxyHeader string
 	headers     []string
-	logFormat   string
-	logLevel    string
+
+	envoyHeaderNames []string
+
+	logFormat string
+	logLevel  string
 }
 
 func (f *serverFlags) add(flags *pflag.FlagSet) {
@@ -70,6 +74,15 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.RequireStore, "require-store", false, "do not start if the store does not answer")
 	flags.IntVar(&f.Instances, "instances", 1, "how many servers share the limits: while the store is away, each goes on with its share")
 	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "`address` of the API")
+	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "`address` of the API for gRPC, and of Envoy's rate limit service; off for none")
+	flags.StringVar(&f.Envoy.Config, "envoy-config", "", "`directory` of a configuration for Envoy's rate limit service, as envoyproxy/ratelimit reads it")
+	flags.BoolVar(&f.Envoy.CountRefused, "envoy-count-refused", false, "count as envoyproxy/ratelimit does: each descriptor by itself, and what is refused, too")
+	flags.BoolVar(&f.Envoy.ResponseHeaders, "envoy-headers", false, "let Envoy add RateLimit-* headers to its responses")
+	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "their three `names`")
+	flags.BoolVar(&f.Envoy.DynamicMetadata, "envoy-metadata", false, "tell Envoy what was asked, for its logs and other filters")
+	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "let several files say something of the same domain")
+	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
+	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "let every request of Envoy's pass")
 	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of tokens for managing weir: a line each, \"name read|admin token\"")
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file` of the API, which is plain HTTP without")
 	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "its private key `file`")
@@ -114,6 +127,10 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	o.ProxyHeader = map[string]httplimit.ProxyHeader{
 		"either": httplimit.EitherHeader, "x-forwarded-for": httplimit.XForwardedFor, "forwarded": httplimit.Forwarded,
 	}[f.proxyHeader]
+	if len(f.envoyHeaderNames) != 3 {
+		return o, usage("--envoy-header-names: there are %d names; write three, for the limit, the remaining and the reset", len(f.envoyHeaderNames))
+	}
+	o.Envoy.HeaderNames = envoyrls.HeaderNames{Limit: f.envoyHeaderNames[0], Remaining: f.envoyHeaderNames[1], Reset: f.envoyHeaderNames[2]}
 	for _, name := range f.headers {
 		if err := oneOf("headers", name, "x-ratelimit", "ratelimit", "retry-after", "none"); err != nil {
 			return o, err
@@ -200,6 +217,9 @@ func announce(w io.Writer, o app.Options, addrs app.Addrs) {
 		store = redis.Redact(store)
 	}
 	fmt.Fprintf(w, "weir listens on %s (rules: %s, store: %s)\n", address(addrs.HTTP, o.TLS.CertFile != ""), o.Rules, store)
+	if addrs.GRPC != nil {
+		fmt.Fprintf(w, "weir listens for gRPC on %s\n", addrs.GRPC)
+	}
 	if o.Gateway != nil {
 		fmt.Fprintf(w, "weir passes on what comes to %s\n", address(addrs.Gateway, o.Gateway.TLS.CertFile != ""))
 	}

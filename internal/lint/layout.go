@@ -12,11 +12,12 @@ var layout = []line{
 	{[]string{"cmd/weir"}, "the command line maps flags to the packages below and holds no logic that another program would want"},
 	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
 	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
+	{[]string{"conformance/..."}, "weir beside those whose place it takes; modules of their own, so that nobody else downloads them"},
 	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},
 	{[]string{"app"}, "what belongs to a process: opened in order, undone in reverse; the only one that knows all the others"},
 	{[]string{"deploy"}, "files for operators, and the tests that hold them against what weir exposes"},
 	{[]string{"gateway"}, "a reverse proxy behind the limiter; it knows nothing of rules"},
-	{[]string{"server/httpapi", "server/envoyrls"}, "protocol to engine and back, nothing else; one protocol knows nothing of another"},
+	{[]string{"server/httpapi", "server/envoyrls", "server/grpcapi"}, "protocol to engine and back, nothing else; one protocol knows nothing of another"},
 	{[]string{"envoy"}, "Envoy's configuration of limits, read and looked up; no protocol"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
 	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps no ResponseWriter and needs no library but the standard one"},
@@ -53,6 +54,7 @@ var thirdParty = map[string][]string{
 	"rule/redisrepo":    {"github.com/redis/rueidis"},
 	"internal/document": {"go.yaml.in/yaml/v4"},
 	"bench/...":         {"*"},
+	"conformance/...":   {"*"},
 
 	"examples/middleware/...": {"*"},
 }

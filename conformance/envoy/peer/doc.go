@@ -1,0 +1,2 @@
+// Package peer builds and runs envoyproxy/ratelimit, to compare weir with it.
+package peer

@@ -1,0 +1,140 @@
+package envoy
+
+import (
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds on a configuration, besides those of one document.
+const (
+	MaxFiles       = 1000
+	MaxDescriptors = 100_000
+	MaxRateLimits  = 16 // of one descriptor; each is one more thing to charge
+)
+
+// Config is what all files say together. It never changes.
+type Config struct {
+	domains map[string]*Domain
+	secrets map[string]bool // of the keys that are in the files: whether they sound secret
+}
+
+// Domain returns a domain, or nil if there is none of this name.
+func (c *Config) Domain(name string) *Domain { return c.domains[name] }
+
+// Domains returns the names of all domains, in order.
+func (c *Config) Domains() []string {
+	names := make([]string, 0, len(c.domains))
+	for name := range c.domains {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// Domain is one tree of descriptors.
+type Domain struct {
+	Name string
+
+	config  *Config
+	root    level
+	failure Failure
+
+	mu        sync.RWMutex
+	overrides map[override]*Node
+}
+
+// level is what may come next in a list of entries.
+type level struct {
+	exact map[string]*branch // by composite key
+	wild  []*branch          // in the order of the files
+	all   []*branch          // likewise
+}
+
+// branch is a descriptor.
+type branch struct {
+	composite  string // "key" or "key_value"
+	key, value string
+	parts      []string // of a composite with stars, between them
+	shared     bool     // all values that a pattern matches are one
+	node       *Node    // nil if it has no limit of its own
+	below      level
+}
+
+// Node is a descriptor that has something to say of a request.
+type Node struct {
+	// Path says where it stands, for people: "edge.path_/login.remote_address".
+	Path string
+
+	// Unlimited is a node that only says that there is no limit.
+	Unlimited bool
+
+	// Shadow limits are counted and reported, and never refuse.
+	Shadow bool
+
+	// Quota limits refuse only if those of all other descriptors of the request
+	// that are in this mode do, too.
+	Quota bool
+
+	// Replaces are the names of limits that do not apply where this one does.
+	Replaces []string
+
+	// Limits are those that have to be kept, all of them. There is one, or several as
+	// an extension; none if it is Unlimited.
+	Limits []Limit
+
+	// Failure is what happens while the store cannot be asked.
+	Failure Failure
+
+	// Metadata is what the file says of the descriptor for others; nil if nothing.
+	Metadata map[string]any
+
+	refuses bool        // one of the limits is 0
+	terms   [2][2]Terms // by whether refused requests count, and whether it only watches
+}
+
+// Limit is a number of requests in a period.
+type Limit struct {
+	Name       string
+	N          uint32 // 0 refuses everything
+	Unit       Unit
+	Multiplier uint32 // of the unit, if a request brought one; otherwise 0
+	Period     time.Duration
+	Algorithm  weir.Algorithm
+	Burst      int64
+}
+
+// Terms are how to charge a node.
+type Terms struct {
+	Rule   *rule.Compiled
+	Limits []*weir.Compiled // as many as the node's, unless it Refuses
+}
+
+// Terms are how to charge the node. With countRefused, its windows count requests that
+// are refused, too. With watch it has no say, as if it were a shadow.
+func (n *Node) Terms(countRefused, watch bool) *Terms {
+	return &n.terms[index(countRefused)][index(watch || n.Shadow || n.Quota)]
+}
+
+// Refuses is whether a limit of the node is 0, so that there is nothing to be counted.
+func (n *Node) Refuses() bool { return n.refuses }
+
+func index(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// IsReplaced is whether another node of the request stands in for this one.
+func (n *Node) IsReplaced(names []string) bool {
+	for i := range n.Limits {
+		if name := n.Limits[i].Name; name != "" && slices.Contains(names, name) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,104 @@
+package envoyrls
+
+import (
+	"math"
+	"time"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/wrapperspb"
+
+	"github.com/weirhq/weir"
+)
+
+// place is room for the answer to one descriptor, so that it takes one allocation.
+type place struct {
+	status pb.RateLimitResponse_DescriptorStatus
+	limit  pb.RateLimitResponse_RateLimit
+	reset  durationpb.Duration
+}
+
+// single is room for the usual answer, to one descriptor.
+type single struct {
+	response pb.RateLimitResponse
+	place    [1]place
+	statuses [1]*pb.RateLimitResponse_DescriptorStatus
+}
+
+// answer writes down what has become of a request.
+func (s *Service) answer(w *work, req *pb.RateLimitRequest) *pb.RateLimitResponse {
+	var response *pb.RateLimitResponse
+	var places []place
+	if len(w.items) == 1 {
+		one := new(single)
+		response, places = &one.response, one.place[:]
+		response.Statuses = one.statuses[:]
+	} else {
+		response, places = new(pb.RateLimitResponse), make([]place, len(w.items))
+		response.Statuses = make([]*pb.RateLimitResponse_DescriptorStatus, len(w.items))
+	}
+	for i := range w.items {
+		s.describe(&w.items[i], w.quotaOver, &places[i])
+		response.Statuses[i] = &places[i].status
+	}
+	response.OverallCode = pb.RateLimitResponse_OK
+	if (w.over || w.quotaOver) && !s.options.GlobalShadow {
+		response.OverallCode = pb.RateLimitResponse_OVER_LIMIT
+	}
+	if s.options.ResponseHeaders {
+		response.ResponseHeadersToAdd = s.headers(w, response.Statuses)
+	}
+	if s.options.DynamicMetadata {
+		response.DynamicMetadata = metadata(w, req)
+	}
+	return response
+}
+
+// describe writes down what has become of a descriptor.
+func (s *Service) describe(it *item, quotaOver bool, p *place) {
+	p.status.Code = pb.RateLimitResponse_OK
+	switch {
+	case it.node == nil:
+		return
+	case it.node.Unlimited:
+		p.status.LimitRemaining = math.MaxUint32
+		return
+	case !it.asked && !it.failed:
+		return // the store is away and the limit is open: nothing is known of it
+	}
+	limit := &it.node.Limits[it.speaker]
+	p.limit.Name, p.limit.RequestsPerUnit = limit.Name, limit.N
+	p.limit.Unit = pb.RateLimitResponse_RateLimit_Unit(limit.Unit)
+	if limit.Multiplier > 0 {
+		p.limit.UnitMultiplier = wrapperspb.UInt32(limit.Multiplier)
+	}
+	p.status.CurrentLimit = &p.limit
+	if !it.over {
+		p.status.LimitRemaining = uint32(max(0, min(it.remaining, math.MaxUint32)))
+	} else if !it.node.Shadow && (!it.quota || quotaOver) {
+		p.status.Code = pb.RateLimitResponse_OVER_LIMIT
+	}
+	if it.failed || it.over && it.quota && !quotaOver {
+		return // it is not known; or nobody has to wait for it
+	}
+	p.reset.Seconds = s.reset(it)
+	p.status.DurationUntilReset = &p.reset
+}
+
+// reset is when there is room again, or everything is as good as new, in whole seconds,
+// rounded up. For a fixed window both is when it ends.
+func (s *Service) reset(it *item) int64 {
+	limit := &it.node.Limits[it.speaker]
+	after := it.reset
+	switch {
+	case limit.Algorithm == weir.FixedWindow && after == 0:
+		// Nothing of this window is used, so the store knows of none.
+		period := weir.Micros(limit.Period.Microseconds())
+		after = time.Duration(period-max(0, s.options.Clock())%period) * time.Microsecond
+	case limit.Algorithm != weir.FixedWindow && it.over && it.retry == weir.Never:
+		after = limit.Period
+	case limit.Algorithm != weir.FixedWindow && it.over:
+		after = it.retry
+	}
+	return int64((after + time.Second - 1) / time.Second)
+}
