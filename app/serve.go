@@ -74,6 +74,7 @@ func (a *App) openServers(ctx, background context.Context) error {
 	return a.listenHTTP(ctx, "gateway", a.options.Gateway.Listen, "--listen-tls-cert", "--listen", &http.Server{
 		Handler:        a.traced("gateway", proxy),
 		MaxHeaderBytes: 64 << 10,
+		BaseContext:    func(net.Listener) context.Context { return background }, // or WebSockets would outlive it
 	})
 }
 

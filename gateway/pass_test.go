@@ -250,3 +250,14 @@ func TestRecorder(t *testing.T) {
 		t.Errorf("%d %q", w.Code, w.Body)
 	}
 }
+
+// What somebody around the gateway has set stays, beside what the upstream says.
+func TestHeadersAround(t *testing.T) {
+	b := newStand(t, setup{}, upstream(t, func(w http.ResponseWriter, r *http.Request) { w.Header().Set("Vary", "Accept") }))
+	w := httptest.NewRecorder()
+	w.Header().Set("Vary", "Origin")
+	b.ServeHTTP(w, httptest.NewRequest("GET", "/", nil))
+	if got := w.Header()["Vary"]; !slices.Equal(got, []string{"Origin", "Accept"}) {
+		t.Errorf("Vary: %q", got)
+	}
+}

@@ -24,6 +24,9 @@ func TestServerSentEvents(t *testing.T) {
 		next := make(chan struct{})
 		b := newStand(t, setup{}, upstream(t, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Content-Type", kind)
+			if kind == "text/event-stream" {
+				w.Header().Set("Content-Length", "27") // it is a stream all the same
+			}
 			for i := range 3 {
 				fmt.Fprintf(w, "data: %d\n\n", i)
 				w.(http.Flusher).Flush()

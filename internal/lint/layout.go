@@ -16,7 +16,7 @@ var layout = []line{
 	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},
 	{[]string{"app"}, "what belongs to a process: opened in order, undone in reverse; the only one that knows all the others"},
 	{[]string{"deploy"}, "files for operators, and the tests that hold them against what weir exposes"},
-	{[]string{"gateway"}, "a reverse proxy behind the limiter; it knows nothing of rules"},
+	{[]string{"gateway"}, "a reverse proxy behind the limiter; it judges nothing"},
 	{[]string{"server/httpapi", "server/envoyrls", "server/grpcapi"}, "protocol to engine and back, nothing else; one protocol knows nothing of another"},
 	{[]string{"envoy"}, "Envoy's configuration of limits, read and looked up; no protocol"},
 	{[]string{"simulate"}, "plays traffic against the algorithms; pure, so that it can be shown anywhere"},
