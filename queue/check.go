@@ -1,0 +1,90 @@
+package queue
+
+import (
+	"strconv"
+	"strings"
+)
+
+// CheckWork checks a push, for stores.
+func (t *Terms) CheckWork(w Work) error {
+	if len(w.Payload) > t.MaxPayload {
+		return invalid("payload", "it has %d bytes, at most %d are accepted; keep what is large elsewhere and push its name", len(w.Payload), t.MaxPayload)
+	}
+	if len(w.ID) > MaxIDLen {
+		return invalid("id", "it has %d bytes, at most %d are accepted; use a hash of it", len(w.ID), MaxIDLen)
+	}
+	return nil
+}
+
+// CheckAsk checks an ask and fills in its default, for stores.
+func CheckAsk(a Ask) (Ask, error) {
+	if a.Max == 0 {
+		a.Max = 1
+	}
+	if a.Max < 0 || a.Max > MaxBatch {
+		return a, invalid("max", "%d is out of range; ask for 1 to %d", a.Max, MaxBatch)
+	}
+	if a.Ahead < 0 || a.Ahead > MaxAhead {
+		return a, invalid("ahead", "%v is out of range; write up to %v", a.Ahead, MaxAhead)
+	}
+	return a, nil
+}
+
+// CheckPage checks the arguments of DeadLetters, for stores.
+func CheckPage(after int64, limit int) error {
+	if after < 0 || after >= maxNumber {
+		return invalid("after", "%d is no number of an item; begin with 0", after)
+	}
+	if limit < 1 || limit > MaxBatch {
+		return invalid("limit", "%d is out of range; ask for 1 to %d", limit, MaxBatch)
+	}
+	return nil
+}
+
+// CheckNumbers checks the arguments of Requeue and Delete, for stores.
+func CheckNumbers(numbers []int64) error {
+	if len(numbers) > MaxBatch {
+		return invalid("numbers", "%d are too many for one call; name up to %d", len(numbers), MaxBatch)
+	}
+	for _, n := range numbers {
+		if n < 1 || n >= maxNumber {
+			return invalid("numbers", "%d is no number of an item", n)
+		}
+	}
+	return nil
+}
+
+// maxNumber is where a Redis script can count no further.
+const maxNumber = 1 << 53
+
+// secretLen is the length of the random part of a token.
+const secretLen = 32
+
+// Token is the token of a lease, for stores. The secret has 32 characters that nobody can
+// guess.
+func Token(number int64, secret string) string {
+	return strconv.FormatInt(number, 10) + "-" + secret
+}
+
+// ParseToken takes a token apart. What is none is ErrLost: whoever made it up has no lease.
+func ParseToken(token string) (number int64, secret string, err error) {
+	text, secret, found := strings.Cut(token, "-")
+	if !found || len(text) > 16 || len(secret) != secretLen {
+		return 0, "", ErrLost
+	}
+	number, err = strconv.ParseInt(text, 10, 64)
+	if err != nil || number < 1 || number >= maxNumber || text[0] == '+' {
+		return 0, "", ErrLost
+	}
+	for i := range len(secret) {
+		if c := secret[i]; (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
+			return 0, "", ErrLost
+		}
+	}
+	return number, secret, nil
+}
+
+// Cut shortens a reason to what is kept, and makes it readable, for stores.
+func Cut(reason string) string {
+	return strings.ToValidUTF8(reason[:min(len(reason), MaxReasonLen)], "?")
+}

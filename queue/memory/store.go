@@ -1,0 +1,233 @@
+// Package memory keeps queues in the process. Work survives a restart if it is saved:
+// close the store, so that nothing more is accepted, write a Snapshot, and Restore it
+// before the first call of the next process. What was accepted after the last snapshot
+// is lost in a crash; queue/redis is for work that must not be.
+package memory
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/queue"
+)
+
+// Options of a store. The zero value is ready to use.
+type Options struct {
+	// Clock tells the time. Default the system's. When it steps back, the pace is
+	// kept, and leases and backoffs last longer by the step.
+	Clock func() weir.Micros
+}
+
+// Store keeps queues in memory. It is safe for concurrent use.
+type Store struct {
+	now   func() weir.Micros
+	terms map[string]*queue.Terms
+
+	mu     sync.Mutex
+	lines  map[string]*line // of declared queues, and of those that a snapshot had work for
+	closed bool
+}
+
+var _ queue.Store = (*Store)(nil)
+
+// New returns a store of these queues, which are empty.
+func New(queues map[string]queue.Settings, o Options) (*Store, error) {
+	terms, err := queue.Declare(queues)
+	if err != nil {
+		return nil, err
+	}
+	if o.Clock == nil {
+		c := clock.New()
+		o.Clock = func() weir.Micros { return weir.Micros(c.Now()) }
+	}
+	s := &Store{now: o.Clock, terms: terms, lines: map[string]*line{}}
+	for name, t := range terms {
+		s.lines[name] = newLine(t)
+	}
+	return s, nil
+}
+
+// Close makes every further call fail with queue.ErrClosed, except for Snapshot, which
+// then has all that was ever accepted and is not done.
+func (s *Store) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+}
+
+// Terms implements queue.Store.
+func (s *Store) Terms(name string) (*queue.Terms, error) {
+	t := s.terms[name]
+	if t == nil {
+		return nil, queue.ErrNoQueue
+	}
+	return t, nil
+}
+
+// with runs f on a queue at one instant, when all that has become due by itself is
+// cleared away, and wakes who waits if f says so.
+func (s *Store) with(ctx context.Context, name string, f func(l *line, now weir.Micros) (wake bool, err error)) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	wakes, err := s.withLocked(name, f)
+	for _, wake := range wakes {
+		wake()
+	}
+	return err
+}
+
+// withLocked returns whom to wake once the lock is free.
+func (s *Store) withLocked(name string, f func(*line, weir.Micros) (bool, error)) ([]func(), error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.terms[name] == nil {
+		return nil, queue.ErrNoQueue
+	}
+	if s.closed {
+		return nil, queue.ErrClosed
+	}
+	l, now := s.lines[name], s.now()
+	l.sweep(now)
+	wake, err := f(l, now)
+	l.settle()
+	var wakes []func()
+	if wake {
+		for _, w := range l.watchers {
+			wakes = append(wakes, w)
+		}
+	}
+	return wakes, err
+}
+
+// Push implements queue.Store.
+func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Place, error) {
+	var place queue.Place
+	if t := s.terms[name]; t != nil {
+		if err := t.CheckWork(w); err != nil {
+			return place, err
+		}
+	}
+	err := s.with(ctx, name, func(l *line, now weir.Micros) (wake bool, err error) {
+		idle := l.ready.Len() == 0
+		place, err = l.push(w, now)
+		return err == nil && idle && !place.Duplicate, err
+	})
+	return place, err
+}
+
+// Lease implements queue.Store.
+func (s *Store) Lease(ctx context.Context, name string, ask queue.Ask) (queue.Batch, error) {
+	var b queue.Batch
+	ask, err := queue.CheckAsk(ask)
+	if err != nil {
+		return b, err
+	}
+	err = s.with(ctx, name, func(l *line, now weir.Micros) (bool, error) {
+		b = l.lease(ask, now)
+		return false, nil
+	})
+	return b, err
+}
+
+// Ack implements queue.Store.
+func (s *Store) Ack(ctx context.Context, name, token string) error {
+	return s.holding(ctx, name, token, func(l *line, i *item, now weir.Micros) (bool, error) {
+		l.finish(i, now)
+		return false, nil
+	})
+}
+
+// Nack implements queue.Store.
+func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (queue.Outcome, error) {
+	var o queue.Outcome
+	err := s.holding(ctx, name, token, func(l *line, i *item, now weir.Micros) (bool, error) {
+		if i.state == queue.Dead {
+			return false, queue.ErrLost
+		}
+		o = l.fail(i, f, now)
+		return !o.Dead && l.ready.Len() == 0, nil
+	})
+	return o, err
+}
+
+// Extend implements queue.Store.
+func (s *Store) Extend(ctx context.Context, name, token string) (time.Duration, error) {
+	var left time.Duration
+	err := s.holding(ctx, name, token, func(l *line, i *item, now weir.Micros) (bool, error) {
+		if i.state == queue.Dead {
+			return false, queue.ErrLost
+		}
+		// If its time was over but nobody has taken it, it is still the worker's.
+		l.move(i, queue.Leased, max(now, i.slot.Release())+weir.Micros(l.terms.VisibilityMicros))
+		left = time.Duration(i.due-now) * time.Microsecond
+		return false, nil
+	})
+	return left, err
+}
+
+// Return implements queue.Store.
+func (s *Store) Return(ctx context.Context, name, token string) error {
+	return s.holding(ctx, name, token, func(l *line, i *item, _ weir.Micros) (bool, error) {
+		if i.state == queue.Dead {
+			return false, queue.ErrLost
+		}
+		l.giveBack(i)
+		return true, nil
+	})
+}
+
+// holding runs f on the item of a lease.
+func (s *Store) holding(ctx context.Context, name, token string, f func(*line, *item, weir.Micros) (bool, error)) error {
+	return s.with(ctx, name, func(l *line, now weir.Micros) (bool, error) {
+		number, secret, err := queue.ParseToken(token)
+		if err != nil {
+			return false, err
+		}
+		i := l.items[number]
+		if i == nil || i.secret != secret {
+			return false, queue.ErrLost
+		}
+		return f(l, i, now)
+	})
+}
+
+// Stats implements queue.Store.
+func (s *Store) Stats(ctx context.Context, name string) (queue.Stats, error) {
+	var st queue.Stats
+	err := s.with(ctx, name, func(l *line, now weir.Micros) (bool, error) {
+		st = l.stats(now)
+		return false, nil
+	})
+	return st, err
+}
+
+// Watch implements queue.Store.
+func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
+	s.mu.Lock()
+	l := s.lines[name]
+	if s.terms[name] == nil {
+		s.mu.Unlock()
+		return queue.ErrNoQueue
+	}
+	key := new(byte)
+	l.watchers[key] = wake
+	s.mu.Unlock()
+	<-ctx.Done()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(l.watchers, key)
+	return ctx.Err()
+}
+
+// newSecret is what nobody can guess.
+func newSecret() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

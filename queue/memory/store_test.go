@@ -1,0 +1,37 @@
+package memory
+
+import (
+	"sync/atomic"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/queue/queuetest"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// fake is a clock that tests set.
+type fake struct{ now atomic.Int64 }
+
+func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
+func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
+
+func open(t testing.TB, queues map[string]queue.Settings) (*Store, *fake) {
+	t.Helper()
+	var clock fake
+	s, err := New(queues, Options{Clock: clock.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, &clock
+}
+
+func TestSuite(t *testing.T) {
+	queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
+		s, clock := open(t, queues)
+		return queuetest.Subject{Store: s, Set: clock.Set}
+	})
+}

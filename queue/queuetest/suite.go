@@ -1,0 +1,206 @@
+// Package queuetest is the suite that every store of queues must pass, of this project or
+// of anybody else:
+//
+//	func TestStore(t *testing.T) {
+//		queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
+//			var now atomic.Int64
+//			store := mystore.New(queues, mystore.WithClock(now.Load))
+//			return queuetest.Subject{Store: store, Set: func(m weir.Micros) { now.Store(int64(m)) }}
+//		})
+//	}
+//
+// The store must be empty each time and must take its time from Set.
+package queuetest
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/queue"
+)
+
+// Subject is a store under test, with its clock.
+type Subject struct {
+	Store queue.Store
+	Set   func(now weir.Micros)
+}
+
+// Open returns an empty store of these queues.
+type Open func(t *testing.T, queues map[string]queue.Settings) Subject
+
+// Run runs all tests.
+func Run(t *testing.T, open Open) {
+	for _, c := range []struct {
+		name string
+		test func(*testing.T, Open)
+	}{
+		{"pace is that of a shaping bucket", testPace},
+		{"ahead of the release", testAhead},
+		{"late workers", testLate},
+		{"clock steps back", testClockStepsBack},
+		{"fast and slow rates", testRates},
+		{"order", testOrder},
+		{"position and wait", testPosition},
+		{"full", testFull},
+		{"duplicates", testDuplicates},
+		{"remembered", testRemembered},
+		{"visibility", testVisibility},
+		{"late but not lost", testLateAck},
+		{"extend", testExtend},
+		{"tokens", testTokens},
+		{"return", testReturn},
+		{"backoff", testBackoff},
+		{"dead after k tries", testDeadAfterTries},
+		{"bury", testBury},
+		{"dead letters", testDeadLetters},
+		{"dead letters are bounded", testDeadBounded},
+		{"requeue", testRequeue},
+		{"waiting", testWaiting},
+		{"sweeping", testSweeping},
+		{"stats", testStats},
+		{"any bytes", testBytes},
+		{"large payloads", testLarge},
+		{"bad input", testBadInput},
+		{"cancelled", testCancelled},
+		{"together", testTogether},
+		{"watch", testWatch},
+	} {
+		t.Run(c.name, func(t *testing.T) { c.test(t, open) })
+	}
+}
+
+// start is where the clock of these tests begins.
+var start = weir.Micros(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC).UnixMicro())
+
+const second = weir.Micros(1_000_000)
+
+// one is a subject with one queue, named q, and its clock.
+type one struct {
+	Subject
+	t   *testing.T
+	now weir.Micros
+}
+
+func openOne(t *testing.T, open Open, s queue.Settings) *one {
+	t.Helper()
+	o := &one{Subject: open(t, map[string]queue.Settings{"q": s}), t: t}
+	o.at(start)
+	return o
+}
+
+func (o *one) at(now weir.Micros) {
+	o.now = now
+	o.Set(now)
+}
+
+func (o *one) pass(d weir.Micros) { o.at(o.now + d) }
+
+func (o *one) push(payload string) queue.Place {
+	o.t.Helper()
+	p, err := o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte(payload)})
+	o.must(err)
+	return p
+}
+
+func (o *one) pushID(id string) queue.Place {
+	o.t.Helper()
+	p, err := o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte("of " + id), ID: id})
+	o.must(err)
+	return p
+}
+
+func (o *one) ask(a queue.Ask) queue.Batch {
+	o.t.Helper()
+	b, err := o.Store.Lease(o.t.Context(), "q", a)
+	o.must(err)
+	return b
+}
+
+// lease expects exactly one item.
+func (o *one) lease() queue.Lease {
+	o.t.Helper()
+	b := o.ask(queue.Ask{})
+	if len(b.Leases) != 1 {
+		o.t.Fatalf("at %d there are %d leases, want 1", o.now-start, len(b.Leases))
+	}
+	return b.Leases[0]
+}
+
+// leaseOf expects a certain item.
+func (o *one) leaseOf(payload string) queue.Lease {
+	o.t.Helper()
+	l := o.lease()
+	if string(l.Payload) != payload {
+		o.t.Fatalf("%q was leased, want %q", l.Payload, payload)
+	}
+	return l
+}
+
+// none expects that nothing can be leased.
+func (o *one) none() queue.Batch {
+	o.t.Helper()
+	b := o.ask(queue.Ask{Max: 3})
+	if len(b.Leases) != 0 {
+		o.t.Fatalf("%d after the start %q was leased, want nothing", o.now-start, b.Leases[0].Payload)
+	}
+	return b
+}
+
+func (o *one) ack(l queue.Lease) {
+	o.t.Helper()
+	o.must(o.Store.Ack(o.t.Context(), "q", l.Token))
+}
+
+func (o *one) nack(l queue.Lease, reason string) queue.Outcome {
+	o.t.Helper()
+	out, err := o.Store.Nack(o.t.Context(), "q", l.Token, queue.Failure{Reason: reason})
+	o.must(err)
+	return out
+}
+
+func (o *one) stats() queue.Stats {
+	o.t.Helper()
+	s, err := o.Store.Stats(o.t.Context(), "q")
+	o.must(err)
+	return s
+}
+
+func (o *one) letters(after int64, limit int) []queue.DeadLetter {
+	o.t.Helper()
+	letters, err := o.Store.DeadLetters(o.t.Context(), "q", after, limit)
+	o.must(err)
+	return letters
+}
+
+func (o *one) must(err error) {
+	o.t.Helper()
+	if err != nil {
+		o.t.Fatal(err)
+	}
+}
+
+// lost expects that a lease is lost to all that can be done with it.
+func (o *one) lost(token string) {
+	o.t.Helper()
+	ctx := o.t.Context()
+	_, extendErr := o.Store.Extend(ctx, "q", token)
+	_, nackErr := o.Store.Nack(ctx, "q", token, queue.Failure{})
+	for what, err := range map[string]error{
+		"Extend": extendErr, "Nack": nackErr, "Return": o.Store.Return(ctx, "q", token), "Ack": o.Store.Ack(ctx, "q", token),
+	} {
+		if !errors.Is(err, queue.ErrLost) {
+			o.t.Errorf("%s of %q: %v, want ErrLost", what, token, err)
+		}
+	}
+}
+
+// is compares what a test got and wants.
+func is[T comparable](t *testing.T, what string, got, want T) {
+	t.Helper()
+	if got != want {
+		t.Errorf("%s: %s, want %s", what, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+	}
+}

@@ -1,0 +1,96 @@
+package redis
+
+import (
+	"errors"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/queue"
+)
+
+// errAnswer is an answer that none of our scripts gives.
+var errAnswer = errors.New("redis: the answer of a script makes no sense; is there a proxy in between?")
+
+// answer is read part by part. What is not there makes it bad, which is asked at the end.
+type answer struct {
+	parts []rueidis.RedisMessage
+	bad   bool
+}
+
+func (a *answer) next() *rueidis.RedisMessage {
+	if len(a.parts) == 0 {
+		a.bad = true
+		return &rueidis.RedisMessage{}
+	}
+	p := &a.parts[0]
+	a.parts = a.parts[1:]
+	return p
+}
+
+func (a *answer) word() string {
+	s, err := a.next().ToString()
+	a.bad = a.bad || err != nil
+	return s
+}
+
+func (a *answer) bytes() []byte {
+	b, err := a.next().AsBytes()
+	a.bad = a.bad || err != nil
+	return b
+}
+
+func (a *answer) number() int64 {
+	n, err := a.next().AsInt64()
+	a.bad = a.bad || err != nil
+	return n
+}
+
+func (a *answer) micros() weir.Micros { return weir.Micros(a.number()) }
+
+func (a *answer) slot(t *queue.Terms) queue.Pace {
+	return queue.Pace{Next: a.micros(), Part: a.number(), Rate: t.Rate}
+}
+
+// list returns the answers within the next part.
+func (a *answer) list() []*answer {
+	parts, err := a.next().ToArray()
+	a.bad = a.bad || err != nil
+	return listOf(parts, &a.bad)
+}
+
+func listOf(parts []rueidis.RedisMessage, bad *bool) []*answer {
+	var all []*answer
+	for i := range parts {
+		inner, err := parts[i].ToArray()
+		*bad = *bad || err != nil
+		all = append(all, &answer{parts: inner})
+	}
+	return all
+}
+
+func (a *answer) err() error {
+	if a.bad {
+		return errAnswer
+	}
+	return nil
+}
+
+func micros(m weir.Micros) time.Duration { return time.Duration(m) * time.Microsecond }
+
+func (a *answer) lease(secret string, now weir.Micros) queue.Lease {
+	l := queue.Lease{
+		Number: a.number(), ID: a.word(), Payload: a.bytes(), Tries: int(a.number()), Pushed: a.micros(),
+		Release: a.micros(), Expires: a.micros(),
+	}
+	l.Token, l.Delay = queue.Token(l.Number, secret), micros(l.Release-now)
+	return l
+}
+
+func (a *answer) letter() queue.DeadLetter {
+	return queue.DeadLetter{
+		Number: a.number(), ID: a.word(), Payload: a.bytes(), Tries: int(a.number()), Pushed: a.micros(),
+		Died: a.micros(), Reason: a.word(),
+	}
+}

@@ -1,0 +1,200 @@
+package redis
+
+import (
+	"context"
+	"crypto/rand"
+	"embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/queue"
+)
+
+// What Options stand for when they say nothing.
+const (
+	DefaultPrefix  = "weir:"
+	DefaultTimeout = time.Second
+)
+
+// Options of a store. The zero value is ready to use.
+type Options struct {
+	// Prefix begins every key. Default DefaultPrefix. It must have no braces.
+	Prefix string
+
+	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	Timeout time.Duration
+
+	// Clock, for tests, is asked instead of Redis's own clock.
+	Clock func() weir.Micros
+}
+
+// Store keeps queues in Redis. It is safe for concurrent use.
+type Store struct {
+	client  rueidis.Client
+	timeout time.Duration
+	clock   func() weir.Micros
+	poll    time.Duration // between two attempts to listen
+	queues  map[string]*keys
+}
+
+var _ queue.Store = (*Store)(nil)
+
+// keys are what a queue is called, and what every script is told about it.
+type keys struct {
+	terms   *queue.Terms
+	names   []string
+	channel string
+	args    []string // all but the time
+}
+
+// New returns a store on a client, which stays the caller's to close. It may be one of a
+// server, of Sentinels or of a cluster. It should have DisableRetry set, and not be the
+// client of limits: checks would have to wait behind payloads. Nothing is asked of Redis
+// yet.
+func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*Store, error) {
+	if client == nil {
+		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if strings.ContainsAny(o.Prefix, "{}") {
+		return nil, errors.New("redis: Prefix has a brace, which would tear the keys of a queue apart in a cluster; leave it out")
+	}
+	if o.Timeout < 0 {
+		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	declared, err := queue.Declare(queues)
+	if err != nil {
+		return nil, err
+	}
+	s := &Store{client: client, timeout: o.Timeout, clock: o.Clock, poll: time.Second, queues: map[string]*keys{}}
+	for name, terms := range declared {
+		s.queues[name] = keysOf(o.Prefix+"queue{"+name+"}:", terms)
+	}
+	return s, nil
+}
+
+func keysOf(start string, t *queue.Terms) *keys {
+	k := &keys{terms: t, channel: start + "changed"}
+	for _, name := range []string{"meta", "work", "facts", "ids", "ready", "delayed", "leased", "dead", "done"} {
+		k.names = append(k.names, start+name)
+	}
+	gap := (t.Span + t.Rate - 1) / t.Rate
+	k.args = []string{k.channel, queue.Expired}
+	for _, n := range []int64{
+		int64(t.Capacity), int64(t.MaxTries), int64(t.MaxDead),
+		t.VisibilityMicros, t.BackoffMicros, t.MaxBackoffMicros, t.RememberMicros,
+		t.Rate, t.Span / t.Rate, t.Span % t.Rate, queue.MaxAhead.Microseconds() + gap,
+		queue.MaxSweep, queue.MaxPageBytes,
+	} {
+		k.args = append(k.args, strconv.FormatInt(n, 10))
+	}
+	return k
+}
+
+// Terms implements queue.Store.
+func (s *Store) Terms(name string) (*queue.Terms, error) {
+	k := s.queues[name]
+	if k == nil {
+		return nil, queue.ErrNoQueue
+	}
+	return k.terms, nil
+}
+
+//go:embed script/*.lua
+var scriptFiles embed.FS
+
+// script returns what a verb says in Lua.
+func script(verb string) *rueidis.Lua {
+	var text strings.Builder
+	for _, file := range []string{"common", verb} {
+		part, err := scriptFiles.ReadFile("script/" + file + ".lua")
+		if err != nil {
+			panic(fmt.Sprintf("redis: there is no script %s", file)) // which a test would have found
+		}
+		text.Write(part)
+	}
+	return rueidis.NewLuaScript(text.String())
+}
+
+var (
+	pushScript    = script("push")
+	leaseScript   = script("lease")
+	ackScript     = script("ack")
+	nackScript    = script("nack")
+	extendScript  = script("extend")
+	returnScript  = script("return")
+	statsScript   = script("stats")
+	deadScript    = script("dead")
+	requeueScript = script("requeue")
+	deleteScript  = script("delete")
+)
+
+// call runs a script on a queue and returns its answer.
+func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args ...string) (*answer, error) {
+	k := s.queues[name]
+	if k == nil {
+		return nil, queue.ErrNoQueue
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	now := int64(0)
+	if s.clock != nil {
+		now = int64(s.clock()) + 1
+	}
+	all := append(append([]string{strconv.FormatInt(now, 10)}, k.args...), args...)
+	parts, err := script.Exec(ctx, s.client, k.names, all).ToArray()
+	if err != nil {
+		return nil, explain(err)
+	}
+	return &answer{parts: parts}, nil
+}
+
+// explain says more where Redis's own words help nobody.
+func explain(err error) error {
+	var reply *rueidis.RedisError
+	if !errors.As(err, &reply) {
+		return fmt.Errorf("%w: redis: %w", queue.ErrUnavailable, err)
+	}
+	_, moved := reply.IsMoved()
+	switch {
+	case moved:
+		return fmt.Errorf("redis: this is one node of a cluster; use a cluster's client: %w", err)
+	case reply.IsLoading(), reply.IsClusterDown(), reply.IsTryAgain(), strings.HasPrefix(reply.Error(), "READONLY"), strings.HasPrefix(reply.Error(), "MASTERDOWN"):
+		return fmt.Errorf("%w: redis: %w", queue.ErrUnavailable, err)
+	case strings.Contains(reply.Error(), "WRONGTYPE"):
+		return fmt.Errorf("redis: something else uses a key of the queue; choose another prefix, or remove it: %w", err)
+	}
+	return fmt.Errorf("redis: %w", err)
+}
+
+// Ping reports why Redis cannot be asked, if that is so.
+func (s *Store) Ping(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, s.timeout)
+	defer cancel()
+	if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil {
+		return explain(err)
+	}
+	return nil
+}
+
+// newSecret is what nobody can guess.
+func newSecret() string {
+	var b [16]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}

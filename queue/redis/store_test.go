@@ -1,0 +1,66 @@
+package redis
+
+import (
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/queue/queuetest"
+)
+
+func TestMain(m *testing.M) {
+	goleak.VerifyTestMain(m,
+		// A cluster's client closes connections that it needs no more five seconds
+		// later, whether or not it is closed itself.
+		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
+}
+
+func clientOf(t testing.TB, addr string) rueidis.Client {
+	t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	return client
+}
+
+// fake is a clock that tests set.
+type fake struct{ now atomic.Int64 }
+
+func (f *fake) Now() weir.Micros    { return weir.Micros(f.now.Load()) }
+func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
+
+func storeOn(t testing.TB, client rueidis.Client, queues map[string]queue.Settings, o Options) *Store {
+	t.Helper()
+	if o.Timeout == 0 {
+		o.Timeout = 10 * time.Second // the race detector and a busy machine are slow
+	}
+	s, err := New(client, queues, o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func flush(t testing.TB, client rueidis.Client) {
+	t.Helper()
+	if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSuite(t *testing.T) {
+	client := clientOf(t, testredis.Start(t).Addr)
+	queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
+		flush(t, client)
+		var clock fake
+		return queuetest.Subject{Store: storeOn(t, client, queues, Options{Clock: clock.Now}), Set: clock.Set}
+	})
+}

@@ -1,0 +1,241 @@
+package queue
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+)
+
+// What RunOptions stand for when they say nothing.
+const (
+	DefaultAhead = 100 * time.Millisecond
+	DefaultGrace = 10 * time.Second
+	DefaultPoll  = time.Second
+
+	MaxWorkers = 10_000
+)
+
+// Handler does the work of an item. With nil it is done. With an error it has failed, and
+// is tried again; see [Bury]. A panic is an error. The context ends when the lease is lost,
+// when the handler's time is over, and when Run has to stop; the handler should end soon
+// then.
+type Handler func(ctx context.Context, l Lease) error
+
+// RunOptions say how Run works. The zero value is ready to use.
+type RunOptions struct {
+	// Workers is how many items are worked on at once. Default 1. The pace is the
+	// queue's, however many there are.
+	Workers int
+
+	// Ahead is how long before its release an item is leased and held. Default
+	// DefaultAhead. It should be longer than the store takes for an answer.
+	Ahead time.Duration
+
+	// Timeout is how long a handler may take. Default 0: as long as it likes.
+	Timeout time.Duration
+
+	// Grace is how long handlers may go on when Run has to stop, before their context
+	// ends. Default DefaultGrace.
+	Grace time.Duration
+
+	// Poll is how often to ask an empty queue, give or take a fifth, in case that a
+	// message was lost. Default DefaultPoll.
+	Poll time.Duration
+
+	// Report is told what goes wrong: with the store, with leases, with handlers that
+	// panic. It must not block. Default nobody.
+	Report func(error)
+}
+
+func (o RunOptions) withDefaults() (RunOptions, error) {
+	if o.Workers == 0 {
+		o.Workers = 1
+	}
+	if o.Workers < 0 || o.Workers > MaxWorkers {
+		return o, invalid("workers", "%d is out of range; write 1 to %d", o.Workers, MaxWorkers)
+	}
+	for _, f := range []struct {
+		name       string
+		value      *time.Duration
+		usual, max time.Duration
+	}{
+		{"ahead", &o.Ahead, DefaultAhead, MaxAhead},
+		{"timeout", &o.Timeout, 0, 1 << 62},
+		{"grace", &o.Grace, DefaultGrace, 1 << 62},
+		{"poll", &o.Poll, DefaultPoll, time.Minute},
+	} {
+		if *f.value == 0 {
+			*f.value = f.usual
+		}
+		if *f.value < 0 || *f.value > f.max {
+			return o, invalid(f.name, "%v is out of range; write up to %v, or 0 for the default of %v", *f.value, f.max, f.usual)
+		}
+	}
+	if o.Report == nil {
+		o.Report = func(error) {}
+	}
+	return o, nil
+}
+
+// Run does the work of a queue until the context ends. Then it leases nothing more, returns
+// what is leased and not begun, waits for handlers that are at work, and returns nil. Other
+// errors are of the arguments; trouble with the store is reported, and waited for.
+//
+// While a handler is at work its lease is extended; so an item goes to another worker when
+// its own has died, not when it is slow.
+func Run(ctx context.Context, store Store, queue string, handler Handler, o RunOptions) error {
+	o, err := o.withDefaults()
+	if err != nil {
+		return err
+	}
+	if store == nil || handler == nil {
+		return errors.New("queue: Run needs a store and a handler")
+	}
+	terms, err := store.Terms(queue)
+	if err != nil {
+		return err
+	}
+	r := &runner{store: store, queue: queue, handler: handler, terms: terms, RunOptions: o, seats: make(chan struct{}, o.Workers)}
+	// What was leased has to be seen to, whatever becomes of the context.
+	base, stop := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer stop(nil)
+	r.base = base
+
+	wake := make(chan struct{}, 1)
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		err := store.Watch(ctx, queue, func() {
+			select {
+			case wake <- struct{}{}:
+			default: // once is enough
+			}
+		})
+		if err != nil && ctx.Err() == nil {
+			o.Report(err)
+		}
+	})
+	r.lease(ctx, wake)
+	r.giveBack()
+	listener.Wait()
+	r.finish(stop)
+	return nil
+}
+
+// runner is one Run.
+type runner struct {
+	RunOptions
+	store   Store
+	queue   string
+	handler Handler
+	terms   *Terms
+	base    context.Context // ends when handlers must
+
+	seats   chan struct{}  // holds a word for each worker that has an item
+	workers sync.WaitGroup // that have an item
+	holders sync.WaitGroup // that have not begun with it
+
+	mu       sync.Mutex
+	unbegun  []Lease
+	troubles int // questions in a row that were not answered
+}
+
+// lease gets items for workers that are free, until the context ends.
+func (r *runner) lease(ctx context.Context, wake <-chan struct{}) {
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r.seats <- struct{}{}:
+		}
+		free := 1
+		for more := true; more && free < MaxBatch; {
+			select {
+			case r.seats <- struct{}{}:
+				free++
+			default:
+				more = false
+			}
+		}
+		// Not with the context: an answer that nobody waits for would be leases that
+		// nobody has.
+		batch, err := r.store.Lease(r.base, r.queue, Ask{Max: free, Ahead: r.Ahead})
+		received := time.Now()
+		for range free - len(batch.Leases) {
+			<-r.seats
+		}
+		for _, l := range batch.Leases {
+			r.holders.Add(1)
+			r.workers.Go(func() {
+				defer func() { <-r.seats }()
+				r.work(ctx, l, received)
+			})
+		}
+		pause := min(batch.Wait, r.jitter())
+		if err != nil {
+			pause = r.trouble(err)
+		} else {
+			r.troubles = 0
+		}
+		if pause <= 0 {
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-ctx.Done():
+		case <-timer.C:
+		case <-wake:
+		}
+		timer.Stop()
+	}
+}
+
+// trouble reports an error of the store, and says how long to wait: longer each time.
+func (r *runner) trouble(err error) time.Duration {
+	r.Report(fmt.Errorf("queue %s: leasing: %w", r.queue, err))
+	r.troubles++
+	return min(r.jitter(), 50*time.Millisecond<<min(r.troubles, 10))
+}
+
+// jitter keeps processes that were started together from asking together.
+func (r *runner) jitter() time.Duration { return r.Poll - r.Poll/5 + rand.N(2*r.Poll/5+1) }
+
+// giveBack returns what is leased and not begun, the last first: then the turns are free
+// again, too.
+func (r *runner) giveBack() {
+	r.holders.Wait()
+	ctx, cancel := context.WithTimeout(r.base, r.Grace)
+	defer cancel()
+	slices.SortFunc(r.unbegun, func(a, b Lease) int {
+		return cmp.Or(cmp.Compare(b.Release, a.Release), cmp.Compare(b.Number, a.Number))
+	})
+	for _, l := range r.unbegun {
+		if err := r.store.Return(ctx, r.queue, l.Token); err != nil && !errors.Is(err, ErrLost) {
+			r.Report(fmt.Errorf("queue %s: returning item %d, which another gets when its time is over: %w", r.queue, l.Number, err))
+		}
+	}
+}
+
+// errStopped is why the context of a handler ends when Run has waited long enough.
+var errStopped = errors.New("queue: the worker was told to stop")
+
+// finish waits for handlers that are at work.
+func (r *runner) finish(stop context.CancelCauseFunc) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		r.workers.Wait()
+	}()
+	timer := time.NewTimer(r.Grace)
+	defer timer.Stop()
+	select {
+	case <-done:
+	case <-timer.C:
+		stop(errStopped)
+		<-done
+	}
+}
