@@ -18,7 +18,7 @@ func TestRights(t *testing.T) {
 		t.Fatal(err)
 	}
 	server := testredis.Start(t, "--aclfile", file)
-	everything(t, open(t, "redis://weir:change-me@"+server.Addr))
+	everything(t, open(t, "redis://weir:change-me@"+server.Addr+"?timeout=10s"))
 	elsewhere := open(t, "redis://weir:change-me@"+server.Addr+"?prefix=shop:")
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	if _, err := elsewhere.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "NOPERM") {
@@ -32,7 +32,7 @@ func TestRightsInACluster(t *testing.T) {
 	for _, node := range cluster.Nodes {
 		node.Do(append([]string{"ACL", "SETUSER"}, user[1:]...)...)
 	}
-	everything(t, open(t, strings.Replace(clusterURL(cluster), "://", "://weir:change-me@", 1)))
+	everything(t, open(t, strings.Replace(clusterURL(cluster), "://", "://weir:change-me@", 1)+"?timeout=10s"))
 }
 
 // rights are those in the docs.

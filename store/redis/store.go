@@ -119,7 +119,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
+	// A key, because a cluster would send PING to any node, also to one that is gone.
+	if err := client.Do(ctx, client.B().Exists().Key(s.prefix+"probe").Build()).Error(); err != nil {
 		return fmt.Errorf("redis: %w", err)
 	}
 	return nil
