@@ -4,6 +4,7 @@
 # is satisfied when the command exists.
 set -eu
 
+PATH="$PATH:/usr/sbin:/sbin" # where Debian has servers, and not everybody looks
 missing=""
 for need in "$@"; do
 	command -v "${need%%:*}" >/dev/null 2>&1 || missing="$missing $(echo "${need#*:}" | tr , ' ')"

@@ -1,0 +1,312 @@
+package e2e
+
+import (
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+const (
+	haInstances = 3
+	haCallers   = 6
+	haUsers     = 30 // in each phase, other ones
+	haLimit     = 40 // for each user
+	haShare     = (haLimit + haInstances - 1) / haInstances
+)
+
+// ha is three weirs behind one HAProxy, on one Redis Cluster.
+type ha struct {
+	t         *testing.T
+	dir       string
+	url       string
+	admin     string // HAProxy's socket
+	cluster   *testredis.Cluster
+	addresses []string
+	weirs     []*process
+}
+
+var haNames = [haInstances]string{"one", "two", "three"}
+
+func startHA(t *testing.T) *ha {
+	h := &ha{t: t, dir: t.TempDir(), cluster: testredis.StartCluster(t)}
+	write(t, h.dir, "rules.yaml", fmt.Sprintf("rules: [{id: api, key: user, algorithm: sliding_log, limit: %d/1h, on_failure: local}]", haLimit))
+	for i := range haInstances {
+		h.addresses = append(h.addresses, freeAddress(t))
+		h.weirs = append(h.weirs, h.startWeir(i))
+	}
+	public := freeAddress(t)
+	h.url, h.admin = "http://"+public, filepath.Join(h.dir, "admin.sock")
+	away := adopt(t, h.dir, "ha/away.http")
+	file := adopt(t, h.dir, "ha/haproxy.cfg", "10.0.0.11:8080", h.addresses[0], "10.0.0.12:8080", h.addresses[1], "10.0.0.13:8080", h.addresses[2],
+		"127.0.0.1:8080", public, "/run/haproxy/admin.sock", h.admin, "/run/haproxy/checks.sock", filepath.Join(h.dir, "checks.sock"), "/etc/haproxy/away.http", away, "timeout server 5s", "timeout server 2s")
+	run(t, h.dir, program(t, "haproxy"), []string{"-db", "-f", file}, []string{public, h.admin})
+	return h
+}
+
+// startWeir is also for one that comes back. A check may take a second, so that a busy
+// machine does not look like an outage; a Redis that was killed is felt at once.
+func (h *ha) startWeir(i int) *process {
+	return start(h.t, h.dir, "serve", "--http", h.addresses[i], "--rules", "rules.yaml", "--instances", fmt.Sprint(haInstances),
+		"--store", "redis+cluster://"+strings.Join(h.cluster.Addrs, ",")+"?timeout=1s")
+}
+
+// tell gives HAProxy a command, and returns the answer.
+func (h *ha) tell(command string) string {
+	h.t.Helper()
+	c, err := net.Dial("unix", h.admin)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	defer c.Close()
+	c.SetDeadline(time.Now().Add(patience))
+	io.WriteString(c, command+"\n")
+	text, err := io.ReadAll(c)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	return string(text)
+}
+
+// stat is what HAProxy says of a server: the fields of "show stat" by name.
+func (h *ha) stat(name string) map[string]string {
+	lines := strings.Split(strings.TrimPrefix(h.tell("show stat"), "# "), "\n")
+	names := strings.Split(lines[0], ",")
+	for _, line := range lines[1:] {
+		fields := strings.Split(line, ",")
+		if len(fields) == len(names) && fields[0] == "checks" && fields[1] == name {
+			all := map[string]string{}
+			for i, name := range names {
+				all[name] = fields[i]
+			}
+			return all
+		}
+	}
+	h.t.Fatalf("HAProxy does not know %s", name)
+	return nil
+}
+
+func (h *ha) waitUp(i int) {
+	waitFor(h.t, haNames[i]+" up", func() bool { return h.stat(haNames[i])["status"] == "UP" })
+}
+
+// standing is how a user fared in a phase.
+type standing struct {
+	stored int  // admitted by Redis
+	local  int  // admitted while Redis was away
+	away   int  // admitted by HAProxy, in place of a weir that was lost
+	spent  bool // refused by Redis after the trouble
+}
+
+// load is what all callers see in a phase.
+type load struct {
+	mu       sync.Mutex
+	users    [haUsers]standing
+	asked    int
+	admitted int
+	degraded int
+	longest  time.Duration
+	faults   []string
+}
+
+// note takes down an answer.
+func (l *load) note(user int, a answer, err error, took time.Duration, over bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.asked++
+	l.longest = max(l.longest, took)
+	if err != nil || a.Status != http.StatusOK {
+		if l.faults = append(l.faults, fmt.Sprintf("%d %v %.200s", a.Status, err, a.Text)); len(l.faults) > 20 {
+			l.faults = l.faults[:20]
+		}
+		return
+	}
+	u, away := &l.users[user], a.Header.Get("X-Weir-Away") != ""
+	if a.Degraded && !away {
+		l.degraded++
+	}
+	switch {
+	case a.Allowed && away:
+		u.away++
+	case a.Allowed && a.Degraded:
+		u.local++
+	case a.Allowed:
+		u.stored++
+	case !a.Degraded && over:
+		u.spent = true
+	}
+	if a.Allowed {
+		l.admitted++
+	}
+}
+
+// phase lets callers ask for users of its own, makes trouble when a third of what they
+// may have is used, and goes on until Redis has refused every user after it.
+func (h *ha) phase(name string, trouble func()) *load {
+	h.t.Helper()
+	l := &load{}
+	var over, stop atomic.Bool
+	var next atomic.Int64
+	var wg sync.WaitGroup
+	for range haCallers {
+		c := client(h.t)
+		wg.Go(func() {
+			for !stop.Load() {
+				user := int(next.Add(1) % haUsers)
+				late := over.Load() // what was asked before the end of the trouble says nothing of the time after
+				begin := time.Now()
+				a, err := try(c, "POST", h.url+"/v1/check", fmt.Sprintf(`{"user": "%s-%d"}`, name, user))
+				l.note(user, a, err, time.Since(begin), late)
+				time.Sleep(time.Millisecond) // the machine is needed for others, too
+			}
+		})
+	}
+	holds := func(f func() bool) func() bool {
+		return func() bool {
+			l.mu.Lock()
+			defer l.mu.Unlock()
+			return f()
+		}
+	}
+	waitFor(h.t, "traffic", holds(func() bool { return l.admitted > haUsers*haLimit/3 }))
+	trouble()
+	over.Store(true)
+	waitFor(h.t, "the last refusal", holds(func() bool {
+		for i := range l.users {
+			if !l.users[i].spent {
+				return false
+			}
+		}
+		return true
+	}))
+	stop.Store(true)
+	wg.Wait()
+	for _, fault := range l.faults {
+		h.t.Errorf("%s: a client saw %s", name, fault)
+	}
+	stored, local, away := l.sum()
+	h.t.Logf("%-8s %5d checks; of %d × %d, %d admitted by Redis, %d without it, %d for a lost weir; %d degraded; the longest took %v",
+		name, l.asked, haUsers, haLimit, stored, local, away, l.degraded, l.longest.Round(time.Millisecond))
+	return l
+}
+
+func (l *load) sum() (stored, local, away int) {
+	for _, u := range l.users {
+		stored, local, away = stored+u.stored, local+u.local, away+u.away
+	}
+	return stored, local, away
+}
+
+// exact demands that every user got the limit, from Redis, and nobody felt anything.
+func (l *load) exact(t *testing.T, name string) {
+	for i, u := range l.users {
+		if u.stored != haLimit || u.local != 0 || u.away != 0 {
+			t.Errorf("%s: user %d got %+v, want %d", name, i, u, haLimit)
+		}
+	}
+}
+
+// sentOnce lets a weir stand still: the check that it was sent is answered by HAProxy,
+// and not sent to another, where it would be charged a second time.
+func (h *ha) sentOnce() {
+	h.t.Helper()
+	still := h.weirs[2].cmd.Process
+	still.Signal(syscall.SIGSTOP)
+	waitFor(h.t, "standstill", func() bool { return stopped(still.Pid) })
+	away := 0
+	for range haInstances { // in turn
+		a := ask(h.t, client(h.t), "POST", h.url+"/v1/check", `{"user": "still"}`)
+		if a.Status != http.StatusOK || !a.Allowed {
+			h.t.Errorf("%d %s", a.Status, a.Text)
+		}
+		if a.Header.Get("X-Weir-Away") != "" {
+			away++
+		}
+	}
+	if away != 1 {
+		h.t.Errorf("%d checks were answered for a weir that stands still, want 1", away)
+	}
+	still.Signal(syscall.SIGCONT)
+	h.waitUp(2)
+	if a := ask(h.t, client(h.t), "POST", h.url+"/v1/check", `{"user": "still", "peek": true}`); a.Remaining < haLimit-haInstances {
+		h.t.Errorf("%d checks have left %d of %d", haInstances, a.Remaining, haLimit)
+	}
+}
+
+// Through the loss of a weir, the loss of a Redis master and the replacement of all
+// weirs, no client sees an error, and none gets more than is promised.
+func TestHighAvailability(t *testing.T) {
+	h := startHA(t)
+	for i := range h.weirs {
+		h.waitUp(i)
+	}
+	h.phase("quiet", func() {}).exact(t, "quiet")
+	for _, name := range haNames {
+		if n := h.stat(name)["stot"]; n == "0" {
+			t.Errorf("%s was asked nothing", name)
+		}
+	}
+
+	h.sentOnce()
+
+	// A weir dies. Of the calls that it had taken, at most one of each caller, nobody
+	// knows whether they were charged; HAProxy admits them.
+	l := h.phase("weir", func() {
+		h.weirs[1].kill()
+		waitFor(t, "two down", func() bool { return h.stat("two")["status"] == "DOWN" })
+	})
+	stored, _, away := l.sum()
+	if away > haCallers {
+		t.Errorf("%d calls were lost with a weir, of %d callers", away, haCallers)
+	}
+	if missing := haUsers*haLimit - stored; missing > away {
+		t.Errorf("%d charges were lost, with %d calls", missing, away)
+	}
+	for i, u := range l.users {
+		if u.stored > haLimit || u.local != 0 {
+			t.Errorf("user %d got %+v, want at most %d", i, u, haLimit)
+		}
+	}
+	h.weirs[1] = h.startWeir(1)
+	h.waitUp(1)
+
+	// A Redis master dies. Its users go on with a share at each weir, and what it had
+	// not yet told its replica is forgotten.
+	slot := h.cluster.SlotOf("{user:redis-0}")
+	l = h.phase("redis", func() {
+		master := h.cluster.MasterOf(slot)
+		master.Kill()
+		h.cluster.WaitForMaster(slot, master)
+	})
+	if l.degraded == 0 {
+		t.Error("nobody noticed that Redis was away")
+	}
+	for i, u := range l.users {
+		if u.stored > 2*haLimit || u.local > haInstances*haShare || u.away != 0 {
+			t.Errorf("user %d got %+v, want at most %d, %d and 0", i, u, 2*haLimit, haInstances*haShare)
+		}
+	}
+
+	// All weirs are replaced, one after the other.
+	h.phase("roll", func() {
+		for i, name := range haNames {
+			h.tell("set server checks/" + name + " state drain")
+			waitFor(t, name+" idle", func() bool { return h.stat(name)["scur"] == "0" })
+			if code := h.weirs[i].stop(t); code != 0 {
+				t.Errorf("%s ended with %d", name, code)
+			}
+			h.weirs[i] = h.startWeir(i)
+			h.tell("set server checks/" + name + " state ready")
+			h.waitUp(i)
+		}
+	}).exact(t, "roll")
+}

@@ -1,0 +1,18 @@
+package e2e
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"syscall"
+)
+
+// attr makes a program die with the test that started it, however that ends.
+func attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+
+// stopped reports whether a SIGSTOP has reached the process. The state follows the
+// program's name, which is in parentheses and may contain anything.
+func stopped(pid int) bool {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	return err == nil && bytes.HasPrefix(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" T"))
+}

@@ -1,0 +1,79 @@
+-- Asks weir whether a request may pass:  http-request lua.weir
+
+-- Where "listen weir" of haproxy.cfg listens.
+local socket = "unix@/run/haproxy/weir.sock"
+
+-- Without weir everything passes. With false, nothing does: 503.
+local open_without_weir = true
+
+-- What an admitted client is told, and the variable that keeps it until the response.
+local told = {
+	["x-ratelimit-limit"] = "txn.weir_limit",
+	["x-ratelimit-remaining"] = "txn.weir_remaining",
+	["x-ratelimit-reset"] = "txn.weir_reset",
+	["x-ratelimit-degraded"] = "txn.weir_degraded",
+	["ratelimit-policy"] = "txn.weir_policy",
+	["ratelimit"] = "txn.weir_ratelimit",
+}
+
+-- What is not passed on to weir. Some is about the connection or the body, and some only
+-- HAProxy can say: a client might say otherwise.
+local kept = {
+	["host"] = true, ["connection"] = true, ["keep-alive"] = true, ["upgrade"] = true,
+	["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["expect"] = true,
+	["content-length"] = true, ["content-encoding"] = true, ["proxy-connection"] = true,
+	["forwarded"] = true,
+}
+
+-- The HTTP client of HAProxy 2.6 crashes on 98 headers. Nobody needs so many.
+local most = 64
+
+-- question is what weir is told of the request; nil if that is too much.
+local function question(txn)
+	local headers, lines = {}, 0
+	for name, values in pairs(txn.http:req_get_headers()) do
+		if not kept[name] and not name:find("^x%-original%-") and not name:find("^x%-forwarded%-") then
+			headers[name] = values
+			for _ in pairs(values) do lines = lines + 1 end
+		end
+	end
+	if lines > most then return nil end
+	headers["host"] = { "localhost" }
+	headers["x-original-method"] = { txn.f:method() }
+	headers["x-original-uri"] = { txn.f:pathq() }
+	headers["x-original-host"] = { txn.f:req_hdr("host") or "" }
+	headers["x-forwarded-for"] = { txn.f:src() }
+	return headers
+end
+
+local function refuse(txn, status, headers, body)
+	txn:done(txn:reply { status = status, headers = headers, body = body })
+end
+
+core.register_action("weir", { "http-req" }, function(txn)
+	local asked = question(txn)
+	if not asked then return refuse(txn, 431, {}, "") end
+	local answer = core.httpclient():get {
+		url = "http://localhost/v1/authz", dst = socket, headers = asked, timeout = 2000,
+	}
+	local headers = answer and answer.headers or {}
+	if not headers["x-weir-answer"] then
+		if not open_without_weir then
+			refuse(txn, 503, { ["retry-after"] = { "5" }, ["cache-control"] = { "no-store" } }, "")
+		end
+		return
+	end
+	if answer.status == 200 then
+		for name, variable in pairs(told) do
+			if headers[name] then txn:set_var(variable, headers[name][0]) end
+		end
+		return
+	end
+	local shown = {}
+	for name, values in pairs(headers) do
+		if told[name] or name == "retry-after" or name == "content-type" or name == "cache-control" then
+			shown[name] = { values[0] }
+		end
+	end
+	refuse(txn, answer.status, shown, answer.body)
+end, 0)
