@@ -1,0 +1,90 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"maps"
+	"net/http"
+	"strings"
+	"time"
+)
+
+// AlertmanagerOptions say where an Alertmanager is.
+type AlertmanagerOptions struct {
+	// URL is its address, as in http://127.0.0.1:9093. It is needed.
+	URL string
+
+	// Labels are added to every alert. Default none.
+	Labels map[string]string
+
+	// Client sends. Default as for a webhook.
+	Client *http.Client
+
+	// Clock tells the time. Default time.Now.
+	Clock func() time.Time
+}
+
+// Alertmanager sends alerts to Prometheus's Alertmanager, by version 2 of its API.
+type Alertmanager struct {
+	options AlertmanagerOptions
+	name    string
+}
+
+// NewAlertmanager returns a notifier.
+func NewAlertmanager(o AlertmanagerOptions) (*Alertmanager, error) {
+	u, err := httpURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	o.URL = strings.TrimSuffix(o.URL, "/") + "/api/v2/alerts"
+	if o.Client == nil {
+		o.Client = newClient()
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Alertmanager{options: o, name: "alertmanager " + u.Host}, nil
+}
+
+// Name implements [Notifier].
+func (m *Alertmanager) Name() string { return m.name }
+
+// Repeat implements [Repeater]: Alertmanager takes an alert of which it hears nothing
+// for resolved.
+func (m *Alertmanager) Repeat() time.Duration { return time.Minute }
+
+// lease is for how long Alertmanager believes in an alert without hearing of it.
+const lease = 5 * time.Minute
+
+// posted is an alert as Alertmanager wants it.
+type posted struct {
+	Labels      map[string]string `json:"labels"`
+	Annotations map[string]string `json:"annotations"`
+	StartsAt    time.Time         `json:"startsAt"`
+	EndsAt      time.Time         `json:"endsAt"`
+}
+
+// Notify implements [Notifier].
+func (m *Alertmanager) Notify(ctx context.Context, alerts []Alert) error {
+	all := make([]posted, len(alerts))
+	for i, a := range alerts {
+		labels := map[string]string{"severity": "warning"}
+		maps.Copy(labels, m.options.Labels)
+		labels["alertname"] = "weir_" + string(a.Kind)
+		if a.Subject != "" {
+			labels["subject"] = strings.ToValidUTF8(a.Subject, "?")
+		}
+		all[i] = posted{
+			Labels: labels, Annotations: map[string]string{"summary": a.Summary},
+			StartsAt: a.StartsAt, EndsAt: m.options.Clock().Add(lease),
+		}
+		if a.State == Resolved {
+			all[i].EndsAt = a.EndsAt
+		}
+	}
+	body, err := json.Marshal(all)
+	if err != nil {
+		return &PermanentError{err}
+	}
+	return post(ctx, m.options.Client, m.options.URL, http.Header{}, body)
+}

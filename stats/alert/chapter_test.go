@@ -1,0 +1,31 @@
+package alert
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Chapter 10.3, monitoring: an alert when more than 5 % are refused, when traffic falls
+// suddenly, and when answers take longer; and none at exactly 5 %.
+func TestChapter10_3(t *testing.T) {
+	slow := traffic(1000, func(f *frame.Frame) {
+		f.Decision = frame.Histogram{}
+		f.Decision.Put(frame.SlotOf(4*time.Millisecond), 1000)
+	})
+	for want, bad := range map[string]*frame.Frame{
+		"firing throttled": traffic(949, func(f *frame.Frame) { f.Requests.Denied = 51 }),
+		"":                 traffic(950, func(f *frame.Frame) { f.Requests.Denied = 50 }),
+		"firing drop":      traffic(400, nil),
+		"firing slow":      slow,
+	} {
+		p := newPlayer(t, nil)
+		p.play(12*60, traffic(1000, nil), nil)
+		p.play(3*60, bad, nil)
+		if got := strings.Join(p.log, "\n"); !strings.HasSuffix(got, want) || (want == "") != (got == "") {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}

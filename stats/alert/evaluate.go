@@ -1,0 +1,199 @@
+package alert
+
+import (
+	"slices"
+	"strings"
+	"time"
+)
+
+// State is whether an alert is on.
+type State string
+
+const (
+	Firing   State = "firing"
+	Resolved State = "resolved"
+)
+
+// Alert is something that is wrong, or was.
+type Alert struct {
+	ID        string    `json:"id"`   // kind and subject
+	Kind      Kind      `json:"kind"` // what is wrong
+	Subject   string    `json:"subject,omitempty"`
+	State     State     `json:"state"`
+	Value     float64   `json:"value"` // as of UpdatedAt
+	Threshold float64   `json:"threshold"`
+	Summary   string    `json:"summary"` // a sentence
+	StartsAt  time.Time `json:"starts_at"`
+	EndsAt    time.Time `json:"ends_at,omitzero"`
+	UpdatedAt time.Time `json:"updated_at"`
+	Silenced  bool      `json:"silenced,omitempty"`
+}
+
+// Evaluator makes alerts of what happens. It reads no clock and sends nothing: the same
+// samples always give the same alerts. It is not safe for concurrent use.
+type Evaluator struct {
+	checks  []Check
+	history history
+	keep    int64 // seconds of history
+	hot     *Hot
+	current map[string]*condition
+}
+
+// condition is a check for a subject, while there is something to remember of it.
+type condition struct {
+	alert  Alert
+	check  *Check
+	firing bool
+	since  int64 // since when it holds
+	until  int64 // since when it does not, while it fires; 0 if it does
+	seen   bool  // in this round
+}
+
+// maxConditions bounds how many conditions are remembered. Keys are a client's choice.
+const maxConditions = 1000
+
+// NewEvaluator returns one for the given checks; nil are the defaults.
+func NewEvaluator(checks []Check) (*Evaluator, error) {
+	if checks == nil {
+		checks = Defaults()
+	}
+	checks, err := withDefaults(checks)
+	if err != nil {
+		return nil, err
+	}
+	e := &Evaluator{checks: checks, current: map[string]*condition{}}
+	for i := range checks {
+		e.keep = max(e.keep, int64((checks[i].Window+checks[i].Baseline)/time.Second))
+	}
+	e.keep += int64(resolution / time.Second)
+	return e, nil
+}
+
+// Reach is how much of the past an evaluator looks at. Who begins with that much knows
+// as much as one that has been there all the time, except for alerts that are older.
+func (e *Evaluator) Reach() time.Duration {
+	longest := time.Duration(0)
+	for i := range e.checks {
+		longest = max(longest, e.checks[i].Hold+e.checks[i].Cooldown)
+	}
+	return time.Duration(e.keep)*time.Second + longest
+}
+
+// Add tells what happened, and returns the alerts that have begun to fire or were
+// resolved. Samples come in the order of time; one that is older than the newest ten
+// seconds is left out. Every ten seconds the checks are made.
+func (e *Evaluator) Add(s Sample) []Alert {
+	step := int64(resolution / time.Second)
+	at := s.Time.Unix() - s.Time.Unix()%step
+	var changed []Alert
+	newest := int64(0)
+	if n := len(e.history); n > 0 {
+		newest = e.history[n-1].at
+		if at < newest {
+			return nil
+		}
+		if at-newest > e.keep {
+			// After such a gap the past says nothing. What fires is told off by the
+			// rounds to come.
+			e.history, newest = nil, 0
+		}
+	}
+	if newest != 0 {
+		for ; newest < at; newest += step {
+			changed = append(changed, e.round(newest+step)...)
+			e.push(newest + step)
+		}
+	} else {
+		e.push(at)
+	}
+	if s.Hot != nil {
+		e.hot = s.Hot
+	}
+	e.history[len(e.history)-1].add(s.Frame)
+	return changed
+}
+
+// push begins a bucket, and forgets those that are too old.
+func (e *Evaluator) push(at int64) {
+	e.history = append(e.history, &bucket{at: at})
+	old := slices.IndexFunc(e.history, func(b *bucket) bool { return b.at >= at-e.keep })
+	e.history = slices.Delete(e.history, 0, old)
+}
+
+// round makes all checks as of the end of a bucket.
+func (e *Evaluator) round(now int64) (changed []Alert) {
+	for i := range e.checks {
+		c := &e.checks[i]
+		for _, f := range c.measure(e.history, now, e.hot) {
+			if a := e.holds(c, f, now); a != nil {
+				changed = append(changed, *a)
+			}
+		}
+	}
+	for id, cond := range e.current {
+		if cond.seen {
+			cond.seen = false
+			continue
+		}
+		if a := e.doesNotHold(id, cond, now); a != nil {
+			changed = append(changed, *a)
+		}
+	}
+	slices.SortFunc(changed, func(a, b Alert) int { return strings.Compare(a.ID, b.ID) })
+	return changed
+}
+
+// holds notes that a condition holds, and returns the alert if it fires now.
+func (e *Evaluator) holds(c *Check, f finding, now int64) *Alert {
+	id := string(c.Kind)
+	if f.subject != "" {
+		id += ":" + f.subject
+	}
+	cond := e.current[id]
+	if cond == nil {
+		if len(e.current) >= maxConditions {
+			return nil
+		}
+		cond = &condition{check: c, since: now, alert: Alert{ID: id, Kind: c.Kind, Subject: f.subject, Threshold: c.Threshold}}
+		e.current[id] = cond
+	}
+	at := time.Unix(now, 0).UTC()
+	cond.seen, cond.until = true, 0
+	cond.alert.Value, cond.alert.Summary, cond.alert.UpdatedAt = f.value, f.text, at
+	if cond.firing || now-cond.since < int64(c.Hold/time.Second) {
+		return nil
+	}
+	cond.firing = true
+	cond.alert.State, cond.alert.StartsAt = Firing, time.Unix(cond.since, 0).UTC()
+	return &cond.alert
+}
+
+// doesNotHold notes that, and returns the alert if it is resolved now.
+func (e *Evaluator) doesNotHold(id string, cond *condition, now int64) *Alert {
+	if !cond.firing {
+		delete(e.current, id)
+		return nil
+	}
+	if cond.until == 0 {
+		cond.until = now
+	}
+	if now-cond.until < int64(cond.check.Cooldown/time.Second) {
+		return nil
+	}
+	delete(e.current, id)
+	a := cond.alert
+	a.State, a.EndsAt, a.UpdatedAt = Resolved, time.Unix(now, 0).UTC(), time.Unix(now, 0).UTC()
+	return &a
+}
+
+// Firing returns the alerts that fire, by their ids.
+func (e *Evaluator) Firing() []Alert {
+	var all []Alert
+	for _, cond := range e.current {
+		if cond.firing {
+			all = append(all, cond.alert)
+		}
+	}
+	slices.SortFunc(all, func(a, b Alert) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}

@@ -1,0 +1,94 @@
+package alert
+
+import (
+	"fmt"
+	"time"
+)
+
+// finding is a value that is beyond its threshold.
+type finding struct {
+	subject string // whom it is about: a rule or a key
+	value   float64
+	text    string
+}
+
+// measure returns for whom the condition of a check holds, as of the end of a bucket.
+func (c *Check) measure(h history, now int64, hot *Hot) []finding {
+	w := h.sum(now, c.Window)
+	total := w.requests.Total()
+	if c.Kind == Drop {
+		return c.drop(h, now, total)
+	}
+	if c.Kind == Errors {
+		return c.share("", w.passed.Errors, w.passed.Requests, "%.1f %% of requests that were passed on ended badly")
+	}
+	if total < c.Minimum && c.Kind != HotKey {
+		return nil
+	}
+	switch c.Kind {
+	case Throttled:
+		return c.share("", w.requests.Denied, total, "%.1f %% of requests are refused by limits")
+	case Degraded:
+		return c.share("", w.requests.Degraded+w.requests.Failed, total, "%.1f %% of requests are judged without the store")
+	case Slow:
+		return c.slow(h, now, w.decision.Quantile(0.99))
+	case HotKey:
+		if hot != nil && hot.All >= c.Minimum {
+			return c.share(hot.Key, hot.Denied, hot.All, "one key has %.1f %% of all denials")
+		}
+	case Shadow:
+		var all []finding
+		for id, counts := range w.rules {
+			if n := counts.Total(); n >= c.Minimum {
+				all = append(all, c.share(id, counts.ShadowDenied, n, "the shadow rule would refuse %.1f %% of its requests")...)
+			}
+		}
+		return all
+	}
+	return nil
+}
+
+// share is a finding if the part is above the threshold.
+func (c *Check) share(subject string, part, all int64, text string) []finding {
+	if all < max(c.Minimum, 1) {
+		return nil
+	}
+	if value := float64(part) / float64(all); value > c.Threshold {
+		return []finding{{subject, value, fmt.Sprintf(text, 100*value)}}
+	}
+	return nil
+}
+
+// drop compares the traffic of the window with that just before.
+func (c *Check) drop(h history, now, total int64) []finding {
+	begin := now - int64(c.Window/time.Second)
+	if !h.covers(begin - int64(c.Baseline/time.Second)) {
+		return nil
+	}
+	before := h.sum(begin, c.Baseline).requests.Total()
+	usual := float64(before) * float64(c.Window) / float64(c.Baseline)
+	if usual < float64(c.Minimum) {
+		return nil
+	}
+	if value := float64(total) / usual; value < c.Threshold {
+		return []finding{{"", value, fmt.Sprintf("traffic has fallen to %.0f %% of what it was", 100*value)}}
+	}
+	return nil
+}
+
+// slow compares the 99th percentile of the window with that of the time before.
+func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
+	begin := now - int64(c.Window/time.Second)
+	if !h.covers(begin - int64(c.Baseline/time.Second)) {
+		return nil
+	}
+	before := h.sum(begin, c.Baseline)
+	if before.requests.Total() < c.Minimum || p99 < slowFloor {
+		return nil
+	}
+	usual := before.decision.Quantile(0.99)
+	if value := float64(p99) / float64(max(usual, 1)); value > c.Threshold {
+		return []finding{{"", value, fmt.Sprintf("one decision in a hundred takes %v or longer; before it was %v", p99.Round(time.Microsecond), usual.Round(time.Microsecond))}}
+	}
+	return nil
+}

@@ -1,0 +1,121 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Notifier tells somebody of alerts that have begun or ended. An error that is a
+// *PermanentError is not tried again.
+type Notifier interface {
+	Name() string // for the log; without secrets
+	Notify(ctx context.Context, alerts []Alert) error
+}
+
+// Repeater is a notifier that wants to be told again and again of what fires.
+type Repeater interface{ Repeat() time.Duration }
+
+// PermanentError is one that no repetition mends.
+type PermanentError struct{ Err error }
+
+func (e *PermanentError) Error() string { return e.Err.Error() }
+func (e *PermanentError) Unwrap() error { return e.Err }
+
+// Bounds on telling.
+const (
+	maxQueue    = 64               // messages that wait
+	maxAttempts = 8                // for one message
+	firstPause  = time.Second      // which doubles
+	maxPause    = 30 * time.Second // up to this
+	patience    = 10 * time.Second // for one attempt
+)
+
+// outbox is what waits for a notifier, which gets one message after the other.
+type outbox struct {
+	to      Notifier
+	logger  *slog.Logger
+	signal  chan struct{}
+	dropped atomic.Int64
+
+	mu      sync.Mutex
+	waiting [][]Alert
+}
+
+func newOutbox(to Notifier, logger *slog.Logger) *outbox {
+	return &outbox{to: to, logger: logger, signal: make(chan struct{}, 1)}
+}
+
+// put never waits: if too much does already, the oldest is dropped.
+func (o *outbox) put(alerts []Alert) {
+	if len(alerts) == 0 {
+		return
+	}
+	o.mu.Lock()
+	o.waiting = append(o.waiting, alerts)
+	if len(o.waiting) > maxQueue {
+		o.waiting = o.waiting[1:]
+		o.dropped.Add(1)
+	}
+	o.mu.Unlock()
+	select {
+	case o.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (o *outbox) take() []Alert {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if len(o.waiting) == 0 {
+		return nil
+	}
+	first := o.waiting[0]
+	o.waiting = o.waiting[1:]
+	return first
+}
+
+// run tells until the context ends.
+func (o *outbox) run(ctx context.Context) {
+	for {
+		select {
+		case <-o.signal:
+			for alerts := o.take(); alerts != nil && ctx.Err() == nil; alerts = o.take() {
+				o.deliver(ctx, alerts)
+			}
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// deliver tries until it succeeds or makes no sense any more.
+func (o *outbox) deliver(ctx context.Context, alerts []Alert) {
+	pause := firstPause
+	for attempt := 1; ; attempt++ {
+		once, cancel := context.WithTimeout(ctx, patience)
+		err := o.to.Notify(once, alerts)
+		cancel()
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		var permanent *PermanentError
+		if errors.As(err, &permanent) || attempt == maxAttempts {
+			o.dropped.Add(1)
+			o.logger.Error("alerts could not be sent", "to", o.to.Name(), "attempts", attempt, "error", err)
+			return
+		}
+		timer := time.NewTimer(time.Duration(float64(pause) * (0.5 + 0.5*rand.Float64())))
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		pause = min(2*pause, maxPause)
+	}
+}

@@ -1,0 +1,216 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var some = []Alert{{ID: "throttled", Kind: Throttled, State: Firing, Value: 0.2, Threshold: 0.05, Summary: "too much", StartsAt: noon, UpdatedAt: noon}}
+
+// What is received is what was sent, signed so that nobody else could have, and not
+// for long.
+func TestWebhook(t *testing.T) {
+	secret := []byte("hush")
+	var header http.Header
+	var body []byte
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header = r.Header.Clone()
+		body, _ = io.ReadAll(r.Body)
+	}))
+	defer server.Close()
+	w, err := NewWebhook(WebhookOptions{URL: server.URL + "/hook/token", Secret: secret, Client: server.Client(), Clock: func() time.Time { return noon }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Notify(t.Context(), some); err != nil {
+		t.Fatal(err)
+	}
+	var m Message
+	if err := json.Unmarshal(body, &m); err != nil || m.Version != 1 || len(m.Alerts) != 1 || m.Alerts[0] != some[0] {
+		t.Errorf("%s: %v", body, err)
+	}
+	if err := Verify(secret, header, body, noon.Add(time.Minute), 5*time.Minute); err != nil {
+		t.Error(err)
+	}
+	forged := header.Clone()
+	forged.Set(TimestampHeader, fmt.Sprint(noon.Add(time.Hour).Unix()))
+	for name, err := range map[string]error{
+		"another secret": Verify([]byte("other"), header, body, noon, time.Minute),
+		"another body":   Verify(secret, header, append([]byte(" "), body...), noon, time.Minute),
+		"too old":        Verify(secret, header, body, noon.Add(time.Hour), time.Minute),
+		"made younger":   Verify(secret, forged, body, noon.Add(time.Hour), time.Minute),
+		"from the past":  Verify(secret, header, body, noon.Add(-time.Hour), time.Minute),
+		"not signed":     Verify(secret, http.Header{}, body, noon, time.Minute),
+	} {
+		if err == nil {
+			t.Errorf("%s is taken for ours", name)
+		}
+	}
+	if strings.Contains(w.Name(), "token") {
+		t.Errorf("its name is %s", w.Name())
+	}
+}
+
+// What may succeed later is tried again, the rest is not; nothing of the URL is told.
+func TestWebhookAnswers(t *testing.T) {
+	status := 0
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if status == http.StatusFound {
+			w.Header().Set("Location", "/elsewhere")
+		}
+		w.WriteHeader(status)
+		io.WriteString(w, strings.Repeat("no\n", 1000))
+	}))
+	w, err := NewWebhook(WebhookOptions{URL: server.URL + "/secret", Client: newClient()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for code, permanent := range map[int]bool{200: false, 204: false, 302: true, 400: true, 404: true, 408: false, 429: false, 500: false, 503: false} {
+		status = code
+		err := w.Notify(t.Context(), some)
+		var p *PermanentError
+		if (err == nil) != (code < 300) || errors.As(err, &p) != permanent {
+			t.Errorf("%d: %v", code, err)
+		}
+		if err != nil && len(err.Error()) > 300 {
+			t.Errorf("%d: %d bytes of error", code, len(err.Error()))
+		}
+	}
+	server.Close()
+	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
+	if err := w.Notify(t.Context(), some); err == nil || strings.Contains(err.Error(), "secret") {
+		t.Errorf("when nobody is there: %v", err)
+	}
+	for _, bad := range []string{"", "ftp://x", "http://", "https://user:password@\x7f"} {
+		if _, err := NewWebhook(WebhookOptions{URL: bad}); err == nil || strings.Contains(err.Error(), "password") {
+			t.Errorf("%q: %v", bad, err)
+		}
+	}
+}
+
+// receiver is a notifier that fails as often as it is told to.
+type receiver struct {
+	mu    sync.Mutex
+	fails int
+	err   error
+	got   [][]Alert
+	tries []time.Time
+}
+
+func (r *receiver) Name() string { return "receiver" }
+
+func (r *receiver) Notify(_ context.Context, alerts []Alert) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.tries = append(r.tries, time.Now())
+	if r.fails > 0 {
+		r.fails--
+		return r.err
+	}
+	r.got = append(r.got, alerts)
+	return nil
+}
+
+// Messages are tried again, with growing pauses and not for ever; those that wait are
+// bounded, and nobody waits to leave one.
+func TestOutbox(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		r := &receiver{fails: 5, err: errors.New("away")}
+		o := newOutbox(r, slog.New(slog.DiscardHandler))
+		var running sync.WaitGroup
+		running.Go(func() { o.run(ctx) })
+		o.put(nil)
+		o.put(some)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		if len(r.got) != 1 || len(r.tries) != 6 || o.dropped.Load() != 0 {
+			t.Errorf("%d arrived after %d attempts", len(r.got), len(r.tries))
+		}
+		for i := 1; i < 6; i++ {
+			most := firstPause << (i - 1)
+			if pause := r.tries[i].Sub(r.tries[i-1]); pause > most || pause < most/2 {
+				t.Errorf("pause %d is %v", i, pause)
+			}
+		}
+		r.fails, r.tries = 1000, nil
+		o.put(some)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if len(r.tries) != maxAttempts || o.dropped.Load() != 1 {
+			t.Errorf("%d attempts, %d dropped", len(r.tries), o.dropped.Load())
+		}
+		r.tries, r.err = nil, &PermanentError{errors.New("never")}
+		o.put(some)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if len(r.tries) != 1 || o.dropped.Load() != 2 {
+			t.Errorf("%d attempts, %d dropped", len(r.tries), o.dropped.Load())
+		}
+		r.err = errors.New("away")
+		synctest.Wait()
+		for range maxQueue + 10 {
+			o.put(some)
+		}
+		if n := o.dropped.Load(); n < 11 {
+			t.Errorf("%d dropped", n)
+		}
+		cancel()
+		running.Wait()
+	})
+}
+
+func TestList(t *testing.T) {
+	now := noon
+	l := newList(func() time.Time { return now })
+	resolved := some[0]
+	resolved.State, resolved.EndsAt = Resolved, noon
+	other := Alert{ID: "shadow:soon", Kind: Shadow, State: Firing, StartsAt: noon.Add(time.Second)}
+	l.update([]Alert{some[0], other}, []Alert{some[0], other})
+	if got := l.Active(); len(got) != 2 || got[0].ID != "shadow:soon" || got[0].Silenced {
+		t.Errorf("%+v", got)
+	}
+	if err := l.Silence(Silence{ID: "shadow", Until: now.Add(time.Hour)}); err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Silence(Silence{ID: "throttled", Until: now.Add(time.Minute), Comment: "we know"}); err != nil {
+		t.Fatal(err)
+	}
+	if got := l.audible([]Alert{some[0], other}); len(got) != 0 || !l.Active()[0].Silenced || len(l.Silences()) != 2 {
+		t.Errorf("%+v", got)
+	}
+	now = now.Add(2 * time.Minute)
+	if got := l.audible([]Alert{some[0], other}); len(got) != 1 || got[0].ID != "throttled" || len(l.Silences()) != 1 {
+		t.Errorf("%+v", got)
+	}
+	if err := l.Silence(Silence{ID: "shadow"}); err != nil || len(l.Silences()) != 0 {
+		t.Errorf("%v, %+v", err, l.Silences())
+	}
+	for range MaxPast + 50 {
+		l.update(nil, []Alert{resolved})
+	}
+	if len(l.Active()) != 0 || len(l.Past()) != MaxPast {
+		t.Errorf("%d active, %d past", len(l.Active()), len(l.Past()))
+	}
+	for i := range MaxSilences {
+		if err := l.Silence(Silence{ID: fmt.Sprint(i), Until: now.Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, s := range []Silence{{ID: "more", Until: now.Add(time.Hour)}, {Until: now.Add(time.Hour)}, {ID: "x", Comment: strings.Repeat("x", 1000)}} {
+		if err := l.Silence(s); err == nil {
+			t.Errorf("%.40v is accepted", s)
+		}
+	}
+}

@@ -1,0 +1,202 @@
+package alert
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/stats"
+)
+
+// Source is what is watched: a *stats.Recorder.
+type Source interface {
+	Subscribe() (*stats.Subscription, error)
+	Replay(ctx context.Context, from, to time.Time, tell func(stats.Live)) error
+	Top(context.Context, stats.TopQuery) (*stats.Top, error)
+	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
+}
+
+// Options of a watcher.
+type Options struct {
+	// Source is what is watched. It is needed.
+	Source Source
+
+	// Checks are made of it. Default, nil, is Defaults().
+	Checks []Check
+
+	// Notifiers are told, besides the log. Default none.
+	Notifiers []Notifier
+
+	// Clock tells the time. Default time.Now.
+	Clock func() time.Time
+
+	// Logger gets every alert, and what goes wrong in telling others. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// Watcher makes alerts of what happens, and tells of them.
+type Watcher struct {
+	options   Options
+	evaluator *Evaluator
+	list      *List
+	outboxes  []*outbox
+	repeated  []time.Time
+	leads     bool
+	running   atomic.Bool
+}
+
+// New returns a watcher that does not run yet.
+func New(o Options) (*Watcher, error) {
+	if o.Source == nil {
+		return nil, errors.New("alert: Options.Source is missing; use a stats.Recorder")
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	e, err := NewEvaluator(o.Checks)
+	if err != nil {
+		return nil, err
+	}
+	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock), repeated: make([]time.Time, len(o.Notifiers))}
+	for _, n := range o.Notifiers {
+		w.outboxes = append(w.outboxes, newOutbox(n, o.Logger))
+	}
+	return w, nil
+}
+
+// List returns the alerts that there are.
+func (w *Watcher) List() *List { return w.list }
+
+// Dropped is how many messages could not be sent.
+func (w *Watcher) Dropped() int64 {
+	n := int64(0)
+	for _, o := range w.outboxes {
+		n += o.dropped.Load()
+	}
+	return n
+}
+
+// term is for how long an instance is the one that sends, unless it asks again.
+const term = 30 * time.Second
+
+// Run watches until the context ends. It begins with what is known of the past, so that
+// a restart neither forgets an alert nor sends it twice; hot keys alone are found anew.
+func (w *Watcher) Run(ctx context.Context) error {
+	if w.running.Swap(true) {
+		return errors.New("alert: it runs already; Run is to be called once")
+	}
+	follow, err := w.options.Source.Subscribe()
+	if err != nil {
+		return fmt.Errorf("alert: %w", err)
+	}
+	defer follow.Close()
+	var senders sync.WaitGroup
+	defer senders.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, o := range w.outboxes {
+		senders.Go(func() { o.run(ctx) })
+	}
+	now := w.options.Clock()
+	err = w.options.Source.Replay(ctx, now.Add(-w.evaluator.Reach()), now, func(l stats.Live) {
+		if changed := w.evaluator.Add(Sample{Time: l.Time, Frame: l.Frame}); len(changed) > 0 {
+			w.list.update(w.evaluator.Firing(), changed)
+		}
+	})
+	if err != nil && ctx.Err() == nil {
+		w.options.Logger.Warn("alerts begin without the past, which cannot be read", "error", err)
+	}
+	looked := time.Time{}
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case l, open := <-follow.C:
+			if !open {
+				return nil
+			}
+			s := Sample{Time: l.Time, Frame: l.Frame}
+			if now := w.options.Clock(); now.Sub(looked) >= resolution || now.Before(looked) {
+				looked = now
+				s.Hot = w.hot(ctx)
+				w.lead(ctx)
+			}
+			w.step(s)
+		}
+	}
+}
+
+// hot is who has most denials of the last minute.
+func (w *Watcher) hot(ctx context.Context) *Hot {
+	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: 1})
+	if err != nil || len(top.Keys) == 0 {
+		return &Hot{}
+	}
+	first := top.Keys[0]
+	return &Hot{Key: first.Key, Denied: first.Count - first.Error, All: top.Total}
+}
+
+// lead asks whether this instance is the one that sends. If nobody can be asked, it
+// sends: rather twice than not at all.
+func (w *Watcher) lead(ctx context.Context) {
+	leads, err := w.options.Source.Lead(ctx, "alerts", term)
+	leads = leads || err != nil
+	if leads && !w.leads {
+		// Who did so before may have died before it told of the last ones.
+		recent := w.evaluator.Firing()
+		for _, a := range w.list.Past() {
+			if w.options.Clock().Sub(a.EndsAt) < term {
+				recent = append(recent, a)
+			}
+		}
+		w.leads = true
+		w.tell(recent)
+	}
+	w.leads = leads
+}
+
+// step evaluates a second.
+func (w *Watcher) step(s Sample) {
+	changed := w.evaluator.Add(s)
+	firing := w.evaluator.Firing()
+	w.list.update(firing, changed)
+	for _, a := range changed {
+		w.log(a)
+	}
+	if !w.leads {
+		return
+	}
+	w.tell(changed)
+	now := w.options.Clock()
+	for i, n := range w.options.Notifiers {
+		r, ok := n.(Repeater)
+		if ok && len(firing) > 0 && now.Sub(w.repeated[i]) >= r.Repeat() {
+			w.repeated[i] = now
+			w.outboxes[i].put(w.list.audible(firing))
+		}
+	}
+}
+
+func (w *Watcher) tell(alerts []Alert) {
+	audible := w.list.audible(alerts)
+	for _, o := range w.outboxes {
+		o.put(audible)
+	}
+}
+
+func (w *Watcher) log(a Alert) {
+	level := slog.LevelWarn
+	if a.State == Resolved {
+		level = slog.LevelInfo
+	}
+	w.options.Logger.Log(context.Background(), level, "alert "+string(a.State),
+		"alert", a.ID, "summary", a.Summary, "value", a.Value, "threshold", a.Threshold, "since", a.StartsAt)
+}

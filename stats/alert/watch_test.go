@@ -1,0 +1,156 @@
+package alert
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/archive"
+)
+
+// station is a recorder that is watched, in fake time.
+type station struct {
+	recorder *stats.Recorder
+	table    *rule.Table
+	stop     func()
+}
+
+func newStation(t *testing.T, a stats.Archive) *station {
+	t.Helper()
+	r, err := stats.New(stats.Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, problems := rule.Parse("test.yaml", []byte("rules: [{id: api, key: user, limit: 10/1h}]"))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	s := &station{recorder: r}
+	if s.table, err = rule.Compile(set, rule.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	r.Install(s.table, 1)
+	s.stop = inBackground(t, r.Run)
+	return s
+}
+
+// inBackground runs something, and returns what ends it and waits.
+func inBackground(t *testing.T, run func(context.Context) error) (stop func()) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var running sync.WaitGroup
+	running.Go(func() {
+		if err := run(ctx); err != nil {
+			t.Error(err)
+		}
+	})
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// traffic makes n requests a second, of which one in ten is refused if things are bad.
+func (s *station) traffic(seconds, n int, bad bool) {
+	v := &engine.Verdict{Results: make([]engine.Result, 1)}
+	for range seconds {
+		for i := range n {
+			v.Allowed = !bad || i%10 > 0
+			v.Results[0] = engine.Result{Rule: s.table.Rules()[0], Key: "user:eve", Asked: true, Decision: weir.Decision{Allowed: v.Allowed}}
+			s.recorder.Observe(&rule.Request{User: "eve"}, v, time.Millisecond)
+		}
+		time.Sleep(time.Second)
+	}
+}
+
+func (r *receiver) take() string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []string
+	for _, alerts := range r.got {
+		for _, a := range alerts {
+			all = append(all, string(a.State)+" "+a.ID)
+		}
+	}
+	r.got = nil
+	return strings.Join(all, ", ")
+}
+
+// From requests to a message: bad times are told once, and so is their end.
+func TestWatcher(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		a, err := archive.NewMemory(archive.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStation(t, a)
+		told := &receiver{}
+		w, err := New(Options{Source: s.recorder, Notifiers: []Notifier{told}, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop := inBackground(t, w.Run)
+		s.traffic(60, 20, false)
+		if got := told.take(); got != "" {
+			t.Errorf("in good times: %s", got)
+		}
+		s.traffic(180, 20, true)
+		if got := told.take(); got != "firing throttled, firing hot_key:user:eve" && got != "firing hot_key:user:eve, firing throttled" {
+			t.Errorf("in bad times: %s", got)
+		}
+		if got := w.List().Active(); len(got) != 2 {
+			t.Errorf("active: %+v", got)
+		}
+
+		// Another instance begins with what is known, and tells nobody twice.
+		restarted := &receiver{}
+		again, err := New(Options{Source: follower{s.recorder}, Notifiers: []Notifier{restarted}, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		stopAgain := inBackground(t, again.Run)
+		s.traffic(60, 20, true) // who is hot is found out anew
+		if got := again.List().Active(); len(got) != 2 {
+			t.Errorf("active at the other: %+v", got)
+		}
+		if err := w.List().Silence(Silence{ID: "hot_key", Until: time.Now().Add(time.Hour)}); err != nil {
+			t.Fatal(err)
+		}
+		s.traffic(300, 20, false)
+		if got := told.take(); got != "resolved throttled" {
+			t.Errorf("afterwards: %s", got)
+		}
+		if got := restarted.take(); got != "" {
+			t.Errorf("the one who does not lead told %s", got)
+		}
+		for name, w := range map[string]*Watcher{"first": w, "other": again} {
+			if len(w.List().Active()) != 0 || len(w.List().Past()) != 2 {
+				t.Errorf("%s: %d active, %d past", name, len(w.List().Active()), len(w.List().Past()))
+			}
+		}
+		if err := w.Run(t.Context()); err == nil {
+			t.Error("it runs twice")
+		}
+		stop()
+		stopAgain()
+		s.stop()
+	})
+}
+
+// follower is a source whose leader is another.
+type follower struct{ *stats.Recorder }
+
+func (follower) Lead(context.Context, string, time.Duration) (bool, error) { return false, nil }
+
+func TestNewIsChecked(t *testing.T) {
+	if _, err := New(Options{}); err == nil {
+		t.Error("no source is accepted")
+	}
+}

@@ -1,0 +1,167 @@
+package alert
+
+import (
+	"bytes"
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Headers of a webhook.
+const (
+	TimestampHeader = "Weir-Timestamp" // Unix seconds
+	SignatureHeader = "Weir-Signature" // sha256= and the HMAC in hexadecimal
+)
+
+// Message is the body of a webhook.
+type Message struct {
+	Version int     `json:"version"` // 1
+	Alerts  []Alert `json:"alerts"`
+}
+
+// WebhookOptions say where alerts are posted.
+type WebhookOptions struct {
+	// URL is http or https. It is needed.
+	URL string
+
+	// Secret signs every message, so that its receiver knows that it is ours. Default
+	// none: messages are not signed.
+	Secret []byte
+
+	// Client sends. Default one that follows no redirects and uses no proxy but the
+	// environment's.
+	Client *http.Client
+
+	// Clock tells the time, for the signature. Default time.Now.
+	Clock func() time.Time
+}
+
+// Webhook posts alerts as JSON.
+type Webhook struct {
+	options WebhookOptions
+	name    string
+}
+
+// NewWebhook returns a notifier.
+func NewWebhook(o WebhookOptions) (*Webhook, error) {
+	u, err := httpURL(o.URL)
+	if err != nil {
+		return nil, err
+	}
+	if o.Client == nil {
+		o.Client = newClient()
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	return &Webhook{options: o, name: "webhook " + u.Host}, nil
+}
+
+func httpURL(text string) (*url.URL, error) {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("alert: the URL cannot be used; write it as https://host/path") // it may have a password
+	}
+	return u, nil
+}
+
+// newClient follows no redirects: what is meant for one host is not for another.
+func newClient() *http.Client {
+	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+}
+
+// Name implements [Notifier]. It has no path, which may be a secret.
+func (w *Webhook) Name() string { return w.name }
+
+// Notify implements [Notifier].
+func (w *Webhook) Notify(ctx context.Context, alerts []Alert) error {
+	body, err := json.Marshal(Message{Version: 1, Alerts: alerts})
+	if err != nil {
+		return &PermanentError{err}
+	}
+	header := http.Header{}
+	if len(w.options.Secret) > 0 {
+		at := strconv.FormatInt(w.options.Clock().Unix(), 10)
+		header.Set(TimestampHeader, at)
+		header.Set(SignatureHeader, sign(w.options.Secret, at, body))
+	}
+	return post(ctx, w.options.Client, w.options.URL, header, body)
+}
+
+// sign covers the time, too, so that nobody can send an old message again.
+func sign(secret []byte, at string, body []byte) string {
+	mac := hmac.New(sha256.New, secret)
+	io.WriteString(mac, at+".")
+	mac.Write(body)
+	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
+}
+
+// Verify is for who receives webhooks: whether the message was signed with the secret,
+// not longer ago than the tolerance.
+func Verify(secret []byte, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
+	at := header.Get(TimestampHeader)
+	seconds, err := strconv.ParseInt(at, 10, 64)
+	if err != nil {
+		return errors.New("alert: the message is not signed")
+	}
+	if age := now.Sub(time.Unix(seconds, 0)); age > tolerance || age < -tolerance {
+		return fmt.Errorf("alert: the message is %v old; compare the clocks", age)
+	}
+	if !hmac.Equal([]byte(header.Get(SignatureHeader)), []byte(sign(secret, at, body))) {
+		return errors.New("alert: the signature is wrong; compare the secrets")
+	}
+	return nil
+}
+
+// maxAnswer is how much of an answer is read, so that the connection can be used again.
+const maxAnswer = 64 << 10
+
+// post sends JSON. What the receiver will never take is a *PermanentError.
+func post(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+	if err != nil {
+		return &PermanentError{err}
+	}
+	req.Header = header
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("User-Agent", "weir")
+	resp, err := client.Do(req)
+	if err != nil {
+		return unwrapURL(err)
+	}
+	defer resp.Body.Close()
+	answer, _ := io.ReadAll(io.LimitReader(resp.Body, maxAnswer))
+	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
+		return nil
+	}
+	err = fmt.Errorf("alert: the answer is %s: %s", resp.Status, clip(answer))
+	switch {
+	case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout:
+		return err
+	}
+	return &PermanentError{err}
+}
+
+// unwrapURL takes the URL out of an error: it may have a secret.
+func unwrapURL(err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	return fmt.Errorf("alert: %w", err)
+}
+
+func clip(answer []byte) string {
+	text := strings.ToValidUTF8(string(answer[:min(len(answer), 200)]), "?")
+	return strings.Join(strings.Fields(text), " ")
+}

@@ -1,0 +1,213 @@
+package archive
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Options of an archive. The zero value is ready to use.
+type Options struct {
+	// Keep says for how long each level of the series is kept.
+	Keep Keep
+
+	// Prefix begins every key in Redis. Default DefaultPrefix.
+	Prefix string
+
+	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Memory keeps frames in this process. Everything is added to every level at once, so
+// that there is nothing to be rolled up. It is safe for concurrent use.
+type Memory struct {
+	ladders ladders
+
+	mu     sync.RWMutex
+	levels [Kinds][]shelf
+	last   [Kinds]string // ID of the part that was added last
+}
+
+// shelf is one level: the slots that are done, as bytes, and the one that is being
+// added to, as a frame.
+type shelf struct {
+	Level
+	done []packed // by start
+	open Slot     // nil frame if there is none
+}
+
+type packed struct {
+	start int64
+	frame []byte
+}
+
+// NewMemory returns an empty archive.
+func NewMemory(o Options) (*Memory, error) {
+	l, err := o.Keep.ladders()
+	if err != nil {
+		return nil, err
+	}
+	return newMemory(l), nil
+}
+
+func newMemory(l ladders) *Memory {
+	m := &Memory{ladders: l}
+	for kind, levels := range l {
+		for _, level := range levels {
+			m.levels[kind] = append(m.levels[kind], shelf{Level: level})
+		}
+	}
+	return m
+}
+
+// Levels returns those of a kind, from the finest on.
+func (m *Memory) Levels(kind Kind) []Level { return m.ladders[kind] }
+
+// Lag is how long after a second its slot is complete: here, not at all.
+func (m *Memory) Lag() time.Duration { return 0 }
+
+// Lead reports whether this process is the one to do what only one should: here, it
+// always is.
+func (m *Memory) Lead(context.Context, string, time.Duration) (bool, error) { return true, nil }
+
+// RollUp does nothing.
+func (m *Memory) RollUp(context.Context, time.Time) error { return nil }
+
+// Add adds parts to all levels. The part that was added last, when it comes again, is
+// not.
+func (m *Memory) Add(_ context.Context, parts []Part) error {
+	frames := make([]*frame.Frame, len(parts))
+	for i := range parts {
+		var err error
+		if frames[i], err = frame.Decode(parts[i].Frame); err != nil {
+			return fmt.Errorf("archive: %w", err)
+		}
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for i := range parts {
+		p := &parts[i]
+		if m.last[p.Kind] == p.ID {
+			continue
+		}
+		m.last[p.Kind] = p.ID
+		for level := range m.levels[p.Kind] {
+			m.levels[p.Kind][level].add(p.Start, frames[i])
+		}
+	}
+	return nil
+}
+
+func (s *shelf) add(at int64, f *frame.Frame) {
+	start := s.Start(at)
+	if s.open.Frame == nil || s.open.Start != start {
+		s.put()
+		s.open = Slot{start, s.take(start)}
+		s.expire(start)
+	}
+	s.open.Frame.Merge(f)
+	s.open.Frame.Trim()
+}
+
+// put packs the open slot away.
+func (s *shelf) put() {
+	if s.open.Frame == nil {
+		return
+	}
+	p := packed{s.open.Start, slices.Clip(s.open.Frame.Append(nil))}
+	i, _ := s.find(p.start)
+	s.done = slices.Insert(s.done, i, p)
+	s.open = Slot{}
+}
+
+// take unpacks a slot, or begins one.
+func (s *shelf) take(start int64) *frame.Frame {
+	i, found := s.find(start)
+	if !found {
+		return &frame.Frame{}
+	}
+	f := s.done[i].unpack()
+	s.done = slices.Delete(s.done, i, i+1)
+	return f
+}
+
+func (s *shelf) find(start int64) (int, bool) {
+	return slices.BinarySearchFunc(s.done, start, func(p packed, start int64) int {
+		return int(min(max(p.start-start, -1), 1))
+	})
+}
+
+// expire forgets what is too old, and moves the rest when half of the room is unused.
+func (s *shelf) expire(now int64) {
+	i, _ := s.find(now - s.Keep + 1)
+	clear(s.done[:i])
+	s.done = s.done[i:]
+	if cap(s.done) > 2*len(s.done)+64 {
+		s.done = slices.Clone(s.done)
+	}
+}
+
+// unpack reads what this process has written itself, or Restore has read before.
+func (p packed) unpack() *frame.Frame {
+	f, err := frame.Decode(p.frame)
+	if err != nil {
+		panic(fmt.Sprintf("archive: a frame in memory cannot be read: %v", err))
+	}
+	return f
+}
+
+// Read returns the slots of a level that begin from one second on and before another,
+// in order. A slot in which nothing happened is left out. The frames are the caller's.
+func (m *Memory) Read(_ context.Context, kind Kind, level int, from, to int64) ([]Slot, error) {
+	m.mu.RLock()
+	s := &m.levels[kind][level]
+	from, to, err := span(s.Level, from, to)
+	if err != nil {
+		m.mu.RUnlock()
+		return nil, err
+	}
+	first, _ := s.find(from)
+	end, _ := s.find(to)
+	found := slices.Clone(s.done[first:max(first, end)]) // whose bytes never change
+	if o := s.open; o.Frame != nil && from <= o.Start && o.Start < to {
+		found = append(found, packed{o.Start, o.Frame.Append(nil)})
+	}
+	m.mu.RUnlock()
+	slots := make([]Slot, len(found))
+	for i, p := range found {
+		slots[i] = Slot{p.start, p.unpack()}
+	}
+	slices.SortFunc(slots, func(a, b Slot) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+	return slots, nil
+}
+
+// Size is how much an archive in memory holds.
+type Size struct {
+	Slots int
+	Bytes int64 // of frames, without some 40 bytes a slot
+}
+
+// Size returns how much is held.
+func (m *Memory) Size() Size {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	var size Size
+	for _, levels := range m.levels {
+		for i := range levels {
+			s := &levels[i]
+			size.Slots += len(s.done)
+			for _, p := range s.done {
+				size.Bytes += int64(len(p.frame))
+			}
+			if s.open.Frame != nil {
+				size.Slots++
+				size.Bytes += int64(len(s.open.Frame.Append(nil)))
+			}
+		}
+	}
+	return size
+}

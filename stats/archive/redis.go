@@ -1,0 +1,281 @@
+package archive
+
+import (
+	"context"
+	"crypto/rand"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// What Options stand for when they say nothing.
+const (
+	DefaultPrefix  = "weir:"
+	DefaultTimeout = time.Second
+)
+
+// lag is how long after a second all instances have sent what they counted in it.
+const lag = 2 * time.Second
+
+// slack is for how long a slot is kept beyond what was promised: as long as the one
+// above it is being made.
+const slack = 10 * minute
+
+// Redis keeps frames in Redis, where all instances add to them. Redis only moves bytes:
+// the adding up is done here. It is safe for concurrent use.
+type Redis struct {
+	client  rueidis.Client
+	ladders ladders
+	timeout time.Duration
+	prefix  string
+	self    string // tells this instance from others
+	rolled  rolled
+}
+
+//go:embed add.lua
+var addText string
+
+//go:embed roll.lua
+var rollText string
+
+var (
+	addScript  = rueidis.NewLuaScript(addText)
+	rollScript = rueidis.NewLuaScript(rollText)
+)
+
+// NewRedis returns an archive on a client, which stays the caller's to close. It may be
+// one of a server, of Sentinels or of a cluster, where everything is on one slot. It
+// should not be the client of a store: checks would have to wait behind a long answer.
+// Nothing is asked of Redis yet.
+func NewRedis(client rueidis.Client, o Options) (*Redis, error) {
+	if client == nil {
+		return nil, errors.New("archive: NewRedis needs a client; rueidis.NewClient makes one")
+	}
+	l, err := o.Keep.ladders()
+	if err != nil {
+		return nil, err
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Timeout < 0 {
+		return nil, errors.New("archive: Timeout is negative; leave it 0 for the default")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	return &Redis{client: client, ladders: l, timeout: o.Timeout, prefix: o.Prefix + "{stats}:", self: rand.Text()}, nil
+}
+
+// Levels returns those of a kind, from the finest on.
+func (a *Redis) Levels(kind Kind) []Level { return a.ladders[kind] }
+
+// Lag is how long after a second its slot is complete.
+func (a *Redis) Lag() time.Duration { return lag }
+
+func (a *Redis) slotKey(kind Kind, step, start int64) string {
+	return fmt.Sprintf("%s%s:%d:%d", a.prefix, kind, step, start)
+}
+
+func (a *Redis) marksKey(kind Kind, step int64) string {
+	return fmt.Sprintf("%s%s:%d:marks", a.prefix, kind, step)
+}
+
+func seconds(n int64) string { return strconv.FormatInt(n, 10) }
+
+// Add adds parts, each once: after an error, all may be sent again.
+func (a *Redis) Add(ctx context.Context, parts []Part) error {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	for i := range parts {
+		p := &parts[i]
+		levels := a.ladders[p.Kind]
+		start := levels[0].Start(p.Start)
+		keys := []string{a.slotKey(p.Kind, levels[0].Step, start), a.prefix + "counter"}
+		args := []string{p.ID, rueidis.BinaryString(p.Frame), seconds(levels[0].Keep + slack), seconds(levels[len(levels)-1].Keep + slack)}
+		for _, coarser := range levels[1:] {
+			keys = append(keys, a.marksKey(p.Kind, coarser.Step))
+			args = append(args, seconds(coarser.Start(start)))
+		}
+		if err := addScript.Exec(ctx, a.client, keys, args).Error(); err != nil {
+			return explain(err)
+		}
+	}
+	return nil
+}
+
+// Read returns the slots of a level that begin from one second on and before another,
+// in order. A slot in which nothing happened is left out. What is not rolled up yet is
+// added up.
+func (a *Redis) Read(ctx context.Context, kind Kind, level int, from, to int64) ([]Slot, error) {
+	from, to, err := span(a.ladders[kind][level], from, to)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	if level == 0 {
+		return a.readFinest(ctx, kind, from, to)
+	}
+	marks, err := a.marks(ctx, kind, level)
+	if err != nil {
+		return nil, err
+	}
+	return a.read(ctx, kind, level, from, to, marks)
+}
+
+func (a *Redis) read(ctx context.Context, kind Kind, level int, from, to int64, marks map[int64]string) ([]Slot, error) {
+	l := a.ladders[kind][level]
+	var commands rueidis.Commands
+	var starts []int64
+	for start := from; start < to; start += l.Step {
+		starts = append(starts, start)
+		commands = append(commands, a.client.B().Get().Key(a.slotKey(kind, l.Step, start)).Build())
+	}
+	var slots []Slot
+	for i, answer := range a.client.DoMulti(ctx, commands...) {
+		f, err := decode(answer)
+		if err == nil && marks[starts[i]] != "" {
+			f, err = a.sum(ctx, kind, level, starts[i], f)
+		}
+		if err != nil {
+			return nil, explain(err)
+		}
+		if f != nil {
+			slots = append(slots, Slot{starts[i], f})
+		}
+	}
+	return slots, nil
+}
+
+// decode is nil if there is nothing.
+func decode(answer rueidis.RedisResult) (*frame.Frame, error) {
+	blob, err := answer.AsBytes()
+	if rueidis.IsRedisNil(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return frame.Decode(blob)
+}
+
+// readFinest adds up what instances have added to each slot.
+func (a *Redis) readFinest(ctx context.Context, kind Kind, from, to int64) ([]Slot, error) {
+	l := a.ladders[kind][0]
+	var commands rueidis.Commands
+	for start := from; start < to; start += l.Step {
+		commands = append(commands, a.client.B().Hvals().Key(a.slotKey(kind, l.Step, start)).Build())
+	}
+	var slots []Slot
+	for i, answer := range a.client.DoMulti(ctx, commands...) {
+		parts, err := answer.AsStrSlice()
+		if err != nil {
+			return nil, explain(err)
+		}
+		if len(parts) == 0 {
+			continue
+		}
+		sum := &frame.Frame{}
+		for _, part := range parts {
+			f, err := frame.Decode([]byte(part))
+			if err != nil {
+				return nil, explain(err)
+			}
+			sum.Merge(f)
+		}
+		sum.Trim()
+		slots = append(slots, Slot{from + int64(i)*l.Step, sum})
+	}
+	return slots, nil
+}
+
+// sum adds up what is below a slot. It is nil if that is nothing. What was written for
+// the slot before is returned instead if it is more: slots only grow, so something below
+// must be gone, because it was kept no longer or Redis had to make room.
+func (a *Redis) sum(ctx context.Context, kind Kind, level int, start int64, before *frame.Frame) (*frame.Frame, error) {
+	below, err := a.below(ctx, kind, level, start)
+	if err != nil || len(below) == 0 {
+		return before, err
+	}
+	f := &frame.Frame{}
+	for _, s := range below {
+		f.Merge(s.Frame)
+	}
+	f.Trim()
+	if before != nil && before.Weight() > f.Weight() {
+		f = before
+	}
+	return f, nil
+}
+
+// below are the slots that a slot is the sum of.
+func (a *Redis) below(ctx context.Context, kind Kind, level int, start int64) ([]Slot, error) {
+	to := start + a.ladders[kind][level].Step
+	if level == 1 {
+		return a.readFinest(ctx, kind, start, to)
+	}
+	marks, err := a.marks(ctx, kind, level-1)
+	if err != nil {
+		return nil, err
+	}
+	return a.read(ctx, kind, level-1, start, to, marks)
+}
+
+// marks returns which slots of a level have changed below since they were rolled up.
+func (a *Redis) marks(ctx context.Context, kind Kind, level int) (map[int64]string, error) {
+	all, err := a.client.Do(ctx, a.client.B().Hgetall().Key(a.marksKey(kind, a.ladders[kind][level].Step)).Build()).AsStrMap()
+	if err != nil {
+		return nil, explain(err)
+	}
+	marks := make(map[int64]string, len(all))
+	for text, mark := range all {
+		start, err := strconv.ParseInt(text, 10, 64)
+		if err != nil {
+			return nil, fmt.Errorf("archive: something else writes to %s; choose another prefix", a.marksKey(kind, a.ladders[kind][level].Step))
+		}
+		marks[start] = mark
+	}
+	return marks, nil
+}
+
+// Lead reports whether this instance is the one to do, for so long, what only one
+// should. Who leads goes on leading as long as it asks in time.
+func (a *Redis) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	key := a.prefix + "lead:" + what
+	err := a.client.Do(ctx, a.client.B().Set().Key(key).Value(a.self).Nx().Px(d).Build()).Error()
+	if err == nil {
+		return true, nil
+	}
+	if !rueidis.IsRedisNil(err) {
+		return false, explain(err)
+	}
+	who, err := a.client.Do(ctx, a.client.B().Get().Key(key).Build()).ToString()
+	if err != nil && !rueidis.IsRedisNil(err) {
+		return false, explain(err)
+	}
+	if who != a.self {
+		return false, nil
+	}
+	// Between the two it may have passed to another, if this one asks at the last
+	// moment; then two do for a moment what one should, which is no harm.
+	return true, a.client.Do(ctx, a.client.B().Pexpire().Key(key).Milliseconds(d.Milliseconds()).Build()).Error()
+}
+
+// explain says more where Redis's own words help nobody.
+func explain(err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		if _, moved := reply.IsMoved(); moved {
+			return fmt.Errorf("archive: this is one node of a cluster; use a cluster's client: %w", err)
+		}
+	}
+	return fmt.Errorf("archive: %w", err)
+}

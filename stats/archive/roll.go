@@ -1,0 +1,92 @@
+package archive
+
+import (
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+)
+
+// rollEvery is how often a slot that still changes is rolled up, in steps of the level
+// below: so that little is missing should every instance die and nobody come back
+// before the finer slots are gone.
+const rollEvery = 10
+
+// grace is how long after its end a slot may still get parts in the ordinary way.
+const grace = 5
+
+// rolled remembers when each level was last rolled up here although it goes on.
+type rolled struct {
+	mu sync.Mutex
+	at map[string]int64
+}
+
+// due reports whether it is time for the slots of a level that go on.
+func (r *rolled) due(key string, now, every int64) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if last, ok := r.at[key]; ok && now >= last && now < last+every {
+		return false
+	}
+	if r.at == nil {
+		r.at = map[string]int64{}
+	}
+	r.at[key] = now
+	return true
+}
+
+// RollUp writes the sums that have changed. Any number of instances may do it, at any
+// time: each comes to the same result, and one that is killed leaves a mark behind by
+// which another goes on.
+func (a *Redis) RollUp(ctx context.Context, now time.Time) error {
+	for kind := range Kinds {
+		levels := a.ladders[kind]
+		for level := 1; level < len(levels); level++ {
+			if err := a.rollLevel(ctx, kind, level, now.Unix()); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (a *Redis) rollLevel(ctx context.Context, kind Kind, level int, now int64) error {
+	ctx, cancel := context.WithTimeout(ctx, 10*a.timeout) // many answers, each in time
+	defer cancel()
+	l, below := a.ladders[kind][level], a.ladders[kind][level-1]
+	marks, err := a.marks(ctx, kind, level)
+	if err != nil || len(marks) == 0 {
+		return err
+	}
+	ongoing := a.rolled.due(a.marksKey(kind, l.Step), now, rollEvery*below.Step)
+	for _, start := range slices.Sorted(maps.Keys(marks)) {
+		ended := start+l.Step+grace <= now
+		if !ended && !ongoing {
+			continue
+		}
+		slot := a.slotKey(kind, l.Step, start)
+		before, err := decode(a.client.Do(ctx, a.client.B().Get().Key(slot).Build()))
+		if err != nil {
+			return explain(err)
+		}
+		f, err := a.sum(ctx, kind, level, start, before)
+		if err != nil {
+			return err
+		}
+		sum := ""
+		if f != nil && f != before {
+			sum = string(f.Append(nil))
+		}
+		mark := marks[start]
+		if !ended {
+			mark = ""
+		}
+		keys := []string{slot, a.marksKey(kind, l.Step)}
+		args := []string{mark, seconds(start), sum, seconds(l.Keep + slack)}
+		if err := rollScript.Exec(ctx, a.client, keys, args).Error(); err != nil {
+			return explain(err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,118 @@
+package stats
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// verdictOf is a verdict about the given number of rules, of a hundred.
+func verdictOf(tb testing.TB, rules int) (*Recorder, *engine.Verdict) {
+	tb.Helper()
+	text := "rules:"
+	for i := range 100 {
+		text += fmt.Sprintf("\n  - {id: r%02d, key: user, limit: %d/1h, tiers: {pro: %d/1h}}", i, 1000+i, 2000+i)
+	}
+	table := tableOf(tb, text)
+	a, err := archive.NewMemory(archive.Options{})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	r := newRecorder(tb, Options{Archive: a})
+	r.Install(table, 1)
+	v := &engine.Verdict{Allowed: true}
+	for _, c := range table.Rules()[:rules] {
+		l := c.Limits("", "pro")[0]
+		v.Results = append(v.Results, engine.Result{
+			Rule: c, Limit: l, Asked: true, Key: "user:somebody@example.com",
+			Decision: weir.Decision{Allowed: true, Limit: l.Capacity(), Remaining: 17},
+		})
+	}
+	return r, v
+}
+
+var pro = rule.Request{User: "somebody@example.com", Tier: "pro"}
+
+// Observing allocates nothing, neither when all is well nor when the store is gone.
+func TestAllocations(t *testing.T) {
+	for _, rules := range []int{0, 1, 5} {
+		r, v := verdictOf(t, rules)
+		for _, degraded := range []error{nil, errLost} {
+			v.Degraded = degraded
+			if n := testing.AllocsPerRun(200, func() { r.Observe(&pro, v, time.Microsecond) }); n > 0 && !raceEnabled {
+				t.Errorf("%d rules, degraded %v: %v allocations", rules, degraded, n)
+			}
+		}
+	}
+}
+
+// drainNow is what the collector does a few times a second.
+func BenchmarkObserve(b *testing.B) {
+	for _, rules := range []int{0, 1, 5} {
+		b.Run(fmt.Sprintf("rules=%d", rules), func(b *testing.B) {
+			r, v := verdictOf(b, rules)
+			b.ReportAllocs()
+			n := 0
+			for b.Loop() {
+				r.Observe(&pro, v, 700*time.Nanosecond)
+				if n++; n%250_000 == 0 { // a million requests a second
+					r.tick(time.Unix(int64(n/1_000_000), 0))
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkObserveParallel(b *testing.B) {
+	r, shared := verdictOf(b, 1)
+	b.RunParallel(func(p *testing.PB) {
+		v := new(engine.Verdict)
+		*v = *shared
+		for p.Next() {
+			r.Observe(&pro, v, 700*time.Nanosecond)
+		}
+	})
+}
+
+// BenchmarkCheck is the engine with and without. An observer also costs the engine two
+// readings of the clock, whoever it is; "nobody" is one that does nothing.
+func BenchmarkCheck(b *testing.B) {
+	table := tableOf(b, "rules: [{id: api, key: user, limit: 1000/1s}]")
+	a, err := archive.NewMemory(archive.Options{})
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := newRecorder(b, Options{Archive: a})
+	r.Install(table, 1)
+	for _, c := range []struct {
+		name     string
+		observer engine.Observer
+	}{{"nobody", nobody{}}, {"recorder", r}} {
+		b.Run(c.name, func(b *testing.B) {
+			e, err := engine.New(engine.Options{Store: memory.New(memory.Options{}), Observer: c.observer})
+			if err != nil {
+				b.Fatal(err)
+			}
+			e.Install(table, 1)
+			b.RunParallel(func(p *testing.PB) {
+				var v engine.Verdict
+				for p.Next() {
+					if err := e.Check(b.Context(), &alice, &v); err != nil {
+						b.Error(err)
+						return
+					}
+				}
+			})
+		})
+	}
+}
+
+type nobody struct{}
+
+func (nobody) Observe(*rule.Request, *engine.Verdict, time.Duration) {}

@@ -1,0 +1,187 @@
+package stats_test
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+	"github.com/weirhq/weir/store/memory"
+)
+
+var ctx = context.Background()
+
+// noon is when the examples take place.
+var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+
+func atNoon() time.Time { return noon.Add(500 * time.Millisecond) }
+
+func must[T any](v T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return v
+}
+
+// judged is a recorder that has seen alice come 1 time, bob 4 times and eve 5 times.
+func judged() *stats.Recorder {
+	kept := must(archive.NewMemory(archive.Options{}))
+	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
+	judge(recorder)
+	return recorder
+}
+
+func judge(recorder *stats.Recorder) {
+	set, problems := rule.Parse("rules.yaml", []byte("rules: [{id: api, key: user, algorithm: fixed_window, limit: 3/1h}]"))
+	if err := problems.Err(); err != nil {
+		panic(err)
+	}
+	table := must(rule.Compile(set, rule.Options{}))
+	micros := func() weir.Micros { return weir.Micros(noon.UnixMicro()) }
+	e := must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: micros}), Observer: recorder}))
+	recorder.Install(table, 1) // first, so that every verdict finds its rule
+	e.Install(table, 1)
+	var v engine.Verdict
+	for i, user := range []string{"alice", "bob", "bob", "bob", "bob", "eve", "eve", "eve", "eve", "eve"} {
+		if err := e.Check(ctx, &rule.Request{User: user}, &v); err != nil {
+			panic(fmt.Sprint(i, err))
+		}
+	}
+	if err := recorder.Flush(ctx); err != nil {
+		panic(err)
+	}
+}
+
+func Example() {
+	kept, err := archive.NewMemory(archive.Options{})
+	if err != nil {
+		panic(err)
+	}
+	recorder, err := stats.New(stats.Options{Archive: kept})
+	if err != nil {
+		panic(err)
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{}), Observer: recorder})
+	if err != nil {
+		panic(err)
+	}
+	table, version := e.Rules()
+	recorder.Install(table, version) // before the engine's Install, each time
+
+	running, stop := context.WithCancel(ctx)
+	done := make(chan error)
+	go func() { done <- recorder.Run(running) }()
+	// … requests …
+	stop() // then Run saves what is left
+	fmt.Println(<-done)
+	// Output: <nil>
+}
+
+func ExampleRecorder_Summary() {
+	recorder := judged()
+	s, err := recorder.Summary(ctx, noon, noon.Add(10*time.Second))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Printf("%d requests, %.1f a second, %.0f %% refused\n", s.Requests.Total(), s.QPS, 100*s.Requests.Throttled())
+	for _, r := range s.Rules {
+		fmt.Println(r.Rule, r.Counts.Allowed, r.Counts.Denied)
+	}
+	// Output:
+	// 10 requests, 1.0 a second, 30 % refused
+	// api 7 3
+}
+
+func ExampleRecorder_Series() {
+	recorder := judged()
+	s, err := recorder.Series(ctx, stats.Query{From: noon, To: noon.Add(3 * time.Second)})
+	if err != nil {
+		panic(err)
+	}
+	for _, p := range s.Points {
+		fmt.Println(p.Time.Format(time.TimeOnly), p.Requests.Allowed, p.Requests.Denied)
+	}
+	// Output:
+	// 12:00:00 7 3
+	// 12:00:01 0 0
+	// 12:00:02 0 0
+}
+
+func ExampleRecorder_Top() {
+	recorder := judged()
+	top, err := recorder.Top(ctx, stats.TopQuery{Rule: "api", By: stats.ByDenied, Window: stats.LastMinute})
+	if err != nil {
+		panic(err)
+	}
+	for _, k := range top.Keys {
+		fmt.Printf("%s: %d to %d of %d denials\n", k.Key, k.Count-k.Error, k.Count, top.Total)
+	}
+	// Output:
+	// user:eve: 2 to 2 of 3 denials
+	// user:bob: 1 to 1 of 3 denials
+}
+
+func ExampleRecorder_Suggest() {
+	recorder := judged()
+	limits, err := recorder.Suggest(ctx, "api", noon, noon.Add(time.Hour), 0.3, 0.01)
+	if err != nil {
+		panic(err)
+	}
+	for _, l := range limits {
+		fmt.Printf("%d of %d requests were refused by the limit for %v\n", l.Denied, l.Requests, l.Period)
+		for _, t := range l.Targets {
+			fmt.Println(t.Share, t.Units, t.Above)
+		}
+	}
+	// Output:
+	// 3 of 10 requests were refused by the limit for 1h0m0s
+	// 0.3 3 false
+	// 0.01 3 true
+}
+
+func Example_restart() {
+	kept := must(archive.NewMemory(archive.Options{}))
+	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
+	judge(recorder)
+	dir := must(os.MkdirTemp("", "weir"))
+	defer os.RemoveAll(dir)
+
+	file, err := os.Create(filepath.Join(dir, "statistics"))
+	if err != nil {
+		panic(err)
+	}
+	if err := kept.Snapshot(file); err != nil {
+		panic(err)
+	}
+	if _, err := file.Seek(0, 0); err != nil {
+		panic(err)
+	}
+	next := must(archive.NewMemory(archive.Options{}))
+	if err := next.Restore(file); err != nil {
+		panic(err)
+	}
+	fmt.Println(next.Size() == kept.Size(), file.Close())
+	// Output: true <nil>
+}
+
+func Example_alerts() {
+	e, err := alert.NewEvaluator([]alert.Check{{Kind: alert.Throttled, Threshold: 0.05, Hold: 30 * time.Second}})
+	if err != nil {
+		panic(err)
+	}
+	for second := range 120 {
+		f := &frame.Frame{Requests: frame.Counts{Allowed: 8, Denied: 2}}
+		for _, a := range e.Add(alert.Sample{Time: noon.Add(time.Duration(second) * time.Second), Frame: f}) {
+			fmt.Println(a.UpdatedAt.Format(time.TimeOnly), a.State, a.Kind, a.Summary)
+		}
+	}
+	// Output: 12:00:40 firing throttled 20.0 % of requests are refused by limits
+}

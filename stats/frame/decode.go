@@ -1,0 +1,142 @@
+package frame
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// Decode reads an encoded frame. What somebody else has put in its place is an error,
+// and costs no more memory than it has bytes, give or take a factor.
+func Decode(src []byte) (*Frame, error) {
+	d := decoder{in: src}
+	if v := d.byte(); d.err == nil && v != version {
+		return nil, fmt.Errorf("frame: it is of version %d, this weir reads version %d", v, version)
+	}
+	f := &Frame{}
+	d.counts(&f.Requests)
+	d.histogram(&f.Decision)
+	for range d.size() {
+		d.counts(f.Rule(Line{d.text(), d.text()}))
+	}
+	for range d.size() {
+		r := f.Route(d.text())
+		r.Requests, r.Errors = d.number(), d.number()
+		d.histogram(&r.Latency)
+	}
+	for range d.size() {
+		d.detail(f.Detail(d.text()))
+	}
+	for range d.size() {
+		r := f.Ranking(d.text())
+		d.sketch(&r.Allowed)
+		d.sketch(&r.Denied)
+	}
+	if d.err == nil && len(d.in) > 0 {
+		d.err = errDamaged
+	}
+	if d.err != nil {
+		return nil, d.err
+	}
+	return f, nil
+}
+
+var errDamaged = errors.New("frame: it is damaged; remove it, or what else writes there")
+
+// maxExact bounds every number, so that no sum of many overflows.
+const maxExact = 1 << 53
+
+// decoder reads until the first error, which makes everything after it 0.
+type decoder struct {
+	in  []byte
+	err error
+}
+
+func (d *decoder) byte() byte {
+	if len(d.in) == 0 {
+		d.err = errDamaged
+		return 0
+	}
+	b := d.in[0]
+	d.in = d.in[1:]
+	return b
+}
+
+func (d *decoder) number() int64 {
+	n, width := binary.Uvarint(d.in)
+	if d.err != nil || width <= 0 || n > maxExact {
+		d.err, d.in = errDamaged, nil
+		return 0
+	}
+	d.in = d.in[width:]
+	return int64(n)
+}
+
+// size is how many things follow. Each has a byte at least.
+func (d *decoder) size() int {
+	n := d.number()
+	if n > int64(len(d.in)) {
+		d.err, d.in = errDamaged, nil
+		return 0
+	}
+	return int(n)
+}
+
+func (d *decoder) text() string {
+	n := d.size()
+	s := string(d.in[:n])
+	d.in = d.in[n:]
+	return s
+}
+
+func (d *decoder) counts(c *Counts) {
+	which := d.byte()
+	if which >= 1<<6 {
+		d.err = errDamaged
+	}
+	for i, n := range c.fields() {
+		if which&(1<<i) != 0 {
+			*n = d.number()
+		}
+	}
+}
+
+func (d *decoder) histogram(h *Histogram) {
+	used := d.size()
+	if used == 0 {
+		return
+	}
+	*h = Histogram{Sum: d.number()}
+	slot := int64(0)
+	for range used {
+		slot += d.number()
+		n := d.number()
+		if slot >= Slots || n == 0 || d.err != nil {
+			d.err, d.in = errDamaged, nil
+			return
+		}
+		h.Put(uint8(slot), n)
+	}
+}
+
+func (d *decoder) detail(to *Detail) {
+	d.histogram(&to.Decision)
+	for range d.size() {
+		u := to.Quota(Quota{d.text(), d.number()})
+		d.histogram(&u.Used)
+		u.Denied = d.number()
+	}
+}
+
+func (d *decoder) sketch(s *Sketch) {
+	s.Floor, s.Total = d.number(), d.number()
+	n := d.size()
+	s.Entries = slices.Grow(s.Entries[:0], min(n, 1024))
+	for range n {
+		s.Entries = append(s.Entries, Entry{d.text(), d.number(), d.number()})
+		if d.err != nil {
+			return
+		}
+	}
+}

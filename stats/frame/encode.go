@@ -1,0 +1,143 @@
+package frame
+
+import (
+	"encoding/binary"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// An encoded frame is a byte for its version, and then numbers as varints and texts
+// with their lengths before them, section by section in the order of Frame. Names are
+// in order, so that equal frames are equal bytes.
+const version = 1
+
+// Append writes a frame.
+func (f *Frame) Append(dst []byte) []byte {
+	e := encoder{append(dst, version)}
+	e.counts(&f.Requests)
+	e.histogram(&f.Decision)
+
+	e.size(len(f.Rules))
+	lines := slices.SortedFunc(maps.Keys(f.Rules), func(a, b Line) int {
+		if c := strings.Compare(a.Rule, b.Rule); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Tier, b.Tier)
+	})
+	for _, l := range lines {
+		e.text(l.Rule)
+		e.text(l.Tier)
+		e.counts(f.Rules[l])
+	}
+
+	e.size(len(f.Routes))
+	for _, name := range names(f.Routes) {
+		r := f.Routes[name]
+		e.text(name)
+		e.number(r.Requests)
+		e.number(r.Errors)
+		e.histogram(&r.Latency)
+	}
+
+	e.size(len(f.Details))
+	for _, id := range names(f.Details) {
+		e.text(id)
+		e.detail(f.Details[id])
+	}
+
+	e.size(len(f.Top))
+	for _, id := range names(f.Top) {
+		e.text(id)
+		e.sketch(&f.Top[id].Allowed)
+		e.sketch(&f.Top[id].Denied)
+	}
+	return e.out
+}
+
+func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+type encoder struct{ out []byte }
+
+// number writes one that is not negative; no count is.
+func (e *encoder) number(n int64) { e.out = binary.AppendUvarint(e.out, uint64(max(n, 0))) }
+
+func (e *encoder) size(n int) { e.number(int64(n)) }
+
+func (e *encoder) text(s string) {
+	e.size(len(s))
+	e.out = append(e.out, s...)
+}
+
+// counts writes which ones there are, in a byte, and then those. As a rule it is one.
+func (e *encoder) counts(c *Counts) {
+	all := c.fields()
+	which := byte(0)
+	for i, n := range all {
+		if *n > 0 {
+			which |= 1 << i
+		}
+	}
+	e.out = append(e.out, which)
+	for _, n := range all {
+		if *n > 0 {
+			e.number(*n)
+		}
+	}
+}
+
+func (c *Counts) fields() [6]*int64 {
+	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.Degraded, &c.Failed, &c.Blocked}
+}
+
+// histogram writes the slots that have something, each as its distance from the last
+// one and its count.
+func (e *encoder) histogram(h *Histogram) {
+	used := 0
+	for _, n := range h.counts {
+		if n > 0 {
+			used++
+		}
+	}
+	e.size(used)
+	if used == 0 {
+		return
+	}
+	e.number(h.Sum)
+	last := 0
+	for slot, n := range h.counts {
+		if n > 0 {
+			e.size(slot - last)
+			e.number(n)
+			last = slot
+		}
+	}
+}
+
+func (e *encoder) detail(d *Detail) {
+	e.histogram(&d.Decision)
+	e.size(len(d.Usage))
+	quotas := slices.SortedFunc(maps.Keys(d.Usage), func(a, b Quota) int {
+		if c := strings.Compare(a.Tier, b.Tier); c != 0 {
+			return c
+		}
+		return int(min(max(a.Period-b.Period, -1), 1))
+	})
+	for _, q := range quotas {
+		e.text(q.Tier)
+		e.number(q.Period)
+		e.histogram(&d.Usage[q].Used)
+		e.number(d.Usage[q].Denied)
+	}
+}
+
+func (e *encoder) sketch(s *Sketch) {
+	e.number(s.Floor)
+	e.number(s.Total)
+	e.size(len(s.Entries))
+	for _, entry := range s.Entries {
+		e.text(entry.Key)
+		e.number(entry.Count)
+		e.number(entry.Error)
+	}
+}

@@ -1,0 +1,236 @@
+package frame
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+)
+
+// durations draws from nanoseconds to minutes, small and large ones alike.
+var durations = rapid.Custom(func(t *rapid.T) time.Duration {
+	bits := rapid.IntRange(0, 37).Draw(t, "bits")
+	return time.Duration(rapid.Int64Range(0, 1<<bits).Draw(t, "duration"))
+})
+
+func count(t *rapid.T, name string) int64 { return rapid.Int64Range(0, 1<<40).Draw(t, name) }
+
+var allCounts = rapid.Custom(func(t *rapid.T) Counts {
+	return Counts{count(t, "a"), count(t, "b"), count(t, "c"), count(t, "d"), count(t, "e"), count(t, "f")}
+})
+
+var sketches = rapid.Custom(func(t *rapid.T) Sketch {
+	c := NewCounter(rapid.IntRange(1, 4).Draw(t, "size"))
+	for range rapid.IntRange(0, 20).Draw(t, "keys") {
+		c.Add(rapid.SliceOfN(rapid.Byte(), 0, 2).Draw(t, "key"), rapid.Int64Range(1, 9).Draw(t, "n"))
+	}
+	return c.Sketch()
+})
+
+func fillHistogram(t *rapid.T, h *Histogram) {
+	for range rapid.IntRange(0, 5).Draw(t, "times") {
+		h.Record(durations.Draw(t, "took"))
+	}
+}
+
+var frames = rapid.Custom(func(t *rapid.T) *Frame {
+	f := &Frame{Requests: allCounts.Draw(t, "requests")}
+	fillHistogram(t, &f.Decision)
+	name := rapid.SampledFrom([]string{"", "a", "b", Other, "\x00\xff"})
+	for range rapid.IntRange(0, 3).Draw(t, "parts") {
+		*f.Rule(Line{name.Draw(t, "rule"), name.Draw(t, "tier")}) = allCounts.Draw(t, "counts")
+		r := f.Route(name.Draw(t, "route"))
+		r.Requests, r.Errors = count(t, "passed"), count(t, "errors")
+		fillHistogram(t, &r.Latency)
+		d := f.Detail(name.Draw(t, "detail"))
+		fillHistogram(t, &d.Decision)
+		u := d.Quota(Quota{name.Draw(t, "quota"), count(t, "period")})
+		fillHistogram(t, &u.Used)
+		u.Denied = count(t, "denied")
+		top := f.Ranking(name.Draw(t, "top"))
+		top.Allowed, top.Denied = sketches.Draw(t, "allowed"), sketches.Draw(t, "denied")
+	}
+	return f
+})
+
+func same(a, b *Frame) bool { return slices.Equal(a.Append(nil), b.Append(nil)) }
+
+// What was written is what is read.
+func TestEncoding(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		f := frames.Draw(t, "frame")
+		src := f.Append(nil)
+		got, err := Decode(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !same(got, f) || got.Decision.Count != f.Decision.Count || !reflect.DeepEqual(got.Rules, f.Rules) {
+			t.Fatalf("%+v became %+v", f, got)
+		}
+		cut := rapid.IntRange(0, len(src)-1).Draw(t, "cut")
+		if _, err := Decode(src[:cut]); err == nil {
+			t.Fatalf("the first %d of %d bytes are a frame", cut, len(src))
+		}
+		if _, err := Decode(append(src, 0)); err == nil {
+			t.Fatal("a frame with something behind it is one")
+		}
+	})
+}
+
+func TestDecodeOtherVersions(t *testing.T) {
+	if _, err := Decode([]byte{9, 0, 0}); err == nil {
+		t.Error("version 9 was read")
+	}
+	if _, err := Decode(nil); err == nil {
+		t.Error("nothing was read")
+	}
+}
+
+func FuzzDecode(f *testing.F) {
+	one := Frame{Requests: Counts{Allowed: 3, Blocked: 1}}
+	one.Decision.Record(time.Millisecond)
+	one.Rule(Line{"api", "pro"}).Denied = 7
+	one.Ranking("").Allowed = Sketch{Entries: []Entry{{"user:alice", 5, 1}}, Floor: 1, Total: 9}
+	f.Add(one.Append(nil))
+	f.Add([]byte{version, 0, 255, 255, 255, 255, 15})
+	f.Fuzz(func(t *testing.T, src []byte) {
+		got, err := Decode(src)
+		if err != nil {
+			return
+		}
+		again, err := Decode(got.Append(nil))
+		if err != nil || !same(got, again) {
+			t.Errorf("%q was read as %+v, and that again as %+v, %v", src, got, again, err)
+		}
+	})
+}
+
+// Frames add up whatever the order, except that rankings are cut.
+func TestMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		parts := rapid.SliceOfN(frames, 1, 4).Draw(t, "parts")
+		var forth, back Frame
+		for i := range parts {
+			forth.Merge(parts[i])
+			back.Merge(parts[len(parts)-1-i])
+		}
+		if !same(&forth, &back) {
+			t.Fatalf("%+v is not %+v", forth, back)
+		}
+		want := Counts{}
+		for _, p := range parts {
+			want.Add(p.Requests)
+		}
+		if forth.Requests != want {
+			t.Fatalf("%+v, want %+v", forth.Requests, want)
+		}
+		before := forth.Append(nil)
+		parts[0].Rule(Line{"a", "a"}).Allowed++
+		parts[0].Decision.Record(1)
+		if !slices.Equal(before, forth.Append(nil)) {
+			t.Fatal("a merged frame changes with its parts")
+		}
+	})
+}
+
+// A percentile of merged histograms is one of everything in them.
+func TestQuantiles(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		all := rapid.SliceOfN(durations, 1, 200).Draw(t, "all")
+		q := rapid.Float64Range(0, 1).Draw(t, "q")
+		var h, other Histogram
+		sum := time.Duration(0)
+		for i, d := range all {
+			sum += d
+			if i%2 == 0 {
+				h.Record(d)
+			} else {
+				other.Record(d)
+			}
+		}
+		h.Merge(&other)
+		slices.Sort(all)
+		want := all[max(int(math.Ceil(q*float64(len(all)))), 1)-1]
+		if got := h.Quantile(q); got < want || float64(got) > 1.125*float64(want)+float64(Tick) {
+			t.Fatalf("Quantile(%v) = %d, want %d", q, got, want)
+		}
+		if h.Count != int64(len(all)) || h.Mean() != sum/time.Duration(len(all)) {
+			t.Fatalf("%d, on average %v", h.Count, h.Mean())
+		}
+	})
+}
+
+// Slots are without gaps, each at most an eighth of what is in it.
+func TestSlots(t *testing.T) {
+	bottom := int64(0)
+	for i := range Slots {
+		top := Top(uint8(i))
+		if int(Slot(uint64(bottom))) != i || int(Slot(uint64(top))) != i {
+			t.Fatalf("slot %d: %d is in %d, %d in %d", i, bottom, Slot(uint64(bottom)), top, Slot(uint64(top)))
+		}
+		if width := top - bottom; 8*width > bottom {
+			t.Fatalf("slot %d is %d wide at %d", i, width, bottom)
+		}
+		bottom = top + 1
+	}
+	if bottom != 1<<34 || Slot(math.MaxUint64) != Slots-1 || SlotOf(-1) != 0 {
+		t.Errorf("the slots end at %d", bottom)
+	}
+}
+
+func TestAbove(t *testing.T) {
+	var h Histogram
+	if h.Above(0) != 0 || h.Value(0.5) != 0 || h.Quantile(1) != 0 || h.Mean() != 0 {
+		t.Error("an empty histogram has something")
+	}
+	for n := range uint64(16) {
+		h.Put(Slot(n), 1)
+	}
+	for n := range int64(16) {
+		if got := h.Above(n); got != 15-n {
+			t.Errorf("Above(%d) = %d", n, got)
+		}
+	}
+}
+
+// Trim keeps every sum that counts, and every bound.
+func TestTrim(t *testing.T) {
+	var f Frame
+	want := Counts{}
+	for i := range 3 * MaxLines {
+		c := Counts{Allowed: int64(i), Denied: 1}
+		want.Add(c)
+		f.Rule(Line{Rule: fmt.Sprint("rule", i)}).Add(c)
+		f.Detail(fmt.Sprint("rule", i)).Decision.Record(1)
+		f.Route(fmt.Sprint("route", i)).Requests = 2
+		f.Ranking(fmt.Sprint("rule", i)).Allowed.Total = int64(i)
+	}
+	f.Ranking("").Denied = Sketch{Entries: make([]Entry, MaxRankedAll+9)}
+	for i := range MaxQuotas + 5 {
+		f.Detail("rule1").Quota(Quota{Period: int64(i)}).Denied = 1
+	}
+	f.Trim()
+	got, routes := Counts{}, int64(0)
+	for _, c := range f.Rules {
+		got.Add(*c)
+	}
+	for _, r := range f.Routes {
+		routes += r.Requests
+	}
+	if got != want || routes != 6*MaxLines {
+		t.Errorf("%+v and %d, want %+v and %d", got, routes, want, 6*MaxLines)
+	}
+	if len(f.Rules) > MaxLines || len(f.Routes) > MaxRoutes || len(f.Details) > MaxDetails || len(f.Top) > MaxRankings+1 {
+		t.Errorf("%d lines, %d routes, %d details, %d rankings", len(f.Rules), len(f.Routes), len(f.Details), len(f.Top))
+	}
+	if len(f.Top[""].Denied.Entries) != MaxRankedAll || f.Rules[Line{Rule: "rule5999"}] == nil || f.Rules[Line{Rule: "rule1"}] != nil {
+		t.Error("the wrong ones were kept")
+	}
+	if d := f.Details["rule1"]; d != nil && len(d.Usage) > MaxQuotas {
+		t.Errorf("%d quotas", len(d.Usage))
+	}
+}

@@ -1,0 +1,75 @@
+package frame
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Entry is a key that came often: at least Count-Error times, at most Count times.
+type Entry struct {
+	Key   string
+	Count int64
+	Error int64
+}
+
+// Sketch is the keys that came most often in a stretch of time. Sketches merge, and
+// what that costs in precision is in the errors of the entries.
+type Sketch struct {
+	Entries []Entry // by Count, the largest first
+	Floor   int64   // a key that is not among them came at most so often
+	Total   int64   // how often any key came
+}
+
+// Merge adds another sketch. A key that is in only one of them may have come to the
+// other as often as its floor.
+func (s *Sketch) Merge(other *Sketch) {
+	s.Total += other.Total
+	if len(other.Entries) == 0 && other.Floor == 0 {
+		return
+	}
+	at := make(map[string]int, len(s.Entries))
+	for i := range s.Entries {
+		at[s.Entries[i].Key] = i
+	}
+	met := make([]bool, len(s.Entries))
+	for _, e := range other.Entries {
+		if i, ok := at[e.Key]; ok {
+			met[i] = true
+			s.Entries[i].Count += e.Count
+			s.Entries[i].Error += e.Error
+			continue
+		}
+		s.Entries = append(s.Entries, Entry{e.Key, e.Count + s.Floor, e.Error + s.Floor})
+	}
+	for i, met := range met {
+		if !met {
+			s.Entries[i].Count += other.Floor
+			s.Entries[i].Error += other.Floor
+		}
+	}
+	s.Floor += other.Floor
+	s.order()
+}
+
+// Trim forgets all but the n largest.
+func (s *Sketch) Trim(n int) {
+	if len(s.Entries) <= n {
+		return
+	}
+	s.Floor = max(s.Floor, s.Entries[n].Count)
+	s.Entries = slices.Clip(slices.Clone(s.Entries[:n]))
+}
+
+// Both returns a sketch of the two halves together.
+func (r *Ranking) Both() Sketch {
+	var s Sketch
+	s.Merge(&r.Allowed)
+	s.Merge(&r.Denied)
+	return s
+}
+
+func (s *Sketch) order() {
+	slices.SortFunc(s.Entries, func(a, b Entry) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Key, b.Key))
+	})
+}

@@ -1,0 +1,155 @@
+package stats
+
+import (
+	"math/bits"
+	"slices"
+	"time"
+	"unsafe"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// index finds the place of a rule's counters by its pointer. It never changes.
+type index struct {
+	table []placed // open addressing; its length is a power of two
+	shift uint
+	rules []*place // the last one is for all that are not known
+	cells int      // in all
+	gauge int      // in all
+}
+
+type placed struct {
+	rule  *rule.Compiled
+	place *place
+	aged  bool // the rule is of the index before
+}
+
+// place is where the counters of a rule are.
+type place struct {
+	id     string
+	number int      // of the rule
+	cell   int      // of its first tier; the others follow
+	tiers  []string // "" is the first, frame.Other the last if there are any
+	keyed  bool     // its keys tell clients apart
+	limits [][]limit
+}
+
+// limit is a limit of a tier, and where its usage is counted.
+type limit struct {
+	*weir.Compiled
+	gauge  int
+	period int64 // microseconds
+}
+
+// maxTiers bounds the tiers of a rule that are counted apart.
+const maxTiers = 16
+
+// newIndex makes places for the first rules of a table. Those of the index before are
+// still found, as long as the rule has its id: their verdicts may still be coming.
+func newIndex(table *rule.Table, before *index, most int) *index {
+	x := &index{}
+	byID := map[string]*place{}
+	var all []placed
+	if table != nil {
+		for _, c := range table.Rules() {
+			if c.Rule.Mode == rule.Off || len(x.rules) == most {
+				continue
+			}
+			p := x.add(c)
+			byID[p.id] = p
+			all = append(all, placed{rule: c, place: p})
+		}
+	}
+	x.rules = append(x.rules, &place{id: frame.Other, number: len(x.rules), cell: x.cells, tiers: []string{""}, limits: make([][]limit, 1), keyed: true})
+	x.cells++
+	if before != nil {
+		known := map[*rule.Compiled]bool{}
+		for _, p := range all {
+			known[p.rule] = true
+		}
+		for _, old := range before.table {
+			if old.rule == nil || old.aged || known[old.rule] {
+				continue
+			}
+			if p := byID[old.place.id]; p != nil {
+				all = append(all, placed{old.rule, p, true})
+			}
+		}
+	}
+	x.fill(all)
+	return x
+}
+
+// add makes a place for a rule.
+func (x *index) add(c *rule.Compiled) *place {
+	p := &place{id: c.Rule.ID, number: len(x.rules), cell: x.cells, tiers: []string{""}}
+	for _, source := range c.Rule.Key {
+		p.keyed = p.keyed || source.Kind != rule.Global
+	}
+	names := make([]string, 0, len(c.Rule.Tiers))
+	for name := range c.Rule.Tiers {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	p.tiers = append(p.tiers, names[:min(len(names), maxTiers)]...)
+	p.tiers = append(p.tiers, frame.Other)
+	for _, tier := range p.tiers {
+		var limits []limit
+		if tier != frame.Other { // whose limits are those of ""
+			for _, l := range c.Limits("", tier) {
+				limits = append(limits, limit{l, x.gauge, int64(l.Limit().Period / time.Microsecond)})
+				x.gauge++
+			}
+		} else {
+			limits = p.limits[0]
+		}
+		p.limits = append(p.limits, limits)
+	}
+	x.cells += len(p.tiers)
+	x.rules = append(x.rules, p)
+	return p
+}
+
+func (x *index) fill(all []placed) {
+	size := 1 << bits.Len(uint(2*len(all)+1))
+	x.table, x.shift = make([]placed, size), uint(64-bits.Len(uint(size-1)))
+	for _, p := range all {
+		i := x.hash(p.rule)
+		for x.table[i].rule != nil {
+			i = (i + 1) & uint(size-1)
+		}
+		x.table[i] = p
+	}
+}
+
+// hash picks a slot by the address, which does not change as long as the index lives.
+func (x *index) hash(c *rule.Compiled) uint {
+	const golden = 0x9E3779B97F4A7C15
+	return uint(uint64(uintptr(unsafe.Pointer(c))) * golden >> x.shift)
+}
+
+func (x *index) find(c *rule.Compiled) *place {
+	for i := x.hash(c); ; i = (i + 1) & uint(len(x.table)-1) {
+		switch found := &x.table[i]; found.rule {
+		case c:
+			return found.place
+		case nil:
+			return x.rules[len(x.rules)-1]
+		}
+	}
+}
+
+// tier returns which of the rule's a request is counted as.
+func (p *place) tier(name string) int {
+	if name == "" || len(p.tiers) == 1 {
+		return 0
+	}
+	for i := 1; i < len(p.tiers)-1; i++ {
+		if p.tiers[i] == name {
+			return i
+		}
+	}
+	return len(p.tiers) - 1
+}

@@ -1,0 +1,104 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+)
+
+// What Options stand for when they say nothing.
+const (
+	DefaultMaxRules       = 200
+	DefaultMaxRoutes      = 50
+	DefaultMaxPending     = 2 * time.Minute
+	DefaultMaxSubscribers = 100
+)
+
+// Archive is where frames are kept; package archive has two.
+type Archive interface {
+	// Levels returns the levels of a kind, from the finest on.
+	Levels(archive.Kind) []archive.Level
+
+	// Add adds parts, each once. After an error the same parts are added again.
+	Add(context.Context, []archive.Part) error
+
+	// Read returns the slots of a level that begin in a range, in order.
+	Read(ctx context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error)
+
+	// RollUp does what is to be done from time to time.
+	RollUp(context.Context, time.Time) error
+
+	// Lag is how long after a second its slot is complete.
+	Lag() time.Duration
+
+	// Lead reports whether this instance is the one to do what only one should.
+	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
+}
+
+// Options of a recorder.
+type Options struct {
+	// Archive is where everything is kept. It is needed.
+	Archive Archive
+
+	// MaxRules is how many rules are counted apart: the first ones of the document.
+	// The others are counted together. Default DefaultMaxRules.
+	MaxRules int
+
+	// MaxRoutes is how many routes are counted apart: the first ones to be seen.
+	// Default DefaultMaxRoutes.
+	MaxRoutes int
+
+	// MaxPending is for how long figures are kept here while the archive is away.
+	// Default DefaultMaxPending, at most an hour.
+	MaxPending time.Duration
+
+	// MaxSubscribers is how many may follow at once. Default DefaultMaxSubscribers.
+	MaxSubscribers int
+
+	// Clock tells the time. Default time.Now.
+	Clock func() time.Time
+
+	// Logger is told when the archive goes away and comes back. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Archive == nil {
+		return o, errors.New("stats: Options.Archive is missing; archive.NewMemory makes one")
+	}
+	for _, bound := range []struct {
+		name  string
+		value *int
+		fall  int
+		most  int
+	}{
+		{"MaxRules", &o.MaxRules, DefaultMaxRules, 1000},
+		{"MaxRoutes", &o.MaxRoutes, DefaultMaxRoutes, 150},
+		{"MaxSubscribers", &o.MaxSubscribers, DefaultMaxSubscribers, 10_000},
+	} {
+		if *bound.value == 0 {
+			*bound.value = bound.fall
+		}
+		if *bound.value < 0 || *bound.value > bound.most {
+			return o, fmt.Errorf("stats: %s is %d; write 1 to %d, or 0 for %d", bound.name, *bound.value, bound.most, bound.fall)
+		}
+	}
+	if o.MaxPending == 0 {
+		o.MaxPending = DefaultMaxPending
+	}
+	if o.MaxPending < time.Second || o.MaxPending > time.Hour {
+		return o, fmt.Errorf("stats: MaxPending is %v; write 1s to 1h, or 0 for %v", o.MaxPending, DefaultMaxPending)
+	}
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o, nil
+}

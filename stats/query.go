@@ -1,0 +1,208 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// MaxPoints is how many points a series has at most.
+const MaxPoints = 5000
+
+// idealPoints is how many a series has at most if nobody says what step it is to have.
+const idealPoints = 400
+
+// QueryError is a question that cannot be answered as it was asked.
+type QueryError struct{ Reason string }
+
+func (e *QueryError) Error() string { return "stats: " + e.Reason }
+
+func wrongQuery(format string, args ...any) error {
+	return &QueryError{fmt.Sprintf(format, args...)}
+}
+
+// Query says which part of what happened is wanted.
+type Query struct {
+	From, To time.Time
+
+	// Step is the time between two points. Default, 0, chooses one: a few hundred
+	// points, and no finer than what is still kept. A given one is rounded up to a
+	// multiple of that.
+	Step time.Duration
+
+	// Rule, if not "", asks for what one rule said, instead of what became of
+	// requests; and Tier for one tier of it, "(none)" for requests without.
+	Rule, Tier string
+}
+
+// NoTier is the Query.Tier of requests without one.
+const NoTier = "(none)"
+
+// Series is what happened over time.
+type Series struct {
+	From, To time.Time // the first is aligned to Step
+	Step     time.Duration
+	Points   []Point // one for every step, also if nothing happened
+}
+
+// steps are those that people find natural.
+var steps = []int64{1, 5, 10, 30, 60, 5 * 60, 10 * 60, 30 * 60, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600}
+
+// Series returns what happened over time. Points of a rule have counts only.
+func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
+	level, step, err := r.plan(q.From, q.To, q.Step)
+	if err != nil {
+		return nil, err
+	}
+	from := q.From.Unix() - q.From.Unix()%step
+	to := q.To.Unix()
+	points := (to-from)/step + 1
+	if (to-from)%step == 0 {
+		points--
+	}
+	if points > MaxPoints {
+		return nil, wrongQuery("%d points are too many; ask for at most %d, with a step of %v or more", points, MaxPoints, time.Duration((to-from)/MaxPoints+1)*time.Second)
+	}
+	frames := make([]frame.Frame, points)
+	err = r.each(ctx, archive.Series, level, from, from+points*step, func(s archive.Slot) {
+		frames[(s.Start-from)/step].Merge(s.Frame)
+	})
+	if err != nil {
+		return nil, err
+	}
+	length := time.Duration(step) * time.Second
+	series := &Series{From: time.Unix(from, 0).UTC(), To: time.Unix(from+points*step, 0).UTC(), Step: length}
+	for i := range frames {
+		at := time.Unix(from+int64(i)*step, 0).UTC()
+		if q.Rule == "" {
+			series.Points = append(series.Points, pointOf(at, length, &frames[i]))
+			continue
+		}
+		counts := countsOf(&frames[i], q)
+		series.Points = append(series.Points, Point{Time: at, Requests: counts, QPS: float64(counts.Total()) / length.Seconds()})
+	}
+	return series, nil
+}
+
+// countsOf is what a rule said, to all tiers or to one.
+func countsOf(f *frame.Frame, q Query) frame.Counts {
+	var sum frame.Counts
+	for line, counts := range f.Rules {
+		tier := line.Tier
+		if tier == "" {
+			tier = NoTier
+		}
+		if line.Rule == q.Rule && (q.Tier == "" || q.Tier == tier) {
+			sum.Add(*counts)
+		}
+	}
+	return sum
+}
+
+// plan chooses a level, and a step that is a multiple of its own.
+func (r *Recorder) plan(from, to time.Time, wanted time.Duration) (level int, step int64, err error) {
+	length := to.Unix() - from.Unix()
+	switch {
+	case length < 1:
+		return 0, 0, wrongQuery("the time ends before it begins; name an end that is later")
+	case wanted < 0:
+		return 0, 0, wrongQuery("the step %v is negative; leave it 0 to have one chosen", wanted)
+	}
+	step = int64((wanted + time.Second - 1) / time.Second)
+	if step == 0 {
+		step = steps[len(steps)-1]
+		for _, s := range steps {
+			if length/s < idealPoints {
+				step = s
+				break
+			}
+		}
+	}
+	levels := r.archive.Levels(archive.Series)
+	level = r.finest(levels, from.Unix(), length)
+	for level+1 < len(levels) && levels[level+1].Step <= step && step%levels[level+1].Step == 0 {
+		level++ // fewer slots say the same
+	}
+	if rest := step % levels[level].Step; rest > 0 {
+		step += levels[level].Step - rest
+	}
+	return level, step, nil
+}
+
+// finest is the finest level that still has the beginning, and not too many slots.
+func (r *Recorder) finest(levels []archive.Level, from, length int64) int {
+	age := r.options.Clock().Unix() - from
+	level := 0
+	for level+1 < len(levels) && (age > levels[level].Keep || length/levels[level].Step > archive.MaxSlots/2) {
+		level++
+	}
+	return level
+}
+
+// each reads a range piece by piece.
+func (r *Recorder) each(ctx context.Context, kind archive.Kind, level int, from, to int64, do func(archive.Slot)) error {
+	piece := 500 * r.archive.Levels(kind)[level].Step
+	for ; from < to; from += piece {
+		slots, err := r.archive.Read(ctx, kind, level, from, min(to, from+piece))
+		if err != nil {
+			return err
+		}
+		for _, s := range slots {
+			do(s)
+		}
+	}
+	return nil
+}
+
+// Summary is what happened in a stretch of time.
+type Summary struct {
+	From, To time.Time // as far as what is kept is fine enough
+	Requests frame.Counts
+	QPS      float64
+	Decision Percentiles
+	Upstream Upstream
+	Routes   []Upstream    // by name
+	Rules    []RuleSummary // the busiest first
+}
+
+// Summary adds up what happened from one time to another. Percentiles of rules are of
+// the ten seconds, five minutes or hours that touch it.
+func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, error) {
+	length := to.Unix() - from.Unix()
+	if length < 1 {
+		return nil, wrongQuery("the time ends before it begins; name an end that is later")
+	}
+	levels := r.archive.Levels(archive.Series)
+	level := r.finest(levels, from.Unix(), length)
+	for level+1 < len(levels) && length/levels[level].Step > 4*idealPoints {
+		level++
+	}
+	step := levels[level].Step
+	begin, end := levels[level].Start(from.Unix()), levels[level].Start(to.Unix()+step-1)
+	sum := &frame.Frame{}
+	if err := r.each(ctx, archive.Series, level, begin, end, func(s archive.Slot) { sum.Merge(s.Frame) }); err != nil {
+		return nil, err
+	}
+	if err := r.details(ctx, begin, end, func(s archive.Slot) { sum.Merge(&frame.Frame{Details: s.Frame.Details}) }); err != nil {
+		return nil, err
+	}
+	took := time.Duration(end-begin) * time.Second
+	s := &Summary{From: time.Unix(begin, 0).UTC(), To: time.Unix(end, 0).UTC(), Requests: sum.Requests, Decision: percentilesOf(&sum.Decision)}
+	s.QPS = float64(sum.Requests.Total()) / took.Seconds()
+	s.Upstream, s.Routes = upstreams(sum)
+	s.Rules = rulesOf(sum, took)
+	return s, nil
+}
+
+// details reads what is known of rules from the finest level that has it.
+func (r *Recorder) details(ctx context.Context, from, to int64, do func(archive.Slot)) error {
+	levels := r.archive.Levels(archive.Rules)
+	level := r.finest(levels, from, to-from)
+	for level+1 < len(levels) && (to-from)/levels[level].Step > idealPoints {
+		level++
+	}
+	return r.each(ctx, archive.Rules, level, levels[level].Start(from), to, do)
+}

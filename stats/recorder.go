@@ -1,0 +1,134 @@
+package stats
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Recorder counts verdicts and answers what happened. It is safe for concurrent use.
+type Recorder struct {
+	options Options
+	archive Archive
+
+	stripes []stripe
+	routes  routes
+
+	collector   collector
+	queue       queue
+	sending     sync.Mutex // held by who sends, so that nothing is sent twice at once
+	subscribers subscribers
+
+	running atomic.Bool
+	name    string // tells what this process has counted from others
+}
+
+// New returns a recorder that knows no rules yet.
+func New(o Options) (*Recorder, error) {
+	o, err := o.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	x := newIndex(nil, nil, o.MaxRules)
+	r := &Recorder{options: o, archive: o.Archive, stripes: newStripes(x), name: rand.Text()[:13]}
+	r.routes.most, r.routes.known = o.MaxRoutes, map[string]bool{}
+	r.collector.reset(x, o.Clock())
+	r.queue.signal = make(chan struct{}, 1)
+	r.queue.most = int64(o.MaxPending / time.Second)
+	r.subscribers.most = o.MaxSubscribers
+	return r, nil
+}
+
+// Install says which rules are coming into force. Call it before the engine's: what
+// rules say that are not known here is counted as "(other)". A rule that keeps its id
+// goes on counting.
+func (r *Recorder) Install(table *rule.Table, _ int64) {
+	c := &r.collector
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r.drainLocked(newIndex(table, c.index, r.options.MaxRules))
+}
+
+// look is how often keys are taken from the stripes. It divides the second.
+const look = 250 * time.Millisecond
+
+// last is how long sending what is left may take at the end.
+const last = 2 * time.Second
+
+// Run adds up, sends and rolls up until the context ends, and then sends what is left.
+// Without it, stripes fill up and nothing is kept. It is to be called once.
+func (r *Recorder) Run(ctx context.Context) error {
+	if r.running.Swap(true) {
+		return errors.New("stats: it runs already; Run is to be called once")
+	}
+	var sender sync.WaitGroup
+	sender.Go(func() { r.send(ctx) })
+	timer := time.NewTimer(r.untilLook())
+	defer timer.Stop()
+	for ctx.Err() == nil {
+		select {
+		case <-timer.C:
+			r.tick(r.options.Clock())
+			timer.Reset(r.untilLook())
+		case <-ctx.Done():
+		}
+	}
+	sender.Wait()
+	final, cancel := context.WithTimeout(context.WithoutCancel(ctx), last)
+	defer cancel()
+	err := r.Flush(final)
+	r.subscribers.close()
+	return err
+}
+
+// untilLook is when to look next: at the same fractions of a second everywhere, so
+// that a second's requests are counted as that second's.
+func (r *Recorder) untilLook() time.Duration {
+	passed := time.Duration(r.options.Clock().Nanosecond()) % look
+	return max(look-passed, time.Millisecond)
+}
+
+// Flush sends everything that was counted until now, also of the current second, and
+// rolls it up. Run does it at the end; whoever calls it otherwise wants to read at once
+// what was written.
+func (r *Recorder) Flush(ctx context.Context) error {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	now := r.options.Clock()
+	r.close(now)
+	for {
+		batch := r.queue.first()
+		if len(batch) == 0 {
+			return r.archive.RollUp(ctx, now)
+		}
+		if err := r.archive.Add(ctx, batch); err != nil {
+			return err
+		}
+		r.queue.sent(batch)
+	}
+}
+
+// Health is how the recorder itself fares.
+type Health struct {
+	Pending  int       // parts that wait to be sent
+	Lost     int64     // requests that were counted and dropped, because the archive was away for too long
+	Dropped  int64     // keys that found no room and are in no ranking
+	Sampling int64     // rankings take one key in so many
+	Away     time.Time // since when the archive cannot be written to; zero if it can
+	Err      error     // why
+}
+
+// Health returns how the recorder fares.
+func (r *Recorder) Health() Health {
+	h := r.queue.health()
+	c := &r.collector
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	h.Dropped, h.Sampling = c.dropped, c.sampling
+	return h
+}

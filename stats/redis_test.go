@@ -1,0 +1,107 @@
+package stats
+
+import (
+	"fmt"
+	"log/slog"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/stats/archive"
+)
+
+// Figures of all instances add up, and each sees the sum.
+func TestInstancesAddUp(t *testing.T) {
+	server := testredis.Start(t)
+	clock := newClock(noon)
+	var all []*Recorder
+	table := tableOf(t, someRules)
+	for range 3 {
+		a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRecorder(t, Options{Archive: a, Clock: clock.now})
+		r.Install(table, 1)
+		all = append(all, r)
+	}
+	c := table.Rules()[0]
+	for range 25 {
+		for i, r := range all {
+			v := &engine.Verdict{Allowed: true, Results: []engine.Result{{Rule: c, Asked: true, Key: fmt.Sprint("user:", i), Decision: weir.Decision{Allowed: i > 0}}}}
+			for range i + 1 {
+				r.Observe(&alice, v, time.Millisecond)
+			}
+			r.ObserveUpstream("shop", 200, time.Second, nil)
+		}
+		clock.advance(time.Second)
+		for _, r := range all {
+			r.tick(clock.now())
+		}
+	}
+	for _, r := range all {
+		flush(t, r)
+	}
+	for _, r := range all {
+		s, err := r.Summary(t.Context(), noon, clock.now())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if s.Requests.Allowed != 150 || s.QPS != 6 || s.Decision.Count != 150 || s.Upstream.Requests != 75 || s.Rules[0].Counts.Denied != 25 || s.Rules[0].Decision.Count != 150 {
+			t.Errorf("%+v", s)
+		}
+		top, err := r.Top(t.Context(), TopQuery{})
+		if err != nil || fmt.Sprint(top.Keys) != "[{user:2 75 0} {user:1 50 0} {user:0 25 0}]" {
+			t.Errorf("%+v, %v", top, err)
+		}
+	}
+}
+
+// Redis goes away for real while requests are counted: they are all there afterwards,
+// each once.
+func TestRedisGoesAway(t *testing.T) {
+	server := testredis.Start(t)
+	a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{Timeout: 200 * time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder(t, Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
+	follow, _ := r.Subscribe()
+	stop := run(t, r)
+	v := &engine.Verdict{Allowed: true}
+	observed := int64(0)
+	count := func(seconds int) {
+		for range seconds {
+			for range 100 {
+				r.Observe(&alice, v, time.Millisecond)
+				observed++
+			}
+			<-follow.C
+		}
+	}
+	count(2)
+	server.Pause() // it keeps what it has, and what was sent may arrive later
+	count(3)
+	if r.Health().Err == nil {
+		t.Error("nobody has noticed")
+	}
+	server.Resume()
+	count(2)
+	stop()
+	now := time.Now().Unix()
+	for level := range a.Levels(archive.Series) {
+		slots, err := a.Read(t.Context(), archive.Series, level, now-30, now+1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		total := int64(0)
+		for _, s := range slots {
+			total += s.Frame.Requests.Total()
+		}
+		if total != observed {
+			t.Errorf("level %d has %d, want %d", level, total, observed)
+		}
+	}
+}

@@ -1,0 +1,183 @@
+package stats
+
+import (
+	"context"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// rollUpEvery is how often an instance rolls up, give or take a fifth: those that were
+// started together should not do it together.
+const rollUpEvery = 5 * time.Second
+
+// maxBatch is how many parts are sent at once.
+const maxBatch = 32
+
+// queue is what waits to be sent.
+type queue struct {
+	most   int64         // seconds that a part may wait
+	signal chan struct{} // that there is something to do
+
+	mu      sync.Mutex
+	waiting []waiting
+	lost    int64
+	over    []closed // seconds that were not told yet
+	away    time.Time
+	err     error
+}
+
+type waiting struct {
+	part     *archive.Part
+	requests int64
+}
+
+// closed is a second that is over, as this process has seen it.
+type closed struct {
+	second int64
+	frame  *frame.Frame
+}
+
+// closed adds a second that is over.
+func (q *queue) closed(second int64, f *frame.Frame, p *archive.Part, requests int64) {
+	q.mu.Lock()
+	q.over = append(q.over, closed{second, f})
+	q.over = q.over[max(0, len(q.over)-behind):]
+	q.mu.Unlock()
+	q.put(p, requests)
+	select {
+	case q.signal <- struct{}{}:
+	default:
+	}
+}
+
+func (q *queue) add(p *archive.Part) { q.put(p, 0) }
+
+// put lets a part wait, and drops those that have waited too long.
+func (q *queue) put(p *archive.Part, requests int64) {
+	if p == nil {
+		return
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	q.waiting = append(q.waiting, waiting{p, requests})
+	drop := 0
+	for drop < len(q.waiting) && (q.waiting[drop].part.Start < p.Start-q.most || int64(len(q.waiting)-drop) > 2*q.most+3) {
+		q.lost += q.waiting[drop].requests
+		drop++
+	}
+	if drop > 0 {
+		q.waiting = append([]waiting(nil), q.waiting[drop:]...)
+	}
+}
+
+// first returns what is to be sent next.
+func (q *queue) first() []archive.Part {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var batch []archive.Part
+	for _, w := range q.waiting[:min(len(q.waiting), maxBatch)] {
+		batch = append(batch, *w.part)
+	}
+	return batch
+}
+
+// sent removes what has arrived, unless it was dropped meanwhile.
+func (q *queue) sent(batch []archive.Part) {
+	arrived := make(map[string]bool, len(batch))
+	for i := range batch {
+		arrived[batch[i].ID] = true
+	}
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	rest := q.waiting[:0:0]
+	for _, w := range q.waiting {
+		if !arrived[w.part.ID] {
+			rest = append(rest, w)
+		}
+	}
+	q.waiting = rest
+}
+
+// take returns the seconds that were not told yet.
+func (q *queue) take() []closed {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	over := q.over
+	q.over = nil
+	return over
+}
+
+// report notes whether the archive could be written to, and says whether that is news.
+func (q *queue) report(now time.Time, err error) (news bool, away time.Duration) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	news = (err == nil) != (q.err == nil)
+	switch {
+	case err == nil && news:
+		away = now.Sub(q.away)
+		q.away = time.Time{}
+	case news:
+		q.away = now
+	}
+	q.err = err
+	return news, away
+}
+
+func (q *queue) health() Health {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return Health{Pending: len(q.waiting), Lost: q.lost, Away: q.away, Err: q.err}
+}
+
+// send sends what there is, every second, and rolls up from time to time.
+func (r *Recorder) send(ctx context.Context) {
+	roll := time.NewTimer(rollUpEvery)
+	defer roll.Stop()
+	for {
+		select {
+		case <-r.queue.signal:
+			arrived := r.sendAll(ctx)
+			for _, over := range r.queue.take() {
+				r.publish(ctx, over, arrived)
+			}
+		case <-roll.C:
+			if err := r.archive.RollUp(ctx, r.options.Clock()); err != nil && ctx.Err() == nil {
+				r.options.Logger.Warn("the statistics cannot be rolled up; it is tried again", "error", err)
+			}
+			roll.Reset(time.Duration(float64(rollUpEvery) * (0.8 + 0.4*rand.Float64())))
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sendAll reports whether everything has arrived. What has not is tried again with
+// the next second.
+func (r *Recorder) sendAll(ctx context.Context) bool {
+	r.sending.Lock()
+	defer r.sending.Unlock()
+	for {
+		batch := r.queue.first()
+		if len(batch) == 0 {
+			return true
+		}
+		err := r.archive.Add(ctx, batch)
+		if ctx.Err() != nil {
+			return false
+		}
+		switch news, away := r.queue.report(r.options.Clock(), err); {
+		case news && err != nil:
+			r.options.Logger.Warn("the statistics cannot be saved; they are kept for a while", "error", err, "for", r.options.MaxPending)
+		case news:
+			r.options.Logger.Info("the statistics are saved again", "after", away, "lost", r.queue.health().Lost)
+		}
+		if err != nil {
+			return false
+		}
+		r.queue.sent(batch)
+	}
+}

@@ -1,0 +1,148 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Live is one second, as soon as it is known.
+type Live struct {
+	Time time.Time // when it began
+
+	// Frame is what happened, in all instances. It is shared and must not be changed.
+	Frame *frame.Frame
+
+	// Local says that the archive is away, and the frame is of this instance alone.
+	Local bool
+}
+
+// Point is the second in figures.
+func (l Live) Point() Point { return pointOf(l.Time, time.Second, l.Frame) }
+
+// ErrTooMany is that too many follow already.
+var ErrTooMany = errors.New("stats: too many follow already; close a subscription, or raise MaxSubscribers")
+
+// behind is how many seconds a subscriber may be behind. After that the oldest are
+// dropped: nobody waits for a slow reader.
+const behind = 8
+
+// Subscription follows what happens.
+type Subscription struct {
+	// C has one event a second. It is closed when the recorder ends, or the
+	// subscription.
+	C <-chan Live
+
+	of      *subscribers
+	ch      chan Live
+	dropped atomic.Int64
+}
+
+// subscribers are told of every second.
+type subscribers struct {
+	most   int
+	mu     sync.Mutex
+	all    map[*Subscription]struct{}
+	closed bool
+}
+
+// Subscribe follows what happens from now on, while Run runs. Close it.
+func (r *Recorder) Subscribe() (*Subscription, error) {
+	s := &r.subscribers
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.all) >= s.most {
+		return nil, ErrTooMany
+	}
+	sub := &Subscription{of: s, ch: make(chan Live, behind)}
+	sub.C = sub.ch
+	if s.closed {
+		close(sub.ch)
+		return sub, nil
+	}
+	if s.all == nil {
+		s.all = map[*Subscription]struct{}{}
+	}
+	s.all[sub] = struct{}{}
+	return sub, nil
+}
+
+// Dropped is how many seconds were not read in time.
+func (s *Subscription) Dropped() int64 { return s.dropped.Load() }
+
+// Close ends the subscription. It may be called several times.
+func (s *Subscription) Close() {
+	s.of.mu.Lock()
+	defer s.of.mu.Unlock()
+	if _, ok := s.of.all[s]; ok {
+		delete(s.of.all, s)
+		close(s.ch)
+	}
+}
+
+func (s *subscribers) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.closed = true
+	for sub := range s.all {
+		close(sub.ch)
+	}
+	clear(s.all)
+}
+
+func (s *subscribers) any() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.all) > 0
+}
+
+// tell gives everybody a second. Who has no room loses its oldest one; only this
+// goroutine writes, so that there is room then.
+func (s *subscribers) tell(l Live) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for sub := range s.all {
+		select {
+		case sub.ch <- l:
+			continue
+		default:
+		}
+		select {
+		case <-sub.ch:
+			sub.dropped.Add(1)
+		default: // it has just been read
+		}
+		sub.ch <- l
+	}
+}
+
+// publish tells of a second that is over, if all is in this process; otherwise of the
+// newest of which all instances have sent their part.
+func (r *Recorder) publish(ctx context.Context, over closed, arrived bool) {
+	if !r.subscribers.any() {
+		return
+	}
+	live := Live{Time: time.Unix(over.second, 0).UTC(), Frame: over.frame}
+	if lag := int64(r.archive.Lag() / time.Second); lag > 0 {
+		second := over.second - lag
+		slots, err := []archive.Slot(nil), error(nil)
+		if arrived {
+			slots, err = r.archive.Read(ctx, archive.Series, 0, second, second+1)
+		}
+		switch {
+		case !arrived || err != nil:
+			live.Local = true
+		default:
+			live.Time, live.Frame = time.Unix(second, 0).UTC(), &frame.Frame{}
+			if len(slots) > 0 {
+				live.Frame = slots[0].Frame
+			}
+		}
+	}
+	r.subscribers.tell(live)
+}

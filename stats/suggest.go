@@ -1,0 +1,99 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Suggestion is what is known about the limit of a tier for a period.
+type Suggestion struct {
+	Rule   string
+	Tier   string // "" for requests without one, or of a tier that the rule does not name
+	Period time.Duration
+
+	From, To time.Time // what it is based on
+	Requests int64     // that came to the limit and were not refused by another rule
+	Denied   int64     // of those, by this limit
+
+	// Targets are in the order of the shares that were asked for.
+	Targets []Target
+}
+
+// Target is the limit that would have refused a share of the requests.
+type Target struct {
+	Share float64
+
+	// Units is the least that would have refused no more than the share; at most an
+	// eighth more than the true one.
+	Units int64
+
+	// Above says that the present limit refuses more than the share: what is needed is
+	// more than Units, which is what was used at most, give or take an eighth. Nobody
+	// knows how much more, since nobody was let go that far.
+	Above bool
+}
+
+// DefaultShares are those that Suggest looks for.
+var DefaultShares = []float64{0.001, 0.01}
+
+// Suggest returns, for each limit of a rule, which one would have refused a share of the
+// requests between two times. It answers from how much was in use after each request,
+// so for a window it is the number of requests within it, and for a bucket the burst at
+// the present rate. It is an estimate: a lower limit refuses requests that then use
+// nothing, so that fewer are refused than it says.
+func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, shares ...float64) ([]Suggestion, error) {
+	if len(shares) == 0 {
+		shares = DefaultShares
+	}
+	for _, s := range shares {
+		if !(s >= 0 && s < 1) {
+			return nil, wrongQuery("the share %v is none; write 0.01 for one in a hundred", s)
+		}
+	}
+	if !to.After(from) {
+		return nil, wrongQuery("the time ends before it begins; name an end that is later")
+	}
+	var sum frame.Detail
+	err := r.details(ctx, from.Unix(), to.Unix(), func(s archive.Slot) {
+		if d := s.Frame.Details[id]; d != nil {
+			for q, u := range d.Usage {
+				mine := sum.Quota(q)
+				mine.Used.Merge(&u.Used)
+				mine.Denied += u.Denied
+			}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	var all []Suggestion
+	for q, u := range sum.Usage {
+		s := Suggestion{Rule: id, Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, From: from, To: to}
+		s.Requests, s.Denied = u.Used.Count+u.Denied, u.Denied
+		for _, share := range shares {
+			s.Targets = append(s.Targets, targetOf(u, share))
+		}
+		all = append(all, s)
+	}
+	slices.SortFunc(all, func(a, b Suggestion) int {
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
+	})
+	return all, nil
+}
+
+// targetOf finds the least limit beyond which no more than the share went.
+func targetOf(u *frame.Usage, share float64) Target {
+	total := u.Used.Count + u.Denied
+	allowance := int64(share * float64(total))
+	if u.Denied > allowance {
+		return Target{Share: share, Units: u.Used.Floor(), Above: true}
+	}
+	// As many as may be refused, besides those that are already.
+	within := u.Used.Count - (allowance - u.Denied)
+	return Target{Share: share, Units: max(u.Used.Rank(max(within, 1)), 1)}
+}

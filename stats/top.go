@@ -1,0 +1,113 @@
+package stats
+
+import (
+	"context"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// By is what keys are ranked by.
+type By uint8
+
+const (
+	ByTotal By = iota
+	ByAllowed
+	ByDenied
+)
+
+var byNames = [...]string{"total", "allowed", "denied"}
+
+func (b By) String() string { return byNames[b] }
+
+// ParseBy reads "total", "allowed" or "denied".
+func ParseBy(name string) (By, error) {
+	for i, n := range byNames {
+		if n == name {
+			return By(i), nil
+		}
+	}
+	return 0, wrongQuery("%q is no ranking; write total, allowed or denied", name)
+}
+
+// Window is how far a ranking looks back.
+type Window uint8
+
+const (
+	LastMinute Window = iota
+	LastHour
+	LastDay
+)
+
+var windows = [...]struct {
+	name string
+	long int64 // seconds
+}{{"minute", 60}, {"hour", 3600}, {"day", 24 * 3600}}
+
+func (w Window) String() string { return windows[w].name }
+
+// ParseWindow reads "minute", "hour" or "day".
+func ParseWindow(name string) (Window, error) {
+	for i, w := range windows {
+		if w.name == name {
+			return Window(i), nil
+		}
+	}
+	return 0, wrongQuery("%q is no time to look back; write minute, hour or day", name)
+}
+
+// TopQuery asks who came most often.
+type TopQuery struct {
+	Rule   string // "" is all rules together; each counts a request that it applies to
+	By     By
+	Window Window
+	N      int // how many keys; default 10, at most frame.MaxRankedAll
+}
+
+// Top is who came most often.
+type Top struct {
+	From, To time.Time // the window, in whole slots
+	Total    int64     // how often any key came
+
+	// Keys are the first ones. Each came at least Count-Error times and at most Count
+	// times. Where more keys came than could be looked at, Health.Sampling says how
+	// many stand for how many, and counts are estimates by that.
+	Keys []frame.Entry
+
+	// Floor is how often a key that is not here came at most.
+	Floor int64
+}
+
+// Top returns who came most often. A ranking is at most ten seconds old. The window
+// has the slot in it that is still being counted, so that it may be longer by a twelfth.
+func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
+	if int(q.By) >= len(byNames) || int(q.Window) >= len(windows) {
+		return nil, wrongQuery("there is no such ranking; use the constants")
+	}
+	if q.N < 0 {
+		return nil, wrongQuery("%d keys cannot be shown; leave it 0 for 10", q.N)
+	}
+	if q.N == 0 {
+		q.N = 10
+	}
+	level := r.archive.Levels(archive.Top)[q.Window]
+	now := r.options.Clock().Unix()
+	from, to := level.Start(now-windows[q.Window].long), level.Start(now)+level.Step
+	var sum frame.Ranking
+	err := r.each(ctx, archive.Top, int(q.Window), from, to, func(s archive.Slot) {
+		if one := s.Frame.Top[q.Rule]; one != nil {
+			sum.Allowed.Merge(&one.Allowed)
+			sum.Denied.Merge(&one.Denied)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	ranked := [...]frame.Sketch{ByTotal: sum.Both(), ByAllowed: sum.Allowed, ByDenied: sum.Denied}[q.By]
+	ranked.Trim(min(q.N, frame.MaxRankedAll))
+	return &Top{
+		From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(),
+		Total: ranked.Total, Keys: ranked.Entries, Floor: ranked.Floor,
+	}, nil
+}

@@ -1,0 +1,56 @@
+package stats
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// routes count what became of requests that were passed on. That takes much longer
+// than a lock.
+type routes struct {
+	most  int
+	mu    sync.Mutex
+	known map[string]bool
+	frame frame.Frame
+}
+
+// maxRoute is the longest name of a route, in bytes.
+const maxRoute = 200
+
+// ObserveUpstream counts a request that was passed on, and either answered with a
+// status or ended by an error. One that its client has left counts as answered. The
+// route is a name of the operator's, not a path; one without a name is "(none)".
+func (r *Recorder) ObserveUpstream(route string, status int, took time.Duration, err error) {
+	if route == "" {
+		route = "(none)"
+	}
+	s := &r.routes
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.known[route] {
+		if len(s.known) >= s.most || len(route) > maxRoute || !utf8.ValidString(route) {
+			route = frame.Other
+		} else {
+			s.known[route] = true
+		}
+	}
+	to := s.frame.Route(route)
+	to.Requests++
+	to.Latency.Record(took)
+	if status >= 500 || err != nil && !errors.Is(err, context.Canceled) {
+		to.Errors++
+	}
+}
+
+// take moves what was counted into a frame.
+func (s *routes) take(f *frame.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Merge(&s.frame)
+	s.frame = frame.Frame{}
+}
