@@ -1,0 +1,104 @@
+package counter
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+)
+
+// Amount is what is counted, in millionths: One is one. Sums of amounts are exact.
+type Amount int64
+
+const (
+	One Amount = 1_000_000
+
+	// MaxAmount bounds a counter in either direction: 9 million million.
+	MaxAmount Amount = 9_000_000_000_000_000_000
+
+	// MaxScore bounds a score on a leaderboard: 9007 million. Redis sorts by numbers
+	// that are exact up to there.
+	MaxScore Amount = 1<<53 - 1
+)
+
+// Whole is the amount of n units. More than there can be is more than MaxAmount, which
+// every store refuses.
+func Whole(n int64) Amount {
+	switch {
+	case n > math.MaxInt64/int64(One):
+		return math.MaxInt64
+	case n < math.MinInt64/int64(One):
+		return math.MinInt64
+	}
+	return Amount(n) * One
+}
+
+// FromFloat is the amount nearest to a number. It fails if there is none.
+func FromFloat(f float64) (Amount, error) {
+	scaled := math.Round(f * float64(One))
+	if !(math.Abs(scaled) <= float64(MaxAmount)) { // NaN is not, either
+		return 0, invalid("by", "%v is no amount; write a number of at most 9e12", f)
+	}
+	return Amount(scaled), nil
+}
+
+// decimals is how many an amount has.
+const decimals = 6
+
+// ParseAmount reads a decimal number such as "-1.5". It has at most six decimals and no
+// exponent: nothing is rounded unseen.
+func ParseAmount(s string) (Amount, error) {
+	whole, fraction, dot := strings.Cut(s, ".")
+	if len(fraction) > decimals {
+		return 0, invalid("by", "%.40q has more than six decimals; round it first", s)
+	}
+	digits := strings.TrimPrefix(whole, "-")
+	if digits == "" || dot && fraction == "" || strings.Trim(digits+fraction, "0123456789") != "" {
+		return 0, invalid("by", "%.40q is no amount; write a decimal number such as 1.5", s)
+	}
+	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
+	if err != nil || !Amount(n).within(MaxAmount) {
+		return 0, invalid("by", "%.40q is more than there can be; write a number of at most 9e12", s)
+	}
+	return Amount(n), nil
+}
+
+func (a Amount) within(most Amount) bool { return a >= -most && a <= most }
+
+// Float64 is the nearest number.
+func (a Amount) Float64() float64 { return float64(a) / float64(One) }
+
+// Round is the nearest whole number of units, halves away from zero.
+func (a Amount) Round() int64 {
+	half := One / 2
+	if a < 0 {
+		half = -half
+	}
+	whole, rest := a/One, a%One
+	return int64(whole + (rest+half)/One)
+}
+
+// String writes what ParseAmount reads, without needless zeros.
+func (a Amount) String() string {
+	sign, n := "", uint64(a)
+	if a < 0 {
+		sign, n = "-", -n
+	}
+	text := fmt.Sprintf("%s%d.%06d", sign, n/uint64(One), n%uint64(One))
+	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
+}
+
+// MarshalJSON makes it a number in JSON.
+func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
+
+// UnmarshalJSON is ParseAmount.
+func (a *Amount) UnmarshalJSON(text []byte) error {
+	if string(text) == "null" {
+		return nil
+	}
+	n, err := ParseAmount(string(text))
+	if err == nil {
+		*a = n
+	}
+	return err
+}

@@ -1,0 +1,99 @@
+package countertest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/counter"
+)
+
+func second[T any](_ T, err error) error { return err }
+
+// Many at once lose nothing, and share no number.
+func testConcurrent(t *testing.T, open Open) {
+	b := newTable(t, open, Settings{})
+	const users, rounds = 8, 40
+	k := []counter.Key{{Group: "g", Name: "x"}, {Group: "g", Name: "y", Window: counter.Day}}
+	board, sliding := counter.Board{Name: "b"}, counter.Board{Name: "b", Sliding: time.Hour}
+	var mu sync.Mutex
+	ids := map[int64]bool{}
+	taken := [2]counter.Amount{}
+	var all sync.WaitGroup
+	for user := range users {
+		all.Go(func() {
+			last := int64(0)
+			for round := range rounds {
+				after, err := b.Store.Add(t.Context(), counter.Delta{Key: k[0], By: counter.One}, counter.Delta{Key: k[1], By: -counter.One / 2})
+				if err != nil || after[0] != -2*after[1] {
+					t.Errorf("Add = %v, %v: one was changed without the other", after, err)
+				}
+				if _, err := b.Store.Score(t.Context(), board, counter.Mark{Member: "m", By: counter.One}); err != nil {
+					t.Error(err)
+				}
+				if _, err := b.Store.Score(t.Context(), sliding, counter.Mark{Member: "m", By: counter.One}); err != nil {
+					t.Error(err)
+				}
+				id, err := b.Store.NextID(t.Context(), "s")
+				if err != nil || id <= last {
+					t.Errorf("after %d came %d, %v", last, id, err)
+				}
+				last = id
+				mu.Lock()
+				if ids[id] {
+					t.Errorf("%d was given out twice", id)
+				}
+				ids[id] = true
+				mu.Unlock()
+				if user == 0 && round%4 == 0 {
+					had, err := b.Store.Reset(t.Context(), k...)
+					if err != nil || had[0] != -2*had[1] {
+						t.Errorf("Reset = %v, %v", had, err)
+					} else {
+						taken[0], taken[1] = taken[0]+had[0], taken[1]+had[1]
+					}
+				}
+			}
+		})
+	}
+	all.Wait()
+	left, err := b.Store.Get(t.Context(), k...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := left[0] + taken[0]; sum != counter.Whole(users*rounds) {
+		t.Errorf("what was reset and what is left are %v", sum)
+	}
+	b.top(board, 1, "m", fmt.Sprint(users*rounds))
+	b.top(sliding, 1, "m", fmt.Sprint(users*rounds))
+}
+
+// Whoever has gone is not served, and nothing is done.
+func testCancelled(b *table) {
+	ctx, cancel := context.WithCancel(b.t.Context())
+	cancel()
+	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
+	for what, err := range map[string]error{
+		"Add":      second(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "k"}, By: counter.One})),
+		"Get":      second(b.Store.Get(ctx, counter.Key{Name: "k"})),
+		"Reset":    second(b.Store.Reset(ctx, counter.Key{Name: "k"})),
+		"History":  second(b.Store.History(ctx, 1, counter.Key{Name: "k"})),
+		"NextID":   second(b.Store.NextID(ctx, "k")),
+		"Score":    second(b.Store.Score(ctx, counter.Board{Name: "k"}, counter.Mark{Member: "m", By: 1})),
+		"Top":      second(b.Store.Top(ctx, counter.Board{Name: "k"}, 1)),
+		"Standing": second(b.Store.Standing(ctx, counter.Board{Name: "k"}, "m")),
+		"Hit":      second(b.Store.Hit(ctx, list, "i")),
+		"Hot":      second(b.Store.Hot(ctx, list, 1)),
+		"Events":   second(b.Store.Events(ctx, list, 0)),
+	} {
+		if !errors.Is(err, context.Canceled) {
+			b.t.Errorf("%s = %v", what, err)
+		}
+	}
+	b.get([]string{"0"}, counter.Key{Name: "k"})
+	b.top(counter.Board{Name: "k"}, 1)
+	b.hot(list)
+}

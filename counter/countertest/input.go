@@ -1,0 +1,136 @@
+package countertest
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+)
+
+func testInput(t *testing.T, open Open) {
+	t.Run("Bad", func(t *testing.T) { testBadInput(newTable(t, open, Settings{})) })
+	t.Run("Largest", func(t *testing.T) { testLargest(newTable(t, open, Settings{})) })
+	t.Run("Cancelled", func(t *testing.T) { testCancelled(newTable(t, open, Settings{})) })
+}
+
+// Each mistake names the field, and nothing is done.
+func testBadInput(b *table) {
+	ctx, s := b.t.Context(), b.Store
+	long := strings.Repeat("x", counter.MaxNameLen+1)
+	key := counter.Key{Name: "k"}
+	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 5}
+	add := func(k counter.Key, by counter.Amount) error {
+		return second(s.Add(ctx, counter.Delta{Key: key, By: counter.One}, counter.Delta{Key: k, By: by}))
+	}
+	score := func(board counter.Board, m counter.Mark) error {
+		return second(s.Score(ctx, board, counter.Mark{Member: "good", By: counter.One}, m))
+	}
+	good := counter.Mark{Member: "m", By: 1}
+	hit := func(change func(*counter.HotList)) error {
+		l := list
+		change(&l)
+		return second(s.Hit(ctx, l, "i"))
+	}
+	for i, c := range []struct {
+		field string
+		err   error
+	}{
+		{"deltas", second(s.Add(ctx))},
+		{"deltas", second(s.Add(ctx, make([]counter.Delta, counter.MaxBatch+1)...))},
+		{"name", add(counter.Key{}, 1)},
+		{"name", add(counter.Key{Name: long}, 1)},
+		{"group", add(counter.Key{Name: "k", Group: long}, 1)},
+		{"window", add(counter.Key{Name: "k", Window: 9}, 1)},
+		{"zone", add(counter.Key{Name: "k", Zone: time.Local}, 1)},
+		{"zone", add(counter.Key{Name: "k", Zone: time.FixedZone(long, 0)}, 1)},
+		{"by", add(key, counter.MaxAmount+1)},
+		{"by", add(key, -counter.MaxAmount-1)},
+		{"by", add(key, counter.Whole(1<<62))},
+		{"keys", second(s.Get(ctx))},
+		{"name", second(s.Get(ctx, key, counter.Key{}))},
+		{"keys", second(s.Reset(ctx, make([]counter.Key, counter.MaxBatch+1)...))},
+		{"n", second(s.History(ctx, 0, key))},
+		{"n", second(s.History(ctx, 2, key))},
+		{"n", second(s.History(ctx, 3600, counter.Key{Name: "a", Window: counter.Second}, counter.Key{Name: "b", Window: counter.Second}, counter.Key{Name: "c", Window: counter.Second}))},
+		{"sequence", second(s.NextID(ctx, ""))},
+		{"sequence", second(s.NextID(ctx, long))},
+		{"board", score(counter.Board{}, good)},
+		{"board", second(s.Top(ctx, counter.Board{Name: long}, 1))},
+		{"ago", score(counter.Board{Name: "b", Window: counter.Day, Ago: 1}, good)},
+		{"ago", second(s.Top(ctx, counter.Board{Name: "b", Window: counter.Day, Ago: counter.BoardWindows}, 1))},
+		{"ago", second(s.Top(ctx, counter.Board{Name: "b", Window: counter.Day, Ago: -1}, 1))},
+		{"ago", second(s.Top(ctx, counter.Board{Name: "b", Ago: 1}, 1))},
+		{"zone", second(s.Standing(ctx, counter.Board{Name: "b", Zone: time.Local}, "m"))},
+		{"sliding", score(counter.Board{Name: "b", Sliding: time.Minute, Window: counter.Day}, good)},
+		{"sliding", score(counter.Board{Name: "b", Sliding: time.Millisecond}, good)},
+		{"sliding", score(counter.Board{Name: "b", Sliding: -time.Minute}, good)},
+		{"sliding", score(counter.Board{Name: "b", Sliding: counter.MaxSliding + time.Second}, good)},
+		{"sliding", score(counter.Board{Name: "b", Sliding: 1500 * time.Millisecond}, good)},
+		{"by", score(counter.Board{Name: "b", Sliding: time.Minute}, counter.Mark{Member: "m", By: -1})},
+		{"by", score(counter.Board{Name: "b", Sliding: time.Minute}, counter.Mark{Member: "m"})},
+		{"by", score(counter.Board{Name: "b"}, counter.Mark{Member: "m", By: counter.MaxScore + 1})},
+		{"member", score(counter.Board{Name: "b"}, counter.Mark{Member: long, By: 1})},
+		{"marks", second(s.Score(ctx, counter.Board{Name: "b"}))},
+		{"n", second(s.Top(ctx, counter.Board{Name: "b"}, 0))},
+		{"n", second(s.Top(ctx, counter.Board{Name: "b"}, counter.MaxTop+1))},
+		{"members", second(s.Standing(ctx, counter.Board{Name: "b"}))},
+		{"list", hit(func(l *counter.HotList) { l.Name = "" })},
+		{"window", hit(func(l *counter.HotList) { l.Window = 0 })},
+		{"threshold", hit(func(l *counter.HotList) { l.Threshold = 0 })},
+		{"cool", hit(func(l *counter.HotList) { l.Cool = 6 })},
+		{"cool", hit(func(l *counter.HotList) { l.Cool = -1 })},
+		{"items", second(s.Hit(ctx, list))},
+		{"item", second(s.Hit(ctx, list, "good", ""))},
+		{"n", second(s.Hot(ctx, list, 0))},
+		{"list", second(s.Events(ctx, counter.HotList{}, 0))},
+	} {
+		invalid := (*weir.InvalidError)(nil)
+		if !errors.As(c.err, &invalid) || invalid.Field != c.field || len(invalid.Reason) < 10 {
+			b.t.Errorf("%d: %v, want one about %s", i, c.err, c.field)
+		}
+	}
+	b.get([]string{"0"}, key)
+	b.top(counter.Board{Name: "b"}, 1)
+	b.top(counter.Board{Name: "b", Sliding: time.Minute}, 1)
+	if heat := b.hit(list, "good"); heat.Hits != 1 {
+		b.t.Errorf("%+v", heat)
+	}
+}
+
+// What is just allowed works.
+func testLargest(b *table) {
+	ctx, long := b.t.Context(), strings.Repeat("x", counter.MaxNameLen)
+	var deltas []counter.Delta
+	var marks []counter.Mark
+	var items, members []string
+	for i := range counter.MaxBatch {
+		name := long[:counter.MaxNameLen-1] + string(rune('A'+i%20))
+		deltas = append(deltas, counter.Delta{Key: counter.Key{Group: long, Name: name, Window: counter.Day, Zone: time.UTC}, By: counter.One})
+		marks = append(marks, counter.Mark{Member: name, By: counter.One})
+		items, members = append(items, name), append(members, name)
+	}
+	after, err := b.Store.Add(ctx, deltas...)
+	if err != nil || after[counter.MaxBatch-1] != counter.Whole(13) {
+		b.t.Errorf("Add = %v, %v", after, err)
+	}
+	board := counter.Board{Name: long, Sliding: counter.MaxSliding}
+	if _, err := b.Store.Score(ctx, board, marks...); err != nil {
+		b.t.Error(err)
+	}
+	if places, err := b.Store.Standing(ctx, board, members...); err != nil || places[0] != (counter.Place{Member: members[0], Rank: 1, Score: counter.Whole(13)}) {
+		b.t.Errorf("Standing = %+v, %v", places[0], err)
+	}
+	if top, err := b.Store.Top(ctx, board, counter.MaxTop); err != nil || len(top.Places) != 20 {
+		b.t.Errorf("Top = %+v, %v", top, err)
+	}
+	if heats, err := b.Store.Hit(ctx, counter.HotList{Name: long, Window: counter.MaxSliding, Threshold: 1}, items...); err != nil || heats[0].Hits != 13 {
+		b.t.Errorf("Hit = %+v, %v", heats, err)
+	}
+	day := counter.Key{Name: "h", Window: counter.Second}
+	if series, err := b.Store.History(ctx, 3600, day, day); err != nil || len(series[1]) != 3600 {
+		b.t.Errorf("History = %d, %v", len(series), err)
+	}
+}

@@ -1,0 +1,148 @@
+package counter
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Bounds on what a call may say.
+const (
+	MaxNameLen = 256    // bytes of a name, group, member or item
+	MaxZoneLen = 64     // bytes of the name of a time zone
+	MaxBatch   = 256    // keys, marks, members or items of one call
+	MaxHistory = 10_000 // windows that one call reads, of all its keys together
+	MaxTop     = 1000   // members that one call lists
+)
+
+// Key names a counter. The same name with another window, or in another zone, is
+// another counter.
+type Key struct {
+	// Name is any bytes; at least one.
+	Name string
+
+	// Group puts counters together: in a Redis cluster, those of one group are on
+	// one node, so that a call for several of them does all or nothing there, too.
+	// Default none: a counter is by itself.
+	Group string
+
+	// Window is when it begins at 0 again. Default Ever.
+	Window Window
+
+	// Zone is whose calendar it goes by. Default UTC. It has to have a name that means
+	// the same everywhere, which time.Local has not.
+	Zone *time.Location
+}
+
+// Delta is a change of a counter.
+type Delta struct {
+	Key Key
+	By  Amount // may be negative
+}
+
+// Point is what a counter had in one window.
+type Point struct {
+	Start  time.Time // of the window; zero for Ever
+	Amount Amount
+}
+
+func invalid(field, format string, args ...any) error {
+	return &weir.InvalidError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+func checkName(field, name string) error {
+	switch {
+	case name == "":
+		return invalid(field, "it is empty; write at least one byte")
+	case len(name) > MaxNameLen:
+		return invalid(field, "it has %d bytes; at most %d are allowed", len(name), MaxNameLen)
+	}
+	return nil
+}
+
+func checkBatch(field string, n, most int) error {
+	switch {
+	case n == 0:
+		return invalid(field, "there is none; write at least one")
+	case n > most:
+		return invalid(field, "there are %d; ask for at most %d at once", n, most)
+	}
+	return nil
+}
+
+func checkWindow(w Window, zone *time.Location) error {
+	name := ZoneName(zone)
+	switch {
+	case !w.valid():
+		return invalid("window", "%v is none; take Ever, Second, Minute, Hour or Day", w)
+	case name == "Local":
+		return invalid("zone", "the local zone is another one elsewhere; name it, as in time.LoadLocation(\"Europe/Berlin\")")
+	case name == "" || len(name) > MaxZoneLen:
+		return invalid("zone", "its name has %d bytes; take one with 1 to %d", len(name), MaxZoneLen)
+	}
+	return nil
+}
+
+func (k *Key) validate() error {
+	if err := checkName("name", k.Name); err != nil {
+		return err
+	}
+	if k.Group != "" {
+		if err := checkName("group", k.Group); err != nil {
+			return err
+		}
+	}
+	return checkWindow(k.Window, k.Zone)
+}
+
+// ValidateKeys checks the keys of a call, for stores.
+func ValidateKeys(keys []Key) error {
+	if err := checkBatch("keys", len(keys), MaxBatch); err != nil {
+		return err
+	}
+	for i := range keys {
+		if err := keys[i].validate(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ValidateAdd checks the deltas of a call, for stores.
+func ValidateAdd(deltas []Delta) error {
+	if err := checkBatch("deltas", len(deltas), MaxBatch); err != nil {
+		return err
+	}
+	for i := range deltas {
+		if err := deltas[i].Key.validate(); err != nil {
+			return err
+		}
+		if !deltas[i].By.within(MaxAmount) {
+			return invalid("by", "%v is more than there can be; at most %v is", deltas[i].By, MaxAmount)
+		}
+	}
+	return nil
+}
+
+// ValidateHistory checks a question about n windows, for stores.
+func ValidateHistory(n int, keys []Key, kept Retention) error {
+	if err := ValidateKeys(keys); err != nil {
+		return err
+	}
+	if n < 1 {
+		return invalid("n", "%d windows are none; ask for 1 or more", n)
+	}
+	for i := range keys {
+		if most := kept.Windows(keys[i].Window); n > most {
+			return invalid("n", "only %d windows of a counter by %v are kept; ask for no more", most, keys[i].Window)
+		}
+	}
+	if n*len(keys) > MaxHistory {
+		return invalid("n", "%d windows of %d counters are too much at once; ask for at most %d together", n, len(keys), MaxHistory)
+	}
+	return nil
+}
+
+// ValidateSequence checks the name of a sequence, for stores.
+func ValidateSequence(name string) error { return checkName("sequence", name) }

@@ -1,0 +1,121 @@
+package counter
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Window is the stretch of the calendar that a counter counts in. When it is over, the
+// counter begins at 0 again.
+type Window uint8
+
+const (
+	Ever   Window = iota // no window: it counts on
+	Second               // each of these begins when a clock on the wall of its zone
+	Minute               // shows a new one
+	Hour
+	Day
+)
+
+var windows = [...]struct {
+	name  string
+	width int64 // in seconds; of most days
+}{Ever: {"ever", 0}, Second: {"second", 1}, Minute: {"minute", 60}, Hour: {"hour", 3600}, Day: {"day", 86400}}
+
+// Windows are all windows, for tables and tests that must not forget one.
+func Windows() []Window { return []Window{Ever, Second, Minute, Hour, Day} }
+
+// ParseWindow reads a name such as "day".
+func ParseWindow(name string) (Window, error) {
+	for w := range windows {
+		if windows[w].name == name {
+			return Window(w), nil
+		}
+	}
+	return 0, invalid("window", "%.40q is no window; write ever, second, minute, hour or day", name)
+}
+
+func (w Window) valid() bool { return int(w) < len(windows) }
+
+// String returns the name that ParseWindow reads.
+func (w Window) String() string {
+	if !w.valid() {
+		return fmt.Sprintf("Window(%d)", uint8(w))
+	}
+	return windows[w].name
+}
+
+// MarshalText makes the name the form in JSON.
+func (w Window) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
+
+// UnmarshalText is ParseWindow.
+func (w *Window) UnmarshalText(text []byte) error {
+	parsed, err := ParseWindow(string(text))
+	if err == nil {
+		*w = parsed
+	}
+	return err
+}
+
+// Width is how long a window is, and 0 for Ever. A day on which a zone sets its clocks
+// is an hour shorter or longer.
+func (w Window) Width() time.Duration { return time.Duration(windows[w].width) * time.Second }
+
+// Index numbers the windows of a zone, for stores: the one before has one less. All
+// instants of a date in a zone have the same day, however long it is; and an hour that
+// a clock shows twice in autumn is two.
+func (w Window) Index(now weir.Micros, zone *time.Location) int64 {
+	second := floorDiv(int64(now), 1_000_000)
+	return w.index(second, offset(second, zone))
+}
+
+func (w Window) index(second, offset int64) int64 {
+	width := windows[w].width
+	switch w {
+	case Ever:
+		return 0
+	case Day:
+		return floorDiv(second+offset, width)
+	}
+	// Whole hours of an offset would only let the numbers jump when it changes.
+	return floorDiv(second+floorMod(offset, width), width)
+}
+
+// Start is when a window begins, by the clocks of its zone, and the zero time for Ever.
+func (w Window) Start(index int64, zone *time.Location) time.Time {
+	zone = inZone(zone)
+	width := windows[w].width
+	switch w {
+	case Ever:
+		return time.Time{}
+	case Day:
+		return time.Date(1970, 1, 1+int(index), 0, 0, 0, 0, zone)
+	}
+	second := index * width
+	return time.Unix(second-floorMod(offset(second, zone), width), 0).In(zone)
+}
+
+func inZone(zone *time.Location) *time.Location {
+	if zone == nil {
+		return time.UTC
+	}
+	return zone
+}
+
+// ZoneName is how a store tells zones apart.
+func ZoneName(zone *time.Location) string { return inZone(zone).String() }
+
+// offset is how far the clocks of a zone are ahead, in seconds.
+func offset(second int64, zone *time.Location) int64 {
+	if zone == nil || zone == time.UTC {
+		return 0
+	}
+	_, ahead := time.Unix(second, 0).In(zone).Zone()
+	return int64(ahead)
+}
+
+func floorDiv(a, b int64) int64 { return (a - floorMod(a, b)) / b }
+
+func floorMod(a, b int64) int64 { return (a%b + b) % b }
