@@ -19,5 +19,6 @@
 //	3/1s@0s..1m     3 a second for a minute, evenly spaced
 //	boundary        a pattern, scaled to the limit; see Patterns
 //
-// The start is aligned to every window, as it is in a scenario.
+// The start is aligned to every window, as it is in a scenario. Traffic with times
+// of its own, of several clients, is a log; see [ParseLog].
 package simulate

@@ -20,10 +20,16 @@ const example = "write for example 50@10s, 3/1s@0s..1m, or the name of a pattern
 // ParseTraffic reads traffic as people write it; see the package comment.
 // Patterns are scaled to the limit; the seed is for those that are random.
 func ParseTraffic(text string, limit weir.Limit, seed uint64) (Traffic, error) {
+	return ParseTrafficUpTo(text, limit, seed, MaxRequests)
+}
+
+// ParseTrafficUpTo is ParseTraffic for who has less room or time than a person at
+// a terminal: it refuses more than so many requests, before it has made them all.
+func ParseTrafficUpTo(text string, limit weir.Limit, seed uint64, most int) (Traffic, error) {
 	if err := limit.Validate(); err != nil {
 		return Traffic{}, err
 	}
-	var c collector
+	c := collector{most: min(most, MaxRequests)}
 	for term := range strings.SplitSeq(text, ",") {
 		term = strings.TrimSpace(term)
 		if err := c.term(term, limit, seed); err != nil {

@@ -114,3 +114,19 @@ func FuzzParseTraffic(f *testing.F) {
 		}
 	})
 }
+
+// Who has less room than others is refused before it is full.
+func TestParseTrafficUpTo(t *testing.T) {
+	limit := mustLimit(t, "100/1m")
+	for text, requests := range map[string]int{"boundary": 200, "150@0s,50@1s": 200, "10/1s@0s..20s": 200} {
+		if traffic, err := ParseTrafficUpTo(text, limit, 1, requests); err != nil || len(traffic.Requests) != requests {
+			t.Errorf("%q: %d requests, %v", text, len(traffic.Requests), err)
+		}
+		if _, err := ParseTrafficUpTo(text, limit, 1, requests-1); err == nil || !strings.Contains(err.Error(), "more than 199 requests") {
+			t.Errorf("%q, one too many: %v", text, err)
+		}
+	}
+	if _, err := ParseTrafficUpTo("3000000@0s", limit, 1, 1<<30); err == nil || !strings.Contains(err.Error(), "more than 2000000 requests") {
+		t.Errorf("a bound beyond the package's own: %v", err)
+	}
+}

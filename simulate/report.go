@@ -38,6 +38,11 @@ type Result struct {
 	AdmittedSlices []int64 `json:"admitted_per_slice"`
 	RefusedSlices  []int64 `json:"refused_per_slice"`
 	ReleasedSlices []int64 `json:"released_per_slice"`
+
+	// RemainingSlices is what the busiest client could still have taken at the end
+	// of each slice, of Capacity.
+	RemainingSlices []int64 `json:"remaining_per_slice"`
+	Capacity        int64   `json:"capacity"`
 }
 
 // Run plays the traffic, which has a request at least, against every lane, and
@@ -66,8 +71,11 @@ func Run(limit weir.Limit, lanes []Lane, traffic Traffic, columns int) *Report {
 		r.Offered += requests[i].Cost
 		r.Arrivals[r.Axis.slice(requests[i].At)] += requests[i].Cost
 	}
-	for i := range lanes {
+	busiest := traffic.busiest()
+	for i, lane := range lanes {
 		r.Lanes[i].divide(r.Axis, requests, &outcomes[i])
+		r.Lanes[i].RemainingSlices = budget(lane.Limit, requests, busiest, r.Axis)
+		r.Lanes[i].Capacity = lane.Limit.Capacity()
 	}
 	r.Summary = r.summarize()
 	return r

@@ -48,12 +48,21 @@ func (r *Report) head(b *bytes.Buffer, look Look) {
 	line := func(name, value string) {
 		fmt.Fprintf(b, "%-9s%s\n", name, cut(value, look.Width-9, look.ASCII))
 	}
-	limit := r.Limit
-	if r.Name != "" {
-		limit = r.Name + ": " + limit
-	}
-	line("limit", limit)
+	line("limit", r.title())
 	line("traffic", r.Traffic)
+	line("offered", r.size())
+}
+
+// title is the limit, with its name if there are several.
+func (r *Report) title() string {
+	if r.Name == "" {
+		return r.Limit
+	}
+	return r.Name + ": " + r.Limit
+}
+
+// size is how much there was, and when.
+func (r *Report) size() string {
 	size := plural(int64(r.Requests), "request")
 	if r.Offered != int64(r.Requests) {
 		size += " for " + plural(r.Offered, "unit")
@@ -61,12 +70,12 @@ func (r *Report) head(b *bytes.Buffer, look Look) {
 	if r.Keys > 1 {
 		size += " from " + plural(int64(r.Keys), "key")
 	}
-	line("offered", fmt.Sprintf("%s, seen from %s to %s", size, clock(r.Axis.Begin), clock(r.Axis.end())))
+	return fmt.Sprintf("%s, seen from %s to %s", size, clock(r.Axis.Begin), clock(r.Axis.end()))
 }
 
-// table has one row for each lane; numbers are flush right. What was offered is
-// the same for all, and stands in the head.
-func (r *Report) table(b *bytes.Buffer) {
+// rows is the head of the table and one row for each lane. What was offered is the
+// same for all, and stands in the head of the page.
+func (r *Report) rows() [][]string {
 	rows := [][]string{{
 		"algorithm", "admitted", "refused", "held",
 		"most in " + duration.Format(r.limit.Period), "bound", "first refusal",
@@ -82,6 +91,12 @@ func (r *Report) table(b *bytes.Buffer) {
 			number(l.Worst), number(l.Bound), first,
 		})
 	}
+	return rows
+}
+
+// table prints the rows; numbers are flush right.
+func (r *Report) table(b *bytes.Buffer) {
+	rows := r.rows()
 	widths := make([]int, len(rows[0]))
 	widths[0] = Margin - 2
 	for _, row := range rows {

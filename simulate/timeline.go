@@ -28,13 +28,7 @@ func (r *Report) timeline(b *bytes.Buffer, look Look) {
 	if look.ASCII {
 		g = ascii
 	}
-	most := int64(1)
-	for i, units := range r.Arrivals {
-		most = max(most, units)
-		for _, l := range r.Lanes {
-			most = max(most, l.ReleasedSlices[i])
-		}
-	}
+	most := r.most()
 	guides := r.guides()
 	row := func(name string, cells []rune) {
 		fmt.Fprintf(b, "%-*s%s\n", Margin, name, strings.TrimRight(string(cells), " "))
@@ -54,6 +48,18 @@ func (r *Report) timeline(b *bytes.Buffer, look Look) {
 	row("", r.labels())
 	fmt.Fprintf(b, "\n%*s%c = %s in %s   %c = refused\n", Margin, "",
 		g.levels[len(g.levels)-1], plural(most, "unit"), clock(r.Axis.Slice), g.refused)
+}
+
+// most is the largest number of units in a slice, which is the height of a row.
+func (r *Report) most() int64 {
+	most := int64(1)
+	for i, units := range r.Arrivals {
+		most = max(most, units)
+		for _, l := range r.Lanes {
+			most = max(most, l.ReleasedSlices[i])
+		}
+	}
+	return most
 }
 
 // guides are the columns that a tick stands in.

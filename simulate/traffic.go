@@ -38,6 +38,7 @@ type Traffic struct {
 
 // collector gathers requests within the bounds.
 type collector struct {
+	most     int // requests; 0 is MaxRequests
 	requests []Request
 	units    int64
 }
@@ -59,8 +60,9 @@ func (c *collector) add(r Request) error {
 
 // room reports whether n more requests are within the bound.
 func (c *collector) room(n int64) error {
-	if n > int64(MaxRequests-len(c.requests)) {
-		return fmt.Errorf("it has more than %d requests; choose less traffic, or a smaller limit for a pattern", MaxRequests)
+	most := cmp.Or(c.most, MaxRequests)
+	if n > int64(most-len(c.requests)) {
+		return fmt.Errorf("it has more than %d requests; choose less traffic, or a smaller limit for a pattern", most)
 	}
 	return nil
 }

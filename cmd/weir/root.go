@@ -59,7 +59,7 @@ See what the algorithms do before choosing one, and what rules make of a request
 	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
-	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate())
+	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate(), newReplay())
 	root.AddCommand(newCheck(), newBench(), newCompletion())
 	return root
 }

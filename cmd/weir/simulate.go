@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -21,10 +22,12 @@ type simulateFlags struct {
 	algorithms []string
 	traffic    string
 	scenario   string
+	log        string
 	seed       uint64
 	width      int
 	ascii      bool
 	output     string
+	out        string
 }
 
 func newSimulate() *cobra.Command {
@@ -46,6 +49,9 @@ Traffic is written as terms with commas between:
 or as one of these patterns, scaled to the limit of N in a period:
 
 ` + patternList() + `
+or in a file with --log, a line for each request: its time, and if need be the
+client and the cost, as in "2026-11-15T10:30:15.250Z alice 2" or "1.5s".
+
 In the table, "most in" is the most that got through within any one period,
 and "bound" the most that any traffic could.`,
 		Example: `  weir simulate
@@ -53,6 +59,8 @@ and "bound" the most that any traffic could.`,
   weir simulate --limit 10/1s --traffic 5/1s@0s..20s,30@10s
   weir simulate --algorithm token_bucket,sliding_log --traffic poisson --seed 7
   weir simulate --scenario attack.txt
+  weir simulate --log times.txt --limit 5/10s
+  weir simulate --traffic sawtooth --out sawtooth.svg
   weir simulate --output json`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -71,10 +79,12 @@ and "bound" the most that any traffic could.`,
 	flags.StringVar(&f.traffic, "traffic", "boundary", "`TRAFFIC` to play, as above")
 	flags.StringSliceVar(&f.algorithms, "algorithm", nil, "`NAMES` of algorithms to show, with commas between: "+strings.Join(simulate.LaneNames(), ", ")+" (default all)")
 	flags.StringVar(&f.scenario, "scenario", "", "take limits and traffic from a scenario `FILE` (- for standard input), and check its answers")
+	flags.StringVar(&f.log, "log", "", "take the traffic from a log with times, a `FILE` (- for standard input)")
 	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that random traffic is drawn from")
 	flags.IntVar(&f.width, "width", 80, "`COLUMNS` of the page")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
 	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
+	flags.StringVar(&f.out, "out", "", "draw it into a `FILE`, too: .svg, .html or .csv")
 	return cmd
 }
 
@@ -90,13 +100,19 @@ func (f *simulateFlags) validate(cmd *cobra.Command) error {
 	if err := oneOf("output", f.output, "text", "json"); err != nil {
 		return err
 	}
+	if err := drawable(f.out); err != nil {
+		return err
+	}
+	if cmd.Flags().Changed("log") && cmd.Flags().Changed("traffic") {
+		return usage("--log and --traffic exclude each other; the log is the traffic")
+	}
 	if f.width < minWidth || f.width > maxWidth {
 		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
 	}
 	if !cmd.Flags().Changed("scenario") {
 		return nil
 	}
-	for _, other := range []string{"limit", "traffic", "seed"} {
+	for _, other := range []string{"limit", "traffic", "log", "seed"} {
 		if cmd.Flags().Changed(other) {
 			return usage("--%s and --scenario exclude each other; the scenario says it all", other)
 		}
@@ -112,30 +128,59 @@ func (f *simulateFlags) runTraffic(cmd *cobra.Command) error {
 	if err != nil {
 		return usageError{err}
 	}
-	traffic, err := simulate.ParseTraffic(f.traffic, limit, f.seed)
-	if err != nil {
-		return usageError{err}
-	}
-	r, err := f.play(limit, traffic)
+	traffic, err := f.readTraffic(cmd, limit)
 	if err != nil {
 		return err
 	}
-	return f.write(cmd.OutOrStdout(), []*simulate.Report{r})
+	return f.show(cmd.OutOrStdout(), simulate.Case{Limit: limit, Traffic: traffic})
 }
 
-// play makes a report for the algorithms that were asked for.
-func (f *simulateFlags) play(limit weir.Limit, traffic simulate.Traffic) (*simulate.Report, error) {
-	columns := f.width - simulate.Margin
-	if len(f.algorithms) > 0 {
-		lanes, err := simulate.Lanes(limit, f.algorithms...)
+// readTraffic reads the traffic, or the log that it is in.
+func (f *simulateFlags) readTraffic(cmd *cobra.Command, limit weir.Limit) (simulate.Traffic, error) {
+	if !cmd.Flags().Changed("log") {
+		traffic, err := simulate.ParseTraffic(f.traffic, limit, f.seed)
 		if err != nil {
-			return nil, usageError{err}
+			err = usageError{err}
 		}
-		return simulate.Run(limit, lanes, traffic, columns), nil
+		return traffic, err
 	}
-	lanes, leftOut := simulate.AllLanes(limit)
-	traffic.Notes = append(traffic.Notes, leftOut...)
-	return simulate.Run(limit, lanes, traffic, columns), nil
+	name, src, err := readInput(f.log, cmd.InOrStdin(), simulate.MaxLog)
+	if err != nil {
+		return simulate.Traffic{}, err
+	}
+	return simulate.ParseLog(name, string(src), limit)
+}
+
+// show plays the cases, prints them, and draws them if that was asked for.
+func (f *simulateFlags) show(w io.Writer, cases ...simulate.Case) error {
+	reports, err := f.play(cases, f.width-simulate.Margin)
+	if err != nil {
+		return err
+	}
+	if err := f.draw(cases); err != nil {
+		return err
+	}
+	return f.write(w, reports)
+}
+
+// play makes a report of each case, for the algorithms that were asked for.
+func (f *simulateFlags) play(cases []simulate.Case, columns int) ([]*simulate.Report, error) {
+	var reports []*simulate.Report
+	for _, c := range cases {
+		lanes, leftOut := simulate.AllLanes(c.Limit)
+		if len(f.algorithms) > 0 {
+			var err error
+			if lanes, err = simulate.Lanes(c.Limit, f.algorithms...); err != nil {
+				return nil, usageError{err}
+			}
+			leftOut = nil
+		}
+		c.Traffic.Notes = slices.Concat(c.Traffic.Notes, leftOut)
+		r := simulate.Run(c.Limit, lanes, c.Traffic, columns)
+		r.Name = c.Name
+		reports = append(reports, r)
+	}
+	return reports, nil
 }
 
 func (f *simulateFlags) write(w io.Writer, reports []*simulate.Report) error {

@@ -17,7 +17,7 @@ const maxScenario = 1 << 20 // bytes
 // runScenario simulates every limit of a scenario file, and checks the answers
 // that the file expects.
 func (f *simulateFlags) runScenario(cmd *cobra.Command) error {
-	name, src, err := readScenario(f.scenario, cmd.InOrStdin())
+	name, src, err := readInput(f.scenario, cmd.InOrStdin(), maxScenario)
 	if err != nil {
 		return err
 	}
@@ -29,16 +29,7 @@ func (f *simulateFlags) runScenario(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	var reports []*simulate.Report
-	for _, c := range cases {
-		r, err := f.play(c.Limit, c.Traffic)
-		if err != nil {
-			return err
-		}
-		r.Name = c.Name
-		reports = append(reports, r)
-	}
-	if err := f.write(cmd.OutOrStdout(), reports); err != nil {
+	if err := f.show(cmd.OutOrStdout(), cases...); err != nil {
 		return err
 	}
 	return f.checkAnswers(cmd, script, script.Answered())
@@ -73,7 +64,8 @@ func differ(err error, answered int) string {
 	return fmt.Sprintf("%d of %d answers did not hold; correct the file, or the limit in it", wrong, answered)
 }
 
-func readScenario(path string, stdin io.Reader) (name string, src []byte, err error) {
+// readInput reads a file, or standard input, of at most so many bytes.
+func readInput(path string, stdin io.Reader, most int64) (name string, src []byte, err error) {
 	name, from := "standard input", stdin
 	if path != "-" {
 		file, err := os.Open(path)
@@ -83,9 +75,9 @@ func readScenario(path string, stdin io.Reader) (name string, src []byte, err er
 		defer file.Close()
 		name, from = path, file
 	}
-	src, err = io.ReadAll(io.LimitReader(from, maxScenario+1))
-	if err == nil && len(src) > maxScenario {
-		err = fmt.Errorf("%s: it has more than %d bytes; a scenario is shorter", name, maxScenario)
+	src, err = io.ReadAll(io.LimitReader(from, most+1))
+	if err == nil && int64(len(src)) > most {
+		err = fmt.Errorf("%s: it has more than %d bytes; choose a shorter one", name, most)
 	}
 	return name, src, err
 }

@@ -1,0 +1,195 @@
+package main
+
+import (
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/replay/accesslog"
+)
+
+// replayFlags is what weir replay is told.
+type replayFlags struct {
+	rules    string
+	format   string
+	fields   accesslog.Fields
+	host     string
+	disorder time.Duration
+	maxKeys  int
+	top      int
+	shares   []string
+	width    int
+	output   string
+	out      string
+	quiet    bool
+}
+
+func newReplay() *cobra.Command {
+	var f replayFlags
+	cmd := &cobra.Command{
+		Use:   "replay --rules FILE [LOG...]",
+		Short: "Show what rules would have done to the requests of an access log",
+		Long: `Show what rules would have done to the requests of access logs: who would have
+been refused, how often, by which rule, and which limits would have refused how
+much. Nothing is sent anywhere: the log's own times are the clock, and all is
+kept in memory.
+
+A LOG is a file, decompressed if its name ends in .gz, or - for standard input,
+which is also the default. Several are merged by time, so that rotated logs and
+those of several servers are one. Lines may be in the combined format of nginx
+and Apache, in JSON (as nginx is usually told to write it, or as Caddy, Traefik
+and Envoy do), or in the default format of Envoy; each is told by its first
+character.
+
+A field of a JSON log is named as it is there, with a dot before what is inside:
+request.remote_ip. A field of a text is a number, counted from 1, where what
+stands in quotes or brackets is one field, or a name such as remote_user.`,
+		Example: `  weir replay --rules rules.yaml access.log
+  weir replay --rules rules.yaml --out refused.html access.log access.log.*.gz
+  weir replay --rules rules.yaml --user-field user.id --time-field at app.json
+  zcat logs/*.gz | weir replay --rules rules.yaml --output json`,
+		Args: func(_ *cobra.Command, logs []string) error { return f.validate(logs) },
+		RunE: f.run,
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.rules, "rules", "", "`FILE` of rules (needed)")
+	flags.StringVar(&f.format, "format", "auto", "`FORM` of the lines: "+strings.Join(accesslog.Formats(), ", "))
+	flags.StringVar(&f.fields.Time, "time-field", "", "`FIELD` with the time of a request (default as usual, and so below)")
+	flags.StringVar(&f.fields.Duration, "duration-field", "", "`FIELD` with the seconds that a request took, if the time is that of its end")
+	flags.StringVar(&f.fields.IP, "ip-field", "", "`FIELD` with the address of the client")
+	flags.IntVar(&f.fields.Hop, "ip-hop", 1, "`NUMBER` of the client's among several addresses in the field, from the right")
+	flags.StringVar(&f.fields.User, "user-field", "", "`FIELD` with the user")
+	flags.StringVar(&f.fields.APIKey, "api-key-field", "", "`FIELD` with the API key; it is shown as a hash only")
+	flags.StringVar(&f.fields.Tier, "tier-field", "", "`FIELD` with the tier of the client")
+	flags.StringVar(&f.fields.Method, "method-field", "", "`FIELD` with the method")
+	flags.StringVar(&f.fields.Path, "path-field", "", "`FIELD` with the path")
+	flags.StringVar(&f.fields.Host, "host-field", "", "`FIELD` with the host")
+	flags.StringVar(&f.host, "host", "", "`HOST` of requests whose line has none")
+	flags.StringToStringVar(&f.fields.Headers, "header", nil, "`NAME=FIELD` of a header, any number of times")
+	flags.StringToStringVar(&f.fields.Cookies, "cookie", nil, "`NAME=FIELD` of a cookie")
+	flags.StringToStringVar(&f.fields.Attributes, "attr", nil, "`NAME=FIELD` of an attribute")
+	flags.DurationVar(&f.disorder, "disorder", 10*time.Second, "`TIME` by which a line may be out of order")
+	flags.IntVar(&f.maxKeys, "max-keys", 1<<20, "`NUMBER` of clients to remember at once")
+	flags.IntVar(&f.top, "top", 10, "`NUMBER` of refused clients to list")
+	flags.StringSliceVar(&f.shares, "share", []string{"1%", "0.1%"}, "`SHARES` of refused requests to find limits for")
+	flags.IntVar(&f.width, "width", 80, "`COLUMNS` of the page")
+	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
+	flags.StringVar(&f.out, "out", "", "draw it into a `FILE`, too: .svg, .html or .csv")
+	flags.BoolVar(&f.quiet, "quiet", false, "show no progress")
+	return cmd
+}
+
+func (f *replayFlags) validate(logs []string) error {
+	if err := oneOf("output", f.output, "text", "json"); err != nil {
+		return err
+	}
+	if err := drawable(f.out); err != nil {
+		return err
+	}
+	inputs := 0
+	for _, name := range logs {
+		if name == "-" {
+			inputs++
+		}
+	}
+	switch {
+	case f.rules == "":
+		return usage("weir replay needs --rules FILE; see weir replay --help")
+	case f.rules == "-" && (len(logs) == 0 || inputs > 0), inputs > 1:
+		return usage("standard input can be read once only; name files")
+	case len(logs) > replay.MaxLogs:
+		return usage("%d logs are too many to be merged; name at most %d, or put them together", len(logs), replay.MaxLogs)
+	case f.width < minWidth || f.width > maxWidth:
+		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
+	case f.top < 1 || f.top > 1000:
+		return usage("--top: %d is out of range; write 1 to 1000", f.top)
+	case f.disorder < 0 || f.disorder > 24*time.Hour:
+		return usage("--disorder: %s is out of range; write 0s to 24h", f.disorder)
+	case f.maxKeys < 1000 || f.maxKeys > 1<<28:
+		return usage("--max-keys: %d is out of range; write 1000 to %d", f.maxKeys, 1<<28)
+	}
+	return nil
+}
+
+func (f *replayFlags) run(cmd *cobra.Command, names []string) error {
+	o := replay.Options{Fields: f.fields, Host: f.host, Disorder: f.disorder, MaxKeys: f.maxKeys, Top: f.top}
+	if f.disorder == 0 {
+		o.Disorder = -1
+	}
+	var err error
+	if o.Shares, err = parseShares(f.shares); err != nil {
+		return err
+	}
+	if o.Format, err = accesslog.ParseFormat(f.format); err != nil {
+		return usageError{err}
+	}
+	if _, err := accesslog.NewParser(o.Format, o.Fields); err != nil {
+		return usageError{err}
+	}
+	if o.Table, err = compileFile(cmd, f.rules); err != nil {
+		return err
+	}
+	logs, err := openLogs(names, cmd.InOrStdin())
+	defer func() {
+		for _, l := range logs {
+			l.Close()
+		}
+	}()
+	if err != nil {
+		return err
+	}
+	bar := &progressBar{w: cmd.ErrOrStderr()}
+	if !f.quiet && isTerminal(bar.w) {
+		o.Progress = bar.show
+	}
+	report, err := replay.Run(cmd.Context(), o, logs...)
+	bar.clear()
+	if err != nil {
+		return err
+	}
+	if err := draw(f.out, writers{svg: report.WriteSVG, html: report.WriteHTML, csv: report.WriteCSV}); err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return report.WriteJSON(cmd.OutOrStdout())
+	}
+	return report.WriteText(cmd.OutOrStdout(), f.width)
+}
+
+// openLogs opens all logs, or returns those that it has opened and an error.
+func openLogs(names []string, stdin io.Reader) (logs []*replay.Log, err error) {
+	if len(names) == 0 {
+		names = []string{"-"}
+	}
+	for _, name := range names {
+		l := replay.NewLog("standard input", stdin)
+		if name != "-" {
+			if l, err = replay.Open(name); err != nil {
+				return logs, err
+			}
+		}
+		logs = append(logs, l)
+	}
+	return logs, nil
+}
+
+// parseShares reads shares such as 1% and 0.001.
+func parseShares(texts []string) (shares []float64, err error) {
+	for _, text := range texts {
+		number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
+		share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+		if isPercent {
+			share /= 100
+		}
+		if err != nil || !(share >= 0 && share < 1) || len(shares) == 5 {
+			return nil, usage("--share: %q is not what it takes; write up to five shares below 100%%, as in --share 1%%,0.1%%", text)
+		}
+		shares = append(shares, share)
+	}
+	return shares, nil
+}

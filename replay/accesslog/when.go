@@ -1,0 +1,193 @@
+package accesslog
+
+import (
+	"bytes"
+	"errors"
+	"math"
+)
+
+var errBadTime = errors.New("its time cannot be read; write 15/Nov/2026:10:30:15 +0000, 2026-11-15T10:30:15Z or Unix seconds")
+
+// latest is where instants end: the year 2200. Whatever is later is a slip, and
+// would carry the clock away.
+const latest = 7_258_118_400
+
+const million = 1_000_000
+
+// parseTime reads a time in any of the ways in which servers write it, to the
+// microsecond. It tells whether it is a whole second.
+func parseTime(b []byte) (at int64, whole bool, err error) {
+	ok := false
+	switch {
+	case len(b) >= 20 && b[2] == '/':
+		at, ok = commonTime(b)
+	case len(b) >= 19 && b[4] == '-':
+		at, ok = isoTime(b)
+	default:
+		at, ok = unixTime(b)
+	}
+	if !ok || at < 0 || at >= latest*million {
+		return 0, false, errBadTime
+	}
+	return at, at%million == 0, nil
+}
+
+// commonTime reads 15/Nov/2026:10:30:15 +0100.
+func commonTime(b []byte) (int64, bool) {
+	month := monthNamed(b[3:6])
+	if month == 0 || b[6] != '/' || b[11] != ':' {
+		return 0, false
+	}
+	day, ok1 := digits(b[0:2])
+	year, ok2 := digits(b[7:11])
+	second, rest, ok3 := clockTime(b[12:])
+	if !ok1 || !ok2 || !ok3 {
+		return 0, false
+	}
+	return join(year, month, day, second, rest)
+}
+
+// isoTime reads 2026-11-15T10:30:15.250Z, with a space for the T, too.
+func isoTime(b []byte) (int64, bool) {
+	year, ok1 := digits(b[0:4])
+	month, ok2 := digits(b[5:7])
+	day, ok3 := digits(b[8:10])
+	second, rest, ok4 := clockTime(b[11:])
+	if !ok1 || !ok2 || !ok3 || !ok4 || b[7] != '-' || b[10] != 'T' && b[10] != ' ' {
+		return 0, false
+	}
+	return join(year, month, day, second, rest)
+}
+
+// clockTime reads 10:30:15.250 as microseconds of a day, and returns what follows.
+func clockTime(b []byte) (micros int64, rest []byte, ok bool) {
+	if len(b) < 8 || b[2] != ':' || b[5] != ':' {
+		return 0, nil, false
+	}
+	hour, ok1 := digits(b[0:2])
+	minute, ok2 := digits(b[3:5])
+	second, ok3 := digits(b[6:8])
+	if !ok1 || !ok2 || !ok3 || hour > 23 || minute > 59 || second > 60 {
+		return 0, nil, false
+	}
+	micros, b = (hour*3600+minute*60+second)*million, b[8:]
+	if len(b) > 0 && (b[0] == '.' || b[0] == ',') {
+		b = b[1:]
+		for unit := int64(million / 10); len(b) > 0 && b[0] >= '0' && b[0] <= '9'; unit, b = unit/10, b[1:] {
+			micros += int64(b[0]-'0') * unit
+		}
+	}
+	return micros, b, true
+}
+
+// join puts a day, a time of day and a zone together.
+func join(year, month, day, micros int64, zone []byte) (int64, bool) {
+	if month < 1 || month > 12 || day < 1 || day > 31 {
+		return 0, false
+	}
+	if len(zone) > 0 && zone[0] == ' ' {
+		zone = zone[1:]
+	}
+	offset, ok := zoneOffset(zone)
+	return days(year, month, day)*86400*million + micros - offset*million, ok
+}
+
+// zoneOffset reads Z, +0100 or +01:00 as seconds. Nothing at all is UTC.
+func zoneOffset(b []byte) (int64, bool) {
+	if len(b) == 0 || len(b) == 1 && (b[0] == 'Z' || b[0] == 'z') {
+		return 0, true
+	}
+	if len(b) == 6 && b[3] == ':' {
+		b = []byte{b[0], b[1], b[2], b[4], b[5]}
+	}
+	if len(b) != 5 || b[0] != '+' && b[0] != '-' {
+		return 0, false
+	}
+	hours, ok1 := digits(b[1:3])
+	minutes, ok2 := digits(b[3:5])
+	offset := hours*3600 + minutes*60
+	if b[0] == '-' {
+		offset = -offset
+	}
+	return offset, ok1 && ok2
+}
+
+// days is how many there are from 1970-01-01 to a day of the Gregorian calendar,
+// for which a year is taken to begin in March: so a leap day is the last of one.
+func days(year, month, day int64) int64 {
+	if month <= 2 {
+		year, month = year-1, month+12
+	}
+	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
+}
+
+// unixTime reads seconds since 1970 with a fraction; or, if there are too many
+// digits for that, milliseconds, microseconds or nanoseconds.
+func unixTime(b []byte) (int64, bool) {
+	whole, fraction, ok := decimal(b)
+	switch {
+	case !ok || whole < 0:
+		return 0, false
+	case whole < 1e11:
+		return whole*million + fraction, true
+	case whole < 1e14:
+		return whole*1000 + fraction/1000, true
+	case whole < 1e17:
+		return whole, true
+	}
+	return whole / 1000, true
+}
+
+// decimal reads a number as its whole part and its millionths.
+func decimal(b []byte) (whole, fraction int64, ok bool) {
+	i := 0
+	for ; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+		if whole > (math.MaxInt64-9)/10 {
+			return 0, 0, false
+		}
+		whole = whole*10 + int64(b[i]-'0')
+	}
+	if i == 0 {
+		return 0, 0, false
+	}
+	if i < len(b) && b[i] == '.' {
+		unit := int64(million / 10)
+		for i++; i < len(b) && b[i] >= '0' && b[i] <= '9'; i++ {
+			fraction += int64(b[i]-'0') * unit
+			unit /= 10
+		}
+	}
+	return whole, fraction, i == len(b)
+}
+
+// seconds reads how long a request took, as microseconds. Anything else is nothing.
+func seconds(b []byte, wholes bool) int64 {
+	if !wholes && bytes.IndexByte(b, '.') < 0 {
+		return 0
+	}
+	whole, fraction, ok := decimal(b)
+	if !ok || whole > 86400*365 {
+		return 0
+	}
+	return whole*million + fraction
+}
+
+func digits(b []byte) (n int64, ok bool) {
+	for _, c := range b {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
+}
+
+func monthNamed(b []byte) int64 {
+	const names = "JanFebMarAprMayJunJulAugSepOctNovDec"
+	for i := range 12 {
+		if names[3*i] == b[0] && names[3*i+1] == b[1] && names[3*i+2] == b[2] {
+			return int64(i + 1)
+		}
+	}
+	return 0
+}

@@ -1,0 +1,134 @@
+package replay
+
+import "github.com/weirhq/weir"
+
+// demand is what clients asked of one limit, whatever became of it: for each client
+// when, and how often at that instant. So any other limit can be tried on it later.
+//
+// There is room for so many arrivals. When it is used up, the clients with the
+// fewest are forgotten; see forget.
+type demand struct {
+	limit *weir.Compiled
+	cost  int64 // of a request
+	room  int
+
+	clients  map[string]*client
+	arrivals []arrival
+	spare    uint32 // the first of the arrivals that are free again, +1
+	used     int
+
+	requests int64 // all of them, also of those who were forgotten
+	forgot   int64 // no client has more than so many forgotten requests at a time
+	until    int64 // when there was no more room at all; 0 if there was
+}
+
+// client is one chain of arrivals, in the order of time. Places are counted from 1.
+type client struct {
+	first, last uint32
+	arrivals    int
+	requests    int64
+}
+
+type arrival struct {
+	at   int64
+	next uint32 // the next of this client, +1
+	n    uint32 // requests at this instant
+}
+
+func newDemand(limit *weir.Compiled, cost int64, room int) *demand {
+	return &demand{limit: limit, cost: cost, room: max(1, room), clients: make(map[string]*client)}
+}
+
+// add remembers a request. The client's bytes are the caller's. Time does not go
+// back.
+func (d *demand) add(key string, now int64) {
+	if d.until != 0 {
+		return
+	}
+	c := d.clients[key]
+	if c != nil && d.arrivals[c.last-1].at == now && d.arrivals[c.last-1].n < 1<<31 {
+		d.requests++
+		c.requests++
+		d.arrivals[c.last-1].n++
+		return
+	}
+	if d.used == d.room {
+		if !d.forget() {
+			d.until = now
+			d.clients = compact(d.clients)
+			return
+		}
+		c = d.clients[key]
+	}
+	d.requests++
+	place := d.place(arrival{at: now, n: 1})
+	if c == nil {
+		c = &client{first: place}
+		d.clients[string([]byte(key))] = c
+	} else {
+		d.arrivals[c.last-1].next = place
+	}
+	c.last = place
+	c.arrivals++
+	c.requests++
+}
+
+// place puts an arrival where there is room.
+func (d *demand) place(a arrival) uint32 {
+	d.used++
+	if d.spare == 0 {
+		d.arrivals = append(d.arrivals, a)
+		return uint32(len(d.arrivals))
+	}
+	place := d.spare
+	d.spare = d.arrivals[place-1].next
+	d.arrivals[place-1] = a
+	return place
+}
+
+// forget drops the clients with the fewest requests until a quarter of the room is
+// free. Whoever asks for little is never refused, so this changes the result by no
+// more than that little. It refuses when it would have to drop clients who ask for
+// an eighth of what the busiest does: from there on, the beginning of the log has
+// to do.
+func (d *demand) forget() bool {
+	most := int64(0)
+	for _, c := range d.clients {
+		most = max(most, c.requests)
+	}
+	for few := max(1, d.forgot); few <= most/8; few *= 2 {
+		free := 0
+		for _, c := range d.clients {
+			if c.requests <= few {
+				free += c.arrivals
+			}
+		}
+		if free < (d.room+3)/4 {
+			continue
+		}
+		for key, c := range d.clients {
+			if c.requests <= few {
+				d.free(c)
+				delete(d.clients, key)
+			}
+		}
+		d.forgot = few
+		return true
+	}
+	return false
+}
+
+func (d *demand) free(c *client) {
+	d.arrivals[c.last-1].next = d.spare
+	d.spare = c.first
+	d.used -= c.arrivals
+}
+
+// compact makes a map that has no more room than it needs.
+func compact(m map[string]*client) map[string]*client {
+	small := make(map[string]*client, len(m))
+	for key, c := range m {
+		small[key] = c
+	}
+	return small
+}

@@ -1,0 +1,175 @@
+package replay
+
+import (
+	"encoding/json"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Instant is microseconds since the Unix epoch; in JSON it is a time of RFC 3339.
+type Instant int64
+
+// MarshalText writes it as people read it.
+func (i Instant) MarshalText() ([]byte, error) {
+	return []byte(i.time().Format("2006-01-02T15:04:05.999999Z")), nil
+}
+
+func (i Instant) time() time.Time { return time.UnixMicro(int64(i)).UTC() }
+
+// Report is what would have happened. Its JSON form is meant for programs.
+type Report struct {
+	Logs      []string  `json:"logs"`
+	Lines     int64     `json:"lines"`
+	Bad       int64     `json:"bad_lines"` // that were not understood
+	BadLines  []BadLine `json:"first_bad_lines,omitempty"`
+	Reordered int64     `json:"reordered"` // lines that were put back into the order of time
+	Late      int64     `json:"late"`      // lines that were too late for that, and judged when they came
+
+	Requests int64   `json:"requests"`
+	From     Instant `json:"from"`
+	To       Instant `json:"to"`
+	Admitted int64   `json:"admitted"`
+	Refused  int64   `json:"refused"`
+	Exempt   int64   `json:"exempt"`     // of those admitted
+	Free     int64   `json:"unlimited"`  // of those admitted: no rule applied
+	Blocked  int64   `json:"blocked"`    // of those refused
+	Held     int64   `json:"held"`       // of those admitted: for a while
+	Longest  int64   `json:"longest_us"` // such while
+
+	Rules []RuleReport `json:"rules"`
+	Top   []Refused    `json:"top_refused"`
+	Over  Over         `json:"over_time"`
+	Notes []string     `json:"notes,omitempty"`
+
+	series *series
+	ids    []string
+}
+
+// RuleReport is what would have happened by one rule.
+type RuleReport struct {
+	ID          string       `json:"id"`
+	Key         string       `json:"key"`
+	Mode        rule.Mode    `json:"mode"`
+	Limits      []string     `json:"limits"`
+	Applied     int64        `json:"applied"`         // requests
+	Refused     int64        `json:"refused"`         // of those; or would have, in shadow mode
+	Clients     int64        `json:"refused_clients"` // at least, if ClientsMore
+	ClientsMore bool         `json:"refused_clients_incomplete,omitempty"`
+	Suggestions []Suggestion `json:"suggestions,omitempty"`
+}
+
+// Refused is a client that would have been refused.
+type Refused struct {
+	Rule    string  `json:"rule"`
+	Client  string  `json:"client"`
+	Refused int64   `json:"refused"`
+	TooHigh int64   `json:"too_high_by_at_most,omitempty"`
+	First   Instant `json:"first"`
+	Last    Instant `json:"last"`
+}
+
+// Over is the same over time, in slices of equal length.
+type Over struct {
+	Begin    Instant            `json:"begin"`
+	Slice    int64              `json:"slice_us"`
+	Requests []int64            `json:"requests"`
+	Refused  []int64            `json:"refused"`
+	Rules    map[string][]int64 `json:"refused_by_rule"`
+}
+
+// report sums up.
+func (r *replay) report() *Report {
+	t := r.tally
+	out := &Report{
+		Lines: t.lines, Bad: t.badLines, BadLines: t.bad, Reordered: r.order.reordered, Late: t.late,
+		Requests: t.requests, From: Instant(t.first), To: Instant(t.last),
+		Admitted: t.requests - t.refused, Refused: t.refused, Exempt: t.exempt, Free: t.free, Blocked: t.blocked,
+		Held: t.held, Longest: t.longestHold.Microseconds(),
+		Top: []Refused{}, series: t.series,
+	}
+	for _, l := range r.logs {
+		out.Logs = append(out.Logs, l.name)
+	}
+	for i := range t.rules {
+		out.ids = append(out.ids, t.rules[i].rule.Rule.ID)
+		out.Rules = append(out.Rules, t.rules[i].report(t.top, i, r.o.Shares))
+	}
+	for _, m := range t.top.most(r.o.Top) {
+		out.Top = append(out.Top, Refused{out.ids[m.rule], m.client, m.count, m.tooHigh, Instant(m.first), Instant(m.last)})
+	}
+	out.Over = out.over(maxSlices)
+	out.Notes = append(r.notes, r.remarks()...)
+	return out
+}
+
+func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
+	out := RuleReport{
+		ID: rt.rule.Rule.ID, Key: keyText(rt.rule.Rule.Key), Mode: rt.rule.Rule.Mode,
+		Applied: rt.applied, Refused: rt.refused, Clients: t.rules[i], ClientsMore: t.taken > 0,
+	}
+	for _, d := range rt.demands {
+		out.Limits = append(out.Limits, d.limit.Limit().String())
+		if d.requests > 0 {
+			out.Suggestions = append(out.Suggestions, d.suggest(shares))
+		}
+	}
+	return out
+}
+
+func keyText(key []rule.Source) (s string) {
+	for i, part := range key {
+		if i > 0 {
+			s += "|"
+		}
+		s += part.String()
+	}
+	return s
+}
+
+// over divides the time into at most so many slices.
+func (r *Report) over(columns int) Over {
+	s := r.series.fitted(columns)
+	o := Over{Begin: Instant(s.begin), Slice: s.length(), Requests: s.offered, Refused: s.refused, Rules: make(map[string][]int64)}
+	for i, counts := range s.rules {
+		o.Rules[r.ids[i]] = counts
+	}
+	return o
+}
+
+// share is a part of a whole that may be nothing.
+func share(part, whole int64) float64 {
+	if whole == 0 {
+		return 0
+	}
+	return float64(part) / float64(whole)
+}
+
+// WriteJSON writes the report as one JSON document.
+func (r *Report) WriteJSON(w io.Writer) error {
+	e := json.NewEncoder(w)
+	e.SetEscapeHTML(false)
+	e.SetIndent("", "  ")
+	return e.Encode(r)
+}
+
+// percent writes a share for people: 0.05 %, 7.8 %, 100 %.
+func percent(share float64) string {
+	p := share * 100
+	digits := 1
+	switch {
+	case p > 0 && p < 0.001:
+		return "< 0.001 %"
+	case p > 99.9 && p < 100:
+		return "> 99.9 %"
+	case p < 0.1:
+		digits = 3
+	case p < 1:
+		digits = 2
+	}
+	s := strconv.FormatFloat(p, 'f', digits, 64)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".") + " %"
+}

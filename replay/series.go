@@ -1,0 +1,97 @@
+package replay
+
+import "slices"
+
+// Bounds on what is remembered about time.
+const (
+	maxSlices = 480
+	maxLanes  = 64 // rules whose refusals are kept apart
+)
+
+// widths are the lengths of a slice in seconds, each a multiple of the one before,
+// so that slices can be put together.
+var widths = []int64{1, 5, 15, 30, 60, 300, 900, 1800, 3600, 2 * 3600, 6 * 3600, 12 * 3600, 86400, 7 * 86400, 28 * 86400, 364 * 86400}
+
+// series counts over time, in slices that get longer as the log does.
+type series struct {
+	width int // of widths
+	begin int64
+	slice int // of the latest request
+
+	offered []int64
+	refused []int64
+	rules   map[int][]int64 // refusals by rule, for the first that refuse
+}
+
+func newSeries() *series { return &series{rules: make(map[int][]int64)} }
+
+func (s *series) length() int64 { return widths[s.width] * 1_000_000 }
+
+// add counts a request. Time does not go back.
+func (s *series) add(now int64, refused bool) {
+	if len(s.offered) == 0 {
+		s.begin = now - now%s.length()
+	}
+	for (now-s.begin)/s.length() >= maxSlices {
+		s.widen()
+	}
+	s.slice = int((now - s.begin) / s.length())
+	s.offered, s.refused = grow(s.offered, s.slice+1), grow(s.refused, s.slice+1)
+	s.offered[s.slice]++
+	if refused {
+		s.refused[s.slice]++
+	}
+}
+
+// addRule counts that a rule refuses the request that was added last.
+func (s *series) addRule(rule int) {
+	counts := s.rules[rule]
+	if counts == nil && len(s.rules) == maxLanes {
+		return
+	}
+	counts = grow(counts, s.slice+1)
+	counts[s.slice]++
+	s.rules[rule] = counts
+}
+
+func grow(counts []int64, n int) []int64 {
+	if n > len(counts) {
+		counts = append(counts, make([]int64, n-len(counts))...)
+	}
+	return counts
+}
+
+// widen puts slices together, as many as make one of the next length.
+func (s *series) widen() {
+	old, begin := s.length(), s.begin
+	s.width++
+	s.begin -= s.begin % s.length()
+	join := func(counts []int64) []int64 {
+		var joined []int64
+		for i, n := range counts {
+			at := int((begin + int64(i)*old - s.begin) / s.length())
+			joined = grow(joined, at+1)
+			joined[at] += n
+		}
+		return joined
+	}
+	s.offered, s.refused = join(s.offered), join(s.refused)
+	for rule, counts := range s.rules {
+		s.rules[rule] = join(counts)
+	}
+}
+
+// fitted returns the series in at most so many slices.
+func (s *series) fitted(columns int) *series {
+	f := &series{width: s.width, begin: s.begin, offered: slices.Clone(s.offered), refused: slices.Clone(s.refused), rules: make(map[int][]int64)}
+	for rule, counts := range s.rules {
+		f.rules[rule] = slices.Clone(counts)
+	}
+	for len(f.offered) > columns && f.width+1 < len(widths) {
+		f.widen()
+	}
+	for rule, counts := range f.rules {
+		f.rules[rule] = grow(counts, len(f.offered))
+	}
+	return f
+}

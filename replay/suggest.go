@@ -1,0 +1,161 @@
+package replay
+
+import (
+	"math"
+
+	"github.com/weirhq/weir"
+)
+
+// Suggestion is what other limits of a rule would have refused, each alone: as if
+// no other rule or limit refused anything.
+type Suggestion struct {
+	Limit    string  `json:"limit"`    // as it is
+	Requests int64   `json:"requests"` // to which it applied
+	Refused  int64   `json:"refused"`  // by this limit alone
+	Share    float64 `json:"refused_share"`
+
+	// For are the smallest limits that would have refused no more than a share.
+	For []LimitFor `json:"for"`
+
+	// Until is set if only the beginning of the log was looked at, and Forgotten is by
+	// how many requests of one client the figures may be off at most; see
+	// docs/replay.md.
+	Until     *Instant `json:"until,omitempty"`
+	Forgotten int64    `json:"forgotten,omitempty"`
+}
+
+// LimitFor is a limit for a share of refused requests.
+type LimitFor struct {
+	Share   float64 `json:"share"`
+	Limit   string  `json:"limit,omitempty"` // "" if no limit of this algorithm keeps to the share
+	Refused int64   `json:"refused"`
+}
+
+// suggest finds the limits for some shares. Those that refuse at most a share are
+// found by halving: more is refused by a smaller limit. (With denials that cost
+// nothing that is no law, to the last request; but the limit that is found refuses
+// no more than the share, and the next smaller one more.)
+func (d *demand) suggest(shares []float64) Suggestion {
+	current := d.limit.Limit()
+	s := Suggestion{Limit: current.String(), Requests: d.requests, Forgotten: d.forgot}
+	if d.until != 0 {
+		at := Instant(d.until)
+		s.Until = &at
+	}
+	tried := make(map[int64]int64)
+	refused := func(n int64) int64 {
+		if _, ok := tried[n]; !ok {
+			tried[n] = d.refused(d.with(n))
+		}
+		return tried[n]
+	}
+	s.Refused = refused(current.N)
+	if d.requests > 0 {
+		s.Share = float64(s.Refused) / float64(d.requests)
+	}
+	ceiling := d.ceiling()
+	for _, share := range shares {
+		allowed := int64(share * float64(d.requests))
+		f := LimitFor{Share: share, Refused: refused(ceiling)}
+		if f.Refused <= allowed {
+			low, high := int64(0), ceiling // low refuses too much, high does not
+			if n := current.N; n < high && refused(n) <= allowed {
+				high = n
+			} else if n < high {
+				low = n
+			}
+			for high-low > 1 {
+				if middle := low + (high-low)/2; refused(middle) <= allowed {
+					high = middle
+				} else {
+					low = middle
+				}
+			}
+			f.Limit, f.Refused = d.with(high).Limit().String(), refused(high)
+		}
+		s.For = append(s.For, f)
+	}
+	return s
+}
+
+// with is the limit with another N, and a burst that is as much larger. It is nil
+// where that cannot be counted exactly, or cannot be counted at all.
+func (d *demand) with(n int64) *weir.Compiled {
+	l := d.limit.Limit()
+	if l.Burst > 0 {
+		l.Burst = max(1, int64(math.Round(float64(l.Burst)*float64(n)/float64(l.N))))
+	}
+	l.N = n
+	c, err := l.Compile()
+	if err != nil {
+		return nil
+	}
+	return c
+}
+
+// ceiling is a limit that refuses nobody, or the largest that there is.
+func (d *demand) ceiling() int64 {
+	most := int64(1)
+	for _, c := range d.clients {
+		most = max(most, c.requests)
+	}
+	n := float64(most * d.cost)
+	if l := d.limit.Limit(); l.Burst > 0 {
+		n = n * float64(l.N) / float64(l.Burst) * 2
+	}
+	high := int64(min(max(n, float64(d.limit.Limit().N)), weir.MaxUnits)) + 1
+	low := d.limit.Limit().N // it can be kept, since it is
+	for high-low > 1 {
+		if middle := low + (high-low)/2; d.with(middle) != nil {
+			low = middle
+		} else {
+			high = middle
+		}
+	}
+	return low
+}
+
+// refused plays the demand against a limit. Clients do not know of each other, so
+// they are played one after the other.
+func (d *demand) refused(limit *weir.Compiled) (refused int64) {
+	if limit == nil {
+		return math.MaxInt64
+	}
+	for _, c := range d.clients {
+		if c.requests*d.cost > limit.Capacity() { // otherwise it all fits, at any time
+			refused += d.refusedTo(c, limit)
+		}
+	}
+	return refused
+}
+
+func (d *demand) refusedTo(c *client, limit *weir.Compiled) (refused int64) {
+	var record weir.Record
+	take := func(at, cost int64) bool {
+		op := weir.Op{Key: "client", Limit: limit, Cost: cost}
+		next, decision := op.Decide(record.State, record.Tail, weir.Micros(at))
+		record.Keep(limit, next)
+		return decision.Allowed
+	}
+	counts := limit.Limit().CountDenied
+	for place := c.first; place != 0; place = d.arrivals[place-1].next {
+		a := &d.arrivals[place-1]
+		left := int64(a.n)
+		if !counts && left > 1 {
+			// All that fit at this instant are one charge.
+			op := weir.Op{Key: "client", Limit: limit}
+			fit := op.Peek(record.State, record.Tail, weir.Micros(a.at)).Remaining / d.cost
+			if fit = min(fit, left); fit > 0 && take(a.at, fit*d.cost) {
+				left -= fit
+			}
+			refused += left
+			continue
+		}
+		for ; left > 0; left-- {
+			if !take(a.at, d.cost) {
+				refused++
+			}
+		}
+	}
+	return refused
+}

@@ -1,0 +1,214 @@
+package replay
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// maxRows bounds the rules in a table for people; programs get all of them.
+const maxRows = 50
+
+// WriteText writes the report for people, on a page of so many characters.
+func (r *Report) WriteText(w io.Writer, width int) error {
+	var b bytes.Buffer
+	r.head(&b, width)
+	if r.Requests > 0 {
+		b.WriteByte('\n')
+		grid(&b, r.ruleRows(), 1)
+		r.timeline(&b, width)
+		if len(r.Top) > 0 {
+			b.WriteString("\nrefused most\n")
+			grid(&b, r.topRows(), 2)
+		}
+		if rows := r.limitRows(); len(rows) > 1 {
+			b.WriteString("\nwhich limit would have refused how much\n")
+			grid(&b, rows, 2)
+		}
+	}
+	r.foot(&b, width)
+	_, err := w.Write(b.Bytes())
+	return err
+}
+
+func (r *Report) head(b *bytes.Buffer, width int) {
+	line := func(name, text string) {
+		fmt.Fprintf(b, "%-10s%s\n", name, cut(text, width-10))
+	}
+	line("log", fmt.Sprintf("%s: %s", strings.Join(r.Logs, ", "), plural(r.Lines, "line")))
+	if r.Requests > 0 {
+		line("time", fmt.Sprintf("%s to %s UTC, %s", stamp(r.From), stamp(r.To), length(int64(r.To-r.From))))
+	}
+	line("requests", fmt.Sprintf("%d: %d admitted, %d refused (%s)", r.Requests, r.Admitted, r.Refused, percent(share(r.Refused, r.Requests))))
+	var besides []string
+	for _, part := range []struct {
+		n    int64
+		text string
+	}{
+		{r.Exempt, "exempt"}, {r.Blocked, "blocked"}, {r.Free, "under no rule"}, {r.Held, "held for up to " + length(r.Longest)},
+	} {
+		if part.n > 0 {
+			besides = append(besides, fmt.Sprintf("%d %s", part.n, part.text))
+		}
+	}
+	if len(besides) > 0 {
+		line("", "of them "+strings.Join(besides, ", "))
+	}
+}
+
+// ruleRows is the table of rules.
+func (r *Report) ruleRows() [][]string {
+	rows := [][]string{{"rule", "limits", "applied", "refused", "share", "clients refused"}}
+	for i, rule := range r.Rules {
+		if i == maxRows {
+			rows = append(rows, []string{fmt.Sprintf("and %d more", len(r.Rules)-i), "", "", "", "", ""})
+			break
+		}
+		name := rule.ID
+		if mode := rule.Mode.String(); mode != "enforce" {
+			name += " (" + mode + ")"
+		}
+		clients := strconv.FormatInt(rule.Clients, 10)
+		if rule.ClientsMore {
+			clients = "≥ " + clients
+		}
+		rows = append(rows, []string{
+			name, cut(strings.Join(rule.Limits, ", "), 40), strconv.FormatInt(rule.Applied, 10), strconv.FormatInt(rule.Refused, 10),
+			percent(share(rule.Refused, rule.Applied)), clients,
+		})
+	}
+	return rows
+}
+
+func (r *Report) topRows() [][]string {
+	rows := [][]string{{"client", "rule", "refused", "first", "last"}}
+	when := stamp
+	if r.From.time().Format(time.DateOnly) == r.To.time().Format(time.DateOnly) {
+		when = func(i Instant) string { return i.time().Format(time.TimeOnly) } // the day stands above
+	}
+	for _, t := range r.Top {
+		count := strconv.FormatInt(t.Refused, 10)
+		if t.TooHigh > 0 {
+			count = fmt.Sprintf("%d to %d", t.Refused-t.TooHigh, t.Refused)
+		}
+		rows = append(rows, []string{cut(t.Client, 50), t.Rule, count, when(t.First), when(t.Last)})
+	}
+	return rows
+}
+
+// limitRows is the table of suggestions.
+func (r *Report) limitRows() [][]string {
+	rows := [][]string{{"rule", "limit", "alone"}}
+	for _, rule := range r.Rules {
+		for _, s := range rule.Suggestions {
+			if len(rows) == 1 {
+				for _, f := range s.For {
+					rows[0] = append(rows[0], "for "+percent(f.Share))
+				}
+			}
+			if len(rows) > maxRows {
+				return rows
+			}
+			row := []string{rule.ID, s.Limit, percent(s.Share)}
+			for _, f := range s.For {
+				row = append(row, s.brief(f))
+			}
+			rows = append(rows, row)
+		}
+	}
+	return rows
+}
+
+// brief is a suggested limit without the algorithm, which is that of the limit.
+func (s *Suggestion) brief(f LimitFor) string {
+	if f.Limit == "" {
+		return "none"
+	}
+	_, rest, _ := strings.Cut(f.Limit, " ")
+	return rest
+}
+
+// timeline draws requests and the refused share over time.
+func (r *Report) timeline(b *bytes.Buffer, width int) {
+	const margin = 10
+	o := r.over(max(10, width-margin))
+	most := int64(1)
+	for _, n := range o.Requests {
+		most = max(most, n)
+	}
+	shares, top := make([]float64, len(o.Requests)), 0.0
+	bars := make([]float64, len(o.Requests))
+	for i, n := range o.Requests {
+		bars[i] = float64(n) / float64(most)
+		shares[i] = share(o.Refused[i], n)
+		top = max(top, shares[i])
+	}
+	fmt.Fprintf(b, "\n%-*s%s\n", margin, "requests", sparkline(bars))
+	if top > 0 {
+		for i := range shares {
+			shares[i] /= top
+		}
+	}
+	fmt.Fprintf(b, "%-*s%s\n", margin, "refused", sparkline(shares))
+	from, to := clockText(o.Begin, o.Slice), clockText(o.Begin+Instant(o.Slice*int64(len(o.Requests))), o.Slice)
+	axis := from
+	if gap := len(o.Requests) - len(from) - len(to); gap > 0 {
+		axis += strings.Repeat(" ", gap) + to
+	}
+	fmt.Fprintf(b, "%*s%s\n%*s█ = %s in %s, or %s of them refused\n", margin, "", axis,
+		margin, "", plural(most, "request"), length(o.Slice), percent(top))
+}
+
+// sparkline draws values from 0 to 1. What is more than nothing is seen.
+func sparkline(values []float64) string {
+	levels := []rune("▁▂▃▄▅▆▇█")
+	cells := make([]rune, len(values))
+	for i, v := range values {
+		cells[i] = ' '
+		if v > 0 {
+			cells[i] = levels[min(max(int(math.Ceil(v*8)), 1), 8)-1]
+		}
+	}
+	return strings.TrimRight(string(cells), " ")
+}
+
+func (r *Report) foot(b *bytes.Buffer, width int) {
+	if r.Bad > 0 {
+		fmt.Fprintf(b, "\n%s could not be understood:\n", plural(r.Bad, "line"))
+		for _, bad := range r.BadLines {
+			fmt.Fprintf(b, "  %s\n", cut(fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason), max(width, 160)))
+			if bad.Text != `""` {
+				fmt.Fprintf(b, "    %s\n", bad.Text)
+			}
+		}
+	}
+	notes := append(r.inexact(), r.Notes...)
+	if len(notes) > 0 {
+		b.WriteByte('\n')
+	}
+	for _, note := range notes {
+		b.WriteString(wrap("Note: "+note, width))
+	}
+}
+
+// inexact tells which suggestions rest on a part of the log.
+func (r *Report) inexact() (notes []string) {
+	for _, rule := range r.Rules {
+		for _, s := range rule.Suggestions {
+			if s.Until != nil {
+				notes = append(notes, fmt.Sprintf("the limits for %s are from the log until %s: there was no room for more.", rule.ID, stamp(*s.Until)))
+			}
+			if s.Forgotten > 0 {
+				notes = append(notes, fmt.Sprintf("for the limits of %s, clients with at most %s were forgotten now and then.", rule.ID, plural(s.Forgotten, "request")))
+			}
+		}
+		if len(notes) > maxIdle {
+			return notes[:maxIdle]
+		}
+	}
+	return notes
+}

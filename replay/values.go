@@ -1,0 +1,64 @@
+package replay
+
+import (
+	"net/url"
+	"strings"
+
+	"github.com/weirhq/weir/replay/accesslog"
+)
+
+// values finds in an entry what rules may be keyed by.
+type values struct {
+	entry *accesslog.Entry
+	extra []accesslog.Extra
+	named map[string]string // attributes, used again for each request
+}
+
+func (v *values) Header(name string) string { return v.find(accesslog.Header, name) }
+func (v *values) Cookie(name string) string { return v.find(accesslog.Cookie, name) }
+
+func (v *values) find(kind accesslog.ExtraKind, name string) string {
+	for i, x := range v.extra {
+		if x.Kind == kind && x.Name == name {
+			return v.entry.Extra[i]
+		}
+	}
+	return ""
+}
+
+// Query returns the first value of a parameter, as servers read it.
+func (v *values) Query(name string) string {
+	query := v.entry.Query
+	for query != "" {
+		var pair string
+		pair, query, _ = strings.Cut(query, "&")
+		key, value, _ := strings.Cut(pair, "=")
+		if plain(key) == name {
+			return plain(value)
+		}
+	}
+	return ""
+}
+
+func plain(s string) string {
+	if strings.ContainsAny(s, "%+") {
+		if decoded, err := url.QueryUnescape(s); err == nil {
+			return decoded
+		}
+	}
+	return s
+}
+
+// attributes returns those that the entry has; nil if the log has none at all.
+func (v *values) attributes() map[string]string {
+	clear(v.named)
+	for i, x := range v.extra {
+		if x.Kind == accesslog.Attribute && v.entry.Extra[i] != "" {
+			if v.named == nil {
+				v.named = make(map[string]string)
+			}
+			v.named[x.Name] = v.entry.Extra[i]
+		}
+	}
+	return v.named
+}
