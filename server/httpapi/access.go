@@ -1,13 +1,14 @@
 package httpapi
 
 import (
-	"net/http"
+	"errors"
 	"net/netip"
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // admit reports whether a call may go on. If not, it has been answered.
@@ -21,13 +22,16 @@ func (h *Handler) admit(c *call, needs access) bool {
 	}
 	c.Header()["Cache-Control"] = uncached
 	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
-	if !h.within(c, (*engine.Engine).Check, anyCall) {
+	visit := manage.Visit{Client: c.client, Authorization: c.r.Header["Authorization"], Needs: token.Read}
+	if needs == changing {
+		visit.Needs = token.Admin
+	}
+	var err error
+	if c.holder, err = h.guard.Admit(c.r.Context(), tokens, visit); err != nil {
+		h.turnAway(c, err)
 		return false
 	}
-	if tokens == nil {
-		return h.atHome(c)
-	}
-	return h.known(c, tokens, needs)
+	return tokens != nil || h.atHome(c)
 }
 
 // atHome reports whether a call without a token comes from a program on this machine,
@@ -63,43 +67,24 @@ func (h *Handler) local(host string) bool {
 	return same("localhost") || slices.ContainsFunc(h.options.Hosts, same)
 }
 
-// known reports whether the call has a token that is good for it. Too many wrong ones
-// from one address, and no token from there is looked at, lest the right one be found
-// by trying; a call without any is no try.
-func (h *Handler) known(c *call, tokens *token.List, needs access) bool {
-	bearer, ok := bearerOf(c.r)
-	if !ok {
+// turnAway answers a call that the guard does not admit.
+func (h *Handler) turnAway(c *call, err error) {
+	var often *manage.TooOftenError
+	var scope *manage.ScopeError
+	switch {
+	case errors.As(err, &often):
+		c.logged = false // it costs less to send than to log
+		httplimit.WriteDenial(c, often.Verdict, h.options.Clock(), httplimit.AllHeaders)
+	case errors.Is(err, manage.ErrNoToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
 		c.refuse(noToken.of("Send the header Authorization: Bearer, and a token of the server's token file."))
-		return false
-	}
-	holder, ok := tokens.Find(bearer)
-	if !ok {
-		if h.within(c, (*engine.Engine).Check, wrongTry) {
-			c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
-			c.refuse(wrongToken.of("The server does not know this token; use one of its token file."))
-		}
-		return false
-	}
-	if !h.within(c, (*engine.Engine).Peek, wrongTry) {
-		return false
-	}
-	c.holder = holder.Name
-	if needs == changing && holder.Scope != token.Admin {
+	case errors.Is(err, manage.ErrWrongToken):
+		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
+		c.refuse(wrongToken.of("The server does not know this token; use one of its token file."))
+	case errors.As(err, &scope):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		c.refuse(readOnly.of("The token of %s may look, but change nothing; use one with the scope admin.", holder.Name))
-		return false
+		c.refuse(readOnly.of("The token of %s may look, but change nothing; use one with the scope admin.", scope.Holder))
+	default:
+		c.gone(err)
 	}
-	return true
-}
-
-// bearerOf is the token of a request, if it has just one.
-func bearerOf(r *http.Request) (string, bool) {
-	all := r.Header["Authorization"]
-	if len(all) != 1 {
-		return "", false
-	}
-	scheme, bearer, _ := strings.Cut(all[0], " ")
-	bearer = strings.Trim(bearer, " ")
-	return bearer, strings.EqualFold(scheme, "Bearer") && bearer != ""
 }

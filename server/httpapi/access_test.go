@@ -23,6 +23,7 @@ var managed = []struct {
 	{"GET /v1/rules/history/1", "", false},
 	{"POST /v1/rules/validate", "rules: []", false},
 	{"GET /v1/keys?key=user:alice", "", false},
+	{"POST /v1/simulate", `{"limits":["10/1s"],"traffic":"boundary"}`, false},
 	{"POST /v1/rules", "{id: new, key: ip, limit: 5/1m}", true},
 	{"PUT /v1/rules/login", "{id: login, key: ip, limit: 5/1m}", true},
 	{"DELETE /v1/rules/safe", "", true},

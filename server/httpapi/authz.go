@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -88,6 +89,9 @@ func originalOf(r *http.Request) (*http.Request, *Problem) {
 	if p != nil {
 		return nil, p
 	}
+	// Nothing with a "#" belongs on the line, but nginx passes it on, and there are
+	// servers that cut it off. Whoever writes /login#x means /login.
+	uri, _, _ = strings.Cut(uri, "#")
 	target, err := url.ParseRequestURI(uri)
 	if err != nil || len(uri) > maxURI {
 		return nil, badField.of("X-Original-URI or X-Forwarded-Uri is no path; let the proxy send the one of the request, such as /api/login?next=1.").in("uri")

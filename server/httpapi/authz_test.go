@@ -90,6 +90,11 @@ func TestAuthzForged(t *testing.T) {
 	for _, uri := range []string{"login", "%zz", "/%zz", strings.Repeat("/x", maxURI)} {
 		s.call("GET /v1/authz", "", "X-Original-URI: "+uri, proxy).wantProblem(t, badField)
 	}
+	// A fragment does not make another path of it.
+	for i, want := range []int{200, 200, 429} {
+		s.call("GET /v1/authz", "", proxy, "X-Forwarded-For: 198.51.100.40", "X-Original-Method: POST",
+			fmt.Sprintf("X-Original-URI: /api/login#%d?x", i)).want(t, want, nil)
+	}
 	// An address that is not the proxy's is nobody to be believed about others.
 	forged := []string{"From: 192.0.2.9:1", "X-Forwarded-For: 198.51.100.1", "X-Real-Ip: 198.51.100.1", "X-Original-Method: POST", "X-Original-URI: /api/login"}
 	for i, want := range []int{200, 200, 429} {

@@ -3,13 +3,13 @@ package httpapi
 import (
 	"encoding/json"
 	"log/slog"
-	"math/rand/v2"
 	"net/http"
 	"net/netip"
 	"runtime/debug"
-	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/server/manage"
 )
 
 // call is one request on its way to its answer. It is the ResponseWriter of whoever
@@ -148,35 +148,16 @@ func (h *Handler) report(c *call, took time.Duration) {
 		slog.String("request_id", c.id), slog.Duration("took", took))
 }
 
-// maxRequestID is the longest id that is taken over from a client.
-const maxRequestID = 64
-
 // identify gives the answer the id of the request: the client's, if it can do no harm
 // in a log, or a new one.
 func identify(header http.Header, r *http.Request) string {
-	if given := r.Header["X-Request-Id"]; len(given) == 1 && harmless(given[0]) {
+	if given := r.Header["X-Request-Id"]; len(given) == 1 && manage.IsRequestID(given[0]) {
 		header["X-Request-Id"] = given[:1:1]
 		return given[0]
 	}
-	var room [16]byte
-	id := strconv.AppendUint(room[:0], rand.Uint64()|1<<63, 16)
-	values := []string{string(id)}
+	values := []string{manage.NewRequestID()}
 	header["X-Request-Id"] = values
 	return values[0]
-}
-
-func harmless(id string) bool {
-	if id == "" || len(id) > maxRequestID {
-		return false
-	}
-	for i := range len(id) {
-		switch b := id[i]; {
-		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '_', b == '-':
-		default:
-			return false
-		}
-	}
-	return true
 }
 
 // answer writes a value as JSON.

@@ -9,17 +9,19 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // MaxCheckBody is the longest body of POST /v1/check, in bytes.
-const MaxCheckBody = 64 << 10
+const MaxCheckBody = manage.MaxQuestion
 
 // question is what one check needs on its way, used again for the next.
 type question struct {
 	body    []byte
 	asked   CheckRequest
+	said    manage.Question
 	request rule.Request
-	values  values
+	values  manage.Values
 	verdict engine.Verdict
 	answer  CheckAnswer
 	waits   []int64 // what the pointers in answer point to
@@ -30,7 +32,7 @@ var questions = sync.Pool{New: func() any { return new(question) }}
 
 // release keeps nothing of this question but the room that it took.
 func (q *question) release() {
-	q.asked, q.request, q.values = CheckRequest{}, rule.Request{}, values{}
+	q.asked, q.said, q.request, q.values = CheckRequest{}, manage.Question{}, rule.Request{}, manage.Values{}
 	results := q.answer.Results
 	clear(results)
 	q.answer = CheckAnswer{Results: results[:0]}
@@ -47,7 +49,7 @@ func (h *Handler) check(c *call) {
 		p = q.asked.parse(q.body)
 	}
 	if p == nil {
-		p = q.asked.fill(&q.request, &q.values)
+		p = q.fill()
 	}
 	if p != nil {
 		c.refuse(p)

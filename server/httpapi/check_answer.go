@@ -1,14 +1,11 @@
 package httpapi
 
 import (
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
 )
 
 // describeVerdict makes an answer of a verdict.
@@ -45,7 +42,7 @@ func (h *Handler) describeVerdict(q *question) {
 // limitAnswer is what one limit says. The wait is kept where the caller wants it.
 func (h *Handler) limitAnswer(r *engine.Result, wait *int64, now time.Time) LimitAnswer {
 	a := LimitAnswer{
-		Rule: r.Rule.Rule.ID, Key: r.Key, Algorithm: r.Limit.Algorithm().String(), Policy: h.policies.of(r, h.options.Engine),
+		Rule: r.Rule.Rule.ID, Key: r.Key, Algorithm: r.Limit.Algorithm().String(), Policy: h.policies.Of(r.Limit, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
 		Cost: r.Cost, Limit: r.Decision.Limit, Remaining: r.Remaining,
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
@@ -74,29 +71,4 @@ func unixUp(t time.Time) int64 {
 		return t.Unix() + 1
 	}
 	return t.Unix()
-}
-
-// policies are limits as rules write them. To make such a text costs more than all
-// else that is said of a limit, so it is made once for each; when other rules are in
-// force, all are forgotten.
-type policies struct{ now atomic.Pointer[policyTexts] }
-
-type policyTexts struct {
-	table *rule.Table
-	texts sync.Map // *weir.Compiled → string
-}
-
-func (p *policies) of(r *engine.Result, e *engine.Engine) string {
-	table, _ := e.Rules()
-	known := p.now.Load()
-	if known == nil || known.table != table {
-		known = &policyTexts{table: table}
-		p.now.Store(known)
-	}
-	if text, ok := known.texts.Load(r.Limit); ok {
-		return text.(string)
-	}
-	text := r.Limit.Limit().Rate()
-	known.texts.Store(r.Limit, text)
-	return text
 }

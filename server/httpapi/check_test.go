@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // millisOf is a wait as an answer has it.
@@ -138,12 +139,12 @@ func TestCheckProblems(t *testing.T) {
 		{"a port", `{"ip":"192.0.2.1:80"}`, badField, "ip", "without a port"},
 		{"a relative path", `{"path":"api"}`, badField, "path", "slash"},
 		{"a query alone", `{"path":"?a=b"}`, badField, "path", "slash"},
-		{"a long user", `{"user":"` + long(maxWord+1) + `"}`, badField, "user", "1025 bytes"},
-		{"a long path", `{"path":"/` + long(maxText) + `"}`, badField, "path", "8193 bytes"},
-		{"a long value", `{"query":{"a":"` + long(maxText+1) + `"}}`, badField, "query", ""},
-		{"a long name", `{"cookies":{"` + long(maxWord+1) + `":""}}`, badField, "cookies", ""},
-		{"many headers", `{"headers":{` + entries(maxEntries+1) + `}}`, badField, "headers", "101 entries"},
-		{"many attributes", `{"attributes":{` + entries(maxEntries+1) + `}}`, badField, "attributes", "101 entries"},
+		{"a long user", `{"user":"` + long(manage.MaxWord+1) + `"}`, badField, "user", "1025 bytes"},
+		{"a long path", `{"path":"/` + long(manage.MaxText) + `"}`, badField, "path", "8193 bytes"},
+		{"a long value", `{"query":{"a":"` + long(manage.MaxText+1) + `"}}`, badField, "query", ""},
+		{"a long name", `{"cookies":{"` + long(manage.MaxWord+1) + `":""}}`, badField, "cookies", ""},
+		{"many headers", `{"headers":{` + entries(manage.MaxEntries+1) + `}}`, badField, "headers", "101 entries"},
+		{"many attributes", `{"attributes":{` + entries(manage.MaxEntries+1) + `}}`, badField, "attributes", "101 entries"},
 		{"a header twice", `{"headers":{"x-a":"1","X-A":"2"}}`, badField, "headers", "X-A is there twice"},
 		{"too long", `{"user":"` + long(MaxCheckBody) + `"}`, tooLarge, "", "65536"},
 	} {
@@ -152,15 +153,15 @@ func TestCheckProblems(t *testing.T) {
 			if p.Field != c.field {
 				t.Errorf("the field is %q, want %q", p.Field, c.field)
 			}
-			if len(p.Detail) > maxDetail {
+			if len(p.Detail) > manage.MaxDetail {
 				t.Errorf("the detail has %d bytes", len(p.Detail))
 			}
 		})
 	}
 	// What is just short enough passes.
 	for _, body := range []string{
-		`{"user":"` + long(maxWord) + `","path":"/` + long(maxText-1) + `","cost":1125899906842624}`,
-		`{"headers":{` + entries(maxEntries) + `}}`,
+		`{"user":"` + long(manage.MaxWord) + `","path":"/` + long(manage.MaxText-1) + `","cost":1125899906842624}`,
+		`{"headers":{` + entries(manage.MaxEntries) + `}}`,
 		`{}` + strings.Repeat(" ", MaxCheckBody-2),
 	} {
 		s.call("POST /v1/check", body).want(t, 200, nil)

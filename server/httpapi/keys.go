@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // outage is when to come back while the store is away, in seconds: a failover takes
@@ -60,8 +61,8 @@ func (c *call) who() (key, id, tier string, p *Problem) {
 		p = badField.of("key: it is missing; write who is meant, such as ?key=user:alice, as an answer of /v1/check names it.").in("key")
 	case len(key) > weir.MaxKeyLen:
 		p = badField.of("key: it has %d bytes, and no key has more than %d; write it as an answer of /v1/check names it.", len(key), weir.MaxKeyLen).in("key")
-	case len(tier) > maxWord:
-		p = badField.of("tier: it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), maxWord).in("tier")
+	case len(tier) > manage.MaxWord:
+		p = badField.of("tier: it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), manage.MaxWord).in("tier")
 	}
 	return key, id, tier, p
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/server/manage"
 	"github.com/weirhq/weir/store/redis"
 )
 
@@ -57,7 +58,7 @@ func TestKeysProblems(t *testing.T) {
 			}
 		}
 	}
-	s.call("GET /v1/keys?key=user:a&tier="+strings.Repeat("x", maxWord+1), "").wantProblem(t, badField)
+	s.call("GET /v1/keys?key=user:a&tier="+strings.Repeat("x", manage.MaxWord+1), "").wantProblem(t, badField)
 	s.store.lost.Store(true)
 	for _, method := range []string{"GET", "DELETE"} {
 		r := s.call(method+" /v1/keys?key=user:alice", "")

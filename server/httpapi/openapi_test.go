@@ -320,6 +320,11 @@ var answersTried = func() []tried {
 		{what: "DELETE /v1/keys", status: 400},
 		{what: "DELETE /v1/keys?key=user:alice&rule=none", status: 404},
 
+		{what: "POST /v1/simulate", body: `{"limits":["2000000/1h"],"traffic":"1@0s,3@1h","seed":7,"columns":10}`, status: 200},
+		{what: "POST /v1/simulate", body: `{"limits":["10/1s"]}`, status: 400},
+		{what: "POST /v1/simulate", body: strings.Repeat(" ", MaxSimulateBody+1), status: 413},
+		{what: "POST /v1/simulate", body: `{"limits":["10/1s"],"traffic":"burst"}`, status: 503, late: true},
+
 		{what: "GET /v1/openapi.yaml", status: 200},
 		{what: "GET /healthz", status: 200},
 		{what: "GET /readyz", status: 200},
@@ -346,7 +351,7 @@ var answersTried = func() []tried {
 			tried{what: m.what, body: m.body, status: 401, headers: version, tokens: true},
 			tried{what: m.what, body: m.body, status: 403, headers: []string{anyVersion, "Host: evil.example.com"}},
 			tried{what: m.what, body: m.body, status: 429, headers: version, tired: true, options: tired})
-		if !strings.Contains(m.what, "validate") {
+		if !strings.Contains(m.what, "validate") && !strings.Contains(m.what, "simulate") {
 			all = append(all, tried{what: m.what, body: m.body, status: 503, headers: version, gone: true})
 		}
 		if m.changes && strings.Contains(m.what, "/rules") {

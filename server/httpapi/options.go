@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/netip"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -16,6 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // Options of a handler.
@@ -23,7 +25,8 @@ type Options struct {
 	// Engine judges. It is needed.
 	Engine *engine.Engine
 
-	// Rules is where the document of rules is kept. It is needed.
+	// Rules is where the document of rules is kept. It is needed, unless there is an
+	// Editor.
 	Rules rule.Repository
 
 	// Apply puts a version that was just written into force, before the writer is
@@ -31,6 +34,14 @@ type Options struct {
 	// come in order; the repository's Watch may bring them a second time. Default
 	// nothing: they come by Watch alone, a moment later.
 	Apply func(rule.Version) error
+
+	// Editor changes the rules. Servers of one process share one, so that their versions
+	// come into force in order. Default one of Rules and Apply.
+	Editor *manage.Editor
+
+	// Guard keeps out who calls the management too often, or tries tokens. Servers of
+	// one process share one. Default one with CallLimit and FailureLimit.
+	Guard *manage.Guard
 
 	// Tokens are who may manage. It is asked at every call, so that a list can be
 	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
@@ -101,15 +112,13 @@ type Handler struct {
 	exact    map[string]*resource
 	below    []*resource
 	clients  *clientip.Resolver
-	guard    *engine.Engine
+	guard    *manage.Guard
+	editor   *manage.Editor
 	origins  *http.CrossOriginProtection
 	authz    http.Handler
-	policies policies
-	shown    shown
+	policies manage.Policies
 
-	// writing has room for one: writes of this process do not race each other, and
-	// only one document is compiled at a time.
-	writing chan struct{}
+	simulating atomic.Int32 // calls of POST /v1/simulate that are being worked on
 }
 
 // New returns the API of an engine and its rules.
@@ -117,7 +126,7 @@ func New(o Options) (*Handler, error) {
 	switch {
 	case o.Engine == nil:
 		return nil, errors.New("httpapi: Options.Engine is missing; engine.New makes one")
-	case o.Rules == nil:
+	case o.Rules == nil && o.Editor == nil:
 		return nil, errors.New("httpapi: Options.Rules is missing; filerepo.Open opens a document")
 	}
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
@@ -125,12 +134,18 @@ func New(o Options) (*Handler, error) {
 		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
 	}
 	o = o.withDefaults()
-	h := &Handler{
-		options: o, clients: clients, origins: http.NewCrossOriginProtection(),
-		writing: make(chan struct{}, 1),
+	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), editor: o.Editor, guard: o.Guard}
+	if h.editor == nil {
+		h.editor = manage.NewEditor(o.Rules, o.Apply)
 	}
-	if h.guard, err = newGuard(&o); err != nil {
-		return nil, err
+	if h.guard == nil {
+		h.guard, err = manage.NewGuard(manage.GuardOptions{
+			Calls: o.CallLimit, Failures: o.FailureLimit,
+			Clock: func() weir.Micros { return weir.Micros(o.Clock().UnixMicro()) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: CallLimit or FailureLimit: %w", err)
+		}
 	}
 	if h.authz, err = newAuthz(&o); err != nil {
 		return nil, err
@@ -143,17 +158,8 @@ func (o Options) withDefaults() Options {
 	if o.Tokens == nil {
 		o.Tokens = func() *token.List { return nil }
 	}
-	if o.Apply == nil {
-		o.Apply = func(rule.Version) error { return nil }
-	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
-	}
-	if o.CallLimit == (weir.Limit{}) {
-		o.CallLimit = weir.Limit{N: 100, Burst: 200, Period: time.Second}
-	}
-	if o.FailureLimit == (weir.Limit{}) {
-		o.FailureLimit = weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Minute}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -4,10 +4,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"regexp"
-	"strings"
-	"unicode"
-	"unicode/utf8"
+
+	"github.com/weirhq/weir/server/manage"
 )
 
 // kind is a kind of problem. Its name is a promise: programs branch on it.
@@ -82,34 +80,7 @@ func (c *call) refuse(p *Problem) {
 	c.Write(append(body, '\n'))
 }
 
-// maxDetail is the longest detail, in bytes. What a client sent may be quoted in it.
-const maxDetail = 1000
-
-func clip(text string) string {
-	if len(text) <= maxDetail {
-		return text
-	}
-	cut := maxDetail - len("…")
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
-
-// fieldFirst is a sentence that begins with the name of a field, which has no capitals.
-var fieldFirst = regexp.MustCompile(`^[a-z_]+:`)
+func clip(text string) string { return manage.Clip(text) }
 
 // sentence makes one of an error of a lower package.
-func sentence(err error) string {
-	text := err.Error()
-	for _, name := range []string{"engine: ", "rule: ", "weir: "} {
-		text = strings.TrimPrefix(text, name)
-	}
-	if first, size := utf8.DecodeRuneInString(text); size > 0 && !fieldFirst.MatchString(text) {
-		text = string(unicode.ToUpper(first)) + text[size:]
-	}
-	if !strings.HasSuffix(text, ".") {
-		text += "."
-	}
-	return text
-}
+func sentence(err error) string { return manage.Sentence(err) }

@@ -53,6 +53,8 @@ func routes() []route {
 		{"GET", "/v1/keys", reading, (*Handler).getKey},
 		{"DELETE", "/v1/keys", changing, (*Handler).forgiveKey},
 
+		{"POST", "/v1/simulate", reading, (*Handler).simulate},
+
 		{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 		{"GET", "/healthz", public, (*Handler).health},
 		{"GET", "/readyz", public, (*Handler).ready},

@@ -1,53 +1,23 @@
 package httpapi
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"net/http"
 	"strings"
-	"sync"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/manage"
 )
-
-// shown is the version of the rules that was asked for last, parsed: a document of
-// many rules takes long to read, and is read more often than it changes.
-type shown struct {
-	mu      sync.Mutex
-	version rule.Version
-	set     *rule.Set
-}
-
-// setOf parses the document of a version.
-func (s *shown) setOf(v rule.Version) (*rule.Set, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.set != nil && s.version.Number == v.Number && bytes.Equal(s.version.Source, v.Source) {
-		return s.set, nil
-	}
-	set, problems := rule.Parse("", v.Source)
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	s.version, s.set = v, set
-	return set, nil
-}
 
 // current is the latest version of the rules. If there is none to be had, the call has
 // been answered.
 func (h *Handler) current(c *call) (rule.Version, *rule.Set, bool) {
-	v, err := h.options.Rules.Current(c.r.Context())
+	v, set, err := h.editor.Current(c.r.Context())
 	if err != nil {
 		h.rulesTrouble(c, err)
-		return v, nil, false
 	}
-	set, err := h.shown.setOf(v)
-	if err != nil {
-		h.rulesTrouble(c, err)
-		return v, nil, false
-	}
-	return v, set, true
+	return v, set, err == nil
 }
 
 // getRules answers GET /v1/rules.
@@ -86,7 +56,7 @@ func (h *Handler) getRule(c *call) {
 	if !ok {
 		return
 	}
-	r := find(set, c.variable)
+	r := manage.Find(set, c.variable)
 	if r == nil {
 		c.refuse(missing(c.variable))
 		return
@@ -95,7 +65,7 @@ func (h *Handler) getRule(c *call) {
 		return
 	}
 	if yaml {
-		c.text(http.StatusOK, typeYAML, ruleToYAML(r))
+		c.text(http.StatusOK, typeYAML, manage.RuleToYAML(r))
 		return
 	}
 	c.text(http.StatusOK, typeJSON, append(rule.RuleToJSON(r), '\n'))
@@ -139,34 +109,6 @@ func (c *call) wantsYAML() (bool, *Problem) {
 		}
 	}
 	return false, nil
-}
-
-// ruleToYAML writes one rule as ParseRule reads it.
-func ruleToYAML(r *rule.Rule) []byte {
-	// A document of this rule alone, without its first line, and its list of one.
-	_, list, _ := bytes.Cut(rule.Format(&rule.Set{Rules: []rule.Rule{*r}}), []byte("\n"))
-	const dash = "  - "
-	var text []byte
-	for line := range bytes.Lines(list) {
-		if len(line) > len(dash) {
-			line = line[len(dash):]
-		}
-		text = append(text, line...)
-	}
-	same, problems := rule.ParseRule("", text)
-	if problems.Err() != nil || !bytes.Equal(rule.RuleToJSON(same), rule.RuleToJSON(r)) {
-		return append(rule.RuleToJSON(r), '\n') // which is YAML, too
-	}
-	return text
-}
-
-func find(set *rule.Set, id string) *rule.Rule {
-	for i := range set.Rules {
-		if set.Rules[i].ID == id {
-			return &set.Rules[i]
-		}
-	}
-	return nil
 }
 
 // missing is a rule that is not there.

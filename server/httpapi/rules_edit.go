@@ -1,11 +1,12 @@
 package httpapi
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"net/http"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // postRule answers POST /v1/rules: a rule that is not there yet.
@@ -15,13 +16,8 @@ func (h *Handler) postRule(c *call) {
 		c.refuse(p)
 		return
 	}
-	h.write(c, change{about: r.ID, edit: func(v rule.Version) ([]byte, bool, int, *Problem) {
-		set, err := h.shown.setOf(v)
-		if err == nil && find(set, r.ID) != nil {
-			return nil, false, 0, ruleExists.of("There is a rule %s already; choose another id, or PUT /v1/rules/%s to replace it.", r.ID, r.ID)
-		}
-		source, kept, p := put(v, r)
-		return source, kept, http.StatusCreated, p
+	h.write(c, change{about: r.ID, make: func(ctx context.Context, t manage.Terms) (manage.Written, error) {
+		return h.editor.Add(ctx, t, r)
 	}})
 }
 
@@ -36,30 +32,15 @@ func (h *Handler) putRule(c *call) {
 		c.refuse(p)
 		return
 	}
-	h.write(c, change{needsVersion: true, about: r.ID, edit: func(v rule.Version) ([]byte, bool, int, *Problem) {
-		status := http.StatusOK
-		if set, err := h.shown.setOf(v); err == nil && find(set, r.ID) == nil {
-			status = http.StatusCreated
-		}
-		source, kept, p := put(v, r)
-		return source, kept, status, p
+	h.write(c, change{needsVersion: true, about: r.ID, make: func(ctx context.Context, t manage.Terms) (manage.Written, error) {
+		return h.editor.Put(ctx, t, r)
 	}})
 }
 
 // deleteRule answers DELETE /v1/rules/{id}.
 func (h *Handler) deleteRule(c *call) {
-	h.write(c, change{needsVersion: true, about: c.variable, edit: func(v rule.Version) ([]byte, bool, int, *Problem) {
-		source, kept, err := rule.Delete(v.Source, c.variable)
-		var invalid *rule.InvalidError
-		switch {
-		case errors.Is(err, rule.ErrNoRule):
-			return nil, false, 0, missing(c.variable)
-		case errors.As(err, &invalid):
-			return nil, false, 0, unusable(invalid.Problems)
-		case err != nil:
-			return nil, false, 0, badRules.of("%s", sentence(err))
-		}
-		return source, kept, http.StatusOK, nil
+	h.write(c, change{needsVersion: true, about: c.variable, make: func(ctx context.Context, t manage.Terms) (manage.Written, error) {
+		return h.editor.Delete(ctx, t, c.variable)
 	}})
 }
 
@@ -70,8 +51,8 @@ func (h *Handler) putRules(c *call) {
 		c.refuse(p)
 		return
 	}
-	h.write(c, change{needsVersion: true, edit: func(rule.Version) ([]byte, bool, int, *Problem) {
-		return source, true, http.StatusOK, nil
+	h.write(c, change{needsVersion: true, make: func(ctx context.Context, t manage.Terms) (manage.Written, error) {
+		return h.editor.Replace(ctx, t, source)
 	}})
 }
 
@@ -92,8 +73,9 @@ func (h *Handler) validate(c *call) {
 	case "", "document":
 		_, problems = rule.Parse("", source)
 	case "rule":
-		var ok bool
-		if problems, ok = h.tryRule(c, source); !ok {
+		var err error
+		if problems, err = h.editor.Try(c.r.Context(), source); err != nil {
+			h.rulesTrouble(c, err)
 			return
 		}
 	default:
@@ -103,62 +85,25 @@ func (h *Handler) validate(c *call) {
 	c.answer(http.StatusOK, ValidateAnswer{Valid: problems.Err() == nil, Problems: append(rule.Problems{}, problems...)})
 }
 
-// tryRule says what is wrong with a rule, by itself or together with the others. If it
-// is not true, the call has been answered.
-func (h *Handler) tryRule(c *call, source []byte) (rule.Problems, bool) {
-	r, problems := rule.ParseRule("", source)
-	if problems.Err() != nil {
-		return problems, true
-	}
-	v, _, ok := h.current(c)
-	if !ok {
-		return nil, false
-	}
-	if _, _, p := put(v, r); p != nil {
-		problems = append(problems, p.Problems...)
-	}
-	return problems, true
-}
-
-// put puts a rule into the document of a version.
-func put(v rule.Version, r *rule.Rule) ([]byte, bool, *Problem) {
-	source, kept, err := rule.Put(v.Source, r)
-	var invalid *rule.InvalidError
-	switch {
-	case errors.As(err, &invalid):
-		return nil, false, unusable(invalid.Problems)
-	case err != nil:
-		return nil, false, badRules.of("%s", sentence(err))
-	}
-	return source, kept, nil
-}
-
 // rule reads a body that is one rule.
 func (c *call) rule() (*rule.Rule, *Problem) {
 	source, p := c.body(rule.MaxDocument)
 	if p != nil {
 		return nil, p
 	}
-	r, problems := rule.ParseRule("", source)
-	if errs := problems.Errors(); len(errs) > 0 {
-		return nil, unusable(errs)
-	}
-	return r, nil
+	r, err := manage.ParseRule(source)
+	return r, unusable(err)
 }
 
-// document reads a body that is a whole document. Nothing at all is a document without
-// rules, for who reads it, and a mistake, for who sends it.
+// document reads a body that is a whole document.
 func (c *call) document() ([]byte, *Problem) {
 	source, p := c.body(rule.MaxDocument)
 	if p != nil {
 		return nil, p
 	}
-	set, problems := rule.Parse("", source)
-	if errs := problems.Errors(); len(errs) > 0 {
-		return nil, unusable(errs)
+	err := manage.CheckDocument(source)
+	if errors.Is(err, manage.ErrEmpty) {
+		return nil, badBody.of("%s", sentence(err))
 	}
-	if len(set.Rules) == 0 && !bytes.Contains(source, []byte("rules")) {
-		return nil, badBody.of(`The document has no rules; to have none, say so: "rules: []".`)
-	}
-	return source, nil
+	return source, unusable(err)
 }

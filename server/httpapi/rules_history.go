@@ -1,12 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"net/http"
 	"strconv"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // maxSmallBody is the longest body that is neither rules nor a check.
@@ -24,7 +25,7 @@ func (h *Handler) getHistory(c *call) {
 		c.refuse(p)
 		return
 	}
-	versions, err := h.options.Rules.History(c.r.Context())
+	versions, err := h.editor.History(c.r.Context())
 	if err != nil {
 		h.rulesTrouble(c, err)
 		return
@@ -50,7 +51,7 @@ func (h *Handler) getVersion(c *call) {
 
 // version finds a version. If it is not there, the call has been answered.
 func (h *Handler) version(c *call, number int64) (rule.Version, bool) {
-	v, err := h.options.Rules.Find(c.r.Context(), number)
+	v, err := h.editor.Version(c.r.Context(), number)
 	switch {
 	case errors.Is(err, rule.ErrNoVersion):
 		c.refuse(noVersion.of("Version %d is not kept, or never was; GET /v1/rules/history lists those that are.", number))
@@ -79,8 +80,7 @@ func (h *Handler) rollBack(c *call) {
 	if !ok {
 		return
 	}
-	summary := fmt.Sprintf("rolled back to %d", want.Version)
-	h.write(c, change{needsVersion: true, summary: summary, edit: func(rule.Version) ([]byte, bool, int, *Problem) {
-		return old.Source, true, http.StatusOK, nil
+	h.write(c, change{needsVersion: true, make: func(ctx context.Context, t manage.Terms) (manage.Written, error) {
+		return h.editor.RollBack(ctx, t, old)
 	}})
 }

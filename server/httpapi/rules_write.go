@@ -1,30 +1,22 @@
 package httpapi
 
 import (
-	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net/http"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/manage"
 )
 
-// change makes a new document of the latest one.
+// change is what a call wants to do to the rules.
 type change struct {
-	needsVersion bool // the writer must say what they have read
-	summary      string
+	needsVersion bool   // the writer must say what they have read
+	about        string // the rule that is changed, "" if it is the document
 
-	// edit returns the document, whether all comments are still in it, and the status
-	// of the answer when it is written. It may be called again, with a later version.
-	edit func(rule.Version) (source []byte, kept bool, status int, p *Problem)
-
-	// about is the rule that is changed, "" if it is the document.
-	about string
+	make func(context.Context, manage.Terms) (manage.Written, error)
 }
-
-// maxTries is how often a change that names no version is made again because somebody
-// on another instance was faster.
-const maxTries = 20
 
 // write carries a change out, and answers.
 func (h *Handler) write(c *call, ch change) {
@@ -32,90 +24,65 @@ func (h *Handler) write(c *call, ch change) {
 	if p == nil && ch.needsVersion && !match.given {
 		p = unversioned.of(`Say which version you have read, so that nobody's change is lost: send its ETag, as in If-Match: "7", or If-Match: * for whatever is there.`)
 	}
+	terms := manage.Terms{Author: c.author()}
 	if p == nil {
-		ch.summary, p = c.summary(ch.summary)
+		terms.Summary, p = c.summary()
 	}
 	if p != nil {
 		c.refuse(p)
 		return
 	}
-	select {
-	case h.writing <- struct{}{}:
-		defer func() { <-h.writing }()
-	case <-c.r.Context().Done():
-		c.gone(c.r.Context().Err())
-		return
+	if match.given && !match.any {
+		terms.Match = match.holds
 	}
-	for range maxTries {
-		if h.try(c, &ch, &match) {
-			return
-		}
-	}
-	c.Header().Set("Retry-After", "1")
-	c.refuse(busy.of("Others change the rules all the time, so that this change found no place; try again."))
-}
-
-// try makes the change once. It is false if somebody was faster, and it may be tried
-// again; otherwise the call has been answered.
-func (h *Handler) try(c *call, ch *change, match *condition) bool {
-	current, err := h.options.Rules.Current(c.r.Context())
+	written, err := ch.make(c.r.Context(), terms)
 	if err != nil {
-		h.rulesTrouble(c, err)
-		return true
-	}
-	if !match.holds(current.Number) {
-		c.lost(current.Number)
-		return true
-	}
-	source, kept, status, p := ch.edit(current)
-	if p != nil {
-		c.refuse(p)
-		return true
-	}
-	version := current
-	if !bytes.Equal(source, current.Source) {
-		draft := rule.Draft{Base: current.Number, Author: c.author(), Summary: ch.summary, Source: source}
-		version, err = h.options.Rules.Write(c.r.Context(), draft)
-	}
-	var conflict *rule.ConflictError
-	var invalid *rule.InvalidError
-	switch {
-	case errors.As(err, &conflict) && (match.any || !match.given):
-		return false
-	case errors.As(err, &conflict):
-		c.lost(conflict.Current.Number)
-	case errors.As(err, &invalid):
-		c.refuse(unusable(invalid.Problems))
-	case err != nil:
-		h.rulesTrouble(c, err)
-	default:
-		h.written(c, ch, version, kept, status)
-	}
-	return true
-}
-
-// written puts a version into force and answers.
-func (h *Handler) written(c *call, ch *change, v rule.Version, kept bool, status int) {
-	c.setETag(v.Number)
-	if err := h.options.Apply(v); err != nil {
-		h.options.Logger.Error("rules were written and could not be put into force", "version", v.Number, "request_id", c.id, "error", err)
-		p := unapplied.of("Version %d is written, but this instance goes on with the rules that it had; weir's log says why, under this request id.", v.Number)
-		p.Version = v.Number
-		c.refuse(p)
+		h.unwritten(c, ch.about, err)
 		return
 	}
-	if status == http.StatusCreated {
-		c.Header().Set("Location", "/v1/rules/"+ch.about)
-	}
-	_, problems := rule.Parse("", v.Source)
-	answer := WriteAnswer{Version: versionAnswer(v), CommentsKept: kept}
-	for _, p := range problems.Warnings() {
-		if ch.about == "" || p.Rule == ch.about {
-			answer.Warnings = append(answer.Warnings, p)
-		}
+	c.setETag(written.Version.Number)
+	answer := WriteAnswer{
+		Version: versionAnswer(written.Version), Warnings: written.Warnings, CommentsKept: written.CommentsKept,
 	}
 	answer.Version.Source = ""
+	status := http.StatusOK
+	if written.New {
+		status = http.StatusCreated
+		c.Header().Set("Location", "/v1/rules/"+ch.about)
+	}
 	c.answer(status, answer)
+}
+
+// unwritten answers why a change did not take place, or is not in force.
+func (h *Handler) unwritten(c *call, about string, err error) {
+	var (
+		late   *manage.OutdatedError
+		exists *manage.ExistsError
+		idle   *manage.UnappliedError
+	)
+	switch {
+	case errors.As(err, &late):
+		c.lost(late.Current)
+	case errors.As(err, &exists):
+		c.refuse(ruleExists.of("There is a rule %s already; choose another id, or PUT /v1/rules/%s to replace it.", about, about))
+	case errors.As(err, &idle):
+		h.options.Logger.Error("rules were written and could not be put into force", "version", idle.Version, "request_id", c.id, "error", idle.Err)
+		c.setETag(idle.Version)
+		p := unapplied.of("Version %d is written, but this instance goes on with the rules that it had; weir's log says why, under this request id.", idle.Version)
+		p.Version = idle.Version
+		c.refuse(p)
+	case errors.Is(err, manage.ErrBusy):
+		c.Header().Set("Retry-After", "1")
+		c.refuse(busy.of("Others change the rules all the time, so that this change found no place; try again."))
+	case errors.Is(err, rule.ErrNoRule):
+		c.refuse(missing(about))
+	default:
+		if p := unusable(err); p != nil {
+			c.refuse(p)
+			return
+		}
+		h.rulesTrouble(c, err)
+	}
 }
 
 // lost answers that the rules are not what the writer has read.
@@ -134,25 +101,27 @@ func (c *call) author() string {
 	return "http"
 }
 
-// summary is what the writer says about the change, or else what we say.
-func (c *call) summary(otherwise string) (string, *Problem) {
+// summary is what the writer says about the change.
+func (c *call) summary() (string, *Problem) {
 	query, p := c.query("summary")
 	if p != nil {
 		return "", p
 	}
-	switch text := query.Get("summary"); {
-	case len(text) > rule.MaxSummary:
+	text := query.Get("summary")
+	if len(text) > rule.MaxSummary {
 		return "", badField.of("summary: it has %d bytes, at most %d are kept; write a line.", len(text), rule.MaxSummary).in("summary")
-	case text != "":
-		return text, nil
 	}
-	return otherwise, nil
+	return text, nil
 }
 
-// unusable is a document, or a rule, with errors.
-func unusable(problems rule.Problems) *Problem {
-	text := sentence(errors.New(problems[0].Message))
-	switch more := len(problems) - 1; more {
+// unusable is a document, or a rule, with errors. It is nil if the error is another one.
+func unusable(err error) *Problem {
+	var invalid *rule.InvalidError
+	if !errors.As(err, &invalid) {
+		return nil
+	}
+	text := sentence(errors.New(invalid.Problems[0].Message))
+	switch more := len(invalid.Problems) - 1; more {
 	case 0:
 	case 1:
 		text += " There is another error."
@@ -160,6 +129,6 @@ func unusable(problems rule.Problems) *Problem {
 		text += fmt.Sprintf(" There are %d more errors.", more)
 	}
 	p := badRules.of("%s", text)
-	p.Problems = problems
+	p.Problems = invalid.Problems
 	return p
 }

@@ -1,0 +1,198 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
+
+	pb "github.com/weirhq/weir/proto/weir/v1"
+)
+
+// MaxRequests is how many requests CheckMany takes.
+const MaxRequests = 100
+
+// ErrClosed is the error of a client that was closed.
+var ErrClosed = errors.New("client: it is closed; make another one with New")
+
+// errCrowded is why a call was not sent, while the service may be well.
+var errCrowded = errors.New("too many calls wait for it already; raise MaxInFlight, or ask less")
+
+// Client asks a service. It is safe for concurrent use, and should be: all calls share
+// its connection.
+type Client struct {
+	options  Options
+	conn     *grpc.ClientConn
+	limiter  pb.LimiterClient
+	inFlight atomic.Int64
+	breaker  breaker
+}
+
+// New returns a client. It begins to connect, and does not wait for it: a service that is
+// away is no error.
+func New(o Options) (*Client, error) {
+	o = o.withDefaults()
+	if err := o.validate(); err != nil {
+		return nil, err
+	}
+	conn, err := grpc.NewClient(o.Address, o.dial()...)
+	if err != nil {
+		return nil, fmt.Errorf("client: Options.Address: %w", err)
+	}
+	c := &Client{options: o, conn: conn, limiter: pb.NewLimiterClient(conn)}
+	c.breaker.init(c)
+	conn.Connect()
+	return c, nil
+}
+
+// dial are options by which a connection that is lost is found out and made again within
+// a second, and no call is ever sent again by the library.
+func (o *Options) dial() []grpc.DialOption {
+	trust := insecure.NewCredentials()
+	if o.TLS != nil {
+		trust = credentials.NewTLS(o.TLS.Clone())
+	}
+	return []grpc.DialOption{
+		grpc.WithTransportCredentials(trust),
+		grpc.WithDisableRetry(),
+		grpc.WithDisableServiceConfig(),
+		grpc.WithDefaultServiceConfig(`{"loadBalancingConfig": [{"round_robin": {}}]}`),
+		grpc.WithNoProxy(),
+		grpc.WithConnectParams(grpc.ConnectParams{
+			Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Second},
+			MinConnectTimeout: 2 * time.Second,
+		}),
+		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: 10 * time.Second, Timeout: 2 * time.Second, PermitWithoutStream: true}),
+	}
+}
+
+// Close ends the client. Calls that wait for the service end, too.
+func (c *Client) Close() error {
+	c.breaker.close()
+	return c.conn.Close()
+}
+
+// Check asks whether a request may pass, and charges it. The error is that of the
+// context, or that the request makes no sense; a service that is away is none.
+func (c *Client) Check(ctx context.Context, r *Request) (*Verdict, error) {
+	return c.one(ctx, r, c.limiter.Check)
+}
+
+// Peek answers what Check would, and charges nothing.
+func (c *Client) Peek(ctx context.Context, r *Request) (*Verdict, error) {
+	return c.one(ctx, r, c.limiter.Peek)
+}
+
+type method func(context.Context, *pb.CheckRequest, ...grpc.CallOption) (*pb.CheckResponse, error)
+
+func (c *Client) one(ctx context.Context, r *Request, call method) (*Verdict, error) {
+	var answer *pb.CheckResponse
+	away, err := c.ask(ctx, func(ctx context.Context) (err error) {
+		answer, err = call(ctx, r.message())
+		return err
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case away != nil:
+		return c.local(away), nil
+	}
+	return verdictOf(answer), nil
+}
+
+// CheckMany asks for several requests, at most MaxRequests, in one round trip: each by
+// itself, and in this order. If one makes no sense, none is charged.
+func (c *Client) CheckMany(ctx context.Context, rs []*Request) ([]*Verdict, error) {
+	if len(rs) > MaxRequests {
+		return nil, fmt.Errorf("client: there are %d requests, at most %d are taken; send several calls", len(rs), MaxRequests)
+	}
+	req := &pb.CheckManyRequest{Requests: make([]*pb.CheckRequest, len(rs))}
+	for i, r := range rs {
+		req.Requests[i] = r.message()
+	}
+	var answer *pb.CheckManyResponse
+	away, err := c.ask(ctx, func(ctx context.Context) (err error) {
+		answer, err = c.limiter.CheckMany(ctx, req)
+		if err == nil && len(answer.GetResponses()) != len(rs) {
+			err = status.Errorf(codes.Internal, "%d requests have %d answers", len(rs), len(answer.GetResponses()))
+		}
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	verdicts := make([]*Verdict, len(rs))
+	for i := range verdicts {
+		if away != nil {
+			verdicts[i] = c.local(away)
+		} else {
+			verdicts[i] = verdictOf(answer.GetResponses()[i])
+		}
+	}
+	return verdicts, nil
+}
+
+// ask calls the service. Away is why it could not be asked; an error is for the caller.
+func (c *Client) ask(ctx context.Context, call func(context.Context) error) (away, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if away, err := c.breaker.state(); away != nil || err != nil {
+		return away, err
+	}
+	defer c.inFlight.Add(-1)
+	if c.inFlight.Add(1) > int64(c.options.MaxInFlight) {
+		return awayBecause(errCrowded), nil
+	}
+	limited, cancel := context.WithTimeout(c.options.sign(ctx), c.options.Timeout)
+	defer cancel()
+	err = call(limited)
+	switch {
+	case err == nil:
+		c.breaker.succeeded()
+		return nil, nil
+	case ctx.Err() != nil: // which says nothing about the service
+		return nil, ctx.Err()
+	case status.Code(err) == codes.DeadlineExceeded && endsFirst(ctx, limited):
+		return nil, context.DeadlineExceeded // and the service has noticed before us
+	case isMistake(err):
+		c.breaker.succeeded()
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return c.breaker.failed(err)
+}
+
+// endsFirst is whether a deadline is the caller's own, and not ours.
+func endsFirst(callers, limited context.Context) bool {
+	theirs, ok := callers.Deadline()
+	ours, _ := limited.Deadline()
+	return ok && !theirs.After(ours)
+}
+
+// isMistake is whether the service is well, and the request is not.
+func isMistake(err error) bool {
+	code := status.Code(err)
+	return code == codes.InvalidArgument || code == codes.FailedPrecondition
+}
+
+// sign adds the token.
+func (o *Options) sign(ctx context.Context) context.Context {
+	if o.Token == "" {
+		return ctx
+	}
+	return metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+o.Token)
+}
+
+func awayBecause(err error) error {
+	return fmt.Errorf("client: the service could not be asked: %w", err)
+}

@@ -1,0 +1,125 @@
+package client_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/netip"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/weirhq/weir/client"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/server/grpcapi"
+	"github.com/weirhq/weir/store/memory"
+)
+
+func Example() {
+	address, stop := serve(`
+rules:
+  - {id: login, match: {path: /api/login}, key: ip, algorithm: sliding_log, limit: 2/1m, deny: {message: too many logins}}
+`)
+	defer stop()
+
+	weir, err := client.New(client.Options{
+		Address:   address, // such as 127.0.0.1:8081
+		Timeout:   time.Second,
+		OnFailure: client.Open,
+	})
+	if err != nil {
+		panic(err)
+	}
+	defer weir.Close()
+	for range 3 {
+		v, err := weir.Check(context.Background(), &client.Request{
+			IP:   netip.MustParseAddr("198.51.100.7"),
+			Path: "/api/login",
+		})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(v.Allowed, v.Remaining, v.Status, v.Message, v.RetryAfter.Round(time.Minute))
+	}
+	// Output:
+	// true 1 0  0s
+	// true 0 0  0s
+	// false 0 429 too many logins 1m0s
+}
+
+// A service that is away is no error.
+func Example_away() {
+	address, stop := serve("rules: []")
+	stop()
+
+	weir, err := client.New(client.Options{Address: address, OnFailure: client.Closed})
+	if err != nil {
+		panic(err)
+	}
+	defer weir.Close()
+	v, err := weir.Check(context.Background(), &client.Request{User: "alice"})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(v.Allowed, v.Degraded, v.Status, v.RetryAfter)
+	fmt.Println(v.Err != nil)
+	// Output:
+	// false true 503 5s
+	// true
+}
+
+func ExampleClient_CheckMany() {
+	address, stop := serve("rules: [{id: api, key: user, limit: 10/1m}]")
+	defer stop()
+
+	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	defer weir.Close()
+	verdicts, err := weir.CheckMany(context.Background(), []*client.Request{
+		{User: "alice", Cost: 4},
+		{User: "bob"},
+		{User: "alice", Cost: 4},
+	})
+	if err != nil {
+		panic(err)
+	}
+	for _, v := range verdicts {
+		fmt.Println(v.Allowed, v.Remaining)
+	}
+	// Output:
+	// true 6
+	// true 9
+	// true 2
+}
+
+// serve starts a service with these rules.
+func serve(source string) (address string, stop func()) {
+	set, err := rule.Usable("", []byte(source))
+	if err != nil {
+		panic(err)
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		panic(err)
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
+	if err != nil {
+		panic(err)
+	}
+	e.Install(table, 1)
+	api, err := grpcapi.New(grpcapi.Options{Engine: e, Rules: struct{ rule.Repository }{}})
+	if err != nil {
+		panic(err)
+	}
+	server := grpc.NewServer(api.ServerOptions()...)
+	api.Register(server)
+	listen, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		panic(err)
+	}
+	go server.Serve(listen)
+	return listen.Addr().String(), server.Stop
+}

@@ -1,0 +1,98 @@
+package client
+
+import (
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"strings"
+	"time"
+)
+
+// Failure is how to answer while the service is away.
+type Failure uint8
+
+const (
+	Open   Failure = iota // the request passes
+	Closed                // it is refused
+)
+
+// Options of a client.
+type Options struct {
+	// Address is host:port of the service, or unix:/path. It is needed. A name that
+	// stands for several addresses is several services, which are asked in turn. No
+	// proxy is used, whatever the environment says.
+	Address string
+
+	// TLS is how to trust the service, and who we are if it asks. Default no TLS.
+	TLS *tls.Config
+
+	// Token is sent with every call. A check needs none; somebody in front of the
+	// service may want one. Without TLS it goes to this machine only. Default none.
+	Token string
+
+	// Timeout is the longest that a call waits. Default 100 ms.
+	Timeout time.Duration
+
+	// OnFailure is how to answer while the service is away. Default Open.
+	OnFailure Failure
+
+	// MaxInFlight is how many calls may wait for the service at once. Whoever comes
+	// beyond is answered as if it were away. Default 1000.
+	MaxInFlight int
+
+	// Logger is told when the service goes away, and when it is back. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() Options {
+	if o.Timeout == 0 {
+		o.Timeout = 100 * time.Millisecond
+	}
+	if o.MaxInFlight == 0 {
+		o.MaxInFlight = 1000
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return o
+}
+
+func (o *Options) validate() error {
+	switch {
+	case o.Address == "":
+		return errors.New("client: Options.Address is missing; write host:port of the service, such as 127.0.0.1:8081")
+	case !isSocket(o.Address) && !isHostPort(o.Address):
+		return fmt.Errorf("client: Options.Address is %q; write host:port, such as 127.0.0.1:8081, or unix:/path", o.Address)
+	case o.Timeout < 0:
+		return fmt.Errorf("client: Options.Timeout is %v; write how long a call may wait, or leave it out for 100 ms", o.Timeout)
+	case o.OnFailure > Closed:
+		return fmt.Errorf("client: Options.OnFailure is %d; write Open or Closed", o.OnFailure)
+	case o.MaxInFlight < 0:
+		return fmt.Errorf("client: Options.MaxInFlight is %d; write how many calls may wait, or leave it out for 1000", o.MaxInFlight)
+	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
+		return errors.New("client: Options.Token has characters that no metadata carries; look for spaces and line ends around it")
+	case o.Token != "" && o.TLS == nil && !isSocket(o.Address) && !isLoopback(o.Address):
+		return errors.New("client: Options.Token would go over the network in clear; set TLS, or leave it out, since a check needs none")
+	}
+	return nil
+}
+
+func isSocket(address string) bool { return strings.HasPrefix(address, "unix:") }
+
+func isHostPort(address string) bool {
+	host, port, err := net.SplitHostPort(address)
+	return err == nil && host != "" && port != "" && !strings.Contains(address, "/")
+}
+
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}

@@ -1,0 +1,112 @@
+package client
+
+import (
+	"net/http"
+	"time"
+
+	pb "github.com/weirhq/weir/proto/weir/v1"
+)
+
+// Reason is why a request was admitted or refused.
+type Reason uint8
+
+const (
+	Limits  Reason = iota // its limits say so; or no rule applies to it
+	Exempt                // it is on the list of those who are not limited
+	Blocked               // it is on the list of those who are refused
+	Away                  // the store or the service is
+)
+
+var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Away: "away"}
+
+func (r Reason) String() string {
+	if int(r) < len(reasonNames) {
+		return reasonNames[r]
+	}
+	return "unknown"
+}
+
+// Verdict is the answer to a request. The numbers are of the limit that speaks for it:
+// the tightest one of an admitted request, the one with the longest wait of a refused
+// one. They are 0 if no limit was asked.
+type Verdict struct {
+	Allowed bool
+	Reason  Reason
+
+	Rule    string // that speaks
+	Status  int    // of a refusal: the HTTP status that the end user should get
+	Code    int64  // of a refusal: the rule's own
+	Message string // of a refusal: for the end user
+
+	Limit, Remaining int64
+	ResetAfter       time.Duration // until the client is as good as new
+	RetryAfter       time.Duration // of a refusal; 0 if waiting does not help, or nobody knows
+	Delay            time.Duration // hold an admitted request this long, then let it go
+
+	// Degraded is that the store or the service could not be asked. If it was the
+	// service, Err is why.
+	Degraded bool
+	Err      error
+
+	Version int64 // of the rules
+	Results []Result
+}
+
+// Result is what one limit says.
+type Result struct {
+	Rule      string
+	Key       string // who is limited, as in "user:alice"
+	Algorithm string
+	Policy    string // the limit as a rule has it, such as "100/1m"
+
+	Allowed bool
+	Shadow  bool // it has no say
+	Asked   bool // false if the store is gone: then the numbers mean nothing
+
+	Cost, Limit, Remaining        int64
+	ResetAfter, RetryAfter, Delay time.Duration
+}
+
+// outage is when to come back while the service is away: a restart takes some seconds.
+const outage = 5 * time.Second
+
+// local is the answer while the service is away.
+func (c *Client) local(why error) *Verdict {
+	v := &Verdict{Allowed: true, Reason: Away, Degraded: true, Err: why}
+	if c.options.OnFailure == Closed {
+		v.Allowed, v.Status, v.RetryAfter = false, http.StatusServiceUnavailable, outage
+		v.Message = "The request could not be judged just now; try again soon."
+	}
+	return v
+}
+
+func verdictOf(a *pb.CheckResponse) *Verdict {
+	v := &Verdict{
+		Allowed: a.GetAllowed(), Reason: reasonOf(a.GetReason()),
+		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
+		Limit: a.GetLimit(), Remaining: a.GetRemaining(),
+		ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
+		Degraded: a.GetDegraded(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
+	}
+	for i, r := range a.GetResults() {
+		v.Results[i] = Result{
+			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
+			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(),
+			Cost: r.GetCost(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
+			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
+		}
+	}
+	return v
+}
+
+func reasonOf(r pb.Reason) Reason {
+	switch r {
+	case pb.Reason_REASON_EXEMPT:
+		return Exempt
+	case pb.Reason_REASON_BLOCKED:
+		return Blocked
+	case pb.Reason_REASON_FAILURE:
+		return Away
+	}
+	return Limits
+}

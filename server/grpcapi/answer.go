@@ -1,0 +1,95 @@
+package grpcapi
+
+import (
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/httplimit"
+	pb "github.com/weirhq/weir/proto/weir/v1"
+)
+
+// waits is room for the durations of an answer, or of one of its results.
+type waits struct{ reset, retry, delay durationpb.Duration }
+
+// set fills one of them. The shortest answer has none: 0 is what is not there.
+func set(room *durationpb.Duration, d time.Duration) *durationpb.Duration {
+	if d <= 0 {
+		return nil
+	}
+	room.Seconds, room.Nanos = int64(d/time.Second), int32(d%time.Second)
+	return room
+}
+
+// result is room for what one limit says, so that it takes one allocation.
+type result struct {
+	pb.LimitResult
+	waits waits
+}
+
+// response is room for the usual answer, which has one or two results.
+type response struct {
+	pb.CheckResponse
+	waits    waits
+	results  [2]result
+	pointers [2]*pb.LimitResult
+}
+
+var reasons = [...]pb.Reason{
+	engine.Limits:  pb.Reason_REASON_LIMITS,
+	engine.Exempt:  pb.Reason_REASON_EXEMPT,
+	engine.Blocked: pb.Reason_REASON_BLOCKED,
+	engine.Failure: pb.Reason_REASON_FAILURE,
+}
+
+// answer says what a verdict does. Nothing in it is the verdict's, which is used again
+// before the answer is on its way.
+func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
+	r := new(response)
+	a := &r.CheckResponse
+	a.Allowed, a.Reason, a.Degraded, a.Version = v.Allowed, reasons[v.Reason], v.Degraded != nil, v.Version
+	a.Delay = set(&r.waits.delay, v.Delay)
+	if speaker := v.Speaker(); speaker != nil {
+		a.Rule, a.Limit, a.Remaining = speaker.Rule.Rule.ID, speaker.Decision.Limit, speaker.Remaining
+		a.ResetAfter = set(&r.waits.reset, speaker.ResetAfter)
+	}
+	if !v.Allowed {
+		d := httplimit.Describe(v)
+		a.Status, a.Rule, a.Code, a.Message = int32(d.Status), d.Rule, int64(d.Code), valid(d.Detail)
+		a.RetryAfter = set(&r.waits.retry, d.RetryAfter)
+	}
+	a.Results = s.results(v, r.results[:], r.pointers[:])
+	return a
+}
+
+// results says what each limit does, in the room that is given, or else in new one.
+func (s *Server) results(v *engine.Verdict, room []result, pointers []*pb.LimitResult) []*pb.LimitResult {
+	n := len(v.Results)
+	if n == 0 {
+		return nil
+	}
+	if n > len(room) {
+		room, pointers = make([]result, n), make([]*pb.LimitResult, n)
+	}
+	for i := range n {
+		s.describe(&v.Results[i], &room[i])
+		pointers[i] = &room[i].LimitResult
+	}
+	return pointers[:n]
+}
+
+func (s *Server) describe(from *engine.Result, to *result) {
+	r := &to.LimitResult
+	r.Rule, r.Key, r.Algorithm = from.Rule.Rule.ID, strings.Clone(valid(from.Key)), from.Limit.Algorithm().String()
+	r.Policy = s.policies.Of(from.Limit, s.options.Engine)
+	r.Allowed, r.Shadow, r.Asked = from.Allowed, from.Shadow, from.Asked
+	r.Cost, r.Limit, r.Remaining = from.Cost, from.Decision.Limit, from.Remaining
+	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)
+	if from.RetryAfter != weir.Never {
+		r.RetryAfter = set(&to.waits.retry, from.RetryAfter)
+	}
+	r.Delay = set(&to.waits.delay, from.Delay)
+}

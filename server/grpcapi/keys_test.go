@@ -1,0 +1,64 @@
+package grpcapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	pb "github.com/weirhq/weir/proto/weir/v1"
+)
+
+func TestKeys(t *testing.T) {
+	s := newStand(t, Options{})
+	ctx := t.Context()
+	for range 2 {
+		if _, err := s.limiter.Check(ctx, &pb.CheckRequest{Ip: "198.51.100.7", User: "alice", Method: "POST", Path: "/api/login"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	k, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "ip:198.51.100.7"})
+	if err != nil || len(k.Results) != 1 || k.Results[0].Rule != "login" || k.Results[0].Remaining != 0 || k.Version != 2 || k.Results[0].ResetAfter.AsDuration() != time.Minute {
+		t.Fatalf("%v %v", k, err)
+	}
+	if k, err = s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "user:alice", Rule: "api", Tier: "pro"}); err != nil || k.Results[0].Policy != "1000/1m" || k.Results[0].Remaining != 998 {
+		t.Errorf("%v %v", k, err)
+	}
+	f, err := s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: "ip:198.51.100.7", Rule: "login"})
+	if err != nil || fmt.Sprint(f.Rules) != "[login]" {
+		t.Errorf("%v %v", f, err)
+	}
+	if k, err = s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "ip:198.51.100.7"}); err != nil || k.Results[0].Remaining != 2 {
+		t.Errorf("it is not forgiven: %v %v", k, err)
+	}
+	for _, c := range []struct {
+		key, rule, tier string
+		kind            kind
+		field           string
+	}{
+		{"", "", "", badField, "key"},
+		{strings.Repeat("x", 1025), "", "", badField, "key"},
+		{"nonsense", "", "", badField, "key"},
+		{"ip:192.0.2.1", "api", "", badField, "key"},
+		{"user:alice", "none", "", noRule, "rule"},
+		{"user:alice", "api", strings.Repeat("x", 1025), badField, "tier"},
+	} {
+		_, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: c.key, Rule: c.rule, Tier: c.tier})
+		want(t, err, c.kind).about(t, c.field)
+		if c.tier != "" {
+			continue
+		}
+		_, err = s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: c.key, Rule: c.rule})
+		want(t, err, c.kind).about(t, c.field)
+	}
+	s.store.lost.Store(true)
+	_, err = s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "user:alice"})
+	if p := want(t, err, storeGone); p.retry.RetryDelay.AsDuration() != outage || strings.Contains(p.text, "lost") {
+		t.Errorf("%+v", p)
+	}
+	_, err = s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: "user:alice"})
+	want(t, err, storeGone)
+	if !strings.Contains(s.log.String(), errLost.Error()) {
+		t.Error("the log does not say why")
+	}
+}

@@ -1,0 +1,112 @@
+package manage
+
+import (
+	"fmt"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+func TestFill(t *testing.T) {
+	q := Question{
+		IP: "2001:db8::1", User: "u", APIKey: "k", Tier: "t", Method: "GET", Host: "h", Path: "/a?b", Cost: 3,
+		Headers: map[string]string{"x-a": "1", "Host": "other"}, Cookies: map[string]string{"c": "2"},
+		Query: map[string]string{"q": "3"}, Attributes: map[string]string{"a": "4"},
+	}
+	var req rule.Request
+	var found Values
+	if err := q.Fill(&req, &found); err != nil {
+		t.Fatal(err)
+	}
+	if req.IP != netip.MustParseAddr("2001:db8::1") || req.User != "u" || req.APIKey != "k" || req.Tier != "t" || req.Method != "GET" ||
+		req.Host != "h" || req.Path != "/a" || req.Cost != 3 || req.Attributes["a"] != "4" {
+		t.Errorf("%+v", req)
+	}
+	v := req.Values
+	if v.Header("X-A") != "1" || v.Header("Host") != "other" || v.Cookie("c") != "2" || v.Query("q") != "3" || v.Header("X-B")+v.Cookie("x")+v.Query("x") != "" {
+		t.Errorf("%+v", v)
+	}
+	// What was there of another request is gone.
+	q = Question{Host: "h"}
+	if err := q.Fill(&req, &found); err != nil || req.IP.IsValid() || req.User != "" || req.Values.Header("Host") != "h" || req.Values.Cookie("c") != "" {
+		t.Errorf("%+v %v", req, err)
+	}
+}
+
+func TestFillRefuses(t *testing.T) {
+	long := func(n int) string { return strings.Repeat("x", n) }
+	entries := func(n, size int) map[string]string {
+		m := map[string]string{}
+		for i := range n {
+			m[fmt.Sprintf("K%03d", i)] = long(size)
+		}
+		return m
+	}
+	for _, c := range []struct {
+		q           Question
+		field, word string
+	}{
+		{Question{IP: "x"}, "ip", "no address"},
+		{Question{IP: long(MaxWord + 1)}, "ip", "1025 bytes"},
+		{Question{User: long(MaxWord + 1)}, "user", "1025 bytes"},
+		{Question{APIKey: long(MaxWord + 1)}, "api_key", "1025 bytes"},
+		{Question{Tier: long(MaxWord + 1)}, "tier", "1025 bytes"},
+		{Question{Method: long(MaxWord + 1)}, "method", "1025 bytes"},
+		{Question{Host: long(MaxWord + 1)}, "host", "1025 bytes"},
+		{Question{Path: "/" + long(MaxText)}, "path", "8193 bytes"},
+		{Question{Path: "x"}, "path", "slash"},
+		{Question{Path: "?"}, "path", "slash"},
+		{Question{Headers: entries(101, 1)}, "headers", "101 entries"},
+		{Question{Cookies: entries(101, 1)}, "cookies", "101 entries"},
+		{Question{Query: map[string]string{long(MaxWord + 1): ""}}, "query", "at most 1024"},
+		{Question{Attributes: map[string]string{"a": long(MaxText + 1)}}, "attributes", "a value 8192"},
+		{Question{Headers: entries(40, 1<<10), Attributes: entries(40, 1<<10)}, "attributes", "more than 65536"},
+		{Question{Headers: map[string]string{"a": "", "A": ""}}, "headers", "A is there twice"},
+		{Question{Cost: -1}, "cost", "negative"},
+		{Question{Cost: weir.MaxUnits + 1}, "cost", "more than any limit"},
+	} {
+		err := c.q.Fill(new(rule.Request), new(Values))
+		if err == nil || err.Field != c.field || !strings.Contains(err.Detail, c.word) || !strings.HasPrefix(err.Detail, c.field+": ") {
+			t.Errorf("%+v, want %s of %s", err, c.word, c.field)
+		}
+	}
+	// 64 KiB is just short enough.
+	q := Question{Headers: entries(64, MaxQuestion/64-4)}
+	if err := q.Fill(new(rule.Request), new(Values)); err != nil {
+		t.Error(err)
+	}
+	q.User = "x"
+	if err := q.Fill(new(rule.Request), new(Values)); err == nil {
+		t.Error("one byte more is taken, too")
+	}
+}
+
+func TestSentence(t *testing.T) {
+	for text, want := range map[string]string{
+		"rule: it is odd": "It is odd.", "engine: the key: it is odd.": "The key: it is odd.", "key: it is odd": "key: it is odd.",
+	} {
+		if got := Sentence(fmt.Errorf("%s", text)); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+	if got := Clip(strings.Repeat("ä", MaxDetail)); len(got) > MaxDetail || !strings.HasSuffix(got, "ä…") {
+		t.Errorf("%d bytes: %s", len(got), got[len(got)-8:])
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	for id, want := range map[string]bool{
+		"": false, "a": true, "A-9_.z": true, "a b": false, "a\n": false, "ä": false,
+		strings.Repeat("x", 64): true, strings.Repeat("x", 65): false,
+	} {
+		if got := IsRequestID(id); got != want {
+			t.Errorf("%q: %v", id, got)
+		}
+	}
+	if a, b := NewRequestID(), NewRequestID(); a == b || !IsRequestID(a) || len(a) != 16 {
+		t.Errorf("%s %s", a, b)
+	}
+}

@@ -1,0 +1,68 @@
+package manage
+
+import (
+	"math/rand/v2"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// MaxDetail is the longest text of an error, in bytes. What a client sent may be quoted
+// in it.
+const MaxDetail = 1000
+
+// Clip cuts off what is too long for an error.
+func Clip(text string) string {
+	if len(text) <= MaxDetail {
+		return text
+	}
+	cut := MaxDetail - len("…")
+	for cut > 0 && !utf8.RuneStart(text[cut]) {
+		cut--
+	}
+	return text[:cut] + "…"
+}
+
+// fieldFirst is a sentence that begins with the name of a field, which has no capitals.
+var fieldFirst = regexp.MustCompile(`^[a-z_]+:`)
+
+// Sentence makes one of an error of a lower package.
+func Sentence(err error) string {
+	text := err.Error()
+	for _, name := range []string{"manage: ", "engine: ", "rule: ", "weir: "} {
+		text = strings.TrimPrefix(text, name)
+	}
+	if first, size := utf8.DecodeRuneInString(text); size > 0 && !fieldFirst.MatchString(text) {
+		text = string(unicode.ToUpper(first)) + text[size:]
+	}
+	if !strings.HasSuffix(text, ".") {
+		text += "."
+	}
+	return text
+}
+
+// maxRequestID is the longest id that is taken over from a client.
+const maxRequestID = 64
+
+// IsRequestID is whether an id that a client gives a call can do no harm in a log.
+func IsRequestID(id string) bool {
+	if id == "" || len(id) > maxRequestID {
+		return false
+	}
+	for i := range len(id) {
+		switch b := id[i]; {
+		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '_', b == '-':
+		default:
+			return false
+		}
+	}
+	return true
+}
+
+// NewRequestID is one for a call that has none.
+func NewRequestID() string {
+	var room [16]byte
+	return string(strconv.AppendUint(room[:0], rand.Uint64()|1<<63, 16))
+}
