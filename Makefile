@@ -20,7 +20,7 @@ build: ## build bin/weir
 	@go build -o bin/weir ./cmd/weir
 
 test: ## run all tests, with the race detector
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager
 	go test -race -timeout 15m ./...
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
@@ -49,10 +49,16 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME) .
 	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./scenario
 	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./simulate
+	go test -run '^$$' -fuzz '^FuzzParseLog$$' -fuzztime $(FUZZTIME) ./simulate
+	go test -run '^$$' -fuzz '^FuzzCombined$$' -fuzztime $(FUZZTIME) ./replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzEnvoy$$' -fuzztime $(FUZZTIME) ./replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzJSON$$' -fuzztime $(FUZZTIME) ./replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzJSONAgreesWithTheLibrary$$' -fuzztime $(FUZZTIME) ./replay/accesslog
 	go test -run '^$$' -fuzz '^FuzzSpoof$$' -fuzztime $(FUZZTIME) ./internal/clientip
 	go test -run '^$$' -fuzz '^FuzzValues$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./server/httpapi
+	go test -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME) ./server/grpcapi
 	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./server/httpapi
 	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./envoy
 	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./envoy
@@ -67,6 +73,8 @@ generate: ## write anew what is generated: code, golden files, and what the docs
 	@scripts/packages.sh protoc:protobuf-compiler
 	go test ./simulate -update
 	go test ./rule -update
+	go test ./replay -update
+	go test ./queue -update
 	go test ./envoy -update
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/server/envoyrls"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // App is a server. Its methods may be called from any goroutine, but for Start, which
@@ -26,6 +27,8 @@ type App struct {
 	metrics *metrics.Metrics
 	store   store
 	rules   *rules
+	editor  *manage.Editor
+	guard   *manage.Guard
 	tokens  atomic.Pointer[token.List]
 	certs   []namedCerts
 	servers []*server

@@ -10,20 +10,32 @@ import (
 	"google.golang.org/grpc/credentials"
 
 	"github.com/weirhq/weir/envoy"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/server/envoyrls"
+	"github.com/weirhq/weir/server/grpcapi"
 )
 
-// openGRPC listens for gRPC: Envoy's rate limit service, if there is a configuration
-// for it.
+// openGRPC listens for gRPC: the API, and Envoy's rate limit service if there is a
+// configuration for it.
 func (a *App) openGRPC(ctx, _ context.Context) error {
 	if a.options.GRPC == Off {
 		return nil
 	}
-	options := envoyrls.ServerOptions()
+	api, err := grpcapi.New(grpcapi.Options{
+		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: a.grpcTokens(), Ready: a.ready,
+		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
+		Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	options := append(api.ServerOptions(), envoyrls.ServerOptions()...)
 	if c := a.certsOf("--tls-cert"); c != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS())))
 	}
 	a.grpc = grpc.NewServer(options...)
+	api.Register(a.grpc)
 	if a.envoy != nil {
 		ratelimit.RegisterRateLimitServiceServer(a.grpc, a.envoy)
 	}
@@ -31,9 +43,23 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.servers = append(a.servers, &server{name: "grpc", listener: listener, serve: a.grpc.Serve, shutDown: a.stopGRPC})
+	shutDown := func(ctx context.Context) error {
+		api.Shutdown() // or whoever watches its health would hold it up
+		return a.stopGRPC(ctx)
+	}
+	a.servers = append(a.servers, &server{name: "grpc", listener: listener, serve: a.grpc.Serve, shutDown: shutDown})
 	a.later(func() { listener.Close() })
 	return nil
+}
+
+// grpcTokens are who may manage. Where others can reach it and there are no tokens,
+// nobody may.
+func (a *App) grpcTokens() func() *token.List {
+	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
+		a.options.Logger.Info("gRPC offers no management: it can be reached by others, and there are no tokens", "grpc", a.options.GRPC)
+		return func() *token.List { return new(token.List) }
+	}
+	return a.tokens.Load
 }
 
 // stopGRPC waits for calls under way until the context ends.

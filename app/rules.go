@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rule/filerepo"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // rules brings the document of rules into force, whenever it changes.
@@ -35,6 +36,7 @@ func (a *App) openRules(ctx, background context.Context) error {
 	if err := a.rules.begin(ctx); err != nil {
 		return err
 	}
+	a.editor = manage.NewEditor(a.rules.repository, a.rules.install)
 	a.background.Go(func() { a.rules.follow(background) })
 	return nil
 }

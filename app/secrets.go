@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/server/manage"
 )
 
 // lookEvery is how often files of tokens and certificates are looked at: whoever
@@ -27,6 +28,9 @@ func (a *App) openSecrets(_, background context.Context) error {
 		return fmt.Errorf("--admin-token-file: %w", err)
 	}
 	a.tokens.Store(list)
+	if a.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
+		return err
+	}
 	if file := a.options.TokenFile; file != "" && token.Exposed(file) {
 		a.options.Logger.Warn("other users of this machine can read the file of tokens; chmod 600 keeps them from it", "file", file)
 	}

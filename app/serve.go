@@ -14,9 +14,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir/gateway"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/server/httpapi"
 )
 
@@ -79,10 +77,6 @@ func (a *App) openServers(ctx, background context.Context) error {
 }
 
 func (a *App) newAPI() (http.Handler, error) {
-	var tokens func() *token.List
-	if a.tokens.Load() != nil {
-		tokens = a.tokens.Load
-	}
 	var home http.Handler
 	if a.envoy != nil {
 		mux := http.NewServeMux()
@@ -92,9 +86,9 @@ func (a *App) newAPI() (http.Handler, error) {
 	return httpapi.New(httpapi.Options{
 		Home:           home,
 		Engine:         a.engine,
-		Rules:          a.rules.repository,
-		Apply:          func(v rule.Version) error { return a.rules.install(v) },
-		Tokens:         tokens,
+		Editor:         a.editor,
+		Guard:          a.guard,
+		Tokens:         a.tokens.Load,
 		Ready:          a.ready,
 		Metrics:        a.metrics.Handler(),
 		Observe:        a.observeHTTP,

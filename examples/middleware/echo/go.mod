@@ -1,6 +1,6 @@
 module github.com/weirhq/weir/examples/middleware/echo
 
-go 1.26
+go 1.26.0
 
 require (
 	github.com/labstack/echo/v5 v5.3.1
