@@ -117,7 +117,9 @@ func echo(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	a := answer
-	a.Results[0].Key = "user:" + check.User
+	result := answer.Results[0]
+	result.Key = "user:" + check.User
+	a.Results = []httpapi.LimitAnswer{result}
 	w.Header().Set("Content-Type", "application/json")
 	json.NewEncoder(w).Encode(&a)
 }
