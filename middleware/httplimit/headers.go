@@ -53,6 +53,15 @@ func WriteHeaders(h http.Header, v *engine.Verdict, now time.Time, families Head
 // allocations, whatever there is to say. That is why it does not use a library for
 // structured fields; a test reads them with one.
 func writeHeaders(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) {
+	if families == AllHeaders && wait == 0 && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
+		writeFew(h, v, now, age)
+		return
+	}
+	writeAny(h, v, now, age, wait, families)
+}
+
+// writeAny is writeHeaders for whatever there is to say.
+func writeAny(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) {
 	var room [512]byte
 	var f fields
 	text := room[:0]

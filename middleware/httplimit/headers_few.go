@@ -1,0 +1,71 @@
+package httplimit
+
+import (
+	"net/http"
+	"strconv"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
+)
+
+// writeFew is writeHeaders for an admitted request under a single limit, which is what
+// there is most of. What is the same for every request under that limit is written
+// once: the limit itself, its name and its policy.
+func writeFew(h http.Header, v *engine.Verdict, now time.Time, age time.Duration) {
+	s := &v.Results[0]
+	same := sayings.of(v, s)
+	var room [160]byte
+	text := strconv.AppendInt(room[:0], s.Remaining, 10)
+	remaining := len(text)
+	text = strconv.AppendInt(text, unixUp(now.Add(s.ResetAfter)), 10)
+	reset := len(text)
+	text = append(text, same.name...)
+	text = field.AppendParameter(text, 'r', s.Remaining)
+	text = field.AppendParameter(text, 't', field.Seconds(s.ResetAfter-age))
+	all := string(text)
+	// An array of the request's own: handlers may change what they find in the headers.
+	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:]}
+	h["X-Ratelimit-Limit"] = values[0:1:1]
+	h["X-Ratelimit-Remaining"] = values[1:2:2]
+	h["X-Ratelimit-Reset"] = values[2:3:3]
+	h["Ratelimit-Policy"] = values[3:4:4]
+	h["Ratelimit"] = values[4:5:5]
+}
+
+// saying is what headers say of a limit, whoever asks.
+type saying struct{ name, limit, policy string }
+
+// said remembers sayings. Limits come and go with the rules, so there is a bound.
+type said struct {
+	byLimit sync.Map // *weir.Compiled → *saying
+	n       atomic.Int64
+}
+
+const maxSaid = 10_000
+
+var sayings said
+
+// of returns what is said of the only limit of a verdict.
+func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
+	if s, found := all.byLimit.Load(r.Limit); found {
+		return s.(*saying)
+	}
+	s := newSaying(v, r)
+	if all.n.Add(1) > maxSaid {
+		all.byLimit.Clear()
+		all.n.Store(1)
+	}
+	all.byLimit.Store(r.Limit, s)
+	return s
+}
+
+func newSaying(v *engine.Verdict, r *engine.Result) *saying {
+	return &saying{
+		name:   string(field.AppendName(nil, v, r)), // in quotes
+		limit:  strconv.FormatInt(r.Decision.Limit, 10),
+		policy: string(field.AppendPolicies(nil, v)),
+	}
+}

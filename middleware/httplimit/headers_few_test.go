@@ -1,0 +1,63 @@
+package httplimit
+
+import (
+	"net/http"
+	"net/netip"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+)
+
+// The quick way says what the long way says, and what one handler does to its headers
+// is not seen by the next.
+func TestFewHeaders(t *testing.T) {
+	for _, limit := range []string{
+		"limit: 3/1m", "limit: 3/1m, burst: 9", "limit: 100/1s, algorithm: fixed_window", "limit: 3/500ms", "limit: 7/1d, algorithm: sliding_log",
+	} {
+		m := newBench(t, "rules: [{id: a, key: ip, "+limit+"}]", Options{})
+		for i := range 5 {
+			var v engine.Verdict
+			if err := m.engine.Check(t.Context(), &rule.Request{IP: netip.MustParseAddr("192.0.2.1")}, &v); err != nil {
+				t.Fatal(err)
+			}
+			if !v.Allowed {
+				continue
+			}
+			now, age := time.UnixMicro(1_767_225_600_000_001), time.Duration(i)*time.Millisecond
+			few, any := http.Header{}, http.Header{}
+			writeFew(few, &v, now, age)
+			writeAny(any, &v, now, age, 0, AllHeaders)
+			if !reflect.DeepEqual(few, any) {
+				t.Errorf("%s: %v, want %v", limit, few, any)
+			}
+			for name := range few {
+				few[name][0] = "spoilt"
+				_ = append(few[name], "spoilt")
+			}
+		}
+	}
+}
+
+// What is remembered of limits is bounded, however often the rules change.
+func TestSayingsAreBounded(t *testing.T) {
+	var all said
+	m := newBench(t, "rules: [{id: a, key: ip, limit: 3/1m}]", Options{})
+	var v engine.Verdict
+	if err := m.engine.Check(t.Context(), &rule.Request{IP: netip.MustParseAddr("192.0.2.1")}, &v); err != nil {
+		t.Fatal(err)
+	}
+	for range 2*maxSaid + 5 {
+		r := v.Results[0]
+		limit := *r.Limit
+		r.Limit = &limit
+		all.of(&v, &r)
+	}
+	n := 0
+	all.byLimit.Range(func(any, any) bool { n++; return true })
+	if n == 0 || n > maxSaid {
+		t.Errorf("%d are remembered", n)
+	}
+}
