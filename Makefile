@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build test lint bench fuzz generate
+.PHONY: help run build web test lint bench fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
@@ -12,24 +12,32 @@ OTHERS := bench conformance/envoy examples/middleware/gin examples/middleware/ec
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: build ## start weir with some rules, in memory, and show what to try
+run: web build ## start weir with some rules, in memory, and show what to try
 	@cat examples/try.txt
 	@bin/weir serve --rules examples/rules/quickstart.yaml --data bin/data
 
 build: ## build bin/weir
 	@go build -o bin/weir ./cmd/weir
 
-test: ## run all tests, with the race detector
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager
+web: web/dist/index.html ## build the dashboard, which build then embeds
+
+web/dist/index.html: web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/public -type f)
+	@command -v npm >/dev/null || { echo "The dashboard is built with Node 20.19 or later; please install it."; exit 1; }
+	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+
+test: web ## run all tests, with the race detector
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium
 	go test -race -timeout 15m ./...
+	cd web && npm test --silent
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
-lint: ## check format, vet, 32 bits, staticcheck, and the rules of the repository
+lint: web ## check format, vet, 32 bits, staticcheck, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	GOARCH=386 go build ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
+	cd web && npm run --silent check
 	for module in $(OTHERS); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff) || exit 1; done
 	go test -count=1 ./internal/lint
 
@@ -80,4 +88,5 @@ generate: ## write anew what is generated: code, golden files, and what the docs
 	go test ./middleware/grpclimit -update
 	go test ./server/httpapi -run Docs -update
 	scripts/proto.sh
+	go test ./e2e -run TestDashboardPictures -update
 	go test ./e2e -run TestDocs -update

@@ -16,6 +16,7 @@ import (
 	"github.com/weirhq/weir/gateway"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/web"
 )
 
 // server is one address that is listened on.
@@ -77,10 +78,11 @@ func (a *App) openServers(ctx, background context.Context) error {
 }
 
 func (a *App) newAPI() (http.Handler, error) {
-	var home http.Handler
+	home := web.Handler()
 	if a.envoy != nil {
 		mux := http.NewServeMux()
 		mux.Handle("/json", a.envoy.JSON())
+		mux.Handle("/", home)
 		home = mux
 	}
 	return httpapi.New(httpapi.Options{

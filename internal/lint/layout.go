@@ -15,6 +15,7 @@ var layout = []line{
 	{[]string{"conformance/..."}, "weir beside those whose place it takes; modules of their own, so that nobody else downloads them"},
 	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},
 	{[]string{"app"}, "what belongs to a process: opened in order, undone in reverse; the only one that knows all the others"},
+	{[]string{"web"}, "the dashboard, embedded; it reads the HTTP API and owns nothing"},
 	{[]string{"deploy"}, "files for operators, and the tests that hold them against what weir exposes"},
 	{[]string{"gateway"}, "a reverse proxy behind the limiter; it judges nothing"},
 	{[]string{"server/httpapi", "server/envoyrls", "server/grpcapi"}, "protocol to engine and back, nothing else; one protocol knows nothing of another"},

@@ -1,0 +1,260 @@
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/input"
+	browserlog "github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+)
+
+// browser is a real Chromium.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	options := append(chromedp.DefaultExecAllocatorOptions[:],
+		chromedp.NoSandbox, // root has none, and nothing here is foreign
+		chromedp.UserDataDir(t.TempDir()),
+		chromedp.WindowSize(1280, 900),
+	)
+	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
+	t.Cleanup(cancel)
+	ctx, cancelBrowser := chromedp.NewContext(allocated, chromedp.WithErrorf(func(format string, args ...any) {
+		// The browser tells more than the library knows; nothing here needs it.
+		if text := fmt.Sprintf(format, args...); !strings.Contains(text, "unhandled") {
+			fmt.Fprintln(os.Stderr, text)
+		}
+	}))
+	t.Cleanup(func() {
+		if err := chromedp.Cancel(ctx); err != nil {
+			t.Logf("the browser did not end well: %v", err)
+		}
+		cancelBrowser()
+	})
+	if err := chromedp.Run(ctx); err != nil {
+		t.Fatalf("the browser does not start: %v; make test installs chromium", err)
+	}
+	return &browser{t, ctx}
+}
+
+// tab is a page of the dashboard. What it should not do fails the test at the end.
+type tab struct {
+	t    *testing.T
+	ctx  context.Context
+	base string
+
+	mu    sync.Mutex
+	wrong []string
+}
+
+// open opens a page of the dashboard, such as "#/rules".
+func (b *browser) open(base, place string) *tab {
+	b.t.Helper()
+	if text := ask(b.t, client(b.t), "GET", base+"/", "").Text; !strings.Contains(text, "/assets/") {
+		b.t.Fatal("the dashboard is not built; run make web, and then the test again")
+	}
+	ctx, cancel := chromedp.NewContext(b.ctx)
+	b.t.Cleanup(cancel)
+	p := &tab{t: b.t, ctx: ctx, base: base}
+	chromedp.ListenTarget(ctx, p.watch)
+	// The first call makes the tab, which lives as long as the context of that call.
+	if err := chromedp.Run(ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	b.t.Cleanup(p.finish)
+	p.run("open "+place, network.Enable(), browserlog.Enable(), chromedp.Navigate(base+"/"+place))
+	p.waitFor("main h1")
+	return p
+}
+
+// watch takes note of what no page should do: errors on the console, and requests to
+// anybody else.
+func (p *tab) watch(event any) {
+	var wrong string
+	switch e := event.(type) {
+	case *runtime.EventExceptionThrown:
+		wrong = e.ExceptionDetails.Error()
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.APITypeError || e.Type == runtime.APITypeWarning {
+			for _, a := range e.Args {
+				wrong += string(a.Value) + a.Description + " "
+			}
+		}
+	case *browserlog.EventEntryAdded:
+		// That a call was refused is in there, too; the page shows it to people.
+		if e.Entry.Level == browserlog.LevelError && e.Entry.Source != browserlog.SourceNetwork {
+			wrong = fmt.Sprintf("%s: %s", e.Entry.Source, e.Entry.Text)
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, p.base+"/") {
+			wrong = "it asks for " + e.Request.URL
+		}
+	case *page.EventJavascriptDialogOpening:
+		wrong = "it opens a dialog: " + e.Message
+		go chromedp.Run(p.ctx, page.HandleJavaScriptDialog(true))
+	}
+	if wrong != "" {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.wrong = append(p.wrong, wrong)
+	}
+}
+
+// finish reports what went wrong, and keeps a picture of it.
+func (p *tab) finish() {
+	p.mu.Lock()
+	wrong := p.wrong
+	p.mu.Unlock()
+	for _, w := range wrong {
+		p.t.Errorf("the page: %s", w)
+	}
+	if !p.t.Failed() {
+		return
+	}
+	var png []byte
+	ctx, cancel := context.WithTimeout(p.ctx, 10*time.Second)
+	defer cancel()
+	if err := chromedp.Run(ctx, picture(&png)); err != nil {
+		p.t.Logf("there is no picture: %v", err)
+		return
+	}
+	dir, err := os.MkdirTemp("", "weir-dashboard-")
+	if err != nil {
+		p.t.Log(err)
+		return
+	}
+	name := filepath.Join(dir, strings.ReplaceAll(p.t.Name(), "/", "-")+".png")
+	if err := os.WriteFile(name, png, 0o600); err != nil {
+		p.t.Log(err)
+		return
+	}
+	p.t.Logf("what it looked like is in %s", name)
+}
+
+func (p *tab) run(what string, actions ...chromedp.Action) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, 60*time.Second)
+	defer cancel()
+	if err := chromedp.Run(ctx, actions...); err != nil {
+		p.t.Fatalf("%s: %v", what, err)
+	}
+}
+
+// picture is of what can be seen. A tab behind another one is never drawn.
+func picture(png *[]byte) chromedp.Action {
+	return chromedp.Tasks{page.BringToFront(), chromedp.CaptureScreenshot(png)}
+}
+
+// eval computes an expression on the page. A page that is being replaced has no answer
+// yet.
+func (p *tab) eval(expression string, into any) error {
+	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	defer cancel()
+	return chromedp.Run(ctx, chromedp.Evaluate(expression, into))
+}
+
+// literal is a text as a script writes it.
+func literal(text string) string {
+	quoted, _ := json.Marshal(text)
+	return string(quoted)
+}
+
+// id is the selector of what the page names for tests.
+func id(name string) string { return "[data-testid=" + literal(name) + "]" }
+
+// waitFor waits until something is on the page.
+func (p *tab) waitFor(selector string) {
+	p.t.Helper()
+	waitFor(p.t, selector, func() bool { return p.count(selector) > 0 })
+}
+
+func (p *tab) count(selector string) (n int) {
+	if p.eval("document.querySelectorAll("+literal(selector)+").length", &n) != nil {
+		return 0
+	}
+	return n
+}
+
+// text is what people read there.
+func (p *tab) text(selector string) (text string) {
+	p.eval("[...document.querySelectorAll("+literal(selector)+")].map(e => e.innerText).join('\\n')", &text)
+	return text
+}
+
+func (p *tab) value(selector string) (text string) {
+	p.eval("document.querySelector("+literal(selector)+")?.value ?? ''", &text)
+	return text
+}
+
+// see waits until people can read something somewhere.
+func (p *tab) see(selector, text string) {
+	p.t.Helper()
+	deadline := time.Now().Add(30 * time.Second)
+	for !strings.Contains(p.text(selector), text) {
+		if time.Now().After(deadline) {
+			p.t.Fatalf("%s never says %q; it says %q", selector, text, p.text(selector))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// press clicks as people do: with the mouse, in the middle of what can be seen.
+func (p *tab) press(selector string) {
+	p.t.Helper()
+	waitFor(p.t, selector+", which can be pressed", func() bool {
+		return p.count(selector+":not(:disabled)") > 0
+	})
+	p.run("press "+selector, chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// fill replaces what stands in a field, and leaves the field.
+func (p *tab) fill(selector, text string) {
+	p.t.Helper()
+	p.waitFor(selector)
+	p.run("fill "+selector,
+		chromedp.Focus(selector, chromedp.ByQuery),
+		chromedp.Evaluate("document.querySelector("+literal(selector)+").select()", nil),
+		chromedp.ActionFunc(func(ctx context.Context) error { return input.InsertText(text).Do(ctx) }),
+		chromedp.Evaluate("document.querySelector("+literal(selector)+").blur()", nil))
+}
+
+// choose takes one of a list.
+func (p *tab) choose(selector, value string) {
+	p.t.Helper()
+	p.waitFor(selector)
+	p.run("choose "+value, chromedp.Evaluate(fmt.Sprintf(
+		"{const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event('change', {bubbles: true}))}", literal(selector), literal(value)), nil))
+}
+
+// goTo follows a link within the page.
+func (p *tab) goTo(parts ...string) {
+	p.t.Helper()
+	for i := range parts {
+		parts[i] = url.PathEscape(parts[i])
+	}
+	p.run("go", chromedp.Evaluate("location.hash = "+literal("#/"+strings.Join(parts, "/")), nil))
+}
+
+// look makes the window a phone's or a desk's, by day or by night.
+func (p *tab) look(width, height int64, scheme string) {
+	p.t.Helper()
+	p.run("look", chromedp.EmulateViewport(width, height),
+		emulation.SetEmulatedMedia().WithFeatures([]*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}}))
+}

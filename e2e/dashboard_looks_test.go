@@ -1,0 +1,181 @@
+package e2e
+
+import (
+	"bytes"
+	"encoding/json"
+	"image"
+	"image/png"
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/chromedp/chromedp"
+)
+
+// A token is asked for, kept in memory only, and who may only look sees no buttons.
+func TestDashboardTokens(t *testing.T) {
+	const reader, admin = "reader-0123456789abcdef", "admin-0123456789abcdef"
+	tokens := write(t, t.TempDir(), "tokens", "grafana read "+reader+"\nalice admin "+admin+"\n")
+	p, b, _ := dashboard(t, dashboardRules, "--admin-token-file", tokens)
+	page := b.open(p.URL, "#/rules")
+	signIn := func(token string) {
+		t.Helper()
+		page.fill("dialog "+id("token"), token)
+		page.press("dialog button.main")
+	}
+	signIn("wrong-0123456789abcdef")
+	page.see("dialog", "does not know this token")
+	signIn(reader)
+	page.see("tr[data-rule=login]", "5/1h")
+	page.see(id("readonly"), "read only")
+	if n := page.count(id("new")); n != 0 {
+		t.Error("who may only look can make rules")
+	}
+	page.goTo("rules", "edit", "login")
+	page.see(id("editor"), "YAML")
+	if n := page.count(id("save") + ", " + id("delete")); n != 0 {
+		t.Errorf("who may only look has %d buttons", n)
+	}
+	var kept string
+	if err := page.eval("JSON.stringify([{...localStorage}, {...sessionStorage}, document.cookie, location.href])", &kept); err != nil || strings.Contains(kept, "0123456789") {
+		t.Errorf("the browser keeps %s, %v", kept, err)
+	}
+
+	page.press(".state button") // forget it
+	page.waitFor("dialog " + id("token"))
+	signIn(admin)
+	page.press(id("delete"))
+	page.press("dialog " + id("sure"))
+	page.see(id("notice"), "The rule login is gone")
+	history := ask(t, client(t), "GET", p.URL+"/v1/rules/history", "", "Authorization", "Bearer "+admin)
+	if !strings.Contains(history.Text, `"author":"alice"`) {
+		t.Errorf("the history is %s", history.Text)
+	}
+}
+
+// What others chose is shown as text, wherever it turns up.
+func TestDashboardHostileText(t *testing.T) {
+	const markup = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>{@html 1}`
+	const turned = "alice\u202egnp.exe"
+	p, b, _ := dashboard(t, dashboardRules)
+	c := client(t)
+	hostile, err := json.Marshal(map[string]any{
+		"id": "__proto__", "description": markup + turned, "key": "user", "limit": "1/1h",
+		"match": map[string]any{"path": "/hostile"}, "deny": map[string]any{"message": markup + turned},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, c, "POST", p.URL+"/v1/rules?summary="+strings.ReplaceAll("%3Cimg src=x onerror=window.pwned=1%3E", " ", "+"), string(hostile)); a.Status != 201 {
+		t.Fatal(a.Text)
+	}
+	who, err := json.Marshal(map[string]string{"user": markup + turned, "path": "/hostile"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		ask(t, c, "POST", p.URL+"/v1/check", string(who))
+	}
+	page := b.open(p.URL, "#/rules")
+	page.see("tr[data-rule=__proto__]", "<img src=x")
+	page.see("tr[data-rule=__proto__]", "alice⟨202E⟩gnp.exe")
+	page.goTo("rules", "edit", "__proto__")
+	waitFor(t, "the YAML", func() bool { return strings.Contains(page.value(id("source")), "<img src=x") })
+	page.fill(id("try-path"), "/hostile")
+	page.fill(id("try-user"), markup+turned)
+	page.press(id("try"))
+	page.see(id("try-answer"), "onerror=")
+	page.see(id("try-answer"), "⟨202E⟩")
+	page.goTo("rules", "history", "2")
+	page.see(id("versions"), "<img src=x")
+	page.see("table.diff", "⟨202E⟩")
+	page.goTo("clients")
+	page.choose(id("client-kind"), "user")
+	page.fill(id("client-value"), markup+turned)
+	page.press(id("look"))
+	page.see(id("standing"), "⟨202E⟩")
+	page.see(id("standing"), "0 / 1")
+	var pwned bool
+	if err := page.eval("window.pwned === 1 || document.querySelector('img[src=x]') !== null", &pwned); err != nil || pwned {
+		t.Errorf("markup has come alive: %v", err)
+	}
+}
+
+// The pictures in the documentation are of the real page; -update takes them anew.
+func TestDashboardPictures(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	for range 7 {
+		ask(t, client(t), "POST", p.URL+"/v1/check", `{"ip": "192.0.2.1", "method": "POST", "path": "/api/login"}`)
+	}
+	page := b.open(p.URL, "#/playground")
+	page.look(1200, 1000, "light")
+	for _, p := range []struct{ name, place, ready, says string }{
+		{"dashboard-playground", "playground", id("numbers"), "leaky_bucket shape"},
+		{"dashboard-rule", "rules/edit/login", id("checked"), "It can be used."},
+		{"dashboard-client", "clients?key=ip:192.0.2.1", id("standing"), "0 / 5"},
+	} {
+		page.run("go", chromedp.Evaluate("location.hash = "+literal("#/"+p.place), nil))
+		page.see(p.ready, p.says)
+		var shot []byte
+		page.run("take a picture", picture(&shot))
+		if size, err := pngSize(shot); err != nil || size != image.Pt(1200, 1000) {
+			t.Errorf("%s: the picture is %v, %v", p.name, size, err)
+		}
+		if *update {
+			if err := os.WriteFile("../docs/images/"+p.name+".png", shot, 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+func pngSize(data []byte) (image.Point, error) {
+	config, err := png.DecodeConfig(bytes.NewReader(data))
+	return image.Pt(config.Width, config.Height), err
+}
+
+// Every page fits a phone, by day and by night, in both languages, and can be walked
+// through with the keyboard.
+func TestDashboardLooks(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	page := b.open(p.URL, "")
+	places := map[string]string{
+		"overview": "总览", "rules": "规则", "clients": "客户端", "alerts": "告警", "playground": "演练场",
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		page.look(360, 740, scheme)
+		for place, title := range places {
+			page.choose(id("language"), "en")
+			page.goTo(place)
+			waitFor(t, place, func() bool { return strings.EqualFold(page.text("main h1"), place) })
+			page.choose(id("language"), "zh")
+			page.see("main h1", title)
+			var over int
+			if err := page.eval("document.documentElement.scrollWidth - innerWidth", &over); err != nil || over > 0 {
+				t.Errorf("%s is %d pixels wider than a phone, %v", place, over, err)
+			}
+		}
+		for _, place := range []string{"new", "edit/login"} {
+			page.goTo("rules", "x") // whatever is not there is the list
+			page.goTo(append([]string{"rules"}, strings.Split(place, "/")...)...)
+			page.waitFor(id("editor"))
+			var over int
+			if err := page.eval("document.documentElement.scrollWidth - innerWidth", &over); err != nil || over > 0 {
+				t.Errorf("rules/%s is %d pixels wider than a phone, %v", place, over, err)
+			}
+		}
+		var back string
+		if err := page.eval("getComputedStyle(document.documentElement).backgroundColor", &back); err != nil {
+			t.Fatal(err)
+		}
+		if want := map[string]string{"light": "rgb(244, 246, 248)", "dark": "rgb(14, 20, 24)"}[scheme]; back != want {
+			t.Errorf("by %s the page is %s, want %s", scheme, back, want)
+		}
+	}
+	var unnamed string
+	page.eval(`[...document.querySelectorAll('input, select, textarea, button')].filter(e =>
+		!(e.labels?.length || e.getAttribute('aria-label') || e.innerText?.trim())).map(e => e.outerHTML).join('\n')`, &unnamed)
+	if unnamed != "" {
+		t.Errorf("these have no name for who cannot see them:\n%s", unnamed)
+	}
+}

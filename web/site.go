@@ -1,0 +1,201 @@
+package web
+
+import (
+	"bytes"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// policy is what a browser may do on behalf of the page: load its own parts and call
+// its own server. There is no inline script or style, so that markup which finds its
+// way into the page does nothing.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+const (
+	forever = "public, max-age=31536000, immutable" // the name changes with the content
+	revised = "no-cache"                            // ask whether it is still the same
+)
+
+// site is files that never change, ready to be sent.
+type site struct {
+	files map[string]*file // by path, with a slash before it
+}
+
+// file is one of them.
+type file struct {
+	kind    string
+	cache   string
+	tag     string
+	content []byte
+	packed  func() []byte // compressed, at the first request; nil if it would be no shorter
+}
+
+// newSite reads a built dashboard. Without one, there is a page that says so.
+func newSite(files fs.FS) *site {
+	s := &site{files: map[string]*file{}}
+	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || strings.HasPrefix(path.Base(name), ".") {
+			return err
+		}
+		content, err := fs.ReadFile(files, name)
+		if err != nil {
+			return err
+		}
+		s.files["/"+name] = newFile(name, content)
+		return nil
+	})
+	if err != nil {
+		panic(err) // they are in the binary
+	}
+	if index := s.files["/index.html"]; index != nil {
+		s.files["/"] = index
+		delete(s.files, "/index.html") // a page has one address
+	} else {
+		s.files["/"] = newFile("index.html", []byte(unbuilt))
+	}
+	return s
+}
+
+func newFile(name string, content []byte) *file {
+	sum := sha256.Sum256(content)
+	f := &file{
+		kind:    kindOf(name),
+		cache:   revised,
+		tag:     `"` + hex.EncodeToString(sum[:8]) + `"`,
+		content: content,
+		packed:  sync.OnceValue(func() []byte { return pack(content) }),
+	}
+	if strings.HasPrefix(name, "assets/") {
+		f.cache = forever
+	}
+	return f
+}
+
+// kindOf does not ask the machine, whose table of types may be odd.
+func kindOf(name string) string {
+	switch ext := path.Ext(name); ext {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	default:
+		if kind := mime.TypeByExtension(ext); kind != "" {
+			return kind
+		}
+		return "application/octet-stream"
+	}
+}
+
+// pack compresses as well as can be: it is done once.
+func pack(content []byte) []byte {
+	var b bytes.Buffer
+	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
+	if err != nil {
+		panic(err) // the level is one
+	}
+	if _, err = w.Write(content); err == nil {
+		err = w.Close()
+	}
+	if err != nil || b.Len() >= len(content) {
+		return nil
+	}
+	return b.Bytes()
+}
+
+// ServeHTTP implements http.Handler.
+func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Content-Security-Policy", policy)
+	header.Set("X-Content-Type-Options", "nosniff")
+	header.Set("Referrer-Policy", "no-referrer")
+	header.Set("Cross-Origin-Opener-Policy", "same-origin")
+	header.Set("Cross-Origin-Resource-Policy", "same-origin")
+	if r.Method != http.MethodGet && r.Method != http.MethodHead {
+		header.Set("Allow", "GET, HEAD")
+		http.Error(w, "The dashboard can only be read; GET it.", http.StatusMethodNotAllowed)
+		return
+	}
+	f := s.files[r.URL.Path]
+	if f == nil {
+		header.Set("Cache-Control", "no-store")
+		http.Error(w, "There is nothing here; the dashboard is at /.", http.StatusNotFound)
+		return
+	}
+	f.serve(w, r)
+}
+
+func (f *file) serve(w http.ResponseWriter, r *http.Request) {
+	header := w.Header()
+	header.Set("Cache-Control", f.cache)
+	header.Set("Vary", "Accept-Encoding")
+	tag, body := f.tag, f.content
+	if takesGzip(r.Header.Values("Accept-Encoding")) {
+		if packed := f.packed(); packed != nil {
+			body, tag = packed, strings.TrimSuffix(tag, `"`)+`-gzip"`
+			header.Set("Content-Encoding", "gzip")
+		}
+	}
+	header.Set("ETag", tag)
+	if hasTag(r.Header.Values("If-None-Match"), tag) {
+		header.Del("Content-Encoding")
+		w.WriteHeader(http.StatusNotModified)
+		return
+	}
+	header.Set("Content-Type", f.kind)
+	header.Set("Content-Length", strconv.Itoa(len(body)))
+	if r.Method != http.MethodHead {
+		w.Write(body)
+	}
+}
+
+// takesGzip is whether a client understands it. "gzip;q=0" says that it does not.
+func takesGzip(lines []string) bool {
+	for coding := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		name, weight, weighed := strings.Cut(coding, ";")
+		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
+			continue
+		}
+		weight = strings.ReplaceAll(weight, " ", "")
+		return !weighed || strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != ""
+	}
+	return false
+}
+
+// hasTag is whether the client has what it asks for already.
+func hasTag(lines []string, tag string) bool {
+	for given := range strings.SplitSeq(strings.Join(lines, ","), ",") {
+		given = strings.TrimPrefix(strings.TrimSpace(given), "W/")
+		if given == tag || given == "*" {
+			return true
+		}
+	}
+	return false
+}
+
+// unbuilt is served while there is no dashboard.
+const unbuilt = `<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width">
+<meta name="color-scheme" content="light dark">
+<title>weir</title>
+<h1>weir</h1>
+<p>weir runs, and its API answers. The dashboard was not built into this binary.</p>
+<p>To have it, install Node 20.19 or later, and then, where the source is:</p>
+<pre>make web build</pre>
+<p><a href="/v1/openapi.yaml">The API</a> · <a href="/metrics">Metrics</a></p>
+</html>
+`

@@ -1,0 +1,207 @@
+// What the HTTP API answers, as docs/api.md has it.
+
+export type Words = string | string[]
+
+export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number }
+
+export interface Rule {
+  id: string
+  description?: string
+  match?: { method?: Words; host?: Words; path?: Words; attributes?: Record<string, Words> }
+  key: Words
+  algorithm?: string
+  limit?: string
+  limits?: string[]
+  burst?: number
+  buckets?: number
+  shape?: boolean
+  tiers?: Record<string, Quota>
+  overrides?: Record<string, Quota>
+  mode?: string
+  on_failure?: string
+  count_denied?: boolean
+  cost?: number
+  deny?: { status?: number; code?: number; message?: string }
+}
+
+export interface List {
+  ip?: Words
+  user?: Words
+  api_key?: Words
+}
+
+export interface Rules {
+  version: number
+  rules: Rule[]
+  exempt?: List
+  block?: List
+}
+
+export interface RuleProblem {
+  severity: 'error' | 'warning'
+  code: string
+  line?: number
+  column?: number
+  rule?: string
+  message: string
+  excerpt?: string
+}
+
+export interface Version {
+  number: number
+  time: string
+  author?: string
+  summary?: string
+  source?: string
+}
+
+export interface Written {
+  version: Version
+  warnings?: RuleProblem[]
+  comments_kept: boolean
+}
+
+export interface LimitAnswer {
+  rule: string
+  key: string
+  algorithm: string
+  policy: string
+  allowed: boolean
+  shadow?: boolean
+  asked: boolean
+  cost: number
+  limit: number
+  remaining: number
+  reset_at: number
+  reset_after_ms: number
+  retry_after_ms: number | null
+  delay_ms: number
+}
+
+export interface CheckAnswer {
+  allowed: boolean
+  reason: string
+  status?: number
+  rule?: string
+  code?: number
+  message?: string
+  limit: number
+  remaining: number
+  reset_after_ms: number
+  retry_after_ms: number | null
+  delay_ms: number
+  degraded: boolean
+  version: number
+  results: LimitAnswer[]
+}
+
+export interface Standing {
+  key: string
+  version: number
+  results: LimitAnswer[]
+}
+
+export interface Latency {
+  p50: number
+  p90: number
+  p99: number
+}
+
+export interface RuleTotals {
+  rule: string
+  requests: number
+  rate: number
+  allowed: number
+  denied: number
+  shadow_denied: number
+}
+
+export interface Summary {
+  window_s: number
+  requests: number
+  rate: number
+  allowed: number
+  denied: number
+  shadow_denied: number
+  degraded: number
+  blocked: number
+  throttled_share: number
+  latency_us: Latency
+  upstream?: { requests: number; errors: number; error_share: number; latency_us?: Latency }
+  store: { up: boolean }
+  rules?: RuleTotals[]
+}
+
+export interface Point {
+  t: number
+  requests: number
+  allowed: number
+  denied: number
+  shadow_denied: number
+  degraded: number
+  blocked: number
+  p50_us?: number
+  p99_us?: number
+  upstream_requests?: number
+  upstream_errors?: number
+}
+
+export interface Series {
+  step_s: number
+  points: Point[]
+}
+
+export interface TopEntry {
+  key: string
+  rule?: string
+  count: number
+  error?: number
+}
+
+export interface Alert {
+  id: string
+  name: string
+  rule?: string
+  since: number | string
+  until?: number | string
+  value?: number
+  threshold?: number
+  text?: string
+  silenced_until?: number | string
+}
+
+export interface Alerts {
+  active: Alert[]
+  past: Alert[]
+}
+
+export interface Lane {
+  algorithm: string
+  limit: string
+  admitted: number
+  refused: number
+  held: number
+  longest_hold_us: number
+  worst_window: number
+  worst_window_end_us: number
+  bound: number
+  first_refusal_us?: number
+  admitted_per_slice: number[]
+  refused_per_slice: number[]
+  released_per_slice: number[]
+  remaining_per_slice?: number[]
+  capacity?: number
+}
+
+export interface Simulation {
+  limit: string
+  traffic: string
+  requests: number
+  keys: number
+  offered: number
+  axis: { begin_us: number; slice_us: number; slices: number }
+  offered_per_slice: number[]
+  lanes: Lane[]
+  notes?: string[]
+  summary: string
+}

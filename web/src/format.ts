@@ -1,0 +1,119 @@
+// Numbers and times for people. Everything takes the language, so that it can be tested.
+
+export const dash = '–'
+
+// count writes a number as briefly as it stays true: 999, 12,345, 1.23M.
+export function count(n: number | null | undefined, lang: string): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return dash
+  const brief = Math.abs(n) >= 100_000
+  return new Intl.NumberFormat(lang, brief ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 }).format(n)
+}
+
+// rate is of something a second.
+export function rate(n: number | null | undefined, lang: string): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return dash
+  const options: Intl.NumberFormatOptions =
+    n >= 10_000 ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: n < 10 ? 2 : n < 100 ? 1 : 0 }
+  return new Intl.NumberFormat(lang, options).format(n)
+}
+
+// share is a part of one, as percent. What is little is not nothing.
+export function share(n: number | null | undefined, lang: string): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return dash
+  const percent = (x: number, digits: number) =>
+    new Intl.NumberFormat(lang, { style: 'percent', maximumFractionDigits: digits }).format(x)
+  if (n > 0 && n < 0.0001) return '<' + percent(0.0001, 2)
+  return percent(n, n < 0.01 ? 2 : n < 0.995 ? 1 : 0)
+}
+
+// latency is in microseconds.
+export function latency(us: number | null | undefined, lang: string): string {
+  if (us === null || us === undefined || !Number.isFinite(us)) return dash
+  const write = (n: number) => new Intl.NumberFormat(lang, { maximumSignificantDigits: 3 }).format(n)
+  if (us < 1000) return write(us) + ' µs'
+  if (us < 1_000_000) return write(us / 1000) + ' ms'
+  return write(us / 1_000_000) + ' s'
+}
+
+const units: [number, string][] = [
+  [86_400_000, 'd'],
+  [3_600_000, 'h'],
+  [60_000, 'm'],
+  [1000, 's'],
+]
+
+// duration is in milliseconds, with the two largest units: 1h 5m, 42s, 250ms.
+export function duration(ms: number | null | undefined): string {
+  if (ms === null || ms === undefined || !Number.isFinite(ms)) return dash
+  if (ms <= 0) return '0s'
+  if (ms < 1000) return (ms < 1 ? Math.round(ms * 1000) / 1000 : Math.round(ms)) + 'ms'
+  let rest = Math.round(ms / 1000) * 1000
+  const words: string[] = []
+  for (const [size, unit] of units) {
+    const n = Math.floor(rest / size)
+    if (n > 0) words.push(n + unit)
+    else if (words.length > 0) break
+    rest -= n * size
+    if (words.length === 2) break
+  }
+  return words.join(' ')
+}
+
+// period reads the period of a limit, such as the 1m of "100/1m burst 20", in
+// microseconds; 0 if there is none.
+export function period(limit: string): number {
+  const found = /\/\s*(\d+(?:\.\d+)?)?\s*(us|ms|s|sec|second|m|min|minute|h|hour|d|day|w|week)\b/.exec(limit)
+  if (!found) return 0
+  const size: Record<string, number> = { us: 1, ms: 1e3, s: 1e6, m: 6e7, h: 3.6e9, d: 8.64e10, w: 6.048e11 }
+  const unit = found[2]!
+  const known = unit === 'us' || unit === 'ms' ? unit : unit[0]!
+  return Number(found[1] ?? 1) * size[known]!
+}
+
+// moment is a time, given in Unix seconds or as RFC 3339.
+export function moment(time: number | string | undefined, lang: string): string {
+  const date = toDate(time)
+  return date ? new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(date) : dash
+}
+
+// toDate takes what the API writes for a time.
+export function toDate(time: number | string | undefined): Date | null {
+  if (time === undefined || time === '' || time === 0) return null
+  const date = new Date(typeof time === 'number' ? time * 1000 : time)
+  return Number.isNaN(date.getTime()) ? null : date
+}
+
+// ago is how long since a time, roughly.
+export function ago(time: number | string | undefined, now: number, lang: string): string {
+  const date = toDate(time)
+  if (!date) return dash
+  const seconds = Math.round((date.getTime() - now) / 1000)
+  const words = new Intl.RelativeTimeFormat(lang, { numeric: 'auto' })
+  for (const [size, unit] of [[86_400, 'day'], [3600, 'hour'], [60, 'minute']] as const) {
+    if (Math.abs(seconds) >= size) return words.format(Math.trunc(seconds / size), unit)
+  }
+  return words.format(seconds, 'second')
+}
+
+// tick is a time on an axis whose labels are so many seconds apart.
+export function tick(seconds: number, apart: number, lang: string): string {
+  const options: Intl.DateTimeFormatOptions =
+    apart < 60
+      ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false }
+      : apart < 86_400
+        ? { hour: '2-digit', minute: '2-digit', hour12: false }
+        : { month: 'short', day: 'numeric' }
+  const date = new Date(seconds * 1000)
+  if (apart < 86_400 && apart >= 60 && date.getHours() === 0 && date.getMinutes() === 0) {
+    return new Intl.DateTimeFormat(lang, { month: 'short', day: 'numeric' }).format(date)
+  }
+  return new Intl.DateTimeFormat(lang, options).format(date)
+}
+
+const hidden = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g
+
+// visible writes what cannot be seen, or turns text around, as its code: a key that
+// looks like another's is a way to have the wrong one blocked.
+export function visible(text: string): string {
+  return text.replace(hidden, (c) => '⟨' + c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0') + '⟩')
+}

@@ -1,0 +1,127 @@
+// What happens right now, second by second.
+
+import { events } from './api/stream'
+import type { Point, RuleTotals, Series, Summary } from './api/types'
+import { api, isAbsent } from './session.svelte'
+import { Problem } from './api/client'
+
+const kept = 300 // seconds
+const keptRules = 120
+
+export type State = 'starting' | 'live' | 'lost' | 'absent' | 'refused'
+
+class Live {
+  state = $state<State>('starting')
+  latest = $state.raw<Summary | null>(null)
+  points = $state.raw<Point[]>([])
+  rules = $state.raw(new Map<string, number[]>()) // requests a second, the latest last
+}
+
+export const live = new Live()
+
+let running: AbortController | null = null
+
+// start listens until the page goes away, and listens again when the stream ends.
+export function start(): void {
+  if (running && !running.signal.aborted) return
+  running = new AbortController()
+  void listen(running.signal)
+}
+
+async function listen(signal: AbortSignal): Promise<void> {
+  let wait = 500
+  let failures = 0 // in a row; a server that ends a long stream is asked again, and nobody is alarmed
+  while (!signal.aborted) {
+    try {
+      const response = await api.send('GET', '/v1/stats/stream', { signal, accept: 'text/event-stream' })
+      if (live.points.length === 0) void prime()
+      for await (const data of events(response.body!)) {
+        take(JSON.parse(data) as Summary, Date.now() / 1000)
+        live.state = 'live'
+        wait = 500
+        failures = 0
+      }
+    } catch (error) {
+      if (isAbsent(error)) {
+        live.state = 'absent'
+        return
+      }
+      if (error instanceof Problem && (error.status === 401 || error.status === 403)) {
+        live.state = 'refused'
+        running = null
+        return
+      }
+    }
+    if (++failures > 1) live.state = 'lost'
+    await new Promise((resolve) => setTimeout(resolve, wait))
+    wait = Math.min(wait * 2, 10_000)
+  }
+}
+
+// prime fills in the minutes before the page was opened.
+async function prime(): Promise<void> {
+  try {
+    const now = Math.floor(Date.now() / 1000)
+    const { value } = await api.json<Series>('GET', '/v1/stats/series', { query: { from: now - kept, to: now, step: 1 } })
+    if (value.step_s !== 1) return
+    const first = live.points[0]?.t ?? Infinity
+    live.points = [...value.points.filter((p) => p.t < first), ...live.points].slice(-kept)
+  } catch {
+    // Then the chart begins empty.
+  }
+}
+
+const primed = new Set<string>()
+
+// primeRules fills in the last minutes of some rules, a few calls at a time.
+export async function primeRules(ids: string[]): Promise<void> {
+  const waiting = ids.filter((id) => !primed.has(id)).slice(0, 24)
+  waiting.forEach((id) => primed.add(id))
+  const work = async () => {
+    for (let id = waiting.shift(); id !== undefined; id = waiting.shift()) {
+      try {
+        const now = Math.floor(Date.now() / 1000)
+        const { value } = await api.json<Series>('GET', '/v1/stats/series', { query: { from: now - keptRules, to: now, step: 1, rule: id } })
+        const before = value.points.map((p) => p.requests / Math.max(1, value.step_s))
+        const since = live.rules.get(id) ?? []
+        const rates = [...before.slice(0, before.length - since.length), ...since].slice(-keptRules)
+        if (rates.some((rate) => rate > 0)) live.rules = new Map(live.rules).set(id, rates)
+      } catch {
+        // Then the line begins now.
+      }
+    }
+  }
+  await Promise.all([work(), work(), work()])
+}
+
+function take(s: Summary, now: number): void {
+  live.latest = s
+  const point: Point = {
+    t: Math.round(now),
+    requests: s.requests,
+    allowed: s.allowed,
+    denied: s.denied,
+    shadow_denied: s.shadow_denied,
+    degraded: s.degraded,
+    blocked: s.blocked,
+    p50_us: s.latency_us?.p50,
+    p99_us: s.latency_us?.p99,
+    upstream_requests: s.upstream?.requests ?? 0,
+    upstream_errors: s.upstream?.errors ?? 0,
+  }
+  const before = live.points.at(-1)
+  if (before && before.t >= point.t) point.t = before.t + 1
+  live.points = [...live.points.slice(-kept + 1), point]
+  tally(s.rules ?? [])
+}
+
+// tally keeps the last minutes of every rule that is spoken of.
+function tally(totals: RuleTotals[]): void {
+  const next = new Map<string, number[]>()
+  const now = new Map(totals.map((r) => [r.rule, r.rate]))
+  for (const id of new Set([...live.rules.keys(), ...now.keys()])) {
+    const rates = [...(live.rules.get(id) ?? []), now.get(id) ?? 0].slice(-keptRules)
+    if (rates.some((rate) => rate > 0)) next.set(id, rates)
+  }
+  live.rules = next
+}

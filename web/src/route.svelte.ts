@@ -1,0 +1,55 @@
+// Where on the page one is: the part of the address behind the #.
+
+export interface Place {
+  page: string
+  rest: string[] // what follows, such as the id of a rule
+  query: URLSearchParams
+}
+
+export function placeOf(hash: string): Place {
+  const [path = '', search = ''] = hash.replace(/^#\/?/, '').split('?')
+  const [page = '', ...rest] = path.split('/').map((part) => {
+    try {
+      return decodeURIComponent(part)
+    } catch {
+      return part
+    }
+  })
+  return { page: page || 'overview', rest, query: new URLSearchParams(search) }
+}
+
+export const route = $state<{ place: Place }>({ place: placeOf(globalThis.location?.hash ?? '') })
+
+let mayLeave: () => boolean = () => true
+let current = globalThis.location?.hash ?? ''
+
+// guard asks before what is not saved is left; it returns how to stop asking.
+export function guard(ask: () => boolean): () => void {
+  mayLeave = ask
+  const warn = (event: BeforeUnloadEvent) => {
+    if (!ask()) event.preventDefault()
+  }
+  addEventListener('beforeunload', warn)
+  return () => {
+    mayLeave = () => true
+    removeEventListener('beforeunload', warn)
+  }
+}
+
+export function follow(confirmLeave: () => boolean): void {
+  addEventListener('hashchange', () => {
+    if (location.hash === current) return
+    if (!mayLeave() && !confirmLeave()) {
+      history.replaceState(null, '', current || '#/')
+      return
+    }
+    current = location.hash
+    route.place = placeOf(current)
+  })
+}
+
+export function go(...parts: string[]): void {
+  location.hash = '#/' + parts.map(encodeURIComponent).join('/')
+}
+
+export const link = (...parts: string[]): string => '#/' + parts.map(encodeURIComponent).join('/')

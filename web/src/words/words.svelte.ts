@@ -1,0 +1,44 @@
+// The language of the page.
+
+import { en, type Word } from './en'
+import { zh } from './zh'
+
+export const languages = { en: 'English', zh: '中文' } as const
+export type Language = keyof typeof languages
+
+const dictionaries: Record<Language, Record<Word, string>> = { en, zh }
+
+export const speech = $state<{ language: Language }>({ language: preferred() })
+
+// preferred is what was chosen before, or what the browser asks for.
+function preferred(): Language {
+  const chosen = remembered('language')
+  if (chosen === 'en' || chosen === 'zh') return chosen
+  return globalThis.navigator?.language?.startsWith('zh') ? 'zh' : 'en'
+}
+
+// t is a word or sentence in the language of the page, with values in the places that
+// are named in braces.
+export function t(word: Word, values: Record<string, string | number> = {}): string {
+  return dictionaries[speech.language][word].replace(/\{(\w+)\}/g, (place, name: string) =>
+    name in values ? String(values[name]) : place,
+  )
+}
+
+// remembered and remember keep what a person likes, and never a secret. A browser may
+// refuse to keep anything.
+export function remembered(name: string): string | null {
+  try {
+    return localStorage.getItem('weir.' + name)
+  } catch {
+    return null
+  }
+}
+
+export function remember(name: string, value: string): void {
+  try {
+    localStorage.setItem('weir.' + name, value)
+  } catch {
+    // Then it is chosen again next time.
+  }
+}

@@ -1,0 +1,121 @@
+import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
+import type { AddressInfo } from 'node:net'
+import { afterEach, beforeEach, describe, expect, it } from 'vitest'
+import { Client, Problem, Unreachable } from '../src/api/client'
+import { events } from '../src/api/stream'
+
+// A server that speaks as the API does: tokens, versions, problems.
+let server: Server
+let base: string
+let version: number
+let calls: string[]
+
+function answer(r: IncomingMessage, w: ServerResponse) {
+  calls.push(`${r.method} ${r.url} ${r.headers['if-match'] ?? '-'}`)
+  const refuse = (status: number, kind: string, more: object = {}, headers: Record<string, string> = {}) => {
+    w.writeHead(status, { 'Content-Type': 'application/problem+json', ...headers })
+    w.end(JSON.stringify({ type: 'urn:weir:problem:' + kind, title: kind, status, detail: 'It is ' + kind + '.', ...more }))
+  }
+  if (r.url === '/broken') return void w.writeHead(502).end('<h1>Bad Gateway</h1>')
+  const token = r.headers.authorization
+  if (!token) return refuse(401, 'no-token')
+  if (token === 'Bearer wrong') return refuse(401, 'wrong-token')
+  if (r.method === 'GET' && r.url === '/v1/stream') {
+    w.writeHead(200, { 'Content-Type': 'text/event-stream' })
+    w.write(': hello\n\nid: 1\ndata: {"a":1}\n\ndata: two\r\ndata: lines\r\n\r\nda')
+    return void setImmediate(() => w.end('ta:{"é":2}\n\ndata: unfinished'))
+  }
+  if (r.method === 'GET') return void w.writeHead(200, { ETag: `"${version}"`, 'Content-Type': 'application/json' }).end('{"rules":[]}')
+  if (token === 'Bearer reader') return refuse(403, 'read-only')
+  if (r.headers['if-match'] !== `"${version}"`) return refuse(412, 'outdated', { version }, { ETag: `"${version}"` })
+  version++
+  w.writeHead(200, { ETag: `"${version}"` }).end('{}')
+}
+
+beforeEach(async () => {
+  version = 3
+  calls = []
+  server = createServer(answer)
+  await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
+  base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
+})
+afterEach(() => new Promise<void>((closed) => void server.close(() => closed())))
+
+const caught = async (promise: Promise<unknown>) => promise.then(() => expect.fail('it succeeded'), (error: unknown) => error)
+
+describe('tokens', () => {
+  it('are asked for once, however many calls wait for one', async () => {
+    const client = new Client(base)
+    let asked = 0
+    client.askToken = async () => (asked++, 'admin')
+    const all = await Promise.all([1, 2, 3, 4].map(() => client.json('GET', '/v1/rules')))
+    expect(all.map((a) => a.version)).toEqual([3, 3, 3, 3])
+    expect(asked).toBe(1)
+    expect(client.hasToken).toBe(true)
+  })
+  it('are asked for again if they are wrong', async () => {
+    const client = new Client(base)
+    const wrong: boolean[] = []
+    client.askToken = async (again) => (wrong.push(again), wrong.length === 1 ? 'wrong' : 'admin')
+    await client.json('GET', '/v1/rules')
+    expect(wrong).toEqual([false, true])
+  })
+  it('may be refused by who has none', async () => {
+    const problem = await caught(new Client(base).json('GET', '/v1/rules'))
+    expect(problem).toBeInstanceOf(Problem)
+    expect((problem as Problem).status).toBe(401)
+  })
+  it('are forgotten', async () => {
+    const client = new Client(base)
+    client.askToken = async () => (client.hasToken ? null : 'admin')
+    await client.json('GET', '/v1/rules')
+    client.forget()
+    client.askToken = async () => null
+    expect((await caught(client.json('GET', '/v1/rules')) as Problem).is('no-token')).toBe(true)
+  })
+  it('that only read are noticed', async () => {
+    const client = new Client(base)
+    client.askToken = async () => 'reader'
+    let told = 0
+    client.onReadOnly = () => told++
+    await client.json('GET', '/v1/rules')
+    expect(told).toBe(0)
+    expect((await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: '' })) as Problem).is('read-only')).toBe(true)
+    expect(told).toBe(1)
+  })
+})
+
+describe('versions', () => {
+  it('are named by who writes, and told by who was faster', async () => {
+    const client = new Client(base)
+    client.askToken = async () => 'admin'
+    expect((await client.json('PUT', '/v1/rules', { ifMatch: 3, body: 'rules: []' })).version).toBe(4)
+    const problem = (await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: 'rules: []' }))) as Problem
+    expect([problem.status, problem.version, problem.is('outdated')]).toEqual([412, 4, true])
+    expect(calls.at(-1)).toBe('PUT /v1/rules "3"')
+  })
+})
+
+describe('calls', () => {
+  it('escape what stands in a query and leave out what is empty', async () => {
+    const client = new Client(base)
+    client.askToken = async () => 'admin'
+    await client.json('GET', '/v1/keys', { query: { key: 'user:a&b=c|é', rule: '', tier: undefined } })
+    expect(calls.at(-1)).toBe('GET /v1/keys?key=user%3Aa%26b%3Dc%7C%C3%A9 -')
+  })
+  it('survive answers that are not of the API', async () => {
+    const problem = (await caught(new Client(base).json('GET', '/broken'))) as Problem
+    expect([problem.status, problem.detail]).toEqual([502, '<h1>Bad Gateway</h1>'])
+  })
+  it('say that nobody is there', async () => {
+    expect(await caught(new Client('http://127.0.0.1:1').json('GET', '/v1/rules'))).toBeInstanceOf(Unreachable)
+  })
+})
+
+it('streams are read event by event', async () => {
+  const client = new Client(base)
+  client.askToken = async () => 'reader'
+  const got: string[] = []
+  for await (const data of events((await client.send('GET', '/v1/stream')).body!)) got.push(data)
+  expect(got).toEqual(['{"a":1}', 'two\nlines', '{"é":2}'])
+})

@@ -1,0 +1,45 @@
+import { describe, expect, it } from 'vitest'
+import { ago, count, dash, duration, latency, period, rate, share, toDate, visible } from '../src/format'
+
+describe('numbers', () => {
+  it.each([[0, '0'], [999, '999'], [12345, '12,345'], [1234567, '1.23M'], [null, dash], [NaN, dash]])('count %s', (n, want) => {
+    expect(count(n, 'en')).toBe(want)
+  })
+  it('counts in Chinese', () => expect(count(1234567, 'zh')).toBe('123万'))
+  it.each([[0, '0'], [0.123, '0.12'], [12.34, '12.3'], [1234, '1,234'], [45678, '45.7K'], [undefined, dash]])('rate %s', (n, want) => {
+    expect(rate(n, 'en')).toBe(want)
+  })
+  it.each([[0, '0%'], [0.00001, '<0.01%'], [0.0012, '0.12%'], [0.0512, '5.1%'], [1, '100%'], [0.999, '100%'], [null, dash]])('share %s', (n, want) => {
+    expect(share(n, 'en')).toBe(want)
+  })
+  it.each([[0, '0 µs'], [12.345, '12.3 µs'], [1500, '1.5 ms'], [2_500_000, '2.5 s'], [undefined, dash]])('latency %s', (n, want) => {
+    expect(latency(n, 'en')).toBe(want)
+  })
+})
+
+describe('times', () => {
+  it.each([
+    [0, '0s'], [0.25, '0.25ms'], [250, '250ms'], [1000, '1s'], [59_999, '1m'], [65_000, '1m 5s'], [3_600_000, '1h'],
+    [3_605_000, '1h'], [3_900_000, '1h 5m'], [90_000_000, '1d 1h'], [null, dash],
+  ])('duration %s', (ms, want) => expect(duration(ms)).toBe(want))
+  it.each([['100/1m', 6e7], ['100/1m burst 20', 6e7], ['sliding_log 5/250ms', 250_000], ['3/minute', 6e7], ['3/2us', 2], ['1/d', 8.64e10], ['none', 0]])(
+    'period of %s', (limit, want) => expect(period(limit)).toBe(want))
+  it('takes both forms of a time', () => {
+    expect(toDate(1767225600)?.toISOString()).toBe('2026-01-01T00:00:00.000Z')
+    expect(toDate('2026-01-01T00:00:00Z')?.getTime()).toBe(1767225600_000)
+    expect(toDate('nonsense')).toBeNull()
+    expect(toDate(undefined)).toBeNull()
+  })
+  it('says how long ago', () => {
+    expect(ago(1000, 1_000_000 + 7_200_000, 'en')).toBe('2 hours ago')
+    expect(ago(1000, 1_005_000, 'zh')).toBe('5秒钟前')
+    expect(ago('', 0, 'en')).toBe(dash)
+  })
+})
+
+describe('visible', () => {
+  it.each([
+    ['user:alice', 'user:alice'], ['<b>&amp;', '<b>&amp;'], ['a\u202Ecila', 'a⟨202E⟩cila'], ['a\u200bb', 'a⟨200B⟩b'], ['a\nb\0', 'a⟨000A⟩b⟨0000⟩'],
+    ['王 é 🦫 שלום', '王 é 🦫 שלום'], ['\u2066x\u2069', '⟨2066⟩x⟨2069⟩'],
+  ])('%j', (text, want) => expect(visible(text)).toBe(want))
+})

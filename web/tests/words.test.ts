@@ -1,0 +1,48 @@
+import { readdirSync, readFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { describe, expect, it } from 'vitest'
+import { en, type Word } from '../src/words/en'
+import { zh } from '../src/words/zh'
+
+const words = Object.keys(en) as Word[]
+const places = (text: string) => (text.match(/\{\w+\}/g) ?? []).sort()
+
+function sources(dir: string): string[] {
+  return readdirSync(dir, { withFileTypes: true }).flatMap((entry) =>
+    entry.isDirectory() ? sources(join(dir, entry.name)) : /\.(svelte|ts)$/.test(entry.name) ? [join(dir, entry.name)] : [],
+  )
+}
+const src = join(import.meta.dirname, '../src')
+const code = sources(src).filter((file) => !file.includes('words/en') && !file.includes('words/zh')).map((file) => [file, readFileSync(file, 'utf8')] as const)
+
+describe('the dictionaries', () => {
+  it('have the same words', () => expect(Object.keys(zh).sort()).toEqual([...words].sort()))
+  it.each(words)('%s is said in both, with the same values', (word) => {
+    expect(en[word].trim()).not.toBe('')
+    expect(zh[word].trim()).not.toBe('')
+    expect(places(zh[word])).toEqual(places(en[word]))
+  })
+  it('are used, every word', () => {
+    const all = code.map(([, text]) => text).join('\n')
+    const dynamic = [...all.matchAll(/`([a-z.]+)\$\{/g)].map((m) => m[1]!)
+    const unused = words.filter((word) => !all.includes(`'${word}'`) && !dynamic.some((prefix) => word.startsWith(prefix)))
+    expect(unused).toEqual([])
+  })
+})
+
+// What a client calls itself is shown as text, because nothing on the page can do
+// otherwise.
+describe('the page', () => {
+  it.each(code.map(([file, text]) => [file.slice(src.length + 1), text]))('%s writes no markup of its own', (_, text) => {
+    expect(text).not.toMatch(/\{@html|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
+  })
+  it.each(code.map(([file, text]) => [file.slice(src.length + 1), text]))('%s has no style that the policy refuses', (_, text) => {
+    expect(text).not.toMatch(/\sstyle="/)
+  })
+  it('keeps no token', () => {
+    for (const [file, text] of code) {
+      expect([file, /sessionStorage|document\.cookie|indexedDB/.test(text)]).toEqual([file, false])
+      if (!file.endsWith('words.svelte.ts')) expect([file, text.includes('localStorage')]).toEqual([file, false])
+    }
+  })
+})
