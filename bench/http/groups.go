@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -124,6 +125,15 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(&a)
 }
 
+// peerAddress is who holds the connection, as httprate's documentation writes it.
+func peerAddress(r *http.Request) (string, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "", err
+	}
+	return httprate.CanonicalizeIP(host), nil
+}
+
 // middlewares are those of three projects around one handler.
 func middlewares(name string, n int, want int) (*group, error) {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -141,7 +151,7 @@ func middlewares(name string, n int, want int) (*group, error) {
 	ulule := limiter.New(memorystore.NewStore(), limiter.Rate{Period: time.Hour, Limit: int64(n)})
 	g := &group{name: name, want: want, contestants: []contestant{
 		{name: "handler alone", handler: handler},
-		{name: "go-chi/httprate", handler: httprate.LimitByIP(n, time.Hour)(handler)},
+		{name: "go-chi/httprate", handler: httprate.LimitBy(n, time.Hour, peerAddress)(handler)},
 		{name: "ulule/limiter", handler: stdlib.NewMiddleware(ulule).Handler(handler)},
 		{name: "weir", handler: limit.Wrap(handler)},
 	}}
