@@ -83,6 +83,9 @@ generate: ## write anew what is generated: code, golden files, and what the docs
 	go test ./rule -update
 	go test ./replay -update
 	go test ./queue -update
+	go test ./client -update
+	go test ./counter -update
+	go test ./stats -update
 	go test ./envoy -update
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
