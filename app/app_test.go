@@ -15,14 +15,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 // safeBuffer is a log that is read while it is written.
 type safeBuffer struct {

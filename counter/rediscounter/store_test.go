@@ -6,19 +6,13 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter/countertest"
 	"github.com/weirhq/weir/internal/testredis"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A cluster's client closes connections that it needs no more five seconds
-		// later, whether or not it is closed itself.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 func clientWith(t *testing.T, o rueidis.ClientOption) rueidis.Client {
 	t.Helper()

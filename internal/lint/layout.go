@@ -40,6 +40,7 @@ var layout = []line{
 	{[]string{"."}, "the vocabulary and the arithmetic; it depends on the standard library, so that everything can depend on it"},
 	{[]string{"proto/..."}, "the wire formats of gRPC, and the code that is generated from them"},
 	{[]string{"internal/document"}, "YAML and JSON with their places; the only one to know a YAML library, so that it can be replaced"},
+	{[]string{"internal/testredis"}, "Redis servers for tests, and what they leave behind"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
 }
 
@@ -65,12 +66,13 @@ var thirdParty = map[string][]string{
 	"queue/redis":          {"github.com/redis/rueidis"},
 	"stats/...":            {"github.com/redis/rueidis"},
 
-	"store/redis":       {"github.com/redis/rueidis"},
-	"rule/filerepo":     {"github.com/fsnotify/fsnotify"},
-	"rule/redisrepo":    {"github.com/redis/rueidis"},
-	"internal/document": {"go.yaml.in/yaml/v4"},
-	"bench/...":         {"*"},
-	"conformance/...":   {"*"},
+	"store/redis":        {"github.com/redis/rueidis"},
+	"rule/filerepo":      {"github.com/fsnotify/fsnotify"},
+	"rule/redisrepo":     {"github.com/redis/rueidis"},
+	"internal/document":  {"go.yaml.in/yaml/v4"},
+	"internal/testredis": {"go.uber.org/goleak"},
+	"bench/...":          {"*"},
+	"conformance/...":    {"*"},
 
 	"examples/middleware/...": {"*"},
 }

@@ -18,8 +18,8 @@ const (
 
 const remedy = "make one with: openssl rand -hex 32"
 
-// Parse reads a list, a line a token: the name of its holder, the scope (read or
-// admin), and the token. Lines that are blank or begin with # are skipped. A source
+// Parse reads a list, a line a token: the name of its holder, the scope (read,
+// use or admin), and the token. Lines that are blank or begin with # are skipped. A source
 // that is one single word is the token of an admin called admin.
 //
 // No error repeats anything of the source. Who mixes up the columns would otherwise
@@ -81,13 +81,13 @@ func split(source []byte) ([]line, error) {
 
 func (l line) entry() (entry, error) {
 	if len(l.words) != 3 {
-		return entry{}, l.fault("it does not have three words; write name, scope (read or admin) and token")
+		return entry{}, l.fault("it does not have three words; write name, scope (read, use or admin) and token")
 	}
 	name, token := l.words[0], l.words[2]
 	scope := slices.Index(scopes, l.words[1])
 	switch {
 	case scope < 0:
-		return entry{}, l.fault("its second word is no scope; write read or admin")
+		return entry{}, l.fault("its second word is no scope; write read, use or admin")
 	case !validName(name):
 		return entry{}, l.fault("its name cannot be used; write letters, digits, dots, dashes and underscores, at most %d", maxName)
 	case len(token) < minToken:

@@ -14,10 +14,11 @@ type Scope uint8
 
 const (
 	Read  Scope = iota // to look at everything
-	Admin              // and to change it
+	Use                // and to count and queue, which is for applications
+	Admin              // and to change everything
 )
 
-var scopes = []string{Read: "read", Admin: "admin"}
+var scopes = []string{Read: "read", Use: "use", Admin: "admin"}
 
 // String returns the word that stands for the scope in a file.
 func (s Scope) String() string {

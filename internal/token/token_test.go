@@ -75,10 +75,10 @@ func TestParseErrors(t *testing.T) {
 		{"long", "alice admin " + long, "more than 512 characters"},
 		{"not ASCII", "alice admin 0123456789abcdé0123", "characters that no HTTP header carries"},
 		{"control character", "alice admin 0123456789abcdef\x7f", "characters that no HTTP header carries"},
-		{"two words", "\nalice " + alice, "line 2: it does not have three words; write name, scope (read or admin) and token"},
+		{"two words", "\nalice " + alice, "line 2: it does not have three words; write name, scope (read, use or admin) and token"},
 		{"four words", "alice admin " + alice + " " + bob, "line 1: it does not have three words"},
 		{"one word in several lines", alice + "\nbob read " + bob, "line 1: it does not have three words"},
-		{"no scope", "alice root " + alice, "its second word is no scope; write read or admin"},
+		{"no scope", "alice root " + alice, "its second word is no scope; write read, use or admin"},
 		{"columns mixed up", "alice " + alice + " admin", "its second word is no scope"},
 		{"the token first", alice + strings.Repeat("x", maxName) + " admin alice", "its name cannot be used"},
 		{"a name with a slash", "a/b admin " + alice, "its name cannot be used"},
@@ -126,7 +126,7 @@ func TestFindIsALookup(t *testing.T) {
 		tokens := rapid.SliceOfNDistinct(token, 1, 8, rapid.ID[string]).Draw(t, "tokens")
 		var b strings.Builder
 		for i, secret := range tokens {
-			fmt.Fprintf(&b, "n%d %s %s\n", i, scopes[i%2], secret)
+			fmt.Fprintf(&b, "n%d %s %s\n", i, scopes[i%3], secret)
 		}
 		l, err := Parse([]byte(b.String()))
 		if err != nil {
@@ -138,7 +138,7 @@ func TestFindIsALookup(t *testing.T) {
 		if found != (i >= 0) {
 			t.Fatalf("found %v, is at %d", found, i)
 		}
-		if found && got != (Holder{fmt.Sprintf("n%d", i), Scope(i % 2)}) {
+		if found && got != (Holder{fmt.Sprintf("n%d", i), Scope(i % 3)}) {
 			t.Fatalf("Find = %v, is at %d", got, i)
 		}
 	})
@@ -157,7 +157,7 @@ func TestParseNeverRepeatsItsSource(t *testing.T) {
 }
 
 func TestScopeNames(t *testing.T) {
-	if Read.String() != "read" || Admin.String() != "admin" || Scope(9).String() != "scope 9" {
+	if Read.String() != "read" || Use.String() != "use" || Admin.String() != "admin" || Scope(9).String() != "scope 9" {
 		t.Error(Read, Admin, Scope(9))
 	}
 }

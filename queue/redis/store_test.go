@@ -6,7 +6,6 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testredis"
@@ -14,12 +13,7 @@ import (
 	"github.com/weirhq/weir/queue/queuetest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A cluster's client closes connections that it needs no more five seconds
-		// later, whether or not it is closed itself.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 func clientOf(t testing.TB, addr string) rueidis.Client {
 	t.Helper()

@@ -9,19 +9,13 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rule/repotest"
 )
 
-func TestMain(m *testing.M) {
-	goleak.VerifyTestMain(m,
-		// A cluster's client closes connections that it needs no more five seconds
-		// later, whether or not it is closed itself.
-		goleak.IgnoreAnyFunction("github.com/redis/rueidis.(*clusterClient)._refresh.func2"))
-}
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 func clientOf(t *testing.T, server *testredis.Server) rueidis.Client {
 	t.Helper()

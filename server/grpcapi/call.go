@@ -68,7 +68,7 @@ func (s *Server) admit(c *call, md metadata.MD, needs token.Scope) error {
 	case errors.Is(err, manage.ErrWrongToken):
 		return wrongToken.of("The server does not know this token; use one of its token file.")
 	case errors.As(err, &scope):
-		return readOnly.of("The token of %s may look, but change nothing; use one with the scope admin.", scope.Holder)
+		return readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
 	}
 	return hurried(err)
 }

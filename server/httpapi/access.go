@@ -6,7 +6,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/server/manage"
 )
@@ -22,9 +21,8 @@ func (h *Handler) admit(c *call, needs access) bool {
 	}
 	c.Header()["Cache-Control"] = uncached
 	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
-	visit := manage.Visit{Client: c.client, Authorization: c.r.Header["Authorization"], Needs: token.Read}
-	if needs == changing {
-		visit.Needs = token.Admin
+	visit := manage.Visit{
+		Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
 	}
 	var err error
 	if c.holder, err = h.guard.Admit(c.r.Context(), tokens, visit); err != nil {
@@ -83,7 +81,7 @@ func (h *Handler) turnAway(c *call, err error) {
 		c.refuse(wrongToken.of("The server does not know this token; use one of its token file."))
 	case errors.As(err, &scope):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		c.refuse(readOnly.of("The token of %s may look, but change nothing; use one with the scope admin.", scope.Holder))
+		c.refuse(readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs))
 	default:
 		c.gone(err)
 	}

@@ -218,13 +218,14 @@ type tried struct {
 	gone       bool // the rules cannot be read, nor the store asked
 	late       bool // there is no time left
 	options    Options
-	rules      string // instead of those of the other tests
+	with       func(*testing.T, *Options) // adds what has to be opened
+	rules      string                     // instead of those of the other tests
 }
 
 // special is whether a call needs a stand of its own to be refused.
 func (c *tried) special() bool {
 	o := c.options
-	return c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.CallLimit.N > 0
+	return c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.CallLimit.N > 0
 }
 
 // stand is one that answers as it should.
@@ -235,6 +236,9 @@ func (c *tried) stand(t *testing.T) *stand {
 	o.Rules, o.TrustedProxies = g, proxies
 	if c.tokens {
 		o.Tokens = tokens(t)
+	}
+	if c.with != nil {
+		c.with(t, &o)
 	}
 	s := newStand(t, o)
 	if c.tired {
@@ -358,5 +362,5 @@ var answersTried = func() []tried {
 			all = append(all, tried{what: m.what, body: m.body, status: 500, headers: version, options: failing})
 		}
 	}
-	return all
+	return slices.Concat(all, statsTried, alertsTried, countersTried, queuesTried)
 }()

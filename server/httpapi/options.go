@@ -11,13 +11,17 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/server/manage"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
 )
 
 // Options of a handler.
@@ -55,6 +59,24 @@ type Options struct {
 
 	// Ready is why no requests should come yet; nil if they should. Default always.
 	Ready func(context.Context) error
+
+	// Stats answers /v1/stats. Default nobody: 404.
+	Stats *stats.Recorder
+
+	// StoreUp is whether the store of limits answers, for /v1/stats. Default it does.
+	StoreUp func() bool
+
+	// Alerts answers /v1/alerts. Default nobody: 404.
+	Alerts *alert.List
+
+	// Counters answers /v1/counters, /v1/boards, /v1/hot, /v1/actions and /v1/ids.
+	// Default nobody: 404.
+	Counters counter.Store
+
+	// Queues answers /v1/queues. QueueNames are those that the list of them has.
+	// Default nobody: 404.
+	Queues     queue.Store
+	QueueNames []string
 
 	// Metrics serves /metrics. Default nobody: 404.
 	Metrics http.Handler
@@ -160,6 +182,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.StoreUp == nil {
+		o.StoreUp = func() bool { return true }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -34,7 +34,7 @@ var (
 
 	noToken       = kind{"no-token", http.StatusUnauthorized, "A token is needed"}
 	wrongToken    = kind{"wrong-token", http.StatusUnauthorized, "The token is not known"}
-	readOnly      = kind{"read-only", http.StatusForbidden, "The token may only read"}
+	readOnly      = kind{"read-only", http.StatusForbidden, "The token may not do this"}
 	foreignHost   = kind{"foreign-host", http.StatusForbidden, "The server does not go by this name"}
 	foreignOrigin = kind{"foreign-origin", http.StatusForbidden, "The call comes from another site"}
 	contradiction = kind{"contradiction", http.StatusForbidden, "The headers contradict each other"}

@@ -5,17 +5,32 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/internal/token"
 )
 
 // access is who may call a route.
 type access uint8
 
 const (
-	public access = iota // anybody: it gives nothing away and changes nothing
-	asking               // whoever can reach the server, but no page in a browser
-	reading
+	public  access = iota // anybody: it gives nothing away and changes nothing
+	asking                // whoever can reach the server, but no page in a browser
+	looking               // applications with a token, as often as they like; it changes nothing
+	using                 // the same, and it counts or queues
+	reading               // the management
 	changing
 )
+
+// scope is what a token has to be good for.
+func (a access) scope() token.Scope {
+	switch a {
+	case using:
+		return token.Use
+	case changing:
+		return token.Admin
+	}
+	return token.Read
+}
 
 // route is one thing that can be called.
 type route struct {
@@ -35,39 +50,43 @@ func (r *route) pattern() string {
 
 // routes is everything that can be called. HEAD is called as GET.
 func routes() []route {
-	return []route{
-		{"POST", "/v1/check", asking, (*Handler).check},
-		{"", "/v1/authz", public, (*Handler).serveAuthz},
+	return slices.Concat(ruleRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
+}
 
-		{"GET", "/v1/rules", reading, (*Handler).getRules},
-		{"POST", "/v1/rules", changing, (*Handler).postRule},
-		{"PUT", "/v1/rules", changing, (*Handler).putRules},
-		{"GET", "/v1/rules/{id}", reading, (*Handler).getRule},
-		{"PUT", "/v1/rules/{id}", changing, (*Handler).putRule},
-		{"DELETE", "/v1/rules/{id}", changing, (*Handler).deleteRule},
-		{"GET", "/v1/rules/history", reading, (*Handler).getHistory},
-		{"GET", "/v1/rules/history/{version}", reading, (*Handler).getVersion},
-		{"POST", "/v1/rules/rollback", changing, (*Handler).rollBack},
-		{"POST", "/v1/rules/validate", reading, (*Handler).validate},
+var ruleRoutes = []route{
+	{"POST", "/v1/check", asking, (*Handler).check},
+	{"", "/v1/authz", public, (*Handler).serveAuthz},
 
-		{"GET", "/v1/keys", reading, (*Handler).getKey},
-		{"DELETE", "/v1/keys", changing, (*Handler).forgiveKey},
+	{"GET", "/v1/rules", reading, (*Handler).getRules},
+	{"POST", "/v1/rules", changing, (*Handler).postRule},
+	{"PUT", "/v1/rules", changing, (*Handler).putRules},
+	{"GET", "/v1/rules/{id}", reading, (*Handler).getRule},
+	{"PUT", "/v1/rules/{id}", changing, (*Handler).putRule},
+	{"DELETE", "/v1/rules/{id}", changing, (*Handler).deleteRule},
+	{"GET", "/v1/rules/history", reading, (*Handler).getHistory},
+	{"GET", "/v1/rules/history/{version}", reading, (*Handler).getVersion},
+	{"POST", "/v1/rules/rollback", changing, (*Handler).rollBack},
+	{"POST", "/v1/rules/validate", reading, (*Handler).validate},
 
-		{"POST", "/v1/simulate", reading, (*Handler).simulate},
+	{"GET", "/v1/keys", reading, (*Handler).getKey},
+	{"DELETE", "/v1/keys", changing, (*Handler).forgiveKey},
 
-		{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
-		{"GET", "/healthz", public, (*Handler).health},
-		{"GET", "/readyz", public, (*Handler).ready},
-		{"GET", "/metrics", public, (*Handler).metrics},
-	}
+	{"POST", "/v1/simulate", reading, (*Handler).simulate},
+
+	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
+	{"GET", "/healthz", public, (*Handler).health},
+	{"GET", "/readyz", public, (*Handler).ready},
+	{"GET", "/metrics", public, (*Handler).metrics},
 }
 
 // resource is a path and what can be done with it. http.ServeMux would do, if it
 // answered 404 and 405 as a problem, and redirected nobody.
 type resource struct {
 	path   string
-	prefix string // of a path with a variable segment at the end: all before that
 	routes []mounted
+
+	// Of a path with a variable segment: all before that, and all behind it.
+	prefix, suffix string
 }
 
 type mounted struct {
@@ -84,7 +103,8 @@ func (h *Handler) mount(all []route) {
 		if res == nil {
 			res = &resource{path: r.path}
 			known[r.path] = res
-			if prefix, _, variable := strings.Cut(r.path, "{"); variable {
+			if prefix, rest, variable := strings.Cut(r.path, "{"); variable {
+				_, res.suffix, _ = strings.Cut(rest, "}")
 				res.prefix = prefix
 				h.below = append(h.below, res)
 			} else {
@@ -115,7 +135,8 @@ func (h *Handler) find(method, path string) (found *mounted, variable string, al
 	}
 	for _, res := range h.below {
 		rest, ok := strings.CutPrefix(path, res.prefix)
-		if !ok || rest == "" || strings.Contains(rest, "/") {
+		rest, ends := strings.CutSuffix(rest, res.suffix)
+		if !ok || !ends || rest == "" || strings.Contains(rest, "/") {
 			continue
 		}
 		if found := res.by(method); found != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/token"
 )
 
 // Errors of an [Editor], besides those of package rule.
@@ -48,11 +49,14 @@ var (
 	ErrWrongToken = errors.New("manage: the token is not known; send one of the server's list")
 )
 
-// ScopeError is a token that may look, but not change.
-type ScopeError struct{ Holder string }
+// ScopeError is a token that is not good for what was called.
+type ScopeError struct {
+	Holder     string
+	Has, Needs token.Scope
+}
 
 func (e *ScopeError) Error() string {
-	return fmt.Sprintf("manage: the token of %s may look, but change nothing; send one with the scope admin", e.Holder)
+	return fmt.Sprintf("manage: the token of %s has the scope %s, and this needs %s; send one with the scope %s", e.Holder, e.Has, e.Needs, e.Needs)
 }
 
 // TooOftenError is that an address has called too often, or tried too many tokens.

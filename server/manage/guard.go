@@ -89,6 +89,7 @@ type Visit struct {
 	Client        netip.Addr  // who calls, as far as it can be believed
 	Authorization []string    // what the call says under this name
 	Needs         token.Scope // what the call does
+	Uncounted     bool        // it is no call of the management, and may come as often as it likes
 }
 
 // Admit counts a call, and returns the name of who calls: of the holder of its token, or
@@ -99,8 +100,13 @@ type Visit struct {
 // Too many wrong tokens from one address, and no token from there is looked at, lest the
 // right one be found by trying; a call without any is no try.
 func (g *Guard) Admit(ctx context.Context, tokens *token.List, v Visit) (name string, err error) {
-	if err := g.within(ctx, g.limits.Check, v.Client, anyCall); err != nil || tokens == nil {
-		return "", err
+	if !v.Uncounted {
+		if err := g.within(ctx, g.limits.Check, v.Client, anyCall); err != nil {
+			return "", err
+		}
+	}
+	if tokens == nil {
+		return "", nil
 	}
 	bearer, ok := bearerOf(v.Authorization)
 	if !ok {
@@ -116,8 +122,8 @@ func (g *Guard) Admit(ctx context.Context, tokens *token.List, v Visit) (name st
 	if err := g.within(ctx, g.limits.Peek, v.Client, wrongTry); err != nil {
 		return "", err
 	}
-	if v.Needs == token.Admin && holder.Scope != token.Admin {
-		return holder.Name, &ScopeError{holder.Name}
+	if holder.Scope < v.Needs {
+		return holder.Name, &ScopeError{Holder: holder.Name, Has: holder.Scope, Needs: v.Needs}
 	}
 	return holder.Name, nil
 }

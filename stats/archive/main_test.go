@@ -7,13 +7,12 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
-	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/frame"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 // keeper is what both archives can do.
 type keeper interface {

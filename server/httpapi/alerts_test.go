@@ -1,0 +1,4 @@
+package httpapi
+
+// alertsTried are calls for TestAnswersAreAsDescribed.
+var alertsTried = []tried{}

@@ -1,0 +1,4 @@
+package httpapi
+
+// countersTried are calls for TestAnswersAreAsDescribed.
+var countersTried = []tried{}

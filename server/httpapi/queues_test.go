@@ -1,0 +1,4 @@
+package httpapi
+
+// queuesTried are calls for TestAnswersAreAsDescribed.
+var queuesTried = []tried{}

@@ -1,0 +1,4 @@
+package httpapi
+
+// statsTried are calls for TestAnswersAreAsDescribed.
+var statsTried = []tried{}
