@@ -30,7 +30,7 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r, ok := m.admit(w, r); ok {
-			next.ServeHTTP(w, r)
+			m.serve(next, w, r)
 		}
 	})
 }

@@ -65,6 +65,12 @@ type Options struct {
 	// Whoever comes beyond is answered 503. Default 1000.
 	MaxHeld int
 
+	// Observe is told how each request went that was let through by Wrap: the pattern
+	// of the http.ServeMux below that took it, the status, and how long the handler
+	// took; the error is of one that panicked. A *stats.Recorder takes it as its
+	// ObserveUpstream. Default nobody.
+	Observe func(pattern string, status int, took time.Duration, err error)
+
 	// Logger is told of mistakes in the set-up. Default slog.Default().
 	Logger *slog.Logger
 
