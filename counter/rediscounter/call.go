@@ -52,10 +52,14 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	client, err := s.client()
+	if err != nil {
+		return nil, fmt.Errorf("rediscounter: %w, and nothing was done: %w", counter.ErrUnavailable, err)
+	}
 	ours := time.Now().Add(s.timeout)
 	limited, cancel := context.WithDeadline(ctx, ours)
 	defer cancel()
-	answer, err := script.Exec(limited, s.client, keys, args).ToArray()
+	answer, err := script.Exec(limited, client, keys, args).ToArray()
 	if err != nil {
 		// The client may notice a deadline before the context does.
 		theirs, ok := ctx.Deadline()

@@ -39,12 +39,12 @@ func (s *Store) put(r *request, place int, k *counter.Key, by counter.Amount, ar
 // each asks about counters: with one script, or with one for each group. It tells what
 // each counter has: the number of the current window, and the amounts.
 func (s *Store) each(ctx context.Context, verb string, n int, keys []counter.Key, by func(int) counter.Amount, tell func(i int, index int64, amounts []counter.Amount)) error {
-	around := s.around()
+	around, split := s.around(), s.split()
 	var requests []*request
 	found := map[string]*request{}
 	for i := range keys {
 		group := ""
-		if s.split {
+		if split {
 			group = tag(&keys[i])
 		}
 		r := found[group]

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/redislink"
 )
 
 // What Options stand for when they say nothing.
@@ -40,8 +41,8 @@ type Options struct {
 
 // Store keeps counts in Redis. It is safe for concurrent use.
 type Store struct {
-	client     rueidis.Client
-	split      bool // calls by group: the keys may be on several nodes
+	client     redislink.Source
+	tagged     bool // the prefix puts everything on one node
 	prefix     string
 	timeout    time.Duration
 	maxMembers int
@@ -57,6 +58,11 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("rediscounter: New needs a client; rueidis.NewClient makes one")
 	}
+	return Open(redislink.Of(client), o)
+}
+
+// Open is New on a Redis that need not be there yet.
+func Open(client redislink.Source, o Options) (*Store, error) {
 	if o.Timeout < 0 {
 		return nil, errors.New("rediscounter: Timeout is negative; leave it 0 for the default")
 	}
@@ -74,9 +80,18 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 		o.MaxMembers = counter.DefaultMaxMembers
 	}
 	return &Store{
-		client: client, split: client.Mode() == rueidis.ClientModeCluster && !tagged,
+		client: client, tagged: tagged,
 		prefix: o.Prefix, timeout: o.Timeout, maxMembers: o.MaxMembers, kept: o.Retention.WithDefaults(), clock: o.Clock,
 	}, nil
+}
+
+// split is whether calls are made by group, since the keys may be on several nodes.
+func (s *Store) split() bool {
+	if s.tagged {
+		return false
+	}
+	client, err := s.client() // without one, the call fails as it is
+	return err == nil && client.Mode() == rueidis.ClientModeCluster
 }
 
 // roomFor is how many members are left when there were too many.

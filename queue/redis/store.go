@@ -14,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -37,7 +38,7 @@ type Options struct {
 
 // Store keeps queues in Redis. It is safe for concurrent use.
 type Store struct {
-	client  rueidis.Client
+	client  redislink.Source
 	timeout time.Duration
 	clock   func() weir.Micros
 	poll    time.Duration // between two attempts to listen
@@ -62,6 +63,11 @@ func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*S
 	if client == nil {
 		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
 	}
+	return Open(redislink.Of(client), queues, o)
+}
+
+// Open is New on a Redis that need not be there yet.
+func Open(client redislink.Source, queues map[string]queue.Settings, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}
@@ -150,6 +156,10 @@ func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	client, err := s.client()
+	if err != nil {
+		return nil, explain(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	now := int64(0)
@@ -157,7 +167,7 @@ func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args
 		now = int64(s.clock()) + 1
 	}
 	all := append(append([]string{strconv.FormatInt(now, 10)}, k.args...), args...)
-	parts, err := script.Exec(ctx, s.client, k.names, all).ToArray()
+	parts, err := script.Exec(ctx, client, k.names, all).ToArray()
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -184,9 +194,13 @@ func explain(err error) error {
 
 // Ping reports why Redis cannot be asked, if that is so.
 func (s *Store) Ping(ctx context.Context) error {
+	client, err := s.client()
+	if err != nil {
+		return explain(err)
+	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
-	if err := s.client.Do(ctx, s.client.B().Ping().Build()).Error(); err != nil {
+	if err := client.Do(ctx, client.B().Ping().Build()).Error(); err != nil {
 		return explain(err)
 	}
 	return nil

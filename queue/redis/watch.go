@@ -19,8 +19,10 @@ func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
 	}
 	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { wake() })
 	for ctx.Err() == nil {
-		// Whatever ends it, whoever asks finds out whether there is trouble.
-		_ = s.client.Receive(subscribed, s.client.B().Subscribe().Channel(k.channel).Build(), func(rueidis.PubSubMessage) { wake() })
+		if client, err := s.client(); err == nil {
+			// Whatever ends it, whoever asks finds out whether there is trouble.
+			_ = client.Receive(subscribed, client.B().Subscribe().Channel(k.channel).Build(), func(rueidis.PubSubMessage) { wake() })
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(s.poll - s.poll/5 + rand.N(2*s.poll/5)):

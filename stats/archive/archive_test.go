@@ -121,10 +121,14 @@ func TestStaleSums(t *testing.T) {
 		}
 		return marks[a.Levels(Series)[1].Start(epoch)]
 	}
+	client, err := a.client()
+	if err != nil {
+		t.Fatal(err)
+	}
 	start := a.Levels(Series)[1].Start(epoch)
 	write := func(mark, sum string) bool {
 		keys := []string{a.slotKey(Series, minute, start), a.marksKey(Series, minute)}
-		n, err := rollScript.Exec(t.Context(), a.client, keys, []string{mark, seconds(start), sum, "1000"}).AsInt64()
+		n, err := rollScript.Exec(t.Context(), client, keys, []string{mark, seconds(start), sum, "1000"}).AsInt64()
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -30,7 +31,7 @@ const slack = 10 * minute
 // Redis keeps frames in Redis, where all instances add to them. Redis only moves bytes:
 // the adding up is done here. It is safe for concurrent use.
 type Redis struct {
-	client  rueidis.Client
+	client  redislink.Source
 	ladders ladders
 	timeout time.Duration
 	prefix  string
@@ -57,6 +58,11 @@ func NewRedis(client rueidis.Client, o Options) (*Redis, error) {
 	if client == nil {
 		return nil, errors.New("archive: NewRedis needs a client; rueidis.NewClient makes one")
 	}
+	return OpenRedis(redislink.Of(client), o)
+}
+
+// OpenRedis is NewRedis on a Redis that need not be there yet.
+func OpenRedis(client redislink.Source, o Options) (*Redis, error) {
 	l, err := o.Keep.ladders()
 	if err != nil {
 		return nil, err
@@ -91,6 +97,10 @@ func seconds(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Add adds parts, each once: after an error, all may be sent again.
 func (a *Redis) Add(ctx context.Context, parts []Part) error {
+	client, err := a.client()
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	for i := range parts {
@@ -103,7 +113,7 @@ func (a *Redis) Add(ctx context.Context, parts []Part) error {
 			keys = append(keys, a.marksKey(p.Kind, coarser.Step))
 			args = append(args, seconds(coarser.Start(start)))
 		}
-		if err := addScript.Exec(ctx, a.client, keys, args).Error(); err != nil {
+		if err := addScript.Exec(ctx, client, keys, args).Error(); err != nil {
 			return explain(err)
 		}
 	}
@@ -131,15 +141,19 @@ func (a *Redis) Read(ctx context.Context, kind Kind, level int, from, to int64) 
 }
 
 func (a *Redis) read(ctx context.Context, kind Kind, level int, from, to int64, marks map[int64]string) ([]Slot, error) {
+	client, err := a.client()
+	if err != nil {
+		return nil, err
+	}
 	l := a.ladders[kind][level]
 	var commands rueidis.Commands
 	var starts []int64
 	for start := from; start < to; start += l.Step {
 		starts = append(starts, start)
-		commands = append(commands, a.client.B().Get().Key(a.slotKey(kind, l.Step, start)).Build())
+		commands = append(commands, client.B().Get().Key(a.slotKey(kind, l.Step, start)).Build())
 	}
 	var slots []Slot
-	for i, answer := range a.client.DoMulti(ctx, commands...) {
+	for i, answer := range client.DoMulti(ctx, commands...) {
 		f, err := decode(answer)
 		if err == nil && marks[starts[i]] != "" {
 			f, err = a.sum(ctx, kind, level, starts[i], f)
@@ -168,13 +182,17 @@ func decode(answer rueidis.RedisResult) (*frame.Frame, error) {
 
 // readFinest adds up what instances have added to each slot.
 func (a *Redis) readFinest(ctx context.Context, kind Kind, from, to int64) ([]Slot, error) {
+	client, err := a.client()
+	if err != nil {
+		return nil, err
+	}
 	l := a.ladders[kind][0]
 	var commands rueidis.Commands
 	for start := from; start < to; start += l.Step {
-		commands = append(commands, a.client.B().Hvals().Key(a.slotKey(kind, l.Step, start)).Build())
+		commands = append(commands, client.B().Hvals().Key(a.slotKey(kind, l.Step, start)).Build())
 	}
 	var slots []Slot
-	for i, answer := range a.client.DoMulti(ctx, commands...) {
+	for i, answer := range client.DoMulti(ctx, commands...) {
 		parts, err := answer.AsStrSlice()
 		if err != nil {
 			return nil, explain(err)
@@ -230,7 +248,11 @@ func (a *Redis) below(ctx context.Context, kind Kind, level int, start int64) ([
 
 // marks returns which slots of a level have changed below since they were rolled up.
 func (a *Redis) marks(ctx context.Context, kind Kind, level int) (map[int64]string, error) {
-	all, err := a.client.Do(ctx, a.client.B().Hgetall().Key(a.marksKey(kind, a.ladders[kind][level].Step)).Build()).AsStrMap()
+	client, err := a.client()
+	if err != nil {
+		return nil, err
+	}
+	all, err := client.Do(ctx, client.B().Hgetall().Key(a.marksKey(kind, a.ladders[kind][level].Step)).Build()).AsStrMap()
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -248,17 +270,21 @@ func (a *Redis) marks(ctx context.Context, kind Kind, level int) (map[int64]stri
 // Lead reports whether this instance is the one to do, for so long, what only one
 // should. Who leads goes on leading as long as it asks in time.
 func (a *Redis) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
+	client, err := a.client()
+	if err != nil {
+		return false, err
+	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
 	key := a.prefix + "lead:" + what
-	err := a.client.Do(ctx, a.client.B().Set().Key(key).Value(a.self).Nx().Px(d).Build()).Error()
+	err = client.Do(ctx, client.B().Set().Key(key).Value(a.self).Nx().Px(d).Build()).Error()
 	if err == nil {
 		return true, nil
 	}
 	if !rueidis.IsRedisNil(err) {
 		return false, explain(err)
 	}
-	who, err := a.client.Do(ctx, a.client.B().Get().Key(key).Build()).ToString()
+	who, err := client.Do(ctx, client.B().Get().Key(key).Build()).ToString()
 	if err != nil && !rueidis.IsRedisNil(err) {
 		return false, explain(err)
 	}
@@ -267,7 +293,7 @@ func (a *Redis) Lead(ctx context.Context, what string, d time.Duration) (bool, e
 	}
 	// Between the two it may have passed to another, if this one asks at the last
 	// moment; then two do for a moment what one should, which is no harm.
-	return true, a.client.Do(ctx, a.client.B().Pexpire().Key(key).Milliseconds(d.Milliseconds()).Build()).Error()
+	return true, client.Do(ctx, client.B().Pexpire().Key(key).Milliseconds(d.Milliseconds()).Build()).Error()
 }
 
 // explain says more where Redis's own words help nobody.

@@ -54,6 +54,10 @@ func (a *Redis) RollUp(ctx context.Context, now time.Time) error {
 func (a *Redis) rollLevel(ctx context.Context, kind Kind, level int, now int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*a.timeout) // many answers, each in time
 	defer cancel()
+	client, err := a.client()
+	if err != nil {
+		return err
+	}
 	l, below := a.ladders[kind][level], a.ladders[kind][level-1]
 	marks, err := a.marks(ctx, kind, level)
 	if err != nil || len(marks) == 0 {
@@ -66,7 +70,7 @@ func (a *Redis) rollLevel(ctx context.Context, kind Kind, level int, now int64) 
 			continue
 		}
 		slot := a.slotKey(kind, l.Step, start)
-		before, err := decode(a.client.Do(ctx, a.client.B().Get().Key(slot).Build()))
+		before, err := decode(client.Do(ctx, client.B().Get().Key(slot).Build()))
 		if err != nil {
 			return explain(err)
 		}
@@ -84,7 +88,7 @@ func (a *Redis) rollLevel(ctx context.Context, kind Kind, level int, now int64) 
 		}
 		keys := []string{slot, a.marksKey(kind, l.Step)}
 		args := []string{mark, seconds(start), sum, seconds(l.Keep + slack)}
-		if err := rollScript.Exec(ctx, a.client, keys, args).Error(); err != nil {
+		if err := rollScript.Exec(ctx, client, keys, args).Error(); err != nil {
 			return explain(err)
 		}
 	}

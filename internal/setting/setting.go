@@ -1,0 +1,77 @@
+// Package setting reads settings that name something and say a few things about it, on
+// one line: mail=10/1s,capacity=5000.
+package setting
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Setting is one of them.
+type Setting struct {
+	Name, Value string
+	Options     []Option
+}
+
+// Option is something that is said besides.
+type Option struct{ Name, Value string }
+
+// Bounds on a text that is read.
+const (
+	maxText     = 64 << 10
+	maxSettings = 1000
+)
+
+// Parse reads settings that are separated by semicolons. Blanks around words do not
+// matter.
+func Parse(text string) ([]Setting, error) {
+	if len(text) > maxText {
+		return nil, fmt.Errorf("it has more than %d characters; write less", maxText)
+	}
+	var all []Setting
+	for part := range strings.SplitSeq(text, ";") {
+		if strings.TrimSpace(part) == "" {
+			continue
+		}
+		if len(all) == maxSettings {
+			return nil, fmt.Errorf("there are more than %d; write fewer", maxSettings)
+		}
+		s, err := one(part)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, s)
+	}
+	return all, nil
+}
+
+func one(text string) (Setting, error) {
+	words := strings.Split(text, ",")
+	name, value, err := pair(words[0])
+	if err != nil {
+		return Setting{}, err
+	}
+	s := Setting{Name: name, Value: value}
+	for _, word := range words[1:] {
+		name, value, err := pair(word)
+		if err != nil {
+			return Setting{}, err
+		}
+		for _, o := range s.Options {
+			if o.Name == name {
+				return Setting{}, fmt.Errorf("%q says %s twice; write it once", strings.TrimSpace(text), name)
+			}
+		}
+		s.Options = append(s.Options, Option{name, value})
+	}
+	return s, nil
+}
+
+func pair(word string) (name, value string, err error) {
+	name, value, ok := strings.Cut(word, "=")
+	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+	if !ok || name == "" || value == "" {
+		return "", "", fmt.Errorf("%q is not name=value; write it so", strings.TrimSpace(word))
+	}
+	return name, value, nil
+}
