@@ -19,13 +19,21 @@ import (
 //
 // the block is used: pasted there, or called. A call of a function, and a local that
 // a function shares with others, cost more than most of what these blocks do.
+//
+// In a script of singles, what is in tables otherwise is in locals.
 type assembly struct {
+	form   form
 	out    strings.Builder
 	blocks map[string]string // that are pasted
 
 	inlineSteps     bool // judge, decide, commit and answer
 	inlineAlgorithm bool // what an algorithm does: there is only one
 }
+
+// inLocals are the names of what is in tables otherwise.
+var inLocals = strings.NewReplacer("FRESH[k]", "oldFresh", "CHANGED[k]", "changed", "A[k]", "oldA", "B[k]", "oldB")
+
+var ofLimit = regexp.MustCompile(`\bc\.(\w+)`)
 
 var (
 	beginBlock = regexp.MustCompile(`(?m)^--: (\w+)\n`)
@@ -37,6 +45,9 @@ var doings = []string{"look", "charge", "wait", "hold", "tail"}
 
 // add appends a part; with algorithms, it is the arithmetic of those.
 func (a *assembly) add(text string, algorithms []weir.Algorithm) {
+	if a.form == singles {
+		text = ofLimit.ReplaceAllString(inLocals.Replace(text), "c_$1")
+	}
 	marks := beginBlock.FindAllStringSubmatchIndex(text, -1)
 	first := len(text)
 	if len(marks) > 0 {

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -13,9 +14,20 @@ func TestEveryScript(t *testing.T) {
 		if n&needAlgorithms == 0 || n&needBack != 0 && n != needAll {
 			continue // nobody asks for these
 		}
-		text := scriptText(n)
+		text := scriptText(columns, n)
 		if strings.Contains(text, "-->") || strings.Contains(text, "--:") {
 			t.Errorf("%07b: a block is left over", n)
+		}
+		if err := client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
+			t.Errorf("%07b: %v", n, err)
+		}
+	}
+	for _, n := range []needs{needBucket, needFixedWindow, needSlidingWindow} {
+		text := scriptText(singles, n)
+		for _, left := range []string{"-->", "--:", "FRESH", "c.", "[k]"} {
+			if strings.Contains(regexp.MustCompile("(?m)--.*$").ReplaceAllString(text, ""), left) {
+				t.Errorf("%07b: %s is left over", n, left)
+			}
 		}
 		if err := client.Do(t.Context(), client.B().ScriptLoad().Script(text).Build()).Error(); err != nil {
 			t.Errorf("%07b: %v", n, err)
@@ -36,7 +48,7 @@ func TestAssembly(t *testing.T) {
 		{needSlidingLog, "renew(longer, moved)", "hold()"},
 		{needAll, "ALGORITHM[5] = { look = look5, charge = charge5, wait = wait5, tail = tail5 }", "-->"},
 	} {
-		text := scriptText(c.needs)
+		text := scriptText(columns, c.needs)
 		if !strings.Contains(text, c.has) || strings.Contains(text, c.hasNot) {
 			t.Errorf("%07b: want %q and no %q", c.needs, c.has, c.hasNot)
 		}

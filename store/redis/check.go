@@ -17,6 +17,8 @@ type check struct {
 	ops  []weir.Op // whose own keys are not looked at again: they are the caller's
 	keys []string  // theirs in Redis
 
+	next *check // for the same key, of a call of singles
+
 	left atomic.Bool   // whoever asked has gone, so it need not be sent
 	done chan struct{} // gets one word when decisions and err are there
 
@@ -48,7 +50,7 @@ func (c *check) recycle() {
 	}
 	clear(c.ops)
 	clear(c.keys)
-	c.ops, c.keys, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], c.decisions[:0], nil, false
+	c.ops, c.keys, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], nil, c.decisions[:0], nil, false
 	checks.Put(c)
 }
 

@@ -22,22 +22,30 @@ const (
 
 // request is one script call. Keys and limits are sent once each.
 type request struct {
-	batch  []*check
-	keys   []string
+	batch []*check
+	keys  []string
+	form  form
+	needs needs
+
 	limits []*weir.Compiled
 	at     [][2]int // of each op: its key and its limit, from 1 as in Lua
-	needs  needs
+
+	chains []chain // of singles
 }
 
-func newRequest(batch []*check) request {
-	r := request{batch: batch}
-	if len(batch) == 1 && len(batch[0].ops) == 1 { // somebody who came alone should not wait for maps
-		c := batch[0]
-		r.keys, r.limits, r.at, r.needs = c.keys, []*weir.Compiled{c.ops[0].Limit}, [][2]int{{1, 1}}, needsOf(c)
-		return r
+func newRequest(batch []*check) *request {
+	r := &request{batch: batch, form: singles}
+	if !r.sortSingles() {
+		r = &request{batch: batch, form: columns}
+		r.listOps()
 	}
+	return r
+}
+
+// listOps is for requests of whatever kind.
+func (r *request) listOps() {
 	keys, limits := map[string]int{}, map[*weir.Compiled]int{}
-	for _, c := range batch {
+	for _, c := range r.batch {
 		r.needs |= needsOf(c)
 		for i := range c.ops {
 			r.at = append(r.at, [2]int{
@@ -46,7 +54,6 @@ func newRequest(batch []*check) request {
 			})
 		}
 	}
-	return r
 }
 
 // position finds x in a list, from 1, and adds it if it is not there.
@@ -61,19 +68,17 @@ func position[T comparable](known map[T]int, list *[]T, x T) int {
 
 // encode packs the request as the script's only argument: one array of numbers in
 // MessagePack, which the script unpacks in C.
-func (r request) encode(now int64) string {
-	b := make(packer, 0, 32+60*len(r.limits)+24*len(r.at))
-	b.array(2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at))
+func (r *request) encode(now int64) string {
+	if r.form == singles {
+		return r.encodeSingles(now)
+	}
+	b := make(packer, 3, 32+60*len(r.limits)+24*len(r.at))
+	b.setArray(2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at))
 	b.number(now)
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
-		l, n := c.Limit(), c.Numbers()
-		for _, x := range [...]int64{
-			int64(l.Algorithm), l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied),
-			n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
-		} {
-			b.number(x)
-		}
+		b.number(int64(c.Algorithm()))
+		b.limit(c)
 	}
 	at := r.at
 	for _, c := range r.batch {
@@ -87,6 +92,16 @@ func (r request) encode(now int64) string {
 	return string(b)
 }
 
+// limit packs ten numbers.
+func (p *packer) limit(c *weir.Compiled) {
+	l, n := c.Limit(), c.Numbers()
+	for _, x := range [...]int64{
+		l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied), n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
+	} {
+		p.number(x)
+	}
+}
+
 // op packs, last, what the verb needs besides the cost: -1 is no bound on the delay,
 // and the newest receipt.
 func (p *packer) op(verb verb, op *weir.Op, at [2]int) {
@@ -96,11 +111,18 @@ func (p *packer) op(verb verb, op *weir.Op, at [2]int) {
 	switch {
 	case verb == refund && op.Receipt != weir.Latest:
 		p.number(min(int64(op.Receipt), 1<<53-1))
-	case verb != refund && op.MaxDelay > 0:
-		p.number(op.MaxDelay.Microseconds())
+	case verb != refund:
+		p.number(longestDelay(op))
 	default:
 		p.number(-1)
 	}
+}
+
+func longestDelay(op *weir.Op) int64 {
+	if op.MaxDelay > 0 {
+		return op.MaxDelay.Microseconds()
+	}
+	return -1
 }
 
 func truth(b bool) int64 {
@@ -113,9 +135,10 @@ func truth(b bool) int64 {
 // packer appends MessagePack.
 type packer []byte
 
-func (p *packer) array(n int) {
-	*p = append(*p, 0xdc)
-	*p = binary.BigEndian.AppendUint16(*p, uint16(n))
+// setArray writes the length of the array into the three bytes that were left for it.
+func (p *packer) setArray(n int) {
+	(*p)[0] = 0xdc
+	binary.BigEndian.PutUint16((*p)[1:], uint16(n))
 }
 
 func (p *packer) number(x int64) {
@@ -131,59 +154,89 @@ func (p *packer) number(x int64) {
 var errAnswer = errors.New("redis: the script's answer cannot be read")
 
 // decode gives each check its decisions.
-func (r request) decode(answer string) error {
+func (r *request) decode(answer string) error {
 	u := unpacker(answer)
-	n, err := u.array()
-	if err != nil || n != 1+5*len(r.at) {
-		return fmt.Errorf("%w: %d numbers for %d ops, %v", errAnswer, n, len(r.at), err)
+	if _, err := u.array(); err != nil {
+		return err
 	}
 	now, err := u.number()
 	if err != nil {
 		return err
 	}
-	at := r.at
-	for _, c := range r.batch {
-		c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
-		for i := range c.ops {
-			if err := u.decision(&c.decisions[i], c.ops[i].Limit.Capacity()); err == errForeign {
-				c.err = fmt.Errorf("redis: the key %q %w", r.keys[at[i][0]-1], errForeign)
-			} else if err != nil {
+	for i := range r.chains {
+		for c := r.chains[i].first; c != nil; c = c.next {
+			if err := u.decisions(c, now); err != nil {
 				return err
 			}
 		}
-		if c.verb == take && weir.Admitted(c.decisions) {
-			for i := range c.decisions {
-				d := &c.decisions[i]
-				d.Receipt = weir.Micros(now + d.ResetAfter.Microseconds())
+	}
+	if r.form != singles {
+		for _, c := range r.batch {
+			if err := u.decisions(c, now); err != nil {
+				return err
 			}
 		}
-		at = at[len(c.ops):]
+	}
+	if len(u) > 0 {
+		return errAnswer
+	}
+	return nil
+}
+
+// decisions reads those of a check.
+func (u *unpacker) decisions(c *check, now int64) error {
+	c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
+	for i := range c.ops {
+		if err := u.decision(&c.decisions[i], c.ops[i].Limit.Capacity()); err == errForeign {
+			c.err = fmt.Errorf("redis: the key %q %w", c.keys[i], errForeign)
+		} else if err != nil {
+			return err
+		}
+	}
+	if c.verb == take && weir.Admitted(c.decisions) {
+		for i := range c.decisions {
+			d := &c.decisions[i]
+			d.Receipt = weir.Micros(now + d.ResetAfter.Microseconds())
+		}
 	}
 	return nil
 }
 
 var errForeign = errors.New("holds something that is not weir's; delete it, or give weir a prefix of its own")
 
-// decision reads one, which the script writes as five numbers.
+// decision reads one. The first number tells what follows, and what remains.
 func (u *unpacker) decision(d *weir.Decision, capacity int64) error {
-	var x [5]int64
-	for i := range x {
-		var err error
-		if x[i], err = u.number(); err != nil {
-			return err
-		}
+	first, err := u.number()
+	if err != nil {
+		return err
 	}
-	if x[0] < 0 {
+	*d = weir.Decision{Limit: capacity, Remaining: first / 4}
+	var reset, other int64
+	switch first % 4 {
+	case 0: // refused
+		reset, other, err = u.two()
+		if d.RetryAfter = micros(other); other < 0 {
+			d.RetryAfter = weir.Never
+		}
+	case 1: // admitted
+		d.Allowed = true
+		reset, err = u.number()
+	case 2: // admitted, to be held
+		d.Allowed = true
+		reset, other, err = u.two()
+		d.Delay = micros(other)
+	default:
 		return errForeign
 	}
-	*d = weir.Decision{
-		Allowed: x[0] == 1, Limit: capacity, Remaining: x[1],
-		RetryAfter: micros(x[2]), ResetAfter: micros(x[3]), Delay: micros(x[4]),
+	d.ResetAfter = micros(reset)
+	return err
+}
+
+func (u *unpacker) two() (first, second int64, err error) {
+	if first, err = u.number(); err == nil {
+		second, err = u.number()
 	}
-	if x[2] < 0 {
-		d.RetryAfter = weir.Never
-	}
-	return nil
+	return first, second, err
 }
 
 func micros(x int64) time.Duration { return time.Duration(x) * time.Microsecond }

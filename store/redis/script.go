@@ -37,23 +37,39 @@ var parts = []struct {
 	file       string
 	needed     needs
 	algorithms []weir.Algorithm // that it is the arithmetic of
+	form       form             // of scripts that it is in
 }{
 	{file: "10_integers"},
 	{file: "11_wide", needed: needBucket | needSlidingWindow},
-	{file: "20_state"},
-	{file: "21_tail", needed: needSlidingLog | needSlidingBuckets},
-	{"30_bucket", needBucket, []weir.Algorithm{weir.TokenBucket, weir.LeakyBucket}},
-	{"31_fixed_window", needFixedWindow, []weir.Algorithm{weir.FixedWindow}},
-	{"32_sliding_window", needSlidingWindow, []weir.Algorithm{weir.SlidingWindow}},
-	{"33_sliding_log", needSlidingLog, []weir.Algorithm{weir.SlidingLog}},
-	{"34_sliding_buckets", needSlidingBuckets, []weir.Algorithm{weir.SlidingBuckets}},
+	{file: "20_standing"},
+	{file: "21_columns", form: columns},
+	{file: "22_tail", needed: needSlidingLog | needSlidingBuckets},
+	{file: "25_single", form: singles},
+	{file: "30_bucket", needed: needBucket, algorithms: []weir.Algorithm{weir.TokenBucket, weir.LeakyBucket}},
+	{file: "31_fixed_window", needed: needFixedWindow, algorithms: []weir.Algorithm{weir.FixedWindow}},
+	{file: "32_sliding_window", needed: needSlidingWindow, algorithms: []weir.Algorithm{weir.SlidingWindow}},
+	{file: "33_sliding_log", needed: needSlidingLog, algorithms: []weir.Algorithm{weir.SlidingLog}},
+	{file: "34_sliding_buckets", needed: needSlidingBuckets, algorithms: []weir.Algorithm{weir.SlidingBuckets}},
 	{file: "40_decide"},
 	{file: "50_settle", needed: needSeveral},
 	{file: "60_forget", needed: needBack},
 	{file: "61_refund", needed: needBack},
 	{file: "70_several", needed: needSeveral},
-	{file: "90_main"},
+	{file: "90_main", form: columns},
+	{file: "95_single", form: singles},
 }
+
+// form is how a script is told what to do, and where it has its numbers.
+type form uint8
+
+const (
+	anyForm form = iota
+	columns      // anything at all
+	singles      // requests of one op to take, all of one algorithm that has no tail
+)
+
+// needSingles is what singles can do, one of it at a time.
+const needSingles = needBucket | needFixedWindow | needSlidingWindow
 
 var needOf = [...]needs{
 	weir.TokenBucket: needBucket, weir.LeakyBucket: needBucket, weir.FixedWindow: needFixedWindow,
@@ -76,26 +92,28 @@ func needsOf(c *check) needs {
 	return n
 }
 
-var scripts [needAll + 1]atomic.Pointer[rueidis.Lua]
+var scripts [singles + 1][needAll + 1]atomic.Pointer[rueidis.Lua]
 
 // scriptFor returns the script that is able to do n, made when it is first needed.
-func scriptFor(n needs) *rueidis.Lua {
-	if s := scripts[n].Load(); s != nil {
+func scriptFor(f form, n needs) *rueidis.Lua {
+	script := &scripts[f][n]
+	if s := script.Load(); s != nil {
 		return s
 	}
-	scripts[n].CompareAndSwap(nil, rueidis.NewLuaScript(scriptText(n)))
-	return scripts[n].Load()
+	script.CompareAndSwap(nil, rueidis.NewLuaScript(scriptText(f, n)))
+	return script.Load()
 }
 
-func scriptText(n needs) string {
+func scriptText(f form, n needs) string {
 	a := assembly{
+		form:   f,
 		blocks: map[string]string{},
 		// What has one place where it is used is put there. Elsewhere it is called.
 		inlineSteps:     n&needSeveral == 0,
 		inlineAlgorithm: bits.OnesCount8(uint8(n&needAlgorithms)) == 1,
 	}
 	for _, p := range parts {
-		if p.needed != 0 && p.needed&n == 0 {
+		if p.needed != 0 && p.needed&n == 0 || p.form != anyForm && p.form != f {
 			continue
 		}
 		text, err := scriptFiles.ReadFile("script/" + p.file + ".lua")

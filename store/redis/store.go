@@ -176,7 +176,7 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 }
 
 // call asks Redis once, and gives each check its decisions.
-func (s *Store) call(r request) error {
+func (s *Store) call(r *request) error {
 	client, err := s.link.client()
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (s *Store) call(r request) error {
 	if s.clock != nil {
 		now = int64(s.clock()) + 1
 	}
-	answer, err := scriptFor(r.needs).Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
+	answer, err := scriptFor(r.form, r.needs).Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
 	if err != nil {
 		return explain(err)
 	}

@@ -50,10 +50,26 @@ reset = max(0, (charged and nextFresh or FRESH[k]) - now)
 --> tail
 FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
 
+-- answer writes two or three numbers: the first tells what the others are.
 --: answer
-out[length + 1] = allowed and 1 or 0
-out[length + 2] = remaining
-out[length + 3] = retry
-out[length + 4] = reset
-out[length + 5] = delay
-length = length + 5
+if allowed then
+  out[length + 2] = reset
+  if delay > 0 then
+    out[length + 1] = remaining * 4 + 2
+    out[length + 3] = delay
+    length = length + 3
+  else
+    out[length + 1] = remaining * 4 + 1
+    length = length + 2
+  end
+else
+  out[length + 1] = remaining * 4
+  out[length + 2] = reset
+  out[length + 3] = retry
+  length = length + 3
+end
+
+-- refuseForeign is the answer about a key that holds something else.
+--: refuseForeign
+length = length + 1
+out[length] = 3

@@ -17,8 +17,7 @@ several = function(verb, n, i)
   if foreign then
     allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
     for op = 1, n do
-      answer()
-      if FOREIGN[OP_KEY[op]] then out[length - 4] = -1 end
+      if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end
     return
   end

@@ -4,12 +4,12 @@
 --   verb, how many ops, and key, limit, cost, last for each
 --
 -- now is 0 for Redis's own clock; last is the longest delay or, if something is to be
--- given back, the receipt. The answer is the time, and then allowed, remaining,
--- retry, reset, delay for each op; allowed is -1 for a foreign key. Requests come one
--- after the other, as if they were calls of their own.
+-- given back, the receipt. The answer is the time, and then what the block answer
+-- writes for each op. Requests come one after the other, as if they were calls of
+-- their own.
 
 input = cmsgpack.unpack(ARGV[1])
-local isTest = input[1] > 0
+isTest = input[1] > 0
 if isTest then
   now = input[1] - 1 -- so that tests can begin at 0
 else
@@ -40,32 +40,29 @@ while i < last do
     k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
     if not FRESH[k] then load(k) end
     if FOREIGN[k] then
-      allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+      --> refuseForeign
     else
       --> decide
       if charged then
         --> commit
       end
+      --> answer
     end
-    --> answer
-    if FOREIGN[k] then out[length - 4] = -1 end
   else
     several(verb, n, i)
   end
   i = i + 4 * n
 end
 
--- What was charged is written, and forgotten by Redis when it is as good as new. A
--- test's clock is not Redis's own, so then it is kept for an hour.
+-- What was charged is written, and forgotten by Redis when it is as good as new.
 for key in pairs(CHANGED) do
   k = key
   local left = FRESH[k]
   if left == 0 then
     call('DEL', KEYS[k])
   else
-    local ttl, head = isTest and 3600000 or max(1, divUp(left - now, 1000)), pack('>I7I7I7', left, A[k], B[k])
-    ttl = format('%d', ttl) -- Redis would write it as a fraction, digit by digit
-    if TAIL and TAIL[k] then saveTail(head, ttl) else call('SET', KEYS[k], head, 'PX', ttl) end
+    local head = pack('>I7I7I7', left, A[k], B[k])
+    if TAIL and TAIL[k] then saveTail(head, ttl(left)) else call('PSETEX', KEYS[k], ttl(left), head) end
   end
 end
 return cmsgpack.pack(out)

@@ -39,7 +39,7 @@ saveTail = function(head, ttl)
   if dirty == true then
     local parts = { head }
     for i = 0, WORDS[k] - 1 do parts[i + 2] = pack('>I7', tail[i] or 0) end
-    call('SET', key, table.concat(parts), 'PX', ttl)
+    call('PSETEX', key, ttl, table.concat(parts))
     return
   end
   call('SETRANGE', key, '0', head)

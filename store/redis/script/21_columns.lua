@@ -3,16 +3,10 @@
 -- such numbers behind them. A state is read and written once a call, however many
 -- requests ask for it.
 --
--- These are columns, and what follows is about one key at a time in plain locals,
--- because a table for each key and each decision would cost more than the arithmetic.
-
-local spread = unpack
-local call, pcall, pack, unpack, KEYS = redis.call, redis.pcall, struct.pack, struct.unpack, KEYS
+-- These are columns, which cost less than a table for each key.
 
 local FRESH, A, B = {}, {}, {} -- as in weir.State
 local CHANGED, FOREIGN = {}, {}
-
-local HEAD = 21
 
 -- load reads a state. One that was never seen, or that nobody could have written, is
 -- zero. What is no string at all is foreign: whoever asks for it is told.
@@ -39,29 +33,11 @@ local function loadAll()
   end
 end
 
--- The standing of one key under one limit at one instant, as in view.go.
-local k, c -- the key and the limit
-local now -- of the call
-local at -- the same, but never before the key's last charge
-local old -- FRESH of the key; 0 if nothing of it counts
-local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
-
 -- What is in parts that a call may do without.
 local TAIL, saveTail, several, forget, giveBack
 
 -- What each algorithm can do, by its number.
 local ALGORITHM = {}
 
--- One decision.
-local cost, maxDelay -- what is asked for
-local units -- what is charged
-local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
-local allowed, remaining, retry, reset, delay -- the answer
-local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
-
 local TAKE = 1
-local input, limits -- of the call
-
--- out is the answer of the call; its length is kept beside it, for asking is dear.
-local out, length = {}, 0
+local limits -- of the call

@@ -1,0 +1,120 @@
+package redis
+
+import (
+	"slices"
+
+	"github.com/weirhq/weir"
+)
+
+// Most calls are for requests of one op to take, under limits of one algorithm that has
+// no tail. What they do to one key is no business of another's, so they are put in order
+// by key: the script then has one state at a time in hand, and needs no tables.
+
+// chain is the requests for one key, in their order.
+type chain struct {
+	limit       *weir.Compiled
+	first, last *check
+	count       int
+	plain       bool // each asks for one unit, and waits for any time
+}
+
+// sortSingles puts a batch in order, if it is of such requests.
+func (r *request) sortSingles() bool {
+	for _, c := range r.batch {
+		if c.verb != take || len(c.ops) != 1 {
+			return false
+		}
+		r.needs |= needOf[c.ops[0].Limit.Algorithm()]
+		c.next = nil
+	}
+	switch r.needs {
+	case needBucket, needFixedWindow, needSlidingWindow:
+	default:
+		return false
+	}
+	if len(r.batch) == 1 { // somebody who came alone should not wait for maps
+		c := r.batch[0]
+		r.chains, r.keys = []chain{newChain(c)}, c.keys
+		return true
+	}
+	if !r.chainUp() {
+		return false
+	}
+	r.keys = make([]string, len(r.chains))
+	for i := range r.chains {
+		r.keys[i] = r.chains[i].first.keys[0]
+	}
+	return true
+}
+
+func newChain(c *check) chain {
+	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0])}
+}
+
+func asksForOne(op *weir.Op) bool { return op.Cost == 1 && op.MaxDelay <= 0 }
+
+// chainUp finds the requests of each key, and puts those of a limit together. A key that
+// has two limits at once, because they have just changed, is not for singles.
+func (r *request) chainUp() bool {
+	known := make(map[string]int, len(r.batch))
+	limits := map[*weir.Compiled]int{}
+	for _, c := range r.batch {
+		op := &c.ops[0]
+		i, ok := known[c.keys[0]]
+		if !ok {
+			known[c.keys[0]] = len(r.chains)
+			r.chains = append(r.chains, newChain(c))
+			if _, ok := limits[op.Limit]; !ok {
+				limits[op.Limit] = len(limits)
+			}
+			continue
+		}
+		ch := &r.chains[i]
+		if ch.limit != op.Limit {
+			return false
+		}
+		ch.last.next, ch.last = c, c
+		ch.count++
+		ch.plain = ch.plain && asksForOne(op)
+	}
+	if len(limits) > 1 {
+		slices.SortStableFunc(r.chains, func(a, b chain) int { return limits[a.limit] - limits[b.limit] })
+	}
+	return true
+}
+
+// encodeSingles packs the request as 95_single.lua reads it.
+func (r *request) encodeSingles(now int64) string {
+	b := make(packer, 3, 64+12*len(r.chains))
+	b.number(now)
+	length := 1
+	for rest := r.chains; len(rest) > 0; {
+		limit, n := rest[0].limit, 1
+		for n < len(rest) && rest[n].limit == limit {
+			n++
+		}
+		b.limit(limit)
+		b.number(int64(n))
+		length += 11
+		for i := range rest[:n] {
+			length += b.chain(&rest[i])
+		}
+		rest = rest[n:]
+	}
+	b.setArray(length)
+	return string(b)
+}
+
+// chain packs one, and returns as how many numbers.
+func (p *packer) chain(ch *chain) (length int) {
+	if ch.plain {
+		p.number(int64(ch.count))
+		return 1
+	}
+	p.number(-int64(ch.count))
+	for c := ch.first; c != nil; c = c.next {
+		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
+		p.number(longestDelay(&c.ops[0]))
+	}
+	return 1 + 2*ch.count
+}
