@@ -148,11 +148,22 @@ func middlewares(name string, n int, want int) (*group, error) {
 	if err != nil {
 		return nil, err
 	}
+	// The others write X-RateLimit-* alone, and refuse in a few words of plain text.
+	alike, err := httplimit.New(e, httplimit.Options{
+		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
+		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
+			http.Error(w, "Too Many Requests", d.Status)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
 	ulule := limiter.New(memorystore.NewStore(), limiter.Rate{Period: time.Hour, Limit: int64(n)})
 	g := &group{name: name, want: want, contestants: []contestant{
 		{name: "handler alone", handler: handler},
 		{name: "go-chi/httprate", handler: httprate.LimitBy(n, time.Hour, peerAddress)(handler)},
 		{name: "ulule/limiter", handler: stdlib.NewMiddleware(ulule).Handler(handler)},
+		{name: "weir, the same headers", handler: alike.Wrap(handler)},
 		{name: "weir", handler: limit.Wrap(handler)},
 	}}
 	if want != http.StatusOK {

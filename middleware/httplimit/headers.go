@@ -53,8 +53,8 @@ func WriteHeaders(h http.Header, v *engine.Verdict, now time.Time, families Head
 // allocations, whatever there is to say. That is why it does not use a library for
 // structured fields; a test reads them with one.
 func writeHeaders(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) {
-	if families == AllHeaders && wait == 0 && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
-		writeFew(h, v, now, age)
+	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
+		writeFew(h, v, now, age, wait)
 		return
 	}
 	writeAny(h, v, now, age, wait, families)

@@ -11,10 +11,10 @@ import (
 	"github.com/weirhq/weir/middleware/field"
 )
 
-// writeFew is writeHeaders for an admitted request under a single limit, which is what
-// there is most of. What is the same for every request under that limit is written
+// writeFew is writeHeaders for a request under a single limit, which is what there is
+// most of. What is the same for every request under that limit is written
 // once: the limit itself, its name and its policy.
-func writeFew(h http.Header, v *engine.Verdict, now time.Time, age time.Duration) {
+func writeFew(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration) {
 	s := &v.Results[0]
 	same := sayings.of(v, s)
 	var room [160]byte
@@ -24,15 +24,23 @@ func writeFew(h http.Header, v *engine.Verdict, now time.Time, age time.Duration
 	reset := len(text)
 	text = append(text, same.name...)
 	text = field.AppendParameter(text, 'r', s.Remaining)
-	text = field.AppendParameter(text, 't', field.Seconds(s.ResetAfter-age))
+	until := s.ResetAfter - age
+	if wait > 0 {
+		until = wait
+	}
+	seconds := len(text) + len(";t=")
+	text = field.AppendParameter(text, 't', field.Seconds(until))
 	all := string(text)
 	// An array of the request's own: handlers may change what they find in the headers.
-	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:]}
+	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:], all[seconds:]}
 	h["X-Ratelimit-Limit"] = values[0:1:1]
 	h["X-Ratelimit-Remaining"] = values[1:2:2]
 	h["X-Ratelimit-Reset"] = values[2:3:3]
 	h["Ratelimit-Policy"] = values[3:4:4]
 	h["Ratelimit"] = values[4:5:5]
+	if wait > 0 {
+		h["Retry-After"] = values[5:6:6]
+	}
 }
 
 // saying is what headers say of a limit, whoever asks.

@@ -23,13 +23,14 @@ func TestFewHeaders(t *testing.T) {
 			if err := m.engine.Check(t.Context(), &rule.Request{IP: netip.MustParseAddr("192.0.2.1")}, &v); err != nil {
 				t.Fatal(err)
 			}
+			wait := time.Duration(0)
 			if !v.Allowed {
-				continue
+				wait = Describe(&v).RetryAfter
 			}
 			now, age := time.UnixMicro(1_767_225_600_000_001), time.Duration(i)*time.Millisecond
 			few, any := http.Header{}, http.Header{}
-			writeFew(few, &v, now, age)
-			writeAny(any, &v, now, age, 0, AllHeaders)
+			writeFew(few, &v, now, age, wait)
+			writeAny(any, &v, now, age, wait, AllHeaders)
 			if !reflect.DeepEqual(few, any) {
 				t.Errorf("%s: %v, want %v", limit, few, any)
 			}

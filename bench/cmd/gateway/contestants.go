@@ -48,9 +48,14 @@ func newHouse() (*house, error) {
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: time.Minute, DisableCompression: true,
 		ResponseHeaderTimeout: time.Minute, ExpectContinueTimeout: time.Second,
 	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
-	proxy.Transport, proxy.BufferPool = transport, buffers{}
-	h.serve(bare, proxy)
+	h.serve(bare, &httputil.ReverseProxy{ // as its documentation writes one
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.Out.Host = p.In.Host
+			p.SetXForwarded()
+		},
+		Transport: transport, BufferPool: buffers{},
+	})
 	h.close = append(h.close, transport.CloseIdleConnections)
 
 	g, err := newGateway(target)
