@@ -17,6 +17,8 @@ import (
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/server/envoyrls"
 	"github.com/weirhq/weir/server/manage"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
 )
 
 // App is a server. Its methods may be called from any goroutine, but for Start, which
@@ -37,6 +39,11 @@ type App struct {
 
 	envoyDir *envoy.Dir
 
+	recorder     *stats.Recorder // nil if there are no statistics
+	watcher      *alert.Watcher  // nil if there are no alerts
+	applications applications
+	kept         []kept
+
 	tracer *trace.TracerProvider                // nil if there are no traces
 	limit  atomic.Pointer[httplimit.Middleware] // of the gateway
 
@@ -45,7 +52,7 @@ type App struct {
 
 	background sync.WaitGroup
 	quit       context.CancelFunc // ends what runs in the background
-	stopping   atomic.Bool
+	stopping   chan struct{}      // closed when it stops
 	stopped    sync.Once
 	failed     chan error
 }
@@ -55,7 +62,7 @@ func New(o Options) (*App, error) {
 	if err := o.ready(); err != nil {
 		return nil, err
 	}
-	return &App{options: o, failed: make(chan error, 1)}, nil
+	return &App{options: o, stopping: make(chan struct{}), failed: make(chan error, 1)}, nil
 }
 
 // Start opens everything, and returns when requests are answered. If anything cannot
@@ -64,7 +71,8 @@ func (a *App) Start(ctx context.Context) error {
 	background, quit := context.WithCancel(context.WithoutCancel(ctx))
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
-		a.openSecrets, a.openStore, a.openEngine, a.openTraces, a.openRules, a.openEnvoy, a.openServers, a.openGRPC,
+		a.openSecrets, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine, a.openTraces,
+		a.openRules, a.openEnvoy, a.openServers, a.openGRPC, a.saveFromTimeToTime,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()
@@ -94,7 +102,7 @@ func (a *App) Reload(ctx context.Context) error {
 // says, and saves what should survive.
 func (a *App) Stop(ctx context.Context) (err error) {
 	a.stopped.Do(func() {
-		a.stopping.Store(true)
+		close(a.stopping)
 		grace, cancel := context.WithTimeout(ctx, a.options.Grace)
 		defer cancel()
 		err = a.shutDown(grace)
@@ -119,10 +127,12 @@ func (a *App) later(undo func()) { a.undo = append(a.undo, undo) }
 
 // ready is what /readyz says.
 func (a *App) ready(context.Context) error {
-	switch {
-	case a.stopping.Load():
+	select {
+	case <-a.stopping:
 		return errors.New("it is stopping")
-	case !a.rules.loaded.Load():
+	default:
+	}
+	if !a.rules.loaded.Load() {
 		return fmt.Errorf("the rules could not be read yet from %s", a.rules.where)
 	}
 	return nil

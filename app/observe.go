@@ -12,11 +12,18 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-func (a *App) openEngine(context.Context, context.Context) error {
+func (a *App) openEngine(_, background context.Context) error {
 	o := metrics.Options{Version: a.options.Version, StoreUp: a.store.up, Held: a.held}
 	if a.store.memory != nil {
 		o.Keys = a.store.memory.Stats
 		o.MaxKeys, _ = memoryKeys(a.options.Store)
+	}
+	if a.recorder != nil {
+		o.Statistics = a.statistics
+	}
+	if a.applications.queues != nil {
+		o.Queues = a.applications.lengths
+		a.background.Go(func() { a.applications.look(background) })
 	}
 	var err error
 	if a.metrics, err = metrics.New(o); err != nil {
@@ -26,9 +33,17 @@ func (a *App) openEngine(context.Context, context.Context) error {
 		Store:     a.store.Store,
 		Local:     memory.New(memory.Options{}),
 		Instances: func() int { return a.options.Instances },
-		Observer:  observers{a.metrics, &denials{logger: a.options.Logger}},
+		Observer:  a.observers(),
 	})
 	return err
+}
+
+func (a *App) observers() observers {
+	all := observers{a.metrics, &denials{logger: a.options.Logger}}
+	if a.recorder != nil {
+		all = append(all, a.recorder)
+	}
+	return all
 }
 
 // held is how many requests wait for their turn.

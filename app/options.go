@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/server/envoyrls"
 	"github.com/weirhq/weir/store/redis"
@@ -75,13 +76,22 @@ type Options struct {
 	// RuleOptions say how rules are read.
 	RuleOptions rule.Options
 
-	// Data is a directory of what should survive a restart: what clients have used
-	// of limits in memory, older versions of the rules. Default none does.
+	// Data is a directory of what should survive a restart: what is in a store in
+	// memory, older versions of the rules. Default none does.
 	Data string
 
 	// SnapshotEvery is how often that is saved, besides at the end. Default
 	// DefaultSnapshotEvery.
 	SnapshotEvery time.Duration
+
+	// Stats is what is remembered of what happened, in the store and in Data.
+	Stats Stats
+
+	// Alerts are made of the statistics.
+	Alerts Alerts
+
+	// Queues are for work of applications, by name. Default none.
+	Queues map[string]queue.Settings
 
 	// TrustedProxies and ProxyHeader are as in httplimit.Options.
 	TrustedProxies []netip.Prefix

@@ -91,6 +91,9 @@ func (r *rules) install(v rule.Version) error {
 	defer r.mu.Unlock()
 	_, number := r.app.engine.Rules()
 	r.app.metrics.Install(table, v.Number) // first, so that every verdict finds its counters
+	if r.app.recorder != nil {
+		r.app.recorder.Install(table, v.Number)
+	}
 	r.app.engine.Install(table, v.Number)
 	r.table = table
 	if r.loaded.Swap(true) && number != v.Number {

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"os"
@@ -11,8 +10,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/rule/redisrepo"
 )
@@ -20,10 +18,7 @@ import (
 // openRedis keeps the rules in the Redis of the store, by a connection of its own:
 // checks should not wait behind a large document.
 func (r *rules) openRedis() {
-	config := r.app.store.config
-	late := &lateRedis{client: config.Client, prefix: config.Options.Prefix}
-	r.repository = late
-	r.app.later(late.close)
+	r.repository = &lateRedis{link: r.app.link(), prefix: r.app.store.config.Options.Prefix}
 }
 
 // seenFile is where the latest rules from Redis are kept for a start without it.
@@ -68,12 +63,11 @@ func (r *rules) remembered() error {
 
 // lateRedis is a repository on a Redis that need not be there yet.
 type lateRedis struct {
-	client rueidis.ClientOption
+	link   redislink.Source
 	prefix string
 
-	mu        sync.Mutex
-	connected rueidis.Client
-	inner     *redisrepo.Repository
+	mu    sync.Mutex
+	inner *redisrepo.Repository
 }
 
 func (l *lateRedis) repository() (*redisrepo.Repository, error) {
@@ -82,25 +76,12 @@ func (l *lateRedis) repository() (*redisrepo.Repository, error) {
 	if l.inner != nil {
 		return l.inner, nil
 	}
-	client, err := rueidis.NewClient(l.client)
+	client, err := l.link()
 	if err != nil {
-		return nil, fmt.Errorf("redis cannot be reached: %w", err)
-	}
-	inner, err := redisrepo.Open(client, redisrepo.Options{Prefix: l.prefix})
-	if err != nil {
-		client.Close()
 		return nil, err
 	}
-	l.connected, l.inner = client, inner
-	return inner, nil
-}
-
-func (l *lateRedis) close() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.connected != nil {
-		l.connected.Close()
-	}
+	l.inner, err = redisrepo.Open(client, redisrepo.Options{Prefix: l.prefix})
+	return l.inner, err
 }
 
 // Current implements rule.Repository.

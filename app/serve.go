@@ -56,7 +56,7 @@ func (a *App) openServers(ctx, background context.Context) error {
 	}
 	err = a.listenHTTP(ctx, "http", a.options.HTTP, "--tls-cert", "--http", &http.Server{
 		Handler:        a.traced("api", api),
-		ReadTimeout:    30 * time.Second, // of a whole request: nothing here streams
+		ReadTimeout:    30 * time.Second, // of a whole request; streams lift it themselves
 		WriteTimeout:   time.Minute,
 		MaxHeaderBytes: 32 << 10,
 	})
@@ -85,7 +85,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		mux.Handle("/", home)
 		home = mux
 	}
-	return httpapi.New(httpapi.Options{
+	o := httpapi.Options{
 		Home:           home,
 		Engine:         a.engine,
 		Editor:         a.editor,
@@ -100,7 +100,17 @@ func (a *App) newAPI() (http.Handler, error) {
 		TierHeader:     a.options.TierHeader,
 		Headers:        a.options.Headers,
 		Logger:         a.options.Logger,
-	})
+		Stats:          a.recorder,
+		StoreUp:        a.store.up,
+		Stopping:       a.stopping,
+		Counters:       a.applications.counters,
+		Queues:         a.applications.queues,
+		QueueNames:     a.applications.queueNames,
+	}
+	if a.watcher != nil {
+		o.Alerts = a.watcher.List()
+	}
+	return httpapi.New(o)
 }
 
 func (a *App) newGateway() (*gateway.Gateway, error) {
@@ -121,11 +131,7 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 	proxy := o.Options
 	proxy.Limit, proxy.Logger = limit, a.options.Logger
 	proxy.TrustedProxies, proxy.ProxyHeader = a.options.TrustedProxies, a.options.ProxyHeader
-	proxy.Observe = func(out gateway.Outcome) {
-		if out.Upstream != "" {
-			a.metrics.ObserveUpstream(out.Route, out.Upstream, out.Status, out.Err, out.Took)
-		}
-	}
+	proxy.Observe = a.observeUpstream
 	g, err := gateway.New(proxy)
 	if err != nil {
 		return nil, err

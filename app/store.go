@@ -1,17 +1,11 @@
 package app
 
 import (
-	"bufio"
 	"context"
-	"errors"
 	"fmt"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -27,35 +21,14 @@ type store struct {
 // up is whether the store answers, as far as is known without asking it.
 func (s *store) up() bool { return s.redis == nil || s.redis.Available() }
 
-func (a *App) openStore(ctx, background context.Context) error {
-	if a.options.Data != "" {
-		if err := os.MkdirAll(a.options.Data, 0o700); err != nil {
-			return fmt.Errorf("--data: %w", err)
-		}
-	}
+func (a *App) openStore(ctx, _ context.Context) error {
 	keys, err := memoryKeys(a.options.Store)
 	if err == errNotMemory {
 		return a.openRedis(ctx)
 	}
 	a.store.memory = memory.New(memory.Options{MaxKeys: keys})
 	a.store.Store = a.store.memory
-	if a.options.Data == "" {
-		return nil
-	}
-	a.restore()
-	a.later(a.save)
-	a.background.Go(func() {
-		every := time.NewTicker(a.options.SnapshotEvery)
-		defer every.Stop()
-		for {
-			select {
-			case <-every.C:
-				a.save()
-			case <-background.Done():
-				return
-			}
-		}
-	})
+	a.keep(kept{"keys.snapshot", "what clients have used", a.store.memory.Snapshot, a.store.memory.Restore})
 	return nil
 }
 
@@ -81,56 +54,10 @@ func (a *App) openRedis(ctx context.Context) error {
 	return nil
 }
 
-// snapshot is the file of what clients have used.
-func (a *App) snapshot() string { return filepath.Join(a.options.Data, "keys.snapshot") }
-
-// restore begins with what the last process has saved. Limits that begin anew are the
-// lesser evil: a damaged file keeps nobody from starting.
-func (a *App) restore() {
-	f, err := os.Open(a.snapshot())
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	if err == nil {
-		defer f.Close()
-		err = a.store.memory.Restore(bufio.NewReader(f))
-	}
-	if err != nil {
-		a.options.Logger.Warn("what clients have used could not be restored; their limits begin anew", "error", err)
-		return
-	}
-	a.options.Logger.Info("restored what clients have used", "keys", a.store.memory.Stats().Keys)
-}
-
-// save writes the snapshot, in one piece or not at all.
-func (a *App) save() {
-	err := replaceFile(a.snapshot(), func(w io.Writer) error { return a.store.memory.Snapshot(w) })
-	if err != nil {
-		a.options.Logger.Error("what clients have used could not be saved", "error", err)
-	}
-}
-
-// replaceFile writes a file beside the old one, and puts it in its place when it is
-// whole and on the disk.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
-	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	w := bufio.NewWriter(f)
-	if err := write(w); err != nil {
-		return err
-	}
-	if err := w.Flush(); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+// link is a connection of its own to the Redis of the store: checks should not wait
+// behind what is larger than they are.
+func (a *App) link() redislink.Source {
+	late := redislink.NewLate(a.store.config.Client)
+	a.later(late.Close)
+	return late.Client
 }

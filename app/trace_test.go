@@ -1,11 +1,13 @@
 package app
 
 import (
+	"bufio"
 	"context"
 	"encoding/hex"
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"testing"
 
@@ -82,5 +84,28 @@ func TestTraces(t *testing.T) {
 	}
 	if len(passedOn) != len(parent) || passedOn[3:35] != id || passedOn == parent {
 		t.Errorf("the upstream was told %q", passedOn)
+	}
+}
+
+// A stream goes on behind traces: what they wrap passes on flushes and deadlines.
+func TestStreamWithTraces(t *testing.T) {
+	collector := httptest.NewServer(&spans{})
+	defer collector.Close()
+	o, _ := prepared(t, Options{Traces: collector.URL}, perUser)
+	a := started(t, o)
+	resp, err := http.Get(urlOf(a) + "/v1/stats/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	lines := bufio.NewScanner(resp.Body)
+	for events := 0; events < 2; {
+		if !lines.Scan() {
+			t.Fatalf("the stream ended after %d events: %v", events, lines.Err())
+		}
+		if strings.HasPrefix(lines.Text(), "data:") {
+			events++
+		}
 	}
 }

@@ -25,12 +25,16 @@ import (
 type exposed map[string]map[string]map[string]bool
 
 // free are labels whose values are not weir's to say.
-var free = map[string]bool{"job": true, "instance": true, "le": true, "route": true, "upstream": true, "rule": true}
+var free = map[string]bool{"job": true, "instance": true, "le": true, "route": true, "upstream": true, "rule": true, "queue": true}
 
 // everything is what a registry exposes to which everything has happened.
 func everything(t *testing.T) exposed {
 	t.Helper()
-	m, err := metrics.New(metrics.Options{Keys: func() memory.Stats { return memory.Stats{} }})
+	m, err := metrics.New(metrics.Options{
+		Keys:       func() memory.Stats { return memory.Stats{} },
+		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
+		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
+	})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -33,12 +33,23 @@ var (
 	reloadedDesc = desc("rules_last_reload_successful", "Whether the newest rules are in force.")
 	failedDesc   = desc("rules_reload_failures_total", "Rules that could not be used.")
 	heldDesc     = desc("held_requests", "Requests that wait for their turn.")
+
+	queueDesc    = desc("queue_items", "Items in a queue, by where they are.", "queue", "state")
+	queueAgeDesc = desc("queue_oldest_seconds", "For how long the oldest item has waited that could be worked on.", "queue")
+
+	lostDesc   = desc("stats_lost_total", "Requests that are missing in the statistics, because their archive was away for too long.")
+	alertsDesc = desc("alerts_firing", "Alerts of weir's own that fire.")
 )
 
 var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, heldDesc,
 }
+
+var (
+	aboutQueues     = []*prometheus.Desc{queueDesc, queueAgeDesc}
+	aboutStatistics = []*prometheus.Desc{lostDesc, alertsDesc}
+)
 
 var aboutKeys = []*prometheus.Desc{keysDesc, maxKeysDesc, expiredDesc, evictedDesc}
 
@@ -47,11 +58,16 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	for _, d := range always {
 		ch <- d
 	}
-	if c.options.Keys != nil {
-		for _, d := range aboutKeys {
-			ch <- d
+	describe := func(there bool, all []*prometheus.Desc) {
+		for _, d := range all {
+			if there {
+				ch <- d
+			}
 		}
 	}
+	describe(c.options.Keys != nil, aboutKeys)
+	describe(c.options.Queues != nil, aboutQueues)
+	describe(c.options.Statistics != nil, aboutStatistics)
 }
 
 // Collect implements [prometheus.Collector].
@@ -67,6 +83,24 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		counter(ch, expiredDesc, uint64(stats.Expired))
 		counter(ch, evictedDesc, uint64(stats.Evicted))
 	}
+	if c.options.Queues != nil {
+		for _, q := range c.options.Queues() {
+			collectQueue(ch, &q)
+		}
+	}
+	if c.options.Statistics != nil {
+		s := c.options.Statistics()
+		counter(ch, lostDesc, uint64(s.Lost))
+		gauge(ch, alertsDesc, float64(s.Alerts))
+	}
+}
+
+func collectQueue(ch chan<- prometheus.Metric, q *Queue) {
+	gauge(ch, queueDesc, float64(q.Ready), q.Name, "ready")
+	gauge(ch, queueDesc, float64(q.Delayed), q.Name, "delayed")
+	gauge(ch, queueDesc, float64(q.Leased), q.Name, "leased")
+	gauge(ch, queueDesc, float64(q.Dead), q.Name, "dead")
+	gauge(ch, queueAgeDesc, q.Age.Seconds(), q.Name)
 }
 
 func (c *collector) collectRequests(ch chan<- prometheus.Metric) {

@@ -58,8 +58,27 @@ type Options struct {
 	// Held tells how many requests wait for their turn. Default none.
 	Held func() int
 
+	// Queues tells what queues hold. Default nothing: there are no series about them.
+	Queues func() []Queue
+
+	// Statistics tells how the statistics fare. Default nothing.
+	Statistics func() Statistics
+
 	// Clock tells the time, for when rules were loaded. Default time.Now.
 	Clock func() time.Time
+}
+
+// Queue is what a queue holds, and for how long.
+type Queue struct {
+	Name                         string
+	Ready, Delayed, Leased, Dead int64
+	Age                          time.Duration // of the oldest that is ready
+}
+
+// Statistics are how weir's own statistics fare.
+type Statistics struct {
+	Lost   int64 // requests that are missing in them
+	Alerts int   // that fire
 }
 
 // Metrics counts verdicts and more. It is safe for concurrent use.

@@ -98,12 +98,21 @@ func TestGauges(t *testing.T) {
 	b := newBench(t, several, Options{
 		Version: "v1.2.3", StoreUp: func() bool { return up }, Held: func() int { return held },
 		Keys: func() memory.Stats { return stats }, MaxKeys: 10, Clock: func() time.Time { return someTime },
+		Queues: func() []Queue {
+			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
+		},
+		Statistics: func() Statistics { return Statistics{Lost: 9, Alerts: 2} },
 	})
+	want(t, b.Metrics, "weir_queue_items",
+		`{queue="mail",state="ready"} 4`, `{queue="mail",state="delayed"} 3`, `{queue="mail",state="leased"} 2`, `{queue="mail",state="dead"} 1`,
+		`{queue="sms",state="ready"} 0`, `{queue="sms",state="delayed"} 0`, `{queue="sms",state="leased"} 0`, `{queue="sms",state="dead"} 0`)
+	want(t, b.Metrics, "weir_queue_oldest_seconds", `{queue="mail"} 1.5`, `{queue="sms"} 0`)
 	for name, value := range map[string]string{
 		"weir_store_up": "1", "weir_held_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
 		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
 		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
-		"weir_rules_last_reload_successful":   "1", "weir_rules_reload_failures_total": "0",
+		"weir_stats_lost_total":               "9", "weir_alerts_firing": "2",
+		"weir_rules_last_reload_successful": "1", "weir_rules_reload_failures_total": "0",
 	} {
 		want(t, b.Metrics, name, value)
 	}

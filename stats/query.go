@@ -68,7 +68,8 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 	}
 	frames := make([]frame.Frame, points)
 	err = r.each(ctx, archive.Series, level, from, from+points*step, func(s archive.Slot) {
-		frames[(s.Start-from)/step].Merge(s.Frame)
+		// Points have only a part of it, and there may be thousands.
+		frames[(s.Start-from)/step].Merge(partOf(s.Frame, q))
 	})
 	if err != nil {
 		return nil, err
@@ -81,10 +82,18 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 			series.Points = append(series.Points, pointOf(at, length, &frames[i]))
 			continue
 		}
-		counts := countsOf(&frames[i], q)
+		counts := frames[i].Requests
 		series.Points = append(series.Points, Point{Time: at, Requests: counts, QPS: float64(counts.Total()) / length.Seconds()})
 	}
 	return series, nil
+}
+
+// partOf is what a point of a series is made of.
+func partOf(f *frame.Frame, q Query) *frame.Frame {
+	if q.Rule != "" {
+		return &frame.Frame{Requests: countsOf(f, q)}
+	}
+	return &frame.Frame{Requests: f.Requests, Decision: f.Decision, Routes: f.Routes}
 }
 
 // countsOf is what a rule said, to all tiers or to one.
@@ -189,12 +198,15 @@ func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, e
 	if err := r.details(ctx, begin, end, func(s archive.Slot) { sum.Merge(&frame.Frame{Details: s.Frame.Details}) }); err != nil {
 		return nil, err
 	}
-	took := time.Duration(end-begin) * time.Second
-	s := &Summary{From: time.Unix(begin, 0).UTC(), To: time.Unix(end, 0).UTC(), Requests: sum.Requests, Decision: percentilesOf(&sum.Decision)}
-	s.QPS = float64(sum.Requests.Total()) / took.Seconds()
-	s.Upstream, s.Routes = upstreams(sum)
-	s.Rules = rulesOf(sum, took)
-	return s, nil
+	return summaryOf(time.Unix(begin, 0).UTC(), time.Duration(end-begin)*time.Second, sum), nil
+}
+
+func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
+	s := &Summary{From: from, To: from.Add(took), Requests: f.Requests, Decision: percentilesOf(&f.Decision)}
+	s.QPS = float64(f.Requests.Total()) / took.Seconds()
+	s.Upstream, s.Routes = upstreams(f)
+	s.Rules = rulesOf(f, took)
+	return s
 }
 
 // details reads what is known of rules from the finest level that has it.

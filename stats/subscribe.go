@@ -25,6 +25,10 @@ type Live struct {
 // Point is the second in figures.
 func (l Live) Point() Point { return pointOf(l.Time, time.Second, l.Frame) }
 
+// Summary is the second with its rules and routes. How long decisions of each rule took
+// is not known by the second.
+func (l Live) Summary() *Summary { return summaryOf(l.Time, time.Second, l.Frame) }
+
 // ErrTooMany is that too many follow already.
 var ErrTooMany = errors.New("stats: too many follow already; close a subscription, or raise MaxSubscribers")
 

@@ -18,7 +18,10 @@ import (
 
 	"github.com/weirhq/weir/app"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/server/envoyrls"
+	"github.com/weirhq/weir/stats/alert"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/redis"
 )
 
@@ -62,6 +65,11 @@ type serverFlags struct {
 
 	envoyHeaderNames []string
 
+	stats     bool
+	statsKeep string
+	alerts    []string
+	queues    []string
+
 	logFormat string
 	logLevel  string
 }
@@ -83,12 +91,19 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "let several files say something of the same domain")
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
 	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "let every request of Envoy's pass")
-	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of tokens for managing weir: a line each, \"name read|admin token\"")
+	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of tokens for managing weir: a line each, \"name read|use|admin token\"")
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file` of the API, which is plain HTTP without")
 	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "its private key `file`")
 	flags.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "`file` of authorities: clients must have a certificate of one")
 	flags.StringVar(&f.Data, "data", "", "`directory` of what should survive a restart")
-	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often what clients have used is saved in there, besides at the end")
+	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often what is in memory is saved in there, besides at the end")
+	flags.BoolVar(&f.stats, "stats", true, "remember what happened, and make alerts of it")
+	flags.StringVar(&f.statsKeep, "stats-keep", "seconds=1h,minutes=1d,hours=30d,days=366d", "for how `long`, in which detail")
+	flags.StringArrayVar(&f.alerts, "alert", nil, "`check` that is not as by default: throttled=10%,window=5m; or slow=off")
+	flags.StringVar(&f.Alerts.Webhook, "alert-webhook", "", "`URL` to which alerts are posted")
+	flags.StringVar(&f.Alerts.WebhookSecretFile, "alert-webhook-secret-file", "", "`file` of the secret by which they are signed")
+	flags.StringVar(&f.Alerts.Alertmanager, "alertmanager", "", "`URL` of an Alertmanager that is told of alerts")
+	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` for work of applications: mail=10/1s,capacity=5000")
 	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "`networks` of the proxies in front, which are believed about whom they serve")
 	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "where they write that: x-forwarded-for, forwarded or either")
 	flags.StringVar(&f.UserHeader, "user-header", "", "`header` in which they write who the user is")
@@ -113,6 +128,9 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		return o, err
 	}
 	o = f.Options
+	if err := f.record(&o); err != nil {
+		return o, err
+	}
 	o.Logger, o.Version, o.Token = logger, version(), os.Getenv("WEIR_ADMIN_TOKEN")
 	for _, text := range f.trusted {
 		network, err := parseNetwork(text)
@@ -140,6 +158,21 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		}[name]
 	}
 	return o, nil
+}
+
+// record fills in what is remembered of what happened, and kept for applications.
+func (f *serverFlags) record(o *app.Options) (err error) {
+	o.Stats.Off = !f.stats
+	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {
+		return usage("--stats-keep: %w", err)
+	}
+	if o.Alerts.Checks, err = alert.Parse(strings.Join(f.alerts, ";")); err != nil {
+		return usage("--alert: %w", err)
+	}
+	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
+		return usage("--queue: %w", err)
+	}
+	return nil
 }
 
 // parseNetwork reads a network, or one address.

@@ -41,6 +41,8 @@ type entry struct {
 	place   int    // in byExpiry
 	older   *entry // changed before it
 	newer   *entry // changed after it
+	order   uint64 // of its last change
+	saved   uint64 // the last snapshot that has it, or that is older than it
 }
 
 // room is all entries, and who goes when there are too many.
@@ -51,14 +53,22 @@ type room struct {
 	byExpiry byExpiry
 	oldest   *entry
 	newest   *entry
+
+	changes   uint64  // how many orders were given out
+	snapshots uint64  // how many were begun
+	saving    *saving // nil unless a snapshot is being taken
 }
 
-// find returns an entry, or nil if there is none, or no longer.
+// find returns an entry, or nil if there is none, or no longer. Whoever changes one has
+// found it before, so this is where a snapshot learns of it in time.
 func (r *room) find(id ident, now weir.Micros) *entry {
 	e := r.entries[id]
 	if e != nil && now >= e.expires {
 		r.remove(e)
 		return nil
+	}
+	if e != nil {
+		r.save(e)
 	}
 	return e
 }
@@ -73,7 +83,7 @@ func (r *room) keep(e *entry, now, expires weir.Micros) {
 	expires += grace
 	if r.entries[e.id] == nil {
 		r.entries[e.id] = e
-		e.expires = expires
+		e.expires, e.saved = expires, r.snapshots
 		heap.Push(&r.byExpiry, e)
 	} else {
 		r.unlink(e)
@@ -111,6 +121,7 @@ func (r *room) clear(now weir.Micros) {
 }
 
 func (r *room) remove(e *entry) {
+	r.save(e)
 	delete(r.entries, e.id)
 	heap.Remove(&r.byExpiry, e.place)
 	r.unlink(e)
@@ -118,6 +129,8 @@ func (r *room) remove(e *entry) {
 }
 
 func (r *room) link(e *entry) {
+	r.changes++
+	e.order = r.changes
 	e.older, e.newer = r.newest, nil
 	if r.newest != nil {
 		r.newest.newer = e
@@ -128,6 +141,9 @@ func (r *room) link(e *entry) {
 }
 
 func (r *room) unlink(e *entry) {
+	if r.saving != nil && r.saving.next == e {
+		r.saving.next = e.newer
+	}
 	if e.older != nil {
 		e.older.newer = e.newer
 	} else {

@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/counter"
 )
 
-func newStore(t *testing.T, o Options) (*Store, *fake) {
+func newStore(t testing.TB, o Options) (*Store, *fake) {
 	t.Helper()
 	var clock fake
 	clock.Set(weir.Micros(time.Date(2025, 8, 29, 12, 0, 0, 0, time.UTC).UnixMicro()))

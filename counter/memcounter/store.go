@@ -15,6 +15,8 @@ type Store struct {
 	kept       counter.Retention
 	clock      func() weir.Micros
 
+	snapshot sync.Mutex // held by whoever takes or restores one; before mu
+
 	mu   sync.Mutex
 	room room
 }

@@ -28,7 +28,7 @@ func TestSuite(t *testing.T) {
 }
 
 // checkRoom compares what the room thinks with what there is.
-func checkRoom(t *testing.T, s *Store) {
+func checkRoom(t testing.TB, s *Store) {
 	t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -30,12 +30,25 @@ var managed = []struct {
 	{"POST /v1/rules/rollback", `{"version":2}`, true},
 	{"PUT /v1/rules", "rules: []", true},
 	{"DELETE /v1/keys?key=user:alice", "", true},
+	{"GET /v1/stats/summary", "", false},
+	{"GET /v1/stats/series", "", false},
+	{"GET /v1/stats/top", "", false},
+	{"GET /v1/stats/suggest?rule=api", "", false},
+	{"GET /v1/stats/stream", "", false},
+	{"HEAD /v1/stats/stream", "", false},
+	{"GET /v1/alerts", "", false},
+	{"POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`, true},
+	{"POST /v1/queues/mail/requeue", `{"numbers":[1767225600500000]}`, true},
+	{"POST /v1/queues/mail/delete", `{"numbers":[1767225600500000]}`, true},
 }
 
 func TestTokens(t *testing.T) {
 	for _, c := range managed {
 		t.Run(c.what, func(t *testing.T) {
-			s := newStand(t, Options{Tokens: tokens(t)})
+			o := Options{Tokens: tokens(t)}
+			withStats(t, &o)
+			withKept(t, &o)
+			s := newStand(t, o)
 			r := s.call(c.what, c.body, "If-Match: *")
 			r.wantProblem(t, noToken, "Authorization: Bearer")
 			if got := r.Header.Get("WWW-Authenticate"); got != `Bearer realm="weir"` {
@@ -172,7 +185,7 @@ func TestCallsAreLimited(t *testing.T) {
 
 // Without tokens a page in the operator's browser gets nowhere.
 func TestBrowsersAtHome(t *testing.T) {
-	s := newStand(t, Options{Hosts: []string{"weir.internal"}})
+	s := newStand(t, Options{Hosts: []string{"weir.internal"}, CallLimit: weir.Limit{N: 1000, Period: time.Second}})
 	calls := append(managed[:len(managed):len(managed)], struct {
 		what, body string
 		changes    bool

@@ -1,3 +1,153 @@
 package httpapi
 
-var alertRoutes = []route{}
+import (
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/stats/alert"
+)
+
+var alertRoutes = []route{
+	{"GET", "/v1/alerts", reading, (*Handler).getAlerts},
+	{"POST", "/v1/alerts/silences", changing, (*Handler).silence},
+}
+
+// Bounds of POST /v1/alerts/silences.
+const (
+	MaxSilence   = 30 * 24 * time.Hour
+	maxComment   = 500  // bytes
+	maxAlertID   = 1200 // bytes: a kind and the longest key
+	maxAlertBody = 16 << 10
+)
+
+// AlertsAnswer is what GET /v1/alerts answers.
+type AlertsAnswer struct {
+	Active   []alert.Alert   `json:"active"`   // those that fire, the newest first
+	Past     []alert.Alert   `json:"past"`     // the last ones that did, the newest first
+	Silences []alert.Silence `json:"silences"` // those that have not ended
+}
+
+// SilenceRequest is the body of POST /v1/alerts/silences.
+type SilenceRequest struct {
+	ID      string `json:"id"`    // of an alert, or a kind for all of it
+	For     *int64 `json:"for_s"` // for how many seconds; 0 ends it
+	Comment string `json:"comment,omitempty"`
+}
+
+// alerts is the list of alerts. If there is none, the call is answered.
+func (h *Handler) alerts(c *call) (*alert.List, bool) {
+	if h.options.Alerts == nil {
+		c.refuse(notKept.of("This server watches for nothing; ask one that keeps statistics."))
+		return nil, false
+	}
+	if _, p := c.query(); p != nil {
+		c.refuse(p)
+		return nil, false
+	}
+	return h.options.Alerts, true
+}
+
+// getAlerts answers GET /v1/alerts.
+func (h *Handler) getAlerts(c *call) {
+	list, ok := h.alerts(c)
+	if !ok {
+		return
+	}
+	answer := AlertsAnswer{
+		Active: readableAlerts(list.Active()), Past: readableAlerts(list.Past()), Silences: []alert.Silence{},
+	}
+	for _, s := range list.Silences() {
+		s.ID = readable(s.ID)
+		answer.Silences = append(answer.Silences, s)
+	}
+	c.answer(http.StatusOK, answer)
+}
+
+// readableAlerts makes texts of keys that may be any bytes.
+func readableAlerts(all []alert.Alert) []alert.Alert {
+	for i := range all {
+		a := &all[i]
+		a.ID, a.Subject, a.Summary = readable(a.ID), readable(a.Subject), readable(a.Summary)
+	}
+	return append([]alert.Alert{}, all...)
+}
+
+// silence answers POST /v1/alerts/silences.
+func (h *Handler) silence(c *call) {
+	list, ok := h.alerts(c)
+	if !ok {
+		return
+	}
+	body, p := c.body(maxAlertBody)
+	var want SilenceRequest
+	if p == nil {
+		p = decode(body, &want, []string{"id", "for_s", "comment"})
+	}
+	if p == nil {
+		p = want.validate()
+	}
+	if p != nil {
+		c.refuse(p)
+		return
+	}
+	s := alert.Silence{ID: meant(list, want.ID), Author: c.author(), Comment: want.Comment}
+	now, status := h.options.Clock().UTC(), http.StatusOK
+	if *want.For > 0 {
+		s.Until, status = now.Add(time.Duration(*want.For)*time.Second), http.StatusCreated
+	}
+	if err := list.Silence(s); err != nil {
+		c.refuse(badField.of("id: there are %d silences, and no room for more; end some, or silence a kind.", alert.MaxSilences).in("id"))
+		return
+	}
+	if s.ID = readable(s.ID); *want.For == 0 {
+		s.Until = now
+	}
+	c.answer(status, s)
+}
+
+func (s *SilenceRequest) validate() *Problem {
+	kinds := alertKinds()
+	kind, _, _ := strings.Cut(s.ID, ":")
+	most := int64(MaxSilence / time.Second)
+	switch {
+	case s.ID == "":
+		return badField.of(`id: it is missing; send that of an alert, or a kind, such as "throttled", for all of it.`).in("id")
+	case len(s.ID) > maxAlertID:
+		return badField.of("id: it has %d bytes, at most %d are taken; send it as GET /v1/alerts names it.", len(s.ID), maxAlertID).in("id")
+	case !slices.Contains(kinds, kind):
+		return badField.of("id: there are no alerts %q; send an id that GET /v1/alerts names, or one of %s.", kind, strings.Join(kinds, ", ")).in("id")
+	case s.For == nil:
+		return badField.of("for_s: it is missing; send for how many seconds, or 0 to end a silence.").in("for_s")
+	case *s.For < 0 || *s.For > most:
+		return badField.of("for_s: %d is out of range; send 1 to %d seconds, or 0 to end a silence.", *s.For, most).in("for_s")
+	case len(s.Comment) > maxComment:
+		return badField.of("comment: it has %d bytes, at most %d are kept; say it in fewer words.", len(s.Comment), maxComment).in("comment")
+	}
+	return nil
+}
+
+func alertKinds() []string {
+	var all []string
+	for _, check := range alert.Defaults() {
+		all = append(all, string(check.Kind))
+	}
+	return all
+}
+
+// meant is the id of the alert or silence that a client has read under this one, in which
+// bytes that are no text were replaced.
+func meant(list *alert.List, id string) string {
+	for _, a := range list.Active() {
+		if readable(a.ID) == id {
+			return a.ID
+		}
+	}
+	for _, s := range list.Silences() {
+		if readable(s.ID) == id {
+			return s.ID
+		}
+	}
+	return id
+}

@@ -1,4 +1,171 @@
 package httpapi
 
-// alertsTried are calls for TestAnswersAreAsDescribed.
-var alertsTried = []tried{}
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"log/slog"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
+)
+
+// alarmed is a server on which an alert fires, another is over, and one is silenced.
+func alarmed(t *testing.T, o *Options) {
+	s := newStatsStand(t, Options{})
+	s.alarm()
+	o.Alerts = s.watcher.List()
+	if err := o.Alerts.Silence(alert.Silence{ID: "throttled", Until: begin.Add(time.Hour), Author: "alice", Comment: "known"}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// alarm lets limits refuse most for two minutes, then nothing for three, then again. The
+// watcher sees all of it at once, as after a restart.
+func (s *statsStand) alarm() {
+	s.t.Helper()
+	for minute := range 8 {
+		for range 6 {
+			if minute < 2 || minute > 5 {
+				s.check(`{"path":"/api/login","method":"POST","ip":"192.0.2.1","cost":3}`, 20, 0)
+			} else {
+				s.check(`{"path":"/elsewhere"}`, 20, 20)
+			}
+			s.pass(10)
+		}
+	}
+	over, cancel := context.WithCancel(s.t.Context())
+	cancel()
+	if err := s.watcher.Run(over); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func TestAlerts(t *testing.T) {
+	s := newStatsStand(t, Options{Tokens: tokens(t)})
+	r := s.call("GET /v1/alerts", "", as(readerToken)).want(t, 200, nil)
+	if string(r.body) != `{"active":[],"past":[],"silences":[]}`+"\n" {
+		t.Errorf("without alerts: %s", r.body)
+	}
+	s.alarm()
+	var a AlertsAnswer
+	read := func() {
+		t.Helper()
+		a = AlertsAnswer{}
+		r = s.call("GET /v1/alerts", "", as(readerToken)).want(t, 200, &a)
+	}
+	if read(); len(a.Active) != 1 || a.Active[0].ID != "throttled" || a.Active[0].State != alert.Firing || a.Active[0].Value <= 0.5 || a.Active[0].Silenced {
+		t.Errorf("active: %s", r.body)
+	}
+	if len(a.Past) != 1 || a.Past[0].State != alert.Resolved || !a.Past[0].EndsAt.After(a.Past[0].StartsAt) || len(a.Silences) != 0 {
+		t.Errorf("past: %s", r.body)
+	}
+
+	var silence alert.Silence
+	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":3600,"comment":"a known <crawler>"}`, as(adminToken)).want(t, 201, &silence)
+	until := time.UnixMicro(s.now.Load()).Add(time.Hour).UTC()
+	if want := (alert.Silence{ID: "throttled", Until: until, Author: "alice", Comment: "a known <crawler>"}); silence != want {
+		t.Errorf("%+v, want %+v", silence, want)
+	}
+	if read(); !a.Active[0].Silenced || !slices.Equal(a.Silences, []alert.Silence{silence}) {
+		t.Errorf("silenced: %s", r.body)
+	}
+	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":0}`, as(adminToken)).want(t, 200, &silence)
+	if !silence.Until.Equal(until.Add(-time.Hour)) {
+		t.Errorf("it ends at %v", silence.Until)
+	}
+	if read(); a.Active[0].Silenced || len(a.Silences) != 0 {
+		t.Errorf("not any more: %s", r.body)
+	}
+	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":1}`, as(adminToken)).want(t, 201, nil)
+	s.pass(1)
+	if read(); len(a.Silences) != 0 {
+		t.Errorf("after a second: %s", r.body)
+	}
+	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":0}`, as(readerToken)).wantProblem(t, readOnly)
+}
+
+func TestSilenceProblems(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	for _, c := range []struct{ body, field, words string }{
+		{`{"for_s":1}`, "id", "it is missing"},
+		{`{"id":"","for_s":1}`, "id", "it is missing"},
+		{`{"id":"throtled","for_s":1}`, "id", "one of throttled, drop"},
+		{`{"id":"<b>:x","for_s":1}`, "id", "no alerts"},
+		{`{"id":"hot_key:` + strings.Repeat("x", 1200) + `","for_s":1}`, "id", "1208 bytes"},
+		{`{"id":"drop"}`, "for_s", "it is missing"},
+		{`{"id":"drop","for_s":null}`, "for_s", "it is missing"},
+		{`{"id":"drop","for_s":-1}`, "for_s", "out of range"},
+		{`{"id":"drop","for_s":2592001}`, "for_s", "1 to 2592000"},
+		{`{"id":"drop","for_s":9223372036854775807}`, "for_s", "out of range"},
+		{`{"id":"drop","for_s":1.5}`, "for_s", "a whole number"},
+		{`{"id":"drop","for_s":"1"}`, "for_s", "a whole number"},
+		{`{"id":"drop","for_s":1,"comment":"` + strings.Repeat("é", 251) + `"}`, "comment", "502 bytes"},
+		{`{"id":"drop","for_":1}`, "for_", "did you mean for_s?"},
+	} {
+		if p := s.call("POST /v1/alerts/silences", c.body).wantProblem(t, badField, c.words); p.Field != c.field {
+			t.Errorf("%s: %q in %q", c.body, p.Detail, p.Field)
+		}
+	}
+	s.call("POST /v1/alerts/silences", "").wantProblem(t, badBody)
+	s.call("POST /v1/alerts/silences?x=1", `{"id":"drop","for_s":1}`).wantProblem(t, badField)
+	s.call("POST /v1/alerts/silences", `{"id":"drop","for_s":2592000,"comment":"`+strings.Repeat("é", 250)+`"}`).want(t, 201, nil)
+	// However many are wanted, a few are kept; those that are there can be changed.
+	for i := range alert.MaxSilences - 1 {
+		s.call("POST /v1/alerts/silences", fmt.Sprintf(`{"id":"hot_key:user:%d","for_s":60}`, i)).want(t, 201, nil)
+	}
+	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).wantProblem(t, badField, "no room")
+	s.call("POST /v1/alerts/silences", `{"id":"drop","for_s":0}`).want(t, 200, nil)
+	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).want(t, 201, nil)
+}
+
+// A key that is no text has an alert all the same, and it can be silenced by the id that
+// was read.
+func TestAlertOfAnyBytes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		recorder, _, _ := newRecorder(t, stats.Options{Clock: time.Now})
+		watcher, err := alert.New(alert.Options{Source: recorder, Checks: []alert.Check{{Kind: alert.HotKey, Minimum: 1, Hold: 10 * time.Second}}, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s := newStand(t, Options{Stats: recorder, Alerts: watcher.List(), Clock: time.Now})
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go recorder.Run(ctx)
+		go watcher.Run(ctx)
+		synctest.Wait()
+		for range 60 {
+			var v engine.Verdict
+			if err := s.engine.Check(t.Context(), &rule.Request{User: "m\xff\u202e", Path: "/api/x", Cost: 101, IP: netip.MustParseAddr("192.0.2.7")}, &v); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		var a AlertsAnswer
+		s.call("GET /v1/alerts", "").want(t, 200, &a)
+		if len(a.Active) != 1 || a.Active[0].ID != "hot_key:user:m\uFFFD\u202e" || a.Active[0].Silenced {
+			t.Fatalf("%+v", a)
+		}
+		body := dump(t, map[string]any{"id": a.Active[0].ID, "for_s": 60})
+		r := s.call("POST /v1/alerts/silences", body).want(t, 201, nil)
+		if !bytes.Contains(r.body, []byte("\uFFFD")) && !bytes.Contains(r.body, []byte(`\ufffd`)) {
+			t.Errorf("%s", r.body)
+		}
+		if s.call("GET /v1/alerts", "").want(t, 200, &a); !a.Active[0].Silenced || len(a.Silences) != 1 || a.Silences[0].ID != a.Active[0].ID {
+			t.Errorf("%+v", a)
+		}
+		s.call("POST /v1/alerts/silences", strings.Replace(body, "60", "0", 1)).want(t, 200, nil)
+		a = AlertsAnswer{}
+		if s.call("GET /v1/alerts", "").want(t, 200, &a); a.Active[0].Silenced || len(a.Silences) != 0 {
+			t.Errorf("%+v", a)
+		}
+	})
+}

@@ -3,15 +3,19 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"encoding"
 	"encoding/json"
 	"errors"
 	"io"
 	"maps"
 	"net/http"
+	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/suggest"
 )
 
@@ -45,7 +49,7 @@ func decode(body []byte, into any, known []string) *Problem {
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return diagnose(body, err, known)
+		return diagnose(body, err, into, known)
 	}
 	if rest := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return badBody.of("The body goes on after the JSON object, at byte %d; send one object only.", len(body)-len(rest)+1)
@@ -54,9 +58,10 @@ func decode(body []byte, into any, known []string) *Problem {
 }
 
 // diagnose says what is wrong with a body that could not be decoded.
-func diagnose(body []byte, err error, known []string) *Problem {
+func diagnose(body []byte, err error, into any, known []string) *Problem {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
+	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
 		return badBody.of("The JSON ends too early; look at its brackets and quotes.")
@@ -71,9 +76,17 @@ func diagnose(body []byte, err error, known []string) *Problem {
 			}
 		}
 	}
-	if errors.As(err, &kind) {
-		field := kind.Field
-		return badField.of("%s cannot be %s %s; send %s.", field, article(kind.Value), kind.Value, wanted(kind.Type.Kind().String())).in(field)
+	switch {
+	case errors.As(err, &kind):
+		field := inJSON(kind.Field)
+		return badField.of("%s cannot be %s %s; send %s.", field, article(kind.Value), kind.Value, wanted(kind.Type)).in(field)
+	case errors.As(err, &invalid):
+		return misused(invalid, itself)
+	}
+	if quoted, found := strings.CutPrefix(err.Error(), "json: unknown field "); found {
+		if name, err := strconv.Unquote(quoted); err == nil { // of an object further inside
+			return unknownName("field", name, namesIn(reflect.TypeOf(into)))
+		}
 	}
 	return badBody.of("The body cannot be read; look at docs/api.md for what it has to be.")
 }
@@ -97,18 +110,61 @@ func article(word string) string {
 	return "a"
 }
 
-// wanted says what JSON a Go kind is made of.
-func wanted(kind string) string {
-	switch kind {
-	case "string":
+// inJSON is the path of a field as a client writes it: without the structs of which a
+// type is composed, which are in no JSON.
+func inJSON(path string) string {
+	words := strings.Split(path, ".")
+	words = slices.DeleteFunc(words, func(word string) bool { return word != "" && 'A' <= word[0] && word[0] <= 'Z' })
+	return strings.Join(words, ".")
+}
+
+// wanted says what JSON a Go type is made of.
+func wanted(t reflect.Type) string {
+	if reflect.PointerTo(t).Implements(reflect.TypeFor[encoding.TextUnmarshaler]()) {
 		return "a string"
-	case "bool":
+	}
+	switch t.Kind() {
+	case reflect.String:
+		return "a string"
+	case reflect.Bool:
 		return "true or false"
-	case "map", "struct":
+	case reflect.Map:
 		return "an object of strings"
+	case reflect.Struct:
+		return "an object"
+	case reflect.Slice:
+		return "a list"
 	}
 	return "a whole number"
 }
+
+// namesIn are the fields of the objects that stand in the fields of a type.
+func namesIn(t reflect.Type) (names []string) {
+	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return nil
+	}
+	for i := range t.NumField() {
+		f := t.Field(i)
+		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+			names = append(names, name)
+		}
+		names = append(names, namesIn(f.Type)...)
+	}
+	return names
+}
+
+// misused is a value that a lower package does not take. Where it stands is called what
+// field makes of the package's own name for it.
+func misused(err *weir.InvalidError, field func(string) string) *Problem {
+	name := field(err.Field)
+	return badField.of("%s: %s.", name, err.Reason).in(name)
+}
+
+// itself is for fields that are called as in the lower package.
+func itself(field string) string { return field }
 
 // statusClientGone is what access logs call a client that did not wait for its
 // answer. Nobody else sees it.

@@ -38,11 +38,14 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStand(t, Options{Rules: repository})
+	s := newStatsStand(t, Options{Rules: repository})
 	examples := 0
 	now := example.ReplaceAllStringFunc(string(doc), func(block string) string {
 		examples++
 		part := example.FindStringSubmatch(block)
+		if strings.Contains(part[1], "/v1/stats/") {
+			s.pass(1) // what has happened is over
+		}
 		got := s.curl(t, part[1])
 		if got != written.ReplaceAllString(part[3], `"time": "2026-01-01T00:00:00Z"`) && !*update {
 			t.Errorf("%s\nanswers\n%s\nrun go test ./server/httpapi -update, if that is right", part[1], got)
@@ -118,7 +121,7 @@ func TestDocsAreComplete(t *testing.T) {
 	}
 	var rows []string
 	for _, r := range routes() {
-		scope := map[access]string{public: "none", asking: "none", reading: "read", changing: "admin"}[r.needs]
+		scope := map[access]string{public: "none", asking: "none", looking: "read", using: "use", reading: "read", changing: "admin"}[r.needs]
 		name := r.pattern()
 		if r.method == "" {
 			name = "ANY " + r.path

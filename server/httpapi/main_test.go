@@ -100,7 +100,11 @@ func newStand(t testing.TB, o Options) *stand {
 	s.store = &losable{Store: memory.New(memory.Options{Clock: clock})}
 	var err error
 	if s.engine = o.Engine; s.engine == nil {
-		if s.engine, err = engine.New(engine.Options{Store: s.store, Clock: clock}); err != nil {
+		judging := engine.Options{Store: s.store, Clock: clock}
+		if o.Stats != nil {
+			judging.Observer = steady{o.Stats}
+		}
+		if s.engine, err = engine.New(judging); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -120,6 +124,9 @@ func newStand(t testing.TB, o Options) *stand {
 		table, err := rule.Compile(set, rule.Options{})
 		if err != nil {
 			return err
+		}
+		if o.Stats != nil {
+			o.Stats.Install(table, v.Number)
 		}
 		s.engine.Install(table, v.Number)
 		return nil

@@ -347,15 +347,22 @@ var answersTried = func() []tried {
 		}
 		version := []string{anyVersion}
 		created := 200
-		if m.what == "POST /v1/rules" {
+		if m.what == "POST /v1/rules" || m.what == "POST /v1/alerts/silences" {
 			created = 201
 		}
+		with := func(*testing.T, *Options) {}
+		if strings.Contains(m.what, "/stats/") || strings.Contains(m.what, "/alerts") {
+			with = remembering
+		}
+		if strings.Contains(m.what, "/queues/") {
+			with = withKept
+		}
 		all = append(all,
-			tried{what: m.what, body: m.body, status: created, headers: version},
+			tried{what: m.what, body: m.body, status: created, headers: version, with: with},
 			tried{what: m.what, body: m.body, status: 401, headers: version, tokens: true},
 			tried{what: m.what, body: m.body, status: 403, headers: []string{anyVersion, "Host: evil.example.com"}},
-			tried{what: m.what, body: m.body, status: 429, headers: version, tired: true, options: tired})
-		if !strings.Contains(m.what, "validate") && !strings.Contains(m.what, "simulate") {
+			tried{what: m.what, body: m.body, status: 429, headers: version, tired: true, options: tired, with: with})
+		if strings.Contains(m.what, "/rules") && !strings.Contains(m.what, "validate") || strings.Contains(m.what, "/keys") {
 			all = append(all, tried{what: m.what, body: m.body, status: 503, headers: version, gone: true})
 		}
 		if m.changes && strings.Contains(m.what, "/rules") {

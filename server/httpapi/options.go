@@ -69,6 +69,10 @@ type Options struct {
 	// Alerts answers /v1/alerts. Default nobody: 404.
 	Alerts *alert.List
 
+	// Stopping is closed when the server stops, so that streams end: a server that stops
+	// in order waits for them. Default never.
+	Stopping <-chan struct{}
+
 	// Counters answers /v1/counters, /v1/boards, /v1/hot, /v1/actions and /v1/ids.
 	// Default nobody: 404.
 	Counters counter.Store
@@ -140,7 +144,13 @@ type Handler struct {
 	authz    http.Handler
 	policies manage.Policies
 
-	simulating atomic.Int32 // calls of POST /v1/simulate that are being worked on
+	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on
+	consulting chan struct{} // has an element for each call that reads statistics
+	patience   time.Duration // how long a follower may take to read an event
+
+	zones   zones        // time zones by name
+	waiting atomic.Int32 // calls that wait for work
+	warned  atomic.Int64 // the second in which the log was last told of trouble
 }
 
 // New returns the API of an engine and its rules.
@@ -157,6 +167,7 @@ func New(o Options) (*Handler, error) {
 	}
 	o = o.withDefaults()
 	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), editor: o.Editor, guard: o.Guard}
+	h.consulting, h.patience = make(chan struct{}, maxConsulting), followerPatience
 	if h.editor == nil {
 		h.editor = manage.NewEditor(o.Rules, o.Apply)
 	}

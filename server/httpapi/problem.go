@@ -27,10 +27,16 @@ var (
 	noRule      = kind{"no-rule", http.StatusNotFound, "There is no such rule"}
 	noVersion   = kind{"no-version", http.StatusNotFound, "There is no such version"}
 	noRoute     = kind{"no-route", http.StatusNotFound, "There is no such path"}
+	notKept     = kind{"not-kept", http.StatusNotFound, "This server keeps nothing of the kind"}
 	wrongMethod = kind{"wrong-method", http.StatusMethodNotAllowed, "The path does not take this method"}
 	ruleExists  = kind{"rule-exists", http.StatusConflict, "The rule is there already"}
 	outdated    = kind{"outdated", http.StatusPreconditionFailed, "The rules have changed"}
 	unversioned = kind{"unversioned", http.StatusPreconditionRequired, "A version must be named"}
+
+	outOfRange = kind{"out-of-range", http.StatusUnprocessableEntity, "The amount would leave the range"}
+	noQueue    = kind{"no-queue", http.StatusNotFound, "There is no such queue"}
+	queueFull  = kind{"queue-full", http.StatusTooManyRequests, "The queue is full"}
+	leaseLost  = kind{"lease-lost", http.StatusConflict, "The lease is lost"}
 
 	noToken       = kind{"no-token", http.StatusUnauthorized, "A token is needed"}
 	wrongToken    = kind{"wrong-token", http.StatusUnauthorized, "The token is not known"}
@@ -49,8 +55,8 @@ var (
 
 // kinds are all of them, for the tests that hold the documentation against them.
 var kinds = []*kind{
-	&badBody, &badField, &badRules, &tooLarge, &unjudged, &noRule, &noVersion, &noRoute, &wrongMethod,
-	&ruleExists, &outdated, &unversioned, &noToken, &wrongToken, &readOnly, &foreignHost, &foreignOrigin,
+	&badBody, &badField, &badRules, &tooLarge, &unjudged, &noRule, &noVersion, &noRoute, &notKept, &wrongMethod,
+	&ruleExists, &outdated, &unversioned, &outOfRange, &noQueue, &queueFull, &leaseLost, &noToken, &wrongToken, &readOnly, &foreignHost, &foreignOrigin,
 	&contradiction, &storeGone, &rulesGone, &busy, &notReady, &unapplied, &crashed,
 }
 

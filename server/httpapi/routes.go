@@ -73,6 +73,7 @@ var ruleRoutes = []route{
 
 	{"POST", "/v1/simulate", reading, (*Handler).simulate},
 
+	{"GET", "/v1/whoami", looking, (*Handler).whoAmI},
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 	{"GET", "/healthz", public, (*Handler).health},
 	{"GET", "/readyz", public, (*Handler).ready},

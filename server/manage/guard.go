@@ -2,6 +2,7 @@ package manage
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/netip"
 	"strings"
@@ -105,19 +106,15 @@ func (g *Guard) Admit(ctx context.Context, tokens *token.List, v Visit) (name st
 			return "", err
 		}
 	}
-	if tokens == nil {
-		return "", nil
-	}
-	bearer, ok := bearerOf(v.Authorization)
-	if !ok {
-		return "", ErrNoToken
-	}
-	holder, ok := tokens.Find(bearer)
-	if !ok {
+	holder, err := Identify(tokens, v.Authorization)
+	switch {
+	case errors.Is(err, ErrWrongToken):
 		if err := g.within(ctx, g.limits.Check, v.Client, wrongTry); err != nil {
 			return "", err
 		}
 		return "", ErrWrongToken
+	case err != nil || tokens == nil:
+		return "", err
 	}
 	if err := g.within(ctx, g.limits.Peek, v.Client, wrongTry); err != nil {
 		return "", err
@@ -126,6 +123,24 @@ func (g *Guard) Admit(ctx context.Context, tokens *token.List, v Visit) (name st
 		return holder.Name, &ScopeError{Holder: holder.Name, Has: holder.Scope, Needs: v.Needs}
 	}
 	return holder.Name, nil
+}
+
+// Identify returns who calls, by what the call says under Authorization. If the list is
+// nil, that is somebody without a name who may do everything. The error is ErrNoToken or
+// ErrWrongToken. It counts nothing, so it is for calls that were admitted already.
+func Identify(tokens *token.List, authorization []string) (token.Holder, error) {
+	if tokens == nil {
+		return token.Holder{Scope: token.Admin}, nil
+	}
+	bearer, ok := bearerOf(authorization)
+	if !ok {
+		return token.Holder{}, ErrNoToken
+	}
+	holder, ok := tokens.Find(bearer)
+	if !ok {
+		return token.Holder{}, ErrWrongToken
+	}
+	return holder, nil
 }
 
 // within is an error if an address has done something too often.

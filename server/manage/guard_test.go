@@ -73,6 +73,28 @@ func TestAdmit(t *testing.T) {
 	}
 }
 
+func TestIdentify(t *testing.T) {
+	now := weir.Micros(0)
+	_, list := newGuard(t, &now)
+	for _, c := range []struct {
+		list          *token.List
+		authorization []string
+		want          token.Holder
+		err           error
+	}{
+		{nil, nil, token.Holder{Scope: token.Admin}, nil},
+		{nil, []string{"Bearer nobody-knows-this-token"}, token.Holder{Scope: token.Admin}, nil},
+		{list, []string{"Bearer " + adminToken}, token.Holder{Name: "alice", Scope: token.Admin}, nil},
+		{list, []string{"Bearer " + readerToken}, token.Holder{Name: "bob", Scope: token.Read}, nil},
+		{list, nil, token.Holder{}, ErrNoToken},
+		{list, []string{"Bearer nobody-knows-this-token"}, token.Holder{}, ErrWrongToken},
+	} {
+		if got, err := Identify(c.list, c.authorization); got != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%v: %+v, %v", c.authorization, got, err)
+		}
+	}
+}
+
 // Who tries tokens is stopped, and then not even the right one helps, until the time is
 // over; others are not affected, and calls without a token are no tries.
 func TestWrongTokens(t *testing.T) {

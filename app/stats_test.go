@@ -1,0 +1,269 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/stats/alert"
+)
+
+// eventually waits for a condition.
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !holds(); time.Sleep(10 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s never happened", what)
+		}
+	}
+}
+
+// denied is how many refusals the statistics of the last minute have.
+func denied(t *testing.T, url string) int64 {
+	t.Helper()
+	status, body := ask(t, nil, "GET", url+"/v1/stats/summary", "")
+	var answer struct {
+		Denied int64
+		Rules  []struct{ Denied int64 }
+	}
+	if err := json.Unmarshal([]byte(body), &answer); err != nil || status != http.StatusOK {
+		t.Fatalf("%d %s: %v", status, body, err)
+	}
+	if len(answer.Rules) > 0 && answer.Rules[0].Denied != answer.Denied {
+		t.Fatalf("the rule and all requests differ: %s", body)
+	}
+	return answer.Denied
+}
+
+func refuseSome(t *testing.T, url string) {
+	t.Helper()
+	for range 5 { // of which two are admitted
+		ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
+	}
+}
+
+func urlOf(a *App) string { return "http://" + a.Addrs().HTTP.String() }
+
+// What happened, what was counted and what is queued is there after a restart.
+func TestDataSurvives(t *testing.T) {
+	o, log := prepared(t, Options{Data: t.TempDir(), Queues: map[string]queue.Settings{"mail": {N: 1, Period: time.Hour}}}, perUser)
+	a := started(t, o)
+	refuseSome(t, urlOf(a))
+	ask(t, nil, "POST", urlOf(a)+"/v1/counters/add", `{"add": [{"name": "visits", "by": 7}]}`)
+	if status, body := ask(t, nil, "POST", urlOf(a)+"/v1/queues/mail/push", `{"payload": "hello"}`); status != http.StatusAccepted {
+		t.Fatalf("%d %s", status, body)
+	}
+	eventually(t, "a length in the metrics", func() bool {
+		_, body := ask(t, nil, "GET", urlOf(a)+"/metrics", "")
+		return strings.Contains(body, `weir_queue_items{queue="mail",state="ready"}`) && strings.Contains(body, "weir_stats_lost_total 0")
+	})
+	if err := a.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range []string{"keys", "stats", "counters", "queues"} {
+		if _, err := os.Stat(filepath.Join(o.Data, file+".snapshot")); err != nil {
+			t.Error(err)
+		}
+	}
+	b := started(t, o)
+	eventually(t, "the second in which three were refused", func() bool { return denied(t, urlOf(b)) == 3 })
+	if _, body := ask(t, nil, "GET", urlOf(b)+"/v1/counters?name=visits", ""); !strings.Contains(body, `"value":7`) {
+		t.Errorf("the counter is %s", body)
+	}
+	if _, body := ask(t, nil, "POST", urlOf(b)+"/v1/queues/mail/lease", `{}`); !strings.Contains(body, "hello") {
+		t.Errorf("the work is %s", body)
+	}
+	if !strings.Contains(log.String(), "restored the statistics") {
+		t.Errorf("the log says\n%s", log)
+	}
+}
+
+// A file that is damaged keeps nobody from starting.
+func TestDamagedData(t *testing.T) {
+	o, log := prepared(t, Options{Data: t.TempDir(), Queues: map[string]queue.Settings{"mail": {N: 1, Period: time.Hour}}}, perUser)
+	for _, file := range []string{"keys", "stats", "counters", "queues"} {
+		if err := os.WriteFile(filepath.Join(o.Data, file+".snapshot"), []byte("no snapshot"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a := started(t, o)
+	refuseSome(t, urlOf(a))
+	if n := strings.Count(log.String(), "could not be restored, and begins anew"); n != 4 {
+		t.Errorf("%d warnings, want 4:\n%s", n, log)
+	}
+}
+
+// Two servers on one Redis add up, also when Redis was not there when they started.
+func TestStatsOfSeveral(t *testing.T) {
+	server := testredis.Start(t)
+	server.Kill()
+	queues := map[string]queue.Settings{"mail": {N: 1, Period: time.Hour}}
+	var all []*App
+	for range 2 {
+		o, _ := prepared(t, Options{Store: "redis://" + server.Addr, Queues: queues}, perUser)
+		all = append(all, started(t, o))
+	}
+	if status, body := ask(t, nil, "POST", urlOf(all[0])+"/v1/counters/add", `{"add": [{"name": "visits"}]}`); status != http.StatusServiceUnavailable {
+		t.Errorf("without Redis: %d %s", status, body)
+	}
+	server.Restart()
+	eventually(t, "counting", func() bool {
+		status, _ := ask(t, nil, "POST", urlOf(all[0])+"/v1/counters/add", `{"add": [{"name": "visits"}]}`)
+		return status == http.StatusOK
+	})
+	eventually(t, "the same at the other server", func() bool {
+		_, body := ask(t, nil, "GET", urlOf(all[1])+"/v1/counters?name=visits", "")
+		return strings.Contains(body, `"value":1`)
+	})
+	if status, body := ask(t, nil, "POST", urlOf(all[0])+"/v1/queues/mail/push", `{"payload": "hello"}`); status != http.StatusAccepted {
+		t.Errorf("%d %s", status, body)
+	}
+	if _, body := ask(t, nil, "POST", urlOf(all[1])+"/v1/queues/mail/lease", `{}`); !strings.Contains(body, "hello") {
+		t.Errorf("the work is %s", body)
+	}
+	eventually(t, "the store's return", func() bool { return all[0].store.up() && all[1].store.up() })
+	before := denied(t, urlOf(all[0]))
+	refuseSome(t, urlOf(all[0]))
+	refuseSome(t, urlOf(all[1]))
+	for _, a := range all {
+		eventually(t, "the sum", func() bool { return denied(t, urlOf(a)) >= before+8 })
+	}
+}
+
+// The stream has a second in which requests were refused, and ends when weir does.
+func TestStreamEnds(t *testing.T) {
+	o, _ := prepared(t, Options{}, perUser)
+	a := started(t, o)
+	resp, err := http.Get(urlOf(a) + "/v1/stats/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	refuseSome(t, urlOf(a))
+	lines := bufio.NewScanner(resp.Body)
+	found := false
+	for !found && lines.Scan() {
+		found = strings.HasPrefix(lines.Text(), "data:") && strings.Contains(lines.Text(), `"denied":3`)
+	}
+	if !found {
+		t.Fatalf("no second has the refusals: %v", lines.Err())
+	}
+	if err := a.Stop(context.Background()); err != nil {
+		t.Error(err)
+	}
+	if _, err := io.Copy(io.Discard, resp.Body); err != nil {
+		t.Logf("the end is %v", err)
+	}
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// What the gateway passes on is in the statistics.
+func TestUpstreamIsCounted(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/bad" {
+			w.WriteHeader(http.StatusBadGateway)
+		}
+	}))
+	defer upstream.Close()
+	o, _ := prepared(t, Options{Gateway: &Gateway{Listen: "127.0.0.1:0"}}, "rules: []\n")
+	o.Gateway.Routes = routes(t, upstream.URL)
+	a := started(t, o)
+	front := "http://" + a.Addrs().Gateway.String()
+	for _, path := range []string{"/", "/", "/", "/bad"} {
+		ask(t, nil, "GET", front+path, "")
+	}
+	eventually(t, "four requests with an error", func() bool {
+		_, body := ask(t, nil, "GET", urlOf(a)+"/v1/stats/summary", "")
+		return strings.Contains(body, `"upstream":{"requests":4,"errors":1,"error_share":0.25`)
+	})
+}
+
+// Alerts are listed, and posted to a webhook with a signature.
+func TestAlertIsPosted(t *testing.T) {
+	const secret = "a-secret-of-some-length"
+	type message struct {
+		header http.Header
+		body   []byte
+	}
+	posted := make(chan message, 100)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		posted <- message{r.Header, body}
+	}))
+	defer hook.Close()
+	checks, err := alert.Parse("throttled=5%,window=10s,minimum=1,hold=10s")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o, _ := prepared(t, Options{Alerts: Alerts{Checks: checks, Webhook: hook.URL, WebhookSecretFile: file}}, perUser)
+	a := started(t, o)
+	var m message
+	for posting := true; posting; {
+		refuseSome(t, urlOf(a))
+		select {
+		case m = <-posted:
+			posting = false
+		case <-time.After(50 * time.Millisecond): // so that every ten seconds have some
+		}
+	}
+	if err := alert.Verify([]byte(secret), m.header, m.body, time.Now(), time.Minute); err != nil {
+		t.Error(err)
+	}
+	if !strings.Contains(string(m.body), `"kind":"throttled"`) {
+		t.Errorf("the message is %s", m.body)
+	}
+	if _, body := ask(t, nil, "GET", urlOf(a)+"/v1/alerts", ""); !strings.Contains(body, `"id":"throttled"`) {
+		t.Errorf("the list is %s", body)
+	}
+}
+
+func TestStatsOff(t *testing.T) {
+	o, _ := prepared(t, Options{Stats: Stats{Off: true}}, perUser)
+	a := started(t, o)
+	refuseSome(t, urlOf(a))
+	for _, path := range []string{"/v1/stats/summary", "/v1/alerts"} {
+		if status, body := ask(t, nil, "GET", urlOf(a)+path, ""); status != http.StatusNotFound {
+			t.Errorf("%s: %d %s", path, status, body)
+		}
+	}
+}
+
+func TestAlertsThatCannotBeSent(t *testing.T) {
+	short := filepath.Join(t.TempDir(), "short")
+	if err := os.WriteFile(short, []byte("short"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for want, alerts := range map[string]Alerts{
+		"--alert-webhook:":                   {Webhook: "ftp://example.com"},
+		"--alertmanager:":                    {Alertmanager: "nowhere"},
+		"there is no webhook to sign for":    {WebhookSecretFile: short},
+		"has fewer than 16 characters":       {Webhook: "http://127.0.0.1:1", WebhookSecretFile: short},
+		"--alert-webhook-secret-file: open ": {Webhook: "http://127.0.0.1:1", WebhookSecretFile: short + "er"},
+	} {
+		o, _ := prepared(t, Options{Alerts: alerts}, perUser)
+		a, err := New(o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := a.Start(t.Context()); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("error %v, want %q", err, want)
+			if err == nil {
+				a.Stop(context.Background())
+			}
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package httpapi
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/counter"
+)
+
+// BoardKey names a leaderboard. The same name with another window is another board.
+type BoardKey struct {
+	Name     string         `json:"name"`
+	Window   counter.Window `json:"window,omitempty"`    // default ever
+	Zone     string         `json:"zone,omitempty"`      // an IANA name; default UTC
+	SlidingS int64          `json:"sliding_s,omitempty"` // instead of a window: the last so many seconds
+}
+
+// ScoreRequest is the body of POST /v1/boards/score.
+type ScoreRequest struct {
+	Board BoardKey    `json:"board"`
+	Score []ScoreMark `json:"score"`
+}
+
+// ScoreMark is what a member scores.
+type ScoreMark struct {
+	Member string          `json:"member"`
+	By     *counter.Amount `json:"by,omitempty"` // default 1; may be negative, except on a sliding board
+}
+
+// ScoreAnswer is what POST /v1/boards/score answers, in the order of the members.
+type ScoreAnswer struct {
+	Scores []MemberScore `json:"scores"`
+}
+
+// MemberScore is what a member has.
+type MemberScore struct {
+	Member string         `json:"member"`
+	Score  counter.Amount `json:"score"`
+}
+
+// RankingAnswer is what GET /v1/boards/top answers: the first members, the highest score
+// first, equal ones by the bytes of their names.
+type RankingAnswer struct {
+	Places  []PlaceAnswer `json:"places"`
+	Members int           `json:"members"`        // on the whole board
+	Dropped int64         `json:"dropped"`        // for how many there was no room; as long as it is 0, everything is exact
+	Start   time.Time     `json:"start,omitzero"` // of the window, if it has one that begins
+}
+
+// StandingAnswer is what GET /v1/boards/standing answers, in the order of the members.
+type StandingAnswer struct {
+	Places []PlaceAnswer `json:"places"`
+}
+
+// PlaceAnswer is where a member stands.
+type PlaceAnswer struct {
+	Rank   *int           `json:"rank"` // from 1; null if it is not on the board
+	Member string         `json:"member"`
+	Score  counter.Amount `json:"score"`
+}
+
+// scoreBoard answers POST /v1/boards/score.
+func (h *Handler) scoreBoard(c *call) (any, *Problem) {
+	var want ScoreRequest
+	if p := c.decode(MaxCountBody, &want, "board", "score"); p != nil {
+		return nil, p
+	}
+	board, p := h.board(want.Board, 0, func(field string) string {
+		if field == "board" {
+			field = "name"
+		}
+		return "board." + field
+	})
+	if p != nil {
+		return nil, p
+	}
+	if p := batch("score", len(want.Score), counter.MaxBatch); p != nil {
+		return nil, p
+	}
+	marks := make([]counter.Mark, len(want.Score))
+	for i, m := range want.Score {
+		marks[i] = counter.Mark{Member: m.Member, By: counter.One}
+		if m.By != nil {
+			marks[i].By = *m.By
+		}
+		if p := invalidIn(board.ValidateScore(marks[i:i+1]), within("score", i)); p != nil {
+			return nil, p
+		}
+	}
+	scores, err := h.options.Counters.Score(c.r.Context(), board, marks...)
+	if err != nil {
+		return nil, h.countTrouble(c, err, itself)
+	}
+	answer := ScoreAnswer{Scores: make([]MemberScore, len(scores))}
+	for i, score := range scores {
+		answer.Scores[i] = MemberScore{Member: marks[i].Member, Score: score}
+	}
+	return answer, nil
+}
+
+// getTop answers GET /v1/boards/top.
+func (h *Handler) getTop(c *call) (any, *Problem) {
+	query, board, p := h.boardAsked(c, "", "n")
+	if p != nil {
+		return nil, p
+	}
+	n, p := query.whole("n", usualList, 1, counter.MaxTop)
+	if p != nil {
+		return nil, p
+	}
+	top, err := h.options.Counters.Top(c.r.Context(), board, int(n))
+	if err != nil {
+		return nil, h.countTrouble(c, err, itself)
+	}
+	return RankingAnswer{Places: placesOf(top.Places), Members: top.Members, Dropped: top.Dropped, Start: top.Start}, nil
+}
+
+// getStanding answers GET /v1/boards/standing.
+func (h *Handler) getStanding(c *call) (any, *Problem) {
+	query, board, p := h.boardAsked(c, "member")
+	if p != nil {
+		return nil, p
+	}
+	members := query["member"]
+	if p := batch("member", len(members), counter.MaxBatch); p != nil {
+		return nil, p
+	}
+	places, err := h.options.Counters.Standing(c.r.Context(), board, members...)
+	if err != nil {
+		return nil, h.countTrouble(c, err, itself)
+	}
+	return StandingAnswer{Places: placesOf(places)}, nil
+}
+
+// boardAsked is the board that a query names.
+func (h *Handler) boardAsked(c *call, many string, more ...string) (asked, counter.Board, *Problem) {
+	query, p := c.asked(many, append([]string{"board", "window", "zone", "sliding_s", "ago"}, more...)...)
+	if p != nil {
+		return nil, counter.Board{}, p
+	}
+	key := BoardKey{Name: query.text("board"), Zone: query.text("zone")}
+	if key.Window, p = query.window(counter.Ever); p != nil {
+		return nil, counter.Board{}, p
+	}
+	if key.SlidingS, p = query.whole("sliding_s", 0, 1, maxSeconds); p != nil {
+		return nil, counter.Board{}, p
+	}
+	ago, p := query.whole("ago", 0, 0, counter.BoardWindows-1)
+	if p != nil {
+		return nil, counter.Board{}, p
+	}
+	board, p := h.board(key, int(ago), itself)
+	return query, board, p
+}
+
+// maxSeconds is the longest sliding window.
+const maxSeconds = int64(counter.MaxSliding / time.Second)
+
+// board is a board as the store has it.
+func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter.Board, *Problem) {
+	zone, p := h.zone(k.Zone, field("zone"))
+	if p != nil {
+		return counter.Board{}, p
+	}
+	if k.SlidingS != 0 {
+		if k.Window != counter.Ever || zone != nil || ago != 0 {
+			where := field("sliding_s")
+			return counter.Board{}, badField.of("%s: a sliding board has no other window, zone or past; leave window, zone and ago out.", where).in(where)
+		}
+		if p := seconds(k.SlidingS, field("sliding_s")); p != nil {
+			return counter.Board{}, p
+		}
+	}
+	board := counter.Board{Name: k.Name, Window: k.Window, Zone: zone, Ago: ago, Sliding: time.Duration(k.SlidingS) * time.Second}
+	return board, invalidIn(board.Validate(), field)
+}
+
+// seconds is what is wrong with the length of a sliding window.
+func seconds(n int64, field string) *Problem {
+	if n < 1 || n > maxSeconds {
+		return badField.of("%s: %s cannot be had; write whole seconds, from 1 to %d.", field, fmt.Sprint(n), maxSeconds).in(field)
+	}
+	return nil
+}
+
+func placesOf(places []counter.Place) []PlaceAnswer {
+	all := make([]PlaceAnswer, len(places))
+	for i, p := range places {
+		all[i] = PlaceAnswer{Member: p.Member, Score: p.Score}
+		if p.Rank > 0 {
+			all[i].Rank = &places[i].Rank
+		}
+	}
+	return all
+}

@@ -1,0 +1,168 @@
+package httpapi
+
+import (
+	"math"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/counter"
+)
+
+// HotKey names a list of items that are hit, and says which are hot. All who share a
+// list should say the same.
+type HotKey struct {
+	Name      string `json:"name"`
+	WindowS   int64  `json:"window_s"`       // how long a hit counts, in seconds
+	Threshold int64  `json:"threshold"`      // from how many hits on an item is hot
+	Cool      int64  `json:"cool,omitempty"` // below how many it is so no longer; default threshold
+}
+
+// HitRequest is the body of POST /v1/hot/hit.
+type HitRequest struct {
+	List  HotKey   `json:"list"`
+	Items []string `json:"items"`
+}
+
+// HeatAnswer is how items stand: those that were hit, in their order, or those that are
+// hot, with the most hits first.
+type HeatAnswer struct {
+	Items []ItemHeat `json:"items"`
+}
+
+// ItemHeat is how an item stands.
+type ItemHeat struct {
+	Item  string    `json:"item"`
+	Hits  int64     `json:"hits"` // within the window
+	Hot   bool      `json:"hot"`
+	Since time.Time `json:"since,omitzero"` // when it turned hot, if it is
+
+	// Turned is true if this hit made it hot. Of all who hit it, one is told so.
+	Turned bool `json:"turned,omitempty"`
+}
+
+// HotEventsAnswer is what GET /v1/hot/events answers, the earliest first.
+type HotEventsAnswer struct {
+	Events []HotEvent `json:"events"`
+	Next   int64      `json:"next"`   // after which to ask the next time
+	Missed bool       `json:"missed"` // some that were asked for are no longer kept
+}
+
+// HotEvent is an item that turned hot, or cooled.
+type HotEvent struct {
+	ID   int64     `json:"id"`
+	Item string    `json:"item"`
+	Hot  bool      `json:"hot"` // it turned hot; else it cooled
+	Hits int64     `json:"hits"`
+	At   time.Time `json:"at"`
+}
+
+// hitItems answers POST /v1/hot/hit.
+func (h *Handler) hitItems(c *call) (any, *Problem) {
+	var want HitRequest
+	if p := c.decode(MaxCountBody, &want, "list", "items"); p != nil {
+		return nil, p
+	}
+	list, p := hotList(want.List, func(field string) string {
+		if field == "list" {
+			field = "name"
+		}
+		return "list." + field
+	})
+	if p != nil {
+		return nil, p
+	}
+	if p := batch("items", len(want.Items), counter.MaxBatch); p != nil {
+		return nil, p
+	}
+	for i := range want.Items {
+		where := strings.TrimSuffix(within("items", i)(""), ".")
+		if p := invalidIn(list.ValidateHit(want.Items[i:i+1]), func(string) string { return where }); p != nil {
+			return nil, p
+		}
+	}
+	heats, err := h.options.Counters.Hit(c.r.Context(), list, want.Items...)
+	if err != nil {
+		return nil, h.countTrouble(c, err, itself)
+	}
+	return heatOf(heats), nil
+}
+
+// getHot answers GET /v1/hot.
+func (h *Handler) getHot(c *call) (any, *Problem) {
+	query, list, p := hotAsked(c, "n")
+	if p != nil {
+		return nil, p
+	}
+	n, p := query.whole("n", usualList, 1, counter.MaxTop)
+	if p != nil {
+		return nil, p
+	}
+	heats, err := h.options.Counters.Hot(c.r.Context(), list, int(n))
+	if err != nil {
+		return nil, h.countTrouble(c, err, itself)
+	}
+	return heatOf(heats), nil
+}
+
+// getHotEvents answers GET /v1/hot/events.
+func (h *Handler) getHotEvents(c *call) (any, *Problem) {
+	query, list, p := hotAsked(c, "after")
+	if p != nil {
+		return nil, p
+	}
+	after := counter.Latest
+	if query.text("after") != "latest" {
+		if after, p = query.whole("after", 0, 0, math.MaxInt64-1); p != nil {
+			return nil, p
+		}
+	}
+	news, err := h.options.Counters.Events(c.r.Context(), list, after)
+	if err != nil {
+		return nil, h.countTrouble(c, err, itself)
+	}
+	answer := HotEventsAnswer{Events: make([]HotEvent, len(news.Events)), Next: news.Next, Missed: news.Missed}
+	for i, e := range news.Events {
+		answer.Events[i] = HotEvent{ID: e.ID, Item: e.Item, Hot: e.Hot, Hits: e.Hits, At: e.At.UTC()}
+	}
+	return answer, nil
+}
+
+// hotAsked is the list that a query names.
+func hotAsked(c *call, more string) (asked, counter.HotList, *Problem) {
+	query, p := c.asked("", "list", "window_s", "threshold", "cool", more)
+	if p != nil {
+		return nil, counter.HotList{}, p
+	}
+	key := HotKey{Name: query.text("list")}
+	if key.WindowS, p = query.whole("window_s", 0, 1, maxSeconds); p != nil {
+		return nil, counter.HotList{}, p
+	}
+	if key.Threshold, p = query.whole("threshold", 0, 1, int64(counter.MaxScore)); p != nil {
+		return nil, counter.HotList{}, p
+	}
+	if key.Cool, p = query.whole("cool", 0, 0, int64(counter.MaxScore)); p != nil {
+		return nil, counter.HotList{}, p
+	}
+	list, p := hotList(key, itself)
+	return query, list, p
+}
+
+// hotList is a list as the store has it.
+func hotList(k HotKey, field func(string) string) (counter.HotList, *Problem) {
+	if p := seconds(k.WindowS, field("window_s")); p != nil {
+		return counter.HotList{}, p
+	}
+	list := counter.HotList{Name: k.Name, Window: time.Duration(k.WindowS) * time.Second, Threshold: k.Threshold, Cool: k.Cool}
+	return list, invalidIn(list.Validate(), field)
+}
+
+func heatOf(heats []counter.Heat) HeatAnswer {
+	answer := HeatAnswer{Items: make([]ItemHeat, len(heats))}
+	for i, heat := range heats {
+		answer.Items[i] = ItemHeat{Item: heat.Item, Hits: heat.Hits, Hot: heat.Hot, Turned: heat.Turned}
+		if heat.Hot {
+			answer.Items[i].Since = heat.Since.UTC()
+		}
+	}
+	return answer
+}

@@ -1,0 +1,170 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/base64"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/queue"
+)
+
+const (
+	// MaxLeaseWait is how long POST /v1/queues/{queue}/lease may wait for work, in
+	// seconds. Proxies and clients give up on answers that take much longer.
+	MaxLeaseWait = 20
+
+	// maxWaiting is how many calls may wait for work at once, of all queues together.
+	maxWaiting = 256
+
+	// firstLook is when an empty queue is asked again for the first time: something may
+	// have come before anybody listened.
+	firstLook = 50 * time.Millisecond
+)
+
+// LeaseRequest is the body of POST /v1/queues/{queue}/lease.
+type LeaseRequest struct {
+	Max     int   `json:"max,omitempty"`      // items at most; default 1
+	AheadMS int64 `json:"ahead_ms,omitempty"` // how long before its release an item may be leased already
+	WaitS   int64 `json:"wait_s,omitempty"`   // how long to wait for the first; default not at all
+}
+
+// LeaseAnswer is what was leased. That there is nothing is an answer, too.
+type LeaseAnswer struct {
+	Leases []WorkLease `json:"leases"`
+	WaitMS *int64      `json:"wait_ms"` // until it makes sense to ask again; null if the queue is empty
+}
+
+// WorkLease is an item at a worker.
+type WorkLease struct {
+	Number int64  `json:"number"`
+	ID     string `json:"id,omitempty"`
+	WorkPayload
+	Tries  int       `json:"tries"` // with this one
+	Pushed time.Time `json:"pushed"`
+
+	// Token proves the lease. It is a secret.
+	Token string `json:"token"`
+
+	DelayMS        int64 `json:"delay_ms"`         // hold it so long, then begin
+	ExpiresAfterMS int64 `json:"expires_after_ms"` // when it goes to another
+}
+
+// WorkPayload is a payload: as text if it is UTF-8, or else in base64.
+type WorkPayload struct {
+	Payload       *string `json:"payload,omitempty"`
+	PayloadBase64 string  `json:"payload_base64,omitempty"`
+}
+
+// leaseWork answers POST /v1/queues/{queue}/lease.
+func (h *Handler) leaseWork(c *call, _ *queue.Terms) (any, *Problem) {
+	var want LeaseRequest
+	if p := c.decode(maxSmallBody, &want, "max", "ahead_ms", "wait_s"); p != nil {
+		return nil, p
+	}
+	if most := queue.MaxAhead.Milliseconds(); want.AheadMS < 0 || want.AheadMS > most {
+		return nil, badField.of("ahead_ms: %d is out of range; send up to %d.", want.AheadMS, most).in("ahead_ms")
+	}
+	if want.WaitS < 0 || want.WaitS > MaxLeaseWait {
+		return nil, badField.of("wait_s: %d is out of range; send up to %d, and ask again when they are over.", want.WaitS, MaxLeaseWait).in("wait_s")
+	}
+	ask := queue.Ask{Max: want.Max, Ahead: time.Duration(want.AheadMS) * time.Millisecond}
+	batch, p := h.lease(c, ask)
+	if p == nil && len(batch.Leases) == 0 && want.WaitS > 0 {
+		batch, p = h.await(c, ask, batch, time.Duration(want.WaitS)*time.Second)
+	}
+	if p != nil {
+		return nil, p
+	}
+	answer := LeaseAnswer{Leases: []WorkLease{}}
+	if batch.Wait != weir.Never {
+		wait := millis(batch.Wait)
+		answer.WaitMS = &wait
+	}
+	for _, l := range batch.Leases {
+		answer.Leases = append(answer.Leases, WorkLease{
+			Number: l.Number, ID: l.ID, WorkPayload: payloadOf(l.Payload), Tries: l.Tries, Pushed: timeOf(l.Pushed), Token: l.Token,
+			DelayMS: millis(l.Delay), ExpiresAfterMS: int64((time.Duration(l.Expires-l.Release)*time.Microsecond + l.Delay) / time.Millisecond),
+		})
+	}
+	return answer, nil
+}
+
+// lease asks the queue once.
+func (h *Handler) lease(c *call, ask queue.Ask) (queue.Batch, *Problem) {
+	ctx := c.r.Context()
+	if err := ctx.Err(); err != nil {
+		return queue.Batch{}, h.storeTrouble(c, err)
+	}
+	// Not with the context: an answer that nobody waits for would be leases that nobody
+	// has.
+	whole := context.WithoutCancel(ctx)
+	batch, err := h.options.Queues.Lease(whole, c.variable, ask)
+	if err != nil {
+		return batch, h.queueTrouble(c, err)
+	}
+	if err := ctx.Err(); err != nil {
+		for i := len(batch.Leases) - 1; i >= 0; i-- { // the last first: then its turn is free, too
+			// What cannot be returned goes to another when its time is over.
+			_ = h.options.Queues.Return(whole, c.variable, batch.Leases[i].Token)
+		}
+		return queue.Batch{}, h.storeTrouble(c, err)
+	}
+	return batch, nil
+}
+
+// await asks the queue until it has something, time is over, the server stops or the
+// client is gone. The batch is what it said just now.
+func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Duration) (queue.Batch, *Problem) {
+	if h.waiting.Add(1) > maxWaiting {
+		h.waiting.Add(-1)
+		c.Header().Set("Retry-After", "1")
+		return batch, busy.of("%d calls are waiting for work already; try again, or do not wait.", maxWaiting)
+	}
+	defer h.waiting.Add(-1)
+	ctx, cancel := context.WithTimeout(c.r.Context(), most)
+	wake := make(chan struct{}, 1)
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		// Whatever ends it, the queue is still asked now and then.
+		_ = h.options.Queues.Watch(ctx, c.variable, func() {
+			select {
+			case wake <- struct{}{}:
+			default: // once is enough
+			}
+		})
+	})
+	defer listener.Wait()
+	defer cancel()
+	for pause := firstLook; ; pause = min(2*pause, queue.DefaultPoll) {
+		timer := time.NewTimer(max(time.Millisecond, min(pause, batch.Wait)))
+		over := false
+		select {
+		case <-timer.C:
+		case <-wake:
+		case <-ctx.Done():
+			over = true
+		case <-h.options.Stopping:
+			timer.Stop()
+			return batch, nil
+		}
+		timer.Stop()
+		var p *Problem
+		if batch, p = h.lease(c, ask); p != nil || len(batch.Leases) > 0 || over {
+			return batch, p
+		}
+	}
+}
+
+// payloadOf is a payload in JSON.
+func payloadOf(payload []byte) WorkPayload {
+	if !utf8.Valid(payload) {
+		return WorkPayload{PayloadBase64: base64.StdEncoding.EncodeToString(payload)}
+	}
+	text := string(payload)
+	return WorkPayload{Payload: &text}
+}
+
+func timeOf(at weir.Micros) time.Time { return time.UnixMicro(int64(at)).UTC() }

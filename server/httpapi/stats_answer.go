@@ -1,0 +1,106 @@
+package httpapi
+
+import (
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// micros is a length of time as answers have it.
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
+
+// readable makes a text of what may be any bytes: keys are what clients have sent.
+func readable(text string) string { return strings.ToValidUTF8(text, "\uFFFD") }
+
+func countsOf(counts frame.Counts, rate float64) StatsCounts {
+	return StatsCounts{Requests: counts.Total(), Rate: rate, Counts: counts}
+}
+
+func latencyOf(p stats.Percentiles) StatsLatency {
+	return StatsLatency{P50: micros(p.P50), P90: micros(p.P90), P99: micros(p.P99), Mean: micros(p.Mean)}
+}
+
+func upstreamOf(u stats.Upstream) StatsUpstream {
+	return StatsUpstream{
+		Route: u.Route, Requests: u.Requests, Errors: u.Errors, ErrorShare: u.ErrorRate(), Latency: latencyOf(u.Latency),
+	}
+}
+
+// summary is the answer of what happened, without what only some summaries know.
+func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
+	answer := &SummaryAnswer{
+		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
+		StatsCounts: countsOf(s.Requests, s.QPS), ThrottledShare: s.Requests.Throttled(), Latency: latencyOf(s.Decision),
+		Store: StatsStore{Up: h.options.StoreUp()}, Recorder: recorderOf(h.options.Stats.Health()),
+		Rules: make([]StatsRule, 0, len(s.Rules)),
+	}
+	if s.Upstream.Requests > 0 {
+		all := upstreamOf(s.Upstream)
+		answer.Upstream = &all
+	}
+	for _, u := range s.Routes {
+		answer.Routes = append(answer.Routes, upstreamOf(u))
+	}
+	for _, r := range s.Rules {
+		one := StatsRule{Rule: r.Rule, StatsCounts: countsOf(r.Counts, r.QPS)}
+		for _, t := range r.Tiers {
+			one.Tiers = append(one.Tiers, StatsTier{Tier: readable(t.Tier), Requests: t.Counts.Total(), Counts: t.Counts})
+		}
+		answer.Rules = append(answer.Rules, one)
+	}
+	return answer
+}
+
+func recorderOf(health stats.Health) StatsRecorder {
+	r := StatsRecorder{Pending: health.Pending, Lost: health.Lost, Dropped: health.Dropped, Sampling: max(health.Sampling, 1)}
+	if !health.Away.IsZero() {
+		since := health.Away.Unix()
+		r.AwaySince = &since
+	}
+	if health.Err != nil {
+		r.Error = clip(readable(health.Err.Error()))
+	}
+	return r
+}
+
+func seriesAnswer(s *stats.Series, rule string) *SeriesAnswer {
+	answer := &SeriesAnswer{
+		From: s.From.Unix(), To: s.To.Unix(), Step: int64(s.Step / time.Second), Points: make([]StatsPoint, len(s.Points)),
+	}
+	for i, p := range s.Points {
+		point := StatsPoint{T: p.Time.Unix(), StatsCounts: countsOf(p.Requests, p.QPS)}
+		if rule == "" {
+			point.StatsPointTimes = &StatsPointTimes{
+				P50: micros(p.Decision.P50), P90: micros(p.Decision.P90), P99: micros(p.Decision.P99),
+				UpstreamRequests: p.Upstream.Requests, UpstreamErrors: p.Upstream.Errors, UpstreamP99: micros(p.Upstream.Latency.P99),
+			}
+		}
+		answer.Points[i] = point
+	}
+	return answer
+}
+
+func topAnswer(top *stats.Top, q stats.TopQuery, sampling int64) *TopAnswer {
+	answer := &TopAnswer{
+		By: q.By.String(), Window: q.Window.String(), Rule: q.Rule, From: top.From.Unix(), To: top.To.Unix(),
+		Total: top.Total, Floor: top.Floor, Sampling: max(sampling, 1), Entries: make([]TopEntry, len(top.Keys)),
+	}
+	for i, k := range top.Keys {
+		answer.Entries[i] = TopEntry{Key: readable(k.Key), Count: k.Count, Error: k.Error}
+	}
+	return answer
+}
+
+func suggestAnswer(all []stats.Suggestion, q suggestion) *SuggestAnswer {
+	answer := &SuggestAnswer{Rule: q.rule, From: q.from.Unix(), To: q.to.Unix(), Suggestions: make([]Suggestion, len(all))}
+	for i, s := range all {
+		one := Suggestion{Tier: readable(s.Tier), Period: s.Period.Seconds(), Requests: s.Requests, Denied: s.Denied}
+		for _, t := range s.Targets {
+			one.Targets = append(one.Targets, SuggestTarget(t))
+		}
+		answer.Suggestions[i] = one
+	}
+	return answer
+}

@@ -1,0 +1,84 @@
+package httpapi
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/stats"
+)
+
+// remembering opens what statistics and alerts need.
+func remembering(t *testing.T, o *Options) { withStats(t, o) }
+
+// lostArchive does so, too, and then the archive is lost.
+func lostArchive(t *testing.T, o *Options) {
+	_, kept := withStats(t, o)
+	kept.lost.Store(true)
+}
+
+// remembered is a server that has something to tell of.
+func remembered(t *testing.T, o *Options) {
+	recorder, _ := withStats(t, o)
+	judge := newStand(t, Options{Stats: recorder})
+	for range 3 {
+		judge.call("POST /v1/check", bobLogsIn).want(t, 200, nil)
+	}
+	judge.call("POST /v1/check", aliceAsks).want(t, 200, nil)
+	recorder.ObserveUpstream("shop", 502, time.Millisecond, nil)
+	if err := recorder.Flush(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// followed is a server that nobody else may follow.
+func followed(t *testing.T, o *Options) {
+	withStats(t, o)
+	o.Stats, _, _ = newRecorder(t, stats.Options{MaxSubscribers: 1})
+	if _, err := o.Stats.Subscribe(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// statsTried are calls for TestAnswersAreAsDescribed.
+var statsTried = []tried{
+	{what: "GET /v1/stats/summary?from=1767225599&to=1767225602", status: 200, with: remembered},
+	{what: "GET /v1/stats/summary?from=x", status: 400, with: remembering},
+	{what: "GET /v1/stats/summary", status: 404},
+	{what: "GET /v1/stats/summary", status: 503, with: lostArchive},
+	{what: "GET /v1/stats/summary", status: 503, with: remembering, late: true},
+	{what: "GET /v1/stats/series?from=1767225590&to=1767225602", status: 200, with: remembered},
+	{what: "GET /v1/stats/series?from=1767225590&to=1767225602&rule=api", status: 200, with: remembered},
+	{what: "GET /v1/stats/series?step=x", status: 400, with: remembering},
+	{what: "GET /v1/stats/series?rule=none", status: 404, with: remembering},
+	{what: "GET /v1/stats/series", status: 503, with: lostArchive},
+	{what: "GET /v1/stats/top", status: 200, with: remembered},
+	{what: "GET /v1/stats/top?n=x", status: 400, with: remembering},
+	{what: "GET /v1/stats/top?rule=none", status: 404, with: remembering},
+	{what: "GET /v1/stats/top", status: 503, with: lostArchive},
+	{what: "GET /v1/stats/suggest?rule=login&to=1767229200", status: 200, with: remembered},
+	{what: "GET /v1/stats/suggest", status: 400, with: remembering},
+	{what: "GET /v1/stats/suggest?rule=none", status: 404, with: remembering},
+	{what: "GET /v1/stats/suggest?rule=api", status: 503, with: lostArchive},
+	{what: "GET /v1/stats/stream", status: 200, with: remembered},
+	{what: "GET /v1/stats/stream?x=1", status: 400, with: remembering},
+	{what: "GET /v1/stats/stream", status: 404},
+	{what: "GET /v1/stats/stream", status: 503, with: followed},
+
+	{what: "GET /v1/whoami", status: 200, tokens: true, headers: []string{as(readerToken)}},
+	{what: "GET /v1/whoami", status: 200},
+	{what: "GET /v1/whoami?x=1", status: 400},
+	{what: "GET /v1/whoami", status: 401, tokens: true},
+	{what: "GET /v1/whoami", status: 403, headers: []string{"Host: evil.example.com"}},
+}
+
+// alertsTried are calls for TestAnswersAreAsDescribed.
+var alertsTried = []tried{
+	{what: "GET /v1/alerts", status: 200, with: alarmed},
+	{what: "GET /v1/alerts?x=1", status: 400, with: remembering},
+	{what: "GET /v1/alerts", status: 404},
+	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":60}`, status: 201, with: remembering},
+	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":0}`, status: 200, with: remembering},
+	{what: "POST /v1/alerts/silences", body: `{"id":"none","for_s":0}`, status: 400, with: remembering},
+	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":60}`, status: 404},
+	{what: "POST /v1/alerts/silences", body: string(make([]byte, maxAlertBody+1)), status: 413, with: remembering},
+}

@@ -1,0 +1,148 @@
+package httpapi
+
+import "github.com/weirhq/weir/stats/frame"
+
+// Times in answers about statistics are Unix seconds. Lengths are microseconds where the
+// name says _us, with nanoseconds behind the point, and seconds where it says _s.
+
+// StatsCounts are how many requests, or decisions of a rule, ended in which way.
+type StatsCounts struct {
+	Requests int64   `json:"requests"` // all of them
+	Rate     float64 `json:"rate"`     // a second
+	frame.Counts
+}
+
+// StatsLatency is how long something took.
+type StatsLatency struct {
+	P50  float64 `json:"p50"`
+	P90  float64 `json:"p90"`
+	P99  float64 `json:"p99"`
+	Mean float64 `json:"mean"`
+}
+
+// StatsUpstream is what became of requests that were passed on.
+type StatsUpstream struct {
+	Route      string       `json:"route,omitempty"` // "" is all of them
+	Requests   int64        `json:"requests"`
+	Errors     int64        `json:"errors"`
+	ErrorShare float64      `json:"error_share"`
+	Latency    StatsLatency `json:"latency_us"`
+}
+
+// SummaryAnswer is what GET /v1/stats/summary answers, and what an event of GET
+// /v1/stats/stream is.
+type SummaryAnswer struct {
+	From   int64 `json:"from"`
+	To     int64 `json:"to"`
+	Window int64 `json:"window_s"`
+	Local  bool  `json:"local,omitempty"` // the archive is away, and this is of one instance alone
+	StatsCounts
+	ThrottledShare float64         `json:"throttled_share"` // 0 to 1
+	Latency        StatsLatency    `json:"latency_us"`
+	Upstream       *StatsUpstream  `json:"upstream,omitempty"` // all routes together
+	Routes         []StatsUpstream `json:"routes,omitempty"`
+	Store          StatsStore      `json:"store"`
+	Recorder       StatsRecorder   `json:"recorder"`
+	Rules          []StatsRule     `json:"rules"` // the busiest first
+}
+
+// StatsStore is how the store of limits fares.
+type StatsStore struct {
+	Up bool `json:"up"`
+}
+
+// StatsRecorder is how the recorder itself fares.
+type StatsRecorder struct {
+	Pending   int    `json:"pending"`  // parts that wait to be saved
+	Lost      int64  `json:"lost"`     // requests that were counted and then dropped
+	Dropped   int64  `json:"dropped"`  // keys that are in no ranking
+	Sampling  int64  `json:"sampling"` // rankings take one key in so many
+	AwaySince *int64 `json:"away_since,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// StatsRule is what a rule said. Events of the stream have no latency of rules, which
+// nobody counts by the second.
+type StatsRule struct {
+	Rule string `json:"rule"`
+	StatsCounts
+	Latency *StatsLatency `json:"latency_us,omitempty"`
+	Tiers   []StatsTier   `json:"tiers,omitempty"`
+}
+
+// StatsTier is what a rule said to the requests of a tier: "" are those without one.
+type StatsTier struct {
+	Tier     string `json:"tier"`
+	Requests int64  `json:"requests"`
+	frame.Counts
+}
+
+// SeriesAnswer is what GET /v1/stats/series answers.
+type SeriesAnswer struct {
+	From   int64        `json:"from"`
+	To     int64        `json:"to"`
+	Step   int64        `json:"step_s"`
+	Points []StatsPoint `json:"points"`
+}
+
+// StatsPoint is one step of a series.
+type StatsPoint struct {
+	T int64 `json:"t"` // when it began
+	StatsCounts
+	*StatsPointTimes // nil in the series of a rule
+}
+
+// StatsPointTimes is how long the requests of a step took, and what became of those that
+// were passed on.
+type StatsPointTimes struct {
+	P50              float64 `json:"p50_us"`
+	P90              float64 `json:"p90_us"`
+	P99              float64 `json:"p99_us"`
+	UpstreamRequests int64   `json:"upstream_requests"`
+	UpstreamErrors   int64   `json:"upstream_errors"`
+	UpstreamP99      float64 `json:"upstream_p99_us"`
+}
+
+// TopAnswer is what GET /v1/stats/top answers.
+type TopAnswer struct {
+	By       string     `json:"by"`
+	Window   string     `json:"window"`
+	Rule     string     `json:"rule"` // "" is all of them
+	From     int64      `json:"from"`
+	To       int64      `json:"to"`
+	Total    int64      `json:"total"`    // how often any key came
+	Floor    int64      `json:"floor"`    // how often a key that is not here came at most
+	Sampling int64      `json:"sampling"` // one key in so many is looked at
+	Entries  []TopEntry `json:"entries"`
+}
+
+// TopEntry is a key that came at least Count-Error times, and at most Count times.
+type TopEntry struct {
+	Key   string `json:"key"`
+	Count int64  `json:"count"`
+	Error int64  `json:"error"`
+}
+
+// SuggestAnswer is what GET /v1/stats/suggest answers.
+type SuggestAnswer struct {
+	Rule        string       `json:"rule"`
+	From        int64        `json:"from"`
+	To          int64        `json:"to"`
+	Suggestions []Suggestion `json:"suggestions"` // one for each limit of the rule that was asked
+}
+
+// Suggestion is what is known of the limit of a tier for a period.
+type Suggestion struct {
+	Tier     string          `json:"tier"` // "" is for requests without one
+	Period   float64         `json:"period_s"`
+	Requests int64           `json:"requests"`
+	Denied   int64           `json:"denied"`
+	Targets  []SuggestTarget `json:"targets"` // in the order of the shares
+}
+
+// SuggestTarget is the limit that would have refused a share of the requests.
+type SuggestTarget struct {
+	Share float64 `json:"share"`
+	Units int64   `json:"units"`
+	Above bool    `json:"above"` // more than Units is needed; nobody knows how much
+}

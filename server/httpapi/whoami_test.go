@@ -1,0 +1,31 @@
+package httpapi
+
+import (
+	"testing"
+
+	"github.com/weirhq/weir/internal/token"
+)
+
+func TestWhoAmI(t *testing.T) {
+	const appToken = "an-application-token-of-the-tests"
+	list, err := token.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nshop use " + appToken + "\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStand(t, Options{Tokens: func() *token.List { return list }})
+	for bearer, want := range map[string]WhoAnswer{
+		adminToken: {"alice", "admin"}, readerToken: {"bob", "read"}, appToken: {"shop", "use"},
+	} {
+		var a WhoAnswer
+		if s.call("GET /v1/whoami", "", as(bearer)).want(t, 200, &a); a != want {
+			t.Errorf("%+v, want %+v", a, want)
+		}
+	}
+	s.call("GET /v1/whoami", "").wantProblem(t, noToken)
+	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, wrongToken)
+
+	var a WhoAnswer
+	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin"}) {
+		t.Errorf("without tokens: %+v", a)
+	}
+}
