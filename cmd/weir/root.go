@@ -45,6 +45,7 @@ Ask a running one, and look after it:
 
   weir check --ip 203.0.113.7 --method POST --path /api/login
   weir rules list
+  weir top
 
 See what the algorithms do before choosing one, and what rules make of a request:
 
@@ -60,7 +61,7 @@ See what the algorithms do before choosing one, and what rules make of a request
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate(), newReplay())
-	root.AddCommand(newCheck(), newBench(), newCompletion())
+	root.AddCommand(newCheck(), newTop(), newAlerts(), newBench(), newCompletion())
 	return root
 }
 

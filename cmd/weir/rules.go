@@ -33,7 +33,7 @@ A file of rules, in YAML or JSON, says who is limited, by what:
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRulesValidate(), newRulesExplain(), newRulesFmt(), newRulesCode(), newRulesImport())
-	cmd.AddCommand(newRulesList(), newRulesGet(), newRulesPut(), newRulesDelete(), newRulesHistory(), newRulesRollback())
+	cmd.AddCommand(newRulesList(), newRulesGet(), newRulesPut(), newRulesDelete(), newRulesHistory(), newRulesRollback(), newRulesSuggest())
 	return cmd
 }
 

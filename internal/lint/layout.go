@@ -53,7 +53,7 @@ var bannedNames = map[string]bool{
 
 // thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
-	"cmd/weir": {"github.com/spf13/cobra", "github.com/spf13/pflag"},
+	"cmd/weir": {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
 	"app":      {"github.com/redis/rueidis", "google.golang.org/grpc", "github.com/envoyproxy/go-control-plane/envoy", "go.opentelemetry.io/otel", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"},
 	"metrics":  {"github.com/prometheus/client_golang"},
 

@@ -1,0 +1,137 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/stats/alert"
+)
+
+func newAlerts() *cobra.Command {
+	var c clientFlags
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "alerts",
+		Short: "List the alerts of a running weir, and silence them",
+		Long: `List what is wrong with a running weir, what was, and which alerts are silenced.
+
+` + clientHelp,
+		Example: `  weir alerts
+  weir alerts silence throttled --for 2h --comment "load test"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return nil
+			}
+			return unknownVerb(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			var all httpapi.AlertsAnswer
+			got, err := server.ask(cmd.Context(), question{method: http.MethodGet, path: []string{"alerts"}}, &all)
+			if err != nil {
+				return err
+			}
+			if asJSON || c.output == "json" {
+				return printJSON(cmd.OutOrStdout(), got.body)
+			}
+			return printAlerts(cmd.OutOrStdout(), &all)
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --output json")
+	c.add(cmd)
+	cmd.AddCommand(newAlertsSilence())
+	return cmd
+}
+
+func printAlerts(w io.Writer, all *httpapi.AlertsAnswer) error {
+	when := func(t time.Time) string { return t.Local().Format(time.DateTime) }
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	if len(all.Active) == 0 {
+		fmt.Fprintln(t, "nothing fires")
+	} else {
+		fmt.Fprintln(t, "firing\tsince\twhat")
+		for _, a := range all.Active {
+			note := ""
+			if a.Silenced {
+				note = " (silenced)"
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s%s\n", column(a.ID), when(a.StartsAt), printable(a.Summary), note)
+		}
+	}
+	if len(all.Past) > 0 {
+		fmt.Fprintln(t, "\nresolved\tsince\tuntil\twhat")
+		for _, a := range all.Past {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", column(a.ID), when(a.StartsAt), when(a.EndsAt), printable(a.Summary))
+		}
+	}
+	if len(all.Silences) > 0 {
+		fmt.Fprintln(t, "\nsilenced\tuntil\tby\tcomment")
+		for _, s := range all.Silences {
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", column(s.ID), when(s.Until), column(s.Author), printable(s.Comment))
+		}
+	}
+	return t.Flush()
+}
+
+func newAlertsSilence() *cobra.Command {
+	var c clientFlags
+	var forText, comment string
+	cmd := &cobra.Command{
+		Use:   "silence ID",
+		Short: "Keep an alert from being sent for a while",
+		Long: `Keep an alert from being sent for a while, or all of a kind. It is still listed.
+"--for 0" ends the silence.
+
+` + clientHelp,
+		Example: `  weir alerts silence throttled --for 2h --comment "load test"
+  weir alerts silence shadow:login --for 1d
+  weir alerts silence throttled --for 0`,
+		Args: exactlyOne("the id of an alert, or a kind"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			length, err := duration.Parse(forText)
+			if err != nil || length%time.Second != 0 || length > httpapi.MaxSilence {
+				return usage("--for: %q is no time to be silent; write whole seconds up to 30d, as in 2h, or 0 to end a silence", forText)
+			}
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			seconds := int64(length / time.Second)
+			body, err := json.Marshal(httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment})
+			if err != nil {
+				return err
+			}
+			var made alert.Silence
+			got, err := server.ask(cmd.Context(), question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}, &made)
+			if err != nil {
+				return err
+			}
+			if c.output == "json" {
+				return printJSON(cmd.OutOrStdout(), got.body)
+			}
+			if seconds == 0 {
+				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is silent no longer\n", column(made.ID))
+				return err
+			}
+			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is silent until %s\n", column(made.ID), made.Until.Local().Format(time.DateTime))
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&forText, "for", "1h", "`TIME` to be silent; 0 ends it")
+	flags.StringVar(&comment, "comment", "", "`TEXT` that says why")
+	c.add(cmd)
+	return cmd
+}

@@ -1,0 +1,203 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+type suggestFlags struct {
+	client clientFlags
+	since  string
+	shares []string
+	json   bool
+}
+
+func newRulesSuggest() *cobra.Command {
+	var f suggestFlags
+	cmd := &cobra.Command{
+		Use:   "suggest [RULE]",
+		Short: "Show which limits would have been enough for the traffic of a running weir",
+		Long: `Show which limits would have refused a share of the requests that a running weir has
+seen: for one rule, or for all that were asked. It looks at what clients really used.
+
+"> 120" is for a limit of 120 that refuses more than the share already, so that nobody
+knows how much more is needed: put a copy of the rule with a higher limit in
+"mode: shadow", and ask again.
+
+` + clientHelp,
+		Example: `  weir rules suggest
+  weir rules suggest login --since 24h --share 0.1%,1%,5%`,
+		Args:              atMostOne("the id of a rule"),
+		ValidArgsFunction: completeRules(&f.client),
+		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.StringVar(&f.since, "since", "7d", "`TIME` to look back")
+	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "`SHARES` of requests that a limit may refuse")
+	flags.BoolVar(&f.json, "json", false, "the same as --output json")
+	f.client.add(cmd)
+	return cmd
+}
+
+func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
+	since, err := duration.Parse(f.since)
+	if err != nil || since < time.Second {
+		return usage("--since: %q is no time to look back; write for example 12h or 7d", f.since)
+	}
+	var shares []string
+	for _, text := range f.shares {
+		share, err := parseShare(text)
+		if err != nil {
+			return err
+		}
+		shares = append(shares, strconv.FormatFloat(share, 'g', -1, 64))
+	}
+	if len(shares) == 0 {
+		return usage("--share: there is none; write for example --share 0.1%%,1%%")
+	}
+	server, err := f.client.client(cmd)
+	if err != nil {
+		return err
+	}
+	all, err := suggestions(cmd.Context(), server, args, since, strings.Join(shares, ","))
+	if err != nil {
+		return err
+	}
+	if f.json || f.client.output == "json" {
+		body, err := json.Marshal(map[string]any{"rules": all})
+		if err != nil {
+			return err
+		}
+		return printJSON(cmd.OutOrStdout(), body)
+	}
+	return printSuggestions(cmd.OutOrStdout(), all, f.since)
+}
+
+// parseShare reads a part of a whole: 1%, or 0.01.
+func parseShare(text string) (float64, error) {
+	number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
+	share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
+	if isPercent {
+		share = math.Round(share*1e10) / 1e12 // 0.1 of a hundred is 0.001, and not almost
+	}
+	if err != nil || !(share >= 0 && share < 1) {
+		return 0, usage("--share: %q is no share; write for example 1%% or 0.01", text)
+	}
+	return share, nil
+}
+
+// suggestions asks about a rule, or about all of which something is remembered.
+func suggestions(ctx context.Context, server *client, rules []string, since time.Duration, shares string) ([]httpapi.SuggestAnswer, error) {
+	get := func(path string, query url.Values, into any) error {
+		_, err := server.ask(ctx, question{method: http.MethodGet, path: []string{"stats", path}, query: query}, into)
+		return err
+	}
+	// By the server's clock, which may not be ours.
+	var now, summary httpapi.SummaryAnswer
+	if err := get("summary", nil, &now); err != nil {
+		return nil, err
+	}
+	from := max(0, now.To-int64(since/time.Second))
+	query := url.Values{"from": {strconv.FormatInt(from, 10)}, "to": {strconv.FormatInt(now.To, 10)}}
+	if len(rules) == 0 {
+		if err := get("summary", query, &summary); err != nil {
+			return nil, err
+		}
+		for _, r := range summary.Rules {
+			if r.Rule != frame.Other {
+				rules = append(rules, r.Rule)
+			}
+		}
+	}
+	query.Set("share", shares)
+	all := []httpapi.SuggestAnswer{}
+	for _, rule := range rules {
+		query.Set("rule", rule)
+		var answer httpapi.SuggestAnswer
+		if err := get("suggest", query, &answer); err != nil {
+			return nil, err
+		}
+		for _, s := range answer.Suggestions {
+			if len(s.Targets) != strings.Count(shares, ",")+1 {
+				return nil, server.stranger(http.StatusOK)
+			}
+		}
+		all = append(all, answer)
+	}
+	return all, nil
+}
+
+func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, since string) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	rows := 0
+	for _, answer := range all {
+		for _, s := range answer.Suggestions {
+			if rows++; rows == 1 {
+				fmt.Fprint(t, "rule\ttier\tperiod\trequests\trefused")
+				for _, target := range s.Targets {
+					fmt.Fprintf(t, "\tlimit for %s", shareText(target.Share))
+				}
+				fmt.Fprintln(t)
+			}
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", column(answer.Rule), tierText(s.Tier), periodText(s.Period), grouped(s.Requests), refusedText(&s))
+			for _, target := range s.Targets {
+				fmt.Fprintf(t, "\t%s", targetText(target))
+			}
+			fmt.Fprintln(t)
+		}
+	}
+	if rows == 0 {
+		_, err := fmt.Fprintf(w, "nothing was recorded in the last %s yet, which happens every ten seconds; let requests come and ask again, or look back further with --since\n", since)
+		return err
+	}
+	return t.Flush()
+}
+
+func tierText(tier string) string {
+	if tier == "" {
+		return "-"
+	}
+	return column(tier)
+}
+
+func periodText(seconds float64) string {
+	if !(seconds > 0 && seconds < 1e9) {
+		return "?"
+	}
+	return duration.Format(time.Duration(seconds * float64(time.Second)).Round(time.Microsecond))
+}
+
+func refusedText(s *httpapi.Suggestion) string {
+	if s.Requests <= 0 {
+		return grouped(s.Denied)
+	}
+	return fmt.Sprintf("%s (%s)", grouped(s.Denied), percent(float64(s.Denied)/float64(s.Requests)))
+}
+
+func targetText(t httpapi.SuggestTarget) string {
+	if t.Above {
+		return "> " + grouped(t.Units)
+	}
+	return grouped(t.Units)
+}
+
+// shareText is a share as it was asked for.
+func shareText(share float64) string {
+	return strconv.FormatFloat(math.Round(share*1e10)/1e8, 'f', -1, 64) + " %"
+}

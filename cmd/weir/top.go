@@ -1,0 +1,167 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"strconv"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/server/httpapi"
+)
+
+type topFlags struct {
+	client   clientFlags
+	once     bool
+	interval time.Duration
+	ascii    bool
+}
+
+func newTop() *cobra.Command {
+	var f topFlags
+	cmd := &cobra.Command{
+		Use:   "top",
+		Short: "Watch what a running weir does",
+		Long: `Watch what a running weir does: requests by what became of them, how long decisions
+took, alerts that fire, the busiest rules, and who is refused and let through most.
+
+It is drawn anew every second, until q or Ctrl-C. If the output is no terminal, or with
+--once, one screen is printed. NO_COLOR, in the environment, keeps it without colours.
+
+` + clientHelp,
+		Example: `  weir top
+  weir top --server https://weir.example.com --token-file token
+  weir top --once | mail -s weir ops@example.com`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
+	}
+	flags := cmd.Flags()
+	flags.SortFlags = false
+	flags.BoolVar(&f.once, "once", false, "print one screen, and end")
+	flags.DurationVar(&f.interval, "interval", time.Second, "how often to draw")
+	flags.BoolVar(&f.ascii, "ascii", false, "draw with plain characters")
+	f.client.add(cmd)
+	return cmd
+}
+
+// Bounds of --interval. Rankings and alerts are asked for more seldom than this: they
+// are work for the server.
+const (
+	minInterval = 100 * time.Millisecond
+	maxInterval = time.Hour
+	pollEvery   = 5 * time.Second
+)
+
+func (f *topFlags) run(cmd *cobra.Command) error {
+	if f.interval < minInterval || f.interval > maxInterval {
+		return usage("--interval: %v is out of range; write %v to %v", f.interval, minInterval, maxInterval)
+	}
+	server, err := f.client.client(cmd)
+	if err != nil {
+		return err
+	}
+	out := cmd.OutOrStdout()
+	screen, live := terminalOf(out)
+	if f.once || f.client.output == "json" {
+		live = false
+	}
+	v := &view{server: server.base.String()}
+	// Whoever cannot be asked at all is an error, not a screen that waits.
+	if err := v.begin(cmd.Context(), server); err != nil {
+		return err
+	}
+	if f.client.output == "json" {
+		e := json.NewEncoder(out)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(map[string]any{"summary": v.minute, "denied": v.denied, "allowed": v.allowed, "alerts": v.alerts})
+	}
+	k := look{pencil: unicodePencil, coloured: os.Getenv("NO_COLOR") == ""}
+	if f.ascii {
+		k.pencil = asciiPencil
+	}
+	if live {
+		return watch(cmd.Context(), server, v, k, f.interval, screen, keyboardOf(cmd.InOrStdin()))
+	}
+	k.width, _ = sizeFromEnvironment()
+	if screen != nil {
+		k.width, _ = screen.size()
+	} else {
+		k.coloured = false
+	}
+	for _, text := range v.lines(k, time.Now()) {
+		if _, err := io.WriteString(out, text+"\n"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// begin asks for all that a first screen needs.
+func (v *view) begin(ctx context.Context, server *client) error {
+	n, err := ask(ctx, server)
+	if err != nil {
+		return err
+	}
+	n.into(v)
+	// By the server's clock, which may not be ours; without the second that is not over.
+	to := v.minute.To - 1
+	minute := url.Values{"from": {strconv.FormatInt(to-historySeconds, 10)}, "to": {strconv.FormatInt(to, 10)}, "step": {"1"}}
+	rules := []string{""}
+	for _, r := range v.minute.Rules[:min(len(v.minute.Rules), 12)] {
+		rules = append(rules, r.Rule)
+	}
+	for _, rule := range rules {
+		if rule != "" {
+			minute.Set("rule", rule)
+		}
+		var s httpapi.SeriesAnswer
+		if _, err := server.ask(ctx, question{method: http.MethodGet, path: []string{"stats", "series"}, query: minute}, &s); err != nil {
+			return err
+		}
+		v.past.recall(&s, rule)
+	}
+	return nil
+}
+
+// news is what is asked for from time to time.
+type news struct {
+	minute          httpapi.SummaryAnswer
+	denied, allowed httpapi.TopAnswer
+	alerts          httpapi.AlertsAnswer
+}
+
+func (n *news) into(v *view) {
+	v.minute, v.denied, v.allowed, v.alerts = n.minute, n.denied, n.allowed, n.alerts
+}
+
+func ask(ctx context.Context, server *client) (*news, error) {
+	var n news
+	ranked := func(by string) url.Values { return url.Values{"by": {by}, "window": {"minute"}, "n": {"20"}} }
+	for _, q := range []struct {
+		path  []string
+		query url.Values
+		into  any
+	}{
+		{[]string{"stats", "summary"}, nil, &n.minute},
+		{[]string{"stats", "top"}, ranked("denied"), &n.denied},
+		{[]string{"stats", "top"}, ranked("allowed"), &n.allowed},
+		{[]string{"alerts"}, nil, &n.alerts},
+	} {
+		_, err := server.ask(ctx, question{method: http.MethodGet, path: q.path, query: q.query}, q.into)
+		var r *refusal
+		if q.into == any(&n.alerts) && errors.As(err, &r) && r.Status == http.StatusNotFound {
+			continue // it watches for nothing
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return &n, nil
+}

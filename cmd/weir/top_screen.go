@@ -1,0 +1,296 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// view is all that weir top knows.
+type view struct {
+	server  string
+	past    history
+	minute  httpapi.SummaryAnswer // of the last minute
+	second  httpapi.SummaryAnswer // the last event
+	follows bool                  // there was one
+	denied  httpapi.TopAnswer
+	allowed httpapi.TopAnswer
+	alerts  httpapi.AlertsAnswer
+	trouble string // why there is no news; "" if there is
+	stale   string // why rankings and alerts are old; "" if they are not
+}
+
+// look is how a screen is drawn.
+type look struct {
+	width, height int // no bound on the height if it is 0
+	coloured      bool
+	pencil        pencil
+	live          bool
+}
+
+// lines are a screen.
+func (v *view) lines(k look, now time.Time) []string {
+	all := v.head(k, now)
+	all = append(all, v.firing(k)...)
+	all = append(all, v.figures(k)...)
+	rules, keys := v.past.rules(), max(len(v.denied.Entries), len(v.allowed.Entries))
+	roomForRules, roomForKeys := divide(k.height-len(all)-1, len(rules), keys, k.width < narrow)
+	if k.height == 0 {
+		roomForRules, roomForKeys = 20, 10
+	}
+	all = append(all, v.busiest(k, rules, roomForRules)...)
+	all = append(all, v.rankings(k, roomForKeys)...)
+	if k.live {
+		for len(all) < k.height-1 {
+			all = append(all, nil)
+		}
+		all = append(all[:max(0, min(len(all), k.height-1))], v.foot())
+	}
+	texts := make([]string, len(all))
+	for i, l := range all {
+		texts[i] = l.render(k.width, k.coloured)
+	}
+	return texts
+}
+
+// narrow is below which width the rankings stand one below the other.
+const narrow = 64
+
+// divide gives the rows that are left to rules and keys. Each has a heading and an empty
+// line before it.
+func divide(rows, rules, keys int, stacked bool) (forRules, forKeys int) {
+	const heading = 2
+	rankings := 1
+	if stacked {
+		rankings = 2
+	}
+	rows -= heading + rankings*heading
+	if forKeys = min(keys, max(0, rows*2/5/rankings)); forKeys == 0 {
+		return max(0, min(rules, rows+rankings*heading)), 0
+	}
+	forRules = min(rules, rows-rankings*forKeys)
+	return forRules, min(keys, (rows-forRules)/rankings)
+}
+
+func (v *view) head(k look, now time.Time) []line {
+	var left, right line
+	s := v.latest()
+	switch {
+	case s.Store.Up:
+		right.add(green, "store up")
+	default:
+		right.add(alarm, "store away")
+	}
+	if s.Local || s.Recorder.AwaySince != nil {
+		right.add(yellow, "  archive away")
+	}
+	left.add(strong, "weir top")
+	const others = len("weir top    15:04:05  ")
+	left.add(faint, "  %s  %s  ", clipped(printable(v.server), max(0, k.width-others-right.width())), now.Format(time.TimeOnly))
+	if room := k.width - left.width() - right.width(); room > 0 {
+		left.add(plain, "%s", strings.Repeat(" ", room))
+	}
+	return []line{append(left, right...)}
+}
+
+// latest is the last event, or the last minute as long as there is none.
+func (v *view) latest() *httpapi.SummaryAnswer {
+	if v.follows {
+		return &v.second
+	}
+	return &v.minute
+}
+
+// firing are the alerts that fire, the first of them.
+func (v *view) firing(k look) (all []line) {
+	const most = 3
+	for i, a := range v.alerts.Active {
+		if i == most && len(v.alerts.Active) > most+1 {
+			var l line
+			l.add(alarm, "! and %d more; weir alerts lists them", len(v.alerts.Active)-most)
+			return append(all, l)
+		}
+		c, note := alarm, ""
+		if a.Silenced {
+			c, note = faint, ", silenced"
+		}
+		var l line
+		l.add(c, "! %s", cell(string(a.Kind), 10))
+		l.add(plain, " %s", printable(a.Summary))
+		l.add(faint, " (since %s%s)", a.StartsAt.Local().Format(time.TimeOnly), note)
+		if excess := l.width() - k.width; excess > 0 { // the sentence is cut, not when
+			room := max(8, textWidth(l[1].text)-excess)
+			l[1].text = clipped(l[1].text, room)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// figures are what became of requests, and how long it took.
+func (v *view) figures(k look) []line {
+	sum, known := v.past.sum()
+	rate := func(n int64) float64 { return float64(n) / float64(max(1, known)) }
+	last, live := v.past.latest()
+	var heading line
+	heading.add(faint, "%-12s%12s%14s", "", "now", "last minute")
+	all := []line{nil, heading}
+	row := func(name string, c colour, of func(frame.Counts) int64, always bool) {
+		if of(sum) == 0 && !always {
+			return
+		}
+		var l line
+		l.add(plain, "%-12s", name)
+		now := "-"
+		if live {
+			now = perSecond(float64(of(last.all)))
+		}
+		l.add(c, "%12s", now)
+		l.add(plain, "%14s  ", perSecond(rate(of(sum))))
+		values := v.past.values(func(s *second) float64 { return float64(of(s.all)) })
+		l.add(c, "%s", k.pencil.spark(values, k.width-l.width()))
+		all = append(all, l)
+	}
+	row("requests", plain, frame.Counts.Total, true)
+	row("allowed", green, func(c frame.Counts) int64 { return c.Allowed }, true)
+	row("denied", red, func(c frame.Counts) int64 { return c.Denied }, true)
+	row("shadow", yellow, func(c frame.Counts) int64 { return c.ShadowDenied }, false)
+	row("degraded", yellow, func(c frame.Counts) int64 { return c.Degraded }, false)
+	row("failed", alarm, func(c frame.Counts) int64 { return c.Failed }, false)
+	row("blocked", red, func(c frame.Counts) int64 { return c.Blocked }, false)
+
+	var throttled line
+	throttled.add(plain, "%-12s", "throttled")
+	now := "-"
+	if live {
+		now = percent(last.all.Throttled())
+	}
+	throttled.add(plain, "%12s%14s  ", now, percent(sum.Throttled()))
+	values := v.past.values(func(s *second) float64 { return s.all.Throttled() })
+	throttled.add(red, "%s", k.pencil.spark(values, k.width-throttled.width()))
+	return append(append(all, throttled), v.latencies()...)
+}
+
+func (v *view) latencies() []line {
+	var l line
+	l.add(plain, "%-12s", "decisions")
+	if v.minute.Requests > 0 {
+		l.add(plain, "%s", percentiles(v.minute.Latency))
+	} else {
+		l.add(plain, "%12s", "-")
+	}
+	all := []line{l}
+	if u := v.minute.Upstream; u != nil {
+		var l line
+		l.add(plain, "%-12s", "upstream")
+		l.add(plain, "%s", percentiles(u.Latency))
+		c := plain
+		if u.Errors > 0 {
+			c = red
+		}
+		l.add(c, "   errors %s", percent(u.ErrorShare))
+		all = append(all, l)
+	}
+	return all
+}
+
+func percentiles(l httpapi.StatsLatency) string {
+	return fmt.Sprintf("%12s   p90 %s   p99 %s", "p50 "+micros(l.P50), micros(l.P90), micros(l.P99))
+}
+
+// busiest are the rules that were asked most in the last minute.
+func (v *view) busiest(k look, rules []ruleShown, rows int) []line {
+	if rows < 1 || len(rules) == 0 {
+		return nil
+	}
+	_, known := v.past.sum()
+	most := rules[0].counts.Total()
+	name := min(28, max(8, k.width-40))
+	const bar = 12
+	var heading line
+	heading.add(faint, "%s%12s%9s", cell("rule", name), "last minute", "refused")
+	all := []line{nil, heading}
+	for _, r := range rules[:min(rows, len(rules))] {
+		var l line
+		l.add(strong, "%s", cell(r.name, name))
+		l.add(plain, "%12s", perSecond(float64(r.counts.Total())/float64(max(1, known))))
+		c := plain
+		if r.counts.Denied > 0 {
+			c = red
+		}
+		refused := float64(r.counts.Denied+r.counts.Failed) / float64(r.counts.Total())
+		l.add(c, "%9s  ", percent(refused))
+		l.add(plain, "%s  ", k.pencil.share(float64(r.counts.Total())/float64(most), min(bar, max(0, k.width-l.width()))))
+		values := v.past.values(func(s *second) float64 { return float64(s.rules[r.name].Total()) })
+		l.add(green, "%s", k.pencil.spark(values, k.width-l.width()))
+		all = append(all, l)
+	}
+	return all
+}
+
+// rankings are who was refused most, and who passed most.
+func (v *view) rankings(k look, rows int) []line {
+	if rows < 1 {
+		return nil
+	}
+	if k.width < narrow {
+		return append(ranking("denied", red, &v.denied, k.width, rows), ranking("allowed", green, &v.allowed, k.width, rows)...)
+	}
+	const gap = 2
+	half := (k.width - gap) / 2
+	left, right := ranking("denied", red, &v.denied, half, rows), ranking("allowed", green, &v.allowed, half, rows)
+	var all []line
+	for i := range max(len(left), len(right)) {
+		var l line
+		if i < len(left) {
+			l = append(l, left[i]...)
+		}
+		if i < len(right) && len(right[i]) > 0 {
+			l.add(plain, "%s", strings.Repeat(" ", max(0, half+gap-l.width())))
+			l = append(l, right[i]...)
+		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// ranking is one of them. A count that may be too high has a tilde.
+func ranking(name string, c colour, top *httpapi.TopAnswer, width, rows int) []line {
+	if len(top.Entries) == 0 {
+		return nil
+	}
+	var heading line
+	note := ""
+	if top.Sampling > 1 {
+		note = fmt.Sprintf(" (1 in %d)", top.Sampling)
+	}
+	heading.add(faint, "%s", cell("most "+name+", last minute"+note, width))
+	all := []line{nil, heading}
+	for _, e := range top.Entries[:min(rows, len(top.Entries))] {
+		count := grouped(e.Count)
+		if e.Error > 0 {
+			count = "~" + count
+		}
+		var l line
+		l.add(c, "%10s", count)
+		l.add(plain, "  %s", cell(e.Key, max(1, width-12)))
+		all = append(all, l)
+	}
+	return all
+}
+
+func (v *view) foot() line {
+	var l line
+	switch {
+	case v.trouble != "":
+		l.add(alarm, "%s", printable(v.trouble))
+	case v.stale != "":
+		l.add(yellow, "%s", printable(v.stale))
+	default:
+		l.add(faint, "q ends")
+	}
+	return l
+}

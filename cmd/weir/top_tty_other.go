@@ -1,0 +1,35 @@
+//go:build !linux && !darwin
+
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+// terminal is a file that may be one. Here nobody knows how large it is, and keys are
+// read by lines, so that only Ctrl-C ends.
+type terminal struct{ *os.File }
+
+func terminalOf(w io.Writer) (*terminal, bool) {
+	file, ok := w.(*os.File)
+	if !ok || os.Getenv("TERM") == "dumb" {
+		return nil, false
+	}
+	info, err := file.Stat()
+	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
+		return nil, false
+	}
+	return &terminal{file}, true
+}
+
+func keyboardOf(io.Reader) *terminal { return nil }
+
+func (t *terminal) size() (width, height int) { return sizeFromEnvironment() }
+
+func (t *terminal) listen() (restore func(), err error) { return func() {}, nil }
+
+func (t *terminal) wait(context.Context, func()) {}
+
+func resizes() (<-chan os.Signal, func()) { return nil, func() {} }
