@@ -29,8 +29,9 @@ var crcTable = crc64.MakeTable(crc64.ECMA)
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their
 // history, sequences, leaderboards, and hot lists with what happened on them. It is as of
-// one instant. Others go on counting meanwhile: they wait for no more than a large
-// leaderboard takes to be copied. In memory it needs about as much as it writes.
+// one instant. Others go on counting meanwhile: they wait while about a thousand entries
+// are copied, or one large leaderboard, and not while it writes. In memory it needs about
+// as much as it writes.
 func (s *Store) Snapshot(w io.Writer) error {
 	s.snapshot.Lock()
 	defer s.snapshot.Unlock()
@@ -82,7 +83,7 @@ type record struct {
 
 const (
 	// saveAtOnce is how much is saved before others get the store: about so many
-	// entries, which is a fraction of a millisecond.
+	// entries.
 	saveAtOnce = 1000
 
 	chunkSize = 1 << 18
