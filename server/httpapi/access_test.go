@@ -76,6 +76,13 @@ func TestTokens(t *testing.T) {
 			if got := r.Header.Get("Cache-Control"); got != "no-store" {
 				t.Errorf("Cache-Control: %s", got)
 			}
+			level := "level=DEBUG"
+			if c.changes {
+				level = "level=INFO"
+			}
+			if log := s.log.String(); !strings.Contains(log, level+` msg="management call"`) {
+				t.Errorf("the log says %s", log)
+			}
 			if log := s.log.String(); strings.Contains(log, adminToken) || strings.Contains(log, "wrong-but") || !strings.Contains(log, "holder=alice") {
 				t.Errorf("the log says %s", log)
 			}

@@ -25,6 +25,7 @@ type call struct {
 	client   netip.Addr
 	status   int // 0 until there is an answer
 	logged   bool
+	changes  bool // it may change something
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -75,7 +76,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case found != nil:
 		c.name = found.name
-		c.logged = found.needs >= reading
+		c.logged, c.changes = found.needs >= reading, found.needs == changing
 	case ours(r.URL.Path):
 		c.name = "/v1/"
 	default:
@@ -137,6 +138,8 @@ func (h *Handler) report(c *call, took time.Duration) {
 	}
 	level := slog.LevelInfo
 	switch {
+	case status < 400 && !c.changes:
+		level = slog.LevelDebug // a dashboard looks every few seconds
 	case status >= 500:
 		level = slog.LevelError
 	case status == http.StatusUnauthorized || status == http.StatusForbidden:

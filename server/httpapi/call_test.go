@@ -176,7 +176,7 @@ func TestLog(t *testing.T) {
 	}
 	s.call("GET /v1/keys?key=user:a-secret-name", "", as(readerToken), "X-Request-Id: mine", "From: 192.0.2.1:1")
 	line := s.log.String()
-	for _, want := range []string{"level=INFO", "method=GET", `route="GET /v1/keys"`, "status=200", "holder=bob", "client=192.0.2.1", "request_id=mine", "took="} {
+	for _, want := range []string{"level=DEBUG", "method=GET", `route="GET /v1/keys"`, "status=200", "holder=bob", "client=192.0.2.1", "request_id=mine", "took="} {
 		if !strings.Contains(line, want) {
 			t.Errorf("%s does not say %s", line, want)
 		}

@@ -142,7 +142,7 @@ func newStand(t testing.TB, o Options) *stand {
 		o.Clock = func() time.Time { return time.UnixMicro(s.now.Load()) }
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.NewTextHandler(s.log, nil))
+		o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}
 	if s.Handler, err = New(o); err != nil {
 		t.Fatal(err)

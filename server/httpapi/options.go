@@ -124,8 +124,8 @@ type Options struct {
 	// sliding_log.
 	FailureLimit weir.Limit
 
-	// Logger is told of every call of the management, and of trouble. Default
-	// slog.Default().
+	// Logger is told of every call of the management, for debugging if it only looks, and
+	// of trouble. Default slog.Default().
 	Logger *slog.Logger
 
 	// Clock tells the time. Default the system's.

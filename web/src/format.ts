@@ -9,6 +9,12 @@ export function count(n: number | null | undefined, lang: string): string {
   return new Intl.NumberFormat(lang, brief ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 }).format(n)
 }
 
+// amount is what an application counts: exact to six decimals, and never shortened.
+export function amount(n: number | null | undefined, lang: string): string {
+  if (n === null || n === undefined || !Number.isFinite(n)) return dash
+  return new Intl.NumberFormat(lang, { maximumFractionDigits: 6 }).format(n)
+}
+
 // rate is of something a second.
 export function rate(n: number | null | undefined, lang: string): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
@@ -81,6 +87,21 @@ export function toDate(time: number | string | undefined): Date | null {
   if (time === undefined || time === '' || time === 0) return null
   const date = new Date(typeof time === 'number' ? time * 1000 : time)
   return Number.isNaN(date.getTime()) ? null : date
+}
+
+const two = (n: number) => String(n).padStart(2, '0')
+
+// clockTime is a time as a field for the date and time wants it, on the clock of whoever
+// looks.
+export function clockTime(seconds: number): string {
+  const d = new Date(seconds * 1000)
+  return `${d.getFullYear()}-${two(d.getMonth() + 1)}-${two(d.getDate())}T${two(d.getHours())}:${two(d.getMinutes())}:${two(d.getSeconds())}`
+}
+
+// fromClockTime is what such a field says, in Unix seconds; null if it says nothing.
+export function fromClockTime(text: string): number | null {
+  const ms = text === '' ? NaN : new Date(text).getTime()
+  return Number.isNaN(ms) ? null : Math.floor(ms / 1000)
 }
 
 // ago is how long since a time, roughly.

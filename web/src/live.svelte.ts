@@ -1,12 +1,13 @@
 // What happens right now, second by second.
 
 import { events } from './api/stream'
-import type { Point, RuleTotals, Series, Summary } from './api/types'
+import { append, pointOf, type Point, type RuleTotals, type Series, type Summary } from './api/stats'
 import { api, isAbsent } from './session.svelte'
 import { Problem } from './api/client'
 
 const kept = 300 // seconds
 const keptRules = 120
+const silence = 10_000 // milliseconds without a word after which a stream is taken for dead
 
 export type State = 'starting' | 'live' | 'lost' | 'absent' | 'refused'
 
@@ -32,11 +33,18 @@ async function listen(signal: AbortSignal): Promise<void> {
   let wait = 500
   let failures = 0 // in a row; a server that ends a long stream is asked again, and nobody is alarmed
   while (!signal.aborted) {
+    const stream = new AbortController()
+    const end = () => stream.abort()
+    signal.addEventListener('abort', end)
+    let patience: ReturnType<typeof setTimeout> | undefined
     try {
-      const response = await api.send('GET', '/v1/stats/stream', { signal, accept: 'text/event-stream' })
+      const response = await api.send('GET', '/v1/stats/stream', { signal: stream.signal, accept: 'text/event-stream' })
       if (live.points.length === 0) void prime()
+      patience = setTimeout(end, silence)
       for await (const data of events(response.body!)) {
-        take(JSON.parse(data) as Summary, Date.now() / 1000)
+        clearTimeout(patience)
+        patience = setTimeout(end, silence)
+        take(JSON.parse(data) as Summary)
         live.state = 'live'
         wait = 500
         failures = 0
@@ -51,6 +59,9 @@ async function listen(signal: AbortSignal): Promise<void> {
         running = null
         return
       }
+    } finally {
+      clearTimeout(patience)
+      signal.removeEventListener('abort', end)
     }
     if (++failures > 1) live.state = 'lost'
     await new Promise((resolve) => setTimeout(resolve, wait))
@@ -82,7 +93,7 @@ export async function primeRules(ids: string[]): Promise<void> {
       try {
         const now = Math.floor(Date.now() / 1000)
         const { value } = await api.json<Series>('GET', '/v1/stats/series', { query: { from: now - keptRules, to: now, step: 1, rule: id } })
-        const before = value.points.map((p) => p.requests / Math.max(1, value.step_s))
+        const before = value.points.map((p) => p.rate)
         const since = live.rules.get(id) ?? []
         const rates = [...before.slice(0, before.length - since.length), ...since].slice(-keptRules)
         if (rates.some((rate) => rate > 0)) live.rules = new Map(live.rules).set(id, rates)
@@ -94,25 +105,12 @@ export async function primeRules(ids: string[]): Promise<void> {
   await Promise.all([work(), work(), work()])
 }
 
-function take(s: Summary, now: number): void {
+function take(s: Summary): void {
+  const before = live.points
   live.latest = s
-  const point: Point = {
-    t: Math.round(now),
-    requests: s.requests,
-    allowed: s.allowed,
-    denied: s.denied,
-    shadow_denied: s.shadow_denied,
-    degraded: s.degraded,
-    blocked: s.blocked,
-    p50_us: s.latency_us?.p50,
-    p99_us: s.latency_us?.p99,
-    upstream_requests: s.upstream?.requests ?? 0,
-    upstream_errors: s.upstream?.errors ?? 0,
-  }
-  const before = live.points.at(-1)
-  if (before && before.t >= point.t) point.t = before.t + 1
-  live.points = [...live.points.slice(-kept + 1), point]
-  tally(s.rules ?? [])
+  live.points = append(before, pointOf(s), kept)
+  // A second that was there already has been counted.
+  if (live.points !== before && live.points.at(-1)!.t !== before.at(-1)?.t) tally(s.rules ?? [])
 }
 
 // tally keeps the last minutes of every rule that is spoken of.

@@ -7,7 +7,7 @@ export interface Place {
 }
 
 export function placeOf(hash: string): Place {
-  const [path = '', search = ''] = hash.replace(/^#\/?/, '').split('?')
+  const [path = '', ...search] = hash.replace(/^#\/?/, '').split('?')
   const [page = '', ...rest] = path.split('/').map((part) => {
     try {
       return decodeURIComponent(part)
@@ -15,7 +15,7 @@ export function placeOf(hash: string): Place {
       return part
     }
   })
-  return { page: page || 'overview', rest, query: new URLSearchParams(search) }
+  return { page: page || 'overview', rest, query: new URLSearchParams(search.join('?')) }
 }
 
 export const route = $state<{ place: Place }>({ place: placeOf(globalThis.location?.hash ?? '') })
@@ -46,6 +46,15 @@ export function follow(confirmLeave: () => boolean): void {
     current = location.hash
     route.place = placeOf(current)
   })
+}
+
+// keep writes what was asked for into the address, so that it can be bookmarked. Nobody
+// goes anywhere by it.
+export function keep(query: URLSearchParams): void {
+  const search = query.toString()
+  current = link(route.place.page, ...route.place.rest) + (search ? '?' + search : '')
+  history.replaceState(null, '', current)
+  route.place = placeOf(current)
 }
 
 export function go(...parts: string[]): void {

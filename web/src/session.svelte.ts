@@ -1,6 +1,7 @@
 // Who looks at the page, and what there is to tell them.
 
 import { Client, Problem, Unreachable } from './api/client'
+import type { Whoami } from './api/stats'
 import { t } from './words/words.svelte'
 
 export interface Notice {
@@ -14,10 +15,20 @@ interface Asking {
   answer: (token: string | null) => void
 }
 
-type Scope = 'open' | 'unknown' | 'read' | 'admin' // open: no token is asked for
+type Scope = 'unknown' | 'read' | 'admin' // read: whatever is less than admin
 
-export const session = $state<{ scope: Scope; asking: Asking | null; notices: Notice[] }>({
-  scope: 'open',
+interface Session {
+  scope: Scope
+  holder: string // whose token it is
+  signed: boolean // a token was given
+  asking: Asking | null
+  notices: Notice[]
+}
+
+export const session = $state<Session>({
+  scope: 'unknown',
+  holder: '',
+  signed: false,
   asking: null,
   notices: [],
 })
@@ -31,28 +42,38 @@ api.askToken = (wrong) =>
       wrong,
       answer: (token) => {
         session.asking = null
+        session.signed = token !== null
         resolve(token)
-        if (token) queueMicrotask(learnScope)
+        if (token) queueMicrotask(learn)
       },
     }
   })
 api.onReadOnly = () => (session.scope = 'read')
 
-// mayChange is whether buttons that change something are shown.
+// mayChange is whether buttons that change something are shown. Until it is known who
+// looks at the page, there are none.
 export function mayChange(): boolean {
-  return session.scope === 'open' || session.scope === 'admin'
+  return session.scope === 'admin'
 }
 
-// learnScope finds out what a token may do by forgiving nobody: the server looks at the
-// token first, and then says that no key was named.
-async function learnScope(): Promise<void> {
-  try {
-    await api.send('DELETE', '/v1/keys')
-  } catch (error) {
-    if (!(error instanceof Problem)) return
-    if (error.status === 400) session.scope = 'admin'
-    else if (error.is('read-only')) session.scope = 'read'
-  }
+let learning: Promise<void> | null = null
+
+// learn finds out who looks at the page, and what they may do. While a token is being
+// asked for it waits for that.
+export function learn(): Promise<void> {
+  learning ??= api
+    .json<Whoami>('GET', '/v1/whoami')
+    .then(({ value }) => {
+      session.scope = value.scope === 'admin' ? 'admin' : 'read'
+      session.holder = value.name
+    })
+    .catch((error: unknown) => {
+      // Whoever has no token is asked again by the next call.
+      if (error instanceof Problem && error.status < 500) return
+      setTimeout(learn, 5000)
+    })
+    .finally(() => (learning = null))
+  return learning
 }
 
 // signOut forgets the token; the next call asks for one.
@@ -82,5 +103,5 @@ export function explain(error: unknown): string {
 
 // isAbsent is whether a server does not have what was asked for.
 export function isAbsent(error: unknown): boolean {
-  return error instanceof Problem && (error.is('no-route') || error.status === 404 || error.status === 501)
+  return error instanceof Problem && (error.is('not-kept') || error.is('no-route'))
 }

@@ -103,6 +103,12 @@ describe('calls', () => {
     await client.json('GET', '/v1/keys', { query: { key: 'user:a&b=c|é', rule: '', tier: undefined } })
     expect(calls.at(-1)).toBe('GET /v1/keys?key=user%3Aa%26b%3Dc%7C%C3%A9 -')
   })
+  it('say a list once for each', async () => {
+    const client = new Client(base)
+    client.askToken = async () => 'admin'
+    await client.json('GET', '/v1/counters', { query: { name: ['a,b', '', 'c&d'], n: 0 } })
+    expect(calls.at(-1)).toBe('GET /v1/counters?name=a%2Cb&name=c%26d&n=0 -')
+  })
   it('survive answers that are not of the API', async () => {
     const problem = (await caught(new Client(base).json('GET', '/broken'))) as Problem
     expect([problem.status, problem.detail]).toEqual([502, '<h1>Bad Gateway</h1>'])

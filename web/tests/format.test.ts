@@ -1,9 +1,12 @@
 import { describe, expect, it } from 'vitest'
-import { ago, count, dash, duration, latency, period, rate, share, toDate, visible } from '../src/format'
+import { ago, amount, clockTime, count, dash, duration, fromClockTime, latency, period, rate, share, toDate, visible } from '../src/format'
 
 describe('numbers', () => {
   it.each([[0, '0'], [999, '999'], [12345, '12,345'], [1234567, '1.23M'], [null, dash], [NaN, dash]])('count %s', (n, want) => {
     expect(count(n, 'en')).toBe(want)
+  })
+  it.each([[0, '0'], [-1.5, '-1.5'], [1234567.000001, '1,234,567.000001'], [null, dash], [Infinity, dash]])('amount %s', (n, want) => {
+    expect(amount(n, 'en')).toBe(want)
   })
   it('counts in Chinese', () => expect(count(1234567, 'zh')).toBe('123万'))
   it.each([[0, '0'], [0.123, '0.12'], [12.34, '12.3'], [1234, '1,234'], [45678, '45.7K'], [undefined, dash]])('rate %s', (n, want) => {
@@ -29,6 +32,12 @@ describe('times', () => {
     expect(toDate('2026-01-01T00:00:00Z')?.getTime()).toBe(1767225600_000)
     expect(toDate('nonsense')).toBeNull()
     expect(toDate(undefined)).toBeNull()
+  })
+  it('writes a time for a field, and reads it back', () => {
+    for (const seconds of [0, 1767225600, 1794730474]) expect(fromClockTime(clockTime(seconds))).toBe(seconds)
+    expect(clockTime(1767225600)).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d$/)
+    expect(fromClockTime('')).toBeNull()
+    expect(fromClockTime('soon')).toBeNull()
   })
   it('says how long ago', () => {
     expect(ago(1000, 1_000_000 + 7_200_000, 'en')).toBe('2 hours ago')

@@ -26,7 +26,7 @@ export class Problem extends Error {
 export class Unreachable extends Error {}
 
 export interface Call {
-  query?: Record<string, string | number | undefined>
+  query?: Record<string, string | number | string[] | undefined> // a list is said once for each
   body?: string | object
   ifMatch?: number
   accept?: string
@@ -101,7 +101,9 @@ export class Client {
   private async once(method: string, path: string, call: Call): Promise<Response> {
     const query = new URLSearchParams()
     for (const [name, value] of Object.entries(call.query ?? {})) {
-      if (value !== undefined && value !== '') query.set(name, String(value))
+      for (const one of Array.isArray(value) ? value : [value]) {
+        if (one !== undefined && one !== '') query.append(name, String(one))
+      }
     }
     const headers: Record<string, string> = {}
     if (call.accept) headers['Accept'] = call.accept

@@ -25,6 +25,11 @@ export function t(word: Word, values: Record<string, string | number> = {}): str
   )
 }
 
+// has tells whether there is such a word, for what servers say and pages may not know.
+export function has(word: string): boolean {
+  return Object.hasOwn(en, word)
+}
+
 // remembered and remember keep what a person likes, and never a secret. A browser may
 // refuse to keep anything.
 export function remembered(name: string): string | null {

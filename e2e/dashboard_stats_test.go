@@ -1,0 +1,342 @@
+package e2e
+
+import (
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/input"
+	cdppage "github.com/chromedp/cdproto/page"
+	"github.com/chromedp/chromedp"
+
+	"github.com/weirhq/weir/internal/testredis"
+)
+
+const loginRequest = `{"ip": "192.0.2.1", "method": "POST", "path": "/api/login"}`
+
+// keepAsking sends requests one after the other until the test ends.
+func keepAsking(t *testing.T, url string, bodies ...string) {
+	t.Helper()
+	c := client(t)
+	stop, done := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(done)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+				try(c, "POST", url+"/v1/check", bodies[i%len(bodies)])
+			}
+		}
+	}()
+	t.Cleanup(func() { close(stop); <-done })
+}
+
+// front makes it the tab that is looked at: one behind another asks nobody again, and
+// draws nothing.
+func (p *tab) front() {
+	p.t.Helper()
+	p.run("come to the front", cdppage.BringToFront())
+	waitFor(p.t, "the tab in front", func() bool {
+		var hidden bool
+		return p.eval("document.hidden", &hidden) == nil && !hidden
+	})
+}
+
+// number is the figure that people read somewhere; 0 if there is none.
+func (p *tab) number(selector string) float64 {
+	text := strings.TrimSuffix(strings.ReplaceAll(p.text(selector), ",", ""), "%")
+	scale := 1.0
+	if short, found := strings.CutSuffix(text, "K"); found {
+		text, scale = short, 1000
+	}
+	n, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		return 0
+	}
+	return n * scale
+}
+
+// setTime writes into a field for a date and a time, whose parts cannot be pasted.
+func (p *tab) setTime(selector, value string) {
+	p.t.Helper()
+	p.waitFor(selector)
+	p.run("set "+selector, chromedp.Evaluate(fmt.Sprintf(
+		"{const e = document.querySelector(%s); e.value = %s; e.dispatchEvent(new Event('input', {bubbles: true}))}", literal(selector), literal(value)), nil))
+}
+
+// points is how many a chart has, by its place on the page.
+func (p *tab) points(chart int) (n int) {
+	p.eval(fmt.Sprintf("Number(document.querySelectorAll('[data-points]')[%d]?.dataset.points ?? 0)", chart), &n)
+	return n
+}
+
+// The numbers move while requests come.
+func TestDashboardLive(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	page := b.open(p.URL, "")
+	page.front()
+	page.see(id("live"), "live")
+	page.see(id("tile-store"), "up")
+	if n := page.number(id("tile-rate") + " .value"); n != 0 {
+		t.Errorf("nobody asks, and the page says %v a second", n)
+	}
+	keepAsking(t, p.URL, loginRequest)
+	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 1 })
+	waitFor(t, "refusals", func() bool { return page.number(id("tile-throttled")+" .value") > 50 })
+	waitFor(t, "a time to decide", func() bool {
+		return strings.Contains(page.text(id("tile-latency")), "s") && !strings.Contains(page.text(id("tile-latency")), "–")
+	})
+	before := page.points(0)
+	waitFor(t, "another second on the chart", func() bool { return page.points(0) > before })
+	page.goTo("rules")
+	waitFor(t, "the rate of the rule", func() bool { return page.number("tr[data-rule=login] td.number") > 1 })
+	waitFor(t, "a line", func() bool { return page.count("tr[data-rule=login] svg path") == 1 })
+	if n := page.count("tr[data-rule=api] svg path"); n != 0 {
+		t.Error("a rule that nobody asked has a line")
+	}
+	page.goTo("clients")
+	page.see(id("hot-denied"), "ip:192.0.2.1")
+}
+
+// Any stretch of time can be looked at, with the mouse and without it; what has changed
+// in it is marked.
+func TestDashboardRanges(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	c := client(t)
+	for range 20 {
+		ask(t, c, "POST", p.URL+"/v1/check", loginRequest)
+	}
+	if a := ask(t, c, "DELETE", p.URL+"/v1/rules/api?summary=no+longer+needed", "", "If-Match", "*"); a.Status != 200 {
+		t.Fatal(a.Text)
+	}
+	page := b.open(p.URL, "")
+	page.front()
+	page.see(id("marks"), "no longer needed")
+	page.drag()
+	for _, name := range []string{"hour", "hours", "day", "week", "month", "year"} {
+		page.press(id("range-" + name))
+		waitFor(t, "points of "+name, func() bool { return page.points(0) > 1 })
+		if pressed := page.count(id("range-"+name) + "[aria-pressed=true]"); pressed != 1 {
+			t.Errorf("%s is not marked as chosen", name)
+		}
+	}
+	page.press(id("range-hour"))
+
+	page.press(id("range-other"))
+	page.setTime(id("range-from"), "2026-01-01T00:00:00")
+	page.setTime(id("range-to"), "2025-01-01T00:00:00")
+	waitFor(t, "a range that ends before it begins", func() bool { return page.count(id("range-show")+":disabled") == 1 })
+	page.setTime(id("range-to"), "2026-01-02T00:00:00")
+	page.press(id("range-show"))
+	page.see(id("zoomed"), "Jan 1, 2026")
+	page.press(id("unzoom"))
+	waitFor(t, "the hour", func() bool { return page.count(id("zoomed")) == 0 })
+}
+
+// drag looks closer at a part of the first chart, and goes back with a double click. The
+// chart takes in another second meanwhile.
+func (p *tab) drag() {
+	p.t.Helper()
+	var box struct{ X, Y, W, H float64 }
+	waitFor(p.t, "a chart", func() bool {
+		return p.eval("(() => { const r = document.querySelector('.u-over').getBoundingClientRect(); return {X: r.x, Y: r.y, W: r.width, H: r.height} })()", &box) == nil && box.W > 100
+	})
+	mouse := func(kind input.MouseType, x float64, clicks int64) chromedp.Action {
+		return input.DispatchMouseEvent(kind, box.X+x, box.Y+box.H/2).WithButton(input.Left).WithButtons(1).WithClickCount(clicks)
+	}
+	latest := func() (text string) {
+		p.eval("document.querySelector('[data-last]')?.dataset.last ?? ''", &text)
+		return text
+	}
+	p.run("begin to drag", mouse(input.MousePressed, .6*box.W, 1))
+	before := latest()
+	waitFor(p.t, "another second", func() bool { return latest() != before })
+	p.run("drag on", mouse(input.MouseMoved, .7*box.W, 0), mouse(input.MouseMoved, .8*box.W, 0), mouse(input.MouseReleased, .8*box.W, 1))
+	p.waitFor(id("zoomed"))
+	p.run("double click", mouse(input.MousePressed, .5*box.W, 1), mouse(input.MouseReleased, .5*box.W, 1), mouse(input.MousePressed, .5*box.W, 2), mouse(input.MouseReleased, .5*box.W, 2))
+	waitFor(p.t, "all of it", func() bool { return p.count(id("zoomed")) == 0 })
+	// What is marked is named under the pointer.
+	x := box.W
+	waitFor(p.t, "the name of a mark", func() bool {
+		if x -= 4; x < 0 {
+			x = box.W
+		}
+		p.run("point", input.DispatchMouseEvent(input.MouseMoved, box.X+x, box.Y+box.H/2))
+		return strings.Contains(p.text(id("near")), "no longer needed")
+	})
+}
+
+// A store that is lost shows within two seconds, and that it is back shows, too.
+func TestDashboardDegraded(t *testing.T) {
+	redis := testredis.Start(t)
+	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr)
+	page := b.open(p.URL, "")
+	page.front()
+	page.see(id("tile-store"), "up")
+	keepAsking(t, p.URL, loginRequest)
+	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 1 })
+	redis.Kill()
+	for lost := time.Now(); page.count(id("degraded")) == 0; {
+		if time.Since(lost) > 2*time.Second {
+			t.Fatalf("two seconds later the page says %q", page.text("main"))
+		}
+	}
+	page.see(id("tile-store"), "down")
+	page.see(id("doubt"), "this instance alone")
+	waitFor(t, "requests that were judged without it", func() bool { return page.number(id("tile-degraded")+" .value") > 0 })
+	redis.Restart()
+	page.see(id("tile-store"), "up")
+	waitFor(t, "the end of it", func() bool { return page.count(id("degraded")) == 0 })
+}
+
+// A server that is gone is not taken for one at rest.
+func TestDashboardLost(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	page := b.open(p.URL, "")
+	page.see(id("live"), "live")
+	p.kill()
+	page.see("header", "connection lost")
+	if n := page.count(id("live")); n != 0 {
+		t.Error("it still says that it is live")
+	}
+}
+
+// What the upstreams of a gateway do wrong is shown.
+func TestDashboardUpstream(t *testing.T) {
+	upstream := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) }))
+	t.Cleanup(upstream.Close)
+	dir := t.TempDir()
+	write(t, dir, "rules.yaml", "rules: [{id: everything, key: global, limit: 100000/1s}]")
+	p := start(t, dir, "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", upstream.URL)
+	page := openBrowser(t).open(p.URL, "")
+	page.front()
+	page.see(id("live"), "live")
+	if n := page.count(id("tile-upstream")); n != 0 {
+		t.Error("nothing was passed on, and there is a figure of it")
+	}
+	c := client(t)
+	waitFor(t, "errors of the upstream", func() bool {
+		try(c, "GET", p.Gateway+"/", "")
+		return page.number(id("tile-upstream")+" .value") == 100
+	})
+	page.see("main", "Upstream")
+}
+
+// What a rule in shadow would have refused is told before it is enforced.
+func TestDashboardShadow(t *testing.T) {
+	p, b, _ := dashboard(t, "rules: [{id: quiet, key: ip, limit: 1/1h, mode: shadow}]")
+	c := client(t)
+	for range 4 {
+		ask(t, c, "POST", p.URL+"/v1/check", `{"ip": "192.0.2.1"}`)
+	}
+	page := b.open(p.URL, "#/rules/edit/quiet")
+	page.front()
+	page.see(id("shadow-note"), "would have refused 3 of 4 requests (75%)")
+	page.goTo("rules")
+	page.see("tr[data-rule=quiet] "+id("would"), "would have refused 3 in 24 hours (75%)")
+}
+
+// An alert is listed, marked on the charts, silenced, and let speak again.
+func TestDashboardAlerts(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules, "--alert", "throttled=10%,window=10s,hold=1s,minimum=5")
+	c := client(t)
+	page := b.open(p.URL, "#/alerts")
+	page.front()
+	page.see(id("alerts-active"), "Nothing is wrong.")
+	keepAsking(t, p.URL, loginRequest)
+	alert := id("alerts-active") + " [data-alert=throttled]"
+	page.see(alert, "Many are refused")
+	page.see(alert, "threshold 10%")
+	page.press(alert + " " + id("silence"))
+	page.choose("dialog "+id("silence-for"), "hours")
+	page.fill("dialog "+id("silence-comment"), "<b>on it</b>\u202e")
+	page.press("dialog " + id("sure"))
+	page.see(alert+" "+id("silenced"), "silenced until")
+	page.see(id("silences"), "<b>on it</b>⟨202E⟩")
+	if a := ask(t, c, "GET", p.URL+"/v1/alerts", ""); !strings.Contains(a.Text, `"silenced":true`) {
+		t.Errorf("the server says %s", a.Text)
+	}
+	page.press(id("unsilence"))
+	page.waitFor(alert + " " + id("silence"))
+	if n := page.count(id("silences")); n != 0 {
+		t.Error("the silence is still listed")
+	}
+	page.goTo("overview")
+	page.see(id("marks")+" li.alert", "alert:")
+}
+
+// What applications count is shown under the names that they use, which stay in the
+// address.
+func TestDashboardCounters(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules, "--queue", "mail=1/1h,capacity=10")
+	c := client(t)
+	send := func(path, body string) {
+		t.Helper()
+		if a := ask(t, c, "POST", p.URL+path, body); a.Status/100 != 2 {
+			t.Fatalf("%s: %s", path, a.Text)
+		}
+	}
+	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 41.5}, {"name": "<img src=x>,likes", "window": "day"}]}`)
+	send("/v1/boards/score", `{"board": {"name": "week"}, "score": [{"member": "alice", "by": 7}, {"member": "bob\u202e", "by": 9}]}`)
+	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp", "lamp", "chair"]}`)
+	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp"]}`)
+	for range 3 {
+		send("/v1/queues/mail/push", `{"payload": "hello"}`)
+	}
+	page := b.open(p.URL, "#/counters")
+	page.front()
+	page.see(id("answer-queues")+" tr[data-queue=mail]", "3 / 10")
+	page.fill(id("ask-name"), "views\n<img src=x>,likes\nnobody")
+	page.choose(id("ask-window"), "day")
+	page.see("tr[data-counter=views]", "41.5")
+	page.see(id("answer-counters"), "<img src=x>,likes")
+	page.see("tr[data-counter=nobody]", "0")
+	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 0.5}]}`)
+	page.see("tr[data-counter=views]", "42")
+
+	page.fill(id("ask-board"), "week")
+	page.see(id("answer-board")+" tr:first-child", "bob⟨202E⟩")
+	page.see(id("answer-board")+" tr[data-member=alice]", "7")
+	page.fill(id("ask-hot"), "goods")
+	page.fill(id("ask-hot_window_s"), "60")
+	page.fill(id("ask-hot_threshold"), "2")
+	page.see("tr[data-item=lamp]", "hot")
+	page.fill(id("ask-zone"), "Nowhere/Land")
+	page.see(id("wrong-counters"), "Nowhere/Land")
+	page.fill(id("ask-zone"), "")
+	page.see("tr[data-counter=views]", "42")
+
+	// Somebody else opens the same address.
+	var address string
+	if err := page.eval("location.hash", &address); err != nil {
+		t.Fatal(err)
+	}
+	other := b.open(p.URL, address)
+	other.see("tr[data-counter=views]", "42")
+	other.see(id("answer-board")+" tr[data-member=alice]", "7")
+	other.see("tr[data-item=lamp]", "hot")
+	if got, want := other.value(id("ask-name")), "views\n<img src=x>,likes\nnobody"; got != want {
+		t.Errorf("the names are %q, want %q", got, want)
+	}
+}
+
+// A server that keeps no statistics says so, and everything else works.
+func TestDashboardWithoutStatistics(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules, "--stats=false")
+	page := b.open(p.URL, "")
+	page.front()
+	page.see(id("stats-absent"), "keeps no statistics")
+	page.goTo("alerts")
+	page.see("main", "has no alerts")
+	page.goTo("rules")
+	page.see("tr[data-rule=login]", "5/1h")
+	page.waitFor(id("new"))
+	page.goTo("counters")
+	page.see(id("asked-queues"), "keeps nothing of the kind")
+}

@@ -1,0 +1,146 @@
+// What the HTTP API tells of what happened, as docs/api.md has it. Times are Unix
+// seconds, except those of alerts, which are RFC 3339.
+
+export interface Latency {
+  p50: number
+  p90: number
+  p99: number
+  mean: number
+}
+
+// Counts are how requests ended, each in exactly one way.
+export interface Counts {
+  requests: number
+  rate: number
+  allowed: number
+  denied: number
+  shadow_denied: number
+  degraded: number
+  failed: number
+  blocked: number
+}
+
+export interface RuleTotals extends Counts {
+  rule: string
+}
+
+export interface Upstream {
+  requests: number
+  errors: number
+  error_share: number
+  latency_us?: Latency
+}
+
+export interface Recorder {
+  pending: number
+  lost: number
+  dropped: number
+  sampling: number
+  away_since?: number
+  error?: string
+}
+
+export interface Summary extends Counts {
+  from: number
+  to: number
+  window_s: number
+  throttled_share: number
+  latency_us: Latency
+  upstream?: Upstream
+  store: { up: boolean }
+  recorder?: Recorder
+  local?: boolean // of this instance alone: the archive that all share is away
+  rules?: RuleTotals[]
+}
+
+// Point is a step of a series. A rule's has no latency and no upstream.
+export interface Point extends Counts {
+  t: number
+  p50_us?: number
+  p90_us?: number
+  p99_us?: number
+  upstream_requests?: number
+  upstream_errors?: number
+  upstream_p99_us?: number
+}
+
+export interface Series {
+  from: number
+  to: number
+  step_s: number
+  points: Point[]
+}
+
+export interface TopEntry {
+  key: string
+  count: number
+  error: number // by how much the count may be too high
+}
+
+export interface Top {
+  total: number
+  floor: number // whoever is not listed has no more
+  sampling: number // one key in so many was counted
+  entries: TopEntry[]
+}
+
+export interface Alert {
+  id: string
+  kind: string
+  subject?: string
+  state: string
+  value: number
+  threshold: number
+  summary: string
+  starts_at: string
+  ends_at?: string
+  updated_at: string
+  silenced?: boolean
+}
+
+export interface Silence {
+  id: string // of an alert, or a kind for all of it
+  until: string
+  author?: string
+  comment?: string
+}
+
+export interface Alerts {
+  active: Alert[]
+  past: Alert[]
+  silences: Silence[]
+}
+
+export interface Whoami {
+  name: string
+  scope: string
+}
+
+// pointOf is a second of the stream, as a series would have it. Without requests there
+// is no latency: nothing was measured, which is not the same as nothing.
+export function pointOf(s: Summary): Point {
+  const { requests, rate, allowed, denied, shadow_denied, degraded, failed, blocked } = s
+  const measured = requests > 0 ? { p50_us: s.latency_us.p50, p90_us: s.latency_us.p90, p99_us: s.latency_us.p99 } : {}
+  return {
+    t: Math.floor(s.from),
+    requests, rate, allowed, denied, shadow_denied, degraded, failed, blocked,
+    ...measured,
+    upstream_requests: s.upstream?.requests ?? 0,
+    upstream_errors: s.upstream?.errors ?? 0,
+  }
+}
+
+// append adds a point to those before it, of which so many are kept. What was there
+// already is replaced, and what comes too late is left out: a stream that begins again
+// begins with the last second.
+export function append(points: Point[], point: Point, kept: number): Point[] {
+  const last = points.at(-1)
+  if (last && last.t > point.t) return points
+  const before = last?.t === point.t ? points.slice(0, -1) : points
+  return [...before.slice(-(kept - 1)), point]
+}
+
+// silenceOf is what keeps an alert from being sent: its own silence, or its kind's.
+export function silenceOf(alert: Alert, silences: Silence[]): Silence | undefined {
+  return silences.find((s) => s.id === alert.id) ?? silences.find((s) => s.id === alert.kind)
+}

@@ -1,0 +1,36 @@
+// An answer that is asked for again every few seconds.
+
+import { every } from './every'
+import { api, explain, isAbsent } from './session.svelte'
+import type { Question } from './asked'
+
+const pause = 3000 // milliseconds
+
+export class Watched<T> {
+  value = $state.raw<T | null>(null)
+  wrong = $state('')
+  absent = $state(false) // the server has nothing of the kind
+
+  // follow asks until what it returns is called. The question is a text, so that the
+  // same one is not begun anew.
+  follow(question: string): (() => void) | void {
+    this.value = null
+    this.wrong = ''
+    this.absent = false
+    const asked = JSON.parse(question) as Question | null
+    if (!asked) return
+    return every(pause, async (signal) => {
+      try {
+        const { value } = await api.json<T>('GET', asked.path, { query: asked.query, signal })
+        if (signal.aborted) return false
+        this.value = value
+        this.wrong = ''
+      } catch (error) {
+        if (signal.aborted) return false
+        this.absent = isAbsent(error)
+        this.wrong = this.absent ? '' : explain(error)
+        return !this.absent
+      }
+    })
+  }
+}
