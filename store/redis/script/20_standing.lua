@@ -4,7 +4,7 @@
 local spread = unpack
 local call, pcall, pack, unpack, KEYS = redis.call, redis.pcall, struct.pack, struct.unpack, KEYS
 
-local HEAD = 21 -- bytes of a state without its tail: three whole numbers of seven each
+local HEAD = 28 -- bytes of a state without its tail: four whole numbers of seven each
 
 -- The standing of one key under one limit at one instant, as in view.go.
 local k, c -- the key and the limit
@@ -26,14 +26,18 @@ local input -- of the call
 -- out is the answer of the call; its length is kept beside it, for asking is dear.
 local out, length = {}, 0
 
--- Redis forgets a key at the first whole second at which it is as good as new. So who
--- is charged twice for the same one need not have it set again.
+-- Redis forgets a key some time after it is as good as new: by an eighth of the time
+-- until then, and at least a second. So who is charged again and again need not have
+-- that set each time. When it will be is the fourth number of a state.
 local SECOND = 1000000
+
 local isTest -- whether the clock is a test's, and not Redis's own
+
+local function expiry(fresh) return fresh + max(SECOND, floor((fresh - now) / 8)) end
 
 -- ttl is how long that is, in words: Redis would write a number as a fraction, digit by
 -- digit. For a test it is an hour.
-local function ttl(fresh)
+local function ttl(expires)
   if isTest then return '3600000' end
-  return format('%d', max(1, divUp(fresh + -fresh % SECOND - now, 1000)))
+  return format('%d', max(1, divUp(expires - now, 1000)))
 end

@@ -1,5 +1,6 @@
 -- What is remembered of each key of this call, by its number in KEYS: three whole
--- numbers, which in Redis are seven bytes each, and for two algorithms a tail of more
+-- numbers, which in Redis are seven bytes each and followed by when the key expires, and
+-- for two algorithms a tail of more
 -- such numbers behind them. A state is read and written once a call, however many
 -- requests ask for it.
 --
@@ -11,7 +12,7 @@ local CHANGED, FOREIGN = {}, {}
 -- load reads a state. One that was never seen, or that nobody could have written, is
 -- zero. What is no string at all is foreign: whoever asks for it is told.
 local function load(k)
-  local head = pcall('GETRANGE', KEYS[k], '0', '20')
+  local head = pcall('GETRANGE', KEYS[k], '0', '27')
   if type(head) == 'table' then
     FOREIGN[k], head = true, ''
   end

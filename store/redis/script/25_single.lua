@@ -4,4 +4,5 @@
 
 local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
+local expires -- when Redis forgets it
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets

@@ -61,8 +61,9 @@ for key in pairs(CHANGED) do
   if left == 0 then
     call('DEL', KEYS[k])
   else
-    local head = pack('>I7I7I7', left, A[k], B[k])
-    if TAIL and TAIL[k] then saveTail(head, ttl(left)) else call('PSETEX', KEYS[k], ttl(left), head) end
+    local expires = expiry(left)
+    local head = pack('>I7I7I7I7', left, A[k], B[k], expires)
+    if TAIL and TAIL[k] then saveTail(head, ttl(expires)) else call('PSETEX', KEYS[k], ttl(expires), head) end
   end
 end
 return cmsgpack.pack(out)

@@ -27,14 +27,14 @@ while first <= last do
   i = i + 11
   for key = first, following - 1 do
     -- What MGET does not find may be something foreign, too.
-    local head = heads[key] or pcall('GETRANGE', KEYS[key], '0', '20')
+    local head = heads[key] or pcall('GETRANGE', KEYS[key], '0', '27')
     local foreign = type(head) == 'table'
     if not foreign and #head == HEAD then
-      oldFresh, oldA, oldB = unpack('>I7I7I7', head)
+      oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
     else
-      oldFresh, oldA, oldB = 0, 0, 0
+      oldFresh, oldA, oldB, expires = 0, 0, 0, 0
     end
-    local written, count, each = oldFresh, input[i], false
+    local count, each = input[i], false
     i = i + 1
     if count < 0 then
       count, each = -count, true
@@ -58,11 +58,11 @@ while first <= last do
       end
     end
     if changed then
-      head = pack('>I7I7I7', oldFresh, oldA, oldB)
-      if written > 0 and written + -written % SECOND == oldFresh + -oldFresh % SECOND then
-        call('SETRANGE', KEYS[key], '0', head) -- it expires when it should already
+      if oldFresh <= expires then
+        call('SETRANGE', KEYS[key], '0', pack('>I7I7I7I7', oldFresh, oldA, oldB, expires))
       else
-        call('PSETEX', KEYS[key], ttl(oldFresh), head)
+        expires = expiry(oldFresh)
+        call('PSETEX', KEYS[key], ttl(expires), pack('>I7I7I7I7', oldFresh, oldA, oldB, expires))
       end
     end
   end
