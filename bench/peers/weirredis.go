@@ -39,7 +39,7 @@ func weirsOnRedis(addr string) []Contestant {
 	})
 	three.Name = "weir three limits"
 	three.Promise = "token_bucket, fixed_window 1h and sliding_window 1d on three keys; all or none"
-	three.Key = "three of weir:NAME:KIND{KEY}, three numbers each"
+	three.Key = "three of weir:NAME:KIND{KEY}, four numbers each"
 	return append(all, three)
 }
 
