@@ -37,6 +37,15 @@ type Archive interface {
 
 	// Lead reports whether this instance is the one to do what only one should.
 	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
+
+	// SetNote keeps a note for all instances, or ends one.
+	SetNote(ctx context.Context, kind string, n archive.Note, now time.Time) error
+
+	// OfferNote does so unless there is one that is not the one that was there before.
+	OfferNote(ctx context.Context, kind string, n, was archive.Note, now time.Time) error
+
+	// Notes returns the notes of a kind.
+	Notes(ctx context.Context, kind string, now time.Time) ([]archive.Note, error)
 }
 
 // Options of a recorder.

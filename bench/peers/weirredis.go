@@ -46,11 +46,11 @@ func weirsOnRedis(addr string) []Contestant {
 func stateOf(a weir.Algorithm) string {
 	switch a {
 	case weir.SlidingLog:
-		return "three numbers and one for each unit"
+		return "four numbers and one for each unit"
 	case weir.SlidingBuckets:
-		return "three numbers and one for each sub-window"
+		return "four numbers and one for each sub-window"
 	}
-	return "three numbers"
+	return "four numbers"
 }
 
 func weirOnRedis(addr string, limits func(Limit) []weir.Limit) Contestant {

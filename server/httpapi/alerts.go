@@ -1,6 +1,8 @@
 package httpapi
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -93,11 +95,19 @@ func (h *Handler) silence(c *call) {
 		return
 	}
 	s := alert.Silence{ID: meant(list, want.ID), Author: c.author(), Comment: want.Comment}
-	now, status := h.options.Clock().UTC(), http.StatusOK
+	now, status := h.options.Clock().UTC().Truncate(time.Microsecond), http.StatusOK
 	if *want.For > 0 {
 		s.Until, status = now.Add(time.Duration(*want.For)*time.Second), http.StatusCreated
 	}
-	if err := list.Silence(s); err != nil {
+	// Who hangs up has said what is wanted; the archive's own time bounds the wait.
+	err := list.Silence(context.WithoutCancel(c.r.Context()), s)
+	if errors.Is(err, alert.ErrNotShared) {
+		h.options.Logger.Warn("a silence could not be shared", "alert", s.ID, "request_id", c.id, "error", err)
+		c.Header().Set("Retry-After", outage)
+		c.refuse(storeGone.of("This instance does what you ask; the others cannot be told just now, and one of them may be the one that sends alerts. They are told once the archive is back; to be sure, try again soon."))
+		return
+	}
+	if err != nil {
 		c.refuse(badField.of("id: there are %d silences, and no room for more; end some, or silence a kind.", alert.MaxSilences).in("id"))
 		return
 	}

@@ -12,10 +12,14 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // alarmed is a server on which an alert fires, another is over, and one is silenced.
@@ -23,7 +27,7 @@ func alarmed(t *testing.T, o *Options) {
 	s := newStatsStand(t, Options{})
 	s.alarm()
 	o.Alerts = s.watcher.List()
-	if err := o.Alerts.Silence(alert.Silence{ID: "throttled", Until: begin.Add(time.Hour), Author: "alice", Comment: "known"}); err != nil {
+	if err := o.Alerts.Silence(t.Context(), alert.Silence{ID: "throttled", Until: begin.Add(time.Hour), Author: "alice", Comment: "known"}); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,4 +172,75 @@ func TestAlertOfAnyBytes(t *testing.T) {
 			t.Errorf("%+v", a)
 		}
 	})
+}
+
+// SetNote is lost with the rest.
+func (l *losableArchive) SetNote(ctx context.Context, kind string, n archive.Note, now time.Time) error {
+	if l.lost.Load() {
+		return errArchive
+	}
+	return l.Memory.SetNote(ctx, kind, n, now)
+}
+
+// Redis is killed: who silences an alert, or ends a silence, is told that it holds on one
+// instance alone, and where Redis is, nobody.
+func TestSilenceIsNotShared(t *testing.T) {
+	redis := testredis.Start(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redis.Addr}, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	kept, err := archive.NewRedis(client, archive.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	quiet := slog.New(slog.DiscardHandler)
+	recorder, err := stats.New(stats.Options{Archive: kept, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	watcher, err := alert.New(alert.Options{Source: recorder, Logger: quiet})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := newStand(t, Options{Stats: recorder, Alerts: watcher.List(), Clock: time.Now})
+	silent := func() string {
+		var a AlertsAnswer
+		s.call("GET /v1/alerts", "").want(t, 200, &a)
+		var ids []string
+		for _, silence := range a.Silences {
+			ids = append(ids, silence.ID)
+		}
+		return strings.Join(ids, " ")
+	}
+	var made alert.Silence
+	s.call("POST /v1/alerts/silences", `{"id":"drop","for_s":60}`).want(t, 201, &made)
+	if all := watcher.List().Silences(); len(all) != 1 || !all[0].Until.Equal(made.Until) {
+		t.Errorf("%v was answered, and is %v", made, all)
+	}
+	redis.Kill()
+	for _, body := range []string{`{"id":"throttled","for_s":60}`, `{"id":"drop","for_s":0}`} {
+		r := s.call("POST /v1/alerts/silences", body)
+		r.wantProblem(t, storeGone, "the others cannot be told")
+		if r.Header.Get("Retry-After") != outage || strings.Contains(string(r.body), redis.Addr) {
+			t.Errorf("%v: %s", r.Header, r.body)
+		}
+	}
+	if got := silent(); got != "throttled" {
+		t.Errorf("%q are silent", got)
+	}
+	redis.Restart()
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		r := s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`)
+		if r.StatusCode == 201 {
+			break
+		}
+		if r.wantProblem(t, storeGone); time.Now().After(deadline) {
+			t.Fatal("Redis is back, and nobody notices")
+		}
+	}
+	if got := silent(); got != "throttled" {
+		t.Errorf("%q are silent", got)
+	}
 }

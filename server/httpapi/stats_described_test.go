@@ -81,4 +81,5 @@ var alertsTried = []tried{
 	{what: "POST /v1/alerts/silences", body: `{"id":"none","for_s":0}`, status: 400, with: remembering},
 	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":60}`, status: 404},
 	{what: "POST /v1/alerts/silences", body: string(make([]byte, maxAlertBody+1)), status: 413, with: remembering},
+	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":60}`, status: 503, with: lostArchive},
 }

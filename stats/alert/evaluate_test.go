@@ -6,13 +6,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/frame"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 

@@ -173,7 +173,7 @@ func TestOutbox(t *testing.T) {
 
 func TestList(t *testing.T) {
 	now := noon
-	l := newList(func() time.Time { return now })
+	l := newList(func() time.Time { return now }, newSource(t, newMemory(t), func() time.Time { return now }))
 	resolved := some[0]
 	resolved.State, resolved.EndsAt = Resolved, noon
 	other := Alert{ID: "shadow:soon", Kind: Shadow, State: Firing, StartsAt: noon.Add(time.Second)}
@@ -181,10 +181,10 @@ func TestList(t *testing.T) {
 	if got := l.Active(); len(got) != 2 || got[0].ID != "shadow:soon" || got[0].Silenced {
 		t.Errorf("%+v", got)
 	}
-	if err := l.Silence(Silence{ID: "shadow", Until: now.Add(time.Hour)}); err != nil {
+	if err := l.Silence(t.Context(), Silence{ID: "shadow", Until: now.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Silence(Silence{ID: "throttled", Until: now.Add(time.Minute), Comment: "we know"}); err != nil {
+	if err := l.Silence(t.Context(), Silence{ID: "throttled", Until: now.Add(time.Minute), Comment: "we know"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.audible([]Alert{some[0], other}); len(got) != 0 || !l.Active()[0].Silenced || len(l.Silences()) != 2 {
@@ -194,7 +194,7 @@ func TestList(t *testing.T) {
 	if got := l.audible([]Alert{some[0], other}); len(got) != 1 || got[0].ID != "throttled" || len(l.Silences()) != 1 {
 		t.Errorf("%+v", got)
 	}
-	if err := l.Silence(Silence{ID: "shadow"}); err != nil || len(l.Silences()) != 0 {
+	if err := l.Silence(t.Context(), Silence{ID: "shadow"}); err != nil || len(l.Silences()) != 0 {
 		t.Errorf("%v, %+v", err, l.Silences())
 	}
 	for range MaxPast + 50 {
@@ -204,12 +204,12 @@ func TestList(t *testing.T) {
 		t.Errorf("%d active, %d past", len(l.Active()), len(l.Past()))
 	}
 	for i := range MaxSilences {
-		if err := l.Silence(Silence{ID: fmt.Sprint(i), Until: now.Add(time.Hour)}); err != nil {
+		if err := l.Silence(t.Context(), Silence{ID: fmt.Sprint(i), Until: now.Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 	}
 	for _, s := range []Silence{{ID: "more", Until: now.Add(time.Hour)}, {Until: now.Add(time.Hour)}, {ID: "x", Comment: strings.Repeat("x", 1000)}} {
-		if err := l.Silence(s); err == nil {
+		if err := l.Silence(t.Context(), s); err == nil {
 			t.Errorf("%.40v is accepted", s)
 		}
 	}

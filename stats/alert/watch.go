@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // Source is what is watched: a *stats.Recorder.
@@ -18,6 +19,11 @@ type Source interface {
 	Replay(ctx context.Context, from, to time.Time, tell func(stats.Live)) error
 	Top(context.Context, stats.TopQuery) (*stats.Top, error)
 	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
+
+	// Silences are notes, which all instances share.
+	SetNote(ctx context.Context, kind string, n archive.Note) error
+	OfferNote(ctx context.Context, kind string, n, was archive.Note) error
+	Notes(ctx context.Context, kind string) ([]archive.Note, error)
 }
 
 // Options of a watcher.
@@ -46,7 +52,9 @@ type Watcher struct {
 	list      *List
 	outboxes  []*outbox
 	repeated  []time.Time
+	looked    time.Time // when it was asked what is not known by the second
 	leads     bool
+	apart     bool // silences cannot be shared just now
 	running   atomic.Bool
 }
 
@@ -65,7 +73,7 @@ func New(o Options) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock), repeated: make([]time.Time, len(o.Notifiers))}
+	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock, o.Source), repeated: make([]time.Time, len(o.Notifiers))}
 	for _, n := range o.Notifiers {
 		w.outboxes = append(w.outboxes, newOutbox(n, o.Logger))
 	}
@@ -105,6 +113,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for _, o := range w.outboxes {
 		senders.Go(func() { o.run(ctx) })
 	}
+	w.share(ctx)
 	now := w.options.Clock()
 	err = w.options.Source.Replay(ctx, now.Add(-w.evaluator.Reach()), now, func(l stats.Live) {
 		if changed := w.evaluator.Add(Sample{Time: l.Time, Frame: l.Frame}); len(changed) > 0 {
@@ -114,7 +123,6 @@ func (w *Watcher) Run(ctx context.Context) error {
 	if err != nil && ctx.Err() == nil {
 		w.options.Logger.Warn("alerts begin without the past, which cannot be read", "error", err)
 	}
-	looked := time.Time{}
 	for {
 		select {
 		case <-ctx.Done():
@@ -123,15 +131,37 @@ func (w *Watcher) Run(ctx context.Context) error {
 			if !open {
 				return nil
 			}
-			s := Sample{Time: l.Time, Frame: l.Frame}
-			if now := w.options.Clock(); now.Sub(looked) >= resolution || now.Before(looked) {
-				looked = now
-				s.Hot = w.hot(ctx)
-				w.lead(ctx)
-			}
-			w.step(s)
+			w.take(ctx, l)
 		}
 	}
+}
+
+// take takes a second, and every ten seconds asks the others. Silences come before the
+// lead: who has become the one that sends must know of what to be silent.
+func (w *Watcher) take(ctx context.Context, l stats.Live) {
+	s := Sample{Time: l.Time, Frame: l.Frame}
+	if now := w.options.Clock(); now.Sub(w.looked) >= resolution || now.Before(w.looked) {
+		w.looked = now
+		s.Hot = w.hot(ctx)
+		w.share(ctx)
+		w.lead(ctx)
+	}
+	w.step(s)
+}
+
+// share brings the silences of this instance and those of the others together.
+func (w *Watcher) share(ctx context.Context) {
+	err := w.list.share(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	switch apart := err != nil; {
+	case apart && !w.apart:
+		w.options.Logger.Warn("silences of alerts cannot be shared; they hold where they are known", "error", err)
+	case !apart && w.apart:
+		w.options.Logger.Info("silences of alerts are shared again")
+	}
+	w.apart = err != nil
 }
 
 // hot is who has most denials of the last minute.

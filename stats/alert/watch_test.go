@@ -120,7 +120,7 @@ func TestWatcher(t *testing.T) {
 		if got := again.List().Active(); len(got) != 2 {
 			t.Errorf("active at the other: %+v", got)
 		}
-		if err := w.List().Silence(Silence{ID: "hot_key", Until: time.Now().Add(time.Hour)}); err != nil {
+		if err := w.List().Silence(t.Context(), Silence{ID: "hot_key", Until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		s.traffic(300, 20, false)

@@ -12,6 +12,10 @@
 // them. A marked slot is read by adding up what is below it; when it has ended, rolling
 // up writes that sum and removes the mark, in one script, unless the mark has changed
 // meanwhile.
+//
+// # Notes
+//
+// Besides, an archive keeps a few short texts that instances share until a time: [Note].
 package archive
 
 import (

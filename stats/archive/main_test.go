@@ -22,6 +22,9 @@ type keeper interface {
 	RollUp(context.Context, time.Time) error
 	Lead(context.Context, string, time.Duration) (bool, error)
 	Lag() time.Duration
+	SetNote(ctx context.Context, kind string, n Note, now time.Time) error
+	OfferNote(ctx context.Context, kind string, n, was Note, now time.Time) error
+	Notes(ctx context.Context, kind string, now time.Time) ([]Note, error)
 }
 
 var (

@@ -30,6 +30,7 @@ type Memory struct {
 	mu     sync.RWMutex
 	levels [Kinds][]shelf
 	last   [Kinds]string // ID of the part that was added last
+	notes  map[string]notes
 }
 
 // shelf is one level: the slots that are done, as bytes, and the one that is being

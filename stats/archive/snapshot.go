@@ -15,7 +15,9 @@ import (
 //
 //	magic, version
 //	for each slot: the word 1, kind, step, start, length of the frame, the frame
-//	the word 0, the number of slots
+//	for each note, since version 2: the word 2, when it ends in Unix microseconds,
+//	    and of its kind, id and text each the length and the bytes
+//	the word 0, the number of slots and notes
 //	CRC-64 of all that
 //
 // The step says which level it is, so that levels may be kept for longer or shorter
@@ -23,7 +25,7 @@ import (
 // file.
 const (
 	snapshotMagic   = "weirstat"
-	snapshotVersion = 1
+	snapshotVersion = 2
 )
 
 // maxFrame is the longest frame that is read; none within its bounds comes near.
@@ -39,7 +41,7 @@ func (m *Memory) Snapshot(w io.Writer) error {
 	word := func(x int64) { out.Write(binary.LittleEndian.AppendUint64(nil, uint64(x))) } // Flush reports the error
 	out.WriteString(snapshotMagic)
 	word(snapshotVersion)
-	slots := int64(0)
+	count := int64(0)
 	for kind := range m.levels {
 		for level := range m.levels[kind] {
 			step, all := m.copyShelf(kind, level)
@@ -48,12 +50,13 @@ func (m *Memory) Snapshot(w io.Writer) error {
 					word(x)
 				}
 				out.Write(p.frame)
-				slots++
+				count++
 			}
 		}
 	}
+	count += m.writeNotes(out, word)
 	word(0)
-	word(slots)
+	word(count)
 	err := out.Flush()
 	if err == nil {
 		_, err = w.Write(binary.LittleEndian.AppendUint64(nil, sum.Sum64()))
@@ -89,25 +92,31 @@ func (m *Memory) Restore(r io.Reader) error {
 	for _, levels := range m.levels {
 		for i := range levels {
 			if levels[i].open.Frame != nil || len(levels[i].done) > 0 {
-				return errors.New("archive: it is in use already; restore a snapshot before the first request")
+				return errInUse
 			}
 		}
 	}
-	m.levels = restored.levels
+	if len(m.notes) > 0 {
+		return errInUse
+	}
+	m.levels, m.notes = restored.levels, restored.notes
 	return nil
 }
+
+var errInUse = errors.New("archive: it is in use already; restore a snapshot before the first request")
 
 func (m *Memory) read(r *bufio.Reader) error {
 	in := &summing{r: r}
 	if magic := in.bytes(int64(len(snapshotMagic))); in.err != nil || string(magic) != snapshotMagic {
 		return errors.New("it is not a snapshot of weir's statistics")
 	}
-	if version := in.word(); in.err == nil && version != snapshotVersion {
-		return fmt.Errorf("it is of version %d, this weir reads version %d", version, snapshotVersion)
+	if version := in.word(); in.err == nil && (version < 1 || version > snapshotVersion) {
+		return fmt.Errorf("it is of version %d, this weir reads versions 1 to %d", version, snapshotVersion)
 	}
-	slots := int64(0)
-	for in.word() == 1 {
-		slots++
+	count := int64(0)
+	what := in.word()
+	for ; what == 1; what = in.word() {
+		count++
 		kind, step, start := in.word(), in.word(), in.word()
 		blob := in.bytes(in.word())
 		if in.err != nil {
@@ -123,11 +132,17 @@ func (m *Memory) read(r *bufio.Reader) error {
 			}
 		}
 	}
-	count, sum := in.word(), in.sum
+	for ; what == 2; what = in.word() {
+		count++
+		if err := m.readNote(in); err != nil {
+			return err
+		}
+	}
+	said, sum := in.word(), in.sum
 	switch checksum := in.word(); {
 	case in.err != nil:
 		return fmt.Errorf("it ends in the middle: %w", in.err)
-	case count != slots || uint64(checksum) != sum:
+	case said != count || uint64(checksum) != sum:
 		return errors.New("it is damaged, the checksum does not fit")
 	}
 	if _, err := r.ReadByte(); err != io.EOF {

@@ -1,0 +1,119 @@
+package alert
+
+import (
+	"log/slog"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+func newMemory(t testing.TB) *archive.Memory {
+	t.Helper()
+	m, err := archive.NewMemory(archive.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func newSource(t testing.TB, a stats.Archive, clock func() time.Time) *stats.Recorder {
+	t.Helper()
+	r, err := stats.New(stats.Options{Archive: a, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// fleet is instances of weir that share a Redis, on a clock that tests move.
+type fleet struct {
+	t      *testing.T
+	server *testredis.Server
+	now    time.Time
+}
+
+func newFleet(t *testing.T) *fleet {
+	return &fleet{t: t, server: testredis.Start(t), now: noon}
+}
+
+// add is another instance. Messages stay in its outbox.
+func (f *fleet) add() *Watcher {
+	f.t.Helper()
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{f.server.Addr}, DisableCache: true})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.t.Cleanup(client.Close)
+	a, err := archive.NewRedis(client, archive.Options{Timeout: 500 * time.Millisecond})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	clock := func() time.Time { return f.now }
+	w, err := New(Options{
+		Source: newSource(f.t, a, clock), Clock: clock, Notifiers: []Notifier{&receiver{}}, Logger: slog.New(slog.DiscardHandler),
+		Checks: []Check{{Kind: Throttled, Window: 10 * time.Second, Hold: 10 * time.Second, Cooldown: 10 * time.Second}},
+	})
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	return w
+}
+
+// minute tells instances of a minute, in which many or no requests were refused.
+func (f *fleet) minute(bad bool, all ...*Watcher) {
+	frame := traffic(1000, func(f *frame.Frame) {
+		if bad {
+			f.Requests.Denied = 500
+		}
+	})
+	for range 60 {
+		for _, w := range all {
+			w.take(f.t.Context(), stats.Live{Time: f.now, Frame: frame})
+		}
+		f.now = f.now.Add(time.Second)
+	}
+}
+
+// wait shares until the archive answers.
+func (f *fleet) wait(all ...*Watcher) {
+	f.t.Helper()
+	for _, w := range all {
+		deadline := time.Now().Add(30 * time.Second)
+		for err := w.list.share(f.t.Context()); err != nil; err = w.list.share(f.t.Context()) {
+			if time.Now().After(deadline) {
+				f.t.Fatal(err)
+			}
+		}
+	}
+}
+
+func (f *fleet) silence(w *Watcher, id string, d time.Duration) error {
+	return w.List().Silence(f.t.Context(), Silence{ID: id, Until: f.now.Add(d), Author: "alice", Comment: "we <know>"})
+}
+
+// told is what waits to be sent.
+func told(w *Watcher) string {
+	var all []string
+	for alerts := w.outboxes[0].take(); alerts != nil; alerts = w.outboxes[0].take() {
+		for _, a := range alerts {
+			all = append(all, string(a.State)+" "+a.ID)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// silent is which silences an instance knows.
+func silent(w *Watcher) string {
+	var all []string
+	for _, s := range w.List().Silences() {
+		all = append(all, s.ID)
+	}
+	return strings.Join(all, " ")
+}

@@ -1,0 +1,195 @@
+package alert
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+)
+
+// Bounds on silences.
+const (
+	MaxSilences = archive.MaxNotes
+	maxID       = 1200 // bytes: a kind and the longest key
+	maxComment  = 500  // bytes
+)
+
+// noteKind is what silences are called in the archive.
+const noteKind = "silences"
+
+// Silence keeps alerts from being sent for a while. They are still listed.
+type Silence struct {
+	ID      string    `json:"id"`    // of an alert, or a kind for all of it
+	Until   time.Time `json:"until"` // when it ends, to the microsecond
+	Author  string    `json:"author,omitempty"`
+	Comment string    `json:"comment,omitempty"`
+}
+
+// ErrNotShared is that this instance does what it was told, and the others do not know
+// of it, because the archive cannot be written to. They are told when it can.
+var ErrNotShared = errors.New("alert: the other instances do not know of the silence yet")
+
+var errTooMany = fmt.Errorf("alert: there are %d silences already; end some, or silence a kind", MaxSilences)
+
+// silence is one as this instance knows it.
+type silence struct {
+	Silence
+	ended   bool         // before its time, and remembered until then
+	pending bool         // the archive does not know of it
+	shared  archive.Note // what the archive had when it was last seen; zero if nothing
+}
+
+func (s *silence) holds(now time.Time) bool { return !s.ended && s.Until.After(now) }
+
+// remark is a silence's text in the archive. The id is not in it: it may be any bytes.
+type remark struct {
+	Author  string `json:"author,omitempty"`
+	Comment string `json:"comment,omitempty"`
+}
+
+func (s *silence) note() archive.Note {
+	n := archive.Note{ID: s.ID, Until: s.Until}
+	if s.ended {
+		return n
+	}
+	text, err := json.Marshal(remark{s.Author, s.Comment})
+	if err != nil {
+		panic(err) // texts have a notation
+	}
+	n.Text = text
+	return n
+}
+
+// silenceOf reads a note, which anybody may have written who can write to the archive.
+func silenceOf(n archive.Note) (*silence, bool) {
+	s := &silence{Silence: Silence{ID: n.ID, Until: n.Until}, ended: n.Ended(), shared: n}
+	if s.ended {
+		return s, len(s.ID) <= maxID
+	}
+	var r remark
+	if err := json.Unmarshal(n.Text, &r); err != nil {
+		return nil, false
+	}
+	s.Author, s.Comment = r.Author, r.Comment
+	return s, s.validate() == nil
+}
+
+func (s *Silence) validate() error {
+	if s.ID == "" {
+		return errors.New("alert: a silence needs the id of an alert, or a kind")
+	}
+	if len(s.ID) > maxID || len(s.Author) > maxComment || len(s.Comment) > maxComment {
+		return errors.New("alert: the silence is too long; say it in fewer words")
+	}
+	return nil
+}
+
+// endFor is for how long it is remembered that a silence is to be ended of which only
+// others know, while they cannot be told.
+const endFor = time.Hour
+
+// Silence keeps an alert, or all of a kind, from being sent until a time; one that has
+// passed ends the silence. All instances that share the archive do so within some ten
+// seconds. If it cannot be written to, the error is an ErrNotShared.
+func (l *List) Silence(ctx context.Context, want Silence) error {
+	if err := want.validate(); err != nil {
+		return err
+	}
+	l.sharing.Lock()
+	defer l.sharing.Unlock()
+	now := l.clock()
+	if want.Until.Sub(now) > archive.MaxNoteTime {
+		return errors.New("alert: the silence is too long; a year is the most")
+	}
+	s := l.next(want, now)
+	err := l.source.SetNote(ctx, noteKind, s.note())
+	if errors.Is(err, archive.ErrNoRoom) {
+		return errTooMany
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if err == nil {
+		s.shared = s.note()
+		if l.silences[s.ID] = s; s.ended {
+			delete(l.silences, s.ID) // the archive remembers it
+		}
+		return nil
+	}
+	s.pending = true
+	if s.ended {
+		s.Until = later(s.Until, now.Add(endFor))
+	}
+	switch room := l.roomLocked(s); {
+	case room:
+		l.silences[s.ID] = s
+	case s.ended:
+		delete(l.silences, s.ID)
+	default:
+		return errTooMany
+	}
+	return fmt.Errorf("%w: %w", ErrNotShared, err)
+}
+
+// next is a silence that replaces what is known. One that ends another is remembered for
+// as long as that was to be.
+func (l *List) next(want Silence, now time.Time) *silence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.expireLocked(now)
+	s := &silence{Silence: want, ended: !want.Until.After(now)}
+	s.Until = s.Until.Truncate(time.Microsecond).UTC()
+	old := l.silences[s.ID]
+	if old != nil {
+		s.shared = old.shared
+	}
+	if s.ended {
+		s.Until = now.Truncate(time.Microsecond).UTC()
+		if old != nil {
+			s.Until = later(s.Until, old.Until)
+		}
+	}
+	return s
+}
+
+func (l *List) expireLocked(now time.Time) {
+	maps.DeleteFunc(l.silences, func(_ string, s *silence) bool { return !s.Until.After(now) })
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// roomLocked reports whether a silence can be kept here until the archive is back, which
+// bounds them otherwise.
+func (l *List) roomLocked(s *silence) bool {
+	n := 0
+	for id, other := range l.silences {
+		if id != s.ID && other.ended == s.ended {
+			n++
+		}
+	}
+	return n < MaxSilences
+}
+
+// Silences returns those that have not ended, by id.
+func (l *List) Silences() []Silence {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	var all []Silence
+	for _, s := range l.silences {
+		if s.holds(l.clock()) {
+			all = append(all, s.Silence)
+		}
+	}
+	slices.SortFunc(all, func(a, b Silence) int { return strings.Compare(a.ID, b.ID) })
+	return all
+}

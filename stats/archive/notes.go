@@ -1,0 +1,83 @@
+package archive
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+)
+
+// Note is a short text that all instances share until a time, such as that somebody
+// wants to hear nothing of an alert.
+//
+// One that is ended before its time is remembered without its text. So who finds no note
+// where one was knows that the archive has lost it, and may offer it again.
+type Note struct {
+	ID    string
+	Text  []byte    // nothing if it was ended
+	Until time.Time // to the microsecond
+}
+
+// Bounds on notes.
+const (
+	MaxNotes    = 100 // of a kind; as many that were ended are remembered
+	MaxNoteID   = 2048
+	MaxNoteText = 8 << 10
+	MaxNoteTime = 366 * 24 * time.Hour
+)
+
+// maxNoteKind is the longest name of a kind. Kinds are a program's choice.
+const maxNoteKind = 64
+
+// ErrNoRoom is that there are as many notes as there may be.
+var ErrNoRoom = fmt.Errorf("archive: there are %d notes already; end some", MaxNotes)
+
+// Ended reports whether the note was ended before its time.
+func (n *Note) Ended() bool { return len(n.Text) == 0 }
+
+// Is reports whether both say the same.
+func (n *Note) Is(other *Note) bool {
+	return n.ID == other.ID && n.Until.UnixMicro() == other.Until.UnixMicro() && bytes.Equal(n.Text, other.Text)
+}
+
+// tidy makes sure that a note can be kept. One whose time has passed is an ended one.
+func (n Note) tidy(kind string, now time.Time) (Note, error) {
+	switch {
+	case kind == "" || len(kind) > maxNoteKind:
+		return n, fmt.Errorf("archive: a kind of notes has a name of 1 to %d bytes", maxNoteKind)
+	case n.ID == "" || len(n.ID) > MaxNoteID:
+		return n, fmt.Errorf("archive: the id of a note has %d bytes; 1 to %d are kept", len(n.ID), MaxNoteID)
+	case len(n.Text) > MaxNoteText:
+		return n, fmt.Errorf("archive: the note has %d bytes; at most %d are kept", len(n.Text), MaxNoteText)
+	case n.Until.Sub(now) > MaxNoteTime:
+		return n, errors.New("archive: the note is for too long; a year is the most")
+	}
+	n.Text = bytes.Clone(n.Text)
+	n.Until = time.UnixMicro(max(n.Until.UnixMicro(), 0)).UTC()
+	if !n.Until.After(now) {
+		n.Text = nil
+	}
+	return n, nil
+}
+
+// alive reports whether a note that was found is to be believed: its time has not passed,
+// and is none that could not have been written, also by somewhat different clocks.
+func (n *Note) alive(now time.Time) bool {
+	return n.Until.After(now) && n.Until.Sub(now) <= 2*MaxNoteTime
+}
+
+// value is a note as Redis has it: when it ends, in Unix microseconds, a space, the text.
+func (n *Note) value() string {
+	return strconv.FormatInt(n.Until.UnixMicro(), 10) + " " + string(n.Text)
+}
+
+// noteOf reads such a value.
+func noteOf(id, value string) (Note, bool) {
+	until, text, ok := bytes.Cut([]byte(value), []byte(" "))
+	micros, err := strconv.ParseInt(string(until), 10, 64)
+	if !ok || err != nil || id == "" || len(id) > MaxNoteID || len(text) > MaxNoteText {
+		return Note{}, false
+	}
+	return Note{ID: id, Text: text, Until: time.UnixMicro(micros).UTC()}, true
+}
