@@ -4,8 +4,6 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/store/redis"
 )
@@ -57,9 +55,8 @@ func weirOnRedis(addr string, limits func(Limit) []weir.Limit) Contestant {
 	return Contestant{
 		Weir: true,
 		New: func(limit Limit, _ int) Limiter {
-			client := newRueidis(addr)
-			l := weirRedisLimiter{client: client, n: int64(limit.N)}
-			l.store = must(redis.New(client, redis.Options{Timeout: patience}))
+			// As weir serve does it.
+			l := weirRedisLimiter{n: int64(limit.N), store: must(redis.Open("redis://" + addr + "?timeout=" + patience.String()))}
 			for _, limit := range limits(limit) {
 				l.limits = append(l.limits, must(limit.Compile()))
 			}
@@ -77,7 +74,6 @@ func redisLogThatAdmits(keys int) Limit {
 }
 
 type weirRedisLimiter struct {
-	client rueidis.Client
 	store  *redis.Store
 	limits []*weir.Compiled
 	n      int64
@@ -99,5 +95,4 @@ func (l weirRedisLimiter) Drain(key string)     { l.take(key, l.n) }
 
 func (l weirRedisLimiter) Close() {
 	l.store.Close()
-	l.client.Close()
 }

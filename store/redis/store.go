@@ -90,7 +90,12 @@ func (c Config) Open() (*Store, error) {
 		return nil, err
 	}
 	s.link.cluster = !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == ""
-	s.link.connect = func() (rueidis.Client, error) { return rueidis.NewClient(c.Client) }
+	option := c.Client
+	// There are few calls at once, unless they go to many slots. With a connection to
+	// itself, a call waits for its answer; else those who write and read for all would
+	// have to be woken up for it.
+	option.DisableAutoPipelining = option.ForceSingleClient || option.Sentinel.MasterSet != ""
+	s.link.connect = func() (rueidis.Client, error) { return rueidis.NewClient(option) }
 	if !s.link.renew() {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()

@@ -58,11 +58,14 @@ while first <= last do
       end
     end
     if changed then
-      if oldFresh <= expires then
-        call('SETRANGE', KEYS[key], '0', pack('>I7I7I7I7', oldFresh, oldA, oldB, expires))
+      local before = expires
+      if oldFresh > expires then expires = expiry(oldFresh) end
+      head = pack('>I7I7I7I7', oldFresh, oldA, oldB, expires)
+      if before > 0 then
+        call('SETRANGE', KEYS[key], '0', head)
+        if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
       else
-        expires = expiry(oldFresh)
-        call('PSETEX', KEYS[key], ttl(expires), pack('>I7I7I7I7', oldFresh, oldA, oldB, expires))
+        call('PSETEX', KEYS[key], ttl(expires), head)
       end
     end
   end
