@@ -135,15 +135,21 @@ func (s *suite) run(st stage) error {
 	return nil
 }
 
-// fill makes all keys known, or exhausts them. All callers share the work, which
-// opens their connections too.
+// visits is how often a client was there before it is measured: what is asked about
+// is somebody who comes again and again.
+const visits = 20
+
+// fill makes all keys those of busy clients, or exhausts them. All callers share the
+// work, which opens their connections too.
 func (s *suite) fill(l peers.Limiter, keys []string, admitted bool) {
 	rounds.AtOnce(s.Callers, func(g int) {
 		for i := g; i < len(keys); i += s.Callers {
-			if admitted {
-				l.Take(keys[i])
-			} else {
+			if !admitted {
 				l.Drain(keys[i])
+				continue
+			}
+			for range visits {
+				l.Take(keys[i])
 			}
 		}
 	})

@@ -41,7 +41,7 @@ func TestAssembly(t *testing.T) {
 		needs       needs
 		has, hasNot string
 	}{
-		{needBucket, "free = floor((c.full - level) / c.p)", "local function judge"},
+		{needBucket, "free = (room - room % c.p) / c.p", "local function judge"},
 		{needBucket, "nextA, nextB = a + units * c.p, b", "c.algorithm"},
 		{needBucket | needFixedWindow, "c.algorithm.look()", "local function judge"},
 		{needBucket | needSeveral, "local function judge()", "c.algorithm.look()"},

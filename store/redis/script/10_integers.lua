@@ -8,6 +8,8 @@ local MAX_UNITS = 1125899906842624 -- 2^50
 local NEVER = -1 -- the retry of what can never fit
 local LATEST = -1 -- the receipt of the newest units
 
+-- Where it matters, a quotient is (a - a % b) / b, which is the same as floor(a / b)
+-- and calls no function.
 local function divUp(a, b)
   local q = floor(a / b)
   if q * b < a then q = q + 1 end

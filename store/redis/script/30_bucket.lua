@@ -17,22 +17,24 @@ if at < old and B[k] > 0 then
   level = A[k]
   local n, spent = rate, level
   if B[k] ~= c.n then n, level = recount(c, level, B[k]) end
-  local last = floor(spent / n)
-  if last * n < spent then last = last + 1 end
+  local rest = spent % n
+  local last = (spent - rest) / n
+  if rest > 0 then last = last + 1 end
   last = old - last
   if at < last then at = last end
   local drained = (at - last) * rate -- less precise above 2^53, but then it is all
   if drained >= level then level = 0 else level = level - drained end
 end
 a, b = level, c.n
-free = floor((c.full - level) / c.p)
+local room = c.full - level
+free = (room - room % c.p) / c.p
 
 --: charge
 local rate = c.rate
 nextA, nextB = a + units * c.p, b
-nextFresh = floor(nextA / rate)
-if nextFresh * rate < nextA then nextFresh = nextFresh + 1 end
-nextFresh = nextFresh + at
+local rest = nextA % rate
+nextFresh = (nextA - rest) / rate + at
+if rest > 0 then nextFresh = nextFresh + 1 end
 
 --: wait
 wait = divUp(cost * c.p - (c.full - a), c.rate)

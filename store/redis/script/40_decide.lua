@@ -17,7 +17,7 @@ else
     --> hold
     if maxDelay >= 0 then wait = max(wait, hold - maxDelay) end
   end
-  if old > at then wait = min(wait, old - at) end
+  if old > at and wait > old - at then wait = old - at end
   if wait <= 0 then
     allowed, delay = true, hold
   else
@@ -43,7 +43,8 @@ elseif c.countDenied then
     retry = wait + at - now
   end
 end
-reset = max(0, (charged and nextFresh or FRESH[k]) - now)
+reset = (charged and nextFresh or FRESH[k]) - now
+if reset < 0 then reset = 0 end
 
 -- commit puts a decision into effect.
 --: commit
