@@ -34,6 +34,7 @@ type Denial struct {
 
 // Problem types of draft-ietf-httpapi-ratelimit-headers.
 const (
+	quotaTitle      = "Quota Exceeded"
 	quotaExceeded   = "https://iana.org/assignments/http-problem-types#quota-exceeded"
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
@@ -61,7 +62,7 @@ func (d *Denial) describe(v *engine.Verdict) {
 		*d = unavailable(v)
 		return
 	}
-	*d = Denial{Verdict: v, Status: http.StatusTooManyRequests, Type: quotaExceeded, Title: "Quota Exceeded"}
+	*d = Denial{Verdict: v, Status: http.StatusTooManyRequests, Type: quotaExceeded, Title: quotaTitle}
 	d.Policies = policies(v, func(r *engine.Result) bool { return !r.Allowed })
 	if r := v.Speaker(); r != nil {
 		d.RetryAfter = retryable(&r.Decision)

@@ -10,8 +10,12 @@ import (
 // append appends the denial as JSON. It is written by hand because it is written most
 // when there is least time for it.
 func (d *Denial) append(dst []byte) []byte {
-	dst = appendJSON(append(dst, `{"type":`...), d.Type)
-	dst = appendJSON(append(dst, `,"title":`...), d.Title)
+	if d.Type == quotaExceeded && d.Title == quotaTitle { // as nearly always
+		dst = append(dst, `{"type":"`+quotaExceeded+`","title":"`+quotaTitle+`"`...)
+	} else {
+		dst = appendJSON(append(dst, `{"type":`...), d.Type)
+		dst = appendJSON(append(dst, `,"title":`...), d.Title)
+	}
 	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(d.Status), 10)
 	if d.Detail != "" {
 		dst = appendJSON(append(dst, `,"detail":`...), d.Detail)
@@ -39,10 +43,18 @@ func (d *Denial) append(dst []byte) []byte {
 	return append(dst, "}\n"...)
 }
 
+// special are bytes that JSON, or a page that has it inside, does not take as they are.
+var special = func() (is [256]bool) {
+	for b := range is {
+		is[b] = b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&'
+	}
+	return is
+}()
+
 // appendJSON appends a string in quotes.
 func appendJSON(dst []byte, s string) []byte {
 	for i := range len(s) {
-		if b := s[i]; b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&' {
+		if special[s[i]] {
 			quoted, err := json.Marshal(s)
 			if err != nil {
 				return append(dst, `""`...) // every string has a notation
