@@ -15,7 +15,7 @@ func TestRun(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(figures) != 2+4+3 {
+	if len(figures) != 2+5+4 {
 		t.Fatalf("%d figures", len(figures))
 	}
 	for _, f := range figures {
