@@ -68,9 +68,6 @@ const (
 	singles      // requests of one op to take, all of one algorithm that has no tail
 )
 
-// needSingles is what singles can do, one of it at a time.
-const needSingles = needBucket | needFixedWindow | needSlidingWindow
-
 var needOf = [...]needs{
 	weir.TokenBucket: needBucket, weir.LeakyBucket: needBucket, weir.FixedWindow: needFixedWindow,
 	weir.SlidingWindow: needSlidingWindow, weir.SlidingLog: needSlidingLog, weir.SlidingBuckets: needSlidingBuckets,
