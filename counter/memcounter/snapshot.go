@@ -8,6 +8,8 @@ import (
 	"hash/crc64"
 	"io"
 	"slices"
+
+	"github.com/weirhq/weir/internal/snapshot"
 )
 
 // A snapshot is, all numbers being little-endian words and all texts having their length
@@ -24,8 +26,6 @@ const (
 	snapshotMagic   = "weircoun"
 	snapshotVersion = 1
 )
-
-var crcTable = crc64.MakeTable(crc64.ECMA)
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their
 // history, sequences, leaderboards, and hot lists with what happened on them. It is as of
@@ -46,7 +46,7 @@ func (s *Store) Snapshot(w io.Writer) error {
 }
 
 func writeSnapshot(w io.Writer, records []record) error {
-	sum := crc64.New(crcTable)
+	sum := crc64.New(snapshot.Table)
 	out := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
 	word := func(x uint64) { out.Write(binary.LittleEndian.AppendUint64(nil, x)) } // Flush reports the error
 	out.WriteString(snapshotMagic)

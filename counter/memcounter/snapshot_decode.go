@@ -19,7 +19,7 @@ const (
 )
 
 func (d *decoder) entry() *entry {
-	e := &entry{id: ident{kind: kind(d.between(0, int64(kindHot)))}, expires: d.time()}
+	e := &entry{id: ident{kind: kind(d.Between(0, int64(kindHot)))}, expires: d.time()}
 	switch e.id.kind {
 	case kindCounter:
 		e.id.window, e.id.zone = d.window()
@@ -46,38 +46,38 @@ func (d *decoder) entry() *entry {
 func (d *decoder) name() string { return d.text(1, counter.MaxNameLen) }
 
 func (d *decoder) window() (counter.Window, string) {
-	return counter.Window(d.between(int64(counter.Ever), int64(counter.Day))), d.text(1, counter.MaxZoneLen)
+	return counter.Window(d.Between(int64(counter.Ever), int64(counter.Day))), d.text(1, counter.MaxZoneLen)
 }
 
 // span reads the length of a sliding window, and the name of what has it.
 func (d *decoder) span() (time.Duration, string) {
-	list := counter.HotList{Window: time.Duration(d.word()), Name: d.name(), Threshold: 1}
-	d.must(list.Validate() == nil)
+	list := counter.HotList{Window: time.Duration(d.Word()), Name: d.name(), Threshold: 1}
+	d.Must(list.Validate() == nil)
 	return list.Window, list.Name
 }
 
 func (d *decoder) cells() *cells {
 	c := &cells{}
-	for d.more() {
+	for d.More() {
 		const most = int64(counter.MaxAmount) + roundingSlack
-		x := cell{index: d.between(-exact, exact), amount: counter.Amount(d.between(-most, most))}
+		x := cell{index: d.Between(-exact, exact), amount: counter.Amount(d.Between(-most, most))}
 		n := len(c.cells)
-		d.must(n < maxCells && (n == 0 || c.cells[n-1].index < x.index))
-		if d.err == nil {
+		d.Must(n < maxCells && (n == 0 || c.cells[n-1].index < x.index))
+		if d.Err == nil {
 			c.cells = append(c.cells, x)
 		}
 	}
-	d.must(len(c.cells) > 0)
+	d.Must(len(c.cells) > 0)
 	return c
 }
 
 // table reads members and their scores.
 func (d *decoder) table(least int64) table {
 	t := table{}
-	for d.more() {
-		member, score := d.name(), d.between(least, int64(counter.MaxScore))
-		d.must(score != 0 && t[member] == 0 && len(t) < maxMembers)
-		if d.err == nil {
+	for d.More() {
+		member, score := d.name(), d.Between(least, int64(counter.MaxScore))
+		d.Must(score != 0 && t[member] == 0 && len(t) < maxMembers)
+		if d.Err == nil {
 			t[member] = score
 		}
 	}
@@ -86,11 +86,11 @@ func (d *decoder) table(least int64) table {
 
 func (d *decoder) board() *board {
 	b := &board{}
-	for d.more() {
-		w := boardWindow{index: d.between(-exact, exact), dropped: d.count()}
+	for d.More() {
+		w := boardWindow{index: d.Between(-exact, exact), dropped: d.count()}
 		w.table = d.table(-int64(counter.MaxScore))
-		d.must(b.slot(w.index).table == nil)
-		if d.err == nil {
+		d.Must(b.slot(w.index).table == nil)
+		if d.Err == nil {
 			*b.slot(w.index) = w
 		}
 	}
@@ -100,21 +100,21 @@ func (d *decoder) board() *board {
 // sliding reads the steps of a window, and sums them up.
 func (d *decoder) sliding(span time.Duration) *sliding {
 	s := &sliding{width: 1, sum: table{}}
-	if d.err == nil {
+	if d.Err == nil {
 		s.width = counter.StepWidth(span)
 	}
-	s.latest = d.between(0, exact/int64(s.width))
+	s.latest = d.Between(0, exact/int64(s.width))
 	s.dropped = d.count()
 	for step := s.latest - counter.Steps; step <= s.latest; step++ {
 		t := d.table(1)
-		if d.err != nil {
+		if d.Err != nil {
 			break
 		}
 		if len(t) > 0 {
 			*s.part(step) = t
 		}
 		for member, score := range t {
-			d.must(s.sum.add(member, score) <= int64(counter.MaxScore))
+			d.Must(s.sum.add(member, score) <= int64(counter.MaxScore))
 		}
 	}
 	return s
@@ -122,22 +122,22 @@ func (d *decoder) sliding(span time.Duration) *sliding {
 
 func (d *decoder) hot(span time.Duration) *hot {
 	h := &hot{sliding: *d.sliding(span), since: map[string]weir.Micros{}}
-	h.threshold, h.cool = d.between(0, int64(counter.MaxScore)), d.between(0, int64(counter.MaxScore))
+	h.threshold, h.cool = d.Between(0, int64(counter.MaxScore)), d.Between(0, int64(counter.MaxScore))
 	h.ends = d.time()
 	h.last, h.lost = d.count(), d.count()
-	for d.more() {
+	for d.More() {
 		item, since := d.name(), weir.Micros(d.count())
 		_, known := h.since[item]
-		d.must(!known && len(h.since) < maxMembers)
-		if d.err == nil {
+		d.Must(!known && len(h.since) < maxMembers)
+		if d.Err == nil {
 			h.since[item] = since
 		}
 	}
 	before := h.lost
-	for d.more() {
-		e := counter.Event{ID: d.count(), Item: d.name(), Hot: d.between(0, 1) == 1, Hits: d.count(), At: timeOf(weir.Micros(d.count()))}
-		d.must(e.ID > before && e.ID <= h.last && len(h.events) < counter.MaxEvents)
-		if d.err == nil {
+	for d.More() {
+		e := counter.Event{ID: d.count(), Item: d.name(), Hot: d.Between(0, 1) == 1, Hits: d.count(), At: timeOf(weir.Micros(d.count()))}
+		d.Must(e.ID > before && e.ID <= h.last && len(h.events) < counter.MaxEvents)
+		if d.Err == nil {
 			h.events = append(h.events, e)
 			before = e.ID
 		}

@@ -1,16 +1,13 @@
 package memcounter
 
 import (
-	"bufio"
 	"container/heap"
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"hash"
-	"hash/crc64"
 	"io"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/snapshot"
 )
 
 // Restore fills an empty store from a snapshot. What has expired meanwhile does not come
@@ -38,37 +35,22 @@ func (s *Store) Restore(r io.Reader) error {
 func (s *Store) readRoom(r io.Reader) (*room, error) {
 	now := s.clock()
 	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
-	in := &decoder{r: bufio.NewReaderSize(r, 1<<16), sum: crc64.New(crcTable)}
-	var magic [len(snapshotMagic)]byte
-	in.read(magic[:])
-	if in.err != nil || string(magic[:]) != snapshotMagic {
-		return nil, errors.New("it is not a snapshot of weir's counters")
+	in := &decoder{snapshot.NewReader(r)}
+	if err := in.Head(snapshotMagic, "counters", snapshotVersion); err != nil {
+		return nil, err
 	}
-	if version := in.word(); in.err == nil && version != snapshotVersion {
-		return nil, fmt.Errorf("it is of version %d, this weir reads version %d", version, snapshotVersion)
-	}
-	for in.more() {
+	for in.More() {
 		e := in.entry()
-		if in.err == nil && restored.entries[e.id] != nil {
-			in.err = errDamaged
+		if in.Err == nil && restored.entries[e.id] != nil {
+			in.Err = snapshot.ErrDamaged
 		}
-		if in.err == nil && now < e.expires {
+		if in.Err == nil && now < e.expires {
 			s.fit(e.body)
 			restored.put(e)
 		}
 	}
-	sum := in.sum.Sum64()
-	checksum := uint64(in.word())
-	switch {
-	case errors.Is(in.err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("it ends in the middle: %w", in.err)
-	case in.err != nil:
-		return nil, in.err
-	case checksum != sum:
-		return nil, errors.New("it is damaged, the checksum does not fit")
-	}
-	if _, err := in.r.ReadByte(); err != io.EOF {
-		return nil, errors.New("it is damaged, something follows its end")
+	if err := in.End(); err != nil {
+		return nil, err
 	}
 	return restored, nil
 }
@@ -104,68 +86,16 @@ func (r *room) put(e *entry) {
 	}
 }
 
-var errDamaged = errors.New("it is damaged, something in it makes no sense")
-
-// decoder reads until the first error, which makes all further words 0.
-type decoder struct {
-	r   *bufio.Reader
-	sum hash.Hash64
-	err error
-}
-
-func (d *decoder) read(p []byte) {
-	if d.err != nil {
-		return
-	}
-	if _, d.err = io.ReadFull(d.r, p); d.err == io.EOF {
-		d.err = io.ErrUnexpectedEOF
-	}
-	d.sum.Write(p)
-}
-
-func (d *decoder) word() int64 {
-	var p [8]byte
-	d.read(p[:])
-	if d.err != nil {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint64(p[:]))
-}
-
-// between reads a word in a range, and else fails. After a failure it is least.
-func (d *decoder) between(least, most int64) int64 {
-	x := d.word()
-	d.must(x >= least && x <= most)
-	if d.err != nil {
-		return least
-	}
-	return x
-}
-
-// more reads whether another follows.
-func (d *decoder) more() bool { return d.between(0, 1) == 1 && d.err == nil }
+// decoder reads what counters are made of.
+type decoder struct{ *snapshot.Reader }
 
 // exact is the largest number that is exact in a script.
 const exact = 1<<53 - 1
 
 // count reads a number that is not negative.
-func (d *decoder) count() int64 { return d.between(0, exact) }
+func (d *decoder) count() int64 { return d.Between(0, exact) }
 
 // time reads an instant. When something expires may be far in the future.
-func (d *decoder) time() weir.Micros { return weir.Micros(d.between(0, 1<<62)) }
+func (d *decoder) time() weir.Micros { return weir.Micros(d.Between(0, 1<<62)) }
 
-func (d *decoder) text(least, most int64) string {
-	p := make([]byte, d.between(least, most))
-	d.read(p)
-	if d.err != nil {
-		return ""
-	}
-	return string(p)
-}
-
-// must fails unless something is as it has to be.
-func (d *decoder) must(ok bool) {
-	if d.err == nil && !ok {
-		d.err = errDamaged
-	}
-}
+func (d *decoder) text(least, most int64) string { return string(d.Bytes(least, most)) }

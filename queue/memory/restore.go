@@ -1,17 +1,13 @@
 package memory
 
 import (
-	"bufio"
 	"container/heap"
-	"encoding/binary"
-	"errors"
 	"fmt"
-	"hash"
-	"hash/crc64"
 	"io"
 	"slices"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/snapshot"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -42,101 +38,42 @@ func (s *Store) Restore(r io.Reader) error {
 }
 
 func readLines(r io.Reader) (map[string]*line, error) {
-	in := &decoder{r: bufio.NewReaderSize(r, 1<<16), sum: crc64.New(crcTable)}
-	var magic [len(snapshotMagic)]byte
-	in.read(magic[:])
-	if in.err != nil || string(magic[:]) != snapshotMagic {
-		return nil, errors.New("it is not a snapshot of weir's queues")
-	}
-	if version := in.word(); in.err == nil && version != snapshotVersion {
-		return nil, fmt.Errorf("it is of version %d, this weir reads version %d", version, snapshotVersion)
+	in := &decoder{snapshot.NewReader(r)}
+	if err := in.Head(snapshotMagic, "queues", snapshotVersion); err != nil {
+		return nil, err
 	}
 	lines := map[string]*line{}
-	for in.more() {
+	for in.More() {
 		name := in.text(queue.MaxNameLen)
 		l := in.line()
-		if in.err == nil && (name == "" || lines[name] != nil) {
-			in.err = errDamaged
+		if in.Err == nil && (name == "" || lines[name] != nil) {
+			in.Err = snapshot.ErrDamaged
 		}
 		lines[name] = l
 	}
-	sum := in.sum.Sum64()
-	checksum := uint64(in.word())
-	switch {
-	case errors.Is(in.err, io.ErrUnexpectedEOF):
-		return nil, fmt.Errorf("it ends in the middle: %w", in.err)
-	case in.err != nil:
-		return nil, in.err
-	case checksum != sum:
-		return nil, errors.New("it is damaged, the checksum does not fit")
-	}
-	if _, err := in.r.ReadByte(); err != io.EOF {
-		return nil, errors.New("it is damaged, something follows its end")
+	if err := in.End(); err != nil {
+		return nil, err
 	}
 	return lines, nil
 }
 
-var errDamaged = errors.New("it is damaged, something in it makes no sense")
-
-// decoder reads until the first error, which makes all further words 0.
-type decoder struct {
-	r   *bufio.Reader
-	sum hash.Hash64
-	err error
-}
-
-func (d *decoder) read(p []byte) {
-	if d.err != nil {
-		return
-	}
-	if _, d.err = io.ReadFull(d.r, p); d.err == io.EOF {
-		d.err = io.ErrUnexpectedEOF
-	}
-	d.sum.Write(p)
-}
-
-func (d *decoder) word() int64 {
-	var p [8]byte
-	d.read(p[:])
-	if d.err != nil {
-		return 0
-	}
-	return int64(binary.LittleEndian.Uint64(p[:]))
-}
-
-// more reads whether another follows.
-func (d *decoder) more() bool {
-	more := d.within(1)
-	return d.err == nil && more == 1
-}
+// decoder reads what queues are made of.
+type decoder struct{ *snapshot.Reader }
 
 // within reads a word from 0 to most.
-func (d *decoder) within(most int64) int64 {
-	x := d.word()
-	if d.err == nil && (x < 0 || x > most) {
-		d.err = errDamaged
-	}
-	if d.err != nil {
-		return 0
-	}
-	return x
-}
+func (d *decoder) within(most int64) int64 { return d.Between(0, most) }
 
 // exact reads a word that a script could count with, as all are.
 func (d *decoder) exact() int64 { return d.within(1<<53 - 1) }
 
 func (d *decoder) text(most int64) string { return string(d.payload(most)) }
 
-func (d *decoder) payload(most int64) []byte {
-	p := make([]byte, d.within(most))
-	d.read(p)
-	return p
-}
+func (d *decoder) payload(most int64) []byte { return d.Bytes(0, most) }
 
 func (d *decoder) pace() queue.Pace {
 	p := queue.Pace{Next: weir.Micros(d.exact()), Part: d.exact(), Rate: d.exact()}
-	if p.Part > 0 && p.Part >= p.Rate && d.err == nil {
-		d.err = errDamaged
+	if p.Part > 0 && p.Part >= p.Rate && d.Err == nil {
+		d.Err = snapshot.ErrDamaged
 	}
 	return p
 }
@@ -145,23 +82,23 @@ func (d *decoder) line() *line {
 	l := newLine(nil)
 	l.last, l.pace, l.dropped = d.within(1<<52), d.pace(), d.exact()
 	before := int64(0)
-	for d.more() {
+	for d.More() {
 		i := d.item()
-		if d.err == nil && (i.number <= before || i.number > l.last || i.id != "" && l.ids[i.id] != nil) {
-			d.err = errDamaged
+		if d.Err == nil && (i.number <= before || i.number > l.last || i.id != "" && l.ids[i.id] != nil) {
+			d.Err = snapshot.ErrDamaged
 		}
-		if d.err != nil {
+		if d.Err != nil {
 			return l
 		}
 		before = i.number
 		l.put(i)
 	}
-	for d.more() {
+	for d.More() {
 		id, until := d.text(queue.MaxIDLen), weir.Micros(d.exact())
-		if d.err == nil && (id == "" || l.done.byID[id] != nil) {
-			d.err = errDamaged
+		if d.Err == nil && (id == "" || l.done.byID[id] != nil) {
+			d.Err = snapshot.ErrDamaged
 		}
-		if d.err == nil {
+		if d.Err == nil {
 			l.done.add(id, until, queue.MaxCapacity)
 		}
 	}
@@ -188,8 +125,8 @@ func (d *decoder) item() *item {
 		id: d.text(queue.MaxIDLen), secret: d.text(32), reason: d.text(queue.MaxReasonLen), payload: d.payload(queue.MaxPayload),
 	}
 	waits := slices.Contains([]queue.State{queue.Delayed, queue.Leased}, i.state)
-	if d.err == nil && (waits != (i.due > 0) || i.state == queue.Leased && (i.secret == "" || i.tries == 0)) {
-		d.err = errDamaged
+	if d.Err == nil && (waits != (i.due > 0) || i.state == queue.Leased && (i.secret == "" || i.tries == 0)) {
+		d.Err = snapshot.ErrDamaged
 	}
 	return i
 }

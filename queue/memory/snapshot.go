@@ -10,6 +10,7 @@ import (
 	"maps"
 	"slices"
 
+	"github.com/weirhq/weir/internal/snapshot"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -31,8 +32,6 @@ const (
 	snapshotVersion = 1
 )
 
-var crcTable = crc64.MakeTable(crc64.ECMA)
-
 // states are the words that stand for them in a snapshot. Their order is part of the format.
 var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
 
@@ -41,7 +40,7 @@ var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
 // one instant, and holds nobody up while it writes.
 func (s *Store) Snapshot(w io.Writer) error {
 	copies := s.copyLines()
-	sum := crc64.New(crcTable)
+	sum := crc64.New(snapshot.Table)
 	buffered := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
 	out := &encoder{w: buffered}
 	out.bytes([]byte(snapshotMagic))

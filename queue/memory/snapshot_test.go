@@ -286,7 +286,7 @@ func TestForgedSnapshots(t *testing.T) {
 func restoreForged(t *testing.T, snapshot []byte) bool {
 	snapshot = bytes.Clone(snapshot)
 	if n := len(snapshot); n >= 8 {
-		binary.LittleEndian.PutUint64(snapshot[n-8:], crc64.Checksum(snapshot[:n-8], crcTable))
+		binary.LittleEndian.PutUint64(snapshot[n-8:], crc64.Checksum(snapshot[:n-8], crc64.MakeTable(crc64.ECMA)))
 	}
 	s, clock := open(t, shop)
 	clock.Set(today)
