@@ -2,6 +2,7 @@ package redis
 
 import (
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -135,5 +136,36 @@ func TestWrongTypeUnderLoad(t *testing.T) {
 	}
 	if _, err := s.Take(t.Context(), nil, op); err != nil {
 		t.Errorf("Take after Reset: %v", err)
+	}
+}
+
+// Where it takes long to connect, calls share a connection: one that had to be made in
+// the time of a call would be too late for it, again and again.
+func TestFarAway(t *testing.T) {
+	server := testredis.Start(t)
+	proxy := testredis.NewProxy(t, server)
+	for _, c := range []struct {
+		latency time.Duration
+		shared  bool
+	}{{0, false}, {400 * time.Millisecond, true}} {
+		proxy.Latency(c.latency)
+		s, err := Open("redis://" + proxy.Addr + "?timeout=1500ms&client_name=far&prefix=" + c.latency.String() + ":")
+		if err != nil {
+			t.Fatal(err)
+		}
+		limit := weir.MustCompile("token_bucket 1000/1s")
+		var wg sync.WaitGroup
+		for range 4 * crowd {
+			wg.Go(func() {
+				if _, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}); err != nil {
+					t.Errorf("at %v: %v", c.latency, err)
+				}
+			})
+		}
+		wg.Wait()
+		eventually(t, "as many connections as there should be", func() bool {
+			return (strings.Count(server.Do("CLIENT", "LIST"), "name=far") == 1) == c.shared
+		})
+		s.Close()
 	}
 }

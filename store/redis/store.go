@@ -90,12 +90,7 @@ func (c Config) Open() (*Store, error) {
 		return nil, err
 	}
 	s.link.cluster = !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == ""
-	option := c.Client
-	// There are few calls at once, unless they go to many slots. With a connection to
-	// itself, a call waits for its answer; else those who write and read for all would
-	// have to be woken up for it.
-	option.DisableAutoPipelining = option.ForceSingleClient || option.Sentinel.MasterSet != ""
-	s.link.connect = func() (rueidis.Client, error) { return rueidis.NewClient(option) }
+	s.link.connect = func() (rueidis.Client, error) { return c.connect(s.timeout) }
 	if !s.link.renew() {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()
@@ -104,6 +99,25 @@ func (c Config) Open() (*Store, error) {
 		s.tripLocked(l, errNotConnected)
 	}
 	return s, nil
+}
+
+// connect makes a client. There are few calls at once, unless they go to many slots. With
+// a connection to itself, a call waits for its answer; else those who write and read for
+// all would have to be woken up for it. But another connection may have to be made in the
+// time of a call, so where that takes long, all share one.
+func (c Config) connect(timeout time.Duration) (rueidis.Client, error) {
+	if !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "" {
+		return rueidis.NewClient(c.Client)
+	}
+	apart := c.Client
+	apart.DisableAutoPipelining = true
+	start := time.Now()
+	client, err := rueidis.NewClient(apart)
+	if err != nil || time.Since(start) <= timeout/4 {
+		return client, err
+	}
+	client.Close()
+	return rueidis.NewClient(c.Client)
 }
 
 func newStore(o Options) (*Store, error) {
