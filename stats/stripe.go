@@ -67,7 +67,7 @@ type stripe struct {
 	_     [64]byte
 }
 
-// maxStripes is enough for any number of cores: a lock is held for some 30 ns.
+// maxStripes is enough for any number of cores: a lock is held for some tens of nanoseconds.
 const maxStripes = 8
 
 func newStripes(x *index) []stripe {
