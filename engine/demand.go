@@ -24,9 +24,9 @@ type Demand struct {
 // Charge judges a request by its demands instead of the rules in force, as Check
 // does: all are charged, or none. Result.Demand tells which one a result belongs to.
 func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error {
-	var start time.Time
+	var start time.Duration
 	if e.observer != nil {
-		start = time.Now()
+		start = time.Since(e.born)
 	}
 	v.clear()
 	in := e.installed.Load()
@@ -42,10 +42,13 @@ func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error
 		return err
 	}
 	if e.observer != nil {
-		e.observer.Observe(&rule.Request{}, v, time.Since(start))
+		e.observer.Observe(&noRequest, v, time.Since(e.born)-start)
 	}
 	return nil
 }
+
+// noRequest is what observers are told of demands.
+var noRequest rule.Request
 
 func (d *Demand) isShadow(counting bool) bool {
 	return d.Rule.Rule.Mode == rule.Shadow && d.Rule.Rule.CountDenied == counting

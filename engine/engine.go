@@ -45,6 +45,7 @@ type Engine struct {
 	instances func() int
 	observer  Observer
 	clock     func() weir.Micros
+	born      time.Time // from which times are measured: that takes half as long as to ask what time it is
 
 	installed atomic.Pointer[installed]
 	seen      *seen
@@ -71,7 +72,7 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
 	}
-	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observer: o.Observer, clock: o.Clock, seen: newSeen()}
+	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observer: o.Observer, clock: o.Clock, born: time.Now(), seen: newSeen()}
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err
@@ -98,11 +99,11 @@ func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error
 	if e.observer == nil {
 		return e.judge(ctx, req, v, e.charge)
 	}
-	start := time.Now()
+	start := time.Since(e.born)
 	if err := e.judge(ctx, req, v, e.charge); err != nil {
 		return err
 	}
-	e.observer.Observe(req, v, time.Since(start))
+	e.observer.Observe(req, v, time.Since(e.born)-start)
 	return nil
 }
 

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"encoding/binary"
 	"fmt"
 	"sync"
 	"time"
@@ -12,38 +13,37 @@ import (
 // collector adds up what the stripes have counted.
 type collector struct {
 	mu       sync.Mutex
-	index    *index
-	second   int64 // that is being counted
+	lines    map[frame.Line]*line // of rules; those that went out of force for a while
+	second   int64                // that is being counted
 	frame    *frame.Frame
 	ten      int64 // the ten seconds that are being counted
 	detail   *frame.Frame
 	ranks    *ranks
 	number   int64 // of parts that were made
-	dropped  int64 // keys
+	dropped  int64 // samples
 	sampling int64
-
-	spare     *block // empty, of index
-	spareKeys []byte
+	spare    []byte // for samples, empty
 }
 
-func (c *collector) reset(x *index, now time.Time) {
-	c.index, c.second, c.ten = x, now.Unix(), now.Unix()/10
+func (c *collector) reset(now time.Time) {
+	c.lines = map[frame.Line]*line{}
+	c.second, c.ten = now.Unix(), now.Unix()/10
 	c.frame, c.detail, c.ranks = &frame.Frame{}, &frame.Frame{}, newRanks()
-	c.spareKeys = make([]byte, 0, keysSize)
+	c.spare = make([]byte, 0, samplesSize)
 }
 
-// tick is called a few times a second. It takes the keys, and what was counted when a
+// tick is called a few times a second. It takes the samples, and what was counted when a
 // second is over.
 func (r *Recorder) tick(now time.Time) {
 	c := &r.collector
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	second := now.Unix()
+	r.takeSamplesLocked(r.index.Load())
 	if second == c.second {
-		r.drainKeysLocked()
 		return
 	}
-	r.drainLocked(c.index)
+	r.takeCountsLocked()
 	r.closeSecondLocked()
 	c.second = second
 	if second/10 != c.ten {
@@ -57,7 +57,8 @@ func (r *Recorder) close(now time.Time) {
 	c := &r.collector
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.drainLocked(c.index)
+	r.takeSamplesLocked(r.index.Load())
+	r.takeCountsLocked()
 	r.closeSecondLocked()
 	r.closeTenLocked()
 	c.second, c.ten = now.Unix(), now.Unix()/10
@@ -89,109 +90,87 @@ func (r *Recorder) partLocked(kind archive.Kind, start int64, f *frame.Frame) *a
 	return &archive.Part{Kind: kind, Start: start, ID: fmt.Sprintf("%s.%d", r.name, r.collector.number), Frame: f.Append(nil)}
 }
 
-// drainKeysLocked takes the keys of all stripes.
-func (r *Recorder) drainKeysLocked() {
+// takeSamplesLocked takes the samples of all stripes, which then are taken with the
+// given index.
+func (r *Recorder) takeSamplesLocked(next *index) {
 	c := &r.collector
 	c.sampling = 1
 	for i := range r.stripes {
 		s := &r.stripes[i]
 		s.mu.Lock()
-		full, dropped := s.block.keys.exchange(c.spareKeys)
-		mask := s.block.keys.mask
+		x := s.index
+		full, dropped := s.exchange(c.spare)
+		s.index = next
 		s.mu.Unlock()
-		c.takeKeys(full, dropped, mask)
-	}
-}
-
-func (c *collector) takeKeys(full []byte, dropped int64, mask uint32) {
-	c.ranks.count(c.index, full)
-	c.spareKeys = full
-	c.dropped += dropped
-	c.sampling = max(c.sampling, int64(mask)+1)
-}
-
-// drainLocked takes everything, and makes the stripes count for the given index from
-// now on.
-func (r *Recorder) drainLocked(next *index) {
-	c := &r.collector
-	c.sampling = 1
-	for i := range r.stripes {
-		fresh := c.spare
-		if fresh == nil || fresh.index != next {
-			fresh = newBlock(next)
-		}
-		s := &r.stripes[i]
-		s.mu.Lock()
-		full := s.block
-		buf, dropped := full.keys.exchange(c.spareKeys)
-		fresh.keys, full.keys = full.keys, keys{}
-		s.block = fresh
-		mask := fresh.keys.mask
-		s.mu.Unlock()
-		c.takeKeys(buf, dropped, mask)
-		c.add(full)
-		full.clear()
+		c.count(x, full)
 		c.spare = full
+		c.dropped += dropped
+		c.sampling = max(c.sampling, 1<<s.power.Load())
 	}
-	c.index = next
 }
 
-// add adds up a block.
-func (c *collector) add(b *block) {
-	c.frame.Requests.Add(b.requests.counts())
-	b.decision.addTo(&c.frame.Decision)
-	for _, p := range b.index.rules {
-		used := false
-		for i, tier := range p.tiers {
-			if cell := &b.cells[p.cell+i]; *cell != (tally{}) {
-				used = true
-				c.frame.Rule(frame.Line{Rule: p.id, Tier: tier}).Add(cell.counts())
-			}
+// count reads samples.
+func (c *collector) count(x *index, buf []byte) {
+	for len(buf) > 0 {
+		p := x.rules[binary.LittleEndian.Uint16(buf)]
+		tier, flags, limits := int(buf[2]), buf[3], int(buf[4])
+		key := int(binary.LittleEndian.Uint16(buf[5:]))
+		n := int64(1) << (flags &^ deniedFlag)
+		buf = buf[sampleHead:]
+		for i := range limits {
+			c.use(p, tier, i, int(binary.LittleEndian.Uint16(buf[2*i:])), n)
 		}
-		if !used {
-			continue
+		buf = buf[2*limits:]
+		if p.keyed {
+			c.ranks.count(p.id, flags&deniedFlag != 0, buf[:key], n)
 		}
-		d := c.detail.Detail(p.id)
-		b.rules[p.number].addTo(&d.Decision)
-		for i, tier := range p.tiers {
-			if tier == frame.Other {
-				continue // it is counted with ""
-			}
-			for _, l := range p.limits[i] {
-				if g := &b.gauges[l.gauge]; *g != (gauge{}) {
-					g.addTo(d.Quota(frame.Quota{Tier: tier, Period: l.period}))
-				}
-			}
-		}
+		buf = buf[key:]
 	}
 }
 
-func (t *times) addTo(h *frame.Histogram) {
-	for slot, n := range t.slots {
-		h.Put(uint8(slot), int64(n))
+// use counts how much of a limit was in use.
+func (c *collector) use(p *place, tier, limit, used int, n int64) {
+	if used == limitOther {
+		return
 	}
-	h.Sum += t.sum
+	name := p.lines[tier].Tier
+	if name == frame.Other { // whose limits are those of ""
+		name = ""
+	}
+	u := c.detail.Detail(p.id).Quota(frame.Quota{Tier: name, Period: p.limits[tier][limit].period})
+	if used == limitDenied {
+		u.Denied += n
+	} else {
+		u.Used.Put(uint8(used), n)
+	}
 }
 
-func (g *gauge) addTo(u *frame.Usage) {
-	for slot, n := range g.slots {
-		u.Used.Put(uint8(slot), int64(n))
-	}
-	u.Denied += int64(g.denied)
-}
+// remembered is for how many seconds a line is kept whose rule is not in force any more:
+// somebody may just be counting there. If rules change so often that there are maxLines,
+// those go at once on which nobody has counted yet.
+const (
+	remembered = 10
+	maxLines   = 10_000
+)
 
-// clear makes a block empty where something was counted.
-func (b *block) clear() {
-	b.requests, b.decision = tally{}, times{}
-	for _, p := range b.index.rules {
-		for i := range p.tiers {
-			if cell := &b.cells[p.cell+i]; *cell != (tally{}) {
-				*cell = tally{}
-				b.rules[p.number] = times{}
-				for _, l := range p.limits[i] {
-					b.gauges[l.gauge] = gauge{}
-				}
+// takeCountsLocked takes what was counted.
+func (r *Recorder) takeCountsLocked() {
+	c := &r.collector
+	requests := func(said outcome, h *frame.Histogram) {
+		c.frame.Requests.Add(said.of(h.Count))
+		c.frame.Decision.Merge(h)
+	}
+	r.requests.take(func(_ int, said outcome, h *frame.Histogram) { requests(said, h) })
+	for key, l := range c.lines {
+		l.take(func(with int, said outcome, h *frame.Histogram) {
+			if with == alone {
+				requests(said, h)
 			}
+			c.frame.Rule(l.Line).Add(said.of(h.Count))
+			c.detail.Detail(l.Rule).Decision.Merge(h)
+		})
+		if l.left != 0 && c.second-l.left > remembered {
+			delete(c.lines, key)
 		}
 	}
 }

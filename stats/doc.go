@@ -11,13 +11,14 @@
 //
 // # The hot path
 //
-// A verdict costs a few tens of nanoseconds and no memory. What every request counts is
-// in stripes, each behind a lock that nobody waits for: whoever finds one taken goes to
-// the next. Under the lock everything is plain arithmetic. Once a second the stripes are
-// exchanged for empty ones and added up in the background.
+// What a rule said and how long that took are in one number, and so one atomic addition
+// counts both; a request that was judged by one rule is counted by that alone. There are
+// several stripes of these numbers, so that cores seldom meet. Once a second they are
+// taken and added up in the background.
 //
-// Keys are copied into a small buffer. When there are more of them than it holds, only
-// one in 2, 4, 8 … is copied, chosen at random, and counts as many.
+// What is left, who came and how much of a limit was in use, is copied into a small
+// buffer. When there is more than it holds, only one in 2, 4, 8 … is copied, chosen by
+// chance, and counts as many.
 //
 // # What is lost
 //

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"maps"
 	"math/bits"
 	"slices"
 	"time"
@@ -16,8 +17,6 @@ type index struct {
 	table []placed // open addressing; its length is a power of two
 	shift uint
 	rules []*place // the last one is for all that are not known
-	cells int      // in all
-	gauge int      // in all
 }
 
 type placed struct {
@@ -29,26 +28,25 @@ type placed struct {
 // place is where the counters of a rule are.
 type place struct {
 	id     string
-	number int      // of the rule
-	cell   int      // of its first tier; the others follow
-	tiers  []string // "" is the first, frame.Other the last if there are any
-	keyed  bool     // its keys tell clients apart
-	limits [][]limit
+	number int       // of the rule
+	lines  []*line   // of its tiers: that of "" is the first, of frame.Other the last if there are any
+	limits [][]limit // of its tiers
+	keyed  bool      // its keys tell clients apart
 }
 
-// limit is a limit of a tier, and where its usage is counted.
+// limit is a limit of a tier.
 type limit struct {
 	*weir.Compiled
-	gauge  int
 	period int64 // microseconds
 }
 
 // maxTiers bounds the tiers of a rule that are counted apart.
 const maxTiers = 16
 
-// newIndex makes places for the first rules of a table. Those of the index before are
-// still found, as long as the rule has its id: their verdicts may still be coming.
-func newIndex(table *rule.Table, before *index, most int) *index {
+// newIndex makes places for the first rules of a table, with lines from a function.
+// The rules of the index before are still found, as long as the rule has its id: their
+// verdicts may still be coming.
+func newIndex(table *rule.Table, before *index, most int, lineOf func(frame.Line) *line) *index {
 	x := &index{}
 	byID := map[string]*place{}
 	var all []placed
@@ -57,13 +55,15 @@ func newIndex(table *rule.Table, before *index, most int) *index {
 			if c.Rule.Mode == rule.Off || len(x.rules) == most {
 				continue
 			}
-			p := x.add(c)
+			p := x.add(c, lineOf)
 			byID[p.id] = p
 			all = append(all, placed{rule: c, place: p})
 		}
 	}
-	x.rules = append(x.rules, &place{id: frame.Other, number: len(x.rules), cell: x.cells, tiers: []string{""}, limits: make([][]limit, 1), keyed: true})
-	x.cells++
+	x.rules = append(x.rules, &place{
+		id: frame.Other, number: len(x.rules), keyed: true,
+		lines: []*line{lineOf(frame.Line{Rule: frame.Other})}, limits: make([][]limit, 1),
+	})
 	if before != nil {
 		known := map[*rule.Compiled]bool{}
 		for _, p := range all {
@@ -83,31 +83,24 @@ func newIndex(table *rule.Table, before *index, most int) *index {
 }
 
 // add makes a place for a rule.
-func (x *index) add(c *rule.Compiled) *place {
-	p := &place{id: c.Rule.ID, number: len(x.rules), cell: x.cells, tiers: []string{""}}
+func (x *index) add(c *rule.Compiled, lineOf func(frame.Line) *line) *place {
+	p := &place{id: c.Rule.ID, number: len(x.rules)}
 	for _, source := range c.Rule.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}
-	names := make([]string, 0, len(c.Rule.Tiers))
-	for name := range c.Rule.Tiers {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	p.tiers = append(p.tiers, names[:min(len(names), maxTiers)]...)
-	p.tiers = append(p.tiers, frame.Other)
-	for _, tier := range p.tiers {
+	tiers := slices.Sorted(maps.Keys(c.Rule.Tiers))
+	tiers = append([]string{""}, tiers[:min(len(tiers), maxTiers)]...)
+	for _, tier := range tiers {
+		p.lines = append(p.lines, lineOf(frame.Line{Rule: p.id, Tier: tier}))
 		var limits []limit
-		if tier != frame.Other { // whose limits are those of ""
-			for _, l := range c.Limits("", tier) {
-				limits = append(limits, limit{l, x.gauge, int64(l.Limit().Period / time.Microsecond)})
-				x.gauge++
-			}
-		} else {
-			limits = p.limits[0]
+		for _, l := range c.Limits("", tier) {
+			limits = append(limits, limit{l, int64(l.Limit().Period / time.Microsecond)})
 		}
 		p.limits = append(p.limits, limits)
 	}
-	x.cells += len(p.tiers)
+	// The limits of any other tier are those of "".
+	p.lines = append(p.lines, lineOf(frame.Line{Rule: p.id, Tier: frame.Other}))
+	p.limits = append(p.limits, p.limits[0])
 	x.rules = append(x.rules, p)
 	return p
 }
@@ -126,7 +119,6 @@ func (x *index) fill(all []placed) {
 
 // hash picks a slot by the address, which does not change as long as the index lives.
 func (x *index) hash(c *rule.Compiled) uint {
-	const golden = 0x9E3779B97F4A7C15
 	return uint(uint64(uintptr(unsafe.Pointer(c))) * golden >> x.shift)
 }
 
@@ -143,13 +135,13 @@ func (x *index) find(c *rule.Compiled) *place {
 
 // tier returns which of the rule's a request is counted as.
 func (p *place) tier(name string) int {
-	if name == "" || len(p.tiers) == 1 {
+	if name == "" || len(p.lines) == 1 {
 		return 0
 	}
-	for i := 1; i < len(p.tiers)-1; i++ {
-		if p.tiers[i] == name {
+	for i := 1; i < len(p.lines)-1; i++ {
+		if p.lines[i].Tier == name {
 			return i
 		}
 	}
-	return len(p.tiers) - 1
+	return len(p.lines) - 1
 }

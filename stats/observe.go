@@ -1,7 +1,9 @@
 package stats
 
 import (
+	"math"
 	"time"
+	"unsafe"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
@@ -10,52 +12,43 @@ import (
 
 var _ engine.Observer = (*Recorder)(nil)
 
+// golden scatters what it is multiplied by. So do its lowest 28 bits alone, by which the
+// number in a slot of a sheet comes to the top.
+const golden = 0x9E3779B979E3779B
+
 // Observe implements [engine.Observer].
 func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
 	took = max(took, 0)
 	slot := frame.SlotOf(took)
-	s := r.lock(v)
-	b := s.block
-	b.decision.slots[slot]++
-	b.decision.sum += int64(took)
+	// Callers use a verdict again and again: one each, or one a core.
+	stripe := int(uint64(uintptr(unsafe.Pointer(v))) * golden >> 32 & r.stripeMask)
+	power := r.stripes[stripe].power.Load()
+	x := r.index.Load()
 	shadowed := false
-	for i := 0; i < len(v.Results); {
+	for from, to := 0, 0; from < len(v.Results); from = to {
 		// The limits of one rule stand together, and it says no if one of them does.
-		first := &v.Results[i]
-		p := b.index.find(first.Rule)
-		tier := p.tier(req.Tier)
-		limits := p.limits[tier]
-		pass := true
-		for n := 0; i < len(v.Results) && v.Results[i].Rule == first.Rule; i, n = i+1, n+1 {
-			res := &v.Results[i]
-			pass = pass && res.Allowed
-			// Not those of an override, nor an instance's share of a limit.
-			if n < len(limits) && limits[n].Compiled == res.Limit && res.Asked {
-				b.gauges[limits[n].gauge].observe(res, v.Allowed)
-			}
+		first := &v.Results[from]
+		pass := first.Allowed
+		for to = from + 1; to < len(v.Results) && v.Results[to].Rule == first.Rule; to++ {
+			pass = pass && v.Results[to].Allowed
 		}
 		said := saying(first, pass)
 		shadowed = shadowed || said == shadowDenied
-		b.cells[p.cell+tier][said]++
-		b.rules[p.number].slots[slot]++
-		b.rules[p.number].sum += int64(took)
-		if p.keyed {
-			b.keys.add(p.number, !pass, first.Key)
+		with := along
+		if to-from == len(v.Results) && outcomeOf(v, shadowed) == said {
+			with = alone
+		}
+		p := x.find(first.Rule)
+		now := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
+		// What is in the slot now is as good as a number by chance.
+		if now*golden <= math.MaxUint64>>(power&63) {
+			r.stripes[stripe].sample(req, v, v.Results[from:to], pass, power)
+		}
+		if with == alone {
+			return
 		}
 	}
-	b.requests[outcomeOf(v, shadowed)]++
-	s.mu.Unlock()
-}
-
-// observe counts what is in use after an admitted request. One that another rule has
-// refused is not counted: it used nothing, and might not have come to that.
-func (g *gauge) observe(res *engine.Result, admitted bool) {
-	switch {
-	case !res.Allowed:
-		g.denied++
-	case admitted:
-		g.slots[frame.Slot(uint64(max(res.Decision.Limit-res.Remaining, 0)))]++
-	}
+	r.requests.sheet(stripe, along, outcomeOf(v, shadowed)).add(slot, took)
 }
 
 // saying is what a rule says of a request, once for all of its limits.

@@ -4,11 +4,13 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"maps"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/frame"
 )
 
 // Recorder counts verdicts and answers what happened. It is safe for concurrent use.
@@ -16,8 +18,11 @@ type Recorder struct {
 	options Options
 	archive Archive
 
-	stripes []stripe
-	routes  routes
+	index      atomic.Pointer[index]
+	stripes    []stripe
+	stripeMask uint64
+	requests   *line // those that no rule's line counts alone
+	routes     routes
 
 	collector   collector
 	queue       queue
@@ -34,10 +39,13 @@ func New(o Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	x := newIndex(nil, nil, o.MaxRules)
-	r := &Recorder{options: o, archive: o.Archive, stripes: newStripes(x), name: rand.Text()[:13]}
+	r := &Recorder{options: o, archive: o.Archive, name: rand.Text()[:13]}
+	r.stripes = newStripes()
+	r.stripeMask = uint64(len(r.stripes) - 1)
+	r.requests = newLine(frame.Line{}, len(r.stripes))
+	r.collector.reset(o.Clock())
+	r.Install(nil, 0)
 	r.routes.most, r.routes.known = o.MaxRoutes, map[string]bool{}
-	r.collector.reset(x, o.Clock())
 	r.queue.signal = make(chan struct{}, 1)
 	r.queue.most = int64(o.MaxPending / time.Second)
 	r.subscribers.most = o.MaxSubscribers
@@ -51,10 +59,28 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 	c := &r.collector
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	r.drainLocked(newIndex(table, c.index, r.options.MaxRules))
+	for _, l := range c.lines {
+		if l.left == 0 {
+			l.left = c.second
+		}
+	}
+	x := newIndex(table, r.index.Load(), r.options.MaxRules, func(l frame.Line) *line {
+		found := c.lines[l]
+		if found == nil {
+			found = newLine(l, len(r.stripes))
+			c.lines[l] = found
+		}
+		found.left = 0
+		return found
+	})
+	if len(c.lines) > maxLines {
+		maps.DeleteFunc(c.lines, func(_ frame.Line, l *line) bool { return l.left != 0 && !l.used() })
+	}
+	r.index.Store(x)
+	r.takeSamplesLocked(x)
 }
 
-// look is how often keys are taken from the stripes. It divides the second.
+// look is how often samples are taken from the stripes. It divides the second.
 const look = 250 * time.Millisecond
 
 // last is how long sending what is left may take at the end.
@@ -117,8 +143,8 @@ func (r *Recorder) Flush(ctx context.Context) error {
 type Health struct {
 	Pending  int       // parts that wait to be sent
 	Lost     int64     // requests that were counted and dropped, because the archive was away for too long
-	Dropped  int64     // keys that found no room and are in no ranking
-	Sampling int64     // rankings take one key in so many
+	Dropped  int64     // requests that found no room and are in no ranking or suggestion
+	Sampling int64     // rankings and suggestions take one request in so many
 	Away     time.Time // since when the archive cannot be written to; zero if it can
 	Err      error     // why
 }

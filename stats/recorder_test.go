@@ -72,6 +72,22 @@ func TestOutcomes(t *testing.T) {
 	}
 }
 
+// A request goes another way than the only rule that judged it: decided here alone, it
+// is degraded, and the rule says what it decides. Each is counted once.
+func TestOutcomeOfLocalDecisions(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 2/1h, on_failure: local}]")
+	d.check(t, alice, 1)
+	d.store.lost.Store(true)
+	d.check(t, alice, 3)
+	s := d.summary(t)
+	if want := (frame.Counts{Allowed: 1, Degraded: 1, Denied: 2}); s.Requests != want || s.Decision.Count != 4 {
+		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
+	}
+	if want := (frame.Counts{Allowed: 2, Denied: 2}); len(s.Rules) != 1 || s.Rules[0].Counts != want || s.Rules[0].Decision.Count != 4 {
+		t.Errorf("rules %+v, want %+v", s.Rules, want)
+	}
+}
+
 // Percentiles of a longer time are those of all its requests.
 func TestPercentilesAreMerged(t *testing.T) {
 	d := newDesk(t, someRules)

@@ -17,7 +17,7 @@ type Suggestion struct {
 	Period time.Duration
 
 	From, To time.Time // what it is based on
-	Requests int64     // that came to the limit and were not refused by another rule
+	Requests int64     // that came to the limit and were not refused by another rule; an estimate if Health.Sampling is above 1
 	Denied   int64     // of those, by this limit
 
 	// Targets are in the order of the shares that were asked for.

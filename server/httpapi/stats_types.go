@@ -55,7 +55,7 @@ type StatsStore struct {
 type StatsRecorder struct {
 	Pending   int    `json:"pending"`  // parts that wait to be saved
 	Lost      int64  `json:"lost"`     // requests that were counted and then dropped
-	Dropped   int64  `json:"dropped"`  // keys that are in no ranking
+	Dropped   int64  `json:"dropped"`  // requests that are in no ranking or suggestion
 	Sampling  int64  `json:"sampling"` // rankings take one key in so many
 	AwaySince *int64 `json:"away_since,omitempty"`
 	Error     string `json:"error,omitempty"`

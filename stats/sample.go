@@ -1,0 +1,135 @@
+package stats
+
+import (
+	"encoding/binary"
+	"runtime"
+	"sync"
+	"sync/atomic"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// samplesSize is the room for samples in a stripe, between two looks of the collector:
+// about a thousand of them, some thousands a second and stripe. To count one takes a
+// background goroutine a fifth of a microsecond, so that it is never busy with more
+// than a percent of a core and stripe.
+const samplesSize = 32 << 10
+
+// stripe is one of several places to count in. Requests on different cores mostly find
+// different ones.
+//
+// What a sheet cannot count of a verdict is in samples: who it was about, and how much
+// of each limit was in use. One in 2^power is taken, and stands for as many.
+type stripe struct {
+	power atomic.Uint32
+
+	mu      sync.Mutex
+	index   *index
+	buf     []byte
+	dropped int64 // requests whose samples found no room
+	_       [64]byte
+}
+
+// maxPower is that of the least share of requests that are looked at.
+const maxPower = 16
+
+// maxStripes is enough for any number of cores.
+const maxStripes = 16
+
+func newStripes() []stripe {
+	n := 2 // for each core, so that two of them seldom share one
+	for n < min(2*runtime.GOMAXPROCS(0), maxStripes) {
+		n *= 2
+	}
+	all := make([]stripe, n)
+	for i := range all {
+		all[i].buf = make([]byte, 0, samplesSize)
+	}
+	return all
+}
+
+// A sample is
+//
+//	2 bytes rule | 1 byte tier | 1 byte flags | 1 byte limits | 2 bytes length of key | limits | key
+//
+// where a limit is 2 bytes: the slot of its usage, or one of the two below.
+const (
+	sampleHead = 7
+	deniedFlag = 0x80 // the other bits are the power
+
+	limitDenied = frame.Slots
+	limitOther  = frame.Slots + 1
+
+	maxLimits = 32 // of a rule, that are looked at
+)
+
+// sample copies what one rule says.
+func (s *stripe) sample(req *rule.Request, v *engine.Verdict, results []engine.Result, pass bool, power uint32) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := &results[0]
+	p := s.index.find(first.Rule)
+	tier := p.tier(req.Tier)
+	limits := p.limits[tier]
+	results = results[:min(len(results), len(limits), maxLimits)]
+	key := ""
+	if p.keyed {
+		key = first.Key
+	}
+	at, size := len(s.buf), sampleHead+2*len(results)+len(key)
+	if size > cap(s.buf)-at {
+		s.dropped += 1 << power
+		return
+	}
+	s.buf = s.buf[:at+size]
+	record := s.buf[at:]
+	binary.LittleEndian.PutUint16(record, uint16(p.number))
+	record[2], record[3], record[4] = byte(tier), byte(power), byte(len(results))
+	if !pass {
+		record[3] |= deniedFlag
+	}
+	binary.LittleEndian.PutUint16(record[5:], uint16(len(key)))
+	record = record[sampleHead:]
+	for i := range results {
+		binary.LittleEndian.PutUint16(record, uint16(limits[i].usage(&results[i], v.Allowed)))
+		record = record[2:]
+	}
+	copy(record, key)
+	s.pace(at)
+}
+
+// usage is how much is in use after an admitted request. One that another rule has
+// refused says nothing: it used nothing, and might not have come to that.
+func (l *limit) usage(res *engine.Result, admitted bool) int {
+	switch {
+	case l.Compiled != res.Limit || !res.Asked: // of an override, or an instance's share of it
+		return limitOther
+	case !res.Allowed:
+		return limitDenied
+	case admitted:
+		return int(frame.Slot(uint64(max(res.Decision.Limit-res.Remaining, 0))))
+	}
+	return limitOther
+}
+
+// pace takes fewer samples from now on when one has gone beyond the middle of the
+// buffer, or beyond another sixteenth of it: there is room for any burst.
+func (s *stripe) pace(before int) {
+	part := cap(s.buf) / 16
+	if now := len(s.buf) / part; now >= 8 && now > before/part {
+		s.power.Store(min(s.power.Load()+1, maxPower))
+	}
+}
+
+// exchange empties the buffer into another of the same size, and takes more samples
+// from now on if there were few.
+func (s *stripe) exchange(other []byte) (full []byte, dropped int64) {
+	full, dropped = s.buf, s.dropped
+	s.buf, s.dropped = other[:0], 0
+	if power := s.power.Load(); power > 0 && len(full) < cap(full)/8 {
+		s.power.Store(power - 1)
+	}
+	return full, dropped
+}
