@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/app"
+	"github.com/weirhq/weir/internal/garbage"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/server/envoyrls"
@@ -218,6 +219,7 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 	if err != nil {
 		return usageError{err}
 	}
+	garbage.Room(garbage.Service)
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)

@@ -1,0 +1,5 @@
+//go:build !race
+
+package garbage
+
+const raceEnabled = false
