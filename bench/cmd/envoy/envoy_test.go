@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -56,16 +57,18 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		"no limit": {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: []*pb.RateLimitResponse_DescriptorStatus{{Code: pb.RateLimitResponse_OK}}}},
 		"an error": {err: errors.New("no")},
 	} {
-		h := &house{contestants: []contestant{{name, listen(t, service)}}}
-		if _, err := h.measure(t.Context(), tiny(), func(int, int, string) {}); err == nil {
+		h := &house{contestants: []contestant{{name: name, address: listen(t, service)}}}
+		if _, err := h.measure(tiny(), func(int, int, string) {}); err == nil {
 			t.Errorf("%s is not noticed", name)
 		}
 	}
 }
 
 func TestMeasureAndReport(t *testing.T) {
-	h := &house{contestants: []contestant{{doesNothing, listen(t, nothing{})}, {weirMemory, listen(t, nothing{})}}}
-	figures, err := h.measure(t.Context(), tiny(), func(int, int, string) {})
+	h := &house{contestants: []contestant{
+		{name: doesNothing, address: listen(t, nothing{}), processes: []int{os.Getpid()}}, {name: weirMemory, address: listen(t, nothing{})},
+	}}
+	figures, err := h.measure(tiny(), func(int, int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,8 +78,8 @@ func TestMeasureAndReport(t *testing.T) {
 		}
 	}
 	figures = []figure{
-		{theirs, round{100, 1e6, 9e6}}, {theirs + ", tuned", round{200, 1e6, 8e6}},
-		{doesNothing, round{500, 1e6, 2e6}}, {weirMemory, round{450, 1e6, 2e6}}, {weirRedis, round{370, 2e6, 3e6}},
+		{theirs, 100, 1e6, 9e6, 80_000}, {theirs + ", tuned", 200, 1e6, 8e6, 70_400},
+		{doesNothing, 500, 1e6, 2e6, 0}, {weirMemory, 450, 1e6, 2e6, 20_000}, {weirRedis, 370, 2e6, 3e6, 30_000},
 	}
 	var b strings.Builder
 	if err := writeTable(&b, machine.Describe(), full(), figures); err != nil {
@@ -86,7 +89,7 @@ func TestMeasureAndReport(t *testing.T) {
 		"| weir, Redis: requests × envoyproxy/ratelimit |     2.00 |     1.85 | missed  |",
 		"| weir, Redis: requests × nothing              |     0.75 |     0.74 | missed  |",
 		"| weir, memory: requests × nothing             |     0.90 |     0.90 | met     |",
-		"| envoyproxy/ratelimit, tuned     |        200 |      0.40 |   1.00 |   8.00 |",
+		"| envoyproxy/ratelimit, tuned     |        200 |      0.40 |   1.00 |   8.00 |     70 |",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("there is no\n%s\nin\n%s", want, b.String())

@@ -22,6 +22,10 @@ const (
 	theirs      = "envoyproxy/ratelimit"
 )
 
+// patience keeps a run from failing because the machine, which is busy all the time, for
+// once leaves a process waiting for longer than the 50 ms that a check may take.
+const patience = "?timeout=1s"
+
 // house is where the contestants live.
 type house struct {
 	contestants []contestant
@@ -29,7 +33,10 @@ type house struct {
 }
 
 // contestant is a service to be asked.
-type contestant struct{ name, address string }
+type contestant struct {
+	name, address string
+	processes     []int // its own, and that of its Redis
+}
 
 func (h *house) close() {
 	for len(h.undo) > 0 {
@@ -67,10 +74,13 @@ func open(ctx context.Context, o options) (_ *house, err error) {
 		return nil, err
 	}
 	h.undo = append(h.undo, redis.Stop)
-	for _, c := range []struct{ name, what string }{
-		{doesNothing, "nothing"}, {weirMemory, "memory"}, {weirRedis, "redis://" + redis.Addr},
+	for _, c := range []struct {
+		name, what string
+		processes  []int
+	}{
+		{doesNothing, "nothing", nil}, {weirMemory, "memory", nil}, {weirRedis, "redis://" + redis.Addr + patience, []int{redis.Process()}},
 	} {
-		if err := h.startOurs(ctx, c.name, c.what, config); err != nil {
+		if err := h.startOurs(ctx, c.name, c.what, config, c.processes...); err != nil {
 			return nil, err
 		}
 	}
@@ -103,13 +113,13 @@ func (h *house) startTheirs(ctx context.Context, root string, o options) error {
 			return err
 		}
 		h.undo = append(h.undo, service.Stop)
-		h.contestants = append(h.contestants, contestant{c.name, service.GRPC})
+		h.contestants = append(h.contestants, contestant{c.name, service.GRPC, []int{service.Process(), redis.Process()}})
 	}
 	return nil
 }
 
-// startOurs starts this program as a contestant.
-func (h *house) startOurs(ctx context.Context, name, what, config string) error {
+// startOurs starts this program as a contestant, which has other processes work for it.
+func (h *house) startOurs(ctx context.Context, name, what, config string, others ...int) error {
 	program, err := os.Executable()
 	if err != nil {
 		return err
@@ -137,6 +147,6 @@ func (h *house) startOurs(ctx context.Context, name, what, config string) error 
 		return fmt.Errorf("%s did not say where it listens: %w", name, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
-	h.contestants = append(h.contestants, contestant{name, strings.TrimSpace(address)})
+	h.contestants = append(h.contestants, contestant{name, strings.TrimSpace(address), append(others, c.Process.Pid)})
 	return nil
 }

@@ -39,7 +39,7 @@ func aims(figures []figure) []aim {
 
 func writeTable(w io.Writer, m machine.Description, o options, figures []figure) error {
 	fmt.Fprintf(w, "%v\nEnvoy's rate limit service over gRPC: %d callers over %d connections, %s values of one descriptor.\n", m, o.callers, o.connections, table.Count(int64(o.values)))
-	fmt.Fprintf(w, "Callers, services and Redis share the machine. %s is %s.\n\n", theirs, peer.Version)
+	fmt.Fprintf(w, "Callers, services and Redis share the machine. CPU is what a request costs the service and its Redis.\n%s is %s.\n\n", theirs, peer.Version)
 	aims := aims(figures)
 	nothing := 0.0
 	for _, f := range figures {
@@ -50,10 +50,10 @@ func writeTable(w io.Writer, m machine.Description, o options, figures []figure)
 	var rows [][]string
 	for _, f := range figures {
 		rows = append(rows, []string{
-			f.name, table.Count(int64(f.rate)), fmt.Sprintf("%.2f", f.rate/nothing), millis(f.p50), millis(f.p99),
+			f.name, table.Count(int64(f.rate)), fmt.Sprintf("%.2f", f.rate/nothing), millis(f.p50), millis(f.p99), micros(f.cpu),
 		})
 	}
-	if err := table.Write(w, []string{"contestant", "requests/s", "× nothing", "p50 ms", "p99 ms"}, rows); err != nil {
+	if err := table.Write(w, []string{"contestant", "requests/s", "× nothing", "p50 ms", "p99 ms", "CPU µs"}, rows); err != nil {
 		return err
 	}
 	rows = nil
@@ -62,6 +62,14 @@ func writeTable(w io.Writer, m machine.Description, o options, figures []figure)
 	}
 	fmt.Fprintln(w)
 	return table.Write(w, []string{"aim", "at least", "measured", "<verdict"}, rows)
+}
+
+// micros is empty where Linux is not there to say.
+func micros(d time.Duration) string {
+	if d == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.0f", float64(d)/float64(time.Microsecond))
 }
 
 func millis(d time.Duration) string { return fmt.Sprintf("%.2f", float64(d.Microseconds())/1000) }

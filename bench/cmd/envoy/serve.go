@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/envoy"
+	"github.com/weirhq/weir/internal/garbage"
 	"github.com/weirhq/weir/server/envoyrls"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -44,8 +45,9 @@ func serve(what string) error {
 		return err
 	}
 	var options []grpc.ServerOption
-	if what != "nothing" {
+	if what != "nothing" { // as weir serve does it
 		options = envoyrls.ServerOptions()
+		garbage.Room(garbage.Service)
 	}
 	server := grpc.NewServer(options...)
 	pb.RegisterRateLimitServiceServer(server, service)

@@ -94,6 +94,9 @@ func (s *Server) answers() bool {
 	return err == nil && string(reply) == "+PONG"
 }
 
+// Process is the number of its process.
+func (s *Server) Process() int { return s.cmd.Process.Pid }
+
 // Stop ends the server and waits until it is gone.
 func (s *Server) Stop() {
 	s.cmd.Process.Kill()

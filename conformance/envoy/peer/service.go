@@ -127,6 +127,9 @@ func (s *Service) Stop() {
 	<-s.done
 }
 
+// Process is the number of its process.
+func (s *Service) Process() int { return s.command.Process.Pid }
+
 // Output is what the service has said.
 func (s *Service) Output() string { return s.output.String() }
 
