@@ -13,7 +13,7 @@ import (
 var _ engine.Observer = (*Recorder)(nil)
 
 // golden scatters what it is multiplied by. So do its lowest 28 bits alone, by which the
-// number in a slot of a sheet comes to the top.
+// count in a slot of a sheet comes to the top.
 const golden = 0x9E3779B979E3779B
 
 // Observe implements [engine.Observer].
@@ -22,7 +22,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	slot := frame.SlotOf(took)
 	// Callers use a verdict again and again: one each, or one a core.
 	stripe := int(uint64(uintptr(unsafe.Pointer(v))) * golden >> 32 & r.stripeMask)
-	power := r.stripes[stripe].power.Load()
+	power, chance := r.stripes[stripe].power.Load(), r.stripes[stripe].chance.Load()
 	x := r.index.Load()
 	shadowed := false
 	for from, to := 0, 0; from < len(v.Results); from = to {
@@ -39,9 +39,8 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 			with = alone
 		}
 		p := x.find(first.Rule)
-		now := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
-		// What is in the slot now is as good as a number by chance.
-		if now*golden <= math.MaxUint64>>(power&63) {
+		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
+		if number*golden+chance <= math.MaxUint64>>(power&63) {
 			r.stripes[stripe].sample(req, v, v.Results[from:to], pass, power)
 		}
 		if with == alone {

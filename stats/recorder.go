@@ -59,6 +59,9 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 	c := &r.collector
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if len(c.lines) > maxLines { // not of the rules that are still in force
+		maps.DeleteFunc(c.lines, func(_ frame.Line, l *line) bool { return l.left != 0 && !l.used() })
+	}
 	for _, l := range c.lines {
 		if l.left == 0 {
 			l.left = c.second
@@ -73,9 +76,6 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 		found.left = 0
 		return found
 	})
-	if len(c.lines) > maxLines {
-		maps.DeleteFunc(c.lines, func(_ frame.Line, l *line) bool { return l.left != 0 && !l.used() })
-	}
 	r.index.Store(x)
 	r.takeSamplesLocked(x)
 }

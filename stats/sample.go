@@ -2,6 +2,7 @@ package stats
 
 import (
 	"encoding/binary"
+	"math/rand/v2"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -23,7 +24,8 @@ const samplesSize = 32 << 10
 // What a sheet cannot count of a verdict is in samples: who it was about, and how much
 // of each limit was in use. One in 2^power is taken, and stands for as many.
 type stripe struct {
-	power atomic.Uint32
+	power  atomic.Uint32
+	chance atomic.Uint64 // another one after each look: slots begin with 0 each second, and who comes first is not to be always taken, or never
 
 	mu      sync.Mutex
 	index   *index
@@ -46,6 +48,7 @@ func newStripes() []stripe {
 	all := make([]stripe, n)
 	for i := range all {
 		all[i].buf = make([]byte, 0, samplesSize)
+		all[i].chance.Store(rand.Uint64())
 	}
 	return all
 }
@@ -128,6 +131,7 @@ func (s *stripe) pace(before int) {
 func (s *stripe) exchange(other []byte) (full []byte, dropped int64) {
 	full, dropped = s.buf, s.dropped
 	s.buf, s.dropped = other[:0], 0
+	s.chance.Store(rand.Uint64())
 	if power := s.power.Load(); power > 0 && len(full) < cap(full)/8 {
 		s.power.Store(power - 1)
 	}

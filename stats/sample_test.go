@@ -73,3 +73,53 @@ func TestSamplesAreFair(t *testing.T) {
 		}
 	}
 }
+
+// So do those who come seldom among many: a few denials in a slot and second are found
+// as often as they were, also when all of them take so long that their times are not in
+// the slot.
+func TestRareSamplesAreFair(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, limit: 100/1m}]")
+	table, _ := d.engine.Rules()
+	limit := table.Rules()[0].Limits("", "")[0]
+	chance := rand.New(rand.NewPCG(5, 6))
+	verdict := func(key string, allowed bool) *engine.Verdict {
+		return &engine.Verdict{Allowed: allowed, Results: []engine.Result{{
+			Rule: table.Rules()[0], Limit: limit, Asked: true, Key: key, Decision: weir.Decision{Allowed: allowed, Limit: 100, Remaining: 50},
+		}}}
+	}
+	// One verdict, so that all are in one stripe.
+	v, yes, no := new(engine.Verdict), verdict("user:many", true), verdict("user:rare", false)
+	const seconds, perSecond, rare = 60, 20_000, 500
+	denied := int64(0)
+	for i := range seconds * perSecond {
+		if *v = *yes; chance.IntN(rare) == 0 {
+			*v = *no
+			denied++
+		}
+		d.Observe(&rule.Request{}, v, 100*time.Microsecond+time.Duration(chance.IntN(400_000)))
+		switch {
+		case i%perSecond == perSecond-1:
+			d.pass(1)
+		case i%(perSecond/4) == 0:
+			d.tick(d.clock.now())
+		}
+	}
+	flush(t, d.Recorder)
+	if h := d.Health(); h.Sampling < 4 || h.Dropped != 0 {
+		t.Errorf("%+v", h)
+	}
+	all, err := d.Suggest(t.Context(), "api", noon, d.clock.now(), 0.5)
+	if err != nil || len(all) != 1 {
+		t.Fatalf("%+v, %v", all, err)
+	}
+	top, err := d.Top(t.Context(), TopQuery{By: ByDenied, Window: LastHour, N: 1})
+	if err != nil || len(top.Keys) != 1 {
+		t.Fatalf("%+v, %v", top, err)
+	}
+	t.Logf("%d were denied; %d by the samples, %d by the ranking; %+v", denied, all[0].Denied, top.Keys[0].Count, d.Health())
+	for _, got := range []int64{all[0].Denied, top.Keys[0].Count} {
+		if got < denied*6/10 || got > denied*14/10 { // of about 150 samples: five times their deviation
+			t.Errorf("%d of %d denials were found", got, denied)
+		}
+	}
+}

@@ -4,6 +4,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unsafe"
 
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -61,17 +62,18 @@ const (
 	nearlyFull = 1<<63 | 1<<(sumBits-1)
 )
 
-// add counts one, and returns what is in its slot now.
+// add counts one, and returns a number that differs each time and from slot to slot.
 func (s *sheet) add(slot uint8, took time.Duration) uint64 {
 	if took >= long {
 		s.long.Add(int64(took))
 		took = 0
 	}
-	now := s.slots[slot].Add(1<<sumBits | uint64(took))
+	at := &s.slots[slot]
+	now := at.Add(1<<sumBits | uint64(took))
 	if now&nearlyFull != 0 {
 		s.spill(slot)
 	}
-	return now
+	return now + uint64(uintptr(unsafe.Pointer(at)))
 }
 
 func (s *sheet) spill(slot uint8) {
@@ -151,13 +153,18 @@ func (l *line) take(visit func(with int, said outcome, h *frame.Histogram)) {
 	for with := range 2 {
 		for said := range outcomes {
 			var h frame.Histogram
+			var last *sheet
 			for i := range l.cells {
 				if s := l.cells[i][with][said].Load(); s != nil {
 					s.take(&h)
+					last = s
 				}
 			}
-			if h.Count > 0 || h.Sum > 0 {
+			switch {
+			case h.Count > 0:
 				visit(with, said, &h)
+			case h.Sum > 0: // somebody is between the two additions of a long time
+				last.long.Add(h.Sum)
 			}
 		}
 	}

@@ -81,7 +81,7 @@ func TestLinesAreBounded(t *testing.T) {
 			text += fmt.Sprintf("\n  - {id: r%d-%d, key: user, limit: %d/1h}", i, n, 9+n)
 		}
 		d.install(t, text)
-		if n := len(d.collector.lines); n > maxLines+201 {
+		if n := len(d.collector.lines); n > maxLines+2*201 {
 			t.Fatalf("%d lines after %d installations", n, i)
 		}
 	}
@@ -108,5 +108,37 @@ func TestLateCount(t *testing.T) {
 	d.pass(1)
 	if s := d.summary(t); s.Requests.Denied != 1 || len(s.Rules) != 1 || s.Rules[0].Rule != "api" {
 		t.Errorf("%+v, %+v", s.Requests, s.Rules)
+	}
+}
+
+// A time that is taken before it is counted is not lost: it waits for its count.
+func TestTimeWithoutACount(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, limit: 9/1h}]")
+	table, _ := d.engine.Rules()
+	s := d.index.Load().find(table.Rules()[0]).lines[0].sheet(0, alone, allowed)
+	s.long.Add(int64(time.Millisecond)) // the first half of add
+	d.pass(1)
+	s.add(frame.SlotOf(time.Millisecond), 0) // and the second
+	d.pass(1)
+	if got := d.summary(t).Decision; got.Count != 1 || got.Mean != time.Millisecond {
+		t.Errorf("%+v", got)
+	}
+}
+
+// Lines of rules in force are never given up, however many there are.
+func TestLinesInForceStay(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, limit: 9/1h}]")
+	table, _ := d.engine.Rules()
+	l := d.index.Load().find(table.Rules()[0]).lines[0]
+	for i := range maxLines {
+		name := frame.Line{Rule: fmt.Sprint("gone", i)}
+		gone := newLine(name, len(d.stripes))
+		gone.left = d.collector.second
+		d.collector.lines[name] = gone
+	}
+	d.install(t, "rules: [{id: other, key: user, limit: 9/1h}]")
+	l.sheet(0, alone, denied).add(1, 20) // by who was just about to
+	if s := d.summary(t); s.Requests.Denied != 1 || len(d.collector.lines) > 10 {
+		t.Errorf("%+v, %d lines", s.Requests, len(d.collector.lines))
 	}
 }

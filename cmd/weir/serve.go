@@ -219,7 +219,7 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 	if err != nil {
 		return usageError{err}
 	}
-	garbage.Room(garbage.Service)
+	defer garbage.Room(garbage.Service)()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)

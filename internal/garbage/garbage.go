@@ -5,19 +5,22 @@
 // every request pays: in help for the collector, and in stacks that shrink and grow again.
 package garbage
 
-import "os"
-
-// room is never used. That it is there makes the heap larger by its size in the eyes of
-// the collector; as nobody writes to it, the system gives no memory for it.
-var room []byte
+import (
+	"os"
+	"runtime"
+)
 
 // Room lets so many bytes of garbage gather, besides as many as there are in use, before
-// it is collected. Whoever has set GOGC or GOMEMLIMIT has decided that already, and it
-// then does nothing.
-func Room(bytes int) {
-	if os.Getenv("GOGC") == "" && os.Getenv("GOMEMLIMIT") == "" {
-		room = make([]byte, bytes)
+// it is collected, until it is given up. Whoever has set GOGC or GOMEMLIMIT has decided
+// that already, and it then does nothing.
+func Room(bytes int) (giveUp func()) {
+	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
+		return func() {}
 	}
+	// In the eyes of the collector the heap is larger by this. As nobody writes to it,
+	// the system gives no memory for it.
+	room := make([]byte, bytes)
+	return func() { runtime.KeepAlive(room) }
 }
 
 // Service is the room that servers have.

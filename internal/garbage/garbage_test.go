@@ -18,7 +18,7 @@ func TestMain(m *testing.M) {
 	}
 	live := make([]byte, 1<<20)
 	if os.Getenv(childVariable) == "room" {
-		Room(Service)
+		defer Room(Service)()
 	}
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)

@@ -47,7 +47,7 @@ func serve(what string) error {
 	var options []grpc.ServerOption
 	if what != "nothing" { // as weir serve does it
 		options = envoyrls.ServerOptions()
-		garbage.Room(garbage.Service)
+		defer garbage.Room(garbage.Service)()
 	}
 	server := grpc.NewServer(options...)
 	pb.RegisterRateLimitServiceServer(server, service)

@@ -120,7 +120,7 @@ func (bad) Ask() []byte {
 
 func (bad) Answered([]byte, time.Duration) error { return nil }
 
-type doubtful struct{ bad }
+type doubtful struct{}
 
 func (doubtful) Ask() []byte { return nil }
 
