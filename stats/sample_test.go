@@ -74,52 +74,67 @@ func TestSamplesAreFair(t *testing.T) {
 	}
 }
 
-// So do those who come seldom among many: a few denials in a slot and second are found
-// as often as they were, also when all of them take so long that their times are not in
-// the slot.
+// So do those who come seldom among many: a few denials a second are found as often as
+// they were, also when all of them take so long that their times are not in the slot, and
+// when they are the first ones in the same slot of every second.
 func TestRareSamplesAreFair(t *testing.T) {
-	d := newDesk(t, "rules: [{id: api, key: user, limit: 100/1m}]")
-	table, _ := d.engine.Rules()
-	limit := table.Rules()[0].Limits("", "")[0]
-	chance := rand.New(rand.NewPCG(5, 6))
-	verdict := func(key string, allowed bool) *engine.Verdict {
-		return &engine.Verdict{Allowed: allowed, Results: []engine.Result{{
-			Rule: table.Rules()[0], Limit: limit, Asked: true, Key: key, Decision: weir.Decision{Allowed: allowed, Limit: 100, Remaining: 50},
-		}}}
-	}
-	// One verdict, so that all are in one stripe.
-	v, yes, no := new(engine.Verdict), verdict("user:many", true), verdict("user:rare", false)
-	const seconds, perSecond, rare = 60, 20_000, 500
-	denied := int64(0)
-	for i := range seconds * perSecond {
-		if *v = *yes; chance.IntN(rare) == 0 {
-			*v = *no
-			denied++
-		}
-		d.Observe(&rule.Request{}, v, 100*time.Microsecond+time.Duration(chance.IntN(400_000)))
-		switch {
-		case i%perSecond == perSecond-1:
-			d.pass(1)
-		case i%(perSecond/4) == 0:
-			d.tick(d.clock.now())
-		}
-	}
-	flush(t, d.Recorder)
-	if h := d.Health(); h.Sampling < 4 || h.Dropped != 0 {
-		t.Errorf("%+v", h)
-	}
-	all, err := d.Suggest(t.Context(), "api", noon, d.clock.now(), 0.5)
-	if err != nil || len(all) != 1 {
-		t.Fatalf("%+v, %v", all, err)
-	}
-	top, err := d.Top(t.Context(), TopQuery{By: ByDenied, Window: LastHour, N: 1})
-	if err != nil || len(top.Keys) != 1 {
-		t.Fatalf("%+v, %v", top, err)
-	}
-	t.Logf("%d were denied; %d by the samples, %d by the ranking; %+v", denied, all[0].Denied, top.Keys[0].Count, d.Health())
-	for _, got := range []int64{all[0].Denied, top.Keys[0].Count} {
-		if got < denied*6/10 || got > denied*14/10 { // of about 150 samples: five times their deviation
-			t.Errorf("%d of %d denials were found", got, denied)
-		}
+	const seconds, perSecond = 200, 6_000
+	for name, c := range map[string]struct {
+		deny func(i int, chance *rand.Rand) bool
+		took func(chance *rand.Rand) time.Duration
+	}{
+		"as they come": {
+			func(_ int, chance *rand.Rand) bool { return chance.IntN(1000) == 0 },
+			func(chance *rand.Rand) time.Duration {
+				return 100*time.Microsecond + time.Duration(chance.IntN(400_000))
+			},
+		},
+		"always the same": {
+			func(i int, _ *rand.Rand) bool { return i%(perSecond/2) == 17 },
+			func(*rand.Rand) time.Duration { return 200 * time.Microsecond },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, "rules: [{id: api, key: user, limit: 100/1m}]")
+			table, _ := d.engine.Rules()
+			v := &engine.Verdict{Results: make([]engine.Result, 1)}
+			r := &v.Results[0]
+			*r = engine.Result{Rule: table.Rules()[0], Limit: table.Rules()[0].Limits("", "")[0], Asked: true}
+			chance := rand.New(rand.NewPCG(5, 6))
+			denied, sampling := int64(0), int64(0)
+			for i := range seconds * perSecond {
+				v.Allowed, r.Key, r.Decision = true, "user:many", weir.Decision{Allowed: true, Limit: 100, Remaining: 50}
+				if c.deny(i, chance) {
+					v.Allowed, r.Key, r.Decision.Allowed = false, "user:rare", false
+					denied++
+				}
+				d.Observe(&rule.Request{}, v, c.took(chance))
+				switch {
+				case i%perSecond == perSecond-1:
+					d.pass(1)
+				case i%(perSecond/4) == 0:
+					d.tick(d.clock.now())
+					sampling = max(sampling, d.Health().Sampling)
+				}
+			}
+			flush(t, d.Recorder)
+			if sampling < 4 || d.Health().Dropped != 0 {
+				t.Errorf("at most one in %d; %+v", sampling, d.Health())
+			}
+			all, err := d.Suggest(t.Context(), "api", noon, d.clock.now(), 0.5)
+			if err != nil || len(all) != 1 {
+				t.Fatalf("%+v, %v", all, err)
+			}
+			top, err := d.Top(t.Context(), TopQuery{By: ByDenied, Window: LastHour, N: 1})
+			if err != nil || len(top.Keys) != 1 {
+				t.Fatalf("%+v, %v", top, err)
+			}
+			t.Logf("%d were denied; %d by the samples, %d by the ranking; one in %d", denied, all[0].Denied, top.Keys[0].Count, sampling)
+			for _, got := range []int64{all[0].Denied, top.Keys[0].Count} {
+				if got < denied/2 || got > denied*3/2 { // from fifty samples or more, chosen by chance
+					t.Errorf("%d of %d denials were found", got, denied)
+				}
+			}
+		})
 	}
 }
