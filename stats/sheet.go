@@ -23,22 +23,13 @@ const (
 )
 
 // of returns the counts of n requests with the outcome.
-func (o outcome) of(n int64) (c frame.Counts) {
-	switch o {
-	case allowed:
-		c.Allowed = n
-	case denied:
-		c.Denied = n
-	case shadowDenied:
-		c.ShadowDenied = n
-	case degraded:
-		c.Degraded = n
-	case failed:
-		c.Failed = n
-	case blocked:
-		c.Blocked = n
+func (o outcome) of(n int64) frame.Counts {
+	var c [outcomes]int64
+	c[o] = n
+	return frame.Counts{
+		Allowed: c[allowed], Denied: c[denied], ShadowDenied: c[shadowDenied],
+		Degraded: c[degraded], Failed: c[failed], Blocked: c[blocked],
 	}
-	return c
 }
 
 // sheet counts how often something was said, and how long that took. A slot has both

@@ -11,6 +11,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"net"
 	"time"
@@ -156,7 +157,7 @@ func (c *Conn) ask(who Caller) error {
 	binary.BigEndian.PutUint32(c.message[1:], uint32(len(message)))
 	c.message = append(c.message, message...)
 	if c.window -= int64(len(c.message)); c.window < 0 {
-		return fmt.Errorf("unary: the service has not read what it was sent, and there is no room for another request")
+		return errors.New("unary: the service has not read what it was sent, and there is no room for another request")
 	}
 	c.block.Reset()
 	for _, f := range c.fields {
@@ -185,14 +186,14 @@ func (c *Conn) take(frame http2.Frame) (Caller, error) {
 	case *http2.DataFrame:
 		q := c.streams[id]
 		if q == nil || f.StreamEnded() {
-			return nil, fmt.Errorf("unary: there is data where none is expected")
+			return nil, errors.New("unary: there is data where none is expected")
 		}
 		q.body = append(q.body, f.Data()...)
 		return nil, c.credit(f.Length)
 	case *http2.HeadersFrame:
 		q := c.streams[id]
 		if q == nil || !f.HeadersEnded() {
-			return nil, fmt.Errorf("unary: there are headers where none are expected, or too many")
+			return nil, errors.New("unary: there are headers where none are expected, or too many")
 		}
 		c.status, c.reason = "", ""
 		if _, err := c.decoder.Write(f.HeaderBlockFragment()); err != nil {
