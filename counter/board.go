@@ -66,7 +66,7 @@ type Place struct {
 type Ranking struct {
 	Places  []Place
 	Members int       // on the whole board
-	Dropped int64     // how many there was no room for, as long as the board has not been empty
+	Dropped int64     // how many there was no room for in its window, so that 0 says that every score is exact
 	Start   time.Time // of its window; zero if it has none that begins
 }
 

@@ -11,6 +11,7 @@ import (
 func testSliding(t *testing.T, open Open) {
 	t.Run("Slides", func(t *testing.T) { testSlides(newTable(t, open, Settings{})) })
 	t.Run("Room", func(t *testing.T) { testSlidingRoom(newTable(t, open, Settings{MaxMembers: 8})) })
+	t.Run("DropsSlideAway", func(t *testing.T) { testDropsSlideAway(newTable(t, open, Settings{MaxMembers: 8})) })
 	t.Run("ClockGoesBack", func(t *testing.T) { testSlidingBack(newTable(t, open, Settings{})) })
 }
 
@@ -83,6 +84,59 @@ func testSlidingRoom(b *table) {
 		b.standing(board, "a", 1, "20")
 		b.at(b.now.Add(-time.Minute - 3*time.Second))
 	}
+}
+
+// Who was dropped is counted as long as what it had would be: until the window has left
+// the step in which that was. Whether somebody looks in between makes no difference.
+func testDropsSlideAway(b *table) {
+	const window, step = 20 * time.Second, time.Second
+	dropped := func(board counter.Board, want int64) {
+		b.t.Helper()
+		got, err := b.Store.Top(b.t.Context(), board, 1)
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		b.equal("Dropped of "+board.Name, got.Dropped, want)
+	}
+	fill := func(board counter.Board, round string) {
+		for i := range 9 {
+			b.score(board, fmt.Sprint(round, i), "1", "1")
+		}
+	}
+	watched, left := counter.Board{Name: "watched", Sliding: window}, counter.Board{Name: "left", Sliding: window}
+	begin := b.now
+	for _, board := range []counter.Board{watched, left} {
+		fill(board, "a") // the ninth drops two
+	}
+	for d := step; d <= window; d += step {
+		b.at(begin.Add(d))
+		dropped(watched, 2)
+	}
+	b.at(begin.Add(window + step))
+	dropped(watched, 0)
+	dropped(left, 0)
+
+	// A board that is never empty gets over it, too.
+	busy := counter.Board{Name: "busy", Sliding: window}
+	begin = b.now
+	fill(busy, "a")
+	b.at(begin.Add(window / 2))
+	fill(busy, "b") // seven were left, and every second of these drops two
+	b.at(begin.Add(window))
+	dropped(busy, 10)
+	b.at(begin.Add(window + step))
+	dropped(busy, 8)
+	b.score(busy, "c", "1", "1")
+	b.at(begin.Add(window/2 + window + step))
+	if got := b.top(busy, 5, "c", "1"); got.Dropped != 0 {
+		b.t.Errorf("%+v", got)
+	}
+
+	// And one that was left alone for so long that nothing of it counts.
+	fill(busy, "d")
+	b.pass(time.Hour)
+	b.score(busy, "c", "1", "1")
+	dropped(busy, 0)
 }
 
 // A clock that goes back a little stands still; one that was far ahead is forgotten.

@@ -87,7 +87,7 @@ func (s *Store) look(b *counter.Board, now weir.Micros) boardWindow {
 		if e, found := s.findSliding(b, now); found != nil {
 			found.advance(now)
 			s.room.weigh(e)
-			return boardWindow{table: found.sum, dropped: found.dropped}
+			return boardWindow{table: found.sum, dropped: found.missing()}
 		}
 		return boardWindow{}
 	}

@@ -18,7 +18,7 @@ type sliding struct {
 	latest  int64       // the step that is counted into
 	sum     table
 	parts   [parts]table // by step; nil if there is nothing
-	dropped int64
+	dropped [parts]int64 // by step, too: what they had is missed no longer than it would count
 }
 
 func newSliding(window time.Duration, now weir.Micros) *sliding {
@@ -34,7 +34,10 @@ func (s *sliding) weight() int {
 	return n
 }
 
-func (s *sliding) part(step int64) *table { return &s.parts[(step%parts+parts)%parts] }
+// slot is where the ring has a step.
+func slot(step int64) int64 { return (step%parts + parts) % parts }
+
+func (s *sliding) part(step int64) *table { return &s.parts[slot(step)] }
 
 // advance takes away what the window has left behind, and reports whether it has moved.
 // A clock that goes back stands still, unless it goes back by more than the window: then
@@ -43,7 +46,7 @@ func (s *sliding) advance(now weir.Micros) bool {
 	current := int64(now / s.width)
 	switch {
 	case current > s.latest+counter.Steps || current < s.latest-counter.Steps:
-		s.sum, s.parts, s.dropped = table{}, [parts]table{}, 0
+		s.sum, s.parts, s.dropped = table{}, [parts]table{}, [parts]int64{}
 	case current > s.latest:
 		for step := s.latest - counter.Steps; step < current-counter.Steps; step++ {
 			p := s.part(step)
@@ -51,6 +54,7 @@ func (s *sliding) advance(now weir.Micros) bool {
 				s.sum.add(member, -n)
 			}
 			*p = nil
+			s.dropped[slot(step)] = 0
 		}
 	default:
 		return false
@@ -84,8 +88,16 @@ func (s *sliding) trim(most, left int) bool {
 			delete(p, r.member)
 		}
 	}
-	s.dropped += int64(len(gone))
+	s.dropped[slot(s.latest)] += int64(len(gone))
 	return true
+}
+
+// missing is how many were dropped within the window.
+func (s *sliding) missing() (n int64) {
+	for _, dropped := range s.dropped {
+		n += dropped
+	}
+	return n
 }
 
 // findSliding returns a board, or nil.

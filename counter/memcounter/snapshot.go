@@ -24,7 +24,7 @@ import (
 // The checksum is against accidents, not against whoever may write the file.
 const (
 	snapshotMagic   = "weircoun"
-	snapshotVersion = 1
+	snapshotVersion = 2
 )
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their

@@ -42,7 +42,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	refused("a queue's", append([]byte("weirqueu"), whole[8:]...))
 	other := bytes.Clone(whole)
 	other[len(snapshotMagic)] = 9
-	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 1") {
+	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 2") {
 		t.Errorf("another version: %v", err)
 	}
 }

@@ -104,15 +104,15 @@ func (d *decoder) sliding(span time.Duration) *sliding {
 		s.width = counter.StepWidth(span)
 	}
 	s.latest = d.Between(0, exact/int64(s.width))
-	s.dropped = d.count()
 	for step := s.latest - counter.Steps; step <= s.latest; step++ {
-		t := d.table(1)
+		dropped, t := d.count(), d.table(1)
 		if d.Err != nil {
 			break
 		}
 		if len(t) > 0 {
 			*s.part(step) = t
 		}
+		s.dropped[slot(step)] = dropped
 		for member, score := range t {
 			d.Must(s.sum.add(member, score) <= int64(counter.MaxScore))
 		}

@@ -68,9 +68,9 @@ func appendBoard(b []byte, x *board) []byte {
 
 // appendSliding has the steps, the oldest first. Their sum can be made of them.
 func appendSliding(b []byte, x *sliding) []byte {
-	b = appendWord(b, x.latest, x.dropped)
+	b = appendWord(b, x.latest)
 	for step := x.latest - counter.Steps; step <= x.latest; step++ {
-		b = appendTable(b, *x.part(step))
+		b = appendTable(appendWord(b, x.dropped[slot(step)]), *x.part(step))
 	}
 	return b
 }

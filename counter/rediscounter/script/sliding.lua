@@ -1,5 +1,5 @@
 -- A board with a window that slides is the sum of what was counted in its steps. KEYS: 1
--- the sum, a sorted set; 2 a hash of numbers; 3 to 23 the steps, each a hash from member
+-- the sum, a sorted set; 2 a hash of numbers, some of which are of a step; 3 to 23 the steps, each a hash from member
 -- to what was counted, in a ring; for a hot list, 24 a sorted set of the items that are
 -- hot, by since when, and 25 one of events, by their numbers.
 -- ARGV: 2 what to do, 3 the width of a step in microseconds, 4 for how many milliseconds
@@ -12,19 +12,37 @@ local rest = hot and 9 or 7
 
 local function part(step) return KEYS[3 + step % PARTS] end
 
+-- drops is the number of a step that tells how many members were dropped in it.
+local function drops(step) return 'dropped' .. text(step % PARTS) end
+
+local function alldrops()
+  local fields = {}
+  for step = 1, PARTS do fields[step] = drops(step) end
+  return unpack(fields)
+end
+
 local function wipe()
   redis.call('DEL', sum)
   for i = 3, 2 + PARTS do redis.call('DEL', KEYS[i]) end
+  redis.call('HDEL', meta, alldrops())
 end
 
-local known = redis.call('HMGET', meta, 'latest', 'dropped', 'ends', 'threshold', 'cool', 'last', 'lost')
-local latest, dropped, ends = tonumber(known[1]), tonumber(known[2] or 0), tonumber(known[3] or 0)
-local threshold, cool = tonumber(known[4]), tonumber(known[5])
-local last, lost = tonumber(known[6] or 0), tonumber(known[7] or 0)
+-- dropped is how many members were dropped within the window: what they had is missed no
+-- longer than it would count.
+local function dropped()
+  local n = 0
+  for _, of in ipairs(redis.call('HMGET', meta, alldrops())) do n = n + (tonumber(of) or 0) end
+  return n
+end
+
+local known = redis.call('HMGET', meta, 'latest', 'ends', 'threshold', 'cool', 'last', 'lost')
+local latest, ends = tonumber(known[1]), tonumber(known[2] or 0)
+local threshold, cool = tonumber(known[3]), tonumber(known[4])
+local last, lost = tonumber(known[5] or 0), tonumber(known[6] or 0)
 
 if latest and hot and now >= ends then
   redis.call('DEL', unpack(KEYS))
-  latest, dropped, threshold, cool, last, lost = nil, 0, nil, nil, 0, 0
+  latest, threshold, cool, last, lost = nil, nil, nil, 0, 0
 end
 
 -- Move the window: what it leaves behind is subtracted once. A clock that goes back
@@ -35,7 +53,7 @@ if not latest then
   if verb ~= 'score' and verb ~= 'hit' then current = nil end
 elseif current > latest + STEPS or current < latest - STEPS then
   wipe()
-  dropped, moved = 0, true
+  moved = true
 elseif current > latest then
   for step = latest - STEPS, current - STEPS - 1 do
     local counted = redis.call('HGETALL', part(step))
@@ -43,6 +61,7 @@ elseif current > latest then
       if raise(sum, counted[i], 0 - tonumber(counted[i + 1])) < 0 then redis.call('ZREM', sum, counted[i]) end
     end
     redis.call('DEL', part(step))
+    redis.call('HDEL', meta, drops(step))
   end
   moved = true
 else
@@ -72,12 +91,13 @@ local function trim()
     for i = 3, 2 + PARTS do redis.call('HDEL', KEYS[i], unpack(gone, first, math.min(first + 999, #gone))) end
   end
   redis.call('ZREMRANGEBYRANK', sum, ARGV[6], -1)
-  dropped, moved = dropped + #gone, true
+  redis.call('HINCRBY', meta, drops(current), #gone)
+  moved = true
 end
 
 -- remember takes note of how far the window has moved.
 local function remember()
-  redis.call('HSET', meta, 'latest', text(current), 'dropped', text(dropped), 'ends', text(ends), 'last', text(last), 'lost', text(lost))
+  redis.call('HSET', meta, 'latest', text(current), 'ends', text(ends), 'last', text(last), 'lost', text(lost))
   if hot then redis.call('HSET', meta, 'threshold', text(threshold), 'cool', text(cool)) end
 end
 

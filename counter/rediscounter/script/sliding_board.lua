@@ -14,6 +14,6 @@ end
 if moved then remember() end
 if not current then return { 'ok', 0, {}, 0, '0' } end
 if verb == 'top' then
-  return { 'ok', 0, list(sum, tonumber(ARGV[rest])), redis.call('ZCARD', sum), text(dropped) }
+  return { 'ok', 0, list(sum, tonumber(ARGV[rest])), redis.call('ZCARD', sum), text(dropped()) }
 end
 return { 'ok', 0, standing(sum, rest) }
