@@ -13,7 +13,7 @@ import (
 
 // lookEvery is how often files of tokens and certificates are looked at: whoever
 // renews a certificate should not have to remember to tell weir.
-const lookEvery = 10 * time.Second
+const lookEvery = time.Second
 
 // namedCerts is a certificate and whose it is.
 type namedCerts struct {
@@ -69,7 +69,7 @@ func (a *App) openSecrets(_, background context.Context) error {
 }
 
 func (a *App) openCerts(flag string, o certs.Options) error {
-	if o == (certs.Options{}) {
+	if o.IsZero() {
 		return nil
 	}
 	c, err := certs.Open(o)

@@ -44,6 +44,42 @@ func writePair(t *testing.T, o certs.Options, serial int64) {
 	}
 }
 
+// serialOf is that of the certificate with which the API answers now.
+func serialOf(t *testing.T, a *App) int64 {
+	t.Helper()
+	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, ForceAttemptHTTP2: true}
+	resp, err := (&http.Client{Transport: transport}).Get("https://" + a.Addrs().HTTP.String() + "/healthz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
+		t.Errorf("%s %s", resp.Proto, resp.Status)
+	}
+	return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
+}
+
+// A renewed certificate is in use within two seconds, though nobody says that it is there.
+func TestRenewal(t *testing.T) {
+	if lookEvery > time.Second {
+		t.Errorf("certificates are looked at every %s; two seconds are promised", lookEvery)
+	}
+	dir := t.TempDir()
+	pair := certs.Options{CertFile: filepath.Join(dir, "cert.pem"), KeyFile: filepath.Join(dir, "key.pem")}
+	writePair(t, pair, 1)
+	o, _ := prepared(t, Options{TLS: pair}, perUser)
+	a := started(t, o)
+	writePair(t, pair, 2)
+	start := time.Now()
+	for serialOf(t, a) != 2 {
+		if time.Since(start) > time.Minute {
+			t.Fatal("the new certificate was never used")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Logf("in use after %s", time.Since(start))
+}
+
 // The API speaks TLS with the certificate that is there now, and a bad one changes
 // nothing.
 func TestTLS(t *testing.T) {
@@ -52,19 +88,7 @@ func TestTLS(t *testing.T) {
 	writePair(t, pair, 1)
 	o, _ := prepared(t, Options{TLS: pair}, perUser)
 	a := started(t, o)
-	serial := func() int64 {
-		t.Helper()
-		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, ForceAttemptHTTP2: true}
-		resp, err := (&http.Client{Transport: transport}).Get("https://" + a.Addrs().HTTP.String() + "/healthz")
-		if err != nil {
-			t.Fatal(err)
-		}
-		resp.Body.Close()
-		if resp.StatusCode != http.StatusOK || resp.ProtoMajor != 2 {
-			t.Errorf("%s %s", resp.Proto, resp.Status)
-		}
-		return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
-	}
+	serial := func() int64 { return serialOf(t, a) }
 	if got := serial(); got != 1 {
 		t.Errorf("the certificate is %d, want 1", got)
 	}

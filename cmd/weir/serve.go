@@ -96,6 +96,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file` of the API, which is plain HTTP without")
 	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "its private key `file`")
 	flags.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "`file` of authorities: clients must have a certificate of one")
+	flags.StringSliceVar(&f.TLS.ClientSANs, "tls-client-san", nil, "`names`, one of which the client's certificate must have: DNS name, IP address, URI or e-mail address")
 	flags.StringVar(&f.Data, "data", "", "`directory` of what should survive a restart")
 	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often what is in memory is saved in there, besides at the end")
 	flags.BoolVar(&f.stats, "stats", true, "remember what happened, and make alerts of it")

@@ -51,13 +51,16 @@ func newKey(t *testing.T) *ecdsa.PrivateKey {
 }
 
 // issue makes a certificate for the loopback, of a server or a client.
-func (a *authority) issue(name string, usage x509.ExtKeyUsage) (cert, key []byte) {
+func (a *authority) issue(name string, usage x509.ExtKeyUsage, also ...func(*x509.Certificate)) (cert, key []byte) {
 	a.t.Helper()
 	private := newKey(a.t)
 	template := &x509.Certificate{
 		SerialNumber: big.NewInt(time.Now().UnixNano()), Subject: pkix.Name{CommonName: name},
 		NotBefore: a.cert.NotBefore, NotAfter: a.cert.NotAfter, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{usage},
+	}
+	for _, set := range also {
+		set(template)
 	}
 	der, err := x509.CreateCertificate(rand.Reader, template, a.cert, &private.PublicKey, a.key)
 	if err != nil {
@@ -71,9 +74,9 @@ func (a *authority) issue(name string, usage x509.ExtKeyUsage) (cert, key []byte
 }
 
 // client makes a certificate to show.
-func (a *authority) client(name string) tls.Certificate {
+func (a *authority) client(name string, also ...func(*x509.Certificate)) tls.Certificate {
 	a.t.Helper()
-	pair, err := tls.X509KeyPair(a.issue(name, x509.ExtKeyUsageClientAuth))
+	pair, err := tls.X509KeyPair(a.issue(name, x509.ExtKeyUsageClientAuth, also...))
 	if err != nil {
 		a.t.Fatal(err)
 	}

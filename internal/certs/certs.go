@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -28,6 +30,17 @@ type Options struct {
 	// ClientCAFile has the authorities, in PEM, one of which must vouch for every
 	// client. Default none: clients need no certificate.
 	ClientCAFile string
+
+	// ClientSANs are subject alternative names, one of which every client's certificate
+	// must have: a DNS name or an IP address, which a wildcard of the certificate may
+	// cover, or a URI or an e-mail address, to the letter. Default none: the authority
+	// is enough.
+	ClientSANs []string
+}
+
+// IsZero reports whether nothing is set.
+func (o *Options) IsZero() bool {
+	return o.CertFile == "" && o.KeyFile == "" && o.ClientCAFile == "" && len(o.ClientSANs) == 0
 }
 
 // Certs is a certificate that may be renewed. It is safe for concurrent use.
@@ -50,8 +63,11 @@ func Open(o Options) (*Certs, error) {
 	if o.CertFile == "" || o.KeyFile == "" {
 		return nil, errors.New("certs: a certificate and its key belong together; name the file of each")
 	}
+	if len(o.ClientSANs) > 0 && o.ClientCAFile == "" {
+		return nil, errors.New("certs: names of clients are worth nothing without an authority that vouches for them; name the file of authorities, too")
+	}
 	c := &Certs{options: o}
-	s, err := c.read()
+	s, err := c.read(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -77,7 +93,21 @@ func (c *Certs) configuration() *tls.Config {
 		// certificate, even after its authority was taken off the list.
 		config.SessionTicketsDisabled = true
 	}
+	if len(c.options.ClientSANs) > 0 {
+		config.VerifyConnection = func(state tls.ConnectionState) error { return hasName(state.PeerCertificates[0], c.options.ClientSANs) }
+	}
 	return config
+}
+
+// hasName is an error if a certificate has none of the names.
+func hasName(cert *x509.Certificate, names []string) error {
+	for _, name := range names {
+		if cert.VerifyHostname(name) == nil || slices.Contains(cert.EmailAddresses, name) ||
+			slices.ContainsFunc(cert.URIs, func(u *url.URL) bool { return u.String() == name }) {
+			return nil
+		}
+	}
+	return errors.New("certs: the certificate of the client has none of the required names")
 }
 
 // Reload looks at the files again. What they say holds for connections that come from
@@ -86,12 +116,9 @@ func (c *Certs) configuration() *tls.Config {
 func (c *Certs) Reload() (changed bool, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	s, err := c.read()
-	if err != nil {
+	s, err := c.read(c.current.Load())
+	if err != nil || s == nil {
 		return false, err
-	}
-	if old := c.current.Load(); bytes.Equal(s.cert, old.cert) && bytes.Equal(s.key, old.key) && bytes.Equal(s.clientCA, old.clientCA) {
-		return false, nil
 	}
 	c.current.Store(s)
 	return true, nil
@@ -100,14 +127,23 @@ func (c *Certs) Reload() (changed bool, err error) {
 // Expires is when the certificate is no longer good.
 func (c *Certs) Expires() time.Time { return c.current.Load().pair.Leaf.NotAfter }
 
-func (c *Certs) read() (*state, error) {
+// read makes a state of the files. It is nil if they say what they said before.
+func (c *Certs) read(before *state) (*state, error) {
 	o, s := c.options, &state{config: c.configuration()}
-	var err error
-	if s.cert, err = readFile(o.CertFile); err != nil {
-		return nil, err
+	for _, f := range []struct {
+		name    string
+		content *[]byte
+	}{{o.CertFile, &s.cert}, {o.KeyFile, &s.key}, {o.ClientCAFile, &s.clientCA}} {
+		if f.name == "" {
+			continue
+		}
+		var err error
+		if *f.content, err = readFile(f.name); err != nil {
+			return nil, err
+		}
 	}
-	if s.key, err = readFile(o.KeyFile); err != nil {
-		return nil, err
+	if before != nil && bytes.Equal(s.cert, before.cert) && bytes.Equal(s.key, before.key) && bytes.Equal(s.clientCA, before.clientCA) {
+		return nil, nil
 	}
 	pair, err := tls.X509KeyPair(s.cert, s.key)
 	if err != nil {
@@ -118,9 +154,6 @@ func (c *Certs) read() (*state, error) {
 	s.config.Certificates = []tls.Certificate{pair}
 	if o.ClientCAFile == "" {
 		return s, nil
-	}
-	if s.clientCA, err = readFile(o.ClientCAFile); err != nil {
-		return nil, err
 	}
 	s.config.ClientCAs = x509.NewCertPool()
 	if !s.config.ClientCAs.AppendCertsFromPEM(s.clientCA) {
