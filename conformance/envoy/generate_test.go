@@ -20,7 +20,9 @@ type domain struct {
 
 	// overrides are limits that requests bring. They go on with the counters of the
 	// file, which makes the differences visible that there are in those, so that such a
-	// domain has limits and costs between which there are none.
+	// domain has limits and costs between which there are none, and one unit: the other
+	// service has one counter for two units while their windows begin at one instant,
+	// that is at times.
 	overrides bool
 
 	paths [][]part // to all descriptors of the file
@@ -171,10 +173,9 @@ func (d *domain) entries(r *rand.Rand) (entries []*common.RateLimitDescriptor_En
 func (d *domain) extras(r *rand.Rand, desc *common.RateLimitDescriptor) {
 	if d.overrides {
 		if chance(r, 40) {
-			// A week has no name here, and what has none would end the other service.
-			unit := typev3.RateLimitUnit_value[strings.ToUpper(pick(r, d.units))]
+			unit := typev3.RateLimitUnit_value[strings.ToUpper(pick(r, d.units))] // not a week, which has no name here
 			desc.Limit = &common.RateLimitDescriptor_RateLimitOverride{
-				RequestsPerUnit: 3 + uint32(r.IntN(6)), Unit: max(typev3.RateLimitUnit_HOUR, typev3.RateLimitUnit(unit)),
+				RequestsPerUnit: 3 + uint32(r.IntN(6)), Unit: typev3.RateLimitUnit(unit),
 			}
 		}
 		return

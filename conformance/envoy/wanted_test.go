@@ -48,7 +48,7 @@ func costs(list string, hits uint64) *common.RateLimitDescriptor {
 	return d
 }
 
-// brings is a descriptor with a limit of its own, a year.
+// brings is a descriptor with a limit of its own.
 func brings(list string, n uint32, unit typev3.RateLimitUnit) *common.RateLimitDescriptor {
 	d := descriptor(list)
 	d.Limit = &common.RateLimitDescriptor_RateLimitOverride{RequestsPerUnit: n, Unit: unit}
@@ -67,17 +67,20 @@ func said(r *pb.RateLimitResponse, err error) string {
 	return strings.Join(texts, ", ")
 }
 
+// step is a request and what each of the two says to it.
+type step struct {
+	descriptors  []*common.RateLimitDescriptor
+	theirs, ours string
+}
+
+func one(d *common.RateLimitDescriptor, theirs, ours string) step {
+	return step{[]*common.RateLimitDescriptor{d}, theirs, ours}
+}
+
 // Each difference that shows in a sequence of requests is as docs/envoy.md has it: if
 // one goes away, there or here, the list has to be shortened.
 func TestWanted(t *testing.T) {
 	s := begin(t, map[string]string{"wanted.yaml": wantedFile}, settings{})
-	type step struct {
-		descriptors  []*common.RateLimitDescriptor
-		theirs, ours string
-	}
-	one := func(d *common.RateLimitDescriptor, theirs, ours string) step {
-		return step{[]*common.RateLimitDescriptor{d}, theirs, ours}
-	}
 	for name, steps := range map[string][]step{
 		"a look without hits says whether one more would pass": {
 			one(costs("user=x", 2), "OK 0", "OK 0"),
@@ -105,30 +108,54 @@ func TestWanted(t *testing.T) {
 			one(brings("user=x", 1, typev3.RateLimitUnit_UNKNOWN), "", "InvalidArgument"),
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			for tries := 0; ; tries++ {
-				s.forget()
-				year := time.Now().Unix() / int64(365*24*time.Hour/time.Second)
-				var wrong []string
-				for _, step := range steps {
-					req := &pb.RateLimitRequest{Domain: "wanted", Descriptors: step.descriptors}
-					if step.theirs != "" {
-						if got := said(s.theirs.ShouldRateLimit(t.Context(), req)); got != step.theirs {
-							wrong = append(wrong, fmt.Sprintf("%v: they say %s, want %s", req, got, step.theirs))
-						}
-					}
-					if got := said(s.ours.ShouldRateLimit(t.Context(), req)); got != step.ours {
-						wrong = append(wrong, fmt.Sprintf("%v: we say %s, want %s", req, got, step.ours))
-					}
+		t.Run(name, func(t *testing.T) { s.wanted(t, func(int64) []step { return steps }) })
+	}
+	// Their counters are named after the instant at which the window begins, and not
+	// after its length.
+	const (
+		hour  = 3600
+		day   = 24 * hour
+		month = 30 * day
+		year  = 365 * day
+	)
+	for unit, length := range map[typev3.RateLimitUnit]int64{
+		typev3.RateLimitUnit_HOUR: hour, typev3.RateLimitUnit_DAY: day, typev3.RateLimitUnit_MONTH: month,
+	} {
+		t.Run("limits of two units have counters of their own: "+unit.String(), func(t *testing.T) {
+			s.wanted(t, func(now int64) []step {
+				theirs := "OK 4"
+				if now-now%length == now-now%year {
+					theirs = "OK 3"
 				}
-				if time.Now().Unix()/int64(365*24*time.Hour/time.Second) != year && tries < 2 {
-					continue
-				}
-				if wrong != nil {
-					t.Error(strings.Join(wrong, "\n"))
-				}
-				return
-			}
+				return []step{one(descriptor("user=x"), "OK 1", "OK 1"), one(brings("user=x", 5, unit), theirs, "OK 4")}
+			})
 		})
+	}
+}
+
+// wanted asks both within an hour: all windows here begin at a full one.
+func (s *sides) wanted(t *testing.T, at func(now int64) []step) {
+	for {
+		s.forget()
+		now := time.Now().Unix()
+		var wrong []string
+		for _, step := range at(now) {
+			req := &pb.RateLimitRequest{Domain: "wanted", Descriptors: step.descriptors}
+			if step.theirs != "" {
+				if got := said(s.theirs.ShouldRateLimit(t.Context(), req)); got != step.theirs {
+					wrong = append(wrong, fmt.Sprintf("%v: they say %s, want %s", req, got, step.theirs))
+				}
+			}
+			if got := said(s.ours.ShouldRateLimit(t.Context(), req)); got != step.ours {
+				wrong = append(wrong, fmt.Sprintf("%v: we say %s, want %s", req, got, step.ours))
+			}
+		}
+		if time.Now().Unix()/3600 != now/3600 {
+			continue
+		}
+		if wrong != nil {
+			t.Error(strings.Join(wrong, "\n"))
+		}
+		return
 	}
 }
