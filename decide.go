@@ -46,7 +46,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 			d.RetryAfter = (v.wait(op.Cost) + v.now - now).duration()
 		}
 	}
-	d.ResetAfter = max(0, s.Fresh-now).duration()
+	d.reset(s.Fresh, now)
 	return s
 }
 
@@ -56,8 +56,14 @@ func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
 	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now)}
 	v.look()
 	v.judge(op, now, &d)
-	d.ResetAfter = max(0, s.Fresh-now).duration()
+	d.reset(s.Fresh, now)
 	return d
+}
+
+// reset says when the key is as good as new.
+func (d *Decision) reset(fresh, now Micros) {
+	d.ResetAt = max(fresh, now)
+	d.ResetAfter = (d.ResetAt - now).duration()
 }
 
 // judge decides on the standing before any charge.

@@ -303,7 +303,7 @@ func TestSettleOverwrites(t *testing.T) {
 	op := weir.Op{Limit: weir.MustCompile("leaky_bucket 5/1s shape"), Cost: 1}
 	d := weir.Decision{RetryAfter: 7, Delay: 7, Receipt: 7}
 	(&weir.Charge{Op: &op}).Settle(&d, 0)
-	if want := (weir.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 200 * time.Millisecond, Receipt: 200_000}); d != want {
+	if want := (weir.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 200 * time.Millisecond, ResetAt: 200_000, Receipt: 200_000}); d != want {
 		t.Errorf("%+v, want %+v", d, want)
 	}
 }

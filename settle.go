@@ -52,7 +52,7 @@ func (c *Charge) giveUp(d *Decision, now Micros, charges []Charge, i int) {
 	op := together(charges, i, countsDenied)
 	var counted Decision
 	c.Next = op.decide(c.Prev, c.Tail, now, &counted)
-	d.Remaining, d.ResetAfter, d.Receipt = counted.Remaining, counted.ResetAfter, 0
+	d.Remaining, d.ResetAfter, d.ResetAt, d.Receipt = counted.Remaining, counted.ResetAfter, counted.ResetAt, 0
 }
 
 // Admitted reports whether the request passes: every one of its limits allows it.

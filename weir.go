@@ -22,6 +22,7 @@ type Decision struct {
 	Remaining  int64         // units that could be taken right now
 	RetryAfter time.Duration // 0 if allowed; Never if this cost can never fit
 	ResetAfter time.Duration // until the key is as good as new
+	ResetAt    Micros        // the same as an instant of the store's clock; now if it is already
 	Delay      time.Duration // shaping: hold the request this long, then let it go
 	Receipt    Micros        // what Refund needs to give the charge back; 0 if there was none
 }

@@ -27,8 +27,8 @@ func (r Reason) String() string {
 }
 
 // Verdict is the answer to a request. The numbers are of the limit that speaks for it:
-// the tightest one of an admitted request, the one with the longest wait of a refused
-// one. They are 0 if no limit was asked.
+// the tightest one of an allowed request, the first in the document that denies of a
+// denied one. They are 0 if no limit was asked.
 type Verdict struct {
 	Allowed bool
 	Reason  Reason

@@ -83,10 +83,19 @@ func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict, ch
 	if v.Degraded == nil {
 		v.Degraded = unseen
 	}
-	if i := refusing(looked); err == nil && i >= 0 && (v.Allowed || v.speaker == 0) {
+	i := refusing(looked)
+	if err != nil || i < 0 {
+		return err
+	}
+	if v.Allowed || v.speaker == 0 {
 		v.Allowed, v.Delay, v.speaker = false, 0, charged+i+1
 	}
-	return err
+	for i := range looked {
+		if r := &looked[i]; !r.Shadow {
+			v.RetryAfter = max(v.RetryAfter, r.RetryAfter)
+		}
+	}
+	return nil
 }
 
 // refusing finds a result that refuses the request, or answers -1.

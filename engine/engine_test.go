@@ -125,8 +125,8 @@ func TestAllOrNone(t *testing.T) {
 	}
 }
 
-// Of several that refuse, the one that refuses for longest speaks; of several that
-// admit, the one with the least left.
+// Of several that deny, the first in the document speaks, and the client is told the
+// longest wait of all; of several that allow, the one with the least left speaks.
 func TestSpeaker(t *testing.T) {
 	b := newBench(t, `
 rules:
@@ -139,8 +139,21 @@ rules:
 	}
 	b.pass(time.Minute)
 	b.check(t, alice)
-	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "day" {
-		t.Errorf("%+v speaks", v.Speaker())
+	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "minute" || v.RetryAfter != v.Results[2].RetryAfter || v.RetryAfter <= time.Hour {
+		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
+	}
+	b.pass(time.Minute)
+	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "hour" || v.RetryAfter != v.Results[2].RetryAfter {
+		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
+	}
+	big := alice
+	big.Cost = 2
+	if v := b.check(t, big); v.Speaker().Rule.Rule.ID != "minute" || v.RetryAfter != weir.Never {
+		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
+	}
+	b.pass(24 * time.Hour)
+	if v := b.check(t, alice); !v.Allowed || v.RetryAfter != 0 {
+		t.Errorf("%+v, to wait %v", v, v.RetryAfter)
 	}
 	if v := b.check(t, rule.Request{IP: alice.IP}); !v.Allowed || v.Speaker() != nil || len(v.Results) != 0 {
 		t.Errorf("no rule applies, but %+v", v)

@@ -85,6 +85,7 @@ var examples = map[string][]ask{
 		{0, 5, on("GET", "/api/seckill", nil), 3, "by-ip"},
 		{5 * time.Second, 5, on("GET", "/api/seckill", nil), 2, "by-user"}, // 5 in a minute
 		{0, 3, on("GET", "/api/seckill", func(r *rule.Request) { r.User = "bob" }), 1, "by-ip"},
+		{0, 1, on("GET", "/api/seckill", nil), 0, "by-ip"}, // both deny
 		{55 * time.Second, 3, on("GET", "/api/seckill", nil), 3, ""},
 	},
 	"tiers.yaml": {
@@ -152,6 +153,25 @@ func TestExamples(t *testing.T) {
 				return s
 			})
 		})
+	}
+}
+
+// The example promises queries one by one, at a constant rate: of those that come at
+// once, each is delayed 10 ms more than the one before.
+func TestProtectionIsPaced(t *testing.T) {
+	src, err := os.ReadFile("../examples/rules/protection.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBench(t, string(src), nil)
+	for i := range 100 {
+		v := b.check(t, attributes("resource", "database"))
+		if want := time.Duration(i) * 10 * time.Millisecond; !v.Allowed || v.Delay != want {
+			t.Fatalf("request %d: allowed %v, delayed %v, want %v", i, v.Allowed, v.Delay, want)
+		}
+	}
+	if v := b.check(t, attributes("resource", "database")); v.Allowed || v.RetryAfter != 10*time.Millisecond {
+		t.Errorf("the queue is full, but %+v", v)
 	}
 }
 

@@ -19,6 +19,11 @@ type Verdict struct {
 	// Delay is how long to hold an admitted request before it may go on.
 	Delay time.Duration
 
+	// RetryAfter is how long a denied request has to wait: the longest of all limits
+	// that deny it, so that nobody comes back too early. It is weir.Never if waiting
+	// does not help, and 0 if no limit denies it.
+	RetryAfter time.Duration
+
 	// Degraded is why the store could not be asked; nil if it was.
 	Degraded error
 
@@ -70,9 +75,9 @@ type Result struct {
 	weir.Decision
 }
 
-// Speaker is the result that speaks for the answer: of those that refuse, the one
-// with the longest RetryAfter; if all admit, the one with the least remaining. It is
-// nil if no limit was asked.
+// Speaker is the result that speaks for the answer: the first one that denies, in the
+// order of the document; if all allow, the one with the least remaining. It is nil if
+// no limit was asked.
 func (v *Verdict) Speaker() *Result {
 	if v.speaker == 0 {
 		return nil
@@ -135,11 +140,11 @@ func record(results []Result, decisions []weir.Decision) {
 
 // conclude finds who speaks and for how long the request is held.
 func (v *Verdict) conclude() {
-	v.Allowed, v.Delay, v.speaker = true, 0, 0
+	v.Allowed, v.Delay, v.RetryAfter, v.speaker = true, 0, 0, 0
 	for i := range v.Results[:v.enforced] {
 		r := &v.Results[i]
 		v.Allowed = v.Allowed && r.Allowed
-		v.Delay = max(v.Delay, r.Delay)
+		v.Delay, v.RetryAfter = max(v.Delay, r.Delay), max(v.RetryAfter, r.RetryAfter)
 		if r.Asked && (v.speaker == 0 || louder(r, &v.Results[v.speaker-1])) {
 			v.speaker = i + 1
 		}
@@ -149,13 +154,10 @@ func (v *Verdict) conclude() {
 	}
 }
 
-// louder reports whether a has more to say than b.
+// louder reports whether a has more to say than b, which stands before it.
 func louder(a, b *Result) bool {
-	switch {
-	case a.Allowed != b.Allowed:
-		return !a.Allowed
-	case !a.Allowed:
-		return a.RetryAfter > b.RetryAfter
+	if !a.Allowed || !b.Allowed {
+		return b.Allowed
 	}
 	return a.Remaining < b.Remaining
 }

@@ -143,6 +143,11 @@ func AppendParameter(dst []byte, name byte, n int64) []byte {
 	return strconv.AppendInt(append(dst, ';', name, '='), min(n, maxInteger), 10)
 }
 
+// UnixSeconds is the first whole second that is not before an instant.
+func UnixSeconds(m weir.Micros) int64 {
+	return int64((m + 999_999) / 1_000_000)
+}
+
 // Seconds rounds up. What is over already is 0.
 func Seconds(d time.Duration) int64 {
 	if d <= 0 {

@@ -60,8 +60,8 @@ func Describe(v *engine.Verdict) *Denial {
 	}
 	d := exceeded(v, func(r *engine.Result) bool { return !r.Allowed })
 	if r := v.Speaker(); r != nil {
-		if !r.Allowed && r.RetryAfter != weir.Never {
-			d.RetryAfter = max(r.RetryAfter, 1)
+		if v.RetryAfter != weir.Never {
+			d.RetryAfter = max(v.RetryAfter, 1)
 		}
 		d.speak(r)
 	}
@@ -86,6 +86,8 @@ func (d *Denial) speak(r *engine.Result) {
 	case d.Detail != "":
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The call costs more than the limit " + d.Rule + " ever admits."
+	case d.RetryAfter == 0:
+		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the call costs more than another limit ever allows."
 	default:
 		d.Detail = "The limit " + d.Rule + " is used up; try again in " + strconv.FormatInt(field.Seconds(d.RetryAfter), 10) + " s."
 	}

@@ -33,14 +33,13 @@ const (
 
 // fieldsOf are the metadata that a verdict of some time ago gives rise to, of a call
 // that has to wait if it was refused. They mean what the headers of HTTP mean.
-func fieldsOf(v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) metadata.MD {
+func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) metadata.MD {
 	md := make(metadata.MD)
 	speaker := v.Speaker()
 	if families&XRateLimit != 0 && speaker != nil {
 		md["x-ratelimit-limit"] = []string{strconv.FormatInt(speaker.Decision.Limit, 10)}
 		md["x-ratelimit-remaining"] = []string{strconv.FormatInt(speaker.Remaining, 10)}
-		reset := now.Add(speaker.ResetAfter + time.Second - 1).Unix() // rounded up
-		md["x-ratelimit-reset"] = []string{strconv.FormatInt(reset, 10)}
+		md["x-ratelimit-reset"] = []string{strconv.FormatInt(field.UnixSeconds(speaker.ResetAt), 10)}
 	}
 	if families&XRateLimit != 0 && v.Degraded != nil {
 		md["x-ratelimit-degraded"] = []string{"1"}

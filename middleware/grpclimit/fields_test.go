@@ -62,8 +62,8 @@ func TestFieldsAreHeaders(t *testing.T) {
 				wait = Describe(&v).RetryAfter
 			}
 			h := make(http.Header)
-			httplimit.WriteHeaders(h, &v, now, httplimit.AllHeaders)
-			md := fieldsOf(&v, now, 0, wait, AllHeaders)
+			httplimit.WriteHeaders(h, &v, httplimit.AllHeaders)
+			md := fieldsOf(&v, 0, wait, AllHeaders)
 			same(t, h, md)
 			if !v.Allowed {
 				ours, theirs := Describe(&v), httplimit.Describe(&v)

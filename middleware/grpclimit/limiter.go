@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -73,9 +72,8 @@ func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
 	if err := l.engine.Check(ctx, &c.request, v); err != nil {
 		return l.fail(ctx, c, err)
 	}
-	now := l.options.Clock()
 	if !v.Allowed {
-		return l.deny(ctx, c, Describe(v), now)
+		return l.deny(ctx, c, Describe(v))
 	}
 	if v.Delay > 0 {
 		d, err := l.hold(ctx, v)
@@ -83,15 +81,15 @@ func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
 		case err != nil:
 			return nil, err
 		case d != nil:
-			return l.deny(ctx, c, d, now)
+			return l.deny(ctx, c, d)
 		}
 	}
-	return fieldsOf(v, now, v.Delay, 0, l.options.Headers), nil
+	return fieldsOf(v, v.Delay, 0, l.options.Headers), nil
 }
 
 // deny ends a call that may not go on.
-func (l *Limiter) deny(ctx context.Context, c *call, d *Denial, now time.Time) (metadata.MD, error) {
-	md := fieldsOf(d.Verdict, now, 0, d.RetryAfter, l.options.Headers)
+func (l *Limiter) deny(ctx context.Context, c *call, d *Denial) (metadata.MD, error) {
+	md := fieldsOf(d.Verdict, 0, d.RetryAfter, l.options.Headers)
 	if l.options.Deny != nil {
 		if err := l.options.Deny(ctx, c.method, d); err != nil {
 			return md, err
@@ -107,9 +105,9 @@ func (l *Limiter) fail(ctx context.Context, c *call, err error) (metadata.MD, er
 	switch {
 	case errors.As(err, &invalid):
 		l.tell(notJudged, "method", c.method, "error", err.Error())
-		return l.deny(ctx, c, senseless(&c.verdict), l.options.Clock())
+		return l.deny(ctx, c, senseless(&c.verdict))
 	case ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err() // nobody is there to read more
 	}
-	return l.deny(ctx, c, unavailable(&c.verdict), l.options.Clock())
+	return l.deny(ctx, c, unavailable(&c.verdict))
 }

@@ -98,7 +98,6 @@ func stands() weir.Micros { return weir.Micros(begin.UnixMicro()) }
 // pipe, so that it can be fake.
 func newBench(t testing.TB, rules string, o Options) *bench {
 	t.Helper()
-	o.Clock = func() time.Time { return begin }
 	return benchOn(t, rules, o, tcp, stands)
 }
 

@@ -6,11 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
-	"time"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/internal/clock"
 )
 
 // Options of a limiter. The zero value is ready to use where no proxy stands in front.
@@ -66,9 +64,6 @@ type Options struct {
 
 	// Logger is told of mistakes in the set-up. Default slog.Default().
 	Logger *slog.Logger
-
-	// Clock tells the time, for metadata. Default the system's.
-	Clock func() time.Time
 }
 
 // ProxyHeader is where trusted proxies write whom they serve.
@@ -105,10 +100,6 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	}
 	if o.APIKey == nil {
 		o.APIKey = func(ctx context.Context, _ string) string { return first(incoming(ctx)["x-api-key"]) }
-	}
-	if o.Clock == nil {
-		c := clock.New()
-		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
 	}
 	return &Limiter{options: o, engine: e, clients: clients}, nil
 }

@@ -65,7 +65,9 @@ func (d *Denial) describe(v *engine.Verdict) {
 	*d = Denial{Verdict: v, Status: http.StatusTooManyRequests, Type: quotaExceeded, Title: quotaTitle}
 	d.Policies = policies(v, func(r *engine.Result) bool { return !r.Allowed })
 	if r := v.Speaker(); r != nil {
-		d.RetryAfter = retryable(&r.Decision)
+		if v.RetryAfter != weir.Never {
+			d.RetryAfter = max(v.RetryAfter, 1)
+		}
 		d.speak(r)
 	}
 }
@@ -81,6 +83,8 @@ func (d *Denial) speak(r *engine.Result) {
 	case d.Detail != "":
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The request costs more than the limit " + d.Rule + " ever admits."
+	case d.RetryAfter == 0:
+		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit ever allows."
 	default:
 		var room [192]byte
 		text := append(append(room[:0], "The limit "...), d.Rule...)
@@ -130,9 +134,9 @@ func policies(v *engine.Verdict, which func(*engine.Result) bool) []string {
 }
 
 // deny answers a request that may not go on.
-func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, now time.Time) {
+func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass) {
 	d := &p.denial
-	writeHeaders(w.Header(), d.Verdict, now, 0, d.RetryAfter, m.options.Headers)
+	writeHeaders(w.Header(), d.Verdict, 0, d.RetryAfter, m.options.Headers)
 	if m.options.Deny == nil {
 		d.Write(w)
 		return
@@ -141,11 +145,11 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, now t
 	m.options.Deny(w, r, d)
 }
 
-// WriteDenial answers a request that a verdict of this moment refuses: headers and
+// WriteDenial answers a request that a verdict of this moment denies: headers and
 // body. To change what it says, see [Describe] and [WriteHeaders].
-func WriteDenial(w http.ResponseWriter, v *engine.Verdict, now time.Time, families Headers) {
+func WriteDenial(w http.ResponseWriter, v *engine.Verdict, families Headers) {
 	d := Describe(v)
-	writeHeaders(w.Header(), v, now, 0, d.RetryAfter, families)
+	writeHeaders(w.Header(), v, 0, d.RetryAfter, families)
 	d.Write(w)
 }
 

@@ -28,13 +28,13 @@ func TestDenial(t *testing.T) {
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit api is used up; try again in 90 s.","rule":"api","violated-policies":["api"],"retry_after":90}`},
 		{"the rule's own words", `rules: [{id: login, key: ip, limit: 1/1m, deny: {status: 403, code: 10007, message: 'too many <logins>, "friend"'}}]`, 2, 0, false, 403, "60",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":403,"detail":"too many \u003clogins\u003e, \"friend\"","rule":"login","code":10007,"violated-policies":["login"],"retry_after":60}`},
-		{"the longest wait speaks", `
+		{"the first rule speaks, with the longest wait", `
 rules:
   - {id: a, key: ip, limit: 1/1m}
   - {id: roomy, key: ip, limit: 100/1m}
   - {id: b, key: ip, algorithm: sliding_log, limits: [1/1h, 1/1d]}
 `, 2, 0, false, 429, "86400",
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit b is used up; try again in 86400 s.","rule":"b","violated-policies":["a","b:1h","b:1d"],"retry_after":86400}`},
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up; try again in 86400 s.","rule":"a","violated-policies":["a","b:1h","b:1d"],"retry_after":86400}`},
 		{"never", "rules: [{id: api, key: ip, limit: 5/1m}]", 1, 6, false, 429, "",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit api ever admits.","rule":"api","violated-policies":["api"]}`},
 		{"blocked", "{rules: [{id: api, key: ip, limit: 5/1m}], block: {ip: [203.0.113.0/24]}}", 1, 0, false, 403, "",
@@ -71,6 +71,19 @@ rules:
 				t.Errorf("the handler was called %d times", b.served.Load())
 			}
 		})
+	}
+}
+
+// The first rule speaks also when waiting would help it alone.
+func TestDenialThatWaitingDoesNotHelp(t *testing.T) {
+	cost := int64(2)
+	b := newBench(t, "rules: [{id: a, key: ip, limit: 4/1m}, {id: b, key: ip, limit: 2/1m, burst: 3}]", Options{Cost: func(*http.Request) int64 { return cost }})
+	b.ask()
+	cost = 4
+	w := b.ask()
+	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up, and waiting does not help: the request costs more than another limit ever allows.","rule":"a","violated-policies":["a","b"]}`
+	if got := strings.TrimSpace(w.Body.String()); got != want || w.Header().Get("Retry-After") != "" {
+		t.Errorf("Retry-After %q, got\n%s\nwant\n%s", w.Header().Get("Retry-After"), got, want)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"strconv"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/field"
 )
@@ -32,18 +31,19 @@ const (
 )
 
 // WriteHeaders sets the headers that a verdict of this moment gives rise to. They are
-// about the limit that speaks for it: the tightest one of an admitted request, the
-// one with the longest wait of a refused one.
+// about the limit that speaks for it: the tightest one of an allowed request, the first
+// one that denies of a denied request.
 //
-// X-RateLimit-Reset is when the client is as good as new, rounded up to a second. The
-// t of RateLimit is the same as seconds from now; of a refused request it is the wait,
-// like Retry-After, which is never 0, and missing if waiting does not help.
-func WriteHeaders(h http.Header, v *engine.Verdict, now time.Time, families Headers) {
+// X-RateLimit-Reset is when the client is as good as new, by the store's clock, rounded
+// up to a second. The t of RateLimit is the same as seconds from now; of a denied
+// request it is the wait, like Retry-After: the longest of all limits that deny. That is
+// never 0, and missing if waiting does not help.
+func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 	var wait time.Duration
 	if !v.Allowed {
 		wait = Describe(v).RetryAfter
 	}
-	writeHeaders(h, v, now, 0, wait, families)
+	writeHeaders(h, v, 0, wait, families)
 }
 
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
@@ -52,16 +52,16 @@ func WriteHeaders(h http.Header, v *engine.Verdict, now time.Time, families Head
 // All values are parts of one string, and all lists of values parts of one array: two
 // allocations, whatever there is to say. That is why it does not use a library for
 // structured fields; a test reads them with one.
-func writeHeaders(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) {
+func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
 	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
-		writeFew(h, v, now, age, wait)
+		writeFew(h, v, age, wait)
 		return
 	}
-	writeAny(h, v, now, age, wait, families)
+	writeAny(h, v, age, wait, families)
 }
 
 // writeAny is writeHeaders for whatever there is to say.
-func writeAny(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration, families Headers) {
+func writeAny(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
 	var room [512]byte
 	var f fields
 	text := room[:0]
@@ -69,7 +69,7 @@ func writeAny(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Du
 	if families&XRateLimit != 0 && speaker != nil {
 		text = f.end("X-Ratelimit-Limit", strconv.AppendInt(text, speaker.Decision.Limit, 10))
 		text = f.end("X-Ratelimit-Remaining", strconv.AppendInt(text, speaker.Remaining, 10))
-		text = f.end("X-Ratelimit-Reset", strconv.AppendInt(text, unixUp(now.Add(speaker.ResetAfter)), 10))
+		text = f.end("X-Ratelimit-Reset", strconv.AppendInt(text, field.UnixSeconds(speaker.ResetAt), 10))
 	}
 	if families&XRateLimit != 0 && v.Degraded != nil {
 		text = f.end("X-Ratelimit-Degraded", append(text, '1'))
@@ -114,20 +114,4 @@ func (f *fields) set(h http.Header, text []byte) {
 		h[f.names[i]] = values[i : i+1 : i+1]
 		begin = f.ends[i]
 	}
-}
-
-// unixUp is the first whole second that is not before t.
-func unixUp(t time.Time) int64 {
-	if t.Nanosecond() > 0 {
-		return t.Unix() + 1
-	}
-	return t.Unix()
-}
-
-// retryable is the wait of a decision, 0 if waiting does not help.
-func retryable(d *weir.Decision) time.Duration {
-	if d.Allowed || d.RetryAfter == weir.Never {
-		return 0
-	}
-	return max(d.RetryAfter, 1)
 }

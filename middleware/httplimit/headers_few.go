@@ -14,13 +14,13 @@ import (
 // writeFew is writeHeaders for a request under a single limit, which is what there is
 // most of. What is the same for every request under that limit is written
 // once: the limit itself, its name and its policy.
-func writeFew(h http.Header, v *engine.Verdict, now time.Time, age, wait time.Duration) {
+func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration) {
 	s := &v.Results[0]
 	same := sayings.of(v, s)
 	var room [160]byte
 	text := strconv.AppendInt(room[:0], s.Remaining, 10)
 	remaining := len(text)
-	text = strconv.AppendInt(text, unixUp(now.Add(s.ResetAfter)), 10)
+	text = strconv.AppendInt(text, field.UnixSeconds(s.ResetAt), 10)
 	reset := len(text)
 	text = append(text, same.name...)
 	text = field.AppendParameter(text, 'r', s.Remaining)

@@ -281,13 +281,13 @@ func TestWriteHeaders(t *testing.T) {
 			t.Fatal(err)
 		}
 		h, w := http.Header{}, b.ask()
-		WriteHeaders(h, &v, begin, AllHeaders)
+		WriteHeaders(h, &v, AllHeaders)
 		if limits(h) != limits(w.Header()) {
 			t.Errorf("got\n%s\nwant\n%s", limits(h), limits(w.Header()))
 		}
 		if !v.Allowed {
 			direct := httptest.NewRecorder()
-			WriteDenial(direct, &v, begin, AllHeaders)
+			WriteDenial(direct, &v, AllHeaders)
 			if direct.Code != w.Code || direct.Body.String() != w.Body.String() || limits(direct.Header()) != limits(w.Header()) {
 				t.Errorf("%d %s %s", direct.Code, direct.Body, limits(direct.Header()))
 			}

@@ -17,21 +17,21 @@ func (m *Middleware) Held() int { return int(m.held.Load()) }
 
 // hold keeps an admitted request until its turn has come. If it reports false, the
 // request has given its place up and is answered.
-func (m *Middleware) hold(w http.ResponseWriter, r *http.Request, p *pass, now time.Time) bool {
+func (m *Middleware) hold(w http.ResponseWriter, r *http.Request, p *pass) bool {
 	ctx, v := r.Context(), &p.verdict
 	if late := v.Delay - patience(ctx); late >= 0 {
 		// As if the limit had been told how long the request can wait: it refuses,
 		// and says from when the wait would be short enough.
 		m.refund(ctx, v)
 		p.denial = impatient(v, late)
-		m.deny(w, r, p, now)
+		m.deny(w, r, p)
 		return false
 	}
 	if m.held.Add(1) > int64(m.options.MaxHeld) {
 		m.held.Add(-1)
 		m.refund(ctx, v)
 		p.denial = overloaded(v, "Too many requests wait for their turn; try again later.", v.Delay)
-		m.deny(w, r, p, now)
+		m.deny(w, r, p)
 		return false
 	}
 	defer m.held.Add(-1)

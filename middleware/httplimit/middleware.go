@@ -73,18 +73,17 @@ func (m *Middleware) judge(w http.ResponseWriter, r *http.Request, p *pass) bool
 		m.fail(w, r, p, err)
 		return false
 	}
-	now := m.options.Clock()
 	switch {
 	case !v.Allowed:
 		p.denial.describe(v)
-		m.deny(w, r, p, now)
+		m.deny(w, r, p)
 		return false
 	case v.Delay > 0:
-		if !m.hold(w, r, p, now) {
+		if !m.hold(w, r, p) {
 			return false
 		}
 	}
-	writeHeaders(w.Header(), v, now, v.Delay, 0, m.options.Headers)
+	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	return true
 }
 
@@ -102,7 +101,7 @@ func (m *Middleware) fail(w http.ResponseWriter, r *http.Request, p *pass, err e
 	default:
 		p.denial = unavailable(&p.verdict)
 	}
-	m.deny(w, r, p, m.options.Clock())
+	m.deny(w, r, p)
 }
 
 // statusClientGone is what access logs call a client that did not wait for its

@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/internal/clock"
 )
 
 // Options of a middleware. The zero value is ready to use where no proxy stands in
@@ -73,9 +72,6 @@ type Options struct {
 
 	// Logger is told of mistakes in the set-up. Default slog.Default().
 	Logger *slog.Logger
-
-	// Clock tells the time, for headers. Default the system's.
-	Clock func() time.Time
 }
 
 // ProxyHeader is where trusted proxies write whom they serve.
@@ -122,10 +118,6 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	}
 	if o.APIKey == nil {
 		o.APIKey = func(r *http.Request) string { return headerOf(r, "X-Api-Key") }
-	}
-	if o.Clock == nil {
-		c := clock.New()
-		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
 	}
 	return &Middleware{options: o, engine: e, clients: clients, mounts: mountsOf(e)}, nil
 }

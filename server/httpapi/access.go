@@ -72,7 +72,7 @@ func (h *Handler) turnAway(c *call, err error) {
 	switch {
 	case errors.As(err, &often):
 		c.logged = false // it costs less to send than to log
-		httplimit.WriteDenial(c, often.Verdict, h.options.Clock(), httplimit.AllHeaders)
+		httplimit.WriteDenial(c, often.Verdict, httplimit.AllHeaders)
 	case errors.Is(err, manage.ErrNoToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
 		c.refuse(noToken.of("Send the header Authorization: Bearer, and a token of the server's token file."))

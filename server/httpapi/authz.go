@@ -16,7 +16,7 @@ func newAuthz(o *Options) (http.Handler, error) {
 	limit, err := httplimit.New(o.Engine, httplimit.Options{
 		TrustedProxies: o.TrustedProxies, ProxyHeader: o.ProxyHeader,
 		UserHeader: o.UserHeader, TierHeader: o.TierHeader,
-		Headers: o.Headers, MaxHeld: o.MaxHeld, Logger: o.Logger, Clock: o.Clock,
+		Headers: o.Headers, MaxHeld: o.MaxHeld, Logger: o.Logger,
 		Deny: denyAuthz,
 	})
 	if err != nil {

@@ -5,12 +5,13 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // describeVerdict makes an answer of a verdict.
 func (h *Handler) describeVerdict(q *question) {
-	v, a, now := &q.verdict, &q.answer, h.options.Clock()
+	v, a := &q.verdict, &q.answer
 	if need := 1 + len(v.Results); cap(q.waits) < need {
 		q.waits = make([]int64, need) // all at once: the answer points into it
 	}
@@ -22,7 +23,7 @@ func (h *Handler) describeVerdict(q *question) {
 	waits[0] = 0
 	if s := v.Speaker(); s != nil {
 		a.Rule, a.Limit, a.Remaining = s.Rule.Rule.ID, s.Decision.Limit, s.Remaining
-		a.ResetAt, a.ResetAfterMS = unixUp(now.Add(s.ResetAfter)), millis(s.ResetAfter)
+		a.ResetAt, a.ResetAfterMS = field.UnixSeconds(s.ResetAt), millis(s.ResetAfter)
 	}
 	if !v.Allowed {
 		d := httplimit.Describe(v)
@@ -35,12 +36,12 @@ func (h *Handler) describeVerdict(q *question) {
 		a.Results = []LimitAnswer{}
 	}
 	for i := range v.Results {
-		a.Results = append(a.Results, h.limitAnswer(&v.Results[i], &waits[1+i], now))
+		a.Results = append(a.Results, h.limitAnswer(&v.Results[i], &waits[1+i]))
 	}
 }
 
 // limitAnswer is what one limit says. The wait is kept where the caller wants it.
-func (h *Handler) limitAnswer(r *engine.Result, wait *int64, now time.Time) LimitAnswer {
+func (h *Handler) limitAnswer(r *engine.Result, wait *int64) LimitAnswer {
 	a := LimitAnswer{
 		Rule: r.Rule.Rule.ID, Key: r.Key, Algorithm: r.Limit.Algorithm().String(), Policy: h.policies.Of(r.Limit, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
@@ -48,7 +49,7 @@ func (h *Handler) limitAnswer(r *engine.Result, wait *int64, now time.Time) Limi
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
 	}
 	if r.Asked {
-		a.ResetAt = unixUp(now.Add(r.ResetAfter))
+		a.ResetAt = field.UnixSeconds(r.ResetAt)
 	}
 	if r.RetryAfter != weir.Never {
 		*wait = millis(r.RetryAfter)
@@ -63,12 +64,4 @@ func millis(d time.Duration) int64 {
 		return 0
 	}
 	return int64((d-1)/time.Millisecond) + 1
-}
-
-// unixUp is the first whole second that is not before t.
-func unixUp(t time.Time) int64 {
-	if t.Nanosecond() > 0 {
-		return t.Unix() + 1
-	}
-	return t.Unix()
 }

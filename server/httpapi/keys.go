@@ -26,10 +26,9 @@ func (h *Handler) getKey(c *call) {
 		h.keyTrouble(c, err)
 		return
 	}
-	now := h.options.Clock()
 	answer := KeysAnswer{Key: key, Version: v.Version, Results: []LimitAnswer{}}
 	for i := range v.Results {
-		answer.Results = append(answer.Results, h.limitAnswer(&v.Results[i], new(int64), now))
+		answer.Results = append(answer.Results, h.limitAnswer(&v.Results[i], new(int64)))
 	}
 	c.answer(http.StatusOK, answer)
 }

@@ -26,8 +26,8 @@ type CheckRequest struct {
 }
 
 // CheckAnswer is what POST /v1/check answers. The numbers are of the limit that
-// speaks for the answer: the tightest one of an admitted request, the one with the
-// longest wait of a refused one. They are 0 if no limit was asked.
+// speaks for the answer: the tightest one of an allowed request, the first in the
+// document that denies of a denied one. They are 0 if no limit was asked.
 type CheckAnswer struct {
 	Allowed bool   `json:"allowed"`
 	Reason  string `json:"reason"`            // limits, exempt, blocked or failure
@@ -38,9 +38,9 @@ type CheckAnswer struct {
 
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
-	ResetAt      int64  `json:"reset_at"` // Unix seconds, rounded up
+	ResetAt      int64  `json:"reset_at"` // Unix seconds by the store's clock, rounded up
 	ResetAfterMS int64  `json:"reset_after_ms"`
-	RetryAfterMS *int64 `json:"retry_after_ms"` // 0 if admitted; null if waiting does not help
+	RetryAfterMS *int64 `json:"retry_after_ms"` // the longest of all limits that deny; 0 if allowed; null if waiting does not help
 	DelayMS      int64  `json:"delay_ms"`       // hold the request this long, then let it go
 
 	Degraded bool          `json:"degraded"`

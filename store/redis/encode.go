@@ -187,16 +187,17 @@ func (r *request) decode(answer string) error {
 func (u *unpacker) decisions(c *check, now int64) error {
 	c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
 	for i := range c.ops {
-		if err := u.decision(&c.decisions[i], c.ops[i].Limit.Capacity()); err == errForeign {
+		d := &c.decisions[i]
+		if err := u.decision(d, c.ops[i].Limit.Capacity()); err == errForeign {
 			c.err = fmt.Errorf("redis: the key %q %w", c.keys[i], errForeign)
 		} else if err != nil {
 			return err
 		}
+		d.ResetAt = weir.Micros(now + d.ResetAfter.Microseconds())
 	}
 	if c.verb == take && weir.Admitted(c.decisions) {
 		for i := range c.decisions {
-			d := &c.decisions[i]
-			d.Receipt = weir.Micros(now + d.ResetAfter.Microseconds())
+			c.decisions[i].Receipt = c.decisions[i].ResetAt
 		}
 	}
 	return nil

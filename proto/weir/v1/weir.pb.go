@@ -265,7 +265,7 @@ func (x *CheckRequest) GetCost() int64 {
 }
 
 // CheckResponse has the numbers of the limit that speaks for the answer: the tightest
-// one of an admitted request, the one with the longest wait of a refused one.
+// one of an allowed request, the first in the document that denies of a denied one.
 type CheckResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Allowed       bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
