@@ -23,6 +23,7 @@ type answer struct {
 var (
 	noRoute     = &answer{http.StatusNotFound, "Not Found", "No route leads there.", false}
 	badTarget   = &answer{http.StatusBadRequest, "Bad Request", "A request must name a path that begins with a slash.", false}
+	badHost     = &answer{http.StatusBadRequest, "Bad Request", "The host must be a name or an address, with a port at most.", false}
 	climbing    = &answer{http.StatusBadRequest, "Bad Request", "The path leads out of where it begins.", false}
 	badUpgrade  = &answer{http.StatusBadRequest, "Bad Request", "The protocol to switch to has no valid name.", false}
 	badBody     = &answer{http.StatusBadRequest, "Bad Request", "The body of the request ended early or is malformed.", false}
@@ -41,7 +42,7 @@ var (
 // Nobody else sees it.
 const statusClientGone = 499
 
-// write answers. The headers about limits are there already.
+// write answers. If the request was judged, the headers about limits are there already.
 func (a *answer) write(w http.ResponseWriter, wait time.Duration) {
 	if a == clientGone {
 		w.WriteHeader(a.status)

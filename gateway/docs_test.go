@@ -13,7 +13,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, a := range []*answer{noRoute, badTarget, climbing, badUpgrade, badBody, noTunnel, slowBody, bigBody, badGateway, unreachable, busy, late, loop} {
+	for _, a := range []*answer{noRoute, badTarget, badHost, climbing, badUpgrade, badBody, noTunnel, slowBody, bigBody, badGateway, unreachable, busy, late, loop} {
 		if !strings.Contains(string(doc), fmt.Sprintf("| %d | %s |", a.status, a.detail)) {
 			t.Errorf("docs/gateway.md does not have: | %d | %s |", a.status, a.detail)
 		}

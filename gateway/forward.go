@@ -12,73 +12,77 @@ import (
 // peers tells who is believed about the client, and writes what upstreams are to
 // believe.
 type peers struct {
-	clients  *clientip.Resolver
-	networks []netip.Prefix
-	header   httplimit.ProxyHeader
+	clients *clientip.Resolver
+	limit   *httplimit.Middleware
+	header  httplimit.ProxyHeader
 }
 
 // forged are headers that upstreams may take for the truth about who the client is or
-// what it asked for. Proxies write them, so a client that does is up to something.
-// Those that begin with X-Forwarded are not listed.
+// what it asked for. Proxies write them, so a client that does is up to something. The
+// names are canonical. Those that begin with X-Forwarded are not listed.
 var forged = map[string]bool{
-	"forwarded": true, "x-real-ip": true, "client-ip": true, "x-client-ip": true, "true-client-ip": true,
-	"x-cluster-client-ip": true, "x-original-forwarded-for": true, "cf-connecting-ip": true,
-	"cf-connecting-ipv6": true, "fastly-client-ip": true, "x-envoy-external-address": true,
-	"x-original-url": true, "x-original-uri": true, "x-original-host": true, "x-rewrite-url": true,
+	"Forwarded": true, "X-Real-Ip": true, "Client-Ip": true, "X-Client-Ip": true, "True-Client-Ip": true,
+	"X-Cluster-Client-Ip": true, "X-Original-Forwarded-For": true, "Cf-Connecting-Ip": true, "Cf-Connecting-Ipv6": true,
+	"Fastly-Client-Ip": true, "Fly-Client-Ip": true, "X-Envoy-External-Address": true,
+	"X-Azure-Clientip": true, "X-Azure-Socketip": true, "X-Appengine-User-Ip": true, "X-Proxyuser-Ip": true,
+	"X-Remote-Ip": true, "X-Remote-Addr": true, "X-Originating-Ip": true,
+	"Proxy-Client-Ip": true, "Wl-Proxy-Client-Ip": true, "Http-Client-Ip": true, "Http-X-Forwarded-For": true,
+	"X-Original-Url": true, "X-Original-Uri": true, "X-Rewrite-Url": true,
+	"X-Original-Host": true, "X-Host": true, "X-Http-Host-Override": true,
+	"Front-End-Https": true, "X-Url-Scheme": true, "X-Scheme": true,
 }
 
-// longestForged is the length of the longest name above.
-const longestForged = len("x-original-forwarded-for")
+// isForged is for canonical names.
+func isForged(name string) bool { return strings.HasPrefix(name, "X-Forwarded") || forged[name] }
 
-// isForged also knows a name with underscores for dashes, which is the same to
-// everything that makes variables of an environment from headers.
-func isForged(name string) (is, odd bool) {
-	if name == "" || name[0] != 'X' && name[0] != 'F' && name[0] != 'C' && name[0] != 'T' {
-		return false, false // names are canonical
+// dashed is the name as it looks to servers that make variables of an environment from
+// headers, in which X_User, X.User and X-User are one. It is "" for an ordinary name.
+func dashed(name string) string {
+	ordinary := func(c rune) bool {
+		return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
 	}
-	var room [longestForged]byte
-	folded := room[:0]
-	for i := range min(len(name), longestForged) {
-		b := name[i]
-		switch {
-		case b == '_':
-			b, odd = '-', true
-		case 'A' <= b && b <= 'Z':
-			b += 'a' - 'A'
+	if !strings.ContainsFunc(name, func(c rune) bool { return !ordinary(c) }) {
+		return ""
+	}
+	return http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
+		if ordinary(c) {
+			return c
 		}
-		folded = append(folded, b)
-	}
-	if strings.HasPrefix(string(folded), "x-forwarded") {
-		return true, odd
-	}
-	return len(name) <= longestForged && forged[string(folded)], odd
+		return '-'
+	}, name))
 }
 
-// believed reports who holds the connection, and whether it is a proxy whose word about
-// its client counts. Two headers that name different clients count for nothing.
-func (p *peers) believed(in *http.Request) (netip.Addr, bool) {
-	peer, _ := p.clients.Client(in.RemoteAddr, nil)
-	if !peer.IsValid() {
-		return peer, false
-	}
-	for _, n := range p.networks {
-		if n.Contains(peer) {
-			_, doubt := p.clients.Client(in.RemoteAddr, in.Header)
-			return peer, doubt != clientip.Contradiction
+// clean removes what the client may not say. A second spelling of what matters is
+// removed whoever has sent it: proxies pass on what they do not know.
+func (p *peers) clean(out http.Header, trusted, believed bool) {
+	for name := range out {
+		if d := dashed(name); d != "" {
+			if isForged(d) || p.limit.Reads(d) {
+				delete(out, name)
+			}
+		} else if !believed && isForged(name) || !trusted && p.limit.Believes(name) {
+			delete(out, name)
 		}
 	}
-	return peer, false
+}
+
+// who reports who holds the connection, whether it is a trusted proxy, and whether its
+// word about its client counts: two headers that name different clients count for
+// nothing.
+func (p *peers) who(in *http.Request) (peer netip.Addr, trusted, believed bool) {
+	peer, _ = p.clients.Client(in.RemoteAddr, nil)
+	if trusted = p.clients.Trusts(in.RemoteAddr); trusted {
+		_, doubt := p.clients.Client(in.RemoteAddr, in.Header)
+		believed = doubt != clientip.Contradiction
+	}
+	return peer, trusted, believed
 }
 
 // write says in the headers of a request on its way out who sent it. The values live in
 // the room.
 func (p *peers) write(in *http.Request, out http.Header, room *[3]string) {
-	peer, believed := p.believed(in)
-	for name := range out {
-		if is, odd := isForged(name); is && (odd || !believed) {
-			delete(out, name)
-		}
-	}
+	peer, trusted, believed := p.who(in)
+	p.clean(out, trusted, believed)
 	set := func(i int, name, value string) {
 		room[i] = value
 		out[name] = room[i : i+1 : i+1]

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"maps"
 	"net/http"
 	"net/netip"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/store/memory"
 )
 
 // lies are what a client may write to be taken for another.
@@ -16,6 +18,9 @@ var lies = []string{
 	"X-Forwarded-Prefix: /evil", "X-Forwarded-Ssl: on", "X-Forwarded-By: evil", "X-Forwarded: for=192.0.2.1", "Forwarded: for=192.0.2.1;host=evil;proto=https",
 	"X-Real-IP: 192.0.2.1", "Client-IP: 192.0.2.1", "X-Client-IP: 192.0.2.1", "True-Client-IP: 192.0.2.1", "X-Cluster-Client-IP: 192.0.2.1",
 	"X-Original-Forwarded-For: 192.0.2.1", "CF-Connecting-IP: 192.0.2.1", "Fastly-Client-IP: 192.0.2.1", "X-Original-URL: /admin", "X-Rewrite-URL: /admin",
+	"X-Azure-ClientIP: 192.0.2.1", "X-Azure-SocketIP: 192.0.2.1", "X-Appengine-User-IP: 192.0.2.1", "X-ProxyUser-IP: 192.0.2.1", "Front-End-Https: evil", "X-Url-Scheme: evil",
+	"X-Host: evil", "X-Scheme: evil", "X-HTTP-Host-Override: evil", "Proxy-Client-IP: 192.0.2.1", "WL-Proxy-Client-IP: 192.0.2.1", "HTTP_CLIENT_IP: 192.0.2.1", "HTTP_X_FORWARDED_FOR: 192.0.2.1",
+	"X-Remote-IP: 192.0.2.1", "X-Remote-Addr: 192.0.2.1", "X-Originating-IP: 192.0.2.1", "Fly-Client-IP: 192.0.2.1", "X-Forwarded.For: 192.0.2.1", "Front_End_Https: evil",
 	"X_Forwarded_For: 192.0.2.1", "x_forwarded_host: evil", "X-Forwarded_For: 192.0.2.1", "X_Real_IP: 192.0.2.1", "X_Original_URL: /admin",
 }
 
@@ -49,6 +54,39 @@ func TestLiesAreRemoved(t *testing.T) {
 	check("all at once")
 }
 
+// What the limiter believes of proxies reaches an upstream from proxies only, and what it
+// counts by reaches it in one spelling.
+func TestBelievedHeaders(t *testing.T) {
+	url, last := seen(t)
+	claims := []string{
+		"X-User: mallory", "X_User: mallory", "x_USER: mallory", "X-Tier: mallory", "x_tier: mallory",
+		"X_API_Key: mallory", "X-Api_Key: mallory", "X_Tenant: mallory", "X-Tenant: acme", "X-Other: 1", "X_Other: 2", "X-Api-Key: key",
+	}
+	for _, c := range []struct {
+		who, proxies string
+		want         map[string]string
+	}{
+		{"a client", "10.0.0.0/8", map[string]string{"X-Tenant": "acme", "X-Other": "1", "X_other": "2", "X-Api-Key": "key"}},
+		{"a proxy", "127.0.0.0/8", map[string]string{"X-Tenant": "acme", "X-Other": "1", "X_other": "2", "X-Api-Key": "key", "X-User": "mallory", "X-Tier": "mallory"}},
+	} {
+		b := newStand(t, setup{
+			rules:   "rules: [{id: all, key: [ip, 'header:x-tenant'], limit: 1000/1s}]",
+			limit:   httplimit.Options{UserHeader: "x-user", TierHeader: "X-Tier"},
+			options: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(c.proxies)}},
+		}, url)
+		b.raw("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n" + strings.Join(claims, "\r\n") + "\r\n\r\n")
+		got := map[string]string{}
+		for name, values := range last().Header {
+			if !strings.HasPrefix(name, "X-Forwarded") && name != "Via" && name != "User-Agent" && name != "Accept-Encoding" {
+				got[name] = strings.Join(values, " & ")
+			}
+		}
+		if !maps.Equal(got, c.want) {
+			t.Errorf("from %s the upstream saw %v\nwant %v", c.who, got, c.want)
+		}
+	}
+}
+
 func TestForward(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8"), netip.MustParsePrefix("::ffff:172.16.0.0/108"), netip.MustParsePrefix("2001:db8::/32")}
 	const proxy = "10.0.0.1:5000"
@@ -80,7 +118,7 @@ func TestForward(t *testing.T) {
 		{"Forwarded only", proxy, httplimit.Forwarded, []string{"Forwarded: for=203.0.113.7", "X-Forwarded-For: 192.0.2.1"}, "10.0.0.1|host|http|for=203.0.113.7|"},
 		{"underscores through a proxy", proxy, 0, []string{"X_forwarded_for: 192.0.2.1", "X_real_ip: 192.0.2.1"}, "10.0.0.1|host|http||"},
 	} {
-		o := Options{TrustedProxies: proxies, ProxyHeader: c.header}
+		o := Options{TrustedProxies: proxies, ProxyHeader: c.header, Limit: limitOf(t, memory.New(memory.Options{}), generous, httplimit.Options{})}
 		p, err := o.newPeers()
 		if err != nil {
 			t.Fatal(err)
@@ -113,7 +151,7 @@ func TestForward(t *testing.T) {
 
 // To write who the client is takes one allocation, the text of its address.
 func TestForwardAllocations(t *testing.T) {
-	o := Options{}
+	o := Options{Limit: limitOf(t, memory.New(memory.Options{}), generous, httplimit.Options{})}
 	p, err := o.newPeers()
 	if err != nil {
 		t.Fatal(err)

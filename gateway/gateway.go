@@ -63,8 +63,18 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// ServeHTTP judges a request and passes it on.
-func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) { g.limited.ServeHTTP(w, r) }
+// ServeHTTP finds the route of a request, judges the request and passes it on. What
+// goes nowhere costs the client nothing.
+func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r, began: time.Now()}
+	if a := g.refuse(x, r); a != nil {
+		x.answer(a, nil)
+		x.ended = true
+		x.end()
+		return
+	}
+	g.limited.ServeHTTP(w, r.WithContext(x))
+}
 
 // Close ends the connections that are not in use. Those that are end with their
 // requests.
@@ -90,20 +100,16 @@ func (g *Gateway) now() instant { return time.Since(g.began) }
 
 // serve passes on a request that was admitted.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r, began: time.Now()}
+	x := exchangeOf(r.Context())
+	x.w, x.began = w, time.Now() // the limiter may have held it
 	x.tried = x.room[:0]
 	defer x.end()
-	if a := g.refuse(x, r); a != nil {
-		x.answer(a, nil)
-		x.ended = true
-		return
-	}
 	if r.ProtoMajor == 1 && r.ContentLength != 0 {
 		// Without it, the server would throw away what has not been read of the body
 		// as soon as the answer begins, and the upstream would get a body with a hole.
 		_ = http.NewResponseController(w).EnableFullDuplex()
 	}
-	g.proxy.ServeHTTP(w, r.WithContext(x))
+	g.proxy.ServeHTTP(w, r)
 	x.ended = true
 }
 
@@ -115,6 +121,9 @@ func (g *Gateway) refuse(x *exchange, r *http.Request) *answer {
 	path := r.URL.EscapedPath()
 	if r.URL.Opaque != "" || path != "" && path[0] != '/' {
 		return badTarget // mailto:x, or *: to an upstream it would be another request than to the rules
+	}
+	if !wellFormed(r.Host) {
+		return badHost
 	}
 	for _, v := range r.Header["Via"] {
 		if strings.Contains(v, g.name) {

@@ -3,7 +3,9 @@ package gateway
 import (
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"net/netip"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -31,6 +33,72 @@ func TestRefused(t *testing.T) {
 	}
 	if n := served.Load(); n != 3 {
 		t.Errorf("%d reached the upstream", n)
+	}
+}
+
+// What goes nowhere is answered before a limit is asked, and costs nothing.
+func TestNowhereCostsNothing(t *testing.T) {
+	b := newStand(t, setup{
+		rules:   "rules: [{id: few, key: ip, algorithm: sliding_log, limit: 1/1h}]",
+		options: Options{MaxBody: 10},
+	}, "example.com/api="+upstream(t, saying("ok"))+"/base")
+	for _, c := range []struct {
+		request, want string
+	}{
+		{"GET / HTTP/1.1\r\nHost: example.com", "404"},
+		{"GET /api HTTP/1.1\r\nHost: example.org", "404"},
+		{"GET /api HTTP/1.1\r\nHost: example.com\r\nVia: 1.1 " + b.name, "508"},
+		{"POST /api HTTP/1.1\r\nHost: example.com\r\nContent-Length: 11", "413"},
+		{"GET /api/../.. HTTP/1.1\r\nHost: example.com", "404"},
+		{"GET /api/x/..;/..;/..;/api HTTP/1.1\r\nHost: example.com", "400"},
+		{"GET mailto:x HTTP/1.1\r\nHost: example.com", "400"},
+		{"CONNECT example.com:443 HTTP/1.1\r\nHost: example.com", "405"},
+		{"GET /api HTTP/1.1\r\nHost: example.com:80:80", "400"},
+	} {
+		if got := b.raw(c.request + "\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 "+c.want) {
+			t.Errorf("%.60q: %.60q, want %s", c.request, got, c.want)
+		}
+		if o := b.outcome(); strconv.Itoa(o.Status) != c.want {
+			t.Errorf("%.60q: observed %+v, want %s", c.request, o, c.want)
+		}
+	}
+	for _, want := range []int{200, 429} {
+		if got := b.get("/api", "Host: example.com"); got.StatusCode != want {
+			t.Errorf("%d, want %d", got.StatusCode, want)
+		}
+	}
+}
+
+// A host that is no name or address with a port means different things to different
+// servers, and goes to none.
+func TestMalformedHosts(t *testing.T) {
+	url, last := seen(t)
+	b := newStand(t, setup{}, url)
+	for host, want := range map[string]string{
+		"example.com": "200", "example.com:80": "200", "Example.COM.:8080": "200", "example.com:": "200", "my_service-1": "200", "10.0.0.1:80": "200",
+		"[2001:db8::1]": "200", "[2001:db8::1]:80": "200", "xn--bcher-kva.example": "200",
+		"example.com:80:80": "400", "example.com:1:1": "400", "example.com::": "400", "example.com:x": "400", "example.com:-1": "400", "2001:db8::1": "400", "::": "400", ":80": "400",
+		"[2001:db8::1": "400", "[2001:db8::1]x": "400", "[2001:db8::1]:80:80": "400", "[example.com]": "400", "[10.0.0.1]": "400", "]": "400", ".": "400", ".example.com": "400",
+		"example..com": "400", "example.com..": "400", "example.com,other.com": "400", "example.com%2e": "400", "a@example.com": "400", "*": "400",
+	} {
+		if got := b.raw("GET / HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 "+want) {
+			t.Errorf("%q: %.60q, want %s", host, got, want)
+		} else if want == "200" && last().Host != host {
+			t.Errorf("%q arrived as %q", host, last().Host)
+		}
+	}
+	if got := b.raw("GET / HTTP/1.0\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.0 200") {
+		t.Errorf("HTTP/1.0 without a host: %.60q", got)
+	}
+	// On the way out, net/http would write these in ASCII, as another name.
+	for _, host := range []string{"b\u00fccher.example", "\uff45xample.com", "example\u3002com"} {
+		w := httptest.NewRecorder()
+		r := httptest.NewRequest("GET", "/", nil)
+		r.Host = host
+		b.ServeHTTP(w, r)
+		if w.Code != 400 {
+			t.Errorf("%q: %d", host, w.Code)
+		}
 	}
 }
 

@@ -15,15 +15,16 @@ import (
 
 // Options of a gateway.
 type Options struct {
-	// Limit judges every request before it goes anywhere. It is needed.
+	// Limit judges every request for which there is a route. It is needed.
 	Limit *httplimit.Middleware
 
 	// Routes say which upstreams there are, and for what. One is needed at least.
 	Routes []Route
 
 	// TrustedProxies are the networks of the proxies in front. What they say about
-	// the client is passed on; what anybody else says is replaced. They should be the
-	// same as those of Limit. Default none.
+	// the client is passed on, also in the headers in which Limit believes them; what
+	// anybody else says is replaced. They should be the same as those of Limit. Default
+	// none.
 	TrustedProxies []netip.Prefix
 
 	// ProxyHeader is where these proxies write whom they serve; the other header is
@@ -175,18 +176,11 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// newPeers makes the networks ready, and refuses those that would trust everybody.
+// newPeers refuses networks that would trust everybody.
 func (o *Options) newPeers() (*peers, error) {
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
 	if err != nil {
 		return nil, fmt.Errorf("gateway: TrustedProxies: %w", err)
 	}
-	p := &peers{clients: clients, header: o.ProxyHeader}
-	for _, n := range o.TrustedProxies {
-		if n.Addr().Is4In6() {
-			n = netip.PrefixFrom(n.Addr().Unmap(), max(0, n.Bits()-96))
-		}
-		p.networks = append(p.networks, n.Masked())
-	}
-	return p, nil
+	return &peers{clients: clients, limit: o.Limit, header: o.ProxyHeader}, nil
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"fmt"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -134,6 +135,33 @@ func checkUpstream(u *url.URL) error {
 		return fmt.Errorf("the upstream %s has a query or a fragment, which requests have of their own; remove it", clip(u.Redacted()))
 	}
 	return nil
+}
+
+// wellFormed reports whether a request's host is a name or an address, with a port or
+// without. Servers do not agree on what anything else means: of example.com:80:80, some
+// take all before the first colon and some all before the last; and what is not ASCII
+// would be written as another name on its way out. HTTP/1.0 may have no host.
+func wellFormed(host string) bool {
+	if host == "" {
+		return true
+	}
+	end := strings.IndexByte(host, ':')
+	literal := host[0] == '['
+	if literal {
+		end = strings.IndexByte(host, ']') + 1
+	}
+	name, port := host, ""
+	if end >= 0 {
+		name, port = host[:end], host[end:]
+	}
+	if port != "" && (port[0] != ':' || strings.Trim(port[1:], "0123456789") != "") {
+		return false
+	}
+	if literal {
+		ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
+		return err == nil && ip.Is6()
+	}
+	return isHostName(strings.ToLower(strings.TrimSuffix(name, ".")))
 }
 
 // isHostName is lenient with underscores, which some names have.

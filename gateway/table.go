@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"sync/atomic"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // route is a Route made ready.
@@ -98,7 +100,7 @@ func (t *table) target(known map[string]*origin, u *url.URL) *target {
 // none.
 func (t *table) find(host, path string) *route {
 	if len(t.exact)+len(t.below) > 0 {
-		if host = canonicalHost(host); len(host) <= maxHost {
+		if host = rule.CanonicalHost(host); len(host) <= maxHost {
 			if r := longest(t.exact[host], path); r != nil {
 				return r
 			}
@@ -120,15 +122,4 @@ func longest(list []*route, path string) *route {
 		}
 	}
 	return nil
-}
-
-// canonicalHost returns a host in small letters, without port, brackets and final dot.
-// Only capitals make it allocate.
-func canonicalHost(host string) string {
-	if inside, found := strings.CutPrefix(host, "["); found {
-		host, _, _ = strings.Cut(inside, "]")
-	} else {
-		host, _, _ = strings.Cut(host, ":")
-	}
-	return strings.ToLower(strings.TrimRight(host, "."))
 }

@@ -35,8 +35,9 @@ func problem(t *testing.T, got reply, status int) string {
 	if again := got.Header.Get("Retry-After"); (again != "") != (status >= 502 && status <= 504) || again != "" && again != fmt.Sprint(p.RetryAfter) {
 		t.Errorf("%d with Retry-After %q, retry_after %d", status, again, p.RetryAfter)
 	}
-	if got.Header.Get("X-Ratelimit-Limit") == "" || len(got.Header["Ratelimit"]) != 1 {
-		t.Errorf("there are no headers about limits: %v", got.Header)
+	// Who has asked for nothing that there is was not judged.
+	if judged := got.Header.Get("X-Ratelimit-Limit") != "" && len(got.Header["Ratelimit"]) == 1; judged != (status != 404) {
+		t.Errorf("%d with the headers %v", status, got.Header)
 	}
 	return p.Detail
 }
@@ -205,9 +206,10 @@ func TestNoRoute(t *testing.T) {
 	if o := b.outcome(); o.Route != "example.com/api" {
 		t.Errorf("observed %+v", o)
 	}
-	// Requests to nowhere count like others.
-	if got := b.get("/"); got.StatusCode != 429 {
-		t.Errorf("a third was answered %d", got.StatusCode)
+	// Requests to nowhere do not count.
+	problem(t, b.get("/"), 404)
+	if got := b.get("/api/x", "Host: example.com"); got.body != "ok" {
+		t.Errorf("%d %q", got.StatusCode, got.body)
 	}
 }
 

@@ -26,7 +26,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 		methods: map[string]uint64{},
 		limits:  map[weir.Limit]*weir.Compiled{},
 	}
-	t := &Table{ignoreCase: o.IgnoreCase}
+	t := &Table{ignoreCase: o.IgnoreCase, headers: map[string]bool{}}
 	var wrong []error
 	for i := range set.Rules {
 		r := &set.Rules[i]
@@ -45,6 +45,13 @@ func Compile(set *Set, o Options) (*Table, error) {
 	}
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
+	}
+	for _, r := range t.rules {
+		for _, p := range r.key {
+			if p.source.Kind == Header {
+				t.headers[p.source.Name] = true
+			}
+		}
 	}
 	t.index = newIndex(t.rules, c.methods)
 	return t, nil

@@ -11,7 +11,7 @@ import (
 // checkHost reports a host that no request could have.
 func checkHost(name string) error {
 	parent := strings.TrimPrefix(name, "*.")
-	switch host := canonicalHost(parent); {
+	switch host := canonicalName(parent); {
 	case host == "" || name == "*":
 		return fmt.Errorf("host: %q is no name; leave out host for all of them", name)
 	case len(host) > maxHost:

@@ -18,7 +18,7 @@ func (c *Compiled) whyMethod(req *Request) string {
 }
 
 func (c *Compiled) whyHost(req *Request) string {
-	host := canonicalHost(req.Host)
+	host := CanonicalHost(req.Host)
 	if c.hosts == nil || c.hosts.contain(host) {
 		return ""
 	}

@@ -18,7 +18,7 @@ func (t *Table) Match(hits []*Compiled, req *Request) []*Compiled {
 	x := t.index
 	m := matching{index: x, req: req, method: x.method(req.Method), hits: hits, before: len(hits)}
 	if x.hosts && req.Host != "" {
-		m.host = canonicalHost(req.Host)
+		m.host = CanonicalHost(req.Host)
 		m.hash = maphash.String(x.seed, m.host)
 	}
 	m.collect(&x.anywhere)

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"net/netip"
 	"slices"
 	"strings"
 )
@@ -8,18 +9,26 @@ import (
 // maxHost is the longest name that the DNS has.
 const maxHost = 253
 
-// canonicalHost returns a host in small letters, without port, brackets or final
-// dot. Only capitals make it allocate.
-func canonicalHost(host string) string {
-	if strings.HasPrefix(host, "[") {
-		host, _, _ = strings.Cut(host[1:], "]")
-	} else if i := strings.IndexByte(host, ':'); i >= 0 && strings.IndexByte(host[i+1:], ':') < 0 {
-		host = host[:i] // with two colons it is a bare IPv6 address
+// CanonicalHost returns a host in small letters, without port, brackets or final dot.
+// The name ends at the first colon, whatever comes behind it, as it does for nginx: an
+// address of IPv6 has to be in brackets, as HTTP wants it. Only capitals make it
+// allocate.
+func CanonicalHost(host string) string {
+	if literal, found := strings.CutPrefix(host, "["); found {
+		host, _, _ = strings.Cut(literal, "]")
+	} else {
+		host, _, _ = strings.Cut(host, ":")
 	}
-	for strings.HasSuffix(host, ".") {
-		host = host[:len(host)-1]
+	return strings.ToLower(strings.TrimRight(host, "."))
+}
+
+// canonicalName is CanonicalHost for what a rule names: there, an address of IPv6 may
+// be without brackets.
+func canonicalName(name string) string {
+	if ip, err := netip.ParseAddr(name); err == nil && ip.Is6() {
+		return strings.ToLower(name)
 	}
-	return strings.ToLower(host)
+	return CanonicalHost(name)
 }
 
 // hosts are the names of one rule, of which any will do.
@@ -36,11 +45,11 @@ func newHosts(names []string) *hosts {
 	h := new(hosts)
 	for _, name := range names {
 		if parent, wild := strings.CutPrefix(name, "*."); wild {
-			parent = canonicalHost(parent)
+			parent = canonicalName(parent)
 			h.below = append(h.below, parent)
 			h.labels = max(h.labels, 1+strings.Count(parent, "."))
 		} else {
-			h.exact = append(h.exact, canonicalHost(name))
+			h.exact = append(h.exact, canonicalName(name))
 		}
 	}
 	h.exact, h.below = sortedSet(h.exact), sortedSet(h.below)

@@ -78,11 +78,13 @@ func TestHosts(t *testing.T) {
 		host    string
 		yes, no []string
 	}{
-		{"api.example.com", []string{"api.example.com", "API.Example.COM", "api.example.com:8080", "api.example.com.", "api.example.com.:443"}, []string{"", "example.com", "x.api.example.com", "api.example.com.evil"}},
+		{"api.example.com", []string{"api.example.com", "API.Example.COM", "api.example.com:8080", "api.example.com.", "api.example.com.:443", "api.example.com:80:80", "api.example.com:1:1", "api.example.com::", "api.example.com:"}, []string{"", "example.com", "x.api.example.com", "api.example.com.evil"}},
 		{"*.example.com", []string{"a.example.com", "a.b.example.com", "A.EXAMPLE.com:1", strings.Repeat("a.", 3000) + "example.com", strings.Repeat("a", 3000) + ".example.com"}, []string{"example.com", "badexample.com", "example.com.evil", ""}},
 		{"*.com", []string{"a.com", "b.a.com"}, []string{"com", "a.org"}},
 		{"127.0.0.1", []string{"127.0.0.1", "127.0.0.1:80"}, []string{"127.0.0.2"}},
-		{"2001:db8::1", []string{"2001:db8::1", "[2001:db8::1]", "[2001:DB8::1]:443"}, []string{"[2001:db8::2]:443"}},
+		{"2001:db8::1", []string{"[2001:db8::1]", "[2001:DB8::1]:443"}, []string{"[2001:db8::2]:443", "2001:db8::1"}},
+		{"[2001:db8::1]", []string{"[2001:db8::1]", "[2001:DB8::1]:443"}, []string{"[2001:db8::2]:443"}},
+		{"cafe", []string{"cafe", "cafe::1", "cafe:1:1"}, []string{"[cafe::1]"}},
 	} {
 		table := compile(t, rule.Options{}, limited("r", rule.Match{Hosts: []string{test.host}}))
 		for _, host := range test.yes {

@@ -14,7 +14,8 @@ type Request struct {
 	// take "post" for POST.
 	Method string
 
-	// Host may have a port, a final dot and capitals; none of them matters.
+	// Host may have a port, a final dot and capitals; none of them matters. See
+	// [CanonicalHost] for how it is read.
 	Host string
 
 	// Path begins with a slash and has no query. It is escaped, as it was sent:

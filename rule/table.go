@@ -20,6 +20,7 @@ type Table struct {
 	exempt     list
 	block      list
 	ignoreCase bool
+	headers    map[string]bool // by which rules count
 }
 
 // Compiled is a rule made ready.
@@ -46,6 +47,10 @@ type quota []*weir.Compiled
 
 // Rules returns all rules, in the order of the document, also those that are off.
 func (t *Table) Rules() []*Compiled { return t.rules }
+
+// CountsByHeader reports whether a rule counts by this header, whether or not the rule is
+// off. The name is as in http.CanonicalHeaderKey.
+func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 
 // Limits returns what applies to a client of the rule: none if it is unlimited.
 // The identity is as [Compiled.Identity] writes it.

@@ -110,6 +110,7 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if o.Headers == 0 {
 		o.Headers = AllHeaders
 	}
+	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
 	if o.User == nil {
 		o.User = believed(clients, o.UserHeader)
 	}
@@ -117,17 +118,33 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 		o.Tier = believed(clients, o.TierHeader)
 	}
 	if o.APIKey == nil {
-		o.APIKey = func(r *http.Request) string { return headerOf(r, "X-Api-Key") }
+		o.APIKey = func(r *http.Request) string { return headerOf(r, apiKeyHeader) }
 	}
 	return &Middleware{options: o, engine: e, clients: clients, mounts: mountsOf(e)}, nil
 }
+
+// Believes reports whether a header is one of UserHeader and TierHeader, which tell who
+// the client is. Whoever passes requests on removes it from those that are not of a
+// trusted proxy. The name is canonical.
+func (m *Middleware) Believes(name string) bool {
+	return name == m.options.UserHeader || name == m.options.TierHeader
+}
+
+// Reads reports whether a header tells clients apart: it is believed, it is X-API-Key,
+// or a rule in force counts by it. The name is canonical.
+func (m *Middleware) Reads(name string) bool {
+	table, _ := m.engine.Rules()
+	return m.Believes(name) || name == apiKeyHeader || table.CountsByHeader(name)
+}
+
+// apiKeyHeader is X-API-Key in its canonical form.
+const apiKeyHeader = "X-Api-Key"
 
 // believed reads a header of trusted proxies.
 func believed(clients *clientip.Resolver, name string) func(*http.Request) string {
 	if name == "" {
 		return nil
 	}
-	name = http.CanonicalHeaderKey(name)
 	return func(r *http.Request) string {
 		if !clients.Trusts(r.RemoteAddr) {
 			return ""
