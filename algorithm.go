@@ -40,6 +40,17 @@ var algorithmNames = []string{
 	SlidingBuckets: "sliding_buckets",
 }
 
+// algorithmsElsewhere are well-known names of the same algorithms. GCRA is the token
+// bucket, kept as one instant.
+var algorithmsElsewhere = map[string]string{
+	"gcra": "token_bucket", "generic_cell_rate_algorithm": "token_bucket",
+	"leaky_bucket_meter": "leaky_bucket", "leaky_bucket_as_meter": "leaky_bucket", "leaky_bucket_as_a_meter": "leaky_bucket",
+	"fixed_window_counter": "fixed_window", "fixed_counter": "fixed_window",
+	"sliding_window_counter": "sliding_window", "sliding_counter": "sliding_window", "sliding_window_approximation": "sliding_window",
+	"sliding_window_log": "sliding_log", "sliding_window_logs": "sliding_log", "sliding_log_window": "sliding_log", "sorted_set": "sliding_log",
+	"sliding_window_buckets": "sliding_buckets", "sliding_window_bucket": "sliding_buckets", "bucketed_sliding_window": "sliding_buckets",
+}
+
 // Algorithms returns all algorithms, simplest first, for tables and tests that
 // must not forget one.
 func Algorithms() []Algorithm {
@@ -50,6 +61,9 @@ func Algorithms() []Algorithm {
 func ParseAlgorithm(name string) (Algorithm, error) {
 	if i := slices.Index(algorithmNames, name); i >= 0 {
 		return Algorithm(i), nil
+	}
+	if here := suggest.Called(name, algorithmsElsewhere); here != "" {
+		return 0, invalid("algorithm", "%q is called %q here", name, here)
 	}
 	if near := suggest.Nearest(name, algorithmNames); near != "" {
 		return 0, invalid("algorithm", "%q is unknown; did you mean %q?", name, near)

@@ -22,6 +22,17 @@ var (
 	listFields  = []string{"ip", "user", "api_key"}
 )
 
+// fieldsElsewhere are well-known names of fields, of whichever mapping they stand in.
+var fieldsElsewhere = map[string]string{
+	"allowlist": "exempt", "allow_list": "exempt", "whitelist": "exempt", "white_list": "exempt",
+	"denylist": "block", "deny_list": "block", "blacklist": "block", "black_list": "block", "blocklist": "block", "block_list": "block",
+	"name": "id", "rate": "limit", "rates": "limits", "rate_limit": "limit", "by": "key", "strategy": "algorithm",
+	"weight": "cost", "hits_addend": "cost", "failure_mode": "on_failure", "fallback": "on_failure",
+	"url": "path", "uri": "path", "route": "path", "endpoint": "path", "domain": "host", "verb": "method",
+	"status_code": "status", "http_status": "status", "body": "message",
+	"address": "ip", "addresses": "ip", "client_ip": "ip", "cidr": "ip", "user_id": "user",
+}
+
 const (
 	maxName        = 100    // bytes of a tier, an attribute, a header and the like
 	maxText        = 1024   // of other texts
@@ -46,7 +57,10 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 			f[name] = m.Value
 			continue
 		}
-		if near := suggest.Nearest(name, known); near != "" {
+		if here := suggest.Called(name, fieldsElsewhere); contains(known, here) {
+			p.errorf("E005", m.Name.Place, "%s has no field %s; it is called %q here", what, document.Quote(name), here)
+			meant[here] = m.Value
+		} else if near := suggest.Nearest(name, known); near != "" {
 			p.errorf("E005", m.Name.Place, "%s has no field %s; did you mean %q?", what, document.Quote(name), near)
 			meant[near] = m.Value
 		} else {

@@ -18,9 +18,27 @@ var (
 	}
 )
 
+// What the same things are called elsewhere.
+var (
+	modesElsewhere = map[string]string{
+		"dry_run": "shadow", "dryrun": "shadow", "shadow_mode": "shadow", "log_only": "shadow", "report_only": "shadow", "monitor": "shadow",
+		"on": "enforce", "enabled": "enforce", "active": "enforce", "disabled": "off",
+	}
+	failuresElsewhere = map[string]string{
+		"fail_open": "open", "allow": "open", "fail_closed": "closed", "fail_close": "closed", "deny": "closed",
+		"fallback": "local", "local_fallback": "local", "memory": "local",
+	}
+	sourcesElsewhere = map[string]string{
+		"address": "ip", "ip_address": "ip", "client_ip": "ip", "source_ip": "ip", "remote_addr": "ip", "remote_address": "ip", "remote_ip": "ip",
+		"user_id": "user", "userid": "user", "username": "user",
+		"all": "global", "everyone": "global", "everybody": "global", "*": "global",
+		"attribute": "attr",
+	}
+)
+
 // ParseMode reads "enforce", "shadow" or "off".
 func ParseMode(name string) (Mode, error) {
-	i, err := parseWord(modeNames, name)
+	i, err := parseWord(modeNames, modesElsewhere, name)
 	return Mode(i), err
 }
 
@@ -38,7 +56,7 @@ func (m *Mode) UnmarshalText(text []byte) (err error) {
 
 // ParseFailure reads "open", "closed" or "local".
 func ParseFailure(name string) (Failure, error) {
-	i, err := parseWord(failureNames, name)
+	i, err := parseWord(failureNames, failuresElsewhere, name)
 	return Failure(i), err
 }
 
@@ -79,6 +97,12 @@ func ParseSource(text string) (Source, error) {
 var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
 
 func unknownSource(kind, name string, named bool) error {
+	if here := suggest.Called(kind, sourcesElsewhere); here != "" {
+		if named && here == sourceNames[Attribute] {
+			here += ":" + name
+		}
+		return fmt.Errorf("%q is called %q here", kind, here)
+	}
 	if near := suggest.Nearest(kind, sourceNames); near != "" {
 		if named {
 			near += ":" + name
@@ -111,9 +135,12 @@ func isToken(name string) bool {
 	return name != "" && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789!#$%&'*+-.^_`|~") == ""
 }
 
-func parseWord(names []string, word string) (int, error) {
+func parseWord(names []string, elsewhere map[string]string, word string) (int, error) {
 	if i := slices.Index(names, word); i >= 0 {
 		return i, nil
+	}
+	if here := suggest.Called(word, elsewhere); here != "" {
+		return 0, fmt.Errorf("%q is called %q here", word, here)
 	}
 	if near := suggest.Nearest(word, names); near != "" {
 		return 0, fmt.Errorf("%q is unknown; did you mean %q?", word, near)

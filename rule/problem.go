@@ -26,7 +26,7 @@ func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil
 
 // UnmarshalText reads the word.
 func (s *Severity) UnmarshalText(text []byte) error {
-	i, err := parseWord([]string{Error: "error", Warning: "warning"}, string(text))
+	i, err := parseWord([]string{Error: "error", Warning: "warning"}, nil, string(text))
 	*s = Severity(i)
 	return err
 }

@@ -67,14 +67,17 @@ func (p *parser) checkPath(e *document.Element) {
 	case strings.Contains(path, "://"):
 		wrong("%s is a URL; write the path alone, and the host as host", document.Quote(path))
 		return
+	case path == "*" || path == "**":
+		wrong(`%s does not begin with a slash; write "/**" for every path, or remove it`, document.Quote(path))
+		return
 	case path[0] != '/':
-		wrong("%s does not begin with a slash; write %s", document.Quote(path), document.Quote("/"+path))
+		wrong("%s does not begin with a slash; write %s", document.Quote(path), document.Quote(asPattern(path)))
 		return
 	case strings.Contains(path, "//"):
 		wrong("%s has an empty segment; write one slash", document.Quote(path))
 		return
 	case path != "/" && strings.HasSuffix(path, "/"):
-		wrong("%s ends in a slash, which makes no difference to what matches; remove it, or write %s for all that is below", document.Quote(path), document.Quote(path+"**"))
+		wrong("%s ends in a slash, which makes no difference to what matches; remove it, or write %s for all that is below", document.Quote(path), document.Quote(asPattern(path+"**")))
 		return
 	case strings.ContainsAny(path, "?#"):
 		wrong("%s has a query or a fragment, which are no part of a path; remove it", document.Quote(path))
@@ -82,6 +85,11 @@ func (p *parser) checkPath(e *document.Element) {
 	}
 	if n := strings.Count(path, "/"); n > maxSegments {
 		wrong("%s has %d segments; at most %d are looked at, so end it with ** before that", document.Quote(path), n, maxSegments)
+		return
+	}
+	if above, ok := strings.CutSuffix(path, "/*"); ok {
+		wrong("%s: a star alone says nothing here; write %s for all that is below, or %s for one segment", document.Quote(path),
+			document.Quote(asPattern(above+"/**")), document.Quote(asPattern(above+"/{id}")))
 		return
 	}
 	for segment := range strings.SplitSeq(path[1:], "/") {
@@ -93,6 +101,20 @@ func (p *parser) checkPath(e *document.Element) {
 	if _, err := newPattern(path, false); err != nil {
 		p.errorf("E019", e.Place, "match: %v", err)
 	}
+}
+
+// asPattern writes a path as patterns are written here, if it is written as elsewhere.
+func asPattern(path string) string {
+	segments := strings.FieldsFunc(path, func(c rune) bool { return c == '/' })
+	for i, s := range segments {
+		switch {
+		case s == "*" && i == len(segments)-1:
+			segments[i] = "**"
+		case s == "*" || strings.HasPrefix(s, ":"):
+			segments[i] = "{" + parameterName(s) + "}"
+		}
+	}
+	return "/" + strings.Join(segments, "/")
 }
 
 // parameterName is a name for what people write as * or :id elsewhere.

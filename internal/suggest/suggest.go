@@ -1,7 +1,21 @@
 // Package suggest finds the word that somebody probably meant.
 package suggest
 
-import "math"
+import (
+	"math"
+	"strings"
+)
+
+// Called returns what is called by a well-known word elsewhere: its name here, or "".
+// Elsewhere is by that word in small letters with underscores; case, dashes and spaces
+// make no difference.
+func Called(word string, elsewhere map[string]string) string {
+	const longest = 64
+	if len(word) > longest {
+		return ""
+	}
+	return elsewhere[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))]
+}
 
 // Nearest returns the candidate closest to word, or "" when none is near
 // enough to be worth suggesting: a third of the letters may be wrong.

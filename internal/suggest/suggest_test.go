@@ -29,3 +29,14 @@ func TestNearest(t *testing.T) {
 		}
 	}
 }
+
+func TestCalled(t *testing.T) {
+	elsewhere := map[string]string{"sliding_window_log": "sliding_log"}
+	for word, want := range map[string]string{
+		"sliding_window_log": "sliding_log", "Sliding-Window Log": "sliding_log", "log": "", "": "", strings.Repeat("x", 1<<20): "",
+	} {
+		if got := Called(word, elsewhere); got != want {
+			t.Errorf("%.20q is called %q, want %q", word, got, want)
+		}
+	}
+}
