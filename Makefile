@@ -31,13 +31,13 @@ test: web ## run all tests, with the race detector
 	cd web && npm test --silent
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
-lint: web ## check format, vet, 32 bits, staticcheck, and the rules of the repository
+lint: web ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	GOARCH=386 go build ./...
 	go run $(STATICCHECK) ./...
 	go mod tidy -diff
-	cd web && npm run --silent check
+	cd web && npm run --silent check && npm run --silent lint:api
 	for module in $(OTHERS); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff) || exit 1; done
 	go test -count=1 ./internal/lint
 
