@@ -33,10 +33,10 @@ func (a *App) openRules(ctx, background context.Context) error {
 	} else if err := a.rules.openFile(); err != nil {
 		return err
 	}
+	a.editor = manage.NewEditor(a.rules.repository, a.rules.install)
 	if err := a.rules.begin(ctx); err != nil {
 		return err
 	}
-	a.editor = manage.NewEditor(a.rules.repository, a.rules.install)
 	a.background.Go(func() { a.rules.follow(background) })
 	return nil
 }
@@ -95,6 +95,7 @@ func (r *rules) install(v rule.Version) error {
 		r.app.recorder.Install(table, v.Number)
 	}
 	r.app.engine.Install(table, v.Number)
+	r.app.editor.Installed(v)
 	r.table = table
 	if r.loaded.Swap(true) && number != v.Number {
 		r.app.options.Logger.Info("new rules are in force", "version", v.Number, "author", v.Author, "summary", v.Summary, "rules", len(table.Rules()))

@@ -101,7 +101,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Headers:        a.options.Headers,
 		Logger:         a.options.Logger,
 		Stats:          a.recorder,
-		StoreUp:        a.store.up,
+		Outage:         a.store.outage,
 		Stopping:       a.stopping,
 		Counters:       a.applications.counters,
 		Queues:         a.applications.queues,

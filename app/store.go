@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/redislink"
@@ -16,6 +17,15 @@ type store struct {
 	memory *memory.Store
 	redis  *redis.Store
 	config redis.Config // of redis
+}
+
+// outage is since when the store has been unavailable, and why; the zero time if it is
+// available, as far as is known without asking it.
+func (s *store) outage() (time.Time, error) {
+	if s.redis == nil {
+		return time.Time{}, nil
+	}
+	return s.redis.Outage()
 }
 
 // up is whether the store answers, as far as is known without asking it.

@@ -87,7 +87,9 @@ func (r *Recorder) partLocked(kind archive.Kind, start int64, f *frame.Frame) *a
 		return nil
 	}
 	r.collector.number++
-	return &archive.Part{Kind: kind, Start: start, ID: fmt.Sprintf("%s.%d", r.name, r.collector.number), Frame: f.Append(nil)}
+	p := &archive.Part{Kind: kind, Start: start, ID: fmt.Sprintf("%s.%d", r.name, r.collector.number), Frame: f.Append(nil)}
+	r.keepOwn(p)
+	return p
 }
 
 // takeSamplesLocked takes the samples of all stripes, which then are taken with the

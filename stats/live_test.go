@@ -103,6 +103,13 @@ func (b *brittle) Add(ctx context.Context, parts []archive.Part) error {
 	return b.Memory.Add(ctx, parts)
 }
 
+func (b *brittle) RollUp(context.Context, time.Time) error {
+	if b.away.Load() {
+		return errLost
+	}
+	return nil
+}
+
 func (b *brittle) Lag() time.Duration { return 2 * time.Second }
 
 // While the archive is away, as much as was promised is kept and sent afterwards; the

@@ -46,14 +46,24 @@ type Series struct {
 	From, To time.Time // the first is aligned to Step
 	Step     time.Duration
 	Points   []Point // one for every step, also if nothing happened
+	Local    bool    // the archive is unavailable, and this is of this instance alone
 }
 
 // steps are those that people find natural.
 var steps = []int64{1, 5, 10, 30, 60, 5 * 60, 10 * 60, 30 * 60, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600}
 
 // Series returns what happened over time. Points of a rule have counts only.
-func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
-	level, step, err := r.plan(q.From, q.To, q.Step)
+func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
+	own, err := r.ask(ctx, func(a Archive) (err error) { s, err = r.series(ctx, a, q); return err })
+	if err != nil {
+		return nil, err
+	}
+	s.Local = own
+	return s, nil
+}
+
+func (r *Recorder) series(ctx context.Context, a Archive, q Query) (*Series, error) {
+	level, step, err := r.plan(a, q.From, q.To, q.Step)
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +77,7 @@ func (r *Recorder) Series(ctx context.Context, q Query) (*Series, error) {
 		return nil, wrongQuery("%d points are too many; ask for at most %d, with a step of %v or more", points, MaxPoints, time.Duration((to-from)/MaxPoints+1)*time.Second)
 	}
 	frames := make([]frame.Frame, points)
-	err = r.each(ctx, archive.Series, level, from, from+points*step, func(s archive.Slot) {
+	err = each(ctx, a, archive.Series, level, from, from+points*step, func(s archive.Slot) {
 		// Points have only a part of it, and there may be thousands.
 		frames[(s.Start-from)/step].Merge(partOf(s.Frame, q))
 	})
@@ -112,7 +122,7 @@ func countsOf(f *frame.Frame, q Query) frame.Counts {
 }
 
 // plan chooses a level, and a step that is a multiple of its own.
-func (r *Recorder) plan(from, to time.Time, wanted time.Duration) (level int, step int64, err error) {
+func (r *Recorder) plan(a Archive, from, to time.Time, wanted time.Duration) (level int, step int64, err error) {
 	length := to.Unix() - from.Unix()
 	switch {
 	case length < 1:
@@ -130,7 +140,7 @@ func (r *Recorder) plan(from, to time.Time, wanted time.Duration) (level int, st
 			}
 		}
 	}
-	levels := r.archive.Levels(archive.Series)
+	levels := a.Levels(archive.Series)
 	level = r.finest(levels, from.Unix(), length)
 	for level+1 < len(levels) && levels[level+1].Step <= step && step%levels[level+1].Step == 0 {
 		level++ // fewer slots say the same
@@ -152,10 +162,10 @@ func (r *Recorder) finest(levels []archive.Level, from, length int64) int {
 }
 
 // each reads a range piece by piece.
-func (r *Recorder) each(ctx context.Context, kind archive.Kind, level int, from, to int64, do func(archive.Slot)) error {
-	piece := 500 * r.archive.Levels(kind)[level].Step
+func each(ctx context.Context, a Archive, kind archive.Kind, level int, from, to int64, do func(archive.Slot)) error {
+	piece := 500 * a.Levels(kind)[level].Step
 	for ; from < to; from += piece {
-		slots, err := r.archive.Read(ctx, kind, level, from, min(to, from+piece))
+		slots, err := a.Read(ctx, kind, level, from, min(to, from+piece))
 		if err != nil {
 			return err
 		}
@@ -175,16 +185,26 @@ type Summary struct {
 	Upstream Upstream
 	Routes   []Upstream    // by name
 	Rules    []RuleSummary // the busiest first
+	Local    bool          // the archive is unavailable, and this is of this instance alone
 }
 
 // Summary adds up what happened from one time to another. Percentiles of rules are of
 // the ten seconds, five minutes or hours that touch it.
-func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, error) {
+func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (s *Summary, err error) {
+	own, err := r.ask(ctx, func(a Archive) (err error) { s, err = r.summary(ctx, a, from, to); return err })
+	if err != nil {
+		return nil, err
+	}
+	s.Local = own
+	return s, nil
+}
+
+func (r *Recorder) summary(ctx context.Context, a Archive, from, to time.Time) (*Summary, error) {
 	length := to.Unix() - from.Unix()
 	if length < 1 {
 		return nil, wrongQuery("the time ends before it begins; name an end that is later")
 	}
-	levels := r.archive.Levels(archive.Series)
+	levels := a.Levels(archive.Series)
 	level := r.finest(levels, from.Unix(), length)
 	for level+1 < len(levels) && length/levels[level].Step > 4*idealPoints {
 		level++
@@ -192,10 +212,10 @@ func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (*Summary, e
 	step := levels[level].Step
 	begin, end := levels[level].Start(from.Unix()), levels[level].Start(to.Unix()+step-1)
 	sum := &frame.Frame{}
-	if err := r.each(ctx, archive.Series, level, begin, end, func(s archive.Slot) { sum.Merge(s.Frame) }); err != nil {
+	if err := each(ctx, a, archive.Series, level, begin, end, func(s archive.Slot) { sum.Merge(s.Frame) }); err != nil {
 		return nil, err
 	}
-	if err := r.details(ctx, begin, end, func(s archive.Slot) { sum.Merge(&frame.Frame{Details: s.Frame.Details}) }); err != nil {
+	if err := r.details(ctx, a, begin, end, func(s archive.Slot) { sum.Merge(&frame.Frame{Details: s.Frame.Details}) }); err != nil {
 		return nil, err
 	}
 	return summaryOf(time.Unix(begin, 0).UTC(), time.Duration(end-begin)*time.Second, sum), nil
@@ -210,11 +230,11 @@ func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
 }
 
 // details reads what is known of rules from the finest level that has it.
-func (r *Recorder) details(ctx context.Context, from, to int64, do func(archive.Slot)) error {
-	levels := r.archive.Levels(archive.Rules)
+func (r *Recorder) details(ctx context.Context, a Archive, from, to int64, do func(archive.Slot)) error {
+	levels := a.Levels(archive.Rules)
 	level := r.finest(levels, from, to-from)
 	for level+1 < len(levels) && (to-from)/levels[level].Step > idealPoints {
 		level++
 	}
-	return r.each(ctx, archive.Rules, level, levels[level].Start(from), to, do)
+	return each(ctx, a, archive.Rules, level, levels[level].Start(from), to, do)
 }

@@ -37,7 +37,7 @@ func TestSteps(t *testing.T) {
 		{100 * 24 * time.Hour, time.Hour, 0, 3, 24 * time.Hour},
 	} {
 		from := d.clock.now().Add(-c.ago)
-		level, step, err := d.plan(from, from.Add(c.long), c.step)
+		level, step, err := d.plan(d.archive, from, from.Add(c.long), c.step)
 		if err != nil || level != c.level || time.Duration(step)*time.Second != c.want {
 			t.Errorf("%v ago, for %v by %v: level %d, %d s, %v; want %d, %v", c.ago, c.long, c.step, level, step, err, c.level, c.want)
 		}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -17,6 +18,7 @@ import (
 type Recorder struct {
 	options Options
 	archive Archive
+	own     *archive.Memory // what this instance has counted, if others share the archive
 
 	index      atomic.Pointer[index]
 	stripes    []stripe
@@ -40,6 +42,11 @@ func New(o Options) (*Recorder, error) {
 		return nil, err
 	}
 	r := &Recorder{options: o, archive: o.Archive, name: rand.Text()[:13]}
+	if o.Archive.Lag() > 0 {
+		if r.own, err = archive.NewMemory(archive.Options{Keep: ownKept}); err != nil {
+			return nil, err
+		}
+	}
 	r.stripes = newStripes()
 	r.stripeMask = uint64(len(r.stripes) - 1)
 	r.requests = newLine(frame.Line{}, len(r.stripes))

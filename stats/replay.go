@@ -18,7 +18,7 @@ func (r *Recorder) Replay(ctx context.Context, from, to time.Time, tell func(Liv
 			tell(Live{Time: time.Unix(next, 0).UTC(), Frame: &frame.Frame{}})
 		}
 	}
-	err := r.each(ctx, archive.Series, 0, next, to.Unix(), func(s archive.Slot) {
+	err := each(ctx, r.archive, archive.Series, 0, next, to.Unix(), func(s archive.Slot) {
 		quiet(s.Start)
 		tell(Live{Time: time.Unix(s.Start, 0).UTC(), Frame: s.Frame})
 		next = s.Start + 1

@@ -145,8 +145,10 @@ func (r *Recorder) send(ctx context.Context) {
 				r.publish(ctx, over, arrived)
 			}
 		case <-roll.C:
-			if err := r.archive.RollUp(ctx, r.options.Clock()); err != nil && ctx.Err() == nil {
-				r.options.Logger.Warn("the statistics cannot be rolled up; it is tried again", "error", err)
+			err := r.archive.RollUp(ctx, r.options.Clock())
+			// Whether what waits can be added, only adding it tells.
+			if ctx.Err() == nil && (err != nil || r.queue.health().Pending == 0) {
+				r.note(err)
 			}
 			roll.Reset(time.Duration(float64(rollUpEvery) * (0.8 + 0.4*rand.Float64())))
 		case <-ctx.Done():
@@ -169,15 +171,20 @@ func (r *Recorder) sendAll(ctx context.Context) bool {
 		if ctx.Err() != nil {
 			return false
 		}
-		switch news, away := r.queue.report(r.options.Clock(), err); {
-		case news && err != nil:
-			r.options.Logger.Warn("the statistics cannot be saved; they are kept for a while", "error", err, "for", r.options.MaxPending)
-		case news:
-			r.options.Logger.Info("the statistics are saved again", "after", away, "lost", r.queue.health().Lost)
-		}
+		r.note(err)
 		if err != nil {
 			return false
 		}
 		r.queue.sent(batch)
+	}
+}
+
+// note logs that the archive has become unavailable, or available again.
+func (r *Recorder) note(err error) {
+	switch news, away := r.queue.report(r.options.Clock(), err); {
+	case news && err != nil:
+		r.options.Logger.Warn("the statistics cannot be saved; they are kept for a while", "error", err, "for", r.options.MaxPending)
+	case news:
+		r.options.Logger.Info("the statistics are saved again", "after", away, "lost", r.queue.health().Lost)
 	}
 }

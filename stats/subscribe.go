@@ -18,7 +18,7 @@ type Live struct {
 	// Frame is what happened, in all instances. It is shared and must not be changed.
 	Frame *frame.Frame
 
-	// Local says that the archive is away, and the frame is of this instance alone.
+	// Local says that the archive is unavailable, and the frame is of this instance alone.
 	Local bool
 }
 
@@ -27,7 +27,11 @@ func (l Live) Point() Point { return pointOf(l.Time, time.Second, l.Frame) }
 
 // Summary is the second with its rules and routes. How long decisions of each rule took
 // is not known by the second.
-func (l Live) Summary() *Summary { return summaryOf(l.Time, time.Second, l.Frame) }
+func (l Live) Summary() *Summary {
+	s := summaryOf(l.Time, time.Second, l.Frame)
+	s.Local = l.Local
+	return s
+}
 
 // ErrTooMany is that too many follow already.
 var ErrTooMany = errors.New("stats: too many follow already; close a subscription, or raise MaxSubscribers")

@@ -59,7 +59,7 @@ func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, s
 		return nil, wrongQuery("the time ends before it begins; name an end that is later")
 	}
 	var sum frame.Detail
-	err := r.details(ctx, from.Unix(), to.Unix(), func(s archive.Slot) {
+	err := r.details(ctx, r.archive, from.Unix(), to.Unix(), func(s archive.Slot) {
 		if d := s.Frame.Details[id]; d != nil {
 			for q, u := range d.Usage {
 				mine := sum.Quota(q)

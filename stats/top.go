@@ -77,6 +77,10 @@ type Top struct {
 
 	// Floor is how often a key that is not here came at most.
 	Floor int64
+
+	// Local says that the archive is unavailable, and the ranking is of this instance
+	// alone.
+	Local bool
 }
 
 // Top returns who came most often. A ranking is at most ten seconds old. The window
@@ -91,11 +95,21 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 	if q.N == 0 {
 		q.N = 10
 	}
-	level := r.archive.Levels(archive.Top)[q.Window]
+	var top *Top
+	own, err := r.ask(ctx, func(a Archive) (err error) { top, err = r.top(ctx, a, q); return err })
+	if err != nil {
+		return nil, err
+	}
+	top.Local = own
+	return top, nil
+}
+
+func (r *Recorder) top(ctx context.Context, a Archive, q TopQuery) (*Top, error) {
+	level := a.Levels(archive.Top)[q.Window]
 	now := r.options.Clock().Unix()
 	from, to := level.Start(now-windows[q.Window].long), level.Start(now)+level.Step
 	var sum frame.Ranking
-	err := r.each(ctx, archive.Top, int(q.Window), from, to, func(s archive.Slot) {
+	err := each(ctx, a, archive.Top, int(q.Window), from, to, func(s archive.Slot) {
 		if one := s.Frame.Top[q.Rule]; one != nil {
 			sum.Allowed.Merge(&one.Allowed)
 			sum.Denied.Merge(&one.Denied)

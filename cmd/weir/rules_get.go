@@ -14,11 +14,17 @@ import (
 
 func newRulesGet() *cobra.Command {
 	var c clientFlags
+	var inForce bool
 	cmd := &cobra.Command{
 		Use:   "get [ID]",
 		Short: "Print a rule of a running weir, or its whole document",
 		Long: `Print the document of rules of a running weir as it was written, comments and all;
 or one rule of it. "weir rules put" takes either back.
+
+With --in-force it is the document by which this instance judges, whatever is stored.
+After Redis has lost its data, that brings the rules back:
+
+  weir rules get --in-force >rules.yaml && weir rules put rules.yaml
 
 ` + clientHelp,
 		Example: `  weir rules get >rules.yaml
@@ -32,6 +38,9 @@ or one rule of it. "weir rules put" takes either back.
 				return err
 			}
 			q := question{method: "GET", path: append([]string{"rules"}, args...)}
+			if inForce {
+				q.query = url.Values{"in_force": {"true"}}
+			}
 			if c.output == "text" {
 				q.accept = "application/yaml"
 			}
@@ -46,6 +55,7 @@ or one rule of it. "weir rules put" takes either back.
 			return err
 		},
 	}
+	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules by which the server judges, whatever is stored")
 	c.add(cmd)
 	return cmd
 }

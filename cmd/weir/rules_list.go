@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"net/url"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -22,22 +23,24 @@ func newRulesList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the rules of a running weir",
-		Long:  "List the rules of a running weir, in their order.\n\n" + clientHelp,
+		Long: `List the rules of a running weir, in their order. If the rules in force are not the ones
+that are stored, the ones in force are listed, and a line on standard error says so.
+
+` + clientHelp,
 		Args:  noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := c.client(cmd)
 			if err != nil {
 				return err
 			}
-			var all httpapi.RulesAnswer
-			got, err := server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}}, &all)
+			all, got, err := rulesInForce(cmd, server)
 			if err != nil {
 				return err
 			}
 			if c.output == "json" {
 				return printJSON(cmd.OutOrStdout(), got.body)
 			}
-			set, err := answeredSet(&all)
+			set, err := answeredSet(all)
 			if err != nil {
 				return fmt.Errorf("the rules of %s cannot be read; is it a newer weir? %w", server.base, err)
 			}
@@ -46,6 +49,29 @@ func newRulesList() *cobra.Command {
 	}
 	c.add(cmd)
 	return cmd
+}
+
+// rulesInForce asks for the rules by which a server judges, and says on standard error if
+// they are not the ones that are stored.
+func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *answer, error) {
+	var stored, judging httpapi.RulesAnswer
+	got, err := server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}}, &stored)
+	if err != nil {
+		return nil, nil, err
+	}
+	switch {
+	case stored.Unavailable:
+		cmd.PrintErrf("weir: the store of the rules is unavailable; these are the rules in force on %s\n", server.base)
+	case stored.InForce != stored.Version:
+		got, err = server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}, query: url.Values{"in_force": {"true"}}}, &judging)
+		if err != nil {
+			return nil, nil, err
+		}
+		cmd.PrintErrf("weir: version %d is stored, but %s judges by version %d, which is listed here; \"weir rules get --in-force\" prints it\n",
+			stored.Version, server.base, stored.InForce)
+		return &judging, got, nil
+	}
+	return &stored, got, nil
 }
 
 func listRules(w io.Writer, set *rule.Set, version int64) error {

@@ -113,7 +113,7 @@ func TestScreenFits(t *testing.T) {
 // A screen of the usual size has all parts, and a larger one more of them.
 func TestScreenParts(t *testing.T) {
 	v := &view{server: "http://127.0.0.1:8080", follows: true}
-	e := httpapi.SummaryAnswer{From: 1000, Store: httpapi.StatsStore{Up: false}, Local: true}
+	e := httpapi.SummaryAnswer{From: 1000, Store: httpapi.StatsStore{UnavailableSince: new(int64), Error: "connection refused"}, Local: true}
 	e.Counts = frame.Counts{Allowed: 1200, Denied: 300, ShadowDenied: 7, Degraded: 5, Failed: 3, Blocked: 2}
 	for i := range 40 {
 		r := httpapi.StatsRule{Rule: fmt.Sprintf("rule-%02d", i)}
@@ -129,11 +129,11 @@ func TestScreenParts(t *testing.T) {
 	for i := range 5 {
 		v.alerts.Active = append(v.alerts.Active, alert.Alert{Kind: alert.Shadow, Summary: fmt.Sprint("number ", i), Silenced: i == 1})
 	}
-	for _, size := range []struct{ width, height, rules, keys int }{{80, 24, 4, 0}, {80, 60, 23, 15}, {60, 60, 22, 7}, {50, 20, 0, 0}} {
+	for _, size := range []struct{ width, height, rules, keys int }{{80, 24, 3, 0}, {80, 60, 23, 14}, {60, 60, 21, 7}, {50, 20, 0, 0}} {
 		k := look{width: size.width, height: size.height, live: true, pencil: unicodePencil}
 		screen := strings.Join(v.lines(k, time.Unix(0, 0)), "\n")
 		for _, part := range []string{
-			"store away  archive away", "! shadow     number 0 (since ", "number 1 (since ", ", silenced)", "! and 2 more; weir alerts lists them",
+			"store unavailable since ", "figures of this instance alone; connection refused", "! shadow     number 0 (since ", "number 1 (since ", ", silenced)", "! and 2 more; weir alerts lists them",
 			"requests         1,517/s", "shadow             7.0/s", "degraded           5.0/s", "failed             3.0/s", "blocked            2.0/s",
 			"throttled         19.8 %", "decisions     p50 0.0 µs", "upstream      p50 0.0 µs",
 		} {

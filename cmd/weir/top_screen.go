@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -78,14 +79,11 @@ func divide(rows, rules, keys int, stacked bool) (forRules, forKeys int) {
 func (v *view) head(k look, now time.Time) []line {
 	var left, right line
 	s := v.latest()
-	switch {
-	case s.Store.Up:
+	since, why := outage(s)
+	if since == nil {
 		right.add(green, "store up")
-	default:
-		right.add(alarm, "store away")
-	}
-	if s.Local || s.Recorder.AwaySince != nil {
-		right.add(yellow, "  archive away")
+	} else {
+		right.add(alarm, "store unavailable since %s", time.Unix(*since, 0).Format(time.TimeOnly))
 	}
 	left.add(strong, "weir top")
 	const others = len("weir top    15:04:05  ")
@@ -93,7 +91,27 @@ func (v *view) head(k look, now time.Time) []line {
 	if room := k.width - left.width() - right.width(); room > 0 {
 		left.add(plain, "%s", strings.Repeat(" ", room))
 	}
-	return []line{append(left, right...)}
+	var notes []string
+	if s.Local {
+		notes = append(notes, "figures of this instance alone")
+	}
+	if why != "" {
+		notes = append(notes, printable(why))
+	}
+	all := []line{append(left, right...)}
+	if len(notes) > 0 {
+		all = append(all, line{{strings.Join(notes, "; "), yellow}})
+	}
+	return all
+}
+
+// outage is since when the store of limits, or else the archive of the statistics, has
+// been unavailable, and why; nil if both are available.
+func outage(s *httpapi.SummaryAnswer) (since *int64, why string) {
+	if !s.Store.Up {
+		return cmp.Or(s.Store.UnavailableSince, new(int64)), s.Store.Error
+	}
+	return s.Recorder.AwaySince, s.Recorder.Error
 }
 
 // latest is the last event, or the last minute as long as there is none.

@@ -63,8 +63,9 @@ type Options struct {
 	// Stats answers /v1/stats. Default nobody: 404.
 	Stats *stats.Recorder
 
-	// StoreUp is whether the store of limits answers, for /v1/stats. Default it does.
-	StoreUp func() bool
+	// Outage is since when the store of limits has been unavailable, and why, for
+	// /v1/stats; the zero time if it is available. Default always available.
+	Outage func() (since time.Time, cause error)
 
 	// Alerts answers /v1/alerts. Default nobody: 404.
 	Alerts *alert.List
@@ -194,8 +195,8 @@ func (o Options) withDefaults() Options {
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }
 	}
-	if o.StoreUp == nil {
-		o.StoreUp = func() bool { return true }
+	if o.Outage == nil {
+		o.Outage = func() (time.Time, error) { return time.Time{}, nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -10,33 +10,54 @@ import (
 	"github.com/weirhq/weir/server/manage"
 )
 
-// current is the latest version of the rules. If there is none to be had, the call has
-// been answered.
-func (h *Handler) current(c *call) (rule.Version, *rule.Set, bool) {
-	v, set, err := h.editor.Current(c.r.Context())
-	if err != nil {
-		h.rulesTrouble(c, err)
-	}
-	return v, set, err == nil
+// rulesRead is the rules that a call is about.
+type rulesRead struct {
+	rule.Version
+	set     *rule.Set
+	inForce bool // those by which this instance judges, whatever is stored
 }
+
+// current is the latest version of the rules. While that cannot be read, or if the call
+// asks for them, it is the rules in force. If there are none to be had, the call has been
+// answered.
+func (h *Handler) current(c *call, inForce bool) (rulesRead, bool) {
+	var err error
+	if !inForce {
+		var d rulesRead
+		if d.Version, d.set, err = h.editor.Current(c.r.Context()); err == nil {
+			return d, true
+		}
+	}
+	if v, set, ok := h.editor.InForce(); ok && c.r.Context().Err() == nil {
+		return rulesRead{v, set, true}, true
+	}
+	if err == nil {
+		err = errNotInstalled
+	}
+	h.rulesTrouble(c, err)
+	return rulesRead{}, false
+}
+
+var errNotInstalled = errors.New("httpapi: no rules are in force")
 
 // getRules answers GET /v1/rules.
 func (h *Handler) getRules(c *call) {
-	yaml, p := c.wantsYAML()
+	w, p := c.rulesWanted()
 	if p != nil {
 		c.refuse(p)
 		return
 	}
-	v, set, ok := h.current(c)
-	if !ok || c.upToDate(v) {
+	d, ok := h.current(c, w.inForce)
+	if !ok || c.upToDate(d.Version) {
 		return
 	}
-	if yaml {
-		c.text(http.StatusOK, typeYAML, v.Source)
+	if w.yaml {
+		c.text(http.StatusOK, typeYAML, d.Source)
 		return
 	}
-	answer := RulesAnswer{Version: v.Number}
-	if err := json.Unmarshal(rule.ToJSON(set), &answer); err != nil {
+	_, judging := h.options.Engine.Rules()
+	answer := RulesAnswer{Version: d.Number, InForce: judging, Unavailable: d.inForce && !w.inForce}
+	if err := json.Unmarshal(rule.ToJSON(d.set), &answer); err != nil {
 		panic(err) // it is what ToJSON writes
 	}
 	if answer.Rules == nil {
@@ -47,24 +68,24 @@ func (h *Handler) getRules(c *call) {
 
 // getRule answers GET /v1/rules/{id}.
 func (h *Handler) getRule(c *call) {
-	yaml, p := c.wantsYAML()
+	w, p := c.rulesWanted()
 	if p != nil {
 		c.refuse(p)
 		return
 	}
-	v, set, ok := h.current(c)
+	d, ok := h.current(c, w.inForce)
 	if !ok {
 		return
 	}
-	r := manage.Find(set, c.variable)
+	r := manage.Find(d.set, c.variable)
 	if r == nil {
 		c.refuse(missing(c.variable))
 		return
 	}
-	if c.upToDate(v) {
+	if c.upToDate(d.Version) {
 		return
 	}
-	if yaml {
+	if w.yaml {
 		c.text(http.StatusOK, typeYAML, manage.RuleToYAML(r))
 		return
 	}
@@ -83,32 +104,48 @@ func (c *call) upToDate(v rule.Version) bool {
 	return false
 }
 
-// wantsYAML is whether the client asks for YAML: by ?format=yaml, or by naming it
-// before JSON in Accept.
-func (c *call) wantsYAML() (bool, *Problem) {
-	query, p := c.query("format")
+// rulesWanted is what a client asks for when it reads rules.
+type rulesWanted struct {
+	yaml    bool // as written, instead of JSON
+	inForce bool // those by which this instance judges, instead of what is stored
+}
+
+func (c *call) rulesWanted() (w rulesWanted, p *Problem) {
+	query, p := c.query("format", "in_force")
 	if p != nil {
-		return false, p
+		return w, p
+	}
+	switch value := query.Get("in_force"); value {
+	case "true":
+		w.inForce = true
+	case "", "false":
+	default:
+		return w, badField.of("in_force: %q is not known; write true or false.", value).in("in_force")
 	}
 	switch format := query.Get("format"); format {
 	case "yaml":
-		return true, nil
+		w.yaml = true
 	case "json":
-		return false, nil
 	case "":
+		w.yaml = c.prefersYAML()
 	default:
-		return false, badField.of("format: %q is not known; write yaml or json.", format).in("format")
+		return w, badField.of("format: %q is not known; write yaml or json.", format).in("format")
 	}
+	return w, nil
+}
+
+// prefersYAML is whether Accept names YAML before JSON.
+func (c *call) prefersYAML() bool {
 	for part := range strings.SplitSeq(strings.Join(c.r.Header["Accept"], ","), ",") {
 		kind, _, _ := strings.Cut(part, ";")
 		switch strings.ToLower(strings.TrimSpace(kind)) {
 		case "application/yaml", "application/x-yaml", "text/yaml":
-			return true, nil
+			return true
 		case "application/json", "*/*":
-			return false, nil
+			return false
 		}
 	}
-	return false, nil
+	return false
 }
 
 // missing is a rule that is not there.

@@ -61,7 +61,7 @@ func TestGetRules(t *testing.T) {
 
 func TestGetRulesOfAnEmptyDocument(t *testing.T) {
 	s := newStand(t, Options{Rules: openRules(t, "rules: []\n")})
-	if r := s.call("GET /v1/rules", "").want(t, 200, nil); string(r.body) != `{"version":2,"rules":[]}`+"\n" {
+	if r := s.call("GET /v1/rules", "").want(t, 200, nil); string(r.body) != `{"version":2,"in_force":2,"rules":[]}`+"\n" {
 		t.Errorf("%s", r.body)
 	}
 }

@@ -77,6 +77,48 @@ func TestRulesAreGone(t *testing.T) {
 	}
 }
 
+// While what is stored cannot be read, or is older than what this instance judges by,
+// the rules in force can be seen.
+func TestRulesInForce(t *testing.T) {
+	g := &gone{Repository: openRules(t, testRules)}
+	s := newStand(t, Options{Rules: g})
+	judging, err := g.Current(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.editor.Installed(judging)
+	var a RulesAnswer
+	s.call("GET /v1/rules", "").want(t, 200, &a)
+	if a.Version != 2 || a.InForce != 2 || a.Unavailable {
+		t.Errorf("while all is well: %+v", a)
+	}
+
+	g.err = errors.New("no route to host")
+	a = RulesAnswer{}
+	s.call("GET /v1/rules", "").want(t, 200, &a)
+	if a.Version != 2 || a.InForce != 2 || !a.Unavailable || !strings.Contains(string(a.Rules), `"login"`) {
+		t.Errorf("while nothing can be read: %+v", a)
+	}
+	s.call("GET /v1/rules/login", "").want(t, 200, nil)
+	if r := s.call("GET /v1/rules?format=yaml", "").want(t, 200, nil); string(r.body) != string(judging.Source) {
+		t.Errorf("as YAML: %s", r.body)
+	}
+	s.call("PUT /v1/rules", "rules: []", "If-Match: *").wantProblem(t, rulesGone)
+
+	g.err, g.Repository = nil, &slate{version: rule.Version{Source: []byte("rules: []")}} // emptied
+	a = RulesAnswer{}
+	s.call("GET /v1/rules", "").want(t, 200, &a)
+	if a.Version != 0 || a.InForce != 2 || a.Unavailable || string(a.Rules) != "[]" {
+		t.Errorf("what is stored: %+v", a)
+	}
+	a = RulesAnswer{}
+	s.call("GET /v1/rules?in_force=true", "").want(t, 200, &a)
+	if a.Version != 2 || a.InForce != 2 || a.Unavailable || !strings.Contains(string(a.Rules), `"login"`) {
+		t.Errorf("what is in force: %+v", a)
+	}
+	s.call("GET /v1/rules?in_force=1", "").wantProblem(t, badField, "true or false")
+}
+
 func TestApplyFails(t *testing.T) {
 	s := newStand(t, Options{Apply: func(rule.Version) error { return errors.New("no room") }})
 	p := s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, unapplied, "Version 3 is written")

@@ -33,7 +33,7 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	answer := &SummaryAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
 		StatsCounts: countsOf(s.Requests, s.QPS), ThrottledShare: s.Requests.Throttled(), Latency: latencyOf(s.Decision),
-		Store: StatsStore{Up: h.options.StoreUp()}, Recorder: recorderOf(h.options.Stats.Health()),
+		Local: s.Local, Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
 		Rules: make([]StatsRule, 0, len(s.Rules)),
 	}
 	if s.Upstream.Requests > 0 {
@@ -53,6 +53,18 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	return answer
 }
 
+func storeOf(since time.Time, cause error) StatsStore {
+	if since.IsZero() {
+		return StatsStore{Up: true}
+	}
+	at := since.Unix()
+	s := StatsStore{UnavailableSince: &at}
+	if cause != nil {
+		s.Error = clip(readable(cause.Error()))
+	}
+	return s
+}
+
 func recorderOf(health stats.Health) StatsRecorder {
 	r := StatsRecorder{Pending: health.Pending, Lost: health.Lost, Dropped: health.Dropped, Sampling: max(health.Sampling, 1)}
 	if !health.Away.IsZero() {
@@ -67,7 +79,7 @@ func recorderOf(health stats.Health) StatsRecorder {
 
 func seriesAnswer(s *stats.Series, rule string) *SeriesAnswer {
 	answer := &SeriesAnswer{
-		From: s.From.Unix(), To: s.To.Unix(), Step: int64(s.Step / time.Second), Points: make([]StatsPoint, len(s.Points)),
+		From: s.From.Unix(), To: s.To.Unix(), Step: int64(s.Step / time.Second), Local: s.Local, Points: make([]StatsPoint, len(s.Points)),
 	}
 	for i, p := range s.Points {
 		point := StatsPoint{T: p.Time.Unix(), StatsCounts: countsOf(p.Requests, p.QPS)}
@@ -85,7 +97,7 @@ func seriesAnswer(s *stats.Series, rule string) *SeriesAnswer {
 func topAnswer(top *stats.Top, q stats.TopQuery, sampling int64) *TopAnswer {
 	answer := &TopAnswer{
 		By: q.By.String(), Window: q.Window.String(), Rule: q.Rule, From: top.From.Unix(), To: top.To.Unix(),
-		Total: top.Total, Floor: top.Floor, Sampling: max(sampling, 1), Entries: make([]TopEntry, len(top.Keys)),
+		Total: top.Total, Floor: top.Floor, Sampling: max(sampling, 1), Local: top.Local, Entries: make([]TopEntry, len(top.Keys)),
 	}
 	for i, k := range top.Keys {
 		answer.Entries[i] = TopEntry{Key: readable(k.Key), Count: k.Count, Error: k.Error}

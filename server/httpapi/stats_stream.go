@@ -92,9 +92,7 @@ func (h *Handler) firstEvent(c *call) (first stats.Live, ok bool) {
 
 // event is a second as an answer.
 func (h *Handler) event(l stats.Live) *SummaryAnswer {
-	answer := h.summary(l.Summary())
-	answer.Local = l.Local
-	return answer
+	return h.summary(l.Summary())
 }
 
 // stream writes events to a follower.

@@ -42,7 +42,12 @@ func (s *statsStand) traffic() {
 
 func TestSummary(t *testing.T) {
 	up := true
-	s := newStatsStand(t, Options{StoreUp: func() bool { return up }})
+	s := newStatsStand(t, Options{Outage: func() (time.Time, error) {
+		if up {
+			return time.Time{}, nil
+		}
+		return time.Unix(1_000_000, 0), errors.New("connection refused")
+	}})
 	s.traffic()
 	var a SummaryAnswer
 	r := s.call("GET /v1/stats/summary", "").want(t, 200, &a)
@@ -80,7 +85,7 @@ func TestSummary(t *testing.T) {
 	up = false
 	a = SummaryAnswer{}
 	r = s.call(fmt.Sprintf("GET /v1/stats/summary?from=%d.25&to=%s", begin.Unix(), begin.Add(time.Second).Format(time.RFC3339)), "").want(t, 200, &a)
-	if a.Window != 1 || a.Requests != 11 || a.Rate != 11 || a.Store.Up {
+	if a.Window != 1 || a.Requests != 11 || a.Rate != 11 || a.Store.Up || a.Store.UnavailableSince == nil || *a.Store.UnavailableSince != 1_000_000 || a.Store.Error != "connection refused" {
 		t.Errorf("the first second: %s", r.body)
 	}
 	a = SummaryAnswer{}

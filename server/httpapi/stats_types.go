@@ -35,7 +35,7 @@ type SummaryAnswer struct {
 	From   int64 `json:"from"`
 	To     int64 `json:"to"`
 	Window int64 `json:"window_s"`
-	Local  bool  `json:"local,omitempty"` // the archive is away, and this is of one instance alone
+	Local  bool  `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	StatsCounts
 	ThrottledShare float64         `json:"throttled_share"` // 0 to 1
 	Latency        StatsLatency    `json:"latency_us"`
@@ -48,7 +48,9 @@ type SummaryAnswer struct {
 
 // StatsStore is how the store of limits fares.
 type StatsStore struct {
-	Up bool `json:"up"`
+	Up               bool   `json:"up"`
+	UnavailableSince *int64 `json:"unavailable_since,omitempty"`
+	Error            string `json:"error,omitempty"` // why
 }
 
 // StatsRecorder is how the recorder itself fares.
@@ -82,6 +84,7 @@ type SeriesAnswer struct {
 	From   int64        `json:"from"`
 	To     int64        `json:"to"`
 	Step   int64        `json:"step_s"`
+	Local  bool         `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	Points []StatsPoint `json:"points"`
 }
 
@@ -110,9 +113,10 @@ type TopAnswer struct {
 	Rule     string     `json:"rule"` // "" is all of them
 	From     int64      `json:"from"`
 	To       int64      `json:"to"`
-	Total    int64      `json:"total"`    // how often any key came
-	Floor    int64      `json:"floor"`    // how often a key that is not here came at most
-	Sampling int64      `json:"sampling"` // one key in so many is looked at
+	Total    int64      `json:"total"`           // how often any key came
+	Floor    int64      `json:"floor"`           // how often a key that is not here came at most
+	Sampling int64      `json:"sampling"`        // one key in so many is looked at
+	Local    bool       `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	Entries  []TopEntry `json:"entries"`
 }
 

@@ -69,10 +69,12 @@ type LimitAnswer struct {
 
 // RulesAnswer is what GET /v1/rules answers, unless YAML is asked for.
 type RulesAnswer struct {
-	Version int64           `json:"version"`
-	Rules   json.RawMessage `json:"rules"`
-	Exempt  json.RawMessage `json:"exempt,omitempty"`
-	Block   json.RawMessage `json:"block,omitempty"`
+	Version     int64           `json:"version"`
+	InForce     int64           `json:"in_force"`              // the version by which the instance that was asked judges
+	Unavailable bool            `json:"unavailable,omitempty"` // what is stored cannot be read; these are the rules in force
+	Rules       json.RawMessage `json:"rules"`
+	Exempt      json.RawMessage `json:"exempt,omitempty"`
+	Block       json.RawMessage `json:"block,omitempty"`
 }
 
 // WriteAnswer is what every successful change of the rules answers.

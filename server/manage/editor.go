@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"sync"
+	"sync/atomic"
 
 	"github.com/weirhq/weir/rule"
 )
@@ -21,7 +22,8 @@ type Editor struct {
 	// only one document is compiled at a time.
 	writing chan struct{}
 
-	parsed parsed
+	parsed  parsed
+	inForce atomic.Pointer[rule.Version]
 }
 
 // NewEditor returns an editor of the document in a repository. Apply puts a version that

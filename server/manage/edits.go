@@ -20,6 +20,20 @@ func (e *Editor) Current(ctx context.Context) (rule.Version, *rule.Set, error) {
 	return v, set, err
 }
 
+// Installed says that this process judges by a version from now on.
+func (e *Editor) Installed(v rule.Version) { e.inForce.Store(&v) }
+
+// InForce returns the version by which this process judges. There is none if nobody has
+// said so.
+func (e *Editor) InForce() (v rule.Version, set *rule.Set, ok bool) {
+	known := e.inForce.Load()
+	if known == nil {
+		return rule.Version{}, nil, false
+	}
+	set, err := e.parsed.setOf(*known)
+	return *known, set, err == nil
+}
+
 // History returns the versions that are kept, the latest first.
 func (e *Editor) History(ctx context.Context) ([]rule.Version, error) { return e.rules.History(ctx) }
 

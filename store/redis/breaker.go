@@ -26,6 +26,9 @@ type breaker struct {
 	failures int    // calls in a row that were not answered
 	down     error  // what callers are told at once; nil while the lane works
 	key      string // what a probe asks for
+
+	downSince time.Time
+	cause     error // of being down: how the last call has ended
 }
 
 func (b *breaker) healthy() bool { return b.failures == 0 && b.down == nil }
@@ -53,6 +56,10 @@ func (s *Store) report(l *lane, key string, err error) {
 
 // tripLocked closes a lane, for those too who are waiting for it.
 func (s *Store) tripLocked(l *lane, err error) {
+	if l.down == nil {
+		l.downSince = time.Now()
+	}
+	l.cause = err
 	l.down = fmt.Errorf("redis: %w; the last call ended with: %v", weir.ErrUnavailable, err)
 	for _, c := range l.waiting {
 		c.finish(l.down)

@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testredis"
@@ -16,6 +17,10 @@ func TestAvailable(t *testing.T) {
 	if _, err := s.Take(t.Context(), nil, op); err != nil || !s.Available() {
 		t.Fatalf("%v, available %v", err, s.Available())
 	}
+	if since, err := s.Outage(); !since.IsZero() || err != nil {
+		t.Errorf("unavailable since %v: %v", since, err)
+	}
+	begun := time.Now()
 	server.Pause()
 	eventually(t, "the breaker", func() bool {
 		_, err := s.Take(t.Context(), nil, op)
@@ -24,8 +29,14 @@ func TestAvailable(t *testing.T) {
 	if s.Available() {
 		t.Error("it is available while the breaker is open")
 	}
+	if since, err := s.Outage(); since.Before(begun) || since.After(time.Now()) || err == nil {
+		t.Errorf("unavailable since %v: %v; it began after %v", since, err, begun)
+	}
 	server.Resume()
 	eventually(t, "its return, which nobody asked for", s.Available)
+	if since, err := s.Outage(); !since.IsZero() || err != nil {
+		t.Errorf("unavailable since %v: %v", since, err)
+	}
 	s.Close()
 	if s.Available() {
 		t.Error("it is available after it was closed")
