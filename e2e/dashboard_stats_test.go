@@ -172,7 +172,8 @@ func (p *tab) drag() {
 	})
 }
 
-// A store that is lost shows within two seconds, and that it is back shows, too.
+// A store that is unavailable shows on every page, in one banner, and that it is available
+// again shows, too. The list of rules goes on to show those in force.
 func TestDashboardDegraded(t *testing.T) {
 	redis := testredis.Start(t)
 	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr)
@@ -182,17 +183,59 @@ func TestDashboardDegraded(t *testing.T) {
 	keepAsking(t, p.URL, loginRequest)
 	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 1 })
 	redis.Kill()
-	for lost := time.Now(); page.count(id("degraded")) == 0; {
-		if time.Since(lost) > 2*time.Second {
-			t.Fatalf("two seconds later the page says %q", page.text("main"))
-		}
-	}
+	lost := time.Now()
+	page.waitFor(id("outage"))
+	t.Logf("the page says so after %v", time.Since(lost))
 	page.see(id("tile-store"), "down")
-	page.see(id("doubt"), "this instance alone")
+	page.see(id("outage"), "unavailable since")
+	page.see(id("outage"), "this instance alone")
+	if n := page.count("[role=alert]"); n != 1 {
+		t.Errorf("there are %d banners", n)
+	}
 	waitFor(t, "requests that were judged without it", func() bool { return page.number(id("tile-degraded")+" .value") > 0 })
+	page.press(`nav a[href="#/rules"]`)
+	page.see(id("outage"), "unavailable since")
+	page.press(`nav a[href="#/overview"]`)
 	redis.Restart()
 	page.see(id("tile-store"), "up")
-	waitFor(t, "the end of it", func() bool { return page.count(id("degraded")) == 0 })
+	waitFor(t, "the end of it", func() bool { return page.count(id("outage")) == 0 })
+}
+
+// Rules that are kept in Redis are shown while it is unavailable, and after it has lost
+// its data.
+func TestDashboardRulesInForce(t *testing.T) {
+	redis := testredis.Start(t)
+	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr, "--rules", "redis")
+	c := client(t)
+	if a := ask(t, c, "PUT", p.URL+"/v1/rules", dashboardRules, "If-Match", "*"); a.Status != http.StatusOK {
+		t.Fatalf("%d %s", a.Status, a.Text)
+	}
+	redis.Kill()
+	page := b.open(p.URL, "#/rules")
+	page.see(id("in-force"), "cannot be read")
+	page.waitFor("[data-rule=login]")
+	redis.Restart()
+	waitFor(t, "its return", func() bool { return !ask(t, c, "POST", p.URL+"/v1/check", loginRequest).Degraded })
+	page.run("reload", chromedp.Reload())
+	page.see(id("in-force"), "Version 0 is stored")
+	page.waitFor("[data-rule=login]")
+}
+
+// However many tabs are open, the next one is answered: only the one that is looked at
+// follows what happens.
+func TestDashboardTabs(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	var tabs []*tab
+	for range 9 { // browsers open six connections to a server
+		page := b.open(p.URL, "#/rules")
+		page.front()
+		page.see(id("live"), "live")
+		page.waitFor("[data-rule=login]")
+		tabs = append(tabs, page)
+	}
+	tabs[0].front()
+	tabs[0].press(`nav a[href="#/overview"]`)
+	tabs[0].see(id("live"), "live")
 }
 
 // A server that is gone is not taken for one at rest.

@@ -1,7 +1,7 @@
 // What happens right now, second by second.
 
 import { events } from './api/stream'
-import { append, pointOf, type Point, type RuleTotals, type Series, type Summary } from './api/stats'
+import { append, merge, pointOf, type Point, type RuleTotals, type Series, type Summary } from './api/stats'
 import { api, isAbsent } from './session.svelte'
 import { Problem } from './api/client'
 
@@ -21,12 +21,25 @@ class Live {
 export const live = new Live()
 
 let running: AbortController | null = null
+let wanted = false
 
-// start listens until the page goes away, and listens again when the stream ends.
+// start listens until the page goes away, and listens again when the stream ends. A tab
+// that nobody looks at does not listen: browsers open six connections to a server at most
+// for all tabs together, and a seventh tab would wait for ever.
 export function start(): void {
-  if (running && !running.signal.aborted) return
-  running = new AbortController()
-  void listen(running.signal)
+  if (!wanted) document.addEventListener('visibilitychange', turn)
+  wanted = true
+  turn()
+}
+
+function turn(): void {
+  if (document.hidden) {
+    running?.abort()
+    running = null
+  } else if (!running) {
+    running = new AbortController()
+    void listen(running.signal)
+  }
 }
 
 async function listen(signal: AbortSignal): Promise<void> {
@@ -39,7 +52,7 @@ async function listen(signal: AbortSignal): Promise<void> {
     let patience: ReturnType<typeof setTimeout> | undefined
     try {
       const response = await api.send('GET', '/v1/stats/stream', { signal: stream.signal, accept: 'text/event-stream' })
-      if (live.points.length === 0) void prime()
+      void prime()
       patience = setTimeout(end, silence)
       for await (const data of events(response.body!)) {
         clearTimeout(patience)
@@ -50,6 +63,7 @@ async function listen(signal: AbortSignal): Promise<void> {
         failures = 0
       }
     } catch (error) {
+      if (signal.aborted) return
       if (isAbsent(error)) {
         live.state = 'absent'
         return
@@ -69,14 +83,13 @@ async function listen(signal: AbortSignal): Promise<void> {
   }
 }
 
-// prime fills in the minutes before the page was opened.
+// prime fills in the minutes in which the page did not listen.
 async function prime(): Promise<void> {
   try {
     const now = Math.floor(Date.now() / 1000)
     const { value } = await api.json<Series>('GET', '/v1/stats/series', { query: { from: now - kept, to: now, step: 1 } })
     if (value.step_s !== 1) return
-    const first = live.points[0]?.t ?? Infinity
-    live.points = [...value.points.filter((p) => p.t < first), ...live.points].slice(-kept)
+    live.points = merge(value.points, live.points).slice(-kept)
   } catch {
     // Then the chart begins empty.
   }

@@ -23,6 +23,7 @@ interface Session {
   signed: boolean // a token was given
   asking: Asking | null
   notices: Notice[]
+  slow: number // calls that the server takes long to answer
 }
 
 export const session = $state<Session>({
@@ -31,6 +32,7 @@ export const session = $state<Session>({
   signed: false,
   asking: null,
   notices: [],
+  slow: 0,
 })
 
 export const api = new Client()
@@ -48,6 +50,7 @@ api.askToken = (wrong) =>
       },
     }
   })
+api.onSlow = (more) => (session.slow += more)
 api.onReadOnly = () => (session.scope = 'read')
 
 // mayChange is whether buttons that change something are shown. Until it is known who

@@ -1,7 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
-import { afterEach, beforeEach, describe, expect, it } from 'vitest'
-import { Client, Problem, Unreachable } from '../src/api/client'
+import { afterEach, beforeEach, describe, expect, it, vi } from 'vitest'
+import { Client, lostAfter, Problem, slowAfter, Unreachable } from '../src/api/client'
 import { events } from '../src/api/stream'
 
 // A server that speaks as the API does: tokens, versions, problems.
@@ -124,4 +124,25 @@ it('streams are read event by event', async () => {
   const got: string[] = []
   for await (const data of events((await client.send('GET', '/v1/stream')).body!)) got.push(data)
   expect(got).toEqual(['{"a":1}', 'two\nlines', '{"é":2}'])
+})
+
+describe('a server that does not answer', () => {
+  beforeEach(() => void vi.useFakeTimers())
+  afterEach(() => void vi.useRealTimers())
+  const silent = (_: RequestInfo | URL, init?: RequestInit) =>
+    new Promise<Response>((_, reject) => init!.signal!.addEventListener('abort', () => reject(new Error('aborted'))))
+
+  it('is said to be slow, and then given up', async () => {
+    const client = new Client('', silent)
+    let slow = 0
+    client.onSlow = (more) => (slow += more)
+    const failed = expect(client.send('GET', '/v1/rules')).rejects.toThrow(Unreachable)
+    await vi.advanceTimersByTimeAsync(slowAfter - 1)
+    expect(slow).toBe(0)
+    await vi.advanceTimersByTimeAsync(1)
+    expect(slow).toBe(1)
+    await vi.advanceTimersByTimeAsync(lostAfter - slowAfter)
+    await failed
+    expect(slow).toBe(0)
+  })
 })

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { append, pointOf, silenceOf, type Alert, type Point, type Summary } from '../src/api/stats'
+import { append, merge, pointOf, silenceOf, type Alert, type Point, type Summary } from '../src/api/stats'
 
 const second = (from: number, more: Partial<Summary> = {}): Summary => ({
   from, to: from + 1, window_s: 1, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, degraded: 1, failed: 1, blocked: 1,
@@ -42,4 +42,12 @@ it('a silence is of an alert, or of its kind', () => {
   expect(silenceOf(alert, [silence('shadow:login'), silence('throttled')])).toBeUndefined()
   expect(silenceOf(alert, [silence('shadow')])?.id).toBe('shadow')
   expect(silenceOf(alert, [silence('shadow'), silence('shadow:api')])?.id).toBe('shadow:api')
+})
+
+describe('merge', () => {
+  const at = (t: number, requests = 1) => pointOf(second(t, { requests }))
+  it('fills gaps in order, and takes the newer of two', () => {
+    const all = merge([at(1), at(2), at(3), at(4)], [at(1, 9), at(4, 9), at(6, 9)])
+    expect(all.map((p) => [p.t, p.requests])).toEqual([[1, 9], [2, 1], [3, 1], [4, 9], [6, 9]])
+  })
 })

@@ -25,6 +25,11 @@ export class Problem extends Error {
 // Unreachable is a server that did not answer at all.
 export class Unreachable extends Error {}
 
+// How many milliseconds a call may take until it is called slow, and until it is given
+// up: longer than the server itself takes for anything but a stream that has begun.
+export const slowAfter = 3000
+export const lostAfter = 20_000
+
 export interface Call {
   query?: Record<string, string | number | string[] | undefined> // a list is said once for each
   body?: string | object
@@ -50,6 +55,8 @@ export class Client {
   askToken: AskToken = async () => null
   // onReadOnly is told that the token may not change anything.
   onReadOnly: () => void = () => {}
+  // onSlow is told that one more call is slow, or one less: 1 or -1.
+  onSlow: (more: number) => void = () => {}
 
   constructor(
     private readonly base = '',
@@ -110,14 +117,23 @@ export class Client {
     if (call.ifMatch !== undefined) headers['If-Match'] = `"${call.ifMatch}"`
     if (this.token) headers['Authorization'] = 'Bearer ' + this.token
     const init: RequestInit = { method, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' }
-    if (call.signal) init.signal = call.signal
     if (call.body !== undefined) init.body = typeof call.body === 'string' ? call.body : JSON.stringify(call.body)
     const search = query.toString()
+    const patience = new AbortController()
+    init.signal = call.signal ? AbortSignal.any([call.signal, patience.signal]) : patience.signal
+    let slow = 0
+    const timers = [
+      setTimeout(() => this.onSlow((slow = 1)), slowAfter),
+      setTimeout(() => patience.abort(), lostAfter),
+    ]
     try {
       return await this.fetcher(this.base + path + (search ? '?' + search : ''), init)
     } catch (error) {
       if (call.signal?.aborted) throw error
       throw new Unreachable(String(error))
+    } finally {
+      timers.forEach(clearTimeout)
+      if (slow) this.onSlow(-1)
     }
   }
 }

@@ -47,9 +47,9 @@ export interface Summary extends Counts {
   throttled_share: number
   latency_us: Latency
   upstream?: Upstream
-  store: { up: boolean }
+  store: { up: boolean; unavailable_since?: number; error?: string }
   recorder?: Recorder
-  local?: boolean // of this instance alone: the archive that all share is away
+  local?: boolean // of this instance alone: the archive that all share is unavailable
   rules?: RuleTotals[]
 }
 
@@ -138,6 +138,12 @@ export function append(points: Point[], point: Point, kept: number): Point[] {
   if (last && last.t > point.t) return points
   const before = last?.t === point.t ? points.slice(0, -1) : points
   return [...before.slice(-(kept - 1)), point]
+}
+
+// merge puts two runs of points in order. Where both have one, the newer run's is taken.
+export function merge(older: Point[], newer: Point[]): Point[] {
+  const known = new Set(newer.map((p) => p.t))
+  return [...older.filter((p) => !known.has(p.t)), ...newer].sort((a, b) => a.t - b.t)
 }
 
 // silenceOf is what keeps an alert from being sent: its own silence, or its kind's.

@@ -32,6 +32,8 @@ export interface List {
 
 export interface Rules {
   version: number
+  in_force: number // the version by which the server judges
+  unavailable?: boolean // what is stored cannot be read; these are the rules in force
   rules: Rule[]
   exempt?: List
   block?: List
