@@ -206,7 +206,7 @@ func (p *tab) value(selector string) (text string) {
 // see waits until people can read something somewhere.
 func (p *tab) see(selector, text string) {
 	p.t.Helper()
-	deadline := time.Now().Add(30 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !strings.Contains(p.text(selector), text) {
 		if time.Now().After(deadline) {
 			p.t.Fatalf("%s never says %q; it says %q", selector, text, p.text(selector))

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -32,12 +33,16 @@ type losable struct {
 	weir.Store
 	lost  atomic.Bool
 	calls atomic.Int64
+	slow  time.Duration // how long Take takes
 }
 
 var errLost = errors.New("the store is lost")
 
 func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	l.calls.Add(1)
+	if l.slow > 0 {
+		time.Sleep(l.slow)
+	}
 	if l.lost.Load() {
 		return dst, errLost
 	}
@@ -333,12 +338,15 @@ type observer struct {
 func (o *observer) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.seen = append(o.seen, fmt.Sprint(req.User, v.Allowed, v.Reason, v.Degraded != nil, took > 0))
+	o.seen = append(o.seen, fmt.Sprint(req.User, v.Allowed, v.Reason, v.Degraded != nil, took))
 }
 
-func TestObserver(t *testing.T) {
+func TestObserver(t *testing.T) { synctest.Test(t, testObserver) }
+
+func testObserver(t *testing.T) {
 	o := &observer{}
 	b := newBench(t, "rules: [{id: a, key: user, algorithm: sliding_log, limit: 1/1h}]\nblock: {user: [mallory]}", func(p *engine.Options) { p.Observer = o })
+	b.store.slow = 3 * time.Millisecond
 	var v engine.Verdict
 	for _, user := range []string{"alice", "alice", "mallory"} {
 		if err := b.Peek(t.Context(), &rule.Request{User: user}, &v); err != nil {
@@ -348,7 +356,7 @@ func TestObserver(t *testing.T) {
 	}
 	b.store.lost.Store(true)
 	b.check(t, rule.Request{User: "alice"})
-	want := "[alicetrue limits false true alicefalse limits false true malloryfalse blocked false true alicetrue limits true true]"
+	want := "[alicetrue limits false 3ms alicefalse limits false 3ms malloryfalse blocked false 0s alicetrue limits true 3ms]"
 	if got := fmt.Sprint(o.seen); got != want {
 		t.Errorf("saw %s, want %s", got, want)
 	}

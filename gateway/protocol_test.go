@@ -145,7 +145,7 @@ func TestUnaskedSwitch(t *testing.T) {
 		}
 		select {
 		case <-closed:
-		case <-time.After(patience / 4):
+		case <-time.After(patience):
 			t.Errorf("%q: the connection to the upstream stays open", c)
 		}
 	}

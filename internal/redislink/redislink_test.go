@@ -28,7 +28,7 @@ func TestLate(t *testing.T) {
 	}
 	server.Restart()
 	var client rueidis.Client
-	for deadline := time.Now().Add(30 * time.Second); client == nil; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); client == nil; time.Sleep(10 * time.Millisecond) {
 		c, err := late.Client()
 		if err == nil {
 			client = c

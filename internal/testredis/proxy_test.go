@@ -48,15 +48,12 @@ func TestProxyLatency(t *testing.T) {
 	if _, err := io.ReadFull(c, make([]byte, 50*len("+PONG\r\n"))); err != nil {
 		t.Fatal(err)
 	}
-	if d := time.Since(start); d < latency || d > 10*latency {
+	if d := time.Since(start); d < latency || d > 25*latency { // one after the other would be 50
 		t.Errorf("replies took %v", d)
 	}
+	p.Latency(time.Hour)
 	p.Heal()
-	start = time.Now()
 	answered(t, through(p), "PONG", "PING")
-	if d := time.Since(start); d > latency {
-		t.Errorf("a healed line took %v", d)
-	}
 	p.Latency(time.Hour) // the clean-up need not wait for it
 	err := await(func() error {
 		io.WriteString(c, "PING\r\n")

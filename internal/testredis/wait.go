@@ -6,7 +6,7 @@ import (
 )
 
 // patience is for a machine that does much else; nothing here takes that long.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // await asks again and again until it is ready; the error is what was missing last.
 func await(ready func() error) error {

@@ -231,7 +231,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 		t.Errorf("%q are silent", got)
 	}
 	redis.Restart()
-	for deadline := time.Now().Add(30 * time.Second); ; {
+	for deadline := time.Now().Add(2 * time.Minute); ; {
 		r := s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`)
 		if r.StatusCode == 201 {
 			break

@@ -206,7 +206,7 @@ func TestLeaseWaitsForRedis(t *testing.T) {
 // waitFor waits until something is so, which it is soon.
 func waitFor(t *testing.T, so func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(20 * time.Second)
+	deadline := time.Now().Add(2 * time.Minute)
 	for !so() {
 		if time.Now().After(deadline) {
 			t.Fatal("it does not happen")

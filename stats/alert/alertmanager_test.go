@@ -61,7 +61,7 @@ func startAlertmanager(t *testing.T) (url string) {
 }
 
 func ready(url string, ended chan struct{}) bool {
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); {
+	for deadline := time.Now().Add(2 * time.Minute); time.Now().Before(deadline); {
 		select {
 		case <-ended:
 			return false

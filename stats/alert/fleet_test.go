@@ -85,7 +85,7 @@ func (f *fleet) minute(bad bool, all ...*Watcher) {
 func (f *fleet) wait(all ...*Watcher) {
 	f.t.Helper()
 	for _, w := range all {
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(2 * time.Minute)
 		for err := w.list.share(f.t.Context()); err != nil; err = w.list.share(f.t.Context()) {
 			if time.Now().After(deadline) {
 				f.t.Fatal(err)

@@ -19,7 +19,7 @@ func TestRights(t *testing.T) {
 	}
 	server := testredis.Start(t, "--aclfile", file)
 	everything(t, open(t, "redis://weir:change-me@"+server.Addr+"?timeout=10s"))
-	elsewhere := open(t, "redis://weir:change-me@"+server.Addr+"?prefix=shop:")
+	elsewhere := open(t, "redis://weir:change-me@"+server.Addr+"?prefix=shop:&timeout=10s")
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	if _, err := elsewhere.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "NOPERM") {
 		t.Errorf("Take under another prefix = %v", err)
