@@ -54,7 +54,7 @@ func decode(body []byte, into any, known []string) *Problem {
 	if rest := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return badBody.of("The body goes on after the JSON object, at byte %d; send one object only.", len(body)-len(rest)+1)
 	}
-	return nil
+	return strict(body, into)
 }
 
 // diagnose says what is wrong with a body that could not be decoded.

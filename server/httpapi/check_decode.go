@@ -131,7 +131,8 @@ func (s *scanner) texts(into *map[string]string) bool {
 	*into = all
 	return s.object(func(name string) bool {
 		var value string
-		ok := s.text(&value)
+		_, twice := all[name]
+		ok := s.text(&value) && !twice
 		all[name] = value
 		return ok
 	})
