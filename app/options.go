@@ -93,6 +93,10 @@ type Options struct {
 	// Queues are for work of applications, by name. Default none.
 	Queues map[string]queue.Settings
 
+	// HostNames are names by which the API may be called without tokens, besides
+	// localhost and addresses.
+	HostNames []string
+
 	// TrustedProxies and ProxyHeader are as in httplimit.Options.
 	TrustedProxies []netip.Prefix
 	ProxyHeader    httplimit.ProxyHeader

@@ -91,6 +91,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Editor:         a.editor,
 		Guard:          a.guard,
 		Tokens:         a.tokens.Load,
+		Hosts:          a.options.HostNames,
 		Ready:          a.ready,
 		Metrics:        a.metrics.Handler(),
 		Observe:        a.observeHTTP,

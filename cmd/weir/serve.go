@@ -93,6 +93,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
 	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "let every request of Envoy's pass")
 	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of tokens for managing weir: a line each, \"name read|use|admin token\"")
+	flags.StringSliceVar(&f.HostNames, "host-names", nil, "`names` by which the API may be called without tokens, besides localhost and addresses")
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file` of the API, which is plain HTTP without")
 	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "its private key `file`")
 	flags.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "`file` of authorities: clients must have a certificate of one")

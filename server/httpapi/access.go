@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"errors"
+	"net/http"
 	"net/netip"
 	"slices"
 	"strings"
@@ -16,8 +17,8 @@ func (h *Handler) admit(c *call, needs access) bool {
 		return true
 	}
 	tokens := h.options.Tokens()
-	if needs == asking {
-		return tokens != nil || h.atHome(c)
+	if needs <= asking {
+		return tokens != nil || h.atHome(c, needs)
 	}
 	c.Header()["Cache-Control"] = uncached
 	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
@@ -29,22 +30,44 @@ func (h *Handler) admit(c *call, needs access) bool {
 		h.turnAway(c, err)
 		return false
 	}
-	return tokens != nil || h.atHome(c)
+	return tokens != nil || h.atHome(c, needs)
 }
 
 // atHome reports whether a call without a token comes from a program on this machine,
 // or a page that the server itself has sent. Anything else that reaches the loopback
 // is the operator's browser, on behalf of somebody else's page.
-func (h *Handler) atHome(c *call) bool {
+func (h *Handler) atHome(c *call, needs access) bool {
 	if !h.local(c.r.Host) {
-		c.refuse(foreignHost.of("Without tokens, the server is called by an address or localhost only; call it so, or start it with tokens."))
+		if !h.foreign.Swap(true) {
+			h.options.Logger.Warn("a call by a name that is not known was refused", "route", c.name, "host", clip(c.r.Host),
+				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
+		}
+		c.refuse(foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens."))
 		return false
 	}
-	if err := h.origins.Check(c.r); err != nil {
+	if h.strange(c.r, needs) {
 		c.refuse(foreignOrigin.of("Without tokens, the server takes no calls from pages of other sites; call it from a program, or start it with tokens."))
 		return false
 	}
 	return true
+}
+
+// strange reports whether a page of another site has caused a call. A proxy passes on
+// what its own clients' browsers say of pages, but then it also tells what it asks
+// about, in headers that no page can send to another site. Without these, a call
+// charges, whatever its method.
+func (h *Handler) strange(r *http.Request, needs access) bool {
+	if needs == proxied {
+		for _, name := range tells {
+			if len(r.Header[name]) > 0 {
+				return false
+			}
+		}
+		charging := *r
+		charging.Method = http.MethodPost
+		r = &charging
+	}
+	return h.origins.Check(r) != nil
 }
 
 // local reports whether a Host header is one that nobody can have pointed here: the

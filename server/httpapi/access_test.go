@@ -214,9 +214,48 @@ func TestBrowsersAtHome(t *testing.T) {
 	if s.local("") != true {
 		t.Error("HTTP/1.0 has no Host header")
 	}
-	// What proxies and probes ask has whatever name they go by.
-	for _, what := range []string{"GET /healthz", "GET /v1/authz", "POST /v1/authz", "GET /v1/openapi.yaml"} {
+	// Probes give nothing away and change nothing.
+	for _, what := range []string{"GET /healthz", "GET /v1/openapi.yaml"} {
 		s.call(what, "", "Host: shop.example.com", "Sec-Fetch-Site: cross-site").want(t, 200, nil)
+	}
+}
+
+// Nor does it where proxies and collectors ask, who pass on what end users sent them.
+func TestBrowsersAtAuthz(t *testing.T) {
+	answering := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
+	o := Options{Hosts: []string{"weir.internal"}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Metrics: answering, Home: answering}
+	s := newStand(t, o)
+	asked := []string{"GET /v1/authz", "POST /v1/authz", "OPTIONS /v1/authz", "GET /metrics", "POST /json"} // the last is one of Home's
+	for _, what := range asked {
+		// A page whose name was pointed at the loopback can write any of these.
+		for _, host := range []string{"evil.example.com", "evil.example.com:8080", "weir"} {
+			s.call(what, "", "Host: "+host, "Origin: http://"+host, "Sec-Fetch-Site: same-origin", "X-Original-URI: /login", "X-Forwarded-For: 203.0.113.7").wantProblem(t, foreignHost)
+		}
+		for _, host := range []string{"127.0.0.1:8080", "localhost", "[::1]:8080", "weir.internal"} {
+			s.call(what, "", "Host: "+host).want(t, 200, nil)
+		}
+	}
+	for _, header := range []string{"Sec-Fetch-Site: cross-site", "Sec-Fetch-Site: same-site", "Origin: https://evil.example.com", "Origin: null"} {
+		for _, what := range []string{"GET /v1/authz", "HEAD /v1/authz", "POST /v1/authz", "OPTIONS /v1/authz", "POST /json"} {
+			if r := s.call(what, "", header); r.StatusCode != foreignOrigin.status {
+				t.Errorf("%s with %s: %d", what, header, r.StatusCode)
+			}
+		}
+		// A page of another site cannot write these, so the origin is of a request to the proxy.
+		for _, told := range []string{"X-Original-URI: /login", "X-Forwarded-Uri: /login", "X-Forwarded-For: 203.0.113.7"} {
+			for _, what := range []string{"GET /v1/authz", "POST /v1/authz"} {
+				s.call(what, "", header, told).want(t, 200, nil)
+			}
+		}
+	}
+	if n := strings.Count(s.log.String(), "evil.example.com"); n != 1 {
+		t.Errorf("the log names the host %d times:\n%s", n, s.log.String())
+	}
+	// With tokens, others may reach it, by whatever name it has.
+	o.Tokens = tokens(t)
+	s = newStand(t, o)
+	for _, what := range asked {
+		s.call(what, "", "Host: shop.example.com", "Origin: https://www.example.com", "Sec-Fetch-Site: cross-site").want(t, 200, nil)
 	}
 }
 

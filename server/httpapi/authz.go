@@ -102,6 +102,12 @@ func originalOf(r *http.Request) (*http.Request, *Problem) {
 	return original, nil
 }
 
+// tells are the headers in which proxies tell of a request.
+var tells = [...]string{
+	"X-Original-Method", "X-Original-Uri", "X-Original-Host",
+	"X-Forwarded-Method", "X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-For", "Forwarded",
+}
+
 // maxURI is the longest URI that a proxy may ask about, in bytes.
 const maxURI = 64 << 10
 

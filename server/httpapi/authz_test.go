@@ -124,7 +124,7 @@ func TestAuthzUserAndTier(t *testing.T) {
 
 // Rules see the headers, cookies and the query of the request that is asked about.
 func TestAuthzValues(t *testing.T) {
-	s := newStand(t, Options{Rules: openRules(t, `
+	s := newStand(t, Options{Hosts: []string{"shop.example.com"}, Rules: openRules(t, `
 rules:
   - {id: header, key: "header:X-Tenant", limit: 10/1m}
   - {id: cookie, key: "cookie:sid", limit: 11/1m}
@@ -157,7 +157,7 @@ func TestAuthzHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Install(table, 1)
-		h, err := New(Options{Engine: e, Rules: &gone{}, MaxHeld: 1})
+		h, err := New(Options{Engine: e, Rules: &gone{}, MaxHeld: 1, Hosts: []string{"example.com"}})
 		if err != nil {
 			t.Fatal(err)
 		}

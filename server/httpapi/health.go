@@ -55,7 +55,10 @@ func (h *Handler) home(c *call) {
 	header.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
 	header.Set("Referrer-Policy", "no-referrer")
 	if h.options.Home != nil {
-		h.options.Home.ServeHTTP(c, c.r)
+		read := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
+		if read || h.options.Tokens() != nil || h.atHome(c, asking) {
+			h.options.Home.ServeHTTP(c, c.r)
+		}
 		return
 	}
 	switch {

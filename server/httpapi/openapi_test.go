@@ -337,6 +337,7 @@ var answersTried = func() []tried {
 		{what: "GET /readyz", status: 200},
 		{what: "GET /readyz", status: 503, options: Options{Ready: func(context.Context) error { return errors.New("not yet") }}},
 		{what: "GET /metrics", status: 404},
+		{what: "GET /metrics", status: 403, headers: []string{"Host: evil.example.com"}},
 		{what: "GET /metrics", status: 200, options: Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		})}},

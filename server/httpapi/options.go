@@ -86,7 +86,8 @@ type Options struct {
 	// Metrics serves /metrics. Default nobody: 404.
 	Metrics http.Handler
 
-	// Home serves every path that is not the API's. Default a page in plain text that
+	// Home serves every path that is not the API's. While no token is asked for, whatever
+	// is not a GET is kept from browsers as the API is. Default a page in plain text that
 	// says what this is.
 	Home http.Handler
 
@@ -151,6 +152,7 @@ type Handler struct {
 
 	zones   zones        // time zones by name
 	waiting atomic.Int32 // calls that wait for work
+	foreign atomic.Bool  // the log has that somebody calls by a name that is not known
 	warned  atomic.Int64 // the second in which the log was last told of trouble
 }
 

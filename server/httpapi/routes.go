@@ -14,7 +14,8 @@ type access uint8
 
 const (
 	public  access = iota // anybody: it gives nothing away and changes nothing
-	asking                // whoever can reach the server, but no page in a browser
+	proxied               // whoever can reach the server, but no page in a browser; proxies pass on what end users sent
+	asking                // the same, for who asks in their own name
 	looking               // applications with a token, as often as they like; it changes nothing
 	using                 // the same, and it counts or queues
 	reading               // the management
@@ -55,7 +56,7 @@ func routes() []route {
 
 var ruleRoutes = []route{
 	{"POST", "/v1/check", asking, (*Handler).check},
-	{"", "/v1/authz", public, (*Handler).serveAuthz},
+	{"", "/v1/authz", proxied, (*Handler).serveAuthz},
 
 	{"GET", "/v1/rules", reading, (*Handler).getRules},
 	{"POST", "/v1/rules", changing, (*Handler).postRule},
@@ -77,7 +78,7 @@ var ruleRoutes = []route{
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 	{"GET", "/healthz", public, (*Handler).health},
 	{"GET", "/readyz", public, (*Handler).ready},
-	{"GET", "/metrics", public, (*Handler).metrics},
+	{"GET", "/metrics", asking, (*Handler).metrics},
 }
 
 // resource is a path and what can be done with it. http.ServeMux would do, if it
