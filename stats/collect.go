@@ -3,6 +3,7 @@ package stats
 import (
 	"encoding/binary"
 	"fmt"
+	"hash/fnv"
 	"sync"
 	"time"
 
@@ -115,19 +116,32 @@ func (r *Recorder) takeSamplesLocked(next *index) {
 func (c *collector) count(x *index, buf []byte) {
 	for len(buf) > 0 {
 		p := x.rules[binary.LittleEndian.Uint16(buf)]
-		tier, flags, limits := int(buf[2]), buf[3], int(buf[4])
-		key := int(binary.LittleEndian.Uint16(buf[5:]))
-		n := int64(1) << (flags &^ deniedFlag)
+		tier, n, f, limits := int(buf[2]), int64(1)<<buf[3], flags(buf[4]), int(buf[5])
+		key := int(binary.LittleEndian.Uint16(buf[6:]))
 		buf = buf[sampleHead:]
 		for i := range limits {
 			c.use(p, tier, i, int(binary.LittleEndian.Uint16(buf[2*i:])), n)
 		}
 		buf = buf[2*limits:]
 		if p.keyed {
-			c.ranks.count(p.id, flags&deniedFlag != 0, buf[:key], n)
+			c.ranks.count(p.id, f, buf[:key], n)
+		}
+		if key > 0 && f&otherKey == 0 {
+			c.frame.Clients.Add(hashOf(buf[:key]), f&requestDenied != 0)
 		}
 		buf = buf[key:]
 	}
+}
+
+// hashOf is the same in every process: FNV-1a, with MurmurHash3's last step, because
+// keys that differ little must not have hashes that do.
+func hashOf(key []byte) uint64 {
+	h := fnv.New64a()
+	h.Write(key)
+	x := h.Sum64()
+	x = (x ^ x>>33) * 0xff51afd7ed558ccd
+	x = (x ^ x>>33) * 0xc4ceb9fe1a85ec53
+	return x ^ x>>33
 }
 
 // use counts how much of a limit was in use.

@@ -41,7 +41,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		p := x.find(first.Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
 		if number*golden+chance <= math.MaxUint64>>(power&63) {
-			r.stripes[stripe].sample(req, v, v.Results[from:to], pass, power)
+			r.stripes[stripe].sample(req, v, from, to, pass, power)
 		}
 		if with == alone {
 			return

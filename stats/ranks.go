@@ -4,8 +4,8 @@ import "github.com/weirhq/weir/stats/frame"
 
 // ranks are the keys of the last ten seconds, counted.
 type ranks struct {
-	all    [2]*frame.Counter // allowed and denied
-	byRule map[string]*[2]*frame.Counter
+	all    [2]*frame.Counter             // allowed and denied, by the request
+	byRule map[string]*[2]*frame.Counter // by the rule
 }
 
 // Places for keys: as many as an archive keeps, and as many again, so that those which
@@ -22,19 +22,22 @@ func newRanks() *ranks {
 	}
 }
 
-// count counts a key n times.
-func (r *ranks) count(rule string, denied bool, key []byte, n int64) {
-	half := 0
-	if denied {
-		half = 1
-	}
-	r.all[half].Add(key, n)
+// count counts a key n times: for the rule by what it said, and over all rules by what
+// became of the request, once for each key and request.
+func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 	of := r.byRule[rule]
 	if of == nil {
 		of = &[2]*frame.Counter{frame.NewCounter(placesRule), frame.NewCounter(placesRule)}
 		r.byRule[rule] = of
 	}
-	of[half].Add(key, n)
+	of[f.half(ruleDenied)].Add(key, n)
+	switch all := r.all[f.half(requestDenied)]; {
+	case f&sameKey != 0:
+	case f&otherKey != 0:
+		all.AddAnother(key, n)
+	default:
+		all.Add(key, n)
+	}
 }
 
 // put writes what was counted into a frame.

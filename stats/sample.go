@@ -6,7 +6,9 @@ import (
 	"runtime"
 	"sync"
 	"sync/atomic"
+	"unsafe"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/frame"
@@ -55,12 +57,12 @@ func newStripes() []stripe {
 
 // A sample is
 //
-//	2 bytes rule | 1 byte tier | 1 byte flags | 1 byte limits | 2 bytes length of key | limits | key
+//	2 bytes rule | 1 byte tier | 1 byte power | 1 byte flags | 1 byte limits | 2 bytes length of key | limits | key
 //
-// where a limit is 2 bytes: the slot of its usage, or one of the two below.
+// where a limit is 2 bytes: the slot of its usage, or one of the two below. The key of a
+// rule that counts everybody together is who else the request says it is from.
 const (
-	sampleHead = 7
-	deniedFlag = 0x80 // the other bits are the power
+	sampleHead = 8
 
 	limitDenied = frame.Slots
 	limitOther  = frame.Slots + 1
@@ -68,18 +70,72 @@ const (
 	maxLimits = 32 // of a rule, that are looked at
 )
 
-// sample copies what one rule says.
-func (s *stripe) sample(req *rule.Request, v *engine.Verdict, results []engine.Result, pass bool, power uint32) {
+// flags say what became of a request, and what other rules have said of it.
+type flags uint8
+
+const (
+	ruleDenied    flags = 1 << iota // by this rule, or would be
+	requestDenied                   // by any
+	sameKey                         // another rule stands for this key
+	otherKey                        // another rule stands for the client
+)
+
+// half is where something is counted: 0, or 1 if a flag is set.
+func (f flags) half(flag flags) int {
+	if f&flag != 0 {
+		return 1
+	}
+	return 0
+}
+
+// flagsOf looks at the other rules of a request. The first one that has a key stands
+// for the client, and the first one that has just this key for the key.
+func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f flags) {
+	if !pass {
+		f |= ruleDenied
+	}
+	if !v.Allowed {
+		f |= requestDenied
+	}
+	mine := v.Results[from].Rule
+	for i := range v.Results {
+		other := &v.Results[i]
+		if other.Rule == mine {
+			continue
+		}
+		keyed := s.index.find(other.Rule).keyed
+		if keyed && !p.keyed || keyed == p.keyed && i < from {
+			f |= otherKey
+		}
+		if keyed && p.keyed && i < from && other.Key == v.Results[from].Key {
+			f |= sameKey
+		}
+	}
+	return f
+}
+
+// sample copies what one rule says, whose results are from one on to another.
+func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass bool, power uint32) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	results := v.Results[from:to]
 	first := &results[0]
 	p := s.index.find(first.Rule)
 	tier := p.tier(req.Tier)
 	limits := p.limits[tier]
 	results = results[:min(len(results), len(limits), maxLimits)]
-	key := ""
-	if p.keyed {
-		key = first.Key
+	f := s.flagsOf(v, from, p, pass)
+	var room [64]byte
+	key := []byte(nil)
+	switch {
+	case p.keyed:
+		key = unsafe.Slice(unsafe.StringData(first.Key), len(first.Key))
+	case f&otherKey != 0:
+	case req.User != "":
+		user := req.User[:min(len(req.User), weir.MaxKeyLen)]
+		key = unsafe.Slice(unsafe.StringData(user), len(user))
+	case req.IP.IsValid():
+		key = req.IP.AppendTo(room[:0])
 	}
 	at, size := len(s.buf), sampleHead+2*len(results)+len(key)
 	if size > cap(s.buf)-at {
@@ -89,11 +145,8 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, results []engine.R
 	s.buf = s.buf[:at+size]
 	record := s.buf[at:]
 	binary.LittleEndian.PutUint16(record, uint16(p.number))
-	record[2], record[3], record[4] = byte(tier), byte(power), byte(len(results))
-	if !pass {
-		record[3] |= deniedFlag
-	}
-	binary.LittleEndian.PutUint16(record[5:], uint16(len(key)))
+	record[2], record[3], record[4], record[5] = byte(tier), byte(power), byte(f), byte(len(results))
+	binary.LittleEndian.PutUint16(record[6:], uint16(len(key)))
 	record = record[sampleHead:]
 	for i := range results {
 		binary.LittleEndian.PutUint16(record, uint16(limits[i].usage(&results[i], v.Allowed)))

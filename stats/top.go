@@ -59,7 +59,10 @@ func ParseWindow(name string) (Window, error) {
 
 // TopQuery asks who came most often.
 type TopQuery struct {
-	Rule   string // "" is all rules together; each counts a request that it applies to
+	// Rule asks for what this rule said. Default "": what became of requests, whatever
+	// each rule said. There a request counts once for each key that rules have found in it.
+	Rule string
+
 	By     By
 	Window Window
 	N      int // how many keys; default 10, at most frame.MaxRankedAll
@@ -68,7 +71,7 @@ type TopQuery struct {
 // Top is who came most often.
 type Top struct {
 	From, To time.Time // the window, in whole slots
-	Total    int64     // how often any key came
+	Total    int64     // requests that had a key
 
 	// Keys are the first ones. Each came at least Count-Error times and at most Count
 	// times. Where more keys came than could be looked at, Health.Sampling says how

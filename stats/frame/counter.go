@@ -20,6 +20,11 @@ func NewCounter(size int) *Counter {
 // Add counts a key n times. It keeps no reference to the key.
 func (c *Counter) Add(key []byte, n int64) {
 	c.total += n
+	c.AddAnother(key, n)
+}
+
+// AddAnother counts one more key of requests that were added already.
+func (c *Counter) AddAnother(key []byte, n int64) {
 	if i, ok := c.at[string(key)]; ok {
 		c.heap[i].Count += n
 		c.down(i)

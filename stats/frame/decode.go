@@ -11,8 +11,9 @@ import (
 // and costs no more memory than it has bytes, give or take a factor.
 func Decode(src []byte) (*Frame, error) {
 	d := decoder{in: src}
-	if v := d.byte(); d.err == nil && v != version {
-		return nil, fmt.Errorf("frame: it is of version %d, this weir reads version %d", v, version)
+	v := d.byte()
+	if d.err == nil && (v < 1 || v > version) {
+		return nil, fmt.Errorf("frame: it is of version %d, this weir reads up to version %d", v, version)
 	}
 	f := &Frame{}
 	d.counts(&f.Requests)
@@ -32,6 +33,10 @@ func Decode(src []byte) (*Frame, error) {
 		r := f.Ranking(d.text())
 		d.sketch(&r.Allowed)
 		d.sketch(&r.Denied)
+	}
+	if v > 1 {
+		d.distinct(&f.Clients.All)
+		d.distinct(&f.Clients.Denied)
 	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errDamaged
@@ -117,6 +122,19 @@ func (d *decoder) histogram(h *Histogram) {
 			return
 		}
 		h.Put(uint8(slot), n)
+	}
+}
+
+func (d *decoder) distinct(to *Distinct) {
+	at := int64(0)
+	for range d.size() {
+		at += d.number()
+		rank := d.byte()
+		if at >= registers || rank == 0 || rank > 65-registerBits || d.err != nil {
+			d.err, d.in = errDamaged, nil
+			return
+		}
+		to.registers[at] = rank
 	}
 }
 

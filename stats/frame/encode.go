@@ -9,8 +9,8 @@ import (
 
 // An encoded frame is a byte for its version, and then numbers as varints and texts
 // with their lengths before them, section by section in the order of Frame. Names are
-// in order, so that equal frames are equal bytes.
-const version = 1
+// in order, so that equal frames are equal bytes. Version 1 has no clients.
+const version = 2
 
 // Append writes a frame.
 func (f *Frame) Append(dst []byte) []byte {
@@ -52,6 +52,9 @@ func (f *Frame) Append(dst []byte) []byte {
 		e.sketch(&f.Top[id].Allowed)
 		e.sketch(&f.Top[id].Denied)
 	}
+
+	e.distinct(&f.Clients.All)
+	e.distinct(&f.Clients.Denied)
 	return e.out
 }
 
@@ -139,5 +142,25 @@ func (e *encoder) sketch(s *Sketch) {
 		e.text(entry.Key)
 		e.number(entry.Count)
 		e.number(entry.Error)
+	}
+}
+
+// distinct writes the registers that have something, each as its distance from the
+// last one and its rank: two bytes.
+func (e *encoder) distinct(d *Distinct) {
+	used := 0
+	for _, rank := range d.registers {
+		if rank > 0 {
+			used++
+		}
+	}
+	e.size(used)
+	last := 0
+	for i, rank := range d.registers {
+		if rank > 0 {
+			e.size(i - last)
+			e.out = append(e.out, rank)
+			last = i
+		}
 	}
 }

@@ -54,6 +54,8 @@ type Frame struct {
 	Rules  map[Line]*Counts
 	Routes map[string]*Route
 
+	Clients Clients // who was judged
+
 	Details map[string]*Detail  // by rule
 	Top     map[string]*Ranking // by rule; "" is all of them together
 }
@@ -102,6 +104,7 @@ func (f *Frame) Merge(other *Frame) {
 	for name, r := range other.Routes {
 		f.Route(name).merge(r)
 	}
+	f.Clients.Merge(&other.Clients)
 	for id, d := range other.Details {
 		f.Detail(id).merge(d)
 	}
@@ -156,7 +159,7 @@ func (d *Detail) merge(other *Detail) {
 
 // Empty reports whether nothing happened.
 func (f *Frame) Empty() bool {
-	return f.Requests == Counts{} && f.Decision.Count == 0 &&
+	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
 		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0
 }
 

@@ -17,7 +17,7 @@ type Entry struct {
 type Sketch struct {
 	Entries []Entry // by Count, the largest first
 	Floor   int64   // a key that is not among them came at most so often
-	Total   int64   // how often any key came
+	Total   int64   // requests that had a key; each counts once, also if it had several
 }
 
 // Merge adds another sketch. A key that is in only one of them may have come to the

@@ -1,0 +1,77 @@
+package stats
+
+import (
+	"fmt"
+	"net/netip"
+	"testing"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// Over all rules, a key counts by what became of its requests, each once; under a rule,
+// by what the rule said.
+func TestTopCountsRequests(t *testing.T) {
+	d := newDesk(t, `
+rules:
+  - {id: by-ip, key: ip, limit: 1000/1h}
+  - {id: by-user, key: user, limit: 5/1h}
+  - {id: by-user-too, key: user, limit: 2000/1h}
+  - {id: trial, key: ip, limit: 1/1h, mode: shadow}
+`)
+	d.check(t, rule.Request{IP: netip.MustParseAddr("203.0.113.7"), User: "alice"}, 100)
+	flush(t, d.Recorder)
+	for _, c := range []struct {
+		rule  string
+		by    By
+		want  string
+		total int64
+	}{
+		{"", ByAllowed, "[{ip:203.0.113.7 5 0} {user:alice 5 0}]", 5},
+		{"", ByDenied, "[{ip:203.0.113.7 95 0} {user:alice 95 0}]", 95},
+		{"", ByTotal, "[{ip:203.0.113.7 100 0} {user:alice 100 0}]", 100},
+		{"by-ip", ByAllowed, "[{ip:203.0.113.7 100 0}]", 100},
+		{"by-ip", ByDenied, "[]", 0},
+		{"by-user", ByAllowed, "[{user:alice 5 0}]", 5},
+		{"by-user", ByDenied, "[{user:alice 95 0}]", 95},
+		{"trial", ByDenied, "[{ip:203.0.113.7 99 0}]", 99},
+	} {
+		top, err := d.Recorder.Top(t.Context(), TopQuery{Rule: c.rule, By: c.by})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := fmt.Sprint(top.Keys); got != c.want || top.Total != c.total {
+			t.Errorf("%q by %v: %s of %d, want %s of %d", c.rule, c.by, got, top.Total, c.want, c.total)
+		}
+	}
+}
+
+// A client is whom the first rule with a key finds; without one, the user or the
+// address of the request.
+func TestClients(t *testing.T) {
+	for name, rules := range map[string]string{
+		"by keys":          "rules: [{id: everything, key: global, limit: 1000000/1s}, {id: by-ip, key: ip, limit: 1/1h}, {id: by-user, key: user, limit: 1/1h}]",
+		"counted together": "rules: [{id: everything, key: global, limit: 900/1h}]",
+	} {
+		t.Run(name, func(t *testing.T) {
+			d := newDesk(t, rules)
+			from := d.clock.now()
+			for i := range 990 { // the last ninety are the first ones again
+				who := i % 900
+				req := rule.Request{IP: netip.AddrFrom4([4]byte{10, 0, byte(who >> 8), byte(who)})}
+				if who%2 == 0 {
+					req.User = fmt.Sprint("user-", who)
+				}
+				d.check(t, req, 1)
+				d.tick(d.clock.now()) // so that every request is looked at
+			}
+			d.pass(2)
+			var all, denied int64
+			err := d.Replay(t.Context(), from, d.clock.now(), func(l Live) {
+				all, denied = max(all, l.Frame.Clients.All.Count()), max(denied, l.Frame.Clients.Denied.Count())
+			})
+			if err != nil || all < 700 || all > 1100 || denied < 75 || denied > 105 {
+				t.Errorf("%d clients, %d of them denied, want about 900 and 90; %v", all, denied, err)
+			}
+		})
+	}
+}
