@@ -26,14 +26,14 @@ func newKey(sources []Source, bits int) ([]part, error) {
 }
 
 func newPart(s Source, bits int) (part, error) {
-	p := part{source: s, bits: bits}
+	p := part{source: s, secret: s.secret(), bits: bits}
 	switch s.Kind {
 	case IP:
 		p.prefix = "ip:"
 	case User:
 		p.prefix = "user:"
 	case APIKey:
-		p.prefix, p.secret = prefixAPIKey, true
+		p.prefix = prefixAPIKey
 	case Global:
 		p.prefix = "global"
 	case Header:
@@ -60,6 +60,5 @@ func (p part) named(kind string) (part, error) {
 		return part{}, fmt.Errorf("%s has a name of %d bytes; at most %d are allowed", strings.TrimSuffix(kind, ":"), len(p.source.Name), maxValue)
 	}
 	p.prefix = kind + string(appendEscaped(nil, p.source.Name)) + ":"
-	p.secret = soundsSecret(p.source.Name)
 	return p, nil
 }

@@ -18,9 +18,9 @@ const maxValue = 256
 // Requests that differ in any part differ in identity, whatever bytes a client puts
 // into them. The parts of a composed key are joined by "|"; in values, "|" and "\"
 // have a "\" before them. IPv6 addresses are masked, as in "ip:2001:db8::/64". API
-// keys, and values whose name sounds secret, are hashed; see [HashAPIKey]. So is,
-// marked by "\sha256:", a value of more than 256 bytes, and an identity that would
-// be longer than weir.MaxKeyLen. It allocates nothing but room in dst.
+// keys, cookies, query parameters, and headers and attributes whose name sounds secret,
+// are hashed; see [HashAPIKey]. So is, marked by "\sha256:", a value of more than 256
+// bytes, and an identity that would be longer than weir.MaxKeyLen. It allocates nothing but room in dst.
 func (c *Compiled) Identity(dst []byte, req *Request) ([]byte, bool) {
 	begin := len(dst)
 	for i := range c.key {

@@ -54,8 +54,22 @@ func isHash(s string) bool {
 	return found && len(digits) == 2*hashBytes && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
+// secret reports whether what a source finds must not be seen: it goes into stores, logs,
+// statistics and answers as a hash. Nobody can tell from the name of a cookie or of a
+// query parameter whether it lets somebody in, so all of them are secret. Headers and
+// attributes are told apart by their names.
+func (s Source) secret() bool {
+	switch s.Kind {
+	case APIKey, Cookie, Query:
+		return true
+	case Header, Attribute:
+		return soundsSecret(s.Name)
+	}
+	return false
+}
+
 // secretWords are in the names of things that must not be seen in a log.
-var secretWords = []string{"auth", "cookie", "credential", "jwt", "key", "pass", "secret", "sess", "token"}
+var secretWords = []string{"auth", "bearer", "cookie", "credential", "csrf", "jwt", "key", "pass", "secret", "sess", "sign", "token"}
 
 // soundsSecret errs on the side of hashing: an override works all the same.
 func soundsSecret(name string) bool {

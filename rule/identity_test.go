@@ -3,6 +3,7 @@ package rule_test
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"net/http"
 	"net/netip"
 	"strings"
 	"testing"
@@ -46,7 +47,7 @@ func TestIdentity(t *testing.T) {
 		IP: netip.MustParseAddr("203.0.113.7"), User: "alice", APIKey: "sk_live_1",
 		Attributes: map[string]string{"action": "post", "empty": ""},
 		Values: values{
-			"header:X-Tenant": "acme", "header:Authorization": "Bearer x", "header:X-Api-Key": "k", "header:X|Y": "z",
+			"header:X-Tenant": "acme", "header:Authorization": "Bearer x", "header:X-Api-Key": "k", "header:X|Y": "z", "header:Odd": `a|b\c`,
 			"cookie:sid": "s", "cookie:plan": "pro", "query:q": `a|b\c`, "query:access_token": "t", "header:Long": strings.Repeat("x", 257), "header:Fits": strings.Repeat("x", 256),
 		},
 	}
@@ -64,8 +65,9 @@ func TestIdentity(t *testing.T) {
 		{[]rule.Source{header("authorization")}, "header:Authorization:" + sum("weir:header:Authorization:Bearer x")},
 		{[]rule.Source{header("X-API-Key")}, "header:X-Api-Key:" + sum("weir:header:X-Api-Key:k")},
 		{[]rule.Source{{Kind: rule.Cookie, Name: "sid"}}, "cookie:sid:" + sum("weir:cookie:sid:s")},
-		{[]rule.Source{{Kind: rule.Cookie, Name: "plan"}}, "cookie:plan:pro"},
-		{[]rule.Source{{Kind: rule.Query, Name: "q"}}, `query:q:a\|b\\c`},
+		{[]rule.Source{{Kind: rule.Cookie, Name: "plan"}}, "cookie:plan:" + sum("weir:cookie:plan:pro")},
+		{[]rule.Source{{Kind: rule.Query, Name: "q"}}, "query:q:" + sum(`weir:query:q:a|b\c`)},
+		{[]rule.Source{header("Odd")}, `header:Odd:a\|b\\c`},
 		{[]rule.Source{{Kind: rule.Query, Name: "access_token"}}, "query:access_token:" + sum("weir:query:access_token:t")},
 		{[]rule.Source{{Kind: rule.Attribute, Name: "action"}}, "attr:action:post"},
 		{[]rule.Source{header("Long")}, `header:Long:\` + sum("weir:header:Long:"+strings.Repeat("x", 257))},
@@ -140,10 +142,23 @@ func TestSecretNames(t *testing.T) {
 		"session": true, "JSESSIONID": true, "PHPSESSID": true, "connect.sid": true, "sid": true, "password": true, "jwt": true,
 		"X-Tenant": false, "plan": false, "X-Inside-Region": false, "Accept-Language": false, "q": false,
 	} {
-		c := keyed(t, rule.Options{}, rule.Source{Kind: rule.Query, Name: name})
-		got := identityOf(c, rule.Request{Values: values{"query:" + name: "clear"}})
-		if hidden := !strings.Contains(got, "clear"); hidden != secret {
-			t.Errorf("%s becomes %s", name, got)
+		canonical := http.CanonicalHeaderKey(name)
+		req := rule.Request{
+			Attributes: map[string]string{name: "clear"},
+			Values:     values{"header:" + canonical: "clear", "cookie:" + name: "clear", "query:" + name: "clear"},
+		}
+		for kind, hides := range map[rule.SourceKind]bool{rule.Header: secret, rule.Attribute: secret, rule.Cookie: true, rule.Query: true} {
+			c := keyed(t, rule.Options{}, rule.Source{Kind: kind, Name: name})
+			got := identityOf(c, req)
+			if hidden := !strings.Contains(got, "clear"); hidden != hides || got == "none" {
+				t.Errorf("%s becomes %s", name, got)
+			}
+			// Whoever looks somebody up by the clear value finds it.
+			if clear, _, _ := strings.Cut(got, "sha256:"); hides {
+				if parsed, err := c.ParseIdentity(clear + "clear"); err != nil || parsed != got {
+					t.Errorf("%sclear is %s, %v, want %s", clear, parsed, err, got)
+				}
+			}
 		}
 	}
 }

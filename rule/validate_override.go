@@ -40,7 +40,7 @@ func tellsSecret(key []Source, text string) bool {
 		return false
 	}
 	for _, s := range key {
-		if s.Kind == APIKey || s.Kind >= Header && soundsSecret(s.Name) {
+		if s.secret() {
 			return true
 		}
 	}
