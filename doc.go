@@ -4,8 +4,8 @@
 // else: a [Limit] says how much, [Op.Decide] says whether, a [Decision] says
 // what to tell the client, and a [Store] remembers. The package reads no clock,
 // takes no lock and does no I/O; every time in it is an argument, so every
-// answer can be computed twice and compared. (Limiter.Wait, which has to wait,
-// sets a timer.)
+// answer can be computed twice and compared. (Limiter.WaitN, which has to wait,
+// sets a timer, and those who wait for one key stand in line.)
 //
 // Most programs need only a [Limiter]:
 //

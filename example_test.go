@@ -30,6 +30,23 @@ func ExampleNewLimiter() {
 	// false 0 20s
 }
 
+// A batch waits until there is room for all of it, and no longer than its context.
+func ExampleLimiter_WaitN() {
+	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), weir.MustParseLimit("100/1s"))
+	if err != nil {
+		panic(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	defer cancel()
+	fmt.Println(limiter.WaitN(ctx, "alice", 80))
+	fmt.Println(limiter.WaitN(ctx, "alice", 40)) // after about 0.2 s
+	fmt.Println(limiter.WaitN(ctx, "alice", 101))
+	// Output:
+	// <nil>
+	// <nil>
+	// weir: cost: 101 units never fit into this limit; ask for at most 100 at once
+}
+
 // Several limits of one request are charged all or none: the day does not pay
 // for what the hour refuses.
 func ExampleStore() {

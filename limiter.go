@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/weirhq/weir/internal/turns"
 )
 
 // Limiter is one limit on one store, for programs that need no more.
@@ -11,6 +13,7 @@ type Limiter struct {
 	store Store
 	limit *Compiled
 	quick oneTaker
+	turns turns.Turns // of those who wait
 }
 
 // oneTaker is what a store may have besides [Store]: Take for a single op. The
@@ -54,7 +57,7 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if !ok || !quick.Unwrapped(store) {
 		quick = slowTaker{store}
 	}
-	return &Limiter{store, c, quick}, nil
+	return &Limiter{store: store, limit: c, quick: quick}, nil
 }
 
 // Allow takes one unit and reports whether the request may pass. It is not for
@@ -80,44 +83,85 @@ func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, e
 // Refund gives back cost units that Take charged in the decision with this
 // receipt, for a request that came to nothing.
 func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Micros) error {
-	return l.store.Refund(ctx, Op{Key: key, Limit: l.limit, Cost: cost, Receipt: receipt})
+	err := l.store.Refund(ctx, Op{Key: key, Limit: l.limit, Cost: cost, Receipt: receipt})
+	l.turns.Wake(key)
+	return err
 }
 
 // Reset forgets what the key has used.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
-	return l.store.Reset(ctx, Op{Key: key, Limit: l.limit})
+	err := l.store.Reset(ctx, Op{Key: key, Limit: l.limit})
+	l.turns.Wake(key)
+	return err
 }
 
-// Wait blocks until one unit is taken and, with a shaping limit, until its turn
-// has come. It returns ErrDeadline at once, and takes nothing, when the context's
-// deadline comes first; a limit that counts denials counts that as one. Those who
-// wait for the same key are not served in order, except by a shaping limit. A
-// request that gives up while it is held gives its turn back if it is the last in
-// the queue; otherwise the turn passes unused.
-func (l *Limiter) Wait(ctx context.Context, key string) error {
+// Wait is WaitN for one unit.
+func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
+
+// WaitN blocks until n units are taken at once and, with a shaping limit, until their
+// turn has come. It returns ErrDeadline at once, and takes nothing, when the context's
+// deadline is known to come first; a limit that counts denials counts that as one. More
+// than the limit ever allows at once is an *InvalidError.
+//
+// Those who wait for the same key of a limiter are served in the order in which they
+// came, and ask the store one at a time. So whoever wants many units keeps those behind
+// waiting. The order among processes is left to chance, except with a shaping limit.
+//
+// A request that gives up while it is delayed by a shaping limit gives its turn back if
+// it is the last in the queue; otherwise the turn passes unused.
+func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
+	op := Op{Key: key, Limit: l.limit, Cost: n}
+	if err := op.Validate(); err != nil {
+		return err
+	}
+	if n > l.limit.capacity {
+		return invalid("cost", "%d units never fit into this limit; ask for at most %d at once", n, l.limit.capacity)
+	}
+	d, err := l.inTurn(ctx, op)
+	if err != nil || d.Delay == 0 {
+		return err
+	}
+	if err := pause(ctx, d.Delay, nil); err != nil {
+		// If that fails, the turn passes unused.
+		l.Refund(context.WithoutCancel(ctx), key, n, d.Receipt)
+		return err
+	}
+	return nil
+}
+
+// inTurn takes the op when those who came before have had their turn and there is room.
+func (l *Limiter) inTurn(ctx context.Context, op Op) (Decision, error) {
+	if _, ok := ctx.Deadline(); ok && l.turns.Taken(op.Key) {
+		// Those in front need what there is; who cannot even wait for that need not join.
+		d, err := first(l.store.Peek(ctx, nil, op))
+		if err != nil {
+			return d, err
+		}
+		if outlasts(ctx, max(d.Delay, d.RetryAfter)) {
+			return d, ErrDeadline
+		}
+	}
+	turn, err := l.turns.Join(ctx, op.Key)
+	if err != nil {
+		return Decision{}, err
+	}
+	defer turn.End()
 	for {
-		d, err := l.reserve(ctx, key)
+		d, err := l.reserve(ctx, op)
 		switch {
-		case err != nil:
-			return err
-		case d.Allowed && d.Delay == 0:
-			return nil
-		case !d.Allowed && d.RetryAfter <= 0:
-			return errors.New("weir: the store refused and did not say when to come back")
+		case err != nil || d.Allowed:
+			return d, err
+		case d.RetryAfter <= 0:
+			return d, errors.New("weir: the store refused and did not say when to come back")
 		}
-		err = pause(ctx, max(d.Delay, d.RetryAfter))
-		if err != nil && d.Allowed {
-			l.Refund(context.WithoutCancel(ctx), key, 1, d.Receipt) // if that fails, the turn passes unused
-		}
-		if err != nil || d.Allowed {
-			return err
+		if err := pause(ctx, d.RetryAfter, turn.Woken()); err != nil {
+			return d, err
 		}
 	}
 }
 
-// reserve takes a unit, but no turn that comes after the deadline.
-func (l *Limiter) reserve(ctx context.Context, key string) (Decision, error) {
-	op := Op{Key: key, Limit: l.limit, Cost: 1}
+// reserve takes the op, but no turn that comes after the deadline.
+func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 	if _, ok := ctx.Deadline(); ok && l.limit.limit.Shape {
 		d, err := first(l.store.Peek(ctx, nil, op))
 		if err != nil || !d.Allowed {
@@ -127,7 +171,7 @@ func (l *Limiter) reserve(ctx context.Context, key string) (Decision, error) {
 			return d, ErrDeadline
 		}
 		// Others may queue up in the meantime: then this refuses, rather than
-		// take a turn that was not judged, and Wait looks again.
+		// take a turn that was not judged, and inTurn looks again.
 		op.MaxDelay = max(d.Delay, time.Microsecond)
 	}
 	return first(l.store.Take(ctx, nil, op))
@@ -141,8 +185,8 @@ func first(d []Decision, err error) (Decision, error) {
 	return d[0], nil
 }
 
-// pause sleeps for d, or returns why it cannot.
-func pause(ctx context.Context, d time.Duration) error {
+// pause sleeps for d or until it is woken, or returns why it cannot.
+func pause(ctx context.Context, d time.Duration, woken <-chan struct{}) error {
 	if outlasts(ctx, d) {
 		return ErrDeadline
 	}
@@ -150,6 +194,8 @@ func pause(ctx context.Context, d time.Duration) error {
 	defer timer.Stop()
 	select {
 	case <-timer.C:
+		return nil
+	case <-woken:
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()

@@ -108,6 +108,126 @@ func TestWaitTogether(t *testing.T) {
 	})
 }
 
+// Waiters of one key ask the store one at a time, and are served in order: two calls
+// for each of them, not one for each pair.
+func TestWaitInOrder(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		store, asked := aroundMemory(), 0
+		store.take = func(ctx context.Context, ops []weir.Op) ([]weir.Decision, error) {
+			asked++
+			return store.Store.Take(ctx, nil, ops...)
+		}
+		limiter, start := limiterOn(t, store, "10/1s burst 1"), time.Now()
+		var mu sync.Mutex
+		var order []int
+		for i := range 50 {
+			go func() {
+				if err := limiter.Wait(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+				mu.Lock()
+				defer mu.Unlock()
+				order = append(order, i)
+			}()
+			synctest.Wait()
+		}
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		for i, who := range order {
+			if i != who {
+				t.Fatalf("they came through in the order %v", order)
+			}
+		}
+		if len(order) != 50 || asked > 100 {
+			t.Errorf("%d came through by %d takes after %v, want 50 by at most 100", len(order), asked, time.Since(start))
+		}
+	})
+}
+
+// WaitN takes all of its units at once, or says at once that it never can.
+func TestWaitN(t *testing.T) {
+	for limit, want := range map[string]time.Duration{"10/1s": 700 * time.Millisecond, "leaky_bucket 10/1s shape": 800 * time.Millisecond} {
+		synctest.Test(t, func(t *testing.T) {
+			limiter, start := newLimiter(t, limit), time.Now()
+			if err := limiter.WaitN(t.Context(), "k", 8); err != nil || time.Since(start) != 0 {
+				t.Errorf("%s: the first: %v after %v", limit, err, time.Since(start))
+			}
+			if err := limiter.WaitN(t.Context(), "k", 9); err != nil || time.Since(start) < want-100*time.Millisecond || time.Since(start) > want {
+				t.Errorf("%s: the second: %v after %v, want %v", limit, err, time.Since(start), want)
+			}
+			var invalid *weir.InvalidError
+			for _, n := range []int64{11, 0, -1} {
+				if err := limiter.WaitN(t.Context(), "k", n); !errors.As(err, &invalid) {
+					t.Errorf("%s: %d units: %v", limit, n, err)
+				}
+			}
+		})
+	}
+}
+
+// Who stands in line leaves it when its context ends, or is told at once when its
+// deadline is too early; the others come through.
+func TestWaitInLineGivingUp(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, start := newLimiter(t, "1/1s"), time.Now()
+		wait := func(ctx context.Context) <-chan error {
+			done := make(chan error, 1)
+			go func() { done <- limiter.Wait(ctx, "k") }()
+			synctest.Wait()
+			return done
+		}
+		if err := limiter.Wait(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		front := wait(t.Context())
+		ctx, cancel := context.WithCancel(t.Context())
+		leaves := wait(ctx)
+		behind := wait(t.Context())
+		hurried, stop := context.WithTimeout(t.Context(), time.Millisecond)
+		defer stop()
+		if err := <-wait(hurried); !errors.Is(err, weir.ErrDeadline) || time.Since(start) != 0 {
+			t.Errorf("with a deadline: %v after %v", err, time.Since(start))
+		}
+		cancel()
+		if err := <-leaves; !errors.Is(err, context.Canceled) {
+			t.Errorf("cancelled: %v", err)
+		}
+		if err := <-front; err != nil || time.Since(start) != time.Second {
+			t.Errorf("in front: %v after %v", err, time.Since(start))
+		}
+		if err := <-behind; err != nil || time.Since(start) != 2*time.Second {
+			t.Errorf("behind: %v after %v", err, time.Since(start))
+		}
+	})
+}
+
+// A key that is reset lets those who wait for it go on.
+func TestWaitUntilReset(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		limiter, start := newLimiter(t, "2/1h"), time.Now()
+		if err := limiter.WaitN(t.Context(), "k", 2); err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 2 {
+			wg.Go(func() {
+				if err := limiter.Wait(t.Context(), "k"); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait()
+		time.Sleep(time.Minute)
+		if err := limiter.Reset(t.Context(), "k"); err != nil {
+			t.Fatal(err)
+		}
+		wg.Wait()
+		if time.Since(start) != time.Minute {
+			t.Errorf("they waited for %v", time.Since(start))
+		}
+	})
+}
+
 // A shaping limit holds each waiter until its turn.
 func TestWaitShaped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
