@@ -65,6 +65,9 @@ func New(o Options) (*App, error) {
 	return &App{options: o, stopping: make(chan struct{}), failed: make(chan error, 1)}, nil
 }
 
+// Options returns the options with what New has filled in.
+func (a *App) Options() Options { return a.options }
+
 // Start opens everything, and returns when requests are answered. If anything cannot
 // be had, what was opened is closed again, and the error says what and why.
 func (a *App) Start(ctx context.Context) error {
@@ -135,5 +138,5 @@ func (a *App) ready(context.Context) error {
 	if !a.rules.loaded.Load() {
 		return fmt.Errorf("the rules could not be read yet from %s", a.rules.where)
 	}
-	return nil
+	return a.envoyReady()
 }

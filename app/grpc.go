@@ -2,14 +2,12 @@ package app
 
 import (
 	"context"
-	"fmt"
 	"time"
 
 	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
-	"github.com/weirhq/weir/envoy"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/server/envoyrls"
@@ -25,7 +23,7 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 	api, err := grpcapi.New(grpcapi.Options{
 		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: a.grpcTokens(), Ready: a.ready,
 		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
-		Logger: a.options.Logger,
+		HealthNames: a.healthNames(), Logger: a.options.Logger,
 	})
 	if err != nil {
 		return err
@@ -77,44 +75,6 @@ func (a *App) stopGRPC(ctx context.Context) error {
 		<-done
 		return ctx.Err()
 	}
-}
-
-// openEnvoy reads the configuration of Envoy's rate limit service, and follows it.
-func (a *App) openEnvoy(_, background context.Context) error {
-	o := a.options.Envoy
-	if o.Config == "" {
-		return nil
-	}
-	dir, err := envoy.Open(o.Config, envoy.Options{MergeDomains: o.MergeDomains})
-	if err != nil {
-		return fmt.Errorf("--envoy-config: %w", err)
-	}
-	a.envoyDir = dir
-	for _, w := range dir.Warnings() {
-		a.options.Logger.Warn("the configuration for Envoy is doubtful", "problem", w.String())
-	}
-	service := o.Options
-	service.Engine, service.Config, service.Logger = a.engine, dir.Config, a.options.Logger
-	if a.envoy, err = envoyrls.New(service); err != nil {
-		return err
-	}
-	a.background.Go(func() {
-		for background.Err() == nil {
-			err := dir.Watch(background, func(c *envoy.Config, trouble error) {
-				if trouble != nil {
-					a.metrics.ReloadFailed()
-					a.options.Logger.Error("the configuration for Envoy cannot be used; the old one stays in force", "error", trouble)
-					return
-				}
-				a.options.Logger.Info("the configuration for Envoy is in force", "domains", c.Domains())
-			})
-			if background.Err() == nil {
-				a.options.Logger.Error("the configuration for Envoy cannot be watched; trying again", "error", err)
-				pause(background, time.Second)
-			}
-		}
-	})
-	return nil
 }
 
 // pause waits, unless the context ends.

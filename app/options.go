@@ -69,8 +69,8 @@ type Options struct {
 	// itself. Default 1.
 	Instances int
 
-	// Rules is the file of rules, which is made if it is not there, or InRedis.
-	// Default DefaultRules.
+	// Rules is the file of rules, which is made if it is not there, or InRedis, or
+	// NoRules. Default DefaultRules; NoRules if that is not there and Envoy.Config is.
 	Rules string
 
 	// RuleOptions say how rules are read.
@@ -134,6 +134,14 @@ type Envoy struct {
 	// Config is the directory of its configuration. Default none: no such service.
 	Config string
 
+	// RequireConfig makes Start fail if the configuration cannot be used. Default
+	// false: it starts, and Envoy's requests get an error until the files are mended.
+	RequireConfig bool
+
+	// ReadyWithConfig makes it ready only once a configuration was loaded. Default
+	// false: it is ready without.
+	ReadyWithConfig bool
+
 	// MergeDomains is as in envoy.Options.
 	MergeDomains bool
 
@@ -166,7 +174,7 @@ func (o *Options) ready() error {
 	text(&o.HTTP, DefaultHTTP)
 	text(&o.GRPC, DefaultGRPC)
 	text(&o.Store, DefaultStore)
-	text(&o.Rules, DefaultRules)
+	text(&o.Rules, o.usualRules())
 	if o.Gateway != nil {
 		text(&o.Gateway.Listen, DefaultListen)
 	}

@@ -28,10 +28,15 @@ type rules struct {
 
 func (a *App) openRules(ctx, background context.Context) error {
 	a.rules = &rules{app: a, where: a.options.Rules}
-	if a.options.Rules == InRedis {
+	switch a.options.Rules {
+	case NoRules:
+		a.rules.repository = noRules{}
+	case InRedis:
 		a.rules.openRedis()
-	} else if err := a.rules.openFile(); err != nil {
-		return err
+	default:
+		if err := a.rules.openFile(); err != nil {
+			return err
+		}
 	}
 	a.editor = manage.NewEditor(a.rules.repository, a.rules.install)
 	if err := a.rules.begin(ctx); err != nil {
@@ -71,7 +76,7 @@ func (r *rules) begin(ctx context.Context) error {
 		r.app.options.Logger.Error("the rules cannot be read", "from", r.where, "error", err)
 		return r.remembered()
 	}
-	if len(r.table.Rules()) == 0 {
+	if len(r.table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
 		r.app.options.Logger.Warn("there are no rules: everything is admitted until some are written", "rules", r.where)
 	}
 	return nil

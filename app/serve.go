@@ -111,6 +111,9 @@ func (a *App) newAPI() (http.Handler, error) {
 	if a.watcher != nil {
 		o.Alerts = a.watcher.List()
 	}
+	if a.envoyDir != nil {
+		o.Envoy = a.envoyDir.Config
+	}
 	return httpapi.New(o)
 }
 
@@ -198,20 +201,26 @@ func (a *App) run(s *server) {
 }
 
 // shutDown stops accepting, and waits for what is under way until the context ends;
-// what is not done by then is cut off.
+// what is not done by then is cut off. The HTTP API goes last, so that whoever asks for
+// the health hears that it is stopping as long as others are still being answered.
 func (a *App) shutDown(ctx context.Context) error {
 	var mu sync.Mutex
 	var wrong []error
-	var wg sync.WaitGroup
-	for _, s := range a.servers {
-		wg.Go(func() {
-			if err := s.shutDown(ctx); err != nil {
-				mu.Lock()
-				defer mu.Unlock()
-				wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
+	for _, last := range []bool{false, true} {
+		var wg sync.WaitGroup
+		for _, s := range a.servers {
+			if (s.name == "http") != last {
+				continue
 			}
-		})
+			wg.Go(func() {
+				if err := s.shutDown(ctx); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
+				}
+			})
+		}
+		wg.Wait()
 	}
-	wg.Wait()
 	return errors.Join(wrong...)
 }

@@ -49,7 +49,13 @@ func (l *log) String() string {
 // start runs weir in a directory, and waits until it listens.
 func start(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
-	p, err := launch(dir, os.Environ(), args...)
+	return startAs(t, nil, dir, args...)
+}
+
+// startAs is start as another user.
+func startAs(t *testing.T, who *syscall.SysProcAttr, dir string, args ...string) *process {
+	t.Helper()
+	p, err := launchAs(who, dir, os.Environ(), args...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,11 +70,16 @@ func start(t *testing.T, dir string, args ...string) *process {
 
 // launch is start for who has no testing.T.
 func launch(dir string, environment []string, args ...string) (*process, error) {
+	return launchAs(nil, dir, environment, args...)
+}
+
+func launchAs(who *syscall.SysProcAttr, dir string, environment []string, args ...string) (*process, error) {
 	if !slices.Contains(args, "--grpc") && len(args) > 0 {
 		args = append(slices.Clone(args), "--grpc", "127.0.0.1:0")
 	}
 	p := &process{cmd: exec.Command(filepath.Join(bin, "weir"), args...), log: &log{}, exited: make(chan struct{})}
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment, p.log
+	p.cmd.SysProcAttr = who
 	out, err := p.cmd.StdoutPipe()
 	if err != nil {
 		return nil, err

@@ -198,9 +198,12 @@ func TestStopFinishes(t *testing.T) {
 	done := make(chan int)
 	go func() { done <- p.stop(t) }()
 	waitFor(t, "the end of new requests", func() bool {
-		_, err := try(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "GET", p.URL+"/healthz", "")
+		_, err := try(&http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "GET", p.Gateway+"/", "")
 		return err != nil
 	})
+	if a := ask(t, c, "GET", p.URL+"/readyz", ""); a.Status != http.StatusServiceUnavailable {
+		t.Errorf("%d %s", a.Status, a.Text)
+	}
 	close(upstream.release)
 	if a := <-answered; a.Status != http.StatusOK || a.Text != "slow" {
 		t.Errorf("%d %s", a.Status, a.Text)

@@ -19,6 +19,7 @@ const (
 // Config is what all files say together. It never changes.
 type Config struct {
 	domains map[string]*Domain
+	count   int             // of descriptors
 	secrets map[string]bool // of the keys that are in the files: whether they sound secret
 }
 
@@ -34,6 +35,9 @@ func (c *Config) Domains() []string {
 	slices.Sort(names)
 	return names
 }
+
+// Descriptors is how many descriptors all domains have together.
+func (c *Config) Descriptors() int { return c.count }
 
 // Domain is one tree of descriptors.
 type Domain struct {

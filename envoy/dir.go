@@ -29,6 +29,10 @@ type Options struct {
 	// PollOnly is for file systems that tell nothing, such as NFS. Default false;
 	// where the system cannot tell, Watch polls anyway.
 	PollOnly bool
+
+	// Install is called with each configuration before it comes into force. Default
+	// nobody is told.
+	Install func(*Config)
 }
 
 // MaxBytes is how much all files of a directory may have together.
@@ -56,6 +60,19 @@ type digest [sha256.Size]byte
 // Open reads a directory. It is an error if there is no file in it, or if one of them
 // cannot be used.
 func Open(path string, o Options) (*Dir, error) {
+	d, err := At(path, o)
+	if err == nil {
+		err = d.Reload()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return d, nil
+}
+
+// At returns a directory that was not read yet, and need not be there: Reload and Watch
+// read it. Until they can use what they find, there is no configuration.
+func At(path string, o Options) (*Dir, error) {
 	if o.Poll < 0 {
 		return nil, errors.New("envoy: Poll is negative; leave it 0 for a second")
 	}
@@ -66,14 +83,11 @@ func Open(path string, o Options) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
-	d := &Dir{path: path, options: o, pause: pause}
-	if err := d.Reload(); err != nil {
-		return nil, err
-	}
-	return d, nil
+	return &Dir{path: path, options: o, pause: pause}, nil
 }
 
-// Config returns the configuration in force: the last one that could be used.
+// Config returns the configuration in force: the last one that could be used, or nil if
+// there was none yet.
 func (d *Dir) Config() *Config { return d.current.Load() }
 
 // Warnings are what is doubtful about the configuration in force.
@@ -105,6 +119,9 @@ func (d *Dir) install(files []File, sum digest) error {
 	if err := problems.Err(); err != nil {
 		d.rejected, d.why = sum, err
 		return err
+	}
+	if d.options.Install != nil {
+		d.options.Install(config)
 	}
 	d.current.Store(config)
 	d.inForce, d.rejected, d.why, d.warnings = sum, digest{}, nil, problems

@@ -17,8 +17,13 @@ func file(n int) string {
 	return fmt.Sprintf("domain: d\ndescriptors: [{key: k, rate_limit: {unit: day, requests_per_unit: %d}}]\n", n)
 }
 
-// number tells which configuration it is.
-func number(c *Config) uint32 { return c.Domain("d").Find(query("k=v")).Limits[0].N }
+// number tells which configuration it is; 0 is none.
+func number(c *Config) uint32 {
+	if c == nil {
+		return 0
+	}
+	return c.Domain("d").Find(query("k=v")).Limits[0].N
+}
 
 func save(t *testing.T, path, text string) {
 	t.Helper()
@@ -116,6 +121,11 @@ func follow(t *testing.T, path string, o Options) (*Dir, <-chan told) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	return d, watch(t, d)
+}
+
+// watch is follow for who has the directory.
+func watch(t *testing.T, d *Dir) <-chan told {
 	d.pause = func(ctx context.Context) error { return ctx.Err() }
 	ctx, cancel := context.WithCancel(t.Context())
 	news, done := make(chan told), make(chan error, 1)
@@ -133,7 +143,7 @@ func follow(t *testing.T, path string, o Options) (*Dir, <-chan told) {
 			t.Errorf("Watch ended: %v", err)
 		}
 	})
-	return d, news
+	return news
 }
 
 // expect waits for news of a number. What is told in between, of a file half-written,

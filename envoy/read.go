@@ -29,6 +29,7 @@ func Read(files []File, o Options) (*Config, Problems) {
 	if problems.Err() != nil {
 		return nil, problems
 	}
+	r.config.count = r.count
 	return r.config, problems
 }
 

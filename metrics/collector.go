@@ -30,8 +30,8 @@ var (
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
 	sinceDesc    = desc("rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
-	reloadedDesc = desc("rules_last_reload_successful", "Whether the newest rules are in force.")
-	failedDesc   = desc("rules_reload_failures_total", "Rules that could not be used.")
+	reloadedDesc = desc("rules_last_reload_successful", "Whether the newest rules, and the newest configuration for Envoy, are in force.")
+	failedDesc   = desc("rules_reload_failures_total", "Rules, and configurations for Envoy, that could not be used.")
 	heldDesc     = desc("held_requests", "Requests that wait for their turn.")
 
 	queueDesc    = desc("queue_items", "Items in a queue, by where they are.", "queue", "state")
@@ -136,7 +136,7 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 	if !f.since.IsZero() {
 		gauge(ch, sinceDesc, float64(f.since.UnixMilli())/1000)
 	}
-	gauge(ch, reloadedDesc, number(c.reloadOK.Load()))
+	gauge(ch, reloadedDesc, number(!c.rulesStale.Load() && !c.envoyStale.Load()))
 	counter(ch, failedDesc, c.reloadFailed.Load())
 }
 

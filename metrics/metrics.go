@@ -97,7 +97,8 @@ type Metrics struct {
 
 	installing   sync.Mutex
 	reloadFailed atomic.Uint64
-	reloadOK     atomic.Bool
+	rulesStale   atomic.Bool // there are newer rules that cannot be used
+	envoyStale   atomic.Bool // there is a newer configuration for Envoy that cannot be used
 
 	routes, upstreams bounded
 	httpSeconds       *prometheus.HistogramVec
@@ -113,7 +114,6 @@ func New(o Options) (*Metrics, error) {
 	}
 	m := &Metrics{options: o, registry: prometheus.NewRegistry()}
 	m.rules.Store(&inForce{})
-	m.reloadOK.Store(true)
 	m.routes.max, m.upstreams.max = o.MaxRoutes, o.MaxRoutes
 	m.makeTraffic()
 	for _, c := range []prometheus.Collector{

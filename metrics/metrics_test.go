@@ -125,6 +125,16 @@ func TestGauges(t *testing.T) {
 	b.install(t, several, 2)
 	want(t, b.Metrics, "weir_rules_last_reload_successful", "1")
 	want(t, b.Metrics, "weir_rules_version", "2")
+	// Good rules are no news of Envoy's files, nor the other way about.
+	b.EnvoyReloaded(false)
+	b.install(t, several, 3)
+	want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
+	want(t, b.Metrics, "weir_rules_reload_failures_total", "2")
+	b.ReloadFailed()
+	b.EnvoyReloaded(true)
+	want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
+	b.install(t, several, 4)
+	want(t, b.Metrics, "weir_rules_last_reload_successful", "1")
 	if info := series(t, b.Metrics, "weir_build_info"); !strings.Contains(info, `version="v1.2.3"`) || !strings.Contains(info, `goversion="go`) {
 		t.Error(info)
 	}

@@ -110,7 +110,7 @@ func (m *Metrics) Install(table *rule.Table, version int64) {
 		next.own = append(next.own, labelled{c.Rule.ID, c.Rule.Mode, counters})
 	}
 	m.rules.Store(next)
-	m.reloadOK.Store(true)
+	m.rulesStale.Store(false)
 }
 
 // printable reports whether an id can be a label of its own. All those that
@@ -121,5 +121,13 @@ func printable(id string) bool { return utf8.ValidString(id) && id != other }
 // says that all is well again.
 func (m *Metrics) ReloadFailed() {
 	m.reloadFailed.Add(1)
-	m.reloadOK.Store(false)
+	m.rulesStale.Store(true)
+}
+
+// EnvoyReloaded says whether the newest configuration for Envoy is in force.
+func (m *Metrics) EnvoyReloaded(ok bool) {
+	if !ok {
+		m.reloadFailed.Add(1)
+	}
+	m.envoyStale.Store(!ok)
 }

@@ -78,13 +78,15 @@ type serverFlags struct {
 func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.String("config", "", "`file` of settings, in YAML")
-	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "`file` of rules, made if it is not there; or redis: they are kept there")
+	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "`file` of rules, made if it is not there; or redis: they are kept there; or none, as with --envoy-config if there is no such file")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`URL` of where limits are kept: memory://, redis://, rediss://, redis+sentinel://, redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "do not start if the store does not answer")
 	flags.IntVar(&f.Instances, "instances", 1, "how many servers share the limits: while the store is away, each goes on with its share")
 	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "`address` of the API")
 	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "`address` of the API for gRPC, and of Envoy's rate limit service; off for none")
 	flags.StringVar(&f.Envoy.Config, "envoy-config", "", "`directory` of a configuration for Envoy's rate limit service, as envoyproxy/ratelimit reads it")
+	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "do not start if that configuration cannot be used; without, Envoy's requests get an error until it can")
+	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "be ready only once such a configuration is loaded")
 	flags.BoolVar(&f.Envoy.CountRefused, "envoy-count-refused", false, "count as envoyproxy/ratelimit does: each descriptor by itself, and what is refused, too")
 	flags.BoolVar(&f.Envoy.ResponseHeaders, "envoy-headers", false, "let Envoy add RateLimit-* headers to its responses")
 	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "their three `names`")
@@ -131,6 +133,9 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		return o, err
 	}
 	o = f.Options
+	if !cmd.Flags().Changed("rules") {
+		o.Rules = "" // which depends on the others
+	}
 	if err := f.record(&o); err != nil {
 		return o, err
 	}
@@ -228,7 +233,7 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 	if err := a.Start(cmd.Context()); err != nil {
 		return err
 	}
-	announce(cmd.OutOrStdout(), o, a.Addrs())
+	announce(cmd.OutOrStdout(), a.Options(), a.Addrs())
 	for {
 		select {
 		case err := <-a.Failed():

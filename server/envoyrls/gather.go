@@ -13,6 +13,9 @@ import (
 	"github.com/weirhq/weir/envoy"
 )
 
+// errNoConfig has the code and the first words of envoyproxy/ratelimit.
+var errNoConfig = status.Error(codes.Unknown, "no rate limit configuration loaded; weir's log says what is wrong with the files")
+
 // gather finds out what a request demands.
 func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
 	descriptors := req.GetDescriptors()
@@ -26,7 +29,7 @@ func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
 	}
 	config := s.options.Config()
 	if config == nil {
-		return status.Error(codes.Unavailable, "envoyrls: there is no configuration yet")
+		return errNoConfig
 	}
 	domain := config.Domain(req.GetDomain())
 	for _, d := range descriptors {

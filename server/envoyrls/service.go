@@ -29,8 +29,9 @@ type Options struct {
 	// Engine decides. It is needed. The rules that are installed in it do not matter.
 	Engine *engine.Engine
 
-	// Config is the configuration in force, as of envoy.Dir.Config. It is needed. As
-	// long as it returns nil, the service is not available.
+	// Config is the configuration in force, as of envoy.Dir.Config. It is required. As
+	// long as it returns nil, every request gets the error UNKNOWN, as
+	// envoyproxy/ratelimit answers then.
 	Config func() *envoy.Config
 
 	// CountRefused counts as envoyproxy/ratelimit does: each descriptor by itself, and

@@ -242,7 +242,7 @@ func TestNewFields(t *testing.T) {
 
 func TestNoConfiguration(t *testing.T) {
 	b := newBench(t, file, Options{Config: func() *envoy.Config { return nil }})
-	if got := said(b.ShouldRateLimit(t.Context(), request("two=a"))); got != "Unavailable" {
+	if got := said(b.ShouldRateLimit(t.Context(), request("two=a"))); got != "Unknown" {
 		t.Error(got)
 	}
 	if _, err := New(Options{}); err == nil {

@@ -53,6 +53,10 @@ type Options struct {
 	// Ready is why no requests should come yet; nil if they should. Default always.
 	Ready func(context.Context) error
 
+	// HealthNames are services that the health knows besides those that are registered.
+	// Default none.
+	HealthNames []string
+
 	// TrustedProxies are the networks of the proxies in front, which are believed about
 	// whom they serve when calls of the management are counted. Default none.
 	TrustedProxies []netip.Prefix
@@ -102,7 +106,7 @@ func New(o Options) (*Server, error) {
 	s := &Server{
 		options: o.withDefaults(), editor: o.Editor, guard: o.Guard, clients: clients,
 		longest: maxCall, poll: time.Second, streams: make(chan struct{}, maxStreams), down: make(chan struct{}),
-		names: func() map[string]bool { return nil },
+		names: func() map[string]bool { return known(o.HealthNames) },
 	}
 	if s.editor == nil {
 		s.editor = manage.NewEditor(o.Rules, o.Apply)
@@ -142,12 +146,20 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	}
 	reflection.Register(describer)
 	s.names = sync.OnceValue(func() map[string]bool { // when all others are registered, too
-		names := map[string]bool{}
+		names := known(s.options.HealthNames)
 		for name := range describer.GetServiceInfo() {
 			names[name] = true
 		}
 		return names
 	})
+}
+
+func known(names []string) map[string]bool {
+	all := map[string]bool{}
+	for _, name := range names {
+		all[name] = true
+	}
+	return all
 }
 
 // Shutdown tells whoever watches the health that no more requests should come, and ends

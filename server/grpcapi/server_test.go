@@ -23,7 +23,7 @@ import (
 
 func TestHealth(t *testing.T) {
 	var ready atomic.Bool
-	s := newStand(t, Options{Tokens: tokens(t), Ready: func(ctx context.Context) error {
+	s := newStand(t, Options{Tokens: tokens(t), HealthNames: []string{"ratelimit"}, Ready: func(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok {
 			t.Error("it may take for ever")
 		}
@@ -52,7 +52,7 @@ func TestHealth(t *testing.T) {
 		if up {
 			want = healthpb.HealthCheckResponse_SERVING
 		}
-		for _, name := range []string{"", "weir.v1.Limiter", "weir.v1.Rules", "weir.v1.Keys"} {
+		for _, name := range []string{"", "weir.v1.Limiter", "weir.v1.Rules", "weir.v1.Keys", "ratelimit"} {
 			if got := check(name); got != want {
 				t.Errorf("%q is %v, want %v", name, got, want)
 			}

@@ -40,6 +40,7 @@ var managed = []struct {
 	{"POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`, true},
 	{"POST /v1/queues/mail/requeue", `{"numbers":[1767225600500000]}`, true},
 	{"POST /v1/queues/mail/delete", `{"numbers":[1767225600500000]}`, true},
+	{"GET /rlconfig", "", false},
 }
 
 func TestTokens(t *testing.T) {
@@ -48,6 +49,7 @@ func TestTokens(t *testing.T) {
 			o := Options{Tokens: tokens(t)}
 			withStats(t, &o)
 			withKept(t, &o)
+			withEnvoy(t, &o)
 			s := newStand(t, o)
 			r := s.call(c.what, c.body, "If-Match: *")
 			r.wantProblem(t, noToken, "Authorization: Bearer")

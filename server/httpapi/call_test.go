@@ -12,6 +12,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/envoy"
 )
 
 func TestEveryAnswer(t *testing.T) {
@@ -220,7 +222,7 @@ func TestHealth(t *testing.T) {
 		},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "up 1\n") }),
 	})
-	for _, c := range []struct{ what, want string }{{"GET /healthz", "ok\n"}, {"GET /readyz", "ready\n"}, {"GET /metrics", "up 1\n"}} {
+	for _, c := range []struct{ what, want string }{{"GET /healthz", "ok\n"}, {"GET /readyz", "ready\n"}, {"GET /healthcheck", "OK"}, {"GET /metrics", "up 1\n"}} {
 		if r := s.call(c.what, "").want(t, 200, nil); string(r.body) != c.want {
 			t.Errorf("%s: %s", c.what, r.body)
 		}
@@ -231,4 +233,32 @@ func TestHealth(t *testing.T) {
 		t.Errorf("%+v %v", p, r.Header)
 	}
 	s.call("GET /healthz", "").want(t, 200, nil)
+	if r := s.call("GET /healthcheck", "").want(t, 500, nil); len(r.body) > 0 {
+		t.Errorf("%s", r.body)
+	}
+}
+
+// GET /rlconfig shows what Envoy's service judges by, to whoever may read the rules.
+func TestEnvoyConfig(t *testing.T) {
+	var o Options
+	s := newStand(t, o)
+	s.call("GET /rlconfig", "").wantProblem(t, noRoute, "--envoy-config")
+	o.Envoy = func() *envoy.Config { return nil }
+	s = newStand(t, o)
+	s.call("GET /rlconfig", "").wantProblem(t, notReady, "weir's log")
+	withEnvoy(t, &o)
+	s = newStand(t, o)
+	const want = "edge.remote_address: unit=SECOND requests_per_unit=50, shadow_mode: false, quota_mode: false\n"
+	if r := s.call("GET /rlconfig", "").want(t, 200, nil); string(r.body) != want {
+		t.Errorf("%s", r.body)
+	}
+}
+
+func withEnvoy(t *testing.T, o *Options) {
+	config, problems := envoy.Read([]envoy.File{{Name: "edge.yaml", Source: []byte(
+		"domain: edge\ndescriptors: [{key: remote_address, rate_limit: {unit: second, requests_per_unit: 50}}]")}}, envoy.Options{})
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	o.Envoy = func() *envoy.Config { return config }
 }

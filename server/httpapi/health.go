@@ -32,6 +32,34 @@ func (h *Handler) ready(c *call) {
 	c.text(http.StatusOK, typeText, []byte("ready\n"))
 }
 
+// healthCheck answers GET /healthcheck with what /readyz says, in the way of
+// envoyproxy/ratelimit.
+func (h *Handler) healthCheck(c *call) {
+	ctx, cancel := context.WithTimeout(c.r.Context(), maxReady)
+	defer cancel()
+	c.Header()["Cache-Control"] = uncached
+	if h.options.Ready(ctx) != nil {
+		c.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	c.text(http.StatusOK, typeText, []byte("OK"))
+}
+
+// envoyConfig answers GET /rlconfig.
+func (h *Handler) envoyConfig(c *call) {
+	if h.options.Envoy == nil {
+		c.refuse(noRoute.of("This server has no configuration for Envoy; --envoy-config names its directory."))
+		return
+	}
+	config := h.options.Envoy()
+	if config == nil {
+		c.refuse(notReady.of("No configuration for Envoy is loaded; weir's log says what is wrong with the files."))
+		return
+	}
+	c.Header()["Content-Type"] = typeText
+	_ = config.Dump(c) // who has left needs no answer
+}
+
 // metrics answers GET /metrics.
 func (h *Handler) metrics(c *call) {
 	if h.options.Metrics == nil {

@@ -18,6 +18,7 @@ import (
 	"go.yaml.in/yaml/v4"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/envoy"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -336,6 +337,10 @@ var answersTried = func() []tried {
 		{what: "GET /healthz", status: 200},
 		{what: "GET /readyz", status: 200},
 		{what: "GET /readyz", status: 503, options: Options{Ready: func(context.Context) error { return errors.New("not yet") }}},
+		{what: "GET /healthcheck", status: 200},
+		{what: "GET /healthcheck", status: 500, options: Options{Ready: func(context.Context) error { return errors.New("not yet") }}},
+		{what: "GET /rlconfig", status: 404},
+		{what: "GET /rlconfig", status: 503, with: func(_ *testing.T, o *Options) { o.Envoy = func() *envoy.Config { return nil } }},
 		{what: "GET /metrics", status: 404},
 		{what: "GET /metrics", status: 403, headers: []string{"Host: evil.example.com"}},
 		{what: "GET /metrics", status: 200, options: Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
@@ -360,6 +365,9 @@ var answersTried = func() []tried {
 		}
 		if strings.Contains(m.what, "/queues/") {
 			with = withKept
+		}
+		if m.what == "GET /rlconfig" {
+			with = withEnvoy
 		}
 		all = append(all,
 			tried{what: m.what, body: m.body, status: created, headers: version, with: with},

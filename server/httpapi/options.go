@@ -13,6 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/envoy"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/token"
@@ -82,6 +83,10 @@ type Options struct {
 	// Default nobody: 404.
 	Queues     queue.Store
 	QueueNames []string
+
+	// Envoy is the configuration of Envoy's rate limit service that is in force, nil if
+	// none was loaded yet, for /rlconfig. Default there is no such service: 404.
+	Envoy func() *envoy.Config
 
 	// Metrics serves /metrics. Default nobody: 404.
 	Metrics http.Handler

@@ -78,6 +78,8 @@ var ruleRoutes = []route{
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 	{"GET", "/healthz", public, (*Handler).health},
 	{"GET", "/readyz", public, (*Handler).ready},
+	{"GET", "/healthcheck", public, (*Handler).healthCheck},
+	{"GET", "/rlconfig", reading, (*Handler).envoyConfig},
 	{"GET", "/metrics", asking, (*Handler).metrics},
 }
 
