@@ -12,6 +12,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/envoy"
+	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -42,7 +43,10 @@ type App struct {
 	recorder     *stats.Recorder // nil if there are no statistics
 	watcher      *alert.Watcher  // nil if there are no alerts
 	applications applications
-	kept         []kept
+
+	data    *datadir.Dir  // nil if nothing survives a restart
+	kept    []kept        // in it
+	started chan struct{} // closed when what is kept may be saved
 
 	tracer *trace.TracerProvider                // nil if there are no traces
 	limit  atomic.Pointer[httplimit.Middleware] // of the gateway
@@ -62,7 +66,7 @@ func New(o Options) (*App, error) {
 	if err := o.ready(); err != nil {
 		return nil, err
 	}
-	return &App{options: o, stopping: make(chan struct{}), failed: make(chan error, 1)}, nil
+	return &App{options: o, started: make(chan struct{}), stopping: make(chan struct{}), failed: make(chan error, 1)}, nil
 }
 
 // Options returns the options with what New has filled in.
@@ -75,7 +79,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
 		a.openSecrets, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine, a.openTraces,
-		a.openRules, a.openEnvoy, a.openServers, a.openGRPC, a.saveFromTimeToTime,
+		a.openRules, a.openEnvoy, a.openServers, a.openGRPC, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()
@@ -102,7 +106,7 @@ func (a *App) Reload(ctx context.Context) error {
 }
 
 // Stop stops accepting requests, waits for those that are under way as long as Grace
-// says, and saves what should survive.
+// says, and saves what should survive. It is an error if something could not be saved.
 func (a *App) Stop(ctx context.Context) (err error) {
 	a.stopped.Do(func() {
 		close(a.stopping)
@@ -110,6 +114,7 @@ func (a *App) Stop(ctx context.Context) (err error) {
 		defer cancel()
 		err = a.shutDown(grace)
 		a.close()
+		err = errors.Join(err, a.notSaved())
 	})
 	return err
 }

@@ -168,6 +168,34 @@ func TestRulesAreRemembered(t *testing.T) {
 	}
 	redis.Restart() // empty: nobody has saved anything
 	waitFor(t, "the rules of the new Redis", func() bool { table, _ := a.engine.Rules(); return len(table.Rules()) == 0 })
+	if err := a.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	// A copy that cannot be used is moved aside, and not before the start has succeeded.
+	redis.Kill()
+	const wrong = "rules: [{id: api}]"
+	if err := os.WriteFile(seen, []byte(wrong), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	failing := o
+	failing.GRPC = taken.Addr().String()
+	if b, err := New(failing); err != nil {
+		t.Fatal(err)
+	} else if err := b.Start(t.Context()); err == nil {
+		t.Fatal("it has started")
+	}
+	if text, err := os.ReadFile(seen); string(text) != wrong {
+		t.Errorf("%s has %q, %v", seen, text, err)
+	}
+	started(t, o)
+	if moved, err := filepath.Glob(seen + ".unusable-*"); len(moved) != 1 {
+		t.Errorf("%s, %v:\n%s", moved, err, log)
+	}
 }
 
 // Whoever is attacked sees by whom, and not everything.

@@ -1,19 +1,26 @@
 package app
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/metrics"
 )
 
-// kept is something that survives a restart, in a file of the directory that
-// Options.Data names.
+// The files of the directory that Options.Data names.
+const (
+	keysFile     = "keys.snapshot"
+	statsFile    = "stats.snapshot"
+	countersFile = "counters.snapshot"
+	queuesFile   = "queues.snapshot"
+	seenFile     = "rules.seen.yaml"
+)
+
+// kept is something that survives a restart, in a file of the directory.
 type kept struct {
 	file     string
 	what     string // for people: what clients have used
@@ -21,68 +28,82 @@ type kept struct {
 	restore  func(io.Reader) error
 }
 
-func (a *App) openData(context.Context, context.Context) error {
+// savingTime is what a process that stops may need to save, after its grace.
+const savingTime = 5 * time.Second
+
+// openData takes the directory before anything in it is read. One who is started while
+// another stops, as in a restart that overlaps, waits until that has saved.
+func (a *App) openData(ctx, _ context.Context) error {
 	if a.options.Data == "" {
 		return nil
 	}
-	if err := os.MkdirAll(a.options.Data, 0o700); err != nil {
+	wait := a.options.Grace + savingTime
+	var err error
+	a.data, err = datadir.Open(ctx, a.options.Data, datadir.Options{
+		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile},
+		Wait:  wait,
+		Waiting: func(owner string) {
+			a.options.Logger.Warn("another process has the data directory; waiting for it to stop",
+				"data", a.options.Data, "owner", owner, "at_most", wait)
+		},
+	})
+	if err != nil {
 		return fmt.Errorf("--data: %w", err)
 	}
+	a.later(a.data.Close)
 	return nil
 }
 
-// keep begins with what the last process has saved, and has it saved from now on. To
-// begin anew is the lesser evil: a damaged file keeps nobody from starting.
+// keep begins with what the last process has saved, and has it saved as soon as this one
+// has started. A file that cannot be used keeps nobody from starting.
 func (a *App) keep(k kept) {
-	if a.options.Data == "" {
+	if a.data == nil {
 		return
 	}
-	if err := a.restore(k); err != nil {
-		a.options.Logger.Warn(k.what+" could not be restored, and begins anew", "file", a.fileOf(k), "error", err)
+	switch found, err := a.data.Restore(k.file, k.restore); {
+	case err != nil:
+		a.options.Logger.Error("could not restore data, which restarts from zero", "what", k.what, "file", k.file, "error", err)
+	case found:
+		a.options.Logger.Info("restored data", "what", k.what, "file", k.file)
 	}
 	a.kept = append(a.kept, k)
 	a.later(func() { a.save(k) })
 }
 
-func (a *App) fileOf(k kept) string { return filepath.Join(a.options.Data, k.file) }
+// save writes a snapshot, in one piece or not at all, and nothing before the start has
+// succeeded: what is in memory until then is at best what is on the disk already.
+func (a *App) save(k kept) {
+	if !a.hasStarted() {
+		return
+	}
+	if err := a.data.Save(k.file, k.snapshot); err != nil {
+		a.options.Logger.Error("could not save data", "what", k.what, "file", k.file, "error", err)
+	}
+}
 
-func (a *App) restore(k kept) error {
-	f, err := os.Open(a.fileOf(k))
-	if errors.Is(err, fs.ErrNotExist) {
+// beginSaving is the last step of a start. From then on everything is saved, at once and
+// from time to time, which limits what a crash can take along.
+func (a *App) beginSaving(_, background context.Context) error {
+	if a.data == nil {
 		return nil
+	}
+	moved, err := a.data.SetAside()
+	for file, to := range moved {
+		a.options.Logger.Error("moved an unusable file aside", "file", file, "to", to)
 	}
 	if err != nil {
-		return err
+		return fmt.Errorf("--data: %w", err)
 	}
-	defer f.Close()
-	if err := k.restore(bufio.NewReader(f)); err != nil {
-		return err
-	}
-	a.options.Logger.Info("restored " + k.what)
-	return nil
-}
-
-// save writes a snapshot, in one piece or not at all.
-func (a *App) save(k kept) {
-	if err := replaceFile(a.fileOf(k), k.snapshot); err != nil {
-		a.options.Logger.Error(k.what+" could not be saved", "error", err)
-	}
-}
-
-// saveFromTimeToTime limits what a crash can take along.
-func (a *App) saveFromTimeToTime(_, background context.Context) error {
-	if len(a.kept) == 0 {
-		return nil
-	}
+	close(a.started)
 	a.background.Go(func() {
 		every := time.NewTicker(a.options.SnapshotEvery)
 		defer every.Stop()
 		for {
+			for _, k := range a.kept {
+				a.save(k)
+			}
 			select {
 			case <-every.C:
-				for _, k := range a.kept {
-					a.save(k)
-				}
 			case <-background.Done():
 				return
 			}
@@ -91,27 +112,36 @@ func (a *App) saveFromTimeToTime(_, background context.Context) error {
 	return nil
 }
 
-// replaceFile writes a file beside the old one, and puts it in its place when it is
-// whole and on the disk.
-func replaceFile(path string, write func(io.Writer) error) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
-	if err != nil {
-		return err
+// hasStarted reports whether what is kept may be saved.
+func (a *App) hasStarted() bool {
+	select {
+	case <-a.started:
+		return true
+	default:
+		return false
 	}
-	defer os.Remove(f.Name())
-	defer f.Close()
-	w := bufio.NewWriter(f)
-	if err := write(w); err != nil {
-		return err
+}
+
+// notSaved is what could not be saved when it was tried last.
+func (a *App) notSaved() error {
+	if a.data == nil {
+		return nil
 	}
-	if err := w.Flush(); err != nil {
-		return err
+	var all []error
+	for _, f := range a.data.Files() {
+		if f.Trouble != nil {
+			all = append(all, fmt.Errorf("--data: %w", f.Trouble))
+		}
 	}
-	if err := f.Sync(); err != nil {
-		return err
+	return errors.Join(all...)
+}
+
+// files are how the data directory fares, for /metrics.
+func (a *App) files() []metrics.File {
+	all := a.data.Files()
+	out := make([]metrics.File, len(all))
+	for i, f := range all {
+		out[i] = metrics.File{Name: f.Name, Failures: f.Failures, Saved: f.Saved, Unusable: f.Moved > 0}
 	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), path)
+	return out
 }

@@ -33,6 +33,7 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS())))
 	}
 	a.grpc = grpc.NewServer(options...)
+	a.later(a.grpc.Stop) // its workers, if it is never served
 	api.Register(a.grpc)
 	if a.envoy != nil {
 		ratelimit.RegisterRateLimitServiceServer(a.grpc, a.envoy)

@@ -74,7 +74,8 @@ func (r *rules) begin(ctx context.Context) error {
 		return fmt.Errorf("the rules cannot be read from %s: %w", r.where, err)
 	case err != nil:
 		r.app.options.Logger.Error("the rules cannot be read", "from", r.where, "error", err)
-		return r.remembered()
+		r.remembered()
+		return nil
 	}
 	if len(r.table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
 		r.app.options.Logger.Warn("there are no rules: everything is admitted until some are written", "rules", r.where)
@@ -132,7 +133,7 @@ func (r *rules) follow(ctx context.Context) {
 				r.app.options.Logger.Error("the rules cannot be used; the old ones stay in force", "from", r.where, "error", trouble)
 				return
 			}
-			r.remember(v)
+			r.remember(ctx, v)
 		})
 		if ctx.Err() == nil {
 			r.app.options.Logger.Error("the rules cannot be watched; trying again", "from", r.where, "error", err)

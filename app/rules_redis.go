@@ -2,11 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
 	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -21,44 +17,45 @@ func (r *rules) openRedis() {
 	r.repository = &lateRedis{link: r.app.link(), prefix: r.app.store.config.Options.Prefix}
 }
 
-// seenFile is where the latest rules from Redis are kept for a start without it.
-func (r *rules) seenFile() string {
-	return filepath.Join(r.app.options.Data, "rules.seen.yaml")
-}
-
-// remember keeps rules that came from elsewhere.
-func (r *rules) remember(v rule.Version) {
-	if r.where != InRedis || r.app.options.Data == "" {
+// remember keeps rules that came from elsewhere for a start without Redis, as soon as this
+// one has succeeded.
+func (r *rules) remember(ctx context.Context, v rule.Version) {
+	if r.where != InRedis || r.app.data == nil {
 		return
 	}
-	err := replaceFile(r.seenFile(), func(w io.Writer) error {
+	select {
+	case <-r.app.started:
+	case <-ctx.Done():
+		return
+	}
+	err := r.app.data.Save(seenFile, func(w io.Writer) error {
 		_, err := w.Write(v.Source)
 		return err
 	})
 	if err != nil {
-		r.app.options.Logger.Warn("the rules could not be kept for a start without Redis", "error", err)
+		r.app.options.Logger.Error("the rules could not be kept for a start without Redis", "file", seenFile, "error", err)
 	}
 }
 
 // remembered goes on with the rules that were last seen. Without any, everything is
 // admitted and /readyz says no.
-func (r *rules) remembered() error {
-	if r.app.options.Data == "" {
-		return nil
+func (r *rules) remembered() {
+	if r.app.data == nil {
+		return
 	}
-	source, err := os.ReadFile(r.seenFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
+	found, err := r.app.data.Restore(seenFile, func(file io.Reader) error {
+		source, err := io.ReadAll(io.LimitReader(file, rule.MaxDocument+1))
+		if err != nil {
+			return err
+		}
+		return r.install(rule.Version{Source: source})
+	})
+	switch {
+	case err != nil:
+		r.app.options.Logger.Error("the rules that were last seen cannot be used", "file", seenFile, "error", err)
+	case found:
+		r.app.options.Logger.Warn("going on with the rules that were last seen", "file", seenFile)
 	}
-	if err == nil {
-		err = r.install(rule.Version{Source: source})
-	}
-	if err != nil {
-		r.app.options.Logger.Error("the rules that were last seen cannot be used", "error", err)
-		return nil
-	}
-	r.app.options.Logger.Warn("going on with the rules that were last seen", "file", r.seenFile())
-	return nil
 }
 
 // lateRedis is a repository on a Redis that need not be there yet.

@@ -93,6 +93,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Tokens:         a.tokens.Load,
 		Hosts:          a.options.HostNames,
 		Ready:          a.ready,
+		Trouble:        a.notSaved,
 		Metrics:        a.metrics.Handler(),
 		Observe:        a.observeHTTP,
 		TrustedProxies: a.options.TrustedProxies,

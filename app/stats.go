@@ -65,7 +65,7 @@ func (a *App) openArchive() (stats.Archive, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.keep(kept{"stats.snapshot", "the statistics", m.Snapshot, m.Restore})
+	a.keep(kept{statsFile, "the statistics", m.Snapshot, m.Restore})
 	return m, nil
 }
 

@@ -83,7 +83,7 @@ func TestDataSurvives(t *testing.T) {
 	if _, body := ask(t, nil, "POST", urlOf(b)+"/v1/queues/mail/lease", `{}`); !strings.Contains(body, "hello") {
 		t.Errorf("the work is %s", body)
 	}
-	if !strings.Contains(log.String(), "restored the statistics") {
+	if !strings.Contains(log.String(), `msg="restored data" what="the statistics"`) {
 		t.Errorf("the log says\n%s", log)
 	}
 }
@@ -98,7 +98,7 @@ func TestDamagedData(t *testing.T) {
 	}
 	a := started(t, o)
 	refuseSome(t, urlOf(a))
-	if n := strings.Count(log.String(), "could not be restored, and begins anew"); n != 4 {
+	if n := strings.Count(log.String(), "could not restore data, which restarts from zero"); n != 4 {
 		t.Errorf("%d warnings, want 4:\n%s", n, log)
 	}
 }

@@ -38,7 +38,7 @@ func (a *App) openStore(ctx, _ context.Context) error {
 	}
 	a.store.memory = memory.New(memory.Options{MaxKeys: keys})
 	a.store.Store = a.store.memory
-	a.keep(kept{"keys.snapshot", "what clients have used", a.store.memory.Snapshot, a.store.memory.Restore})
+	a.keep(kept{keysFile, "what clients have used", a.store.memory.Snapshot, a.store.memory.Restore})
 	return nil
 }
 

@@ -34,6 +34,7 @@ func everything(t *testing.T) exposed {
 		Keys:       func() memory.Stats { return memory.Stats{} },
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
+		Files:      func() []metrics.File { return []metrics.File{{Name: "queues.snapshot", Saved: time.Unix(1, 0)}} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -23,9 +23,10 @@ type process struct {
 	GRPC    string // host and port for gRPC
 	Gateway string // where requests come in that are to be passed on; "" if it is none
 
-	cmd    *exec.Cmd
-	log    *log
-	exited chan struct{}
+	cmd       *exec.Cmd
+	log       *log
+	listening chan error // told once
+	exited    chan struct{}
 }
 
 // log is what a process writes to standard error.
@@ -74,36 +75,62 @@ func launch(dir string, environment []string, args ...string) (*process, error) 
 }
 
 func launchAs(who *syscall.SysProcAttr, dir string, environment []string, args ...string) (*process, error) {
+	cmd := exec.Command(filepath.Join(bin, "weir"), withGRPC(args)...)
+	cmd.Env, cmd.SysProcAttr = environment, who
+	p, err := begin(cmd, dir)
+	if err != nil {
+		return nil, err
+	}
+	return p, p.listens()
+}
+
+// withGRPC has gRPC listen on any free port, unless the arguments say where.
+func withGRPC(args []string) []string {
 	if !slices.Contains(args, "--grpc") && len(args) > 0 {
 		args = append(slices.Clone(args), "--grpc", "127.0.0.1:0")
 	}
-	p := &process{cmd: exec.Command(filepath.Join(bin, "weir"), args...), log: &log{}, exited: make(chan struct{})}
-	p.cmd.Dir, p.cmd.Env, p.cmd.Stderr = dir, environment, p.log
-	p.cmd.SysProcAttr = who
-	out, err := p.cmd.StdoutPipe()
+	return args
+}
+
+// begin runs a command that is a weir, or becomes one, in a directory.
+func begin(cmd *exec.Cmd, dir string) (*process, error) {
+	p := &process{cmd: cmd, log: &log{}, exited: make(chan struct{}), listening: make(chan error, 1)}
+	cmd.Dir, cmd.Stderr = dir, p.log
+	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
+	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	lines := bufio.NewReader(out)
+	go func() {
+		lines := bufio.NewReader(out)
+		p.listening <- p.announced(lines)
+		io.Copy(io.Discard, lines)
+		cmd.Wait()
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// listens waits until it does; one that does not is ended.
+func (p *process) listens() error {
+	if err := <-p.listening; err != nil {
+		p.kill()
+		return fmt.Errorf("%s: %w\n%s", strings.Join(p.cmd.Args, " "), err, p.log)
+	}
+	return nil
+}
+
+// announced reads where it listens.
+func (p *process) announced(lines *bufio.Reader) (err error) {
 	if p.URL, err = announced(lines, `^weir listens on (\S+)`); err == nil {
 		p.GRPC, err = announced(lines, `^weir listens for gRPC on (\S+)`)
 	}
-	if err == nil && args[0] == "gateway" {
+	if err == nil && slices.Contains(p.cmd.Args, "gateway") {
 		p.Gateway, err = announced(lines, `^weir passes on what comes to (\S+)`)
 	}
-	go func() {
-		io.Copy(io.Discard, lines)
-		p.cmd.Wait()
-		close(p.exited)
-	}()
-	if err != nil {
-		p.kill()
-		return nil, fmt.Errorf("weir %s: %w\n%s", strings.Join(args, " "), err, p.log)
-	}
-	return p, nil
+	return err
 }
 
 // announced reads a line that says where weir is.
@@ -129,6 +156,12 @@ func (p *process) kill() {
 func (p *process) stop(t *testing.T) int {
 	t.Helper()
 	p.cmd.Process.Signal(syscall.SIGTERM)
+	return p.ends(t)
+}
+
+// ends waits until it has ended, and returns its exit code.
+func (p *process) ends(t *testing.T) int {
+	t.Helper()
 	select {
 	case <-p.exited:
 	case <-time.After(60 * time.Second):

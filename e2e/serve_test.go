@@ -155,16 +155,15 @@ func TestRestart(t *testing.T) {
 	if a := ask(t, c, "POST", p.URL+"/v1/check", alice); a.Remaining != 1 {
 		t.Errorf("after a stop: %s", a.Text)
 	}
-	saved := func() string {
-		text, err := os.ReadFile(filepath.Join(dir, "data", "keys.snapshot"))
+	path := filepath.Join(dir, "data", "keys.snapshot")
+	ask(t, c, "POST", p.URL+"/v1/check", alice)
+	for range 2 { // one may have begun before
+		before, err := os.Stat(path)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return string(text)
+		waitFor(t, "a snapshot", func() bool { now, err := os.Stat(path); return err == nil && !now.ModTime().Equal(before.ModTime()) })
 	}
-	before := saved()
-	ask(t, c, "POST", p.URL+"/v1/check", alice)
-	waitFor(t, "a snapshot", func() bool { return saved() != before })
 	p.kill()
 	p = start(t, dir, args...)
 	if a := ask(t, c, "POST", p.URL+"/v1/check", alice); a.Allowed || a.Remaining != 0 {
@@ -172,12 +171,14 @@ func TestRestart(t *testing.T) {
 	}
 	p.kill()
 	// A damaged snapshot keeps nobody from starting.
-	write(t, filepath.Join(dir, "data"), "keys.snapshot", before[:len(before)/2])
+	if err := os.Truncate(path, 20); err != nil {
+		t.Fatal(err)
+	}
 	p = start(t, dir, args...)
 	if a := ask(t, c, "POST", p.URL+"/v1/check", alice); !a.Allowed || a.Remaining != 4 {
 		t.Errorf("after damage: %s", a.Text)
 	}
-	if !strings.Contains(p.log.String(), "could not be restored") {
+	if !strings.Contains(p.log.String(), "could not restore data") {
 		t.Error("nobody was told")
 	}
 }

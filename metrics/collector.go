@@ -39,6 +39,10 @@ var (
 
 	lostDesc   = desc("stats_lost_total", "Requests that are missing in the statistics, because their archive was away for too long.")
 	alertsDesc = desc("alerts_firing", "Alerts of weir's own that fire.")
+
+	saveFailuresDesc = desc("data_save_failures_total", "Saves of a file in the data directory that failed.", "file")
+	savedDesc        = desc("data_saved_timestamp_seconds", "When a file in the data directory was last saved.", "file")
+	unusableDesc     = desc("data_unusable_files", "Files in the data directory that could not be used at the start and were moved aside.")
 )
 
 var always = []*prometheus.Desc{
@@ -49,6 +53,7 @@ var always = []*prometheus.Desc{
 var (
 	aboutQueues     = []*prometheus.Desc{queueDesc, queueAgeDesc}
 	aboutStatistics = []*prometheus.Desc{lostDesc, alertsDesc}
+	aboutFiles      = []*prometheus.Desc{saveFailuresDesc, savedDesc, unusableDesc}
 )
 
 var aboutKeys = []*prometheus.Desc{keysDesc, maxKeysDesc, expiredDesc, evictedDesc}
@@ -68,6 +73,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(c.options.Keys != nil, aboutKeys)
 	describe(c.options.Queues != nil, aboutQueues)
 	describe(c.options.Statistics != nil, aboutStatistics)
+	describe(c.options.Files != nil, aboutFiles)
 }
 
 // Collect implements [prometheus.Collector].
@@ -93,6 +99,23 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		counter(ch, lostDesc, uint64(s.Lost))
 		gauge(ch, alertsDesc, float64(s.Alerts))
 	}
+	if c.options.Files != nil {
+		collectFiles(ch, c.options.Files())
+	}
+}
+
+func collectFiles(ch chan<- prometheus.Metric, files []File) {
+	unusable := 0
+	for _, f := range files {
+		counter(ch, saveFailuresDesc, uint64(f.Failures), f.Name)
+		if !f.Saved.IsZero() {
+			gauge(ch, savedDesc, float64(f.Saved.UnixMilli())/1000, f.Name)
+		}
+		if f.Unusable {
+			unusable++
+		}
+	}
+	gauge(ch, unusableDesc, float64(unusable))
 }
 
 func collectQueue(ch chan<- prometheus.Metric, q *Queue) {

@@ -64,6 +64,10 @@ type Options struct {
 	// Statistics tells how the statistics fare. Default nothing.
 	Statistics func() Statistics
 
+	// Files tells how the files fare that survive a restart. Default nothing: there are
+	// no series about them.
+	Files func() []File
+
 	// Clock tells the time, for when rules were loaded. Default time.Now.
 	Clock func() time.Time
 }
@@ -73,6 +77,14 @@ type Queue struct {
 	Name                         string
 	Ready, Delayed, Leased, Dead int64
 	Age                          time.Duration // of the oldest that is ready
+}
+
+// File is how a file fares that survives a restart.
+type File struct {
+	Name     string
+	Failures int64     // saves that failed
+	Saved    time.Time // zero if it was not, yet
+	Unusable bool      // it could not be used at the start, and was moved aside
 }
 
 // Statistics are how weir's own statistics fare.

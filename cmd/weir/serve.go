@@ -230,7 +230,11 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)
-	if err := a.Start(cmd.Context()); err != nil {
+	// A start may have to wait, and can be stopped meanwhile.
+	starting, done := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+	err = a.Start(starting)
+	done()
+	if err != nil {
 		return err
 	}
 	announce(cmd.OutOrStdout(), a.Options(), a.Addrs())

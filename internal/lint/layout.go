@@ -40,6 +40,7 @@ var layout = []line{
 	{[]string{"."}, "the vocabulary and the arithmetic; it depends on the standard library, so that everything can depend on it"},
 	{[]string{"proto/..."}, "the wire formats of gRPC, and the code that is generated from them"},
 	{[]string{"internal/document"}, "YAML and JSON with their places; the only one to know a YAML library, so that it can be replaced"},
+	{[]string{"internal/datadir"}, "the directory of what survives a restart: one owner, whole files"},
 	{[]string{"internal/redislink"}, "a connection to Redis that need not be there yet"},
 	{[]string{"internal/testredis"}, "Redis servers for tests, and what they leave behind"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -88,4 +89,12 @@ func replaceFile(path, staged string) error {
 		return fmt.Errorf("filerepo: %w", err)
 	}
 	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes new names in a folder outlive a loss of power.
+func syncFolder(path string) error {
+	if err := disk.SyncFolder(path); err != nil {
+		return fmt.Errorf("filerepo: %w", err)
+	}
+	return nil
 }

@@ -8,14 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // lockEvery is how often a lock that another process has is tried. The system would
 // wait for it, too, but not for a context.
 const lockEvery = 5 * time.Millisecond
-
-// errLocked is what tryLock says while another process has the lock.
-var errLocked = errors.New("another process has the lock")
 
 // lock waits until nobody else writes, in this process or in another. A process that
 // dies has given back its lock.
@@ -45,9 +44,9 @@ func tryFolder(path string, mode fs.FileMode) error {
 	if err := makeFolder(path, mode); err != nil {
 		return err
 	}
-	file, err := tryLock(filepath.Join(path, "lock"))
+	file, err := disk.TryLock(filepath.Join(path, "lock"))
 	switch {
-	case errors.Is(err, errLocked):
+	case errors.Is(err, disk.ErrLocked):
 		return nil // so it can
 	case err != nil:
 		return err
@@ -61,11 +60,11 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 		return nil, fmt.Errorf("filerepo: %w", err)
 	}
 	for {
-		file, err := tryLock(filepath.Join(path, "lock"))
+		file, err := disk.TryLock(filepath.Join(path, "lock"))
 		if err == nil {
 			return file, nil
 		}
-		if !errors.Is(err, errLocked) {
+		if !errors.Is(err, disk.ErrLocked) {
 			return nil, fmt.Errorf("filerepo: the lock cannot be had: %w", err)
 		}
 		select {

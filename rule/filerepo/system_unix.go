@@ -3,23 +3,9 @@
 package filerepo
 
 import (
-	"fmt"
 	"os"
 	"syscall"
 )
-
-// syncFolder makes new names in a folder outlive a loss of power.
-func syncFolder(path string) error {
-	folder, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("filerepo: %w", err)
-	}
-	defer folder.Close()
-	if err := folder.Sync(); err != nil {
-		return fmt.Errorf("filerepo: %w", err)
-	}
-	return nil
-}
 
 // keepOwner gives a file the owner of another. Only root can do that, and for anybody
 // else it makes no difference, or cannot be helped.

@@ -212,8 +212,9 @@ func TestHome(t *testing.T) {
 }
 
 func TestHealth(t *testing.T) {
-	var trouble error
+	var trouble, detail error
 	s := newStand(t, Options{
+		Trouble: func() error { return detail },
 		Ready: func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("whoever asks may wait for ever")
@@ -226,6 +227,10 @@ func TestHealth(t *testing.T) {
 		if r := s.call(c.what, "").want(t, 200, nil); string(r.body) != c.want {
 			t.Errorf("%s: %s", c.what, r.body)
 		}
+	}
+	detail = errors.Join(errors.New("one"), errors.New("two"))
+	if r := s.call("GET /readyz", "").want(t, 200, nil); string(r.body) != "ready\none\ntwo\n" {
+		t.Errorf("in trouble, it says %q", r.body)
 	}
 	trouble = errors.New("the rules are not read yet")
 	r := s.call("GET /readyz", "")

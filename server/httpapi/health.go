@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	_ "embed"
+	"fmt"
 	"net/http"
 	"time"
 )
@@ -29,7 +30,11 @@ func (h *Handler) ready(c *call) {
 		c.refuse(notReady.of("%s", sentence(err)))
 		return
 	}
-	c.text(http.StatusOK, typeText, []byte("ready\n"))
+	text := []byte("ready\n")
+	if err := h.options.Trouble(); err != nil {
+		text = fmt.Appendf(text, "%s\n", err) // a line each
+	}
+	c.text(http.StatusOK, typeText, text)
 }
 
 // healthCheck answers GET /healthcheck with what /readyz says, in the way of

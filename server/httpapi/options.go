@@ -61,6 +61,10 @@ type Options struct {
 	// Ready is why no requests should come yet; nil if they should. Default always.
 	Ready func(context.Context) error
 
+	// Trouble is what is wrong although requests should come; nil if nothing is. GET
+	// /readyz says it. Default nothing ever.
+	Trouble func() error
+
 	// Stats answers /v1/stats. Default nobody: 404.
 	Stats *stats.Recorder
 
@@ -204,6 +208,9 @@ func (o Options) withDefaults() Options {
 	}
 	if o.Outage == nil {
 		o.Outage = func() (time.Time, error) { return time.Time{}, nil }
+	}
+	if o.Trouble == nil {
+		o.Trouble = func() error { return nil }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -1,4 +1,4 @@
-package filerepo
+package disk
 
 import (
 	"errors"
@@ -6,9 +6,9 @@ import (
 	"syscall"
 )
 
-// tryLock takes the lock, which is held until the file is closed: nobody else can open
-// a file that is shared with nobody.
-func tryLock(path string) (*os.File, error) {
+// TryLock takes a lock, which is held until the file is closed or the process ends: nobody
+// else can open a file that is shared with nobody.
+func TryLock(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
 		return nil, err
@@ -19,9 +19,12 @@ func tryLock(path string) (*os.File, error) {
 	const sharingViolation = syscall.Errno(32)
 	switch {
 	case errors.Is(err, sharingViolation):
-		return nil, errLocked
+		return nil, ErrLocked
 	case err != nil:
 		return nil, err
 	}
 	return os.NewFile(uintptr(handle), path), nil
 }
+
+// Holds is always true: nobody can remove a file that is open and shared with nobody.
+func Holds(*os.File, string) bool { return true }

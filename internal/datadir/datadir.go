@@ -1,0 +1,191 @@
+// Package datadir is a directory of what survives a restart. It has one owner at a time.
+// Its files are replaced as a whole or not at all, and one that cannot be used is moved
+// aside and never overwritten.
+package datadir
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/internal/disk"
+)
+
+// Options of a directory.
+type Options struct {
+	// Files are the names of all files that it may have. What a process has left of them
+	// that was killed while it saved is removed.
+	Files []string
+
+	// Wait is how long to wait for another process to give the directory back. Default
+	// not at all.
+	Wait time.Duration
+
+	// Waiting is told once if that is necessary, and who has it. Default nobody is.
+	Waiting func(owner string)
+}
+
+// Dir is a directory that belongs to this process until Close. It is safe for concurrent
+// use, but for two who save the same file.
+type Dir struct {
+	path string
+	now  func() time.Time
+
+	mu    sync.Mutex
+	lock  *os.File // nil after Close
+	files map[string]*file
+}
+
+// file is what is known of a file.
+type file struct {
+	unusable bool // and still in its place
+	moved    int  // how often it was moved aside
+	failures int64
+	saved    time.Time // zero if it was not, yet
+	err      error     // of the last save
+}
+
+// Open makes the directory if it is not there, and takes it.
+func Open(ctx context.Context, path string, o Options) (*Dir, error) {
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(path, 0o700); err != nil {
+		return nil, err
+	}
+	_ = disk.SyncFolder(filepath.Dir(path)) // as well as can be: it may be closed to us
+	d := &Dir{path: path, now: time.Now, files: map[string]*file{}}
+	if d.lock, err = d.wait(ctx, o); err != nil {
+		return nil, err
+	}
+	d.tidy(o.Files)
+	return d, nil
+}
+
+// tidy removes what was left of files. What cannot be removed now is tried next time.
+func (d *Dir) tidy(files []string) {
+	entries, _ := os.ReadDir(d.path)
+	for _, e := range entries {
+		if of, is := disk.IsLeftover(e.Name()); is && slices.Contains(files, of) {
+			_ = os.Remove(d.file(e.Name()))
+		}
+	}
+}
+
+// Close gives the directory back.
+func (d *Dir) Close() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	_ = d.lock.Close()
+	d.lock = nil
+}
+
+func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
+
+// known is what is known of a file. It needs the mutex.
+func (d *Dir) known(name string) *file {
+	if d.files[name] == nil {
+		d.files[name] = &file{}
+	}
+	return d.files[name]
+}
+
+// Restore reads a file, and reports whether there is one. With an error it cannot be used;
+// nothing is saved in its place before SetAside.
+func (d *Dir) Restore(name string, read func(io.Reader) error) (found bool, err error) {
+	err = d.read(name, read)
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.known(name)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	f.unusable = err != nil
+	return true, err
+}
+
+func (d *Dir) read(name string, read func(io.Reader) error) error {
+	f, err := os.Open(d.file(name))
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return read(f)
+}
+
+// SetAside gives every file that could not be used another name, which no file has had,
+// and returns those names by the old ones.
+func (d *Dir) SetAside() (map[string]string, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	moved := map[string]string{}
+	for name, f := range d.files {
+		if !f.unusable {
+			continue
+		}
+		to, err := d.free(name + ".unusable-" + d.now().UTC().Format("20060102T150405Z"))
+		if err == nil {
+			err = os.Rename(d.file(name), d.file(to))
+		}
+		if err != nil {
+			return moved, fmt.Errorf("%s cannot be used and cannot be moved aside: %w", name, err)
+		}
+		f.unusable, f.moved = false, f.moved+1
+		moved[name] = d.file(to)
+	}
+	if len(moved) == 0 {
+		return nil, nil
+	}
+	return moved, disk.SyncFolder(d.path)
+}
+
+// free is a name that nothing has, beginning with what is given.
+func (d *Dir) free(name string) (string, error) {
+	for n := 1; ; n++ {
+		candidate := name
+		if n > 1 {
+			candidate = fmt.Sprintf("%s-%d", name, n)
+		}
+		if _, err := os.Lstat(d.file(candidate)); errors.Is(err, fs.ErrNotExist) {
+			return candidate, nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+}
+
+// Save replaces a file by what write writes.
+func (d *Dir) Save(name string, write func(io.Writer) error) error {
+	err := d.mayWrite(name)
+	if err == nil {
+		err = disk.Replace(d.file(name), write)
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	f := d.known(name)
+	f.err = err
+	if err != nil {
+		f.failures++
+	} else {
+		f.saved = d.now()
+	}
+	return err
+}
+
+// mayWrite reports why a file must not be written.
+func (d *Dir) mayWrite(name string) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.known(name).unusable {
+		return errors.New("what is there could not be used, and was not moved aside")
+	}
+	return d.own()
+}

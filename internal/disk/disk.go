@@ -1,0 +1,56 @@
+// Package disk has what a file needs to survive a crash, and two processes at once: locks,
+// and files that are replaced as a whole.
+package disk
+
+import (
+	"bufio"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+)
+
+// ErrLocked is what TryLock says while somebody else has the lock.
+var ErrLocked = errors.New("another process has the lock")
+
+// Replace writes a file beside the old one, and puts it in its place when all of it is on
+// the disk. A crash leaves the old one or the new one, and perhaps a file that IsLeftover
+// knows.
+func Replace(path string, write func(io.Writer) error) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = f.Close()
+			_ = os.Remove(f.Name())
+		}
+	}()
+	w := bufio.NewWriterSize(f, 1<<16)
+	for _, step := range []func() error{
+		func() error { return write(w) },
+		w.Flush,
+		f.Sync,
+		f.Close,
+		func() error { return os.Rename(f.Name(), path) },
+	} {
+		if err := step(); err != nil {
+			return err
+		}
+	}
+	return SyncFolder(filepath.Dir(path))
+}
+
+var leftover = regexp.MustCompile(`^(.+)\.[0-9]+\.tmp$`)
+
+// IsLeftover reports whether a name in a folder is that of a file with which Replace was
+// not done when the process ended, and the name of what it would have become.
+func IsLeftover(name string) (of string, is bool) {
+	match := leftover.FindStringSubmatch(name)
+	if match == nil {
+		return "", false
+	}
+	return match[1], true
+}
