@@ -1,10 +1,12 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint bench fuzz generate
+.PHONY: help run build web test lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
+DURATION ?= 20m
+SEED ?= 0
 
 # Modules of their own: what only they need, nobody else downloads.
 OTHERS := bench conformance/envoy examples/middleware/gin examples/middleware/echo
@@ -51,6 +53,11 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd bench && go run ./cmd/gateway
 	cd bench && go run ./cmd/envoy
 	cd bench && go run ./cmd/accuracy
+
+chaos: build ## run three weirs through random faults and check every answer, DURATION, by SEED
+	@scripts/packages.sh redis-server:redis-server
+	@go build -o bin/chaos ./internal/chaos
+	@bin/chaos --duration $(DURATION) --seed $(SEED)
 
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzParseLimit$$' -fuzztime $(FUZZTIME) .

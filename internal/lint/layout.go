@@ -11,6 +11,7 @@ type line struct {
 var layout = []line{
 	{[]string{"cmd/weir"}, "the command line maps flags to the packages below and holds no logic that another program would want"},
 	{[]string{"e2e"}, "tests of the built binary, which see it as a user does"},
+	{[]string{"internal/chaos/..."}, "the built binary under faults, judged by its answers alone; nothing builds on it"},
 	{[]string{"bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
 	{[]string{"conformance/..."}, "weir beside those whose place it takes; modules of their own, so that nobody else downloads them"},
 	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},

@@ -23,10 +23,15 @@ const masters = 3
 // Redis lets no new master serve. The arguments are for all nodes.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
+	return startCluster(t, direct, args...)
+}
+
+func startCluster(t testing.TB, place placing, args ...string) *Cluster {
+	t.Helper()
 	c := &Cluster{t: t}
 	args = slices.Concat(args, []string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000"})
 	for range 2 * masters {
-		c.Nodes = append(c.Nodes, newServer(t, args...))
+		c.Nodes = append(c.Nodes, place(newServer(t, args...)))
 	}
 	launch(t, c.Nodes...)
 	for i, s := range c.Nodes {
@@ -68,7 +73,7 @@ func (c *Cluster) meet() {
 	c.t.Helper()
 	for i, s := range c.Nodes {
 		for _, other := range c.Nodes[i+1:] {
-			s.Do("CLUSTER", "MEET", "127.0.0.1", other.Addr[len("127.0.0.1:"):])
+			s.Do("CLUSTER", "MEET", "127.0.0.1", portOf(other.Addr), busOf(other))
 		}
 	}
 }

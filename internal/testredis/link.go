@@ -36,3 +36,13 @@ func (l *link) reset() {
 	l.server.SetLinger(0)
 	l.end()
 }
+
+// over reports whether it has ended.
+func (l *link) over() bool {
+	select {
+	case <-l.ended:
+		return true
+	default:
+		return false
+	}
+}

@@ -33,9 +33,9 @@ func (s *Server) signal(signal syscall.Signal, paused bool) (pid int) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := s.process.cmd.Process.Signal(signal); err != nil {
+	if err := s.process.Signal(signal); err != nil {
 		fatal(s.t, signal.String(), err, s)
 	}
 	s.paused = paused
-	return s.process.pid()
+	return s.process.PID()
 }

@@ -3,6 +3,7 @@ package testredis
 import (
 	"io"
 	"net"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -14,12 +15,12 @@ type Proxy struct {
 	Addr string // host:port, to be used instead of the server's
 
 	t       testing.TB
-	server  string
 	running sync.WaitGroup
 
 	mu       sync.Mutex
+	server   string
 	listener net.Listener // nil while the line is cut
-	links    []*link      // all there ever were
+	links    []*link      // those that may be open
 	latency  time.Duration
 	limit    int // how many bytes of replies a new link may pass
 }
@@ -29,14 +30,34 @@ const unlimited = -1
 // NewProxy makes a good line to the server, which ends with the test.
 func NewProxy(t testing.TB, server *Server) *Proxy {
 	t.Helper()
+	p := newLine(t)
+	p.leadTo(server.Addr)
+	return p
+}
+
+// newLine is a line that leads nowhere yet.
+func newLine(t testing.TB) *Proxy {
+	t.Helper()
 	addr, err := freeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &Proxy{Addr: addr, t: t, server: server.Addr}
+	p := &Proxy{Addr: addr, t: t}
 	t.Cleanup(p.Cut)
 	p.Heal()
 	return p
+}
+
+func (p *Proxy) leadTo(server string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.server = server
+}
+
+func (p *Proxy) end() string {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.server
 }
 
 // Latency delays every reply. Requests travel as fast as ever.
@@ -100,7 +121,7 @@ func (p *Proxy) accept(listener net.Listener) {
 		if err != nil {
 			return
 		}
-		server, err := net.Dial("tcp", p.server)
+		server, err := net.Dial("tcp", p.end())
 		if err != nil {
 			client.Close()
 			continue
@@ -109,7 +130,7 @@ func (p *Proxy) accept(listener net.Listener) {
 		p.mu.Lock()
 		if p.listener == listener {
 			l.left = p.limit
-			p.links = append(p.links, l)
+			p.links = append(slices.DeleteFunc(p.links, (*link).over), l)
 			p.running.Go(func() { io.Copy(l.server, l.client); l.end() })
 			p.running.Go(func() { p.receive(l) })
 			p.running.Go(func() { p.deliver(l) })

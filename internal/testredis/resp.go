@@ -29,12 +29,23 @@ func (s *Server) Do(args ...string) string {
 // TryDo is Do for what may fail. A server's error is its very words, as in
 // "READONLY You can't write against a read only replica."
 func (s *Server) TryDo(args ...string) (string, error) {
-	c, err := net.DialTimeout("tcp", s.Addr, replyTimeout)
+	return s.do(s.direct(), replyTimeout, args...)
+}
+
+// Ask is TryDo as a client would do it, through the line if there is one, and with as much
+// patience.
+func (s *Server) Ask(patience time.Duration, args ...string) (string, error) {
+	return s.do(s.Addr, patience, args...)
+}
+
+func (s *Server) do(addr string, patience time.Duration, args ...string) (string, error) {
+	deadline := time.Now().Add(patience)
+	c, err := net.DialTimeout("tcp", addr, patience)
 	if err != nil {
 		return "", err
 	}
 	defer c.Close()
-	c.SetDeadline(time.Now().Add(replyTimeout))
+	c.SetDeadline(deadline)
 	if s.tls != nil {
 		c = tls.Client(c, s.tls)
 	}

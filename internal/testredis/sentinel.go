@@ -27,10 +27,15 @@ type Sentinel struct {
 // the Sentinels know the password too.
 func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
+	return startSentinel(t, direct, args...)
+}
+
+func startSentinel(t testing.TB, place placing, args ...string) *Sentinel {
+	t.Helper()
 	s := &Sentinel{MasterName: "weir", t: t}
-	master := newServer(t, args...)
+	master := place(newServer(t, args...))
 	launch(t, master)
-	s.Servers = []*Server{master, newReplica(t, master, args...)}
+	s.Servers = []*Server{master, place(newReplica(t, master, args...))}
 	for range 3 {
 		s.Sentinels = append(s.Sentinels, s.newSentinel(master))
 	}
@@ -73,6 +78,14 @@ func (s *Sentinel) Master() *Server {
 		fatal(s.t, "nobody knows the master", err, s.Sentinels...)
 	}
 	return master
+}
+
+// TryMaster is Master for whoever does not wait.
+func (s *Sentinel) TryMaster() (*Server, error) {
+	if len(up(s.Sentinels)) == 0 {
+		return nil, errors.New("no Sentinel is up")
+	}
+	return s.masterBy(s.one())
 }
 
 // one is any Sentinel that can be asked.

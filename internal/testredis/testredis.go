@@ -15,13 +15,17 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weirhq/weir/internal/child"
 )
 
 // Server is a running redis-server with nothing in it.
 type Server struct {
-	Addr string // host:port
+	Addr string // host:port, for its clients
+	Line *Proxy // through which its clients come; nil if they come directly
 
 	t        testing.TB
+	listens  string   // where, if it has a line; otherwise at Addr
 	path     string   // of the program
 	dir      string   // its data and its log
 	args     []string // all but the port
@@ -29,7 +33,7 @@ type Server struct {
 	tls      *tls.Config // nil if it speaks plainly
 
 	mu      sync.Mutex
-	process *process // nil before the first start
+	process *child.Process // nil before the first start
 	paused  bool
 }
 
@@ -79,7 +83,7 @@ func launch(t testing.TB, servers ...*Server) {
 	for i, s := range servers {
 		all.Go(func() {
 			for range 5 { // somebody else may take the port before the server does
-				if s.Addr, failed[i] = freeAddr(); failed[i] != nil {
+				if failed[i] = s.settle(); failed[i] != nil {
 					return
 				}
 				if failed[i] = s.run(); failed[i] == nil {
@@ -96,12 +100,12 @@ func launch(t testing.TB, servers ...*Server) {
 
 // run starts the program on its address and waits until it answers.
 func (s *Server) run() error {
-	_, port, _ := net.SplitHostPort(s.Addr)
-	listen := []string{"--port", port}
+	_, port, _ := net.SplitHostPort(s.direct())
+	listen := append(s.announce(), "--port", port)
 	if s.tls != nil {
-		listen = []string{"--port", "0", "--tls-port", port}
+		listen = append(s.announce(), "--port", "0", "--tls-port", port)
 	}
-	p, err := spawn(s.path, slices.Concat(s.args, listen), s.logFile())
+	p, err := child.Start(s.path, slices.Concat(s.args, listen), s.logFile())
 	if err != nil {
 		return err
 	}
@@ -110,12 +114,12 @@ func (s *Server) run() error {
 	s.mu.Unlock()
 	ended := false // then there is nothing to wait for
 	err = await(func() error {
-		if ended = !p.alive(); ended {
+		if ended = !p.Alive(); ended {
 			return nil
 		}
 		// A stranger who was faster on this port answers as well.
 		pid, err := s.info("server", "process_id")
-		if err == nil && pid != strconv.Itoa(p.pid()) {
+		if err == nil && pid != strconv.Itoa(p.PID()) {
 			err = fmt.Errorf("another process (%s) answers at %s", pid, s.Addr)
 		}
 		return err
@@ -124,7 +128,7 @@ func (s *Server) run() error {
 		return errors.New("the process has ended")
 	}
 	if err != nil {
-		p.kill()
+		p.Kill()
 	}
 	return err
 }
@@ -134,7 +138,7 @@ func (s *Server) Kill() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.process != nil {
-		s.process.kill()
+		s.process.Kill()
 	}
 	s.paused = false
 }
@@ -149,11 +153,18 @@ func (s *Server) Restart() {
 	}
 }
 
+// PID is the number of the process that runs, or that ran last.
+func (s *Server) PID() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.process.PID()
+}
+
 // up reports whether the server can be expected to answer.
 func (s *Server) up() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.process != nil && s.process.alive() && !s.paused
+	return s.process != nil && s.process.Alive() && !s.paused
 }
 
 // up are those servers that can be expected to answer.

@@ -33,6 +33,26 @@ func (c *Cluster) view() (v view) {
 	return v
 }
 
+// Owners says which slots each master serves, from the first to the last of each range, by
+// the word of any node that is up.
+func (c *Cluster) Owners() (map[*Server][][2]int, error) {
+	alive := up(c.Nodes)
+	if len(alive) == 0 {
+		return nil, errors.New("no node is up")
+	}
+	v, err := c.viewOf(alive[0])
+	if err != nil {
+		return nil, err
+	}
+	owners := map[*Server][][2]int{}
+	for s, n := range v {
+		if len(n.owns) > 0 {
+			owners[s] = n.owns
+		}
+	}
+	return owners, nil
+}
+
 // viewOf asks one node. It must know all the others, and nobody else.
 func (c *Cluster) viewOf(s *Server) (view, error) {
 	reply, err := s.TryDo("CLUSTER", "NODES")

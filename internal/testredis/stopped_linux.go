@@ -4,11 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"os"
-	"syscall"
 )
-
-// attr makes a server die with the test that started it, however that ends.
-func attr() *syscall.SysProcAttr { return &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
 
 // stopped reports whether a SIGSTOP has reached the process. The state follows the
 // program's name, which is in parentheses and may contain anything.

@@ -1,0 +1,8 @@
+//go:build !linux
+
+package run
+
+import "time"
+
+// waits is not known; the watchdog is.
+func waits(int) map[string]time.Duration { return nil }

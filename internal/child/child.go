@@ -1,0 +1,68 @@
+// Package child runs a program that does not outlive this process.
+package child
+
+import (
+	"os"
+	"os/exec"
+	"runtime"
+)
+
+// Process is one run of a program.
+type Process struct {
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+// Start starts a program whose output is appended to a file: through a pipe, a child of
+// the program could keep us waiting for the pipe's end after the program's own. The program
+// is killed when this process ends, however it ends, where the system can do that.
+func Start(path string, args []string, log string) (*Process, error) {
+	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	p := &Process{cmd: exec.Command(path, args...), done: make(chan struct{})}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.SysProcAttr = attr()
+	started := make(chan error)
+	go func() {
+		defer close(p.done)
+		defer out.Close()
+		// Linux takes the death of the thread for that of the parent. So this
+		// thread does nothing else as long as the program runs.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.cmd.Wait()
+		}
+	}()
+	return p, <-started
+}
+
+// PID is the number of the process.
+func (p *Process) PID() int { return p.cmd.Process.Pid }
+
+// Alive reports whether the program still runs, or stands still.
+func (p *Process) Alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// Signal sends a signal.
+func (p *Process) Signal(signal os.Signal) error { return p.cmd.Process.Signal(signal) }
+
+// Done is closed when the program has ended.
+func (p *Process) Done() <-chan struct{} { return p.done }
+
+// Kill ends the program and waits for its end. It works on a stopped program too, and on
+// one that has ended.
+func (p *Process) Kill() {
+	p.cmd.Process.Kill()
+	<-p.done
+}
