@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test lint bench chaos fuzz generate
+.PHONY: help run build web test packages lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
@@ -27,11 +27,13 @@ web/dist/index.html: web/package-lock.json web/index.html web/vite.config.ts $(s
 	@command -v npm >/dev/null || { echo "The dashboard is built with Node 20.19 or later; please install it."; exit 1; }
 	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
 
-test: web ## run all tests, with the race detector
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium
+test: packages web ## run all tests, with the race detector
 	go test -race -timeout 15m ./...
 	cd web && npm test --silent
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
+
+packages: # what the tests need
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium
 
 lint: web ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }

@@ -1,5 +1,0 @@
-//go:build !race
-
-package garbage
-
-const raceEnabled = false
