@@ -14,7 +14,7 @@ import (
 // or denied, in a body or in a header, by our clock or by Redis's.
 func TestResetIsTheEndOfTheWindow(t *testing.T) {
 	const rules = "rules: [{id: api, key: api_key, algorithm: fixed_window, limit: 20/1h}]\n"
-	for name, store := range map[string]string{"memory": "", "redis": "redis://" + testredis.Start(t).Addr} {
+	for name, store := range map[string]string{"memory": "", "redis": "redis://" + testredis.Start(t).Addr + "?timeout=5s"} {
 		t.Run(name, func(t *testing.T) {
 			o, _ := prepared(t, Options{Store: store}, rules)
 			url := "http://" + started(t, o).Addrs().HTTP.String()

@@ -14,7 +14,7 @@ import (
 func TestOperatorsSeeDuringAnOutage(t *testing.T) {
 	redis := testredis.Start(t)
 	dir := t.TempDir()
-	p := start(t, dir, "serve", "--http", "127.0.0.1:0", "--store", "redis://"+redis.Addr, "--rules", "redis")
+	p := start(t, dir, "serve", "--http", "127.0.0.1:0", "--store", "redis://"+redis.Addr+"?timeout=5s", "--rules", "redis")
 	c := client(t)
 	weir := func(args ...string) (stdout, stderr string) {
 		t.Helper()

@@ -19,8 +19,8 @@ func TestServe(t *testing.T) {
 	redis := testredis.Start(t)
 	for name, args := range map[string][]string{
 		"memory":         {},
-		"redis":          {"--store", "redis://" + redis.Addr + "?prefix=a:"},
-		"rules in redis": {"--store", "redis://" + redis.Addr + "?prefix=b:", "--rules", "redis"},
+		"redis":          {"--store", "redis://" + redis.Addr + "?timeout=5s&prefix=a:"},
+		"rules in redis": {"--store", "redis://" + redis.Addr + "?timeout=5s&prefix=b:", "--rules", "redis"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
