@@ -151,7 +151,7 @@ func until(t testing.TB, c *Client, r *Request, done func(*Verdict) bool) *Verdi
 	t.Helper()
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	for {
 		v, err := c.Check(ctx, r)

@@ -29,7 +29,7 @@ type answer struct {
 func client(t *testing.T) *http.Client {
 	transport := &http.Transport{MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
-	return &http.Client{Transport: transport, Timeout: 30 * time.Second}
+	return &http.Client{Transport: transport, Timeout: 2 * time.Minute}
 }
 
 // ask sends a request and reads the answer; headers come as name, value.

@@ -33,6 +33,7 @@ func openBrowser(t *testing.T) *browser {
 		chromedp.NoSandbox, // root has none, and nothing here is foreign
 		chromedp.UserDataDir(t.TempDir()),
 		chromedp.WindowSize(1280, 900),
+		chromedp.WSURLReadTimeout(2*time.Minute), // a busy machine starts it slowly
 	)
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
@@ -150,7 +151,7 @@ func (p *tab) finish() {
 
 func (p *tab) run(what string, actions ...chromedp.Action) {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.ctx, 60*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, 2*time.Minute)
 	defer cancel()
 	if err := chromedp.Run(ctx, actions...); err != nil {
 		p.t.Fatalf("%s: %v", what, err)
@@ -165,7 +166,7 @@ func picture(png *[]byte) chromedp.Action {
 // eval computes an expression on the page. A page that is being replaced has no answer
 // yet.
 func (p *tab) eval(expression string, into any) error {
-	ctx, cancel := context.WithTimeout(p.ctx, 30*time.Second)
+	ctx, cancel := context.WithTimeout(p.ctx, 2*time.Minute)
 	defer cancel()
 	return chromedp.Run(ctx, chromedp.Evaluate(expression, into))
 }

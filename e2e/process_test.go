@@ -164,7 +164,7 @@ func (p *process) ends(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-p.exited:
-	case <-time.After(60 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.kill()
 		t.Fatal("weir did not stop")
 	}
@@ -174,7 +174,7 @@ func (p *process) ends(t *testing.T) int {
 // waitFor waits until something holds.
 func waitFor(t *testing.T, what string, holds func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(60 * time.Second); !holds(); {
+	for deadline := time.Now().Add(2 * time.Minute); !holds(); {
 		if time.Now().After(deadline) {
 			t.Fatalf("%s never came", what)
 		}

@@ -150,7 +150,7 @@ func watch(t *testing.T, d *Dir) <-chan told {
 // must be the number before.
 func expect(t *testing.T, news <-chan told, before, n uint32) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		select {
 		case got := <-news:
@@ -169,7 +169,7 @@ func expect(t *testing.T, news <-chan told, before, n uint32) {
 // expectTrouble waits for news of trouble, while a number stays.
 func expectTrouble(t *testing.T, news <-chan told, n uint32, words string) {
 	t.Helper()
-	timeout := time.After(20 * time.Second)
+	timeout := time.After(2 * time.Minute)
 	for {
 		select {
 		case got := <-news:

@@ -95,7 +95,7 @@ func startInstance(t *testing.T, arg string) *instance {
 	}()
 	select {
 	case <-begun:
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		t.Fatal("a process does not begin to record")
 	}
 	return i
@@ -168,7 +168,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 
 func redisClient(t testing.TB, addr string) rueidis.Client {
 	t.Helper()
-	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, ConnWriteTimeout: time.Second})
+	c, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, DisableRetry: true, ConnWriteTimeout: 10 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

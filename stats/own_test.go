@@ -20,7 +20,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	clock := newClock(noon)
 	table := tableOf(t, someRules)
 	instance := func() *Recorder {
-		a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{Timeout: 200 * time.Millisecond})
+		a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -95,7 +95,7 @@ func (p *pty) all() string {
 // stood before it.
 func (p *pty) until(text string) string {
 	p.t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for {
 		p.mu.Lock()
 		if i := strings.Index(p.shown.String(), text); i >= 0 {
@@ -129,7 +129,7 @@ func (p *pty) gone(ended <-chan outcome, before unix.Termios) {
 	select {
 	case got := <-ended:
 		got.want(p.t, 0, "", "")
-	case <-time.After(30 * time.Second):
+	case <-time.After(2 * time.Minute):
 		p.t.Fatal("it does not end")
 	}
 	p.until(leaveScreen)

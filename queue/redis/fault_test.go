@@ -148,8 +148,8 @@ func TestRedisIsKilled(t *testing.T) {
 // A Redis that does not answer is an error within the timeout.
 func TestPaused(t *testing.T) {
 	server := testredis.Start(t)
+	pushAll(t, storeOn(t, clientOf(t, server.Addr), jobs, Options{}), 1)
 	store := storeOn(t, clientOf(t, server.Addr), jobs, Options{Timeout: 100 * time.Millisecond})
-	pushAll(t, store, 1)
 	server.Pause()
 	begin := time.Now()
 	_, err := store.Push(t.Context(), "jobs", queue.Work{})

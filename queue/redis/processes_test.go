@@ -37,7 +37,7 @@ var note = rueidis.NewLuaScript(`local t = redis.call('TIME')
 return redis.call('RPUSH', KEYS[1], ARGV[1] .. ' ' .. string.format('%.0f', t[1] * 1000000 + t[2]))`)
 
 func noteDown(client rueidis.Client, l queue.Lease) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	line := fmt.Sprintf("%d %d %d", l.Number, l.Tries, l.Release)
 	return note.Exec(ctx, client, []string{"begun"}, []string{line}).Error()
@@ -156,7 +156,7 @@ func (w *worker) stop() {
 
 func eventually(t *testing.T, what string, good func() bool) {
 	t.Helper()
-	late := time.After(30 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !good() {
 		select {
 		case <-late:

@@ -138,7 +138,7 @@ func listeners(server *testredis.Server) int {
 
 func eventually(t *testing.T, what string, good func() bool) {
 	t.Helper()
-	late := time.After(10 * time.Second)
+	late := time.After(2 * time.Minute)
 	for !good() {
 		select {
 		case <-late:

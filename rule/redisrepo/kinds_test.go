@@ -33,8 +33,8 @@ func byURL(t *testing.T, url string) rueidis.Client {
 // surviveFailOver has two instances go on when the master is another.
 func surviveFailOver(t *testing.T, client func(t *testing.T) rueidis.Client, failOver func()) {
 	t.Helper()
-	r := open(t, client(t), Options{Timeout: time.Second})
-	w := repotest.Watch(t, open(t, client(t), Options{Timeout: time.Second}))
+	r := open(t, client(t), Options{Timeout: 10 * time.Second})
+	w := repotest.Watch(t, open(t, client(t), Options{Timeout: 10 * time.Second}))
 	w.WaitVersion(0)
 	v := write(t, r, documentOf(1))
 	w.WaitVersion(v.Number)

@@ -222,7 +222,7 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 			s.patience = 400 * time.Millisecond // less than between two events
 			server := httptest.NewUnstartedServer(s)
 			server.EnableHTTP2 = version == 2
-			server.Config.ReadTimeout, server.Config.WriteTimeout = 500*time.Millisecond, 500*time.Millisecond
+			server.Config.ReadTimeout, server.Config.WriteTimeout = 2500*time.Millisecond, 2500*time.Millisecond
 			server.StartTLS()
 			defer server.Close()
 			defer server.CloseClientConnections()
@@ -240,11 +240,11 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 			defer answer.Body.Close()
 			events := 0
 			readEvents(answer.Body, func(string) {
-				if events++; events == 4 {
+				if events++; events == 5 {
 					leave()
 				}
 			})
-			if answer.ProtoMajor != version || events < 4 {
+			if answer.ProtoMajor != version || events < 5 {
 				t.Errorf("over %s there were %d events", answer.Proto, events)
 			}
 		})
