@@ -95,7 +95,7 @@ type report struct {
 	faults   map[document.Place]bool
 }
 
-func newReport(file string, source []byte) *report {
+func newReport(file, source string) *report {
 	return &report{file: file, quoter: document.NewQuoter(source), faults: map[document.Place]bool{}}
 }
 
@@ -128,7 +128,9 @@ func (r *report) add(s rule.Severity, at document.Place, format string, args ...
 // not taken is not worth a word.
 func (r *report) fault(f document.Fault) {
 	r.errorf(f.Place, "%s", f.Message)
-	r.faults[f.Place] = r.faults[f.Place] || f.Why == document.Foreign
+	if f.Why == document.Foreign && len(r.faults) < maxProblems {
+		r.faults[f.Place] = true
+	}
 }
 
 // done returns the problems in the order of the file.
@@ -139,12 +141,12 @@ func (r *report) done() Problems {
 				Message: fmt.Sprintf("there are %d more %ss; mend these and look again", n, rule.Severity(s))})
 		}
 	}
+	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Severity, b.Severity))
+	})
 	for i := range r.problems {
 		p := &r.problems[i]
 		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
 	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int {
-		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Severity, b.Severity))
-	})
 	return r.problems
 }

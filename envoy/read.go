@@ -42,8 +42,9 @@ type reader struct {
 }
 
 func (r *reader) file(f File) Problems {
-	p := &parser{report: newReport(f.Name, f.Source), reader: r}
-	if root := document.Read(f.Name, f.Source, p.fault); root != nil {
+	text := string(f.Source)
+	p := &parser{report: newReport(f.Name, text), reader: r}
+	if root := document.Read(f.Name, text, p.fault); root != nil {
 		p.domain(root)
 	}
 	return p.done()

@@ -17,7 +17,7 @@ type page struct {
 func newPage(source string) *page {
 	p := &page{eol: "\n"}
 	at := 0
-	for _, line := range document.SplitLines(source) {
+	for _, line := range document.EachLine(source) {
 		end := at + len(line)
 		next := end + breakLen(source[end:])
 		if next > at {
@@ -31,7 +31,7 @@ func newPage(source string) *page {
 	return p
 }
 
-// breakLen is the length of the line break at which SplitLines has split.
+// breakLen is the length of the line break at which EachLine has split.
 func breakLen(s string) int {
 	for _, b := range []string{"\r\n", "\n", "\r", "\u0085", "\u2028", "\u2029"} {
 		if strings.HasPrefix(s, b) {

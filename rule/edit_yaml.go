@@ -24,7 +24,7 @@ type yamlForm struct {
 func newYAMLForm(source []byte) *yamlForm {
 	text := strings.TrimPrefix(string(source), "\xef\xbb\xbf")
 	f := &yamlForm{page: newPage(text), mark: string(source[:len(source)-len(text)]), dash: -1}
-	f.root = document.Read("", source, func(document.Fault) {})
+	f.root = document.Read("", text, func(document.Fault) {})
 	if f.root == nil {
 		return f // which cannot be: the source is valid
 	}

@@ -41,7 +41,7 @@ func FormatSource(name string, source []byte) ([]byte, Problems) {
 		ok = reflect.DeepEqual(set, again)
 	}
 	if !ok {
-		r := newReport(name, source)
+		r := newReport(name, string(source))
 		r.warnf("W015", document.Place{}, "the document was left as it is, because lines could not be moved without changing what it says; write a list item beside its dash, and comments outside of texts")
 		return source, append(r.done(), problems...)
 	}
@@ -49,7 +49,7 @@ func FormatSource(name string, source []byte) ([]byte, Problems) {
 }
 
 func tidySource(name string, source []byte) ([]byte, bool) {
-	root := document.Read(name, source, func(document.Fault) {})
+	root := document.Read(name, string(source), func(document.Fault) {})
 	switch {
 	case root == nil:
 		return nil, false

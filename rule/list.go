@@ -22,6 +22,8 @@ func (t *Table) Exempt(req *Request) bool { return t.exempt.contains(req) }
 // exempt.
 func (t *Table) Blocked(req *Request) bool { return t.block.contains(req) }
 
+func (l List) isEmpty() bool { return len(l.IPs)+len(l.Users)+len(l.APIKeys) == 0 }
+
 func newList(l List) (list, error) {
 	out := list{users: map[string]struct{}{}, apiKeys: map[string]struct{}{}}
 	for _, network := range l.IPs {

@@ -10,7 +10,11 @@ const (
 	MaxDocument = document.MaxSize
 
 	// MaxRules is the most rules that one document may have.
-	MaxRules = 100_000
+	MaxRules = 30_000
+
+	// MaxOverrides is the most tiers and overrides that all rules of a document may
+	// have together.
+	MaxOverrides = 100_000
 )
 
 // Parse reads a document of rules, in YAML or JSON. The name is for messages; if it
@@ -23,31 +27,34 @@ const (
 // The set is as short as can be: a default that was written out is left out, as if
 // it had not been. Hosts are in small letters and names of headers as
 // http.CanonicalHeaderKey has them.
+//
+// It takes at most MaxMemory. Three documents that need as much are parsed at the same
+// time in a process; others wait for them.
 func Parse(name string, source []byte) (*Set, Problems) {
-	p := newParser(name, source)
-	if root := document.Read(name, source, p.fault); root != nil {
+	defer makeRoom(len(source))()
+	text := string(source)
+	p := newParser(name, text)
+	if root := document.ReadEach(name, text, p.fault, "rules", p.add); root != nil {
 		p.document(root)
 	}
-	problems := p.done()
-	if problems.Err() != nil {
-		return nil, problems
-	}
-	return p.set, problems
+	return p.done()
 }
 
 // ParseRule reads a document that is one rule, as Parse does.
 func ParseRule(name string, source []byte) (*Rule, Problems) {
-	p := newParser(name, source)
-	if root := document.Read(name, source, p.fault); root != nil {
+	defer makeRoom(len(source))()
+	text := string(source)
+	p := newParser(name, text)
+	if root := document.Read(name, text, p.fault); root != nil {
 		p.single = true
 		p.add(root)
 		p.checkSet()
 	}
-	problems := p.done()
-	if problems.Err() != nil {
+	set, problems := p.done()
+	if set == nil {
 		return nil, problems
 	}
-	return &p.set.Rules[0], problems
+	return &set.Rules[0], problems
 }
 
 // Validate reports what Parse would say of a set that was made in Go, had it been
@@ -57,27 +64,48 @@ func Validate(name string, set *Set) Problems {
 	return problems
 }
 
-// parser makes a set of a document.
+// parser makes a set of a document. Of a rule that was read it keeps no more than what
+// the others have to be compared with: a document may be long.
 type parser struct {
 	*report
-	set     *Set
-	pending []*pending
-	lists   []*pendingList
-	single  bool  // one rule by itself, which says nothing of the others
-	backed  *bool // see backstop
+	set    *Set
+	read   []remainder    // one for each rule of the set
+	count  int            // of the rules in the document
+	beyond document.Place // the first rule that is one too many
+	quotas int            // tiers and overrides in the document
+	lists  []*pendingList
+	single bool  // one rule by itself, which says nothing of the others
+	backed *bool // see backstop
 }
 
-// pending is a rule that was read but not yet checked against the others.
+// remainder is what is left to be checked of a rule against the others.
+type remainder struct {
+	at, id, key document.Place
+	overrides   []placed[string] // whom they name
+	broken      bool             // not all of it could be read
+}
+
+// pending is a rule that is being read.
 type pending struct {
 	Rule
 	at     document.Place
 	fields fields
 	quotas []placedQuota
-	broken bool // not all of it could be read
 }
 
-func newParser(name string, source []byte) *parser {
+func newParser(name, source string) *parser {
 	return &parser{report: newReport(name, source), set: new(Set)}
+}
+
+// done returns the set, if there are no errors.
+func (p *parser) done() (*Set, Problems) {
+	set := p.set
+	p.set, p.read, p.lists = nil, nil, nil // excerpts need room, too
+	problems := p.report.done()
+	if problems.Err() != nil {
+		return nil, problems
+	}
+	return set, problems
 }
 
 func (p *parser) document(root *document.Element) {
@@ -98,21 +126,29 @@ func (p *parser) rules(e *document.Element) {
 		p.errorf("E006", e.Place, "rules: this is %s; write a list, one rule after a dash each", e.Describe())
 		return
 	}
-	if len(e.Items) > MaxRules {
-		p.errorf("E002", e.Items[MaxRules].Place, "rules: there are %d, at most %d are taken; match several paths or clients by one rule", len(e.Items), MaxRules)
-		return
-	}
-	for _, item := range e.Items {
-		p.add(item)
+	if p.count > MaxRules {
+		p.forget() // there is no use in mending the rules before
+		p.read, p.set.Rules = nil, nil
+		p.errorf("E002", p.beyond, "rules: there are %d, at most %d are taken; match several paths or clients by one rule", p.count, MaxRules)
 	}
 }
 
 // add reads a rule and adds it to the set.
 func (p *parser) add(e *document.Element) {
-	before := p.count()
+	if p.count++; p.count > MaxRules {
+		if p.count == MaxRules+1 {
+			p.beyond = e.Place
+		}
+		return
+	}
+	before := p.found()
 	r := p.rule(e)
-	r.broken = p.count() > before
-	p.pending = append(p.pending, r)
+	rest := remainder{at: r.at, id: r.field("id"), key: r.field("key"), overrides: r.overridden(), broken: p.found() > before}
+	if !rest.broken && r.Mode != Off {
+		p.warnLimits(r)
+		p.warnFailure(r)
+	}
+	p.read = append(p.read, rest)
 	p.set.Rules = append(p.set.Rules, r.Rule)
 	p.report.rule = ""
 }

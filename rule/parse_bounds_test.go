@@ -2,7 +2,10 @@ package rule_test
 
 import (
 	"fmt"
+	"runtime"
+	"runtime/metrics"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -13,9 +16,12 @@ func TestBounds(t *testing.T) {
 	few := "rules:\n" + strings.Repeat("  - {key: ip}\n", 3)
 	for _, c := range []struct{ name, source, want string }{
 		{"large", strings.Repeat("#", rule.MaxDocument+1), "bytes, at most 4194304 are read"},
-		{"rules", "rules: [" + strings.Repeat("{},", rule.MaxRules+1) + "]", "rules: there are 100001, at most 100000 are taken"},
+		{"rules", "rules:\n" + strings.Repeat("- {}\n", rule.MaxRules+1), "rules: there are 30001, at most 30000 are taken"},
+		{"rules in JSON", `{"rules": [` + strings.Repeat("{},", rule.MaxRules) + "{}]}", "rules: there are 30001, at most 30000 are taken"},
+		{"overrides", manyOverrides(), "with these there are 100001 tiers and overrides, at most 100000 are taken"},
+		{"values", "rules: [" + strings.Repeat("{},", 50_000) + "]", "about 100003 values within brackets or in one text, at most 32000 are read"},
 		{"nesting", "rules: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nested deeper than 16 levels"},
-		{"deeper", "rules: " + strings.Repeat("[", 50_000), "no"},
+		{"deeper", "rules: " + strings.Repeat("[", 20_000), "nothing here needs to be nested so deep"},
 		{"methods", manyMethods(), "all rules together name 65 different ones"},
 		{"key", "rules: [{key: [" + strings.Repeat("ip,", 100) + "]}]", "key: it has 100 parts, at most 8"},
 		{"limits", "rules: [{limits: [" + strings.Repeat("5/1m,", 100) + "]}]", "limits: there are 100, at most 16"},
@@ -26,6 +32,18 @@ func TestBounds(t *testing.T) {
 			t.Errorf("%s: got %.300s; want %q", c.name, problems, c.want)
 		}
 	}
+}
+
+func manyOverrides() string {
+	var b strings.Builder
+	b.WriteString("rules:\n")
+	for i := range 2 {
+		fmt.Fprintf(&b, "- id: a%d\n  key: user\n  limit: 5/1m\n  overrides:\n", i)
+		for j := range rule.MaxOverrides/2 + i {
+			fmt.Fprintf(&b, "    user:%d: 7/1m\n", j)
+		}
+	}
+	return b.String()
 }
 
 func manyMethods() string {
@@ -77,39 +95,162 @@ func TestMessagesAreBounded(t *testing.T) {
 	}
 }
 
-// Hostile documents are read in a time in proportion to their size. The bound is
-// generous; what it is to find takes a hundred times as long as it should.
-func TestHostileDocuments(t *testing.T) {
-	size := 1 << 17
-	if testing.Short() {
-		size = 1 << 16
-	}
+// shapes are documents of about so many bytes that cost as much as can be. They are made
+// when they are needed: what lies around lets garbage gather.
+func shapes(size int) map[string]func() string {
 	times := func(s string) string { return strings.Repeat(s, size/len(s)) }
 	numbered := func(format string) string {
 		var b strings.Builder
-		for i := 0; b.Len() < size; i++ {
+		for i := 0; b.Len()+len(format)+10 < size; i++ {
 			fmt.Fprintf(&b, format, i)
 		}
 		return b.String()
 	}
-	for name, source := range map[string]string{
-		"tabs": "a: \"" + times("\t") + "b\"", "empty lines": "a: |\n  x" + times("\n"), "directives": numbered("%%TAG !a%d! b\n"),
-		"names": "rules:\n  - overrides:\n" + numbered("      user:%d: 5/1m\n"), "near names": numbered("rules%d: 1\n"), "one name": "rules:\n" + times("  a: 1\n"),
-		"brackets": times("["), "braces": times("{a: "), "dashes": times("- "), "questions": times("? "), "colons": times(": "),
-		"comments": times("#\n"), "comments after": "rules:\n" + times(" - b #c\n"), "anchors": numbered("- &a%d x\n"), "aliases": "- &a x\n" + times("- *a\n"),
-		"good with comments": "exempt:\n  user:\n" + numbered("  - u%d # c\n # d\n    # e\n"),
-		"documents":          times("---\n"), "carriage returns": times("\r"), "commas": "[" + times("a,"), "escapes": "\"" + times("\\n"), "tags": times("!a "),
-		"addresses": "exempt: {ip: [" + numbered("10.0.0.%d,") + "]}", "keys": "exempt: {api_key: [" + numbered("k%d,") + "]}\nrules: [" + times("{},") + "]",
-		"keys in one line":  "{\"exempt\": {\"api_key\": [" + strings.TrimSuffix(numbered("\"k%d\","), ",") + "]}, \"block\": {\"ip\": [" + strings.Repeat("1,", 1000) + "1]}}",
-		"rules in one line": "{\"rules\": [" + times("{\"id\":\"a\"},") + "{}]}", "paths": "rules: [{match: {path: [" + numbered("/a%d,") + "]}}]",
-	} {
-		begin := time.Now()
-		_, problems := rule.Parse("", []byte(source))
-		rule.FormatSource("", []byte(source))
-		if took := time.Since(begin); took > 15*time.Second {
-			t.Errorf("%s: it took %v to find %d problems", name, took, len(problems))
-		} else {
-			t.Logf("%-20s %8v %d problems", name, took.Round(time.Millisecond), len(problems))
+	return map[string]func() string{
+		"tabs":               func() string { return "a: \"" + times("\t") + "b\"" },
+		"empty lines":        func() string { return "a: |\n  x" + times("\n") },
+		"directives":         func() string { return numbered("%%TAG !a%d! b\n") },
+		"names":              func() string { return "rules:\n  - overrides:\n" + numbered("      user:%d: 5/1m\n") },
+		"near names":         func() string { return numbered("rules%d: 1\n") },
+		"one name":           func() string { return "rules:\n" + times("  a: 1\n") },
+		"brackets":           func() string { return times("[") },
+		"braces":             func() string { return times("{a: ") },
+		"dashes":             func() string { return times("- ") },
+		"questions":          func() string { return times("? ") },
+		"colons":             func() string { return times(": ") },
+		"comments":           func() string { return times("#\n") },
+		"comments after":     func() string { return "rules:\n" + times(" - b #c\n") },
+		"anchors":            func() string { return numbered("- &a%d x\n") },
+		"aliases":            func() string { return "- &a x\n" + times("- *a\n") },
+		"good with comments": func() string { return "exempt:\n  user:\n" + numbered("  - u%d # c\n # d\n    # e\n") },
+		"documents":          func() string { return times("---\n") },
+		"carriage returns":   func() string { return times("\r") },
+		"commas":             func() string { return "[" + times("a,") },
+		"escapes":            func() string { return "\"" + times("\\n") },
+		"tags":               func() string { return times("!a ") },
+		"addresses":          func() string { return "exempt: {ip: [" + numbered("10.0.0.%d,") + "]}" },
+		"keys":               func() string { return "exempt: {api_key: [" + numbered("k%d,") + "]}\nrules: [" + times("{},") + "]" },
+		"keys in one line": func() string {
+			return "{\"exempt\": {\"api_key\": [" + strings.TrimSuffix(numbered("\"k%d\","), ",") + "]}, \"block\": {\"ip\": [" + strings.Repeat("1,", 1000) + "1]}}"
+		},
+		"rules in one line":           func() string { return "{\"rules\": [" + times("{\"id\":\"a\"},") + "{}]}" },
+		"paths":                       func() string { return "rules: [{match: {path: [" + numbered("/a%d,") + "]}}]" },
+		"names in braces":             func() string { return "{" + times("a,") + "}" },
+		"names in braces, one a line": func() string { return "{\n" + times("a,\n") + "}" },
+		"lists":                       func() string { return "rules:\n" + times("- []\n") },
+		"empty":                       func() string { return "rules:\n" + times("-\n") },
+		"members":                     func() string { return "rules:\n" + times(" a:\n") },
+		"merged":                      func() string { return numbered("a%d: &a%[1]d {}\n<<: *a%[1]d\n") },
+		"quoted":                      func() string { return times("\"a\": 'b'\n") },
+		"long text":                   func() string { return "a: " + times("b") },
+		"long texts":                  func() string { return "a: |\n" + times("  "+strings.Repeat("c", 1000)+"\n") },
+		"rules":                       func() string { return "rules:\n" + numbered("- {id: a%d, key: ip, limit: %[1]d1/1m}\n") },
+		"broken rules":                func() string { return "rules:\n" + numbered("- {id: %d}\n") },
+		"deep":                        func() string { return "rules:\n" + times(" - - - - - - a\n") },
+		"JSON numbers":                func() string { return "{\"a\":[" + times("1,") + "1]}" },
+		"JSON names":                  func() string { return "{" + numbered("\"%d\":1,") + "\"a\":1}" },
+		"JSON lists":                  func() string { return "[" + times("[],") + "[]]" },
+		"JSON rules":                  func() string { return `{"rules": [` + numbered(`{"id":"a%d","key":"ip","limit":"5/%[1]dm"},`) + "{}]}" },
+		"JSON lines":                  func() string { return "{" + times("\n") + "}" },
+		"JSON overrides":              func() string { return `{"rules": [{"overrides":{` + numbered(`"%d":{},`) + `"a":{}}}]}` },
+		"JSON depth":                  func() string { return times("[") },
+		"block":                       func() string { return "block:\n  ip:\n" + numbered("  - 10.%d\n") },
+		"users":                       func() string { return "exempt:\n  user:\n" + numbered("  - u%d\n") },
+		"hosts":                       func() string { return "rules:\n- id: a\n  match:\n    host:\n" + numbered("    - a%d.example\n") },
+		"tiers": func() string {
+			return "rules:\n- id: a\n  key: ip\n  limit: 5/1m\n  tiers:\n" + numbered("    t%d: {limits: [5/1m, 7/1h], burst: 3}\n")
+		},
+		"long rules": func() string {
+			return "rules:\n" + numbered("- id: rule-%d\n  description: This is a rule that was written with care, and says so\n  match:\n    host: api.example.com\n    path: [/v1/things/%[1]d, /v2/things]\n    method: [POST, PUT]\n  key: [ip, user]\n  algorithm: sliding_window\n  limits: [5/1m, 100/1h]\n  tiers: {pro: 100/1m, gold: 1000/1m}\n  deny: {status: 429, code: 1007, message: please slow down}\n")
+		},
+	}
+}
+
+// Hostile documents are read in a time in proportion to their size, and in a memory that
+// is bounded, of whatever size they are. The bound on the time is generous; what it is to
+// find takes a hundred times as long as it should.
+func TestHostileDocuments(t *testing.T) {
+	for _, size := range []int{1 << 17, rule.MaxDocument - 200} {
+		for name, shape := range shapes(size) {
+			if size > 1<<17 && (testing.Short() || raceEnabled) && name != "names in braces" && name != "hosts" {
+				continue
+			}
+			source := []byte(shape())
+			var problems rule.Problems
+			begin := time.Now()
+			most := peak(func() { _, problems = rule.Parse("", source) })
+			took := time.Since(begin)
+			if size <= 1<<17 {
+				rule.FormatSource("", source)
+			}
+			if took > 15*time.Second || most > rule.MaxMemory {
+				t.Errorf("%s: it took %v and %d MiB to find %d problems", name, took, most>>20, len(problems))
+			} else {
+				t.Logf("%-28s %8v %3d MiB %d problems", name, took.Round(time.Millisecond), most>>20, len(problems))
+			}
 		}
 	}
+}
+
+// A long document of good rules is read, within the same bound.
+func TestLongDocument(t *testing.T) {
+	source := []byte(shapes(rule.MaxDocument - 200)["long rules"]())
+	var set *rule.Set
+	if most := peak(func() { set, _ = rule.Parse("", source) }); set == nil || len(set.Rules) < 10_000 || most > rule.MaxMemory {
+		t.Errorf("%d MiB for %v rules", most>>20, set)
+	}
+}
+
+// All documents that are parsed at the same time stay within a bound, too.
+func TestManyDocumentsAtOnce(t *testing.T) {
+	source := []byte(shapes(1 << 19)["names in braces, one a line"]())
+	good := []byte(shapes(1 << 19)["rules"]())
+	most := peak(func() {
+		var wg sync.WaitGroup
+		for i := range 32 {
+			wg.Go(func() {
+				if i%2 == 0 {
+					rule.Parse("", source)
+				} else if set, problems := rule.Parse("", good); set == nil {
+					t.Errorf("a good document had to wait, and then was not read: %.300s", problems)
+				}
+			})
+		}
+		wg.Wait()
+	})
+	if most > 256<<20 {
+		t.Errorf("%d MiB", most>>20)
+	}
+}
+
+// peak is how much more memory was in use at once, while something was done, than before.
+// What is not collected yet is in use.
+func peak(do func()) uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	used := func() uint64 {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64() + sample[1].Value.Uint64()
+	}
+	runtime.GC()
+	runtime.GC()
+	before := used()
+	most := before
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(200 * time.Microsecond)
+		defer tick.Stop()
+		for {
+			most = max(most, used())
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	do()
+	close(done)
+	<-watched
+	return most - before
 }

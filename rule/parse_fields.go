@@ -50,7 +50,7 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 		p.errorf("E006", e.Place, "%s: this is %s; write fields here, such as %s", what, e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
 		return nil
 	}
-	f, meant := make(fields, len(e.Members)), fields{}
+	f, meant := make(fields, min(len(e.Members), len(known))), fields{}
 	for _, m := range e.Members {
 		name := m.Name.Text
 		if contains(known, name) {
@@ -110,7 +110,7 @@ func (p *parser) texts(e *document.Element, field string, most int) []*document.
 	if len(values) == 0 {
 		p.errorf("E006", e.Place, "%s: the list is empty, which could mean all or nothing; write a value, or remove it", field)
 	}
-	var good []*document.Element
+	good := make([]*document.Element, 0, len(values))
 	for _, v := range values {
 		if _, ok := p.text(v, field, most); ok {
 			good = append(good, v)

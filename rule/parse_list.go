@@ -2,7 +2,6 @@ package rule
 
 import (
 	"net/netip"
-	"slices"
 
 	"github.com/weirhq/weir/internal/document"
 )
@@ -36,18 +35,24 @@ func (p *parser) list(name string, e *document.Element) (l List) {
 			l.IPs = append(l.IPs, network)
 		}
 	}
-	for _, v := range p.listValues(f["user"], name+": user") {
-		pl.users = append(pl.users, placed[string]{v.Text, v.Place})
-		l.Users = append(l.Users, v.Text)
-	}
+	pl.users, l.Users = placedTexts(p.listValues(f["user"], name+": user"))
 	if e := f["api_key"]; e != nil {
 		p.hide(e)
 	}
-	for _, v := range p.listValues(f["api_key"], name+": api_key") {
-		pl.keys = append(pl.keys, placed[string]{v.Text, v.Place})
-		l.APIKeys = append(l.APIKeys, v.Text)
-	}
+	pl.keys, l.APIKeys = placedTexts(p.listValues(f["api_key"], name+": api_key"))
 	return l
+}
+
+// placedTexts are values with and without their places.
+func placedTexts(values []*document.Element) (at []placed[string], texts []string) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	at, texts = make([]placed[string], len(values)), make([]string, len(values))
+	for i, v := range values {
+		at[i], texts[i] = placed[string]{v.Text, v.Place}, v.Text
+	}
+	return at, texts
 }
 
 // listValues is texts for a list that may be empty.
@@ -60,7 +65,7 @@ func (p *parser) listValues(e *document.Element, field string) []*document.Eleme
 
 // hide keeps API keys out of excerpts.
 func (p *parser) hide(e *document.Element) {
-	for _, v := range slices.Concat([]*document.Element{e}, e.Items) {
+	for _, v := range append(e.Items, e) {
 		if !isHash(v.Text) {
 			p.quoter.Hide(v.Place, v.Text)
 		}

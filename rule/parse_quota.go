@@ -3,6 +3,7 @@ package rule
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir"
@@ -23,7 +24,7 @@ type placedQuota struct {
 }
 
 // quotas reads what everybody gets, and then tiers and overrides.
-func (p *parser) quotas(r *pending) {
+func (p *parser) readQuotas(r *pending) {
 	usual, _ := p.quota("", r.at, r.fields)
 	r.Quota = usual.Quota
 	r.quotas = append(r.quotas, usual)
@@ -44,7 +45,12 @@ func (p *parser) quotasByName(r *pending, field string, e *document.Element, mos
 	if len(e.Members) == 0 {
 		return nil
 	}
+	if p.quotas += len(e.Members); p.quotas > MaxOverrides {
+		p.errorf("E002", e.Place, "%s: with these there are %d tiers and overrides, at most %d are taken; give clients a tier instead of a quota each", field, p.quotas, MaxOverrides)
+		return nil
+	}
 	quotas := make(map[string]Quota, len(e.Members))
+	r.quotas = slices.Grow(r.quotas, len(e.Members))
 	for _, m := range e.Members {
 		name, ok := p.text(m.Name, field+": the name", most)
 		if !ok {
@@ -71,7 +77,7 @@ func (p *parser) quotasByName(r *pending, field string, e *document.Element, mos
 // quota reads limit or limits, and burst.
 func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota, ok bool) {
 	q = placedQuota{whose: whose, at: at}
-	before := p.count()
+	before := p.found()
 	one, many := f["limit"], f["limits"]
 	switch {
 	case one != nil && many != nil:
@@ -90,7 +96,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 			p.errorf("E010", e.Place, "%sburst: without a limit there is none; remove it", whose)
 		}
 	}
-	return q, p.count() == before
+	return q, p.found() == before
 }
 
 func (p *parser) limit(q *placedQuota, e *document.Element) {

@@ -27,7 +27,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	p.key(r)
 	readAlgorithm := p.algorithm(r)
 	p.options(r)
-	p.quotas(r)
+	p.readQuotas(r)
 	if readAlgorithm {
 		p.checkLimits(r)
 	}

@@ -17,9 +17,9 @@ const (
 type report struct {
 	file     string
 	quoter   *document.Quoter
-	rule     string // the id of the rule that is being read
-	problems Problems
-	left     [2]int // beyond maxProblems, by severity
+	rule     string      // the id of the rule that is being read
+	problems [2]Problems // by severity
+	left     [2]int      // beyond maxProblems
 	seen     map[seen]bool
 	faults   map[document.Place]bool
 }
@@ -29,7 +29,7 @@ type seen struct {
 	message string
 }
 
-func newReport(file string, source []byte) *report {
+func newReport(file, source string) *report {
 	return &report{
 		file: file, quoter: document.NewQuoter(source),
 		seen: map[seen]bool{}, faults: map[document.Place]bool{},
@@ -48,7 +48,7 @@ func (r *report) add(s Severity, code string, at document.Place, format string, 
 	if r.faults[at] {
 		return
 	}
-	if len(r.problems) >= maxProblems {
+	if len(r.problems[s]) >= maxProblems {
 		r.left[s]++
 		return
 	}
@@ -58,7 +58,7 @@ func (r *report) add(s Severity, code string, at document.Place, format string, 
 		return
 	}
 	r.seen[key] = true
-	r.problems = append(r.problems, Problem{
+	r.problems[s] = append(r.problems[s], Problem{
 		Severity: s, Code: code, File: r.file, Line: at.Line, Column: at.Column,
 		Rule: r.rule, Message: message,
 	})
@@ -67,8 +67,9 @@ func (r *report) add(s Severity, code string, at document.Place, format string, 
 // fault reports what made the document unreadable.
 func (r *report) fault(f document.Fault) {
 	r.errorf(faultCodes[f.Why], f.Place, "%s", f.Message)
-	// What is made of a value that was not taken is not worth a word.
-	r.faults[f.Place] = r.faults[f.Place] || f.Why == document.Foreign
+	if f.Why == document.Foreign && len(r.faults) < maxProblems {
+		r.faults[f.Place] = true // what is made of a value that was not taken is not worth a word
+	}
 }
 
 var faultCodes = map[document.Why]string{
@@ -76,23 +77,33 @@ var faultCodes = map[document.Why]string{
 	document.Twice: "E004", document.Form: "E006",
 }
 
-// count tells whether something was found in between.
-func (r *report) count() int { return len(r.problems) + r.left[Error] + r.left[Warning] }
+// forget drops the problems that were found.
+func (r *report) forget() { r.problems, r.left, r.seen = [2]Problems{}, [2]int{}, map[seen]bool{} }
 
-// done returns the problems in the order of the document.
+// found tells whether something was found in between.
+func (r *report) found() int {
+	return len(r.problems[Error]) + len(r.problems[Warning]) + r.left[Error] + r.left[Warning]
+}
+
+// done returns the problems in the order of the document. Errors go before warnings if
+// there are too many.
 func (r *report) done() Problems {
+	problems := r.problems[Error]
+	room := min(maxProblems-len(problems), len(r.problems[Warning]))
+	problems = append(problems, r.problems[Warning][:room]...)
+	r.left[Warning] += len(r.problems[Warning]) - room
 	for s, code := range []string{Error: "E002", Warning: "W000"} {
 		if r.left[s] > 0 {
-			r.problems = append(r.problems, Problem{Severity: Severity(s), Code: code, File: r.file,
+			problems = append(problems, Problem{Severity: Severity(s), Code: code, File: r.file,
 				Message: fmt.Sprintf("there are %d more %ss; mend these and look again", r.left[s], Severity(s))})
 		}
 	}
-	for i := range r.problems {
-		p := &r.problems[i]
-		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
-	}
-	slices.SortStableFunc(r.problems, func(a, b Problem) int {
+	slices.SortStableFunc(problems, func(a, b Problem) int {
 		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column), cmp.Compare(a.Severity, b.Severity), cmp.Compare(a.Code, b.Code))
 	})
-	return r.problems
+	for i := range problems {
+		p := &problems[i]
+		p.Excerpt = r.quoter.Quote(document.Place{Line: p.Line, Column: p.Column})
+	}
+	return problems
 }

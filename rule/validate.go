@@ -1,8 +1,6 @@
 package rule
 
-import (
-	"github.com/weirhq/weir/internal/document"
-)
+import "crypto/sha256"
 
 // checkSet checks what can only be seen when all is read.
 func (p *parser) checkSet() {
@@ -13,18 +11,18 @@ func (p *parser) checkSet() {
 }
 
 func (p *parser) checkIDs() {
-	first := map[string]document.Place{}
-	for _, r := range p.pending {
-		if r.ID == "" {
+	first := make(map[string]int, len(p.read))
+	for i := range p.read {
+		id := p.set.Rules[i].ID
+		if id == "" {
 			continue
 		}
-		at := r.fields["id"].Place
-		if before, twice := first[r.ID]; twice {
-			p.report.rule = r.ID
-			p.errorf("E009", at, "id: the rule in line %d is called %s, too, and the two would share what a client has used; rename one", before.Line, r.ID)
+		if before, twice := first[id]; twice {
+			p.report.rule = id
+			p.errorf("E009", p.read[i].id, "id: the rule in line %d is called %s, too, and the two would share what a client has used; rename one", p.read[before].id.Line, id)
 			continue
 		}
-		first[r.ID] = at
+		first[id] = i
 	}
 	p.report.rule = ""
 }
@@ -32,20 +30,20 @@ func (p *parser) checkIDs() {
 // checkTwins finds rules that do the same: whatever one of them admits or refuses,
 // so does the other.
 func (p *parser) checkTwins() {
-	first := map[string]*pending{}
-	for _, r := range p.pending {
-		if r.broken || r.Mode == Off {
+	first := make(map[[sha256.Size]byte]int, len(p.read)) // by a hash, since rules may be long
+	for i := range p.read {
+		twin := p.set.Rules[i]
+		if p.read[i].broken || twin.Mode == Off {
 			continue
 		}
-		twin := r.Rule
 		twin.ID, twin.Description, twin.Deny = "", "", Deny{}
-		key := string(ruleElement(&twin).JSON())
-		if before := first[key]; before != nil {
-			p.report.rule = r.ID
-			p.errorf("E025", r.at, "this rule does just what %s in line %d does, and could never refuse anything more; remove it, or change match, key or limit", before.ID, before.at.Line)
+		key := sha256.Sum256(ruleElement(&twin).JSON())
+		if before, found := first[key]; found {
+			p.report.rule = p.set.Rules[i].ID
+			p.errorf("E025", p.read[i].at, "this rule does just what %s in line %d does, and could never refuse anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
 			continue
 		}
-		first[key] = r
+		first[key] = i
 	}
 	p.report.rule = ""
 }
@@ -53,12 +51,12 @@ func (p *parser) checkTwins() {
 // checkMethodCount keeps a promise to Compile.
 func (p *parser) checkMethodCount() {
 	known := map[string]bool{}
-	for _, r := range p.pending {
-		for _, m := range r.Match.Methods {
+	for i := range p.read {
+		for _, m := range p.set.Rules[i].Match.Methods {
 			known[m] = true
 		}
 		if len(known) > maxMethods {
-			p.errorf("E021", r.at, "match: method: all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), maxMethods)
+			p.errorf("E021", p.read[i].at, "match: method: all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), maxMethods)
 			return
 		}
 	}

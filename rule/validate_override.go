@@ -33,6 +33,19 @@ func (p *parser) checkOverrides(r *pending, e *document.Element) {
 	}
 }
 
+// overridden is whom the overrides name.
+func (r *pending) overridden() []placed[string] {
+	e := r.fields["overrides"]
+	if e == nil || len(e.Members) == 0 {
+		return nil
+	}
+	names := make([]placed[string], len(e.Members))
+	for i, m := range e.Members {
+		names[i] = placed[string]{m.Name.Text, m.Name.Place}
+	}
+	return names
+}
+
 // tellsSecret is whether an override names a client by something that must not be
 // shown.
 func tellsSecret(key []Source, text string) bool {

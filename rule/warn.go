@@ -12,22 +12,30 @@ import (
 // warn reports what is legal but hardly does what was meant. What could not be read
 // is not judged.
 func (p *parser) warn() {
-	exempt, err := newList(p.set.Exempt)
-	if err != nil {
-		return // what is in the set was read by us, and is good
-	}
-	p.warnLists(&exempt)
-	for _, r := range p.pending {
-		if r.broken || r.Mode == Off {
+	exempt := p.exempt()
+	p.warnLists(exempt)
+	for i := range p.read {
+		r, rest := &p.set.Rules[i], &p.read[i]
+		if rest.broken || r.Mode == Off {
 			continue
 		}
 		p.report.rule = r.ID
-		p.warnLimits(r)
-		p.warnFailure(r)
-		p.warnKey(r)
-		p.warnOverrides(r, &exempt)
+		p.warnKey(r, rest.key)
+		p.warnOverrides(r, rest.overrides, exempt)
 	}
 	p.report.rule = ""
+}
+
+// exempt is who is exempt, as far as there is somebody to be compared with them.
+func (p *parser) exempt() *list {
+	if p.quotas == 0 && p.set.Block.isEmpty() {
+		return new(list)
+	}
+	exempt, err := newList(p.set.Exempt)
+	if err != nil {
+		return new(list) // cannot be: what is in the set was read by us, and is good
+	}
+	return &exempt
 }
 
 // field is where a field stands, or else the rule.
@@ -38,7 +46,7 @@ func (r *pending) field(name string) document.Place {
 	return r.at
 }
 
-func (r *pending) matchesAll() bool {
+func (r *Rule) matchesAll() bool {
 	m := r.Match
 	return len(m.Methods) == 0 && len(m.Hosts) == 0 && len(m.Paths) == 0 && len(m.Attributes) == 0
 }
@@ -104,17 +112,17 @@ func loginWord(r *Rule) string {
 // forwarded are headers that anybody can write, and that name an address.
 var forwarded = []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip"}
 
-func (p *parser) warnKey(r *pending) {
+func (p *parser) warnKey(r *Rule, at document.Place) {
 	chosen := true // by the client, all of it
 	for _, s := range r.Key {
 		if s.Kind == Header && contains(forwarded, s.Name) {
-			p.warnf("W010", r.field("key"), "key: a client can write into %s what it likes, and be a new one each time; use ip, and name your proxies in trusted_proxies", s.Name)
+			p.warnf("W010", at, "key: a client can write into %s what it likes, and be a new one each time; use ip, and name your proxies in trusted_proxies", s.Name)
 			return
 		}
 		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
 	}
 	if chosen && !p.single && !p.backstop() {
-		p.warnf("W011", r.field("key"), "key: a client that leaves out %s, or makes one up, is not held back by anything; add a rule with key ip or global", sourcesText(r.Key))
+		p.warnf("W011", at, "key: a client that leaves out %s, or makes one up, is not held back by anything; add a rule with key ip or global", sourcesText(r.Key))
 	}
 }
 
@@ -123,8 +131,9 @@ func (p *parser) warnKey(r *pending) {
 func (p *parser) backstop() bool {
 	if p.backed == nil {
 		found := false
-		for _, r := range p.pending {
-			found = found || r.broken || r.Mode != Off && len(r.Key) == 1 && (r.Key[0].Kind == IP || r.Key[0].Kind == Global)
+		for i := range p.read {
+			r := &p.set.Rules[i]
+			found = found || p.read[i].broken || r.Mode != Off && len(r.Key) == 1 && (r.Key[0].Kind == IP || r.Key[0].Kind == Global)
 		}
 		p.backed = &found
 	}

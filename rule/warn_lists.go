@@ -60,13 +60,13 @@ func (p *parser) warnSuperfluous(l *pendingList) {
 }
 
 func (p *parser) warnTwice(field string, values []placed[string]) {
-	first := map[string]document.Place{}
-	for _, v := range values {
-		if at, twice := first[v.value]; twice {
-			p.warnf("W012", v.at, "%s: this is in the list twice, first in line %d; remove one of them", field, at.Line)
+	first := make(map[string]int, len(values))
+	for i, v := range values {
+		if before, twice := first[v.value]; twice {
+			p.warnf("W012", v.at, "%s: this is in the list twice, first in line %d; remove one of them", field, values[before].at.Line)
 			continue
 		}
-		first[v.value] = v.at
+		first[v.value] = i
 	}
 }
 
@@ -109,14 +109,10 @@ func (l *list) hasKey(key string) bool {
 }
 
 // warnOverrides finds overrides that are never asked for, or that tell a key.
-func (p *parser) warnOverrides(r *pending, exempt *list) {
-	e := r.fields["overrides"]
-	if e == nil {
-		return
-	}
+func (p *parser) warnOverrides(r *Rule, overrides []placed[string], exempt *list) {
 	told := false
-	for _, m := range e.Members {
-		pieces := splitIdentity(m.Name.Text)
+	for _, o := range overrides {
+		pieces := splitIdentity(o.value)
 		if len(pieces) != len(r.Key) {
 			continue
 		}
@@ -127,11 +123,11 @@ func (p *parser) warnOverrides(r *pending, exempt *list) {
 			}
 			value := pieces[i][len(prefix):]
 			if s.Kind == APIKey && !isHash(value) && !told {
-				p.warnf("W013", m.Name.Place, "overrides: an API key stands here in clear, and so in the history of the rules and in every copy of them; write its hash, as in api_key:sha256:…")
+				p.warnf("W013", o.at, "overrides: an API key stands here in clear, and so in the history of the rules and in every copy of them; write its hash, as in api_key:sha256:…")
 				told = true
 			}
 			if isExempt(exempt, s.Kind, value) {
-				p.warnf("W002", m.Name.Place, "overrides: this client is exempt, so no limit applies to it anyway; remove the override, or the exemption")
+				p.warnf("W002", o.at, "overrides: this client is exempt, so no limit applies to it anyway; remove the override, or the exemption")
 			}
 		}
 	}

@@ -113,7 +113,7 @@ func (f *putFlags) pick(cmd *cobra.Command, name string, source []byte) (*rule.R
 // isDocument is whether a source is a whole document, rather than one rule. One that
 // cannot be read is taken for one, to be told why.
 func isDocument(name string, source []byte) bool {
-	root := document.Read(name, source, func(document.Fault) {})
+	root := document.Read(name, string(source), func(document.Fault) {})
 	if root == nil || root.Kind != document.Mapping {
 		return true
 	}

@@ -103,7 +103,7 @@ func readConfig(name string) (*document.Element, error) {
 		return nil, fmt.Errorf("--config: %s is larger than 1 MiB, which no configuration is", name)
 	}
 	var wrong []error
-	root := document.Read(name, source, func(fault document.Fault) {
+	root := document.Read(name, string(source), func(fault document.Fault) {
 		wrong = append(wrong, usage("%s:%d:%d: %s", name, fault.Line, fault.Column, fault.Message))
 	})
 	switch {

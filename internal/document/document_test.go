@@ -35,7 +35,7 @@ func show(e *Element) string {
 
 func read(name, source string) (*Element, []Fault) {
 	var faults []Fault
-	e := Read(name, []byte(source), func(f Fault) { faults = append(faults, f) })
+	e := Read(name, source, func(f Fault) { faults = append(faults, f) })
 	return e, faults
 }
 
@@ -89,6 +89,7 @@ func TestFaults(t *testing.T) {
 		{"", "%TAG ! a\n---\n", Foreign, Place{1, 1}, "directive"},
 		{"", "a: b\n--- \nc: d", Foreign, Place{2, 1}, "a second document"},
 		{"", "a: b\n...\nc: d", Foreign, Place{3, 1}, "a second document"},
+		{"", "  a: b\nc: d\n", Syntax, Place{2, 1}, "did not find expected <document start>; the line is indented less"},
 		{"", "a: b\nc:\n  d: 1\n  d: 2\n", Twice, Place{4, 3}, "first in line 3"},
 		{"x.json", `{"a": 1, "a": 2}`, Twice, Place{1, 10}, "first in line 1"},
 		{"", "[a]: b", Form, Place{1, 1}, "a name is expected here, and this is a list"},
@@ -110,7 +111,7 @@ func TestAllFaults(t *testing.T) {
 
 func TestQuoter(t *testing.T) {
 	long := strings.Repeat("x", 200)
-	q := NewQuoter([]byte("\xef\xbb\xbfab\x1b[31mc\nkey: s3cret\n\tü防 x\n" + long + "\n"))
+	q := NewQuoter("\xef\xbb\xbfab\x1b[31mc\nkey: s3cret\n\tü防 x\n" + long + "\n")
 	q.Hide(Place{2, 6}, "s3cret")
 	q.Hide(Place{2, 6}, "")
 	for at, want := range map[Place]string{

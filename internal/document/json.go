@@ -9,9 +9,8 @@ import (
 // json reads JSON. It is nearly YAML, but the standard library also reads the rest,
 // such as escapes for characters beyond 16 bits.
 func (r *reader) json() *Element {
-	var whole json.RawMessage
 	at := walker{Place{1, 1}, r.source, 0}
-	if err := json.Unmarshal([]byte(r.source), &whole); err != nil {
+	if err := json.Unmarshal([]byte(r.source), new(ignored)); err != nil {
 		var syntax *json.SyntaxError
 		if errors.As(err, &syntax) {
 			at.advance(int(syntax.Offset) - 1)
@@ -19,13 +18,19 @@ func (r *reader) json() *Element {
 		r.fault(Syntax, at.Place, "this is not JSON: %v; look at the commas, quotes and brackets before it", err)
 		return nil
 	}
-	j := &jsonReader{decoder: json.NewDecoder(strings.NewReader(r.source)), at: at}
+	j := &jsonReader{reader: r, decoder: json.NewDecoder(strings.NewReader(r.source)), at: at}
 	j.decoder.UseNumber()
-	return j.value()
+	return j.value(1)
 }
+
+// ignored is a value of which nothing is kept.
+type ignored struct{}
+
+func (*ignored) UnmarshalJSON([]byte) error { return nil }
 
 // jsonReader reads a source that is known to be valid.
 type jsonReader struct {
+	*reader
 	decoder *json.Decoder
 	at      walker
 }
@@ -41,8 +46,9 @@ func (j *jsonReader) token() (json.Token, Place) {
 	return t, j.at.Place
 }
 
-func (j *jsonReader) value() *Element {
+func (j *jsonReader) value(depth int) *Element {
 	t, at := j.token()
+	j.count(at)
 	e := &Element{Place: at}
 	switch t := t.(type) {
 	case json.Delim:
@@ -50,7 +56,7 @@ func (j *jsonReader) value() *Element {
 		if t == '{' {
 			e.Kind = Mapping
 		}
-		j.content(e)
+		j.content(e, depth)
 	case string:
 		e.Kind, e.Text = Text, t
 	case json.Number:
@@ -66,14 +72,33 @@ func (j *jsonReader) value() *Element {
 }
 
 // content reads up to the closing bracket.
-func (j *jsonReader) content(e *Element) {
-	for j.decoder.More() {
+func (j *jsonReader) content(e *Element, depth int) {
+	for j.decoder.More() && !j.stopped {
 		if e.Kind == List {
-			e.Items = append(e.Items, j.value())
+			e.Items = append(e.Items, j.value(depth+1))
 			continue
 		}
-		name := j.value()
-		e.Members = append(e.Members, Member{name, j.value()})
+		name := j.value(depth + 1)
+		if depth == 1 && j.isGiven(name) {
+			e.Members = append(e.Members, Member{name, j.stream()})
+			continue
+		}
+		e.Members = append(e.Members, Member{name, j.value(depth + 1)})
 	}
 	j.token()
+}
+
+// stream reads a value whose items, if it is a list, go to each.
+func (j *jsonReader) stream() *Element {
+	if rest := strings.TrimLeft(j.source[j.decoder.InputOffset():], " \t\r\n:"); !strings.HasPrefix(rest, "[") {
+		return j.value(2)
+	}
+	_, at := j.token()
+	for j.decoder.More() && !j.stopped {
+		done := j.item()
+		j.give(j.value(3))
+		done()
+	}
+	j.token()
+	return &Element{Place: at, Kind: List}
 }

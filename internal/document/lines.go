@@ -1,40 +1,46 @@
 package document
 
 import (
-	"bytes"
+	"iter"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 )
 
-const maxExcerpt = 100 // characters of a line that is quoted
-
-// Lines is a source, line by line.
-type Lines []string
+const (
+	maxExcerpt = 100   // characters of a line that is quoted
+	maxSecrets = 1_000 // values to be kept out of a line; one with more is not quoted
+)
 
 // withoutMark cuts off the mark with which some editors begin a file.
-func withoutMark(source []byte) []byte { return bytes.TrimPrefix(source, []byte("\xef\xbb\xbf")) }
+func withoutMark(source string) string { return strings.TrimPrefix(source, "\xef\xbb\xbf") }
 
-// SplitLines breaks a source where a YAML parser does.
-func SplitLines(source string) Lines {
-	var lines Lines
-	start := 0
-	for i := 0; i < len(source); {
-		n := lineBreak(source[i:])
-		if n == 0 {
-			i++
-			continue
+// EachLine breaks a source where a YAML parser does. It yields the offset of each line,
+// and the line without its break.
+func EachLine(source string) iter.Seq2[int, string] {
+	return func(yield func(int, string) bool) {
+		start := 0
+		for i := 0; i < len(source); {
+			n := lineBreak(source[i:])
+			if n == 0 {
+				i++
+				continue
+			}
+			if !yield(start, source[start:i]) {
+				return
+			}
+			i += n
+			start = i
 		}
-		lines = append(lines, source[start:i])
-		i += n
-		start = i
+		yield(start, source[start:])
 	}
-	return append(lines, source[start:])
 }
 
 // lineBreak is the length of the line break that s begins with, or 0.
 func lineBreak(s string) int {
 	switch {
+	case s[0] != '\n' && s[0] != '\r' && s[0] < 0x80:
+		return 0
 	case strings.HasPrefix(s, "\r\n"):
 		return 2
 	case s[0] == '\n', s[0] == '\r':
@@ -47,22 +53,25 @@ func lineBreak(s string) int {
 	return 0
 }
 
-// Quoter quotes lines of a source in messages.
+// Quoter quotes lines of a source in messages. It goes through the source once if the
+// places are in order.
 type Quoter struct {
 	source  string
-	lines   Lines
 	secrets map[int][]string
-	ready   map[int][]rune // lines as they may be shown; one may be very long
+	line    int // the one at the offset, from 1
+	offset  int
+	ready   int    // the line that is shown
+	shown   []rune // as it may be shown; it may be very long
 }
 
 // NewQuoter returns a Quoter for a source, as Read takes it.
-func NewQuoter(source []byte) *Quoter {
-	return &Quoter{source: string(withoutMark(source)), secrets: map[int][]string{}, ready: map[int][]rune{}}
+func NewQuoter(source string) *Quoter {
+	return &Quoter{source: withoutMark(source), secrets: map[int][]string{}, line: 1}
 }
 
 // Hide keeps a value out of what is quoted of its line.
 func (q *Quoter) Hide(at Place, secret string) {
-	if secret != "" {
+	if secret != "" && len(q.secrets[at.Line]) < 2*maxSecrets {
 		q.secrets[at.Line] = append(q.secrets[at.Line], secret, strings.Repeat("*", utf8.RuneCountInString(secret)))
 	}
 }
@@ -70,17 +79,10 @@ func (q *Quoter) Hide(at Place, secret string) {
 // Quote returns the line of a place, and below it a caret under the column. Secrets
 // in it are blotted out, and what could write to a terminal.
 func (q *Quoter) Quote(at Place) string {
-	if q.lines == nil {
-		q.lines = SplitLines(q.source)
-	}
-	if at.Line < 1 || at.Line > len(q.lines) {
+	if len(q.secrets[at.Line]) >= 2*maxSecrets || !q.find(at.Line) {
 		return ""
 	}
-	line, known := q.ready[at.Line]
-	if !known {
-		line = []rune(strings.NewReplacer(q.secrets[at.Line]...).Replace(q.lines[at.Line-1]))
-		q.ready[at.Line] = line
-	}
+	line := q.shown
 	column := min(max(at.Column, 1), len(line)+1) - 1
 	start, end := 0, len(line)
 	if len(line) > maxExcerpt {
@@ -101,6 +103,29 @@ func (q *Quoter) Quote(at Place) string {
 		indent++
 	}
 	return strings.TrimRight(b.String(), " ") + "\n" + strings.Repeat(" ", indent) + "^"
+}
+
+// find makes a line ready to be shown, if there is such a line.
+func (q *Quoter) find(line int) bool {
+	if line < 1 {
+		return false
+	}
+	if q.ready == line {
+		return true
+	}
+	if line < q.line {
+		q.line, q.offset = 1, 0
+	}
+	for start, text := range EachLine(q.source[q.offset:]) {
+		if q.line == line {
+			q.offset += start
+			q.ready, q.shown = line, []rune(strings.NewReplacer(q.secrets[line]...).Replace(text))
+			return true
+		}
+		q.line++
+	}
+	q.line, q.offset = 1, 0
+	return false
 }
 
 func printable(c rune) rune {

@@ -9,8 +9,10 @@ import (
 
 // Bounds on a document.
 const (
-	MaxSize  = 4 << 20 // bytes
-	MaxDepth = 16      // lists and mappings within each other
+	MaxSize   = 4 << 20 // bytes
+	MaxDepth  = 16      // lists and mappings within each other
+	MaxValues = 500_000 // names and values
+	MaxItem   = 250_000 // of them in one item that ReadEach gives, and in the tree beside
 )
 
 // Fault is why a document cannot be read.
@@ -34,10 +36,23 @@ const (
 // Read makes a tree of a source, which is JSON if it can be or is called so, and
 // YAML otherwise. It tells report of every fault, and returns nil if what is left
 // makes no tree. A document without content is Nothing.
-func Read(name string, source []byte, report func(Fault)) *Element {
-	r := &reader{source: string(withoutMark(source)), report: report}
-	if len(source) > MaxSize {
-		r.fault(Bounds, Place{}, "the document has %d bytes, at most %d are read; write less, or split it", len(source), MaxSize)
+func Read(name, source string, report func(Fault)) *Element {
+	r := &reader{source: withoutMark(source), report: report, piece: pieceMarks, most: MaxValues}
+	return r.read(name)
+}
+
+// ReadEach is Read for documents that are long because of one list. The items of the
+// list that the document has under this name go to each, one by one, and not into the
+// tree, where the list is empty. What was given to each stands even if there is no tree
+// in the end.
+func ReadEach(name, source string, report func(Fault), list string, each func(*Element)) *Element {
+	r := &reader{source: withoutMark(source), report: report, list: list, each: each, piece: pieceMarks, most: MaxItem}
+	return r.read(name)
+}
+
+func (r *reader) read(name string) *Element {
+	if len(r.source) > MaxSize {
+		r.fault(Bounds, Place{}, "the document has %d bytes, at most %d are read; write less, or split it", len(r.source), MaxSize)
 		return nil
 	}
 	if !utf8.ValidString(r.source) {
@@ -50,18 +65,59 @@ func Read(name string, source []byte, report func(Fault)) *Element {
 	} else {
 		root = r.yaml()
 	}
-	if root != nil {
-		r.inspect(root, 1)
+	if root == nil || r.stopped {
+		return nil
 	}
+	r.inspect(root, 1)
 	return root
 }
 
 type reader struct {
-	source string
-	report func(Fault)
+	source  string
+	report  func(Fault)
+	list    string // the items of which go to each
+	each    func(*Element)
+	piece   int  // marks that are read at once
+	values  int  // in the tree, or in the item that is being read
+	most    int  // of these
+	stopped bool // there is no use in reading on
+}
+
+// count is for every value, before it is made.
+func (r *reader) count(at Place) {
+	if r.values++; r.values > r.most {
+		r.stop(Bounds, at, "with this there are more than %d names and values here; write fewer", r.most)
+	}
+}
+
+// item counts the values of an item by themselves, until done is called.
+func (r *reader) item() (done func()) {
+	values := r.values
+	r.values = 0
+	return func() { r.values = values }
+}
+
+// stop reports a fault after which nothing is read any more.
+func (r *reader) stop(why Why, at Place, format string, args ...any) {
+	r.fault(why, at, format, args...)
+	r.stopped = true
+}
+
+// isGiven is whether the items of the list with this name, at the top, go to each.
+func (r *reader) isGiven(name *Element) bool { return r.each != nil && name.Text == r.list }
+
+// give gives an item to each.
+func (r *reader) give(item *Element) {
+	if !r.stopped {
+		r.inspect(item, 3)
+		r.each(item)
+	}
 }
 
 func (r *reader) fault(why Why, at Place, format string, args ...any) {
+	if r.stopped {
+		return
+	}
 	r.report(Fault{at, why, fmt.Sprintf(format, args...)})
 }
 

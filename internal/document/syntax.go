@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"go.yaml.in/yaml/v4"
 )
@@ -22,6 +23,7 @@ var hints = []struct {
 	{"did not find expected key", Syntax, "the fields of one mapping must begin in the same column"},
 	{"did not find expected '-' indicator", Syntax, "the items of one list must begin in the same column, and so must the fields of one item"},
 	{"did not find expected ',' or", Syntax, "a bracket is not closed, a comma is missing, or a value with brackets, such as /users/{id}, is not in quotes"},
+	{"did not find expected <document start>", Syntax, "the line is indented less than the first one of the document; let both begin in the same column"},
 	{"could not find expected ':'", Syntax, "a name needs a colon and a space after it"},
 	{"found unexpected end of stream", Syntax, "a quote is not closed"},
 	{"escape", Syntax, "in double quotes a backslash begins an escape; write two of them, or use single quotes"},
@@ -30,8 +32,9 @@ var hints = []struct {
 	{"control characters", Syntax, "remove the characters that cannot be seen"},
 }
 
-// syntax says what the YAML parser found, where, and what usually helps.
-func (r *reader) syntax(err error) {
+// syntax says what the YAML parser found in a part of the source, where, and what
+// usually helps.
+func (r *reader) syntax(err error, p part) {
 	var load *yaml.LoadError
 	if !errors.As(err, &load) {
 		r.fault(Syntax, Place{}, "this is not YAML: %v", err)
@@ -41,12 +44,13 @@ func (r *reader) syntax(err error) {
 	said := strings.TrimSpace(load.ContextMsg + " " + load.Message)
 	switch {
 	case at.Line == 0:
-		at = firstControl(r.source)
-	case begin.Line > 0 && begin.Line < at.Line && r.isBlankFrom(at.Line):
+		at = firstControl(p.text)
+	case begin.Line > 0 && begin.Line < at.Line && isBlankFrom(p.text, at.Line):
 		at = begin // what is not closed is of more interest than the end
 	case begin.Line > 0 && begin.Line < at.Line:
-		said = fmt.Sprintf("%s (begun in line %d) %s", load.ContextMsg, begin.Line, load.Message)
+		said = fmt.Sprintf("%s (begun in line %d) %s", load.ContextMsg, p.line+begin.Line, load.Message)
 	}
+	at.Line += p.line
 	for _, h := range hints {
 		if strings.Contains(said, h.part) {
 			r.fault(h.why, at, "this is not YAML: %s; %s", Clip(said, 200), h.hint)
@@ -57,19 +61,25 @@ func (r *reader) syntax(err error) {
 }
 
 // isBlankFrom is whether nothing follows from a line on.
-func (r *reader) isBlankFrom(line int) bool {
-	lines := SplitLines(r.source)
-	return strings.TrimSpace(strings.Join(lines[min(line-1, len(lines)):], "")) == ""
+func isBlankFrom(source string, line int) bool {
+	number := 0
+	for offset := range EachLine(source) {
+		if number++; number == line {
+			return strings.TrimSpace(source[offset:]) == ""
+		}
+	}
+	return true
 }
 
 // firstControl finds the first character that YAML does not allow.
 func firstControl(source string) Place {
-	for i, line := range SplitLines(source) {
-		for j, c := range []rune(line) {
-			if c != '\t' && unicode.IsControl(c) || c == '\uFFFE' || c == '\uFFFF' {
-				return Place{i + 1, j + 1}
-			}
+	w := walker{Place{1, 1}, source, 0}
+	for w.offset < len(source) {
+		c, _ := utf8.DecodeRuneInString(source[w.offset:])
+		if lineBreak(source[w.offset:]) == 0 && (c != '\t' && unicode.IsControl(c) || c == '\uFFFE' || c == '\uFFFF') {
+			return w.Place
 		}
+		w.step()
 	}
 	return Place{}
 }

@@ -16,13 +16,13 @@ import (
 // that belong to no line. It is false for a document that it does not understand.
 // Whoever calls it compares what is read before and after.
 func Tidy(source []byte, o *Order) ([]byte, bool) {
-	text := string(withoutMark(source))
+	text := withoutMark(string(source))
 	tree, err := loadYAML(text)
 	if err != nil || len(tree.Content) == 0 {
 		return nil, false
 	}
 	t := &tidier{}
-	for _, line := range SplitLines(text) {
+	for _, line := range EachLine(text) {
 		t.lines = append(t.lines, newTidyLine(line))
 	}
 	root := tree.Content[0]

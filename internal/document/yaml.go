@@ -2,6 +2,7 @@ package document
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"unicode"
 
@@ -9,18 +10,37 @@ import (
 )
 
 func (r *reader) yaml() *Element {
-	if !r.checkStream() {
+	content, ok := r.checkStream()
+	if !ok {
 		return nil
 	}
-	document, err := loadYAML(r.source)
-	if err != nil {
-		r.syntax(err)
-		return nil
+	whole := part{text: r.source}
+	if marks(r.source) > r.piece {
+		return r.long(content)
 	}
-	if len(document.Content) == 0 {
+	root, ok := r.load(whole)
+	switch {
+	case !ok:
+		return nil
+	case root == nil:
 		return &Element{}
 	}
-	return r.fromYAML(document.Content[0], Place{1, 1})
+	e := r.fromYAML(root, Place{1, 1}, 0)
+	r.release(e)
+	return e
+}
+
+// load makes nodes of a part of the source; nil if there is nothing in it.
+func (r *reader) load(p part) (*yaml.Node, bool) {
+	document, err := loadYAML(p.text)
+	if err != nil {
+		r.syntax(err, p)
+		return nil, false
+	}
+	if len(document.Content) == 0 {
+		return nil, true
+	}
+	return document.Content[0], true
 }
 
 // loadYAML turns a panic of the parser into an error: whoever can upload a document
@@ -31,34 +51,48 @@ func loadYAML(source string) (document yaml.Node, err error) {
 			err = fmt.Errorf("the parser failed: %v", failure)
 		}
 	}()
-	err = yaml.Unmarshal([]byte(source), &document)
+	d := yaml.NewDecoder(strings.NewReader(source))
+	if err = d.Decode(&document); err == nil {
+		err = d.Decode(new(yaml.Node)) // what follows a line that is indented less than the first
+	}
+	if err == io.EOF {
+		err = nil
+	}
 	return document, err
 }
 
 // checkStream refuses what only streams of documents have, before the parser sees
-// it: its time is quadratic in the number of directives.
-func (r *reader) checkStream() bool {
+// it: its time is quadratic in the number of directives. It returns what is between the
+// markers of the one document.
+func (r *reader) checkStream() (content part, ok bool) {
 	begun, ended := false, false
-	for i, line := range SplitLines(r.source) {
-		at := Place{i + 1, 1}
+	content = part{text: r.source}
+	number := 0
+	for offset, line := range EachLine(r.source) {
+		number++
+		at := Place{number, 1}
 		text := strings.TrimRightFunc(line, unicode.IsSpace)
 		switch {
 		case text == "" || strings.HasPrefix(strings.TrimLeft(text, " \t"), "#"):
 		case isMarker(line, "---") && !begun && !ended:
 			begun = true
+			if text == "---" {
+				content = part{text: r.source[offset+len(line):], line: number - 1, offset: offset + len(line)}
+			}
 		case isMarker(line, "---"), ended:
 			r.fault(Foreign, at, "a second document begins here; a file has one, so put everything into the first")
-			return false
+			return part{}, false
 		case isMarker(line, "..."):
 			ended = true
+			content.text = r.source[content.offset:offset]
 		case !begun && text[0] == '%':
 			r.fault(Foreign, at, "this is a YAML directive; remove the line, it is not needed")
-			return false
+			return part{}, false
 		default:
 			begun = true
 		}
 	}
-	return true
+	return content, true
 }
 
 // isMarker is whether a line is a document marker. Nothing inside a document can
@@ -69,16 +103,19 @@ func isMarker(line, marker string) bool {
 }
 
 // fromYAML copies what is taken and reports the rest. An empty value stands where
-// its name does.
-func (r *reader) fromYAML(n *yaml.Node, empty Place) *Element {
-	e := &Element{Place: Place{n.Line, n.Column}}
+// its name does. The lines of the node are counted from another one.
+func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
+	e := &Element{Place: Place{line + n.Line, n.Column}}
+	if r.count(e.Place); r.stopped {
+		return e
+	}
 	r.refuse(n, e.Place)
 	switch n.Kind {
 	case yaml.MappingNode:
 		e.Kind = Mapping
 		for i := 0; i+1 < len(n.Content); i += 2 {
-			name := r.fromYAML(n.Content[i], e.Place)
-			value := r.fromYAML(n.Content[i+1], name.Place)
+			name := r.fromYAML(n.Content[i], e.Place, line)
+			value := r.fromYAML(n.Content[i+1], name.Place, line)
 			switch {
 			case n.Content[i].Tag == "!!merge":
 				r.fault(Foreign, name.Place, "<< merges mappings, which is not taken here; write the fields out")
@@ -91,7 +128,7 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place) *Element {
 	case yaml.SequenceNode:
 		e.Kind = List
 		for _, item := range n.Content {
-			e.Items = append(e.Items, r.fromYAML(item, e.Place))
+			e.Items = append(e.Items, r.fromYAML(item, e.Place, line))
 		}
 	case yaml.ScalarNode:
 		e.Kind, e.Text = scalarKind(n), n.Value

@@ -19,7 +19,7 @@ type Editor struct {
 	apply func(rule.Version) error
 
 	// writing has room for one: writes of this process do not race each other, and
-	// only one document is compiled at a time.
+	// only one document is edited or compiled at a time.
 	writing chan struct{}
 
 	parsed  parsed
@@ -83,12 +83,10 @@ var errFaster = errors.New("manage: somebody was faster")
 
 // write carries a change out.
 func (e *Editor) write(ctx context.Context, ch change) (Written, error) {
-	select {
-	case e.writing <- struct{}{}:
-		defer func() { <-e.writing }()
-	case <-ctx.Done():
-		return Written{}, ctx.Err()
+	if err := e.begin(ctx); err != nil {
+		return Written{}, err
 	}
+	defer e.finish()
 	for range maxTries {
 		w, err := e.try(ctx, &ch)
 		if err != errFaster {
@@ -97,6 +95,18 @@ func (e *Editor) write(ctx context.Context, ch change) (Written, error) {
 	}
 	return Written{}, ErrBusy
 }
+
+// begin waits for its turn to change a document.
+func (e *Editor) begin(ctx context.Context) error {
+	select {
+	case e.writing <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (e *Editor) finish() { <-e.writing }
 
 // try makes a change once.
 func (e *Editor) try(ctx context.Context, ch *change) (Written, error) {

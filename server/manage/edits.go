@@ -102,6 +102,10 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 	if err != nil {
 		return nil, err
 	}
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.finish()
 	_, _, err = rule.Put(v.Source, r)
 	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
 		problems = append(problems, invalid.Problems...)
