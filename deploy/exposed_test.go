@@ -96,9 +96,9 @@ func play(t *testing.T, m *metrics.Metrics) {
 	}
 	set, problems := rule.Parse("test.yaml", []byte(`
 rules:
-  - {id: open, key: user, algorithm: fixed_window, limit: 2/1d}
+  - {id: open, key: user, algorithm: sliding_log, limit: 2/1d}
   - {id: closed, key: ip, limit: 5/1h, on_failure: closed}
-  - {id: trial, key: user, algorithm: fixed_window, limit: 1/1d, mode: shadow}
+  - {id: trial, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow}
 `))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)

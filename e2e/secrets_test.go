@@ -20,9 +20,9 @@ func TestSecretsAreNotKept(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", `
 rules:
-  - {id: cookie, key: "cookie:visitor", algorithm: fixed_window, limit: 2/1d}
-  - {id: query, key: "query:share", algorithm: fixed_window, limit: 2/1d}
-  - {id: both, key: ["cookie:visitor", "query:share"], algorithm: fixed_window, limit: 2/1d, mode: shadow}
+  - {id: cookie, key: "cookie:visitor", algorithm: sliding_log, limit: 2/1d}
+  - {id: query, key: "query:share", algorithm: sliding_log, limit: 2/1d}
+  - {id: both, key: ["cookie:visitor", "query:share"], algorithm: sliding_log, limit: 2/1d, mode: shadow}
   - {id: header, key: "header:Authorization", limit: 1000/1s}
   - {id: key, key: api_key, limit: 1000/1s}
 `)

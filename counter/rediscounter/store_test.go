@@ -17,7 +17,7 @@ func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 func clientWith(t *testing.T, o rueidis.ClientOption) rueidis.Client {
 	t.Helper()
 	o.DisableCache, o.DisableRetry = true, true
-	o.Dialer.Timeout = time.Second
+	o.Dialer.Timeout = 10 * time.Second
 	client, err := rueidis.NewClient(o)
 	if err != nil {
 		t.Fatal(err)

@@ -26,8 +26,8 @@ func clientWith(t *testing.T, o rueidis.ClientOption) rueidis.Client {
 	t.Helper()
 	o.DisableCache, o.DisableRetry = true, true
 	o.PipelineMultiplex = -1 // one connection, as weir has
-	o.Dialer.Timeout = time.Second
-	o.ConnWriteTimeout = time.Second
+	o.Dialer.Timeout = 10 * time.Second
+	o.ConnWriteTimeout = 10 * time.Second
 	client, err := rueidis.NewClient(o)
 	if err != nil {
 		t.Fatal(err)
