@@ -201,6 +201,19 @@ func TestDashboardClients(t *testing.T) {
 	page.see(id("client-wrong"), "no rule counts by such keys")
 }
 
+// A client's limits are those of the tier with which it came, or the page says that it
+// does not know.
+func TestDashboardTier(t *testing.T) {
+	p, b, _ := dashboard(t, "rules: [{id: api, key: user, limit: 100/1h, tiers: {paid: 1000/1h}}]\n")
+	ask(t, client(t), "POST", p.URL+"/v1/check", `{"user": "bob", "tier": "paid"}`)
+	page := b.open(p.URL, "#/clients?key=user:bob")
+	page.see(id("client-tier"), "the tier paid")
+	page.see(id("remaining"), "999 / 1,000")
+	page = b.open(p.URL, "#/clients?key=user:carol")
+	page.see(id("client-tier"), "has not seen the client lately")
+	page.see(id("remaining"), "100 / 100")
+}
+
 // The playground draws every algorithm, with the numbers of the command line.
 func TestDashboardPlayground(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -33,19 +34,23 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 // Standing puts into v what a client has left under a rule, or, without an id, under
 // every rule that counts by such keys, whether or not its conditions are met: whoever
 // asks for a user wants to see all of its limits. The key is written as in an
-// override, such as "user:alice"; the tier says which limits apply to it.
-func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict) error {
+// override, such as "user:alice". The tier says which limits apply to it; without one,
+// that with which the client last came to this engine does, if it is remembered.
+func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict) (Tier, error) {
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
 	clients, err := in.clients(id, key)
 	if err != nil {
-		return err
+		return Tier{}, err
+	}
+	clients = slices.DeleteFunc(clients, func(c client) bool { return c.rule.Rule.Mode == rule.Off })
+	found := e.tiers.find(clients)
+	if tier != "" && found.From != NoTier {
+		found = Tier{tier, AskedTier}
 	}
 	for _, c := range clients {
-		if c.rule.Rule.Mode != rule.Off {
-			v.addClient(c.rule, c.key, tier)
-		}
+		v.addClient(c.rule, c.key, found.Name)
 	}
 	v.enforced, v.quiet = len(v.Results), len(v.Results)
 	for results := v.Results; len(results) > 0; {
@@ -55,13 +60,13 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 			ops[i].Cost = 0
 		}
 		if v.decisions, err = e.store.Peek(ctx, v.decisions[:0], ops...); err != nil {
-			return fmt.Errorf("engine: %w", err)
+			return found, fmt.Errorf("engine: %w", err)
 		}
 		record(part, v.decisions)
 		results = results[len(part):]
 	}
 	v.conclude()
-	return nil
+	return found, nil
 }
 
 // addClient puts the limits that apply to a client on the list.

@@ -49,6 +49,7 @@ type Engine struct {
 
 	installed atomic.Pointer[installed]
 	seen      *seen
+	tiers     *tiers
 }
 
 // installed are the rules in force, with what was made of them.
@@ -72,7 +73,7 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
 	}
-	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observer: o.Observer, clock: o.Clock, born: time.Now(), seen: newSeen()}
+	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observer: o.Observer, clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err
@@ -97,10 +98,10 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // Check judges a request and charges it, and puts the answer into v.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
 	if e.observer == nil {
-		return e.judge(ctx, req, v, e.charge)
+		return e.judge(ctx, req, v, e.tiers, e.charge)
 	}
 	start := time.Since(e.born)
-	if err := e.judge(ctx, req, v, e.charge); err != nil {
+	if err := e.judge(ctx, req, v, e.tiers, e.charge); err != nil {
 		return err
 	}
 	e.observer.Observe(req, v, time.Since(e.born)-start)
@@ -109,10 +110,10 @@ func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error
 
 // Peek answers what Check would, and charges nothing. Nobody is told of it.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, req, v, e.look)
+	return e.judge(ctx, req, v, nil, e.look)
 }
 
-func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, decide func(context.Context, *installed, *Verdict) error) error {
+func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
@@ -122,14 +123,15 @@ func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, decid
 	case in.table.Blocked(req):
 		v.Reason = Blocked
 	default:
-		in.gather(req, v)
+		in.gather(req, v, visits)
 		return decide(ctx, in, v)
 	}
 	return nil
 }
 
-// gather lists the limits that apply, those of shadow rules last.
-func (in *installed) gather(req *rule.Request, v *Verdict) {
+// gather lists the limits that apply, those of shadow rules last. Visits, if there are
+// any, take note of the client.
+func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) {
 	v.hits = in.table.Match(v.hits, req)
 	shadows := false
 	for _, c := range v.hits {
@@ -137,7 +139,7 @@ func (in *installed) gather(req *rule.Request, v *Verdict) {
 			shadows = true
 			continue
 		}
-		v.add(c, req)
+		v.add(c, req, visits)
 	}
 	v.enforced, v.quiet = len(v.Results), len(v.Results)
 	if !shadows {
@@ -146,7 +148,7 @@ func (in *installed) gather(req *rule.Request, v *Verdict) {
 	for _, counting := range []bool{false, true} {
 		for _, c := range v.hits {
 			if c.Rule.Mode == rule.Shadow && c.Rule.CountDenied == counting {
-				v.add(c, req)
+				v.add(c, req, visits)
 			}
 		}
 		if !counting {

@@ -277,7 +277,7 @@ rules:
 	standing := func(id, key, tier, want string) {
 		t.Helper()
 		got := ""
-		if err := b.Standing(t.Context(), id, key, tier, &v); err != nil {
+		if _, err := b.Standing(t.Context(), id, key, tier, &v); err != nil {
 			got = err.Error()
 		}
 		for _, r := range v.Results {

@@ -96,7 +96,7 @@ func (v *Verdict) clear() {
 }
 
 // add puts the limits of a rule on the list, if it applies to the request.
-func (v *Verdict) add(c *rule.Compiled, req *rule.Request) {
+func (v *Verdict) add(c *rule.Compiled, req *rule.Request, visits *tiers) {
 	start := len(v.keys)
 	keys, ok := c.Identity(v.keys, req)
 	v.keys = keys
@@ -105,6 +105,9 @@ func (v *Verdict) add(c *rule.Compiled, req *rule.Request) {
 		return
 	}
 	identity := v.keys[start:]
+	if visits != nil && len(c.Rule.Tiers) > 0 {
+		visits.remember(identity, req.Tier)
+	}
 	cost := req.Cost
 	if cost == 0 {
 		cost = max(1, c.Rule.Cost)

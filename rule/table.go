@@ -61,6 +61,13 @@ func (c *Compiled) Limits(identity, tier string) []*weir.Compiled {
 	return c.usual(tier)
 }
 
+// ByTier reports whether the limits of a client depend on its tier: the rule has tiers,
+// and no override for the client.
+func (c *Compiled) ByTier(identity string) bool {
+	_, override := c.overrides[identity]
+	return len(c.tiers) > 0 && !override
+}
+
 // LimitsFor is Limits without a string to be made of the identity.
 func (c *Compiled) LimitsFor(identity []byte, tier string) []*weir.Compiled {
 	if q, found := c.overrides[string(identity)]; found {

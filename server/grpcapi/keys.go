@@ -29,10 +29,14 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 			return nil, f
 		}
 		var v engine.Verdict
-		if err := k.s.options.Engine.Standing(c, req.GetRule(), req.GetKey(), req.GetTier(), &v); err != nil {
+		tier, err := k.s.options.Engine.Standing(c, req.GetRule(), req.GetKey(), req.GetTier(), &v)
+		if err != nil {
 			return nil, k.s.keyTrouble(c, err)
 		}
-		return &pb.GetKeyResponse{Version: v.Version, Results: k.s.results(&v, nil, nil)}, nil
+		return &pb.GetKeyResponse{
+			Version: v.Version, Results: k.s.results(&v, nil, nil),
+			Tier: tier.Name, TierFrom: pb.TierFrom(tier.From),
+		}, nil
 	})
 }
 

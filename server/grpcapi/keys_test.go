@@ -24,6 +24,23 @@ func TestKeys(t *testing.T) {
 	if k, err = s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "user:alice", Rule: "api", Tier: "pro"}); err != nil || k.Results[0].Policy != "1000/1m" || k.Results[0].Remaining != 998 {
 		t.Errorf("%v %v", k, err)
 	}
+	if k.Tier != "pro" || k.TierFrom != pb.TierFrom_TIER_FROM_ASKED {
+		t.Errorf("%v", k)
+	}
+	for i, want := range []string{"TIER_FROM_UNKNOWN 100/1m", "pro TIER_FROM_SEEN 1000/1m"} {
+		if i > 0 {
+			if _, err := s.limiter.Check(ctx, &pb.CheckRequest{User: "bob", Path: "/api/x", Tier: "pro"}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		k, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "user:bob", Rule: "api"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.TrimSpace(fmt.Sprint(k.Tier, " ", k.TierFrom, " ", k.Results[0].Policy)); got != want {
+			t.Errorf("got %s, want %s", got, want)
+		}
+	}
 	f, err := s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: "ip:198.51.100.7", Rule: "login"})
 	if err != nil || fmt.Sprint(f.Rules) != "[login]" {
 		t.Errorf("%v %v", f, err)

@@ -22,11 +22,12 @@ func (h *Handler) getKey(c *call) {
 		return
 	}
 	var v engine.Verdict
-	if err := h.options.Engine.Standing(c.r.Context(), id, key, tier, &v); err != nil {
+	used, err := h.options.Engine.Standing(c.r.Context(), id, key, tier, &v)
+	if err != nil {
 		h.keyTrouble(c, err)
 		return
 	}
-	answer := KeysAnswer{Key: key, Version: v.Version, Results: []LimitAnswer{}}
+	answer := KeysAnswer{Key: key, Tier: used.Name, TierFrom: used.From.String(), Version: v.Version, Results: []LimitAnswer{}}
 	for i := range v.Results {
 		answer.Results = append(answer.Results, h.limitAnswer(&v.Results[i], new(int64)))
 	}

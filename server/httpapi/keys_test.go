@@ -29,6 +29,26 @@ func TestKeys(t *testing.T) {
 	if len(a.Results) != 0 {
 		t.Errorf("who is unlimited has %+v", a.Results)
 	}
+	for _, c := range []struct{ key, tier, comes, want string }{
+		{"user:alice", "", "", "pro seen 1000/1m"},
+		{"user:alice", "enterprise", "", "enterprise asked"},
+		{"user:bob", "", "", " unknown 100/1m"},
+		{"user:bob", "", "enterprise", "enterprise seen"},
+		{"ip:198.51.100.7", "", "", " none 2/1m"},
+	} {
+		if c.comes != "" {
+			s.call("POST /v1/check", `{"user":"bob","path":"/api/x","tier":"`+c.comes+`"}`).want(t, 200, nil)
+		}
+		a = KeysAnswer{}
+		s.call("GET /v1/keys?key="+c.key+"&tier="+c.tier, "").want(t, 200, &a)
+		got := a.Tier + " " + a.TierFrom
+		for _, r := range a.Results {
+			got += " " + r.Policy
+		}
+		if got != c.want {
+			t.Errorf("%s, asked for %q: got %q, want %q", c.key, c.tier, got, c.want)
+		}
+	}
 	var f ForgiveAnswer
 	s.call("DELETE /v1/keys?key=user:alice&rule=api", "").want(t, 200, &f)
 	if f.Key != "user:alice" || !slices.Equal(f.Rules, []string{"api"}) {

@@ -114,9 +114,11 @@ type ValidateAnswer struct {
 
 // KeysAnswer is what GET /v1/keys answers: a client's standing.
 type KeysAnswer struct {
-	Key     string        `json:"key"`
-	Version int64         `json:"version"`
-	Results []LimitAnswer `json:"results"`
+	Key      string        `json:"key"`
+	Tier     string        `json:"tier,omitempty"` // whose limits these are
+	TierFrom string        `json:"tier_from"`      // how it is known: none, asked, seen or unknown
+	Version  int64         `json:"version"`
+	Results  []LimitAnswer `json:"results"`
 }
 
 // ForgiveAnswer is what DELETE /v1/keys answers: the rules under which the client was

@@ -130,6 +130,59 @@ func (Severity) EnumDescriptor() ([]byte, []int) {
 	return file_weir_v1_weir_proto_rawDescGZIP(), []int{1}
 }
 
+// TierFrom is how the tier of a client is known.
+type TierFrom int32
+
+const (
+	TierFrom_TIER_FROM_NONE    TierFrom = 0 // no limit of the client depends on it
+	TierFrom_TIER_FROM_ASKED   TierFrom = 1 // the request has named it
+	TierFrom_TIER_FROM_SEEN    TierFrom = 2 // the client last came with it
+	TierFrom_TIER_FROM_UNKNOWN TierFrom = 3 // the client was not seen lately, and may have another one
+)
+
+// Enum value maps for TierFrom.
+var (
+	TierFrom_name = map[int32]string{
+		0: "TIER_FROM_NONE",
+		1: "TIER_FROM_ASKED",
+		2: "TIER_FROM_SEEN",
+		3: "TIER_FROM_UNKNOWN",
+	}
+	TierFrom_value = map[string]int32{
+		"TIER_FROM_NONE":    0,
+		"TIER_FROM_ASKED":   1,
+		"TIER_FROM_SEEN":    2,
+		"TIER_FROM_UNKNOWN": 3,
+	}
+)
+
+func (x TierFrom) Enum() *TierFrom {
+	p := new(TierFrom)
+	*p = x
+	return p
+}
+
+func (x TierFrom) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (TierFrom) Descriptor() protoreflect.EnumDescriptor {
+	return file_weir_v1_weir_proto_enumTypes[2].Descriptor()
+}
+
+func (TierFrom) Type() protoreflect.EnumType {
+	return &file_weir_v1_weir_proto_enumTypes[2]
+}
+
+func (x TierFrom) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use TierFrom.Descriptor instead.
+func (TierFrom) EnumDescriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
+}
+
 // CheckRequest is what is known of a request. What is left out is not known, and a rule
 // that would need it does not apply.
 type CheckRequest struct {
@@ -1540,7 +1593,7 @@ type GetKeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`   // as in "user:alice"
 	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"` // without, every rule that counts by such keys
-	Tier          string                 `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`
+	Tier          string                 `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"` // without, the one with which it last came to this instance, if that is remembered
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1600,6 +1653,8 @@ type GetKeyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Results       []*LimitResult         `protobuf:"bytes,1,rep,name=results,proto3" json:"results,omitempty"`
 	Version       int64                  `protobuf:"varint,2,opt,name=version,proto3" json:"version,omitempty"` // of the rules
+	Tier          string                 `protobuf:"bytes,3,opt,name=tier,proto3" json:"tier,omitempty"`        // whose limits these are
+	TierFrom      TierFrom               `protobuf:"varint,4,opt,name=tier_from,json=tierFrom,proto3,enum=weir.v1.TierFrom" json:"tier_from,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1646,6 +1701,20 @@ func (x *GetKeyResponse) GetVersion() int64 {
 		return x.Version
 	}
 	return 0
+}
+
+func (x *GetKeyResponse) GetTier() string {
+	if x != nil {
+		return x.Tier
+	}
+	return ""
+}
+
+func (x *GetKeyResponse) GetTierFrom() TierFrom {
+	if x != nil {
+		return x.TierFrom
+	}
+	return TierFrom_TIER_FROM_NONE
 }
 
 type ForgiveKeyRequest struct {
@@ -1888,10 +1957,12 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\rGetKeyRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\x12\x12\n" +
-	"\x04tier\x18\x03 \x01(\tR\x04tier\"Z\n" +
+	"\x04tier\x18\x03 \x01(\tR\x04tier\"\x9e\x01\n" +
 	"\x0eGetKeyResponse\x12.\n" +
 	"\aresults\x18\x01 \x03(\v2\x14.weir.v1.LimitResultR\aresults\x12\x18\n" +
-	"\aversion\x18\x02 \x01(\x03R\aversion\"9\n" +
+	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x12\n" +
+	"\x04tier\x18\x03 \x01(\tR\x04tier\x12.\n" +
+	"\ttier_from\x18\x04 \x01(\x0e2\x11.weir.v1.TierFromR\btierFrom\"9\n" +
 	"\x11ForgiveKeyRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\"*\n" +
@@ -1906,7 +1977,12 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
-	"\x10SEVERITY_WARNING\x10\x022\xbc\x01\n" +
+	"\x10SEVERITY_WARNING\x10\x02*^\n" +
+	"\bTierFrom\x12\x12\n" +
+	"\x0eTIER_FROM_NONE\x10\x00\x12\x13\n" +
+	"\x0fTIER_FROM_ASKED\x10\x01\x12\x12\n" +
+	"\x0eTIER_FROM_SEEN\x10\x02\x12\x15\n" +
+	"\x11TIER_FROM_UNKNOWN\x10\x032\xbc\x01\n" +
 	"\aLimiter\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x12B\n" +
 	"\tCheckMany\x12\x19.weir.v1.CheckManyRequest\x1a\x1a.weir.v1.CheckManyResponse\x125\n" +
@@ -1941,98 +2017,100 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 	return file_weir_v1_weir_proto_rawDescData
 }
 
-var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
+var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
 var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Reason)(0),                   // 0: weir.v1.Reason
 	(Severity)(0),                 // 1: weir.v1.Severity
-	(*CheckRequest)(nil),          // 2: weir.v1.CheckRequest
-	(*CheckResponse)(nil),         // 3: weir.v1.CheckResponse
-	(*LimitResult)(nil),           // 4: weir.v1.LimitResult
-	(*CheckManyRequest)(nil),      // 5: weir.v1.CheckManyRequest
-	(*CheckManyResponse)(nil),     // 6: weir.v1.CheckManyResponse
-	(*GetRulesRequest)(nil),       // 7: weir.v1.GetRulesRequest
-	(*GetRulesResponse)(nil),      // 8: weir.v1.GetRulesResponse
-	(*PutRulesRequest)(nil),       // 9: weir.v1.PutRulesRequest
-	(*CreateRuleRequest)(nil),     // 10: weir.v1.CreateRuleRequest
-	(*PutRuleRequest)(nil),        // 11: weir.v1.PutRuleRequest
-	(*DeleteRuleRequest)(nil),     // 12: weir.v1.DeleteRuleRequest
-	(*RollbackRequest)(nil),       // 13: weir.v1.RollbackRequest
-	(*WriteResponse)(nil),         // 14: weir.v1.WriteResponse
-	(*ValidateRulesRequest)(nil),  // 15: weir.v1.ValidateRulesRequest
-	(*ValidateRulesResponse)(nil), // 16: weir.v1.ValidateRulesResponse
-	(*Problem)(nil),               // 17: weir.v1.Problem
-	(*Version)(nil),               // 18: weir.v1.Version
-	(*ListVersionsRequest)(nil),   // 19: weir.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),  // 20: weir.v1.ListVersionsResponse
-	(*GetVersionRequest)(nil),     // 21: weir.v1.GetVersionRequest
-	(*GetKeyRequest)(nil),         // 22: weir.v1.GetKeyRequest
-	(*GetKeyResponse)(nil),        // 23: weir.v1.GetKeyResponse
-	(*ForgiveKeyRequest)(nil),     // 24: weir.v1.ForgiveKeyRequest
-	(*ForgiveKeyResponse)(nil),    // 25: weir.v1.ForgiveKeyResponse
-	nil,                           // 26: weir.v1.CheckRequest.HeadersEntry
-	nil,                           // 27: weir.v1.CheckRequest.CookiesEntry
-	nil,                           // 28: weir.v1.CheckRequest.QueryEntry
-	nil,                           // 29: weir.v1.CheckRequest.AttributesEntry
-	(*durationpb.Duration)(nil),   // 30: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 31: google.protobuf.Timestamp
+	(TierFrom)(0),                 // 2: weir.v1.TierFrom
+	(*CheckRequest)(nil),          // 3: weir.v1.CheckRequest
+	(*CheckResponse)(nil),         // 4: weir.v1.CheckResponse
+	(*LimitResult)(nil),           // 5: weir.v1.LimitResult
+	(*CheckManyRequest)(nil),      // 6: weir.v1.CheckManyRequest
+	(*CheckManyResponse)(nil),     // 7: weir.v1.CheckManyResponse
+	(*GetRulesRequest)(nil),       // 8: weir.v1.GetRulesRequest
+	(*GetRulesResponse)(nil),      // 9: weir.v1.GetRulesResponse
+	(*PutRulesRequest)(nil),       // 10: weir.v1.PutRulesRequest
+	(*CreateRuleRequest)(nil),     // 11: weir.v1.CreateRuleRequest
+	(*PutRuleRequest)(nil),        // 12: weir.v1.PutRuleRequest
+	(*DeleteRuleRequest)(nil),     // 13: weir.v1.DeleteRuleRequest
+	(*RollbackRequest)(nil),       // 14: weir.v1.RollbackRequest
+	(*WriteResponse)(nil),         // 15: weir.v1.WriteResponse
+	(*ValidateRulesRequest)(nil),  // 16: weir.v1.ValidateRulesRequest
+	(*ValidateRulesResponse)(nil), // 17: weir.v1.ValidateRulesResponse
+	(*Problem)(nil),               // 18: weir.v1.Problem
+	(*Version)(nil),               // 19: weir.v1.Version
+	(*ListVersionsRequest)(nil),   // 20: weir.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),  // 21: weir.v1.ListVersionsResponse
+	(*GetVersionRequest)(nil),     // 22: weir.v1.GetVersionRequest
+	(*GetKeyRequest)(nil),         // 23: weir.v1.GetKeyRequest
+	(*GetKeyResponse)(nil),        // 24: weir.v1.GetKeyResponse
+	(*ForgiveKeyRequest)(nil),     // 25: weir.v1.ForgiveKeyRequest
+	(*ForgiveKeyResponse)(nil),    // 26: weir.v1.ForgiveKeyResponse
+	nil,                           // 27: weir.v1.CheckRequest.HeadersEntry
+	nil,                           // 28: weir.v1.CheckRequest.CookiesEntry
+	nil,                           // 29: weir.v1.CheckRequest.QueryEntry
+	nil,                           // 30: weir.v1.CheckRequest.AttributesEntry
+	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	26, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	27, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	28, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	29, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	27, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	28, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	29, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	30, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
 	0,  // 4: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	30, // 5: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	30, // 6: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	30, // 7: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
-	4,  // 8: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	30, // 9: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	30, // 10: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	30, // 11: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	2,  // 12: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	3,  // 13: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	18, // 14: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	18, // 15: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	17, // 16: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	17, // 17: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	31, // 5: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	31, // 6: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	31, // 7: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	5,  // 8: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
+	31, // 9: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	31, // 10: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	31, // 11: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	3,  // 12: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	4,  // 13: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	19, // 14: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	19, // 15: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	18, // 16: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	18, // 17: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
 	1,  // 18: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	31, // 19: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	18, // 20: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	4,  // 21: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	2,  // 22: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	5,  // 23: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	2,  // 24: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	7,  // 25: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	9,  // 26: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	10, // 27: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	11, // 28: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	12, // 29: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	15, // 30: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	19, // 31: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	21, // 32: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	13, // 33: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	22, // 34: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	24, // 35: weir.v1.Keys.ForgiveKey:input_type -> weir.v1.ForgiveKeyRequest
-	3,  // 36: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	6,  // 37: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	3,  // 38: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	8,  // 39: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	14, // 40: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	14, // 41: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	14, // 42: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	14, // 43: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	16, // 44: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	20, // 45: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	18, // 46: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	14, // 47: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	23, // 48: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	25, // 49: weir.v1.Keys.ForgiveKey:output_type -> weir.v1.ForgiveKeyResponse
-	36, // [36:50] is the sub-list for method output_type
-	22, // [22:36] is the sub-list for method input_type
-	22, // [22:22] is the sub-list for extension type_name
-	22, // [22:22] is the sub-list for extension extendee
-	0,  // [0:22] is the sub-list for field type_name
+	32, // 19: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	19, // 20: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	5,  // 21: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	2,  // 22: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	3,  // 23: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	6,  // 24: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	3,  // 25: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	8,  // 26: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	10, // 27: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	11, // 28: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	12, // 29: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	13, // 30: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	16, // 31: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	20, // 32: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	22, // 33: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	14, // 34: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	23, // 35: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	25, // 36: weir.v1.Keys.ForgiveKey:input_type -> weir.v1.ForgiveKeyRequest
+	4,  // 37: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	7,  // 38: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	4,  // 39: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	9,  // 40: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	15, // 41: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	15, // 42: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	15, // 43: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	15, // 44: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	17, // 45: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	21, // 46: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	19, // 47: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	15, // 48: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	24, // 49: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	26, // 50: weir.v1.Keys.ForgiveKey:output_type -> weir.v1.ForgiveKeyResponse
+	37, // [37:51] is the sub-list for method output_type
+	23, // [23:37] is the sub-list for method input_type
+	23, // [23:23] is the sub-list for extension type_name
+	23, // [23:23] is the sub-list for extension extendee
+	0,  // [0:23] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -2050,7 +2128,7 @@ func file_weir_v1_weir_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
-			NumEnums:      2,
+			NumEnums:      3,
 			NumMessages:   28,
 			NumExtensions: 0,
 			NumServices:   3,

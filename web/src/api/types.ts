@@ -99,6 +99,8 @@ export interface CheckAnswer {
 
 export interface Standing {
   key: string
+  tier?: string
+  tier_from: 'none' | 'asked' | 'seen' | 'unknown'
   version: number
   results: LimitAnswer[]
 }

@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"hash/maphash"
+	"sync/atomic"
+)
+
+// Tier is whose limits were shown of a client, and how that is known.
+type Tier struct {
+	Name string // "" is the limits of those without a tier
+	From TierFrom
+}
+
+// TierFrom is how a tier is known.
+type TierFrom uint8
+
+const (
+	NoTier      TierFrom = iota // no limit of the client depends on one
+	AskedTier                   // whoever asked has named it
+	SeenTier                    // the client last came with it
+	UnknownTier                 // the client was not seen lately, and may have another one
+)
+
+func (f TierFrom) String() string {
+	return [...]string{"none", "asked", "seen", "unknown"}[f]
+}
+
+// tiers remembers with which tier clients last came, for those who ask about one and do
+// not know: in this process, in a fixed table in which a client has one place. Whoever
+// else belongs there takes it over. A place is 48 bits of the client's hash and 16 of the
+// tier's; 0 is nobody.
+type tiers struct {
+	seed   maphash.Seed
+	places [tierPlaces]atomic.Uint64
+}
+
+const (
+	tierPlaces = 1 << 14
+	tierMask   = 1<<16 - 1
+)
+
+func newTiers() *tiers { return &tiers{seed: maphash.MakeSeed()} }
+
+// mark stands for a tier; it is never 0.
+func (t *tiers) mark(tier string) uint64 {
+	if tier == "" {
+		return 1
+	}
+	return max(maphash.String(t.seed, tier)&tierMask, 2)
+}
+
+func (t *tiers) place(key []byte) (at *atomic.Uint64, client uint64) {
+	h := maphash.Bytes(t.seed, key)
+	return &t.places[h%tierPlaces], h &^ tierMask
+}
+
+// remember takes note of a client's tier.
+func (t *tiers) remember(key []byte, tier string) {
+	at, client := t.place(key)
+	if now := client | t.mark(tier); at.Load() != now { // mostly it is there
+		at.Store(now)
+	}
+}
+
+// find returns the tier of one of several clients, which is one that its rule names, or
+// "": so it is, too, if the client came with a tier that none of the rules knows.
+func (t *tiers) find(clients []client) Tier {
+	found := Tier{}
+	for _, c := range clients {
+		if !c.rule.ByTier(c.key) {
+			continue
+		}
+		at, client := t.place([]byte(c.key))
+		seen := at.Load()
+		mark := seen & tierMask
+		if found.From = UnknownTier; mark == 0 || seen&^tierMask != client {
+			continue
+		}
+		found.From = SeenTier
+		for name := range c.rule.Rule.Tiers {
+			if t.mark(name) == mark {
+				found.Name = name
+				return found
+			}
+		}
+		return found
+	}
+	return found
+}
