@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"math/rand/v2"
@@ -65,6 +66,9 @@ func main() {
 	}
 	if report.Broken() > 0 {
 		os.Exit(1)
+	}
+	if ctx.Err() != nil {
+		fail(errors.New("chaos: the run was interrupted"))
 	}
 }
 

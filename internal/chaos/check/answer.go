@@ -51,5 +51,5 @@ type Tally struct {
 
 	Hiccups  int64         // answers that were degraded because the machine stalled
 	Longest  time.Duration // answer, beyond the machine's stalls
-	Recovery time.Duration // the longest time after the store was well that an answer was degraded
+	Recovery time.Duration // the longest from when the store was well to the first answer of an instance that had asked it
 }

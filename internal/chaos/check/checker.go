@@ -35,6 +35,7 @@ type Checker struct {
 	history    []Answer // that were, as a ring
 	next       int      // in the ring
 	meters     map[place]*meter
+	back       map[int]time.Duration // since when the store was well that an instance was last seen to ask
 	tally      Tally
 	violations []Violation
 	more       int // violations that are not kept
@@ -49,7 +50,7 @@ type place struct {
 
 // New makes a checker for a store that waits as long as timeout, and keeps a key in a slot.
 func New(rules plan.Rules, timeout time.Duration, slotOf func(key string) int) *Checker {
-	return &Checker{Timeline: NewTimeline(), rules: rules, timeout: timeout, slotOf: slotOf, meters: map[place]*meter{}}
+	return &Checker{Timeline: NewTimeline(), rules: rules, timeout: timeout, slotOf: slotOf, meters: map[place]*meter{}, back: map[int]time.Duration{}}
 }
 
 // Note takes an answer, to judge it later.
@@ -135,18 +136,15 @@ func (c *Checker) timeLocked(a *Answer) {
 				What: fmt.Sprintf("instance %d took %v, and %v beyond the stalls of the machine", a.Instance, a.To-a.From, took)})
 		}
 	}
-	if !a.Degraded {
-		return
-	}
 	well, store := c.Timeline.wellFor(a.Instance, a.Span)
-	if well > recovers && c.Timeline.hiccup(a.Instance, a.Span) {
+	switch since := a.From - well; {
+	case !a.Degraded && store && well > 0 && since != c.back[a.Instance]:
+		c.back[a.Instance] = since
+		c.tally.Recovery = max(c.tally.Recovery, a.To-since)
+	case !a.Degraded || well <= recovers:
+	case c.Timeline.hiccup(a.Instance, a.Span):
 		c.tally.Hiccups++
-		return
-	}
-	if store {
-		c.tally.Recovery = max(c.tally.Recovery, well)
-	}
-	if well > recovers {
+	default:
 		c.blameLocked(Violation{Promise: Recovers, Span: a.Span,
 			What: fmt.Sprintf("instance %d judged without the store, which had been well for %v", a.Instance, well.Round(time.Millisecond))})
 	}

@@ -189,6 +189,24 @@ func TestHindsight(t *testing.T) {
 	}
 }
 
+// Recovery ends with the first answer of each instance for which it asked the store again.
+func TestRecovery(t *testing.T) {
+	checker := New(rules(), 50*ms, func(string) int { return 0 })
+	checker.Timeline.Sick(Span{s, 2 * s})
+	checker.Timeline.Sick(Span{10 * s, 11 * s})
+	for _, a := range []Answer{
+		answer("/wide", 1500*ms, degraded), answer("/wide", 2100*ms, degraded),
+		answer("/wide", 2200*ms), answer("/wide", 2300*ms, instance1), answer("/wide", 3900*ms, degraded), answer("/wide", 4*s),
+		answer("/wide", 11100*ms),
+	} {
+		checker.Note(a)
+	}
+	checker.Judge(Open)
+	if tally, violations, _ := checker.Result(); tally.Recovery != 305*ms || len(violations) > 0 {
+		t.Errorf("%v, %v", tally.Recovery, violations)
+	}
+}
+
 // Events may come in any order: those that leave later were not always decided later.
 func TestDisorder(t *testing.T) {
 	for _, order := range [][]int{{0, 1, 2, 3}, {3, 2, 1, 0}, {1, 3, 0, 2}, {3, 0, 1, 2}} {

@@ -87,10 +87,10 @@ func (s *scene) crash(f plan.Fault, master *testredis.Server) {
 	}
 }
 
-// failOver lets a replica take over. If that may lose something, the watch sees when.
+// failOver lets a replica take over. In a cluster it asks the master to wait, and catches up.
+// A Sentinel promotes it whatever it lacks; the watch sees when.
 func (s *scene) failOver(master *testredis.Server) {
-	loses := s.topology == plan.Sentinel
-	s.watch.begin(!loses)
+	s.watch.begin(s.topology == plan.Cluster)
 	s.sick(felt)
 	s.store.promote(master)
 }

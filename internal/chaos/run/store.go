@@ -30,9 +30,8 @@ type store interface {
 	// succeed waits until another than this master serves what it served.
 	succeed(master *testredis.Server)
 
-	// promote makes a replica of the master the master, and reports whether what the master
-	// knew may be lost.
-	promote(master *testredis.Server) (loses bool)
+	// promote makes a replica of the master the master.
+	promote(master *testredis.Server)
 
 	// settle waits until all is in order.
 	settle()
@@ -75,15 +74,15 @@ func startStore(h *house, t plan.Topology) store {
 
 type single struct{ server *testredis.Server }
 
-func (s *single) url() string                    { return "redis://" + s.server.Addr }
-func (s *single) slotOf(string) int              { return 0 }
-func (s *single) masters() []*testredis.Server   { return []*testredis.Server{s.server} }
-func (s *single) servers() []*testredis.Server   { return s.masters() }
-func (s *single) owners() (owners, error)        { return owners{s.server: all}, nil }
-func (s *single) probe() []string                { return []string{"probe"} }
-func (s *single) succeed(*testredis.Server)      {}
-func (s *single) promote(*testredis.Server) bool { return false }
-func (s *single) settle()                        {}
+func (s *single) url() string                  { return "redis://" + s.server.Addr }
+func (s *single) slotOf(string) int            { return 0 }
+func (s *single) masters() []*testredis.Server { return []*testredis.Server{s.server} }
+func (s *single) servers() []*testredis.Server { return s.masters() }
+func (s *single) owners() (owners, error)      { return owners{s.server: all}, nil }
+func (s *single) probe() []string              { return []string{"probe"} }
+func (s *single) succeed(*testredis.Server)    {}
+func (s *single) promote(*testredis.Server)    {}
+func (s *single) settle()                      {}
 
 type sentinel struct{ *testredis.Sentinel }
 
@@ -95,17 +94,12 @@ func (s *sentinel) masters() []*testredis.Server     { return []*testredis.Serve
 func (s *sentinel) servers() []*testredis.Server     { return s.Servers }
 func (s *sentinel) probe() []string                  { return []string{"probe"} }
 func (s *sentinel) succeed(master *testredis.Server) { s.WaitForMaster(master) }
+func (s *sentinel) promote(*testredis.Server)        { s.FailOver() }
 func (s *sentinel) settle()                          { s.WaitForMaster(nil) }
 
 func (s *sentinel) owners() (owners, error) {
 	master, err := s.TryMaster()
 	return owners{master: all}, err
-}
-
-// A Sentinel promotes a replica whatever it lacks.
-func (s *sentinel) promote(*testredis.Server) bool {
-	s.FailOver()
-	return true
 }
 
 type cluster struct {
@@ -125,12 +119,13 @@ func newCluster(c *testredis.Cluster) *cluster {
 	return s
 }
 
-func (c *cluster) url() string                  { return "redis+cluster://" + strings.Join(c.Addrs, ",") }
-func (c *cluster) slotOf(key string) int        { return c.SlotOf("{" + key + "}") }
-func (c *cluster) servers() []*testredis.Server { return c.Nodes }
-func (c *cluster) probe() []string              { return c.keys }
-func (c *cluster) owners() (owners, error)      { return c.Owners() }
-func (c *cluster) settle()                      { c.WaitForMaster(0, nil) }
+func (c *cluster) url() string                      { return "redis+cluster://" + strings.Join(c.Addrs, ",") }
+func (c *cluster) slotOf(key string) int            { return c.SlotOf("{" + key + "}") }
+func (c *cluster) servers() []*testredis.Server     { return c.Nodes }
+func (c *cluster) probe() []string                  { return c.keys }
+func (c *cluster) owners() (owners, error)          { return c.Owners() }
+func (c *cluster) promote(master *testredis.Server) { c.FailOver(master) }
+func (c *cluster) settle()                          { c.WaitForMaster(0, nil) }
 
 func (c *cluster) masters() (masters []*testredis.Server) {
 	for _, key := range c.keys {
@@ -145,12 +140,6 @@ func (c *cluster) succeed(master *testredis.Server) {
 			c.WaitForMaster(slot, master)
 		}
 	}
-}
-
-// A replica of a cluster that is told to take over asks the master to wait, and catches up.
-func (c *cluster) promote(master *testredis.Server) bool {
-	c.FailOver(master)
-	return false
 }
 
 // asks writes a key as a client would, and reports whether that went well in time.
