@@ -17,9 +17,14 @@ func (a *App) openEnvoy(_, background context.Context) error {
 	if o.Config == "" {
 		return nil
 	}
-	dir, err := envoy.At(o.Config, envoy.Options{MergeDomains: o.MergeDomains})
+	dir, err := envoy.At(o.Config, envoy.Options{MergeDomains: o.MergeDomains, Install: a.installEnvoy})
 	if err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	service := o.Options
+	service.Engine, service.Config, service.Logger = a.engine, dir.Config, a.options.Logger
+	if a.envoy, err = envoyrls.New(service); err != nil {
+		return err
 	}
 	a.envoyDir = dir
 	switch err := dir.Reload(); {
@@ -27,11 +32,6 @@ func (a *App) openEnvoy(_, background context.Context) error {
 		a.reportEnvoy(dir.Config(), nil)
 	case o.RequireConfig:
 		return fmt.Errorf("--envoy-config: %w", err)
-	}
-	service := o.Options
-	service.Engine, service.Config, service.Logger = a.engine, dir.Config, a.options.Logger
-	if a.envoy, err = envoyrls.New(service); err != nil {
-		return err
 	}
 	a.background.Go(func() {
 		for background.Err() == nil {
@@ -43,6 +43,15 @@ func (a *App) openEnvoy(_, background context.Context) error {
 		}
 	})
 	return nil
+}
+
+// installEnvoy names the descriptors of a configuration to metrics and statistics.
+func (a *App) installEnvoy(c *envoy.Config) {
+	rules := a.envoy.Rules(c)
+	a.metrics.InstallDemands(rules)
+	if a.recorder != nil {
+		a.recorder.InstallDemands(rules)
+	}
 }
 
 // reportEnvoy logs which configuration is in force, and what keeps a newer one from it.

@@ -1,10 +1,13 @@
 package e2e
 
 import (
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -189,3 +192,60 @@ func TestEnvoyDrains(t *testing.T) {
 }
 
 func second[T any](_ T, err error) error { return err }
+
+// Statistics, metrics and weir top name the descriptors of the files, and no value that a
+// request brought.
+func TestEnvoyIsCountedByDescriptor(t *testing.T) {
+	config, dir := t.TempDir(), t.TempDir()
+	write(t, config, "edge.yaml", edge)
+	p := start(t, dir, "serve", "--http", "127.0.0.1:0", "--envoy-config", config)
+	e := newEnvoy(t, p)
+	for range 3 {
+		e.ask("remote_address=192.0.2.1")
+	}
+	for i := range 50 {
+		e.ask(fmt.Sprintf("path=/login,remote_address=192.0.2.%d", i))
+	}
+	c := client(t)
+	const all, login = "envoy:edge.remote_address", "envoy:edge.path_/login.remote_address"
+	var summary struct {
+		Rules []struct {
+			Rule            string
+			Allowed, Denied int
+		}
+	}
+	waitFor(t, "the statistics", func() bool {
+		if err := json.Unmarshal([]byte(ask(t, c, "GET", p.URL+"/v1/stats/summary", "").Text), &summary); err != nil {
+			t.Fatal(err)
+		}
+		return len(summary.Rules) == 2 && summary.Rules[0].Allowed == 50 && summary.Rules[1].Denied == 1
+	})
+	if summary.Rules[0].Rule != login || summary.Rules[1].Rule != all {
+		t.Errorf("%+v", summary)
+	}
+	metrics := ask(t, c, "GET", p.URL+"/metrics", "").Text
+	for _, want := range []string{
+		`weir_decisions_total{outcome="allowed",rule="` + login + `"} 50`,
+		`weir_decisions_total{outcome="denied",rule="` + all + `"} 1`,
+	} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("there is no %s", want)
+		}
+	}
+	if strings.Contains(metrics, "192.0.2.") || strings.Contains(metrics, `rule="(other)"`) {
+		t.Error("the metrics have what clients sent, or are about nobody")
+	}
+	var top string
+	waitFor(t, "weir top", func() bool { // which shows seconds that are over
+		out, err := exec.Command(filepath.Join(bin, "weir"), "top", "--once", "--server", p.URL).CombinedOutput()
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		top = string(out)
+		return strings.Contains(top, "envoy:edge.path_/login")
+	})
+	if strings.Contains(top, "(other)") {
+		t.Error(top)
+	}
+	t.Log(top)
+}

@@ -18,36 +18,42 @@ const maxID = 200
 
 // compile makes the terms of a node ready.
 func (n *Node) compile() error {
+	n.compileRules()
+	return n.compileLimits()
+}
+
+// compileRules makes ready under which name a node is reported, and how it is treated.
+func (n *Node) compileRules() {
+	id := document.Clip("envoy:"+n.Path, maxID)
+	for _, counting := range []bool{false, true} {
+		for _, mode := range []rule.Mode{rule.Enforce, rule.Shadow} {
+			n.terms[index(counting)][index(mode == rule.Shadow)].Rule = &rule.Compiled{
+				Rule: &rule.Rule{ID: id, Mode: mode, OnFailure: n.Failure.Policy(), CountDenied: counting},
+			}
+		}
+	}
+}
+
+// compileLimits makes ready what a node charges.
+func (n *Node) compileLimits() error {
 	n.refuses = slices.ContainsFunc(n.Limits, func(l Limit) bool { return l.N == 0 })
 	if n.Unlimited || n.refuses {
 		return nil
 	}
-	id := document.Clip("envoy:"+n.Path, maxID)
 	for _, counting := range []bool{false, true} {
-		limits, err := n.compileLimits(counting)
-		if err != nil {
-			return err
-		}
-		for _, mode := range []rule.Mode{rule.Enforce, rule.Shadow} {
-			n.terms[index(counting)][index(mode == rule.Shadow)] = Terms{
-				Rule:   &rule.Compiled{Rule: &rule.Rule{ID: id, Mode: mode, OnFailure: n.Failure.Policy(), CountDenied: counting}},
-				Limits: limits,
+		limits := make([]*weir.Compiled, len(n.Limits))
+		for i, l := range n.Limits {
+			c, err := l.compile(counting)
+			if err != nil {
+				return err
 			}
+			limits[i] = c
+		}
+		for watch := range 2 {
+			n.terms[index(counting)][watch].Limits = limits
 		}
 	}
 	return nil
-}
-
-func (n *Node) compileLimits(counting bool) ([]*weir.Compiled, error) {
-	limits := make([]*weir.Compiled, len(n.Limits))
-	for i, l := range n.Limits {
-		c, err := l.compile(counting)
-		if err != nil {
-			return nil, err
-		}
-		limits[i] = c
-	}
-	return limits, nil
 }
 
 // compile makes a limit ready. Buckets cannot count what they refuse.

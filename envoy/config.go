@@ -1,6 +1,7 @@
 package envoy
 
 import (
+	"iter"
 	"slices"
 	"sync"
 	"time"
@@ -39,6 +40,28 @@ func (c *Config) Domains() []string {
 // Descriptors is how many descriptors all domains have together.
 func (c *Config) Descriptors() int { return c.count }
 
+// Nodes visits all nodes, by domain and in the order of the files; the last of a domain
+// stands for all limits that requests bring.
+func (c *Config) Nodes() iter.Seq[*Node] {
+	return func(yield func(*Node) bool) {
+		for _, name := range c.Domains() {
+			d := c.domains[name]
+			if !d.root.visit(yield) || !yield(&d.brought) {
+				return
+			}
+		}
+	}
+}
+
+func (l *level) visit(yield func(*Node) bool) bool {
+	for _, b := range l.all {
+		if b.node != nil && !yield(b.node) || !b.below.visit(yield) {
+			return false
+		}
+	}
+	return true
+}
+
 // Domain is one tree of descriptors.
 type Domain struct {
 	Name string
@@ -46,6 +69,7 @@ type Domain struct {
 	config  *Config
 	root    level
 	failure Failure
+	brought Node // what all limits have in common that requests bring
 
 	mu        sync.RWMutex
 	overrides map[override]*Node

@@ -18,19 +18,10 @@ import (
 // What weir adds to a limit follows in the same line.
 func (c *Config) Dump(w io.Writer) error {
 	b := bufio.NewWriter(w)
-	for _, name := range c.Domains() {
-		c.domains[name].root.dump(b)
+	for n := range c.Nodes() {
+		n.dump(b)
 	}
 	return b.Flush()
-}
-
-func (l *level) dump(b *bufio.Writer) {
-	for _, branch := range l.all {
-		if branch.node != nil {
-			branch.node.dump(b)
-		}
-		branch.below.dump(b)
-	}
 }
 
 func (n *Node) dump(b *bufio.Writer) {

@@ -50,12 +50,10 @@ func (d *Domain) newOverride(o override) (*Node, error) {
 	case period > weir.MaxPeriod/times:
 		return nil, fmt.Errorf("envoy: the limit of a descriptor is for %d times a %s, which is longer than ten years; send a shorter one", times, o.unit)
 	}
-	node := &Node{
-		Path: d.Name + " (of the request)", Failure: d.failure,
-		Limits: []Limit{{N: o.n, Unit: o.unit, Multiplier: o.multiplier, Period: period * times, Algorithm: weir.FixedWindow}},
-	}
-	if err := node.compile(); err != nil {
+	node := d.brought
+	node.Limits = []Limit{{N: o.n, Unit: o.unit, Multiplier: o.multiplier, Period: period * times, Algorithm: weir.FixedWindow}}
+	if err := node.compileLimits(); err != nil {
 		return nil, fmt.Errorf("envoy: the limit of a descriptor: %w", err)
 	}
-	return node, nil
+	return &node, nil
 }

@@ -30,6 +30,10 @@ func Read(files []File, o Options) (*Config, Problems) {
 		return nil, problems
 	}
 	r.config.count = r.count
+	for _, d := range r.config.domains {
+		d.brought = Node{Path: d.Name + " (of the request)", Failure: d.failure}
+		d.brought.compileRules()
+	}
 	return r.config, problems
 }
 

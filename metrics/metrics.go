@@ -14,6 +14,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -36,8 +37,9 @@ type Options struct {
 	// Version is what weir_build_info says. Default the version of the main module.
 	Version string
 
-	// MaxRules is how many rules have series of their own: the first ones by id. The
-	// others are counted together. Default DefaultMaxRules.
+	// MaxRules is how many rules have series of their own: the first ones by id, and
+	// then those of InstallDemands. The others are counted together. Default
+	// DefaultMaxRules.
 	MaxRules int
 
 	// MaxRoutes is how many routes, and how many upstreams, have series of their own:
@@ -107,7 +109,12 @@ type Metrics struct {
 	degraded [policies]atomic.Uint64
 	failures [kinds]atomic.Uint64
 
-	installing   sync.Mutex
+	installing sync.Mutex // guards what was installed
+	table      []*rule.Compiled
+	demanded   []*rule.Compiled
+	version    int64
+	since      time.Time
+
 	reloadFailed atomic.Uint64
 	rulesStale   atomic.Bool // there are newer rules that cannot be used
 	envoyStale   atomic.Bool // there is a newer configuration for Envoy that cannot be used

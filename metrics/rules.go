@@ -80,37 +80,53 @@ func (f *inForce) find(c *rule.Compiled) *ruleCounters {
 func (m *Metrics) Install(table *rule.Table, version int64) {
 	m.installing.Lock()
 	defer m.installing.Unlock()
+	m.table, m.version, m.since = table.Rules(), version, m.options.Clock()
+	m.install()
+	m.rulesStale.Store(false)
+}
+
+// InstallDemands says the same of the rules that come with engine.Demand, all of them.
+// They have what room MaxRules leaves, in the given order; several may have one id.
+func (m *Metrics) InstallDemands(rules []*rule.Compiled) {
+	m.installing.Lock()
+	defer m.installing.Unlock()
+	m.demanded = rules
+	m.install()
+}
+
+// install puts what was installed into force. It needs the lock.
+func (m *Metrics) install() {
 	last := m.rules.Load()
-	next := &inForce{before: last.byRule, version: version, since: m.options.Clock()}
+	next := &inForce{before: last.byRule, byRule: map[*rule.Compiled]*ruleCounters{}, version: m.version, since: m.since}
 	var candidates []*rule.Compiled
-	for _, c := range table.Rules() {
+	for _, c := range m.table {
 		next.modes[c.Rule.Mode]++
-		if c.Rule.Mode == rule.Off {
-			continue
-		}
-		if next.beyond = next.beyond || !printable(c.Rule.ID); printable(c.Rule.ID) {
+		if c.Rule.Mode != rule.Off {
 			candidates = append(candidates, c)
 		}
 	}
 	slices.SortFunc(candidates, func(a, b *rule.Compiled) int { return cmp.Compare(a.Rule.ID, b.Rule.ID) })
-	if len(candidates) > m.options.MaxRules {
-		candidates, next.beyond = candidates[:m.options.MaxRules], true
-	}
-	kept := make(map[string]*ruleCounters, len(last.own))
+	known := make(map[string]*ruleCounters, len(last.own)) // in force, and before
 	for _, l := range last.own {
-		kept[l.label] = l.ruleCounters
+		known[l.label] = l.ruleCounters
 	}
-	next.byRule = make(map[*rule.Compiled]*ruleCounters, len(candidates))
-	for _, c := range candidates {
-		counters := kept[c.Rule.ID]
-		if counters == nil {
-			counters = new(ruleCounters)
+	own := map[string]bool{}
+	for _, c := range slices.Concat(candidates, m.demanded) {
+		id := c.Rule.ID
+		if !own[id] && (len(own) == m.options.MaxRules || !printable(id)) {
+			next.beyond = true
+			continue
 		}
-		next.byRule[c] = counters
-		next.own = append(next.own, labelled{c.Rule.ID, c.Rule.Mode, counters})
+		if known[id] == nil {
+			known[id] = new(ruleCounters)
+		}
+		next.byRule[c] = known[id]
+		if !own[id] {
+			own[id] = true
+			next.own = append(next.own, labelled{id, c.Rule.Mode, known[id]})
+		}
 	}
 	m.rules.Store(next)
-	m.rulesStale.Store(false)
 }
 
 // printable reports whether an id can be a label of its own. All those that

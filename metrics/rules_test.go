@@ -61,6 +61,32 @@ func TestMaxRules(t *testing.T) {
 	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 30`, `{mode="off"} 0`, `{mode="shadow"} 0`)
 }
 
+// Rules that come with demands have series by their ids, several with one id the same, in
+// the room that the rules of the document leave. They count on when either is replaced.
+func TestDemands(t *testing.T) {
+	b := newBench(t, "rules: [{id: a, key: user, limit: 5/1h}]", Options{MaxRules: 3})
+	demands := func() (all []*rule.Compiled) {
+		for _, id := range []string{"envoy:edge.y", "envoy:edge.x", "envoy:edge.y", "envoy:edge.z"} {
+			all = append(all, &rule.Compiled{Rule: &rule.Rule{ID: id}})
+		}
+		return all
+	}
+	for range 2 {
+		rules := demands()
+		b.InstallDemands(rules)
+		b.install(t, "rules: [{id: a, key: user, limit: 5/1h}]", 2)
+		for _, c := range rules {
+			b.Observe(&alice, &engine.Verdict{Results: []engine.Result{{Rule: c, Asked: true}}}, 1)
+		}
+	}
+	want(t, b.Metrics, "weir_decisions_total",
+		`{outcome="allowed",rule="(other)"} 0`, `{outcome="denied",rule="(other)"} 2`,
+		`{outcome="allowed",rule="a"} 0`, `{outcome="denied",rule="a"} 0`,
+		`{outcome="allowed",rule="envoy:edge.x"} 0`, `{outcome="denied",rule="envoy:edge.x"} 2`,
+		`{outcome="allowed",rule="envoy:edge.y"} 0`, `{outcome="denied",rule="envoy:edge.y"} 4`)
+	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 0`, `{mode="shadow"} 0`)
+}
+
 // A set that was made in Go may have ids that no rule file can have. They neither
 // break a scrape nor take the place of the others.
 func TestStrangeIDs(t *testing.T) {

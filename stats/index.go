@@ -43,10 +43,10 @@ type limit struct {
 // maxTiers bounds the tiers of a rule that are counted apart.
 const maxTiers = 16
 
-// newIndex makes places for the first rules of a table, with lines from a function.
-// The rules of the index before are still found, as long as the rule has its id: their
-// verdicts may still be coming.
-func newIndex(table *rule.Table, before *index, most int, lineOf func(frame.Line) *line) *index {
+// newIndex makes places for the first rules of a table and the first that come with
+// demands, with lines from a function. The rules of the index before are still found, as
+// long as the rule has its id: their verdicts may still be coming.
+func newIndex(table *rule.Table, demanded []*rule.Compiled, before *index, most int, lineOf func(frame.Line) *line) *index {
 	x := &index{}
 	byID := map[string]*place{}
 	var all []placed
@@ -60,10 +60,17 @@ func newIndex(table *rule.Table, before *index, most int, lineOf func(frame.Line
 			all = append(all, placed{rule: c, place: p})
 		}
 	}
-	x.rules = append(x.rules, &place{
-		id: frame.Other, number: len(x.rules), keyed: true,
-		lines: []*line{lineOf(frame.Line{Rule: frame.Other})}, limits: make([][]limit, 1),
-	})
+	for _, c := range demanded {
+		p := byID[c.Rule.ID]
+		if p == nil && len(x.rules) < most {
+			p = x.addPlain(c.Rule.ID, lineOf)
+			byID[p.id] = p
+		}
+		if p != nil {
+			all = append(all, placed{rule: c, place: p})
+		}
+	}
+	x.addPlain(frame.Other, lineOf)
 	if before != nil {
 		known := map[*rule.Compiled]bool{}
 		for _, p := range all {
@@ -101,6 +108,13 @@ func (x *index) add(c *rule.Compiled, lineOf func(frame.Line) *line) *place {
 	// The limits of any other tier are those of "".
 	p.lines = append(p.lines, lineOf(frame.Line{Rule: p.id, Tier: frame.Other}))
 	p.limits = append(p.limits, p.limits[0])
+	x.rules = append(x.rules, p)
+	return p
+}
+
+// addPlain makes a place for what has no tiers, and whose limits are not known.
+func (x *index) addPlain(id string, lineOf func(frame.Line) *line) *place {
+	p := &place{id: id, number: len(x.rules), keyed: true, lines: []*line{lineOf(frame.Line{Rule: id})}, limits: make([][]limit, 1)}
 	x.rules = append(x.rules, p)
 	return p
 }

@@ -53,8 +53,9 @@ type Options struct {
 	// Archive is where everything is kept. It is needed.
 	Archive Archive
 
-	// MaxRules is how many rules are counted apart: the first ones of the document.
-	// The others are counted together. Default DefaultMaxRules.
+	// MaxRules is how many rules are counted apart: the first ones of the document, and
+	// then those of InstallDemands. The others are counted together. Default
+	// DefaultMaxRules.
 	MaxRules int
 
 	// MaxRoutes is how many routes are counted apart: the first ones to be seen.

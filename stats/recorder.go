@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"maps"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -21,6 +22,8 @@ type Recorder struct {
 	own     *archive.Memory // what this instance has counted, if others share the archive
 
 	index      atomic.Pointer[index]
+	table      *rule.Table      // that index is of; guarded by collector.mu
+	demanded   []*rule.Compiled // likewise
 	stripes    []stripe
 	stripeMask uint64
 	requests   *line // those that no rule's line counts alone
@@ -63,9 +66,29 @@ func New(o Options) (*Recorder, error) {
 // rules say that are not known here is counted as "(other)". A rule that keeps its id
 // goes on counting.
 func (r *Recorder) Install(table *rule.Table, _ int64) {
+	r.collector.mu.Lock()
+	defer r.collector.mu.Unlock()
+	r.table = table
+	r.installLocked()
+}
+
+// InstallDemands says the same of the rules that come with engine.Demand, all of them.
+// They have what room MaxRules leaves, in the given order; several may have one id.
+func (r *Recorder) InstallDemands(rules []*rule.Compiled) {
+	r.collector.mu.Lock()
+	defer r.collector.mu.Unlock()
+	r.demanded = rules
+	r.installLocked()
+}
+
+// Counts reports whether there is a rule in force with this id that is counted apart;
+// "(other)" is.
+func (r *Recorder) Counts(id string) bool {
+	return slices.ContainsFunc(r.index.Load().rules, func(p *place) bool { return p.id == id })
+}
+
+func (r *Recorder) installLocked() {
 	c := &r.collector
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	if len(c.lines) > maxLines { // not of the rules that are still in force
 		maps.DeleteFunc(c.lines, func(_ frame.Line, l *line) bool { return l.left != 0 && !l.used() })
 	}
@@ -74,7 +97,7 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 			l.left = c.second
 		}
 	}
-	x := newIndex(table, r.index.Load(), r.options.MaxRules, func(l frame.Line) *line {
+	x := newIndex(r.table, r.demanded, r.index.Load(), r.options.MaxRules, func(l frame.Line) *line {
 		found := c.lines[l]
 		if found == nil {
 			found = newLine(l, len(r.stripes))

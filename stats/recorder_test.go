@@ -184,6 +184,48 @@ func TestRulesAreBounded(t *testing.T) {
 	}
 }
 
+// Rules that come with demands are counted by their ids, several with one id as one, in
+// the room that the rules of the document leave.
+func TestDemandsAreNamed(t *testing.T) {
+	a, err := archive.NewMemory(archive.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := newRecorder(t, Options{Archive: a, MaxRules: 3})
+	table := tableOf(t, "rules: [{id: a, key: ip, limit: 9/1h}]")
+	var demanded []*rule.Compiled
+	for _, id := range []string{"envoy:edge.x", "envoy:edge.y", "envoy:edge.x", "envoy:edge.z"} {
+		demanded = append(demanded, &rule.Compiled{Rule: &rule.Rule{ID: id}})
+	}
+	// In whichever order they come.
+	r.InstallDemands(demanded)
+	r.Install(table, 1)
+	for _, c := range append(demanded, table.Rules()...) {
+		r.Observe(&rule.Request{}, &engine.Verdict{Results: []engine.Result{{Rule: c, Asked: true, Key: "edge|x=1"}}}, 1)
+	}
+	flush(t, r)
+	slots, err := a.Read(t.Context(), archive.Series, 0, time.Now().Unix()-10, time.Now().Unix()+10)
+	if err != nil || len(slots) != 1 {
+		t.Fatalf("%v, %v", slots, err)
+	}
+	got := map[string]int64{}
+	for l, counts := range slots[0].Frame.Rules {
+		got[l.Rule] += counts.Denied
+	}
+	if fmt.Sprint(got) != "map[(other):1 a:1 envoy:edge.x:2 envoy:edge.y:1]" {
+		t.Error(got)
+	}
+	for _, id := range []string{"a", "envoy:edge.x", frame.Other} {
+		if !r.Counts(id) || r.Counts("envoy:edge.z") {
+			t.Errorf("%s is not counted, or another is", id)
+		}
+	}
+	top, err := r.Top(t.Context(), TopQuery{Rule: "envoy:edge.x", By: ByDenied})
+	if err != nil || len(top.Keys) != 1 || top.Keys[0].Key != "edge|x=1" {
+		t.Errorf("%v, %v", top, err)
+	}
+}
+
 func TestOptionsAreChecked(t *testing.T) {
 	a, _ := archive.NewMemory(archive.Options{})
 	for _, o := range []Options{{}, {Archive: a, MaxRules: -1}, {Archive: a, MaxRoutes: 1e6}, {Archive: a, MaxPending: time.Millisecond}, {Archive: a, MaxSubscribers: -3}} {

@@ -124,7 +124,7 @@ func (s *Service) demand(w *work) error {
 		if !it.isCounted() {
 			continue
 		}
-		terms := it.node.Terms(s.options.CountRefused, s.options.GlobalShadow || s.options.GlobalQuota)
+		terms := s.terms(it.node)
 		limits += len(terms.Limits)
 		w.owners = append(w.owners, i)
 		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost})

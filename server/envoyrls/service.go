@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/envoy"
+	"github.com/weirhq/weir/rule"
 )
 
 // Bounds on a request. A request has at most weir.MaxOps limits besides.
@@ -101,6 +102,23 @@ func New(o Options) (*Service, error) {
 		o.Logger = slog.Default()
 	}
 	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}}, nil
+}
+
+// Rules are those under which the engine's observers are told of what a configuration
+// limits, one for each descriptor. Their ids are such as "envoy:edge.path_/login".
+func (s *Service) Rules(c *envoy.Config) []*rule.Compiled {
+	var rules []*rule.Compiled
+	for n := range c.Nodes() {
+		if !n.Unlimited && !n.Refuses() {
+			rules = append(rules, s.terms(n).Rule)
+		}
+	}
+	return rules
+}
+
+// terms are how this service charges a node.
+func (s *Service) terms(n *envoy.Node) *envoy.Terms {
+	return n.Terms(s.options.CountRefused, s.options.GlobalShadow || s.options.GlobalQuota)
 }
 
 // ShouldRateLimit implements pb.RateLimitServiceServer.
