@@ -95,7 +95,9 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 	return in.table, in.version
 }
 
-// Check judges a request and charges it, and puts the answer into v.
+// Check judges a request and charges it, and puts the answer into v. The error is a
+// [rule.ValuesError] if the request is too many clients at once, a [weir.InvalidError] if
+// it cannot be judged for another reason, or that of the context.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
 	if e.observer == nil {
 		return e.judge(ctx, req, v, e.tiers, e.charge)
@@ -123,15 +125,18 @@ func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, visit
 	case in.table.Blocked(req):
 		v.Reason = Blocked
 	default:
-		in.gather(req, v, visits)
+		if err := in.gather(req, v, visits); err != nil {
+			return err
+		}
 		return decide(ctx, in, v)
 	}
 	return nil
 }
 
 // gather lists the limits that apply, those of shadow rules last. Visits, if there are
-// any, take note of the client.
-func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) {
+// any, take note of the client. A request that is too many clients at once is an error,
+// but never by a shadow rule, which then does not apply.
+func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
 	v.hits = in.table.Match(v.hits, req)
 	shadows := false
 	for _, c := range v.hits {
@@ -139,22 +144,25 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) {
 			shadows = true
 			continue
 		}
-		v.add(c, req, visits)
+		if err := v.add(c, req, visits); err != nil {
+			return err
+		}
 	}
 	v.enforced, v.quiet = len(v.Results), len(v.Results)
 	if !shadows {
-		return
+		return nil
 	}
 	for _, counting := range []bool{false, true} {
 		for _, c := range v.hits {
 			if c.Rule.Mode == rule.Shadow && c.Rule.CountDenied == counting {
-				v.add(c, req, visits)
+				_ = v.add(c, req, visits)
 			}
 		}
 		if !counting {
 			v.quiet = len(v.Results)
 		}
 	}
+	return nil
 }
 
 // charge takes everything that the enforced rules want, or nothing, and then, if the

@@ -22,9 +22,9 @@ import (
 // headers are what a request of these tests carries.
 type headers map[string]string
 
-func (h headers) Header(name string) string { return h[name] }
-func (h headers) Cookie(string) string      { return "" }
-func (h headers) Query(string) string       { return "" }
+func (h headers) Header(name string, from int) (string, int) { return rule.Single(h[name], from) }
+func (h headers) Cookie(string, int) (string, int)           { return "", 0 }
+func (h headers) Query(string, int) (string, int)            { return "", 0 }
 
 // ask is one line of a conversation with the rules of an example: so many requests
 // after so long, of which so many are admitted, and who refuses the last one.

@@ -38,6 +38,7 @@ type Verdict struct {
 	// What Check works with.
 	hits      []*rule.Compiled
 	keys      []byte
+	ends      []int // of the keys of one rule
 	ops       []weir.Op
 	decisions []weir.Decision
 	enforced  int // how many of Results are
@@ -91,27 +92,34 @@ func (v *Verdict) clear() {
 	clear(v.hits)
 	clear(v.ops)
 	*v = Verdict{
-		Results: v.Results[:0], hits: v.hits[:0], keys: v.keys[:0], ops: v.ops[:0], decisions: v.decisions[:0],
+		Results: v.Results[:0], hits: v.hits[:0], keys: v.keys[:0], ends: v.ends[:0], ops: v.ops[:0], decisions: v.decisions[:0],
 	}
 }
 
-// add puts the limits of a rule on the list, if it applies to the request.
-func (v *Verdict) add(c *rule.Compiled, req *rule.Request, visits *tiers) {
+// add puts the limits of a rule on the list, for everybody whom the request is under
+// the rule: nobody if it does not apply.
+func (v *Verdict) add(c *rule.Compiled, req *rule.Request, visits *tiers) error {
 	start := len(v.keys)
-	keys, ok := c.Identity(v.keys, req)
-	v.keys = keys
-	if !ok {
-		v.keys = v.keys[:start]
-		return
-	}
-	identity := v.keys[start:]
-	if visits != nil && len(c.Rule.Tiers) > 0 {
-		visits.remember(identity, req.Tier)
+	var err error
+	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
+		return err
 	}
 	cost := req.Cost
 	if cost == 0 {
 		cost = max(1, c.Rule.Cost)
 	}
+	for _, end := range v.ends {
+		identity := v.keys[start:end]
+		if visits != nil && len(c.Rule.Tiers) > 0 {
+			visits.remember(identity, req.Tier)
+		}
+		v.addOne(c, req, identity, cost)
+		start = end
+	}
+	return nil
+}
+
+func (v *Verdict) addOne(c *rule.Compiled, req *rule.Request, identity []byte, cost int64) {
 	for _, limit := range c.LimitsFor(identity, req.Tier) {
 		v.Results = append(v.Results, Result{
 			Rule: c, Limit: limit, Cost: cost, Shadow: c.Rule.Mode == rule.Shadow,

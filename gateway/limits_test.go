@@ -1,10 +1,12 @@
 package gateway
 
 import (
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -66,6 +68,48 @@ func TestNowhereCostsNothing(t *testing.T) {
 		if got := b.get("/api", "Host: example.com"); got.StatusCode != want {
 			t.Errorf("%d, want %d", got.StatusCode, want)
 		}
+	}
+}
+
+// Which of several values an upstream takes is its own affair: all of them are counted,
+// and it gets all of them.
+func TestSeveralIdentities(t *testing.T) {
+	url, last := seen(t)
+	b := newStand(t, setup{
+		rules: `
+rules:
+  - {id: key, key: api_key, algorithm: fixed_window, limit: 2/1d}
+  - {id: cookie, key: "cookie:sid", algorithm: fixed_window, limit: 2/1d}
+  - {id: user, key: user, algorithm: fixed_window, limit: 2/1d}
+block: {user: [mallory]}
+`,
+		limit:   httplimit.Options{UserHeader: "X-User"},
+		options: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}},
+	}, url)
+	for _, pattern := range []string{"X-Api-Key: %s", "Cookie: sid=%s", "X-User: %s"} {
+		for i, want := range []int{200, 200, 429, 429} {
+			junk, real := fmt.Sprintf(pattern, fmt.Sprint("junk", i)), fmt.Sprintf(pattern, "real")
+			lines := []string{junk, real}
+			if i%2 == 1 {
+				slices.Reverse(lines)
+			}
+			name, _, _ := strings.Cut(pattern, ":")
+			if got := b.get("/", lines...); got.StatusCode != want {
+				t.Errorf("%q: %d, want %d", lines, got.StatusCode, want)
+			} else if want == 200 && len(last().Header[name]) != 2 {
+				t.Errorf("%q arrived as %q", lines, last().Header[name])
+			}
+		}
+		var lines []string
+		for i := range 9 {
+			lines = append(lines, fmt.Sprintf(pattern, fmt.Sprint("other", i)))
+		}
+		if got := b.get("/", lines...); got.StatusCode != 400 || !strings.Contains(got.body, "too many values") {
+			t.Errorf("%q: %d %s", lines, got.StatusCode, got.body)
+		}
+	}
+	if got := b.get("/", "X-User: alice", "X-User: mallory"); got.StatusCode != 403 {
+		t.Errorf("in company, who is blocked gets %d", got.StatusCode)
 	}
 }
 

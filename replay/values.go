@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/replay/accesslog"
+	"github.com/weirhq/weir/rule"
 )
 
 // values finds in an entry what rules may be keyed by.
@@ -14,8 +15,13 @@ type values struct {
 	named map[string]string // attributes, used again for each request
 }
 
-func (v *values) Header(name string) string { return v.find(accesslog.Header, name) }
-func (v *values) Cookie(name string) string { return v.find(accesslog.Cookie, name) }
+func (v *values) Header(name string, from int) (string, int) {
+	return rule.Single(v.find(accesslog.Header, name), from)
+}
+
+func (v *values) Cookie(name string, from int) (string, int) {
+	return rule.Single(v.find(accesslog.Cookie, name), from)
+}
 
 func (v *values) find(kind accesslog.ExtraKind, name string) string {
 	for i, x := range v.extra {
@@ -26,18 +32,18 @@ func (v *values) find(kind accesslog.ExtraKind, name string) string {
 	return ""
 }
 
-// Query returns the first value of a parameter, as servers read it.
-func (v *values) Query(name string) string {
+// Query finds the values of a parameter, as servers read it.
+func (v *values) Query(name string, from int) (string, int) {
 	query := v.entry.Query
-	for query != "" {
-		var pair string
-		pair, query, _ = strings.Cut(query, "&")
+	for at := from; at < len(query); {
+		pair, _, _ := strings.Cut(query[at:], "&")
+		at += len(pair) + 1
 		key, value, _ := strings.Cut(pair, "=")
-		if plain(key) == name {
-			return plain(value)
+		if value = plain(value); value != "" && plain(key) == name {
+			return value, at
 		}
 	}
-	return ""
+	return "", 0
 }
 
 func plain(s string) string {

@@ -39,6 +39,7 @@ func newPart(s Source, bits int) (part, error) {
 	case Header:
 		// The case of a header's name must not decide who somebody is.
 		p.source.Name = textproto.CanonicalMIMEHeaderKey(s.Name)
+		p.host = p.source.Name == "Host"
 		return p.named("header:")
 	case Cookie:
 		return p.named("cookie:")

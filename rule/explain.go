@@ -79,7 +79,7 @@ func (l *list) why(req *Request) string {
 	if _, found := l.users[req.User]; found && req.User != "" {
 		return "user " + req.User + " is on the list"
 	}
-	if l.contains(&Request{APIKey: req.APIKey}) {
+	if l.has(APIKey, req.APIKey) {
 		return "API key " + HashAPIKey(req.APIKey) + " is on the list"
 	}
 	return ""

@@ -55,7 +55,7 @@ func (c *Compiled) whyAttributes(req *Request) (why []string) {
 // whyIdentity names the parts of the key that the request lacks.
 func (c *Compiled) whyIdentity(req *Request) (why []string) {
 	for i := range c.key {
-		if _, found := c.key[i].append(nil, req); !found {
+		if _, found := c.key[i].append(nil, req, 0); found == 0 {
 			why = append(why, "the request has no "+c.key[i].describe()+", by which the rule counts")
 		}
 	}

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"net/netip"
 
@@ -10,29 +11,121 @@ import (
 // maxValue is the longest value that stands in an identity as it is.
 const maxValue = 256
 
+// MaxIdentities is how many clients a request may be at once under one rule.
+const MaxIdentities = 8
+
 // Identity appends who the request is under the rule, which is the key that a store
 // counts by: "ip:203.0.113.7", "user:alice", "header:X-Tenant:acme". It is false,
 // and nothing is appended, if the request lacks a part of the rule's key, so that
-// the rule does not apply.
+// the rule does not apply. If the request has several values of a part, it is about the
+// first of them; see [Compiled.Identities] for all.
 //
 // Requests that differ in any part differ in identity, whatever bytes a client puts
 // into them. The parts of a composed key are joined by "|"; in values, "|" and "\"
 // have a "\" before them. IPv6 addresses are masked, as in "ip:2001:db8::/64". API
 // keys, cookies, query parameters, and headers and attributes whose name sounds secret,
 // are hashed; see [HashAPIKey]. So is, marked by "\sha256:", a value of more than 256
-// bytes, and an identity that would be longer than weir.MaxKeyLen. It allocates nothing but room in dst.
+// bytes, and an identity that would be longer than weir.MaxKeyLen. It allocates nothing
+// but room in dst.
 func (c *Compiled) Identity(dst []byte, req *Request) ([]byte, bool) {
+	var room [usualParts]place
+	return c.identity(dst, req, c.places(&room))
+}
+
+// Identities appends everybody whom the request is under the rule, one after the other,
+// and to ends where each of them ends in dst. As a rule that is one, as Identity writes
+// it, or nobody. A request that has several values of a part, such as two cookies of one
+// name, is as many clients: servers do not agree on which of them counts, and who could
+// choose the one that weir counts by would be a new client at will. One of more than
+// MaxIdentities is refused with a [ValuesError].
+func (c *Compiled) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
+	var room [usualParts]place
+	at := c.places(&room)
+	begin, first := len(dst), len(ends)
+	for n := 1; ; n++ {
+		var ok bool
+		start := len(dst)
+		if dst, ok = c.identity(dst, req, at); !ok {
+			return dst, ends, nil
+		}
+		if known(dst[begin:], begin, ends[first:]) {
+			dst = dst[:start]
+		} else {
+			ends = append(ends, len(dst))
+		}
+		more := c.advance(req, at)
+		switch {
+		case more < 0:
+			return dst, ends, nil
+		case n == MaxIdentities:
+			return dst[:begin], ends[:first], &ValuesError{What: c.key[more].describe()}
+		}
+	}
+}
+
+// ValuesError is a request that is too many clients at once.
+type ValuesError struct{ What string } // what there is too much of, as in "header X-Tenant"
+
+func (e *ValuesError) Error() string {
+	return "rule: the request has too many values of " + e.What + "; send one"
+}
+
+// place is where the values of a part begin and end: the one that is looked at, and
+// the one behind it.
+type place struct{ from, next int }
+
+// usualParts is how many parts a key has at most, as a rule.
+const usualParts = 4
+
+func (c *Compiled) places(room *[usualParts]place) []place {
+	if len(c.key) <= usualParts {
+		return room[:len(c.key)]
+	}
+	return make([]place, len(c.key))
+}
+
+// identity appends the identity by the values at some places.
+func (c *Compiled) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
 	begin := len(dst)
 	for i := range c.key {
 		if i > 0 {
 			dst = append(dst, '|')
 		}
-		var ok bool
-		if dst, ok = c.key[i].append(dst, req); !ok {
+		if dst, at[i].next = c.key[i].append(dst, req, at[i].from); at[i].next == 0 {
 			return dst[:begin], false
 		}
 	}
 	return bound(dst, begin), true
+}
+
+// advance goes on to the next combination of values, and returns which part has made the
+// step; -1 if there is no further combination.
+func (c *Compiled) advance(req *Request, at []place) int {
+	for i := len(at) - 1; i >= 0; i-- {
+		if _, next := c.key[i].value(req, at[i].next); next != 0 {
+			at[i].from = at[i].next
+			return i
+		}
+		at[i].from = 0
+	}
+	return -1
+}
+
+// known reports whether the last of some identities, which has no end yet, is there a
+// second time.
+func known(all []byte, begin int, ends []int) bool {
+	if len(ends) == 0 {
+		return false
+	}
+	last := all[ends[len(ends)-1]-begin:]
+	start := 0
+	for _, end := range ends {
+		if bytes.Equal(all[start:end-begin], last) {
+			return true
+		}
+		start = end - begin
+	}
+	return false
 }
 
 // bound hashes an identity that no store would take.
@@ -53,46 +146,64 @@ type part struct {
 	source Source
 	prefix string // "user:", "header:X-Tenant:"
 	secret bool   // always hashed
+	host   bool   // it is the header Host, which is not among those of a server
 	bits   int    // of an IPv6 address
 }
 
-// append appends the part that a request has, if it has it.
-func (p *part) append(dst []byte, req *Request) ([]byte, bool) {
+// append appends the part that a request has at a place, and returns the place behind
+// it; 0 if the request does not have it.
+func (p *part) append(dst []byte, req *Request, from int) ([]byte, int) {
 	switch p.source.Kind {
 	case IP:
 		return p.appendIP(dst, req.IP)
 	case Global:
-		return append(dst, p.prefix...), true
+		return append(dst, p.prefix...), 1
 	}
-	value := p.value(req)
-	if value == "" {
-		return dst, false
+	value, next := p.value(req, from)
+	if next == 0 {
+		return dst, 0
 	}
-	return p.appendValue(dst, value), true
+	return p.appendValue(dst, value), next
 }
 
-// value is what a request has in clear, or "".
-func (p *part) value(req *Request) string {
+// value is what a request has in clear, at a place or behind it, and the place behind
+// that.
+func (p *part) value(req *Request, from int) (string, int) {
 	switch p.source.Kind {
 	case User:
-		return req.User
+		return several(req.User, req.OtherUsers, from)
 	case APIKey:
-		return req.APIKey
+		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:
-		return req.Attributes[p.source.Name]
+		return Single(req.Attributes[p.source.Name], from)
+	}
+	if p.host && req.Host != "" {
+		return Single(CanonicalHost(req.Host), from)
 	}
 	if req.Values == nil {
-		return ""
+		return "", 0
 	}
 	switch p.source.Kind {
 	case Header:
-		return req.Values.Header(p.source.Name)
+		return req.Values.Header(p.source.Name, from)
 	case Cookie:
-		return req.Values.Cookie(p.source.Name)
+		return req.Values.Cookie(p.source.Name, from)
 	case Query:
-		return req.Values.Query(p.source.Name)
+		return req.Values.Query(p.source.Name, from)
 	}
-	return ""
+	return "", 0
+}
+
+// several is Listed for a first value and others.
+func several(first string, others []string, from int) (string, int) {
+	if from == 0 && first != "" {
+		return first, 1
+	}
+	value, next := Listed(others, max(from, 1)-1)
+	if next > 0 {
+		next++
+	}
+	return value, next
 }
 
 // appendValue appends a value so that no other looks like it: a backslash, with
@@ -120,20 +231,20 @@ func appendEscaped(dst []byte, value string) []byte {
 
 // appendIP appends an IPv4 address, also one that comes mapped into IPv6, or the
 // prefix of an IPv6 address. Its zone is about this machine, not about the client.
-func (p *part) appendIP(dst []byte, ip netip.Addr) ([]byte, bool) {
+func (p *part) appendIP(dst []byte, ip netip.Addr) ([]byte, int) {
 	if !ip.IsValid() {
-		return dst, false
+		return dst, 0
 	}
 	dst = append(dst, p.prefix...)
 	ip = canonicalIP(ip)
 	if ip.Is4() || p.bits == ip.BitLen() {
-		return ip.AppendTo(dst), true
+		return ip.AppendTo(dst), 1
 	}
 	network, err := ip.Prefix(p.bits)
 	if err != nil {
-		return dst, false // Compile has seen to the bits
+		return dst, 0 // Compile has seen to the bits
 	}
-	return network.AppendTo(dst), true
+	return network.AppendTo(dst), 1
 }
 
 func canonicalIP(ip netip.Addr) netip.Addr {

@@ -46,11 +46,14 @@ func parts(key []rule.Source, req rule.Request) (values []string) {
 		case rule.APIKey:
 			values = append(values, req.APIKey)
 		case rule.Header:
-			values = append(values, req.Values.Header(s.Name))
+			value, _ := req.Values.Header(s.Name, 0)
+			values = append(values, value)
 		case rule.Cookie:
-			values = append(values, req.Values.Cookie(s.Name))
+			value, _ := req.Values.Cookie(s.Name, 0)
+			values = append(values, value)
 		case rule.Query:
-			values = append(values, req.Values.Query(s.Name))
+			value, _ := req.Values.Query(s.Name, 0)
+			values = append(values, value)
 		case rule.Attribute:
 			values = append(values, req.Attributes[s.Name])
 		}

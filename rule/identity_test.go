@@ -15,9 +15,17 @@ import (
 // values finds the same in headers, cookies and the query.
 type values map[string]string
 
-func (v values) Header(name string) string { return v["header:"+name] }
-func (v values) Cookie(name string) string { return v["cookie:"+name] }
-func (v values) Query(name string) string  { return v["query:"+name] }
+func (v values) Header(name string, from int) (string, int) {
+	return rule.Single(v["header:"+name], from)
+}
+
+func (v values) Cookie(name string, from int) (string, int) {
+	return rule.Single(v["cookie:"+name], from)
+}
+
+func (v values) Query(name string, from int) (string, int) {
+	return rule.Single(v["query:"+name], from)
+}
 
 func keyed(t testing.TB, o rule.Options, key ...rule.Source) *rule.Compiled {
 	t.Helper()

@@ -15,12 +15,13 @@ type list struct {
 	apiKeys  map[string]struct{} // by hash
 }
 
-// Exempt is whether the request is not limited at all, nor blocked.
-func (t *Table) Exempt(req *Request) bool { return t.exempt.contains(req) }
+// Exempt is whether the request is not limited at all, nor blocked. Of several users, or
+// several API keys, all must be on the list.
+func (t *Table) Exempt(req *Request) bool { return t.exempt.contains(req, true) }
 
 // Blocked is whether the request is on the block list. Ask first whether it is
-// exempt.
-func (t *Table) Blocked(req *Request) bool { return t.block.contains(req) }
+// exempt. Of several users, or several API keys, one is enough.
+func (t *Table) Blocked(req *Request) bool { return t.block.contains(req, false) }
 
 func (l List) isEmpty() bool { return len(l.IPs)+len(l.Users)+len(l.APIKeys) == 0 }
 
@@ -46,24 +47,39 @@ func newList(l List) (list, error) {
 }
 
 // contains costs no more for a long list than for a short one, but for the depth
-// of a binary search among the networks.
-func (l *list) contains(req *Request) bool {
+// of a binary search among the networks. Of several users or API keys, all must be on
+// the list, or any.
+func (l *list) contains(req *Request, all bool) bool {
 	if len(l.networks) > 0 && req.IP.IsValid() {
 		if _, found := l.network(req.IP); found {
 			return true
 		}
 	}
-	if len(l.users) > 0 && req.User != "" {
-		if _, found := l.users[req.User]; found {
-			return true
+	return len(l.users) > 0 && l.containsSome(User, req.User, req.OtherUsers, all) ||
+		len(l.apiKeys) > 0 && l.containsSome(APIKey, req.APIKey, req.OtherAPIKeys, all)
+}
+
+func (l *list) containsSome(kind SourceKind, first string, others []string, all bool) bool {
+	some := false
+	for at := 0; ; {
+		var value string
+		if value, at = several(first, others, at); at == 0 {
+			return some
+		}
+		if some = l.has(kind, value); some != all {
+			return some
 		}
 	}
-	if len(l.apiKeys) > 0 && req.APIKey != "" {
-		var room [len(marker) + 2*hashBytes]byte
-		_, found := l.apiKeys[string(appendHash(room[:0], hashOf(prefixAPIKey, req.APIKey)))]
+}
+
+func (l *list) has(kind SourceKind, value string) (found bool) {
+	if kind == User {
+		_, found = l.users[value]
 		return found
 	}
-	return false
+	var room [len(marker) + 2*hashBytes]byte
+	_, found = l.apiKeys[string(appendHash(room[:0], hashOf(prefixAPIKey, value)))]
+	return found
 }
 
 // network finds the one that contains the address. It can only be the last that

@@ -43,7 +43,7 @@ func TestNothingAllocates(t *testing.T) {
 		Attributes: map[string]string{"action": "7", "zone": "eu", "a7": "x", "b": "y"},
 		Values:     values{"header:Authorization": strings.Repeat("x", 10_000), "header:Long": strings.Repeat("x", 10_000)},
 	}
-	hits, identity := make([]*rule.Compiled, 0, 100), make([]byte, 0, 4096)
+	hits, identity, ends := make([]*rule.Compiled, 0, 100), make([]byte, 0, 4096), make([]int, 0, 8)
 	found := 0
 	allocs := testing.AllocsPerRun(100, func() {
 		if table.Exempt(req) || table.Blocked(req) {
@@ -52,8 +52,8 @@ func TestNothingAllocates(t *testing.T) {
 		hits = table.Match(hits[:0], req)
 		found = 0
 		for _, c := range hits {
-			id, ok := c.Identity(identity[:0], req)
-			if ok && len(c.LimitsFor(id, req.Tier)) == 1 {
+			id, all, err := c.Identities(identity[:0], ends[:0], req)
+			if err == nil && len(all) == 1 && len(c.LimitsFor(id, req.Tier)) == 1 {
 				found++
 			}
 		}

@@ -10,6 +10,11 @@ type Request struct {
 	APIKey string // in clear; it is hashed before it goes anywhere
 	Tier   string
 
+	// OtherUsers and OtherAPIKeys are what the request says besides User and APIKey, if
+	// it says so more than once. Nobody knows which one a server will take, so each is
+	// counted; see [Compiled.Identities].
+	OtherUsers, OtherAPIKeys []string
+
 	// Method is compared in upper case, whatever the client wrote: some servers
 	// take "post" for POST.
 	Method string
@@ -34,11 +39,33 @@ type Request struct {
 	Cost int64
 }
 
-// Values finds what a request carries besides. An implementation answers without
-// allocating, and "" for what is not there. Header is asked for names as in
-// http.CanonicalHeaderKey.
+// Values finds what a request carries besides. There may be several values of a name:
+// each method returns the first one that begins at a place or behind it, and the place
+// behind that value. An empty value is none. Places are the implementation's own, but
+// for 0, which is the beginning as an argument, and as a result says that there is no
+// further value. Header is asked for names as in http.CanonicalHeaderKey; for the host
+// only if Request.Host is empty. An implementation answers without allocating.
 type Values interface {
-	Header(name string) string
-	Cookie(name string) string
-	Query(name string) string
+	Header(name string, from int) (value string, next int)
+	Cookie(name string, from int) (value string, next int)
+	Query(name string, from int) (value string, next int)
+}
+
+// Single is what a method of [Values] returns where there is one value at most; "" is
+// none.
+func Single(value string, from int) (string, int) {
+	if from > 0 || value == "" {
+		return "", 0
+	}
+	return value, 1
+}
+
+// Listed is what a method of [Values] returns where the values are a list.
+func Listed(values []string, from int) (string, int) {
+	for i := from; i < len(values); i++ {
+		if values[i] != "" {
+			return values[i], i + 1
+		}
+	}
+	return "", 0
 }

@@ -88,7 +88,7 @@ func (p *parser) warnExempt(l *pendingList, exempt *list) {
 		}
 	}
 	for _, u := range l.users {
-		if exempt.contains(&Request{User: u.value}) {
+		if exempt.has(User, u.value) {
 			p.warnf("W003", u.at, "block: user: %s is exempt, and so is not blocked; remove it from one of the lists", document.Quote(u.value))
 		}
 	}
@@ -140,10 +140,10 @@ func isExempt(exempt *list, kind SourceKind, value string) bool {
 			value = network.Addr().String()
 		}
 		ip, err := netip.ParseAddr(value)
-		return err == nil && exempt.contains(&Request{IP: ip})
+		return err == nil && exempt.contains(&Request{IP: ip}, true)
 	case User:
 		plainText, err := unescapeValue(value)
-		return err == nil && exempt.contains(&Request{User: plainText})
+		return err == nil && exempt.has(User, plainText)
 	case APIKey:
 		return exempt.hasKey(value)
 	}

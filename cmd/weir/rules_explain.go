@@ -59,16 +59,22 @@ func (f *requestFlags) request() (*rule.Request, error) {
 // flagValues finds what a request carries in flags.
 type flagValues struct{ f *requestFlags }
 
-func (v flagValues) Header(name string) string {
+func (v flagValues) Header(name string, from int) (string, int) {
 	for k, value := range v.f.headers {
 		if strings.EqualFold(k, name) {
-			return value
+			return rule.Single(value, from)
 		}
 	}
-	return ""
+	return "", 0
 }
-func (v flagValues) Cookie(name string) string { return v.f.cookies[name] }
-func (v flagValues) Query(name string) string  { return v.f.query[name] }
+
+func (v flagValues) Cookie(name string, from int) (string, int) {
+	return rule.Single(v.f.cookies[name], from)
+}
+
+func (v flagValues) Query(name string, from int) (string, int) {
+	return rule.Single(v.f.query[name], from)
+}
 
 func newRulesExplain() *cobra.Command {
 	var f requestFlags

@@ -5,6 +5,7 @@ package field
 
 import (
 	"math/bits"
+	"slices"
 	"strconv"
 	"time"
 
@@ -28,14 +29,14 @@ func AppendPolicies(dst []byte, v *engine.Verdict) []byte {
 	for i := range v.Results {
 		r := &v.Results[i]
 		last := n == MaxPolicies-1 && !spoken
-		if r.Shadow || !r.Asked || n == MaxPolicies || last && r != speaker {
+		if r.Shadow || !r.Asked || n == MaxPolicies || last && !same(r, speaker) || repeats(v, i) {
 			continue
 		}
 		if n > 0 {
 			dst = append(dst, ", "...)
 		}
 		dst = appendPolicy(dst, v, r)
-		spoken = spoken || r == speaker
+		spoken = spoken || same(r, speaker)
 		n++
 	}
 	return dst
@@ -94,11 +95,41 @@ func Name(v *engine.Verdict, r *engine.Result) string {
 // alone reports whether the rule has no other limit in the verdict.
 func alone(v *engine.Verdict, r *engine.Result) bool {
 	for i := range v.Results {
-		if other := &v.Results[i]; other != r && other.Rule == r.Rule {
+		if other := &v.Results[i]; other.Rule == r.Rule && other.Limit != r.Limit {
 			return false
 		}
 	}
 	return true
+}
+
+// same reports whether two results are about one limit, maybe of two clients.
+func same(a, b *engine.Result) bool {
+	return a != nil && b != nil && a.Rule == b.Rule && a.Limit == b.Limit
+}
+
+// repeats reports whether the limit of a result was asked before, for another client
+// whom the request is at the same time.
+func repeats(v *engine.Verdict, i int) bool {
+	for j := i - 1; j >= 0 && v.Results[j].Rule == v.Results[i].Rule; j-- {
+		if same(&v.Results[j], &v.Results[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+// Names are those of some of the limits that were asked, each once. Shadow rules are not
+// among them.
+func Names(v *engine.Verdict, which func(*engine.Result) bool) []string {
+	var names []string
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Asked && !r.Shadow && which(r) {
+			if name := Name(v, r); !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }
 
 // appendID appends the id of a rule. Those that [rule.Parse] accepts stay as they

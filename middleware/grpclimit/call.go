@@ -39,7 +39,11 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	q, o := &c.request, &l.options
 	q.Values = &c.values
 	q.Method, q.Host, q.Path = http.MethodPost, first(md[":authority"]), method // every call is a POST
-	q.APIKey = o.APIKey(ctx, method)
+	if o.APIKey != nil {
+		q.APIKey = o.APIKey(ctx, method)
+	} else if keys := md["x-api-key"]; len(keys) > 0 {
+		q.APIKey, q.OtherAPIKeys = keys[0], keys[1:]
+	}
 	if o.User != nil {
 		q.User = o.User(ctx, method)
 	}
@@ -104,18 +108,15 @@ func first(values []string) string {
 // values finds metadata by the names of headers. There are neither cookies nor queries.
 type values struct{ md metadata.MD }
 
-func (*values) Cookie(string) string { return "" }
-func (*values) Query(string) string  { return "" }
+func (*values) Cookie(string, int) (string, int) { return "", 0 }
+func (*values) Query(string, int) (string, int)  { return "", 0 }
 
-// Header is the first value of a key. Keys are in small letters; a name is not, and
-// making it so must not cost memory.
-func (v *values) Header(name string) string {
-	if name == "Host" {
-		return first(v.md[":authority"])
-	}
+// Header finds the values of a key. Keys are in small letters; a name is not, and making
+// it so must not cost memory.
+func (v *values) Header(name string, from int) (string, int) {
 	var room [64]byte
 	if len(name) > len(room) {
-		return first(v.md[strings.ToLower(name)])
+		return rule.Listed(v.md[strings.ToLower(name)], from)
 	}
 	key := room[:len(name)]
 	for i := range key {
@@ -125,5 +126,5 @@ func (v *values) Header(name string) string {
 		}
 		key[i] = b
 	}
-	return first(v.md[string(key)])
+	return rule.Listed(v.md[string(key)], from)
 }

@@ -142,3 +142,22 @@ func TestNothingIsLeft(t *testing.T) {
 		}
 	}
 }
+
+// Whoever sends several values is all of them.
+func TestSeveralIdentities(t *testing.T) {
+	for key, name := range map[string]string{"api_key": "x-api-key", "header:X-Tenant": "x-tenant"} {
+		b := newBench(t, "rules: [{id: few, key: '"+key+"', algorithm: fixed_window, limit: 2/1d}]", Options{})
+		for i, want := range []codes.Code{codes.OK, codes.OK, codes.ResourceExhausted} {
+			if a := b.call(t.Context(), name, fmt.Sprint("junk", i), name, "real"); status.Code(a.err) != want {
+				t.Errorf("%s, call %d: %v, want %v", key, i, a.err, want)
+			}
+		}
+		var pairs []string
+		for i := range 9 {
+			pairs = append(pairs, name, fmt.Sprint(i))
+		}
+		if a := b.call(t.Context(), pairs...); status.Code(a.err) != codes.InvalidArgument {
+			t.Errorf("%s, nine at once: %v", key, a.err)
+		}
+	}
+}

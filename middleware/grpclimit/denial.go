@@ -70,13 +70,10 @@ func Describe(v *engine.Verdict) *Denial {
 
 // exceeded is that some of the limits refuse.
 func exceeded(v *engine.Verdict, which func(*engine.Result) bool) *Denial {
-	d := &Denial{Verdict: v, Status: codes.ResourceExhausted, Reason: QuotaExceeded}
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Asked && !r.Shadow && which(r) && len(d.Policies) < field.MaxPolicies {
-			d.Policies = append(d.Policies, field.Name(v, r))
-		}
+	names := field.Names(v, which)
+	return &Denial{
+		Verdict: v, Status: codes.ResourceExhausted, Reason: QuotaExceeded, Policies: names[:min(len(names), field.MaxPolicies)],
 	}
-	return d
 }
 
 // speak lets the rule of a limit say why. Its status is one of HTTP, and not for here.
@@ -122,6 +119,11 @@ func unavailable(v *engine.Verdict) *Denial {
 // overloaded is that there is no room, which is not the client's fault.
 func overloaded(v *engine.Verdict, detail string, wait time.Duration) *Denial {
 	return &Denial{Verdict: v, Status: codes.Unavailable, Reason: ReducedCapacity, Detail: detail, RetryAfter: wait}
+}
+
+// ambiguous is that a call says too much about who sent it.
+func ambiguous(v *engine.Verdict, what string) *Denial {
+	return &Denial{Verdict: v, Status: codes.InvalidArgument, Reason: NotJudged, Detail: "The call has too many values of " + what + "; send one."}
 }
 
 // senseless is that a call cannot be judged by anybody. Why is for the log: it is about

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/rule"
 )
 
 // Limiter limits calls. It is safe for concurrent use, and may serve any number of
@@ -102,7 +103,10 @@ func (l *Limiter) deny(ctx context.Context, c *call, d *Denial) (metadata.MD, er
 // reasons: for that, each rule has said what to do.
 func (l *Limiter) fail(ctx context.Context, c *call, err error) (metadata.MD, error) {
 	var invalid *weir.InvalidError
+	var values *rule.ValuesError
 	switch {
+	case errors.As(err, &values):
+		return l.deny(ctx, c, ambiguous(&c.verdict, values.What))
 	case errors.As(err, &invalid):
 		l.tell(notJudged, "method", c.method, "error", err.Error())
 		return l.deny(ctx, c, senseless(&c.verdict))

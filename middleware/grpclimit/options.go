@@ -29,7 +29,7 @@ type Options struct {
 	User func(ctx context.Context, method string) string
 
 	// APIKey tells the API key in clear, "" if there is none. Default the metadata
-	// x-api-key.
+	// x-api-key; if they have it several times, each value is counted.
 	APIKey func(ctx context.Context, method string) string
 
 	// Tier tells the tier of the client, "" for the rules' own limits. Default "".
@@ -97,9 +97,6 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	}
 	if o.Headers == 0 {
 		o.Headers = AllHeaders
-	}
-	if o.APIKey == nil {
-		o.APIKey = func(ctx context.Context, _ string) string { return first(incoming(ctx)["x-api-key"]) }
 	}
 	return &Limiter{options: o, engine: e, clients: clients}, nil
 }

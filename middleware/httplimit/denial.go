@@ -63,7 +63,7 @@ func (d *Denial) describe(v *engine.Verdict) {
 		return
 	}
 	*d = Denial{Verdict: v, Status: http.StatusTooManyRequests, Type: quotaExceeded, Title: quotaTitle}
-	d.Policies = policies(v, func(r *engine.Result) bool { return !r.Allowed })
+	d.Policies = field.Names(v, func(r *engine.Result) bool { return !r.Allowed })
 	if r := v.Speaker(); r != nil {
 		if v.RetryAfter != weir.Never {
 			d.RetryAfter = max(v.RetryAfter, 1)
@@ -113,6 +113,15 @@ func overloaded(v *engine.Verdict, detail string, wait time.Duration) Denial {
 	}
 }
 
+// ambiguous is that a request says too much about who sent it. Whoever has sent it can
+// help it, so it is told what.
+func ambiguous(v *engine.Verdict, what string) Denial {
+	return Denial{
+		Verdict: v, Status: http.StatusBadRequest,
+		Type: "about:blank", Title: "Bad Request", Detail: "The request has too many values of " + what + "; send one.",
+	}
+}
+
 // senseless is that a request cannot be judged by anybody. Why is for the log: it is
 // about the rules, or the application.
 func senseless(v *engine.Verdict) Denial {
@@ -120,17 +129,6 @@ func senseless(v *engine.Verdict) Denial {
 		Verdict: v, Status: http.StatusBadRequest,
 		Type: "about:blank", Title: "Bad Request", Detail: "The request cannot be judged.",
 	}
-}
-
-// policies are the names of some of the limits that were asked.
-func policies(v *engine.Verdict, which func(*engine.Result) bool) []string {
-	var names []string
-	for i := range v.Results {
-		if r := &v.Results[i]; r.Asked && !r.Shadow && which(r) {
-			names = append(names, field.Name(v, r))
-		}
-	}
-	return names
 }
 
 // deny answers a request that may not go on.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/field"
 )
 
 // maxRefund is how long to try to give a place back. A store has a timeout of its
@@ -75,7 +76,7 @@ func impatient(v *engine.Verdict, late time.Duration) Denial {
 		RetryAfter: max(late, 1),
 	}
 	slow := func(r *engine.Result) bool { return r.Delay == v.Delay }
-	d.Policies = policies(v, slow)
+	d.Policies = field.Names(v, slow)
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.Shadow && slow(r) {
 			d.speak(r)

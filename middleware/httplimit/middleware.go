@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/rule"
 )
 
 // Middleware limits requests. It is safe for concurrent use, and may wrap any number
@@ -56,7 +57,10 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	}
 	p := passes.Get().(*pass)
 	defer p.release()
-	m.read(p, r)
+	if err := m.read(p, r); err != nil {
+		m.fail(w, r, p, err)
+		return r, false
+	}
 	if !m.judge(w, r, p) {
 		return r, false
 	}
@@ -91,7 +95,10 @@ func (m *Middleware) judge(w http.ResponseWriter, r *http.Request, p *pass) bool
 // among the reasons: for that, each rule has said what to do.
 func (m *Middleware) fail(w http.ResponseWriter, r *http.Request, p *pass, err error) {
 	var invalid *weir.InvalidError
+	var values *rule.ValuesError
 	switch {
+	case errors.As(err, &values):
+		p.denial = ambiguous(&p.verdict, values.What)
 	case errors.As(err, &invalid):
 		m.tell(notJudged, "path", r.URL.Path, "error", err.Error())
 		p.denial = senseless(&p.verdict)

@@ -30,12 +30,13 @@ type Options struct {
 
 	// UserHeader and TierHeader are where the trusted proxies write who is logged in,
 	// and the tier of the client; from anybody else they are not believed. The proxies
-	// must remove what a client sends under these names. Default nowhere; they are not
-	// asked if User or Tier is set.
+	// must remove what a client sends under these names. Of several users each is
+	// counted; two tiers are answered 400. Default nowhere; they are not asked if User or
+	// Tier is set.
 	UserHeader, TierHeader string
 
 	// APIKey tells the API key in clear, "" if there is none. Default the header
-	// X-API-Key.
+	// X-API-Key; if it is there several times, each value is counted.
 	APIKey func(*http.Request) string
 
 	// Tier tells the tier of the client, "" for the rules' own limits. Default "".
@@ -111,15 +112,6 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 		o.Headers = AllHeaders
 	}
 	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
-	if o.User == nil {
-		o.User = believed(clients, o.UserHeader)
-	}
-	if o.Tier == nil {
-		o.Tier = believed(clients, o.TierHeader)
-	}
-	if o.APIKey == nil {
-		o.APIKey = func(r *http.Request) string { return headerOf(r, apiKeyHeader) }
-	}
 	return &Middleware{options: o, engine: e, clients: clients, mounts: mountsOf(e)}, nil
 }
 
@@ -139,16 +131,3 @@ func (m *Middleware) Reads(name string) bool {
 
 // apiKeyHeader is X-API-Key in its canonical form.
 const apiKeyHeader = "X-Api-Key"
-
-// believed reads a header of trusted proxies.
-func believed(clients *clientip.Resolver, name string) func(*http.Request) string {
-	if name == "" {
-		return nil
-	}
-	return func(r *http.Request) string {
-		if !clients.Trusts(r.RemoteAddr) {
-			return ""
-		}
-		return headerOf(r, name)
-	}
-}

@@ -5,23 +5,27 @@ import (
 	"strings"
 )
 
-// Query is URL.Query().Get(name). It reads the query to the end, if it must: net/http
-// has bounded its length, and to stop earlier would let a client hide a parameter
-// behind others.
-func (v *values) Query(name string) string {
-	for rest := v.r.URL.RawQuery; rest != ""; {
-		var pair string
-		pair, rest, _ = strings.Cut(rest, "&")
+// Query reads the query to the end, if it must: net/http has bounded its length, and to
+// stop earlier would let a client hide a parameter behind others. A value that cannot be
+// unescaped is taken as it is.
+func (v *values) Query(name string, from int) (string, int) {
+	query := v.r.URL.RawQuery
+	for at := from; at < len(query); {
+		pair, _, _ := strings.Cut(query[at:], "&")
+		at += len(pair) + 1
 		key, value, _ := strings.Cut(pair, "=")
-		if pair == "" || !sameUnescaped(key, name) || strings.Contains(pair, ";") {
+		if !sameUnescaped(key, name) {
 			continue
 		}
 		// No copy is made unless there is something to unescape.
-		if value, err := url.QueryUnescape(value); err == nil {
-			return value
+		if plain, err := url.QueryUnescape(value); err == nil {
+			value = plain
+		}
+		if value != "" {
+			return value, at
 		}
 	}
-	return ""
+	return "", 0
 }
 
 // sameUnescaped reports whether a key as it stands in a query is this name. It makes

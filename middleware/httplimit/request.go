@@ -2,6 +2,8 @@ package httplimit
 
 import (
 	"net/http"
+	"net/url"
+	"slices"
 	"strings"
 	"sync"
 
@@ -27,30 +29,53 @@ func (p *pass) release() {
 	passes.Put(p)
 }
 
-// read puts into the pass what is known of a request.
-func (m *Middleware) read(p *pass, r *http.Request) {
+// read puts into the pass what is known of a request. It fails if nobody could tell which
+// tier is meant.
+func (m *Middleware) read(p *pass, r *http.Request) error {
 	p.values.r = r
-	q := &p.request
+	q, o := &p.request, &m.options
 	q.Values = &p.values
 	q.Method, q.Host, q.Path = r.Method, r.Host, pathOf(r)
-	q.APIKey = m.options.APIKey(r)
-	if m.options.User != nil {
-		q.User = m.options.User(r)
+	if o.APIKey != nil {
+		q.APIKey = o.APIKey(r)
+	} else {
+		q.APIKey, q.OtherAPIKeys = apart(r.Header[apiKeyHeader])
 	}
-	if m.options.Tier != nil {
-		q.Tier = m.options.Tier(r)
+	trusted := (o.UserHeader != "" || o.TierHeader != "") && m.clients.Trusts(r.RemoteAddr)
+	if o.User != nil {
+		q.User = o.User(r)
+	} else if trusted && o.UserHeader != "" {
+		q.User, q.OtherUsers = apart(r.Header[o.UserHeader])
 	}
-	if m.options.Attributes != nil {
-		q.Attributes = m.options.Attributes(r)
+	if o.Tier != nil {
+		q.Tier = o.Tier(r)
+	} else if trusted && o.TierHeader != "" {
+		var others []string
+		q.Tier, others = apart(r.Header[o.TierHeader])
+		if slices.ContainsFunc(others, func(other string) bool { return other != q.Tier }) {
+			return &rule.ValuesError{What: "header " + o.TierHeader}
+		}
 	}
-	if m.options.Cost != nil {
-		q.Cost = max(0, m.options.Cost(r))
+	if o.Attributes != nil {
+		q.Attributes = o.Attributes(r)
+	}
+	if o.Cost != nil {
+		q.Cost = max(0, o.Cost(r))
 	}
 	var doubt clientip.Doubt
 	if q.IP, doubt = m.clients.Client(r.RemoteAddr, r.Header); doubt != clientip.Clear {
 		m.doubt(doubt, r)
 	}
 	m.watch(q)
+	return nil
+}
+
+// apart is the first of some values, and the others.
+func apart(values []string) (string, []string) {
+	if len(values) == 0 {
+		return "", nil
+	}
+	return values[0], values[1:]
 }
 
 // pathOf is the path as it was sent. A server that was asked for a host alone serves
@@ -66,54 +91,47 @@ func pathOf(r *http.Request) string {
 	return ""
 }
 
-// values finds what a request carries, without a copy of all of it. Each answer is
-// the one that http.Request gives: what a rule counts by is what the handler sees.
+// values finds what a request carries, without a copy of all of it. It finds whatever
+// http.Request does, and more: what net/http does not take for a cookie or a parameter,
+// a server behind this one may.
 type values struct{ r *http.Request }
 
-func (v *values) Header(name string) string { return headerOf(v.r, name) }
-
-// headerOf is Header.Get for a name that is canonical already. The host is not among
-// a server's headers.
-func headerOf(r *http.Request, name string) string {
-	if all := r.Header[name]; len(all) > 0 {
-		return all[0]
-	}
-	if name == "Host" {
-		return r.Host
-	}
-	return ""
+func (v *values) Header(name string, from int) (string, int) {
+	return rule.Listed(v.r.Header[name], from)
 }
 
-// Cookie is Request.Cookie(name).Value.
-func (v *values) Cookie(name string) string {
+// Cookie counts places in all lines, one behind the other.
+func (v *values) Cookie(name string, from int) (string, int) {
+	begin := 0
 	for _, line := range v.r.Header["Cookie"] {
-		for rest, more := line, true; more; {
-			var part string
-			part, rest, more = strings.Cut(rest, ";")
+		end := begin + len(line) + 1
+		for at := max(begin, from); at < end; {
+			part, _, _ := strings.Cut(line[at-begin:], ";")
+			at += len(part) + 1
 			key, value, _ := strings.Cut(trim(part), "=")
 			if trim(key) != name {
 				continue
 			}
-			if value, ok := cookieValue(value); ok {
-				return value
+			if value = cookieValue(value); value != "" {
+				return value, at
 			}
 		}
+		begin = end
 	}
-	return ""
+	return "", 0
 }
 
 func trim(s string) string { return strings.Trim(s, " \t\n\r") }
 
-// cookieValue takes the quotes off a value. One with bytes that no cookie has is not
-// there, as for net/http.
-func cookieValue(s string) (string, bool) {
+// cookieValue takes the quotes off a value, and escapes out of it: to PHP and Node.js,
+// sid=x and sid=%78 are one session, and a client must not become another by writing
+// itself differently.
+func cookieValue(s string) string {
 	if len(s) > 1 && s[0] == '"' && s[len(s)-1] == '"' {
 		s = s[1 : len(s)-1]
 	}
-	for i := range len(s) {
-		if b := s[i]; b < 0x20 || b >= 0x7f || b == '"' || b == ';' || b == '\\' {
-			return "", false
-		}
+	if plain, err := url.PathUnescape(s); err == nil {
+		return plain // no copy was made if there was nothing to unescape
 	}
-	return s, true
+	return s
 }

@@ -141,6 +141,33 @@ rules:
 	}
 }
 
+// A proxy passes on what the client has sent twice.
+func TestAuthzSeveralValues(t *testing.T) {
+	for key, headers := range map[string][]string{
+		"header:X-Tenant": {"X-Tenant: %s"}, "cookie:sid": {"Cookie: a=b; sid=%s"}, "api_key": {"X-API-Key: %s"}, "user": {"X-User: %s"},
+	} {
+		s := newStand(t, Options{
+			TrustedProxies: proxies, UserHeader: "X-User",
+			Rules: openRules(t, "rules: [{id: few, key: '"+key+"', algorithm: fixed_window, limit: 2/1d}]"),
+		})
+		send := func(who ...string) int {
+			lines := []string{proxy, "X-Original-URI: /x"}
+			for _, one := range who {
+				lines = append(lines, fmt.Sprintf(headers[0], one))
+			}
+			return s.call("GET /v1/authz", "", lines...).StatusCode
+		}
+		for i, want := range []int{200, 200, 429, 429} {
+			if got := send(fmt.Sprint("junk", i), "real"); got != want {
+				t.Errorf("%s, request %d: %d, want %d", key, i, got, want)
+			}
+		}
+		if got := send("1", "2", "3", "4", "5", "6", "7", "8", "9"); got != 400 {
+			t.Errorf("%s, nine at once: %d", key, got)
+		}
+	}
+}
+
 // A request that a rule shapes is held here as it would be in front of a handler.
 func TestAuthzHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -127,19 +127,17 @@ type Values struct {
 	asked   *Question
 }
 
-// Header implements rule.Values. The host is not among the headers of a server.
-func (v *Values) Header(name string) string {
-	if value, ok := v.headers[name]; ok {
-		return value
-	}
-	if name == "Host" {
-		return v.asked.Host
-	}
-	return ""
+// Header implements rule.Values.
+func (v *Values) Header(name string, from int) (string, int) {
+	return rule.Single(v.headers[name], from)
 }
 
 // Cookie implements rule.Values.
-func (v *Values) Cookie(name string) string { return v.asked.Cookies[name] }
+func (v *Values) Cookie(name string, from int) (string, int) {
+	return rule.Single(v.asked.Cookies[name], from)
+}
 
 // Query implements rule.Values.
-func (v *Values) Query(name string) string { return v.asked.Query[name] }
+func (v *Values) Query(name string, from int) (string, int) {
+	return rule.Single(v.asked.Query[name], from)
+}
