@@ -5,6 +5,7 @@
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
+BIN ?= bin
 DURATION ?= 20m
 SEED ?= 0
 
@@ -14,12 +15,18 @@ OTHERS := bench conformance/envoy examples/middleware/gin examples/middleware/ec
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: web build ## start weir with some rules, in memory, and show what to try
-	@cat examples/try.txt
-	@bin/weir serve --rules examples/rules/quickstart.yaml --data bin/data
+run: web build $(BIN)/rules.yaml ## start weir with some rules, in memory, and show what to try
+	@sed "s|127\.0\.0\.1:8080|$${WEIR_HTTP:-127.0.0.1:8080}|g" examples/try.txt
+	@$(BIN)/weir serve --rules $(BIN)/rules.yaml --data $(BIN)/data
+
+# A copy, so that what is changed in the dashboard changes nothing that belongs to git. A
+# newer example replaces it; the history in the dashboard still has what was there.
+$(BIN)/rules.yaml: examples/rules/quickstart.yaml
+	@mkdir -p $(BIN)
+	@cp examples/rules/quickstart.yaml $(BIN)/rules.yaml
 
 build: ## build bin/weir
-	@go build -o bin/weir ./cmd/weir
+	@go build -o $(BIN)/weir ./cmd/weir
 
 web: web/dist/index.html ## build the dashboard, which build then embeds
 

@@ -192,28 +192,37 @@ func (o *Options) ready() error {
 }
 
 func (o *Options) checkAddress() error {
-	if _, _, err := net.SplitHostPort(o.HTTP); err != nil {
-		return fmt.Errorf("--http: %q is no address; write host:port, as in %s", o.HTTP, DefaultHTTP)
+	wrong := []error{checkAddress("--http", o.HTTP, DefaultHTTP, "")}
+	if o.GRPC != Off {
+		wrong = append(wrong, checkAddress("--grpc", o.GRPC, DefaultGRPC, ", or off"))
 	}
-	if _, _, err := net.SplitHostPort(o.GRPC); err != nil && o.GRPC != Off {
-		return fmt.Errorf("--grpc: %q is no address; write host:port, as in %s, or off", o.GRPC, DefaultGRPC)
+	if o.Gateway != nil {
+		wrong = append(wrong, checkAddress("--listen", o.Gateway.Listen, "0.0.0.0:8000", ""))
 	}
-	if o.Gateway == nil {
+	return errors.Join(wrong...)
+}
+
+// checkAddress says how to write an address that is none. One that is only a port keeps it.
+func checkAddress(flag, address, example, more string) error {
+	if _, _, err := net.SplitHostPort(address); err == nil {
 		return nil
 	}
-	if _, _, err := net.SplitHostPort(o.Gateway.Listen); err != nil {
-		return fmt.Errorf("--listen: %q is no address; write host:port, as in 0.0.0.0:8000", o.Gateway.Listen)
+	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+		host, _, _ := net.SplitHostPort(example)
+		example = net.JoinHostPort(host, address)
 	}
-	return nil
+	return fmt.Errorf("%s: %q is no address; write host:port, as in %s%s", flag, address, example, more)
 }
 
 // checkTokens demands one where others can get at the API.
 func (o *Options) checkTokens() error {
+	_, port, err := net.SplitHostPort(o.HTTP)
 	switch {
 	case o.Token != "" && o.TokenFile != "":
 		return errors.New("there is both an --admin-token-file and a token in WEIR_ADMIN_TOKEN; decide for one")
+	case err != nil: // checkAddress says so, and nobody can reach it
 	case o.Token == "" && o.TokenFile == "" && !isLoopback(o.HTTP):
-		return fmt.Errorf("--http %s can be reached by others, who could change the rules; name a file of tokens with --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, DefaultHTTP)
+		return fmt.Errorf("--http %s can be reached by others, who could change the rules; name a file of tokens with --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, net.JoinHostPort("127.0.0.1", port))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"context"
 	"net"
 	"net/http"
 	"os"
@@ -8,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/internal/testredis"
 )
@@ -37,7 +39,7 @@ func TestFailedStarts(t *testing.T) {
 		{"--rules good.yaml --http 0.0.0.0:0", 2, "can be reached by others"},
 		{"--rules good.yaml --http nowhere", 2, "is no address"},
 		{"--rules good.yaml --grpc nowhere", 2, "--grpc: \"nowhere\" is no address"},
-		{"--rules good.yaml --envoy-config missing", 1, "--envoy-config"},
+		{"--rules good.yaml --envoy-config missing --envoy-require-config", 1, "--envoy-config"},
 		{"--rules good.yaml --admin-token-file short", 1, "openssl rand -hex 32"},
 		{"--rules good.yaml --tls-cert nothing", 1, "--tls-cert"},
 		{"--rules good.yaml --user-header X-User", 2, "--trusted-proxies"},
@@ -54,7 +56,9 @@ func TestFailedStarts(t *testing.T) {
 			if !strings.Contains(c.args, "--grpc") {
 				args = append(args, "--grpc", "127.0.0.1:0")
 			}
-			cmd := exec.Command(filepath.Join(bin, "weir"), args...)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or one that starts would never end
+			defer cancel()
+			cmd := exec.CommandContext(ctx, filepath.Join(bin, "weir"), args...)
 			cmd.Dir = dir
 			out, err := cmd.CombinedOutput()
 			if code := cmd.ProcessState.ExitCode(); code != c.code || !strings.Contains(string(out), c.want) || strings.Contains(string(out), "goroutine") {

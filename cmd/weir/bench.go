@@ -61,7 +61,7 @@ The exit code is 1 if any request had no answer.
 	flags.IntVar(&f.concurrency, "concurrency", 32, "how many ask at a time")
 	flags.DurationVar(&f.duration, "duration", 10*time.Second, "for how long, at most 10m")
 	flags.Int64Var(&f.count, "count", 0, "how many requests, if that is reached first (default no end)")
-	flags.IntVar(&f.keys, "keys", 1000, "how many different clients")
+	flags.IntVar(&f.keys, "keys", 1000, "how many different clients {n} and {ip} stand for")
 	flags.StringVar(&f.url, "url", "", "`URL` to send requests to, instead of checks")
 	f.checkFlags.add(cmd)
 	flags.BoolVar(&f.peek, "peek", false, "ask only, and charge nothing")
@@ -114,7 +114,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		Workers: f.concurrency, Duration: f.duration, Count: f.count, Grace: f.timeout, Do: t.do, Progress: bar.show,
 	})
 	bar.clear()
-	if err := f.report(cmd.OutOrStdout(), t.name, r); err != nil {
+	if err := f.report(cmd.OutOrStdout(), t, r); err != nil {
 		return err
 	}
 	if r.Errors > 0 {
@@ -126,11 +126,11 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (f *benchFlags) report(w io.Writer, name string, r *load.Report) error {
+func (f *benchFlags) report(w io.Writer, t *target, r *load.Report) error {
 	if f.output == "json" {
-		return writeBenchJSON(w, f, name, r)
+		return writeBenchJSON(w, f, t, r)
 	}
-	return writeBenchText(w, f, name, r)
+	return writeBenchText(w, f, t, r)
 }
 
 // bar is how far a measurement is, on a terminal.
@@ -182,8 +182,22 @@ func (t template) of(n int) string {
 	return strings.NewReplacer("{n}", fmt.Sprint(n), "{ip}", benchAddress(n)).Replace(t.text)
 }
 
-// benchAddress is the address of a client. The network has 131072; then they repeat.
+// values is how many different texts it makes at most.
+func (t template) values() int {
+	switch {
+	case strings.Contains(t.text, "{n}"):
+		return maxBenchKeys
+	case t.variable:
+		return benchAddresses
+	}
+	return 1
+}
+
+// benchAddresses is how many addresses the network has; then they repeat.
+const benchAddresses = 1 << 17
+
+// benchAddress is the address of a client.
 func benchAddress(n int) string {
-	n %= 1 << 17
+	n %= benchAddresses
 	return fmt.Sprintf("198.%d.%d.%d", 18+n>>16, n>>8&255, n&255)
 }

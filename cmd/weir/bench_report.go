@@ -19,9 +19,9 @@ var quantiles = []struct {
 	q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}}
 
-func writeBenchText(w io.Writer, f *benchFlags, name string, r *load.Report) error {
+func writeBenchText(w io.Writer, f *benchFlags, t *target, r *load.Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s for %v, as %s, against %s\n\n", count(f.concurrency, "caller"), short(r.Elapsed), count(f.keys, "client"), printable(name))
+	fmt.Fprintf(&b, "%s for %v, as %s, against %s\n\n", count(f.concurrency, "caller"), short(r.Elapsed), count(t.clients(), "client"), printable(t.name))
 	writeOutcomes(&b, r)
 	for _, text := range r.Texts {
 		fmt.Fprintf(&b, "  %s\n", printable(text))
@@ -117,10 +117,10 @@ type benchJSON struct {
 	Latency     map[string]float64 `json:"latency_us"`
 }
 
-func writeBenchJSON(w io.Writer, f *benchFlags, name string, r *load.Report) error {
+func writeBenchJSON(w io.Writer, f *benchFlags, t *target, r *load.Report) error {
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 	out := benchJSON{
-		Target: name, Concurrency: f.concurrency, Keys: f.keys, Seconds: r.Elapsed.Seconds(), Answered: r.Answered, Rate: r.Rate(),
+		Target: t.name, Concurrency: f.concurrency, Keys: t.clients(), Seconds: r.Elapsed.Seconds(), Answered: r.Answered, Rate: r.Rate(),
 		Outcomes: r.Outcomes, Errors: r.Errors, Texts: r.Texts, Unfinished: r.Unfinished,
 		Latency: map[string]float64{"mean": micros(r.Latency.Mean())},
 	}

@@ -30,7 +30,8 @@ type target struct {
 	url, body template
 	host      template
 	header    map[string]template
-	checks    bool // rather than any other URL
+	who       []template // what a client can be told by
+	checks    bool       // rather than any other URL
 }
 
 // target makes what the flags say, with as many connections as there are callers.
@@ -50,13 +51,48 @@ func (f *benchFlags) target(cmd *cobra.Command) (*target, error) {
 		t.name, t.method, t.url, t.host = f.url, f.method, newTemplate(f.url), newTemplate(f.host)
 		for name, value := range f.headers {
 			t.header[name] = newTemplate(value)
+			t.who = append(t.who, t.header[name])
 		}
 		return t, nil
 	}
 	t.checks, t.name, t.method = true, server.base.String(), http.MethodPost
 	t.url = template{text: strings.TrimSuffix(t.name, "/") + "/v1/check"}
-	t.body, err = f.body()
+	req, err := f.question()
+	if err != nil {
+		return t, err
+	}
+	t.who = identity(req)
+	t.body, err = f.body(req)
 	return t, err
+}
+
+// question is what is asked of a weir, for no client yet.
+func (f *benchFlags) question() (*httpapi.CheckRequest, error) {
+	req, err := f.wire()
+	if err == nil && req.IP == "" && req.User == "" && req.APIKey == "" {
+		req.User, req.IP = "bench-{n}", "{ip}"
+	}
+	return req, err
+}
+
+// identity are the values of a request by which a rule may tell clients apart.
+func identity(req *httpapi.CheckRequest) []template {
+	who := []template{newTemplate(req.IP), newTemplate(req.User), newTemplate(req.APIKey)}
+	for _, values := range []map[string]string{req.Headers, req.Cookies, req.Query, req.Attributes} {
+		for _, value := range values {
+			who = append(who, newTemplate(value))
+		}
+	}
+	return who
+}
+
+// clients is as how many clients the requests come.
+func (t *target) clients() int {
+	most := 1
+	for _, value := range t.who {
+		most = max(most, min(t.keys, value.values()))
+	}
+	return most
 }
 
 // connect returns a client of weir, or of whatever else is measured.
@@ -74,15 +110,8 @@ func (f *benchFlags) connect(cmd *cobra.Command) (*client, error) {
 	return f.clientOf(base)
 }
 
-// body is what is asked of a weir.
-func (f *benchFlags) body() (template, error) {
-	req, err := f.wire()
-	if err != nil {
-		return template{}, err
-	}
-	if req.IP == "" && req.User == "" && req.APIKey == "" {
-		req.User, req.IP = "bench-{n}", "{ip}"
-	}
+// body is the question as it is sent.
+func (f *benchFlags) body(req *httpapi.CheckRequest) (template, error) {
 	text, err := json.Marshal(req) // braces, digits and dots stand for themselves
 	body := newTemplate(string(text))
 	for _, n := range []int{0, f.keys - 1} {

@@ -179,13 +179,38 @@ func TestBenchClients(t *testing.T) {
 	}
 	f := benchFlags{keys: 1000}
 	f.path = "/"
-	body, err := f.body()
+	question, err := f.question()
+	if err != nil {
+		t.Fatal(err)
+	}
+	body, err := f.body(question)
 	if err != nil {
 		t.Fatal(err)
 	}
 	var req httpapi.CheckRequest
 	if err := json.Unmarshal([]byte(body.of(300)), &req); err != nil || req.User != "bench-300" || req.IP != "198.18.1.44" {
 		t.Errorf("%v %+v", err, req)
+	}
+}
+
+// It says as how many clients it asks, whatever --keys says.
+func TestBenchSaysHowManyClients(t *testing.T) {
+	r := serveRules(t, loginAndAPI, "")
+	for args, want := range map[string]string{
+		"":                            "1000 clients",
+		"--user alice":                "1 client",
+		"--user alice --path /x/{n}":  "1 client",
+		"--user u-{n} --keys 7":       "7 clients",
+		"--header X-Team={n}":         "1000 clients",
+		"--ip {ip} --keys 9999999":    "131072 clients",
+		"--user u-{n} --keys 9999999": "9999999 clients",
+	} {
+		got := r.on(t, append([]string{"bench", "--count", "2", "--concurrency", "1"}, strings.Fields(args)...)...)
+		got.want(t, 0, ", as "+want+", against", "")
+	}
+	command(t, "", "bench", "--count", "2", "--concurrency", "1", "--url", r.URL+"/healthz?{n}").want(t, 0, ", as 1 client, against", "")
+	if got := r.bench(t, "--count", "2", "--concurrency", "1", "--user", "alice"); got.Keys != 1 {
+		t.Errorf("%d keys", got.Keys)
 	}
 }
 

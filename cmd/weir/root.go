@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"io"
-	"runtime/debug"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -61,7 +60,7 @@ See what the algorithms do before choosing one, and what rules make of a request
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate(), newReplay())
-	root.AddCommand(newCheck(), newTop(), newAlerts(), newBench(), newCompletion())
+	root.AddCommand(newCheck(), newTop(), newAlerts(), newBench(), newVersion(), newCompletion())
 	return root
 }
 
@@ -80,12 +79,4 @@ func newHelp(root *cobra.Command) *cobra.Command {
 			return verb.Help()
 		},
 	}
-}
-
-// version is what the go command knows about this build.
-func version() string {
-	if info, ok := debug.ReadBuildInfo(); ok && info.Main.Version != "" {
-		return info.Main.Version
-	}
-	return "(unknown)"
 }
