@@ -114,6 +114,17 @@ func (s *stripe) flagsOf(v *engine.Verdict, from int, p *place, pass bool) (f fl
 	return f
 }
 
+// whoOf is the client that the results of a rule are about. A request may be several
+// clients at once; then it is the first that was denied.
+func whoOf(results []engine.Result) string {
+	for i := range results {
+		if !results[i].Allowed {
+			return results[i].Key
+		}
+	}
+	return results[0].Key
+}
+
 // sample copies what one rule says, whose results are from one on to another.
 func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass bool, power uint32) {
 	s.mu.Lock()
@@ -129,7 +140,8 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 	key := []byte(nil)
 	switch {
 	case p.keyed:
-		key = unsafe.Slice(unsafe.StringData(first.Key), len(first.Key))
+		who := whoOf(v.Results[from:to])
+		key = unsafe.Slice(unsafe.StringData(who), len(who))
 	case f&otherKey != 0:
 	case req.User != "":
 		user := req.User[:min(len(req.User), weir.MaxKeyLen)]

@@ -45,6 +45,22 @@ rules:
 	}
 }
 
+// A request that is several clients at once is ranked under the one that was denied: nobody
+// hides behind a name of the moment.
+func TestTopOfSeveral(t *testing.T) {
+	d := newDesk(t, "rules: [{id: by-user, key: user, algorithm: fixed_window, limits: [5/1h, 50/1d]}]")
+	for i := range 100 {
+		d.check(t, rule.Request{User: fmt.Sprint("junk", i), OtherUsers: []string{"mallory"}}, 1)
+	}
+	flush(t, d.Recorder)
+	for _, name := range []string{"", "by-user"} {
+		top, err := d.Recorder.Top(t.Context(), TopQuery{Rule: name, By: ByDenied})
+		if err != nil || fmt.Sprint(top.Keys) != "[{user:mallory 95 0}]" || top.Total != 95 {
+			t.Errorf("%q: %v of %d, %v", name, top.Keys, top.Total, err)
+		}
+	}
+}
+
 // A client is whom the first rule with a key finds; without one, the user or the
 // address of the request.
 func TestClients(t *testing.T) {
