@@ -110,7 +110,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		QueueNames:     a.applications.queueNames,
 	}
 	if a.watcher != nil {
-		o.Alerts = a.watcher.List()
+		o.Alerts, o.TestAlerts = a.watcher.List(), a.watcher.Test
 	}
 	if a.envoyDir != nil {
 		o.Envoy = a.envoyDir.Config

@@ -4,6 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
+	"net/url"
 	"os"
 	"strings"
 
@@ -37,6 +40,10 @@ type Alerts struct {
 
 	// Alertmanager is the URL of one that is told of alerts. Default none.
 	Alertmanager string
+
+	// Link is the URL of the dashboard, for people who read an alert. Default the
+	// address of the API, as far as it is known.
+	Link string
 }
 
 // openStats opens the archive and what writes to it.
@@ -74,14 +81,49 @@ func (a *App) openAlerts(background context.Context) error {
 	if err != nil {
 		return err
 	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("the name of this machine: %w", err)
+	}
+	link, err := a.options.alertLink(host)
+	if err != nil {
+		return err
+	}
 	a.watcher, err = alert.New(alert.Options{
 		Source: a.recorder, Checks: a.options.Alerts.Checks, Notifiers: notifiers, Logger: a.options.Logger,
+		Instance: host + " " + a.options.HTTP, URL: link,
 	})
 	if err != nil {
 		return err
 	}
 	a.background.Go(func() { a.watcher.Run(background) })
 	return nil
+}
+
+// alertLink is where people see more of an alert: the dashboard's page, at the address
+// of the API. One that is everywhere is reached by the name of the machine, and one
+// whose port nobody knows yet by nothing.
+func (o *Options) alertLink(host string) (string, error) {
+	const page = "/#/alerts"
+	if o.Alerts.Link != "" {
+		u, err := url.Parse(o.Alerts.Link)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return "", fmt.Errorf("--alert-link: %q is no URL; write that of the dashboard, as in https://weir.example.com", o.Alerts.Link)
+		}
+		return strings.TrimRight(o.Alerts.Link, "/") + page, nil
+	}
+	name, port, err := net.SplitHostPort(o.HTTP)
+	if err != nil || port == "0" || port == "" {
+		return "", nil
+	}
+	if ip, err := netip.ParseAddr(name); name == "" || err == nil && ip.IsUnspecified() {
+		name = host
+	}
+	scheme := "http://"
+	if o.TLS.CertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(name, port) + page, nil
 }
 
 // notifiers are who is told of alerts.

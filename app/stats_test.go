@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -49,6 +50,16 @@ func refuseSome(t *testing.T, url string) {
 	t.Helper()
 	for range 5 { // of which two are admitted
 		ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
+	}
+}
+
+// refuseMany lets limits deny several clients.
+func refuseMany(t *testing.T, url string) {
+	t.Helper()
+	for i := range 4 {
+		for range 3 { // of which two are allowed, the first time
+			ask(t, nil, "POST", url+"/v1/check", fmt.Sprintf(`{"user": "user-%d"}`, i))
+		}
 	}
 }
 
@@ -209,11 +220,11 @@ func TestAlertIsPosted(t *testing.T) {
 	if err := os.WriteFile(file, []byte(secret+"\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	o, _ := prepared(t, Options{Alerts: Alerts{Checks: checks, Webhook: hook.URL, WebhookSecretFile: file}}, perUser)
+	o, _ := prepared(t, Options{Alerts: Alerts{Checks: checks, Webhook: hook.URL, WebhookSecretFile: file, Link: "https://weir.example.com/"}}, perUser)
 	a := started(t, o)
 	var m message
 	for posting := true; posting; {
-		refuseSome(t, urlOf(a))
+		refuseMany(t, urlOf(a))
 		select {
 		case m = <-posted:
 			posting = false
@@ -223,11 +234,61 @@ func TestAlertIsPosted(t *testing.T) {
 	if err := alert.Verify([]byte(secret), m.header, m.body, time.Now(), time.Minute); err != nil {
 		t.Error(err)
 	}
-	if !strings.Contains(string(m.body), `"kind":"throttled"`) {
+	var got alert.Message
+	if err := json.Unmarshal(m.body, &got); err != nil || len(got.Alerts) != 1 {
+		t.Fatalf("%v: the message is %s", err, m.body)
+	}
+	if one := got.Alerts[0]; one.Kind != alert.Throttled || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || one.URL != "https://weir.example.com/#/alerts" {
 		t.Errorf("the message is %s", m.body)
 	}
 	if _, body := ask(t, nil, "GET", urlOf(a)+"/v1/alerts", ""); !strings.Contains(body, `"id":"throttled"`) {
 		t.Errorf("the list is %s", body)
+	}
+}
+
+// An alert is sent to see whether it arrives.
+func TestAlertIsTested(t *testing.T) {
+	posted := make(chan string, 1)
+	hook := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		posted <- string(body)
+	}))
+	defer hook.Close()
+	o, _ := prepared(t, Options{Alerts: Alerts{Webhook: hook.URL, Alertmanager: "http://127.0.0.1:1"}}, perUser)
+	status, body := ask(t, nil, "POST", urlOf(started(t, o))+"/v1/alerts/test", "")
+	if status != http.StatusOK || !strings.Contains(body, `{"to":"webhook `) || !strings.Contains(body, `{"to":"alertmanager 127.0.0.1:1","error":"alert: `) {
+		t.Errorf("%d %s", status, body)
+	}
+	if got := <-posted; !strings.Contains(got, `"kind":"test"`) || !strings.Contains(got, `"instance":"`) {
+		t.Errorf("posted %s", got)
+	}
+}
+
+func TestAlertLink(t *testing.T) {
+	for _, c := range []struct {
+		http, link string
+		tls        bool
+		want       string
+	}{
+		{"127.0.0.1:8080", "", false, "http://127.0.0.1:8080/#/alerts"},
+		{":8080", "", true, "https://here:8080/#/alerts"},
+		{"[::]:8080", "", false, "http://here:8080/#/alerts"},
+		{"weir.internal:80", "", false, "http://weir.internal:80/#/alerts"},
+		{"127.0.0.1:0", "", false, ""},
+		{"127.0.0.1:8080", "https://weir.example.com/ops/", true, "https://weir.example.com/ops/#/alerts"},
+		{"127.0.0.1:8080", "weir.example.com", false, "--alert-link"},
+	} {
+		o := Options{HTTP: c.http, Alerts: Alerts{Link: c.link}}
+		if c.tls {
+			o.TLS.CertFile = "cert.pem"
+		}
+		got, err := o.alertLink("here")
+		if err != nil {
+			got = err.Error()[:len("--alert-link")]
+		}
+		if got != c.want {
+			t.Errorf("%+v: got %q", c, got)
+		}
 	}
 }
 

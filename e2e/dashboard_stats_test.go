@@ -292,7 +292,11 @@ func TestDashboardAlerts(t *testing.T) {
 	page := b.open(p.URL, "#/alerts")
 	page.front()
 	page.see(id("alerts-active"), "Nothing is wrong.")
-	keepAsking(t, p.URL, loginRequest)
+	var clients []string
+	for i := range 4 { // one alone would be no news
+		clients = append(clients, strings.Replace(loginRequest, "192.0.2.1", fmt.Sprint("192.0.2.", i+1), 1))
+	}
+	keepAsking(t, p.URL, clients...)
 	alert := id("alerts-active") + " [data-alert=throttled]"
 	page.see(alert, "Many are refused")
 	page.see(alert, "threshold 10%")

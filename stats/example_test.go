@@ -183,5 +183,5 @@ func Example_alerts() {
 			fmt.Println(a.UpdatedAt.Format(time.TimeOnly), a.State, a.Kind, a.Summary)
 		}
 	}
-	// Output: 12:00:40 firing throttled 20.0 % of requests are refused by limits
+	// Output: 12:00:40 firing throttled 20.0 % of requests are denied by limits
 }

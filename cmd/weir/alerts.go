@@ -25,7 +25,8 @@ func newAlerts() *cobra.Command {
 
 ` + clientHelp,
 		Example: `  weir alerts
-  weir alerts silence throttled --for 2h --comment "load test"`,
+  weir alerts silence throttled --for 2h --comment "load test"
+  weir alerts test`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return nil
@@ -50,7 +51,7 @@ func newAlerts() *cobra.Command {
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --output json")
 	c.add(cmd)
-	cmd.AddCommand(newAlertsSilence())
+	cmd.AddCommand(newAlertsSilence(), newAlertsTest())
 	return cmd
 }
 
@@ -132,6 +133,55 @@ func newAlertsSilence() *cobra.Command {
 	flags.SortFlags = false
 	flags.StringVar(&forText, "for", "1h", "`TIME` to be silent; 0 ends it")
 	flags.StringVar(&comment, "comment", "", "`TEXT` that says why")
+	c.add(cmd)
+	return cmd
+}
+
+func newAlertsTest() *cobra.Command {
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:   "test",
+		Short: "Send an alert to see whether it arrives",
+		Long: `Let a running weir send an alert to its webhook and its Alertmanager, and report whether
+they took it. The exit status is 1 if one did not.
+
+` + clientHelp,
+		Example: "  weir alerts test",
+		Args:    noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			server, err := c.client(cmd)
+			if err != nil {
+				return err
+			}
+			var all httpapi.AlertTestAnswer
+			got, err := server.ask(cmd.Context(), question{method: http.MethodPost, path: []string{"alerts", "test"}}, &all)
+			if err != nil {
+				return err
+			}
+			failed := 0
+			for _, s := range all.Sent {
+				if s.Error != "" {
+					failed++
+				}
+			}
+			switch {
+			case c.output == "json":
+				err = printJSON(cmd.OutOrStdout(), got.body)
+			default:
+				for _, s := range all.Sent {
+					result := "sent"
+					if s.Error != "" {
+						result = "failed: " + printable(s.Error)
+					}
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", column(s.To), result)
+				}
+			}
+			if err == nil && failed > 0 {
+				err = fmt.Errorf("%d of %d did not take the alert", failed, len(all.Sent))
+			}
+			return err
+		},
+	}
 	c.add(cmd)
 	return cmd
 }

@@ -38,6 +38,7 @@ var managed = []struct {
 	{"HEAD /v1/stats/stream", "", false},
 	{"GET /v1/alerts", "", false},
 	{"POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`, true},
+	{"POST /v1/alerts/test", "", true},
 	{"POST /v1/queues/mail/requeue", `{"numbers":[1767225600500000]}`, true},
 	{"POST /v1/queues/mail/delete", `{"numbers":[1767225600500000]}`, true},
 	{"GET /rlconfig", "", false},

@@ -14,6 +14,7 @@ import (
 var alertRoutes = []route{
 	{"GET", "/v1/alerts", reading, (*Handler).getAlerts},
 	{"POST", "/v1/alerts/silences", changing, (*Handler).silence},
+	{"POST", "/v1/alerts/test", changing, (*Handler).testAlerts},
 }
 
 // Bounds of POST /v1/alerts/silences.
@@ -76,6 +77,43 @@ func readableAlerts(all []alert.Alert) []alert.Alert {
 	return append([]alert.Alert{}, all...)
 }
 
+// AlertTestAnswer is what POST /v1/alerts/test answers.
+type AlertTestAnswer struct {
+	Alert alert.Alert     `json:"alert"` // what was sent
+	Sent  []AlertDelivery `json:"sent"`
+}
+
+// AlertDelivery is what became of an alert on its way.
+type AlertDelivery struct {
+	To    string `json:"to"`              // such as "webhook alerts.example.com"
+	Error string `json:"error,omitempty"` // why it did not arrive
+}
+
+// testAlerts answers POST /v1/alerts/test.
+func (h *Handler) testAlerts(c *call) {
+	if _, ok := h.alerts(c); !ok {
+		return
+	}
+	if h.options.TestAlerts == nil {
+		c.refuse(notKept.of("This server tells nobody of alerts."))
+		return
+	}
+	sent, all := h.options.TestAlerts(c.r.Context())
+	if len(all) == 0 {
+		c.refuse(notKept.of("This server tells nobody of alerts; start it with --alert-webhook or --alertmanager."))
+		return
+	}
+	answer := AlertTestAnswer{Alert: sent}
+	for _, d := range all {
+		one := AlertDelivery{To: d.To}
+		if d.Err != nil {
+			one.Error = readable(d.Err.Error())
+		}
+		answer.Sent = append(answer.Sent, one)
+	}
+	c.answer(http.StatusOK, answer)
+}
+
 // silence answers POST /v1/alerts/silences.
 func (h *Handler) silence(c *call) {
 	list, ok := h.alerts(c)
@@ -118,7 +156,7 @@ func (h *Handler) silence(c *call) {
 }
 
 func (s *SilenceRequest) validate() *Problem {
-	kinds := alertKinds()
+	kinds := alert.Kinds()
 	kind, _, _ := strings.Cut(s.ID, ":")
 	most := int64(MaxSilence / time.Second)
 	switch {
@@ -136,14 +174,6 @@ func (s *SilenceRequest) validate() *Problem {
 		return badField.of("comment: it has %d bytes, at most %d are kept; say it in fewer words.", len(s.Comment), maxComment).in("comment")
 	}
 	return nil
-}
-
-func alertKinds() []string {
-	var all []string
-	for _, check := range alert.Defaults() {
-		all = append(all, string(check.Kind))
-	}
-	return all
 }
 
 // meant is the id of the alert or silence that a client has read under this one, in which

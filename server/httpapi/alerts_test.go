@@ -3,6 +3,7 @@ package httpapi
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"net/netip"
@@ -39,7 +40,9 @@ func (s *statsStand) alarm() {
 	for minute := range 8 {
 		for range 6 {
 			if minute < 2 || minute > 5 {
-				s.check(`{"path":"/api/login","method":"POST","ip":"192.0.2.1","cost":3}`, 20, 0)
+				for client := range 4 {
+					s.check(fmt.Sprintf(`{"path":"/api/login","method":"POST","ip":"192.0.2.%d","cost":3}`, client), 5, 0)
+				}
 			} else {
 				s.check(`{"path":"/elsewhere"}`, 20, 20)
 			}
@@ -51,6 +54,27 @@ func (s *statsStand) alarm() {
 	if err := s.watcher.Run(over); err != nil {
 		s.t.Fatal(err)
 	}
+}
+
+// An alert is sent to see whether it arrives, and the answer says what became of it.
+func TestTestAlerts(t *testing.T) {
+	o := Options{Tokens: tokens(t)}
+	withStats(t, &o)
+	s := newStand(t, o)
+	s.call("POST /v1/alerts/test", "", as(readerToken)).wantProblem(t, readOnly)
+	var told []alert.Delivery
+	s.options.TestAlerts = func(context.Context) (alert.Alert, []alert.Delivery) {
+		return alert.Alert{ID: "test", Kind: alert.Test, State: alert.Firing}, told
+	}
+	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notKept, "--alert-webhook or --alertmanager")
+	told = []alert.Delivery{{To: "webhook a.example.com"}, {To: "alertmanager b.example.com", Err: errors.New("alert: the answer is 404\xff")}}
+	var a AlertTestAnswer
+	s.call("POST /v1/alerts/test", "", as(adminToken)).want(t, 200, &a)
+	if got := fmt.Sprint(a.Alert.Kind, a.Sent); got != "test[{webhook a.example.com } {alertmanager b.example.com alert: the answer is 404\uFFFD}]" {
+		t.Errorf("%s", got)
+	}
+	s.options.TestAlerts = nil
+	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notKept)
 }
 
 func TestAlerts(t *testing.T) {

@@ -75,6 +75,10 @@ type Options struct {
 	// Alerts answers /v1/alerts. Default nobody: 404.
 	Alerts *alert.List
 
+	// TestAlerts answers POST /v1/alerts/test: it sends an alert to all who are told.
+	// Default nobody: 404.
+	TestAlerts func(context.Context) (alert.Alert, []alert.Delivery)
+
 	// Stopping is closed when the server stops, so that streams end: a server that stops
 	// in order waits for them. Default never.
 	Stopping <-chan struct{}

@@ -81,6 +81,9 @@ func withStats(t testing.TB, o *Options) (*stats.Recorder, *losableArchive) {
 	stopping := make(chan struct{})
 	close(stopping)
 	o.Stats, o.Alerts, o.Stopping = recorder, watcher.List(), stopping
+	o.TestAlerts = func(context.Context) (alert.Alert, []alert.Delivery) {
+		return alert.Alert{ID: "test", Kind: alert.Test, State: alert.Firing}, []alert.Delivery{{To: "webhook example.com"}}
+	}
 	return recorder, kept
 }
 

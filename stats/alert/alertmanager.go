@@ -62,6 +62,7 @@ type posted struct {
 	Annotations map[string]string `json:"annotations"`
 	StartsAt    time.Time         `json:"startsAt"`
 	EndsAt      time.Time         `json:"endsAt"`
+	URL         string            `json:"generatorURL,omitempty"`
 }
 
 // Notify implements [Notifier].
@@ -74,9 +75,16 @@ func (m *Alertmanager) Notify(ctx context.Context, alerts []Alert) error {
 		if a.Subject != "" {
 			labels["subject"] = strings.ToValidUTF8(a.Subject, "?")
 		}
+		if a.Rule != "" {
+			labels["rule"] = a.Rule
+		}
 		all[i] = posted{
 			Labels: labels, Annotations: map[string]string{"summary": a.Summary},
-			StartsAt: a.StartsAt, EndsAt: m.options.Clock().Add(lease),
+			StartsAt: a.StartsAt, EndsAt: m.options.Clock().Add(lease), URL: a.URL,
+		}
+		if a.Instance != "" {
+			// No label: the alert is the same when another instance goes on to tell of it.
+			all[i].Annotations["instance"] = a.Instance
 		}
 		if a.State == Resolved {
 			all[i].EndsAt = a.EndsAt

@@ -88,13 +88,15 @@ func known(t *testing.T, url string) string {
 	var all []struct {
 		Labels, Annotations map[string]string
 		EndsAt              time.Time
+		GeneratorURL        string
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
 	for _, a := range all {
-		lines = append(lines, fmt.Sprintf("%s %s %s: %s", a.Labels["alertname"], a.Labels["subject"], a.Labels["site"], a.Annotations["summary"]))
+		lines = append(lines, fmt.Sprintf("%s %s %s %s: %s (%s, %s)", a.Labels["alertname"], a.Labels["subject"], a.Labels["rule"], a.Labels["site"],
+			a.Annotations["summary"], a.Annotations["instance"], a.GeneratorURL))
 	}
 	return strings.Join(lines, "\n")
 }
@@ -108,11 +110,11 @@ func TestAlertmanager(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	a := Alert{ID: "shadow:soon", Kind: Shadow, Subject: "soon\xff", State: Firing, Summary: "it would refuse 3 %", StartsAt: now.Add(-time.Minute)}
+	a := Alert{ID: "shadow:soon", Kind: Shadow, Subject: "soon\xff", Rule: "soon", Instance: "here", URL: "http://127.0.0.1:8080/#/alerts", State: Firing, Summary: "it would refuse 3 %", StartsAt: now.Add(-time.Minute)}
 	if err := m.Notify(t.Context(), []Alert{a}); err != nil {
 		t.Fatal(err)
 	}
-	if got := known(t, url); got != "weir_shadow soon? north: it would refuse 3 %" {
+	if got := known(t, url); got != "weir_shadow soon? soon north: it would refuse 3 % (here, http://127.0.0.1:8080/#/alerts)" {
 		t.Errorf("it knows %q", got)
 	}
 	a.State, a.EndsAt = Resolved, time.Now()

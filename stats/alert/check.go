@@ -11,8 +11,9 @@ import (
 type Kind string
 
 const (
-	// Throttled is the share of requests that limits refuse: an attack, or a limit
-	// that is too low.
+	// Throttled is the share of clients that limits have denied something in the window,
+	// if there are at least three of them: an attack, or a limit that is too low. Where
+	// no client is known, it is the share of requests.
 	Throttled Kind = "throttled"
 
 	// Drop is traffic that has fallen to a share of what it was just before: limits
@@ -74,6 +75,9 @@ type Check struct {
 // slowFloor is a 99th percentile below which nothing is slow: differences of
 // microseconds are the machine's.
 const slowFloor = time.Millisecond
+
+// Kinds returns all kinds of checks.
+func Kinds() []string { return kinds(Defaults()) }
 
 // Defaults returns the checks that are made if nobody says otherwise.
 func Defaults() []Check {

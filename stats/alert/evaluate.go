@@ -19,14 +19,18 @@ type Alert struct {
 	ID        string    `json:"id"`   // kind and subject
 	Kind      Kind      `json:"kind"` // what is wrong
 	Subject   string    `json:"subject,omitempty"`
+	Rule      string    `json:"rule,omitempty"` // which one denied most when it fired, or would have
 	State     State     `json:"state"`
-	Value     float64   `json:"value"` // as of UpdatedAt
+	Value     float64   `json:"value"`   // when it fired
+	Current   float64   `json:"current"` // as of UpdatedAt
 	Threshold float64   `json:"threshold"`
-	Summary   string    `json:"summary"` // a sentence
+	Summary   string    `json:"summary"` // a sentence, of when it fired
 	StartsAt  time.Time `json:"starts_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Silenced  bool      `json:"silenced,omitempty"`
+	Instance  string    `json:"instance,omitempty"` // which one tells of it
+	URL       string    `json:"url,omitempty"`      // where to see more
 }
 
 // Evaluator makes alerts of what happens. It reads no clock and sends nothing: the same
@@ -159,8 +163,12 @@ func (e *Evaluator) holds(c *Check, f finding, now int64) *Alert {
 	}
 	at := time.Unix(now, 0).UTC()
 	cond.seen, cond.until = true, 0
-	cond.alert.Value, cond.alert.Summary, cond.alert.UpdatedAt = f.value, f.text, at
-	if cond.firing || now-cond.since < int64(c.Hold/time.Second) {
+	cond.alert.Current, cond.alert.UpdatedAt = f.value, at
+	if cond.firing {
+		return nil // what was said of it stays said
+	}
+	cond.alert.Value, cond.alert.Summary, cond.alert.Rule = f.value, f.text, f.rule
+	if now-cond.since < int64(c.Hold/time.Second) {
 		return nil
 	}
 	cond.firing = true

@@ -27,19 +27,19 @@ type bucket struct {
 	at       int64 // when it began, in Unix seconds
 	requests frame.Counts
 	decision frame.Histogram
-	passed   frame.Route             // upstream, all routes
-	rules    map[string]frame.Counts // those that have shadow denials
+	passed   frame.Route // upstream, all routes
+	rules    map[string]frame.Counts
+	clients  frame.Clients
 }
 
 func (b *bucket) add(f *frame.Frame) {
 	b.requests.Add(f.Requests)
 	b.decision.Merge(&f.Decision)
+	b.clients.Merge(&f.Clients)
 	for _, r := range f.Routes {
 		b.passed.Requests += r.Requests
 		b.passed.Errors += r.Errors
 	}
-	// A rule is a shadow or is not; only what is one has shadow denials. Its other
-	// decisions count, too, so that all rules are kept.
 	for line, counts := range f.Rules {
 		if b.rules == nil {
 			b.rules = map[string]frame.Counts{}
@@ -64,6 +64,7 @@ func (h history) sum(to int64, length time.Duration) bucket {
 		}
 		sum.requests.Add(b.requests)
 		sum.decision.Merge(&b.decision)
+		sum.clients.Merge(&b.clients)
 		sum.passed.Requests += b.passed.Requests
 		sum.passed.Errors += b.passed.Errors
 		for id, counts := range b.rules {
@@ -76,6 +77,17 @@ func (h history) sum(to int64, length time.Duration) bucket {
 		}
 	}
 	return sum
+}
+
+// strictest is the rule that denies most; of several, the first by its name.
+func (b *bucket) strictest() string {
+	id, most := "", int64(0)
+	for name, c := range b.rules {
+		if c.Denied > most || c.Denied == most && most > 0 && name < id {
+			id, most = name, c.Denied
+		}
+	}
+	return id
 }
 
 // covers reports whether the history goes back so far.

@@ -8,6 +8,7 @@ import (
 // finding is a value that is beyond its threshold.
 type finding struct {
 	subject string // whom it is about: a rule or a key
+	rule    string // which one has to do with it
 	value   float64
 	text    string
 }
@@ -27,25 +28,51 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	}
 	switch c.Kind {
 	case Throttled:
-		return c.share("", w.requests.Denied, total, "%.1f %% of requests are refused by limits")
+		return c.throttled(&w)
 	case Degraded:
 		return c.share("", w.requests.Degraded+w.requests.Failed, total, "%.1f %% of requests are judged without the store")
 	case Slow:
 		return c.slow(h, now, w.decision.Quantile(0.99))
 	case HotKey:
 		if hot != nil && hot.All >= c.Minimum {
-			return c.share(hot.Key, hot.Denied, hot.All, "one key has %.1f %% of all denials")
+			return byRule(w.strictest(), c.share(hot.Key, hot.Denied, hot.All, "one key has %.1f %% of all denials"))
 		}
 	case Shadow:
 		var all []finding
 		for id, counts := range w.rules {
 			if n := counts.Total(); n >= c.Minimum {
-				all = append(all, c.share(id, counts.ShadowDenied, n, "the shadow rule would refuse %.1f %% of its requests")...)
+				all = append(all, byRule(id, c.share(id, counts.ShadowDenied, n, "the shadow rule would refuse %.1f %% of its requests"))...)
 			}
 		}
 		return all
 	}
 	return nil
+}
+
+// few is how many denied clients are no crowd: one that is held at its limit, and who
+// else it may be called by another rule.
+const few = 2
+
+// throttled weighs by clients, so that one who is held at its limit is not mistaken for
+// limits that are too low. Where none is known, it weighs by requests.
+func (c *Check) throttled(w *bucket) []finding {
+	all, denied := w.clients.All.Count(), w.clients.Denied.Count()
+	if all == 0 {
+		return byRule(w.strictest(), c.share("", w.requests.Denied, w.requests.Total(), "%.1f %% of requests are denied by limits"))
+	}
+	value := float64(min(denied, all)) / float64(all)
+	if denied <= few || value <= c.Threshold {
+		return nil
+	}
+	return []finding{{rule: w.strictest(), value: value, text: fmt.Sprintf("%.1f %% of clients are denied by limits, %d of %d", 100*value, denied, all)}}
+}
+
+// byRule names the rule of findings.
+func byRule(id string, all []finding) []finding {
+	for i := range all {
+		all[i].rule = id
+	}
+	return all
 }
 
 // share is a finding if the part is above the threshold.
@@ -54,7 +81,7 @@ func (c *Check) share(subject string, part, all int64, text string) []finding {
 		return nil
 	}
 	if value := float64(part) / float64(all); value > c.Threshold {
-		return []finding{{subject, value, fmt.Sprintf(text, 100*value)}}
+		return []finding{{subject: subject, value: value, text: fmt.Sprintf(text, 100*value)}}
 	}
 	return nil
 }
@@ -71,7 +98,7 @@ func (c *Check) drop(h history, now, total int64) []finding {
 		return nil
 	}
 	if value := float64(total) / usual; value < c.Threshold {
-		return []finding{{"", value, fmt.Sprintf("traffic has fallen to %.0f %% of what it was", 100*value)}}
+		return []finding{{value: value, text: fmt.Sprintf("traffic has fallen to %.0f %% of what it was", 100*value)}}
 	}
 	return nil
 }
@@ -88,7 +115,7 @@ func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
 	}
 	usual := before.decision.Quantile(0.99)
 	if value := float64(p99) / float64(max(usual, 1)); value > c.Threshold {
-		return []finding{{"", value, fmt.Sprintf("one decision in a hundred takes %v or longer; before it was %v", p99.Round(time.Microsecond), usual.Round(time.Microsecond))}}
+		return []finding{{value: value, text: fmt.Sprintf("one decision in a hundred takes %v or longer; before it was %v", p99.Round(time.Microsecond), usual.Round(time.Microsecond))}}
 	}
 	return nil
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/weirhq/weir/internal/setting"
 )
 
+// OptionNames are what Parse takes besides a threshold.
+var OptionNames = []string{"window", "baseline", "minimum", "hold", "cooldown"}
+
 // Parse reads checks as they are written in a configuration, separated by semicolons:
 //
 //	throttled=10%
@@ -71,7 +74,7 @@ func (c *Check) read(s setting.Setting) (err error) {
 				return fmt.Errorf("minimum: %q is no number of requests; write a whole one from 1 on", o.Value)
 			}
 		default:
-			return fmt.Errorf("there is no option %q; use window, baseline, minimum, hold or cooldown", o.Name)
+			return fmt.Errorf("there is no option %q; use %s", o.Name, strings.Join(OptionNames, ", "))
 		}
 	}
 	return nil

@@ -37,6 +37,12 @@ type Options struct {
 	// Notifiers are told, besides the log. Default none.
 	Notifiers []Notifier
 
+	// Instance is the name by which this process tells of alerts. Default none.
+	Instance string
+
+	// URL is where people see more of an alert. Default none.
+	URL string
+
 	// Clock tells the time. Default time.Now.
 	Clock func() time.Time
 
@@ -117,7 +123,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 	now := w.options.Clock()
 	err = w.options.Source.Replay(ctx, now.Add(-w.evaluator.Reach()), now, func(l stats.Live) {
 		if changed := w.evaluator.Add(Sample{Time: l.Time, Frame: l.Frame}); len(changed) > 0 {
-			w.list.update(w.evaluator.Firing(), changed)
+			w.list.update(w.sign(w.evaluator.Firing()), w.sign(changed))
 		}
 	})
 	if err != nil && ctx.Err() == nil {
@@ -181,7 +187,7 @@ func (w *Watcher) lead(ctx context.Context) {
 	leads = leads || err != nil
 	if leads && !w.leads {
 		// Who did so before may have died before it told of the last ones.
-		recent := w.evaluator.Firing()
+		recent := w.sign(w.evaluator.Firing())
 		for _, a := range w.list.Past() {
 			if w.options.Clock().Sub(a.EndsAt) < term {
 				recent = append(recent, a)
@@ -195,8 +201,8 @@ func (w *Watcher) lead(ctx context.Context) {
 
 // step evaluates a second.
 func (w *Watcher) step(s Sample) {
-	changed := w.evaluator.Add(s)
-	firing := w.evaluator.Firing()
+	changed := w.sign(w.evaluator.Add(s))
+	firing := w.sign(w.evaluator.Firing())
 	w.list.update(firing, changed)
 	for _, a := range changed {
 		w.log(a)
@@ -215,6 +221,14 @@ func (w *Watcher) step(s Sample) {
 	}
 }
 
+// sign says who tells of alerts, and where more is to be seen.
+func (w *Watcher) sign(alerts []Alert) []Alert {
+	for i := range alerts {
+		alerts[i].Instance, alerts[i].URL = w.options.Instance, w.options.URL
+	}
+	return alerts
+}
+
 func (w *Watcher) tell(alerts []Alert) {
 	audible := w.list.audible(alerts)
 	for _, o := range w.outboxes {
@@ -228,5 +242,5 @@ func (w *Watcher) log(a Alert) {
 		level = slog.LevelInfo
 	}
 	w.options.Logger.Log(context.Background(), level, "alert "+string(a.State),
-		"alert", a.ID, "summary", a.Summary, "value", a.Value, "threshold", a.Threshold, "since", a.StartsAt)
+		"alert", a.ID, "summary", a.Summary, "value", a.Value, "threshold", a.Threshold, "rule", a.Rule, "since", a.StartsAt)
 }

@@ -2,6 +2,7 @@ package alert
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -57,13 +58,18 @@ func inBackground(t *testing.T, run func(context.Context) error) (stop func()) {
 	}
 }
 
-// traffic makes n requests a second, of which one in ten is refused if things are bad.
+// traffic makes n requests a second, of which one in ten is denied if things are bad:
+// mostly of one client, and in every fourth second of others.
 func (s *station) traffic(seconds, n int, bad bool) {
 	v := &engine.Verdict{Results: make([]engine.Result, 1)}
-	for range seconds {
+	for second := range seconds {
 		for i := range n {
 			v.Allowed = !bad || i%10 > 0
-			v.Results[0] = engine.Result{Rule: s.table.Rules()[0], Key: "user:eve", Asked: true, Decision: weir.Decision{Allowed: v.Allowed}}
+			key := "user:eve"
+			if !v.Allowed && second%4 == 0 {
+				key = fmt.Sprint("user:", second%3)
+			}
+			v.Results[0] = engine.Result{Rule: s.table.Rules()[0], Key: key, Asked: true, Decision: weir.Decision{Allowed: v.Allowed}}
 			s.recorder.Observe(&rule.Request{User: "eve"}, v, time.Millisecond)
 		}
 		time.Sleep(time.Second)

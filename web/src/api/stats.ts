@@ -88,8 +88,10 @@ export interface Alert {
   id: string
   kind: string
   subject?: string
+  rule?: string // which one denied most when it fired, or would have
   state: string
-  value: number
+  value: number // when it fired
+  current: number // as of updated_at
   threshold: number
   summary: string
   starts_at: string

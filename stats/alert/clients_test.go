@@ -1,0 +1,74 @@
+package alert
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// crowd is a second with so many clients, of whom so many are denied.
+func crowd(requests, deniedRequests int64, clients, denied int) *frame.Frame {
+	return traffic(requests-deniedRequests, func(f *frame.Frame) {
+		f.Requests.Denied = deniedRequests
+		*f.Rule(frame.Line{Rule: "api"}) = f.Requests
+		*f.Rule(frame.Line{Rule: "login"}) = frame.Counts{Denied: 1}
+		for i := range clients {
+			f.Clients.Add(uint64(i+1)*0x9E3779B97F4A7C15, i < denied)
+		}
+	})
+}
+
+// One client that is held at its limit is no news, however much of the traffic it makes;
+// that many are denied is. Where clients are not known, requests count.
+func TestThrottledCountsClients(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		frame *frame.Frame
+		fires bool
+	}{
+		{"one abuser at 99 % of the traffic", crowd(1000, 990, 100, 1), false},
+		{"an abuser among five clients", crowd(1000, 900, 5, 1), false},
+		{"two of five, by address and by user", crowd(1000, 900, 5, 2), false},
+		{"three of five", crowd(1000, 900, 5, 3), true},
+		{"one client in ten", crowd(1000, 20, 200, 20), true},
+		{"one client in forty", crowd(1000, 900, 200, 5), false},
+		{"nobody is known, few requests", crowd(1000, 20, 0, 0), false},
+		{"nobody is known, many requests", crowd(1000, 100, 0, 0), true},
+		{"little traffic", crowd(1, 1, 50, 50), false},
+	} {
+		p := newPlayer(t, []Check{{Kind: Throttled}})
+		p.play(5*60, c.frame, nil)
+		if fires := len(p.log) > 0; fires != c.fires {
+			t.Errorf("%s: %v", c.name, p.log)
+		}
+		for _, a := range p.Firing() {
+			if a.Rule != "api" {
+				t.Errorf("%s: it names the rule %q", c.name, a.Rule)
+			}
+		}
+	}
+}
+
+// What an alert says stays as it was when it fired; the value of now is apart.
+func TestSummaryStays(t *testing.T) {
+	p := newPlayer(t, []Check{{Kind: Throttled}})
+	p.play(3*60, crowd(1000, 500, 100, 50), nil)
+	first := p.Firing()
+	if len(first) != 1 || !strings.Contains(first[0].Summary, " % of clients") || first[0].Value != first[0].Current {
+		t.Fatalf("%+v", first)
+	}
+	p.play(3*60, crowd(1000, 990, 100, 99), nil)
+	now := p.Firing()[0]
+	if now.Summary != first[0].Summary || now.Value != first[0].Value || now.Current < 0.8 || !now.UpdatedAt.After(first[0].UpdatedAt) {
+		t.Errorf("%+v, at first %+v", now, first[0])
+	}
+	var resolved []Alert
+	for range 5 * 60 {
+		resolved = append(resolved, p.Add(Sample{Time: p.at, Frame: crowd(1000, 0, 100, 0)})...)
+		p.at = p.at.Add(1e9)
+	}
+	if len(resolved) != 1 || resolved[0].State != Resolved || resolved[0].Summary != first[0].Summary {
+		t.Errorf("%+v", resolved)
+	}
+}
