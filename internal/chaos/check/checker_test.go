@@ -277,6 +277,13 @@ func TestBoundedMemory(t *testing.T) {
 	}
 }
 
+func megabytes(all ...int64) (samples []Sample) {
+	for _, n := range all {
+		samples = append(samples, Sample{Resident: n << 20})
+	}
+	return samples
+}
+
 func TestGrown(t *testing.T) {
 	for _, c := range []struct {
 		name    string
@@ -287,9 +294,11 @@ func TestGrown(t *testing.T) {
 		{"steady", []Sample{{Goroutines: 30, Resident: 50 << 20}, {Goroutines: 40, Resident: 60 << 20}}, 0},
 		{"goroutines", []Sample{{Goroutines: 30}, {Goroutines: 51}}, 1},
 		{"a peak", []Sample{{Goroutines: 30}, {Goroutines: 90}, {Goroutines: 30}}, 0},
-		{"memory", []Sample{{Resident: 50 << 20}, {Resident: 60 << 20}, {Resident: 75 << 20}, {Resident: 85 << 20}}, 1},
-		{"memory at the beginning", []Sample{{Resident: 50 << 20}, {Resident: 80 << 20}, {Resident: 80 << 20}, {Resident: 85 << 20}}, 0},
-		{"too short for memory", []Sample{{Resident: 50 << 20}, {Resident: 99 << 20}}, 0},
+		{"memory", megabytes(50, 60, 70, 85, 95, 105), 1},
+		{"memory in the first half", megabytes(50, 80, 80, 85, 85, 85), 0},
+		{"a peak of memory at the end", megabytes(50, 80, 80, 85, 85, 185), 0},
+		{"a peak of memory before", megabytes(50, 80, 185, 105, 110, 115), 1},
+		{"too short for memory", megabytes(50, 99), 0},
 		{"another life", []Sample{{Goroutines: 30}, {Goroutines: 90, Life: 1}}, 0},
 		{"another instance", []Sample{{Goroutines: 30}, {Goroutines: 90, Instance: 1}}, 0},
 	} {

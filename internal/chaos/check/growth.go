@@ -20,9 +20,10 @@ const (
 	// leak of one a fault is more than that.
 	moreGoroutines = 20
 
-	// moreResident is how many more bytes there may be in the last sample than in any of the
-	// first half. The runtime takes memory in large pieces and gives it back late, so a life
-	// that is shorter than this many samples tells nothing.
+	// moreResident is how many more bytes there may be in the second half of the samples than
+	// in the first, by their medians. One sample tells nothing: connections that are lost and
+	// made again leave some tens of megabytes for a while, which the runtime gives back late.
+	// A life with less samples than telling tells nothing either.
 	moreResident = 24 << 20
 	telling      = 4
 )
@@ -48,10 +49,22 @@ func Grown(samples []Sample) (violations []Violation) {
 		if last.Goroutines > first.Goroutines+moreGoroutines {
 			blame("goroutines", int64(first.Goroutines), int64(last.Goroutines))
 		}
-		early := slices.MaxFunc(lives[l][:(len(lives[l])+1)/2], func(a, b Sample) int { return int(a.Resident - b.Resident) })
-		if len(lives[l]) >= telling && last.Resident > early.Resident+moreResident {
-			blame("MB", early.Resident>>20, last.Resident>>20)
+		half := len(lives[l]) / 2
+		if early, late := resident(lives[l][:half]), resident(lives[l][half:]); len(lives[l]) >= telling && late > early+moreResident {
+			blame("MB", early>>20, late>>20)
 		}
 	}
 	return violations
+}
+
+// resident is the median, or 0 if there are none. The sample before the middle is taken.
+func resident(samples []Sample) int64 {
+	var all []int64
+	for _, s := range samples {
+		all = append(all, s.Resident)
+	}
+	if slices.Sort(all); len(all) == 0 {
+		return 0
+	}
+	return all[(len(all)-1)/2]
 }

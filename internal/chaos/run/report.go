@@ -96,7 +96,7 @@ func firstAndLast(samples []check.Sample, of func(check.Sample) int64) string {
 }
 
 // save writes what is known of a scene in which something was broken: the violations, the
-// faults, and the last answers, a line of JSON each; with what the weirs wrote.
+// faults, the samples and the last answers, a line of JSON each; with what the weirs wrote.
 func save(s *scene, done *Scene) (string, error) {
 	name := filepath.Join(s.options.Out, fmt.Sprintf("%d-%s", s.options.Seed, s.topology))
 	if err := os.MkdirAll(s.options.Out, 0o755); err != nil {
@@ -114,6 +114,9 @@ func save(s *scene, done *Scene) (string, error) {
 	}
 	for _, f := range s.line.Around(check.Span{From: 0, To: s.now()}) {
 		lines.Encode(map[string]any{"fault": f})
+	}
+	for _, sample := range s.samples {
+		lines.Encode(map[string]any{"sample": sample})
 	}
 	for _, a := range s.checker.History() {
 		lines.Encode(map[string]any{"answer": a})
