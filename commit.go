@@ -1,12 +1,15 @@
 package weir
 
+import "math/bits"
+
 // TailLen returns how many words of tail the state needs: none but for
-// SlidingLog, a word for each unit that counts, and SlidingBuckets, one for
-// each sub-window. A longer tail is welcome.
+// SlidingLog, a word for each microsecond at which units were taken that count, and
+// SlidingBuckets, one for each sub-window. A longer tail is welcome, but that of a
+// log has as many words as a power of two.
 func (c *Compiled) TailLen(s State) int {
 	switch c.limit.Algorithm {
 	case SlidingLog:
-		return int(s.B)
+		return int(s.B >> maxRankBits)
 	case SlidingBuckets:
 		return int(c.buckets)
 	}
@@ -19,7 +22,7 @@ func (c *Compiled) TailLen(s State) int {
 func (c *Compiled) Readable(s State, tail []int64) bool {
 	switch c.limit.Algorithm {
 	case SlidingLog:
-		return s.B <= s.A && s.B <= int64(len(tail))
+		return readableLog(s, tail)
 	case SlidingBuckets:
 		return s == State{} || c.buckets <= int64(len(tail)) && c.newest(s) >= 0
 	}
@@ -35,7 +38,7 @@ func (c *Compiled) Commit(tail []int64, prev, next State) {
 	}
 	switch c.limit.Algorithm {
 	case SlidingLog:
-		c.commitSlidingLog(tail, prev, next)
+		c.commitSlidingLog(tail, next)
 	case SlidingBuckets:
 		c.commitSlidingBuckets(tail, prev, next)
 	}
@@ -49,7 +52,7 @@ type Record struct {
 }
 
 // Keep puts next, which Decide returned for the record's state, into effect. A
-// tail that has to grow doubles, for a log that gets longer by one unit at a
+// tail that has to grow doubles, for a log that gets longer by one entry at a
 // time would be copied as often.
 func (r *Record) Keep(limit *Compiled, next State) {
 	if next == r.State {
@@ -60,7 +63,7 @@ func (r *Record) Keep(limit *Compiled, next State) {
 		prev = State{}
 	}
 	if need := limit.TailLen(next); need > len(r.Tail) {
-		longer := make([]int64, max(need, min(2*len(r.Tail), int(limit.capacity))))
+		longer := make([]int64, 1<<bits.Len(uint(need-1)))
 		limit.MoveTail(longer, r.Tail, prev)
 		r.Tail = longer
 	}
@@ -74,17 +77,14 @@ func (c *Compiled) MoveTail(dst, src []int64, s State) {
 	switch {
 	case s == State{} || len(src) == 0:
 	case c.limit.Algorithm == SlidingLog:
-		moveRing(dst, src, s.A-s.B, s.A)
+		l := c.log(s, src)
+		for i := l.first; i < l.end; i++ {
+			dst[i&int64(len(dst)-1)] = *l.word(i)
+		}
 	case c.limit.Algorithm == SlidingBuckets:
 		newest := c.newest(s)
-		moveRing(dst, src, max(0, newest-c.buckets), newest)
-	}
-}
-
-// moveRing copies what has the numbers from one to another, the latter excluded,
-// into a ring of another length.
-func moveRing(dst, src []int64, from, to int64) {
-	for i := from; i < to; i++ {
-		dst[i%int64(len(dst))] = src[i%int64(len(src))]
+		for i := max(0, newest-c.buckets); i < newest; i++ {
+			dst[i%int64(len(dst))] = src[i%int64(len(src))]
+		}
 	}
 }

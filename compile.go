@@ -19,6 +19,8 @@ type Compiled struct {
 
 	width   int64 // microseconds of a sub-window
 	buckets int64
+
+	rankBits int // of an entry of a log
 }
 
 // Compile validates the limit and makes it ready for use.
@@ -27,6 +29,7 @@ func (l Limit) Compile() (*Compiled, error) {
 		return nil, err
 	}
 	c := &Compiled{limit: l, period: l.Period.Microseconds(), capacity: l.N}
+	c.rankBits = logRankBits(c.period)
 	switch {
 	case l.Algorithm.leaks():
 		if l.Burst != 0 {

@@ -11,7 +11,7 @@ import (
 const (
 	MaxUnits    = 1 << 50 // N and Burst
 	MaxPeriod   = 10 * 365 * 24 * time.Hour
-	MaxLogUnits = 1 << 20 // N of a sliding log, which keeps 8 bytes a unit
+	MaxLogUnits = 1 << 20 // N of a sliding log; less if the period is longer than 100 days
 	MaxBuckets  = 1<<12 - 1
 	MaxNameLen  = 100
 
@@ -87,8 +87,18 @@ func (l Limit) validateFields() error {
 	if l.CountDenied && l.Algorithm.leaks() {
 		return invalid("count_denied", "a %s cannot count refused requests; remove count_denied, or choose a window or sliding_log", l.Algorithm)
 	}
-	if l.Algorithm == SlidingLog && l.N > MaxLogUnits {
+	return l.validateLog()
+}
+
+func (l Limit) validateLog() error {
+	if l.Algorithm != SlidingLog {
+		return nil
+	}
+	if l.N > MaxLogUnits {
 		return invalid("limit", "a sliding_log of %d units would keep %d bytes a key; N is at most %d here, choose sliding_window or sliding_buckets for more", l.N, l.N*8, MaxLogUnits)
+	}
+	if most := maxLogUnits(l.Period.Microseconds()); l.N > most {
+		return invalid("limit", "a sliding_log over %s has room for %d units, not %d; lower N or the period, or choose sliding_buckets", duration.Format(l.Period), most, l.N)
 	}
 	return nil
 }

@@ -78,6 +78,7 @@ func TestParseLimitErrors(t *testing.T) {
 		"5/1m shape":                        `weir: shape: only a leaky_bucket is a queue, token_bucket is not`,
 		"5/1m count_denied":                 `weir: count_denied: a token_bucket cannot count refused requests`,
 		"sliding_log 1048577/1d":            `weir: limit: a sliding_log of 1048577 units would keep 8388616 bytes a key`,
+		"sliding_log 262145/365d":           `weir: limit: a sliding_log over 365d has room for 262144 units, not 262145; lower N or the period, or choose sliding_buckets`,
 		"1000003/1d":                        `weir: limit: 1000003/1d with a burst of 1000003 needs numbers beyond 2^53 to be exact; lower the burst to 104249,`,
 		"1000003/1d burst 104250":           `weir: limit: 1000003/1d with a burst of 104250 needs numbers beyond 2^53`,
 		"sliding_buckets 2199023255552/1d buckets 4095": `weir: limit: 2199023255552 units in each of 4095 sub-windows add up beyond 2^53`,

@@ -2,7 +2,6 @@ package weir_test
 
 import (
 	"math"
-	"strings"
 	"testing"
 	"time"
 
@@ -266,33 +265,77 @@ func TestSettleHugeCosts(t *testing.T) {
 func TestDenialsDoNotAddUpForever(t *testing.T) {
 	for _, limit := range []string{
 		"fixed_window 1125899906842624/1d count_denied", "sliding_window 1125899906842624/1d count_denied",
-		"sliding_buckets 100000000000000/1d count_denied", "sliding_log 3/1d count_denied",
+		"sliding_buckets 100000000000000/1d count_denied", "sliding_log 3/1d count_denied", "sliding_log 1048576/1d count_denied",
 	} {
 		k := key{limit: weir.MustCompile(limit)}
-		for range 30 {
-			k.take(1, k.limit.Capacity())
+		for i := range weir.Micros(100) {
+			k.take(1+i, k.limit.Capacity())
 		}
-		if k.State.A > weir.MaxUnits || k.limit.TailLen(k.State) > 60 || len(k.Tail) > 60 {
+		if k.State.A > weir.MaxUnits || k.limit.TailLen(k.State) > 60 || len(k.Tail) > 64 {
 			t.Errorf("%s: %+v with a tail of %d", limit, k.State, len(k.Tail))
 		}
 	}
 }
 
-// A tail has what its state needs, and a log's doubles up to N.
+// A tail has what its state needs: a log's, one word for each microsecond at which
+// units were taken, whatever their number. It doubles.
 func TestTailLen(t *testing.T) {
 	for limit, want := range map[string][]int{
-		"fixed_window 5/1m": {0, 0, 0, 0, 0, 0}, "token_bucket 5/1m": {0, 0, 0, 0, 0, 0},
-		"sliding_log 5/1m": {1, 2, 4, 4, 5, 5}, "sliding_buckets 5/1m buckets 7": {7, 7, 7, 7, 7, 7},
+		"fixed_window 50/1m": {0, 0, 0, 0, 0, 0}, "token_bucket 50/1m": {0, 0, 0, 0, 0, 0},
+		"sliding_log 50/1m": {1, 1, 2, 2, 3, 3}, "sliding_buckets 50/1m buckets 7": {7, 7, 7, 7, 7, 7},
 	} {
 		k := key{limit: weir.MustCompile(limit)}
-		for i, length := range want {
-			k.take(1, 1)
-			need := length
-			if strings.HasPrefix(limit, "sliding_log") {
-				need = min(i+1, 5)
+		for i, need := range want {
+			k.take(weir.Micros(1+i/2), int64(i))
+			length := 0
+			for need > length {
+				length = max(1, 2*length)
 			}
 			if got := k.limit.TailLen(k.State); len(k.Tail) != length || got != need {
 				t.Errorf("%s after %d: TailLen %d, want %d; a tail of %d, want %d", limit, i+1, got, need, len(k.Tail), length)
+			}
+		}
+	}
+}
+
+// A log of any N and period that is accepted is exact at both ends of its bits, and
+// however often they overflow.
+func TestLogsOfAnySize(t *testing.T) {
+	for _, c := range []struct {
+		period time.Duration
+		most   int64
+	}{
+		{time.Microsecond, 1 << 20}, {time.Hour, 1 << 20}, {100 * 24 * time.Hour, 1 << 20},
+		{(1<<43 - 1) * time.Microsecond, 1 << 20}, {1 << 43 * time.Microsecond, 1 << 19},
+		{365 * 24 * time.Hour, 1 << 18}, {weir.MaxPeriod, 1 << 14},
+	} {
+		l := weir.Limit{Algorithm: weir.SlidingLog, N: c.most, Period: c.period}
+		limit, err := l.Compile()
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.N++
+		if _, err := l.Compile(); err == nil {
+			t.Errorf("%v was accepted", l)
+		}
+		period := weir.Micros(c.period.Microseconds())
+		k := key{limit: limit}
+		for round := range weir.Micros(9) {
+			now := 1_767_225_600_000_000 + round*period
+			if d := k.take(now, 1); !d.Allowed || d.Remaining != c.most-1 {
+				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, d)
+			}
+			d := k.take(now+period-1, c.most-1)
+			if !d.Allowed || d.Remaining != 0 {
+				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, d)
+			}
+			refused := k.peek(now+period-1, 1)
+			if refused.Allowed || refused.RetryAfter != time.Microsecond {
+				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, refused)
+			}
+			k.refund(d.Receipt, c.most-1)
+			if period > 1 && k.peek(now+period-1, 1).Remaining != c.most-1 {
+				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, k.peek(now+period-1, 1))
 			}
 		}
 	}
@@ -356,7 +399,7 @@ func TestMoveTail(t *testing.T) {
 	for _, now := range []weir.Micros{1, 2, 3, 4, 103} {
 		k.take(now, 1)
 	}
-	for length := k.limit.TailLen(k.State); length < 9; length++ {
+	for length := 4; length <= 64; length *= 2 {
 		moved := key{limit: k.limit, Record: weir.Record{State: k.State, Tail: make([]int64, length)}}
 		k.limit.MoveTail(moved.Tail, k.Tail, k.State)
 		if got, want := moved.peek(103, 3), k.peek(103, 3); got != want || want.RetryAfter != time.Microsecond {

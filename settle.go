@@ -18,8 +18,8 @@ func (c *Charge) Settle(d *Decision, now Micros) {
 
 // Settle decides the ops of one request together, all or none, and appends
 // their decisions to dst. Afterwards the store commits and keeps every Next
-// that differs from its Prev, in order. This is the one place that knows what
-// happens to the other limits when one refuses.
+// that differs from its Prev; of ops that share a state, that is one. This is the
+// one place that knows what happens to the other limits when one refuses.
 func Settle(dst []Decision, now Micros, charges []Charge) []Decision {
 	first := len(dst)
 	for i := range charges {
@@ -33,8 +33,26 @@ func Settle(dst []Decision, now Micros, charges []Charge) []Decision {
 			charges[i].giveUp(&dst[first+i], now, charges, i)
 		}
 	}
+	for i := range charges {
+		if isIncluded(charges, i) {
+			charges[i].Next = charges[i].Prev
+		}
+	}
 	return dst
 }
+
+// isIncluded reports whether a later op charges the state of the i-th one: what it
+// charges includes the costs of those before it.
+func isIncluded(charges []Charge, i int) bool {
+	for j := i + 1; j < len(charges); j++ {
+		if c := &charges[j]; c.Next != c.Prev && shareState(charges[i].Op, c.Op) {
+			return true
+		}
+	}
+	return false
+}
+
+func shareState(a, b *Op) bool { return a.Key == b.Key && a.Limit.kind == b.Limit.kind }
 
 // giveUp takes back the charge of a request that another op refused, unless the
 // limit counts those too.
@@ -79,7 +97,7 @@ func Survey(dst []Decision, now Micros, charges []Charge) []Decision {
 func together(charges []Charge, i int, counts func(*Compiled) bool) Op {
 	op := *charges[i].Op
 	for _, c := range charges[:i] {
-		if c.Op.Key == op.Key && c.Op.Limit.kind == op.Limit.kind && counts(c.Op.Limit) {
+		if shareState(c.Op, &op) && counts(c.Op.Limit) {
 			op.Cost = min(op.Cost, MaxUnits) + min(c.Op.Cost, MaxUnits)
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// maxExact bounds every number of a state and a tail, as the arithmetic does.
+// maxExact bounds every number of a state, as the arithmetic does.
 const maxExact = 1 << 53
 
 func exact(x int64) bool { return 0 <= x && x < maxExact }
@@ -129,11 +129,7 @@ func (d *decoder) tail() ([]int64, error) {
 	}
 	var tail []int64
 	for i := word(0); i < n && d.err == nil; i++ {
-		x := int64(d.word())
-		if !exact(x) {
-			return nil, errOutOfRange
-		}
-		tail = append(tail, x)
+		tail = append(tail, int64(d.word()))
 	}
 	return tail, nil
 }

@@ -415,11 +415,12 @@ func TestGrace(t *testing.T) {
 
 // A log that grows gives its shorter tails back.
 func TestGrowingLogLeaksNothing(t *testing.T) {
-	s, _ := open(0)
+	s, clock := open(0)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 64/1d"), Cost: 1}
 	_, sh := s.core.Load().identify(&op)
 	for range 64 {
 		take(t, s, "k", op.Limit)
+		clock.Pass(1)
 	}
 	for size, c := range sh.arena.classes {
 		if held := c.given - len(c.unused); held != 0 && size != 6 || size == 6 && held != 1 {

@@ -21,7 +21,7 @@ import (
 // against accidents, not against whoever may write the file.
 const (
 	snapshotMagic   = "weirsnap"
-	snapshotVersion = 1
+	snapshotVersion = 2 // in 1, a log had a word for each unit
 )
 
 var crcTable = crc64.MakeTable(crc64.ECMA)

@@ -155,7 +155,7 @@ func TestRestoreOfAnotherVersion(t *testing.T) {
 	snapshot[len(snapshotMagic)] = 9
 	s, _ := open(0)
 	err := s.Restore(bytes.NewReader(snapshot))
-	if want := "memory: the snapshot cannot be used: it is of version 9, this weir reads version 1"; err == nil || err.Error() != want {
+	if want := "memory: the snapshot cannot be used: it is of version 9, this weir reads version 2"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }

@@ -45,7 +45,7 @@ func TestAssembly(t *testing.T) {
 		{needBucket, "nextA, nextB = a + units * c.p, b", "c.algorithm"},
 		{needBucket | needFixedWindow, "c.algorithm.look()", "local function judge"},
 		{needBucket | needSeveral, "local function judge()", "c.algorithm.look()"},
-		{needSlidingLog, "renew(longer, moved)", "hold()"},
+		{needSlidingLog, "addUnits(taken, added)", "hold()"},
 		{needAll, "ALGORITHM[5] = { look = look5, charge = charge5, wait = wait5, tail = tail5 }", "-->"},
 	} {
 		text := scriptText(columns, c.needs)

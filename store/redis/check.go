@@ -17,6 +17,8 @@ type check struct {
 	ops  []weir.Op // whose own keys are not looked at again: they are the caller's
 	keys []string  // theirs in Redis
 
+	weight int // what deciding it takes of Redis, in ops on one small state
+
 	next *check // for the same key, of a call of singles
 
 	left atomic.Bool   // whoever asked has gone, so it need not be sent
@@ -41,6 +43,21 @@ func newCheck(verb verb, slot uint16) *check {
 func (c *check) add(op weir.Op, key string) {
 	op.Key = ""
 	c.ops, c.keys = append(c.ops, op), append(c.keys, key)
+	c.weight += weightOf(c.verb, op.Limit)
+}
+
+// weightOf is for the worst: of sub-windows that all are read, and a log so large that
+// none is larger. What is given back to a log changes a page and the directory.
+func weightOf(verb verb, limit *weir.Compiled) int {
+	switch {
+	case limit.Algorithm() == weir.SlidingBuckets:
+		return 1 + int(limit.Numbers().Buckets/64)
+	case limit.Algorithm() != weir.SlidingLog:
+		return 1
+	case verb == refund:
+		return 64
+	}
+	return 4
 }
 
 // recycle is for whoever asked, when nobody else can have the check in hand.
@@ -50,7 +67,7 @@ func (c *check) recycle() {
 	}
 	clear(c.ops)
 	clear(c.keys)
-	c.ops, c.keys, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], nil, c.decisions[:0], nil, false
+	c.ops, c.keys, c.weight, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, c.decisions[:0], nil, false
 	checks.Put(c)
 }
 

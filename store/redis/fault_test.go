@@ -125,7 +125,7 @@ func TestWrongTypeUnderLoad(t *testing.T) {
 	server.Do("SADD", s.keyOf(&op), "m")
 	l := startLoad(t, s)
 	for range 50 {
-		if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "not weir's") {
+		if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), "this version of weir did not write") {
 			t.Fatalf("Take = %v", err)
 		}
 	}

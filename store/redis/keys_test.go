@@ -96,7 +96,7 @@ func TestMemory(t *testing.T) {
 		if _, err := s.Take(t.Context(), nil, op); err != nil {
 			t.Fatal(err)
 		}
-		n, err := client.Do(t.Context(), client.B().MemoryUsage().Key(s.keyOf(&op)).Build()).AsInt64()
+		n, err := client.Do(t.Context(), client.B().MemoryUsage().Key(s.keyOf(&op)).Samples(0).Build()).AsInt64()
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -108,14 +108,24 @@ func TestMemory(t *testing.T) {
 			t.Errorf("%s: %d bytes, want at most 120", text, got)
 		}
 	}
-	for _, n := range []int64{100, 1000, 10_000} {
-		limit := weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", n))
-		var got int64
-		for range 10 {
-			got = usage(weir.Op{Key: fmt.Sprint(n), Limit: limit, Cost: n / 10})
+	for _, text := range []string{"sliding_log 10/1h", "sliding_log 1000000/1h"} { // a charge is one entry
+		op := weir.Op{Key: "one", Limit: weir.MustCompile(text)}
+		op.Cost = op.Limit.Capacity()
+		if got := usage(op); got > 120 {
+			t.Errorf("a charge of all units of %s has %d bytes, want at most 120", text, got)
 		}
-		if got > 10*n+120 {
-			t.Errorf("a log of %d units has %d bytes, %.1f a unit; want at most 10", n, got, float64(got)/float64(n))
+	}
+	now := weir.Micros(1_790_000_000_000_000)
+	s = storeOn(t, client, Options{Clock: func() weir.Micros { now++; return now }})
+	for _, n := range []int64{5, 100, 120, 121, 200, 241, 500, 1000, 10_000, 30_000} {
+		op := weir.Op{Key: fmt.Sprint(n), Limit: weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", n)), Cost: 1}
+		for range n - 1 {
+			if _, err := s.Take(t.Context(), nil, op); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if got := usage(op); got > 10*n+300 {
+			t.Errorf("a log of %d units has %d bytes, want at most 10 a unit, and 300", n, got)
 		}
 	}
 }
@@ -128,7 +138,7 @@ func TestForeignKey(t *testing.T) {
 	if err := client.Do(t.Context(), client.B().Sadd().Key(s.keyOf(&op)).Member("m").Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), `"weir:T1m{k}" holds something that is not weir's`) {
+	if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), `"weir:T1m{k}" holds something that this version of weir did not write`) {
 		t.Errorf("Take of a set = %v", err)
 	}
 }

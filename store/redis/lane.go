@@ -7,8 +7,8 @@ import (
 )
 
 const (
-	// maxOps bounds a script call, and so for how long Redis does nothing else.
-	maxOps = 512
+	// maxWeight bounds a script call, and so for how long Redis does nothing else.
+	maxWeight = 512
 
 	// maxSending is how many calls of a lane are under way at most, and crowd how
 	// many wait before there is a second one: Redis then has work while we read the
@@ -140,10 +140,10 @@ func (s *Store) idleLocked(l *lane) {
 
 func (l *lane) takeLocked() []*check {
 	var batch []*check
-	ops, taken := 0, 0
+	weight, taken := 0, 0
 	for _, c := range l.waiting {
 		if !c.left.Load() {
-			if ops += len(c.ops); ops > maxOps && len(batch) > 0 {
+			if weight += c.weight; weight > maxWeight && len(batch) > 0 {
 				break
 			}
 			batch = append(batch, c)

@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -25,11 +27,11 @@ func pause(t *testing.T, client rueidis.Client) (resume func()) {
 
 func run(t *testing.T, client rueidis.Client, words ...string) string {
 	t.Helper()
-	answer, err := client.Do(t.Context(), client.B().Arbitrary(words...).Build()).ToString()
+	answer, err := client.Do(t.Context(), client.B().Arbitrary(words...).Build()).ToAny()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return answer
+	return fmt.Sprint(answer)
 }
 
 // eventually waits for a condition.
@@ -202,17 +204,33 @@ func TestDeadServer(t *testing.T) {
 
 // A call is bounded, however many wait.
 func TestNextIsBounded(t *testing.T) {
-	var l lane
-	for range 100 {
-		l.waiting = append(l.waiting, &check{ops: make([]weir.Op, 10)})
-	}
-	l.waiting = append(l.waiting, &check{ops: make([]weir.Op, maxOps+1)})
-	var sizes []int
-	for batch := l.takeLocked(); len(batch) > 0; batch = l.takeLocked() {
-		sizes = append(sizes, len(batch))
-	}
-	if got := fmt.Sprint(sizes); got != "[51 49 1]" {
-		t.Errorf("calls of %s checks", got)
+	for _, c := range []struct {
+		verb  verb
+		limit string
+		ops   int // of each of a hundred checks
+		want  string
+	}{
+		{take, "5/1m", 10, "[51 49]"}, {refund, "5/1m", 10, "[51 49]"}, {take, "5/1m", maxWeight + 1, fmt.Sprint(slices.Repeat([]int{1}, 100))},
+		{take, "sliding_log 5/1m", 10, "[12 12 12 12 12 12 12 12 4]"}, {peek, "sliding_log 5/1m", 64, "[2 2" + strings.Repeat(" 2", 48) + "]"},
+		{take, "sliding_buckets 5/1m", 10, "[51 49]"}, {take, "sliding_buckets 5/1h buckets 4095", 1, "[8 8 8 8 8 8 8 8 8 8 8 8 4]"},
+		{refund, "sliding_log 5/1m", 1, "[8 8 8 8 8 8 8 8 8 8 8 8 4]"},
+	} {
+		var l lane
+		op := weir.Op{Limit: weir.MustCompile(c.limit)}
+		for range 100 {
+			check := newCheck(c.verb, 0)
+			for range c.ops {
+				check.add(op, "k")
+			}
+			l.waiting = append(l.waiting, check)
+		}
+		var sizes []int
+		for batch := l.takeLocked(); len(batch) > 0; batch = l.takeLocked() {
+			sizes = append(sizes, len(batch))
+		}
+		if got := fmt.Sprint(sizes); got != c.want {
+			t.Errorf("%d of %s, %d ops each: calls of %s checks, want %s", c.verb, c.limit, c.ops, got, c.want)
+		}
 	}
 }
 

@@ -47,6 +47,15 @@ local function giveUp(i)
   answer[2], answer[4], answer[6], answer[7], answer[8], answer[9] = remaining, reset, charged, nextFresh, nextA, nextB
 end
 
+-- isIncluded reports whether a later op charges the same key: what it charges includes
+-- the costs of those before it.
+local function isIncluded(i, n)
+  for j = i + 1, n do
+    if OP_KEY[j] == OP_KEY[i] and ANSWERS[j][6] then return true end
+  end
+  return false
+end
+
 local function settle(n)
   local admitted = true
   for i = 1, n do
@@ -59,7 +68,7 @@ local function settle(n)
   end
   for i = 1, n do
     local answer = ANSWERS[i]
-    if answer[6] then
+    if answer[6] and not isIncluded(i, n) then
       k, c, nextFresh, nextA, nextB = OP_KEY[i], OP_LIMIT[i], answer[7], answer[8], answer[9]
       commit()
     end

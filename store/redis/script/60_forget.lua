@@ -2,4 +2,5 @@
 forget = function()
   FRESH[k], A[k], B[k], CHANGED[k], FOREIGN[k] = 0, 0, 0, true, nil
   if TAIL[k] then WORDS[k], TAIL[k], DIRTY[k] = 0, {}, true end
+  if LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, hashed = LOG[k].hashed } end
 end

@@ -39,16 +39,16 @@ ALGORITHM[3].refund = function(receipt, cost)
 end
 
 ALGORITHM[4].refund = function(receipt, cost)
-  openTail()
-  if not readableLog() then return end
-  local latest, taken, words = receipt == LATEST, receipt - c.period, WORDS[k]
-  local oldest, last = A[k] - B[k], A[k]
-  while not latest and last > oldest and word((last - 1) % words) > taken do last = last - 1 end
-  local from = last
-  while from > oldest and last - from < cost and (latest or word((from - 1) % words) == taken) do from = from - 1 end
-  for rank = last, A[k] - 1 do setWord((rank - last + from) % words, word(rank % words)) end
-  A[k], B[k] = A[k] - (last - from), B[k] - (last - from)
-  FRESH[k] = B[k] > 0 and word((A[k] - 1) % words) + c.period or 0
+  enterLog()
+  local taken = receipt - c.period
+  if receipt == LATEST and cost < B[k] then
+    pages().refundNewest(cost)
+  elseif receipt == LATEST then
+    FRESH[k] = 0
+  elseif taken <= lastTime then
+    pages().refund(taken, cost)
+    if B[k] == 0 then FRESH[k] = 0 end
+  end
 end
 
 ALGORITHM[5].refund = function(receipt, cost)

@@ -9,7 +9,7 @@ several = function(verb, n, i)
   for op = 1, n do
     k = input[i]
     OP_KEY[op], OP_LIMIT[op], OP_COST[op], OP_LAST[op] = k, limits[input[i + 1]], input[i + 2], input[i + 3]
-    if not FRESH[k] then load(k) end
+    if not FRESH[k] then loadFor(OP_LIMIT[op], k) end
     if verb == RESET then forget() end
     foreign = foreign or FOREIGN[k]
     i = i + 4

@@ -18,11 +18,12 @@ else
 end
 out[1], length = now, 1
 
+local SLIDING_LOG = 4
 limits = {}
 local i = 3
 for l = 1, input[2] do
   limits[l] = {
-    algorithm = ALGORITHM[input[i]], n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
+    algorithm = ALGORITHM[input[i]], isLog = input[i] == SLIDING_LOG, n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
     shape = input[i + 4] == 1, countDenied = input[i + 5] == 1,
     rate = input[i + 6], p = input[i + 7], full = input[i + 8],
     width = input[i + 9], buckets = input[i + 10],
@@ -30,7 +31,7 @@ for l = 1, input[2] do
   i = i + 11
 end
 
-if not TAIL and #KEYS > 1 then loadAll() end
+if not TAIL and not LOG and #KEYS > 1 then loadAll() end
 
 local last = #input
 while i < last do
@@ -38,7 +39,7 @@ while i < last do
   i = i + 2
   if verb == TAKE and n == 1 then
     k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
-    if not FRESH[k] then load(k) end
+    if not FRESH[k] then loadFor(c, k) end
     if FOREIGN[k] then
       --> refuseForeign
     else
@@ -59,7 +60,9 @@ for key in pairs(CHANGED) do
   k = key
   local left = FRESH[k]
   if left == 0 then
-    call('DEL', KEYS[k])
+    call('UNLINK', KEYS[k])
+  elseif LOG and LOG[k] then
+    saveLog(left)
   else
     local expires = expiry(left)
     local head = pack('>I7I7I7I7', left, A[k], B[k], expires)

@@ -29,10 +29,10 @@ while first <= last do
     -- What MGET does not find may be something foreign, too.
     local head = heads[key] or pcall('GETRANGE', KEYS[key], '0', '27')
     local foreign = type(head) == 'table'
+    oldFresh, oldA, oldB, expires = 0, 0, 0, 0
     if not foreign and #head == HEAD then
       oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
-    else
-      oldFresh, oldA, oldB, expires = 0, 0, 0, 0
+      foreign = oldFresh >= EXACT
     end
     local count, each = input[i], false
     i = i + 1

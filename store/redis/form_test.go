@@ -1,0 +1,55 @@
+package redis
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+)
+
+// What a later version has written is an error to whoever asks for it, and stays as it
+// is. So does a hash of somebody else's. What is damaged counts as nothing.
+func TestFormOfALaterVersion(t *testing.T) {
+	client := connect(t)
+	s := storeOn(t, client, Options{})
+	good := weir.Op{Key: "good", Limit: weir.MustCompile("fixed_window 5/1m"), Cost: 1}
+	for _, text := range []string{"token_bucket 5/1m", "fixed_window 5/1m", "sliding_window 5/1m", "sliding_buckets 5/1m", "sliding_log 5/1m"} {
+		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
+		key := s.keyOf(&op)
+		if _, err := s.Take(t.Context(), nil, op); err != nil {
+			t.Fatal(err)
+		}
+		value := []byte(run(t, client, "GET", key))
+		value[0] += 32
+		run(t, client, "SET", key, string(value))
+		later := run(t, client, "GET", key)
+		for _, ops := range [][]weir.Op{{op}, {op, good}} { // alone, and with others
+			if _, err := s.Take(t.Context(), nil, ops...); err == nil || !strings.Contains(err.Error(), "that this version of weir did not write") {
+				t.Errorf("%s: Take = %v", text, err)
+			}
+		}
+		if err := s.Refund(t.Context(), weir.Op{Key: "k", Limit: op.Limit, Cost: 1, Receipt: weir.Latest}); err == nil {
+			t.Errorf("%s: a refund was no error", text)
+		}
+		if got := run(t, client, "GET", key); got != later {
+			t.Errorf("%s: it was overwritten: %q", text, got)
+		}
+		if err := s.Reset(t.Context(), op); err != nil {
+			t.Errorf("%s: Reset = %v", text, err)
+		}
+		if d, err := s.Take(t.Context(), nil, op); err != nil || !d[0].Allowed {
+			t.Errorf("%s after a reset: %+v %v", text, d, err)
+		}
+	}
+	log := weir.Op{Key: "log", Limit: weir.MustCompile("sliding_log 5/1m"), Cost: 1}
+	run(t, client, "HSET", s.keyOf(&log), "f", "v")
+	if _, err := s.Take(t.Context(), nil, log); err == nil || run(t, client, "HGET", s.keyOf(&log), "f") != "v" {
+		t.Errorf("Take of somebody's hash = %v", err)
+	}
+	for _, damaged := range []string{"", " ", " 3456789012345678901234", " 345678901234567890123456", "\x00damaged"} {
+		run(t, client, "SET", s.keyOf(&log), damaged) // also instead of the hash
+		if d, err := s.Take(t.Context(), nil, log); err != nil || d[0].Remaining != 4 {
+			t.Errorf("%q: %+v %v", damaged, d, err)
+		}
+	}
+}
