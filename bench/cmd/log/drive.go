@@ -1,0 +1,243 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/store/redis"
+)
+
+const (
+	callers = 24
+	period  = time.Hour
+	some    = 20_000 // requests of a phase that need not be N
+)
+
+// drive is one log of N units. Its clock goes on by a microsecond a call, so that each
+// charge is an entry, and leaps when a phase says so.
+type drive struct {
+	ctx    context.Context
+	addr   string
+	n      int64
+	admin  rueidis.Client
+	stores []*redis.Store // one a caller, so that no two share a call
+	clock  atomic.Int64
+	late   atomic.Int64 // checks of the phase that timed out
+
+	mu       sync.Mutex
+	receipts []weir.Op // of charges that may be given back
+}
+
+func newDrive(ctx context.Context, addr string, n int64) (*drive, error) {
+	d := &drive{ctx: ctx, addr: addr, n: n}
+	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	var err error
+	if d.admin, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}); err != nil {
+		return nil, err
+	}
+	for range callers {
+		s, err := d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second)
+		if err != nil {
+			return nil, err
+		}
+		d.stores = append(d.stores, s)
+	}
+	for _, setting := range [][2]string{{"slowlog-log-slower-than", "200"}, {"slowlog-max-len", "1000000"}} {
+		if err := d.do("CONFIG", "SET", setting[0], setting[1]).Error(); err != nil {
+			return nil, err
+		}
+	}
+	return d, d.do("FLUSHALL").Error()
+}
+
+func (d *drive) open(clock func() weir.Micros, timeout time.Duration) (*redis.Store, error) {
+	config, err := redis.ParseURL("redis://" + d.addr)
+	if err != nil {
+		return nil, err
+	}
+	config.Options.Clock, config.Options.Timeout = clock, timeout
+	return config.Open()
+}
+
+func (d *drive) do(command ...string) rueidis.RedisResult {
+	return d.admin.Do(d.ctx, d.admin.B().Arbitrary(command...).Build())
+}
+
+func (d *drive) close() {
+	for _, s := range d.stores {
+		s.Close()
+	}
+	d.admin.Close()
+}
+
+// limit is a log of so many units an hour; all share the state of the one key.
+func limit(n int64) *weir.Compiled {
+	return weir.MustCompile(fmt.Sprintf("sliding_log %d/1h", max(1, n)))
+}
+
+// pass lets time pass before the next call.
+func (d *drive) pass(t time.Duration) { d.clock.Add(t.Microseconds()) }
+
+// take has the callers ask for so many requests in all, and returns how many were
+// allowed. Every so many, a receipt is kept.
+func (d *drive) take(stores []*redis.Store, requests int64, limit *weir.Compiled, cost int64) (int64, error) {
+	var left, allowed atomic.Int64
+	left.Store(requests)
+	return allowedOf(&allowed, d.each(stores, func(s *redis.Store) error {
+		var decisions []weir.Decision
+		for left.Add(-1) >= 0 {
+			op := weir.Op{Key: "k", Limit: limit, Cost: cost}
+			var err error
+			decisions, err = s.Take(d.ctx, decisions[:0], op)
+			if (errors.Is(err, context.DeadlineExceeded) || errors.Is(err, weir.ErrUnavailable)) && d.ctx.Err() == nil {
+				d.late.Add(1)
+				continue
+			}
+			if err != nil {
+				return err
+			}
+			if !decisions[0].Allowed {
+				continue
+			}
+			if i := allowed.Add(1); i%max(1, requests/2000) == 0 {
+				op.Receipt = decisions[0].Receipt
+				d.mu.Lock()
+				d.receipts = append(d.receipts, op)
+				d.mu.Unlock()
+			}
+		}
+		return nil
+	}))
+}
+
+func allowedOf(n *atomic.Int64, err error) (int64, error) { return n.Load(), err }
+
+// refund gives the kept receipts back, those in the middle first.
+func (d *drive) refund() error {
+	ops := append(d.receipts[len(d.receipts)/2:], d.receipts[:len(d.receipts)/2]...)
+	d.receipts = nil
+	var next atomic.Int64
+	return d.each(d.stores, func(s *redis.Store) error {
+		for i := next.Add(1) - 1; i < int64(len(ops)); i = next.Add(1) - 1 {
+			if err := s.Refund(d.ctx, ops[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func (d *drive) each(stores []*redis.Store, do func(*redis.Store) error) error {
+	errs := make([]error, callers)
+	var workers sync.WaitGroup
+	for i := range callers {
+		workers.Go(func() { errs[i] = do(stores[i%len(stores)]) })
+	}
+	workers.Wait()
+	return errors.Join(errs...)
+}
+
+// figures of a phase.
+type figures struct {
+	calls, allowed int64
+	mean           int64 // microseconds a call
+	slowest        time.Duration
+	over           int64 // calls of more than 5 ms
+	late           int64
+	bytes          string
+}
+
+const mostAllowed = 5 * time.Millisecond
+
+func (d *drive) measure(p phase) (f figures, err error) {
+	for _, reset := range [][]string{{"CONFIG", "RESETSTAT"}, {"SLOWLOG", "RESET"}} {
+		if err := d.do(reset...).Error(); err != nil {
+			return f, err
+		}
+	}
+	d.late.Store(0)
+	if f.allowed, err = p.run(d); err != nil {
+		return f, err
+	}
+	f.late = d.late.Load()
+	if f.calls, f.mean, err = d.scriptCalls(); err != nil {
+		return f, err
+	}
+	entries, err := d.do("SLOWLOG", "GET", "-1").ToArray()
+	if err != nil {
+		return f, err
+	}
+	for _, e := range entries {
+		fields, err := e.ToArray()
+		if err != nil {
+			return f, err
+		}
+		micros, err := fields[2].AsInt64()
+		if err != nil {
+			return f, err
+		}
+		command, err := fields[3].AsStrSlice()
+		if err != nil {
+			return f, err
+		}
+		if took := time.Duration(micros) * time.Microsecond; strings.HasPrefix(strings.ToUpper(command[0]), "EVAL") {
+			if f.slowest = max(f.slowest, took); took > mostAllowed {
+				f.over++
+			}
+		}
+	}
+	f.bytes, err = d.bytes()
+	return f, err
+}
+
+// bytes is what a unit takes, if all of N are there.
+func (d *drive) bytes() (string, error) {
+	keys, err := d.do("KEYS", "*").AsStrSlice()
+	if err != nil || len(keys) != 1 {
+		return "", err
+	}
+	used, err := d.do("MEMORY", "USAGE", keys[0], "SAMPLES", "0").AsInt64()
+	if err != nil {
+		return "", err
+	}
+	decisions, err := d.stores[0].Peek(d.ctx, nil, weir.Op{Key: "k", Limit: limit(d.n), Cost: 1})
+	if err != nil || decisions[0].Remaining > 0 {
+		return "", err
+	}
+	return fmt.Sprintf("%.1f", float64(used)/float64(d.n)), nil
+}
+
+// scriptCalls reads how many there were, and how long they took, of Redis's own clock.
+func (d *drive) scriptCalls() (calls, mean int64, err error) {
+	text, err := d.do("INFO", "commandstats").ToString()
+	if err != nil {
+		return 0, 0, err
+	}
+	var micros int64
+	for line := range strings.Lines(text) {
+		name, stats, _ := strings.Cut(strings.TrimSpace(line), ":")
+		if !strings.HasPrefix(name, "cmdstat_eval") {
+			continue
+		}
+		for _, stat := range strings.Split(stats, ",") {
+			key, value, _ := strings.Cut(stat, "=")
+			n, _ := strconv.ParseInt(value, 10, 64)
+			switch key {
+			case "calls":
+				calls += n
+			case "usec":
+				micros += n
+			}
+		}
+	}
+	return calls, micros / max(1, calls), nil
+}
