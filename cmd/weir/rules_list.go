@@ -27,7 +27,7 @@ func newRulesList() *cobra.Command {
 that are stored, the ones in force are listed, and a line on standard error says so.
 
 ` + clientHelp,
-		Args:  noArguments,
+		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := c.client(cmd)
 			if err != nil {
