@@ -144,9 +144,9 @@ api                                0.7/s    0.0 %  █████████�
 login                              0.5/s   83.3 %  █████████░░░  ▁▁▁▃▅▆█▃▅▆█▃▅▆█
 
 most denied, last minute                 most allowed, last minute
-        25  ip:203.0.113.7                       30  user:alice
-                                                 12  user:漢字
-                                                  5  ip:203.0.113.7
+        25  ip:203.0.113.7                       12  user:漢字
+        25  user:alice                            5  ip:203.0.113.7
+                                                  5  user:alice
 `
 	shown := regexp.MustCompile(`:\d+  \d\d:\d\d:\d\d *`).ReplaceAllString(got.stdout, ":PORT  TIME                              ")
 	if got.code != 0 || got.stderr != "" || shown != want {
