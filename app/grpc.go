@@ -4,7 +4,6 @@ import (
 	"context"
 	"time"
 
-	ratelimit "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
@@ -36,7 +35,7 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 	a.later(a.grpc.Stop) // its workers, if it is never served
 	api.Register(a.grpc)
 	if a.envoy != nil {
-		ratelimit.RegisterRateLimitServiceServer(a.grpc, a.envoy)
+		a.envoy.Register(a.grpc)
 	}
 	listener, err := listen(ctx, "--grpc", a.options.GRPC)
 	if err != nil {

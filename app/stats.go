@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/netip"
 	"net/url"
@@ -153,13 +154,24 @@ func (o *Alerts) notifiers() ([]alert.Notifier, error) {
 	return all, nil
 }
 
+// maxSecret is the longest file with a secret, in bytes.
+const maxSecret = 4 << 10
+
 func (o *Alerts) secret() ([]byte, error) {
 	if o.WebhookSecretFile == "" {
 		return nil, nil
 	}
-	source, err := os.ReadFile(o.WebhookSecretFile)
+	file, err := os.Open(o.WebhookSecretFile)
 	if err != nil {
 		return nil, fmt.Errorf("--alert-webhook-secret-file: %w", err)
+	}
+	defer file.Close()
+	source, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	if err != nil {
+		return nil, fmt.Errorf("--alert-webhook-secret-file: %w", err)
+	}
+	if len(source) > maxSecret {
+		return nil, fmt.Errorf("--alert-webhook-secret-file: %s has more than %d bytes, which no secret has", o.WebhookSecretFile, maxSecret)
 	}
 	secret := strings.TrimSpace(string(source))
 	if len(secret) < 16 {

@@ -2,13 +2,12 @@ package rule_test
 
 import (
 	"fmt"
-	"runtime"
-	"runtime/metrics"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testmemory"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -178,7 +177,7 @@ func TestHostileDocuments(t *testing.T) {
 			source := []byte(shape())
 			var problems rule.Problems
 			begin := time.Now()
-			most := peak(func() { _, problems = rule.Parse("", source) })
+			most := testmemory.Peak(func() { _, problems = rule.Parse("", source) })
 			took := time.Since(begin)
 			if size <= 1<<17 {
 				rule.FormatSource("", source)
@@ -196,7 +195,7 @@ func TestHostileDocuments(t *testing.T) {
 func TestLongDocument(t *testing.T) {
 	source := []byte(shapes(rule.MaxDocument - 200)["long rules"]())
 	var set *rule.Set
-	if most := peak(func() { set, _ = rule.Parse("", source) }); set == nil || len(set.Rules) < 10_000 || most > rule.MaxMemory {
+	if most := testmemory.Peak(func() { set, _ = rule.Parse("", source) }); set == nil || len(set.Rules) < 10_000 || most > rule.MaxMemory {
 		t.Errorf("%d MiB for %v rules", most>>20, set)
 	}
 }
@@ -205,7 +204,7 @@ func TestLongDocument(t *testing.T) {
 func TestManyDocumentsAtOnce(t *testing.T) {
 	source := []byte(shapes(1 << 19)["names in braces, one a line"]())
 	good := []byte(shapes(1 << 19)["rules"]())
-	most := peak(func() {
+	most := testmemory.Peak(func() {
 		var wg sync.WaitGroup
 		for i := range 32 {
 			wg.Go(func() {
@@ -221,36 +220,4 @@ func TestManyDocumentsAtOnce(t *testing.T) {
 	if most > 256<<20 {
 		t.Errorf("%d MiB", most>>20)
 	}
-}
-
-// peak is how much more memory was in use at once, while something was done, than before.
-// What is not collected yet is in use.
-func peak(do func()) uint64 {
-	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
-	used := func() uint64 {
-		metrics.Read(sample)
-		return sample[0].Value.Uint64() + sample[1].Value.Uint64()
-	}
-	runtime.GC()
-	runtime.GC()
-	before := used()
-	most := before
-	done, watched := make(chan struct{}), make(chan struct{})
-	go func() {
-		defer close(watched)
-		tick := time.NewTicker(200 * time.Microsecond)
-		defer tick.Stop()
-		for {
-			most = max(most, used())
-			select {
-			case <-done:
-				return
-			case <-tick.C:
-			}
-		}
-	}()
-	do()
-	close(done)
-	<-watched
-	return most - before
 }

@@ -12,7 +12,7 @@ const (
 	MaxMemory = 20 * MaxDocument // bytes for one document, whatever is in it
 	maxAtOnce = 3 * MaxMemory    // for all that are parsed in this process
 
-	perByte     = 600      // of a short document that is nothing but values
+	perByte     = 800      // of a short document that is nothing but values
 	perDocument = 40 << 20 // of one that is longer: a piece of it that is read at once
 	perByteMore = 10       // and what is kept of all of it
 )

@@ -25,23 +25,30 @@ type claim struct {
 // New returns a room of this size.
 func New(size int64) *Room { return &Room{size: size, free: size} }
 
+// Try takes n if there is as much and nobody waits.
+func (r *Room) Try(n int64) bool {
+	n = min(n, r.size)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.free < n || r.waiting.Len() > 0 {
+		return false
+	}
+	r.free -= n
+	return true
+}
+
 // Take takes n, and waits until there is as much: first come, first served. Whoever
 // wants more than there is at all gets all of it. It fails if the context ends before.
 // Whoever has taken n gives back n.
 func (r *Room) Take(ctx context.Context, n int64) error {
-	n = min(n, r.size)
-	r.mu.Lock()
-	if r.free >= n && r.waiting.Len() == 0 {
-		r.free -= n
-		r.mu.Unlock()
+	if r.Try(n) {
 		return nil
 	}
-	if err := ctx.Err(); err != nil {
-		r.mu.Unlock()
-		return err
-	}
+	n = min(n, r.size)
+	r.mu.Lock()
 	c := &claim{n, make(chan struct{})}
 	place := r.waiting.PushBack(c)
+	r.serveLocked() // if there is room by now
 	r.mu.Unlock()
 	select {
 	case <-c.taken:

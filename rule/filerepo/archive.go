@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -69,11 +70,24 @@ func (f *folder) head(number int64) (entry, error) {
 
 func (f *folder) load(number int64) (entry, error) {
 	name := f.of(number)
-	text, err := os.ReadFile(name)
+	text, err := readEntry(name)
 	if err != nil {
 		return entry{}, fmt.Errorf("filerepo: %w", err)
 	}
 	return f.checked(number, name, text, decode)
+}
+
+// maxEntry is the longest file of a version: a document, and the line before it.
+const maxEntry = rule.MaxDocument + 16<<10
+
+// readEntry reads a file of a version. What is longer is cut off, and so is damaged.
+func readEntry(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxEntry))
 }
 
 func (f *folder) checked(number int64, name string, text []byte, decode func([]byte) (entry, error)) (entry, error) {
@@ -128,7 +142,7 @@ func (f *folder) accept(number int64) error {
 // conclude ends what a crash has left undone: a proposal was accepted if it is the
 // document, and otherwise it was not.
 func (f *folder) conclude(document digest) error {
-	text, err := os.ReadFile(f.file("next"))
+	text, err := readEntry(f.file("next"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -1,18 +1,26 @@
 package envoyrls
 
 import (
+	"bytes"
 	"errors"
-	"io"
+	"fmt"
 	"net/http"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/encoding/protojson"
+
+	"github.com/weirhq/weir/internal/httpbody"
 )
 
 // MaxBody is the longest body of a request over HTTP, in bytes.
 const MaxBody = 1 << 20
+
+const (
+	maxBodies  = 16 << 20                          // bytes of bodies that are there at the same time
+	maxObjects = MaxDescriptors * (MaxEntries + 4) // and lists, in one body; counted before it is decoded
+)
 
 // JSON returns a handler for those who cannot speak gRPC: the request comes as JSON in
 // the body of a POST /json, and so does the response go. The status is 200, 429 if the
@@ -20,9 +28,19 @@ const MaxBody = 1 << 20
 func (s *Service) JSON() http.Handler { return http.HandlerFunc(s.serveJSON) }
 
 func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(http.MaxBytesReader(w, r.Body, MaxBody))
-	if _, large := errors.AsType[*http.MaxBytesError](err); large {
+	body, release, err := s.bodies.Read(w, r, MaxBody)
+	defer release()
+	_, large := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case large:
 		http.Error(w, "The body is longer than what is read.", http.StatusRequestEntityTooLarge)
+		return
+	case errors.Is(err, httpbody.ErrBusy):
+		w.Header().Set("Retry-After", "1")
+		http.Error(w, "Other calls with long bodies take all the memory that there is for them; try again.", http.StatusServiceUnavailable)
+		return
+	case bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) > maxObjects:
+		http.Error(w, fmt.Sprintf("The body has more than %d objects and lists; send fewer descriptors and entries.", maxObjects), http.StatusBadRequest)
 		return
 	}
 	var req pb.RateLimitRequest

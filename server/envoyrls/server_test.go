@@ -24,7 +24,7 @@ func dial(t *testing.T, s *Service) pb.RateLimitServiceClient {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(ServerOptions()...)
-	pb.RegisterRateLimitServiceServer(server, s)
+	s.Register(server)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
 	conn, err := grpc.NewClient("passthrough:///"+listener.Addr().String(), grpc.WithTransportCredentials(insecure.NewCredentials()))

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/envoy"
+	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -75,6 +76,7 @@ type Service struct {
 	options Options
 	work    sync.Pool
 	lost    atomic.Bool // the store was, when it was last asked
+	bodies  *httpbody.Reader
 }
 
 var _ pb.RateLimitServiceServer = (*Service)(nil)
@@ -101,7 +103,7 @@ func New(o Options) (*Service, error) {
 	if o.Logger == nil {
 		o.Logger = slog.Default()
 	}
-	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}}, nil
+	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}, bodies: httpbody.New(maxBodies)}, nil
 }
 
 // Rules are those under which the engine's observers are told of what a configuration

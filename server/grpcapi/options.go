@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	pb "github.com/weirhq/weir/proto/weir/v1"
@@ -83,10 +84,12 @@ type Server struct {
 	clients  *clientip.Resolver
 	policies manage.Policies
 
-	longest  time.Duration // a call may take
-	poll     time.Duration // how often a watcher of the health looks
-	streams  chan struct{} // has room for those that may be open at once
-	down     chan struct{} // closed by Shutdown
+	open     *inbound.Guard // of what anybody may call
+	managed  *inbound.Guard // of what needs a token
+	longest  time.Duration  // a call may take
+	poll     time.Duration  // how often a watcher of the health looks
+	streams  chan struct{}  // has room for those that may be open at once
+	down     chan struct{}  // closed by Shutdown
 	downOnce sync.Once
 	names    func() map[string]bool // of the services that are registered
 }
@@ -108,6 +111,7 @@ func New(o Options) (*Server, error) {
 		longest: maxCall, poll: time.Second, streams: make(chan struct{}, maxStreams), down: make(chan struct{}),
 		names: func() map[string]bool { return known(o.HealthNames) },
 	}
+	s.open, s.managed = newOpen(), newManaged(s.knows)
 	if s.editor == nil {
 		s.editor = manage.NewEditor(o.Rules, o.Apply)
 	}
@@ -136,15 +140,16 @@ func (o Options) withDefaults() Options {
 // the ServerOptions. A server that can describe itself gets reflection, too: it tells
 // what can be called, which anybody may know.
 func (s *Server) Register(r grpc.ServiceRegistrar) {
-	pb.RegisterLimiterServer(r, limiter{s: s})
-	pb.RegisterRulesServer(r, rules{s: s})
-	pb.RegisterKeysServer(r, keys{s: s})
-	healthpb.RegisterHealthServer(r, health{s: s})
+	open, managed := s.open.Registrar(r), s.managed.Registrar(r)
+	pb.RegisterLimiterServer(open, limiter{s: s})
+	pb.RegisterRulesServer(managed, rules{s: s})
+	pb.RegisterKeysServer(managed, keys{s: s})
+	healthpb.RegisterHealthServer(open, health{s: s})
 	describer, ok := r.(reflection.GRPCServer)
 	if !ok {
 		return
 	}
-	reflection.Register(describer)
+	reflection.Register(described{open, describer})
 	s.names = sync.OnceValue(func() map[string]bool { // when all others are registered, too
 		names := known(s.options.HealthNames)
 		for name := range describer.GetServiceInfo() {
@@ -160,6 +165,12 @@ func known(names []string) map[string]bool {
 		all[name] = true
 	}
 	return all
+}
+
+// described registers services with a server that can describe itself.
+type described struct {
+	grpc.ServiceRegistrar
+	reflection.ServiceInfoProvider
 }
 
 // Shutdown tells whoever watches the health that no more requests should come, and ends

@@ -13,13 +13,14 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/server/manage"
 )
 
 // Bounds on what clients may cost.
 const (
-	maxMessage    = rule.MaxDocument + 64<<10 // bytes; a document, and what goes with it
+	maxMessage    = rule.MaxDocument + 64<<10 // bytes; a document, and what goes with it; see bounds
 	maxHeader     = 32 << 10                  // bytes of metadata
 	maxConcurrent = 256                       // calls on one connection
 	maxStreams    = 100                       // open streams: of the health, and of reflection
@@ -32,7 +33,7 @@ const (
 // and a panic that ends one call instead of all. Only one may be in force that sets
 // InTapHandle.
 func (s *Server) ServerOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
+	return append(inbound.ServerOptions(),
 		grpc.MaxRecvMsgSize(maxMessage),
 		grpc.MaxHeaderListSize(maxHeader),
 		grpc.MaxConcurrentStreams(maxConcurrent),
@@ -46,7 +47,7 @@ func (s *Server) ServerOptions() []grpc.ServerOption {
 		grpc.InTapHandle(s.hurry),
 		grpc.ChainUnaryInterceptor(s.unary),
 		grpc.ChainStreamInterceptor(s.stream),
-	}
+	)
 }
 
 // hurry gives a deadline to calls that have none. It begins before the message is read:
@@ -56,12 +57,14 @@ func (s *Server) hurry(ctx context.Context, info *tap.Info) (context.Context, er
 	if method == healthpb.Health_Watch_FullMethodName || strings.HasPrefix(method, "/grpc.reflection.") {
 		return ctx, nil
 	}
+	// The end of the call ends the context above, and so stops the timer.
+	var cancel context.CancelFunc
 	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= s.longest {
-		return ctx, nil
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, s.longest)
 	}
-	ctx, cancel := context.WithTimeout(ctx, s.longest)
-	_ = cancel // the end of the call, which ends the context above, stops the timer
-	return ctx, nil
+	return inbound.Endable(ctx, cancel), nil
 }
 
 // unary watches over a call.

@@ -16,20 +16,62 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/rule"
 )
 
-// body reads a body of at most so many bytes.
+// Bytes of bodies, beyond what is free, that may be there at the same time.
+const (
+	openBodies    = 64 << 20             // of calls that anybody may make
+	managedBodies = 8 * rule.MaxDocument // of calls that need a token
+	decodedBodies = 1 << 20              // of JSON that has arrived: some becomes seventy times as much
+)
+
+// bodies read those of a handler's calls.
+type bodies struct{ open, managed, decoded *httpbody.Reader }
+
+func newBodies() bodies {
+	return bodies{httpbody.New(openBodies), httpbody.New(managedBodies), httpbody.New(decodedBodies)}
+}
+
+// body reads a body of at most so many bytes. The room that it takes is given back at the
+// end of the call.
 func (c *call) body(most int64) ([]byte, *Problem) {
-	body, err := io.ReadAll(http.MaxBytesReader(c.ResponseWriter, c.r.Body, most))
+	reader := c.bodies.open
+	if c.logged {
+		reader = c.bodies.managed
+	}
+	body, release, err := reader.Read(c.ResponseWriter, c.r, most)
+	c.releases = append(c.releases, release)
+	if err == nil && len(body) > httpbody.Free && most < rule.MaxDocument { // rules make room for documents by themselves
+		err = c.hold(c.bodies.decoded, int64(len(body)))
+	}
+	return body, c.unread(err, most)
+}
+
+// hold takes room for a body until the end of the call.
+func (c *call) hold(from *httpbody.Reader, most int64) error {
+	release, err := from.Hold(c.r, most)
+	if err == nil {
+		c.releases = append(c.releases, release)
+	}
+	return err
+}
+
+// unread is why a body of at most so many bytes was not read.
+func (c *call) unread(err error, most int64) *Problem {
 	var large *http.MaxBytesError
 	switch {
+	case err == nil:
+		return nil
 	case errors.As(err, &large):
-		return nil, tooLarge.of("At most %d bytes are read; send less.", most)
-	case err != nil:
-		return nil, badBody.of("The body ended before it was complete; send it again.")
+		return tooLarge.of("At most %d bytes are read; send less.", most)
+	case errors.Is(err, httpbody.ErrBusy):
+		c.Header().Set("Retry-After", "1")
+		return busy.of("Other calls with long bodies take all the memory that there is for them; try again.")
 	}
-	return body, nil
+	return badBody.of("The body ended before it was complete; send it again.")
 }
 
 // decode reads one JSON object into a struct whose fields are known by these names,

@@ -26,6 +26,9 @@ type call struct {
 	status   int // 0 until there is an answer
 	logged   bool
 	changes  bool // it may change something
+
+	bodies   *bodies
+	releases []func() // of the room that the body takes
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -66,7 +69,7 @@ var (
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{ResponseWriter: w, r: r}
+	c := &call{ResponseWriter: w, r: r, bodies: &h.bodies}
 	header := w.Header()
 	header["X-Content-Type-Options"] = nosniff
 	c.id = identify(header, r)
@@ -114,6 +117,9 @@ func (h *Handler) end(c *call, start time.Time) {
 		} else {
 			cause = http.ErrAbortHandler // half an answer must not look like a whole one
 		}
+	}
+	for _, release := range c.releases {
+		release()
 	}
 	if !start.IsZero() {
 		h.report(c, time.Since(start))

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/server/manage"
 )
@@ -44,7 +45,7 @@ func (q *question) release() {
 func (h *Handler) check(c *call) {
 	q := questions.Get().(*question)
 	defer q.release()
-	p := q.read(c.r)
+	p := q.read(c)
 	if p == nil {
 		p = q.asked.parse(q.body)
 	}
@@ -81,20 +82,27 @@ func (c *call) unjudged(err error) {
 }
 
 // read fills the buffer from the body.
-func (q *question) read(r *http.Request) *Problem {
+func (q *question) read(c *call) *Problem {
 	large := func() *Problem { return tooLarge.of("At most %d bytes are read; send less.", MaxCheckBody) }
-	if r.ContentLength > MaxCheckBody {
+	if c.r.ContentLength > MaxCheckBody {
 		return large()
 	}
+	held := false
 	if cap(q.body) == 0 {
 		q.body = make([]byte, 0, 1024)
 	}
 	q.body = q.body[:0]
 	for {
+		if len(q.body) > httpbody.Free && !held {
+			if err := c.hold(c.bodies.open, MaxCheckBody); err != nil {
+				return c.unread(err, MaxCheckBody)
+			}
+			held = true
+		}
 		if len(q.body) == cap(q.body) {
 			q.body = append(q.body, 0)[:len(q.body)]
 		}
-		n, err := r.Body.Read(q.body[len(q.body):cap(q.body)])
+		n, err := c.r.Body.Read(q.body[len(q.body):cap(q.body)])
 		q.body = q.body[:len(q.body)+n]
 		switch {
 		case len(q.body) > MaxCheckBody:

@@ -159,6 +159,7 @@ type Handler struct {
 	authz    http.Handler
 	policies manage.Policies
 
+	bodies     bodies
 	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on
 	consulting chan struct{} // has an element for each call that reads statistics
 	patience   time.Duration // how long a follower may take to read an event
@@ -183,6 +184,7 @@ func New(o Options) (*Handler, error) {
 	}
 	o = o.withDefaults()
 	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), editor: o.Editor, guard: o.Guard}
+	h.bodies = newBodies()
 	h.consulting, h.patience = make(chan struct{}, maxConsulting), followerPatience
 	if h.editor == nil {
 		h.editor = manage.NewEditor(o.Rules, o.Apply)

@@ -1,0 +1,134 @@
+// Package inbound bounds what a gRPC server takes in.
+//
+// The library reads a message of any method up to one size, decompresses it if some
+// package of the program has registered how, and decodes it, before anybody is asked. Here
+// each type of message has a bound of its own, in bytes and in messages within it. A message
+// that is longer is refused before it is read, one with more before it is decoded, and one
+// that is compressed in either case. What is being received and what is decoded at the same
+// time has to fit into rooms that all calls share.
+package inbound
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/weirhq/weir/internal/room"
+)
+
+// Window is how many bytes of a message may arrive before anybody reads it.
+const Window = 64 << 10
+
+// ServerOptions let no more than a Window arrive of any message that nobody reads yet.
+func ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.StaticStreamWindowSize(Window), grpc.StaticConnWindowSize(4 << 20)}
+}
+
+// Bound is how large a message may be.
+type Bound struct {
+	Bytes int // at the top; within another, that one's Bytes hold
+	Parts int // messages directly in it, entries of maps included
+}
+
+// usual is the bound on a type that nobody has named.
+var usual = Bound{Bytes: 16 << 10, Parts: 8}
+
+// Options of a guard.
+type Options struct {
+	// Bounds are those of types of messages, by their full names. Others have 16 KiB and
+	// 8 parts.
+	Bounds map[protoreflect.FullName]Bound
+
+	// Large is how many bytes of messages beyond a Window may be received at once, and
+	// Decoded how many bytes of messages may have been decoded and not answered yet. A
+	// call counts as 2 KiB at least.
+	Large, Decoded int64
+
+	// Wait is how long a call waits for room. Default 2 s.
+	Wait time.Duration
+
+	// Reads is whether the message of a call is read at all. If not, the method is called
+	// with an empty one, and has to refuse by itself. Default always.
+	Reads func(context.Context) bool
+}
+
+const (
+	maxReceiving = 1024    // calls of which up to a Window has arrived
+	leastCall    = 2 << 10 // bytes that a call takes at least
+)
+
+// Guard keeps the calls of some services within bounds.
+type Guard struct {
+	options        Options
+	receiving      queue
+	large, decoded *room.Room
+}
+
+// New returns a guard.
+func New(o Options) *Guard {
+	if o.Reads == nil {
+		o.Reads = func(context.Context) bool { return true }
+	}
+	if o.Wait == 0 {
+		o.Wait = 2 * time.Second
+	}
+	return &Guard{options: o, large: room.New(o.Large), decoded: room.New(o.Decoded)}
+}
+
+// Registrar registers services with another one so that their calls go by the guard.
+func (g *Guard) Registrar(r grpc.ServiceRegistrar) grpc.ServiceRegistrar { return registrar{g, r} }
+
+type registrar struct {
+	guard *Guard
+	next  grpc.ServiceRegistrar
+}
+
+// RegisterService implements grpc.ServiceRegistrar.
+func (r registrar) RegisterService(d *grpc.ServiceDesc, service any) {
+	own := *d
+	own.Methods = make([]grpc.MethodDesc, len(d.Methods))
+	for i, m := range d.Methods {
+		own.Methods[i] = grpc.MethodDesc{MethodName: m.MethodName, Handler: r.guard.method(m.Handler)}
+	}
+	own.Streams = make([]grpc.StreamDesc, len(d.Streams))
+	for i, s := range d.Streams {
+		own.Streams[i] = s
+		own.Streams[i].Handler = r.guard.stream(s.Handler, s.ClientStreams)
+	}
+	r.next.RegisterService(&own, service)
+}
+
+// method lets a method read its message by the guard.
+func (g *Guard) method(next grpc.MethodHandler) grpc.MethodHandler {
+	var known atomic.Pointer[plan]
+	return func(service any, ctx context.Context, decode func(any) error, intercept grpc.UnaryServerInterceptor) (any, error) {
+		c := &call{guard: g, ctx: ctx, decode: decode, plan: &known}
+		defer c.end()
+		return next(service, ctx, c.read, intercept)
+	}
+}
+
+// stream lets a stream read its messages by the guard.
+func (g *Guard) stream(next grpc.StreamHandler, several bool) grpc.StreamHandler {
+	var known atomic.Pointer[plan]
+	return func(service any, s grpc.ServerStream) error {
+		c := &call{guard: g, ctx: s.Context(), decode: s.RecvMsg, plan: &known, several: several}
+		defer c.end()
+		return next(service, bounded{s, c})
+	}
+}
+
+// bounded is a stream whose messages are read by the guard.
+type bounded struct {
+	grpc.ServerStream
+	call *call
+}
+
+// RecvMsg implements grpc.ServerStream.
+func (b bounded) RecvMsg(m any) error {
+	b.call.end() // of the message before
+	return b.call.read(m)
+}

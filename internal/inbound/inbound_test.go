@@ -1,0 +1,123 @@
+package inbound
+
+import (
+	"context"
+	"net"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/health"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/types/known/structpb"
+)
+
+func serve(t *testing.T, g *Guard) healthpb.HealthClient {
+	t.Helper()
+	listener := bufconn.Listen(1 << 20)
+	server := grpc.NewServer(ServerOptions()...)
+	healthpb.RegisterHealthServer(g.Registrar(server), health.NewServer())
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(listener) }()
+	conn, err := grpc.NewClient("passthrough:///pipe", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		conn.Close()
+		server.Stop()
+		if err := <-served; err != nil {
+			t.Error(err)
+		}
+	})
+	return healthpb.NewHealthClient(conn)
+}
+
+// The library's own stream still lets messages be measured before they are read.
+func TestSource(t *testing.T) {
+	client := serve(t, New(Options{Large: 1 << 20, Decoded: 1 << 20}))
+	if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+		t.Error(err)
+	}
+	_, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: strings.Repeat("a", 20_000)})
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "weir: the message has 20004 bytes") {
+		t.Errorf("the message was read, or the error is another: %v", err)
+	}
+	watch, err := client.Watch(t.Context(), &healthpb.HealthCheckRequest{Service: strings.Repeat("a", 20_000)})
+	if err == nil {
+		_, err = watch.Recv()
+	}
+	if status.Code(err) != codes.ResourceExhausted || !strings.Contains(err.Error(), "weir: the message has 20004 bytes") {
+		t.Errorf("the message of a stream was read, or the error is another: %v", err)
+	}
+}
+
+// Who is not to be read is called with an empty message.
+func TestReads(t *testing.T) {
+	client := serve(t, New(Options{Large: 1 << 20, Decoded: 1 << 20, Reads: func(context.Context) bool { return false }}))
+	if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{Service: "there is none such"}); err != nil {
+		t.Errorf("the message was read: %v", err)
+	}
+}
+
+// What is decoded and not answered yet takes room, and gives it back.
+func TestDecoded(t *testing.T) {
+	g := New(Options{Large: 1 << 20, Decoded: 1 << 20, Wait: 1})
+	client := serve(t, g)
+	if !g.decoded.Try(1<<20 - leastCall) {
+		t.Fatal("there is no room to begin with")
+	}
+	for range 3 {
+		if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{}); err != nil {
+			t.Error(err)
+		}
+	}
+	g.decoded.Try(leastCall)
+	if _, err := client.Check(t.Context(), &healthpb.HealthCheckRequest{}); status.Code(err) != codes.Unavailable {
+		t.Errorf("without room: %v", err)
+	}
+}
+
+// Messages that contain each other are counted up to a depth.
+func TestDepth(t *testing.T) {
+	g := New(Options{})
+	p := g.planOf((&structpb.Value{}).ProtoReflect().Descriptor())
+	var data []byte
+	for range 100 { // a list of a value of a list of a value
+		data = append([]byte{0x0a, byte(len(data)), byte(len(data) >> 7)}, data...)
+		data[1] |= 0x80
+		data = append([]byte{0x32, byte(len(data)), byte(len(data) >> 7)}, data...)
+		data[1] |= 0x80
+	}
+	if err := p.check(data, 1); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "deeper than 16") {
+		t.Error(err)
+	}
+}
+
+// The queue gives up the one that came first.
+func TestQueue(t *testing.T) {
+	var q queue
+	calls := make([]call, maxReceiving+2)
+	for i := range calls {
+		slowest := q.add(&calls[i])
+		if i < maxReceiving && slowest != nil || i >= maxReceiving && slowest != &calls[i-maxReceiving] {
+			t.Fatalf("call %d drives out another one", i)
+		}
+	}
+	q.remove(&calls[0]) // which has been given up
+	q.remove(&calls[5])
+	if q.n != maxReceiving-1 || q.first != &calls[2] || q.last != &calls[maxReceiving+1] {
+		t.Errorf("%d are left", q.n)
+	}
+	for i := range calls {
+		q.remove(&calls[i])
+	}
+	if q.n != 0 || q.first != nil || q.last != nil {
+		t.Errorf("%d are left", q.n)
+	}
+}
