@@ -79,7 +79,7 @@ func testCheck(t *testing.T, s *stand) {
 		{&pb.CheckRequest{Path: "/queue"}, "true LIMITS queue 0 0 [queue global -]"},
 		{&pb.CheckRequest{Path: "/queue"}, "true LIMITS queue 0 100ms [queue global 100ms]"},
 		{&pb.CheckRequest{Headers: map[string]string{"x-tenant": "acme"}}, "true LIMITS  0 0 [tenant header:X-Tenant:acme shadow -]"},
-		{&pb.CheckRequest{Cookies: map[string]string{"lang": "1"}, Query: map[string]string{"page": "2"}}, "true LIMITS session 0 0 [session cookie:lang:1|query:page:2 -]"},
+		{&pb.CheckRequest{Cookies: map[string]string{"lang": "1"}, Query: map[string]string{"page": "2"}}, "true LIMITS session 0 0 [session cookie:lang:sha256:10df32ddbfb87ee6845a9e9562a0535e|query:page:sha256:195d405d326879c42081d477fae896a7 -]"},
 		{&pb.CheckRequest{ApiKey: "k", Path: "/secret"}, "true LIMITS secret 0 0 [secret api_key:sha256:"},
 		{&pb.CheckRequest{Attributes: map[string]string{"action": "post"}}, "true LIMITS action 0 0 [action attr:action:post - action attr:action:post -]"},
 	} {
