@@ -3,6 +3,7 @@ package redis
 import (
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testredis"
@@ -90,4 +91,50 @@ func TestClusterSlotMoves(t *testing.T) {
 		t.Fatal("the slot has not moved")
 	}
 	l.check("a slot that moves", tightN, l.servesAgain("the move"))
+}
+
+// While a slot moves, a call for keys of which some are here and some there is told to try
+// again. It does, and nobody sees an error.
+func TestClusterSlotIsHalfMoved(t *testing.T) {
+	cluster := testredis.StartCluster(t)
+	config, err := ParseURL(clusterURL(cluster))
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Options.Timeout = 20 * time.Second // moving a slot may take its time
+	s, err := config.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	ops := []weir.Op{
+		{Key: "k", Limit: weir.MustCompile("fixed_window 5/1h"), Cost: 1},
+		{Key: "k", Limit: weir.MustCompile("fixed_window 9/24h"), Cost: 1},
+	}
+	if _, err := s.Take(t.Context(), nil, ops...); err != nil {
+		t.Fatal(err)
+	}
+	slot := cluster.SlotOf(s.keyOf(&ops[0]))
+	from, to := cluster.MasterOf(slot), cluster.MasterOf((slot+6000)%16384)
+	cluster.OpenSlot(slot, to)
+	host, port, _ := strings.Cut(to.Addr, ":")
+	from.Do("MIGRATE", host, port, s.keyOf(&ops[0]), "0", "5000")
+
+	failed := make(chan error)
+	var decisions []weir.Decision
+	go func() {
+		var err error
+		decisions, err = s.Take(t.Context(), nil, ops...)
+		failed <- err
+	}()
+	eventually(t, "a call that is told to try again", func() bool {
+		return strings.Contains(from.Do("INFO", "errorstats"), "TRYAGAIN")
+	})
+	cluster.MoveSlot(slot, to)
+	if err := <-failed; err != nil {
+		t.Fatal(err)
+	}
+	if decisions[0].Remaining != 3 || decisions[1].Remaining != 7 {
+		t.Errorf("%+v", decisions)
+	}
 }

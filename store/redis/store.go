@@ -194,7 +194,8 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	return err
 }
 
-// call asks Redis once, and gives each check its decisions.
+// call asks Redis, and gives each check its decisions. It asks again only when Redis has
+// done nothing because the slot is on its way, with some of the keys here and some there.
 func (s *Store) call(r *request) error {
 	client, err := s.link.client()
 	if err != nil {
@@ -206,11 +207,28 @@ func (s *Store) call(r *request) error {
 	if s.clock != nil {
 		now = int64(s.clock()) + 1
 	}
-	answer, err := scriptFor(r.form, r.needs).Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
-	if err != nil {
-		return explain(err)
+	for {
+		answer, err := scriptFor(r.form, r.needs).Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
+		switch {
+		case err == nil:
+			return r.decode(answer)
+		case !isOnItsWay(err):
+			return explain(err)
+		}
+		select {
+		case <-time.After(onItsWay):
+		case <-ctx.Done():
+			return explain(err)
+		}
 	}
-	return r.decode(answer)
+}
+
+// onItsWay is about how long Redis takes to move a key.
+const onItsWay = time.Millisecond
+
+func isOnItsWay(err error) bool {
+	reply, ok := rueidis.IsRedisErr(err)
+	return ok && reply.IsTryAgain()
 }
 
 // explain says more where Redis's own words help nobody.
