@@ -92,7 +92,6 @@ func TestDashboardHostileText(t *testing.T) {
 		ask(t, c, "POST", p.URL+"/v1/check", string(who))
 	}
 	page := b.open(p.URL, "#/rules")
-	page.front()
 	page.see("tr[data-rule=__proto__]", "<img src=x")
 	page.see("tr[data-rule=__proto__]", "alice⟨202E⟩gnp.exe")
 	page.goTo("rules", "edit", "__proto__")

@@ -80,7 +80,6 @@ func (p *tab) points(chart int) (n int) {
 func TestDashboardLive(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)
 	page := b.open(p.URL, "")
-	page.front()
 	page.see(id("live"), "live")
 	page.see(id("tile-store"), "up")
 	if n := page.number(id("tile-rate") + " .value"); n != 0 {
@@ -116,7 +115,6 @@ func TestDashboardRanges(t *testing.T) {
 		t.Fatal(a.Text)
 	}
 	page := b.open(p.URL, "")
-	page.front()
 	page.see(id("marks"), "no longer needed")
 	page.drag()
 	for _, name := range []string{"hour", "hours", "day", "week", "month", "year"} {
@@ -178,7 +176,6 @@ func TestDashboardDegraded(t *testing.T) {
 	redis := testredis.Start(t)
 	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr)
 	page := b.open(p.URL, "")
-	page.front()
 	page.see(id("tile-store"), "up")
 	keepAsking(t, p.URL, loginRequest)
 	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 1 })
@@ -228,7 +225,6 @@ func TestDashboardTabs(t *testing.T) {
 	var tabs []*tab
 	for range 9 { // browsers open six connections to a server
 		page := b.open(p.URL, "#/rules")
-		page.front()
 		page.see(id("live"), "live")
 		page.waitFor("[data-rule=login]")
 		tabs = append(tabs, page)
@@ -279,7 +275,6 @@ func TestDashboardShadow(t *testing.T) {
 		ask(t, c, "POST", p.URL+"/v1/check", `{"ip": "192.0.2.1"}`)
 	}
 	page := b.open(p.URL, "#/rules/edit/quiet")
-	page.front()
 	page.see(id("shadow-note"), "would have refused 3 of 4 requests (75%)")
 	page.goTo("rules")
 	page.see("tr[data-rule=quiet] "+id("would"), "would have refused 3 in 24 hours (75%)")
@@ -290,7 +285,6 @@ func TestDashboardAlerts(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules, "--alert", "throttled=10%,window=10s,hold=1s,minimum=5")
 	c := client(t)
 	page := b.open(p.URL, "#/alerts")
-	page.front()
 	page.see(id("alerts-active"), "Nothing is wrong.")
 	var clients []string
 	for i := range 4 { // one alone would be no news
@@ -337,7 +331,6 @@ func TestDashboardCounters(t *testing.T) {
 		send("/v1/queues/mail/push", `{"payload": "hello"}`)
 	}
 	page := b.open(p.URL, "#/counters")
-	page.front()
 	page.see(id("answer-queues")+" tr[data-queue=mail]", "3 / 10")
 	page.fill(id("ask-name"), "views\n<img src=x>,likes\nnobody")
 	page.choose(id("ask-window"), "day")
@@ -377,7 +370,6 @@ func TestDashboardCounters(t *testing.T) {
 func TestDashboardWithoutStatistics(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules, "--stats=false")
 	page := b.open(p.URL, "")
-	page.front()
 	page.see(id("stats-absent"), "keeps no statistics")
 	page.goTo("alerts")
 	page.see("main", "has no alerts")
