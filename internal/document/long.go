@@ -255,7 +255,7 @@ func (b *blockReader) entry(p part) {
 // longItem reads an item that has entries itself, as these without its dash, and any
 // other at once.
 func (b *blockReader) longItem(p part) {
-	first, dash, offset := p.firstLine()
+	_, dash, offset := p.firstLine()
 	inner := part{p.text[:offset+dash.Column-1] + " " + p.text[offset+dash.Column:], p.line, 0}
 	first, at, _ := inner.firstLine()
 	if !hasEntries(first, at) || at.Column <= dash.Column || b.depth == MaxDepth {

@@ -43,27 +43,23 @@ func TestRoomIsFair(t *testing.T) {
 		if err := r.Take(t.Context(), 8); err != nil {
 			t.Fatal(err)
 		}
-		var large, small error
-		done := 0
+		large, small := make(chan error, 1), make(chan error, 1)
 		go func() {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			defer cancel()
-			large = r.Take(ctx, 5)
-			done++
+			large <- r.Take(ctx, 5)
 		}()
 		synctest.Wait()
-		go func() {
-			small = r.Take(t.Context(), 2)
-			done++
-		}()
+		go func() { small <- r.Take(t.Context(), 2) }()
 		synctest.Wait()
-		if done != 0 {
+		if len(large)+len(small) != 0 {
 			t.Error("somebody was served out of turn")
 		}
-		time.Sleep(time.Second)
-		synctest.Wait()
-		if done != 2 || !errors.Is(large, context.DeadlineExceeded) || small != nil {
-			t.Errorf("%d are done: %v, %v", done, large, small)
+		if err := <-large; !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("who wanted much: %v", err)
+		}
+		if err := <-small; err != nil {
+			t.Errorf("who wanted little: %v", err)
 		}
 		r.Give(8)
 		r.Give(2)

@@ -50,7 +50,11 @@ func serve(what string) error {
 		defer garbage.Room(garbage.Service)()
 	}
 	server := grpc.NewServer(options...)
-	pb.RegisterRateLimitServiceServer(server, service)
+	if s, ok := service.(*envoyrls.Service); ok {
+		s.Register(server) // as weir serve does it, too
+	} else {
+		pb.RegisterRateLimitServiceServer(server, service)
+	}
 	go func() {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		server.Stop()
