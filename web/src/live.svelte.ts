@@ -52,12 +52,14 @@ async function listen(signal: AbortSignal): Promise<void> {
     let patience: ReturnType<typeof setTimeout> | undefined
     try {
       const response = await api.send('GET', '/v1/stats/stream', { signal: stream.signal, accept: 'text/event-stream' })
-      void prime()
       patience = setTimeout(end, silence)
+      let first = true
       for await (const data of events(response.body!)) {
         clearTimeout(patience)
         patience = setTimeout(end, silence)
         take(JSON.parse(data) as Summary)
+        if (first) void prime()
+        first = false
         live.state = 'live'
         wait = 500
         failures = 0
@@ -83,13 +85,15 @@ async function listen(signal: AbortSignal): Promise<void> {
   }
 }
 
-// prime fills in the minutes in which the page did not listen.
+// prime fills in the minutes in which the page did not listen. The last seconds are the
+// stream's: a series has them before they are complete.
 async function prime(): Promise<void> {
   try {
     const now = Math.floor(Date.now() / 1000)
     const { value } = await api.json<Series>('GET', '/v1/stats/series', { query: { from: now - kept, to: now, step: 1 } })
     if (value.step_s !== 1) return
-    live.points = merge(value.points, live.points).slice(-kept)
+    const newest = live.points.at(-1)?.t ?? 0
+    live.points = merge(value.points.filter((p) => p.t < newest), live.points).slice(-kept)
   } catch {
     // Then the chart begins empty.
   }
