@@ -23,7 +23,8 @@ const (
 	// moreResident is how many more bytes there may be in the second half of the samples than
 	// in the first, by their medians. One sample tells nothing: connections that are lost and
 	// made again leave some tens of megabytes for a while, which the runtime gives back late.
-	// A life with less samples than telling tells nothing either.
+	// The first one is before the heap has its usual size, so it does not count, and a life
+	// with less than telling others tells nothing.
 	moreResident = 24 << 20
 	telling      = 4
 )
@@ -49,8 +50,9 @@ func Grown(samples []Sample) (violations []Violation) {
 		if last.Goroutines > first.Goroutines+moreGoroutines {
 			blame("goroutines", int64(first.Goroutines), int64(last.Goroutines))
 		}
-		half := len(lives[l]) / 2
-		if early, late := resident(lives[l][:half]), resident(lives[l][half:]); len(lives[l]) >= telling && late > early+moreResident {
+		others := lives[l][1:]
+		half := len(others) / 2
+		if early, late := resident(others[:half]), resident(others[half:]); len(others) >= telling && late > early+moreResident {
 			blame("MB", early>>20, late>>20)
 		}
 	}

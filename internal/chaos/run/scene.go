@@ -74,7 +74,8 @@ func (s *scene) open() {
 	ctx, stop := context.WithCancel(s.ctx)
 	s.stop = stop
 	s.running.Go(func() { s.watch.run(ctx) })
-	s.running.Go(func() { s.watchdog(ctx) })
+	s.running.Go(func() { s.watchEcho(ctx) })
+	s.running.Go(func() { s.watchEcho(ctx) })
 	s.running.Go(func() { s.watchCores(ctx) })
 	s.running.Go(func() { s.judge(ctx) })
 	s.load.start(ctx, s.options.Seed, s.options.Rate)

@@ -2,25 +2,42 @@ package run
 
 import (
 	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir/internal/chaos/check"
 )
 
-// What the machine cannot do in time is no fault of weir's. Two things measure that: how late
-// this process wakes up, and for how long threads were ready to run and had no core.
+// What the machine cannot do in time is no fault of weir's. Two things measure that: how long
+// a request takes that nobody does anything for, and for how long threads were ready to run
+// and had no core.
 const (
-	watchdogEvery = 5 * time.Millisecond
-	starvedEvery  = 20 * time.Millisecond
-	noise         = 5 * time.Millisecond // less is not worth a note
+	echoEvery    = 10 * time.Millisecond
+	starvedEvery = 40 * time.Millisecond
+	noise        = 5 * time.Millisecond // less is not worth a note
 )
 
-// watchdog tells the timeline how late this process wakes up.
-func (s *scene) watchdog(ctx context.Context) {
+// watchEcho tells the timeline when an answer is late that needs no weir and no store.
+func (s *scene) watchEcho(ctx context.Context) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
 	for ctx.Err() == nil {
-		due := s.now() + watchdogEvery
-		time.Sleep(watchdogEvery)
+		sent := s.now()
+		if response, err := client.Post(server.URL, "application/json", strings.NewReader("{}")); err == nil {
+			io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+		}
+		if at := s.now(); at-sent > noise {
+			s.line.Stalled(check.Everybody, check.Span{From: sent, To: at})
+		}
+		due := s.now() + echoEvery
+		time.Sleep(echoEvery)
 		if at := s.now(); at-due > noise {
 			s.line.Stalled(check.Everybody, check.Span{From: due, To: at})
 		}

@@ -4,5 +4,5 @@ package run
 
 import "time"
 
-// waits is not known; the watchdog is.
+// waits is not known; the echo is.
 func waits(int) map[string]time.Duration { return nil }
