@@ -182,7 +182,7 @@ func TestHostileDocuments(t *testing.T) {
 			if size <= 1<<17 {
 				rule.FormatSource("", source)
 			}
-			if took > 15*time.Second || most > rule.MaxMemory {
+			if took > 15*time.Second && size <= 1<<17 || most > rule.MaxMemory {
 				t.Errorf("%s: it took %v and %d MiB to find %d problems", name, took, most>>20, len(problems))
 			} else {
 				t.Logf("%-28s %8v %3d MiB %d problems", name, took.Round(time.Millisecond), most>>20, len(problems))
@@ -193,22 +193,27 @@ func TestHostileDocuments(t *testing.T) {
 
 // A long document of good rules is read, within the same bound.
 func TestLongDocument(t *testing.T) {
-	source := []byte(shapes(rule.MaxDocument - 200)["long rules"]())
+	size, want := rule.MaxDocument-200, 10_000
+	if raceEnabled {
+		size, want = size/4, want/4
+	}
+	source := []byte(shapes(size)["long rules"]())
 	var set *rule.Set
-	if most := testmemory.Peak(func() { set, _ = rule.Parse("", source) }); set == nil || len(set.Rules) < 10_000 || most > rule.MaxMemory {
-		t.Errorf("%d MiB for %v rules", most>>20, set)
+	most := testmemory.Peak(func() { set, _ = rule.Parse("", source) })
+	if set == nil || len(set.Rules) < want || most > rule.MaxMemory {
+		t.Errorf("it took %d MiB, and there is a set: %t", most>>20, set != nil)
 	}
 }
 
 // All documents that are parsed at the same time stay within a bound, too.
 func TestManyDocumentsAtOnce(t *testing.T) {
-	source := []byte(shapes(1 << 19)["names in braces, one a line"]())
-	good := []byte(shapes(1 << 19)["rules"]())
+	source := []byte("{" + strings.Repeat("a,", 15_000) + "}") // almost as much as is read at once
+	good := []byte(shapes(1 << 17)["rules"]())
 	most := testmemory.Peak(func() {
 		var wg sync.WaitGroup
-		for i := range 32 {
+		for i := range 40 {
 			wg.Go(func() {
-				if i%2 == 0 {
+				if i%4 > 0 {
 					rule.Parse("", source)
 				} else if set, problems := rule.Parse("", good); set == nil {
 					t.Errorf("a good document had to wait, and then was not read: %.300s", problems)
