@@ -121,7 +121,7 @@ func TestStatsOfSeveral(t *testing.T) {
 	queues := map[string]queue.Settings{"mail": {N: 1, Period: time.Hour}}
 	var all []*App
 	for range 2 {
-		o, _ := prepared(t, Options{Store: "redis://" + server.Addr, Queues: queues}, perUser)
+		o, _ := prepared(t, Options{Store: "redis://" + server.Addr + "?timeout=5s", Queues: queues}, perUser)
 		all = append(all, started(t, o))
 	}
 	if status, body := ask(t, nil, "POST", urlOf(all[0])+"/v1/counters/add", `{"add": [{"name": "visits"}]}`); status != http.StatusServiceUnavailable {

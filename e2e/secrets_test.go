@@ -27,7 +27,7 @@ rules:
   - {id: key, key: api_key, limit: 1000/1s}
 `)
 	p := start(t, dir, "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", u.URL,
-		"--store", "redis://"+redis.Addr, "--log-level", "debug")
+		"--store", "redis://"+redis.Addr+"?timeout=5s", "--log-level", "debug")
 	c := client(t)
 	told := map[string]string{}
 	for i := range 3 {
