@@ -101,6 +101,26 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
+// A version that was written here and is lost before any watch has seen it stays in force,
+// too: an empty Redis is no reason to limit nobody.
+func TestLostBeforeItIsSeen(t *testing.T) {
+	server := testredis.Start(t)
+	r := open(t, clientOf(t, server), Options{})
+	r.poll = 20 * time.Millisecond
+	write(t, r, documentOf(1))
+	server.Kill()
+	server.Restart()
+	w := repotest.Watch(t, r)
+	w.Wait("the loss", func(c repotest.Call) bool {
+		return c.Err != nil && strings.Contains(c.Err.Error(), "version 1 stays in force")
+	})
+	for _, c := range w.Calls() {
+		if c.Err == nil {
+			t.Errorf("version %d comes into force", c.Version.Number)
+		}
+	}
+}
+
 // Whoever begins to watch while Redis is away gets the rules when it is back.
 func TestWatchBeforeRedis(t *testing.T) {
 	server := testredis.Start(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -47,6 +48,8 @@ type Repository struct {
 
 	maxBytes int
 
+	known atomic.Int64 // the last version above 0 that was read or written here
+
 	mu     sync.Mutex
 	judged map[digest]error // what is known of documents
 }
@@ -87,7 +90,15 @@ func (r *Repository) Current(ctx context.Context) (rule.Version, error) {
 	if s.version == nil {
 		return rule.Version{}, s.trouble
 	}
+	r.know(s.version.Number)
 	return *s.version, nil
+}
+
+// know notes a version that somebody here may go by from now on.
+func (r *Repository) know(number int64) {
+	if number > 0 {
+		r.known.Store(number)
+	}
 }
 
 // History implements rule.Repository.

@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Watch implements rule.Repository. While Redis is away, or has forgotten everything,
-// the version that was last read stays in force.
+// Watch implements rule.Repository. While Redis is unavailable, or has lost its data,
+// the version that this repository has read or written last stays in force.
 func (r *Repository) Watch(ctx context.Context, changed func(rule.Version, error)) error {
 	wake := make(chan struct{}, 1)
 	var listener sync.WaitGroup
@@ -82,10 +82,13 @@ func (f *follower) follow(ctx context.Context) {
 		return
 	}
 	f.down = nil
-	if s.version != nil && s.version.Number == 0 && f.seen != nil && f.seen.version != nil && f.seen.version.Number > 0 {
+	if known := f.repository.known.Load(); s.version != nil && s.version.Number == 0 && known > 0 {
 		// Not what anybody wants, but what a Redis without a disk does.
-		f.Tell(nil, fmt.Errorf("redisrepo: the rules are gone from Redis; version %d stays in force until somebody writes them again", f.seen.version.Number))
+		f.Tell(nil, fmt.Errorf("redisrepo: the rules are gone from Redis; version %d stays in force until somebody writes them again", known))
 		return
+	}
+	if s.version != nil {
+		f.repository.know(s.version.Number)
 	}
 	f.seen = s
 	f.Tell(s.version, s.trouble)

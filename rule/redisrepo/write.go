@@ -71,5 +71,6 @@ func (r *Repository) swap(ctx context.Context, s *state, d rule.Draft) (rule.Ver
 	if err != nil {
 		return rule.Version{}, fmt.Errorf("redisrepo: %w", err)
 	}
+	r.know(number)
 	return rule.Version{Number: number, Time: timeOf(answer[1]), Author: d.Author, Summary: d.Summary, Source: d.Source}, nil
 }

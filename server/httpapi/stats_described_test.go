@@ -76,6 +76,8 @@ var alertsTried = []tried{
 	{what: "GET /v1/alerts", status: 200, with: alarmed},
 	{what: "GET /v1/alerts?x=1", status: 400, with: remembering},
 	{what: "GET /v1/alerts", status: 404},
+	{what: "POST /v1/alerts/test?x=1", status: 400, with: remembering},
+	{what: "POST /v1/alerts/test", status: 404},
 	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":60}`, status: 201, with: remembering},
 	{what: "POST /v1/alerts/silences", body: `{"id":"throttled","for_s":0}`, status: 200, with: remembering},
 	{what: "POST /v1/alerts/silences", body: `{"id":"none","for_s":0}`, status: 400, with: remembering},
