@@ -33,7 +33,7 @@ run() {
 		sh -c 'while :; do :; done' busy-loop &
 	done
 	ulimit -n 1024
-	as_nobody GOMAXPROCS=1 GOPROXY="file://$dir/go/pkg/mod/cache/download" GOSUMDB=off sh -c '
+	as_nobody GOMAXPROCS=1 GOPROXY="file://$dir/go/pkg/mod/cache/download" GOSUMDB=off npm_config_offline=true sh -c '
 		{
 			echo "user $(id -un), $(ulimit -Hn) open files, GOMAXPROCS=$GOMAXPROCS, $(nproc) processors,"
 			echo "$(ps -C sh -o args= | grep -c "busy-loop$") busy loops, $(grep -c . /proc/net/if_inet6) IPv6 addresses"
@@ -76,7 +76,8 @@ prepare() {
 	for m in $(find . -name go.mod -not -path '*/node_modules/*' -exec dirname {} +); do
 		(cd "$m" && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -exec true ./...)
 	done
-	# It builds what weir is compared with before it runs a test.
+	# These download more as they run: a client in JavaScript, and what weir is compared with.
+	(cd e2e/foreign && as_nobody npm ci --no-audit --no-fund && rm -r node_modules)
 	(cd conformance/envoy && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -run '^$' .)
 }
 
