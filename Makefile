@@ -10,7 +10,7 @@ DURATION ?= 20m
 SEED ?= 0
 
 # Modules of their own: what only they need, nobody else downloads.
-OTHERS := bench conformance/envoy examples/middleware/gin examples/middleware/echo
+OTHERS := test/bench test/conformance/envoy examples/middleware/gin examples/middleware/echo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,38 +54,38 @@ lint: web ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the 
 
 bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes)
 	@scripts/packages.sh redis-server:redis-server
-	cd bench && go run ./cmd/peers
-	cd bench && go run ./cmd/redis
-	cd bench && go run ./cmd/rules
-	cd bench && go run ./cmd/engine
-	cd bench && go run ./cmd/http
-	cd bench && go run ./cmd/gateway
-	cd bench && go run ./cmd/envoy
-	cd bench && go run ./cmd/accuracy
+	cd test/bench && go run ./cmd/peers
+	cd test/bench && go run ./cmd/redis
+	cd test/bench && go run ./cmd/rules
+	cd test/bench && go run ./cmd/engine
+	cd test/bench && go run ./cmd/http
+	cd test/bench && go run ./cmd/gateway
+	cd test/bench && go run ./cmd/envoy
+	cd test/bench && go run ./cmd/accuracy
 
 chaos: build ## run three weirs through random faults and check every answer, DURATION, by SEED
 	@scripts/packages.sh redis-server:redis-server
-	@go build -o bin/chaos ./internal/chaos
+	@go build -o bin/chaos ./test/chaos
 	@bin/chaos --duration $(DURATION) --seed $(SEED)
 
 fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzParseLimit$$' -fuzztime $(FUZZTIME) .
 	go test -run '^$$' -fuzz '^FuzzDecide$$' -fuzztime $(FUZZTIME) .
-	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./scenario
-	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./simulate
-	go test -run '^$$' -fuzz '^FuzzParseLog$$' -fuzztime $(FUZZTIME) ./simulate
-	go test -run '^$$' -fuzz '^FuzzCombined$$' -fuzztime $(FUZZTIME) ./replay/accesslog
-	go test -run '^$$' -fuzz '^FuzzEnvoy$$' -fuzztime $(FUZZTIME) ./replay/accesslog
-	go test -run '^$$' -fuzz '^FuzzJSON$$' -fuzztime $(FUZZTIME) ./replay/accesslog
-	go test -run '^$$' -fuzz '^FuzzJSONAgreesWithTheLibrary$$' -fuzztime $(FUZZTIME) ./replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzScenario$$' -fuzztime $(FUZZTIME) ./internal/scenario
+	go test -run '^$$' -fuzz '^FuzzParseTraffic$$' -fuzztime $(FUZZTIME) ./internal/simulate
+	go test -run '^$$' -fuzz '^FuzzParseLog$$' -fuzztime $(FUZZTIME) ./internal/simulate
+	go test -run '^$$' -fuzz '^FuzzCombined$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzEnvoy$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzJSON$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
+	go test -run '^$$' -fuzz '^FuzzJSONAgreesWithTheLibrary$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
 	go test -run '^$$' -fuzz '^FuzzSpoof$$' -fuzztime $(FUZZTIME) ./internal/clientip
 	go test -run '^$$' -fuzz '^FuzzValues$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
-	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./server/httpapi
-	go test -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME) ./server/grpcapi
-	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./server/httpapi
-	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./envoy
-	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./envoy
+	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
+	go test -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME) ./internal/server/grpcapi
+	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
+	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/envoy
+	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./internal/envoy
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./rule
 	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./rule
 	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
@@ -95,17 +95,17 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 
 generate: ## write anew what is generated: code, golden files, and what the docs quote
 	@scripts/packages.sh protoc:protobuf-compiler
-	go test ./simulate -update
+	go test ./internal/simulate -update
 	go test ./rule -update
-	go test ./replay -update
+	go test ./internal/replay -update
 	go test ./queue -update
 	go test ./client -update
 	go test ./counter -update
 	go test ./stats -update
-	go test ./envoy -update
+	go test ./internal/envoy -update
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
-	go test ./server/httpapi -run Docs -update
+	go test ./internal/server/httpapi -run Docs -update
 	scripts/proto.sh
-	go test ./e2e -run TestDashboardPictures -update
-	go test ./e2e -run TestDocs -update
+	go test ./test/e2e -run TestDashboardPictures -update
+	go test ./test/e2e -run TestDocs -update

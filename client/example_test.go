@@ -7,13 +7,13 @@ import (
 	"net/netip"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/server/grpcapi"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/server/grpcapi"
 	"github.com/weirhq/weir/store/memory"
+	"google.golang.org/grpc"
 )
 
 func Example() {
@@ -110,7 +110,7 @@ func serve(source string) (address string, stop func()) {
 		panic(err)
 	}
 	e.Install(table, 1)
-	api, err := grpcapi.New(grpcapi.Options{Engine: e, Rules: struct{ rule.Repository }{}})
+	api, err := grpcapi.New(grpcapi.Options{Engine: e, Rules: struct{ repo.Repository }{}})
 	if err != nil {
 		panic(err)
 	}

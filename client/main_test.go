@@ -9,14 +9,14 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-	"google.golang.org/grpc"
-
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/server/grpcapi"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/server/grpcapi"
 	"github.com/weirhq/weir/store/memory"
+	"go.uber.org/goleak"
+	"google.golang.org/grpc"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -32,7 +32,7 @@ block: {ip: [203.0.113.66]}
 `
 
 // nowhere is a repository, for services that nobody manages.
-type nowhere struct{ rule.Repository }
+type nowhere struct{ repo.Repository }
 
 // newEngine is an engine with these rules.
 func newEngine(t testing.TB, source string) *engine.Engine {

@@ -1,11 +1,11 @@
 // Package counter counts for applications: page views and likes, leaderboards, what is
 // hot at the moment, and what each user has done.
 //
-//	store := memcounter.New(memcounter.Options{})
+//	store := memory.New(memory.Options{})
 //	visits := counter.Key{Name: "visits", Window: counter.Day, Zone: shanghai}
 //	today, err := store.Add(ctx, counter.Delta{Key: visits, By: counter.One})
 //
-// A [Store] keeps the counts: package memcounter in the process, package rediscounter
+// A [Store] keeps the counts: package counter/memory in the process, package counter/redis
 // in Redis, where any number of processes share them. They mean exactly the same, and a
 // call does all of what it says, or nothing. [Actions] and [Watch] are built on any store.
 //

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/counter/memcounter"
+	"github.com/weirhq/weir/counter/memory"
 )
 
 // friday is a clock that stands still, so that the examples print the same every day.
@@ -17,7 +17,7 @@ func friday() weir.Micros {
 
 func Example() {
 	ctx := context.Background()
-	store := memcounter.New(memcounter.Options{})
+	store := memory.New(memory.Options{})
 
 	visits := counter.Key{Name: "visits"}
 	today := counter.Key{Name: "visits", Window: counter.Day}
@@ -37,7 +37,7 @@ func Example() {
 // Fractions are exact, amounts may be negative, and a reset loses nothing.
 func Example_reset() {
 	ctx := context.Background()
-	store := memcounter.New(memcounter.Options{})
+	store := memory.New(memory.Options{})
 	sales := counter.Key{Name: "sales"}
 	for _, price := range []string{"19.99", "0.01", "-5"} {
 		by, err := counter.ParseAmount(price)
@@ -64,7 +64,7 @@ func Example_reset() {
 func Example_history() {
 	ctx := context.Background()
 	now := friday()
-	store := memcounter.New(memcounter.Options{Clock: func() weir.Micros { return now }})
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return now }})
 	shanghai, err := time.LoadLocation("Asia/Shanghai")
 	if err != nil {
 		panic(err)
@@ -93,7 +93,7 @@ func Example_history() {
 
 func Example_id() {
 	ctx := context.Background()
-	store := memcounter.New(memcounter.Options{Clock: friday})
+	store := memory.New(memory.Options{Clock: friday})
 	for range 3 {
 		id, err := store.NextID(ctx, "orders")
 		if err != nil {
@@ -109,7 +109,7 @@ func Example_id() {
 
 func Example_leaderboard() {
 	ctx := context.Background()
-	store := memcounter.New(memcounter.Options{Clock: friday})
+	store := memory.New(memory.Options{Clock: friday})
 	searches := counter.Board{Name: "searches", Window: counter.Day}
 	for _, word := range []string{"redis", "go", "redis", "lua", "redis", "go"} {
 		if _, err := store.Score(ctx, searches, counter.Mark{Member: word, By: counter.One}); err != nil {
@@ -138,7 +138,7 @@ func Example_leaderboard() {
 func Example_slidingBoard() {
 	ctx := context.Background()
 	now := friday()
-	store := memcounter.New(memcounter.Options{Clock: func() weir.Micros { return now }})
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return now }})
 	searches := counter.Board{Name: "searches", Sliding: time.Hour}
 	for _, word := range []string{"redis", "redis", "go"} {
 		if _, err := store.Score(ctx, searches, counter.Mark{Member: word, By: counter.One}); err != nil {
@@ -157,7 +157,7 @@ func Example_slidingBoard() {
 func Example_hotItems() {
 	ctx := context.Background()
 	now := friday()
-	store := memcounter.New(memcounter.Options{Clock: func() weir.Micros { return now }})
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return now }})
 	products := counter.HotList{Name: "products", Window: time.Hour, Threshold: 3}
 	for range 4 {
 		heats, err := store.Hit(ctx, products, "10001")
@@ -186,7 +186,7 @@ func Example_hotItems() {
 
 func ExampleWatch() {
 	ctx, cancel := context.WithCancel(context.Background())
-	store := memcounter.New(memcounter.Options{})
+	store := memory.New(memory.Options{})
 	products := counter.HotList{Name: "products", Window: time.Hour, Threshold: 1}
 	if _, err := store.Hit(ctx, products, "10001"); err != nil {
 		panic(err)
@@ -205,7 +205,7 @@ func ExampleWatch() {
 
 func ExampleActions() {
 	ctx := context.Background()
-	actions := counter.Actions{Store: memcounter.New(memcounter.Options{Clock: friday})}
+	actions := counter.Actions{Store: memory.New(memory.Options{Clock: friday})}
 	for range 3 {
 		if _, err := actions.Record(ctx, "1001", "like"); err != nil {
 			panic(err)

@@ -12,7 +12,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/counter/memcounter"
+	"github.com/weirhq/weir/counter/memory"
 )
 
 // flaky is a store that cannot always be asked.
@@ -33,7 +33,7 @@ func (f *flaky) Events(ctx context.Context, l counter.HotList, after int64) (cou
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		clock := func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
-		store := &flaky{Store: memcounter.New(memcounter.Options{Clock: clock})}
+		store := &flaky{Store: memory.New(memory.Options{Clock: clock})}
 		list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
 		hit := func(items ...string) {
 			t.Helper()

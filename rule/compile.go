@@ -131,3 +131,17 @@ func (c *compiler) method(name string) (uint64, error) {
 	}
 	return bit, nil
 }
+
+// Usable returns the set of a document that can be parsed and compiled. Otherwise the
+// error is an *InvalidError with everything that is wrong. The name is as in [Parse].
+func Usable(name string, source []byte) (*Set, error) {
+	set, problems := Parse(name, source)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	// What was parsed compiles, but this is the last gate before all instances.
+	if _, err := Compile(set, Options{}); err != nil {
+		return nil, err
+	}
+	return set, nil
+}

@@ -8,7 +8,7 @@ import (
 )
 
 // However many rules there are, in the shapes that people have, none is tried one
-// by one in a long list. That is why the cost of a match does not grow; bench/rules
+// by one in a long list. That is why the cost of a match does not grow; test/bench/rules
 // measures that it does not.
 func TestGroupsStaySmall(t *testing.T) {
 	const n = 1000

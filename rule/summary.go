@@ -9,6 +9,9 @@ import (
 	"github.com/weirhq/weir/internal/document"
 )
 
+// MaxSummary is how many bytes a summary has at most.
+const MaxSummary = 1000
+
 // Summarize says in a line of at most MaxSummary bytes what has become of a set, as in
 // "login: limit 5/1m → 10/1m; added search; exempt changed". A set that is nil is
 // empty. It has no value that may be a secret: no client, and no API key.

@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/internal/scenario"
 	"pgregory.net/rapid"
 )
 

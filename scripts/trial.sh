@@ -77,8 +77,8 @@ prepare() {
 		(cd "$m" && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -exec true ./...)
 	done
 	# These download more as they run: a client in JavaScript, and what weir is compared with.
-	(cd e2e/foreign && as_nobody npm ci --no-audit --no-fund && rm -r node_modules)
-	(cd conformance/envoy && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -run '^$' .)
+	(cd test/e2e/foreign && as_nobody npm ci --no-audit --no-fund && rm -r node_modules)
+	(cd test/conformance/envoy && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -run '^$' .)
 }
 
 # apart OPTION... STEP ARGUMENT... does a step in a PID namespace, whose processes end with its first

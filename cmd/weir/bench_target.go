@@ -14,7 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 // target is what is measured.

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/load"
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 func (r *running) bench(t *testing.T, args ...string) benchJSON {

@@ -13,7 +13,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 // maxAnswer is the most that is read of an answer, in bytes. A document of rules is

@@ -16,15 +16,15 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/repo"
+	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rule/filerepo"
-	"github.com/weirhq/weir/server/httpapi"
 	"github.com/weirhq/weir/store/memory"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
@@ -84,7 +84,7 @@ func newRunning(t *testing.T, document, tokens string) *running {
 	if r.repo, err = filerepo.Open(path, filerepo.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	install := func(v rule.Version) error {
+	install := func(v repo.Version) error {
 		set, err := rule.Usable("", v.Source)
 		if err != nil {
 			return err

@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/app"
-	"github.com/weirhq/weir/gateway"
+	"github.com/weirhq/weir/internal/app"
+	"github.com/weirhq/weir/internal/gateway"
 )
 
 func newGateway() *cobra.Command {

@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/replay"
-	"github.com/weirhq/weir/replay/accesslog"
+	"github.com/weirhq/weir/internal/replay"
+	"github.com/weirhq/weir/internal/replay/accesslog"
 )
 
 // replayFlags is what weir replay is told.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/internal/replay"
 )
 
 // progressBar is a line that is written again and again.

@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/replay"
+	"github.com/weirhq/weir/internal/replay"
 )
 
 func TestParseShares(t *testing.T) {

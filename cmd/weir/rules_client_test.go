@@ -10,8 +10,9 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/server/httpapi"
 )
 
 func TestRulesList(t *testing.T) {
@@ -176,7 +177,7 @@ func TestRaceWithinACommand(t *testing.T) {
 		t.Fatal(err)
 	}
 	hook := &meanwhile{next: r.handler, method: "DELETE", do: func() {
-		draft := rule.Draft{Base: v.Number, Author: "eve", Summary: "was faster", Source: []byte(strings.Replace(loginAndAPI, "5/1m", "6/1m", 1))}
+		draft := repo.Draft{Base: v.Number, Author: "eve", Summary: "was faster", Source: []byte(strings.Replace(loginAndAPI, "5/1m", "6/1m", 1))}
 		if _, err := r.repo.Write(context.Background(), draft); err != nil {
 			t.Error(err)
 		}

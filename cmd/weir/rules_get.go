@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/server/httpapi"
 )
 
 func newRulesGet() *cobra.Command {

@@ -10,9 +10,8 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 func newRulesHistory() *cobra.Command {
@@ -23,7 +22,7 @@ func newRulesHistory() *cobra.Command {
 		Long: fmt.Sprintf(`Show who changed the rules of a running weir, when and how, the latest change first;
 or print the document of one version. The last %d are kept.
 
-`, rule.MaxHistory) + clientHelp,
+`, repo.MaxHistory) + clientHelp,
 		Example: `  weir rules history
   weir rules history 7 | diff - <(weir rules get)`,
 		Args: func(cmd *cobra.Command, args []string) error {

@@ -5,7 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/envoy"
+	"github.com/weirhq/weir/internal/envoy"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -13,8 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/server/httpapi"
 )
 
 func newRulesPut() *cobra.Command {

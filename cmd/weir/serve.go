@@ -16,11 +16,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weirhq/weir/app"
+	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/garbage"
+	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
-	"github.com/weirhq/weir/server/envoyrls"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/store/redis"

@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/simulate"
+	"github.com/weirhq/weir/internal/simulate"
 )
 
 // A page narrower than this has no room for a timeline, a wider one is a slip.

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weirhq/weir/internal/simulate"
 	"github.com/weirhq/weir/internal/suggest"
-	"github.com/weirhq/weir/simulate"
 )
 
 // drawings are the endings of the files that pictures can be written to.

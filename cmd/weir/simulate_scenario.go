@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/scenario"
-	"github.com/weirhq/weir/simulate"
+	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/simulate"
 )
 
 const maxScenario = 1 << 20 // bytes

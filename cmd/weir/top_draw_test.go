@@ -10,7 +10,7 @@ import (
 
 	"pgregory.net/rapid"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/frame"
 )

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"slices"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/frame"
 )
 

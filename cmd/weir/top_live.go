@@ -12,7 +12,7 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 // What a terminal is told. It shows another screen meanwhile, so that what was there

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/stats/frame"
 )
 

@@ -12,7 +12,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/server/httpapi"
+	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
 // maxEvent is the most that is read of an event, in bytes: one has a few hundred rules.

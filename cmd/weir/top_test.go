@@ -15,9 +15,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/repo"
+	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/rule/filerepo"
-	"github.com/weirhq/weir/server/httpapi"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
@@ -61,7 +62,7 @@ func serveStats(t *testing.T, document string) *recorded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	repo, err := filerepo.Open(file(t, "rules.yaml", document), filerepo.Options{})
+	rules, err := filerepo.Open(file(t, "rules.yaml", document), filerepo.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +77,7 @@ func serveStats(t *testing.T, document string) *recorded {
 	r.recorder.Install(table, 1)
 	e.Install(table, 1)
 	handler, err := httpapi.New(httpapi.Options{
-		Engine: e, Rules: repo, Apply: func(rule.Version) error { return nil }, Logger: quiet,
+		Engine: e, Rules: rules, Apply: func(repo.Version) error { return nil }, Logger: quiet,
 		Stats: r.recorder, Alerts: watcher.List(), Clock: wall,
 	})
 	if err != nil {

@@ -3,6 +3,7 @@ package lint
 import (
 	"go/parser"
 	"go/token"
+	"os"
 	"path"
 	"strings"
 	"testing"
@@ -78,5 +79,22 @@ func TestChecksFindMistakes(t *testing.T) {
 	}
 	if wrong := checkLayout([]file{source("store/memory/x.go", `package memory; import ("fmt"; "github.com/weirhq/weir"; "github.com/weirhq/weir/internal/clock")`)}); wrong != nil {
 		t.Errorf("what is allowed was found wrong: %v", wrong)
+	}
+}
+
+// A folder at the root is a promise to whoever opens the repository.
+func TestRootIsSmall(t *testing.T) {
+	entries, err := os.ReadDir("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var folders []string
+	for _, e := range entries {
+		if e.IsDir() && !strings.HasPrefix(e.Name(), ".") && e.Name() != "bin" {
+			folders = append(folders, e.Name())
+		}
+	}
+	if len(folders) > maxRootFolders {
+		t.Errorf("there are %d folders at the root, more than %d; does a user of the library import it, or does it belong into internal or test? %v", len(folders), maxRootFolders, folders)
 	}
 }

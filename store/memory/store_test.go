@@ -7,7 +7,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/internal/scenario"
 	"github.com/weirhq/weir/store/storetest"
 )
 

@@ -9,7 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/internal/scenario"
 )
 
 // remembered reads what Redis remembers of an op's key, in words.

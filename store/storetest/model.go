@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/internal/scenario"
 )
 
 func replaceN(s, n string) string { return strings.ReplaceAll(s, "N", n) }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/scenario"
+	"github.com/weirhq/weir/internal/scenario"
 )
 
 // Open returns an empty store whose clock can be set.

@@ -1,0 +1,226 @@
+package memory
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+)
+
+// cell is what a counter has in one window.
+type cell struct {
+	index  int64
+	amount counter.Amount
+}
+
+// cells is a counter: its windows, the latest last.
+type cells struct{ cells []cell }
+
+func (c *cells) weight() int { return 1 + (len(c.cells)-1)/8 }
+
+// at is the cell of a window, or nil.
+func (c *cells) at(index int64) *cell {
+	if i, found := c.search(index); found {
+		return &c.cells[i]
+	}
+	return nil
+}
+
+func (c *cells) search(index int64) (int, bool) {
+	return slices.BinarySearchFunc(c.cells, index, func(x cell, index int64) int { return cmp.Compare(x.index, index) })
+}
+
+// prune forgets windows that nobody can read any more, once there are many.
+func (c *cells) prune(current int64, kept int) {
+	if len(c.cells) <= kept+kept/4+16 {
+		return
+	}
+	live := c.cells[:0]
+	for _, x := range c.cells {
+		if x.index > current-int64(kept) && x.index <= current+int64(kept) {
+			live = append(live, x)
+		}
+	}
+	c.cells = append(make([]cell, 0, len(live)+8), live...)
+}
+
+func identOf(k *counter.Key) ident {
+	return ident{kind: kindCounter, window: k.Window, zone: counter.ZoneName(k.Zone), group: k.Group, name: k.Name}
+}
+
+// counter finds a counter, which may not be there.
+func (s *Store) counter(k *counter.Key, now weir.Micros) (*entry, *cells) {
+	if e := s.room.find(identOf(k), now); e != nil {
+		return e, e.body.(*cells)
+	}
+	return nil, nil
+}
+
+func (s *Store) amount(k *counter.Key, now weir.Micros, index int64) counter.Amount {
+	if _, c := s.counter(k, now); c != nil {
+		if x := c.at(index); x != nil {
+			return x.amount
+		}
+	}
+	return 0
+}
+
+// Add implements counter.Store.
+func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
+	if err := counter.ValidateAdd(deltas); err != nil {
+		return nil, err
+	}
+	now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	if !s.fits(deltas, now) {
+		return nil, counter.ErrRange
+	}
+	after := make([]counter.Amount, len(deltas))
+	for i := range deltas {
+		k := &deltas[i].Key
+		after[i] = s.add(k, now, deltas[i].By)
+	}
+	return after, nil
+}
+
+// fits reports whether no counter leaves its range, whichever may be named twice. It
+// reckons with floating-point numbers because a script in Redis has no others.
+func (s *Store) fits(deltas []counter.Delta, now weir.Micros) bool {
+	sums := make(map[ident]float64, len(deltas))
+	for i := range deltas {
+		k := &deltas[i].Key
+		id := identOf(k)
+		sum, known := sums[id]
+		if !known {
+			sum = float64(s.amount(k, now, k.Window.Index(now, k.Zone)))
+		}
+		sum += float64(deltas[i].By)
+		if math.Abs(sum) > float64(counter.MaxAmount) {
+			return false
+		}
+		sums[id] = sum
+	}
+	return true
+}
+
+func (s *Store) add(k *counter.Key, now weir.Micros, by counter.Amount) counter.Amount {
+	index := k.Window.Index(now, k.Zone)
+	e, c := s.counter(k, now)
+	if e == nil {
+		c = &cells{}
+		e = &entry{id: identOf(k), body: c}
+	}
+	i, found := c.search(index)
+	if !found {
+		c.cells = slices.Insert(c.cells, i, cell{index: index})
+		c.prune(index, s.kept.Windows(k.Window))
+	}
+	x := c.at(index)
+	x.amount += by
+	after := x.amount
+	s.room.keep(e, now, now+micros(s.kept.After(k.Window)))
+	return after
+}
+
+// Get implements counter.Store.
+func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
+	if err := counter.ValidateKeys(keys); err != nil {
+		return nil, err
+	}
+	now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	amounts := make([]counter.Amount, len(keys))
+	for i := range keys {
+		k := &keys[i]
+		amounts[i] = s.amount(k, now, k.Window.Index(now, k.Zone))
+	}
+	return amounts, nil
+}
+
+// Reset implements counter.Store.
+func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
+	if err := counter.ValidateKeys(keys); err != nil {
+		return nil, err
+	}
+	now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	had := make([]counter.Amount, len(keys))
+	for i := range keys {
+		k := &keys[i]
+		if _, c := s.counter(k, now); c != nil {
+			if x := c.at(k.Window.Index(now, k.Zone)); x != nil {
+				had[i], x.amount = x.amount, 0
+			}
+		}
+	}
+	return had, nil
+}
+
+// History implements counter.Store.
+func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
+	if err := counter.ValidateHistory(n, keys, s.kept); err != nil {
+		return nil, err
+	}
+	now, err := s.lock(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	all := make([][]counter.Point, len(keys))
+	for i := range keys {
+		k := &keys[i]
+		first := k.Window.Index(now, k.Zone) - int64(n) + 1
+		all[i] = make([]counter.Point, n)
+		for j := range all[i] {
+			all[i][j].Start = k.Window.Start(first+int64(j), k.Zone)
+		}
+		if _, c := s.counter(k, now); c != nil {
+			for _, x := range c.cells {
+				if j := x.index - first; j >= 0 && j < int64(n) {
+					all[i][j].Amount = x.amount
+				}
+			}
+		}
+	}
+	return all, nil
+}
+
+// sequence is the last number that was given out.
+type sequence struct{ last int64 }
+
+func (*sequence) weight() int { return 1 }
+
+// NextID implements counter.Store. A sequence may be forgotten when the time has passed
+// what it gave out last: the time alone is then larger.
+func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
+	if err := counter.ValidateSequence(name); err != nil {
+		return 0, err
+	}
+	now, err := s.lock(ctx)
+	if err != nil {
+		return 0, err
+	}
+	defer s.mu.Unlock()
+	id := ident{kind: kindSequence, name: name}
+	e := s.room.find(id, now)
+	if e == nil {
+		e = &entry{id: id, body: &sequence{}}
+	}
+	last := &e.body.(*sequence).last
+	*last = max(*last+1, int64(now))
+	s.room.keep(e, now, weir.Micros(*last)+micros(24*time.Hour))
+	return *last, nil
+}

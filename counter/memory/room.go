@@ -1,0 +1,181 @@
+package memory
+
+import (
+	"container/heap"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+)
+
+// kind tells apart what may have the same name.
+type kind uint8
+
+const (
+	kindCounter kind = iota
+	kindSequence
+	kindBoard
+	kindSliding
+	kindHot
+)
+
+// ident is what an entry is found by.
+type ident struct {
+	kind              kind
+	window            counter.Window
+	span              time.Duration // of a sliding window
+	zone, group, name string
+}
+
+// body is what an entry holds.
+type body interface {
+	weight() int // in entries
+}
+
+// entry is something with a name.
+type entry struct {
+	id      ident
+	body    body
+	weight  int
+	expires weir.Micros
+	place   int    // in byExpiry
+	older   *entry // changed before it
+	newer   *entry // changed after it
+	order   uint64 // of its last change
+	saved   uint64 // the last snapshot that has it, or that is older than it
+}
+
+// room is all entries, and who goes when there are too many.
+type room struct {
+	most     int
+	weight   int
+	entries  map[ident]*entry
+	byExpiry byExpiry
+	oldest   *entry
+	newest   *entry
+
+	changes   uint64  // how many orders were given out
+	snapshots uint64  // how many were begun
+	saving    *saving // nil unless a snapshot is being taken
+}
+
+// find returns an entry, or nil if there is none, or no longer. Whoever changes one has
+// found it before, so this is where a snapshot learns of it in time.
+func (r *room) find(id ident, now weir.Micros) *entry {
+	e := r.entries[id]
+	if e != nil && now >= e.expires {
+		r.remove(e)
+		return nil
+	}
+	if e != nil {
+		r.save(e)
+	}
+	return e
+}
+
+// grace is how long an entry is kept after nothing of it can be read any more: a clock
+// that goes back by less finds everything as it was.
+const grace = weir.Micros(10_000_000)
+
+// keep is called after an entry was changed, or made. It is kept until it expires,
+// unless others push it out.
+func (r *room) keep(e *entry, now, expires weir.Micros) {
+	expires += grace
+	if r.entries[e.id] == nil {
+		r.entries[e.id] = e
+		e.expires, e.saved = expires, r.snapshots
+		heap.Push(&r.byExpiry, e)
+	} else {
+		r.unlink(e)
+		e.expires = expires
+		heap.Fix(&r.byExpiry, e.place)
+	}
+	r.link(e)
+	r.weigh(e)
+	r.clear(now)
+}
+
+// weigh takes note of what an entry weighs now.
+func (r *room) weigh(e *entry) {
+	weight := e.body.weight()
+	r.weight += weight - e.weight
+	e.weight = weight
+}
+
+// clear makes room. The newest entry stays: it was just changed, and there is always
+// room for one. A few that have expired go even if there is enough room, so that
+// what nobody asks for any more does not fill it.
+func (r *room) clear(now weir.Micros) {
+	for few := 0; len(r.byExpiry) > 1; few++ {
+		first := r.byExpiry[0]
+		expired := now >= first.expires && first != r.newest
+		switch {
+		case expired && (few < 2 || r.weight > r.most):
+			r.remove(first)
+		case r.weight > r.most:
+			r.remove(r.oldest)
+		default:
+			return
+		}
+	}
+}
+
+func (r *room) remove(e *entry) {
+	r.save(e)
+	delete(r.entries, e.id)
+	heap.Remove(&r.byExpiry, e.place)
+	r.unlink(e)
+	r.weight -= e.weight
+}
+
+func (r *room) link(e *entry) {
+	r.changes++
+	e.order = r.changes
+	e.older, e.newer = r.newest, nil
+	if r.newest != nil {
+		r.newest.newer = e
+	} else {
+		r.oldest = e
+	}
+	r.newest = e
+}
+
+func (r *room) unlink(e *entry) {
+	if r.saving != nil && r.saving.next == e {
+		r.saving.next = e.newer
+	}
+	if e.older != nil {
+		e.older.newer = e.newer
+	} else {
+		r.oldest = e.newer
+	}
+	if e.newer != nil {
+		e.newer.older = e.older
+	} else {
+		r.newest = e.older
+	}
+}
+
+// byExpiry has the entry on top that expires first.
+type byExpiry []*entry
+
+func (h byExpiry) Len() int           { return len(h) }
+func (h byExpiry) Less(i, j int) bool { return h[i].expires < h[j].expires }
+func (h byExpiry) Swap(i, j int) {
+	h[i], h[j] = h[j], h[i]
+	h[i].place, h[j].place = i, j
+}
+
+func (h *byExpiry) Push(x any) {
+	e := x.(*entry)
+	e.place = len(*h)
+	*h = append(*h, e)
+}
+
+func (h *byExpiry) Pop() any {
+	old := *h
+	e := old[len(old)-1]
+	old[len(old)-1] = nil
+	*h = old[:len(old)-1]
+	return e
+}

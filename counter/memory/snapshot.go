@@ -1,0 +1,143 @@
+package memory
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"fmt"
+	"hash/crc64"
+	"io"
+	"slices"
+
+	"github.com/weirhq/weir/internal/snapshot"
+)
+
+// A snapshot is, all numbers being little-endian words and all texts having their length
+// before them:
+//
+//	magic, version
+//	for each entry, that which was changed the longest time ago first:
+//		the word 1, kind, when it expires, what it is found by, and its body
+//	the word 0
+//	CRC-64 of all that
+//
+// The checksum is against accidents, not against whoever may write the file.
+const (
+	snapshotMagic   = "weircoun"
+	snapshotVersion = 2
+)
+
+// Snapshot writes all counts to w, so that they survive a restart: counters with their
+// history, sequences, leaderboards, and hot lists with what happened on them. It is as of
+// one instant. Others go on counting meanwhile: they wait while about a thousand entries
+// are copied, or one large leaderboard, and not while it writes. In memory it needs about
+// as much as it writes.
+func (s *Store) Snapshot(w io.Writer) error {
+	s.snapshot.Lock()
+	defer s.snapshot.Unlock()
+	s.beginSaving()
+	for s.saveSome() {
+	}
+	records := s.endSaving()
+	if err := writeSnapshot(w, records); err != nil {
+		return fmt.Errorf("counter: writing the snapshot: %w", err)
+	}
+	return nil
+}
+
+func writeSnapshot(w io.Writer, records []record) error {
+	sum := crc64.New(snapshot.Table)
+	out := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
+	word := func(x uint64) { out.Write(binary.LittleEndian.AppendUint64(nil, x)) } // Flush reports the error
+	out.WriteString(snapshotMagic)
+	word(snapshotVersion)
+	for _, r := range records {
+		word(1)
+		out.Write(r.bytes)
+	}
+	word(0)
+	if err := out.Flush(); err != nil {
+		return err
+	}
+	// Not through the buffer, which would sum the sum.
+	_, err := w.Write(binary.LittleEndian.AppendUint64(nil, sum.Sum64()))
+	return err
+}
+
+// saving is a snapshot that is being taken. It goes through the entries a few at a time.
+// Whoever comes for one that it has not reached yet saves it first, as it was when the
+// snapshot began.
+type saving struct {
+	number  uint64
+	next    *entry // where to go on
+	last    uint64 // the order of the newest entry when it began
+	records []record
+	chunk   []byte // what the latest records are in
+}
+
+// record is an entry as it was.
+type record struct {
+	order uint64
+	bytes []byte
+}
+
+const (
+	// saveAtOnce is how much is saved before others get the store: about so many
+	// entries.
+	saveAtOnce = 1000
+
+	chunkSize = 1 << 18
+)
+
+func (s *Store) beginSaving() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.room
+	r.snapshots++
+	r.saving = &saving{
+		number: r.snapshots, next: r.oldest, last: r.changes, records: make([]record, 0, len(r.entries)),
+	}
+}
+
+// saveSome saves a few entries, and reports whether there may be more.
+func (s *Store) saveSome() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	r := &s.room
+	for done := 0; done < saveAtOnce; {
+		e := r.saving.next
+		if e == nil || e.order > r.saving.last {
+			return false // what comes now was changed since, and saved before that
+		}
+		r.saving.next = e.newer
+		r.save(e)
+		done += e.weight
+	}
+	return true
+}
+
+// endSaving returns what was saved, that which was changed the longest time ago first.
+func (s *Store) endSaving() []record {
+	s.mu.Lock()
+	records := s.room.saving.records
+	s.room.saving = nil
+	s.mu.Unlock()
+	slices.SortFunc(records, func(a, b record) int { return cmp.Compare(a.order, b.order) })
+	return records
+}
+
+// save keeps what an entry is for the snapshot that is being taken, if there is one that
+// does not have it yet.
+func (r *room) save(e *entry) {
+	s := r.saving
+	if s == nil || e.saved == s.number {
+		return
+	}
+	e.saved = s.number
+	if len(s.chunk) >= chunkSize || s.chunk == nil {
+		s.chunk = make([]byte, 0, chunkSize+chunkSize/4)
+	}
+	start := len(s.chunk)
+	s.chunk = appendEntry(s.chunk, e)
+	s.records = append(s.records, record{e.order, s.chunk[start:]})
+}

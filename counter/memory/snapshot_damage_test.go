@@ -1,0 +1,166 @@
+package memory
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"hash/crc64"
+	"io"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir/counter"
+)
+
+// Cut anywhere, and with any byte changed, a snapshot is refused in words, and the store is
+// empty and works.
+func TestDamagedSnapshotIsRefused(t *testing.T) {
+	old, clock := used(t)
+	whole := snapshotOf(t, old)
+	refused := func(name string, snapshot []byte) {
+		t.Helper()
+		s := New(Options{Clock: clock.Now})
+		err := s.Restore(bytes.NewReader(snapshot))
+		if err == nil || !strings.HasPrefix(err.Error(), "counter: the snapshot cannot be used: it ") {
+			t.Fatalf("%s: %v", name, err)
+		}
+		if s.Len() != 0 {
+			t.Fatalf("%s: something is left behind", name)
+		}
+		add(t, s, counter.Key{Name: "k"})
+	}
+	for n := range whole {
+		refused(fmt.Sprintf("cut to %d bytes", n), whole[:n])
+		changed := bytes.Clone(whole)
+		changed[n] ^= 0x40
+		refused(fmt.Sprintf("byte %d changed", n), changed)
+	}
+	refused("too long", append(bytes.Clone(whole), 0))
+	refused("a queue's", append([]byte("weirqueu"), whole[8:]...))
+	other := bytes.Clone(whole)
+	other[len(snapshotMagic)] = 9
+	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 2") {
+		t.Errorf("another version: %v", err)
+	}
+}
+
+// endless repeats entries for ever, each with another name.
+type endless struct {
+	pending bytes.Buffer
+	n, most int
+}
+
+func (e *endless) Read(p []byte) (int, error) {
+	for e.pending.Len() < len(p) && e.n < e.most {
+		e.n++
+		b := appendWord(nil, 1, int64(kindSequence), 1<<60)
+		e.pending.Write(appendWord(appendText(b, fmt.Sprint(e.n)), 5))
+	}
+	return e.pending.Read(p)
+}
+
+// A file that is far larger than the store takes no more memory than that.
+func TestOversizedSnapshot(t *testing.T) {
+	s := New(Options{MaxEntries: 1, MaxMembers: 1})
+	before, most := heapBytes(), uint64(0)
+	file := &endless{most: 300_000}
+	file.pending.Write(appendWord([]byte(snapshotMagic), snapshotVersion))
+	watched := readerFunc(func(p []byte) (int, error) {
+		if file.n%100_000 < 1000 {
+			most = max(most, heapBytes())
+		}
+		return file.Read(p)
+	})
+	if err := s.Restore(watched); err == nil || !strings.Contains(err.Error(), "it ends in the middle") {
+		t.Errorf("Restore = %v", err)
+	}
+	if file.n != file.most {
+		t.Errorf("it gave up after %d entries", file.n)
+	}
+	if most > before+16<<20 {
+		t.Errorf("it took %d bytes", most-before)
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
+
+var _ io.Reader = readerFunc(nil)
+
+// No file crashes the store, not even one with the right checksum.
+func FuzzRestore(f *testing.F) {
+	old, clock := used(f)
+	f.Add(snapshotOf(f, old))
+	f.Fuzz(func(t *testing.T, snapshot []byte) { restoreForged(t, clock, snapshot) })
+}
+
+// The same with words changed at random, for every run of the tests.
+func TestForgedSnapshots(t *testing.T) {
+	old, clock := used(t)
+	whole := snapshotOf(t, old)
+	accepted := 0
+	rapid.Check(t, func(r *rapid.T) {
+		forged := bytes.Clone(whole)
+		for range rapid.IntRange(1, 3).Draw(r, "changes") {
+			at := rapid.IntRange(16, len(forged)-16).Draw(r, "at")
+			word := rapid.OneOf(rapid.Uint64Range(0, 40), rapid.Uint64Range(1<<53-2, 1<<53), rapid.Uint64()).Draw(r, "word")
+			binary.LittleEndian.PutUint64(forged[at:], word)
+		}
+		if restoreForged(t, clock, forged) {
+			accepted++
+		}
+	})
+	if accepted == 0 {
+		t.Error("no forged snapshot was ever accepted; the test does not test much")
+	}
+}
+
+// restoreForged makes the checksum right and uses what comes of it.
+func restoreForged(t *testing.T, clock *fake, snapshot []byte) bool {
+	t.Helper()
+	snapshot = bytes.Clone(snapshot)
+	if n := len(snapshot); n >= 8 {
+		binary.LittleEndian.PutUint64(snapshot[n-8:], crc64.Checksum(snapshot[:n-8], crc64.MakeTable(crc64.ECMA)))
+	}
+	start := clock.Now()
+	defer clock.Set(start)
+	s := New(Options{Clock: clock.Now, MaxMembers: 3, MaxEntries: 1})
+	good := s.Restore(bytes.NewReader(snapshot)) == nil
+	if !good && s.Len() != 0 {
+		t.Fatal("a refused snapshot left something behind")
+	}
+	checkRoom(t, s)
+	ctx := t.Context()
+	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 2}
+	for range 20 {
+		for _, k := range []counter.Key{{Name: "k"}, {Name: "k", Group: "g", Window: counter.Second}} {
+			s.Add(ctx, counter.Delta{Key: k, By: counter.One}) // may be out of range
+			if _, err := s.History(ctx, 1, k); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for _, b := range []counter.Board{{Name: "b"}, {Name: "b", Window: counter.Hour}, {Name: "b", Sliding: time.Minute}} {
+			s.Score(ctx, b, counter.Mark{Member: "c", By: counter.One})
+			if _, err := s.Top(ctx, b, 5); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if _, err := s.Hit(ctx, list, "x", "y"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.Events(ctx, list, 0); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.NextID(ctx, "s"); err != nil {
+			t.Fatal(err)
+		}
+		clock.Set(clock.Now() + micros(7*time.Second))
+	}
+	checkRoom(t, s)
+	snapshotOf(t, s)
+	return good
+}

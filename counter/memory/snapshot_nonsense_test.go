@@ -1,0 +1,93 @@
+package memory
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+)
+
+// What no store writes is refused, even if the checksum fits.
+func TestNonsenseIsRefused(t *testing.T) {
+	const far = weir.Micros(1 << 60)
+	most := int64(counter.MaxScore)
+	minute := ident{kind: kindSliding, span: time.Minute, name: "n"}
+	named := ident{kind: kindCounter, zone: "UTC", name: "n"}
+	ring := ident{kind: kindBoard, zone: "UTC", name: "n"}
+	list := ident{kind: kindHot, span: time.Minute, name: "n"}
+	one := func(id ident, b body) []byte { return appendEntry(nil, &entry{id: id, body: b, expires: far}) }
+	steps := func(parts ...table) *sliding {
+		s := &sliding{latest: 100}
+		for i, p := range parts {
+			*s.part(100 - int64(i)) = p
+		}
+		return s
+	}
+	event := func(id int64) counter.Event { return counter.Event{ID: id, Item: "a", At: time.Unix(1, 0)} }
+	good := map[string][]byte{
+		"counter":  one(named, &cells{cells: []cell{{index: -1}, {index: 3, amount: 5}}}),
+		"sequence": one(ident{kind: kindSequence, name: "n"}, &sequence{last: 7}),
+		"board":    one(ring, &board{ring: [counter.BoardWindows]boardWindow{{index: 0, table: table{"a": -1}}}}),
+		"sliding":  one(minute, steps(table{"a": 1}, table{"a": most - 1})),
+		"list":     one(list, &hot{sliding: *steps(), last: 9, events: []counter.Event{event(8), event(9)}}),
+	}
+	for name, e := range good {
+		if err := restoreEntries(e); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	for name, e := range map[string][]byte{
+		"no such kind":          appendWord(nil, 5, int64(far)),
+		"no name":               one(ident{kind: kindSequence}, &sequence{}),
+		"a long name":           one(ident{kind: kindSequence, name: strings.Repeat("n", counter.MaxNameLen+1)}, &sequence{}),
+		"no zone":               one(ident{kind: kindCounter, name: "n"}, &cells{cells: []cell{{}}}),
+		"no window":             one(ident{kind: kindCounter, zone: "UTC", name: "n", window: 9}, &cells{cells: []cell{{}}}),
+		"a number below 0":      one(ident{kind: kindSequence, name: "n"}, &sequence{last: -1}),
+		"no cells":              one(named, &cells{}),
+		"cells in disorder":     one(named, &cells{cells: []cell{{index: 3}, {index: 3}}}),
+		"too many cells":        one(named, manyCells(maxCells+1)),
+		"too large an amount":   one(named, &cells{cells: []cell{{amount: 1<<63 - 1}}}),
+		"a score of 0":          one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{"a": 0}}}}),
+		"too high a score":      one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{"a": most + 1}}}}),
+		"a window twice":        one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{}}, {table: table{}}}}),
+		"no time to slide in":   one(ident{kind: kindSliding, name: "n"}, steps()),
+		"half a second":         one(ident{kind: kindSliding, span: time.Second / 2, name: "n"}, steps()),
+		"a step of no time":     one(minute, &sliding{latest: 1 << 52}),
+		"a score that falls":    one(minute, steps(table{"a": -1})),
+		"too high a sum":        one(minute, steps(table{"a": 1}, table{"a": most})),
+		"events in disorder":    one(list, &hot{sliding: *steps(), last: 9, events: []counter.Event{event(9), event(8)}}),
+		"events of the future":  one(list, &hot{sliding: *steps(), last: 7, events: []counter.Event{event(8)}}),
+		"events that were lost": one(list, &hot{sliding: *steps(), last: 9, lost: 8, events: []counter.Event{event(8)}}),
+	} {
+		if err := restoreEntries(e); err == nil || !strings.Contains(err.Error(), "it is damaged, something in it makes no sense") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if err := restoreEntries(good["list"], good["list"]); err == nil {
+		t.Error("an entry may be there twice")
+	}
+}
+
+func manyCells(n int) *cells {
+	c := &cells{}
+	for i := range n {
+		c.cells = append(c.cells, cell{index: int64(i)})
+	}
+	return c
+}
+
+// restoreEntries makes a snapshot of entries, and restores it.
+func restoreEntries(entries ...[]byte) error {
+	var records []record
+	for _, e := range entries {
+		records = append(records, record{bytes: e})
+	}
+	var b bytes.Buffer
+	if err := writeSnapshot(&b, records); err != nil {
+		return err
+	}
+	return New(Options{}).Restore(&b)
+}

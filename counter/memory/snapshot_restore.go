@@ -1,0 +1,101 @@
+package memory
+
+import (
+	"container/heap"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/snapshot"
+)
+
+// Restore fills an empty store from a snapshot. What has expired meanwhile does not come
+// back. If the store has less room than that which wrote it, what was changed the longest
+// time ago is left out, and so are the lowest members of lists. When the snapshot is torn,
+// foreign or damaged, it returns an error that says so, and the store is left as it was,
+// empty and usable.
+func (s *Store) Restore(r io.Reader) error {
+	s.snapshot.Lock()
+	defer s.snapshot.Unlock()
+	restored, err := s.readRoom(r)
+	if err != nil {
+		return fmt.Errorf("counter: the snapshot cannot be used: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.room.entries) > 0 {
+		return errors.New("counter: the store has been used already; restore a snapshot before anything is counted")
+	}
+	s.room = *restored
+	return nil
+}
+
+// readRoom reads a snapshot. However long it is, no more is kept than there is room for.
+func (s *Store) readRoom(r io.Reader) (*room, error) {
+	now := s.clock()
+	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
+	in := &decoder{snapshot.NewReader(r)}
+	if err := in.Head(snapshotMagic, "counters", snapshotVersion); err != nil {
+		return nil, err
+	}
+	for in.More() {
+		e := in.entry()
+		if in.Err == nil && restored.entries[e.id] != nil {
+			in.Err = snapshot.ErrDamaged
+		}
+		if in.Err == nil && now < e.expires {
+			s.fit(e.body)
+			restored.put(e)
+		}
+	}
+	if err := in.End(); err != nil {
+		return nil, err
+	}
+	return restored, nil
+}
+
+// fit drops the members that are too many for this store.
+func (s *Store) fit(b body) {
+	switch x := b.(type) {
+	case *board:
+		for i := range x.ring {
+			if w := &x.ring[i]; len(w.table) > s.maxMembers {
+				w.dropped += int64(len(w.table.trim(s.roomFor())))
+			}
+		}
+	case *sliding:
+		x.trim(s.maxMembers, s.roomFor())
+	case *hot:
+		if x.trim(s.maxMembers, s.roomFor()) {
+			// Some that were hot may be gone. No list has this threshold, so that whoever
+			// asks next looks at all of them.
+			x.threshold, x.cool = 0, 0
+		}
+	}
+}
+
+// put adds an entry as the newest. Older ones go if there is no room.
+func (r *room) put(e *entry) {
+	r.entries[e.id] = e
+	heap.Push(&r.byExpiry, e)
+	r.link(e)
+	r.weigh(e)
+	for r.weight > r.most {
+		r.remove(r.oldest)
+	}
+}
+
+// decoder reads what counters are made of.
+type decoder struct{ *snapshot.Reader }
+
+// exact is the largest number that is exact in a script.
+const exact = 1<<53 - 1
+
+// count reads a number that is not negative.
+func (d *decoder) count() int64 { return d.Between(0, exact) }
+
+// time reads an instant. When something expires may be far in the future.
+func (d *decoder) time() weir.Micros { return weir.Micros(d.Between(0, 1<<62)) }
+
+func (d *decoder) text(least, most int64) string { return string(d.Bytes(least, most)) }

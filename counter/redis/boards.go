@@ -1,0 +1,99 @@
+package redis
+
+import (
+	"context"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/counter"
+)
+
+// slidingKept is for how long a sliding board is of interest.
+func slidingKept(window time.Duration) time.Duration { return window + window/counter.Steps*2 }
+
+// askBoard runs the script of a board, of either kind. It returns the number of its
+// window, and what else there is.
+func (s *Store) askBoard(ctx context.Context, b *counter.Board, verb string, args []string) (index int64, rest []rueidis.RedisMessage, err error) {
+	var answer []rueidis.RedisMessage
+	most, left := itoa(int64(s.maxMembers)), itoa(int64(s.roomFor()))
+	if b.Sliding != 0 {
+		head := []string{s.now(), verb, itoa(int64(counter.StepWidth(b.Sliding))), millis(slidingKept(b.Sliding)), most, left}
+		answer, err = s.call(ctx, slidingScript, s.slidingKeys("s", b.Name, b.Sliding), append(head, args...))
+	} else {
+		head := []string{s.now(), verb, itoa(int64(b.Window.Width() / time.Second)), zoneAt(s.around(), b.Zone), itoa(int64(b.Ago)),
+			millis(s.kept.BoardAfter(b.Window)), most, left}
+		answer, err = s.call(ctx, boardScript, s.boardKeys(b), append(head, args...))
+	}
+	if err != nil {
+		return 0, nil, err
+	}
+	var r reader
+	if index = r.number(answer, 0); r.err != nil {
+		return 0, nil, r.err
+	}
+	return index, answer[1:], nil
+}
+
+// Score implements counter.Store.
+func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mark) ([]counter.Amount, error) {
+	if err := b.ValidateScore(marks); err != nil {
+		return nil, err
+	}
+	args := make([]string, 0, 2*len(marks))
+	for _, m := range marks {
+		args = append(args, m.Member, itoa(int64(m.By)))
+	}
+	_, answer, err := s.askBoard(ctx, &b, "score", args)
+	if err != nil {
+		return nil, err
+	}
+	var r reader
+	scores := r.list(answer, 0)
+	after := make([]counter.Amount, len(marks))
+	for i := range after {
+		after[i] = counter.Amount(r.number(scores, i))
+	}
+	return after, r.err
+}
+
+// Top implements counter.Store.
+func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
+	if err := b.ValidateTop(n); err != nil {
+		return counter.Ranking{}, err
+	}
+	index, answer, err := s.askBoard(ctx, &b, "top", []string{itoa(int64(n))})
+	if err != nil {
+		return counter.Ranking{}, err
+	}
+	var r reader
+	lines := r.list(answer, 0)
+	ranking := counter.Ranking{
+		Places: make([]counter.Place, len(lines)/2), Members: int(r.number(answer, 1)), Dropped: r.number(answer, 2), Start: b.Window.Start(index, b.Zone),
+	}
+	for i := range ranking.Places {
+		ranking.Places[i] = counter.Place{Member: r.text(lines, 2*i), Rank: i + 1, Score: counter.Amount(r.number(lines, 2*i+1))}
+	}
+	return ranking, r.err
+}
+
+// Standing implements counter.Store.
+func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
+	if err := b.ValidateStanding(members); err != nil {
+		return nil, err
+	}
+	_, answer, err := s.askBoard(ctx, &b, "standing", members)
+	if err != nil {
+		return nil, err
+	}
+	var r reader
+	lines := r.list(answer, 0)
+	places := make([]counter.Place, len(members))
+	for i, member := range members {
+		places[i].Member = member
+		if len(lines) > 0 { // else there is no such board
+			places[i].Score, places[i].Rank = counter.Amount(r.number(lines, 2*i)), int(r.number(lines, 2*i+1))
+		}
+	}
+	return places, r.err
+}

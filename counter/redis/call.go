@@ -1,0 +1,160 @@
+package redis
+
+import (
+	"cmp"
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/counter"
+)
+
+//go:embed script/*.lua
+var scriptFiles embed.FS
+
+// scriptOf puts a script together from its files.
+func scriptOf(names ...string) *rueidis.Lua {
+	var all strings.Builder
+	for _, name := range names {
+		text, err := scriptFiles.ReadFile("script/" + name + ".lua")
+		if err != nil {
+			panic("counter: there is no script " + name) // which every test would have found
+		}
+		all.Write(text)
+	}
+	return rueidis.NewLuaScript(all.String())
+}
+
+var (
+	counterScript  = scriptOf("time", "counters")
+	sequenceScript = scriptOf("time", "sequence")
+	boardScript    = scriptOf("time", "ranks", "board")
+	slidingScript  = scriptOf("time", "ranks", "sliding", "sliding_board")
+	hotScript      = scriptOf("time", "ranks", "sliding", "hot")
+)
+
+// now is what a script is told of the time: nothing, unless a test sets it.
+func (s *Store) now() string {
+	if s.clock == nil {
+		return ""
+	}
+	return strconv.FormatInt(int64(s.clock()), 10)
+}
+
+// call runs a script, and returns what it has to say after "ok".
+func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []string) ([]rueidis.RedisMessage, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	client, err := s.client()
+	if err != nil {
+		return nil, fmt.Errorf("counter: %w, and nothing was done: %w", counter.ErrUnavailable, err)
+	}
+	ours := time.Now().Add(s.timeout)
+	limited, cancel := context.WithDeadline(ctx, ours)
+	defer cancel()
+	answer, err := script.Exec(limited, client, keys, args).ToArray()
+	if err != nil {
+		// The client may notice a deadline before the context does.
+		theirs, ok := ctx.Deadline()
+		if ctx.Err() != nil || ok && theirs.Before(ours) && errors.Is(err, context.DeadlineExceeded) {
+			return nil, fmt.Errorf("counter: whether it was done is not known: %w", cmp.Or(ctx.Err(), context.DeadlineExceeded))
+		}
+		return nil, s.explain(err, keys)
+	}
+	if len(answer) == 0 {
+		return nil, errAnswer
+	}
+	switch word, _ := answer[0].ToString(); word {
+	case "ok":
+		return answer[1:], nil
+	case "range":
+		return nil, counter.ErrRange
+	}
+	return nil, errAnswer
+}
+
+var errAnswer = errors.New("counter: Redis answered what no script of ours does; is something in between?")
+
+// awayReplies begin what Redis says when it can do nothing for anybody, and has not.
+var awayReplies = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
+
+// explain says more where Redis's own words help nobody.
+func (s *Store) explain(err error, keys []string) error {
+	reply, ok := rueidis.IsRedisErr(err)
+	if !ok {
+		if errors.Is(err, context.DeadlineExceeded) {
+			return fmt.Errorf("counter: %w: there was no answer within %v", counter.ErrUnavailable, s.timeout)
+		}
+		return fmt.Errorf("counter: %w: %v", counter.ErrUnavailable, err)
+	}
+	text := reply.Error()
+	if _, moved := reply.IsMoved(); moved {
+		return fmt.Errorf("counter: this is one node of a cluster; use a cluster's client: %w", err)
+	}
+	for _, word := range awayReplies {
+		if strings.HasPrefix(text, word) {
+			return fmt.Errorf("counter: %w, and nothing was done: %v", counter.ErrUnavailable, err)
+		}
+	}
+	if strings.Contains(text, "WRONGTYPE") {
+		return fmt.Errorf("counter: something else uses %q or a key beside it; choose another prefix, or remove it: %w", keys[0], err)
+	}
+	return fmt.Errorf("counter: %w", err)
+}
+
+// reader takes an answer apart. After the first thing that is not as it should be, all
+// is nothing and err says so.
+type reader struct{ err error }
+
+func (r *reader) fail(err error) {
+	if err != nil && r.err == nil {
+		r.err = fmt.Errorf("%w (%v)", errAnswer, err)
+	}
+}
+
+func (r *reader) list(m []rueidis.RedisMessage, i int) []rueidis.RedisMessage {
+	if i >= len(m) {
+		r.fail(errors.New("it is too short"))
+		return nil
+	}
+	list, err := m[i].ToArray()
+	r.fail(err)
+	return list
+}
+
+func (r *reader) text(m []rueidis.RedisMessage, i int) string {
+	if i >= len(m) {
+		r.fail(errors.New("it is too short"))
+		return ""
+	}
+	s, err := m[i].ToString()
+	r.fail(err)
+	return s
+}
+
+// number reads a whole number, which may come as text.
+func (r *reader) number(m []rueidis.RedisMessage, i int) int64 {
+	if i < len(m) && m[i].IsInt64() {
+		n, err := m[i].AsInt64()
+		r.fail(err)
+		return n
+	}
+	return r.parse(r.text(m, i))
+}
+
+func (r *reader) parse(text string) int64 {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if r.err == nil {
+		r.fail(err)
+	}
+	return n
+}
+
+func timeOf(micros int64) time.Time { return time.UnixMicro(micros).UTC() }

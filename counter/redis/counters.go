@@ -1,0 +1,179 @@
+package redis
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/counter"
+)
+
+// sequenceKept is how long a sequence is kept after the time has passed it.
+const sequenceKept = 24 * time.Hour
+
+func itoa(n int64) string { return strconv.FormatInt(n, 10) }
+
+func millis(d time.Duration) string { return itoa((d + time.Millisecond - 1).Milliseconds()) }
+
+// request is what one script call does for counters.
+type request struct {
+	places []int // in the whole call
+	keys   []string
+	args   []string
+}
+
+func (s *Store) newRequest(verb string, n int) *request {
+	return &request{args: []string{s.now(), verb, itoa(int64(n))}}
+}
+
+func (s *Store) put(r *request, place int, k *counter.Key, by counter.Amount, around time.Time) {
+	r.places = append(r.places, place)
+	r.keys = append(r.keys, s.counterKey(k))
+	r.args = append(r.args, itoa(int64(k.Window.Width()/time.Second)), itoa(int64(s.kept.Windows(k.Window))),
+		millis(s.kept.After(k.Window)), zoneAt(around, k.Zone), itoa(int64(by)))
+}
+
+// each asks about counters: with one script, or with one for each group. It tells what
+// each counter has: the number of the current window, and the amounts.
+func (s *Store) each(ctx context.Context, verb string, n int, keys []counter.Key, by func(int) counter.Amount, tell func(i int, index int64, amounts []counter.Amount)) error {
+	around, split := s.around(), s.split()
+	var requests []*request
+	found := map[string]*request{}
+	for i := range keys {
+		group := ""
+		if split {
+			group = tag(&keys[i])
+		}
+		r := found[group]
+		if r == nil {
+			r = s.newRequest(verb, n)
+			found[group] = r
+			requests = append(requests, r)
+		}
+		s.put(r, i, &keys[i], by(i), around)
+	}
+	answers := make([][]rueidis.RedisMessage, len(requests))
+	failed := make([]error, len(requests))
+	ask := func(i int) { answers[i], failed[i] = s.call(ctx, counterScript, requests[i].keys, requests[i].args) }
+	if len(requests) == 1 {
+		ask(0)
+	} else {
+		together(len(requests), ask)
+	}
+	if err := first(failed); err != nil {
+		return err
+	}
+	var r reader
+	for i, request := range requests {
+		for j, place := range request.places {
+			line := r.list(answers[i], j)
+			if len(line) != n+1 {
+				return errAnswer
+			}
+			index := r.number(line, 0)
+			amounts := make([]counter.Amount, n)
+			for x := range amounts {
+				amounts[x] = counter.Amount(r.number(line, x+1))
+			}
+			tell(place, index, amounts)
+		}
+	}
+	return r.err
+}
+
+func first(errs []error) error {
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// together does n things, a few at a time.
+func together(n int, do func(int)) {
+	var all sync.WaitGroup
+	slots := make(chan struct{}, 16)
+	for i := range n {
+		slots <- struct{}{}
+		all.Go(func() {
+			do(i)
+			<-slots
+		})
+	}
+	all.Wait()
+}
+
+// amounts is each for the current window.
+func (s *Store) amounts(ctx context.Context, verb string, keys []counter.Key, by func(int) counter.Amount) ([]counter.Amount, error) {
+	all := make([]counter.Amount, len(keys))
+	err := s.each(ctx, verb, 1, keys, by, func(i int, _ int64, amounts []counter.Amount) { all[i] = amounts[0] })
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+func nothing(int) counter.Amount { return 0 }
+
+// Add implements counter.Store.
+func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
+	if err := counter.ValidateAdd(deltas); err != nil {
+		return nil, err
+	}
+	keys := make([]counter.Key, len(deltas))
+	for i := range deltas {
+		keys[i] = deltas[i].Key
+	}
+	return s.amounts(ctx, "add", keys, func(i int) counter.Amount { return deltas[i].By })
+}
+
+// Get implements counter.Store.
+func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
+	if err := counter.ValidateKeys(keys); err != nil {
+		return nil, err
+	}
+	return s.amounts(ctx, "get", keys, nothing)
+}
+
+// Reset implements counter.Store.
+func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
+	if err := counter.ValidateKeys(keys); err != nil {
+		return nil, err
+	}
+	return s.amounts(ctx, "reset", keys, nothing)
+}
+
+// History implements counter.Store.
+func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
+	if err := counter.ValidateHistory(n, keys, s.kept); err != nil {
+		return nil, err
+	}
+	all := make([][]counter.Point, len(keys))
+	err := s.each(ctx, "get", n, keys, nothing, func(i int, index int64, amounts []counter.Amount) {
+		all[i] = make([]counter.Point, n)
+		for j, amount := range amounts {
+			all[i][j] = counter.Point{Start: keys[i].Window.Start(index-int64(n-1-j), keys[i].Zone), Amount: amount}
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// NextID implements counter.Store.
+func (s *Store) NextID(ctx context.Context, sequence string) (int64, error) {
+	if err := counter.ValidateSequence(sequence); err != nil {
+		return 0, err
+	}
+	answer, err := s.call(ctx, sequenceScript, []string{s.sequenceKey(sequence)}, []string{s.now(), millis(sequenceKept)})
+	if err != nil {
+		return 0, err
+	}
+	var r reader
+	return r.number(answer, 0), r.err
+}

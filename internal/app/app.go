@@ -1,0 +1,147 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+
+	"go.opentelemetry.io/otel/sdk/trace"
+	"google.golang.org/grpc"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/datadir"
+	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/metrics"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
+)
+
+// App is a server. Its methods may be called from any goroutine, but for Start, which
+// is called once.
+type App struct {
+	options Options
+	engine  *engine.Engine
+	metrics *metrics.Metrics
+	store   store
+	rules   *rules
+	editor  *manage.Editor
+	guard   *manage.Guard
+	tokens  atomic.Pointer[token.List]
+	certs   []namedCerts
+	servers []*server
+	grpc    *grpc.Server
+	envoy   *envoyrls.Service // nil if there is no configuration for it
+
+	envoyDir *envoy.Dir
+
+	recorder     *stats.Recorder // nil if there are no statistics
+	watcher      *alert.Watcher  // nil if there are no alerts
+	applications applications
+
+	data    *datadir.Dir  // nil if nothing survives a restart
+	kept    []kept        // in it
+	started chan struct{} // closed when what is kept may be saved
+
+	tracer *trace.TracerProvider                // nil if there are no traces
+	limit  atomic.Pointer[httplimit.Middleware] // of the gateway
+
+	// undo is what to do at the end, the last first.
+	undo []func()
+
+	background sync.WaitGroup
+	quit       context.CancelFunc // ends what runs in the background
+	stopping   chan struct{}      // closed when it stops
+	stopped    sync.Once
+	failed     chan error
+}
+
+// New checks the options; nothing is opened yet.
+func New(o Options) (*App, error) {
+	if err := o.ready(); err != nil {
+		return nil, err
+	}
+	return &App{options: o, started: make(chan struct{}), stopping: make(chan struct{}), failed: make(chan error, 1)}, nil
+}
+
+// Options returns the options with what New has filled in.
+func (a *App) Options() Options { return a.options }
+
+// Start opens everything, and returns when requests are answered. If anything cannot
+// be had, what was opened is closed again, and the error says what and why.
+func (a *App) Start(ctx context.Context) error {
+	background, quit := context.WithCancel(context.WithoutCancel(ctx))
+	a.quit = quit
+	for _, step := range []func(ctx, background context.Context) error{
+		a.openSecrets, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine, a.openTraces,
+		a.openRules, a.openEnvoy, a.openServers, a.openGRPC, a.beginSaving,
+	} {
+		if err := step(ctx, background); err != nil {
+			a.close()
+			return err
+		}
+	}
+	for _, s := range a.servers {
+		a.run(s)
+	}
+	return nil
+}
+
+// Failed tells why a server ended that was not told to.
+func (a *App) Failed() <-chan error { return a.failed }
+
+// Reload reads anew what lies in files: rules, tokens and certificates. What cannot be
+// used stays as it was, and the error says why.
+func (a *App) Reload(ctx context.Context) error {
+	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx)}
+	if a.envoyDir != nil {
+		wrong = append(wrong, a.envoyDir.Reload())
+	}
+	return errors.Join(wrong...)
+}
+
+// Stop stops accepting requests, waits for those that are under way as long as Grace
+// says, and saves what should survive. It is an error if something could not be saved.
+func (a *App) Stop(ctx context.Context) (err error) {
+	a.stopped.Do(func() {
+		close(a.stopping)
+		grace, cancel := context.WithTimeout(ctx, a.options.Grace)
+		defer cancel()
+		err = a.shutDown(grace)
+		a.close()
+		err = errors.Join(err, a.notSaved())
+	})
+	return err
+}
+
+// close undoes what Start has done.
+func (a *App) close() {
+	a.quit()
+	a.background.Wait()
+	for len(a.undo) > 0 {
+		last := a.undo[len(a.undo)-1]
+		a.undo = a.undo[:len(a.undo)-1]
+		last()
+	}
+}
+
+// later is called in Start, with what has to be undone.
+func (a *App) later(undo func()) { a.undo = append(a.undo, undo) }
+
+// ready is what /readyz says.
+func (a *App) ready(context.Context) error {
+	select {
+	case <-a.stopping:
+		return errors.New("it is stopping")
+	default:
+	}
+	if !a.rules.loaded.Load() {
+		return fmt.Errorf("the rules could not be read yet from %s", a.rules.where)
+	}
+	return a.envoyReady()
+}

@@ -1,0 +1,103 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/counter/memory"
+	counterredis "github.com/weirhq/weir/counter/redis"
+	"github.com/weirhq/weir/internal/redislink"
+	"github.com/weirhq/weir/metrics"
+	"github.com/weirhq/weir/queue"
+	queuememory "github.com/weirhq/weir/queue/memory"
+	queueredis "github.com/weirhq/weir/queue/redis"
+	"github.com/weirhq/weir/store/redis"
+)
+
+// applications is what is kept for them: counts, and work. It is where limits are.
+type applications struct {
+	counters   counter.Store
+	queues     queue.Store // nil if there are none
+	queueNames []string
+	seen       atomic.Pointer[[]metrics.Queue] // what was in them a moment ago
+}
+
+func (a *App) openApplications(context.Context, context.Context) error {
+	a.applications.queueNames = slices.Sorted(maps.Keys(a.options.Queues))
+	var err error
+	if a.store.redis == nil {
+		err = a.openApplicationsInMemory()
+	} else {
+		err = a.openApplicationsInRedis(a.link())
+	}
+	if err != nil {
+		return fmt.Errorf("--queue: %w", err)
+	}
+	return nil
+}
+
+func (a *App) openApplicationsInMemory() error {
+	counters := memory.New(memory.Options{})
+	a.keep(kept{countersFile, "what applications have counted", counters.Snapshot, counters.Restore})
+	a.applications.counters = counters
+	if len(a.options.Queues) == 0 {
+		return nil
+	}
+	queues, err := queuememory.New(a.options.Queues, queuememory.Options{})
+	if err != nil {
+		return err
+	}
+	a.keep(kept{queuesFile, "the work in queues", queues.Snapshot, queues.Restore})
+	a.later(queues.Close) // before it is saved, so that nothing is accepted that is not
+	a.applications.queues = queues
+	return nil
+}
+
+func (a *App) openApplicationsInRedis(link redislink.Source) (err error) {
+	prefix := a.store.config.Options.Prefix
+	if prefix == "" {
+		prefix = redis.DefaultPrefix
+	}
+	a.applications.counters, err = counterredis.Open(link, counterredis.Options{Prefix: prefix + "counter:"})
+	if err != nil || len(a.options.Queues) == 0 {
+		return err
+	}
+	a.applications.queues, err = queueredis.Open(link, a.options.Queues, queueredis.Options{Prefix: prefix})
+	return err
+}
+
+// queuesEvery is how old what /metrics says of queues may be.
+const queuesEvery = 5 * time.Second
+
+// look asks what is in the queues, so that a scrape need not.
+func (a *applications) look(ctx context.Context) {
+	for every := time.Tick(queuesEvery); ctx.Err() == nil; {
+		found := make([]metrics.Queue, 0, len(a.queueNames))
+		for _, name := range a.queueNames {
+			s, err := a.queues.Stats(ctx, name)
+			if err != nil {
+				continue // it is not known, and not said
+			}
+			found = append(found, metrics.Queue{
+				Name: name, Ready: s.Ready, Delayed: s.Delayed, Leased: s.Leased, Dead: s.Dead, Age: s.Age,
+			})
+		}
+		a.seen.Store(&found)
+		select {
+		case <-every:
+		case <-ctx.Done():
+		}
+	}
+}
+
+func (a *applications) lengths() []metrics.Queue {
+	if seen := a.seen.Load(); seen != nil {
+		return *seen
+	}
+	return nil
+}

@@ -1,0 +1,89 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/server/envoyrls"
+)
+
+// openEnvoy reads the configuration of Envoy's rate limit service, and follows it. Files
+// that cannot be used keep weir from starting only if that is asked for: otherwise a
+// restart during a bad change would take down what still ran.
+func (a *App) openEnvoy(_, background context.Context) error {
+	o := a.options.Envoy
+	if o.Config == "" {
+		return nil
+	}
+	dir, err := envoy.At(o.Config, envoy.Options{MergeDomains: o.MergeDomains, Install: a.installEnvoy})
+	if err != nil {
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	service := o.Options
+	service.Engine, service.Config, service.Logger = a.engine, dir.Config, a.options.Logger
+	if a.envoy, err = envoyrls.New(service); err != nil {
+		return err
+	}
+	a.envoyDir = dir
+	switch err := dir.Reload(); {
+	case err == nil:
+		a.reportEnvoy(dir.Config(), nil)
+	case o.RequireConfig:
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	a.background.Go(func() {
+		for background.Err() == nil {
+			err := dir.Watch(background, a.reportEnvoy)
+			if background.Err() == nil {
+				a.options.Logger.Error("the configuration for Envoy cannot be watched; trying again", "error", err)
+				pause(background, time.Second)
+			}
+		}
+	})
+	return nil
+}
+
+// installEnvoy names the descriptors of a configuration to metrics and statistics.
+func (a *App) installEnvoy(c *envoy.Config) {
+	rules := a.envoy.Rules(c)
+	a.metrics.InstallDemands(rules)
+	if a.recorder != nil {
+		a.recorder.InstallDemands(rules)
+	}
+}
+
+// reportEnvoy logs which configuration is in force, and what keeps a newer one from it.
+func (a *App) reportEnvoy(c *envoy.Config, trouble error) {
+	logger := a.options.Logger
+	a.metrics.EnvoyReloaded(trouble == nil)
+	switch {
+	case trouble != nil && c == nil:
+		logger.Error("no configuration for Envoy is loaded; its requests get an error until the files are mended", "directory", a.options.Envoy.Config, "error", trouble)
+	case trouble != nil:
+		logger.Error("the configuration for Envoy cannot be used; the old one stays in force", "directory", a.options.Envoy.Config, "error", trouble)
+	default:
+		for _, w := range a.envoyDir.Warnings() {
+			logger.Warn("the configuration for Envoy is doubtful", "problem", w.String())
+		}
+		logger.Info("the configuration for Envoy is in force", "directory", a.options.Envoy.Config, "domains", len(c.Domains()), "descriptors", c.Descriptors())
+	}
+}
+
+// envoyReady is why Envoy should not ask yet.
+func (a *App) envoyReady() error {
+	if a.options.Envoy.ReadyWithConfig && a.envoyDir != nil && a.envoyDir.Config() == nil {
+		return fmt.Errorf("no configuration for Envoy is loaded from %s", a.options.Envoy.Config)
+	}
+	return nil
+}
+
+// healthNames are the services by which the health is asked for, besides those that are
+// registered: envoyproxy/ratelimit is called ratelimit.
+func (a *App) healthNames() []string {
+	if a.envoy == nil {
+		return nil
+	}
+	return []string{"ratelimit"}
+}

@@ -1,0 +1,86 @@
+package app
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+
+	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/server/grpcapi"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/grpclimit"
+)
+
+// openGRPC listens for gRPC: the API, and Envoy's rate limit service if there is a
+// configuration for it.
+func (a *App) openGRPC(ctx, _ context.Context) error {
+	if a.options.GRPC == Off {
+		return nil
+	}
+	api, err := grpcapi.New(grpcapi.Options{
+		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: a.grpcTokens(), Ready: a.ready,
+		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
+		HealthNames: a.healthNames(), Logger: a.options.Logger,
+	})
+	if err != nil {
+		return err
+	}
+	options := append(api.ServerOptions(), envoyrls.ServerOptions()...)
+	if c := a.certsOf("--tls-cert"); c != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS())))
+	}
+	a.grpc = grpc.NewServer(options...)
+	a.later(a.grpc.Stop) // its workers, if it is never served
+	api.Register(a.grpc)
+	if a.envoy != nil {
+		a.envoy.Register(a.grpc)
+	}
+	listener, err := listen(ctx, "--grpc", a.options.GRPC)
+	if err != nil {
+		return err
+	}
+	shutDown := func(ctx context.Context) error {
+		api.Shutdown() // or whoever watches its health would hold it up
+		return a.stopGRPC(ctx)
+	}
+	a.servers = append(a.servers, &server{name: "grpc", listener: listener, serve: a.grpc.Serve, shutDown: shutDown})
+	a.later(func() { listener.Close() })
+	return nil
+}
+
+// grpcTokens are who may manage. Where others can reach it and there are no tokens,
+// nobody may.
+func (a *App) grpcTokens() func() *token.List {
+	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
+		a.options.Logger.Info("gRPC offers no management: it can be reached by others, and there are no tokens", "grpc", a.options.GRPC)
+		return func() *token.List { return new(token.List) }
+	}
+	return a.tokens.Load
+}
+
+// stopGRPC waits for calls under way until the context ends.
+func (a *App) stopGRPC(ctx context.Context) error {
+	done := make(chan struct{})
+	go func() {
+		a.grpc.GracefulStop()
+		close(done)
+	}()
+	select {
+	case <-done:
+		return nil
+	case <-ctx.Done():
+		a.grpc.Stop()
+		<-done
+		return ctx.Err()
+	}
+}
+
+// pause waits, unless the context ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

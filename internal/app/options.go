@@ -1,0 +1,306 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/netip"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/redis"
+)
+
+// What Options stand for when they say nothing.
+const (
+	DefaultHTTP          = "127.0.0.1:8080"
+	DefaultGRPC          = "127.0.0.1:8081"
+	DefaultListen        = "127.0.0.1:8000"
+	DefaultRules         = "rules.yaml"
+	DefaultStore         = "memory://"
+	DefaultGrace         = 10 * time.Second
+	DefaultSnapshotEvery = 10 * time.Second
+)
+
+// InRedis, as Options.Rules, keeps the rules in the Redis of the store.
+const InRedis = "redis"
+
+// Options of a server. The zero value is a service on the loopback address that keeps
+// everything in memory.
+type Options struct {
+	// HTTP is where the API listens. Default DefaultHTTP. On an address that others
+	// can reach, managing it takes a token.
+	HTTP string
+
+	// GRPC is where the API listens for gRPC, and Envoy's rate limit service. Default
+	// DefaultGRPC; Off for nowhere.
+	GRPC string
+
+	// Envoy is about Envoy's rate limit service. Default there is none.
+	Envoy Envoy
+
+	// TLS is the certificate of the API. Default none: plain HTTP.
+	TLS certs.Options
+
+	// TokenFile has the tokens for managing weir. Token is a single one instead,
+	// of an administrator. Default none.
+	TokenFile string
+	Token     string
+
+	// Store is the URL of where limits are kept: memory://, or one that
+	// redis.ParseURL takes. Default DefaultStore.
+	Store string
+
+	// RequireStore makes Start fail if the store does not answer. Default false: it
+	// starts, and each rule goes on as it says.
+	RequireStore bool
+
+	// Instances is among how many a limit is divided while each has to go on by
+	// itself. Default 1.
+	Instances int
+
+	// Rules is the file of rules, which is made if it is not there, or InRedis, or
+	// NoRules. Default DefaultRules; NoRules if that is not there and Envoy.Config is.
+	Rules string
+
+	// RuleOptions say how rules are read.
+	RuleOptions rule.Options
+
+	// Data is a directory of what should survive a restart: what is in a store in
+	// memory, older versions of the rules. Default none does.
+	Data string
+
+	// SnapshotEvery is how often that is saved, besides at the end. Default
+	// DefaultSnapshotEvery.
+	SnapshotEvery time.Duration
+
+	// Stats is what is remembered of what happened, in the store and in Data.
+	Stats Stats
+
+	// Alerts are made of the statistics.
+	Alerts Alerts
+
+	// Queues are for work of applications, by name. Default none.
+	Queues map[string]queue.Settings
+
+	// HostNames are names by which the API may be called without tokens, besides
+	// localhost and addresses.
+	HostNames []string
+
+	// TrustedProxies and ProxyHeader are as in httplimit.Options.
+	TrustedProxies []netip.Prefix
+	ProxyHeader    httplimit.ProxyHeader
+
+	// UserHeader and TierHeader are where trusted proxies write who the client is.
+	// Default nowhere.
+	UserHeader, TierHeader string
+
+	// Headers are the families of response headers. Default all.
+	Headers httplimit.Headers
+
+	// Gateway makes it a gateway, too. Default it is none.
+	Gateway *Gateway
+
+	// Grace is how long Stop waits for requests that are under way. Default
+	// DefaultGrace.
+	Grace time.Duration
+
+	// Traces is the URL of an OpenTelemetry collector that takes OTLP over HTTP.
+	// Default what OTEL_EXPORTER_OTLP_ENDPOINT says; if that is not set, none.
+	Traces string
+
+	// Version is of the program, for /metrics and traces.
+	Version string
+
+	// Logger is told what happens. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Off, as an address, is none.
+const Off = "off"
+
+// Envoy is what makes a server a rate limit service for Envoy.
+type Envoy struct {
+	// Config is the directory of its configuration. Default none: no such service.
+	Config string
+
+	// RequireConfig makes Start fail if the configuration cannot be used. Default
+	// false: it starts, and Envoy's requests get an error until the files are mended.
+	RequireConfig bool
+
+	// ReadyWithConfig makes it ready only once a configuration was loaded. Default
+	// false: it is ready without.
+	ReadyWithConfig bool
+
+	// MergeDomains is as in envoy.Options.
+	MergeDomains bool
+
+	// Options of the service. Engine, Config and Logger are filled in.
+	envoyrls.Options
+}
+
+// Gateway is what makes a server a reverse proxy.
+type Gateway struct {
+	// Listen is where requests come in. Default DefaultListen.
+	Listen string
+
+	// TLS is the certificate for them. Default none: plain HTTP.
+	TLS certs.Options
+
+	// Options of the proxy. Limit, Observe and Logger are filled in.
+	gateway.Options
+
+	// MaxHeld is as in httplimit.Options.
+	MaxHeld int
+}
+
+// ready fills in defaults, and reports everything that is wrong.
+func (o *Options) ready() error {
+	text := func(s *string, def string) {
+		if *s == "" {
+			*s = def
+		}
+	}
+	text(&o.HTTP, DefaultHTTP)
+	text(&o.GRPC, DefaultGRPC)
+	text(&o.Store, DefaultStore)
+	text(&o.Rules, o.usualRules())
+	if o.Gateway != nil {
+		text(&o.Gateway.Listen, DefaultListen)
+	}
+	if o.Grace == 0 {
+		o.Grace = DefaultGrace
+	}
+	if o.SnapshotEvery == 0 {
+		o.SnapshotEvery = DefaultSnapshotEvery
+	}
+	o.Instances = max(1, o.Instances)
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return errors.Join(o.checkAddress(), o.checkStore(), o.checkTokens(), o.checkIdentity(), o.checkTimes())
+}
+
+func (o *Options) checkAddress() error {
+	wrong := []error{checkAddress("--http", o.HTTP, DefaultHTTP, "")}
+	if o.GRPC != Off {
+		wrong = append(wrong, checkAddress("--grpc", o.GRPC, DefaultGRPC, ", or off"))
+	}
+	if o.Gateway != nil {
+		wrong = append(wrong, checkAddress("--listen", o.Gateway.Listen, "0.0.0.0:8000", ""))
+	}
+	return errors.Join(wrong...)
+}
+
+// checkAddress says how to write an address that is none. One that is only a port keeps it.
+func checkAddress(flag, address, example, more string) error {
+	if _, _, err := net.SplitHostPort(address); err == nil {
+		return nil
+	}
+	if _, err := strconv.ParseUint(address, 10, 16); err == nil {
+		host, _, _ := net.SplitHostPort(example)
+		example = net.JoinHostPort(host, address)
+	}
+	return fmt.Errorf("%s: %q is no address; write host:port, as in %s%s", flag, address, example, more)
+}
+
+// checkTokens demands one where others can get at the API.
+func (o *Options) checkTokens() error {
+	_, port, err := net.SplitHostPort(o.HTTP)
+	switch {
+	case o.Token != "" && o.TokenFile != "":
+		return errors.New("there is both an --admin-token-file and a token in WEIR_ADMIN_TOKEN; decide for one")
+	case err != nil: // checkAddress says so, and nobody can reach it
+	case o.Token == "" && o.TokenFile == "" && !isLoopback(o.HTTP):
+		return fmt.Errorf("--http %s can be reached by others, who could change the rules; name a file of tokens with --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, net.JoinHostPort("127.0.0.1", port))
+	}
+	return nil
+}
+
+func (o *Options) checkStore() error {
+	if _, err := memoryKeys(o.Store); err != errNotMemory {
+		if err == nil && o.Rules == InRedis {
+			err = fmt.Errorf("--rules redis needs a store in Redis, not %s; name one with --store redis://…", o.Store)
+		}
+		return err
+	}
+	_, err := redis.ParseURL(o.Store)
+	if err != nil {
+		return fmt.Errorf("--store: %w", err)
+	}
+	return nil
+}
+
+func (o *Options) checkIdentity() error {
+	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
+		return errors.New("--user-header and --tier-header are believed from trusted proxies only; name those with --trusted-proxies")
+	}
+	return nil
+}
+
+func (o *Options) checkTimes() error {
+	var wrong []error
+	if o.Grace < 0 {
+		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests under way, as in 10s", o.Grace))
+	}
+	if o.SnapshotEvery < time.Second {
+		wrong = append(wrong, fmt.Errorf("--snapshot-every: %s is too often; write at least 1s", o.SnapshotEvery))
+	}
+	return errors.Join(wrong...)
+}
+
+// isLoopback is whether only this machine can reach an address.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return false
+	}
+	if host == "localhost" {
+		return true
+	}
+	ip, err := netip.ParseAddr(host)
+	return err == nil && ip.IsLoopback()
+}
+
+var errNotMemory = errors.New("not in memory")
+
+// memoryKeys reads memory://?max_keys=N.
+func memoryKeys(text string) (int, error) {
+	if !strings.HasPrefix(text, "memory:") {
+		return 0, errNotMemory
+	}
+	u, err := url.Parse(text)
+	if err != nil || u.Host != "" || u.Path != "" || u.Opaque != "" {
+		return 0, fmt.Errorf("--store: %q is not understood; write memory:// or memory://?max_keys=1000000", text)
+	}
+	keys := 0
+	for name, values := range u.Query() {
+		n, err := strconv.Atoi(values[0])
+		if name != "max_keys" || err != nil || n < 1 || len(values) > 1 {
+			return 0, fmt.Errorf("--store: %q is not understood; a store in memory has max_keys, as in memory://?max_keys=1000000", text)
+		}
+		keys = n
+	}
+	return keys, nil
+}
+
+// tokens reads who may manage weir; nil is everyone.
+func (o *Options) tokens() (*token.List, error) {
+	switch {
+	case o.Token != "":
+		return token.Parse([]byte(o.Token))
+	case o.TokenFile != "":
+		return token.ReadFile(o.TokenFile)
+	}
+	return nil, nil
+}

@@ -1,0 +1,144 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/internal/repo"
+	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/rule"
+)
+
+// rules brings the document of rules into force, whenever it changes.
+type rules struct {
+	repository repo.Repository
+	where      string // for people
+	app        *App
+
+	loaded atomic.Bool // some version is in force
+
+	mu    sync.Mutex
+	table *rule.Table
+}
+
+func (a *App) openRules(ctx, background context.Context) error {
+	a.rules = &rules{app: a, where: a.options.Rules}
+	switch a.options.Rules {
+	case NoRules:
+		a.rules.repository = noRules{}
+	case InRedis:
+		a.rules.openRedis()
+	default:
+		if err := a.rules.openFile(); err != nil {
+			return err
+		}
+	}
+	a.editor = manage.NewEditor(a.rules.repository, a.rules.install)
+	if err := a.rules.begin(ctx); err != nil {
+		return err
+	}
+	a.background.Go(func() { a.rules.follow(background) })
+	return nil
+}
+
+func (r *rules) openFile() error {
+	o := filerepo.Options{Create: true}
+	if data := r.app.options.Data; data != "" {
+		o.History = filepath.Join(data, "rules.history")
+	}
+	repository, err := filerepo.Open(r.app.options.Rules, o)
+	if err != nil {
+		return fmt.Errorf("--rules: %w", err)
+	}
+	r.repository = repository
+	return nil
+}
+
+// begin puts the first version into force. A file that cannot be used keeps weir from
+// starting; a Redis that does not answer need not.
+func (r *rules) begin(ctx context.Context) error {
+	version, err := r.repository.Current(ctx)
+	if err == nil {
+		err = r.install(version)
+	}
+	var invalid *rule.InvalidError
+	switch {
+	case errors.As(err, &invalid):
+		return fmt.Errorf("the rules in %s cannot be used:\n%s", r.where, invalid.Problems)
+	case err != nil && (r.where != InRedis || r.app.options.RequireStore):
+		return fmt.Errorf("the rules cannot be read from %s: %w", r.where, err)
+	case err != nil:
+		r.app.options.Logger.Error("the rules cannot be read", "from", r.where, "error", err)
+		r.remembered()
+		return nil
+	}
+	if len(r.table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
+		r.app.options.Logger.Warn("there are no rules: everything is admitted until some are written", "rules", r.where)
+	}
+	return nil
+}
+
+// install puts a version into force.
+func (r *rules) install(v repo.Version) error {
+	set, err := rule.Usable(r.where, v.Source)
+	if err != nil {
+		return err
+	}
+	table, err := rule.Compile(set, r.app.options.RuleOptions)
+	if err != nil {
+		return err
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, number := r.app.engine.Rules()
+	r.app.metrics.Install(table, v.Number) // first, so that every verdict finds its counters
+	if r.app.recorder != nil {
+		r.app.recorder.Install(table, v.Number)
+	}
+	r.app.engine.Install(table, v.Number)
+	r.app.editor.Installed(v)
+	r.table = table
+	if r.loaded.Swap(true) && number != v.Number {
+		r.app.options.Logger.Info("new rules are in force", "version", v.Number, "author", v.Author, "summary", v.Summary, "rules", len(table.Rules()))
+	}
+	return nil
+}
+
+// reload looks now.
+func (r *rules) reload(ctx context.Context) error {
+	version, err := r.repository.Current(ctx)
+	if err == nil {
+		err = r.install(version)
+	}
+	if err != nil {
+		return fmt.Errorf("the rules in %s: %w", r.where, err)
+	}
+	return nil
+}
+
+// follow installs what comes without an error, and reports the others.
+func (r *rules) follow(ctx context.Context) {
+	for ctx.Err() == nil {
+		err := r.repository.Watch(ctx, func(v repo.Version, trouble error) {
+			if trouble == nil {
+				trouble = r.install(v)
+			}
+			if trouble != nil {
+				r.app.metrics.ReloadFailed()
+				r.app.options.Logger.Error("the rules cannot be used; the old ones stay in force", "from", r.where, "error", trouble)
+				return
+			}
+			r.remember(ctx, v)
+		})
+		if ctx.Err() == nil {
+			r.app.options.Logger.Error("the rules cannot be watched; trying again", "from", r.where, "error", err)
+			pause(ctx, time.Second)
+		}
+	}
+}

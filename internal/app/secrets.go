@@ -1,0 +1,111 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+)
+
+// lookEvery is how often files of tokens and certificates are looked at: whoever
+// renews a certificate should not have to remember to tell weir.
+const lookEvery = time.Second
+
+// namedCerts is a certificate and whose it is.
+type namedCerts struct {
+	flag string
+	*certs.Certs
+}
+
+// openSecrets reads tokens and certificates, and goes on looking at them.
+func (a *App) openSecrets(_, background context.Context) error {
+	list, err := a.options.tokens()
+	if err != nil {
+		return fmt.Errorf("--admin-token-file: %w", err)
+	}
+	a.tokens.Store(list)
+	if a.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
+		return err
+	}
+	if file := a.options.TokenFile; file != "" && token.Exposed(file) {
+		a.options.Logger.Warn("other users of this machine can read the file of tokens; chmod 600 keeps them from it", "file", file)
+	}
+	if err := a.openCerts("--tls-cert", a.options.TLS); err != nil {
+		return err
+	}
+	if a.options.Gateway != nil {
+		if err := a.openCerts("--listen-tls-cert", a.options.Gateway.TLS); err != nil {
+			return err
+		}
+	}
+	if a.options.TokenFile == "" && len(a.certs) == 0 {
+		return nil
+	}
+	a.background.Go(func() {
+		every := time.NewTicker(lookEvery)
+		defer every.Stop()
+		var told string
+		for {
+			select {
+			case <-every.C:
+			case <-background.Done():
+				return
+			}
+			trouble := ""
+			if err := a.reloadSecrets(); err != nil {
+				trouble = err.Error()
+			}
+			if trouble != "" && trouble != told {
+				a.options.Logger.Error("tokens or certificates cannot be used; the old ones stay", "error", trouble)
+			}
+			told = trouble
+		}
+	})
+	return nil
+}
+
+func (a *App) openCerts(flag string, o certs.Options) error {
+	if o.IsZero() {
+		return nil
+	}
+	c, err := certs.Open(o)
+	if err != nil {
+		return fmt.Errorf("%s: %w", flag, err)
+	}
+	a.certs = append(a.certs, namedCerts{flag, c})
+	return nil
+}
+
+// certsOf finds a certificate by its flag; nil if there is none.
+func (a *App) certsOf(flag string) *certs.Certs {
+	for _, c := range a.certs {
+		if c.flag == flag {
+			return c.Certs
+		}
+	}
+	return nil
+}
+
+// reloadSecrets reads tokens and certificates anew.
+func (a *App) reloadSecrets() error {
+	var wrong []error
+	if list, err := a.options.tokens(); err != nil {
+		wrong = append(wrong, fmt.Errorf("--admin-token-file: %w", err))
+	} else {
+		a.tokens.Store(list)
+	}
+	for _, c := range a.certs {
+		changed, err := c.Reload()
+		if err != nil {
+			wrong = append(wrong, fmt.Errorf("%s: %w", c.flag, err))
+		}
+		if changed {
+			a.options.Logger.Info("a new certificate is in use", "flag", c.flag)
+		}
+	}
+	return errors.Join(wrong...)
+}

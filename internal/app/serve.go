@@ -1,0 +1,227 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"syscall"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/web"
+)
+
+// server is one address that is listened on.
+type server struct {
+	name     string
+	listener net.Listener
+	serve    func(net.Listener) error
+	shutDown func(context.Context) error // waits for what is under way; then it is cut off
+}
+
+// Addrs is where a server listens.
+type Addrs struct {
+	HTTP    net.Addr // the API
+	GRPC    net.Addr // nil if it is off
+	Gateway net.Addr // requests to be passed on; nil if it is no gateway
+}
+
+// Addrs returns where it listens; ports that were 0 are known by then.
+func (a *App) Addrs() (addrs Addrs) {
+	for _, s := range a.servers {
+		switch s.name {
+		case "http":
+			addrs.HTTP = s.listener.Addr()
+		case "grpc":
+			addrs.GRPC = s.listener.Addr()
+		case "gateway":
+			addrs.Gateway = s.listener.Addr()
+		}
+	}
+	return addrs
+}
+
+func (a *App) openServers(ctx, background context.Context) error {
+	api, err := a.newAPI()
+	if err != nil {
+		return err
+	}
+	err = a.listenHTTP(ctx, "http", a.options.HTTP, "--tls-cert", "--http", &http.Server{
+		Handler:        a.traced("api", api),
+		ReadTimeout:    30 * time.Second, // of a whole request; streams lift it themselves
+		WriteTimeout:   time.Minute,
+		MaxHeaderBytes: 32 << 10,
+	})
+	if err != nil || a.options.Gateway == nil {
+		return err
+	}
+	proxy, err := a.newGateway()
+	if err != nil {
+		return err
+	}
+	a.background.Go(func() { proxy.Run(background) }) // until the end, which is its error
+	// A request or an answer may take as long as the two ends like; how long a head
+	// or a silence may take is bounded.
+	return a.listenHTTP(ctx, "gateway", a.options.Gateway.Listen, "--listen-tls-cert", "--listen", &http.Server{
+		Handler:        a.traced("gateway", proxy),
+		MaxHeaderBytes: 64 << 10,
+		BaseContext:    func(net.Listener) context.Context { return background }, // or WebSockets would outlive it
+	})
+}
+
+func (a *App) newAPI() (http.Handler, error) {
+	home := web.Handler()
+	if a.envoy != nil {
+		mux := http.NewServeMux()
+		mux.Handle("/json", a.envoy.JSON())
+		mux.Handle("/", home)
+		home = mux
+	}
+	o := httpapi.Options{
+		Home:           home,
+		Engine:         a.engine,
+		Editor:         a.editor,
+		Guard:          a.guard,
+		Tokens:         a.tokens.Load,
+		Hosts:          a.options.HostNames,
+		Ready:          a.ready,
+		Trouble:        a.notSaved,
+		Metrics:        a.metrics.Handler(),
+		Observe:        a.observeHTTP,
+		TrustedProxies: a.options.TrustedProxies,
+		ProxyHeader:    a.options.ProxyHeader,
+		UserHeader:     a.options.UserHeader,
+		TierHeader:     a.options.TierHeader,
+		Headers:        a.options.Headers,
+		Logger:         a.options.Logger,
+		Stats:          a.recorder,
+		Outage:         a.store.outage,
+		Stopping:       a.stopping,
+		Counters:       a.applications.counters,
+		Queues:         a.applications.queues,
+		QueueNames:     a.applications.queueNames,
+	}
+	if a.watcher != nil {
+		o.Alerts, o.TestAlerts = a.watcher.List(), a.watcher.Test
+	}
+	if a.envoyDir != nil {
+		o.Envoy = a.envoyDir.Config
+	}
+	return httpapi.New(o)
+}
+
+func (a *App) newGateway() (*gateway.Gateway, error) {
+	o := a.options.Gateway
+	limit, err := httplimit.New(a.engine, httplimit.Options{
+		TrustedProxies: a.options.TrustedProxies,
+		ProxyHeader:    a.options.ProxyHeader,
+		UserHeader:     a.options.UserHeader,
+		TierHeader:     a.options.TierHeader,
+		Headers:        a.options.Headers,
+		MaxHeld:        o.MaxHeld,
+		Logger:         a.options.Logger,
+	})
+	if err != nil {
+		return nil, err
+	}
+	a.limit.Store(limit)
+	proxy := o.Options
+	proxy.Limit, proxy.Logger = limit, a.options.Logger
+	proxy.TrustedProxies, proxy.ProxyHeader = a.options.TrustedProxies, a.options.ProxyHeader
+	proxy.Observe = a.observeUpstream
+	g, err := gateway.New(proxy)
+	if err != nil {
+		return nil, err
+	}
+	a.later(g.Close)
+	return g, nil
+}
+
+// listenHTTP opens an address; it is not answered yet.
+func (a *App) listenHTTP(ctx context.Context, name, address, certFlag, flag string, h *http.Server) error {
+	listener, err := listen(ctx, flag, address)
+	if err != nil {
+		return err
+	}
+	h.ReadHeaderTimeout = 10 * time.Second
+	h.IdleTimeout = 2 * time.Minute
+	h.ErrorLog = slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug)
+	h.Protocols = new(http.Protocols)
+	h.Protocols.SetHTTP1(true)
+	serve := h.Serve
+	if c := a.certsOf(certFlag); c != nil {
+		h.TLSConfig = c.TLS()
+		h.Protocols.SetHTTP2(true)
+		serve = func(l net.Listener) error { return h.ServeTLS(l, "", "") }
+	} else {
+		h.Protocols.SetUnencryptedHTTP2(true)
+	}
+	shutDown := func(ctx context.Context) error {
+		err := h.Shutdown(ctx)
+		if err != nil {
+			h.Close()
+		}
+		return err
+	}
+	a.servers = append(a.servers, &server{name, listener, serve, shutDown})
+	a.later(func() { listener.Close() })
+	return nil
+}
+
+func listen(ctx context.Context, flag, address string) (net.Listener, error) {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
+	if errors.Is(err, syscall.EADDRINUSE) {
+		return nil, fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", flag, err)
+	}
+	return listener, nil
+}
+
+// run answers until the server is shut down.
+func (a *App) run(s *server) {
+	go func() {
+		err := s.serve(s.listener)
+		if err == nil || errors.Is(err, http.ErrServerClosed) || errors.Is(err, grpc.ErrServerStopped) {
+			return
+		}
+		select {
+		case a.failed <- fmt.Errorf("the server on %s ended: %w", s.listener.Addr(), err):
+		default:
+		}
+	}()
+}
+
+// shutDown stops accepting, and waits for what is under way until the context ends;
+// what is not done by then is cut off. The HTTP API goes last, so that whoever asks for
+// the health hears that it is stopping as long as others are still being answered.
+func (a *App) shutDown(ctx context.Context) error {
+	var mu sync.Mutex
+	var wrong []error
+	for _, last := range []bool{false, true} {
+		var wg sync.WaitGroup
+		for _, s := range a.servers {
+			if (s.name == "http") != last {
+				continue
+			}
+			wg.Go(func() {
+				if err := s.shutDown(ctx); err != nil {
+					mu.Lock()
+					defer mu.Unlock()
+					wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
+				}
+			})
+		}
+		wg.Wait()
+	}
+	return errors.Join(wrong...)
+}

@@ -1,0 +1,202 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/metrics"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
+	"github.com/weirhq/weir/stats/archive"
+)
+
+// Stats is what is remembered of what happened.
+type Stats struct {
+	// Off keeps no statistics, and so makes no alerts. Default false.
+	Off bool
+
+	// Keep says for how long. Default see there.
+	Keep archive.Keep
+}
+
+// Alerts says when something is wrong, and whom to tell.
+type Alerts struct {
+	// Checks are what is looked at. Default alert.Defaults().
+	Checks []alert.Check
+
+	// Webhook is a URL to which alerts are posted. Default none.
+	Webhook string
+
+	// WebhookSecretFile has the secret by which messages are signed. Default none: they
+	// are not signed.
+	WebhookSecretFile string
+
+	// Alertmanager is the URL of one that is told of alerts. Default none.
+	Alertmanager string
+
+	// Link is the URL of the dashboard, for people who read an alert. Default the
+	// address of the API, as far as it is known.
+	Link string
+}
+
+// openStats opens the archive and what writes to it.
+func (a *App) openStats(_, background context.Context) error {
+	if a.options.Stats.Off {
+		return nil
+	}
+	kept, err := a.openArchive()
+	if err != nil {
+		return err
+	}
+	a.recorder, err = stats.New(stats.Options{Archive: kept, Logger: a.options.Logger})
+	if err != nil {
+		return err
+	}
+	a.background.Go(func() { a.recorder.Run(background) }) // until the end, which is its error
+	return a.openAlerts(background)
+}
+
+func (a *App) openArchive() (stats.Archive, error) {
+	o := archive.Options{Keep: a.options.Stats.Keep, Prefix: a.store.config.Options.Prefix}
+	if a.store.redis != nil {
+		return archive.OpenRedis(a.link(), o)
+	}
+	m, err := archive.NewMemory(o)
+	if err != nil {
+		return nil, err
+	}
+	a.keep(kept{statsFile, "the statistics", m.Snapshot, m.Restore})
+	return m, nil
+}
+
+func (a *App) openAlerts(background context.Context) error {
+	notifiers, err := a.options.Alerts.notifiers()
+	if err != nil {
+		return err
+	}
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("the name of this machine: %w", err)
+	}
+	link, err := a.options.alertLink(host)
+	if err != nil {
+		return err
+	}
+	a.watcher, err = alert.New(alert.Options{
+		Source: a.recorder, Checks: a.options.Alerts.Checks, Notifiers: notifiers, Logger: a.options.Logger,
+		Instance: host + " " + a.options.HTTP, URL: link,
+	})
+	if err != nil {
+		return err
+	}
+	a.background.Go(func() { a.watcher.Run(background) })
+	return nil
+}
+
+// alertLink is where people see more of an alert: the dashboard's page, at the address
+// of the API. One that is everywhere is reached by the name of the machine, and one
+// whose port nobody knows yet by nothing.
+func (o *Options) alertLink(host string) (string, error) {
+	const page = "/#/alerts"
+	if o.Alerts.Link != "" {
+		u, err := url.Parse(o.Alerts.Link)
+		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return "", fmt.Errorf("--alert-link: %q is no URL; write that of the dashboard, as in https://weir.example.com", o.Alerts.Link)
+		}
+		return strings.TrimRight(o.Alerts.Link, "/") + page, nil
+	}
+	name, port, err := net.SplitHostPort(o.HTTP)
+	if err != nil || port == "0" || port == "" {
+		return "", nil
+	}
+	if ip, err := netip.ParseAddr(name); name == "" || err == nil && ip.IsUnspecified() {
+		name = host
+	}
+	scheme := "http://"
+	if o.TLS.CertFile != "" {
+		scheme = "https://"
+	}
+	return scheme + net.JoinHostPort(name, port) + page, nil
+}
+
+// notifiers are who is told of alerts.
+func (o *Alerts) notifiers() ([]alert.Notifier, error) {
+	var all []alert.Notifier
+	if o.WebhookSecretFile != "" && o.Webhook == "" {
+		return nil, errors.New("--alert-webhook-secret-file: there is no webhook to sign for; name one with --alert-webhook")
+	}
+	if o.Webhook != "" {
+		secret, err := o.secret()
+		if err != nil {
+			return nil, err
+		}
+		webhook, err := alert.NewWebhook(alert.WebhookOptions{URL: o.Webhook, Secret: secret})
+		if err != nil {
+			return nil, fmt.Errorf("--alert-webhook: %w", err)
+		}
+		all = append(all, webhook)
+	}
+	if o.Alertmanager != "" {
+		manager, err := alert.NewAlertmanager(alert.AlertmanagerOptions{URL: o.Alertmanager})
+		if err != nil {
+			return nil, fmt.Errorf("--alertmanager: %w", err)
+		}
+		all = append(all, manager)
+	}
+	return all, nil
+}
+
+// maxSecret is the longest file with a secret, in bytes.
+const maxSecret = 4 << 10
+
+func (o *Alerts) secret() ([]byte, error) {
+	if o.WebhookSecretFile == "" {
+		return nil, nil
+	}
+	file, err := os.Open(o.WebhookSecretFile)
+	if err != nil {
+		return nil, fmt.Errorf("--alert-webhook-secret-file: %w", err)
+	}
+	defer file.Close()
+	source, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
+	if err != nil {
+		return nil, fmt.Errorf("--alert-webhook-secret-file: %w", err)
+	}
+	if len(source) > maxSecret {
+		return nil, fmt.Errorf("--alert-webhook-secret-file: %s has more than %d bytes, which no secret has", o.WebhookSecretFile, maxSecret)
+	}
+	secret := strings.TrimSpace(string(source))
+	if len(secret) < 16 {
+		return nil, fmt.Errorf("--alert-webhook-secret-file: the secret in %s has fewer than 16 characters and could be guessed; make one with: openssl rand -hex 32", o.WebhookSecretFile)
+	}
+	return []byte(secret), nil
+}
+
+// statistics are how they fare, for /metrics.
+func (a *App) statistics() metrics.Statistics {
+	return metrics.Statistics{Lost: a.recorder.Health().Lost, Alerts: len(a.watcher.List().Active())}
+}
+
+// observeUpstream counts a request that the gateway has passed on.
+func (a *App) observeUpstream(out gateway.Outcome) {
+	if out.Upstream == "" {
+		return
+	}
+	a.metrics.ObserveUpstream(out.Route, out.Upstream, out.Status, out.Err, out.Took)
+	if a.recorder == nil {
+		return
+	}
+	took := out.Header // a download, or a WebSocket, may go on for hours
+	if took == 0 {
+		took = out.Took
+	}
+	a.recorder.ObserveUpstream(out.Route, out.Status, took, out.Err)
+}

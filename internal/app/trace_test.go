@@ -1,0 +1,111 @@
+package app
+
+import (
+	"bufio"
+	"context"
+	"encoding/hex"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	collector "go.opentelemetry.io/proto/otlp/collector/trace/v1"
+	traces "go.opentelemetry.io/proto/otlp/trace/v1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/internal/gateway"
+)
+
+// routes are those of a gateway.
+func routes(t *testing.T, texts ...string) (all []gateway.Route) {
+	t.Helper()
+	for _, text := range texts {
+		r, err := gateway.ParseRoute(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all = append(all, r)
+	}
+	return all
+}
+
+// spans collects what is sent to it, as an OpenTelemetry collector does.
+type spans struct {
+	mu  sync.Mutex
+	all []*traces.Span
+}
+
+func (s *spans) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var request collector.ExportTraceServiceRequest
+	if err != nil || r.URL.Path != "/v1/traces" || proto.Unmarshal(body, &request) != nil {
+		http.Error(w, "what is this?", http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, resource := range request.ResourceSpans {
+		for _, scope := range resource.ScopeSpans {
+			s.all = append(s.all, scope.Spans...)
+		}
+	}
+}
+
+// A request is a span of the trace that its sender has begun, and the gateway carries
+// the trace on.
+func TestTraces(t *testing.T) {
+	collected := &spans{}
+	to := httptest.NewServer(collected)
+	defer to.Close()
+	var passedOn string
+	upstream := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { passedOn = r.Header.Get("Traceparent") }))
+	defer upstream.Close()
+	o, _ := prepared(t, Options{Traces: to.URL, Gateway: &Gateway{Listen: "127.0.0.1:0"}}, perUser)
+	o.Gateway.Routes = routes(t, upstream.URL)
+	a := started(t, o)
+	const id = "0af7651916cd43dd8448eb211c80319c"
+	const parent = "00-" + id + "-b7ad6b7169203331-01"
+	ask(t, nil, "POST", "http://"+a.Addrs().HTTP.String()+"/v1/check", `{"user": "alice"}`, "Traceparent", parent)
+	ask(t, nil, "GET", "http://"+a.Addrs().Gateway.String()+"/items", "", "Traceparent", parent)
+	if err := a.Stop(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	names := map[string]bool{}
+	for _, span := range collected.all {
+		if hex.EncodeToString(span.TraceId) != id {
+			t.Errorf("the span %s is of the trace %x", span.Name, span.TraceId)
+		}
+		names[span.Name] = true
+	}
+	if !names["POST /v1/check"] || !names["gateway GET"] || len(names) != 2 {
+		t.Errorf("the spans are %v", names)
+	}
+	if len(passedOn) != len(parent) || passedOn[3:35] != id || passedOn == parent {
+		t.Errorf("the upstream was told %q", passedOn)
+	}
+}
+
+// A stream goes on behind traces: what they wrap passes on flushes and deadlines.
+func TestStreamWithTraces(t *testing.T) {
+	collector := httptest.NewServer(&spans{})
+	defer collector.Close()
+	o, _ := prepared(t, Options{Traces: collector.URL}, perUser)
+	a := started(t, o)
+	resp, err := http.Get(urlOf(a) + "/v1/stats/stream")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	defer http.DefaultClient.CloseIdleConnections()
+	lines := bufio.NewScanner(resp.Body)
+	for events := 0; events < 2; {
+		if !lines.Scan() {
+			t.Fatalf("the stream ended after %d events: %v", events, lines.Err())
+		}
+		if strings.HasPrefix(lines.Text(), "data:") {
+			events++
+		}
+	}
+}

@@ -1,0 +1,153 @@
+package replay
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/replay/accesslog"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// replay is one run.
+type replay struct {
+	o      Options
+	logs   []*Log
+	engine *engine.Engine
+	store  *memory.Store
+	now    int64 // the clock: the time of the latest request so far
+
+	request rule.Request
+	values  values
+	verdict engine.Verdict
+
+	merger merger
+	order  order
+	tally  *tally
+	notes  []string
+}
+
+// Run replays logs, merged by time, and reports. What a log has that cannot be read
+// is part of the report, not an error; an error is a context that has ended, or
+// options that make no sense.
+func Run(ctx context.Context, o Options, logs ...*Log) (*Report, error) {
+	if err := o.validate(len(logs)); err != nil {
+		return nil, err
+	}
+	o.setDefaults()
+	r := &replay{o: o, logs: logs, tally: newTally(&o)}
+	clock := func() weir.Micros { return weir.Micros(r.now) }
+	r.store = memory.New(memory.Options{MaxKeys: o.MaxKeys, Clock: clock})
+	var err error
+	if r.engine, err = engine.New(engine.Options{Store: r.store, Clock: clock}); err != nil {
+		return nil, err
+	}
+	r.engine.Install(o.Table, 1)
+	if err := r.play(ctx); err != nil {
+		return nil, err
+	}
+	return r.report(), nil
+}
+
+// play starts to read, and judges what comes.
+func (r *replay) play(ctx context.Context) error {
+	reading, stop := context.WithCancel(ctx)
+	defer stop()
+	var feeds []*feed
+	for _, l := range r.logs {
+		p, err := accesslog.NewParser(r.o.Format, r.o.Fields)
+		if err != nil {
+			return err
+		}
+		feeds = append(feeds, newFeed(l, p))
+		r.values.extra = p.Extra()
+	}
+	for _, f := range feeds {
+		go f.run(reading)
+	}
+	r.merger = merger{ctx: ctx, begun: r.count}
+	r.order = order{bound: max(0, r.o.Disorder.Microseconds())}
+	r.merger.start(feeds)
+	for {
+		h, ok := r.merger.next()
+		if !ok {
+			break
+		}
+		r.order.push(h)
+		for {
+			crowded := r.order.len() > maxHeld || r.merger.live > maxBatches
+			h, ok := r.order.pop(crowded)
+			if !ok {
+				break
+			}
+			if err := r.judge(ctx, h); err != nil {
+				return err
+			}
+		}
+	}
+	for {
+		h, ok := r.order.pop(true)
+		if !ok {
+			break
+		}
+		if err := r.judge(ctx, h); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// count takes note of a batch: its lines, and those that were not understood.
+func (r *replay) count(f *feed, b *batch) {
+	t := r.tally
+	t.lines += b.lines
+	t.badLines += b.badLines
+	t.bad = append(t.bad, b.bad[:min(len(b.bad), maxShown-len(t.bad))]...)
+	if b.err != nil && b.err != io.EOF {
+		r.notes = append(r.notes, fmt.Sprintf("%s could not be read to its end: %v. What came before was replayed.", f.log.name, b.err))
+	}
+	if r.o.Progress != nil {
+		r.o.Progress(r.progress())
+	}
+}
+
+func (r *replay) progress() Progress {
+	p := Progress{Requests: r.tally.requests, Refused: r.tally.refused}
+	known := true
+	for _, l := range r.logs {
+		p.Read += l.read.Load()
+		p.Size += l.size
+		known = known && l.size > 0
+	}
+	if !known {
+		p.Size = 0
+	}
+	return p
+}
+
+// judge asks the engine about one request.
+func (r *replay) judge(ctx context.Context, h held) error {
+	e := h.entry
+	if e.At < r.now {
+		r.tally.late++
+	}
+	r.now = max(r.now, e.At)
+	r.values.entry = e
+	r.request = rule.Request{
+		IP: e.IP, User: e.User, APIKey: e.APIKey, Tier: e.Tier, Method: e.Method,
+		Host: e.Host, Path: e.Path, Attributes: r.values.attributes(), Values: &r.values,
+	}
+	if e.Host == "" {
+		r.request.Host = r.o.Host
+	}
+	if err := r.engine.Check(ctx, &r.request, &r.verdict); err != nil {
+		return fmt.Errorf("replay: a request at %s: %w", time.UnixMicro(e.At).UTC().Format(time.RFC3339), err)
+	}
+	r.tally.add(r.now, e, &r.verdict)
+	r.merger.done(h)
+	return nil
+}

@@ -1,0 +1,164 @@
+package file
+
+import (
+	"bufio"
+	"cmp"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
+)
+
+// archive is where versions are kept. What changes it needs the lock.
+type archive interface {
+	numbers() ([]int64, error)            // the latest first; never more than what was saved
+	head(number int64) (entry, error)     // without its source
+	load(number int64) (entry, error)     // fs.ErrNotExist if it is not there
+	save(e entry, mode fs.FileMode) error // all at once, and forgets what is too old
+}
+
+// folder is an archive on disk.
+type folder struct {
+	path string
+	ext  string // of the document
+}
+
+func makeFolder(path string, mode fs.FileMode) error {
+	// Whoever may read the document may look into the folder.
+	return os.MkdirAll(path, mode|mode&0o444>>2|0o700)
+}
+
+func (f *folder) file(name string) string { return filepath.Join(f.path, name+f.ext) }
+
+func (f *folder) of(number int64) string { return f.file(strconv.FormatInt(number, 10)) }
+
+func (f *folder) numbers() ([]int64, error) {
+	files, err := os.ReadDir(f.path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	var numbers []int64
+	for _, file := range files {
+		name, found := strings.CutSuffix(file.Name(), f.ext)
+		if n, err := strconv.ParseInt(name, 10, 64); found && err == nil && n > 0 {
+			numbers = append(numbers, n)
+		}
+	}
+	slices.SortFunc(numbers, func(a, b int64) int { return cmp.Compare(b, a) })
+	return numbers, nil
+}
+
+func (f *folder) head(number int64) (entry, error) {
+	file, err := os.Open(f.of(number))
+	if err != nil {
+		return entry{}, fmt.Errorf("rules: %w", err)
+	}
+	defer file.Close()
+	line, err := bufio.NewReaderSize(file, 16<<10).ReadSlice('\n')
+	if err != nil {
+		return entry{}, fmt.Errorf("rules: %s: %w", file.Name(), errDamaged)
+	}
+	return f.checked(number, file.Name(), line, decodeHead)
+}
+
+func (f *folder) load(number int64) (entry, error) {
+	name := f.of(number)
+	text, err := readEntry(name)
+	if err != nil {
+		return entry{}, fmt.Errorf("rules: %w", err)
+	}
+	return f.checked(number, name, text, decode)
+}
+
+// maxEntry is the longest file of a version: a document, and the line before it.
+const maxEntry = rule.MaxDocument + 16<<10
+
+// readEntry reads a file of a version. What is longer is cut off, and so is damaged.
+func readEntry(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxEntry))
+}
+
+func (f *folder) checked(number int64, name string, text []byte, decode func([]byte) (entry, error)) (entry, error) {
+	e, err := decode(text)
+	if err == nil && e.Number != number {
+		err = errDamaged
+	}
+	if err != nil {
+		return entry{}, fmt.Errorf("rules: %s: %w", name, err)
+	}
+	return e, nil
+}
+
+func (f *folder) save(e entry, mode fs.FileMode) error {
+	if err := f.propose(e, mode); err != nil {
+		return err
+	}
+	return f.accept(e.Number)
+}
+
+// propose writes a version down that may not come to be.
+func (f *folder) propose(e entry, mode fs.FileMode) error {
+	text, err := e.encode()
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if err := writeFile(f.file("next"), text, mode); err != nil {
+		return err
+	}
+	return syncFolder(f.path)
+}
+
+// accept makes a version of what was proposed.
+func (f *folder) accept(number int64) error {
+	if err := os.Rename(f.file("next"), f.of(number)); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	if err := syncFolder(f.path); err != nil {
+		return err
+	}
+	numbers, err := f.numbers()
+	if err != nil {
+		return err
+	}
+	for _, n := range numbers[min(len(numbers), repo.MaxHistory):] {
+		// What cannot be removed now is tried again next time.
+		_ = os.Remove(f.of(n))
+	}
+	return nil
+}
+
+// conclude ends what a crash has left undone: a proposal was accepted if it is the
+// document, and otherwise it was not.
+func (f *folder) conclude(document digest) error {
+	text, err := readEntry(f.file("next"))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	numbers, err := f.numbers()
+	if err != nil {
+		return err
+	}
+	if e, err := decode(text); err == nil && e.Digest == document && (len(numbers) == 0 || e.Number > numbers[0]) {
+		return f.accept(e.Number)
+	}
+	if err := os.Remove(f.file("next")); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	return nil
+}

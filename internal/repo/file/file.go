@@ -1,0 +1,100 @@
+package file
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirhq/weir/internal/disk"
+	"github.com/weirhq/weir/rule"
+)
+
+// document is what is in the file.
+type document struct {
+	source []byte
+	digest digest
+	time   time.Time // of the last change
+	mode   fs.FileMode
+}
+
+// readDocument reads the file, wherever symbolic links lead.
+func readDocument(path string) (*document, error) {
+	file, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("rules: the file %s is gone; the version before stays in force until it is back: %w", path, fs.ErrNotExist)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	// One byte more than is allowed is enough to be refused.
+	source, err := io.ReadAll(io.LimitReader(file, rule.MaxDocument+1))
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	return &document{source, digestOf(source), info.ModTime().UTC(), info.Mode().Perm()}, nil
+}
+
+// writeFile writes a file to the disk, whatever was there.
+func writeFile(path string, text []byte, mode fs.FileMode) (err error) {
+	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("rules: %w", err)
+	}
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	defer func() {
+		if closeErr := file.Close(); err == nil && closeErr != nil {
+			err = fmt.Errorf("rules: %w", closeErr)
+		}
+	}()
+	for _, step := range []func() error{
+		func() error { return file.Chmod(mode) },
+		func() error { _, err := file.Write(text); return err },
+		file.Sync,
+	} {
+		if err := step(); err != nil {
+			return fmt.Errorf("rules: %w", err)
+		}
+	}
+	return nil
+}
+
+// stageFile writes down what is to be put in the place of a file, with its permission
+// bits and, as far as that is allowed, its owner.
+func stageFile(path string, text []byte, mode fs.FileMode) (staged string, err error) {
+	// Only one can write at a time, so one name is enough, and a crash leaves no
+	// more than one file behind.
+	staged = filepath.Join(filepath.Dir(path), "."+filepath.Base(path)+".new")
+	if err := writeFile(staged, text, mode); err != nil {
+		return "", err
+	}
+	keepOwner(path, staged)
+	return staged, nil
+}
+
+// replaceFile puts it there. Whoever reads sees the one or the other.
+func replaceFile(path, staged string) error {
+	if err := os.Rename(staged, path); err != nil {
+		_ = os.Remove(staged)
+		return fmt.Errorf("rules: %w", err)
+	}
+	return syncFolder(filepath.Dir(path))
+}
+
+// syncFolder makes new names in a folder outlive a loss of power.
+func syncFolder(path string) error {
+	if err := disk.SyncFolder(path); err != nil {
+		return fmt.Errorf("rules: %w", err)
+	}
+	return nil
+}

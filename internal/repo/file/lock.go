@@ -1,0 +1,76 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/weirhq/weir/internal/disk"
+)
+
+// lockEvery is how often a lock that another process has is tried. The system would
+// wait for it, too, but not for a context.
+const lockEvery = 5 * time.Millisecond
+
+// lock waits until nobody else writes, in this process or in another. A process that
+// dies has given back its lock.
+func (r *Repository) lock(ctx context.Context) (unlock func(), err error) {
+	select {
+	case r.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	folder, ok := r.archive.(*folder)
+	if !ok {
+		return func() { <-r.turn }, nil
+	}
+	file, err := lockFolder(ctx, folder.path)
+	if err != nil {
+		<-r.turn
+		return nil, err
+	}
+	return func() {
+		_ = file.Close() // which gives back the lock
+		<-r.turn
+	}, nil
+}
+
+// tryFolder makes the folder, and finds out whether it can be locked.
+func tryFolder(path string, mode fs.FileMode) error {
+	if err := makeFolder(path, mode); err != nil {
+		return err
+	}
+	file, err := disk.TryLock(filepath.Join(path, "lock"))
+	switch {
+	case errors.Is(err, disk.ErrLocked):
+		return nil // so it can
+	case err != nil:
+		return err
+	}
+	return file.Close()
+}
+
+func lockFolder(ctx context.Context, path string) (*os.File, error) {
+	// It may have been removed to forget the past.
+	if err := makeFolder(path, 0o600); err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	for {
+		file, err := disk.TryLock(filepath.Join(path, "lock"))
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, disk.ErrLocked) {
+			return nil, fmt.Errorf("rules: the lock cannot be had: %w", err)
+		}
+		select {
+		case <-ctx.Done():
+			return nil, fmt.Errorf("rules: %w while another process was writing", ctx.Err())
+		case <-time.After(lockEvery):
+		}
+	}
+}

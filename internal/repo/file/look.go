@@ -1,0 +1,183 @@
+package file
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
+)
+
+// finding is what a look at the document finds.
+type finding struct {
+	version    *repo.Version // in force; nil if none is, which is trouble
+	trouble    error         // why the document is not it, or not recorded
+	unrecorded bool
+}
+
+// look finds out which version is in force. As long as nobody has touched the document
+// it takes no lock.
+func (r *Repository) look(ctx context.Context) finding {
+	d, err := readDocument(r.path)
+	if err == nil {
+		if v := r.recorded(d); v != nil {
+			r.reject(nil)
+			return finding{version: v}
+		}
+	}
+	if why := r.rejection(d, err); why != nil {
+		return r.fallBack(why)
+	}
+	unlock, err := r.lock(ctx)
+	if err != nil {
+		return r.fallBack(err)
+	}
+	defer unlock()
+	return r.reconcile(ctx)
+}
+
+// reconcile makes a version of a document that was changed by hand. It needs the lock.
+func (r *Repository) reconcile(ctx context.Context) finding {
+	d, err := readDocument(r.path)
+	if folder, ok := r.archive.(*folder); ok && d != nil {
+		if err := folder.conclude(d.digest); err != nil {
+			return r.fallBack(err)
+		}
+	}
+	if err == nil {
+		if v := r.recorded(d); v != nil {
+			r.reject(nil)
+			return finding{version: v}
+		}
+	}
+	if why := r.rejection(d, err); why != nil {
+		return r.fallBack(why)
+	}
+	d, err = r.settle(ctx, d)
+	if ctx.Err() != nil {
+		return r.fallBack(ctx.Err())
+	}
+	if err != nil {
+		if !errors.Is(err, errRestless) {
+			r.reject(&rejection{d.digestOrNone(), err})
+		}
+		return r.fallBack(err)
+	}
+	r.reject(nil)
+	if v := r.recorded(d); v != nil {
+		return finding{version: v} // it was only being saved again
+	}
+	return r.record(d)
+}
+
+// recorded is the version of the document, if it is the latest that is kept and can
+// be used.
+func (r *Repository) recorded(d *document) *repo.Version {
+	e, _ := r.latest()
+	if e == nil || e.Digest != d.digest || r.judge(d.digest, d.source) != nil {
+		return nil
+	}
+	v := e.version()
+	v.Source = d.source
+	return &v
+}
+
+// latest is the head of the latest entry that is not damaged. Numbers are not used
+// again, so the highest is returned, too.
+func (r *Repository) latest() (e *entry, highest int64) {
+	numbers, err := r.archive.numbers()
+	if err != nil || len(numbers) == 0 {
+		return nil, 0
+	}
+	for _, n := range numbers {
+		if head, err := r.archive.head(n); err == nil {
+			return &head, numbers[0]
+		}
+	}
+	return nil, numbers[0]
+}
+
+// record makes the document a version.
+func (r *Repository) record(d *document) finding {
+	last, highest := r.latest()
+	var old *rule.Set
+	if last != nil {
+		if e, err := r.archive.load(last.Number); err == nil {
+			old, _ = rule.Parse(r.name, e.source)
+		}
+	}
+	set, _ := rule.Parse(r.name, d.source)
+	e := entry{
+		Number: highest + 1, Time: d.time, Author: "file", Summary: rule.Summarize(old, set),
+		Digest: d.digest, source: d.source,
+	}
+	v := e.version()
+	if err := r.archive.save(e, d.mode); err != nil {
+		// It is in force all the same, and recorded when that can be done again.
+		return finding{&v, fmt.Errorf("rules: version %d is in force but not recorded: %w", v.Number, err), true}
+	}
+	return finding{version: &v}
+}
+
+// fallBack returns the latest version that can be used, when the document cannot.
+func (r *Repository) fallBack(why error) finding {
+	numbers, err := r.archive.numbers()
+	if err != nil {
+		return finding{trouble: errors.Join(why, err)}
+	}
+	for _, n := range numbers {
+		if e, err := r.archive.load(n); err == nil && r.judge(e.Digest, e.source) == nil {
+			v := e.version()
+			return finding{version: &v, trouble: why}
+		}
+	}
+	return finding{trouble: why}
+}
+
+// judge is why a document cannot be used. To compile takes long, so what is known is
+// remembered.
+func (r *Repository) judge(d digest, source []byte) error {
+	r.mu.Lock()
+	why, known := r.judged[d]
+	r.mu.Unlock()
+	if known {
+		return why
+	}
+	_, why = rule.Usable(r.name, source)
+	r.remember(d, why)
+	return why
+}
+
+func (r *Repository) remember(d digest, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.judged) >= repo.MaxHistory {
+		clear(r.judged)
+	}
+	r.judged[d] = why
+}
+
+func (d *document) digestOrNone() digest {
+	if d == nil {
+		return digest{}
+	}
+	return d.digest
+}
+
+// rejection is why the document was not used when it was looked at before. It is not
+// looked at again until it is another, or cannot be read for another reason.
+func (r *Repository) rejection(d *document, err error) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.rejected == nil || r.rejected.digest != d.digestOrNone() || err != nil && err.Error() != r.rejected.why.Error() {
+		return nil
+	}
+	return r.rejected.why
+}
+
+func (r *Repository) reject(why *rejection) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.rejected = why
+}

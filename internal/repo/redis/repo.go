@@ -1,0 +1,154 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/weirhq/weir/internal/repo"
+)
+
+// What Options stand for when they say nothing.
+const (
+	DefaultPrefix  = "weir:"
+	DefaultTimeout = time.Second
+)
+
+// Options of a repository. The zero value is ready to use.
+type Options struct {
+	// Prefix begins every key. Default DefaultPrefix.
+	Prefix string
+
+	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	Timeout time.Duration
+}
+
+// pollEvery is how often Watch asks, give or take a fifth: instances that were started
+// together should not ask together. With a margin, a change of which the message was
+// lost is seen within a second.
+const pollEvery = 500 * time.Millisecond
+
+// maxBytes bounds the sources of all versions together. One of the greatest size should
+// not cost a hundred times that.
+const maxBytes = 32 << 20
+
+// Repository is a document of rules in Redis. It is safe for concurrent use.
+type Repository struct {
+	client  rueidis.Client
+	timeout time.Duration
+	poll    time.Duration
+	keys    []string // current, history and sources, as the scripts know them
+	channel string
+
+	maxBytes int
+
+	known atomic.Int64 // the last version above 0 that was read or written here
+
+	mu     sync.Mutex
+	judged map[digest]error // what is known of documents
+}
+
+var _ repo.Repository = (*Repository)(nil)
+
+// Open returns a repository on a client, which stays the caller's to close. It may be
+// one of a server, of Sentinels or of a cluster. It should not be the client of a store:
+// checks would have to wait behind a large document. Nothing is asked of Redis yet.
+func Open(client rueidis.Client, o Options) (*Repository, error) {
+	if client == nil {
+		return nil, errors.New("rules: Open needs a client; rueidis.NewClient makes one")
+	}
+	if o.Prefix == "" {
+		o.Prefix = DefaultPrefix
+	}
+	if o.Timeout < 0 {
+		return nil, errors.New("rules: Timeout is negative; leave it 0 for the default")
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	name := o.Prefix + "{rules}:"
+	return &Repository{
+		client: client, timeout: o.Timeout, poll: pollEvery,
+		keys: []string{name + "current", name + "history", name + "sources"}, channel: name + "changed",
+		maxBytes: maxBytes, judged: map[digest]error{},
+	}, nil
+}
+
+// Current implements repo.Repository. As long as nobody has written anything, it is
+// version 0, which has no rules.
+func (r *Repository) Current(ctx context.Context) (repo.Version, error) {
+	s, err := r.look(ctx)
+	if err != nil {
+		return repo.Version{}, err
+	}
+	if s.version == nil {
+		return repo.Version{}, s.trouble
+	}
+	r.know(s.version.Number)
+	return *s.version, nil
+}
+
+// know notes a version that somebody here may go by from now on.
+func (r *Repository) know(number int64) {
+	if number > 0 {
+		r.known.Store(number)
+	}
+}
+
+// History implements repo.Repository.
+func (r *Repository) History(ctx context.Context) ([]repo.Version, error) {
+	current, err := r.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	versions, err := r.heads(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if current.Number > 0 && (len(versions) == 0 || versions[0].Number < current.Number) {
+		current.Source = nil
+		versions = append([]repo.Version{current}, versions...)
+	}
+	return versions[:min(len(versions), repo.MaxHistory)], nil
+}
+
+// Find implements repo.Repository.
+func (r *Repository) Find(ctx context.Context, number int64) (repo.Version, error) {
+	current, err := r.Current(ctx)
+	switch {
+	case err != nil:
+		return repo.Version{}, err
+	case number < 1:
+		return repo.Version{}, repo.ErrNoVersion
+	case number == current.Number:
+		return current, nil
+	}
+	return r.load(ctx, number)
+}
+
+// explain says more where Redis's own words help nobody.
+func (r *Repository) explain(err error) error {
+	if reply := replyOf(err); reply != nil {
+		if _, moved := reply.IsMoved(); moved {
+			return fmt.Errorf("rules: this is one node of a cluster; use a cluster's client: %w", err)
+		}
+		if strings.Contains(reply.Error(), "WRONGTYPE") {
+			return fmt.Errorf("rules: something else uses one of the keys %s; choose another prefix, or remove it: %w", strings.Join(r.keys, ", "), err)
+		}
+	}
+	return fmt.Errorf("rules: %w", err)
+}
+
+// replyOf is what Redis said, or nil if an error does not come from there.
+func replyOf(err error) *rueidis.RedisError {
+	var reply *rueidis.RedisError
+	if errors.As(err, &reply) {
+		return reply
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package redis
+
+import (
+	"context"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
+)
+
+//go:embed read.lua
+var readText string
+
+var readScript = rueidis.NewLuaScript(readText)
+
+// digest tells documents apart.
+type digest [sha256.Size]byte
+
+func digestOf(source []byte) digest { return sha256.Sum256(source) }
+
+func (d digest) String() string { return hex.EncodeToString(d[:]) }
+
+// state is what is in Redis.
+type state struct {
+	mark    mark
+	raw     repo.Version  // what is current there, usable or not
+	byHand  bool          // somebody has put it there who did not say who
+	version *repo.Version // in force; nil if none can be used, which is trouble
+	trouble error         // why the current document is not it
+}
+
+// mark tells states apart. A number alone would not: a Redis that has lost a version
+// may have another of the same number, and somebody may have forgotten to count on. It
+// is as Redis has it, whatever that is.
+type mark struct{ number, sha256, size string }
+
+// look reads what is current, and finds a version that can be used.
+func (r *Repository) look(ctx context.Context) (*state, error) {
+	s, err := r.read(ctx, mark{number: "unknown"})
+	if err != nil {
+		return nil, err
+	}
+	return s, r.judge(ctx, s)
+}
+
+// read returns what is current, or nil if that is what is known.
+func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	answer, err := readScript.Exec(ctx, r.client, r.keys, []string{known.number, known.sha256, known.size, strconv.Itoa(rule.MaxDocument)}).ToArray()
+	if err != nil {
+		return nil, r.explain(err)
+	}
+	if len(answer) == 0 {
+		return nil, nil
+	}
+	texts := make([]string, len(answer))
+	for i := range answer {
+		if texts[i], err = answer[i].ToString(); err != nil {
+			return nil, r.explain(err)
+		}
+	}
+	const number, at, author, summary, sum, size, source = 0, 1, 2, 3, 4, 5, 6
+	s := &state{mark: mark{texts[number], texts[sum], texts[size]}}
+	if texts[number] == "" && texts[size] == "0" {
+		return s, nil
+	}
+	s.raw = repo.Version{Author: texts[author], Summary: texts[summary], Time: timeOf(texts[at]), Source: []byte(texts[source])}
+	if s.raw.Number, err = numberOf(texts[number]); err != nil {
+		s.trouble = fmt.Errorf("rules: the key %s: %w", r.keys[0], err)
+	}
+	if n, err := strconv.Atoi(texts[size]); err != nil || n > rule.MaxDocument {
+		s.trouble = fmt.Errorf("rules: the document in %s has %s bytes, at most %d are read; write less, or split it", r.keys[0], texts[size], rule.MaxDocument)
+	}
+	if digestOf(s.raw.Source).String() != s.mark.sha256 {
+		// Then the rest is not about it, either.
+		s.byHand = true
+		s.raw.Author, s.raw.Summary, s.raw.Time = "redis", "", time.Time{}
+	}
+	return s, nil
+}
+
+// judge finds the version that is in force.
+func (r *Repository) judge(ctx context.Context, s *state) error {
+	if s.trouble == nil && s.raw.Number > 0 {
+		if s.trouble = r.usable(s.raw.Source); s.trouble == nil {
+			s.version = &s.raw
+			if s.byHand {
+				r.adopt(ctx, s)
+			}
+			return nil
+		}
+		s.trouble = fmt.Errorf("rules: version %d in Redis cannot be used: %w", s.raw.Number, s.trouble)
+	}
+	heads, err := r.heads(ctx)
+	if err != nil {
+		return err
+	}
+	if s.trouble == nil && len(heads) > 0 {
+		// There was none a moment ago: either it is lost, or it is the first one, which
+		// came in between.
+		if again, err := r.read(ctx, s.mark); err != nil || again != nil {
+			if err == nil {
+				*s = *again
+				err = r.judge(ctx, s)
+			}
+			return err
+		}
+	}
+	for _, head := range heads {
+		v, err := r.load(ctx, head.Number)
+		if errors.Is(err, repo.ErrNoVersion) {
+			continue // it has just become too old, or somebody has removed it
+		}
+		if err != nil {
+			return err
+		}
+		if r.usable(v.Source) != nil {
+			continue
+		}
+		s.version = &v
+		if s.trouble == nil {
+			s.trouble = fmt.Errorf("rules: the key %s is gone, so version %d of the history is used; write it again", r.keys[0], v.Number)
+		}
+		return nil
+	}
+	if s.trouble == nil {
+		s.version = &repo.Version{} // nobody has written anything
+	}
+	return nil
+}
+
+// usable is why a document cannot be used. To compile takes long, so what is known is
+// remembered.
+func (r *Repository) usable(source []byte) error {
+	d := digestOf(source)
+	r.mu.Lock()
+	why, known := r.judged[d]
+	r.mu.Unlock()
+	if known {
+		return why
+	}
+	_, why = rule.Usable("", source)
+	r.remember(d, why)
+	return why
+}
+
+func (r *Repository) remember(d digest, why error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if len(r.judged) >= repo.MaxHistory {
+		clear(r.judged)
+	}
+	r.judged[d] = why
+}

@@ -1,0 +1,120 @@
+package redis
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+	"github.com/weirhq/weir/internal/repo"
+)
+
+// Watch implements repo.Repository. While Redis is unavailable, or has lost its data,
+// the version that this repository has read or written last stays in force.
+func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error)) error {
+	wake := make(chan struct{}, 1)
+	var listener sync.WaitGroup
+	listener.Go(func() { r.listen(ctx, wake) })
+	defer listener.Wait()
+
+	f := follower{repository: r, Notifier: repo.Notifier{Changed: changed}}
+	for ctx.Err() == nil {
+		f.follow(ctx)
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-time.After(r.pause()):
+		}
+	}
+	return ctx.Err()
+}
+
+// pause is how long to wait between two questions.
+func (r *Repository) pause() time.Duration {
+	return r.poll - r.poll/5 + rand.N(2*r.poll/5+1)
+}
+
+// listen wakes whenever a message comes, and when it begins to listen: what was said
+// before was not heard.
+func (r *Repository) listen(ctx context.Context, wake chan<- struct{}) {
+	call := func() {
+		select {
+		case wake <- struct{}{}:
+		default: // once is enough
+		}
+	}
+	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { call() })
+	for ctx.Err() == nil {
+		// Whatever ends it, the poll finds out whether there is trouble.
+		_ = r.client.Receive(subscribed, r.client.B().Subscribe().Channel(r.channel).Build(), func(rueidis.PubSubMessage) { call() })
+		select {
+		case <-ctx.Done():
+		case <-time.After(r.pause()):
+		}
+	}
+}
+
+// follower is one watch.
+type follower struct {
+	repo.Notifier
+	repository *Repository
+	seen       *state
+	down       error  // the first that was heard of the present trouble with Redis
+	why        string // and what kind of trouble that is
+}
+
+// follow looks whether there is something new, and tells.
+func (f *follower) follow(ctx context.Context) {
+	s, err := f.next(ctx)
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		// A server that comes back gives many reasons one after the other. One is
+		// enough.
+		if why := kindOf(err); f.down == nil || why != f.why {
+			f.down, f.why = err, why
+		}
+		f.Tell(nil, f.down)
+		return
+	}
+	f.down = nil
+	if known := f.repository.known.Load(); s.version != nil && s.version.Number == 0 && known > 0 {
+		// Not what anybody wants, but what a Redis without a disk does.
+		f.Tell(nil, fmt.Errorf("rules: the rules are gone from Redis; version %d stays in force until somebody writes them again", known))
+		return
+	}
+	if s.version != nil {
+		f.repository.know(s.version.Number)
+	}
+	f.seen = s
+	f.Tell(s.version, s.trouble)
+}
+
+// next is the state, the one that was seen if nothing has changed.
+func (f *follower) next(ctx context.Context) (*state, error) {
+	known := mark{number: "unknown"}
+	if f.seen != nil {
+		known = f.seen.mark
+	}
+	s, err := f.repository.read(ctx, known)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil {
+		return f.seen, nil
+	}
+	return s, f.repository.judge(ctx, s)
+}
+
+// kindOf tells troubles apart: what Redis says by what it says, and all that has to do
+// with its being away or on its way back is one.
+func kindOf(err error) string {
+	reply := replyOf(err)
+	if reply == nil || reply.IsLoading() || reply.IsClusterDown() || reply.IsTryAgain() {
+		return "away"
+	}
+	return reply.Error()
+}

@@ -1,0 +1,75 @@
+package redis
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"strconv"
+
+	"github.com/redis/rueidis"
+	"github.com/weirhq/weir/internal/repo"
+)
+
+//go:embed write.lua
+var writeText string
+
+var writeScript = rueidis.NewLuaScript(commonText + writeText)
+
+// Write implements repo.Repository. An error of the network leaves open whether it was
+// written: nothing is sent twice, for the second would be a conflict with the first.
+func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, error) {
+	ready := false
+	for range 10 {
+		s, err := r.look(ctx)
+		if err != nil {
+			return repo.Version{}, err
+		}
+		var current repo.Version
+		if s.version != nil {
+			current = *s.version
+		}
+		if d.Base != current.Number {
+			return repo.Version{}, &repo.ConflictError{Base: d.Base, Current: current}
+		}
+		if !ready {
+			if d, err = d.Ready("", current.Source); err != nil {
+				return repo.Version{}, err
+			}
+			ready = true
+			r.remember(digestOf(d.Source), nil)
+		}
+		v, err := r.swap(ctx, s, d)
+		if !errors.Is(err, errLost) {
+			return v, err
+		}
+	}
+	return repo.Version{}, errLost
+}
+
+// errLost is a race that was lost.
+var errLost = errors.New("rules: the keys are changed by others all the time; try again later")
+
+// swap writes the draft if the state is still as it was.
+func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Version, error) {
+	ctx, cancel := context.WithTimeout(ctx, r.timeout)
+	defer cancel()
+	answer, err := writeScript.Exec(ctx, r.client, r.keys, []string{
+		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
+		digestOf(d.Source).String(), d.Author, d.Summary, rueidis.BinaryString(d.Source), r.channel,
+	}).AsStrSlice()
+	switch {
+	case replyOf(err) != nil:
+		return repo.Version{}, r.explain(err)
+	case err != nil:
+		return repo.Version{}, fmt.Errorf("rules: it is not known whether the version was written; look at the current one: %w", err)
+	case len(answer) != 2:
+		return repo.Version{}, errLost
+	}
+	number, err := numberOf(answer[0])
+	if err != nil {
+		return repo.Version{}, fmt.Errorf("rules: %w", err)
+	}
+	r.know(number)
+	return repo.Version{Number: number, Time: timeOf(answer[1]), Author: d.Author, Summary: d.Summary, Source: d.Source}, nil
+}

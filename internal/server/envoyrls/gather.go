@@ -1,0 +1,156 @@
+package envoyrls
+
+import (
+	"unsafe"
+
+	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/envoy"
+)
+
+// errNoConfig has the code and the first words of envoyproxy/ratelimit.
+var errNoConfig = status.Error(codes.Unknown, "no rate limit configuration loaded; weir's log says what is wrong with the files")
+
+// gather finds out what a request demands.
+func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
+	descriptors := req.GetDescriptors()
+	switch {
+	case req.GetDomain() == "":
+		return status.Error(codes.InvalidArgument, "envoyrls: the request has no domain; set domain in Envoy's rate limit filter")
+	case len(descriptors) == 0:
+		return status.Error(codes.InvalidArgument, "envoyrls: the request has no descriptors; Envoy asks only if an action makes one")
+	case len(descriptors) > MaxDescriptors:
+		return status.Errorf(codes.InvalidArgument, "envoyrls: the request has %d descriptors, at most %d are taken", len(descriptors), MaxDescriptors)
+	}
+	config := s.options.Config()
+	if config == nil {
+		return errNoConfig
+	}
+	domain := config.Domain(req.GetDomain())
+	for _, d := range descriptors {
+		it, err := w.look(domain, d)
+		if err != nil {
+			return err
+		}
+		it.cost = costOf(req, d)
+		w.items = append(w.items, it)
+	}
+	w.replace()
+	return s.demand(w)
+}
+
+// look finds the node of a descriptor, and who is counted.
+func (w *work) look(domain *envoy.Domain, d *common.RateLimitDescriptor) (it item, err error) {
+	if len(d.GetEntries()) > MaxEntries {
+		return it, status.Errorf(codes.InvalidArgument, "envoyrls: a descriptor has %d entries, at most %d are taken", len(d.GetEntries()), MaxEntries)
+	}
+	w.query.Clear()
+	for _, e := range d.GetEntries() {
+		if len(e.GetKey()) > MaxText || len(e.GetValue()) > MaxText {
+			return it, status.Errorf(codes.InvalidArgument, "envoyrls: an entry of a descriptor has more than %d bytes", MaxText)
+		}
+		w.query.Entries = append(w.query.Entries, envoy.Entry{Key: e.GetKey(), Value: e.GetValue()})
+	}
+	switch o := d.GetLimit(); {
+	case domain == nil:
+		return it, nil
+	case o != nil:
+		it.node, err = domain.Override(o.GetRequestsPerUnit(), envoy.Unit(max(0, min(o.GetUnit(), 255))), o.GetUnitMultiplier().GetValue())
+		if err != nil {
+			return it, status.Error(codes.InvalidArgument, err.Error())
+		}
+	default:
+		it.node = domain.Find(&w.query)
+	}
+	if it.node == nil {
+		return it, nil
+	}
+	w.replaced = append(w.replaced, it.node.Replaces...)
+	if it.isCounted() {
+		it.key = w.key(domain)
+	}
+	return it, nil
+}
+
+// key names the counter. The bytes never change as long as the work is not cleared: when
+// the buffer grows, the old one stays for who still points to it.
+func (w *work) key(domain *envoy.Domain) string {
+	begin := len(w.keys)
+	w.keys = domain.AppendKey(w.keys, w.query.Entries)
+	key := w.keys[begin:]
+	return unsafe.String(unsafe.SliceData(key), len(key))
+}
+
+// costOf is how much a descriptor is charged. Its own number goes before that of the
+// request; there, none means one. Negative hits would give something back, which is not
+// done: then nothing is charged.
+func costOf(req *pb.RateLimitRequest, d *common.RateLimitDescriptor) int64 {
+	switch hits := d.GetHitsAddend(); {
+	case d.GetIsNegativeHits():
+		return 0
+	case hits != nil:
+		return int64(min(hits.GetValue(), weir.MaxUnits))
+	}
+	return int64(max(1, req.GetHitsAddend()))
+}
+
+// replace drops the limits that others stand in for.
+func (w *work) replace() {
+	if len(w.replaced) == 0 {
+		return
+	}
+	for i := range w.items {
+		if it := &w.items[i]; it.node != nil && !it.node.Unlimited && it.node.IsReplaced(w.replaced) {
+			it.node = nil
+		}
+	}
+}
+
+// demand lists what to ask of the engine.
+func (s *Service) demand(w *work) error {
+	limits, refused := 0, false
+	for i := range w.items {
+		it := &w.items[i]
+		if it.node != nil && it.node.Refuses() {
+			it.refuse()
+			refused = refused || !s.watches(it.node)
+			continue
+		}
+		if !it.isCounted() {
+			continue
+		}
+		terms := s.terms(it.node)
+		limits += len(terms.Limits)
+		w.owners = append(w.owners, i)
+		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost})
+	}
+	if limits > weir.MaxOps {
+		return status.Errorf(codes.InvalidArgument, "envoyrls: the request comes under %d limits, at most %d are charged at once; send fewer descriptors", limits, weir.MaxOps)
+	}
+	if w.held = refused && !s.options.CountRefused; w.held {
+		for i := range w.demands {
+			w.demands[i].Cost = 0
+		}
+	}
+	return nil
+}
+
+// watches is whether a node has no say by itself.
+func (s *Service) watches(n *envoy.Node) bool {
+	return n.Shadow || n.Quota || s.options.GlobalShadow || s.options.GlobalQuota
+}
+
+// refuse answers for a node with a limit of 0, of which there is nothing to be counted.
+func (it *item) refuse() {
+	it.over, it.asked = true, true
+	for i := range it.node.Limits {
+		if it.node.Limits[i].N == 0 {
+			it.speaker = i
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package envoyrls
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds on a request. A request has at most weir.MaxOps limits besides.
+const (
+	MaxDescriptors = 256
+	MaxEntries     = 64       // of a descriptor
+	MaxText        = 64 << 10 // bytes of a key or a value
+)
+
+// Options of a service.
+type Options struct {
+	// Engine decides. It is needed. The rules that are installed in it do not matter.
+	Engine *engine.Engine
+
+	// Config is the configuration in force, as of envoy.Dir.Config. It is required. As
+	// long as it returns nil, every request gets the error UNKNOWN, as
+	// envoyproxy/ratelimit answers then.
+	Config func() *envoy.Config
+
+	// CountRefused counts as envoyproxy/ratelimit does: each descriptor by itself, and
+	// what is refused, too. Default false: all limits of a request are charged or none.
+	CountRefused bool
+
+	// GlobalShadow makes every request pass. Descriptors say what they would have said
+	// all the same. Default false.
+	GlobalShadow bool
+
+	// GlobalQuota treats every descriptor as if it had quota_mode. Default false.
+	GlobalQuota bool
+
+	// ResponseHeaders tells Envoy to add headers about the tightest limit to the
+	// response to its client. Default false.
+	ResponseHeaders bool
+
+	// HeaderNames are the names of those. Default RateLimit-Limit, RateLimit-Remaining
+	// and RateLimit-Reset.
+	HeaderNames HeaderNames
+
+	// DynamicMetadata tells Envoy what was asked, and which quotas are used up, for
+	// its logs and other filters. Default false.
+	DynamicMetadata bool
+
+	// Clock tells the time, for when the window ends of a client who has used nothing
+	// of it. Default the system's.
+	Clock func() weir.Micros
+
+	// Logger is told when the store is lost, and when it is back. Default
+	// slog.Default().
+	Logger *slog.Logger
+}
+
+// HeaderNames are names of response headers.
+type HeaderNames struct{ Limit, Remaining, Reset string }
+
+// Service answers Envoy. It is safe for concurrent use.
+type Service struct {
+	options Options
+	work    sync.Pool
+	lost    atomic.Bool // the store was, when it was last asked
+	bodies  *httpbody.Reader
+}
+
+var _ pb.RateLimitServiceServer = (*Service)(nil)
+
+// New returns a service.
+func New(o Options) (*Service, error) {
+	switch {
+	case o.Engine == nil:
+		return nil, errors.New("envoyrls: Options.Engine is missing; engine.New makes one")
+	case o.Config == nil:
+		return nil, errors.New("envoyrls: Options.Config is missing; use the Config of an envoy.Dir")
+	}
+	name := func(s *string, def string) {
+		if *s == "" {
+			*s = def
+		}
+	}
+	name(&o.HeaderNames.Limit, "RateLimit-Limit")
+	name(&o.HeaderNames.Remaining, "RateLimit-Remaining")
+	name(&o.HeaderNames.Reset, "RateLimit-Reset")
+	if o.Clock == nil {
+		o.Clock = func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}, bodies: httpbody.New(maxBodies)}, nil
+}
+
+// Rules are those under which the engine's observers are told of what a configuration
+// limits, one for each descriptor. Their ids are such as "envoy:edge.path_/login".
+func (s *Service) Rules(c *envoy.Config) []*rule.Compiled {
+	var rules []*rule.Compiled
+	for n := range c.Nodes() {
+		if !n.Unlimited && !n.Refuses() {
+			rules = append(rules, s.terms(n).Rule)
+		}
+	}
+	return rules
+}
+
+// terms are how this service charges a node.
+func (s *Service) terms(n *envoy.Node) *envoy.Terms {
+	return n.Terms(s.options.CountRefused, s.options.GlobalShadow || s.options.GlobalQuota)
+}
+
+// ShouldRateLimit implements pb.RateLimitServiceServer.
+func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest) (*pb.RateLimitResponse, error) {
+	w := s.work.Get().(*work)
+	defer func() {
+		w.clear()
+		s.work.Put(w)
+	}()
+	if err := s.gather(w, req); err != nil {
+		return nil, err
+	}
+	if len(w.demands) > 0 {
+		if err := s.options.Engine.Charge(ctx, w.demands, &w.verdict); err != nil {
+			return nil, fault(ctx, err)
+		}
+		w.fold()
+		s.watch(w)
+		if w.hasError() {
+			return nil, status.Error(codes.Unavailable, "envoyrls: the store of the limits is away, and the descriptor says on_failure: error")
+		}
+	}
+	w.conclude(s.options.GlobalQuota)
+	s.giveBack(ctx, w)
+	return s.answer(w, req), nil
+}
+
+// giveBack returns what a request was charged that is refused only because all of its
+// quotas are used up, which nobody could know before.
+func (s *Service) giveBack(ctx context.Context, w *work) {
+	if !w.quotaOver || w.over || s.options.CountRefused || s.options.GlobalShadow {
+		return
+	}
+	if err := s.options.Engine.Refund(ctx, &w.verdict); err != nil {
+		s.options.Logger.Warn("envoy: what a refused request was charged could not be given back", "error", err)
+	}
+}
+
+// watch says once that the store is lost, and once that it is back.
+func (s *Service) watch(w *work) {
+	cause := w.verdict.Degraded
+	if cause == nil && w.unasked {
+		return // only looks and shadows were not answered, which is no news to anybody
+	}
+	if lost := cause != nil; lost == s.lost.Load() || s.lost.Swap(lost) == lost {
+		return
+	}
+	if cause != nil {
+		s.options.Logger.Warn("envoy: the store is away; each descriptor goes on as its on_failure says", "error", cause)
+		return
+	}
+	s.options.Logger.Info("envoy: the store is back")
+}
+
+// fault is why a request could not be judged at all.
+func fault(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return status.FromContextError(ctx.Err()).Err()
+	}
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return status.Error(codes.InvalidArgument, invalid.Error())
+	}
+	return status.Error(codes.Unavailable, err.Error())
+}

@@ -1,0 +1,122 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/grpclimit"
+)
+
+// call is one call of the management.
+type call struct {
+	context.Context
+	method string
+	id     string
+	holder string // of the token, "" if none was asked for
+	client netip.Addr
+}
+
+// requestID is where a call is named, in metadata both ways.
+const requestID = "x-request-id"
+
+// managed answers a call of the management, if the caller may make it.
+func managed[A any](ctx context.Context, s *Server, method string, needs token.Scope, do func(*call) (*A, error)) (*A, error) {
+	start := time.Now()
+	md, _ := metadata.FromIncomingContext(ctx)
+	c := &call{Context: ctx, method: method, id: identify(md)}
+	c.client, _ = s.clients.Client(remoteOf(ctx), proxied(md))
+	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
+
+	var answer *A
+	err := s.admit(c, md, needs)
+	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
+		return nil, grpclimit.Describe(often.Verdict).Err() // costs less to send than to log
+	}
+	if err == nil {
+		answer, err = do(c)
+	}
+	if f, ok := errors.AsType[*fault](err); ok {
+		f.id = c.id
+	}
+	s.report(c, err, time.Since(start))
+	return answer, err
+}
+
+// admit is an error if the caller may not do that.
+func (s *Server) admit(c *call, md metadata.MD, needs token.Scope) error {
+	visit := manage.Visit{Client: c.client, Authorization: md["authorization"], Needs: needs}
+	var err error
+	c.holder, err = s.guard.Admit(c, s.options.Tokens(), visit)
+	var often *manage.TooOftenError
+	var scope *manage.ScopeError
+	switch {
+	case err == nil || errors.As(err, &often):
+		return err
+	case errors.Is(err, manage.ErrNoToken):
+		return noToken.of("Send the metadata authorization: Bearer, and a token of the server's token file.")
+	case errors.Is(err, manage.ErrWrongToken):
+		return wrongToken.of("The server does not know this token; use one of its token file.")
+	case errors.As(err, &scope):
+		return readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
+	}
+	return hurried(err)
+}
+
+// report tells the log. Nothing in it was chosen by the client, but for the id that it
+// gave the call.
+func (s *Server) report(c *call, err error, took time.Duration) {
+	level, code := slog.LevelInfo, codeOf(err)
+	switch code {
+	case codes.Internal, codes.Unavailable, codes.Unknown:
+		level = slog.LevelError
+	case codes.Unauthenticated, codes.PermissionDenied:
+		level = slog.LevelWarn
+	}
+	s.options.Logger.LogAttrs(c, level, "management call",
+		slog.String("method", c.method), slog.String("code", code.String()),
+		slog.String("holder", c.holder), slog.String("client", c.client.String()),
+		slog.String("request_id", c.id), slog.Duration("took", took))
+}
+
+// identify is the id of a call: the client's, if it can do no harm in a log, or a new one.
+func identify(md metadata.MD) string {
+	if given := md[requestID]; len(given) == 1 && manage.IsRequestID(given[0]) {
+		return given[0]
+	}
+	return manage.NewRequestID()
+}
+
+// remoteOf is the address of the connection as clientip reads it. A Unix socket is this
+// machine; what is no address at all is nobody.
+func remoteOf(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	if !ok || p.Addr == nil {
+		return "none"
+	}
+	if p.Addr.Network() == "unix" {
+		return "@"
+	}
+	return p.Addr.String()
+}
+
+// proxied are the metadata that proxies write, as headers.
+func proxied(md metadata.MD) http.Header {
+	h := http.Header{}
+	for key, name := range map[string]string{"x-forwarded-for": "X-Forwarded-For", "forwarded": "Forwarded"} {
+		if values := md[key]; len(values) > 0 {
+			h[name] = values
+		}
+	}
+	return h
+}

@@ -1,0 +1,119 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/server/manage"
+	pb "github.com/weirhq/weir/proto/weir/v1"
+	"github.com/weirhq/weir/rule"
+)
+
+// MaxChecks is how many requests CheckMany takes.
+const MaxChecks = 100
+
+// limiter is the service Limiter.
+type limiter struct {
+	pb.UnimplementedLimiterServer
+	s *Server
+}
+
+// question is what one check needs on its way, used again for the next.
+type question struct {
+	said    manage.Question
+	request rule.Request
+	values  manage.Values
+	verdict engine.Verdict
+}
+
+var questions = sync.Pool{New: func() any { return new(question) }}
+
+// release keeps nothing of this question but the room of the verdict, which clears itself.
+func (q *question) release() {
+	q.said, q.request, q.values = manage.Question{}, rule.Request{}, manage.Values{}
+	questions.Put(q)
+}
+
+// read takes in what a client says, if it makes sense.
+func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
+	q.said = manage.Question{
+		IP: req.GetIp(), User: req.GetUser(), APIKey: req.GetApiKey(), Tier: req.GetTier(),
+		Method: req.GetMethod(), Host: req.GetHost(), Path: req.GetPath(), Cost: req.GetCost(),
+		Headers: req.GetHeaders(), Cookies: req.GetCookies(), Query: req.GetQuery(), Attributes: req.GetAttributes(),
+	}
+	return q.said.Fill(&q.request, &q.values)
+}
+
+// Check implements pb.LimiterServer. That the store is gone is no error here: each rule
+// has said what happens then.
+func (l limiter) Check(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
+	return l.judge(ctx, req, false)
+}
+
+// Peek implements pb.LimiterServer.
+func (l limiter) Peek(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
+	return l.judge(ctx, req, true)
+}
+
+func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, peek bool) (*pb.CheckResponse, error) {
+	q := questions.Get().(*question)
+	defer q.release()
+	if bad := q.read(req); bad != nil {
+		return nil, badField.of("%s", bad.Detail).in(bad.Field)
+	}
+	ask := l.s.options.Engine.Check
+	if peek {
+		ask = l.s.options.Engine.Peek
+	}
+	if err := ask(ctx, &q.request, &q.verdict); err != nil {
+		return nil, notJudged(err)
+	}
+	return l.s.answer(&q.verdict), nil
+}
+
+// CheckMany implements pb.LimiterServer. All requests are looked at before the first is
+// charged.
+func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.CheckManyResponse, error) {
+	if n := len(req.GetRequests()); n > MaxChecks {
+		return nil, badField.of("requests: there are %d, at most %d are taken; send several calls.", n, MaxChecks).in("requests")
+	}
+	q := questions.Get().(*question)
+	defer q.release()
+	for i, one := range req.GetRequests() {
+		if bad := q.read(one); bad != nil {
+			return nil, badField.of("Of the requests, number %d: %s", i+1, bad.Detail).in(fmt.Sprintf("requests[%d].%s", i, bad.Field))
+		}
+	}
+	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
+	for _, one := range req.GetRequests() {
+		q.read(one)
+		if err := l.s.options.Engine.Check(ctx, &q.request, &q.verdict); err != nil {
+			return nil, notJudged(err)
+		}
+		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))
+	}
+	return answer, nil
+}
+
+// notJudged is why the engine could not judge a request.
+func notJudged(err error) error {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return unjudged.of("%s", manage.Sentence(err)).in(invalid.Field)
+	}
+	return hurried(err)
+}
+
+// hurried is that the context of a call ended before it was answered.
+func hurried(err error) error {
+	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
+		return status.FromContextError(err).Err()
+	}
+	return busy.of("There was no time left to answer; try again.").wait(time.Second)
+}

@@ -1,0 +1,87 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+	pb "github.com/weirhq/weir/proto/weir/v1"
+)
+
+// outage is when to come back while the store is away: a failover takes two or three
+// seconds, and whoever comes earlier only makes it harder.
+const outage = 5 * time.Second
+
+// keys is the service Keys.
+type keys struct {
+	pb.UnimplementedKeysServer
+	s *Server
+}
+
+// GetKey implements pb.KeysServer.
+func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_GetKey_FullMethodName, token.Read, func(c *call) (*pb.GetKeyResponse, error) {
+		if f := who(req.GetKey(), req.GetTier()); f != nil {
+			return nil, f
+		}
+		var v engine.Verdict
+		tier, err := k.s.options.Engine.Standing(c, req.GetRule(), req.GetKey(), req.GetTier(), &v)
+		if err != nil {
+			return nil, k.s.keyTrouble(c, err)
+		}
+		return &pb.GetKeyResponse{
+			Version: v.Version, Results: k.s.results(&v, nil, nil),
+			Tier: tier.Name, TierFrom: pb.TierFrom(tier.From),
+		}, nil
+	})
+}
+
+// ForgiveKey implements pb.KeysServer.
+func (k keys) ForgiveKey(ctx context.Context, req *pb.ForgiveKeyRequest) (*pb.ForgiveKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_ForgiveKey_FullMethodName, token.Admin, func(c *call) (*pb.ForgiveKeyResponse, error) {
+		if f := who(req.GetKey(), ""); f != nil {
+			return nil, f
+		}
+		rules, err := k.s.options.Engine.Forgive(c, req.GetRule(), req.GetKey())
+		if err != nil {
+			return nil, k.s.keyTrouble(c, err)
+		}
+		return &pb.ForgiveKeyResponse{Rules: rules}, nil
+	})
+}
+
+// who is what is wrong with the client that a call is about.
+func who(key, tier string) *fault {
+	switch {
+	case key == "":
+		return badField.of("key: it is missing; write who is meant, such as user:alice, as an answer of Check names it.").in("key")
+	case len(key) > weir.MaxKeyLen:
+		return badField.of("key: it has %d bytes, and no key has more than %d; write it as an answer of Check names it.", len(key), weir.MaxKeyLen).in("key")
+	case len(tier) > manage.MaxWord:
+		return badField.of("tier: it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), manage.MaxWord).in("tier")
+	}
+	return nil
+}
+
+// keyTrouble is why a key could not be looked at or forgiven.
+func (s *Server) keyTrouble(c *call, err error) error {
+	var (
+		none    *engine.NoRuleError
+		form    *engine.KeyError
+		invalid *weir.InvalidError
+	)
+	switch {
+	case errors.As(err, &none):
+		return missing(none.ID).in("rule")
+	case errors.As(err, &form), errors.As(err, &invalid):
+		return badField.of("key: %s", manage.Sentence(err)).in("key")
+	case c.Err() != nil && errors.Is(err, c.Err()):
+		return hurried(err)
+	}
+	s.options.Logger.Warn("the store could not be asked", "method", c.method, "request_id", c.id, "error", err)
+	return storeGone.of("The store cannot be asked just now; try again soon.").wait(outage)
+}

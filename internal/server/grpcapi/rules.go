@@ -1,0 +1,134 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+	pb "github.com/weirhq/weir/proto/weir/v1"
+	"github.com/weirhq/weir/rule"
+	"google.golang.org/protobuf/types/known/timestamppb"
+)
+
+// rules is the service Rules.
+type rules struct {
+	pb.UnimplementedRulesServer
+	s *Server
+}
+
+// GetRules implements pb.RulesServer.
+func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRulesResponse, error) {
+	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, token.Read, func(c *call) (*pb.GetRulesResponse, error) {
+		v, set, err := r.s.editor.Current(c)
+		if err != nil {
+			return nil, r.s.rulesTrouble(c, err)
+		}
+		source := v.Source
+		if id := req.GetId(); id != "" {
+			one := manage.Find(set, id)
+			if one == nil {
+				return nil, missing(id)
+			}
+			source = manage.RuleToYAML(one)
+		}
+		return &pb.GetRulesResponse{Version: versionOf(v), Source: valid(string(source))}, nil
+	})
+}
+
+// ListVersions implements pb.RulesServer.
+func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb.ListVersionsResponse, error) {
+	return managed(ctx, r.s, pb.Rules_ListVersions_FullMethodName, token.Read, func(c *call) (*pb.ListVersionsResponse, error) {
+		versions, err := r.s.editor.History(c)
+		if err != nil {
+			return nil, r.s.rulesTrouble(c, err)
+		}
+		answer := new(pb.ListVersionsResponse)
+		for _, v := range versions {
+			answer.Versions = append(answer.Versions, versionOf(v))
+		}
+		return answer, nil
+	})
+}
+
+// GetVersion implements pb.RulesServer.
+func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.Version, error) {
+	return managed(ctx, r.s, pb.Rules_GetVersion_FullMethodName, token.Read, func(c *call) (*pb.Version, error) {
+		v, err := r.find(c, req.GetNumber())
+		if err != nil {
+			return nil, err
+		}
+		answer := versionOf(v)
+		answer.Source = valid(string(v.Source))
+		return answer, nil
+	})
+}
+
+// find is a version that is kept.
+func (r rules) find(c *call, number int64) (repo.Version, error) {
+	v, err := r.s.editor.Version(c, number)
+	switch {
+	case errors.Is(err, repo.ErrNoVersion):
+		return v, noVersion.of("Version %d is not kept, or never was; ListVersions lists those that are.", number)
+	case err != nil:
+		return v, r.s.rulesTrouble(c, err)
+	}
+	return v, nil
+}
+
+// ValidateRules implements pb.RulesServer.
+func (r rules) ValidateRules(ctx context.Context, req *pb.ValidateRulesRequest) (*pb.ValidateRulesResponse, error) {
+	return managed(ctx, r.s, pb.Rules_ValidateRules_FullMethodName, token.Read, func(c *call) (*pb.ValidateRulesResponse, error) {
+		source := []byte(req.GetSource())
+		var problems rule.Problems
+		if req.GetRule() {
+			var err error
+			if problems, err = r.s.editor.Try(c, source); err != nil {
+				return nil, r.s.rulesTrouble(c, err)
+			}
+		} else {
+			_, problems = rule.Parse("", source)
+		}
+		return &pb.ValidateRulesResponse{Valid: problems.Err() == nil, Problems: problemsOf(problems)}, nil
+	})
+}
+
+// versionOf is a version without its document.
+func versionOf(v repo.Version) *pb.Version {
+	answer := &pb.Version{Number: v.Number, Author: valid(v.Author), Summary: valid(v.Summary)}
+	if !v.Time.IsZero() {
+		answer.Time = timestamppb.New(v.Time)
+	}
+	return answer
+}
+
+func problemsOf(problems rule.Problems) []*pb.Problem {
+	var all []*pb.Problem
+	for _, p := range problems {
+		severity := pb.Severity_SEVERITY_ERROR
+		if p.Severity == rule.Warning {
+			severity = pb.Severity_SEVERITY_WARNING
+		}
+		all = append(all, &pb.Problem{
+			Severity: severity, Code: p.Code, Line: int32(p.Line), Column: int32(p.Column),
+			Rule: valid(p.Rule), Message: valid(p.Message), Excerpt: valid(p.Excerpt),
+		})
+	}
+	return all
+}
+
+// missing is a rule that is not there.
+func missing(id string) *fault {
+	return noRule.of("There is no rule %q; GetRules has all.", manage.Clip(id))
+}
+
+// rulesTrouble is that the rules could not be read or written. Why is for the log: it may
+// be about paths and servers that are nobody's business.
+func (s *Server) rulesTrouble(c *call, err error) error {
+	if cause := c.Err(); cause != nil && errors.Is(err, cause) {
+		return hurried(cause)
+	}
+	s.options.Logger.Error("the rules could not be read or written", "method", c.method, "request_id", c.id, "error", err)
+	return rulesGone.of("The rules cannot be read or written just now; weir's log says why, under this request id. If this was a change, read the rules to see whether it took place.").wait(outage)
+}

@@ -1,0 +1,165 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+	pb "github.com/weirhq/weir/proto/weir/v1"
+	"github.com/weirhq/weir/rule"
+)
+
+// PutRules implements pb.RulesServer.
+func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	return r.write(ctx, pb.Rules_PutRules_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
+		source := []byte(req.GetSource())
+		if err := manage.CheckDocument(source); err != nil {
+			return manage.Written{}, err
+		}
+		return r.s.editor.Replace(c, t, source)
+	})
+}
+
+// CreateRule implements pb.RulesServer. A rule that is new overwrites nobody's change, so
+// that it needs no version.
+func (r rules) CreateRule(ctx context.Context, req *pb.CreateRuleRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.Base == nil, summary: req.GetSummary()}
+	return r.write(ctx, pb.Rules_CreateRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
+		one, err := manage.ParseRule([]byte(req.GetSource()))
+		if err != nil {
+			return manage.Written{}, err
+		}
+		return r.s.editor.Add(c, t, one)
+	})
+}
+
+// PutRule implements pb.RulesServer.
+func (r rules) PutRule(ctx context.Context, req *pb.PutRuleRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	return r.write(ctx, pb.Rules_PutRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
+		one, err := manage.ParseRule([]byte(req.GetSource()))
+		if err != nil {
+			return manage.Written{}, err
+		}
+		return r.s.editor.Put(c, t, one)
+	})
+}
+
+// DeleteRule implements pb.RulesServer.
+func (r rules) DeleteRule(ctx context.Context, req *pb.DeleteRuleRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	return r.write(ctx, pb.Rules_DeleteRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
+		w, err := r.s.editor.Delete(c, t, req.GetId())
+		if errors.Is(err, rule.ErrNoRule) {
+			return w, missing(req.GetId())
+		}
+		return w, err
+	})
+}
+
+// Rollback implements pb.RulesServer.
+func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.WriteResponse, error) {
+	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
+	return r.write(ctx, pb.Rules_Rollback_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
+		if n := req.GetVersion(); n < 1 {
+			return manage.Written{}, badField.of("version: %d is none; ListVersions lists those that are kept.", n).in("version")
+		}
+		old, err := r.find(c, req.GetVersion())
+		if err != nil {
+			return manage.Written{}, err
+		}
+		return r.s.editor.RollBack(c, t, old)
+	})
+}
+
+// draft is what all changes say.
+type draft struct {
+	base    *int64 // the version that was read
+	any     bool   // instead: whatever is there
+	summary string
+}
+
+// terms are those of a draft, if it makes sense.
+func (d draft) terms(c *call) (manage.Terms, error) {
+	t := manage.Terms{Author: c.holder, Summary: d.summary}
+	if t.Author == "" {
+		t.Author = "grpc"
+	}
+	switch {
+	case d.base != nil && d.any:
+		return t, badField.of("any_version: the base is version %d, so that it cannot be any; send one of the two.", *d.base).in("any_version")
+	case d.base != nil:
+		t.Match = manage.Base(*d.base)
+	case !d.any:
+		return t, unversioned.of("Say which version you have read, so that nobody's change is lost: send it as base, or any_version for whatever is there.").in("base")
+	}
+	if len(d.summary) > rule.MaxSummary {
+		return t, badField.of("summary: it has %d bytes, at most %d are kept; write a line.", len(d.summary), rule.MaxSummary).in("summary")
+	}
+	return t, nil
+}
+
+// write carries a change out.
+func (r rules) write(ctx context.Context, method string, d draft, change func(*call, manage.Terms) (manage.Written, error)) (*pb.WriteResponse, error) {
+	return managed(ctx, r.s, method, token.Admin, func(c *call) (*pb.WriteResponse, error) {
+		t, err := d.terms(c)
+		if err != nil {
+			return nil, err
+		}
+		w, err := change(c, t)
+		if err != nil {
+			return nil, r.s.unwritten(c, err)
+		}
+		return &pb.WriteResponse{
+			Version: versionOf(w.Version), Warnings: problemsOf(w.Warnings), CommentsKept: w.CommentsKept, Created: w.New,
+		}, nil
+	})
+}
+
+// unwritten is why a change did not take place, or is not in force.
+func (s *Server) unwritten(c *call, err error) error {
+	var (
+		known   *fault
+		late    *manage.OutdatedError
+		exists  *manage.ExistsError
+		idle    *manage.UnappliedError
+		invalid *rule.InvalidError
+	)
+	switch {
+	case errors.As(err, &known):
+		return known
+	case errors.As(err, &late):
+		return outdated.of("Somebody has changed the rules; the latest version is %d. Read it, make the change again, and send it as base.", late.Current).at(late.Current)
+	case errors.As(err, &exists):
+		return ruleExists.of("There is a rule %s already; choose another id, or PutRule to replace it.", exists.ID)
+	case errors.As(err, &idle):
+		s.options.Logger.Error("rules were written and could not be put into force", "version", idle.Version, "request_id", c.id, "error", idle.Err)
+		return unapplied.of("Version %d is written, but this instance goes on with the rules that it had; weir's log says why, under this request id.", idle.Version).at(idle.Version)
+	case errors.Is(err, manage.ErrBusy):
+		return busy.of("Others change the rules all the time, so that this change found no place; try again.").wait(time.Second)
+	case errors.Is(err, manage.ErrEmpty):
+		return badField.of("source: %s", manage.Sentence(err)).in("source")
+	case errors.As(err, &invalid):
+		return unusable(invalid.Problems)
+	}
+	return s.rulesTrouble(c, err)
+}
+
+// unusable is rules with errors.
+func unusable(problems rule.Problems) *fault {
+	text := manage.Sentence(errors.New(problems[0].Message))
+	switch more := len(problems) - 1; more {
+	case 0:
+	case 1:
+		text += " There is another error."
+	default:
+		text += fmt.Sprintf(" There are %d more errors.", more)
+	}
+	f := badRules.of("%s", text)
+	f.problems = problems
+	return f
+}

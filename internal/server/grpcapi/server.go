@@ -1,0 +1,126 @@
+package grpcapi
+
+import (
+	"context"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthpb "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
+
+	"github.com/weirhq/weir/internal/inbound"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds on what clients may cost.
+const (
+	maxMessage    = rule.MaxDocument + 64<<10 // bytes; a document, and what goes with it; see bounds
+	maxHeader     = 32 << 10                  // bytes of metadata
+	maxConcurrent = 256                       // calls on one connection
+	maxStreams    = 100                       // open streams: of the health, and of reflection
+	maxCall       = time.Minute               // from the first byte to the answer
+	maxHandshake  = 10 * time.Second
+)
+
+// ServerOptions suit a gRPC server that anybody can reach: bounds on messages, on calls
+// and on how long they take, connections that are closed when nobody is there any more,
+// and a panic that ends one call instead of all. Only one may be in force that sets
+// InTapHandle.
+func (s *Server) ServerOptions() []grpc.ServerOption {
+	return append(inbound.ServerOptions(),
+		grpc.MaxRecvMsgSize(maxMessage),
+		grpc.MaxHeaderListSize(maxHeader),
+		grpc.MaxConcurrentStreams(maxConcurrent),
+		grpc.ConnectionTimeout(maxHandshake),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: 15 * time.Minute, MaxConnectionAge: time.Hour, MaxConnectionAgeGrace: maxCall,
+			Time: time.Minute, Timeout: 20 * time.Second,
+		}),
+		grpc.WaitForHandlers(true),
+		grpc.InTapHandle(s.hurry),
+		grpc.ChainUnaryInterceptor(s.unary),
+		grpc.ChainStreamInterceptor(s.stream),
+	)
+}
+
+// hurry gives a deadline to calls that have none. It begins before the message is read:
+// who sends half of one and waits is not waited for. Streams may last.
+func (s *Server) hurry(ctx context.Context, info *tap.Info) (context.Context, error) {
+	method := info.FullMethodName
+	if method == healthpb.Health_Watch_FullMethodName || strings.HasPrefix(method, "/grpc.reflection.") {
+		return ctx, nil
+	}
+	// The end of the call ends the context above, and so stops the timer.
+	var cancel context.CancelFunc
+	if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= s.longest {
+		ctx, cancel = context.WithCancel(ctx)
+	} else {
+		ctx, cancel = context.WithTimeout(ctx, s.longest)
+	}
+	return inbound.Endable(ctx, cancel), nil
+}
+
+// unary watches over a call.
+func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
+	var start time.Time
+	if s.options.Observe != nil {
+		start = time.Now()
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			answer, err = nil, s.crash(info.FullMethod, cause)
+		}
+		s.observe(ctx, info.FullMethod, err, start)
+	}()
+	return next(ctx, req)
+}
+
+// stream watches over a stream, and that there are not too many.
+func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
+	var start time.Time
+	if s.options.Observe != nil {
+		start = time.Now()
+	}
+	defer func() {
+		if cause := recover(); cause != nil {
+			err = s.crash(info.FullMethod, cause)
+		}
+		s.observe(stream.Context(), info.FullMethod, err, start)
+	}()
+	select {
+	case s.streams <- struct{}{}:
+		defer func() { <-s.streams }()
+	default:
+		return crowded.of("There are %d open streams already; try again, or ask without a stream.", maxStreams).wait(time.Second)
+	}
+	return next(srv, stream)
+}
+
+func (s *Server) observe(ctx context.Context, method string, err error, start time.Time) {
+	if s.options.Observe != nil {
+		s.options.Observe(ctx, method, codeOf(err), time.Since(start))
+	}
+}
+
+// codeOf is what the client gets to see of an error.
+func codeOf(err error) codes.Code {
+	if st, ok := status.FromError(err); ok {
+		return st.Code()
+	}
+	return status.FromContextError(err).Code()
+}
+
+// crash is the answer to a call that has panicked.
+func (s *Server) crash(method string, cause any) error {
+	id := manage.NewRequestID()
+	s.options.Logger.Error("a call has failed unexpectedly; please report this",
+		"method", method, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
+	return crashed.of("Something went wrong in weir itself; its log says what, under this request id.").as(id)
+}

@@ -1,0 +1,111 @@
+package httpapi
+
+import (
+	"errors"
+	"net/http"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/middleware/httplimit"
+)
+
+// admit reports whether a call may go on. If not, it has been answered.
+func (h *Handler) admit(c *call, needs access) bool {
+	if needs == public {
+		return true
+	}
+	tokens := h.options.Tokens()
+	if needs <= asking {
+		return tokens != nil || h.atHome(c, needs)
+	}
+	c.Header()["Cache-Control"] = uncached
+	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
+	visit := manage.Visit{
+		Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
+	}
+	var err error
+	if c.holder, err = h.guard.Admit(c.r.Context(), tokens, visit); err != nil {
+		h.turnAway(c, err)
+		return false
+	}
+	return tokens != nil || h.atHome(c, needs)
+}
+
+// atHome reports whether a call without a token comes from a program on this machine,
+// or a page that the server itself has sent. Anything else that reaches the loopback
+// is the operator's browser, on behalf of somebody else's page.
+func (h *Handler) atHome(c *call, needs access) bool {
+	if !h.local(c.r.Host) {
+		if !h.foreign.Swap(true) {
+			h.options.Logger.Warn("a call by a name that is not known was refused", "route", c.name, "host", clip(c.r.Host),
+				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
+		}
+		c.refuse(foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens."))
+		return false
+	}
+	if h.strange(c.r, needs) {
+		c.refuse(foreignOrigin.of("Without tokens, the server takes no calls from pages of other sites; call it from a program, or start it with tokens."))
+		return false
+	}
+	return true
+}
+
+// strange reports whether a page of another site has caused a call. A proxy passes on
+// what its own clients' browsers say of pages, but then it also tells what it asks
+// about, in headers that no page can send to another site. Without these, a call
+// charges, whatever its method.
+func (h *Handler) strange(r *http.Request, needs access) bool {
+	if needs == proxied {
+		for _, name := range tells {
+			if len(r.Header[name]) > 0 {
+				return false
+			}
+		}
+		charging := *r
+		charging.Method = http.MethodPost
+		r = &charging
+	}
+	return h.origins.Check(r) != nil
+}
+
+// local reports whether a Host header is one that nobody can have pointed here: the
+// owner of a domain may let its name resolve to 127.0.0.1, and then a page from there
+// is of the same origin as the server. HTTP/1.0, which no browser speaks, has none.
+func (h *Handler) local(host string) bool {
+	name := host
+	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {
+		name = name[:i]
+	}
+	if literal, ok := strings.CutPrefix(name, "["); ok {
+		name = strings.TrimSuffix(literal, "]")
+	}
+	if _, err := netip.ParseAddr(name); err == nil || host == "" {
+		return true
+	}
+	same := func(other string) bool { return strings.EqualFold(strings.TrimSuffix(name, "."), other) }
+	return same("localhost") || slices.ContainsFunc(h.options.Hosts, same)
+}
+
+// turnAway answers a call that the guard does not admit.
+func (h *Handler) turnAway(c *call, err error) {
+	var often *manage.TooOftenError
+	var scope *manage.ScopeError
+	switch {
+	case errors.As(err, &often):
+		c.logged = false // it costs less to send than to log
+		httplimit.WriteDenial(c, often.Verdict, httplimit.AllHeaders)
+	case errors.Is(err, manage.ErrNoToken):
+		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
+		c.refuse(noToken.of("Send the header Authorization: Bearer, and a token of the server's token file."))
+	case errors.Is(err, manage.ErrWrongToken):
+		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
+		c.refuse(wrongToken.of("The server does not know this token; use one of its token file."))
+	case errors.As(err, &scope):
+		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
+		c.refuse(readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs))
+	default:
+		c.gone(err)
+	}
+}

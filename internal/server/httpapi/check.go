@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/rule"
+)
+
+// MaxCheckBody is the longest body of POST /v1/check, in bytes.
+const MaxCheckBody = manage.MaxQuestion
+
+// question is what one check needs on its way, used again for the next.
+type question struct {
+	body    []byte
+	asked   CheckRequest
+	said    manage.Question
+	request rule.Request
+	values  manage.Values
+	verdict engine.Verdict
+	answer  CheckAnswer
+	waits   []int64 // what the pointers in answer point to
+	out     []byte
+}
+
+var questions = sync.Pool{New: func() any { return new(question) }}
+
+// release keeps nothing of this question but the room that it took.
+func (q *question) release() {
+	q.asked, q.said, q.request, q.values = CheckRequest{}, manage.Question{}, rule.Request{}, manage.Values{}
+	results := q.answer.Results
+	clear(results)
+	q.answer = CheckAnswer{Results: results[:0]}
+	questions.Put(q)
+}
+
+// check answers POST /v1/check. That the store is gone is no error here: each rule
+// has said what happens then.
+func (h *Handler) check(c *call) {
+	q := questions.Get().(*question)
+	defer q.release()
+	p := q.read(c)
+	if p == nil {
+		p = q.asked.parse(q.body)
+	}
+	if p == nil {
+		p = q.fill()
+	}
+	if p != nil {
+		c.refuse(p)
+		return
+	}
+	ask := h.options.Engine.Check
+	if q.asked.Peek {
+		ask = h.options.Engine.Peek
+	}
+	if err := ask(c.r.Context(), &q.request, &q.verdict); err != nil {
+		c.unjudged(err)
+		return
+	}
+	h.describeVerdict(q)
+	q.out = append(appendCheckAnswer(q.out[:0], &q.answer), '\n')
+	c.Header()["Content-Type"] = typeJSON
+	c.WriteHeader(http.StatusOK)
+	c.Write(q.out)
+}
+
+// unjudged answers a request that the engine could not judge.
+func (c *call) unjudged(err error) {
+	var invalid *weir.InvalidError
+	if !errors.As(err, &invalid) {
+		c.gone(err)
+		return
+	}
+	c.refuse(unjudged.of("%s", sentence(err)).in(invalid.Field))
+}
+
+// read fills the buffer from the body.
+func (q *question) read(c *call) *Problem {
+	large := func() *Problem { return tooLarge.of("At most %d bytes are read; send less.", MaxCheckBody) }
+	if c.r.ContentLength > MaxCheckBody {
+		return large()
+	}
+	held := false
+	if cap(q.body) == 0 {
+		q.body = make([]byte, 0, 1024)
+	}
+	q.body = q.body[:0]
+	for {
+		if len(q.body) > httpbody.Free && !held {
+			if err := c.hold(c.bodies.open, MaxCheckBody); err != nil {
+				return c.unread(err, MaxCheckBody)
+			}
+			held = true
+		}
+		if len(q.body) == cap(q.body) {
+			q.body = append(q.body, 0)[:len(q.body)]
+		}
+		n, err := c.r.Body.Read(q.body[len(q.body):cap(q.body)])
+		q.body = q.body[:len(q.body)+n]
+		switch {
+		case len(q.body) > MaxCheckBody:
+			return large()
+		case err == io.EOF:
+			return nil
+		case err != nil:
+			return badBody.of("The body ended before it was complete; send it again.")
+		}
+	}
+}

@@ -1,0 +1,307 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/server/manage"
+)
+
+// millisOf is a wait as an answer has it.
+func millisOf(n int64) *int64 { return &n }
+
+func TestCheck(t *testing.T) {
+	s := newStand(t, Options{}).serve()
+	const login = `{"ip":"198.51.100.7","method":"POST","path":"/api/login?next=/"}`
+	var a CheckAnswer
+	for i := range 2 {
+		a = CheckAnswer{}
+		r := s.call("POST /v1/check", login).want(t, 200, &a)
+		if r.Header.Get("Content-Type") != "application/json" || !strings.HasSuffix(string(r.body), "}\n") {
+			t.Errorf("the answer is of type %s: %s", r.Header.Get("Content-Type"), r.body)
+		}
+		if !a.Allowed || a.Rule != "login" || a.Limit != 2 || a.Remaining != int64(1-i) || a.RetryAfterMS == nil || *a.RetryAfterMS != 0 {
+			t.Fatalf("check %d: %s", i, r.body)
+		}
+	}
+	s.now.Add(1_000_500)
+	a = CheckAnswer{}
+	s.call("POST /v1/check", login).want(t, 200, &a)
+	want := CheckAnswer{
+		Reason: "limits", Status: 429, Rule: "login", Code: 10007, Message: "too many logins",
+		Limit: 2, ResetAt: begin.Unix() + 61, ResetAfterMS: 59_000, RetryAfterMS: millisOf(59_000), Version: 2,
+		Results: []LimitAnswer{{
+			Rule: "login", Key: "ip:198.51.100.7", Algorithm: "sliding_log", Policy: "2/1m", Asked: true, Cost: 1,
+			Limit: 2, ResetAt: begin.Unix() + 61, ResetAfterMS: 59_000, RetryAfterMS: millisOf(59_000),
+		}},
+	}
+	// 58.9995 s are left, which is rounded up: to come after 58 999 ms would be in vain.
+	if got, want := dump(t, a), dump(t, want); got != want {
+		t.Errorf("refused:\n%s, want\n%s", got, want)
+	}
+}
+
+func dump(t *testing.T, v any) string {
+	t.Helper()
+	text, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+func TestCheckAnswers(t *testing.T) {
+	for _, c := range []struct{ name, body, want, before string }{
+		{"nothing is known", `{}`, `"allowed":true,"reason":"limits","limit":0`, ""},
+		{"exempt", `{"user":"healthcheck","path":"/api/x"}`, `"allowed":true,"reason":"exempt"`, ""},
+		{"blocked", `{"ip":"::ffff:203.0.113.66"}`, `"allowed":false,"reason":"blocked","status":403,"message":"This client is blocked.","limit":0,"remaining":0,"reset_at":0,"reset_after_ms":0,"retry_after_ms":null`, ""},
+		{"too dear", `{"ip":"192.0.2.1","path":"/api/login","method":"post","cost":3}`, `"status":429,"rule":"login","code":10007,"message":"too many logins","limit":2,"remaining":2,"reset_at":1767225601,"reset_after_ms":0,"retry_after_ms":null`, ""},
+		{"a tier", `{"user":"bob","path":"/api/x","tier":"pro"}`, `"policy":"1000/1m"`, ""},
+		{"unlimited", `{"user":"carol","path":"/api/x","tier":"enterprise"}`, `"results":[]`, ""},
+		{"a header in small letters", `{"headers":{"x-tenant":"acme"}}`, `"rule":"tenant","key":"header:X-Tenant:acme","algorithm":"token_bucket","policy":"50/1m","allowed":true,"shadow":true,"asked":true,"cost":1`, ""},
+		{"an address with a zone", `{"ip":"fe80::1%eth0","path":"/api/login","method":"POST"}`, `"key":"ip:fe80::/64"`, ""},
+		{"a delay", `{"path":"/queue"}`, `"delay_ms":0`, ""},
+		{"a longer one", `{"path":"/queue"}`, `"delay_ms":100,"degraded":false`, `{"path":"/queue"}`},
+		{"null", `{"user":null,"headers":null}`, `"results":[]`, ""},
+		{"space around it", " \r\n{}\t\n ", `"allowed":true`, ""},
+		{"a key that needs escapes", `{"user":"<é\"\u2028>","path":"/api/x"}`, `"key":"user:\u003cé\"\u2028\u003e"`, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newStand(t, Options{})
+			if c.before != "" {
+				s.call("POST /v1/check", c.before).want(t, 200, nil)
+			}
+			if r := s.call("POST /v1/check", c.body, "Content-Type: text/plain").want(t, 200, &CheckAnswer{}); !strings.Contains(string(r.body), c.want) {
+				t.Errorf("%s gave %s, want %s", c.body, r.body, c.want)
+			}
+		})
+	}
+}
+
+func TestCheckPeekChargesNothing(t *testing.T) {
+	s := newStand(t, Options{})
+	var a CheckAnswer
+	for range 5 {
+		s.call("POST /v1/check", `{"ip":"192.0.2.1","path":"/api/login","method":"POST","peek":true}`).want(t, 200, &a)
+		if !a.Allowed || a.Remaining != 2 {
+			t.Fatalf("after peeks: %+v", a)
+		}
+	}
+}
+
+func TestCheckProblems(t *testing.T) {
+	s := newStand(t, Options{})
+	long := func(n int) string { return strings.Repeat("x", n) }
+	entries := func(n int) string {
+		var b strings.Builder
+		for i := range n {
+			fmt.Fprintf(&b, `,"k%d":"v"`, i)
+		}
+		return b.String()[1:]
+	}
+	for _, c := range []struct {
+		name, body string
+		kind       kind
+		field      string
+		words      string
+	}{
+		{"nothing", ``, badBody, "", "empty"},
+		{"a list", `[]`, badBody, "", "object"},
+		{"null", `null`, badBody, "", "object"},
+		{"half", `{"ip":"192.0.2.1"`, badBody, "", "too early"},
+		{"rubbish", `{"ip":}`, badBody, "", "at byte 7"},
+		{"more behind", `{} {}`, badBody, "", "at byte 4"},
+		{"rubbish behind", "{}\nx", badBody, "", "at byte 4"},
+		{"not UTF-8", "{\"user\":\"\xff\"}", badBody, "", "UTF-8"},
+		{"deep", `{"headers":` + strings.Repeat("[", 20000), badBody, "", ""},
+		{"a near name", `{"usr":"alice"}`, badField, "usr", "did you mean user?"},
+		{"a far name", `{"quux":1}`, badField, "quux", "use ip, user"},
+		{"the wrong kind", `{"cost":"1"}`, badField, "cost", "send a whole number"},
+		{"a fraction", `{"cost":1.5}`, badField, "cost", "send a whole number"},
+		{"a huge number", `{"cost":1e30}`, badField, "cost", "send a whole number"},
+		{"a number for a text", `{"user":5}`, badField, "user", "send a string"},
+		{"a text for an object", `{"headers":"x"}`, badField, "headers", "send an object"},
+		{"a text for a bool", `{"peek":"yes"}`, badField, "peek", "send true or false"},
+		{"negative", `{"cost":-1}`, badField, "cost", "negative"},
+		{"too dear", `{"cost":1125899906842625}`, badField, "cost", "1125899906842624"},
+		{"no address", `{"ip":"localhost"}`, badField, "ip", "without a port"},
+		{"a port", `{"ip":"192.0.2.1:80"}`, badField, "ip", "without a port"},
+		{"a relative path", `{"path":"api"}`, badField, "path", "slash"},
+		{"a query alone", `{"path":"?a=b"}`, badField, "path", "slash"},
+		{"a long user", `{"user":"` + long(manage.MaxWord+1) + `"}`, badField, "user", "1025 bytes"},
+		{"a long path", `{"path":"/` + long(manage.MaxText) + `"}`, badField, "path", "8193 bytes"},
+		{"a long value", `{"query":{"a":"` + long(manage.MaxText+1) + `"}}`, badField, "query", ""},
+		{"a long name", `{"cookies":{"` + long(manage.MaxWord+1) + `":""}}`, badField, "cookies", ""},
+		{"many headers", `{"headers":{` + entries(manage.MaxEntries+1) + `}}`, badField, "headers", "101 entries"},
+		{"many attributes", `{"attributes":{` + entries(manage.MaxEntries+1) + `}}`, badField, "attributes", "101 entries"},
+		{"a header twice", `{"headers":{"x-a":"1","X-A":"2"}}`, badField, "headers", "X-A is there twice"},
+		{"too long", `{"user":"` + long(MaxCheckBody) + `"}`, tooLarge, "", "65536"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := s.call("POST /v1/check", c.body).wantProblem(t, c.kind, c.words)
+			if p.Field != c.field {
+				t.Errorf("the field is %q, want %q", p.Field, c.field)
+			}
+			if len(p.Detail) > manage.MaxDetail {
+				t.Errorf("the detail has %d bytes", len(p.Detail))
+			}
+		})
+	}
+	// What is just short enough passes.
+	for _, body := range []string{
+		`{"user":"` + long(manage.MaxWord) + `","path":"/` + long(manage.MaxText-1) + `","cost":1125899906842624}`,
+		`{"headers":{` + entries(manage.MaxEntries) + `}}`,
+		`{}` + strings.Repeat(" ", MaxCheckBody-2),
+	} {
+		s.call("POST /v1/check", body).want(t, 200, nil)
+	}
+}
+
+// A body whose length is not known beforehand is bounded, too, and one that breaks off
+// is no server's fault.
+func TestCheckBodies(t *testing.T) {
+	s := newStand(t, Options{}).serve()
+	send := func(body io.Reader) *reply {
+		r, err := http.NewRequestWithContext(t.Context(), "POST", s.server.URL+"/v1/check", struct{ io.Reader }{body})
+		if err != nil {
+			t.Fatal(err)
+		}
+		answer, err := s.server.Client().Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer answer.Body.Close()
+		text, _ := io.ReadAll(answer.Body)
+		return &reply{answer, text}
+	}
+	send(strings.NewReader(`{}`+strings.Repeat(" ", 1<<20))).wantProblem(t, tooLarge)
+	send(strings.NewReader(`{}`)).want(t, 200, nil)
+
+	r := httptest.NewRequest("POST", "/v1/check", io.MultiReader(strings.NewReader(`{"user"`), broken{}))
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	s.ServeHTTP(w, r)
+	(&reply{w.Result(), w.Body.Bytes()}).wantProblem(t, badBody, "send it again")
+}
+
+type broken struct{}
+
+func (broken) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+func TestCheckWhileTheStoreIsLost(t *testing.T) {
+	s := newStand(t, Options{})
+	s.store.lost.Store(true)
+	var a CheckAnswer
+	s.call("POST /v1/check", `{"user":"alice","path":"/api/x"}`).want(t, 200, &a)
+	if !a.Allowed || !a.Degraded || a.Reason != "limits" || len(a.Results) != 1 || a.Results[0].Asked || a.Results[0].ResetAt != 0 {
+		t.Errorf("open: %+v", a)
+	}
+	a = CheckAnswer{}
+	s.call("POST /v1/check", `{"path":"/safe"}`).want(t, 200, &a)
+	if a.Allowed || !a.Degraded || a.Reason != "failure" || a.Status != 503 || a.RetryAfterMS == nil || *a.RetryAfterMS != 5000 || a.Rule != "safe" {
+		t.Errorf("closed: %+v", a)
+	}
+}
+
+func TestCheckOfWhoHasLeft(t *testing.T) {
+	s := newStand(t, Options{})
+	s.store.lost.Store(true) // a store in memory does not look at the context
+	const body = `{"ip":"192.0.2.1","method":"POST","path":"/api/login"}`
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	r := httptest.NewRequestWithContext(ctx, "POST", "/v1/check", strings.NewReader(body))
+	r.Host = "localhost"
+	w := httptest.NewRecorder()
+	if s.ServeHTTP(w, r); w.Code != statusClientGone || w.Body.Len() > 0 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	s.deadline = time.Unix(1, 0)
+	if answer := s.call("POST /v1/check", body); answer.Header.Get("Retry-After") != "1" {
+		t.Errorf("%v", answer.Header)
+	} else {
+		answer.wantProblem(t, busy)
+	}
+}
+
+// manyRules are one more than a request may be subject to.
+func manyRules() string {
+	var rules strings.Builder
+	rules.WriteString("rules:\n")
+	for i := range weir.MaxOps + 1 {
+		fmt.Fprintf(&rules, "  - {id: r%d, key: user, limit: %d/1m}\n", i, i+1)
+	}
+	return rules.String()
+}
+
+// More limits than one request may be asked for are the rules' fault, and said so.
+func TestCheckThatCannotBeJudged(t *testing.T) {
+	s := newStand(t, Options{Rules: openRules(t, manyRules())})
+	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, unjudged, "at most 64")
+}
+
+// The answer is written by hand, just as the library would write it.
+func TestAppendCheckAnswer(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "login", "user:alice", "a<b>&c", "\x7f", "\xff", "\u2028", `"\`}))
+		number := rapid.OneOf(rapid.Int64(), rapid.SampledFrom([]int64{0, 1, -1}))
+		wait := rapid.Ptr(number, true)
+		limit := rapid.Custom(func(t *rapid.T) LimitAnswer {
+			return LimitAnswer{
+				Rule: text.Draw(t, "rule"), Key: text.Draw(t, "key"), Algorithm: text.Draw(t, "algorithm"), Policy: text.Draw(t, "policy"),
+				Allowed: rapid.Bool().Draw(t, "allowed"), Shadow: rapid.Bool().Draw(t, "shadow"), Asked: rapid.Bool().Draw(t, "asked"),
+				Cost: number.Draw(t, "cost"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"), ResetAt: number.Draw(t, "reset_at"),
+				ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"), DelayMS: number.Draw(t, "delay"),
+			}
+		})
+		a := CheckAnswer{
+			Allowed: rapid.Bool().Draw(t, "allowed"), Reason: text.Draw(t, "reason"), Status: int(number.Draw(t, "status")), Rule: text.Draw(t, "rule"),
+			Code: int(number.Draw(t, "code")), Message: text.Draw(t, "message"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"),
+			ResetAt: number.Draw(t, "reset_at"), ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"),
+			DelayMS: number.Draw(t, "delay"), Degraded: rapid.Bool().Draw(t, "degraded"), Version: number.Draw(t, "version"),
+			Results: rapid.SampledFrom([][]LimitAnswer{nil, {}}).Draw(t, "none"),
+		}
+		if rapid.Bool().Draw(t, "some") {
+			a.Results = rapid.SliceOfN(limit, 1, 3).Draw(t, "results")
+		}
+		want, err := json.Marshal(a)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := appendCheckAnswer(nil, &a); string(got) != string(want) {
+			t.Fatalf("%s, want %s", got, want)
+		}
+	})
+}
+
+// Whatever is sent, the answer is JSON and no server error.
+func FuzzCheckBody(f *testing.F) {
+	for _, seed := range []string{
+		ordinary, `{}`, `{"cost":1e9}`, `{"headers":{"x-a":"1"}}`, `{"ip":"::1%x","path":"/%zz"}`, `{"path":"/a/../b;c","host":"[::1]:80"}`,
+		`{"user":"\ud800","method":"\u0000"}`, `[{}]`, `{"usr":1}`, "\xef\xbb\xbf{}", `{"peek":true,"cost":0}`,
+	} {
+		f.Add([]byte(seed))
+	}
+	s := newStand(f, Options{})
+	f.Fuzz(func(t *testing.T, body []byte) {
+		r := direct(s, "POST", "/v1/check", string(body))
+		if r.StatusCode >= 500 || !json.Valid(r.body) {
+			t.Errorf("%d %s", r.StatusCode, r.body)
+		}
+		if r.StatusCode == 200 {
+			var a CheckAnswer
+			if err := json.Unmarshal(r.body, &a); err != nil || a.Results == nil {
+				t.Errorf("%v in %s", err, r.body)
+			}
+		}
+	})
+}

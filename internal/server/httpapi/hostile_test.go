@@ -1,0 +1,94 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/weirhq/weir/counter/memory"
+	"github.com/weirhq/weir/internal/testmemory"
+	"github.com/weirhq/weir/rule"
+)
+
+// Whatever is sent, and by however many at once, takes a memory that is bounded. Eight
+// documents of braces once took 21 GB.
+func TestHostileBodies(t *testing.T) {
+	s := newStand(t, Options{Counters: memory.New(memory.Options{})})
+	const full = rule.MaxDocument - 20
+	for _, c := range []struct {
+		name, what, body string
+		times, most      int
+	}{
+		{"names in braces", "POST /v1/rules/validate", "{" + strings.Repeat("a,", full/2) + "}", 16, 256},
+		{"long lists", "POST /v1/rules/validate", "exempt:\n  user:\n" + strings.Repeat("  - a\n", full/6), 8, 256 + 32},
+		{"a rule", "POST /v1/rules/validate?as=rule", "{id: a, overrides: {" + strings.Repeat("a,", 15_000) + "}}", 16, 256},
+		{"counters", "POST /v1/counters/add", `{"add":[` + strings.Repeat("{},", 80_000) + "{}]}", 64, 160},
+		{"actions", "POST /v1/actions", `{"actions":[` + strings.Repeat(`"",`, 80_000) + `""]}`, 64, 128},
+		{"check", "POST /v1/check", `{"headers":{` + strings.Repeat(`"a":"",`, 9000) + `"a":""}}`, 64, 64},
+		{"simulate", "POST /v1/simulate", `{"algorithms":[` + strings.Repeat(`"",`, 300_000) + `""]}`, 64, 160},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var mu sync.Mutex
+			got := map[int]int{}
+			most := testmemory.Peak(func() {
+				var wg sync.WaitGroup
+				for range c.times {
+					wg.Go(func() {
+						status := s.call(c.what, c.body).StatusCode
+						mu.Lock()
+						defer mu.Unlock()
+						got[status]++
+					})
+				}
+				wg.Wait()
+			})
+			if most > uint64(c.most)<<20 {
+				t.Errorf("it took %d MiB", most>>20)
+			}
+			t.Logf("%d MiB, %v", most>>20, got)
+		})
+	}
+}
+
+// Whoever sends bodies slowly keeps nobody out whose body is short, and others wait only a
+// while.
+func TestSlowBodies(t *testing.T) {
+	s := newStand(t, Options{})
+	s.bodies.open = newBodies().decoded // so much is enough for a test
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range decodedBodies / MaxCheckBody {
+		begun := make(chan struct{})
+		body, more := io.Pipe()
+		wg.Go(func() {
+			r := httptest.NewRequestWithContext(ctx, "POST", "/v1/check", body)
+			r.Host, r.RemoteAddr = "127.0.0.1:8080", "127.0.0.1:50000"
+			s.ServeHTTP(httptest.NewRecorder(), r)
+		})
+		wg.Go(func() {
+			fmt.Fprint(more, strings.Repeat(" ", 8<<10))
+			close(begun)
+			<-ctx.Done()
+			more.Close()
+		})
+		<-begun
+	}
+	if got := s.call("POST /v1/check", `{"ip": "203.0.113.7"}`); got.StatusCode != http.StatusOK {
+		t.Errorf("a short one: %d %s", got.StatusCode, got.body)
+	}
+	long := s.call("POST /v1/check", `{"ip": "203.0.113.7"}`+strings.Repeat(" ", 8<<10))
+	if long.StatusCode != http.StatusServiceUnavailable || long.Header.Get("Retry-After") != "1" {
+		t.Errorf("a long one: %d %s", long.StatusCode, long.body)
+	}
+	cancel()
+	wg.Wait()
+	if got := s.call("POST /v1/check", `{"ip": "203.0.113.7"}`+strings.Repeat(" ", 8<<10)); got.StatusCode != http.StatusOK {
+		t.Errorf("a long one, afterwards: %d %s", got.StatusCode, got.body)
+	}
+}

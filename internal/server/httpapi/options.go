@@ -1,0 +1,229 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/queue"
+	"github.com/weirhq/weir/stats"
+	"github.com/weirhq/weir/stats/alert"
+)
+
+// Options of a handler.
+type Options struct {
+	// Engine judges. It is needed.
+	Engine *engine.Engine
+
+	// Rules is where the document of rules is kept. It is needed, unless there is an
+	// Editor.
+	Rules repo.Repository
+
+	// Apply puts a version that was just written into force, before the writer is
+	// answered, so that whoever has changed a rule and asks is judged by it. Versions
+	// come in order; the repository's Watch may bring them a second time. Default
+	// nothing: they come by Watch alone, a moment later.
+	Apply func(repo.Version) error
+
+	// Editor changes the rules. Servers of one process share one, so that their versions
+	// come into force in order. Default one of Rules and Apply.
+	Editor *manage.Editor
+
+	// Guard keeps out who calls the management too often, or tries tokens. Servers of
+	// one process share one. Default one with CallLimit and FailureLimit.
+	Guard *manage.Guard
+
+	// Tokens are who may manage. It is asked at every call, so that a list can be
+	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
+	// servers on the loopback; browsers are then kept from calling by accident.
+	Tokens func() *token.List
+
+	// Hosts are names by which the server may be called while no token is asked for,
+	// besides localhost and addresses. Any other name may be one that somebody has
+	// pointed here in order to make a browser talk to the server. Default none.
+	Hosts []string
+
+	// Ready is why no requests should come yet; nil if they should. Default always.
+	Ready func(context.Context) error
+
+	// Trouble is what is wrong although requests should come; nil if nothing is. GET
+	// /readyz says it. Default nothing ever.
+	Trouble func() error
+
+	// Stats answers /v1/stats. Default nobody: 404.
+	Stats *stats.Recorder
+
+	// Outage is since when the store of limits has been unavailable, and why, for
+	// /v1/stats; the zero time if it is available. Default always available.
+	Outage func() (since time.Time, cause error)
+
+	// Alerts answers /v1/alerts. Default nobody: 404.
+	Alerts *alert.List
+
+	// TestAlerts answers POST /v1/alerts/test: it sends an alert to all who are told.
+	// Default nobody: 404.
+	TestAlerts func(context.Context) (alert.Alert, []alert.Delivery)
+
+	// Stopping is closed when the server stops, so that streams end: a server that stops
+	// in order waits for them. Default never.
+	Stopping <-chan struct{}
+
+	// Counters answers /v1/counters, /v1/boards, /v1/hot, /v1/actions and /v1/ids.
+	// Default nobody: 404.
+	Counters counter.Store
+
+	// Queues answers /v1/queues. QueueNames are those that the list of them has.
+	// Default nobody: 404.
+	Queues     queue.Store
+	QueueNames []string
+
+	// Envoy is the configuration of Envoy's rate limit service that is in force, nil if
+	// none was loaded yet, for /rlconfig. Default there is no such service: 404.
+	Envoy func() *envoy.Config
+
+	// Metrics serves /metrics. Default nobody: 404.
+	Metrics http.Handler
+
+	// Home serves every path that is not the API's. While no token is asked for, whatever
+	// is not a GET is kept from browsers as the API is. Default a page in plain text that
+	// says what this is.
+	Home http.Handler
+
+	// Observe is told of every answer, with the context of the request. The route is
+	// one of a fixed list, such as "POST /v1/check", whatever the client asked for.
+	// Default nobody.
+	Observe func(ctx context.Context, route string, status int, took time.Duration)
+
+	// TrustedProxies are the networks of the proxies in front, which are believed
+	// about whom they serve: by /v1/authz, and when calls of the management are
+	// counted. Default none.
+	TrustedProxies []netip.Prefix
+
+	// ProxyHeader is where these proxies write whom they serve. Default
+	// httplimit.EitherHeader.
+	ProxyHeader httplimit.ProxyHeader
+
+	// UserHeader and TierHeader are where these proxies write who is logged in, and
+	// the tier of the client, for /v1/authz. They must remove what a client sends
+	// under the same name. Default "": rules by user do not apply there.
+	UserHeader, TierHeader string
+
+	// Headers are the families of headers about limits, for /v1/authz. Default
+	// httplimit.AllHeaders.
+	Headers httplimit.Headers
+
+	// MaxHeld is how many requests /v1/authz may hold at once until their turn has
+	// come. Default 1000.
+	MaxHeld int
+
+	// CallLimit is how often one address may call the management. Default 100/1s with
+	// a burst of 200.
+	CallLimit weir.Limit
+
+	// FailureLimit is how many wrong tokens one address may try. Default 10/1m, as a
+	// sliding_log.
+	FailureLimit weir.Limit
+
+	// Logger is told of every call of the management, for debugging if it only looks, and
+	// of trouble. Default slog.Default().
+	Logger *slog.Logger
+
+	// Clock tells the time. Default the system's.
+	Clock func() time.Time
+}
+
+// Handler serves the API. It is safe for concurrent use.
+type Handler struct {
+	options  Options
+	exact    map[string]*resource
+	below    []*resource
+	clients  *clientip.Resolver
+	guard    *manage.Guard
+	editor   *manage.Editor
+	origins  *http.CrossOriginProtection
+	authz    http.Handler
+	policies manage.Policies
+
+	bodies     bodies
+	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on
+	consulting chan struct{} // has an element for each call that reads statistics
+	patience   time.Duration // how long a follower may take to read an event
+
+	zones   zones        // time zones by name
+	waiting atomic.Int32 // calls that wait for work
+	foreign atomic.Bool  // the log has that somebody calls by a name that is not known
+	warned  atomic.Int64 // the second in which the log was last told of trouble
+}
+
+// New returns the API of an engine and its rules.
+func New(o Options) (*Handler, error) {
+	switch {
+	case o.Engine == nil:
+		return nil, errors.New("httpapi: Options.Engine is missing; engine.New makes one")
+	case o.Rules == nil && o.Editor == nil:
+		return nil, errors.New("httpapi: Options.Rules is missing; filerepo.Open opens a document")
+	}
+	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
+	}
+	o = o.withDefaults()
+	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), editor: o.Editor, guard: o.Guard}
+	h.bodies = newBodies()
+	h.consulting, h.patience = make(chan struct{}, maxConsulting), followerPatience
+	if h.editor == nil {
+		h.editor = manage.NewEditor(o.Rules, o.Apply)
+	}
+	if h.guard == nil {
+		h.guard, err = manage.NewGuard(manage.GuardOptions{
+			Calls: o.CallLimit, Failures: o.FailureLimit,
+			Clock: func() weir.Micros { return weir.Micros(o.Clock().UnixMicro()) },
+		})
+		if err != nil {
+			return nil, fmt.Errorf("httpapi: CallLimit or FailureLimit: %w", err)
+		}
+	}
+	if h.authz, err = newAuthz(&o); err != nil {
+		return nil, err
+	}
+	h.mount(routes())
+	return h, nil
+}
+
+func (o Options) withDefaults() Options {
+	if o.Tokens == nil {
+		o.Tokens = func() *token.List { return nil }
+	}
+	if o.Ready == nil {
+		o.Ready = func(context.Context) error { return nil }
+	}
+	if o.Outage == nil {
+		o.Outage = func() (time.Time, error) { return time.Time{}, nil }
+	}
+	if o.Trouble == nil {
+		o.Trouble = func() error { return nil }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	if o.Clock == nil {
+		c := clock.New()
+		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
+	}
+	return o
+}

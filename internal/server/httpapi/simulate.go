@@ -1,0 +1,160 @@
+package httpapi
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/simulate"
+)
+
+// Bounds of POST /v1/simulate. It is the only call whose work grows with numbers in
+// its body rather than with its length.
+const (
+	MaxSimulateBody     = 1 << 20 // bytes: room for a log that somebody pastes
+	MaxSimulateLimits   = 8
+	MaxSimulateRequests = 200_000 // of all limits together
+	MaxSimulateColumns  = 480
+
+	maxSimulating  = 2  // at once: the rest of the machine is for deciding
+	defaultColumns = 60 // as weir simulate has them on a page of 80
+)
+
+// SimulateRequest is the body of POST /v1/simulate. Its fields are the flags of weir
+// simulate, and mean the same.
+type SimulateRequest struct {
+	Limits     []string `json:"limits"`               // each played by itself, such as "100/1m burst 20"
+	Traffic    string   `json:"traffic,omitempty"`    // such as "boundary" or "3/1s@0s..1m,50@10s"
+	Log        string   `json:"log,omitempty"`        // instead of traffic: lines of a time, a client and a cost
+	Algorithms []string `json:"algorithms,omitempty"` // default all that can keep the limit
+	Seed       *uint64  `json:"seed,omitempty"`       // of random traffic; default 1
+	Columns    int      `json:"columns,omitempty"`    // slices of time, at most; default 60
+}
+
+// simulate answers POST /v1/simulate: what every algorithm makes of the same traffic.
+// No time passes, and no client is charged.
+func (h *Handler) simulate(c *call) {
+	want, p := c.simulation()
+	if p != nil {
+		c.refuse(p)
+		return
+	}
+	if err := c.r.Context().Err(); err != nil {
+		c.gone(err)
+		return
+	}
+	if h.simulating.Add(1) > maxSimulating {
+		h.simulating.Add(-1)
+		c.Header().Set("Retry-After", "1")
+		c.refuse(busy.of("%d simulations are running already, and the rest of the machine is for deciding; try again.", maxSimulating))
+		return
+	}
+	defer h.simulating.Add(-1)
+	reports, p := want.play()
+	if p != nil {
+		c.refuse(p)
+		return
+	}
+	var body bytes.Buffer
+	if err := simulate.WriteJSON(&body, reports); err != nil {
+		panic(err) // every report has a notation
+	}
+	c.text(http.StatusOK, typeJSON, body.Bytes())
+}
+
+// simulation reads what is to be played.
+func (c *call) simulation() (*SimulateRequest, *Problem) {
+	if _, p := c.query(); p != nil {
+		return nil, p
+	}
+	body, p := c.body(MaxSimulateBody)
+	if p != nil {
+		return nil, p
+	}
+	want := new(SimulateRequest)
+	if p := decode(body, want, []string{"limits", "traffic", "log", "algorithms", "seed", "columns"}); p != nil {
+		return nil, p
+	}
+	switch {
+	case len(want.Limits) == 0:
+		return nil, badField.of(`limits: it is missing; send a list, such as ["100/1m"].`).in("limits")
+	case len(want.Limits) > MaxSimulateLimits:
+		return nil, badField.of("limits: there are %d, at most %d are played at once; send fewer.", len(want.Limits), MaxSimulateLimits).in("limits")
+	case want.Traffic == "" && want.Log == "":
+		return nil, badField.of(`traffic: it is missing; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic")
+	case want.Traffic != "" && want.Log != "":
+		return nil, badField.of("log: there is traffic, too; send one of them.").in("log")
+	case len(want.Algorithms) > len(simulate.LaneNames()):
+		return nil, badField.of("algorithms: there are %d, and only %d to choose from; send each once.", len(want.Algorithms), len(simulate.LaneNames())).in("algorithms")
+	case want.Columns < 0 || want.Columns > MaxSimulateColumns:
+		return nil, badField.of("columns: %d is out of range; send 1 to %d.", want.Columns, MaxSimulateColumns).in("columns")
+	case want.Columns == 0:
+		want.Columns = defaultColumns
+	}
+	if want.Seed == nil {
+		one := uint64(1)
+		want.Seed = &one
+	}
+	return want, nil
+}
+
+// play makes a report of every limit. They share a bound on requests, so that many
+// limits cost no more than one.
+func (s *SimulateRequest) play() ([]*simulate.Report, *Problem) {
+	var reports []*simulate.Report
+	left := MaxSimulateRequests
+	for i, text := range s.Limits {
+		where := fmt.Sprintf("limits[%d]", i)
+		limit, err := weir.ParseLimit(text)
+		if err != nil {
+			return nil, badField.of("%s: %s", where, plain(err)).in(where)
+		}
+		traffic, p := s.traffic(limit, left)
+		if p != nil {
+			return nil, p
+		}
+		left -= len(traffic.Requests)
+		lanes, leftOut := simulate.AllLanes(limit)
+		if len(s.Algorithms) > 0 {
+			leftOut = nil
+			if lanes, err = simulate.Lanes(limit, s.Algorithms...); err != nil {
+				return nil, badField.of("algorithms: %s", plain(err)).in("algorithms")
+			}
+		}
+		traffic.Notes = append(traffic.Notes, leftOut...)
+		reports = append(reports, simulate.Run(limit, lanes, traffic, s.Columns))
+	}
+	return reports, nil
+}
+
+// traffic is what a limit is asked about: at most so many requests.
+func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.Traffic, p *Problem) {
+	field := "traffic"
+	var err error
+	if s.Log != "" {
+		// A log cannot have more requests than lines, so it is small until it is counted.
+		field = "log"
+		traffic, err = simulate.ParseLog("log", s.Log, limit)
+	} else if most > 0 {
+		traffic, err = simulate.ParseTrafficUpTo(s.Traffic, limit, *s.Seed, most)
+	}
+	switch {
+	case err != nil:
+		return traffic, badField.of("%s", sentence(err)).in(field)
+	case most == 0 || len(traffic.Requests) > most:
+		return traffic, badField.of("%s: all limits together have more than %d requests; send less, or fewer limits.", field, MaxSimulateRequests).in(field)
+	}
+	return traffic, nil
+}
+
+// plain is an error of the arithmetic without the name of its package, which is no
+// business of a client's.
+func plain(err error) string {
+	var invalid *weir.InvalidError
+	if errors.As(err, &invalid) {
+		return invalid.Reason + "."
+	}
+	return sentence(err)
+}

@@ -1,0 +1,167 @@
+package manage
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
+)
+
+// Current returns the latest version of the rules, and what is in it, which is not to be
+// changed.
+func (e *Editor) Current(ctx context.Context) (repo.Version, *rule.Set, error) {
+	v, err := e.rules.Current(ctx)
+	if err != nil {
+		return v, nil, err
+	}
+	set, err := e.parsed.setOf(v)
+	return v, set, err
+}
+
+// Installed says that this process judges by a version from now on.
+func (e *Editor) Installed(v repo.Version) { e.inForce.Store(&v) }
+
+// InForce returns the version by which this process judges. There is none if nobody has
+// said so.
+func (e *Editor) InForce() (v repo.Version, set *rule.Set, ok bool) {
+	known := e.inForce.Load()
+	if known == nil {
+		return repo.Version{}, nil, false
+	}
+	set, err := e.parsed.setOf(*known)
+	return *known, set, err == nil
+}
+
+// History returns the versions that are kept, the latest first.
+func (e *Editor) History(ctx context.Context) ([]repo.Version, error) { return e.rules.History(ctx) }
+
+// Version returns one that is kept, or repo.ErrNoVersion.
+func (e *Editor) Version(ctx context.Context, number int64) (repo.Version, error) {
+	return e.rules.Find(ctx, number)
+}
+
+// Add puts a rule into the document that is not there yet; otherwise the error is an
+// *ExistsError.
+func (e *Editor) Add(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
+	return e.write(ctx, change{terms: t, about: r.ID, edit: func(v repo.Version) (edited, error) {
+		if set, err := e.parsed.setOf(v); err == nil && Find(set, r.ID) != nil {
+			return edited{}, &ExistsError{r.ID}
+		}
+		return e.put(v, r)
+	}})
+}
+
+// Put makes a rule of the document as it is given, whether or not it was there.
+func (e *Editor) Put(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
+	return e.write(ctx, change{terms: t, about: r.ID, edit: func(v repo.Version) (edited, error) {
+		return e.put(v, r)
+	}})
+}
+
+func (e *Editor) put(v repo.Version, r *rule.Rule) (edited, error) {
+	set, err := e.parsed.setOf(v)
+	added := err == nil && Find(set, r.ID) == nil
+	source, kept, err := rule.Put(v.Source, r)
+	return edited{source, kept, added}, err
+}
+
+// Delete removes a rule. The error is rule.ErrNoRule if it is not there.
+func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error) {
+	return e.write(ctx, change{terms: t, about: id, edit: func(v repo.Version) (edited, error) {
+		source, kept, err := rule.Delete(v.Source, id)
+		return edited{source: source, kept: kept}, err
+	}})
+}
+
+// Replace makes another document of the whole.
+func (e *Editor) Replace(ctx context.Context, t Terms, source []byte) (Written, error) {
+	return e.write(ctx, change{terms: t, edit: func(repo.Version) (edited, error) {
+		return edited{source: source, kept: true}, nil
+	}})
+}
+
+// RollBack writes the document of an older version again, as a new one. What came between
+// stays in the history.
+func (e *Editor) RollBack(ctx context.Context, t Terms, to repo.Version) (Written, error) {
+	if t.Summary == "" {
+		t.Summary = fmt.Sprintf("rolled back to %d", to.Number)
+	}
+	return e.Replace(ctx, t, to.Source)
+}
+
+// Try says what is wrong with a rule, by itself or together with the others, and writes
+// nothing.
+func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) {
+	r, problems := rule.ParseRule("", source)
+	if problems.Err() != nil {
+		return problems, nil
+	}
+	v, _, err := e.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.begin(ctx); err != nil {
+		return nil, err
+	}
+	defer e.finish()
+	_, _, err = rule.Put(v.Source, r)
+	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
+		problems = append(problems, invalid.Problems...)
+	}
+	return problems, nil
+}
+
+// ParseRule reads one rule. The error is a *rule.InvalidError.
+func ParseRule(source []byte) (*rule.Rule, error) {
+	r, problems := rule.ParseRule("", source)
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	return r, nil
+}
+
+// CheckDocument is whether a document can be written: an error is a *rule.InvalidError,
+// or ErrEmpty. Nothing at all is a document without rules, for who reads it, and a
+// mistake, for who sends it.
+func CheckDocument(source []byte) error {
+	set, problems := rule.Parse("", source)
+	if err := problems.Err(); err != nil {
+		return err
+	}
+	if len(set.Rules) == 0 && !bytes.Contains(source, []byte("rules")) {
+		return ErrEmpty
+	}
+	return nil
+}
+
+// Find returns the rule with an id, or nil.
+func Find(set *rule.Set, id string) *rule.Rule {
+	for i := range set.Rules {
+		if set.Rules[i].ID == id {
+			return &set.Rules[i]
+		}
+	}
+	return nil
+}
+
+// RuleToYAML writes one rule as rule.ParseRule reads it.
+func RuleToYAML(r *rule.Rule) []byte {
+	// A document of this rule alone, without its first line, and its list of one.
+	_, list, _ := bytes.Cut(rule.Format(&rule.Set{Rules: []rule.Rule{*r}}), []byte("\n"))
+	const dash = "  - "
+	var text []byte
+	for line := range bytes.Lines(list) {
+		if len(line) > len(dash) {
+			line = line[len(dash):]
+		}
+		text = append(text, line...)
+	}
+	same, problems := rule.ParseRule("", text)
+	if problems.Err() != nil || !bytes.Equal(rule.RuleToJSON(same), rule.RuleToJSON(r)) {
+		return append(rule.RuleToJSON(r), '\n') // which is YAML, too
+	}
+	return text
+}

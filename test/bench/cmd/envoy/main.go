@@ -1,0 +1,87 @@
+// Command envoy measures Envoy's rate limit service over gRPC: weir beside
+// envoyproxy/ratelimit, which it builds, and beside a server that does nothing. It
+// writes the table to standard output and to results/.
+//
+// Every contestant is a process of its own, with the same file and as many callers, and
+// those that need a Redis have one each. Their rounds take turns, in another order
+// each time, and a figure is the median of the rounds. Every answer is looked at, and
+// one that is not as expected fails the run. The callers are of package unary, which
+// leaves most of the machine to the services, as Envoy would.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/progress"
+	"github.com/weirhq/weir/test/bench/internal/results"
+)
+
+// options say how much to measure.
+type options struct {
+	callers, connections int // the callers of all connections together
+	values               int // of the descriptor
+	rounds               int
+	round, warmUp        time.Duration
+}
+
+func full() options {
+	return options{callers: 64, connections: 4, values: 10_000, rounds: 15, round: 2 * time.Second, warmUp: time.Second}
+}
+
+// quick is good for a first look only.
+func quick() options {
+	o := full()
+	o.rounds, o.round, o.warmUp = 3, 400*time.Millisecond, 300*time.Millisecond
+	return o
+}
+
+func main() {
+	if what := os.Getenv(serveVariable); what != "" {
+		if err := serve(what); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		return
+	}
+	fast := flag.Bool("quick", false, "some seconds, for a first look only")
+	dir := flag.String("results", "results", "where envoy.txt goes; empty for nowhere")
+	flag.Parse()
+	o := full()
+	if *fast {
+		o = quick()
+	}
+	if err := run(o, *dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(o options, dir string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	line := progress.New(os.Stderr)
+	line.Step(0, 1, "building envoyproxy/ratelimit")
+	house, err := open(ctx, o)
+	if err != nil {
+		line.Clear()
+		return err
+	}
+	defer house.close()
+	machine.FixGC()
+	figures, err := house.measure(o, line.Step)
+	line.Clear()
+	if err != nil {
+		return err
+	}
+	var out bytes.Buffer
+	if err := writeTable(&out, machine.Describe(), o, figures); err != nil {
+		return err
+	}
+	return results.Print(out.Bytes(), dir, map[string][]byte{"envoy.txt": out.Bytes()})
+}

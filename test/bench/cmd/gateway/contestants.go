@@ -1,0 +1,134 @@
+package main
+
+import (
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// house is an upstream and those who stand before it, each on a port of its own.
+type house struct {
+	contestants []contestant
+	close       []func()
+}
+
+type contestant struct {
+	name    string
+	addr    string
+	limited bool // its answers have headers about limits
+}
+
+const (
+	bare = "httputil.ReverseProxy"
+	ours = "weir gateway, one limit"
+)
+
+// rules is one limit that every request is charged for, and that nobody reaches.
+const rules = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
+
+func newHouse() (*house, error) {
+	h := new(house)
+	upstream := h.serve("the upstream itself", http.HandlerFunc(serve))
+	target, err := url.Parse(upstream)
+	if err != nil {
+		return h, err
+	}
+	transport := &http.Transport{ // with what nobody should be without
+		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: time.Minute, DisableCompression: true,
+		ResponseHeaderTimeout: time.Minute, ExpectContinueTimeout: time.Second,
+	}
+	h.serve(bare, &httputil.ReverseProxy{ // as its documentation writes one
+		Rewrite: func(p *httputil.ProxyRequest) {
+			p.SetURL(target)
+			p.Out.Host = p.In.Host
+			p.SetXForwarded()
+		},
+		Transport: transport, BufferPool: buffers{},
+	})
+	h.close = append(h.close, transport.CloseIdleConnections)
+
+	g, err := newGateway(target)
+	if err != nil {
+		return h, err
+	}
+	h.serve(ours, g)
+	h.close = append(h.close, g.Close)
+	h.contestants[len(h.contestants)-1].limited = true
+	return h, nil
+}
+
+func (h *house) serve(name string, handler http.Handler) (url string) {
+	s := httptest.NewServer(handler)
+	h.close = append(h.close, s.Close)
+	h.contestants = append(h.contestants, contestant{name: name, addr: s.Listener.Addr().String()})
+	return s.URL
+}
+
+// end closes everything, whoever stands in front first.
+func (h *house) end() {
+	for i := len(h.close) - 1; i >= 0; i-- {
+		h.close[i]()
+	}
+}
+
+// maxIdle is enough for every caller to have a connection of its own.
+const maxIdle = 256
+
+func newGateway(target *url.URL) (*gateway.Gateway, error) {
+	set, problems := rule.Parse("bench", []byte(rules))
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
+	if err != nil {
+		return nil, err
+	}
+	e.Install(table, 1)
+	limit, err := httplimit.New(e, httplimit.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return gateway.New(gateway.Options{
+		Limit: limit, Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
+		MaxIdle: maxIdle, Logger: slog.New(slog.DiscardHandler),
+	})
+}
+
+// serve is the upstream: a short answer, or a long one.
+func serve(w http.ResponseWriter, r *http.Request) {
+	h := w.Header()
+	h["Content-Type"] = []string{"application/json"}
+	if r.URL.Path == "/long" {
+		_, _ = w.Write(long)
+		return
+	}
+	_, _ = w.Write(short)
+}
+
+var (
+	short = []byte(`{"id":1234567,"name":"a short answer, as most of them are","tags":["a","b","c"]}` + "\n")
+	long  = []byte(strings.Repeat("0123456789abcdef", 4096))
+)
+
+// buffers spare the bare proxy the allocation that the gateway does not have either.
+type buffers struct{}
+
+var pool = sync.Pool{New: func() any { return new([32 << 10]byte) }}
+
+func (buffers) Get() []byte  { return pool.Get().(*[32 << 10]byte)[:] }
+func (buffers) Put(b []byte) { pool.Put((*[32 << 10]byte)(b)) }

@@ -1,0 +1,242 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/internal/table"
+)
+
+// options say how long to measure.
+type options struct {
+	callers  int
+	requests int // of each caller in a round
+	rounds   int
+	progress func(done, total int, what string)
+}
+
+// full is what results/ holds, first a first look.
+func full() options  { return options{callers: 32, requests: 400, rounds: 21} }
+func first() options { return options{callers: 32, requests: 100, rounds: 3} }
+
+// aim is how much of the bare proxy's rate the gateway is to have.
+const aim = 0.90
+
+// question is what all callers ask.
+type question struct {
+	name string
+	text string
+	body int // bytes of the answer
+}
+
+func questions() []question {
+	const head = " HTTP/1.1\r\nHost: api.example.com\r\nUser-Agent: bench/1\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n"
+	return []question{
+		{"GET, short answer", "GET /api/things/42?fields=all" + head + "\r\n", len(short)},
+		{"GET, 64 KiB", "GET /long" + head + "\r\n", len(long)},
+		{"POST, 1 KiB", "POST /api/things" + head + "Content-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("x", 1024), len(short)},
+	}
+}
+
+// figure is what one contestant did with one question.
+type figure struct {
+	question, name string
+	rate           float64 // requests a second
+	allocs         float64 // of a request, with those of the upstream and the server
+	ratio          float64 // to the bare proxy's rate of the same round
+}
+
+func measure(o options) ([]figure, error) {
+	h, err := newHouse()
+	defer h.end()
+	if err != nil {
+		return nil, err
+	}
+	var out []figure
+	all := questions()
+	done, total := 0, len(all)*len(h.contestants)*o.rounds
+	for n, q := range all {
+		measured, err := rounds.Take(rounds.Turns{Contestants: len(h.contestants), Rounds: o.rounds, Seed: [2]uint64{7, uint64(n)}}, func(_, i int) (figure, error) {
+			c := h.contestants[i]
+			if o.progress != nil {
+				o.progress(done, total, c.name+", "+q.name)
+			}
+			done++
+			return ask(c, q, o)
+		})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, summarize(measured)...)
+	}
+	return out, nil
+}
+
+// summarize takes the median of each contestant's rates and, because the weather changes
+// from round to round, that of its ratios to the bare proxy in the same round.
+func summarize(measured [][]figure) []figure {
+	var reference []figure
+	for _, m := range measured {
+		if m[0].name == bare {
+			reference = m
+		}
+	}
+	var out []figure
+	for _, m := range measured {
+		for i := range m {
+			m[i].ratio = m[i].rate / reference[i].rate
+		}
+		f := rounds.Median(m, func(f figure) float64 { return f.rate })
+		f.ratio = rounds.Median(m, func(f figure) float64 { return f.ratio }).ratio
+		out = append(out, f)
+	}
+	return out
+}
+
+// ask lets all callers ask as often as they are to, each on a connection of its own.
+func ask(c contestant, q question, o options) (figure, error) {
+	callers := make([]*caller, o.callers)
+	for i := range callers {
+		one, err := dial(c, q)
+		if err != nil {
+			return figure{}, err
+		}
+		defer one.conn.Close()
+		if err := one.ask(); err != nil { // every connection is there before
+			return figure{}, err
+		}
+		callers[i] = one
+	}
+	failed := make([]error, o.callers)
+	cost := rounds.AtOnce(o.callers, func(g int) {
+		for range o.requests {
+			if failed[g] = callers[g].ask(); failed[g] != nil {
+				return
+			}
+		}
+	})
+	for _, err := range failed {
+		if err != nil {
+			return figure{}, fmt.Errorf("%s, %s: %w", c.name, q.name, err)
+		}
+	}
+	n := float64(o.callers * o.requests)
+	return figure{question: q.name, name: c.name, rate: n / cost.Wall.Seconds(), allocs: float64(cost.Mallocs) / n}, nil
+}
+
+// caller is a client that does as little as possible, because it shares the machine
+// with whom it measures.
+type caller struct {
+	contestant
+	question
+	conn net.Conn
+	in   *bufio.Reader
+}
+
+func dial(c contestant, q question) (*caller, error) {
+	conn, err := net.DialTimeout("tcp", c.addr, 5*time.Second)
+	if err != nil {
+		return nil, err
+	}
+	return &caller{c, q, conn, bufio.NewReaderSize(conn, 32<<10)}, nil
+}
+
+// ask sends the question and reads the answer, which must be the right one.
+func (c *caller) ask() error {
+	if _, err := io.WriteString(c.conn, c.text); err != nil {
+		return err
+	}
+	status, err := c.in.ReadSlice('\n')
+	if err != nil {
+		return err
+	}
+	if string(status) != "HTTP/1.1 200 OK\r\n" {
+		return fmt.Errorf("the answer begins with %q", status)
+	}
+	length, limits := -1, false
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return err
+		}
+		if len(line) == 2 {
+			break
+		}
+		if value, found := strings.CutPrefix(string(line), "Content-Length: "); found {
+			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
+				return err
+			}
+		}
+		limits = limits || strings.HasPrefix(string(line), "Ratelimit: ")
+	}
+	if limits != c.limited {
+		return fmt.Errorf("the answer has headers about limits: %v, want %v", limits, c.limited)
+	}
+	if length < 0 {
+		length, err = c.chunks()
+	} else {
+		_, err = c.in.Discard(length)
+	}
+	if err == nil && length != c.body {
+		err = fmt.Errorf("the answer has %d bytes, want %d", length, c.body)
+	}
+	return err
+}
+
+// chunks reads a body of unknown length.
+func (c *caller) chunks() (int, error) {
+	total := 0
+	for {
+		line, err := c.in.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		size, err := strconv.ParseInt(strings.TrimSpace(string(line)), 16, 32)
+		if err != nil {
+			return 0, err
+		}
+		if _, err := c.in.Discard(int(size) + 2); err != nil {
+			return 0, err
+		}
+		if total += int(size); size == 0 {
+			return total, nil
+		}
+	}
+}
+
+// writeTable writes what a person reads.
+func writeTable(w io.Writer, m machine.Description, o options, figures []figure) error {
+	fmt.Fprintf(w, `%v
+
+%d callers on as many connections, each asking again as soon as it is answered; median of %d rounds
+that take turns. Callers, proxy and upstream share the machine.
+×: ratio of the rate to that of a bare proxy with the same connections, timeouts and buffers in the
+same round; the median, too.
+allocs: of a request, with the server's and the upstream's.
+
+`, m, o.callers, o.rounds)
+	var rows [][]string
+	worst := 0.0
+	for _, f := range figures {
+		rows = append(rows, []string{f.name, f.question, fmt.Sprintf("%.0f", f.rate), fmt.Sprintf("%.2f", f.ratio), fmt.Sprintf("%.0f", f.allocs)})
+		if f.name == ours && (worst == 0 || f.ratio < worst) {
+			worst = f.ratio
+		}
+	}
+	if err := table.Write(w, []string{"<contestant", "<question", "requests a second", "×", "allocs"}, rows); err != nil {
+		return err
+	}
+	word := "met"
+	if worst < aim {
+		word = "missed"
+	}
+	_, err := fmt.Fprintf(w, "\nat least %.2f of the bare proxy's rate: %s, %.2f\n", aim, word, worst)
+	return err
+}

@@ -1,0 +1,70 @@
+// Command log drives sliding logs up to the largest N on a Redis that it starts, and
+// writes the slowest call of each phase, by SLOWLOG, to standard output and to results/.
+package main
+
+import (
+	"bytes"
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/progress"
+	"github.com/weirhq/weir/test/bench/internal/redisserver"
+	"github.com/weirhq/weir/test/bench/internal/results"
+	"github.com/weirhq/weir/test/bench/internal/table"
+)
+
+func main() {
+	quick := flag.Bool("quick", false, "some seconds: N up to 10 000 only")
+	dir := flag.String("results", "results", "where log.txt goes; empty for nowhere")
+	flag.Parse()
+	if err := run(*quick, *dir); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func run(quick bool, dir string) error {
+	sizes := []int64{1_000, 10_000, 100_000, 1_000_000}
+	if quick {
+		sizes = sizes[:2]
+	}
+	server, err := redisserver.Start()
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	line := progress.New(os.Stderr)
+	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
+	defer cancel()
+	var rows [][]string
+	for _, n := range sizes {
+		d, err := newDrive(ctx, server.Addr, n)
+		if err != nil {
+			return err
+		}
+		for i, p := range phases {
+			line.Step(i, len(phases), fmt.Sprintf("N = %s, %s", table.Count(n), p.name))
+			f, err := d.measure(p)
+			if err != nil {
+				return fmt.Errorf("log: N = %d, %s: %w", n, p.name, err)
+			}
+			rows = append(rows, []string{
+				table.Count(n), p.name, table.Count(f.calls), table.Count(f.allowed), fmt.Sprint(f.mean),
+				fmt.Sprint(f.slowest.Microseconds()), table.Count(f.over), table.Count(f.late), f.bytes,
+			})
+		}
+		d.close()
+	}
+	line.Clear()
+	var out bytes.Buffer
+	fmt.Fprintf(&out, "# Large sliding logs in Redis\n\n%s\n\n%d callers, each with a store of its own; in the last phase of each N they share one.\n\n", machine.Describe(), callers)
+	header := []string{"N", "<phase", "script calls", "allowed", "mean µs", "slowest µs", "over 5 ms", "timed out", "bytes a unit"}
+	if err := table.Write(&out, header, rows); err != nil {
+		return err
+	}
+	return results.Print(out.Bytes(), dir, map[string][]byte{"log.txt": out.Bytes()})
+}

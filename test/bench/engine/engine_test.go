@@ -1,0 +1,35 @@
+package engine
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/test/bench/internal/machine"
+)
+
+func TestRun(t *testing.T) {
+	figures, err := Run(Options{Keys: 10, Checks: 500, Rounds: 3})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(figures) != 6 {
+		t.Fatalf("%d figures", len(figures))
+	}
+	for _, f := range figures {
+		if f.Nanos <= 0 || f.Name == peer && f.Ratio != 1 {
+			t.Errorf("%+v", f)
+		}
+	}
+	var b strings.Builder
+	if err := WriteTable(&b, machine.Describe(), figures); err != nil || strings.Count(b.String(), "weir engine") != 2 {
+		t.Errorf("%s, %v", &b, err)
+	}
+}
+
+// A contestant that refuses somebody fails the run.
+func TestRefusalsAreSeen(t *testing.T) {
+	never := func() func(int) bool { return func(i int) bool { return i != 3 } }
+	if _, err := measure("never", never, 1, Options{Keys: 10, Checks: 1000}); err == nil {
+		t.Error("refusals went unnoticed")
+	}
+}

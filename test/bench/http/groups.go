@@ -1,0 +1,206 @@
+package http
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/go-chi/httprate"
+	"github.com/ulule/limiter/v3"
+	"github.com/ulule/limiter/v3/drivers/middleware/stdlib"
+	memorystore "github.com/ulule/limiter/v3/drivers/store/memory"
+
+	"github.com/weirhq/weir/engine"
+	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// clients is how many different ones ask.
+const clients = 1000
+
+func groups() ([]*group, error) {
+	check, err := checks()
+	if err != nil {
+		return nil, err
+	}
+	admitted, err := middlewares("middleware around a handler, by address, all admitted", 1_000_000_000, http.StatusOK)
+	if err != nil {
+		return nil, err
+	}
+	refused, err := middlewares("middleware around a handler, by address, all refused", 1, http.StatusTooManyRequests)
+	if err != nil {
+		return nil, err
+	}
+	return []*group{check, admitted, refused}, nil
+}
+
+// newEngine judges by a document, in memory.
+func newEngine(document string) (*engine.Engine, error) {
+	set, problems := rule.Parse("bench", []byte(document))
+	if err := problems.Err(); err != nil {
+		return nil, err
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
+	if err != nil {
+		return nil, err
+	}
+	e.Install(table, 1)
+	return e, nil
+}
+
+// checks are POST /v1/check, and a handler that does all of it but to decide.
+func checks() (*group, error) {
+	e, err := newEngine("rules: [{id: api, match: {path: /api/**}, key: user, limit: 1000000000/1s}]")
+	if err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "weir-bench")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	rules, err := filerepo.Open(filepath.Join(dir, "rules.yaml"), filerepo.Options{Create: true})
+	if err != nil {
+		return nil, err
+	}
+	api, err := httpapi.New(httpapi.Options{Engine: e, Rules: rules, Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	g := &group{
+		name: "POST /v1/check, memory, one rule", want: http.StatusOK,
+		contestants: []contestant{{name: "decode and encode only", handler: http.HandlerFunc(echo)}, {name: "weir", handler: api}},
+	}
+	for i := range clients {
+		body, err := json.Marshal(httpapi.CheckRequest{IP: "192.0.2.7", User: fmt.Sprintf("user-%d", i), Method: "GET", Path: "/api/items/42"})
+		if err != nil {
+			return nil, err
+		}
+		g.add("POST", "/v1/check", fmt.Sprintf("192.0.2.%d:4711", i%250), body)
+	}
+	return g, nil
+}
+
+// answer is what weir says, too.
+var answer = func() httpapi.CheckAnswer {
+	zero := int64(0)
+	return httpapi.CheckAnswer{
+		Allowed: true, Reason: "limits", Rule: "api", Limit: 1_000_000_000, Remaining: 999_999_999, ResetAt: 1_767_225_600, ResetAfterMS: 1, RetryAfterMS: &zero, Version: 1,
+		Results: []httpapi.LimitAnswer{{
+			Rule: "api", Key: "user:user-7", Algorithm: "token_bucket", Policy: "1000000000/1s", Allowed: true, Asked: true,
+			Cost: 1, Limit: 1_000_000_000, Remaining: 999_999_999, ResetAt: 1_767_225_600, ResetAfterMS: 1, RetryAfterMS: &zero,
+		}},
+	}
+}()
+
+// echo decodes a check and encodes an answer, as one would by hand.
+func echo(w http.ResponseWriter, r *http.Request) {
+	var check httpapi.CheckRequest
+	decoder := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
+	decoder.DisallowUnknownFields()
+	if err := decoder.Decode(&check); err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	a := answer
+	result := answer.Results[0]
+	result.Key = "user:" + check.User
+	a.Results = []httpapi.LimitAnswer{result}
+	w.Header().Set("Content-Type", "application/json")
+	json.NewEncoder(w).Encode(&a)
+}
+
+// peerAddress is who holds the connection, as httprate's documentation writes it.
+func peerAddress(r *http.Request) (string, error) {
+	host, _, err := net.SplitHostPort(r.RemoteAddr)
+	if err != nil {
+		return "", err
+	}
+	return httprate.CanonicalizeIP(host), nil
+}
+
+// middlewares are those of three projects around one handler.
+func middlewares(name string, n int, want int) (*group, error) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header()["Content-Type"] = []string{"text/plain"}
+		io.WriteString(w, "hello")
+	})
+	rules := fmt.Sprintf("rules: [{id: address, key: ip, algorithm: fixed_window, limit: %d/1h}]", n)
+	e, err := newEngine(rules)
+	if err != nil {
+		return nil, err
+	}
+	limit, err := httplimit.New(e, httplimit.Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, err
+	}
+	if e, err = newEngine(rules); err != nil { // of its own: one engine in two middlewares has to tell them apart
+		return nil, err
+	}
+	// The others write X-RateLimit-* alone, and refuse in a few words of plain text.
+	alike, err := httplimit.New(e, httplimit.Options{
+		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
+		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
+			http.Error(w, "Too Many Requests", d.Status)
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	ulule := limiter.New(memorystore.NewStore(), limiter.Rate{Period: time.Hour, Limit: int64(n)})
+	g := &group{name: name, want: want, contestants: []contestant{
+		{name: "handler alone", handler: handler},
+		{name: "go-chi/httprate", handler: httprate.LimitBy(n, time.Hour, peerAddress)(handler)},
+		{name: "ulule/limiter", handler: stdlib.NewMiddleware(ulule).Handler(handler)},
+		{name: "weir, the same headers", handler: alike.Wrap(handler)},
+		{name: "weir", handler: limit.Wrap(handler)},
+	}}
+	if want != http.StatusOK {
+		g.contestants = g.contestants[1:] // the handler refuses nobody
+	}
+	for i := range clients {
+		g.add("GET", "/", fmt.Sprintf("10.1.%d.%d:4711", i>>8, i&255), nil)
+	}
+	// Those who are refused have used their one request before.
+	for _, c := range g.contestants {
+		for _, r := range g.requests {
+			c.handler.ServeHTTP(&writer{header: http.Header{}}, r)
+		}
+		local := httptest.NewRequest("GET", "/", nil)
+		local.RemoteAddr = "127.0.0.1:1"
+		c.handler.ServeHTTP(&writer{header: http.Header{}}, local)
+	}
+	return g, nil
+}
+
+// add makes a request of a client.
+func (g *group) add(method, path, client string, body []byte) {
+	r := httptest.NewRequest(method, path, bytes.NewReader(body))
+	r.RemoteAddr = client
+	r.Host = "127.0.0.1"
+	g.requests = append(g.requests, r)
+	var raw bytes.Buffer
+	fmt.Fprintf(&raw, "%s %s HTTP/1.1\r\nHost: 127.0.0.1\r\n", method, path)
+	if body != nil {
+		g.bodies = append(g.bodies, body)
+		fmt.Fprintf(&raw, "Content-Type: application/json\r\nContent-Length: %d\r\n", len(body))
+	}
+	raw.WriteString("\r\n")
+	raw.Write(body)
+	g.raw = append(g.raw, raw.Bytes())
+}

@@ -1,0 +1,175 @@
+package http
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/textproto"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir/test/bench/internal/rounds"
+)
+
+// group is contestants that are asked the same.
+type group struct {
+	name        string
+	contestants []contestant
+	requests    []*http.Request // one for each client, as a server would see it
+	bodies      [][]byte        // of the requests
+	raw         [][]byte        // the same as bytes on a connection
+	want        int             // the status of every answer
+}
+
+type contestant struct {
+	name    string
+	handler http.Handler
+	address string
+}
+
+// listen serves each contestant on a port of its own.
+func (g *group) listen() (stop func(), err error) {
+	var servers []*http.Server
+	stop = func() {
+		for _, s := range servers {
+			s.Close()
+		}
+	}
+	for i := range g.contestants {
+		c := &g.contestants[i]
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			stop()
+			return nil, err
+		}
+		c.address = l.Addr().String()
+		s := &http.Server{Handler: c.handler}
+		servers = append(servers, s)
+		go s.Serve(l)
+	}
+	return stop, nil
+}
+
+func (g *group) measure(i int, o Options) (Figure, error) {
+	c := &g.contestants[i]
+	f := Figure{Group: g.name, Name: c.name}
+	var err error
+	if f.Rate, err = g.rate(c, o); err != nil {
+		return f, fmt.Errorf("%s: %s: %w", g.name, c.name, err)
+	}
+	if err := g.direct(c, o, &f); err != nil {
+		return f, fmt.Errorf("%s: %s: %w", g.name, c.name, err)
+	}
+	return f, nil
+}
+
+// rate asks over connections, one request after the other on each.
+func (g *group) rate(c *contestant, o Options) (float64, error) {
+	counts, errs := make([]int, o.Connections), make([]error, o.Connections)
+	cost := rounds.AtOnce(o.Connections, func(n int) {
+		counts[n], errs[n] = g.ask(c.address, n, time.Now().Add(o.Time))
+	})
+	total := 0
+	for _, n := range counts {
+		total += n
+	}
+	return float64(total) / cost.Wall.Seconds(), errors.Join(errs...)
+}
+
+// ask is one connection.
+func (g *group) ask(address string, first int, until time.Time) (n int, err error) {
+	conn, err := net.Dial("tcp", address)
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	r := bufio.NewReader(conn)
+	for ; n%64 != 0 || time.Now().Before(until); n++ {
+		if _, err := conn.Write(g.raw[(first*7919+n)%len(g.raw)]); err != nil {
+			return n, err
+		}
+		status, err := readAnswer(r)
+		if err != nil {
+			return n, err
+		}
+		if status != g.want {
+			return n, fmt.Errorf("the status is %d, want %d", status, g.want)
+		}
+	}
+	return n, nil
+}
+
+// readAnswer reads an answer of known length, as cheaply as it can be done: the
+// client's work is the same for all, and hides the differences.
+func readAnswer(r *bufio.Reader) (status int, err error) {
+	line, err := r.ReadSlice('\n')
+	if err != nil {
+		return 0, err
+	}
+	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
+		return 0, err
+	}
+	length := 0
+	for {
+		line, err := r.ReadSlice('\n')
+		if err != nil {
+			return 0, err
+		}
+		if len(line) <= 2 {
+			break
+		}
+		if name, value, _ := bytes.Cut(line, []byte(": ")); textproto.TrimString(string(name)) == "Content-Length" {
+			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
+				return 0, err
+			}
+		}
+	}
+	_, err = r.Discard(length)
+	return status, err
+}
+
+// direct calls the handler, as the server does.
+func (g *group) direct(c *contestant, o Options, f *Figure) error {
+	w := &writer{header: http.Header{}}
+	body := bytes.NewReader(nil)
+	wrong := 0
+	cost := rounds.AtOnce(1, func(int) {
+		for n := range o.Calls {
+			i := n % len(g.requests)
+			r := g.requests[i]
+			if g.bodies != nil {
+				body.Reset(g.bodies[i])
+				r.Body = readCloser{body}
+			}
+			clear(w.header)
+			w.status = http.StatusOK
+			c.handler.ServeHTTP(w, r)
+			if w.status != g.want {
+				wrong = w.status
+			}
+		}
+	})
+	f.Nanos = float64(cost.Wall.Nanoseconds()) / float64(o.Calls)
+	f.Allocs = float64(cost.Mallocs) / float64(o.Calls)
+	if wrong != 0 {
+		return fmt.Errorf("the status is %d, want %d", wrong, g.want)
+	}
+	return nil
+}
+
+type readCloser struct{ *bytes.Reader }
+
+func (readCloser) Close() error { return nil }
+
+// writer throws the answer away.
+type writer struct {
+	header http.Header
+	status int
+}
+
+func (w *writer) Header() http.Header         { return w.header }
+func (w *writer) Write(p []byte) (int, error) { return len(p), nil }
+func (w *writer) WriteHeader(status int)      { w.status = status }

@@ -1,0 +1,61 @@
+package memory
+
+import (
+	"fmt"
+
+	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/peers"
+)
+
+// Scenario is one question to all contestants.
+type Scenario struct {
+	Keys     int
+	Admitted bool // everything is, or everything is refused
+	Procs    int  // GOMAXPROCS, and as many goroutines
+}
+
+func (s Scenario) String() string {
+	keys := "keys"
+	if s.Keys == 1 {
+		keys = "key"
+	}
+	return fmt.Sprintf("%s, GOMAXPROCS %d, %s %s", s.outcome(), s.Procs, table.Count(int64(s.Keys)), keys)
+}
+
+func (s Scenario) outcome() string {
+	if s.Admitted {
+		return "admitted"
+	}
+	return "refused"
+}
+
+// build makes a contestant that knows all keys, and is exhausted for each of
+// them if the scenario is about refusals.
+func (s Scenario) build(c peers.Contestant, keys []string) peers.Limiter {
+	l := c.New(c.Limit(s.Keys, s.Admitted), len(keys))
+	for _, key := range keys {
+		if s.Admitted {
+			l.Take(key)
+		} else {
+			l.Drain(key)
+		}
+	}
+	return l
+}
+
+// idle is no limiter but the harness itself: what the loop, the interface call
+// and fetching the key from memory cost everybody.
+func idle() peers.Contestant {
+	return peers.Contestant{
+		Name:    "(the loop itself)",
+		Promise: "nothing: reads the key and answers",
+		Key:     "keeps nothing",
+		New:     func(limit peers.Limit, _ int) peers.Limiter { return noLimiter{limit.N > 100} },
+	}
+}
+
+type noLimiter struct{ answer bool }
+
+func (l noLimiter) Take(key string) bool { return l.answer == (key[0] != 0) }
+func (noLimiter) Drain(string)           {}
+func (noLimiter) Close()                 {}

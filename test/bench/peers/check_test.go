@@ -1,0 +1,145 @@
+package peers
+
+import (
+	"sync"
+	"sync/atomic"
+	"testing"
+
+	"github.com/weirhq/weir/test/bench/internal/redisserver"
+)
+
+var testKeys = []string{"user:0000000001", "user:0000000002", "10.0.0.1", "10.0.0.2", "user:1", "user:10", "2001:db8::1"}
+
+// Nothing comes back within a Month, and no peer's documentation allows it one
+// unit more or less, so none gets any slack here.
+func TestEveryContestantLimitsEachKeyByItself(t *testing.T) {
+	for _, n := range []int{1, 2, 10, 100} {
+		for where, contestants := range everybody(t) {
+			for _, c := range contestants {
+				l := c.New(Limit{N: n, Period: Month}, len(testKeys))
+				if err := Check(l, n, testKeys); err != nil {
+					t.Errorf("%s %s with %d units: %v", c.Name, where, n, err)
+				}
+				l.Close()
+			}
+		}
+	}
+}
+
+// everybody returns the contestants by where their memory is. Each gets a Redis
+// with nothing in it.
+func everybody(t *testing.T) map[string][]Contestant {
+	t.Helper()
+	server, err := redisserver.Start()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(server.Stop)
+	client := newRueidis(server.Addr)
+	t.Cleanup(client.Close)
+	onRedis := OnRedis(server.Addr)
+	for i, c := range onRedis {
+		onRedis[i].New = func(limit Limit, keys int) Limiter {
+			if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
+				t.Fatal(err)
+			}
+			return c.New(limit, keys)
+		}
+	}
+	return map[string][]Contestant{"in memory": InMemory(), "on Redis": onRedis}
+}
+
+// Goroutines that fight for one key must not get more than one would.
+func TestEveryContestantCountsExactlyUnderContention(t *testing.T) {
+	const n, goroutines, each = 200, 4, 100
+	for where, contestants := range everybody(t) {
+		for _, c := range contestants {
+			l := c.New(Limit{N: n, Period: Month}, 2)
+			var admitted atomic.Int64
+			var wg sync.WaitGroup
+			for range goroutines {
+				wg.Go(func() {
+					for range each {
+						if l.Take("contended") {
+							admitted.Add(1)
+						}
+						l.Take("bystander")
+					}
+				})
+			}
+			wg.Wait()
+			if got := admitted.Load(); got != n {
+				t.Errorf("%s %s admitted %d of %d units to goroutines that asked for %d", c.Name, where, got, n, goroutines*each)
+			}
+			l.Close()
+		}
+	}
+}
+
+func TestNamesAreDistinct(t *testing.T) {
+	for where, contestants := range everybody(t) {
+		seen := map[string]bool{}
+		for _, c := range contestants {
+			if seen[c.Name] {
+				t.Errorf("two contestants are called %q %s", c.Name, where)
+			}
+			seen[c.Name] = true
+			if c.Promise == "" || c.Key == "" {
+				t.Errorf("%s does not say what it promises or keeps %s", c.Name, where)
+			}
+		}
+	}
+}
+
+// keyless ignores its key, which is how a published benchmark went wrong.
+type keyless struct{ Limiter }
+
+func (l keyless) Take(string) bool { return l.Limiter.Take("") }
+func (l keyless) Drain(string)     { l.Limiter.Drain("") }
+
+type yes struct{}
+
+func (yes) Take(string) bool { return true }
+func (yes) Drain(string)     {}
+func (yes) Close()           {}
+
+type no struct{ yes }
+
+func (no) Take(string) bool { return false }
+
+// counter is right for the n it was given.
+type counter struct {
+	n    int
+	used map[string]int
+}
+
+func (c counter) Take(key string) bool { c.used[key]++; return c.used[key] <= c.n }
+func (c counter) Drain(key string)     { c.used[key] = c.n }
+func (c counter) Close()               {}
+
+// undrained drains nothing, so that a measurement of refusals would measure
+// admissions.
+type undrained struct{ counter }
+
+func (undrained) Drain(string) {}
+
+func TestCheckNoticesBrokenLimiters(t *testing.T) {
+	const n = 10
+	count := func(n int) counter { return counter{n, map[string]int{}} }
+	if err := Check(count(n), n, testKeys); err != nil {
+		t.Fatalf("a correct counter fails: %v", err)
+	}
+	broken := map[string]Limiter{
+		"ignores its key":     keyless{goLimiter().New(Limit{N: n, Period: Month}, 1)},
+		"always says yes":     yes{},
+		"always says no":      no{},
+		"admits one too many": count(n + 1),
+		"admits one too few":  count(n - 1),
+		"does not drain":      undrained{count(n)},
+	}
+	for what, l := range broken {
+		if err := Check(l, n, testKeys); err == nil {
+			t.Errorf("a limiter that %s passes", what)
+		}
+	}
+}

@@ -1,0 +1,100 @@
+package redis
+
+import (
+	"fmt"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/peers"
+)
+
+// walkLen is a power of two; the walks of all callers stay in the cache.
+const walkLen = 1 << 14
+
+// round is what one contestant did in one turn. All but the checks are
+// microseconds.
+type round struct {
+	checks   int
+	us       float64 // wall time by checks
+	server   float64 // the server's processor, a check
+	allocs   float64 // a check, in this process
+	p50, p99 float64 // what one check took; 0 unless there is one caller
+}
+
+// tally is what one caller got.
+type tally struct {
+	asked, admitted int
+	took            []time.Duration // each check; nil if nobody wants to know
+}
+
+// runRound has each walk done by a goroutine of its own for as long as a round
+// lasts, and requires that all checks are admitted or that all are refused.
+func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length time.Duration, wantAdmitted bool) (round, error) {
+	tallies := make([]tally, len(walks))
+	if len(walks) == 1 {
+		// Room for a check every ten microseconds, so that it need not grow.
+		tallies[0].took = make([]time.Duration, 0, length/(10*time.Microsecond)+1)
+	}
+	before, err := s.processor()
+	if err != nil {
+		return round{}, err
+	}
+	var over atomic.Bool
+	timer := time.AfterFunc(length, func() { over.Store(true) })
+	defer timer.Stop()
+	cost := rounds.AtOnce(len(walks), func(g int) { ask(l, keys, walks[g], &over, &tallies[g]) })
+	after, err := s.processor()
+	if err != nil {
+		return round{}, err
+	}
+
+	var sum tally
+	for _, t := range tallies {
+		sum.asked += t.asked
+		sum.admitted += t.admitted
+	}
+	want := 0
+	if wantAdmitted {
+		want = sum.asked
+	}
+	if sum.admitted != want {
+		return round{}, fmt.Errorf("redis: %d of %d checks were admitted instead of %d", sum.admitted, sum.asked, want)
+	}
+	n := float64(sum.asked)
+	r := round{
+		checks: sum.asked,
+		us:     micros(cost.Wall) / n,
+		server: (after - before) / n,
+		allocs: float64(cost.Mallocs) / n,
+	}
+	if took := tallies[0].took; took != nil {
+		slices.Sort(took)
+		r.p50, r.p99 = micros(took[len(took)/2]), micros(took[len(took)*99/100])
+	}
+	return r, nil
+}
+
+// ask is the measured loop. It asks at least once.
+func ask(l peers.Limiter, keys []string, walk []uint32, over *atomic.Bool, t *tally) {
+	var asked, admitted int
+	last := time.Now()
+	for {
+		if l.Take(keys[walk[asked&(walkLen-1)]]) {
+			admitted++
+		}
+		asked++
+		if t.took != nil {
+			now := time.Now()
+			t.took = append(t.took, now.Sub(last))
+			last = now
+		}
+		if over.Load() {
+			t.asked, t.admitted = asked, admitted
+			return
+		}
+	}
+}
+
+func micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }

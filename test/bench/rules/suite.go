@@ -1,0 +1,90 @@
+package rules
+
+import (
+	"fmt"
+	"runtime"
+	"time"
+
+	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/internal/table"
+)
+
+// Options say how much to measure.
+type Options struct {
+	Rules  []int         // numbers of rules, ascending
+	Rounds int           // of each set
+	Round  time.Duration // what a round should last on average
+	Trial  int           // matches by which to find out how many that takes
+
+	// Progress, if set, hears what comes next.
+	Progress func(done, total int, what string)
+}
+
+// Full takes about half a minute.
+func Full() Options {
+	return Options{Rules: []int{10, 1_000, 10_000}, Rounds: 15, Round: 60 * time.Millisecond, Trial: 20_000}
+}
+
+// Quick takes some seconds and is good for a first look only.
+func Quick() Options {
+	return Options{Rules: []int{10, 1_000, 10_000}, Rounds: 5, Round: 20 * time.Millisecond, Trial: 20_000}
+}
+
+// Figure is what was measured of one set.
+type Figure struct {
+	Shape   Shape
+	Rules   int
+	Median  float64 // ns a match
+	Loop    float64 // ns that the loop takes besides
+	Allocs  float64 // a match
+	Compile time.Duration
+}
+
+// Run measures all shapes with all numbers of rules. The numbers of one shape take
+// turns, so that whatever else the machine does hits them alike.
+func Run(o Options) ([]Figure, error) {
+	var figures []Figure
+	shapes := Shapes()
+	for i, shape := range shapes {
+		if o.Progress != nil {
+			o.Progress(i, len(shapes), shape.Name)
+		}
+		some, err := measure(o, shape)
+		if err != nil {
+			return nil, err
+		}
+		figures = append(figures, some...)
+	}
+	return figures, nil
+}
+
+func measure(o Options, shape Shape) ([]Figure, error) {
+	figures := make([]Figure, len(o.Rules))
+	subjects := make([]*subject, len(o.Rules))
+	matches := make([]int, len(o.Rules))
+	for i, n := range o.Rules {
+		compiled, took, err := shape.compile(n)
+		if err != nil {
+			return nil, err
+		}
+		subjects[i] = newSubject(compiled, shape)
+		figures[i] = Figure{Shape: shape, Rules: n, Compile: took}
+		trial, err := subjects[i].round(o.Trial)
+		if err != nil {
+			return nil, fmt.Errorf("%s, %s rules: %w", shape.Name, table.Count(int64(n)), err)
+		}
+		matches[i] = max(o.Trial, int(float64(o.Round.Nanoseconds())/max(1, trial.ns+trial.loop)))
+	}
+	measured, err := rounds.Take(rounds.Turns{Contestants: len(subjects), Rounds: o.Rounds}, func(_, i int) (round, error) {
+		runtime.GC()
+		return subjects[i].round(matches[i])
+	})
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", shape.Name, err)
+	}
+	for i := range figures {
+		middle := rounds.Median(measured[i], func(r round) float64 { return r.ns })
+		figures[i].Median, figures[i].Loop, figures[i].Allocs = middle.ns, middle.loop, middle.allocs
+	}
+	return figures, nil
+}

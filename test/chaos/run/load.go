@@ -1,0 +1,122 @@
+package run
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"math/rand/v2"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/plan"
+)
+
+// load are clients that ask, each at its own pace, whatever the others get.
+type load struct {
+	traffic *plan.Traffic
+	fleet   []*instance
+	checker *check.Checker
+	now     func() time.Duration
+	http    *http.Client
+
+	asking  sync.RWMutex // held for writing while nobody may ask
+	running sync.WaitGroup
+}
+
+const (
+	clients = 24
+
+	// hopeless is when a client gives up. No answer takes as long.
+	hopeless = 3 * time.Second
+)
+
+func newLoad(rules plan.Rules, fleet []*instance, checker *check.Checker, now func() time.Duration) *load {
+	return &load{traffic: plan.NewTraffic(rules), fleet: fleet, checker: checker, now: now,
+		http: &http.Client{Timeout: hopeless, Transport: &http.Transport{MaxIdleConnsPerHost: clients}}}
+}
+
+// start lets clients ask until the context ends, rate times a second in all.
+func (l *load) start(ctx context.Context, seed uint64, rate float64) {
+	every := time.Duration(float64(clients*time.Second) / rate)
+	for n := range clients {
+		r := rand.New(rand.NewPCG(seed, uint64(n)))
+		l.running.Go(func() {
+			// A pace of its own for each, or they would all come at once.
+			tick := time.NewTicker(every - every/10 + time.Duration(r.Int64N(int64(every/5))))
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				q, to := l.traffic.Draw(r), l.fleet[r.IntN(len(l.fleet))]
+				l.asking.RLock()
+				if ctx.Err() == nil {
+					l.checker.Note(l.ask(q, to))
+				}
+				l.asking.RUnlock()
+				<-tick.C
+			}
+		})
+	}
+}
+
+// quiet does something while nobody asks and nobody is connected.
+func (l *load) quiet(do func()) {
+	l.asking.Lock()
+	defer l.asking.Unlock()
+	l.http.CloseIdleConnections()
+	do()
+}
+
+func (l *load) stop() {
+	l.running.Wait()
+	l.http.CloseIdleConnections()
+}
+
+// said is the part of an answer that the checker wants.
+type said struct {
+	Allowed      bool   `json:"allowed"`
+	Degraded     bool   `json:"degraded"`
+	Reason       string `json:"reason"`
+	RetryAfterMS *int64 `json:"retry_after_ms"`
+	Results      []struct {
+		Rule    string `json:"rule"`
+		Asked   bool   `json:"asked"`
+		DelayMS int64  `json:"delay_ms"`
+	} `json:"results"`
+}
+
+func (l *load) ask(q plan.Request, to *instance) check.Answer {
+	base, life := to.at()
+	a := check.Answer{Request: q, Instance: to.number, Life: life}
+	body, _ := json.Marshal(q)
+	a.From = l.now()
+	response, err := l.http.Post(base+"/v1/check", "application/json", bytes.NewReader(body))
+	if err == nil {
+		a.Status = response.StatusCode
+		body, err = io.ReadAll(response.Body)
+		response.Body.Close()
+	}
+	a.To = l.now()
+	var s said
+	if err == nil && a.Status == http.StatusOK {
+		err = json.Unmarshal(body, &s)
+	}
+	if err != nil {
+		a.Status, a.Error = 0, err.Error()
+		return a
+	}
+	a.Allowed, a.Degraded, a.Reason = s.Allowed, s.Degraded, s.Reason
+	a.Waits = s.RetryAfterMS != nil && *s.RetryAfterMS > 0
+	a.Asked = len(s.Results) > 0
+	for _, r := range s.Results {
+		a.Asked = a.Asked && r.Asked
+		if r.DelayMS > 0 {
+			if a.Delays == nil {
+				a.Delays = map[string]time.Duration{}
+			}
+			a.Delays[r.Rule] = time.Duration(r.DelayMS) * time.Millisecond
+		}
+	}
+	return a
+}

@@ -1,0 +1,99 @@
+package run
+
+import (
+	"context"
+	"io"
+	"time"
+
+	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/plan"
+)
+
+// Options say how to run.
+type Options struct {
+	Seed       uint64
+	Duration   time.Duration   // of all topologies together
+	Topologies []plan.Topology // default all
+	Rate       float64         // requests a second
+	Timeout    time.Duration   // of the store
+	Weir       string          // the program
+	Out        string          // directory for the history of what went wrong
+	Progress   io.Writer       // default none
+	Terminal   bool            // Progress is one
+}
+
+// Report is what came of a run.
+type Report struct {
+	Scenes []Scene
+}
+
+// Scene is what came of one topology.
+type Scene struct {
+	Topology   plan.Topology
+	Took       time.Duration
+	Faults     map[plan.Kind]int
+	Samples    []check.Sample
+	Tally      check.Tally
+	Violations []check.Violation
+	More       int // violations besides
+	Stalled    time.Duration
+	Stall      time.Duration // the longest
+	History    string        // where it was saved; "" if nothing was wrong
+}
+
+// Broken is how many violations there were.
+func (r *Report) Broken() (n int) {
+	for _, s := range r.Scenes {
+		n += len(s.Violations) + s.More
+	}
+	return n
+}
+
+// Run runs chaos. An error means that it could not be run to the end; the report has what
+// came before.
+func Run(ctx context.Context, o Options) (*Report, error) {
+	if len(o.Topologies) == 0 {
+		o.Topologies = plan.Topologies()
+	}
+	report, begun := &Report{}, time.Now()
+	progress := newProgress(o)
+	defer progress.end()
+	for i, t := range o.Topologies {
+		if ctx.Err() != nil {
+			break
+		}
+		share := (o.Duration - time.Since(begun)) / time.Duration(len(o.Topologies)-i)
+		done, err := runScene(ctx, o, t, share, progress)
+		if done != nil {
+			report.Scenes = append(report.Scenes, *done)
+		}
+		if err != nil {
+			return report, err
+		}
+	}
+	return report, nil
+}
+
+func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {
+	h, err := newHouse()
+	if err != nil {
+		return nil, err
+	}
+	defer h.close()
+	s := newScene(ctx, o, h, t)
+	err = s.play(share, p.tell)
+	if s.checker == nil {
+		return nil, err
+	}
+	done := &Scene{Topology: t, Took: s.now(), Faults: s.faults, Samples: s.samples}
+	done.Tally, done.Violations, done.More = s.checker.Result()
+	done.Violations = append(done.Violations, check.Grown(s.samples)...)
+	done.Stalled, done.Stall = s.line.Stalls()
+	if len(done.Violations) > 0 {
+		var saved error
+		if done.History, saved = save(s, done); err == nil {
+			err = saved
+		}
+	}
+	return done, err
+}

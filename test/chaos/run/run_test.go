@@ -1,0 +1,147 @@
+package run
+
+import (
+	"errors"
+	"os"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/plan"
+)
+
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
+
+// parts is a store whose masters are what a test says.
+type parts struct {
+	store
+	now owners
+	err error
+}
+
+func (p *parts) owners() (owners, error) { return p.now, p.err }
+func (p *parts) probe() []string         { return []string{"a", "b"} }
+func (p *parts) slotOf(key string) int   { return map[string]int{"a": 1, "b": 2}[key] }
+
+// A new master of some slots is a loss of these, unless the fault has said what it is.
+func TestWatch(t *testing.T) {
+	one, two, three := &testredis.Server{}, &testredis.Server{}, &testredis.Server{}
+	before := owners{one: {{0, 1}}, two: {{2, 3}}}
+	for _, c := range []struct {
+		name     string
+		then     owners
+		err      error
+		fault    bool
+		expected bool
+		lost     map[int]bool
+	}{
+		{"the same", before, nil, true, false, nil},
+		{"nobody says", nil, errors.New("down"), true, false, nil},
+		{"another", owners{three: {{0, 1}}, two: {{2, 3}}}, nil, true, false, map[int]bool{1: true}},
+		{"another by itself", owners{three: {{0, 1}}, two: {{2, 3}}}, nil, false, false, map[int]bool{1: true}},
+		{"another, as expected", owners{three: {{0, 1}}, two: {{2, 3}}}, nil, true, true, nil},
+		{"nobody", owners{two: {{2, 3}}}, nil, true, false, nil},
+	} {
+		clock := 10 * time.Second
+		rules := plan.Rules{}
+		line := check.New(rules, time.Second, nil).Timeline
+		s := &parts{now: before}
+		w := &watch{store: s, timeline: line, now: func() time.Duration { clock += time.Millisecond; return clock }}
+		w.look()
+		if c.fault {
+			w.begin(c.expected)
+		}
+		s.now, s.err = c.then, c.err
+		w.look()
+		for slot := 1; slot <= 2; slot++ {
+			if got := line.Lost(check.Span{From: clock, To: clock}, slot); got != c.lost[slot] {
+				t.Errorf("%s: slot %d is lost: %v", c.name, slot, got)
+			}
+		}
+		w.end()
+		if clock++; line.Lost(check.Span{From: clock, To: clock}, 1) {
+			t.Errorf("%s: the loss does not end", c.name)
+		}
+		if clock = time.Minute; line.Lost(check.Span{From: clock, To: clock}, 1) {
+			t.Errorf("%s: the end of the fault is a loss", c.name)
+		}
+	}
+}
+
+func TestGuard(t *testing.T) {
+	h, err := newHouse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	order := ""
+	h.Cleanup(func() { order += "b" })
+	h.Cleanup(func() { order += "a" })
+	if err := guard(func() { h.Fatalf("no %s", "luck") }); err == nil || err.Error() != "chaos: no luck" {
+		t.Errorf("the failure is %v", err)
+	}
+	if err := guard(func() { h.TempDir() }); err != nil {
+		t.Error(err)
+	}
+	h.close()
+	if _, err := os.Stat(h.dir); order != "ab" || !os.IsNotExist(err) {
+		t.Errorf("%q was undone; %v", order, err)
+	}
+}
+
+// How long threads wait for a core is known on Linux.
+func TestStarved(t *testing.T) {
+	if found := waits(os.Getpid()); runtime.GOOS == "linux" && len(found) == 0 {
+		t.Error("nothing is known of this process")
+	}
+	s := starved{before: map[string]time.Duration{}}
+	for thread, waited := range waits(os.Getpid()) {
+		s.before[thread] = waited - time.Hour
+	}
+	if got := s.since(os.Getpid()); runtime.GOOS == "linux" && got < time.Hour {
+		t.Errorf("it waited for %v", got)
+	}
+	if s.forget(); runtime.GOOS == "linux" && len(s.before) == 0 {
+		t.Error("threads that live are forgotten")
+	}
+}
+
+func TestReport(t *testing.T) {
+	r := Report{Scenes: []Scene{{
+		Topology: plan.Single, Took: time.Minute, Faults: map[plan.Kind]int{plan.Kill: 3, plan.Cut: 4},
+		Samples: []check.Sample{{Goroutines: 10, Resident: 50 << 20}, {Instance: 1, Goroutines: 99}, {Goroutines: 12, Resident: 60 << 20}},
+		Tally:   check.Tally{Requests: 100, Allowed: 50, Denied: 40, Degraded: 8, Unanswered: 2, Longest: 60 * time.Millisecond},
+		Violations: []check.Violation{{Promise: check.Bound, What: "too much", Rule: "login", Key: "user:u1",
+			Span: check.Span{From: time.Second, To: 2 * time.Second}, Faults: []check.Fault{{Span: check.Span{From: 0, To: check.Open}, What: "a kill"}}}},
+		More: 6, History: "elsewhere/42.jsonl",
+	}}}
+	var text strings.Builder
+	r.Write(&text, 42)
+	for _, want := range []string{"redis", "100", "60ms", "10 → 12", "50 → 60", "kill", "seed 42", "never above the bound", "too much", "login user:u1", "from 1s to 2s", "0s to the end: a kill", "7 violations", "elsewhere/42.jsonl"} {
+		if !strings.Contains(text.String(), want) {
+			t.Errorf("%q is missing:\n%s", want, &text)
+		}
+	}
+	if r.Broken() != 7 {
+		t.Errorf("%d are broken", r.Broken())
+	}
+}
+
+func TestProgress(t *testing.T) {
+	s := &scene{topology: plan.Cluster, checker: check.New(nil, 0, nil), faults: map[plan.Kind]int{plan.Kill: 2}}
+	for _, terminal := range []bool{false, true} {
+		var text strings.Builder
+		p := newProgress(Options{Progress: &text, Terminal: terminal, Duration: time.Minute})
+		p.tell(s, "pause")
+		p.tell(s, "pause")
+		p.end()
+		if !strings.Contains(text.String(), "cluster") || !strings.Contains(text.String(), "2 faults") || strings.Contains(text.String(), "\r") != terminal {
+			t.Errorf("%q", text.String())
+		}
+		if lines := strings.Count(text.String(), "\n"); lines != 1 {
+			t.Errorf("%d lines: %q", lines, text.String())
+		}
+	}
+}

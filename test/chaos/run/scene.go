@@ -1,0 +1,154 @@
+package run
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/plan"
+)
+
+// scene is the part of a run on one topology.
+type scene struct {
+	ctx      context.Context
+	options  Options
+	house    *house
+	topology plan.Topology
+	keys     []string
+
+	now      func() time.Duration
+	deadline time.Duration
+	line     *check.Timeline
+	checker  *check.Checker
+	store    store
+	fleet    []*instance
+	watch    *watch
+	load     *load
+	stop     context.CancelFunc
+	running  sync.WaitGroup
+
+	faults  map[plan.Kind]int
+	samples []check.Sample
+}
+
+const (
+	quietEvery = time.Minute
+	rest       = 1500 * time.Millisecond // from the last answer to a sample
+)
+
+// warmUp is how long there is load before the first fault and the first sample.
+func warmUp(share time.Duration) time.Duration { return min(15*time.Second, share/6) }
+
+func newScene(ctx context.Context, o Options, h *house, t plan.Topology) *scene {
+	begun := time.Now()
+	return &scene{ctx: ctx, options: o, house: h, topology: t, faults: map[plan.Kind]int{}, now: func() time.Duration { return time.Since(begun) }}
+}
+
+// play plays the scene for as long as its share of the run.
+func (s *scene) play(share time.Duration, tell func(*scene, string)) error {
+	tell(s, "starting")
+	if err := guard(s.open); err != nil {
+		return err
+	}
+	s.deadline = share
+	err := guard(func() { s.act(share, tell) })
+	s.close()
+	return err
+}
+
+// open starts everything, clients included.
+func (s *scene) open() {
+	rules := plan.DrawRules(s.random("rules"))
+	s.keys = keysOf(rules)
+	s.store = startStore(s.house, s.topology)
+	s.checker = check.New(rules, s.options.Timeout, s.store.slotOf)
+	s.line = s.checker.Timeline
+	url := fmt.Sprintf("%s?timeout=%v", s.store.url(), s.options.Timeout)
+	s.fleet = startFleet(s.house, s.options.Weir, url, rules.YAML(), s.now, s.line)
+	s.watch = &watch{store: s.store, timeline: s.line, now: s.now, patience: s.options.Timeout}
+	s.load = newLoad(rules, s.fleet, s.checker, s.now)
+
+	ctx, stop := context.WithCancel(s.ctx)
+	s.stop = stop
+	s.running.Go(func() { s.watch.run(ctx) })
+	s.running.Go(func() { s.watchEcho(ctx) })
+	s.running.Go(func() { s.watchEcho(ctx) })
+	s.running.Go(func() { s.watchCores(ctx) })
+	s.running.Go(func() { s.judge(ctx) })
+	s.load.start(ctx, s.options.Seed, s.options.Rate)
+}
+
+// close ends what asks and watches, and judges what is left. The house ends the rest.
+func (s *scene) close() {
+	s.stop()
+	s.load.stop()
+	s.running.Wait()
+	s.checker.Judge(check.Open)
+}
+
+// act makes faults until the time is over.
+func (s *scene) act(share time.Duration, tell func(*scene, string)) {
+	tell(s, "warming up")
+	s.sleep(warmUp(share))
+	s.measure()
+	schedule := plan.NewSchedule(s.random("faults"), s.topology)
+	for last := s.now(); s.ctx.Err() == nil; {
+		f := schedule.Next()
+		if s.now()+f.After+f.For+check.Hindsight > s.deadline {
+			break
+		}
+		tell(s, "well")
+		s.sleep(f.After)
+		tell(s, string(f.Kind))
+		s.make(f)
+		s.faults[f.Kind]++
+		if s.now()-last > quietEvery {
+			s.sleep(recovered)
+			tell(s, "quiet")
+			s.measure()
+			last = s.now()
+		}
+	}
+	tell(s, "ending")
+	s.sleep(recovered)
+	s.measure()
+}
+
+// recovered is how long it takes at most until all is as before a fault.
+const recovered = 3 * time.Second
+
+// measure samples every instance while nobody asks.
+func (s *scene) measure() {
+	s.load.quiet(func() {
+		s.sleep(rest)
+		for _, i := range s.fleet {
+			sample, err := i.sample()
+			if err != nil {
+				s.house.Fatal(err)
+			}
+			s.samples = append(s.samples, sample)
+		}
+	})
+}
+
+// judge judges answers as soon as enough is known.
+func (s *scene) judge(ctx context.Context) {
+	tick := time.NewTicker(500 * time.Millisecond)
+	defer tick.Stop()
+	for ctx.Err() == nil {
+		s.checker.Judge(s.now() - check.Hindsight)
+		<-tick.C
+	}
+}
+
+// random draws something of the run by its name, so that one draw does not change another.
+func (s *scene) random(what string) *rand.Rand {
+	n := uint64(0)
+	for _, b := range []byte(what + " " + string(s.topology)) {
+		n = n*131 + uint64(b)
+	}
+	return rand.New(rand.NewPCG(s.options.Seed, n))
+}

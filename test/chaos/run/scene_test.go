@@ -1,0 +1,73 @@
+package run
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/test/chaos/check"
+	"github.com/weirhq/weir/test/chaos/plan"
+)
+
+// A small scene with every kind of fault that a single Redis can have. What depends on how
+// fast the machine is, is not judged here.
+func TestScene(t *testing.T) {
+	program := filepath.Join(t.TempDir(), "weir")
+	if out, err := exec.Command("go", "build", "-o", program, "github.com/weirhq/weir/cmd/weir").CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	h, err := newHouse()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	s := newScene(t.Context(), Options{Seed: 1, Rate: 200, Timeout: 50 * time.Millisecond, Weir: program, Out: t.TempDir()}, h, plan.Single)
+	if err := guard(s.open); err != nil {
+		t.Fatal(err)
+	}
+	kinds := map[plan.Kind]bool{}
+	for i, kind := range plan.Single.Kinds() {
+		f := plan.Fault{Kind: kind, For: 150 * time.Millisecond, Pick: i, Delay: 80 * time.Millisecond, Bytes: 20}
+		if kinds[kind] {
+			continue
+		}
+		kinds[kind] = true
+		if err := guard(func() { s.make(f) }); err != nil {
+			t.Error(err)
+		}
+	}
+	if err := guard(s.measure); err != nil {
+		t.Error(err)
+	}
+	s.close()
+	tally, violations, _ := s.checker.Result()
+	if tally.Allowed == 0 || tally.Denied == 0 || tally.Degraded == 0 || tally.Unanswered == 0 {
+		t.Errorf("%+v", tally)
+	}
+	for _, v := range violations {
+		if v.Promise == check.Bound || v.Promise == check.Policy || v.Promise == check.Sound {
+			t.Errorf("%+v", v)
+		}
+	}
+	lives := 0
+	for _, sample := range s.samples {
+		lives += sample.Life
+		if sample.Goroutines == 0 || sample.Resident == 0 {
+			t.Errorf("%+v", sample)
+		}
+	}
+	if want := plan.Instances + 2; lives != want { // one was killed, one was stopped
+		t.Errorf("the instances had %d lives, want %d", lives, want)
+	}
+	if faults := s.line.Around(check.Span{From: 0, To: s.now()}); len(faults) != len(kinds) {
+		t.Errorf("%d faults of %d are known", len(faults), len(kinds))
+	}
+	name, err := save(s, &Scene{Violations: []check.Violation{{Promise: check.NoError}}}) // as if there were one
+	text, _ := os.ReadFile(name)
+	if err != nil || !strings.Contains(string(text), check.NoError) || strings.Count(string(text), `{"answer":`) < 100 {
+		t.Errorf("the history, %v:\n%.1000s", err, text)
+	}
+}

@@ -1,0 +1,98 @@
+package run
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/test/chaos/check"
+)
+
+// What the machine cannot do in time is no fault of weir's. Two things measure that: how long
+// a request takes that nobody does anything for, and for how long threads were ready to run
+// and had no core.
+const (
+	echoEvery    = 10 * time.Millisecond
+	starvedEvery = 40 * time.Millisecond
+	noise        = 5 * time.Millisecond // less is not worth a note
+)
+
+// watchEcho tells the timeline when an answer is late that needs no weir and no store.
+func (s *scene) watchEcho(ctx context.Context) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.Copy(io.Discard, r.Body) }))
+	defer server.Close()
+	client := &http.Client{Transport: &http.Transport{}}
+	defer client.CloseIdleConnections()
+	for ctx.Err() == nil {
+		sent := s.now()
+		if response, err := client.Post(server.URL, "application/json", strings.NewReader("{}")); err == nil {
+			io.Copy(io.Discard, response.Body)
+			response.Body.Close()
+		}
+		if at := s.now(); at-sent > noise {
+			s.line.Stalled(check.Everybody, check.Span{From: sent, To: at})
+		}
+		due := s.now() + echoEvery
+		time.Sleep(echoEvery)
+		if at := s.now(); at-due > noise {
+			s.line.Stalled(check.Everybody, check.Span{From: due, To: at})
+		}
+	}
+}
+
+// watchCores tells the timeline who had to wait for a core: an instance, or if it is this
+// process or Redis, everybody.
+func (s *scene) watchCores(ctx context.Context) {
+	var waited starved
+	tick := time.NewTicker(starvedEvery)
+	defer tick.Stop()
+	for last := s.now(); ctx.Err() == nil; <-tick.C {
+		now := s.now()
+		middle := (now - last) / 2 // it was at some time since the last look
+		last = now
+		for pid, who := range s.processes() {
+			if d := waited.since(pid); d > noise {
+				s.line.Stalled(who, check.Span{From: now - middle - d, To: now - middle})
+			}
+		}
+		waited.forget()
+	}
+}
+
+// processes are all that must run for an answer, and whom they keep waiting.
+func (s *scene) processes() map[int]int {
+	who := map[int]int{os.Getpid(): check.Everybody}
+	for _, server := range s.store.servers() {
+		who[server.PID()] = check.Everybody
+	}
+	for _, i := range s.fleet {
+		who[i.pid()] = i.number
+	}
+	return who
+}
+
+// starved remembers how long threads had waited for a core.
+type starved struct {
+	before, seen map[string]time.Duration // by the path of the thread
+}
+
+// since is the longest time that any thread of a process has waited since it was last asked.
+func (s *starved) since(pid int) (longest time.Duration) {
+	if s.seen == nil {
+		s.seen = map[string]time.Duration{}
+	}
+	for thread, waited := range waits(pid) {
+		s.seen[thread] = waited
+		if before, ok := s.before[thread]; ok {
+			longest = max(longest, waited-before)
+		}
+	}
+	return longest
+}
+
+// forget forgets threads that have ended.
+func (s *starved) forget() { s.before, s.seen = s.seen, nil }

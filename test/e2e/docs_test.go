@@ -1,0 +1,124 @@
+package e2e
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// A block in a document that is preceded by a line such as
+//
+//	<!-- weir simulate --limit 100/1m -->
+//
+// is what that command prints. Besides weir there are "file PATH", which is the
+// file, and "example NAME", which is the body of that example in the root
+// package. The test runs them all; make generate writes them anew.
+var quoted = regexp.MustCompile("(?s)<!-- ((?:weir|file|example) [^\n]*) -->\n```([a-z]*)\n(.*?)```\n")
+
+func TestDocs(t *testing.T) {
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := 0
+	for _, document := range append(documents, "../../README.md", "../../CONTRIBUTING.md") {
+		src, err := os.ReadFile(document)
+		if err != nil {
+			t.Fatal(err)
+		}
+		written := quoted.ReplaceAllStringFunc(string(src), func(block string) string {
+			blocks++
+			part := quoted.FindStringSubmatch(block)
+			command, language, got := part[1], part[2], part[3]
+			want, err := quote(command)
+			if err != nil {
+				t.Errorf("%s: %s: %v", document, command, err)
+				return block
+			}
+			if got != want && !*update {
+				t.Errorf("%s: what stands below %q is out of date; run make generate", document, command)
+			}
+			return fmt.Sprintf("<!-- %s -->\n```%s\n%s```\n", command, language, want)
+		})
+		if *update && written != string(src) {
+			if err := os.WriteFile(document, []byte(written), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if blocks < 5 {
+		t.Errorf("only %d blocks were found", blocks)
+	}
+}
+
+// quote returns what belongs into a block.
+func quote(command string) (string, error) {
+	verb, rest, _ := strings.Cut(command, " ")
+	switch verb {
+	case "file":
+		text, err := os.ReadFile(filepath.Join("../..", filepath.FromSlash(rest)))
+		return string(text), err
+	case "example":
+		return example(rest)
+	}
+	cmd := exec.Command(filepath.Join(bin, "weir"), words(rest)...)
+	cmd.Dir = "../.." // the files that it names are the repository's
+	out, err := cmd.Output()
+	return string(out), err
+}
+
+// Every document of rules that the docs show can be used, and has nothing doubtful.
+func TestDocsRules(t *testing.T) {
+	src, err := os.ReadFile("../../docs/rules.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := regexp.MustCompile("(?s)```yaml\n(.*?)```\n").FindAllStringSubmatch(string(src), -1)
+	if len(blocks) < 4 {
+		t.Errorf("only %d documents were found", len(blocks))
+	}
+	for _, block := range blocks {
+		set, problems := rule.Parse("rules.md", []byte(block[1]))
+		if len(problems) > 0 {
+			t.Errorf("%s\n%s", problems, block[1])
+			continue
+		}
+		if _, err := rule.Compile(set, rule.Options{}); err != nil {
+			t.Errorf("%v\n%s", err, block[1])
+		}
+	}
+}
+
+// words splits a command line, where quotes hold words together.
+func words(s string) []string {
+	var all []string
+	for _, part := range regexp.MustCompile(`"[^"]*"|[^ ]+`).FindAllString(s, -1) {
+		all = append(all, strings.Trim(part, `"`))
+	}
+	return all
+}
+
+// example returns the body of an example function, without what it prints.
+func example(name string) (string, error) {
+	src, err := os.ReadFile("../../example_test.go")
+	if err != nil {
+		return "", err
+	}
+	_, body, ok := strings.Cut(string(src), "func Example"+name+"() {\n")
+	if !ok {
+		return "", fmt.Errorf("there is no Example%s", name)
+	}
+	body, _, _ = strings.Cut(body, "\n}\n")
+	body, _, _ = strings.Cut(body+"\n", "\t// Output:")
+	var b strings.Builder
+	for line := range strings.Lines(body) {
+		b.WriteString(strings.TrimPrefix(line, "\t"))
+	}
+	return b.String(), nil
+}
