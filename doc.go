@@ -1,31 +1,31 @@
 // Package weir decides whether a request may pass.
 //
-// It is the vocabulary and the arithmetic of the rate limiter, and nothing
-// else: a [Limit] says how much, [Op.Decide] says whether, a [Decision] says
-// what to tell the client, and a [Store] remembers. The package reads no clock,
-// takes no lock and does no I/O; every time in it is an argument, so every
-// answer can be computed twice and compared. (Limiter.WaitN, which has to wait,
-// sets a timer, and those who wait for one key stand in line.)
+// One limit for every key of a program:
 //
-// Most programs need only a [Limiter]:
-//
-//	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), weir.MustParseLimit("100/1m"))
+//	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), weir.PerMinute(100))
 //	ok, err := limiter.Allow(ctx, "alice")
 //
-// A request with several limits is one [Store] call, charged all or none. What
-// only those need who write a store is said so: [Charge], [Settle], [Record],
-// [State] and the methods of [Compiled] that move a tail.
+// A [Limiter] also waits for units, takes up to n of them, looks, and gives back. A
+// request with several limits is one call, [TakeAll], which charges all of them or none.
+// Limits in front of an http.Handler are in package httplimit, and rules from a file in
+// package engine.
+//
+// A unit is what a limit counts; a request costs one unit unless it says otherwise. A key
+// is whoever is limited. A denial is an answer and never an error; an error never carries
+// an answer.
 //
 // # Exactness
 //
-// Time is whole microseconds and all arithmetic is on integers below 2^53, so
-// that a Redis script, whose numbers are float64, gets the same answers to the
-// last unit. A limit that could leave that range is refused by
-// [Limit.Validate], not rounded.
+// The package is the arithmetic of the rate limiter. It reads no clock, takes no lock and
+// does no I/O: every time in it is an argument, so every answer can be computed twice and
+// compared. (Only [Limiter.WaitN], which has to wait, sets a timer.) Time is whole
+// microseconds, and all numbers are integers below 2^53, so that a Redis script, whose
+// numbers are float64, gets the same answers to the last unit. [Limit.Validate] refuses a
+// limit that could leave that range.
 //
-// # Words
+// # Stores
 //
-// A unit is what a limit counts; a request costs one unit unless it says
-// otherwise. A key is whoever is being limited. A denial is an answer, never an
-// error; an error never carries a verdict.
+// Whoever writes a [Store] needs more: [Pending], [DecideAll] and [PeekAll] for the ops of
+// a request, [State] and [Record] for what is kept of a key, [Numbers] for the arithmetic
+// in another language, and the methods of [Compiled] that move a tail. Nobody else does.
 package weir

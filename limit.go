@@ -50,6 +50,13 @@ type Limit struct {
 	CountDenied bool
 }
 
+// PerSecond, PerMinute, PerHour and PerDay are token buckets of n units in that time:
+// all n at once, and then as fast as they come back.
+func PerSecond(n int64) Limit { return Limit{N: n, Period: time.Second} }
+func PerMinute(n int64) Limit { return Limit{N: n, Period: time.Minute} }
+func PerHour(n int64) Limit   { return Limit{N: n, Period: time.Hour} }
+func PerDay(n int64) Limit    { return Limit{N: n, Period: 24 * time.Hour} }
+
 // Validate reports the first thing that makes the limit impossible to keep, as
 // an *InvalidError that names the field and the remedy.
 func (l Limit) Validate() error {

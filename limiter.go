@@ -74,6 +74,33 @@ func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, e
 	return l.quick.TakeOne(ctx, key, l.limit, cost)
 }
 
+// TakeUpTo takes as many units as there are, at most n, and returns how many it took. If
+// that is 0, the decision says when there will be one.
+//
+// Others who take at the same time can make it ask again, with less each time. A limit
+// that counts denials counts such an attempt.
+func (l *Limiter) TakeUpTo(ctx context.Context, key string, n int64) (int64, Decision, error) {
+	if l.limit.limit.CountDenied {
+		d, err := l.Peek(ctx, key, n)
+		if err != nil {
+			return 0, d, err
+		}
+		n = max(1, min(n, d.Remaining))
+	}
+	for {
+		d, err := l.Take(ctx, key, n)
+		switch {
+		case err != nil:
+			return 0, d, err
+		case d.Allowed:
+			return n, d, nil
+		case n == 1:
+			return 0, d, nil
+		}
+		n = max(1, min(n-1, d.Remaining))
+	}
+}
+
 // Peek answers what Take would, and charges nothing; see [Store]. A cost of 0
 // only looks.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
@@ -175,6 +202,13 @@ func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 		op.MaxDelay = max(d.Delay, time.Microsecond)
 	}
 	return first(l.store.Take(ctx, nil, op))
+}
+
+// TakeAll takes what all ops ask for, or nothing, and reports whether it did. It is
+// [Store.Take] for whoever has no slice to use again.
+func TakeAll(ctx context.Context, store Store, ops ...Op) (bool, []Decision, error) {
+	decisions, err := store.Take(ctx, make([]Decision, 0, len(ops)), ops...)
+	return err == nil && Admitted(decisions), decisions, err
 }
 
 // first is the answer of a store that was asked one thing.

@@ -20,7 +20,7 @@ func newLimiter(t *testing.T, limit string) *weir.Limiter {
 	if err != nil {
 		t.Fatal(err)
 	}
-	store := memory.New(memory.Options{Clock: func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }})
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return weir.MicrosOf(time.Now()) }})
 	limiter, err := weir.NewLimiter(store, l)
 	if err != nil {
 		t.Fatal(err)
@@ -352,7 +352,7 @@ func (a *around) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) 
 }
 
 func aroundMemory() *around {
-	return &around{Store: memory.New(memory.Options{Clock: func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }})}
+	return &around{Store: memory.New(memory.Options{Clock: func() weir.Micros { return weir.MicrosOf(time.Now()) }})}
 }
 
 func limiterOn(t *testing.T, store weir.Store, limit string) *weir.Limiter {

@@ -224,13 +224,13 @@ func TestSettleAllOrNone(t *testing.T) {
 		}
 		for _, s := range drawHistory(t, keys[0].limit, true) {
 			ops := make([]weir.Op, len(keys))
-			charges := make([]weir.Charge, len(keys))
+			charges := make([]weir.Pending, len(keys))
 			for i, k := range keys {
 				ops[i] = weir.Op{Key: string(rune('a' + i)), Limit: k.limit, Cost: min(s.cost, k.limit.Capacity())}
-				charges[i] = weir.Charge{Op: &ops[i], Prev: k.State, Tail: k.Tail}
+				charges[i] = weir.Pending{Op: &ops[i], Prev: k.State, Tail: k.Tail}
 			}
 			all := true
-			for _, d := range weir.Settle(nil, s.now, charges) {
+			for _, d := range weir.DecideAll(nil, s.now, charges) {
 				all = all && d.Allowed
 			}
 			for i, c := range charges {
@@ -253,8 +253,8 @@ func TestSettleHugeCosts(t *testing.T) {
 	limit := weir.MustCompile("fixed_window 5/1m count_denied")
 	for _, costs := range [][2]int64{{1, math.MaxInt64}, {math.MaxInt64, 1}, {math.MaxInt64, math.MaxInt64}} {
 		ops := []weir.Op{{Key: "k", Limit: limit, Cost: costs[0]}, {Key: "k", Limit: limit, Cost: costs[1]}}
-		charges := []weir.Charge{{Op: &ops[0]}, {Op: &ops[1]}}
-		d := weir.Settle(nil, 0, charges)
+		charges := []weir.Pending{{Op: &ops[0]}, {Op: &ops[1]}}
+		d := weir.DecideAll(nil, 0, charges)
 		if d[1].Allowed || d[1].RetryAfter != weir.Never || charges[1].Next.A != 5 {
 			t.Errorf("costs %d: %+v, then %+v", costs, d[1], charges[1].Next)
 		}
@@ -345,7 +345,7 @@ func TestLogsOfAnySize(t *testing.T) {
 func TestSettleOverwrites(t *testing.T) {
 	op := weir.Op{Limit: weir.MustCompile("leaky_bucket 5/1s shape"), Cost: 1}
 	d := weir.Decision{RetryAfter: 7, Delay: 7, Receipt: 7}
-	(&weir.Charge{Op: &op}).Settle(&d, 0)
+	(&weir.Pending{Op: &op}).Decide(&d, 0)
 	if want := (weir.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 200 * time.Millisecond, ResetAt: 200_000, Receipt: 200_000}); d != want {
 		t.Errorf("%+v, want %+v", d, want)
 	}

@@ -9,6 +9,18 @@ import (
 // Micros is an instant: microseconds since the Unix epoch.
 type Micros int64
 
+// MicrosOf is the instant of t, without what is finer than a microsecond.
+func MicrosOf(t time.Time) Micros { return Micros(t.UnixMicro()) }
+
+// Time is the instant as a time in UTC.
+func (m Micros) Time() time.Time { return time.UnixMicro(int64(m)).UTC() }
+
+// Add is the instant d later, without what is finer than a microsecond.
+func (m Micros) Add(d time.Duration) Micros { return m + Micros(d.Microseconds()) }
+
+// Sub is how long after other the instant is.
+func (m Micros) Sub(other Micros) time.Duration { return time.Duration(m-other) * time.Microsecond }
+
 // Never is the RetryAfter of a cost that can never fit into its limit.
 const Never time.Duration = math.MaxInt64
 

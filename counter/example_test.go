@@ -12,7 +12,7 @@ import (
 
 // friday is a clock that stands still, so that the examples print the same every day.
 func friday() weir.Micros {
-	return weir.Micros(time.Date(2025, 8, 29, 15, 0, 30, 0, time.UTC).UnixMicro())
+	return weir.MicrosOf(time.Date(2025, 8, 29, 15, 0, 30, 0, time.UTC))
 }
 
 func Example() {

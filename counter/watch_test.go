@@ -32,7 +32,7 @@ func (f *flaky) Events(ctx context.Context, l counter.HotList, after int64) (cou
 // when that is gone.
 func TestWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		clock := func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
+		clock := func() weir.Micros { return weir.MicrosOf(time.Now()) }
 		store := &flaky{Store: memory.New(memory.Options{Clock: clock})}
 		list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
 		hit := func(items ...string) {

@@ -42,7 +42,7 @@ func TestWindowIndex(t *testing.T) {
 			t.Fatal(err)
 		}
 		now := time.UnixMicro(rapid.Int64Range(0, 4e15).Draw(t, "now")).In(zone)
-		at := func(w counter.Window, now time.Time) int64 { return w.Index(weir.Micros(now.UnixMicro()), zone) }
+		at := func(w counter.Window, now time.Time) int64 { return w.Index(weir.MicrosOf(now), zone) }
 
 		day := counter.Day.Start(at(counter.Day, now), zone)
 		if y, m, d := now.Date(); day.Year() != y || day.Month() != m || day.Day() != d {

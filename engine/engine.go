@@ -71,7 +71,7 @@ func New(o Options) (*Engine, error) {
 		o.Instances = func() int { return 1 }
 	}
 	if o.Clock == nil {
-		o.Clock = func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
+		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observer: o.Observer, clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})

@@ -45,7 +45,7 @@ func judge(recorder *stats.Recorder) {
 		panic(err)
 	}
 	table := must(rule.Compile(set, rule.Options{}))
-	micros := func() weir.Micros { return weir.Micros(noon.UnixMicro()) }
+	micros := func() weir.Micros { return weir.MicrosOf(noon) }
 	e := must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: micros}), Observer: recorder}))
 	recorder.Install(table, 1) // first, so that every verdict finds its rule
 	e.Install(table, 1)

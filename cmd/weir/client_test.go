@@ -75,7 +75,7 @@ func newRunning(t *testing.T, document, tokens string) *running {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, path, document)
-	r := &running{now: weir.Micros(time.Date(2030, 1, 2, 3, 4, 0, 0, time.UTC).UnixMicro())}
+	r := &running{now: weir.MicrosOf(time.Date(2030, 1, 2, 3, 4, 0, 0, time.UTC))}
 	clock := func() weir.Micros { return r.now }
 	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{Clock: clock}), Clock: clock})
 	if err != nil {

@@ -62,7 +62,7 @@ func newTable(t *testing.T, open Open, o Settings) *table {
 
 func (b *table) at(now time.Time) {
 	b.now = now
-	b.Set(weir.Micros(now.UnixMicro()))
+	b.Set(weir.MicrosOf(now))
 }
 
 func (b *table) pass(d time.Duration) { b.at(b.now.Add(d)) }

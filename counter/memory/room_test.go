@@ -14,7 +14,7 @@ import (
 func newStore(t testing.TB, o Options) (*Store, *fake) {
 	t.Helper()
 	var clock fake
-	clock.Set(weir.Micros(time.Date(2025, 8, 29, 12, 0, 0, 0, time.UTC).UnixMicro()))
+	clock.Set(weir.MicrosOf(time.Date(2025, 8, 29, 12, 0, 0, 0, time.UTC)))
 	o.Clock = clock.Now
 	s := New(o)
 	t.Cleanup(func() { checkRoom(t, s) })

@@ -63,7 +63,7 @@ func TestDifferential(t *testing.T) {
 			if now.After(latest) {
 				latest = now
 			}
-			clock.Set(weir.Micros(now.UnixMicro()))
+			clock.Set(weir.MicrosOf(now))
 			p.step()
 		}
 	})

@@ -31,7 +31,7 @@ func TestClocksDiffer(t *testing.T) {
 		}
 		for _, here := range []time.Duration{-3 * month, -time.Second, 0, time.Second, 3 * month} {
 			for _, there := range []time.Duration{-time.Hour, -time.Microsecond, 0, 30 * time.Minute, 23 * time.Hour} {
-				now := weir.Micros(at.Add(there).UnixMicro())
+				now := weir.MicrosOf(at.Add(there))
 				for _, w := range counter.Windows() {
 					r := &request{args: []string{itoa(int64(now)), "get", "1"}}
 					s.put(r, 0, &counter.Key{Name: "k", Window: w, Zone: zone}, 0, at.Add(here))

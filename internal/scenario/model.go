@@ -43,23 +43,23 @@ func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 		return dst, err
 	}
 	charges := m.charges(ops)
-	dst = weir.Settle(dst, m.Now, charges)
+	dst = weir.DecideAll(dst, m.Now, charges)
 	for _, c := range charges {
 		m.commit(c)
 	}
 	return dst, nil
 }
 
-func (m *Model) charges(ops []weir.Op) []weir.Charge {
-	charges := make([]weir.Charge, len(ops))
+func (m *Model) charges(ops []weir.Op) []weir.Pending {
+	charges := make([]weir.Pending, len(ops))
 	for i := range ops {
 		r := m.Record(ops[i].Key, ops[i].Limit)
-		charges[i] = weir.Charge{Op: &ops[i], Prev: r.State, Tail: r.Tail}
+		charges[i] = weir.Pending{Op: &ops[i], Prev: r.State, Tail: r.Tail}
 	}
 	return charges
 }
 
-func (m *Model) commit(c weir.Charge) {
+func (m *Model) commit(c weir.Pending) {
 	if c.Next == c.Prev {
 		return
 	}
@@ -78,7 +78,7 @@ func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidatePeek(ops); err != nil {
 		return dst, err
 	}
-	return weir.Survey(dst, m.Now, m.charges(ops)), nil
+	return weir.PeekAll(dst, m.Now, m.charges(ops)), nil
 }
 
 // Refund implements weir.Store. The last op goes first, so that what was charged

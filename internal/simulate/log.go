@@ -120,7 +120,7 @@ func parseLogLine(line string) (Request, timeKind, error) {
 
 func parseLogTime(s string) (weir.Micros, timeKind, error) {
 	if t, err := time.Parse(time.RFC3339Nano, s); err == nil && t.Unix() >= 0 && t.Unix() < 1<<32 {
-		return weir.Micros(t.UnixMicro()), instant, nil
+		return weir.MicrosOf(t), instant, nil
 	}
 	if t, err := time.Parse("15:04:05.999999999", s); err == nil {
 		return weir.Micros(t.Sub(t.Truncate(24 * time.Hour)).Microseconds()), ofDay, nil

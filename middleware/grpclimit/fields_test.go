@@ -25,7 +25,7 @@ import (
 func TestFieldsAreHeaders(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		now := begin.Add(time.Duration(rapid.Int64Range(0, 5e9).Draw(t, "now")))
-		clock := func() weir.Micros { return weir.Micros(now.UnixMicro()) }
+		clock := func() weir.Micros { return weir.MicrosOf(now) }
 		e, err := engine.New(engine.Options{Store: memory.New(memory.Options{Clock: clock}), Clock: clock})
 		if err != nil {
 			t.Fatal(err)

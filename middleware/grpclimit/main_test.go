@@ -92,7 +92,7 @@ func pipe(testing.TB) (net.Listener, string, func(context.Context, string) (net.
 }
 
 // stands is a clock that does.
-func stands() weir.Micros { return weir.Micros(begin.UnixMicro()) }
+func stands() weir.Micros { return weir.MicrosOf(begin) }
 
 // newBench has the time stand still at begin, over TCP; newLiveBench has it go on, in a
 // pipe, so that it can be fake.

@@ -47,7 +47,7 @@ func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op)
 // newBench has the time stand still at begin; newLiveBench has it go on.
 func newBench(t testing.TB, rules string, o Options) *bench {
 	t.Helper()
-	return benchOn(t, rules, o, func() weir.Micros { return weir.Micros(begin.UnixMicro()) })
+	return benchOn(t, rules, o, func() weir.Micros { return weir.MicrosOf(begin) })
 }
 
 func newLiveBench(t testing.TB, rules string, o Options) *bench {

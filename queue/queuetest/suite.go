@@ -73,7 +73,7 @@ func Run(t *testing.T, open Open) {
 }
 
 // start is where the clock of these tests begins.
-var start = weir.Micros(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC).UnixMicro())
+var start = weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC))
 
 const second = weir.Micros(1_000_000)
 

@@ -13,7 +13,7 @@ import (
 
 const second = weir.Micros(1_000_000)
 
-var today = weir.Micros(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC).UnixMicro())
+var today = weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC))
 
 func take(t *testing.T, s *Store, key string, limit *weir.Compiled) weir.Decision {
 	t.Helper()

@@ -15,12 +15,12 @@ func (s *Store) take(op *weir.Op, d *weir.Decision) {
 		sh.mu.Lock()
 		c.tidyLocked(sh, now)
 		slot, found := sh.table.find(k)
-		var charge weir.Charge
+		var charge weir.Pending
 		charge.Op = op
 		if found {
 			charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
 		}
-		charge.Settle(d, now)
+		charge.Decide(d, now)
 		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
 			sh.mu.Unlock()
 			c.makeRoom(now, 1, s.maxKeys)
@@ -47,12 +47,12 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	c := s.core.Load()
 	var partsBuf [8]part
 	parts := partsBuf[:0]
-	var chargesBuf [8]weir.Charge
+	var chargesBuf [8]weir.Pending
 	charges := chargesBuf[:0]
 	for i := range ops {
 		k, sh := c.identify(&ops[i])
 		parts = append(parts, part{k, sh})
-		charges = append(charges, weir.Charge{Op: &ops[i]})
+		charges = append(charges, weir.Pending{Op: &ops[i]})
 	}
 	var lockBuf [8]int
 	order := c.lockOrder(lockBuf[:0], parts)
@@ -66,7 +66,7 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 		for i, p := range parts {
 			charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
 		}
-		dst = weir.Settle(dst[:first], now, charges)
+		dst = weir.DecideAll(dst[:first], now, charges)
 		missing := newKeys(parts, charges)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
@@ -88,7 +88,7 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 }
 
 // keepLocked puts a charge into effect, and reports whether that made a key.
-func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Charge, allowed bool) (made bool) {
+func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Pending, allowed bool) (made bool) {
 	if charge.Next != charge.Prev {
 		if !found {
 			slot, made = sh.table.insert(k), true
@@ -102,7 +102,7 @@ func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Charge, all
 }
 
 // newKeys counts the keys that the charges would add, each once.
-func newKeys(parts []part, charges []weir.Charge) int64 {
+func newKeys(parts []part, charges []weir.Pending) int64 {
 	n := int64(0)
 	for i, p := range parts {
 		if charges[i].Next == charges[i].Prev {
@@ -146,7 +146,7 @@ func (c *core) unlock(order []int) {
 func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	c := s.core.Load()
 	parts := make([]part, len(ops))
-	charges := make([]weir.Charge, len(ops))
+	charges := make([]weir.Pending, len(ops))
 	for i := range ops {
 		parts[i].id, parts[i].shard = c.identify(&ops[i])
 		charges[i].Op = &ops[i]
@@ -158,5 +158,5 @@ func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	for i, p := range parts {
 		charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
 	}
-	return weir.Survey(dst, now, charges)
+	return weir.PeekAll(dst, now, charges)
 }

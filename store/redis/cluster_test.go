@@ -83,7 +83,7 @@ func clusterHistory(t *testing.T, subject scenario.Subject, steps int) {
 	}
 	random := rand.New(rand.NewPCG(5, 6))
 	model := scenario.NewModel()
-	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	now := weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	refused := 0
 	for step := range steps {
 		now += weir.Micros(random.Int64N(4) * random.Int64N(6_000_000))

@@ -93,7 +93,7 @@ func compareHistories(t *testing.T, client rueidis.Client, limits []*weir.Compil
 	store, model := storeOn(t, client, Options{Clock: clock.Now}), scenario.NewModel()
 	random := rand.New(rand.NewPCG(3, 4))
 	period := limit.Numbers().Period
-	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	now := weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	var taken []weir.Op
 	for step := range steps {
 		switch random.IntN(8) {

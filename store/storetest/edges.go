@@ -11,7 +11,7 @@ import (
 )
 
 // start is where the clock of these tests begins, in the middle of a window.
-var start = weir.Micros(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC).UnixMicro())
+var start = weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC))
 
 // testExpiry finds a key as good as new when its decision said it would be, and
 // not a microsecond sooner.

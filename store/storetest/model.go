@@ -32,7 +32,7 @@ func history(t *testing.T, subject scenario.Subject, only *weir.Compiled, steps 
 	if only == nil {
 		pool = append(limits(t, "5"), limits(t, "9")...)
 	}
-	now := weir.Micros(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
+	now := weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	latest := now
 	var taken []weir.Op // that may be given back
 	for step := range steps {

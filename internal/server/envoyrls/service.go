@@ -98,7 +98,7 @@ func New(o Options) (*Service, error) {
 	name(&o.HeaderNames.Remaining, "RateLimit-Remaining")
 	name(&o.HeaderNames.Reset, "RateLimit-Reset")
 	if o.Clock == nil {
-		o.Clock = func() weir.Micros { return weir.Micros(time.Now().UnixMicro()) }
+		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	if o.Logger == nil {
 		o.Logger = slog.Default()

@@ -92,14 +92,14 @@ func withKept(t *testing.T, o *Options) {
 	if _, err := counters.Score(ctx, counter.Board{Name: "b", Window: counter.Day}, counter.Mark{Member: "m", By: counter.One}); err != nil {
 		t.Fatal(err)
 	}
-	now := weir.Micros(begin.UnixMicro())
+	now := weir.MicrosOf(begin)
 	queues, err := memory.New(testQueues, memory.Options{Clock: func() weir.Micros { return now }})
 	if err != nil {
 		t.Fatal(err)
 	}
 	var held string
 	for _, name := range []string{"mail", "slow"} {
-		now = weir.Micros(begin.UnixMicro()) // is the number of the first item
+		now = weir.MicrosOf(begin) // is the number of the first item
 		for i, payload := range []string{"\xff", "to bob"} {
 			if _, err := queues.Push(ctx, name, queue.Work{Payload: []byte(payload)}); err != nil {
 				t.Fatal(err)

@@ -192,7 +192,7 @@ func New(o Options) (*Handler, error) {
 	if h.guard == nil {
 		h.guard, err = manage.NewGuard(manage.GuardOptions{
 			Calls: o.CallLimit, Failures: o.FailureLimit,
-			Clock: func() weir.Micros { return weir.Micros(o.Clock().UnixMicro()) },
+			Clock: func() weir.Micros { return weir.MicrosOf(o.Clock()) },
 		})
 		if err != nil {
 			return nil, fmt.Errorf("httpapi: CallLimit or FailureLimit: %w", err)

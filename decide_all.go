@@ -3,24 +3,24 @@ package weir
 // MaxOps is the largest number of ops in one Take.
 const MaxOps = 64
 
-// Charge is one op on its way through a store.
-type Charge struct {
+// Pending is one op on its way through a store.
+type Pending struct {
 	Op   *Op
 	Prev State   // the key's state, as the store has it
 	Tail []int64 // its tail, as the store has it
-	Next State   // what Settle makes of it: to be committed and kept
+	Next State   // what a decision makes of it: to be committed and kept
 }
 
-// Settle decides an op that is a request by itself.
-func (c *Charge) Settle(d *Decision, now Micros) {
+// Decide decides an op that is a request by itself.
+func (c *Pending) Decide(d *Decision, now Micros) {
 	c.Next = c.Op.decide(c.Prev, c.Tail, now, d)
 }
 
-// Settle decides the ops of one request together, all or none, and appends
+// DecideAll decides the ops of one request together, all or none, and appends
 // their decisions to dst. Afterwards the store commits and keeps every Next
 // that differs from its Prev; of ops that share a state, that is one. This is the
 // one place that knows what happens to the other limits when one refuses.
-func Settle(dst []Decision, now Micros, charges []Charge) []Decision {
+func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	first := len(dst)
 	for i := range charges {
 		c := &charges[i]
@@ -43,7 +43,7 @@ func Settle(dst []Decision, now Micros, charges []Charge) []Decision {
 
 // isIncluded reports whether a later op charges the state of the i-th one: what it
 // charges includes the costs of those before it.
-func isIncluded(charges []Charge, i int) bool {
+func isIncluded(charges []Pending, i int) bool {
 	for j := i + 1; j < len(charges); j++ {
 		if c := &charges[j]; c.Next != c.Prev && shareState(charges[i].Op, c.Op) {
 			return true
@@ -56,7 +56,7 @@ func shareState(a, b *Op) bool { return a.Key == b.Key && a.Limit.kind == b.Limi
 
 // giveUp takes back the charge of a request that another op refused, unless the
 // limit counts those too.
-func (c *Charge) giveUp(d *Decision, now Micros, charges []Charge, i int) {
+func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 	if !c.Op.Limit.limit.CountDenied {
 		c.Next = c.Prev
 		if d.Allowed {
@@ -83,8 +83,8 @@ func Admitted(decisions []Decision) bool {
 	return true
 }
 
-// Survey answers the ops of one request as Settle would, and charges nothing.
-func Survey(dst []Decision, now Micros, charges []Charge) []Decision {
+// PeekAll answers the ops of one request as DecideAll would, and charges nothing.
+func PeekAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	for i := range charges {
 		op := together(charges, i, anyLimit)
 		dst = append(dst, op.Peek(charges[i].Prev, charges[i].Tail, now))
@@ -94,7 +94,7 @@ func Survey(dst []Decision, now Micros, charges []Charge) []Decision {
 
 // together is the i-th op with the cost of those before it that share its
 // state, if they are to be counted: their charges have to fit at once.
-func together(charges []Charge, i int, counts func(*Compiled) bool) Op {
+func together(charges []Pending, i int, counts func(*Compiled) bool) Op {
 	op := *charges[i].Op
 	for _, c := range charges[:i] {
 		if shareState(c.Op, &op) && counts(c.Op.Limit) {
