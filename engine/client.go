@@ -44,7 +44,7 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 	if err != nil {
 		return Tier{}, err
 	}
-	clients = slices.DeleteFunc(clients, func(c client) bool { return c.rule.Rule.Mode == rule.Off })
+	clients = slices.DeleteFunc(clients, func(c client) bool { return c.rule.Mode == rule.Off })
 	found := e.tiers.find(clients)
 	if tier != "" && found.From != NoTier {
 		found = Tier{tier, AskedTier}
@@ -70,9 +70,9 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 }
 
 // addClient puts the limits that apply to a client on the list.
-func (v *Verdict) addClient(c *rule.Compiled, key, tier string) {
+func (v *Verdict) addClient(c *rule.Entry, key, tier string) {
 	for _, limit := range c.Limits(key, tier) {
-		v.Results = append(v.Results, Result{Rule: c, Limit: limit, Key: key, Shadow: c.Rule.Mode == rule.Shadow})
+		v.Results = append(v.Results, Result{Rule: c, Limit: limit, Key: key, Shadow: c.Mode == rule.Shadow})
 	}
 }
 
@@ -99,14 +99,14 @@ func (e *Engine) Forgive(ctx context.Context, id, key string) ([]string, error) 
 			}
 			limits = limits[len(part):]
 		}
-		rules = append(rules, c.rule.Rule.ID)
+		rules = append(rules, c.rule.ID)
 	}
 	return rules, nil
 }
 
 // client is somebody whom a rule counts.
 type client struct {
-	rule *rule.Compiled
+	rule *rule.Entry
 	key  string
 }
 
@@ -116,7 +116,7 @@ func (in *installed) clients(id, key string) ([]client, error) {
 	var wrong error
 	there := false
 	for _, c := range in.table.Rules() {
-		if id != "" && c.Rule.ID != id {
+		if id != "" && c.ID != id {
 			continue
 		}
 		there = true

@@ -24,7 +24,7 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 	closed := false
 	for i := range results {
 		r := &results[i]
-		r.Allowed = r.Rule.Rule.OnFailure != rule.Closed
+		r.Allowed = r.Rule.OnFailure != rule.Closed
 		closed = closed || !r.Allowed
 	}
 	if closed {
@@ -55,7 +55,7 @@ func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []
 	instances := max(1, e.instances())
 	for i := range results {
 		r := &results[i]
-		if r.Rule.Rule.OnFailure != rule.Local {
+		if r.Rule.OnFailure != rule.Local {
 			continue
 		}
 		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: in.shares.of(r.Limit, instances), Cost: r.Cost})
@@ -67,7 +67,7 @@ func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []
 	at := 0
 	for i := range results {
 		r := &results[i]
-		if r.Rule.Rule.OnFailure == rule.Local {
+		if r.Rule.OnFailure == rule.Local {
 			r.Decision, r.Limit, r.Asked = v.decisions[at], v.ops[at].Limit, true
 			at++
 		}

@@ -13,8 +13,8 @@ import (
 // that finds them, and names clients, in a way of its own.
 type Demand struct {
 	// Rule says how to treat them: its id, mode and failure policy, and whether
-	// refused requests count. It need not be of a table: &rule.Compiled{Rule: r}.
-	Rule *rule.Compiled
+	// refused requests count. It need not be of a table: &rule.Entry{Rule: r}.
+	Rule *rule.Entry
 
 	Key    string
 	Limits []*weir.Compiled
@@ -31,7 +31,7 @@ func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
-	v.demand(demands, func(d *Demand) bool { return d.Cost > 0 && d.Rule.Rule.Mode != rule.Shadow })
+	v.demand(demands, func(d *Demand) bool { return d.Cost > 0 && d.Rule.Mode != rule.Shadow })
 	v.enforced = len(v.Results)
 	v.demand(demands, func(d *Demand) bool { return d.Cost > 0 && d.isShadow(false) })
 	v.quiet = len(v.Results)
@@ -51,7 +51,7 @@ func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error
 var noRequest rule.Request
 
 func (d *Demand) isShadow(counting bool) bool {
-	return d.Rule.Rule.Mode == rule.Shadow && d.Rule.Rule.CountDenied == counting
+	return d.Rule.Mode == rule.Shadow && d.Rule.CountDenied == counting
 }
 
 // chargeOrLook charges the first results and looks at the others. If one of those
@@ -73,7 +73,7 @@ func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict, ch
 	}
 	unseen := err
 	decide := e.charge
-	if i := refusing(looked); i >= 0 && !looked[i].Rule.Rule.CountDenied {
+	if i := refusing(looked); i >= 0 && !looked[i].Rule.CountDenied {
 		decide = e.look
 	}
 	all := v.Results
@@ -113,7 +113,7 @@ func (v *Verdict) demand(demands []Demand, which func(*Demand) bool) {
 		for _, limit := range d.Limits {
 			v.Results = append(v.Results, Result{
 				Rule: d.Rule, Limit: limit, Key: d.Key, Cost: d.Cost, Demand: i,
-				Shadow: d.Rule.Rule.Mode == rule.Shadow, Decision: weir.Decision{Allowed: true},
+				Shadow: d.Rule.Mode == rule.Shadow, Decision: weir.Decision{Allowed: true},
 			})
 		}
 	}

@@ -17,7 +17,7 @@ func demand(id string, n int64, mode rule.Mode, countDenied bool) engine.Demand 
 		panic(err)
 	}
 	return engine.Demand{
-		Rule: &rule.Compiled{Rule: &rule.Rule{ID: id, Mode: mode, CountDenied: countDenied, OnFailure: rule.Open}},
+		Rule: &rule.Entry{Rule: &rule.Rule{ID: id, Mode: mode, CountDenied: countDenied, OnFailure: rule.Open}},
 		Key:  "k", Limits: []*weir.Compiled{limit}, Cost: 1,
 	}
 }
@@ -102,8 +102,8 @@ rules:
 `, nil)
 	for i := range 5 {
 		v := b.check(t, alice)
-		if got, want := v.Results[2].Remaining, int64(8-i); v.Results[2].Rule.Rule.ID != "counting" || got != want {
-			t.Errorf("request %d: %s has %d left, want %d", i+1, v.Results[2].Rule.Rule.ID, got, want)
+		if got, want := v.Results[2].Remaining, int64(8-i); v.Results[2].Rule.ID != "counting" || got != want {
+			t.Errorf("request %d: %s has %d left, want %d", i+1, v.Results[2].Rule.ID, got, want)
 		}
 	}
 }

@@ -140,7 +140,7 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 	v.hits = in.table.Match(v.hits, req)
 	shadows := false
 	for _, c := range v.hits {
-		if c.Rule.Mode == rule.Shadow {
+		if c.Mode == rule.Shadow {
 			shadows = true
 			continue
 		}
@@ -154,7 +154,7 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 	}
 	for _, counting := range []bool{false, true} {
 		for _, c := range v.hits {
-			if c.Rule.Mode == rule.Shadow && c.Rule.CountDenied == counting {
+			if c.Mode == rule.Shadow && c.CountDenied == counting {
 				_ = v.add(c, req, visits)
 			}
 		}

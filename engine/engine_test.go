@@ -110,12 +110,12 @@ rules:
 func TestAllOrNone(t *testing.T) {
 	b := newBench(t, twoRules, nil)
 	for range 3 {
-		if v := b.check(t, alice); !v.Allowed || v.Speaker().Rule.Rule.ID != "by-ip" {
+		if v := b.check(t, alice); !v.Allowed || v.Speaker().Rule.ID != "by-ip" {
 			t.Fatalf("%+v", v)
 		}
 	}
 	for range 10 {
-		if v := b.check(t, alice); v.Allowed || v.Speaker().Rule.Rule.ID != "by-ip" || v.Speaker().RetryAfter != time.Minute {
+		if v := b.check(t, alice); v.Allowed || v.Speaker().Rule.ID != "by-ip" || v.Speaker().RetryAfter != time.Minute {
 			t.Fatalf("%+v", v)
 		}
 	}
@@ -125,7 +125,7 @@ func TestAllOrNone(t *testing.T) {
 			t.Fatalf("request %d after a minute: %+v", i+1, v)
 		}
 	}
-	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "by-user" || v.Speaker().Rule.Rule.Deny.Code != 10008 {
+	if v := b.check(t, alice); v.Speaker().Rule.ID != "by-user" || v.Speaker().Rule.Deny.Code != 10008 {
 		t.Errorf("%+v speaks", v.Speaker())
 	}
 }
@@ -139,21 +139,21 @@ rules:
   - {id: hour, key: user, algorithm: fixed_window, limit: 2/1h}
   - {id: day, key: user, algorithm: fixed_window, limit: 2/1d}
 `, nil)
-	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "minute" || v.Speaker().Remaining != 0 {
+	if v := b.check(t, alice); v.Speaker().Rule.ID != "minute" || v.Speaker().Remaining != 0 {
 		t.Errorf("%+v speaks", v.Speaker())
 	}
 	b.pass(time.Minute)
 	b.check(t, alice)
-	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "minute" || v.RetryAfter != v.Results[2].RetryAfter || v.RetryAfter <= time.Hour {
+	if v := b.check(t, alice); v.Speaker().Rule.ID != "minute" || v.RetryAfter != v.Results[2].RetryAfter || v.RetryAfter <= time.Hour {
 		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
 	}
 	b.pass(time.Minute)
-	if v := b.check(t, alice); v.Speaker().Rule.Rule.ID != "hour" || v.RetryAfter != v.Results[2].RetryAfter {
+	if v := b.check(t, alice); v.Speaker().Rule.ID != "hour" || v.RetryAfter != v.Results[2].RetryAfter {
 		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
 	}
 	big := alice
 	big.Cost = 2
-	if v := b.check(t, big); v.Speaker().Rule.Rule.ID != "minute" || v.RetryAfter != weir.Never {
+	if v := b.check(t, big); v.Speaker().Rule.ID != "minute" || v.RetryAfter != weir.Never {
 		t.Errorf("%+v speaks, to wait %v", v.Speaker(), v.RetryAfter)
 	}
 	b.pass(24 * time.Hour)
@@ -281,7 +281,7 @@ rules:
 			got = err.Error()
 		}
 		for _, r := range v.Results {
-			got += fmt.Sprintf("%s %s %d of %d; ", r.Rule.Rule.ID, r.Key, r.Remaining, r.Decision.Limit)
+			got += fmt.Sprintf("%s %s %d of %d; ", r.Rule.ID, r.Key, r.Remaining, r.Decision.Limit)
 		}
 		if got != want {
 			t.Errorf("Standing(%q, %q, %q)\n got %s\nwant %s", id, key, tier, got, want)

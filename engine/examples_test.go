@@ -202,7 +202,7 @@ func converse(t *testing.T, rules string, asks []ask, open func(clock func() wei
 		if v.Allowed != (a.admitted == a.times) {
 			t.Errorf("line %d: the last one was %+v", i+1, v)
 		}
-		if s := v.Speaker(); !v.Allowed && a.refuses != "" && (s == nil || s.Rule.Rule.ID != a.refuses) {
+		if s := v.Speaker(); !v.Allowed && a.refuses != "" && (s == nil || s.Rule.ID != a.refuses) {
 			t.Errorf("line %d: %+v speaks, want %s", i+1, s, a.refuses)
 		}
 		for _, r := range v.Results {

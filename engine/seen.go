@@ -64,7 +64,7 @@ func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
 func (e *Engine) remember(results []Result) {
 	for i := range results {
 		r := &results[i]
-		if r.Rule.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Decision.Limit {
+		if r.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Decision.Limit {
 			continue
 		}
 		p, client := e.seen.place(r.Key, r.Limit)

@@ -19,7 +19,7 @@ rules:
 `, nil)
 	keys := func(v *engine.Verdict) (all []string) {
 		for _, r := range v.Results {
-			all = append(all, r.Rule.Rule.ID+" "+r.Key)
+			all = append(all, r.Rule.ID+" "+r.Key)
 		}
 		return all
 	}

@@ -77,7 +77,7 @@ func (t *tiers) find(clients []client) Tier {
 			continue
 		}
 		found.From = SeenTier
-		for name := range c.rule.Rule.Tiers {
+		for name := range c.rule.Tiers {
 			if t.mark(name) == mark {
 				found.Name = name
 				return found

@@ -36,7 +36,7 @@ type Verdict struct {
 	speaker int // of Results, from 1
 
 	// What Check works with.
-	hits      []*rule.Compiled
+	hits      []*rule.Entry
 	keys      []byte
 	ends      []int // of the keys of one rule
 	ops       []weir.Op
@@ -62,7 +62,7 @@ func (r Reason) String() string {
 
 // Result is what one limit of a rule says.
 type Result struct {
-	Rule   *rule.Compiled
+	Rule   *rule.Entry
 	Limit  *weir.Compiled
 	Key    string // who is limited, as in "user:alice"; valid as long as the verdict
 	Cost   int64
@@ -98,7 +98,7 @@ func (v *Verdict) clear() {
 
 // add puts the limits of a rule on the list, for everybody whom the request is under
 // the rule: nobody if it does not apply.
-func (v *Verdict) add(c *rule.Compiled, req *rule.Request, visits *tiers) error {
+func (v *Verdict) add(c *rule.Entry, req *rule.Request, visits *tiers) error {
 	start := len(v.keys)
 	var err error
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
@@ -106,11 +106,11 @@ func (v *Verdict) add(c *rule.Compiled, req *rule.Request, visits *tiers) error 
 	}
 	cost := req.Cost
 	if cost == 0 {
-		cost = max(1, c.Rule.Cost)
+		cost = max(1, c.Cost)
 	}
 	for _, end := range v.ends {
 		identity := v.keys[start:end]
-		if visits != nil && len(c.Rule.Tiers) > 0 {
+		if visits != nil && len(c.Tiers) > 0 {
 			visits.remember(identity, req.Tier)
 		}
 		v.addOne(c, req, identity, cost)
@@ -119,10 +119,10 @@ func (v *Verdict) add(c *rule.Compiled, req *rule.Request, visits *tiers) error 
 	return nil
 }
 
-func (v *Verdict) addOne(c *rule.Compiled, req *rule.Request, identity []byte, cost int64) {
+func (v *Verdict) addOne(c *rule.Entry, req *rule.Request, identity []byte, cost int64) {
 	for _, limit := range c.LimitsFor(identity, req.Tier) {
 		v.Results = append(v.Results, Result{
-			Rule: c, Limit: limit, Cost: cost, Shadow: c.Rule.Mode == rule.Shadow,
+			Rule: c, Limit: limit, Cost: cost, Shadow: c.Mode == rule.Shadow,
 			Decision: weir.Decision{Allowed: true}, // until somebody was asked
 			// The key's bytes never change: when the buffer grows, the old one
 			// stays for who still points to it.

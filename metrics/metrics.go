@@ -110,8 +110,8 @@ type Metrics struct {
 	failures [kinds]atomic.Uint64
 
 	installing sync.Mutex // guards what was installed
-	table      []*rule.Compiled
-	demanded   []*rule.Compiled
+	table      []*rule.Entry
+	demanded   []*rule.Entry
 	version    int64
 	since      time.Time
 

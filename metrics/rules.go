@@ -56,10 +56,10 @@ type labelled struct {
 // inForce are the rules that were installed last. It never changes, so that it is
 // read without a lock.
 type inForce struct {
-	byRule map[*rule.Compiled]*ruleCounters
-	before map[*rule.Compiled]*ruleCounters // byRule of those until then, whose verdicts are still coming
-	own    []labelled                       // by label
-	beyond bool                             // there are more rules than that
+	byRule map[*rule.Entry]*ruleCounters
+	before map[*rule.Entry]*ruleCounters // byRule of those until then, whose verdicts are still coming
+	own    []labelled                    // by label
+	beyond bool                          // there are more rules than that
 
 	modes   [rule.Off + 1]int
 	version int64
@@ -67,7 +67,7 @@ type inForce struct {
 }
 
 // find is nil for a rule without series of its own.
-func (f *inForce) find(c *rule.Compiled) *ruleCounters {
+func (f *inForce) find(c *rule.Entry) *ruleCounters {
 	if counters := f.byRule[c]; counters != nil {
 		return counters
 	}
@@ -87,7 +87,7 @@ func (m *Metrics) Install(table *rule.Table, version int64) {
 
 // InstallDemands says the same of the rules that come with engine.Demand, all of them.
 // They have what room MaxRules leaves, in the given order; several may have one id.
-func (m *Metrics) InstallDemands(rules []*rule.Compiled) {
+func (m *Metrics) InstallDemands(rules []*rule.Entry) {
 	m.installing.Lock()
 	defer m.installing.Unlock()
 	m.demanded = rules
@@ -97,22 +97,22 @@ func (m *Metrics) InstallDemands(rules []*rule.Compiled) {
 // install puts what was installed into force. It needs the lock.
 func (m *Metrics) install() {
 	last := m.rules.Load()
-	next := &inForce{before: last.byRule, byRule: map[*rule.Compiled]*ruleCounters{}, version: m.version, since: m.since}
-	var candidates []*rule.Compiled
+	next := &inForce{before: last.byRule, byRule: map[*rule.Entry]*ruleCounters{}, version: m.version, since: m.since}
+	var candidates []*rule.Entry
 	for _, c := range m.table {
-		next.modes[c.Rule.Mode]++
-		if c.Rule.Mode != rule.Off {
+		next.modes[c.Mode]++
+		if c.Mode != rule.Off {
 			candidates = append(candidates, c)
 		}
 	}
-	slices.SortFunc(candidates, func(a, b *rule.Compiled) int { return cmp.Compare(a.Rule.ID, b.Rule.ID) })
+	slices.SortFunc(candidates, func(a, b *rule.Entry) int { return cmp.Compare(a.ID, b.ID) })
 	known := make(map[string]*ruleCounters, len(last.own)) // in force, and before
 	for _, l := range last.own {
 		known[l.label] = l.ruleCounters
 	}
 	own := map[string]bool{}
 	for _, c := range slices.Concat(candidates, m.demanded) {
-		id := c.Rule.ID
+		id := c.ID
 		if !own[id] && (len(own) == m.options.MaxRules || !printable(id)) {
 			next.beyond = true
 			continue
@@ -123,7 +123,7 @@ func (m *Metrics) install() {
 		next.byRule[c] = known[id]
 		if !own[id] {
 			own[id] = true
-			next.own = append(next.own, labelled{id, c.Rule.Mode, known[id]})
+			next.own = append(next.own, labelled{id, c.Mode, known[id]})
 		}
 	}
 	m.rules.Store(next)

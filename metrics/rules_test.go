@@ -65,9 +65,9 @@ func TestMaxRules(t *testing.T) {
 // the room that the rules of the document leave. They count on when either is replaced.
 func TestDemands(t *testing.T) {
 	b := newBench(t, "rules: [{id: a, key: user, limit: 5/1h}]", Options{MaxRules: 3})
-	demands := func() (all []*rule.Compiled) {
+	demands := func() (all []*rule.Entry) {
 		for _, id := range []string{"envoy:edge.y", "envoy:edge.x", "envoy:edge.y", "envoy:edge.z"} {
-			all = append(all, &rule.Compiled{Rule: &rule.Rule{ID: id}})
+			all = append(all, &rule.Entry{Rule: &rule.Rule{ID: id}})
 		}
 		return all
 	}
@@ -187,7 +187,7 @@ func TestSums(t *testing.T) {
 							Rule: c, Shadow: i == 2, Asked: v.Degraded == nil, Decision: weir.Decision{Allowed: rapid.Bool().Draw(t, "says")},
 						})
 					}
-					applied[c.Rule.ID]++
+					applied[c.ID]++
 				}
 			}
 			m.Observe(&alice, &v, 1)

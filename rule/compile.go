@@ -65,7 +65,7 @@ type compiler struct {
 	limits  map[weir.Limit]*weir.Compiled // equal limits are one, which stores send once
 }
 
-func (c *compiler) rule(r *Rule, order int) (*Compiled, error) {
+func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if r.ID == "" {
 		return nil, errors.New("id: it is missing; its limits need a name that no other rule has")
 	}
@@ -73,7 +73,7 @@ func (c *compiler) rule(r *Rule, order int) (*Compiled, error) {
 		return nil, errors.New("id: another rule has it, too, and the two would share their counts; rename one")
 	}
 	c.ids[r.ID] = true
-	out := &Compiled{Rule: r, order: int32(order)}
+	out := &Entry{Rule: r, order: int32(order)}
 	if err := c.match(out); err != nil {
 		return nil, fmt.Errorf("match: %w", err)
 	}
@@ -85,8 +85,8 @@ func (c *compiler) rule(r *Rule, order int) (*Compiled, error) {
 }
 
 // match makes the conditions ready.
-func (c *compiler) match(out *Compiled) error {
-	m := &out.Rule.Match
+func (c *compiler) match(out *Entry) error {
+	m := &out.Match
 	for _, name := range m.Methods {
 		bit, err := c.method(strings.ToUpper(name))
 		if err != nil {

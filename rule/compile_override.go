@@ -9,8 +9,8 @@ import (
 )
 
 // ParseIdentity turns what a person writes for a client of the rule, such as
-// "user:alice" or "ip:2001:db8::1", into what [Compiled.Identity] writes for it.
-func (c *Compiled) ParseIdentity(text string) (string, error) {
+// "user:alice" or "ip:2001:db8::1", into what [Entry.Identity] writes for it.
+func (c *Entry) ParseIdentity(text string) (string, error) {
 	return canonicalIdentity(c.key, text)
 }
 

@@ -11,7 +11,7 @@ import (
 )
 
 // quotas compiles all limits of a rule.
-func (c *compiler) quotas(out *Compiled) (err error) {
+func (c *compiler) quotas(out *Entry) (err error) {
 	r := out.Rule
 	if out.quota, err = c.quota(r, r.Quota); err != nil {
 		return err

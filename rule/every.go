@@ -8,7 +8,7 @@ import (
 
 // Every returns one limit of each kind that the rule may apply to anybody. Whoever
 // forgives a client has to forgive it all of them: it may have changed its tier.
-func (c *Compiled) Every() []*weir.Compiled {
+func (c *Entry) Every() []*weir.Compiled {
 	var all []*weir.Compiled
 	add := func(q quota) {
 		for _, limit := range q {

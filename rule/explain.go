@@ -4,7 +4,7 @@ import "github.com/weirhq/weir"
 
 // Explanation is what a rule makes of a request, for people.
 type Explanation struct {
-	Rule    *Compiled
+	Rule    *Entry
 	Matches bool // all conditions are met
 	Applies bool // and the rule is not off, and the request has all parts of its key
 
@@ -31,7 +31,7 @@ func (t *Table) Explain(req *Request) []Explanation {
 	return all
 }
 
-func (t *Table) explain(c *Compiled, req *Request) Explanation {
+func (t *Table) explain(c *Entry, req *Request) Explanation {
 	e := Explanation{Rule: c}
 	for _, why := range []string{c.whyMethod(req), c.whyHost(req), c.whyPath(req, t.ignoreCase)} {
 		if why != "" {
@@ -46,7 +46,7 @@ func (t *Table) explain(c *Compiled, req *Request) Explanation {
 	} else {
 		e.Why = append(e.Why, c.whyIdentity(req)...)
 	}
-	if c.Rule.Mode == Off {
+	if c.Mode == Off {
 		e.Why = append(e.Why, "the rule is off")
 	}
 	if e.Applies = len(e.Why) == 0; e.Applies {
@@ -56,7 +56,7 @@ func (t *Table) explain(c *Compiled, req *Request) Explanation {
 }
 
 // origin is where the limits of a client come from.
-func (c *Compiled) origin(identity, tier string) string {
+func (c *Entry) origin(identity, tier string) string {
 	if _, found := c.overrides[identity]; found {
 		return "override"
 	}

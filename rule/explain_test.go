@@ -56,7 +56,7 @@ off matches: the rule is off`},
 func tell(all []rule.Explanation) string {
 	var b strings.Builder
 	for _, e := range all {
-		fmt.Fprintf(&b, "\n%s", e.Rule.Rule.ID)
+		fmt.Fprintf(&b, "\n%s", e.Rule.ID)
 		if e.Matches {
 			b.WriteString(" matches")
 		}

@@ -8,30 +8,30 @@ import (
 
 // Each of these says why a condition is not met, or "".
 
-func (c *Compiled) whyMethod(req *Request) string {
+func (c *Entry) whyMethod(req *Request) string {
 	method := strings.ToUpper(req.Method)
-	wanted := c.Rule.Match.Methods
+	wanted := c.Match.Methods
 	if len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return strings.ToUpper(w) == method }) {
 		return ""
 	}
 	return unmet("method", method, wanted)
 }
 
-func (c *Compiled) whyHost(req *Request) string {
+func (c *Entry) whyHost(req *Request) string {
 	host := CanonicalHost(req.Host)
 	if c.hosts == nil || c.hosts.contain(host) {
 		return ""
 	}
-	return unmet("host", host, c.Rule.Match.Hosts)
+	return unmet("host", host, c.Match.Hosts)
 }
 
-func (c *Compiled) whyPath(req *Request, ignoreCase bool) string {
+func (c *Entry) whyPath(req *Request, ignoreCase bool) string {
 	if len(c.paths) == 0 {
 		return ""
 	}
 	w := readPath(req.Path, ignoreCase)
 	if w.path == "" {
-		return unmet("path", "", c.Rule.Match.Paths)
+		return unmet("path", "", c.Match.Paths)
 	}
 	for _, reading := range w.readings() {
 		for _, p := range c.paths {
@@ -40,10 +40,10 @@ func (c *Compiled) whyPath(req *Request, ignoreCase bool) string {
 			}
 		}
 	}
-	return unmet("path", w.canonical(), c.Rule.Match.Paths)
+	return unmet("path", w.canonical(), c.Match.Paths)
 }
 
-func (c *Compiled) whyAttributes(req *Request) (why []string) {
+func (c *Entry) whyAttributes(req *Request) (why []string) {
 	for i := range c.attributes {
 		if a := &c.attributes[i]; !a.met(req) {
 			why = append(why, unmet("attribute "+a.name, req.Attributes[a.name], a.values))
@@ -53,7 +53,7 @@ func (c *Compiled) whyAttributes(req *Request) (why []string) {
 }
 
 // whyIdentity names the parts of the key that the request lacks.
-func (c *Compiled) whyIdentity(req *Request) (why []string) {
+func (c *Entry) whyIdentity(req *Request) (why []string) {
 	for i := range c.key {
 		if _, found := c.key[i].append(nil, req, 0); found == 0 {
 			why = append(why, "the request has no "+c.key[i].describe()+", by which the rule counts")

@@ -18,7 +18,7 @@ const MaxIdentities = 8
 // counts by: "ip:203.0.113.7", "user:alice", "header:X-Tenant:acme". It is false,
 // and nothing is appended, if the request lacks a part of the rule's key, so that
 // the rule does not apply. If the request has several values of a part, it is about the
-// first of them; see [Compiled.Identities] for all.
+// first of them; see [Entry.Identities] for all.
 //
 // Requests that differ in any part differ in identity, whatever bytes a client puts
 // into them. The parts of a composed key are joined by "|"; in values, "|" and "\"
@@ -27,7 +27,7 @@ const MaxIdentities = 8
 // are hashed; see [HashAPIKey]. So is, marked by "\sha256:", a value of more than 256
 // bytes, and an identity that would be longer than weir.MaxKeyLen. It allocates nothing
 // but room in dst.
-func (c *Compiled) Identity(dst []byte, req *Request) ([]byte, bool) {
+func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 	var room [usualParts]place
 	return c.identity(dst, req, c.places(&room))
 }
@@ -38,7 +38,7 @@ func (c *Compiled) Identity(dst []byte, req *Request) ([]byte, bool) {
 // name, is as many clients: servers do not agree on which of them counts, and who could
 // choose the one that weir counts by would be a new client at will. One of more than
 // MaxIdentities is refused with a [ValuesError].
-func (c *Compiled) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
+func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
 	var room [usualParts]place
 	at := c.places(&room)
 	begin, first := len(dst), len(ends)
@@ -77,7 +77,7 @@ type place struct{ from, next int }
 // usualParts is how many parts a key has at most, as a rule.
 const usualParts = 4
 
-func (c *Compiled) places(room *[usualParts]place) []place {
+func (c *Entry) places(room *[usualParts]place) []place {
 	if len(c.key) <= usualParts {
 		return room[:len(c.key)]
 	}
@@ -85,7 +85,7 @@ func (c *Compiled) places(room *[usualParts]place) []place {
 }
 
 // identity appends the identity by the values at some places.
-func (c *Compiled) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
+func (c *Entry) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
 	begin := len(dst)
 	for i := range c.key {
 		if i > 0 {
@@ -100,7 +100,7 @@ func (c *Compiled) identity(dst []byte, req *Request, at []place) ([]byte, bool)
 
 // advance goes on to the next combination of values, and returns which part has made the
 // step; -1 if there is no further combination.
-func (c *Compiled) advance(req *Request, at []place) int {
+func (c *Entry) advance(req *Request, at []place) int {
 	for i := len(at) - 1; i >= 0; i-- {
 		if _, next := c.key[i].value(req, at[i].next); next != 0 {
 			at[i].from = at[i].next

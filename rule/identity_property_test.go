@@ -75,7 +75,7 @@ func TestIdentityIsUnambiguous(t *testing.T) {
 	})
 }
 
-func checkTwo(t *rapid.T, r rule.Rule, c *rule.Compiled, one, two rule.Request) {
+func checkTwo(t *rapid.T, r rule.Rule, c *rule.Entry, one, two rule.Request) {
 	key := r.Key
 	a, known := c.Identity(nil, &one)
 	b, knownToo := c.Identity(nil, &two)

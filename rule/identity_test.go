@@ -27,14 +27,14 @@ func (v values) Query(name string, from int) (string, int) {
 	return rule.Single(v["query:"+name], from)
 }
 
-func keyed(t testing.TB, o rule.Options, key ...rule.Source) *rule.Compiled {
+func keyed(t testing.TB, o rule.Options, key ...rule.Source) *rule.Entry {
 	t.Helper()
 	r := limited("r", rule.Match{})
 	r.Key = key
 	return compile(t, o, r).Rules()[0]
 }
 
-func identityOf(c *rule.Compiled, req rule.Request) string {
+func identityOf(c *rule.Entry, req rule.Request) string {
 	identity, ok := c.Identity(nil, &req)
 	if !ok {
 		return "none"

@@ -18,7 +18,7 @@ import "hash/maphash"
 // Everything is small and in few places: with ten thousand rules it is waiting for
 // memory that takes the time. So rules are numbers here, from 1.
 type index struct {
-	rules   []*Compiled
+	rules   []*Entry
 	wants   []uint64 // the methods of each rule, a bit each; 0 for all
 	numbers []int32  // of the rules in each group, and a 0 behind them; the first group is empty
 

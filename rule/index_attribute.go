@@ -57,7 +57,7 @@ func (c *condition) pairs() []pair {
 }
 
 // commonness counts the rules that ask for each value of an attribute.
-func commonness(rules []*Compiled) map[pair]int {
+func commonness(rules []*Entry) map[pair]int {
 	count := map[pair]int{}
 	for _, c := range rules {
 		for i := range c.attributes {

@@ -26,12 +26,12 @@ type draft struct {
 	rest     []candidate
 }
 
-func newIndex(rules []*Compiled, methods map[string]uint64) *index {
+func newIndex(rules []*Entry, methods map[string]uint64) *index {
 	b := &builder{numbers: []int32{0}, names: map[string]string{}, tailOf: map[string]uint32{}, common: commonness(rules)}
 	x := &index{rules: rules, wants: make([]uint64, len(rules)), seed: maphash.MakeSeed(), methods: methods, exact: b.owner()}
 	top, exact, anywhere := new(draft), map[string][]candidate{}, []candidate(nil)
 	for i, c := range rules {
-		if c.Rule.Mode == Off {
+		if c.Mode == Off {
 			continue
 		}
 		x.wants[i] = c.methods

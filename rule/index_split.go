@@ -15,7 +15,7 @@ const (
 
 // candidate is a rule on its way into a group, and what is known to be met there.
 type candidate struct {
-	rule    *Compiled
+	rule    *Entry
 	number  int32
 	met     needs    // host and method
 	named   []string // attributes
@@ -23,7 +23,7 @@ type candidate struct {
 	most    int      // how often it may be
 }
 
-func newCandidate(c *Compiled, number int32) candidate {
+func newCandidate(c *Entry, number int32) candidate {
 	most := max(maxEntries, len(c.paths), c.hosts.count(), bits.OnesCount64(c.methods))
 	for _, a := range c.attributes {
 		most = max(most, len(a.values))

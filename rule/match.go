@@ -10,11 +10,11 @@ import (
 
 // Match appends every rule whose conditions the request meets, in the order of the
 // document, each once; rules that are off are not among them. Whether a rule
-// applies is then for [Compiled.Identity] to say.
+// applies is then for [Entry.Identity] to say.
 //
 // It allocates nothing but room in hits, unless the client writes its method, host
 // or path in an unusual way.
-func (t *Table) Match(hits []*Compiled, req *Request) []*Compiled {
+func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
 	x := t.index
 	m := matching{index: x, req: req, method: x.method(req.Method), hits: hits, before: len(hits)}
 	if x.hosts && req.Host != "" {
@@ -53,7 +53,7 @@ type matching struct {
 
 	found  [16]int32 // numbers of rules, not in order
 	n      int       // how many there are
-	hits   []*Compiled
+	hits   []*Entry
 	before int // how many hits there were
 }
 
@@ -145,7 +145,7 @@ func (m *matching) flush() {
 
 // result is the hits, in order and each once: a rule with several values, or of a
 // path with several readings, may have been found twice.
-func (m *matching) result() []*Compiled {
+func (m *matching) result() []*Entry {
 	small := len(m.hits) == m.before
 	if small {
 		found := m.found[:m.n]
@@ -157,6 +157,6 @@ func (m *matching) result() []*Compiled {
 		return m.hits
 	}
 	added := m.hits[m.before:]
-	slices.SortFunc(added, func(a, b *Compiled) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(added, func(a, b *Entry) int { return cmp.Compare(a.order, b.order) })
 	return m.hits[:m.before+len(slices.Compact(added))]
 }

@@ -66,7 +66,7 @@ func (m *matching) meets(number int32, verify needs) bool {
 	return (c.hosts == nil || c.hosts.contain(m.host)) && c.meetsAttributes(m.req)
 }
 
-func (c *Compiled) meetsAttributes(req *Request) bool {
+func (c *Entry) meetsAttributes(req *Request) bool {
 	for i := range c.attributes {
 		if !c.attributes[i].met(req) {
 			return false

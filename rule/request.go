@@ -12,7 +12,7 @@ type Request struct {
 
 	// OtherUsers and OtherAPIKeys are what the request says besides User and APIKey, if
 	// it says so more than once. Nobody knows which one a server will take, so each is
-	// counted; see [Compiled.Identities].
+	// counted; see [Entry.Identities].
 	OtherUsers, OtherAPIKeys []string
 
 	// Method is compared in upper case, whatever the client wrote: some servers

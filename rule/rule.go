@@ -47,7 +47,7 @@ type Rule struct {
 	Tiers map[string]Quota
 
 	// Overrides are quotas by identity, as in "user:alice" or, for a composed key,
-	// "ip:203.0.113.7|user:alice", which beat the tiers. See [Compiled.Identity].
+	// "ip:203.0.113.7|user:alice", which beat the tiers. See [Entry.Identity].
 	Overrides map[string]Quota
 
 	// Mode is whether the rule bites. Default Enforce.

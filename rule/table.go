@@ -15,7 +15,7 @@ type Options struct {
 
 // Table is a compiled set. It never changes.
 type Table struct {
-	rules      []*Compiled // in the order of the document
+	rules      []*Entry // in the order of the document
 	index      *index
 	exempt     list
 	block      list
@@ -23,9 +23,9 @@ type Table struct {
 	headers    map[string]bool // by which rules count
 }
 
-// Compiled is a rule made ready.
-type Compiled struct {
-	Rule *Rule
+// Entry is a rule in a table, made ready.
+type Entry struct {
+	*Rule
 
 	order int32 // in the document
 
@@ -46,15 +46,15 @@ type Compiled struct {
 type quota []*weir.Compiled
 
 // Rules returns all rules, in the order of the document, also those that are off.
-func (t *Table) Rules() []*Compiled { return t.rules }
+func (t *Table) Rules() []*Entry { return t.rules }
 
 // CountsByHeader reports whether a rule counts by this header, whether or not the rule is
 // off. The name is as in http.CanonicalHeaderKey.
 func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 
 // Limits returns what applies to a client of the rule: none if it is unlimited.
-// The identity is as [Compiled.Identity] writes it.
-func (c *Compiled) Limits(identity, tier string) []*weir.Compiled {
+// The identity is as [Entry.Identity] writes it.
+func (c *Entry) Limits(identity, tier string) []*weir.Compiled {
 	if q, found := c.overrides[identity]; found {
 		return q
 	}
@@ -63,13 +63,13 @@ func (c *Compiled) Limits(identity, tier string) []*weir.Compiled {
 
 // ByTier reports whether the limits of a client depend on its tier: the rule has tiers,
 // and no override for the client.
-func (c *Compiled) ByTier(identity string) bool {
+func (c *Entry) ByTier(identity string) bool {
 	_, override := c.overrides[identity]
 	return len(c.tiers) > 0 && !override
 }
 
 // LimitsFor is Limits without a string to be made of the identity.
-func (c *Compiled) LimitsFor(identity []byte, tier string) []*weir.Compiled {
+func (c *Entry) LimitsFor(identity []byte, tier string) []*weir.Compiled {
 	if q, found := c.overrides[string(identity)]; found {
 		return q
 	}
@@ -77,7 +77,7 @@ func (c *Compiled) LimitsFor(identity []byte, tier string) []*weir.Compiled {
 }
 
 // usual is for whoever has no override.
-func (c *Compiled) usual(tier string) quota {
+func (c *Entry) usual(tier string) quota {
 	if q, found := c.tiers[tier]; found {
 		return q
 	}

@@ -20,7 +20,7 @@ type index struct {
 }
 
 type placed struct {
-	rule  *rule.Compiled
+	rule  *rule.Entry
 	place *place
 	aged  bool // the rule is of the index before
 }
@@ -46,13 +46,13 @@ const maxTiers = 16
 // newIndex makes places for the first rules of a table and the first that come with
 // demands, with lines from a function. The rules of the index before are still found, as
 // long as the rule has its id: their verdicts may still be coming.
-func newIndex(table *rule.Table, demanded []*rule.Compiled, before *index, most int, lineOf func(frame.Line) *line) *index {
+func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(frame.Line) *line) *index {
 	x := &index{}
 	byID := map[string]*place{}
 	var all []placed
 	if table != nil {
 		for _, c := range table.Rules() {
-			if c.Rule.Mode == rule.Off || len(x.rules) == most {
+			if c.Mode == rule.Off || len(x.rules) == most {
 				continue
 			}
 			p := x.add(c, lineOf)
@@ -61,9 +61,9 @@ func newIndex(table *rule.Table, demanded []*rule.Compiled, before *index, most 
 		}
 	}
 	for _, c := range demanded {
-		p := byID[c.Rule.ID]
+		p := byID[c.ID]
 		if p == nil && len(x.rules) < most {
-			p = x.addPlain(c.Rule.ID, lineOf)
+			p = x.addPlain(c.ID, lineOf)
 			byID[p.id] = p
 		}
 		if p != nil {
@@ -72,7 +72,7 @@ func newIndex(table *rule.Table, demanded []*rule.Compiled, before *index, most 
 	}
 	x.addPlain(frame.Other, lineOf)
 	if before != nil {
-		known := map[*rule.Compiled]bool{}
+		known := map[*rule.Entry]bool{}
 		for _, p := range all {
 			known[p.rule] = true
 		}
@@ -90,12 +90,12 @@ func newIndex(table *rule.Table, demanded []*rule.Compiled, before *index, most 
 }
 
 // add makes a place for a rule.
-func (x *index) add(c *rule.Compiled, lineOf func(frame.Line) *line) *place {
-	p := &place{id: c.Rule.ID, number: len(x.rules)}
-	for _, source := range c.Rule.Key {
+func (x *index) add(c *rule.Entry, lineOf func(frame.Line) *line) *place {
+	p := &place{id: c.ID, number: len(x.rules)}
+	for _, source := range c.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}
-	tiers := slices.Sorted(maps.Keys(c.Rule.Tiers))
+	tiers := slices.Sorted(maps.Keys(c.Tiers))
 	tiers = append([]string{""}, tiers[:min(len(tiers), maxTiers)]...)
 	for _, tier := range tiers {
 		p.lines = append(p.lines, lineOf(frame.Line{Rule: p.id, Tier: tier}))
@@ -132,11 +132,11 @@ func (x *index) fill(all []placed) {
 }
 
 // hash picks a slot by the address, which does not change as long as the index lives.
-func (x *index) hash(c *rule.Compiled) uint {
+func (x *index) hash(c *rule.Entry) uint {
 	return uint(uint64(uintptr(unsafe.Pointer(c))) * golden >> x.shift)
 }
 
-func (x *index) find(c *rule.Compiled) *place {
+func (x *index) find(c *rule.Entry) *place {
 	for i := x.hash(c); ; i = (i + 1) & uint(len(x.table)-1) {
 		switch found := &x.table[i]; found.rule {
 		case c:

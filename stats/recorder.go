@@ -22,8 +22,8 @@ type Recorder struct {
 	own     *archive.Memory // what this instance has counted, if others share the archive
 
 	index      atomic.Pointer[index]
-	table      *rule.Table      // that index is of; guarded by collector.mu
-	demanded   []*rule.Compiled // likewise
+	table      *rule.Table   // that index is of; guarded by collector.mu
+	demanded   []*rule.Entry // likewise
 	stripes    []stripe
 	stripeMask uint64
 	requests   *line // those that no rule's line counts alone
@@ -74,7 +74,7 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 
 // InstallDemands says the same of the rules that come with engine.Demand, all of them.
 // They have what room MaxRules leaves, in the given order; several may have one id.
-func (r *Recorder) InstallDemands(rules []*rule.Compiled) {
+func (r *Recorder) InstallDemands(rules []*rule.Entry) {
 	r.collector.mu.Lock()
 	defer r.collector.mu.Unlock()
 	r.demanded = rules

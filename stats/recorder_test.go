@@ -193,9 +193,9 @@ func TestDemandsAreNamed(t *testing.T) {
 	}
 	r := newRecorder(t, Options{Archive: a, MaxRules: 3})
 	table := tableOf(t, "rules: [{id: a, key: ip, limit: 9/1h}]")
-	var demanded []*rule.Compiled
+	var demanded []*rule.Entry
 	for _, id := range []string{"envoy:edge.x", "envoy:edge.y", "envoy:edge.x", "envoy:edge.z"} {
-		demanded = append(demanded, &rule.Compiled{Rule: &rule.Rule{ID: id}})
+		demanded = append(demanded, &rule.Entry{Rule: &rule.Rule{ID: id}})
 	}
 	// In whichever order they come.
 	r.InstallDemands(demanded)

@@ -124,7 +124,7 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 	var all []explained
 	for _, e := range table.Explain(req) {
 		x := explained{
-			Rule: e.Rule.Rule.ID, Applies: e.Applies, Mode: e.Rule.Rule.Mode.String(), Why: e.Why, Key: e.Identity, Quota: e.Quota,
+			Rule: e.Rule.ID, Applies: e.Applies, Mode: e.Rule.Mode.String(), Why: e.Why, Key: e.Identity, Quota: e.Quota,
 		}
 		for _, l := range e.Limits {
 			x.Limits = append(x.Limits, l.Limit().String())

@@ -92,7 +92,7 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.Allowed && !r.Shadow {
 			// The key has no secret in clear; it is gone when the verdict is.
-			attributes = append(attributes, slog.String("rule", r.Rule.Rule.ID), slog.String("key", string([]byte(r.Key))))
+			attributes = append(attributes, slog.String("rule", r.Rule.ID), slog.String("key", string([]byte(r.Key))))
 			break
 		}
 	}

@@ -27,7 +27,7 @@ func (n *Node) compileRules() {
 	id := document.Clip("envoy:"+n.Path, maxID)
 	for _, counting := range []bool{false, true} {
 		for _, mode := range []rule.Mode{rule.Enforce, rule.Shadow} {
-			n.terms[index(counting)][index(mode == rule.Shadow)].Rule = &rule.Compiled{
+			n.terms[index(counting)][index(mode == rule.Shadow)].Rule = &rule.Entry{
 				Rule: &rule.Rule{ID: id, Mode: mode, OnFailure: n.Failure.Policy(), CountDenied: counting},
 			}
 		}

@@ -137,7 +137,7 @@ type Limit struct {
 
 // Terms are how to charge a node.
 type Terms struct {
-	Rule   *rule.Compiled
+	Rule   *rule.Entry
 	Limits []*weir.Compiled // as many as the node's, unless it Refuses
 }
 

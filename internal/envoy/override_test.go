@@ -33,7 +33,7 @@ func TestOverride(t *testing.T) {
 			got = "refuses"
 		default:
 			terms := n.Terms(false, false)
-			got = fmt.Sprintf("%s %s", terms.Limits[0].Limit(), terms.Rule.Rule.OnFailure)
+			got = fmt.Sprintf("%s %s", terms.Limits[0].Limit(), terms.Rule.OnFailure)
 		}
 		if got != c.want {
 			t.Errorf("%+v: %s, want %s", c, got, c.want)
@@ -78,10 +78,10 @@ descriptors:
 		n := d.Find(query(key))
 		for _, counting := range []bool{false, true} {
 			terms := n.Terms(counting, false)
-			if r := terms.Rule.Rule; r.Mode != mode || r.CountDenied != counting || r.ID != "envoy:d."+key {
+			if r := terms.Rule; r.Mode != mode || r.CountDenied != counting || r.ID != "envoy:d."+key {
 				t.Errorf("%s: %+v", key, r)
 			}
-			if n.Terms(counting, true).Rule.Rule.Mode != rule.Shadow {
+			if n.Terms(counting, true).Rule.Mode != rule.Shadow {
 				t.Errorf("%s: who watches has a say", key)
 			}
 			for _, l := range terms.Limits {

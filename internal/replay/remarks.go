@@ -28,7 +28,7 @@ func (r *replay) remarks() (notes []string) {
 			if idle++; idle > maxIdle {
 				continue
 			}
-			notes = append(notes, fmt.Sprintf("%s applied to no request: %s.", t.rules[i].rule.Rule.ID, why))
+			notes = append(notes, fmt.Sprintf("%s applied to no request: %s.", t.rules[i].rule.ID, why))
 		}
 	}
 	if idle > maxIdle {
@@ -54,10 +54,10 @@ func (r *replay) shortest() (short time.Duration) {
 
 // idle says why a rule applied to nothing, if the log as a whole tells.
 func (t *tally) idle(rt *ruleTally, host string) string {
-	if rt.applied > 0 || rt.rule.Rule.Mode == rule.Off {
+	if rt.applied > 0 || rt.rule.Mode == rule.Off {
 		return ""
 	}
-	for _, source := range rt.rule.Rule.Key {
+	for _, source := range rt.rule.Key {
 		switch {
 		case source.Kind == rule.IP && t.addresses == 0:
 			return "no line has the address of a client; name its field with --ip-field"
@@ -65,7 +65,7 @@ func (t *tally) idle(rt *ruleTally, host string) string {
 			return "no line has a user; name its field with --user-field"
 		}
 	}
-	if len(rt.rule.Rule.Match.Hosts) > 0 && t.hosts == 0 && host == "" {
+	if len(rt.rule.Match.Hosts) > 0 && t.hosts == 0 && host == "" {
 		return "no line has a host; name its field with --host-field, or the host with --host"
 	}
 	return "none matched, or had what it is keyed by"

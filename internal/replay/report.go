@@ -95,7 +95,7 @@ func (r *replay) report() *Report {
 		out.Logs = append(out.Logs, l.name)
 	}
 	for i := range t.rules {
-		out.ids = append(out.ids, t.rules[i].rule.Rule.ID)
+		out.ids = append(out.ids, t.rules[i].rule.ID)
 		out.Rules = append(out.Rules, t.rules[i].report(t.top, i, r.o.Shares))
 	}
 	for _, m := range t.top.most(r.o.Top) {
@@ -108,7 +108,7 @@ func (r *replay) report() *Report {
 
 func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
 	out := RuleReport{
-		ID: rt.rule.Rule.ID, Key: keyText(rt.rule.Rule.Key), Mode: rt.rule.Rule.Mode,
+		ID: rt.rule.ID, Key: keyText(rt.rule.Key), Mode: rt.rule.Mode,
 		Applied: rt.applied, Refused: rt.refused, Clients: t.rules[i], ClientsMore: t.taken > 0,
 	}
 	for _, d := range rt.demands {

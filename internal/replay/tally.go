@@ -25,14 +25,14 @@ type tally struct {
 
 	series *series
 	rules  []ruleTally
-	index  map[*rule.Compiled]int
+	index  map[*rule.Entry]int
 	demand map[*weir.Compiled]*demand
 	top    *top
 }
 
 // ruleTally is what happened to one rule.
 type ruleTally struct {
-	rule    *rule.Compiled
+	rule    *rule.Entry
 	applied int64
 	refused int64
 	demands []*demand
@@ -45,7 +45,7 @@ const maxArrivals = 1 << 23
 func newTally(o *Options) *tally {
 	t := &tally{
 		whole: true, series: newSeries(), top: newTop(maxRefused),
-		index: make(map[*rule.Compiled]int), demand: make(map[*weir.Compiled]*demand),
+		index: make(map[*rule.Entry]int), demand: make(map[*weir.Compiled]*demand),
 	}
 	limits := 0
 	for _, c := range o.Table.Rules() {
@@ -56,7 +56,7 @@ func newTally(o *Options) *tally {
 		t.index[c] = i
 		rt := ruleTally{rule: c}
 		for _, limit := range c.Limits("", "") {
-			d := newDemand(limit, max(1, c.Rule.Cost), room)
+			d := newDemand(limit, max(1, c.Cost), room)
 			t.demand[limit] = d
 			rt.demands = append(rt.demands, d)
 		}

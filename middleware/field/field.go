@@ -75,7 +75,7 @@ func AppendName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 }
 
 func appendBareName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
-	dst = appendID(dst, r.Rule.Rule.ID)
+	dst = appendID(dst, r.Rule.ID)
 	if !alone(v, r) {
 		dst = append(dst, ':')
 		dst = appendPeriod(dst, r.Limit.Limit().Period)
@@ -86,10 +86,10 @@ func appendBareName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 // Name is the name of a limit without quotes: as a rule the id as it is.
 func Name(v *engine.Verdict, r *engine.Result) string {
 	var room [128]byte
-	if name := appendBareName(room[:0], v, r); string(name) != r.Rule.Rule.ID {
+	if name := appendBareName(room[:0], v, r); string(name) != r.Rule.ID {
 		return string(name)
 	}
-	return r.Rule.Rule.ID
+	return r.Rule.ID
 }
 
 // alone reports whether the rule has no other limit in the verdict.

@@ -78,7 +78,7 @@ func exceeded(v *engine.Verdict, which func(*engine.Result) bool) *Denial {
 
 // speak lets the rule of a limit say why. Its status is one of HTTP, and not for here.
 func (d *Denial) speak(r *engine.Result) {
-	d.Rule, d.Code, d.Detail = r.Rule.Rule.ID, r.Rule.Rule.Deny.Code, r.Rule.Rule.Deny.Message
+	d.Rule, d.Code, d.Detail = r.Rule.ID, r.Rule.Deny.Code, r.Rule.Deny.Message
 	switch {
 	case d.Detail != "":
 	case r.RetryAfter == weir.Never:
@@ -109,7 +109,7 @@ func unavailable(v *engine.Verdict) *Denial {
 	d := overloaded(v, "The call could not be judged just now; try again soon.", outage)
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.Allowed && !r.Shadow {
-			d.Rule = r.Rule.Rule.ID
+			d.Rule = r.Rule.ID
 			break
 		}
 	}

@@ -74,8 +74,8 @@ func (d *Denial) describe(v *engine.Verdict) {
 
 // speak lets the rule of a limit say why.
 func (d *Denial) speak(r *engine.Result) {
-	deny := &r.Rule.Rule.Deny
-	d.Rule, d.Code, d.Detail = r.Rule.Rule.ID, deny.Code, deny.Message
+	deny := &r.Rule.Deny
+	d.Rule, d.Code, d.Detail = r.Rule.ID, deny.Code, deny.Message
 	if deny.Status != 0 {
 		d.Status = deny.Status
 	}
@@ -98,7 +98,7 @@ func unavailable(v *engine.Verdict) Denial {
 	d := overloaded(v, "The request could not be judged just now; try again soon.", outage)
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.Allowed && !r.Shadow {
-			d.Rule = r.Rule.Rule.ID
+			d.Rule = r.Rule.ID
 			break
 		}
 	}

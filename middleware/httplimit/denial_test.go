@@ -103,7 +103,7 @@ func TestCustomDenial(t *testing.T) {
 	b := newBench(t, "rules: [{id: login, key: ip, limit: 1/1h, deny: {code: 7}}]", Options{
 		Deny: func(w http.ResponseWriter, r *http.Request, d *Denial) {
 			if r.URL.Path == "/teapot" {
-				d.Status, d.Detail = http.StatusTeapot, "Over "+d.Verdict.Speaker().Rule.Rule.ID+"."
+				d.Status, d.Detail = http.StatusTeapot, "Over "+d.Verdict.Speaker().Rule.ID+"."
 				d.Write(w)
 				return
 			}

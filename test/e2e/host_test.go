@@ -102,7 +102,7 @@ rules:
 		compared++
 		matched := "nobody"
 		for _, hit := range table.Match(nil, &rule.Request{Host: host}) {
-			matched = hit.Rule.ID
+			matched = hit.ID
 		}
 		if matched != string(body) && (string(body) != "nobody" || ordinary.MatchString(host)) {
 			t.Errorf("Host %q: nginx serves %s, and the rules are those of %s", host, body, matched)

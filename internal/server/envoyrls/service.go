@@ -108,8 +108,8 @@ func New(o Options) (*Service, error) {
 
 // Rules are those under which the engine's observers are told of what a configuration
 // limits, one for each descriptor. Their ids are such as "envoy:edge.path_/login".
-func (s *Service) Rules(c *envoy.Config) []*rule.Compiled {
-	var rules []*rule.Compiled
+func (s *Service) Rules(c *envoy.Config) []*rule.Entry {
+	var rules []*rule.Entry
 	for n := range c.Nodes() {
 		if !n.Unlimited && !n.Refuses() {
 			rules = append(rules, s.terms(n).Rule)

@@ -76,7 +76,7 @@ func (w *work) fold() {
 // add takes a result of the descriptor into account.
 func (it *item) add(r *engine.Result, over bool) {
 	// A look at a closed limit that nobody answered is refused as a charge is.
-	failed := !r.Asked && !r.Shadow && r.Rule.Rule.OnFailure == rule.Closed
+	failed := !r.Asked && !r.Shadow && r.Rule.OnFailure == rule.Closed
 	over = over || failed
 	it.failed = it.failed || failed
 	it.asked = it.asked || r.Asked

@@ -177,7 +177,7 @@ func (h *Handler) statsSuggest(c *call) {
 // answered. What is remembered outlives rules, so it is asked only if nothing is.
 func (h *Handler) knownRule(c *call, id string) bool {
 	table, _ := h.options.Engine.Rules()
-	if id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Compiled) bool { return r.Rule.ID == id }) {
+	if id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
 		return true
 	}
 	c.refuse(noRule.of("There is no rule %q, and nothing is remembered of one; GET /v1/rules lists all.", id).in("rule"))

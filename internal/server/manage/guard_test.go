@@ -121,7 +121,7 @@ func TestWrongTokens(t *testing.T) {
 	}
 	for _, bearer := range []string{"nobody-knows-this-token", adminToken, readerToken} {
 		v := is[*TooOftenError](t, try("192.0.2.1", bearer)).Verdict
-		if s := v.Speaker(); s.Rule.Rule.ID != "wrong-tokens" || s.RetryAfter <= 0 {
+		if s := v.Speaker(); s.Rule.ID != "wrong-tokens" || s.RetryAfter <= 0 {
 			t.Errorf("%+v", v)
 		}
 	}

@@ -46,7 +46,7 @@ func (s *subject) round(matches int) (round, error) {
 
 // match is the measured loop. It returns how many answers were wrong.
 func (s *subject) match(matches int) (wrong int) {
-	var room [8]*rule.Compiled
+	var room [8]*rule.Entry
 	req := rule.Request{Attributes: map[string]string{}}
 	rules := s.table.Rules()
 	for i := range matches {
