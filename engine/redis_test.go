@@ -67,7 +67,7 @@ rules:
 			t.Errorf("%s without Redis: %d were admitted, want %d", path, n, want)
 		}
 	}
-	if v := ask("/closed"); v.Reason != engine.Failure || v.Speaker() != nil {
+	if v := ask("/closed"); v.Reason != engine.Failure || v.Speaker() == nil || v.Speaker().Asked {
 		t.Errorf("closed without Redis: %+v", v)
 	}
 	server.Restart()

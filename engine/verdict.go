@@ -77,8 +77,9 @@ type Result struct {
 }
 
 // Speaker is the result that speaks for the answer: the first one that denies, in the
-// order of the document; if all allow, the one with the least remaining. It is nil if
-// no limit was asked.
+// order of the document; if all allow, of those that were asked the one with the least
+// remaining. It is nil if there is none. One that denies without having been Asked has
+// no figures.
 func (v *Verdict) Speaker() *Result {
 	if v.speaker == 0 {
 		return nil
@@ -156,7 +157,7 @@ func (v *Verdict) conclude() {
 		r := &v.Results[i]
 		v.Allowed = v.Allowed && r.Allowed
 		v.Delay, v.RetryAfter = max(v.Delay, r.Delay), max(v.RetryAfter, r.RetryAfter)
-		if r.Asked && (v.speaker == 0 || louder(r, &v.Results[v.speaker-1])) {
+		if (r.Asked || !r.Allowed) && (v.speaker == 0 || louder(r, &v.Results[v.speaker-1])) {
 			v.speaker = i + 1
 		}
 	}

@@ -89,12 +89,9 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 		return
 	}
 	attributes := []slog.Attr{slog.String("reason", v.Reason.String()), slog.String("method", req.Method), slog.String("path", req.Path)}
-	for i := range v.Results {
-		if r := &v.Results[i]; !r.Allowed && !r.Shadow {
-			// The key has no secret in clear; it is gone when the verdict is.
-			attributes = append(attributes, slog.String("rule", r.Rule.ID), slog.String("key", string([]byte(r.Key))))
-			break
-		}
+	if r := v.Speaker(); r != nil {
+		// The key has no secret in clear; it is gone when the verdict is.
+		attributes = append(attributes, slog.String("rule", r.Rule.ID), slog.String("key", string([]byte(r.Key))))
 	}
 	if req.IP.IsValid() {
 		attributes = append(attributes, slog.String("ip", req.IP.String()))

@@ -5,6 +5,7 @@ package duration
 import (
 	"fmt"
 	"math"
+	"strconv"
 	"strings"
 	"time"
 )
@@ -80,20 +81,32 @@ func term(number, unit string) (time.Duration, error) {
 
 // Format writes d in the largest unit that divides it, so that Parse gives d
 // back: "1m" and "90s", never "1m30s" or "1m0s".
-func Format(d time.Duration) string {
-	for _, u := range []struct {
+func Format(d time.Duration) string { return string(Append(nil, d)) }
+
+// Append appends what Format writes.
+func Append(dst []byte, d time.Duration) []byte {
+	if d == 0 {
+		return append(dst, "0s"...)
+	}
+	for _, u := range [...]struct {
 		unit time.Duration
 		name string
 	}{
 		{day, "d"}, {time.Hour, "h"}, {time.Minute, "m"},
-		{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"},
+		{time.Second, "s"}, {time.Millisecond, "ms"}, {time.Microsecond, "us"}, {1, "ns"},
 	} {
-		if d != 0 && d%u.unit == 0 {
-			return fmt.Sprintf("%d%s", d/u.unit, u.name)
+		if d%u.unit == 0 {
+			return append(strconv.AppendInt(dst, int64(d/u.unit), 10), u.name...)
 		}
 	}
-	if d == 0 {
-		return "0s"
+	return dst // every length is so many nanoseconds
+}
+
+// Up is how many units a length of time takes, rounded up: whoever comes back a moment
+// too early is denied again. What is over already is 0.
+func Up(d, unit time.Duration) int64 {
+	if d <= 0 {
+		return 0
 	}
-	return fmt.Sprintf("%dns", d)
+	return int64((d-1)/unit) + 1
 }

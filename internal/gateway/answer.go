@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -48,10 +49,11 @@ func (a *answer) write(w http.ResponseWriter, wait time.Duration) {
 		w.WriteHeader(a.status)
 		return
 	}
-	d := httplimit.Denial{Status: a.status, Type: "about:blank", Title: a.title, Detail: a.detail}
+	d := httplimit.Denial{Status: a.status, Type: "about:blank", Title: a.title}
+	d.Detail = a.detail
 	if a.retry {
 		d.RetryAfter = max(wait, time.Second)
-		w.Header().Set("Retry-After", strconv.FormatInt(int64((d.RetryAfter+time.Second-1)/time.Second), 10))
+		w.Header().Set("Retry-After", strconv.FormatInt(duration.Up(d.RetryAfter, time.Second), 10))
 	}
 	if a == noTunnel {
 		w.Header().Set("Allow", "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS")

@@ -31,7 +31,7 @@ var layout = []line{
 	{[]string{"internal/simulate/chart"}, "pictures of figures over time, as SVG and HTML; it knows nothing of limits"},
 	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps no ResponseWriter and needs no library but the standard one"},
 	{[]string{"client"}, "asks a weir elsewhere, and answers by itself while that is away"},
-	{[]string{"middleware/field"}, "what a verdict says in header fields, for every protocol that has them"},
+	{[]string{"internal/field"}, "what a verdict says in header fields, for every protocol that has them"},
 	{[]string{"metrics"}, "what the engine decides, counted for Prometheus; nobody else imports that library"},
 	{[]string{"engine"}, "rules and a store in, a verdict out; it speaks no protocol, so that every protocol can use it"},
 	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "where the document of rules is kept; a place knows nothing of what the rules do, nor of another place"},

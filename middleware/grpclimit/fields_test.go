@@ -14,7 +14,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/middleware/field"
+	"github.com/weirhq/weir/internal/field"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"

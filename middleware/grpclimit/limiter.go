@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"sync/atomic"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
@@ -12,7 +13,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/field"
 )
 
 // Limiter limits calls. It is safe for concurrent use, and may serve any number of
@@ -21,7 +22,7 @@ type Limiter struct {
 	options Options
 	engine  *engine.Engine
 	clients *clientip.Resolver
-	held    atomic.Int64
+	gate    *engine.Gate
 	told    [codesOfMistakes]atomic.Bool
 }
 
@@ -69,23 +70,19 @@ func (l *Limiter) admit(ctx context.Context, method string) (metadata.MD, error)
 // turn. It returns what to tell the client about its limits, and an error if the call
 // is over.
 func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
-	v := &c.verdict
-	if err := l.engine.Check(ctx, &c.request, v); err != nil {
-		return l.fail(ctx, c, err)
+	var d engine.Denial
+	ok, err := l.gate.Admit(ctx, &c.request, &c.verdict, &d)
+	if ok {
+		return fieldsOf(&c.verdict, c.verdict.Delay, 0, l.options.Headers), nil
 	}
-	if !v.Allowed {
-		return l.deny(ctx, c, Describe(v))
+	_, invalid := errors.AsType[*weir.InvalidError](err)
+	switch {
+	case invalid:
+		l.tell(notJudged, "method", c.method, "error", err.Error())
+	case err != nil && ctx.Err() != nil:
+		return nil, status.FromContextError(ctx.Err()).Err() // nobody is there to read more
 	}
-	if v.Delay > 0 {
-		d, err := l.hold(ctx, v)
-		switch {
-		case err != nil:
-			return nil, err
-		case d != nil:
-			return l.deny(ctx, c, d)
-		}
-	}
-	return fieldsOf(v, v.Delay, 0, l.options.Headers), nil
+	return l.deny(ctx, c, translate(d))
 }
 
 // deny ends a call that may not go on.
@@ -99,19 +96,13 @@ func (l *Limiter) deny(ctx context.Context, c *call, d *Denial) (metadata.MD, er
 	return md, d.Err()
 }
 
-// fail ends a call that the engine could not judge. The store's trouble is not among the
-// reasons: for that, each rule has said what to do.
-func (l *Limiter) fail(ctx context.Context, c *call, err error) (metadata.MD, error) {
-	var invalid *weir.InvalidError
-	var values *rule.ValuesError
-	switch {
-	case errors.As(err, &values):
-		return l.deny(ctx, c, ambiguous(&c.verdict, values.What))
-	case errors.As(err, &invalid):
-		l.tell(notJudged, "method", c.method, "error", err.Error())
-		return l.deny(ctx, c, senseless(&c.verdict))
-	case ctx.Err() != nil:
-		return nil, status.FromContextError(ctx.Err()).Err() // nobody is there to read more
-	}
-	return l.deny(ctx, c, unavailable(&c.verdict))
+// fieldsOf are the metadata that a verdict of some time ago gives rise to, of a call
+// that has to wait if it was refused. They mean what the headers of HTTP mean.
+func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) metadata.MD {
+	md := make(metadata.MD)
+	field.Write(md, &field.GRPC, v, age, wait, int(families))
+	return md
 }
+
+// Held is how many calls and messages wait for their turn.
+func (l *Limiter) Held() int { return l.gate.Held() }

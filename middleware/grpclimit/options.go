@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/field"
 )
 
 // Options of a limiter. The zero value is ready to use where no proxy stands in front.
@@ -66,6 +67,27 @@ type Options struct {
 	Logger *slog.Logger
 }
 
+// Headers are families of metadata in the answer.
+type Headers uint8
+
+const (
+	// XRateLimit is x-ratelimit-limit, -remaining and -reset, in units and Unix
+	// seconds, and x-ratelimit-degraded: 1 when the store could not be asked.
+	XRateLimit Headers = field.XRateLimit
+
+	// RateLimit is ratelimit-policy and ratelimit, the structured fields of
+	// draft-ietf-httpapi-ratelimit-headers.
+	RateLimit Headers = field.RateLimit
+
+	// RetryAfter is retry-after, in seconds, of a call that was refused.
+	RetryAfter Headers = field.RetryAfter
+
+	// NoHeaders switches all of them off.
+	NoHeaders Headers = 1 << 3
+
+	AllHeaders = XRateLimit | RateLimit | RetryAfter
+)
+
 // ProxyHeader is where trusted proxies write whom they serve.
 type ProxyHeader uint8
 
@@ -78,8 +100,6 @@ const (
 	Forwarded     = ProxyHeader(clientip.Forwarded)
 )
 
-const defaultMaxHeld = 1000
-
 // New returns a limiter that asks the engine.
 func New(e *engine.Engine, o Options) (*Limiter, error) {
 	if e == nil {
@@ -89,14 +109,12 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grpclimit: TrustedProxies: %w", err)
 	}
-	switch {
-	case o.MaxHeld < 0:
-		return nil, fmt.Errorf("grpclimit: MaxHeld: %d calls cannot be held; leave it 0 for %d", o.MaxHeld, defaultMaxHeld)
-	case o.MaxHeld == 0:
-		o.MaxHeld = defaultMaxHeld
+	gate, err := engine.NewGate(e, o.MaxHeld, nil)
+	if err != nil {
+		return nil, fmt.Errorf("grpclimit: %w", err)
 	}
 	if o.Headers == 0 {
 		o.Headers = AllHeaders
 	}
-	return &Limiter{options: o, engine: e, clients: clients}, nil
+	return &Limiter{options: o, engine: e, gate: gate, clients: clients}, nil
 }

@@ -1,35 +1,24 @@
 package httplimit
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/middleware/field"
+	"github.com/weirhq/weir/internal/duration"
 )
 
 // Denial is what a refused client is told. In a Deny function it may be changed
-// before it is written.
+// before it is written, and is valid until that function returns.
 type Denial struct {
-	// Verdict is why. It is valid until the Deny function returns. A verdict that
-	// is Allowed was taken back: the request would have had to be held, and could
-	// not be.
-	Verdict *engine.Verdict
+	engine.Denial
 
 	Status int    // of HTTP
 	Type   string // what kind of problem it is, a URI
 	Title  string // the same for people
-	Detail string // the rule's message, or a sentence about what happened
-
-	Rule     string   // which one refuses, if one does
-	Code     int      // the rule's own code, if it has one
-	Policies []string // the limits that refuse, as RateLimit-Policy names them
-
-	// RetryAfter is how long to wait; 0 if waiting does not help, or nobody knows.
-	RetryAfter time.Duration
 }
 
 // Problem types of draft-ietf-httpapi-ratelimit-headers.
@@ -39,101 +28,29 @@ const (
 	reducedCapacity = "https://iana.org/assignments/http-problem-types#temporary-reduced-capacity"
 )
 
-// outage is when to come back while the store is away: a failover takes two or three
-// seconds, and whoever comes earlier only makes it harder.
-const outage = 5 * time.Second
+var problems = [...]struct{ kind, title string }{
+	engine.QuotaExceeded:   {quotaExceeded, quotaTitle},
+	engine.ReducedCapacity: {reducedCapacity, "Temporary Reduced Capacity"},
+	engine.ClientBlocked:   {"about:blank", "Forbidden"},
+	engine.NotJudged:       {"about:blank", "Bad Request"},
+}
 
 // Describe says what to tell the client of a verdict that refuses.
 func Describe(v *engine.Verdict) *Denial {
-	d := new(Denial)
-	d.describe(v)
+	d := &Denial{Denial: engine.Describe(v)}
+	d.translate()
 	return d
 }
 
-func (d *Denial) describe(v *engine.Verdict) {
-	switch v.Reason {
-	case engine.Blocked:
-		*d = Denial{
-			Verdict: v, Status: http.StatusForbidden,
-			Type: "about:blank", Title: "Forbidden", Detail: "This client is blocked.",
-		}
-		return
-	case engine.Failure:
-		*d = unavailable(v)
-		return
-	}
-	*d = Denial{Verdict: v, Status: http.StatusTooManyRequests, Type: quotaExceeded, Title: quotaTitle}
-	d.Policies = field.Names(v, func(r *engine.Result) bool { return !r.Allowed })
-	if r := v.Speaker(); r != nil {
-		if v.RetryAfter != weir.Never {
-			d.RetryAfter = max(v.RetryAfter, 1)
-		}
-		d.speak(r)
-	}
-}
-
-// speak lets the rule of a limit say why.
-func (d *Denial) speak(r *engine.Result) {
-	deny := &r.Rule.Deny
-	d.Rule, d.Code, d.Detail = r.Rule.ID, deny.Code, deny.Message
-	if deny.Status != 0 {
-		d.Status = deny.Status
-	}
-	switch {
-	case d.Detail != "":
-	case r.RetryAfter == weir.Never:
-		d.Detail = "The request costs more than the limit " + d.Rule + " ever admits."
-	case d.RetryAfter == 0:
-		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit ever allows."
-	default:
-		var room [192]byte
-		text := append(append(room[:0], "The limit "...), d.Rule...)
-		text = strconv.AppendInt(append(text, " is used up; try again in "...), field.Seconds(d.RetryAfter), 10)
-		d.Detail = string(append(text, " s."...))
-	}
-}
-
-// unavailable is that the limits cannot be asked for.
-func unavailable(v *engine.Verdict) Denial {
-	d := overloaded(v, "The request could not be judged just now; try again soon.", outage)
-	for i := range v.Results {
-		if r := &v.Results[i]; !r.Allowed && !r.Shadow {
-			d.Rule = r.Rule.ID
-			break
-		}
-	}
-	return d
-}
-
-// overloaded is that there is no room, which is not the client's fault.
-func overloaded(v *engine.Verdict, detail string, wait time.Duration) Denial {
-	return Denial{
-		Verdict: v, Status: http.StatusServiceUnavailable, Type: reducedCapacity,
-		Title: "Temporary Reduced Capacity", Detail: detail, RetryAfter: wait,
-	}
-}
-
-// ambiguous is that a request says too much about who sent it. Whoever has sent it can
-// help it, so it is told what.
-func ambiguous(v *engine.Verdict, what string) Denial {
-	return Denial{
-		Verdict: v, Status: http.StatusBadRequest,
-		Type: "about:blank", Title: "Bad Request", Detail: "The request has too many values of " + what + "; send one.",
-	}
-}
-
-// senseless is that a request cannot be judged by anybody. Why is for the log: it is
-// about the rules, or the application.
-func senseless(v *engine.Verdict) Denial {
-	return Denial{
-		Verdict: v, Status: http.StatusBadRequest,
-		Type: "about:blank", Title: "Bad Request", Detail: "The request cannot be judged.",
-	}
+// translate says in HTTP what the denial says.
+func (d *Denial) translate() {
+	d.Status, d.Type, d.Title = d.HTTPStatus(), problems[d.Cause].kind, problems[d.Cause].title
 }
 
 // deny answers a request that may not go on.
 func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass) {
 	d := &p.denial
+	d.translate()
 	writeHeaders(w.Header(), d.Verdict, 0, d.RetryAfter, m.options.Headers)
 	if m.options.Deny == nil {
 		d.Write(w)
@@ -166,3 +83,63 @@ func (d *Denial) Write(w http.ResponseWriter) {
 
 // bodies are used again: none is longer than the names and messages of rules.
 var bodies = sync.Pool{New: func() any { return new([]byte) }}
+
+// append appends the denial as JSON. It is written by hand because it is written most
+// when there is least time for it.
+func (d *Denial) append(dst []byte) []byte {
+	if d.Type == quotaExceeded && d.Title == quotaTitle { // as nearly always
+		dst = append(dst, `{"type":"`+quotaExceeded+`","title":"`+quotaTitle+`"`...)
+	} else {
+		dst = appendJSON(append(dst, `{"type":`...), d.Type)
+		dst = appendJSON(append(dst, `,"title":`...), d.Title)
+	}
+	dst = strconv.AppendInt(append(dst, `,"status":`...), int64(d.Status), 10)
+	if d.Detail != "" {
+		dst = appendJSON(append(dst, `,"detail":`...), d.Detail)
+	}
+	if d.Rule != "" {
+		dst = appendJSON(append(dst, `,"rule":`...), d.Rule)
+	}
+	if d.Code != 0 {
+		dst = strconv.AppendInt(append(dst, `,"code":`...), int64(d.Code), 10)
+	}
+	for i, name := range d.Policies {
+		if i == 0 {
+			dst = append(dst, `,"violated-policies":[`...)
+		} else {
+			dst = append(dst, ',')
+		}
+		dst = appendJSON(dst, name)
+		if i == len(d.Policies)-1 {
+			dst = append(dst, ']')
+		}
+	}
+	if d.RetryAfter > 0 {
+		dst = strconv.AppendInt(append(dst, `,"retry_after":`...), duration.Up(d.RetryAfter, time.Second), 10)
+	}
+	return append(dst, "}\n"...)
+}
+
+// special are bytes that JSON, or a page that has it inside, does not take as they are.
+var special = func() (is [256]bool) {
+	for b := range is {
+		is[b] = b < 0x20 || b >= 0x7f || b == '"' || b == '\\' || b == '<' || b == '>' || b == '&'
+	}
+	return is
+}()
+
+// appendJSON appends a string in quotes.
+func appendJSON(dst []byte, s string) []byte {
+	for i := range len(s) {
+		if special[s[i]] {
+			quoted, err := json.Marshal(s)
+			if err != nil {
+				return append(dst, `""`...) // every string has a notation
+			}
+			return append(dst, quoted...)
+		}
+	}
+	dst = append(dst, '"')
+	dst = append(dst, s...)
+	return append(dst, '"')
+}

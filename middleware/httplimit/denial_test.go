@@ -137,7 +137,9 @@ func TestFail(t *testing.T) {
 		b.store.Store = failing{c.err}
 		b.engine.Install(tableOf(t, "rules: [{id: a, key: ip, limit: 5/1h, on_failure: closed}]"), 2)
 		w := httptest.NewRecorder()
-		b.fail(w, from("203.0.113.7:1", "GET", "/"), &pass{}, c.err)
+		p := new(pass)
+		p.denial.Denial = engine.DescribeError(&p.verdict, c.err)
+		b.refuse(w, from("203.0.113.7:1", "GET", "/"), p, c.err)
 		if w.Code != c.status || w.Header().Get("Retry-After") != c.retry {
 			t.Errorf("%v: %d, Retry-After %q", c.err, w.Code, w.Header().Get("Retry-After"))
 		}
@@ -171,7 +173,7 @@ func FuzzProblem(f *testing.F) {
 	f.Add("a", "b", "c", 1)
 	f.Add("\x00\xff\"\\", "</script>", "ä\u2028", -1)
 	f.Fuzz(func(t *testing.T, detail, rule, policy string, code int) {
-		d := Denial{Status: 429, Detail: detail, Rule: rule, Code: code, Policies: []string{policy, rule}, RetryAfter: time.Second}
+		d := Denial{Status: 429, Denial: engine.Denial{Detail: detail, Rule: rule, Code: code, Policies: []string{policy, rule}, RetryAfter: time.Second}}
 		var got, want map[string]any
 		if err := json.Unmarshal(d.append(nil), &got); err != nil {
 			t.Fatal(err)

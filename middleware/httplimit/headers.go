@@ -3,10 +3,13 @@ package httplimit
 import (
 	"net/http"
 	"strconv"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/middleware/field"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/field"
 )
 
 // Headers are families of response headers.
@@ -15,17 +18,17 @@ type Headers uint8
 const (
 	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset, in units and Unix
 	// seconds, and X-RateLimit-Degraded: 1 when the store could not be asked.
-	XRateLimit Headers = 1 << iota
+	XRateLimit Headers = field.XRateLimit
 
 	// RateLimit is RateLimit-Policy and RateLimit, the structured fields of
 	// draft-ietf-httpapi-ratelimit-headers.
-	RateLimit
+	RateLimit Headers = field.RateLimit
 
 	// RetryAfter is Retry-After, in seconds, of a request that was refused.
-	RetryAfter
+	RetryAfter Headers = field.RetryAfter
 
 	// NoHeaders switches all of them off.
-	NoHeaders
+	NoHeaders Headers = 1 << 3
 
 	AllHeaders = XRateLimit | RateLimit | RetryAfter
 )
@@ -41,77 +44,84 @@ const (
 func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 	var wait time.Duration
 	if !v.Allowed {
-		wait = Describe(v).RetryAfter
+		wait = engine.Describe(v).RetryAfter
 	}
 	writeHeaders(h, v, 0, wait, families)
 }
 
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was refused.
-//
-// All values are parts of one string, and all lists of values parts of one array: two
-// allocations, whatever there is to say. That is why it does not use a library for
-// structured fields; a test reads them with one.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
 	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
 		writeFew(h, v, age, wait)
 		return
 	}
-	writeAny(h, v, age, wait, families)
+	field.Write(h, &field.HTTP, v, age, wait, int(families))
 }
 
-// writeAny is writeHeaders for whatever there is to say.
-func writeAny(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	var room [512]byte
-	var f fields
-	text := room[:0]
-	speaker := v.Speaker()
-	if families&XRateLimit != 0 && speaker != nil {
-		text = f.end("X-Ratelimit-Limit", strconv.AppendInt(text, speaker.Decision.Limit, 10))
-		text = f.end("X-Ratelimit-Remaining", strconv.AppendInt(text, speaker.Remaining, 10))
-		text = f.end("X-Ratelimit-Reset", strconv.AppendInt(text, field.UnixSeconds(speaker.ResetAt), 10))
+// writeFew is writeHeaders for a request under a single limit, which is what there is
+// most of. What is the same for every request under that limit is written
+// once: the limit itself, its name and its policy.
+func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration) {
+	s := &v.Results[0]
+	same := sayings.of(v, s)
+	var room [160]byte
+	text := strconv.AppendInt(room[:0], s.Remaining, 10)
+	remaining := len(text)
+	text = strconv.AppendInt(text, field.UnixSeconds(s.ResetAt), 10)
+	reset := len(text)
+	text = append(text, same.name...)
+	text = field.AppendParameter(text, 'r', s.Remaining)
+	until := s.ResetAfter - age
+	if wait > 0 {
+		until = wait
 	}
-	if families&XRateLimit != 0 && v.Degraded != nil {
-		text = f.end("X-Ratelimit-Degraded", append(text, '1'))
+	seconds := len(text) + len(";t=")
+	text = field.AppendParameter(text, 't', duration.Up(until, time.Second))
+	all := string(text)
+	// An array of the request's own: handlers may change what they find in the headers.
+	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:], all[seconds:]}
+	h["X-Ratelimit-Limit"] = values[0:1:1]
+	h["X-Ratelimit-Remaining"] = values[1:2:2]
+	h["X-Ratelimit-Reset"] = values[2:3:3]
+	h["Ratelimit-Policy"] = values[3:4:4]
+	h["Ratelimit"] = values[4:5:5]
+	if wait > 0 {
+		h["Retry-After"] = values[5:6:6]
 	}
-	if families&RateLimit != 0 && speaker != nil {
-		until := wait
-		if until == 0 {
-			until = speaker.ResetAfter - age
-		}
-		text = f.end("Ratelimit-Policy", field.AppendPolicies(text, v))
-		text = field.AppendName(text, v, speaker)
-		text = field.AppendParameter(text, 'r', speaker.Remaining)
-		text = f.end("Ratelimit", field.AppendParameter(text, 't', field.Seconds(until)))
-	}
-	if families&RetryAfter != 0 && wait > 0 {
-		text = f.end("Retry-After", strconv.AppendInt(text, field.Seconds(wait), 10))
-	}
-	f.set(h, text)
 }
 
-// fields are headers whose values stand in one text, one after the other.
-type fields struct {
-	names [7]string // canonical
-	ends  [7]int
-	n     int
+// saying is what headers say of a limit, whoever asks.
+type saying struct{ name, limit, policy string }
+
+// said remembers sayings. Limits come and go with the rules, so there is a bound.
+type said struct {
+	byLimit sync.Map // *weir.Compiled → *saying
+	n       atomic.Int64
 }
 
-// end says that the text since the last end is the value of a header.
-func (f *fields) end(name string, text []byte) []byte {
-	f.names[f.n], f.ends[f.n] = name, len(text)
-	f.n++
-	return text
-}
+const maxSaid = 10_000
 
-func (f *fields) set(h http.Header, text []byte) {
-	if f.n == 0 {
-		return
+var sayings said
+
+// of returns what is said of the only limit of a verdict.
+func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
+	if s, found := all.byLimit.Load(r.Limit); found {
+		return s.(*saying)
 	}
-	all, values, begin := string(text), make([]string, f.n), 0
-	for i := range values {
-		values[i] = all[begin:f.ends[i]]
-		h[f.names[i]] = values[i : i+1 : i+1]
-		begin = f.ends[i]
+	s := newSaying(v, r)
+	if all.n.Add(1) > maxSaid {
+		all.byLimit.Clear()
+		all.n.Store(1)
+	}
+	all.byLimit.Store(r.Limit, s)
+	return s
+}
+
+func newSaying(v *engine.Verdict, r *engine.Result) *saying {
+	return &saying{
+		name:   string(field.AppendName(nil, v, r)), // in quotes
+		limit:  strconv.FormatInt(r.Decision.Limit, 10),
+		policy: string(field.AppendPolicies(nil, v)),
 	}
 }

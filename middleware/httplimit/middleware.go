@@ -4,12 +4,15 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"runtime"
+	"sync"
 	"sync/atomic"
+	"time"
+	"weak"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/rule"
 )
 
 // Middleware limits requests. It is safe for concurrent use, and may wrap any number
@@ -18,7 +21,7 @@ type Middleware struct {
 	options Options
 	engine  *engine.Engine
 	clients *clientip.Resolver
-	held    atomic.Int64
+	gate    *engine.Gate
 	mounts  *atomic.Int64 // of all middlewares of the engine
 
 	told  [codes]atomic.Bool
@@ -58,7 +61,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	p := passes.Get().(*pass)
 	defer p.release()
 	if err := m.read(p, r); err != nil {
-		m.fail(w, r, p, err)
+		p.denial.Denial = engine.DescribeError(&p.verdict, err)
+		m.refuse(w, r, p, err)
 		return r, false
 	}
 	if !m.judge(w, r, p) {
@@ -73,40 +77,23 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 // judge reports whether the request may go on; if not, it has answered.
 func (m *Middleware) judge(w http.ResponseWriter, r *http.Request, p *pass) bool {
 	v := &p.verdict
-	if err := m.engine.Check(r.Context(), &p.request, v); err != nil {
-		m.fail(w, r, p, err)
+	ok, err := m.gate.Admit(r.Context(), &p.request, v, &p.denial.Denial)
+	if !ok {
+		m.refuse(w, r, p, err)
 		return false
-	}
-	switch {
-	case !v.Allowed:
-		p.denial.describe(v)
-		m.deny(w, r, p)
-		return false
-	case v.Delay > 0:
-		if !m.hold(w, r, p) {
-			return false
-		}
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	return true
 }
 
-// fail answers a request that the engine could not judge. The store's trouble is not
-// among the reasons: for that, each rule has said what to do.
-func (m *Middleware) fail(w http.ResponseWriter, r *http.Request, p *pass, err error) {
-	var invalid *weir.InvalidError
-	var values *rule.ValuesError
-	switch {
-	case errors.As(err, &values):
-		p.denial = ambiguous(&p.verdict, values.What)
-	case errors.As(err, &invalid):
-		m.tell(notJudged, "path", r.URL.Path, "error", err.Error())
-		p.denial = senseless(&p.verdict)
-	case errors.Is(err, context.Canceled):
+// refuse answers a request that may not go on, maybe because of an error.
+func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *pass, err error) {
+	if errors.Is(err, context.Canceled) {
 		w.WriteHeader(statusClientGone)
 		return
-	default:
-		p.denial = unavailable(&p.verdict)
+	}
+	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
+		m.tell(notJudged, "path", r.URL.Path, "error", err.Error())
 	}
 	m.deny(w, r, p)
 }
@@ -114,3 +101,32 @@ func (m *Middleware) fail(w http.ResponseWriter, r *http.Request, p *pass, err e
 // statusClientGone is what access logs call a client that did not wait for its
 // answer. Nobody else sees it.
 const statusClientGone = 499
+
+// Held is how many requests wait for their turn.
+func (m *Middleware) Held() int { return m.gate.Held() }
+
+// patience is for how long the server would still write an answer.
+func patience(ctx context.Context) time.Duration {
+	if s, ok := ctx.Value(http.ServerContextKey).(*http.Server); ok && s.WriteTimeout > 0 {
+		return s.WriteTimeout
+	}
+	return 1<<63 - 1
+}
+
+// mark is, in a request's context, that an engine has judged it.
+type mark struct{ by *engine.Engine }
+
+// mounts is how many handlers are wrapped for an engine, by whichever middleware. As
+// long as it is one, no request can come to the engine a second time, and none needs
+// a mark, which would be two allocations.
+var mounts sync.Map // weak.Pointer[engine.Engine] → *atomic.Int64
+
+// mountsOf counts for one engine, as long as that lives.
+func mountsOf(e *engine.Engine) *atomic.Int64 {
+	key := weak.Make(e)
+	n, known := mounts.LoadOrStore(key, new(atomic.Int64))
+	if !known {
+		runtime.AddCleanup(e, func(key weak.Pointer[engine.Engine]) { mounts.Delete(key) }, key)
+	}
+	return n.(*atomic.Int64)
+}

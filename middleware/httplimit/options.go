@@ -88,8 +88,6 @@ const (
 	Forwarded     = ProxyHeader(clientip.Forwarded)
 )
 
-const defaultMaxHeld = 1000
-
 // New returns a middleware that asks the engine.
 func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if e == nil {
@@ -102,17 +100,15 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
 		return nil, errors.New("httplimit: UserHeader and TierHeader are believed from trusted proxies only; name those in TrustedProxies")
 	}
-	switch {
-	case o.MaxHeld < 0:
-		return nil, fmt.Errorf("httplimit: MaxHeld: %d requests cannot be held; leave it 0 for %d", o.MaxHeld, defaultMaxHeld)
-	case o.MaxHeld == 0:
-		o.MaxHeld = defaultMaxHeld
+	gate, err := engine.NewGate(e, o.MaxHeld, patience)
+	if err != nil {
+		return nil, fmt.Errorf("httplimit: %w", err)
 	}
 	if o.Headers == 0 {
 		o.Headers = AllHeaders
 	}
 	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
-	return &Middleware{options: o, engine: e, clients: clients, mounts: mountsOf(e)}, nil
+	return &Middleware{options: o, engine: e, gate: gate, clients: clients, mounts: mountsOf(e)}, nil
 }
 
 // Believes reports whether a header is one of UserHeader and TierHeader, which tell who

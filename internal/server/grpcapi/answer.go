@@ -8,7 +8,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/middleware/httplimit"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
@@ -57,8 +56,8 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 		a.ResetAfter = set(&r.waits.reset, speaker.ResetAfter)
 	}
 	if !v.Allowed {
-		d := httplimit.Describe(v)
-		a.Status, a.Rule, a.Code, a.Message = int32(d.Status), d.Rule, int64(d.Code), valid(d.Detail)
+		d := engine.Describe(v)
+		a.Status, a.Rule, a.Code, a.Message = int32(d.HTTPStatus()), d.Rule, int64(d.Code), valid(d.Detail)
 		a.RetryAfter = set(&r.waits.retry, d.RetryAfter)
 	}
 	a.Results = s.results(v, r.results[:], r.pointers[:])

@@ -5,8 +5,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/middleware/field"
-	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/field"
 )
 
 // describeVerdict makes an answer of a verdict.
@@ -26,8 +26,8 @@ func (h *Handler) describeVerdict(q *question) {
 		a.ResetAt, a.ResetAfterMS = field.UnixSeconds(s.ResetAt), millis(s.ResetAfter)
 	}
 	if !v.Allowed {
-		d := httplimit.Describe(v)
-		a.Status, a.Rule, a.Code, a.Message = d.Status, d.Rule, d.Code, d.Detail
+		d := engine.Describe(v)
+		a.Status, a.Rule, a.Code, a.Message = d.HTTPStatus(), d.Rule, d.Code, d.Detail
 		if waits[0] = millis(d.RetryAfter); waits[0] == 0 {
 			a.RetryAfterMS = nil
 		}
@@ -58,10 +58,4 @@ func (h *Handler) limitAnswer(r *engine.Result, wait *int64) LimitAnswer {
 	return a
 }
 
-// millis rounds up: who comes back a moment too early is refused again.
-func millis(d time.Duration) int64 {
-	if d <= 0 {
-		return 0
-	}
-	return int64((d-1)/time.Millisecond) + 1
-}
+func millis(d time.Duration) int64 { return duration.Up(d, time.Millisecond) }

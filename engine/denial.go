@@ -1,0 +1,115 @@
+package engine
+
+import (
+	"errors"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/rule"
+)
+
+// Denial is what to tell the client of a request that may not go on, in whatever
+// protocol.
+type Denial struct {
+	// Verdict is why. It is valid as long as the verdict. A verdict that is Allowed was
+	// taken back: the request would have had to be delayed, and could not be.
+	Verdict *Verdict
+
+	Cause  Cause
+	Detail string // the rule's message, or a sentence about what happened
+
+	Rule     string   // which one denies, if one does
+	Code     int      // the rule's own code, if it has one
+	Policies []string // the limits that deny, by name
+
+	// RetryAfter is how long to wait; 0 if waiting does not help, or nobody knows.
+	RetryAfter time.Duration
+
+	status int // the rule's own, 0 if it has none
+}
+
+// Cause is what kind of denial it is.
+type Cause uint8
+
+const (
+	QuotaExceeded   Cause = iota // limits deny
+	ReducedCapacity              // the limits cannot be asked, or too many requests wait
+	ClientBlocked                // the client is on the block list
+	NotJudged                    // nobody can judge such a request
+)
+
+// HTTPStatus is the status that an HTTP client gets: the rule's own, if it has one.
+func (d *Denial) HTTPStatus() int {
+	if d.status != 0 {
+		return d.status
+	}
+	return [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusBadRequest}[d.Cause]
+}
+
+// outage is when to come back while the store is unavailable: a failover takes two or
+// three seconds, and whoever comes earlier only makes it harder.
+const outage = 5 * time.Second
+
+// Describe says what to tell the client of a verdict that denies.
+func Describe(v *Verdict) Denial {
+	switch v.Reason {
+	case Blocked:
+		return Denial{Verdict: v, Cause: ClientBlocked, Detail: "This client is blocked."}
+	case Failure:
+		return unavailable(v)
+	}
+	d := Denial{Verdict: v, Policies: v.names(func(r *Result) bool { return !r.Allowed })}
+	if r := v.Speaker(); r != nil {
+		if v.RetryAfter != weir.Never {
+			d.RetryAfter = max(v.RetryAfter, 1)
+		}
+		d.speak(r)
+	}
+	return d
+}
+
+// DescribeError says what to tell the client of a request that the engine could not
+// judge. The store's trouble is not among the reasons: for that, each rule has said what
+// to do. Details about the rules, or the application, are for the log.
+func DescribeError(v *Verdict, err error) Denial {
+	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // whoever has sent it can help it
+		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request has too many values of " + values.What + "; send one."}
+	}
+	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
+		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request cannot be judged."}
+	}
+	return unavailable(v)
+}
+
+// speak lets the rule of a limit say why.
+func (d *Denial) speak(r *Result) {
+	deny := &r.Rule.Deny
+	d.Rule, d.Code, d.Detail, d.status = r.Rule.ID, deny.Code, deny.Message, deny.Status
+	switch {
+	case d.Detail != "":
+	case r.RetryAfter == weir.Never:
+		d.Detail = "The request costs more than the limit " + d.Rule + " ever admits."
+	case d.RetryAfter == 0:
+		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit ever allows."
+	default:
+		var room [192]byte
+		text := append(append(room[:0], "The limit "...), d.Rule...)
+		text = strconv.AppendInt(append(text, " is used up; try again in "...), duration.Up(d.RetryAfter, time.Second), 10)
+		d.Detail = string(append(text, " s."...))
+	}
+}
+
+// unavailable is that the limits cannot be asked for.
+func unavailable(v *Verdict) Denial {
+	d := Denial{
+		Verdict: v, Cause: ReducedCapacity, RetryAfter: outage,
+		Detail: "The request could not be judged just now; try again soon.",
+	}
+	if r := v.Speaker(); r != nil {
+		d.Rule = r.Rule.ID
+	}
+	return d
+}

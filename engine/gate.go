@@ -1,0 +1,125 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/rule"
+)
+
+// DefaultMaxHeld is how many requests a gate holds at once unless it is told otherwise.
+const DefaultMaxHeld = 1000
+
+// maxRefund is how long to try to give a place back. A store has a timeout of its own,
+// which is shorter.
+const maxRefund = time.Second
+
+// Gate lets requests pass that an engine allows, and delays those that a rule shapes. It
+// is what middleware of any protocol stands on. It is safe for concurrent use.
+type Gate struct {
+	engine   *Engine
+	patience func(context.Context) time.Duration
+	most     int64
+	held     atomic.Int64
+}
+
+// NewGate returns a gate that holds at most so many requests at once, or DefaultMaxHeld
+// if that is 0. Patience, if it is not nil, tells how long a request can be held at most
+// besides its deadline.
+func NewGate(e *Engine, maxHeld int, patience func(context.Context) time.Duration) (*Gate, error) {
+	switch {
+	case maxHeld < 0:
+		return nil, fmt.Errorf("MaxHeld: %d requests cannot be held; leave it 0 for %d", maxHeld, DefaultMaxHeld)
+	case maxHeld == 0:
+		maxHeld = DefaultMaxHeld
+	}
+	return &Gate{engine: e, most: int64(maxHeld), patience: patience}, nil
+}
+
+// Held is how many requests wait for their turn.
+func (g *Gate) Held() int { return int(g.held.Load()) }
+
+// Admit judges a request as Check does, and holds it until its turn has come. It reports
+// whether the request may go on; if not, d says why. The error is that of Check, or that
+// the context has ended while the request was held; then d has an answer, too.
+func (g *Gate) Admit(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
+	if err := g.engine.Check(ctx, req, v); err != nil {
+		*d = DescribeError(v, err)
+		return false, err
+	}
+	switch {
+	case !v.Allowed:
+		*d = Describe(v)
+		return false, nil
+	case v.Delay > 0:
+		return g.hold(ctx, v, d)
+	}
+	return true, nil
+}
+
+// hold keeps an allowed request until its turn has come. One that cannot wait gives its
+// place up.
+func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
+	if late := v.Delay - g.left(ctx); late >= 0 {
+		// As if the limit had been told how long the request can wait: it denies, and
+		// says from when the wait would be short enough.
+		g.refund(ctx, v)
+		*d = impatient(v, late)
+		return false, nil
+	}
+	defer g.held.Add(-1)
+	if g.held.Add(1) > g.most {
+		g.refund(ctx, v)
+		*d = Denial{
+			Verdict: v, Cause: ReducedCapacity, RetryAfter: v.Delay,
+			Detail: "Too many requests wait for their turn; try again later.",
+		}
+		return false, nil
+	}
+	turn := time.NewTimer(v.Delay)
+	defer turn.Stop()
+	select {
+	case <-turn.C:
+		return true, nil
+	case <-ctx.Done():
+		g.refund(ctx, v)
+		*d = unavailable(v)
+		return false, ctx.Err()
+	}
+}
+
+// left is how long a request can be held: to hold what cannot be served any more would
+// make others wait for nothing.
+func (g *Gate) left(ctx context.Context) time.Duration {
+	left := time.Duration(1<<63 - 1)
+	if g.patience != nil {
+		left = g.patience(ctx)
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		left = min(left, time.Until(deadline))
+	}
+	return left
+}
+
+// refund gives back what the verdict has charged, although the client may have left. If
+// that cannot be done, it fades like any other charge.
+func (g *Gate) refund(ctx context.Context, v *Verdict) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRefund)
+	defer cancel()
+	_ = g.engine.Refund(ctx, v)
+}
+
+// impatient is that the queue is longer than the request can wait.
+func impatient(v *Verdict, late time.Duration) Denial {
+	slow := func(r *Result) bool { return r.Delay == v.Delay }
+	d := Denial{Verdict: v, Policies: v.names(slow), RetryAfter: max(late, 1)}
+	for i := range v.Results {
+		if r := &v.Results[i]; !r.Shadow && slow(r) {
+			d.speak(r)
+			break
+		}
+	}
+	return d
+}
