@@ -19,7 +19,7 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	v.ops = v.ops[:0]
 	for i := range v.Results[:v.enforced] {
 		if r := &v.Results[i]; r.Receipt != 0 {
-			v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Limit, Cost: r.Cost, Receipt: r.Receipt})
+			v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
 		}
 	}
 	if len(v.ops) == 0 {
@@ -72,7 +72,7 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 // addClient puts the limits that apply to a client on the list.
 func (v *Verdict) addClient(c *rule.Entry, key, tier string) {
 	for _, limit := range c.Limits(key, tier) {
-		v.Results = append(v.Results, Result{Rule: c, Limit: limit, Key: key, Shadow: c.Mode == rule.Shadow})
+		v.Results = append(v.Results, Result{Rule: c, Quota: limit, Key: key, Shadow: c.Mode == rule.Shadow})
 	}
 }
 

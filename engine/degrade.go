@@ -58,7 +58,7 @@ func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []
 		if r.Rule.OnFailure != rule.Local {
 			continue
 		}
-		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: in.shares.of(r.Limit, instances), Cost: r.Cost})
+		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: in.shares.of(r.Quota, instances), Cost: r.Cost})
 	}
 	var err error
 	if v.decisions, err = local(ctx, v.decisions[:0], v.ops...); err != nil {
@@ -68,7 +68,7 @@ func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []
 	for i := range results {
 		r := &results[i]
 		if r.Rule.OnFailure == rule.Local {
-			r.Decision, r.Limit, r.Asked = v.decisions[at], v.ops[at].Limit, true
+			r.Decision, r.Quota, r.Asked = v.decisions[at], v.ops[at].Limit, true
 			at++
 		}
 	}

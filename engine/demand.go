@@ -112,7 +112,7 @@ func (v *Verdict) demand(demands []Demand, which func(*Demand) bool) {
 		}
 		for _, limit := range d.Limits {
 			v.Results = append(v.Results, Result{
-				Rule: d.Rule, Limit: limit, Key: d.Key, Cost: d.Cost, Demand: i,
+				Rule: d.Rule, Quota: limit, Key: d.Key, Cost: d.Cost, Demand: i,
 				Shadow: d.Rule.Mode == rule.Shadow, Decision: weir.Decision{Allowed: true},
 			})
 		}

@@ -281,7 +281,7 @@ rules:
 			got = err.Error()
 		}
 		for _, r := range v.Results {
-			got += fmt.Sprintf("%s %s %d of %d; ", r.Rule.ID, r.Key, r.Remaining, r.Decision.Limit)
+			got += fmt.Sprintf("%s %s %d of %d; ", r.Rule.ID, r.Key, r.Remaining, r.Limit)
 		}
 		if got != want {
 			t.Errorf("Standing(%q, %q, %q)\n got %s\nwant %s", id, key, tier, got, want)

@@ -21,8 +21,8 @@ func (v *Verdict) Name(r *Result) string {
 func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 	dst = appendID(dst, r.Rule.ID)
 	for i := range v.Results {
-		if other := &v.Results[i]; other.Rule == r.Rule && other.Limit != r.Limit {
-			return duration.Append(append(dst, ':'), r.Limit.Limit().Period)
+		if other := &v.Results[i]; other.Rule == r.Rule && other.Quota != r.Quota {
+			return duration.Append(append(dst, ':'), r.Quota.Limit().Period)
 		}
 	}
 	return dst

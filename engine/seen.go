@@ -64,11 +64,11 @@ func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
 func (e *Engine) remember(results []Result) {
 	for i := range results {
 		r := &results[i]
-		if r.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Decision.Limit {
+		if r.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Limit {
 			continue
 		}
-		p, client := e.seen.place(r.Key, r.Limit)
-		used, now := r.Decision.Limit-r.Remaining, e.clock()
+		p, client := e.seen.place(r.Key, r.Quota)
+		used, now := r.Limit-r.Remaining, e.clock()
 		p.mu.Lock()
 		// Answers that come at once are not in the order in which they were made.
 		if p.client != client || used >= p.used || now-p.at > moment {

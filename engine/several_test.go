@@ -34,7 +34,7 @@ rules:
 	if v = b.check(t, rule.Request{User: "alice"}); !v.Allowed || v.Speaker().Remaining != 1 {
 		t.Errorf("what was denied has cost alice something: %+v", v.Speaker())
 	}
-	if v = b.check(t, rule.Request{User: "alice", OtherUsers: []string{"dave"}, Tier: "pro"}); !v.Allowed || v.Results[0].Decision.Limit != 4 || v.Results[1].Decision.Limit != 4 {
+	if v = b.check(t, rule.Request{User: "alice", OtherUsers: []string{"dave"}, Tier: "pro"}); !v.Allowed || v.Results[0].Limit != 4 || v.Results[1].Limit != 4 {
 		t.Errorf("%+v", v.Results)
 	}
 	if err := b.Refund(t.Context(), v); err != nil {

@@ -47,7 +47,7 @@ rules:
 			if i > 0 {
 				got += ","
 			}
-			got += fmt.Sprintf(" %d %d", r.Remaining, r.Decision.Limit)
+			got += fmt.Sprintf(" %d %d", r.Remaining, r.Limit)
 		}
 		if got != c.want {
 			t.Errorf("%s after %s came with %q: got %q, want %q", c.key, c.comes, c.tier, got, c.want)

@@ -63,7 +63,7 @@ func (r Reason) String() string {
 // Result is what one limit of a rule says.
 type Result struct {
 	Rule   *rule.Entry
-	Limit  *weir.Compiled
+	Quota  *weir.Compiled // the limit that was asked
 	Key    string // who is limited, as in "user:alice"; valid as long as the verdict
 	Cost   int64
 	Shadow bool // it is reported, and has no say
@@ -123,7 +123,7 @@ func (v *Verdict) add(c *rule.Entry, req *rule.Request, visits *tiers) error {
 func (v *Verdict) addOne(c *rule.Entry, req *rule.Request, identity []byte, cost int64) {
 	for _, limit := range c.LimitsFor(identity, req.Tier) {
 		v.Results = append(v.Results, Result{
-			Rule: c, Limit: limit, Cost: cost, Shadow: c.Mode == rule.Shadow,
+			Rule: c, Quota: limit, Cost: cost, Shadow: c.Mode == rule.Shadow,
 			Decision: weir.Decision{Allowed: true}, // until somebody was asked
 			// The key's bytes never change: when the buffer grows, the old one
 			// stays for who still points to it.
@@ -137,7 +137,7 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = v.ops[:0]
 	for i := range results {
 		r := &results[i]
-		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Limit, Cost: r.Cost})
+		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost})
 	}
 	return v.ops
 }

@@ -172,12 +172,12 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 // refused says nothing: it used nothing, and might not have come to that.
 func (l *limit) usage(res *engine.Result, admitted bool) int {
 	switch {
-	case l.Compiled != res.Limit || !res.Asked: // of an override, or an instance's share of it
+	case l.Compiled != res.Quota || !res.Asked: // of an override, or an instance's share of it
 		return limitOther
 	case !res.Allowed:
 		return limitDenied
 	case admitted:
-		return int(frame.Slot(uint64(max(res.Decision.Limit-res.Remaining, 0))))
+		return int(frame.Slot(uint64(max(res.Limit-res.Remaining, 0))))
 	}
 	return limitOther
 }

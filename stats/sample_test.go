@@ -28,7 +28,7 @@ func TestSamplesAreFair(t *testing.T) {
 				table, _ := d.engine.Rules()
 				limit := table.Rules()[0].Limits("", "")[0]
 				chance := rand.New(rand.NewPCG(1, 2))
-				v := &engine.Verdict{Allowed: true, Results: []engine.Result{{Rule: table.Rules()[0], Limit: limit, Asked: true}}}
+				v := &engine.Verdict{Allowed: true, Results: []engine.Result{{Rule: table.Rules()[0], Quota: limit, Asked: true}}}
 				r := &v.Results[0]
 				keys := make([]string, clients)
 				for i := range keys {
@@ -99,7 +99,7 @@ func TestRareSamplesAreFair(t *testing.T) {
 			table, _ := d.engine.Rules()
 			v := &engine.Verdict{Results: make([]engine.Result, 1)}
 			r := &v.Results[0]
-			*r = engine.Result{Rule: table.Rules()[0], Limit: table.Rules()[0].Limits("", "")[0], Asked: true}
+			*r = engine.Result{Rule: table.Rules()[0], Quota: table.Rules()[0].Limits("", "")[0], Asked: true}
 			chance := rand.New(rand.NewPCG(5, 6))
 			denied, sampling := int64(0), int64(0)
 			for i := range seconds * perSecond {

@@ -43,7 +43,7 @@ func Write(h map[string][]string, names *Names, v *engine.Verdict, age, wait tim
 		speaker = nil
 	}
 	if families&XRateLimit != 0 && speaker != nil {
-		text = f.end(names.Limit, strconv.AppendInt(text, speaker.Decision.Limit, 10))
+		text = f.end(names.Limit, strconv.AppendInt(text, speaker.Limit, 10))
 		text = f.end(names.Remaining, strconv.AppendInt(text, speaker.Remaining, 10))
 		text = f.end(names.Reset, strconv.AppendInt(text, UnixSeconds(speaker.ResetAt), 10))
 	}
@@ -126,8 +126,8 @@ func AppendPolicies(dst []byte, v *engine.Verdict) []byte {
 // the rate also of a bucket with a burst.
 func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	dst = AppendName(dst, v, r)
-	dst = AppendParameter(dst, 'q', r.Limit.Capacity())
-	if w := window(r.Limit); w >= time.Second {
+	dst = AppendParameter(dst, 'q', r.Quota.Capacity())
+	if w := window(r.Quota); w >= time.Second {
 		dst = AppendParameter(dst, 'w', duration.Up(w, time.Second)) // a fraction has no notation
 	}
 	return dst
@@ -151,7 +151,7 @@ func AppendName(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 
 // same reports whether two results are about one limit, maybe of two clients.
 func same(a, b *engine.Result) bool {
-	return a != nil && b != nil && a.Rule == b.Rule && a.Limit == b.Limit
+	return a != nil && b != nil && a.Rule == b.Rule && a.Quota == b.Quota
 }
 
 // repeats reports whether the limit of a result was asked before, for another client

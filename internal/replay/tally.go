@@ -113,7 +113,7 @@ func (t *tally) addRules(now int64, results []engine.Result) {
 		n, refused := 0, false
 		for n < len(results) && results[n].Rule == r.Rule {
 			refused = refused || !results[n].Allowed
-			if d := t.demand[results[n].Limit]; d != nil {
+			if d := t.demand[results[n].Quota]; d != nil {
 				d.add(results[n].Key, now)
 			}
 			n++

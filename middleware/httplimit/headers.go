@@ -106,7 +106,7 @@ var sayings said
 
 // of returns what is said of the only limit of a verdict.
 func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
-	if s, found := all.byLimit.Load(r.Limit); found {
+	if s, found := all.byLimit.Load(r.Quota); found {
 		return s.(*saying)
 	}
 	s := newSaying(v, r)
@@ -114,14 +114,14 @@ func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
 		all.byLimit.Clear()
 		all.n.Store(1)
 	}
-	all.byLimit.Store(r.Limit, s)
+	all.byLimit.Store(r.Quota, s)
 	return s
 }
 
 func newSaying(v *engine.Verdict, r *engine.Result) *saying {
 	return &saying{
 		name:   string(field.AppendName(nil, v, r)), // in quotes
-		limit:  strconv.FormatInt(r.Decision.Limit, 10),
+		limit:  strconv.FormatInt(r.Limit, 10),
 		policy: string(field.AppendPolicies(nil, v)),
 	}
 }

@@ -53,8 +53,8 @@ func TestSayingsAreBounded(t *testing.T) {
 	}
 	for range 2*maxSaid + 5 {
 		r := v.Results[0]
-		limit := *r.Limit
-		r.Limit = &limit
+		limit := *r.Quota
+		r.Quota = &limit
 		all.of(&v, &r)
 	}
 	n := 0

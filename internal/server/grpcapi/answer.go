@@ -52,7 +52,7 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 	a.Allowed, a.Reason, a.Degraded, a.Version = v.Allowed, reasons[v.Reason], v.Degraded != nil, v.Version
 	a.Delay = set(&r.waits.delay, v.Delay)
 	if speaker := v.Speaker(); speaker != nil {
-		a.Rule, a.Limit, a.Remaining = speaker.Rule.ID, speaker.Decision.Limit, speaker.Remaining
+		a.Rule, a.Limit, a.Remaining = speaker.Rule.ID, speaker.Limit, speaker.Remaining
 		a.ResetAfter = set(&r.waits.reset, speaker.ResetAfter)
 	}
 	if !v.Allowed {
@@ -82,10 +82,10 @@ func (s *Server) results(v *engine.Verdict, room []result, pointers []*pb.LimitR
 
 func (s *Server) describe(from *engine.Result, to *result) {
 	r := &to.LimitResult
-	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Limit.Algorithm().String()
-	r.Policy = s.policies.Of(from.Limit, s.options.Engine)
+	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Quota.Algorithm().String()
+	r.Policy = s.policies.Of(from.Quota, s.options.Engine)
 	r.Allowed, r.Shadow, r.Asked = from.Allowed, from.Shadow, from.Asked
-	r.Cost, r.Limit, r.Remaining = from.Cost, from.Decision.Limit, from.Remaining
+	r.Cost, r.Limit, r.Remaining = from.Cost, from.Limit, from.Remaining
 	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)
 	if from.RetryAfter != weir.Never {
 		r.RetryAfter = set(&to.waits.retry, from.RetryAfter)

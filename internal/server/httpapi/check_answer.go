@@ -22,7 +22,7 @@ func (h *Handler) describeVerdict(q *question) {
 	}
 	waits[0] = 0
 	if s := v.Speaker(); s != nil {
-		a.Rule, a.Limit, a.Remaining = s.Rule.ID, s.Decision.Limit, s.Remaining
+		a.Rule, a.Limit, a.Remaining = s.Rule.ID, s.Limit, s.Remaining
 		a.ResetAt, a.ResetAfterMS = field.UnixSeconds(s.ResetAt), millis(s.ResetAfter)
 	}
 	if !v.Allowed {
@@ -43,9 +43,9 @@ func (h *Handler) describeVerdict(q *question) {
 // limitAnswer is what one limit says. The wait is kept where the caller wants it.
 func (h *Handler) limitAnswer(r *engine.Result, wait *int64) LimitAnswer {
 	a := LimitAnswer{
-		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Limit.Algorithm().String(), Policy: h.policies.Of(r.Limit, h.options.Engine),
+		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: h.policies.Of(r.Quota, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
-		Cost: r.Cost, Limit: r.Decision.Limit, Remaining: r.Remaining,
+		Cost: r.Cost, Limit: r.Limit, Remaining: r.Remaining,
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
 	}
 	if r.Asked {
