@@ -1,7 +1,7 @@
 // Package stats remembers what happened: how many requests, how they were judged, how
 // long it took, who came most often, and which limits would have been enough.
 //
-//	a, err := archive.NewMemory(archive.Options{})
+//	a, err := memory.New(memory.Options{}) // of stats/archive/memory
 //	r, err := stats.New(stats.Options{Archive: a})
 //	e, err := engine.New(engine.Options{Store: store, Observer: r})
 //	r.Install(table, 1) // first, so that every verdict finds its rule

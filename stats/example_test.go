@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
-	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/stats/frame"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -33,7 +33,7 @@ func must[T any](v T, err error) T {
 
 // judged is a recorder that has seen alice come 1 time, bob 4 times and eve 5 times.
 func judged() *stats.Recorder {
-	kept := must(archive.NewMemory(archive.Options{}))
+	kept := must(archivememory.New(archivememory.Options{}))
 	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
 	judge(recorder)
 	return recorder
@@ -61,7 +61,7 @@ func judge(recorder *stats.Recorder) {
 }
 
 func Example() {
-	kept, err := archive.NewMemory(archive.Options{})
+	kept, err := archivememory.New(archivememory.Options{})
 	if err != nil {
 		panic(err)
 	}
@@ -148,7 +148,7 @@ func ExampleRecorder_Suggest() {
 }
 
 func Example_restart() {
-	kept := must(archive.NewMemory(archive.Options{}))
+	kept := must(archivememory.New(archivememory.Options{}))
 	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
 	judge(recorder)
 	dir := must(os.MkdirTemp("", "weir"))
@@ -164,7 +164,7 @@ func Example_restart() {
 	if _, err := file.Seek(0, 0); err != nil {
 		panic(err)
 	}
-	next := must(archive.NewMemory(archive.Options{}))
+	next := must(archivememory.New(archivememory.Options{}))
 	if err := next.Restore(file); err != nil {
 		panic(err)
 	}

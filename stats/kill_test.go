@@ -16,6 +16,8 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -41,7 +43,7 @@ func recordUntilKilled(arg string) {
 	if err != nil {
 		panic(err)
 	}
-	a, err := archive.NewRedis(client, archive.Options{Timeout: 10 * time.Second})
+	a, err := archiveredis.New(client, archiveredis.Options{Timeout: 10 * time.Second})
 	if err != nil {
 		panic(err)
 	}
@@ -129,7 +131,7 @@ func TestKilledInTheMiddle(t *testing.T) {
 	}
 
 	client := redisClient(t, server.Addr)
-	a, err := archive.NewRedis(client, archive.Options{Timeout: 30 * time.Second})
+	a, err := archiveredis.New(client, archiveredis.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -180,7 +182,7 @@ func redisClient(t testing.TB, addr string) rueidis.Client {
 // the quietest, comes to the same sums at all four levels.
 func TestMonth(t *testing.T) {
 	keep := archive.Keep{Second: 2 * time.Hour, Minute: 36 * time.Hour, Hour: 32 * 24 * time.Hour, Day: 400 * 24 * time.Hour}
-	a, err := archive.NewMemory(archive.Options{Keep: keep})
+	a, err := archivememory.New(archivememory.Options{Keep: keep})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -38,7 +39,7 @@ func run(t *testing.T, r *Recorder) (stop func()) {
 // and nobody waits.
 func TestSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, _ := archive.NewMemory(archive.Options{})
+		a, _ := archivememory.New(archivememory.Options{})
 		r := newRecorder(t, Options{Archive: a, MaxSubscribers: 2})
 		quick, err := r.Subscribe()
 		if err != nil {
@@ -89,7 +90,7 @@ func TestSubscribe(t *testing.T) {
 
 // brittle is an archive that can be away, or hang until the caller gives up.
 type brittle struct {
-	*archive.Memory
+	*archivememory.Store
 	away, hang atomic.Bool
 }
 
@@ -100,7 +101,7 @@ func (b *brittle) Add(ctx context.Context, parts []archive.Part) error {
 	if b.away.Load() || ctx.Err() != nil {
 		return errLost
 	}
-	return b.Memory.Add(ctx, parts)
+	return b.Store.Add(ctx, parts)
 }
 
 func (b *brittle) RollUp(context.Context, time.Time) error {
@@ -116,8 +117,8 @@ func (b *brittle) Lag() time.Duration { return 2 * time.Second }
 // rest is dropped and counted. Live figures go on.
 func TestArchiveIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := archive.NewMemory(archive.Options{})
-		a := &brittle{Memory: m}
+		m, _ := archivememory.New(archivememory.Options{})
+		a := &brittle{Store: m}
 		var log bytes.Buffer
 		r := newRecorder(t, Options{Archive: a, MaxPending: time.Minute, Logger: slog.New(slog.NewTextHandler(&log, nil))})
 		follow, _ := r.Subscribe()
@@ -178,8 +179,8 @@ func TestArchiveIsAway(t *testing.T) {
 // The hot path does not know whether the archive hangs.
 func TestArchiveHangs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := archive.NewMemory(archive.Options{})
-		a := &brittle{Memory: m}
+		m, _ := archivememory.New(archivememory.Options{})
+		a := &brittle{Store: m}
 		a.hang.Store(true)
 		r := newRecorder(t, Options{Archive: a})
 		stop := run(t, r)
@@ -202,7 +203,7 @@ func TestArchiveHangs(t *testing.T) {
 
 // Whoever counts, changes rules and sends at the same time: everything is counted once.
 func TestAllAtOnce(t *testing.T) {
-	a, _ := archive.NewMemory(archive.Options{})
+	a, _ := archivememory.New(archivememory.Options{})
 	r := newRecorder(t, Options{Archive: a})
 	table, without := tableOf(t, someRules), tableOf(t, "rules: [{id: soon, key: user, limit: 2/1h}]")
 	r.Install(table, 1)

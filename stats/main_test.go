@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -45,7 +45,7 @@ type desk struct {
 	engine *engine.Engine
 	store  *losable
 	clock  *clock
-	memory *archive.Memory
+	memory *archivememory.Store
 }
 
 // losable is a store that fails when it is told to.
@@ -67,7 +67,7 @@ func newDesk(t testing.TB, rules string) *desk {
 	t.Helper()
 	d := &desk{clock: newClock(noon)}
 	var err error
-	if d.memory, err = archive.NewMemory(archive.Options{}); err != nil {
+	if d.memory, err = archivememory.New(archivememory.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	d.Recorder = newRecorder(t, Options{Archive: d.memory, Clock: d.clock.now})

@@ -1,7 +1,6 @@
 package stats
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -18,40 +17,10 @@ const (
 	DefaultMaxSubscribers = 100
 )
 
-// Archive is where frames are kept; package archive has two.
-type Archive interface {
-	// Levels returns the levels of a kind, from the finest on.
-	Levels(archive.Kind) []archive.Level
-
-	// Add adds parts, each once. After an error the same parts are added again.
-	Add(context.Context, []archive.Part) error
-
-	// Read returns the slots of a level that begin in a range, in order.
-	Read(ctx context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error)
-
-	// RollUp does what is to be done from time to time.
-	RollUp(context.Context, time.Time) error
-
-	// Lag is how long after a second its slot is complete.
-	Lag() time.Duration
-
-	// Lead reports whether this instance is the one to do what only one should.
-	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
-
-	// SetNote keeps a note for all instances, or ends one.
-	SetNote(ctx context.Context, kind string, n archive.Note, now time.Time) error
-
-	// OfferNote does so unless there is one that is not the one that was there before.
-	OfferNote(ctx context.Context, kind string, n, was archive.Note, now time.Time) error
-
-	// Notes returns the notes of a kind.
-	Notes(ctx context.Context, kind string, now time.Time) ([]archive.Note, error)
-}
-
 // Options of a recorder.
 type Options struct {
 	// Archive is where everything is kept. It is needed.
-	Archive Archive
+	Archive archive.Store
 
 	// MaxRules is how many rules are counted apart: the first ones of the document, and
 	// then those of InstallDemands. The others are counted together. Default
@@ -79,7 +48,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Archive == nil {
-		return o, errors.New("stats: Options.Archive is missing; archive.NewMemory makes one")
+		return o, errors.New("stats: Options.Archive is missing; archive/memory has one")
 	}
 	for _, bound := range []struct {
 		name  string

@@ -26,7 +26,7 @@ func (r *Recorder) keepOwn(p *archive.Part) {
 // ask puts a question to the archive. While that is unavailable, the question is put to
 // what this instance has counted itself. A question may be put twice, so it has to begin
 // from nothing each time.
-func (r *Recorder) ask(ctx context.Context, question func(Archive) error) (own bool, err error) {
+func (r *Recorder) ask(ctx context.Context, question func(archive.Store) error) (own bool, err error) {
 	if r.own == nil {
 		return false, question(r.archive)
 	}

@@ -10,7 +10,8 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
-	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // While the shared archive is unavailable, an instance answers from what it has counted
@@ -20,7 +21,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	clock := newClock(noon)
 	table := tableOf(t, someRules)
 	instance := func() *Recorder {
-		a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{Timeout: 10 * time.Second})
+		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 10 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -90,8 +91,8 @@ func TestAnswersOfItsOwn(t *testing.T) {
 // An outage is noticed while there is nothing to count, and so is its end.
 func TestIdleInstanceNoticesAnOutage(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		m, _ := archive.NewMemory(archive.Options{})
-		a := &brittle{Memory: m}
+		m, _ := archivememory.New(archivememory.Options{})
+		a := &brittle{Store: m}
 		r := newRecorder(t, Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
 		stop := run(t, r)
 		defer stop()

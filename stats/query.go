@@ -54,7 +54,7 @@ var steps = []int64{1, 5, 10, 30, 60, 5 * 60, 10 * 60, 30 * 60, 3600, 6 * 3600, 
 
 // Series returns what happened over time. Points of a rule have counts only.
 func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
-	own, err := r.ask(ctx, func(a Archive) (err error) { s, err = r.series(ctx, a, q); return err })
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.series(ctx, a, q); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -62,7 +62,7 @@ func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
 	return s, nil
 }
 
-func (r *Recorder) series(ctx context.Context, a Archive, q Query) (*Series, error) {
+func (r *Recorder) series(ctx context.Context, a archive.Store, q Query) (*Series, error) {
 	level, step, err := r.plan(a, q.From, q.To, q.Step)
 	if err != nil {
 		return nil, err
@@ -122,7 +122,7 @@ func countsOf(f *frame.Frame, q Query) frame.Counts {
 }
 
 // plan chooses a level, and a step that is a multiple of its own.
-func (r *Recorder) plan(a Archive, from, to time.Time, wanted time.Duration) (level int, step int64, err error) {
+func (r *Recorder) plan(a archive.Store, from, to time.Time, wanted time.Duration) (level int, step int64, err error) {
 	length := to.Unix() - from.Unix()
 	switch {
 	case length < 1:
@@ -162,7 +162,7 @@ func (r *Recorder) finest(levels []archive.Level, from, length int64) int {
 }
 
 // each reads a range piece by piece.
-func each(ctx context.Context, a Archive, kind archive.Kind, level int, from, to int64, do func(archive.Slot)) error {
+func each(ctx context.Context, a archive.Store, kind archive.Kind, level int, from, to int64, do func(archive.Slot)) error {
 	piece := 500 * a.Levels(kind)[level].Step
 	for ; from < to; from += piece {
 		slots, err := a.Read(ctx, kind, level, from, min(to, from+piece))
@@ -191,7 +191,7 @@ type Summary struct {
 // Summary adds up what happened from one time to another. Percentiles of rules are of
 // the ten seconds, five minutes or hours that touch it.
 func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (s *Summary, err error) {
-	own, err := r.ask(ctx, func(a Archive) (err error) { s, err = r.summary(ctx, a, from, to); return err })
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.summary(ctx, a, from, to); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -199,7 +199,7 @@ func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (s *Summary,
 	return s, nil
 }
 
-func (r *Recorder) summary(ctx context.Context, a Archive, from, to time.Time) (*Summary, error) {
+func (r *Recorder) summary(ctx context.Context, a archive.Store, from, to time.Time) (*Summary, error) {
 	length := to.Unix() - from.Unix()
 	if length < 1 {
 		return nil, wrongQuery("the time ends before it begins; name an end that is later")
@@ -230,7 +230,7 @@ func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
 }
 
 // details reads what is known of rules from the finest level that has it.
-func (r *Recorder) details(ctx context.Context, a Archive, from, to int64, do func(archive.Slot)) error {
+func (r *Recorder) details(ctx context.Context, a archive.Store, from, to int64, do func(archive.Slot)) error {
 	levels := a.Levels(archive.Rules)
 	level := r.finest(levels, from, to-from)
 	for level+1 < len(levels) && (to-from)/levels[level].Step > idealPoints {

@@ -12,14 +12,15 @@ import (
 
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/stats/frame"
 )
 
 // Recorder counts verdicts and answers what happened. It is safe for concurrent use.
 type Recorder struct {
 	options Options
-	archive Archive
-	own     *archive.Memory // what this instance has counted, if others share the archive
+	archive archive.Store
+	own     *archivememory.Store // what this instance has counted, if others share the archive
 
 	index      atomic.Pointer[index]
 	table      *rule.Table   // that index is of; guarded by collector.mu
@@ -46,7 +47,7 @@ func New(o Options) (*Recorder, error) {
 	}
 	r := &Recorder{options: o, archive: o.Archive, name: rand.Text()[:13]}
 	if o.Archive.Lag() > 0 {
-		if r.own, err = archive.NewMemory(archive.Options{Keep: ownKept}); err != nil {
+		if r.own, err = archivememory.New(archivememory.Options{Keep: ownKept}); err != nil {
 			return nil, err
 		}
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -162,7 +163,7 @@ func TestInstall(t *testing.T) {
 }
 
 func TestRulesAreBounded(t *testing.T) {
-	a, err := archive.NewMemory(archive.Options{})
+	a, err := archivememory.New(archivememory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,7 +188,7 @@ func TestRulesAreBounded(t *testing.T) {
 // Rules that come with demands are counted by their ids, several with one id as one, in
 // the room that the rules of the document leave.
 func TestDemandsAreNamed(t *testing.T) {
-	a, err := archive.NewMemory(archive.Options{})
+	a, err := archivememory.New(archivememory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -227,7 +228,7 @@ func TestDemandsAreNamed(t *testing.T) {
 }
 
 func TestOptionsAreChecked(t *testing.T) {
-	a, _ := archive.NewMemory(archive.Options{})
+	a, _ := archivememory.New(archivememory.Options{})
 	for _, o := range []Options{{}, {Archive: a, MaxRules: -1}, {Archive: a, MaxRoutes: 1e6}, {Archive: a, MaxPending: time.Millisecond}, {Archive: a, MaxSubscribers: -3}} {
 		if _, err := New(o); err == nil {
 			t.Errorf("%+v is accepted", o)

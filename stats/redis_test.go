@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats/archive"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // Figures of all instances add up, and each sees the sum.
@@ -19,7 +20,7 @@ func TestInstancesAddUp(t *testing.T) {
 	var all []*Recorder
 	table := tableOf(t, someRules)
 	for range 3 {
-		a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{})
+		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +64,7 @@ func TestInstancesAddUp(t *testing.T) {
 // each once.
 func TestRedisGoesAway(t *testing.T) {
 	server := testredis.Start(t)
-	a, err := archive.NewRedis(redisClient(t, server.Addr), archive.Options{Timeout: 2 * time.Second})
+	a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 2 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +91,7 @@ func TestRedisGoesAway(t *testing.T) {
 	server.Resume()
 	count(2)
 	stop()
-	if a, err = archive.NewRedis(redisClient(t, server.Addr), archive.Options{Timeout: time.Minute}); err != nil {
+	if a, err = archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: time.Minute}); err != nil {
 		t.Fatal(err)
 	}
 	for level := range a.Levels(archive.Series) {

@@ -99,7 +99,7 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 		q.N = 10
 	}
 	var top *Top
-	own, err := r.ask(ctx, func(a Archive) (err error) { top, err = r.top(ctx, a, q); return err })
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { top, err = r.top(ctx, a, q); return err })
 	if err != nil {
 		return nil, err
 	}
@@ -107,7 +107,7 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 	return top, nil
 }
 
-func (r *Recorder) top(ctx context.Context, a Archive, q TopQuery) (*Top, error) {
+func (r *Recorder) top(ctx context.Context, a archive.Store, q TopQuery) (*Top, error) {
 	level := a.Levels(archive.Top)[q.Window]
 	now := r.options.Clock().Unix()
 	from, to := level.Start(now-windows[q.Window].long), level.Start(now)+level.Step

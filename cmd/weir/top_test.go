@@ -21,7 +21,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
-	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -47,7 +47,7 @@ func serveStats(t *testing.T, document string) *recorded {
 	clock := func() weir.Micros { return weir.Micros(r.now.Load()) }
 	wall := func() time.Time { return time.UnixMicro(r.now.Load()) }
 	quiet := slog.New(slog.DiscardHandler)
-	kept, err := archive.NewMemory(archive.Options{})
+	kept, err := archivememory.New(archivememory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,31 +1,19 @@
 package memory
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/binary"
-	"fmt"
-	"hash/crc64"
 	"io"
 	"slices"
 
 	"github.com/weirhq/weir/internal/snapshot"
 )
 
-// A snapshot is, all numbers being little-endian words and all texts having their length
-// before them:
+// A snapshot is, for each entry, that which was changed the longest time ago first:
 //
-//	magic, version
-//	for each entry, that which was changed the longest time ago first:
-//		the word 1, kind, when it expires, what it is found by, and its body
-//	the word 0
-//	CRC-64 of all that
+//	the word 1, kind, when it expires, what it is found by, and its body
 //
-// The checksum is against accidents, not against whoever may write the file.
-const (
-	snapshotMagic   = "weircoun"
-	snapshotVersion = 2
-)
+// and then the word 0.
+var format = snapshot.Format{Package: "counter", Magic: "weircoun", Of: "counters", Version: 2}
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their
 // history, sequences, leaderboards, and hot lists with what happened on them. It is as of
@@ -38,30 +26,17 @@ func (s *Store) Snapshot(w io.Writer) error {
 	s.beginSaving()
 	for s.saveSome() {
 	}
-	records := s.endSaving()
-	if err := writeSnapshot(w, records); err != nil {
-		return fmt.Errorf("counter: writing the snapshot: %w", err)
-	}
-	return nil
+	return writeRecords(w, s.endSaving())
 }
 
-func writeSnapshot(w io.Writer, records []record) error {
-	sum := crc64.New(snapshot.Table)
-	out := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
-	word := func(x uint64) { out.Write(binary.LittleEndian.AppendUint64(nil, x)) } // Flush reports the error
-	out.WriteString(snapshotMagic)
-	word(snapshotVersion)
-	for _, r := range records {
-		word(1)
-		out.Write(r.bytes)
-	}
-	word(0)
-	if err := out.Flush(); err != nil {
-		return err
-	}
-	// Not through the buffer, which would sum the sum.
-	_, err := w.Write(binary.LittleEndian.AppendUint64(nil, sum.Sum64()))
-	return err
+func writeRecords(w io.Writer, records []record) error {
+	return format.Write(w, func(out *snapshot.Writer) {
+		for _, r := range records {
+			out.Words(1)
+			out.Raw(r.bytes)
+		}
+		out.Words(0)
+	})
 }
 
 // saving is a snapshot that is being taken. It goes through the entries a few at a time.

@@ -13,6 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/snapshot"
 )
 
 // Cut anywhere, and with any byte changed, a snapshot is refused in words, and the store is
@@ -41,7 +42,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	refused("too long", append(bytes.Clone(whole), 0))
 	refused("a queue's", append([]byte("weirqueu"), whole[8:]...))
 	other := bytes.Clone(whole)
-	other[len(snapshotMagic)] = 9
+	other[len(format.Magic)] = 9
 	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 2") {
 		t.Errorf("another version: %v", err)
 	}
@@ -56,8 +57,8 @@ type endless struct {
 func (e *endless) Read(p []byte) (int, error) {
 	for e.pending.Len() < len(p) && e.n < e.most {
 		e.n++
-		b := appendWord(nil, 1, int64(kindSequence), 1<<60)
-		e.pending.Write(appendWord(appendText(b, fmt.Sprint(e.n)), 5))
+		b := snapshot.AppendWords(nil, 1, int64(kindSequence), 1<<60)
+		e.pending.Write(snapshot.AppendWords(snapshot.AppendTexts(b, fmt.Sprint(e.n)), 5))
 	}
 	return e.pending.Read(p)
 }
@@ -67,7 +68,7 @@ func TestOversizedSnapshot(t *testing.T) {
 	s := New(Options{MaxEntries: 1, MaxMembers: 1})
 	before, most := heapBytes(), uint64(0)
 	file := &endless{most: 300_000}
-	file.pending.Write(appendWord([]byte(snapshotMagic), snapshotVersion))
+	file.pending.Write(snapshot.AppendWords([]byte(format.Magic), format.Version))
 	watched := readerFunc(func(p []byte) (int, error) {
 		if file.n%100_000 < 1000 {
 			most = max(most, heapBytes())

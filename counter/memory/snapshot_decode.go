@@ -23,7 +23,7 @@ func (d *decoder) entry() *entry {
 	switch e.id.kind {
 	case kindCounter:
 		e.id.window, e.id.zone = d.window()
-		e.id.group = d.text(0, counter.MaxNameLen)
+		e.id.group = d.Text(0, counter.MaxNameLen)
 		e.id.name = d.name()
 		e.body = d.cells()
 	case kindSequence:
@@ -43,10 +43,10 @@ func (d *decoder) entry() *entry {
 	return e
 }
 
-func (d *decoder) name() string { return d.text(1, counter.MaxNameLen) }
+func (d *decoder) name() string { return d.Text(1, counter.MaxNameLen) }
 
 func (d *decoder) window() (counter.Window, string) {
-	return counter.Window(d.Between(int64(counter.Ever), int64(counter.Day))), d.text(1, counter.MaxZoneLen)
+	return counter.Window(d.Between(int64(counter.Ever), int64(counter.Day))), d.Text(1, counter.MaxZoneLen)
 }
 
 // span reads the length of a sliding window, and the name of what has it.

@@ -1,95 +1,80 @@
 package memory
 
 import (
-	"encoding/binary"
-
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/snapshot"
 )
 
 // Entries of a snapshot. The numbers of kinds and windows are part of the format.
 
-func appendWord(b []byte, words ...int64) []byte {
-	for _, x := range words {
-		b = binary.LittleEndian.AppendUint64(b, uint64(x))
-	}
-	return b
-}
-
-func appendText(b []byte, texts ...string) []byte {
-	for _, s := range texts {
-		b = append(appendWord(b, int64(len(s))), s...)
-	}
-	return b
-}
-
 func appendEntry(b []byte, e *entry) []byte {
-	b = appendWord(b, int64(e.id.kind), int64(e.expires))
+	b = snapshot.AppendWords(b, int64(e.id.kind), int64(e.expires))
 	switch x := e.body.(type) {
 	case *cells:
-		b = appendText(appendWord(b, int64(e.id.window)), e.id.zone, e.id.group, e.id.name)
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, int64(e.id.window)), e.id.zone, e.id.group, e.id.name)
 		return appendCells(b, x)
 	case *sequence:
-		return appendWord(appendText(b, e.id.name), x.last)
+		return snapshot.AppendWords(snapshot.AppendTexts(b, e.id.name), x.last)
 	case *board:
-		b = appendText(appendWord(b, int64(e.id.window)), e.id.zone, e.id.name)
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, int64(e.id.window)), e.id.zone, e.id.name)
 		return appendBoard(b, x)
 	case *sliding:
-		b = appendText(appendWord(b, int64(e.id.span)), e.id.name)
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, int64(e.id.span)), e.id.name)
 		return appendSliding(b, x)
 	default:
-		b = appendText(appendWord(b, int64(e.id.span)), e.id.name)
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, int64(e.id.span)), e.id.name)
 		return appendHot(b, x.(*hot))
 	}
 }
 
 func appendCells(b []byte, c *cells) []byte {
 	for _, x := range c.cells {
-		b = appendWord(b, 1, x.index, int64(x.amount))
+		b = snapshot.AppendWords(b, 1, x.index, int64(x.amount))
 	}
-	return appendWord(b, 0)
+	return snapshot.AppendWords(b, 0)
 }
 
 func appendTable(b []byte, t table) []byte {
 	for member, score := range t {
-		b = appendWord(appendText(appendWord(b, 1), member), score)
+		b = snapshot.AppendWords(snapshot.AppendTexts(snapshot.AppendWords(b, 1), member), score)
 	}
-	return appendWord(b, 0)
+	return snapshot.AppendWords(b, 0)
 }
 
 // appendBoard leaves out windows that were never used.
 func appendBoard(b []byte, x *board) []byte {
 	for i := range x.ring {
 		if w := &x.ring[i]; w.table != nil {
-			b = appendTable(appendWord(b, 1, w.index, w.dropped), w.table)
+			b = appendTable(snapshot.AppendWords(b, 1, w.index, w.dropped), w.table)
 		}
 	}
-	return appendWord(b, 0)
+	return snapshot.AppendWords(b, 0)
 }
 
 // appendSliding has the steps, the oldest first. Their sum can be made of them.
 func appendSliding(b []byte, x *sliding) []byte {
-	b = appendWord(b, x.latest)
+	b = snapshot.AppendWords(b, x.latest)
 	for step := x.latest - counter.Steps; step <= x.latest; step++ {
-		b = appendTable(appendWord(b, x.dropped[slot(step)]), *x.part(step))
+		b = appendTable(snapshot.AppendWords(b, x.dropped[slot(step)]), *x.part(step))
 	}
 	return b
 }
 
 func appendHot(b []byte, h *hot) []byte {
 	b = appendSliding(b, &h.sliding)
-	b = appendWord(b, h.threshold, h.cool, int64(h.ends), h.last, h.lost)
+	b = snapshot.AppendWords(b, h.threshold, h.cool, int64(h.ends), h.last, h.lost)
 	for item, since := range h.since {
-		b = appendWord(appendText(appendWord(b, 1), item), int64(since))
+		b = snapshot.AppendWords(snapshot.AppendTexts(snapshot.AppendWords(b, 1), item), int64(since))
 	}
-	b = appendWord(b, 0)
+	b = snapshot.AppendWords(b, 0)
 	for i := range h.events {
 		e := &h.events[i]
 		turned := int64(0)
 		if e.Hot {
 			turned = 1
 		}
-		b = appendText(appendWord(b, 1, e.ID), e.Item)
-		b = appendWord(b, turned, e.Hits, e.At.UnixMicro())
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, 1, e.ID), e.Item)
+		b = snapshot.AppendWords(b, turned, e.Hits, e.At.UnixMicro())
 	}
-	return appendWord(b, 0)
+	return snapshot.AppendWords(b, 0)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/snapshot"
 )
 
 // What no store writes is refused, even if the checksum fits.
@@ -40,7 +41,7 @@ func TestNonsenseIsRefused(t *testing.T) {
 		}
 	}
 	for name, e := range map[string][]byte{
-		"no such kind":          appendWord(nil, 5, int64(far)),
+		"no such kind":          snapshot.AppendWords(nil, 5, int64(far)),
 		"no name":               one(ident{kind: kindSequence}, &sequence{}),
 		"a long name":           one(ident{kind: kindSequence, name: strings.Repeat("n", counter.MaxNameLen+1)}, &sequence{}),
 		"no zone":               one(ident{kind: kindCounter, name: "n"}, &cells{cells: []cell{{}}}),
@@ -86,7 +87,7 @@ func restoreEntries(entries ...[]byte) error {
 		records = append(records, record{bytes: e})
 	}
 	var b bytes.Buffer
-	if err := writeSnapshot(&b, records); err != nil {
+	if err := writeRecords(&b, records); err != nil {
 		return err
 	}
 	return New(Options{}).Restore(&b)

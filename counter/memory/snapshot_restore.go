@@ -3,7 +3,6 @@ package memory
 import (
 	"container/heap"
 	"errors"
-	"fmt"
 	"io"
 
 	"github.com/weirhq/weir"
@@ -20,7 +19,7 @@ func (s *Store) Restore(r io.Reader) error {
 	defer s.snapshot.Unlock()
 	restored, err := s.readRoom(r)
 	if err != nil {
-		return fmt.Errorf("counter: the snapshot cannot be used: %w", err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,24 +34,17 @@ func (s *Store) Restore(r io.Reader) error {
 func (s *Store) readRoom(r io.Reader) (*room, error) {
 	now := s.clock()
 	restored := &room{most: s.room.most, entries: map[ident]*entry{}}
-	in := &decoder{snapshot.NewReader(r)}
-	if err := in.Head(snapshotMagic, "counters", snapshotVersion); err != nil {
-		return nil, err
-	}
-	for in.More() {
-		e := in.entry()
-		if in.Err == nil && restored.entries[e.id] != nil {
-			in.Err = snapshot.ErrDamaged
+	err := format.Read(r, func(r *snapshot.Reader) {
+		for in := (&decoder{r}); in.More(); {
+			e := in.entry()
+			in.Must(restored.entries[e.id] == nil)
+			if in.Err == nil && now < e.expires {
+				s.fit(e.body)
+				restored.put(e)
+			}
 		}
-		if in.Err == nil && now < e.expires {
-			s.fit(e.body)
-			restored.put(e)
-		}
-	}
-	if err := in.End(); err != nil {
-		return nil, err
-	}
-	return restored, nil
+	})
+	return restored, err
 }
 
 // fit drops the members that are too many for this store.
@@ -97,5 +89,3 @@ func (d *decoder) count() int64 { return d.Between(0, exact) }
 
 // time reads an instant. When something expires may be far in the future.
 func (d *decoder) time() weir.Micros { return weir.Micros(d.Between(0, 1<<62)) }
-
-func (d *decoder) text(least, most int64) string { return string(d.Bytes(least, most)) }

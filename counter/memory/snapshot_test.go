@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"os"
 	"reflect"
 	"strings"
 	"sync"
@@ -216,7 +217,7 @@ func TestSnapshotIsOfOneInstant(t *testing.T) {
 	for old.saveSome() {
 	}
 	var b bytes.Buffer
-	if err := writeSnapshot(&b, old.endSaving()); err != nil {
+	if err := writeRecords(&b, old.endSaving()); err != nil {
 		t.Fatal(err)
 	}
 	clock.Set(clock.Now() - micros(50*time.Second))
@@ -286,4 +287,15 @@ func TestSnapshotReportsTheWriter(t *testing.T) {
 			t.Errorf("after %d bytes: %v", after, err)
 		}
 	}
+}
+
+// A snapshot that an earlier weir has written is read: the format is as it was. If it has to
+// change, so has its version.
+func TestEarlierSnapshot(t *testing.T) {
+	earlier, err := os.ReadFile("testdata/earlier.snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, clock := used(t)
+	wantSame(t, restored(t, Options{Clock: clock.Now}, earlier), s)
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // Stats is what is remembered of what happened.
@@ -64,12 +66,11 @@ func (a *App) openStats(_, background context.Context) error {
 	return a.openAlerts(background)
 }
 
-func (a *App) openArchive() (stats.Archive, error) {
-	o := archive.Options{Keep: a.options.Stats.Keep, Prefix: a.store.config.Options.Prefix}
+func (a *App) openArchive() (archive.Store, error) {
 	if a.store.redis != nil {
-		return archive.OpenRedis(a.link(), o)
+		return archiveredis.Open(a.link(), archiveredis.Options{Keep: a.options.Stats.Keep, Prefix: a.store.config.Options.Prefix})
 	}
-	m, err := archive.NewMemory(o)
+	m, err := archivememory.New(archivememory.Options{Keep: a.options.Stats.Keep})
 	if err != nil {
 		return nil, err
 	}

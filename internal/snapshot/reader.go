@@ -1,6 +1,3 @@
-// Package snapshot reads files of eight-byte words and texts that begin with a name and a
-// version and end with a checksum. Whatever is torn, foreign or damaged is found out, and
-// costs no more memory than it has bytes.
 package snapshot
 
 import (
@@ -16,9 +13,6 @@ import (
 // ErrDamaged is something that nobody could have written.
 var ErrDamaged = errors.New("it is damaged, something in it makes no sense")
 
-// Table is of the checksum.
-var Table = crc64.MakeTable(crc64.ECMA)
-
 // Reader reads until the first error, which makes all further words 0.
 type Reader struct {
 	Err error
@@ -27,26 +21,57 @@ type Reader struct {
 	sum hash.Hash64
 }
 
-// NewReader returns one at the beginning of a file.
-func NewReader(r io.Reader) *Reader {
-	return &Reader{r: bufio.NewReaderSize(r, 1<<16), sum: crc64.New(Table)}
-}
-
-// Head reads what a file begins with. The error says what it should have been.
-func (r *Reader) Head(magic, what string, version int64) error {
-	name := make([]byte, len(magic))
-	r.Read(name)
-	if r.Err != nil || string(name) != magic {
-		return fmt.Errorf("it is not a snapshot of weir's %s", what)
+// Read reads a file whose contents are what body reads. body may stop early if Err is set.
+func (f Format) Read(r io.Reader, body func(*Reader)) error {
+	in := &Reader{r: bufio.NewReaderSize(r, 1<<16), sum: crc64.New(table)}
+	err := f.head(in)
+	if err == nil {
+		body(in)
+		err = in.end()
 	}
-	if found := r.Word(); r.Err == nil && found != version {
-		return fmt.Errorf("it is of version %d, this weir reads version %d", found, version)
+	if err != nil {
+		return fmt.Errorf("%s: the snapshot cannot be used: %w", f.Package, err)
 	}
 	return nil
 }
 
-// Read fills p.
-func (r *Reader) Read(p []byte) {
+// head reads what a file begins with.
+func (f Format) head(in *Reader) error {
+	name := make([]byte, len(f.Magic))
+	in.Raw(name)
+	if in.Err != nil || string(name) != f.Magic {
+		return fmt.Errorf("it is not a snapshot of weir's %s", f.Of)
+	}
+	found := in.Word()
+	switch {
+	case in.Err != nil || found == f.Version || f.Oldest > 0 && f.Oldest <= found && found < f.Version:
+		return nil // an error is that it ends here
+	case f.Oldest > 0:
+		return fmt.Errorf("it is of version %d, this weir reads versions %d to %d", found, f.Oldest, f.Version)
+	}
+	return fmt.Errorf("it is of version %d, this weir reads version %d", found, f.Version)
+}
+
+// end reads the checksum, after which nothing may follow.
+func (r *Reader) end() error {
+	sum := r.sum.Sum64()
+	checksum := uint64(r.Word())
+	switch {
+	case errors.Is(r.Err, io.ErrUnexpectedEOF):
+		return fmt.Errorf("it ends in the middle: %w", r.Err)
+	case r.Err != nil:
+		return r.Err
+	case checksum != sum:
+		return errors.New("it is damaged, the checksum does not fit")
+	}
+	if _, err := r.r.ReadByte(); err != io.EOF {
+		return errors.New("it is damaged, something follows its end")
+	}
+	return nil
+}
+
+// Raw fills p.
+func (r *Reader) Raw(p []byte) {
 	if r.Err != nil {
 		return
 	}
@@ -59,7 +84,7 @@ func (r *Reader) Read(p []byte) {
 // Word reads a number.
 func (r *Reader) Word() int64 {
 	var p [8]byte
-	r.Read(p[:])
+	r.Raw(p[:])
 	if r.Err != nil {
 		return 0
 	}
@@ -79,37 +104,32 @@ func (r *Reader) Between(least, most int64) int64 {
 // More reads whether another follows.
 func (r *Reader) More() bool { return r.Between(0, 1) == 1 && r.Err == nil }
 
-// Bytes reads a text, with its length before it.
+// step is how much of a text is read at once, so that a short file cannot ask for much
+// memory.
+const step = 1 << 16
+
+// Bytes reads a text, whose length has to be in a range.
 func (r *Reader) Bytes(least, most int64) []byte {
-	p := make([]byte, r.Between(least, most))
-	r.Read(p)
+	n := int(r.Between(least, most))
+	p := make([]byte, min(n, step))
+	r.Raw(p)
+	for len(p) < n && r.Err == nil {
+		more := min(n-len(p), step)
+		p = append(p, make([]byte, more)...)
+		r.Raw(p[len(p)-more:])
+	}
 	if r.Err != nil {
 		return nil
 	}
 	return p
 }
 
+// Text reads a text, too.
+func (r *Reader) Text(least, most int64) string { return string(r.Bytes(least, most)) }
+
 // Must fails unless something is as it has to be.
 func (r *Reader) Must(ok bool) {
 	if r.Err == nil && !ok {
 		r.Err = ErrDamaged
 	}
-}
-
-// End reads the checksum, after which nothing may follow.
-func (r *Reader) End() error {
-	sum := r.sum.Sum64()
-	checksum := uint64(r.Word())
-	switch {
-	case errors.Is(r.Err, io.ErrUnexpectedEOF):
-		return fmt.Errorf("it ends in the middle: %w", r.Err)
-	case r.Err != nil:
-		return r.Err
-	case checksum != sum:
-		return errors.New("it is damaged, the checksum does not fit")
-	}
-	if _, err := r.r.ReadByte(); err != io.EOF {
-		return errors.New("it is damaged, something follows its end")
-	}
-	return nil
 }

@@ -18,7 +18,7 @@ import (
 func (s *Store) Restore(r io.Reader) error {
 	lines, err := readLines(r)
 	if err != nil {
-		return fmt.Errorf("memory: the snapshot cannot be used: %w", err)
+		return err
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -38,55 +38,36 @@ func (s *Store) Restore(r io.Reader) error {
 }
 
 func readLines(r io.Reader) (map[string]*line, error) {
-	in := &decoder{snapshot.NewReader(r)}
-	if err := in.Head(snapshotMagic, "queues", snapshotVersion); err != nil {
-		return nil, err
-	}
 	lines := map[string]*line{}
-	for in.More() {
-		name := in.text(queue.MaxNameLen)
-		l := in.line()
-		if in.Err == nil && (name == "" || lines[name] != nil) {
-			in.Err = snapshot.ErrDamaged
+	err := format.Read(r, func(r *snapshot.Reader) {
+		for in := (&decoder{r}); in.More(); {
+			name := in.Text(1, queue.MaxNameLen)
+			in.Must(lines[name] == nil)
+			lines[name] = in.line()
 		}
-		lines[name] = l
-	}
-	if err := in.End(); err != nil {
-		return nil, err
-	}
-	return lines, nil
+	})
+	return lines, err
 }
 
 // decoder reads what queues are made of.
 type decoder struct{ *snapshot.Reader }
 
-// within reads a word from 0 to most.
-func (d *decoder) within(most int64) int64 { return d.Between(0, most) }
-
 // exact reads a word that a script could count with, as all are.
-func (d *decoder) exact() int64 { return d.within(1<<53 - 1) }
-
-func (d *decoder) text(most int64) string { return string(d.payload(most)) }
-
-func (d *decoder) payload(most int64) []byte { return d.Bytes(0, most) }
+func (d *decoder) exact() int64 { return d.Between(0, 1<<53-1) }
 
 func (d *decoder) pace() queue.Pace {
 	p := queue.Pace{Next: weir.Micros(d.exact()), Part: d.exact(), Rate: d.exact()}
-	if p.Part > 0 && p.Part >= p.Rate && d.Err == nil {
-		d.Err = snapshot.ErrDamaged
-	}
+	d.Must(p.Part == 0 || p.Part < p.Rate)
 	return p
 }
 
 func (d *decoder) line() *line {
 	l := newLine(nil)
-	l.last, l.pace, l.dropped = d.within(1<<52), d.pace(), d.exact()
+	l.last, l.pace, l.dropped = d.Between(0, 1<<52), d.pace(), d.exact()
 	before := int64(0)
 	for d.More() {
 		i := d.item()
-		if d.Err == nil && (i.number <= before || i.number > l.last || i.id != "" && l.ids[i.id] != nil) {
-			d.Err = snapshot.ErrDamaged
-		}
+		d.Must(i.number > before && i.number <= l.last && (i.id == "" || l.ids[i.id] == nil))
 		if d.Err != nil {
 			return l
 		}
@@ -94,10 +75,8 @@ func (d *decoder) line() *line {
 		l.put(i)
 	}
 	for d.More() {
-		id, until := d.text(queue.MaxIDLen), weir.Micros(d.exact())
-		if d.Err == nil && (id == "" || l.done.byID[id] != nil) {
-			d.Err = snapshot.ErrDamaged
-		}
+		id, until := d.Text(1, queue.MaxIDLen), weir.Micros(d.exact())
+		d.Must(l.done.byID[id] == nil)
 		if d.Err == nil {
 			l.done.add(id, until, queue.MaxCapacity)
 		}
@@ -120,13 +99,11 @@ func (l *line) put(i *item) {
 
 func (d *decoder) item() *item {
 	i := &item{
-		number: d.exact(), state: states[d.within(int64(len(states)-1))], tries: int(d.within(queue.MaxTries + 1)),
+		number: d.exact(), state: states[d.Between(0, int64(len(states)-1))], tries: int(d.Between(0, queue.MaxTries+1)),
 		pushed: weir.Micros(d.exact()), due: weir.Micros(d.exact()), died: weir.Micros(d.exact()), slot: d.pace(),
-		id: d.text(queue.MaxIDLen), secret: d.text(32), reason: d.text(queue.MaxReasonLen), payload: d.payload(queue.MaxPayload),
+		id: d.Text(0, queue.MaxIDLen), secret: d.Text(0, 32), reason: d.Text(0, queue.MaxReasonLen), payload: d.Bytes(0, queue.MaxPayload),
 	}
 	waits := slices.Contains([]queue.State{queue.Delayed, queue.Leased}, i.state)
-	if d.Err == nil && (waits != (i.due > 0) || i.state == queue.Leased && (i.secret == "" || i.tries == 0)) {
-		d.Err = snapshot.ErrDamaged
-	}
+	d.Must(waits == (i.due > 0) && (i.state != queue.Leased || i.secret != "" && i.tries > 0))
 	return i
 }

@@ -1,11 +1,7 @@
 package memory
 
 import (
-	"bufio"
 	"cmp"
-	"encoding/binary"
-	"fmt"
-	"hash/crc64"
 	"io"
 	"maps"
 	"slices"
@@ -14,23 +10,15 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// A snapshot is, all numbers being little-endian words and all texts having their length
-// before them:
+// A snapshot is:
 //
-//	magic, version
 //	for each queue: the word 1, name, last number, pace, dropped
 //		for each item: the word 1 and its fields
 //		the word 0
 //		for each ID that is remembered: the word 1, the ID, until when
 //		the word 0
 //	the word 0
-//	CRC-64 of all that
-//
-// The checksum is against accidents, not against whoever may write the file.
-const (
-	snapshotMagic   = "weirqueu"
-	snapshotVersion = 1
-)
+var format = snapshot.Format{Package: "memory", Magic: "weirqueu", Of: "queues", Version: 1}
 
 // states are the words that stand for them in a snapshot. Their order is part of the format.
 var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
@@ -40,27 +28,14 @@ var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
 // one instant, and holds nobody up while it writes.
 func (s *Store) Snapshot(w io.Writer) error {
 	copies := s.copyLines()
-	sum := crc64.New(snapshot.Table)
-	buffered := bufio.NewWriterSize(io.MultiWriter(w, sum), 1<<16)
-	out := &encoder{w: buffered}
-	out.bytes([]byte(snapshotMagic))
-	out.word(snapshotVersion)
-	for _, c := range copies {
-		out.word(1)
-		out.line(c)
-	}
-	out.word(0)
-	if out.err == nil {
-		out.err = buffered.Flush()
-	}
-	if out.err == nil {
-		// Not through the buffer, which would sum the sum.
-		_, out.err = w.Write(binary.LittleEndian.AppendUint64(nil, sum.Sum64()))
-	}
-	if out.err != nil {
-		return fmt.Errorf("memory: writing the snapshot: %w", out.err)
-	}
-	return nil
+	return format.Write(w, func(w *snapshot.Writer) {
+		out := &encoder{w}
+		for _, c := range copies {
+			out.Words(1)
+			out.line(c)
+		}
+		out.Words(0)
+	})
 }
 
 // lineCopy is a queue as of one instant. Payloads are shared: nobody changes them.
@@ -91,64 +66,33 @@ func (s *Store) copyLines() []lineCopy {
 	return copies
 }
 
-// encoder writes until the first error.
-type encoder struct {
-	w   *bufio.Writer
-	err error
-}
+// encoder writes what queues are made of.
+type encoder struct{ *snapshot.Writer }
 
-func (e *encoder) bytes(p []byte) {
-	if e.err == nil {
-		_, e.err = e.w.Write(p)
-	}
-}
-
-func (e *encoder) word(x int64) {
-	var p [8]byte
-	binary.LittleEndian.PutUint64(p[:], uint64(x))
-	e.bytes(p[:])
-}
-
-func (e *encoder) text(s string) {
-	e.word(int64(len(s)))
-	e.bytes([]byte(s))
-}
-
-func (e *encoder) pace(p queue.Pace) {
-	e.word(int64(p.Next))
-	e.word(p.Part)
-	e.word(p.Rate)
-}
+func (e *encoder) pace(p queue.Pace) { e.Words(int64(p.Next), p.Part, p.Rate) }
 
 func (e *encoder) line(c lineCopy) {
-	e.text(c.name)
-	e.word(c.line.last)
+	e.Texts(c.name)
+	e.Words(c.line.last)
 	e.pace(c.line.pace)
-	e.word(c.line.dropped)
+	e.Words(c.line.dropped)
 	for i := range c.items {
-		e.word(1)
+		e.Words(1)
 		e.item(&c.items[i])
 	}
-	e.word(0)
+	e.Words(0)
 	for _, r := range c.done {
-		e.word(1)
-		e.text(r.id)
-		e.word(int64(r.until))
+		e.Words(1)
+		e.Texts(r.id)
+		e.Words(int64(r.until))
 	}
-	e.word(0)
+	e.Words(0)
 }
 
 func (e *encoder) item(i *item) {
-	e.word(i.number)
-	e.word(int64(slices.Index(states, i.state)))
-	e.word(int64(i.tries))
-	e.word(int64(i.pushed))
-	e.word(int64(i.due))
-	e.word(int64(i.died))
+	e.Words(i.number, int64(slices.Index(states, i.state)), int64(i.tries), int64(i.pushed), int64(i.due), int64(i.died))
 	e.pace(i.slot)
-	e.text(i.id)
-	e.text(i.secret)
-	e.text(i.reason)
-	e.word(int64(len(i.payload)))
-	e.bytes(i.payload)
+	e.Texts(i.id, i.secret, i.reason)
+	e.Words(int64(len(i.payload)))
+	e.Raw(i.payload)
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc64"
+	"os"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -225,7 +226,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 	}
 	refused("too long", append(bytes.Clone(whole), 0))
 	other := bytes.Clone(whole)
-	other[len(snapshotMagic)] = 9
+	other[len(format.Magic)] = 9
 	s, _ := open(t, shop)
 	if err := s.Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 1") {
 		t.Errorf("another version: %v", err)
@@ -314,4 +315,20 @@ func restoreForged(t *testing.T, snapshot []byte) bool {
 		clock.Set(clock.Now() + 1_000_000)
 	}
 	return good
+}
+
+// A snapshot that an earlier weir has written is read: the format is as it was. If it has to
+// change, so has its version.
+func TestEarlierSnapshot(t *testing.T) {
+	earlier, err := os.ReadFile("testdata/earlier.snapshot")
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, _ := open(t, shop)
+	if err := s.Restore(bytes.NewReader(earlier)); err != nil {
+		t.Fatal(err)
+	}
+	if again := snapshotOf(t, s); !bytes.Equal(again, earlier) {
+		t.Errorf("%x was written, %x read", again, earlier)
+	}
 }

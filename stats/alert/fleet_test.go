@@ -11,19 +11,21 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 	"github.com/weirhq/weir/stats/frame"
 )
 
-func newMemory(t testing.TB) *archive.Memory {
+func newMemory(t testing.TB) *archivememory.Store {
 	t.Helper()
-	m, err := archive.NewMemory(archive.Options{})
+	m, err := archivememory.New(archivememory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return m
 }
 
-func newSource(t testing.TB, a stats.Archive, clock func() time.Time) *stats.Recorder {
+func newSource(t testing.TB, a archive.Store, clock func() time.Time) *stats.Recorder {
 	t.Helper()
 	r, err := stats.New(stats.Options{Archive: a, Clock: clock, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -51,7 +53,7 @@ func (f *fleet) add() *Watcher {
 		f.t.Fatal(err)
 	}
 	f.t.Cleanup(client.Close)
-	a, err := archive.NewRedis(client, archive.Options{Timeout: 10 * time.Second}) // a busy machine is slow
+	a, err := archiveredis.New(client, archiveredis.Options{Timeout: 10 * time.Second}) // a busy machine is slow
 	if err != nil {
 		f.t.Fatal(err)
 	}

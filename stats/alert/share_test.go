@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // A silence that one instance is told of holds on the one that sends, and so does its
@@ -105,7 +106,7 @@ func TestSuccessorIsSilent(t *testing.T) {
 	if err := f.silence(leader, "throttled", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	f.server.Do("DEL", archive.DefaultPrefix+"{stats}:lead:alerts") // as if it had died
+	f.server.Do("DEL", archiveredis.DefaultPrefix+"{stats}:lead:alerts") // as if it had died
 	f.minute(true, next)
 	if got := told(next); got != "" || !next.leads || len(next.List().Active()) != 1 {
 		t.Errorf("the next one told %q", got)
@@ -185,7 +186,7 @@ func TestOthersHaveSaidSince(t *testing.T) {
 	}
 	f.wait(b)
 
-	const key = archive.DefaultPrefix + "{stats}:notes:" + noteKind
+	const key = archiveredis.DefaultPrefix + "{stats}:notes:" + noteKind
 	before := f.server.Do("HGET", key, "slow")
 	away("slow", "throttled", "-drop") // nobody says anything else
 	f.wait(a, b)
@@ -264,7 +265,7 @@ func TestForeignSilences(t *testing.T) {
 	if err := f.silence(w, "slow", time.Hour); err != nil {
 		t.Fatal(err)
 	}
-	const key = archive.DefaultPrefix + "{stats}:notes:" + noteKind
+	const key = archiveredis.DefaultPrefix + "{stats}:notes:" + noteKind
 	until := strconv.FormatInt(noon.Add(time.Hour).UnixMicro(), 10)
 	for id, text := range map[string]string{
 		"no json": "x", "half": `{"author":`, "number": `{"author":1}`, "list": `[]`, "bytes": "\xff\x00",

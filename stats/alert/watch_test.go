@@ -15,6 +15,7 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 )
 
 // station is a recorder that is watched, in fake time.
@@ -24,7 +25,7 @@ type station struct {
 	stop     func()
 }
 
-func newStation(t *testing.T, a stats.Archive) *station {
+func newStation(t *testing.T, a archive.Store) *station {
 	t.Helper()
 	r, err := stats.New(stats.Options{Archive: a, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
@@ -92,7 +93,7 @@ func (r *receiver) take() string {
 // From requests to a message: bad times are told once, and so is their end.
 func TestWatcher(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		a, err := archive.NewMemory(archive.Options{})
+		a, err := archivememory.New(archivememory.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

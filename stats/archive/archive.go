@@ -1,5 +1,7 @@
-// Package archive keeps frames, finer ones for a short time and coarser ones for long:
-// in memory, or in Redis, where the instances of weir add to one archive.
+// Package archive says what it means to keep frames, finer ones for a short time and
+// coarser ones for long. Package memory keeps them in the process, and package redis in
+// Redis, where the instances of weir add to one archive. Package archivetest has the suite
+// that both pass.
 //
 // # Roll-up
 //
@@ -19,11 +21,50 @@
 package archive
 
 import (
+	"context"
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/setting"
 	"github.com/weirhq/weir/stats/frame"
 )
+
+// Store is an archive. It is safe for concurrent use.
+type Store interface {
+	// Levels returns the levels of a kind, from the finest on.
+	Levels(Kind) []Level
+
+	// Add adds parts, each once. After an error the same parts are added again.
+	Add(context.Context, []Part) error
+
+	// Read returns the slots of a level that begin from one second on and before another,
+	// in order. A slot in which nothing happened is left out. The frames are the caller's.
+	Read(ctx context.Context, kind Kind, level int, from, to int64) ([]Slot, error)
+
+	// RollUp does what is to be done from time to time. Any number of instances may do it,
+	// at any time.
+	RollUp(context.Context, time.Time) error
+
+	// Lag is how long after a second its slot is complete.
+	Lag() time.Duration
+
+	// Lead reports whether this instance is the one to do, for so long, what only one
+	// should.
+	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
+
+	// SetNote keeps a note until its time, for all instances, instead of one with the same
+	// id. Without a text, or if its time has passed, it ends the one that is there.
+	SetNote(ctx context.Context, kind string, n Note, now time.Time) error
+
+	// OfferNote is SetNote unless there is a note with that id which is not the one that
+	// was there before: then somebody else has said something meanwhile, and that counts.
+	OfferNote(ctx context.Context, kind string, n, was Note, now time.Time) error
+
+	// Notes returns those of a kind whose time has not passed, by id; also those that were
+	// ended.
+	Notes(ctx context.Context, kind string, now time.Time) ([]Note, error)
+}
 
 // Kind is what frames are about. Each kind has levels of its own.
 type Kind uint8
@@ -67,12 +108,9 @@ const (
 	day    = 24 * hour
 )
 
-// ladders are the levels of each kind, from the finest on. Every length is a multiple
-// of the one before it.
-type ladders [Kinds][]Level
-
-// ladders returns the levels, if each is kept long enough to make the next one.
-func (k Keep) ladders() (ladders, error) {
+// Levels returns those of each kind, from the finest on, if each is kept long enough to
+// make the next one. Every length is a multiple of the one before it.
+func (k Keep) Levels() (all [Kinds][]Level, err error) {
 	keep := [...]struct {
 		name  string
 		given time.Duration
@@ -92,17 +130,44 @@ func (k Keep) ladders() (ladders, error) {
 		case l.given == 0:
 			seconds = l.fall
 		case seconds < l.least:
-			return ladders{}, fmt.Errorf("archive: Keep.%s is %v; keep at least %v, so that the next level can be made of it", l.name, l.given, time.Duration(l.least)*time.Second)
+			return all, fmt.Errorf("archive: Keep.%s is %v; keep at least %v, so that the next level can be made of it", l.name, l.given, time.Duration(l.least)*time.Second)
 		case seconds > 3660*day:
-			return ladders{}, fmt.Errorf("archive: Keep.%s is %v; ten years are the most", l.name, l.given)
+			return all, fmt.Errorf("archive: Keep.%s is %v; ten years are the most", l.name, l.given)
 		}
 		series[i] = Level{steps[i], seconds}
 	}
-	return ladders{
+	return [...][]Level{
 		Series: series,
 		Rules:  {{10, 15 * minute}, {5 * minute, 13 * hour}, {hour, 8 * day}},
 		Top:    {{10, 10 * minute}, {5 * minute, 2 * hour}, {hour, 25 * hour}},
 	}, nil
+}
+
+// ParseKeep reads for how long slots are kept, as it is written in a configuration:
+// seconds=1h,minutes=1d,hours=30d,days=366d. What is not written is the default.
+func ParseKeep(text string) (Keep, error) {
+	var k Keep
+	all, err := setting.Parse(text)
+	if err != nil || len(all) > 1 {
+		return k, fmt.Errorf("archive: %q cannot be read; write it as seconds=1h,minutes=1d,hours=30d,days=366d", text)
+	}
+	fields := map[string]*time.Duration{"seconds": &k.Second, "minutes": &k.Minute, "hours": &k.Hour, "days": &k.Day}
+	for _, s := range all {
+		for _, o := range append(s.Options, setting.Option{Name: s.Name, Value: s.Value}) {
+			field := fields[o.Name]
+			if field == nil {
+				return k, fmt.Errorf("archive: there is nothing to keep called %q; use seconds, minutes, hours, days", o.Name)
+			}
+			if *field != 0 {
+				return k, fmt.Errorf("archive: %s is there twice; write it once", o.Name)
+			}
+			if *field, err = duration.Parse(o.Value); err != nil || *field <= 0 {
+				return k, fmt.Errorf("archive: %s: %q is no time; write it as 90m, 2h or 30d", o.Name, o.Value)
+			}
+		}
+	}
+	_, err = k.Levels()
+	return k, err
 }
 
 // Part is what one instance adds to a slot of the finest level.
@@ -123,8 +188,8 @@ type Slot struct {
 // seconds and more.
 const MaxSlots = 10_000
 
-// span makes sure that a range can be read, and aligns it.
-func span(l Level, from, to int64) (int64, int64, error) {
+// Span makes sure that a range can be read, and aligns it.
+func (l Level) Span(from, to int64) (int64, int64, error) {
 	from, to = l.Start(from), l.Start(to+l.Step-1)
 	if slots := (to - from) / l.Step; slots > MaxSlots {
 		return 0, 0, fmt.Errorf("archive: %d slots are too many at once; read at most %d, or a coarser level", slots, MaxSlots)

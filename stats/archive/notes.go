@@ -4,7 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"strconv"
+	"slices"
+	"strings"
 	"time"
 )
 
@@ -41,8 +42,8 @@ func (n *Note) Is(other *Note) bool {
 	return n.ID == other.ID && n.Until.UnixMicro() == other.Until.UnixMicro() && bytes.Equal(n.Text, other.Text)
 }
 
-// tidy makes sure that a note can be kept. One whose time has passed is an ended one.
-func (n Note) tidy(kind string, now time.Time) (Note, error) {
+// Tidy makes sure that a note can be kept. One whose time has passed is an ended one.
+func (n Note) Tidy(kind string, now time.Time) (Note, error) {
 	switch {
 	case kind == "" || len(kind) > maxNoteKind:
 		return n, fmt.Errorf("archive: a kind of notes has a name of 1 to %d bytes", maxNoteKind)
@@ -61,23 +62,13 @@ func (n Note) tidy(kind string, now time.Time) (Note, error) {
 	return n, nil
 }
 
-// alive reports whether a note that was found is to be believed: its time has not passed,
+// Alive reports whether a note that was found is to be believed: its time has not passed,
 // and is none that could not have been written, also by somewhat different clocks.
-func (n *Note) alive(now time.Time) bool {
+func (n *Note) Alive(now time.Time) bool {
 	return n.Until.After(now) && n.Until.Sub(now) <= 2*MaxNoteTime
 }
 
-// value is a note as Redis has it: when it ends, in Unix microseconds, a space, the text.
-func (n *Note) value() string {
-	return strconv.FormatInt(n.Until.UnixMicro(), 10) + " " + string(n.Text)
-}
-
-// noteOf reads such a value.
-func noteOf(id, value string) (Note, bool) {
-	until, text, ok := bytes.Cut([]byte(value), []byte(" "))
-	micros, err := strconv.ParseInt(string(until), 10, 64)
-	if !ok || err != nil || id == "" || len(id) > MaxNoteID || len(text) > MaxNoteText {
-		return Note{}, false
-	}
-	return Note{ID: id, Text: text, Until: time.UnixMicro(micros).UTC()}, true
+// SortNotes sorts notes by id.
+func SortNotes(all []Note) {
+	slices.SortFunc(all, func(a, b Note) int { return strings.Compare(a.ID, b.ID) })
 }

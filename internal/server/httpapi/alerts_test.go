@@ -21,6 +21,7 @@ import (
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // alarmed is a server on which an alert fires, another is over, and one is silenced.
@@ -203,7 +204,7 @@ func (l *losableArchive) SetNote(ctx context.Context, kind string, n archive.Not
 	if l.lost.Load() {
 		return errArchive
 	}
-	return l.Memory.SetNote(ctx, kind, n, now)
+	return l.Store.SetNote(ctx, kind, n, now)
 }
 
 // Redis is killed: who silences an alert, or ends a silence, is told that it holds on one
@@ -215,7 +216,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	kept, err := archive.NewRedis(client, archive.Options{})
+	kept, err := archiveredis.New(client, archiveredis.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

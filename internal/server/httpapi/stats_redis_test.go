@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/stats"
-	"github.com/weirhq/weir/stats/archive"
+	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
 
 // A real Redis that keeps the statistics is killed: questions and the stream are answered
@@ -23,7 +23,7 @@ func TestRedisOfStatsIsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(client.Close)
-	kept, err := archive.NewRedis(client, archive.Options{Timeout: 30 * time.Second})
+	kept, err := archiveredis.New(client, archiveredis.Options{Timeout: 30 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 )
 
 // steady tells a recorder that every verdict took the same time, so that answers can be
@@ -26,7 +27,7 @@ func (s steady) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration) {
 
 // losableArchive is an archive that can be lost, or be slow.
 type losableArchive struct {
-	*archive.Memory
+	*archivememory.Store
 	lost atomic.Bool
 	slow atomic.Bool // until the caller's time is up
 	lag  time.Duration
@@ -44,24 +45,24 @@ func (l *losableArchive) Read(ctx context.Context, kind archive.Kind, level int,
 	if l.lost.Load() {
 		return nil, errArchive
 	}
-	return l.Memory.Read(ctx, kind, level, from, to)
+	return l.Store.Read(ctx, kind, level, from, to)
 }
 
 func (l *losableArchive) Add(ctx context.Context, parts []archive.Part) error {
 	if l.lost.Load() {
 		return errArchive
 	}
-	return l.Memory.Add(ctx, parts)
+	return l.Store.Add(ctx, parts)
 }
 
 // newRecorder returns one over an archive in memory that can be lost, and who watches it.
 func newRecorder(t testing.TB, o stats.Options) (*stats.Recorder, *alert.Watcher, *losableArchive) {
 	t.Helper()
-	memory, err := archive.NewMemory(archive.Options{})
+	memory, err := archivememory.New(archivememory.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	kept := &losableArchive{Memory: memory}
+	kept := &losableArchive{Store: memory}
 	o.Archive, o.Logger = kept, slog.New(slog.DiscardHandler)
 	recorder, err := stats.New(o)
 	if err != nil {

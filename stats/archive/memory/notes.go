@@ -1,31 +1,29 @@
-package archive
+package memory
 
 import (
 	"bytes"
 	"context"
 	"maps"
-	"slices"
-	"strings"
 	"time"
+
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // notes are those of a kind, by id.
-type notes map[string]Note
+type notes map[string]archive.Note
 
-// SetNote keeps a note until its time, instead of one with the same id. Without a text, or
-// if its time has passed, it ends the one that is there.
-func (m *Memory) SetNote(_ context.Context, kind string, n Note, now time.Time) error {
+// SetNote implements archive.Store.
+func (m *Store) SetNote(_ context.Context, kind string, n archive.Note, now time.Time) error {
 	return m.setNote(kind, n, nil, now)
 }
 
-// OfferNote is SetNote unless there is a note with that id which is not the one that was
-// there before: then somebody else has said something meanwhile, and that counts.
-func (m *Memory) OfferNote(_ context.Context, kind string, n, was Note, now time.Time) error {
+// OfferNote implements archive.Store.
+func (m *Store) OfferNote(_ context.Context, kind string, n, was archive.Note, now time.Time) error {
 	return m.setNote(kind, n, &was, now)
 }
 
-func (m *Memory) setNote(kind string, n Note, was *Note, now time.Time) error {
-	n, err := n.tidy(kind, now)
+func (m *Store) setNote(kind string, n archive.Note, was *archive.Note, now time.Time) error {
+	n, err := n.Tidy(kind, now)
 	if err != nil {
 		return err
 	}
@@ -35,7 +33,7 @@ func (m *Memory) setNote(kind string, n Note, was *Note, now time.Time) error {
 	if all == nil {
 		all = notes{}
 	}
-	maps.DeleteFunc(all, func(_ string, old Note) bool { return !old.alive(now) })
+	maps.DeleteFunc(all, func(_ string, old archive.Note) bool { return !old.Alive(now) })
 	old, there := all[n.ID]
 	if was != nil && there && !old.Is(was) {
 		return nil
@@ -48,38 +46,30 @@ func (m *Memory) setNote(kind string, n Note, was *Note, now time.Time) error {
 		if !n.Until.After(now) {
 			return nil // there is nothing to be remembered
 		}
-	case all.count(false) >= MaxNotes && (!there || old.Ended()):
-		return ErrNoRoom
+	case all.count(false) >= archive.MaxNotes && (!there || old.Ended()):
+		return archive.ErrNoRoom
 	}
 	all[n.ID] = n
-	if all.count(true) > MaxNotes {
+	if all.count(true) > archive.MaxNotes {
 		all.forget(n.ID)
-	}
-	if m.notes == nil {
-		m.notes = map[string]notes{}
 	}
 	m.notes[kind] = all
 	return nil
 }
 
-// Notes returns those of a kind whose time has not passed, by id; also those that were
-// ended.
-func (m *Memory) Notes(_ context.Context, kind string, now time.Time) ([]Note, error) {
+// Notes implements archive.Store.
+func (m *Store) Notes(_ context.Context, kind string, now time.Time) ([]archive.Note, error) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	var all []Note
+	var all []archive.Note
 	for _, n := range m.notes[kind] {
-		if n.alive(now) {
+		if n.Alive(now) {
 			n.Text = bytes.Clone(n.Text)
 			all = append(all, n)
 		}
 	}
-	sortNotes(all)
+	archive.SortNotes(all)
 	return all, nil
-}
-
-func sortNotes(all []Note) {
-	slices.SortFunc(all, func(a, b Note) int { return strings.Compare(a.ID, b.ID) })
 }
 
 // count is how many were ended, or were not.
@@ -96,7 +86,7 @@ func (all notes) count(ended bool) int {
 // forget removes, of those that were ended, the one whose time passes first, but for the
 // one that was ended just now.
 func (all notes) forget(but string) {
-	first := Note{}
+	first := archive.Note{}
 	for id, n := range all {
 		if !n.Ended() || id == but {
 			continue

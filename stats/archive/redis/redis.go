@@ -1,4 +1,6 @@
-package archive
+// Package redis keeps the archive of statistics in Redis, where the instances of weir add
+// to one.
+package redis
 
 import (
 	"context"
@@ -11,7 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/redislink"
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -26,13 +28,25 @@ const lag = 2 * time.Second
 
 // slack is for how long a slot is kept beyond what was promised: as long as the one
 // above it is being made.
-const slack = 10 * minute
+const slack = 10 * 60
 
-// Redis keeps frames in Redis, where all instances add to them. Redis only moves bytes:
+// Options of an archive. The zero value is ready to use.
+type Options struct {
+	// Keep says for how long each level of the series is kept.
+	Keep archive.Keep
+
+	// Prefix begins every key. Default DefaultPrefix.
+	Prefix string
+
+	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Store keeps frames in Redis, where all instances add to them. Redis only moves bytes:
 // the adding up is done here. It is safe for concurrent use.
-type Redis struct {
-	client  redislink.Source
-	ladders ladders
+type Store struct {
+	client  func() (rueidis.Client, error)
+	kept    [archive.Kinds][]archive.Level
 	timeout time.Duration
 	prefix  string
 	self    string // tells this instance from others
@@ -50,20 +64,21 @@ var (
 	rollScript = rueidis.NewLuaScript(rollText)
 )
 
-// NewRedis returns an archive on a client, which stays the caller's to close. It may be
+// New returns an archive on a client, which stays the caller's to close. It may be
 // one of a server, of Sentinels or of a cluster, where everything is on one slot. It
 // should not be the client of a store: checks would have to wait behind a long answer.
 // Nothing is asked of Redis yet.
-func NewRedis(client rueidis.Client, o Options) (*Redis, error) {
+func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
-		return nil, errors.New("archive: NewRedis needs a client; rueidis.NewClient makes one")
+		return nil, errors.New("archive: New needs a client; rueidis.NewClient makes one")
 	}
-	return OpenRedis(redislink.Of(client), o)
+	return Open(func() (rueidis.Client, error) { return client, nil }, o)
 }
 
-// OpenRedis is NewRedis on a Redis that need not be there yet.
-func OpenRedis(client redislink.Source, o Options) (*Redis, error) {
-	l, err := o.Keep.ladders()
+// Open is New on a Redis that need not be there yet: client returns a client, or why there
+// is none at the moment.
+func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
+	kept, err := o.Keep.Levels()
 	if err != nil {
 		return nil, err
 	}
@@ -76,27 +91,27 @@ func OpenRedis(client redislink.Source, o Options) (*Redis, error) {
 	if o.Timeout == 0 {
 		o.Timeout = DefaultTimeout
 	}
-	return &Redis{client: client, ladders: l, timeout: o.Timeout, prefix: o.Prefix + "{stats}:", self: rand.Text()}, nil
+	return &Store{client: client, kept: kept, timeout: o.Timeout, prefix: o.Prefix + "{stats}:", self: rand.Text()}, nil
 }
 
-// Levels returns those of a kind, from the finest on.
-func (a *Redis) Levels(kind Kind) []Level { return a.ladders[kind] }
+// Levels implements archive.Store.
+func (a *Store) Levels(kind archive.Kind) []archive.Level { return a.kept[kind] }
 
-// Lag is how long after a second its slot is complete.
-func (a *Redis) Lag() time.Duration { return lag }
+// Lag implements archive.Store.
+func (a *Store) Lag() time.Duration { return lag }
 
-func (a *Redis) slotKey(kind Kind, step, start int64) string {
+func (a *Store) slotKey(kind archive.Kind, step, start int64) string {
 	return fmt.Sprintf("%s%s:%d:%d", a.prefix, kind, step, start)
 }
 
-func (a *Redis) marksKey(kind Kind, step int64) string {
+func (a *Store) marksKey(kind archive.Kind, step int64) string {
 	return fmt.Sprintf("%s%s:%d:marks", a.prefix, kind, step)
 }
 
 func seconds(n int64) string { return strconv.FormatInt(n, 10) }
 
 // Add adds parts, each once: after an error, all may be sent again.
-func (a *Redis) Add(ctx context.Context, parts []Part) error {
+func (a *Store) Add(ctx context.Context, parts []archive.Part) error {
 	client, err := a.client()
 	if err != nil {
 		return err
@@ -105,7 +120,7 @@ func (a *Redis) Add(ctx context.Context, parts []Part) error {
 	defer cancel()
 	for i := range parts {
 		p := &parts[i]
-		levels := a.ladders[p.Kind]
+		levels := a.kept[p.Kind]
 		start := levels[0].Start(p.Start)
 		keys := []string{a.slotKey(p.Kind, levels[0].Step, start), a.prefix + "counter"}
 		args := []string{p.ID, rueidis.BinaryString(p.Frame), seconds(levels[0].Keep + slack), seconds(levels[len(levels)-1].Keep + slack)}
@@ -120,11 +135,9 @@ func (a *Redis) Add(ctx context.Context, parts []Part) error {
 	return nil
 }
 
-// Read returns the slots of a level that begin from one second on and before another,
-// in order. A slot in which nothing happened is left out. What is not rolled up yet is
-// added up.
-func (a *Redis) Read(ctx context.Context, kind Kind, level int, from, to int64) ([]Slot, error) {
-	from, to, err := span(a.ladders[kind][level], from, to)
+// Read implements archive.Store. What is not rolled up yet is added up.
+func (a *Store) Read(ctx context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
+	from, to, err := a.kept[kind][level].Span(from, to)
 	if err != nil {
 		return nil, err
 	}
@@ -140,19 +153,19 @@ func (a *Redis) Read(ctx context.Context, kind Kind, level int, from, to int64) 
 	return a.read(ctx, kind, level, from, to, marks)
 }
 
-func (a *Redis) read(ctx context.Context, kind Kind, level int, from, to int64, marks map[int64]string) ([]Slot, error) {
+func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to int64, marks map[int64]string) ([]archive.Slot, error) {
 	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
-	l := a.ladders[kind][level]
+	l := a.kept[kind][level]
 	var commands rueidis.Commands
 	var starts []int64
 	for start := from; start < to; start += l.Step {
 		starts = append(starts, start)
 		commands = append(commands, client.B().Get().Key(a.slotKey(kind, l.Step, start)).Build())
 	}
-	var slots []Slot
+	var slots []archive.Slot
 	for i, answer := range client.DoMulti(ctx, commands...) {
 		f, err := decode(answer)
 		if err == nil && marks[starts[i]] != "" {
@@ -162,7 +175,7 @@ func (a *Redis) read(ctx context.Context, kind Kind, level int, from, to int64, 
 			return nil, explain(err)
 		}
 		if f != nil {
-			slots = append(slots, Slot{starts[i], f})
+			slots = append(slots, archive.Slot{Start: starts[i], Frame: f})
 		}
 	}
 	return slots, nil
@@ -181,17 +194,17 @@ func decode(answer rueidis.RedisResult) (*frame.Frame, error) {
 }
 
 // readFinest adds up what instances have added to each slot.
-func (a *Redis) readFinest(ctx context.Context, kind Kind, from, to int64) ([]Slot, error) {
+func (a *Store) readFinest(ctx context.Context, kind archive.Kind, from, to int64) ([]archive.Slot, error) {
 	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
-	l := a.ladders[kind][0]
+	l := a.kept[kind][0]
 	var commands rueidis.Commands
 	for start := from; start < to; start += l.Step {
 		commands = append(commands, client.B().Hvals().Key(a.slotKey(kind, l.Step, start)).Build())
 	}
-	var slots []Slot
+	var slots []archive.Slot
 	for i, answer := range client.DoMulti(ctx, commands...) {
 		parts, err := answer.AsStrSlice()
 		if err != nil {
@@ -209,7 +222,7 @@ func (a *Redis) readFinest(ctx context.Context, kind Kind, from, to int64) ([]Sl
 			sum.Merge(f)
 		}
 		sum.Trim()
-		slots = append(slots, Slot{from + int64(i)*l.Step, sum})
+		slots = append(slots, archive.Slot{Start: from + int64(i)*l.Step, Frame: sum})
 	}
 	return slots, nil
 }
@@ -217,7 +230,7 @@ func (a *Redis) readFinest(ctx context.Context, kind Kind, from, to int64) ([]Sl
 // sum adds up what is below a slot. It is nil if that is nothing. What was written for
 // the slot before is returned instead if it is more: slots only grow, so something below
 // must be gone, because it was kept no longer or Redis had to make room.
-func (a *Redis) sum(ctx context.Context, kind Kind, level int, start int64, before *frame.Frame) (*frame.Frame, error) {
+func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int64, before *frame.Frame) (*frame.Frame, error) {
 	below, err := a.below(ctx, kind, level, start)
 	if err != nil || len(below) == 0 {
 		return before, err
@@ -234,8 +247,8 @@ func (a *Redis) sum(ctx context.Context, kind Kind, level int, start int64, befo
 }
 
 // below are the slots that a slot is the sum of.
-func (a *Redis) below(ctx context.Context, kind Kind, level int, start int64) ([]Slot, error) {
-	to := start + a.ladders[kind][level].Step
+func (a *Store) below(ctx context.Context, kind archive.Kind, level int, start int64) ([]archive.Slot, error) {
+	to := start + a.kept[kind][level].Step
 	if level == 1 {
 		return a.readFinest(ctx, kind, start, to)
 	}
@@ -247,12 +260,12 @@ func (a *Redis) below(ctx context.Context, kind Kind, level int, start int64) ([
 }
 
 // marks returns which slots of a level have changed below since they were rolled up.
-func (a *Redis) marks(ctx context.Context, kind Kind, level int) (map[int64]string, error) {
+func (a *Store) marks(ctx context.Context, kind archive.Kind, level int) (map[int64]string, error) {
 	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
-	all, err := client.Do(ctx, client.B().Hgetall().Key(a.marksKey(kind, a.ladders[kind][level].Step)).Build()).AsStrMap()
+	all, err := client.Do(ctx, client.B().Hgetall().Key(a.marksKey(kind, a.kept[kind][level].Step)).Build()).AsStrMap()
 	if err != nil {
 		return nil, explain(err)
 	}
@@ -260,7 +273,7 @@ func (a *Redis) marks(ctx context.Context, kind Kind, level int) (map[int64]stri
 	for text, mark := range all {
 		start, err := strconv.ParseInt(text, 10, 64)
 		if err != nil {
-			return nil, fmt.Errorf("archive: something else writes to %s; choose another prefix", a.marksKey(kind, a.ladders[kind][level].Step))
+			return nil, fmt.Errorf("archive: something else writes to %s; choose another prefix", a.marksKey(kind, a.kept[kind][level].Step))
 		}
 		marks[start] = mark
 	}
@@ -269,7 +282,7 @@ func (a *Redis) marks(ctx context.Context, kind Kind, level int) (map[int64]stri
 
 // Lead reports whether this instance is the one to do, for so long, what only one
 // should. Who leads goes on leading as long as it asks in time.
-func (a *Redis) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
+func (a *Store) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
 	client, err := a.client()
 	if err != nil {
 		return false, err

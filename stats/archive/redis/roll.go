@@ -1,4 +1,4 @@
-package archive
+package redis
 
 import (
 	"context"
@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // rollEvery is how often a slot that still changes is rolled up, in steps of the level
@@ -39,9 +41,9 @@ func (r *rolled) due(key string, now, every int64) bool {
 // RollUp writes the sums that have changed. Any number of instances may do it, at any
 // time: each comes to the same result, and one that is killed leaves a mark behind by
 // which another goes on.
-func (a *Redis) RollUp(ctx context.Context, now time.Time) error {
-	for kind := range Kinds {
-		levels := a.ladders[kind]
+func (a *Store) RollUp(ctx context.Context, now time.Time) error {
+	for kind := range archive.Kinds {
+		levels := a.kept[kind]
 		for level := 1; level < len(levels); level++ {
 			if err := a.rollLevel(ctx, kind, level, now.Unix()); err != nil {
 				return err
@@ -51,14 +53,14 @@ func (a *Redis) RollUp(ctx context.Context, now time.Time) error {
 	return nil
 }
 
-func (a *Redis) rollLevel(ctx context.Context, kind Kind, level int, now int64) error {
+func (a *Store) rollLevel(ctx context.Context, kind archive.Kind, level int, now int64) error {
 	ctx, cancel := context.WithTimeout(ctx, 10*a.timeout) // many answers, each in time
 	defer cancel()
 	client, err := a.client()
 	if err != nil {
 		return err
 	}
-	l, below := a.ladders[kind][level], a.ladders[kind][level-1]
+	l, below := a.kept[kind][level], a.kept[kind][level-1]
 	marks, err := a.marks(ctx, kind, level)
 	if err != nil || len(marks) == 0 {
 		return err

@@ -1,44 +1,41 @@
-package archive
+// Package memory keeps the archive of statistics in the process.
+package memory
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
 
 // Options of an archive. The zero value is ready to use.
 type Options struct {
 	// Keep says for how long each level of the series is kept.
-	Keep Keep
-
-	// Prefix begins every key in Redis. Default DefaultPrefix.
-	Prefix string
-
-	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
-	Timeout time.Duration
+	Keep archive.Keep
 }
 
-// Memory keeps frames in this process. Everything is added to every level at once, so
+// Store keeps frames in this process. Everything is added to every level at once, so
 // that there is nothing to be rolled up. It is safe for concurrent use.
-type Memory struct {
-	ladders ladders
+type Store struct {
+	kept [archive.Kinds][]archive.Level
 
 	mu     sync.RWMutex
-	levels [Kinds][]shelf
-	last   [Kinds]string // ID of the part that was added last
+	levels [archive.Kinds][]shelf
+	last   [archive.Kinds]string // ID of the part that was added last
 	notes  map[string]notes
 }
 
 // shelf is one level: the slots that are done, as bytes, and the one that is being
 // added to, as a frame.
 type shelf struct {
-	Level
-	done []packed // by start
-	open Slot     // nil frame if there is none
+	archive.Level
+	done []packed     // by start
+	open archive.Slot // nil frame if there is none
 }
 
 type packed struct {
@@ -46,18 +43,18 @@ type packed struct {
 	frame []byte
 }
 
-// NewMemory returns an empty archive.
-func NewMemory(o Options) (*Memory, error) {
-	l, err := o.Keep.ladders()
+// New returns an empty archive.
+func New(o Options) (*Store, error) {
+	kept, err := o.Keep.Levels()
 	if err != nil {
 		return nil, err
 	}
-	return newMemory(l), nil
+	return empty(kept), nil
 }
 
-func newMemory(l ladders) *Memory {
-	m := &Memory{ladders: l}
-	for kind, levels := range l {
+func empty(kept [archive.Kinds][]archive.Level) *Store {
+	m := &Store{kept: kept, notes: map[string]notes{}}
+	for kind, levels := range kept {
 		for _, level := range levels {
 			m.levels[kind] = append(m.levels[kind], shelf{Level: level})
 		}
@@ -65,22 +62,22 @@ func newMemory(l ladders) *Memory {
 	return m
 }
 
-// Levels returns those of a kind, from the finest on.
-func (m *Memory) Levels(kind Kind) []Level { return m.ladders[kind] }
+// Levels implements archive.Store.
+func (m *Store) Levels(kind archive.Kind) []archive.Level { return m.kept[kind] }
 
 // Lag is how long after a second its slot is complete: here, not at all.
-func (m *Memory) Lag() time.Duration { return 0 }
+func (m *Store) Lag() time.Duration { return 0 }
 
 // Lead reports whether this process is the one to do what only one should: here, it
 // always is.
-func (m *Memory) Lead(context.Context, string, time.Duration) (bool, error) { return true, nil }
+func (m *Store) Lead(context.Context, string, time.Duration) (bool, error) { return true, nil }
 
 // RollUp does nothing.
-func (m *Memory) RollUp(context.Context, time.Time) error { return nil }
+func (m *Store) RollUp(context.Context, time.Time) error { return nil }
 
 // Add adds parts to all levels. The part that was added last, when it comes again, is
 // not.
-func (m *Memory) Add(_ context.Context, parts []Part) error {
+func (m *Store) Add(_ context.Context, parts []archive.Part) error {
 	frames := make([]*frame.Frame, len(parts))
 	for i := range parts {
 		var err error
@@ -107,7 +104,7 @@ func (s *shelf) add(at int64, f *frame.Frame) {
 	start := s.Start(at)
 	if s.open.Frame == nil || s.open.Start != start {
 		s.put()
-		s.open = Slot{start, s.take(start)}
+		s.open = archive.Slot{Start: start, Frame: s.take(start)}
 		s.expire(start)
 	}
 	s.open.Frame.Merge(f)
@@ -122,7 +119,7 @@ func (s *shelf) put() {
 	p := packed{s.open.Start, slices.Clip(s.open.Frame.Append(nil))}
 	i, _ := s.find(p.start)
 	s.done = slices.Insert(s.done, i, p)
-	s.open = Slot{}
+	s.open = archive.Slot{}
 }
 
 // take unpacks a slot, or begins one.
@@ -138,7 +135,7 @@ func (s *shelf) take(start int64) *frame.Frame {
 
 func (s *shelf) find(start int64) (int, bool) {
 	return slices.BinarySearchFunc(s.done, start, func(p packed, start int64) int {
-		return int(min(max(p.start-start, -1), 1))
+		return cmp.Compare(p.start, start)
 	})
 }
 
@@ -161,12 +158,11 @@ func (p packed) unpack() *frame.Frame {
 	return f
 }
 
-// Read returns the slots of a level that begin from one second on and before another,
-// in order. A slot in which nothing happened is left out. The frames are the caller's.
-func (m *Memory) Read(_ context.Context, kind Kind, level int, from, to int64) ([]Slot, error) {
+// Read implements archive.Store.
+func (m *Store) Read(_ context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
 	m.mu.RLock()
 	s := &m.levels[kind][level]
-	from, to, err := span(s.Level, from, to)
+	from, to, err := s.Span(from, to)
 	if err != nil {
 		m.mu.RUnlock()
 		return nil, err
@@ -178,11 +174,11 @@ func (m *Memory) Read(_ context.Context, kind Kind, level int, from, to int64) (
 		found = append(found, packed{o.Start, o.Frame.Append(nil)})
 	}
 	m.mu.RUnlock()
-	slots := make([]Slot, len(found))
+	slots := make([]archive.Slot, len(found))
 	for i, p := range found {
-		slots[i] = Slot{p.start, p.unpack()}
+		slots[i] = archive.Slot{Start: p.start, Frame: p.unpack()}
 	}
-	slices.SortFunc(slots, func(a, b Slot) int { return int(min(max(a.Start-b.Start, -1), 1)) })
+	slices.SortFunc(slots, func(a, b archive.Slot) int { return cmp.Compare(a.Start, b.Start) })
 	return slots, nil
 }
 
@@ -193,7 +189,7 @@ type Size struct {
 }
 
 // Size returns how much is held.
-func (m *Memory) Size() Size {
+func (m *Store) Size() Size {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var size Size

@@ -1,0 +1,128 @@
+// Package archivetest is the suite that every archive of statistics must pass:
+//
+//	archivetest.Run(t, func(t *testing.T) (a, b archive.Store) { … })
+//
+// Besides, it has what the tests of one archive share with it.
+package archivetest
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Open returns two instances of one new archive. Where there can be only one, both are it.
+type Open func(t *testing.T) (a, b archive.Store)
+
+// Run runs the whole suite.
+func Run(t *testing.T, open Open) {
+	for _, part := range []struct {
+		name string
+		test func(*testing.T, Open)
+	}{
+		{"Kinds", testKinds},
+		{"Lead", testLead},
+		{"Notes", testNotes},
+		{"NotesAreBounded", testNotesAreBounded},
+	} {
+		t.Run(part.name, func(t *testing.T) { part.test(t, open) })
+	}
+}
+
+// Epoch is a time in the middle of a day, an hour and a minute.
+const Epoch = 1_790_000_000
+
+// SomeFrame has n requests, half of which a rule has refused.
+func SomeFrame(n int64) *frame.Frame {
+	f := &frame.Frame{Requests: frame.Counts{Allowed: n - n/2, Denied: n / 2}}
+	f.Decision.Put(frame.SlotOf(time.Duration(n)*time.Microsecond), n)
+	f.Rule(frame.Line{Rule: "api"}).Denied = n / 2
+	f.Rule(frame.Line{Rule: "api", Tier: "pro"}).Allowed = n - n/2
+	return f
+}
+
+// Part is what an instance adds that has seen a frame.
+func Part(kind archive.Kind, start int64, id string, f *frame.Frame) archive.Part {
+	return archive.Part{Kind: kind, Start: start, ID: id, Frame: f.Append(nil)}
+}
+
+// Total adds up the requests of a level, and checks that its parts agree.
+func Total(t testing.TB, a archive.Store, kind archive.Kind, level int, from, to int64) int64 {
+	t.Helper()
+	slots, err := a.Read(t.Context(), kind, level, from, to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n := int64(0)
+	for i, s := range slots {
+		rules := frame.Counts{}
+		for _, c := range s.Frame.Rules {
+			rules.Add(*c)
+		}
+		if rules != s.Frame.Requests || s.Frame.Decision.Count != rules.Total() {
+			t.Fatalf("level %d, slot %d: requests %+v, rules %+v, %d timed", level, s.Start, s.Frame.Requests, rules, s.Frame.Decision.Count)
+		}
+		if i > 0 && s.Start <= slots[i-1].Start || s.Start%a.Levels(kind)[level].Step != 0 {
+			t.Fatalf("level %d: slot %d is out of order", level, s.Start)
+		}
+		n += s.Frame.Requests.Total()
+	}
+	return n
+}
+
+// Rankings and details climb their own levels, before and after they are rolled up.
+func testKinds(t *testing.T, open Open) {
+	a, b := open(t)
+	for i := range int64(60) {
+		f := &frame.Frame{}
+		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:alice", Count: 3}}, Total: 3}
+		f.Detail("api").Decision.Record(time.Millisecond)
+		if err := a.Add(t.Context(), []archive.Part{Part(archive.Top, Epoch+10*i, fmt.Sprint("t", i), f), Part(archive.Rules, Epoch+10*i, fmt.Sprint("r", i), f)}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 2 {
+		for level := range 3 {
+			count, timed := int64(0), int64(0)
+			top, err := b.Read(t.Context(), archive.Top, level, Epoch, Epoch+600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range top {
+				count += s.Frame.Top[""].Denied.Entries[0].Count
+			}
+			rules, err := a.Read(t.Context(), archive.Rules, level, Epoch, Epoch+600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, s := range rules {
+				timed += s.Frame.Details["api"].Decision.Count
+			}
+			if count != 180 || timed != 60 {
+				t.Errorf("level %d has %d denials and %d times", level, count, timed)
+			}
+		}
+		if err := a.RollUp(t.Context(), time.Unix(Epoch+24*3600, 0)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := a.Read(t.Context(), archive.Series, 0, 0, Epoch); err == nil {
+		t.Error("sixty years of seconds are read")
+	}
+}
+
+// One instance leads, and goes on leading.
+func testLead(t *testing.T, open Open) {
+	a, b := open(t)
+	for _, c := range []struct {
+		who  archive.Store
+		want bool
+	}{{a, true}, {b, a == b}, {a, true}} {
+		if leads, err := c.who.Lead(t.Context(), "alerts", time.Minute); err != nil || leads != c.want {
+			t.Errorf("Lead = %v, %v, want %v", leads, err, c.want)
+		}
+	}
+}

@@ -1,0 +1,147 @@
+package memory
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// A snapshot is:
+//
+//	for each slot: the word 1, kind, step, start, the frame
+//	for each note, since version 2: the word 2, when it ends in Unix microseconds,
+//	    its kind, id and text
+//	the word 0, the number of slots and notes
+//
+// The step says which level it is, so that levels may be kept for longer or shorter
+// than before.
+var format = snapshot.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 2, Oldest: 1}
+
+// maxFrame is the longest frame that is read; none within its bounds comes near.
+const maxFrame = 64 << 20
+
+// Snapshot writes what is kept to w, so that it survives a restart. The archive stays
+// in use meanwhile.
+func (m *Store) Snapshot(w io.Writer) error {
+	return format.Write(w, func(out *snapshot.Writer) {
+		count := int64(0)
+		for kind := range m.levels {
+			for level := range m.levels[kind] {
+				step, all := m.copyShelf(kind, level)
+				for _, p := range all {
+					out.Words(1, int64(kind), step, p.start, int64(len(p.frame)))
+					out.Raw(p.frame)
+					count++
+				}
+			}
+		}
+		out.Words(0, count+m.writeNotes(out))
+	})
+}
+
+// copyShelf returns the slots of a level. Frames that are packed never change.
+func (m *Store) copyShelf(kind, level int) (step int64, all []packed) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	s := &m.levels[kind][level]
+	all = append(all, s.done...)
+	if s.open.Frame != nil {
+		all = append(all, packed{s.open.Start, s.open.Frame.Append(nil)})
+	}
+	return s.Step, all
+}
+
+// writeNotes writes all notes, also those whose time has passed, and returns how many.
+func (m *Store) writeNotes(out *snapshot.Writer) (count int64) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for kind, all := range m.notes {
+		for _, n := range all {
+			out.Words(2, n.Until.UnixMicro())
+			out.Texts(kind, n.ID, string(n.Text))
+			count++
+		}
+	}
+	return count
+}
+
+// Restore fills an empty archive from a snapshot. When the snapshot is torn, foreign or
+// damaged, it returns an error that says so and the archive is left as it was, empty
+// and usable.
+func (m *Store) Restore(r io.Reader) error {
+	restored := empty(m.kept)
+	if err := format.Read(r, restored.read); err != nil {
+		return err
+	}
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, levels := range m.levels {
+		for i := range levels {
+			if levels[i].open.Frame != nil || len(levels[i].done) > 0 {
+				return errInUse
+			}
+		}
+	}
+	if len(m.notes) > 0 {
+		return errInUse
+	}
+	m.levels, m.notes = restored.levels, restored.notes
+	return nil
+}
+
+var errInUse = errors.New("archive: it is in use already; restore a snapshot before the first request")
+
+// read reads what Snapshot has written: slots, and then notes.
+func (m *Store) read(in *snapshot.Reader) {
+	count, what := int64(0), in.Between(0, 2)
+	for ; what == 1; what = in.Between(0, 2) {
+		count++
+		m.readSlot(in)
+	}
+	for ; what == 2; what = in.Between(0, 2) {
+		count++
+		m.readNote(in)
+	}
+	in.Must(what == 0 && in.Word() == count)
+}
+
+func (m *Store) readSlot(in *snapshot.Reader) {
+	kind, step, start := in.Between(0, int64(archive.Kinds)-1), in.Word(), in.Word()
+	blob := in.Bytes(0, maxFrame)
+	if in.Err != nil {
+		return
+	}
+	f, err := frame.Decode(blob)
+	if err != nil {
+		in.Must(false)
+		return
+	}
+	for i := range m.levels[kind] {
+		if s := &m.levels[kind][i]; s.Step == step {
+			s.add(start, f)
+		}
+	}
+}
+
+// readNote reads one. Whether its time has passed is seen when it is asked for.
+func (m *Store) readNote(in *snapshot.Reader) {
+	const most = archive.MaxNoteText // Tidy knows better
+	at := time.UnixMicro(in.Word()).UTC()
+	kind, n := in.Text(0, most), archive.Note{ID: in.Text(0, most), Text: in.Bytes(0, most), Until: at}
+	if in.Err != nil {
+		return
+	}
+	n, err := n.Tidy(kind, at.Add(-1))
+	if err != nil || len(m.notes[kind]) >= 2*archive.MaxNotes {
+		in.Must(false)
+		return
+	}
+	if m.notes[kind] == nil {
+		m.notes[kind] = notes{}
+	}
+	m.notes[kind][n.ID] = n
+}

@@ -1,0 +1,97 @@
+package redis
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"strconv"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/stats/archive"
+)
+
+//go:embed notes.lua
+var notesText string
+
+var notesScript = rueidis.NewLuaScript(notesText)
+
+// SetNote implements archive.Store.
+func (a *Store) SetNote(ctx context.Context, kind string, n archive.Note, now time.Time) error {
+	return a.setNote(ctx, kind, n, now)
+}
+
+// OfferNote implements archive.Store.
+func (a *Store) OfferNote(ctx context.Context, kind string, n, was archive.Note, now time.Time) error {
+	return a.setNote(ctx, kind, n, now, valueOf(&was))
+}
+
+func (a *Store) setNote(ctx context.Context, kind string, n archive.Note, now time.Time, was ...string) error {
+	n, err := n.Tidy(kind, now)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	args := append([]string{n.ID, micros(n.Until), string(n.Text)}, was...)
+	answer, err := a.askNotes(ctx, kind, now, args...)
+	if err != nil {
+		return err
+	}
+	if done, err := answer.AsInt64(); err != nil {
+		return explain(err)
+	} else if done < 0 {
+		return archive.ErrNoRoom
+	}
+	return nil
+}
+
+// Notes implements archive.Store. What cannot be read is left out, and removed.
+func (a *Store) Notes(ctx context.Context, kind string, now time.Time) ([]archive.Note, error) {
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
+	answer, err := a.askNotes(ctx, kind, now)
+	if err != nil {
+		return nil, err
+	}
+	pairs, err := answer.AsStrSlice()
+	if err != nil {
+		return nil, explain(err)
+	}
+	var all []archive.Note
+	for ; len(pairs) >= 2; pairs = pairs[2:] {
+		if n, ok := noteOf(pairs[0], pairs[1]); ok && n.Alive(now) {
+			all = append(all, n)
+		}
+	}
+	archive.SortNotes(all)
+	return all, nil
+}
+
+// askNotes runs the script, which bounds what Redis sends, too.
+func (a *Store) askNotes(ctx context.Context, kind string, now time.Time, args ...string) (rueidis.RedisResult, error) {
+	client, err := a.client()
+	if err != nil {
+		return rueidis.RedisResult{}, err
+	}
+	bounds := []string{micros(now), micros(now.Add(2 * archive.MaxNoteTime)), strconv.Itoa(archive.MaxNotes), strconv.Itoa(archive.MaxNoteID), strconv.Itoa(archive.MaxNoteText)}
+	return notesScript.Exec(ctx, client, []string{a.prefix + "notes:" + kind}, append(bounds, args...)), nil
+}
+
+func micros(t time.Time) string { return strconv.FormatInt(t.UnixMicro(), 10) }
+
+// valueOf is a note as Redis has it: when it ends, in Unix microseconds, a space, the text.
+func valueOf(n *archive.Note) string {
+	return micros(n.Until) + " " + string(n.Text)
+}
+
+// noteOf reads such a value.
+func noteOf(id, value string) (archive.Note, bool) {
+	until, text, ok := bytes.Cut([]byte(value), []byte(" "))
+	micros, err := strconv.ParseInt(string(until), 10, 64)
+	if !ok || err != nil || id == "" || len(id) > archive.MaxNoteID || len(text) > archive.MaxNoteText {
+		return archive.Note{}, false
+	}
+	return archive.Note{ID: id, Text: text, Until: time.UnixMicro(micros).UTC()}, true
+}
