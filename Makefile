@@ -95,6 +95,7 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 
 generate: ## write anew what is generated: code, golden files, and what the docs quote
 	@scripts/packages.sh protoc:protobuf-compiler
+	go generate ./store/redis
 	go test ./internal/simulate -update
 	go test ./rule -update
 	go test ./internal/replay -update

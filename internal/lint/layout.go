@@ -38,6 +38,7 @@ var layout = []line{
 	{[]string{"internal/repo"}, "what keeping the document of rules and its history means, wherever it is"},
 	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
+	{[]string{"store/redis/script"}, "writes the scripts that Redis runs, from their parts; it is run by make generate, and nobody imports it"},
 	{[]string{"internal/scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},
 	{[]string{"."}, "the vocabulary and the arithmetic; it depends on the standard library, so that everything can depend on it"},
 	{[]string{"proto/..."}, "the wire formats of gRPC, and the code that is generated from them"},

@@ -89,20 +89,14 @@ func useSmallPages(t *testing.T) {
 	})
 }
 
-// useScripts changes the text of every script for the time of a test.
+// useScripts changes the text of every script that knows tails for the time of a test.
 func useScripts(t *testing.T, change func(string) string) {
-	clearScripts := func() {
-		for f := range scripts {
-			for n := range scripts[f] {
-				scripts[f][n].Store(nil)
-			}
-		}
-	}
-	t.Cleanup(clearScripts)
-	clearScripts()
-	for n := range needs(needAll + 1) {
-		if n&(needSlidingLog|needSlidingBuckets) != 0 {
-			scripts[columns][n].Store(rueidis.NewLuaScript(change(scriptText(columns, n))))
+	loadScripts()
+	for _, s := range scripts {
+		if s.can&(needSlidingLog|needSlidingBuckets) != 0 {
+			was := s.lua
+			t.Cleanup(func() { s.lua = was })
+			s.lua = rueidis.NewLuaScript(change(s.text()))
 		}
 	}
 }

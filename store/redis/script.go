@@ -3,13 +3,14 @@ package redis
 import (
 	"embed"
 	"fmt"
-	"math/bits"
-	"sync/atomic"
+	"sync"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
 )
+
+//go:generate go run ./script
 
 //go:embed script/*.lua
 var scriptFiles embed.FS
@@ -27,48 +28,71 @@ const (
 	needSeveral // requests of several ops, and peeks
 	needBack    // refunds and resets
 
-	needAll        = 1<<iota - 1
-	needAlgorithms = needBucket | needFixedWindow | needSlidingWindow | needSlidingLog | needSlidingBuckets
+	needAll      = 1<<iota - 1
+	needCounters = needBucket | needFixedWindow | needSlidingWindow
+	needAny      = needCounters | needSlidingLog | needSlidingBuckets
 )
-
-// parts are the files that a script is made of, in order, and what needs them: any of
-// it, or always if it says nothing.
-var parts = []struct {
-	file       string
-	needed     needs
-	algorithms []weir.Algorithm // that it is the arithmetic of
-	form       form             // of scripts that it is in
-}{
-	{file: "10_integers"},
-	{file: "11_wide", needed: needBucket | needSlidingWindow},
-	{file: "20_standing"},
-	{file: "21_columns", form: columns},
-	{file: "22_tail", needed: needSlidingBuckets},
-	{file: "23_log", needed: needSlidingLog},
-	{file: "24_pages", needed: needSlidingLog},
-	{file: "25_single", form: singles},
-	{file: "30_bucket", needed: needBucket, algorithms: []weir.Algorithm{weir.TokenBucket, weir.LeakyBucket}},
-	{file: "31_fixed_window", needed: needFixedWindow, algorithms: []weir.Algorithm{weir.FixedWindow}},
-	{file: "32_sliding_window", needed: needSlidingWindow, algorithms: []weir.Algorithm{weir.SlidingWindow}},
-	{file: "33_sliding_log", needed: needSlidingLog, algorithms: []weir.Algorithm{weir.SlidingLog}},
-	{file: "34_sliding_buckets", needed: needSlidingBuckets, algorithms: []weir.Algorithm{weir.SlidingBuckets}},
-	{file: "40_decide"},
-	{file: "50_settle", needed: needSeveral},
-	{file: "60_forget", needed: needBack},
-	{file: "61_refund", needed: needBack},
-	{file: "70_several", needed: needSeveral},
-	{file: "90_main", form: columns},
-	{file: "95_single", form: singles},
-}
 
 // form is how a script is told what to do, and where it has its numbers.
 type form uint8
 
 const (
-	anyForm form = iota
-	columns      // anything at all
-	singles      // requests of one op to take, all of one algorithm that has no tail
+	columns form = iota // anything at all
+	singles             // requests of one op to take, all of one algorithm that has no tail
 )
+
+// script is a file of script/, which is sent as it is.
+type script struct {
+	file string
+	form form
+	can  needs
+	lua  *rueidis.Lua
+}
+
+// scripts are what Redis runs. Of those that can do what a call needs it gets the first.
+var scripts = []*script{
+	{file: "single_bucket", form: singles, can: needBucket},
+	{file: "single_fixed_window", form: singles, can: needFixedWindow},
+	{file: "single_sliding_window", form: singles, can: needSlidingWindow},
+	{file: "one_sliding_log", can: needSlidingLog},
+	{file: "one_sliding_buckets", can: needSlidingBuckets},
+	{file: "one_counters", can: needCounters},
+	{file: "one_counters_log", can: needCounters | needSlidingLog},
+	{file: "one_counters_buckets", can: needCounters | needSlidingBuckets},
+	{file: "one_any", can: needAny},
+	{file: "several_bucket", can: needSeveral | needBucket},
+	{file: "several_fixed_window", can: needSeveral | needFixedWindow},
+	{file: "several_sliding_window", can: needSeveral | needSlidingWindow},
+	{file: "several_sliding_log", can: needSeveral | needSlidingLog},
+	{file: "several_sliding_buckets", can: needSeveral | needSlidingBuckets},
+	{file: "several_counters", can: needSeveral | needCounters},
+	{file: "several_counters_log", can: needSeveral | needCounters | needSlidingLog},
+	{file: "several_counters_buckets", can: needSeveral | needCounters | needSlidingBuckets},
+	{file: "several_any", can: needSeveral | needAny},
+	{file: "all", can: needAll},
+}
+
+var scriptOf [singles + 1][needAll + 1]*script
+
+// loadScripts is called before a script is asked for.
+var loadScripts = sync.OnceFunc(func() {
+	for _, s := range scripts {
+		s.lua = rueidis.NewLuaScript(s.text())
+		for n := range scriptOf[s.form] {
+			if scriptOf[s.form][n] == nil && needs(n)&^s.can == 0 {
+				scriptOf[s.form][n] = s
+			}
+		}
+	}
+})
+
+func (s *script) text() string {
+	text, err := scriptFiles.ReadFile("script/" + s.file + ".lua")
+	if err != nil {
+		panic(fmt.Sprintf("redis: there is no script %s", s.file)) // which a test would have found
+	}
+	return string(text)
+}
 
 var needOf = [...]needs{
 	weir.TokenBucket: needBucket, weir.LeakyBucket: needBucket, weir.FixedWindow: needFixedWindow,
@@ -89,37 +113,4 @@ func needsOf(c *check) needs {
 		n |= needOf[c.ops[i].Limit.Algorithm()]
 	}
 	return n
-}
-
-var scripts [singles + 1][needAll + 1]atomic.Pointer[rueidis.Lua]
-
-// scriptFor returns the script that is able to do n, made when it is first needed.
-func scriptFor(f form, n needs) *rueidis.Lua {
-	script := &scripts[f][n]
-	if s := script.Load(); s != nil {
-		return s
-	}
-	script.CompareAndSwap(nil, rueidis.NewLuaScript(scriptText(f, n)))
-	return script.Load()
-}
-
-func scriptText(f form, n needs) string {
-	a := assembly{
-		form:   f,
-		blocks: map[string]string{},
-		// What has one place where it is used is put there. Elsewhere it is called.
-		inlineSteps:     n&needSeveral == 0,
-		inlineAlgorithm: bits.OnesCount8(uint8(n&needAlgorithms)) == 1,
-	}
-	for _, p := range parts {
-		if p.needed != 0 && p.needed&n == 0 || p.form != anyForm && p.form != f {
-			continue
-		}
-		text, err := scriptFiles.ReadFile("script/" + p.file + ".lua")
-		if err != nil {
-			panic(fmt.Sprintf("redis: a script has no part %s", p.file)) // which a test would have found
-		}
-		a.add(string(text), p.algorithms)
-	}
-	return a.out.String()
 }

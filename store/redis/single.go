@@ -83,7 +83,7 @@ func (r *request) chainUp() bool {
 	return true
 }
 
-// encodeSingles packs the request as 95_single.lua reads it.
+// encodeSingles packs the request as script/part/main_single.lua reads it.
 func (r *request) encodeSingles(now int64) string {
 	b := make(packer, 3, 64+12*len(r.chains))
 	b.number(now)

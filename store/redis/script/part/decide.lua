@@ -1,7 +1,5 @@
--- One decision, as in decide.go of the Go package.
-
--- judge decides on the standing before any charge.
 --: judge
+-- The decision, as in decide.go of the Go package, on the standing before any charge.
 at, old = now, FRESH[k]
 --> look
 if free < 0 then free = 0 end
@@ -25,8 +23,8 @@ else
   end
 end
 
--- decide answers, and finds what the state would be.
 --: decide
+-- The answer, and what the state would be.
 --> judge
 charged = allowed
 if allowed then
@@ -46,13 +44,13 @@ end
 reset = (charged and nextFresh or FRESH[k]) - now
 if reset < 0 then reset = 0 end
 
--- commit puts a decision into effect.
 --: commit
+-- The decision takes effect.
 --> tail
 FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
 
--- answer writes two or three numbers: the first tells what the others are.
 --: answer
+-- Two or three numbers: the first tells what the others are.
 if allowed then
   out[length + 2] = reset
   if delay > 0 then
@@ -70,7 +68,7 @@ else
   length = length + 3
 end
 
--- refuseForeign is the answer about a key that holds something else.
 --: refuseForeign
+-- The answer about a key that holds something else.
 length = length + 1
 out[length] = 3

@@ -1,6 +1,5 @@
--- Instead of columns, where every request is one op to take: the state of the one key
--- and the numbers of the one limit that are being looked at, as locals. What elsewhere
--- is FRESH[k] or c.period is oldFresh or c_period here.
+-- Every request is one op to take. So the state of the one key and the numbers of the one
+-- limit that are being looked at are locals, and not in tables as in the other scripts.
 
 local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been

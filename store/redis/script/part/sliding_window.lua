@@ -1,10 +1,13 @@
 -- fresh: when a, as the previous count, weighs less than one unit. a: units in the
 -- current window. b: units in the previous one.
 
-local mulDiv, mulDivUp = wide()
+local mulDiv, mulDivUp
 
 -- faded is how far into a window the previous count weighs at most room.
-local function faded(period, count, room) return period - (mulDivUp(room + 1, period, count) - 1) end
+local function faded(period, count, room)
+  if not mulDiv then mulDiv, mulDivUp = wide() end
+  return period - (mulDivUp(room + 1, period, count) - 1)
+end
 
 -- windowStart is the start of the window of the charge that left so much to go.
 local function windowStart(period, left) return floor((left - 1) / period) * period - period end
@@ -19,6 +22,7 @@ if old > 0 then
     if at < start + period then a, b = A[k], B[k] else b = A[k] end
   end
 end
+if not mulDiv then mulDiv, mulDivUp = wide() end
 free = c.n - mulDiv(b, period - at % period, period) - a
 
 --: charge

@@ -1,0 +1,235 @@
+// Command script writes the scripts that package redis sends, from the parts in part/.
+//
+// Redis runs all of a script at every call, its definitions too, so a call for token
+// buckets should not pay for logs: there are several scripts. A part may have blocks,
+// which begin with a line such as
+//
+//	--: look
+//
+// and work on the script's locals. Where a line says
+//
+//	--> look
+//
+// the block is used: pasted there, or called. A call of a function, and a local that a
+// function shares with others, cost more than most of what these blocks do.
+package main
+
+import (
+	"embed"
+	"fmt"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+//go:embed part/*.lua
+var partFiles embed.FS
+
+// Features that a script can have, beside the algorithms, which are named by their parts.
+const (
+	single  = "single"  // requests of one op to take, of one algorithm: no tables but locals
+	columns = "columns" // anything else
+	several = "several" // requests of several ops, and peeks
+	back    = "back"    // refunds and resets
+)
+
+// counters are the algorithms whose state is a few numbers.
+var counters = []string{"bucket", "fixed_window", "sliding_window"}
+
+// scripts are the files, and what each is able to do.
+var scripts = []struct {
+	name     string
+	features []string
+}{
+	{"single_bucket", []string{single, "bucket"}},
+	{"single_fixed_window", []string{single, "fixed_window"}},
+	{"single_sliding_window", []string{single, "sliding_window"}},
+	{"one_sliding_log", []string{columns, "sliding_log"}},
+	{"one_sliding_buckets", []string{columns, "sliding_buckets"}},
+	{"one_counters", slices.Concat([]string{columns}, counters)},
+	{"one_counters_log", slices.Concat([]string{columns, "sliding_log"}, counters)},
+	{"one_counters_buckets", slices.Concat([]string{columns, "sliding_buckets"}, counters)},
+	{"one_any", slices.Concat([]string{columns, "sliding_log", "sliding_buckets"}, counters)},
+	{"several_bucket", []string{columns, several, "bucket"}},
+	{"several_fixed_window", []string{columns, several, "fixed_window"}},
+	{"several_sliding_window", []string{columns, several, "sliding_window"}},
+	{"several_sliding_log", []string{columns, several, "sliding_log"}},
+	{"several_sliding_buckets", []string{columns, several, "sliding_buckets"}},
+	{"several_counters", slices.Concat([]string{columns, several}, counters)},
+	{"several_counters_log", slices.Concat([]string{columns, several, "sliding_log"}, counters)},
+	{"several_counters_buckets", slices.Concat([]string{columns, several, "sliding_buckets"}, counters)},
+	{"several_any", slices.Concat([]string{columns, several, "sliding_log", "sliding_buckets"}, counters)},
+	{"all", slices.Concat([]string{columns, several, back, "sliding_log", "sliding_buckets"}, counters)},
+}
+
+// parts are the files that a script is made of, in order, and the features that need
+// them: any of these, or always if there are none.
+var parts = []struct {
+	file     string
+	features []string
+}{
+	{"integers", nil},
+	{"wide", []string{"bucket", "sliding_window"}},
+	{"standing", nil},
+	{"columns", []string{columns}},
+	{"tail", []string{"sliding_buckets"}},
+	{"log", []string{"sliding_log"}},
+	{"pages", []string{"sliding_log"}},
+	{"single", []string{single}},
+	{"bucket", []string{"bucket"}},
+	{"fixed_window", []string{"fixed_window"}},
+	{"sliding_window", []string{"sliding_window"}},
+	{"sliding_log", []string{"sliding_log"}},
+	{"sliding_buckets", []string{"sliding_buckets"}},
+	{"decide", nil},
+	{"settle", []string{several}},
+	{"forget", []string{back}},
+	{"refund", []string{back}},
+	{"several", []string{several}},
+	{"main", []string{columns}},
+	{"main_single", []string{single}},
+}
+
+// algorithms are their numbers in package weir, by the part that is their arithmetic.
+var algorithms = map[string][]int{
+	"bucket": {0, 1}, "fixed_window": {2}, "sliding_window": {3}, "sliding_log": {4}, "sliding_buckets": {5},
+}
+
+// doings are the blocks of an algorithm. Not all have those after the first three.
+var doings = []string{"look", "charge", "wait", "hold", "tail"}
+
+const always = 3
+
+func main() {
+	if err := write("script"); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// write puts all scripts into a directory.
+func write(dir string) error {
+	for _, s := range scripts {
+		text, err := assemble(s.features)
+		if err != nil {
+			return err
+		}
+		if err := os.WriteFile(filepath.Join(dir, s.name+".lua"), []byte(text), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// assemble returns a script. What has one place where it is used is put there. Elsewhere
+// it is called.
+func assemble(features []string) (string, error) {
+	a := assembly{single: slices.Contains(features, single), blocks: map[string]string{}, pastesSteps: !slices.Contains(features, several)}
+	known := 0
+	for _, f := range features {
+		if _, ok := algorithms[f]; ok {
+			known++
+		}
+	}
+	a.pastesAlgorithm = known == 1
+	a.out.WriteString("-- Code generated by make generate from part/*.lua; DO NOT EDIT.\n")
+	for _, p := range parts {
+		if len(p.features) > 0 && !slices.ContainsFunc(p.features, func(f string) bool { return slices.Contains(features, f) }) {
+			continue
+		}
+		text, err := partFiles.ReadFile("part/" + p.file + ".lua")
+		if err != nil {
+			return "", err
+		}
+		a.add(string(text), algorithms[p.file])
+	}
+	return a.out.String(), nil
+}
+
+// assembly is a script that is being put together.
+type assembly struct {
+	out             strings.Builder
+	single          bool
+	blocks          map[string]string // that are pasted
+	pastesSteps     bool              // judge, decide, commit and answer
+	pastesAlgorithm bool              // what an algorithm does: there is only one
+}
+
+var (
+	beginBlock = regexp.MustCompile(`(?m)^--: (\w+)\n`)
+	useBlock   = regexp.MustCompile(`(?m)^( *)--> (\w+)\n`)
+
+	// In a script of singles, what is in tables otherwise is in locals.
+	inLocals = strings.NewReplacer("FRESH[k]", "oldFresh", "CHANGED[k]", "changed", "A[k]", "oldA", "B[k]", "oldB")
+	ofLimit  = regexp.MustCompile(`\bc\.(\w+)`)
+)
+
+// add appends a part; with numbers, it is the arithmetic of these algorithms.
+func (a *assembly) add(text string, numbers []int) {
+	if a.single {
+		text = ofLimit.ReplaceAllString(inLocals.Replace(text), "c_$1")
+	}
+	names, bodies := beginBlock.FindAllStringSubmatch(text, -1), beginBlock.Split(text, -1)
+	a.write(bodies[0])
+	pastes := a.pastesSteps
+	if len(numbers) > 0 {
+		pastes = a.pastesAlgorithm
+	}
+	var made []string
+	for i, n := range names {
+		name, body := n[1], strings.TrimSpace(bodies[i+1])+"\n"
+		if pastes {
+			a.blocks[name] = body
+			continue
+		}
+		function := name
+		if len(numbers) > 0 {
+			function = fmt.Sprintf("%s%d", name, numbers[0])
+			made = append(made, name+" = "+function)
+		}
+		a.write("local function " + function + "()\n" + indent(body, "  ") + "end\n")
+	}
+	if len(made) > 0 {
+		for _, number := range numbers {
+			fmt.Fprintf(&a.out, "ALGORITHM[%d] = { %s }\n", number, strings.Join(made, ", "))
+		}
+	}
+}
+
+// write appends a paragraph, with blocks, or calls of them, where they are used.
+func (a *assembly) write(text string) {
+	if text = strings.TrimSpace(a.expand(text)); text != "" {
+		a.out.WriteString("\n" + text + "\n")
+	}
+}
+
+func (a *assembly) expand(text string) string {
+	return useBlock.ReplaceAllStringFunc(text, func(line string) string {
+		m := useBlock.FindStringSubmatch(line)
+		return indent(a.use(m[2]), m[1])
+	})
+}
+
+func (a *assembly) use(name string) string {
+	of := slices.Index(doings, name)
+	body, pasted := a.blocks[name]
+	switch {
+	case pasted && strings.Contains("\n"+body, "\nlocal "):
+		return "do -- " + name + "\n" + indent(a.expand(body), "  ") + "end\n"
+	case pasted:
+		return a.expand(body)
+	case of < 0:
+		return name + "()\n"
+	case a.pastesAlgorithm:
+		return "" // it has no such thing
+	case of >= always:
+		return fmt.Sprintf("if c.algorithm.%s then c.algorithm.%s() end\n", name, name)
+	}
+	return fmt.Sprintf("c.algorithm.%s()\n", name)
+}
+
+var startOfLine = regexp.MustCompile(`(?m)^(.)`)
+
+func indent(text, by string) string { return startOfLine.ReplaceAllString(text, by+"$1") }

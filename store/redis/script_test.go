@@ -1,0 +1,96 @@
+package redis
+
+import (
+	"crypto/sha1"
+	"encoding/hex"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// What Redis has been sent, after calls of every kind, are the files of script/ and
+// nothing else; each of them is used.
+func TestScriptsAreTheFiles(t *testing.T) {
+	client := connect(t)
+	s := storeOn(t, client, Options{Timeout: 10 * time.Second})
+	files, err := filepath.Glob("script/*.lua")
+	if err != nil || len(files) != len(scripts) {
+		t.Fatalf("%d files for %d scripts, %v", len(files), len(scripts), err)
+	}
+	fileOf := map[string]string{} // by SHA-1
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha1.Sum(text)
+		fileOf[hex.EncodeToString(sum[:])] = file
+	}
+	bucket, fixed, window := "token_bucket 5/1m", "fixed_window 5/1m", "sliding_window 5/1m"
+	log, sub := "sliding_log 5/1m", "sliding_buckets 5/1m"
+	compiled := map[string]*weir.Compiled{}
+	for _, c := range []struct {
+		script   string
+		requests []string // of limits, with + between them
+	}{
+		{"single_bucket", []string{bucket}},
+		{"single_bucket", []string{"leaky_bucket 5/1m"}},
+		{"single_fixed_window", []string{fixed, fixed}},
+		{"single_sliding_window", []string{window}},
+		{"one_counters", []string{bucket, fixed}},
+		{"one_counters", []string{bucket, fixed, window}},
+		{"one_sliding_log", []string{log}},
+		{"one_sliding_buckets", []string{sub}},
+		{"one_counters_log", []string{log, fixed}},
+		{"one_counters_buckets", []string{sub, fixed, bucket}},
+		{"one_any", []string{log, sub}},
+		{"several_bucket", []string{bucket + "+" + bucket}},
+		{"several_fixed_window", []string{fixed + "+" + fixed, fixed}},
+		{"several_sliding_window", []string{window + "+" + window}},
+		{"several_sliding_log", []string{log + "+" + log}},
+		{"several_sliding_buckets", []string{sub + "+" + sub}},
+		{"several_counters", []string{bucket + "+" + window}},
+		{"several_counters_log", []string{log, fixed + "+" + fixed}},
+		{"several_counters_buckets", []string{sub + "+" + fixed}},
+		{"several_any", []string{log + "+" + sub}},
+		{"all", nil}, // which every refund and reset gets
+	} {
+		var batch []*check
+		for _, limits := range c.requests {
+			check := newCheck(take, 0)
+			for text := range strings.SplitSeq(limits, "+") {
+				if compiled[text] == nil {
+					compiled[text] = weir.MustCompile(text)
+				}
+				op := weir.Op{Key: "k", Limit: compiled[text], Cost: 1}
+				check.add(op, s.keyOf(&op))
+			}
+			batch = append(batch, check)
+		}
+		if c.requests == nil {
+			op := weir.Op{Key: "k", Limit: weir.MustCompile(bucket)}
+			batch = []*check{newCheck(reset, 0)}
+			batch[0].add(op, s.keyOf(&op))
+		}
+		r := newRequest(batch)
+		if got := scriptOf[r.form][r.needs].file; got != c.script {
+			t.Errorf("%v: %s, want %s", c.requests, got, c.script)
+		}
+		if err := s.call(r); err != nil {
+			t.Errorf("%v: %v", c.requests, err)
+		}
+	}
+	for sha, file := range fileOf {
+		if known, err := client.Do(t.Context(), client.B().ScriptExists().Sha1(sha).Build()).AsIntSlice(); err != nil || known[0] != 1 {
+			t.Errorf("Redis has never seen %s: %v", file, err)
+		}
+	}
+	if got, want := run(t, client, "INFO", "memory"), fmt.Sprintf("\nnumber_of_cached_scripts:%d\r\n", len(files)); !strings.Contains(got, want) {
+		t.Errorf("Redis has other scripts too, want %q in %s", want, got)
+	}
+}
