@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"errors"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -13,7 +13,7 @@ import (
 
 // Options of an engine.
 type Options struct {
-	// Store is where the limits are kept. It is needed.
+	// Store is where the limits are kept. Default a store in memory.
 	Store weir.Store
 
 	// Local is where rules go on that say on_failure: local. Default a store in
@@ -30,6 +30,10 @@ type Options struct {
 	// Clock tells the time, for what was last seen of a client. Default the
 	// system's.
 	Clock func() weir.Micros
+
+	// Logger is told of rules that Open puts into force, or cannot use. Default
+	// slog.Default().
+	Logger *slog.Logger
 }
 
 // Observer is told of every verdict on a request, as soon as it is known; peeks are
@@ -62,7 +66,7 @@ type installed struct {
 // New returns an engine without rules, which admits everything.
 func New(o Options) (*Engine, error) {
 	if o.Store == nil {
-		return nil, errors.New("engine: Options.Store is missing; memory.New makes one")
+		o.Store = memory.New(memory.Options{Clock: o.Clock})
 	}
 	if o.Local == nil {
 		o.Local = memory.New(memory.Options{Clock: o.Clock})

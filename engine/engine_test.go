@@ -324,9 +324,6 @@ func TestBadRequests(t *testing.T) {
 			t.Errorf("a cancelled context: %v", err)
 		}
 	}
-	if _, err := engine.New(engine.Options{}); err == nil {
-		t.Error("New took no store")
-	}
 }
 
 // Whoever is told of verdicts sees all of them; peeks are none.

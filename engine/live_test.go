@@ -7,14 +7,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 // Rules that change all the time under load admit no more than the larger limit, and
 // refuse nobody below the smaller.

@@ -15,6 +15,7 @@ var layout = []line{
 	{[]string{"test/bench/..."}, "weir beside its peers; a module of its own, so that nobody else downloads them"},
 	{[]string{"test/conformance/..."}, "weir beside those whose place it takes; modules of their own, so that nobody else downloads them"},
 	{[]string{"examples/middleware/..."}, "programs to copy from; each a module of its own, so that nobody else downloads a framework"},
+	{[]string{"examples/library"}, "the usual jobs of the library, as short as they are"},
 	{[]string{"internal/app"}, "what belongs to a process: opened in order, undone in reverse; the only one that knows all the others"},
 	{[]string{"web"}, "the dashboard, embedded; it reads the HTTP API and owns nothing"},
 	{[]string{"deploy"}, "files for operators, and the tests that hold them against what weir exposes"},
@@ -61,9 +62,10 @@ var bannedNames = map[string]bool{
 
 // thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
-	"cmd/weir":     {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
-	"internal/app": {"github.com/redis/rueidis", "google.golang.org/grpc", "github.com/envoyproxy/go-control-plane/envoy", "go.opentelemetry.io/otel", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"},
-	"metrics":      {"github.com/prometheus/client_golang"},
+	"cmd/weir":         {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/sys"},
+	"internal/app":     {"github.com/redis/rueidis", "google.golang.org/grpc", "github.com/envoyproxy/go-control-plane/envoy", "go.opentelemetry.io/otel", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"},
+	"examples/library": {"google.golang.org/grpc"},
+	"metrics":          {"github.com/prometheus/client_golang"},
 
 	"middleware/grpclimit":     {"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"},
 	"internal/server/grpcapi":  {"google.golang.org/grpc", "google.golang.org/genproto/googleapis/rpc", "google.golang.org/protobuf"},

@@ -29,6 +29,13 @@ type Limiter struct {
 // mark is, in a call's context, that an engine has judged it.
 type mark struct{ by *engine.Engine }
 
+// ServerOptions are the interceptors, for a server that has no others:
+//
+//	server := grpc.NewServer(limit.ServerOptions()...)
+func (l *Limiter) ServerOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.Unary()), grpc.ChainStreamInterceptor(l.Stream())}
+}
+
 // Unary returns an interceptor that lets pass what the engine admits.
 func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {

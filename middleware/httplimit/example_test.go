@@ -9,26 +9,15 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store/memory"
 )
 
 // newEngine is an engine with these rules, in memory.
 func newEngine(rules string) (*engine.Engine, error) {
-	set, problems := rule.Parse("rules.yaml", []byte(rules))
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	table, err := rule.Compile(set, rule.Options{})
+	e, err := engine.New(engine.Options{})
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
-	if err != nil {
-		return nil, err
-	}
-	e.Install(table, 1)
-	return e, nil
+	return e, e.Load("rules.yaml", []byte(rules))
 }
 
 func Example() {

@@ -8,6 +8,7 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
 )
@@ -15,6 +16,12 @@ import (
 // Options of a middleware. The zero value is ready to use where no proxy stands in
 // front.
 type Options struct {
+	// Store is where PerIP, PerHeader and Per keep what clients have used, and Name keeps
+	// apart those that share a store. Defaults a store in memory, and "per-ip" or alike. A
+	// middleware that New makes has the store of its engine, and the names of its rules.
+	Store weir.Store
+	Name  string
+
 	// TrustedProxies are the networks of the proxies in front, which are believed
 	// about whom they serve. Default none: the client is whoever holds the
 	// connection. A Unix socket counts as 127.0.0.1.
@@ -92,6 +99,9 @@ const (
 func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if e == nil {
 		return nil, errors.New("httplimit: New needs an engine; engine.New makes one")
+	}
+	if o.Store != nil || o.Name != "" {
+		return nil, errors.New("httplimit: Store and Name are for PerIP, PerHeader and Per; the engine has a store already")
 	}
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
 	if err != nil {

@@ -18,7 +18,7 @@ import (
 //
 // is what that command prints. Besides weir there are "file PATH", which is the
 // file, and "example NAME", which is the body of that example in the root
-// package. The test runs them all; make generate writes them anew.
+// package, or "example FILE NAME", which is the body of that function. The test runs them all; make generate writes them anew.
 var quoted = regexp.MustCompile("(?s)<!-- ((?:weir|file|example) [^\n]*) -->\n```([a-z]*)\n(.*?)```\n")
 
 func TestDocs(t *testing.T) {
@@ -104,16 +104,22 @@ func words(s string) []string {
 	return all
 }
 
-// example returns the body of an example function, without what it prints.
+// example returns the body of a function, without what it prints: an example of the root
+// package, or, after the name of a file, a function there.
 func example(name string) (string, error) {
-	src, err := os.ReadFile("../../example_test.go")
+	file, function, elsewhere := strings.Cut(name, " ")
+	if !elsewhere {
+		file, function = "example_test.go", "Example"+name
+	}
+	src, err := os.ReadFile(filepath.Join("../..", file))
 	if err != nil {
 		return "", err
 	}
-	_, body, ok := strings.Cut(string(src), "func Example"+name+"() {\n")
+	_, body, ok := strings.Cut(string(src), "\nfunc "+function+"(")
 	if !ok {
-		return "", fmt.Errorf("there is no Example%s", name)
+		return "", fmt.Errorf("there is no %s in %s", function, file)
 	}
+	_, body, _ = strings.Cut(body, " {\n")
 	body, _, _ = strings.Cut(body, "\n}\n")
 	body, _, _ = strings.Cut(body+"\n", "\t// Output:")
 	var b strings.Builder

@@ -7,6 +7,10 @@ require (
 	github.com/weirhq/weir v0.0.0
 )
 
-require go.yaml.in/yaml/v4 v4.0.0-rc.6 // indirect
+require (
+	github.com/fsnotify/fsnotify v1.10.1 // indirect
+	go.yaml.in/yaml/v4 v4.0.0-rc.6 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+)
 
 replace github.com/weirhq/weir => ../../..

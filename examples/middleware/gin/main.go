@@ -11,8 +11,6 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
-	"github.com/weirhq/weir/store/memory"
 )
 
 const rules = `
@@ -33,19 +31,13 @@ func limited(limit *httplimit.Middleware) gin.HandlerFunc {
 }
 
 func newRouter() (*gin.Engine, error) {
-	set, problems := rule.Parse("rules.yaml", []byte(rules))
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	table, err := rule.Compile(set, rule.Options{})
+	e, err := engine.New(engine.Options{})
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
-	if err != nil {
+	if err := e.Load("rules.yaml", []byte(rules)); err != nil {
 		return nil, err
 	}
-	e.Install(table, 1)
 	limit, err := httplimit.New(e, httplimit.Options{})
 	if err != nil {
 		return nil, err

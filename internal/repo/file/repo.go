@@ -22,6 +22,10 @@ type Options struct {
 	// and every process counts its own.
 	History string
 
+	// ReadOnly keeps older versions in memory only, so that nothing is written but by
+	// Write. Default false.
+	ReadOnly bool
+
 	// Create makes a document without rules if there is none. Default false.
 	Create bool
 
@@ -119,7 +123,9 @@ func (r *Repository) begin(ctx context.Context) error {
 	if !missing {
 		mode = info.Mode().Perm()
 	}
-	if err := tryFolder(r.options.History, mode); err == nil {
+	if r.options.ReadOnly {
+		r.archive = &shelf{}
+	} else if err := tryFolder(r.options.History, mode); err == nil {
 		r.archive = &folder{path: r.options.History, ext: filepath.Ext(r.path)}
 	} else {
 		r.archive, r.memory = &shelf{}, fmt.Errorf("rules: older versions are kept in memory only: %w", err)

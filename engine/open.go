@@ -1,0 +1,69 @@
+package engine
+
+import (
+	"context"
+	"log/slog"
+
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/rule"
+)
+
+// Open returns an engine with the rules of a file, YAML or JSON. It follows the file until
+// the context ends: what it becomes is put into force, unless there are mistakes in it, which
+// the logger is told. It is an error if there is no such file, or if its rules cannot be used.
+// Open only reads the file.
+func Open(ctx context.Context, path string, o Options) (*Engine, error) {
+	e, err := New(o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	rules, err := file.Open(path, file.Options{ReadOnly: true})
+	if err != nil {
+		return nil, err
+	}
+	first, err := rules.Current(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := e.load(path, first.Source, first.Number); err != nil {
+		return nil, err
+	}
+	go rules.Watch(ctx, func(v repo.Version, err error) {
+		_, now := e.Rules()
+		switch {
+		case err != nil:
+			o.Logger.Error("the rules cannot be used; those before stay in force", "file", path, "version", now, "error", err)
+		case v.Number != now:
+			if err := e.load(path, v.Source, v.Number); err != nil {
+				o.Logger.Error("the rules cannot be used; those before stay in force", "file", path, "version", now, "error", err)
+				return
+			}
+			o.Logger.Info("rules in force", "file", path, "version", v.Number)
+		}
+	})
+	return e, nil
+}
+
+// Load puts the rules of a document, YAML or JSON, into force. The name is for messages; one
+// that ends in .json is read as JSON.
+func (e *Engine) Load(name string, document []byte) error {
+	_, version := e.Rules()
+	return e.load(name, document, version+1)
+}
+
+func (e *Engine) load(name string, document []byte, version int64) error {
+	set, err := rule.Usable(name, document)
+	if err != nil {
+		return err
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		return err
+	}
+	e.Install(table, version)
+	return nil
+}

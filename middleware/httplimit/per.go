@@ -1,0 +1,95 @@
+package httplimit
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+)
+
+// PerIP limits every client address to a limit such as "100/1m", as [weir.ParseLimit]
+// reads it, in this process:
+//
+//	http.ListenAndServe(addr, httplimit.PerIP("100/1m")(mux))
+//
+// It panics if the limit is wrong. See [Options.PerIP] for more.
+func PerIP(limit string) func(http.Handler) http.Handler { return Options{}.PerIP(limit) }
+
+// PerHeader is like [PerIP] for the values of a header. A request without it is not limited.
+func PerHeader(name, limit string) func(http.Handler) http.Handler {
+	return Options{}.PerHeader(name, limit)
+}
+
+// Per is like [PerIP] for what the function makes of a request: a user, a tenant, a
+// session. A request of which it makes "" is not limited.
+func Per(key func(*http.Request) string, limit string) func(http.Handler) http.Handler {
+	return Options{}.Per(key, limit)
+}
+
+// PerIP limits every client address. With a Store, programs that share it share what their
+// clients have used:
+//
+//	store, err := redis.Open("redis://localhost:6379", redis.Options{})
+//	limit := httplimit.Options{Store: store}.PerIP("100/1m")
+//
+// It panics if the limit or the options are wrong, because the programmer wrote them.
+func (o Options) PerIP(limit string) func(http.Handler) http.Handler {
+	return o.per("ip", limit)
+}
+
+// PerHeader limits every value of a header, such as X-API-Key. The store keeps hashes of
+// those whose names sound secret. A request without the header is not limited.
+func (o Options) PerHeader(name, limit string) func(http.Handler) http.Handler {
+	return o.per("header:"+name, limit)
+}
+
+// Per limits what the function makes of a request: a user, a tenant, a session. It must not
+// believe what the client merely claims. A request of which it makes "" is not limited.
+func (o Options) Per(key func(*http.Request) string, limit string) func(http.Handler) http.Handler {
+	if key == nil {
+		panic(errors.New("httplimit: Per needs a function that tells who sends a request"))
+	}
+	o.User, o.UserHeader = key, ""
+	return o.per("user", limit)
+}
+
+// per is a middleware with one rule.
+func (o Options) per(key, limit string) func(http.Handler) http.Handler {
+	m, err := o.single(key, limit)
+	if err != nil {
+		panic(err)
+	}
+	return m.Wrap
+}
+
+func (o Options) single(key, limit string) (*Middleware, error) {
+	l, err := weir.ParseLimit(limit)
+	if err != nil {
+		return nil, fmt.Errorf("httplimit: limit %q: %w", limit, err)
+	}
+	source, err := rule.ParseSource(key)
+	if err != nil {
+		return nil, fmt.Errorf("httplimit: %w", err)
+	}
+	name := cmp.Or(o.Name, "per-"+strings.ToLower(strings.ReplaceAll(key, ":", "-")))
+	table, err := rule.Compile(&rule.Set{Rules: []rule.Rule{{
+		ID: name, Key: []rule.Source{source},
+		Algorithm: l.Algorithm, Quota: rule.Quota{Rates: []rule.Rate{{N: l.N, Period: l.Period}}, Burst: l.Burst},
+		Buckets: l.Buckets, Shape: l.Shape, CountDenied: l.CountDenied,
+	}}}, rule.Options{})
+	if err != nil {
+		return nil, err
+	}
+	e, err := engine.New(engine.Options{Store: o.Store})
+	if err != nil {
+		return nil, err
+	}
+	e.Install(table, 1)
+	o.Store, o.Name = nil, ""
+	return New(e, o)
+}
