@@ -25,7 +25,7 @@ func TestStartWithoutFiles(t *testing.T) {
 			if err := d.Reload(); err == nil || d.Config() != nil {
 				t.Fatalf("%v, %v", d.Config(), err)
 			}
-			news := watch(t, d)
+			news := followed(t, d)
 			expectTrouble(t, news, 0, "no such file")
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/watch"
 )
 
 // Options say how a configuration is read and followed. The zero value is ready to use.
@@ -83,7 +84,7 @@ func At(path string, o Options) (*Dir, error) {
 	if err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)
 	}
-	return &Dir{path: path, options: o, pause: pause}, nil
+	return &Dir{path: path, options: o, pause: watch.Pause}, nil
 }
 
 // Config returns the configuration in force: the last one that could be used, or nil if

@@ -121,11 +121,11 @@ func follow(t *testing.T, path string, o Options) (*Dir, <-chan told) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d, watch(t, d)
+	return d, followed(t, d)
 }
 
-// watch is follow for who has the directory.
-func watch(t *testing.T, d *Dir) <-chan told {
+// followed is follow for who has the directory.
+func followed(t *testing.T, d *Dir) <-chan told {
 	d.pause = func(ctx context.Context) error { return ctx.Err() }
 	ctx, cancel := context.WithCancel(t.Context())
 	news, done := make(chan told), make(chan error, 1)

@@ -47,6 +47,7 @@ var layout = []line{
 	{[]string{"internal/datadir"}, "the directory of what survives a restart: one owner, whole files"},
 	{[]string{"internal/inbound", "internal/httpbody"}, "what servers read of a call, in a memory that all calls share"},
 	{[]string{"internal/redislink"}, "a connection to Redis that need not be there yet"},
+	{[]string{"internal/watch"}, "files and directories that change; the only one to know a library for that"},
 	{[]string{"internal/testredis"}, "Redis servers for tests, and what they leave behind"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
 }
@@ -72,13 +73,12 @@ var thirdParty = map[string][]string{
 	"client":                   {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"proto/...":                {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"internal/server/envoyrls": {"google.golang.org/grpc", "google.golang.org/protobuf", "github.com/envoyproxy/go-control-plane/envoy"},
-	"internal/envoy":           {"github.com/fsnotify/fsnotify"},
 	"counter/redis":            {"github.com/redis/rueidis"},
 	"queue/redis":              {"github.com/redis/rueidis"},
 	"stats/...":                {"github.com/redis/rueidis"},
 
 	"store/redis":          {"github.com/redis/rueidis"},
-	"internal/repo/file":   {"github.com/fsnotify/fsnotify"},
+	"internal/watch":       {"github.com/fsnotify/fsnotify"},
 	"internal/repo/redis":  {"github.com/redis/rueidis"},
 	"internal/document":    {"go.yaml.in/yaml/v4"},
 	"internal/inbound":     {"google.golang.org/grpc", "google.golang.org/protobuf"},

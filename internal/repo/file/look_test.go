@@ -4,9 +4,7 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
-	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -155,39 +153,5 @@ func TestLocked(t *testing.T) {
 	// To read what nobody has touched takes no lock.
 	if v := current(t, r); v.Number != 1 {
 		t.Errorf("Current = %+v", v)
-	}
-}
-
-func TestEntries(t *testing.T) {
-	m := newConfigMap(t, documentOf("1/1m"))
-	m.update(documentOf("2/1m"))
-	dir, err := filepath.EvalSymlinks(m.dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got := entries(filepath.Join(dir, "rules.yaml"))
-	want := map[string][]string{dir: {"rules.yaml", "..data"}, filepath.Join(dir, "..2026_01_01_00_00_02"): {"rules.yaml"}}
-	if !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	// Links to links, up, and from the root.
-	up := filepath.Join(dir, "up")
-	if err := os.Mkdir(up, 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for from, to := range map[string]string{"a": "../b", "loop": "loop"} {
-		if err := os.Symlink(to, filepath.Join(up, from)); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := os.Symlink(filepath.Join(dir, "rules.yaml"), filepath.Join(dir, "b")); err != nil {
-		t.Fatal(err)
-	}
-	want[up], want[dir] = []string{"a"}, []string{"b", "rules.yaml", "..data"}
-	if got := entries(filepath.Join(up, "a")); !reflect.DeepEqual(got, want) {
-		t.Errorf("%v, want %v", got, want)
-	}
-	if got := entries(filepath.Join(up, "loop")); len(got[up]) != maxLinks {
-		t.Errorf("a loop is followed %d times", len(got[up]))
 	}
 }

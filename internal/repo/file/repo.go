@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/watch"
 )
 
 // Options of a repository. The zero value is ready to use.
@@ -92,7 +93,7 @@ func Open(path string, o Options) (*Repository, error) {
 	}
 	r := &Repository{
 		path: path, name: filepath.Base(path), options: o,
-		turn: make(chan struct{}, 1), pause: pause, judged: map[digest]error{},
+		turn: make(chan struct{}, 1), pause: watch.Pause, judged: map[digest]error{},
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -1,115 +1,63 @@
 package file
 
 import (
+	"bytes"
 	"context"
-	"path/filepath"
-	"slices"
-	"time"
+	"fmt"
 
-	"github.com/fsnotify/fsnotify"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/watch"
+	"github.com/weirhq/weir/rule"
 )
+
+// settleTries is how often a document with errors is read before it is believed to be
+// meant.
+const settleTries = 3
 
 // Watch implements repo.Repository.
 func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error)) error {
 	n := repo.Notifier{Changed: changed}
-	s := newSpotter(r.path, r.options.PollOnly)
-	defer s.close()
-	poll := time.NewTicker(r.options.Poll)
-	defer poll.Stop()
-	for ctx.Err() == nil {
-		// First, so that nothing can happen unseen after the look.
-		s.aim()
-		f := r.look(ctx)
-		if ctx.Err() != nil {
-			break
+	return watch.Follow(ctx, r.path, watch.Options{Poll: r.options.Poll, PollOnly: r.options.PollOnly}, func() {
+		if f := r.look(ctx); ctx.Err() == nil {
+			n.Tell(f.version, f.trouble)
 		}
-		n.Tell(f.version, f.trouble)
-		s.wait(ctx, poll.C)
-	}
-	return ctx.Err()
+	})
 }
 
-// spotter is told by the system when something happens to the document. Without the
-// system's help it only waits.
-type spotter struct {
-	path    string
-	watcher *fsnotify.Watcher
-	entries map[string][]string
-}
+// errRestless is no verdict on a document: the next look may find it at rest.
+var errRestless = fmt.Errorf("changes all the time; it is used when it has not for %v", watch.Rest)
 
-func newSpotter(path string, pollOnly bool) *spotter {
-	s := &spotter{path: path}
-	if pollOnly {
-		return s
-	}
-	// An error means that there are too many watchers already, or that this system
-	// has none; then there is still the poll.
-	s.watcher, _ = fsnotify.NewWatcher()
-	return s
-}
-
-func (s *spotter) close() {
-	if s.watcher != nil {
-		_ = s.watcher.Close()
-	}
-}
-
-// aim watches the directories that matter now. A file cannot be watched by itself: an
-// editor that writes a new one and renames it would leave us with the old one.
-func (s *spotter) aim() {
-	if s.watcher == nil {
-		return
-	}
-	s.entries = entries(s.path)
-	for _, folder := range s.watcher.WatchList() {
-		if s.entries[folder] == nil {
-			_ = s.watcher.Remove(folder)
+// settle waits until a document does not change any more: an editor may be in the
+// middle of writing it, and half a document can be a good one with half the rules.
+func (r *Repository) settle(ctx context.Context, d *document) (*document, error) {
+	for tries := 1; ; tries++ {
+		if err := r.pause(ctx); err != nil {
+			return d, err
+		}
+		again, err := readDocument(r.path)
+		if err == nil {
+			err = r.acceptable(again)
+		}
+		same := again.digestOrNone() == d.digestOrNone()
+		d = again
+		switch {
+		case same && (err == nil || tries >= settleTries):
+			return d, err
+		case tries == watch.MaxRests:
+			return d, fmt.Errorf("rules: %s %w", r.path, errRestless)
 		}
 	}
-	for folder := range s.entries {
-		_ = s.watcher.Add(folder) // again, if it was replaced meanwhile; the poll sees the rest
-	}
 }
 
-// wait waits for a reason to look.
-func (s *spotter) wait(ctx context.Context, poll <-chan time.Time) {
-	if s.watcher == nil {
-		select {
-		case <-ctx.Done():
-		case <-poll:
-		}
-		return
-	}
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-poll:
-			return
-		case <-s.watcher.Errors:
-			return // some events were lost
-		case event := <-s.watcher.Events:
-			if s.concerns(event) {
-				s.drain()
-				return
+// acceptable is why a document that somebody wrote by hand is not used. An empty file
+// is rather an accident, such as a full disk, if there were rules before.
+func (r *Repository) acceptable(d *document) error {
+	if len(bytes.TrimSpace(d.source)) == 0 {
+		if last := r.fallBack(nil).version; last != nil {
+			if set, _ := rule.Parse(r.name, last.Source); set != nil && len(set.Rules) > 0 {
+				return fmt.Errorf("rules: %s is empty, so version %d stays in force; write \"rules: []\" if there should be none", r.path, last.Number)
 			}
 		}
 	}
-}
-
-// concerns is whether an event is about the document and not about its neighbours.
-func (s *spotter) concerns(event fsnotify.Event) bool {
-	return slices.Contains(s.entries[filepath.Dir(event.Name)], filepath.Base(event.Name)) || s.entries[event.Name] != nil
-}
-
-// drain forgets what one look is enough for.
-func (s *spotter) drain() {
-	for {
-		select {
-		case <-s.watcher.Events:
-		default:
-			return
-		}
-	}
+	return r.judge(d.digest, d.source)
 }
