@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/rule"
@@ -66,4 +67,26 @@ func (e *Engine) load(name string, document []byte, version int64) error {
 	}
 	e.Install(table, version)
 	return nil
+}
+
+// Judge is Check for whoever has no verdict to use again: it costs one allocation, as long
+// as no more than four limits apply.
+func (e *Engine) Judge(ctx context.Context, req rule.Request) (*Verdict, error) {
+	a := &answer{request: req}
+	v := &a.verdict
+	v.Results, v.hits, v.ends, v.keys = a.results[:0], a.hits[:0], a.ends[:0], a.keys[:0]
+	v.ops, v.decisions = a.ops[:0], a.decisions[:0]
+	return v, e.Check(ctx, &a.request, v)
+}
+
+// answer is a verdict with room for what the usual request needs.
+type answer struct {
+	verdict   Verdict
+	request   rule.Request
+	results   [4]Result
+	hits      [4]*rule.Entry
+	ends      [4]int
+	ops       [4]weir.Op
+	decisions [4]weir.Decision
+	keys      [128]byte
 }

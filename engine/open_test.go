@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"strings"
@@ -98,5 +99,31 @@ func TestLoad(t *testing.T) {
 	}
 	if _, version := e.Rules(); version != 1 {
 		t.Errorf("a mistake made version %d", version)
+	}
+}
+
+func TestJudge(t *testing.T) {
+	e, err := engine.New(engine.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := e.Load("rules.yaml", []byte("rules: [{id: a, key: user, algorithm: sliding_log, limits: [2/1h, 5/1d]}, {id: b, key: ip, limit: 1000000/1s}]")); err != nil {
+		t.Fatal(err)
+	}
+	req := rule.Request{User: "alice", IP: netip.MustParseAddr("192.0.2.1"), Path: "/"}
+	for i := range 3 {
+		v, err := e.Judge(t.Context(), req)
+		if err != nil || v.Allowed != (i < 2) || len(v.Results) != 3 || v.Results[0].Key != "user:alice" {
+			t.Errorf("request %d: %+v, %v", i+1, v, err)
+		}
+	}
+	ctx := context.Background()
+	req.User = "bob"
+	if n := testing.AllocsPerRun(100, func() { _, _ = e.Judge(ctx, req) }); n > 1 {
+		t.Errorf("%v allocations", n)
+	}
+	req.Cost = -1
+	if _, err := e.Judge(t.Context(), req); err == nil {
+		t.Error("a negative cost was judged")
 	}
 }

@@ -64,7 +64,7 @@ func (r Reason) String() string {
 type Result struct {
 	Rule   *rule.Entry
 	Quota  *weir.Compiled // the limit that was asked
-	Key    string // who is limited, as in "user:alice"; valid as long as the verdict
+	Key    string         // who is limited, as in "user:alice"; valid as long as the verdict
 	Cost   int64
 	Shadow bool // it is reported, and has no say
 	Demand int  // which one it is of, if it is of one
