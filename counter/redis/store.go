@@ -41,7 +41,7 @@ type Options struct {
 
 // Store keeps counts in Redis. It is safe for concurrent use.
 type Store struct {
-	client     redislink.Source
+	client     func() (rueidis.Client, error)
 	tagged     bool // the prefix puts everything on one node
 	prefix     string
 	timeout    time.Duration
@@ -58,11 +58,12 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("counter: New needs a client; rueidis.NewClient makes one")
 	}
-	return Open(redislink.Of(client), o)
+	return Open(redislink.Of(client).Client, o)
 }
 
-// Open is New on a Redis that need not be there yet.
-func Open(client redislink.Source, o Options) (*Store, error) {
+// Open is New on a Redis that need not be there yet: client returns a client, or why there
+// is none at the moment.
+func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	if o.Timeout < 0 {
 		return nil, errors.New("counter: Timeout is negative; leave it 0 for the default")
 	}

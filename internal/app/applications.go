@@ -8,10 +8,11 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/counter/memory"
 	counterredis "github.com/weirhq/weir/counter/redis"
-	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/queue"
 	queuememory "github.com/weirhq/weir/queue/memory"
@@ -58,7 +59,7 @@ func (a *App) openApplicationsInMemory() error {
 	return nil
 }
 
-func (a *App) openApplicationsInRedis(link redislink.Source) (err error) {
+func (a *App) openApplicationsInRedis(link func() (rueidis.Client, error)) (err error) {
 	prefix := a.store.config.Options.Prefix
 	if prefix == "" {
 		prefix = redis.DefaultPrefix

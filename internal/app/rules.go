@@ -29,15 +29,17 @@ type rules struct {
 
 func (a *App) openRules(ctx, background context.Context) error {
 	a.rules = &rules{app: a, where: a.options.Rules}
+	var err error
 	switch a.options.Rules {
 	case NoRules:
 		a.rules.repository = noRules{}
 	case InRedis:
-		a.rules.openRedis()
+		err = a.rules.openRedis()
 	default:
-		if err := a.rules.openFile(); err != nil {
-			return err
-		}
+		err = a.rules.openFile()
+	}
+	if err != nil {
+		return err
 	}
 	a.editor = manage.NewEditor(a.rules.repository, a.rules.install)
 	if err := a.rules.begin(ctx); err != nil {

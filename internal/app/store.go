@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/redis/rueidis"
+
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/store/memory"
@@ -66,8 +68,8 @@ func (a *App) openRedis(ctx context.Context) error {
 
 // link is a connection of its own to the Redis of the store: checks should not wait
 // behind what is larger than they are.
-func (a *App) link() redislink.Source {
-	late := redislink.NewLate(a.store.config.Client)
+func (a *App) link() func() (rueidis.Client, error) {
+	late := redislink.Late(func() (rueidis.Client, error) { return rueidis.NewClient(a.store.config.Client) })
 	a.later(late.Close)
 	return late.Client
 }

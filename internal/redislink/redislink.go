@@ -12,26 +12,20 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// Source returns a client, or why there is none at the moment.
-type Source func() (rueidis.Client, error)
-
-// Of is the source of a client that is there.
-func Of(client rueidis.Client) Source {
-	return func() (rueidis.Client, error) { return client, nil }
-}
-
 // retry is how long after a failure the next try may be: whoever asks in between is
 // told at once.
 const retry = 500 * time.Millisecond
 
-var errClosed = errors.New("the connection to redis is closed")
+var (
+	errNone   = errors.New("redis: there is no connection yet")
+	errClosed = errors.New("the connection to redis is closed")
+)
 
-// Late is a client that is made when it is first asked for, and again if that failed.
-// Afterwards the client itself looks after its connections. It is safe for concurrent
-// use.
-type Late struct {
-	option rueidis.ClientOption
-	made   atomic.Pointer[rueidis.Client]
+// Link is a client that may be made later, and again. A client itself looks after its
+// connections. It is safe for concurrent use.
+type Link struct {
+	connect func() (rueidis.Client, error) // nil if the client is somebody else's
+	current atomic.Pointer[rueidis.Client]
 
 	mu     sync.Mutex
 	tried  time.Time
@@ -39,54 +33,80 @@ type Late struct {
 	closed bool
 }
 
-// NewLate returns a client to be. Nothing is asked of Redis yet.
-func NewLate(option rueidis.ClientOption) *Late {
-	return &Late{option: option, failed: errors.New("redis: there is no connection yet")}
+// Of returns a link to a client that is there and stays the caller's.
+func Of(client rueidis.Client) *Link {
+	l := &Link{}
+	l.current.Store(&client)
+	return l
 }
 
-// Client is a Source. While somebody tries to connect, the others do not wait.
-func (l *Late) Client() (rueidis.Client, error) {
-	if c := l.made.Load(); c != nil {
-		return *c, nil
+// Late returns a link whose client connect makes. Nothing is asked of Redis yet.
+func Late(connect func() (rueidis.Client, error)) *Link {
+	return &Link{connect: connect, failed: errNone}
+}
+
+// Current returns the client, or nil if there is none at the moment.
+func (l *Link) Current() rueidis.Client {
+	if c := l.current.Load(); c != nil {
+		return *c
+	}
+	return nil
+}
+
+// Client returns the client, and connects if there is none. While somebody tries to
+// connect, the others do not wait.
+func (l *Link) Client() (rueidis.Client, error) {
+	if c := l.Current(); c != nil {
+		return c, nil
 	}
 	if !l.mu.TryLock() {
 		return nil, errors.New("redis: it is being connected to")
 	}
 	defer l.mu.Unlock()
-	if c := l.made.Load(); c != nil {
-		return *c, nil
+	if c := l.Current(); c != nil {
+		return c, nil
 	}
-	if l.closed {
-		return nil, errClosed
-	}
-	if now := time.Now(); now.Sub(l.tried) >= retry {
-		l.connectLocked()
+	if time.Since(l.tried) >= retry {
+		l.failed = l.renewLocked()
 		l.tried = time.Now() // a try may take long itself
 	}
-	if c := l.made.Load(); c != nil {
-		return *c, nil
+	if l.failed != nil {
+		return nil, l.failed
 	}
-	return nil, l.failed
+	return l.Current(), nil
 }
 
-func (l *Late) connectLocked() {
-	client, err := rueidis.NewClient(l.option)
-	if err == nil {
-		l.made.Store(&client)
-		return
-	}
-	if client != nil { // one that could connect later
-		client.Close()
-	}
-	l.failed = fmt.Errorf("redis cannot be reached: %w", err)
-}
-
-// Close closes the client, and makes no other.
-func (l *Late) Close() {
+// Renew makes a new client, if it is ours to make, and takes leave of the old one: that
+// may lead to a machine that is gone without a word, or to what is no longer the master.
+func (l *Link) Renew() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if c := l.made.Load(); c != nil && !l.closed {
-		(*c).Close()
+	return l.renewLocked()
+}
+
+func (l *Link) renewLocked() error {
+	if l.closed || l.connect == nil {
+		return errClosed
 	}
-	l.closed = true
+	client, err := l.connect()
+	if err != nil {
+		if client != nil { // one that could connect later
+			client.Close()
+		}
+		return fmt.Errorf("redis cannot be reached: %w", err)
+	}
+	if old := l.current.Swap(&client); old != nil {
+		go (*old).Close() // it may wait for answers that never come
+	}
+	return nil
+}
+
+// Close closes the client, unless it is somebody else's, and makes no other.
+func (l *Link) Close() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.Current(); c != nil && l.connect != nil && !l.closed {
+		c.Close()
+	}
+	l.closed, l.failed = true, errClosed
 }

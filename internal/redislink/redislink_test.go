@@ -17,8 +17,8 @@ func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 func TestLate(t *testing.T) {
 	server := testredis.Start(t)
 	server.Kill()
-	late := redislink.NewLate(rueidis.ClientOption{
-		InitAddress: []string{server.Addr}, ForceSingleClient: true, DisableCache: true,
+	late := redislink.Late(func() (rueidis.Client, error) {
+		return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, ForceSingleClient: true, DisableCache: true})
 	})
 	defer late.Close()
 	for range 3 {
@@ -39,17 +39,42 @@ func TestLate(t *testing.T) {
 	if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
 		t.Error(err)
 	}
-	if again, err := late.Client(); err != nil || again != client {
+	if again, err := late.Client(); err != nil || again != client || late.Current() != client {
 		t.Errorf("the second who asks has another client: %v", err)
+	}
+	if err := late.Renew(); err != nil || late.Current() == client {
+		t.Errorf("the client is still the old one: %v", err)
 	}
 }
 
 // One that was closed makes no client any more.
 func TestClose(t *testing.T) {
-	late := redislink.NewLate(rueidis.ClientOption{InitAddress: []string{testredis.Start(t).Addr}, DisableCache: true})
+	addr := testredis.Start(t).Addr
+	connect := func() (rueidis.Client, error) {
+		return rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true})
+	}
+	late := redislink.Late(connect)
 	late.Close()
 	late.Close()
 	if _, err := late.Client(); err == nil {
 		t.Error("a link that was closed has a client")
+	}
+	if late.Renew() == nil {
+		t.Error("a link that was closed connects")
+	}
+
+	// Somebody else's client is left alone.
+	client, err := connect()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	theirs := redislink.Of(client)
+	if theirs.Renew() == nil || theirs.Current() != client {
+		t.Error("somebody else's client was replaced")
+	}
+	theirs.Close()
+	if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
+		t.Errorf("somebody else's client was closed: %v", err)
 	}
 }

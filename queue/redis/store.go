@@ -38,7 +38,7 @@ type Options struct {
 
 // Store keeps queues in Redis. It is safe for concurrent use.
 type Store struct {
-	client  redislink.Source
+	client  func() (rueidis.Client, error)
 	timeout time.Duration
 	clock   func() weir.Micros
 	poll    time.Duration // between two attempts to listen
@@ -63,11 +63,12 @@ func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*S
 	if client == nil {
 		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
 	}
-	return Open(redislink.Of(client), queues, o)
+	return Open(redislink.Of(client).Client, queues, o)
 }
 
-// Open is New on a Redis that need not be there yet.
-func Open(client redislink.Source, queues map[string]queue.Settings, o Options) (*Store, error) {
+// Open is New on a Redis that need not be there yet: client returns a client, or why there
+// is none at the moment.
+func Open(client func() (rueidis.Client, error), queues map[string]queue.Settings, o Options) (*Store, error) {
 	if o.Prefix == "" {
 		o.Prefix = DefaultPrefix
 	}

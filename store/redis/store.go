@@ -35,6 +35,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redislink"
 )
 
 // What Options stand for when they say nothing.
@@ -92,8 +93,7 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link.current.Store(&client)
-	s.link.cluster = client.Mode() == rueidis.ClientModeCluster
+	s.link = link{redislink.Of(client), client.Mode() == rueidis.ClientModeCluster}
 	return s, nil
 }
 
@@ -115,9 +115,11 @@ func (c Config) Open() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link.cluster = !c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == ""
-	s.link.connect = func() (rueidis.Client, error) { return c.connect(s.timeout) }
-	if !s.link.renew() {
+	s.link = link{
+		redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) }),
+		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "",
+	}
+	if s.link.Renew() != nil {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()
 		l := &lane{breaker: breaker{key: s.prefix + "probe"}}
@@ -184,7 +186,7 @@ func (s *Store) Close() {
 	close(s.closing)
 	s.lanes.mu.Unlock()
 	s.lanes.workers.Wait()
-	s.link.close()
+	s.link.Close()
 }
 
 // Take implements weir.Store.

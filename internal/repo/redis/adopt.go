@@ -36,10 +36,14 @@ func (r *Repository) adopt(ctx context.Context, s *state) {
 	summary := rule.Summarize(old, set)
 	sum := digestOf(s.raw.Source).String()
 
+	client, err := r.client()
+	if err != nil {
+		return
+	}
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	sha := sha1.Sum(s.raw.Source) // what Redis can compute; it need not stand an attack
-	answer, err := adoptScript.Exec(ctx, r.client, r.keys, []string{
+	answer, err := adoptScript.Exec(ctx, client, r.keys, []string{
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
 		hex.EncodeToString(sha[:]), sum, author, summary, r.channel,
 	}).AsStrSlice()

@@ -38,7 +38,11 @@ func decodeHead(number string, text []byte) (repo.Version, error) {
 func (r *Repository) heads(ctx context.Context) ([]repo.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	fields, err := r.client.Do(ctx, r.client.B().Hgetall().Key(r.keys[1]).Build()).AsStrMap()
+	client, err := r.client()
+	if err != nil {
+		return nil, err
+	}
+	fields, err := client.Do(ctx, client.B().Hgetall().Key(r.keys[1]).Build()).AsStrMap()
 	if err != nil {
 		return nil, r.explain(err)
 	}
@@ -57,8 +61,12 @@ func (r *Repository) load(ctx context.Context, number int64) (repo.Version, erro
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
 	field := strconv.FormatInt(number, 10)
-	b := r.client.B()
-	answers := r.client.DoMulti(ctx, b.Hget().Key(r.keys[1]).Field(field).Build(), b.Hget().Key(r.keys[2]).Field(field).Build())
+	client, err := r.client()
+	if err != nil {
+		return repo.Version{}, err
+	}
+	b := client.B()
+	answers := client.DoMulti(ctx, b.Hget().Key(r.keys[1]).Field(field).Build(), b.Hget().Key(r.keys[2]).Field(field).Build())
 	head, err := answers[0].AsBytes()
 	var source []byte
 	if err == nil {

@@ -39,7 +39,7 @@ const maxBytes = 32 << 20
 
 // Repository is a document of rules in Redis. It is safe for concurrent use.
 type Repository struct {
-	client  rueidis.Client
+	client  func() (rueidis.Client, error)
 	timeout time.Duration
 	poll    time.Duration
 	keys    []string // current, history and sources, as the scripts know them
@@ -55,10 +55,11 @@ type Repository struct {
 
 var _ repo.Repository = (*Repository)(nil)
 
-// Open returns a repository on a client, which stays the caller's to close. It may be
-// one of a server, of Sentinels or of a cluster. It should not be the client of a store:
-// checks would have to wait behind a large document. Nothing is asked of Redis yet.
-func Open(client rueidis.Client, o Options) (*Repository, error) {
+// Open returns a repository on a Redis that need not be there yet: client returns a client,
+// or why there is none at the moment. It may be one of a server, of Sentinels or of a
+// cluster. It should not be the client of a store: checks would have to wait behind a large
+// document. Nothing is asked of Redis yet.
+func Open(client func() (rueidis.Client, error), o Options) (*Repository, error) {
 	if client == nil {
 		return nil, errors.New("rules: Open needs a client; rueidis.NewClient makes one")
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/repo/repotest"
 	"github.com/weirhq/weir/internal/testredis"
@@ -41,7 +42,7 @@ func open(t *testing.T, client rueidis.Client, o Options) *Repository {
 	if o.Timeout == 0 {
 		o.Timeout = 10 * time.Second // the race detector and a busy machine are slow
 	}
-	r, err := Open(client, o)
+	r, err := Open(redislink.Of(client).Client, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -118,7 +119,7 @@ func TestOpen(t *testing.T) {
 	}
 	server := testredis.Start(t)
 	client := clientOf(t, server)
-	if _, err := Open(client, Options{Timeout: -1}); err == nil || !strings.Contains(err.Error(), "Timeout is negative") {
+	if _, err := Open(redislink.Of(client).Client, Options{Timeout: -1}); err == nil || !strings.Contains(err.Error(), "Timeout is negative") {
 		t.Errorf("Open = %v", err)
 	}
 	r := open(t, client, Options{})

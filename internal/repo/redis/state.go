@@ -54,7 +54,11 @@ func (r *Repository) look(ctx context.Context) (*state, error) {
 func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	answer, err := readScript.Exec(ctx, r.client, r.keys, []string{known.number, known.sha256, known.size, strconv.Itoa(rule.MaxDocument)}).ToArray()
+	client, err := r.client()
+	if err != nil {
+		return nil, err
+	}
+	answer, err := readScript.Exec(ctx, client, r.keys, []string{known.number, known.sha256, known.size, strconv.Itoa(rule.MaxDocument)}).ToArray()
 	if err != nil {
 		return nil, r.explain(err)
 	}

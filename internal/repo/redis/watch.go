@@ -14,6 +14,16 @@ import (
 // Watch implements repo.Repository. While Redis is unavailable, or has lost its data,
 // the version that this repository has read or written last stays in force.
 func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error)) error {
+	for { // what was never there has not changed
+		if _, err := r.client(); err == nil {
+			break
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(r.pause()):
+		}
+	}
 	wake := make(chan struct{}, 1)
 	var listener sync.WaitGroup
 	listener.Go(func() { r.listen(ctx, wake) })
@@ -48,7 +58,9 @@ func (r *Repository) listen(ctx context.Context, wake chan<- struct{}) {
 	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { call() })
 	for ctx.Err() == nil {
 		// Whatever ends it, the poll finds out whether there is trouble.
-		_ = r.client.Receive(subscribed, r.client.B().Subscribe().Channel(r.channel).Build(), func(rueidis.PubSubMessage) { call() })
+		if client, err := r.client(); err == nil {
+			_ = client.Receive(subscribed, client.B().Subscribe().Channel(r.channel).Build(), func(rueidis.PubSubMessage) { call() })
+		}
 		select {
 		case <-ctx.Done():
 		case <-time.After(r.pause()):

@@ -54,7 +54,11 @@ var errLost = errors.New("rules: the keys are changed by others all the time; tr
 func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()
-	answer, err := writeScript.Exec(ctx, r.client, r.keys, []string{
+	client, err := r.client()
+	if err != nil {
+		return repo.Version{}, err
+	}
+	answer, err := writeScript.Exec(ctx, client, r.keys, []string{
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
 		digestOf(d.Source).String(), d.Author, d.Summary, rueidis.BinaryString(d.Source), r.channel,
 	}).AsStrSlice()

@@ -13,6 +13,7 @@ import (
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -72,7 +73,7 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("archive: New needs a client; rueidis.NewClient makes one")
 	}
-	return Open(func() (rueidis.Client, error) { return client, nil }, o)
+	return Open(redislink.Of(client).Client, o)
 }
 
 // Open is New on a Redis that need not be there yet: client returns a client, or why there
