@@ -11,7 +11,7 @@ import (
 
 var checks = map[string]func([]file) []string{
 	"layout": checkLayout, "package docs": checkPackageDocs, "names": checkNames,
-	"arithmetic": checkArithmetic, "length": checkLength,
+	"arithmetic": checkArithmetic, "length": checkLength, "signatures": checkSignatures,
 }
 
 func TestRepository(t *testing.T) {
@@ -70,6 +70,9 @@ func TestChecksFindMistakes(t *testing.T) {
 		{"names", "internal/common/x.go", `package fine`, `"common" says nothing`},
 		{"arithmetic", "x.go", "package weir\nvar _ = time.Now()", "time.Now reads a clock"},
 		{"arithmetic", "x.go", "package weir\nvar mu sync.Mutex", "sync.Mutex is a lock"},
+		{"signatures", "queue/x.go", `package queue; import "github.com/weirhq/weir/internal/redislink"; func Open(redislink.Link)`, "Open is for users and names redislink.Link"},
+		{"signatures", "queue/x.go", `package queue; import r "github.com/weirhq/weir/internal/redislink"; type Options struct{ Link []*r.Link }`, "Options is for users and names r.Link"},
+		{"signatures", "queue/x.go", `package queue; import r "github.com/weirhq/weir/internal/redislink"; type Store struct{}; func (*Store) Link() map[string]r.Link`, "names r.Link"},
 		{"length", "x.go", "package weir\n" + strings.Repeat("\n", maxLines), "make two files of it"},
 	} {
 		found := strings.Join(checks[c.check]([]file{source(c.name, c.src)}), "\n")
@@ -79,6 +82,15 @@ func TestChecksFindMistakes(t *testing.T) {
 	}
 	if wrong := checkLayout([]file{source("store/memory/x.go", `package memory; import ("fmt"; "github.com/weirhq/weir"; "github.com/weirhq/weir/internal/clock")`)}); wrong != nil {
 		t.Errorf("what is allowed was found wrong: %v", wrong)
+	}
+	hidden := `package queue
+		import "github.com/weirhq/weir/internal/redislink"
+		type Store struct{ link redislink.Link }
+		type link struct{ Link redislink.Link }
+		func (link) Open(redislink.Link)
+		func open(redislink.Link)`
+	if wrong := checkSignatures([]file{source("queue/x.go", hidden)}); wrong != nil {
+		t.Errorf("what nobody sees was found wrong: %v", wrong)
 	}
 }
 

@@ -7,7 +7,6 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
 	"github.com/weirhq/weir/store/storetest"
 )
 
@@ -21,10 +20,10 @@ func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 func (f *fake) Pass(by weir.Micros) { f.now.Add(int64(by)) }
 
 func TestSuite(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) scenario.Subject {
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
 		var clock fake
 		store := New(Options{Clock: clock.Now})
 		t.Cleanup(func() { checkKeys(t, store, DefaultMaxKeys) })
-		return scenario.Subject{Store: store, Set: clock.Set}
+		return storetest.Subject{Store: store, Set: clock.Set}
 	})
 }

@@ -37,14 +37,14 @@ func clusterClient(t *testing.T) rueidis.Client {
 // the whole suite must pass.
 func TestCluster(t *testing.T) {
 	client, opened := clusterClient(t), 0
-	subject := func(t *testing.T, prefix string) scenario.Subject {
+	subject := func(t *testing.T, prefix string) storetest.Subject {
 		opened++
 		var clock fake
 		store := storeOn(t, client, Options{Prefix: fmt.Sprintf(prefix, opened), Clock: clock.Now})
-		return scenario.Subject{Store: store, Set: clock.Set}
+		return storetest.Subject{Store: store, Set: clock.Set}
 	}
 	t.Run("OneSlot", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) scenario.Subject { return subject(t, "{weir%d}:") })
+		storetest.Run(t, func(t *testing.T) storetest.Subject { return subject(t, "{weir%d}:") })
 	})
 	t.Run("Scenarios", func(t *testing.T) {
 		cases, err := scenario.Cases()
@@ -53,7 +53,7 @@ func TestCluster(t *testing.T) {
 		}
 		for _, script := range cases {
 			t.Run(path.Base(script.Name), func(t *testing.T) {
-				if err := script.Run(t.Context(), subject(t, "weir%d:")); err != nil {
+				if err := script.Run(t.Context(), scenario.Subject(subject(t, "weir%d:"))); err != nil {
 					t.Error(err)
 				}
 			})
@@ -67,7 +67,7 @@ func TestCluster(t *testing.T) {
 // clusterHistory compares requests of up to four limits, most of them on several
 // slots, with the arithmetic. The clock does not go back: what a refund leaves knows
 // less of the past.
-func clusterHistory(t *testing.T, subject scenario.Subject, steps int) {
+func clusterHistory(t *testing.T, subject storetest.Subject, steps int) {
 	var pool []*weir.Compiled
 	for _, text := range []string{
 		"fixed_window 5/1m", "fixed_window 7/1m count_denied", "sliding_window 6/1m", "sliding_buckets 5/1m buckets 6",
@@ -118,7 +118,7 @@ func clusterHistory(t *testing.T, subject scenario.Subject, steps int) {
 
 // Many at once take limits on several slots, of which one is used up. What was
 // taken of the others is given back to the last unit.
-func testGiveBack(t *testing.T, open func(*testing.T, string) scenario.Subject) {
+func testGiveBack(t *testing.T, open func(*testing.T, string) storetest.Subject) {
 	for _, algorithm := range weir.Algorithms() {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			subject := open(t, "weir%d:")
@@ -160,7 +160,7 @@ func testGiveBack(t *testing.T, open func(*testing.T, string) scenario.Subject) 
 // When each of the limits may refuse, some who come at the same time may both be
 // refused where one of them would have fitted, but never are too many admitted, and
 // afterwards nothing is missing.
-func testNeverTooMuch(t *testing.T, open func(*testing.T, string) scenario.Subject) {
+func testNeverTooMuch(t *testing.T, open func(*testing.T, string) storetest.Subject) {
 	for _, algorithm := range weir.Algorithms() {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			subject := open(t, "weir%d:")

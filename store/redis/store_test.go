@@ -8,7 +8,6 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/scenario"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/store/storetest"
 )
@@ -57,11 +56,11 @@ func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 
 func TestSuite(t *testing.T) {
 	client := connect(t)
-	storetest.Run(t, func(t *testing.T) scenario.Subject {
+	storetest.Run(t, func(t *testing.T) storetest.Subject {
 		if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
 		var clock fake
-		return scenario.Subject{Store: storeOn(t, client, Options{Clock: clock.Now}), Set: clock.Set}
+		return storetest.Subject{Store: storeOn(t, client, Options{Clock: clock.Now}), Set: clock.Set}
 	})
 }

@@ -25,7 +25,7 @@ func testModel(t *testing.T, open Open) {
 }
 
 // history draws from one limit, or from all of them if it is nil.
-func history(t *testing.T, subject scenario.Subject, only *weir.Compiled, steps int) {
+func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 	random := rand.New(rand.NewPCG(1, 2))
 	model := scenario.NewModel()
 	pool := []*weir.Compiled{only}

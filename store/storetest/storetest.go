@@ -1,3 +1,16 @@
+// Package storetest is the suite that every store must pass, of this project or
+// of anybody else:
+//
+//	func TestStore(t *testing.T) {
+//		storetest.Run(t, func(t *testing.T) storetest.Subject {
+//			var now atomic.Int64
+//			store := mystore.New(mystore.WithClock(now.Load))
+//			return storetest.Subject{Store: store, Set: func(m weir.Micros) { now.Store(int64(m)) }}
+//		})
+//	}
+//
+// The store must be empty each time and must take its time from Set. It may
+// forget a key that has been as good as new for ten seconds or more.
 package storetest
 
 import (
@@ -8,8 +21,14 @@ import (
 	"github.com/weirhq/weir/internal/scenario"
 )
 
-// Open returns an empty store whose clock can be set.
-type Open func(t *testing.T) scenario.Subject
+// Subject is an empty store whose clock can be set.
+type Subject struct {
+	Store weir.Store
+	Set   func(now weir.Micros)
+}
+
+// Open returns a new subject.
+type Open func(t *testing.T) Subject
 
 // Run runs the whole suite.
 func Run(t *testing.T, open Open) {
@@ -31,7 +50,7 @@ func testScenarios(t *testing.T, open Open) {
 	}
 	for _, script := range cases {
 		t.Run(path.Base(script.Name), func(t *testing.T) {
-			if err := script.Run(t.Context(), open(t)); err != nil {
+			if err := script.Run(t.Context(), scenario.Subject(open(t))); err != nil {
 				t.Error(err)
 			}
 		})
