@@ -1,12 +1,29 @@
+// Package client asks a weir service whether a request may pass.
+//
+//	c, err := client.New(client.Options{Address: "127.0.0.1:8081"})
+//	verdict, err := c.Check(ctx, &client.Request{User: "alice", Path: "/api/items"})
+//	if err == nil && !verdict.Allowed {
+//		// 429, and verdict.RetryAfter
+//	}
+//
+// A service that is away is no error, and costs no time: the answer is then as
+// Options.OnFailure says, and marked as Degraded. After three failures in a row nobody
+// waits for the service any more; it is tried in the background, and asked again as soon
+// as it answers.
+//
+// No call is sent twice, since both could be charged. One that was sent and came back
+// with no answer may have been charged nevertheless.
 package client
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"net/netip"
 	"sync/atomic"
 	"time"
 
+	pb "github.com/weirhq/weir/proto/weir/v1"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/codes"
@@ -15,8 +32,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
-
-	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
 // MaxRequests is how many requests CheckMany takes.
@@ -195,4 +210,34 @@ func (o *Options) sign(ctx context.Context) context.Context {
 
 func awayBecause(err error) error {
 	return fmt.Errorf("client: the service could not be asked: %w", err)
+}
+
+// Request is what is known of a request. What is left out is not known, and a rule that
+// would need it does not apply. The service takes at most 64 KiB of it.
+type Request struct {
+	IP     netip.Addr // of the client, as far as it can be believed
+	User   string
+	APIKey string // in clear; the service hashes it before it goes anywhere
+	Tier   string
+	Method string
+	Host   string
+	Path   string // escaped, as it was sent; a query behind it is cut off
+
+	// Headers, Cookies and Query are those that rules look at; Attributes are the
+	// application's own words, such as action: post.
+	Headers, Cookies, Query, Attributes map[string]string
+
+	Cost int64 // 0 leaves it to each rule
+}
+
+// message is the request as it goes over the wire. The maps are not copied.
+func (r *Request) message() *pb.CheckRequest {
+	m := &pb.CheckRequest{
+		User: r.User, ApiKey: r.APIKey, Tier: r.Tier, Method: r.Method, Host: r.Host, Path: r.Path, Cost: r.Cost,
+		Headers: r.Headers, Cookies: r.Cookies, Query: r.Query, Attributes: r.Attributes,
+	}
+	if r.IP.IsValid() {
+		m.Ip = r.IP.String()
+	}
+	return m
 }

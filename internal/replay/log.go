@@ -3,11 +3,17 @@ package replay
 import (
 	"bufio"
 	"compress/gzip"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"strings"
 	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/internal/replay/accesslog"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
 )
 
 // Log is one log to replay. It is read once.
@@ -72,4 +78,89 @@ func (c *counting) Read(p []byte) (int, error) {
 	n, err := c.r.Read(p)
 	c.n.Add(int64(n))
 	return n, err
+}
+
+// Options of a replay.
+type Options struct {
+	// Table is the rules. It is needed.
+	Table *rule.Table
+
+	// Format is how the logs are written. Default what each line looks like.
+	Format accesslog.Format
+
+	// Fields says where in a line things are. Default where they usually are.
+	Fields accesslog.Fields
+
+	// Host is the host of requests whose line has none. Default unknown.
+	Host string
+
+	// Disorder is how far a line may be out of order to be put back into it. Default
+	// 10 s; less than 0 is none.
+	Disorder time.Duration
+
+	// MaxKeys is the most clients that are remembered at once. Default
+	// memory.DefaultMaxKeys.
+	MaxKeys int
+
+	// Top is how many of the clients that were refused most are listed. Default 10.
+	Top int
+
+	// Shares are the shares of refused requests for which a limit is suggested.
+	// Default 1 % and 0.1 %.
+	Shares []float64
+
+	// Progress is told now and then how far the replay has come. Default nobody.
+	Progress func(Progress)
+}
+
+// Progress is how far a replay has come.
+type Progress struct {
+	Requests int64
+	Refused  int64
+	Read     int64 // bytes of the files, as they are on the disk
+	Size     int64 // of all files; 0 if it is not known
+}
+
+// Bounds of a replay.
+const (
+	MaxLogs = 128 // that are merged
+
+	maxDisorder = 24 * time.Hour
+	maxTop      = 1000
+)
+
+func (o *Options) validate(logs int) error {
+	switch {
+	case o.Table == nil:
+		return errors.New("replay: Options.Table is missing; rule.Compile makes one")
+	case logs == 0:
+		return errors.New("replay: there is no log; name one")
+	case logs > MaxLogs:
+		return fmt.Errorf("replay: %d logs are too many to be merged; name at most %d", logs, MaxLogs)
+	case o.Disorder > maxDisorder:
+		return fmt.Errorf("replay: a disorder of %s is too much; allow at most %s", o.Disorder, maxDisorder)
+	case o.Top < 0 || o.Top > maxTop:
+		return fmt.Errorf("replay: a list of %d clients is out of range; ask for 1 to %d", o.Top, maxTop)
+	}
+	for _, share := range o.Shares {
+		if !(share >= 0 && share < 1) {
+			return fmt.Errorf("replay: %v is no share; write for example 0.01 for 1 %%", share)
+		}
+	}
+	return nil
+}
+
+func (o *Options) setDefaults() {
+	if o.Disorder == 0 {
+		o.Disorder = 10 * time.Second
+	}
+	if o.MaxKeys == 0 {
+		o.MaxKeys = memory.DefaultMaxKeys
+	}
+	if o.Top == 0 {
+		o.Top = 10
+	}
+	if o.Shares == nil {
+		o.Shares = []float64{0.01, 0.001}
+	}
 }

@@ -1,3 +1,26 @@
+// Package simulate plays one piece of traffic against every algorithm, and
+// shows what each admits, refuses and holds.
+//
+// It is pure and deterministic: limits and traffic go in, a [Report] comes out,
+// and the same input gives the same output to the last byte. Nothing here reads
+// a clock; time is what the traffic says.
+//
+//	limit, _ := weir.ParseLimit("100/1m")
+//	traffic, _ := simulate.ParseTraffic("boundary", limit, 1)
+//	lanes, _ := simulate.AllLanes(limit)
+//	simulate.Run(limit, lanes, traffic, 60).WriteText(os.Stdout, simulate.Look{Width: 80})
+//
+// # Traffic
+//
+// Traffic is written as terms with commas between, all of one client:
+//
+//	50@10s          50 requests at once, 10 s after the start
+//	50@10s..20s     50 requests spread evenly over these 10 s
+//	3/1s@0s..1m     3 a second for a minute, evenly spaced
+//	boundary        a pattern, scaled to the limit; see Patterns
+//
+// The start is aligned to every window, as it is in a scenario. Traffic with times
+// of its own, of several clients, is a log; see [ParseLog].
 package simulate
 
 import (
@@ -7,6 +30,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/duration"
 )
 
 // Report is what every lane made of the same traffic. Its JSON form is meant
@@ -112,4 +136,58 @@ func plural(n int64, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+// summarize says in one sentence what is to be seen: who let too much through,
+// or else who refused how much.
+func (r *Report) summarize() string {
+	n := r.limit.N
+	within := "within " + duration.Format(r.limit.Period)
+	if r.Keys > 1 {
+		within += " for one key"
+	}
+	worst := int64(0)
+	least, most := r.Lanes[0].Admitted, int64(0)
+	for _, l := range r.Lanes {
+		worst = max(worst, l.Worst)
+		least, most = min(least, l.Admitted), max(most, l.Admitted)
+	}
+	everyone := "Every algorithm"
+	if len(r.Lanes) == 1 {
+		everyone = r.Lanes[0].Name
+	}
+	switch {
+	case worst > n:
+		s := fmt.Sprintf("%s let %s through %s; the limit says %d",
+			r.lanes(func(l *Result) bool { return l.Worst == worst }), plural(worst, "unit"), within, n)
+		if kept := r.lanes(func(l *Result) bool { return l.Worst <= n }); kept != "" {
+			s += ", which " + kept + " kept"
+		}
+		return s + "."
+	case least == r.Offered:
+		return fmt.Sprintf("%s admitted all of the traffic, at most %s %s: it stays within the limit.",
+			everyone, plural(worst, "unit"), within)
+	case least == most:
+		return fmt.Sprintf("%s admitted %d of %s, at most %d %s.",
+			everyone, least, plural(r.Offered, "unit"), worst, within)
+	}
+	return fmt.Sprintf("%s kept to %d %s; of %s, %s admitted the most, %d, and %s the least, %d.",
+		everyone, n, within, plural(r.Offered, "unit"),
+		r.lanes(func(l *Result) bool { return l.Admitted == most }), most,
+		r.lanes(func(l *Result) bool { return l.Admitted == least }), least)
+}
+
+// lanes lists the names of some lanes as prose.
+func (r *Report) lanes(some func(*Result) bool) string {
+	var names []string
+	for i := range r.Lanes {
+		if some(&r.Lanes[i]) {
+			names = append(names, r.Lanes[i].Name)
+		}
+	}
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
