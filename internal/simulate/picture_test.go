@@ -38,7 +38,7 @@ func TestDocsPictures(t *testing.T) {
 		"burst.svg":    {"100/1m burst 150", "burst"},
 		"sawtooth.svg": {"100/1m", "sawtooth"},
 	} {
-		golden(t, filepath.Join("../../docs/images", name), draw(t, c[0], c[1], WriteSVG))
+		golden(t, filepath.Join("../../../docs/images", name), draw(t, c[0], c[1], WriteSVG))
 	}
 	page, err := os.ReadFile("../../docs/algorithms.md")
 	if err != nil {
