@@ -3,13 +3,10 @@ package rule
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/match"
 )
-
-// maxMethods is how many different ones a set may ask for: a bit each.
-const maxMethods = 64
 
 // Compile makes a set ready. The set must not change afterwards. What [Parse] has
 // accepted compiles; the error of any other set names each rule at fault.
@@ -23,10 +20,10 @@ func Compile(set *Set, o Options) (*Table, error) {
 	c := compiler{
 		Options: o,
 		ids:     map[string]bool{},
-		methods: map[string]uint64{},
+		matches: match.Compiler{IgnoreCase: o.IgnoreCase},
 		limits:  map[weir.Limit]*weir.Compiled{},
 	}
-	t := &Table{ignoreCase: o.IgnoreCase, headers: map[string]bool{}}
+	t := &Table{headers: map[string]bool{}}
 	var wrong []error
 	for i := range set.Rules {
 		r := &set.Rules[i]
@@ -46,14 +43,18 @@ func Compile(set *Set, o Options) (*Table, error) {
 	if len(wrong) > 0 {
 		return nil, errors.Join(wrong...)
 	}
-	for _, r := range t.rules {
+	ready := make([]*match.Rule, len(t.rules))
+	for i, r := range t.rules {
+		if r.Mode != Off {
+			ready[i] = r.match
+		}
 		for _, p := range r.key {
 			if p.source.Kind == Header {
 				t.headers[p.source.Name] = true
 			}
 		}
 	}
-	t.index = newIndex(t.rules, c.methods)
+	t.index = match.NewIndex(&c.matches, t.rules, ready, func(e *Entry) int { return e.order })
 	return t, nil
 }
 
@@ -61,7 +62,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 type compiler struct {
 	Options
 	ids     map[string]bool
-	methods map[string]uint64
+	matches match.Compiler
 	limits  map[weir.Limit]*weir.Compiled // equal limits are one, which stores send once
 }
 
@@ -73,63 +74,15 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 		return nil, errors.New("id: another rule has it, too, and the two would share their counts; rename one")
 	}
 	c.ids[r.ID] = true
-	out := &Entry{Rule: r, order: int32(order)}
-	if err := c.match(out); err != nil {
+	out := &Entry{Rule: r, order: order}
+	var err error
+	if out.match, err = c.matches.Compile(match.Conditions(r.Match)); err != nil {
 		return nil, fmt.Errorf("match: %w", err)
 	}
-	var err error
 	if out.key, err = newKey(r.Key, c.IPv6Bits); err != nil {
 		return nil, err
 	}
 	return out, c.quotas(out)
-}
-
-// match makes the conditions ready.
-func (c *compiler) match(out *Entry) error {
-	m := &out.Match
-	for _, name := range m.Methods {
-		bit, err := c.method(strings.ToUpper(name))
-		if err != nil {
-			return err
-		}
-		out.methods |= bit
-		out.needs |= needMethod
-	}
-	for _, name := range m.Hosts {
-		if err := checkHost(name); err != nil {
-			return err
-		}
-		out.needs |= needHost
-	}
-	out.hosts = newHosts(m.Hosts)
-	for _, text := range m.Paths {
-		p, err := newPattern(text, c.IgnoreCase)
-		if err != nil {
-			return err
-		}
-		out.paths = append(out.paths, p)
-	}
-	var err error
-	if out.attributes, err = newConditions(m.Attributes); len(out.attributes) > 0 {
-		out.needs |= needAttributes
-	}
-	return err
-}
-
-// method returns the bit of a method that a rule asks for.
-func (c *compiler) method(name string) (uint64, error) {
-	if name == "" {
-		return 0, errors.New("method: it is empty; name one, or leave out method for all of them")
-	}
-	bit, known := c.methods[name]
-	if !known {
-		if len(c.methods) == maxMethods {
-			return 0, fmt.Errorf("method: %s is one too many; a set may name %d different ones", name, maxMethods)
-		}
-		bit = 1 << len(c.methods)
-		c.methods[name] = bit
-	}
-	return bit, nil
 }
 
 // Usable returns the set of a document that can be parsed and compiled. Otherwise the

@@ -26,19 +26,13 @@ type Explanation struct {
 func (t *Table) Explain(req *Request) []Explanation {
 	all := make([]Explanation, len(t.rules))
 	for i, c := range t.rules {
-		all[i] = t.explain(c, req)
+		all[i] = c.explain(req)
 	}
 	return all
 }
 
-func (t *Table) explain(c *Entry, req *Request) Explanation {
-	e := Explanation{Rule: c}
-	for _, why := range []string{c.whyMethod(req), c.whyHost(req), c.whyPath(req, t.ignoreCase)} {
-		if why != "" {
-			e.Why = append(e.Why, why)
-		}
-	}
-	e.Why = append(e.Why, c.whyAttributes(req)...)
+func (c *Entry) explain(req *Request) Explanation {
+	e := Explanation{Rule: c, Why: c.match.Unmet(req.conditions())}
 	e.Matches = len(e.Why) == 0
 	identity, known := c.Identity(nil, req)
 	if known {
@@ -83,4 +77,34 @@ func (l *list) why(req *Request) string {
 		return "API key " + HashAPIKey(req.APIKey) + " is on the list"
 	}
 	return ""
+}
+
+// whyIdentity names the parts of the key that the request lacks.
+func (c *Entry) whyIdentity(req *Request) (why []string) {
+	for i := range c.key {
+		if _, found := c.key[i].append(nil, req, 0); found == 0 {
+			why = append(why, "the request has no "+c.key[i].describe()+", by which the rule counts")
+		}
+	}
+	return why
+}
+
+func (p *part) describe() string {
+	switch p.source.Kind {
+	case IP:
+		return "IP address"
+	case User:
+		return "user"
+	case APIKey:
+		return "API key"
+	case Header:
+		return "header " + p.source.Name
+	case Cookie:
+		return "cookie " + p.source.Name
+	case Query:
+		return "query parameter " + p.source.Name
+	case Attribute:
+		return "attribute " + p.source.Name
+	}
+	return "identity"
 }

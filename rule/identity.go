@@ -6,6 +6,7 @@ import (
 	"net/netip"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/match"
 )
 
 // maxValue is the longest value that stands in an identity as it is.
@@ -178,7 +179,7 @@ func (p *part) value(req *Request, from int) (string, int) {
 		return Single(req.Attributes[p.source.Name], from)
 	}
 	if p.host && req.Host != "" {
-		return Single(CanonicalHost(req.Host), from)
+		return Single(match.CanonicalHost(req.Host), from)
 	}
 	if req.Values == nil {
 		return "", 0

@@ -19,13 +19,15 @@ type Request struct {
 	// take "post" for POST.
 	Method string
 
-	// Host may have a port, a final dot and capitals; none of them matters. See
-	// [CanonicalHost] for how it is read.
+	// Host may have a port, a final dot and capitals; none of them matters. The
+	// name ends at the first colon, so an IPv6 address must be in brackets.
 	Host string
 
 	// Path begins with a slash and has no query. It is escaped, as it was sent:
 	// http.Request.URL.EscapedPath(), not URL.Path, in which an escaped slash can
-	// no longer be told from a real one. See [CanonicalPath] for how it is read.
+	// no longer be told from a real one. Dot segments, empty segments and needless
+	// escapes do not matter, and a rule applies if it matches any way in which common
+	// servers read the path.
 	Path string
 
 	// Attributes are the application's own words, such as action: post. One that

@@ -1,6 +1,9 @@
 package rule
 
-import "github.com/weirhq/weir"
+import (
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/match"
+)
 
 // Options of Compile. The zero value is ready to use.
 type Options struct {
@@ -15,27 +18,20 @@ type Options struct {
 
 // Table is a compiled set. It never changes.
 type Table struct {
-	rules      []*Entry // in the order of the document
-	index      *index
-	exempt     list
-	block      list
-	ignoreCase bool
-	headers    map[string]bool // by which rules count
+	rules   []*Entry // in the order of the document
+	index   *match.Index[*Entry]
+	exempt  list
+	block   list
+	headers map[string]bool // by which rules count
 }
 
 // Entry is a rule in a table, made ready.
 type Entry struct {
 	*Rule
 
-	order int32 // in the document
-
-	needs      needs  // which of the following there are
-	methods    uint64 // a bit each
-	hosts      *hosts
-	attributes []condition
-	paths      []pattern
-
-	key []part
+	order int // in the document
+	match *match.Rule
+	key   []part
 
 	quota     quota
 	tiers     map[string]quota
@@ -51,6 +47,21 @@ func (t *Table) Rules() []*Entry { return t.rules }
 // CountsByHeader reports whether a rule counts by this header, whether or not the rule is
 // off. The name is as in http.CanonicalHeaderKey.
 func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
+
+// Match appends every rule whose conditions the request meets, in the order of the
+// document, each once; rules that are off are not among them. Whether a rule
+// applies is then for [Entry.Identity] to say.
+//
+// It allocates nothing but room in hits, unless the client writes its method, host
+// or path in an unusual way.
+func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
+	return t.index.Find(hits, req.conditions())
+}
+
+// conditions is what the conditions of rules are held against.
+func (r *Request) conditions() match.Request {
+	return match.Request{Method: r.Method, Host: r.Host, Path: r.Path, Attributes: r.Attributes}
+}
 
 // Limits returns what applies to a client of the rule: none if it is unlimited.
 // The identity is as [Entry.Identity] writes it.

@@ -1,6 +1,10 @@
 package rule
 
-import "crypto/sha256"
+import (
+	"crypto/sha256"
+
+	"github.com/weirhq/weir/internal/match"
+)
 
 // checkSet checks what can only be seen when all is read.
 func (p *parser) checkSet() {
@@ -55,8 +59,8 @@ func (p *parser) checkMethodCount() {
 		for _, m := range p.set.Rules[i].Match.Methods {
 			known[m] = true
 		}
-		if len(known) > maxMethods {
-			p.errorf("E021", p.read[i].at, "match: method: all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), maxMethods)
+		if len(known) > match.MaxMethods {
+			p.errorf("E021", p.read[i].at, "match: method: all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), match.MaxMethods)
 			return
 		}
 	}

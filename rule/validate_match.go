@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/match"
 )
 
 func (p *parser) checkMethod(e *document.Element) {
@@ -39,8 +40,8 @@ func (p *parser) checkHost(e *document.Element) {
 		wrong("in %s a star is not at the beginning, before a dot; write *.example.com for every name below example.com", document.Quote(e.Text))
 	case strings.HasSuffix(name, "."):
 		wrong("%s ends in a dot; remove it", document.Quote(e.Text))
-	case len(name) > maxHost:
-		wrong("it has %d bytes, and no name has more than %d; shorten it", len(name), maxHost)
+	case len(name) > match.MaxHost:
+		wrong("it has %d bytes, and no name has more than %d; shorten it", len(name), match.MaxHost)
 	case strings.IndexFunc(name, func(c rune) bool { return c > '~' }) >= 0:
 		wrong("%s has letters that a request cannot have; write it as browsers send it, beginning with xn--", document.Quote(e.Text))
 	case !isHostName(name):
@@ -83,8 +84,8 @@ func (p *parser) checkPath(e *document.Element) {
 		wrong("%s has a query or a fragment, which are no part of a path; remove it", document.Quote(path))
 		return
 	}
-	if n := strings.Count(path, "/"); n > maxSegments {
-		wrong("%s has %d segments; at most %d are looked at, so end it with ** before that", document.Quote(path), n, maxSegments)
+	if n := strings.Count(path, "/"); n > match.MaxSegments {
+		wrong("%s has %d segments; at most %d are looked at, so end it with ** before that", document.Quote(path), n, match.MaxSegments)
 		return
 	}
 	if above, ok := strings.CutSuffix(path, "/*"); ok {
@@ -98,7 +99,7 @@ func (p *parser) checkPath(e *document.Element) {
 			return
 		}
 	}
-	if _, err := newPattern(path, false); err != nil {
+	if err := match.CheckPath(path); err != nil {
 		p.errorf("E019", e.Place, "match: %v", err)
 	}
 }

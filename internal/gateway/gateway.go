@@ -34,7 +34,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/match"
 )
 
 // Gateway is a handler that passes on what the limiter admits. It is safe for
@@ -153,7 +153,7 @@ func (g *Gateway) refuse(x *exchange, r *http.Request) *answer {
 			return loop
 		}
 	}
-	if x.route = g.table.find(r.Host, rule.CanonicalPath(path)); x.route == nil {
+	if x.route = g.table.find(r.Host, match.CanonicalPath(path)); x.route == nil {
 		return noRoute
 	}
 	if g.options.MaxBody > 0 && r.ContentLength > g.options.MaxBody {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/match"
 )
 
 // Bounds on routes.
@@ -96,7 +96,7 @@ func (r Route) checked() (Route, error) {
 		if path[0] != '/' || strings.ContainsAny(path, "*{}?#") {
 			return Route{}, fmt.Errorf("gateway: the path %q of a route must begin with a slash and is the beginning of paths as it stands; remove stars and braces", clip(path))
 		}
-		if canonical := rule.CanonicalPath(path); canonical != path {
+		if canonical := match.CanonicalPath(path); canonical != path {
 			return Route{}, fmt.Errorf("gateway: the path %q of a route never matches as it is written; write %q", clip(path), clip(canonical))
 		}
 	}

@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/match"
 	"pgregory.net/rapid"
-
-	"github.com/weirhq/weir/rule"
 )
 
 func TestParseRoute(t *testing.T) {
@@ -101,7 +100,7 @@ func TestFind(t *testing.T) {
 		{"else.org", "/%61pi/x", "/api"}, {"else.org", "//api//v2", "/api/v2"}, {"else.org", "/x/../api", "/api"},
 		{"else.org", "/api%2Fv2", "/"}, {"else.org", "/API", "/"},
 	} {
-		if r := tab.find(c.host, rule.CanonicalPath(c.path)); r == nil || r.name != c.want {
+		if r := tab.find(c.host, match.CanonicalPath(c.path)); r == nil || r.name != c.want {
 			t.Errorf("%s%s: %v, want %s", clip(c.host), c.path, r, c.want)
 		}
 	}

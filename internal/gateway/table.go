@@ -8,7 +8,7 @@ import (
 	"strings"
 	"sync/atomic"
 
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/match"
 )
 
 // route is a Route made ready.
@@ -100,7 +100,7 @@ func (t *table) target(known map[string]*origin, u *url.URL) *target {
 // none.
 func (t *table) find(host, path string) *route {
 	if len(t.exact)+len(t.below) > 0 {
-		if host = rule.CanonicalHost(host); len(host) <= maxHost {
+		if host = match.CanonicalHost(host); len(host) <= maxHost {
 			if r := longest(t.exact[host], path); r != nil {
 				return r
 			}

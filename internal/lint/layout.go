@@ -38,6 +38,7 @@ var layout = []line{
 	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "where the document of rules is kept; a place knows nothing of what the rules do, nor of another place"},
 	{[]string{"internal/repo"}, "what keeping the document of rules and its history means, wherever it is"},
 	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
+	{[]string{"internal/match"}, "which rules a request meets, by number; it knows hosts and paths, and nothing of what a rule is for"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
 	{[]string{"store/redis/script"}, "writes the scripts that Redis runs, from their parts; it is run by make generate, and nobody imports it"},
 	{[]string{"internal/scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},

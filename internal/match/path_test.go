@@ -1,4 +1,4 @@
-package rule_test
+package match_test
 
 import (
 	"net/url"
@@ -7,7 +7,7 @@ import (
 	"testing"
 	"unsafe"
 
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/match"
 )
 
 func TestCanonicalPath(t *testing.T) {
@@ -51,7 +51,7 @@ func TestCanonicalPath(t *testing.T) {
 		"/a\x00b":                 "/a%00b",
 		"/" + string([]byte{200}): "/%C8",
 	} {
-		if got := rule.CanonicalPath(in); got != want {
+		if got := match.CanonicalPath(in); got != want {
 			t.Errorf("CanonicalPath(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -60,7 +60,7 @@ func TestCanonicalPath(t *testing.T) {
 func TestCleanPathsAreLeftAlone(t *testing.T) {
 	for _, clean := range []string{"/", "/api/login", "/api/login/", "/caf%C3%A9/%2F", "/a;b=c/~x/@y", "/api?q"} {
 		allocs := testing.AllocsPerRun(100, func() {
-			if got := rule.CanonicalPath(clean); unsafe.StringData(got) != unsafe.StringData(clean) {
+			if got := match.CanonicalPath(clean); unsafe.StringData(got) != unsafe.StringData(clean) {
 				t.Fatalf("%q is not a part of %q", got, clean)
 			}
 		})
@@ -77,8 +77,8 @@ func FuzzCanonicalPath(f *testing.F) {
 		f.Add(seed)
 	}
 	f.Fuzz(func(t *testing.T, in string) {
-		got := rule.CanonicalPath(in)
-		if again := rule.CanonicalPath(got); again != got {
+		got := match.CanonicalPath(in)
+		if again := match.CanonicalPath(got); again != got {
 			t.Fatalf("%q becomes %q becomes %q", in, got, again)
 		}
 		if in == "" {

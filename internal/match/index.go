@@ -1,8 +1,8 @@
-package rule
+package match
 
 import "hash/maphash"
 
-// index finds the rules whose conditions a request meets, at a cost that depends on
+// Index finds the rules whose conditions a request meets, at a cost that depends on
 // the request and on how many rules it meets, not on how many there are.
 //
 // Paths that are spelt out are found at once. The others are a trie of segments, at
@@ -17,8 +17,15 @@ import "hash/maphash"
 //
 // Everything is small and in few places: with ten thousand rules it is waiting for
 // memory that takes the time. So rules are numbers here, from 1.
-type index struct {
-	rules   []*Entry
+type Index[T comparable] struct {
+	places
+	rules []T
+	order func(T) int
+}
+
+// places is where the rules of an index are found.
+type places struct {
+	ready   []*Rule  // nil for one that is left out
 	wants   []uint64 // the methods of each rule, a bit each; 0 for all
 	numbers []int32  // of the rules in each group, and a 0 behind them; the first group is empty
 
@@ -31,12 +38,14 @@ type index struct {
 	groups    edges[group]
 	methods   map[string]uint64 // a bit each
 	hosts     bool              // whether any rule asks for one
+
+	ignoreCase bool
 }
 
 // junction is a node of the trie.
 type junction struct {
 	id    uint32    // owner of the edges to its children by name; 0 if it has none
-	tail  uint32    // of index.tails, from 1, what must be passed to be here; 0 for nothing
+	tail  uint32    // of places.tails, from 1, what must be passed to be here; 0 for nothing
 	param *junction // child by {param}, or nil
 	here  group     // for paths that end here
 	rest  group     // for paths that go on with /**
@@ -44,7 +53,7 @@ type junction struct {
 
 // group is rules that one request may meet.
 type group struct {
-	at     uint32 // where in index.numbers the rules are that are tried one by one
+	at     uint32 // where in places.numbers the rules are that are tried one by one
 	verify needs  // what is not known yet of at least one of them
 	split  *split // those that are not, or nil
 }
@@ -78,4 +87,73 @@ type attribute struct {
 	name   string
 	values uint32 // owner of the edges for values
 	any    group  // those that any value will do for
+}
+
+// edges are all ways from one node to the next by a name: a list of them, and a hash
+// table with open addressing to find the place of one in the list. Nodes are in the
+// list by value and equal names are shared, so that a step touches little memory
+// that could be out of the cache.
+type edges[T any] struct {
+	slots []slot // a power of two; at most three quarters are taken
+	list  []edge[T]
+}
+
+type slot struct {
+	hash  uint32
+	place uint32 // in the list, from 1; 0 is a free slot
+}
+
+type edge[T any] struct {
+	name string
+	node T
+}
+
+// owned is an edge and where it comes from.
+type owned[T any] struct {
+	owner uint32
+	edge[T]
+}
+
+// newEdges makes the table for a list.
+func newEdges[T any](seed maphash.Seed, list []owned[T]) edges[T] {
+	size := 1
+	for 3*size < 4*len(list)+4 {
+		size *= 2
+	}
+	e := edges[T]{make([]slot, size), make([]edge[T], len(list))}
+	for place, one := range list {
+		e.list[place] = one.edge
+		hash := mix(one.owner, maphash.String(seed, one.name))
+		i := int(hash) & (size - 1)
+		for e.slots[i].place != 0 {
+			i = (i + 1) & (size - 1)
+		}
+		e.slots[i] = slot{hash, uint32(place + 1)}
+	}
+	return e
+}
+
+// mix makes the hash of an edge from those of its owner and its name. It keeps
+// owners apart: of two edges with one name, equal hashes mean the same owner,
+// because to multiply by an odd number loses nothing. So an edge need not know its
+// owner. Hashes are seeded: nobody can make names that collide.
+func mix(owner uint32, name uint64) uint32 {
+	return uint32(name>>32) ^ uint32(name) ^ owner*0x9E3779B1
+}
+
+// find returns the node to which a name leads, or nil.
+func (e *edges[T]) find(owner uint32, name string, nameHash uint64) *T {
+	hash := mix(owner, nameHash)
+	for i := int(hash); ; i++ {
+		s := e.slots[i&(len(e.slots)-1)]
+		if s.place == 0 {
+			return nil
+		}
+		if s.hash != hash {
+			continue
+		}
+		if one := &e.list[s.place-1]; one.name == name {
+			return &one.node
+		}
+	}
 }

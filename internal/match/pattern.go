@@ -1,4 +1,4 @@
-package rule
+package match
 
 import (
 	"fmt"
@@ -6,13 +6,19 @@ import (
 	"strings"
 )
 
-// maxSegments bounds how deep a pattern goes, and so how far a request is followed.
-const maxSegments = 64
+// MaxSegments bounds how deep a pattern goes, and so how far a request is followed.
+const MaxSegments = 64
 
 // pattern is a path as a rule has it: segments, and then perhaps anything.
 type pattern struct {
 	segments []string // spelt; "" for any one, {id}
 	rest     bool     // ends in /**, which is also nothing at all
+}
+
+// CheckPath reports a path that no rule can have.
+func CheckPath(text string) error {
+	_, err := newPattern(text, false)
+	return err
 }
 
 // newPattern reads "/users/{id}" or "/api/**".
@@ -44,8 +50,8 @@ func newPattern(text string, ignoreCase bool) (pattern, error) {
 			p.segments = append(p.segments, name)
 		}
 	}
-	if len(p.segments) > maxSegments {
-		return p, fmt.Errorf("path %q has %d segments; at most %d are looked at, so end it with ** before that", text, len(p.segments), maxSegments)
+	if len(p.segments) > MaxSegments {
+		return p, fmt.Errorf("path %q has %d segments; at most %d are looked at, so end it with ** before that", text, len(p.segments), MaxSegments)
 	}
 	return p, nil
 }

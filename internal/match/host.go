@@ -1,13 +1,14 @@
-package rule
+package match
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
 )
 
-// maxHost is the longest name that the DNS has.
-const maxHost = 253
+// MaxHost is the longest name that the DNS has.
+const MaxHost = 253
 
 // CanonicalHost returns a host in small letters, without port, brackets or final dot.
 // The name ends at the first colon, whatever comes behind it, as it does for nginx: an
@@ -29,6 +30,20 @@ func canonicalName(name string) string {
 		return strings.ToLower(name)
 	}
 	return CanonicalHost(name)
+}
+
+// checkHost reports a host that no request could have.
+func checkHost(name string) error {
+	parent := strings.TrimPrefix(name, "*.")
+	switch host := canonicalName(parent); {
+	case host == "" || name == "*":
+		return fmt.Errorf("host: %q is no name; leave out host for all of them", name)
+	case len(host) > MaxHost:
+		return fmt.Errorf("host: %q is longer than the %d bytes that a name may have", name, MaxHost)
+	case strings.Contains(host, "*"):
+		return fmt.Errorf("host: in %q a * is not at the beginning, before a dot; write *.example.com for every name below example.com", name)
+	}
+	return nil
 }
 
 // hosts are the names of one rule, of which any will do.

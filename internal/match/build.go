@@ -1,4 +1,4 @@
-package rule
+package match
 
 import (
 	"hash/maphash"
@@ -26,12 +26,19 @@ type draft struct {
 	rest     []candidate
 }
 
-func newIndex(rules []*Entry, methods map[string]uint64) *index {
-	b := &builder{numbers: []int32{0}, names: map[string]string{}, tailOf: map[string]uint32{}, common: commonness(rules)}
-	x := &index{rules: rules, wants: make([]uint64, len(rules)), seed: maphash.MakeSeed(), methods: methods, exact: b.owner()}
+// NewIndex makes the index of rules, whose conditions the compiler has made ready, each
+// in the place of its rule; one whose conditions are nil is left out. The order is where
+// among them a rule is.
+func NewIndex[T comparable](c *Compiler, rules []T, ready []*Rule, order func(T) int) *Index[T] {
+	return &Index[T]{c.places(ready), rules, order}
+}
+
+func (c *Compiler) places(ready []*Rule) places {
+	b := &builder{numbers: []int32{0}, names: map[string]string{}, tailOf: map[string]uint32{}, common: commonness(ready)}
+	x := places{ready: ready, wants: make([]uint64, len(ready)), seed: maphash.MakeSeed(), methods: c.methods, ignoreCase: c.IgnoreCase, exact: b.owner()}
 	top, exact, anywhere := new(draft), map[string][]candidate{}, []candidate(nil)
-	for i, c := range rules {
-		if c.Mode == Off {
+	for i, c := range ready {
+		if c == nil {
 			continue
 		}
 		x.wants[i] = c.methods
@@ -114,4 +121,49 @@ func (b *builder) intern(name string) string {
 	name = strings.Clone(name) // not a part of something longer
 	b.names[name] = name
 	return name
+}
+
+// next makes the junction that a segment leads to. If there is only one way on from
+// it, as from /shops/7 to /shops/7/orders/{id}, it is where that way ends or forks,
+// with what is between as its tail. Tails are shared, and so in the cache, where a
+// junction for each step of each rule would not be.
+func (b *builder) next(d *draft) *junction {
+	last, tail := d, []string(nil)
+	for {
+		segment, child := last.onlyWay()
+		if child == nil {
+			break
+		}
+		tail, last = append(tail, b.intern(segment)), child
+	}
+	j := b.junction(last)
+	if len(tail) > 0 {
+		j.tail = b.tail(tail)
+	}
+	return j
+}
+
+// onlyWay is the only child of a draft at which no path ends, or nil.
+func (d *draft) onlyWay() (segment string, child *draft) {
+	switch {
+	case len(d.here) > 0 || len(d.rest) > 0:
+		return "", nil
+	case len(d.children) == 0:
+		return "", d.param
+	case len(d.children) > 1 || d.param != nil:
+		return "", nil
+	}
+	for segment, child = range d.children {
+	}
+	return segment, child
+}
+
+// tail numbers a tail, from 1; equal ones are one.
+func (b *builder) tail(segments []string) uint32 {
+	text := strings.Join(segments, "/")
+	if b.tailOf[text] == 0 {
+		b.tails = append(b.tails, pattern{segments: segments})
+		b.tailOf[text] = uint32(len(b.tails))
+	}
+	return b.tailOf[text]
 }

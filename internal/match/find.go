@@ -1,4 +1,4 @@
-package rule
+package match
 
 import (
 	"cmp"
@@ -8,22 +8,19 @@ import (
 	"strings"
 )
 
-// Match appends every rule whose conditions the request meets, in the order of the
-// document, each once; rules that are off are not among them. Whether a rule
-// applies is then for [Entry.Identity] to say.
+// Find appends every rule whose conditions the request meets, in their order, each once.
 //
 // It allocates nothing but room in hits, unless the client writes its method, host
 // or path in an unusual way.
-func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
-	x := t.index
-	m := matching{index: x, req: req, method: x.method(req.Method), hits: hits, before: len(hits)}
+func (x *Index[T]) Find(hits []T, req Request) []T {
+	m := search[T]{Index: x, attributes: req.Attributes, method: x.method(req.Method), hits: hits, before: len(hits)}
 	if x.hosts && req.Host != "" {
 		m.host = CanonicalHost(req.Host)
 		m.hash = maphash.String(x.seed, m.host)
 	}
 	m.collect(&x.anywhere)
 	if req.Path != "" {
-		w := readPath(req.Path, t.ignoreCase)
+		w := readPath(req.Path, x.ignoreCase)
 		if w.odd == 0 {
 			m.path(w.path)
 		} else {
@@ -36,29 +33,29 @@ func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
 }
 
 // method returns the bit of a method, 0 for one that no rule asks for.
-func (x *index) method(name string) uint64 {
+func (x *places) method(name string) uint64 {
 	if len(x.methods) == 0 {
 		return 0
 	}
 	return x.methods[strings.ToUpper(name)]
 }
 
-// matching is one request on its way through the index.
-type matching struct {
-	*index
-	req    *Request
-	method uint64 // one bit, or none
-	host   string // canonical
-	hash   uint64 // of the host
+// search is one request on its way through the index.
+type search[T comparable] struct {
+	*Index[T]
+	attributes map[string]string
+	method     uint64 // one bit, or none
+	host       string // canonical
+	hash       uint64 // of the host
 
 	found  [16]int32 // numbers of rules, not in order
 	n      int       // how many there are
-	hits   []*Entry
+	hits   []T
 	before int // how many hits there were
 }
 
 // path finds the rules for one reading of the path.
-func (m *matching) path(path string) {
+func (m *search[T]) path(path string) {
 	if g := m.groups.find(m.exact, path, maphash.String(m.seed, path)); g != nil {
 		m.collect(g)
 	}
@@ -66,7 +63,7 @@ func (m *matching) path(path string) {
 }
 
 // walk follows a path from a junction on.
-func (m *matching) walk(j *junction, path string) {
+func (m *search[T]) walk(j *junction, path string) {
 	for {
 		if j.tail != 0 {
 			var ok bool
@@ -100,7 +97,7 @@ func (m *matching) walk(j *junction, path string) {
 }
 
 // collect adds those of a group whose conditions are met.
-func (m *matching) collect(g *group) {
+func (m *search[T]) collect(g *group) {
 	for {
 		for i := g.at; m.numbers[i] != 0; i++ {
 			m.try(m.numbers[i], g.verify)
@@ -124,7 +121,7 @@ func (m *matching) collect(g *group) {
 }
 
 // try adds a rule if it meets the conditions that the index did not answer.
-func (m *matching) try(number int32, verify needs) {
+func (m *search[T]) try(number int32, verify needs) {
 	if verify != 0 && !m.meets(number, verify) {
 		return
 	}
@@ -136,7 +133,7 @@ func (m *matching) try(number int32, verify needs) {
 }
 
 // flush makes room for more.
-func (m *matching) flush() {
+func (m *search[T]) flush() {
 	for _, number := range m.found[:m.n] {
 		m.hits = append(m.hits, m.rules[number-1])
 	}
@@ -145,7 +142,7 @@ func (m *matching) flush() {
 
 // result is the hits, in order and each once: a rule with several values, or of a
 // path with several readings, may have been found twice.
-func (m *matching) result() []*Entry {
+func (m *search[T]) result() []T {
 	small := len(m.hits) == m.before
 	if small {
 		found := m.found[:m.n]
@@ -157,6 +154,76 @@ func (m *matching) result() []*Entry {
 		return m.hits
 	}
 	added := m.hits[m.before:]
-	slices.SortFunc(added, func(a, b *Entry) int { return cmp.Compare(a.order, b.order) })
+	slices.SortFunc(added, func(a, b T) int { return cmp.Compare(m.order(a), m.order(b)) })
 	return m.hits[:m.before+len(slices.Compact(added))]
+}
+
+// byHost goes on by the whole name, and by each that it is below of.
+func (m *search[T]) byHost(s *split) {
+	if m.host == "" {
+		return
+	}
+	if g := m.groups.find(s.exact, m.host, m.hash); g != nil {
+		m.collect(g)
+	}
+	if s.below == 0 {
+		return
+	}
+	parent := parentOf(m.host, len(m.host))
+	for range s.depth {
+		if parent == "" {
+			return
+		}
+		if g := m.groups.find(s.below, parent, maphash.String(m.seed, parent)); g != nil {
+			m.collect(g)
+		}
+		parent = parentOf(m.host, len(m.host)-len(parent)-1)
+	}
+}
+
+// byAttribute asks for each name that the split has, or that the request has,
+// whichever are fewer.
+func (m *search[T]) byAttribute(s *split) {
+	if len(s.names) <= len(m.attributes) {
+		for i := range s.names {
+			m.byValue(&s.names[i], m.attributes[s.names[i].name])
+		}
+		return
+	}
+	for name, value := range m.attributes {
+		if i, found := s.byName[name]; found {
+			m.byValue(&s.names[i], value)
+		}
+	}
+}
+
+func (m *search[T]) byValue(a *attribute, value string) {
+	if value == "" {
+		return
+	}
+	m.collect(&a.any)
+	if g := m.groups.find(a.values, value, maphash.String(m.seed, value)); g != nil {
+		m.collect(g)
+	}
+}
+
+// meets verifies conditions that the index did not answer.
+func (m *search[T]) meets(number int32, verify needs) bool {
+	if want := m.wants[number-1]; want != 0 && want&m.method == 0 {
+		return false
+	}
+	if verify == needMethod {
+		return true // without a look at the rule, which may be out of the cache
+	}
+	c := m.ready[number-1]
+	return (c.hosts == nil || c.hosts.contain(m.host)) && c.meetsAttributes(m.attributes)
+}
+
+func (c *Rule) meetsAttributes(attributes map[string]string) bool {
+	for i := range c.attributes {
+		if !c.attributes[i].met(attributes) {
+			return false
+		}
+	}
+	return true
 }

@@ -1,6 +1,9 @@
-package rule
+package match
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 const (
 	// few rules are tried one by one; to look them up would take as long.
@@ -15,7 +18,7 @@ const (
 
 // candidate is a rule on its way into a group, and what is known to be met there.
 type candidate struct {
-	rule    *Entry
+	rule    *Rule
 	number  int32
 	met     needs    // host and method
 	named   []string // attributes
@@ -23,7 +26,7 @@ type candidate struct {
 	most    int      // how often it may be
 }
 
-func newCandidate(c *Entry, number int32) candidate {
+func newCandidate(c *Rule, number int32) candidate {
 	most := max(maxEntries, len(c.paths), c.hosts.count(), bits.OnesCount64(c.methods))
 	for _, a := range c.attributes {
 		most = max(most, len(a.values))
@@ -111,7 +114,7 @@ func (b *builder) byHost(list []candidate) *split {
 }
 
 func (b *builder) byMethod(list []candidate) *split {
-	lists, used, other := [maxMethods][]candidate{}, uint64(0), []candidate(nil)
+	lists, used, other := [MaxMethods][]candidate{}, uint64(0), []candidate(nil)
 	for _, c := range list {
 		entered, ok := c.times(bits.OnesCount64(c.rule.methods))
 		if !ok || c.met&needMethod != 0 {
@@ -134,4 +137,98 @@ func (b *builder) byMethod(list []candidate) *split {
 	}
 	s.other = b.group(other)
 	return s
+}
+
+func (b *builder) byAttribute(list []candidate) *split {
+	type byValue struct {
+		values map[string][]candidate
+		any    []candidate
+	}
+	byName, other := map[string]*byValue{}, []candidate(nil)
+	for _, c := range list {
+		a, entered, ok := b.rarest(c)
+		if !ok {
+			other = append(other, c)
+			continue
+		}
+		if byName[a.name] == nil {
+			byName[a.name] = &byValue{values: map[string][]candidate{}}
+		}
+		to := byName[a.name]
+		if len(a.values) == 0 {
+			to.any = append(to.any, entered)
+		}
+		for _, v := range a.values {
+			to.values[v] = append(to.values[v], entered)
+		}
+	}
+	if len(byName) == 0 {
+		return nil
+	}
+	s := &split{by: needAttributes, byName: map[string]int{}}
+	for name, lists := range byName {
+		a := attribute{name: name, values: b.owner(), any: b.group(lists.any)}
+		b.groupEdges(a.values, lists.values)
+		s.byName[name] = len(s.names)
+		s.names = append(s.names, a)
+	}
+	s.other = b.group(other)
+	return s
+}
+
+// pair is a value of an attribute, or any of its values.
+type pair struct {
+	name, value string
+	any         bool
+}
+
+func (c *condition) pairs() []pair {
+	if len(c.values) == 0 {
+		return []pair{{name: c.name, any: true}}
+	}
+	list := make([]pair, len(c.values))
+	for i, v := range c.values {
+		list[i] = pair{name: c.name, value: v}
+	}
+	return list
+}
+
+// commonness counts the rules that ask for each value of an attribute.
+func commonness(rules []*Rule) map[pair]int {
+	count := map[pair]int{}
+	for _, c := range rules {
+		if c == nil {
+			continue
+		}
+		for i := range c.attributes {
+			for _, p := range c.attributes[i].pairs() {
+				count[p]++
+			}
+		}
+	}
+	return count
+}
+
+// rarest is the condition of the candidate by which the fewest others are found,
+// of those by which it was not entered yet.
+func (b *builder) rarest(c candidate) (best *condition, entered candidate, ok bool) {
+	least := 0
+	for i := range c.rule.attributes {
+		a := &c.rule.attributes[i]
+		once, allowed := c.times(max(1, len(a.values)))
+		if !allowed || slices.Contains(c.named, a.name) {
+			continue
+		}
+		others := 0
+		for _, p := range a.pairs() {
+			others += b.common[p]
+		}
+		if !ok || others < least {
+			best, entered, least, ok = a, once, others, true
+		}
+	}
+	if ok {
+		entered.named = append(slices.Clip(c.named), best.name)
+	}
+	return best, entered, ok
 }

@@ -1,0 +1,204 @@
+// Package match finds the rules whose conditions a request meets: by method, host,
+// path and attributes, in a time that does not depend on how many other rules there
+// are. It knows how hosts and paths are read, and nothing of what a rule is for.
+package match
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxMethods is how many different ones the rules of an index may ask for: a bit each.
+const MaxMethods = 64
+
+// Conditions say which requests are meant: those that meet every condition that is
+// there. A condition with several values is met by any of them.
+type Conditions struct {
+	Methods    []string
+	Hosts      []string            // "*.example.com" is every name below
+	Paths      []string            // "/users/{id}", "/api/**"
+	Attributes map[string][]string // an attribute without values is met by any value
+}
+
+// Request is what conditions are held against. What is not known is "".
+type Request struct {
+	Method, Host, Path string
+	Attributes         map[string]string
+}
+
+// Rule is conditions made ready.
+type Rule struct {
+	needs      needs  // which of the following there are
+	methods    uint64 // a bit each
+	hosts      *hosts
+	attributes []condition
+	paths      []pattern
+
+	conditions Conditions
+	ignoreCase bool
+}
+
+// Compiler makes the conditions of rules ready that are looked up together.
+type Compiler struct {
+	IgnoreCase bool // of paths, in ASCII
+
+	methods map[string]uint64
+}
+
+// Compile makes conditions ready, which must not change afterwards.
+func (c *Compiler) Compile(m Conditions) (*Rule, error) {
+	out := &Rule{conditions: m, ignoreCase: c.IgnoreCase}
+	for _, name := range m.Methods {
+		bit, err := c.method(strings.ToUpper(name))
+		if err != nil {
+			return nil, err
+		}
+		out.methods |= bit
+		out.needs |= needMethod
+	}
+	for _, name := range m.Hosts {
+		if err := checkHost(name); err != nil {
+			return nil, err
+		}
+		out.needs |= needHost
+	}
+	out.hosts = newHosts(m.Hosts)
+	for _, text := range m.Paths {
+		p, err := newPattern(text, c.IgnoreCase)
+		if err != nil {
+			return nil, err
+		}
+		out.paths = append(out.paths, p)
+	}
+	var err error
+	if out.attributes, err = newConditions(m.Attributes); len(out.attributes) > 0 {
+		out.needs |= needAttributes
+	}
+	return out, err
+}
+
+// method returns the bit of a method that a rule asks for.
+func (c *Compiler) method(name string) (uint64, error) {
+	if name == "" {
+		return 0, errors.New("method: it is empty; name one, or leave out method for all of them")
+	}
+	bit, known := c.methods[name]
+	if !known {
+		if len(c.methods) == MaxMethods {
+			return 0, fmt.Errorf("method: %s is one too many; a set may name %d different ones", name, MaxMethods)
+		}
+		if c.methods == nil {
+			c.methods = map[string]uint64{}
+		}
+		bit = 1 << len(c.methods)
+		c.methods[name] = bit
+	}
+	return bit, nil
+}
+
+// newConditions makes attributes ready, in the order of their names.
+func newConditions(attributes map[string][]string) ([]condition, error) {
+	var list []condition
+	for _, name := range slices.Sorted(maps.Keys(attributes)) {
+		values := sortedSet(slices.Clone(attributes[name]))
+		if name == "" {
+			return nil, errors.New("attributes: one has no name; give it one, or remove it")
+		}
+		if len(values) > 0 && values[0] == "" {
+			return nil, fmt.Errorf("attributes: %s: an empty value is as good as none; remove it, or write no value for any", name)
+		}
+		list = append(list, condition{name, values})
+	}
+	return list, nil
+}
+
+// condition is what a rule wants of an attribute.
+type condition struct {
+	name   string
+	values []string // sorted; any will do if there are none
+}
+
+func (c *condition) met(attributes map[string]string) bool {
+	value := attributes[c.name]
+	if value == "" || len(c.values) == 0 {
+		return value != ""
+	}
+	_, found := slices.BinarySearch(c.values, value)
+	return found
+}
+
+// Unmet says of each condition that a request does not meet why, as in "method is GET,
+// the rule wants POST".
+func (r *Rule) Unmet(req Request) (why []string) {
+	for _, one := range []string{r.unmetMethod(req.Method), r.unmetHost(req.Host), r.unmetPath(req.Path)} {
+		if one != "" {
+			why = append(why, one)
+		}
+	}
+	for i := range r.attributes {
+		if a := &r.attributes[i]; !a.met(req.Attributes) {
+			why = append(why, unmet("attribute "+a.name, req.Attributes[a.name], a.values))
+		}
+	}
+	return why
+}
+
+func (r *Rule) unmetMethod(method string) string {
+	method = strings.ToUpper(method)
+	wanted := r.conditions.Methods
+	if len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return strings.ToUpper(w) == method }) {
+		return ""
+	}
+	return unmet("method", method, wanted)
+}
+
+func (r *Rule) unmetHost(host string) string {
+	host = CanonicalHost(host)
+	if r.hosts == nil || r.hosts.contain(host) {
+		return ""
+	}
+	return unmet("host", host, r.conditions.Hosts)
+}
+
+func (r *Rule) unmetPath(path string) string {
+	if len(r.paths) == 0 {
+		return ""
+	}
+	w := readPath(path, r.ignoreCase)
+	if w.path == "" {
+		return unmet("path", "", r.conditions.Paths)
+	}
+	for _, reading := range w.readings() {
+		for _, p := range r.paths {
+			if p.matches(reading) {
+				return ""
+			}
+		}
+	}
+	return unmet("path", w.canonical(), r.conditions.Paths)
+}
+
+func unmet(what, is string, wanted []string) string {
+	if is == "" {
+		return fmt.Sprintf("%s is not known, the rule wants %s", what, oneOf(wanted))
+	}
+	return fmt.Sprintf("%s is %s, the rule wants %s", what, is, oneOf(wanted))
+}
+
+// oneOf lists the first of some alternatives.
+func oneOf(values []string) string {
+	const most = 5
+	switch n := len(values); {
+	case n == 0:
+		return "any value"
+	case n == 1:
+		return values[0]
+	case n > most:
+		return fmt.Sprintf("%s or one of %d others", strings.Join(values[:most], ", "), n-most)
+	default:
+		return strings.Join(values[:n-1], ", ") + " or " + values[n-1]
+	}
+}
