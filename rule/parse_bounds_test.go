@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/testmemory"
 	"github.com/weirhq/weir/rule"
 )
@@ -180,7 +181,7 @@ func TestHostileDocuments(t *testing.T) {
 			most := testmemory.Peak(func() { _, problems = rule.Parse("", source) })
 			took := time.Since(begin)
 			if size <= 1<<17 {
-				rule.FormatSource("", source)
+				ruleedit.Tidy("", source)
 			}
 			if took > 15*time.Second && size <= 1<<17 || most > rule.MaxMemory {
 				t.Errorf("%s: it took %v and %d MiB to find %d problems", name, took, most>>20, len(problems))

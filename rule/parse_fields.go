@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"slices"
 	"strconv"
 	"strings"
 	"unicode"
@@ -21,6 +22,14 @@ var (
 	denyFields  = []string{"status", "code", "message"}
 	listFields  = []string{"ip", "user", "api_key"}
 )
+
+// Fields returns the names of the fields that there are, in the order of the reference: of
+// a "document", a "rule", its "match" or "deny", a "quota" or a "list".
+func Fields(of string) []string {
+	return slices.Clone(map[string][]string{
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+	}[of])
+}
 
 // fieldsElsewhere are well-known names of fields, of whichever mapping they stand in.
 var fieldsElsewhere = map[string]string{

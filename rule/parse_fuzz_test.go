@@ -4,6 +4,7 @@ import (
 	"reflect"
 	"testing"
 
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -39,11 +40,11 @@ func FuzzParse(f *testing.F) {
 				t.Fatalf("read back differently: %v\n%s", problems, text)
 			}
 		}
-		tidy, problems := rule.FormatSource("fuzz", source)
+		tidy, problems := ruleedit.Tidy("fuzz", source)
 		if after, _ := rule.Parse("fuzz", tidy); !reflect.DeepEqual(set, after) {
 			t.Fatalf("formatting changed it: %v\n%s", problems, tidy)
 		}
-		if again, _ := rule.FormatSource("fuzz", tidy); string(again) != string(tidy) {
+		if again, _ := ruleedit.Tidy("fuzz", tidy); string(again) != string(tidy) {
 			t.Fatalf("formatted again as\n%s\nwas\n%s", again, tidy)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -46,7 +47,7 @@ func TestExamples(t *testing.T) {
 		if _, err := rule.Compile(set, rule.Options{}); err != nil {
 			t.Error(err)
 		}
-		if tidy, _ := rule.FormatSource(file, source); string(tidy) != string(source) {
+		if tidy, _ := ruleedit.Tidy(file, source); string(tidy) != string(source) {
 			t.Errorf("%s is not formatted; it should be\n%s", file, tidy)
 		}
 	}

@@ -48,7 +48,7 @@ func TestGolden(t *testing.T) {
 		}
 	}
 	for _, c := range rule.Codes() {
-		// W000 takes a thousand warnings, and W015 is of FormatSource.
+		// W000 takes a thousand warnings, and W015 is of package ruleedit.
 		if !seen[c.Name] && c.Name != "W000" && c.Name != "W015" {
 			t.Errorf("%s (%s) is in no golden file", c.Name, c.Title)
 		}

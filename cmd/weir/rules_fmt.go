@@ -7,8 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-
-	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/internal/ruleedit"
 )
 
 func newRulesFmt() *cobra.Command {
@@ -31,7 +30,7 @@ output, or with --write back into the file.`,
 			if err != nil {
 				return err
 			}
-			out, problems := rule.FormatSource(args[0], src)
+			out, problems := ruleedit.Tidy(args[0], src)
 			if problems.Err() != nil {
 				fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
 				return fmt.Errorf("%s cannot be formatted, it has %s", args[0], count(len(problems.Errors()), "error"))

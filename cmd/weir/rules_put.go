@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )
@@ -176,7 +177,7 @@ func (f *putFlags) rehearse(cmd *cobra.Command, server *client, name string, sou
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), printableAll(problems.String()))
 	if single != nil {
-		if source, _, err = rule.Put(now.body, single); err != nil {
+		if source, _, err = ruleedit.Put(now.body, single); err != nil {
 			return err
 		}
 	}

@@ -21,6 +21,7 @@ type Place struct{ Line, Column int }
 type Element struct {
 	Place
 	Kind    Kind
+	Flow    bool       // of YAML: it is in brackets
 	Text    string     // of a scalar, without quotes and escapes
 	Items   []*Element // of a List
 	Members []Member   // of a Mapping, in the order of the document

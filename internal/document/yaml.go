@@ -105,7 +105,7 @@ func isMarker(line, marker string) bool {
 // fromYAML copies what is taken and reports the rest. An empty value stands where
 // its name does. The lines of the node are counted from another one.
 func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
-	e := &Element{Place: Place{line + n.Line, n.Column}}
+	e := &Element{Place: Place{line + n.Line, n.Column}, Flow: n.Style&yaml.FlowStyle != 0}
 	if r.count(e.Place); r.stopped {
 		return e
 	}

@@ -37,6 +37,7 @@ var layout = []line{
 	{[]string{"engine"}, "rules and a store in, a verdict out; it speaks no protocol, so that every protocol can use it"},
 	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "where the document of rules is kept; a place knows nothing of what the rules do, nor of another place"},
 	{[]string{"internal/repo"}, "what keeping the document of rules and its history means, wherever it is"},
+	{[]string{"internal/ruleedit"}, "changes of a document of rules that keep what people wrote"},
 	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
 	{[]string{"internal/match"}, "which rules a request meets, by number; it knows hosts and paths, and nothing of what a rule is for"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},

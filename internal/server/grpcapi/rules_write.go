@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/internal/token"
 	pb "github.com/weirhq/weir/proto/weir/v1"
@@ -54,7 +55,7 @@ func (r rules) DeleteRule(ctx context.Context, req *pb.DeleteRuleRequest) (*pb.W
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	return r.write(ctx, pb.Rules_DeleteRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
 		w, err := r.s.editor.Delete(c, t, req.GetId())
-		if errors.Is(err, rule.ErrNoRule) {
+		if errors.Is(err, ruleedit.ErrNoRule) {
 			return w, missing(req.GetId())
 		}
 		return w, err

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/rule"
 )
@@ -74,7 +75,7 @@ func (h *Handler) unwritten(c *call, about string, err error) {
 	case errors.Is(err, manage.ErrBusy):
 		c.Header().Set("Retry-After", "1")
 		c.refuse(busy.of("Others change the rules all the time, so that this change found no place; try again."))
-	case errors.Is(err, rule.ErrNoRule):
+	case errors.Is(err, ruleedit.ErrNoRule):
 		c.refuse(missing(about))
 	default:
 		if p := unusable(err); p != nil {

@@ -10,6 +10,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -45,7 +46,7 @@ func TestEdits(t *testing.T) {
 	if w, err = e.Delete(ctx, Terms{Match: Base(4)}, "search"); err != nil || w.Version.Number != 5 {
 		t.Errorf("%+v %v", w, err)
 	}
-	if _, err = e.Delete(ctx, alice, "search"); !errors.Is(err, rule.ErrNoRule) {
+	if _, err = e.Delete(ctx, alice, "search"); !errors.Is(err, ruleedit.ErrNoRule) {
 		t.Error(err)
 	}
 	old, err := e.Version(ctx, 2)

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -64,14 +65,14 @@ func (e *Editor) Put(ctx context.Context, t Terms, r *rule.Rule) (Written, error
 func (e *Editor) put(v repo.Version, r *rule.Rule) (edited, error) {
 	set, err := e.parsed.setOf(v)
 	added := err == nil && Find(set, r.ID) == nil
-	source, kept, err := rule.Put(v.Source, r)
+	source, kept, err := ruleedit.Put(v.Source, r)
 	return edited{source, kept, added}, err
 }
 
-// Delete removes a rule. The error is rule.ErrNoRule if it is not there.
+// Delete removes a rule. The error is ruleedit.ErrNoRule if it is not there.
 func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error) {
 	return e.write(ctx, change{terms: t, about: id, edit: func(v repo.Version) (edited, error) {
-		source, kept, err := rule.Delete(v.Source, id)
+		source, kept, err := ruleedit.Delete(v.Source, id)
 		return edited{source: source, kept: kept}, err
 	}})
 }
@@ -107,7 +108,7 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 		return nil, err
 	}
 	defer e.finish()
-	_, _, err = rule.Put(v.Source, r)
+	_, _, err = ruleedit.Put(v.Source, r)
 	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
 		problems = append(problems, invalid.Problems...)
 	}

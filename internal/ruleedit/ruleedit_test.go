@@ -1,15 +1,20 @@
-package rule_test
+package ruleedit_test
 
 import (
 	"errors"
+	"flag"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/rule"
 )
+
+var update = flag.Bool("update", false, "write the golden files anew")
 
 // TestEdit holds every file of testdata/edit against what is in it: a document, what
 // is done to it, and the document that comes of it.
@@ -68,9 +73,9 @@ func perform(t *testing.T, source, command string) (string, bool) {
 		if problems.Err() != nil {
 			t.Fatal(problems.Err())
 		}
-		out, kept, err = rule.Put([]byte(source), r)
+		out, kept, err = ruleedit.Put([]byte(source), r)
 	case "delete":
-		out, kept, err = rule.Delete([]byte(source), argument)
+		out, kept, err = ruleedit.Delete([]byte(source), argument)
 	default:
 		t.Fatalf("%q is no verb; write put or delete", verb)
 	}
@@ -87,13 +92,13 @@ func TestEditGolden(t *testing.T) {
 	if problems.Err() != nil {
 		t.Fatal(problems.Err())
 	}
-	for _, file := range goldenFiles(t) {
+	for _, file := range documents(t) {
 		source := readFile(t, file)
 		set, problems := rule.Parse("", source)
 		if problems.Err() != nil {
 			continue
 		}
-		out, kept, err := rule.Put(source, extra)
+		out, kept, err := ruleedit.Put(source, extra)
 		if err != nil {
 			t.Errorf("%s: %v", file, err)
 			continue
@@ -107,11 +112,11 @@ func TestEditGolden(t *testing.T) {
 			changed.Description, changed.Quota.Rates, changed.Quota.Unlimited, changed.Mode = "new", []rule.Rate{{N: 3, Period: 7e9}}, false, rule.Shadow
 			rules := append([]rule.Rule(nil), set.Rules...)
 			rules[i] = changed
-			if out, _, err = rule.Put(source, &changed); err == nil { // else the change makes no sense
+			if out, _, err = ruleedit.Put(source, &changed); err == nil { // else the change makes no sense
 				checkRules(t, file, out, rules)
 			}
 			rest := append(append([]rule.Rule(nil), set.Rules[:i]...), set.Rules[i+1:]...)
-			if out, _, err = rule.Delete(source, set.Rules[i].ID); err != nil {
+			if out, _, err = ruleedit.Delete(source, set.Rules[i].ID); err != nil {
 				t.Errorf("%s: %v", file, err)
 			}
 			checkRules(t, file, out, rest)
@@ -133,23 +138,23 @@ func checkRules(t *testing.T, file string, source []byte, want []rule.Rule) {
 
 func TestEditErrors(t *testing.T) {
 	source := []byte("rules:\n  - {id: a, key: ip, limit: 5/1m}\n")
-	if _, _, err := rule.Delete(source, "b"); !errors.Is(err, rule.ErrNoRule) {
+	if _, _, err := ruleedit.Delete(source, "b"); !errors.Is(err, ruleedit.ErrNoRule) {
 		t.Errorf("Delete of what is not there = %v", err)
 	}
 	var invalid *rule.InvalidError
-	if _, _, err := rule.Put(source, &rule.Rule{ID: "b"}); !errors.As(err, &invalid) {
+	if _, _, err := ruleedit.Put(source, &rule.Rule{ID: "b"}); !errors.As(err, &invalid) {
 		t.Errorf("Put of half a rule = %v", err)
 	}
 	twin := &rule.Rule{ID: "b", Key: []rule.Source{{Kind: rule.IP}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 5, Period: 60e9}}}}
-	if _, _, err := rule.Put(source, twin); !errors.As(err, &invalid) {
+	if _, _, err := ruleedit.Put(source, twin); !errors.As(err, &invalid) {
 		t.Errorf("Put of what does the same as another = %v", err)
 	}
-	if _, _, err := rule.Put([]byte("rules: ["), twin); !errors.As(err, &invalid) {
+	if _, _, err := ruleedit.Put([]byte("rules: ["), twin); !errors.As(err, &invalid) {
 		t.Errorf("Put into what is no document = %v", err)
 	}
 	// What is there already is not touched, however it is written.
 	same := []byte("# x\nrules: [ {key: ip,   id: b, limit: 5/60s, mode: enforce} ]")
-	if out, kept, err := rule.Put(same, twin); err != nil || !kept || string(out) != string(same) {
+	if out, kept, err := ruleedit.Put(same, twin); err != nil || !kept || string(out) != string(same) {
 		t.Errorf("Put of what is there = %s, %v, %v", out, kept, err)
 	}
 }
@@ -164,7 +169,7 @@ func TestEditKeepsBytes(t *testing.T) {
 		{"an editor's mark", "\xef\xbb\xbfrules:\n- {id: a, key: ip, limit: 5/1m}\n", "\xef\xbb\xbfrules:\n- {id: a, key: ip, limit: 5/1m}\n- id: b\n  key: user\n  limit: 5/1m\n"},
 		{"the last field", "rules:\n  - id: b\n    key: user\n    limit: 6/1m", "rules:\n  - id: b\n    key: user\n    limit: 5/1m\n"},
 	} {
-		if out, kept, err := rule.Put([]byte(c.source), r); err != nil || !kept || string(out) != c.want {
+		if out, kept, err := ruleedit.Put([]byte(c.source), r); err != nil || !kept || string(out) != c.want {
 			t.Errorf("%s: %q, %v, %v, want %q", c.name, out, kept, err, c.want)
 		}
 	}
@@ -191,7 +196,7 @@ func FuzzEdit(f *testing.F) {
 			return
 		}
 		r := &rule.Rule{ID: "put-by-fuzz", Key: []rule.Source{{Kind: rule.Cookie, Name: "fuzz"}}, Quota: rule.Quota{Rates: []rule.Rate{{N: 7, Period: 13e9}}}}
-		out, kept, err := rule.Put(source, r)
+		out, kept, err := ruleedit.Put(source, r)
 		if err != nil {
 			return // there may be too many rules, or one just like it
 		}
@@ -199,7 +204,7 @@ func FuzzEdit(f *testing.F) {
 		if kept {
 			checkComments(t, source, out)
 		}
-		out, _, err = rule.Delete(out, r.ID)
+		out, _, err = ruleedit.Delete(out, r.ID)
 		if err != nil {
 			t.Fatalf("Delete of what was put = %v", err)
 		}
@@ -215,4 +220,32 @@ func checkComments(t *testing.T, source, out []byte) {
 			t.Errorf("the comment %q was lost from\n%s\nto\n%s", comment, source, out)
 		}
 	}
+}
+
+// documents are those that package rule is tested with.
+func documents(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../rule/testdata/parse/*.[yj]*[ln]")
+	if err != nil || len(files) < 50 {
+		t.Fatalf("%d files, %v", len(files), err)
+	}
+	return slices.DeleteFunc(files, func(name string) bool { return strings.HasSuffix(name, ".golden") })
+}
+
+func examples(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob("../../examples/rules/*.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
+}
+
+func readFile(t testing.TB, name string) []byte {
+	t.Helper()
+	source, err := os.ReadFile(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
 }

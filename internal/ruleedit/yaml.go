@@ -1,4 +1,4 @@
-package rule
+package ruleedit
 
 import (
 	"regexp"
@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
 )
 
 // yamlForm is a document whose rules are items of a list, one after a dash each, on
@@ -22,7 +23,7 @@ type yamlForm struct {
 }
 
 func newYAMLForm(source []byte) *yamlForm {
-	text := strings.TrimPrefix(string(source), "\xef\xbb\xbf")
+	text := strings.TrimPrefix(string(source), mark)
 	f := &yamlForm{page: newPage(text), mark: string(source[:len(source)-len(text)]), dash: -1}
 	f.root = document.Read("", text, func(document.Fault) {})
 	if f.root == nil {
@@ -84,11 +85,11 @@ func (f *yamlForm) spliced(from, to int, lines []string, kept bool) (change, boo
 }
 
 // renderItem writes a rule as an item of the list.
-func (f *yamlForm) renderItem(r *Rule, dash int) ([]string, bool) {
-	return f.render(&document.Element{Kind: document.List, Items: []*document.Element{ruleElement(r)}}, dash)
+func (f *yamlForm) renderItem(r *rule.Rule, dash int) ([]string, bool) {
+	return f.render(&document.Element{Kind: document.List, Items: []*document.Element{element(r)}}, dash)
 }
 
-func (f *yamlForm) add(r *Rule) (change, bool) {
+func (f *yamlForm) add(r *rule.Rule) (change, bool) {
 	if len(f.heads) == 0 {
 		return f.addFirst(r)
 	}
@@ -108,7 +109,7 @@ func (f *yamlForm) add(r *Rule) (change, bool) {
 var noRules = regexp.MustCompile(`^(rules:)[ \t]*?(?:\[[ \t]*\]|null|~)?([ \t]+#.*)?$`)
 
 // addFirst adds a rule to a document that has none.
-func (f *yamlForm) addFirst(r *Rule) (change, bool) {
+func (f *yamlForm) addFirst(r *rule.Rule) (change, bool) {
 	lines, ok := f.renderItem(r, 2)
 	switch {
 	case !ok || f.root == nil:
@@ -130,7 +131,7 @@ func (f *yamlForm) addFirst(r *Rule) (change, bool) {
 	return f.spliced(f.at, to, slices.Concat([]string{head[1] + head[2] + f.eol}, comments, lines), true)
 }
 
-func (f *yamlForm) replace(i int, r *Rule) (change, bool) {
+func (f *yamlForm) replace(i int, r *rule.Rule) (change, bool) {
 	if f.dash < 0 {
 		return change{}, false
 	}
@@ -165,8 +166,8 @@ func (f *yamlForm) comments(head int) int {
 }
 
 // whole is the set and nothing but it.
-func (f *yamlForm) whole(set *Set) change {
-	text := Format(set)
+func (f *yamlForm) whole(set *rule.Set) change {
+	text := rule.Format(set)
 	if len(set.Rules) == 0 && string(text) == "{}\n" {
 		text = []byte("rules: []\n") // where the next one goes is plain to see
 	}

@@ -1,4 +1,4 @@
-package rule
+package ruleedit
 
 import (
 	"bytes"
@@ -6,11 +6,12 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
 )
 
 // amend changes the fields of a rule that are not as they were. The others keep their
 // lines, and what is written at the end of a line stays there.
-func (f *yamlForm) amend(i int, old, now *Rule) (change, bool) {
+func (f *yamlForm) amend(i int, old, now *rule.Rule) (change, bool) {
 	if f.dash < 0 {
 		return change{}, false
 	}
@@ -19,7 +20,7 @@ func (f *yamlForm) amend(i int, old, now *Rule) (change, bool) {
 	if !a.find(f.rules.Items[i], from, to) {
 		return change{}, false
 	}
-	a.compare(ruleElement(old), ruleElement(now))
+	a.compare(element(old), element(now))
 	lines, ok := a.lines(from, to)
 	if !ok {
 		return change{}, false
@@ -64,7 +65,8 @@ func (a *amendment) find(item *document.Element, from, to int) bool {
 
 // compare finds out what is to be done.
 func (a *amendment) compare(old, now *document.Element) {
-	for _, name := range ruleFields {
+	order := rule.Fields("rule")
+	for rank, name := range order {
 		was, is := old.Get(name), now.Get(name)
 		if sameElement(was, is) {
 			continue
@@ -75,9 +77,9 @@ func (a *amendment) compare(old, now *document.Element) {
 			continue
 		}
 		// After the last of those that come before it in the reference.
-		rank, place := slices.Index(ruleFields, name), 0
+		place := 0
 		for i, f := range a.fields {
-			if slices.Index(ruleFields, f.name) < rank {
+			if slices.Index(order, f.name) < rank {
 				place = i
 			}
 		}

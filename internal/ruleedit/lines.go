@@ -1,10 +1,11 @@
-package rule
+package ruleedit
 
 import (
 	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
 )
 
 // page is a source as lines, each with its line break, so that lines can be taken out
@@ -16,14 +17,15 @@ type page struct {
 
 func newPage(source string) *page {
 	p := &page{eol: "\n"}
-	at := 0
-	for _, line := range document.EachLine(source) {
-		end := at + len(line)
-		next := end + breakLen(source[end:])
-		if next > at {
-			p.lines = append(p.lines, source[at:next])
+	last := 0
+	for at := range document.EachLine(source) {
+		if at > last {
+			p.lines = append(p.lines, source[last:at])
+			last = at
 		}
-		at = next
+	}
+	if last < len(source) {
+		p.lines = append(p.lines, source[last:])
 	}
 	if strings.Contains(source, "\r\n") {
 		p.eol = "\r\n"
@@ -31,20 +33,10 @@ func newPage(source string) *page {
 	return p
 }
 
-// breakLen is the length of the line break at which EachLine has split.
-func breakLen(s string) int {
-	for _, b := range []string{"\r\n", "\n", "\r", "\u0085", "\u2028", "\u2029"} {
-		if strings.HasPrefix(s, b) {
-			return len(b)
-		}
-	}
-	return 0
-}
-
 // splice replaces the lines from one to before another, and returns the whole.
 func (p *page) splice(from, to int, lines []string) []byte {
 	before := slices.Clone(p.lines[:from])
-	if n := len(before); n > 0 && len(lines) > 0 && breakLen(lineEnd(before[n-1])) == 0 {
+	if n := len(before); n > 0 && len(lines) > 0 && lineEnd(before[n-1]) == "" {
 		before[n-1] += p.eol // the last line of a file may have none
 	}
 	return []byte(strings.Join(slices.Concat(before, lines, p.lines[to:]), ""))
@@ -53,6 +45,11 @@ func (p *page) splice(from, to int, lines []string) []byte {
 // lineEnd is the line break of a line.
 func lineEnd(line string) string {
 	return line[len(strings.TrimRight(line, "\r\n\u0085\u2028\u2029")):]
+}
+
+// element is a rule as it is written.
+func element(r *rule.Rule) *document.Element {
+	return document.Read("", string(rule.RuleToJSON(r)), func(document.Fault) {})
 }
 
 // render writes an element as lines that are indented.

@@ -1,4 +1,7 @@
-package rule
+// Package ruleedit changes documents of rules and keeps what people wrote in them:
+// comments, the order of rules, quotes. [Put] and [Delete] change one rule; [Tidy]
+// formats a document.
+package ruleedit
 
 import (
 	"bytes"
@@ -6,6 +9,8 @@ import (
 	"errors"
 	"reflect"
 	"slices"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // ErrNoRule is a rule that is not in the document.
@@ -14,23 +19,23 @@ var ErrNoRule = errors.New("rule: the document has no rule with this id; look at
 // Put puts a rule into a document, in the place of the one with its id or else after
 // the last. The rest stays as people wrote it, and so do the fields that are the same.
 // kept is whether no comment was lost on the way; where the document has a form that
-// cannot be edited line by line, it is written anew as [Format] does, without any.
+// cannot be edited line by line, it is written anew as [rule.Format] does, without any.
 //
-// A document that would not be valid is not made; the error is an *InvalidError, of
+// A document that would not be valid is not made; the error is an *rule.InvalidError, of
 // the rule, of the document as it is, or of the two together.
-func Put(source []byte, r *Rule) (out []byte, kept bool, err error) {
-	set, problems := Parse("", source)
+func Put(source []byte, r *rule.Rule) (out []byte, kept bool, err error) {
+	set, problems := rule.Parse("", source)
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
 	// As Parse would have it, to be compared with what is parsed afterwards.
-	r, problems = ParseRule("", RuleToJSON(r))
+	r, problems = rule.ParseRule("", rule.RuleToJSON(r))
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
 	want := *set
 	want.Rules = slices.Clone(set.Rules)
-	i := set.find(r.ID)
+	i := find(set, r.ID)
 	if i < 0 {
 		want.Rules = append(want.Rules, *r)
 		return edit(source, &want, func(f form) (change, bool) { return f.add(r) })
@@ -48,11 +53,11 @@ func Put(source []byte, r *Rule) (out []byte, kept bool, err error) {
 // directly above it. Everything else is as with [Put]. It is ErrNoRule if there is
 // no such rule.
 func Delete(source []byte, id string) (out []byte, kept bool, err error) {
-	set, problems := Parse("", source)
+	set, problems := rule.Parse("", source)
 	if err := problems.Err(); err != nil {
 		return nil, false, err
 	}
-	i := set.find(id)
+	i := find(set, id)
 	if i < 0 {
 		return nil, false, ErrNoRule
 	}
@@ -64,18 +69,18 @@ func Delete(source []byte, id string) (out []byte, kept bool, err error) {
 	return edit(source, &want, func(f form) (change, bool) { return f.remove(i) })
 }
 
-func (s *Set) find(id string) int {
-	return slices.IndexFunc(s.Rules, func(r Rule) bool { return r.ID == id })
+func find(set *rule.Set, id string) int {
+	return slices.IndexFunc(set.Rules, func(r rule.Rule) bool { return r.ID == id })
 }
 
 // form is a document that can be changed in places. Each method reports whether it
 // knows how; whether it was right is seen when the result is parsed.
 type form interface {
-	add(r *Rule) (change, bool)
-	amend(i int, old, now *Rule) (change, bool) // the fields that differ
-	replace(i int, r *Rule) (change, bool)
+	add(r *rule.Rule) (change, bool)
+	amend(i int, old, now *rule.Rule) (change, bool) // the fields that differ
+	replace(i int, r *rule.Rule) (change, bool)
 	remove(i int) (change, bool)
-	whole(set *Set) change // all of it
+	whole(set *rule.Set) change // all of it
 }
 
 // change is what a form has become.
@@ -85,26 +90,29 @@ type change struct {
 }
 
 // edit returns the first change that makes just the set that is wanted.
-func edit(source []byte, want *Set, ways ...func(form) (change, bool)) ([]byte, bool, error) {
+func edit(source []byte, want *rule.Set, ways ...func(form) (change, bool)) ([]byte, bool, error) {
 	f := formOf(source)
 	for _, way := range ways {
 		c, ok := way(f)
 		if !ok {
 			continue
 		}
-		if got, problems := Parse("", c.text); problems.Err() == nil && reflect.DeepEqual(got, want) {
+		if got, problems := rule.Parse("", c.text); problems.Err() == nil && reflect.DeepEqual(got, want) {
 			return c.text, c.kept, nil
 		}
 	}
 	c := f.whole(want)
-	if _, problems := Parse("", c.text); problems.Err() != nil {
+	if _, problems := rule.Parse("", c.text); problems.Err() != nil {
 		return nil, false, problems.Err()
 	}
 	return c.text, c.kept, nil
 }
 
+// mark is with what some editors begin a file.
+const mark = "\xef\xbb\xbf"
+
 func formOf(source []byte) form {
-	text := bytes.TrimPrefix(source, []byte("\xef\xbb\xbf"))
+	text := bytes.TrimPrefix(source, []byte(mark))
 	if content := bytes.TrimLeft(text, " \t\r\n"); len(content) > 0 && content[0] == '{' && json.Valid(text) {
 		return newJSONForm(text)
 	}

@@ -1,10 +1,12 @@
-package rule
+package ruleedit
 
 import (
 	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
+
+	"github.com/weirhq/weir/rule"
 )
 
 // jsonForm is a document in JSON. It has no comments to lose.
@@ -85,8 +87,8 @@ func (f *jsonForm) eol() string {
 }
 
 // render writes a rule, and below it with an indentation.
-func (f *jsonForm) render(r *Rule, indent string) string {
-	text := RuleToJSON(r)
+func (f *jsonForm) render(r *rule.Rule, indent string) string {
+	text := rule.RuleToJSON(r)
 	eol := f.eol()
 	if eol == "" {
 		return string(text)
@@ -104,7 +106,7 @@ func (f *jsonForm) indentAt(offset int) string {
 	return string(line[:len(line)-len(bytes.TrimLeft(line, " \t"))])
 }
 
-func (f *jsonForm) add(r *Rule) (change, bool) {
+func (f *jsonForm) add(r *rule.Rule) (change, bool) {
 	if len(f.items) > 0 {
 		last := f.items[len(f.items)-1]
 		indent := f.indentAt(last.from)
@@ -129,9 +131,9 @@ func (f *jsonForm) add(r *Rule) (change, bool) {
 }
 
 // amend is replace: there is nothing in a rule that would have to be kept.
-func (f *jsonForm) amend(i int, _, now *Rule) (change, bool) { return f.replace(i, now) }
+func (f *jsonForm) amend(i int, _, now *rule.Rule) (change, bool) { return f.replace(i, now) }
 
-func (f *jsonForm) replace(i int, r *Rule) (change, bool) {
+func (f *jsonForm) replace(i int, r *rule.Rule) (change, bool) {
 	if i >= len(f.items) {
 		return change{}, false
 	}
@@ -152,10 +154,10 @@ func (f *jsonForm) remove(i int) (change, bool) {
 }
 
 // whole is the set and nothing but it.
-func (f *jsonForm) whole(set *Set) change {
+func (f *jsonForm) whole(set *rule.Set) change {
 	var b bytes.Buffer
-	if err := json.Indent(&b, ToJSON(set), "", "  "); err != nil {
-		return change{ToJSON(set), true}
+	if err := json.Indent(&b, rule.ToJSON(set), "", "  "); err != nil {
+		return change{rule.ToJSON(set), true}
 	}
 	b.WriteByte('\n')
 	return change{b.Bytes(), true}

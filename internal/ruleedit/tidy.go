@@ -1,36 +1,77 @@
-package document
+package ruleedit
 
 import (
+	"bytes"
+	"encoding/json"
+	"reflect"
 	"strings"
 	"unicode"
 
-	"go.yaml.in/yaml/v4"
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
 )
 
-// Tidy indents a YAML document by two and brings it into an order. It moves whole
-// lines, so that every comment stays with its line, and a comment on a line of its
-// own with the line after it. At most one empty line in a row is left, and no space
-// at the end of a line.
+// Tidy formats a document that a person wrote: it indents by two, brings the
+// fields of a rule into the order of the reference, and leaves at most one empty line
+// in a row and no spaces at the end of a line. It moves whole lines: comments go with
+// the line that they stand on or before, and values, quotes and what is in brackets
+// stay as they are. Fields with a comment between them that an empty line sets apart
+// from the next one are left in their order. JSON is indented by two.
 //
-// What is in brackets is not touched, nor is the order of a mapping with comments
-// that belong to no line. It is false for a document that it does not understand.
-// Whoever calls it compares what is read before and after.
-func Tidy(source []byte, o *Order) ([]byte, bool) {
-	text := withoutMark(string(source))
-	tree, err := loadYAML(text)
-	if err != nil || len(tree.Content) == 0 {
+// A document with errors is not touched: nil is returned with the errors. Nor is one
+// that would then mean something else, such as one with a dash on a line of its own:
+// it is returned as it is, with a warning that says so.
+func Tidy(name string, source []byte) ([]byte, rule.Problems) {
+	set, problems := rule.Parse(name, source)
+	if set == nil {
+		return nil, problems
+	}
+	tidy, ok := tidySource(name, source)
+	if ok {
+		again, _ := rule.Parse(name, tidy)
+		ok = reflect.DeepEqual(set, again)
+	}
+	if !ok {
+		return source, append(rule.Problems{{Severity: rule.Warning, Code: "W015", File: name,
+			Message: "the document was left as it is, because lines could not be moved without changing what it says; write a list item beside its dash, and comments outside of texts"}}, problems...)
+	}
+	return tidy, problems
+}
+
+func tidySource(name string, source []byte) ([]byte, bool) {
+	root := document.Read(name, string(source), func(document.Fault) {})
+	switch {
+	case root == nil:
+		return nil, false
+	case root.Kind == document.Nothing || len(root.Members) == 0:
+		return source, true // nothing but comments
+	case !strings.HasSuffix(name, ".json") && !json.Valid(source):
+		return tidyLines(source, root)
+	}
+	documentOrder.sort(root)
+	var b bytes.Buffer
+	if err := json.Indent(&b, root.JSON(), "", "  "); err != nil {
 		return nil, false
 	}
+	b.WriteByte('\n')
+	return b.Bytes(), true
+}
+
+// tidyLines indents a YAML document by two and brings it into order. It moves whole
+// lines, so that every comment stays with its line, and a comment on a line of its
+// own with the line after it. What is in brackets is not touched, nor is the order of a
+// mapping with comments that belong to no line. It is false for a document that it does
+// not understand; the caller compares what is read before and after.
+func tidyLines(source []byte, root *document.Element) ([]byte, bool) {
 	t := &tidier{}
-	for _, line := range EachLine(text) {
+	for _, line := range document.EachLine(strings.TrimPrefix(string(source), mark)) {
 		t.lines = append(t.lines, newTidyLine(line))
 	}
-	root := tree.Content[0]
 	if !t.place(root, 0) {
 		return nil, false
 	}
 	t.shift()
-	return []byte(written(t.arrange(root, o, 0, len(t.lines)))), true
+	return []byte(written(t.arrange(root, documentOrder, 0, len(t.lines)))), true
 }
 
 // tidyLine is a line on its way to where it belongs.
@@ -55,37 +96,32 @@ func (l *tidyLine) isBlank() bool { return strings.TrimSpace(l.text) == "" }
 type tidier struct{ lines []*tidyLine }
 
 // place finds out where names and items begin, and says how far each is indented.
-func (t *tidier) place(n *yaml.Node, indent int) bool {
-	if n.Style&yaml.FlowStyle != 0 {
+func (t *tidier) place(e *document.Element, indent int) bool {
+	if e.Flow {
 		return true
 	}
-	switch n.Kind {
-	case yaml.MappingNode:
-		for i := 0; i+1 < len(n.Content); i += 2 {
-			key, value := n.Content[i], n.Content[i+1]
-			line := t.lines[key.Line-1]
-			switch {
-			case !line.begins:
-				line.begins, line.indent, line.inner = true, indent, key.Column-1
-			case line.inner != key.Column-1:
-				return false
-			}
-			if !t.place(value, indent+2) {
-				return false
-			}
+	for _, m := range e.Members {
+		line := t.lines[m.Name.Line-1]
+		switch {
+		case !line.begins:
+			line.begins, line.indent, line.inner = true, indent, m.Name.Column-1
+		case line.inner != m.Name.Column-1:
+			return false
 		}
-	case yaml.SequenceNode:
-		for _, item := range n.Content {
-			if !t.placeItem(n.Column-1, item, indent) {
-				return false
-			}
+		if !t.place(m.Value, indent+2) {
+			return false
+		}
+	}
+	for _, item := range e.Items {
+		if !t.placeItem(e.Column-1, item, indent) {
+			return false
 		}
 	}
 	return true
 }
 
 // placeItem takes the dash off the line of an item.
-func (t *tidier) placeItem(dash int, item *yaml.Node, indent int) bool {
+func (t *tidier) placeItem(dash int, item *document.Element, indent int) bool {
 	line := t.lines[item.Line-1]
 	if !line.begins {
 		line.begins, line.indent, line.inner = true, indent, line.was
@@ -97,7 +133,7 @@ func (t *tidier) placeItem(dash int, item *yaml.Node, indent int) bool {
 	line.text = strings.TrimLeft(rest, " ")
 	line.inner += 2 + len(rest) - len(line.text)
 	line.dashes++
-	if item.Kind == yaml.ScalarNode || item.Style&yaml.FlowStyle != 0 {
+	if item.IsScalar() || item.Flow {
 		return line.inner == item.Column-1
 	}
 	return t.place(item, indent+2)
