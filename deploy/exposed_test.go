@@ -90,7 +90,7 @@ func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op)
 func play(t *testing.T, m *metrics.Metrics) {
 	t.Helper()
 	store := &losable{Store: memory.New(memory.Options{})}
-	e, err := engine.New(engine.Options{Store: store, Observer: m})
+	e, err := engine.New(engine.Options{Store: store, Observers: []engine.Observer{m}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,7 +107,6 @@ rules:
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.Install(table, 1)
 	e.Install(table, 1)
 	var v engine.Verdict
 	for i := range 6 {

@@ -17,7 +17,7 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 		return nil
 	}
 	v.ops = v.ops[:0]
-	for i := range v.Results[:v.enforced] {
+	for i := range v.at(enforced) {
 		if r := &v.Results[i]; r.Receipt != 0 {
 			v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
 		}
@@ -52,17 +52,16 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 	for _, c := range clients {
 		v.addClient(c.rule, c.key, found.Name)
 	}
-	v.enforced, v.quiet = len(v.Results), len(v.Results)
+	v.end(enforced)
 	for results := v.Results; len(results) > 0; {
 		part := results[:min(len(results), weir.MaxOps)]
 		ops := v.opsOf(part)
 		for i := range ops {
 			ops[i].Cost = 0
 		}
-		if v.decisions, err = e.store.Peek(ctx, v.decisions[:0], ops...); err != nil {
+		if err = e.ask(ctx, e.store.Peek, v, part, ops); err != nil {
 			return found, fmt.Errorf("engine: %w", err)
 		}
-		record(part, v.decisions)
 		results = results[len(part):]
 	}
 	v.conclude()

@@ -20,7 +20,7 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 	}
 	e.seen.failing()
 	v.Degraded = cause
-	results := v.Results[:v.enforced]
+	results := v.at(enforced)
 	closed := false
 	for i := range results {
 		r := &results[i]
@@ -33,11 +33,8 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 		v.Reason = Failure
 		return nil
 	}
-	return e.goOn(ctx, in, v, results, local)
+	return e.askLocal(ctx, in, v, results, local)
 }
-
-// askStore is Take or Peek of a store.
-type askStore func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
 
 // takeLocal takes from the store of this process, where clients begin with what they
 // were last seen to have used.
@@ -48,9 +45,9 @@ func (e *Engine) takeLocal(ctx context.Context, dst []weir.Decision, ops ...weir
 	return e.local.Take(ctx, dst, ops...)
 }
 
-// goOn asks the store of this process for the rules that say local: all or none of
+// askLocal asks the store of this process for the rules that say local: all or none of
 // those.
-func (e *Engine) goOn(ctx context.Context, in *installed, v *Verdict, results []Result, local askStore) error {
+func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, results []Result, local askStore) error {
 	v.ops = v.ops[:0]
 	instances := max(1, e.instances())
 	for i := range results {

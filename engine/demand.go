@@ -31,14 +31,11 @@ func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
-	v.demand(demands, func(d *Demand) bool { return d.Cost > 0 && d.Rule.Mode != rule.Shadow })
-	v.enforced = len(v.Results)
-	v.demand(demands, func(d *Demand) bool { return d.Cost > 0 && d.isShadow(false) })
-	v.quiet = len(v.Results)
-	v.demand(demands, func(d *Demand) bool { return d.Cost > 0 && d.isShadow(true) })
-	charged := len(v.Results)
-	v.demand(demands, func(d *Demand) bool { return d.Cost == 0 })
-	if err := e.chargeOrLook(ctx, in, v, charged); err != nil {
+	for p := range places {
+		v.demand(demands, p)
+		v.end(p)
+	}
+	if err := e.chargeOrLook(ctx, in, v); err != nil {
 		return err
 	}
 	if e.observer != nil {
@@ -50,64 +47,11 @@ func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error
 // noRequest is what observers are told of demands.
 var noRequest rule.Request
 
-func (d *Demand) isShadow(counting bool) bool {
-	return d.Rule.Mode == rule.Shadow && d.Rule.CountDenied == counting
-}
-
-// chargeOrLook charges the first results and looks at the others. If one of those
-// refuses, the first are charged only as far as they count what is refused.
-func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict, charged int) error {
-	looked := v.Results[charged:]
-	if len(looked) == 0 {
-		return e.charge(ctx, in, v)
-	}
-	ops := v.opsOf(looked)
-	for i := range ops {
-		ops[i].Cost = 1
-	}
-	var err error
-	if v.decisions, err = e.store.Peek(ctx, v.decisions[:0], ops...); err == nil {
-		record(looked, v.decisions)
-	} else if err := ctx.Err(); err != nil {
-		return err
-	}
-	unseen := err
-	decide := e.charge
-	if i := refusing(looked); i >= 0 && !looked[i].Rule.CountDenied {
-		decide = e.look
-	}
-	all := v.Results
-	v.Results = all[:charged]
-	err = decide(ctx, in, v)
-	v.Results = all
-	if v.Degraded == nil {
-		v.Degraded = unseen
-	}
-	i := refusing(looked)
-	if err != nil || i < 0 {
-		return err
-	}
-	if v.Allowed || v.speaker == 0 {
-		v.Allowed, v.Delay, v.speaker = false, 0, charged+i+1
-	}
-	for i := range looked {
-		if r := &looked[i]; !r.Shadow {
-			v.RetryAfter = max(v.RetryAfter, r.RetryAfter)
-		}
-	}
-	return nil
-}
-
-// refusing finds a result that refuses the request, or answers -1.
-func refusing(results []Result) int {
-	return slices.IndexFunc(results, func(r Result) bool { return !r.Allowed && !r.Shadow })
-}
-
-// demand puts the limits of some demands on the list.
-func (v *Verdict) demand(demands []Demand, which func(*Demand) bool) {
+// demand puts the limits of the demands of a place on the list.
+func (v *Verdict) demand(demands []Demand, p place) {
 	for i := range demands {
 		d := &demands[i]
-		if !which(d) {
+		if d.place() != p {
 			continue
 		}
 		for _, limit := range d.Limits {
@@ -117,4 +61,42 @@ func (v *Verdict) demand(demands []Demand, which func(*Demand) bool) {
 			})
 		}
 	}
+}
+
+func (d *Demand) place() place {
+	if d.Cost == 0 {
+		return lookedAt
+	}
+	return placeOf(d.Rule)
+}
+
+// chargeOrLook looks at what has no cost, and charges the rest. If a limit that is only
+// looked at denies, the rest is charged only if that limit counts denied requests.
+func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict) error {
+	looked := v.at(lookedAt)
+	if len(looked) == 0 {
+		return e.charge(ctx, in, v)
+	}
+	ops := v.opsOf(looked)
+	for i := range ops {
+		ops[i].Cost = 1
+	}
+	unseen := e.ask(ctx, e.store.Peek, v, looked, ops)
+	if err := ctx.Err(); unseen != nil && err != nil {
+		return err
+	}
+	decide := e.charge
+	if i := denying(looked); i >= 0 && !looked[i].Rule.CountDenied {
+		decide = e.look
+	}
+	err := decide(ctx, in, v)
+	if v.Degraded == nil {
+		v.Degraded = unseen
+	}
+	return err
+}
+
+// denying finds a result that denies the request, or answers -1.
+func denying(results []Result) int {
+	return slices.IndexFunc(results, func(r Result) bool { return !r.Allowed && !r.Shadow })
 }

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"log/slog"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -24,8 +25,9 @@ type Options struct {
 	// itself. Default 1.
 	Instances func() int
 
-	// Observer is told of every verdict. Default nobody.
-	Observer Observer
+	// Observers are told of every verdict, and a [RuleObserver] of the rules, too.
+	// Default nobody.
+	Observers []Observer
 
 	// Clock tells the time, for what was last seen of a client. Default the
 	// system's.
@@ -36,24 +38,20 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Observer is told of every verdict on a request, as soon as it is known; peeks are
-// none. It must be quick, and keeps neither the request nor the verdict.
-type Observer interface {
-	Observe(req *rule.Request, v *Verdict, took time.Duration)
-}
-
 // Engine judges requests. It is safe for concurrent use.
 type Engine struct {
 	store     weir.Store
 	local     weir.Store
 	instances func() int
-	observer  Observer
+	observers []Observer
+	observer  Observer // all of them; nil if there are none
 	clock     func() weir.Micros
 	born      time.Time // from which times are measured: that takes half as long as to ask what time it is
 
-	installed atomic.Pointer[installed]
-	seen      *seen
-	tiers     *tiers
+	installing sync.Mutex // so that observers know of the same rules as the engine
+	installed  atomic.Pointer[installed]
+	seen       *seen
+	tiers      *tiers
 }
 
 // installed are the rules in force, with what was made of them.
@@ -77,12 +75,12 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observer: o.Observer, clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
+	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err
 	}
-	e.Install(table, 0)
+	e.installed.Store(&installed{table: table})
 	return e, nil
 }
 
@@ -90,7 +88,26 @@ func New(o Options) (*Engine, error) {
 // What clients have used under a rule stays used as long as the rule keeps its id,
 // algorithm and period.
 func (e *Engine) Install(table *rule.Table, version int64) {
+	e.installing.Lock()
+	defer e.installing.Unlock()
+	for _, o := range e.observers { // first, so that they know the rules of every verdict
+		if o, ok := o.(RuleObserver); ok {
+			o.Install(table, version)
+		}
+	}
 	e.installed.Store(&installed{table: table, version: version})
+}
+
+// InstallDemands tells the observers which rules come with a [Demand] from now on, all of
+// them. To the engine itself they need not be known.
+func (e *Engine) InstallDemands(rules []*rule.Entry) {
+	e.installing.Lock()
+	defer e.installing.Unlock()
+	for _, o := range e.observers {
+		if o, ok := o.(RuleObserver); ok {
+			o.InstallDemands(rules)
+		}
+	}
 }
 
 // Rules returns the rules in force, and their version.
@@ -103,7 +120,7 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // [rule.ValuesError] if the request is too many clients at once, a [weir.InvalidError] if
 // it cannot be judged for another reason, or that of the context.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	if e.observer == nil {
+	if e.observer == nil { // nobody wants to know how long it takes
 		return e.judge(ctx, req, v, e.tiers, e.charge)
 	}
 	start := time.Since(e.born)
@@ -137,34 +154,23 @@ func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, visit
 	return nil
 }
 
-// gather lists the limits that apply, those of shadow rules last. Visits, if there are
-// any, take note of the client. A request that is too many clients at once is an error,
-// but never by a shadow rule, which then does not apply.
+// gather lists the limits that apply. Visits, if there are any, take note of the client.
+// A request that is too many clients at once is an error, but never by a shadow rule,
+// which then does not apply.
 func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
 	v.hits = in.table.Match(v.hits, req)
-	shadows := false
-	for _, c := range v.hits {
-		if c.Mode == rule.Shadow {
-			shadows = true
-			continue
-		}
-		if err := v.add(c, req, visits); err != nil {
-			return err
-		}
-	}
-	v.enforced, v.quiet = len(v.Results), len(v.Results)
-	if !shadows {
-		return nil
-	}
-	for _, counting := range []bool{false, true} {
+	left := len(v.hits)
+	for p := enforced; p == enforced || left > 0; p++ {
 		for _, c := range v.hits {
-			if c.Mode == rule.Shadow && c.CountDenied == counting {
-				_ = v.add(c, req, visits)
+			if placeOf(c) != p {
+				continue
+			}
+			left--
+			if err := v.add(c, req, visits); err != nil && p == enforced {
+				return err
 			}
 		}
-		if !counting {
-			v.quiet = len(v.Results)
-		}
+		v.end(p)
 	}
 	return nil
 }
@@ -172,38 +178,39 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 // charge takes everything that the enforced rules want, or nothing, and then, if the
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
-	if err := e.enforce(ctx, in, v); err != nil {
-		return err
-	}
-	return e.cast(ctx, v)
-}
-
-func (e *Engine) enforce(ctx context.Context, in *installed, v *Verdict) error {
-	results := v.Results[:v.enforced]
-	if len(results) > 0 {
+	if results := v.at(enforced); len(results) > 0 {
 		var err error
-		v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(results)...)
-		if err != nil {
+		if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(results)...); err != nil {
 			return e.degrade(ctx, in, v, err, e.takeLocal)
 		}
-		record(results, v.decisions)
+		v.record(results)
 		e.seen.healthy()
 		e.remember(results)
+	}
+	v.conclude()
+	return e.chargeShadows(ctx, v)
+}
+
+// look is charge for a peek.
+func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
+	if results := v.charged(); len(results) > 0 {
+		if err := e.ask(ctx, e.store.Peek, v, results, v.opsOf(results)); err != nil {
+			return e.degrade(ctx, in, v, err, e.local.Peek)
+		}
 	}
 	v.conclude()
 	return nil
 }
 
-// look is charge for a peek.
-func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
-	if len(v.Results) > 0 {
-		var err error
-		v.decisions, err = e.store.Peek(ctx, v.decisions[:0], v.opsOf(v.Results)...)
-		if err != nil {
-			return e.degrade(ctx, in, v, err, e.local.Peek)
-		}
-		record(v.Results, v.decisions)
+// askStore is Take or Peek of a store.
+type askStore func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error)
+
+// ask puts what a store says of some ops into their results.
+func (e *Engine) ask(ctx context.Context, store askStore, v *Verdict, results []Result, ops []weir.Op) error {
+	var err error
+	if v.decisions, err = store(ctx, v.decisions[:0], ops...); err != nil {
+		return err
 	}
-	v.conclude()
+	v.record(results)
 	return nil
 }

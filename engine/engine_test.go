@@ -342,7 +342,7 @@ func TestObserver(t *testing.T) { synctest.Test(t, testObserver) }
 
 func testObserver(t *testing.T) {
 	o := &observer{}
-	b := newBench(t, "rules: [{id: a, key: user, algorithm: sliding_log, limit: 1/1h}]\nblock: {user: [mallory]}", func(p *engine.Options) { p.Observer = o })
+	b := newBench(t, "rules: [{id: a, key: user, algorithm: sliding_log, limit: 1/1h}]\nblock: {user: [mallory]}", func(p *engine.Options) { p.Observers = []engine.Observer{o} })
 	b.store.slow = 3 * time.Millisecond
 	var v engine.Verdict
 	for _, user := range []string{"alice", "alice", "mallory"} {

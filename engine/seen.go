@@ -80,16 +80,11 @@ func (e *Engine) remember(results []Result) {
 }
 
 // seed charges to the local store, once an outage, this instance's share of what a
-// client had used, less what has come back since.
+// client had used, less what has come back since. Other requests of the client that are
+// under way at that moment may be decided first; no lock is held while the store is asked.
 func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	p, client := e.seen.place(op.Key, op.Limit)
-	p.mu.Lock()
-	defer p.mu.Unlock() // whoever comes next finds it charged
-	if p.client != client {
-		return
-	}
-	op.Cost = p.dueLocked(&op, e.seen.outage.Load(), e.clock(), int64(instances))
-	if op.Cost == 0 {
+	if op.Cost = p.claim(client, &op, e.seen.outage.Load(), e.clock(), int64(instances)); op.Cost == 0 {
 		return
 	}
 	// What does not fit is as good as all of it.
@@ -99,10 +94,12 @@ func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	}
 }
 
-// dueLocked is how much to charge.
-func (p *seenPlace) dueLocked(op *weir.Op, outage int64, now weir.Micros, instances int64) int64 {
+// claim is how much to charge; whoever asks next has nothing to charge.
+func (p *seenPlace) claim(client uint64, op *weir.Op, outage int64, now weir.Micros, instances int64) int64 {
+	p.mu.Lock()
+	defer p.mu.Unlock()
 	left := p.at + p.span - now
-	if p.outage == outage || left <= 0 || p.span <= 0 {
+	if p.client != client || p.outage == outage || left <= 0 || p.span <= 0 {
 		return 0
 	}
 	p.outage = outage

@@ -6,45 +6,40 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// cast charges the shadow rules of a request that has passed; of one that was
-// refused, those that count such, and the others are only looked at. A shadow has no
-// say: that the store could not be asked is no news by now.
-func (e *Engine) cast(ctx context.Context, v *Verdict) error {
-	if v.enforced == len(v.Results) || v.Degraded != nil {
+// chargeShadows charges the shadow rules of a request that is allowed; of one that is
+// denied, those that count such, and the others are only looked at. A shadow has no say:
+// that the store could not be asked is no news by now.
+func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
+	if v.Degraded != nil {
 		return nil
 	}
-	if err := e.castQuiet(ctx, v, v.Results[v.enforced:v.quiet]); err != nil {
-		return err
+	if shadows := v.at(shadow); len(shadows) > 0 {
+		if err := e.chargeQuietShadows(ctx, v, shadows); err != nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 	}
-	counting := v.Results[v.quiet:]
+	counting := v.at(countingShadow)
 	if len(counting) == 0 {
 		return nil
 	}
 	// Each is charged whatever the others say.
-	var err error
-	if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(counting)...); err != nil {
+	if err := e.ask(ctx, e.store.Take, v, counting, v.opsOf(counting)); err != nil {
 		return ctx.Err()
 	}
-	record(counting, v.decisions)
 	return nil
 }
 
-// castQuiet charges shadow rules that do not count what is refused. As a rule they all
-// admit, and are one call; otherwise each has its own, so that what one of them would
-// refuse costs the others nothing.
-func (e *Engine) castQuiet(ctx context.Context, v *Verdict, shadows []Result) error {
-	if len(shadows) == 0 {
-		return nil
-	}
-	ask := e.store.Take
+// chargeQuietShadows charges shadow rules that do not count denied requests. As a rule
+// they all allow, and are one call; otherwise each has its own, so that what one of them
+// would deny costs the others nothing.
+func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []Result) error {
+	store := e.store.Take
 	if !v.Allowed {
-		ask = e.store.Peek
+		store = e.store.Peek
 	}
-	var err error
-	if v.decisions, err = ask(ctx, v.decisions[:0], v.opsOf(shadows)...); err != nil {
-		return ctx.Err()
+	if err := e.ask(ctx, store, v, shadows, v.opsOf(shadows)); err != nil {
+		return err
 	}
-	record(shadows, v.decisions)
 	if !v.Allowed || weir.Admitted(v.decisions) {
 		return nil
 	}
@@ -53,10 +48,9 @@ func (e *Engine) castQuiet(ctx context.Context, v *Verdict, shadows []Result) er
 		for n < len(shadows) && shadows[n].Rule == shadows[0].Rule && shadows[n].Demand == shadows[0].Demand {
 			n++
 		}
-		if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(shadows[:n])...); err != nil {
-			return ctx.Err()
+		if err := e.ask(ctx, e.store.Take, v, shadows[:n], v.opsOf(shadows[:n])); err != nil {
+			return err
 		}
-		record(shadows[:n], v.decisions)
 		shadows = shadows[n:]
 	}
 	return nil

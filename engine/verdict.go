@@ -30,10 +30,12 @@ type Verdict struct {
 	// Version is the version of the rules that judged.
 	Version int64
 
-	// Results are the limits that were asked, those of shadow rules last.
+	// Results are the limits that were asked, each place's behind those of the one
+	// before: enforced rules, shadow rules, and limits that were only looked at.
 	Results []Result
 
-	speaker int // of Results, from 1
+	upTo    [places]int // where each place ends in Results
+	speaker int         // of Results, from 1
 
 	// What Check works with.
 	hits      []*rule.Entry
@@ -41,10 +43,48 @@ type Verdict struct {
 	ends      []int // of the keys of one rule
 	ops       []weir.Op
 	decisions []weir.Decision
-	enforced  int // how many of Results are
-	quiet     int // where those begin that are shadows and count what is refused, too
 	local     bool
 }
+
+// place is what becomes of a result.
+type place int
+
+const (
+	enforced       place = iota // all of them are charged, or none; any denies
+	shadow                      // charged if the request is allowed
+	countingShadow              // charged whatever becomes of the request
+	lookedAt                    // of demands without a cost: not charged; any denies
+	places
+)
+
+func placeOf(c *rule.Entry) place {
+	switch {
+	case c.Mode != rule.Shadow:
+		return enforced
+	case c.CountDenied:
+		return countingShadow
+	}
+	return shadow
+}
+
+// end says that the results of a place are complete, and that there are none behind it
+// yet.
+func (v *Verdict) end(p place) {
+	for ; p < places; p++ {
+		v.upTo[p] = len(v.Results)
+	}
+}
+
+// at are the results of a place.
+func (v *Verdict) at(p place) []Result {
+	if p == enforced {
+		return v.Results[:v.upTo[p]]
+	}
+	return v.Results[v.upTo[p-1]:v.upTo[p]]
+}
+
+// charged are all that are not only looked at.
+func (v *Verdict) charged() []Result { return v.Results[:v.upTo[countingShadow]] }
 
 // Reason is why a request was admitted or refused.
 type Reason uint8
@@ -142,23 +182,24 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 	return v.ops
 }
 
-// record takes over the decisions of a store.
-func record(results []Result, decisions []weir.Decision) {
+// record takes over what a store has decided.
+func (v *Verdict) record(results []Result) {
 	for i := range results {
-		results[i].Decision = decisions[i]
-		results[i].Asked = true
+		results[i].Decision, results[i].Asked = v.decisions[i], true
 	}
 }
 
-// conclude finds who speaks and for how long the request is held.
+// conclude finds who speaks and for how long the request is delayed.
 func (v *Verdict) conclude() {
 	v.Allowed, v.Delay, v.RetryAfter, v.speaker = true, 0, 0, 0
-	for i := range v.Results[:v.enforced] {
+	for i := range v.at(enforced) {
 		r := &v.Results[i]
-		v.Allowed = v.Allowed && r.Allowed
-		v.Delay, v.RetryAfter = max(v.Delay, r.Delay), max(v.RetryAfter, r.RetryAfter)
-		if (r.Asked || !r.Allowed) && (v.speaker == 0 || louder(r, &v.Results[v.speaker-1])) {
-			v.speaker = i + 1
+		v.Delay = max(v.Delay, r.Delay)
+		v.hear(i, r.Asked)
+	}
+	for i := v.upTo[countingShadow]; i < len(v.Results); i++ {
+		if !v.Results[i].Shadow {
+			v.hear(i, false)
 		}
 	}
 	if !v.Allowed {
@@ -166,10 +207,21 @@ func (v *Verdict) conclude() {
 	}
 }
 
-// louder reports whether a has more to say than b, which stands before it.
-func louder(a, b *Result) bool {
-	if !a.Allowed || !b.Allowed {
-		return b.Allowed
+// hear takes a result into account that has a say: it speaks if it denies, or if it may
+// speak and has less remaining than those before.
+func (v *Verdict) hear(i int, maySpeak bool) {
+	r := &v.Results[i]
+	v.Allowed = v.Allowed && r.Allowed
+	v.RetryAfter = max(v.RetryAfter, r.RetryAfter)
+	if (maySpeak || !r.Allowed) && (v.speaker == 0 || r.outranks(&v.Results[v.speaker-1])) {
+		v.speaker = i + 1
 	}
-	return a.Remaining < b.Remaining
+}
+
+// outranks reports whether a result speaks rather than one that stands before it.
+func (r *Result) outranks(before *Result) bool {
+	if !r.Allowed || !before.Allowed {
+		return before.Allowed
+	}
+	return r.Remaining < before.Remaining
 }

@@ -3,6 +3,7 @@ package metrics
 import (
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -127,12 +128,14 @@ func collectQueue(ch chan<- prometheus.Metric, q *Queue) {
 }
 
 func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
-	for o := range outcomes {
-		n := uint64(0)
+	requests := map[string]uint64{}
+	for o, name := range outcomeNames {
 		for i := range c.stripes {
-			n += c.stripes[i].requests[o].Load()
+			requests[name] += c.stripes[i].requests[o].Load()
 		}
-		counter(ch, requestsDesc, n, outcomeNames[o])
+	}
+	for name, n := range requests {
+		counter(ch, requestsDesc, n, name)
 	}
 	ch <- sumOf(secondsDesc, &c.stripes)
 	for p := range policies {
@@ -166,12 +169,12 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 // collectRule shows what a rule ordinarily says, so that its series begin at 0, and
 // whatever else it has ever said.
 func collectRule(ch chan<- prometheus.Metric, l *labelled) {
-	no := saysNo
+	no := engine.OutcomeDenied
 	if l.mode == rule.Shadow {
-		no = saysShadow
+		no = engine.OutcomeShadowDenied
 	}
 	for s := range sayings {
-		if n := l.said[s].Load(); n > 0 || s == saysYes || s == no {
+		if n := l.said[s].Load(); n > 0 || s == engine.OutcomeAllowed || s == no {
 			counter(ch, decisionsDesc, n, l.label, sayingNames[s])
 		}
 	}

@@ -18,7 +18,7 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	e, err := engine.New(engine.Options{Store: store, Observer: m})
+	e, err := engine.New(engine.Options{Store: store, Observers: []engine.Observer{m}})
 	if err != nil {
 		panic(err)
 	}
@@ -30,7 +30,6 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	m.Install(table, 1) // first, so that every verdict finds its rule
 	e.Install(table, 1)
 
 	var v engine.Verdict

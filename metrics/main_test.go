@@ -49,7 +49,7 @@ func newBench(t testing.TB, rules string, o Options) *bench {
 		t.Fatal(err)
 	}
 	b := &bench{Metrics: m, store: &losable{Store: memory.New(memory.Options{})}}
-	if b.engine, err = engine.New(engine.Options{Store: b.store, Observer: m}); err != nil {
+	if b.engine, err = engine.New(engine.Options{Store: b.store, Observers: []engine.Observer{m}}); err != nil {
 		t.Fatal(err)
 	}
 	b.install(t, rules, 1)
@@ -59,7 +59,6 @@ func newBench(t testing.TB, rules string, o Options) *bench {
 func (b *bench) install(t testing.TB, rules string, version int64) {
 	t.Helper()
 	table := tableOf(t, rules)
-	b.Install(table, version)
 	b.engine.Install(table, version)
 }
 

@@ -12,20 +12,13 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// outcome is what became of a request. Each has exactly one.
-type outcome uint8
-
-const (
-	allowed outcome = iota
-	denied
-	blocked
-	exempt
-	failedClosed // the store was gone, and a rule is closed
-	noRule       // nothing applied
-	outcomes     // how many there are
-)
-
-var outcomeNames = [outcomes]string{"allowed", "denied", "blocked", "exempt", "failed_closed", "no_rule"}
+// outcomeNames are what requests are counted as. That the store was asked, and what
+// shadow rules said, has counters of its own.
+var outcomeNames = [engine.Outcomes]string{
+	engine.OutcomeAllowed: "allowed", engine.OutcomeShadowDenied: "allowed", engine.OutcomeDegraded: "allowed",
+	engine.OutcomeDenied: "denied", engine.OutcomeBlocked: "blocked", engine.OutcomeExempt: "exempt",
+	engine.OutcomeFailed: "failed_closed", engine.OutcomeNoRule: "no_rule",
+}
 
 // policy is how a request was judged without the store.
 type policy uint8
@@ -58,7 +51,7 @@ var kindNames = [kinds]string{"unavailable", "timeout", "other"}
 const stripes = 8
 
 type stripe struct {
-	requests [outcomes]atomic.Uint64
+	requests [engine.Outcomes]atomic.Uint64
 	decision timings
 	_        [64]byte
 }
@@ -73,7 +66,7 @@ func stripeOf(v *engine.Verdict) uint64 {
 // Observe implements [engine.Observer].
 func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration) {
 	s := &m.stripes[stripeOf(v)]
-	s.requests[outcomeOf(v)].Add(1)
+	s.requests[v.Outcome()].Add(1)
 	s.decision.observe(took)
 	if v.Degraded != nil {
 		m.degraded[policyOf(v)].Add(1)
@@ -83,36 +76,15 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 		return
 	}
 	rules := m.rules.Load()
-	for i := 0; i < len(v.Results); {
-		// The limits of one rule stand together, and it says no if one of them does.
-		r, pass := &v.Results[i], true
-		for ; i < len(v.Results) && v.Results[i].Rule == r.Rule; i++ {
-			pass = pass && v.Results[i].Allowed
-		}
-		c := rules.find(r.Rule)
+	for from, to := 0, 0; from < len(v.Results); from = to {
+		var said engine.Outcome
+		said, to = v.Said(from)
+		c := rules.find(v.Results[from].Rule)
 		if c == nil {
 			c = &m.others
 		}
-		c.said[sayingOf(r, pass)].Add(1)
+		c.said[said].Add(1)
 	}
-}
-
-func outcomeOf(v *engine.Verdict) outcome {
-	switch v.Reason {
-	case engine.Exempt:
-		return exempt
-	case engine.Blocked:
-		return blocked
-	case engine.Failure:
-		return failedClosed
-	}
-	switch {
-	case !v.Allowed:
-		return denied
-	case len(v.Results) == 0:
-		return noRule
-	}
-	return allowed
 }
 
 func policyOf(v *engine.Verdict) policy {

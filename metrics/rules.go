@@ -11,33 +11,12 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// saying is what a rule says of a request to which it applies, once for all of its
-// limits. Each time it says exactly one thing.
-type saying uint8
+// sayings are what rules say, the first outcomes.
+const sayings = engine.OutcomeFailed + 1
 
-const (
-	saysYes     saying = iota
-	saysNo             // it enforces that
-	saysShadow         // it would, were it not a shadow
-	notAsked           // the store was gone, and the rule had nothing against the request
-	saysNoBlind        // the store was gone, and the rule is closed
-	sayings
-)
-
-var sayingNames = [sayings]string{"allowed", "denied", "shadow_denied", "unchecked", "failed_closed"}
-
-func sayingOf(r *engine.Result, pass bool) saying {
-	switch {
-	case !r.Asked && pass:
-		return notAsked
-	case !r.Asked:
-		return saysNoBlind
-	case pass:
-		return saysYes
-	case r.Shadow:
-		return saysShadow
-	}
-	return saysNo
+var sayingNames = [sayings]string{
+	engine.OutcomeAllowed: "allowed", engine.OutcomeDenied: "denied", engine.OutcomeShadowDenied: "shadow_denied",
+	engine.OutcomeDegraded: "unchecked", engine.OutcomeFailed: "failed_closed",
 }
 
 // ruleCounters are those of one rule, in a cache line of their own.
@@ -74,9 +53,9 @@ func (f *inForce) find(c *rule.Entry) *ruleCounters {
 	return f.before[c]
 }
 
-// Install says which rules are coming into force. Call it before the engine's: what
-// rules say that are not known here is counted as "(other)". A rule that keeps its id
-// goes on counting; one that is gone, or off, takes its series along.
+// Install implements [engine.RuleObserver]. What rules say that are not known here is
+// counted as "(other)". A rule that keeps its id goes on counting; one that is gone, or
+// off, takes its series along.
 func (m *Metrics) Install(table *rule.Table, version int64) {
 	m.installing.Lock()
 	defer m.installing.Unlock()
@@ -85,8 +64,8 @@ func (m *Metrics) Install(table *rule.Table, version int64) {
 	m.rulesStale.Store(false)
 }
 
-// InstallDemands says the same of the rules that come with engine.Demand, all of them.
-// They have what room MaxRules leaves, in the given order; several may have one id.
+// InstallDemands implements [engine.RuleObserver]. The rules have what room MaxRules
+// leaves, in the given order; several may have one id.
 func (m *Metrics) InstallDemands(rules []*rule.Entry) {
 	m.installing.Lock()
 	defer m.installing.Unlock()

@@ -36,12 +36,19 @@ func TestLateVerdicts(t *testing.T) {
 	b.Install(tableOf(t, "rules: [{id: a, key: user, limit: 5/1h}]"), 2)
 	b.check(t, alice) // the engine still has both
 	want(t, b.Metrics, "weir_decisions_total", `{outcome="allowed",rule="a"} 1`, `{outcome="denied",rule="a"} 0`)
+	var err error
+	if b.engine, err = engine.New(engine.Options{Store: b.store, Observers: []engine.Observer{unannounced{b.Metrics}}}); err != nil {
+		t.Fatal(err)
+	}
 	b.engine.Install(tableOf(t, "rules: [{id: a, key: user, limit: 5/1h}]"), 3)
 	b.check(t, alice)
 	want(t, b.Metrics, "weir_decisions_total",
 		`{outcome="allowed",rule="(other)"} 1`, `{outcome="denied",rule="(other)"} 0`,
 		`{outcome="allowed",rule="a"} 1`, `{outcome="denied",rule="a"} 0`)
 }
+
+// unannounced is an observer that is not told of rules.
+type unannounced struct{ engine.Observer }
 
 // However many rules there are, there are only so many series, for the first by id.
 func TestMaxRules(t *testing.T) {
@@ -145,7 +152,7 @@ func TestInstallUnderLoad(t *testing.T) {
 	installer.Wait()
 	total, stays, others := uint64(0), uint64(0), uint64(0)
 	for i := range b.stripes {
-		for o := range outcomes {
+		for o := range engine.Outcomes {
 			total += b.stripes[i].requests[o].Load()
 		}
 	}
@@ -194,7 +201,7 @@ func TestSums(t *testing.T) {
 		}
 		requests := uint64(0)
 		for i := range m.stripes {
-			for o := range outcomes {
+			for o := range engine.Outcomes {
 				requests += m.stripes[i].requests[o].Load()
 			}
 		}

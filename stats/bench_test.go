@@ -93,8 +93,8 @@ func BenchmarkCheck(b *testing.B) {
 	r := newRecorder(b, Options{Archive: a})
 	r.Install(table, 1)
 	var engines []*engine.Engine
-	for _, o := range []engine.Observer{nil, nobody{}, r} {
-		e, err := engine.New(engine.Options{Store: memory.New(memory.Options{}), Observer: o})
+	for _, o := range [][]engine.Observer{nil, {nobody{}}, {r}} {
+		e, err := engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: o})
 		if err != nil {
 			b.Fatal(err)
 		}

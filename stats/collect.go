@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -172,17 +173,17 @@ const (
 // takeCountsLocked takes what was counted.
 func (r *Recorder) takeCountsLocked() {
 	c := &r.collector
-	requests := func(said outcome, h *frame.Histogram) {
-		c.frame.Requests.Add(said.of(h.Count))
+	requests := func(said engine.Outcome, h *frame.Histogram) {
+		c.frame.Requests.Add(outcomeCounts(said, h.Count))
 		c.frame.Decision.Merge(h)
 	}
-	r.requests.take(func(_ int, said outcome, h *frame.Histogram) { requests(said, h) })
+	r.requests.take(func(_ int, said engine.Outcome, h *frame.Histogram) { requests(said, h) })
 	for key, l := range c.lines {
-		l.take(func(with int, said outcome, h *frame.Histogram) {
+		l.take(func(with int, said engine.Outcome, h *frame.Histogram) {
 			if with == alone {
 				requests(said, h)
 			}
-			c.frame.Rule(l.Line).Add(said.of(h.Count))
+			c.frame.Rule(l.Line).Add(outcomeCounts(said, h.Count))
 			c.detail.Detail(l.Rule).Decision.Merge(h)
 		})
 		if l.left != 0 && c.second-l.left > remembered {

@@ -3,8 +3,7 @@
 //
 //	a, err := memory.New(memory.Options{}) // of stats/archive/memory
 //	r, err := stats.New(stats.Options{Archive: a})
-//	e, err := engine.New(engine.Options{Store: store, Observer: r})
-//	r.Install(table, 1) // first, so that every verdict finds its rule
+//	e, err := engine.New(engine.Options{Store: store, Observers: []engine.Observer{r}})
 //	e.Install(table, 1)
 //	go r.Run(ctx)
 //	summary, err := r.Summary(ctx, from, to)

@@ -39,16 +39,18 @@ func judged() *stats.Recorder {
 	return recorder
 }
 
-func judge(recorder *stats.Recorder) {
-	set, problems := rule.Parse("rules.yaml", []byte("rules: [{id: api, key: user, algorithm: fixed_window, limit: 3/1h}]"))
+func tableOf(rules string) *rule.Table {
+	set, problems := rule.Parse("rules.yaml", []byte(rules))
 	if err := problems.Err(); err != nil {
 		panic(err)
 	}
-	table := must(rule.Compile(set, rule.Options{}))
+	return must(rule.Compile(set, rule.Options{}))
+}
+
+func judge(recorder *stats.Recorder) {
 	micros := func() weir.Micros { return weir.MicrosOf(noon) }
-	e := must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: micros}), Observer: recorder}))
-	recorder.Install(table, 1) // first, so that every verdict finds its rule
-	e.Install(table, 1)
+	e := must(engine.New(engine.Options{Store: memory.New(memory.Options{Clock: micros}), Observers: []engine.Observer{recorder}}))
+	e.Install(tableOf("rules: [{id: api, key: user, algorithm: fixed_window, limit: 3/1h}]"), 1)
 	var v engine.Verdict
 	for i, user := range []string{"alice", "bob", "bob", "bob", "bob", "eve", "eve", "eve", "eve", "eve"} {
 		if err := e.Check(ctx, &rule.Request{User: user}, &v); err != nil {
@@ -69,12 +71,11 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{}), Observer: recorder})
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: []engine.Observer{recorder}})
 	if err != nil {
 		panic(err)
 	}
-	table, version := e.Rules()
-	recorder.Install(table, version) // before the engine's Install, each time
+	e.Install(tableOf("rules: [{id: api, key: user, limit: 100/1m}]"), 1) // the recorder learns of them, too
 
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error)

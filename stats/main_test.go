@@ -73,7 +73,7 @@ func newDesk(t testing.TB, rules string) *desk {
 	d.Recorder = newRecorder(t, Options{Archive: d.memory, Clock: d.clock.now})
 	micros := func() weir.Micros { return weir.Micros(d.clock.micros.Load()) }
 	d.store = &losable{Store: memory.New(memory.Options{Clock: micros})}
-	if d.engine, err = engine.New(engine.Options{Store: d.store, Observer: d.Recorder, Clock: micros}); err != nil {
+	if d.engine, err = engine.New(engine.Options{Store: d.store, Observers: []engine.Observer{d.Recorder}, Clock: micros}); err != nil {
 		t.Fatal(err)
 	}
 	d.install(t, rules)
@@ -92,7 +92,6 @@ func newRecorder(t testing.TB, o Options) *Recorder {
 func (d *desk) install(t testing.TB, rules string) {
 	t.Helper()
 	table := tableOf(t, rules)
-	d.Install(table, 1)
 	d.engine.Install(table, 1)
 }
 

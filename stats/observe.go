@@ -10,7 +10,20 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-var _ engine.Observer = (*Recorder)(nil)
+var _ engine.RuleObserver = (*Recorder)(nil)
+
+// outcomes are those that are counted apart, the first ones.
+const outcomes = engine.OutcomeBlocked + 1
+
+// outcomeCounts returns the counts of n requests with the outcome.
+func outcomeCounts(o engine.Outcome, n int64) frame.Counts {
+	var c [outcomes]int64
+	c[o] = n
+	return frame.Counts{
+		Allowed: c[engine.OutcomeAllowed], Denied: c[engine.OutcomeDenied], ShadowDenied: c[engine.OutcomeShadowDenied],
+		Degraded: c[engine.OutcomeDegraded], Failed: c[engine.OutcomeFailed], Blocked: c[engine.OutcomeBlocked],
+	}
+}
 
 // golden scatters what it is multiplied by. So do its lowest 28 bits alone, by which the
 // count in a slot of a sheet comes to the top.
@@ -24,60 +37,26 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	stripe := int(uint64(uintptr(unsafe.Pointer(v))) * golden >> 32 & r.stripeMask)
 	power, chance := r.stripes[stripe].power.Load(), r.stripes[stripe].chance.Load()
 	x := r.index.Load()
-	shadowed := false
+	outcome := v.Outcome()
+	if outcome >= outcomes {
+		outcome = engine.OutcomeAllowed // whoever is exempt, or under no rule
+	}
 	for from, to := 0, 0; from < len(v.Results); from = to {
-		// The limits of one rule stand together, and it says no if one of them does.
-		first := &v.Results[from]
-		pass := first.Allowed
-		for to = from + 1; to < len(v.Results) && v.Results[to].Rule == first.Rule; to++ {
-			pass = pass && v.Results[to].Allowed
-		}
-		said := saying(first, pass)
-		shadowed = shadowed || said == shadowDenied
+		var said engine.Outcome
+		said, to = v.Said(from)
 		with := along
-		if to-from == len(v.Results) && outcomeOf(v, shadowed) == said {
+		if to-from == len(v.Results) && outcome == said {
 			with = alone
 		}
-		p := x.find(first.Rule)
+		p := x.find(v.Results[from].Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
 		if number*golden+chance <= math.MaxUint64>>(power&63) {
+			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegraded
 			r.stripes[stripe].sample(req, v, from, to, pass, power)
 		}
 		if with == alone {
 			return
 		}
 	}
-	r.requests.sheet(stripe, along, outcomeOf(v, shadowed)).add(slot, took)
-}
-
-// saying is what a rule says of a request, once for all of its limits.
-func saying(r *engine.Result, pass bool) outcome {
-	switch {
-	case pass && r.Asked:
-		return allowed
-	case pass:
-		return degraded
-	case !r.Asked:
-		return failed
-	case r.Shadow:
-		return shadowDenied
-	}
-	return denied
-}
-
-// outcomeOf is what became of a request.
-func outcomeOf(v *engine.Verdict, shadowed bool) outcome {
-	switch {
-	case v.Reason == engine.Failure:
-		return failed
-	case v.Reason == engine.Blocked:
-		return blocked
-	case !v.Allowed:
-		return denied
-	case v.Degraded != nil:
-		return degraded
-	case shadowed:
-		return shadowDenied
-	}
-	return allowed
+	r.requests.sheet(stripe, along, outcome).add(slot, took)
 }

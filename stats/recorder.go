@@ -63,9 +63,8 @@ func New(o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Install says which rules are coming into force. Call it before the engine's: what
-// rules say that are not known here is counted as "(other)". A rule that keeps its id
-// goes on counting.
+// Install implements [engine.RuleObserver]. What rules say that are not known here is
+// counted as "(other)". A rule that keeps its id goes on counting.
 func (r *Recorder) Install(table *rule.Table, _ int64) {
 	r.collector.mu.Lock()
 	defer r.collector.mu.Unlock()
@@ -73,8 +72,8 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 	r.installLocked()
 }
 
-// InstallDemands says the same of the rules that come with engine.Demand, all of them.
-// They have what room MaxRules leaves, in the given order; several may have one id.
+// InstallDemands implements [engine.RuleObserver]. The rules have what room MaxRules
+// leaves, in the given order; several may have one id.
 func (r *Recorder) InstallDemands(rules []*rule.Entry) {
 	r.collector.mu.Lock()
 	defer r.collector.mu.Unlock()

@@ -6,31 +6,9 @@ import (
 	"time"
 	"unsafe"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/frame"
 )
-
-// outcome is a field of frame.Counts.
-type outcome uint8
-
-const (
-	allowed outcome = iota
-	denied
-	shadowDenied
-	degraded
-	failed
-	blocked
-	outcomes
-)
-
-// of returns the counts of n requests with the outcome.
-func (o outcome) of(n int64) frame.Counts {
-	var c [outcomes]int64
-	c[o] = n
-	return frame.Counts{
-		Allowed: c[allowed], Denied: c[denied], ShadowDenied: c[shadowDenied],
-		Degraded: c[degraded], Failed: c[failed], Blocked: c[blocked],
-	}
-}
 
 // sheet counts how often something was said, and how long that took. A slot has both
 // the number, from bit sumBits on, and the nanoseconds, so that one addition is all that
@@ -116,7 +94,7 @@ const (
 
 func newLine(l frame.Line, stripes int) *line { return &line{Line: l, cells: make([]cell, stripes)} }
 
-func (l *line) sheet(stripe, with int, said outcome) *sheet {
+func (l *line) sheet(stripe, with int, said engine.Outcome) *sheet {
 	at := &l.cells[stripe][with][said]
 	if s := at.Load(); s != nil {
 		return s
@@ -140,7 +118,7 @@ func (l *line) used() bool {
 }
 
 // take empties the line and calls a function with what each outcome had.
-func (l *line) take(visit func(with int, said outcome, h *frame.Histogram)) {
+func (l *line) take(visit func(with int, said engine.Outcome, h *frame.Histogram)) {
 	for with := range 2 {
 		for said := range outcomes {
 			var h frame.Histogram

@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -104,7 +105,7 @@ func TestLateCount(t *testing.T) {
 	l := d.index.Load().find(table.Rules()[0]).lines[0]
 	d.install(t, "rules: [{id: other, key: user, limit: 9/1h}]")
 	d.pass(remembered - 1)
-	l.sheet(0, alone, denied).add(1, 20)
+	l.sheet(0, alone, engine.OutcomeDenied).add(1, 20)
 	d.pass(1)
 	if s := d.summary(t); s.Requests.Denied != 1 || len(s.Rules) != 1 || s.Rules[0].Rule != "api" {
 		t.Errorf("%+v, %+v", s.Requests, s.Rules)
@@ -115,7 +116,7 @@ func TestLateCount(t *testing.T) {
 func TestTimeWithoutACount(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, limit: 9/1h}]")
 	table, _ := d.engine.Rules()
-	s := d.index.Load().find(table.Rules()[0]).lines[0].sheet(0, alone, allowed)
+	s := d.index.Load().find(table.Rules()[0]).lines[0].sheet(0, alone, engine.OutcomeAllowed)
 	s.long.Add(int64(time.Millisecond)) // the first half of add
 	d.pass(1)
 	s.add(frame.SlotOf(time.Millisecond), 0) // and the second
@@ -137,7 +138,7 @@ func TestLinesInForceStay(t *testing.T) {
 		d.collector.lines[name] = gone
 	}
 	d.install(t, "rules: [{id: other, key: user, limit: 9/1h}]")
-	l.sheet(0, alone, denied).add(1, 20) // by who was just about to
+	l.sheet(0, alone, engine.OutcomeDenied).add(1, 20) // by who was just about to
 	if s := d.summary(t); s.Requests.Denied != 1 || len(d.collector.lines) > 10 {
 		t.Errorf("%+v, %d lines", s.Requests, len(d.collector.lines))
 	}

@@ -58,7 +58,7 @@ func serveStats(t *testing.T, document string) *recorded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{Clock: clock}), Clock: clock, Observer: steady{r.recorder}})
+	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{Clock: clock}), Clock: clock, Observers: []engine.Observer{steady{r.recorder}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,6 @@ func serveStats(t *testing.T, document string) *recorded {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r.recorder.Install(table, 1)
 	e.Install(table, 1)
 	handler, err := httpapi.New(httpapi.Options{
 		Engine: e, Rules: rules, Apply: func(repo.Version) error { return nil }, Logger: quiet,

@@ -46,13 +46,7 @@ func (a *App) openEnvoy(_, background context.Context) error {
 }
 
 // installEnvoy names the descriptors of a configuration to metrics and statistics.
-func (a *App) installEnvoy(c *envoy.Config) {
-	rules := a.envoy.Rules(c)
-	a.metrics.InstallDemands(rules)
-	if a.recorder != nil {
-		a.recorder.InstallDemands(rules)
-	}
-}
+func (a *App) installEnvoy(c *envoy.Config) { a.engine.InstallDemands(a.envoy.Rules(c)) }
 
 // reportEnvoy logs which configuration is in force, and what keeps a newer one from it.
 func (a *App) reportEnvoy(c *envoy.Config, trouble error) {

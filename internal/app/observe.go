@@ -36,13 +36,13 @@ func (a *App) openEngine(_, background context.Context) error {
 		Store:     a.store.Store,
 		Local:     memory.New(memory.Options{}),
 		Instances: func() int { return a.options.Instances },
-		Observer:  a.observers(),
+		Observers: a.observers(),
 	})
 	return err
 }
 
-func (a *App) observers() observers {
-	all := observers{a.metrics, &denials{logger: a.options.Logger}}
+func (a *App) observers() []engine.Observer {
+	all := []engine.Observer{a.metrics, &denials{logger: a.options.Logger}}
 	if a.recorder != nil {
 		all = append(all, a.recorder)
 	}
@@ -55,15 +55,6 @@ func (a *App) held() int {
 		return limit.Held()
 	}
 	return 0
-}
-
-// observers tells each of several.
-type observers []engine.Observer
-
-func (os observers) Observe(req *rule.Request, v *engine.Verdict, took time.Duration) {
-	for _, o := range os {
-		o.Observe(req, v, took)
-	}
 }
 
 // denials logs refusals, a few a second: whoever is being attacked wants to see by

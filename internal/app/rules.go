@@ -99,10 +99,6 @@ func (r *rules) install(v repo.Version) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	_, number := r.app.engine.Rules()
-	r.app.metrics.Install(table, v.Number) // first, so that every verdict finds its counters
-	if r.app.recorder != nil {
-		r.app.recorder.Install(table, v.Number)
-	}
 	r.app.engine.Install(table, v.Number)
 	r.app.editor.Installed(v)
 	r.table = table

@@ -102,7 +102,7 @@ func newStand(t testing.TB, o Options) *stand {
 	if s.engine = o.Engine; s.engine == nil {
 		judging := engine.Options{Store: s.store, Clock: clock}
 		if o.Stats != nil {
-			judging.Observer = steady{o.Stats}
+			judging.Observers = []engine.Observer{steady{o.Stats}}
 		}
 		if s.engine, err = engine.New(judging); err != nil {
 			t.Fatal(err)
@@ -124,9 +124,6 @@ func newStand(t testing.TB, o Options) *stand {
 		table, err := rule.Compile(set, rule.Options{})
 		if err != nil {
 			return err
-		}
-		if o.Stats != nil {
-			o.Stats.Install(table, v.Number)
 		}
 		s.engine.Install(table, v.Number)
 		return nil
