@@ -34,19 +34,10 @@ func newAlerts() *cobra.Command {
 			return unknownVerb(cmd, args)
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
+			if asJSON {
+				c.output = "json"
 			}
-			var all httpapi.AlertsAnswer
-			got, err := server.ask(cmd.Context(), question{method: http.MethodGet, path: []string{"alerts"}}, &all)
-			if err != nil {
-				return err
-			}
-			if asJSON || c.output == "json" {
-				return printJSON(cmd.OutOrStdout(), got.body)
-			}
-			return printAlerts(cmd.OutOrStdout(), &all)
+			return show(&c, cmd, question{method: http.MethodGet, path: []string{"alerts"}}, printAlerts)
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --output json")
@@ -104,29 +95,20 @@ func newAlertsSilence() *cobra.Command {
 			if err != nil || length%time.Second != 0 || length > httpapi.MaxSilence {
 				return usage("--for: %q is no time to be silent; write whole seconds up to 30d, as in 2h, or 0 to end a silence", forText)
 			}
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
 			seconds := int64(length / time.Second)
 			body, err := json.Marshal(httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment})
 			if err != nil {
 				return err
 			}
-			var made alert.Silence
-			got, err := server.ask(cmd.Context(), question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}, &made)
-			if err != nil {
+			q := question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}
+			return show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
+				text := "is silent no longer"
+				if seconds > 0 {
+					text = "is silent until " + made.Until.Local().Format(time.DateTime)
+				}
+				_, err := fmt.Fprintln(w, column(made.ID), text)
 				return err
-			}
-			if c.output == "json" {
-				return printJSON(cmd.OutOrStdout(), got.body)
-			}
-			if seconds == 0 {
-				_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is silent no longer\n", column(made.ID))
-				return err
-			}
-			_, err = fmt.Fprintf(cmd.OutOrStdout(), "%s is silent until %s\n", column(made.ID), made.Until.Local().Format(time.DateTime))
-			return err
+			})
 		},
 	}
 	flags := cmd.Flags()

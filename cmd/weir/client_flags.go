@@ -110,6 +110,24 @@ func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 	return c, nil
 }
 
+// show asks a question and prints the answer: as it came with --output json, and otherwise
+// by print.
+func show[T any](f *clientFlags, cmd *cobra.Command, q question, print func(io.Writer, *T) error) error {
+	server, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
+	into := new(T)
+	got, err := server.ask(cmd.Context(), q, into)
+	if err != nil {
+		return err
+	}
+	if f.output == "json" {
+		return printJSON(cmd.OutOrStdout(), got.body)
+	}
+	return print(cmd.OutOrStdout(), into)
+}
+
 // parseServer reads the address of a server.
 func parseServer(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {

@@ -33,22 +33,14 @@ or print the document of one version. The last %d are kept.
 			return err
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
+			q := question{method: http.MethodGet, path: append([]string{"rules", "history"}, args...)}
 			if len(args) == 1 {
-				return printVersion(cmd, server, args[0], c.output)
+				return show(&c, cmd, q, func(w io.Writer, v *httpapi.VersionAnswer) error {
+					_, err := io.WriteString(w, v.Source)
+					return err
+				})
 			}
-			var all httpapi.HistoryAnswer
-			got, err := server.ask(cmd.Context(), question{method: http.MethodGet, path: []string{"rules", "history"}}, &all)
-			if err != nil {
-				return err
-			}
-			if c.output == "json" {
-				return printJSON(cmd.OutOrStdout(), got.body)
-			}
-			return printHistory(cmd.OutOrStdout(), all.Versions)
+			return show(&c, cmd, q, printHistory)
 		},
 	}
 	c.add(cmd)
@@ -63,27 +55,14 @@ func parseVersion(text string) (int64, error) {
 	return n, nil
 }
 
-func printVersion(cmd *cobra.Command, server *client, number, output string) error {
-	var v httpapi.VersionAnswer
-	got, err := server.ask(cmd.Context(), question{method: http.MethodGet, path: []string{"rules", "history", number}}, &v)
-	if err != nil {
-		return err
-	}
-	if output == "json" {
-		return printJSON(cmd.OutOrStdout(), got.body)
-	}
-	_, err = io.WriteString(cmd.OutOrStdout(), v.Source)
-	return err
-}
-
-func printHistory(w io.Writer, versions []httpapi.VersionAnswer) error {
-	if len(versions) == 0 {
+func printHistory(w io.Writer, all *httpapi.HistoryAnswer) error {
+	if len(all.Versions) == 0 {
 		_, err := fmt.Fprintln(w, "no change is known")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "version\ttime\tauthor\tsummary")
-	for _, v := range versions {
+	for _, v := range all.Versions {
 		fmt.Fprintf(t, "%d\t%s\t%s\t%s\n", v.Number, v.Time.Local().Format(time.DateTime), column(v.Author), printable(v.Summary))
 	}
 	return t.Flush()
