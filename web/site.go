@@ -1,9 +1,17 @@
+// Package web is the dashboard: a page that shows what weir does, on which rules are
+// changed and clients looked up.
+//
+// It is written in Svelte and TypeScript, in src, built by "make web" into dist, and
+// embedded from there. The page reads and writes the HTTP API as any other client does,
+// with the token of whoever looks at it; there is no other way in. Nothing on it comes
+// from another host.
 package web
 
 import (
 	"bytes"
 	"compress/gzip"
 	"crypto/sha256"
+	"embed"
 	"encoding/hex"
 	"io/fs"
 	"mime"
@@ -199,3 +207,19 @@ const unbuilt = `<!doctype html>
 <p><a href="/v1/openapi.yaml">The API</a> · <a href="/metrics">Metrics</a></p>
 </html>
 `
+
+// all: because .keep, which holds the place of a dashboard that is not built, begins
+// with a dot.
+//
+//go:embed all:dist
+var dist embed.FS
+
+// Handler serves the dashboard at "/", and its parts beside it. If it was not built
+// before weir was, it serves a page that says how to.
+func Handler() http.Handler {
+	files, err := fs.Sub(dist, "dist")
+	if err != nil {
+		panic(err) // the name is right
+	}
+	return newSite(files)
+}

@@ -1,8 +1,89 @@
 // Command weir limits the rate of requests, and shows how. See weir --help.
 package main
 
-import "os"
+import (
+	"errors"
+	"io"
+	"os"
+	"strings"
+	_ "time/tzdata" // counters go by calendars of places, and a container often has no list of time zones
+
+	"github.com/spf13/cobra"
+)
 
 func main() {
 	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
+}
+
+// run is the whole command, and returns its exit code: 0 done, 1 failed, 2 wrong
+// usage, 3 refused.
+func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	root := newRoot()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := root.Execute()
+	switch {
+	case err == nil:
+		return 0
+	case errors.Is(err, errRefused):
+		return exitRefused // the answer was printed
+	}
+	if _, _, unknown := root.Find(args); unknown != nil {
+		err = unknownVerb(root, args)
+	}
+	return report(stderr, err)
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "weir",
+		Short: "weir decides whether a request may pass",
+		Long: `weir decides whether a request may pass: an API rate limiter.
+
+Run it as a service that is asked, or as a gateway that requests pass through:
+
+  weir serve --rules rules.yaml
+  weir gateway --rules rules.yaml --upstream http://127.0.0.1:9000
+
+Ask a running one, and look after it:
+
+  weir check --ip 203.0.113.7 --method POST --path /api/login
+  weir rules list
+  weir top
+
+See what the algorithms do before choosing one, and what rules make of a request:
+
+  weir simulate
+  weir rules explain rules.yaml --ip 203.0.113.7 --method POST --path /api/login`,
+		Version:       version(),
+		SilenceUsage:  true, // an error is one sentence, not a page
+		SilenceErrors: true, // report prints it
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.SetVersionTemplate("weir {{.Version}}\n")
+	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(newHelp(root))
+	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate(), newReplay())
+	root.AddCommand(newCheck(), newTop(), newAlerts(), newBench(), newVersion(), newCompletion())
+	return root
+}
+
+// newHelp differs from cobra's in that a verb that does not exist is an error.
+func newHelp(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{
+		Use:   "help [verb]",
+		Short: "Explain a verb",
+		RunE: func(_ *cobra.Command, args []string) error {
+			verb, _, err := root.Find(args)
+			if err != nil {
+				return unknownVerb(root, args)
+			}
+			verb.InitDefaultHelpFlag()
+			verb.InitDefaultVersionFlag()
+			return verb.Help()
+		},
+	}
 }

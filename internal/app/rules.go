@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -11,6 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
+	redisrepo "github.com/weirhq/weir/internal/repo/redis"
 	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/rule"
 )
@@ -138,5 +141,94 @@ func (r *rules) follow(ctx context.Context) {
 			r.app.options.Logger.Error("the rules cannot be watched; trying again", "from", r.where, "error", err)
 			pause(ctx, time.Second)
 		}
+	}
+}
+
+// NoRules, as Options.Rules, keeps none: weir reads and makes no file.
+const NoRules = "none"
+
+// usualRules is where the rules are if nobody says so. A service for Envoy alone has its
+// limits elsewhere, and does without the file; but one that is there, or was, holds.
+func (o *Options) usualRules() string {
+	if o.Envoy.Config != "" && isMissing(DefaultRules) && isMissing(DefaultRules+".history") {
+		return NoRules
+	}
+	return DefaultRules
+}
+
+func isMissing(path string) bool {
+	_, err := os.Lstat(path)
+	return errors.Is(err, os.ErrNotExist)
+}
+
+var errNoRules = errors.New("app: weir keeps no rules; name a file with --rules")
+
+// noRules is a repository without rules, which never change.
+type noRules struct{}
+
+func (noRules) Current(context.Context) (repo.Version, error) {
+	return repo.Version{Source: []byte("rules: []\n")}, nil
+}
+
+func (noRules) Write(context.Context, repo.Draft) (repo.Version, error) {
+	return repo.Version{}, errNoRules
+}
+
+func (noRules) History(context.Context) ([]repo.Version, error) { return nil, nil }
+
+func (noRules) Find(context.Context, int64) (repo.Version, error) {
+	return repo.Version{}, repo.ErrNoVersion
+}
+
+func (noRules) Watch(ctx context.Context, _ func(repo.Version, error)) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// openRedis keeps the rules in the Redis of the store, by a connection of its own:
+// checks should not wait behind a large document.
+func (r *rules) openRedis() (err error) {
+	r.repository, err = redisrepo.Open(r.app.link(), redisrepo.Options{Prefix: r.app.store.config.Options.Prefix})
+	return err
+}
+
+// remember keeps rules that came from elsewhere for a start without Redis, as soon as this
+// one has succeeded.
+func (r *rules) remember(ctx context.Context, v repo.Version) {
+	if r.where != InRedis || r.app.data == nil {
+		return
+	}
+	select {
+	case <-r.app.started:
+	case <-ctx.Done():
+		return
+	}
+	err := r.app.data.Save(seenFile, func(w io.Writer) error {
+		_, err := w.Write(v.Source)
+		return err
+	})
+	if err != nil {
+		r.app.options.Logger.Error("the rules could not be kept for a start without Redis", "file", seenFile, "error", err)
+	}
+}
+
+// remembered goes on with the rules that were last seen. Without any, everything is
+// admitted and /readyz says no.
+func (r *rules) remembered() {
+	if r.app.data == nil {
+		return
+	}
+	found, err := r.app.data.Restore(seenFile, func(file io.Reader) error {
+		source, err := io.ReadAll(io.LimitReader(file, rule.MaxDocument+1))
+		if err != nil {
+			return err
+		}
+		return r.install(repo.Version{Source: source})
+	})
+	switch {
+	case err != nil:
+		r.app.options.Logger.Error("the rules that were last seen cannot be used", "file", seenFile, "error", err)
+	case found:
+		r.app.options.Logger.Warn("going on with the rules that were last seen", "file", seenFile)
 	}
 }

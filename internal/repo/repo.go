@@ -3,10 +3,16 @@
 package repo
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
 )
 
 // Version is the document of rules at one time. Whoever changes it names the version
@@ -77,3 +83,67 @@ const (
 	MaxHistory = 100 // versions
 	MaxAuthor  = 200 // bytes
 )
+
+// Ready returns the draft as a repository keeps it, if it is [rule.Usable]: the author and
+// the summary are one line each, and not too long, and a summary that is missing
+// tells what is different from the current document.
+func (d Draft) Ready(name string, current []byte) (Draft, error) {
+	set, err := rule.Usable(name, d.Source)
+	if err != nil {
+		return Draft{}, err
+	}
+	d.Author = oneLine(d.Author, MaxAuthor)
+	d.Summary = oneLine(d.Summary, rule.MaxSummary)
+	if d.Summary == "" {
+		// One that could not be parsed has nothing in common with the new one.
+		old, _ := rule.Parse(name, current)
+		d.Summary = rule.Summarize(old, set)
+	}
+	return d, nil
+}
+
+// oneLine makes a text fit for logs and lists: nobody signs for two lines.
+func oneLine(text string, most int) string {
+	text = strings.Map(func(c rune) rune {
+		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
+			return ' '
+		}
+		return c
+	}, strings.ToValidUTF8(text, "\uFFFD"))
+	return document.Clip(strings.TrimSpace(text), most)
+}
+
+// Notifier calls Changed as [Repository.Watch] promises, for whoever writes a
+// repository: each version once, and each trouble once.
+type Notifier struct {
+	Changed func(Version, error)
+
+	told    bool // a version
+	version Version
+	trouble string // that was told last, and is not over
+}
+
+// Tell is called with what is in force, as often as it is looked at, and with what
+// keeps a later document from being so. As long as nothing can be read, the version
+// is nil.
+func (n *Notifier) Tell(v *Version, trouble error) {
+	if v != nil && (!n.told || !n.version.same(*v)) {
+		n.told, n.version = true, *v
+		n.trouble = ""
+		n.Changed(n.version, nil)
+	}
+	switch {
+	case trouble != nil && trouble.Error() != n.trouble:
+		n.trouble = trouble.Error()
+		n.Changed(n.version, trouble)
+	case trouble == nil && n.trouble != "":
+		n.trouble = ""
+		n.Changed(n.version, nil)
+	}
+}
+
+// same is false for two versions of one number, which there are when a Redis has
+// forgotten the first of them.
+func (v Version) same(other Version) bool {
+	return v.Number == other.Number && v.Time.Equal(other.Time) && bytes.Equal(v.Source, other.Source)
+}

@@ -2,6 +2,7 @@ package redis
 
 import (
 	"context"
+	"math/rand/v2"
 	"strconv"
 	"time"
 
@@ -192,4 +193,25 @@ func (s *Store) letters(ctx context.Context, name string, script *rueidis.Lua, n
 		args[i] = strconv.FormatInt(n, 10)
 	}
 	return s.call(ctx, name, script, args...)
+}
+
+// Watch implements queue.Store. It also wakes when it begins to listen: what was said
+// before was not heard.
+func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
+	k := s.queues[name]
+	if k == nil {
+		return queue.ErrNoQueue
+	}
+	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { wake() })
+	for ctx.Err() == nil {
+		if client, err := s.client(); err == nil {
+			// Whatever ends it, whoever asks finds out whether there is trouble.
+			_ = client.Receive(subscribed, client.B().Subscribe().Channel(k.channel).Build(), func(rueidis.PubSubMessage) { wake() })
+		}
+		select {
+		case <-ctx.Done():
+		case <-time.After(s.poll - s.poll/5 + rand.N(2*s.poll/5)):
+		}
+	}
+	return ctx.Err()
 }

@@ -1,6 +1,8 @@
 package memory
 
 import (
+	"errors"
+	"fmt"
 	"io"
 
 	"github.com/weirhq/weir"
@@ -55,4 +57,80 @@ func (sh *shard) copyEntries(to []int64, now weir.Micros) ([]int64, int64) {
 		to = append(to, tail...)
 	}
 	return to, keys
+}
+
+// exact is the largest number that a state may have: the arithmetic goes no further.
+const exact = 1<<53 - 1
+
+// Restore fills an empty store from a snapshot; keys that have recovered since
+// stay away. When the snapshot is torn, foreign or damaged, it returns an error
+// that says so and the store is left as it was, empty and usable.
+func (s *Store) Restore(r io.Reader) error {
+	old := s.core.Load()
+	if n := old.keys.Load(); n != 0 {
+		return fmt.Errorf("memory: the store has %d keys already; restore a snapshot before the first request", n)
+	}
+	c, err := readCore(r, int(s.maxKeys), s.now())
+	if err != nil {
+		return err
+	}
+	if old.keys.Load() != 0 || !s.core.CompareAndSwap(old, c) {
+		return errors.New("memory: the store was used while it was being restored; restore a snapshot before the first request")
+	}
+	return nil
+}
+
+func readCore(r io.Reader, maxKeys int, now weir.Micros) (c *core, err error) {
+	err = format.Read(r, func(in *snapshot.Reader) {
+		empty := core{}
+		in.Raw(empty.seed[:])
+		c = newCore(empty.seed, maxKeys)
+		var keys int64
+		for ; in.More(); keys++ {
+			k, state, tail := readEntry(in)
+			if in.Err == nil && state.Fresh > now {
+				c.put(k, state, tail, now, int64(maxKeys))
+			}
+		}
+		in.Must(in.Word() == keys)
+	})
+	return c, err
+}
+
+func readEntry(in *snapshot.Reader) (id, weir.State, []int64) {
+	k := id{uint64(in.Word()), uint64(in.Word())}
+	in.Must(k.lo&1 == 1) // which every key has
+	state := weir.State{Fresh: weir.Micros(in.Between(0, exact)), A: in.Between(0, exact), B: in.Between(0, exact)}
+	n := in.Between(0, weir.MaxLogUnits)
+	in.Must(n&(n-1) == 0)
+	var tail []int64 // grows by what is really there: a short file cannot ask for much memory
+	for ; n > 0 && in.Err == nil; n-- {
+		tail = append(tail, in.Word())
+	}
+	return k, state, tail
+}
+
+// put adds an entry as it was, through the same door as everyone.
+func (c *core) put(k id, state weir.State, tail []int64, now weir.Micros, maxKeys int64) {
+	if !c.reserve(1, maxKeys) {
+		c.makeRoom(now, 1, maxKeys)
+	}
+	sh := &c.shards[k.lo>>c.shift]
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	if _, found := sh.table.find(id{k.hi, k.lo &^ refusedBit}); found {
+		c.keys.Add(-1) // no snapshot has a key twice; of a forged one, the first counts
+		return
+	}
+	slot := sh.table.insert(k)
+	sh.table.entries[slot].state = state
+	sh.earliest.Store(min(sh.earliest.Load(), int64(state.Fresh)))
+	if len(tail) > 0 {
+		if sh.table.tails == nil {
+			sh.table.tails = make([]block, len(sh.table.entries))
+		}
+		b := sh.arena.take(len(tail))
+		sh.table.tails[slot] = b
+		copy(sh.arena.words(b), tail)
+	}
 }
