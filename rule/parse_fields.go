@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -50,31 +51,39 @@ const (
 	maxRates       = 16     // of a quota; each is one more thing to charge
 )
 
+// What a mapping is called that is no field.
+const (
+	wholeDocument = "the document"
+	wholeRule     = "a rule"
+)
+
 // fields are the values of a mapping by name.
 type fields map[string]*document.Element
 
 // fields checks the names in a mapping. What it is says a message.
 func (p *parser) fields(e *document.Element, what string, known []string) fields {
 	if e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, "%s: this is %s; write fields here, such as %s", what, e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
+		p.errorf("E006", e.Place, what, "this is %s; write fields here, such as %s", e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
 		return nil
 	}
 	f, meant := make(fields, min(len(e.Members), len(known))), fields{}
 	for _, m := range e.Members {
 		name := m.Name.Text
-		if contains(known, name) {
+		if slices.Contains(known, name) {
 			f[name] = m.Value
 			continue
 		}
-		if here := suggest.Called(name, fieldsElsewhere); contains(known, here) {
-			p.errorf("E005", m.Name.Place, "%s has no field %s; it is called %q here", what, document.Quote(name), here)
+		unknown := what + " has no field " + document.Quote(name)
+		if here := suggest.Called(name, fieldsElsewhere); slices.Contains(known, here) {
+			unknown += fmt.Sprintf("; it is called %q here", here)
 			meant[here] = m.Value
 		} else if near := suggest.Nearest(name, known); near != "" {
-			p.errorf("E005", m.Name.Place, "%s has no field %s; did you mean %q?", what, document.Quote(name), near)
+			unknown += fmt.Sprintf("; did you mean %q?", near)
 			meant[near] = m.Value
 		} else {
-			p.errorf("E005", m.Name.Place, "%s has no field %s; remove it, or use one of %s", what, document.Quote(name), strings.Join(known, ", "))
+			unknown += "; remove it, or use one of " + strings.Join(known, ", ")
 		}
+		p.problem(Error, "E005", m.Name.Place, strings.TrimPrefix(fieldPath(what)+"."+document.Clip(name, maxName), "."), unknown)
 	}
 	for name, value := range meant {
 		if f[name] == nil {
@@ -84,26 +93,17 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 	return f
 }
 
-func contains(names []string, name string) bool {
-	for _, n := range names {
-		if n == name {
-			return true
-		}
-	}
-	return false
-}
-
 // text reads a scalar, also one that looks like a number: names may.
 func (p *parser) text(e *document.Element, field string, most int) (string, bool) {
 	switch {
 	case e.Kind == document.Nothing || e.IsScalar() && e.Text == "":
-		p.errorf("E006", e.Place, "%s: it is empty; write a value, or remove it", field)
+		p.errorf("E006", e.Place, field, "it is empty; write a value, or remove it")
 	case !e.IsScalar():
-		p.errorf("E006", e.Place, "%s: this is %s; write one value", field, e.Describe())
+		p.errorf("E006", e.Place, field, "this is %s; write one value", e.Describe())
 	case len(e.Text) > most:
-		p.errorf("E006", e.Place, "%s: it has %d bytes, at most %d are allowed; shorten it", field, len(e.Text), most)
+		p.errorf("E006", e.Place, field, "it has %d bytes, at most %d are allowed; shorten it", len(e.Text), most)
 	case strings.ContainsFunc(e.Text, unicode.IsControl):
-		p.errorf("E006", e.Place, "%s: it has characters that cannot be seen; remove them", field)
+		p.errorf("E006", e.Place, field, "it has characters that cannot be seen; remove them")
 	default:
 		return e.Text, true
 	}
@@ -117,7 +117,7 @@ func (p *parser) texts(e *document.Element, field string, most int) []*document.
 		values = e.Items
 	}
 	if len(values) == 0 {
-		p.errorf("E006", e.Place, "%s: the list is empty, which could mean all or nothing; write a value, or remove it", field)
+		p.errorf("E006", e.Place, field, "the list is empty, which could mean all or nothing; write a value, or remove it")
 	}
 	good := make([]*document.Element, 0, len(values))
 	for _, v := range values {
@@ -133,9 +133,9 @@ func (p *parser) integer(e *document.Element, code, field string, least, most in
 	n, err := strconv.ParseInt(e.Text, 10, 64)
 	switch {
 	case e.Kind != document.Integer:
-		p.errorf("E006", e.Place, "%s: this is %s; write a whole number without quotes", field, e.Describe())
+		p.errorf("E006", e.Place, field, "this is %s; write a whole number without quotes", e.Describe())
 	case err != nil || n < least || n > most:
-		p.errorf(code, e.Place, "%s: %s is out of range; write %d to %d", field, document.Clip(e.Text, 40), least, most)
+		p.errorf(code, e.Place, field, "%s is out of range; write %d to %d", document.Clip(e.Text, 40), least, most)
 	default:
 		return n
 	}
@@ -145,7 +145,7 @@ func (p *parser) integer(e *document.Element, code, field string, least, most in
 // truth reads true or false.
 func (p *parser) truth(e *document.Element, field string) bool {
 	if e.Kind != document.Truth {
-		p.errorf("E006", e.Place, "%s: this is %s; write true or false", field, e.Describe())
+		p.errorf("E006", e.Place, field, "this is %s; write true or false", e.Describe())
 		return false
 	}
 	return strings.EqualFold(e.Text, "true")

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
@@ -36,7 +37,7 @@ func (p *parser) values(e *document.Element, field string, check func(*document.
 	for _, v := range p.texts(e, field, maxText) {
 		check(v)
 		if at, twice := first[v.Text]; twice {
-			p.errorf("E004", v.Place, "%s: %s is in the list twice, first in line %d; remove one of them", field, document.Quote(v.Text), at.Line)
+			p.errorf("E004", v.Place, field, "%s is in the list twice, first in line %d; remove one of them", document.Quote(v.Text), at.Line)
 			continue
 		}
 		first[v.Text] = v.Place
@@ -47,7 +48,7 @@ func (p *parser) values(e *document.Element, field string, check func(*document.
 
 func (p *parser) attributes(e *document.Element) map[string][]string {
 	if e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, "match: attributes: this is %s; write names and values, as in {action: login}", e.Describe())
+		p.errorf("E006", e.Place, "match: attributes", "this is %s; write names and values, as in {action: login}", e.Describe())
 		return nil
 	}
 	if len(e.Members) == 0 {
@@ -61,9 +62,9 @@ func (p *parser) attributes(e *document.Element) map[string][]string {
 		}
 		field := "match: attributes: " + name
 		values := p.values(m.Value, field, func(*document.Element) {})
-		if contains(values, anyValue) {
+		if slices.Contains(values, anyValue) {
 			if len(values) > 1 {
-				p.errorf("E022", m.Value.Place, `%s: "*" is any value, so the others say nothing; remove it, or them`, field)
+				p.errorf("E022", m.Value.Place, field, `"*" is any value, so the others say nothing; remove it, or them`)
 			}
 			values = nil
 		}

@@ -39,14 +39,14 @@ func (p *parser) readQuotas(r *pending) {
 
 func (p *parser) quotasByName(r *pending, field string, e *document.Element, most int) map[string]Quota {
 	if e.Kind != document.Mapping {
-		p.errorf("E006", e.Place, "%s: this is %s; write names and limits, as in {name: 100/1m}", field, e.Describe())
+		p.errorf("E006", e.Place, field, "this is %s; write names and limits, as in {name: 100/1m}", e.Describe())
 		return nil
 	}
 	if len(e.Members) == 0 {
 		return nil
 	}
 	if p.quotas += len(e.Members); p.quotas > MaxOverrides {
-		p.errorf("E002", e.Place, "%s: with these there are %d tiers and overrides, at most %d are taken; give clients a tier instead of a quota each", field, p.quotas, MaxOverrides)
+		p.errorf("E002", e.Place, field, "with these there are %d tiers and overrides, at most %d are taken; give clients a tier instead of a quota each", p.quotas, MaxOverrides)
 		return nil
 	}
 	quotas := make(map[string]Quota, len(e.Members))
@@ -81,19 +81,19 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	one, many := f["limit"], f["limits"]
 	switch {
 	case one != nil && many != nil:
-		p.errorf("E010", many.Place, "%slimits: there is a limit already; write one of the two, such as limits: [3/1m, 20/1h]", whose)
+		p.errorf("E010", many.Place, whose+"limits", "there is a limit already; write one of the two, such as limits: [3/1m, 20/1h]")
 	case one != nil:
 		p.limit(&q, one)
 	case many != nil:
 		p.limits(&q, many)
 	default:
-		p.errorf("E007", at, "%slimit: it is missing; write for example limit: 100/1m", whose)
+		p.errorf("E007", at, whose+"limit", "it is missing; write for example limit: 100/1m")
 	}
 	if e := f["burst"]; e != nil {
 		q.Burst = p.integer(e, "E013", whose+"burst", 1, weir.MaxUnits)
 		q.burst = e.Place
 		if q.Unlimited {
-			p.errorf("E010", e.Place, "%sburst: without a limit there is none; remove it", whose)
+			p.errorf("E010", e.Place, whose+"burst", "without a limit there is none; remove it")
 		}
 	}
 	return q, p.found() == before
@@ -101,7 +101,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 
 func (p *parser) limit(q *placedQuota, e *document.Element) {
 	if e.Kind == document.List {
-		p.errorf("E006", e.Place, "%slimit: this is a list; call it limits", q.whose)
+		p.errorf("E006", e.Place, q.whose+"limit", "this is a list; call it limits")
 		return
 	}
 	if e.Kind == document.Text && e.Text == unlimited {
@@ -113,14 +113,14 @@ func (p *parser) limit(q *placedQuota, e *document.Element) {
 
 func (p *parser) limits(q *placedQuota, e *document.Element) {
 	if e.Kind != document.List {
-		p.errorf("E006", e.Place, "%slimits: this is %s; write a list, as in [3/1m, 20/1h], or call it limit", q.whose, e.Describe())
+		p.errorf("E006", e.Place, q.whose+"limits", "this is %s; write a list, as in [3/1m, 20/1h], or call it limit", e.Describe())
 		return
 	}
 	if len(e.Items) == 0 {
-		p.errorf("E006", e.Place, "%slimits: the list is empty; write at least one, as in [3/1m, 20/1h]", q.whose)
+		p.errorf("E006", e.Place, q.whose+"limits", "the list is empty; write at least one, as in [3/1m, 20/1h]")
 	}
 	if len(e.Items) > maxRates {
-		p.errorf("E013", e.Place, "%slimits: there are %d, at most %d are allowed; each is charged on every request", q.whose, len(e.Items), maxRates)
+		p.errorf("E013", e.Place, q.whose+"limits", "there are %d, at most %d are allowed; each is charged on every request", len(e.Items), maxRates)
 		return
 	}
 	for _, item := range e.Items {
@@ -136,7 +136,7 @@ func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
 	}
 	rate, err := ParseRate(text)
 	if err != nil {
-		p.errorf("E013", e.Place, "%s%s: %s", q.whose, field, err)
+		p.errorf("E013", e.Place, q.whose+field, "%s", err)
 		return
 	}
 	q.Rates = append(q.Rates, rate)

@@ -3,6 +3,7 @@ package rule
 import (
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir"
@@ -12,7 +13,7 @@ import (
 // rule reads one rule as far as it can be read by itself.
 func (p *parser) rule(e *document.Element) *pending {
 	r := &pending{at: e.Place}
-	r.fields = p.fields(e, "a rule", ruleFields)
+	r.fields = p.fields(e, wholeRule, ruleFields)
 	if r.fields == nil {
 		return r
 	}
@@ -43,18 +44,18 @@ var reservedIDs = []string{".", "..", "history", "rollback"}
 func (p *parser) id(r *pending) {
 	e := r.fields["id"]
 	if e == nil {
-		p.errorf("E007", r.at, "id: it is missing; give the rule a name that no other has, such as login")
+		p.errorf("E007", r.at, "id", "it is missing; give the rule a name that no other has, such as login")
 		return
 	}
 	id, ok := p.text(e, "id", math.MaxInt)
 	switch {
 	case !ok:
 	case len(id) > weir.MaxNameLen:
-		p.errorf("E008", e.Place, "id: it has %d bytes, at most %d are allowed; say the rest in the description", len(id), weir.MaxNameLen)
-	case contains(reservedIDs, id):
-		p.errorf("E008", e.Place, "id: %q means something else in a URL; choose another name", id)
+		p.errorf("E008", e.Place, "id", "it has %d bytes, at most %d are allowed; say the rest in the description", len(id), weir.MaxNameLen)
+	case slices.Contains(reservedIDs, id):
+		p.errorf("E008", e.Place, "id", "%q means something else in a URL; choose another name", id)
 	case strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "":
-		p.errorf("E008", e.Place, "id: %s has other characters than letters, digits, dots, dashes and underscores; say the rest in the description", document.Quote(id))
+		p.errorf("E008", e.Place, "id", "%s has other characters than letters, digits, dots, dashes and underscores; say the rest in the description", document.Quote(id))
 	default:
 		r.ID = id
 	}
@@ -64,9 +65,9 @@ func (p *parser) id(r *pending) {
 func (p *parser) description(e *document.Element) string {
 	switch {
 	case !e.IsScalar() && e.Kind != document.Nothing:
-		p.errorf("E006", e.Place, "description: this is %s; write a text", e.Describe())
+		p.errorf("E006", e.Place, "description", "this is %s; write a text", e.Describe())
 	case len(e.Text) > maxDescription:
-		p.errorf("E006", e.Place, "description: it has %d bytes, at most %d are allowed; shorten it", len(e.Text), maxDescription)
+		p.errorf("E006", e.Place, "description", "it has %d bytes, at most %d are allowed; shorten it", len(e.Text), maxDescription)
 	}
 	return e.Text
 }
@@ -74,35 +75,26 @@ func (p *parser) description(e *document.Element) string {
 func (p *parser) key(r *pending) {
 	e := r.fields["key"]
 	if e == nil {
-		p.errorf("E007", r.at, "key: it is missing; write who is counted apart, such as ip or user, or global for everyone together")
+		p.errorf("E007", r.at, "key", "it is missing; write who is counted apart, such as ip or user, or global for everyone together")
 		return
 	}
 	if len(e.Items) > maxParts {
-		p.errorf("E012", e.Place, "key: it has %d parts, at most %d are allowed; a client is known by fewer", len(e.Items), maxParts)
+		p.errorf("E012", e.Place, "key", "it has %d parts, at most %d are allowed; a client is known by fewer", len(e.Items), maxParts)
 		return
 	}
 	for _, part := range p.texts(e, "key", maxText) {
 		source, err := ParseSource(part.Text)
 		switch {
 		case err != nil:
-			p.errorf("E012", part.Place, "key: %v", err)
+			p.errorf("E012", part.Place, "key", "%v", err)
 			continue
-		case containsSource(r.Key, source):
-			p.errorf("E012", part.Place, "key: %s is there twice; write it once", source)
+		case slices.Contains(r.Key, source):
+			p.errorf("E012", part.Place, "key", "%s is there twice; write it once", source)
 		case source.Kind == Global && len(e.Items) > 1:
-			p.errorf("E012", part.Place, "key: global is the same for everyone, so it adds nothing to the other parts; remove it, or them")
+			p.errorf("E012", part.Place, "key", "global is the same for everyone, so it adds nothing to the other parts; remove it, or them")
 		}
 		r.Key = append(r.Key, source)
 	}
-}
-
-func containsSource(all []Source, one Source) bool {
-	for _, s := range all {
-		if s == one {
-			return true
-		}
-	}
-	return false
 }
 
 // algorithm reports whether there is one to go on with.
@@ -117,7 +109,7 @@ func (p *parser) algorithm(r *pending) bool {
 	}
 	a, err := weir.ParseAlgorithm(name)
 	if err != nil {
-		p.errorf("E011", e.Place, "algorithm: %s", reason(err))
+		p.errorf("E011", e.Place, "algorithm", "%s", reason(err))
 		return false
 	}
 	r.Algorithm = a
@@ -145,7 +137,7 @@ func (p *parser) options(r *pending) {
 		if name, ok := p.text(e, "mode", maxText); ok {
 			var err error
 			if r.Mode, err = ParseMode(name); err != nil {
-				p.errorf("E011", e.Place, "mode: %v", err)
+				p.errorf("E011", e.Place, "mode", "%v", err)
 			}
 		}
 	}
@@ -153,7 +145,7 @@ func (p *parser) options(r *pending) {
 		if name, ok := p.text(e, "on_failure", maxText); ok {
 			var err error
 			if r.OnFailure, err = ParseFailure(name); err != nil {
-				p.errorf("E011", e.Place, "on_failure: %v", err)
+				p.errorf("E011", e.Place, "on_failure", "%v", err)
 			}
 		}
 	}

@@ -39,7 +39,13 @@ type Problem struct {
 	Line     int      `json:"line,omitempty"`   // from 1; 0 if it is about the document as a whole
 	Column   int      `json:"column,omitempty"` // from 1, in characters
 	Rule     string   `json:"rule,omitempty"`   // the id, if it is about one
-	Message  string   `json:"message"`          // a sentence that names the remedy
+
+	// Field is the field at fault as it is written, in the rule if it is about one:
+	// "limit", "match.path", "tiers.pro.burst", "exempt.ip". It is "" if it is about a
+	// whole rule or the whole document.
+	Field string `json:"field,omitempty"`
+
+	Message string `json:"message"` // a sentence that names the remedy
 
 	// Excerpt is the line, and below it a caret under the column. API keys are
 	// blotted out.

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/weirhq/weir/internal/document"
 )
@@ -36,15 +37,33 @@ func newReport(file, source string) *report {
 	}
 }
 
-func (r *report) errorf(code string, at document.Place, format string, args ...any) {
-	r.add(Error, code, at, format, args...)
+// errorf reports an error in a field, with which the message begins: "match: path". The
+// field is "" if the whole is wrong.
+func (r *report) errorf(code string, at document.Place, field, format string, args ...any) {
+	r.reportf(Error, code, at, field, format, args...)
 }
 
-func (r *report) warnf(code string, at document.Place, format string, args ...any) {
-	r.add(Warning, code, at, format, args...)
+func (r *report) warnf(code string, at document.Place, field, format string, args ...any) {
+	r.reportf(Warning, code, at, field, format, args...)
 }
 
-func (r *report) add(s Severity, code string, at document.Place, format string, args ...any) {
+func (r *report) reportf(s Severity, code string, at document.Place, field, format string, args ...any) {
+	message := fmt.Sprintf(format, args...)
+	if field != "" {
+		message = field + ": " + message
+	}
+	r.problem(s, code, at, fieldPath(field), message)
+}
+
+// fieldPath makes "tiers.pro.limit" of "tiers: pro: limit".
+func fieldPath(field string) string {
+	if field == wholeDocument || field == wholeRule {
+		return ""
+	}
+	return strings.ReplaceAll(strings.TrimSuffix(field, ": the name"), ": ", ".")
+}
+
+func (r *report) problem(s Severity, code string, at document.Place, field, message string) {
 	if r.faults[at] {
 		return
 	}
@@ -52,7 +71,7 @@ func (r *report) add(s Severity, code string, at document.Place, format string, 
 		r.left[s]++
 		return
 	}
-	message := document.Clip(fmt.Sprintf(format, args...), maxMessage)
+	message = document.Clip(message, maxMessage)
 	key := seen{at, message}
 	if r.seen[key] {
 		return
@@ -60,13 +79,13 @@ func (r *report) add(s Severity, code string, at document.Place, format string, 
 	r.seen[key] = true
 	r.problems[s] = append(r.problems[s], Problem{
 		Severity: s, Code: code, File: r.file, Line: at.Line, Column: at.Column,
-		Rule: r.rule, Message: message,
+		Rule: r.rule, Field: field, Message: message,
 	})
 }
 
 // fault reports what made the document unreadable.
 func (r *report) fault(f document.Fault) {
-	r.errorf(faultCodes[f.Why], f.Place, "%s", f.Message)
+	r.errorf(faultCodes[f.Why], f.Place, "", "%s", f.Message)
 	if f.Why == document.Foreign && len(r.faults) < maxProblems {
 		r.faults[f.Place] = true // what is made of a value that was not taken is not worth a word
 	}

@@ -18,7 +18,7 @@ func TestProblemsReadLikeACompilers(t *testing.T) {
 	if got := problems.String(); got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
 	}
-	if p := problems[len(problems)-1]; p.Rule != "login" || p.Line != 4 || p.Column != 12 || p.Excerpt != "    limit: 5/1x\n           ^" {
+	if p := problems[len(problems)-1]; p.Rule != "login" || p.Field != "limit" || p.Line != 4 || p.Column != 12 || p.Excerpt != "    limit: 5/1x\n           ^" {
 		t.Errorf("got %+v", p)
 	}
 	if got := (rule.Problem{Message: "m", Code: "E001"}).String(); got != "error: m [E001]" {
@@ -53,7 +53,7 @@ func TestErrIsAboutErrorsOnly(t *testing.T) {
 func TestProblemsInJSON(t *testing.T) {
 	_, problems := rule.Parse("a.yaml", []byte("rulez: []\n"))
 	got, err := json.Marshal(problems)
-	want := `[{"severity":"error","code":"E005","file":"a.yaml","line":1,"column":1,"message":"the document has no field \"rulez\"; did you mean \"rules\"?","excerpt":"rulez: []\n^"}]`
+	want := `[{"severity":"error","code":"E005","file":"a.yaml","line":1,"column":1,"field":"rulez","message":"the document has no field \"rulez\"; did you mean \"rules\"?","excerpt":"rulez: []\n^"}]`
 	if err != nil || string(got) != want {
 		t.Errorf("got %s, %v; want %s", got, err, want)
 	}
@@ -81,5 +81,39 @@ func TestCodes(t *testing.T) {
 	}
 	if c, found := rule.LookUp("W006"); !found || c.Title != "a login that is open on failure" {
 		t.Errorf("got %+v", c)
+	}
+}
+
+// A problem names the field at fault as it is written.
+func TestProblemsNameTheirField(t *testing.T) {
+	for source, want := range map[string]string{
+		"{id: a, key: ip, limit: 5/1x}":                                            "limit",
+		"{id: a, key: ip, limits: [5/1m, 5/1x]}":                                   "limits",
+		"{id: a, key: ip}":                                                         "limit",
+		"{id: a, key: ip, limit: 5/1m, burst: 0}":                                  "burst",
+		"{id: a, key: ip, limit: 5/1m, buckets: 3}":                                "buckets",
+		"{id: a, key: ip, limit: 5/1m, kee: 3}":                                    "kee",
+		"{id: a, key: ip, limit: 5/1m, cost: 9}":                                   "cost",
+		"{id: a, key: [ip, ip], limit: 5/1m}":                                      "key",
+		"{id: a, key: ip, limit: 5/1m, match: {path: a}}":                          "match.path",
+		"{id: a, key: ip, limit: 5/1m, match: {path: '/{'}}":                       "match.path",
+		"{id: a, key: ip, limit: 5/1m, match: {pth: /a}}":                          "match.pth",
+		"{id: a, key: ip, limit: 5/1m, match: []}":                                 "match",
+		"{id: a, key: ip, limit: 5/1m, match: {attributes: {action: [a, \"*\"]}}}": "match.attributes.action",
+		"{id: a, key: ip, limit: 5/1m, match: {attributes: {'': a}}}":              "match.attributes",
+		"{id: a, key: ip, limit: 5/1m, tiers: {pro: {limit: 5/1x}}}":               "tiers.pro.limit",
+		"{id: a, key: ip, limit: 5/1m, tiers: {pro: {limit: 5/1m, brst: 3}}}":      "tiers.pro.brst",
+		"{id: a, key: ip, limit: 5/1m, overrides: {'user:x': 5/1s}}":               "overrides",
+		"{id: a, key: ip, limit: 5/1m, deny: {status: 200}}":                       "deny.status",
+		"[]": "",
+	} {
+		_, problems := rule.ParseRule("", []byte(source))
+		if len(problems) != 1 || problems[0].Field != want {
+			t.Errorf("%s: got %+v, want one in %q", source, problems, want)
+		}
+	}
+	_, problems := rule.Parse("", []byte("exempt: {ip: [x]}\nblck: {}\nrules: 3\n"))
+	if len(problems) != 3 || problems[0].Field != "exempt.ip" || problems[1].Field != "blck" || problems[2].Field != "rules" {
+		t.Errorf("got %+v", problems)
 	}
 }

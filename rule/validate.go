@@ -23,7 +23,7 @@ func (p *parser) checkIDs() {
 		}
 		if before, twice := first[id]; twice {
 			p.report.rule = id
-			p.errorf("E009", p.read[i].id, "id: the rule in line %d is called %s, too, and the two would share what a client has used; rename one", p.read[before].id.Line, id)
+			p.errorf("E009", p.read[i].id, "id", "the rule in line %d is called %s, too, and the two would share what a client has used; rename one", p.read[before].id.Line, id)
 			continue
 		}
 		first[id] = i
@@ -44,7 +44,7 @@ func (p *parser) checkTwins() {
 		key := sha256.Sum256(ruleElement(&twin).JSON())
 		if before, found := first[key]; found {
 			p.report.rule = p.set.Rules[i].ID
-			p.errorf("E025", p.read[i].at, "this rule does just what %s in line %d does, and could never refuse anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
+			p.errorf("E025", p.read[i].at, "", "this rule does just what %s in line %d does, and could never refuse anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
 			continue
 		}
 		first[key] = i
@@ -60,7 +60,7 @@ func (p *parser) checkMethodCount() {
 			known[m] = true
 		}
 		if len(known) > match.MaxMethods {
-			p.errorf("E021", p.read[i].at, "match: method: all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), match.MaxMethods)
+			p.errorf("E021", p.read[i].at, "match: method", "all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), match.MaxMethods)
 			return
 		}
 	}

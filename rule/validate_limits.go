@@ -19,7 +19,7 @@ func (p *parser) checkLimits(r *pending) {
 		p.checkQuota(r, q)
 	}
 	if !limited {
-		p.errorf("E024", r.fields["limit"].Place, "limit: nobody is limited by this rule; write a limit, or one for a tier, or remove the rule")
+		p.errorf("E024", r.fields["limit"].Place, "limit", "nobody is limited by this rule; write a limit, or one for a tier, or remove the rule")
 	}
 }
 
@@ -28,7 +28,7 @@ func (p *parser) checkPeriods(q placedQuota) {
 	first := map[time.Duration]document.Place{}
 	for i, rate := range q.Rates {
 		if _, twice := first[rate.Period]; twice {
-			p.errorf("E015", q.rates[i], "%slimits: there is a limit for %s already, and the two would share what a client has used; keep the smaller", q.whose, duration.Format(rate.Period))
+			p.errorf("E015", q.rates[i], q.whose+"limits", "there is a limit for %s already, and the two would share what a client has used; keep the smaller", duration.Format(rate.Period))
 		}
 		first[rate.Period] = q.rates[i]
 	}
@@ -52,7 +52,7 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 		if q.whose == "" {
 			at = r.fields["cost"].Place
 		}
-		p.errorf("E016", at, "%scost: a request costs %d, and never more than %d are admitted at once, so every one would be refused; lower the cost, or raise the limit or the burst", field, cost, capacity)
+		p.errorf("E016", at, field+"cost", "a request costs %d, and never more than %d are admitted at once, so every one would be refused; lower the cost, or raise the limit or the burst", cost, capacity)
 	}
 }
 
@@ -60,7 +60,7 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err error) {
 	var invalid *weir.InvalidError
 	if !errors.As(err, &invalid) {
-		p.errorf("E013", at, "%slimit: %v", q.whose, err)
+		p.errorf("E013", at, q.whose+"limit", "%v", err)
 		return
 	}
 	code, whose := "E013", q.whose
@@ -81,7 +81,7 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 			code = "E014"
 		}
 	}
-	p.errorf(code, at, "%s%s: %s", whose, invalid.Field, invalid.Reason)
+	p.errorf(code, at, whose+invalid.Field, "%s", invalid.Reason)
 }
 
 // leaks is whether an algorithm has a burst.

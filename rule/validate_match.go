@@ -11,18 +11,18 @@ import (
 func (p *parser) checkMethod(e *document.Element) {
 	switch method := e.Text; {
 	case method == "*":
-		p.errorf("E021", e.Place, "match: method: every method matches if there is none here; remove it")
+		p.errorf("E021", e.Place, "match: method", "every method matches if there is none here; remove it")
 	case !isToken(method):
-		p.errorf("E021", e.Place, "match: method: %s is no method; write for example GET, or a list of several", document.Quote(method))
+		p.errorf("E021", e.Place, "match: method", "%s is no method; write for example GET, or a list of several", document.Quote(method))
 	case method != strings.ToUpper(method):
-		p.errorf("E021", e.Place, "match: method: %s has small letters, and methods have none; write %s", document.Quote(method), strings.ToUpper(method))
+		p.errorf("E021", e.Place, "match: method", "%s has small letters, and methods have none; write %s", document.Quote(method), strings.ToUpper(method))
 	}
 }
 
 func (p *parser) checkHost(e *document.Element) {
 	host := strings.ToLower(e.Text)
 	wrong := func(format string, args ...any) {
-		p.errorf("E020", e.Place, "match: host: "+format, args...)
+		p.errorf("E020", e.Place, "match: host", format, args...)
 	}
 	name := strings.TrimPrefix(host, "*.")
 	switch before, _, port := strings.Cut(host, ":"); {
@@ -62,7 +62,7 @@ func isHostName(name string) bool {
 func (p *parser) checkPath(e *document.Element) {
 	path := e.Text
 	wrong := func(format string, args ...any) {
-		p.errorf("E019", e.Place, "match: path: "+format, args...)
+		p.errorf("E019", e.Place, "match: path", format, args...)
 	}
 	switch {
 	case strings.Contains(path, "://"):
@@ -100,7 +100,7 @@ func (p *parser) checkPath(e *document.Element) {
 		}
 	}
 	if err := match.CheckPath(path); err != nil {
-		p.errorf("E019", e.Place, "match: %v", err)
+		p.problem(Error, "E019", e.Place, "match.path", "match: "+err.Error())
 	}
 }
 

@@ -22,11 +22,11 @@ func (p *parser) checkOverrides(r *pending, e *document.Element) {
 		identity, err := canonicalIdentity(key, text)
 		switch at, twice := first[identity]; {
 		case err != nil && tellsSecret(r.Key, text):
-			p.errorf("E023", m.Name.Place, "overrides: no client is called this, because the key is %s; write it as %s", sourcesText(r.Key), example(key))
+			p.errorf("E023", m.Name.Place, "overrides", "no client is called this, because the key is %s; write it as %s", sourcesText(r.Key), example(key))
 		case err != nil:
-			p.errorf("E023", m.Name.Place, "overrides: no client is called %s, because the key is %s: %v", document.Quote(text), sourcesText(r.Key), err)
+			p.errorf("E023", m.Name.Place, "overrides", "no client is called %s, because the key is %s: %v", document.Quote(text), sourcesText(r.Key), err)
 		case twice && at.Line > 0:
-			p.errorf("E023", m.Name.Place, "overrides: this is the client of line %d in another spelling; remove one of them", at.Line)
+			p.errorf("E023", m.Name.Place, "overrides", "this is the client of line %d in another spelling; remove one of them", at.Line)
 		default:
 			first[identity] = m.Name.Place
 		}

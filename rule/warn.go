@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -58,18 +59,18 @@ func (p *parser) warnLimits(r *pending) {
 	for _, q := range r.quotas {
 		for i, rate := range q.Rates {
 			if r.Algorithm == weir.FixedWindow && rate.Period > 24*time.Hour {
-				p.warnf("W005", q.rates[i], "%slimit: a window of %s in memory is forgotten when the process restarts, unless --data is set; set it, or keep counts in Redis", q.whose, duration.Format(rate.Period))
+				p.warnf("W005", q.rates[i], q.whose+"limit", "a window of %s in memory is forgotten when the process restarts, unless --data is set; set it, or keep counts in Redis", duration.Format(rate.Period))
 			}
 			if r.Algorithm == weir.SlidingLog && rate.N > largeLog {
-				p.warnf("W007", q.rates[i], "%slimit: a sliding_log of %d units keeps up to %d KB for each client; sliding_window or sliding_buckets need less than one", q.whose, rate.N, rate.N*8/1000)
+				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units keeps up to %d KB for each client; sliding_window or sliding_buckets need less than one", rate.N, rate.N*8/1000)
 			}
 			if other, ok := stricter(r.Algorithm, q.Quota, i); ok {
-				p.warnf("W009", q.rates[i], "%slimits: %s never refuses anybody, because %s always does so first; remove one, or look at their numbers", q.whose, rate, other)
+				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never refuses anybody, because %s always does so first; remove one, or look at their numbers", rate, other)
 			}
 		}
 	}
 	if r.matchesAll() && len(r.Key) == 1 && r.Key[0].Kind == Global && !r.Quota.Unlimited && allSlow(r.Quota.Rates) {
-		p.warnf("W008", r.quotas[0].rates[0], "limit: all clients together get less than one request a second; if that was meant for each of them, choose another key")
+		p.warnf("W008", r.quotas[0].rates[0], "limit", "all clients together get less than one request a second; if that was meant for each of them, choose another key")
 	}
 }
 
@@ -84,10 +85,10 @@ func allSlow(rates []Rate) bool {
 
 func (p *parser) warnFailure(r *pending) {
 	if word := loginWord(&r.Rule); word != "" && r.OnFailure == Open {
-		p.warnf("W006", r.field("on_failure"), "on_failure: this looks like a rule against guessing (%s), and it lets everything pass when the store is away; write local, or closed", word)
+		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it lets everything pass when the store is away; write local, or closed", word)
 	}
 	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
-		p.warnf("W014", r.field("on_failure"), "on_failure: the rule matches everything, so every request is refused when the store is away; write local, or match less")
+		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches everything, so every request is refused when the store is away; write local, or match less")
 	}
 }
 
@@ -115,14 +116,14 @@ var forwarded = []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "X-Client-
 func (p *parser) warnKey(r *Rule, at document.Place) {
 	chosen := true // by the client, all of it
 	for _, s := range r.Key {
-		if s.Kind == Header && contains(forwarded, s.Name) {
-			p.warnf("W010", at, "key: a client can write into %s what it likes, and be a new one each time; use ip, and name your proxies in trusted_proxies", s.Name)
+		if s.Kind == Header && slices.Contains(forwarded, s.Name) {
+			p.warnf("W010", at, "key", "a client can write into %s what it likes, and be a new one each time; use ip, and name your proxies in trusted_proxies", s.Name)
 			return
 		}
 		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
 	}
 	if chosen && !p.single && !p.backstop() {
-		p.warnf("W011", at, "key: a client that leaves out %s, or makes one up, is not held back by anything; add a rule with key ip or global", sourcesText(r.Key))
+		p.warnf("W011", at, "key", "a client that leaves out %s, or makes one up, is not held back by anything; add a rule with key ip or global", sourcesText(r.Key))
 	}
 }
 

@@ -1,6 +1,6 @@
 // A rule as text and as a form, kept in step: the text is what counts.
 
-import { isMap, isScalar, isSeq, parseDocument, type Document, type ParsedNode } from 'yaml'
+import { isMap, isScalar, isSeq, parseDocument, type Document } from 'yaml'
 import type { List, Quota, Rule, RuleProblem, Words } from './api/types'
 
 export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_buckets', 'sliding_log', 'leaky_bucket']
@@ -80,28 +80,14 @@ export function fromQuota(text: string): Quota {
   return Array.isArray(all) ? { limits: all, burst: Number(burst[1]) } : { limit: all, burst: Number(burst[1]) }
 }
 
-const inner = ['method', 'host', 'path', 'attributes', 'status', 'code', 'message']
-
-// fieldOf tells which field of a form a problem is about: by its message, which begins
-// with the field, or else by its place in the text.
-export function fieldOf(problem: RuleProblem, source: string): string {
-  const [, named, within] = /^([a-z_]+)(?:[.[][^:]*)?:(?: ([a-z_]+)(?:[.[][^:]*)?:)?/.exec(problem.message) ?? []
-  if (named && order.includes(named)) {
-    if ((named === 'match' || named === 'deny') && within && inner.includes(within)) return within
-    return named === 'limits' ? 'limit' : named
-  }
-  if (named && inner.includes(named)) return named
-  if (!problem.line) return ''
-  const document = parseDocument(source)
-  if (!isMap(document.contents)) return ''
-  const at = offsetOf(source, problem.line, problem.column ?? 1)
-  let found = ''
-  for (const item of document.contents.items) {
-    const key = item.key as ParsedNode | null
-    if (key?.range && key.range[0] <= at) found = String(isScalar(key) ? key.value : '')
-  }
-  return found === 'limits' ? 'limit' : order.includes(found) ? found : ''
+// fieldOf tells in which field of the form a problem is shown; '' for none.
+export function fieldOf(problem: RuleProblem): string {
+  const [outer = '', inner = ''] = (problem.field ?? '').split('.')
+  if (outer === 'match' || outer === 'deny') return within[outer].includes(inner) ? inner : outer
+  return outer === 'limits' ? 'limit' : order.includes(outer) ? outer : ''
 }
+
+const within = { match: ['method', 'host', 'path', 'attributes'], deny: ['status', 'code', 'message'] }
 
 // offsetOf is where a line and a column are in a text.
 export function offsetOf(source: string, line: number, column: number): number {

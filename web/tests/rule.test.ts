@@ -43,20 +43,11 @@ describe('words and quotas', () => {
 })
 
 describe('problems', () => {
-  const problem = (message: string, line?: number, column?: number) =>
-    fieldOf({ severity: 'error', code: 'E000', message, ...(line ? { line, column: column ?? 1 } : {}) }, login)
-  it('are where their message says', () => {
-    expect(problem('limit: it cannot be read')).toBe('limit')
-    expect(problem('limits[1]: it cannot be read')).toBe('limit')
-    expect(problem('path: it cannot match')).toBe('path')
-    expect(problem('match: path: it does not begin with a slash')).toBe('path')
-    expect(problem('deny: status: 200 is no refusal')).toBe('status')
-    expect(problem('match: it is empty')).toBe('match')
-  })
-  it('or where they stand', () => {
-    expect(problem('this is odd', 3)).toBe('key')
-    expect(problem('this is odd', 2, 20)).toBe('match')
-    expect(problem('this is odd')).toBe('')
+  it.each([
+    ['limit', 'limit'], ['limits', 'limit'], ['match.path', 'path'], ['match.attributes.action', 'attributes'], ['deny.status', 'status'],
+    ['match', 'match'], ['match.pth', 'match'], ['tiers.pro.burst', 'tiers'], ['kye', ''], [undefined, ''],
+  ])('of %s are shown in %s', (field, want) => {
+    expect(fieldOf({ severity: 'error', code: 'E000', message: 'it is wrong', ...(field ? { field } : {}) })).toBe(want)
   })
   it('have a place in the text', () => {
     expect(login.slice(offsetOf(login, 3, 1)).startsWith('key: ip')).toBe(true)

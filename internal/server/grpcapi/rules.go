@@ -112,7 +112,7 @@ func problemsOf(problems rule.Problems) []*pb.Problem {
 		}
 		all = append(all, &pb.Problem{
 			Severity: severity, Code: p.Code, Line: int32(p.Line), Column: int32(p.Column),
-			Rule: valid(p.Rule), Message: valid(p.Message), Excerpt: valid(p.Excerpt),
+			Rule: valid(p.Rule), Field: valid(p.Field), Message: valid(p.Message), Excerpt: valid(p.Excerpt),
 		})
 	}
 	return all

@@ -1306,6 +1306,7 @@ type Problem struct {
 	Rule          string                 `protobuf:"bytes,5,opt,name=rule,proto3" json:"rule,omitempty"`       // the id, if it is about one
 	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"` // a sentence that names the remedy
 	Excerpt       string                 `protobuf:"bytes,7,opt,name=excerpt,proto3" json:"excerpt,omitempty"` // the line, and below it a caret under the column
+	Field         string                 `protobuf:"bytes,8,opt,name=field,proto3" json:"field,omitempty"`     // the field at fault, such as "limit" or "match.path"; "" if it is about a whole rule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1385,6 +1386,13 @@ func (x *Problem) GetMessage() string {
 func (x *Problem) GetExcerpt() string {
 	if x != nil {
 		return x.Excerpt
+	}
+	return ""
+}
+
+func (x *Problem) GetField() string {
+	if x != nil {
+		return x.Field
 	}
 	return ""
 }
@@ -1934,7 +1942,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x04rule\x18\x02 \x01(\bR\x04rule\"[\n" +
 	"\x15ValidateRulesResponse\x12\x14\n" +
 	"\x05valid\x18\x01 \x01(\bR\x05valid\x12,\n" +
-	"\bproblems\x18\x02 \x03(\v2\x10.weir.v1.ProblemR\bproblems\"\xc0\x01\n" +
+	"\bproblems\x18\x02 \x03(\v2\x10.weir.v1.ProblemR\bproblems\"\xd6\x01\n" +
 	"\aProblem\x12-\n" +
 	"\bseverity\x18\x01 \x01(\x0e2\x11.weir.v1.SeverityR\bseverity\x12\x12\n" +
 	"\x04code\x18\x02 \x01(\tR\x04code\x12\x12\n" +
@@ -1942,7 +1950,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06column\x18\x04 \x01(\x05R\x06column\x12\x12\n" +
 	"\x04rule\x18\x05 \x01(\tR\x04rule\x12\x18\n" +
 	"\amessage\x18\x06 \x01(\tR\amessage\x12\x18\n" +
-	"\aexcerpt\x18\a \x01(\tR\aexcerpt\"\x9b\x01\n" +
+	"\aexcerpt\x18\a \x01(\tR\aexcerpt\x12\x14\n" +
+	"\x05field\x18\b \x01(\tR\x05field\"\x9b\x01\n" +
 	"\aVersion\x12\x16\n" +
 	"\x06number\x18\x01 \x01(\x03R\x06number\x12.\n" +
 	"\x04time\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x04time\x12\x16\n" +

@@ -45,6 +45,7 @@ export interface RuleProblem {
   line?: number
   column?: number
   rule?: string
+  field?: string
   message: string
   excerpt?: string
 }
