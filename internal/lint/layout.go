@@ -40,6 +40,7 @@ var layout = []line{
 	{[]string{"internal/ruleedit"}, "changes of a document of rules that keep what people wrote"},
 	{[]string{"rule"}, "who is limited, by what; it knows no store, so that rules can be read and tried without one"},
 	{[]string{"internal/match"}, "which rules a request meets, by number; it knows hosts and paths, and nothing of what a rule is for"},
+	{[]string{"store/redis/goredis"}, "a client of go-redis for the Redis store; a module of its own, so that nobody else downloads it"},
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "stores move state and do no arithmetic; one must not lean on another"},
 	{[]string{"store/redis/script"}, "writes the scripts that Redis runs, from their parts; it is run by make generate, and nobody imports it"},
 	{[]string{"internal/scenario"}, "the language in which the meaning is written down; it needs the vocabulary only"},
@@ -81,6 +82,7 @@ var thirdParty = map[string][]string{
 
 	"store/redis":          {"github.com/redis/rueidis"},
 	"internal/watch":       {"github.com/fsnotify/fsnotify"},
+	"store/redis/goredis":  {"github.com/redis/go-redis/v9"},
 	"internal/repo/redis":  {"github.com/redis/rueidis"},
 	"internal/document":    {"go.yaml.in/yaml/v4"},
 	"internal/inbound":     {"google.golang.org/grpc", "google.golang.org/protobuf"},

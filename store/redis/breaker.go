@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirhq/weir"
 )
 
@@ -36,8 +34,8 @@ func (b *breaker) healthy() bool { return b.failures == 0 && b.down == nil }
 // answered reports whether a call was, be it with an error: a key of the wrong type
 // is no reason to stop asking for others.
 func answered(err error) bool {
-	var reply *rueidis.RedisError
-	return err == nil || errors.As(err, &reply) || errors.Is(err, errAnswer)
+	_, replied := replyOf(err)
+	return err == nil || replied || errors.Is(err, errAnswer)
 }
 
 // report tells the lane how a call has ended.

@@ -2,29 +2,21 @@ package redis
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"time"
 
-	"github.com/redis/rueidis"
-
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/redislink"
 )
 
-// link is the connection to Redis, which may be made again.
+// link is the connection to Redis. If its client is the store's own, it may be made again.
 type link struct {
-	*redislink.Link
+	client  Client
+	made    *redislink.Link // nil if the client is of another library
 	cluster bool
 }
 
-var errNotConnected = fmt.Errorf("redis: %w: there is no connection yet", weir.ErrUnavailable)
-
-func (l *link) client() (rueidis.Client, error) {
-	if c := l.Current(); c != nil {
-		return c, nil
-	}
-	return nil, errNotConnected
+// ownLink is a link by rueidis.
+func ownLink(made *redislink.Link, cluster bool) link {
+	return link{native{made, cluster}, made, cluster}
 }
 
 // probe asks whether there are such keys, and reports of which it was told
@@ -33,14 +25,20 @@ func (l *link) client() (rueidis.Client, error) {
 // use.
 func (l *link) probe(keys []string) []bool {
 	answers := make([]bool, len(keys))
-	client := l.Current()
-	if client != nil && (exist(client, keys, answers) || l.cluster) {
+	if l.exist(keys, answers) || l.made == nil || l.cluster && l.made.Current() != nil {
 		return answers
 	}
-	if l.Renew() == nil {
-		exist(l.Current(), keys, answers)
+	if l.made.Renew() == nil {
+		l.exist(keys, answers)
 	}
 	return answers
+}
+
+// close ends the connection if the store has made it.
+func (l *link) close() {
+	if l.made != nil {
+		l.made.Close()
+	}
 }
 
 // probeTimeout is longer than a check may take, for a client may have to connect
@@ -48,15 +46,11 @@ func (l *link) probe(keys []string) []bool {
 const probeTimeout = 500 * time.Millisecond
 
 // exist asks for all keys at once, and reports whether any answer came.
-func exist(client rueidis.Client, keys []string, answers []bool) (some bool) {
+func (l *link) exist(keys []string, answers []bool) (some bool) {
 	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
 	defer cancel()
-	commands := make(rueidis.Commands, len(keys))
-	for i, key := range keys {
-		commands[i] = client.B().Exists().Key(key).Build()
-	}
-	for i, r := range client.DoMulti(ctx, commands...) {
-		answers[i] = ready(r.Error())
+	for i, err := range l.client.Exists(ctx, keys) {
+		answers[i] = ready(err)
 		some = some || answers[i]
 	}
 	return some
@@ -64,8 +58,6 @@ func exist(client rueidis.Client, keys []string, answers []bool) (some bool) {
 
 // ready reports whether an answer came from a Redis that can be used.
 func ready(err error) bool {
-	if reply := (*rueidis.RedisError)(nil); errors.As(err, &reply) {
-		return !reply.IsLoading() && !reply.IsClusterDown() && !reply.IsTryAgain()
-	}
-	return err == nil
+	_, replied := replyOf(err)
+	return err == nil || replied && !saysAny(err, "LOADING", "CLUSTERDOWN", "TRYAGAIN")
 }

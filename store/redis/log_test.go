@@ -94,9 +94,8 @@ func useScripts(t *testing.T, change func(string) string) {
 	loadScripts()
 	for _, s := range scripts {
 		if s.can&(needSlidingLog|needSlidingBuckets) != 0 {
-			was := s.lua
-			t.Cleanup(func() { s.lua = was })
-			s.lua = rueidis.NewLuaScript(change(s.text()))
+			t.Cleanup(s.read)
+			s.set(change(s.text))
 		}
 	}
 }

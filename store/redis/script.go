@@ -1,11 +1,12 @@
 package redis
 
 import (
+	"context"
+	"crypto/sha1"
 	"embed"
+	"encoding/hex"
 	"fmt"
 	"sync"
-
-	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
 )
@@ -46,7 +47,8 @@ type script struct {
 	file string
 	form form
 	can  needs
-	lua  *rueidis.Lua
+
+	text, sha string // of the file
 }
 
 // scripts are what Redis runs. Of those that can do what a call needs it gets the first.
@@ -77,7 +79,7 @@ var scriptOf [singles + 1][needAll + 1]*script
 // loadScripts is called before a script is asked for.
 var loadScripts = sync.OnceFunc(func() {
 	for _, s := range scripts {
-		s.lua = rueidis.NewLuaScript(s.text())
+		s.read()
 		for n := range scriptOf[s.form] {
 			if scriptOf[s.form][n] == nil && needs(n)&^s.can == 0 {
 				scriptOf[s.form][n] = s
@@ -86,12 +88,31 @@ var loadScripts = sync.OnceFunc(func() {
 	}
 })
 
-func (s *script) text() string {
+func (s *script) read() {
 	text, err := scriptFiles.ReadFile("script/" + s.file + ".lua")
 	if err != nil {
 		panic(fmt.Sprintf("redis: there is no script %s", s.file)) // which a test would have found
 	}
-	return string(text)
+	s.set(string(text))
+}
+
+func (s *script) set(text string) {
+	sum := sha1.Sum([]byte(text))
+	s.text, s.sha = text, hex.EncodeToString(sum[:])
+}
+
+// Commands that run a script: one that Redis has, by its SHA-1, or one that it is sent.
+const (
+	evalSHA = "EVALSHA"
+	eval    = "EVAL"
+)
+
+func (s *script) run(ctx context.Context, client Client, keys []string, arg string) (string, error) {
+	answer, err := client.Eval(ctx, evalSHA, s.sha, keys, arg)
+	if saysAny(err, "NOSCRIPT") {
+		return client.Eval(ctx, eval, s.text, keys, arg)
+	}
+	return answer, err
 }
 
 var needOf = [...]needs{

@@ -93,7 +93,17 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = link{redislink.Of(client), client.Mode() == rueidis.ClientModeCluster}
+	s.link = ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster)
+	return s, nil
+}
+
+// NewOn is [New] for a client of another library.
+func NewOn(client Client, o Options) (*Store, error) {
+	s, err := newStore(o)
+	if err != nil {
+		return nil, err
+	}
+	s.link = link{client: client, cluster: client.Cluster()}
 	return s, nil
 }
 
@@ -115,11 +125,11 @@ func (c Config) Open() (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = link{
+	s.link = ownLink(
 		redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) }),
 		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "",
-	}
-	if s.link.Renew() != nil {
+	)
+	if s.link.made.Renew() != nil {
 		s.lanes.mu.Lock()
 		defer s.lanes.mu.Unlock()
 		l := &lane{breaker: breaker{key: s.prefix + "probe"}}
@@ -161,15 +171,11 @@ func newStore(o Options) (*Store, error) {
 
 // Ping reports why Redis cannot be asked, if that is so.
 func (s *Store) Ping(ctx context.Context) error {
-	client, err := s.link.client()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
 	// A key, because a cluster would send PING to any node, also to one that is gone.
-	if err := client.Do(ctx, client.B().Exists().Key(s.prefix+"probe").Build()).Error(); err != nil {
-		return fmt.Errorf("redis: %w", err)
+	if err := s.link.client.Exists(ctx, []string{s.prefix + "probe"})[0]; err != nil {
+		return explain(err)
 	}
 	return nil
 }
@@ -186,7 +192,7 @@ func (s *Store) Close() {
 	close(s.closing)
 	s.lanes.mu.Unlock()
 	s.lanes.workers.Wait()
-	s.link.Close()
+	s.link.close()
 }
 
 // Take implements weir.Store.
@@ -226,10 +232,6 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 // call asks Redis, and gives each check its decisions. It asks again only when Redis has
 // done nothing because the slot is on its way, with some of the keys here and some there.
 func (s *Store) call(r *request) error {
-	client, err := s.link.client()
-	if err != nil {
-		return err
-	}
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
 	now := int64(0)
@@ -237,11 +239,11 @@ func (s *Store) call(r *request) error {
 		now = int64(s.clock()) + 1
 	}
 	for {
-		answer, err := scriptOf[r.form][r.needs].lua.Exec(ctx, client, r.keys, []string{r.encode(now)}).ToString()
+		answer, err := scriptOf[r.form][r.needs].run(ctx, s.link.client, r.keys, r.encode(now))
 		switch {
 		case err == nil:
 			return r.decode(answer)
-		case !isOnItsWay(err):
+		case !saysAny(err, "TRYAGAIN"):
 			return explain(err)
 		}
 		select {
@@ -255,17 +257,13 @@ func (s *Store) call(r *request) error {
 // onItsWay is about how long Redis takes to move a key.
 const onItsWay = time.Millisecond
 
-func isOnItsWay(err error) bool {
-	reply, ok := rueidis.IsRedisErr(err)
-	return ok && reply.IsTryAgain()
-}
-
 // explain says more where Redis's own words help nobody.
 func explain(err error) error {
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		if _, moved := reply.IsMoved(); moved {
-			return fmt.Errorf("redis: this is one node of a cluster; write redis+cluster:// in the URL, or use a cluster's client: %w", err)
-		}
+	switch {
+	case errors.Is(err, errNotConnected):
+		return err
+	case saysAny(err, "MOVED"):
+		return fmt.Errorf("redis: this is one node of a cluster; write redis+cluster:// in the URL, or use a cluster's client: %w", err)
 	}
 	return fmt.Errorf("redis: %w", err)
 }

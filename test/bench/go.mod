@@ -4,6 +4,8 @@ go 1.26.0
 
 replace github.com/weirhq/weir => ../../
 
+replace github.com/weirhq/weir/store/redis/goredis => ../../store/redis/goredis
+
 require (
 	github.com/envoyproxy/go-control-plane/envoy v1.40.0
 	github.com/go-chi/httprate v0.16.1
@@ -13,7 +15,8 @@ require (
 	github.com/sethvargo/go-limiter v1.1.0
 	github.com/throttled/throttled/v2 v2.15.0
 	github.com/ulule/limiter/v3 v3.11.2
-	github.com/weirhq/weir v0.0.0-00010101000000-000000000000
+	github.com/weirhq/weir v0.0.0
+	github.com/weirhq/weir/store/redis/goredis v0.0.0-00010101000000-000000000000
 	golang.org/x/net v0.62.0
 	golang.org/x/time v0.16.0
 	google.golang.org/grpc v1.85.0

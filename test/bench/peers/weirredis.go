@@ -2,21 +2,29 @@ package peers
 
 import (
 	"context"
+	"io"
 	"time"
+
+	goredisclient "github.com/redis/go-redis/v9"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/store/redis"
+	"github.com/weirhq/weir/store/redis/goredis"
 )
 
-// WeirHeadline is the contestant that the aims are about.
-const WeirHeadline = "weir token_bucket"
+// WeirHeadline is the contestant that the aims are about, and WeirOnGoRedis the same on
+// a client of go-redis.
+const (
+	WeirHeadline  = "weir token_bucket"
+	WeirOnGoRedis = "weir token_bucket, go-redis"
+)
 
-// weirsOnRedis are all algorithms on the Redis store, and a request that has
-// three limits to pass.
+// weirsOnRedis are all algorithms on the Redis store, the headline on go-redis, and a
+// request that has three limits to pass.
 func weirsOnRedis(addr string) []Contestant {
 	var all []Contestant
 	for _, a := range algorithms() {
-		c := weirOnRedis(addr, func(limit Limit) []weir.Limit {
+		c := weirOnRedis(opened(addr), func(limit Limit) []weir.Limit {
 			return []weir.Limit{{Algorithm: a, N: int64(limit.N), Period: limit.Period}}
 		})
 		c.Name, c.Promise = "weir "+a.String(), promises[a]
@@ -26,8 +34,15 @@ func weirsOnRedis(addr string) []Contestant {
 			c.Note = "a log cannot have a huge N: where all are admitted it has 10 000 units per 10 ms × keys, of which some tens are in the log of one key among many, and some thousands in that of a single one"
 		}
 		all = append(all, c)
+		if c.Name == WeirHeadline {
+			lent := weirOnRedis(onGoRedis(addr), func(limit Limit) []weir.Limit {
+				return []weir.Limit{{Algorithm: a, N: int64(limit.N), Period: limit.Period}}
+			})
+			lent.Name, lent.Promise, lent.Key = WeirOnGoRedis, c.Promise, c.Key
+			all = append(all, lent)
+		}
 	}
-	three := weirOnRedis(addr, func(limit Limit) []weir.Limit {
+	three := weirOnRedis(opened(addr), func(limit Limit) []weir.Limit {
 		n := int64(limit.N)
 		return []weir.Limit{
 			{Name: "user", Algorithm: weir.TokenBucket, N: n, Period: limit.Period},
@@ -51,12 +66,27 @@ func stateOf(a weir.Algorithm) string {
 	return "four numbers"
 }
 
-func weirOnRedis(addr string, limits func(Limit) []weir.Limit) Contestant {
+// opened is a store as weir serve has it.
+func opened(addr string) func() (*redis.Store, io.Closer) {
+	return func() (*redis.Store, io.Closer) {
+		return must(redis.Open("redis://" + addr + "?timeout=" + patience.String())), nil
+	}
+}
+
+// onGoRedis is a store on a client of go-redis, set as the package advises.
+func onGoRedis(addr string) func() (*redis.Store, io.Closer) {
+	return func() (*redis.Store, io.Closer) {
+		client := goredisclient.NewClient(&goredisclient.Options{Addr: addr, PoolSize: Callers, ReadTimeout: patience, ContextTimeoutEnabled: true})
+		return must(goredis.New(client, redis.Options{Timeout: patience})), client
+	}
+}
+
+func weirOnRedis(store func() (*redis.Store, io.Closer), limits func(Limit) []weir.Limit) Contestant {
 	return Contestant{
 		Weir: true,
 		New: func(limit Limit, _ int) Limiter {
-			// As weir serve does it.
-			l := weirRedisLimiter{n: int64(limit.N), store: must(redis.Open("redis://" + addr + "?timeout=" + patience.String()))}
+			l := weirRedisLimiter{n: int64(limit.N)}
+			l.store, l.client = store()
 			for _, limit := range limits(limit) {
 				l.limits = append(l.limits, must(limit.Compile()))
 			}
@@ -75,6 +105,7 @@ func redisLogThatAdmits(keys int) Limit {
 
 type weirRedisLimiter struct {
 	store  *redis.Store
+	client io.Closer // unless the store has its own
 	limits []*weir.Compiled
 	n      int64
 }
@@ -95,4 +126,7 @@ func (l weirRedisLimiter) Drain(key string)     { l.take(key, l.n) }
 
 func (l weirRedisLimiter) Close() {
 	l.store.Close()
+	if l.client != nil {
+		l.client.Close()
+	}
 }

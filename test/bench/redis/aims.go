@@ -26,6 +26,9 @@ func (a aim) verdict() string {
 func aims(figures []Figure) []aim {
 	var out []aim
 	for _, f := range figures {
+		if f.Contestant.Name == peers.WeirOnGoRedis {
+			out = append(out, aim{f.Scenario.short() + ": time on go-redis × on its own client", 1.5, f.Median / headlineIn(f.Scenario, figures)})
+		}
 		if f.Contestant.Name != peers.WeirHeadline {
 			continue
 		}
@@ -42,6 +45,16 @@ func aims(figures []Figure) []aim {
 		}
 	}
 	return out
+}
+
+// headlineIn is the time of the headline in a scenario.
+func headlineIn(sc Scenario, figures []Figure) float64 {
+	for _, f := range figures {
+		if f.Scenario == sc && f.Contestant.Name == peers.WeirHeadline {
+			return f.Median
+		}
+	}
+	return 0
 }
 
 // redisRateP50 is that of redis_rate.

@@ -1,0 +1,98 @@
+package redis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/redislink"
+)
+
+// Client is what a store needs of a client of Redis. [New] takes one of rueidis, and
+// package goredis one of go-redis; with this, others can be used too.
+type Client interface {
+	// Eval sends a command, EVALSHA or EVAL, with the script, the keys and one argument,
+	// and returns the reply. It sends it once, whatever happens, for it may have been
+	// charged: a client that repeats must be told not to. It returns when the context
+	// ends.
+	Eval(ctx context.Context, command, script string, keys []string, arg string) (string, error)
+
+	// Exists sends EXISTS for each of the keys, and returns how each call has ended.
+	Exists(ctx context.Context, keys []string) []error
+
+	// Cluster reports whether keys are on several nodes, by their slot.
+	Cluster() bool
+}
+
+// ReplyError is an error that Redis has replied with. Every error of a [Client] that is
+// one must have this method, as those of go-redis do: others count as no answer.
+type ReplyError interface {
+	error
+	RedisError()
+}
+
+// replyOf returns what Redis has said, if an error is that.
+func replyOf(err error) (text string, ok bool) {
+	if err == nil {
+		return "", false
+	}
+	if native := (*rueidis.RedisError)(nil); errors.As(err, &native) {
+		return native.Error(), true
+	}
+	if other := ReplyError(nil); errors.As(err, &other) {
+		return other.Error(), true
+	}
+	return "", false
+}
+
+// saysAny reports whether Redis has replied with an error of one of these kinds.
+func saysAny(err error, kinds ...string) bool {
+	text, ok := replyOf(err)
+	kind, _, _ := strings.Cut(text, " ")
+	return ok && slices.Contains(kinds, kind)
+}
+
+var errNotConnected = fmt.Errorf("redis: %w: there is no connection yet", weir.ErrUnavailable)
+
+// native is a client of rueidis, if there is one at the moment.
+type native struct {
+	link    *redislink.Link
+	cluster bool
+}
+
+func (n native) Eval(ctx context.Context, command, script string, keys []string, arg string) (string, error) {
+	c := n.link.Current()
+	switch {
+	case c == nil:
+		return "", errNotConnected
+	case command == evalSHA:
+		return c.Do(ctx, c.B().Evalsha().Sha1(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
+	}
+	return c.Do(ctx, c.B().Eval().Script(script).Numkeys(int64(len(keys))).Key(keys...).Arg(arg).Build()).ToString()
+}
+
+func (n native) Exists(ctx context.Context, keys []string) []error {
+	errs := make([]error, len(keys))
+	c := n.link.Current()
+	if c == nil {
+		for i := range errs {
+			errs[i] = errNotConnected
+		}
+		return errs
+	}
+	commands := make(rueidis.Commands, len(keys))
+	for i, key := range keys {
+		commands[i] = c.B().Exists().Key(key).Build()
+	}
+	for i, r := range c.DoMulti(ctx, commands...) {
+		errs[i] = r.Error()
+	}
+	return errs
+}
+
+func (n native) Cluster() bool { return n.cluster }

@@ -1,0 +1,103 @@
+// Package goredis keeps limits in Redis by a client of go-redis that a program already has.
+//
+// It is a module of its own, so that only those download go-redis who use it. A program
+// without a client is better off with package redis alone, whose own client is faster and
+// connects to a Redis that moves or is not there yet.
+package goredis
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	goredis "github.com/redis/go-redis/v9"
+
+	"github.com/weirhq/weir/store/redis"
+)
+
+// New returns a store on a client: a [goredis.Client], also of Sentinel, or a
+// [goredis.ClusterClient]. The client stays the caller's to close, after the store.
+//
+// Whatever the client is set to, the store answers within its own timeout, and the client
+// does not send a request again that may have been charged. Set ContextTimeoutEnabled all
+// the same: without it every call needs a goroutine of its own, and one that the store has
+// given up keeps a connection of the client's until ReadTimeout has passed.
+func New(client goredis.UniversalClient, o redis.Options) (*redis.Store, error) {
+	a := adapter{client: client}
+	switch c := client.(type) {
+	case nil:
+		return nil, errors.New("goredis: New needs a client; goredis.NewClient makes one")
+	case *goredis.Client:
+		a.heedsContext = c.Options().ContextTimeoutEnabled
+	case *goredis.ClusterClient:
+		a.cluster, a.heedsContext = true, c.Options().ContextTimeoutEnabled
+	default:
+		return nil, fmt.Errorf("goredis: a %T cannot say on which server a key is; use a Client or a ClusterClient", client)
+	}
+	return redis.NewOn(a, o)
+}
+
+// adapter is a client as the store wants it.
+type adapter struct {
+	client       goredis.UniversalClient
+	cluster      bool
+	heedsContext bool
+}
+
+// Cluster implements redis.Client.
+func (a adapter) Cluster() bool { return a.cluster }
+
+// Eval implements redis.Client.
+func (a adapter) Eval(ctx context.Context, command, script string, keys []string, arg string) (string, error) {
+	args := make([]any, 0, 4+len(keys))
+	args = append(args, command, script, len(keys))
+	for _, key := range keys {
+		args = append(args, key)
+	}
+	cmd := goredis.NewStringCmd(ctx, append(args, arg)...)
+	if err := a.within(ctx, func() error { return a.client.Process(ctx, once{cmd}) }); err != nil {
+		return "", err
+	}
+	return cmd.Val(), nil
+}
+
+// Exists implements redis.Client.
+func (a adapter) Exists(ctx context.Context, keys []string) []error {
+	pipe := a.client.Pipeline()
+	for _, key := range keys {
+		pipe.Exists(ctx, key)
+	}
+	var cmds []goredis.Cmder
+	err := a.within(ctx, func() error {
+		cmds, _ = pipe.Exec(ctx)
+		return ctx.Err()
+	})
+	errs := make([]error, len(keys))
+	for i := range errs {
+		if errs[i] = err; err == nil {
+			errs[i] = cmds[i].Err()
+		}
+	}
+	return errs
+}
+
+// once is a command that the client must not send again.
+type once struct{ *goredis.StringCmd }
+
+func (once) NoRetry() bool { return true }
+
+// within waits for a call as long as the context allows: by default a client waits for as
+// long as its own timeouts say.
+func (a adapter) within(ctx context.Context, call func() error) error {
+	if a.heedsContext {
+		return call()
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- call() }()
+	select {
+	case err := <-ended:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
