@@ -6,13 +6,13 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strings"
 	"text/tabwriter"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
@@ -95,18 +95,12 @@ func (f *checkFlags) wire() (*httpapi.CheckRequest, error) {
 
 // readSecret reads a file with one secret in it.
 func readSecret(name string) (string, error) {
-	file, err := os.Open(name)
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	const most = 8 << 10
-	content, err := io.ReadAll(io.LimitReader(file, most+1))
+	content, err := disk.ReadFile(name, 8<<10, "key")
 	if err != nil {
 		return "", err
 	}
 	secret := strings.TrimSpace(string(content))
-	if secret == "" || len(content) > most || strings.ContainsAny(secret, "\r\n") {
+	if secret == "" || strings.ContainsAny(secret, "\r\n") {
 		return "", fmt.Errorf("%s is not one key; write it alone into the file", name)
 	}
 	return secret, nil

@@ -47,8 +47,11 @@ func TestCheckSendsEverything(t *testing.T) {
 		"--api-key-file", file(t, "key", "  the key\n"), "--header", "x-a=1", "--cookie", "c=2", "--query", "q=3", "--tier", "pro", "--cost", "2").
 		want(t, 0, `^allowed: all has 7 of 9 left`, "")
 	r.on(t, "check", "--method", "PUT").want(t, 0, `^allowed: no rule applies\n\z`, "")
-	for _, content := range []string{"", "a\nb", strings.Repeat("x", 9000)} {
-		r.on(t, "check", "--api-key-file", file(t, "key", content)).want(t, 1, "", "is not one key; write it alone into the file")
+	for content, want := range map[string]string{
+		"": "is not one key; write it alone into the file", "a\nb": "is not one key; write it alone into the file",
+		strings.Repeat("x", 9000): "is larger than 8 KiB, which no key is",
+	} {
+		r.on(t, "check", "--api-key-file", file(t, "key", content)).want(t, 1, "", want)
 	}
 }
 

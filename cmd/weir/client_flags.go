@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/token"
 )
 
@@ -148,12 +149,7 @@ func parseServer(text string) (*url.URL, error) {
 func (f *clientFlags) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != "" {
-		file, err := os.Open(f.ca)
-		if err != nil {
-			return nil, err
-		}
-		defer file.Close()
-		authorities, err := io.ReadAll(io.LimitReader(file, 1<<20)) // all public ones are a quarter of it
+		authorities, err := disk.ReadFile(f.ca, 1<<20, "list of authorities") // all public ones are a quarter of it
 		if err != nil {
 			return nil, err
 		}

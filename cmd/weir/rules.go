@@ -2,11 +2,10 @@ package main
 
 import (
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/envoy"
 	"github.com/weirhq/weir/rule"
 )
@@ -49,23 +48,9 @@ func oneFile(cmd *cobra.Command, args []string) error {
 // readRules reads a file of rules, or standard input.
 func readRules(cmd *cobra.Command, name string) ([]byte, error) {
 	if name == "-" {
-		return bounded(cmd.InOrStdin(), "standard input")
+		return disk.ReadAll(cmd.InOrStdin(), "standard input", rule.MaxDocument, "file of rules")
 	}
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return bounded(f, name)
-}
-
-// bounded reads no more than a document of rules may have.
-func bounded(r io.Reader, name string) ([]byte, error) {
-	src, err := io.ReadAll(io.LimitReader(r, rule.MaxDocument+1))
-	if err == nil && len(src) > rule.MaxDocument {
-		err = fmt.Errorf("%s is larger than %d MiB, which no file of rules is", name, rule.MaxDocument>>20)
-	}
-	return src, err
+	return disk.ReadFile(name, rule.MaxDocument, "file of rules")
 }
 
 // compileFile parses and compiles a file, and prints what is doubtful about it.

@@ -3,13 +3,13 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/suggest"
 )
@@ -90,17 +90,9 @@ func unknownKey(place, name string, flags map[string]*pflag.Flag, cmd *cobra.Com
 
 // readConfig reads a file that is one mapping.
 func readConfig(name string) (*document.Element, error) {
-	f, err := os.Open(name)
+	source, err := disk.ReadFile(name, maxConfig, "configuration")
 	if err != nil {
 		return nil, fmt.Errorf("--config: %w", err)
-	}
-	defer f.Close()
-	source, err := io.ReadAll(io.LimitReader(f, maxConfig+1))
-	if err != nil {
-		return nil, fmt.Errorf("--config: %w", err)
-	}
-	if len(source) > maxConfig {
-		return nil, fmt.Errorf("--config: %s is larger than 1 MiB, which no configuration is", name)
 	}
 	var wrong []error
 	root := document.Read(name, string(source), func(fault document.Fault) {

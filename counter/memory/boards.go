@@ -50,10 +50,7 @@ func (s *Store) findBoard(b *counter.Board, now weir.Micros) (*entry, *board) {
 
 // Score implements counter.Store.
 func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mark) ([]counter.Amount, error) {
-	if err := b.ValidateScore(marks); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, b.ValidateScore(marks))
 	if err != nil {
 		return nil, err
 	}
@@ -97,10 +94,7 @@ func (s *Store) look(b *counter.Board, now weir.Micros) boardWindow {
 
 // Top implements counter.Store.
 func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
-	if err := b.ValidateTop(n); err != nil {
-		return counter.Ranking{}, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, b.ValidateTop(n))
 	if err != nil {
 		return counter.Ranking{}, err
 	}
@@ -113,10 +107,7 @@ func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Rankin
 
 // Standing implements counter.Store.
 func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
-	if err := b.ValidateStanding(members); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, b.ValidateStanding(members))
 	if err != nil {
 		return nil, err
 	}

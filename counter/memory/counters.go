@@ -71,10 +71,7 @@ func (s *Store) amount(k *counter.Key, now weir.Micros, index int64) counter.Amo
 
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
-	if err := counter.ValidateAdd(deltas); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, counter.ValidateAdd(deltas))
 	if err != nil {
 		return nil, err
 	}
@@ -131,10 +128,7 @@ func (s *Store) add(k *counter.Key, now weir.Micros, by counter.Amount) counter.
 
 // Get implements counter.Store.
 func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	if err := counter.ValidateKeys(keys); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, counter.ValidateKeys(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -149,10 +143,7 @@ func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount,
 
 // Reset implements counter.Store.
 func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	if err := counter.ValidateKeys(keys); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, counter.ValidateKeys(keys))
 	if err != nil {
 		return nil, err
 	}
@@ -171,10 +162,7 @@ func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amoun
 
 // History implements counter.Store.
 func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
-	if err := counter.ValidateHistory(n, keys, s.kept); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, counter.ValidateHistory(n, keys, s.kept))
 	if err != nil {
 		return nil, err
 	}
@@ -206,10 +194,7 @@ func (*sequence) weight() int { return 1 }
 // NextID implements counter.Store. A sequence may be forgotten when the time has passed
 // what it gave out last: the time alone is then larger.
 func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
-	if err := counter.ValidateSequence(name); err != nil {
-		return 0, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, counter.ValidateSequence(name))
 	if err != nil {
 		return 0, err
 	}

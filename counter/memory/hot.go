@@ -90,7 +90,7 @@ func (h *hot) byAge() []row {
 
 func (h *hot) record(item string, turned bool, hits int64, now weir.Micros) {
 	h.last = max(h.last+1, int64(now))
-	h.events = append(h.events, counter.Event{ID: h.last, Item: item, Hot: turned, Hits: hits, At: timeOf(now)})
+	h.events = append(h.events, counter.Event{ID: h.last, Item: item, Hot: turned, Hits: hits, At: now.Time()})
 	if n := len(h.events) - counter.MaxEvents; n > 0 {
 		h.lost = h.events[n-1].ID
 		h.events = append(h.events[:0], h.events[n:]...)
@@ -100,17 +100,14 @@ func (h *hot) record(item string, turned bool, hits int64, now weir.Micros) {
 func (h *hot) heat(item string) counter.Heat {
 	heat := counter.Heat{Item: item, Hits: h.sum[item]}
 	if since, ok := h.since[item]; ok {
-		heat.Hot, heat.Since = true, timeOf(since)
+		heat.Hot, heat.Since = true, since.Time()
 	}
 	return heat
 }
 
 // Hit implements counter.Store.
 func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]counter.Heat, error) {
-	if err := l.ValidateHit(items); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, l.ValidateHit(items))
 	if err != nil {
 		return nil, err
 	}
@@ -154,10 +151,7 @@ func (s *Store) current(l *counter.HotList, now weir.Micros) *hot {
 
 // Hot implements counter.Store.
 func (s *Store) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.Heat, error) {
-	if err := l.ValidateHot(n); err != nil {
-		return nil, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, l.ValidateHot(n))
 	if err != nil {
 		return nil, err
 	}
@@ -179,10 +173,7 @@ func (s *Store) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.He
 
 // Events implements counter.Store.
 func (s *Store) Events(ctx context.Context, l counter.HotList, after int64) (counter.Events, error) {
-	if err := l.Validate(); err != nil {
-		return counter.Events{}, err
-	}
-	now, err := s.lock(ctx)
+	now, err := s.lock(ctx, l.Validate())
 	if err != nil {
 		return counter.Events{}, err
 	}

@@ -135,7 +135,7 @@ func (d *decoder) hot(span time.Duration) *hot {
 	}
 	before := h.lost
 	for d.More() {
-		e := counter.Event{ID: d.count(), Item: d.name(), Hot: d.Between(0, 1) == 1, Hits: d.count(), At: timeOf(weir.Micros(d.count()))}
+		e := counter.Event{ID: d.count(), Item: d.name(), Hot: d.Between(0, 1) == 1, Hits: d.count(), At: weir.Micros(d.count()).Time()}
 		d.Must(e.ID > before && e.ID <= h.last && len(h.events) < counter.MaxEvents)
 		if d.Err == nil {
 			h.events = append(h.events, e)

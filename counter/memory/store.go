@@ -7,6 +7,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -90,9 +91,9 @@ func (s *Store) Len() int {
 }
 
 // lock takes the store, and tells the time at which it did: what is counted later has a
-// later time. It fails if nobody waits for the answer.
-func (s *Store) lock(ctx context.Context) (weir.Micros, error) {
-	if err := ctx.Err(); err != nil {
+// later time. It fails if what was asked is invalid, or nobody waits for the answer.
+func (s *Store) lock(ctx context.Context, invalid error) (weir.Micros, error) {
+	if err := cmp.Or(invalid, ctx.Err()); err != nil {
 		return 0, err
 	}
 	s.mu.Lock()
@@ -103,6 +104,3 @@ func (s *Store) lock(ctx context.Context) (weir.Micros, error) {
 func (s *Store) roomFor() int { return s.maxMembers - s.maxMembers/8 }
 
 func micros(d time.Duration) weir.Micros { return weir.Micros(d.Microseconds()) }
-
-// timeOf is an instant as answers have it.
-func timeOf(t weir.Micros) time.Time { return time.UnixMicro(int64(t)).UTC() }

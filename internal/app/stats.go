@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"net/url"
 	"os"
 	"strings"
 
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/stats"
@@ -162,17 +162,9 @@ func (o *Alerts) secret() ([]byte, error) {
 	if o.WebhookSecretFile == "" {
 		return nil, nil
 	}
-	file, err := os.Open(o.WebhookSecretFile)
+	source, err := disk.ReadFile(o.WebhookSecretFile, maxSecret, "secret")
 	if err != nil {
 		return nil, fmt.Errorf("--alert-webhook-secret-file: %w", err)
-	}
-	defer file.Close()
-	source, err := io.ReadAll(io.LimitReader(file, maxSecret+1))
-	if err != nil {
-		return nil, fmt.Errorf("--alert-webhook-secret-file: %w", err)
-	}
-	if len(source) > maxSecret {
-		return nil, fmt.Errorf("--alert-webhook-secret-file: %s has more than %d bytes, which no secret has", o.WebhookSecretFile, maxSecret)
 	}
 	secret := strings.TrimSpace(string(source))
 	if len(secret) < 16 {

@@ -8,14 +8,14 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 // Options of Open.
@@ -165,17 +165,9 @@ func (c *Certs) read(before *state) (*state, error) {
 const maxFile = 1 << 20 // bytes; a bundle of all public authorities is a quarter of it
 
 func readFile(name string) ([]byte, error) {
-	f, err := os.Open(name)
+	content, err := disk.ReadFile(name, maxFile, "certificate")
 	if err != nil {
 		return nil, fmt.Errorf("certs: %w", err)
-	}
-	defer f.Close()
-	content, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, fmt.Errorf("certs: %w", err)
-	}
-	if len(content) > maxFile {
-		return nil, fmt.Errorf("certs: %s is larger than 1 MiB, which no certificate is", name)
 	}
 	return content, nil
 }

@@ -1,10 +1,11 @@
 // Package disk has what a file needs to survive a crash, and two processes at once: locks,
-// and files that are replaced as a whole.
+// files that are replaced as a whole, and reads with a bound.
 package disk
 
 import (
 	"bufio"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -41,6 +42,30 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 		}
 	}
 	return SyncFolder(filepath.Dir(path))
+}
+
+// ReadFile reads a file that may have at most so many bytes. What is larger is none of
+// those that the caller means, and its error says so; nobody means /dev/zero.
+func ReadFile(path string, most int, what string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return ReadAll(file, path, most, what)
+}
+
+// ReadAll is ReadFile for what is open already, and has a name for people.
+func ReadAll(r io.Reader, name string, most int, what string) ([]byte, error) {
+	text, err := io.ReadAll(io.LimitReader(r, int64(most)+1))
+	if err == nil && len(text) > most {
+		size := fmt.Sprintf("%d KiB", most>>10)
+		if most >= 1<<20 {
+			size = fmt.Sprintf("%d MiB", most>>20)
+		}
+		return nil, fmt.Errorf("%s is larger than %s, which no %s is", name, size, what)
+	}
+	return text, err
 }
 
 var leftover = regexp.MustCompile(`^(.+)\.[0-9]+\.tmp$`)

@@ -112,3 +112,22 @@ func TestLock(t *testing.T) {
 	}
 	first.Close()
 }
+
+func TestReadFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "file")
+	for size, want := range map[int]string{0: "", 2048: "", 2049: path + " is larger than 2 KiB, which no test is"} {
+		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text, err := ReadFile(path, 2048, "test")
+		if want == "" && (err != nil || len(text) != size) || want != "" && (err == nil || err.Error() != want) {
+			t.Errorf("%d bytes: %d were read, %v", size, len(text), err)
+		}
+	}
+	if _, err := ReadAll(strings.NewReader(strings.Repeat("x", 3<<20)), "standard input", 2<<20, "test"); err == nil || err.Error() != "standard input is larger than 2 MiB, which no test is" {
+		t.Error(err)
+	}
+	if _, err := ReadFile(path+"x", 1, "test"); !errors.Is(err, os.ErrNotExist) {
+		t.Error(err)
+	}
+}

@@ -50,6 +50,8 @@ var layout = []line{
 	{[]string{"internal/datadir"}, "the directory of what survives a restart: one owner, whole files"},
 	{[]string{"internal/inbound", "internal/httpbody"}, "what servers read of a call, in a memory that all calls share"},
 	{[]string{"internal/redislink"}, "a connection to Redis that need not be there yet"},
+	{[]string{"internal/certs", "internal/token"}, "certificates and tokens in files, read again when they change"},
+	{[]string{"internal/disk"}, "what a file needs to survive a crash, and two processes at once"},
 	{[]string{"internal/watch"}, "files and directories that change; the only one to know a library for that"},
 	{[]string{"internal/testredis"}, "Redis servers for tests, and what they leave behind"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},

@@ -3,16 +3,17 @@ package token
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"runtime"
+
+	"github.com/weirhq/weir/internal/disk"
 )
 
 const maxFile = 1 << 20 // bytes
 
 // ReadFile is Parse of a file, which it names in errors.
 func ReadFile(path string) (*List, error) {
-	source, err := read(path)
+	source, err := disk.ReadFile(path, maxFile, "file of tokens")
 	if err != nil {
 		return nil, err
 	}
@@ -26,7 +27,7 @@ func ReadFile(path string) (*List, error) {
 // ReadOne returns the token of a file with just one, for whoever is to show it. The
 // file is the token alone, or a list with one line.
 func ReadOne(path string) (string, error) {
-	source, err := read(path)
+	source, err := disk.ReadFile(path, maxFile, "file of tokens")
 	if err != nil {
 		return "", err
 	}
@@ -41,22 +42,6 @@ func ReadOne(path string) (string, error) {
 		return "", fmt.Errorf("%s: %w", path, err)
 	}
 	return lines[0].words[2], nil
-}
-
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	source, err := io.ReadAll(io.LimitReader(f, maxFile+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(source) > maxFile {
-		return nil, fmt.Errorf("%s: it is larger than 1 MiB, which no file of tokens is", path)
-	}
-	return source, nil
 }
 
 // Exposed is whether everybody on this machine can read or write a file. A group may,
