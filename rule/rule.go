@@ -1,3 +1,13 @@
+// Package rule says who is limited, by what: rules as people write them, and the
+// table that a request is looked up in.
+//
+// A [Set] is one document, in YAML or JSON; [Parse] reads it and reports everything
+// that is wrong with it at once, each with line, column and remedy. [Compile] turns
+// a set into a [Table], which never changes: whoever has one can match requests
+// against it from any goroutine, in a time that does not depend on how many other
+// rules there are.
+//
+// The package knows no store and decides nothing.
 package rule
 
 import (
@@ -119,3 +129,23 @@ type List struct {
 	Users   []string
 	APIKeys []string
 }
+
+// Source is where a part of an identity is found in a request.
+type Source struct {
+	Kind SourceKind
+	Name string // of the header, cookie, query parameter or attribute
+}
+
+// SourceKind is a kind of thing that a request has.
+type SourceKind uint8
+
+const (
+	IP SourceKind = iota
+	User
+	APIKey
+	Global // the same for everyone
+	Header
+	Cookie
+	Query
+	Attribute
+)

@@ -1,5 +1,29 @@
 package rule
 
+import "slices"
+
+// Code is what there is to know about the code of a problem.
+type Code struct {
+	Name    string `json:"name"`    // such as "W006"
+	Title   string `json:"title"`   // half a sentence
+	Meaning string `json:"meaning"` // and why it matters
+	Remedy  string `json:"remedy"`
+}
+
+// LookUp finds a code by its name.
+func LookUp(name string) (Code, bool) {
+	for _, table := range [][]Code{errorCodes, warningCodes} {
+		if i := slices.IndexFunc(table, func(c Code) bool { return c.Name == name }); i >= 0 {
+			return table[i], true
+		}
+	}
+	return Code{}, false
+}
+
+// Codes returns all codes, errors first, in order. A code keeps its meaning; one
+// that is no longer used is not given to another problem.
+func Codes() []Code { return slices.Concat(errorCodes, warningCodes) }
+
 var errorCodes = []Code{
 	{"E001", "neither YAML nor JSON",
 		"The document could not be read at all, so nothing else is known about it. The place is where reading stopped; the mistake is often in the line before.",
@@ -76,4 +100,55 @@ var errorCodes = []Code{
 	{"E025", "two rules that do the same",
 		"They match the same requests, count the same clients and have the same limits, so the second never refuses what the first admits; it only costs time.",
 		"Remove one of them, or change what was meant to differ."},
+}
+
+var warningCodes = []Code{
+	{"W000", "more warnings than are shown",
+		"Only the first thousand problems are reported.",
+		"Mend these and look again."},
+	{"W001", "everybody is exempt",
+		"The exempt list has a network that is every address of its family. No rule applies to anybody whose address is known.",
+		"Name the networks that you trust. To try rules without refusing anybody, write mode: shadow."},
+	{"W002", "an override for somebody who is exempt",
+		"No limit applies to whoever is exempt, so the override is never looked up.",
+		"Remove the override, or the exemption."},
+	{"W003", "a block for somebody who is exempt",
+		"Exempt goes before block, so that an operator cannot lock out a health check. This entry blocks nobody.",
+		"Remove the entry from one of the lists."},
+	{"W004", "everybody is blocked",
+		"The block list has a network that is every address of its family. Everybody whose address is known is refused, unless exempt.",
+		"Name the networks that you mean."},
+	{"W005", "a long window that a restart forgets",
+		"A fixed window of more than a day is in memory for so long that a restart in between is likely, and everybody begins anew then.",
+		"Set --data, so that counts survive, or keep them in Redis."},
+	{"W006", "a login that is open on failure",
+		"By its name or path the rule is against guessing passwords, tokens or codes. With on_failure: open, whoever can make the store unreachable can guess without limit.",
+		"Write on_failure: local to go on with this instance's share of the limit, or closed to refuse."},
+	{"W007", "a large log",
+		"A sliding_log keeps the time of every unit, 8 bytes each, for every client.",
+		"Choose sliding_window, an estimate from two counts, or sliding_buckets, exact to a fraction of the period."},
+	{"W008", "less than one request a second for all",
+		"The rule matches every request and counts all clients together, and all of its limits are below one a second.",
+		"If the limit is meant for each client, write key: ip or key: user. If it is meant for something in particular, match that."},
+	{"W009", "a limit that never refuses",
+		"Whoever keeps the other limit of the rule keeps this one, too: after 100 a minute there are never 10000 in an hour.",
+		"Remove it, or look at the numbers; perhaps the period of one is wrong."},
+	{"W010", "a key that anybody can forge",
+		"The header names the address of a client, but any client can send it with any address, and so is a new client with each request.",
+		"Write key: ip. It is found from such headers if they come from trusted_proxies, and only then."},
+	{"W011", "a key that a client can leave out",
+		"A request without the header, cookie or parameter is not subject to the rule, and one that makes up a new value each time is a new client each time. No other rule counts by what a client cannot choose.",
+		"Add a rule with key ip or global, be it a generous one."},
+	{"W012", "an entry that changes nothing",
+		"It is in the list already, or within a network that is.",
+		"Remove it."},
+	{"W013", "an API key in clear",
+		"Rules are copied, logged as history and shown by the API. Whoever sees them has the key.",
+		"Write its hash: sha256: and the output of  printf 'weir:api_key:%s' \"$KEY\" | sha256sum | cut -c1-32"},
+	{"W014", "everything is refused on failure",
+		"The rule matches every request and is closed on failure. When the store is away, the whole service is.",
+		"Write on_failure: local, or match what must rather be refused than unlimited."},
+	{"W015", "not formatted",
+		"Lines could not be moved without changing what the document says, so it was left as it is.",
+		"Write a list item beside its dash, as in \"- id: login\", and no tabs and comments inside of texts."},
 }
