@@ -34,7 +34,7 @@ func (s *Severity) UnmarshalText(text []byte) error {
 // Problem is something that is wrong with a document of rules.
 type Problem struct {
 	Severity Severity `json:"severity"`
-	Code     string   `json:"code"` // such as "E005" or "W006"; see LookUp
+	Code     string   `json:"code,omitempty"` // such as "E005" or "W006"; see LookUp. Of what is no rule, ""
 	File     string   `json:"file,omitempty"`
 	Line     int      `json:"line,omitempty"`   // from 1; 0 if it is about the document as a whole
 	Column   int      `json:"column,omitempty"` // from 1, in characters
@@ -64,7 +64,10 @@ func (p Problem) String() string {
 	if b.Len() > 0 {
 		b.WriteByte(' ')
 	}
-	fmt.Fprintf(&b, "%s: %s [%s]", p.Severity, p.Message, p.Code)
+	fmt.Fprintf(&b, "%s: %s", p.Severity, p.Message)
+	if p.Code != "" {
+		b.WriteString(" [" + p.Code + "]")
+	}
 	for line := range strings.SplitSeq(p.Excerpt, "\n") {
 		if p.Excerpt != "" {
 			b.WriteString("\n    " + line)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/watch"
+	"github.com/weirhq/weir/rule"
 )
 
 // Options say how a configuration is read and followed. The zero value is ready to use.
@@ -52,7 +53,7 @@ type Dir struct {
 	inForce  digest
 	rejected digest // what was found last, if it is not used
 	why      error
-	warnings Problems
+	warnings rule.Problems
 }
 
 // digest tells the contents of a directory apart.
@@ -92,7 +93,7 @@ func At(path string, o Options) (*Dir, error) {
 func (d *Dir) Config() *Config { return d.current.Load() }
 
 // Warnings are what is doubtful about the configuration in force.
-func (d *Dir) Warnings() Problems {
+func (d *Dir) Warnings() rule.Problems {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	return d.warnings
@@ -117,7 +118,7 @@ func (d *Dir) install(files []File, sum digest) error {
 		return nil
 	}
 	config, problems := Read(files, d.options)
-	if err := problems.Err(); err != nil {
+	if err := invalid(problems); err != nil {
 		d.rejected, d.why = sum, err
 		return err
 	}

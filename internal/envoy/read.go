@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/rule"
 )
 
 // File is one file of a configuration.
@@ -17,12 +18,12 @@ type File struct {
 // order of their names.
 //
 // The problems are everything that is wrong with them, errors and warnings. With errors
-// there is no configuration; [Problems.Err] tells.
-func Read(files []File, o Options) (*Config, Problems) {
+// there is no configuration; [rule.Problems.Err] tells.
+func Read(files []File, o Options) (*Config, rule.Problems) {
 	r := &reader{config: &Config{domains: map[string]*Domain{}, secrets: map[string]bool{}}, options: o, where: map[string]string{}}
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
-	var problems Problems
+	var problems rule.Problems
 	for _, f := range files {
 		problems = append(problems, r.file(f)...)
 	}
@@ -45,7 +46,7 @@ type reader struct {
 	count   int               // of descriptors
 }
 
-func (r *reader) file(f File) Problems {
+func (r *reader) file(f File) rule.Problems {
 	text := string(f.Source)
 	p := &parser{report: newReport(f.Name, text), reader: r}
 	if root := document.Read(f.Name, text, p.fault); root != nil {

@@ -147,7 +147,7 @@ func TestInvalidError(t *testing.T) {
 		"descriptors: []": "envoy: a.yaml:1:1: error: domain: it is empty; write the domain that Envoy's rate limit filter sends",
 	} {
 		_, problems := Read([]File{{"a.yaml", []byte(source)}}, Options{})
-		if err := problems.Err(); err == nil || err.Error() != want {
+		if err := invalid(problems); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", source, err, want)
 		}
 	}
