@@ -28,8 +28,6 @@ type limiter struct {
 // question is what one check needs on its way, used again for the next.
 type question struct {
 	said    manage.Question
-	request rule.Request
-	values  manage.Values
 	verdict engine.Verdict
 }
 
@@ -37,18 +35,20 @@ var questions = sync.Pool{New: func() any { return new(question) }}
 
 // release keeps nothing of this question but the room of the verdict, which clears itself.
 func (q *question) release() {
-	q.said, q.request, q.values = manage.Question{}, rule.Request{}, manage.Values{}
+	q.said = manage.Question{}
 	questions.Put(q)
 }
 
 // read takes in what a client says, if it makes sense.
 func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
 	q.said = manage.Question{
-		IP: req.GetIp(), User: req.GetUser(), APIKey: req.GetApiKey(), Tier: req.GetTier(),
-		Method: req.GetMethod(), Host: req.GetHost(), Path: req.GetPath(), Cost: req.GetCost(),
-		Headers: req.GetHeaders(), Cookies: req.GetCookies(), Query: req.GetQuery(), Attributes: req.GetAttributes(),
+		Request: rule.Request{
+			User: req.GetUser(), APIKey: req.GetApiKey(), Tier: req.GetTier(), Method: req.GetMethod(), Host: req.GetHost(),
+			Path: req.GetPath(), Attributes: req.GetAttributes(), Cost: req.GetCost(),
+		},
+		Headers: req.GetHeaders(), Cookies: req.GetCookies(), Parameters: req.GetQuery(),
 	}
-	return q.said.Fill(&q.request, &q.values)
+	return q.said.Read(req.GetIp())
 }
 
 // Check implements pb.LimiterServer. That the store is gone is no error here: each rule
@@ -72,7 +72,7 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, peek bool) (*p
 	if peek {
 		ask = l.s.options.Engine.Peek
 	}
-	if err := ask(ctx, &q.request, &q.verdict); err != nil {
+	if err := ask(ctx, &q.said.Request, &q.verdict); err != nil {
 		return nil, notJudged(err)
 	}
 	return l.s.answer(&q.verdict), nil
@@ -94,7 +94,7 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
 	for _, one := range req.GetRequests() {
 		q.read(one)
-		if err := l.s.options.Engine.Check(ctx, &q.request, &q.verdict); err != nil {
+		if err := l.s.options.Engine.Check(ctx, &q.said.Request, &q.verdict); err != nil {
 			return nil, notJudged(err)
 		}
 		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))

@@ -21,8 +21,6 @@ type question struct {
 	body    []byte
 	asked   CheckRequest
 	said    manage.Question
-	request rule.Request
-	values  manage.Values
 	verdict engine.Verdict
 	answer  CheckAnswer
 	waits   []int64 // what the pointers in answer point to
@@ -33,7 +31,7 @@ var questions = sync.Pool{New: func() any { return new(question) }}
 
 // release keeps nothing of this question but the room that it took.
 func (q *question) release() {
-	q.asked, q.said, q.request, q.values = CheckRequest{}, manage.Question{}, rule.Request{}, manage.Values{}
+	q.asked, q.said = CheckRequest{}, manage.Question{}
 	results := q.answer.Results
 	clear(results)
 	q.answer = CheckAnswer{Results: results[:0]}
@@ -60,7 +58,7 @@ func (h *Handler) check(c *call) {
 	if q.asked.Peek {
 		ask = h.options.Engine.Peek
 	}
-	if err := ask(c.r.Context(), &q.request, &q.verdict); err != nil {
+	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
 		c.unjudged(err)
 		return
 	}
@@ -79,6 +77,28 @@ func (c *call) unjudged(err error) {
 		return
 	}
 	c.refuse(unjudged.of("%s", sentence(err)).in(invalid.Field))
+}
+
+// checkFields are the names of the fields of CheckRequest.
+var checkFields = []string{
+	"ip", "user", "api_key", "tier", "method", "host", "path",
+	"headers", "cookies", "query", "attributes", "cost", "peek",
+}
+
+// fill takes in what the client says, if it makes sense.
+func (q *question) fill() *Problem {
+	a := &q.asked
+	q.said = manage.Question{
+		Request: rule.Request{
+			User: a.User, APIKey: a.APIKey, Tier: a.Tier, Method: a.Method, Host: a.Host,
+			Path: a.Path, Attributes: a.Attributes, Cost: a.Cost,
+		},
+		Headers: a.Headers, Cookies: a.Cookies, Parameters: a.Query,
+	}
+	if err := q.said.Read(a.IP); err != nil {
+		return badField.of("%s", err.Detail).in(err.Field)
+	}
+	return nil
 }
 
 // read fills the buffer from the body.

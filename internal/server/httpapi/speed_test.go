@@ -6,6 +6,7 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 )
 
 // The body and the rules of an ordinary check: two limits apply.
@@ -61,4 +62,48 @@ func BenchmarkCheck(b *testing.B) {
 	}
 	b.Run("bare", func(b *testing.B) { measure(b, bare(&answer)) })
 	b.Run("weir", func(b *testing.B) { measure(b, s) })
+}
+
+// BenchmarkJSON decodes a question and encodes its answer, by hand and with the library,
+// in turns, so that a noisy machine is as noisy for both. Decision 36 has what it showed.
+func BenchmarkJSON(b *testing.B) {
+	s := newStand(b, Options{})
+	var answer CheckAnswer
+	s.call("POST /v1/check", ordinary).want(b, http.StatusOK, &answer)
+	body, room := []byte(ordinary), make([]byte, 0, 4096)
+	ways := []func(){
+		func() {
+			var q CheckRequest
+			if q.parse(body) != nil {
+				b.Fatal("the question is wrong")
+			}
+			room = appendCheckAnswer(room[:0], &answer)
+		},
+		func() {
+			var q CheckRequest
+			if decode(body, &q, checkFields) != nil {
+				b.Fatal("the question is wrong")
+			}
+			if _, err := json.Marshal(&answer); err != nil {
+				b.Fatal(err)
+			}
+		},
+	}
+	took := make([]time.Duration, len(ways))
+	rounds := 0
+	for b.Loop() {
+		for i := range ways {
+			n := (i + rounds) % len(ways) // each is first as often
+			start := time.Now()
+			for range 100 {
+				ways[n]()
+			}
+			took[n] += time.Since(start)
+		}
+		rounds++
+	}
+	b.ReportMetric(0, "ns/op")
+	b.ReportMetric(float64(took[0])/float64(100*rounds), "hand-ns")
+	b.ReportMetric(float64(took[1])/float64(100*rounds), "library-ns")
+	b.ReportMetric(float64(took[1])/float64(took[0]), "times")
 }

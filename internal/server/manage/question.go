@@ -18,40 +18,32 @@ const (
 	MaxText     = 8 << 10  // bytes of a path, and of a value in a map
 )
 
-// Question is what a client says of a request. What is left out is not known.
+// Question is a request as a client tells of it. What is left out is not known.
 type Question struct {
-	IP, User, APIKey, Tier, Method, Host, Path string
-	Headers, Cookies, Query, Attributes        map[string]string
-	Cost                                       int64
+	rule.Request // IP and Values are set by Read
+
+	Headers, Cookies, Parameters map[string]string
 }
 
-// Fill puts what the client says into a request, if it makes sense. What the request
-// then finds is in the question and in found, which both have to stay.
-func (q *Question) Fill(req *rule.Request, found *Values) *FieldError {
-	if err := q.bounds(); err != nil {
+// Read completes the request, if what the client says makes sense. The address is as it
+// was sent.
+func (q *Question) Read(ip string) *FieldError {
+	if err := q.bounds(ip); err != nil {
 		return err
 	}
-	var ip netip.Addr
-	if q.IP != "" {
+	q.IP = netip.Addr{}
+	if ip != "" {
 		var err error
-		if ip, err = netip.ParseAddr(q.IP); err != nil {
-			return fault("ip", "%q is no address; send one such as 203.0.113.7 or 2001:db8::1, without a port.", q.IP)
+		if q.IP, err = netip.ParseAddr(ip); err != nil {
+			return fault("ip", "%q is no address; send one such as 203.0.113.7 or 2001:db8::1, without a port.", ip)
 		}
 	}
 	path, _, _ := strings.Cut(q.Path, "?")
 	if path != "" && path[0] != '/' || path == "" && q.Path != "" {
 		return fault("path", "it has to begin with a slash; send for example /api/login.")
 	}
-	headers, err := canonicalHeaders(q.Headers)
-	if err != nil {
-		return err
-	}
-	*found = Values{headers, q}
-	*req = rule.Request{
-		IP: ip, User: q.User, APIKey: q.APIKey, Tier: q.Tier, Method: q.Method, Host: q.Host, Path: path,
-		Attributes: q.Attributes, Values: found, Cost: q.Cost,
-	}
-	return nil
+	q.Path, q.Values = path, q
+	return q.canonicalHeaders()
 }
 
 func fault(field, format string, args ...any) *FieldError {
@@ -59,13 +51,13 @@ func fault(field, format string, args ...any) *FieldError {
 }
 
 // bounds reports what is too long, too many or too much.
-func (q *Question) bounds() *FieldError {
+func (q *Question) bounds(ip string) *FieldError {
 	size := 0
 	for _, f := range [...]struct {
 		name, value string
 		most        int
 	}{
-		{"ip", q.IP, MaxWord}, {"user", q.User, MaxWord}, {"api_key", q.APIKey, MaxWord}, {"tier", q.Tier, MaxWord},
+		{"ip", ip, MaxWord}, {"user", q.User, MaxWord}, {"api_key", q.APIKey, MaxWord}, {"tier", q.Tier, MaxWord},
 		{"method", q.Method, MaxWord}, {"host", q.Host, MaxWord}, {"path", q.Path, MaxText},
 	} {
 		if len(f.value) > f.most {
@@ -77,7 +69,7 @@ func (q *Question) bounds() *FieldError {
 		name   string
 		values map[string]string
 	}{
-		{"headers", q.Headers}, {"cookies", q.Cookies}, {"query", q.Query}, {"attributes", q.Attributes},
+		{"headers", q.Headers}, {"cookies", q.Cookies}, {"query", q.Parameters}, {"attributes", q.Attributes},
 	} {
 		if len(f.values) > MaxEntries {
 			return fault(f.name, "it has %d entries, at most %d are taken; send those that rules look at.", len(f.values), MaxEntries)
@@ -100,44 +92,39 @@ func (q *Question) bounds() *FieldError {
 	return nil
 }
 
-// canonicalHeaders are the headers by the names that rules ask for. As a rule they are
-// written so already.
-func canonicalHeaders(headers map[string]string) (map[string]string, *FieldError) {
+// canonicalHeaders names the headers as rules ask for them. As a rule they are named so
+// already.
+func (q *Question) canonicalHeaders() *FieldError {
 	odd := false
-	for name := range headers {
+	for name := range q.Headers {
 		odd = odd || http.CanonicalHeaderKey(name) != name
 	}
 	if !odd {
-		return headers, nil
+		return nil
 	}
-	canonical := make(map[string]string, len(headers))
-	for name, value := range headers {
+	canonical := make(map[string]string, len(q.Headers))
+	for name, value := range q.Headers {
 		name = http.CanonicalHeaderKey(name)
 		if _, twice := canonical[name]; twice {
-			return nil, fault("headers", "%s is there twice, in small letters and capitals; send it once.", name)
+			return fault("headers", "%s is there twice, in small letters and capitals; send it once.", name)
 		}
 		canonical[name] = value
 	}
-	return canonical, nil
-}
-
-// Values finds what a client has told of a request.
-type Values struct {
-	headers map[string]string // canonical
-	asked   *Question
+	q.Headers = canonical
+	return nil
 }
 
 // Header implements rule.Values.
-func (v *Values) Header(name string, from int) (string, int) {
-	return rule.Single(v.headers[name], from)
+func (q *Question) Header(name string, from int) (string, int) {
+	return rule.Single(q.Headers[name], from)
 }
 
 // Cookie implements rule.Values.
-func (v *Values) Cookie(name string, from int) (string, int) {
-	return rule.Single(v.asked.Cookies[name], from)
+func (q *Question) Cookie(name string, from int) (string, int) {
+	return rule.Single(q.Cookies[name], from)
 }
 
 // Query implements rule.Values.
-func (v *Values) Query(name string, from int) (string, int) {
-	return rule.Single(v.asked.Query[name], from)
+func (q *Question) Query(name string, from int) (string, int) {
+	return rule.Single(q.Parameters[name], from)
 }

@@ -10,17 +10,15 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-func TestFill(t *testing.T) {
+func TestRead(t *testing.T) {
 	q := Question{
-		IP: "2001:db8::1", User: "u", APIKey: "k", Tier: "t", Method: "GET", Host: "h", Path: "/a?b", Cost: 3,
-		Headers: map[string]string{"x-a": "1", "Host": "other"}, Cookies: map[string]string{"c": "2"},
-		Query: map[string]string{"q": "3"}, Attributes: map[string]string{"a": "4"},
+		Request: rule.Request{User: "u", APIKey: "k", Tier: "t", Method: "GET", Host: "h", Path: "/a?b", Cost: 3, Attributes: map[string]string{"a": "4"}},
+		Headers: map[string]string{"x-a": "1", "Host": "other"}, Cookies: map[string]string{"c": "2"}, Parameters: map[string]string{"q": "3"},
 	}
-	var req rule.Request
-	var found Values
-	if err := q.Fill(&req, &found); err != nil {
+	if err := q.Read("2001:db8::1"); err != nil {
 		t.Fatal(err)
 	}
+	req := &q.Request
 	if req.IP != netip.MustParseAddr("2001:db8::1") || req.User != "u" || req.APIKey != "k" || req.Tier != "t" || req.Method != "GET" ||
 		req.Host != "h" || req.Path != "/a" || req.Cost != 3 || req.Attributes["a"] != "4" {
 		t.Errorf("%+v", req)
@@ -32,13 +30,13 @@ func TestFill(t *testing.T) {
 		t.Errorf("%+v", v)
 	}
 	// What was there of another request is gone.
-	q = Question{Host: "h"}
-	if err := q.Fill(&req, &found); err != nil || req.IP.IsValid() || req.User != "" || req.Host != "h" || one(req.Values.Cookie("c", 0)) != "" {
+	q = Question{Request: rule.Request{Host: "h"}}
+	if err := q.Read(""); err != nil || req.IP.IsValid() || req.User != "" || req.Host != "h" || one(req.Values.Cookie("c", 0)) != "" {
 		t.Errorf("%+v %v", req, err)
 	}
 }
 
-func TestFillRefuses(t *testing.T) {
+func TestReadRefuses(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	entries := func(n, size int) map[string]string {
 		m := map[string]string{}
@@ -47,41 +45,46 @@ func TestFillRefuses(t *testing.T) {
 		}
 		return m
 	}
+	type asked struct {
+		Question
+		ip string
+	}
+	question := func(r rule.Request, ip string) asked { return asked{Question{Request: r}, ip} }
 	for _, c := range []struct {
-		q           Question
+		q           asked
 		field, word string
 	}{
-		{Question{IP: "x"}, "ip", "no address"},
-		{Question{IP: long(MaxWord + 1)}, "ip", "1025 bytes"},
-		{Question{User: long(MaxWord + 1)}, "user", "1025 bytes"},
-		{Question{APIKey: long(MaxWord + 1)}, "api_key", "1025 bytes"},
-		{Question{Tier: long(MaxWord + 1)}, "tier", "1025 bytes"},
-		{Question{Method: long(MaxWord + 1)}, "method", "1025 bytes"},
-		{Question{Host: long(MaxWord + 1)}, "host", "1025 bytes"},
-		{Question{Path: "/" + long(MaxText)}, "path", "8193 bytes"},
-		{Question{Path: "x"}, "path", "slash"},
-		{Question{Path: "?"}, "path", "slash"},
-		{Question{Headers: entries(101, 1)}, "headers", "101 entries"},
-		{Question{Cookies: entries(101, 1)}, "cookies", "101 entries"},
-		{Question{Query: map[string]string{long(MaxWord + 1): ""}}, "query", "at most 1024"},
-		{Question{Attributes: map[string]string{"a": long(MaxText + 1)}}, "attributes", "a value 8192"},
-		{Question{Headers: entries(40, 1<<10), Attributes: entries(40, 1<<10)}, "attributes", "more than 65536"},
-		{Question{Headers: map[string]string{"a": "", "A": ""}}, "headers", "A is there twice"},
-		{Question{Cost: -1}, "cost", "negative"},
-		{Question{Cost: weir.MaxUnits + 1}, "cost", "more than any limit"},
+		{question(rule.Request{}, "x"), "ip", "no address"},
+		{question(rule.Request{}, long(MaxWord+1)), "ip", "1025 bytes"},
+		{question(rule.Request{User: long(MaxWord + 1)}, ""), "user", "1025 bytes"},
+		{question(rule.Request{APIKey: long(MaxWord + 1)}, ""), "api_key", "1025 bytes"},
+		{question(rule.Request{Tier: long(MaxWord + 1)}, ""), "tier", "1025 bytes"},
+		{question(rule.Request{Method: long(MaxWord + 1)}, ""), "method", "1025 bytes"},
+		{question(rule.Request{Host: long(MaxWord + 1)}, ""), "host", "1025 bytes"},
+		{question(rule.Request{Path: "/" + long(MaxText)}, ""), "path", "8193 bytes"},
+		{question(rule.Request{Path: "x"}, ""), "path", "slash"},
+		{question(rule.Request{Path: "?"}, ""), "path", "slash"},
+		{asked{Question: Question{Headers: entries(101, 1)}}, "headers", "101 entries"},
+		{asked{Question: Question{Cookies: entries(101, 1)}}, "cookies", "101 entries"},
+		{asked{Question: Question{Parameters: map[string]string{long(MaxWord + 1): ""}}}, "query", "at most 1024"},
+		{question(rule.Request{Attributes: map[string]string{"a": long(MaxText + 1)}}, ""), "attributes", "a value 8192"},
+		{asked{Question: Question{Headers: entries(40, 1<<10), Request: rule.Request{Attributes: entries(40, 1<<10)}}}, "attributes", "more than 65536"},
+		{asked{Question: Question{Headers: map[string]string{"a": "", "A": ""}}}, "headers", "A is there twice"},
+		{question(rule.Request{Cost: -1}, ""), "cost", "negative"},
+		{question(rule.Request{Cost: weir.MaxUnits + 1}, ""), "cost", "more than any limit"},
 	} {
-		err := c.q.Fill(new(rule.Request), new(Values))
+		err := c.q.Read(c.q.ip)
 		if err == nil || err.Field != c.field || !strings.Contains(err.Detail, c.word) || !strings.HasPrefix(err.Detail, c.field+": ") {
 			t.Errorf("%+v, want %s of %s", err, c.word, c.field)
 		}
 	}
 	// 64 KiB is just short enough.
 	q := Question{Headers: entries(64, MaxQuestion/64-4)}
-	if err := q.Fill(new(rule.Request), new(Values)); err != nil {
+	if err := q.Read(""); err != nil {
 		t.Error(err)
 	}
 	q.User = "x"
-	if err := q.Fill(new(rule.Request), new(Values)); err == nil {
+	if err := q.Read(""); err == nil {
 		t.Error("one byte more is taken, too")
 	}
 }
