@@ -15,15 +15,16 @@ type Process struct {
 
 // Start starts a program whose output is appended to a file: through a pipe, a child of
 // the program could keep us waiting for the pipe's end after the program's own. The program
-// is killed when this process ends, however it ends, where the system can do that.
-func Start(path string, args []string, log string) (*Process, error) {
+// is killed when this process ends, however it ends, where the system can do that. It has
+// the environment of this process, unless another is given.
+func Start(path string, args []string, log string, env ...string) (*Process, error) {
 	out, err := os.OpenFile(log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil, err
 	}
 	p := &Process{cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.SysProcAttr = attr()
+	p.cmd.SysProcAttr, p.cmd.Env = attr(), env
 	started := make(chan error)
 	go func() {
 		defer close(p.done)

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir/internal/child"
 )
@@ -189,4 +190,39 @@ func fatal(t testing.TB, what string, err error, servers ...*Server) {
 		fmt.Fprintf(&logs, "\n--- %s\n%s", s.Addr, strings.Join(lines[max(0, len(lines)-20):], "\n"))
 	}
 	t.Fatalf("%s: %v%s", what, err, logs.String())
+}
+
+// patience is for a machine that does much else; nothing here takes that long.
+const patience = 2 * time.Minute
+
+// await asks again and again until it is ready; the error is what was missing last.
+func await(ready func() error) error {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+		err := ready()
+		if err == nil {
+			return nil
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("not within %v: %w", patience, err)
+		}
+	}
+}
+
+// FlushScripts makes the server forget every script: EVALSHA answers NOSCRIPT.
+func (s *Server) FlushScripts() {
+	s.t.Helper()
+	s.Do("SCRIPT", "FLUSH")
+}
+
+// FillMemory makes the server answer OOM to whatever may need memory. A limit just
+// below what is used would do as well, until a client hangs up and there is room.
+func (s *Server) FillMemory() {
+	s.t.Helper()
+	s.Do("CONFIG", "SET", "maxmemory-policy", "noeviction", "maxmemory", "1")
+}
+
+// FreeMemory undoes FillMemory.
+func (s *Server) FreeMemory() {
+	s.t.Helper()
+	s.Do("CONFIG", "SET", "maxmemory", "0")
 }

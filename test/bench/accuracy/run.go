@@ -1,3 +1,16 @@
+// Package accuracy measures how often an algorithm judges a request wrongly,
+// and how far it lets a client go beyond its limit.
+//
+// A request is judged wrongly if the answer differs from the exact one, given
+// what the same algorithm has admitted to the same source in the last period:
+// it should be admitted if those units and its own are no more than N. So an
+// early mistake does not make every later answer a mistake, as it would if two
+// limiters each went their own way.
+//
+// The sources of the generated traffic do not know of each other, so each is
+// driven from its first request to its last before the next one begins. For
+// arrivals at random this is the same as taking them in the order of time, and
+// one state in one cache line is enough.
 package accuracy
 
 import (
@@ -81,3 +94,30 @@ func (t Traffic) Run(limits []weir.Limit, done func()) ([]Result, error) {
 	wg.Wait()
 	return results, nil
 }
+
+// Subject is a limiter on trial, for one source at a time.
+type Subject interface {
+	// Take asks for one unit at an instant; instants do not go back.
+	Take(now weir.Micros) weir.Decision
+
+	// Forget makes it as new, for the next source.
+	Forget()
+}
+
+// arithmetic is weir's own: the state of one key and nothing around it.
+type arithmetic struct {
+	op     weir.Op
+	record weir.Record
+}
+
+func newArithmetic(limit *weir.Compiled) *arithmetic {
+	return &arithmetic{op: weir.Op{Limit: limit, Cost: 1}}
+}
+
+func (a *arithmetic) Take(now weir.Micros) weir.Decision {
+	next, d := a.op.Decide(a.record.State, a.record.Tail, now)
+	a.record.Keep(a.op.Limit, next)
+	return d
+}
+
+func (a *arithmetic) Forget() { a.record.State = weir.State{} }

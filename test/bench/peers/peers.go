@@ -8,6 +8,11 @@
 // throughout.
 package peers
 
+import (
+	"fmt"
+	"time"
+)
+
 // Limiter is one contestant with its own memory. Take and Drain are safe for
 // concurrent use.
 type Limiter interface {
@@ -59,4 +64,65 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// Limit is what every contestant is asked to keep: N units per Period, N of
+// them at once if nobody was there before.
+type Limit struct {
+	N      int
+	Period time.Duration
+}
+
+// Month is a period in which nothing comes back while a run lasts.
+const Month = 30 * 24 * time.Hour
+
+// Exhaustible is the limit of those who are to be refused.
+var Exhaustible = Limit{N: 100, Period: Month}
+
+// Limit is what the contestant has to keep in a run over so many keys. If
+// everything is to be admitted, it is a billion checks in all before one is
+// refused, spread over the keys so that a key never recovers between two visits
+// and is neither new nor used up, as that of a busy client.
+func (c Contestant) Limit(keys int, admitted bool) Limit {
+	switch {
+	case !admitted:
+		return Exhaustible
+	case c.Admit != nil:
+		return c.Admit(keys)
+	}
+	return Limit{N: max(1000, 1_000_000_000/keys), Period: Month}
+}
+
+// Check proves that a limiter of n units limits each of the keys separately:
+// exactly n are admitted to each, whatever the others do in between, the next
+// one is refused, and neither helps or harms a key that was not there yet. The
+// limiter must be new, have a period much longer than the check, and at least
+// four keys.
+func Check(l Limiter, n int, keys []string) error {
+	asked, drained, untouched := keys[:len(keys)-2], keys[len(keys)-2], keys[len(keys)-1]
+	for i := range n {
+		for _, key := range asked {
+			if !l.Take(key) {
+				return fmt.Errorf("peers: %q was refused unit %d of %d", key, i+1, n)
+			}
+		}
+	}
+	for _, key := range asked {
+		if l.Take(key) {
+			return fmt.Errorf("peers: %q was admitted unit %d of %d", key, n+1, n)
+		}
+	}
+	l.Drain(drained)
+	if l.Take(drained) {
+		return fmt.Errorf("peers: %q was admitted after all its %d units were drained", drained, n)
+	}
+	for i := range n {
+		if !l.Take(untouched) {
+			return fmt.Errorf("peers: %q was refused unit %d of %d although only others had taken", untouched, i+1, n)
+		}
+	}
+	if l.Take(untouched) {
+		return fmt.Errorf("peers: %q was admitted unit %d of %d", untouched, n+1, n)
+	}
+	return nil
 }

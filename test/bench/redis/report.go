@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -92,3 +93,87 @@ func writeSizes(w io.Writer, sizes []Size) error {
 }
 
 func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
+
+// rawFigure is a line of the raw results; each stands for itself.
+type rawFigure struct {
+	Kind        string    `json:"kind"`
+	Contestant  string    `json:"contestant"`
+	Keys        int       `json:"keys"`
+	Outcome     string    `json:"outcome"`
+	Callers     int       `json:"callers"`
+	Checks      []int     `json:"rounds_checks"`
+	Rounds      []float64 `json:"rounds_us"`
+	Median      float64   `json:"median_us"`
+	ToIncr      float64   `json:"ratio_to_incr"`
+	ToRedisRate float64   `json:"ratio_to_redis_rate"`
+	Server      float64   `json:"server_us_per_check"`
+	Allocs      float64   `json:"allocs_per_check"`
+	P50         float64   `json:"p50_us,omitzero"`
+	P99         float64   `json:"p99_us,omitzero"`
+	Redis       string    `json:"redis"`
+	machine.Description
+}
+
+type rawSize struct {
+	Kind           string  `json:"kind"`
+	Contestant     string  `json:"contestant"`
+	Keys           int     `json:"keys"`
+	UsageOnce      float64 `json:"memory_usage_per_key_once"`
+	UsageExhausted float64 `json:"memory_usage_per_key_exhausted"`
+	GrownOnce      float64 `json:"used_memory_per_key_once"`
+	GrownExhausted float64 `json:"used_memory_per_key_exhausted"`
+	Redis          string  `json:"redis"`
+	machine.Description
+}
+
+// WriteRaw writes everything that was measured, every round of it, as lines of
+// JSON.
+func WriteRaw(w io.Writer, m machine.Description, r Results) error {
+	out := json.NewEncoder(w)
+	for _, f := range r.Figures {
+		if err := out.Encode(rawFigure{
+			"check", f.Contestant.Name, f.Scenario.Keys, f.Scenario.outcome(), f.Scenario.Callers, f.Checks, f.Rounds,
+			f.Median, f.ToIncr, f.ToRedisRate, f.Server, f.Allocs, f.P50, f.P99, r.Redis, m,
+		}); err != nil {
+			return err
+		}
+	}
+	for _, s := range r.Sizes {
+		if err := out.Encode(rawSize{
+			"bytes", s.Contestant.Name, s.Keys, s.Once.Usage, s.Exhausted.Usage, s.Once.Grown, s.Exhausted.Grown, r.Redis, m,
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// WriteSummary writes one table: every contestant, every scenario as a ratio to
+// redis_rate, and what the first scenario costs the server.
+func WriteSummary(w io.Writer, r Results) error {
+	all := scenarios(r.Figures)
+	header := []string{"time × redis_rate"}
+	for _, sc := range all {
+		header = append(header, sc.short())
+	}
+	header = append(header, "server µs", "bytes a key")
+	var rows [][]string
+	for i, s := range r.Sizes {
+		row, server := []string{s.Contestant.Name}, 0.0
+		for j := range all {
+			// The figures come scenario by scenario, in the order of the sizes.
+			f := r.Figures[j*len(r.Sizes)+i]
+			row = append(row, fmt.Sprintf("%.2f", f.ToRedisRate))
+			if j == 0 {
+				server = f.Server
+			}
+		}
+		rows = append(rows, append(row, fmt.Sprintf("%.1f", server), whole(s.Once.Usage)))
+	}
+	if err := table.Write(w, header, rows); err != nil {
+		return err
+	}
+	_, err := fmt.Fprintf(w, "\n%s, where not one; admitted, where not refused. Below 1.00 is faster than\nredis_rate on a pool of connections, as people run it. Server µs and bytes are those of %s.\n",
+		count(all[0].Callers, "caller"), count(all[0].Keys, "key"))
+	return err
+}

@@ -1,3 +1,11 @@
+// Package redis measures what one check costs when the limits are in Redis, for
+// weir and its peers side by side, on one server of this machine.
+//
+// Callers are a closed loop: each asks again as soon as it was answered. All
+// contestants get the same keys, limits, goroutines and walks, and as much time;
+// their rounds take turns, in another order each time, and a figure is the median
+// of the rounds. Every answer is counted, and one that is not as expected fails
+// the run.
 package redis
 
 import (
@@ -7,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/internal/table"
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
@@ -191,4 +200,40 @@ func (s *suite) report(what string) {
 	if s.Progress != nil {
 		s.Progress(s.done, s.total, what)
 	}
+}
+
+// Scenario is one question to all contestants.
+type Scenario struct {
+	Keys     int
+	Admitted bool // everything is, or everything is refused
+	Callers  int  // goroutines that ask all the time
+}
+
+func (s Scenario) String() string {
+	return fmt.Sprintf("%s, %s, %s", count(s.Callers, "caller"), count(s.Keys, "key"), s.outcome())
+}
+
+func (s Scenario) outcome() string {
+	if s.Admitted {
+		return "admitted"
+	}
+	return "refused"
+}
+
+// short is the title of a column: what is special about the scenario.
+func (s Scenario) short() string {
+	switch {
+	case s.Callers == 1:
+		return "one caller"
+	case s.Admitted:
+		return count(s.Keys, "key")
+	}
+	return count(s.Keys, "key") + ", refused"
+}
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return table.Count(int64(n)) + " " + what + "s"
 }

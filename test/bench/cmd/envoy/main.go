@@ -10,16 +10,13 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"flag"
 	"fmt"
 	"os"
 	"time"
 
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/progress"
-	"github.com/weirhq/weir/test/bench/internal/results"
 )
 
 // options say how much to measure.
@@ -49,39 +46,25 @@ func main() {
 		}
 		return
 	}
-	fast := flag.Bool("quick", false, "some seconds, for a first look only")
-	dir := flag.String("results", "results", "where envoy.txt goes; empty for nowhere")
-	flag.Parse()
-	o := full()
-	if *fast {
-		o = quick()
-	}
-	if err := run(o, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	command.Main("some seconds, for a first look only", run, "envoy.txt")
 }
 
-func run(o options, dir string) error {
+func run(r *command.Run) error {
+	o := full()
+	if r.Quick {
+		o = quick()
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
-	line := progress.New(os.Stderr)
-	line.Step(0, 1, "building envoyproxy/ratelimit")
+	r.Step(0, 1, "building envoyproxy/ratelimit")
 	house, err := open(ctx, o)
 	if err != nil {
-		line.Clear()
 		return err
 	}
 	defer house.close()
-	machine.FixGC()
-	figures, err := house.measure(o, line.Step)
-	line.Clear()
+	figures, err := house.measure(o, r.Step)
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if err := writeTable(&out, machine.Describe(), o, figures); err != nil {
-		return err
-	}
-	return results.Print(out.Bytes(), dir, map[string][]byte{"envoy.txt": out.Bytes()})
+	return writeTable(r.File("envoy.txt"), machine.Describe(), o, figures)
 }

@@ -3,33 +3,23 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"flag"
 	"fmt"
-	"os"
 	"time"
 
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/progress"
 	"github.com/weirhq/weir/test/bench/internal/redisserver"
-	"github.com/weirhq/weir/test/bench/internal/results"
 	"github.com/weirhq/weir/test/bench/internal/table"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "some seconds: N up to 10 000 only")
-	dir := flag.String("results", "results", "where log.txt goes; empty for nowhere")
-	flag.Parse()
-	if err := run(*quick, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	command.Main("some seconds: N up to 10 000 only", run, "log.txt")
 }
 
-func run(quick bool, dir string) error {
+func run(r *command.Run) error {
 	sizes := []int64{1_000, 10_000, 100_000, 1_000_000}
-	if quick {
+	if r.Quick {
 		sizes = sizes[:2]
 	}
 	server, err := redisserver.Start()
@@ -37,7 +27,6 @@ func run(quick bool, dir string) error {
 		return err
 	}
 	defer server.Stop()
-	line := progress.New(os.Stderr)
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	var rows [][]string
@@ -47,7 +36,7 @@ func run(quick bool, dir string) error {
 			return err
 		}
 		for i, p := range phases {
-			line.Step(i, len(phases), fmt.Sprintf("N = %s, %s", table.Count(n), p.name))
+			r.Step(i, len(phases), fmt.Sprintf("N = %s, %s", table.Count(n), p.name))
 			f, err := d.measure(p)
 			if err != nil {
 				return fmt.Errorf("log: N = %d, %s: %w", n, p.name, err)
@@ -59,12 +48,8 @@ func run(quick bool, dir string) error {
 		}
 		d.close()
 	}
-	line.Clear()
-	var out bytes.Buffer
-	fmt.Fprintf(&out, "# Large sliding logs in Redis\n\n%s\n\n%d callers, each with a store of its own; in the last phase of each N they share one.\n\n", machine.Describe(), callers)
+	out := r.File("log.txt")
+	fmt.Fprintf(out, "# Large sliding logs in Redis\n\n%s\n\n%d callers, each with a store of its own; in the last phase of each N they share one.\n\n", machine.Describe(), callers)
 	header := []string{"N", "<phase", "script calls", "allowed", "mean µs", "slowest µs", "over 5 ms", "timed out", "bytes a unit"}
-	if err := table.Write(&out, header, rows); err != nil {
-		return err
-	}
-	return results.Print(out.Bytes(), dir, map[string][]byte{"log.txt": out.Bytes()})
+	return table.Write(out, header, rows)
 }

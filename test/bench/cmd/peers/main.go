@@ -3,54 +3,35 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/progress"
-	"github.com/weirhq/weir/test/bench/internal/results"
 	"github.com/weirhq/weir/test/bench/memory"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "half a minute, for a first look only")
-	dir := flag.String("results", "results", "where peers.txt, summary.txt and peers.jsonl go; empty for nowhere")
-	flag.Parse()
-	if err := run(*quick, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	command.Main("half a minute, for a first look only", run, "peers.txt", "summary.txt", "peers.jsonl")
 }
 
-func run(quick bool, dir string) error {
+func run(r *command.Run) error {
 	options := memory.Full()
-	if quick {
+	if r.Quick {
 		options = memory.Quick()
 	}
-	line := progress.New(os.Stderr)
-	options.Progress = line.Step
-	machine.FixGC()
+	options.Progress = r.Step
 	sizes := memory.Sizes(options)
 	figures, err := memory.Run(options)
-	line.Clear()
 	if err != nil {
 		return err
 	}
-	where := machine.Describe()
-	var tables, summary, raw bytes.Buffer
-	if err := memory.WriteTables(&tables, where, figures, sizes); err != nil {
+	where, tables, summary := machine.Describe(), r.File("peers.txt"), r.File("summary.txt")
+	if err := memory.WriteTables(tables, where, figures, sizes); err != nil {
 		return err
 	}
-	if err := memory.WriteSummary(&summary, figures, sizes); err != nil {
+	if err := memory.WriteSummary(summary, figures, sizes); err != nil {
 		return err
 	}
-	fmt.Fprintf(&tables, "\n## Summary\n\n%s", summary.Bytes())
-	if err := memory.WriteRaw(&raw, where, figures, sizes); err != nil {
-		return err
-	}
-	return results.Print(tables.Bytes(), dir, map[string][]byte{
-		"peers.txt": tables.Bytes(), "summary.txt": summary.Bytes(), "peers.jsonl": raw.Bytes(),
-	})
+	fmt.Fprintf(tables, "\n## Summary\n\n%s", summary.Bytes())
+	return memory.WriteRaw(r.File("peers.jsonl"), where, figures, sizes)
 }

@@ -3,31 +3,21 @@
 package main
 
 import (
-	"bytes"
-	"flag"
 	"fmt"
-	"os"
 
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/progress"
 	"github.com/weirhq/weir/test/bench/internal/redisserver"
-	"github.com/weirhq/weir/test/bench/internal/results"
 	"github.com/weirhq/weir/test/bench/redis"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "half a minute, for a first look only")
-	dir := flag.String("results", "results", "where redis.txt, redis-summary.txt and redis.jsonl go; empty for nowhere")
-	flag.Parse()
-	if err := run(*quick, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	command.Main("half a minute, for a first look only", run, "redis.txt", "redis-summary.txt", "redis.jsonl")
 }
 
-func run(quick bool, dir string) error {
+func run(r *command.Run) error {
 	options := redis.Full()
-	if quick {
+	if r.Quick {
 		options = redis.Quick()
 	}
 	server, err := redisserver.Start()
@@ -35,27 +25,18 @@ func run(quick bool, dir string) error {
 		return err
 	}
 	defer server.Stop()
-	line := progress.New(os.Stderr)
-	options.Progress = line.Step
-	machine.FixGC()
+	options.Progress = r.Step
 	measured, err := redis.Run(server.Addr, options)
-	line.Clear()
 	if err != nil {
 		return err
 	}
-	where := machine.Describe()
-	var tables, summary, raw bytes.Buffer
-	if err := redis.WriteTables(&tables, where, measured); err != nil {
+	where, tables, summary := machine.Describe(), r.File("redis.txt"), r.File("redis-summary.txt")
+	if err := redis.WriteTables(tables, where, measured); err != nil {
 		return err
 	}
-	if err := redis.WriteSummary(&summary, measured); err != nil {
+	if err := redis.WriteSummary(summary, measured); err != nil {
 		return err
 	}
-	fmt.Fprintf(&tables, "\n## Summary\n\n%s", summary.Bytes())
-	if err := redis.WriteRaw(&raw, where, measured); err != nil {
-		return err
-	}
-	return results.Print(tables.Bytes(), dir, map[string][]byte{
-		"redis.txt": tables.Bytes(), "redis-summary.txt": summary.Bytes(), "redis.jsonl": raw.Bytes(),
-	})
+	fmt.Fprintf(tables, "\n## Summary\n\n%s", summary.Bytes())
+	return redis.WriteRaw(r.File("redis.jsonl"), where, measured)
 }

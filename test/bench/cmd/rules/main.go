@@ -3,43 +3,24 @@
 package main
 
 import (
-	"bytes"
-	"flag"
-	"fmt"
-	"os"
-
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/progress"
-	"github.com/weirhq/weir/test/bench/internal/results"
 	"github.com/weirhq/weir/test/bench/rules"
 )
 
 func main() {
-	quick := flag.Bool("quick", false, "some seconds, for a first look only")
-	dir := flag.String("results", "results", "where rules.txt goes; empty for nowhere")
-	flag.Parse()
-	if err := run(*quick, *dir); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
+	command.Main("some seconds, for a first look only", run, "rules.txt")
 }
 
-func run(quick bool, dir string) error {
+func run(r *command.Run) error {
 	options := rules.Full()
-	if quick {
+	if r.Quick {
 		options = rules.Quick()
 	}
-	line := progress.New(os.Stderr)
-	options.Progress = line.Step
-	machine.FixGC()
+	options.Progress = r.Step
 	figures, err := rules.Run(options)
-	line.Clear()
 	if err != nil {
 		return err
 	}
-	var out bytes.Buffer
-	if err := rules.WriteTable(&out, machine.Describe(), figures); err != nil {
-		return err
-	}
-	return results.Print(out.Bytes(), dir, map[string][]byte{"rules.txt": out.Bytes()})
+	return rules.WriteTable(r.File("rules.txt"), machine.Describe(), figures)
 }

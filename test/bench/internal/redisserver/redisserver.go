@@ -3,23 +3,23 @@
 package redisserver
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"os"
 	"os/exec"
-	"runtime"
+	"path/filepath"
 	"time"
+
+	"github.com/weirhq/weir/internal/child"
 )
 
-// Server is a running redis-server with nothing in it, which writes no file.
+// Server is a running redis-server with nothing in it.
 type Server struct {
 	Addr string // host:port
 
-	cmd   *exec.Cmd
-	log   bytes.Buffer
-	ended chan struct{}
+	process *child.Process
+	dir     string // of its log
 }
 
 // Start starts a server. Linux ends it with this process, however that ends;
@@ -43,26 +43,16 @@ func start(path string) (*Server, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{Addr: free.Addr().String(), ended: make(chan struct{})}
+	s := &Server{Addr: free.Addr().String()}
 	_, port, _ := net.SplitHostPort(s.Addr)
 	free.Close()
-	s.cmd = exec.Command(path, "--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", os.TempDir())
-	s.cmd.Stdout, s.cmd.Stderr = &s.log, &s.log
-	s.cmd.SysProcAttr = attr()
-	started := make(chan error)
-	go func() {
-		defer close(s.ended)
-		// Linux takes the death of the thread for that of the parent. So this
-		// thread does nothing else as long as the server runs.
-		runtime.LockOSThread()
-		defer runtime.UnlockOSThread()
-		err := s.cmd.Start()
-		started <- err
-		if err == nil {
-			s.cmd.Wait()
-		}
-	}()
-	if err := <-started; err != nil {
+	if s.dir, err = os.MkdirTemp("", "redisserver-"); err != nil {
+		return nil, err
+	}
+	log := filepath.Join(s.dir, "log")
+	s.process, err = child.Start(path, []string{"--port", port, "--bind", "127.0.0.1", "--save", "", "--appendonly", "no", "--dir", s.dir}, log)
+	if err != nil {
+		os.RemoveAll(s.dir)
 		return nil, fmt.Errorf("redisserver: %w", err)
 	}
 	for deadline := time.Now().Add(10 * time.Second); time.Now().Before(deadline); {
@@ -70,8 +60,10 @@ func start(path string) (*Server, error) {
 			return s, nil
 		}
 		select {
-		case <-s.ended:
-			return nil, fmt.Errorf("redisserver: redis-server ended at once and said:\n%s", s.log.String())
+		case <-s.process.Done():
+			said, _ := os.ReadFile(log)
+			s.Stop()
+			return nil, fmt.Errorf("redisserver: redis-server ended at once and said:\n%s", said)
 		case <-time.After(10 * time.Millisecond):
 		}
 	}
@@ -95,10 +87,10 @@ func (s *Server) answers() bool {
 }
 
 // Process is the number of its process.
-func (s *Server) Process() int { return s.cmd.Process.Pid }
+func (s *Server) Process() int { return s.process.PID() }
 
 // Stop ends the server and waits until it is gone.
 func (s *Server) Stop() {
-	s.cmd.Process.Kill()
-	<-s.ended
+	s.process.Kill()
+	os.RemoveAll(s.dir)
 }

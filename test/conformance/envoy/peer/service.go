@@ -1,16 +1,16 @@
+// Package peer builds and runs envoyproxy/ratelimit, to compare weir with it.
 package peer
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"net"
 	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
-	"sync"
 	"time"
+
+	"github.com/weirhq/weir/internal/child"
 )
 
 // Service is a running envoyproxy/ratelimit.
@@ -18,9 +18,8 @@ type Service struct {
 	GRPC string // host:port
 	HTTP string // host:port, of /json
 
-	command *exec.Cmd
-	done    chan struct{} // closed when it has ended
-	output  output
+	process *child.Process
+	log     string // the file of what it says
 }
 
 // Start starts the service with files of configuration, by name, on the Redis at an
@@ -56,25 +55,18 @@ func start(ctx context.Context, p Programs, root, redis string, settings []strin
 	if err != nil {
 		return nil, err
 	}
-	s := &Service{GRPC: address(ports[0]), HTTP: address(ports[1]), done: make(chan struct{})}
-	s.command = exec.CommandContext(ctx, p.Service)
-	s.command.Env = append([]string{
+	s := &Service{GRPC: address(ports[0]), HTTP: address(ports[1]), log: filepath.Join(root, "service-"+ports[0]+".log")}
+	s.process, err = child.Start(p.Service, nil, s.log, append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
 		"GRPC_PORT=" + ports[0], "PORT=" + ports[1], "DEBUG_PORT=" + ports[2],
 		"RUNTIME_ROOT=" + root, "RUNTIME_SUBDIRECTORY=ratelimit", "RUNTIME_WATCH_ROOT=false",
 		"REDIS_SOCKET_TYPE=tcp", "REDIS_URL=" + redis,
 		"USE_STATSD=false", "DISABLE_STATS=true", "LOG_LEVEL=warn",
-	}, settings...)
-	s.command.Stdout, s.command.Stderr = &s.output, &s.output
-	s.command.SysProcAttr = attr()
-	if err := s.command.Start(); err != nil {
+	}, settings...)...)
+	if err != nil {
 		return nil, fmt.Errorf("peer: %w", err)
 	}
-	go func() {
-		_ = s.command.Wait() // how it ended is in its output
-		close(s.done)
-	}()
 	if err := s.await(ctx); err != nil {
 		s.Stop()
 		return nil, err
@@ -93,10 +85,10 @@ func (s *Service) await(ctx context.Context) error {
 			return nil
 		}
 		select {
-		case <-s.done:
-			return fmt.Errorf("peer: the service ended:\n%s", s.output.String())
+		case <-s.process.Done():
+			return fmt.Errorf("peer: the service ended:\n%s", s.Output())
 		case <-ctx.Done():
-			return fmt.Errorf("peer: the service does not answer: %w\n%s", ctx.Err(), s.output.String())
+			return fmt.Errorf("peer: the service does not answer: %w\n%s", ctx.Err(), s.Output())
 		case <-tick.C:
 		}
 	}
@@ -122,39 +114,15 @@ func (s *Service) isUp(ctx context.Context) bool {
 }
 
 // Stop ends the service, and waits until it has.
-func (s *Service) Stop() {
-	_ = s.command.Process.Kill() // it may have ended
-	<-s.done
-}
+func (s *Service) Stop() { s.process.Kill() }
 
 // Process is the number of its process.
-func (s *Service) Process() int { return s.command.Process.Pid }
+func (s *Service) Process() int { return s.process.PID() }
 
 // Output is what the service has said.
-func (s *Service) Output() string { return s.output.String() }
-
-// output keeps the last of what is written.
-type output struct {
-	mu   sync.Mutex
-	text bytes.Buffer
-}
-
-const maxOutput = 64 << 10
-
-func (o *output) Write(p []byte) (int, error) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.text.Write(p)
-	if extra := o.text.Len() - maxOutput; extra > 0 {
-		o.text.Next(extra)
-	}
-	return len(p), nil
-}
-
-func (o *output) String() string {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	return o.text.String()
+func (s *Service) Output() string {
+	said, _ := os.ReadFile(s.log)
+	return string(said)
 }
 
 func address(port string) string { return net.JoinHostPort("127.0.0.1", port) }

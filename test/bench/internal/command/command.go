@@ -1,0 +1,70 @@
+// Package command is what the commands that measure have in common: their flags, how far
+// they have come, and where the results go.
+package command
+
+import (
+	"bytes"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/weirhq/weir/test/bench/internal/machine"
+)
+
+// Run is one run of a command.
+type Run struct {
+	Quick bool // as the flag says
+	line  *line
+
+	files map[string]*bytes.Buffer
+}
+
+// Step says how far the run has come, and what comes next.
+func (r *Run) Step(done, total int, what string) { r.line.step(done, total, what) }
+
+// File is where to write a file of results.
+func (r *Run) File(name string) *bytes.Buffer {
+	if r.files[name] == nil {
+		panic("command: " + name + " is not among the files")
+	}
+	return r.files[name]
+}
+
+// Main reads the flags, measures, and prints the first file; all of them are kept in the
+// directory of results. The flag -quick is described by what it takes.
+func Main(quick string, measure func(*Run) error, files ...string) {
+	r := &Run{line: newLine(os.Stderr), files: map[string]*bytes.Buffer{}}
+	for _, name := range files {
+		r.files[name] = &bytes.Buffer{}
+	}
+	flag.BoolVar(&r.Quick, "quick", false, quick)
+	dir := flag.String("results", "results", "where "+strings.Join(files, ", ")+" go; empty for nowhere")
+	flag.Parse()
+	machine.FixGC()
+	err := measure(r)
+	r.line.clear()
+	if err == nil {
+		err = r.keep(files[0], *dir)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func (r *Run) keep(first, dir string) error {
+	if _, err := os.Stdout.Write(r.files[first].Bytes()); err != nil || dir == "" {
+		return err
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	for name, content := range r.files {
+		if err := os.WriteFile(filepath.Join(dir, name), content.Bytes(), 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}

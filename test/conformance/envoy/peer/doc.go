@@ -1,2 +1,0 @@
-// Package peer builds and runs envoyproxy/ratelimit, to compare weir with it.
-package peer
