@@ -86,12 +86,11 @@ type tidyLine struct {
 }
 
 func newTidyLine(line string) *tidyLine {
-	text := strings.TrimLeft(line, " ")
-	trimmed := strings.TrimRightFunc(text, unicode.IsSpace)
-	return &tidyLine{text: text, was: len(line) - len(text), remarks: trimmed == "" || trimmed[0] == '#'}
+	indent := indentOf(line)
+	return &tidyLine{text: line[indent:], was: indent, remarks: isBlank(line) || isComment(line)}
 }
 
-func (l *tidyLine) isBlank() bool { return strings.TrimSpace(l.text) == "" }
+func (l *tidyLine) isBlank() bool { return isBlank(l.text) }
 
 type tidier struct{ lines []*tidyLine }
 
