@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/load"
+	"github.com/weirhq/weir/internal/phrase"
 )
 
 // Bounds on a measurement. Whoever needs more has a reason to write a program for it.
@@ -118,7 +119,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if r.Errors > 0 {
-		return fmt.Errorf("%s had no answer; the first: %s", count(int(r.Errors), "request"), printable(r.Texts[0]))
+		return fmt.Errorf("%s had no answer; the first: %s", phrase.Count(int(r.Errors), "request"), printable(r.Texts[0]))
 	}
 	if r.Answered == 0 {
 		return fmt.Errorf("no request was answered within %v; see whether %s is well", f.duration+f.timeout, t.name)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/load"
+	"github.com/weirhq/weir/internal/phrase"
 )
 
 // quantiles are those that are shown.
@@ -21,7 +22,7 @@ var quantiles = []struct {
 
 func writeBenchText(w io.Writer, f *benchFlags, t *target, r *load.Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s for %v, as %s, against %s\n\n", count(f.concurrency, "caller"), short(r.Elapsed), count(t.clients(), "client"), printable(t.name))
+	fmt.Fprintf(&b, "%s for %v, as %s, against %s\n\n", phrase.Count(f.concurrency, "caller"), short(r.Elapsed), phrase.Count(t.clients(), "client"), printable(t.name))
 	writeOutcomes(&b, r)
 	for _, text := range r.Texts {
 		fmt.Fprintf(&b, "  %s\n", printable(text))

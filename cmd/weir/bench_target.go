@@ -207,7 +207,7 @@ func verdictOf(resp *http.Response) (string, error) {
 		Detail   string // of a problem
 	}
 	if err := json.Unmarshal(answer, &verdict); err != nil || resp.StatusCode != http.StatusOK || verdict.Allowed == nil {
-		return "", errors.New(strings.TrimSuffix(fmt.Sprintf("status %d: %s", resp.StatusCode, phrase(verdict.Detail)), ": "))
+		return "", errors.New(strings.TrimSuffix(fmt.Sprintf("status %d: %s", resp.StatusCode, clause(verdict.Detail)), ": "))
 	}
 	outcome := "refused"
 	if *verdict.Allowed {

@@ -63,13 +63,13 @@ func (r *refusal) Error() string {
 	case r.Status == http.StatusUnauthorized:
 		return fmt.Sprintf("%s does not know this token; look at --token-file and WEIR_TOKEN", r.server)
 	case r.Detail == "":
-		return phrase(r.Title)
+		return clause(r.Title)
 	}
-	return phrase(r.Detail)
+	return clause(r.Detail)
 }
 
-// phrase is a sentence as part of another one, fit for a terminal.
-func phrase(sentence string) string {
+// clause is a sentence as part of another one, fit for a terminal.
+func clause(sentence string) string {
 	text := strings.TrimSuffix(printable(sentence), ".")
 	if len(text) > 1 && text[0] >= 'A' && text[0] <= 'Z' && text[1] >= 'a' && text[1] <= 'z' {
 		text = string(text[0]+'a'-'A') + text[1:]

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -62,17 +63,9 @@ func compileFile(cmd *cobra.Command, name string) (*rule.Table, error) {
 	set, problems := rule.Parse(name, src)
 	if err := problems.Err(); err != nil {
 		fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
-		return nil, fmt.Errorf("%s cannot be used, it has %s", name, count(len(problems.Errors()), "error"))
+		return nil, fmt.Errorf("%s cannot be used, it has %s", name, phrase.Count(len(problems.Errors()), "error"))
 	}
 	return rule.Compile(set, rule.Options{})
-}
-
-// count says how many there are of a thing.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
 }
 
 func newRulesImport() *cobra.Command {

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/ruleedit"
 )
 
@@ -33,7 +34,7 @@ output, or with --write back into the file.`,
 			out, problems := ruleedit.Tidy(args[0], src)
 			if problems.Err() != nil {
 				fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
-				return fmt.Errorf("%s cannot be formatted, it has %s", args[0], count(len(problems.Errors()), "error"))
+				return fmt.Errorf("%s cannot be formatted, it has %s", args[0], phrase.Count(len(problems.Errors()), "error"))
 			}
 			switch {
 			case check && !bytes.Equal(src, out):

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )
@@ -87,7 +88,7 @@ func listRules(w io.Writer, set *rule.Set, version int64) error {
 		}
 		fmt.Fprintln(w)
 	}
-	fmt.Fprintf(w, "%s in version %d", count(len(set.Rules), "rule"), version)
+	fmt.Fprintf(w, "%s in version %d", phrase.Count(len(set.Rules), "rule"), version)
 	if n := listed(set.Exempt); n > 0 {
 		fmt.Fprintf(w, ", %d exempt", n)
 	}
@@ -125,10 +126,10 @@ func limitText(r *rule.Rule) string {
 		fmt.Fprintf(&b, " burst %d", r.Quota.Burst)
 	}
 	if len(r.Tiers) > 0 {
-		b.WriteString(" + " + count(len(r.Tiers), "tier"))
+		b.WriteString(" + " + phrase.Count(len(r.Tiers), "tier"))
 	}
 	if len(r.Overrides) > 0 {
-		b.WriteString(" + " + count(len(r.Overrides), "override"))
+		b.WriteString(" + " + phrase.Count(len(r.Overrides), "override"))
 	}
 	return b.String()
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
@@ -133,7 +134,7 @@ func unusable(cmd *cobra.Command, name string, problems rule.Problems) error {
 		return nil
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), printableAll(errs.String()))
-	return fmt.Errorf("%s cannot be used, it has %s; nothing was written", name, count(len(errs), "error"))
+	return fmt.Errorf("%s cannot be used, it has %s; nothing was written", name, phrase.Count(len(errs), "error"))
 }
 
 // placed names the file in what a server found wrong. Of a rule by itself the server

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -56,10 +57,10 @@ func validate(cmd *cobra.Command, files []string, output string, strict bool) er
 		return err
 	}
 	if errors > 0 || strict && warnings > 0 {
-		return fmt.Errorf("%s, %s", count(errors, "error"), count(warnings, "warning"))
+		return fmt.Errorf("%s, %s", phrase.Count(errors, "error"), phrase.Count(warnings, "warning"))
 	}
 	if output == "text" {
-		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %s\n", count(rules, "rule"), count(len(files), "file"), count(warnings, "warning"))
+		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %s\n", phrase.Count(rules, "rule"), phrase.Count(len(files), "file"), phrase.Count(warnings, "warning"))
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"log/slog"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,10 +146,5 @@ func (r *route) pick(now instant, first time.Duration, tried []*target) (choice,
 }
 
 func contains(list []*target, t *target) bool {
-	for _, one := range list {
-		if one.origin == t.origin {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(one *target) bool { return one.origin == t.origin })
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/match"
 )
 
@@ -181,9 +182,4 @@ func isHostName(name string) bool {
 const maxHost = 253
 
 // clip keeps an error to a line.
-func clip(s string) string {
-	if len(s) > 200 {
-		return s[:200] + "…"
-	}
-	return s
-}
+func clip(s string) string { return document.Clip(s, 200) }

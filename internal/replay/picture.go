@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/simulate/chart"
 )
 
@@ -41,7 +42,7 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		lines = append(lines, fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason))
 	}
 	if r.Bad > 0 {
-		page.Parts = append(page.Parts, chart.Part{Heading: plural(r.Bad, "line") + " could not be understood", Lines: lines})
+		page.Parts = append(page.Parts, chart.Part{Heading: phrase.Count(r.Bad, "line") + " could not be understood", Lines: lines})
 	}
 	if notes := append(r.inexact(), r.Notes...); len(notes) > 0 {
 		page.Parts = append(page.Parts, chart.Part{Heading: "Notes", Lines: notes})
@@ -57,7 +58,7 @@ func (r *Report) picture() *chart.Picture {
 		Title: "requests and refusals", Slices: len(o.Requests),
 		About: []string{
 			cut(strings.Join(r.Logs, ", "), 120),
-			fmt.Sprintf("%s to %s UTC: %s, %d refused (%s)", stamp(r.From), stamp(r.To), plural(r.Requests, "request"), r.Refused, percent(share(r.Refused, r.Requests))),
+			fmt.Sprintf("%s to %s UTC: %s, %d refused (%s)", stamp(r.From), stamp(r.To), phrase.Count(r.Requests, "request"), r.Refused, percent(share(r.Refused, r.Requests))),
 		},
 		Legend: []chart.Entry{
 			{Ink: chart.Good, Text: "admitted"}, {Ink: chart.Bad, Text: "refused ×"}, {Ink: chart.Accent, Text: "refused share of the requests"},

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -185,10 +186,10 @@ func (r *replay) remarks() (notes []string) {
 		notes = append(notes, fmt.Sprintf("the log has whole seconds only, so requests of one second count as simultaneous; limits for %s are judged too strictly.", short))
 	}
 	if t.late > 0 {
-		notes = append(notes, fmt.Sprintf("%s came more than %s late, and counted at the time of the line before.", plural(t.late, "line"), r.o.Disorder))
+		notes = append(notes, fmt.Sprintf("%s came more than %s late, and counted at the time of the line before.", phrase.Count(t.late, "line"), r.o.Disorder))
 	}
 	if evicted := r.store.Stats().Evicted; evicted > 0 {
-		notes = append(notes, fmt.Sprintf("%s had to be forgotten to make room for others; allow more than %d clients.", plural(evicted, "client"), r.o.MaxKeys))
+		notes = append(notes, fmt.Sprintf("%s had to be forgotten to make room for others; allow more than %d clients.", phrase.Count(evicted, "client"), r.o.MaxKeys))
 	}
 	idle := 0
 	for i := range t.rules {
@@ -200,7 +201,7 @@ func (r *replay) remarks() (notes []string) {
 		}
 	}
 	if idle > maxIdle {
-		notes = append(notes, fmt.Sprintf("%s more applied to no request.", plural(int64(idle-maxIdle), "rule")))
+		notes = append(notes, fmt.Sprintf("%s more applied to no request.", phrase.Count(int64(idle-maxIdle), "rule")))
 	}
 	return notes
 }
@@ -237,11 +238,4 @@ func (t *tally) idle(rt *ruleTally, host string) string {
 		return "no line has a host; name its field with --host-field, or the host with --host"
 	}
 	return "none matched, or had what it is keyed by"
-}
-
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }

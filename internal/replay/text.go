@@ -8,6 +8,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/weirhq/weir/internal/phrase"
 )
 
 // maxRows bounds the rules in a table for people; programs get all of them.
@@ -39,7 +41,7 @@ func (r *Report) head(b *bytes.Buffer, width int) {
 	line := func(name, text string) {
 		fmt.Fprintf(b, "%-10s%s\n", name, cut(text, width-10))
 	}
-	line("log", fmt.Sprintf("%s: %s", strings.Join(r.Logs, ", "), plural(r.Lines, "line")))
+	line("log", fmt.Sprintf("%s: %s", strings.Join(r.Logs, ", "), phrase.Count(r.Lines, "line")))
 	if r.Requests > 0 {
 		line("time", fmt.Sprintf("%s to %s UTC, %s", stamp(r.From), stamp(r.To), length(int64(r.To-r.From))))
 	}
@@ -160,7 +162,7 @@ func (r *Report) timeline(b *bytes.Buffer, width int) {
 		axis += strings.Repeat(" ", gap) + to
 	}
 	fmt.Fprintf(b, "%*s%s\n%*s█ = %s in %s, or %s of them refused\n", margin, "", axis,
-		margin, "", plural(most, "request"), length(o.Slice), percent(top))
+		margin, "", phrase.Count(most, "request"), length(o.Slice), percent(top))
 }
 
 // sparkline draws values from 0 to 1. What is more than nothing is seen.
@@ -178,7 +180,7 @@ func sparkline(values []float64) string {
 
 func (r *Report) foot(b *bytes.Buffer, width int) {
 	if r.Bad > 0 {
-		fmt.Fprintf(b, "\n%s could not be understood:\n", plural(r.Bad, "line"))
+		fmt.Fprintf(b, "\n%s could not be understood:\n", phrase.Count(r.Bad, "line"))
 		for _, bad := range r.BadLines {
 			fmt.Fprintf(b, "  %s\n", cut(fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason), max(width, 160)))
 			if bad.Text != `""` {
@@ -203,7 +205,7 @@ func (r *Report) inexact() (notes []string) {
 				notes = append(notes, fmt.Sprintf("the limits for %s are from the log until %s: there was no room for more.", rule.ID, stamp(*s.Until)))
 			}
 			if s.Forgotten > 0 {
-				notes = append(notes, fmt.Sprintf("for the limits of %s, clients with at most %s were forgotten now and then.", rule.ID, plural(s.Forgotten, "request")))
+				notes = append(notes, fmt.Sprintf("for the limits of %s, clients with at most %s were forgotten now and then.", rule.ID, phrase.Count(s.Forgotten, "request")))
 			}
 		}
 		if len(notes) > maxIdle {

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/duration"
 )
 
@@ -109,11 +110,11 @@ func parseLogLine(line string) (Request, timeKind, error) {
 	}
 	switch {
 	case err != nil || r.Cost < 1 || r.Cost > weir.MaxUnits:
-		return Request{}, noTime, fmt.Errorf("%q is no cost; write a whole number from 1 to %d", clip(fields[2]), int64(weir.MaxUnits))
+		return Request{}, noTime, fmt.Errorf("%q is no cost; write a whole number from 1 to %d", document.Clip(fields[2], 40), int64(weir.MaxUnits))
 	case len(r.Key) > maxClient:
 		return Request{}, noTime, fmt.Errorf("the client's name has more than %d bytes; shorten it", maxClient)
 	case len(fields) > 3:
-		return Request{}, noTime, fmt.Errorf("%q is too much; %s", clip(fields[3]), logExample)
+		return Request{}, noTime, fmt.Errorf("%q is too much; %s", document.Clip(fields[3], 40), logExample)
 	}
 	return r, kind, nil
 }
@@ -131,7 +132,7 @@ func parseLogTime(s string) (weir.Micros, timeKind, error) {
 	if d, err := duration.Parse(s); err == nil {
 		return weir.Micros(d.Microseconds()), sinceZero, nil
 	}
-	return 0, noTime, fmt.Errorf("%q is no time; %s", clip(s), logExample)
+	return 0, noTime, fmt.Errorf("%q is no time; %s", document.Clip(s, 40), logExample)
 }
 
 // unixSeconds reads seconds since 1970 with a fraction, to the microsecond.
@@ -144,11 +145,4 @@ func unixSeconds(s string) (weir.Micros, bool) {
 	fraction = (fraction + "000000")[:6]
 	micros, err := strconv.ParseUint(fraction, 10, 32)
 	return weir.Micros(seconds*1_000_000 + micros), err == nil
-}
-
-func clip(s string) string {
-	if len(s) > 40 {
-		return s[:40] + "…"
-	}
-	return s
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/simulate/chart"
 )
 
@@ -58,7 +59,7 @@ func (r *Report) picture() *chart.Picture {
 	most := r.most()
 	p.Lanes = append(p.Lanes, chart.Lane{
 		Name: "offered", Most: most, Bars: []chart.Bars{{Ink: chart.Plain, Values: r.Arrivals}},
-		Notes: []string{plural(r.Offered, "unit"), fmt.Sprintf("full height: %d in %s", most, clock(r.Axis.Slice))},
+		Notes: []string{phrase.Count(r.Offered, "unit"), fmt.Sprintf("full height: %d in %s", most, clock(r.Axis.Slice))},
 	})
 	held := false
 	for i := range r.Lanes {

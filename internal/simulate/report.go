@@ -31,6 +31,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/phrase"
 )
 
 // Report is what every lane made of the same traffic. Its JSON form is meant
@@ -130,14 +131,6 @@ func WriteJSON(w io.Writer, reports []*Report) error {
 	}{reports})
 }
 
-// plural writes a number and its noun.
-func plural(n int64, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
-}
-
 // summarize says in one sentence what is to be seen: who let too much through,
 // or else who refused how much.
 func (r *Report) summarize() string {
@@ -159,20 +152,20 @@ func (r *Report) summarize() string {
 	switch {
 	case worst > n:
 		s := fmt.Sprintf("%s let %s through %s; the limit says %d",
-			r.lanes(func(l *Result) bool { return l.Worst == worst }), plural(worst, "unit"), within, n)
+			r.lanes(func(l *Result) bool { return l.Worst == worst }), phrase.Count(worst, "unit"), within, n)
 		if kept := r.lanes(func(l *Result) bool { return l.Worst <= n }); kept != "" {
 			s += ", which " + kept + " kept"
 		}
 		return s + "."
 	case least == r.Offered:
 		return fmt.Sprintf("%s admitted all of the traffic, at most %s %s: it stays within the limit.",
-			everyone, plural(worst, "unit"), within)
+			everyone, phrase.Count(worst, "unit"), within)
 	case least == most:
 		return fmt.Sprintf("%s admitted %d of %s, at most %d %s.",
-			everyone, least, plural(r.Offered, "unit"), worst, within)
+			everyone, least, phrase.Count(r.Offered, "unit"), worst, within)
 	}
 	return fmt.Sprintf("%s kept to %d %s; of %s, %s admitted the most, %d, and %s the least, %d.",
-		everyone, n, within, plural(r.Offered, "unit"),
+		everyone, n, within, phrase.Count(r.Offered, "unit"),
 		r.lanes(func(l *Result) bool { return l.Admitted == most }), most,
 		r.lanes(func(l *Result) bool { return l.Admitted == least }), least)
 }

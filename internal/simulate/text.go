@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/phrase"
 )
 
 // Look is how a report is drawn.
@@ -36,7 +37,7 @@ func (r *Report) WriteText(w io.Writer, look Look) error {
 	}
 	for _, l := range r.Lanes {
 		if l.Held > 0 {
-			note := fmt.Sprintf("%s held %s back, the longest for %s.", l.Name, plural(l.Held, "unit"), clock(l.LongestHold))
+			note := fmt.Sprintf("%s held %s back, the longest for %s.", l.Name, phrase.Count(l.Held, "unit"), clock(l.LongestHold))
 			b.WriteString(wrap(note, look.Width))
 		}
 	}
@@ -64,12 +65,12 @@ func (r *Report) title() string {
 
 // size is how much there was, and when.
 func (r *Report) size() string {
-	size := plural(int64(r.Requests), "request")
+	size := phrase.Count(int64(r.Requests), "request")
 	if r.Offered != int64(r.Requests) {
-		size += " for " + plural(r.Offered, "unit")
+		size += " for " + phrase.Count(r.Offered, "unit")
 	}
 	if r.Keys > 1 {
-		size += " from " + plural(int64(r.Keys), "key")
+		size += " from " + phrase.Count(int64(r.Keys), "key")
 	}
 	return fmt.Sprintf("%s, seen from %s to %s", size, clock(r.Axis.Begin), clock(r.Axis.end()))
 }

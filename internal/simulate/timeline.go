@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/weirhq/weir/internal/phrase"
 )
 
 // glyphs are the characters of a timeline.
@@ -47,7 +49,7 @@ func (r *Report) timeline(b *bytes.Buffer, look Look) {
 	row("", axis)
 	row("", r.labels())
 	fmt.Fprintf(b, "\n%*s%c = %s in %s   %c = refused\n", Margin, "",
-		g.levels[len(g.levels)-1], plural(most, "unit"), clock(r.Axis.Slice), g.refused)
+		g.levels[len(g.levels)-1], phrase.Count(most, "unit"), clock(r.Axis.Slice), g.refused)
 }
 
 // most is the largest number of units in a slice, which is the height of a row.

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"github.com/weirhq/weir/internal/document"
 )
 
 // MaxDetail is the longest text of an error, in bytes. What a client sent may be quoted
@@ -14,16 +16,7 @@ import (
 const MaxDetail = 1000
 
 // Clip cuts off what is too long for an error.
-func Clip(text string) string {
-	if len(text) <= MaxDetail {
-		return text
-	}
-	cut := MaxDetail - len("…")
-	for cut > 0 && !utf8.RuneStart(text[cut]) {
-		cut--
-	}
-	return text[:cut] + "…"
-}
+func Clip(text string) string { return document.Clip(text, MaxDetail) }
 
 // fieldFirst is a sentence that begins with the name of a field, which has no capitals.
 var fieldFirst = regexp.MustCompile(`^[a-z_]+:`)
