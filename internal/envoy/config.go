@@ -1,12 +1,30 @@
+// Package envoy reads the configuration of Envoy's rate limit service, the one that
+// people know from envoyproxy/ratelimit, and finds what it says of a request.
+//
+// A file is one domain: a tree of descriptors, some of which have limits. A request
+// brings lists of entries, and each list leads from the root of its domain to a node,
+// or to none. [Read] makes a [Config] of files, [Open] of a directory that may change;
+// [Domain.Find] finds the node, and [Domain.AppendKey] names the counter.
+//
+// The files are taken as they are. What they may say besides, such as another algorithm
+// than the fixed window, is in docs/envoy.md.
+//
+// The package decides nothing, and speaks no protocol.
 package envoy
 
 import (
+	"bufio"
+	"fmt"
+	"io"
 	"iter"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/suggest"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -165,4 +183,81 @@ func (n *Node) IsReplaced(names []string) bool {
 		}
 	}
 	return false
+}
+
+// Failure is what happens to a request while the store cannot be asked.
+type Failure uint8
+
+const (
+	FailOpen   Failure = iota // it passes
+	FailClosed                // it is over the limit
+	FailLocal                 // this instance goes on by itself, with its share of the limit
+	FailError                 // the call fails, so that Envoy's failure_mode_deny decides
+)
+
+var failureNames = []string{FailOpen: "open", FailClosed: "closed", FailLocal: "local", FailError: "error"}
+
+// String returns the word as it is written in a file.
+func (f Failure) String() string { return failureNames[f] }
+
+// Policy is what the engine has to do. To it, an error is a refusal.
+func (f Failure) Policy() rule.Failure {
+	switch f {
+	case FailClosed, FailError:
+		return rule.Closed
+	case FailLocal:
+		return rule.Local
+	}
+	return rule.Open
+}
+
+func parseFailure(text string) (Failure, error) {
+	if i := slices.Index(failureNames, text); i >= 0 {
+		return Failure(i), nil
+	}
+	if near := suggest.Nearest(text, failureNames); near != "" {
+		return FailOpen, fmt.Errorf("%q is unknown; did you mean %q?", text, near)
+	}
+	return FailOpen, fmt.Errorf("%q is unknown; choose one of %s", text, strings.Join(failureNames, ", "))
+}
+
+// Dump writes every limit in a line, by domain and in the order of the files, as
+// envoyproxy/ratelimit does at /rlconfig:
+//
+//	edge.path_/login.remote_address: unit=MINUTE requests_per_unit=5, shadow_mode: false, quota_mode: false
+//
+// What weir adds to a limit follows in the same line.
+func (c *Config) Dump(w io.Writer) error {
+	b := bufio.NewWriter(w)
+	for n := range c.Nodes() {
+		n.dump(b)
+	}
+	return b.Flush()
+}
+
+func (n *Node) dump(b *bufio.Writer) {
+	if n.Unlimited {
+		fmt.Fprintf(b, "%s: unlimited: true\n", n.Path)
+	}
+	for i := range n.Limits {
+		l := &n.Limits[i]
+		unit := strings.ToUpper(l.Unit.String())
+		if l.Unit == Unknown {
+			unit = duration.Format(l.Period)
+		}
+		fmt.Fprintf(b, "%s: unit=%s requests_per_unit=%d, shadow_mode: %t, quota_mode: %t", n.Path, unit, l.N, n.Shadow, n.Quota)
+		if l.Name != "" {
+			fmt.Fprintf(b, ", name: %s", l.Name)
+		}
+		if l.Algorithm != weir.FixedWindow {
+			fmt.Fprintf(b, ", algorithm: %s", l.Algorithm)
+		}
+		if l.Burst > 0 {
+			fmt.Fprintf(b, ", burst: %d", l.Burst)
+		}
+		if n.Failure != FailOpen {
+			fmt.Fprintf(b, ", on_failure: %s", n.Failure)
+		}
+		b.WriteByte('\n')
+	}
 }

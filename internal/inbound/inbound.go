@@ -10,10 +10,13 @@ package inbound
 
 import (
 	"context"
+	"net/http"
 	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weirhq/weir/internal/room"
@@ -131,4 +134,33 @@ type bounded struct {
 func (b bounded) RecvMsg(m any) error {
 	b.call.end() // of the message before
 	return b.call.read(m)
+}
+
+// RemoteOf is the address of a call's connection, as clientip reads it. Who has none, such
+// as a pipe within the process, is nobody, and in particular not this machine.
+func RemoteOf(ctx context.Context) string {
+	p, ok := peer.FromContext(ctx)
+	switch {
+	case !ok || p.Addr == nil:
+		return "unknown"
+	case p.Addr.Network() == "unix":
+		return "@"
+	}
+	return p.Addr.String()
+}
+
+// Proxied are the metadata that proxies write, as headers; nil if there are none.
+func Proxied(md metadata.MD) http.Header {
+	plain, standard := md["x-forwarded-for"], md["forwarded"]
+	if len(plain) == 0 && len(standard) == 0 {
+		return nil
+	}
+	h := make(http.Header, 2)
+	if len(plain) > 0 {
+		h["X-Forwarded-For"] = plain
+	}
+	if len(standard) > 0 {
+		h["Forwarded"] = standard
+	}
+	return h
 }

@@ -7,10 +7,10 @@ import (
 	"sync"
 
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -56,40 +56,11 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	if o.Cost != nil {
 		q.Cost = max(0, o.Cost(ctx, method))
 	}
-	remote := remoteOf(ctx)
+	remote := inbound.RemoteOf(ctx)
 	var doubt clientip.Doubt
-	if q.IP, doubt = l.clients.Client(remote, proxied(md)); doubt != clientip.Clear {
+	if q.IP, doubt = l.clients.Client(remote, inbound.Proxied(md)); doubt != clientip.Clear {
 		l.doubt(doubt, remote)
 	}
-}
-
-// remoteOf is the address of the connection, as clientip reads it. Who has none, such
-// as a pipe within the process, is nobody, and in particular not this machine.
-func remoteOf(ctx context.Context) string {
-	p, ok := peer.FromContext(ctx)
-	switch {
-	case !ok || p.Addr == nil:
-		return "unknown"
-	case p.Addr.Network() == "unix":
-		return "@"
-	}
-	return p.Addr.String()
-}
-
-// proxied are the headers that a proxy writes, if there are any.
-func proxied(md metadata.MD) http.Header {
-	plain, standard := md["x-forwarded-for"], md["forwarded"]
-	if len(plain) == 0 && len(standard) == 0 {
-		return nil
-	}
-	h := make(http.Header, 2)
-	if len(plain) > 0 {
-		h["X-Forwarded-For"] = plain
-	}
-	if len(standard) > 0 {
-		h["Forwarded"] = standard
-	}
-	return h
 }
 
 // incoming are the metadata that the client sent, not to be changed.

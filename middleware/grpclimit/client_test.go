@@ -11,6 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir/internal/inbound"
 )
 
 func TestOptions(t *testing.T) {
@@ -106,7 +108,7 @@ func TestNoAddress(t *testing.T) {
 	if a := b.call(t.Context(), "x-forwarded-for", "127.0.0.1"); status.Code(a.err) != codes.ResourceExhausted {
 		t.Errorf("%v", a.err)
 	}
-	if got := remoteOf(t.Context()); got != "unknown" {
+	if got := inbound.RemoteOf(t.Context()); got != "unknown" {
 		t.Errorf("a context without a peer is %s", got)
 	}
 }
@@ -123,7 +125,7 @@ func TestUnixSocket(t *testing.T) {
 		t.Errorf("%v", a.err)
 	}
 	named := peer.NewContext(t.Context(), &peer.Peer{Addr: &net.UnixAddr{Name: "client", Net: "unix"}})
-	if got := remoteOf(named); got != "@" {
+	if got := inbound.RemoteOf(named); got != "@" {
 		t.Errorf("a client with a name is %s", got)
 	}
 }

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/server/manage"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
@@ -211,12 +212,12 @@ func TestRemoteOf(t *testing.T) {
 		ctx  context.Context
 		want string
 	}{
-		{t.Context(), "none"},
-		{from(nil), "none"},
+		{t.Context(), "unknown"},
+		{from(nil), "unknown"},
 		{from(&net.UnixAddr{Name: "/run/x", Net: "unix"}), "@"},
 		{from(&net.TCPAddr{IP: net.IPv4(192, 0, 2, 1), Port: 5}), "192.0.2.1:5"},
 	} {
-		if got := remoteOf(c.ctx); got != c.want {
+		if got := inbound.RemoteOf(c.ctx); got != c.want {
 			t.Errorf("%s, want %s", got, c.want)
 		}
 	}

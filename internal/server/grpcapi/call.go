@@ -4,15 +4,14 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"net/http"
 	"net/netip"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/peer"
 
+	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/grpclimit"
@@ -35,7 +34,7 @@ func managed[A any](ctx context.Context, s *Server, method string, needs token.S
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{Context: ctx, method: method, id: identify(md)}
-	c.client, _ = s.clients.Client(remoteOf(ctx), proxied(md))
+	c.client, _ = s.clients.Client(inbound.RemoteOf(ctx), inbound.Proxied(md))
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 
 	var answer *A
@@ -95,28 +94,4 @@ func identify(md metadata.MD) string {
 		return given[0]
 	}
 	return manage.NewRequestID()
-}
-
-// remoteOf is the address of the connection as clientip reads it. A Unix socket is this
-// machine; what is no address at all is nobody.
-func remoteOf(ctx context.Context) string {
-	p, ok := peer.FromContext(ctx)
-	if !ok || p.Addr == nil {
-		return "none"
-	}
-	if p.Addr.Network() == "unix" {
-		return "@"
-	}
-	return p.Addr.String()
-}
-
-// proxied are the metadata that proxies write, as headers.
-func proxied(md metadata.MD) http.Header {
-	h := http.Header{}
-	for key, name := range map[string]string{"x-forwarded-for": "X-Forwarded-For", "forwarded": "Forwarded"} {
-		if values := md[key]; len(values) > 0 {
-			h[name] = values
-		}
-	}
-	return h
 }

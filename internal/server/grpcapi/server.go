@@ -1,3 +1,16 @@
+// Package grpcapi is the gRPC API: protocol to engine and back, nothing else.
+//
+//	api, err := grpcapi.New(grpcapi.Options{Engine: engine, Rules: repository})
+//	server := grpc.NewServer(api.ServerOptions()...)
+//	api.Register(server)
+//
+// It is the services of package weir.v1, grpc.health.v1 and reflection. Whoever can reach
+// it may ask Limiter. Rules and Keys are management: they need a token as soon as there
+// is a list of them. docs/grpc.md is the reference; what a call means is what it means in
+// the HTTP API.
+//
+// A refusal by a limit is an answer. Every error is a status with an ErrorInfo of
+// google.rpc, whose reason is stable.
 package grpcapi
 
 import (
@@ -10,11 +23,15 @@ import (
 	"google.golang.org/grpc/codes"
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/server/manage"
+	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -123,4 +140,43 @@ func (s *Server) crash(method string, cause any) error {
 	s.options.Logger.Error("a call has failed unexpectedly; please report this",
 		"method", method, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
 	return crashed.of("Something went wrong in weir itself; its log says what, under this request id.").as(id)
+}
+
+// Bounds on messages. The others are a name or two, and have those that are usual. They
+// are twice what is accepted, so that whoever is a little beyond is told what it is about.
+var (
+	oneQuestion   = inbound.Bound{Bytes: 2 * manage.MaxQuestion, Parts: 2 * 4 * manage.MaxEntries}
+	manyQuestions = inbound.Bound{Bytes: 1 << 20, Parts: 2 * MaxChecks}
+	oneDocument   = inbound.Bound{Bytes: maxMessage}
+)
+
+// newOpen guards what anybody may call.
+func newOpen() *inbound.Guard {
+	return inbound.New(inbound.Options{
+		Large: 16 << 20, Decoded: 8 << 20,
+		Bounds: map[protoreflect.FullName]inbound.Bound{
+			nameOf(&pb.CheckRequest{}): oneQuestion, nameOf(&pb.CheckManyRequest{}): manyQuestions,
+		},
+	})
+}
+
+// newManaged guards what needs a token. Whoever has none is refused without having been
+// read: documents are long.
+func newManaged(reads func(context.Context) bool) *inbound.Guard {
+	return inbound.New(inbound.Options{
+		Large: 4 * maxMessage, Decoded: 4 * maxMessage, Wait: maxCall / 2, Reads: reads,
+		Bounds: map[protoreflect.FullName]inbound.Bound{
+			nameOf(&pb.PutRulesRequest{}): oneDocument, nameOf(&pb.CreateRuleRequest{}): oneDocument,
+			nameOf(&pb.PutRuleRequest{}): oneDocument, nameOf(&pb.ValidateRulesRequest{}): oneDocument,
+		},
+	})
+}
+
+func nameOf(m proto.Message) protoreflect.FullName { return m.ProtoReflect().Descriptor().FullName() }
+
+// knows is whether a call comes from somebody who may manage.
+func (s *Server) knows(ctx context.Context) bool {
+	md, _ := metadata.FromIncomingContext(ctx)
+	_, err := manage.Identify(s.options.Tokens(), md["authorization"])
+	return err == nil
 }

@@ -39,7 +39,7 @@ func (h *Handler) admit(c *call, needs access) bool {
 func (h *Handler) atHome(c *call, needs access) bool {
 	if !h.local(c.r.Host) {
 		if !h.foreign.Swap(true) {
-			h.options.Logger.Warn("a call by a name that is not known was refused", "route", c.name, "host", clip(c.r.Host),
+			h.options.Logger.Warn("a call by a name that is not known was refused", "route", c.name, "host", manage.Clip(c.r.Host),
 				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
 		}
 		c.refuse(foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens."))
@@ -108,4 +108,24 @@ func (h *Handler) turnAway(c *call, err error) {
 	default:
 		c.gone(err)
 	}
+}
+
+// WhoAnswer is what GET /v1/whoami answers, so that a page knows which buttons to show.
+type WhoAnswer struct {
+	Name  string `json:"name"`  // of the token's holder; "" if no token is asked for
+	Scope string `json:"scope"` // read, use or admin
+}
+
+// whoAmI answers GET /v1/whoami.
+func (h *Handler) whoAmI(c *call) {
+	if _, p := c.query(); p != nil {
+		c.refuse(p)
+		return
+	}
+	holder, err := manage.Identify(h.options.Tokens(), c.r.Header["Authorization"])
+	if err != nil {
+		h.turnAway(c, err) // the list was replaced just now
+		return
+	}
+	c.answer(http.StatusOK, WhoAnswer{Name: holder.Name, Scope: holder.Scope.String()})
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/internal/suggest"
 	"github.com/weirhq/weir/rule"
 )
@@ -137,12 +138,12 @@ func diagnose(body []byte, err error, into any, known []string) *Problem {
 // probably meant.
 func unknownName(what, name string, known []string) *Problem {
 	if near := suggest.Nearest(name, known); near != "" {
-		return badField.of("There is no %s %q; did you mean %s?", what, clip(name), near).in(clip(name))
+		return badField.of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).in(manage.Clip(name))
 	}
 	if len(known) == 0 {
-		return badField.of("There is no %s %q; leave it out.", what, clip(name)).in(clip(name))
+		return badField.of("There is no %s %q; leave it out.", what, manage.Clip(name)).in(manage.Clip(name))
 	}
-	return badField.of("There is no %s %q; use %s.", what, clip(name), strings.Join(known, ", ")).in(clip(name))
+	return badField.of("There is no %s %q; use %s.", what, manage.Clip(name), strings.Join(known, ", ")).in(manage.Clip(name))
 }
 
 func article(word string) string {

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/weirhq/weir/internal/server/manage"
 )
 
 // strict reports a name that an object has twice, and a field in other letters than its
@@ -62,7 +64,7 @@ func (w *walker) object(t reflect.Type) *Problem {
 			return unknownName("field", name, slices.Sorted(maps.Keys(fields)))
 		}
 		if !seen.add(name) {
-			return badField.of("%s: it is there twice; send it once.", clip(name)).in(clip(name))
+			return badField.of("%s: it is there twice; send it once.", manage.Clip(name)).in(manage.Clip(name))
 		}
 		w.next() // the colon
 		w.rest = w.rest[1:]

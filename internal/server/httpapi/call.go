@@ -3,9 +3,12 @@ package httpapi
 import (
 	"encoding/json"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/netip"
+	"net/url"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -185,4 +188,27 @@ func (c *call) text(status int, kind []string, body []byte) {
 	c.Header()["Content-Type"] = kind
 	c.WriteHeader(status)
 	c.Write(body)
+}
+
+// query reads the query, which may have these parameters, each once, and no other.
+func (c *call) query(known ...string) (url.Values, *Problem) { return c.queryWith("", known...) }
+
+// queryWith is query with one parameter that may be there several times.
+func (c *call) queryWith(many string, known ...string) (url.Values, *Problem) {
+	if many != "" {
+		known = append([]string{many}, known...)
+	}
+	query, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return nil, badField.of("The query cannot be read; escape what is special in it, as in ?key=user%%3Aalice.")
+	}
+	for _, name := range slices.Sorted(maps.Keys(query)) {
+		switch {
+		case !slices.Contains(known, name):
+			return nil, unknownName("parameter", name, known)
+		case len(query[name]) > 1 && name != many:
+			return nil, badField.of("%s: it is there %d times; send it once.", name, len(query[name])).in(name)
+		}
+	}
+	return query, nil
 }

@@ -76,7 +76,7 @@ func (c *call) unjudged(err error) {
 		c.gone(err)
 		return
 	}
-	c.refuse(unjudged.of("%s", sentence(err)).in(invalid.Field))
+	c.refuse(unjudged.of("%s", manage.Sentence(err)).in(invalid.Field))
 }
 
 // checkFields are the names of the fields of CheckRequest.

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/server/manage"
 )
 
 // maxZones is how many time zones are remembered. There are fewer than that.
@@ -25,7 +26,7 @@ func (h *Handler) zone(name, field string) (*time.Location, *Problem) {
 	}
 	zone := h.zones.find(name)
 	if zone == nil {
-		return nil, badField.of("%s: there is no time zone %q; write its IANA name, such as Asia/Shanghai.", field, clip(name)).in(field)
+		return nil, badField.of("%s: there is no time zone %q; write its IANA name, such as Asia/Shanghai.", field, manage.Clip(name)).in(field)
 	}
 	return zone, nil
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/weirhq/weir/internal/server/manage"
 )
 
 //go:embed openapi.yaml
@@ -27,7 +29,7 @@ func (h *Handler) ready(c *call) {
 	c.Header()["Cache-Control"] = uncached
 	if err := h.options.Ready(ctx); err != nil {
 		c.Header().Set("Retry-After", "1")
-		c.refuse(notReady.of("%s", sentence(err)))
+		c.refuse(notReady.of("%s", manage.Sentence(err)))
 		return
 	}
 	text := []byte("ready\n")

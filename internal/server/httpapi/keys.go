@@ -76,9 +76,9 @@ func (h *Handler) keyTrouble(c *call, err error) {
 	case errors.As(err, &missing):
 		c.refuse(noRule.of("There is no rule %q; GET /v1/rules lists all.", missing.ID).in("rule"))
 	case errors.As(err, &form):
-		c.refuse(badField.of("key: %s", sentence(err)).in("key"))
+		c.refuse(badField.of("key: %s", manage.Sentence(err)).in("key"))
 	case errors.As(err, &invalid):
-		c.refuse(badField.of("%s", sentence(err)).in("key"))
+		c.refuse(badField.of("%s", manage.Sentence(err)).in("key"))
 	case errors.Is(err, context.Canceled) && c.r.Context().Err() != nil:
 		c.gone(err)
 	default:

@@ -63,7 +63,7 @@ var kinds = []*kind{
 // of is a problem of this kind. The detail is a sentence that names the remedy.
 func (k *kind) of(format string, args ...any) *Problem {
 	return &Problem{
-		Type: problemPrefix + k.name, Title: k.title, Status: k.status, Detail: clip(fmt.Sprintf(format, args...)),
+		Type: problemPrefix + k.name, Title: k.title, Status: k.status, Detail: manage.Clip(fmt.Sprintf(format, args...)),
 	}
 }
 
@@ -85,8 +85,3 @@ func (c *call) refuse(p *Problem) {
 	c.WriteHeader(p.Status)
 	c.Write(append(body, '\n'))
 }
-
-func clip(text string) string { return manage.Clip(text) }
-
-// sentence makes one of an error of a lower package.
-func sentence(err error) string { return manage.Sentence(err) }

@@ -151,7 +151,7 @@ func (c *call) prefersYAML() bool {
 
 // missing is a rule that is not there.
 func missing(id string) *Problem {
-	return noRule.of("There is no rule %q; GET /v1/rules lists all.", clip(id))
+	return noRule.of("There is no rule %q; GET /v1/rules lists all.", manage.Clip(id))
 }
 
 // rulesTrouble answers that the rules could not be read or written. Why is for the

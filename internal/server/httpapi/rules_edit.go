@@ -103,7 +103,7 @@ func (c *call) document() ([]byte, *Problem) {
 	}
 	err := manage.CheckDocument(source)
 	if errors.Is(err, manage.ErrEmpty) {
-		return nil, badBody.of("%s", sentence(err))
+		return nil, badBody.of("%s", manage.Sentence(err))
 	}
 	return source, unusable(err)
 }

@@ -121,7 +121,7 @@ func unusable(err error) *Problem {
 	if !errors.As(err, &invalid) {
 		return nil
 	}
-	text := sentence(errors.New(invalid.Problems[0].Message))
+	text := manage.Sentence(errors.New(invalid.Problems[0].Message))
 	switch more := len(invalid.Problems) - 1; more {
 	case 0:
 	case 1:

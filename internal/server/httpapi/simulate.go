@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/internal/simulate"
 )
 
@@ -142,7 +143,7 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 	}
 	switch {
 	case err != nil:
-		return traffic, badField.of("%s", sentence(err)).in(field)
+		return traffic, badField.of("%s", manage.Sentence(err)).in(field)
 	case most == 0 || len(traffic.Requests) > most:
 		return traffic, badField.of("%s: all limits together have more than %d requests; send less, or fewer limits.", field, MaxSimulateRequests).in(field)
 	}
@@ -156,5 +157,5 @@ func plain(err error) string {
 	if errors.As(err, &invalid) {
 		return invalid.Reason + "."
 	}
-	return sentence(err)
+	return manage.Sentence(err)
 }

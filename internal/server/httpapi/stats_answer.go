@@ -4,6 +4,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -60,7 +61,7 @@ func storeOf(since time.Time, cause error) StatsStore {
 	at := since.Unix()
 	s := StatsStore{UnavailableSince: &at}
 	if cause != nil {
-		s.Error = clip(readable(cause.Error()))
+		s.Error = manage.Clip(readable(cause.Error()))
 	}
 	return s
 }
@@ -72,7 +73,7 @@ func recorderOf(health stats.Health) StatsRecorder {
 		r.AwaySince = &since
 	}
 	if health.Err != nil {
-		r.Error = clip(readable(health.Err.Error()))
+		r.Error = manage.Clip(readable(health.Err.Error()))
 	}
 	return r
 }
