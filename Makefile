@@ -84,8 +84,8 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
 	go test -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME) ./internal/server/grpcapi
 	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
-	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/envoy
-	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./internal/envoy
+	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/envoyconfig
+	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./internal/envoyconfig
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/ruleedit
 	go test -run '^$$' -fuzz '^FuzzCanonicalPath$$' -fuzztime $(FUZZTIME) ./internal/match
 	go test -run '^$$' -fuzz '^FuzzIdentity$$' -fuzztime $(FUZZTIME) ./rule
@@ -96,6 +96,7 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 generate: ## write anew what is generated: code, golden files, and what the docs quote
 	@scripts/packages.sh protoc:protobuf-compiler
 	go generate ./store/redis
+	go test ./internal/lint -update
 	go test ./internal/simulate -update
 	go test ./rule -update
 	go test ./internal/ruleedit -update
@@ -104,7 +105,7 @@ generate: ## write anew what is generated: code, golden files, and what the docs
 	go test ./client -update
 	go test ./counter -update
 	go test ./stats -update
-	go test ./internal/envoy -update
+	go test ./internal/envoyconfig -update
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
 	go test ./internal/server/httpapi -run Docs -update

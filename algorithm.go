@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // Algorithm is the way a [Limit] counts.
@@ -62,10 +62,10 @@ func ParseAlgorithm(name string) (Algorithm, error) {
 	if i := slices.Index(algorithmNames, name); i >= 0 {
 		return Algorithm(i), nil
 	}
-	if here := suggest.Called(name, algorithmsElsewhere); here != "" {
+	if here := spelling.Called(name, algorithmsElsewhere); here != "" {
 		return 0, invalid("algorithm", "%q is called %q here", name, here)
 	}
-	if near := suggest.Nearest(name, algorithmNames); near != "" {
+	if near := spelling.Nearest(name, algorithmNames); near != "" {
 		return 0, invalid("algorithm", "%q is unknown; did you mean %q?", name, near)
 	}
 	return 0, invalid("algorithm", "%q is unknown; choose one of %s", name, strings.Join(algorithmNames, ", "))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // ParseLimit reads a limit as people write it,
@@ -93,7 +93,7 @@ func (l *Limit) parseOptions(words []string) error {
 			}
 		default:
 			options := []string{"burst", "buckets", "shape", "count_denied"}
-			if near := suggest.Nearest(word, options); near != "" {
+			if near := spelling.Nearest(word, options); near != "" {
 				return invalid("limit", "%q is unknown; did you mean %q?", word, near)
 			}
 			return invalid("limit", "%q is unknown; after the rate come %s", word, strings.Join(options, ", "))

@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/setting"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // Parse reads queues as they are written in a configuration, separated by semicolons:
@@ -69,7 +69,7 @@ func parse(written setting.Setting) (Settings, error) {
 var options = []string{"capacity", "max_payload", "visibility", "max_tries", "backoff", "max_backoff", "max_dead", "remember"}
 
 func unknownOption(name string) error {
-	if near := suggest.Nearest(name, options); near != "" {
+	if near := spelling.Nearest(name, options); near != "" {
 		return fmt.Errorf("there is no option %q; did you mean %s?", name, near)
 	}
 	return fmt.Errorf("there is no option %q; use %s", name, strings.Join(options, ", "))

@@ -3,8 +3,8 @@ package rule
 import (
 	"context"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/room"
 )
 
 // Bounds on a document of rules, besides those of package document.
@@ -168,7 +168,7 @@ const (
 )
 
 // parsing has room for what is parsed at the same time. Whoever comes later waits.
-var parsing = room.New(maxAtOnce)
+var parsing = budget.New(maxAtOnce)
 
 // makeRoom waits until a document of so many bytes can be parsed, until done is called.
 func makeRoom(size int) (done func()) {

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/ruleedit"
-	"github.com/weirhq/weir/internal/testmemory"
+	"github.com/weirhq/weir/internal/testheap"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -178,7 +178,7 @@ func TestHostileDocuments(t *testing.T) {
 			source := []byte(shape())
 			var problems rule.Problems
 			begin := time.Now()
-			most := testmemory.Peak(func() { _, problems = rule.Parse("", source) })
+			most := testheap.Peak(func() { _, problems = rule.Parse("", source) })
 			took := time.Since(begin)
 			if size <= 1<<17 {
 				ruleedit.Tidy("", source)
@@ -200,7 +200,7 @@ func TestLongDocument(t *testing.T) {
 	}
 	source := []byte(shapes(size)["long rules"]())
 	var set *rule.Set
-	most := testmemory.Peak(func() { set, _ = rule.Parse("", source) })
+	most := testheap.Peak(func() { set, _ = rule.Parse("", source) })
 	if set == nil || len(set.Rules) < want || most > rule.MaxMemory {
 		t.Errorf("it took %d MiB, and there is a set: %t", most>>20, set != nil)
 	}
@@ -210,7 +210,7 @@ func TestLongDocument(t *testing.T) {
 func TestManyDocumentsAtOnce(t *testing.T) {
 	source := []byte("{" + strings.Repeat("a,", 15_000) + "}") // almost as much as is read at once
 	good := []byte(shapes(1 << 17)["rules"]())
-	most := testmemory.Peak(func() {
+	most := testheap.Peak(func() {
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {

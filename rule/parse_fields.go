@@ -8,7 +8,7 @@ import (
 	"unicode"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // The fields of a document, in the order in which they are written.
@@ -74,10 +74,10 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 			continue
 		}
 		unknown := what + " has no field " + document.Quote(name)
-		if here := suggest.Called(name, fieldsElsewhere); slices.Contains(known, here) {
+		if here := spelling.Called(name, fieldsElsewhere); slices.Contains(known, here) {
 			unknown += fmt.Sprintf("; it is called %q here", here)
 			meant[here] = m.Value
-		} else if near := suggest.Nearest(name, known); near != "" {
+		} else if near := spelling.Nearest(name, known); near != "" {
 			unknown += fmt.Sprintf("; did you mean %q?", near)
 			meant[near] = m.Value
 		} else {

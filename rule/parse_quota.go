@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // unlimited is how a quota without limit is written.
@@ -151,7 +151,7 @@ func ParseRate(text string) (Rate, error) {
 	if text == unlimited {
 		return Rate{}, errors.New("unlimited stands alone, as in limit: unlimited; remove it, or the others")
 	}
-	if suggest.Nearest(text, []string{unlimited}) != "" {
+	if spelling.Nearest(text, []string{unlimited}) != "" {
 		return Rate{}, fmt.Errorf("%s is no rate; did you mean %q?", document.Quote(text), unlimited)
 	}
 	// What is wrong for a fixed window is wrong for any algorithm; the rest is

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 var (
@@ -97,13 +97,13 @@ func ParseSource(text string) (Source, error) {
 var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
 
 func unknownSource(kind, name string, named bool) error {
-	if here := suggest.Called(kind, sourcesElsewhere); here != "" {
+	if here := spelling.Called(kind, sourcesElsewhere); here != "" {
 		if named && here == sourceNames[Attribute] {
 			here += ":" + name
 		}
 		return fmt.Errorf("%q is called %q here", kind, here)
 	}
-	if near := suggest.Nearest(kind, sourceNames); near != "" {
+	if near := spelling.Nearest(kind, sourceNames); near != "" {
 		if named {
 			near += ":" + name
 		}
@@ -139,10 +139,10 @@ func parseWord(names []string, elsewhere map[string]string, word string) (int, e
 	if i := slices.Index(names, word); i >= 0 {
 		return i, nil
 	}
-	if here := suggest.Called(word, elsewhere); here != "" {
+	if here := spelling.Called(word, elsewhere); here != "" {
 		return 0, fmt.Errorf("%q is called %q here", word, here)
 	}
-	if near := suggest.Nearest(word, names); near != "" {
+	if near := spelling.Nearest(word, names); near != "" {
 		return 0, fmt.Errorf("%q is unknown; did you mean %q?", word, near)
 	}
 	return 0, fmt.Errorf("%q is unknown; choose one of %s", word, strings.Join(names, ", "))

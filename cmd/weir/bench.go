@@ -11,7 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/weirhq/weir/internal/load"
+	"github.com/weirhq/weir/internal/loadgen"
 	"github.com/weirhq/weir/internal/phrase"
 )
 
@@ -72,8 +72,8 @@ The exit code is 1 if any request had no answer.
 
 func (f *benchFlags) validate(cmd *cobra.Command) error {
 	switch {
-	case f.concurrency < 1 || f.concurrency > load.MaxWorkers:
-		return usage("--concurrency: %d is out of range; write 1 to %d", f.concurrency, load.MaxWorkers)
+	case f.concurrency < 1 || f.concurrency > loadgen.MaxWorkers:
+		return usage("--concurrency: %d is out of range; write 1 to %d", f.concurrency, loadgen.MaxWorkers)
 	case f.duration <= 0 || f.duration > maxBenchTime:
 		return usage("--duration: %v is out of range; write up to 10m", f.duration)
 	case f.count < 0:
@@ -111,7 +111,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	bar := newBar(cmd.ErrOrStderr())
-	r := load.Run(ctx, load.Options{
+	r := loadgen.Run(ctx, loadgen.Options{
 		Workers: f.concurrency, Duration: f.duration, Count: f.count, Grace: f.timeout, Do: t.do, Progress: bar.show,
 	})
 	bar.clear()
@@ -127,7 +127,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	return nil
 }
 
-func (f *benchFlags) report(w io.Writer, t *target, r *load.Report) error {
+func (f *benchFlags) report(w io.Writer, t *target, r *loadgen.Report) error {
 	if f.output == "json" {
 		return writeBenchJSON(w, f, t, r)
 	}
@@ -148,7 +148,7 @@ func newBar(w io.Writer) *bar {
 	return &bar{w: w}
 }
 
-func (b *bar) show(s load.Snapshot) {
+func (b *bar) show(s loadgen.Snapshot) {
 	if b.w == nil {
 		return
 	}

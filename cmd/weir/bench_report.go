@@ -10,7 +10,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/load"
+	"github.com/weirhq/weir/internal/loadgen"
 	"github.com/weirhq/weir/internal/phrase"
 )
 
@@ -20,7 +20,7 @@ var quantiles = []struct {
 	q    float64
 }{{"p50", 0.5}, {"p90", 0.9}, {"p99", 0.99}, {"p99.9", 0.999}, {"max", 1}}
 
-func writeBenchText(w io.Writer, f *benchFlags, t *target, r *load.Report) error {
+func writeBenchText(w io.Writer, f *benchFlags, t *target, r *loadgen.Report) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s for %v, as %s, against %s\n\n", phrase.Count(f.concurrency, "caller"), short(r.Elapsed), phrase.Count(t.clients(), "client"), printable(t.name))
 	writeOutcomes(&b, r)
@@ -40,7 +40,7 @@ func writeBenchText(w io.Writer, f *benchFlags, t *target, r *load.Report) error
 }
 
 // writeOutcomes says how many requests ended in which way.
-func writeOutcomes(w io.Writer, r *load.Report) {
+func writeOutcomes(w io.Writer, r *loadgen.Report) {
 	type row struct {
 		name string
 		n    int64
@@ -68,7 +68,7 @@ func writeOutcomes(w io.Writer, r *load.Report) {
 }
 
 // writeBars draws how many took how long, in steps of 1, 2 and 5.
-func writeBars(w io.Writer, h *load.Histogram) {
+func writeBars(w io.Writer, h *loadgen.Histogram) {
 	type row struct {
 		upTo time.Duration
 		n    int64
@@ -118,7 +118,7 @@ type benchJSON struct {
 	Latency     map[string]float64 `json:"latency_us"`
 }
 
-func writeBenchJSON(w io.Writer, f *benchFlags, t *target, r *load.Report) error {
+func writeBenchJSON(w io.Writer, f *benchFlags, t *target, r *loadgen.Report) error {
 	micros := func(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
 	out := benchJSON{
 		Target: t.name, Concurrency: f.concurrency, Keys: t.clients(), Seconds: r.Elapsed.Seconds(), Answered: r.Answered, Rate: r.Rate(),

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/load"
+	"github.com/weirhq/weir/internal/loadgen"
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
@@ -218,8 +218,8 @@ func TestBenchSaysHowManyClients(t *testing.T) {
 func TestBar(t *testing.T) {
 	var w bytes.Buffer
 	b := &bar{w: &w}
-	b.show(load.Snapshot{Part: 0.5, Done: 1234})
-	b.show(load.Snapshot{Part: 1, Done: 9})
+	b.show(loadgen.Snapshot{Part: 0.5, Done: 1234})
+	b.show(loadgen.Snapshot{Part: 1, Done: 9})
 	b.clear()
 	lines := strings.Split(w.String(), "\r")
 	if len(lines) != 5 || lines[1] != "[===============               ]  50%  1234 requests" || len(lines[2]) != len(lines[1]) || strings.TrimSpace(lines[3]) != "" || lines[4] != "" {
@@ -228,7 +228,7 @@ func TestBar(t *testing.T) {
 	// Not on what is no terminal.
 	w.Reset()
 	none := newBar(&w)
-	none.show(load.Snapshot{Part: 0.5})
+	none.show(loadgen.Snapshot{Part: 0.5})
 	none.clear()
 	if w.Len() > 0 {
 		t.Errorf("%q", w.String())

@@ -14,8 +14,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/disk"
-	"github.com/weirhq/weir/internal/token"
 )
 
 // clientFlags say which weir to talk to, and how.
@@ -91,7 +91,7 @@ func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 	}
 	c = &client{base: base, timeout: f.timeout, token: os.Getenv("WEIR_TOKEN")}
 	if f.tokenFile != "" {
-		if c.token, err = token.ReadOne(f.tokenFile); err != nil {
+		if c.token, err = bearer.ReadOne(f.tokenFile); err != nil {
 			return nil, err
 		}
 	}

@@ -18,10 +18,10 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"go.uber.org/goleak"
@@ -102,14 +102,14 @@ func newRunning(t *testing.T, document, tokens string) *running {
 	if err := install(first); err != nil {
 		t.Fatal(err)
 	}
-	var list *token.List
+	var list *bearer.List
 	if tokens != "" {
-		if list, err = token.Parse([]byte(tokens)); err != nil {
+		if list, err = bearer.Parse([]byte(tokens)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	r.handler, err = httpapi.New(httpapi.Options{
-		Engine: e, Rules: r.repo, Apply: install, Tokens: func() *token.List { return list },
+		Engine: e, Rules: r.repo, Apply: install, Tokens: func() *bearer.List { return list },
 		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
 	})
 	if err != nil {

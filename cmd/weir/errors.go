@@ -10,7 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // usageError is a mistake in how the command was called, rather than in what it
@@ -62,7 +62,7 @@ func flagError(cmd *cobra.Command, err error) error {
 func unknownFlag(cmd *cobra.Command, name string) error {
 	var names []string
 	cmd.Flags().VisitAll(func(f *pflag.Flag) { names = append(names, f.Name) })
-	if near := suggest.Nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		return usage("--%s is unknown; did you mean --%s?", name, near)
 	}
 	return usage("--%s is unknown; see %s --help", name, cmd.CommandPath())
@@ -93,7 +93,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	if near := suggest.Nearest(verb, names); near != "" {
+	if near := spelling.Nearest(verb, names); near != "" {
 		return usage("%q is unknown; did you mean %q?", verb, near)
 	}
 	return usage("%q is unknown; see %s --help", verb, root.CommandPath())
@@ -104,7 +104,7 @@ func oneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil
 	}
-	if near := suggest.Nearest(value, words); near != "" {
+	if near := spelling.Nearest(value, words); near != "" {
 		return usage("--%s: %q is unknown; did you mean %q?", flag, value, near)
 	}
 	return usage("--%s: %q is unknown; write %s", flag, value, strings.Join(words, " or "))

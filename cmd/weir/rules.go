@@ -6,7 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/disk"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/rule"
 )
@@ -89,7 +89,7 @@ is.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			dir, err := envoy.Open(args[1], envoy.Options{})
+			dir, err := envoyconfig.Open(args[1], envoyconfig.Options{})
 			if err != nil {
 				return err
 			}

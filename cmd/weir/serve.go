@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/internal/app"
-	"github.com/weirhq/weir/internal/garbage"
+	"github.com/weirhq/weir/internal/ballast"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
@@ -227,7 +227,7 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 	if err != nil {
 		return usageError{err}
 	}
-	defer garbage.Room(garbage.Service)()
+	defer ballast.Room(ballast.Service)()
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	defer signal.Stop(signals)

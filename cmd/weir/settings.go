@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // Every flag of a server is also a key of its configuration file, with underscores
@@ -82,7 +82,7 @@ func unknownKey(place, name string, flags map[string]*pflag.Flag, cmd *cobra.Com
 	for n := range flags {
 		names = append(names, n)
 	}
-	if near := suggest.Nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, names); near != "" {
 		return usage("%s is unknown; did you mean %q?", place, near)
 	}
 	return usage("%s is unknown; every flag of %s is a key, with underscores for dashes", place, cmd.CommandPath())

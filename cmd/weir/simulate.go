@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/simulate"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // A page narrower than this has no room for a timeline, a wider one is a slip.
@@ -225,7 +225,7 @@ func drawable(path string) error {
 			return nil
 		}
 	}
-	if near := suggest.Nearest(ending, drawings); near != "" {
+	if near := spelling.Nearest(ending, drawings); near != "" {
 		return usage("--out: %q is no kind of picture; did you mean %s?", path, near)
 	}
 	return usage("--out: %q is no kind of picture; write a name that ends in .svg, .html or .csv", path)

@@ -16,11 +16,11 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/datadir"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/stats"
@@ -37,13 +37,13 @@ type App struct {
 	rules   *rules
 	editor  *manage.Editor
 	guard   *manage.Guard
-	tokens  atomic.Pointer[token.List]
+	tokens  atomic.Pointer[bearer.List]
 	certs   []namedCerts
 	servers []*server
 	grpc    *grpc.Server
 	envoy   *envoyrls.Service // nil if there is no configuration for it
 
-	envoyDir *envoy.Dir
+	envoyDir *envoyconfig.Dir
 
 	recorder     *stats.Recorder // nil if there are no statistics
 	watcher      *alert.Watcher  // nil if there are no alerts

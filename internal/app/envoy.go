@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 )
 
@@ -17,7 +17,7 @@ func (a *App) openEnvoy(_, background context.Context) error {
 	if o.Config == "" {
 		return nil
 	}
-	dir, err := envoy.At(o.Config, envoy.Options{MergeDomains: o.MergeDomains, Install: a.installEnvoy})
+	dir, err := envoyconfig.At(o.Config, envoyconfig.Options{MergeDomains: o.MergeDomains, Install: a.installEnvoy})
 	if err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
@@ -46,10 +46,10 @@ func (a *App) openEnvoy(_, background context.Context) error {
 }
 
 // installEnvoy names the descriptors of a configuration to metrics and statistics.
-func (a *App) installEnvoy(c *envoy.Config) { a.engine.InstallDemands(a.envoy.Rules(c)) }
+func (a *App) installEnvoy(c *envoyconfig.Config) { a.engine.InstallDemands(a.envoy.Rules(c)) }
 
 // reportEnvoy logs which configuration is in force, and what keeps a newer one from it.
-func (a *App) reportEnvoy(c *envoy.Config, trouble error) {
+func (a *App) reportEnvoy(c *envoyconfig.Config, trouble error) {
 	logger := a.options.Logger
 	a.metrics.EnvoyReloaded(trouble == nil)
 	switch {

@@ -7,9 +7,9 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/server/grpcapi"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/grpclimit"
 )
 
@@ -52,10 +52,10 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 
 // grpcTokens are who may manage. Where others can reach it and there are no tokens,
 // nobody may.
-func (a *App) grpcTokens() func() *token.List {
+func (a *App) grpcTokens() func() *bearer.List {
 	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
 		a.options.Logger.Info("gRPC offers no management: it can be reached by others, and there are no tokens", "grpc", a.options.GRPC)
-		return func() *token.List { return new(token.List) }
+		return func() *bearer.List { return new(bearer.List) }
 	}
 	return a.tokens.Load
 }

@@ -11,10 +11,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/server/envoyrls"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/rule"
@@ -295,12 +295,12 @@ func memoryKeys(text string) (int, error) {
 }
 
 // tokens reads who may manage weir; nil is everyone.
-func (o *Options) tokens() (*token.List, error) {
+func (o *Options) tokens() (*bearer.List, error) {
 	switch {
 	case o.Token != "":
-		return token.Parse([]byte(o.Token))
+		return bearer.Parse([]byte(o.Token))
 	case o.TokenFile != "":
-		return token.ReadFile(o.TokenFile)
+		return bearer.ReadFile(o.TokenFile)
 	}
 	return nil, nil
 }

@@ -11,10 +11,10 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	redisrepo "github.com/weirhq/weir/internal/repo/redis"
-	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/certs"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // lookEvery is how often files of tokens and certificates are looked at: whoever
@@ -31,7 +31,7 @@ func (a *App) openSecrets(_, background context.Context) error {
 	if a.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
 		return err
 	}
-	if file := a.options.TokenFile; file != "" && token.Exposed(file) {
+	if file := a.options.TokenFile; file != "" && bearer.Exposed(file) {
 		a.options.Logger.Warn("other users of this machine can read the file of tokens; chmod 600 keeps them from it", "file", file)
 	}
 	if err := a.openCerts("--tls-cert", a.options.TLS); err != nil {

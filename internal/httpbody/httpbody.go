@@ -8,7 +8,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/internal/room"
+	"github.com/weirhq/weir/internal/budget"
 )
 
 // Free is how many bytes of a body are read without asking for room.
@@ -21,11 +21,11 @@ const maxWait = 2 * time.Second
 var ErrBusy = errors.New("httpbody: there is no room for the body")
 
 // Reader reads bodies. It is safe for concurrent use.
-type Reader struct{ room *room.Room }
+type Reader struct{ room *budget.Room }
 
 // New returns a reader of bodies that together have at most so many bytes, not counting
 // what is free.
-func New(size int64) *Reader { return &Reader{room.New(size)} }
+func New(size int64) *Reader { return &Reader{budget.New(size)} }
 
 // Read reads a body of at most so many bytes. The error may be ErrBusy, or an
 // *http.MaxBytesError. Whether or not there is one, release is called when the body is not

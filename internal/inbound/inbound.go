@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/peer"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/weirhq/weir/internal/room"
+	"github.com/weirhq/weir/internal/budget"
 )
 
 // Window is how many bytes of a message may arrive before anybody reads it.
@@ -67,7 +67,7 @@ const (
 type Guard struct {
 	options        Options
 	receiving      queue
-	large, decoded *room.Room
+	large, decoded *budget.Room
 }
 
 // New returns a guard.
@@ -78,7 +78,7 @@ func New(o Options) *Guard {
 	if o.Wait == 0 {
 		o.Wait = 2 * time.Second
 	}
-	return &Guard{options: o, large: room.New(o.Large), decoded: room.New(o.Decoded)}
+	return &Guard{options: o, large: budget.New(o.Large), decoded: budget.New(o.Decoded)}
 }
 
 // Registrar registers services with another one so that their calls go by the guard.

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/internal/room"
+	"github.com/weirhq/weir/internal/budget"
 )
 
 // source is where the library itself reads messages. It promises less: TestSource fails
@@ -130,7 +130,7 @@ func (c *call) unmarshal(data []byte, into proto.Message, p *plan) error {
 }
 
 // take takes room, and waits for it only a while.
-func (c *call) take(r *room.Room, n int64) error {
+func (c *call) take(r *budget.Room, n int64) error {
 	if r.Try(n) {
 		return nil
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // answer is one word that is expected of a step.
@@ -62,7 +62,7 @@ func (p *parser) answers(into []answer, op int) ([]answer, error) {
 			}
 			a.number = int64(d)
 		default:
-			if near := suggest.Nearest(a.field, fields); near != "" {
+			if near := spelling.Nearest(a.field, fields); near != "" {
 				return nil, fmt.Errorf("%q is no answer; did you mean %q?", a.field, near)
 			}
 			return nil, fmt.Errorf("%q is no answer; expect any of %v", a.field, fields)

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // maxCount is the largest number in a term. The rate of a short stretch may
@@ -55,7 +55,7 @@ func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 	case term == "":
 		return fmt.Errorf("nothing stands there; %s", example)
 	case !ok:
-		if near := suggest.Nearest(term, patternNames()); near != "" {
+		if near := spelling.Nearest(term, patternNames()); near != "" {
 			return fmt.Errorf("it is no pattern; did you mean %q?", near)
 		}
 		return fmt.Errorf("it is no traffic; %s: %s", example, strings.Join(patternNames(), ", "))

@@ -34,7 +34,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/internal/field"
+	"github.com/weirhq/weir/internal/headerfield"
 )
 
 // Limiter limits calls. It is safe for concurrent use, and may serve any number of
@@ -128,7 +128,7 @@ func (l *Limiter) deny(ctx context.Context, c *call, d *Denial) (metadata.MD, er
 // that has to wait if it was refused. They mean what the headers of HTTP mean.
 func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) metadata.MD {
 	md := make(metadata.MD)
-	field.Write(md, &field.GRPC, v, age, wait, int(families))
+	headerfield.Write(md, &headerfield.GRPC, v, age, wait, int(families))
 	return md
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
-	"github.com/weirhq/weir/internal/field"
+	"github.com/weirhq/weir/internal/headerfield"
 )
 
 // Options of a limiter. The zero value is ready to use where no proxy stands in front.
@@ -73,14 +73,14 @@ type Headers uint8
 const (
 	// XRateLimit is x-ratelimit-limit, -remaining and -reset, in units and Unix
 	// seconds, and x-ratelimit-degraded: 1 when the store could not be asked.
-	XRateLimit Headers = field.XRateLimit
+	XRateLimit Headers = headerfield.XRateLimit
 
 	// RateLimit is ratelimit-policy and ratelimit, the structured fields of
 	// draft-ietf-httpapi-ratelimit-headers.
-	RateLimit Headers = field.RateLimit
+	RateLimit Headers = headerfield.RateLimit
 
 	// RetryAfter is retry-after, in seconds, of a call that was refused.
-	RetryAfter Headers = field.RetryAfter
+	RetryAfter Headers = headerfield.RetryAfter
 
 	// NoHeaders switches all of them off.
 	NoHeaders Headers = 1 << 3

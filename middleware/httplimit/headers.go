@@ -9,7 +9,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/field"
+	"github.com/weirhq/weir/internal/headerfield"
 )
 
 // Headers are families of response headers.
@@ -18,14 +18,14 @@ type Headers uint8
 const (
 	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset, in units and Unix
 	// seconds, and X-RateLimit-Degraded: 1 when the store could not be asked.
-	XRateLimit Headers = field.XRateLimit
+	XRateLimit Headers = headerfield.XRateLimit
 
 	// RateLimit is RateLimit-Policy and RateLimit, the structured fields of
 	// draft-ietf-httpapi-ratelimit-headers.
-	RateLimit Headers = field.RateLimit
+	RateLimit Headers = headerfield.RateLimit
 
 	// RetryAfter is Retry-After, in seconds, of a request that was refused.
-	RetryAfter Headers = field.RetryAfter
+	RetryAfter Headers = headerfield.RetryAfter
 
 	// NoHeaders switches all of them off.
 	NoHeaders Headers = 1 << 3
@@ -56,7 +56,7 @@ func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, fam
 		writeFew(h, v, age, wait)
 		return
 	}
-	field.Write(h, &field.HTTP, v, age, wait, int(families))
+	headerfield.Write(h, &headerfield.HTTP, v, age, wait, int(families))
 }
 
 // writeFew is writeHeaders for a request under a single limit, which is what there is
@@ -68,16 +68,16 @@ func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration) {
 	var room [160]byte
 	text := strconv.AppendInt(room[:0], s.Remaining, 10)
 	remaining := len(text)
-	text = strconv.AppendInt(text, field.UnixSeconds(s.ResetAt), 10)
+	text = strconv.AppendInt(text, headerfield.UnixSeconds(s.ResetAt), 10)
 	reset := len(text)
 	text = append(text, same.name...)
-	text = field.AppendParameter(text, 'r', s.Remaining)
+	text = headerfield.AppendParameter(text, 'r', s.Remaining)
 	until := s.ResetAfter - age
 	if wait > 0 {
 		until = wait
 	}
 	seconds := len(text) + len(";t=")
-	text = field.AppendParameter(text, 't', duration.Up(until, time.Second))
+	text = headerfield.AppendParameter(text, 't', duration.Up(until, time.Second))
 	all := string(text)
 	// An array of the request's own: handlers may change what they find in the headers.
 	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:], all[seconds:]}
@@ -120,8 +120,8 @@ func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
 
 func newSaying(v *engine.Verdict, r *engine.Result) *saying {
 	return &saying{
-		name:   string(field.AppendName(nil, v, r)), // in quotes
+		name:   string(headerfield.AppendName(nil, v, r)), // in quotes
 		limit:  strconv.FormatInt(r.Limit, 10),
-		policy: string(field.AppendPolicies(nil, v)),
+		policy: string(headerfield.AppendPolicies(nil, v)),
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/field"
+	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -31,7 +31,7 @@ func TestFewHeaders(t *testing.T) {
 			age := time.Duration(i) * time.Millisecond
 			few, any := http.Header{}, http.Header{}
 			writeFew(few, &v, age, wait)
-			field.Write(any, &field.HTTP, &v, age, wait, int(AllHeaders))
+			headerfield.Write(any, &headerfield.HTTP, &v, age, wait, int(AllHeaders))
 			if !reflect.DeepEqual(few, any) {
 				t.Errorf("%s: %v, want %v", limit, few, any)
 			}

@@ -11,7 +11,7 @@ import (
 
 	"github.com/redis/rueidis"
 
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // Config is what a URL says: how to reach Redis, and how a store uses it.
@@ -202,7 +202,7 @@ func unknownScheme(scheme string) error {
 		names = append(names, name)
 	}
 	slices.Sort(names)
-	if near := suggest.Nearest(scheme, names); near != "" {
+	if near := spelling.Nearest(scheme, names); near != "" {
 		return fmt.Errorf("redis: the URL's scheme is unknown; did you mean %s, as in %s?", near, urlForms[near].right)
 	}
 	return fmt.Errorf("redis: the URL's scheme is none of %s; write redis://host:6379/0", strings.Join(names, ", "))

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 var urlOptionNames = []string{
@@ -56,7 +56,7 @@ func (u urlParts) options() (urlOptions, error) {
 func (u urlParts) mayHave(name string) error {
 	switch {
 	case !slices.Contains(urlOptionNames, name):
-		if near := suggest.Nearest(name, urlOptionNames); near != "" {
+		if near := spelling.Nearest(name, urlOptionNames); near != "" {
 			return fmt.Errorf("redis: the URL has an unknown option; did you mean %s?", near)
 		}
 		return fmt.Errorf("redis: the URL has an unknown option; there are %s, and an & within one is written %%26", strings.Join(urlOptionNames, ", "))

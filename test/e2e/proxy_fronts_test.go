@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// front is a proxy with its files of examples/gateways, and what can be had from it.
+// front is a proxy with its files of examples/proxies, and what can be had from it.
 type front struct {
 	name string
 
@@ -64,7 +64,7 @@ func startNginx(t *testing.T, f *fleet, closed bool) {
 
 func startCaddy(t *testing.T, f *fleet, closed bool) {
 	dir := t.TempDir()
-	src, err := os.ReadFile("../../examples/gateways/caddy/Caddyfile")
+	src, err := os.ReadFile("../../examples/proxies/caddy/Caddyfile")
 	if err != nil {
 		t.Fatal(err)
 	}

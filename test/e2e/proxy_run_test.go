@@ -118,11 +118,11 @@ func freeAddress(t *testing.T) string {
 	return ""
 }
 
-// adopt copies a file of examples/gateways into a directory, with some of it replaced:
+// adopt copies a file of examples/proxies into a directory, with some of it replaced:
 // old, new, old, new. What is to be replaced has to be there.
 func adopt(t *testing.T, dir, file string, replaced ...string) string {
 	t.Helper()
-	src, err := os.ReadFile(filepath.Join("../../examples/gateways", file))
+	src, err := os.ReadFile(filepath.Join("../../examples/proxies", file))
 	if err != nil {
 		t.Fatal(err)
 	}

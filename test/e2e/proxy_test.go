@@ -85,7 +85,7 @@ func (f *fleet) passed(during func()) int64 {
 }
 
 // What people put in front of their applications asks weir with the files of
-// examples/gateways, and does what weir says.
+// examples/proxies, and does what weir says.
 func TestProxies(t *testing.T) {
 	for _, front := range fronts() {
 		t.Run(front.name, func(t *testing.T) {

@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/spelling"
 )
 
 // Format is how a log is written.
@@ -35,7 +35,7 @@ func ParseFormat(name string) (Format, error) {
 	if i := slices.Index(formats, name); i >= 0 {
 		return Format(i), nil
 	}
-	if near := suggest.Nearest(name, formats); near != "" {
+	if near := spelling.Nearest(name, formats); near != "" {
 		return Auto, fmt.Errorf("format: %q is unknown; did you mean %q?", name, near)
 	}
 	return Auto, fmt.Errorf("format: %q is unknown; write one of %s", name, strings.Join(formats, ", "))

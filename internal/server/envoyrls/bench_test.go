@@ -20,7 +20,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -53,7 +53,7 @@ func (b *bench) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 
 func newBench(t testing.TB, source string, o Options) *bench {
 	t.Helper()
-	config, problems := envoy.Read([]envoy.File{{Name: "test.yaml", Source: []byte(source)}}, envoy.Options{})
+	config, problems := envoyconfig.Read([]envoyconfig.File{{Name: "test.yaml", Source: []byte(source)}}, envoyconfig.Options{})
 	if config == nil {
 		t.Fatal(problems)
 	}
@@ -67,7 +67,7 @@ func newBench(t testing.TB, source string, o Options) *bench {
 	}
 	o.Clock, o.Logger = clock, slog.New(slog.NewTextHandler(&b.log, nil))
 	if o.Config == nil {
-		o.Config = func() *envoy.Config { return config }
+		o.Config = func() *envoyconfig.Config { return config }
 	}
 	if b.Service, err = New(o); err != nil {
 		t.Fatal(err)

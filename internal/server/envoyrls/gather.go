@@ -10,7 +10,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 )
 
 // errNoConfig has the code and the first words of envoyproxy/ratelimit.
@@ -45,7 +45,7 @@ func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
 }
 
 // look finds the node of a descriptor, and who is counted.
-func (w *work) look(domain *envoy.Domain, d *common.RateLimitDescriptor) (it item, err error) {
+func (w *work) look(domain *envoyconfig.Domain, d *common.RateLimitDescriptor) (it item, err error) {
 	if len(d.GetEntries()) > MaxEntries {
 		return it, status.Errorf(codes.InvalidArgument, "envoyrls: a descriptor has %d entries, at most %d are taken", len(d.GetEntries()), MaxEntries)
 	}
@@ -54,13 +54,13 @@ func (w *work) look(domain *envoy.Domain, d *common.RateLimitDescriptor) (it ite
 		if len(e.GetKey()) > MaxText || len(e.GetValue()) > MaxText {
 			return it, status.Errorf(codes.InvalidArgument, "envoyrls: an entry of a descriptor has more than %d bytes", MaxText)
 		}
-		w.query.Entries = append(w.query.Entries, envoy.Entry{Key: e.GetKey(), Value: e.GetValue()})
+		w.query.Entries = append(w.query.Entries, envoyconfig.Entry{Key: e.GetKey(), Value: e.GetValue()})
 	}
 	switch o := d.GetLimit(); {
 	case domain == nil:
 		return it, nil
 	case o != nil:
-		it.node, err = domain.Override(o.GetRequestsPerUnit(), envoy.Unit(max(0, min(o.GetUnit(), 255))), o.GetUnitMultiplier().GetValue())
+		it.node, err = domain.Override(o.GetRequestsPerUnit(), envoyconfig.Unit(max(0, min(o.GetUnit(), 255))), o.GetUnitMultiplier().GetValue())
 		if err != nil {
 			return it, status.Error(codes.InvalidArgument, err.Error())
 		}
@@ -79,7 +79,7 @@ func (w *work) look(domain *envoy.Domain, d *common.RateLimitDescriptor) (it ite
 
 // key names the counter. The bytes never change as long as the work is not cleared: when
 // the buffer grows, the old one stays for who still points to it.
-func (w *work) key(domain *envoy.Domain) string {
+func (w *work) key(domain *envoyconfig.Domain) string {
 	begin := len(w.keys)
 	w.keys = domain.AppendKey(w.keys, w.query.Entries)
 	key := w.keys[begin:]
@@ -141,7 +141,7 @@ func (s *Service) demand(w *work) error {
 }
 
 // watches is whether a node has no say by itself.
-func (s *Service) watches(n *envoy.Node) bool {
+func (s *Service) watches(n *envoyconfig.Node) bool {
 	return n.Shadow || n.Quota || s.options.GlobalShadow || s.options.GlobalQuota
 }
 

@@ -2,7 +2,7 @@
 // envoy.service.ratelimit.v3.RateLimitService over gRPC, and the same question as JSON
 // over HTTP.
 //
-// It finds the limits in an [envoy.Config] and lets the engine decide. Unlike its model
+// It finds the limits in an [envoyconfig.Config] and lets the engine decide. Unlike its model
 // it charges all limits of a request or none, and answers while the store is away; with
 // Options.CountRefused it counts exactly as its model does. docs/envoy.md lists every
 // difference.
@@ -24,7 +24,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/httpbody"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/rule"
@@ -42,10 +42,10 @@ type Options struct {
 	// Engine decides. It is needed. The rules that are installed in it do not matter.
 	Engine *engine.Engine
 
-	// Config is the configuration in force, as of envoy.Dir.Config. It is required. As
+	// Config is the configuration in force, as of envoyconfig.Dir.Config. It is required. As
 	// long as it returns nil, every request gets the error UNKNOWN, as
 	// envoyproxy/ratelimit answers then.
-	Config func() *envoy.Config
+	Config func() *envoyconfig.Config
 
 	// CountRefused counts as envoyproxy/ratelimit does: each descriptor by itself, and
 	// what is refused, too. Default false: all limits of a request are charged or none.
@@ -98,7 +98,7 @@ func New(o Options) (*Service, error) {
 	case o.Engine == nil:
 		return nil, errors.New("envoyrls: Options.Engine is missing; engine.New makes one")
 	case o.Config == nil:
-		return nil, errors.New("envoyrls: Options.Config is missing; use the Config of an envoy.Dir")
+		return nil, errors.New("envoyrls: Options.Config is missing; use the Config of an envoyconfig.Dir")
 	}
 	name := func(s *string, def string) {
 		if *s == "" {
@@ -119,7 +119,7 @@ func New(o Options) (*Service, error) {
 
 // Rules are those under which the engine's observers are told of what a configuration
 // limits, one for each descriptor. Their ids are such as "envoy:edge.path_/login".
-func (s *Service) Rules(c *envoy.Config) []*rule.Entry {
+func (s *Service) Rules(c *envoyconfig.Config) []*rule.Entry {
 	var rules []*rule.Entry
 	for n := range c.Nodes() {
 		if !n.Unlimited && !n.Refuses() {
@@ -130,7 +130,7 @@ func (s *Service) Rules(c *envoy.Config) []*rule.Entry {
 }
 
 // terms are how this service charges a node.
-func (s *Service) terms(n *envoy.Node) *envoy.Terms {
+func (s *Service) terms(n *envoyconfig.Node) *envoyconfig.Terms {
 	return n.Terms(s.options.CountRefused, s.options.GlobalShadow || s.options.GlobalQuota)
 }
 

@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 )
 
 const file = `
@@ -241,7 +241,7 @@ func TestNewFields(t *testing.T) {
 }
 
 func TestNoConfiguration(t *testing.T) {
-	b := newBench(t, file, Options{Config: func() *envoy.Config { return nil }})
+	b := newBench(t, file, Options{Config: func() *envoyconfig.Config { return nil }})
 	if got := said(b.ShouldRateLimit(t.Context(), request("two=a"))); got != "Unknown" {
 		t.Error(got)
 	}

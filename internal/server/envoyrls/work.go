@@ -4,13 +4,13 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/rule"
 )
 
 // work is what a request is judged with. It is used again for the next one.
 type work struct {
-	query     envoy.Query
+	query     envoyconfig.Query
 	keys      []byte
 	items     []item // one for each descriptor
 	replaced  []string
@@ -26,7 +26,7 @@ type work struct {
 
 // item is what becomes of one descriptor.
 type item struct {
-	node *envoy.Node // nil if nothing applies
+	node *envoyconfig.Node // nil if nothing applies
 	key  string
 	cost int64
 
@@ -97,7 +97,7 @@ func (it *item) isLouder(r *engine.Result) bool {
 // hasError is whether a descriptor wants the call to fail.
 func (w *work) hasError() bool {
 	for i := range w.items {
-		if it := &w.items[i]; it.failed && it.node.Failure == envoy.FailError {
+		if it := &w.items[i]; it.failed && it.node.Failure == envoyconfig.FailError {
 			return true
 		}
 	}

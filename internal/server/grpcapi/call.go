@@ -11,9 +11,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/inbound"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/grpclimit"
 )
 
@@ -30,7 +30,7 @@ type call struct {
 const requestID = "x-request-id"
 
 // managed answers a call of the management, if the caller may make it.
-func managed[A any](ctx context.Context, s *Server, method string, needs token.Scope, do func(*call) (*A, error)) (*A, error) {
+func managed[A any](ctx context.Context, s *Server, method string, needs bearer.Scope, do func(*call) (*A, error)) (*A, error) {
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{Context: ctx, method: method, id: identify(md)}
@@ -53,7 +53,7 @@ func managed[A any](ctx context.Context, s *Server, method string, needs token.S
 }
 
 // admit is an error if the caller may not do that.
-func (s *Server) admit(c *call, md metadata.MD, needs token.Scope) error {
+func (s *Server) admit(c *call, md metadata.MD, needs bearer.Scope) error {
 	visit := manage.Visit{Client: c.client, Authorization: md["authorization"], Needs: needs}
 	var err error
 	c.holder, err = s.guard.Admit(c, s.options.Tokens(), visit)

@@ -11,7 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
 )

@@ -21,8 +21,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoregistry"
 	"google.golang.org/protobuf/types/dynamicpb"
 
+	"github.com/weirhq/weir/internal/bearer"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
-	"github.com/weirhq/weir/internal/token"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
@@ -138,12 +138,12 @@ func TestDocsAreComplete(t *testing.T) {
 	var rows []string
 	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc} {
 		for _, m := range d.Methods {
-			scope := token.Read.String()
+			scope := bearer.Read.String()
 			switch call := managedCalls["/"+d.ServiceName+"/"+m.MethodName]; {
 			case call.call == nil:
 				scope = "none"
 			case call.changes:
-				scope = token.Admin.String()
+				scope = bearer.Admin.String()
 			}
 			rows = append(rows, fmt.Sprintf("| `%s/%s` | %s | ", strings.TrimPrefix(d.ServiceName, "weir.v1."), m.MethodName, scope))
 		}

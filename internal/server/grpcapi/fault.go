@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	"github.com/weirhq/weir/rule"
 )

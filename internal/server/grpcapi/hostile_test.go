@@ -18,7 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/internal/testmemory"
+	"github.com/weirhq/weir/internal/testheap"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
 )
@@ -79,7 +79,7 @@ func TestHostileMessages(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var got map[codes.Code]int
-			most := testmemory.Peak(func() { got = s.hurl(t.Context(), c.method, c.message, 64, c.options...) })
+			most := testheap.Peak(func() { got = s.hurl(t.Context(), c.method, c.message, 64, c.options...) })
 			if got[c.want] == 0 || got[c.want]+got[codes.Unavailable] != 64 { // some may find no room
 				t.Errorf("answered %v, want %s", got, c.want)
 			}
@@ -95,7 +95,7 @@ func TestHostileMessages(t *testing.T) {
 func TestHostileStreams(t *testing.T) {
 	s := newStand(t, Options{})
 	long := strings.Repeat("a", 4<<20)
-	most := testmemory.Peak(func() {
+	most := testheap.Peak(func() {
 		var wg sync.WaitGroup
 		for range 32 {
 			wg.Go(func() {

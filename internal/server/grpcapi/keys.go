@@ -7,8 +7,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
@@ -24,7 +24,7 @@ type keys struct {
 
 // GetKey implements pb.KeysServer.
 func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_GetKey_FullMethodName, token.Read, func(c *call) (*pb.GetKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_GetKey_FullMethodName, bearer.Read, func(c *call) (*pb.GetKeyResponse, error) {
 		if f := who(req.GetKey(), req.GetTier()); f != nil {
 			return nil, f
 		}
@@ -42,7 +42,7 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 
 // ForgiveKey implements pb.KeysServer.
 func (k keys) ForgiveKey(ctx context.Context, req *pb.ForgiveKeyRequest) (*pb.ForgiveKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_ForgiveKey_FullMethodName, token.Admin, func(c *call) (*pb.ForgiveKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_ForgiveKey_FullMethodName, bearer.Admin, func(c *call) (*pb.ForgiveKeyResponse, error) {
 		if f := who(req.GetKey(), ""); f != nil {
 			return nil, f
 		}

@@ -16,9 +16,9 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
-	"github.com/weirhq/weir/internal/token"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
@@ -243,13 +243,13 @@ const (
 )
 
 // tokens is a list with alice, who may do everything, and bob, who may look.
-func tokens(t testing.TB) func() *token.List {
+func tokens(t testing.TB) func() *bearer.List {
 	t.Helper()
-	list, err := token.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\n"))
+	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	return func() *token.List { return list }
+	return func() *bearer.List { return list }
 }
 
 func as(ctx context.Context, bearer string) context.Context {

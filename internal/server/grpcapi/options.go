@@ -10,11 +10,11 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/inbound"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"google.golang.org/grpc"
@@ -48,7 +48,7 @@ type Options struct {
 	// Tokens are who may manage. It is asked at every call, so that a list can be
 	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
 	// servers on the loopback. No browser can call a gRPC server by accident.
-	Tokens func() *token.List
+	Tokens func() *bearer.List
 
 	// Ready is why no requests should come yet; nil if they should. Default always.
 	Ready func(context.Context) error
@@ -124,7 +124,7 @@ func New(o Options) (*Server, error) {
 
 func (o Options) withDefaults() Options {
 	if o.Tokens == nil {
-		o.Tokens = func() *token.List { return nil }
+		o.Tokens = func() *bearer.List { return nil }
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }

@@ -6,7 +6,7 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
 	"google.golang.org/grpc/codes"

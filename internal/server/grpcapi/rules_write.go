@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
 )
@@ -106,7 +106,7 @@ func (d draft) terms(c *call) (manage.Terms, error) {
 
 // write carries a change out.
 func (r rules) write(ctx context.Context, method string, d draft, change func(*call, manage.Terms) (manage.Written, error)) (*pb.WriteResponse, error) {
-	return managed(ctx, r.s, method, token.Admin, func(c *call) (*pb.WriteResponse, error) {
+	return managed(ctx, r.s, method, bearer.Admin, func(c *call) (*pb.WriteResponse, error) {
 		t, err := d.terms(c)
 		if err != nil {
 			return nil, err

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 

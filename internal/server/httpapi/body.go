@@ -17,8 +17,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/httpbody"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/suggest"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/spelling"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -137,7 +137,7 @@ func diagnose(body []byte, err error, into any, known []string) *Problem {
 // unknownName is a field or parameter that nothing knows, with the one that was
 // probably meant.
 func unknownName(what, name string, known []string) *Problem {
-	if near := suggest.Nearest(name, known); near != "" {
+	if near := spelling.Nearest(name, known); near != "" {
 		return badField.of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).in(manage.Clip(name))
 	}
 	if len(known) == 0 {

@@ -10,7 +10,7 @@ import (
 	"strings"
 	"sync"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // strict reports a name that an object has twice, and a field in other letters than its

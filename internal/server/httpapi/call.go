@@ -12,7 +12,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // call is one request on its way to its answer. It is the ResponseWriter of whoever

@@ -13,7 +13,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 )
 
 func TestEveryAnswer(t *testing.T) {
@@ -248,7 +248,7 @@ func TestEnvoyConfig(t *testing.T) {
 	var o Options
 	s := newStand(t, o)
 	s.call("GET /rlconfig", "").wantProblem(t, noRoute, "--envoy-config")
-	o.Envoy = func() *envoy.Config { return nil }
+	o.Envoy = func() *envoyconfig.Config { return nil }
 	s = newStand(t, o)
 	s.call("GET /rlconfig", "").wantProblem(t, notReady, "weir's log")
 	withEnvoy(t, &o)
@@ -260,10 +260,10 @@ func TestEnvoyConfig(t *testing.T) {
 }
 
 func withEnvoy(t *testing.T, o *Options) {
-	config, problems := envoy.Read([]envoy.File{{Name: "edge.yaml", Source: []byte(
-		"domain: edge\ndescriptors: [{key: remote_address, rate_limit: {unit: second, requests_per_unit: 50}}]")}}, envoy.Options{})
+	config, problems := envoyconfig.Read([]envoyconfig.File{{Name: "edge.yaml", Source: []byte(
+		"domain: edge\ndescriptors: [{key: remote_address, rate_limit: {unit: second, requests_per_unit: 50}}]")}}, envoyconfig.Options{})
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
 	}
-	o.Envoy = func() *envoy.Config { return config }
+	o.Envoy = func() *envoyconfig.Config { return config }
 }

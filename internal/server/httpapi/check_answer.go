@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/field"
+	"github.com/weirhq/weir/internal/headerfield"
 )
 
 // describeVerdict makes an answer of a verdict.
@@ -23,7 +23,7 @@ func (h *Handler) describeVerdict(q *question) {
 	waits[0] = 0
 	if s := v.Speaker(); s != nil {
 		a.Rule, a.Limit, a.Remaining = s.Rule.ID, s.Limit, s.Remaining
-		a.ResetAt, a.ResetAfterMS = field.UnixSeconds(s.ResetAt), millis(s.ResetAfter)
+		a.ResetAt, a.ResetAfterMS = headerfield.UnixSeconds(s.ResetAt), millis(s.ResetAfter)
 	}
 	if !v.Allowed {
 		d := engine.Describe(v)
@@ -49,7 +49,7 @@ func (h *Handler) limitAnswer(r *engine.Result, wait *int64) LimitAnswer {
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
 	}
 	if r.Asked {
-		a.ResetAt = field.UnixSeconds(r.ResetAt)
+		a.ResetAt = headerfield.UnixSeconds(r.ResetAt)
 	}
 	if r.RetryAfter != weir.Never {
 		*wait = millis(r.RetryAfter)

@@ -14,7 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // millisOf is a wait as an answer has it.

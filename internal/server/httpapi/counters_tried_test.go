@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
 )
@@ -199,7 +199,7 @@ func TestKeptCallsAreComplete(t *testing.T) {
 // page of another site may do either.
 func TestKeptTokens(t *testing.T) {
 	const useToken = "a-using-token-of-the-tests"
-	list, err := token.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + useToken + "\n"))
+	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + useToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -209,7 +209,7 @@ func TestKeptTokens(t *testing.T) {
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
 		found, _, _ := h.find(method, path)
-		o := Options{Tokens: func() *token.List { return list }}
+		o := Options{Tokens: func() *bearer.List { return list }}
 		withKept(t, &o)
 		s := newStand(t, o)
 		s.call(c.what, c.body).wantProblem(t, noToken)

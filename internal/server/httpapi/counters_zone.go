@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // maxZones is how many time zones are remembered. There are fewer than that.

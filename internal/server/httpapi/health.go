@@ -7,7 +7,7 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 //go:embed openapi.yaml

@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/counter/memory"
-	"github.com/weirhq/weir/internal/testmemory"
+	"github.com/weirhq/weir/internal/testheap"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -35,7 +35,7 @@ func TestHostileBodies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var mu sync.Mutex
 			got := map[int]int{}
-			most := testmemory.Peak(func() {
+			most := testheap.Peak(func() {
 				var wg sync.WaitGroup
 				for range c.times {
 					wg.Go(func() {

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/store/redis"
 )

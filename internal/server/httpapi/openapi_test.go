@@ -16,7 +16,7 @@ import (
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
 	"go.yaml.in/yaml/v4"
@@ -340,7 +340,7 @@ var answersTried = func() []tried {
 		{what: "GET /healthcheck", status: 200},
 		{what: "GET /healthcheck", status: 500, options: Options{Ready: func(context.Context) error { return errors.New("not yet") }}},
 		{what: "GET /rlconfig", status: 404},
-		{what: "GET /rlconfig", status: 503, with: func(_ *testing.T, o *Options) { o.Envoy = func() *envoy.Config { return nil } }},
+		{what: "GET /rlconfig", status: 503, with: func(_ *testing.T, o *Options) { o.Envoy = func() *envoyconfig.Config { return nil } }},
 		{what: "GET /metrics", status: 404},
 		{what: "GET /metrics", status: 403, headers: []string{"Host: evil.example.com"}},
 		{what: "GET /metrics", status: 200, options: Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -25,12 +25,12 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/server/manage"
-	"github.com/weirhq/weir/internal/token"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/stats"
@@ -63,7 +63,7 @@ type Options struct {
 	// Tokens are who may manage. It is asked at every call, so that a list can be
 	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
 	// servers on the loopback; browsers are then kept from calling by accident.
-	Tokens func() *token.List
+	Tokens func() *bearer.List
 
 	// Hosts are names by which the server may be called while no token is asked for,
 	// besides localhost and addresses. Any other name may be one that somebody has
@@ -106,7 +106,7 @@ type Options struct {
 
 	// Envoy is the configuration of Envoy's rate limit service that is in force, nil if
 	// none was loaded yet, for /rlconfig. Default there is no such service: 404.
-	Envoy func() *envoy.Config
+	Envoy func() *envoyconfig.Config
 
 	// Metrics serves /metrics. Default nobody: 404.
 	Metrics http.Handler
@@ -219,7 +219,7 @@ func New(o Options) (*Handler, error) {
 
 func (o Options) withDefaults() Options {
 	if o.Tokens == nil {
-		o.Tokens = func() *token.List { return nil }
+		o.Tokens = func() *bearer.List { return nil }
 	}
 	if o.Ready == nil {
 		o.Ready = func(context.Context) error { return nil }

@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/bearer"
 )
 
 // access is who may call a route.
@@ -23,14 +23,14 @@ const (
 )
 
 // scope is what a token has to be good for.
-func (a access) scope() token.Scope {
+func (a access) scope() bearer.Scope {
 	switch a {
 	case using:
-		return token.Use
+		return bearer.Use
 	case changing:
-		return token.Admin
+		return bearer.Admin
 	}
-	return token.Read
+	return bearer.Read
 }
 
 // route is one thing that can be called.

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strings"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -5,7 +5,7 @@ import (
 	"errors"
 	"net/http"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 )
 

@@ -6,8 +6,8 @@ import (
 	"net/http"
 	"strconv"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
-	"github.com/weirhq/weir/internal/server/manage"
 )
 
 // maxSmallBody is the longest body that is neither rules nor a check.

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"net/http"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
-	"github.com/weirhq/weir/internal/server/manage"
 	"github.com/weirhq/weir/rule"
 )
 

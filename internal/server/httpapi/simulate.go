@@ -7,7 +7,7 @@ import (
 	"net/http"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/simulate"
 )
 

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/frame"
 )

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/internal/server/manage"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
 )
 

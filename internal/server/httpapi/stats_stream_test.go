@@ -15,7 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -168,7 +168,7 @@ func TestStream(t *testing.T) {
 // the client leaves.
 func TestStreamEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var list atomic.Pointer[token.List]
+		var list atomic.Pointer[bearer.List]
 		list.Store(tokens(t)())
 		recorder, _, _ := newRecorder(t, stats.Options{Clock: time.Now})
 		stopping := make(chan struct{})
@@ -180,7 +180,7 @@ func TestStreamEnds(t *testing.T) {
 		}
 		leaver.leave()
 		<-leaver.ended
-		without, err := token.Parse([]byte("alice admin " + adminToken))
+		without, err := bearer.Parse([]byte("alice admin " + adminToken))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,16 +3,16 @@ package httpapi
 import (
 	"testing"
 
-	"github.com/weirhq/weir/internal/token"
+	"github.com/weirhq/weir/internal/bearer"
 )
 
 func TestWhoAmI(t *testing.T) {
 	const appToken = "an-application-token-of-the-tests"
-	list, err := token.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nshop use " + appToken + "\n"))
+	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\nshop use " + appToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStand(t, Options{Tokens: func() *token.List { return list }})
+	s := newStand(t, Options{Tokens: func() *bearer.List { return list }})
 	for bearer, want := range map[string]WhoAnswer{
 		adminToken: {"alice", "admin"}, readerToken: {"bob", "read"}, appToken: {"shop", "use"},
 	} {

@@ -119,6 +119,15 @@ func TestChecker(t *testing.T) {
 		{"degraded long after", sick(0, s), one(answer("/open", 3100*ms, degraded)), Recovers},
 		{"degraded before the trouble", sick(11*s, 12*s), one(answer("/open", 10*s, degraded)), Recovers},
 		{"degraded by a stall", func(t *Timeline) { t.Stalled(Everybody, Span{9900 * ms, 9930 * ms}) }, one(answer("/open", 10*s, degraded)), ""},
+		{"degraded by many short stalls", func(t *Timeline) {
+			for at := 10 * s; at < 10*s+50*ms; at += 10 * ms {
+				t.Stalled(Everybody, Span{at, at + 6*ms})
+			}
+		}, one(answer("/open", 10*s, degraded, took(54*ms))), ""},
+		{"short stalls are too few for that", func(t *Timeline) {
+			t.Stalled(Everybody, Span{10 * s, 10*s + 9*ms})
+			t.Stalled(0, Span{10*s + 20*ms, 10*s + 29*ms})
+		}, one(answer("/open", 10*s, degraded, took(54*ms))), Recovers},
 		{"a stall is too short for that", func(t *Timeline) { t.Stalled(Everybody, Span{9900 * ms, 9910 * ms}) }, one(answer("/open", 10*s, degraded)), Recovers},
 		{"a stall is too long ago", func(t *Timeline) { t.Stalled(Everybody, Span{9600 * ms, 9630 * ms}) }, one(answer("/open", 10*s, degraded)), Recovers},
 		{"a stall of another", func(t *Timeline) { t.Stalled(1, Span{9900 * ms, 9930 * ms}) }, one(answer("/open", 10*s, degraded)), Recovers},

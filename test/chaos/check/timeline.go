@@ -123,6 +123,10 @@ func (t *Timeline) isDown(instance int, s Span) bool {
 func (t *Timeline) stalled(instance int, s Span) time.Duration {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	return t.stalledLocked(instance, s)
+}
+
+func (t *Timeline) stalledLocked(instance int, s Span) time.Duration {
 	var both spans // which may overlap
 	for _, who := range []int{Everybody, instance} {
 		for _, one := range t.stalls[who].meeting(s) {
@@ -160,11 +164,14 @@ func (t *Timeline) wellFor(instance int, s Span) (since time.Duration, store boo
 	return max(0, s.From-ended), store
 }
 
-// hiccup reports whether the machine made an instance wait for so long, during a request or
-// just before, that checks failed.
+// hiccup reports whether the machine made an instance wait for so long, at once just before a
+// request or in all during it, that checks failed.
 func (t *Timeline) hiccup(instance int, s Span) bool {
 	t.mu.Lock()
 	defer t.mu.Unlock()
+	if t.stalledLocked(instance, s) >= Hiccup {
+		return true
+	}
 	s.From -= blink
 	long := func(one Span) bool { return one.To-one.From >= Hiccup }
 	return slices.ContainsFunc(t.stalls[Everybody].meeting(s), long) || slices.ContainsFunc(t.stalls[instance].meeting(s), long)

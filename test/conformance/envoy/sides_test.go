@@ -11,7 +11,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoy"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/store/redis"
@@ -60,7 +60,7 @@ func begin(t *testing.T, files map[string]string, set settings) *sides {
 // serve starts weir's side.
 func (s *sides) serve(t *testing.T, o envoyrls.Options) {
 	t.Helper()
-	dir, err := envoy.Open(s.config, envoy.Options{})
+	dir, err := envoyconfig.Open(s.config, envoyconfig.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/weirhq/weir/internal/load"
+	"github.com/weirhq/weir/internal/loadgen"
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
@@ -40,7 +40,7 @@ type caller struct {
 	requests [][]byte // one for each value
 	walk     []uint32
 	at       int
-	took     *load.Histogram
+	took     *loadgen.Histogram
 	response pb.RateLimitResponse
 }
 
@@ -113,7 +113,7 @@ func cpuOf(all []round) time.Duration {
 type line struct {
 	conn    *unary.Conn
 	callers []unary.Caller
-	took    load.Histogram
+	took    loadgen.Histogram
 }
 
 // call connects the callers, and returns how to end that.
@@ -154,10 +154,10 @@ func ask(lines []*line, length time.Duration) (round, error) {
 	timer := time.AfterFunc(length, func() { over.Store(true) })
 	defer timer.Stop()
 	cost := rounds.AtOnce(len(lines), func(i int) {
-		lines[i].took = load.Histogram{}
+		lines[i].took = loadgen.Histogram{}
 		errs[i] = lines[i].conn.Run(lines[i].callers, over.Load)
 	})
-	var all load.Histogram
+	var all loadgen.Histogram
 	for i, err := range errs {
 		if err != nil {
 			return round{}, err

@@ -13,8 +13,8 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/envoy"
-	"github.com/weirhq/weir/internal/garbage"
+	"github.com/weirhq/weir/internal/ballast"
+	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -47,7 +47,7 @@ func serve(what string) error {
 	var options []grpc.ServerOption
 	if what != "nothing" { // as weir serve does it
 		options = envoyrls.ServerOptions()
-		defer garbage.Room(garbage.Service)()
+		defer ballast.Room(ballast.Service)()
 	}
 	server := grpc.NewServer(options...)
 	if s, ok := service.(*envoyrls.Service); ok {
@@ -67,7 +67,7 @@ func newService(what string) (pb.RateLimitServiceServer, error) {
 	if what == "nothing" {
 		return nothing{}, nil
 	}
-	dir, err := envoy.Open(os.Getenv(configVariable), envoy.Options{})
+	dir, err := envoyconfig.Open(os.Getenv(configVariable), envoyconfig.Options{})
 	if err != nil {
 		return nil, err
 	}

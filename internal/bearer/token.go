@@ -1,0 +1,84 @@
+// Package bearer knows who holds a bearer token, and what it is good for. Tokens are
+// kept as hashes only, so that nothing that prints a list prints a secret.
+package bearer
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"slices"
+)
+
+// Scope is what a token is good for.
+type Scope uint8
+
+const (
+	Read  Scope = iota // to look at everything
+	Use                // and to count and queue, which is for applications
+	Admin              // and to change everything
+)
+
+var scopes = []string{Read: "read", Use: "use", Admin: "admin"}
+
+// String returns the word that stands for the scope in a file.
+func (s Scope) String() string {
+	if int(s) < len(scopes) {
+		return scopes[s]
+	}
+	return fmt.Sprintf("scope %d", uint8(s))
+}
+
+// Holder is whom a token was given to.
+type Holder struct {
+	Name  string
+	Scope Scope
+}
+
+// List is who may come in. It never changes; to change who may, make another one. A
+// list that is nil lets nobody in.
+type List struct{ entries []entry }
+
+type entry struct {
+	holder Holder
+	sum    [sha256.Size]byte
+}
+
+// Find returns who holds a token. It compares with every token of the list, and takes
+// the same time whichever fits and however much of it: what is compared are hashes, of
+// which nobody can choose the beginning.
+func (l *List) Find(bearer string) (Holder, bool) {
+	if l == nil || len(bearer) < minToken || len(bearer) > maxToken {
+		return Holder{}, false
+	}
+	sum := sha256.Sum256([]byte(bearer))
+	found := -1
+	for i := range l.entries {
+		same := subtle.ConstantTimeCompare(sum[:], l.entries[i].sum[:])
+		found = subtle.ConstantTimeSelect(same, i, found)
+	}
+	if found < 0 {
+		return Holder{}, false
+	}
+	return l.entries[found].holder, true
+}
+
+// Holders returns who is on the list, in its order.
+func (l *List) Holders() []Holder {
+	if l == nil {
+		return nil
+	}
+	all := make([]Holder, len(l.entries))
+	for i, e := range l.entries {
+		all[i] = e.holder
+	}
+	return all
+}
+
+// Equal is whether two lists let the same people in by the same tokens, so that
+// whoever reads a file again and again can tell when it has changed.
+func (l *List) Equal(other *List) bool {
+	if l == nil || other == nil {
+		return l == other
+	}
+	return slices.Equal(l.entries, other.entries)
+}

@@ -1,0 +1,177 @@
+package envoyconfig
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+// descriptors reads what may come next. The path says where that is.
+func (p *parser) descriptors(e *document.Element, l *level, path string, failure Failure) {
+	if e == nil {
+		return
+	}
+	if e.Kind != document.List {
+		p.errorf(e.Place, "descriptors: this is %s; write a list, one descriptor after a dash each", e.Describe())
+		return
+	}
+	first := map[string]document.Place{}
+	for _, item := range e.Items {
+		p.count++
+		if p.count == MaxDescriptors+1 {
+			p.errorf(item.Place, "descriptors: there are more than %d, which is as many as are taken; match several values by one pattern", MaxDescriptors)
+		}
+		if p.count > MaxDescriptors {
+			return
+		}
+		p.descriptor(item, l, path, failure, first)
+	}
+}
+
+func (p *parser) descriptor(e *document.Element, l *level, path string, failure Failure, first map[string]document.Place) {
+	f := p.fields(e, "a descriptor", descriptorFields)
+	if f == nil {
+		return
+	}
+	b, ok := p.branch(e, f)
+	if !ok {
+		return
+	}
+	if at, twice := first[b.composite]; twice {
+		p.errorf(e.Place, "descriptors: %s stands here twice, first in line %d; remove one of them", document.Quote(b.composite), at.Line)
+		return
+	}
+	if l.exact[b.composite] != nil {
+		p.errorf(e.Place, "descriptors: %s is in another file of this domain already; remove one of them", document.Quote(b.composite))
+		return
+	}
+	first[b.composite] = e.Place
+	failure = p.failure(f["on_failure"], failure)
+	path += "." + b.composite
+	b.node = p.node(f, path, failure)
+	if b.node != nil {
+		b.node.Shadow, b.node.Quota = p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode")
+		b.node.Metadata = p.metadata(f["metadata"])
+	} else {
+		p.idle(f)
+	}
+	p.truth(f["detailed_metric"], "detailed_metric")
+	p.truth(f["value_to_metric"], "value_to_metric")
+	l.add(b)
+	p.config.secrets[b.key] = soundsSecret(b.key)
+	p.descriptors(f["descriptors"], &b.below, path, failure)
+}
+
+// branch reads what a descriptor is found by.
+func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
+	b := &branch{}
+	var ok, good bool
+	b.key, ok = p.text(f["key"], "key")
+	b.value, good = p.text(f["value"], "value")
+	if !ok || !good {
+		return nil, false
+	}
+	if b.key == "" {
+		at := e.Place
+		if f["key"] != nil {
+			at = f["key"].Place
+		}
+		p.errorf(at, "key: it is empty; write the key of the entry that Envoy sends, such as remote_address")
+		return nil, false
+	}
+	b.composite = b.key
+	if b.value != "" {
+		b.composite += "_" + b.value
+	}
+	if strings.Contains(b.composite, "*") {
+		b.parts = strings.Split(b.composite, "*")
+	}
+	b.shared = p.truth(f["share_threshold"], "share_threshold")
+	if b.shared && b.parts == nil {
+		p.errorf(f["share_threshold"].Place, "share_threshold: %s has no *, so there is nobody to share with; write a value such as files*, or remove it", document.Quote(b.composite))
+	}
+	return b, true
+}
+
+func (l *level) add(b *branch) {
+	if l.exact == nil {
+		l.exact = map[string]*branch{}
+	}
+	l.exact[b.composite] = b
+	if b.parts != nil {
+		l.wild = append(l.wild, b)
+	}
+	l.all = append(l.all, b)
+}
+
+// idle checks what has no effect on a descriptor without a limit.
+func (p *parser) idle(f fields) {
+	for _, field := range []string{"shadow_mode", "quota_mode"} {
+		if p.truth(f[field], field) {
+			p.warnf(f[field].Place, "%s: the descriptor has no rate_limit, so this does nothing; it does not go down to the descriptors below", field)
+		}
+	}
+	p.metadata(f["metadata"])
+}
+
+func (p *parser) metadata(e *document.Element) map[string]any {
+	if e == nil {
+		return nil
+	}
+	if e.Kind != document.Mapping {
+		p.errorf(e.Place, "metadata: this is %s; write names and values", e.Describe())
+		return nil
+	}
+	return plain(e).(map[string]any)
+}
+
+// node reads the limits of a descriptor. It is nil if there are none, which is how to
+// say that nothing is limited here.
+func (p *parser) node(f fields, path string, failure Failure) *Node {
+	one, several := f["rate_limit"], f["rate_limits"]
+	var limits []*document.Element
+	switch {
+	case one != nil && several != nil:
+		p.errorf(several.Place, "rate_limits: there is a rate_limit, too; put it into the list")
+		return nil
+	case one != nil:
+		limits = []*document.Element{one}
+	case several == nil:
+		return nil
+	case several.Kind != document.List || len(several.Items) == 0:
+		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", describeList(several))
+		return nil
+	case len(several.Items) > MaxRateLimits:
+		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: there are %d, at most %d are taken; keep the tightest", len(several.Items), MaxRateLimits)
+		return nil
+	default:
+		limits = several.Items
+	}
+	n := &Node{Path: path, Failure: failure}
+	before := p.errors
+	for _, e := range limits {
+		p.limit(e, n, several != nil)
+	}
+	if p.errors > before {
+		return n // whatever it is, it is not used
+	}
+	if err := n.compile(); err != nil {
+		p.errorf(limits[0].Place, "rate_limit: %s", reason(err))
+	}
+	return n
+}
+
+func describeList(e *document.Element) string {
+	if e.Kind == document.List {
+		return "an empty list"
+	}
+	return e.Describe()
+}
+
+// clash finds a limit that shares its counter with an earlier one.
+func (n *Node) clash(l *Limit) bool {
+	return slices.ContainsFunc(n.Limits, func(other Limit) bool {
+		return other.Algorithm == l.Algorithm && other.Period == l.Period
+	})
+}

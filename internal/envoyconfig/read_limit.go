@@ -1,0 +1,144 @@
+package envoyconfig
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/document"
+)
+
+// limit reads one limit, and adds it to the node.
+func (p *parser) limit(e *document.Element, n *Node, several bool) {
+	f := p.fields(e, "a rate_limit", limitFields)
+	if f == nil {
+		return
+	}
+	l := Limit{Algorithm: weir.FixedWindow}
+	var ok bool
+	if l.Name, ok = p.text(f["name"], "name"); !ok {
+		return
+	}
+	p.replaces(f["replaces"], n, l.Name)
+	if p.truth(f["unlimited"], "unlimited") {
+		p.unlimited(f, n, several)
+		return
+	}
+	if !p.rate(e, f, &l) || !p.algorithm(f, &l) {
+		return
+	}
+	if n.clash(&l) {
+		p.errorf(e.Place, "rate_limits: another one counts by %s in the same period, so that only the lower could matter; keep that one", l.Algorithm)
+		return
+	}
+	n.Limits = append(n.Limits, l)
+	if l.N == 0 {
+		return
+	}
+	if _, err := l.compile(false); err != nil {
+		p.errorf(e.Place, "rate_limit: %s", reason(err))
+	}
+}
+
+// unlimited checks that nothing contradicts it.
+func (p *parser) unlimited(f fields, n *Node, several bool) {
+	n.Unlimited = true
+	if several {
+		p.errorf(f["unlimited"].Place, "unlimited: it stands among several limits, which it would undo; write one rate_limit with it alone")
+	}
+	if e := f["unit"]; e != nil {
+		p.errorf(e.Place, "unit: there is none when unlimited is true; remove one of them")
+	}
+	for _, field := range []string{"requests_per_unit", "algorithm", "burst"} {
+		if e := f[field]; e != nil {
+			p.warnf(e.Place, "%s: it does nothing when unlimited is true; remove one of them", field)
+		}
+	}
+}
+
+// rate reads how many, and in which time.
+func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
+	n, good := p.number(f["requests_per_unit"], "requests_per_unit", 0, math.MaxUint32)
+	if good && n == 0 {
+		at := e.Place
+		if f["requests_per_unit"] != nil {
+			at = f["requests_per_unit"].Place
+		}
+		p.warnf(at, "requests_per_unit: none at all means that every request is refused; write how many may pass, or unlimited: true")
+	}
+	l.N = uint32(n)
+	text, ok := p.text(f["unit"], "unit")
+	if !ok {
+		return false
+	}
+	at := e.Place
+	if f["unit"] != nil {
+		at = f["unit"].Place
+	}
+	if text == "" {
+		p.errorf(at, "unit: it is missing; write second, minute, hour, day, week, month, year, or a period such as 10s")
+		return false
+	}
+	if l.Unit, l.Period, ok = parseUnit(text); !ok {
+		p.errorf(at, "unit: %s is none; write second, minute, hour, day, week, month, year, or a period such as 10s", document.Quote(text))
+	}
+	return ok && good
+}
+
+// algorithm reads how to count.
+func (p *parser) algorithm(f fields, l *Limit) bool {
+	if name, ok := p.text(f["algorithm"], "algorithm"); !ok {
+		return false
+	} else if name != "" {
+		var err error
+		if l.Algorithm, err = weir.ParseAlgorithm(name); err != nil {
+			p.errorf(f["algorithm"].Place, "algorithm: %s", reason(err))
+			return false
+		}
+	}
+	var ok bool
+	if l.Burst, ok = p.number(f["burst"], "burst", 1, weir.MaxUnits); !ok {
+		return false
+	}
+	if l.Burst > 0 && l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket {
+		p.errorf(f["burst"].Place, "burst: a %s has none, it admits all at once anyway; remove it, or write algorithm: token_bucket", l.Algorithm)
+		return false
+	}
+	return true
+}
+
+// replaces reads the names of limits that this one stands in for.
+func (p *parser) replaces(e *document.Element, n *Node, own string) {
+	if e == nil {
+		return
+	}
+	if e.Kind != document.List {
+		p.errorf(e.Place, "replaces: this is %s; write a list of names, as in [{name: other}]", e.Describe())
+		return
+	}
+	for _, item := range e.Items {
+		f := p.fields(item, "replaces", replacesFields)
+		if f == nil {
+			continue
+		}
+		name, ok := p.text(f["name"], "name")
+		switch {
+		case !ok:
+		case name == "":
+			p.errorf(item.Place, "replaces: the name is empty; write the name of the limit that does not apply where this one does")
+		case name == own:
+			p.errorf(item.Place, "replaces: %s is the name of this very limit; write the name of another", document.Quote(name))
+		case !slices.Contains(n.Replaces, name):
+			n.Replaces = append(n.Replaces, name)
+		}
+	}
+}
+
+// reason is why a limit is not valid, without the words that come before it.
+func reason(err error) string {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return invalid.Reason
+	}
+	return err.Error()
+}

@@ -1,0 +1,40 @@
+// Package testheap measures the memory that tests take.
+package testheap
+
+import (
+	"runtime"
+	"runtime/metrics"
+	"time"
+)
+
+// Peak is how many more bytes of the heap were in use at once, while something was done,
+// than before. What is not collected yet is in use.
+func Peak(do func()) uint64 {
+	sample := []metrics.Sample{{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}}
+	used := func() uint64 {
+		metrics.Read(sample)
+		return sample[0].Value.Uint64() + sample[1].Value.Uint64()
+	}
+	runtime.GC()
+	runtime.GC() // what was found useless by the first
+	before := used()
+	most := before
+	done, watched := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(watched)
+		tick := time.NewTicker(200 * time.Microsecond)
+		defer tick.Stop()
+		for {
+			most = max(most, used())
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+			}
+		}
+	}()
+	do()
+	close(done)
+	<-watched
+	return most - before
+}
