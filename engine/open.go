@@ -35,16 +35,17 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 	}
 	go rules.Watch(ctx, func(v repo.Version, err error) {
 		_, now := e.Rules()
-		switch {
-		case err != nil:
-			o.Logger.Error("the rules cannot be used; those before stay in force", "file", path, "version", now, "error", err)
-		case v.Number != now:
-			if err := e.load(path, v.Source, v.Number); err != nil {
-				o.Logger.Error("the rules cannot be used; those before stay in force", "file", path, "version", now, "error", err)
-				return
-			}
-			o.Logger.Info("rules in force", "file", path, "version", v.Number)
+		if err == nil && v.Number == now {
+			return
 		}
+		if err == nil {
+			err = e.load(path, v.Source, v.Number)
+		}
+		if err != nil {
+			o.Logger.Error("the rules cannot be used; those before stay in force", "file", path, "version", now, "error", err)
+			return
+		}
+		o.Logger.Info("rules in force", "file", path, "version", v.Number)
 	})
 	return e, nil
 }
