@@ -7,9 +7,9 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/counters.md anew")
+var update = flag.Bool("update", false, "write docs/reference/counters.md anew")
 
-// What docs/counters.md shows of Go is what the examples do.
+// What docs/reference/counters.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {
-	docquote.Check(t, docquote.Page{File: "../docs/counters.md", Word: "counter", All: true, Update: *update})
+	docquote.Check(t, docquote.Page{File: "../docs/reference/counters.md", Word: "counter", All: true, Update: *update})
 }

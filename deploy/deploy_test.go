@@ -71,7 +71,7 @@ func TestAlertsAreTested(t *testing.T) {
 			}
 		}
 	}
-	doc, err := os.ReadFile("../docs/metrics.md")
+	doc, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestAlertsAreTested(t *testing.T) {
 				t.Errorf("%s says too little", r.Alert)
 			}
 			if !strings.Contains(string(doc), "`"+r.Alert+"`") {
-				t.Errorf("docs/metrics.md says nothing of %s", r.Alert)
+				t.Errorf("docs/reference/metrics.md says nothing of %s", r.Alert)
 			}
 		}
 	}
@@ -147,10 +147,10 @@ func dashboardExpressions(t *testing.T) map[string]string {
 
 var promql = regexp.MustCompile("(?s)```promql\n(.*?)```\n")
 
-// docExpressions are the examples of docs/metrics.md.
+// docExpressions are the examples of docs/reference/metrics.md.
 func docExpressions(t *testing.T) map[string]string {
 	t.Helper()
-	doc, err := os.ReadFile("../docs/metrics.md")
+	doc, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}

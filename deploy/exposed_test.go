@@ -171,9 +171,9 @@ func TestWrong(t *testing.T) {
 	}
 }
 
-// docs/metrics.md has every metric of ours, and no other.
+// docs/reference/metrics.md has every metric of ours, and no other.
 func TestMetricsAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../docs/metrics.md")
+	doc, err := os.ReadFile("../docs/reference/metrics.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -181,12 +181,12 @@ func TestMetricsAreDocumented(t *testing.T) {
 	for name := range all {
 		family := strings.TrimSuffix(strings.TrimSuffix(strings.TrimSuffix(name, "_bucket"), "_sum"), "_count")
 		if strings.HasPrefix(name, "weir_") && !strings.Contains(string(doc), "\n### `"+family) {
-			t.Errorf("docs/metrics.md has no heading for %s", family)
+			t.Errorf("docs/reference/metrics.md has no heading for %s", family)
 		}
 	}
 	for _, m := range regexp.MustCompile("(?m)^### `(weir_[a-z_]+)").FindAllStringSubmatch(string(doc), -1) {
 		if all[m[1]] == nil && all[m[1]+"_count"] == nil {
-			t.Errorf("docs/metrics.md describes %s, which does not exist", m[1])
+			t.Errorf("docs/reference/metrics.md describes %s, which does not exist", m[1])
 		}
 	}
 }

@@ -11,7 +11,7 @@
 //
 // No label has anything that a client sent. Rules are labelled by their ids, and a
 // rule that is gone takes its series along; routes and upstreams come from the
-// program, and their number is bounded all the same. docs/metrics.md has the list.
+// program, and their number is bounded all the same. docs/reference/metrics.md has the list.
 package metrics
 
 import (

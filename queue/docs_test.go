@@ -7,9 +7,9 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/queue.md anew")
+var update = flag.Bool("update", false, "write docs/reference/queue.md anew")
 
-// What docs/queue.md shows of Go is what the examples do.
+// What docs/reference/queue.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {
-	docquote.Check(t, docquote.Page{File: "../docs/queue.md", Word: "queue", All: true, Update: *update})
+	docquote.Check(t, docquote.Page{File: "../docs/reference/queue.md", Word: "queue", All: true, Update: *update})
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/statistics.md anew")
+var update = flag.Bool("update", false, "write docs/reference/statistics.md anew")
 
-// What docs/statistics.md shows of Go is what the examples do.
+// What docs/reference/statistics.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {
-	docquote.Check(t, docquote.Page{File: "../docs/statistics.md", Word: "stats", Least: 4, Update: *update})
+	docquote.Check(t, docquote.Page{File: "../docs/reference/statistics.md", Word: "stats", Least: 4, Update: *update})
 }

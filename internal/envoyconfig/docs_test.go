@@ -37,20 +37,20 @@ MEMCACHE_TLS_CLIENT_KEY MEMCACHE_TLS_CACERT MEMCACHE_TLS_SKIP_HOSTNAME_VERIFICAT
 TRACING_ENABLED TRACING_SERVICE_NAME TRACING_SERVICE_NAMESPACE TRACING_SERVICE_INSTANCE_ID TRACING_EXPORTER_PROTOCOL
 TRACING_SAMPLING_RATE`
 
-// docs/envoy.md says of every setting of envoyproxy/ratelimit, once, what weir has for it,
+// docs/guides/envoy.md says of every setting of envoyproxy/ratelimit, once, what weir has for it,
 // and every flag that it names is one.
 func TestDocsHaveEverySetting(t *testing.T) {
-	text, err := os.ReadFile("../../docs/envoy.md")
+	text, err := os.ReadFile("../../docs/guides/envoy.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	help, err := os.ReadFile("../../docs/service.md")
+	help, err := os.ReadFile("../../docs/reference/service.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, table, found := strings.Cut(string(text), "| envoyproxy/ratelimit | weir |\n|---|---|\n")
 	if !found {
-		t.Fatal("docs/envoy.md has no table of settings")
+		t.Fatal("docs/guides/envoy.md has no table of settings")
 	}
 	table, _, _ = strings.Cut(table, "\n\n")
 	var listed []string
@@ -71,7 +71,7 @@ func TestDocsHaveEverySetting(t *testing.T) {
 	}
 	for _, name := range strings.Fields(settings) {
 		if !slices.Contains(listed, name) {
-			t.Errorf("docs/envoy.md says nothing of %s", name)
+			t.Errorf("docs/guides/envoy.md says nothing of %s", name)
 		}
 	}
 	slices.Sort(listed)
@@ -80,7 +80,7 @@ func TestDocsHaveEverySetting(t *testing.T) {
 	}
 	for _, name := range listed {
 		if !slices.Contains(strings.Fields(settings), name) {
-			t.Errorf("docs/envoy.md has a row for %s, which is no setting", name)
+			t.Errorf("docs/guides/envoy.md has a row for %s, which is no setting", name)
 		}
 	}
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// Families of fields; docs/middleware.md says what is in each.
+// Families of fields; docs/reference/middleware.md says what is in each.
 const (
 	XRateLimit = 1 << iota
 	RateLimit

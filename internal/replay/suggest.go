@@ -19,7 +19,7 @@ type Suggestion struct {
 
 	// Until is set if only the beginning of the log was looked at, and Forgotten is by
 	// how many requests of one client the figures may be off at most; see
-	// docs/replay.md.
+	// docs/guides/replay.md.
 	Until     *Instant `json:"until,omitempty"`
 	Forgotten int64    `json:"forgotten,omitempty"`
 }

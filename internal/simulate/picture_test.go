@@ -40,13 +40,13 @@ func TestDocsPictures(t *testing.T) {
 	} {
 		golden(t, filepath.Join("../../../docs/images", name), draw(t, c[0], c[1], WriteSVG))
 	}
-	page, err := os.ReadFile("../../docs/algorithms.md")
+	page, err := os.ReadFile("../../docs/explanation/algorithms.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"boundary.svg", "burst.svg", "sawtooth.svg"} {
-		if !bytes.Contains(page, []byte("(images/"+name+")")) {
-			t.Errorf("docs/algorithms.md does not show %s", name)
+		if !bytes.Contains(page, []byte("(../images/"+name+")")) {
+			t.Errorf("docs/explanation/algorithms.md does not show %s", name)
 		}
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/middleware.md anew")
+var update = flag.Bool("update", false, "write docs/reference/middleware.md anew")
 
-// What docs/middleware.md shows of Go is what the examples do.
+// What docs/reference/middleware.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {
-	docquote.Check(t, docquote.Page{File: "../../docs/middleware.md", Word: "grpclimit", Least: 2, Update: *update})
+	docquote.Check(t, docquote.Page{File: "../../docs/reference/middleware.md", Word: "grpclimit", Least: 2, Update: *update})
 }

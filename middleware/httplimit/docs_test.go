@@ -9,16 +9,16 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/middleware.md anew")
+var update = flag.Bool("update", false, "write docs/reference/middleware.md anew")
 
-// What docs/middleware.md shows of Go is what the examples do.
+// What docs/reference/middleware.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {
-	docquote.Check(t, docquote.Page{File: "../../docs/middleware.md", Word: "httplimit", Least: 4, Update: *update})
+	docquote.Check(t, docquote.Page{File: "../../docs/reference/middleware.md", Word: "httplimit", Least: 4, Update: *update})
 }
 
 // What the docs show of gin is what the example does.
 func TestDocsGin(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/middleware.md")
+	doc, err := os.ReadFile("../../docs/reference/middleware.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -29,6 +29,6 @@ func TestDocsGin(t *testing.T) {
 	_, rest, _ := strings.Cut(string(doc), "```go\nfunc limited(")
 	shown, _, ok := strings.Cut(rest, "```\n")
 	if !ok || !strings.Contains(string(program), "func limited("+shown) {
-		t.Error("docs/middleware.md shows another function than examples/middleware/gin/main.go has")
+		t.Error("docs/reference/middleware.md shows another function than examples/middleware/gin/main.go has")
 	}
 }

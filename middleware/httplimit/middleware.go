@@ -15,7 +15,7 @@
 // be named in Options.TrustedProxies, or all requests seem to come from them.
 //
 // What looks like a mistake in the set-up is told once, with a code and a remedy;
-// docs/middleware.md explains the codes.
+// docs/reference/middleware.md explains the codes.
 package httplimit
 
 import (

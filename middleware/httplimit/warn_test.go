@@ -123,15 +123,15 @@ func TestSamenessGivesUp(t *testing.T) {
 	}
 }
 
-// docs/middleware.md explains every code.
+// docs/reference/middleware.md explains every code.
 func TestCodesAreDocumented(t *testing.T) {
-	doc, err := os.ReadFile("../../docs/middleware.md")
+	doc, err := os.ReadFile("../../docs/reference/middleware.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range mistakes {
 		if line := fmt.Sprintf("| %s | %s | %s |\n", m.code, m.what, m.remedy); !strings.Contains(string(doc), line) {
-			t.Errorf("docs/middleware.md lacks the line\n%s", line)
+			t.Errorf("docs/reference/middleware.md lacks the line\n%s", line)
 		}
 	}
 }

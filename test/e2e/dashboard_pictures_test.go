@@ -64,7 +64,7 @@ func TestDashboardPictures(t *testing.T) {
 	}
 	waitFor(t, "the traffic", recorded(seconds))
 
-	document, err := os.ReadFile("../../docs/dashboard.md")
+	document, err := os.ReadFile("../../docs/guides/dashboard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,8 +94,8 @@ func TestDashboardPictures(t *testing.T) {
 			page.run("go", chromedp.Evaluate("location.hash = "+literal("#/"+p.place), nil))
 		}
 		page.see(p.ready, p.says)
-		if !strings.Contains(string(document), "(images/"+p.name+".png)") {
-			t.Errorf("docs/dashboard.md does not show %s", p.name)
+		if !strings.Contains(string(document), "(../images/"+p.name+".png)") {
+			t.Errorf("docs/guides/dashboard.md does not show %s", p.name)
 		}
 		var shot []byte
 		page.run("take a picture", picture(&shot))

@@ -22,12 +22,18 @@ import (
 var quoted = regexp.MustCompile("(?s)<!-- ((?:weir|file|example) [^\n]*) -->\n```([a-z]*)\n(.*?)```\n")
 
 func TestDocs(t *testing.T) {
-	documents, err := filepath.Glob("../../docs/*.md")
+	documents := []string{"../../README.md", "../../CONTRIBUTING.md"}
+	err := filepath.WalkDir("../../docs", func(path string, _ os.DirEntry, err error) error {
+		if filepath.Ext(path) == ".md" {
+			documents = append(documents, path)
+		}
+		return err
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
 	blocks := 0
-	for _, document := range append(documents, "../../README.md", "../../CONTRIBUTING.md") {
+	for _, document := range documents {
 		src, err := os.ReadFile(document)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +81,7 @@ func quote(command string) (string, error) {
 
 // Every document of rules that the docs show can be used, and has nothing doubtful.
 func TestDocsRules(t *testing.T) {
-	src, err := os.ReadFile("../../docs/rules.md")
+	src, err := os.ReadFile("../../docs/reference/rules.md")
 	if err != nil {
 		t.Fatal(err)
 	}

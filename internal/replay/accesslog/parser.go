@@ -50,7 +50,7 @@ func (f Format) String() string { return formats[f] }
 // is a number, counted from 1, where what stands in quotes or brackets is one
 // field; or a name, such as "remote_user", "referer" or "user_agent".
 //
-// An empty field is the usual one of the format; see docs/replay.md.
+// An empty field is the usual one of the format; see docs/guides/replay.md.
 type Fields struct {
 	Time     string // when the request came, or, if there is a duration, when it ended
 	Duration string // how long it took, in seconds

@@ -4,7 +4,7 @@
 //
 // It finds the limits in an [envoyconfig.Config] and lets the engine decide. Unlike its model
 // it charges all limits of a request or none, and answers while the store is away; with
-// Options.CountRefused it counts exactly as its model does. docs/envoy.md lists every
+// Options.CountRefused it counts exactly as its model does. docs/guides/envoy.md lists every
 // difference.
 package envoyrls
 

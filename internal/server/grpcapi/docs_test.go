@@ -26,9 +26,9 @@ import (
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
-var update = flag.Bool("update", false, "write the answers in docs/grpc.md anew")
+var update = flag.Bool("update", false, "write the answers in docs/reference/grpc.md anew")
 
-const docs = "../../../docs/grpc.md"
+const docs = "../../../docs/reference/grpc.md"
 
 // An example is a call, and what it answers.
 var (
@@ -154,20 +154,20 @@ func TestDocsAreComplete(t *testing.T) {
 	}
 	for _, row := range rows {
 		if !strings.Contains(string(doc), "\n"+row) {
-			t.Errorf("docs/grpc.md lacks the line %s", row)
+			t.Errorf("docs/reference/grpc.md lacks the line %s", row)
 		}
 	}
 	if n := len(regexp.MustCompile("(?m)^\\| `(Limiter|Rules|Keys)/").FindAll(doc, -1)); n != methods {
-		t.Errorf("docs/grpc.md lists %d methods, there are %d", n, methods)
+		t.Errorf("docs/reference/grpc.md lists %d methods, there are %d", n, methods)
 	}
 	if n := len(regexp.MustCompile("(?m)^\\| `[A-Z_]+` \\| `").FindAll(doc, -1)); n != len(kinds) {
-		t.Errorf("docs/grpc.md lists %d reasons, there are %d", n, len(kinds))
+		t.Errorf("docs/reference/grpc.md lists %d reasons, there are %d", n, len(kinds))
 	}
 	for _, bound := range []string{
 		fmt.Sprintf("%d requests", MaxChecks), fmt.Sprintf("%d calls", maxConcurrent), fmt.Sprintf("%d streams", maxStreams),
 	} {
 		if !strings.Contains(string(doc), bound) {
-			t.Errorf("docs/grpc.md does not say %q", bound)
+			t.Errorf("docs/reference/grpc.md does not say %q", bound)
 		}
 	}
 }

@@ -131,7 +131,7 @@ func diagnose(body []byte, err error, into any, known []string) *Problem {
 			return unknownName("field", name, namesIn(reflect.TypeOf(into)))
 		}
 	}
-	return badBody.of("The body cannot be read; look at docs/api.md for what it has to be.")
+	return badBody.of("The body cannot be read; look at docs/reference/api.md for what it has to be.")
 }
 
 // unknownName is a field or parameter that nothing knows, with the one that was

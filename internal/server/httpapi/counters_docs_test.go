@@ -23,7 +23,7 @@ func TestKeptDocs(t *testing.T) {
 	for _, page := range []struct {
 		file     string
 		examples int
-	}{{"../../../docs/counters.md", 13}, {"../../../docs/queue.md", 10}} {
+	}{{"../../../docs/reference/counters.md", 13}, {"../../../docs/reference/queue.md", 10}} {
 		t.Run(page.file, func(t *testing.T) {
 			doc, err := os.ReadFile(page.file)
 			if err != nil {
@@ -68,7 +68,7 @@ func TestKeptDocs(t *testing.T) {
 
 // The pages list every call that they are about, and none that is not there.
 func TestKeptDocsAreComplete(t *testing.T) {
-	for file, all := range map[string][]route{"../../../docs/counters.md": counterRoutes, "../../../docs/queue.md": queueRoutes} {
+	for file, all := range map[string][]route{"../../../docs/reference/counters.md": counterRoutes, "../../../docs/reference/queue.md": queueRoutes} {
 		doc, err := os.ReadFile(file)
 		if err != nil {
 			t.Fatal(err)

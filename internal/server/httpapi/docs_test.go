@@ -14,9 +14,9 @@ import (
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 )
 
-var update = flag.Bool("update", false, "write the answers in docs/api.md anew")
+var update = flag.Bool("update", false, "write the answers in docs/reference/api.md anew")
 
-const docs = "../../../docs/api.md"
+const docs = "../../../docs/reference/api.md"
 
 // An example is a call, and what it answers.
 var (
@@ -133,13 +133,13 @@ func TestDocsAreComplete(t *testing.T) {
 	}
 	for _, row := range rows {
 		if !strings.Contains(string(doc), "\n"+row) {
-			t.Errorf("docs/api.md lacks the line %s", row)
+			t.Errorf("docs/reference/api.md lacks the line %s", row)
 		}
 	}
 	if n := strings.Count(string(doc), "\n| `"+problemPrefix); n != len(kinds) {
-		t.Errorf("docs/api.md lists %d problems, there are %d", n, len(kinds))
+		t.Errorf("docs/reference/api.md lists %d problems, there are %d", n, len(kinds))
 	}
 	if !strings.Contains(string(doc), fmt.Sprintf("The last %d versions are kept", repo.MaxHistory)) {
-		t.Error("docs/api.md says something else about how many versions are kept")
+		t.Error("docs/reference/api.md says something else about how many versions are kept")
 	}
 }

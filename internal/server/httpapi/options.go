@@ -5,7 +5,7 @@
 //
 // Whoever can reach it may ask POST /v1/check and /v1/authz. Everything else below /v1
 // is management, or for applications that count and queue: it needs a token as soon as
-// there is a list of them, and a browser that was lured to it gets nowhere. docs/api.md is the reference; openapi.yaml, which
+// there is a list of them, and a browser that was lured to it gets nowhere. docs/reference/api.md is the reference; openapi.yaml, which
 // the handler serves, is the same for programs, and a test holds it against the code.
 //
 // Every error is a [Problem]. A refusal by a limit is none: /v1/check answers it with

@@ -130,7 +130,7 @@ type ForgiveAnswer struct {
 
 // Problem is what every error answers, as application/problem+json of RFC 9457.
 type Problem struct {
-	Type   string `json:"type"` // stable; docs/api.md lists them
+	Type   string `json:"type"` // stable; docs/reference/api.md lists them
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`          // a sentence that names the remedy

@@ -77,7 +77,7 @@ func one(d *common.RateLimitDescriptor, theirs, ours string) step {
 	return step{[]*common.RateLimitDescriptor{d}, theirs, ours}
 }
 
-// Each difference that shows in a sequence of requests is as docs/envoy.md has it: if
+// Each difference that shows in a sequence of requests is as docs/guides/envoy.md has it: if
 // one goes away, there or here, the list has to be shortened.
 func TestWanted(t *testing.T) {
 	s := begin(t, map[string]string{"wanted.yaml": wantedFile}, settings{})

@@ -1,4 +1,4 @@
-// What the HTTP API tells of what happened, as docs/api.md has it. Times are Unix
+// What the HTTP API tells of what happened, as docs/reference/api.md has it. Times are Unix
 // seconds, except those of alerts, which are RFC 3339.
 
 export interface Latency {

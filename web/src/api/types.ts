@@ -1,4 +1,4 @@
-// What the HTTP API answers, as docs/api.md has it.
+// What the HTTP API answers, as docs/reference/api.md has it.
 
 export type Words = string | string[]
 
