@@ -1,12 +1,13 @@
--- Asks weir whether a request may pass:  http-request lua.weir
+-- Asks weir whether a request is allowed:  http-request lua.weir
 
--- Where "listen weir" of haproxy.cfg listens.
+-- The socket of "listen weir" in haproxy.cfg.
 local socket = "unix@/run/haproxy/weir.sock"
 
--- Without weir everything passes. With false, nothing does: 503.
+-- If weir is unavailable: true fails open, false fails closed with 503.
 local open_without_weir = true
 
--- What an admitted client is told, and the variable that keeps it until the response.
+-- Headers for clients of allowed requests, and the variables that keep them until the
+-- response.
 local told = {
 	["x-ratelimit-limit"] = "txn.weir_limit",
 	["x-ratelimit-remaining"] = "txn.weir_remaining",
@@ -16,8 +17,8 @@ local told = {
 	["ratelimit"] = "txn.weir_ratelimit",
 }
 
--- What is not passed on to weir. Some is about the connection or the body, and some only
--- HAProxy can say: a client might say otherwise.
+-- Headers that are not sent to weir. Some are about the connection or the body. Others
+-- only HAProxy may set, because a client could forge them.
 local kept = {
 	["host"] = true, ["connection"] = true, ["keep-alive"] = true, ["upgrade"] = true,
 	["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["expect"] = true,
@@ -25,10 +26,10 @@ local kept = {
 	["forwarded"] = true,
 }
 
--- The HTTP client of HAProxy 2.6 crashes on 98 headers. Nobody needs so many.
+-- The HTTP client of HAProxy 2.6 crashes on 98 headers. 64 are enough in practice.
 local most = 64
 
--- question is what weir is told of the request; nil if that is too much.
+-- question returns the headers to send to weir, or nil if there are too many.
 local function question(txn)
 	local headers, lines = {}, 0
 	for name, values in pairs(txn.http:req_get_headers()) do
