@@ -18,20 +18,20 @@ import (
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/clients"
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/internal/table"
 )
 
 // Options say how long to measure.
-type Options struct {
-	Keys, Checks, Rounds int
-	Progress             func(done, total int, what string)
-}
+type Options struct{ Keys, Checks, Rounds int }
 
 // Full is what results/ holds, Quick a first look.
-func Full() Options  { return Options{Keys: 1000, Checks: 400_000, Rounds: 15} }
-func Quick() Options { return Options{Keys: 1000, Checks: 20_000, Rounds: 3} }
+var (
+	Full  = Options{Keys: 1000, Checks: 400_000, Rounds: 15}
+	Quick = Options{Keys: 1000, Checks: 20_000, Rounds: 3}
+)
 
 // Figure is what one contestant took for a check of three limits.
 type Figure struct {
@@ -130,19 +130,13 @@ func store(keys int) func() func(int) bool {
 
 func judge(keys int) func() func(int) bool {
 	users, addresses := names(keys)
-	set, problems := rule.Parse("bench", []byte(rules))
-	if err := problems.Err(); err != nil {
-		panic(err)
-	}
-	table, err := rule.Compile(set, rule.Options{})
-	if err != nil {
-		panic(err)
-	}
 	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
 	if err != nil {
 		panic(err)
 	}
-	e.Install(table, 1)
+	if err := e.Load("bench", []byte(rules)); err != nil {
+		panic(err)
+	}
 	return func() func(int) bool {
 		req := rule.Request{Method: "POST", Path: "/api/login"}
 		var v engine.Verdict
@@ -154,7 +148,7 @@ func judge(keys int) func() func(int) bool {
 }
 
 // Run lets all take turns, by one goroutine and by two.
-func Run(o Options) ([]Figure, error) {
+func Run(o Options, progress command.Progress) ([]Figure, error) {
 	var out []Figure
 	all := contestants()
 	for step, goroutines := range []int{1, 2} {
@@ -164,9 +158,7 @@ func Run(o Options) ([]Figure, error) {
 		}
 		done := 0
 		measured, err := rounds.Take(rounds.Turns{Contestants: len(all), Rounds: o.Rounds, Seed: [2]uint64{3, 5}}, func(_, i int) (Figure, error) {
-			if o.Progress != nil {
-				o.Progress(step*o.Rounds*len(all)+done, 2*o.Rounds*len(all), all[i].name)
-			}
+			progress(step*o.Rounds*len(all)+done, 2*o.Rounds*len(all), all[i].name)
 			done++
 			return measure(all[i].name, makers[i], goroutines, o)
 		})
@@ -213,7 +205,7 @@ func measure(name string, maker func() func(int) bool, goroutines int, o Options
 }
 
 // WriteTable writes what a person reads.
-func WriteTable(w io.Writer, m machine.Description, figures []Figure) error {
+func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
 	fmt.Fprintf(w, "%v\n\nns: a whole check of three limits, all admitted; median of the rounds. With two goroutines,\na check of each.\n×: ratio to the limiter that is asked three times.\n\n", m)
 	var rows [][]string
 	for _, f := range figures {

@@ -8,7 +8,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	figures, err := Run(Options{Keys: 10, Checks: 500, Rounds: 3})
+	figures, err := Run(Options{Keys: 10, Checks: 500, Rounds: 3}, func(int, int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -21,7 +21,7 @@ func TestRun(t *testing.T) {
 		}
 	}
 	var b strings.Builder
-	if err := WriteTable(&b, machine.Describe(), figures); err != nil || strings.Count(b.String(), "weir engine") != 2 {
+	if err := WriteTable(&b, machine.Describe(), Options{}, figures); err != nil || strings.Count(b.String(), "weir engine") != 2 {
 		t.Errorf("%s, %v", &b, err)
 	}
 }

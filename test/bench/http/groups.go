@@ -22,7 +22,6 @@ import (
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -47,20 +46,11 @@ func groups() ([]*group, error) {
 
 // newEngine judges by a document, in memory.
 func newEngine(document string) (*engine.Engine, error) {
-	set, problems := rule.Parse("bench", []byte(document))
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	table, err := rule.Compile(set, rule.Options{})
-	if err != nil {
-		return nil, err
-	}
 	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
 	if err != nil {
 		return nil, err
 	}
-	e.Install(table, 1)
-	return e, nil
+	return e, e.Load("bench", []byte(document))
 }
 
 // checks are POST /v1/check, and a handler that does all of it but to decide.

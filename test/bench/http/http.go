@@ -9,6 +9,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/internal/table"
@@ -20,17 +21,13 @@ type Options struct {
 	Time        time.Duration // of a round over connections
 	Calls       int           // of a round of direct calls
 	Rounds      int
-	Progress    func(done, total int, what string)
 }
 
 // Full is what results/ holds, Quick a first look.
-func Full() Options {
-	return Options{Connections: 32, Time: 700 * time.Millisecond, Calls: 100_000, Rounds: 11}
-}
-
-func Quick() Options {
-	return Options{Connections: 32, Time: 100 * time.Millisecond, Calls: 5_000, Rounds: 3}
-}
+var (
+	Full  = Options{Connections: 32, Time: 700 * time.Millisecond, Calls: 100_000, Rounds: 11}
+	Quick = Options{Connections: 32, Time: 100 * time.Millisecond, Calls: 5_000, Rounds: 3}
+)
 
 // Figure is what one contestant did.
 type Figure struct {
@@ -43,7 +40,7 @@ type Figure struct {
 }
 
 // Run lets the contestants of each group take turns.
-func Run(o Options) ([]Figure, error) {
+func Run(o Options, progress command.Progress) ([]Figure, error) {
 	var out []Figure
 	all, err := groups()
 	if err != nil {
@@ -59,9 +56,7 @@ func Run(o Options) ([]Figure, error) {
 			return nil, err
 		}
 		measured, err := rounds.Take(rounds.Turns{Contestants: len(g.contestants), Rounds: o.Rounds, Seed: [2]uint64{7, 11}}, func(_, i int) (Figure, error) {
-			if o.Progress != nil {
-				o.Progress(done, total, g.contestants[i].name)
-			}
+			progress(done, total, g.contestants[i].name)
 			done++
 			return g.measure(i, o)
 		})

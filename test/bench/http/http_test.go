@@ -11,7 +11,7 @@ import (
 
 func TestRun(t *testing.T) {
 	o := Options{Connections: 2, Time: time.Millisecond, Calls: 50, Rounds: 3}
-	figures, err := Run(o)
+	figures, err := Run(o, func(int, int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,11 +26,11 @@ func TestContestantsLimitTheKeysOfTheHarness(t *testing.T) {
 func TestRoundNoticesWrongAnswers(t *testing.T) {
 	keys, walks := clients.Keys(10), [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
 	for _, answer := range []bool{true, false} {
-		l := noLimiter{answer}
-		if _, err := runRound(l, keys, walks, 1000, answer); err != nil {
+		l := always(answer)
+		if _, err := runRound(l, keys, walks, 1000, peers.Outcome(answer)); err != nil {
 			t.Errorf("all as wanted: %v", err)
 		}
-		if _, err := runRound(l, keys, walks, 1000, !answer); err == nil {
+		if _, err := runRound(l, keys, walks, 1000, peers.Outcome(!answer)); err == nil {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
@@ -43,10 +43,11 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 
 func TestRunAndReport(t *testing.T) {
 	o := Options{Keys: []int{1, 100}, Procs: []int{1, 2}, Rounds: 3, Round: time.Millisecond, Trial: 500, Limit: time.Minute}
-	figures, err := Run(o)
+	results, err := Run(o, func(int, int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
+	figures, sizes := results.Figures, results.Sizes
 	if want := 2 * 2 * 2 * (len(peers.InMemory()) + 1); len(figures) != want {
 		t.Fatalf("%d figures, want %d", len(figures), want)
 	}
@@ -55,12 +56,11 @@ func TestRunAndReport(t *testing.T) {
 			t.Errorf("%s, %s: %+v", f.Contestant.Name, f.Scenario, f.Rounds)
 		}
 	}
-	sizes := Sizes(o)
 	var tables, raw bytes.Buffer
-	if err := WriteTables(&tables, machine.Describe(), figures, sizes); err != nil {
+	if err := results.WriteTables(&tables, machine.Describe()); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteRaw(&raw, machine.Describe(), figures, sizes); err != nil {
+	if err := results.WriteRaw(&raw, machine.Describe()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range peers.InMemory() {

@@ -10,24 +10,13 @@ import (
 
 // Scenario is one question to all contestants.
 type Scenario struct {
-	Keys     int
-	Admitted bool // everything is, or everything is refused
-	Procs    int  // GOMAXPROCS, and as many goroutines
+	Keys     int           `json:"keys"`
+	Admitted peers.Outcome `json:"outcome"`    // everything is, or everything is refused
+	Procs    int           `json:"gomaxprocs"` // and as many goroutines
 }
 
 func (s Scenario) String() string {
-	keys := "keys"
-	if s.Keys == 1 {
-		keys = "key"
-	}
-	return fmt.Sprintf("%s, GOMAXPROCS %d, %s %s", s.outcome(), s.Procs, table.Count(int64(s.Keys)), keys)
-}
-
-func (s Scenario) outcome() string {
-	if s.Admitted {
-		return "admitted"
-	}
-	return "refused"
+	return fmt.Sprintf("%s, GOMAXPROCS %d, %s", s.Admitted, s.Procs, table.Things(s.Keys, "key"))
 }
 
 // build makes a contestant that knows all keys, and is exhausted for each of
@@ -51,15 +40,16 @@ func idle() peers.Contestant {
 		Name:    "(the loop itself)",
 		Promise: "nothing: reads the key and answers",
 		Key:     "keeps nothing",
-		New:     func(limit peers.Limit, _ int) peers.Limiter { return noLimiter{limit.N > 100} },
+		New:     func(limit peers.Limit, _ int) peers.Limiter { return always(limit.N > 100) },
 	}
 }
 
-type noLimiter struct{ answer bool }
-
-func (l noLimiter) Take(key string) bool { return l.answer == (key[0] != 0) }
-func (noLimiter) Drain(string)           {}
-func (noLimiter) Close()                 {}
+func always(answer bool) peers.Limiter {
+	return peers.Limiter{
+		Take:  func(key string) bool { return answer == (key[0] != 0) },
+		Drain: func(string) {},
+	}
+}
 
 // walkLen is a power of two, long enough for no branch predictor to learn it.
 const walkLen = 1 << 20
@@ -72,21 +62,17 @@ type round struct {
 
 // runRound has each walk done by a goroutine of its own, so many checks each,
 // and requires that all are admitted or that all are refused.
-func runRound(l peers.Limiter, keys []string, walks [][]uint32, checks int, wantAdmitted bool) (round, error) {
+func runRound(l peers.Limiter, keys []string, walks [][]uint32, checks int, want peers.Outcome) (round, error) {
 	admitted := make([]int, len(walks))
 	cost := rounds.AtOnce(len(walks), func(g int) {
 		admitted[g] = ask(l, keys, walks[g], checks)
 	})
-	total, want := checks*len(walks), 0
-	if wantAdmitted {
-		want = total
-	}
-	got := 0
+	total, got := checks*len(walks), 0
 	for _, n := range admitted {
 		got += n
 	}
-	if got != want {
-		return round{}, fmt.Errorf("memory: %d of %d checks were admitted instead of %d", got, total, want)
+	if err := want.Of(got, total); err != nil {
+		return round{}, fmt.Errorf("memory: %w", err)
 	}
 	return round{
 		ns:     float64(cost.Wall.Nanoseconds()) / float64(checks),

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/test/bench/internal/clients"
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/peers"
 )
@@ -27,40 +28,40 @@ type Options struct {
 	Round  time.Duration // what a round should last on average
 	Trial  int           // checks by which to find out how many that takes
 	Limit  time.Duration // after which scenarios make do with three rounds
-
-	// Progress, if set, hears what comes next.
-	Progress func(done, total int, what string)
 }
 
 // Full takes about five minutes, six at most on a machine that is idle otherwise.
-func Full() Options {
-	return Options{
-		Keys: []int{1, 1_000, 1_000_000}, Procs: []int{1, 2},
-		Rounds: 5, Round: 220 * time.Millisecond, Trial: 20_000, Limit: 270 * time.Second,
-	}
+var Full = Options{
+	Keys: []int{1, 1_000, 1_000_000}, Procs: []int{1, 2},
+	Rounds: 5, Round: 220 * time.Millisecond, Trial: 20_000, Limit: 270 * time.Second,
 }
 
 // Quick takes half a minute and is good for a first look only.
-func Quick() Options {
-	return Options{
-		Keys: []int{1, 1_000, 100_000}, Procs: []int{1, 2},
-		Rounds: 3, Round: 40 * time.Millisecond, Trial: 10_000, Limit: 30 * time.Second,
-	}
+var Quick = Options{
+	Keys: []int{1, 1_000, 100_000}, Procs: []int{1, 2},
+	Rounds: 3, Round: 40 * time.Millisecond, Trial: 10_000, Limit: 30 * time.Second,
 }
 
 // Figure is what was measured of one contestant in one scenario.
 type Figure struct {
-	Contestant peers.Contestant
-	Scenario   Scenario
-	Checks     int       // by each goroutine in each round
-	Rounds     []float64 // ns a check
-	Median     float64
-	Allocs     float64 // a check, in the median round
-	Ratio      float64 // of Median to that of the fastest peer
+	Contestant peers.Contestant `json:"contestant"`
+	Scenario
+	Checks int       `json:"checks_per_goroutine"` // in each round
+	Rounds []float64 `json:"rounds_ns"`            // a check
+	Median float64   `json:"median_ns"`
+	Ratio  float64   `json:"ratio_to_fastest_peer"` // of Median
+	Allocs float64   `json:"allocs_per_check"`      // in the median round
+}
+
+// Results are all that a run has found out.
+type Results struct {
+	Figures []Figure
+	Sizes   []Size
 }
 
 type suite struct {
 	Options
+	progress    command.Progress
 	contestants []peers.Contestant
 	begin       time.Time
 	figures     []Figure
@@ -68,26 +69,26 @@ type suite struct {
 }
 
 // Run measures all contestants in all scenarios.
-func Run(o Options) ([]Figure, error) {
-	s := &suite{Options: o, begin: time.Now()}
-	s.contestants = append(peers.InMemory(), idle())
+func Run(o Options, progress command.Progress) (Results, error) {
+	kept := sizes(o, progress)
+	s := &suite{Options: o, progress: progress, contestants: append(peers.InMemory(), idle()), begin: time.Now()}
 	s.total = len(o.Keys) * 2 * len(o.Procs)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	for _, n := range o.Keys {
 		filled, asked := clients.Keys(n), clients.Keys(n)
-		for _, admitted := range []bool{true, false} {
-			if err := s.run(Scenario{Keys: n, Admitted: admitted}, filled, asked); err != nil {
-				return nil, err
+		for _, outcome := range []peers.Outcome{peers.Admitted, peers.Refused} {
+			if err := s.run(Scenario{Keys: n, Admitted: outcome}, filled, asked); err != nil {
+				return Results{}, err
 			}
 		}
 	}
-	return s.figures, nil
+	return Results{s.figures, kept}, nil
 }
 
 // run builds every contestant once and measures them with each GOMAXPROCS.
 func (s *suite) run(sc Scenario, filled, asked []string) error {
-	s.report(sc.outcome() + ": filling")
+	s.report(sc.Admitted.String() + ": filling")
 	limiters := make([]peers.Limiter, len(s.contestants))
 	for i, c := range s.contestants {
 		limiters[i] = sc.build(c, filled)
@@ -106,10 +107,7 @@ func (s *suite) run(sc Scenario, filled, asked []string) error {
 }
 
 func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) error {
-	walks := make([][]uint32, sc.Procs)
-	for g := range walks {
-		walks[g] = clients.Walk(g, sc.Keys, walkLen)
-	}
+	walks := clients.Walks(sc.Procs, sc.Keys, walkLen)
 	checks, err := s.calibrate(sc, limiters, keys, walks)
 	if err != nil {
 		return err
@@ -180,8 +178,4 @@ func figures(contestants []peers.Contestant, sc Scenario, checks int, measured [
 
 func isPeer(c peers.Contestant) bool { return !c.Weir && c.Name != idle().Name }
 
-func (s *suite) report(what string) {
-	if s.Progress != nil {
-		s.Progress(s.done, s.total, what)
-	}
-}
+func (s *suite) report(what string) { s.progress(s.done, s.total, what) }

@@ -92,50 +92,42 @@ func TestNamesAreDistinct(t *testing.T) {
 }
 
 // keyless ignores its key, which is how a published benchmark went wrong.
-type keyless struct{ Limiter }
-
-func (l keyless) Take(string) bool { return l.Limiter.Take("") }
-func (l keyless) Drain(string)     { l.Limiter.Drain("") }
-
-type yes struct{}
-
-func (yes) Take(string) bool { return true }
-func (yes) Drain(string)     {}
-func (yes) Close()           {}
-
-type no struct{ yes }
-
-func (no) Take(string) bool { return false }
-
-// counter is right for the n it was given.
-type counter struct {
-	n    int
-	used map[string]int
+func keyless(l Limiter) Limiter {
+	return Limiter{Take: func(string) bool { return l.Take("") }, Drain: func(string) { l.Drain("") }}
 }
 
-func (c counter) Take(key string) bool { c.used[key]++; return c.used[key] <= c.n }
-func (c counter) Drain(key string)     { c.used[key] = c.n }
-func (c counter) Close()               {}
+func always(answer bool) Limiter {
+	return Limiter{Take: func(string) bool { return answer }, Drain: func(string) {}}
+}
+
+// counter is right for the n it was given.
+func counter(n int) Limiter {
+	used := map[string]int{}
+	return Limiter{
+		Take:  func(key string) bool { used[key]++; return used[key] <= n },
+		Drain: func(key string) { used[key] = n },
+	}
+}
 
 // undrained drains nothing, so that a measurement of refusals would measure
 // admissions.
-type undrained struct{ counter }
-
-func (undrained) Drain(string) {}
+func undrained(l Limiter) Limiter {
+	l.Drain = func(string) {}
+	return l
+}
 
 func TestCheckNoticesBrokenLimiters(t *testing.T) {
 	const n = 10
-	count := func(n int) counter { return counter{n, map[string]int{}} }
-	if err := Check(count(n), n, testKeys); err != nil {
+	if err := Check(counter(n), n, testKeys); err != nil {
 		t.Fatalf("a correct counter fails: %v", err)
 	}
 	broken := map[string]Limiter{
-		"ignores its key":     keyless{goLimiter().New(Limit{N: n, Period: Month}, 1)},
-		"always says yes":     yes{},
-		"always says no":      no{},
-		"admits one too many": count(n + 1),
-		"admits one too few":  count(n - 1),
-		"does not drain":      undrained{count(n)},
+		"ignores its key":     keyless(goLimiter().New(Limit{N: n, Period: Month}, 1)),
+		"always says yes":     always(true),
+		"always says no":      always(false),
+		"admits one too many": counter(n + 1),
+		"admits one too few":  counter(n - 1),
+		"does not drain":      undrained(counter(n)),
 	}
 	for what, l := range broken {
 		if err := Check(l, n, testKeys); err == nil {

@@ -3,7 +3,6 @@ package peers
 import (
 	"context"
 
-	"github.com/sethvargo/go-limiter"
 	"github.com/sethvargo/go-limiter/memorystore"
 )
 
@@ -21,35 +20,21 @@ func goLimiter() Contestant {
 				Interval:     limit.Period,
 				InitialAlloc: keys,
 			}))
-			return &goLimiterStore{store: store, limit: limit}
+			take := func(key string) bool {
+				_, _, _, ok, err := store.Take(context.Background(), key)
+				check(err)
+				return ok
+			}
+			return Limiter{
+				Take: take,
+				// A bucket of one token, which is taken: the store cannot take several
+				// at once, and a bucket refuses in the same way whatever its size was.
+				Drain: func(key string) {
+					check(store.Set(context.Background(), key, 1, limit.Period))
+					take(key)
+				},
+				Stop: func() { check(store.Close(context.Background())) },
+			}
 		},
-	}
-}
-
-type goLimiterStore struct {
-	store limiter.Store
-	limit Limit
-}
-
-func (s *goLimiterStore) Take(key string) bool {
-	_, _, _, ok, err := s.store.Take(context.Background(), key)
-	if err != nil {
-		panic(err)
-	}
-	return ok
-}
-
-// Drain gives the key a bucket of one token and takes it. The store cannot take
-// several at once; a bucket refuses in the same way whatever its size was.
-func (s *goLimiterStore) Drain(key string) {
-	if err := s.store.Set(context.Background(), key, 1, s.limit.Period); err != nil {
-		panic(err)
-	}
-	s.Take(key)
-}
-
-func (s *goLimiterStore) Close() {
-	if err := s.store.Close(context.Background()); err != nil {
-		panic(err)
 	}
 }

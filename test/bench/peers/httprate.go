@@ -18,21 +18,13 @@ func httpRate() Contestant {
 		Promise: "two-counter sliding window, one lock for all keys",
 		Key:     "keeps a 64-bit hash; keys that collide share a count",
 		New: func(limit Limit, _ int) Limiter {
-			return &httpRateLimiter{
-				limiter: httprate.NewRateLimiter(limit.N, limit.Period,
-					httprate.WithResponseHeaders(httprate.ResponseHeaders{})),
-				one: new(http.Request),
-				all: new(http.Request).WithContext(httprate.WithIncrement(context.Background(), limit.N)),
+			limiter := httprate.NewRateLimiter(limit.N, limit.Period, httprate.WithResponseHeaders(httprate.ResponseHeaders{}))
+			one := new(http.Request)
+			all := one.WithContext(httprate.WithIncrement(context.Background(), limit.N))
+			return Limiter{
+				Take:  func(key string) bool { return !limiter.OnLimit(nil, one, key) },
+				Drain: func(key string) { limiter.OnLimit(nil, all, key) },
 			}
 		},
 	}
 }
-
-type httpRateLimiter struct {
-	limiter  *httprate.RateLimiter
-	one, all *http.Request // one unit, all units
-}
-
-func (l *httpRateLimiter) Take(key string) bool { return !l.limiter.OnLimit(nil, l.one, key) }
-func (l *httpRateLimiter) Drain(key string)     { l.limiter.OnLimit(nil, l.all, key) }
-func (l *httpRateLimiter) Close()               {}

@@ -10,23 +10,39 @@ package peers
 
 import (
 	"fmt"
+	"io"
 	"time"
 )
 
 // Limiter is one contestant with its own memory. Take and Drain are safe for
 // concurrent use.
-type Limiter interface {
+type Limiter struct {
 	// Take asks for one unit of the key and reports whether it was admitted.
 	// The question has no error: a contestant that cannot answer panics, since
 	// its figures would mean nothing.
-	Take(key string) bool
+	Take func(key string) bool
 
 	// Drain uses up all N units of a key at once, so that a million keys can be
 	// exhausted before a measurement begins.
-	Drain(key string)
+	Drain func(key string)
 
-	// Close stops what runs in the background.
-	Close()
+	// Stop stops what runs in the background; nil if nothing does.
+	Stop func()
+}
+
+// by returns a limiter that takes any number of units, of which there are n.
+func by[N int | int64](n N, take func(key string, units N) bool) Limiter {
+	return Limiter{
+		Take:  func(key string) bool { return take(key, 1) },
+		Drain: func(key string) { take(key, n) },
+	}
+}
+
+// Close stops what runs in the background.
+func (l Limiter) Close() {
+	if l.Stop != nil {
+		l.Stop()
+	}
 }
 
 // Contestant is a way to make a limiter.
@@ -52,6 +68,47 @@ type Contestant struct {
 	New func(limit Limit, keys int) Limiter
 }
 
+// MarshalText names the contestant in raw results.
+func (c Contestant) MarshalText() ([]byte, error) { return []byte(c.Name), nil }
+
+// WriteNote writes what is to be said of the contestant below the tables, if anything is.
+func (c Contestant) WriteNote(w io.Writer) {
+	if c.Note != "" {
+		fmt.Fprintf(w, "\n%s: %s.\n", c.Name, c.Note)
+	}
+}
+
+// Outcome is what all checks of a scenario come to.
+type Outcome bool
+
+// The two of them.
+const (
+	Admitted Outcome = true
+	Refused  Outcome = false
+)
+
+func (o Outcome) String() string {
+	if o == Admitted {
+		return "admitted"
+	}
+	return "refused"
+}
+
+// MarshalText is for raw results.
+func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
+
+// Of requires that so many of all checks were admitted as this outcome means.
+func (o Outcome) Of(admitted, all int) error {
+	want := 0
+	if o == Admitted {
+		want = all
+	}
+	if admitted != want {
+		return fmt.Errorf("%d of %d checks were admitted instead of %d", admitted, all, want)
+	}
+	return nil
+}
+
 // InMemory returns the peers, then weir's algorithms with the headline first.
 func InMemory() []Contestant {
 	others := []Contestant{goLimiter(), xTimeRate(), throttledInMemory(), httpRate(), ululeInMemory()}
@@ -64,6 +121,13 @@ func must[T any](v T, err error) T {
 		panic(err)
 	}
 	return v
+}
+
+// check is must for what returns nothing else.
+func check(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // Limit is what every contestant is asked to keep: N units per Period, N of
@@ -83,9 +147,9 @@ var Exhaustible = Limit{N: 100, Period: Month}
 // everything is to be admitted, it is a billion checks in all before one is
 // refused, spread over the keys so that a key never recovers between two visits
 // and is neither new nor used up, as that of a busy client.
-func (c Contestant) Limit(keys int, admitted bool) Limit {
+func (c Contestant) Limit(keys int, outcome Outcome) Limit {
 	switch {
-	case !admitted:
+	case outcome == Refused:
 		return Exhaustible
 	case c.Admit != nil:
 		return c.Admit(keys)

@@ -15,28 +15,19 @@ func xTimeRate() Contestant {
 		Promise: "token bucket in float64; keys are never forgotten",
 		Key:     "refers to the caller's string",
 		New: func(limit Limit, _ int) Limiter {
-			return &rateMap{
-				rate:  rate.Limit(float64(limit.N) / limit.Period.Seconds()),
-				burst: limit.N,
+			per := rate.Limit(float64(limit.N) / limit.Period.Seconds())
+			var keys sync.Map // string to *rate.Limiter
+			of := func(key string) *rate.Limiter {
+				if l, ok := keys.Load(key); ok {
+					return l.(*rate.Limiter)
+				}
+				l, _ := keys.LoadOrStore(key, rate.NewLimiter(per, limit.N))
+				return l.(*rate.Limiter)
+			}
+			return Limiter{
+				Take:  func(key string) bool { return of(key).Allow() },
+				Drain: func(key string) { of(key).AllowN(time.Now(), limit.N) },
 			}
 		},
 	}
 }
-
-type rateMap struct {
-	rate  rate.Limit
-	burst int
-	keys  sync.Map // string to *rate.Limiter
-}
-
-func (m *rateMap) of(key string) *rate.Limiter {
-	if l, ok := m.keys.Load(key); ok {
-		return l.(*rate.Limiter)
-	}
-	l, _ := m.keys.LoadOrStore(key, rate.NewLimiter(m.rate, m.burst))
-	return l.(*rate.Limiter)
-}
-
-func (m *rateMap) Take(key string) bool { return m.of(key).Allow() }
-func (m *rateMap) Drain(key string)     { m.of(key).AllowN(time.Now(), m.burst) }
-func (m *rateMap) Close()               {}

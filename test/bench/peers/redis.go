@@ -2,7 +2,6 @@ package peers
 
 import (
 	"context"
-	"io"
 	"slices"
 	"time"
 
@@ -49,36 +48,25 @@ type goRedisPeer struct {
 // connections, RESP2 and RESP3, and six settings of the autopipeline: of the
 // latter, full duplex was the fastest, and the others made no clear difference.
 func bothWays(addr string, p goRedisPeer) []Contestant {
-	pooled, pipelined := p.Contestant, p.Contestant
-	pooled.New = func(limit Limit, _ int) Limiter {
-		client := newGoRedis(addr)
-		return onClient{p.on(client, limit), client}
+	way := func(suffix string, asks func(*redis.Client) redis.UniversalClient) Contestant {
+		c := p.Contestant
+		c.Name += suffix
+		c.New = func(limit Limit, _ int) Limiter {
+			client := redis.NewClient(&redis.Options{
+				Addr: addr, PoolSize: Callers, PipelinePoolSize: Callers,
+				ReadTimeout: patience, WriteTimeout: patience,
+			})
+			l := p.on(asks(client), limit)
+			l.Stop = func() { check(client.Close()) }
+			return l
+		}
+		return c
 	}
-	pipelined.Name += ", autopipeline"
-	pipelined.New = func(limit Limit, _ int) Limiter {
-		client := newGoRedis(addr)
-		pipeline := must(client.AutoPipelineWithOptions(&redis.AutoPipelineOptions{FullDuplex: true}))
-		return onClient{p.on(pipeline, limit), client}
-	}
-	return []Contestant{pooled, pipelined}
-}
-
-func newGoRedis(addr string) *redis.Client {
-	return redis.NewClient(&redis.Options{
-		Addr: addr, PoolSize: Callers, PipelinePoolSize: Callers,
-		ReadTimeout: patience, WriteTimeout: patience,
-	})
-}
-
-// onClient is a limiter that closes its connections.
-type onClient struct {
-	Limiter
-	client io.Closer
-}
-
-func (l onClient) Close() {
-	if err := l.client.Close(); err != nil {
-		panic(err)
+	return []Contestant{
+		way("", func(client *redis.Client) redis.UniversalClient { return client }),
+		way(", autopipeline", func(client *redis.Client) redis.UniversalClient {
+			return must(client.AutoPipelineWithOptions(&redis.AutoPipelineOptions{FullDuplex: true}))
+		}),
 	}
 }
 
@@ -93,22 +81,16 @@ func rawIncr(addr string) Contestant {
 		Promise: "counts for ever; the yardstick, and no limiter",
 		Key:     "incr:KEY, a number without a time to live",
 		New: func(limit Limit, _ int) Limiter {
-			return incrLimiter{newRueidis(addr), int64(limit.N)}
+			client, n := newRueidis(addr), int64(limit.N)
+			return Limiter{
+				Take: func(key string) bool {
+					return must(client.Do(context.Background(), client.B().Incr().Key("incr:"+key).Build()).AsInt64()) <= n
+				},
+				Drain: func(key string) {
+					must(client.Do(context.Background(), client.B().Incrby().Key("incr:"+key).Increment(n).Build()).AsInt64())
+				},
+				Stop: client.Close,
+			}
 		},
 	}
 }
-
-type incrLimiter struct {
-	client rueidis.Client
-	n      int64
-}
-
-func (l incrLimiter) Take(key string) bool {
-	return must(l.client.Do(context.Background(), l.client.B().Incr().Key("incr:"+key).Build()).AsInt64()) <= l.n
-}
-
-func (l incrLimiter) Drain(key string) {
-	must(l.client.Do(context.Background(), l.client.B().Incrby().Key("incr:"+key).Increment(l.n).Build()).AsInt64())
-}
-
-func (l incrLimiter) Close() { l.client.Close() }

@@ -19,25 +19,11 @@ func redisRate() goRedisPeer {
 			Key:     "rate:KEY, a decimal number",
 		},
 		func(client redis.UniversalClient, limit Limit) Limiter {
-			return redisRateLimiter{
-				redis_rate.NewLimiter(client),
-				redis_rate.Limit{Rate: limit.N, Burst: limit.N, Period: limit.Period},
-			}
+			limiter := redis_rate.NewLimiter(client)
+			all := redis_rate.Limit{Rate: limit.N, Burst: limit.N, Period: limit.Period}
+			return by(limit.N, func(key string, units int) bool {
+				return must(limiter.AllowN(context.Background(), key, all, units)).Allowed > 0
+			})
 		},
 	}
 }
-
-type redisRateLimiter struct {
-	limiter *redis_rate.Limiter
-	limit   redis_rate.Limit
-}
-
-func (l redisRateLimiter) Take(key string) bool {
-	return must(l.limiter.Allow(context.Background(), key, l.limit)).Allowed > 0
-}
-
-func (l redisRateLimiter) Drain(key string) {
-	must(l.limiter.AllowN(context.Background(), key, l.limit, l.limit.Burst))
-}
-
-func (l redisRateLimiter) Close() {}

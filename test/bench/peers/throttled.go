@@ -36,7 +36,7 @@ func throttledOnRedis() goRedisPeer {
 	}
 }
 
-func newGCRA(store throttled.GCRAStoreCtx, limit Limit) *gcraLimiter {
+func newGCRA(store throttled.GCRAStoreCtx, limit Limit) Limiter {
 	gcra := must(throttled.NewGCRARateLimiterCtx(store, throttled.RateQuota{
 		MaxRate:  throttled.PerDuration(limit.N, limit.Period),
 		MaxBurst: limit.N - 1, // what comes on top of the first
@@ -44,22 +44,9 @@ func newGCRA(store throttled.GCRAStoreCtx, limit Limit) *gcraLimiter {
 	// By default it gives up after ten lost races; contention should show as
 	// time, not as errors.
 	gcra.SetMaxCASAttemptsLimit(1 << 20)
-	return &gcraLimiter{gcra: gcra, n: limit.N}
-}
-
-type gcraLimiter struct {
-	gcra *throttled.GCRARateLimiterCtx
-	n    int
-}
-
-func (l *gcraLimiter) Take(key string) bool { return l.take(key, 1) }
-func (l *gcraLimiter) Drain(key string)     { l.take(key, l.n) }
-func (l *gcraLimiter) Close()               {}
-
-func (l *gcraLimiter) take(key string, quantity int) bool {
-	limited, _, err := l.gcra.RateLimitCtx(context.Background(), key, quantity)
-	if err != nil {
-		panic(err)
-	}
-	return !limited
+	return by(limit.N, func(key string, units int) bool {
+		limited, _, err := gcra.RateLimitCtx(context.Background(), key, units)
+		check(err)
+		return !limited
+	})
 }

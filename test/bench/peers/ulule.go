@@ -41,25 +41,11 @@ func ululeOnRedis() goRedisPeer {
 	}
 }
 
-func newUlule(store limiter.Store, limit Limit) *ululeLimiter {
-	return &ululeLimiter{limiter.New(store, limiter.Rate{Limit: int64(limit.N), Period: limit.Period})}
-}
-
-type ululeLimiter struct{ limiter *limiter.Limiter }
-
-func (l *ululeLimiter) Take(key string) bool {
-	c, err := l.limiter.Get(context.Background(), key)
-	if err != nil {
-		panic(err)
-	}
-	return !c.Reached
-}
-
-func (l *ululeLimiter) Drain(key string) {
-	if _, err := l.limiter.Increment(context.Background(), key, l.limiter.Rate.Limit); err != nil {
-		panic(err)
+// newUlule need not be stopped: a finalizer stops the cleaner of the memory store.
+func newUlule(store limiter.Store, limit Limit) Limiter {
+	l := limiter.New(store, limiter.Rate{Limit: int64(limit.N), Period: limit.Period})
+	return Limiter{
+		Take:  func(key string) bool { return !must(l.Get(context.Background(), key)).Reached },
+		Drain: func(key string) { must(l.Increment(context.Background(), key, l.Rate.Limit)) },
 	}
 }
-
-// Close does nothing: a finalizer stops the cleaner of the memory store.
-func (l *ululeLimiter) Close() {}

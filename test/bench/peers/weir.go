@@ -51,11 +51,14 @@ func weirWith(kind weir.Limit, promise string) Contestant {
 			// Half as much room again as there are keys: nobody is evicted, as
 			// nobody is by the peers.
 			store := memory.New(memory.Options{MaxKeys: keys + keys/2 + 1024})
-			w := weirLimiter{must(weir.NewLimiter(store, l)), l.N}
-			if l.Shape {
-				return shapingLimiter{w}
+			limiter := must(weir.NewLimiter(store, l))
+			take := by(l.N, func(key string, units int64) bool {
+				return must(limiter.Take(context.Background(), key, units)).Allowed
+			})
+			if !l.Shape { // which has to ask for the whole decision, with the delay
+				take.Take = func(key string) bool { return must(limiter.Allow(context.Background(), key)) }
 			}
-			return w
+			return take
 		},
 	}
 	if kind.Shape {
@@ -77,23 +80,4 @@ func logThatAdmits(keys int) Limit {
 		return Limit{N: 100, Period: Month}
 	}
 	return Limit{N: 100, Period: time.Duration(keys) * 2 * time.Microsecond}
-}
-
-type weirLimiter struct {
-	limiter *weir.Limiter
-	n       int64
-}
-
-func (l weirLimiter) Take(key string) bool {
-	return must(l.limiter.Allow(context.Background(), key))
-}
-
-func (l weirLimiter) Drain(key string) { must(l.limiter.Take(context.Background(), key, l.n)) }
-func (l weirLimiter) Close()           {}
-
-// shapingLimiter has to ask for the whole decision, with the delay.
-type shapingLimiter struct{ weirLimiter }
-
-func (l shapingLimiter) Take(key string) bool {
-	return must(l.limiter.Take(context.Background(), key, 1)).Allowed
 }

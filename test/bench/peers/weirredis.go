@@ -2,7 +2,6 @@ package peers
 
 import (
 	"context"
-	"io"
 	"time"
 
 	goredisclient "github.com/redis/go-redis/v9"
@@ -24,9 +23,10 @@ const (
 func weirsOnRedis(addr string) []Contestant {
 	var all []Contestant
 	for _, a := range algorithms() {
-		c := weirOnRedis(opened(addr), func(limit Limit) []weir.Limit {
+		limits := func(limit Limit) []weir.Limit {
 			return []weir.Limit{{Algorithm: a, N: int64(limit.N), Period: limit.Period}}
-		})
+		}
+		c := weirOnRedis(opened(addr), limits)
 		c.Name, c.Promise = "weir "+a.String(), promises[a]
 		c.Key = "weir:KIND{KEY}, " + stateOf(a)
 		if a == weir.SlidingLog {
@@ -35,9 +35,7 @@ func weirsOnRedis(addr string) []Contestant {
 		}
 		all = append(all, c)
 		if c.Name == WeirHeadline {
-			lent := weirOnRedis(onGoRedis(addr), func(limit Limit) []weir.Limit {
-				return []weir.Limit{{Algorithm: a, N: int64(limit.N), Period: limit.Period}}
-			})
+			lent := weirOnRedis(onGoRedis(addr), limits)
 			lent.Name, lent.Promise, lent.Key = WeirOnGoRedis, c.Promise, c.Key
 			all = append(all, lent)
 		}
@@ -66,30 +64,46 @@ func stateOf(a weir.Algorithm) string {
 	return "four numbers"
 }
 
-// opened is a store as weir serve has it.
-func opened(addr string) func() (*redis.Store, io.Closer) {
-	return func() (*redis.Store, io.Closer) {
-		return must(redis.Open("redis://" + addr + "?timeout=" + patience.String())), nil
+// opened is a store as weir serve has it, which is closed with its client.
+func opened(addr string) func() (store *redis.Store, stop func()) {
+	return func() (*redis.Store, func()) {
+		store := must(redis.Open("redis://" + addr + "?timeout=" + patience.String()))
+		return store, func() { store.Close() }
 	}
 }
 
 // onGoRedis is a store on a client of go-redis, set as the package advises.
-func onGoRedis(addr string) func() (*redis.Store, io.Closer) {
-	return func() (*redis.Store, io.Closer) {
+func onGoRedis(addr string) func() (store *redis.Store, stop func()) {
+	return func() (*redis.Store, func()) {
 		client := goredisclient.NewClient(&goredisclient.Options{Addr: addr, PoolSize: Callers, ReadTimeout: patience, ContextTimeoutEnabled: true})
-		return must(goredis.New(client, redis.Options{Timeout: patience})), client
+		store := must(goredis.New(client, redis.Options{Timeout: patience}))
+		return store, func() {
+			store.Close()
+			client.Close()
+		}
 	}
 }
 
-func weirOnRedis(store func() (*redis.Store, io.Closer), limits func(Limit) []weir.Limit) Contestant {
+// others make more keys of a client's one, for a request with several limits.
+var others = [...]string{"", "@address", "@tenant"}
+
+func weirOnRedis(open func() (*redis.Store, func()), limits func(Limit) []weir.Limit) Contestant {
 	return Contestant{
 		Weir: true,
 		New: func(limit Limit, _ int) Limiter {
-			l := weirRedisLimiter{n: int64(limit.N)}
-			l.store, l.client = store()
-			for _, limit := range limits(limit) {
-				l.limits = append(l.limits, must(limit.Compile()))
+			store, stop := open()
+			var compiled []*weir.Compiled
+			for _, l := range limits(limit) {
+				compiled = append(compiled, must(l.Compile()))
 			}
+			l := by(int64(limit.N), func(key string, units int64) bool {
+				ops := make([]weir.Op, len(compiled))
+				for i, limit := range compiled {
+					ops[i] = weir.Op{Key: key + others[i], Limit: limit, Cost: units}
+				}
+				return weir.Admitted(must(store.Take(context.Background(), nil, ops...)))
+			})
+			l.Stop = stop
 			return l
 		},
 	}
@@ -101,32 +115,4 @@ func weirOnRedis(store func() (*redis.Store, io.Closer), limits func(Limit) []we
 // else for a moment.
 func redisLogThatAdmits(keys int) Limit {
 	return Limit{N: 10_000, Period: time.Duration(keys) * 10 * time.Millisecond}
-}
-
-type weirRedisLimiter struct {
-	store  *redis.Store
-	client io.Closer // unless the store has its own
-	limits []*weir.Compiled
-	n      int64
-}
-
-// others make more keys of a client's one, for a request with several limits.
-var others = [...]string{"", "@address", "@tenant"}
-
-func (l weirRedisLimiter) take(key string, cost int64) bool {
-	ops := make([]weir.Op, len(l.limits))
-	for i, limit := range l.limits {
-		ops[i] = weir.Op{Key: key + others[i], Limit: limit, Cost: cost}
-	}
-	return weir.Admitted(must(l.store.Take(context.Background(), nil, ops...)))
-}
-
-func (l weirRedisLimiter) Take(key string) bool { return l.take(key, 1) }
-func (l weirRedisLimiter) Drain(key string)     { l.take(key, l.n) }
-
-func (l weirRedisLimiter) Close() {
-	l.store.Close()
-	if l.client != nil {
-		l.client.Close()
-	}
 }

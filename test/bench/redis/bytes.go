@@ -5,17 +5,16 @@ import (
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
-// Size is what a contestant keeps of each of many clients, in bytes.
+// Size is what a contestant keeps of each of many clients, in bytes: after one check of
+// each key, and after all hundred units. Usage is by MEMORY USAGE, its keys and values.
+// Grown is of used_memory, with its share of the tables, also of that of expiries.
 type Size struct {
-	Contestant      peers.Contestant
-	Keys            int
-	Once, Exhausted Bytes // after one check of each key, after all hundred units
-}
-
-// Bytes are a client's share.
-type Bytes struct {
-	Usage float64 // by MEMORY USAGE: its keys and values
-	Grown float64 // of used_memory: with its share of the tables, also of that of expiries
+	Contestant     peers.Contestant `json:"contestant"`
+	Keys           int              `json:"keys"`
+	UsageOnce      float64          `json:"memory_usage_per_key_once"`
+	UsageExhausted float64          `json:"memory_usage_per_key_exhausted"`
+	GrownOnce      float64          `json:"used_memory_per_key_once"`
+	GrownExhausted float64          `json:"used_memory_per_key_exhausted"`
 }
 
 // sizes measures one contestant after the other, each alone on the server.
@@ -25,41 +24,41 @@ func (s *suite) sizes() ([]Size, error) {
 	for i, c := range s.contestants {
 		s.report("bytes a key")
 		s.done++
-		once, err := s.bytes(c, keys, func(l peers.Limiter, key string) { l.Take(key) })
-		if err != nil {
+		size := Size{Contestant: c, Keys: len(keys)}
+		var err error
+		if size.UsageOnce, size.GrownOnce, err = s.bytes(c, keys, func(l peers.Limiter, key string) { l.Take(key) }); err != nil {
 			return nil, err
 		}
-		exhausted, err := s.bytes(c, keys, peers.Limiter.Drain)
-		if err != nil {
+		if size.UsageExhausted, size.GrownExhausted, err = s.bytes(c, keys, func(l peers.Limiter, key string) { l.Drain(key) }); err != nil {
 			return nil, err
 		}
-		out[i] = Size{c, len(keys), once, exhausted}
+		out[i] = size
 	}
 	return out, nil
 }
 
 // bytes uses every key once, alone on the server.
-func (s *suite) bytes(c peers.Contestant, keys []string, use func(peers.Limiter, string)) (Bytes, error) {
+func (s *suite) bytes(c peers.Contestant, keys []string, use func(peers.Limiter, string)) (usage, grown float64, err error) {
 	l := c.New(peers.Exhaustible, len(keys))
 	defer l.Close()
 	use(l, "somebody") // connects, and loads the script
 	if err := s.server.empty(); err != nil {
-		return Bytes{}, err
+		return 0, 0, err
 	}
 	before, err := s.server.memory()
 	if err != nil {
-		return Bytes{}, err
+		return 0, 0, err
 	}
 	for _, key := range keys {
 		use(l, key)
 	}
 	// Comes first, since looking at every key also ends a rehash, during which
 	// there are two tables.
-	usage, err := s.server.usage()
+	used, err := s.server.usage()
 	if err != nil {
-		return Bytes{}, err
+		return 0, 0, err
 	}
 	after, err := s.server.memory()
 	n := float64(len(keys))
-	return Bytes{float64(usage) / n, (after - before) / n}, err
+	return float64(used) / n, (after - before) / n, err
 }

@@ -33,11 +33,9 @@ func connected(t *testing.T, addr string) server {
 	return s
 }
 
-type always bool
-
-func (a always) Take(string) bool { return bool(a) }
-func (always) Drain(string)       {}
-func (always) Close()             {}
+func always(answer bool) peers.Limiter {
+	return peers.Limiter{Take: func(string) bool { return answer }}
+}
 
 func TestRoundNoticesWrongAnswers(t *testing.T) {
 	addr := start(t).Addr
@@ -45,10 +43,10 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 	keys := clients.Keys(10)
 	walks := [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
 	for _, answer := range []bool{true, false} {
-		if _, err := runRound(s, always(answer), keys, walks, time.Millisecond, answer); err != nil {
+		if _, err := runRound(s, always(answer), keys, walks, time.Millisecond, peers.Outcome(answer)); err != nil {
 			t.Errorf("all as wanted: %v", err)
 		}
-		if _, err := runRound(s, always(answer), keys, walks, time.Millisecond, !answer); err == nil {
+		if _, err := runRound(s, always(answer), keys, walks, time.Millisecond, peers.Outcome(!answer)); err == nil {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
@@ -63,33 +61,30 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 }
 
 // slow takes its time, and one check in fifty ten times as much.
-type slow struct {
-	always
-	asked int
+func slow(asked *int) peers.Limiter {
+	return peers.Limiter{Take: func(string) bool {
+		*asked++
+		length := pace
+		if *asked%50 == 0 {
+			length *= 10
+		}
+		for begin := time.Now(); time.Since(begin) < length; {
+		}
+		return true
+	}}
 }
 
 const pace = 100 * time.Microsecond
 
-func (s *slow) Take(string) bool {
-	s.asked++
-	length := pace
-	if s.asked%50 == 0 {
-		length *= 10
-	}
-	for begin := time.Now(); time.Since(begin) < length; {
-	}
-	return true
-}
-
 func TestRoundMeasures(t *testing.T) {
 	s := connected(t, start(t).Addr)
-	l := &slow{}
-	r, err := runRound(s, l, clients.Keys(1), [][]uint32{clients.Walk(0, 1, walkLen)}, 50*time.Millisecond, true)
+	asked := 0
+	r, err := runRound(s, slow(&asked), clients.Keys(1), [][]uint32{clients.Walk(0, 1, walkLen)}, 50*time.Millisecond, true)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r.checks != l.asked {
-		t.Errorf("%d checks were counted of %d", r.checks, l.asked)
+	if r.checks != asked {
+		t.Errorf("%d checks were counted of %d", r.checks, asked)
 	}
 	// Upper bounds would be about what else the machine does.
 	if least := micros(pace); r.us < least || r.p50 < least || r.p99 < 5*least || r.p50 > r.p99 {
@@ -123,9 +118,8 @@ func TestRunAndReport(t *testing.T) {
 	last, total := 0, 0
 	o := Options{
 		Keys: 20, Callers: 8, Rounds: 3, Round: 4 * time.Millisecond, WarmUp: time.Millisecond,
-		Progress: func(d, all int, _ string) { last, total = d, all },
 	}
-	results, err := Run(addr, o)
+	results, err := Run(addr, o, func(d, all int, _ string) { last, total = d, all })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -143,18 +137,18 @@ func TestRunAndReport(t *testing.T) {
 		}
 	}
 	for _, s := range results.Sizes {
-		if s.Once.Usage < 50 || s.Exhausted.Usage < s.Once.Usage {
+		if s.UsageOnce < 50 || s.UsageExhausted < s.UsageOnce {
 			t.Errorf("%s: %+v", s.Contestant.Name, s)
 		}
 	}
 	var tables, summary, raw bytes.Buffer
-	if err := WriteTables(&tables, machine.Describe(), results); err != nil {
+	if err := results.WriteTables(&tables, machine.Describe()); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteSummary(&summary, results); err != nil {
+	if err := results.WriteSummary(&summary); err != nil {
 		t.Fatal(err)
 	}
-	if err := WriteRaw(&raw, machine.Describe(), results); err != nil {
+	if err := results.WriteRaw(&raw, machine.Describe()); err != nil {
 		t.Fatal(err)
 	}
 	for _, c := range all {
@@ -193,7 +187,7 @@ func TestFiguresCompareWithTheOrdinaryWay(t *testing.T) {
 	}
 	verdicts := map[string]string{}
 	for _, a := range aims(got) {
-		verdicts[a.what] = a.verdict()
+		verdicts[a.What] = a.Verdict()
 	}
 	if len(verdicts) != 2 || verdicts["10 keys: time × INCR"] != "missed" || verdicts["10 keys: time × redis_rate"] != "met" {
 		t.Errorf("verdicts %v", verdicts)

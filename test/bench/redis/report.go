@@ -17,7 +17,7 @@ server µs: what a check takes of the server's processor, which is one core.
 
 // WriteTables writes what a person reads: a table for each scenario, what each
 // contestant keeps and promises, and whether weir's aims are met.
-func WriteTables(w io.Writer, m machine.Description, r Results) error {
+func (r Results) WriteTables(w io.Writer, m machine.Description) error {
 	fmt.Fprintf(w, "%v, Redis %s on the same machine\n%s", m, r.Redis, heading)
 	for _, sc := range scenarios(r.Figures) {
 		fmt.Fprintf(w, "\n## %s\n\n", sc)
@@ -25,7 +25,6 @@ func WriteTables(w io.Writer, m machine.Description, r Results) error {
 			return err
 		}
 	}
-	writeNotes(w, r.Figures)
 	if err := writeSizes(w, r.Sizes); err != nil {
 		return err
 	}
@@ -64,25 +63,16 @@ func writeScenario(w io.Writer, sc Scenario, figures []Figure) error {
 	return table.Write(w, header, rows)
 }
 
-func writeNotes(w io.Writer, figures []Figure) {
-	var said []string
-	for _, f := range figures {
-		if c := f.Contestant; c.Note != "" && !slices.Contains(said, c.Name) {
-			said = append(said, c.Name)
-			fmt.Fprintf(w, "\n%s: %s.\n", c.Name, c.Note)
-		}
-	}
-}
-
 func writeSizes(w io.Writer, sizes []Size) error {
-	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", table.Count(int64(sizes[0].Keys)))
 	var rows [][]string
 	for _, s := range sizes {
 		c := s.Contestant
+		c.WriteNote(w)
 		rows = append(rows, []string{
-			c.Name, whole(s.Once.Usage), whole(s.Exhausted.Usage), whole(s.Once.Grown), whole(s.Exhausted.Grown), c.Key, c.Promise,
+			c.Name, whole(s.UsageOnce), whole(s.UsageExhausted), whole(s.GrownOnce), whole(s.GrownExhausted), c.Key, c.Promise,
 		})
 	}
+	fmt.Fprintf(w, "\n## bytes a key, with %s keys\n\n", table.Count(int64(sizes[0].Keys)))
 	if err := table.Write(w, []string{
 		"contestant", "seen once", "100 units", "grown, once", "grown, 100 units", "<what is kept", "<what it promises",
 	}, rows); err != nil {
@@ -94,54 +84,27 @@ func writeSizes(w io.Writer, sizes []Size) error {
 
 func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
 
-// rawFigure is a line of the raw results; each stands for itself.
-type rawFigure struct {
-	Kind        string    `json:"kind"`
-	Contestant  string    `json:"contestant"`
-	Keys        int       `json:"keys"`
-	Outcome     string    `json:"outcome"`
-	Callers     int       `json:"callers"`
-	Checks      []int     `json:"rounds_checks"`
-	Rounds      []float64 `json:"rounds_us"`
-	Median      float64   `json:"median_us"`
-	ToIncr      float64   `json:"ratio_to_incr"`
-	ToRedisRate float64   `json:"ratio_to_redis_rate"`
-	Server      float64   `json:"server_us_per_check"`
-	Allocs      float64   `json:"allocs_per_check"`
-	P50         float64   `json:"p50_us,omitzero"`
-	P99         float64   `json:"p99_us,omitzero"`
-	Redis       string    `json:"redis"`
-	machine.Description
-}
-
-type rawSize struct {
-	Kind           string  `json:"kind"`
-	Contestant     string  `json:"contestant"`
-	Keys           int     `json:"keys"`
-	UsageOnce      float64 `json:"memory_usage_per_key_once"`
-	UsageExhausted float64 `json:"memory_usage_per_key_exhausted"`
-	GrownOnce      float64 `json:"used_memory_per_key_once"`
-	GrownExhausted float64 `json:"used_memory_per_key_exhausted"`
-	Redis          string  `json:"redis"`
-	machine.Description
-}
-
 // WriteRaw writes everything that was measured, every round of it, as lines of
-// JSON.
-func WriteRaw(w io.Writer, m machine.Description, r Results) error {
+// JSON, each of which stands for itself.
+func (r Results) WriteRaw(w io.Writer, m machine.Description) error {
 	out := json.NewEncoder(w)
 	for _, f := range r.Figures {
-		if err := out.Encode(rawFigure{
-			"check", f.Contestant.Name, f.Scenario.Keys, f.Scenario.outcome(), f.Scenario.Callers, f.Checks, f.Rounds,
-			f.Median, f.ToIncr, f.ToRedisRate, f.Server, f.Allocs, f.P50, f.P99, r.Redis, m,
-		}); err != nil {
+		if err := out.Encode(struct {
+			Kind string `json:"kind"`
+			Figure
+			Redis string `json:"redis"`
+			machine.Description
+		}{"check", f, r.Redis, m}); err != nil {
 			return err
 		}
 	}
 	for _, s := range r.Sizes {
-		if err := out.Encode(rawSize{
-			"bytes", s.Contestant.Name, s.Keys, s.Once.Usage, s.Exhausted.Usage, s.Once.Grown, s.Exhausted.Grown, r.Redis, m,
-		}); err != nil {
+		if err := out.Encode(struct {
+			Kind string `json:"kind"`
+			Size
+			Redis string `json:"redis"`
+			machine.Description
+		}{"bytes", s, r.Redis, m}); err != nil {
 			return err
 		}
 	}
@@ -150,7 +113,7 @@ func WriteRaw(w io.Writer, m machine.Description, r Results) error {
 
 // WriteSummary writes one table: every contestant, every scenario as a ratio to
 // redis_rate, and what the first scenario costs the server.
-func WriteSummary(w io.Writer, r Results) error {
+func (r Results) WriteSummary(w io.Writer) error {
 	all := scenarios(r.Figures)
 	header := []string{"time × redis_rate"}
 	for _, sc := range all {
@@ -168,12 +131,12 @@ func WriteSummary(w io.Writer, r Results) error {
 				server = f.Server
 			}
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.1f", server), whole(s.Once.Usage)))
+		rows = append(rows, append(row, fmt.Sprintf("%.1f", server), whole(s.UsageOnce)))
 	}
 	if err := table.Write(w, header, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\n%s, where not one; admitted, where not refused. Below 1.00 is faster than\nredis_rate on a pool of connections, as people run it. Server µs and bytes are those of %s.\n",
-		count(all[0].Callers, "caller"), count(all[0].Keys, "key"))
+		table.Things(all[0].Callers, "caller"), table.Things(all[0].Keys, "key"))
 	return err
 }

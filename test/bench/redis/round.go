@@ -31,7 +31,7 @@ type tally struct {
 
 // runRound has each walk done by a goroutine of its own for as long as a round
 // lasts, and requires that all checks are admitted or that all are refused.
-func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length time.Duration, wantAdmitted bool) (round, error) {
+func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length time.Duration, want peers.Outcome) (round, error) {
 	tallies := make([]tally, len(walks))
 	if len(walks) == 1 {
 		// Room for a check every ten microseconds, so that it need not grow.
@@ -55,12 +55,8 @@ func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length
 		sum.asked += t.asked
 		sum.admitted += t.admitted
 	}
-	want := 0
-	if wantAdmitted {
-		want = sum.asked
-	}
-	if sum.admitted != want {
-		return round{}, fmt.Errorf("redis: %d of %d checks were admitted instead of %d", sum.admitted, sum.asked, want)
+	if err := want.Of(sum.admitted, sum.asked); err != nil {
+		return round{}, fmt.Errorf("redis: %w", err)
 	}
 	n := float64(sum.asked)
 	r := round{
@@ -117,10 +113,10 @@ func figures(contestants []peers.Contestant, sc Scenario, measured [][]round) []
 		f.Allocs = of(func(r round) float64 { return r.allocs })
 		f.P50 = of(func(r round) float64 { return r.p50 })
 		f.P99 = of(func(r round) float64 { return r.p99 })
-		switch {
-		case c.Name == peers.RawIncr:
+		switch c.Name {
+		case peers.RawIncr:
 			incr = f.Median
-		case isRedisRate(c):
+		case peers.RedisRate:
 			redisRate = f.Median
 		}
 		out[i] = f
@@ -131,5 +127,3 @@ func figures(contestants []peers.Contestant, sc Scenario, measured [][]round) []
 	}
 	return out
 }
-
-func isRedisRate(c peers.Contestant) bool { return c.Name == peers.RedisRate }

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/test/bench/internal/clients"
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/internal/table"
 	"github.com/weirhq/weir/test/bench/peers"
@@ -26,41 +27,34 @@ type Options struct {
 	Rounds  int           // of each contestant in each scenario
 	Round   time.Duration // how long each of them lasts
 	WarmUp  time.Duration // how long each asks before the first one
-
-	// Progress, if set, hears what comes next.
-	Progress func(done, total int, what string)
 }
 
 // Full takes about three minutes, on any machine: it is time that is given out.
-func Full() Options {
-	return Options{
-		Keys: 10_000, Callers: peers.Callers,
-		Rounds: 5, Round: 500 * time.Millisecond, WarmUp: 100 * time.Millisecond,
-	}
+var Full = Options{
+	Keys: 10_000, Callers: peers.Callers,
+	Rounds: 5, Round: 500 * time.Millisecond, WarmUp: 100 * time.Millisecond,
 }
 
 // Quick takes half a minute and is good for a first look only.
-func Quick() Options {
-	return Options{
-		Keys: 1_000, Callers: peers.Callers,
-		Rounds: 3, Round: 120 * time.Millisecond, WarmUp: 50 * time.Millisecond,
-	}
+var Quick = Options{
+	Keys: 1_000, Callers: peers.Callers,
+	Rounds: 3, Round: 120 * time.Millisecond, WarmUp: 50 * time.Millisecond,
 }
 
 // Figure is what was measured of one contestant in one scenario. Times are in
 // microseconds.
 type Figure struct {
-	Contestant peers.Contestant
-	Scenario   Scenario
-	Checks     []int     // of each round
-	Rounds     []float64 // wall time by checks
-	Median     float64
-	Server     float64 // the server's processor, a check
-	Allocs     float64 // a check, in this process
-	P50, P99   float64 // what one check took; 0 unless there is one caller
-
-	ToIncr      float64 // ratio of Median to that of the yardstick
-	ToRedisRate float64 // and to redis_rate on a pool of connections, as people run it
+	Contestant peers.Contestant `json:"contestant"`
+	Scenario
+	Checks      []int     `json:"rounds_checks"`
+	Rounds      []float64 `json:"rounds_us"` // wall time by checks
+	Median      float64   `json:"median_us"`
+	ToIncr      float64   `json:"ratio_to_incr"`       // of Median to that of the yardstick
+	ToRedisRate float64   `json:"ratio_to_redis_rate"` // on a pool of connections, as people run it
+	Server      float64   `json:"server_us_per_check"` // of the server's processor
+	Allocs      float64   `json:"allocs_per_check"`    // in this process
+	P50         float64   `json:"p50_us,omitzero"`     // what one check took; 0 unless there is one caller
+	P99         float64   `json:"p99_us,omitzero"`
 }
 
 // Results are all that a run has found out.
@@ -72,6 +66,7 @@ type Results struct {
 
 type suite struct {
 	Options
+	progress    command.Progress
 	server      server
 	contestants []peers.Contestant
 	figures     []Figure
@@ -81,21 +76,21 @@ type suite struct {
 // stage is a number of scenarios for which the contestants are set up once.
 type stage struct {
 	keys     int
-	admitted bool
+	admitted peers.Outcome
 	callers  []int
 }
 
 func (o Options) stages() []stage {
 	return []stage{
-		{o.Keys, true, []int{o.Callers, 1}},
-		{1, true, []int{o.Callers}},
-		{1, false, []int{o.Callers}},
+		{o.Keys, peers.Admitted, []int{o.Callers, 1}},
+		{1, peers.Admitted, []int{o.Callers}},
+		{1, peers.Refused, []int{o.Callers}},
 	}
 }
 
 // Run measures all contestants on the Redis at addr, which it empties time and
 // again.
-func Run(addr string, o Options) (Results, error) {
+func Run(addr string, o Options, progress command.Progress) (Results, error) {
 	server, err := connect(addr)
 	if err != nil {
 		return Results{}, err
@@ -105,7 +100,7 @@ func Run(addr string, o Options) (Results, error) {
 	if err != nil {
 		return Results{}, err
 	}
-	s := &suite{Options: o, server: server, contestants: peers.OnRedis(addr)}
+	s := &suite{Options: o, progress: progress, server: server, contestants: peers.OnRedis(addr)}
 	scenarios := 0
 	for _, st := range o.stages() {
 		scenarios += len(st.callers)
@@ -125,7 +120,7 @@ func Run(addr string, o Options) (Results, error) {
 
 // run sets everybody up on an empty server, and measures each scenario.
 func (s *suite) run(st stage) error {
-	s.report("filling " + count(st.keys, "key"))
+	s.report("filling " + table.Things(st.keys, "key"))
 	if err := s.server.empty(); err != nil {
 		return err
 	}
@@ -150,7 +145,7 @@ const visits = 20
 
 // fill makes all keys those of busy clients, or exhausts them. All callers share the
 // work, which opens their connections too.
-func (s *suite) fill(l peers.Limiter, keys []string, admitted bool) {
+func (s *suite) fill(l peers.Limiter, keys []string, admitted peers.Outcome) {
 	rounds.AtOnce(s.Callers, func(g int) {
 		for i := g; i < len(keys); i += s.Callers {
 			if !admitted {
@@ -165,10 +160,7 @@ func (s *suite) fill(l peers.Limiter, keys []string, admitted bool) {
 }
 
 func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) error {
-	walks := make([][]uint32, sc.Callers)
-	for g := range walks {
-		walks[g] = clients.Walk(g, sc.Keys, walkLen)
-	}
+	walks := clients.Walks(sc.Callers, sc.Keys, walkLen)
 	s.report(sc.String())
 	one := func(i int, length time.Duration) (round, error) {
 		runtime.GC()
@@ -196,28 +188,17 @@ func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) er
 	return nil
 }
 
-func (s *suite) report(what string) {
-	if s.Progress != nil {
-		s.Progress(s.done, s.total, what)
-	}
-}
+func (s *suite) report(what string) { s.progress(s.done, s.total, what) }
 
 // Scenario is one question to all contestants.
 type Scenario struct {
-	Keys     int
-	Admitted bool // everything is, or everything is refused
-	Callers  int  // goroutines that ask all the time
+	Keys     int           `json:"keys"`
+	Admitted peers.Outcome `json:"outcome"` // everything is, or everything is refused
+	Callers  int           `json:"callers"` // goroutines that ask all the time
 }
 
 func (s Scenario) String() string {
-	return fmt.Sprintf("%s, %s, %s", count(s.Callers, "caller"), count(s.Keys, "key"), s.outcome())
-}
-
-func (s Scenario) outcome() string {
-	if s.Admitted {
-		return "admitted"
-	}
-	return "refused"
+	return fmt.Sprintf("%s, %s, %s", table.Things(s.Callers, "caller"), table.Things(s.Keys, "key"), s.Admitted)
 }
 
 // short is the title of a column: what is special about the scenario.
@@ -225,15 +206,8 @@ func (s Scenario) short() string {
 	switch {
 	case s.Callers == 1:
 		return "one caller"
-	case s.Admitted:
-		return count(s.Keys, "key")
+	case s.Admitted == peers.Admitted:
+		return table.Things(s.Keys, "key")
 	}
-	return count(s.Keys, "key") + ", refused"
-}
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return table.Count(int64(n)) + " " + what + "s"
+	return table.Things(s.Keys, "key") + ", refused"
 }

@@ -16,7 +16,7 @@ without the loop itself.
 
 // WriteTable writes what a person reads: a line for each shape, and whether the aims
 // are met.
-func WriteTable(w io.Writer, m machine.Description, figures []Figure) error {
+func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
 	fmt.Fprintf(w, "%v\n%s\n## a match, by the number of rules\n\n", m, heading)
 	header := []string{"shape"}
 	for _, f := range shapeOf(figures, figures[0].Shape.Name) {
@@ -30,7 +30,8 @@ func WriteTable(w io.Writer, m machine.Description, figures []Figure) error {
 	if err := table.Write(w, header, rows); err != nil {
 		return err
 	}
-	return writeAims(w, figures)
+	fmt.Fprint(w, "\n## aims, by the worst shape\n\n")
+	return table.WriteAims(w, "shape", aims(figures))
 }
 
 func row(figures []Figure) []string {
@@ -70,51 +71,27 @@ func growth(figures []Figure) float64 {
 	return figures[len(figures)-1].Median / figures[0].Median
 }
 
-// aim is a figure that no shape is to exceed.
-type aim struct {
-	what     string
-	atMost   float64
-	measured float64
-	shape    string // the worst
-}
-
-func (a aim) verdict() string {
-	if a.measured <= a.atMost {
-		return "met"
-	}
-	return "missed"
-}
-
-func aims(figures []Figure) []aim {
+// aims are about the worst shape.
+func aims(figures []Figure) []table.Aim {
 	most := figures[len(figures)-1].Rules
 	fewest := figures[0].Rules
-	all := []aim{
-		{what: "µs a match", atMost: 1},
-		{what: fmt.Sprintf("time with %s rules × with %s", table.Count(int64(most)), table.Count(int64(fewest))), atMost: 1.5},
-		{what: "allocations a match", atMost: 0.005}, // the harness has some
+	all := []table.Aim{
+		{What: "µs a match", Bound: 1},
+		{What: fmt.Sprintf("time with %s rules × with %s", table.Count(int64(most)), table.Count(int64(fewest))), Bound: 1.5},
+		{What: "allocations a match", Bound: 0.005}, // the harness has some
+	}
+	worst := func(a *table.Aim, measured float64, shape string) {
+		if a.Where == "" || measured > a.Measured {
+			a.Measured, a.Where = measured, shape
+		}
 	}
 	for _, name := range names(figures) {
 		some := shapeOf(figures, name)
 		for _, f := range some {
-			all[0].worst(f.Median/1000, name)
-			all[2].worst(f.Allocs, name)
+			worst(&all[0], f.Median/1000, name)
+			worst(&all[2], f.Allocs, name)
 		}
-		all[1].worst(growth(some), name)
+		worst(&all[1], growth(some), name)
 	}
 	return all
-}
-
-func (a *aim) worst(measured float64, shape string) {
-	if a.shape == "" || measured > a.measured {
-		a.measured, a.shape = measured, shape
-	}
-}
-
-func writeAims(w io.Writer, figures []Figure) error {
-	var rows [][]string
-	for _, a := range aims(figures) {
-		rows = append(rows, []string{a.what, fmt.Sprintf("%.2f", a.atMost), fmt.Sprintf("%.2f", a.measured), a.shape, a.verdict()})
-	}
-	fmt.Fprint(w, "\n## aims, by the worst shape\n\n")
-	return table.Write(w, []string{"aim", "at most", "measured", "<shape", "<verdict"}, rows)
 }

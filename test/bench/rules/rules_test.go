@@ -60,7 +60,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 
 func TestRunAndReport(t *testing.T) {
 	o := Options{Rules: []int{10, 40}, Rounds: 3, Round: time.Millisecond, Trial: 500}
-	figures, err := Run(o)
+	figures, err := Run(o, func(int, int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -68,7 +68,7 @@ func TestRunAndReport(t *testing.T) {
 		t.Fatalf("%d figures, want %d", len(figures), want)
 	}
 	var out bytes.Buffer
-	if err := WriteTable(&out, machine.Describe(), figures); err != nil {
+	if err := WriteTable(&out, machine.Describe(), o, figures); err != nil {
 		t.Fatal(err)
 	}
 	for _, s := range Shapes() {
@@ -85,15 +85,15 @@ func TestAimsTakeTheWorst(t *testing.T) {
 		{Shape: bad, Rules: 10, Median: 600}, {Shape: bad, Rules: 1000, Median: 1200, Allocs: 1},
 	})
 	for i, want := range []string{"bad missed", "bad missed", "bad missed"} {
-		if s := got[i].shape + " " + got[i].verdict(); s != want {
-			t.Errorf("%s: %s, want %s", got[i].what, s, want)
+		if s := got[i].Where + " " + got[i].Verdict(); s != want {
+			t.Errorf("%s: %s, want %s", got[i].What, s, want)
 		}
 	}
-	if got[0].measured != 1.2 || got[1].measured != 2 {
+	if got[0].Measured != 1.2 || got[1].Measured != 2 {
 		t.Errorf("%+v", got)
 	}
 	for _, a := range aims([]Figure{{Shape: good, Rules: 10, Median: 100}, {Shape: good, Rules: 1000, Median: 150}}) {
-		if a.verdict() != "met" {
+		if a.Verdict() != "met" {
 			t.Errorf("%+v is missed", a)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/internal/table"
 )
@@ -25,20 +26,13 @@ type Options struct {
 	Rounds int           // of each set
 	Round  time.Duration // what a round should last on average
 	Trial  int           // matches by which to find out how many that takes
-
-	// Progress, if set, hears what comes next.
-	Progress func(done, total int, what string)
 }
 
-// Full takes about half a minute.
-func Full() Options {
-	return Options{Rules: []int{10, 1_000, 10_000}, Rounds: 15, Round: 60 * time.Millisecond, Trial: 20_000}
-}
-
-// Quick takes some seconds and is good for a first look only.
-func Quick() Options {
-	return Options{Rules: []int{10, 1_000, 10_000}, Rounds: 5, Round: 20 * time.Millisecond, Trial: 20_000}
-}
+// Full takes about half a minute; Quick takes some seconds and is good for a first look only.
+var (
+	Full  = Options{Rules: []int{10, 1_000, 10_000}, Rounds: 15, Round: 60 * time.Millisecond, Trial: 20_000}
+	Quick = Options{Rules: []int{10, 1_000, 10_000}, Rounds: 5, Round: 20 * time.Millisecond, Trial: 20_000}
+)
 
 // Figure is what was measured of one set.
 type Figure struct {
@@ -52,13 +46,11 @@ type Figure struct {
 
 // Run measures all shapes with all numbers of rules. The numbers of one shape take
 // turns, so that whatever else the machine does hits them alike.
-func Run(o Options) ([]Figure, error) {
+func Run(o Options, progress command.Progress) ([]Figure, error) {
 	var figures []Figure
 	shapes := Shapes()
 	for i, shape := range shapes {
-		if o.Progress != nil {
-			o.Progress(i, len(shapes), shape.Name)
-		}
+		progress(i, len(shapes), shape.Name)
 		some, err := measure(o, shape)
 		if err != nil {
 			return nil, err

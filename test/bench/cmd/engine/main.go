@@ -5,22 +5,6 @@ package main
 import (
 	"github.com/weirhq/weir/test/bench/engine"
 	"github.com/weirhq/weir/test/bench/internal/command"
-	"github.com/weirhq/weir/test/bench/internal/machine"
 )
 
-func main() {
-	command.Main("some seconds, for a first look only", run, "engine.txt")
-}
-
-func run(r *command.Run) error {
-	options := engine.Full()
-	if r.Quick {
-		options = engine.Quick()
-	}
-	options.Progress = r.Step
-	figures, err := engine.Run(options)
-	if err != nil {
-		return err
-	}
-	return engine.WriteTable(r.File("engine.txt"), machine.Describe(), figures)
-}
+func main() { command.Table("engine.txt", engine.Full, engine.Quick, engine.Run, engine.WriteTable) }

@@ -82,7 +82,7 @@ func TestMeasureAndReport(t *testing.T) {
 		{doesNothing, 500, 1e6, 2e6, 0}, {weirMemory, 450, 1e6, 2e6, 20_000}, {weirRedis, 370, 2e6, 3e6, 30_000},
 	}
 	var b strings.Builder
-	if err := writeTable(&b, machine.Describe(), full(), figures); err != nil {
+	if err := writeTable(&b, machine.Describe(), full, figures); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{

@@ -27,13 +27,11 @@ type options struct {
 	round, warmUp        time.Duration
 }
 
-func full() options {
-	return options{callers: 64, connections: 4, values: 10_000, rounds: 15, round: 2 * time.Second, warmUp: time.Second}
-}
+var full = options{callers: 64, connections: 4, values: 10_000, rounds: 15, round: 2 * time.Second, warmUp: time.Second}
 
 // quick is good for a first look only.
 func quick() options {
-	o := full()
+	o := full
 	o.rounds, o.round, o.warmUp = 3, 400*time.Millisecond, 300*time.Millisecond
 	return o
 }
@@ -46,14 +44,11 @@ func main() {
 		}
 		return
 	}
-	command.Main("some seconds, for a first look only", run, "envoy.txt")
+	command.Main(command.FirstLook, run, "envoy.txt")
 }
 
 func run(r *command.Run) error {
-	o := full()
-	if r.Quick {
-		o = quick()
-	}
+	o := command.Pick(r, full, quick())
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	r.Step(0, 1, "building envoyproxy/ratelimit")

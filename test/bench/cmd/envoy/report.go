@@ -10,37 +10,23 @@ import (
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
 
-// aim is a ratio that weir is to reach.
-type aim struct {
-	what              string
-	atLeast, measured float64
-}
-
-func (a aim) verdict() string {
-	if a.measured >= a.atLeast {
-		return "met"
-	}
-	return "missed"
-}
-
 // aims compare with the better of the other service's two settings.
-func aims(figures []figure) []aim {
+func aims(figures []figure) []table.Aim {
 	rate := map[string]float64{}
 	for _, f := range figures {
 		rate[f.name] = f.rate
 	}
 	best := max(rate[theirs], rate[theirs+", tuned"])
-	return []aim{
-		{weirRedis + ": requests × " + theirs, 2, rate[weirRedis] / best},
-		{weirRedis + ": requests × nothing", 0.75, rate[weirRedis] / rate[doesNothing]},
-		{weirMemory + ": requests × nothing", 0.9, rate[weirMemory] / rate[doesNothing]},
+	return []table.Aim{
+		{What: weirRedis + ": requests × " + theirs, AtLeast: true, Bound: 2, Measured: rate[weirRedis] / best},
+		{What: weirRedis + ": requests × nothing", AtLeast: true, Bound: 0.75, Measured: rate[weirRedis] / rate[doesNothing]},
+		{What: weirMemory + ": requests × nothing", AtLeast: true, Bound: 0.9, Measured: rate[weirMemory] / rate[doesNothing]},
 	}
 }
 
 func writeTable(w io.Writer, m machine.Description, o options, figures []figure) error {
 	fmt.Fprintf(w, "%v\nEnvoy's rate limit service over gRPC: %d callers over %d connections, %s values of one descriptor.\n", m, o.callers, o.connections, table.Count(int64(o.values)))
 	fmt.Fprintf(w, "Callers, services and Redis share the machine. CPU is what a request costs the service and its Redis.\n%s is %s.\n\n", theirs, peer.Version)
-	aims := aims(figures)
 	nothing := 0.0
 	for _, f := range figures {
 		if f.name == doesNothing {
@@ -56,12 +42,8 @@ func writeTable(w io.Writer, m machine.Description, o options, figures []figure)
 	if err := table.Write(w, []string{"contestant", "requests/s", "× nothing", "p50 ms", "p99 ms", "CPU µs"}, rows); err != nil {
 		return err
 	}
-	rows = nil
-	for _, a := range aims {
-		rows = append(rows, []string{a.what, fmt.Sprintf("%.2f", a.atLeast), fmt.Sprintf("%.2f", a.measured), a.verdict()})
-	}
 	fmt.Fprintln(w)
-	return table.Write(w, []string{"aim", "at least", "measured", "<verdict"}, rows)
+	return table.WriteAims(w, "", aims(figures))
 }
 
 // micros is empty where Linux is not there to say.

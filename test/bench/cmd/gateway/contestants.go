@@ -13,7 +13,6 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/middleware/httplimit"
-	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -86,19 +85,13 @@ func (h *house) end() {
 const maxIdle = 256
 
 func newGateway(target *url.URL) (*gateway.Gateway, error) {
-	set, problems := rule.Parse("bench", []byte(rules))
-	if err := problems.Err(); err != nil {
-		return nil, err
-	}
-	table, err := rule.Compile(set, rule.Options{})
-	if err != nil {
-		return nil, err
-	}
 	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
 	if err != nil {
 		return nil, err
 	}
-	e.Install(table, 1)
+	if err := e.Load("bench", []byte(rules)); err != nil {
+		return nil, err
+	}
 	limit, err := httplimit.New(e, httplimit.Options{})
 	if err != nil {
 		return nil, err

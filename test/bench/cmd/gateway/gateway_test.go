@@ -9,7 +9,7 @@ import (
 
 func TestMeasure(t *testing.T) {
 	o := options{callers: 4, requests: 10, rounds: 3}
-	figures, err := measure(o)
+	figures, err := measure(o, func(int, int, string) {})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,22 +5,6 @@ package main
 import (
 	"github.com/weirhq/weir/test/bench/http"
 	"github.com/weirhq/weir/test/bench/internal/command"
-	"github.com/weirhq/weir/test/bench/internal/machine"
 )
 
-func main() {
-	command.Main("some seconds, for a first look only", run, "http.txt")
-}
-
-func run(r *command.Run) error {
-	options := http.Full()
-	if r.Quick {
-		options = http.Quick()
-	}
-	options.Progress = r.Step
-	figures, err := http.Run(options)
-	if err != nil {
-		return err
-	}
-	return http.WriteTable(r.File("http.txt"), machine.Describe(), options, figures)
-}
+func main() { command.Table("http.txt", http.Full, http.Quick, http.Run, http.WriteTable) }

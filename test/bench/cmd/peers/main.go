@@ -15,23 +15,17 @@ func main() {
 }
 
 func run(r *command.Run) error {
-	options := memory.Full()
-	if r.Quick {
-		options = memory.Quick()
-	}
-	options.Progress = r.Step
-	sizes := memory.Sizes(options)
-	figures, err := memory.Run(options)
+	measured, err := memory.Run(command.Pick(r, memory.Full, memory.Quick), r.Step)
 	if err != nil {
 		return err
 	}
 	where, tables, summary := machine.Describe(), r.File("peers.txt"), r.File("summary.txt")
-	if err := memory.WriteTables(tables, where, figures, sizes); err != nil {
+	if err := measured.WriteTables(tables, where); err != nil {
 		return err
 	}
-	if err := memory.WriteSummary(summary, figures, sizes); err != nil {
+	if err := measured.WriteSummary(summary); err != nil {
 		return err
 	}
 	fmt.Fprintf(tables, "\n## Summary\n\n%s", summary.Bytes())
-	return memory.WriteRaw(r.File("peers.jsonl"), where, figures, sizes)
+	return measured.WriteRaw(r.File("peers.jsonl"), where)
 }

@@ -16,27 +16,22 @@ func main() {
 }
 
 func run(r *command.Run) error {
-	options := redis.Full()
-	if r.Quick {
-		options = redis.Quick()
-	}
 	server, err := redisserver.Start()
 	if err != nil {
 		return err
 	}
 	defer server.Stop()
-	options.Progress = r.Step
-	measured, err := redis.Run(server.Addr, options)
+	measured, err := redis.Run(server.Addr, command.Pick(r, redis.Full, redis.Quick), r.Step)
 	if err != nil {
 		return err
 	}
 	where, tables, summary := machine.Describe(), r.File("redis.txt"), r.File("redis-summary.txt")
-	if err := redis.WriteTables(tables, where, measured); err != nil {
+	if err := measured.WriteTables(tables, where); err != nil {
 		return err
 	}
-	if err := redis.WriteSummary(summary, measured); err != nil {
+	if err := measured.WriteSummary(summary); err != nil {
 		return err
 	}
 	fmt.Fprintf(tables, "\n## Summary\n\n%s", summary.Bytes())
-	return redis.WriteRaw(r.File("redis.jsonl"), where, measured)
+	return measured.WriteRaw(r.File("redis.jsonl"), where)
 }

@@ -35,3 +35,12 @@ func Walk(goroutine, keys, length int) []uint32 {
 	}
 	return walk
 }
+
+// Walks are those of so many goroutines.
+func Walks(goroutines, keys, length int) [][]uint32 {
+	walks := make([][]uint32, goroutines)
+	for g := range walks {
+		walks[g] = Walk(g, keys, length)
+	}
+	return walks
+}

@@ -6,6 +6,7 @@ import (
 	"bytes"
 	"flag"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -52,6 +53,33 @@ func Main(quick string, measure func(*Run) error, files ...string) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
+}
+
+// FirstLook describes the flag -quick of most commands.
+const FirstLook = "some seconds, for a first look only"
+
+// Progress hears how far a run has come, and what comes next.
+type Progress func(done, total int, what string)
+
+// Table is Main for a suite of one table: measured with options for the whole of it or for a
+// first look, and written to one file.
+func Table[O, F any](file string, full, quick O, measure func(O, Progress) ([]F, error), write func(io.Writer, machine.Description, O, []F) error) {
+	Main(FirstLook, func(r *Run) error {
+		options := Pick(r, full, quick)
+		figures, err := measure(options, r.Step)
+		if err != nil {
+			return err
+		}
+		return write(r.File(file), machine.Describe(), options, figures)
+	}, file)
+}
+
+// Pick is what the flag -quick chooses.
+func Pick[O any](r *Run, full, quick O) O {
+	if r.Quick {
+		return quick
+	}
+	return full
 }
 
 func (r *Run) keep(first, dir string) error {

@@ -65,3 +65,48 @@ func Count(n int64) string {
 	}
 	return s
 }
+
+// Things are so many of something: 1 key, 10 000 keys.
+func Things(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return Count(int64(n)) + " " + what + "s"
+}
+
+// Aim is a figure that is to stay below a bound or, where a suite says so, above it.
+type Aim struct {
+	What            string
+	Bound, Measured float64
+	AtLeast         bool
+	Where           string // it was measured, if that is worth a column
+}
+
+// Verdict says whether the aim is met.
+func (a Aim) Verdict() string {
+	if a.Measured <= a.Bound && !a.AtLeast || a.Measured >= a.Bound && a.AtLeast {
+		return "met"
+	}
+	return "missed"
+}
+
+// WriteAims writes a table of aims which are all of one kind. The title of the column for
+// where they were measured may be empty.
+func WriteAims(w io.Writer, where string, aims []Aim) error {
+	header := []string{"aim", "at most", "measured"}
+	if len(aims) > 0 && aims[0].AtLeast {
+		header[1] = "at least"
+	}
+	if where != "" {
+		header = append(header, "<"+where)
+	}
+	var rows [][]string
+	for _, a := range aims {
+		row := []string{a.What, fmt.Sprintf("%.2f", a.Bound), fmt.Sprintf("%.2f", a.Measured)}
+		if where != "" {
+			row = append(row, a.Where)
+		}
+		rows = append(rows, append(row, a.Verdict()))
+	}
+	return Write(w, append(header, "<verdict"), rows)
+}
