@@ -1,5 +1,5 @@
-// Package testredis starts real Redis servers for tests, on free ports of the
-// loopback, and leaves none behind.
+// Package testredis starts real Redis servers for tests and measurements, on free ports of
+// the loopback, and leaves none behind.
 package testredis
 
 import (
@@ -68,7 +68,7 @@ func newProgram(t testing.TB, args ...string) *Server {
 	t.Helper()
 	path, err := exec.LookPath("redis-server")
 	if err != nil {
-		t.Fatal("redis-server is missing; run make test, which installs it, or install Debian's redis-server")
+		t.Fatal("redis-server is not installed; install Debian's redis-server, or run make test or make bench as root, which do")
 	}
 	s := &Server{t: t, path: path, dir: t.TempDir()}
 	s.args = slices.Concat(args, []string{"--bind", "127.0.0.1", "--dir", s.dir})

@@ -5,7 +5,7 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"github.com/weirhq/weir/test/bench/internal/redisserver"
+	"github.com/weirhq/weir/internal/testredis"
 )
 
 var testKeys = []string{"user:0000000001", "user:0000000002", "10.0.0.1", "10.0.0.2", "user:1", "user:10", "2001:db8::1"}
@@ -30,11 +30,7 @@ func TestEveryContestantLimitsEachKeyByItself(t *testing.T) {
 // with nothing in it.
 func everybody(t *testing.T) map[string][]Contestant {
 	t.Helper()
-	server, err := redisserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(server.Stop)
+	server := testredis.Start(t)
 	client := newRueidis(server.Addr)
 	t.Cleanup(client.Close)
 	onRedis := OnRedis(server.Addr)

@@ -7,21 +7,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/redisserver"
 	"github.com/weirhq/weir/test/bench/peers"
 )
-
-func start(t *testing.T) *redisserver.Server {
-	t.Helper()
-	s, err := redisserver.Start()
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.Stop)
-	return s
-}
 
 func connected(t *testing.T, addr string) server {
 	t.Helper()
@@ -38,7 +28,7 @@ func always(answer bool) peers.Limiter {
 }
 
 func TestRoundNoticesWrongAnswers(t *testing.T) {
-	addr := start(t).Addr
+	addr := testredis.Start(t).Addr
 	s := connected(t, addr)
 	keys := clients.Keys(10)
 	walks := [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
@@ -77,7 +67,7 @@ func slow(asked *int) peers.Limiter {
 const pace = 100 * time.Microsecond
 
 func TestRoundMeasures(t *testing.T) {
-	s := connected(t, start(t).Addr)
+	s := connected(t, testredis.Start(t).Addr)
 	asked := 0
 	r, err := runRound(s, slow(&asked), clients.Keys(1), [][]uint32{clients.Walk(0, 1, walkLen)}, 50*time.Millisecond, true)
 	if err != nil {
@@ -93,7 +83,7 @@ func TestRoundMeasures(t *testing.T) {
 }
 
 func TestUsageIsThatOfAllKeys(t *testing.T) {
-	addr := start(t).Addr
+	addr := testredis.Start(t).Addr
 	s := connected(t, addr)
 	l := peers.OnRedis(addr)[0].New(peers.Exhaustible, 3000)
 	defer l.Close()
@@ -114,7 +104,7 @@ func TestUsageIsThatOfAllKeys(t *testing.T) {
 }
 
 func TestRunAndReport(t *testing.T) {
-	addr := start(t).Addr
+	addr := testredis.Start(t).Addr
 	last, total := 0, 0
 	o := Options{
 		Keys: 20, Callers: 8, Rounds: 3, Round: 4 * time.Millisecond, WarmUp: time.Millisecond,

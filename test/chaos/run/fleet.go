@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/child"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -128,7 +129,7 @@ func (i *instance) sample() (check.Sample, error) {
 }
 
 // startFleet starts instances that share a store and a document of rules.
-func startFleet(h *house, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
+func startFleet(h *testredis.House, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
 	dir := h.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
 	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {

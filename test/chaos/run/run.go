@@ -1,3 +1,5 @@
+// Package run makes chaos: it starts Redis and three weirs, lets clients ask them, and does
+// harm to all of them by a schedule, while a checker judges the answers.
 package run
 
 import (
@@ -5,6 +7,7 @@ import (
 	"io"
 	"time"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -75,11 +78,11 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {
-	h, err := newHouse()
+	h, err := testredis.NewHouse("chaos")
 	if err != nil {
 		return nil, err
 	}
-	defer h.close()
+	defer h.Close()
 	s := newScene(ctx, o, h, t)
 	err = s.play(share, p.tell)
 	if s.checker == nil {

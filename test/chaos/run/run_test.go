@@ -71,26 +71,6 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-func TestGuard(t *testing.T) {
-	h, err := newHouse()
-	if err != nil {
-		t.Fatal(err)
-	}
-	order := ""
-	h.Cleanup(func() { order += "b" })
-	h.Cleanup(func() { order += "a" })
-	if err := guard(func() { h.Fatalf("no %s", "luck") }); err == nil || err.Error() != "chaos: no luck" {
-		t.Errorf("the failure is %v", err)
-	}
-	if err := guard(func() { h.TempDir() }); err != nil {
-		t.Error(err)
-	}
-	h.close()
-	if _, err := os.Stat(h.dir); order != "ab" || !os.IsNotExist(err) {
-		t.Errorf("%q was undone; %v", order, err)
-	}
-}
-
 // How long threads wait for a core is known on Linux.
 func TestStarved(t *testing.T) {
 	if found := waits(os.Getpid()); runtime.GOOS == "linux" && len(found) == 0 {

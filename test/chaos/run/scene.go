@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -15,7 +16,7 @@ import (
 type scene struct {
 	ctx      context.Context
 	options  Options
-	house    *house
+	house    *testredis.House
 	topology plan.Topology
 	keys     []string
 
@@ -42,7 +43,7 @@ const (
 // warmUp is how long there is load before the first fault and the first sample.
 func warmUp(share time.Duration) time.Duration { return min(15*time.Second, share/6) }
 
-func newScene(ctx context.Context, o Options, h *house, t plan.Topology) *scene {
+func newScene(ctx context.Context, o Options, h *testredis.House, t plan.Topology) *scene {
 	begun := time.Now()
 	return &scene{ctx: ctx, options: o, house: h, topology: t, faults: map[plan.Kind]int{}, now: func() time.Duration { return time.Since(begun) }}
 }
@@ -50,11 +51,11 @@ func newScene(ctx context.Context, o Options, h *house, t plan.Topology) *scene 
 // play plays the scene for as long as its share of the run.
 func (s *scene) play(share time.Duration, tell func(*scene, string)) error {
 	tell(s, "starting")
-	if err := guard(s.open); err != nil {
+	if err := s.house.Try(s.open); err != nil {
 		return err
 	}
 	s.deadline = share
-	err := guard(func() { s.act(share, tell) })
+	err := s.house.Try(func() { s.act(share, tell) })
 	s.close()
 	return err
 }

@@ -62,7 +62,7 @@ func has(ranges [][2]int, slot int) bool {
 }
 
 // startStore starts the Redis of a topology.
-func startStore(h *house, t plan.Topology) store {
+func startStore(h *testredis.House, t plan.Topology) store {
 	switch t {
 	case plan.Sentinel:
 		return &sentinel{testredis.StartSentinelLined(h)}

@@ -10,7 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/weirhq/weir/test/bench/internal/redisserver"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
 
@@ -28,8 +28,8 @@ const patience = "?timeout=1s"
 
 // house is where the contestants live.
 type house struct {
+	*testredis.House
 	contestants []contestant
-	undo        []func()
 }
 
 // contestant is a service to be asked.
@@ -38,53 +38,43 @@ type contestant struct {
 	processes     []int // its own, and that of its Redis
 }
 
-func (h *house) close() {
-	for len(h.undo) > 0 {
-		last := h.undo[len(h.undo)-1]
-		h.undo = h.undo[:len(h.undo)-1]
-		last()
+// open starts all contestants.
+func open(ctx context.Context, o options) (*house, error) {
+	rooms, err := testredis.NewHouse("envoy")
+	if err != nil {
+		return nil, err
 	}
+	h := &house{House: rooms}
+	if err := h.Try(func() { h.start(ctx, o) }); err != nil {
+		h.Close()
+		return nil, err
+	}
+	return h, nil
 }
 
-// open starts all contestants.
-func open(ctx context.Context, o options) (_ *house, err error) {
-	h := &house{}
-	defer func() {
-		if err != nil {
-			h.close()
-		}
-	}()
-	root, err := os.MkdirTemp("", "weir-bench-envoy-")
-	if err != nil {
-		return nil, err
-	}
-	h.undo = append(h.undo, func() { _ = os.RemoveAll(root) })
+func (h *house) start(ctx context.Context, o options) {
+	root := h.TempDir()
 	config, err := peer.Layout(root)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		err = os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644)
 	}
-	if err := os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644); err != nil {
-		return nil, err
+	if err == nil {
+		err = h.startTheirs(ctx, root, o)
 	}
-	if err := h.startTheirs(ctx, root, o); err != nil {
-		return nil, err
-	}
-	redis, err := redisserver.Start()
-	if err != nil {
-		return nil, err
-	}
-	h.undo = append(h.undo, redis.Stop)
+	redis := testredis.Start(h)
 	for _, c := range []struct {
 		name, what string
 		processes  []int
 	}{
-		{doesNothing, "nothing", nil}, {weirMemory, "memory", nil}, {weirRedis, "redis://" + redis.Addr + patience, []int{redis.Process()}},
+		{doesNothing, "nothing", nil}, {weirMemory, "memory", nil}, {weirRedis, "redis://" + redis.Addr + patience, []int{redis.PID()}},
 	} {
-		if err := h.startOurs(ctx, c.name, c.what, config, c.processes...); err != nil {
-			return nil, err
+		if err == nil {
+			err = h.startOurs(ctx, c.name, c.what, config, c.processes...)
 		}
 	}
-	return h, nil
+	if err != nil {
+		h.Fatal(err)
+	}
 }
 
 // startTheirs starts the other service with its own settings, and with those that suit
@@ -103,17 +93,13 @@ func (h *house) startTheirs(ctx context.Context, root string, o options) error {
 	}{
 		{theirs, nil}, {theirs + ", tuned", tuned},
 	} {
-		redis, err := redisserver.Start()
-		if err != nil {
-			return err
-		}
-		h.undo = append(h.undo, redis.Stop)
+		redis := testredis.Start(h)
 		service, err := peer.Start(ctx, programs, root, redis.Addr, c.settings...)
 		if err != nil {
 			return err
 		}
-		h.undo = append(h.undo, service.Stop)
-		h.contestants = append(h.contestants, contestant{c.name, service.GRPC, []int{service.Process(), redis.Process()}})
+		h.Cleanup(service.Stop)
+		h.contestants = append(h.contestants, contestant{c.name, service.GRPC, []int{service.Process(), redis.PID()}})
 	}
 	return nil
 }
@@ -138,7 +124,7 @@ func (h *house) startOurs(ctx context.Context, name, what, config string, others
 	if err := c.Start(); err != nil {
 		return err
 	}
-	h.undo = append(h.undo, func() {
+	h.Cleanup(func() {
 		_ = in.Close()
 		_ = c.Wait() // it ends without an error, or has said which
 	})

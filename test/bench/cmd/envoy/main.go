@@ -56,7 +56,7 @@ func run(r *command.Run) error {
 	if err != nil {
 		return err
 	}
-	defer house.close()
+	defer house.Close()
 	figures, err := house.measure(o, r.Step)
 	if err != nil {
 		return err

@@ -7,9 +7,9 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/redisserver"
 	"github.com/weirhq/weir/test/bench/internal/table"
 )
 
@@ -22,11 +22,11 @@ func run(r *command.Run) error {
 	if r.Quick {
 		sizes = sizes[:2]
 	}
-	server, err := redisserver.Start()
+	server, stop, err := testredis.Alone("log")
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
+	defer stop()
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	defer cancel()
 	var rows [][]string

@@ -5,9 +5,9 @@ package main
 import (
 	"fmt"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
-	"github.com/weirhq/weir/test/bench/internal/redisserver"
 	"github.com/weirhq/weir/test/bench/redis"
 )
 
@@ -16,11 +16,11 @@ func main() {
 }
 
 func run(r *command.Run) error {
-	server, err := redisserver.Start()
+	server, stop, err := testredis.Alone("redis")
 	if err != nil {
 		return err
 	}
-	defer server.Stop()
+	defer stop()
 	measured, err := redis.Run(server.Addr, command.Pick(r, redis.Full, redis.Quick), r.Step)
 	if err != nil {
 		return err
