@@ -1,6 +1,7 @@
 package replay
 
 import (
+	"container/heap"
 	"context"
 
 	"github.com/weirhq/weir/internal/replay/accesslog"
@@ -10,7 +11,7 @@ import (
 // stay as they are.
 type merger struct {
 	ctx   context.Context
-	heads []head              // a heap, the earliest on top
+	heads headHeap
 	begun func(*feed, *batch) // told of every batch once
 	live  int                 // batches that are in use
 }
@@ -23,6 +24,15 @@ type head struct {
 }
 
 func (h *head) at() int64 { return h.batch.entries[h.next].At }
+
+// headHeap has the earliest on top.
+type headHeap []head
+
+func (h headHeap) Len() int           { return len(h) }
+func (h headHeap) Less(i, j int) bool { return h[i].at() < h[j].at() }
+func (h headHeap) Swap(i, j int)      { h[i], h[j] = h[j], h[i] }
+func (h *headHeap) Push(x any)        { *h = append(*h, x.(head)) }
+func (h *headHeap) Pop() any          { return cutLast((*[]head)(h)) }
 
 // held is an entry, with what it is part of.
 type held struct {
@@ -39,9 +49,7 @@ func (m *merger) start(feeds []*feed) {
 			m.heads = append(m.heads, h)
 		}
 	}
-	for i := len(m.heads)/2 - 1; i >= 0; i-- {
-		m.sink(i)
-	}
+	heap.Init(&m.heads)
 }
 
 // advance takes the next batch of a feed that has entries, if there is one.
@@ -76,11 +84,10 @@ func (m *merger) next() (held, bool) {
 	got := held{&h.batch.entries[h.next], h.batch, h.feed}
 	h.next++
 	if h.next == len(h.batch.entries) && !m.advance(h) {
-		last := len(m.heads) - 1
-		m.heads[0] = m.heads[last]
-		m.heads = m.heads[:last]
+		heap.Pop(&m.heads)
+	} else {
+		heap.Fix(&m.heads, 0)
 	}
-	m.sink(0)
 	return got, true
 }
 
@@ -90,22 +97,5 @@ func (m *merger) done(h held) {
 	if h.batch.live == 0 {
 		m.live--
 		h.feed.giveBack(h.batch)
-	}
-}
-
-// sink restores the heap from a place on.
-func (m *merger) sink(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(m.heads); child++ {
-			if m.heads[child].at() < m.heads[least].at() {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		m.heads[i], m.heads[least] = m.heads[least], m.heads[i]
-		i = least
 	}
 }

@@ -1,5 +1,10 @@
 package replay
 
+import (
+	"cmp"
+	"container/heap"
+)
+
 // Bounds on what is held back until it is clear that nothing earlier comes.
 const (
 	maxHeld    = 1 << 16 // entries
@@ -16,7 +21,7 @@ type order struct {
 	// Most entries come in order. They are a queue; the others a heap.
 	queue      []held
 	first      int
-	stragglers []straggler
+	stragglers stragglerHeap
 	came       uint64
 
 	reordered int64 // how many were put back into order
@@ -25,6 +30,27 @@ type order struct {
 type straggler struct {
 	held
 	came uint64 // of two at the same time, the first comes first
+}
+
+// stragglerHeap has the earliest on top.
+type stragglerHeap []straggler
+
+func (s stragglerHeap) Len() int      { return len(s) }
+func (s stragglerHeap) Swap(i, j int) { s[i], s[j] = s[j], s[i] }
+func (s *stragglerHeap) Push(x any)   { *s = append(*s, x.(straggler)) }
+func (s *stragglerHeap) Pop() any     { return cutLast((*[]straggler)(s)) }
+
+func (s stragglerHeap) Less(i, j int) bool {
+	return cmp.Or(cmp.Compare(s[i].entry.At, s[j].entry.At), cmp.Compare(s[i].came, s[j].came)) < 0
+}
+
+// cutLast takes the last item off a list, and keeps nothing of it in its place.
+func cutLast[T any](list *[]T) T {
+	last := len(*list) - 1
+	item := (*list)[last]
+	clear((*list)[last:])
+	*list = (*list)[:last]
+	return item
 }
 
 func (o *order) len() int { return len(o.queue) - o.first + len(o.stragglers) }
@@ -39,8 +65,7 @@ func (o *order) push(h held) {
 	}
 	o.reordered++
 	o.came++
-	o.stragglers = append(o.stragglers, straggler{h, o.came})
-	o.rise(len(o.stragglers) - 1)
+	heap.Push(&o.stragglers, straggler{h, o.came})
 }
 
 // shift makes room at the end of the queue when half of it has gone.
@@ -55,71 +80,27 @@ func (o *order) shift() {
 // pop returns the earliest entry if nothing earlier is to be expected, or at once
 // if that is forced.
 func (o *order) pop(forced bool) (held, bool) {
-	fromQueue := o.first < len(o.queue)
-	if len(o.stragglers) > 0 && (!fromQueue || o.stragglers[0].entry.At < o.queue[o.first].entry.At) {
-		fromQueue = false
-	} else if !fromQueue {
+	var h held
+	late := len(o.stragglers) > 0 && (o.first == len(o.queue) || o.stragglers[0].entry.At < o.queue[o.first].entry.At)
+	switch {
+	case late:
+		h = o.stragglers[0].held
+	case o.first < len(o.queue):
+		h = o.queue[o.first]
+	default:
 		return held{}, false
 	}
-	if fromQueue {
-		h := o.queue[o.first]
-		if !forced && h.entry.At > o.newest-o.bound {
-			return held{}, false
-		}
-		o.queue[o.first] = held{}
-		o.first++
-		if o.first == len(o.queue) {
-			o.queue, o.first = o.queue[:0], 0
-		}
+	if !forced && h.entry.At > o.newest-o.bound {
+		return held{}, false
+	}
+	if late {
+		heap.Pop(&o.stragglers)
 		return h, true
 	}
-	if !forced && o.stragglers[0].entry.At > o.newest-o.bound {
-		return held{}, false
+	o.queue[o.first] = held{}
+	o.first++
+	if o.first == len(o.queue) {
+		o.queue, o.first = o.queue[:0], 0
 	}
-	return o.popStraggler(), true
-}
-
-func (o *order) popStraggler() held {
-	h := o.stragglers[0].held
-	last := len(o.stragglers) - 1
-	o.stragglers[0] = o.stragglers[last]
-	o.stragglers[last] = straggler{}
-	o.stragglers = o.stragglers[:last]
-	o.sink(0)
-	return h
-}
-
-func (o *order) less(i, j int) bool {
-	a, b := &o.stragglers[i], &o.stragglers[j]
-	if a.entry.At != b.entry.At {
-		return a.entry.At < b.entry.At
-	}
-	return a.came < b.came
-}
-
-func (o *order) rise(i int) {
-	for i > 0 {
-		parent := (i - 1) / 2
-		if !o.less(i, parent) {
-			return
-		}
-		o.stragglers[i], o.stragglers[parent] = o.stragglers[parent], o.stragglers[i]
-		i = parent
-	}
-}
-
-func (o *order) sink(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(o.stragglers); child++ {
-			if o.less(child, least) {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		o.stragglers[i], o.stragglers[least] = o.stragglers[least], o.stragglers[i]
-		i = least
-	}
+	return h, true
 }

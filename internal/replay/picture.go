@@ -57,7 +57,7 @@ func (r *Report) picture() *chart.Picture {
 	p := &chart.Picture{
 		Title: "requests and refusals", Slices: len(o.Requests),
 		About: []string{
-			cut(strings.Join(r.Logs, ", "), 120),
+			phrase.Cut(strings.Join(r.Logs, ", "), 120, false),
 			fmt.Sprintf("%s to %s UTC: %s, %d refused (%s)", stamp(r.From), stamp(r.To), phrase.Count(r.Requests, "request"), r.Refused, percent(share(r.Refused, r.Requests))),
 		},
 		Legend: []chart.Entry{
@@ -83,7 +83,7 @@ func (r *Report) picture() *chart.Picture {
 	for _, rule := range r.busiest(o) {
 		counts := o.Rules[rule.ID]
 		p.Lanes = append(p.Lanes, chart.Lane{
-			Name: cut(rule.ID, 20), Most: most(counts), Marks: counts, Bars: []chart.Bars{{Ink: chart.Bad, Values: counts}},
+			Name: phrase.Cut(rule.ID, 20, false), Most: most(counts), Marks: counts, Bars: []chart.Bars{{Ink: chart.Bad, Values: counts}},
 			Notes: []string{
 				fmt.Sprintf("%d of %d refused (%s)", rule.Refused, rule.Applied, percent(share(rule.Refused, rule.Applied))),
 				fmt.Sprintf("full height: %d in %s", most(counts), length(o.Slice)),

@@ -89,27 +89,28 @@ func (r *replay) play(ctx context.Context) error {
 			break
 		}
 		r.order.push(h)
-		for {
-			crowded := r.order.len() > maxHeld || r.merger.live > maxBatches
-			h, ok := r.order.pop(crowded)
-			if !ok {
-				break
-			}
-			if err := r.judge(ctx, h); err != nil {
-				return err
-			}
+		if err := r.judgeAll(ctx, false); err != nil {
+			return err
 		}
 	}
+	if err := r.judgeAll(ctx, true); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+// judgeAll judges the requests before which no other is expected, or at the end all.
+func (r *replay) judgeAll(ctx context.Context, end bool) error {
 	for {
-		h, ok := r.order.pop(true)
+		crowded := r.order.len() > maxHeld || r.merger.live > maxBatches
+		h, ok := r.order.pop(end || crowded)
 		if !ok {
-			break
+			return nil
 		}
 		if err := r.judge(ctx, h); err != nil {
 			return err
 		}
 	}
-	return ctx.Err()
 }
 
 // count takes note of a batch: its lines, and those that were not understood.

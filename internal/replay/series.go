@@ -2,6 +2,7 @@ package replay
 
 import (
 	"cmp"
+	"container/heap"
 	"slices"
 )
 
@@ -134,15 +135,14 @@ func (t *top) add(rule int, client string, now int64) {
 	if i, ok := t.places[topKey{rule, client}]; ok {
 		t.heap[i].count++
 		t.heap[i].last = now
-		t.sink(i)
+		heap.Fix(t, i)
 		return
 	}
 	key := topKey{rule, string([]byte(client))}
 	if len(t.heap) < t.room {
 		t.rules[rule]++
-		t.heap = append(t.heap, refusals{topKey: key, count: 1, first: now, last: now})
-		t.places[key] = len(t.heap) - 1
-		t.rise(len(t.heap) - 1)
+		t.places[key] = len(t.heap)
+		heap.Push(t, refusals{topKey: key, count: 1, first: now, last: now})
 		return
 	}
 	t.taken++
@@ -150,35 +150,17 @@ func (t *top) add(rule int, client string, now int64) {
 	delete(t.places, least.topKey)
 	*least = refusals{topKey: key, count: least.count + 1, tooHigh: least.count, first: now, last: now}
 	t.places[key] = 0
-	t.sink(0)
+	heap.Fix(t, 0)
 }
 
-func (t *top) swap(i, j int) {
+func (t *top) Len() int           { return len(t.heap) }
+func (t *top) Less(i, j int) bool { return t.heap[i].count < t.heap[j].count }
+func (t *top) Push(x any)         { t.heap = append(t.heap, x.(refusals)) }
+func (t *top) Pop() any           { return cutLast(&t.heap) }
+
+func (t *top) Swap(i, j int) {
 	t.heap[i], t.heap[j] = t.heap[j], t.heap[i]
 	t.places[t.heap[i].topKey], t.places[t.heap[j].topKey] = i, j
-}
-
-func (t *top) rise(i int) {
-	for i > 0 && t.heap[i].count < t.heap[(i-1)/2].count {
-		t.swap(i, (i-1)/2)
-		i = (i - 1) / 2
-	}
-}
-
-func (t *top) sink(i int) {
-	for {
-		least := i
-		for child := 2*i + 1; child <= 2*i+2 && child < len(t.heap); child++ {
-			if t.heap[child].count < t.heap[least].count {
-				least = child
-			}
-		}
-		if least == i {
-			return
-		}
-		t.swap(i, least)
-		i = least
-	}
 }
 
 // most returns those with the most refusals.

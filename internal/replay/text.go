@@ -21,15 +21,15 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 	r.head(&b, width)
 	if r.Requests > 0 {
 		b.WriteByte('\n')
-		grid(&b, r.ruleRows(), 1)
+		b.WriteString(phrase.Grid(r.ruleRows(), 2))
 		r.timeline(&b, width)
 		if len(r.Top) > 0 {
 			b.WriteString("\nrefused most\n")
-			grid(&b, r.topRows(), 2)
+			b.WriteString(phrase.Grid(r.topRows(), 2))
 		}
 		if rows := r.limitRows(); len(rows) > 1 {
 			b.WriteString("\nwhich limit would have refused how much\n")
-			grid(&b, rows, 2)
+			b.WriteString(phrase.Grid(rows, 2))
 		}
 	}
 	r.foot(&b, width)
@@ -39,7 +39,7 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 
 func (r *Report) head(b *bytes.Buffer, width int) {
 	line := func(name, text string) {
-		fmt.Fprintf(b, "%-10s%s\n", name, cut(text, width-10))
+		fmt.Fprintf(b, "%-10s%s\n", name, phrase.Cut(text, width-10, false))
 	}
 	line("log", fmt.Sprintf("%s: %s", strings.Join(r.Logs, ", "), phrase.Count(r.Lines, "line")))
 	if r.Requests > 0 {
@@ -79,7 +79,7 @@ func (r *Report) ruleRows() [][]string {
 			clients = "≥ " + clients
 		}
 		rows = append(rows, []string{
-			name, cut(strings.Join(rule.Limits, ", "), 40), strconv.FormatInt(rule.Applied, 10), strconv.FormatInt(rule.Refused, 10),
+			name, phrase.Cut(strings.Join(rule.Limits, ", "), 40, false), strconv.FormatInt(rule.Applied, 10), strconv.FormatInt(rule.Refused, 10),
 			percent(share(rule.Refused, rule.Applied)), clients,
 		})
 	}
@@ -97,7 +97,7 @@ func (r *Report) topRows() [][]string {
 		if t.TooHigh > 0 {
 			count = fmt.Sprintf("%d to %d", t.Refused-t.TooHigh, t.Refused)
 		}
-		rows = append(rows, []string{cut(t.Client, 50), t.Rule, count, when(t.First), when(t.Last)})
+		rows = append(rows, []string{phrase.Cut(t.Client, 50, false), t.Rule, count, when(t.First), when(t.Last)})
 	}
 	return rows
 }
@@ -182,7 +182,7 @@ func (r *Report) foot(b *bytes.Buffer, width int) {
 	if r.Bad > 0 {
 		fmt.Fprintf(b, "\n%s could not be understood:\n", phrase.Count(r.Bad, "line"))
 		for _, bad := range r.BadLines {
-			fmt.Fprintf(b, "  %s\n", cut(fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason), max(width, 160)))
+			fmt.Fprintf(b, "  %s\n", phrase.Cut(fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason), max(width, 160), false))
 			if bad.Text != `""` {
 				fmt.Fprintf(b, "    %s\n", bad.Text)
 			}
@@ -193,7 +193,7 @@ func (r *Report) foot(b *bytes.Buffer, width int) {
 		b.WriteByte('\n')
 	}
 	for _, note := range notes {
-		b.WriteString(wrap("Note: "+note, width))
+		b.WriteString(phrase.Wrap("Note: "+note, width))
 	}
 }
 
@@ -213,4 +213,32 @@ func (r *Report) inexact() (notes []string) {
 		}
 	}
 	return notes
+}
+
+// stamp writes an instant for people, to the second.
+func stamp(i Instant) string { return i.time().Format(time.DateTime) }
+
+// clockText is an end of the axis: the time of day, or the day if slices are long.
+func clockText(i Instant, slice int64) string {
+	if slice >= 3600*1_000_000 {
+		return i.time().Format(time.DateOnly)
+	}
+	return i.time().Format(time.TimeOnly)
+}
+
+// length writes microseconds for people: 250ms, 29m46s, 3h, 2d4h.
+func length(micros int64) string {
+	d := time.Duration(micros) * time.Microsecond
+	switch {
+	case d >= 48*time.Hour:
+		d = d.Round(time.Hour)
+		hours := int64(d.Hours())
+		if hours%24 == 0 {
+			return fmt.Sprintf("%dd", hours/24)
+		}
+		return fmt.Sprintf("%dd%dh", hours/24, hours%24)
+	case d >= time.Minute:
+		d = d.Round(time.Second)
+	}
+	return phrase.Span(d)
 }

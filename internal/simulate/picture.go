@@ -46,7 +46,7 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 func (r *Report) picture() *chart.Picture {
 	p := &chart.Picture{
 		Title: r.title(), Slices: r.Axis.Count,
-		About: []string{cut(r.Traffic, 120, false), r.size()},
+		About: []string{phrase.Cut(r.Traffic, 120, false), r.size()},
 		Legend: []chart.Entry{
 			{Ink: chart.Good, Text: "passed"}, {Ink: chart.Bad, Text: "refused ×"}, {Ink: chart.Accent, Text: "budget left"},
 		},
@@ -194,11 +194,5 @@ func clock(m weir.Micros) string {
 	case m%day == 0 || m > 1000*day:
 		return fmt.Sprintf("%dd", m/day)
 	}
-	s := (time.Duration(m) * time.Microsecond).String()
-	for _, zero := range []string{"m0s", "h0m"} {
-		if strings.HasSuffix(s, zero) {
-			s = s[:len(s)-2]
-		}
-	}
-	return strings.ReplaceAll(s, "µ", "u")
+	return strings.ReplaceAll(phrase.Span(time.Duration(m)*time.Microsecond), "µ", "u")
 }

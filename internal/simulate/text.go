@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/phrase"
@@ -28,27 +26,29 @@ func (r *Report) WriteText(w io.Writer, look Look) error {
 	var b bytes.Buffer
 	r.head(&b, look)
 	b.WriteByte('\n')
-	r.table(&b)
+	rows := r.rows()
+	rows[0][0] = fmt.Sprintf("%-*s", Margin-2, rows[0][0]) // as wide as the names beside the timeline
+	b.WriteString(phrase.Grid(rows, 1))
 	b.WriteByte('\n')
 	r.timeline(&b, look)
 	b.WriteByte('\n')
 	for _, note := range r.Notes {
-		b.WriteString(wrap("Note: "+note, look.Width))
+		b.WriteString(phrase.Wrap("Note: "+note, look.Width))
 	}
 	for _, l := range r.Lanes {
 		if l.Held > 0 {
 			note := fmt.Sprintf("%s held %s back, the longest for %s.", l.Name, phrase.Count(l.Held, "unit"), clock(l.LongestHold))
-			b.WriteString(wrap(note, look.Width))
+			b.WriteString(phrase.Wrap(note, look.Width))
 		}
 	}
-	b.WriteString(wrap(r.Summary, look.Width))
+	b.WriteString(phrase.Wrap(r.Summary, look.Width))
 	_, err := w.Write(b.Bytes())
 	return err
 }
 
 func (r *Report) head(b *bytes.Buffer, look Look) {
 	line := func(name, value string) {
-		fmt.Fprintf(b, "%-9s%s\n", name, cut(value, look.Width-9, look.ASCII))
+		fmt.Fprintf(b, "%-9s%s\n", name, phrase.Cut(value, look.Width-9, look.ASCII))
 	}
 	line("limit", r.title())
 	line("traffic", r.Traffic)
@@ -94,64 +94,6 @@ func (r *Report) rows() [][]string {
 		})
 	}
 	return rows
-}
-
-// table prints the rows; numbers are flush right.
-func (r *Report) table(b *bytes.Buffer) {
-	rows := r.rows()
-	widths := make([]int, len(rows[0]))
-	widths[0] = Margin - 2
-	for _, row := range rows {
-		for i, cell := range row {
-			widths[i] = max(widths[i], len(cell))
-		}
-	}
-	for _, row := range rows {
-		fmt.Fprintf(b, "%-*s", widths[0], row[0])
-		for i, cell := range row[1:] {
-			fmt.Fprintf(b, "  %*s", widths[i+1], cell)
-		}
-		b.WriteByte('\n')
-	}
-}
-
-// cut shortens what people may have written at any length, and spells out
-// bytes that would upset a terminal.
-func cut(s string, width int, ascii bool) string {
-	quoted := strconv.QuoteToGraphic(s)
-	dots := "…"
-	if ascii {
-		quoted, dots = strconv.QuoteToASCII(s), "..."
-	}
-	if quoted[1:len(quoted)-1] != s {
-		s = quoted
-	}
-	if utf8.RuneCountInString(s) <= width {
-		return s
-	}
-	keep := max(0, width-utf8.RuneCountInString(dots))
-	return string([]rune(s)[:keep]) + dots
-}
-
-// wrap breaks a sentence into lines.
-func wrap(s string, width int) string {
-	var b strings.Builder
-	used := 0
-	for _, word := range strings.Fields(s) {
-		length := utf8.RuneCountInString(word)
-		switch {
-		case used == 0:
-		case used+1+length > width:
-			b.WriteByte('\n')
-			used = 0
-		default:
-			b.WriteByte(' ')
-			used++
-		}
-		b.WriteString(word)
-		used += length
-	}
-	return b.String() + "\n"
 }
 
 // WriteCSV writes a line for each limit, algorithm and slice of time, which is
