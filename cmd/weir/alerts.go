@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -21,23 +20,17 @@ func newAlerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the alerts of a running weir, and silence them",
-		Long: `List what is wrong with a running weir, what was, and which alerts are silenced.
-
-` + clientHelp,
+		Long:  `List what is wrong with a running weir, what was, and which alerts are silenced.`,
 		Example: `  weir alerts
   weir alerts silence throttled --for 2h --comment "load test"
   weir alerts test`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownVerb(cmd, args)
-		},
+		Args: noOtherVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if asJSON {
 				c.output = "json"
 			}
-			return show(&c, cmd, question{method: http.MethodGet, path: []string{"alerts"}}, printAlerts)
+			_, err := show(&c, cmd, question{method: http.MethodGet, path: []string{"alerts"}}, printAlerts)
+			return err
 		},
 	}
 	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --output json")
@@ -83,9 +76,7 @@ func newAlertsSilence() *cobra.Command {
 		Use:   "silence ID",
 		Short: "Keep an alert from being sent for a while",
 		Long: `Keep an alert from being sent for a while, or all of a kind. It is still listed.
-"--for 0" ends the silence.
-
-` + clientHelp,
+"--for 0" ends the silence.`,
 		Example: `  weir alerts silence throttled --for 2h --comment "load test"
   weir alerts silence shadow:login --for 1d
   weir alerts silence throttled --for 0`,
@@ -96,12 +87,9 @@ func newAlertsSilence() *cobra.Command {
 				return usage("--for: %q is no time to be silent; write whole seconds up to 30d, as in 2h, or 0 to end a silence", forText)
 			}
 			seconds := int64(length / time.Second)
-			body, err := json.Marshal(httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment})
-			if err != nil {
-				return err
-			}
+			body := httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment}
 			q := question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}
-			return show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
+			_, err = show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
 				text := "is silent no longer"
 				if seconds > 0 {
 					text = "is silent until " + made.Until.Local().Format(time.DateTime)
@@ -109,14 +97,13 @@ func newAlertsSilence() *cobra.Command {
 				_, err := fmt.Fprintln(w, column(made.ID), text)
 				return err
 			})
+			return err
 		},
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&forText, "for", "1h", "`TIME` to be silent; 0 ends it")
 	flags.StringVar(&comment, "comment", "", "`TEXT` that says why")
-	c.add(cmd)
-	return cmd
+	return c.add(cmd)
 }
 
 func newAlertsTest() *cobra.Command {
@@ -125,18 +112,21 @@ func newAlertsTest() *cobra.Command {
 		Use:   "test",
 		Short: "Send an alert to see whether it arrives",
 		Long: `Let a running weir send an alert to its webhook and its Alertmanager, and report whether
-they took it. The exit status is 1 if one did not.
-
-` + clientHelp,
+they took it. The exit status is 1 if one did not.`,
 		Example: "  weir alerts test",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			var all httpapi.AlertTestAnswer
-			got, err := server.ask(cmd.Context(), question{method: http.MethodPost, path: []string{"alerts", "test"}}, &all)
+			q := question{method: http.MethodPost, path: []string{"alerts", "test"}}
+			all, err := show(&c, cmd, q, func(w io.Writer, all *httpapi.AlertTestAnswer) error {
+				for _, s := range all.Sent {
+					result := "sent"
+					if s.Error != "" {
+						result = "failed: " + printable(s.Error)
+					}
+					fmt.Fprintf(w, "%s: %s\n", column(s.To), result)
+				}
+				return nil
+			})
 			if err != nil {
 				return err
 			}
@@ -146,24 +136,11 @@ they took it. The exit status is 1 if one did not.
 					failed++
 				}
 			}
-			switch {
-			case c.output == "json":
-				err = printJSON(cmd.OutOrStdout(), got.body)
-			default:
-				for _, s := range all.Sent {
-					result := "sent"
-					if s.Error != "" {
-						result = "failed: " + printable(s.Error)
-					}
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", column(s.To), result)
-				}
+			if failed > 0 {
+				return fmt.Errorf("%d of %d did not take the alert", failed, len(all.Sent))
 			}
-			if err == nil && failed > 0 {
-				err = fmt.Errorf("%d of %d did not take the alert", failed, len(all.Sent))
-			}
-			return err
+			return nil
 		},
 	}
-	c.add(cmd)
-	return cmd
+	return c.add(cmd)
 }

@@ -47,9 +47,7 @@ Without any, the clients are --user bench-{n} --ip {ip}. What they use is charge
 With --url, other requests are sent instead, for example through weir gateway, and
 their statuses counted; --method, --host and --header apply to them.
 
-The exit code is 1 if any request had no answer.
-
-` + clientHelp,
+The exit code is 1 if any request had no answer.`,
 		Example: `  weir bench --path /api/x
   weir bench --concurrency 128 --duration 30s --keys 100000
   weir bench --user 'alice-{n}' --path '/users/{n}' --output json
@@ -58,16 +56,13 @@ The exit code is 1 if any request had no answer.
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.IntVar(&f.concurrency, "concurrency", 32, "how many ask at a time")
 	flags.DurationVar(&f.duration, "duration", 10*time.Second, "for how long, at most 10m")
 	flags.Int64Var(&f.count, "count", 0, "how many requests, if that is reached first (default no end)")
 	flags.IntVar(&f.keys, "keys", 1000, "how many different clients {n} and {ip} stand for")
 	flags.StringVar(&f.url, "url", "", "`URL` to send requests to, instead of checks")
 	f.checkFlags.add(cmd)
-	flags.BoolVar(&f.peek, "peek", false, "ask only, and charge nothing")
-	f.clientFlags.add(cmd)
-	return cmd
+	return f.clientFlags.add(cmd)
 }
 
 func (f *benchFlags) validate(cmd *cobra.Command) error {
@@ -112,7 +107,8 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	}
 	bar := newBar(cmd.ErrOrStderr())
 	r := loadgen.Run(ctx, loadgen.Options{
-		Workers: f.concurrency, Duration: f.duration, Count: f.count, Grace: f.timeout, Do: t.do, Progress: bar.show,
+		Workers: f.concurrency, Duration: f.duration, Count: f.count, Grace: f.timeout, Do: t.do,
+		Progress: func(s loadgen.Snapshot) { bar.draw(s.Part, "%d requests", s.Done) },
 	})
 	bar.clear()
 	if err := f.report(cmd.OutOrStdout(), t, r); err != nil {
@@ -132,37 +128,6 @@ func (f *benchFlags) report(w io.Writer, t *target, r *loadgen.Report) error {
 		return writeBenchJSON(w, f, t, r)
 	}
 	return writeBenchText(w, f, t, r)
-}
-
-// bar is how far a measurement is, on a terminal.
-type bar struct {
-	w    io.Writer
-	wide int
-}
-
-// newBar shows nothing if nobody looks on.
-func newBar(w io.Writer) *bar {
-	if !isTerminal(w) {
-		w = nil
-	}
-	return &bar{w: w}
-}
-
-func (b *bar) show(s loadgen.Snapshot) {
-	if b.w == nil {
-		return
-	}
-	const columns = 30
-	full := int(s.Part * columns)
-	line := fmt.Sprintf("[%s%s] %3.0f%%  %d requests", strings.Repeat("=", full), strings.Repeat(" ", columns-full), 100*s.Part, s.Done)
-	b.wide = max(b.wide, len(line))
-	fmt.Fprintf(b.w, "\r%-*s", b.wide, line)
-}
-
-func (b *bar) clear() {
-	if b.w != nil && b.wide > 0 {
-		fmt.Fprintf(b.w, "\r%s\r", strings.Repeat(" ", b.wide))
-	}
 }
 
 // template is a text in which {n} and {ip} stand for a client.

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"maps"
@@ -128,7 +127,5 @@ func writeBenchJSON(w io.Writer, f *benchFlags, t *target, r *loadgen.Report) er
 	for _, p := range quantiles {
 		out.Latency[p.name] = micros(r.Latency.Quantile(p.q))
 	}
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	return e.Encode(out)
+	return writeJSON(w, out)
 }

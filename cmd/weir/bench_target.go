@@ -146,11 +146,7 @@ func (t *target) try(ctx context.Context) error {
 		return err
 	}
 	req.Peek = true
-	body, err := json.Marshal(&req)
-	if err != nil {
-		return err
-	}
-	_, err = t.server.ask(ctx, question{method: http.MethodPost, path: []string{"check"}, body: body}, new(httpapi.CheckAnswer))
+	_, err := t.server.ask(ctx, question{method: http.MethodPost, path: []string{"check"}, body: &req}, new(httpapi.CheckAnswer))
 	return err
 }
 

@@ -16,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/loadgen"
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
@@ -218,17 +217,17 @@ func TestBenchSaysHowManyClients(t *testing.T) {
 func TestBar(t *testing.T) {
 	var w bytes.Buffer
 	b := &bar{w: &w}
-	b.show(loadgen.Snapshot{Part: 0.5, Done: 1234})
-	b.show(loadgen.Snapshot{Part: 1, Done: 9})
+	b.draw(0.5, "%d requests", 1234)
+	b.draw(1, "%d requests", 9)
 	b.clear()
-	lines := strings.Split(w.String(), "\r")
-	if len(lines) != 5 || lines[1] != "[===============               ]  50%  1234 requests" || len(lines[2]) != len(lines[1]) || strings.TrimSpace(lines[3]) != "" || lines[4] != "" {
+	lines := strings.Split(w.String(), "\r\x1b[K")
+	if len(lines) != 4 || lines[1] != "[===============               ]  50 %  1234 requests" || lines[2] != "["+strings.Repeat("=", 30)+"] 100 %  9 requests" || lines[3] != "" {
 		t.Errorf("%q", lines)
 	}
 	// Not on what is no terminal.
 	w.Reset()
 	none := newBar(&w)
-	none.show(loadgen.Snapshot{Part: 0.5})
+	none.draw(0.5, "")
 	none.clear()
 	if w.Len() > 0 {
 		t.Errorf("%q", w.String())

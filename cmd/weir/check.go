@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"net/http"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -31,9 +32,7 @@ func newCheck() *cobra.Command {
 		Long: `Ask a running weir whether a request may pass, and charge it, unless with --peek.
 
 All limits that apply are shown. The exit code is 0 if the request may pass, 3 if
-it is refused, and 1 if weir could not be asked.
-
-` + clientHelp,
+it is refused, and 1 if weir could not be asked.`,
 		Example: `  weir check --method POST --path /api/login --ip 203.0.113.7
   weir check --path /api/x --user alice --tier pro --attr action=post --peek
   weir check --user alice >/dev/null || echo "not now"`,
@@ -43,17 +42,16 @@ it is refused, and 1 if weir could not be asked.
 			if err != nil {
 				return err
 			}
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
+			q := question{method: http.MethodPost, path: []string{"check"}, body: req}
+			verdict, err := show(&c, cmd, q, func(w io.Writer, v *httpapi.CheckAnswer) error { return printVerdict(w, v, req.Peek) })
+			if err == nil && !verdict.Allowed {
+				return errRefused
 			}
-			return check(cmd, server, req, c.output)
+			return err
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().BoolVar(&f.peek, "peek", false, "ask only, and charge nothing")
-	c.add(cmd)
-	return cmd
+	return c.add(cmd)
 }
 
 // checkFlags are a request to be judged by a running weir.
@@ -66,6 +64,7 @@ type checkFlags struct {
 func (f *checkFlags) add(cmd *cobra.Command) {
 	f.requestFlags.add(cmd)
 	cmd.Flags().StringVar(&f.apiKeyFile, "api-key-file", "", "`FILE` with the key of the API, so that no list of processes shows it")
+	cmd.Flags().BoolVar(&f.peek, "peek", false, "ask only, and charge nothing")
 }
 
 // request is what to send.
@@ -106,38 +105,21 @@ func readSecret(name string) (string, error) {
 	return secret, nil
 }
 
-// check asks and prints the answer.
-func check(cmd *cobra.Command, server *client, req *httpapi.CheckRequest, output string) error {
-	body, err := json.Marshal(req)
-	if err != nil {
-		return err
-	}
-	var verdict httpapi.CheckAnswer
-	got, err := server.ask(cmd.Context(), question{method: "POST", path: []string{"check"}, body: body}, &verdict)
-	if err != nil {
-		return err
-	}
-	if output == "json" {
-		err = printJSON(cmd.OutOrStdout(), got.body)
-	} else {
-		err = printVerdict(cmd.OutOrStdout(), &verdict, req.Peek)
-	}
-	if err == nil && !verdict.Allowed {
-		return errRefused
-	}
-	return err
-}
-
 // printJSON prints an answer as it came, but for people, too.
 func printJSON(w io.Writer, body []byte) error {
 	var raw json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil {
 		return errors.New("the answer is not JSON; look at --server")
 	}
+	return writeJSON(w, raw)
+}
+
+// writeJSON writes a value for programs, and for people who look at it.
+func writeJSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
-	return e.Encode(raw)
+	return e.Encode(value)
 }
 
 func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {

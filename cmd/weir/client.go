@@ -35,7 +35,7 @@ type question struct {
 	query  url.Values
 	accept string // default application/json
 	match  string // the version that it is about, as If-Match has it; "" if about none
-	body   []byte
+	body   any    // sent as JSON, or as it is if it is bytes; nil for nothing
 }
 
 // answer is what came back, with a status of 200 to 299.
@@ -115,7 +115,14 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 		path, escaped = path+"/"+segment, escaped+"/"+url.PathEscape(segment)
 	}
 	target.Path, target.RawPath, target.RawQuery = path, escaped, q.query.Encode()
-	req, err := http.NewRequestWithContext(ctx, q.method, target.String(), bytes.NewReader(q.body))
+	body, isRaw := q.body.([]byte)
+	if q.body != nil && !isRaw {
+		var err error
+		if body, err = json.Marshal(q.body); err != nil {
+			return nil, err
+		}
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, target.String(), bytes.NewReader(body))
 	if err != nil {
 		return nil, err
 	}

@@ -32,11 +32,13 @@ var clientVariables = map[string]string{
 	"ca": "WEIR_CA", "cert": "WEIR_CERT", "key": "WEIR_KEY",
 }
 
-// clientHelp is for the end of a verb's help.
+// clientHelp is the end of a verb's help.
 const clientHelp = `The environment may say which weir to talk to: WEIR_SERVER, WEIR_TOKEN (the token
 itself), WEIR_TOKEN_FILE, WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. A flag beats it.`
 
-func (f *clientFlags) add(cmd *cobra.Command) {
+// add adds the flags to a verb, after its own, and returns the verb.
+func (f *clientFlags) add(cmd *cobra.Command) *cobra.Command {
+	cmd.Long += "\n\n" + clientHelp
 	flags := cmd.Flags()
 	flags.SortFlags = false
 	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`URL` of the running weir")
@@ -47,6 +49,7 @@ func (f *clientFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.key, "key", "", "its private key `FILE`")
 	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
 }
 
 // settle takes from the environment what no flag says, and checks all of it.
@@ -111,22 +114,27 @@ func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 	return c, nil
 }
 
-// show asks a question and prints the answer: as it came with --output json, and otherwise
-// by print.
-func show[T any](f *clientFlags, cmd *cobra.Command, q question, print func(io.Writer, *T) error) error {
+// ask asks the server that the flags name.
+func (f *clientFlags) ask(cmd *cobra.Command, q question, into any) (*answer, error) {
 	server, err := f.client(cmd)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	return server.ask(cmd.Context(), q, into)
+}
+
+// show asks a question and prints the answer: as it came with --output json, and otherwise
+// by print. What was answered is returned.
+func show[T any](f *clientFlags, cmd *cobra.Command, q question, print func(io.Writer, *T) error) (*T, error) {
 	into := new(T)
-	got, err := server.ask(cmd.Context(), q, into)
-	if err != nil {
-		return err
+	got, err := f.ask(cmd, q, into)
+	switch {
+	case err != nil:
+		return nil, err
+	case f.output == "json":
+		return into, printJSON(cmd.OutOrStdout(), got.body)
 	}
-	if f.output == "json" {
-		return printJSON(cmd.OutOrStdout(), got.body)
-	}
-	return print(cmd.OutOrStdout(), into)
+	return into, print(cmd.OutOrStdout(), into)
 }
 
 // parseServer reads the address of a server.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"slices"
 	"strings"
 	"time"
 
@@ -27,10 +28,8 @@ ids of rules if a running weir answers at once.`,
 			if len(args) != 1 {
 				return usage("weir completion takes one shell: %s", strings.Join(shells, ", "))
 			}
-			for _, shell := range shells {
-				if args[0] == shell {
-					return nil
-				}
+			if slices.Contains(shells, args[0]) {
+				return nil
 			}
 			return usage("%q is no shell that is known; write %s", args[0], strings.Join(shells, ", "))
 		},

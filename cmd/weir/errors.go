@@ -81,11 +81,8 @@ func kind(f *pflag.Flag) string {
 
 func unknownVerb(root *cobra.Command, args []string) error {
 	verb := ""
-	for _, arg := range args {
-		if !strings.HasPrefix(arg, "-") {
-			verb = arg
-			break
-		}
+	if i := slices.IndexFunc(args, func(arg string) bool { return !strings.HasPrefix(arg, "-") }); i >= 0 {
+		verb = args[i]
 	}
 	var names []string
 	for _, c := range root.Commands() {
@@ -97,6 +94,14 @@ func unknownVerb(root *cobra.Command, args []string) error {
 		return usage("%q is unknown; did you mean %q?", verb, near)
 	}
 	return usage("%q is unknown; see %s --help", verb, root.CommandPath())
+}
+
+// noOtherVerb is for verbs that have others below them.
+func noOtherVerb(cmd *cobra.Command, args []string) error {
+	if len(args) == 0 {
+		return nil
+	}
+	return unknownVerb(cmd, args)
 }
 
 // oneOf checks a flag that takes one of a few words.

@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"strconv"
 	"strings"
 	"time"
 
@@ -144,8 +143,8 @@ func (f *replayFlags) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	bar := &progressBar{w: cmd.ErrOrStderr()}
-	if !f.quiet && isTerminal(bar.w) {
+	bar := &replayBar{bar: newBar(cmd.ErrOrStderr())}
+	if !f.quiet {
 		o.Progress = bar.show
 	}
 	report, err := replay.Run(cmd.Context(), o, logs...)
@@ -182,12 +181,8 @@ func openLogs(names []string, stdin io.Reader) (logs []*replay.Log, err error) {
 // parseShares reads shares such as 1% and 0.001.
 func parseShares(texts []string) (shares []float64, err error) {
 	for _, text := range texts {
-		number, isPercent := strings.CutSuffix(strings.TrimSpace(text), "%")
-		share, err := strconv.ParseFloat(strings.TrimSpace(number), 64)
-		if isPercent {
-			share /= 100
-		}
-		if err != nil || !(share >= 0 && share < 1) || len(shares) == 5 {
+		share, err := parseShare(text)
+		if err != nil || len(shares) == 5 {
 			return nil, usage("--share: %q is not what it takes; write up to five shares below 100%%, as in --share 1%%,0.1%%", text)
 		}
 		shares = append(shares, share)
@@ -195,15 +190,48 @@ func parseShares(texts []string) (shares []float64, err error) {
 	return shares, nil
 }
 
-// progressBar is a line that is written again and again.
-type progressBar struct {
-	w     io.Writer
-	begun time.Time
-	last  time.Time
+// bar is how far something is, on a terminal: a line that is written again and again.
+type bar struct {
+	w     io.Writer // nil if nobody looks on
 	shown bool
 }
 
-func (b *progressBar) show(p replay.Progress) {
+// newBar shows nothing if nobody looks on.
+func newBar(w io.Writer) bar {
+	if !isTerminal(w) {
+		w = nil
+	}
+	return bar{w: w}
+}
+
+// draw shows which part is done, unless that is less than 0 and not known, and some words.
+func (b *bar) draw(part float64, format string, args ...any) {
+	if b.w == nil {
+		return
+	}
+	b.shown = true
+	b.clear()
+	if part >= 0 {
+		const columns = 30
+		full := int(min(1, part) * columns)
+		fmt.Fprintf(b.w, "[%s%s] %3.0f %%  ", strings.Repeat("=", full), strings.Repeat(" ", columns-full), 100*min(1, part))
+	}
+	fmt.Fprintf(b.w, format, args...)
+}
+
+func (b *bar) clear() {
+	if b.shown {
+		fmt.Fprint(b.w, "\r\x1b[K")
+	}
+}
+
+// replayBar is how far a replay is.
+type replayBar struct {
+	bar
+	begun, last time.Time
+}
+
+func (b *replayBar) show(p replay.Progress) {
 	now := time.Now()
 	if b.begun.IsZero() {
 		b.begun = now
@@ -211,24 +239,11 @@ func (b *progressBar) show(p replay.Progress) {
 	if now.Sub(b.last) < 100*time.Millisecond {
 		return
 	}
-	b.last, b.shown = now, true
+	b.last = now
+	part := -1.0
+	if p.Size > 0 {
+		part = float64(p.Read) / float64(p.Size)
+	}
 	rate := float64(p.Requests) / max(0.001, now.Sub(b.begun).Seconds())
-	fmt.Fprintf(b.w, "\r\x1b[K%s%d requests, %d refused, %.0f a second", filled(p), p.Requests, p.Refused, rate)
-}
-
-// filled draws how much was read, if it is known of how much.
-func filled(p replay.Progress) string {
-	const columns = 30
-	if p.Size <= 0 {
-		return ""
-	}
-	done := min(1, float64(p.Read)/float64(p.Size))
-	full := int(done * columns)
-	return fmt.Sprintf("[%s%s] %3.0f %%  ", strings.Repeat("=", full), strings.Repeat(" ", columns-full), done*100)
-}
-
-func (b *progressBar) clear() {
-	if b.shown {
-		fmt.Fprint(b.w, "\r\x1b[K")
-	}
+	b.draw(part, "%d requests, %d refused, %.0f a second", p.Requests, p.Refused, rate)
 }

@@ -26,7 +26,7 @@ func TestParseShares(t *testing.T) {
 
 func TestProgressBar(t *testing.T) {
 	var b strings.Builder
-	p := &progressBar{w: &b}
+	p := &replayBar{bar: bar{w: &b}}
 	p.clear()
 	if b.Len() > 0 {
 		t.Errorf("%q before there is anything", b.String())

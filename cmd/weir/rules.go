@@ -25,12 +25,7 @@ A file of rules, in YAML or JSON, says who is limited, by what:
       match: {method: POST, path: /api/login}
       key: ip
       limit: 5/1m`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if len(args) == 0 {
-				return nil
-			}
-			return unknownVerb(cmd, args)
-		},
+		Args: noOtherVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newRulesValidate(), newRulesExplain(), newRulesFmt(), newRulesCode(), newRulesImport())

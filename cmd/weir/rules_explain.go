@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/netip"
@@ -133,9 +132,7 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 	}
 	exempt, blocked := table.ExplainLists(req)
 	if output == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"exempt": exempt, "blocked": blocked, "rules": all})
+		return writeJSON(w, map[string]any{"exempt": exempt, "blocked": blocked, "rules": all})
 	}
 	switch {
 	case exempt != "":

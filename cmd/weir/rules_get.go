@@ -24,31 +24,25 @@ or one rule of it. "weir rules put" takes either back.
 With --in-force it is the document by which this instance judges, whatever is stored.
 After Redis has lost its data, that brings the rules back:
 
-  weir rules get --in-force >rules.yaml && weir rules put rules.yaml
-
-` + clientHelp,
+  weir rules get --in-force >rules.yaml && weir rules put rules.yaml`,
 		Example: `  weir rules get >rules.yaml
   weir rules get login
   weir rules get login --output json`,
 		Args:              atMostOne("the id of a rule"),
 		ValidArgsFunction: completeRules(&c),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			q := question{method: "GET", path: append([]string{"rules"}, args...)}
+			q := question{method: http.MethodGet, path: append([]string{"rules"}, args...)}
 			if inForce {
 				q.query = url.Values{"in_force": {"true"}}
 			}
 			if c.output == "text" {
 				q.accept = "application/yaml"
 			}
-			got, err := server.ask(cmd.Context(), q, nil)
-			if err != nil {
+			got, err := c.ask(cmd, q, nil)
+			switch {
+			case err != nil:
 				return err
-			}
-			if c.output == "json" {
+			case c.output == "json":
 				return printJSON(cmd.OutOrStdout(), got.body)
 			}
 			_, err = cmd.OutOrStdout().Write(got.body)
@@ -56,31 +50,23 @@ After Redis has lost its data, that brings the rules back:
 		},
 	}
 	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules by which the server judges, whatever is stored")
-	c.add(cmd)
-	return cmd
+	return c.add(cmd)
 }
 
 func newRulesDelete() *cobra.Command {
-	var c clientFlags
 	var w writeFlags
 	cmd := &cobra.Command{
 		Use:               "delete ID",
 		Short:             "Delete a rule of a running weir",
-		Long:              "Delete a rule of a running weir. The rest of the document stays as people wrote it.\n\n" + clientHelp,
+		Long:              "Delete a rule of a running weir. The rest of the document stays as people wrote it.",
 		Example:           `  weir rules delete login --summary "the new gateway does it"`,
 		Args:              exactlyOne("the id of a rule"),
-		ValidArgsFunction: completeRules(&c),
+		ValidArgsFunction: completeRules(&w.clientFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			return w.write(cmd, server, question{method: "DELETE", path: []string{"rules", args[0]}}, c.output)
+			return w.write(cmd, question{method: http.MethodDelete, path: []string{"rules", args[0]}})
 		},
 	}
-	w.add(cmd)
-	c.add(cmd)
-	return cmd
+	return w.add(cmd)
 }
 
 // atMostOne is for verbs with an argument that may be left out.
@@ -114,16 +100,17 @@ func notEmpty(what string, args []string) error {
 
 // writeFlags are common to all that change the rules.
 type writeFlags struct {
+	clientFlags
 	version int64
 	summary string
 	placed  func(rule.Problems) rule.Problems // where warnings belong; nil leaves them as they are
 }
 
-func (f *writeFlags) add(cmd *cobra.Command) {
+func (f *writeFlags) add(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.Int64Var(&f.version, "if-version", 0, "`VERSION` that the rules must have, or nothing is written (default the one that they have now)")
 	flags.StringVar(&f.summary, "summary", "", "`TEXT` for the history (default what has changed)")
+	return f.clientFlags.add(cmd)
 }
 
 // current asks for the document that is in force, and its version.
@@ -131,7 +118,11 @@ var current = question{method: http.MethodGet, path: []string{"rules"}, accept: 
 
 // write sends a change of the version that was named, or of the current one, and says
 // what has become of it.
-func (f *writeFlags) write(cmd *cobra.Command, server *client, q question, output string) error {
+func (f *writeFlags) write(cmd *cobra.Command, q question) error {
+	server, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
 	q.match = fmt.Sprintf(`"%d"`, f.version)
 	if !cmd.Flags().Changed("if-version") {
 		now, err := server.ask(cmd.Context(), current, nil)
@@ -148,7 +139,7 @@ func (f *writeFlags) write(cmd *cobra.Command, server *client, q question, outpu
 	if err != nil {
 		return server.lost(cmd.Context(), err)
 	}
-	if output == "json" {
+	if f.output == "json" {
 		return printJSON(cmd.OutOrStdout(), got.body)
 	}
 	if q.match == fmt.Sprintf(`"%d"`, written.Version.Number) {

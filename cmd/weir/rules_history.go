@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -20,9 +19,7 @@ func newRulesHistory() *cobra.Command {
 		Use:   "history [VERSION]",
 		Short: "Show who changed the rules of a running weir, when and how",
 		Long: fmt.Sprintf(`Show who changed the rules of a running weir, when and how, the latest change first;
-or print the document of one version. The last %d are kept.
-
-`, repo.MaxHistory) + clientHelp,
+or print the document of one version. The last %d are kept.`, repo.MaxHistory),
 		Example: `  weir rules history
   weir rules history 7 | diff - <(weir rules get)`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -34,17 +31,18 @@ or print the document of one version. The last %d are kept.
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			q := question{method: http.MethodGet, path: append([]string{"rules", "history"}, args...)}
-			if len(args) == 1 {
-				return show(&c, cmd, q, func(w io.Writer, v *httpapi.VersionAnswer) error {
-					_, err := io.WriteString(w, v.Source)
-					return err
-				})
+			if len(args) == 0 {
+				_, err := show(&c, cmd, q, printHistory)
+				return err
 			}
-			return show(&c, cmd, q, printHistory)
+			_, err := show(&c, cmd, q, func(w io.Writer, v *httpapi.VersionAnswer) error {
+				_, err := io.WriteString(w, v.Source)
+				return err
+			})
+			return err
 		},
 	}
-	c.add(cmd)
-	return cmd
+	return c.add(cmd)
 }
 
 func parseVersion(text string) (int64, error) {
@@ -69,15 +67,12 @@ func printHistory(w io.Writer, all *httpapi.HistoryAnswer) error {
 }
 
 func newRulesRollback() *cobra.Command {
-	var c clientFlags
 	var w writeFlags
 	cmd := &cobra.Command{
 		Use:   "rollback VERSION",
 		Short: "Put an older version of the rules of a running weir back into force",
 		Long: `Put an older version of the rules of a running weir back into force, as a new version.
-What is undone by it stays in the history.
-
-` + clientHelp,
+What is undone by it stays in the history.`,
 		Example: `  weir rules history
   weir rules rollback 7`,
 		Args: exactlyOne("the number of a version"),
@@ -86,18 +81,9 @@ What is undone by it stays in the history.
 			if err != nil {
 				return err
 			}
-			server, err := c.client(cmd)
-			if err != nil {
-				return err
-			}
-			body, err := json.Marshal(httpapi.RollbackRequest{Version: number})
-			if err != nil {
-				return err
-			}
-			return w.write(cmd, server, question{method: http.MethodPost, path: []string{"rules", "rollback"}, body: body}, c.output)
+			body := httpapi.RollbackRequest{Version: number}
+			return w.write(cmd, question{method: http.MethodPost, path: []string{"rules", "rollback"}, body: body})
 		},
 	}
-	w.add(cmd)
-	c.add(cmd)
-	return cmd
+	return w.add(cmd)
 }

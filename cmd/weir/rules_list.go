@@ -25,9 +25,7 @@ func newRulesList() *cobra.Command {
 		Use:   "list",
 		Short: "List the rules of a running weir",
 		Long: `List the rules of a running weir, in their order. If the rules in force are not the ones
-that are stored, the ones in force are listed, and a line on standard error says so.
-
-` + clientHelp,
+that are stored, the ones in force are listed, and a line on standard error says so.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := c.client(cmd)
@@ -48,8 +46,7 @@ that are stored, the ones in force are listed, and a line on standard error says
 			return listRules(cmd.OutOrStdout(), set, all.Version)
 		},
 	}
-	c.add(cmd)
-	return cmd
+	return c.add(cmd)
 }
 
 // rulesInForce asks for the rules by which a server judges, and says on standard error if
@@ -201,13 +198,8 @@ func ruleIDs(ctx context.Context, server *client, prefix string) (ids []cobra.Co
 
 // answeredSet is the set of an answer with rules.
 func answeredSet(a *httpapi.RulesAnswer) (*rule.Set, error) {
-	document := map[string]json.RawMessage{"rules": a.Rules}
-	if len(a.Exempt) > 0 {
-		document["exempt"] = a.Exempt
-	}
-	if len(a.Block) > 0 {
-		document["block"] = a.Block
-	}
+	document := map[string]json.RawMessage{"rules": a.Rules, "exempt": a.Exempt, "block": a.Block}
+	maps.DeleteFunc(document, func(_ string, value json.RawMessage) bool { return len(value) == 0 })
 	source, err := json.Marshal(document)
 	if err != nil {
 		return nil, err

@@ -29,9 +29,7 @@ document, with "rules:", replaces the document; one that is a single rule replac
 the rule with its id, or is added. Either is in force when this returns.
 
 Nothing is written if the rules cannot be used, or if somebody else changes them at
-the same moment.
-
-` + clientHelp,
+the same moment.`,
 		Example: `  weir rules put rules.yaml --summary "more for the night"
   weir rules put rules.yaml --id login
   weir rules put rules.yaml --dry-run
@@ -40,26 +38,18 @@ the same moment.
 		RunE: func(cmd *cobra.Command, args []string) error { return f.put(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&f.id, "id", "", "`ID` of the one rule to take from the file")
 	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and say what would change")
-	f.writeFlags.add(cmd)
-	f.clientFlags.add(cmd)
-	return cmd
+	return f.writeFlags.add(cmd)
 }
 
 type putFlags struct {
-	clientFlags
 	writeFlags
 	id     string
 	dryRun bool
 }
 
 func (f *putFlags) put(cmd *cobra.Command, name string) error {
-	server, err := f.client(cmd)
-	if err != nil {
-		return err
-	}
 	source, err := readRules(cmd, name)
 	if err != nil {
 		return err
@@ -72,14 +62,14 @@ func (f *putFlags) put(cmd *cobra.Command, name string) error {
 		return err
 	}
 	if f.dryRun {
-		return f.rehearse(cmd, server, name, source, single)
+		return f.rehearse(cmd, name, source, single)
 	}
 	q := question{method: http.MethodPut, path: []string{"rules"}, body: source}
 	if single != nil {
 		q.path, q.body = append(q.path, single.ID), rule.RuleToJSON(single)
 	}
 	f.placed = func(problems rule.Problems) rule.Problems { return placed(problems, name, single != nil) }
-	err = f.write(cmd, server, q, f.output)
+	err = f.write(cmd, q)
 	var r *refusal
 	if errors.As(err, &r) && len(r.Problems) > 0 {
 		return unusable(cmd, name, f.placed(r.Problems))
@@ -150,7 +140,11 @@ func placed(problems rule.Problems, name string, single bool) rule.Problems {
 }
 
 // rehearse asks the server what it thinks of the rules, and says what would change.
-func (f *putFlags) rehearse(cmd *cobra.Command, server *client, name string, source []byte, single *rule.Rule) error {
+func (f *putFlags) rehearse(cmd *cobra.Command, name string, source []byte, single *rule.Rule) error {
+	server, err := f.client(cmd)
+	if err != nil {
+		return err
+	}
 	now, err := server.ask(cmd.Context(), current, nil)
 	if err != nil {
 		return err

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 
@@ -67,9 +66,7 @@ func validate(cmd *cobra.Command, files []string, output string, strict bool) er
 
 func printProblems(w io.Writer, problems rule.Problems, output string) error {
 	if output == "json" {
-		e := json.NewEncoder(w)
-		e.SetIndent("", "  ")
-		return e.Encode(problems)
+		return writeJSON(w, problems)
 	}
 	_, err := io.WriteString(w, problems.String())
 	return err

@@ -3,7 +3,9 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -78,11 +80,7 @@ func key(flag string) string      { return strings.ReplaceAll(flag, "-", "_") }
 func variable(flag string) string { return "WEIR_" + strings.ToUpper(key(flag)) }
 
 func unknownKey(place, name string, flags map[string]*pflag.Flag, cmd *cobra.Command) error {
-	var names []string
-	for n := range flags {
-		names = append(names, n)
-	}
-	if near := spelling.Nearest(name, names); near != "" {
+	if near := spelling.Nearest(name, slices.Collect(maps.Keys(flags))); near != "" {
 		return usage("%s is unknown; did you mean %q?", place, near)
 	}
 	return usage("%s is unknown; every flag of %s is a key, with underscores for dashes", place, cmd.CommandPath())

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"math"
@@ -37,9 +36,7 @@ seen: for one rule, or for all that were asked. It looks at what clients really 
 
 "> 120" is for a limit of 120 that refuses more than the share already, so that nobody
 knows how much more is needed: put a copy of the rule with a higher limit in
-"mode: shadow", and ask again.
-
-` + clientHelp,
+"mode: shadow", and ask again.`,
 		Example: `  weir rules suggest
   weir rules suggest login --since 24h --share 0.1%,1%,5%`,
 		Args:              atMostOne("the id of a rule"),
@@ -47,12 +44,10 @@ knows how much more is needed: put a copy of the rule with a higher limit in
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.StringVar(&f.since, "since", "7d", "`TIME` to look back")
 	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "`SHARES` of requests that a limit may refuse")
 	flags.BoolVar(&f.json, "json", false, "the same as --output json")
-	f.client.add(cmd)
-	return cmd
+	return f.client.add(cmd)
 }
 
 func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
@@ -80,11 +75,7 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	if f.json || f.client.output == "json" {
-		body, err := json.Marshal(map[string]any{"rules": all})
-		if err != nil {
-			return err
-		}
-		return printJSON(cmd.OutOrStdout(), body)
+		return writeJSON(cmd.OutOrStdout(), map[string]any{"rules": all})
 	}
 	return printSuggestions(cmd.OutOrStdout(), all, f.since)
 }

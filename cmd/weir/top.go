@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -32,9 +31,7 @@ func newTop() *cobra.Command {
 took, alerts that fire, the busiest rules, and who is refused and let through most.
 
 It is drawn anew every second, until q or Ctrl-C. If the output is no terminal, or with
---once, one screen is printed. NO_COLOR, in the environment, keeps it without colours.
-
-` + clientHelp,
+--once, one screen is printed. NO_COLOR, in the environment, keeps it without colours.`,
 		Example: `  weir top
   weir top --server https://weir.example.com --token-file token
   weir top --once | mail -s weir ops@example.com`,
@@ -42,12 +39,10 @@ It is drawn anew every second, until q or Ctrl-C. If the output is no terminal, 
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.SortFlags = false
 	flags.BoolVar(&f.once, "once", false, "print one screen, and end")
 	flags.DurationVar(&f.interval, "interval", time.Second, "how often to draw")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with plain characters")
-	f.client.add(cmd)
-	return cmd
+	return f.client.add(cmd)
 }
 
 // Bounds of --interval. Rankings and alerts are asked for more seldom than this: they
@@ -77,10 +72,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if f.client.output == "json" {
-		e := json.NewEncoder(out)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(map[string]any{"summary": v.minute, "denied": v.denied, "allowed": v.allowed, "alerts": v.alerts})
+		return writeJSON(out, map[string]any{"summary": v.minute, "denied": v.denied, "allowed": v.allowed, "alerts": v.alerts})
 	}
 	k := look{pencil: unicodePencil, coloured: os.Getenv("NO_COLOR") == ""}
 	if f.ascii {

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"runtime"
@@ -55,9 +54,7 @@ func newVersion() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output == "json" {
-				e := json.NewEncoder(cmd.OutOrStdout())
-				e.SetIndent("", "  ")
-				return e.Encode(readBuild())
+				return writeJSON(cmd.OutOrStdout(), readBuild())
 			}
 			return readBuild().print(cmd.OutOrStdout())
 		},
