@@ -43,10 +43,20 @@ func oneFile(cmd *cobra.Command, args []string) error {
 
 // readRules reads a file of rules, or standard input.
 func readRules(cmd *cobra.Command, name string) ([]byte, error) {
-	if name == "-" {
-		return disk.ReadAll(cmd.InOrStdin(), "standard input", rule.MaxDocument, "file of rules")
+	_, source, err := readInput(cmd, name, rule.MaxDocument, "file of rules")
+	return source, err
+}
+
+// readInput reads a file, or standard input, of at most so many bytes, and returns its name
+// for people.
+func readInput(cmd *cobra.Command, path string, most int, what string) (name string, source []byte, err error) {
+	if path == "-" {
+		name = "standard input"
+		source, err = disk.ReadAll(cmd.InOrStdin(), name, most, what)
+		return name, source, err
 	}
-	return disk.ReadFile(name, rule.MaxDocument, "file of rules")
+	source, err = disk.ReadFile(path, most, what)
+	return path, source, err
 }
 
 // compileFile parses and compiles a file, and prints what is doubtful about it.

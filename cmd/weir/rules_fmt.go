@@ -3,10 +3,12 @@ package main
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
+	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/ruleedit"
 )
@@ -61,28 +63,15 @@ func replace(name string, old, content []byte) error {
 	if bytes.Equal(old, content) {
 		return nil
 	}
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		name = real
+	}
 	info, err := os.Stat(name)
 	if err != nil {
 		return err
 	}
-	if real, err := filepath.EvalSymlinks(name); err == nil {
-		name = real
-	}
-	f, err := os.CreateTemp(filepath.Dir(name), ".weir-*")
-	if err != nil {
+	return disk.Replace(name, info.Mode().Perm(), func(w io.Writer) error {
+		_, err := w.Write(content)
 		return err
-	}
-	defer os.Remove(f.Name())
-	if _, err := f.Write(content); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Chmod(info.Mode().Perm()); err != nil {
-		f.Close()
-		return err
-	}
-	if err := f.Close(); err != nil {
-		return err
-	}
-	return os.Rename(f.Name(), name)
+	})
 }

@@ -147,7 +147,7 @@ func (f *simulateFlags) readTraffic(cmd *cobra.Command, limit weir.Limit) (simul
 		}
 		return traffic, err
 	}
-	name, src, err := readInput(f.log, cmd.InOrStdin(), simulate.MaxLog)
+	name, src, err := readInput(cmd, f.log, simulate.MaxLog, "log of times")
 	if err != nil {
 		return simulate.Traffic{}, err
 	}

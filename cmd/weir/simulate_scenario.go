@@ -3,8 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"io"
-	"os"
 
 	"github.com/spf13/cobra"
 
@@ -17,7 +15,7 @@ const maxScenario = 1 << 20 // bytes
 // runScenario simulates every limit of a scenario file, and checks the answers
 // that the file expects.
 func (f *simulateFlags) runScenario(cmd *cobra.Command) error {
-	name, src, err := readInput(f.scenario, cmd.InOrStdin(), maxScenario)
+	name, src, err := readInput(cmd, f.scenario, maxScenario, "scenario")
 	if err != nil {
 		return err
 	}
@@ -62,22 +60,4 @@ func differ(err error, answered int) string {
 		wrong = len(joined.Unwrap())
 	}
 	return fmt.Sprintf("%d of %d answers did not hold; correct the file, or the limit in it", wrong, answered)
-}
-
-// readInput reads a file, or standard input, of at most so many bytes.
-func readInput(path string, stdin io.Reader, most int64) (name string, src []byte, err error) {
-	name, from := "standard input", stdin
-	if path != "-" {
-		file, err := os.Open(path)
-		if err != nil {
-			return "", nil, err
-		}
-		defer file.Close()
-		name, from = path, file
-	}
-	src, err = io.ReadAll(io.LimitReader(from, most+1))
-	if err == nil && int64(len(src)) > most {
-		err = fmt.Errorf("%s: it has more than %d bytes; choose a shorter one", name, most)
-	}
-	return name, src, err
 }

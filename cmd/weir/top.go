@@ -97,11 +97,10 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 
 // begin asks for all that a first screen needs.
 func (v *view) begin(ctx context.Context, server *client) error {
-	n, err := ask(ctx, server)
-	if err != nil {
+	var err error
+	if v.news, err = ask(ctx, server); err != nil {
 		return err
 	}
-	n.into(v)
 	// By the server's clock, which may not be ours; without the second that is not over.
 	to := v.minute.To - 1
 	minute := url.Values{"from": {strconv.FormatInt(to-historySeconds, 10)}, "to": {strconv.FormatInt(to, 10)}, "step": {"1"}}
@@ -129,12 +128,7 @@ type news struct {
 	alerts          httpapi.AlertsAnswer
 }
 
-func (n *news) into(v *view) {
-	v.minute, v.denied, v.allowed, v.alerts = n.minute, n.denied, n.allowed, n.alerts
-}
-
-func ask(ctx context.Context, server *client) (*news, error) {
-	var n news
+func ask(ctx context.Context, server *client) (n news, err error) {
 	ranked := func(by string) url.Values { return url.Values{"by": {by}, "window": {"minute"}, "n": {"20"}} }
 	for _, q := range []struct {
 		path  []string
@@ -152,8 +146,8 @@ func ask(ctx context.Context, server *client) (*news, error) {
 			continue // it watches for nothing
 		}
 		if err != nil {
-			return nil, err
+			return news{}, err
 		}
 	}
-	return &n, nil
+	return n, nil
 }

@@ -59,7 +59,7 @@ func drawnView(t *rapid.T) *view {
 		}
 		return a
 	})
-	v := &view{server: text.Draw(t, "server"), trouble: text.Draw(t, "trouble"), stale: text.Draw(t, "stale"), denied: top.Draw(t, "denied"), allowed: top.Draw(t, "allowed")}
+	v := &view{server: text.Draw(t, "server"), trouble: text.Draw(t, "trouble"), stale: text.Draw(t, "stale"), news: news{denied: top.Draw(t, "denied"), allowed: top.Draw(t, "allowed")}}
 	v.minute.Latency, v.minute.Requests = latency.Draw(t, "latency"), number.Draw(t, "requests")
 	if rapid.Bool().Draw(t, "upstream") {
 		v.minute.Upstream = &httpapi.StatsUpstream{Errors: 1, ErrorShare: rapid.Float64().Draw(t, "share"), Latency: latency.Draw(t, "latency")}

@@ -142,10 +142,7 @@ func poll(ctx context.Context, server *client, every time.Duration, tell func(fu
 			continue
 		}
 		last = time.Now()
-		tell(func(v *view) {
-			n.into(v)
-			v.stale = ""
-		})
+		tell(func(v *view) { v.news, v.stale = n, "" })
 	}
 }
 

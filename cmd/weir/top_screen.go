@@ -14,14 +14,11 @@ import (
 type view struct {
 	server  string
 	past    history
-	minute  httpapi.SummaryAnswer // of the last minute
+	news                          // of the last minute
 	second  httpapi.SummaryAnswer // the last event
 	follows bool                  // there was one
-	denied  httpapi.TopAnswer
-	allowed httpapi.TopAnswer
-	alerts  httpapi.AlertsAnswer
-	trouble string // why there is no news; "" if there is
-	stale   string // why rankings and alerts are old; "" if they are not
+	trouble string                // why there is no news; "" if there is
+	stale   string                // why rankings and alerts are old; "" if they are not
 }
 
 // look is how a screen is drawn.

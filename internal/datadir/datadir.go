@@ -167,7 +167,7 @@ func (d *Dir) free(name string) (string, error) {
 func (d *Dir) Save(name string, write func(io.Writer) error) error {
 	err := d.mayWrite(name)
 	if err == nil {
-		err = disk.Replace(d.file(name), write)
+		err = disk.Replace(d.file(name), 0o600, write)
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

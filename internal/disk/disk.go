@@ -15,10 +15,10 @@ import (
 // ErrLocked is what TryLock says while somebody else has the lock.
 var ErrLocked = errors.New("another process has the lock")
 
-// Replace writes a file beside the old one, and puts it in its place when all of it is on
-// the disk. A crash leaves the old one or the new one, and perhaps a file that IsLeftover
+// Replace writes a file with these permissions beside the old one, and puts it in its
+// place when all of it is on the disk. A crash leaves the old one or the new one, and perhaps a file that IsLeftover
 // knows.
-func Replace(path string, write func(io.Writer) error) (err error) {
+func Replace(path string, mode os.FileMode, write func(io.Writer) error) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.tmp")
 	if err != nil {
 		return err
@@ -33,6 +33,7 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 	for _, step := range []func() error{
 		func() error { return write(w) },
 		w.Flush,
+		func() error { return f.Chmod(mode) },
 		f.Sync,
 		f.Close,
 		func() error { return os.Rename(f.Name(), path) },

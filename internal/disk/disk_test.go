@@ -41,7 +41,7 @@ func TestReplace(t *testing.T) {
 		{"second", nil, "second"},
 		{strings.Repeat("third", 1<<16), errors.New("no third"), "second"}, // some of it has been written by then
 	} {
-		if err := Replace(path, text(c.text, c.err)); err != c.err {
+		if err := Replace(path, 0o600, text(c.text, c.err)); err != c.err {
 			t.Errorf("Replace = %v", err)
 		}
 		if got, err := os.ReadFile(path); string(got) != c.want || err != nil {
@@ -51,13 +51,13 @@ func TestReplace(t *testing.T) {
 			t.Errorf("there are %s", got)
 		}
 	}
-	if err := Replace(dir, text("", nil)); err == nil {
+	if err := Replace(dir, 0o600, text("", nil)); err == nil {
 		t.Error("a directory was replaced")
 	}
 	if got := entries(t, filepath.Dir(dir)); strings.Contains(got, ".tmp") {
 		t.Errorf("there are %s", got)
 	}
-	if err := Replace(filepath.Join(dir, "missing", "file"), text("", nil)); err == nil {
+	if err := Replace(filepath.Join(dir, "missing", "file"), 0o600, text("", nil)); err == nil {
 		t.Error("a file was made in a directory that does not exist")
 	}
 }
@@ -74,7 +74,7 @@ func TestIsLeftover(t *testing.T) {
 	// It knows what Replace makes.
 	dir := t.TempDir()
 	var during string
-	if err := Replace(filepath.Join(dir, "file"), func(io.Writer) error { during = entries(t, dir); return nil }); err != nil {
+	if err := Replace(filepath.Join(dir, "file"), 0o600, func(io.Writer) error { during = entries(t, dir); return nil }); err != nil {
 		t.Fatal(err)
 	}
 	if of, is := IsLeftover(during); of != "file" || !is {
