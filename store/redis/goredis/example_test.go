@@ -12,9 +12,9 @@ import (
 	"github.com/weirhq/weir/store/redis/goredis"
 )
 
-// A program that has a client hands it to the store, and shares its connections.
+// A program that has a go-redis client passes it to the store, so both share its connections.
 func Example() {
-	// What the program already has.
+	// The client that the program already has.
 	rdb := client.NewClient(&client.Options{Addr: "localhost:6379", ContextTimeoutEnabled: true})
 	defer rdb.Close()
 	store, err := goredis.New(rdb, redis.Options{})
