@@ -19,7 +19,7 @@ import (
 
 var ctx = context.Background()
 
-// noon is when the examples take place.
+// noon is the time in the examples.
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
 func atNoon() time.Time { return noon.Add(500 * time.Millisecond) }
@@ -31,7 +31,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// judged is a recorder that has seen alice come 1 time, bob 4 times and eve 5 times.
+// judged returns a recorder with 1 request of alice, 4 of bob and 5 of eve.
 func judged() *stats.Recorder {
 	kept := must(archivememory.New(archivememory.Options{}))
 	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
@@ -75,13 +75,13 @@ func Example() {
 	if err != nil {
 		panic(err)
 	}
-	e.Install(tableOf("rules: [{id: api, key: user, limit: 100/1m}]"), 1) // the recorder learns of them, too
+	e.Install(tableOf("rules: [{id: api, key: user, limit: 100/1m}]"), 1) // also passes the rules to the recorder
 
 	running, stop := context.WithCancel(ctx)
 	done := make(chan error)
 	go func() { done <- recorder.Run(running) }()
 	// … requests …
-	stop() // then Run saves what is left
+	stop() // Run then saves the rest
 	fmt.Println(<-done)
 	// Output: <nil>
 }
@@ -92,12 +92,12 @@ func ExampleRecorder_Summary() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d requests, %.1f a second, %.0f %% refused\n", s.Requests.Total(), s.QPS, 100*s.Requests.Throttled())
+	fmt.Printf("%d requests, %.1f a second, %.0f %% denied\n", s.Requests.Total(), s.QPS, 100*s.Requests.Throttled())
 	for _, r := range s.Rules {
 		fmt.Println(r.Rule, r.Counts.Allowed, r.Counts.Denied)
 	}
 	// Output:
-	// 10 requests, 1.0 a second, 30 % refused
+	// 10 requests, 1.0 a second, 30 % denied
 	// api 7 3
 }
 
@@ -137,13 +137,13 @@ func ExampleRecorder_Suggest() {
 		panic(err)
 	}
 	for _, l := range limits {
-		fmt.Printf("%d of %d requests were refused by the limit for %v\n", l.Denied, l.Requests, l.Period)
+		fmt.Printf("%d of %d requests were denied by the limit for %v\n", l.Denied, l.Requests, l.Period)
 		for _, t := range l.Targets {
 			fmt.Println(t.Share, t.Units, t.Above)
 		}
 	}
 	// Output:
-	// 3 of 10 requests were refused by the limit for 1h0m0s
+	// 3 of 10 requests were denied by the limit for 1h0m0s
 	// 0.3 3 false
 	// 0.01 3 true
 }
