@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/counter/memory"
 )
 
-// friday is a clock that stands still, so that the examples print the same every day.
+// friday is a fixed clock, so that the examples always print the same.
 func friday() weir.Micros {
 	return weir.MicrosOf(time.Date(2025, 8, 29, 15, 0, 30, 0, time.UTC))
 }
@@ -60,7 +60,7 @@ func Example_reset() {
 	// Output: 15 0
 }
 
-// A day is a day where the users are.
+// Days begin and end in the time zone of the users.
 func Example_history() {
 	ctx := context.Background()
 	now := friday()
@@ -134,7 +134,7 @@ func Example_leaderboard() {
 	// 3 0
 }
 
-// The same of the last hour, whenever that is.
+// A leaderboard of the last hour slides with the clock.
 func Example_slidingBoard() {
 	ctx := context.Background()
 	now := friday()
@@ -192,10 +192,10 @@ func ExampleWatch() {
 		panic(err)
 	}
 
-	const all = 1 // after which event; without it, only what happens from now on is told
+	const all = 1 // the event to start after; without it, Watch delivers new events only
 	err := counter.Watch(ctx, store, products, counter.WatchOptions{After: all}, func(event counter.Event) {
 		fmt.Println(event.Item, event.Hot)
-		cancel() // a program would go on
+		cancel() // a real program would continue
 	})
 	fmt.Println(err)
 	// Output:

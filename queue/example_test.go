@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/queue/memory"
 )
 
-// Work is accepted at once and done at an even pace.
+// Work is accepted at once and released at a constant rate.
 func ExampleRun() {
 	store, err := memory.New(map[string]queue.Settings{
 		"mail": {N: 50, Period: time.Second, Capacity: 3},
@@ -22,7 +22,7 @@ func ExampleRun() {
 	for _, letter := range []string{"to alice", "to bob", "to carol", "to dave"} {
 		place, err := store.Push(context.Background(), "mail", queue.Work{Payload: []byte(letter)})
 		if errors.Is(err, queue.ErrFull) {
-			fmt.Println("refused:", letter)
+			fmt.Println("queue full:", letter)
 			continue
 		}
 		if err != nil {
@@ -36,7 +36,7 @@ func ExampleRun() {
 	err = queue.Run(ctx, store, "mail", func(ctx context.Context, l queue.Lease) error {
 		fmt.Println("sent", string(l.Payload))
 		if sent++; sent == 3 {
-			stop() // a program would stop when it is told to
+			stop() // a real program would stop on a signal
 		}
 		return nil
 	}, queue.RunOptions{Workers: 1})
@@ -45,14 +45,14 @@ func ExampleRun() {
 	// accepted at position 1
 	// accepted at position 2
 	// accepted at position 3
-	// refused: to dave
+	// queue full: to dave
 	// sent to alice
 	// sent to bob
 	// sent to carol
 	// <nil>
 }
 
-// An ID makes it safe to push again when no answer came.
+// An ID makes it safe to push again after a push without an answer.
 func ExampleWork() {
 	store, err := memory.New(map[string]queue.Settings{
 		"orders": {N: 10, Period: time.Second, Remember: time.Hour},
@@ -72,7 +72,7 @@ func ExampleWork() {
 	// true ready 1
 }
 
-// Workers in other languages, or behind a network, lease and acknowledge by themselves.
+// A worker that does not use Run leases and acknowledges items itself.
 func ExampleStore() {
 	store, err := memory.New(map[string]queue.Settings{
 		"mail": {N: 1, Period: time.Hour, MaxTries: 1},
@@ -118,7 +118,7 @@ func ExampleStore() {
 	// to alice: no such mailbox
 }
 
-// What is in memory survives a restart if it is saved.
+// A snapshot keeps the work in memory across a restart.
 func Example_restart() {
 	queues := map[string]queue.Settings{"mail": {N: 10, Period: time.Second}}
 	old, err := memory.New(queues, memory.Options{})
@@ -128,7 +128,7 @@ func Example_restart() {
 	if _, err := old.Push(context.Background(), "mail", queue.Work{Payload: []byte("to alice")}); err != nil {
 		panic(err)
 	}
-	old.Close() // nothing more is accepted, so nothing is missing in what is saved
+	old.Close() // it accepts no more work, so the snapshot is complete
 	var file bytes.Buffer
 	if err := old.Snapshot(&file); err != nil {
 		panic(err)
