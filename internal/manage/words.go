@@ -1,6 +1,8 @@
 package manage
 
 import (
+	"errors"
+	"fmt"
 	"math/rand/v2"
 	"regexp"
 	"strconv"
@@ -88,5 +90,18 @@ func (p *Policies) Of(limit *weir.Compiled, e *engine.Engine) string {
 	}
 	text := limit.Limit().Rate()
 	known.texts.Store(limit, text)
+	return text
+}
+
+// Unusable is what to say of rules with errors.
+func Unusable(problems rule.Problems) string {
+	text := Sentence(errors.New(problems[0].Message))
+	switch more := len(problems) - 1; more {
+	case 0:
+	case 1:
+		text += " There is another error."
+	default:
+		text += fmt.Sprintf(" There are %d more errors.", more)
+	}
 	return text
 }

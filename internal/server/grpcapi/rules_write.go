@@ -3,7 +3,6 @@ package grpcapi
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/weirhq/weir/internal/bearer"
@@ -152,15 +151,7 @@ func (s *Server) unwritten(c *call, err error) error {
 
 // unusable is rules with errors.
 func unusable(problems rule.Problems) *fault {
-	text := manage.Sentence(errors.New(problems[0].Message))
-	switch more := len(problems) - 1; more {
-	case 0:
-	case 1:
-		text += " There is another error."
-	default:
-		text += fmt.Sprintf(" There are %d more errors.", more)
-	}
-	f := badRules.of("%s", text)
+	f := badRules.of("%s", manage.Unusable(problems))
 	f.problems = problems
 	return f
 }

@@ -11,45 +11,44 @@ import (
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
-// admit reports whether a call may go on. If not, it has been answered.
-func (h *Handler) admit(c *call, needs access) bool {
+// admit is an error if a call may not go on.
+func (h *Handler) admit(c *call, needs access) error {
 	if needs == public {
-		return true
+		return nil
 	}
 	tokens := h.options.Tokens()
-	if needs <= asking {
-		return tokens != nil || h.atHome(c, needs)
+	if needs > asking {
+		c.Header()["Cache-Control"] = uncached
+		c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
+		visit := manage.Visit{
+			Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
+		}
+		var err error
+		if c.holder, err = h.guard.Admit(c.r.Context(), tokens, visit); err != nil {
+			return h.turnAway(c, err)
+		}
 	}
-	c.Header()["Cache-Control"] = uncached
-	c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
-	visit := manage.Visit{
-		Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
+	if tokens != nil {
+		return nil
 	}
-	var err error
-	if c.holder, err = h.guard.Admit(c.r.Context(), tokens, visit); err != nil {
-		h.turnAway(c, err)
-		return false
-	}
-	return tokens != nil || h.atHome(c, needs)
+	return h.atHome(c, needs)
 }
 
-// atHome reports whether a call without a token comes from a program on this machine,
+// atHome is an error unless a call without a token comes from a program on this machine,
 // or a page that the server itself has sent. Anything else that reaches the loopback
 // is the operator's browser, on behalf of somebody else's page.
-func (h *Handler) atHome(c *call, needs access) bool {
+func (h *Handler) atHome(c *call, needs access) error {
 	if !h.local(c.r.Host) {
 		if !h.foreign.Swap(true) {
 			h.options.Logger.Warn("a call by a name that is not known was refused", "route", c.name, "host", manage.Clip(c.r.Host),
 				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
 		}
-		c.refuse(foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens."))
-		return false
+		return foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens.")
 	}
 	if h.strange(c.r, needs) {
-		c.refuse(foreignOrigin.of("Without tokens, the server takes no calls from pages of other sites; call it from a program, or start it with tokens."))
-		return false
+		return foreignOrigin.of("Without tokens, the server takes no calls from pages of other sites; call it from a program, or start it with tokens.")
 	}
-	return true
+	return nil
 }
 
 // strange reports whether a page of another site has caused a call. A proxy passes on
@@ -88,26 +87,26 @@ func (h *Handler) local(host string) bool {
 	return same("localhost") || slices.ContainsFunc(h.options.Hosts, same)
 }
 
-// turnAway answers a call that the guard does not admit.
-func (h *Handler) turnAway(c *call, err error) {
+// turnAway is why the guard does not admit a call.
+func (h *Handler) turnAway(c *call, err error) error {
 	var often *manage.TooOftenError
 	var scope *manage.ScopeError
 	switch {
 	case errors.As(err, &often):
 		c.logged = false // it costs less to send than to log
 		httplimit.WriteDenial(c, often.Verdict, httplimit.AllHeaders)
+		return errAnswered
 	case errors.Is(err, manage.ErrNoToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
-		c.refuse(noToken.of("Send the header Authorization: Bearer, and a token of the server's token file."))
+		return noToken.of("Send the header Authorization: Bearer, and a token of the server's token file.")
 	case errors.Is(err, manage.ErrWrongToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
-		c.refuse(wrongToken.of("The server does not know this token; use one of its token file."))
+		return wrongToken.of("The server does not know this token; use one of its token file.")
 	case errors.As(err, &scope):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		c.refuse(readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs))
-	default:
-		c.gone(err)
+		return readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
 	}
+	return err
 }
 
 // WhoAnswer is what GET /v1/whoami answers, so that a page knows which buttons to show.
@@ -117,15 +116,13 @@ type WhoAnswer struct {
 }
 
 // whoAmI answers GET /v1/whoami.
-func (h *Handler) whoAmI(c *call) {
-	if _, p := c.query(); p != nil {
-		c.refuse(p)
-		return
+func (h *Handler) whoAmI(c *call) (any, error) {
+	if q := c.query(); q.err != nil {
+		return nil, q.err
 	}
 	holder, err := manage.Identify(h.options.Tokens(), c.r.Header["Authorization"])
 	if err != nil {
-		h.turnAway(c, err) // the list was replaced just now
-		return
+		return nil, h.turnAway(c, err) // the list was replaced just now
 	}
-	c.answer(http.StatusOK, WhoAnswer{Name: holder.Name, Scope: holder.Scope.String()})
+	return WhoAnswer{Name: holder.Name, Scope: holder.Scope.String()}, nil
 }

@@ -1,8 +1,6 @@
 package httpapi
 
 import (
-	"strings"
-
 	"github.com/weirhq/weir/counter"
 )
 
@@ -43,85 +41,59 @@ type ActionTrack struct {
 const maxActions = counter.MaxBatch / 2
 
 // recordActions answers POST /v1/actions.
-func (h *Handler) recordActions(c *call) (any, *Problem) {
-	var want ActionsRequest
-	if p := c.decode(MaxCountBody, &want, "user", "actions", "zone"); p != nil {
-		return nil, p
-	}
-	if p := batch("actions", len(want.Actions), maxActions); p != nil {
-		return nil, p
+func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
+	if err := batch("actions", len(want.Actions), maxActions); err != nil {
+		return nil, err
 	}
 	for i, action := range want.Actions {
-		where := strings.TrimSuffix(within("actions", i)(""), ".")
-		if p := invalidIn(counter.ValidateKeys([]counter.Key{{Name: action}}), func(string) string { return where }); p != nil {
-			return nil, p
+		if err := invalidIn(counter.ValidateKeys([]counter.Key{{Name: action}}), itemOf("actions", i)); err != nil {
+			return nil, err
 		}
 	}
-	zone, p := h.zone(want.Zone, "zone")
-	if p != nil {
-		return nil, p
+	zone, err := h.zone(want.Zone, "zone")
+	if err != nil {
+		return nil, err
 	}
 	tallies, err := counter.Actions{Store: h.options.Counters, Zone: zone}.Record(c.r.Context(), want.User, want.Actions...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return talliedOf(want.User, tallies), nil
+	return talliedOf(want.User, tallies), err
 }
 
 // getActions answers GET /v1/actions.
-func (h *Handler) getActions(c *call) (any, *Problem) {
-	query, actions, p := h.actionsAsked(c)
-	if p != nil {
-		return nil, p
+func (h *Handler) getActions(c *call) (any, error) {
+	q, actions, names := h.actionsAsked(c)
+	if q.err != nil {
+		return nil, q.err
 	}
-	user := query.text("user")
-	tallies, err := actions.Read(c.r.Context(), user, query["action"]...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return talliedOf(user, tallies), nil
+	tallies, err := actions.Read(c.r.Context(), q.text("user"), names...)
+	return talliedOf(q.text("user"), tallies), err
 }
 
 // getActionHistory answers GET /v1/actions/history.
-func (h *Handler) getActionHistory(c *call) (any, *Problem) {
-	query, actions, p := h.actionsAsked(c, "window", "n")
-	if p != nil {
-		return nil, p
-	}
-	window, p := query.window(counter.Hour)
-	if p != nil {
-		return nil, p
-	}
+func (h *Handler) getActionHistory(c *call) (any, error) {
+	q, actions, names := h.actionsAsked(c, "window", "n")
+	window := q.window(counter.Hour)
 	if window != counter.Hour && window != counter.Day {
-		return nil, badField.of("window: actions are not counted by %v; write hour or day.", window).in("window")
+		q.wrong(badField.of("window: actions are not counted by %v; write hour or day.", window).in("window"))
 	}
-	n, p := query.windows(window)
-	if p != nil {
-		return nil, p
+	n := q.windows(window)
+	if q.err != nil {
+		return nil, q.err
 	}
-	user := query.text("user")
-	tracks, err := actions.History(c.r.Context(), user, window, n, query["action"]...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	answer := ActionHistoryAnswer{User: user, Actions: make([]ActionTrack, len(tracks))}
+	tracks, err := actions.History(c.r.Context(), q.text("user"), window, n, names...)
+	answer := ActionHistoryAnswer{User: q.text("user"), Actions: make([]ActionTrack, len(tracks))}
 	for i, track := range tracks {
 		answer.Actions[i] = ActionTrack{Action: track.Action, Points: pointsOf(track.Points)}
 	}
-	return answer, nil
+	return answer, err
 }
 
 // actionsAsked are the actions that a query is about.
-func (h *Handler) actionsAsked(c *call, more ...string) (asked, counter.Actions, *Problem) {
-	query, p := c.asked("action", append([]string{"user", "zone"}, more...)...)
-	if p != nil {
-		return nil, counter.Actions{}, p
-	}
-	if p := batch("action", len(query["action"]), maxActions); p != nil {
-		return nil, counter.Actions{}, p
-	}
-	zone, p := h.zone(query.text("zone"), "zone")
-	return query, counter.Actions{Store: h.options.Counters, Zone: zone}, p
+func (h *Handler) actionsAsked(c *call, more ...string) (q *query, in counter.Actions, names []string) {
+	q = c.queryOfTexts("action", append([]string{"user", "zone"}, more...)...)
+	names = q.list("action", maxActions)
+	zone, err := h.zone(q.text("zone"), "zone")
+	q.wrong(err)
+	return q, counter.Actions{Store: h.options.Counters, Zone: zone}, names
 }
 
 func talliedOf(user string, tallies []counter.Tally) ActionsAnswer {

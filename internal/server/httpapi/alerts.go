@@ -12,9 +12,22 @@ import (
 )
 
 var alertRoutes = []route{
-	{"GET", "/v1/alerts", reading, (*Handler).getAlerts},
-	{"POST", "/v1/alerts/silences", changing, (*Handler).silence},
-	{"POST", "/v1/alerts/test", changing, (*Handler).testAlerts},
+	{"GET", "/v1/alerts", reading, watching((*Handler).getAlerts)},
+	{"POST", "/v1/alerts/silences", changing, watching(taking(maxAlertBody, (*Handler).silence))},
+	{"POST", "/v1/alerts/test", changing, watching((*Handler).testAlerts)},
+}
+
+// watching makes a handler of one that needs the list of alerts, and takes no parameters.
+func watching(serve handler) handler {
+	return func(h *Handler, c *call) (any, error) {
+		if h.options.Alerts == nil {
+			return nil, notKept.of("This server watches for nothing; ask one that keeps statistics.")
+		}
+		if q := c.query(); q.err != nil {
+			return nil, q.err
+		}
+		return serve(h, c)
+	}
 }
 
 // Bounds of POST /v1/alerts/silences.
@@ -39,25 +52,9 @@ type SilenceRequest struct {
 	Comment string `json:"comment,omitempty"`
 }
 
-// alerts is the list of alerts. If there is none, the call is answered.
-func (h *Handler) alerts(c *call) (*alert.List, bool) {
-	if h.options.Alerts == nil {
-		c.refuse(notKept.of("This server watches for nothing; ask one that keeps statistics."))
-		return nil, false
-	}
-	if _, p := c.query(); p != nil {
-		c.refuse(p)
-		return nil, false
-	}
-	return h.options.Alerts, true
-}
-
 // getAlerts answers GET /v1/alerts.
-func (h *Handler) getAlerts(c *call) {
-	list, ok := h.alerts(c)
-	if !ok {
-		return
-	}
+func (h *Handler) getAlerts(*call) (any, error) {
+	list := h.options.Alerts
 	answer := AlertsAnswer{
 		Active: readableAlerts(list.Active()), Past: readableAlerts(list.Past()), Silences: []alert.Silence{},
 	}
@@ -65,7 +62,7 @@ func (h *Handler) getAlerts(c *call) {
 		s.ID = readable(s.ID)
 		answer.Silences = append(answer.Silences, s)
 	}
-	c.answer(http.StatusOK, answer)
+	return answer, nil
 }
 
 // readableAlerts makes texts of keys that may be any bytes.
@@ -90,18 +87,13 @@ type AlertDelivery struct {
 }
 
 // testAlerts answers POST /v1/alerts/test.
-func (h *Handler) testAlerts(c *call) {
-	if _, ok := h.alerts(c); !ok {
-		return
-	}
+func (h *Handler) testAlerts(c *call) (any, error) {
 	if h.options.TestAlerts == nil {
-		c.refuse(notKept.of("This server tells nobody of alerts."))
-		return
+		return nil, notKept.of("This server tells nobody of alerts.")
 	}
 	sent, all := h.options.TestAlerts(c.r.Context())
 	if len(all) == 0 {
-		c.refuse(notKept.of("This server tells nobody of alerts; start it with --alert-webhook or --alertmanager."))
-		return
+		return nil, notKept.of("This server tells nobody of alerts; start it with --alert-webhook or --alertmanager.")
 	}
 	answer := AlertTestAnswer{Alert: sent}
 	for _, d := range all {
@@ -111,51 +103,35 @@ func (h *Handler) testAlerts(c *call) {
 		}
 		answer.Sent = append(answer.Sent, one)
 	}
-	c.answer(http.StatusOK, answer)
+	return answer, nil
 }
 
 // silence answers POST /v1/alerts/silences.
-func (h *Handler) silence(c *call) {
-	list, ok := h.alerts(c)
-	if !ok {
-		return
+func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
+	if err := want.validate(); err != nil {
+		return nil, err
 	}
-	body, p := c.body(maxAlertBody)
-	var want SilenceRequest
-	if p == nil {
-		p = decode(body, &want, []string{"id", "for_s", "comment"})
-	}
-	if p == nil {
-		p = want.validate()
-	}
-	if p != nil {
-		c.refuse(p)
-		return
-	}
+	list, now := h.options.Alerts, h.options.Clock().UTC().Truncate(time.Microsecond)
 	s := alert.Silence{ID: meant(list, want.ID), Author: c.author(), Comment: want.Comment}
-	now, status := h.options.Clock().UTC().Truncate(time.Microsecond), http.StatusOK
 	if *want.For > 0 {
-		s.Until, status = now.Add(time.Duration(*want.For)*time.Second), http.StatusCreated
+		s.Until, c.success = now.Add(time.Duration(*want.For)*time.Second), http.StatusCreated
 	}
 	// Who hangs up has said what is wanted; the archive's own time bounds the wait.
 	err := list.Silence(context.WithoutCancel(c.r.Context()), s)
 	if errors.Is(err, alert.ErrNotShared) {
 		h.options.Logger.Warn("a silence could not be shared", "alert", s.ID, "request_id", c.id, "error", err)
-		c.Header().Set("Retry-After", outage)
-		c.refuse(storeGone.of("This instance does what you ask; the others cannot be told just now, and one of them may be the one that sends alerts. They are told once the archive is back; to be sure, try again soon."))
-		return
+		return nil, storeGone.of("This instance does what you ask; the others cannot be told just now, and one of them may be the one that sends alerts. They are told once the archive is back; to be sure, try again soon.").after(outage)
 	}
 	if err != nil {
-		c.refuse(badField.of("id: there are %d silences, and no room for more; end some, or silence a kind.", alert.MaxSilences).in("id"))
-		return
+		return nil, badField.of("id: there are %d silences, and no room for more; end some, or silence a kind.", alert.MaxSilences).in("id")
 	}
 	if s.ID = readable(s.ID); *want.For == 0 {
 		s.Until = now
 	}
-	c.answer(status, s)
+	return s, nil
 }
 
-func (s *SilenceRequest) validate() *Problem {
+func (s *SilenceRequest) validate() error {
 	kinds := alert.Kinds()
 	kind, _, _ := strings.Cut(s.ID, ":")
 	most := int64(MaxSilence / time.Second)

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"net/url"
@@ -28,22 +29,21 @@ func newAuthz(o *Options) (http.Handler, error) {
 }
 
 // serveAuthz answers ANY /v1/authz.
-func (h *Handler) serveAuthz(c *call) {
+func (h *Handler) serveAuthz(c *call) (any, error) {
 	c.Header()["Cache-Control"] = uncached
-	status, p := denyStatus(c.r)
-	if p != nil {
-		c.refuse(p)
-		return
+	status, err := denyStatus(c.r)
+	if err != nil {
+		return nil, err
 	}
-	original, p := originalOf(c.r)
-	if p != nil {
-		c.refuse(p)
-		return
+	original, err := originalOf(c.r)
+	if err != nil {
+		return nil, err
 	}
 	if status != 0 {
 		original = original.WithContext(context.WithValue(original.Context(), denyKey{}, status))
 	}
 	h.authz.ServeHTTP(c, original)
+	return nil, nil
 }
 
 // denyKey is, in a context, the status that a proxy wants for every refusal.
@@ -51,7 +51,7 @@ type denyKey struct{}
 
 // denyStatus is that status, as the query says; 0 if it is as each rule says. nginx
 // knows 401 and 403 only, and makes an error of anything else.
-func denyStatus(r *http.Request) (int, *Problem) {
+func denyStatus(r *http.Request) (int, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return 0, badField.of("The query cannot be read; write ?deny_status=403, or nothing.").in("deny_status")
@@ -76,18 +76,12 @@ func denyAuthz(w http.ResponseWriter, r *http.Request, d *httplimit.Denial) {
 
 // originalOf is the request that the proxy asks about. What the proxy does not tell is
 // as it asks.
-func originalOf(r *http.Request) (*http.Request, *Problem) {
-	method, p := told(r, "Method", r.Method)
-	if p != nil {
-		return nil, p
-	}
-	host, p := told(r, "Host", r.Host)
-	if p != nil {
-		return nil, p
-	}
-	uri, p := told(r, "Uri", r.URL.Path)
-	if p != nil {
-		return nil, p
+func originalOf(r *http.Request) (*http.Request, error) {
+	method, oddMethod := told(r, "Method", r.Method)
+	host, oddHost := told(r, "Host", r.Host)
+	uri, oddURI := told(r, "Uri", r.URL.Path)
+	if err := cmp.Or(oddMethod, oddHost, oddURI); err != nil {
+		return nil, err
 	}
 	// Nothing with a "#" belongs on the line, but nginx passes it on, and there are
 	// servers that cut it off. Whoever writes /login#x means /login.
@@ -115,7 +109,7 @@ const maxURI = 64 << 10
 // send, X-Forwarded-… what Caddy and Traefik do. A proxy that writes one passes the
 // other on as the client sent it. So if they differ, one is forged, and nobody can say
 // which: whoever sends that is refused.
-func told(r *http.Request, what, otherwise string) (string, *Problem) {
+func told(r *http.Request, what, otherwise string) (string, error) {
 	value, found := otherwise, false
 	for _, name := range [...]string{"X-Original-" + what, "X-Forwarded-" + what} {
 		for _, v := range r.Header[name] {

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/weirhq/weir/counter"
@@ -60,115 +59,90 @@ type PlaceAnswer struct {
 }
 
 // scoreBoard answers POST /v1/boards/score.
-func (h *Handler) scoreBoard(c *call) (any, *Problem) {
-	var want ScoreRequest
-	if p := c.decode(MaxCountBody, &want, "board", "score"); p != nil {
-		return nil, p
+func (h *Handler) scoreBoard(c *call, want *ScoreRequest) (any, error) {
+	board, err := h.board(want.Board, 0, inside("board"))
+	if err == nil {
+		err = batch("score", len(want.Score), counter.MaxBatch)
 	}
-	board, p := h.board(want.Board, 0, func(field string) string {
-		if field == "board" {
-			field = "name"
-		}
-		return "board." + field
-	})
-	if p != nil {
-		return nil, p
-	}
-	if p := batch("score", len(want.Score), counter.MaxBatch); p != nil {
-		return nil, p
+	if err != nil {
+		return nil, err
 	}
 	marks := make([]counter.Mark, len(want.Score))
 	for i, m := range want.Score {
-		marks[i] = counter.Mark{Member: m.Member, By: counter.One}
-		if m.By != nil {
-			marks[i].By = *m.By
-		}
-		if p := invalidIn(board.ValidateScore(marks[i:i+1]), within("score", i)); p != nil {
-			return nil, p
+		marks[i] = counter.Mark{Member: m.Member, By: amount(m.By)}
+		if err := invalidIn(board.ValidateScore(marks[i:i+1]), within("score", i)); err != nil {
+			return nil, err
 		}
 	}
 	scores, err := h.options.Counters.Score(c.r.Context(), board, marks...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
 	answer := ScoreAnswer{Scores: make([]MemberScore, len(scores))}
 	for i, score := range scores {
 		answer.Scores[i] = MemberScore{Member: marks[i].Member, Score: score}
 	}
-	return answer, nil
+	return answer, err
+}
+
+// inside is where an object has its fields. What a store calls by the kind of the object
+// is its name.
+func inside(object string) func(string) string {
+	return func(field string) string {
+		if field == object {
+			field = "name"
+		}
+		return object + "." + field
+	}
 }
 
 // getTop answers GET /v1/boards/top.
-func (h *Handler) getTop(c *call) (any, *Problem) {
-	query, board, p := h.boardAsked(c, "", "n")
-	if p != nil {
-		return nil, p
-	}
-	n, p := query.whole("n", usualList, 1, counter.MaxTop)
-	if p != nil {
-		return nil, p
+func (h *Handler) getTop(c *call) (any, error) {
+	q, board := h.boardAsked(c, "", "n")
+	n := q.whole("n", usualList, 1, counter.MaxTop)
+	if q.err != nil {
+		return nil, q.err
 	}
 	top, err := h.options.Counters.Top(c.r.Context(), board, int(n))
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return RankingAnswer{Places: placesOf(top.Places), Members: top.Members, Dropped: top.Dropped, Start: top.Start}, nil
+	return RankingAnswer{Places: placesOf(top.Places), Members: top.Members, Dropped: top.Dropped, Start: top.Start}, err
 }
 
 // getStanding answers GET /v1/boards/standing.
-func (h *Handler) getStanding(c *call) (any, *Problem) {
-	query, board, p := h.boardAsked(c, "member")
-	if p != nil {
-		return nil, p
-	}
-	members := query["member"]
-	if p := batch("member", len(members), counter.MaxBatch); p != nil {
-		return nil, p
+func (h *Handler) getStanding(c *call) (any, error) {
+	q, board := h.boardAsked(c, "member")
+	members := q.list("member", counter.MaxBatch)
+	if q.err != nil {
+		return nil, q.err
 	}
 	places, err := h.options.Counters.Standing(c.r.Context(), board, members...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return StandingAnswer{Places: placesOf(places)}, nil
+	return StandingAnswer{Places: placesOf(places)}, err
 }
 
 // boardAsked is the board that a query names.
-func (h *Handler) boardAsked(c *call, many string, more ...string) (asked, counter.Board, *Problem) {
-	query, p := c.asked(many, append([]string{"board", "window", "zone", "sliding_s", "ago"}, more...)...)
-	if p != nil {
-		return nil, counter.Board{}, p
+func (h *Handler) boardAsked(c *call, many string, more ...string) (*query, counter.Board) {
+	q := c.queryOfTexts(many, append([]string{"board", "window", "zone", "sliding_s", "ago"}, more...)...)
+	key := BoardKey{
+		Name: q.text("board"), Zone: q.text("zone"),
+		Window: q.window(counter.Ever), SlidingS: q.whole("sliding_s", 0, 1, maxSeconds),
 	}
-	key := BoardKey{Name: query.text("board"), Zone: query.text("zone")}
-	if key.Window, p = query.window(counter.Ever); p != nil {
-		return nil, counter.Board{}, p
-	}
-	if key.SlidingS, p = query.whole("sliding_s", 0, 1, maxSeconds); p != nil {
-		return nil, counter.Board{}, p
-	}
-	ago, p := query.whole("ago", 0, 0, counter.BoardWindows-1)
-	if p != nil {
-		return nil, counter.Board{}, p
-	}
-	board, p := h.board(key, int(ago), itself)
-	return query, board, p
+	board, err := h.board(key, int(q.whole("ago", 0, 0, counter.BoardWindows-1)), itself)
+	q.wrong(err)
+	return q, board
 }
 
 // maxSeconds is the longest sliding window.
 const maxSeconds = int64(counter.MaxSliding / time.Second)
 
 // board is a board as the store has it.
-func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter.Board, *Problem) {
-	zone, p := h.zone(k.Zone, field("zone"))
-	if p != nil {
-		return counter.Board{}, p
+func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter.Board, error) {
+	zone, err := h.zone(k.Zone, field("zone"))
+	if err != nil {
+		return counter.Board{}, err
 	}
 	if k.SlidingS != 0 {
 		if k.Window != counter.Ever || zone != nil || ago != 0 {
 			where := field("sliding_s")
 			return counter.Board{}, badField.of("%s: a sliding board has no other window, zone or past; leave window, zone and ago out.", where).in(where)
 		}
-		if p := seconds(k.SlidingS, field("sliding_s")); p != nil {
-			return counter.Board{}, p
+		if err := seconds(k.SlidingS, field("sliding_s")); err != nil {
+			return counter.Board{}, err
 		}
 	}
 	board := counter.Board{Name: k.Name, Window: k.Window, Zone: zone, Ago: ago, Sliding: time.Duration(k.SlidingS) * time.Second}
@@ -176,9 +150,9 @@ func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter
 }
 
 // seconds is what is wrong with the length of a sliding window.
-func seconds(n int64, field string) *Problem {
+func seconds(n int64, field string) error {
 	if n < 1 || n > maxSeconds {
-		return badField.of("%s: %s cannot be had; write whole seconds, from 1 to %d.", field, fmt.Sprint(n), maxSeconds).in(field)
+		return badField.of("%s: %d cannot be had; write whole seconds, from 1 to %d.", field, n, maxSeconds).in(field)
 	}
 	return nil
 }

@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"bytes"
-	"context"
 	"encoding"
 	"encoding/json"
 	"errors"
@@ -38,7 +37,7 @@ func newBodies() bodies {
 
 // body reads a body of at most so many bytes. The room that it takes is given back at the
 // end of the call.
-func (c *call) body(most int64) ([]byte, *Problem) {
+func (c *call) body(most int64) ([]byte, error) {
 	reader := c.bodies.open
 	if c.logged {
 		reader = c.bodies.managed
@@ -61,7 +60,7 @@ func (c *call) hold(from *httpbody.Reader, most int64) error {
 }
 
 // unread is why a body of at most so many bytes was not read.
-func (c *call) unread(err error, most int64) *Problem {
+func (c *call) unread(err error, most int64) error {
 	var large *http.MaxBytesError
 	switch {
 	case err == nil:
@@ -69,30 +68,53 @@ func (c *call) unread(err error, most int64) *Problem {
 	case errors.As(err, &large):
 		return tooLarge.of("At most %d bytes are read; send less.", most)
 	case errors.Is(err, httpbody.ErrBusy):
-		c.Header().Set("Retry-After", "1")
-		return busy.of("Other calls with long bodies take all the memory that there is for them; try again.")
+		return busy.of("Other calls with long bodies take all the memory that there is for them; try again.").after("1")
 	}
 	return badBody.of("The body ended before it was complete; send it again.")
 }
 
-// decode reads one JSON object into a struct whose fields are known by these names,
-// and nothing behind it. To be strict is kind: a field that is silently ignored is a
-// limit that silently does not apply.
-func decode(body []byte, into any, known []string) *Problem {
+// decode reads the body of a call that takes no parameters.
+func (c *call) decode(most int64, into any) error {
+	if q := c.query(); q.err != nil {
+		return q.err
+	}
+	body, err := c.body(most)
+	if err != nil {
+		return err
+	}
+	return decode(body, into)
+}
+
+// taking makes a handler of one that takes a body of at most so many bytes, and no
+// parameters.
+func taking[T any](most int64, serve func(*Handler, *call, *T) (any, error)) handler {
+	return func(h *Handler, c *call) (any, error) {
+		want := new(T)
+		if err := c.decode(most, want); err != nil {
+			return nil, err
+		}
+		return serve(h, c, want)
+	}
+}
+
+// decode reads one JSON object into a struct, and nothing behind it. To be strict is
+// kind: a field that is silently ignored is a limit that silently does not apply.
+func decode(body []byte, into any) error {
+	known := func() []string { return namesOf(reflect.TypeOf(into).Elem()) }
 	if !utf8.Valid(body) {
 		return badBody.of("The body is not UTF-8, which JSON has to be; send it so.")
 	}
 	content := bytes.TrimLeft(body, " \t\r\n")
 	if len(content) == 0 {
-		return badBody.of("The body is empty; send a JSON object, such as {%q: …}.", known[0])
+		return badBody.of("The body is empty; send a JSON object, such as {%q: …}.", known()[0])
 	}
 	if content[0] != '{' {
-		return badBody.of("The body has to be a JSON object, such as {%q: …}.", known[0])
+		return badBody.of("The body has to be a JSON object, such as {%q: …}.", known()[0])
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
-		return diagnose(body, err, into, known)
+		return diagnose(body, err, into, known())
 	}
 	if rest := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
 		return badBody.of("The body goes on after the JSON object, at byte %d; send one object only.", len(body)-len(rest)+1)
@@ -101,7 +123,7 @@ func decode(body []byte, into any, known []string) *Problem {
 }
 
 // diagnose says what is wrong with a body that could not be decoded.
-func diagnose(body []byte, err error, into any, known []string) *Problem {
+func diagnose(body []byte, err error, into any, known []string) error {
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	var invalid *weir.InvalidError
@@ -191,12 +213,28 @@ func namesIn(t reflect.Type) (names []string) {
 	}
 	for i := range t.NumField() {
 		f := t.Field(i)
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name := nameOf(f); name != "" {
 			names = append(names, name)
 		}
 		names = append(names, namesIn(f.Type)...)
 	}
 	return names
+}
+
+// namesOf are the fields of a struct, in their order.
+func namesOf(t reflect.Type) (names []string) {
+	for _, f := range reflect.VisibleFields(t) {
+		if name := nameOf(f); name != "" {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// nameOf is what a field is called in JSON, "" if it is not there.
+func nameOf(f reflect.StructField) string {
+	name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+	return name
 }
 
 // misused is a value that a lower package does not take. Where it stands is called what
@@ -208,17 +246,3 @@ func misused(err *weir.InvalidError, field func(string) string) *Problem {
 
 // itself is for fields that are called as in the lower package.
 func itself(field string) string { return field }
-
-// statusClientGone is what access logs call a client that did not wait for its
-// answer. Nobody else sees it.
-const statusClientGone = 499
-
-// gone answers a call whose context ended before it was answered.
-func (c *call) gone(err error) {
-	if errors.Is(err, context.Canceled) {
-		c.WriteHeader(statusClientGone)
-		return
-	}
-	c.Header().Set("Retry-After", "1")
-	c.refuse(busy.of("There was no time left to answer; try again."))
-}

@@ -7,7 +7,6 @@ import (
 	"maps"
 	"reflect"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/weirhq/weir/internal/manage"
@@ -17,97 +16,41 @@ import (
 // own. The library takes the last of two and ignores case; whoever has read the same
 // body before, in order to decide whether to pass it on, may have taken the other. The
 // body is one that the library has read.
-func strict(body []byte, into any) *Problem {
-	w := walker{rest: body}
-	return w.value(reflect.TypeOf(into))
+func strict(body []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber()
+	return walk(d, reflect.TypeOf(into))
 }
 
-// walker goes through JSON that is known to be valid.
-type walker struct{ rest []byte }
-
-// next skips white space and returns the byte behind it.
-func (w *walker) next() byte {
-	w.rest = bytes.TrimLeft(w.rest, " \t\r\n")
-	return w.rest[0]
-}
-
-// value reads a value that goes into a type, nil if there is none of its own.
-func (w *walker) value(t reflect.Type) *Problem {
-	t = indirect(t)
-	switch w.next() {
-	case '{':
-		return w.object(t)
-	case '[':
-		return w.list(t)
-	case '"':
-		w.text()
-	default:
-		w.rest = w.rest[bytes.IndexAny(w.rest, ",]} \t\r\n"):]
+// walk goes through a value that goes into a type, nil if there is none of its own.
+func walk(d *json.Decoder, t reflect.Type) error {
+	begin, _ := d.Token() // no error: it was read before
+	if begin != json.Delim('{') && begin != json.Delim('[') {
+		return nil
 	}
+	fields, inside := contents(indirect(t))
+	seen := map[string]bool{}
+	for d.More() {
+		if begin == json.Delim('{') {
+			token, _ := d.Token()
+			name, _ := token.(string)
+			if fields != nil {
+				var known bool
+				if inside, known = fields[name]; !known {
+					return unknownName("field", name, slices.Sorted(maps.Keys(fields)))
+				}
+			}
+			if seen[name] {
+				return badField.of("%s: it is there twice; send it once.", manage.Clip(name)).in(manage.Clip(name))
+			}
+			seen[name] = true
+		}
+		if err := walk(d, inside); err != nil {
+			return err
+		}
+	}
+	_, _ = d.Token() // the end
 	return nil
-}
-
-func (w *walker) object(t reflect.Type) *Problem {
-	fields, values := contents(t)
-	var seen names
-	for w.rest = w.rest[1:]; w.next() != '}'; {
-		if w.rest[0] == ',' {
-			w.rest = w.rest[1:]
-			continue
-		}
-		name := w.text()
-		inside, known := fields[name]
-		switch {
-		case fields == nil:
-			inside = values
-		case !known:
-			return unknownName("field", name, slices.Sorted(maps.Keys(fields)))
-		}
-		if !seen.add(name) {
-			return badField.of("%s: it is there twice; send it once.", manage.Clip(name)).in(manage.Clip(name))
-		}
-		w.next() // the colon
-		w.rest = w.rest[1:]
-		if p := w.value(inside); p != nil {
-			return p
-		}
-	}
-	w.rest = w.rest[1:]
-	return nil
-}
-
-func (w *walker) list(t reflect.Type) *Problem {
-	_, values := contents(t)
-	for w.rest = w.rest[1:]; w.next() != ']'; {
-		if w.rest[0] == ',' {
-			w.rest = w.rest[1:]
-			continue
-		}
-		if p := w.value(values); p != nil {
-			return p
-		}
-	}
-	w.rest = w.rest[1:]
-	return nil
-}
-
-// text reads a string.
-func (w *walker) text() string {
-	w.next()
-	end := 1
-	for ; w.rest[end] != '"'; end++ {
-		if w.rest[end] == '\\' {
-			end++
-		}
-	}
-	quoted := w.rest[:end+1]
-	w.rest = w.rest[end+1:]
-	if bytes.IndexByte(quoted, '\\') < 0 {
-		return string(quoted[1:end])
-	}
-	var s string
-	_ = json.Unmarshal(quoted, &s) // it was read before
-	return s
 }
 
 // indirect is the type without pointers, and nil if the type reads itself.
@@ -142,35 +85,10 @@ func fieldsOf(t reflect.Type) map[string]reflect.Type {
 	}
 	fields := map[string]reflect.Type{}
 	for _, f := range reflect.VisibleFields(t) {
-		if name, _, _ := strings.Cut(f.Tag.Get("json"), ","); name != "" {
+		if name := nameOf(f); name != "" {
 			fields[name] = f.Type
 		}
 	}
 	structs.Store(t, fields)
 	return fields
-}
-
-// names are those of an object: few, as a rule.
-type names struct {
-	few  []string
-	many map[string]struct{}
-}
-
-// add reports whether a name was not there.
-func (n *names) add(name string) bool {
-	const most = 16
-	if len(n.few) < most {
-		twice := slices.Contains(n.few, name)
-		n.few = append(n.few, name)
-		return !twice
-	}
-	if n.many == nil {
-		n.many = map[string]struct{}{}
-		for _, f := range n.few {
-			n.many[f] = struct{}{}
-		}
-	}
-	before := len(n.many)
-	n.many[name] = struct{}{}
-	return len(n.many) > before
 }

@@ -2,17 +2,16 @@ package httpapi
 
 import (
 	"encoding/json"
+	"errors"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/netip"
-	"net/url"
 	"runtime/debug"
-	"slices"
 	"strings"
 	"time"
 
 	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/queue"
 )
 
 // call is one request on its way to its answer. It is the ResponseWriter of whoever
@@ -29,7 +28,9 @@ type call struct {
 	status   int // 0 until there is an answer
 	logged   bool
 	changes  bool // it may change something
+	success  int  // the status of an answer that is no problem
 
+	terms    *queue.Terms // of the queue that the route names
 	bodies   *bodies
 	releases []func() // of the room that the body takes
 }
@@ -72,7 +73,7 @@ var (
 
 // ServeHTTP implements http.Handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	c := &call{ResponseWriter: w, r: r, bodies: &h.bodies}
+	c := &call{ResponseWriter: w, r: r, success: http.StatusOK, bodies: &h.bodies}
 	header := w.Header()
 	header["X-Content-Type-Options"] = nosniff
 	c.id = identify(header, r)
@@ -93,18 +94,39 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		start = time.Now()
 	}
 	defer h.end(c, start)
+	var answer any
+	var err error
 	switch {
 	case found != nil:
-		if h.admit(c, found.needs) {
-			found.serve(h, c)
+		if err = h.admit(c, found.needs); err == nil {
+			answer, err = found.serve(h, c)
 		}
 	case len(allowed) > 0:
 		header.Set("Allow", strings.Join(allowed, ", "))
-		c.refuse(wrongMethod.of("%s does not take this method; it takes %s.", r.URL.Path, strings.Join(allowed, ", ")))
+		err = wrongMethod.of("%s does not take this method; it takes %s.", r.URL.Path, strings.Join(allowed, ", "))
 	case ours(r.URL.Path):
-		c.refuse(noRoute.of("The API has no such path; GET /v1/openapi.yaml lists all."))
+		err = noRoute.of("The API has no such path; GET /v1/openapi.yaml lists all.")
 	default:
-		h.home(c)
+		answer, err = h.home(c)
+	}
+	if err != nil {
+		c.fail(err)
+	} else if answer != nil {
+		c.answer(answer)
+	}
+}
+
+// errAnswered is that a call may not go on, and has been told so.
+var errAnswered = errors.New("httpapi: the call was answered")
+
+// fail answers with an error.
+func (c *call) fail(err error) {
+	p, ok := errors.AsType[*Problem](err)
+	switch {
+	case ok:
+		c.refuse(p)
+	case err != errAnswered:
+		c.refuse(outOfTime(err))
 	}
 }
 
@@ -172,43 +194,23 @@ func identify(header http.Header, r *http.Request) string {
 	return values[0]
 }
 
-// answer writes a value as JSON.
-func (c *call) answer(status int, value any) {
-	body, err := json.Marshal(value)
-	if err != nil {
-		panic(err) // every answer has a notation
-	}
-	c.Header()["Content-Type"] = typeJSON
-	c.WriteHeader(status)
-	c.Write(append(body, '\n'))
+// text is an answer that is written as it is.
+type text struct {
+	kind []string
+	body []byte
 }
 
-// text writes an answer for people.
-func (c *call) text(status int, kind []string, body []byte) {
-	c.Header()["Content-Type"] = kind
-	c.WriteHeader(status)
-	c.Write(body)
-}
-
-// query reads the query, which may have these parameters, each once, and no other.
-func (c *call) query(known ...string) (url.Values, *Problem) { return c.queryWith("", known...) }
-
-// queryWith is query with one parameter that may be there several times.
-func (c *call) queryWith(many string, known ...string) (url.Values, *Problem) {
-	if many != "" {
-		known = append([]string{many}, known...)
-	}
-	query, err := url.ParseQuery(c.r.URL.RawQuery)
-	if err != nil {
-		return nil, badField.of("The query cannot be read; escape what is special in it, as in ?key=user%%3Aalice.")
-	}
-	for _, name := range slices.Sorted(maps.Keys(query)) {
-		switch {
-		case !slices.Contains(known, name):
-			return nil, unknownName("parameter", name, known)
-		case len(query[name]) > 1 && name != many:
-			return nil, badField.of("%s: it is there %d times; send it once.", name, len(query[name])).in(name)
+// answer writes a text, or a value as JSON.
+func (c *call) answer(value any) {
+	t, ok := value.(text)
+	if !ok {
+		body, err := json.Marshal(value)
+		if err != nil {
+			panic(err) // every answer has a notation
 		}
+		t = text{typeJSON, append(body, '\n')}
 	}
-	return query, nil
+	c.Header()["Content-Type"] = t.kind
+	c.WriteHeader(c.success)
+	c.Write(t.body)
 }

@@ -43,7 +43,7 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, c := range []struct {
 		what  string
-		kind  kind
+		kind  *kind
 		allow string
 	}{
 		{"GET /v1", noRoute, ""},

@@ -40,43 +40,35 @@ func (q *question) release() {
 
 // check answers POST /v1/check. That the store is gone is no error here: each rule
 // has said what happens then.
-func (h *Handler) check(c *call) {
+func (h *Handler) check(c *call) (any, error) {
 	q := questions.Get().(*question)
 	defer q.release()
-	p := q.read(c)
-	if p == nil {
-		p = q.asked.parse(q.body)
+	err := q.read(c)
+	if err == nil {
+		err = q.asked.parse(q.body)
 	}
-	if p == nil {
-		p = q.fill()
+	if err == nil {
+		err = q.fill()
 	}
-	if p != nil {
-		c.refuse(p)
-		return
+	if err != nil {
+		return nil, err
 	}
 	ask := h.options.Engine.Check
 	if q.asked.Peek {
 		ask = h.options.Engine.Peek
 	}
 	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
-		c.unjudged(err)
-		return
+		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+			return nil, unjudged.of("%s", manage.Sentence(err)).in(invalid.Field)
+		}
+		return nil, err
 	}
 	h.describeVerdict(q)
 	q.out = append(appendCheckAnswer(q.out[:0], &q.answer), '\n')
 	c.Header()["Content-Type"] = typeJSON
 	c.WriteHeader(http.StatusOK)
 	c.Write(q.out)
-}
-
-// unjudged answers a request that the engine could not judge.
-func (c *call) unjudged(err error) {
-	var invalid *weir.InvalidError
-	if !errors.As(err, &invalid) {
-		c.gone(err)
-		return
-	}
-	c.refuse(unjudged.of("%s", manage.Sentence(err)).in(invalid.Field))
+	return nil, nil
 }
 
 // checkFields are the names of the fields of CheckRequest.
@@ -86,7 +78,7 @@ var checkFields = []string{
 }
 
 // fill takes in what the client says, if it makes sense.
-func (q *question) fill() *Problem {
+func (q *question) fill() error {
 	a := &q.asked
 	q.said = manage.Question{
 		Request: rule.Request{
@@ -102,8 +94,8 @@ func (q *question) fill() *Problem {
 }
 
 // read fills the buffer from the body.
-func (q *question) read(c *call) *Problem {
-	large := func() *Problem { return tooLarge.of("At most %d bytes are read; send less.", MaxCheckBody) }
+func (q *question) read(c *call) error {
+	large := func() error { return tooLarge.of("At most %d bytes are read; send less.", MaxCheckBody) }
 	if c.r.ContentLength > MaxCheckBody {
 		return large()
 	}

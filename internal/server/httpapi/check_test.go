@@ -111,7 +111,7 @@ func TestCheckProblems(t *testing.T) {
 	}
 	for _, c := range []struct {
 		name, body string
-		kind       kind
+		kind       *kind
 		field      string
 		words      string
 	}{

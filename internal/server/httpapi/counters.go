@@ -1,10 +1,11 @@
 package httpapi
 
 import (
+	"errors"
 	"fmt"
-	"net/http"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
 )
 
@@ -13,39 +14,72 @@ import (
 const MaxCountBody = 256 << 10
 
 var counterRoutes = []route{
-	{"POST", "/v1/counters/add", using, counting((*Handler).addCounters)},
-	{"POST", "/v1/counters/reset", using, counting((*Handler).resetCounters)},
+	{"POST", "/v1/counters/add", using, counting(taking(MaxCountBody, (*Handler).addCounters))},
+	{"POST", "/v1/counters/reset", using, counting(taking(MaxCountBody, (*Handler).resetCounters))},
 	{"GET", "/v1/counters", looking, counting((*Handler).getCounters)},
 	{"GET", "/v1/counters/history", looking, counting((*Handler).getCounterHistory)},
-	{"POST", "/v1/ids", using, counting((*Handler).nextID)},
+	{"POST", "/v1/ids", using, counting(taking(maxSmallBody, (*Handler).nextID))},
 
-	{"POST", "/v1/boards/score", using, counting((*Handler).scoreBoard)},
+	{"POST", "/v1/boards/score", using, counting(taking(MaxCountBody, (*Handler).scoreBoard))},
 	{"GET", "/v1/boards/top", looking, counting((*Handler).getTop)},
 	{"GET", "/v1/boards/standing", looking, counting((*Handler).getStanding)},
 
-	{"POST", "/v1/hot/hit", using, counting((*Handler).hitItems)},
+	{"POST", "/v1/hot/hit", using, counting(taking(MaxCountBody, (*Handler).hitItems))},
 	{"GET", "/v1/hot", looking, counting((*Handler).getHot)},
 	{"GET", "/v1/hot/events", looking, counting((*Handler).getHotEvents)},
 
-	{"POST", "/v1/actions", using, counting((*Handler).recordActions)},
+	{"POST", "/v1/actions", using, counting(taking(MaxCountBody, (*Handler).recordActions))},
 	{"GET", "/v1/actions", looking, counting((*Handler).getActions)},
 	{"GET", "/v1/actions/history", looking, counting((*Handler).getActionHistory)},
 }
 
-// counting makes a route of what answers with an object, or a problem.
-func counting(serve func(*Handler, *call) (any, *Problem)) func(*Handler, *call) {
-	return func(h *Handler, c *call) {
+// counting makes a handler of one that needs counters.
+func counting(serve handler) handler {
+	return func(h *Handler, c *call) (any, error) {
 		if h.options.Counters == nil {
-			c.refuse(notKept.of("This server keeps no counters; ask one that does."))
-			return
+			return nil, notKept.of("This server keeps no counters; ask one that does.")
 		}
-		answer, p := serve(h, c)
-		if p != nil {
-			c.refuse(p)
-			return
-		}
-		c.answer(http.StatusOK, answer)
+		answer, err := serve(h, c)
+		return answer, h.countTrouble(c, err)
 	}
+}
+
+// countTrouble is why something was not counted.
+func (h *Handler) countTrouble(c *call, err error) error {
+	if errors.Is(err, counter.ErrRange) {
+		return outOfRange.of("The amount would leave the range, and nothing was counted; count in larger units, or reset it earlier.")
+	}
+	return h.storeTrouble(c, err)
+}
+
+// storeTrouble is an error for whoever could not be served by a store. These calls come
+// as often as their clients like, so the log is told once a second at most.
+func (h *Handler) storeTrouble(c *call, err error) error {
+	if _, known := errors.AsType[*Problem](err); err == nil || known {
+		return err
+	}
+	if invalid := invalidIn(err, itself); invalid != nil {
+		return invalid
+	}
+	if left := c.r.Context().Err(); left != nil {
+		return left
+	}
+	now := h.options.Clock().Unix()
+	if before := h.warned.Load(); before != now && h.warned.CompareAndSwap(before, now) {
+		h.options.Logger.Warn("a store of counts or work could not be asked", "route", c.name, "request_id", c.id, "error", err)
+	}
+	if c.r.Method == "GET" || c.r.Method == "HEAD" {
+		return storeGone.of("The store does not answer just now; try again soon.").after(outage)
+	}
+	return storeGone.of("The store does not answer just now, and what was to change may have changed or not; look, or try again soon.").after(outage)
+}
+
+// invalidIn is a problem of an error of a check, which is a *weir.InvalidError or nil.
+func invalidIn(err error, field func(string) string) error {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return misused(invalid, field)
+	}
+	return nil
 }
 
 // CounterKey names a counter. The same name with another window, or in another zone, is
@@ -113,133 +147,97 @@ type IDAnswer struct {
 }
 
 // addCounters answers POST /v1/counters/add: all are changed, or none.
-func (h *Handler) addCounters(c *call) (any, *Problem) {
-	var want AddRequest
-	if p := c.decode(MaxCountBody, &want, "add"); p != nil {
-		return nil, p
-	}
-	if p := batch("add", len(want.Add), counter.MaxBatch); p != nil {
-		return nil, p
+func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
+	if err := batch("add", len(want.Add), counter.MaxBatch); err != nil {
+		return nil, err
 	}
 	deltas, keys := make([]counter.Delta, len(want.Add)), make([]CounterKey, len(want.Add))
 	for i, d := range want.Add {
-		key, p := h.counterKey(d.CounterKey, within("add", i))
-		if p != nil {
-			return nil, p
+		key, err := h.counterKey(d.CounterKey, within("add", i))
+		if err != nil {
+			return nil, err
 		}
-		keys[i], deltas[i] = d.CounterKey, counter.Delta{Key: key, By: counter.One}
-		if d.By != nil {
-			deltas[i].By = *d.By
-		}
+		keys[i], deltas[i] = d.CounterKey, counter.Delta{Key: key, By: amount(d.By)}
 	}
 	values, err := h.options.Counters.Add(c.r.Context(), deltas...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
+	return valued(keys, values), err
+}
+
+// amount is how much is counted: one, if nobody says.
+func amount(by *counter.Amount) counter.Amount {
+	if by == nil {
+		return counter.One
 	}
-	return valued(keys, values), nil
+	return *by
 }
 
 // resetCounters answers POST /v1/counters/reset: it reads and resets at once, so that
 // nothing is lost that is added meanwhile.
-func (h *Handler) resetCounters(c *call) (any, *Problem) {
-	var want ResetRequest
-	if p := c.decode(MaxCountBody, &want, "reset"); p != nil {
-		return nil, p
-	}
-	if p := batch("reset", len(want.Reset), counter.MaxBatch); p != nil {
-		return nil, p
+func (h *Handler) resetCounters(c *call, want *ResetRequest) (any, error) {
+	if err := batch("reset", len(want.Reset), counter.MaxBatch); err != nil {
+		return nil, err
 	}
 	keys := make([]counter.Key, len(want.Reset))
 	for i, k := range want.Reset {
-		var p *Problem
-		if keys[i], p = h.counterKey(k, within("reset", i)); p != nil {
-			return nil, p
+		var err error
+		if keys[i], err = h.counterKey(k, within("reset", i)); err != nil {
+			return nil, err
 		}
 	}
 	values, err := h.options.Counters.Reset(c.r.Context(), keys...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return valued(want.Reset, values), nil
+	return valued(want.Reset, values), err
 }
 
 // getCounters answers GET /v1/counters.
-func (h *Handler) getCounters(c *call) (any, *Problem) {
-	_, named, keys, p := h.countersAsked(c)
-	if p != nil {
-		return nil, p
+func (h *Handler) getCounters(c *call) (any, error) {
+	q, named, keys := h.countersAsked(c)
+	if q.err != nil {
+		return nil, q.err
 	}
 	values, err := h.options.Counters.Get(c.r.Context(), keys...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return valued(named, values), nil
+	return valued(named, values), err
 }
 
 // getCounterHistory answers GET /v1/counters/history.
-func (h *Handler) getCounterHistory(c *call) (any, *Problem) {
-	query, named, keys, p := h.countersAsked(c, "n")
-	if p != nil {
-		return nil, p
-	}
-	n, p := query.windows(keys[0].Window)
-	if p != nil {
-		return nil, p
+func (h *Handler) getCounterHistory(c *call) (any, error) {
+	q, named, keys := h.countersAsked(c, "n")
+	n := q.windows(q.window(counter.Ever))
+	if q.err != nil {
+		return nil, q.err
 	}
 	series, err := h.options.Counters.History(c.r.Context(), n, keys...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
+	answer := CounterHistoryAnswer{Counters: make([]CounterTrack, len(series))}
+	for i, points := range series {
+		answer.Counters[i] = CounterTrack{CounterKey: named[i], Points: pointsOf(points)}
 	}
-	answer := CounterHistoryAnswer{Counters: make([]CounterTrack, len(named))}
-	for i, key := range named {
-		answer.Counters[i] = CounterTrack{CounterKey: key, Points: pointsOf(series[i])}
-	}
-	return answer, nil
+	return answer, err
 }
 
 // nextID answers POST /v1/ids.
-func (h *Handler) nextID(c *call) (any, *Problem) {
-	var want IDRequest
-	if p := c.decode(maxSmallBody, &want, "sequence"); p != nil {
-		return nil, p
-	}
+func (h *Handler) nextID(c *call, want *IDRequest) (any, error) {
 	id, err := h.options.Counters.NextID(c.r.Context(), want.Sequence)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return IDAnswer{ID: id}, nil
+	return IDAnswer{ID: id}, err
 }
 
 // countersAsked are the counters that a query names: several names, and one group,
 // window and zone for all.
-func (h *Handler) countersAsked(c *call, more ...string) (query asked, named []CounterKey, keys []counter.Key, p *Problem) {
-	if query, p = c.asked("name", append([]string{"group", "window", "zone"}, more...)...); p != nil {
-		return nil, nil, nil, p
-	}
-	window, p := query.window(counter.Ever)
-	if p != nil {
-		return nil, nil, nil, p
-	}
-	names := query["name"]
-	if p := batch("name", len(names), counter.MaxBatch); p != nil {
-		return nil, nil, nil, p
-	}
-	for _, name := range names {
-		k := CounterKey{Name: name, Group: query.text("group"), Window: window, Zone: query.text("zone")}
-		key, p := h.counterKey(k, itself)
-		if p != nil {
-			return nil, nil, nil, p
-		}
+func (h *Handler) countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys []counter.Key) {
+	q = c.queryOfTexts("name", append([]string{"group", "window", "zone"}, more...)...)
+	window := q.window(counter.Ever)
+	for _, name := range q.list("name", counter.MaxBatch) {
+		k := CounterKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone")}
+		key, err := h.counterKey(k, itself)
+		q.wrong(err)
 		named, keys = append(named, k), append(keys, key)
 	}
-	return query, named, keys, nil
+	return q, named, keys
 }
 
 // counterKey is a key as the store has it.
-func (h *Handler) counterKey(k CounterKey, field func(string) string) (counter.Key, *Problem) {
-	zone, p := h.zone(k.Zone, field("zone"))
-	if p != nil {
-		return counter.Key{}, p
+func (h *Handler) counterKey(k CounterKey, field func(string) string) (counter.Key, error) {
+	zone, err := h.zone(k.Zone, field("zone"))
+	if err != nil {
+		return counter.Key{}, err
 	}
 	key := counter.Key{Name: k.Name, Group: k.Group, Window: k.Window, Zone: zone}
 	return key, invalidIn(counter.ValidateKeys([]counter.Key{key}), field)
@@ -250,10 +248,15 @@ func within(list string, i int) func(string) string {
 	return func(field string) string { return fmt.Sprintf("%s[%d].%s", list, i, field) }
 }
 
+// itemOf is the i-th entry of a list of texts.
+func itemOf(list string, i int) func(string) string {
+	return func(string) string { return fmt.Sprintf("%s[%d]", list, i) }
+}
+
 func valued(keys []CounterKey, values []counter.Amount) CountersAnswer {
-	answer := CountersAnswer{Counters: make([]CounterAnswer, len(keys))}
-	for i, key := range keys {
-		answer.Counters[i] = CounterAnswer{CounterKey: key, Value: values[i]}
+	answer := CountersAnswer{Counters: make([]CounterAnswer, len(values))}
+	for i, value := range values {
+		answer.Counters[i] = CounterAnswer{CounterKey: keys[i], Value: value}
 	}
 	return answer
 }

@@ -20,7 +20,7 @@ type zones struct {
 }
 
 // zone finds a time zone. No name is UTC, which the store takes nil for.
-func (h *Handler) zone(name, field string) (*time.Location, *Problem) {
+func (h *Handler) zone(name, field string) (*time.Location, error) {
 	if name == "" {
 		return nil, nil
 	}

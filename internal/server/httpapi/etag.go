@@ -22,7 +22,7 @@ type condition struct {
 }
 
 // ifMatch reads the condition of a call.
-func ifMatch(r *http.Request) (condition, *Problem) {
+func ifMatch(r *http.Request) (condition, error) {
 	tags, any, ok := entityTags(r.Header["If-Match"])
 	if !ok {
 		return condition{}, badField.of(`If-Match: it is no list of tags; send the ETag of what you have read, with its quotes, as in If-Match: "7".`).in("If-Match")

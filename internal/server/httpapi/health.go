@@ -14,66 +14,65 @@ import (
 var openAPI []byte
 
 // describe answers GET /v1/openapi.yaml.
-func (h *Handler) describe(c *call) { c.text(http.StatusOK, typeYAML, openAPI) }
+func (h *Handler) describe(*call) (any, error) { return text{typeYAML, openAPI}, nil }
 
 // health answers GET /healthz: the process lives, whatever else is the matter.
-func (h *Handler) health(c *call) { c.text(http.StatusOK, typeText, []byte("ok\n")) }
+func (h *Handler) health(*call) (any, error) { return text{typeText, []byte("ok\n")}, nil }
 
 // maxReady is how long GET /readyz may think.
 const maxReady = 2 * time.Second
 
 // ready answers GET /readyz.
-func (h *Handler) ready(c *call) {
+func (h *Handler) ready(c *call) (any, error) {
+	if err := h.notReady(c); err != nil {
+		return nil, notReady.of("%s", manage.Sentence(err)).after("1")
+	}
+	answer := []byte("ready\n")
+	if err := h.options.Trouble(); err != nil {
+		answer = fmt.Appendf(answer, "%s\n", err) // a line each
+	}
+	return text{typeText, answer}, nil
+}
+
+// notReady is why no requests should come yet.
+func (h *Handler) notReady(c *call) error {
 	ctx, cancel := context.WithTimeout(c.r.Context(), maxReady)
 	defer cancel()
 	c.Header()["Cache-Control"] = uncached
-	if err := h.options.Ready(ctx); err != nil {
-		c.Header().Set("Retry-After", "1")
-		c.refuse(notReady.of("%s", manage.Sentence(err)))
-		return
-	}
-	text := []byte("ready\n")
-	if err := h.options.Trouble(); err != nil {
-		text = fmt.Appendf(text, "%s\n", err) // a line each
-	}
-	c.text(http.StatusOK, typeText, text)
+	return h.options.Ready(ctx)
 }
 
 // healthCheck answers GET /healthcheck with what /readyz says, in the way of
 // envoyproxy/ratelimit.
-func (h *Handler) healthCheck(c *call) {
-	ctx, cancel := context.WithTimeout(c.r.Context(), maxReady)
-	defer cancel()
-	c.Header()["Cache-Control"] = uncached
-	if h.options.Ready(ctx) != nil {
+func (h *Handler) healthCheck(c *call) (any, error) {
+	if h.notReady(c) != nil {
 		c.WriteHeader(http.StatusInternalServerError)
-		return
+		return nil, nil
 	}
-	c.text(http.StatusOK, typeText, []byte("OK"))
+	return text{typeText, []byte("OK")}, nil
 }
 
 // envoyConfig answers GET /rlconfig.
-func (h *Handler) envoyConfig(c *call) {
+func (h *Handler) envoyConfig(c *call) (any, error) {
 	if h.options.Envoy == nil {
-		c.refuse(noRoute.of("This server has no configuration for Envoy; --envoy-config names its directory."))
-		return
+		return nil, noRoute.of("This server has no configuration for Envoy; --envoy-config names its directory.")
 	}
 	config := h.options.Envoy()
 	if config == nil {
-		c.refuse(notReady.of("No configuration for Envoy is loaded; weir's log says what is wrong with the files."))
-		return
+		return nil, notReady.of("No configuration for Envoy is loaded; weir's log says what is wrong with the files.")
 	}
 	c.Header()["Content-Type"] = typeText
 	_ = config.Dump(c) // who has left needs no answer
+	return nil, nil
 }
 
 // metrics answers GET /metrics.
-func (h *Handler) metrics(c *call) {
+func (h *Handler) metrics(c *call) (any, error) {
 	if h.options.Metrics == nil {
-		c.refuse(noRoute.of("This server has no metrics."))
-		return
+		return nil, noRoute.of("This server has no metrics.")
 	}
 	h.options.Metrics.ServeHTTP(c, c.r)
+	return nil, nil
 }
 
 // homePage is for whoever looks in with a browser.
@@ -85,24 +84,25 @@ GET  /v1/openapi.yaml  everything else
 `
 
 // home answers every path that is not the API's.
-func (h *Handler) home(c *call) {
+func (h *Handler) home(c *call) (any, error) {
 	header := c.Header()
 	header.Set("Content-Security-Policy", "default-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'")
 	header.Set("Referrer-Policy", "no-referrer")
-	if h.options.Home != nil {
-		read := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
-		if read || h.options.Tokens() != nil || h.atHome(c, asking) {
-			h.options.Home.ServeHTTP(c, c.r)
-		}
-		return
-	}
+	read := c.r.Method == http.MethodGet || c.r.Method == http.MethodHead
 	switch {
+	case h.options.Home != nil:
+		if !read {
+			if err := h.admit(c, asking); err != nil {
+				return nil, err
+			}
+		}
+		h.options.Home.ServeHTTP(c, c.r)
+		return nil, nil
 	case c.r.URL.Path != "/":
-		c.refuse(noRoute.of("There is nothing here; GET /v1/openapi.yaml lists what there is."))
-	case c.r.Method != http.MethodGet && c.r.Method != http.MethodHead:
+		return nil, noRoute.of("There is nothing here; GET /v1/openapi.yaml lists what there is.")
+	case !read:
 		header.Set("Allow", "GET, HEAD")
-		c.refuse(wrongMethod.of("This page can only be read; GET it."))
-	default:
-		c.text(http.StatusOK, typeText, []byte(homePage))
+		return nil, wrongMethod.of("This page can only be read; GET it.")
 	}
+	return text{typeText, []byte(homePage)}, nil
 }

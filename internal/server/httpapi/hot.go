@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"math"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir/counter"
@@ -57,100 +56,67 @@ type HotEvent struct {
 }
 
 // hitItems answers POST /v1/hot/hit.
-func (h *Handler) hitItems(c *call) (any, *Problem) {
-	var want HitRequest
-	if p := c.decode(MaxCountBody, &want, "list", "items"); p != nil {
-		return nil, p
+func (h *Handler) hitItems(c *call, want *HitRequest) (any, error) {
+	list, err := hotList(want.List, inside("list"))
+	if err == nil {
+		err = batch("items", len(want.Items), counter.MaxBatch)
 	}
-	list, p := hotList(want.List, func(field string) string {
-		if field == "list" {
-			field = "name"
-		}
-		return "list." + field
-	})
-	if p != nil {
-		return nil, p
-	}
-	if p := batch("items", len(want.Items), counter.MaxBatch); p != nil {
-		return nil, p
+	if err != nil {
+		return nil, err
 	}
 	for i := range want.Items {
-		where := strings.TrimSuffix(within("items", i)(""), ".")
-		if p := invalidIn(list.ValidateHit(want.Items[i:i+1]), func(string) string { return where }); p != nil {
-			return nil, p
+		if err := invalidIn(list.ValidateHit(want.Items[i:i+1]), itemOf("items", i)); err != nil {
+			return nil, err
 		}
 	}
 	heats, err := h.options.Counters.Hit(c.r.Context(), list, want.Items...)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return heatOf(heats), nil
+	return heatOf(heats), err
 }
 
 // getHot answers GET /v1/hot.
-func (h *Handler) getHot(c *call) (any, *Problem) {
-	query, list, p := hotAsked(c, "n")
-	if p != nil {
-		return nil, p
-	}
-	n, p := query.whole("n", usualList, 1, counter.MaxTop)
-	if p != nil {
-		return nil, p
+func (h *Handler) getHot(c *call) (any, error) {
+	q, list := hotAsked(c, "n")
+	n := q.whole("n", usualList, 1, counter.MaxTop)
+	if q.err != nil {
+		return nil, q.err
 	}
 	heats, err := h.options.Counters.Hot(c.r.Context(), list, int(n))
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
-	return heatOf(heats), nil
+	return heatOf(heats), err
 }
 
 // getHotEvents answers GET /v1/hot/events.
-func (h *Handler) getHotEvents(c *call) (any, *Problem) {
-	query, list, p := hotAsked(c, "after")
-	if p != nil {
-		return nil, p
-	}
+func (h *Handler) getHotEvents(c *call) (any, error) {
+	q, list := hotAsked(c, "after")
 	after := counter.Latest
-	if query.text("after") != "latest" {
-		if after, p = query.whole("after", 0, 0, math.MaxInt64-1); p != nil {
-			return nil, p
-		}
+	if q.text("after") != "latest" {
+		after = q.whole("after", 0, 0, math.MaxInt64-1)
+	}
+	if q.err != nil {
+		return nil, q.err
 	}
 	news, err := h.options.Counters.Events(c.r.Context(), list, after)
-	if err != nil {
-		return nil, h.countTrouble(c, err, itself)
-	}
 	answer := HotEventsAnswer{Events: make([]HotEvent, len(news.Events)), Next: news.Next, Missed: news.Missed}
 	for i, e := range news.Events {
 		answer.Events[i] = HotEvent{ID: e.ID, Item: e.Item, Hot: e.Hot, Hits: e.Hits, At: e.At.UTC()}
 	}
-	return answer, nil
+	return answer, err
 }
 
 // hotAsked is the list that a query names.
-func hotAsked(c *call, more string) (asked, counter.HotList, *Problem) {
-	query, p := c.asked("", "list", "window_s", "threshold", "cool", more)
-	if p != nil {
-		return nil, counter.HotList{}, p
-	}
-	key := HotKey{Name: query.text("list")}
-	if key.WindowS, p = query.whole("window_s", 0, 1, maxSeconds); p != nil {
-		return nil, counter.HotList{}, p
-	}
-	if key.Threshold, p = query.whole("threshold", 0, 1, int64(counter.MaxScore)); p != nil {
-		return nil, counter.HotList{}, p
-	}
-	if key.Cool, p = query.whole("cool", 0, 0, int64(counter.MaxScore)); p != nil {
-		return nil, counter.HotList{}, p
-	}
-	list, p := hotList(key, itself)
-	return query, list, p
+func hotAsked(c *call, more string) (*query, counter.HotList) {
+	q := c.queryOfTexts("", "list", "window_s", "threshold", "cool", more)
+	list, err := hotList(HotKey{
+		Name: q.text("list"), WindowS: q.whole("window_s", 0, 1, maxSeconds),
+		Threshold: q.whole("threshold", 0, 1, int64(counter.MaxScore)), Cool: q.whole("cool", 0, 0, int64(counter.MaxScore)),
+	}, itself)
+	q.wrong(err)
+	return q, list
 }
 
 // hotList is a list as the store has it.
-func hotList(k HotKey, field func(string) string) (counter.HotList, *Problem) {
-	if p := seconds(k.WindowS, field("window_s")); p != nil {
-		return counter.HotList{}, p
+func hotList(k HotKey, field func(string) string) (counter.HotList, error) {
+	if err := seconds(k.WindowS, field("window_s")); err != nil {
+		return counter.HotList{}, err
 	}
 	list := counter.HotList{Name: k.Name, Window: time.Duration(k.WindowS) * time.Second, Threshold: k.Threshold, Cool: k.Cool}
 	return list, invalidIn(list.Validate(), field)

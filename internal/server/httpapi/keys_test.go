@@ -64,7 +64,7 @@ func TestKeysProblems(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, c := range []struct {
 		query, field string
-		kind         kind
+		kind         *kind
 	}{
 		{"", "key", badField}, {"key=", "key", badField}, {"key=user:a&key=user:b", "key", badField},
 		{"key=alice", "key", badField}, {"key=ip:1.2.3.4&rule=api", "key", badField},

@@ -252,7 +252,7 @@ func (r *reply) want(t testing.TB, status int, into any) *reply {
 }
 
 // wantProblem fails unless the answer is this kind of problem.
-func (r *reply) wantProblem(t testing.TB, k kind, words ...string) *Problem {
+func (r *reply) wantProblem(t testing.TB, k *kind, words ...string) *Problem {
 	t.Helper()
 	var p Problem
 	r.want(t, k.status, &p)

@@ -12,47 +12,33 @@ import (
 )
 
 var queueRoutes = []route{
-	{"GET", "/v1/queues", looking, (*Handler).getQueues},
-	{"GET", "/v1/queues/{queue}", looking, queueing(http.StatusOK, (*Handler).getQueue)},
-	{"POST", "/v1/queues/{queue}/push", using, queueing(http.StatusAccepted, (*Handler).pushWork)},
-	{"POST", "/v1/queues/{queue}/lease", using, queueing(http.StatusOK, (*Handler).leaseWork)},
-	{"POST", "/v1/queues/{queue}/ack", using, queueing(http.StatusOK, (*Handler).ackWork)},
-	{"POST", "/v1/queues/{queue}/nack", using, queueing(http.StatusOK, (*Handler).nackWork)},
-	{"POST", "/v1/queues/{queue}/extend", using, queueing(http.StatusOK, (*Handler).extendLease)},
-	{"POST", "/v1/queues/{queue}/return", using, queueing(http.StatusOK, (*Handler).returnWork)},
-	{"GET", "/v1/queues/{queue}/dead", looking, queueing(http.StatusOK, (*Handler).getDead)},
-	{"POST", "/v1/queues/{queue}/requeue", changing, queueing(http.StatusOK, (*Handler).requeueDead)},
-	{"POST", "/v1/queues/{queue}/delete", changing, queueing(http.StatusOK, (*Handler).deleteDead)},
+	{"GET", "/v1/queues", looking, queueing((*Handler).getQueues)},
+	{"GET", "/v1/queues/{queue}", looking, queueing((*Handler).getQueue)},
+	{"POST", "/v1/queues/{queue}/push", using, queueing((*Handler).pushWork)},
+	{"POST", "/v1/queues/{queue}/lease", using, queueing(taking(maxSmallBody, (*Handler).leaseWork))},
+	{"POST", "/v1/queues/{queue}/ack", using, queueing(taking(maxSmallBody, (*Handler).ackWork))},
+	{"POST", "/v1/queues/{queue}/nack", using, queueing(taking(maxReasonBody, (*Handler).nackWork))},
+	{"POST", "/v1/queues/{queue}/extend", using, queueing(taking(maxSmallBody, (*Handler).extendLease))},
+	{"POST", "/v1/queues/{queue}/return", using, queueing(taking(maxSmallBody, (*Handler).returnWork))},
+	{"GET", "/v1/queues/{queue}/dead", looking, queueing((*Handler).getDead)},
+	{"POST", "/v1/queues/{queue}/requeue", changing, queueing(taking(maxSmallBody, (*Handler).requeueDead))},
+	{"POST", "/v1/queues/{queue}/delete", changing, queueing(taking(maxSmallBody, (*Handler).deleteDead))},
 }
 
-// queueing makes a route of what answers about the queue that the path names, with an
-// object or a problem.
-func queueing(status int, serve func(*Handler, *call, *queue.Terms) (any, *Problem)) func(*Handler, *call) {
-	return func(h *Handler, c *call) {
-		if !h.hasQueues(c) {
-			return
+// queueing makes a handler of one that needs queues, and the one that the path names.
+func queueing(serve handler) handler {
+	return func(h *Handler, c *call) (answer any, err error) {
+		if h.options.Queues == nil {
+			return nil, notKept.of("This server has no queues; ask one that does.")
 		}
-		terms, err := h.options.Queues.Terms(c.variable)
-		if err != nil {
-			c.refuse(h.queueTrouble(c, err))
-			return
+		if c.variable != "" {
+			c.terms, err = h.options.Queues.Terms(c.variable)
 		}
-		answer, p := serve(h, c, terms)
-		if p != nil {
-			c.refuse(p)
-			return
+		if err == nil {
+			answer, err = serve(h, c)
 		}
-		c.answer(status, answer)
+		return answer, h.queueTrouble(c, err)
 	}
-}
-
-// hasQueues reports whether there are any. If not, the call has been answered.
-func (h *Handler) hasQueues(c *call) bool {
-	if h.options.Queues == nil {
-		c.refuse(notKept.of("This server has no queues; ask one that does."))
-		return false
-	}
-	return true
 }
 
 // QueuesAnswer is what GET /v1/queues answers.
@@ -104,51 +90,43 @@ type PushAnswer struct {
 }
 
 // getQueues answers GET /v1/queues.
-func (h *Handler) getQueues(c *call) {
-	if !h.hasQueues(c) {
-		return
-	}
-	if _, p := c.query(); p != nil {
-		c.refuse(p)
-		return
+func (h *Handler) getQueues(c *call) (any, error) {
+	if q := c.query(); q.err != nil {
+		return nil, q.err
 	}
 	answer := QueuesAnswer{Queues: []QueueAnswer{}}
 	for _, name := range h.options.QueueNames {
 		stats, err := h.options.Queues.Stats(c.r.Context(), name)
 		if err != nil {
-			c.refuse(h.queueTrouble(c, err))
-			return
+			return nil, err
 		}
 		answer.Queues = append(answer.Queues, queueOf(name, stats))
-	}
-	c.answer(http.StatusOK, answer)
-}
-
-// getQueue answers GET /v1/queues/{queue}.
-func (h *Handler) getQueue(c *call, terms *queue.Terms) (any, *Problem) {
-	if _, p := c.query(); p != nil {
-		return nil, p
-	}
-	stats, err := h.options.Queues.Stats(c.r.Context(), c.variable)
-	if err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
-	answer := queueOf(c.variable, stats)
-	answer.Terms = &TermsAnswer{
-		Pace: weir.Limit{N: terms.N, Period: terms.Period}.Rate(), MaxPayload: terms.MaxPayload,
-		VisibilityMS: millis(terms.Visibility), MaxTries: terms.MaxTries,
-		BackoffMS: millis(terms.Backoff), MaxBackoffMS: millis(terms.MaxBackoff),
-		MaxDead: terms.MaxDead, RememberMS: millis(terms.Remember),
 	}
 	return answer, nil
 }
 
+// getQueue answers GET /v1/queues/{queue}.
+func (h *Handler) getQueue(c *call) (any, error) {
+	if q := c.query(); q.err != nil {
+		return nil, q.err
+	}
+	stats, err := h.options.Queues.Stats(c.r.Context(), c.variable)
+	answer, t := queueOf(c.variable, stats), c.terms
+	answer.Terms = &TermsAnswer{
+		Pace: weir.Limit{N: t.N, Period: t.Period}.Rate(), MaxPayload: t.MaxPayload,
+		VisibilityMS: millis(t.Visibility), MaxTries: t.MaxTries,
+		BackoffMS: millis(t.Backoff), MaxBackoffMS: millis(t.MaxBackoff),
+		MaxDead: t.MaxDead, RememberMS: millis(t.Remember),
+	}
+	return answer, err
+}
+
 // pushWork answers POST /v1/queues/{queue}/push.
-func (h *Handler) pushWork(c *call, terms *queue.Terms) (any, *Problem) {
+func (h *Handler) pushWork(c *call) (any, error) {
 	// In JSON a byte may take six: whatever the queue accepts can be written.
 	var want PushRequest
-	if p := c.decode(6*int64(terms.MaxPayload)+maxSmallBody, &want, "payload", "payload_base64", "id"); p != nil {
-		return nil, p
+	if err := c.decode(6*int64(c.terms.MaxPayload)+maxSmallBody, &want); err != nil {
+		return nil, err
 	}
 	work := queue.Work{ID: want.ID}
 	switch {
@@ -165,12 +143,10 @@ func (h *Handler) pushWork(c *call, terms *queue.Terms) (any, *Problem) {
 		return nil, badField.of(`payload: it is missing; send what is to be done, even if it is "".`).in("payload")
 	}
 	place, err := h.options.Queues.Push(c.r.Context(), c.variable, work)
-	if err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
+	c.success = http.StatusAccepted
 	return PushAnswer{
 		Number: place.Number, Duplicate: place.Duplicate, State: place.State, Position: place.Position, WaitMS: millis(place.Wait),
-	}, nil
+	}, err
 }
 
 func queueOf(name string, s queue.Stats) QueueAnswer {
@@ -181,18 +157,14 @@ func queueOf(name string, s queue.Stats) QueueAnswer {
 }
 
 // queueTrouble is why a queue has not done what it was asked.
-func (h *Handler) queueTrouble(c *call, err error) *Problem {
-	if p := invalidIn(err, itself); p != nil {
-		return p
-	}
+func (h *Handler) queueTrouble(c *call, err error) error {
 	switch {
 	case errors.Is(err, queue.ErrNoQueue):
 		return noQueue.of("There is no queue %.*q; GET /v1/queues lists all.", queue.MaxNameLen, c.variable)
 	case errors.Is(err, queue.ErrLost):
 		return leaseLost.of("The lease has ended, or its time was over and somebody else has the item; leave it to them.").in("token")
 	case errors.Is(err, queue.ErrFull):
-		c.Header().Set("Retry-After", h.roomAfter(c.variable))
-		return queueFull.of("The queue holds as much as it may; try again when some of it is done.")
+		return c.full("The queue holds as much as it may; try again when some of it is done.")
 	}
 	return h.storeTrouble(c, err)
 }
@@ -201,12 +173,8 @@ func (h *Handler) queueTrouble(c *call, err error) *Problem {
 // is: somebody may delete something.
 const maxRoomAfter = 3600
 
-// roomAfter is when a full queue may have room, in seconds: when the next item has left.
-func (h *Handler) roomAfter(name string) string {
-	terms, err := h.options.Queues.Terms(name)
-	if err != nil {
-		return "1"
-	}
-	turn := terms.Period / time.Duration(terms.N)
-	return strconv.FormatInt(min(maxRoomAfter, max(1, (millis(turn)+999)/1000)), 10)
+// full is that the queue has no room. It may have some when the next item has left.
+func (c *call) full(format string, args ...any) *Problem {
+	turn := c.terms.Period / time.Duration(c.terms.N)
+	return queueFull.of(format, args...).after(strconv.FormatInt(min(maxRoomAfter, max(1, (millis(turn)+999)/1000)), 10))
 }

@@ -43,23 +43,13 @@ type DeleteAnswer struct {
 const maxNumber = 1<<53 - 1
 
 // getDead answers GET /v1/queues/{queue}/dead.
-func (h *Handler) getDead(c *call, _ *queue.Terms) (any, *Problem) {
-	query, p := c.asked("", "after", "limit")
-	if p != nil {
-		return nil, p
-	}
-	after, p := query.whole("after", 0, 0, maxNumber)
-	if p != nil {
-		return nil, p
-	}
-	limit, p := query.whole("limit", usualList, 1, queue.MaxBatch)
-	if p != nil {
-		return nil, p
+func (h *Handler) getDead(c *call) (any, error) {
+	q := c.queryOfTexts("", "after", "limit")
+	after, limit := q.whole("after", 0, 0, maxNumber), q.whole("limit", usualList, 1, queue.MaxBatch)
+	if q.err != nil {
+		return nil, q.err
 	}
 	letters, err := h.options.Queues.DeadLetters(c.r.Context(), c.variable, after, int(limit))
-	if err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
 	answer := DeadAnswer{Dead: make([]DeadWork, len(letters)), Next: after}
 	for i, l := range letters {
 		answer.Dead[i] = DeadWork{
@@ -68,44 +58,26 @@ func (h *Handler) getDead(c *call, _ *queue.Terms) (any, *Problem) {
 		}
 		answer.Next = l.Number
 	}
-	return answer, nil
+	return answer, err
 }
 
 // requeueDead answers POST /v1/queues/{queue}/requeue.
-func (h *Handler) requeueDead(c *call, _ *queue.Terms) (any, *Problem) {
-	numbers, p := c.numbers()
-	if p != nil {
-		return nil, p
+func (h *Handler) requeueDead(c *call, want *NumbersRequest) (any, error) {
+	if err := batch("numbers", len(want.Numbers), queue.MaxBatch); err != nil {
+		return nil, err
 	}
-	n, err := h.options.Queues.Requeue(c.r.Context(), c.variable, numbers...)
-	if err != nil {
-		p := h.queueTrouble(c, err)
-		if errors.Is(err, queue.ErrFull) {
-			p.Detail = queueFull.of("The queue is full after %d of them; send the others again when some of it is done.", n).Detail
-		}
-		return nil, p
+	n, err := h.options.Queues.Requeue(c.r.Context(), c.variable, want.Numbers...)
+	if errors.Is(err, queue.ErrFull) {
+		return nil, c.full("The queue is full after %d of them; send the others again when some of it is done.", n)
 	}
-	return RequeueAnswer{Requeued: n}, nil
+	return RequeueAnswer{Requeued: n}, err
 }
 
 // deleteDead answers POST /v1/queues/{queue}/delete.
-func (h *Handler) deleteDead(c *call, _ *queue.Terms) (any, *Problem) {
-	numbers, p := c.numbers()
-	if p != nil {
-		return nil, p
+func (h *Handler) deleteDead(c *call, want *NumbersRequest) (any, error) {
+	if err := batch("numbers", len(want.Numbers), queue.MaxBatch); err != nil {
+		return nil, err
 	}
-	n, err := h.options.Queues.Delete(c.r.Context(), c.variable, numbers...)
-	if err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
-	return DeleteAnswer{Deleted: n}, nil
-}
-
-// numbers reads which dead letters are meant.
-func (c *call) numbers() ([]int64, *Problem) {
-	var want NumbersRequest
-	if p := c.decode(maxSmallBody, &want, "numbers"); p != nil {
-		return nil, p
-	}
-	return want.Numbers, batch("numbers", len(want.Numbers), queue.MaxBatch)
+	n, err := h.options.Queues.Delete(c.r.Context(), c.variable, want.Numbers...)
+	return DeleteAnswer{Deleted: n}, err
 }

@@ -24,79 +24,48 @@ type StateAnswer struct {
 }
 
 // ackWork answers POST /v1/queues/{queue}/ack: it is done.
-func (h *Handler) ackWork(c *call, _ *queue.Terms) (any, *Problem) {
-	token, p := c.leaseToken()
-	if p != nil {
-		return nil, p
+func (h *Handler) ackWork(c *call, want *LeaseToken) (any, error) {
+	if want.Token == "" {
+		return nil, missingToken()
 	}
-	if err := h.options.Queues.Ack(c.r.Context(), c.variable, token); err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
-	return StateAnswer{State: queue.Done}, nil
+	return StateAnswer{State: queue.Done}, h.options.Queues.Ack(c.r.Context(), c.variable, want.Token)
 }
 
 // returnWork answers POST /v1/queues/{queue}/return: it was not begun.
-func (h *Handler) returnWork(c *call, _ *queue.Terms) (any, *Problem) {
-	token, p := c.leaseToken()
-	if p != nil {
-		return nil, p
+func (h *Handler) returnWork(c *call, want *LeaseToken) (any, error) {
+	if want.Token == "" {
+		return nil, missingToken()
 	}
-	if err := h.options.Queues.Return(c.r.Context(), c.variable, token); err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
-	return StateAnswer{State: queue.Ready}, nil
+	return StateAnswer{State: queue.Ready}, h.options.Queues.Return(c.r.Context(), c.variable, want.Token)
 }
 
 // extendLease answers POST /v1/queues/{queue}/extend: the worker needs more time.
-func (h *Handler) extendLease(c *call, _ *queue.Terms) (any, *Problem) {
-	token, p := c.leaseToken()
-	if p != nil {
-		return nil, p
+func (h *Handler) extendLease(c *call, want *LeaseToken) (any, error) {
+	if want.Token == "" {
+		return nil, missingToken()
 	}
-	left, err := h.options.Queues.Extend(c.r.Context(), c.variable, token)
-	if err != nil {
-		return nil, h.queueTrouble(c, err)
-	}
+	left, err := h.options.Queues.Extend(c.r.Context(), c.variable, want.Token)
 	expires := left.Milliseconds()
-	return StateAnswer{State: queue.Leased, ExpiresAfterMS: &expires}, nil
+	return StateAnswer{State: queue.Leased, ExpiresAfterMS: &expires}, err
 }
 
 // nackWork answers POST /v1/queues/{queue}/nack: it has failed.
-func (h *Handler) nackWork(c *call, _ *queue.Terms) (any, *Problem) {
-	var want NackRequest
-	if p := c.decode(maxReasonBody, &want, "token", "reason", "bury"); p != nil {
-		return nil, p
-	}
-	if p := missingToken(want.Token); p != nil {
-		return nil, p
+func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
+	if want.Token == "" {
+		return nil, missingToken()
 	}
 	outcome, err := h.options.Queues.Nack(c.r.Context(), c.variable, want.Token, queue.Failure{Reason: want.Reason, Bury: want.Bury})
-	switch {
-	case err != nil:
-		return nil, h.queueTrouble(c, err)
-	case outcome.Dead:
-		return StateAnswer{State: queue.Dead}, nil
+	if outcome.Dead {
+		return StateAnswer{State: queue.Dead}, err
 	}
 	retry := millis(outcome.RetryAfter)
-	return StateAnswer{State: queue.Delayed, RetryAfterMS: &retry}, nil
+	return StateAnswer{State: queue.Delayed, RetryAfterMS: &retry}, err
 }
 
 // maxReasonBody is the longest body with a reason, of which queue.MaxReasonLen are kept:
 // who sends a whole trace is not refused for it.
 const maxReasonBody = 64 << 10
 
-// leaseToken reads the body of a call about a lease.
-func (c *call) leaseToken() (string, *Problem) {
-	var want LeaseToken
-	if p := c.decode(maxSmallBody, &want, "token"); p != nil {
-		return "", p
-	}
-	return want.Token, missingToken(want.Token)
-}
-
-func missingToken(token string) *Problem {
-	if token == "" {
-		return badField.of("token: it is missing; send the one of the lease.").in("token")
-	}
-	return nil
+func missingToken() error {
+	return badField.of("token: it is missing; send the one of the lease.").in("token")
 }

@@ -59,11 +59,7 @@ type WorkPayload struct {
 }
 
 // leaseWork answers POST /v1/queues/{queue}/lease.
-func (h *Handler) leaseWork(c *call, _ *queue.Terms) (any, *Problem) {
-	var want LeaseRequest
-	if p := c.decode(maxSmallBody, &want, "max", "ahead_ms", "wait_s"); p != nil {
-		return nil, p
-	}
+func (h *Handler) leaseWork(c *call, want *LeaseRequest) (any, error) {
 	if most := queue.MaxAhead.Milliseconds(); want.AheadMS < 0 || want.AheadMS > most {
 		return nil, badField.of("ahead_ms: %d is out of range; send up to %d.", want.AheadMS, most).in("ahead_ms")
 	}
@@ -71,12 +67,12 @@ func (h *Handler) leaseWork(c *call, _ *queue.Terms) (any, *Problem) {
 		return nil, badField.of("wait_s: %d is out of range; send up to %d, and ask again when they are over.", want.WaitS, MaxLeaseWait).in("wait_s")
 	}
 	ask := queue.Ask{Max: want.Max, Ahead: time.Duration(want.AheadMS) * time.Millisecond}
-	batch, p := h.lease(c, ask)
-	if p == nil && len(batch.Leases) == 0 && want.WaitS > 0 {
-		batch, p = h.await(c, ask, batch, time.Duration(want.WaitS)*time.Second)
+	batch, err := h.lease(c, ask)
+	if err == nil && len(batch.Leases) == 0 && want.WaitS > 0 {
+		batch, err = h.await(c, ask, batch, time.Duration(want.WaitS)*time.Second)
 	}
-	if p != nil {
-		return nil, p
+	if err != nil {
+		return nil, err
 	}
 	answer := LeaseAnswer{Leases: []WorkLease{}}
 	if batch.Wait != weir.Never {
@@ -93,35 +89,34 @@ func (h *Handler) leaseWork(c *call, _ *queue.Terms) (any, *Problem) {
 }
 
 // lease asks the queue once.
-func (h *Handler) lease(c *call, ask queue.Ask) (queue.Batch, *Problem) {
+func (h *Handler) lease(c *call, ask queue.Ask) (queue.Batch, error) {
 	ctx := c.r.Context()
 	if err := ctx.Err(); err != nil {
-		return queue.Batch{}, h.storeTrouble(c, err)
+		return queue.Batch{}, err
 	}
 	// Not with the context: an answer that nobody waits for would be leases that nobody
 	// has.
 	whole := context.WithoutCancel(ctx)
 	batch, err := h.options.Queues.Lease(whole, c.variable, ask)
 	if err != nil {
-		return batch, h.queueTrouble(c, err)
+		return batch, err
 	}
 	if err := ctx.Err(); err != nil {
 		for i := len(batch.Leases) - 1; i >= 0; i-- { // the last first: then its turn is free, too
 			// What cannot be returned goes to another when its time is over.
 			_ = h.options.Queues.Return(whole, c.variable, batch.Leases[i].Token)
 		}
-		return queue.Batch{}, h.storeTrouble(c, err)
+		return queue.Batch{}, err
 	}
 	return batch, nil
 }
 
 // await asks the queue until it has something, time is over, the server stops or the
 // client is gone. The batch is what it said just now.
-func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Duration) (queue.Batch, *Problem) {
+func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Duration) (queue.Batch, error) {
 	if h.waiting.Add(1) > maxWaiting {
 		h.waiting.Add(-1)
-		c.Header().Set("Retry-After", "1")
-		return batch, busy.of("%d calls are waiting for work already; try again, or do not wait.", maxWaiting)
+		return batch, busy.of("%d calls are waiting for work already; try again, or do not wait.", maxWaiting).after("1")
 	}
 	defer h.waiting.Add(-1)
 	ctx, cancel := context.WithTimeout(c.r.Context(), most)
@@ -151,9 +146,9 @@ func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Dur
 			return batch, nil
 		}
 		timer.Stop()
-		var p *Problem
-		if batch, p = h.lease(c, ask); p != nil || len(batch.Leases) > 0 || over {
-			return batch, p
+		var err error
+		if batch, err = h.lease(c, ask); err != nil || len(batch.Leases) > 0 || over {
+			return batch, err
 		}
 	}
 }

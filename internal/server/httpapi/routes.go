@@ -38,8 +38,13 @@ type route struct {
 	method string // "" is any
 	path   string // what is in braces stands for one segment
 	needs  access
-	serve  func(*Handler, *call)
+	serve  handler
 }
+
+// handler answers a call: with a value, which is written as JSON unless it is a text, or
+// with an error, which is a *Problem or means that there was no time. One that has written
+// the answer by itself returns neither.
+type handler func(*Handler, *call) (any, error)
 
 // pattern is the route's name for metrics and logs.
 func (r *route) pattern() string {
@@ -72,7 +77,7 @@ var ruleRoutes = []route{
 	{"GET", "/v1/keys", reading, (*Handler).getKey},
 	{"DELETE", "/v1/keys", changing, (*Handler).forgiveKey},
 
-	{"POST", "/v1/simulate", reading, (*Handler).simulate},
+	{"POST", "/v1/simulate", reading, taking(MaxSimulateBody, (*Handler).simulate)},
 
 	{"GET", "/v1/whoami", looking, (*Handler).whoAmI},
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},

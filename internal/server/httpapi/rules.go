@@ -1,8 +1,10 @@
 package httpapi
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"net/http"
 	"strings"
 
@@ -19,42 +21,35 @@ type rulesRead struct {
 }
 
 // current is the latest version of the rules. While that cannot be read, or if the call
-// asks for them, it is the rules in force. If there are none to be had, the call has been
-// answered.
-func (h *Handler) current(c *call, inForce bool) (rulesRead, bool) {
+// asks for them, it is the rules in force.
+func (h *Handler) current(c *call, inForce bool) (rulesRead, error) {
 	var err error
 	if !inForce {
 		var d rulesRead
 		if d.Version, d.set, err = h.editor.Current(c.r.Context()); err == nil {
-			return d, true
+			return d, nil
 		}
 	}
 	if v, set, ok := h.editor.InForce(); ok && c.r.Context().Err() == nil {
-		return rulesRead{v, set, true}, true
+		return rulesRead{v, set, true}, nil
 	}
-	if err == nil {
-		err = errNotInstalled
-	}
-	h.rulesTrouble(c, err)
-	return rulesRead{}, false
+	return rulesRead{}, h.rulesTrouble(c, cmp.Or(err, errNotInstalled))
 }
 
 var errNotInstalled = errors.New("httpapi: no rules are in force")
 
 // getRules answers GET /v1/rules.
-func (h *Handler) getRules(c *call) {
-	w, p := c.rulesWanted()
-	if p != nil {
-		c.refuse(p)
-		return
+func (h *Handler) getRules(c *call) (any, error) {
+	w, err := c.rulesWanted()
+	if err != nil {
+		return nil, err
 	}
-	d, ok := h.current(c, w.inForce)
-	if !ok || c.upToDate(d.Version) {
-		return
+	d, err := h.current(c, w.inForce)
+	if err != nil || c.upToDate(d.Version) {
+		return nil, err
 	}
 	if w.yaml {
-		c.text(http.StatusOK, typeYAML, d.Source)
-		return
+		return text{typeYAML, d.Source}, nil
 	}
 	_, judging := h.options.Engine.Rules()
 	answer := RulesAnswer{Version: d.Number, InForce: judging, Unavailable: d.inForce && !w.inForce}
@@ -64,33 +59,29 @@ func (h *Handler) getRules(c *call) {
 	if answer.Rules == nil {
 		answer.Rules = json.RawMessage("[]")
 	}
-	c.answer(http.StatusOK, answer)
+	return answer, nil
 }
 
 // getRule answers GET /v1/rules/{id}.
-func (h *Handler) getRule(c *call) {
-	w, p := c.rulesWanted()
-	if p != nil {
-		c.refuse(p)
-		return
+func (h *Handler) getRule(c *call) (any, error) {
+	w, err := c.rulesWanted()
+	if err != nil {
+		return nil, err
 	}
-	d, ok := h.current(c, w.inForce)
-	if !ok {
-		return
+	d, err := h.current(c, w.inForce)
+	if err != nil {
+		return nil, err
 	}
 	r := manage.Find(d.set, c.variable)
-	if r == nil {
-		c.refuse(missing(c.variable))
-		return
+	switch {
+	case r == nil:
+		return nil, missing(c.variable)
+	case c.upToDate(d.Version):
+		return nil, nil
+	case w.yaml:
+		return text{typeYAML, manage.RuleToYAML(r)}, nil
 	}
-	if c.upToDate(d.Version) {
-		return
-	}
-	if w.yaml {
-		c.text(http.StatusOK, typeYAML, manage.RuleToYAML(r))
-		return
-	}
-	c.text(http.StatusOK, typeJSON, append(rule.RuleToJSON(r), '\n'))
+	return text{typeJSON, append(rule.RuleToJSON(r), '\n')}, nil
 }
 
 // upToDate tells the version of an answer. If the client has it already, that is all
@@ -111,28 +102,25 @@ type rulesWanted struct {
 	inForce bool // those by which this instance judges, instead of what is stored
 }
 
-func (c *call) rulesWanted() (w rulesWanted, p *Problem) {
-	query, p := c.query("format", "in_force")
-	if p != nil {
-		return w, p
-	}
-	switch value := query.Get("in_force"); value {
+func (c *call) rulesWanted() (w rulesWanted, err error) {
+	q := c.query("format", "in_force")
+	switch value := q.text("in_force"); value {
 	case "true":
 		w.inForce = true
 	case "", "false":
 	default:
-		return w, badField.of("in_force: %q is not known; write true or false.", value).in("in_force")
+		q.wrong(badField.of("in_force: %q is not known; write true or false.", value).in("in_force"))
 	}
-	switch format := query.Get("format"); format {
+	switch format := q.text("format"); format {
 	case "yaml":
 		w.yaml = true
 	case "json":
 	case "":
 		w.yaml = c.prefersYAML()
 	default:
-		return w, badField.of("format: %q is not known; write yaml or json.", format).in("format")
+		q.wrong(badField.of("format: %q is not known; write yaml or json.", format).in("format"))
 	}
-	return w, nil
+	return w, q.err
 }
 
 // prefersYAML is whether Accept names YAML before JSON.
@@ -154,14 +142,8 @@ func missing(id string) *Problem {
 	return noRule.of("There is no rule %q; GET /v1/rules lists all.", manage.Clip(id))
 }
 
-// rulesTrouble answers that the rules could not be read or written. Why is for the
-// log: it may be about paths and servers that are nobody's business.
-func (h *Handler) rulesTrouble(c *call, err error) {
-	if cause := c.r.Context().Err(); cause != nil && errors.Is(err, cause) {
-		c.gone(cause)
-		return
-	}
-	h.options.Logger.Error("the rules could not be read or written", "route", c.name, "request_id", c.id, "error", err)
-	c.Header().Set("Retry-After", outage)
-	c.refuse(rulesGone.of("The rules cannot be read or written just now; weir's log says why, under this request id. If this was a change, read the rules to see whether it took place."))
+// rulesTrouble is that the rules could not be read or written.
+func (h *Handler) rulesTrouble(c *call, err error) error {
+	return h.unavailable(c, slog.LevelError, "the rules could not be read or written", err,
+		rulesGone.of("The rules cannot be read or written just now; weir's log says why, under this request id. If this was a change, read the rules to see whether it took place."))
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
 	"strconv"
 
 	"github.com/weirhq/weir/internal/manage"
@@ -20,67 +19,62 @@ func versionAnswer(v repo.Version) VersionAnswer {
 }
 
 // getHistory answers GET /v1/rules/history.
-func (h *Handler) getHistory(c *call) {
-	if _, p := c.query(); p != nil {
-		c.refuse(p)
-		return
+func (h *Handler) getHistory(c *call) (any, error) {
+	if q := c.query(); q.err != nil {
+		return nil, q.err
 	}
 	versions, err := h.editor.History(c.r.Context())
 	if err != nil {
-		h.rulesTrouble(c, err)
-		return
+		return nil, h.rulesTrouble(c, err)
 	}
 	answer := HistoryAnswer{Versions: []VersionAnswer{}}
 	for _, v := range versions {
 		answer.Versions = append(answer.Versions, versionAnswer(v))
 	}
-	c.answer(http.StatusOK, answer)
+	return answer, nil
 }
 
 // getVersion answers GET /v1/rules/history/{version}.
-func (h *Handler) getVersion(c *call) {
+func (h *Handler) getVersion(c *call) (any, error) {
 	number, err := strconv.ParseInt(c.variable, 10, 64)
 	if err != nil || number < 0 {
-		c.refuse(noVersion.of("A version is a number; GET /v1/rules/history lists those that are kept."))
-		return
+		return nil, noVersion.of("A version is a number; GET /v1/rules/history lists those that are kept.")
 	}
-	if v, ok := h.version(c, number); ok {
-		c.answer(http.StatusOK, versionAnswer(v))
-	}
+	v, err := h.version(c, number)
+	return versionAnswer(v), err
 }
 
-// version finds a version. If it is not there, the call has been answered.
-func (h *Handler) version(c *call, number int64) (repo.Version, bool) {
+// version finds a version.
+func (h *Handler) version(c *call, number int64) (repo.Version, error) {
 	v, err := h.editor.Version(c.r.Context(), number)
 	switch {
 	case errors.Is(err, repo.ErrNoVersion):
-		c.refuse(noVersion.of("Version %d is not kept, or never was; GET /v1/rules/history lists those that are.", number))
+		err = noVersion.of("Version %d is not kept, or never was; GET /v1/rules/history lists those that are.", number)
 	case err != nil:
-		h.rulesTrouble(c, err)
+		err = h.rulesTrouble(c, err)
 	}
-	return v, err == nil
+	return v, err
 }
 
 // rollBack answers POST /v1/rules/rollback: the document of an older version is
 // written again, as a new one. What came between stays in the history.
-func (h *Handler) rollBack(c *call) {
-	body, p := c.body(maxSmallBody)
+func (h *Handler) rollBack(c *call) (any, error) {
+	body, err := c.body(maxSmallBody)
 	var want RollbackRequest
-	if p == nil {
-		p = decode(body, &want, []string{"version"})
+	if err == nil {
+		err = decode(body, &want)
 	}
-	if p == nil && want.Version < 1 {
-		p = badField.of("version: %d is none; GET /v1/rules/history lists those that are kept.", want.Version).in("version")
+	if err != nil {
+		return nil, err
 	}
-	if p != nil {
-		c.refuse(p)
-		return
+	if want.Version < 1 {
+		return nil, badField.of("version: %d is none; GET /v1/rules/history lists those that are kept.", want.Version).in("version")
 	}
-	old, ok := h.version(c, want.Version)
-	if !ok {
-		return
+	old, err := h.version(c, want.Version)
+	if err != nil {
+		return nil, err
 	}
-	h.write(c, change{needsVersion: true, make: func(ctx context.Context, t manage.Terms) (manage.Written, error) {
+	return h.write(c, true, "", func(ctx context.Context, t manage.Terms) (manage.Written, error) {
 		return h.editor.RollBack(ctx, t, old)
-	}})
+	})
 }

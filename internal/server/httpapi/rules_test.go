@@ -141,9 +141,9 @@ func TestIfMatch(t *testing.T) {
 		header string
 		kind   *kind
 	}{
-		{"", &unversioned}, {`If-Match: ""`, &outdated}, {`If-Match: "1"`, &outdated}, {`If-Match: "3"`, &outdated}, {`If-Match: "x"`, &outdated},
-		{`If-Match: 2`, &badField}, {`If-Match: "2`, &badField}, {`If-Match: "2"x`, &badField}, {`If-Match: ,`, &unversioned},
-		{`If-Match: ` + strings.Repeat(`"1",`, 101), &badField},
+		{"", unversioned}, {`If-Match: ""`, outdated}, {`If-Match: "1"`, outdated}, {`If-Match: "3"`, outdated}, {`If-Match: "x"`, outdated},
+		{`If-Match: 2`, badField}, {`If-Match: "2`, badField}, {`If-Match: "2"x`, badField}, {`If-Match: ,`, unversioned},
+		{`If-Match: ` + strings.Repeat(`"1",`, 101), badField},
 		{`If-Match: "2"`, nil}, {`If-Match: W/"2"`, nil}, {`If-Match: "1" ,	"2"`, nil}, {`If-Match: *`, nil},
 	} {
 		for _, what := range []string{"PUT /v1/rules/login", "DELETE /v1/rules/login", "PUT /v1/rules", "POST /v1/rules/rollback"} {
@@ -160,8 +160,8 @@ func TestIfMatch(t *testing.T) {
 				r.want(t, 200, nil)
 				continue
 			}
-			p := r.wantProblem(t, *c.kind, "If-Match")
-			if c.kind == &outdated && (p.Version != 2 || r.Header.Get("Etag") != `"2"`) {
+			p := r.wantProblem(t, c.kind, "If-Match")
+			if c.kind == outdated && (p.Version != 2 || r.Header.Get("Etag") != `"2"`) {
 				t.Errorf("%s, %s: %+v %v", what, c.header, p, r.Header)
 			}
 		}

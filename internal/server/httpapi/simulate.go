@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"net/http"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/manage"
@@ -36,74 +35,56 @@ type SimulateRequest struct {
 
 // simulate answers POST /v1/simulate: what every algorithm makes of the same traffic.
 // No time passes, and no client is charged.
-func (h *Handler) simulate(c *call) {
-	want, p := c.simulation()
-	if p != nil {
-		c.refuse(p)
-		return
+func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
+	if err := want.validate(); err != nil {
+		return nil, err
 	}
 	if err := c.r.Context().Err(); err != nil {
-		c.gone(err)
-		return
-	}
-	if h.simulating.Add(1) > maxSimulating {
-		h.simulating.Add(-1)
-		c.Header().Set("Retry-After", "1")
-		c.refuse(busy.of("%d simulations are running already, and the rest of the machine is for deciding; try again.", maxSimulating))
-		return
+		return nil, err
 	}
 	defer h.simulating.Add(-1)
-	reports, p := want.play()
-	if p != nil {
-		c.refuse(p)
-		return
+	if h.simulating.Add(1) > maxSimulating {
+		return nil, busy.of("%d simulations are running already, and the rest of the machine is for deciding; try again.", maxSimulating).after("1")
+	}
+	reports, err := want.play()
+	if err != nil {
+		return nil, err
 	}
 	var body bytes.Buffer
 	if err := simulate.WriteJSON(&body, reports); err != nil {
 		panic(err) // every report has a notation
 	}
-	c.text(http.StatusOK, typeJSON, body.Bytes())
+	return text{typeJSON, body.Bytes()}, nil
 }
 
-// simulation reads what is to be played.
-func (c *call) simulation() (*SimulateRequest, *Problem) {
-	if _, p := c.query(); p != nil {
-		return nil, p
-	}
-	body, p := c.body(MaxSimulateBody)
-	if p != nil {
-		return nil, p
-	}
-	want := new(SimulateRequest)
-	if p := decode(body, want, []string{"limits", "traffic", "log", "algorithms", "seed", "columns"}); p != nil {
-		return nil, p
-	}
+// validate says what cannot be played, and what is usual where nothing is said.
+func (s *SimulateRequest) validate() error {
 	switch {
-	case len(want.Limits) == 0:
-		return nil, badField.of(`limits: it is missing; send a list, such as ["100/1m"].`).in("limits")
-	case len(want.Limits) > MaxSimulateLimits:
-		return nil, badField.of("limits: there are %d, at most %d are played at once; send fewer.", len(want.Limits), MaxSimulateLimits).in("limits")
-	case want.Traffic == "" && want.Log == "":
-		return nil, badField.of(`traffic: it is missing; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic")
-	case want.Traffic != "" && want.Log != "":
-		return nil, badField.of("log: there is traffic, too; send one of them.").in("log")
-	case len(want.Algorithms) > len(simulate.LaneNames()):
-		return nil, badField.of("algorithms: there are %d, and only %d to choose from; send each once.", len(want.Algorithms), len(simulate.LaneNames())).in("algorithms")
-	case want.Columns < 0 || want.Columns > MaxSimulateColumns:
-		return nil, badField.of("columns: %d is out of range; send 1 to %d.", want.Columns, MaxSimulateColumns).in("columns")
-	case want.Columns == 0:
-		want.Columns = defaultColumns
+	case len(s.Limits) == 0:
+		return badField.of(`limits: it is missing; send a list, such as ["100/1m"].`).in("limits")
+	case len(s.Limits) > MaxSimulateLimits:
+		return badField.of("limits: there are %d, at most %d are played at once; send fewer.", len(s.Limits), MaxSimulateLimits).in("limits")
+	case s.Traffic == "" && s.Log == "":
+		return badField.of(`traffic: it is missing; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic")
+	case s.Traffic != "" && s.Log != "":
+		return badField.of("log: there is traffic, too; send one of them.").in("log")
+	case len(s.Algorithms) > len(simulate.LaneNames()):
+		return badField.of("algorithms: there are %d, and only %d to choose from; send each once.", len(s.Algorithms), len(simulate.LaneNames())).in("algorithms")
+	case s.Columns < 0 || s.Columns > MaxSimulateColumns:
+		return badField.of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).in("columns")
+	case s.Columns == 0:
+		s.Columns = defaultColumns
 	}
-	if want.Seed == nil {
+	if s.Seed == nil {
 		one := uint64(1)
-		want.Seed = &one
+		s.Seed = &one
 	}
-	return want, nil
+	return nil
 }
 
 // play makes a report of every limit. They share a bound on requests, so that many
 // limits cost no more than one.
-func (s *SimulateRequest) play() ([]*simulate.Report, *Problem) {
+func (s *SimulateRequest) play() ([]*simulate.Report, error) {
 	var reports []*simulate.Report
 	left := MaxSimulateRequests
 	for i, text := range s.Limits {
@@ -112,9 +93,9 @@ func (s *SimulateRequest) play() ([]*simulate.Report, *Problem) {
 		if err != nil {
 			return nil, badField.of("%s: %s", where, plain(err)).in(where)
 		}
-		traffic, p := s.traffic(limit, left)
-		if p != nil {
-			return nil, p
+		traffic, err := s.traffic(limit, left)
+		if err != nil {
+			return nil, err
 		}
 		left -= len(traffic.Requests)
 		lanes, leftOut := simulate.AllLanes(limit)
@@ -131,9 +112,8 @@ func (s *SimulateRequest) play() ([]*simulate.Report, *Problem) {
 }
 
 // traffic is what a limit is asked about: at most so many requests.
-func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.Traffic, p *Problem) {
+func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.Traffic, err error) {
 	field := "traffic"
-	var err error
 	if s.Log != "" {
 		// A log cannot have more requests than lines, so it is small until it is counted.
 		field = "log"

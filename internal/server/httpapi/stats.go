@@ -3,8 +3,7 @@ package httpapi
 import (
 	"context"
 	"errors"
-	"net/http"
-	"net/url"
+	"log/slog"
 	"slices"
 	"time"
 
@@ -13,11 +12,21 @@ import (
 )
 
 var statsRoutes = []route{
-	{"GET", "/v1/stats/summary", reading, (*Handler).statsSummary},
-	{"GET", "/v1/stats/series", reading, (*Handler).statsSeries},
-	{"GET", "/v1/stats/top", reading, (*Handler).statsTop},
-	{"GET", "/v1/stats/suggest", reading, (*Handler).statsSuggest},
-	{"GET", "/v1/stats/stream", reading, (*Handler).statsStream},
+	{"GET", "/v1/stats/summary", reading, counted((*Handler).statsSummary)},
+	{"GET", "/v1/stats/series", reading, counted((*Handler).statsSeries)},
+	{"GET", "/v1/stats/top", reading, counted((*Handler).statsTop)},
+	{"GET", "/v1/stats/suggest", reading, counted((*Handler).statsSuggest)},
+	{"GET", "/v1/stats/stream", reading, counted((*Handler).statsStream)},
+}
+
+// counted makes a handler of one that needs to know what happened.
+func counted(serve handler) handler {
+	return func(h *Handler, c *call) (any, error) {
+		if h.options.Stats == nil {
+			return nil, notKept.of("This server keeps no statistics; ask one that does.")
+		}
+		return serve(h, c)
+	}
 }
 
 const (
@@ -33,42 +42,26 @@ const (
 // errNoTurn is that others read the archive all the time.
 var errNoTurn = errors.New("httpapi: there was no turn")
 
-// asked is who remembers what happened, and what a call wants to know of it. If there is
-// nobody, or the query has other parameters, the call is answered.
-func (h *Handler) asked(c *call, known ...string) (*stats.Recorder, url.Values, bool) {
-	if h.options.Stats == nil {
-		c.refuse(notKept.of("This server keeps no statistics; ask one that does."))
-		return nil, nil, false
-	}
-	query, p := c.query(known...)
-	if p != nil {
-		c.refuse(p)
-		return nil, nil, false
-	}
-	return h.options.Stats, query, true
-}
-
-// consult reads the archive, and reports whether that has worked. If not, the call is
-// answered; a question that makes no sense does so because of the field.
-func (h *Handler) consult(c *call, field string, read func(context.Context) error) bool {
-	err := h.inTurn(c.r.Context(), maxConsult, read)
+// consult reads the archive. A question that makes no sense does so because of the field.
+func consult[A any](h *Handler, c *call, field string, read func(context.Context) (A, error)) (answer A, err error) {
+	err = h.inTurn(c.r.Context(), maxConsult, func(ctx context.Context) (err error) {
+		answer, err = read(ctx)
+		return err
+	})
 	var wrong *stats.QueryError
 	switch own := c.r.Context().Err(); {
 	case err == nil:
-		return true
+		return answer, nil
 	case errors.As(err, &wrong):
-		c.refuse(wrongQuery(field, wrong))
+		err = wrongQuery(field, wrong)
 	case own != nil:
-		c.gone(own)
+		err = own
 	case errors.Is(err, errNoTurn):
-		c.Header().Set("Retry-After", "1")
-		c.refuse(busy.of("Others read the statistics, and the rest of the machine is for deciding; try again."))
+		err = busy.of("Others read the statistics, and the rest of the machine is for deciding; try again.").after("1")
 	default:
-		h.options.Logger.Warn("the statistics could not be read", "route", c.name, "request_id", c.id, "error", err)
-		c.Header().Set("Retry-After", outage)
-		c.refuse(storeGone.of("The statistics cannot be read just now; try again soon."))
+		err = h.unavailable(c, slog.LevelWarn, "the statistics could not be read", err, storeGone.of("The statistics cannot be read just now; try again soon."))
 	}
-	return false
+	return answer, err
 }
 
 // inTurn reads the archive when there is a turn, all within a time.
@@ -88,98 +81,72 @@ func (h *Handler) inTurn(ctx context.Context, most time.Duration, read func(cont
 }
 
 // statsSummary answers GET /v1/stats/summary.
-func (h *Handler) statsSummary(c *call) {
-	recorder, query, ok := h.asked(c, "from", "to")
-	if !ok {
-		return
+func (h *Handler) statsSummary(c *call) (any, error) {
+	q := c.query("from", "to")
+	from, to := q.stretch(h.options.Clock(), time.Minute)
+	if q.err != nil {
+		return nil, q.err
 	}
-	from, to, p := stretch(query, h.options.Clock(), time.Minute)
-	if p != nil {
-		c.refuse(p)
-		return
+	s, err := consult(h, c, "from", func(ctx context.Context) (*stats.Summary, error) { return h.options.Stats.Summary(ctx, from, to) })
+	if err != nil {
+		return nil, err
 	}
-	var s *stats.Summary
-	if h.consult(c, "from", func(ctx context.Context) (err error) { s, err = recorder.Summary(ctx, from, to); return err }) {
-		answer := h.summary(s)
-		for i := range s.Rules {
-			latency := latencyOf(s.Rules[i].Decision)
-			answer.Rules[i].Latency = &latency
-		}
-		c.answer(http.StatusOK, answer)
+	answer := h.summary(s)
+	for i := range s.Rules {
+		latency := latencyOf(s.Rules[i].Decision)
+		answer.Rules[i].Latency = &latency
 	}
+	return answer, nil
 }
 
 // statsSeries answers GET /v1/stats/series.
-func (h *Handler) statsSeries(c *call) {
-	recorder, query, ok := h.asked(c, "from", "to", "step", "rule", "tier")
-	if !ok {
-		return
+func (h *Handler) statsSeries(c *call) (any, error) {
+	q, err := seriesQuery(c, h.options.Clock())
+	if err != nil {
+		return nil, err
 	}
-	q, p := seriesQuery(query, h.options.Clock())
-	if p != nil {
-		c.refuse(p)
-		return
-	}
-	var s *stats.Series
-	if !h.consult(c, "step", func(ctx context.Context) (err error) { s, err = recorder.Series(ctx, q); return err }) {
-		return
+	s, err := consult(h, c, "step", func(ctx context.Context) (*stats.Series, error) { return h.options.Stats.Series(ctx, q) })
+	if err != nil {
+		return nil, err
 	}
 	some := slices.ContainsFunc(s.Points, func(p stats.Point) bool { return p.Requests.Total() > 0 })
-	if some || h.knownRule(c, q.Rule) {
-		c.answer(http.StatusOK, seriesAnswer(s, q.Rule))
-	}
+	return seriesAnswer(s, q.Rule), h.knownRule(q.Rule, some)
 }
 
 // statsTop answers GET /v1/stats/top.
-func (h *Handler) statsTop(c *call) {
-	recorder, query, ok := h.asked(c, "by", "window", "rule", "n")
-	if !ok {
-		return
+func (h *Handler) statsTop(c *call) (any, error) {
+	q, err := topQuery(c)
+	if err != nil {
+		return nil, err
 	}
-	q, p := topQuery(query)
-	if p != nil {
-		c.refuse(p)
-		return
+	top, err := consult(h, c, "n", func(ctx context.Context) (*stats.Top, error) { return h.options.Stats.Top(ctx, q) })
+	if err != nil {
+		return nil, err
 	}
-	var top *stats.Top
-	if !h.consult(c, "n", func(ctx context.Context) (err error) { top, err = recorder.Top(ctx, q); return err }) {
-		return
-	}
-	if len(top.Keys) > 0 || h.knownRule(c, q.Rule) {
-		c.answer(http.StatusOK, topAnswer(top, q, recorder.Health().Sampling))
-	}
+	return topAnswer(top, q, h.options.Stats.Health().Sampling), h.knownRule(q.Rule, len(top.Keys) > 0)
 }
 
 // statsSuggest answers GET /v1/stats/suggest.
-func (h *Handler) statsSuggest(c *call) {
-	recorder, query, ok := h.asked(c, "rule", "from", "to", "share")
-	if !ok {
-		return
+func (h *Handler) statsSuggest(c *call) (any, error) {
+	q, err := suggestQuery(c, h.options.Clock())
+	if err != nil {
+		return nil, err
 	}
-	q, p := suggestQuery(query, h.options.Clock())
-	if p != nil {
-		c.refuse(p)
-		return
+	all, err := consult(h, c, "share", func(ctx context.Context) ([]stats.Suggestion, error) {
+		return h.options.Stats.Suggest(ctx, q.rule, q.from, q.to, q.shares...)
+	})
+	if err != nil {
+		return nil, err
 	}
-	var all []stats.Suggestion
-	if !h.consult(c, "share", func(ctx context.Context) (err error) {
-		all, err = recorder.Suggest(ctx, q.rule, q.from, q.to, q.shares...)
-		return err
-	}) {
-		return
-	}
-	if len(all) > 0 || h.knownRule(c, q.rule) {
-		c.answer(http.StatusOK, suggestAnswer(all, q))
-	}
+	return suggestAnswer(all, q), h.knownRule(q.rule, len(all) > 0)
 }
 
-// knownRule reports whether there is such a rule; "" stands for all. If not, the call is
-// answered. What is remembered outlives rules, so it is asked only if nothing is.
-func (h *Handler) knownRule(c *call, id string) bool {
+// knownRule is an error if there is no such rule; "" stands for all. What is remembered
+// outlives rules, so it is asked only if nothing is.
+func (h *Handler) knownRule(id string, remembered bool) error {
 	table, _ := h.options.Engine.Rules()
-	if id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
-		return true
+	if remembered || id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
+		return nil
 	}
-	c.refuse(noRule.of("There is no rule %q, and nothing is remembered of one; GET /v1/rules lists all.", id).in("rule"))
-	return false
+	return noRule.of("There is no rule %q, and nothing is remembered of one; GET /v1/rules lists all.", id).in("rule")
 }

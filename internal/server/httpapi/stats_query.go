@@ -2,7 +2,6 @@ package httpapi
 
 import (
 	"errors"
-	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -26,30 +25,31 @@ const (
 
 // stretch is the time that a question is about: what the query says, or so much until
 // now.
-func stretch(query url.Values, now time.Time, usual time.Duration) (from, to time.Time, p *Problem) {
-	to = now
-	if text := query.Get("to"); text != "" {
-		if to, p = instant("to", text); p != nil {
-			return from, to, p
-		}
-	}
-	from = to.Add(-usual)
-	if text := query.Get("from"); text != "" {
-		if from, p = instant("from", text); p != nil {
-			return from, to, p
-		}
-	}
+func (q *query) stretch(now time.Time, usual time.Duration) (from, to time.Time) {
+	to = q.instant("to", now)
+	from = q.instant("from", to.Add(-usual))
 	switch {
 	case to.Unix() <= from.Unix():
-		p = badField.of("to: the time ends before it begins; send an end that is at least a second later.").in("to")
+		q.wrong(badField.of("to: the time ends before it begins; send an end that is at least a second later.").in("to"))
 	case to.Sub(from) > maxStretch:
-		p = badField.of("from: that is more than ten years before the end, and nothing is kept for so long; send a later one.").in("from")
+		q.wrong(badField.of("from: that is more than ten years before the end, and nothing is kept for so long; send a later one.").in("from"))
 	}
-	return from, to, p
+	return from, to
+}
+
+// instant is a time that the query says, or the usual one.
+func (q *query) instant(field string, usual time.Time) time.Time {
+	text := q.text(field)
+	if text == "" {
+		return usual
+	}
+	t, err := instant(field, text)
+	q.wrong(err)
+	return t
 }
 
 // instant reads Unix seconds, or a time as RFC 3339 has it.
-func instant(field, text string) (time.Time, *Problem) {
+func instant(field, text string) (time.Time, error) {
 	if seconds, fraction, _ := strings.Cut(text, "."); digits(seconds) && (fraction == "" || digits(fraction)) {
 		if n, err := strconv.ParseInt(seconds, 10, 64); err == nil && n < endOfTime {
 			return time.Unix(n, 0), nil
@@ -73,71 +73,66 @@ func digits(text string) bool {
 }
 
 // seriesQuery reads the query of GET /v1/stats/series.
-func seriesQuery(query url.Values, now time.Time) (q stats.Query, p *Problem) {
-	if q.From, q.To, p = stretch(query, now, time.Hour); p != nil {
-		return q, p
+func seriesQuery(c *call, now time.Time) (s stats.Query, err error) {
+	q := c.query("from", "to", "step", "rule", "tier")
+	s.From, s.To = q.stretch(now, time.Hour)
+	s.Step, s.Rule, s.Tier = q.step(), q.name("rule"), q.name("tier")
+	if s.Tier != "" && s.Rule == "" {
+		q.wrong(badField.of("tier: a tier is one of a rule; send the rule, too.").in("tier"))
 	}
-	if q.Step, p = step(query.Get("step")); p != nil {
-		return q, p
-	}
-	if q.Rule, p = name(query, "rule"); p != nil {
-		return q, p
-	}
-	if q.Tier, p = name(query, "tier"); p == nil && q.Tier != "" && q.Rule == "" {
-		p = badField.of("tier: a tier is one of a rule; send the rule, too.").in("tier")
-	}
-	return q, p
+	return s, q.err
 }
 
-// step reads a number of seconds, or a length of time such as 10s. 0 leaves it open.
-func step(text string) (time.Duration, *Problem) {
+// step is a number of seconds, or a length of time such as 10s. 0 leaves it open.
+func (q *query) step() time.Duration {
+	text := q.text("step")
 	if text == "" {
-		return 0, nil
+		return 0
 	}
 	if digits(text) {
 		text += "s"
 	}
 	length, err := duration.Parse(text)
 	if err != nil || length > maxStretch {
-		return 0, badField.of("step: %q is no length of time; send seconds, such as 60, or 10s, 1m, 1h; or nothing, and one is chosen.", brief(text)).in("step")
+		q.wrong(badField.of("step: %q is no length of time; send seconds, such as 60, or 10s, 1m, 1h; or nothing, and one is chosen.", brief(text)).in("step"))
 	}
-	return length, nil
+	return length
 }
 
 // name is a parameter with the name of a rule or a tier; "" if it is not there.
-func name(query url.Values, field string) (string, *Problem) {
-	text := query.Get(field)
+func (q *query) name(field string) string {
+	text := q.text(field)
 	if len(text) > manage.MaxWord {
-		return "", badField.of("%s: it has %d bytes, at most %d are taken; send a name that is in the rules.", field, len(text), manage.MaxWord).in(field)
+		q.wrong(badField.of("%s: it has %d bytes, at most %d are taken; send a name that is in the rules.", field, len(text), manage.MaxWord).in(field))
 	}
-	return text, nil
+	return text
 }
 
 // topQuery reads the query of GET /v1/stats/top.
-func topQuery(query url.Values) (q stats.TopQuery, p *Problem) {
-	q = stats.TopQuery{By: stats.ByDenied, Window: stats.LastHour, N: 10}
-	var err error
-	if text := query.Get("by"); text != "" {
-		if q.By, err = stats.ParseBy(text); err != nil {
-			return q, wrongQuery("by", err)
+func topQuery(c *call) (t stats.TopQuery, err error) {
+	q := c.query("by", "window", "rule", "n")
+	t = stats.TopQuery{By: stats.ByDenied, Window: stats.LastHour, N: 10}
+	if text := q.text("by"); text != "" {
+		if t.By, err = stats.ParseBy(text); err != nil {
+			q.wrong(wrongQuery("by", err))
 		}
 	}
-	if text := query.Get("window"); text != "" {
-		if q.Window, err = stats.ParseWindow(text); err != nil {
-			return q, wrongQuery("window", err)
+	if text := q.text("window"); text != "" {
+		if t.Window, err = stats.ParseWindow(text); err != nil {
+			q.wrong(wrongQuery("window", err))
 		}
 	}
-	if text := query.Get("n"); text != "" {
-		if q.N, err = strconv.Atoi(text); err != nil || q.N < 1 || q.N > frame.MaxRankedAll {
-			return q, badField.of("n: %q cannot be used; send how many keys to show, 1 to %d.", brief(text), frame.MaxRankedAll).in("n")
+	if text := q.text("n"); text != "" {
+		if t.N, err = strconv.Atoi(text); err != nil || t.N < 1 || t.N > frame.MaxRankedAll {
+			q.wrong(badField.of("n: %q cannot be used; send how many keys to show, 1 to %d.", brief(text), frame.MaxRankedAll).in("n"))
 		}
 	}
-	q.Rule, p = name(query, "rule")
-	return q, p
+	t.Rule = q.name("rule")
+	return t, q.err
 }
 
 // wrongQuery is a question that makes no sense because of a parameter.
-func wrongQuery(field string, err error) *Problem {
+func wrongQuery(field string, err error) error {
 	text := err.Error()
 	if wrong, ok := errors.AsType[*stats.QueryError](err); ok {
 		text = wrong.Reason
@@ -153,31 +148,27 @@ type suggestion struct {
 }
 
 // suggestQuery reads the query of GET /v1/stats/suggest.
-func suggestQuery(query url.Values, now time.Time) (q suggestion, p *Problem) {
-	if q.rule, p = name(query, "rule"); p != nil {
-		return q, p
+func suggestQuery(c *call, now time.Time) (s suggestion, err error) {
+	q := c.query("rule", "from", "to", "share")
+	if s.rule = q.name("rule"); s.rule == "" {
+		q.wrong(badField.of("rule: it is missing; send the id of a rule, as in ?rule=login.").in("rule"))
 	}
-	if q.rule == "" {
-		return q, badField.of("rule: it is missing; send the id of a rule, as in ?rule=login.").in("rule")
-	}
-	if q.from, q.to, p = stretch(query, now, 7*24*time.Hour); p != nil {
-		return q, p
-	}
-	text := query.Get("share")
+	s.from, s.to = q.stretch(now, 7*24*time.Hour)
+	text := q.text("share")
 	if text == "" {
-		q.shares = stats.DefaultShares
-		return q, nil
+		s.shares = stats.DefaultShares
+		return s, q.err
 	}
 	words := strings.Split(text, ",")
 	if len(words) > maxShares {
-		return q, badField.of("share: there are %d, at most %d are looked for at once; send fewer.", len(words), maxShares).in("share")
+		q.wrong(badField.of("share: there are %d, at most %d are looked for at once; send fewer.", len(words), maxShares).in("share"))
 	}
 	for _, word := range words {
 		share, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(share >= 0 && share < 1) {
-			return q, badField.of("share: %q is none; send 0.01 for one in a hundred, or several with commas between.", brief(word)).in("share")
+			q.wrong(badField.of("share: %q is none; send 0.01 for one in a hundred, or several with commas between.", brief(word)).in("share"))
 		}
-		q.shares = append(q.shares, share)
+		s.shares = append(s.shares, share)
 	}
-	return q, nil
+	return s, q.err
 }

@@ -29,22 +29,17 @@ var typeEvents = []string{"text/event-stream"}
 
 // statsStream answers GET /v1/stats/stream: a summary of every second, as soon as it is
 // known, until somebody leaves.
-func (h *Handler) statsStream(c *call) {
-	recorder, _, ok := h.asked(c)
-	if !ok {
-		return
+func (h *Handler) statsStream(c *call) (any, error) {
+	if q := c.query(); q.err != nil {
+		return nil, q.err
 	}
 	header := c.Header()
 	if c.r.Method == http.MethodHead {
-		header["Content-Type"] = typeEvents
-		c.WriteHeader(http.StatusOK)
-		return
+		return text{kind: typeEvents}, nil
 	}
-	follow, err := recorder.Subscribe()
+	follow, err := h.options.Stats.Subscribe()
 	if err != nil {
-		header.Set("Retry-After", outage)
-		c.refuse(busy.of("As many follow already as may; close a page, or try again."))
-		return
+		return nil, busy.of("As many follow already as may; close a page, or try again.").after(outage)
 	}
 	defer follow.Close()
 	header["Content-Type"] = typeEvents
@@ -53,10 +48,16 @@ func (h *Handler) statsStream(c *call) {
 		header.Set("Connection", "close") // its deadlines are not those of other calls
 	}
 	s := &stream{call: c, control: http.NewResponseController(c.ResponseWriter), patience: h.patience}
-	if !s.open() {
-		return
+	if s.open() {
+		defer s.bound()
+		h.follow(s, follow)
 	}
-	defer s.bound()
+	return nil, nil
+}
+
+// follow writes events until somebody leaves.
+func (h *Handler) follow(s *stream, follow *stats.Subscription) {
+	c := s.call
 	if first, ok := h.firstEvent(c); ok && !s.send(h.event(first)) {
 		return
 	}

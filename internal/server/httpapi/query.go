@@ -1,0 +1,116 @@
+package httpapi
+
+import (
+	"maps"
+	"net/url"
+	"slices"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir/counter"
+)
+
+// query is what a call asks in its URL. It can be read to the end whatever is in it: the
+// first thing that is wrong is kept.
+type query struct {
+	values url.Values
+	err    error
+}
+
+// query reads the query, which may have these parameters, each once, and no other.
+func (c *call) query(known ...string) *query { return c.queryWith("", known...) }
+
+// queryWith is query with one parameter that may be there several times.
+func (c *call) queryWith(many string, known ...string) *query {
+	if many != "" {
+		known = append([]string{many}, known...)
+	}
+	values, err := url.ParseQuery(c.r.URL.RawQuery)
+	if err != nil {
+		return &query{err: badField.of("The query cannot be read; escape what is special in it, as in ?key=user%%3Aalice.")}
+	}
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		switch {
+		case !slices.Contains(known, name):
+			return &query{err: unknownName("parameter", name, known)}
+		case len(values[name]) > 1 && name != many:
+			return &query{err: badField.of("%s: it is there %d times; send it once.", name, len(values[name])).in(name)}
+		}
+	}
+	return &query{values: values}
+}
+
+// queryOfTexts is queryWith for what goes into JSON: what cannot be written there cannot be
+// asked for, either.
+func (c *call) queryOfTexts(many string, known ...string) *query {
+	q := c.queryWith(many, known...)
+	for name, values := range q.values {
+		for _, value := range values {
+			if !utf8.ValidString(value) {
+				q.wrong(badField.of("%s: it is not UTF-8; send it so.", name).in(name))
+			}
+		}
+	}
+	return q
+}
+
+// wrong keeps what is wrong, if something is, and nothing was before.
+func (q *query) wrong(err error) {
+	if q.err == nil {
+		q.err = err
+	}
+}
+
+func (q *query) text(name string) string { return q.values.Get(name) }
+
+// whole is a whole number of a range. Without the parameter it is the usual one.
+func (q *query) whole(name string, usual, least, most int64) int64 {
+	if !q.values.Has(name) {
+		return usual
+	}
+	n, err := strconv.ParseInt(q.text(name), 10, 64)
+	if err != nil || n < least || n > most {
+		q.wrong(badField.of("%s: %.40q cannot be had; write a whole number from %d to %d.", name, q.text(name), least, most).in(name))
+	}
+	return n
+}
+
+// window is the stretch of the calendar that is meant.
+func (q *query) window(usual counter.Window) counter.Window {
+	if !q.values.Has("window") {
+		return usual
+	}
+	w, err := counter.ParseWindow(q.text("window"))
+	q.wrong(invalidIn(err, itself))
+	return w
+}
+
+// usualList is how long a list is when nobody says.
+const usualList = 10
+
+// windows is of how many windows the history is meant. What has none has no past.
+func (q *query) windows(w counter.Window) int {
+	usual := int64(usualList)
+	if w == counter.Ever {
+		usual = 1
+	}
+	return int(q.whole("n", usual, 1, counter.MaxHistory))
+}
+
+// list is a parameter that may be there several times, and must be once.
+func (q *query) list(name string, most int) []string {
+	all := q.values[name]
+	q.wrong(batch(name, len(all), most))
+	return all
+}
+
+// batch is what is wrong with the length of a list.
+func batch(field string, n, most int) error {
+	switch {
+	case n == 0:
+		return badField.of("%s: it is missing; send at least one.", field).in(field)
+	case n > most:
+		return badField.of("%s: there are %d, at most %d are taken at once; send fewer.", field, n, most).in(field)
+	}
+	return nil
+}
