@@ -17,6 +17,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/manage"
@@ -38,7 +39,7 @@ type App struct {
 	editor  *manage.Editor
 	guard   *manage.Guard
 	tokens  atomic.Pointer[bearer.List]
-	certs   []namedCerts
+	certs   map[string]*certs.Certs // by flag
 	servers []*server
 	grpc    *grpc.Server
 	envoy   *envoyrls.Service // nil if there is no configuration for it
@@ -71,7 +72,10 @@ func New(o Options) (*App, error) {
 	if err := o.ready(); err != nil {
 		return nil, err
 	}
-	return &App{options: o, started: make(chan struct{}), stopping: make(chan struct{}), failed: make(chan error, 1)}, nil
+	return &App{
+		options: o, certs: map[string]*certs.Certs{},
+		started: make(chan struct{}), stopping: make(chan struct{}), failed: make(chan error, 1),
+	}, nil
 }
 
 // Options returns the options with what New has filled in.

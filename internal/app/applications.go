@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
@@ -60,10 +61,7 @@ func (a *App) openApplicationsInMemory() error {
 }
 
 func (a *App) openApplicationsInRedis(link func() (rueidis.Client, error)) (err error) {
-	prefix := a.store.config.Options.Prefix
-	if prefix == "" {
-		prefix = redis.DefaultPrefix
-	}
+	prefix := cmp.Or(a.store.config.Options.Prefix, redis.DefaultPrefix)
 	a.applications.counters, err = counterredis.Open(link, counterredis.Options{Prefix: prefix + "counter:"})
 	if err != nil || len(a.options.Queues) == 0 {
 		return err

@@ -73,7 +73,9 @@ func (a *App) keep(k kept) {
 // save writes a snapshot, in one piece or not at all, and nothing before the start has
 // succeeded: what is in memory until then is at best what is on the disk already.
 func (a *App) save(k kept) {
-	if !a.hasStarted() {
+	select {
+	case <-a.started:
+	default:
 		return
 	}
 	if err := a.data.Save(k.file, k.snapshot); err != nil {
@@ -110,16 +112,6 @@ func (a *App) beginSaving(_, background context.Context) error {
 		}
 	})
 	return nil
-}
-
-// hasStarted reports whether what is kept may be saved.
-func (a *App) hasStarted() bool {
-	select {
-	case <-a.started:
-		return true
-	default:
-		return false
-	}
 }
 
 // notSaved is what could not be saved when it was tried last.

@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"fmt"
-	"time"
 
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/server/envoyrls"
@@ -34,13 +33,7 @@ func (a *App) openEnvoy(_, background context.Context) error {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
 	a.background.Go(func() {
-		for background.Err() == nil {
-			err := dir.Watch(background, a.reportEnvoy)
-			if background.Err() == nil {
-				a.options.Logger.Error("the configuration for Envoy cannot be watched; trying again", "error", err)
-				pause(background, time.Second)
-			}
-		}
+		a.follow(background, func() error { return dir.Watch(background, a.reportEnvoy) }, "the configuration for Envoy cannot be watched; trying again")
 	})
 	return nil
 }
@@ -71,13 +64,4 @@ func (a *App) envoyReady() error {
 		return fmt.Errorf("no configuration for Envoy is loaded from %s", a.options.Envoy.Config)
 	}
 	return nil
-}
-
-// healthNames are the services by which the health is asked for, besides those that are
-// registered: envoyproxy/ratelimit is called ratelimit.
-func (a *App) healthNames() []string {
-	if a.envoy == nil {
-		return nil
-	}
-	return []string{"ratelimit"}
 }

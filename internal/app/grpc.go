@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -19,16 +18,20 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 	if a.options.GRPC == Off {
 		return nil
 	}
-	api, err := grpcapi.New(grpcapi.Options{
+	o := grpcapi.Options{
 		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: a.grpcTokens(), Ready: a.ready,
 		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
-		HealthNames: a.healthNames(), Logger: a.options.Logger,
-	})
+		Logger: a.options.Logger,
+	}
+	if a.envoy != nil {
+		o.HealthNames = []string{"ratelimit"} // by which envoyproxy/ratelimit is asked for its health
+	}
+	api, err := grpcapi.New(o)
 	if err != nil {
 		return err
 	}
 	options := append(api.ServerOptions(), envoyrls.ServerOptions()...)
-	if c := a.certsOf("--tls-cert"); c != nil {
+	if c := a.certs["--tls-cert"]; c != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(c.TLS())))
 	}
 	a.grpc = grpc.NewServer(options...)
@@ -37,17 +40,10 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 	if a.envoy != nil {
 		a.envoy.Register(a.grpc)
 	}
-	listener, err := listen(ctx, "--grpc", a.options.GRPC)
-	if err != nil {
-		return err
-	}
-	shutDown := func(ctx context.Context) error {
+	return a.listen(ctx, "--grpc", a.options.GRPC, a.grpc.Serve, func(ctx context.Context) error {
 		api.Shutdown() // or whoever watches its health would hold it up
 		return a.stopGRPC(ctx)
-	}
-	a.servers = append(a.servers, &server{name: "grpc", listener: listener, serve: a.grpc.Serve, shutDown: shutDown})
-	a.later(func() { listener.Close() })
-	return nil
+	})
 }
 
 // grpcTokens are who may manage. Where others can reach it and there are no tokens,
@@ -74,13 +70,5 @@ func (a *App) stopGRPC(ctx context.Context) error {
 		a.grpc.Stop()
 		<-done
 		return ctx.Err()
-	}
-}
-
-// pause waits, unless the context ends.
-func pause(ctx context.Context, d time.Duration) {
-	select {
-	case <-ctx.Done():
-	case <-time.After(d):
 	}
 }

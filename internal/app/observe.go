@@ -32,21 +32,17 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.metrics, err = metrics.New(o); err != nil {
 		return err
 	}
+	observers := []engine.Observer{a.metrics, &denials{logger: a.options.Logger}}
+	if a.recorder != nil {
+		observers = append(observers, a.recorder)
+	}
 	a.engine, err = engine.New(engine.Options{
 		Store:     a.store.Store,
 		Local:     memory.New(memory.Options{}),
 		Instances: func() int { return a.options.Instances },
-		Observers: a.observers(),
+		Observers: observers,
 	})
 	return err
-}
-
-func (a *App) observers() []engine.Observer {
-	all := []engine.Observer{a.metrics, &denials{logger: a.options.Logger}}
-	if a.recorder != nil {
-		all = append(all, a.recorder)
-	}
-	return all
 }
 
 // held is how many requests wait for their turn.

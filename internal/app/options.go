@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -166,28 +167,17 @@ type Gateway struct {
 
 // ready fills in defaults, and reports everything that is wrong.
 func (o *Options) ready() error {
-	text := func(s *string, def string) {
-		if *s == "" {
-			*s = def
-		}
-	}
-	text(&o.HTTP, DefaultHTTP)
-	text(&o.GRPC, DefaultGRPC)
-	text(&o.Store, DefaultStore)
-	text(&o.Rules, o.usualRules())
+	o.HTTP = cmp.Or(o.HTTP, DefaultHTTP)
+	o.GRPC = cmp.Or(o.GRPC, DefaultGRPC)
+	o.Store = cmp.Or(o.Store, DefaultStore)
+	o.Rules = cmp.Or(o.Rules, o.usualRules())
 	if o.Gateway != nil {
-		text(&o.Gateway.Listen, DefaultListen)
+		o.Gateway.Listen = cmp.Or(o.Gateway.Listen, DefaultListen)
 	}
-	if o.Grace == 0 {
-		o.Grace = DefaultGrace
-	}
-	if o.SnapshotEvery == 0 {
-		o.SnapshotEvery = DefaultSnapshotEvery
-	}
+	o.Grace = cmp.Or(o.Grace, DefaultGrace)
+	o.SnapshotEvery = cmp.Or(o.SnapshotEvery, DefaultSnapshotEvery)
 	o.Instances = max(1, o.Instances)
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return errors.Join(o.checkAddress(), o.checkStore(), o.checkTokens(), o.checkIdentity(), o.checkTimes())
 }
 
@@ -234,8 +224,7 @@ func (o *Options) checkStore() error {
 		}
 		return err
 	}
-	_, err := redis.ParseURL(o.Store)
-	if err != nil {
+	if _, err := redis.ParseURL(o.Store); err != nil {
 		return fmt.Errorf("--store: %w", err)
 	}
 	return nil

@@ -37,7 +37,8 @@ func (a *App) openRules(ctx, background context.Context) error {
 	case NoRules:
 		a.rules.repository = noRules{}
 	case InRedis:
-		err = a.rules.openRedis()
+		// By a connection of its own: checks should not wait behind a large document.
+		a.rules.repository, err = redisrepo.Open(a.link(), redisrepo.Options{Prefix: a.store.config.Options.Prefix})
 	default:
 		err = a.rules.openFile()
 	}
@@ -48,7 +49,9 @@ func (a *App) openRules(ctx, background context.Context) error {
 	if err := a.rules.begin(ctx); err != nil {
 		return err
 	}
-	a.background.Go(func() { a.rules.follow(background) })
+	a.background.Go(func() {
+		a.follow(background, func() error { return a.rules.watch(background) }, "the rules cannot be watched; trying again", "from", a.rules.where)
+	})
 	return nil
 }
 
@@ -123,23 +126,32 @@ func (r *rules) reload(ctx context.Context) error {
 	return nil
 }
 
-// follow installs what comes without an error, and reports the others.
-func (r *rules) follow(ctx context.Context) {
+// watch installs what comes without an error, and reports the others.
+func (r *rules) watch(ctx context.Context) error {
+	return r.repository.Watch(ctx, func(v repo.Version, trouble error) {
+		if trouble == nil {
+			trouble = r.install(v)
+		}
+		if trouble != nil {
+			r.app.metrics.ReloadFailed()
+			r.app.options.Logger.Error("the rules cannot be used; the old ones stay in force", "from", r.where, "error", trouble)
+			return
+		}
+		r.remember(ctx, v)
+	})
+}
+
+// follow watches something until the context ends. An error is logged, and it goes on.
+func (a *App) follow(ctx context.Context, watch func() error, message string, attributes ...any) {
 	for ctx.Err() == nil {
-		err := r.repository.Watch(ctx, func(v repo.Version, trouble error) {
-			if trouble == nil {
-				trouble = r.install(v)
-			}
-			if trouble != nil {
-				r.app.metrics.ReloadFailed()
-				r.app.options.Logger.Error("the rules cannot be used; the old ones stay in force", "from", r.where, "error", trouble)
-				return
-			}
-			r.remember(ctx, v)
-		})
-		if ctx.Err() == nil {
-			r.app.options.Logger.Error("the rules cannot be watched; trying again", "from", r.where, "error", err)
-			pause(ctx, time.Second)
+		err := watch()
+		if ctx.Err() != nil {
+			return
+		}
+		a.options.Logger.Error(message, append(attributes, "error", err)...)
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
 		}
 	}
 }
@@ -183,13 +195,6 @@ func (noRules) Find(context.Context, int64) (repo.Version, error) {
 func (noRules) Watch(ctx context.Context, _ func(repo.Version, error)) error {
 	<-ctx.Done()
 	return ctx.Err()
-}
-
-// openRedis keeps the rules in the Redis of the store, by a connection of its own:
-// checks should not wait behind a large document.
-func (r *rules) openRedis() (err error) {
-	r.repository, err = redisrepo.Open(r.app.link(), redisrepo.Options{Prefix: r.app.store.config.Options.Prefix})
-	return err
 }
 
 // remember keeps rules that came from elsewhere for a start without Redis, as soon as this

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/bearer"
@@ -14,12 +16,6 @@ import (
 // lookEvery is how often files of tokens and certificates are looked at: whoever
 // renews a certificate should not have to remember to tell weir.
 const lookEvery = time.Second
-
-// namedCerts is a certificate and whose it is.
-type namedCerts struct {
-	flag string
-	*certs.Certs
-}
 
 // openSecrets reads tokens and certificates, and goes on looking at them.
 func (a *App) openSecrets(_, background context.Context) error {
@@ -76,17 +72,7 @@ func (a *App) openCerts(flag string, o certs.Options) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
 	}
-	a.certs = append(a.certs, namedCerts{flag, c})
-	return nil
-}
-
-// certsOf finds a certificate by its flag; nil if there is none.
-func (a *App) certsOf(flag string) *certs.Certs {
-	for _, c := range a.certs {
-		if c.flag == flag {
-			return c.Certs
-		}
-	}
+	a.certs[flag] = c
 	return nil
 }
 
@@ -98,13 +84,13 @@ func (a *App) reloadSecrets() error {
 	} else {
 		a.tokens.Store(list)
 	}
-	for _, c := range a.certs {
-		changed, err := c.Reload()
+	for _, flag := range slices.Sorted(maps.Keys(a.certs)) {
+		changed, err := a.certs[flag].Reload()
 		if err != nil {
-			wrong = append(wrong, fmt.Errorf("%s: %w", c.flag, err))
+			wrong = append(wrong, fmt.Errorf("%s: %w", flag, err))
 		}
 		if changed {
-			a.options.Logger.Info("a new certificate is in use", "flag", c.flag)
+			a.options.Logger.Info("a new certificate is in use", "flag", flag)
 		}
 	}
 	return errors.Join(wrong...)

@@ -21,7 +21,7 @@ import (
 
 // server is one address that is listened on.
 type server struct {
-	name     string
+	flag     string // that has the address
 	listener net.Listener
 	serve    func(net.Listener) error
 	shutDown func(context.Context) error // waits for what is under way; then it is cut off
@@ -37,12 +37,12 @@ type Addrs struct {
 // Addrs returns where it listens; ports that were 0 are known by then.
 func (a *App) Addrs() (addrs Addrs) {
 	for _, s := range a.servers {
-		switch s.name {
-		case "http":
+		switch s.flag {
+		case "--http":
 			addrs.HTTP = s.listener.Addr()
-		case "grpc":
+		case "--grpc":
 			addrs.GRPC = s.listener.Addr()
-		case "gateway":
+		case "--listen":
 			addrs.Gateway = s.listener.Addr()
 		}
 	}
@@ -54,7 +54,7 @@ func (a *App) openServers(ctx, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	err = a.listenHTTP(ctx, "http", a.options.HTTP, "--tls-cert", "--http", &http.Server{
+	err = a.listenHTTP(ctx, "--http", a.options.HTTP, "--tls-cert", &http.Server{
 		Handler:        a.traced("api", api),
 		ReadTimeout:    30 * time.Second, // of a whole request; streams lift it themselves
 		WriteTimeout:   time.Minute,
@@ -70,7 +70,7 @@ func (a *App) openServers(ctx, background context.Context) error {
 	a.background.Go(func() { proxy.Run(background) }) // until the end, which is its error
 	// A request or an answer may take as long as the two ends like; how long a head
 	// or a silence may take is bounded.
-	return a.listenHTTP(ctx, "gateway", a.options.Gateway.Listen, "--listen-tls-cert", "--listen", &http.Server{
+	return a.listenHTTP(ctx, "--listen", a.options.Gateway.Listen, "--listen-tls-cert", &http.Server{
 		Handler:        a.traced("gateway", proxy),
 		MaxHeaderBytes: 64 << 10,
 		BaseContext:    func(net.Listener) context.Context { return background }, // or WebSockets would outlive it
@@ -146,45 +146,41 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 }
 
 // listenHTTP opens an address; it is not answered yet.
-func (a *App) listenHTTP(ctx context.Context, name, address, certFlag, flag string, h *http.Server) error {
-	listener, err := listen(ctx, flag, address)
-	if err != nil {
-		return err
-	}
+func (a *App) listenHTTP(ctx context.Context, flag, address, certFlag string, h *http.Server) error {
 	h.ReadHeaderTimeout = 10 * time.Second
 	h.IdleTimeout = 2 * time.Minute
 	h.ErrorLog = slog.NewLogLogger(a.options.Logger.Handler(), slog.LevelDebug)
 	h.Protocols = new(http.Protocols)
 	h.Protocols.SetHTTP1(true)
 	serve := h.Serve
-	if c := a.certsOf(certFlag); c != nil {
+	if c := a.certs[certFlag]; c != nil {
 		h.TLSConfig = c.TLS()
 		h.Protocols.SetHTTP2(true)
 		serve = func(l net.Listener) error { return h.ServeTLS(l, "", "") }
 	} else {
 		h.Protocols.SetUnencryptedHTTP2(true)
 	}
-	shutDown := func(ctx context.Context) error {
+	return a.listen(ctx, flag, address, serve, func(ctx context.Context) error {
 		err := h.Shutdown(ctx)
 		if err != nil {
 			h.Close()
 		}
 		return err
-	}
-	a.servers = append(a.servers, &server{name, listener, serve, shutDown})
-	a.later(func() { listener.Close() })
-	return nil
+	})
 }
 
-func listen(ctx context.Context, flag, address string) (net.Listener, error) {
+// listen opens an address, which serve will answer.
+func (a *App) listen(ctx context.Context, flag, address string, serve func(net.Listener) error, shutDown func(context.Context) error) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return nil, fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
+		return fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", flag, err)
+		return fmt.Errorf("%s: %w", flag, err)
 	}
-	return listener, nil
+	a.servers = append(a.servers, &server{flag, listener, serve, shutDown})
+	a.later(func() { listener.Close() })
+	return nil
 }
 
 // run answers until the server is shut down.
@@ -210,7 +206,7 @@ func (a *App) shutDown(ctx context.Context) error {
 	for _, last := range []bool{false, true} {
 		var wg sync.WaitGroup
 		for _, s := range a.servers {
-			if (s.name == "http") != last {
+			if (s.flag == "--http") != last {
 				continue
 			}
 			wg.Go(func() {
