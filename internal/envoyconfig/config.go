@@ -17,6 +17,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -46,14 +47,7 @@ type Config struct {
 func (c *Config) Domain(name string) *Domain { return c.domains[name] }
 
 // Domains returns the names of all domains, in order.
-func (c *Config) Domains() []string {
-	names := make([]string, 0, len(c.domains))
-	for name := range c.domains {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	return names
-}
+func (c *Config) Domains() []string { return slices.Sorted(maps.Keys(c.domains)) }
 
 // Descriptors is how many descriptors all domains have together.
 func (c *Config) Descriptors() int { return c.count }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 	"unsafe"
 
@@ -86,12 +87,7 @@ var secretWords = []string{
 
 func soundsSecret(key string) bool {
 	key = strings.ToLower(key)
-	for _, word := range secretWords {
-		if strings.Contains(key, word) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(key, word) })
 }
 
 // indexOf is bytes.Index without a copy of what is looked for.

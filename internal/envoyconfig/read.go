@@ -81,11 +81,7 @@ func (p *parser) domain(root *document.Element) {
 		return
 	}
 	if name == "" {
-		at := root.Place
-		if e := f["domain"]; e != nil {
-			at = e.Place
-		}
-		p.errorf(at, "domain: it is empty; write the domain that Envoy's rate limit filter sends")
+		p.errorf(f.place("domain", root), "domain: it is empty; write the domain that Envoy's rate limit filter sends")
 		return
 	}
 	d := p.config.domains[name]

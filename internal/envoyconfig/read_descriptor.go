@@ -73,11 +73,7 @@ func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
 		return nil, false
 	}
 	if b.key == "" {
-		at := e.Place
-		if f["key"] != nil {
-			at = f["key"].Place
-		}
-		p.errorf(at, "key: it is empty; write the key of the entry that Envoy sends, such as remote_address")
+		p.errorf(f.place("key", e), "key: it is empty; write the key of the entry that Envoy sends, such as remote_address")
 		return nil, false
 	}
 	b.composite = b.key

@@ -13,6 +13,14 @@ import (
 // fields are the values of a mapping by name. What is empty is not there.
 type fields map[string]*document.Element
 
+// place is where a field stands, or where the mapping does that lacks it.
+func (f fields) place(name string, mapping *document.Element) document.Place {
+	if e := f[name]; e != nil {
+		return e.Place
+	}
+	return mapping.Place
+}
+
 // fields checks the names in a mapping.
 func (p *parser) fields(e *document.Element, what string, known []string) fields {
 	if e.Kind != document.Mapping {

@@ -61,21 +61,14 @@ func (p *parser) unlimited(f fields, n *Node, several bool) {
 func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
 	n, good := p.number(f["requests_per_unit"], "requests_per_unit", 0, math.MaxUint32)
 	if good && n == 0 {
-		at := e.Place
-		if f["requests_per_unit"] != nil {
-			at = f["requests_per_unit"].Place
-		}
-		p.warnf(at, "requests_per_unit: none at all means that every request is refused; write how many may pass, or unlimited: true")
+		p.warnf(f.place("requests_per_unit", e), "requests_per_unit: none at all means that every request is refused; write how many may pass, or unlimited: true")
 	}
 	l.N = uint32(n)
 	text, ok := p.text(f["unit"], "unit")
 	if !ok {
 		return false
 	}
-	at := e.Place
-	if f["unit"] != nil {
-		at = f["unit"].Place
-	}
+	at := f.place("unit", e)
 	if text == "" {
 		p.errorf(at, "unit: it is missing; write second, minute, hour, day, week, month, year, or a period such as 10s")
 		return false

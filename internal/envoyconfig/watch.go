@@ -2,7 +2,6 @@ package envoyconfig
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/internal/watch"
@@ -37,15 +36,17 @@ func (d *Dir) Watch(ctx context.Context, changed func(*Config, error)) error {
 // look brings the files into force if they have changed and are at rest.
 func (d *Dir) look(ctx context.Context) error {
 	_, sum, err := d.read()
-	if err == nil && d.isKnown(sum) {
-		return d.trouble(sum)
+	if err == nil {
+		if known, why := d.known(sum); known {
+			return why
+		}
 	}
 	for range watch.MaxRests {
 		if err := d.pause(ctx); err != nil {
 			return err
 		}
 		files, again, readErr := d.read()
-		if sameError(err, readErr) && again == sum {
+		if fmt.Sprint(err) == fmt.Sprint(readErr) && again == sum {
 			if readErr != nil {
 				return readErr
 			}
@@ -56,26 +57,12 @@ func (d *Dir) look(ctx context.Context) error {
 	return errRestless
 }
 
-// isKnown is whether there is nothing to find out about files.
-func (d *Dir) isKnown(sum digest) bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return sum == d.inForce || sum == d.rejected
-}
-
-// trouble is why known files are not in force.
-func (d *Dir) trouble(sum digest) error {
+// known is whether there is nothing to find out about files, and why they are not in force.
+func (d *Dir) known(sum digest) (known bool, why error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if sum == d.inForce {
 		d.rejected, d.why = digest{}, nil
 	}
-	return d.why
-}
-
-func sameError(a, b error) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return errors.Is(a, b) || a.Error() == b.Error()
+	return sum == d.inForce || sum == d.rejected, d.why
 }
