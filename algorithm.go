@@ -65,10 +65,7 @@ func ParseAlgorithm(name string) (Algorithm, error) {
 	if here := spelling.Called(name, algorithmsElsewhere); here != "" {
 		return 0, invalid("algorithm", "%q is called %q here", name, here)
 	}
-	if near := spelling.Nearest(name, algorithmNames); near != "" {
-		return 0, invalid("algorithm", "%q is unknown; did you mean %q?", name, near)
-	}
-	return 0, invalid("algorithm", "%q is unknown; choose one of %s", name, strings.Join(algorithmNames, ", "))
+	return 0, invalid("algorithm", "%q is unknown; %s", name, spelling.Hint(name, algorithmNames, "choose one of "+strings.Join(algorithmNames, ", ")))
 }
 
 // String returns the name that ParseAlgorithm reads.

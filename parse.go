@@ -93,10 +93,7 @@ func (l *Limit) parseOptions(words []string) error {
 			}
 		default:
 			options := []string{"burst", "buckets", "shape", "count_denied"}
-			if near := spelling.Nearest(word, options); near != "" {
-				return invalid("limit", "%q is unknown; did you mean %q?", word, near)
-			}
-			return invalid("limit", "%q is unknown; after the rate come %s", word, strings.Join(options, ", "))
+			return invalid("limit", "%q is unknown; %s", word, spelling.Hint(word, options, "after the rate come "+strings.Join(options, ", ")))
 		}
 	}
 	return nil

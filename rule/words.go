@@ -142,10 +142,7 @@ func parseWord(names []string, elsewhere map[string]string, word string) (int, e
 	if here := spelling.Called(word, elsewhere); here != "" {
 		return 0, fmt.Errorf("%q is called %q here", word, here)
 	}
-	if near := spelling.Nearest(word, names); near != "" {
-		return 0, fmt.Errorf("%q is unknown; did you mean %q?", word, near)
-	}
-	return 0, fmt.Errorf("%q is unknown; choose one of %s", word, strings.Join(names, ", "))
+	return 0, fmt.Errorf("%q is unknown; %s", word, spelling.Hint(word, names, "choose one of "+strings.Join(names, ", ")))
 }
 
 func wordOf(names []string, i int, kind string) string {

@@ -90,10 +90,7 @@ func unknownVerb(root *cobra.Command, args []string) error {
 			names = append(names, c.Name())
 		}
 	}
-	if near := spelling.Nearest(verb, names); near != "" {
-		return usage("%q is unknown; did you mean %q?", verb, near)
-	}
-	return usage("%q is unknown; see %s --help", verb, root.CommandPath())
+	return usage("%q is unknown; %s", verb, spelling.Hint(verb, names, "see "+root.CommandPath()+" --help"))
 }
 
 // noOtherVerb is for verbs that have others below them.
@@ -109,10 +106,7 @@ func oneOf(flag, value string, words ...string) error {
 	if slices.Contains(words, value) {
 		return nil
 	}
-	if near := spelling.Nearest(value, words); near != "" {
-		return usage("--%s: %q is unknown; did you mean %q?", flag, value, near)
-	}
-	return usage("--%s: %q is unknown; write %s", flag, value, strings.Join(words, " or "))
+	return usage("--%s: %q is unknown; %s", flag, value, spelling.Hint(value, words, "write "+strings.Join(words, " or ")))
 }
 
 // noArguments is for verbs that are told everything by flags.

@@ -49,7 +49,8 @@ func settle(cmd *cobra.Command) error {
 		place := fmt.Sprintf("%s:%d:%d: %s", name, m.Name.Line, m.Name.Column, m.Name.Text)
 		f := flags[m.Name.Text]
 		if f == nil {
-			wrong = append(wrong, unknownKey(place, m.Name.Text, flags, cmd))
+			every := fmt.Sprintf("every flag of %s is a key, with underscores for dashes", cmd.CommandPath())
+			wrong = append(wrong, usage("%s is unknown; %s", place, spelling.Hint(m.Name.Text, slices.Collect(maps.Keys(flags)), every)))
 			continue
 		}
 		if f.Changed {
@@ -78,13 +79,6 @@ func settable(cmd *cobra.Command, visit func(*pflag.Flag)) {
 
 func key(flag string) string      { return strings.ReplaceAll(flag, "-", "_") }
 func variable(flag string) string { return "WEIR_" + strings.ToUpper(key(flag)) }
-
-func unknownKey(place, name string, flags map[string]*pflag.Flag, cmd *cobra.Command) error {
-	if near := spelling.Nearest(name, slices.Collect(maps.Keys(flags))); near != "" {
-		return usage("%s is unknown; did you mean %q?", place, near)
-	}
-	return usage("%s is unknown; every flag of %s is a key, with underscores for dashes", place, cmd.CommandPath())
-}
 
 // readConfig reads a file that is one mapping.
 func readConfig(name string) (*document.Element, error) {

@@ -209,10 +209,7 @@ func parseFailure(text string) (Failure, error) {
 	if i := slices.Index(failureNames, text); i >= 0 {
 		return Failure(i), nil
 	}
-	if near := spelling.Nearest(text, failureNames); near != "" {
-		return FailOpen, fmt.Errorf("%q is unknown; did you mean %q?", text, near)
-	}
-	return FailOpen, fmt.Errorf("%q is unknown; choose one of %s", text, strings.Join(failureNames, ", "))
+	return FailOpen, fmt.Errorf("%q is unknown; %s", text, spelling.Hint(text, failureNames, "choose one of "+strings.Join(failureNames, ", ")))
 }
 
 // Dump writes every limit in a line, by domain and in the order of the files, as

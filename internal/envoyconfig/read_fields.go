@@ -39,7 +39,8 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 			// A file that was good enough until now must not keep weir from starting.
 			p.warnf(m.Name.Place, "%s has no field %s, which belongs elsewhere, so it does nothing; move it to where it belongs", what, name)
 		default:
-			p.unknown(m.Name, what, known)
+			p.errorf(m.Name.Place, "%s has no field %s; %s", what, document.Quote(name),
+				spelling.Hint(name, known, "remove it, or use one of "+strings.Join(known, ", ")))
 		}
 	}
 	return f
@@ -49,14 +50,6 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 // would have it.
 func isElsewhere(name string) bool {
 	return slices.Contains(domainFields, name) || slices.Contains(descriptorFields, name) || slices.Contains(limitFields, name)
-}
-
-func (p *parser) unknown(name *document.Element, what string, known []string) {
-	if near := spelling.Nearest(name.Text, known); near != "" {
-		p.errorf(name.Place, "%s has no field %s; did you mean %q?", what, document.Quote(name.Text), near)
-		return
-	}
-	p.errorf(name.Place, "%s has no field %s; remove it, or use one of %s", what, document.Quote(name.Text), strings.Join(known, ", "))
 }
 
 // text reads a scalar, also one that looks like a number. It is "" if there is none.

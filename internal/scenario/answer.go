@@ -62,10 +62,7 @@ func (p *parser) answers(into []answer, op int) ([]answer, error) {
 			}
 			a.number = int64(d)
 		default:
-			if near := spelling.Nearest(a.field, fields); near != "" {
-				return nil, fmt.Errorf("%q is no answer; did you mean %q?", a.field, near)
-			}
-			return nil, fmt.Errorf("%q is no answer; expect any of %v", a.field, fields)
+			return nil, fmt.Errorf("%q is no answer; %s", a.field, spelling.Hint(a.field, fields, fmt.Sprintf("expect any of %v", fields)))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.field, err)

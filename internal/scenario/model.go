@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/weirhq/weir"
@@ -36,10 +37,7 @@ func (m *Model) Record(key string, limit *weir.Compiled) weir.Record {
 
 // Take implements weir.Store.
 func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return dst, err
-	}
-	if err := weir.ValidateTake(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return dst, err
 	}
 	charges := m.charges(ops)
@@ -72,10 +70,7 @@ func (m *Model) commit(c weir.Pending) {
 
 // Peek implements weir.Store.
 func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return dst, err
-	}
-	if err := weir.ValidatePeek(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidatePeek(ops)); err != nil {
 		return dst, err
 	}
 	return weir.PeekAll(dst, m.Now, m.charges(ops)), nil
@@ -84,10 +79,7 @@ func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 // Refund implements weir.Store. The last op goes first, so that what was charged
 // on top of another charge of the same request is off it before that is given back.
 func (m *Model) Refund(ctx context.Context, ops ...weir.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := weir.ValidateTake(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return err
 	}
 	for i := len(ops) - 1; i >= 0; i-- {
@@ -100,10 +92,7 @@ func (m *Model) Refund(ctx context.Context, ops ...weir.Op) error {
 
 // Reset implements weir.Store.
 func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := weir.ValidatePeek(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidatePeek(ops)); err != nil {
 		return err
 	}
 	for _, op := range ops {

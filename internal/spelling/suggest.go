@@ -2,6 +2,7 @@
 package spelling
 
 import (
+	"fmt"
 	"math"
 	"strings"
 )
@@ -15,6 +16,15 @@ func Called(word string, elsewhere map[string]string) string {
 		return ""
 	}
 	return elsewhere[strings.NewReplacer("-", "_", " ", "_").Replace(strings.ToLower(word))]
+}
+
+// Hint is what to say of a word that is unknown: which one was probably meant, or else what
+// otherwise helps.
+func Hint(word string, known []string, otherwise string) string {
+	if near := Nearest(word, known); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return otherwise
 }
 
 // Nearest returns the candidate closest to word, or "" when none is near

@@ -40,3 +40,11 @@ func TestCalled(t *testing.T) {
 		}
 	}
 }
+
+func TestHint(t *testing.T) {
+	for word, want := range map[string]string{"bust": `did you mean "burst"?`, "elephant": "see below"} {
+		if got := Hint(word, []string{"burst", "shape"}, "see below"); got != want {
+			t.Errorf("Hint(%s) = %s", word, got)
+		}
+	}
+}

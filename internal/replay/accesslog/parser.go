@@ -35,10 +35,7 @@ func ParseFormat(name string) (Format, error) {
 	if i := slices.Index(formats, name); i >= 0 {
 		return Format(i), nil
 	}
-	if near := spelling.Nearest(name, formats); near != "" {
-		return Auto, fmt.Errorf("format: %q is unknown; did you mean %q?", name, near)
-	}
-	return Auto, fmt.Errorf("format: %q is unknown; write one of %s", name, strings.Join(formats, ", "))
+	return Auto, fmt.Errorf("format: %q is unknown; %s", name, spelling.Hint(name, formats, "write one of "+strings.Join(formats, ", ")))
 }
 
 // String returns the name that ParseFormat reads.
