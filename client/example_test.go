@@ -48,7 +48,7 @@ rules:
 	// false 0 429 too many logins 1m0s
 }
 
-// A service that is away is no error.
+// An unavailable service is not an error.
 func Example_away() {
 	address, stop := serve("rules: []")
 	stop()
