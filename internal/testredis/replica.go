@@ -46,11 +46,11 @@ func (s *Server) inSync() error {
 	if _, err := master.TryDo("WAIT", "99", "1"); err != nil {
 		return err
 	}
-	want, err := master.info("replication", "master_repl_offset")
+	want, err := master.Info("replication", "master_repl_offset")
 	if err != nil {
 		return err
 	}
-	has, err := s.info("replication", "slave_repl_offset")
+	has, err := s.Info("replication", "slave_repl_offset")
 	if err != nil {
 		return err
 	}

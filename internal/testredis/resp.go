@@ -58,8 +58,8 @@ func (s *Server) do(addr string, patience time.Duration, args ...string) (string
 	return roundTrip(c, r, args...)
 }
 
-// info is one field of INFO.
-func (s *Server) info(section, field string) (string, error) {
+// Info is one field of INFO.
+func (s *Server) Info(section, field string) (string, error) {
 	text, err := s.TryDo("INFO", section)
 	if err != nil {
 		return "", err

@@ -178,7 +178,7 @@ func (s *Sentinel) settled(master *Server) error {
 			if err := server.inSync(); err != nil {
 				return err
 			}
-		} else if role, err := server.info("replication", "role"); err != nil || role != "master" {
+		} else if role, err := server.Info("replication", "role"); err != nil || role != "master" {
 			return errors.Join(err, fmt.Errorf("%s is to be the master, and its role is %q", server.Addr, role))
 		}
 	}

@@ -119,7 +119,7 @@ func (s *Server) run() error {
 			return nil
 		}
 		// A stranger who was faster on this port answers as well.
-		pid, err := s.info("server", "process_id")
+		pid, err := s.Info("server", "process_id")
 		if err == nil && pid != strconv.Itoa(p.PID()) {
 			err = fmt.Errorf("another process (%s) answers at %s", pid, s.Addr)
 		}

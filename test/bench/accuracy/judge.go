@@ -101,35 +101,19 @@ func (j *judge) next() {
 	}
 	j.verdict.add(j.source)
 	j.source = Verdict{}
-	j.log.clear()
-	j.granted.clear()
+	j.log, j.granted = j.log[:0], j.granted[:0]
 	j.subject.Forget()
 }
 
-// queue is a ring of times, oldest first.
-type queue struct {
-	ring       []weir.Micros // a power of two long
-	head, tail uint64
-}
+// queue is times, oldest first.
+type queue []weir.Micros
 
-func (q *queue) len() int64 { return int64(q.tail - q.head) }
-func (q *queue) clear()     { q.head, q.tail = 0, 0 }
-
-func (q *queue) push(t weir.Micros) {
-	if q.tail-q.head == uint64(len(q.ring)) {
-		longer := make([]weir.Micros, max(64, 2*len(q.ring)))
-		for i := q.head; i < q.tail; i++ {
-			longer[i&uint64(len(longer)-1)] = q.ring[i&uint64(len(q.ring)-1)]
-		}
-		q.ring = longer
-	}
-	q.ring[q.tail&uint64(len(q.ring)-1)] = t
-	q.tail++
-}
+func (q *queue) len() int64         { return int64(len(*q)) }
+func (q *queue) push(t weir.Micros) { *q = append(*q, t) }
 
 // dropUntil removes the times up to t, t included.
 func (q *queue) dropUntil(t weir.Micros) {
-	for q.head < q.tail && q.ring[q.head&uint64(len(q.ring)-1)] <= t {
-		q.head++
+	for len(*q) > 0 && (*q)[0] <= t {
+		*q = (*q)[1:]
 	}
 }

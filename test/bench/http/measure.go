@@ -1,16 +1,14 @@
 package http
 
 import (
-	"bufio"
 	"bytes"
 	"errors"
 	"fmt"
 	"net"
 	"net/http"
-	"net/textproto"
-	"strconv"
 	"time"
 
+	"github.com/weirhq/weir/test/bench/internal/rawhttp"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 )
 
@@ -81,54 +79,21 @@ func (g *group) rate(c *contestant, o Options) (float64, error) {
 
 // ask is one connection.
 func (g *group) ask(address string, first int, until time.Time) (n int, err error) {
-	conn, err := net.Dial("tcp", address)
+	conn, err := rawhttp.Dial(address)
 	if err != nil {
 		return 0, err
 	}
 	defer conn.Close()
-	r := bufio.NewReader(conn)
 	for ; n%64 != 0 || time.Now().Before(until); n++ {
-		if _, err := conn.Write(g.raw[(first*7919+n)%len(g.raw)]); err != nil {
-			return n, err
-		}
-		status, err := readAnswer(r)
+		a, err := conn.Ask(g.raw[(first*7919+n)%len(g.raw)])
 		if err != nil {
 			return n, err
 		}
-		if status != g.want {
-			return n, fmt.Errorf("the status is %d, want %d", status, g.want)
+		if a.Status != g.want {
+			return n, fmt.Errorf("the status is %d, want %d", a.Status, g.want)
 		}
 	}
 	return n, nil
-}
-
-// readAnswer reads an answer of known length, as cheaply as it can be done: the
-// client's work is the same for all, and hides the differences.
-func readAnswer(r *bufio.Reader) (status int, err error) {
-	line, err := r.ReadSlice('\n')
-	if err != nil {
-		return 0, err
-	}
-	if status, err = strconv.Atoi(string(line[9:12])); err != nil {
-		return 0, err
-	}
-	length := 0
-	for {
-		line, err := r.ReadSlice('\n')
-		if err != nil {
-			return 0, err
-		}
-		if len(line) <= 2 {
-			break
-		}
-		if name, value, _ := bytes.Cut(line, []byte(": ")); textproto.TrimString(string(name)) == "Content-Length" {
-			if length, err = strconv.Atoi(string(bytes.TrimSpace(value))); err != nil {
-				return 0, err
-			}
-		}
-	}
-	_, err = r.Discard(length)
-	return status, err
 }
 
 // direct calls the handler, as the server does.

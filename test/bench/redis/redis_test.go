@@ -13,23 +13,12 @@ import (
 	"github.com/weirhq/weir/test/bench/peers"
 )
 
-func connected(t *testing.T, addr string) server {
-	t.Helper()
-	s, err := connect(addr)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(s.client.Close)
-	return s
-}
-
 func always(answer bool) peers.Limiter {
 	return peers.Limiter{Take: func(string) bool { return answer }}
 }
 
 func TestRoundNoticesWrongAnswers(t *testing.T) {
-	addr := testredis.Start(t).Addr
-	s := connected(t, addr)
+	s := server{testredis.Start(t)}
 	keys := clients.Keys(10)
 	walks := [][]uint32{clients.Walk(0, 10, walkLen), clients.Walk(1, 10, walkLen)}
 	for _, answer := range []bool{true, false} {
@@ -40,7 +29,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 			t.Errorf("a round in which every answer is %t passes as its opposite", answer)
 		}
 	}
-	few := peers.OnRedis(addr)[0].New(peers.Limit{N: 1, Period: peers.Month}, 10)
+	few := peers.OnRedis(s.Addr)[0].New(peers.Limit{N: 1, Period: peers.Month}, 10)
 	defer few.Close()
 	for _, key := range keys {
 		few.Take(key)
@@ -67,7 +56,7 @@ func slow(asked *int) peers.Limiter {
 const pace = 100 * time.Microsecond
 
 func TestRoundMeasures(t *testing.T) {
-	s := connected(t, testredis.Start(t).Addr)
+	s := server{testredis.Start(t)}
 	asked := 0
 	r, err := runRound(s, slow(&asked), clients.Keys(1), [][]uint32{clients.Walk(0, 1, walkLen)}, 50*time.Millisecond, true)
 	if err != nil {
@@ -83,11 +72,10 @@ func TestRoundMeasures(t *testing.T) {
 }
 
 func TestUsageIsThatOfAllKeys(t *testing.T) {
-	addr := testredis.Start(t).Addr
-	s := connected(t, addr)
-	l := peers.OnRedis(addr)[0].New(peers.Exhaustible, 3000)
+	s := server{testredis.Start(t)}
+	l := peers.OnRedis(s.Addr)[0].New(peers.Exhaustible, 3000)
 	defer l.Close()
-	keys := clients.Keys(3000) // more than a page of SCAN
+	keys := clients.Keys(3000)
 	for _, key := range keys {
 		l.Take(key)
 	}
@@ -104,19 +92,19 @@ func TestUsageIsThatOfAllKeys(t *testing.T) {
 }
 
 func TestRunAndReport(t *testing.T) {
-	addr := testredis.Start(t).Addr
+	on := testredis.Start(t)
 	last, total := 0, 0
 	o := Options{
 		Keys: 20, Callers: 8, Rounds: 3, Round: 4 * time.Millisecond, WarmUp: time.Millisecond,
 	}
-	results, err := Run(addr, o, func(d, all int, _ string) { last, total = d, all })
+	results, err := Run(on, o, func(d, all int, _ string) { last, total = d, all })
 	if err != nil {
 		t.Fatal(err)
 	}
 	if last != total-1 {
 		t.Errorf("the last of %d steps was %d", total, last)
 	}
-	all := peers.OnRedis(addr)
+	all := peers.OnRedis(on.Addr)
 	if want := 4 * len(all); len(results.Figures) != want {
 		t.Fatalf("%d figures, want %d", len(results.Figures), want)
 	}

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"time"
 
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
@@ -88,19 +89,14 @@ func (o Options) stages() []stage {
 	}
 }
 
-// Run measures all contestants on the Redis at addr, which it empties time and
-// again.
-func Run(addr string, o Options, progress command.Progress) (Results, error) {
-	server, err := connect(addr)
+// Run measures all contestants on a Redis, which it empties time and again.
+func Run(on *testredis.Server, o Options, progress command.Progress) (Results, error) {
+	server := server{on}
+	version, err := server.Info("server", "redis_version")
 	if err != nil {
 		return Results{}, err
 	}
-	defer server.client.Close()
-	version, err := server.info("server", "redis_version")
-	if err != nil {
-		return Results{}, err
-	}
-	s := &suite{Options: o, progress: progress, server: server, contestants: peers.OnRedis(addr)}
+	s := &suite{Options: o, progress: progress, server: server, contestants: peers.OnRedis(on.Addr)}
 	scenarios := 0
 	for _, st := range o.stages() {
 		scenarios += len(st.callers)

@@ -70,7 +70,7 @@ func TestWrongAnswersAreSeen(t *testing.T) {
 		t.Errorf("another length: %v", err)
 	}
 	other = q
-	other.text = "GET / HTTP/1.1\r\n\r\n"
+	other.text = []byte("GET / HTTP/1.1\r\n\r\n")
 	if _, err := ask(c, other, o); err == nil || !strings.Contains(err.Error(), "400") {
 		t.Errorf("no success: %v", err)
 	}

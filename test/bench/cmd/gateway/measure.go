@@ -1,16 +1,14 @@
 package main
 
 import (
-	"bufio"
 	"fmt"
 	"io"
-	"net"
-	"strconv"
+	"net/http"
 	"strings"
-	"time"
 
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/rawhttp"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/internal/table"
 )
@@ -34,16 +32,16 @@ const aim = 0.90
 // question is what all callers ask.
 type question struct {
 	name string
-	text string
+	text []byte
 	body int // bytes of the answer
 }
 
 func questions() []question {
 	const head = " HTTP/1.1\r\nHost: api.example.com\r\nUser-Agent: bench/1\r\nAccept: */*\r\nAccept-Encoding: gzip\r\n"
 	return []question{
-		{"GET, short answer", "GET /api/things/42?fields=all" + head + "\r\n", len(short)},
-		{"GET, 64 KiB", "GET /long" + head + "\r\n", len(long)},
-		{"POST, 1 KiB", "POST /api/things" + head + "Content-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("x", 1024), len(short)},
+		{"GET, short answer", []byte("GET /api/things/42?fields=all" + head + "\r\n"), len(short)},
+		{"GET, 64 KiB", []byte("GET /long" + head + "\r\n"), len(long)},
+		{"POST, 1 KiB", []byte("POST /api/things" + head + "Content-Type: text/plain\r\nContent-Length: 1024\r\n\r\n" + strings.Repeat("x", 1024)), len(short)},
 	}
 }
 
@@ -102,14 +100,14 @@ func summarize(measured [][]figure) []figure {
 
 // ask lets all callers ask as often as they are to, each on a connection of its own.
 func ask(c contestant, q question, o options) (figure, error) {
-	callers := make([]*caller, o.callers)
+	callers := make([]*rawhttp.Conn, o.callers)
 	for i := range callers {
-		one, err := dial(c, q)
+		one, err := rawhttp.Dial(c.addr)
 		if err != nil {
 			return figure{}, err
 		}
-		defer one.conn.Close()
-		if err := one.ask(); err != nil { // every connection is there before
+		defer one.Close()
+		if err := q.ask(one, c); err != nil { // every connection is there before
 			return figure{}, err
 		}
 		callers[i] = one
@@ -117,7 +115,7 @@ func ask(c contestant, q question, o options) (figure, error) {
 	failed := make([]error, o.callers)
 	cost := rounds.AtOnce(o.callers, func(g int) {
 		for range o.requests {
-			if failed[g] = callers[g].ask(); failed[g] != nil {
+			if failed[g] = q.ask(callers[g], c); failed[g] != nil {
 				return
 			}
 		}
@@ -131,84 +129,20 @@ func ask(c contestant, q question, o options) (figure, error) {
 	return figure{question: q.name, name: c.name, rate: n / cost.Wall.Seconds(), allocs: float64(cost.Mallocs) / n}, nil
 }
 
-// caller is a client that does as little as possible, because it shares the machine
-// with whom it measures.
-type caller struct {
-	contestant
-	question
-	conn net.Conn
-	in   *bufio.Reader
-}
-
-func dial(c contestant, q question) (*caller, error) {
-	conn, err := net.DialTimeout("tcp", c.addr, 5*time.Second)
-	if err != nil {
-		return nil, err
+// ask requires the right answer of a contestant.
+func (q question) ask(conn *rawhttp.Conn, c contestant) error {
+	a, err := conn.Ask(q.text)
+	switch {
+	case err != nil:
+		return fmt.Errorf("the status is %d: %w", a.Status, err)
+	case a.Status != http.StatusOK:
+		return fmt.Errorf("the status is %d, want 200", a.Status)
+	case a.Limited != c.limited:
+		return fmt.Errorf("the answer has headers about limits: %v, want %v", a.Limited, c.limited)
+	case a.Length != q.body:
+		return fmt.Errorf("the answer has %d bytes, want %d", a.Length, q.body)
 	}
-	return &caller{c, q, conn, bufio.NewReaderSize(conn, 32<<10)}, nil
-}
-
-// ask sends the question and reads the answer, which must be the right one.
-func (c *caller) ask() error {
-	if _, err := io.WriteString(c.conn, c.text); err != nil {
-		return err
-	}
-	status, err := c.in.ReadSlice('\n')
-	if err != nil {
-		return err
-	}
-	if string(status) != "HTTP/1.1 200 OK\r\n" {
-		return fmt.Errorf("the answer begins with %q", status)
-	}
-	length, limits := -1, false
-	for {
-		line, err := c.in.ReadSlice('\n')
-		if err != nil {
-			return err
-		}
-		if len(line) == 2 {
-			break
-		}
-		if value, found := strings.CutPrefix(string(line), "Content-Length: "); found {
-			if length, err = strconv.Atoi(strings.TrimSpace(value)); err != nil {
-				return err
-			}
-		}
-		limits = limits || strings.HasPrefix(string(line), "Ratelimit: ")
-	}
-	if limits != c.limited {
-		return fmt.Errorf("the answer has headers about limits: %v, want %v", limits, c.limited)
-	}
-	if length < 0 {
-		length, err = c.chunks()
-	} else {
-		_, err = c.in.Discard(length)
-	}
-	if err == nil && length != c.body {
-		err = fmt.Errorf("the answer has %d bytes, want %d", length, c.body)
-	}
-	return err
-}
-
-// chunks reads a body of unknown length.
-func (c *caller) chunks() (int, error) {
-	total := 0
-	for {
-		line, err := c.in.ReadSlice('\n')
-		if err != nil {
-			return 0, err
-		}
-		size, err := strconv.ParseInt(strings.TrimSpace(string(line)), 16, 32)
-		if err != nil {
-			return 0, err
-		}
-		if _, err := c.in.Discard(int(size) + 2); err != nil {
-			return 0, err
-		}
-		if total += int(size); size == 0 {
-			return total, nil
-		}
-	}
+	return nil
 }
 
 // writeTable writes what a person reads.

@@ -21,7 +21,7 @@ func run(r *command.Run) error {
 		return err
 	}
 	defer stop()
-	measured, err := redis.Run(server.Addr, command.Pick(r, redis.Full, redis.Quick), r.Step)
+	measured, err := redis.Run(server, command.Pick(r, redis.Full, redis.Quick), r.Step)
 	if err != nil {
 		return err
 	}
