@@ -115,30 +115,15 @@ func (s *scene) reshard(f plan.Fault, masters []*testredis.Server) {
 func (s *scene) harm(f plan.Fault, master *testredis.Server) {
 	switch f.Kind {
 	case plan.Pause:
-		s.sick(min(f.For, felt))
-		master.Pause()
-		s.sleep(f.For)
-		master.Resume()
+		s.during(f, felt, master.Pause, master.Resume)
 	case plan.Cut:
-		s.sick(min(f.For, felt))
-		master.Line.Cut()
-		s.sleep(f.For)
-		master.Line.Heal()
+		s.during(f, felt, master.Line.Cut, master.Line.Heal)
 	case plan.Slow:
-		s.sick(f.For)
-		master.Line.Latency(f.Delay)
-		s.sleep(f.For)
-		master.Line.Heal()
+		s.during(f, f.For, func() { master.Line.Latency(f.Delay) }, master.Line.Heal)
 	case plan.Reset:
-		s.sick(f.For)
-		master.Line.ResetMidReply(f.Bytes)
-		s.sleep(f.For)
-		master.Line.Heal()
+		s.during(f, f.For, func() { master.Line.ResetMidReply(f.Bytes) }, master.Line.Heal)
 	case plan.Full:
-		s.sick(f.For)
-		master.FillMemory()
-		s.sleep(f.For)
-		master.FreeMemory()
+		s.during(f, f.For, master.FillMemory, master.FreeMemory)
 	case plan.Hangup:
 		s.sick(f.For)
 		s.again(f.For, func() { master.Do("CLIENT", "KILL", "TYPE", "normal") })
@@ -149,6 +134,14 @@ func (s *scene) harm(f plan.Fault, master *testredis.Server) {
 			}
 		})
 	}
+}
+
+// during does harm for as long as the fault lasts, of which some excuses degraded answers.
+func (s *scene) during(f plan.Fault, excused time.Duration, do, undo func()) {
+	s.sick(min(f.For, excused))
+	do()
+	s.sleep(f.For)
+	undo()
 }
 
 // again does something every now and then.
