@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func testBoards(t *testing.T, open Open) {
@@ -29,10 +30,7 @@ func testOrder(b *table) {
 		b.t.Errorf("%+v", got)
 	}
 	b.top(board, 2, "c", "2.5", "b", "1.000001")
-	places, err := b.Store.Standing(b.t.Context(), board, "down", "c", "nobody", "gone", "a")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	places := testcall.Must(b.Store.Standing(b.t.Context(), board, "down", "c", "nobody", "gone", "a"))(b.t)
 	b.equal("Standing", places, []counter.Place{
 		{Member: "down", Rank: 6, Score: -3 * counter.One}, {Member: "c", Rank: 1, Score: 2_500_000}, {Member: "nobody"}, {Member: "gone"}, {Member: "a", Rank: 4, Score: counter.One},
 	})

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func second[T any](_ T, err error) error { return err }
@@ -60,10 +61,7 @@ func testConcurrent(t *testing.T, open Open) {
 		})
 	}
 	all.Wait()
-	left, err := b.Store.Get(t.Context(), k...)
-	if err != nil {
-		t.Fatal(err)
-	}
+	left := testcall.Must(b.Store.Get(t.Context(), k...))(t)
 	if sum := left[0] + taken[0]; sum != counter.Whole(users*rounds) {
 		t.Errorf("what was reset and what is left are %v", sum)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func testCounters(t *testing.T, open Open) {
@@ -93,9 +94,7 @@ func testClocksAreSet(b *table) {
 		b.at(c.day)
 		for range c.hours {
 			for _, k := range []counter.Key{day, hour} {
-				if _, err := b.Store.Add(b.t.Context(), counter.Delta{Key: k, By: counter.One}); err != nil {
-					b.t.Fatal(err)
-				}
+				testcall.Must(b.Store.Add(b.t.Context(), counter.Delta{Key: k, By: counter.One}))(b.t)
 			}
 			b.get([]string{"1"}, hour)
 			b.pass(time.Hour)
@@ -219,11 +218,7 @@ func testActions(t *testing.T, open Open) {
 	actions := counter.Actions{Store: b.Store, Zone: zone(t, "Asia/Shanghai")}
 	record := func(user string, names ...string) []counter.Tally {
 		t.Helper()
-		got, err := actions.Record(t.Context(), user, names...)
-		if err != nil {
-			t.Fatal(err)
-		}
-		return got
+		return testcall.Must(actions.Record(t.Context(), user, names...))(t)
 	}
 	b.equal("Record", record("1001", "like", "share", "like"), []counter.Tally{{Action: "like", Hour: 1, Day: 1}, {Action: "share", Hour: 1, Day: 1}, {Action: "like", Hour: 2, Day: 2}})
 	b.pass(time.Hour)
@@ -231,15 +226,9 @@ func testActions(t *testing.T, open Open) {
 	b.equal("Record", record("1002", "like"), []counter.Tally{{Action: "like", Hour: 1, Day: 1}})
 	b.pass(3 * time.Hour) // midnight in Shanghai
 	b.equal("Record", record("1001", "like"), []counter.Tally{{Action: "like", Hour: 1, Day: 1}})
-	got, err := actions.Read(t.Context(), "1001", "share", "like", "never")
-	if err != nil {
-		t.Fatal(err)
-	}
+	got := testcall.Must(actions.Read(t.Context(), "1001", "share", "like", "never"))(t)
 	b.equal("Read", got, []counter.Tally{{Action: "share", Hour: 0, Day: 0}, {Action: "like", Hour: 1, Day: 1}, {Action: "never", Hour: 0, Day: 0}})
-	tracks, err := actions.History(t.Context(), "1001", counter.Day, 3, "like", "share")
-	if err != nil {
-		t.Fatal(err)
-	}
+	tracks := testcall.Must(actions.History(t.Context(), "1001", counter.Day, 3, "like", "share"))(t)
 	for i, want := range []string{"0 3 1", "0 1 0"} {
 		p := tracks[i].Points
 		if got := fmt.Sprint(p[0].Amount, p[1].Amount, p[2].Amount); got != want || !p[2].Start.Equal(b.now) {

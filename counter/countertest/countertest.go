@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // Settings are what a test needs of a store.
@@ -139,10 +140,7 @@ func (b *table) score(board counter.Board, member, by, want string) {
 // top wants members and scores by turns.
 func (b *table) top(board counter.Board, n int, want ...string) counter.Ranking {
 	b.t.Helper()
-	got, err := b.Store.Top(b.t.Context(), board, n)
-	if err != nil {
-		b.t.Fatalf("Top: %v", err)
-	}
+	got := testcall.Must(b.Store.Top(b.t.Context(), board, n))(b.t)
 	texts := []string{}
 	for i, p := range got.Places {
 		texts = append(texts, p.Member, p.Score.String())
@@ -160,10 +158,7 @@ func (b *table) top(board counter.Board, n int, want ...string) counter.Ranking 
 // standing wants where one member stands.
 func (b *table) standing(board counter.Board, member string, rank int, score string) {
 	b.t.Helper()
-	got, err := b.Store.Standing(b.t.Context(), board, member)
-	if err != nil {
-		b.t.Fatalf("Standing: %v", err)
-	}
+	got := testcall.Must(b.Store.Standing(b.t.Context(), board, member))(b.t)
 	b.equal("Standing", got, []counter.Place{{Member: member, Rank: rank, Score: amount(b.t, score)}})
 }
 
@@ -180,10 +175,7 @@ func (b *table) hit(l counter.HotList, item string) counter.Heat {
 // hot wants the names of the hot items.
 func (b *table) hot(l counter.HotList, want ...string) []counter.Heat {
 	b.t.Helper()
-	got, err := b.Store.Hot(b.t.Context(), l, counter.MaxTop)
-	if err != nil {
-		b.t.Fatalf("Hot: %v", err)
-	}
+	got := testcall.Must(b.Store.Hot(b.t.Context(), l, counter.MaxTop))(b.t)
 	var items []string
 	for _, h := range got {
 		items = append(items, h.Item)
@@ -199,10 +191,7 @@ func (b *table) hot(l counter.HotList, want ...string) []counter.Heat {
 // that cooled.
 func (b *table) events(l counter.HotList, after int64, want ...string) counter.Events {
 	b.t.Helper()
-	got, err := b.Store.Events(b.t.Context(), l, after)
-	if err != nil {
-		b.t.Fatalf("Events: %v", err)
-	}
+	got := testcall.Must(b.Store.Events(b.t.Context(), l, after))(b.t)
 	var texts []string
 	for _, e := range got.Events {
 		sign := "-"
@@ -221,18 +210,10 @@ func (b *table) events(l counter.HotList, after int64, want ...string) counter.E
 
 func amount(t *testing.T, s string) counter.Amount {
 	t.Helper()
-	a, err := counter.ParseAmount(s)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return a
+	return testcall.Must(counter.ParseAmount(s))(t)
 }
 
 func zone(t *testing.T, name string) *time.Location {
 	t.Helper()
-	z, err := time.LoadLocation(name)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return z
+	return testcall.Must(time.LoadLocation(name))(t)
 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func testHot(t *testing.T, open Open) {
@@ -27,10 +28,7 @@ func testTurns(b *table) {
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 3}
 	b.hot(list)
 	begin := b.events(list, counter.Latest).Next
-	heats, err := b.Store.Hit(b.t.Context(), list, "a", "b", "a", "c", "a", "b")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	heats := testcall.Must(b.Store.Hit(b.t.Context(), list, "a", "b", "a", "c", "a", "b"))(b.t)
 	b.equal("Hit", heats, []counter.Heat{
 		{Item: "a", Hits: 3, Hot: true, Since: b.now, Turned: true}, {Item: "b", Hits: 2}, {Item: "a", Hits: 3, Hot: true, Since: b.now},
 		{Item: "c", Hits: 1}, {Item: "a", Hits: 3, Hot: true, Since: b.now}, {Item: "b", Hits: 2},
@@ -141,9 +139,7 @@ func testManyEvents(b *table) {
 		for j := range items {
 			items[j] = fmt.Sprintf("%03d-%03d", i, j)
 		}
-		if _, err := b.Store.Hit(b.t.Context(), list, items...); err != nil {
-			b.t.Fatal(err)
-		}
+		testcall.Must(b.Store.Hit(b.t.Context(), list, items...))(b.t)
 	}
 	news, err := b.Store.Events(b.t.Context(), list, 0)
 	if err != nil || len(news.Events) != counter.MaxEvents || !news.Missed || news.Events[0].Item != "001-000" {

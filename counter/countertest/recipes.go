@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // testRecipes are what people do with Redis commands, chapter by chapter of a handbook
@@ -117,9 +118,7 @@ func recipeVisits(b *table) {
 		for _, k := range keys {
 			deltas = append(deltas, counter.Delta{Key: k, By: counter.One})
 		}
-		if _, err := b.Store.Add(b.t.Context(), deltas...); err != nil {
-			b.t.Fatal(err)
-		}
+		testcall.Must(b.Store.Add(b.t.Context(), deltas...))(b.t)
 	}
 	visit()
 	visit()
@@ -143,10 +142,7 @@ func recipeOperations(b *table) {
 			}
 		}
 	}
-	got, err := actions.Read(b.t.Context(), "1001", "likes", "comments", "posts", "downloads")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	got := testcall.Must(actions.Read(b.t.Context(), "1001", "likes", "comments", "posts", "downloads"))(b.t)
 	b.equal("Read", got, []counter.Tally{{Action: "likes", Hour: 15, Day: 15}, {Action: "comments", Hour: 8, Day: 8}, {Action: "posts", Hour: 3, Day: 3}, {Action: "downloads", Hour: 12, Day: 12}})
 }
 
@@ -193,9 +189,7 @@ func recipeHotSearch(b *table) {
 		word string
 		n    int64
 	}{{"JavaScript基础", 98}, {"Redis教程", 156}, {"Python爬虫", 142}} {
-		if _, err := b.Store.Score(b.t.Context(), today, counter.Mark{Member: s.word, By: counter.Whole(s.n)}); err != nil {
-			b.t.Fatal(err)
-		}
+		testcall.Must(b.Store.Score(b.t.Context(), today, counter.Mark{Member: s.word, By: counter.Whole(s.n)}))(b.t)
 	}
 	b.top(today, 10, "Redis教程", "156", "Python爬虫", "142", "JavaScript基础", "98")
 	b.standing(today, "Redis教程", 1, "156")
@@ -212,16 +206,11 @@ func recipeBehaviour(b *table) {
 	actions := counter.Actions{Store: b.Store}
 	for action, n := range map[string]int{"like": 25, "comment": 8, "share": 3} {
 		for range n {
-			if _, err := actions.Record(b.t.Context(), "1001", action); err != nil {
-				b.t.Fatal(err)
-			}
+			testcall.Must(actions.Record(b.t.Context(), "1001", action))(b.t)
 		}
 	}
 	b.pass(time.Hour)
-	tracks, err := actions.History(b.t.Context(), "1001", counter.Hour, 24, "like", "comment", "share")
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	tracks := testcall.Must(actions.History(b.t.Context(), "1001", counter.Hour, 24, "like", "comment", "share"))(b.t)
 	for i, want := range []counter.Amount{25, 8, 3} {
 		points := tracks[i].Points
 		if len(points) != 24 || points[22].Amount != want*counter.One || points[23].Amount != 0 || !points[23].Start.Equal(b.now) {
@@ -266,16 +255,11 @@ func recipeRetention(b *table) {
 		for _, k := range keys {
 			deltas = append(deltas, counter.Delta{Key: k, By: counter.Whole(by)})
 		}
-		if _, err := b.Store.Add(b.t.Context(), deltas...); err != nil {
-			b.t.Fatal(err)
-		}
+		testcall.Must(b.Store.Add(b.t.Context(), deltas...))(b.t)
 	}
 	sum := func(n int, k counter.Key) string {
 		b.t.Helper()
-		series, err := b.Store.History(b.t.Context(), n, k)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		series := testcall.Must(b.Store.History(b.t.Context(), n, k))(b.t)
 		total := counter.Amount(0)
 		for _, p := range series[0] {
 			total += p.Amount

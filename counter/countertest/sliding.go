@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func testSliding(t *testing.T, open Open) {
@@ -57,10 +58,7 @@ func testSlidingRoom(b *table) {
 	if got.Members > 8 || got.Dropped == 0 {
 		b.t.Errorf("%+v", got)
 	}
-	whole, err := b.Store.Top(b.t.Context(), board, 100)
-	if err != nil {
-		b.t.Fatal(err)
-	}
+	whole := testcall.Must(b.Store.Top(b.t.Context(), board, 100))(b.t)
 	for _, p := range whole.Places[1:] {
 		if p.Score != counter.One {
 			b.t.Errorf("%+v", p)
@@ -92,10 +90,7 @@ func testDropsSlideAway(b *table) {
 	const window, step = 20 * time.Second, time.Second
 	dropped := func(board counter.Board, want int64) {
 		b.t.Helper()
-		got, err := b.Store.Top(b.t.Context(), board, 1)
-		if err != nil {
-			b.t.Fatal(err)
-		}
+		got := testcall.Must(b.Store.Top(b.t.Context(), board, 1))(b.t)
 		b.equal("Dropped of "+board.Name, got.Dropped, want)
 	}
 	fill := func(board counter.Board, round string) {

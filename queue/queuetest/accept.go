@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -114,8 +115,7 @@ func testDuplicates(t *testing.T, open Open) {
 	again(queue.Dead, 0)
 	letters := o.letters(0, 10)
 	is(t, "letters", len(letters), 1)
-	_, err := o.Store.Delete(t.Context(), "q", letters[0].Number)
-	o.must(err)
+	testcall.Must(o.Store.Delete(t.Context(), "q", letters[0].Number))(o.t)
 	is(t, "after it was deleted", o.pushID("a").Duplicate, false)
 	o.pass(1)
 	o.ack(o.leaseOf("y"))
@@ -158,8 +158,7 @@ func testStats(t *testing.T, open Open) {
 		o.pass(second)
 	}
 	o.nack(o.lease(), "")
-	_, err := o.Store.Nack(t.Context(), "q", o.after(second).Token, queue.Failure{Bury: true})
-	o.must(err)
+	testcall.Must(o.Store.Nack(t.Context(), "q", o.after(second).Token, queue.Failure{Bury: true}))(o.t)
 	o.after(second)
 	o.pass(second / 4)
 	// One is held back, one dead and one leased. The fourth and fifth wait.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -61,8 +62,7 @@ func testBury(t *testing.T, open Open) {
 	o.push("a")
 	l := o.lease()
 	reason := strings.Repeat("é", queue.MaxReasonLen) + "\xff"
-	out, err := o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: reason, Bury: true})
-	o.must(err)
+	out := testcall.Must(o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: reason, Bury: true}))(o.t)
 	is(t, "outcome", out, queue.Outcome{Dead: true})
 	o.lost(l.Token)
 	letters := o.letters(0, 1)
@@ -77,8 +77,7 @@ func (o *one) kill(names ...string) (numbers []int64) {
 	for _, name := range names {
 		numbers = append(numbers, o.pushID(name).Number)
 		o.pass(1)
-		_, err := o.Store.Nack(o.t.Context(), "q", o.leaseOf("of "+name).Token, queue.Failure{Reason: "why " + name, Bury: true})
-		o.must(err)
+		testcall.Must(o.Store.Nack(o.t.Context(), "q", o.leaseOf("of "+name).Token, queue.Failure{Reason: "why " + name, Bury: true}))(o.t)
 	}
 	return numbers
 }
@@ -104,8 +103,7 @@ func testDeadLetters(t *testing.T, open Open) {
 	is(t, "a letter", fmt.Sprintf("%d %s %s %d %s", l.Number, l.ID, l.Payload, l.Tries, l.Reason), fmt.Sprintf("%d c of c 1 why c", numbers[2]))
 
 	live := o.push("live").Number
-	n, err := o.Store.Delete(t.Context(), "q", numbers[1], numbers[1], numbers[3], live, 12345)
-	o.must(err)
+	n := testcall.Must(o.Store.Delete(t.Context(), "q", numbers[1], numbers[1], numbers[3], live, 12345))(o.t)
 	is(t, "deleted", n, 2)
 	is(t, "left", ids(o.letters(0, 10)), "a c e")
 	is(t, "still there", o.stats().Ready, 1)
@@ -122,8 +120,7 @@ func testDeadBounded(t *testing.T, open Open) {
 	is(t, "one that was dropped", o.pushID("a").Duplicate, false)
 	o.pass(1)
 	o.ack(o.lease())
-	_, err := o.Store.Delete(t.Context(), "q", numbers...)
-	o.must(err)
+	testcall.Must(o.Store.Delete(t.Context(), "q", numbers...))(o.t)
 	is(t, "when it is empty", o.stats(), queue.Stats{Capacity: queue.DefaultCapacity})
 }
 
@@ -153,8 +150,7 @@ func testRequeue(t *testing.T, open Open) {
 		o.ack(l)
 	}
 	is(t, "order", strings.Join(order, ", "), "live, of c, of a")
-	n, err = o.Store.Requeue(t.Context(), "q", numbers[1])
-	o.must(err)
+	n = testcall.Must(o.Store.Requeue(t.Context(), "q", numbers[1]))(o.t)
 	is(t, "moved", n, 1)
 	o.pass(1)
 	o.ack(o.leaseOf("of b"))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -23,16 +24,14 @@ func testBytes(t *testing.T, open Open) {
 		strings.Repeat("x", queue.MaxIDLen), "\x00" + strings.Repeat(" ", queue.MaxIDLen-1),
 	}
 	for _, w := range words {
-		p, err := o.Store.Push(t.Context(), "q", queue.Work{Payload: []byte(w), ID: w})
-		o.must(err)
+		p := testcall.Must(o.Store.Push(t.Context(), "q", queue.Work{Payload: []byte(w), ID: w}))(o.t)
 		is(t, "duplicate", p.Duplicate, false)
 	}
 	for _, w := range words {
 		o.pass(1)
 		l := o.leaseOf(w)
 		is(t, "ID", l.ID, w)
-		_, err := o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: w, Bury: true})
-		o.must(err)
+		testcall.Must(o.Store.Nack(t.Context(), "q", l.Token, queue.Failure{Reason: w, Bury: true}))(o.t)
 	}
 	for i, l := range o.letters(0, 100) {
 		is(t, "payload", string(l.Payload), words[i])
@@ -46,16 +45,14 @@ func testLarge(t *testing.T, open Open) {
 	o := openOne(t, open, fast(queue.Settings{MaxPayload: queue.MaxPayload}))
 	large := bytes.Repeat([]byte{0, '\n', 0xff, 'x'}, queue.MaxPayload/4)
 	for range 3 {
-		_, err := o.Store.Push(t.Context(), "q", queue.Work{Payload: large})
-		o.must(err)
+		testcall.Must(o.Store.Push(t.Context(), "q", queue.Work{Payload: large}))(o.t)
 	}
 	for range 3 {
 		o.pass(10)
 		b := o.ask(queue.Ask{Max: 10, Ahead: time.Second})
 		is(t, "leases in one answer", len(b.Leases), 1)
 		is(t, "payload", bytes.Equal(b.Leases[0].Payload, large), true)
-		_, err := o.Store.Nack(t.Context(), "q", b.Leases[0].Token, queue.Failure{Bury: true})
-		o.must(err)
+		testcall.Must(o.Store.Nack(t.Context(), "q", b.Leases[0].Token, queue.Failure{Bury: true}))(o.t)
 	}
 	is(t, "letters in one answer", len(o.letters(0, 10)), 1)
 }
@@ -240,8 +237,7 @@ func testWatch(t *testing.T, open Open) {
 	o.nack(l, "")
 	hears("a failure")
 	o.pass(2 * second)
-	_, err := o.Store.Nack(t.Context(), "q", o.lease().Token, queue.Failure{Bury: true})
-	o.must(err)
+	testcall.Must(o.Store.Nack(t.Context(), "q", o.lease().Token, queue.Failure{Bury: true}))(o.t)
 	if n, err := o.Store.Requeue(t.Context(), "q", l.Number); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -66,8 +67,7 @@ func testExtend(t *testing.T, open Open) {
 	l := o.lease()
 	extend := func(want time.Duration) {
 		t.Helper()
-		left, err := o.Store.Extend(t.Context(), "q", l.Token)
-		o.must(err)
+		left := testcall.Must(o.Store.Extend(t.Context(), "q", l.Token))(o.t)
 		is(t, "left", left, want)
 	}
 	for range 4 {

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -100,23 +101,17 @@ func (o *one) pass(d weir.Micros) { o.at(o.now + d) }
 
 func (o *one) push(payload string) queue.Place {
 	o.t.Helper()
-	p, err := o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte(payload)})
-	o.must(err)
-	return p
+	return testcall.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte(payload)}))(o.t)
 }
 
 func (o *one) pushID(id string) queue.Place {
 	o.t.Helper()
-	p, err := o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte("of " + id), ID: id})
-	o.must(err)
-	return p
+	return testcall.Must(o.Store.Push(o.t.Context(), "q", queue.Work{Payload: []byte("of " + id), ID: id}))(o.t)
 }
 
 func (o *one) ask(a queue.Ask) queue.Batch {
 	o.t.Helper()
-	b, err := o.Store.Lease(o.t.Context(), "q", a)
-	o.must(err)
-	return b
+	return testcall.Must(o.Store.Lease(o.t.Context(), "q", a))(o.t)
 }
 
 // lease expects exactly one item.
@@ -156,23 +151,17 @@ func (o *one) ack(l queue.Lease) {
 
 func (o *one) nack(l queue.Lease, reason string) queue.Outcome {
 	o.t.Helper()
-	out, err := o.Store.Nack(o.t.Context(), "q", l.Token, queue.Failure{Reason: reason})
-	o.must(err)
-	return out
+	return testcall.Must(o.Store.Nack(o.t.Context(), "q", l.Token, queue.Failure{Reason: reason}))(o.t)
 }
 
 func (o *one) stats() queue.Stats {
 	o.t.Helper()
-	s, err := o.Store.Stats(o.t.Context(), "q")
-	o.must(err)
-	return s
+	return testcall.Must(o.Store.Stats(o.t.Context(), "q"))(o.t)
 }
 
 func (o *one) letters(after int64, limit int) []queue.DeadLetter {
 	o.t.Helper()
-	letters, err := o.Store.DeadLetters(o.t.Context(), "q", after, limit)
-	o.must(err)
-	return letters
+	return testcall.Must(o.Store.DeadLetters(o.t.Context(), "q", after, limit))(o.t)
 }
 
 func (o *one) must(err error) {

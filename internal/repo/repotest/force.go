@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -25,10 +26,7 @@ func testForce(t *testing.T, p Place) {
 	}
 	next := write(t, r, source(3))
 	check(t, "Write", next, v.Number+2, source(3))
-	found, err := r.Find(t.Context(), v.Number+1)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testcall.Must(r.Find(t.Context(), v.Number+1))(t)
 	check(t, "Find", found, v.Number+1, source(2))
 	historyOf(t, r)
 }
@@ -95,15 +93,9 @@ func testNeverInstalled(t *testing.T, p Place) {
 		w.WaitError(v.Number)
 		for _, some := range []repo.Repository{r, p.Open()} {
 			check(t, name+": Current", current(t, some), v.Number, v.Source)
-			history, err := some.History(t.Context())
-			if err != nil {
-				t.Fatal(err)
-			}
+			history := testcall.Must(some.History(t.Context()))(t)
 			for _, old := range history {
-				found, err := some.Find(t.Context(), old.Number)
-				if err != nil {
-					t.Fatal(err)
-				}
+				found := testcall.Must(some.Find(t.Context(), old.Number))(t)
 				if _, err := rule.Usable("", found.Source); err != nil {
 					t.Errorf("%s: version %d is in the history: %v", name, old.Number, err)
 				}

@@ -7,16 +7,14 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func testHistory(t *testing.T, p Place) {
 	r := p.Open()
 	var written []repo.Version
 	for i := range 5 {
-		v, err := r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: fmt.Sprint("author ", i), Source: source(i)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testcall.Must(r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: fmt.Sprint("author ", i), Source: source(i)}))(t)
 		written = append(written, v)
 	}
 	again := p.Open()
@@ -26,10 +24,7 @@ func testHistory(t *testing.T, p Place) {
 		if got.Number != want.Number || got.Author != want.Author || got.Summary != want.Summary || !got.Time.Equal(want.Time) {
 			t.Errorf("the history has %+v, want %+v", got, want)
 		}
-		found, err := again.Find(t.Context(), want.Number)
-		if err != nil {
-			t.Fatal(err)
-		}
+		found := testcall.Must(again.Find(t.Context(), want.Number))(t)
 		check(t, "Find", found, want.Number, source(i))
 		if found.Author != want.Author || found.Summary != want.Summary || !found.Time.Equal(want.Time) {
 			t.Errorf("Find = %+v, want %+v", found, want)
@@ -45,10 +40,7 @@ func testHistory(t *testing.T, p Place) {
 // historyOf returns the history, of which it checks what is always so.
 func historyOf(t *testing.T, r repo.Repository) []repo.Version {
 	t.Helper()
-	history, err := r.History(t.Context())
-	if err != nil {
-		t.Fatal(err)
-	}
+	history := testcall.Must(r.History(t.Context()))(t)
 	if len(history) > repo.MaxHistory {
 		t.Errorf("the history has %d versions", len(history))
 	}
@@ -80,10 +72,7 @@ func testHistoryIsBounded(t *testing.T, p Place) {
 	if oldest != first.Number+6 {
 		t.Errorf("the oldest is %d, want %d", oldest, first.Number+6)
 	}
-	found, err := r.Find(t.Context(), oldest)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testcall.Must(r.Find(t.Context(), oldest))(t)
 	check(t, "the oldest", found, oldest, source(6))
 	if _, err := r.Find(t.Context(), oldest-1); !errors.Is(err, repo.ErrNoVersion) {
 		t.Errorf("Find of what is too old = %v", err)

@@ -19,6 +19,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // Place is where a document is kept, with nothing or a document without rules in it.
@@ -76,21 +77,13 @@ var unusable = map[string]string{
 
 func current(t *testing.T, r repo.Repository) repo.Version {
 	t.Helper()
-	v, err := r.Current(t.Context())
-	if err != nil {
-		t.Fatalf("Current: %v", err)
-	}
-	return v
+	return testcall.Must(r.Current(t.Context()))(t)
 }
 
 // write writes upon what is current.
 func write(t *testing.T, r repo.Repository, source []byte) repo.Version {
 	t.Helper()
-	v, err := r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: "test", Source: source})
-	if err != nil {
-		t.Fatalf("Write: %v", err)
-	}
-	return v
+	return testcall.Must(r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: "test", Source: source}))(t)
 }
 
 // check compares everything but the time.

@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -17,10 +18,7 @@ func testWrite(t *testing.T, p Place) {
 	r := p.Open()
 	base := current(t, r)
 	begin := time.Now()
-	v, err := r.Write(t.Context(), repo.Draft{Base: base.Number, Author: "alice", Source: source(4)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	v := testcall.Must(r.Write(t.Context(), repo.Draft{Base: base.Number, Author: "alice", Source: source(4)}))(t)
 	check(t, "what Write returns", v, base.Number+1, source(4))
 	if v.Author != "alice" || v.Summary != "added login" {
 		t.Errorf("author %q, summary %q", v.Author, v.Summary)
@@ -29,10 +27,7 @@ func testWrite(t *testing.T, p Place) {
 	if v.Time.Before(begin.Add(-time.Minute)) || v.Time.After(time.Now().Add(time.Minute)) {
 		t.Errorf("it was written at %v, and it is %v", v.Time, begin)
 	}
-	next, err := r.Write(t.Context(), repo.Draft{Base: v.Number, Author: "bob", Summary: "more", Source: source(9)})
-	if err != nil {
-		t.Fatal(err)
-	}
+	next := testcall.Must(r.Write(t.Context(), repo.Draft{Base: v.Number, Author: "bob", Summary: "more", Source: source(9)}))(t)
 	got := current(t, r)
 	check(t, "Current", got, v.Number+1, source(9))
 	if got.Author != "bob" || got.Summary != "more" || !got.Time.Equal(next.Time) {
@@ -80,14 +75,8 @@ func testRollback(t *testing.T, p Place) {
 	r := p.Open()
 	old := write(t, r, source(1))
 	write(t, r, source(2))
-	found, err := r.Find(t.Context(), old.Number)
-	if err != nil {
-		t.Fatal(err)
-	}
-	v, err := r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Summary: "back", Source: found.Source})
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testcall.Must(r.Find(t.Context(), old.Number))(t)
+	v := testcall.Must(r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Summary: "back", Source: found.Source}))(t)
 	check(t, "rolled back", v, old.Number+2, source(1))
 	check(t, "Current", current(t, p.Open()), old.Number+2, source(1))
 }
@@ -112,10 +101,7 @@ func testInvalid(t *testing.T, p Place) {
 func testBounds(t *testing.T, p Place) {
 	r := p.Open()
 	for _, text := range []string{strings.Repeat("é", 5000), "two\nlines\x00", "\xff", " \"quotes\" <&> \\ 'and' #more ", "{\"json\": [1]}"} {
-		v, err := r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: text, Summary: text, Source: source(1)})
-		if err != nil {
-			t.Fatal(err)
-		}
+		v := testcall.Must(r.Write(t.Context(), repo.Draft{Base: current(t, r).Number, Author: text, Summary: text, Source: source(1)}))(t)
 		got := current(t, p.Open())
 		if got.Author != v.Author || got.Summary != v.Summary {
 			t.Errorf("%q and %q were read, %q and %q written", got.Author, got.Summary, v.Author, v.Summary)
@@ -134,10 +120,7 @@ func testLarge(t *testing.T, p Place) {
 	v := write(t, p.Open(), large)
 	again := p.Open()
 	check(t, "Current", current(t, again), v.Number, large)
-	found, err := again.Find(t.Context(), v.Number)
-	if err != nil {
-		t.Fatal(err)
-	}
+	found := testcall.Must(again.Find(t.Context(), v.Number))(t)
 	check(t, "Find", found, v.Number, large)
 }
 

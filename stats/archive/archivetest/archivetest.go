@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -52,10 +53,7 @@ func Part(kind archive.Kind, start int64, id string, f *frame.Frame) archive.Par
 // Total adds up the requests of a level, and checks that its parts agree.
 func Total(t testing.TB, a archive.Store, kind archive.Kind, level int, from, to int64) int64 {
 	t.Helper()
-	slots, err := a.Read(t.Context(), kind, level, from, to)
-	if err != nil {
-		t.Fatal(err)
-	}
+	slots := testcall.Must(a.Read(t.Context(), kind, level, from, to))(t)
 	n := int64(0)
 	for i, s := range slots {
 		rules := frame.Counts{}
@@ -87,17 +85,11 @@ func testKinds(t *testing.T, open Open) {
 	for range 2 {
 		for level := range 3 {
 			count, timed := int64(0), int64(0)
-			top, err := b.Read(t.Context(), archive.Top, level, Epoch, Epoch+600)
-			if err != nil {
-				t.Fatal(err)
-			}
+			top := testcall.Must(b.Read(t.Context(), archive.Top, level, Epoch, Epoch+600))(t)
 			for _, s := range top {
 				count += s.Frame.Top[""].Denied.Entries[0].Count
 			}
-			rules, err := a.Read(t.Context(), archive.Rules, level, Epoch, Epoch+600)
-			if err != nil {
-				t.Fatal(err)
-			}
+			rules := testcall.Must(a.Read(t.Context(), archive.Rules, level, Epoch, Epoch+600))(t)
 			for _, s := range rules {
 				timed += s.Frame.Details["api"].Decision.Count
 			}

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/stats/archive"
 )
 
@@ -21,10 +22,7 @@ func Say(id, words string, until int64) archive.Note {
 // Heard is what there is, in few words.
 func Heard(t testing.TB, a archive.Store, now int64) string {
 	t.Helper()
-	all, err := a.Notes(t.Context(), "test", At(now))
-	if err != nil {
-		t.Fatal(err)
-	}
+	all := testcall.Must(a.Notes(t.Context(), "test", At(now)))(t)
 	words := []string{}
 	for _, n := range all {
 		words = append(words, fmt.Sprintf("%q=%q@%d", n.ID, n.Text, n.Until.Unix()-Epoch))
