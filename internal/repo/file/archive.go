@@ -143,7 +143,7 @@ func (f *folder) accept(number int64) error {
 
 // conclude ends what a crash has left undone: a proposal was accepted if it is the
 // document, and otherwise it was not.
-func (f *folder) conclude(document digest) error {
+func (f *folder) conclude(document repo.Digest) error {
 	text, err := readEntry(f.file("next"))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil

@@ -52,7 +52,7 @@ func writeForever(path string) {
 
 // writeFast is Write for what is known to be good.
 func (r *Repository) writeFast(ctx context.Context, d repo.Draft) (repo.Version, error) {
-	r.remember(digestOf(d.Source), nil)
+	r.judge.Remember(repo.DigestOf(d.Source), nil)
 	unlock, err := r.lock(ctx)
 	if err != nil {
 		return repo.Version{}, err

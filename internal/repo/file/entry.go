@@ -2,8 +2,6 @@ package file
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"time"
@@ -11,30 +9,14 @@ import (
 	"github.com/weirhq/weir/internal/repo"
 )
 
-// digest tells documents apart.
-type digest [sha256.Size]byte
-
-func digestOf(source []byte) digest { return sha256.Sum256(source) }
-
-// MarshalText writes it in hexadecimal.
-func (d digest) MarshalText() ([]byte, error) { return hex.AppendEncode(nil, d[:]), nil }
-
-// UnmarshalText reads what MarshalText writes.
-func (d *digest) UnmarshalText(text []byte) error {
-	if n, err := hex.Decode(d[:], text[:min(len(text), 2*len(d))]); err != nil || n != len(d) || len(text) != 2*len(d) {
-		return errors.New("this is no digest")
-	}
-	return nil
-}
-
 // entry is a version in the archive: a comment in one line, and then the document as
 // it was. So it can be read, compared and copied back like the document itself.
 type entry struct {
-	Number  int64     `json:"number"`
-	Time    time.Time `json:"time"`
-	Author  string    `json:"author"`
-	Summary string    `json:"summary"`
-	Digest  digest    `json:"sha256"`
+	Number  int64       `json:"number"`
+	Time    time.Time   `json:"time"`
+	Author  string      `json:"author"`
+	Summary string      `json:"summary"`
+	Digest  repo.Digest `json:"sha256"`
 
 	source []byte
 }
@@ -76,7 +58,7 @@ func decode(text []byte) (entry, error) {
 		return entry{}, errDamaged
 	}
 	e, err := decodeHead(head)
-	if err != nil || digestOf(source) != e.Digest {
+	if err != nil || repo.DigestOf(source) != e.Digest {
 		return entry{}, errDamaged
 	}
 	e.source = source

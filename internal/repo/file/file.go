@@ -10,13 +10,14 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/disk"
+	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
 )
 
 // document is what is in the file.
 type document struct {
 	source []byte
-	digest digest
+	digest repo.Digest
 	time   time.Time // of the last change
 	mode   fs.FileMode
 }
@@ -40,7 +41,7 @@ func readDocument(path string) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	return &document{source, digestOf(source), info.ModTime().UTC(), info.Mode().Perm()}, nil
+	return &document{source, repo.DigestOf(source), info.ModTime().UTC(), info.Mode().Perm()}, nil
 }
 
 // writeFile writes a file to the disk, whatever was there.

@@ -75,7 +75,7 @@ func (r *Repository) reconcile(ctx context.Context) finding {
 // be used.
 func (r *Repository) recorded(d *document) *repo.Version {
 	e, _ := r.latest()
-	if e == nil || e.Digest != d.digest || r.judge(d.digest, d.source) != nil {
+	if e == nil || e.Digest != d.digest || r.judge.Usable(d.digest, d.source) != nil {
 		return nil
 	}
 	v := e.version()
@@ -127,7 +127,7 @@ func (r *Repository) fallBack(why error) finding {
 		return finding{trouble: errors.Join(why, err)}
 	}
 	for _, n := range numbers {
-		if e, err := r.archive.load(n); err == nil && r.judge(e.Digest, e.source) == nil {
+		if e, err := r.archive.load(n); err == nil && r.judge.Usable(e.Digest, e.source) == nil {
 			v := e.version()
 			return finding{version: &v, trouble: why}
 		}
@@ -135,32 +135,9 @@ func (r *Repository) fallBack(why error) finding {
 	return finding{trouble: why}
 }
 
-// judge is why a document cannot be used. To compile takes long, so what is known is
-// remembered.
-func (r *Repository) judge(d digest, source []byte) error {
-	r.mu.Lock()
-	why, known := r.judged[d]
-	r.mu.Unlock()
-	if known {
-		return why
-	}
-	_, why = rule.Usable(r.name, source)
-	r.remember(d, why)
-	return why
-}
-
-func (r *Repository) remember(d digest, why error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.judged) >= repo.MaxHistory {
-		clear(r.judged)
-	}
-	r.judged[d] = why
-}
-
-func (d *document) digestOrNone() digest {
+func (d *document) digestOrNone() repo.Digest {
 	if d == nil {
-		return digest{}
+		return repo.Digest{}
 	}
 	return d.digest
 }

@@ -23,6 +23,7 @@
 package file
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -62,19 +63,14 @@ type Options struct {
 }
 
 func (o Options) withDefaults(path string) (Options, error) {
-	if o.History == "" {
-		o.History = path + ".history"
-	}
 	var err error
-	if o.History, err = filepath.Abs(o.History); err != nil {
+	if o.History, err = filepath.Abs(cmp.Or(o.History, path+".history")); err != nil {
 		return o, fmt.Errorf("rules: %w", err)
 	}
 	if o.Poll < 0 {
 		return o, errors.New("rules: Poll is negative; leave it 0 for a second")
 	}
-	if o.Poll == 0 {
-		o.Poll = time.Second
-	}
+	o.Poll = cmp.Or(o.Poll, time.Second)
 	return o, nil
 }
 
@@ -89,14 +85,15 @@ type Repository struct {
 	turn    chan struct{} // holds something while somebody writes
 	pause   func(context.Context) error
 
+	judge repo.Judge
+
 	mu       sync.Mutex
-	judged   map[digest]error // what is known of documents
-	rejected *rejection       // the document that was found last, if it is not used
+	rejected *rejection // the document that was found last, if it is not used
 }
 
 // rejection is a document that is not used. Without a digest it cannot be read.
 type rejection struct {
-	digest digest
+	digest repo.Digest
 	why    error
 }
 
@@ -115,7 +112,7 @@ func Open(path string, o Options) (*Repository, error) {
 	}
 	r := &Repository{
 		path: path, name: filepath.Base(path), options: o,
-		turn: make(chan struct{}, 1), pause: watch.Pause, judged: map[digest]error{},
+		turn: make(chan struct{}, 1), pause: watch.Pause, judge: repo.Judge{Name: filepath.Base(path)},
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
 	defer cancel()

@@ -59,5 +59,5 @@ func (r *Repository) acceptable(d *document) error {
 			}
 		}
 	}
-	return r.judge(d.digest, d.source)
+	return r.judge.Usable(d.digest, d.source)
 }

@@ -30,7 +30,7 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 	if d, err = d.Ready(r.name, current.Source); err != nil {
 		return repo.Version{}, err
 	}
-	r.remember(digestOf(d.Source), nil)
+	r.judge.Remember(repo.DigestOf(d.Source), nil)
 	unlock, err := r.lock(ctx)
 	if err != nil {
 		return repo.Version{}, err
@@ -89,7 +89,7 @@ func (r *Repository) install(folder *folder, d repo.Draft) (repo.Version, error)
 			mode = info.Mode().Perm()
 		}
 	}
-	if before != nil && r.judge(before.digest, before.source) != nil {
+	if before != nil && r.judge.Usable(before.digest, before.source) != nil {
 		// Somebody has worked on it, and perhaps has not finished.
 		if err := writeFile(folder.file("unusable"), before.source, mode); err != nil {
 			return repo.Version{}, err
@@ -97,7 +97,7 @@ func (r *Repository) install(folder *folder, d repo.Draft) (repo.Version, error)
 	}
 	e := entry{
 		Number: highest + 1, Time: time.Now().UTC().Truncate(time.Microsecond), Author: d.Author, Summary: d.Summary,
-		Digest: digestOf(d.Source), source: d.Source,
+		Digest: repo.DigestOf(d.Source), source: d.Source,
 	}
 	if err := folder.propose(e, mode); err != nil {
 		return repo.Version{}, err

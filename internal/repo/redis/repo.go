@@ -25,11 +25,11 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -72,10 +72,8 @@ type Repository struct {
 
 	maxBytes int
 
-	known atomic.Int64 // the last version above 0 that was read or written here
-
-	mu     sync.Mutex
-	judged map[digest]error // what is known of documents
+	known  atomic.Int64 // the last version above 0 that was read or written here
+	judged repo.Judge
 }
 
 var _ repo.Repository = (*Repository)(nil)
@@ -88,20 +86,13 @@ func Open(client func() (rueidis.Client, error), o Options) (*Repository, error)
 	if client == nil {
 		return nil, errors.New("rules: Open needs a client; rueidis.NewClient makes one")
 	}
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
 	if o.Timeout < 0 {
 		return nil, errors.New("rules: Timeout is negative; leave it 0 for the default")
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	name := o.Prefix + "{rules}:"
+	name := cmp.Or(o.Prefix, DefaultPrefix) + "{rules}:"
 	return &Repository{
-		client: client, timeout: o.Timeout, poll: pollEvery,
+		client: client, timeout: cmp.Or(o.Timeout, DefaultTimeout), poll: pollEvery, maxBytes: maxBytes,
 		keys: []string{name + "current", name + "history", name + "sources"}, channel: name + "changed",
-		maxBytes: maxBytes, judged: map[digest]error{},
 	}, nil
 }
 

@@ -2,9 +2,7 @@ package redis
 
 import (
 	"context"
-	"crypto/sha256"
 	_ "embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -19,13 +17,6 @@ import (
 var readText string
 
 var readScript = rueidis.NewLuaScript(readText)
-
-// digest tells documents apart.
-type digest [sha256.Size]byte
-
-func digestOf(source []byte) digest { return sha256.Sum256(source) }
-
-func (d digest) String() string { return hex.EncodeToString(d[:]) }
 
 // state is what is in Redis.
 type state struct {
@@ -83,7 +74,7 @@ func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
 	if n, err := strconv.Atoi(texts[size]); err != nil || n > rule.MaxDocument {
 		s.trouble = fmt.Errorf("rules: the document in %s has %s bytes, at most %d are read; write less, or split it", r.keys[0], texts[size], rule.MaxDocument)
 	}
-	if digestOf(s.raw.Source).String() != s.mark.sha256 {
+	if repo.DigestOf(s.raw.Source).String() != s.mark.sha256 {
 		// Then the rest is not about it, either.
 		s.byHand = true
 		s.raw.Author, s.raw.Summary, s.raw.Time = "redis", "", time.Time{}
@@ -94,7 +85,7 @@ func (r *Repository) read(ctx context.Context, known mark) (*state, error) {
 // judge finds the version that is in force.
 func (r *Repository) judge(ctx context.Context, s *state) error {
 	if s.trouble == nil && s.raw.Number > 0 {
-		if s.trouble = r.usable(s.raw.Source); s.trouble == nil {
+		if s.trouble = r.judged.Usable(repo.DigestOf(s.raw.Source), s.raw.Source); s.trouble == nil {
 			s.version = &s.raw
 			if s.byHand {
 				r.adopt(ctx, s)
@@ -126,7 +117,7 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 		if err != nil {
 			return err
 		}
-		if r.usable(v.Source) != nil {
+		if r.judged.Usable(repo.DigestOf(v.Source), v.Source) != nil {
 			continue
 		}
 		s.version = &v
@@ -139,28 +130,4 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 		s.version = &repo.Version{} // nobody has written anything
 	}
 	return nil
-}
-
-// usable is why a document cannot be used. To compile takes long, so what is known is
-// remembered.
-func (r *Repository) usable(source []byte) error {
-	d := digestOf(source)
-	r.mu.Lock()
-	why, known := r.judged[d]
-	r.mu.Unlock()
-	if known {
-		return why
-	}
-	_, why = rule.Usable("", source)
-	r.remember(d, why)
-	return why
-}
-
-func (r *Repository) remember(d digest, why error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if len(r.judged) >= repo.MaxHistory {
-		clear(r.judged)
-	}
-	r.judged[d] = why
 }

@@ -41,7 +41,7 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 				return repo.Version{}, err
 			}
 			ready = true
-			r.remember(digestOf(d.Source), nil)
+			r.judged.Remember(repo.DigestOf(d.Source), nil)
 		}
 		v, err := r.swap(ctx, s, d)
 		if !errors.Is(err, errLost) {
@@ -64,7 +64,7 @@ func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Ver
 	}
 	answer, err := writeScript.Exec(ctx, client, r.keys, []string{
 		strconv.Itoa(repo.MaxHistory), strconv.Itoa(r.maxBytes), s.mark.number, s.mark.sha256,
-		digestOf(d.Source).String(), d.Author, d.Summary, rueidis.BinaryString(d.Source), r.channel,
+		repo.DigestOf(d.Source).String(), d.Author, d.Summary, rueidis.BinaryString(d.Source), r.channel,
 	}).AsStrSlice()
 	switch {
 	case replyOf(err) != nil:
@@ -104,7 +104,7 @@ func (r *Repository) adopt(ctx context.Context, s *state) {
 	set, _ := rule.Parse("", s.raw.Source)
 	const author = "redis"
 	summary := rule.Summarize(old, set)
-	sum := digestOf(s.raw.Source).String()
+	sum := repo.DigestOf(s.raw.Source).String()
 
 	client, err := r.client()
 	if err != nil {
