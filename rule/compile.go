@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -14,9 +15,7 @@ import (
 // Compile makes a set ready. The set must not change afterwards. What [Parse] has
 // accepted compiles; the error of any other set names each rule at fault.
 func Compile(set *Set, o Options) (*Table, error) {
-	if o.IPv6Bits == 0 {
-		o.IPv6Bits = 64
-	}
+	o.IPv6Bits = cmp.Or(o.IPv6Bits, 64)
 	if o.IPv6Bits < 1 || o.IPv6Bits > 128 {
 		return nil, fmt.Errorf("rule: IPv6Bits: an address has no %d bits; write 1 to 128, or 0 for 64", o.IPv6Bits)
 	}
@@ -141,21 +140,24 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 	}
 	var out quota
 	for _, rate := range q.Rates {
-		limit, err := c.limit(weir.Limit{
-			Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period,
-			Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied,
-		})
+		limit, err := c.limit(r.limit(q, rate))
 		if err != nil {
 			return nil, err
 		}
-		for _, other := range out {
-			if other.Kind() == limit.Kind() {
-				return nil, fmt.Errorf("limits: two are for %s, and would count every request twice; keep the smaller", duration.Format(rate.Period))
-			}
+		if out.has(limit.Kind()) {
+			return nil, fmt.Errorf("limits: two are for %s, and would count every request twice; keep the smaller", duration.Format(rate.Period))
 		}
 		out = append(out, limit)
 	}
 	return out, nil
+}
+
+// limit is one rate of a quota under the rule.
+func (r *Rule) limit(q Quota, rate Rate) weir.Limit {
+	return weir.Limit{
+		Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period,
+		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied,
+	}
 }
 
 func (c *compiler) limit(l weir.Limit) (*weir.Compiled, error) {

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"fmt"
 	"net/netip"
 	"slices"
 	"strings"
@@ -14,21 +15,13 @@ const anyValue = "*"
 
 func (p *parser) match(e *document.Element) (m Match) {
 	f := p.fields(e, "match", matchFields)
-	if v := f["method"]; v != nil {
-		m.Methods = p.values(v, "match: method", p.checkMethod)
+	m.Methods = p.values(f["method"], "match: method", p.checkMethod)
+	m.Hosts = p.values(f["host"], "match: host", p.checkHost)
+	for i, host := range m.Hosts {
+		m.Hosts[i] = strings.ToLower(host)
 	}
-	if v := f["host"]; v != nil {
-		m.Hosts = p.values(v, "match: host", p.checkHost)
-		for i, host := range m.Hosts {
-			m.Hosts[i] = strings.ToLower(host)
-		}
-	}
-	if v := f["path"]; v != nil {
-		m.Paths = p.values(v, "match: path", p.checkPath)
-	}
-	if v := f["attributes"]; v != nil {
-		m.Attributes = p.attributes(v)
-	}
+	m.Paths = p.values(f["path"], "match: path", p.checkPath)
+	m.Attributes = p.attributes(f["attributes"])
 	return m
 }
 
@@ -49,11 +42,10 @@ func (p *parser) values(e *document.Element, field string, check func(*document.
 }
 
 func (p *parser) attributes(e *document.Element) map[string][]string {
-	if e.Kind != document.Mapping {
+	if e != nil && e.Kind != document.Mapping {
 		p.errorf("E006", e.Place, "match: attributes", "this is %s; write names and values, as in {action: login}", e.Describe())
-		return nil
 	}
-	if len(e.Members) == 0 {
+	if e == nil || len(e.Members) == 0 {
 		return nil
 	}
 	attributes := make(map[string][]string, len(e.Members))
@@ -127,48 +119,42 @@ func isHostName(name string) bool {
 }
 
 func (p *parser) checkPath(e *document.Element) {
-	path := e.Text
-	wrong := func(format string, args ...any) {
-		p.errorf("E019", e.Place, "match: path", format, args...)
+	if wrong := foreignPath(e.Text); wrong != "" {
+		p.errorf("E019", e.Place, "match: path", "%s%s", document.Quote(e.Text), wrong)
+	} else if err := match.CheckPath(e.Text); err != nil {
+		p.problem(Error, "E019", e.Place, "match.path", "match: "+err.Error())
 	}
-	switch {
+}
+
+// foreignPath is what is wrong with a path that is written as elsewhere, as the rest of a
+// sentence.
+func foreignPath(path string) string {
+	above, star := strings.CutSuffix(path, "/*")
+	switch segments := strings.Count(path, "/"); {
 	case strings.Contains(path, "://"):
-		wrong("%s is a URL; write the path alone, and the host as host", document.Quote(path))
-		return
+		return " is a URL; write the path alone, and the host as host"
 	case path == "*" || path == "**":
-		wrong(`%s does not begin with a slash; write "/**" for every path, or remove it`, document.Quote(path))
-		return
+		return ` does not begin with a slash; write "/**" for every path, or remove it`
 	case path[0] != '/':
-		wrong("%s does not begin with a slash; write %s", document.Quote(path), document.Quote(asPattern(path)))
-		return
+		return " does not begin with a slash; write " + document.Quote(asPattern(path))
 	case strings.Contains(path, "//"):
-		wrong("%s has an empty segment; write one slash", document.Quote(path))
-		return
+		return " has an empty segment; write one slash"
 	case path != "/" && strings.HasSuffix(path, "/"):
-		wrong("%s ends in a slash, which makes no difference to what matches; remove it, or write %s for all that is below", document.Quote(path), document.Quote(asPattern(path+"**")))
-		return
+		return fmt.Sprintf(" ends in a slash, which makes no difference to what matches; remove it, or write %s for all that is below", document.Quote(asPattern(path+"**")))
 	case strings.ContainsAny(path, "?#"):
-		wrong("%s has a query or a fragment, which are no part of a path; remove it", document.Quote(path))
-		return
-	}
-	if n := strings.Count(path, "/"); n > match.MaxSegments {
-		wrong("%s has %d segments; at most %d are looked at, so end it with ** before that", document.Quote(path), n, match.MaxSegments)
-		return
-	}
-	if above, ok := strings.CutSuffix(path, "/*"); ok {
-		wrong("%s: a star alone says nothing here; write %s for all that is below, or %s for one segment", document.Quote(path),
+		return " has a query or a fragment, which are no part of a path; remove it"
+	case segments > match.MaxSegments:
+		return fmt.Sprintf(" has %d segments; at most %d are looked at, so end it with ** before that", segments, match.MaxSegments)
+	case star:
+		return fmt.Sprintf(": a star alone says nothing here; write %s for all that is below, or %s for one segment",
 			document.Quote(asPattern(above+"/**")), document.Quote(asPattern(above+"/{id}")))
-		return
 	}
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		if segment == "*" || strings.HasPrefix(segment, ":") {
-			wrong("%s: %s is not how one segment of any name is written; write {%s}", document.Quote(path), document.Quote(segment), parameterName(segment))
-			return
+			return fmt.Sprintf(": %s is not how one segment of any name is written; write {%s}", document.Quote(segment), parameterName(segment))
 		}
 	}
-	if err := match.CheckPath(path); err != nil {
-		p.problem(Error, "E019", e.Place, "match.path", "match: "+err.Error())
-	}
+	return ""
 }
 
 // asPattern writes a path as patterns are written here, if it is written as elsewhere.

@@ -89,22 +89,15 @@ func (c *Entry) whyIdentity(req *Request) (why []string) {
 	return why
 }
 
+// sourceWords are the kinds in words. From Header on, the name follows.
+var sourceWords = []string{
+	IP: "IP address", User: "user", APIKey: "API key", Global: "identity",
+	Header: "header ", Cookie: "cookie ", Query: "query parameter ", Attribute: "attribute ",
+}
+
 func (p *part) describe() string {
-	switch p.source.Kind {
-	case IP:
-		return "IP address"
-	case User:
-		return "user"
-	case APIKey:
-		return "API key"
-	case Header:
-		return "header " + p.source.Name
-	case Cookie:
-		return "cookie " + p.source.Name
-	case Query:
-		return "query parameter " + p.source.Name
-	case Attribute:
-		return "attribute " + p.source.Name
+	if p.source.Kind < Header {
+		return sourceWords[p.source.Kind]
 	}
-	return "identity"
+	return sourceWords[p.source.Kind] + p.source.Name
 }

@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"maps"
 	"net/netip"
 	"slices"
@@ -72,37 +73,29 @@ func setElement(set *Set) *document.Element {
 func ruleElement(r *Rule) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
 	e.Add("id", document.NewText(r.ID))
-	if r.Description != "" {
-		e.Add("description", document.NewText(r.Description))
-	}
+	e.Add("description", unless("", r.Description, document.NewText))
 	e.Add("match", matchElement(&r.Match))
-	e.Add("key", keyElement(r.Key))
-	if r.Algorithm != weir.TokenBucket {
-		e.Add("algorithm", document.NewText(r.Algorithm.String()))
-	}
+	e.Add("key", oneOrList(sourceTexts(r.Key)))
+	e.Add("algorithm", unless(weir.TokenBucket.String(), r.Algorithm.String(), document.NewText))
 	addQuota(e, r.Quota)
-	if r.Buckets != 0 {
-		e.Add("buckets", document.NewInteger(int64(r.Buckets)))
-	}
-	if r.Shape {
-		e.Add("shape", document.NewTruth(true))
-	}
+	e.Add("buckets", unless(0, int64(r.Buckets), document.NewInteger))
+	e.Add("shape", unless(false, r.Shape, document.NewTruth))
 	e.Add("tiers", quotasElement(r.Tiers))
 	e.Add("overrides", quotasElement(r.Overrides))
-	if r.Mode != Enforce {
-		e.Add("mode", document.NewText(r.Mode.String()))
-	}
-	if r.OnFailure != Open {
-		e.Add("on_failure", document.NewText(r.OnFailure.String()))
-	}
-	if r.CountDenied {
-		e.Add("count_denied", document.NewTruth(true))
-	}
-	if r.Cost != 0 && r.Cost != 1 {
-		e.Add("cost", document.NewInteger(r.Cost))
-	}
+	e.Add("mode", unless(Enforce.String(), r.Mode.String(), document.NewText))
+	e.Add("on_failure", unless(Open.String(), r.OnFailure.String(), document.NewText))
+	e.Add("count_denied", unless(false, r.CountDenied, document.NewTruth))
+	e.Add("cost", unless(1, cmp.Or(r.Cost, 1), document.NewInteger))
 	e.Add("deny", denyElement(r.Deny))
 	return e
+}
+
+// unless writes a value, and nothing if it is what goes without saying.
+func unless[T comparable](usual, value T, write func(T) *document.Element) *document.Element {
+	if value == usual {
+		return nil
+	}
+	return write(value)
 }
 
 func matchElement(m *Match) *document.Element {
@@ -133,25 +126,19 @@ func oneOrList(values []string) *document.Element {
 	return document.NewList(values)
 }
 
-func keyElement(key []Source) *document.Element {
-	parts := make([]string, len(key))
+func sourceTexts(key []Source) []string {
+	texts := make([]string, len(key))
 	for i, s := range key {
-		parts[i] = s.String()
+		texts[i] = s.String()
 	}
-	return oneOrList(parts)
+	return texts
 }
 
 func denyElement(d Deny) *document.Element {
 	e := &document.Element{Kind: document.Mapping}
-	if d.Status != 0 && d.Status != 429 {
-		e.Add("status", document.NewInteger(int64(d.Status)))
-	}
-	if d.Code != 0 {
-		e.Add("code", document.NewInteger(int64(d.Code)))
-	}
-	if d.Message != "" {
-		e.Add("message", document.NewText(d.Message))
-	}
+	e.Add("status", unless(429, cmp.Or(int64(d.Status), 429), document.NewInteger))
+	e.Add("code", unless(0, int64(d.Code), document.NewInteger))
+	e.Add("message", unless("", d.Message, document.NewText))
 	return e.OrNil()
 }
 
@@ -193,9 +180,7 @@ func addQuota(e *document.Element, q Quota) {
 		}
 		e.Add("limits", document.NewList(rates))
 	}
-	if q.Burst != 0 {
-		e.Add("burst", document.NewInteger(q.Burst))
-	}
+	e.Add("burst", unless(0, q.Burst, document.NewInteger))
 }
 
 // quotasElement writes a quota that is nothing but a limit as that.

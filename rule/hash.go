@@ -3,6 +3,7 @@ package rule
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"slices"
 	"strings"
 )
 
@@ -74,10 +75,5 @@ var secretWords = []string{"auth", "bearer", "cookie", "credential", "csrf", "jw
 // soundsSecret errs on the side of hashing: an override works all the same.
 func soundsSecret(name string) bool {
 	name = strings.ToLower(name)
-	for _, word := range secretWords {
-		if strings.Contains(name, word) {
-			return true
-		}
-	}
-	return strings.HasSuffix(name, "sid")
+	return strings.HasSuffix(name, "sid") || slices.ContainsFunc(secretWords, func(word string) bool { return strings.Contains(name, word) })
 }

@@ -28,41 +28,27 @@ func newKey(sources []Source, bits int) ([]part, error) {
 }
 
 func newPart(s Source, bits int) (part, error) {
-	p := part{source: s, secret: s.secret(), bits: bits}
-	switch s.Kind {
-	case IP:
-		p.prefix = "ip:"
-	case User:
-		p.prefix = "user:"
-	case APIKey:
-		p.prefix = prefixAPIKey
-	case Global:
-		p.prefix = "global"
-	case Header:
+	if int(s.Kind) >= len(sourceNames) {
+		return part{}, fmt.Errorf("source %d is unknown; use one of the constants of package rule", s.Kind)
+	}
+	kind := sourceNames[s.Kind]
+	p := part{source: s, secret: s.secret(), bits: bits, prefix: kind + ":"}
+	switch {
+	case s.Kind == Global:
+		p.prefix = kind
+		return p, nil
+	case s.Kind < Header:
+		return p, nil
+	case s.Name == "":
+		return part{}, fmt.Errorf("%s has no name; write for example %s:X", kind, kind)
+	case len(s.Name) > maxValue:
+		return part{}, fmt.Errorf("%s has a name of %d bytes; at most %d are allowed", kind, len(s.Name), maxValue)
+	case s.Kind == Header:
 		// The case of a header's name must not decide who somebody is.
 		p.source.Name = textproto.CanonicalMIMEHeaderKey(s.Name)
 		p.host = p.source.Name == "Host"
-		return p.named("header:")
-	case Cookie:
-		return p.named("cookie:")
-	case Query:
-		return p.named("query:")
-	case Attribute:
-		return p.named("attr:")
-	default:
-		return part{}, fmt.Errorf("source %d is unknown; use one of the constants of package rule", s.Kind)
 	}
-	return p, nil
-}
-
-func (p part) named(kind string) (part, error) {
-	if p.source.Name == "" {
-		return part{}, fmt.Errorf("%s has no name; write for example %sX", strings.TrimSuffix(kind, ":"), kind)
-	}
-	if len(p.source.Name) > maxValue {
-		return part{}, fmt.Errorf("%s has a name of %d bytes; at most %d are allowed", strings.TrimSuffix(kind, ":"), len(p.source.Name), maxValue)
-	}
-	p.prefix = kind + string(appendEscaped(nil, p.source.Name)) + ":"
+	p.prefix += string(appendEscaped(nil, p.source.Name)) + ":"
 	return p, nil
 }
 

@@ -60,8 +60,13 @@ const (
 // fields are the values of a mapping by name.
 type fields map[string]*document.Element
 
+// Whatever reads a field takes nil, one that is not there, for its default.
+
 // fields checks the names in a mapping. What it is says a message.
 func (p *parser) fields(e *document.Element, what string, known []string) fields {
+	if e == nil {
+		return nil
+	}
 	if e.Kind != document.Mapping {
 		p.errorf("E006", e.Place, what, "this is %s; write fields here, such as %s", e.Describe(), strings.Join(known[:min(3, len(known))], ", "))
 		return nil
@@ -96,6 +101,7 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 // text reads a scalar, also one that looks like a number: names may.
 func (p *parser) text(e *document.Element, field string, most int) (string, bool) {
 	switch {
+	case e == nil:
 	case e.Kind == document.Nothing || e.IsScalar() && e.Text == "":
 		p.errorf("E006", e.Place, field, "it is empty; write a value, or remove it")
 	case !e.IsScalar():
@@ -112,6 +118,9 @@ func (p *parser) text(e *document.Element, field string, most int) (string, bool
 
 // texts reads one value or a list of them, and returns those that are good.
 func (p *parser) texts(e *document.Element, field string, most int) []*document.Element {
+	if e == nil {
+		return nil
+	}
 	values := []*document.Element{e}
 	if e.Kind == document.List {
 		values = e.Items
@@ -130,6 +139,9 @@ func (p *parser) texts(e *document.Element, field string, most int) []*document.
 
 // integer reads a whole number within bounds.
 func (p *parser) integer(e *document.Element, code, field string, least, most int64) int64 {
+	if e == nil {
+		return 0
+	}
 	n, err := strconv.ParseInt(e.Text, 10, 64)
 	switch {
 	case e.Kind != document.Integer:
@@ -144,9 +156,25 @@ func (p *parser) integer(e *document.Element, code, field string, least, most in
 
 // truth reads true or false.
 func (p *parser) truth(e *document.Element, field string) bool {
-	if e.Kind != document.Truth {
+	if e != nil && e.Kind != document.Truth {
 		p.errorf("E006", e.Place, field, "this is %s; write true or false", e.Describe())
 		return false
 	}
-	return strings.EqualFold(e.Text, "true")
+	return e != nil && strings.EqualFold(e.Text, "true")
+}
+
+// word reads one of a few words, and reports whether there is one to go on with.
+func word[T any](p *parser, e *document.Element, field string, parse func(string) (T, error)) (value T, ok bool) {
+	if e == nil {
+		return value, true
+	}
+	name, ok := p.text(e, field, maxText)
+	if !ok {
+		return value, false
+	}
+	value, err := parse(name)
+	if err != nil {
+		p.errorf("E011", e.Place, field, "%s", reason(err))
+	}
+	return value, err == nil
 }

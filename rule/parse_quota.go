@@ -28,21 +28,17 @@ func (p *parser) readQuotas(r *pending) {
 	usual, _ := p.quota("", r.at, r.fields)
 	r.Quota = usual.Quota
 	r.quotas = append(r.quotas, usual)
-	if e := r.fields["tiers"]; e != nil {
-		r.Tiers = p.quotasByName(r, "tiers", e, maxName)
-	}
-	if e := r.fields["overrides"]; e != nil {
-		r.Overrides = p.quotasByName(r, "overrides", e, maxText)
-		p.checkOverrides(r, e)
-	}
+	r.Tiers = p.quotasByName(r, "tiers", maxName)
+	r.Overrides = p.quotasByName(r, "overrides", maxText)
+	p.checkOverrides(r)
 }
 
-func (p *parser) quotasByName(r *pending, field string, e *document.Element, most int) map[string]Quota {
-	if e.Kind != document.Mapping {
+func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quota {
+	e := r.fields[field]
+	if e != nil && e.Kind != document.Mapping {
 		p.errorf("E006", e.Place, field, "this is %s; write names and limits, as in {name: 100/1m}", e.Describe())
-		return nil
 	}
-	if len(e.Members) == 0 {
+	if e == nil || len(e.Members) == 0 {
 		return nil
 	}
 	if p.quotas += len(e.Members); p.quotas > MaxOverrides {

@@ -19,22 +19,17 @@ func (p *parser) rule(e *document.Element) *pending {
 	}
 	p.id(r)
 	p.report.rule = r.ID
-	if d := r.fields["description"]; d != nil {
-		r.Description = p.description(d)
-	}
-	if m := r.fields["match"]; m != nil {
-		r.Match = p.match(m)
-	}
+	r.Description = p.description(r.fields["description"])
+	r.Match = p.match(r.fields["match"])
 	p.key(r)
-	readAlgorithm := p.algorithm(r)
+	algorithm, readAlgorithm := word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm)
+	r.Algorithm = algorithm
 	p.options(r)
 	p.readQuotas(r)
 	if readAlgorithm {
 		p.checkLimits(r)
 	}
-	if d := r.fields["deny"]; d != nil {
-		r.Deny = p.deny(d)
-	}
+	r.Deny = p.deny(r.fields["deny"])
 	return r
 }
 
@@ -64,6 +59,8 @@ func (p *parser) id(r *pending) {
 // description takes several lines, unlike other texts.
 func (p *parser) description(e *document.Element) string {
 	switch {
+	case e == nil:
+		return ""
 	case !e.IsScalar() && e.Kind != document.Nothing:
 		p.errorf("E006", e.Place, "description", "this is %s; write a text", e.Describe())
 	case len(e.Text) > maxDescription:
@@ -97,73 +94,25 @@ func (p *parser) key(r *pending) {
 	}
 }
 
-// algorithm reports whether there is one to go on with.
-func (p *parser) algorithm(r *pending) bool {
-	e := r.fields["algorithm"]
-	if e == nil {
-		return true
-	}
-	name, ok := p.text(e, "algorithm", maxText)
-	if !ok {
-		return false
-	}
-	a, err := weir.ParseAlgorithm(name)
-	if err != nil {
-		p.errorf("E011", e.Place, "algorithm", "%s", reason(err))
-		return false
-	}
-	r.Algorithm = a
-	return true
-}
-
 // options reads the fields that are one value each.
 func (p *parser) options(r *pending) {
-	if e := r.fields["buckets"]; e != nil {
-		r.Buckets = int(p.integer(e, "E013", "buckets", 2, weir.MaxBuckets))
+	f := r.fields
+	r.Buckets = int(p.integer(f["buckets"], "E013", "buckets", 2, weir.MaxBuckets))
+	r.Shape = p.truth(f["shape"], "shape")
+	r.CountDenied = p.truth(f["count_denied"], "count_denied")
+	if r.Cost = p.integer(f["cost"], "E016", "cost", 1, weir.MaxUnits); r.Cost == 1 {
+		r.Cost = 0
 	}
-	if e := r.fields["shape"]; e != nil {
-		r.Shape = p.truth(e, "shape")
-	}
-	if e := r.fields["count_denied"]; e != nil {
-		r.CountDenied = p.truth(e, "count_denied")
-	}
-	if e := r.fields["cost"]; e != nil {
-		r.Cost = p.integer(e, "E016", "cost", 1, weir.MaxUnits)
-		if r.Cost == 1 {
-			r.Cost = 0
-		}
-	}
-	if e := r.fields["mode"]; e != nil {
-		if name, ok := p.text(e, "mode", maxText); ok {
-			var err error
-			if r.Mode, err = ParseMode(name); err != nil {
-				p.errorf("E011", e.Place, "mode", "%v", err)
-			}
-		}
-	}
-	if e := r.fields["on_failure"]; e != nil {
-		if name, ok := p.text(e, "on_failure", maxText); ok {
-			var err error
-			if r.OnFailure, err = ParseFailure(name); err != nil {
-				p.errorf("E011", e.Place, "on_failure", "%v", err)
-			}
-		}
-	}
+	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
+	r.OnFailure, _ = word(p, f["on_failure"], "on_failure", ParseFailure)
 }
 
 func (p *parser) deny(e *document.Element) (d Deny) {
 	f := p.fields(e, "deny", denyFields)
-	if s := f["status"]; s != nil {
-		d.Status = int(p.integer(s, "E017", "deny: status", 400, 599))
-		if d.Status == http.StatusTooManyRequests {
-			d.Status = 0
-		}
+	if d.Status = int(p.integer(f["status"], "E017", "deny: status", 400, 599)); d.Status == http.StatusTooManyRequests {
+		d.Status = 0
 	}
-	if c := f["code"]; c != nil {
-		d.Code = int(p.integer(c, "E017", "deny: code", 0, math.MaxInt32))
-	}
-	if m := f["message"]; m != nil {
-		d.Message, _ = p.text(m, "deny: message", maxText)
-	}
+	d.Code = int(p.integer(f["code"], "E017", "deny: code", 0, math.MaxInt32))
+	d.Message, _ = p.text(f["message"], "deny: message", maxText)
 	return d
 }

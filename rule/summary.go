@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,12 +17,7 @@ const MaxSummary = 1000
 // "login: limit 5/1m → 10/1m; added search; exempt changed". A set that is nil is
 // empty. It has no value that may be a secret: no client, and no API key.
 func Summarize(old, now *Set) string {
-	if old == nil {
-		old = &Set{}
-	}
-	if now == nil {
-		now = &Set{}
-	}
+	old, now = cmp.Or(old, &Set{}), cmp.Or(now, &Set{})
 	s := &summary{}
 	before, after := byID(old), byID(now)
 	for i := range now.Rules {

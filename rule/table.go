@@ -1,6 +1,7 @@
 package rule
 
 import (
+	"maps"
 	"slices"
 
 	"github.com/weirhq/weir"
@@ -42,6 +43,10 @@ type Entry struct {
 
 // quota is nil where there is no limit.
 type quota []*weir.Compiled
+
+func (q quota) has(kind uint64) bool {
+	return slices.ContainsFunc(q, func(l *weir.Compiled) bool { return l.Kind() == kind })
+}
 
 // Rules returns all rules, in the order of the document, also those that are off.
 func (t *Table) Rules() []*Entry { return t.rules }
@@ -100,20 +105,13 @@ func (c *Entry) usual(tier string) quota {
 // Every returns one limit of each kind that the rule may apply to anybody. Whoever
 // forgives a client has to forgive it all of them: it may have changed its tier.
 func (c *Entry) Every() []*weir.Compiled {
-	var all []*weir.Compiled
-	add := func(q quota) {
+	var all quota
+	for _, q := range slices.Concat([]quota{c.quota}, slices.Collect(maps.Values(c.tiers)), slices.Collect(maps.Values(c.overrides))) {
 		for _, limit := range q {
-			if !slices.ContainsFunc(all, func(l *weir.Compiled) bool { return l.Kind() == limit.Kind() }) {
+			if !all.has(limit.Kind()) {
 				all = append(all, limit)
 			}
 		}
-	}
-	add(c.quota)
-	for _, q := range c.tiers {
-		add(q)
-	}
-	for _, q := range c.overrides {
-		add(q)
 	}
 	slices.SortFunc(all, func(a, b *weir.Compiled) int { return int(a.Limit().Period - b.Limit().Period) })
 	return all

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -75,10 +76,11 @@ func (p *parser) checkMethodCount() {
 
 // checkOverrides finds identities that no client of the rule can have, and those
 // that are one client's in two spellings.
-func (p *parser) checkOverrides(r *pending, e *document.Element) {
+func (p *parser) checkOverrides(r *pending) {
+	e := r.fields["overrides"]
 	key, err := newKey(r.Key, 64)
-	if err != nil {
-		return // the key is at fault, which was reported
+	if e == nil || err != nil {
+		return // nobody is named; or the key is at fault, which was reported
 	}
 	first := map[string]document.Place{}
 	for _, m := range e.Members {
@@ -116,24 +118,10 @@ func (r *pending) overridden() []placed[string] {
 // tellsSecret is whether an override names a client by something that must not be
 // shown.
 func tellsSecret(key []Source, text string) bool {
-	if strings.Contains(text, marker) {
-		return false
-	}
-	for _, s := range key {
-		if s.secret() {
-			return true
-		}
-	}
-	return strings.Contains(text, prefixAPIKey)
+	return !strings.Contains(text, marker) && (slices.ContainsFunc(key, Source.secret) || strings.Contains(text, prefixAPIKey))
 }
 
-func sourcesText(key []Source) string {
-	parts := make([]string, len(key))
-	for i, s := range key {
-		parts[i] = s.String()
-	}
-	return strings.Join(parts, " and ")
-}
+func sourcesText(key []Source) string { return strings.Join(sourceTexts(key), " and ") }
 
 // checkLimits compiles every limit of a rule, as Compile will.
 func (p *parser) checkLimits(r *pending) {
@@ -162,10 +150,7 @@ func (p *parser) checkPeriods(q placedQuota) {
 func (p *parser) checkQuota(r *pending, q placedQuota) {
 	capacity := int64(math.MaxInt64)
 	for i, rate := range q.Rates {
-		compiled, err := weir.Limit{
-			Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period, Burst: q.Burst,
-			Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied,
-		}.Compile()
+		compiled, err := r.limit(q.Quota, rate).Compile()
 		if err != nil {
 			p.limitError(r, q, q.rates[i], err)
 			continue

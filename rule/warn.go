@@ -77,12 +77,7 @@ func (p *parser) warnLimits(r *pending) {
 }
 
 func allSlow(rates []Rate) bool {
-	for _, r := range rates {
-		if time.Duration(r.N) >= r.Period/time.Second {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(rates, func(r Rate) bool { return time.Duration(r.N) >= r.Period/time.Second })
 }
 
 func (p *parser) warnFailure(r *pending) {
