@@ -41,15 +41,7 @@ func checkActions(user string, actions []string) error {
 	if len(user) > MaxNameLen-len("user:") {
 		return invalid("user", "it has %d bytes; at most %d are allowed", len(user), MaxNameLen-len("user:"))
 	}
-	if err := checkBatch("actions", len(actions), MaxBatch/2); err != nil {
-		return err
-	}
-	for _, action := range actions {
-		if err := checkName("action", action); err != nil {
-			return err
-		}
-	}
-	return nil
+	return checkNames("action", actions, MaxBatch/2)
 }
 
 // Record counts that a user did each of the actions once, and returns how often it did

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"strconv"
 	"time"
 
@@ -127,10 +128,7 @@ func (b *Board) ValidateScore(marks []Mark) error {
 
 // ValidateTop checks a call, for stores.
 func (b *Board) ValidateTop(n int) error {
-	if err := b.Validate(); err != nil {
-		return err
-	}
-	return checkTop(n)
+	return cmp.Or(b.Validate(), checkTop(n))
 }
 
 func checkTop(n int) error {
@@ -142,14 +140,11 @@ func checkTop(n int) error {
 
 // ValidateStanding checks a call, for stores.
 func (b *Board) ValidateStanding(members []string) error {
-	if err := b.Validate(); err != nil {
-		return err
-	}
-	return checkNames("member", members)
+	return cmp.Or(b.Validate(), checkNames("member", members, MaxBatch))
 }
 
-func checkNames(field string, names []string) error {
-	if err := checkBatch(field+"s", len(names), MaxBatch); err != nil {
+func checkNames(field string, names []string, most int) error {
+	if err := checkBatch(field+"s", len(names), most); err != nil {
 		return err
 	}
 	for _, name := range names {

@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"math"
 	"time"
 )
@@ -72,18 +73,12 @@ type Events struct {
 
 // CoolBelow is Cool, or what it stands for.
 func (l *HotList) CoolBelow() int64 {
-	if l.Cool == 0 {
-		return l.Threshold
-	}
-	return l.Cool
+	return cmp.Or(l.Cool, l.Threshold)
 }
 
 // Validate checks a list, for stores.
 func (l *HotList) Validate() error {
-	if err := checkName("list", l.Name); err != nil {
-		return err
-	}
-	if err := checkSliding("window", l.Window); err != nil {
+	if err := cmp.Or(checkName("list", l.Name), checkSliding("window", l.Window)); err != nil {
 		return err
 	}
 	switch {
@@ -97,16 +92,10 @@ func (l *HotList) Validate() error {
 
 // ValidateHit checks a call, for stores.
 func (l *HotList) ValidateHit(items []string) error {
-	if err := l.Validate(); err != nil {
-		return err
-	}
-	return checkNames("item", items)
+	return cmp.Or(l.Validate(), checkNames("item", items, MaxBatch))
 }
 
 // ValidateHot checks a call, for stores.
 func (l *HotList) ValidateHot(n int) error {
-	if err := l.Validate(); err != nil {
-		return err
-	}
-	return checkTop(n)
+	return cmp.Or(l.Validate(), checkTop(n))
 }

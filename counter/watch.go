@@ -1,6 +1,7 @@
 package counter
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -30,9 +31,7 @@ func Watch(ctx context.Context, store Store, list HotList, o WatchOptions, tell 
 	if err := list.Validate(); err != nil {
 		return err
 	}
-	if o.After == 0 {
-		o.After = Latest
-	}
+	o.After = cmp.Or(o.After, Latest)
 	if o.Every <= 0 {
 		o.Every = time.Second
 	}

@@ -1,7 +1,9 @@
 package counter
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -29,10 +31,8 @@ func Windows() []Window { return []Window{Ever, Second, Minute, Hour, Day} }
 
 // ParseWindow reads a name such as "day".
 func ParseWindow(name string) (Window, error) {
-	for w := range windows {
-		if windows[w].name == name {
-			return Window(w), nil
-		}
+	if w := slices.IndexFunc(Windows(), func(w Window) bool { return w.String() == name }); w >= 0 {
+		return Window(w), nil
 	}
 	return 0, invalid("window", "%.40q is no window; write ever, second, minute, hour or day", name)
 }
@@ -85,7 +85,7 @@ func (w Window) index(second, offset int64) int64 {
 
 // Start is when a window begins, by the clocks of its zone, and the zero time for Ever.
 func (w Window) Start(index int64, zone *time.Location) time.Time {
-	zone = inZone(zone)
+	zone = cmp.Or(zone, time.UTC)
 	width := windows[w].width
 	switch w {
 	case Ever:
@@ -97,15 +97,8 @@ func (w Window) Start(index int64, zone *time.Location) time.Time {
 	return time.Unix(second-floorMod(offset(second, zone), width), 0).In(zone)
 }
 
-func inZone(zone *time.Location) *time.Location {
-	if zone == nil {
-		return time.UTC
-	}
-	return zone
-}
-
 // ZoneName is how a store tells zones apart.
-func ZoneName(zone *time.Location) string { return inZone(zone).String() }
+func ZoneName(zone *time.Location) string { return cmp.Or(zone, time.UTC).String() }
 
 // offset is how far the clocks of a zone are ahead, in seconds.
 func offset(second int64, zone *time.Location) int64 {

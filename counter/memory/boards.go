@@ -41,11 +41,12 @@ func (b *board) window(index int64) boardWindow {
 
 func (s *Store) findBoard(b *counter.Board, now weir.Micros) (*entry, *board) {
 	id := ident{kind: kindBoard, window: b.Window, zone: counter.ZoneName(b.Zone), name: b.Name}
-	if e := s.room.find(id, now); e != nil {
-		return e, e.body.(*board)
+	e, found := find[*board](&s.room, id, now)
+	if e == nil {
+		found = &board{}
+		e = &entry{id: id, body: found}
 	}
-	found := &board{}
-	return &entry{id: id, body: found}, found
+	return e, found
 }
 
 // Score implements counter.Store.
@@ -81,7 +82,7 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 // look returns a window of a board, to read.
 func (s *Store) look(b *counter.Board, now weir.Micros) boardWindow {
 	if b.Sliding != 0 {
-		if e, found := s.findSliding(b, now); found != nil {
+		if e, found := find[*sliding](&s.room, slidingIdent(b), now); found != nil {
 			found.advance(now)
 			s.room.weigh(e)
 			return boardWindow{table: found.sum, dropped: found.missing()}

@@ -54,10 +54,7 @@ func identOf(k *counter.Key) ident {
 
 // counter finds a counter, which may not be there.
 func (s *Store) counter(k *counter.Key, now weir.Micros) (*entry, *cells) {
-	if e := s.room.find(identOf(k), now); e != nil {
-		return e, e.body.(*cells)
-	}
-	return nil, nil
+	return find[*cells](&s.room, identOf(k), now)
 }
 
 func (s *Store) amount(k *counter.Key, now weir.Micros, index int64) counter.Amount {
@@ -200,12 +197,12 @@ func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
 	}
 	defer s.mu.Unlock()
 	id := ident{kind: kindSequence, name: name}
-	e := s.room.find(id, now)
+	e, seq := find[*sequence](&s.room, id, now)
 	if e == nil {
-		e = &entry{id: id, body: &sequence{}}
+		seq = &sequence{}
+		e = &entry{id: id, body: seq}
 	}
-	last := &e.body.(*sequence).last
-	*last = max(*last+1, int64(now))
-	s.room.keep(e, now, weir.Micros(*last)+micros(24*time.Hour))
-	return *last, nil
+	seq.last = max(seq.last+1, int64(now))
+	s.room.keep(e, now, weir.Micros(seq.last)+micros(24*time.Hour))
+	return seq.last, nil
 }

@@ -23,15 +23,12 @@ type hot struct {
 func (h *hot) weight() int { return h.sliding.weight() + len(h.since) + len(h.events) }
 
 func (s *Store) findHot(l *counter.HotList, now weir.Micros) (*entry, *hot) {
-	e := s.room.find(hotIdent(l), now)
-	if e == nil {
+	e, h := find[*hot](&s.room, hotIdent(l), now)
+	if e != nil && now >= h.ends {
+		s.room.remove(e)
 		return nil, nil
 	}
-	if h := e.body.(*hot); now < h.ends {
-		return e, h
-	}
-	s.room.remove(e)
-	return nil, nil
+	return e, h
 }
 
 func hotIdent(l *counter.HotList) ident {

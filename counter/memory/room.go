@@ -73,6 +73,14 @@ func (r *room) find(id ident, now weir.Micros) *entry {
 	return e
 }
 
+// find is room.find with what the entry holds.
+func find[B body](r *room, id ident, now weir.Micros) (e *entry, b B) {
+	if e = r.find(id, now); e != nil {
+		b = e.body.(B)
+	}
+	return e, b
+}
+
 // grace is how long an entry is kept after nothing of it can be read any more: a clock
 // that goes back by less finds everything as it was.
 const grace = weir.Micros(10_000_000)

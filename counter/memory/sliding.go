@@ -100,20 +100,12 @@ func (s *sliding) missing() (n int64) {
 	return n
 }
 
-// findSliding returns a board, or nil.
-func (s *Store) findSliding(b *counter.Board, now weir.Micros) (*entry, *sliding) {
-	if e := s.room.find(slidingIdent(b), now); e != nil {
-		return e, e.body.(*sliding)
-	}
-	return nil, nil
-}
-
 func slidingIdent(b *counter.Board) ident {
 	return ident{kind: kindSliding, span: b.Sliding, name: b.Name}
 }
 
 func (s *Store) scoreSliding(b *counter.Board, marks []counter.Mark, now weir.Micros) ([]counter.Amount, error) {
-	e, found := s.findSliding(b, now)
+	e, found := find[*sliding](&s.room, slidingIdent(b), now)
 	if e == nil {
 		found = newSliding(b.Sliding, now)
 		e = &entry{id: slidingIdent(b), body: found}

@@ -12,9 +12,12 @@ import (
 // slidingKept is for how long a sliding board is of interest.
 func slidingKept(window time.Duration) time.Duration { return window + window/counter.Steps*2 }
 
-// askBoard runs the script of a board, of either kind. It returns the number of its
-// window, and what else there is.
-func (s *Store) askBoard(ctx context.Context, b *counter.Board, verb string, args []string) (index int64, rest []rueidis.RedisMessage, err error) {
+// askBoard runs the script of a board, of either kind, unless what was asked is invalid. It
+// returns the number of its window, and what else there is.
+func (s *Store) askBoard(ctx context.Context, b *counter.Board, invalid error, verb string, args ...string) (index int64, rest []rueidis.RedisMessage, err error) {
+	if invalid != nil {
+		return 0, nil, invalid
+	}
 	var answer []rueidis.RedisMessage
 	most, left := itoa(int64(s.maxMembers)), itoa(int64(s.roomFor()))
 	if b.Sliding != 0 {
@@ -37,14 +40,11 @@ func (s *Store) askBoard(ctx context.Context, b *counter.Board, verb string, arg
 
 // Score implements counter.Store.
 func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mark) ([]counter.Amount, error) {
-	if err := b.ValidateScore(marks); err != nil {
-		return nil, err
-	}
 	args := make([]string, 0, 2*len(marks))
 	for _, m := range marks {
 		args = append(args, m.Member, itoa(int64(m.By)))
 	}
-	_, answer, err := s.askBoard(ctx, &b, "score", args)
+	_, answer, err := s.askBoard(ctx, &b, b.ValidateScore(marks), "score", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -59,10 +59,7 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 
 // Top implements counter.Store.
 func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
-	if err := b.ValidateTop(n); err != nil {
-		return counter.Ranking{}, err
-	}
-	index, answer, err := s.askBoard(ctx, &b, "top", []string{itoa(int64(n))})
+	index, answer, err := s.askBoard(ctx, &b, b.ValidateTop(n), "top", itoa(int64(n)))
 	if err != nil {
 		return counter.Ranking{}, err
 	}
@@ -79,10 +76,7 @@ func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Rankin
 
 // Standing implements counter.Store.
 func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
-	if err := b.ValidateStanding(members); err != nil {
-		return nil, err
-	}
-	_, answer, err := s.askBoard(ctx, &b, "standing", members)
+	_, answer, err := s.askBoard(ctx, &b, b.ValidateStanding(members), "standing", members...)
 	if err != nil {
 		return nil, err
 	}

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"strconv"
 	"sync"
@@ -36,9 +37,13 @@ func (s *Store) put(r *request, place int, k *counter.Key, by counter.Amount, ar
 		millis(s.kept.After(k.Window)), zoneAt(around, k.Zone), itoa(int64(by)))
 }
 
-// each asks about counters: with one script, or with one for each group. It tells what
-// each counter has: the number of the current window, and the amounts.
-func (s *Store) each(ctx context.Context, verb string, n int, keys []counter.Key, by func(int) counter.Amount, tell func(i int, index int64, amounts []counter.Amount)) error {
+// each asks about counters, unless what was asked is invalid: with one script, or with one
+// for each group. It tells what each counter has: the number of the current window, and the
+// amounts.
+func (s *Store) each(ctx context.Context, invalid error, verb string, n int, keys []counter.Key, by func(int) counter.Amount, tell func(i int, index int64, amounts []counter.Amount)) error {
+	if invalid != nil {
+		return invalid
+	}
 	around, split := s.around(), s.split()
 	var requests []*request
 	found := map[string]*request{}
@@ -58,12 +63,8 @@ func (s *Store) each(ctx context.Context, verb string, n int, keys []counter.Key
 	answers := make([][]rueidis.RedisMessage, len(requests))
 	failed := make([]error, len(requests))
 	ask := func(i int) { answers[i], failed[i] = s.call(ctx, counterScript, requests[i].keys, requests[i].args) }
-	if len(requests) == 1 {
-		ask(0)
-	} else {
-		together(len(requests), ask)
-	}
-	if err := first(failed); err != nil {
+	together(len(requests), ask)
+	if err := cmp.Or(failed...); err != nil {
 		return err
 	}
 	var r reader
@@ -84,17 +85,12 @@ func (s *Store) each(ctx context.Context, verb string, n int, keys []counter.Key
 	return r.err
 }
 
-func first(errs []error) error {
-	for _, err := range errs {
-		if err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // together does n things, a few at a time.
 func together(n int, do func(int)) {
+	if n == 1 {
+		do(0)
+		return
+	}
 	var all sync.WaitGroup
 	slots := make(chan struct{}, 16)
 	for i := range n {
@@ -108,9 +104,9 @@ func together(n int, do func(int)) {
 }
 
 // amounts is each for the current window.
-func (s *Store) amounts(ctx context.Context, verb string, keys []counter.Key, by func(int) counter.Amount) ([]counter.Amount, error) {
+func (s *Store) amounts(ctx context.Context, invalid error, verb string, keys []counter.Key, by func(int) counter.Amount) ([]counter.Amount, error) {
 	all := make([]counter.Amount, len(keys))
-	err := s.each(ctx, verb, 1, keys, by, func(i int, _ int64, amounts []counter.Amount) { all[i] = amounts[0] })
+	err := s.each(ctx, invalid, verb, 1, keys, by, func(i int, _ int64, amounts []counter.Amount) { all[i] = amounts[0] })
 	if err != nil {
 		return nil, err
 	}
@@ -121,39 +117,27 @@ func nothing(int) counter.Amount { return 0 }
 
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
-	if err := counter.ValidateAdd(deltas); err != nil {
-		return nil, err
-	}
 	keys := make([]counter.Key, len(deltas))
 	for i := range deltas {
 		keys[i] = deltas[i].Key
 	}
-	return s.amounts(ctx, "add", keys, func(i int) counter.Amount { return deltas[i].By })
+	return s.amounts(ctx, counter.ValidateAdd(deltas), "add", keys, func(i int) counter.Amount { return deltas[i].By })
 }
 
 // Get implements counter.Store.
 func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	if err := counter.ValidateKeys(keys); err != nil {
-		return nil, err
-	}
-	return s.amounts(ctx, "get", keys, nothing)
+	return s.amounts(ctx, counter.ValidateKeys(keys), "get", keys, nothing)
 }
 
 // Reset implements counter.Store.
 func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	if err := counter.ValidateKeys(keys); err != nil {
-		return nil, err
-	}
-	return s.amounts(ctx, "reset", keys, nothing)
+	return s.amounts(ctx, counter.ValidateKeys(keys), "reset", keys, nothing)
 }
 
 // History implements counter.Store.
 func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
-	if err := counter.ValidateHistory(n, keys, s.kept); err != nil {
-		return nil, err
-	}
 	all := make([][]counter.Point, len(keys))
-	err := s.each(ctx, "get", n, keys, nothing, func(i int, index int64, amounts []counter.Amount) {
+	err := s.each(ctx, counter.ValidateHistory(n, keys, s.kept), "get", n, keys, nothing, func(i int, index int64, amounts []counter.Amount) {
 		all[i] = make([]counter.Point, n)
 		for j, amount := range amounts {
 			all[i][j] = counter.Point{Start: keys[i].Window.Start(index-int64(n-1-j), keys[i].Zone), Amount: amount}

@@ -9,7 +9,11 @@ import (
 	"github.com/weirhq/weir/counter"
 )
 
-func (s *Store) askHot(ctx context.Context, l *counter.HotList, verb string, args ...string) ([]rueidis.RedisMessage, error) {
+// askHot runs the script of a hot list, unless what was asked is invalid.
+func (s *Store) askHot(ctx context.Context, l *counter.HotList, invalid error, verb string, args ...string) ([]rueidis.RedisMessage, error) {
+	if invalid != nil {
+		return nil, invalid
+	}
 	head := []string{
 		s.now(), verb, itoa(int64(counter.StepWidth(l.Window))), millis(slidingKept(l.Window) + counter.EventsKept),
 		itoa(int64(s.maxMembers)), itoa(int64(s.roomFor())), itoa(l.Threshold), itoa(l.CoolBelow()),
@@ -19,10 +23,7 @@ func (s *Store) askHot(ctx context.Context, l *counter.HotList, verb string, arg
 
 // Hit implements counter.Store.
 func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]counter.Heat, error) {
-	if err := l.ValidateHit(items); err != nil {
-		return nil, err
-	}
-	answer, err := s.askHot(ctx, &l, "hit", items...)
+	answer, err := s.askHot(ctx, &l, l.ValidateHit(items), "hit", items...)
 	if err != nil {
 		return nil, err
 	}
@@ -47,10 +48,7 @@ func (r *reader) heat(item string, lines []rueidis.RedisMessage, i int) counter.
 
 // Hot implements counter.Store.
 func (s *Store) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.Heat, error) {
-	if err := l.ValidateHot(n); err != nil {
-		return nil, err
-	}
-	answer, err := s.askHot(ctx, &l, "hot", itoa(int64(n)))
+	answer, err := s.askHot(ctx, &l, l.ValidateHot(n), "hot", itoa(int64(n)))
 	if err != nil {
 		return nil, err
 	}
@@ -65,10 +63,7 @@ func (s *Store) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.He
 
 // Events implements counter.Store.
 func (s *Store) Events(ctx context.Context, l counter.HotList, after int64) (counter.Events, error) {
-	if err := l.Validate(); err != nil {
-		return counter.Events{}, err
-	}
-	answer, err := s.askHot(ctx, &l, "events", itoa(after))
+	answer, err := s.askHot(ctx, &l, l.Validate(), "events", itoa(after))
 	if err != nil {
 		return counter.Events{}, err
 	}

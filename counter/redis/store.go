@@ -28,6 +28,7 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -94,12 +95,7 @@ func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	if o.Timeout < 0 {
 		return nil, errors.New("counter: Timeout is negative; leave it 0 for the default")
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
+	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
 	tagged := strings.Contains(o.Prefix, "{")
 	if _, rest, _ := strings.Cut(o.Prefix, "{"); tagged && strings.Index(rest, "}") < 1 {
 		return nil, errors.New("counter: Prefix has a brace that begins no hash tag; write it as in \"{app}:\", or without")
