@@ -43,6 +43,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"embed"
@@ -111,17 +112,12 @@ func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*S
 // Open is New on a Redis that need not be there yet: client returns a client, or why there
 // is none at the moment.
 func Open(client func() (rueidis.Client, error), queues map[string]queue.Settings, o Options) (*Store, error) {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
+	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
 	if strings.ContainsAny(o.Prefix, "{}") {
 		return nil, errors.New("redis: Prefix has a brace, which would tear the keys of a queue apart in a cluster; leave it out")
 	}
 	if o.Timeout < 0 {
 		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
 	}
 	declared, err := queue.Declare(queues)
 	if err != nil {

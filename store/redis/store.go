@@ -27,6 +27,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -57,19 +58,6 @@ type Options struct {
 
 	// Clock, for tests, is asked instead of Redis's own clock.
 	Clock func() weir.Micros
-}
-
-func (o Options) withDefaults() (Options, error) {
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
-	if o.Timeout < 0 {
-		return o, errors.New("redis: Timeout is negative; leave it 0 for the default")
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	return o, nil
 }
 
 // Store keeps limits in Redis. It is safe for concurrent use.
@@ -159,12 +147,11 @@ func (c Config) connect(timeout time.Duration) (rueidis.Client, error) {
 }
 
 func newStore(o Options) (*Store, error) {
-	o, err := o.withDefaults()
-	if err != nil {
-		return nil, err
+	if o.Timeout < 0 {
+		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
 	}
 	loadScripts()
-	s := &Store{prefix: o.Prefix, timeout: o.Timeout, clock: o.Clock, closing: make(chan struct{})}
+	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, closing: make(chan struct{})}
 	s.lanes.bySlot, s.lanes.down = map[uint16]*lane{}, map[uint16]*lane{}
 	return s, nil
 }

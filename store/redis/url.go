@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -197,11 +198,7 @@ func splitURL(s string) (urlParts, error) {
 // unknownScheme does not quote it: when somebody forgot the scheme, a password
 // may be in its place.
 func unknownScheme(scheme string) error {
-	names := make([]string, 0, len(urlForms))
-	for name := range urlForms {
-		names = append(names, name)
-	}
-	slices.Sort(names)
+	names := slices.Sorted(maps.Keys(urlForms))
 	if near := spelling.Nearest(scheme, names); near != "" {
 		return fmt.Errorf("redis: the URL's scheme is unknown; did you mean %s, as in %s?", near, urlForms[near].right)
 	}

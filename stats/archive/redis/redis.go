@@ -3,6 +3,7 @@
 package redis
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	_ "embed"
@@ -83,16 +84,13 @@ func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Prefix == "" {
-		o.Prefix = DefaultPrefix
-	}
 	if o.Timeout < 0 {
 		return nil, errors.New("archive: Timeout is negative; leave it 0 for the default")
 	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	return &Store{client: client, kept: kept, timeout: o.Timeout, prefix: o.Prefix + "{stats}:", self: rand.Text()}, nil
+	return &Store{
+		client: client, kept: kept, timeout: cmp.Or(o.Timeout, DefaultTimeout),
+		prefix: cmp.Or(o.Prefix, DefaultPrefix) + "{stats}:", self: rand.Text(),
+	}, nil
 }
 
 // Levels implements archive.Store.
