@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
@@ -86,11 +87,7 @@ func (b *breaker) failed(cause error) (away, err error) {
 // recover tries to reach the service until it answers, with a call that charges nothing.
 func (b *breaker) recover() {
 	for {
-		pause := time.NewTimer(between*3/4 + rand.N(between/2))
-		select {
-		case <-pause.C:
-		case <-b.ctx.Done():
-			pause.Stop()
+		if clock.Sleep(b.ctx, between*3/4+rand.N(between/2)) != nil {
 			return
 		}
 		b.client.conn.ResetConnectBackoff()

@@ -1,6 +1,7 @@
 package queue
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"strconv"
@@ -22,9 +23,7 @@ func (t *Terms) CheckWork(w Work) error {
 
 // CheckAsk checks an ask and fills in its default, for stores.
 func CheckAsk(a Ask) (Ask, error) {
-	if a.Max == 0 {
-		a.Max = 1
-	}
+	a.Max = cmp.Or(a.Max, 1)
 	if a.Max < 0 || a.Max > MaxBatch {
 		return a, invalid("max", "%d is out of range; ask for 1 to %d", a.Max, MaxBatch)
 	}
@@ -73,20 +72,17 @@ func Token(number int64, secret string) string {
 // ParseToken takes a token apart. What is none is ErrLost: whoever made it up has no lease.
 func ParseToken(token string) (number int64, secret string, err error) {
 	text, secret, found := strings.Cut(token, "-")
-	if !found || len(text) > 16 || len(secret) != secretLen {
+	if !found || len(text) > 16 || len(secret) != secretLen || strings.Trim(secret, alphanumeric) != "" {
 		return 0, "", ErrLost
 	}
 	number, err = strconv.ParseInt(text, 10, 64)
 	if err != nil || number < 1 || number >= maxNumber || text[0] == '+' {
 		return 0, "", ErrLost
 	}
-	for i := range len(secret) {
-		if c := secret[i]; (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return 0, "", ErrLost
-		}
-	}
 	return number, secret, nil
 }
+
+const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
 // Cut shortens a reason to what is kept, and makes it readable, for stores.
 func Cut(reason string) string {

@@ -53,33 +53,19 @@ type RunOptions struct {
 }
 
 func (o RunOptions) withDefaults() (RunOptions, error) {
-	if o.Workers == 0 {
-		o.Workers = 1
-	}
+	o.Workers = cmp.Or(o.Workers, 1)
 	if o.Workers < 0 || o.Workers > MaxWorkers {
 		return o, invalid("workers", "%d is out of range; write 1 to %d", o.Workers, MaxWorkers)
-	}
-	for _, f := range []struct {
-		name       string
-		value      *time.Duration
-		usual, max time.Duration
-	}{
-		{"ahead", &o.Ahead, DefaultAhead, MaxAhead},
-		{"timeout", &o.Timeout, 0, 1 << 62},
-		{"grace", &o.Grace, DefaultGrace, 1 << 62},
-		{"poll", &o.Poll, DefaultPoll, time.Minute},
-	} {
-		if *f.value == 0 {
-			*f.value = f.usual
-		}
-		if *f.value < 0 || *f.value > f.max {
-			return o, invalid(f.name, "%v is out of range; write up to %v, or 0 for the default of %v", *f.value, f.max, f.usual)
-		}
 	}
 	if o.Report == nil {
 		o.Report = func(error) {}
 	}
-	return o, nil
+	return o, cmp.Or(
+		bound("ahead", "up to", &o.Ahead, DefaultAhead, MaxAhead, 1),
+		bound("timeout", "up to", &o.Timeout, 0, 1<<62, 1),
+		bound("grace", "up to", &o.Grace, DefaultGrace, 1<<62, 1),
+		bound("poll", "up to", &o.Poll, DefaultPoll, time.Minute, 1),
+	)
 }
 
 // Run does the work of a queue until the context ends. Then it leases nothing more, returns

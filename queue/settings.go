@@ -1,7 +1,9 @@
 package queue
 
 import (
+	"cmp"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -111,12 +113,7 @@ func Declare(queues map[string]Settings) (map[string]*Terms, error) {
 
 // checkName keeps names to what is safe in a key, a path and a label.
 func checkName(name string) error {
-	good := len(name) >= 1 && len(name) <= MaxNameLen
-	for i := 0; i < len(name) && good; i++ {
-		c := name[i]
-		good = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '-' || c == '_' || c == '.'
-	}
-	if !good {
+	if name == "" || len(name) > MaxNameLen || strings.Trim(name, alphanumeric+"-_.") != "" {
 		return invalid("queue", "%.*q is no name; write 1 to %d letters, digits, and any of - _ .", MaxNameLen+1, name, MaxNameLen)
 	}
 	return nil
@@ -130,39 +127,19 @@ func (s Settings) compile() (*Terms, error) {
 		return nil, err
 	}
 	t := &Terms{Settings: s}
-	for _, f := range []struct {
-		name       string
-		value      *int
-		usual, max int
-	}{
-		{"capacity", &t.Capacity, DefaultCapacity, MaxCapacity},
-		{"max_payload", &t.MaxPayload, DefaultMaxPayload, MaxPayload},
-		{"max_tries", &t.MaxTries, DefaultMaxTries, MaxTries},
-		{"max_dead", &t.MaxDead, DefaultMaxDead, MaxDead},
-	} {
-		if *f.value < 0 || *f.value > f.max {
-			return nil, invalid(f.name, "%d is out of range; write 1 to %d, or 0 for the default of %d", *f.value, f.max, f.usual)
-		}
-		if *f.value == 0 {
-			*f.value = f.usual
-		}
-	}
-	for _, f := range []struct {
-		name       string
-		value      *time.Duration
-		usual, max time.Duration
-	}{
-		{"visibility", &t.Visibility, DefaultVisibility, MaxVisibility},
-		{"backoff", &t.Backoff, DefaultBackoff, MaxBackoff},
-		{"max_backoff", &t.MaxBackoff, max(DefaultMaxBackoff, t.Backoff), MaxBackoff},
-		{"remember", &t.Remember, 0, MaxRemember},
-	} {
-		if *f.value == 0 {
-			*f.value = f.usual
-		}
-		if *f.value < 0 || *f.value > f.max || *f.value%time.Microsecond != 0 {
-			return nil, invalid(f.name, "%v is out of range; write whole microseconds up to %v, or 0 for the default of %v", *f.value, f.max, f.usual)
-		}
+	const micros = "whole microseconds up to"
+	err = cmp.Or(
+		bound("capacity", "1 to", &t.Capacity, DefaultCapacity, MaxCapacity, 1),
+		bound("max_payload", "1 to", &t.MaxPayload, DefaultMaxPayload, MaxPayload, 1),
+		bound("max_tries", "1 to", &t.MaxTries, DefaultMaxTries, MaxTries, 1),
+		bound("max_dead", "1 to", &t.MaxDead, DefaultMaxDead, MaxDead, 1),
+		bound("visibility", micros, &t.Visibility, DefaultVisibility, MaxVisibility, time.Microsecond),
+		bound("backoff", micros, &t.Backoff, DefaultBackoff, MaxBackoff, time.Microsecond),
+		bound("max_backoff", micros, &t.MaxBackoff, max(DefaultMaxBackoff, s.Backoff), MaxBackoff, time.Microsecond),
+		bound("remember", micros, &t.Remember, 0, MaxRemember, time.Microsecond),
+	)
+	if err != nil {
+		return nil, err
 	}
 	if t.MaxBackoff < t.Backoff {
 		return nil, invalid("max_backoff", "%v is less than the backoff of %v; raise it, or leave it out", t.MaxBackoff, t.Backoff)
@@ -172,6 +149,16 @@ func (s Settings) compile() (*Terms, error) {
 	t.VisibilityMicros, t.RememberMicros = t.Visibility.Microseconds(), t.Remember.Microseconds()
 	t.BackoffMicros, t.MaxBackoffMicros = t.Backoff.Microseconds(), t.MaxBackoff.Microseconds()
 	return t, nil
+}
+
+// bound fills in what is usual, and makes sure that a value is a multiple of a step and at
+// most so much, which the words say.
+func bound[T int | time.Duration](field, words string, value *T, usual, most, step T) error {
+	*value = cmp.Or(*value, usual)
+	if *value < 0 || *value > most || *value%step != 0 {
+		return invalid(field, "%v is out of range; write %s %v, or 0 for the default of %v", *value, words, most, usual)
+	}
+	return nil
 }
 
 // HeldBack is how many microseconds an item is held back after so many tries.

@@ -7,6 +7,8 @@ import (
 	"runtime/debug"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // work holds an item until its release, and does it.
@@ -14,7 +16,8 @@ func (r *runner) work(ctx context.Context, l Lease, received time.Time) {
 	// The store gave the lease before we received it, so by our clock it may end sooner.
 	// It is late enough to look at it when the store is asked.
 	t := &task{runner: r, lease: l, ends: received.Add(time.Duration(l.Expires-l.Release)*time.Microsecond + l.Delay)}
-	begin := t.hold(ctx, received.Add(l.Delay))
+	_ = clock.Sleep(ctx, time.Until(received.Add(l.Delay)))
+	begin := ctx.Err() == nil
 	if !begin {
 		r.mu.Lock()
 		r.unbegun = append(r.unbegun, l)
@@ -33,19 +36,6 @@ type task struct {
 
 	mu   sync.Mutex
 	ends time.Time // of the lease, as far as is known
-}
-
-// hold waits for the release, and reports whether to begin.
-func (t *task) hold(ctx context.Context, release time.Time) bool {
-	if wait := time.Until(release); wait > 0 {
-		timer := time.NewTimer(wait)
-		defer timer.Stop()
-		select {
-		case <-ctx.Done():
-		case <-timer.C:
-		}
-	}
-	return ctx.Err() == nil
 }
 
 // do calls the handler and tells the store how it went.
@@ -143,11 +133,7 @@ func (t *task) tell(doing string, end func(context.Context) error) {
 			t.report(doing, err)
 			return
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-t.base.Done(): // no more time: this was the last try
-			timer.Stop()
+		if clock.Sleep(t.base, pause) != nil { // no more time: this was the last try
 			t.report(doing, err)
 			return
 		}

@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
@@ -48,10 +49,8 @@ func (f *follower) run(ctx context.Context) {
 			pause = f.first // it was well meanwhile
 		}
 		f.lost(err, pause)
-		select {
-		case <-ctx.Done():
+		if clock.Sleep(ctx, pause) != nil {
 			return
-		case <-time.After(pause):
 		}
 		pause = min(2*pause, f.most)
 	}

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
@@ -149,10 +150,7 @@ func (a *App) follow(ctx context.Context, watch func() error, message string, at
 			return
 		}
 		a.options.Logger.Error(message, append(attributes, "error", err)...)
-		select {
-		case <-ctx.Done():
-		case <-time.After(time.Second):
-		}
+		_ = clock.Sleep(ctx, time.Second)
 	}
 }
 

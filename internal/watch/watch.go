@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // Options of a watch.
@@ -55,14 +57,7 @@ const Rest = 50 * time.Millisecond
 const MaxRests = 40
 
 // Pause waits as long as files must rest.
-func Pause(ctx context.Context) error {
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-time.After(Rest):
-		return nil
-	}
-}
+func Pause(ctx context.Context) error { return clock.Sleep(ctx, Rest) }
 
 // spotter is told by the system when something happens. Without the system's help it only
 // waits.

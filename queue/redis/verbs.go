@@ -9,6 +9,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -208,10 +209,7 @@ func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
 			// Whatever ends it, whoever asks finds out whether there is trouble.
 			_ = client.Receive(subscribed, client.B().Subscribe().Channel(k.channel).Build(), func(rueidis.PubSubMessage) { wake() })
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(s.poll - s.poll/5 + rand.N(2*s.poll/5)):
-		}
+		_ = clock.Sleep(ctx, s.poll-s.poll/5+rand.N(2*s.poll/5))
 	}
 	return ctx.Err()
 }

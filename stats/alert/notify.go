@@ -8,6 +8,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // Notifier tells somebody of alerts that have begun or ended. An error that is a
@@ -109,11 +111,7 @@ func (o *outbox) deliver(ctx context.Context, alerts []Alert) {
 			o.logger.Error("alerts could not be sent", "to", o.to.Name(), "attempts", attempt, "error", err)
 			return
 		}
-		timer := time.NewTimer(time.Duration(float64(pause) * (0.5 + 0.5*rand.Float64())))
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-			timer.Stop()
+		if clock.Sleep(ctx, time.Duration(float64(pause)*(0.5+0.5*rand.Float64()))) != nil {
 			return
 		}
 		pause = min(2*pause, maxPause)

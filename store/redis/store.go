@@ -36,6 +36,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
 )
 
@@ -233,9 +234,7 @@ func (s *Store) call(r *request) error {
 		case !saysAny(err, "TRYAGAIN"):
 			return explain(err)
 		}
-		select {
-		case <-time.After(onItsWay):
-		case <-ctx.Done():
+		if clock.Sleep(ctx, onItsWay) != nil {
 			return explain(err)
 		}
 	}

@@ -122,9 +122,5 @@ func isIPv6(s string) bool {
 
 // isPlain reports whether s has only characters that mean nothing in a URL.
 func isPlain(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool {
-		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
-		digit := '0' <= r && r <= '9'
-		return !letter && !digit && r != '.' && r != '-' && r != '_'
-	})
+	return strings.Trim(s, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789.-_") == ""
 }

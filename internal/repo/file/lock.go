@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/disk"
 )
 
@@ -67,10 +68,8 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 		if !errors.Is(err, disk.ErrLocked) {
 			return nil, fmt.Errorf("rules: the lock cannot be had: %w", err)
 		}
-		select {
-		case <-ctx.Done():
-			return nil, fmt.Errorf("rules: %w while another process was writing", ctx.Err())
-		case <-time.After(lockEvery):
+		if err := clock.Sleep(ctx, lockEvery); err != nil {
+			return nil, fmt.Errorf("rules: %w while another process was writing", err)
 		}
 	}
 }

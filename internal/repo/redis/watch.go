@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/repo"
 )
 
@@ -18,10 +20,8 @@ func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error
 		if _, err := r.client(); err == nil {
 			break
 		}
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(r.pause()):
+		if err := clock.Sleep(ctx, r.pause()); err != nil {
+			return err
 		}
 	}
 	wake := make(chan struct{}, 1)
@@ -61,10 +61,7 @@ func (r *Repository) listen(ctx context.Context, wake chan<- struct{}) {
 		if client, err := r.client(); err == nil {
 			_ = client.Receive(subscribed, client.B().Subscribe().Channel(r.channel).Build(), func(rueidis.PubSubMessage) { call() })
 		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(r.pause()):
-		}
+		_ = clock.Sleep(ctx, r.pause())
 	}
 }
 

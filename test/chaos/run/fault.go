@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
@@ -157,12 +158,7 @@ func (s *scene) sick(during time.Duration) {
 }
 
 // sleep waits, but not longer than the run.
-func (s *scene) sleep(d time.Duration) {
-	select {
-	case <-s.ctx.Done():
-	case <-time.After(d):
-	}
-}
+func (s *scene) sleep(d time.Duration) { _ = clock.Sleep(s.ctx, d) }
 
 // keysOf are the keys that requests have under rules.
 func keysOf(rules plan.Rules) (keys []string) {
