@@ -51,30 +51,20 @@ var always = []*prometheus.Desc{
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, heldDesc,
 }
 
-var (
-	aboutQueues     = []*prometheus.Desc{queueDesc, queueAgeDesc}
-	aboutStatistics = []*prometheus.Desc{lostDesc, alertsDesc}
-	aboutFiles      = []*prometheus.Desc{saveFailuresDesc, savedDesc, unusableDesc}
-)
-
-var aboutKeys = []*prometheus.Desc{keysDesc, maxKeysDesc, expiredDesc, evictedDesc}
-
 // Describe implements [prometheus.Collector].
 func (c *collector) Describe(ch chan<- *prometheus.Desc) {
-	for _, d := range always {
-		ch <- d
-	}
-	describe := func(there bool, all []*prometheus.Desc) {
+	describe := func(there bool, all ...*prometheus.Desc) {
 		for _, d := range all {
 			if there {
 				ch <- d
 			}
 		}
 	}
-	describe(c.options.Keys != nil, aboutKeys)
-	describe(c.options.Queues != nil, aboutQueues)
-	describe(c.options.Statistics != nil, aboutStatistics)
-	describe(c.options.Files != nil, aboutFiles)
+	describe(true, always...)
+	describe(c.options.Keys != nil, keysDesc, maxKeysDesc, expiredDesc, evictedDesc)
+	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
+	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
+	describe(c.options.Files != nil, saveFailuresDesc, savedDesc, unusableDesc)
 }
 
 // Collect implements [prometheus.Collector].

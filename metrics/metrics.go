@@ -15,6 +15,7 @@
 package metrics
 
 import (
+	"cmp"
 	"fmt"
 	"net/http"
 	"runtime"
@@ -175,9 +176,7 @@ func (o Options) withDefaults() (Options, error) {
 		if *bound.value < 0 {
 			return o, fmt.Errorf("metrics: %s: %d is no bound; leave it 0 for %d", bound.name, *bound.value, bound.initial)
 		}
-		if *bound.value == 0 {
-			*bound.value = bound.initial
-		}
+		*bound.value = cmp.Or(*bound.value, bound.initial)
 	}
 	if o.StoreUp == nil {
 		o.StoreUp = func() bool { return true }
@@ -201,22 +200,17 @@ func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 func buildInfo(version string) prometheus.Collector {
 	revision := "unknown"
 	if build, ok := debug.ReadBuildInfo(); ok {
-		if version == "" {
-			version = build.Main.Version
-		}
+		version = cmp.Or(version, build.Main.Version)
 		for _, s := range build.Settings {
 			if s.Key == "vcs.revision" {
 				revision = s.Value
 			}
 		}
 	}
-	if version == "" {
-		version = "unknown"
-	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_build_info", Help: "Always 1; the labels say what runs.",
 		ConstLabels: prometheus.Labels{
-			"version": strings.ToValidUTF8(version, "?"), "revision": revision, "goversion": runtime.Version(),
+			"version": strings.ToValidUTF8(cmp.Or(version, "unknown"), "?"), "revision": revision, "goversion": runtime.Version(),
 		},
 	})
 	info.Set(1)

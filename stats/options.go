@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -60,24 +61,18 @@ func (o Options) withDefaults() (Options, error) {
 		{"MaxRoutes", &o.MaxRoutes, DefaultMaxRoutes, 150},
 		{"MaxSubscribers", &o.MaxSubscribers, DefaultMaxSubscribers, 10_000},
 	} {
-		if *bound.value == 0 {
-			*bound.value = bound.fall
-		}
+		*bound.value = cmp.Or(*bound.value, bound.fall)
 		if *bound.value < 0 || *bound.value > bound.most {
 			return o, fmt.Errorf("stats: %s is %d; write 1 to %d, or 0 for %d", bound.name, *bound.value, bound.most, bound.fall)
 		}
 	}
-	if o.MaxPending == 0 {
-		o.MaxPending = DefaultMaxPending
-	}
+	o.MaxPending = cmp.Or(o.MaxPending, DefaultMaxPending)
 	if o.MaxPending < time.Second || o.MaxPending > time.Hour {
 		return o, fmt.Errorf("stats: MaxPending is %v; write 1s to 1h, or 0 for %v", o.MaxPending, DefaultMaxPending)
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o, nil
 }

@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -111,11 +112,7 @@ func partOf(f *frame.Frame, q Query) *frame.Frame {
 func countsOf(f *frame.Frame, q Query) frame.Counts {
 	var sum frame.Counts
 	for line, counts := range f.Rules {
-		tier := line.Tier
-		if tier == "" {
-			tier = NoTier
-		}
-		if line.Rule == q.Rule && (q.Tier == "" || q.Tier == tier) {
+		if line.Rule == q.Rule && (q.Tier == "" || q.Tier == cmp.Or(line.Tier, NoTier)) {
 			sum.Add(*counts)
 		}
 	}

@@ -3,6 +3,7 @@ package stats
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -70,7 +71,7 @@ func (q *queue) put(p *archive.Part, requests int64) {
 		drop++
 	}
 	if drop > 0 {
-		q.waiting = append([]waiting(nil), q.waiting[drop:]...)
+		q.waiting = slices.Clone(q.waiting[drop:])
 	}
 }
 
@@ -93,13 +94,7 @@ func (q *queue) sent(batch []archive.Part) {
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	rest := q.waiting[:0:0]
-	for _, w := range q.waiting {
-		if !arrived[w.part.ID] {
-			rest = append(rest, w)
-		}
-	}
-	q.waiting = rest
+	q.waiting = slices.DeleteFunc(q.waiting, func(w waiting) bool { return arrived[w.part.ID] })
 }
 
 // take returns the seconds that were not told yet.

@@ -1,7 +1,9 @@
 package stats
 
 import (
+	"cmp"
 	"context"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/stats/archive"
@@ -23,10 +25,8 @@ func (b By) String() string { return byNames[b] }
 
 // ParseBy reads "total", "allowed" or "denied".
 func ParseBy(name string) (By, error) {
-	for i, n := range byNames {
-		if n == name {
-			return By(i), nil
-		}
+	if i := slices.Index(byNames[:], name); i >= 0 {
+		return By(i), nil
 	}
 	return 0, wrongQuery("%q is no ranking; write total, allowed or denied", name)
 }
@@ -95,9 +95,7 @@ func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 	if q.N < 0 {
 		return nil, wrongQuery("%d keys cannot be shown; leave it 0 for 10", q.N)
 	}
-	if q.N == 0 {
-		q.N = 10
-	}
+	q.N = cmp.Or(q.N, 10)
 	var top *Top
 	own, err := r.ask(ctx, func(a archive.Store) (err error) { top, err = r.top(ctx, a, q); return err })
 	if err != nil {

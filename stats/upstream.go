@@ -1,6 +1,7 @@
 package stats
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"sync"
@@ -26,9 +27,7 @@ const maxRoute = 200
 // status or ended by an error. One that its client has left counts as answered. The
 // route is a name of the operator's, not a path; one without a name is "(none)".
 func (r *Recorder) ObserveUpstream(route string, status int, took time.Duration, err error) {
-	if route == "" {
-		route = "(none)"
-	}
+	route = cmp.Or(route, "(none)")
 	s := &r.routes
 	s.mu.Lock()
 	defer s.mu.Unlock()

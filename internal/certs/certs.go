@@ -138,8 +138,8 @@ func (c *Certs) read(before *state) (*state, error) {
 			continue
 		}
 		var err error
-		if *f.content, err = readFile(f.name); err != nil {
-			return nil, err
+		if *f.content, err = disk.ReadFile(f.name, maxFile, "certificate"); err != nil {
+			return nil, fmt.Errorf("certs: %w", err)
 		}
 	}
 	if before != nil && bytes.Equal(s.cert, before.cert) && bytes.Equal(s.key, before.key) && bytes.Equal(s.clientCA, before.clientCA) {
@@ -163,11 +163,3 @@ func (c *Certs) read(before *state) (*state, error) {
 }
 
 const maxFile = 1 << 20 // bytes; a bundle of all public authorities is a quarter of it
-
-func readFile(name string) ([]byte, error) {
-	content, err := disk.ReadFile(name, maxFile, "certificate")
-	if err != nil {
-		return nil, fmt.Errorf("certs: %w", err)
-	}
-	return content, nil
-}

@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -37,9 +38,7 @@ func NewAlertmanager(o AlertmanagerOptions) (*Alertmanager, error) {
 		return nil, err
 	}
 	o.URL = strings.TrimSuffix(o.URL, "/") + "/api/v2/alerts"
-	if o.Client == nil {
-		o.Client = newClient()
-	}
+	o.Client = cmp.Or(o.Client, newClient())
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}

@@ -124,17 +124,10 @@ func withDefaults(checks []Check) ([]Check, error) {
 		if c.Off {
 			continue
 		}
-		if c.Threshold == 0 {
-			c.Threshold = initial.Threshold
-		}
-		if c.Minimum == 0 {
-			c.Minimum = cmp.Or(initial.Minimum, 100)
-		}
-		for d, fall := range map[*time.Duration]time.Duration{&c.Window: time.Minute, &c.Baseline: 10 * time.Minute, &c.Hold: 30 * time.Second, &c.Cooldown: 2 * time.Minute} {
-			if *d == 0 {
-				*d = fall
-			}
-		}
+		c.Threshold = cmp.Or(c.Threshold, initial.Threshold)
+		c.Minimum = cmp.Or(c.Minimum, initial.Minimum, 100)
+		c.Window, c.Baseline = cmp.Or(c.Window, time.Minute), cmp.Or(c.Baseline, 10*time.Minute)
+		c.Hold, c.Cooldown = cmp.Or(c.Hold, 30*time.Second), cmp.Or(c.Cooldown, 2*time.Minute)
 		if err := c.validate(); err != nil {
 			wrong = append(wrong, err)
 		}

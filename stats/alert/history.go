@@ -22,33 +22,26 @@ type Sample struct {
 	Hot *Hot
 }
 
-// bucket is ten seconds, as far as checks look at them.
+// bucket is ten seconds, as far as checks look at them: rules without their tiers, and all
+// routes together, under no name.
 type bucket struct {
-	at       int64 // when it began, in Unix seconds
-	requests frame.Counts
-	decision frame.Histogram
-	passed   frame.Route // upstream, all routes
-	rules    map[string]frame.Counts
-	clients  frame.Clients
+	at int64 // when it began, in Unix seconds
+	frame.Frame
 }
 
 func (b *bucket) add(f *frame.Frame) {
-	b.requests.Add(f.Requests)
-	b.decision.Merge(&f.Decision)
-	b.clients.Merge(&f.Clients)
+	b.Merge(&frame.Frame{Requests: f.Requests, Decision: f.Decision, Clients: f.Clients})
 	for _, r := range f.Routes {
-		b.passed.Requests += r.Requests
-		b.passed.Errors += r.Errors
+		b.passed().Requests += r.Requests
+		b.passed().Errors += r.Errors
 	}
 	for line, counts := range f.Rules {
-		if b.rules == nil {
-			b.rules = map[string]frame.Counts{}
-		}
-		sum := b.rules[line.Rule]
-		sum.Add(*counts)
-		b.rules[line.Rule] = sum
+		b.Rule(frame.Line{Rule: line.Rule}).Add(*counts)
 	}
 }
+
+// passed is what became of requests that were passed on.
+func (b *bucket) passed() *frame.Route { return b.Route("") }
 
 // history are the last buckets, the newest last. Buckets in which nothing happened are
 // there, too.
@@ -59,21 +52,8 @@ func (h history) sum(to int64, length time.Duration) bucket {
 	from := to - int64(length/time.Second)
 	var sum bucket
 	for _, b := range h {
-		if b.at < from || b.at >= to {
-			continue
-		}
-		sum.requests.Add(b.requests)
-		sum.decision.Merge(&b.decision)
-		sum.clients.Merge(&b.clients)
-		sum.passed.Requests += b.passed.Requests
-		sum.passed.Errors += b.passed.Errors
-		for id, counts := range b.rules {
-			if sum.rules == nil {
-				sum.rules = map[string]frame.Counts{}
-			}
-			all := sum.rules[id]
-			all.Add(counts)
-			sum.rules[id] = all
+		if from <= b.at && b.at < to {
+			sum.Merge(&b.Frame)
 		}
 	}
 	return sum
@@ -82,9 +62,9 @@ func (h history) sum(to int64, length time.Duration) bucket {
 // strictest is the rule that denies most; of several, the first by its name.
 func (b *bucket) strictest() string {
 	id, most := "", int64(0)
-	for name, c := range b.rules {
-		if c.Denied > most || c.Denied == most && most > 0 && name < id {
-			id, most = name, c.Denied
+	for line, c := range b.Rules {
+		if c.Denied > most || c.Denied == most && most > 0 && line.Rule < id {
+			id, most = line.Rule, c.Denied
 		}
 	}
 	return id

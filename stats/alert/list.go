@@ -1,6 +1,7 @@
 package alert
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -37,10 +38,7 @@ func (l *List) Active() []Alert {
 		all = append(all, a)
 	}
 	slices.SortFunc(all, func(a, b Alert) int {
-		if c := b.StartsAt.Compare(a.StartsAt); c != 0 {
-			return c
-		}
-		return strings.Compare(a.ID, b.ID)
+		return cmp.Or(b.StartsAt.Compare(a.StartsAt), strings.Compare(a.ID, b.ID))
 	})
 	return all
 }

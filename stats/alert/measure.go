@@ -16,12 +16,12 @@ type finding struct {
 // measure returns for whom the condition of a check holds, as of the end of a bucket.
 func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	w := h.sum(now, c.Window)
-	total := w.requests.Total()
+	total := w.Requests.Total()
 	if c.Kind == Drop {
 		return c.drop(h, now, total)
 	}
 	if c.Kind == Errors {
-		return c.share("", w.passed.Errors, w.passed.Requests, "%.1f %% of requests that were passed on ended badly")
+		return c.share("", w.passed().Errors, w.passed().Requests, "%.1f %% of requests that were passed on ended badly")
 	}
 	if total < c.Minimum && c.Kind != HotKey {
 		return nil
@@ -30,18 +30,18 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	case Throttled:
 		return c.throttled(&w)
 	case Degraded:
-		return c.share("", w.requests.Degraded+w.requests.Failed, total, "%.1f %% of requests are judged without the store")
+		return c.share("", w.Requests.Degraded+w.Requests.Failed, total, "%.1f %% of requests are judged without the store")
 	case Slow:
-		return c.slow(h, now, w.decision.Quantile(0.99))
+		return c.slow(h, now, w.Decision.Quantile(0.99))
 	case HotKey:
 		if hot != nil && hot.All >= c.Minimum {
 			return byRule(w.strictest(), c.share(hot.Key, hot.Denied, hot.All, "one key has %.1f %% of all denials"))
 		}
 	case Shadow:
 		var all []finding
-		for id, counts := range w.rules {
+		for line, counts := range w.Rules {
 			if n := counts.Total(); n >= c.Minimum {
-				all = append(all, byRule(id, c.share(id, counts.ShadowDenied, n, "the shadow rule would refuse %.1f %% of its requests"))...)
+				all = append(all, byRule(line.Rule, c.share(line.Rule, counts.ShadowDenied, n, "the shadow rule would refuse %.1f %% of its requests"))...)
 			}
 		}
 		return all
@@ -56,9 +56,9 @@ const few = 2
 // throttled weighs by clients, so that one who is held at its limit is not mistaken for
 // limits that are too low. Where none is known, it weighs by requests.
 func (c *Check) throttled(w *bucket) []finding {
-	all, denied := w.clients.All.Count(), w.clients.Denied.Count()
+	all, denied := w.Clients.All.Count(), w.Clients.Denied.Count()
 	if all == 0 {
-		return byRule(w.strictest(), c.share("", w.requests.Denied, w.requests.Total(), "%.1f %% of requests are denied by limits"))
+		return byRule(w.strictest(), c.share("", w.Requests.Denied, w.Requests.Total(), "%.1f %% of requests are denied by limits"))
 	}
 	value := float64(min(denied, all)) / float64(all)
 	if denied <= few || value <= c.Threshold {
@@ -92,7 +92,7 @@ func (c *Check) drop(h history, now, total int64) []finding {
 	if !h.covers(begin - int64(c.Baseline/time.Second)) {
 		return nil
 	}
-	before := h.sum(begin, c.Baseline).requests.Total()
+	before := h.sum(begin, c.Baseline).Requests.Total()
 	usual := float64(before) * float64(c.Window) / float64(c.Baseline)
 	if usual < float64(c.Minimum) {
 		return nil
@@ -110,10 +110,10 @@ func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
 		return nil
 	}
 	before := h.sum(begin, c.Baseline)
-	if before.requests.Total() < c.Minimum || p99 < slowFloor {
+	if before.Requests.Total() < c.Minimum || p99 < slowFloor {
 		return nil
 	}
-	usual := before.decision.Quantile(0.99)
+	usual := before.Decision.Quantile(0.99)
 	if value := float64(p99) / float64(max(usual, 1)); value > c.Threshold {
 		return []finding{{value: value, text: fmt.Sprintf("one decision in a hundred takes %v or longer; before it was %v", p99.Round(time.Microsecond), usual.Round(time.Microsecond))}}
 	}

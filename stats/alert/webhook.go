@@ -2,6 +2,7 @@ package alert
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -58,9 +59,7 @@ func NewWebhook(o WebhookOptions) (*Webhook, error) {
 	if err != nil {
 		return nil, err
 	}
-	if o.Client == nil {
-		o.Client = newClient()
-	}
+	o.Client = cmp.Or(o.Client, newClient())
 	if o.Clock == nil {
 		o.Clock = time.Now
 	}

@@ -1,10 +1,10 @@
 package frame
 
 import (
+	"cmp"
 	"encoding/binary"
 	"maps"
 	"slices"
-	"strings"
 )
 
 // An encoded frame is a byte for its version, and then numbers as varints and texts
@@ -20,10 +20,7 @@ func (f *Frame) Append(dst []byte) []byte {
 
 	e.size(len(f.Rules))
 	lines := slices.SortedFunc(maps.Keys(f.Rules), func(a, b Line) int {
-		if c := strings.Compare(a.Rule, b.Rule); c != 0 {
-			return c
-		}
-		return strings.Compare(a.Tier, b.Tier)
+		return cmp.Or(cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.Tier, b.Tier))
 	})
 	for _, l := range lines {
 		e.text(l.Rule)
@@ -121,10 +118,7 @@ func (e *encoder) detail(d *Detail) {
 	e.histogram(&d.Decision)
 	e.size(len(d.Usage))
 	quotas := slices.SortedFunc(maps.Keys(d.Usage), func(a, b Quota) int {
-		if c := strings.Compare(a.Tier, b.Tier); c != 0 {
-			return c
-		}
-		return int(min(max(a.Period-b.Period, -1), 1))
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
 	})
 	for _, q := range quotas {
 		e.text(q.Tier)

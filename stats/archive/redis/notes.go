@@ -32,8 +32,6 @@ func (a *Store) setNote(ctx context.Context, kind string, n archive.Note, now ti
 	if err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
 	args := append([]string{n.ID, micros(n.Until), string(n.Text)}, was...)
 	answer, err := a.askNotes(ctx, kind, now, args...)
 	if err != nil {
@@ -49,8 +47,6 @@ func (a *Store) setNote(ctx context.Context, kind string, n archive.Note, now ti
 
 // Notes implements archive.Store. What cannot be read is left out, and removed.
 func (a *Store) Notes(ctx context.Context, kind string, now time.Time) ([]archive.Note, error) {
-	ctx, cancel := context.WithTimeout(ctx, a.timeout)
-	defer cancel()
 	answer, err := a.askNotes(ctx, kind, now)
 	if err != nil {
 		return nil, err
@@ -75,6 +71,8 @@ func (a *Store) askNotes(ctx context.Context, kind string, now time.Time, args .
 	if err != nil {
 		return rueidis.RedisResult{}, err
 	}
+	ctx, cancel := context.WithTimeout(ctx, a.timeout)
+	defer cancel()
 	bounds := []string{micros(now), micros(now.Add(2 * archive.MaxNoteTime)), strconv.Itoa(archive.MaxNotes), strconv.Itoa(archive.MaxNoteID), strconv.Itoa(archive.MaxNoteText)}
 	return notesScript.Exec(ctx, client, []string{a.prefix + "notes:" + kind}, append(bounds, args...)), nil
 }

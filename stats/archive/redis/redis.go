@@ -142,46 +142,51 @@ func (a *Store) Read(ctx context.Context, kind archive.Kind, level int, from, to
 	}
 	ctx, cancel := context.WithTimeout(ctx, a.timeout)
 	defer cancel()
-	if level == 0 {
-		return a.readFinest(ctx, kind, from, to)
-	}
-	marks, err := a.marks(ctx, kind, level)
-	if err != nil {
-		return nil, err
-	}
-	return a.read(ctx, kind, level, from, to, marks)
+	return a.read(ctx, kind, level, from, to)
 }
 
-func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to int64, marks map[int64]string) ([]archive.Slot, error) {
+func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
 	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
-	l := a.kept[kind][level]
+	var marks map[int64]string
+	decode := decodeParts
+	if level > 0 {
+		decode = decodeSum
+		if marks, err = a.marks(ctx, kind, level); err != nil {
+			return nil, err
+		}
+	}
+	step := a.kept[kind][level].Step
 	var commands rueidis.Commands
-	var starts []int64
-	for start := from; start < to; start += l.Step {
-		starts = append(starts, start)
-		commands = append(commands, client.B().Get().Key(a.slotKey(kind, l.Step, start)).Build())
+	for start := from; start < to; start += step {
+		command, key := client.B(), a.slotKey(kind, step, start)
+		if level > 0 {
+			commands = append(commands, command.Get().Key(key).Build())
+		} else {
+			commands = append(commands, command.Hvals().Key(key).Build())
+		}
 	}
 	var slots []archive.Slot
 	for i, answer := range client.DoMulti(ctx, commands...) {
+		start := from + int64(i)*step
 		f, err := decode(answer)
-		if err == nil && marks[starts[i]] != "" {
-			f, err = a.sum(ctx, kind, level, starts[i], f)
+		if err == nil && marks[start] != "" {
+			f, err = a.sum(ctx, kind, level, start, f)
 		}
 		if err != nil {
 			return nil, explain(err)
 		}
 		if f != nil {
-			slots = append(slots, archive.Slot{Start: starts[i], Frame: f})
+			slots = append(slots, archive.Slot{Start: start, Frame: f})
 		}
 	}
 	return slots, nil
 }
 
-// decode is nil if there is nothing.
-func decode(answer rueidis.RedisResult) (*frame.Frame, error) {
+// decodeSum reads what was rolled up. It is nil if there is nothing.
+func decodeSum(answer rueidis.RedisResult) (*frame.Frame, error) {
 	blob, err := answer.AsBytes()
 	if rueidis.IsRedisNil(err) {
 		return nil, nil
@@ -192,45 +197,29 @@ func decode(answer rueidis.RedisResult) (*frame.Frame, error) {
 	return frame.Decode(blob)
 }
 
-// readFinest adds up what instances have added to each slot.
-func (a *Store) readFinest(ctx context.Context, kind archive.Kind, from, to int64) ([]archive.Slot, error) {
-	client, err := a.client()
-	if err != nil {
+// decodeParts adds up what instances have added to a slot. It is nil if that is nothing.
+func decodeParts(answer rueidis.RedisResult) (*frame.Frame, error) {
+	parts, err := answer.AsStrSlice()
+	if err != nil || len(parts) == 0 {
 		return nil, err
 	}
-	l := a.kept[kind][0]
-	var commands rueidis.Commands
-	for start := from; start < to; start += l.Step {
-		commands = append(commands, client.B().Hvals().Key(a.slotKey(kind, l.Step, start)).Build())
-	}
-	var slots []archive.Slot
-	for i, answer := range client.DoMulti(ctx, commands...) {
-		parts, err := answer.AsStrSlice()
+	sum := &frame.Frame{}
+	for _, part := range parts {
+		f, err := frame.Decode([]byte(part))
 		if err != nil {
-			return nil, explain(err)
+			return nil, err
 		}
-		if len(parts) == 0 {
-			continue
-		}
-		sum := &frame.Frame{}
-		for _, part := range parts {
-			f, err := frame.Decode([]byte(part))
-			if err != nil {
-				return nil, explain(err)
-			}
-			sum.Merge(f)
-		}
-		sum.Trim()
-		slots = append(slots, archive.Slot{Start: from + int64(i)*l.Step, Frame: sum})
+		sum.Merge(f)
 	}
-	return slots, nil
+	sum.Trim()
+	return sum, nil
 }
 
 // sum adds up what is below a slot. It is nil if that is nothing. What was written for
 // the slot before is returned instead if it is more: slots only grow, so something below
 // must be gone, because it was kept no longer or Redis had to make room.
 func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int64, before *frame.Frame) (*frame.Frame, error) {
-	below, err := a.below(ctx, kind, level, start)
+	below, err := a.read(ctx, kind, level-1, start, start+a.kept[kind][level].Step)
 	if err != nil || len(below) == 0 {
 		return before, err
 	}
@@ -243,19 +232,6 @@ func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int
 		f = before
 	}
 	return f, nil
-}
-
-// below are the slots that a slot is the sum of.
-func (a *Store) below(ctx context.Context, kind archive.Kind, level int, start int64) ([]archive.Slot, error) {
-	to := start + a.kept[kind][level].Step
-	if level == 1 {
-		return a.readFinest(ctx, kind, start, to)
-	}
-	marks, err := a.marks(ctx, kind, level-1)
-	if err != nil {
-		return nil, err
-	}
-	return a.read(ctx, kind, level-1, start, to, marks)
 }
 
 // marks returns which slots of a level have changed below since they were rolled up.

@@ -72,7 +72,7 @@ func (a *Store) rollLevel(ctx context.Context, kind archive.Kind, level int, now
 			continue
 		}
 		slot := a.slotKey(kind, l.Step, start)
-		before, err := decode(client.Do(ctx, client.B().Get().Key(slot).Build()))
+		before, err := decodeSum(client.Do(ctx, client.B().Get().Key(slot).Build()))
 		if err != nil {
 			return explain(err)
 		}
