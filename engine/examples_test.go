@@ -45,6 +45,12 @@ func on(method, path string, change func(*rule.Request)) rule.Request {
 	return r
 }
 
+func login(ip, account string) rule.Request {
+	return on("POST", "/api/login", func(r *rule.Request) {
+		r.IP, r.Attributes = netip.MustParseAddr(ip), map[string]string{"account": account}
+	})
+}
+
 func attributes(pairs ...string) rule.Request {
 	r := rule.Request{User: "bob", Attributes: map[string]string{}}
 	for i := 0; i < len(pairs); i += 2 {
@@ -109,6 +115,34 @@ var examples = map[string][]ask{
 		{0, 250, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.Tier = "secret-2", "paid" }), 200, "per-address"},
 		{0, 5, on("GET", "/v1/x", func(r *rule.Request) { r.IP = netip.MustParseAddr("203.0.113.9") }), 0, ""},
 		{0, 400, on("GET", "/v1/x", func(r *rule.Request) { r.IP = netip.MustParseAddr("10.1.2.3") }), 400, ""},
+	},
+	"login.yaml": {
+		{0, 8, login("198.51.100.7", "alice"), 5, "login-account"},
+		{0, 5, login("198.51.100.7", "bob"), 2, "login-address"}, // what was denied counts, too
+		{0, 1, login("198.51.100.8", "alice"), 0, "login-account"},
+		{time.Minute, 1, login("198.51.100.7", "bob"), 1, ""},
+	},
+	"public-api.yaml": {
+		{0, 70, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.Tier = "key-1", "free" }), 60, "plan"},
+		{0, 1300, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.Tier = "key-2", "pro" }), 1200, "plan"},
+		{0, 1900, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.Tier = "demo-key", "free" }), 1740, "address"},
+		{0, 300, on("GET", "/v1/x", func(r *rule.Request) {
+			r.APIKey, r.IP = "demo-key", netip.MustParseAddr("198.51.100.8")
+		}), 260, "plan"},
+		{0, 15, on("GET", "/v1/export/all", func(r *rule.Request) {
+			r.APIKey, r.IP = "key-3", netip.MustParseAddr("198.51.100.8")
+		}), 15, ""},
+		{0, 1, on("GET", "/v1/x", func(r *rule.Request) { r.APIKey, r.IP = "leaked-key", netip.MustParseAddr("198.51.100.8") }), 0, ""},
+	},
+	"redis-recipes.yaml": {
+		{0, 110, on("GET", "/recipes/incr-expire", nil), 100, "incr-expire"},
+		{0, 110, on("GET", "/recipes/sorted-set", nil), 100, "sorted-set"},
+		{0, 110, on("GET", "/recipes/two-counters", nil), 100, "two-counters"},
+		{0, 110, on("GET", "/recipes/sub-counters", nil), 100, "sub-counters"},
+		{0, 30, on("GET", "/recipes/bucket-hash", nil), 20, "bucket-hash"},
+		{0, 30, on("GET", "/recipes/list", nil), 20, "list"},
+		{0, 30, on("GET", "/recipes/cell", nil), 16, "cell"},
+		{2 * time.Second, 2, on("GET", "/recipes/cell", nil), 1, "cell"},
 	},
 	"quickstart.yaml": {
 		{0, 8, on("POST", "/api/login", nil), 5, "login"},
