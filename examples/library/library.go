@@ -1,5 +1,5 @@
-// Package library has the usual jobs, each in as few lines as it takes. README.md shows
-// them, and a test runs them and counts their lines.
+// Package library has the usual jobs, each in as few lines as it takes. README.md and
+// docs/reference/middleware.md show some; a test runs all of them and counts their lines.
 package library
 
 import (
