@@ -1,5 +1,6 @@
-// Package library has the usual jobs, each in as few lines as it takes. README.md and
-// docs/reference/middleware.md show some; a test runs all of them and counts their lines.
+// Package library shows common tasks in as few lines as possible. README.md and
+// docs/reference/middleware.md quote some of them; a test runs all of them and counts
+// their lines.
 package library
 
 import (
@@ -16,7 +17,7 @@ import (
 	"github.com/weirhq/weir/store/redis"
 )
 
-// PerIP allows every client address 100 requests a minute.
+// PerIP allows 100 requests per minute from each client address.
 func PerIP(handler http.Handler) http.Handler {
 	return httplimit.PerIP("100/1m")(handler)
 }
@@ -31,7 +32,7 @@ func PerUser(handler http.Handler, user func(*http.Request) string) http.Handler
 	return httplimit.Per(user, "100/1m")(handler)
 }
 
-// PerUserInRedis shares the limits among all instances of a program.
+// PerUserInRedis shares the limits between all instances of a program.
 func PerUserInRedis(handler http.Handler, user func(*http.Request) string, url string) (http.Handler, error) {
 	store, err := redis.Open(url)
 	if err != nil {
@@ -40,7 +41,7 @@ func PerUserInRedis(handler http.Handler, user func(*http.Request) string, url s
 	return httplimit.Options{Store: store}.Per(user, "100/1m")(handler), nil
 }
 
-// RulesFromFile limits by the rules of a file, and by what the file becomes.
+// RulesFromFile limits by the rules in a file, and reloads the file when it changes.
 func RulesFromFile(ctx context.Context, handler http.Handler, path string) (http.Handler, error) {
 	rules, err := engine.Open(ctx, path, engine.Options{})
 	if err != nil {
@@ -53,7 +54,7 @@ func RulesFromFile(ctx context.Context, handler http.Handler, path string) (http
 	return limit.Wrap(handler), nil
 }
 
-// GRPC limits the calls of a gRPC server by the rules of a file.
+// GRPC limits the calls of a gRPC server by the rules in a file.
 func GRPC(ctx context.Context, path string) (*grpc.Server, error) {
 	rules, err := engine.Open(ctx, path, engine.Options{})
 	if err != nil {
@@ -66,7 +67,7 @@ func GRPC(ctx context.Context, path string) (*grpc.Server, error) {
 	return grpc.NewServer(limit.ServerOptions()...), nil
 }
 
-// Keys limits keys of a program, in this process.
+// Keys limits keys that the program chooses, in this process.
 func Keys(ctx context.Context, key string) (bool, error) {
 	limiter, err := weir.NewLimiter(memory.New(memory.Options{}), weir.PerMinute(100))
 	if err != nil {
@@ -75,7 +76,7 @@ func Keys(ctx context.Context, key string) (bool, error) {
 	return limiter.Allow(ctx, key)
 }
 
-// KeysInRedis is a limiter that all instances of a program share.
+// KeysInRedis returns a limiter that all instances of a program share.
 func KeysInRedis(url string) (*weir.Limiter, error) {
 	store, err := redis.Open(url)
 	if err != nil {
@@ -84,12 +85,12 @@ func KeysInRedis(url string) (*weir.Limiter, error) {
 	return weir.NewLimiter(store, weir.PerMinute(100))
 }
 
-// Wait waits until there are 20 units.
+// Wait waits until 20 units are available.
 func Wait(ctx context.Context, limiter *weir.Limiter, key string) error {
 	return limiter.WaitN(ctx, key, 20)
 }
 
-// UpTo takes what there is, at most 20 units.
+// UpTo takes as many units as are available, at most 20.
 func UpTo(ctx context.Context, limiter *weir.Limiter, key string) (int64, weir.Decision, error) {
 	return limiter.TakeUpTo(ctx, key, 20)
 }

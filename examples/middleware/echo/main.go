@@ -36,14 +36,14 @@ func newRouter() (*echo.Echo, error) {
 	return router, nil
 }
 
-// limited makes a middleware for echo of the one for net/http. echo.WrapMiddleware
-// would do, too, but wraps anew for every request.
+// limited returns an echo middleware that uses the one for net/http.
+// echo.WrapMiddleware would also work, but it wraps the handler again for every request.
 func limited(limit *httplimit.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
 			r, ok := limit.Admit(c.Response(), c.Request())
 			if !ok {
-				return nil // it has been answered
+				return nil // already answered
 			}
 			c.SetRequest(r)
 			return next(c)

@@ -18,12 +18,12 @@ rules:
   - {id: ping, match: {path: /ping}, key: ip, limit: 3/1m}
 `
 
-// limited makes a handler for gin of the middleware.
+// limited returns a gin handler that uses the middleware.
 func limited(limit *httplimit.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
 		r, ok := limit.Admit(c.Writer, c.Request)
 		if !ok {
-			c.Abort() // it has been answered
+			c.Abort() // already answered
 			return
 		}
 		c.Request = r
