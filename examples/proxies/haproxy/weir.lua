@@ -47,20 +47,20 @@ local function question(txn)
 	return headers
 end
 
-local function refuse(txn, status, headers, body)
+local function deny(txn, status, headers, body)
 	txn:done(txn:reply { status = status, headers = headers, body = body })
 end
 
 core.register_action("weir", { "http-req" }, function(txn)
 	local asked = question(txn)
-	if not asked then return refuse(txn, 431, {}, "") end
+	if not asked then return deny(txn, 431, {}, "") end
 	local answer = core.httpclient():get {
 		url = "http://localhost/v1/authz", dst = socket, headers = asked, timeout = 2000,
 	}
 	local headers = answer and answer.headers or {}
 	if not headers["x-weir-answer"] then
 		if not open_without_weir then
-			refuse(txn, 503, { ["retry-after"] = { "5" }, ["cache-control"] = { "no-store" } }, "")
+			deny(txn, 503, { ["retry-after"] = { "5" }, ["cache-control"] = { "no-store" } }, "")
 		end
 		return
 	end
@@ -76,5 +76,5 @@ core.register_action("weir", { "http-req" }, function(txn)
 			shown[name] = { values[0] }
 		end
 	end
-	refuse(txn, answer.status, shown, answer.body)
+	deny(txn, answer.status, shown, answer.body)
 end, 0)
