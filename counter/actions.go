@@ -17,14 +17,15 @@ type Actions struct {
 
 // Tally is how often a user did something.
 type Tally struct {
-	Action    string
-	Hour, Day int64 // in the current one
+	Action string `json:"action"`
+	Hour   int64  `json:"hour"` // in the current one
+	Day    int64  `json:"day"`  // likewise
 }
 
 // Track is how often a user did something in each window.
 type Track struct {
-	Action string
-	Points []Point // the earliest first
+	Action string  `json:"action"`
+	Points []Point `json:"points"` // the earliest first
 }
 
 // key is the counter of an action. An empty user must not be: all would share it.

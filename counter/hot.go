@@ -43,32 +43,32 @@ type HotList struct {
 
 // Heat is how an item stands.
 type Heat struct {
-	Item  string
-	Hits  int64 // within the window
-	Hot   bool
-	Since time.Time // when it turned hot; zero if it is not
+	Item  string    `json:"item"`
+	Hits  int64     `json:"hits"` // within the window
+	Hot   bool      `json:"hot"`
+	Since time.Time `json:"since,omitzero"` // when it turned hot; zero if it is not
 
 	// Turned is true if this hit made it hot. Of all who hit it, in all processes,
 	// exactly one is told so.
-	Turned bool
+	Turned bool `json:"turned,omitempty"`
 }
 
 // Event is an item that turned hot, or cooled. It is recorded once, by whoever's call
 // found it; so nobody is told twice, and that something has cooled is found when
 // somebody next asks. A Watch asks every second.
 type Event struct {
-	ID   int64 // larger than those of all events before it on the list
-	Item string
-	Hot  bool // it turned hot; else it cooled
-	Hits int64
-	At   time.Time
+	ID   int64     `json:"id"` // larger than those of all events before it on the list
+	Item string    `json:"item"`
+	Hot  bool      `json:"hot"` // it turned hot; else it cooled
+	Hits int64     `json:"hits"`
+	At   time.Time `json:"at"`
 }
 
 // Events are what happened on a hot list.
 type Events struct {
-	Events []Event // the earliest first
-	Next   int64   // after which to ask the next time
-	Missed bool    // some that were asked for are no longer kept
+	Events []Event `json:"events"` // the earliest first
+	Next   int64   `json:"next"`   // after which to ask the next time
+	Missed bool    `json:"missed"` // some that were asked for are no longer kept
 }
 
 // CoolBelow is Cool, or what it stands for.

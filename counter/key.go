@@ -43,8 +43,8 @@ type Delta struct {
 
 // Point is what a counter had in one window.
 type Point struct {
-	Start  time.Time // of the window; zero for Ever
-	Amount Amount
+	Start  time.Time `json:"start,omitzero"` // of the window; zero for Ever
+	Amount Amount    `json:"value"`
 }
 
 func invalid(field, format string, args ...any) error {

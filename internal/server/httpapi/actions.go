@@ -11,30 +11,18 @@ type ActionsRequest struct {
 	Zone    string   `json:"zone,omitempty"` // whose hours and days they are, as an IANA name; default UTC
 }
 
-// ActionsAnswer is how often a user has done things, in the order in which they were
-// named.
+// ActionsAnswer is how often a user has done things in this hour, and on this day, in the
+// order in which they were named.
 type ActionsAnswer struct {
-	User    string         `json:"user"`
-	Actions []ActionAnswer `json:"actions"`
+	User    string          `json:"user"`
+	Actions []counter.Tally `json:"actions"`
 }
 
-// ActionAnswer is how often a user has done something in this hour, and on this day.
-type ActionAnswer struct {
-	Action string `json:"action"`
-	Hour   int64  `json:"hour"`
-	Day    int64  `json:"day"`
-}
-
-// ActionHistoryAnswer is what GET /v1/actions/history answers.
+// ActionHistoryAnswer is what GET /v1/actions/history answers: how often a user has done
+// things in each window, the earliest first.
 type ActionHistoryAnswer struct {
-	User    string        `json:"user"`
-	Actions []ActionTrack `json:"actions"`
-}
-
-// ActionTrack is how often a user has done something in each window, the earliest first.
-type ActionTrack struct {
-	Action string        `json:"action"`
-	Points []PointAnswer `json:"points"`
+	User    string          `json:"user"`
+	Actions []counter.Track `json:"actions"`
 }
 
 // maxActions is how many actions one call names: each is two counters.
@@ -55,7 +43,7 @@ func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
 		return nil, err
 	}
 	tallies, err := counter.Actions{Store: h.options.Counters, Zone: zone}.Record(c.r.Context(), want.User, want.Actions...)
-	return talliedOf(want.User, tallies), err
+	return ActionsAnswer{User: want.User, Actions: tallies}, err
 }
 
 // getActions answers GET /v1/actions.
@@ -65,7 +53,7 @@ func (h *Handler) getActions(c *call) (any, error) {
 		return nil, q.err
 	}
 	tallies, err := actions.Read(c.r.Context(), q.text("user"), names...)
-	return talliedOf(q.text("user"), tallies), err
+	return ActionsAnswer{User: q.text("user"), Actions: tallies}, err
 }
 
 // getActionHistory answers GET /v1/actions/history.
@@ -80,11 +68,7 @@ func (h *Handler) getActionHistory(c *call) (any, error) {
 		return nil, q.err
 	}
 	tracks, err := actions.History(c.r.Context(), q.text("user"), window, n, names...)
-	answer := ActionHistoryAnswer{User: q.text("user"), Actions: make([]ActionTrack, len(tracks))}
-	for i, track := range tracks {
-		answer.Actions[i] = ActionTrack{Action: track.Action, Points: pointsOf(track.Points)}
-	}
-	return answer, err
+	return ActionHistoryAnswer{User: q.text("user"), Actions: tracks}, err
 }
 
 // actionsAsked are the actions that a query is about.
@@ -94,12 +78,4 @@ func (h *Handler) actionsAsked(c *call, more ...string) (q *query, in counter.Ac
 	zone, err := h.zone(q.text("zone"), "zone")
 	q.wrong(err)
 	return q, counter.Actions{Store: h.options.Counters, Zone: zone}, names
-}
-
-func talliedOf(user string, tallies []counter.Tally) ActionsAnswer {
-	answer := ActionsAnswer{User: user, Actions: make([]ActionAnswer, len(tallies))}
-	for i, t := range tallies {
-		answer.Actions[i] = ActionAnswer{Action: t.Action, Hour: t.Hour, Day: t.Day}
-	}
-	return answer
 }

@@ -3,7 +3,6 @@ package httpapi
 import (
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
@@ -127,13 +126,7 @@ type CounterHistoryAnswer struct {
 // CounterTrack is what one counter had in each window, the earliest first.
 type CounterTrack struct {
 	CounterKey
-	Points []PointAnswer `json:"points"`
-}
-
-// PointAnswer is what was counted in one window.
-type PointAnswer struct {
-	Start time.Time      `json:"start,omitzero"` // of the window, by the clocks of its zone; a counter without a window has none
-	Value counter.Amount `json:"value"`
+	Points []counter.Point `json:"points"`
 }
 
 // IDRequest is the body of POST /v1/ids.
@@ -208,7 +201,7 @@ func (h *Handler) getCounterHistory(c *call) (any, error) {
 	series, err := h.options.Counters.History(c.r.Context(), n, keys...)
 	answer := CounterHistoryAnswer{Counters: make([]CounterTrack, len(series))}
 	for i, points := range series {
-		answer.Counters[i] = CounterTrack{CounterKey: named[i], Points: pointsOf(points)}
+		answer.Counters[i] = CounterTrack{CounterKey: named[i], Points: points}
 	}
 	return answer, err
 }
@@ -259,12 +252,4 @@ func valued(keys []CounterKey, values []counter.Amount) CountersAnswer {
 		answer.Counters[i] = CounterAnswer{CounterKey: keys[i], Value: value}
 	}
 	return answer
-}
-
-func pointsOf(points []counter.Point) []PointAnswer {
-	all := make([]PointAnswer, len(points))
-	for i, p := range points {
-		all[i] = PointAnswer{Start: p.Start, Value: p.Amount}
-	}
-	return all
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/counter"
 )
 
 // What people do with Redis commands, chapter by chapter of a handbook of them, done
@@ -98,7 +100,7 @@ func recipeHotProducts(t *testing.T, k *kept) {
 	k.says(t, "GET /v1/hot?"+asked, "", `{"items":[{"item":"10001","hits":120,"hot":true,"since":"2026-01-01T00:00:00.5Z"}]}`)
 	k.pass(64 * time.Minute)
 	k.says(t, "GET /v1/hot?"+asked, "", `{"items":[]}`)
-	var news HotEventsAnswer
+	var news counter.Events
 	k.call("GET /v1/hot/events?"+asked, "").want(t, 200, &news)
 	if len(news.Events) != 2 || !news.Events[0].Hot || news.Events[1].Hot {
 		t.Errorf("%+v", news)
@@ -131,7 +133,7 @@ func recipeBehaviour(t *testing.T, k *kept) {
 	k.call("GET /v1/actions/history?user=1001&action=like&action=comment&action=share&window=hour&n=24", "").want(t, 200, &a)
 	for i, want := range [][2]int64{{5, 1}, {2, 0}, {0, 0}} {
 		points := a.Actions[i].Points
-		if len(points) != 24 || points[22].Value.Round() != want[0] || points[23].Value.Round() != want[1] || !points[23].Start.Equal(begin.Truncate(time.Hour).Add(time.Hour)) {
+		if len(points) != 24 || points[22].Amount.Round() != want[0] || points[23].Amount.Round() != want[1] || !points[23].Start.Equal(begin.Truncate(time.Hour).Add(time.Hour)) {
 			t.Errorf("%s: %+v", a.Actions[i].Action, points)
 		}
 	}

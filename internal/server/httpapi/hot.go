@@ -25,34 +25,7 @@ type HitRequest struct {
 // HeatAnswer is how items stand: those that were hit, in their order, or those that are
 // hot, with the most hits first.
 type HeatAnswer struct {
-	Items []ItemHeat `json:"items"`
-}
-
-// ItemHeat is how an item stands.
-type ItemHeat struct {
-	Item  string    `json:"item"`
-	Hits  int64     `json:"hits"` // within the window
-	Hot   bool      `json:"hot"`
-	Since time.Time `json:"since,omitzero"` // when it turned hot, if it is
-
-	// Turned is true if this hit made it hot. Of all who hit it, one is told so.
-	Turned bool `json:"turned,omitempty"`
-}
-
-// HotEventsAnswer is what GET /v1/hot/events answers, the earliest first.
-type HotEventsAnswer struct {
-	Events []HotEvent `json:"events"`
-	Next   int64      `json:"next"`   // after which to ask the next time
-	Missed bool       `json:"missed"` // some that were asked for are no longer kept
-}
-
-// HotEvent is an item that turned hot, or cooled.
-type HotEvent struct {
-	ID   int64     `json:"id"`
-	Item string    `json:"item"`
-	Hot  bool      `json:"hot"` // it turned hot; else it cooled
-	Hits int64     `json:"hits"`
-	At   time.Time `json:"at"`
+	Items []counter.Heat `json:"items"`
 }
 
 // hitItems answers POST /v1/hot/hit.
@@ -95,11 +68,11 @@ func (h *Handler) getHotEvents(c *call) (any, error) {
 		return nil, q.err
 	}
 	news, err := h.options.Counters.Events(c.r.Context(), list, after)
-	answer := HotEventsAnswer{Events: make([]HotEvent, len(news.Events)), Next: news.Next, Missed: news.Missed}
-	for i, e := range news.Events {
-		answer.Events[i] = HotEvent{ID: e.ID, Item: e.Item, Hot: e.Hot, Hits: e.Hits, At: e.At.UTC()}
+	news.Events = append([]counter.Event{}, news.Events...)
+	for i := range news.Events {
+		news.Events[i].At = news.Events[i].At.UTC()
 	}
-	return answer, err
+	return news, err
 }
 
 // hotAsked is the list that a query names.
@@ -123,12 +96,9 @@ func hotList(k HotKey, field func(string) string) (counter.HotList, error) {
 }
 
 func heatOf(heats []counter.Heat) HeatAnswer {
-	answer := HeatAnswer{Items: make([]ItemHeat, len(heats))}
-	for i, heat := range heats {
-		answer.Items[i] = ItemHeat{Item: heat.Item, Hits: heat.Hits, Hot: heat.Hot, Turned: heat.Turned}
-		if heat.Hot {
-			answer.Items[i].Since = heat.Since.UTC()
-		}
+	answer := HeatAnswer{Items: append([]counter.Heat{}, heats...)}
+	for i := range answer.Items {
+		answer.Items[i].Since = answer.Items[i].Since.UTC()
 	}
 	return answer
 }

@@ -19,7 +19,7 @@ func TestHot(t *testing.T) {
 		k.says(t, "POST /v1/hot/hit", `{`+list+`,"items":["a"]}`, `{"items":[{"item":"a","hits":3,"hot":true,"since":"2026-01-01T00:00:00.5Z","turned":true}]}`)
 		k.says(t, "POST /v1/hot/hit", `{`+list+`,"items":["a"]}`, `{"items":[{"item":"a","hits":4,"hot":true,"since":"2026-01-01T00:00:00.5Z"}]}`)
 		k.says(t, "GET /v1/hot?"+asked+"&n=1", "", `{"items":[{"item":"a","hits":4,"hot":true,"since":"2026-01-01T00:00:00.5Z"}]}`)
-		var news HotEventsAnswer
+		var news counter.Events
 		k.call("GET /v1/hot/events?"+asked, "").want(t, 200, &news)
 		if len(news.Events) != 1 || !news.Events[0].Hot || news.Events[0].Item != "a" || news.Events[0].Hits != 3 || !news.Events[0].At.Equal(begin) || news.Next != news.Events[0].ID || news.Missed {
 			t.Fatalf("%+v", news)
@@ -28,7 +28,7 @@ func TestHot(t *testing.T) {
 		k.pass(63 * time.Second)
 		k.says(t, "GET /v1/hot?"+asked, "", `{"items":[]}`)
 		first := news.Next
-		news = HotEventsAnswer{}
+		news = counter.Events{}
 		k.call(fmt.Sprintf("GET /v1/hot/events?%s&after=%d", asked, first), "").want(t, 200, &news)
 		if len(news.Events) != 1 || news.Events[0].Hot || news.Events[0].Item != "a" || news.Events[0].ID <= first {
 			t.Errorf("%+v", news)
