@@ -62,18 +62,6 @@ func (l *List) Find(bearer string) (Holder, bool) {
 	return l.entries[found].holder, true
 }
 
-// Holders returns who is on the list, in its order.
-func (l *List) Holders() []Holder {
-	if l == nil {
-		return nil
-	}
-	all := make([]Holder, len(l.entries))
-	for i, e := range l.entries {
-		all[i] = e.holder
-	}
-	return all
-}
-
 // Equal is whether two lists let the same people in by the same tokens, so that
 // whoever reads a file again and again can tell when it has changed.
 func (l *List) Equal(other *List) bool {

@@ -20,8 +20,12 @@ func TestParse(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := []Holder{{"alice", Admin}, {"ci.bot-1_x", Read}}; !slices.Equal(l.Holders(), want) {
-		t.Errorf("Holders() = %v, want %v", l.Holders(), want)
+	var holders []Holder
+	for _, e := range l.entries {
+		holders = append(holders, e.holder)
+	}
+	if want := []Holder{{"alice", Admin}, {"ci.bot-1_x", Read}}; !slices.Equal(holders, want) {
+		t.Errorf("the holders are %v, want %v", holders, want)
 	}
 	for _, c := range []struct {
 		bearer string
@@ -60,7 +64,7 @@ func TestNobodyIsOnNoList(t *testing.T) {
 	if got, found := l.Find(alice); found {
 		t.Errorf("found %v", got)
 	}
-	if l.Holders() != nil || !l.Equal(nil) || l.Equal(&List{}) {
+	if !l.Equal(nil) || l.Equal(&List{}) {
 		t.Error("a list that is nil has somebody on it")
 	}
 }

@@ -76,7 +76,6 @@ var (
 
 // explain finds the answer to a request that came to nothing.
 func (x *exchange) explain(err error) *answer {
-	var connect *connectError
 	switch {
 	case x.Context.Err() != nil && errors.Is(x.Context.Err(), context.Canceled):
 		return clientGone
@@ -88,7 +87,7 @@ func (x *exchange) explain(err error) *answer {
 		return badUpgrade // nothing else is found out before an upstream is chosen
 	case timedOut(err):
 		return late
-	case errors.As(err, &connect):
+	case connectFailure(err) != nil:
 		return unreachable
 	}
 	return badGateway
@@ -96,9 +95,9 @@ func (x *exchange) explain(err error) *answer {
 
 // blameClient is for a body that could not be read.
 func blameClient(err error) *answer {
-	var big *http.MaxBytesError
+	_, big := errors.AsType[*http.MaxBytesError](err)
 	switch {
-	case errors.As(err, &big):
+	case big:
 		return bigBody
 	case timedOut(err):
 		return slowBody
@@ -107,6 +106,6 @@ func blameClient(err error) *answer {
 }
 
 func timedOut(err error) bool {
-	var n net.Error
-	return errors.As(err, &n) && n.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
+	n, ok := errors.AsType[net.Error](err)
+	return ok && n.Timeout() || errors.Is(err, os.ErrDeadlineExceeded) || errors.Is(err, context.DeadlineExceeded)
 }

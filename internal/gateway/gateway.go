@@ -30,6 +30,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httputil"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -107,12 +108,9 @@ func (g *Gateway) Close() { g.transport.closeIdle() }
 // tried.
 func (g *Gateway) Ready() error {
 	now := g.now()
-next:
 	for _, r := range g.table.routes {
-		for _, t := range r.targets {
-			if t.well(now) {
-				continue next
-			}
+		if slices.ContainsFunc(r.targets, func(t *target) bool { return t.well(now) }) {
+			continue
 		}
 		return fmt.Errorf("gateway: no upstream of the route %q can be reached; look at %s", r.name, r.targets[0].name)
 	}

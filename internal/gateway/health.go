@@ -38,11 +38,11 @@ func (g *Gateway) watch(ctx context.Context, o *origin) {
 		if ctx.Err() != nil {
 			return
 		}
-		switch p.feel(err, g.options.Health.Threshold) {
-		case worse:
+		switch changed := p.feel(err, g.options.Health.Threshold); {
+		case changed && err != nil:
 			o.down.Store(true)
 			g.options.Logger.Warn("an upstream is not well", "upstream", o.name, "error", err.Error())
-		case better:
+		case changed:
 			o.down.Store(false)
 			g.options.Logger.Info("an upstream is well again", "upstream", o.name)
 		}
@@ -58,34 +58,17 @@ func (g *Gateway) watch(ctx context.Context, o *origin) {
 }
 
 // pulse counts bad answers in a row.
-type pulse struct {
-	bad  int
-	down bool
-}
+type pulse int
 
-type change uint8
-
-const (
-	same change = iota
-	worse
-	better
-)
-
-func (p *pulse) feel(err error, threshold int) change {
+// feel reports whether an answer makes an upstream unwell that was well, or well again.
+func (p *pulse) feel(err error, threshold int) bool {
 	if err == nil {
-		was := p.down
-		*p = pulse{}
-		if was {
-			return better
-		}
-		return same
+		wasDown := int(*p) >= threshold
+		*p = 0
+		return wasDown
 	}
-	p.bad++
-	if p.bad >= threshold && !p.down {
-		p.down = true
-		return worse
-	}
-	return same
+	*p++
+	return int(*p) == threshold
 }
 
 // ask returns nil if the upstream is well.

@@ -92,12 +92,12 @@ func TestPulse(t *testing.T) {
 	bad := errors.New("bad")
 	for i, c := range []struct {
 		err  error
-		want change
+		want bool
 	}{
-		{nil, same}, {bad, same}, {bad, same}, {nil, same}, {bad, same}, {bad, same}, {bad, worse}, {bad, same}, {nil, better}, {nil, same}, {bad, same},
+		{nil, false}, {bad, false}, {bad, false}, {nil, false}, {bad, false}, {bad, false}, {bad, true}, {bad, false}, {nil, true}, {nil, false}, {bad, false},
 	} {
 		if got := p.feel(c.err, 3); got != c.want {
-			t.Errorf("answer %d: %d, want %d", i, got, c.want)
+			t.Errorf("answer %v: %v, want %v", i, got, c.want)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -120,40 +121,19 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Limit == nil {
 		return o, errors.New("gateway: Limit is missing; make one by httplimit.New")
 	}
-	for _, d := range []struct {
-		name  string
-		value *time.Duration
-		def   time.Duration
-	}{
-		{"DialTimeout", &o.DialTimeout, 5 * time.Second},
-		{"ContinueTimeout", &o.ContinueTimeout, time.Second},
-		{"IdleTimeout", &o.IdleTimeout, time.Minute},
-		{"Backoff", &o.Backoff, time.Second},
-		{"Health.Interval", &o.Health.Interval, 5 * time.Second},
-		{"Health.Timeout", &o.Health.Timeout, 2 * time.Second},
-	} {
-		if *d.value < 0 {
-			return o, fmt.Errorf("gateway: %s is %v; it must be above 0, or 0 for %v", d.name, *d.value, d.def)
-		}
-		if *d.value == 0 {
-			*d.value = d.def
-		}
-	}
-	for _, n := range []struct {
-		name  string
-		value *int
-		def   int
-	}{
-		{"MaxIdle", &o.MaxIdle, 256},
-		{"MaxInFlight", &o.MaxInFlight, 10_000},
-		{"Health.Threshold", &o.Health.Threshold, 3},
-	} {
-		if *n.value < 0 {
-			return o, fmt.Errorf("gateway: %s is %d; it must be above 0, or 0 for %d", n.name, *n.value, n.def)
-		}
-		if *n.value == 0 {
-			*n.value = n.def
-		}
+	err := cmp.Or(
+		usual("DialTimeout", &o.DialTimeout, 5*time.Second),
+		usual("ContinueTimeout", &o.ContinueTimeout, time.Second),
+		usual("IdleTimeout", &o.IdleTimeout, time.Minute),
+		usual("Backoff", &o.Backoff, time.Second),
+		usual("Health.Interval", &o.Health.Interval, 5*time.Second),
+		usual("Health.Timeout", &o.Health.Timeout, 2*time.Second),
+		usual("MaxIdle", &o.MaxIdle, 256),
+		usual("MaxInFlight", &o.MaxInFlight, 10_000),
+		usual("Health.Threshold", &o.Health.Threshold, 3),
+	)
+	if err != nil {
+		return o, err
 	}
 	switch {
 	case o.HeaderTimeout < 0:
@@ -167,13 +147,20 @@ func (o Options) withDefaults() (Options, error) {
 	if p := o.Health.Path; p != "" && (p[0] != '/' || strings.ContainsFunc(p, func(c rune) bool { return c <= ' ' || c > '~' || c == '#' })) {
 		return o, fmt.Errorf("gateway: Health.Path %q is no path; write it as /healthz", clip(p))
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Observe == nil {
 		o.Observe = func(Outcome) {}
 	}
 	return o, nil
+}
+
+// usual gives a value that nobody has said.
+func usual[T int | time.Duration](name string, value *T, def T) error {
+	if *value < 0 {
+		return fmt.Errorf("gateway: %s is %v; it must be above 0, or 0 for %v", name, *value, def)
+	}
+	*value = cmp.Or(*value, def)
+	return nil
 }
 
 // newPeers refuses networks that would trust everybody.

@@ -111,8 +111,7 @@ func connectFailure(err error) *connectError {
 	if err == nil {
 		return nil
 	}
-	var connect *connectError
-	errors.As(err, &connect)
+	connect, _ := errors.AsType[*connectError](err)
 	return connect
 }
 
