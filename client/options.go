@@ -1,6 +1,7 @@
 package client
 
 import (
+	"cmp"
 	"crypto/tls"
 	"errors"
 	"fmt"
@@ -49,15 +50,9 @@ type Options struct {
 }
 
 func (o Options) withDefaults() Options {
-	if o.Timeout == 0 {
-		o.Timeout = 100 * time.Millisecond
-	}
-	if o.MaxInFlight == 0 {
-		o.MaxInFlight = 1000
-	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Timeout = cmp.Or(o.Timeout, 100*time.Millisecond)
+	o.MaxInFlight = cmp.Or(o.MaxInFlight, 1000)
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return o
 }
 

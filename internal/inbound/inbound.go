@@ -9,6 +9,7 @@
 package inbound
 
 import (
+	"cmp"
 	"context"
 	"net/http"
 	"sync/atomic"
@@ -75,9 +76,7 @@ func New(o Options) *Guard {
 	if o.Reads == nil {
 		o.Reads = func(context.Context) bool { return true }
 	}
-	if o.Wait == 0 {
-		o.Wait = 2 * time.Second
-	}
+	o.Wait = cmp.Or(o.Wait, 2*time.Second)
 	return &Guard{options: o, large: budget.New(o.Large), decoded: budget.New(o.Decoded)}
 }
 

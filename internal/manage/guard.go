@@ -1,6 +1,7 @@
 package manage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -48,12 +49,8 @@ type Guard struct{ limits *engine.Engine }
 
 // NewGuard returns a guard that has seen nobody.
 func NewGuard(o GuardOptions) (*Guard, error) {
-	if o.Calls == (weir.Limit{}) {
-		o.Calls = weir.Limit{N: 100, Burst: 200, Period: time.Second}
-	}
-	if o.Failures == (weir.Limit{}) {
-		o.Failures = weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Minute}
-	}
+	o.Calls = cmp.Or(o.Calls, weir.Limit{N: 100, Burst: 200, Period: time.Second})
+	o.Failures = cmp.Or(o.Failures, weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Minute})
 	if o.Clock == nil {
 		c := clock.New()
 		o.Clock = func() weir.Micros { return weir.Micros(c.Now()) }

@@ -50,6 +50,20 @@ func fault(field, format string, args ...any) *FieldError {
 	return &FieldError{field, field + ": " + fmt.Sprintf(format, args...)}
 }
 
+// CheckClient is what is wrong with a key and a tier that stand for a client whom a call is
+// about. The protocol knows how to write one, and which answers name it.
+func CheckClient(key, tier, example, answer string) *FieldError {
+	switch {
+	case key == "":
+		return fault("key", "it is missing; write who is meant, such as %s, as an answer of %s names it.", example, answer)
+	case len(key) > weir.MaxKeyLen:
+		return fault("key", "it has %d bytes, and no key has more than %d; write it as an answer of %s names it.", len(key), weir.MaxKeyLen, answer)
+	case len(tier) > MaxWord:
+		return fault("tier", "it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), MaxWord)
+	}
+	return nil
+}
+
 // bounds reports what is too long, too many or too much.
 func (q *Question) bounds(ip string) *FieldError {
 	size := 0

@@ -48,17 +48,9 @@ const maxRequestID = 64
 
 // IsRequestID is whether an id that a client gives a call can do no harm in a log.
 func IsRequestID(id string) bool {
-	if id == "" || len(id) > maxRequestID {
-		return false
-	}
-	for i := range len(id) {
-		switch b := id[i]; {
-		case 'a' <= b && b <= 'z', 'A' <= b && b <= 'Z', '0' <= b && b <= '9', b == '.', b == '_', b == '-':
-		default:
-			return false
-		}
-	}
-	return true
+	return id != "" && len(id) <= maxRequestID && !strings.ContainsFunc(id, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '_' || r == '-')
+	})
 }
 
 // NewRequestID is one for a call that has none.

@@ -1,6 +1,7 @@
 package grpclimit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -113,8 +114,6 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grpclimit: %w", err)
 	}
-	if o.Headers == 0 {
-		o.Headers = AllHeaders
-	}
+	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	return &Limiter{options: o, engine: e, gate: gate, clients: clients}, nil
 }

@@ -1,7 +1,7 @@
 package grpclimit
 
 import (
-	"context"
+	"cmp"
 	"log/slog"
 
 	"github.com/weirhq/weir/internal/clientip"
@@ -38,12 +38,8 @@ func (l *Limiter) tell(m mistake, details ...any) {
 	if l.told[m].Load() || l.told[m].Swap(true) {
 		return
 	}
-	logger := l.options.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
 	about := &mistakes[m]
-	logger.Log(context.Background(), slog.LevelWarn, "grpclimit: "+about.code+": "+about.what,
+	cmp.Or(l.options.Logger, slog.Default()).Warn("grpclimit: "+about.code+": "+about.what,
 		append([]any{"code", about.code, "remedy", about.remedy}, details...)...)
 }
 

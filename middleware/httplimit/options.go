@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -114,9 +115,7 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: %w", err)
 	}
-	if o.Headers == 0 {
-		o.Headers = AllHeaders
-	}
+	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
 	return &Middleware{options: o, engine: e, gate: gate, clients: clients, mounts: mountsOf(e)}, nil
 }

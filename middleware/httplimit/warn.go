@@ -1,7 +1,7 @@
 package httplimit
 
 import (
-	"context"
+	"cmp"
 	"log/slog"
 	"net/http"
 
@@ -42,12 +42,8 @@ func (m *Middleware) tell(c code, details ...any) {
 	if m.told[c].Load() || m.told[c].Swap(true) {
 		return
 	}
-	logger := m.options.Logger
-	if logger == nil {
-		logger = slog.Default()
-	}
 	mistake := &mistakes[c]
-	logger.Log(context.Background(), slog.LevelWarn, "httplimit: "+mistake.code+": "+mistake.what,
+	cmp.Or(m.options.Logger, slog.Default()).Warn("httplimit: "+mistake.code+": "+mistake.what,
 		append([]any{"code", mistake.code, "remedy", mistake.remedy}, details...)...)
 }
 

@@ -9,6 +9,7 @@
 package envoyrls
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -100,20 +101,14 @@ func New(o Options) (*Service, error) {
 	case o.Config == nil:
 		return nil, errors.New("envoyrls: Options.Config is missing; use the Config of an envoyconfig.Dir")
 	}
-	name := func(s *string, def string) {
-		if *s == "" {
-			*s = def
-		}
-	}
-	name(&o.HeaderNames.Limit, "RateLimit-Limit")
-	name(&o.HeaderNames.Remaining, "RateLimit-Remaining")
-	name(&o.HeaderNames.Reset, "RateLimit-Reset")
+	names := &o.HeaderNames
+	names.Limit = cmp.Or(names.Limit, "RateLimit-Limit")
+	names.Remaining = cmp.Or(names.Remaining, "RateLimit-Remaining")
+	names.Reset = cmp.Or(names.Reset, "RateLimit-Reset")
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	return &Service{options: o, work: sync.Pool{New: func() any { return new(work) }}, bodies: httpbody.New(maxBodies)}, nil
 }
 

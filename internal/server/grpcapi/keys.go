@@ -55,14 +55,9 @@ func (k keys) ForgiveKey(ctx context.Context, req *pb.ForgiveKeyRequest) (*pb.Fo
 }
 
 // who is what is wrong with the client that a call is about.
-func who(key, tier string) *fault {
-	switch {
-	case key == "":
-		return badField.of("key: it is missing; write who is meant, such as user:alice, as an answer of Check names it.").in("key")
-	case len(key) > weir.MaxKeyLen:
-		return badField.of("key: it has %d bytes, and no key has more than %d; write it as an answer of Check names it.", len(key), weir.MaxKeyLen).in("key")
-	case len(tier) > manage.MaxWord:
-		return badField.of("tier: it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), manage.MaxWord).in("tier")
+func who(key, tier string) error {
+	if bad := manage.CheckClient(key, tier, "user:alice", "Check"); bad != nil {
+		return badField.of("%s", bad.Detail).in(bad.Field)
 	}
 	return nil
 }

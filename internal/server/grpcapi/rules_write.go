@@ -28,24 +28,23 @@ func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.Write
 // that it needs no version.
 func (r rules) CreateRule(ctx context.Context, req *pb.CreateRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.Base == nil, summary: req.GetSummary()}
-	return r.write(ctx, pb.Rules_CreateRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
-		one, err := manage.ParseRule([]byte(req.GetSource()))
-		if err != nil {
-			return manage.Written{}, err
-		}
-		return r.s.editor.Add(c, t, one)
-	})
+	return r.writeRule(ctx, pb.Rules_CreateRule_FullMethodName, d, req.GetSource(), r.s.editor.Add)
 }
 
 // PutRule implements pb.RulesServer.
 func (r rules) PutRule(ctx context.Context, req *pb.PutRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
-	return r.write(ctx, pb.Rules_PutRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
-		one, err := manage.ParseRule([]byte(req.GetSource()))
+	return r.writeRule(ctx, pb.Rules_PutRule_FullMethodName, d, req.GetSource(), r.s.editor.Put)
+}
+
+// writeRule carries out a change that is one rule.
+func (r rules) writeRule(ctx context.Context, method string, d draft, source string, change func(context.Context, manage.Terms, *rule.Rule) (manage.Written, error)) (*pb.WriteResponse, error) {
+	return r.write(ctx, method, d, func(c *call, t manage.Terms) (manage.Written, error) {
+		one, err := manage.ParseRule([]byte(source))
 		if err != nil {
 			return manage.Written{}, err
 		}
-		return r.s.editor.Put(c, t, one)
+		return change(c, t, one)
 	})
 }
 

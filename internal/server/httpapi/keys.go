@@ -44,13 +44,8 @@ func (h *Handler) forgiveKey(c *call) (any, error) {
 func (c *call) who() (key, id, tier string, err error) {
 	q := c.query("key", "rule", "tier")
 	key, id, tier = q.text("key"), q.text("rule"), q.text("tier")
-	switch {
-	case key == "":
-		q.wrong(badField.of("key: it is missing; write who is meant, such as ?key=user:alice, as an answer of /v1/check names it.").in("key"))
-	case len(key) > weir.MaxKeyLen:
-		q.wrong(badField.of("key: it has %d bytes, and no key has more than %d; write it as an answer of /v1/check names it.", len(key), weir.MaxKeyLen).in("key"))
-	case len(tier) > manage.MaxWord:
-		q.wrong(badField.of("tier: it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), manage.MaxWord).in("tier"))
+	if bad := manage.CheckClient(key, tier, "?key=user:alice", "/v1/check"); bad != nil {
+		q.wrong(badField.of("%s", bad.Detail).in(bad.Field))
 	}
 	return key, id, tier, q.err
 }

@@ -13,6 +13,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -230,9 +231,7 @@ func (o Options) withDefaults() Options {
 	if o.Trouble == nil {
 		o.Trouble = func() error { return nil }
 	}
-	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Clock == nil {
 		c := clock.New()
 		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
