@@ -112,3 +112,4 @@ generate: ## write anew what is generated: code, golden files, and what the docs
 	scripts/proto.sh
 	go test ./test/e2e -run TestDashboardPictures -update
 	go test ./test/e2e -run TestDocs -update
+	go test ./internal/lint -run TestZh -update

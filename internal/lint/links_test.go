@@ -65,8 +65,13 @@ func TestLinks(t *testing.T) {
 func anchors(text string) map[string]bool {
 	all := map[string]bool{}
 	for _, m := range heading.FindAllStringSubmatch(text, -1) {
-		words := marks.ReplaceAllString(strings.ToLower(m[1]), "")
-		all[strings.ReplaceAll(words, " ", "-")] = true
+		all[slug(m[1])] = true
 	}
 	return all
+}
+
+// slug spells a heading as links spell it.
+func slug(title string) string {
+	words := marks.ReplaceAllString(strings.ToLower(title), "")
+	return strings.ReplaceAll(words, " ", "-")
 }

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the table of CONTRIBUTING.md anew")
+var update = flag.Bool("update", false, "write the table of CONTRIBUTING.md, and the code blocks and links of Chinese pages")
 
 // CONTRIBUTING.md has the layout as a table, so that it is said once.
 func TestContributing(t *testing.T) {
