@@ -78,7 +78,7 @@ func listRules(w io.Writer, set *rule.Set, version int64) error {
 		fmt.Fprintln(t, "id\tmode\tkey\tlimit\tmatch")
 		for i := range set.Rules {
 			r := &set.Rules[i]
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Mode, keyText(r.Key), limitText(r), matchText(&r.Match))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\n", r.ID, r.Mode, column(phrase.Join(r.Key, " + ")), limitText(r), matchText(&r.Match))
 		}
 		if err := t.Flush(); err != nil {
 			return err
@@ -98,26 +98,13 @@ func listRules(w io.Writer, set *rule.Set, version int64) error {
 
 func listed(l rule.List) int { return len(l.IPs) + len(l.Users) + len(l.APIKeys) }
 
-func keyText(key []rule.Source) string {
-	var parts []string
-	for _, source := range key {
-		parts = append(parts, source.String())
-	}
-	return column(strings.Join(parts, " + "))
-}
-
 func limitText(r *rule.Rule) string {
 	var b strings.Builder
 	b.WriteString(r.Algorithm.String() + " ")
-	switch {
-	case r.Quota.Unlimited:
+	if r.Quota.Unlimited {
 		b.WriteString("unlimited")
-	default:
-		var rates []string
-		for _, rate := range r.Quota.Rates {
-			rates = append(rates, rate.String())
-		}
-		b.WriteString(strings.Join(rates, ", "))
+	} else {
+		b.WriteString(phrase.Join(r.Quota.Rates, ", "))
 	}
 	if r.Quota.Burst > 0 {
 		fmt.Fprintf(&b, " burst %d", r.Quota.Burst)

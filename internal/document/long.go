@@ -55,6 +55,11 @@ func (r *reader) long(content part) *Element {
 	if hasEntries(first, at) {
 		return r.entries(content, first, at, 1, false)
 	}
+	return r.atOnce(content)
+}
+
+// atOnce reads a document that is one piece.
+func (r *reader) atOnce(content part) *Element {
 	root := r.whole(content)
 	if root == nil {
 		return &Element{}
@@ -83,14 +88,16 @@ func (r *reader) whole(p part) *Element {
 		r.stop(Bounds, at, "what begins here has about %d values within brackets or in one text, at most %d are read; write each on a line of its own, or the document in JSON", n, maxPiece)
 		return nil
 	}
-	n, ok := r.load(p)
-	if !ok {
+	document, err := loadYAML(p.text)
+	if err != nil {
+		r.syntax(err, p)
 		r.stopped = true
-	}
-	if n == nil {
 		return nil
 	}
-	return r.fromYAML(n, Place{p.line + 1, 1}, p.line)
+	if len(document.Content) == 0 {
+		return nil
+	}
+	return r.fromYAML(document.Content[0], Place{p.line + 1, 1}, p.line)
 }
 
 // release gives the items of the list to each, of a tree that was read at once.

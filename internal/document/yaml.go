@@ -14,33 +14,10 @@ func (r *reader) yaml() *Element {
 	if !ok {
 		return nil
 	}
-	whole := part{text: r.source}
 	if marks(r.source) > r.piece {
 		return r.long(content)
 	}
-	root, ok := r.load(whole)
-	switch {
-	case !ok:
-		return nil
-	case root == nil:
-		return &Element{}
-	}
-	e := r.fromYAML(root, Place{1, 1}, 0)
-	r.release(e)
-	return e
-}
-
-// load makes nodes of a part of the source; nil if there is nothing in it.
-func (r *reader) load(p part) (*yaml.Node, bool) {
-	document, err := loadYAML(p.text)
-	if err != nil {
-		r.syntax(err, p)
-		return nil, false
-	}
-	if len(document.Content) == 0 {
-		return nil, true
-	}
-	return document.Content[0], true
+	return r.atOnce(part{text: r.source})
 }
 
 // loadYAML turns a panic of the parser into an error: whoever can upload a document

@@ -1,7 +1,10 @@
 // Package phrase has words for people.
 package phrase
 
-import "fmt"
+import (
+	"fmt"
+	"strings"
+)
 
 // Count says how many there are of a thing.
 func Count[N int | int64](n N, thing string) string {
@@ -9,4 +12,13 @@ func Count[N int | int64](n N, thing string) string {
 		return "1 " + thing
 	}
 	return fmt.Sprintf("%d %ss", n, thing)
+}
+
+// Join puts the names of things together.
+func Join[T fmt.Stringer](things []T, between string) string {
+	names := make([]string, len(things))
+	for i, thing := range things {
+		names[i] = thing.String()
+	}
+	return strings.Join(names, between)
 }

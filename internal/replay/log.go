@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bufio"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"fmt"
@@ -151,15 +152,9 @@ func (o *Options) validate(logs int) error {
 }
 
 func (o *Options) setDefaults() {
-	if o.Disorder == 0 {
-		o.Disorder = 10 * time.Second
-	}
-	if o.MaxKeys == 0 {
-		o.MaxKeys = memory.DefaultMaxKeys
-	}
-	if o.Top == 0 {
-		o.Top = 10
-	}
+	o.Disorder = cmp.Or(o.Disorder, 10*time.Second)
+	o.MaxKeys = cmp.Or(o.MaxKeys, memory.DefaultMaxKeys)
+	o.Top = cmp.Or(o.Top, 10)
 	if o.Shares == nil {
 		o.Shares = []float64{0.01, 0.001}
 	}

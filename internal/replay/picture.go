@@ -24,19 +24,15 @@ func (r *Report) WriteSVG(w io.Writer) error { return chart.WriteSVG(w, r.pictur
 // WriteHTML writes the report as a page.
 func (r *Report) WriteHTML(w io.Writer) error {
 	page := chart.Page{Title: "weir replay", Parts: []chart.Part{{Picture: r.picture()}}}
-	table := func(heading string, rows [][]string, words ...int) {
-		if len(rows) < 2 {
-			return
+	table := func(heading string, rows [][]string) {
+		if len(rows) > 1 {
+			t := &chart.Table{Head: rows[0], Rows: rows[1:], Words: map[int]bool{1: true}}
+			page.Parts = append(page.Parts, chart.Part{Heading: heading, Table: t})
 		}
-		t := &chart.Table{Head: rows[0], Rows: rows[1:], Words: make(map[int]bool)}
-		for _, column := range words {
-			t.Words[column] = true
-		}
-		page.Parts = append(page.Parts, chart.Part{Heading: heading, Table: t})
 	}
-	table("Rules", r.ruleRows(), 1)
-	table("Refused most", r.topRows(), 1)
-	table("Which limit would have refused how much", r.limitRows(), 1)
+	table("Rules", r.ruleRows())
+	table("Refused most", r.topRows())
+	table("Which limit would have refused how much", r.limitRows())
 	var lines []string
 	for _, bad := range r.BadLines {
 		lines = append(lines, fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason))

@@ -110,7 +110,7 @@ func (r *replay) report() *Report {
 
 func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
 	out := RuleReport{
-		ID: rt.rule.ID, Key: keyText(rt.rule.Key), Mode: rt.rule.Mode,
+		ID: rt.rule.ID, Key: phrase.Join(rt.rule.Key, "|"), Mode: rt.rule.Mode,
 		Applied: rt.applied, Refused: rt.refused, Clients: t.rules[i], ClientsMore: t.taken > 0,
 	}
 	for _, d := range rt.demands {
@@ -120,16 +120,6 @@ func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
 		}
 	}
 	return out
-}
-
-func keyText(key []rule.Source) (s string) {
-	for i, part := range key {
-		if i > 0 {
-			s += "|"
-		}
-		s += part.String()
-	}
-	return s
 }
 
 // over divides the time into at most so many slices.

@@ -138,10 +138,7 @@ func (s *Suggestion) brief(f LimitFor) string {
 func (r *Report) timeline(b *bytes.Buffer, width int) {
 	const margin = 10
 	o := r.over(max(10, width-margin))
-	most := int64(1)
-	for _, n := range o.Requests {
-		most = max(most, n)
-	}
+	most := most(o.Requests)
 	shares, top := make([]float64, len(o.Requests)), 0.0
 	bars := make([]float64, len(o.Requests))
 	for i, n := range o.Requests {

@@ -155,10 +155,15 @@ func (f *jsonForm) remove(i int) (change, bool) {
 
 // whole is the set and nothing but it.
 func (f *jsonForm) whole(set *rule.Set) change {
+	return change{indented(rule.ToJSON(set)), true}
+}
+
+// indented is JSON in lines; what is none stays as it is.
+func indented(text []byte) []byte {
 	var b bytes.Buffer
-	if err := json.Indent(&b, rule.ToJSON(set), "", "  "); err != nil {
-		return change{rule.ToJSON(set), true}
+	if err := json.Indent(&b, text, "", "  "); err != nil {
+		return text
 	}
 	b.WriteByte('\n')
-	return change{b.Bytes(), true}
+	return b.Bytes()
 }

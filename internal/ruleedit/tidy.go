@@ -1,7 +1,6 @@
 package ruleedit
 
 import (
-	"bytes"
 	"encoding/json"
 	"reflect"
 	"strings"
@@ -49,12 +48,7 @@ func tidySource(name string, source []byte) ([]byte, bool) {
 		return tidyLines(source, root)
 	}
 	documentOrder.sort(root)
-	var b bytes.Buffer
-	if err := json.Indent(&b, root.JSON(), "", "  "); err != nil {
-		return nil, false
-	}
-	b.WriteByte('\n')
-	return b.Bytes(), true
+	return indented(root.JSON()), true
 }
 
 // tidyLines indents a YAML document by two and brings it into order. It moves whole

@@ -112,15 +112,12 @@ func address(field []byte, hop int) netip.Addr {
 	if len(field) == 0 || len(field) > 80 || field[0] == '-' {
 		return netip.Addr{}
 	}
-	if ip, err := netip.ParseAddr(text(field)); err == nil {
-		return ip.WithZone("")
-	}
+	bare := field
 	if field[0] == '[' && field[len(field)-1] == ']' {
-		field = field[1 : len(field)-1]
-		if ip, err := netip.ParseAddr(text(field)); err == nil {
-			return ip.WithZone("")
-		}
-		return netip.Addr{}
+		bare = field[1 : len(field)-1]
+	}
+	if ip, err := netip.ParseAddr(text(bare)); err == nil {
+		return ip.WithZone("")
 	}
 	with, err := netip.ParseAddrPort(text(field))
 	if err != nil {

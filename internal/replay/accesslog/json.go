@@ -217,24 +217,14 @@ func (s *scanner) escape(plain []byte) ([]byte, bool) {
 	if s.at == len(s.line) {
 		return nil, false
 	}
-	c := s.line[s.at]
-	s.at++
-	switch c {
-	case 'n':
-		c = '\n'
-	case 't':
-		c = '\t'
-	case 'r':
-		c = '\r'
+	c, last := unescape(s.line, s.at) // \xHH, too, which JSON does not have, and nginx writes unless told otherwise
+	switch s.line[s.at] {
 	case 'b':
 		c = '\b'
 	case 'f':
 		c = '\f'
-	case 'x': // nginx writes \xHH, which JSON does not have, unless told otherwise
-		var at int
-		c, at = unescape(s.line, s.at-1)
-		s.at = at + 1
 	case 'u':
+		s.at++
 		r, ok := s.unit()
 		if !ok {
 			return nil, false
@@ -244,6 +234,7 @@ func (s *scanner) escape(plain []byte) ([]byte, bool) {
 		}
 		return utf8.AppendRune(plain, r), true
 	}
+	s.at = last + 1
 	return append(plain, c), true
 }
 

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"math"
+	"strings"
+	"time"
 )
 
 var errBadTime = errors.New("its time cannot be read; write 15/Nov/2026:10:30:15 +0000, 2026-11-15T10:30:15Z or Unix seconds")
@@ -89,7 +91,8 @@ func join(year, month, day, micros int64, zone []byte) (int64, bool) {
 		zone = zone[1:]
 	}
 	offset, ok := zoneOffset(zone)
-	return days(year, month, day)*86400*million + micros - offset*million, ok
+	midnight := time.Date(int(year), time.Month(month), int(day), 0, 0, 0, 0, time.UTC)
+	return midnight.UnixMicro() + micros - offset*million, ok
 }
 
 // zoneOffset reads Z, +0100 or +01:00 as seconds. Nothing at all is UTC.
@@ -110,15 +113,6 @@ func zoneOffset(b []byte) (int64, bool) {
 		offset = -offset
 	}
 	return offset, ok1 && ok2
-}
-
-// days is how many there are from 1970-01-01 to a day of the Gregorian calendar,
-// for which a year is taken to begin in March: so a leap day is the last of one.
-func days(year, month, day int64) int64 {
-	if month <= 2 {
-		year, month = year-1, month+12
-	}
-	return 365*year + year/4 - year/100 + year/400 + (153*(month-3)+2)/5 + day - 1 - 719468
 }
 
 // unixTime reads seconds since 1970 with a fraction; or, if there are too many
@@ -183,11 +177,9 @@ func digits(b []byte) (n int64, ok bool) {
 }
 
 func monthNamed(b []byte) int64 {
-	const names = "JanFebMarAprMayJunJulAugSepOctNovDec"
-	for i := range 12 {
-		if names[3*i] == b[0] && names[3*i+1] == b[1] && names[3*i+2] == b[2] {
-			return int64(i + 1)
-		}
+	i := strings.Index("JanFebMarAprMayJunJulAugSepOctNovDec", text(b))
+	if i < 0 || i%3 != 0 {
+		return 0
 	}
-	return 0
+	return int64(i/3 + 1)
 }

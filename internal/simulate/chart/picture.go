@@ -76,6 +76,7 @@ const (
 	laneHigh  = 46
 	crossHigh = 10
 	laneGap   = 12
+	laneStep  = laneHigh + crossHigh + laneGap
 	padding   = 20
 )
 
@@ -106,19 +107,13 @@ func describe(pictures []*Picture) string {
 
 // height is how much room the picture needs.
 func (p *Picture) height() int {
-	h := p.lanesTop()
-	for i := range p.Lanes {
-		h += p.Lanes[i].height()
-	}
-	return h + 30 + 24 + padding // the axis, and the legend
+	return p.lanesTop() + laneStep*len(p.Lanes) + 30 + 24 + padding // the axis, and the legend
 }
 
 // lanesTop is where the first lane begins, below the title.
 func (p *Picture) lanesTop() int {
 	return padding + 22 + 18*len(p.About) + 14
 }
-
-func (l *Lane) height() int { return laneHigh + crossHigh + laneGap }
 
 // colours are those of a light page, and of a dark one for who prefers that.
 const colours = `:root{--page:#fff;--ink:#1c2733;--soft:#5b6b7b;--rule:#d5dce3;--plain:#9aa9b8;--good:#2f7ed8;--faint:#b7d3f3;--bad:#d9483b;--accent:#b7791f}

@@ -80,7 +80,7 @@ func (s *sheet) picture(p *Picture, top int) {
 	at := first
 	for i := range p.Lanes {
 		s.lane(p, &p.Lanes[i], at)
-		at += p.Lanes[i].height()
+		at += laneStep
 	}
 	s.axis(p, first, at-laneGap/2)
 	s.legend(p, at+40)
