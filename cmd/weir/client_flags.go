@@ -27,10 +27,7 @@ type clientFlags struct {
 }
 
 // clientVariables are the flags that the environment may set, where a flag does not.
-var clientVariables = map[string]string{
-	"server": "WEIR_SERVER", "token-file": "WEIR_TOKEN_FILE", "timeout": "WEIR_TIMEOUT",
-	"ca": "WEIR_CA", "cert": "WEIR_CERT", "key": "WEIR_KEY",
-}
+var clientVariables = []string{"server", "token-file", "timeout", "ca", "cert", "key"}
 
 // clientHelp is the end of a verb's help.
 const clientHelp = `The environment may say which weir to talk to: WEIR_SERVER, WEIR_TOKEN (the token
@@ -54,13 +51,13 @@ func (f *clientFlags) add(cmd *cobra.Command) *cobra.Command {
 
 // settle takes from the environment what no flag says, and checks all of it.
 func (f *clientFlags) settle(cmd *cobra.Command) error {
-	for name, variable := range clientVariables {
-		value, found := os.LookupEnv(variable)
-		if !found || value == "" || cmd.Flags().Changed(name) {
+	for _, name := range clientVariables {
+		value := os.Getenv(variable(name))
+		if value == "" || cmd.Flags().Changed(name) {
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return usage("%s: %q is not what it takes; write it as for --%s", variable, value, name)
+			return usage("%s: %q is not what it takes; write it as for --%s", variable(name), value, name)
 		}
 	}
 	if err := oneOf("output", f.output, "text", "json"); err != nil {

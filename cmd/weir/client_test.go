@@ -5,13 +5,11 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,8 +26,8 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, variable := range append(slices.Collect(maps.Values(clientVariables)), "WEIR_TOKEN") {
-		os.Unsetenv(variable)
+	for _, name := range append(clientVariables, "token") {
+		os.Unsetenv(variable(name))
 	}
 	goleak.VerifyTestMain(m)
 }

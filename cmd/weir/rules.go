@@ -66,11 +66,20 @@ func compileFile(cmd *cobra.Command, name string) (*rule.Table, error) {
 		return nil, err
 	}
 	set, problems := rule.Parse(name, src)
-	if err := problems.Err(); err != nil {
-		fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
-		return nil, fmt.Errorf("%s cannot be used, it has %s", name, phrase.Count(len(problems.Errors()), "error"))
+	if err := unusable(cmd, name, "used", problems); err != nil {
+		return nil, err
 	}
 	return rule.Compile(set, rule.Options{})
+}
+
+// unusable prints the errors of a file as weir rules validate does, if there are any.
+func unusable(cmd *cobra.Command, name, done string, problems rule.Problems) error {
+	errs := problems.Errors()
+	if len(errs) == 0 {
+		return nil
+	}
+	fmt.Fprint(cmd.ErrOrStderr(), printableAll(errs.String()))
+	return fmt.Errorf("%s cannot be %s, it has %s", name, done, phrase.Count(len(errs), "error"))
 }
 
 func newRulesImport() *cobra.Command {

@@ -9,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/weirhq/weir/internal/disk"
-	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/ruleedit"
 )
 
@@ -34,9 +33,8 @@ output, or with --write back into the file.`,
 				return err
 			}
 			out, problems := ruleedit.Tidy(args[0], src)
-			if problems.Err() != nil {
-				fmt.Fprint(cmd.ErrOrStderr(), problems.Errors())
-				return fmt.Errorf("%s cannot be formatted, it has %s", args[0], phrase.Count(len(problems.Errors()), "error"))
+			if err := unusable(cmd, args[0], "formatted", problems); err != nil {
+				return err
 			}
 			switch {
 			case check && !bytes.Equal(src, out):

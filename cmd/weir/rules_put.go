@@ -13,7 +13,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/ruleedit"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
@@ -72,7 +71,7 @@ func (f *putFlags) put(cmd *cobra.Command, name string) error {
 	err = f.write(cmd, q)
 	var r *refusal
 	if errors.As(err, &r) && len(r.Problems) > 0 {
-		return unusable(cmd, name, f.placed(r.Problems))
+		return unwritable(cmd, name, f.placed(r.Problems))
 	}
 	return err
 }
@@ -82,7 +81,7 @@ func (f *putFlags) put(cmd *cobra.Command, name string) error {
 func (f *putFlags) pick(cmd *cobra.Command, name string, source []byte) (*rule.Rule, error) {
 	if !isDocument(name, source) {
 		r, problems := rule.ParseRule(name, source)
-		if err := unusable(cmd, name, problems); err != nil {
+		if err := unwritable(cmd, name, problems); err != nil {
 			return nil, err
 		}
 		if f.id != "" && f.id != r.ID {
@@ -91,7 +90,7 @@ func (f *putFlags) pick(cmd *cobra.Command, name string, source []byte) (*rule.R
 		return r, nil
 	}
 	set, problems := rule.Parse(name, source)
-	if err := unusable(cmd, name, problems); err != nil || f.id == "" {
+	if err := unwritable(cmd, name, problems); err != nil || f.id == "" {
 		return nil, err
 	}
 	for i := range set.Rules {
@@ -117,14 +116,13 @@ func isDocument(name string, source []byte) bool {
 	return root.Get("id") == nil && root.Get("key") == nil
 }
 
-// unusable prints the errors of a file as weir rules validate does.
-func unusable(cmd *cobra.Command, name string, problems rule.Problems) error {
-	errs := problems.Errors()
-	if len(errs) == 0 {
-		return nil
+// unwritable is why the rules of a file are not written, after its errors have been printed.
+func unwritable(cmd *cobra.Command, name string, problems rule.Problems) error {
+	err := unusable(cmd, name, "used", problems)
+	if err != nil {
+		err = fmt.Errorf("%w; nothing was written", err)
 	}
-	fmt.Fprint(cmd.ErrOrStderr(), printableAll(errs.String()))
-	return fmt.Errorf("%s cannot be used, it has %s; nothing was written", name, phrase.Count(len(errs), "error"))
+	return err
 }
 
 // placed names the file in what a server found wrong. Of a rule by itself the server
@@ -165,7 +163,7 @@ func (f *putFlags) rehearse(cmd *cobra.Command, name string, source []byte, sing
 	}
 	problems := placed(verdict.Problems, name, single != nil)
 	if !verdict.Valid {
-		return unusable(cmd, name, problems)
+		return unwritable(cmd, name, problems)
 	}
 	if f.output == "json" {
 		return nil

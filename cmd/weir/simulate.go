@@ -205,14 +205,7 @@ func (f *simulateFlags) write(w io.Writer, reports []*simulate.Report) error {
 }
 
 // isTerminal reports whether a person looks on, who does not mind colours.
-func isTerminal(w io.Writer) bool {
-	file, ok := w.(*os.File)
-	if !ok || os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" {
-		return false
-	}
-	info, err := file.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice != 0
-}
+func isTerminal(w io.Writer) bool { return os.Getenv("NO_COLOR") == "" && terminalOf(w) != nil }
 
 // drawings are the endings of the files that pictures can be written to.
 var drawings = []string{".svg", ".html", ".csv"}

@@ -62,10 +62,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	out := cmd.OutOrStdout()
-	screen, live := terminalOf(out)
-	if f.once || f.client.output == "json" {
-		live = false
-	}
+	screen := terminalOf(out)
 	v := &view{server: server.base.String()}
 	// Whoever cannot be asked at all is an error, not a screen that waits.
 	if err := v.begin(cmd.Context(), server); err != nil {
@@ -78,7 +75,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 	if f.ascii {
 		k.pencil = asciiPencil
 	}
-	if live {
+	if screen != nil && !f.once {
 		return watch(cmd.Context(), server, v, k, f.interval, screen, keyboardOf(cmd.InOrStdin()))
 	}
 	k.width, _ = sizeFromEnvironment()

@@ -12,16 +12,16 @@ import (
 // read by lines, so that only Ctrl-C ends.
 type terminal struct{ *os.File }
 
-func terminalOf(w io.Writer) (*terminal, bool) {
+func terminalOf(w io.Writer) *terminal {
 	file, ok := w.(*os.File)
 	if !ok || os.Getenv("TERM") == "dumb" {
-		return nil, false
+		return nil
 	}
 	info, err := file.Stat()
 	if err != nil || info.Mode()&os.ModeCharDevice == 0 {
-		return nil, false
+		return nil
 	}
-	return &terminal{file}, true
+	return &terminal{file}
 }
 
 func keyboardOf(io.Reader) *terminal { return nil }

@@ -14,21 +14,19 @@ import (
 // terminal is a file that is one.
 type terminal struct{ *os.File }
 
-// terminalOf returns the terminal that somebody looks at, if it can be drawn on.
-func terminalOf(w io.Writer) (*terminal, bool) {
-	file, ok := w.(*os.File)
-	if !ok || os.Getenv("TERM") == "dumb" {
-		return nil, false
+// terminalOf returns the terminal that somebody looks at, or nil if it cannot be drawn on.
+func terminalOf(w io.Writer) *terminal {
+	if os.Getenv("TERM") == "dumb" {
+		return nil
 	}
-	if _, err := unix.IoctlGetTermios(int(file.Fd()), getTermios); err != nil {
-		return nil, false
-	}
-	return &terminal{file}, true
+	return terminalAt(w)
 }
 
 // keyboardOf returns the terminal that somebody types at, or nil.
-func keyboardOf(r io.Reader) *terminal {
-	file, ok := r.(*os.File)
+func keyboardOf(r io.Reader) *terminal { return terminalAt(r) }
+
+func terminalAt(stream any) *terminal {
+	file, ok := stream.(*os.File)
 	if !ok {
 		return nil
 	}
