@@ -110,28 +110,17 @@ func (f *benchFlags) connect(cmd *cobra.Command) (*client, error) {
 	return f.clientOf(base)
 }
 
-// body is the question as it is sent.
+// body is the question as it is sent, checked as weir check would.
 func (f *benchFlags) body(req *httpapi.CheckRequest) (template, error) {
-	text, err := json.Marshal(req) // braces, digits and dots stand for themselves
-	body := newTemplate(string(text))
 	for _, n := range []int{0, f.keys - 1} {
-		if err := f.probe(body.of(n)); err != nil {
-			return body, err
+		flags := f.requestFlags
+		flags.ip, flags.path = newTemplate(req.IP).of(n), newTemplate(req.Path).of(n)
+		if _, err := flags.request(); err != nil {
+			return template{}, err
 		}
 	}
-	return body, err
-}
-
-// probe checks a request as weir check would.
-func (f *benchFlags) probe(body string) error {
-	var filled httpapi.CheckRequest
-	if err := json.Unmarshal([]byte(body), &filled); err != nil {
-		return err
-	}
-	flags := f.requestFlags
-	flags.ip, flags.path = filled.IP, filled.Path
-	_, err := flags.request()
-	return err
+	text, err := json.Marshal(req) // braces, digits and dots stand for themselves
+	return newTemplate(string(text)), err
 }
 
 // try sends one request, so that what goes wrong for all of them is told at once, and

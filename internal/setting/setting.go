@@ -4,6 +4,7 @@ package setting
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -45,33 +46,20 @@ func Parse(text string) ([]Setting, error) {
 	return all, nil
 }
 
-func one(text string) (Setting, error) {
-	words := strings.Split(text, ",")
-	name, value, err := pair(words[0])
-	if err != nil {
-		return Setting{}, err
-	}
-	s := Setting{Name: name, Value: value}
-	for _, word := range words[1:] {
-		name, value, err := pair(word)
-		if err != nil {
-			return Setting{}, err
-		}
-		for _, o := range s.Options {
-			if o.Name == name {
-				return Setting{}, fmt.Errorf("%q says %s twice; write it once", strings.TrimSpace(text), name)
-			}
+func one(text string) (s Setting, err error) {
+	for i, word := range strings.Split(text, ",") {
+		name, value, ok := strings.Cut(word, "=")
+		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
+		switch {
+		case !ok || name == "" || value == "":
+			return Setting{}, fmt.Errorf("%q is not name=value; write it so", strings.TrimSpace(word))
+		case i == 0:
+			s.Name, s.Value = name, value
+			continue
+		case slices.ContainsFunc(s.Options, func(o Option) bool { return o.Name == name }):
+			return Setting{}, fmt.Errorf("%q says %s twice; write it once", strings.TrimSpace(text), name)
 		}
 		s.Options = append(s.Options, Option{name, value})
 	}
 	return s, nil
-}
-
-func pair(word string) (name, value string, err error) {
-	name, value, ok := strings.Cut(word, "=")
-	name, value = strings.TrimSpace(name), strings.TrimSpace(value)
-	if !ok || name == "" || value == "" {
-		return "", "", fmt.Errorf("%q is not name=value; write it so", strings.TrimSpace(word))
-	}
-	return name, value, nil
 }

@@ -107,7 +107,7 @@ func TestBudget(t *testing.T) {
 			t.Errorf("%s: %v of %d, want %v", lane.Name, got, lane.Capacity, want[lane.Name])
 		}
 	}
-	if b := (Traffic{Requests: []Request{{Key: "a", Cost: 1}, {Key: "b", Cost: 2}, {Key: "c", Cost: weir.MaxUnits}}}).busiest(); b != "c" {
+	if n, b := (Traffic{Requests: []Request{{Key: "a", Cost: 1}, {Key: "b", Cost: 2}, {Key: "c", Cost: weir.MaxUnits}}}).clients(); n != 3 || b != "c" {
 		t.Errorf("%q is busiest", b)
 	}
 }

@@ -74,11 +74,12 @@ type Result struct {
 // divides the time into at most columns slices.
 func Run(limit weir.Limit, lanes []Lane, traffic Traffic, columns int) *Report {
 	requests := traffic.Requests
+	clients, busiest := traffic.clients()
 	r := &Report{
 		Limit:    strings.TrimPrefix(limit.String(), limit.Algorithm.String()+" "),
 		Traffic:  traffic.Text,
 		Requests: len(requests),
-		Keys:     traffic.keys(),
+		Keys:     clients,
 		Notes:    traffic.Notes,
 		limit:    limit,
 	}
@@ -96,7 +97,6 @@ func Run(limit weir.Limit, lanes []Lane, traffic Traffic, columns int) *Report {
 		r.Offered += requests[i].Cost
 		r.Arrivals[r.Axis.slice(requests[i].At)] += requests[i].Cost
 	}
-	busiest := traffic.busiest()
 	for i, lane := range lanes {
 		r.Lanes[i].divide(r.Axis, requests, &outcomes[i])
 		r.Lanes[i].RemainingSlices = budget(lane.Limit, requests, busiest, r.Axis)

@@ -120,29 +120,18 @@ func share(length weir.Micros, i, n int64) weir.Micros {
 	return weir.Micros(quotient)
 }
 
-// keys is the number of clients.
-func (t Traffic) keys() int {
-	seen := make(map[string]bool)
-	for i := range t.Requests {
-		seen[t.Requests[i].Key] = true
-	}
-	return len(seen)
-}
-
-// busiest is the client who asks for the most units; of several, the first.
-func (t Traffic) busiest() string {
+// clients is how many there are, and who asks for the most units; of several, the first.
+func (t Traffic) clients() (n int, busiest string) {
 	units := make(map[string]int64)
-	most := ""
 	for i := range t.Requests {
-		r := &t.Requests[i]
-		units[r.Key] += r.Cost
+		units[t.Requests[i].Key] += t.Requests[i].Cost
 	}
 	for i := range t.Requests {
-		if key := t.Requests[i].Key; i == 0 || units[key] > units[most] {
-			most = key
+		if key := t.Requests[i].Key; i == 0 || units[key] > units[busiest] {
+			busiest = key
 		}
 	}
-	return most
+	return len(units), busiest
 }
 
 // budget is what one client could still have taken at the end of each slice.
