@@ -12,8 +12,6 @@ import (
 	"github.com/weirhq/weir/internal/testcall"
 )
 
-func second[T any](_ T, err error) error { return err }
-
 // Many at once lose nothing, and share no number.
 func testConcurrent(t *testing.T, open Open) {
 	b := newTable(t, open, Settings{})
@@ -75,17 +73,17 @@ func testCancelled(b *table) {
 	cancel()
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
 	for what, err := range map[string]error{
-		"Add":      second(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "k"}, By: counter.One})),
-		"Get":      second(b.Store.Get(ctx, counter.Key{Name: "k"})),
-		"Reset":    second(b.Store.Reset(ctx, counter.Key{Name: "k"})),
-		"History":  second(b.Store.History(ctx, 1, counter.Key{Name: "k"})),
-		"NextID":   second(b.Store.NextID(ctx, "k")),
-		"Score":    second(b.Store.Score(ctx, counter.Board{Name: "k"}, counter.Mark{Member: "m", By: 1})),
-		"Top":      second(b.Store.Top(ctx, counter.Board{Name: "k"}, 1)),
-		"Standing": second(b.Store.Standing(ctx, counter.Board{Name: "k"}, "m")),
-		"Hit":      second(b.Store.Hit(ctx, list, "i")),
-		"Hot":      second(b.Store.Hot(ctx, list, 1)),
-		"Events":   second(b.Store.Events(ctx, list, 0)),
+		"Add":      testcall.Err(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "k"}, By: counter.One})),
+		"Get":      testcall.Err(b.Store.Get(ctx, counter.Key{Name: "k"})),
+		"Reset":    testcall.Err(b.Store.Reset(ctx, counter.Key{Name: "k"})),
+		"History":  testcall.Err(b.Store.History(ctx, 1, counter.Key{Name: "k"})),
+		"NextID":   testcall.Err(b.Store.NextID(ctx, "k")),
+		"Score":    testcall.Err(b.Store.Score(ctx, counter.Board{Name: "k"}, counter.Mark{Member: "m", By: 1})),
+		"Top":      testcall.Err(b.Store.Top(ctx, counter.Board{Name: "k"}, 1)),
+		"Standing": testcall.Err(b.Store.Standing(ctx, counter.Board{Name: "k"}, "m")),
+		"Hit":      testcall.Err(b.Store.Hit(ctx, list, "i")),
+		"Hot":      testcall.Err(b.Store.Hot(ctx, list, 1)),
+		"Events":   testcall.Err(b.Store.Events(ctx, list, 0)),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			b.t.Errorf("%s = %v", what, err)

@@ -86,6 +86,16 @@ func (b *table) add(k counter.Key, by, want string) {
 	b.same("Add "+k.Name, got, err, want)
 }
 
+// addAll changes counters in one call.
+func (b *table) addAll(keys []counter.Key, by counter.Amount) {
+	b.t.Helper()
+	var deltas []counter.Delta
+	for _, k := range keys {
+		deltas = append(deltas, counter.Delta{Key: k, By: by})
+	}
+	testcall.Must(b.Store.Add(b.t.Context(), deltas...))(b.t)
+}
+
 func (b *table) get(want []string, keys ...counter.Key) {
 	b.t.Helper()
 	got, err := b.Store.Get(b.t.Context(), keys...)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 func testInput(t *testing.T, open Open) {
@@ -23,23 +24,23 @@ func testBadInput(b *table) {
 	key := counter.Key{Name: "k"}
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 5}
 	add := func(k counter.Key, by counter.Amount) error {
-		return second(s.Add(ctx, counter.Delta{Key: key, By: counter.One}, counter.Delta{Key: k, By: by}))
+		return testcall.Err(s.Add(ctx, counter.Delta{Key: key, By: counter.One}, counter.Delta{Key: k, By: by}))
 	}
 	score := func(board counter.Board, m counter.Mark) error {
-		return second(s.Score(ctx, board, counter.Mark{Member: "good", By: counter.One}, m))
+		return testcall.Err(s.Score(ctx, board, counter.Mark{Member: "good", By: counter.One}, m))
 	}
 	good := counter.Mark{Member: "m", By: 1}
 	hit := func(change func(*counter.HotList)) error {
 		l := list
 		change(&l)
-		return second(s.Hit(ctx, l, "i"))
+		return testcall.Err(s.Hit(ctx, l, "i"))
 	}
 	for i, c := range []struct {
 		field string
 		err   error
 	}{
-		{"deltas", second(s.Add(ctx))},
-		{"deltas", second(s.Add(ctx, make([]counter.Delta, counter.MaxBatch+1)...))},
+		{"deltas", testcall.Err(s.Add(ctx))},
+		{"deltas", testcall.Err(s.Add(ctx, make([]counter.Delta, counter.MaxBatch+1)...))},
 		{"name", add(counter.Key{}, 1)},
 		{"name", add(counter.Key{Name: long}, 1)},
 		{"group", add(counter.Key{Name: "k", Group: long}, 1)},
@@ -49,21 +50,21 @@ func testBadInput(b *table) {
 		{"by", add(key, counter.MaxAmount+1)},
 		{"by", add(key, -counter.MaxAmount-1)},
 		{"by", add(key, counter.Whole(1<<62))},
-		{"keys", second(s.Get(ctx))},
-		{"name", second(s.Get(ctx, key, counter.Key{}))},
-		{"keys", second(s.Reset(ctx, make([]counter.Key, counter.MaxBatch+1)...))},
-		{"n", second(s.History(ctx, 0, key))},
-		{"n", second(s.History(ctx, 2, key))},
-		{"n", second(s.History(ctx, 3600, counter.Key{Name: "a", Window: counter.Second}, counter.Key{Name: "b", Window: counter.Second}, counter.Key{Name: "c", Window: counter.Second}))},
-		{"sequence", second(s.NextID(ctx, ""))},
-		{"sequence", second(s.NextID(ctx, long))},
+		{"keys", testcall.Err(s.Get(ctx))},
+		{"name", testcall.Err(s.Get(ctx, key, counter.Key{}))},
+		{"keys", testcall.Err(s.Reset(ctx, make([]counter.Key, counter.MaxBatch+1)...))},
+		{"n", testcall.Err(s.History(ctx, 0, key))},
+		{"n", testcall.Err(s.History(ctx, 2, key))},
+		{"n", testcall.Err(s.History(ctx, 3600, counter.Key{Name: "a", Window: counter.Second}, counter.Key{Name: "b", Window: counter.Second}, counter.Key{Name: "c", Window: counter.Second}))},
+		{"sequence", testcall.Err(s.NextID(ctx, ""))},
+		{"sequence", testcall.Err(s.NextID(ctx, long))},
 		{"board", score(counter.Board{}, good)},
-		{"board", second(s.Top(ctx, counter.Board{Name: long}, 1))},
+		{"board", testcall.Err(s.Top(ctx, counter.Board{Name: long}, 1))},
 		{"ago", score(counter.Board{Name: "b", Window: counter.Day, Ago: 1}, good)},
-		{"ago", second(s.Top(ctx, counter.Board{Name: "b", Window: counter.Day, Ago: counter.BoardWindows}, 1))},
-		{"ago", second(s.Top(ctx, counter.Board{Name: "b", Window: counter.Day, Ago: -1}, 1))},
-		{"ago", second(s.Top(ctx, counter.Board{Name: "b", Ago: 1}, 1))},
-		{"zone", second(s.Standing(ctx, counter.Board{Name: "b", Zone: time.Local}, "m"))},
+		{"ago", testcall.Err(s.Top(ctx, counter.Board{Name: "b", Window: counter.Day, Ago: counter.BoardWindows}, 1))},
+		{"ago", testcall.Err(s.Top(ctx, counter.Board{Name: "b", Window: counter.Day, Ago: -1}, 1))},
+		{"ago", testcall.Err(s.Top(ctx, counter.Board{Name: "b", Ago: 1}, 1))},
+		{"zone", testcall.Err(s.Standing(ctx, counter.Board{Name: "b", Zone: time.Local}, "m"))},
 		{"sliding", score(counter.Board{Name: "b", Sliding: time.Minute, Window: counter.Day}, good)},
 		{"sliding", score(counter.Board{Name: "b", Sliding: time.Millisecond}, good)},
 		{"sliding", score(counter.Board{Name: "b", Sliding: -time.Minute}, good)},
@@ -73,19 +74,19 @@ func testBadInput(b *table) {
 		{"by", score(counter.Board{Name: "b", Sliding: time.Minute}, counter.Mark{Member: "m"})},
 		{"by", score(counter.Board{Name: "b"}, counter.Mark{Member: "m", By: counter.MaxScore + 1})},
 		{"member", score(counter.Board{Name: "b"}, counter.Mark{Member: long, By: 1})},
-		{"marks", second(s.Score(ctx, counter.Board{Name: "b"}))},
-		{"n", second(s.Top(ctx, counter.Board{Name: "b"}, 0))},
-		{"n", second(s.Top(ctx, counter.Board{Name: "b"}, counter.MaxTop+1))},
-		{"members", second(s.Standing(ctx, counter.Board{Name: "b"}))},
+		{"marks", testcall.Err(s.Score(ctx, counter.Board{Name: "b"}))},
+		{"n", testcall.Err(s.Top(ctx, counter.Board{Name: "b"}, 0))},
+		{"n", testcall.Err(s.Top(ctx, counter.Board{Name: "b"}, counter.MaxTop+1))},
+		{"members", testcall.Err(s.Standing(ctx, counter.Board{Name: "b"}))},
 		{"list", hit(func(l *counter.HotList) { l.Name = "" })},
 		{"window", hit(func(l *counter.HotList) { l.Window = 0 })},
 		{"threshold", hit(func(l *counter.HotList) { l.Threshold = 0 })},
 		{"cool", hit(func(l *counter.HotList) { l.Cool = 6 })},
 		{"cool", hit(func(l *counter.HotList) { l.Cool = -1 })},
-		{"items", second(s.Hit(ctx, list))},
-		{"item", second(s.Hit(ctx, list, "good", ""))},
-		{"n", second(s.Hot(ctx, list, 0))},
-		{"list", second(s.Events(ctx, counter.HotList{}, 0))},
+		{"items", testcall.Err(s.Hit(ctx, list))},
+		{"item", testcall.Err(s.Hit(ctx, list, "good", ""))},
+		{"n", testcall.Err(s.Hot(ctx, list, 0))},
+		{"list", testcall.Err(s.Events(ctx, counter.HotList{}, 0))},
 	} {
 		invalid := (*weir.InvalidError)(nil)
 		if !errors.As(c.err, &invalid) || invalid.Field != c.field || len(invalid.Reason) < 10 {

@@ -2,6 +2,7 @@ package countertest
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -112,19 +113,11 @@ func recipeVisits(b *table) {
 	page := counter.Key{Name: "page:visits:/homepage"}
 	user := counter.Key{Name: "user:visits:1001", Window: counter.Day}
 	keys := []counter.Key{total, daily, hourly, page, user}
-	visit := func() {
-		b.t.Helper()
-		var deltas []counter.Delta
-		for _, k := range keys {
-			deltas = append(deltas, counter.Delta{Key: k, By: counter.One})
-		}
-		testcall.Must(b.Store.Add(b.t.Context(), deltas...))(b.t)
-	}
-	visit()
-	visit()
+	b.addAll(keys, counter.One)
+	b.addAll(keys, counter.One)
 	b.get([]string{"2", "2", "2", "2", "2"}, keys...)
 	b.pass(time.Hour)
-	visit()
+	b.addAll(keys, counter.One)
 	b.get([]string{"3", "3", "1", "3", "3"}, keys...)
 	b.pass(24 * time.Hour)
 	b.get([]string{"3", "0", "0", "3", "0"}, keys...)
@@ -229,17 +222,9 @@ func recipeLive(b *table) {
 	b.get([]string{"850", "5", "1700.5"}, requests, errors, took)
 	b.pass(299 * time.Second)
 	b.get([]string{"0"}, requests)
-	if points := b.history(300, requests, append([]string{"850"}, zeros(299)...)...); !points[0].Start.Equal(noon) {
+	if points := b.history(300, requests, append([]string{"850"}, slices.Repeat([]string{"0"}, 299)...)...); !points[0].Start.Equal(noon) {
 		b.t.Errorf("it begins at %v", points[0].Start)
 	}
-}
-
-func zeros(n int) []string {
-	all := make([]string, n)
-	for i := range all {
-		all[i] = "0"
-	}
-	return all
 }
 
 // Seconds for an hour, minutes for a day, hours for thirty days, days for a year; and
@@ -248,14 +233,6 @@ func recipeRetention(b *table) {
 	var keys []counter.Key
 	for _, w := range []counter.Window{counter.Second, counter.Minute, counter.Hour, counter.Day} {
 		keys = append(keys, counter.Key{Group: "metrics", Name: "requests", Window: w})
-	}
-	count := func(by int64) {
-		b.t.Helper()
-		var deltas []counter.Delta
-		for _, k := range keys {
-			deltas = append(deltas, counter.Delta{Key: k, By: counter.Whole(by)})
-		}
-		testcall.Must(b.Store.Add(b.t.Context(), deltas...))(b.t)
 	}
 	sum := func(n int, k counter.Key) string {
 		b.t.Helper()
@@ -267,7 +244,7 @@ func recipeRetention(b *table) {
 		return total.String()
 	}
 	for i := range 60 {
-		count(int64(i))
+		b.addAll(keys, counter.Whole(int64(i)))
 		if i < 59 {
 			b.pass(time.Second)
 		}

@@ -15,3 +15,6 @@ func Must[T any](v T, err error) func(testing.TB) T {
 		return v
 	}
 }
+
+// Err is the error of a call, for a test that is about nothing else.
+func Err[T any](_ T, err error) error { return err }

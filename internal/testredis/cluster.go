@@ -24,15 +24,10 @@ const masters = 3
 // Redis lets no new master serve. The arguments are for all nodes.
 func StartCluster(t testing.TB, args ...string) *Cluster {
 	t.Helper()
-	return startCluster(t, direct, args...)
-}
-
-func startCluster(t testing.TB, place placing, args ...string) *Cluster {
-	t.Helper()
 	c := &Cluster{t: t}
 	args = slices.Concat(args, []string{"--cluster-enabled", "yes", "--cluster-node-timeout", "1000"})
 	for range 2 * masters {
-		c.Nodes = append(c.Nodes, place(newServer(t, args...)))
+		c.Nodes = append(c.Nodes, newServer(t, args...))
 	}
 	launch(t, c.Nodes...)
 	for i, s := range c.Nodes {
@@ -170,9 +165,7 @@ func (c *Cluster) settled(known func(view) error) error {
 
 func (c *Cluster) await(what string, ready func() error) {
 	c.t.Helper()
-	if err := await(ready); err != nil {
-		fatal(c.t, what, err, c.Nodes...)
-	}
+	wait(c.t, what, ready, c.Nodes...)
 }
 
 // slots is how many parts a cluster's keys are divided into.

@@ -3,47 +3,17 @@ package testredis
 import (
 	"net"
 	"strconv"
-	"testing"
 )
 
-// A server behind a line is known to its clients, its replicas, its Sentinels and the rest of
-// its cluster by the address of the line. So whatever is done to the line happens to all of
-// them, while the server lives and Do still reaches it. Nodes of a cluster gossip beside it.
-
-// StartLined is Start behind a line.
-func StartLined(t testing.TB, args ...string) *Server {
-	t.Helper()
-	s := lined(newServer(t, args...))
-	launch(t, s)
-	return s
-}
-
-// StartSentinelLined is StartSentinel with a line to each of the two servers.
-func StartSentinelLined(t testing.TB, args ...string) *Sentinel {
-	t.Helper()
-	return startSentinel(t, lined, args...)
-}
-
-// StartClusterLined is StartCluster with a line to each node.
-func StartClusterLined(t testing.TB, args ...string) *Cluster {
-	t.Helper()
-	return startCluster(t, lined, args...)
-}
-
-// placing says how clients reach a server that is yet to be launched.
-type placing func(*Server) *Server
-
-func direct(s *Server) *Server { return s }
-
-func lined(s *Server) *Server {
-	s.t.Helper()
-	s.Line = newLine(s.t)
-	return s
-}
+// Lined, before the arguments of redis-server, puts each server behind a line. It is known to
+// its clients, its replicas, its Sentinels and the rest of its cluster by the address of the
+// line. So whatever is done to the line happens to all of them, while the server lives and Do
+// still reaches it. Nodes of a cluster gossip beside it.
+const Lined = "lined"
 
 // settle chooses where the server listens.
 func (s *Server) settle() error {
-	addr, err := freeAddr()
+	addr, err := FreeAddr()
 	if err != nil || s.Line == nil {
 		s.Addr = addr
 		return err

@@ -10,7 +10,7 @@ import (
 const soon = 5 * time.Second
 
 func TestLined(t *testing.T) {
-	s := StartLined(t)
+	s := Start(t, Lined)
 	if _, err := s.Ask(soon, "SET", "k", "v"); err != nil {
 		t.Fatal(err)
 	}
@@ -31,7 +31,7 @@ func TestLined(t *testing.T) {
 
 // To Sentinels a master whose line is cut has died.
 func TestSentinelLined(t *testing.T) {
-	s := StartSentinelLined(t)
+	s := StartSentinel(t, Lined)
 	old := s.Master()
 	old.Line.Cut()
 	var master *Server
@@ -53,7 +53,7 @@ func TestSentinelLined(t *testing.T) {
 }
 
 func TestClusterLined(t *testing.T) {
-	c := StartClusterLined(t)
+	c := StartCluster(t, Lined)
 	slot := c.SlotOf("k")
 	old := c.MasterOf(slot)
 	c.FailOver(old)

@@ -12,15 +12,12 @@ import (
 func (s *Server) Pause() {
 	s.t.Helper()
 	pid := s.signal(syscall.SIGSTOP, true)
-	err := await(func() error {
+	wait(s.t, "redis-server does not pause", func() error {
 		if !stopped(pid) {
 			return errors.New("it still runs")
 		}
 		return nil
-	})
-	if err != nil {
-		fatal(s.t, "redis-server does not pause", err, s)
-	}
+	}, s)
 }
 
 // Resume lets a paused server go on.

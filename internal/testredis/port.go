@@ -23,8 +23,8 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(ports)) }
 
-// freeAddr is an address on which nobody listens, nor on the one for gossip.
-func freeAddr() (string, error) {
+// FreeAddr is an address on which nobody listens, nor on the one for gossip.
+func FreeAddr() (string, error) {
 	for range ports {
 		port := firstPort + int(nextPort.Add(1)%ports)
 		if addr := address(port); isFree(addr) && isFree(address(port+busOffset)) {

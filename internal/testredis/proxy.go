@@ -38,7 +38,7 @@ func NewProxy(t testing.TB, server *Server) *Proxy {
 // newLine is a line that leads nowhere yet.
 func newLine(t testing.TB) *Proxy {
 	t.Helper()
-	addr, err := freeAddr()
+	addr, err := FreeAddr()
 	if err != nil {
 		t.Fatal(err)
 	}

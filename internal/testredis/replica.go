@@ -18,9 +18,7 @@ func Replica(t testing.TB, master *Server) *Server {
 	}
 	s := newReplica(t, master, args...)
 	launch(t, s)
-	if err := await(s.inSync); err != nil {
-		fatal(t, "the replica does not get in sync", err, s, master)
-	}
+	wait(t, "the replica does not get in sync", s.inSync, s, master)
 	return s
 }
 

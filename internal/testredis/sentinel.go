@@ -27,15 +27,10 @@ type Sentinel struct {
 // the Sentinels know the password too.
 func StartSentinel(t testing.TB, args ...string) *Sentinel {
 	t.Helper()
-	return startSentinel(t, direct, args...)
-}
-
-func startSentinel(t testing.TB, place placing, args ...string) *Sentinel {
-	t.Helper()
 	s := &Sentinel{MasterName: "weir", t: t}
-	master := place(newServer(t, args...))
+	master := newServer(t, args...)
 	launch(t, master)
-	s.Servers = []*Server{master, place(newReplica(t, master, args...))}
+	s.Servers = []*Server{master, newReplica(t, master, args...)}
 	for range 3 {
 		s.Sentinels = append(s.Sentinels, s.newSentinel(master))
 	}
@@ -70,13 +65,10 @@ func (s *Sentinel) newSentinel(master *Server) *Server {
 func (s *Sentinel) Master() *Server {
 	s.t.Helper()
 	var master *Server
-	err := await(func() (err error) {
+	wait(s.t, "nobody knows the master", func() (err error) {
 		master, err = s.masterBy(s.one())
 		return err
-	})
-	if err != nil {
-		fatal(s.t, "nobody knows the master", err, s.Sentinels...)
-	}
+	}, s.Sentinels...)
 	return master
 }
 
@@ -102,14 +94,11 @@ func (s *Sentinel) one() *Server {
 // and the old master is in sync with the new one.
 func (s *Sentinel) FailOver() {
 	s.t.Helper()
-	old := s.WaitForMaster(nil) // so that the replica has all
-	err := await(func() error { // until the Sentinel finds the replica good enough
+	old := s.WaitForMaster(nil)                                 // so that the replica has all
+	wait(s.t, "the Sentinel does not fail over", func() error { // until it finds the replica good enough
 		_, err := s.one().TryDo("SENTINEL", "FAILOVER", s.MasterName)
 		return err
-	})
-	if err != nil {
-		fatal(s.t, "the Sentinel does not fail over", err, s.Sentinels...)
-	}
+	}, s.Sentinels...)
 	s.WaitForMaster(old)
 }
 
@@ -120,7 +109,7 @@ func (s *Sentinel) WaitForMaster(not *Server) *Server {
 	s.t.Helper()
 	var master *Server
 	hurried := false
-	err := await(func() (err error) {
+	wait(s.t, "there is no new master", func() (err error) {
 		if master, err = s.agreed(); err != nil {
 			return err
 		}
@@ -132,10 +121,7 @@ func (s *Sentinel) WaitForMaster(not *Server) *Server {
 			hurried = true
 		}
 		return err
-	})
-	if err != nil {
-		fatal(s.t, "there is no new master", err, slices.Concat(s.Sentinels, s.Servers)...)
-	}
+	}, slices.Concat(s.Sentinels, s.Servers)...)
 	if hurried {
 		s.hurry(false)
 	}

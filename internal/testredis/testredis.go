@@ -39,7 +39,7 @@ type Server struct {
 }
 
 // Start starts a server, and stops it when the test is over. The arguments are
-// redis-server's, as in "--requirepass", "secret". It fails the test if there is
+// redis-server's, as in "--requirepass", "secret", after [Lined] if there is to be a line. It fails the test if there is
 // no redis-server: make test installs it.
 func Start(t testing.TB, args ...string) *Server {
 	t.Helper()
@@ -54,11 +54,18 @@ func Start(t testing.TB, args ...string) *Server {
 // start would load what this one held.
 func newServer(t testing.TB, args ...string) *Server {
 	t.Helper()
+	isLined := len(args) > 0 && args[0] == Lined
+	if isLined {
+		args = args[1:]
+	}
 	s := newProgram(t, slices.Concat([]string{"--save", "", "--appendonly", "no",
 		"--repl-diskless-sync-delay", "0", "--rdb-del-sync-files", "yes"}, args)...)
 	if i := slices.Index(args, "--requirepass"); i >= 0 && i+1 < len(args) {
 		s.password = args[i+1]
 		s.args = append(s.args, "--masterauth", s.password)
+	}
+	if isLined {
+		s.Line = newLine(t)
 	}
 	return s
 }
@@ -149,9 +156,7 @@ func (s *Server) Kill() {
 func (s *Server) Restart() {
 	s.t.Helper()
 	s.Kill()
-	if err := await(s.run); err != nil {
-		fatal(s.t, "redis-server does not start again", err, s)
-	}
+	wait(s.t, "redis-server does not start again", s.run, s)
 }
 
 // PID is the number of the process that runs, or that ran last.
@@ -205,6 +210,14 @@ func await(ready func() error) error {
 		if time.Now().After(deadline) {
 			return fmt.Errorf("not within %v: %w", patience, err)
 		}
+	}
+}
+
+// wait is await for what must be ready; if it is not, the test ends with the logs of servers.
+func wait(t testing.TB, what string, ready func() error, servers ...*Server) {
+	t.Helper()
+	if err := await(ready); err != nil {
+		fatal(t, what, err, servers...)
 	}
 }
 

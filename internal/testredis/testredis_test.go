@@ -145,7 +145,7 @@ func TestTLS(t *testing.T) {
 // asked for it.
 func TestServerOutlivesThread(t *testing.T) {
 	s := newServer(t)
-	s.Addr, _ = freeAddr()
+	s.Addr, _ = FreeAddr()
 	started := make(chan error)
 	go func() {
 		runtime.LockOSThread() // and never unlocked: the thread ends with the goroutine

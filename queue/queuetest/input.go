@@ -61,11 +61,9 @@ func testLarge(t *testing.T, open Open) {
 func testBadInput(t *testing.T, open Open) {
 	o := openOne(t, open, queue.Settings{N: 1, Period: time.Second, MaxPayload: 10})
 	ctx := t.Context()
-	pushed := func(w queue.Work) error { _, err := o.Store.Push(ctx, "q", w); return err }
-	leased := func(a queue.Ask) error { _, err := o.Store.Lease(ctx, "q", a); return err }
-	listed := func(after int64, limit int) error { _, err := o.Store.DeadLetters(ctx, "q", after, limit); return err }
-	requeued := func(n ...int64) error { _, err := o.Store.Requeue(ctx, "q", n...); return err }
-	deleted := func(n ...int64) error { _, err := o.Store.Delete(ctx, "q", n...); return err }
+	pushed := func(w queue.Work) error { return testcall.Err(o.Store.Push(ctx, "q", w)) }
+	leased := func(a queue.Ask) error { return testcall.Err(o.Store.Lease(ctx, "q", a)) }
+	listed := func(after int64, limit int) error { return testcall.Err(o.Store.DeadLetters(ctx, "q", after, limit)) }
 	for _, c := range []struct {
 		err   error
 		field string
@@ -80,9 +78,9 @@ func testBadInput(t *testing.T, open Open) {
 		{listed(1<<53, 1), "after"},
 		{listed(0, 0), "limit"},
 		{listed(0, queue.MaxBatch+1), "limit"},
-		{requeued(0), "numbers"},
-		{deleted(1 << 53), "numbers"},
-		{requeued(make([]int64, queue.MaxBatch+1)...), "numbers"},
+		{testcall.Err(o.Store.Requeue(ctx, "q", 0)), "numbers"},
+		{testcall.Err(o.Store.Delete(ctx, "q", 1<<53)), "numbers"},
+		{testcall.Err(o.Store.Requeue(ctx, "q", make([]int64, queue.MaxBatch+1)...)), "numbers"},
 	} {
 		var invalid *weir.InvalidError
 		if !errors.As(c.err, &invalid) || invalid.Field != c.field {
@@ -101,19 +99,15 @@ func testBadInput(t *testing.T, open Open) {
 // all calls everything there is.
 func (o *one) all(ctx context.Context, name string) map[string]error {
 	token := queue.Token(1, strings.Repeat("a", 32))
-	_, push := o.Store.Push(ctx, name, queue.Work{})
-	_, lease := o.Store.Lease(ctx, name, queue.Ask{})
-	_, nack := o.Store.Nack(ctx, name, token, queue.Failure{})
-	_, extend := o.Store.Extend(ctx, name, token)
-	_, stats := o.Store.Stats(ctx, name)
-	_, letters := o.Store.DeadLetters(ctx, name, 0, 1)
-	_, requeue := o.Store.Requeue(ctx, name, 1)
-	_, remove := o.Store.Delete(ctx, name, 1)
-	return map[string]error{
-		"Push": push, "Lease": lease, "Ack": o.Store.Ack(ctx, name, token), "Nack": nack, "Extend": extend,
-		"Return": o.Store.Return(ctx, name, token), "Stats": stats, "DeadLetters": letters, "Requeue": requeue, "Delete": remove,
-		"Watch": o.Store.Watch(ctx, name, func() {}),
-	}
+	all := o.withToken(ctx, name, token)
+	all["Push"] = testcall.Err(o.Store.Push(ctx, name, queue.Work{}))
+	all["Lease"] = testcall.Err(o.Store.Lease(ctx, name, queue.Ask{}))
+	all["Stats"] = testcall.Err(o.Store.Stats(ctx, name))
+	all["DeadLetters"] = testcall.Err(o.Store.DeadLetters(ctx, name, 0, 1))
+	all["Requeue"] = testcall.Err(o.Store.Requeue(ctx, name, 1))
+	all["Delete"] = testcall.Err(o.Store.Delete(ctx, name, 1))
+	all["Watch"] = o.Store.Watch(ctx, name, func() {})
+	return all
 }
 
 func testCancelled(t *testing.T, open Open) {

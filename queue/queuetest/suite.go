@@ -13,8 +13,8 @@
 package queuetest
 
 import (
+	"context"
 	"errors"
-	"fmt"
 	"testing"
 	"time"
 
@@ -171,15 +171,20 @@ func (o *one) must(err error) {
 	}
 }
 
+// withToken does all that can be done with a lease.
+func (o *one) withToken(ctx context.Context, name, token string) map[string]error {
+	return map[string]error{
+		"Extend": testcall.Err(o.Store.Extend(ctx, name, token)),
+		"Nack":   testcall.Err(o.Store.Nack(ctx, name, token, queue.Failure{})),
+		"Return": o.Store.Return(ctx, name, token),
+		"Ack":    o.Store.Ack(ctx, name, token),
+	}
+}
+
 // lost expects that a lease is lost to all that can be done with it.
 func (o *one) lost(token string) {
 	o.t.Helper()
-	ctx := o.t.Context()
-	_, extendErr := o.Store.Extend(ctx, "q", token)
-	_, nackErr := o.Store.Nack(ctx, "q", token, queue.Failure{})
-	for what, err := range map[string]error{
-		"Extend": extendErr, "Nack": nackErr, "Return": o.Store.Return(ctx, "q", token), "Ack": o.Store.Ack(ctx, "q", token),
-	} {
+	for what, err := range o.withToken(o.t.Context(), "q", token) {
 		if !errors.Is(err, queue.ErrLost) {
 			o.t.Errorf("%s of %q: %v, want ErrLost", what, token, err)
 		}
@@ -190,6 +195,6 @@ func (o *one) lost(token string) {
 func is[T comparable](t *testing.T, what string, got, want T) {
 	t.Helper()
 	if got != want {
-		t.Errorf("%s: %s, want %s", what, fmt.Sprintf("%+v", got), fmt.Sprintf("%+v", want))
+		t.Errorf("%s: %+v, want %+v", what, got, want)
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // together runs f in many goroutines that start at once, and returns how often
@@ -39,8 +40,7 @@ func together(t *testing.T, goroutines, times int, f func(goroutine int) (bool, 
 func testExactlyN(t *testing.T, open Open) {
 	for _, limit := range limits(t, "57") {
 		t.Run(limit.Limit().String(), func(t *testing.T) {
-			subject := open(t)
-			subject.Set(start)
+			subject := opened(t, open)
 			got := together(t, 100, 3, func(int) (bool, error) {
 				d, err := subject.Store.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1})
 				return err == nil && d[0].Allowed, err
@@ -61,8 +61,7 @@ func testAllOrNone(t *testing.T, open Open) {
 			continue
 		}
 		t.Run(tight[i].Limit().String(), func(t *testing.T) {
-			subject := open(t)
-			subject.Set(start)
+			subject := opened(t, open)
 			a := weir.Op{Key: "a", Limit: tight[i], Cost: 1}
 			b := weir.Op{Key: "b", Limit: wide[i], Cost: 1}
 			got := together(t, 40, 3, func(g int) (bool, error) {
@@ -76,10 +75,7 @@ func testAllOrNone(t *testing.T, open Open) {
 			if got != 30 {
 				t.Errorf("%d were admitted, want 30", got)
 			}
-			d, err := subject.Store.Peek(t.Context(), nil, a, b)
-			if err != nil {
-				t.Fatal(err)
-			}
+			d := testcall.Must(subject.Store.Peek(t.Context(), nil, a, b))(t)
 			if d[0].Remaining != 0 || d[1].Remaining != 20 {
 				t.Errorf("%d and %d remain, want 0 and 20: a refused request was charged", d[0].Remaining, d[1].Remaining)
 			}

@@ -3,23 +3,32 @@ package storetest
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // start is where the clock of these tests begins, in the middle of a window.
 var start = weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC))
+
+// opened is a subject at the start.
+func opened(t *testing.T, open Open) Subject {
+	t.Helper()
+	subject := open(t)
+	subject.Set(start)
+	return subject
+}
 
 // testExpiry finds a key as good as new when its decision said it would be, and
 // not a microsecond sooner.
 func testExpiry(t *testing.T, open Open) {
 	for _, limit := range limits(t, "5") {
 		t.Run(limit.Limit().String(), func(t *testing.T) {
-			subject := open(t)
-			subject.Set(start)
+			subject := opened(t, open)
 			op := weir.Op{Key: "k", Limit: limit, Cost: limit.Capacity()}
 			d := take(t, subject.Store, op)
 			if !d.Allowed || d.ResetAfter <= 0 {
@@ -42,37 +51,38 @@ func testExpiry(t *testing.T, open Open) {
 
 // testCancelled: a context that has ended is an error, and costs nothing.
 func testCancelled(t *testing.T, open Open) {
-	subject := open(t)
-	subject.Set(start)
+	subject := opened(t, open)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := subject.Store.Take(ctx, nil, op); !errors.Is(err, context.Canceled) {
-		t.Errorf("Take with a cancelled context: %v, want context.Canceled", err)
+	for name, call := range calls(ctx, subject.Store) {
+		taken := op
+		taken.Receipt = take(t, subject.Store, op).Receipt
+		if err := call(taken); !errors.Is(err, context.Canceled) {
+			t.Errorf("%s with a cancelled context: %v, want context.Canceled", name, err)
+		}
+		if d := peek(t, subject.Store, op); d.Remaining != 4 {
+			t.Errorf("%d remain, want 4: a cancelled %s was done", d.Remaining, name)
+		}
+		if err := subject.Store.Reset(t.Context(), op); err != nil {
+			t.Fatal(err)
+		}
 	}
-	if _, err := subject.Store.Peek(ctx, nil, op); !errors.Is(err, context.Canceled) {
-		t.Errorf("Peek with a cancelled context: %v, want context.Canceled", err)
-	}
-	if d := peek(t, subject.Store, op); d.Remaining != 5 {
-		t.Errorf("%d remain, want 5: a cancelled request was charged", d.Remaining)
-	}
-	taken := op
-	taken.Receipt = take(t, subject.Store, op).Receipt
-	if err := subject.Store.Refund(ctx, taken); !errors.Is(err, context.Canceled) {
-		t.Errorf("Refund with a cancelled context: %v, want context.Canceled", err)
-	}
-	if err := subject.Store.Reset(ctx, op); !errors.Is(err, context.Canceled) {
-		t.Errorf("Reset with a cancelled context: %v, want context.Canceled", err)
-	}
-	if d := peek(t, subject.Store, op); d.Remaining != 4 {
-		t.Errorf("%d remain, want 4", d.Remaining)
+}
+
+// calls are all that a store can be asked.
+func calls(ctx context.Context, store weir.Store) map[string]func(...weir.Op) error {
+	return map[string]func(...weir.Op) error{
+		"Take":   func(ops ...weir.Op) error { return testcall.Err(store.Take(ctx, nil, ops...)) },
+		"Peek":   func(ops ...weir.Op) error { return testcall.Err(store.Peek(ctx, nil, ops...)) },
+		"Refund": func(ops ...weir.Op) error { return store.Refund(ctx, ops...) },
+		"Reset":  func(ops ...weir.Op) error { return store.Reset(ctx, ops...) },
 	}
 }
 
 // testKeys: any bytes are a key, and no two keys are one.
 func testKeys(t *testing.T, open Open) {
-	subject := open(t)
-	subject.Set(start)
+	subject := opened(t, open)
 	limit := weir.MustCompile("fixed_window 1/1m")
 	keys := []string{
 		"a", "A", "a ", " a", "aa", "a\x00", "\x00a", "\x00", "\x00\x00", "a\n", "a\r\n", "*", "?", "[a]",
@@ -91,8 +101,7 @@ func testKeys(t *testing.T, open Open) {
 
 // testBadOps: one bad op spoils the request, with an error that says why.
 func testBadOps(t *testing.T, open Open) {
-	subject := open(t)
-	subject.Set(start)
+	subject := opened(t, open)
 	good := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	with := func(change func(*weir.Op)) weir.Op {
 		op := good
@@ -108,28 +117,17 @@ func testBadOps(t *testing.T, open Open) {
 		"max_delay": with(func(op *weir.Op) { op.MaxDelay = -1 }),
 		"receipt":   with(func(op *weir.Op) { op.Receipt = -1 }),
 	} {
-		_, err := subject.Store.Take(t.Context(), nil, good, op)
-		var invalid *weir.InvalidError
-		if !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
-			t.Errorf("Take(%+v): %v, want an InvalidError of %q", op, err, field)
-		}
-		if err := subject.Store.Refund(t.Context(), good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
-			t.Errorf("Refund(%+v): %v, want an InvalidError of %q", op, err, field)
-		}
-		if field == "cost" {
-			continue // a peek may cost nothing
-		}
-		if _, err := subject.Store.Peek(t.Context(), nil, good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
-			t.Errorf("Peek(%+v): %v, want an InvalidError of %q", op, err, field)
-		}
-		if err := subject.Store.Reset(t.Context(), good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
-			t.Errorf("Reset(%+v): %v, want an InvalidError of %q", op, err, field)
+		for name, call := range calls(t.Context(), subject.Store) {
+			if field == "cost" && (name == "Peek" || name == "Reset") {
+				continue // which may cost nothing
+			}
+			var invalid *weir.InvalidError
+			if err := call(good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
+				t.Errorf("%s(%+v): %v, want an InvalidError of %q", name, op, err, field)
+			}
 		}
 	}
-	many := make([]weir.Op, weir.MaxOps+1)
-	for i := range many {
-		many[i] = good
-	}
+	many := slices.Repeat([]weir.Op{good}, weir.MaxOps+1)
 	if _, err := subject.Store.Take(t.Context(), nil, many...); err == nil {
 		t.Errorf("Take of %d ops was not refused", len(many))
 	}
@@ -146,36 +144,26 @@ func testBadOps(t *testing.T, open Open) {
 
 // testAppends: decisions come after what is in dst already.
 func testAppends(t *testing.T, open Open) {
-	subject := open(t)
-	subject.Set(start)
+	subject := opened(t, open)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
 	mark := weir.Decision{Limit: 99}
-	for _, ask := range []func(context.Context, []weir.Decision, ...weir.Op) ([]weir.Decision, error){subject.Store.Take, subject.Store.Peek} {
-		d, err := ask(t.Context(), []weir.Decision{mark}, op, op)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for _, ask := range []verb{subject.Store.Take, subject.Store.Peek} {
+		d := testcall.Must(ask(t.Context(), []weir.Decision{mark}, op, op))(t)
 		if len(d) != 3 || d[0] != mark || d[1].Limit != 5 || d[2].Limit != 5 {
 			t.Errorf("got %+v", d)
 		}
 	}
 }
 
+// verb is Take or Peek.
+type verb func(context.Context, []weir.Decision, ...weir.Op) ([]weir.Decision, error)
+
 func take(t *testing.T, store weir.Store, op weir.Op) weir.Decision {
 	t.Helper()
-	return ask(t, store.Take, op)
+	return testcall.Must(store.Take(t.Context(), nil, op))(t)[0]
 }
 
 func peek(t *testing.T, store weir.Store, op weir.Op) weir.Decision {
 	t.Helper()
-	return ask(t, store.Peek, op)
-}
-
-func ask(t *testing.T, do func(context.Context, []weir.Decision, ...weir.Op) ([]weir.Decision, error), op weir.Op) weir.Decision {
-	t.Helper()
-	d, err := do(t.Context(), nil, op)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return d[0]
+	return testcall.Must(store.Peek(t.Context(), nil, op))(t)[0]
 }

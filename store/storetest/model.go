@@ -3,15 +3,12 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
-	"strings"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/scenario"
 )
-
-func replaceN(s, n string) string { return strings.ReplaceAll(s, "N", n) }
 
 // testModel plays the same long random history to the store and to the bare
 // arithmetic, and demands the same answers at every step.
@@ -36,6 +33,12 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 	latest := now
 	var taken []weir.Op // that may be given back
 	for step := range steps {
+		must := func(err error) {
+			t.Helper()
+			if err != nil {
+				t.Fatalf("step %d: %v", step, err)
+			}
+		}
 		now = max(now+leap(random), latest-back)
 		latest = max(latest, now)
 		model.Now = now
@@ -46,13 +49,9 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 			ask, expect, verb = subject.Store.Peek, model.Peek, "peek"
 		}
 		got, err := ask(t.Context(), nil, ops...)
-		if err != nil {
-			t.Fatalf("step %d: %v", step, err)
-		}
+		must(err)
 		want, err := expect(t.Context(), nil, ops...)
-		if err != nil {
-			t.Fatalf("step %d: %v", step, err)
-		}
+		must(err)
 		for i := range ops {
 			if got[i] != want[i] {
 				t.Fatalf("step %d at %d: %s %d of %q under %s, op %d of %d:\n got %+v\nwant %+v",
@@ -67,20 +66,12 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 		}
 		if len(taken) > 0 && random.IntN(4) == 0 {
 			back := refundable(random, taken)
-			if err := subject.Store.Refund(t.Context(), back...); err != nil {
-				t.Fatalf("step %d: %v", step, err)
-			}
-			if err := model.Refund(t.Context(), back...); err != nil {
-				t.Fatalf("step %d: %v", step, err)
-			}
+			must(subject.Store.Refund(t.Context(), back...))
+			must(model.Refund(t.Context(), back...))
 		}
 		if random.IntN(100) == 0 {
-			if err := subject.Store.Reset(t.Context(), ops...); err != nil {
-				t.Fatalf("step %d: %v", step, err)
-			}
-			if err := model.Reset(t.Context(), ops...); err != nil {
-				t.Fatalf("step %d: %v", step, err)
-			}
+			must(subject.Store.Reset(t.Context(), ops...))
+			must(model.Reset(t.Context(), ops...))
 		}
 	}
 }

@@ -15,10 +15,12 @@ package storetest
 
 import (
 	"path"
+	"strings"
 	"testing"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // Subject is an empty store whose clock can be set.
@@ -44,11 +46,7 @@ func Run(t *testing.T, open Open) {
 }
 
 func testScenarios(t *testing.T, open Open) {
-	cases, err := scenario.Cases()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, script := range cases {
+	for _, script := range testcall.Must(scenario.Cases())(t) {
 		t.Run(path.Base(script.Name), func(t *testing.T) {
 			if err := script.Run(t.Context(), scenario.Subject(open(t))); err != nil {
 				t.Error(err)
@@ -69,7 +67,7 @@ func limits(t *testing.T, n string) []*weir.Compiled {
 		"token_bucket N/1m", "token_bucket 7/1m burst N",
 		"leaky_bucket N/1m", "leaky_bucket 7/1m burst N shape",
 	} {
-		all = append(all, weir.MustCompile(replaceN(s, n)))
+		all = append(all, weir.MustCompile(strings.ReplaceAll(s, "N", n)))
 	}
 	return all
 }

@@ -129,12 +129,13 @@ func testCancelled(t *testing.T, p Place) {
 	v := write(t, r, source(1))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, currentErr := r.Current(ctx)
-	_, writeErr := r.Write(ctx, repo.Draft{Base: v.Number, Source: source(2)})
-	_, historyErr := r.History(ctx)
-	_, findErr := r.Find(ctx, v.Number)
-	watchErr := r.Watch(ctx, func(repo.Version, error) {})
-	for name, err := range map[string]error{"Current": currentErr, "Write": writeErr, "History": historyErr, "Find": findErr, "Watch": watchErr} {
+	for name, err := range map[string]error{
+		"Current": testcall.Err(r.Current(ctx)),
+		"Write":   testcall.Err(r.Write(ctx, repo.Draft{Base: v.Number, Source: source(2)})),
+		"History": testcall.Err(r.History(ctx)),
+		"Find":    testcall.Err(r.Find(ctx, v.Number)),
+		"Watch":   r.Watch(ctx, func(repo.Version, error) {}),
+	} {
 		if !errors.Is(err, context.Canceled) {
 			t.Errorf("%s = %v", name, err)
 		}

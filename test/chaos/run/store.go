@@ -65,11 +65,11 @@ func has(ranges [][2]int, slot int) bool {
 func startStore(h *testredis.House, t plan.Topology) store {
 	switch t {
 	case plan.Sentinel:
-		return &sentinel{testredis.StartSentinelLined(h)}
+		return &sentinel{testredis.StartSentinel(h, testredis.Lined)}
 	case plan.Cluster:
-		return newCluster(testredis.StartClusterLined(h))
+		return newCluster(testredis.StartCluster(h, testredis.Lined))
 	}
-	return &single{testredis.StartLined(h)}
+	return &single{testredis.Start(h, testredis.Lined)}
 }
 
 type single struct{ server *testredis.Server }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
@@ -54,75 +55,40 @@ func open(ctx context.Context, o options) (*house, error) {
 
 func (h *house) start(ctx context.Context, o options) {
 	root := h.TempDir()
-	config, err := peer.Layout(root)
-	if err == nil {
-		err = os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644)
-	}
-	if err == nil {
-		err = h.startTheirs(ctx, root, o)
-	}
-	redis := testredis.Start(h)
-	for _, c := range []struct {
-		name, what string
-		processes  []int
-	}{
-		{doesNothing, "nothing", nil}, {weirMemory, "memory", nil}, {weirRedis, "redis://" + redis.Addr + patience, []int{redis.PID()}},
-	} {
-		if err == nil {
-			err = h.startOurs(ctx, c.name, c.what, config, c.processes...)
-		}
-	}
-	if err != nil {
+	config := testcall.Must(peer.Layout(root))(h)
+	if err := os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644); err != nil {
 		h.Fatal(err)
 	}
+	h.startTheirs(ctx, root, o)
+	redis := testredis.Start(h)
+	h.startOurs(ctx, doesNothing, "nothing", config)
+	h.startOurs(ctx, weirMemory, "memory", config)
+	h.startOurs(ctx, weirRedis, "redis://"+redis.Addr+patience, config, redis.PID())
 }
 
 // startTheirs starts the other service with its own settings, and with those that suit
 // so many callers best: a connection to Redis for each, and writes gathered.
-func (h *house) startTheirs(ctx context.Context, root string, o options) error {
-	programs, err := peer.Build(ctx, root)
-	if err != nil {
-		return err
-	}
-	tuned := []string{
-		fmt.Sprintf("REDIS_POOL_SIZE=%d", o.callers), "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=8", "LOG_LEVEL=error",
-	}
-	for _, c := range []struct {
-		name     string
-		settings []string
-	}{
-		{theirs, nil}, {theirs + ", tuned", tuned},
-	} {
+func (h *house) startTheirs(ctx context.Context, root string, o options) {
+	programs := testcall.Must(peer.Build(ctx, root))(h)
+	start := func(name string, settings ...string) {
 		redis := testredis.Start(h)
-		service, err := peer.Start(ctx, programs, root, redis.Addr, c.settings...)
-		if err != nil {
-			return err
-		}
+		service := testcall.Must(peer.Start(ctx, programs, root, redis.Addr, settings...))(h)
 		h.Cleanup(service.Stop)
-		h.contestants = append(h.contestants, contestant{c.name, service.GRPC, []int{service.Process(), redis.PID()}})
+		h.contestants = append(h.contestants, contestant{name, service.GRPC, []int{service.Process(), redis.PID()}})
 	}
-	return nil
+	start(theirs)
+	start(theirs+", tuned",
+		fmt.Sprintf("REDIS_POOL_SIZE=%d", o.callers), "REDIS_PIPELINE_WINDOW=150us", "REDIS_PIPELINE_LIMIT=8", "LOG_LEVEL=error")
 }
 
 // startOurs starts this program as a contestant, which has other processes work for it.
-func (h *house) startOurs(ctx context.Context, name, what, config string, others ...int) error {
-	program, err := os.Executable()
-	if err != nil {
-		return err
-	}
-	c := exec.CommandContext(ctx, program)
+func (h *house) startOurs(ctx context.Context, name, what, config string, others ...int) {
+	c := exec.CommandContext(ctx, testcall.Must(os.Executable())(h))
 	c.Env = append(os.Environ(), serveVariable+"="+what, configVariable+"="+config)
 	c.Stderr = os.Stderr
-	in, err := c.StdinPipe()
-	if err != nil {
-		return err
-	}
-	out, err := c.StdoutPipe()
-	if err != nil {
-		return err
-	}
+	in, out := testcall.Must(c.StdinPipe())(h), testcall.Must(c.StdoutPipe())(h)
 	if err := c.Start(); err != nil {
-		return err
+		h.Fatal(err)
 	}
 	h.Cleanup(func() {
 		_ = in.Close()
@@ -130,9 +96,8 @@ func (h *house) startOurs(ctx context.Context, name, what, config string, others
 	})
 	address, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
-		return fmt.Errorf("%s did not say where it listens: %w", name, err)
+		h.Fatalf("%s did not say where it listens: %v", name, err)
 	}
 	go func() { _, _ = io.Copy(io.Discard, out) }()
 	h.contestants = append(h.contestants, contestant{name, strings.TrimSpace(address), append(others, c.Process.Pid)})
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/child"
+	"github.com/weirhq/weir/internal/testredis"
 )
 
 // Service is a running envoyproxy/ratelimit.
@@ -51,11 +52,17 @@ func Layout(root string) (string, error) {
 }
 
 func start(ctx context.Context, p Programs, root, redis string, settings []string) (*Service, error) {
-	ports, err := freePorts(3)
-	if err != nil {
-		return nil, err
+	var addrs, ports [3]string
+	for i := range addrs {
+		addr, err := testredis.FreeAddr()
+		if err != nil {
+			return nil, fmt.Errorf("peer: %w", err)
+		}
+		_, port, _ := net.SplitHostPort(addr)
+		addrs[i], ports[i] = addr, port
 	}
-	s := &Service{GRPC: address(ports[0]), HTTP: address(ports[1]), log: filepath.Join(root, "service-"+ports[0]+".log")}
+	s := &Service{GRPC: addrs[0], HTTP: addrs[1], log: filepath.Join(root, "service-"+ports[0]+".log")}
+	var err error
 	s.process, err = child.Start(p.Service, nil, s.log, append([]string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + os.Getenv("HOME"),
 		"HOST=127.0.0.1", "GRPC_HOST=127.0.0.1", "DEBUG_HOST=127.0.0.1",
@@ -81,7 +88,7 @@ func (s *Service) await(ctx context.Context) error {
 	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for {
-		if s.isUp(ctx) {
+		if s.isUp() {
 			return nil
 		}
 		select {
@@ -94,19 +101,14 @@ func (s *Service) await(ctx context.Context) error {
 	}
 }
 
-func (s *Service) isUp(ctx context.Context) bool {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+s.HTTP+"/healthcheck", nil)
-	if err != nil {
-		return false
-	}
-	client := http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	resp, err := client.Do(req)
+func (s *Service) isUp() bool {
+	client := http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	resp, err := client.Get("http://" + s.HTTP + "/healthcheck")
 	if err != nil {
 		return false
 	}
 	resp.Body.Close()
-	var d net.Dialer
-	conn, err := d.DialContext(ctx, "tcp", s.GRPC)
+	conn, err := net.Dial("tcp", s.GRPC)
 	if err != nil {
 		return false
 	}
@@ -123,23 +125,4 @@ func (s *Service) Process() int { return s.process.PID() }
 func (s *Service) Output() string {
 	said, _ := os.ReadFile(s.log)
 	return string(said)
-}
-
-func address(port string) string { return net.JoinHostPort("127.0.0.1", port) }
-
-// freePorts are ports on which nobody listens now.
-func freePorts(n int) (ports []string, err error) {
-	for range n {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			return nil, fmt.Errorf("peer: %w", err)
-		}
-		defer l.Close() // all at once, so that they differ
-		_, port, err := net.SplitHostPort(l.Addr().String())
-		if err != nil {
-			return nil, fmt.Errorf("peer: %w", err)
-		}
-		ports = append(ports, port)
-	}
-	return ports, nil
 }
