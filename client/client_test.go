@@ -198,7 +198,7 @@ func TestOptions(t *testing.T) {
 	if got := Reason(9).String(); got != "unknown" {
 		t.Error(got)
 	}
-	if reasonOf(pb.Reason_REASON_FAILURE) != Away {
+	if reasons[pb.Reason_REASON_FAILURE] != Away {
 		t.Error("a store that is gone")
 	}
 }

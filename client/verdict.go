@@ -82,7 +82,7 @@ func (c *Client) local(why error) *Verdict {
 
 func verdictOf(a *pb.CheckResponse) *Verdict {
 	v := &Verdict{
-		Allowed: a.GetAllowed(), Reason: reasonOf(a.GetReason()),
+		Allowed: a.GetAllowed(), Reason: reasons[a.GetReason()],
 		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
 		Limit: a.GetLimit(), Remaining: a.GetRemaining(),
 		ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
@@ -99,14 +99,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 	return v
 }
 
-func reasonOf(r pb.Reason) Reason {
-	switch r {
-	case pb.Reason_REASON_EXEMPT:
-		return Exempt
-	case pb.Reason_REASON_BLOCKED:
-		return Blocked
-	case pb.Reason_REASON_FAILURE:
-		return Away
-	}
-	return Limits
+// reasons are those of the service. What is not here is as the limits say.
+var reasons = map[pb.Reason]Reason{
+	pb.Reason_REASON_EXEMPT: Exempt, pb.Reason_REASON_BLOCKED: Blocked, pb.Reason_REASON_FAILURE: Away,
 }

@@ -86,28 +86,24 @@ func (a *App) newAPI() (http.Handler, error) {
 		home = mux
 	}
 	o := httpapi.Options{
-		Home:           home,
-		Engine:         a.engine,
-		Editor:         a.editor,
-		Guard:          a.guard,
-		Tokens:         a.tokens.Load,
-		Hosts:          a.options.HostNames,
-		Ready:          a.ready,
-		Trouble:        a.notSaved,
-		Metrics:        a.metrics.Handler(),
-		Observe:        a.observeHTTP,
-		TrustedProxies: a.options.TrustedProxies,
-		ProxyHeader:    a.options.ProxyHeader,
-		UserHeader:     a.options.UserHeader,
-		TierHeader:     a.options.TierHeader,
-		Headers:        a.options.Headers,
-		Logger:         a.options.Logger,
-		Stats:          a.recorder,
-		Outage:         a.store.outage,
-		Stopping:       a.stopping,
-		Counters:       a.applications.counters,
-		Queues:         a.applications.queues,
-		QueueNames:     a.applications.queueNames,
+		Home:       home,
+		Authz:      a.limits(),
+		Engine:     a.engine,
+		Editor:     a.editor,
+		Guard:      a.guard,
+		Tokens:     a.tokens.Load,
+		Hosts:      a.options.HostNames,
+		Ready:      a.ready,
+		Trouble:    a.notSaved,
+		Metrics:    a.metrics.Handler(),
+		Observe:    a.observeHTTP,
+		Logger:     a.options.Logger,
+		Stats:      a.recorder,
+		Outage:     a.store.outage,
+		Stopping:   a.stopping,
+		Counters:   a.applications.counters,
+		Queues:     a.applications.queues,
+		QueueNames: a.applications.queueNames,
 	}
 	if a.watcher != nil {
 		o.Alerts, o.TestAlerts = a.watcher.List(), a.watcher.Test
@@ -118,17 +114,23 @@ func (a *App) newAPI() (http.Handler, error) {
 	return httpapi.New(o)
 }
 
-func (a *App) newGateway() (*gateway.Gateway, error) {
-	o := a.options.Gateway
-	limit, err := httplimit.New(a.engine, httplimit.Options{
+// limits are how requests are limited, here or at a proxy that asks.
+func (a *App) limits() httplimit.Options {
+	return httplimit.Options{
 		TrustedProxies: a.options.TrustedProxies,
 		ProxyHeader:    a.options.ProxyHeader,
 		UserHeader:     a.options.UserHeader,
 		TierHeader:     a.options.TierHeader,
 		Headers:        a.options.Headers,
-		MaxHeld:        o.MaxHeld,
 		Logger:         a.options.Logger,
-	})
+	}
+}
+
+func (a *App) newGateway() (*gateway.Gateway, error) {
+	o := a.options.Gateway
+	how := a.limits()
+	how.MaxHeld = o.MaxHeld
+	limit, err := httplimit.New(a.engine, how)
 	if err != nil {
 		return nil, err
 	}

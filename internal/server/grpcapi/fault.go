@@ -78,12 +78,6 @@ func (f *fault) in(field string) *fault {
 	return f
 }
 
-// as names the call that the fault is of.
-func (f *fault) as(id string) *fault {
-	f.id = id
-	return f
-}
-
 // wait says when to come back.
 func (f *fault) wait(d time.Duration) *fault {
 	f.delay = d

@@ -86,31 +86,13 @@ func (s *Server) hurry(ctx context.Context, info *tap.Info) (context.Context, er
 
 // unary watches over a call.
 func (s *Server) unary(ctx context.Context, req any, info *grpc.UnaryServerInfo, next grpc.UnaryHandler) (answer any, err error) {
-	var start time.Time
-	if s.options.Observe != nil {
-		start = time.Now()
-	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			answer, err = nil, s.crash(info.FullMethod, cause)
-		}
-		s.observe(ctx, info.FullMethod, err, start)
-	}()
+	defer s.end(ctx, info.FullMethod, s.start(), &err)
 	return next(ctx, req)
 }
 
 // stream watches over a stream, and that there are not too many.
 func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServerInfo, next grpc.StreamHandler) (err error) {
-	var start time.Time
-	if s.options.Observe != nil {
-		start = time.Now()
-	}
-	defer func() {
-		if cause := recover(); cause != nil {
-			err = s.crash(info.FullMethod, cause)
-		}
-		s.observe(stream.Context(), info.FullMethod, err, start)
-	}()
+	defer s.end(stream.Context(), info.FullMethod, s.start(), &err)
 	select {
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
@@ -120,9 +102,21 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	return next(srv, stream)
 }
 
-func (s *Server) observe(ctx context.Context, method string, err error, start time.Time) {
+// start is when a call begins, if anybody wants to know how long it takes.
+func (s *Server) start() (now time.Time) {
 	if s.options.Observe != nil {
-		s.options.Observe(ctx, method, codeOf(err), time.Since(start))
+		now = time.Now()
+	}
+	return now
+}
+
+// end is deferred by whoever watches over a call.
+func (s *Server) end(ctx context.Context, method string, start time.Time, err *error) {
+	if cause := recover(); cause != nil {
+		*err = s.crash(method, cause)
+	}
+	if s.options.Observe != nil {
+		s.options.Observe(ctx, method, codeOf(*err), time.Since(start))
 	}
 }
 
@@ -139,7 +133,9 @@ func (s *Server) crash(method string, cause any) error {
 	id := manage.NewRequestID()
 	s.options.Logger.Error("a call has failed unexpectedly; please report this",
 		"method", method, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
-	return crashed.of("Something went wrong in weir itself; its log says what, under this request id.").as(id)
+	f := crashed.of("Something went wrong in weir itself; its log says what, under this request id.")
+	f.id = id
+	return f
 }
 
 // Bounds on messages. The others are a name or two, and have those that are usual. They

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/middleware/httplimit"
 )
 
 // managed is every route of the management, with a call that would succeed.
@@ -175,8 +176,8 @@ func TestWrongTokensAreLimited(t *testing.T) {
 
 func TestCallsAreLimited(t *testing.T) {
 	s := newStand(t, Options{
-		TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")},
-		CallLimit:      weir.Limit{N: 2, Period: time.Second},
+		Authz:     httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		CallLimit: weir.Limit{N: 2, Period: time.Second},
 	})
 	ask := func(headers ...string) int { return s.call("GET /v1/rules", "", headers...).StatusCode }
 	for i, want := range []int{200, 200, 429, 429} {
@@ -226,7 +227,7 @@ func TestBrowsersAtHome(t *testing.T) {
 // Nor does it where proxies and collectors ask, who pass on what end users sent them.
 func TestBrowsersAtAuthz(t *testing.T) {
 	answering := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(200) })
-	o := Options{Hosts: []string{"weir.internal"}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}, Metrics: answering, Home: answering}
+	o := Options{Hosts: []string{"weir.internal"}, Authz: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}, Metrics: answering, Home: answering}
 	s := newStand(t, o)
 	asked := []string{"GET /v1/authz", "POST /v1/authz", "OPTIONS /v1/authz", "GET /metrics", "POST /json"} // the last is one of Home's
 	for _, what := range asked {
@@ -270,9 +271,9 @@ func TestNewRefuses(t *testing.T) {
 	}{
 		{Options{Rules: s.rules}, "Options.Engine is missing"},
 		{Options{Engine: s.engine}, "Options.Rules is missing"},
-		{Options{Engine: s.engine, Rules: s.rules, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "TrustedProxies"},
+		{Options{Engine: s.engine, Rules: s.rules, Authz: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}, "TrustedProxies"},
 		{Options{Engine: s.engine, Rules: s.rules, CallLimit: weir.Limit{N: 1}}, "CallLimit"},
-		{Options{Engine: s.engine, Rules: s.rules, MaxHeld: -1}, "MaxHeld"},
+		{Options{Engine: s.engine, Rules: s.rules, Authz: httplimit.Options{MaxHeld: -1}}, "MaxHeld"},
 	} {
 		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

@@ -14,12 +14,9 @@ import (
 // newAuthz makes the middleware that stands in front of a request which is not here:
 // a proxy tells of it in headers, and lets it pass if the answer is 200.
 func newAuthz(o *Options) (http.Handler, error) {
-	limit, err := httplimit.New(o.Engine, httplimit.Options{
-		TrustedProxies: o.TrustedProxies, ProxyHeader: o.ProxyHeader,
-		UserHeader: o.UserHeader, TierHeader: o.TierHeader,
-		Headers: o.Headers, MaxHeld: o.MaxHeld, Logger: o.Logger,
-		Deny: denyAuthz,
-	})
+	how := o.Authz
+	how.Deny, how.Logger = denyAuthz, o.Logger
+	limit, err := httplimit.New(o.Engine, how)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -29,7 +30,7 @@ func TestAuthzDialects(t *testing.T) {
 		"haproxy": {"X-Original-Method: POST", "X-Forwarded-Uri: /api/login", "Forwarded: for=198.51.100.7"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t, Options{TrustedProxies: proxies})
+			s := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 			ask := func() *reply { return s.call("GET /v1/authz", "", append(told, proxy)...) }
 			for i := range 2 {
 				r := ask().want(t, 200, nil)
@@ -52,7 +53,7 @@ func TestAuthzDialects(t *testing.T) {
 }
 
 func TestAuthzDenyStatus(t *testing.T) {
-	s := newStand(t, Options{TrustedProxies: proxies})
+	s := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 	blocked := []string{proxy, "X-Forwarded-For: 203.0.113.66"}
 	s.call("GET /v1/authz", "", blocked...).want(t, 403, nil)
 	for _, status := range []int{401, 403, 429, 503} {
@@ -77,7 +78,7 @@ func TestAuthzDenyStatus(t *testing.T) {
 
 // A client that writes the headers itself gets nowhere.
 func TestAuthzForged(t *testing.T) {
-	s := newStand(t, Options{TrustedProxies: proxies, UserHeader: "X-User", TierHeader: "X-Tier"})
+	s := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies, UserHeader: "X-User", TierHeader: "X-Tier"}})
 	for _, headers := range [][]string{
 		{"X-Original-URI: /harmless", "X-Forwarded-Uri: /api/login"},
 		{"X-Forwarded-Uri: /harmless", "X-Forwarded-Uri: /api/login"},
@@ -104,7 +105,7 @@ func TestAuthzForged(t *testing.T) {
 }
 
 func TestAuthzUserAndTier(t *testing.T) {
-	s := newStand(t, Options{TrustedProxies: proxies, UserHeader: "X-User", TierHeader: "X-Tier"})
+	s := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies, UserHeader: "X-User", TierHeader: "X-Tier"}})
 	for _, c := range []struct {
 		from, limit string
 	}{
@@ -116,7 +117,7 @@ func TestAuthzUserAndTier(t *testing.T) {
 		}
 	}
 	// Nobody has said that these headers may be believed.
-	s = newStand(t, Options{TrustedProxies: proxies})
+	s = newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 	if r := s.call("GET /v1/authz", "", proxy, "X-Original-URI: /api/x", "X-User: alice").want(t, 200, nil); r.Header.Get("X-RateLimit-Limit") != "" {
 		t.Errorf("%v", r.Header)
 	}
@@ -147,7 +148,7 @@ func TestAuthzSeveralValues(t *testing.T) {
 		"header:X-Tenant": {"X-Tenant: %s"}, "cookie:sid": {"Cookie: a=b; sid=%s"}, "api_key": {"X-API-Key: %s"}, "user": {"X-User: %s"},
 	} {
 		s := newStand(t, Options{
-			TrustedProxies: proxies, UserHeader: "X-User",
+			Authz: httplimit.Options{TrustedProxies: proxies, UserHeader: "X-User"},
 			Rules: openRules(t, "rules: [{id: few, key: '"+key+"', algorithm: fixed_window, limit: 2/1d}]"),
 		})
 		send := func(who ...string) int {
@@ -184,7 +185,7 @@ func TestAuthzHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Install(table, 1)
-		h, err := New(Options{Engine: e, Rules: &gone{}, MaxHeld: 1, Hosts: []string{"example.com"}})
+		h, err := New(Options{Engine: e, Rules: &gone{}, Authz: httplimit.Options{MaxHeld: 1}, Hosts: []string{"example.com"}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -14,28 +15,17 @@ func etagOf(version int64) string { return `"` + strconv.FormatInt(version, 10) 
 // setETag tells the version that an answer is about.
 func (c *call) setETag(version int64) { c.Header()["Etag"] = []string{etagOf(version)} }
 
-// condition is what If-Match asks for.
-type condition struct {
-	given bool
-	any   bool // "*": whatever is there
-	tags  []string
-}
-
-// ifMatch reads the condition of a call.
-func ifMatch(r *http.Request) (condition, error) {
+// ifMatch is the condition of a call that a version has to meet: nil if there is none, or
+// if it is "*", for whatever is there.
+func ifMatch(r *http.Request) (match func(version int64) bool, given bool, err error) {
 	tags, any, ok := entityTags(r.Header["If-Match"])
-	if !ok {
-		return condition{}, badField.of(`If-Match: it is no list of tags; send the ETag of what you have read, with its quotes, as in If-Match: "7".`).in("If-Match")
+	switch {
+	case !ok:
+		return nil, false, badField.of(`If-Match: it is no list of tags; send the ETag of what you have read, with its quotes, as in If-Match: "7".`).in("If-Match")
+	case any || len(tags) == 0:
+		return nil, any, nil
 	}
-	return condition{given: any || len(tags) > 0, any: any, tags: tags}, nil
-}
-
-// holds is whether the condition is met by a version.
-func (c *condition) holds(version int64) bool {
-	if !c.given || c.any {
-		return true
-	}
-	return named(c.tags, version)
+	return func(version int64) bool { return named(tags, version) }, true, nil
 }
 
 // unchanged is whether the client has this version already.
@@ -45,14 +35,8 @@ func unchanged(r *http.Request, version int64) bool {
 }
 
 func named(tags []string, version int64) bool {
-	want := etagOf(version)
-	for _, tag := range tags {
-		// A proxy that compresses an answer marks its tag as weak, and passes it on so.
-		if strings.TrimPrefix(tag, "W/") == want {
-			return true
-		}
-	}
-	return false
+	// A proxy that compresses an answer marks its tag as weak, and passes it on so.
+	return slices.ContainsFunc(tags, func(tag string) bool { return strings.TrimPrefix(tag, "W/") == etagOf(version) })
 }
 
 // maxTags is how many tags are read.

@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"go.yaml.in/yaml/v4"
 )
@@ -180,7 +181,7 @@ func TestDescriptionHasEveryRoute(t *testing.T) {
 // Every answer that the description names is given, and is as it says.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	d := readDescription(t)
-	refusing := newStand(t, Options{TrustedProxies: proxies})
+	refusing := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 	for _, c := range answersTried {
 		s := refusing
 		if c.status < 300 || c.special() {
@@ -237,7 +238,7 @@ func (c *tried) stand(t *testing.T, unchanged repo.Repository) *stand {
 		g.Repository = openRules(t, cmp.Or(c.rules, testRules)) // which takes a while, to be safe on the disk
 	}
 	o := c.options
-	o.Rules, o.TrustedProxies = g, proxies
+	o.Rules, o.Authz.TrustedProxies = g, proxies
 	if c.tokens {
 		o.Tokens = tokens(t)
 	}

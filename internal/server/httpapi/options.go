@@ -19,7 +19,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"net/netip"
 	"sync/atomic"
 	"time"
 
@@ -122,27 +121,10 @@ type Options struct {
 	// Default nobody.
 	Observe func(ctx context.Context, route string, status int, took time.Duration)
 
-	// TrustedProxies are the networks of the proxies in front, which are believed
-	// about whom they serve: by /v1/authz, and when calls of the management are
-	// counted. Default none.
-	TrustedProxies []netip.Prefix
-
-	// ProxyHeader is where these proxies write whom they serve. Default
-	// httplimit.EitherHeader.
-	ProxyHeader httplimit.ProxyHeader
-
-	// UserHeader and TierHeader are where these proxies write who is logged in, and
-	// the tier of the client, for /v1/authz. They must remove what a client sends
-	// under the same name. Default "": rules by user do not apply there.
-	UserHeader, TierHeader string
-
-	// Headers are the families of headers about limits, for /v1/authz. Default
-	// httplimit.AllHeaders.
-	Headers httplimit.Headers
-
-	// MaxHeld is how many requests /v1/authz may hold at once until their turn has
-	// come. Default 1000.
-	MaxHeld int
+	// Authz is how /v1/authz limits, and which proxies in front are believed about whom
+	// they serve, also when calls of the management are counted. Its Deny is not asked, and
+	// its Logger is the one below. Default no proxies, and all families of headers.
+	Authz httplimit.Options
 
 	// CallLimit is how often one address may call the management. Default 100/1s with
 	// a burst of 200.
@@ -163,8 +145,7 @@ type Options struct {
 // Handler serves the API. It is safe for concurrent use.
 type Handler struct {
 	options  Options
-	exact    map[string]*resource
-	below    []*resource
+	routes   map[shape][]*mounted
 	clients  *clientip.Resolver
 	guard    *manage.Guard
 	editor   *manage.Editor
@@ -191,7 +172,7 @@ func New(o Options) (*Handler, error) {
 	case o.Rules == nil && o.Editor == nil:
 		return nil, errors.New("httpapi: Options.Rules is missing; filerepo.Open opens a document")
 	}
-	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
+	clients, err := clientip.New(o.Authz.TrustedProxies, clientip.Header(o.Authz.ProxyHeader))
 	if err != nil {
 		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
 	}

@@ -1,7 +1,6 @@
 package httpapi
 
 import (
-	"cmp"
 	"net/http"
 	"slices"
 	"strings"
@@ -88,14 +87,10 @@ var ruleRoutes = []route{
 	{"GET", "/metrics", asking, (*Handler).metrics},
 }
 
-// resource is a path and what can be done with it. http.ServeMux would do, if it
-// answered 404 and 405 as a problem, and redirected nobody.
-type resource struct {
-	path   string
-	routes []mounted
-
-	// Of a path with a variable segment: all before that, and all behind it.
-	prefix, suffix string
+// shape is a path, with what stands before and behind its variable segment if it has one.
+type shape struct {
+	before, behind string
+	variable       bool
 }
 
 type mounted struct {
@@ -103,27 +98,16 @@ type mounted struct {
 	name string
 }
 
-// mount makes the routes known.
+// mount makes the routes known. http.ServeMux would do, if it answered 404 and 405 as a
+// problem, and redirected nobody.
 func (h *Handler) mount(all []route) {
-	h.exact = map[string]*resource{}
-	known := map[string]*resource{}
+	h.routes = map[shape][]*mounted{}
 	for _, r := range all {
-		res := known[r.path]
-		if res == nil {
-			res = &resource{path: r.path}
-			known[r.path] = res
-			if prefix, rest, variable := strings.Cut(r.path, "{"); variable {
-				_, res.suffix, _ = strings.Cut(rest, "}")
-				res.prefix = prefix
-				h.below = append(h.below, res)
-			} else {
-				h.exact[r.path] = res
-			}
-		}
-		res.routes = append(res.routes, mounted{r, r.pattern()})
+		var s shape
+		s.before, s.behind, s.variable = strings.Cut(r.path, "{")
+		_, s.behind, _ = strings.Cut(s.behind, "}")
+		h.routes[s] = append(h.routes[s], &mounted{r, r.pattern()})
 	}
-	// The longest first: what is more particular is meant.
-	slices.SortFunc(h.below, func(a, b *resource) int { return cmp.Compare(len(b.prefix), len(a.prefix)) })
 }
 
 // find returns the route of a request, and what stands in its variable segment. If
@@ -136,44 +120,28 @@ func (h *Handler) find(method, path string) (found *mounted, variable string, al
 	if method == http.MethodHead {
 		method = http.MethodGet
 	}
-	if res := h.exact[path]; res != nil {
-		if found := res.by(method); found != nil {
-			return found, "", nil
+	// The path as it is, and then with its last segment for the variable one, or the one
+	// before: what is more particular is meant.
+	s, end := shape{before: path}, len(path)
+	for range 3 {
+		for _, m := range h.routes[s] {
+			if m.method == method || m.method == "" {
+				return m, variable, nil
+			}
+			allowed = append(allowed, m.method)
+			if m.method == http.MethodGet {
+				allowed = append(allowed, http.MethodHead)
+			}
 		}
-		allowed = res.methods(allowed)
+		begin := strings.LastIndexByte(path[:end], '/') + 1
+		if begin == 0 || begin == end {
+			break
+		}
+		variable, s = path[begin:end], shape{path[:begin], path[end:], true}
+		end = begin - 1
 	}
-	for _, res := range h.below {
-		rest, ok := strings.CutPrefix(path, res.prefix)
-		rest, ends := strings.CutSuffix(rest, res.suffix)
-		if !ok || !ends || rest == "" || strings.Contains(rest, "/") {
-			continue
-		}
-		if found := res.by(method); found != nil {
-			return found, rest, nil
-		}
-		allowed = res.methods(allowed)
-	}
-	return nil, "", allowed
-}
-
-func (res *resource) by(method string) *mounted {
-	for i := range res.routes {
-		if m := &res.routes[i]; m.method == method || m.method == "" {
-			return m
-		}
-	}
-	return nil
-}
-
-func (res *resource) methods(all []string) []string {
-	for _, r := range res.routes {
-		all = append(all, r.method)
-		if r.method == http.MethodGet {
-			all = append(all, http.MethodHead)
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
+	slices.Sort(allowed)
+	return nil, "", slices.Compact(allowed)
 }
 
 // ours is whether a path is the API's, whether or not there is such a route.

@@ -13,19 +13,16 @@ import (
 // write carries a change of the rules out, of which about is the rule that is changed, ""
 // if it is the document. If it needs a version, the writer must say what they have read.
 func (h *Handler) write(c *call, needsVersion bool, about string, change func(context.Context, manage.Terms) (manage.Written, error)) (any, error) {
-	match, err := ifMatch(c.r)
+	match, given, err := ifMatch(c.r)
 	if err != nil {
 		return nil, err
 	}
-	if needsVersion && !match.given {
+	if needsVersion && !given {
 		return nil, unversioned.of(`Say which version you have read, so that nobody's change is lost: send its ETag, as in If-Match: "7", or If-Match: * for whatever is there.`)
 	}
-	terms := manage.Terms{Author: c.author()}
+	terms := manage.Terms{Match: match, Author: c.author()}
 	if terms.Summary, err = c.summary(); err != nil {
 		return nil, err
-	}
-	if match.given && !match.any {
-		terms.Match = match.holds
 	}
 	written, err := change(c.r.Context(), terms)
 	if err != nil {
