@@ -175,9 +175,3 @@ func (r *Recorder) Replay(ctx context.Context, from, to time.Time, tell func(Liv
 	}
 	return err
 }
-
-// Lead reports whether this instance is the one to do what only one of all should, for
-// so long. Who leads goes on leading as long as it asks in time.
-func (r *Recorder) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
-	return r.archive.Lead(ctx, what, d)
-}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/stats/archive"
 )
 
 // MaxPast is how many alerts that were resolved a list remembers.
@@ -15,7 +17,7 @@ const MaxPast = 200
 // use.
 type List struct {
 	clock   func() time.Time
-	source  Source
+	archive archive.Store
 	sharing sync.Mutex // held by who tells of silences, or asks for them
 
 	mu       sync.Mutex
@@ -24,8 +26,8 @@ type List struct {
 	silences map[string]*silence
 }
 
-func newList(clock func() time.Time, source Source) *List {
-	return &List{clock: clock, source: source, active: map[string]Alert{}, silences: map[string]*silence{}}
+func newList(clock func() time.Time, a archive.Store) *List {
+	return &List{clock: clock, archive: a, active: map[string]Alert{}, silences: map[string]*silence{}}
 }
 
 // Active returns the alerts that fire, the newest first.

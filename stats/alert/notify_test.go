@@ -173,7 +173,7 @@ func TestOutbox(t *testing.T) {
 
 func TestList(t *testing.T) {
 	now := noon
-	l := newList(func() time.Time { return now }, newSource(t, newMemory(t), func() time.Time { return now }))
+	l := newList(func() time.Time { return now }, newMemory(t))
 	resolved := some[0]
 	resolved.State, resolved.EndsAt = Resolved, noon
 	other := Alert{ID: "shadow:soon", Kind: Shadow, State: Firing, StartsAt: noon.Add(time.Second)}

@@ -15,13 +15,13 @@ import (
 func (l *List) share(ctx context.Context) error {
 	l.sharing.Lock()
 	defer l.sharing.Unlock()
-	notes, err := l.source.Notes(ctx, noteKind)
+	notes, err := l.archive.Notes(ctx, noteKind, l.clock())
 	if err != nil {
 		return err
 	}
 	var full error
 	for _, s := range l.merge(notes) {
-		err := l.source.OfferNote(ctx, noteKind, s.note(), s.shared)
+		err := l.archive.OfferNote(ctx, noteKind, s.note(), s.shared, l.clock())
 		if err != nil && !errors.Is(err, archive.ErrNoRoom) {
 			return err
 		}

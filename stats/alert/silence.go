@@ -108,7 +108,7 @@ func (l *List) Silence(ctx context.Context, want Silence) error {
 		return errors.New("alert: the silence is too long; a year is the most")
 	}
 	s := l.next(want, now)
-	err := l.source.SetNote(ctx, noteKind, s.note())
+	err := l.archive.SetNote(ctx, noteKind, s.note(), now)
 	if errors.Is(err, archive.ErrNoRoom) {
 		return errTooMany
 	}

@@ -19,12 +19,7 @@ type Source interface {
 	Subscribe() (*stats.Subscription, error)
 	Replay(ctx context.Context, from, to time.Time, tell func(stats.Live)) error
 	Top(context.Context, stats.TopQuery) (*stats.Top, error)
-	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
-
-	// Silences are notes, which all instances share.
-	SetNote(ctx context.Context, kind string, n archive.Note) error
-	OfferNote(ctx context.Context, kind string, n, was archive.Note) error
-	Notes(ctx context.Context, kind string) ([]archive.Note, error)
+	Archive() archive.Store // silences are notes in it, which all instances share
 }
 
 // Options of a watcher.
@@ -78,7 +73,7 @@ func New(o Options) (*Watcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock, o.Source), repeated: make([]time.Time, len(o.Notifiers))}
+	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock, o.Source.Archive()), repeated: make([]time.Time, len(o.Notifiers))}
 	for _, n := range o.Notifiers {
 		w.outboxes = append(w.outboxes, newOutbox(n, o.Logger))
 	}
@@ -182,7 +177,7 @@ func (w *Watcher) hot(ctx context.Context) *Hot {
 // lead asks whether this instance is the one that sends. If nobody can be asked, it
 // sends: rather twice than not at all.
 func (w *Watcher) lead(ctx context.Context) {
-	leads, err := w.options.Source.Lead(ctx, "alerts", term)
+	leads, err := w.options.Source.Archive().Lead(ctx, "alerts", term)
 	leads = leads || err != nil
 	if leads && !w.leads {
 		// Who did so before may have died before it told of the last ones.

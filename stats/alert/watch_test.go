@@ -154,7 +154,12 @@ func TestWatcher(t *testing.T) {
 // follower is a source whose leader is another.
 type follower struct{ *stats.Recorder }
 
-func (follower) Lead(context.Context, string, time.Duration) (bool, error) { return false, nil }
+func (f follower) Archive() archive.Store { return led{f.Recorder.Archive()} }
+
+// led is an archive that another instance leads.
+type led struct{ archive.Store }
+
+func (led) Lead(context.Context, string, time.Duration) (bool, error) { return false, nil }
 
 func TestNewIsChecked(t *testing.T) {
 	if _, err := New(Options{}); err == nil {
