@@ -1,11 +1,11 @@
 package memory
 
 import (
-	"container/heap"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/dueheap"
 )
 
 // kind tells apart what may have the same name.
@@ -50,7 +50,7 @@ type room struct {
 	most     int
 	weight   int
 	entries  map[ident]*entry
-	byExpiry byExpiry
+	byExpiry dueheap.Heap[*entry]
 	oldest   *entry
 	newest   *entry
 
@@ -92,11 +92,11 @@ func (r *room) keep(e *entry, now, expires weir.Micros) {
 	if r.entries[e.id] == nil {
 		r.entries[e.id] = e
 		e.expires, e.saved = expires, r.snapshots
-		heap.Push(&r.byExpiry, e)
+		r.byExpiry.Push(e)
 	} else {
 		r.unlink(e)
 		e.expires = expires
-		heap.Fix(&r.byExpiry, e.place)
+		r.byExpiry.Fix(e)
 	}
 	r.link(e)
 	r.weigh(e)
@@ -131,7 +131,7 @@ func (r *room) clear(now weir.Micros) {
 func (r *room) remove(e *entry) {
 	r.save(e)
 	delete(r.entries, e.id)
-	heap.Remove(&r.byExpiry, e.place)
+	r.byExpiry.Remove(e)
 	r.unlink(e)
 	r.weight -= e.weight
 }
@@ -164,26 +164,8 @@ func (r *room) unlink(e *entry) {
 	}
 }
 
-// byExpiry has the entry on top that expires first.
-type byExpiry []*entry
+// Before is for the heap, which has the entry on top that expires first.
+func (e *entry) Before(other *entry) bool { return e.expires < other.expires }
 
-func (h byExpiry) Len() int           { return len(h) }
-func (h byExpiry) Less(i, j int) bool { return h[i].expires < h[j].expires }
-func (h byExpiry) Swap(i, j int) {
-	h[i], h[j] = h[j], h[i]
-	h[i].place, h[j].place = i, j
-}
-
-func (h *byExpiry) Push(x any) {
-	e := x.(*entry)
-	e.place = len(*h)
-	*h = append(*h, e)
-}
-
-func (h *byExpiry) Pop() any {
-	old := *h
-	e := old[len(old)-1]
-	old[len(old)-1] = nil
-	*h = old[:len(old)-1]
-	return e
-}
+// Place is for the heap.
+func (e *entry) Place() *int { return &e.place }

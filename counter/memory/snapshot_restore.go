@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"container/heap"
 	"errors"
 	"io"
 
@@ -70,7 +69,7 @@ func (s *Store) fit(b body) {
 // put adds an entry as the newest. Older ones go if there is no room.
 func (r *room) put(e *entry) {
 	r.entries[e.id] = e
-	heap.Push(&r.byExpiry, e)
+	r.byExpiry.Push(e)
 	r.link(e)
 	r.weigh(e)
 	for r.weight > r.most {

@@ -64,14 +64,14 @@ func (s *Store) letters(ctx context.Context, name string, numbers []int64, f fun
 		return err
 	}
 	return s.with(ctx, name, func(l *line, now weir.Micros) (bool, error) {
-		idle := l.ready.Len() == 0
+		idle := len(l.ready) == 0
 		for _, n := range numbers {
 			if i := l.items[n]; i != nil && i.state == queue.Dead {
 				if err := f(l, i, now); err != nil {
-					return idle && l.ready.Len() > 0, err
+					return idle && len(l.ready) > 0, err
 				}
 			}
 		}
-		return idle && l.ready.Len() > 0, nil
+		return idle && len(l.ready) > 0, nil
 	})
 }

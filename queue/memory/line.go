@@ -3,7 +3,6 @@ package memory
 import (
 	"bytes"
 	"cmp"
-	"container/heap"
 	"slices"
 	"time"
 
@@ -40,7 +39,7 @@ func (l *line) sweep(now weir.Micros) {
 	if slot := l.terms.Slot(l.pace, now); slot.Next < l.pace.Next {
 		l.pace = slot // the clock has stepped back, or the pace is quicker than it was
 	}
-	for n := 0; n < queue.MaxSweep && l.leased.isDue(now); n++ {
+	for n := 0; n < queue.MaxSweep && isDue(l.leased, now); n++ {
 		i := l.leased[0]
 		if i.tries >= l.terms.MaxTries {
 			l.bury(i, queue.Expired, now)
@@ -48,7 +47,7 @@ func (l *line) sweep(now weir.Micros) {
 			l.move(i, queue.Ready, 0)
 		}
 	}
-	for n := 0; n < queue.MaxSweep && l.delayed.isDue(now); n++ {
+	for n := 0; n < queue.MaxSweep && isDue(l.delayed, now); n++ {
 		l.move(l.delayed[0], queue.Ready, 0)
 	}
 	for n := 0; n < queue.MaxSweep && len(l.done.first) > 0 && l.done.first[0].until <= now; n++ {
@@ -79,7 +78,7 @@ func (l *line) pileOf(s queue.State) *pile {
 func (l *line) move(i *item, to queue.State, due weir.Micros) {
 	l.take(i)
 	i.state, i.due = to, due
-	heap.Push(l.pileOf(to), i)
+	l.pileOf(to).Push(i)
 }
 
 // take takes an item from where it is.
@@ -89,7 +88,7 @@ func (l *line) take(i *item) {
 			l.dead = slices.Delete(l.dead, at, at+1)
 		}
 	} else if p := l.pileOf(i.state); p != nil {
-		heap.Remove(p, i.index)
+		p.Remove(i)
 	}
 	i.state = ""
 }
@@ -158,7 +157,7 @@ func (l *line) append(i *item, now weir.Micros) {
 func (l *line) placeOf(i *item, now weir.Micros) queue.Place {
 	p := queue.Place{Number: i.number, Duplicate: true, State: i.state}
 	if i.state == queue.Ready {
-		p.Position = l.ready.rank(i)
+		p.Position = rank(l.ready, i)
 		p.Wait = l.terms.Wait(l.terms.Slot(l.pace, now), now, p.Position)
 	}
 	return p

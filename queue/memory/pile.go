@@ -1,9 +1,8 @@
 package memory
 
 import (
-	"container/heap"
-
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/dueheap"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -26,49 +25,29 @@ type item struct {
 	reason string
 }
 
-// pile is a heap of items, the first due on top, and of those the lowest number.
-type pile []*item
-
-func (p pile) Len() int { return len(p) }
-
-func (p pile) Less(a, b int) bool {
-	if p[a].due != p[b].due {
-		return p[a].due < p[b].due
-	}
-	return p[a].number < p[b].number
+// Before puts the first due on top of a pile, and of those the lowest number.
+func (i *item) Before(other *item) bool {
+	return i.due < other.due || i.due == other.due && i.number < other.number
 }
 
-func (p pile) Swap(a, b int) {
-	p[a], p[b] = p[b], p[a]
-	p[a].index, p[b].index = a, b
-}
+// Place is for the heap.
+func (i *item) Place() *int { return &i.index }
 
-func (p *pile) Push(x any) {
-	i := x.(*item)
-	i.index = len(*p)
-	*p = append(*p, i)
-}
-
-func (p *pile) Pop() any {
-	old := *p
-	i := old[len(old)-1]
-	old[len(old)-1] = nil
-	*p = old[:len(old)-1]
-	return i
-}
+// pile is items in the order in which they leave it.
+type pile = dueheap.Heap[*item]
 
 // isDue reports whether the top's time has come.
-func (p pile) isDue(now weir.Micros) bool { return len(p) > 0 && p[0].due <= now }
+func isDue(p pile, now weir.Micros) bool { return len(p) > 0 && p[0].due <= now }
 
 // rank is an item's position in the order in which items leave the pile, from 1.
-func (p pile) rank(i *item) int64 {
-	rank := int64(1)
+func rank(p pile, i *item) int64 {
+	position := int64(1)
 	for _, other := range p {
-		if other.due < i.due || other.due == i.due && other.number < i.number {
-			rank++
+		if other.Before(i) {
+			position++
 		}
 	}
-	return rank
+	return position
 }
 
 // remembered is the ID of an item that was done.
@@ -78,60 +57,38 @@ type remembered struct {
 	index int
 }
 
+// Before puts what is forgotten first on top.
+func (r *remembered) Before(other *remembered) bool {
+	return r.until < other.until || r.until == other.until && r.id < other.id
+}
+
+// Place is for the heap.
+func (r *remembered) Place() *int { return &r.index }
+
 // memory of what was done: by ID, and by when to forget it.
 type memory struct {
 	byID  map[string]*remembered
-	first forgetting
+	first dueheap.Heap[*remembered]
 }
 
 func (m *memory) add(id string, until weir.Micros, most int) {
 	if r := m.byID[id]; r != nil {
-		heap.Remove(&m.first, r.index)
+		m.first.Remove(r)
 	}
 	r := &remembered{id: id, until: until}
 	m.byID[id] = r
-	heap.Push(&m.first, r)
+	m.first.Push(r)
 	for n := 0; n < queue.MaxSweep && len(m.first) > most; n++ {
 		m.forget()
 	}
 }
 
 func (m *memory) forget() {
-	delete(m.byID, heap.Pop(&m.first).(*remembered).id)
+	delete(m.byID, m.first[0].id)
+	m.first.Remove(m.first[0])
 }
 
 func (m *memory) knows(id string, now weir.Micros) bool {
 	r := m.byID[id]
 	return r != nil && r.until > now
-}
-
-// forgetting is a heap of what is remembered.
-type forgetting []*remembered
-
-func (f forgetting) Len() int { return len(f) }
-
-func (f forgetting) Less(a, b int) bool {
-	if f[a].until != f[b].until {
-		return f[a].until < f[b].until
-	}
-	return f[a].id < f[b].id
-}
-
-func (f forgetting) Swap(a, b int) {
-	f[a], f[b] = f[b], f[a]
-	f[a].index, f[b].index = a, b
-}
-
-func (f *forgetting) Push(x any) {
-	r := x.(*remembered)
-	r.index = len(*f)
-	*f = append(*f, r)
-}
-
-func (f *forgetting) Pop() any {
-	old := *f
-	r := old[len(old)-1]
-	old[len(old)-1] = nil
-	*f = old[:len(old)-1]
-	return r
 }

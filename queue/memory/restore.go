@@ -1,7 +1,6 @@
 package memory
 
 import (
-	"container/heap"
 	"fmt"
 	"io"
 	"slices"
@@ -94,7 +93,7 @@ func (l *line) put(i *item) {
 		l.dead = append(l.dead, i) // the numbers rise
 		return
 	}
-	heap.Push(l.pileOf(i.state), i)
+	l.pileOf(i.state).Push(i)
 }
 
 func (d *decoder) item() *item {

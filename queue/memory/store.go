@@ -114,7 +114,7 @@ func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Plac
 		}
 	}
 	err := s.with(ctx, name, func(l *line, now weir.Micros) (wake bool, err error) {
-		idle := l.ready.Len() == 0
+		idle := len(l.ready) == 0
 		place, err = l.push(w, now)
 		return err == nil && idle && !place.Duplicate, err
 	})
@@ -151,7 +151,7 @@ func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (
 			return false, queue.ErrLost
 		}
 		o = l.fail(i, f, now)
-		return !o.Dead && l.ready.Len() == 0, nil
+		return !o.Dead && len(l.ready) == 0, nil
 	})
 	return o, err
 }
