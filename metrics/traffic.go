@@ -51,12 +51,10 @@ func (m *Metrics) ObserveUpstream(route, upstream string, status int, err error,
 
 // troubleOf is why there was no answer, in a word.
 func troubleOf(err error) string {
-	var network *net.OpError
-	var slow net.Error
-	switch {
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &slow) && slow.Timeout():
+	if slow, ok := errors.AsType[net.Error](err); errors.Is(err, context.DeadlineExceeded) || ok && slow.Timeout() {
 		return "timeout"
-	case errors.As(err, &network) && network.Op == "dial":
+	}
+	if network, ok := errors.AsType[*net.OpError](err); ok && network.Op == "dial" {
 		return "connect"
 	}
 	return "other"

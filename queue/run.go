@@ -5,10 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // What RunOptions stand for when they say nothing.
@@ -161,7 +162,7 @@ func (r *runner) lease(ctx context.Context, wake <-chan struct{}) {
 				r.work(ctx, l, received)
 			})
 		}
-		pause := min(batch.Wait, r.jitter())
+		pause := min(batch.Wait, clock.Jitter(r.Poll))
 		if err != nil {
 			pause = r.trouble(err)
 		} else {
@@ -184,11 +185,8 @@ func (r *runner) lease(ctx context.Context, wake <-chan struct{}) {
 func (r *runner) trouble(err error) time.Duration {
 	r.Report(fmt.Errorf("queue %s: leasing: %w", r.queue, err))
 	r.troubles++
-	return min(r.jitter(), 50*time.Millisecond<<min(r.troubles, 10))
+	return min(clock.Jitter(r.Poll), 50*time.Millisecond<<min(r.troubles, 10))
 }
-
-// jitter keeps processes that were started together from asking together.
-func (r *runner) jitter() time.Duration { return r.Poll - r.Poll/5 + rand.N(2*r.Poll/5+1) }
 
 // giveBack returns what is leased and not begun, the last first: then the turns are free
 // again, too.

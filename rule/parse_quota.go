@@ -164,8 +164,7 @@ func (r Rate) String() string { return weir.Limit{N: r.N, Period: r.Period}.Rate
 
 // reason is what package weir says is wrong, without its name.
 func reason(err error) string {
-	var invalid *weir.InvalidError
-	if errors.As(err, &invalid) {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
 		return invalid.Reason
 	}
 	return err.Error()

@@ -168,8 +168,8 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 
 // limitError puts an error of package weir where the field at fault stands.
 func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err error) {
-	var invalid *weir.InvalidError
-	if !errors.As(err, &invalid) {
+	invalid, ok := errors.AsType[*weir.InvalidError](err)
+	if !ok {
 		p.errorf("E013", at, q.whose+"limit", "%v", err)
 		return
 	}

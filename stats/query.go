@@ -263,8 +263,7 @@ func (r *Recorder) ask(ctx context.Context, question func(archive.Store) error) 
 		return true, question(r.own) // nobody has to wait for what is known
 	}
 	err = question(r.archive)
-	var wrong *QueryError
-	if err == nil || errors.As(err, &wrong) || ctx.Err() != nil {
+	if _, wrong := errors.AsType[*QueryError](err); err == nil || wrong || ctx.Err() != nil {
 		return false, err
 	}
 	return true, question(r.own)

@@ -6,6 +6,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,6 +14,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/redislink"
 )
 
 //go:embed script/*.lua
@@ -88,25 +90,15 @@ var awayReplies = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "
 // explain says more where Redis's own words help nobody.
 func (s *Store) explain(err error, keys []string) error {
 	reply, ok := rueidis.IsRedisErr(err)
-	if !ok {
-		if errors.Is(err, context.DeadlineExceeded) {
-			return fmt.Errorf("counter: %w: there was no answer within %v", counter.ErrUnavailable, s.timeout)
-		}
+	switch {
+	case !ok && errors.Is(err, context.DeadlineExceeded):
+		return fmt.Errorf("counter: %w: there was no answer within %v", counter.ErrUnavailable, s.timeout)
+	case !ok:
 		return fmt.Errorf("counter: %w: %v", counter.ErrUnavailable, err)
+	case slices.ContainsFunc(awayReplies, func(word string) bool { return strings.HasPrefix(reply.Error(), word) }):
+		return fmt.Errorf("counter: %w, and nothing was done: %v", counter.ErrUnavailable, err)
 	}
-	text := reply.Error()
-	if _, moved := reply.IsMoved(); moved {
-		return fmt.Errorf("counter: this is one node of a cluster; use a cluster's client: %w", err)
-	}
-	for _, word := range awayReplies {
-		if strings.HasPrefix(text, word) {
-			return fmt.Errorf("counter: %w, and nothing was done: %v", counter.ErrUnavailable, err)
-		}
-	}
-	if strings.Contains(text, "WRONGTYPE") {
-		return fmt.Errorf("counter: something else uses %q or a key beside it; choose another prefix, or remove it: %w", keys[0], err)
-	}
-	return fmt.Errorf("counter: %w", err)
+	return redislink.Explain("counter", fmt.Sprintf("%q or a key beside it", keys[0]), err)
 }
 
 // reader takes an answer apart. After the first thing that is not as it should be, all

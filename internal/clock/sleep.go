@@ -2,6 +2,7 @@ package clock
 
 import (
 	"context"
+	"math/rand/v2"
 	"time"
 )
 
@@ -17,3 +18,7 @@ func Sleep(ctx context.Context, d time.Duration) error {
 		return ctx.Err()
 	}
 }
+
+// Jitter is a length of time, give or take a fifth: who was started together should not ask
+// together.
+func Jitter(d time.Duration) time.Duration { return d - d/5 + rand.N(2*d/5+1) }

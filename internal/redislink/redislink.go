@@ -3,13 +3,17 @@
 package redislink
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // retry is how long after a failure the next try may be: whoever asks in between is
@@ -109,4 +113,32 @@ func (l *Link) Close() {
 		c.Close()
 	}
 	l.closed, l.failed = true, errClosed
+}
+
+// Listen wakes whenever a message comes on a channel, and when it begins to listen: what was
+// said before was not heard. When it ends, whatever the reason, it begins again after about
+// so long, until the context ends.
+func Listen(ctx context.Context, client func() (rueidis.Client, error), channel string, pause time.Duration, wake func()) {
+	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { wake() })
+	for ctx.Err() == nil {
+		// Whoever asks finds out whether there is trouble.
+		if c, err := client(); err == nil {
+			_ = c.Receive(subscribed, c.B().Subscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) { wake() })
+		}
+		_ = clock.Sleep(ctx, clock.Jitter(pause))
+	}
+}
+
+// Explain says more where Redis's own words help nobody. The error begins with who has asked;
+// keys are those that something else may use, "" if that would be another error.
+func Explain(who, keys string, err error) error {
+	if reply, ok := rueidis.IsRedisErr(err); ok {
+		if _, moved := reply.IsMoved(); moved {
+			return fmt.Errorf("%s: this is one node of a cluster; use a cluster's client: %w", who, err)
+		}
+		if keys != "" && strings.Contains(reply.Error(), "WRONGTYPE") {
+			return fmt.Errorf("%s: something else uses %s; choose another prefix, or remove it: %w", who, keys, err)
+		}
+	}
+	return fmt.Errorf("%s: %w", who, err)
 }

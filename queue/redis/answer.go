@@ -29,24 +29,16 @@ func (a *answer) next() *rueidis.RedisMessage {
 	return p
 }
 
-func (a *answer) word() string {
-	s, err := a.next().ToString()
+// read takes the next part for what it should be.
+func read[T any](a *answer, as func(*rueidis.RedisMessage) (T, error)) T {
+	x, err := as(a.next())
 	a.bad = a.bad || err != nil
-	return s
+	return x
 }
 
-func (a *answer) bytes() []byte {
-	b, err := a.next().AsBytes()
-	a.bad = a.bad || err != nil
-	return b
-}
-
-func (a *answer) number() int64 {
-	n, err := a.next().AsInt64()
-	a.bad = a.bad || err != nil
-	return n
-}
-
+func (a *answer) word() string        { return read(a, (*rueidis.RedisMessage).ToString) }
+func (a *answer) bytes() []byte       { return read(a, (*rueidis.RedisMessage).AsBytes) }
+func (a *answer) number() int64       { return read(a, (*rueidis.RedisMessage).AsInt64) }
 func (a *answer) micros() weir.Micros { return weir.Micros(a.number()) }
 
 func (a *answer) slot(t *queue.Terms) queue.Pace {
@@ -55,9 +47,7 @@ func (a *answer) slot(t *queue.Terms) queue.Pace {
 
 // list returns the answers within the next part.
 func (a *answer) list() []*answer {
-	parts, err := a.next().ToArray()
-	a.bad = a.bad || err != nil
-	return listOf(parts, &a.bad)
+	return listOf(read(a, (*rueidis.RedisMessage).ToArray), &a.bad)
 }
 
 func listOf(parts []rueidis.RedisMessage, bad *bool) []*answer {

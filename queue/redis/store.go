@@ -215,20 +215,11 @@ func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args
 
 // explain says more where Redis's own words help nobody.
 func explain(err error) error {
-	var reply *rueidis.RedisError
-	if !errors.As(err, &reply) {
+	reply, ok := errors.AsType[*rueidis.RedisError](err)
+	if !ok || reply.IsLoading() || reply.IsClusterDown() || reply.IsTryAgain() || strings.HasPrefix(reply.Error(), "READONLY") || strings.HasPrefix(reply.Error(), "MASTERDOWN") {
 		return fmt.Errorf("%w: redis: %w", queue.ErrUnavailable, err)
 	}
-	_, moved := reply.IsMoved()
-	switch {
-	case moved:
-		return fmt.Errorf("redis: this is one node of a cluster; use a cluster's client: %w", err)
-	case reply.IsLoading(), reply.IsClusterDown(), reply.IsTryAgain(), strings.HasPrefix(reply.Error(), "READONLY"), strings.HasPrefix(reply.Error(), "MASTERDOWN"):
-		return fmt.Errorf("%w: redis: %w", queue.ErrUnavailable, err)
-	case strings.Contains(reply.Error(), "WRONGTYPE"):
-		return fmt.Errorf("redis: something else uses a key of the queue; choose another prefix, or remove it: %w", err)
-	}
-	return fmt.Errorf("redis: %w", err)
+	return redislink.Explain("redis", "a key of the queue", err)
 }
 
 // Ping reports why Redis cannot be asked, if that is so.

@@ -2,14 +2,13 @@ package redis
 
 import (
 	"context"
-	"math/rand/v2"
 	"strconv"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/queue"
 )
 
@@ -203,13 +202,6 @@ func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
 	if k == nil {
 		return queue.ErrNoQueue
 	}
-	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { wake() })
-	for ctx.Err() == nil {
-		if client, err := s.client(); err == nil {
-			// Whatever ends it, whoever asks finds out whether there is trouble.
-			_ = client.Receive(subscribed, client.B().Subscribe().Channel(k.channel).Build(), func(rueidis.PubSubMessage) { wake() })
-		}
-		_ = clock.Sleep(ctx, s.poll-s.poll/5+rand.N(2*s.poll/5))
-	}
+	redislink.Listen(ctx, s.client, k.channel, s.poll, wake)
 	return ctx.Err()
 }

@@ -105,8 +105,7 @@ func (o *outbox) deliver(ctx context.Context, alerts []Alert) {
 		if err == nil || ctx.Err() != nil {
 			return
 		}
-		var permanent *PermanentError
-		if errors.As(err, &permanent) || attempt == maxAttempts {
+		if _, permanent := errors.AsType[*PermanentError](err); permanent || attempt == maxAttempts {
 			o.dropped.Add(1)
 			o.logger.Error("alerts could not be sent", "to", o.to.Name(), "attempts", attempt, "error", err)
 			return

@@ -153,8 +153,7 @@ func post(ctx context.Context, client *http.Client, url string, header http.Head
 
 // unwrapURL takes the URL out of an error: it may have a secret.
 func unwrapURL(err error) error {
-	var u *url.Error
-	if errors.As(err, &u) {
+	if u, ok := errors.AsType[*url.Error](err); ok {
 		err = u.Err
 	}
 	return fmt.Errorf("alert: %w", err)

@@ -9,6 +9,7 @@
 package memory
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"math"
@@ -166,10 +167,7 @@ func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) 
 
 // Peek implements weir.Store.
 func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	if err := ctx.Err(); err != nil {
-		return dst, err
-	}
-	if err := weir.ValidatePeek(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidatePeek(ops)); err != nil {
 		return dst, err
 	}
 	return s.peekMany(dst, ops), nil
@@ -178,10 +176,7 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 // Refund implements weir.Store. The last op goes first, so that what was charged
 // on top of another charge of the same request is off it before that is given back.
 func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := weir.ValidateTake(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return err
 	}
 	c := s.core.Load()
@@ -198,10 +193,7 @@ func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
 
 // Reset implements weir.Store.
 func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
-	if err := ctx.Err(); err != nil {
-		return err
-	}
-	if err := weir.ValidatePeek(ops); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidatePeek(ops)); err != nil {
 		return err
 	}
 	c := s.core.Load()

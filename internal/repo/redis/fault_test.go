@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/redis/rueidis"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/repo/repotest"
 	"github.com/weirhq/weir/internal/testredis"
@@ -33,7 +34,7 @@ func TestPause(t *testing.T) {
 	r := open(t, clientOf(t, testredis.Start(t)), Options{})
 	low, high := time.Hour, time.Duration(0)
 	for range 1000 {
-		p := r.pause()
+		p := clock.Jitter(r.poll)
 		low, high = min(low, p), max(high, p)
 	}
 	if low < 400*time.Millisecond || high > 600*time.Millisecond || high-low < 100*time.Millisecond {

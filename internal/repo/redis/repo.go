@@ -28,13 +28,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
 
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/repo"
 )
 
@@ -150,22 +150,11 @@ func (r *Repository) Find(ctx context.Context, number int64) (repo.Version, erro
 
 // explain says more where Redis's own words help nobody.
 func (r *Repository) explain(err error) error {
-	if reply := replyOf(err); reply != nil {
-		if _, moved := reply.IsMoved(); moved {
-			return fmt.Errorf("rules: this is one node of a cluster; use a cluster's client: %w", err)
-		}
-		if strings.Contains(reply.Error(), "WRONGTYPE") {
-			return fmt.Errorf("rules: something else uses one of the keys %s; choose another prefix, or remove it: %w", strings.Join(r.keys, ", "), err)
-		}
-	}
-	return fmt.Errorf("rules: %w", err)
+	return redislink.Explain("rules", "one of the keys "+strings.Join(r.keys, ", "), err)
 }
 
 // replyOf is what Redis said, or nil if an error does not come from there.
 func replyOf(err error) *rueidis.RedisError {
-	var reply *rueidis.RedisError
-	if errors.As(err, &reply) {
-		return reply
-	}
-	return nil
+	reply, _ := errors.AsType[*rueidis.RedisError](err)
+	return reply
 }

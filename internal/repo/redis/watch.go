@@ -3,13 +3,11 @@ package redis
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/internal/repo"
 )
 
@@ -20,13 +18,20 @@ func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error
 		if _, err := r.client(); err == nil {
 			break
 		}
-		if err := clock.Sleep(ctx, r.pause()); err != nil {
+		if err := clock.Sleep(ctx, clock.Jitter(r.poll)); err != nil {
 			return err
 		}
 	}
 	wake := make(chan struct{}, 1)
 	var listener sync.WaitGroup
-	listener.Go(func() { r.listen(ctx, wake) })
+	listener.Go(func() {
+		redislink.Listen(ctx, r.client, r.channel, r.poll, func() {
+			select {
+			case wake <- struct{}{}:
+			default: // once is enough
+			}
+		})
+	})
 	defer listener.Wait()
 
 	f := follower{repository: r, Notifier: repo.Notifier{Changed: changed}}
@@ -35,34 +40,10 @@ func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error
 		select {
 		case <-ctx.Done():
 		case <-wake:
-		case <-time.After(r.pause()):
+		case <-time.After(clock.Jitter(r.poll)):
 		}
 	}
 	return ctx.Err()
-}
-
-// pause is how long to wait between two questions.
-func (r *Repository) pause() time.Duration {
-	return r.poll - r.poll/5 + rand.N(2*r.poll/5+1)
-}
-
-// listen wakes whenever a message comes, and when it begins to listen: what was said
-// before was not heard.
-func (r *Repository) listen(ctx context.Context, wake chan<- struct{}) {
-	call := func() {
-		select {
-		case wake <- struct{}{}:
-		default: // once is enough
-		}
-	}
-	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { call() })
-	for ctx.Err() == nil {
-		// Whatever ends it, the poll finds out whether there is trouble.
-		if client, err := r.client(); err == nil {
-			_ = client.Receive(subscribed, client.B().Subscribe().Channel(r.channel).Build(), func(rueidis.PubSubMessage) { call() })
-		}
-		_ = clock.Sleep(ctx, r.pause())
-	}
 }
 
 // follower is one watch.

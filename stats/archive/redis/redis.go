@@ -285,11 +285,4 @@ func (a *Store) Lead(ctx context.Context, what string, d time.Duration) (bool, e
 }
 
 // explain says more where Redis's own words help nobody.
-func explain(err error) error {
-	if reply, ok := rueidis.IsRedisErr(err); ok {
-		if _, moved := reply.IsMoved(); moved {
-			return fmt.Errorf("archive: this is one node of a cluster; use a cluster's client: %w", err)
-		}
-	}
-	return fmt.Errorf("archive: %w", err)
-}
+func explain(err error) error { return redislink.Explain("archive", "", err) }
