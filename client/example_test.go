@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/client"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/server/grpcapi"
 	"github.com/weirhq/weir/rule"
@@ -110,7 +111,7 @@ func serve(source string) (address string, stop func()) {
 		panic(err)
 	}
 	e.Install(table, 1)
-	api, err := grpcapi.New(grpcapi.Options{Engine: e, Rules: struct{ repo.Repository }{}})
+	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{Engine: e, Rules: struct{ repo.Repository }{}}})
 	if err != nil {
 		panic(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/server/grpcapi"
 	pb "github.com/weirhq/weir/proto/weir/v1"
@@ -83,7 +84,7 @@ func (s *service) start() {
 		s.t.Fatal(err)
 	}
 	s.address = listen.Addr().String()
-	api, err := grpcapi.New(grpcapi.Options{Engine: s.engine, Rules: nowhere{}, Logger: slog.New(slog.DiscardHandler)})
+	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{Engine: s.engine, Rules: nowhere{}, Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		s.t.Fatal(err)
 	}

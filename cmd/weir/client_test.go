@@ -17,6 +17,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
@@ -107,8 +108,7 @@ func newRunning(t *testing.T, document, tokens string) *running {
 		}
 	}
 	r.handler, err = httpapi.New(httpapi.Options{
-		Engine: e, Rules: r.repo, Apply: install, Tokens: func() *bearer.List { return list },
-		Logger: slog.New(slog.NewTextHandler(io.Discard, nil)),
+		Service: manage.Service{Engine: e, Rules: r.repo, Apply: install, Tokens: func() *bearer.List { return list }, Logger: slog.New(slog.NewTextHandler(io.Discard, nil))},
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
@@ -76,8 +77,8 @@ func serveStats(t *testing.T, document string) *recorded {
 	}
 	e.Install(table, 1)
 	handler, err := httpapi.New(httpapi.Options{
-		Engine: e, Rules: rules, Apply: func(repo.Version) error { return nil }, Logger: quiet,
-		Stats: r.recorder, Alerts: watcher.List(), Clock: wall,
+		Service: manage.Service{Engine: e, Rules: rules, Apply: func(repo.Version) error { return nil }, Logger: quiet},
+		Stats:   r.recorder, Alerts: watcher.List(), Clock: wall,
 	})
 	if err != nil {
 		t.Fatal(err)

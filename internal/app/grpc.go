@@ -19,9 +19,8 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 		return nil
 	}
 	o := grpcapi.Options{
-		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: a.grpcTokens(), Ready: a.ready,
+		Service:        a.service(a.grpcTokens()),
 		TrustedProxies: a.options.TrustedProxies, ProxyHeader: grpclimit.ProxyHeader(a.options.ProxyHeader),
-		Logger: a.options.Logger,
 	}
 	if a.envoy != nil {
 		o.HealthNames = []string{"ratelimit"} // by which envoyproxy/ratelimit is asked for its health

@@ -13,7 +13,9 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/web"
@@ -87,17 +89,12 @@ func (a *App) newAPI() (http.Handler, error) {
 	}
 	o := httpapi.Options{
 		Home:       home,
+		Service:    a.service(a.tokens.Load),
 		Authz:      a.limits(),
-		Engine:     a.engine,
-		Editor:     a.editor,
-		Guard:      a.guard,
-		Tokens:     a.tokens.Load,
 		Hosts:      a.options.HostNames,
-		Ready:      a.ready,
 		Trouble:    a.notSaved,
 		Metrics:    a.metrics.Handler(),
 		Observe:    a.observeHTTP,
-		Logger:     a.options.Logger,
 		Stats:      a.recorder,
 		Outage:     a.store.outage,
 		Stopping:   a.stopping,
@@ -112,6 +109,13 @@ func (a *App) newAPI() (http.Handler, error) {
 		o.Envoy = a.envoyDir.Config
 	}
 	return httpapi.New(o)
+}
+
+// service is what the servers share. Who may manage is asked of each in its own way.
+func (a *App) service(tokens func() *bearer.List) manage.Service {
+	return manage.Service{
+		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: tokens, Ready: a.ready, Logger: a.options.Logger,
+	}
 }
 
 // limits are how requests are limited, here or at a proxy that asks.

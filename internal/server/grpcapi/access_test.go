@@ -88,7 +88,7 @@ func TestManagedCallsAreComplete(t *testing.T) {
 func TestTokens(t *testing.T) {
 	for name, c := range managedCalls {
 		t.Run(name, func(t *testing.T) {
-			s := newStand(t, Options{Tokens: tokens(t)})
+			s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 			want(t, c.call(t.Context(), s), noToken, "authorization: Bearer")
 			want(t, c.call(as(t.Context(), "wrong-but-long-enough-for-one"), s), wrongToken)
 			err := c.call(as(t.Context(), readerToken), s)
@@ -117,7 +117,7 @@ func TestTokens(t *testing.T) {
 		})
 	}
 	// Whoever only asks needs none.
-	s := newPipe(t, Options{Tokens: tokens(t)})
+	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	if _, err := s.limiter.Check(t.Context(), &pb.CheckRequest{}); err != nil {
 		t.Error(err)
 	}
@@ -125,7 +125,7 @@ func TestTokens(t *testing.T) {
 
 // The author of a change is the holder of the token.
 func TestAuthor(t *testing.T) {
-	s := newPipe(t, Options{Tokens: tokens(t)})
+	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	w, err := s.admin.DeleteRule(as(t.Context(), adminToken), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
 	if err != nil || w.Version.Author != "alice" {
 		t.Errorf("%v %v", w, err)
@@ -133,7 +133,7 @@ func TestAuthor(t *testing.T) {
 }
 
 func TestBearer(t *testing.T) {
-	s := newPipe(t, Options{Tokens: tokens(t)})
+	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	for _, c := range []struct {
 		values []string
 		want   codes.Code
@@ -169,7 +169,7 @@ func TestGuard(t *testing.T) {
 		}
 		return g
 	}
-	s := newStand(t, Options{Tokens: tokens(t), Guard: guard(100, 2), TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t), Guard: guard(100, 2)}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}})
 	try := func(client, bearer string) error {
 		ctx := metadata.AppendToOutgoingContext(as(t.Context(), bearer), "x-forwarded-for", client)
 		_, err := s.admin.GetRules(ctx, &pb.GetRulesRequest{})
@@ -193,7 +193,7 @@ func TestGuard(t *testing.T) {
 		t.Errorf("another client got %v", err)
 	}
 
-	s = newStand(t, Options{Guard: guard(3, 1)})
+	s = newStand(t, Options{Service: manage.Service{Guard: guard(3, 1)}})
 	for i := range 5 {
 		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", fmt.Sprint("192.0.2.", i)) // which nobody believes
 		_, err := s.admin.GetRules(ctx, &pb.GetRulesRequest{})
@@ -229,15 +229,15 @@ func TestNewRefuses(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Rules: s.rules}, "Options.Engine is missing"},
-		{Options{Engine: s.engine}, "Options.Rules is missing"},
-		{Options{Engine: s.engine, Rules: s.rules, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "TrustedProxies"},
+		{Options{Service: manage.Service{Rules: s.rules}}, "Options.Engine is missing"},
+		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is missing"},
+		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "TrustedProxies"},
 	} {
 		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	if _, err := New(Options{Engine: s.engine, Editor: manage.NewEditor(s.rules, nil)}); err != nil {
+	if _, err := New(Options{Service: manage.Service{Engine: s.engine, Editor: manage.NewEditor(s.rules, nil)}}); err != nil {
 		t.Error(err)
 	}
 }

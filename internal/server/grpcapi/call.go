@@ -56,7 +56,7 @@ func managed[A any](ctx context.Context, s *Server, method string, needs bearer.
 func (s *Server) admit(c *call, md metadata.MD, needs bearer.Scope) error {
 	visit := manage.Visit{Client: c.client, Authorization: md["authorization"], Needs: needs}
 	var err error
-	c.holder, err = s.guard.Admit(c, s.options.Tokens(), visit)
+	c.holder, err = s.options.Guard.Admit(c, s.options.Tokens(), visit)
 	var often *manage.TooOftenError
 	var scope *manage.ScopeError
 	switch {

@@ -267,7 +267,7 @@ func TestUnjudged(t *testing.T) {
 	for i := range 100 {
 		fmt.Fprintf(&text, "- {id: r%d, key: global, limits: [%d/1s, 10/1m, 11/2m, 12/3m]}\n", i, i+1)
 	}
-	s := newPipe(t, Options{Rules: openRules(t, text.String())})
+	s := newPipe(t, Options{Service: manage.Service{Rules: openRules(t, text.String())}})
 	_, err := s.limiter.Check(t.Context(), &pb.CheckRequest{})
 	want(t, err, unjudged)
 	_, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{}}})

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
@@ -50,7 +51,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newPipe(t, Options{Rules: repository})
+	s := newPipe(t, Options{Service: manage.Service{Rules: repository}})
 	examples := 0
 	now := example.ReplaceAllStringFunc(string(doc), func(block string) string {
 		examples++

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testheap"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
@@ -50,7 +51,7 @@ func (s *stand) hurl(ctx context.Context, method string, message []byte, times i
 // Whatever is sent, and by however many at once, takes little memory. Four kilobytes that
 // were compressed once took 280 MB.
 func TestHostileMessages(t *testing.T) {
-	s := newStand(t, Options{Tokens: tokens(t)})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	empty := func(tag byte, size int) []byte { return bytes.Repeat([]byte{tag, 0}, size/2) }
 	named, err := proto.Marshal(&healthpb.HealthCheckRequest{Service: strings.Repeat("a", 4<<20)})
 	if err != nil {
@@ -130,7 +131,7 @@ func TestHostileStreams(t *testing.T) {
 
 // Documents of every length that is read come through, with a token.
 func TestLongMessages(t *testing.T) {
-	s := newStand(t, Options{Tokens: tokens(t)})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	var wg sync.WaitGroup
 	for _, size := range []int{100 << 10, 1 << 20, rule.MaxDocument} {
 		wg.Go(func() {

@@ -1,21 +1,15 @@
 package grpcapi
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/netip"
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/middleware/grpclimit"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"google.golang.org/grpc"
@@ -26,33 +20,8 @@ import (
 
 // Options of a server.
 type Options struct {
-	// Engine judges. It is needed.
-	Engine *engine.Engine
-
-	// Rules is where the document of rules is kept. It is needed, unless there is an
-	// Editor.
-	Rules repo.Repository
-
-	// Apply puts a version that was just written into force, before the writer is
-	// answered. Versions come in order. Default nothing: they come by the repository's
-	// Watch alone, a moment later.
-	Apply func(repo.Version) error
-
-	// Editor changes the rules. Servers of one process share one, so that their versions
-	// come into force in order. Default one of Rules and Apply.
-	Editor *manage.Editor
-
-	// Guard keeps out who calls the management too often, or tries tokens. Servers of
-	// one process share one. Default one with the limits of manage.GuardOptions.
-	Guard *manage.Guard
-
-	// Tokens are who may manage. It is asked at every call, so that a list can be
-	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
-	// servers on the loopback. No browser can call a gRPC server by accident.
-	Tokens func() *bearer.List
-
-	// Ready is why no requests should come yet; nil if they should. Default always.
-	Ready func(context.Context) error
+	// Service is what all servers need. No browser can call a gRPC server by accident.
+	manage.Service
 
 	// HealthNames are services that the health knows besides those that are registered.
 	// Default none.
@@ -70,17 +39,11 @@ type Options struct {
 	// that is registered, such as "/weir.v1.Limiter/Check", whatever the client asked
 	// for. Default nobody.
 	Observe func(ctx context.Context, method string, code codes.Code, took time.Duration)
-
-	// Logger is told of every call of the management, and of trouble. Default
-	// slog.Default().
-	Logger *slog.Logger
 }
 
 // Server is the API. It is safe for concurrent use.
 type Server struct {
 	options  Options
-	editor   *manage.Editor
-	guard    *manage.Guard
 	clients  *clientip.Resolver
 	policies manage.Policies
 
@@ -96,42 +59,20 @@ type Server struct {
 
 // New returns the API of an engine and its rules.
 func New(o Options) (*Server, error) {
-	switch {
-	case o.Engine == nil:
-		return nil, errors.New("grpcapi: Options.Engine is missing; engine.New makes one")
-	case o.Rules == nil && o.Editor == nil:
-		return nil, errors.New("grpcapi: Options.Rules is missing; filerepo.Open opens a document")
+	if err := o.Complete("grpcapi"); err != nil {
+		return nil, err
 	}
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
 	if err != nil {
 		return nil, fmt.Errorf("grpcapi: TrustedProxies: %w", err)
 	}
 	s := &Server{
-		options: o.withDefaults(), editor: o.Editor, guard: o.Guard, clients: clients,
+		options: o, clients: clients,
 		longest: maxCall, poll: time.Second, streams: make(chan struct{}, maxStreams), down: make(chan struct{}),
 		names: func() map[string]bool { return known(o.HealthNames) },
 	}
 	s.open, s.managed = newOpen(), newManaged(s.knows)
-	if s.editor == nil {
-		s.editor = manage.NewEditor(o.Rules, o.Apply)
-	}
-	if s.guard == nil {
-		if s.guard, err = manage.NewGuard(manage.GuardOptions{}); err != nil {
-			return nil, err
-		}
-	}
 	return s, nil
-}
-
-func (o Options) withDefaults() Options {
-	if o.Tokens == nil {
-		o.Tokens = func() *bearer.List { return nil }
-	}
-	if o.Ready == nil {
-		o.Ready = func(context.Context) error { return nil }
-	}
-	o.Logger = cmp.Or(o.Logger, slog.Default())
-	return o
 }
 
 // Register makes the services known to a gRPC server, which should have been made with

@@ -21,7 +21,7 @@ type rules struct {
 // GetRules implements pb.RulesServer.
 func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRulesResponse, error) {
 	return managed(ctx, r.s, pb.Rules_GetRules_FullMethodName, bearer.Read, func(c *call) (*pb.GetRulesResponse, error) {
-		v, set, err := r.s.editor.Current(c)
+		v, set, err := r.s.options.Editor.Current(c)
 		if err != nil {
 			return nil, r.s.rulesTrouble(c, err)
 		}
@@ -40,7 +40,7 @@ func (r rules) GetRules(ctx context.Context, req *pb.GetRulesRequest) (*pb.GetRu
 // ListVersions implements pb.RulesServer.
 func (r rules) ListVersions(ctx context.Context, _ *pb.ListVersionsRequest) (*pb.ListVersionsResponse, error) {
 	return managed(ctx, r.s, pb.Rules_ListVersions_FullMethodName, bearer.Read, func(c *call) (*pb.ListVersionsResponse, error) {
-		versions, err := r.s.editor.History(c)
+		versions, err := r.s.options.Editor.History(c)
 		if err != nil {
 			return nil, r.s.rulesTrouble(c, err)
 		}
@@ -67,7 +67,7 @@ func (r rules) GetVersion(ctx context.Context, req *pb.GetVersionRequest) (*pb.V
 
 // find is a version that is kept.
 func (r rules) find(c *call, number int64) (repo.Version, error) {
-	v, err := r.s.editor.Version(c, number)
+	v, err := r.s.options.Editor.Version(c, number)
 	switch {
 	case errors.Is(err, repo.ErrNoVersion):
 		return v, noVersion.of("Version %d is not kept, or never was; ListVersions lists those that are.", number)
@@ -84,7 +84,7 @@ func (r rules) ValidateRules(ctx context.Context, req *pb.ValidateRulesRequest) 
 		var problems rule.Problems
 		if req.GetRule() {
 			var err error
-			if problems, err = r.s.editor.Try(c, source); err != nil {
+			if problems, err = r.s.options.Editor.Try(c, source); err != nil {
 				return nil, r.s.rulesTrouble(c, err)
 			}
 		} else {

@@ -173,7 +173,7 @@ func TestValidateRules(t *testing.T) {
 // Writers on two instances, some of whom name what they have read, lose nothing.
 func TestWritersLoseNothing(t *testing.T) {
 	repository := openRules(t, testRules)
-	a, b := newStand(t, Options{Rules: repository}), newPipe(t, Options{Rules: repository})
+	a, b := newStand(t, Options{Service: manage.Service{Rules: repository}}), newPipe(t, Options{Service: manage.Service{Rules: repository}})
 	const each = 5
 	var wg sync.WaitGroup
 	for i := range each {

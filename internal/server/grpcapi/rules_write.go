@@ -20,7 +20,7 @@ func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.Write
 		if err := manage.CheckDocument(source); err != nil {
 			return manage.Written{}, err
 		}
-		return r.s.editor.Replace(c, t, source)
+		return r.s.options.Editor.Replace(c, t, source)
 	})
 }
 
@@ -28,13 +28,13 @@ func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.Write
 // that it needs no version.
 func (r rules) CreateRule(ctx context.Context, req *pb.CreateRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.Base == nil, summary: req.GetSummary()}
-	return r.writeRule(ctx, pb.Rules_CreateRule_FullMethodName, d, req.GetSource(), r.s.editor.Add)
+	return r.writeRule(ctx, pb.Rules_CreateRule_FullMethodName, d, req.GetSource(), r.s.options.Editor.Add)
 }
 
 // PutRule implements pb.RulesServer.
 func (r rules) PutRule(ctx context.Context, req *pb.PutRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
-	return r.writeRule(ctx, pb.Rules_PutRule_FullMethodName, d, req.GetSource(), r.s.editor.Put)
+	return r.writeRule(ctx, pb.Rules_PutRule_FullMethodName, d, req.GetSource(), r.s.options.Editor.Put)
 }
 
 // writeRule carries out a change that is one rule.
@@ -52,7 +52,7 @@ func (r rules) writeRule(ctx context.Context, method string, d draft, source str
 func (r rules) DeleteRule(ctx context.Context, req *pb.DeleteRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	return r.write(ctx, pb.Rules_DeleteRule_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
-		w, err := r.s.editor.Delete(c, t, req.GetId())
+		w, err := r.s.options.Editor.Delete(c, t, req.GetId())
 		if errors.Is(err, ruleedit.ErrNoRule) {
 			return w, missing(req.GetId())
 		}
@@ -71,7 +71,7 @@ func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.Write
 		if err != nil {
 			return manage.Written{}, err
 		}
-		return r.s.editor.RollBack(c, t, old)
+		return r.s.options.Editor.RollBack(c, t, old)
 	})
 }
 

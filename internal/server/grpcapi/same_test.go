@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
@@ -30,7 +31,7 @@ func TestSameAsHTTP(t *testing.T) {
 	if err := installer(e)(current); err != nil {
 		t.Fatal(err)
 	}
-	h, err := httpapi.New(httpapi.Options{Engine: e, Rules: s.rules, Clock: s.time})
+	h, err := httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: s.rules}, Clock: s.time})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,6 +1,6 @@
 // Package grpcapi is the gRPC API: protocol to engine and back, nothing else.
 //
-//	api, err := grpcapi.New(grpcapi.Options{Engine: engine, Rules: repository})
+//	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{Engine: engine, Rules: repository}})
 //	server := grpc.NewServer(api.ServerOptions()...)
 //	api.Register(server)
 //

@@ -18,12 +18,13 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/tap"
 
+	"github.com/weirhq/weir/internal/manage"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
 func TestHealth(t *testing.T) {
 	var ready atomic.Bool
-	s := newStand(t, Options{Tokens: tokens(t), HealthNames: []string{"ratelimit"}, Ready: func(ctx context.Context) error {
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t), Ready: func(ctx context.Context) error {
 		if _, ok := ctx.Deadline(); !ok {
 			t.Error("it may take for ever")
 		}
@@ -31,7 +32,7 @@ func TestHealth(t *testing.T) {
 			return errors.New("not yet")
 		}
 		return nil
-	}})
+	}}, HealthNames: []string{"ratelimit"}})
 	check := func(service string) healthpb.HealthCheckResponse_ServingStatus {
 		a, err := s.health.Check(t.Context(), &healthpb.HealthCheckRequest{Service: service})
 		if err != nil {
@@ -123,7 +124,7 @@ func TestShutdownIsTold(t *testing.T) {
 }
 
 func TestReflection(t *testing.T) {
-	s := newPipe(t, Options{Tokens: tokens(t)})
+	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	names := s.described(t)
 	for _, name := range []string{"grpc.health.v1.Health", "weir.v1.Keys", "weir.v1.Limiter", "weir.v1.Rules"} {
 		if !slices.Contains(names, name) {
@@ -184,7 +185,7 @@ func TestStreamsAreBounded(t *testing.T) {
 
 // A panic ends the call, and not the server.
 func TestPanic(t *testing.T) {
-	s := newPipe(t, Options{Ready: func(context.Context) error { panic("a mistake") }})
+	s := newPipe(t, Options{Service: manage.Service{Ready: func(context.Context) error { panic("a mistake") }}})
 	_, err := s.health.Check(t.Context(), &healthpb.HealthCheckRequest{})
 	p := want(t, err, crashed)
 	w, err := s.health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
@@ -204,7 +205,7 @@ func TestPanic(t *testing.T) {
 func TestObserve(t *testing.T) {
 	var mu sync.Mutex
 	var seen []string
-	s := newPipe(t, Options{Tokens: tokens(t), Observe: func(_ context.Context, method string, code codes.Code, took time.Duration) {
+	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}, Observe: func(_ context.Context, method string, code codes.Code, took time.Duration) {
 		mu.Lock()
 		defer mu.Unlock()
 		if took < 0 {

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	pb "github.com/weirhq/weir/proto/weir/v1"
 	"google.golang.org/grpc/codes"
@@ -49,7 +50,7 @@ func (g *gone) Find(ctx context.Context, n int64) (repo.Version, error) {
 
 func TestRulesAreGone(t *testing.T) {
 	g := &gone{Repository: openRules(t, testRules)}
-	s := newPipe(t, Options{Rules: g})
+	s := newPipe(t, Options{Service: manage.Service{Rules: g}})
 	g.err = errors.New("a path that is nobody's business")
 	for name, c := range managedCalls {
 		if !strings.Contains(name, "Rules/") {
@@ -78,7 +79,7 @@ func TestRulesAreGone(t *testing.T) {
 }
 
 func TestApplyFails(t *testing.T) {
-	s := newPipe(t, Options{Apply: func(repo.Version) error { return errors.New("no room") }})
+	s := newPipe(t, Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}})
 	_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
 	if p := want(t, err, unapplied, "Version 3 is written"); p.info.Metadata["version"] != "3" || !strings.Contains(s.log.String(), "no room") {
 		t.Errorf("%+v, and the log %s", p, s.log.String())
@@ -88,11 +89,11 @@ func TestApplyFails(t *testing.T) {
 // Who does not wait for its turn to write is not written.
 func TestWriterLeaves(t *testing.T) {
 	entered, proceed := make(chan bool), make(chan bool)
-	s := newPipe(t, Options{Apply: func(repo.Version) error {
+	s := newPipe(t, Options{Service: manage.Service{Apply: func(repo.Version) error {
 		entered <- true
 		<-proceed
 		return nil
-	}})
+	}}})
 	first := make(chan error)
 	go func() {
 		_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})

@@ -24,7 +24,7 @@ func (h *Handler) admit(c *call, needs access) error {
 			Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
 		}
 		var err error
-		if c.holder, err = h.guard.Admit(c.r.Context(), tokens, visit); err != nil {
+		if c.holder, err = h.options.Guard.Admit(c.r.Context(), tokens, visit); err != nil {
 			return h.turnAway(c, err)
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
@@ -48,7 +49,7 @@ var managed = []struct {
 func TestTokens(t *testing.T) {
 	for _, c := range managed {
 		t.Run(c.what, func(t *testing.T) {
-			o := Options{Tokens: tokens(t)}
+			o := Options{Service: manage.Service{Tokens: tokens(t)}}
 			withStats(t, &o)
 			withKept(t, &o)
 			withEnvoy(t, &o)
@@ -93,7 +94,7 @@ func TestTokens(t *testing.T) {
 		})
 	}
 	// Whoever only asks needs none.
-	s := newStand(t, Options{Tokens: tokens(t)})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	for _, what := range []string{"POST /v1/check", "GET /v1/authz", "GET /v1/openapi.yaml", "GET /healthz", "GET /readyz", "GET /"} {
 		s.call(what, "{}", "Host: weir.example.com").want(t, 200, nil)
 	}
@@ -120,7 +121,7 @@ func TestManagedIsComplete(t *testing.T) {
 }
 
 func TestBearer(t *testing.T) {
-	s := newStand(t, Options{Tokens: tokens(t)})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	for _, c := range []struct {
 		headers []string
 		status  int
@@ -141,8 +142,7 @@ func TestBearer(t *testing.T) {
 // not affected.
 func TestWrongTokensAreLimited(t *testing.T) {
 	s := newStand(t, Options{
-		Tokens:       tokens(t),
-		FailureLimit: weir.Limit{Algorithm: weir.SlidingLog, N: 3, Period: time.Minute},
+		Service: manage.Service{Tokens: tokens(t), Limits: manage.GuardOptions{Failures: weir.Limit{Algorithm: weir.SlidingLog, N: 3, Period: time.Minute}}},
 	})
 	try := func(from, bearer string) *reply { return s.call("GET /v1/rules", "", "From: "+from, as(bearer)) }
 	const guesser, other = "192.0.2.1:1", "192.0.2.2:1"
@@ -176,8 +176,8 @@ func TestWrongTokensAreLimited(t *testing.T) {
 
 func TestCallsAreLimited(t *testing.T) {
 	s := newStand(t, Options{
-		Authz:     httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
-		CallLimit: weir.Limit{N: 2, Period: time.Second},
+		Authz:   httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}},
+		Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 2, Period: time.Second}}},
 	})
 	ask := func(headers ...string) int { return s.call("GET /v1/rules", "", headers...).StatusCode }
 	for i, want := range []int{200, 200, 429, 429} {
@@ -196,7 +196,7 @@ func TestCallsAreLimited(t *testing.T) {
 
 // Without tokens a page in the operator's browser gets nowhere.
 func TestBrowsersAtHome(t *testing.T) {
-	s := newStand(t, Options{Hosts: []string{"weir.internal"}, CallLimit: weir.Limit{N: 1000, Period: time.Second}})
+	s := newStand(t, Options{Hosts: []string{"weir.internal"}, Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1000, Period: time.Second}}}})
 	calls := append(managed[:len(managed):len(managed)], struct {
 		what, body string
 		changes    bool
@@ -269,17 +269,17 @@ func TestNewRefuses(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Rules: s.rules}, "Options.Engine is missing"},
-		{Options{Engine: s.engine}, "Options.Rules is missing"},
-		{Options{Engine: s.engine, Rules: s.rules, Authz: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}, "TrustedProxies"},
-		{Options{Engine: s.engine, Rules: s.rules, CallLimit: weir.Limit{N: 1}}, "CallLimit"},
-		{Options{Engine: s.engine, Rules: s.rules, Authz: httplimit.Options{MaxHeld: -1}}, "MaxHeld"},
+		{Options{Service: manage.Service{Rules: s.rules}}, "Options.Engine is missing"},
+		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is missing"},
+		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}, "TrustedProxies"},
+		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules, Limits: manage.GuardOptions{Calls: weir.Limit{N: 1}}}}, "Options.Limits"},
+		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{MaxHeld: -1}}, "MaxHeld"},
 	} {
 		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)
 		}
 	}
-	if h, err := New(Options{Engine: s.engine, Rules: s.rules}); err != nil || direct(h, "GET", "/healthz", "").StatusCode != http.StatusOK {
+	if h, err := New(Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}}); err != nil || direct(h, "GET", "/healthz", "").StatusCode != http.StatusOK {
 		t.Errorf("with the defaults: %v", err)
 	}
 }

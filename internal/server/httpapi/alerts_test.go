@@ -16,6 +16,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
@@ -59,7 +60,7 @@ func (s *statsStand) alarm() {
 
 // An alert is sent to see whether it arrives, and the answer says what became of it.
 func TestTestAlerts(t *testing.T) {
-	o := Options{Tokens: tokens(t)}
+	o := Options{Service: manage.Service{Tokens: tokens(t)}}
 	withStats(t, &o)
 	s := newStand(t, o)
 	s.call("POST /v1/alerts/test", "", as(readerToken)).wantProblem(t, readOnly)
@@ -79,7 +80,7 @@ func TestTestAlerts(t *testing.T) {
 }
 
 func TestAlerts(t *testing.T) {
-	s := newStatsStand(t, Options{Tokens: tokens(t)})
+	s := newStatsStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	r := s.call("GET /v1/alerts", "", as(readerToken)).want(t, 200, nil)
 	if string(r.body) != `{"active":[],"past":[],"silences":[]}`+"\n" {
 		t.Errorf("without alerts: %s", r.body)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
@@ -125,14 +126,14 @@ func TestAuthzUserAndTier(t *testing.T) {
 
 // Rules see the headers, cookies and the query of the request that is asked about.
 func TestAuthzValues(t *testing.T) {
-	s := newStand(t, Options{Hosts: []string{"shop.example.com"}, Rules: openRules(t, `
+	s := newStand(t, Options{Hosts: []string{"shop.example.com"}, Service: manage.Service{Rules: openRules(t, `
 rules:
   - {id: header, key: "header:X-Tenant", limit: 10/1m}
   - {id: cookie, key: "cookie:sid", limit: 11/1m}
   - {id: query, key: "query:q", limit: 12/1m}
   - {id: host, match: {host: shop.example.com}, key: global, limit: 13/1m}
   - {id: key, key: api_key, limit: 14/1m}
-`)})
+`)}})
 	for header, want := range map[string]string{
 		"X-Tenant: acme": "10", "Cookie: a=b; sid=1": "11", "X-Original-URI: /x?q=1": "12", "X-Forwarded-Host: Shop.example.com:443": "13", "Host: shop.example.com": "13", "X-API-Key: k": "14",
 	} {
@@ -148,8 +149,8 @@ func TestAuthzSeveralValues(t *testing.T) {
 		"header:X-Tenant": {"X-Tenant: %s"}, "cookie:sid": {"Cookie: a=b; sid=%s"}, "api_key": {"X-API-Key: %s"}, "user": {"X-User: %s"},
 	} {
 		s := newStand(t, Options{
-			Authz: httplimit.Options{TrustedProxies: proxies, UserHeader: "X-User"},
-			Rules: openRules(t, "rules: [{id: few, key: '"+key+"', algorithm: fixed_window, limit: 2/1d}]"),
+			Authz:   httplimit.Options{TrustedProxies: proxies, UserHeader: "X-User"},
+			Service: manage.Service{Rules: openRules(t, "rules: [{id: few, key: '"+key+"', algorithm: fixed_window, limit: 2/1d}]")},
 		})
 		send := func(who ...string) int {
 			lines := []string{proxy, "X-Original-URI: /x"}
@@ -185,7 +186,7 @@ func TestAuthzHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Install(table, 1)
-		h, err := New(Options{Engine: e, Rules: &gone{}, Authz: httplimit.Options{MaxHeld: 1}, Hosts: []string{"example.com"}})
+		h, err := New(Options{Service: manage.Service{Engine: e, Rules: &gone{}}, Authz: httplimit.Options{MaxHeld: 1}, Hosts: []string{"example.com"}})
 		if err != nil {
 			t.Fatal(err)
 		}

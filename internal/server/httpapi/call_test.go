@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 func TestEveryAnswer(t *testing.T) {
@@ -142,7 +143,7 @@ func TestPanics(t *testing.T) {
 // Nothing that a client chooses becomes a label.
 func TestObserve(t *testing.T) {
 	var got []string
-	s := newStand(t, Options{Tokens: tokens(t), Observe: func(_ context.Context, route string, status int, took time.Duration) {
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}, Observe: func(_ context.Context, route string, status int, took time.Duration) {
 		if took < 0 || took > time.Minute {
 			t.Errorf("it took %v", took)
 		}
@@ -169,7 +170,7 @@ func TestObserve(t *testing.T) {
 
 // One line for each call of the management, and none for a check.
 func TestLog(t *testing.T) {
-	s := newStand(t, Options{Tokens: tokens(t)})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	s.call("POST /v1/check", `{"user":"alice"}`)
 	s.call("GET /v1/authz", "")
 	s.call("GET /v1/nothing", "")
@@ -215,12 +216,12 @@ func TestHealth(t *testing.T) {
 	var trouble, detail error
 	s := newStand(t, Options{
 		Trouble: func() error { return detail },
-		Ready: func(ctx context.Context) error {
+		Service: manage.Service{Ready: func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
 				t.Error("whoever asks may wait for ever")
 			}
 			return trouble
-		},
+		}},
 		Metrics: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { io.WriteString(w, "up 1\n") }),
 	})
 	for _, c := range []struct{ what, want string }{{"GET /healthz", "ok\n"}, {"GET /readyz", "ready\n"}, {"GET /healthcheck", "OK"}, {"GET /metrics", "up 1\n"}} {

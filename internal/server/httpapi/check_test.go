@@ -245,7 +245,7 @@ func manyRules() string {
 
 // More limits than one request may be asked for are the rules' fault, and said so.
 func TestCheckThatCannotBeJudged(t *testing.T) {
-	s := newStand(t, Options{Rules: openRules(t, manyRules())})
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, manyRules())}})
 	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, unjudged, "at most 64")
 }
 

@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir/counter"
 	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/queue/memory"
 )
@@ -127,7 +128,7 @@ func withKept(t *testing.T, o *Options) {
 // keptTried are the answers that calls about counts and work can give.
 func keptTried(ours func(path string) bool) []tried {
 	var all []tried
-	guessing := Options{FailureLimit: weir.Limit{Algorithm: weir.SlidingLog, N: 1, Period: time.Hour}}
+	guessing := Options{Service: manage.Service{Limits: manage.GuardOptions{Failures: weir.Limit{Algorithm: weir.SlidingLog, N: 1, Period: time.Hour}}}}
 	for _, c := range keptCalls {
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
@@ -209,7 +210,7 @@ func TestKeptTokens(t *testing.T) {
 		method, target, _ := strings.Cut(c.what, " ")
 		path, _, _ := strings.Cut(target, "?")
 		found, _, _ := h.find(method, path)
-		o := Options{Tokens: func() *bearer.List { return list }}
+		o := Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}}
 		withKept(t, &o)
 		s := newStand(t, o)
 		s.call(c.what, c.body).wantProblem(t, noToken)

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 )
@@ -38,7 +39,7 @@ func TestDocs(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStatsStand(t, Options{Rules: repository})
+	s := newStatsStand(t, Options{Service: manage.Service{Rules: repository}})
 	examples := 0
 	now := example.ReplaceAllStringFunc(string(doc), func(block string) string {
 		examples++

@@ -115,7 +115,7 @@ func TestRedisIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStand(t, Options{Engine: e})
+	s := newStand(t, Options{Service: manage.Service{Engine: e}})
 	const ask = `{"user":"alice","path":"/api/x"}`
 	var a CheckAnswer
 	s.call("POST /v1/check", ask).want(t, 200, &a)

@@ -17,6 +17,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6"
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
@@ -227,7 +228,7 @@ type tried struct {
 // special is whether a call needs a stand of its own to be refused.
 func (c *tried) special() bool {
 	o := c.options
-	return c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.CallLimit.N > 0
+	return c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
 }
 
 // stand is one that answers as it should.
@@ -337,9 +338,9 @@ var answersTried = func() []tried {
 		{what: "GET /v1/openapi.yaml", status: 200},
 		{what: "GET /healthz", status: 200},
 		{what: "GET /readyz", status: 200},
-		{what: "GET /readyz", status: 503, options: Options{Ready: func(context.Context) error { return errors.New("not yet") }}},
+		{what: "GET /readyz", status: 503, options: Options{Service: manage.Service{Ready: func(context.Context) error { return errors.New("not yet") }}}},
 		{what: "GET /healthcheck", status: 200},
-		{what: "GET /healthcheck", status: 500, options: Options{Ready: func(context.Context) error { return errors.New("not yet") }}},
+		{what: "GET /healthcheck", status: 500, options: Options{Service: manage.Service{Ready: func(context.Context) error { return errors.New("not yet") }}}},
 		{what: "GET /rlconfig", status: 404},
 		{what: "GET /rlconfig", status: 503, with: func(_ *testing.T, o *Options) { o.Envoy = func() *envoyconfig.Config { return nil } }},
 		{what: "GET /metrics", status: 404},
@@ -349,8 +350,8 @@ var answersTried = func() []tried {
 		})}},
 	}
 	// What every route of the management can answer.
-	tired := Options{CallLimit: weir.Limit{N: 1, Period: time.Hour}}
-	failing := Options{Apply: func(repo.Version) error { return errors.New("no room") }}
+	tired := Options{Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1, Period: time.Hour}}}}
+	failing := Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}}
 	for _, m := range managed {
 		if strings.HasPrefix(m.what, "HEAD") {
 			continue

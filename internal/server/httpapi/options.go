@@ -1,6 +1,6 @@
 // Package httpapi is the HTTP API: protocol to engine and back, nothing else.
 //
-//	handler, err := httpapi.New(httpapi.Options{Engine: engine, Rules: repository})
+//	handler, err := httpapi.New(httpapi.Options{Service: manage.Service{Engine: engine, Rules: repository}})
 //	http.ListenAndServe("127.0.0.1:8080", handler)
 //
 // Whoever can reach it may ask POST /v1/check and /v1/authz. Everything else below /v1
@@ -13,24 +13,18 @@
 package httpapi
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
-	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/manage"
-	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
 	"github.com/weirhq/weir/stats"
@@ -39,39 +33,14 @@ import (
 
 // Options of a handler.
 type Options struct {
-	// Engine judges. It is needed.
-	Engine *engine.Engine
-
-	// Rules is where the document of rules is kept. It is needed, unless there is an
-	// Editor.
-	Rules repo.Repository
-
-	// Apply puts a version that was just written into force, before the writer is
-	// answered, so that whoever has changed a rule and asks is judged by it. Versions
-	// come in order; the repository's Watch may bring them a second time. Default
-	// nothing: they come by Watch alone, a moment later.
-	Apply func(repo.Version) error
-
-	// Editor changes the rules. Servers of one process share one, so that their versions
-	// come into force in order. Default one of Rules and Apply.
-	Editor *manage.Editor
-
-	// Guard keeps out who calls the management too often, or tries tokens. Servers of
-	// one process share one. Default one with CallLimit and FailureLimit.
-	Guard *manage.Guard
-
-	// Tokens are who may manage. It is asked at every call, so that a list can be
-	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
-	// servers on the loopback; browsers are then kept from calling by accident.
-	Tokens func() *bearer.List
+	// Service is what all servers need. While no token is asked for, browsers are kept from
+	// calling by accident. Calls that only look are logged for debugging.
+	manage.Service
 
 	// Hosts are names by which the server may be called while no token is asked for,
 	// besides localhost and addresses. Any other name may be one that somebody has
 	// pointed here in order to make a browser talk to the server. Default none.
 	Hosts []string
-
-	// Ready is why no requests should come yet; nil if they should. Default always.
-	Ready func(context.Context) error
 
 	// Trouble is what is wrong although requests should come; nil if nothing is. GET
 	// /readyz says it. Default nothing ever.
@@ -126,18 +95,6 @@ type Options struct {
 	// its Logger is the one below. Default no proxies, and all families of headers.
 	Authz httplimit.Options
 
-	// CallLimit is how often one address may call the management. Default 100/1s with
-	// a burst of 200.
-	CallLimit weir.Limit
-
-	// FailureLimit is how many wrong tokens one address may try. Default 10/1m, as a
-	// sliding_log.
-	FailureLimit weir.Limit
-
-	// Logger is told of every call of the management, for debugging if it only looks, and
-	// of trouble. Default slog.Default().
-	Logger *slog.Logger
-
 	// Clock tells the time. Default the system's.
 	Clock func() time.Time
 }
@@ -147,8 +104,6 @@ type Handler struct {
 	options  Options
 	routes   map[shape][]*mounted
 	clients  *clientip.Resolver
-	guard    *manage.Guard
-	editor   *manage.Editor
 	origins  *http.CrossOriginProtection
 	authz    http.Handler
 	policies manage.Policies
@@ -166,56 +121,31 @@ type Handler struct {
 
 // New returns the API of an engine and its rules.
 func New(o Options) (*Handler, error) {
-	switch {
-	case o.Engine == nil:
-		return nil, errors.New("httpapi: Options.Engine is missing; engine.New makes one")
-	case o.Rules == nil && o.Editor == nil:
-		return nil, errors.New("httpapi: Options.Rules is missing; filerepo.Open opens a document")
-	}
-	clients, err := clientip.New(o.Authz.TrustedProxies, clientip.Header(o.Authz.ProxyHeader))
-	if err != nil {
-		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
-	}
-	o = o.withDefaults()
-	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), editor: o.Editor, guard: o.Guard}
-	h.bodies = newBodies()
-	h.consulting, h.patience = make(chan struct{}, maxConsulting), followerPatience
-	if h.editor == nil {
-		h.editor = manage.NewEditor(o.Rules, o.Apply)
-	}
-	if h.guard == nil {
-		h.guard, err = manage.NewGuard(manage.GuardOptions{
-			Calls: o.CallLimit, Failures: o.FailureLimit,
-			Clock: func() weir.Micros { return weir.MicrosOf(o.Clock()) },
-		})
-		if err != nil {
-			return nil, fmt.Errorf("httpapi: CallLimit or FailureLimit: %w", err)
-		}
-	}
-	if h.authz, err = newAuthz(&o); err != nil {
-		return nil, err
-	}
-	h.mount(routes())
-	return h, nil
-}
-
-func (o Options) withDefaults() Options {
-	if o.Tokens == nil {
-		o.Tokens = func() *bearer.List { return nil }
-	}
-	if o.Ready == nil {
-		o.Ready = func(context.Context) error { return nil }
-	}
 	if o.Outage == nil {
 		o.Outage = func() (time.Time, error) { return time.Time{}, nil }
 	}
 	if o.Trouble == nil {
 		o.Trouble = func() error { return nil }
 	}
-	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Clock == nil {
 		c := clock.New()
 		o.Clock = func() time.Time { return time.UnixMicro(c.Now()) }
 	}
-	return o
+	if o.Limits.Clock == nil {
+		o.Limits.Clock = func() weir.Micros { return weir.MicrosOf(o.Clock()) }
+	}
+	if err := o.Complete("httpapi"); err != nil {
+		return nil, err
+	}
+	clients, err := clientip.New(o.Authz.TrustedProxies, clientip.Header(o.Authz.ProxyHeader))
+	if err != nil {
+		return nil, fmt.Errorf("httpapi: TrustedProxies: %w", err)
+	}
+	h := &Handler{options: o, clients: clients, origins: http.NewCrossOriginProtection(), bodies: newBodies()}
+	h.consulting, h.patience = make(chan struct{}, maxConsulting), followerPatience
+	if h.authz, err = newAuthz(&o); err != nil {
+		return nil, err
+	}
+	h.mount(routes())
+	return h, nil
 }

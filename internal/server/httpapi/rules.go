@@ -26,11 +26,11 @@ func (h *Handler) current(c *call, inForce bool) (rulesRead, error) {
 	var err error
 	if !inForce {
 		var d rulesRead
-		if d.Version, d.set, err = h.editor.Current(c.r.Context()); err == nil {
+		if d.Version, d.set, err = h.options.Editor.Current(c.r.Context()); err == nil {
 			return d, nil
 		}
 	}
-	if v, set, ok := h.editor.InForce(); ok && c.r.Context().Err() == nil {
+	if v, set, ok := h.options.Editor.InForce(); ok && c.r.Context().Err() == nil {
 		return rulesRead{v, set, true}, nil
 	}
 	return rulesRead{}, h.rulesTrouble(c, cmp.Or(err, errNotInstalled))

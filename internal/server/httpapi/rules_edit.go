@@ -15,7 +15,7 @@ func (h *Handler) postRule(c *call) (any, error) {
 		return nil, err
 	}
 	return h.write(c, false, r.ID, func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-		return h.editor.Add(ctx, t, r)
+		return h.options.Editor.Add(ctx, t, r)
 	})
 }
 
@@ -30,14 +30,14 @@ func (h *Handler) putRule(c *call) (any, error) {
 		return nil, badField.of("id: the path says %q and the body %q; let them be the same. To rename a rule, delete it and create another.", c.variable, r.ID).in("id")
 	}
 	return h.write(c, true, r.ID, func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-		return h.editor.Put(ctx, t, r)
+		return h.options.Editor.Put(ctx, t, r)
 	})
 }
 
 // deleteRule answers DELETE /v1/rules/{id}.
 func (h *Handler) deleteRule(c *call) (any, error) {
 	return h.write(c, true, c.variable, func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-		return h.editor.Delete(ctx, t, c.variable)
+		return h.options.Editor.Delete(ctx, t, c.variable)
 	})
 }
 
@@ -55,7 +55,7 @@ func (h *Handler) putRules(c *call) (any, error) {
 		return nil, err
 	}
 	return h.write(c, true, "", func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-		return h.editor.Replace(ctx, t, source)
+		return h.options.Editor.Replace(ctx, t, source)
 	})
 }
 
@@ -74,7 +74,7 @@ func (h *Handler) validate(c *call) (any, error) {
 	case "", "document":
 		_, problems = rule.Parse("", source)
 	case "rule":
-		if problems, err = h.editor.Try(c.r.Context(), source); err != nil {
+		if problems, err = h.options.Editor.Try(c.r.Context(), source); err != nil {
 			return nil, h.rulesTrouble(c, err)
 		}
 	default:

@@ -23,7 +23,7 @@ func (h *Handler) getHistory(c *call) (any, error) {
 	if q := c.query(); q.err != nil {
 		return nil, q.err
 	}
-	versions, err := h.editor.History(c.r.Context())
+	versions, err := h.options.Editor.History(c.r.Context())
 	if err != nil {
 		return nil, h.rulesTrouble(c, err)
 	}
@@ -46,7 +46,7 @@ func (h *Handler) getVersion(c *call) (any, error) {
 
 // version finds a version.
 func (h *Handler) version(c *call, number int64) (repo.Version, error) {
-	v, err := h.editor.Version(c.r.Context(), number)
+	v, err := h.options.Editor.Version(c.r.Context(), number)
 	switch {
 	case errors.Is(err, repo.ErrNoVersion):
 		err = noVersion.of("Version %d is not kept, or never was; GET /v1/rules/history lists those that are.", number)
@@ -75,6 +75,6 @@ func (h *Handler) rollBack(c *call) (any, error) {
 		return nil, err
 	}
 	return h.write(c, true, "", func(ctx context.Context, t manage.Terms) (manage.Written, error) {
-		return h.editor.RollBack(ctx, t, old)
+		return h.options.Editor.RollBack(ctx, t, old)
 	})
 }

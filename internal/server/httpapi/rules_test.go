@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/manage"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/rule"
 )
@@ -60,7 +61,7 @@ func TestGetRules(t *testing.T) {
 }
 
 func TestGetRulesOfAnEmptyDocument(t *testing.T) {
-	s := newStand(t, Options{Rules: openRules(t, "rules: []\n")})
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: []\n")}})
 	if r := s.call("GET /v1/rules", "").want(t, 200, nil); string(r.body) != `{"version":2,"in_force":2,"rules":[]}`+"\n" {
 		t.Errorf("%s", r.body)
 	}
@@ -169,7 +170,7 @@ func TestIfMatch(t *testing.T) {
 }
 
 func TestPutAndDeleteRule(t *testing.T) {
-	s := newStand(t, Options{Tokens: tokens(t)})
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	var a WriteAnswer
 	s.call("PUT /v1/rules/login", "{id: login, match: {method: POST, path: /api/login}, key: ip, algorithm: sliding_log, limit: 3/1m}", `If-Match: "2"`, as(adminToken)).want(t, 200, &a)
 	if a.Version.Number != 3 || a.Version.Author != "alice" || !strings.Contains(a.Version.Summary, "login") || len(a.Warnings) == 0 || a.Warnings[0].Rule != "login" {
@@ -264,7 +265,7 @@ func TestConcurrentWriters(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		instances[i] = newStand(t, Options{Rules: repository}).serve()
+		instances[i] = newStand(t, Options{Service: manage.Service{Rules: repository}}).serve()
 	}
 	const writers, each = 4, 5
 	var wg sync.WaitGroup

@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -50,7 +51,7 @@ func (g *gone) Find(ctx context.Context, n int64) (repo.Version, error) {
 
 func TestRulesAreGone(t *testing.T) {
 	g := &gone{Repository: openRules(t, testRules)}
-	s := newStand(t, Options{Rules: g})
+	s := newStand(t, Options{Service: manage.Service{Rules: g}})
 	g.err = errors.New("a path that is nobody's business")
 	for _, c := range managed {
 		if !strings.Contains(c.what, "/v1/rules") || strings.Contains(c.what, "validate") {
@@ -81,12 +82,12 @@ func TestRulesAreGone(t *testing.T) {
 // the rules in force can be seen.
 func TestRulesInForce(t *testing.T) {
 	g := &gone{Repository: openRules(t, testRules)}
-	s := newStand(t, Options{Rules: g})
+	s := newStand(t, Options{Service: manage.Service{Rules: g}})
 	judging, err := g.Current(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.editor.Installed(judging)
+	s.options.Editor.Installed(judging)
 	var a RulesAnswer
 	s.call("GET /v1/rules", "").want(t, 200, &a)
 	if a.Version != 2 || a.InForce != 2 || a.Unavailable {
@@ -120,7 +121,7 @@ func TestRulesInForce(t *testing.T) {
 }
 
 func TestApplyFails(t *testing.T) {
-	s := newStand(t, Options{Apply: func(repo.Version) error { return errors.New("no room") }})
+	s := newStand(t, Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}})
 	p := s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, unapplied, "Version 3 is written")
 	if p.Version != 3 || !strings.Contains(s.log.String(), "no room") {
 		t.Errorf("%+v, and the log %s", p, s.log)
@@ -151,11 +152,11 @@ func TestVersionsAreAppliedInOrder(t *testing.T) {
 		repository := &slate{version: repo.Version{Number: 1, Source: []byte(testRules)}}
 		var applied []int64
 		proceed := make(chan bool)
-		h, err := New(Options{Engine: e, Rules: repository, Apply: func(v repo.Version) error {
+		h, err := New(Options{Service: manage.Service{Engine: e, Rules: repository, Apply: func(v repo.Version) error {
 			<-proceed
 			applied = append(applied, v.Number)
 			return nil
-		}})
+		}}})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -38,7 +39,7 @@ func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 // for it: neither those who read, nor those who are judged.
 func TestStreamToTheDeaf(t *testing.T) {
 	recorder, _, _ := newRecorder(t, stats.Options{})
-	s := newStand(t, Options{Rules: openRules(t, manyNames()), Stats: recorder, Clock: time.Now})
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, manyNames())}, Stats: recorder, Clock: time.Now})
 	s.patience = 300 * time.Millisecond
 	var ended sync.WaitGroup
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

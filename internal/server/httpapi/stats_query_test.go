@@ -103,7 +103,7 @@ func FuzzStats(f *testing.F) {
 	} {
 		f.Add(seed[0], seed[1])
 	}
-	o := Options{CallLimit: weir.Limit{N: 1_000_000_000, Period: time.Second}}
+	o := Options{Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1_000_000_000, Period: time.Second}}}}
 	withStats(f, &o)
 	s := newStand(f, o)
 	f.Fuzz(func(t *testing.T, what, query string) {

@@ -103,7 +103,7 @@ func newStatsStand(t testing.TB, o Options) *statsStand {
 	clock := func() time.Time { return time.UnixMicro(s.now.Load()) }
 	s.recorder, s.watcher, s.archive = newRecorder(t, stats.Options{Clock: clock})
 	o.Stats, o.Alerts = s.recorder, s.watcher.List()
-	o.CallLimit = weir.Limit{N: 1_000_000, Period: time.Second} // the clock stands still
+	o.Limits.Calls = weir.Limit{N: 1_000_000, Period: time.Second} // the clock stands still
 	s.stand = newStand(t, o)
 	return s
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -172,7 +173,7 @@ func TestStreamEnds(t *testing.T) {
 		list.Store(tokens(t)())
 		recorder, _, _ := newRecorder(t, stats.Options{Clock: time.Now})
 		stopping := make(chan struct{})
-		s := newStand(t, Options{Stats: recorder, Clock: time.Now, Tokens: list.Load, Stopping: stopping})
+		s := newStand(t, Options{Stats: recorder, Clock: time.Now, Service: manage.Service{Tokens: list.Load}, Stopping: stopping})
 		end := runs(t, recorder)
 		bob, alice, leaver := follow(t, s, as(readerToken)), follow(t, s, as(adminToken)), follow(t, s, as(adminToken))
 		for _, f := range []*following{bob, alice, leaver} {
@@ -256,7 +257,7 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 func TestManyStreams(t *testing.T) {
 	recorder, _, _ := newRecorder(t, stats.Options{})
 	stopping := make(chan struct{})
-	s := newStand(t, Options{Stats: recorder, Clock: time.Now, Stopping: stopping, CallLimit: weir.Limit{N: 1000, Period: time.Second}})
+	s := newStand(t, Options{Stats: recorder, Clock: time.Now, Stopping: stopping, Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1000, Period: time.Second}}}})
 	s.serve()
 	runs(t, recorder)
 	const asked = 3 * stats.DefaultMaxSubscribers

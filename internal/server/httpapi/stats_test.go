@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/frame"
@@ -183,7 +184,7 @@ func TestTop(t *testing.T) {
 
 // Whoever may look at statistics learns nobody's API key.
 func TestTopHasNoSecrets(t *testing.T) {
-	s := newStatsStand(t, Options{Rules: openRules(t, "rules: [{id: keyed, key: api_key, limit: 1/1m}]")})
+	s := newStatsStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: keyed, key: api_key, limit: 1/1m}]")}})
 	s.check(`{"api_key":"a-secret-of-the-tests"}`, 3, 1)
 	s.pass(1)
 	var a TopAnswer

@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 func TestWhoAmI(t *testing.T) {
@@ -12,7 +13,7 @@ func TestWhoAmI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newStand(t, Options{Tokens: func() *bearer.List { return list }})
+	s := newStand(t, Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}})
 	for bearer, want := range map[string]WhoAnswer{
 		adminToken: {"alice", "admin"}, readerToken: {"bob", "read"}, appToken: {"shop", "use"},
 	} {

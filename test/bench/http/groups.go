@@ -19,6 +19,7 @@ import (
 	memorystore "github.com/ulule/limiter/v3/drivers/store/memory"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -68,7 +69,7 @@ func checks() (*group, error) {
 	if err != nil {
 		return nil, err
 	}
-	api, err := httpapi.New(httpapi.Options{Engine: e, Rules: rules, Logger: slog.New(slog.DiscardHandler)})
+	api, err := httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: rules, Logger: slog.New(slog.DiscardHandler)}})
 	if err != nil {
 		return nil, err
 	}
