@@ -247,13 +247,17 @@ func compare(t *testing.T, pages map[string]page, en, zh page) {
 // preferChinese reports links to English pages that have a Chinese counterpart.
 func preferChinese(t *testing.T, pages map[string]page, zh page) {
 	t.Helper()
+	var english []string
 	for _, s := range zh.sections() {
 		for _, link := range s.links(pages, zh, itself) {
 			file, _, _ := strings.Cut(link, "#")
 			if pages[file].chinese != "" {
-				t.Errorf("%s: %s: the link to %s leads to the English page; run go test ./internal/lint -run TestZh -update", zh.path, s.title, link)
+				english = append(english, link)
 			}
 		}
+	}
+	if len(english) > 0 {
+		t.Errorf("%s: these links lead to English pages that have a Chinese counterpart; run go test ./internal/lint -run TestZh -update: %q", zh.path, english)
 	}
 }
 
