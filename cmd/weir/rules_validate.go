@@ -52,7 +52,13 @@ func validate(cmd *cobra.Command, files []string, output string, strict bool) er
 		problems = append(problems, found...)
 	}
 	errors, warnings := len(problems.Errors()), len(problems.Warnings())
-	if err := printProblems(cmd.OutOrStdout(), problems, output); err != nil {
+	var err error
+	if output == "json" {
+		err = writeJSON(cmd.OutOrStdout(), problems)
+	} else {
+		_, err = io.WriteString(cmd.OutOrStdout(), problems.String())
+	}
+	if err != nil {
 		return err
 	}
 	if errors > 0 || strict && warnings > 0 {
@@ -62,14 +68,6 @@ func validate(cmd *cobra.Command, files []string, output string, strict bool) er
 		fmt.Fprintf(cmd.OutOrStdout(), "%s in %s, %s\n", phrase.Count(rules, "rule"), phrase.Count(len(files), "file"), phrase.Count(warnings, "warning"))
 	}
 	return nil
-}
-
-func printProblems(w io.Writer, problems rule.Problems, output string) error {
-	if output == "json" {
-		return writeJSON(w, problems)
-	}
-	_, err := io.WriteString(w, problems.String())
-	return err
 }
 
 func newRulesCode() *cobra.Command {

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -146,7 +147,7 @@ func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, since string) er
 				}
 				fmt.Fprintln(t)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", column(answer.Rule), tierText(s.Tier), periodText(s.Period), grouped(s.Requests), refusedText(&s))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), grouped(s.Requests), refusedText(&s))
 			for _, target := range s.Targets {
 				fmt.Fprintf(t, "\t%s", targetText(target))
 			}
@@ -158,13 +159,6 @@ func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, since string) er
 		return err
 	}
 	return t.Flush()
-}
-
-func tierText(tier string) string {
-	if tier == "" {
-		return "-"
-	}
-	return column(tier)
 }
 
 func periodText(seconds float64) string {

@@ -152,5 +152,8 @@ func (a *App) ready(context.Context) error {
 	if !a.rules.loaded.Load() {
 		return fmt.Errorf("the rules could not be read yet from %s", a.rules.where)
 	}
-	return a.envoyReady()
+	if a.options.Envoy.ReadyWithConfig && a.envoyDir != nil && a.envoyDir.Config() == nil {
+		return fmt.Errorf("no configuration for Envoy is loaded from %s", a.options.Envoy.Config)
+	}
+	return nil
 }

@@ -16,7 +16,11 @@ func (a *App) openEnvoy(_, background context.Context) error {
 	if o.Config == "" {
 		return nil
 	}
-	dir, err := envoyconfig.At(o.Config, envoyconfig.Options{MergeDomains: o.MergeDomains, Install: a.installEnvoy})
+	dir, err := envoyconfig.At(o.Config, envoyconfig.Options{
+		MergeDomains: o.MergeDomains,
+		// The descriptors have names in metrics and statistics.
+		Install: func(c *envoyconfig.Config) { a.engine.InstallDemands(a.envoy.Rules(c)) },
+	})
 	if err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
@@ -38,9 +42,6 @@ func (a *App) openEnvoy(_, background context.Context) error {
 	return nil
 }
 
-// installEnvoy names the descriptors of a configuration to metrics and statistics.
-func (a *App) installEnvoy(c *envoyconfig.Config) { a.engine.InstallDemands(a.envoy.Rules(c)) }
-
 // reportEnvoy logs which configuration is in force, and what keeps a newer one from it.
 func (a *App) reportEnvoy(c *envoyconfig.Config, trouble error) {
 	logger := a.options.Logger
@@ -56,12 +57,4 @@ func (a *App) reportEnvoy(c *envoyconfig.Config, trouble error) {
 		}
 		logger.Info("the configuration for Envoy is in force", "directory", a.options.Envoy.Config, "domains", len(c.Domains()), "descriptors", c.Descriptors())
 	}
-}
-
-// envoyReady is why Envoy should not ask yet.
-func (a *App) envoyReady() error {
-	if a.options.Envoy.ReadyWithConfig && a.envoyDir != nil && a.envoyDir.Config() == nil {
-		return fmt.Errorf("no configuration for Envoy is loaded from %s", a.options.Envoy.Config)
-	}
-	return nil
 }

@@ -22,7 +22,9 @@ func (a *App) openEngine(_, background context.Context) error {
 		o.Files = a.files
 	}
 	if a.recorder != nil {
-		o.Statistics = a.statistics
+		o.Statistics = func() metrics.Statistics {
+			return metrics.Statistics{Lost: a.recorder.Health().Lost, Alerts: len(a.watcher.List().Active())}
+		}
 	}
 	if a.applications.queues != nil {
 		o.Queues = a.applications.lengths

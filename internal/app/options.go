@@ -178,7 +178,7 @@ func (o *Options) ready() error {
 	o.SnapshotEvery = cmp.Or(o.SnapshotEvery, DefaultSnapshotEvery)
 	o.Instances = max(1, o.Instances)
 	o.Logger = cmp.Or(o.Logger, slog.Default())
-	return errors.Join(o.checkAddress(), o.checkStore(), o.checkTokens(), o.checkIdentity(), o.checkTimes())
+	return errors.Join(o.checkAddress(), o.checkStore(), o.checkTokens(), o.checkRest())
 }
 
 func (o *Options) checkAddress() error {
@@ -230,15 +230,11 @@ func (o *Options) checkStore() error {
 	return nil
 }
 
-func (o *Options) checkIdentity() error {
-	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
-		return errors.New("--user-header and --tier-header are believed from trusted proxies only; name those with --trusted-proxies")
-	}
-	return nil
-}
-
-func (o *Options) checkTimes() error {
+func (o *Options) checkRest() error {
 	var wrong []error
+	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
+		wrong = append(wrong, errors.New("--user-header and --tier-header are believed from trusted proxies only; name those with --trusted-proxies"))
+	}
 	if o.Grace < 0 {
 		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests under way, as in 10s", o.Grace))
 	}

@@ -12,7 +12,6 @@ import (
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/gateway"
-	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/stats"
 	"github.com/weirhq/weir/stats/alert"
 	"github.com/weirhq/weir/stats/archive"
@@ -171,11 +170,6 @@ func (o *Alerts) secret() ([]byte, error) {
 		return nil, fmt.Errorf("--alert-webhook-secret-file: the secret in %s has fewer than 16 characters and could be guessed; make one with: openssl rand -hex 32", o.WebhookSecretFile)
 	}
 	return []byte(secret), nil
-}
-
-// statistics are how they fare, for /metrics.
-func (a *App) statistics() metrics.Statistics {
-	return metrics.Statistics{Lost: a.recorder.Health().Lost, Alerts: len(a.watcher.List().Active())}
 }
 
 // observeUpstream counts a request that the gateway has passed on.

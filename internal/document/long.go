@@ -64,7 +64,11 @@ func (r *reader) atOnce(content part) *Element {
 	if root == nil {
 		return &Element{}
 	}
-	r.release(root)
+	for _, m := range root.Members {
+		if r.isGiven(m.Name) {
+			r.giveAll(m.Value)
+		}
+	}
 	return root
 }
 
@@ -100,15 +104,7 @@ func (r *reader) whole(p part) *Element {
 	return r.fromYAML(document.Content[0], Place{p.line + 1, 1}, p.line)
 }
 
-// release gives the items of the list to each, of a tree that was read at once.
-func (r *reader) release(root *Element) {
-	for _, m := range root.Members {
-		if r.isGiven(m.Name) {
-			r.giveAll(m.Value)
-		}
-	}
-}
-
+// giveAll gives the items of a list to each.
 func (r *reader) giveAll(list *Element) {
 	for _, item := range list.Items {
 		r.give(item)

@@ -17,11 +17,7 @@ func (e *Element) YAML() ([]byte, error) {
 	if e.Kind == Mapping && len(e.Members) == 0 {
 		return []byte("{}\n"), nil
 	}
-	return dump(e.toYAML())
-}
-
-func dump(n *yaml.Node) ([]byte, error) {
-	return yaml.Dump(n, yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1), yaml.WithQuotePreference(yaml.QuoteDouble))
+	return yaml.Dump(e.toYAML(), yaml.WithIndent(2), yaml.WithCompactSeqIndent(false), yaml.WithLineWidth(-1), yaml.WithQuotePreference(yaml.QuoteDouble))
 }
 
 func (e *Element) toYAML() *yaml.Node {

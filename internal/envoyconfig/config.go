@@ -25,7 +25,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
-	"github.com/weirhq/weir/internal/spelling"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -203,13 +202,6 @@ func (f Failure) Policy() rule.Failure {
 		return rule.Local
 	}
 	return rule.Open
-}
-
-func parseFailure(text string) (Failure, error) {
-	if i := slices.Index(failureNames, text); i >= 0 {
-		return Failure(i), nil
-	}
-	return FailOpen, fmt.Errorf("%q is unknown; %s", text, spelling.Hint(text, failureNames, "choose one of "+strings.Join(failureNames, ", ")))
 }
 
 // Dump writes every limit in a line, by domain and in the order of the files, as

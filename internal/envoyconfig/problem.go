@@ -41,10 +41,6 @@ type report struct {
 	faults   map[document.Place]bool
 }
 
-func newReport(file, source string) *report {
-	return &report{file: file, quoter: document.NewQuoter(source), faults: map[document.Place]bool{}}
-}
-
 func (r *report) errorf(at document.Place, format string, args ...any) {
 	r.add(rule.Error, at, format, args...)
 }

@@ -1,7 +1,6 @@
 package envoyconfig
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
@@ -163,11 +162,4 @@ func describeList(e *document.Element) string {
 		return "an empty list"
 	}
 	return e.Describe()
-}
-
-// clash finds a limit that shares its counter with an earlier one.
-func (n *Node) clash(l *Limit) bool {
-	return slices.ContainsFunc(n.Limits, func(other Limit) bool {
-		return other.Algorithm == l.Algorithm && other.Period == l.Period
-	})
 }

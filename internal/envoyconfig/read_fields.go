@@ -108,12 +108,12 @@ func (p *parser) failure(e *document.Element, otherwise Failure) Failure {
 	if !ok || text == "" {
 		return otherwise
 	}
-	f, err := parseFailure(text)
-	if err != nil {
-		p.errorf(e.Place, "on_failure: %v", err)
+	i := slices.Index(failureNames, text)
+	if i < 0 {
+		p.errorf(e.Place, "on_failure: %q is unknown; %s", text, spelling.Hint(text, failureNames, "choose one of "+strings.Join(failureNames, ", ")))
 		return otherwise
 	}
-	return f
+	return Failure(i)
 }
 
 // plain is a value as others read it: for metadata, which is theirs.

@@ -28,7 +28,7 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 	if !p.rate(e, f, &l) || !p.algorithm(f, &l) {
 		return
 	}
-	if n.clash(&l) {
+	if slices.ContainsFunc(n.Limits, func(other Limit) bool { return other.Algorithm == l.Algorithm && other.Period == l.Period }) {
 		p.errorf(e.Place, "rate_limits: another one counts by %s in the same period, so that only the lower could matter; keep that one", l.Algorithm)
 		return
 	}

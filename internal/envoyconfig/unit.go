@@ -52,26 +52,14 @@ func (u Unit) Period() time.Duration {
 	return 0
 }
 
-// parseUnit reads a unit by its name in any case, or a period such as "10s".
+// parseUnit reads a unit by its name in any case, or a period such as "10s", which may be
+// as long as a unit.
 func parseUnit(text string) (Unit, time.Duration, bool) {
+	period, err := duration.Parse(text)
 	for u := Second; int(u) < len(units); u++ {
-		if strings.EqualFold(text, units[u].name) {
+		if strings.EqualFold(text, units[u].name) || err == nil && period == units[u].period {
 			return u, units[u].period, true
 		}
 	}
-	period, err := duration.Parse(text)
-	if err != nil || period <= 0 {
-		return Unknown, 0, false
-	}
-	return unitOf(period), period, true
-}
-
-// unitOf is the unit that is as long as a period, if there is one.
-func unitOf(period time.Duration) Unit {
-	for u := Second; int(u) < len(units); u++ {
-		if units[u].period == period {
-			return u
-		}
-	}
-	return Unknown
+	return Unknown, period, err == nil && period > 0
 }

@@ -51,10 +51,6 @@ type feed struct {
 	shown    int
 }
 
-func newFeed(l *Log, p *accesslog.Parser) *feed {
-	return &feed{log: l, parser: p, full: make(chan *batch, 2), free: make(chan *batch, 4)}
-}
-
 // run reads until the end, or until nobody wants more.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.full)

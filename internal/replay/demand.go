@@ -1,6 +1,10 @@
 package replay
 
-import "github.com/weirhq/weir"
+import (
+	"maps"
+
+	"github.com/weirhq/weir"
+)
 
 // demand is what clients asked of one limit, whatever became of it: for each client
 // when, and how often at that instant. So any other limit can be tried on it later.
@@ -55,7 +59,7 @@ func (d *demand) add(key string, now int64) {
 	if d.used == d.room {
 		if !d.forget() {
 			d.until = now
-			d.clients = compact(d.clients)
+			d.clients = maps.Collect(maps.All(d.clients)) // in no more room than they need
 			return
 		}
 		c = d.clients[key]
@@ -122,13 +126,4 @@ func (d *demand) free(c *client) {
 	d.arrivals[c.last-1].next = d.spare
 	d.spare = c.first
 	d.used -= c.arrivals
-}
-
-// compact makes a map that has no more room than it needs.
-func compact(m map[string]*client) map[string]*client {
-	small := make(map[string]*client, len(m))
-	for key, c := range m {
-		small[key] = c
-	}
-	return small
 }

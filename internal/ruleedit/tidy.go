@@ -59,7 +59,8 @@ func tidySource(name string, source []byte) ([]byte, bool) {
 func tidyLines(source []byte, root *document.Element) ([]byte, bool) {
 	t := &tidier{}
 	for _, line := range document.EachLine(strings.TrimPrefix(string(source), mark)) {
-		t.lines = append(t.lines, newTidyLine(line))
+		indent := indentOf(line)
+		t.lines = append(t.lines, &tidyLine{text: line[indent:], was: indent, remarks: isBlank(line) || isComment(line)})
 	}
 	if !t.place(root, 0) {
 		return nil, false
@@ -77,11 +78,6 @@ type tidyLine struct {
 	begins  bool   // a name or an item does
 	inner   int    // where what follows the dashes was
 	remarks bool   // nothing but a comment, or nothing
-}
-
-func newTidyLine(line string) *tidyLine {
-	indent := indentOf(line)
-	return &tidyLine{text: line[indent:], was: indent, remarks: isBlank(line) || isComment(line)}
 }
 
 func (l *tidyLine) isBlank() bool { return isBlank(l.text) }

@@ -24,7 +24,12 @@ const Margin = 20
 // WriteText draws the report: what was asked, a table, and a timeline.
 func (r *Report) WriteText(w io.Writer, look Look) error {
 	var b bytes.Buffer
-	r.head(&b, look)
+	line := func(name, value string) {
+		fmt.Fprintf(&b, "%-9s%s\n", name, phrase.Cut(value, look.Width-9, look.ASCII))
+	}
+	line("limit", r.title())
+	line("traffic", r.Traffic)
+	line("offered", r.size())
 	b.WriteByte('\n')
 	rows := r.rows()
 	rows[0][0] = fmt.Sprintf("%-*s", Margin-2, rows[0][0]) // as wide as the names beside the timeline
@@ -44,15 +49,6 @@ func (r *Report) WriteText(w io.Writer, look Look) error {
 	b.WriteString(phrase.Wrap(r.Summary, look.Width))
 	_, err := w.Write(b.Bytes())
 	return err
-}
-
-func (r *Report) head(b *bytes.Buffer, look Look) {
-	line := func(name, value string) {
-		fmt.Fprintf(b, "%-9s%s\n", name, phrase.Cut(value, look.Width-9, look.ASCII))
-	}
-	line("limit", r.title())
-	line("traffic", r.Traffic)
-	line("offered", r.size())
 }
 
 // title is the limit, with its name if there are several.

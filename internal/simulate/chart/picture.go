@@ -5,7 +5,10 @@
 // pictures can be kept beside the text that they belong to and compared.
 package chart
 
-import "io"
+import (
+	"cmp"
+	"io"
+)
 
 // Ink is what a mark stands for, and so how it is painted. The names are classes
 // in the style sheet.
@@ -83,11 +86,12 @@ const (
 // WriteSVG writes pictures one below the other, as one document.
 func WriteSVG(w io.Writer, pictures ...*Picture) error {
 	s := newSheet()
-	high := 0
+	high, title := 0, ""
 	for _, p := range pictures {
 		high += p.height()
+		title = cmp.Or(title, p.Title)
 	}
-	s.open(width, high, describe(pictures), true)
+	s.open(width, high, title, true)
 	top := 0
 	for _, p := range pictures {
 		s.picture(p, top)
@@ -96,13 +100,6 @@ func WriteSVG(w io.Writer, pictures ...*Picture) error {
 	s.close()
 	_, err := w.Write(s.b)
 	return err
-}
-
-func describe(pictures []*Picture) string {
-	if len(pictures) == 0 {
-		return ""
-	}
-	return pictures[0].Title
 }
 
 // height is how much room the picture needs.
