@@ -152,7 +152,7 @@ func (f *replayFlags) run(cmd *cobra.Command, names []string) error {
 	if err != nil {
 		return err
 	}
-	if err := draw(f.out, writers{svg: report.WriteSVG, html: report.WriteHTML, csv: report.WriteCSV}); err != nil {
+	if err := draw(f.out, writers{".svg": report.WriteSVG, ".html": report.WriteHTML, ".csv": report.WriteCSV}); err != nil {
 		return err
 	}
 	if f.output == "json" {

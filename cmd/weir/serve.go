@@ -137,8 +137,15 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if !cmd.Flags().Changed("rules") {
 		o.Rules = "" // which depends on the others
 	}
-	if err := f.record(&o); err != nil {
-		return o, err
+	o.Stats.Off = !f.stats
+	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {
+		return o, usage("--stats-keep: %w", err)
+	}
+	if o.Alerts.Checks, err = alert.Parse(strings.Join(f.alerts, ";")); err != nil {
+		return o, usage("--alert: %w", err)
+	}
+	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
+		return o, usage("--queue: %w", err)
 	}
 	o.Logger, o.Version, o.Token = logger, version(), os.Getenv("WEIR_ADMIN_TOKEN")
 	for _, text := range f.trusted {
@@ -167,21 +174,6 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		}[name]
 	}
 	return o, nil
-}
-
-// record fills in what is remembered of what happened, and kept for applications.
-func (f *serverFlags) record(o *app.Options) (err error) {
-	o.Stats.Off = !f.stats
-	if o.Stats.Keep, err = archive.ParseKeep(f.statsKeep); err != nil {
-		return usage("--stats-keep: %w", err)
-	}
-	if o.Alerts.Checks, err = alert.Parse(strings.Join(f.alerts, ";")); err != nil {
-		return usage("--alert: %w", err)
-	}
-	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
-		return usage("--queue: %w", err)
-	}
-	return nil
 }
 
 // parseNetwork reads a network, or one address.

@@ -213,10 +213,8 @@ var drawings = []string{".svg", ".html", ".csv"}
 // drawable checks a flag --out.
 func drawable(path string) error {
 	ending := strings.ToLower(filepath.Ext(path))
-	for _, known := range append(drawings, "") {
-		if ending == known && (path == "" || ending != "") {
-			return nil
-		}
+	if path == "" || slices.Contains(drawings, ending) {
+		return nil
 	}
 	if near := spelling.Nearest(ending, drawings); near != "" {
 		return usage("--out: %q is no kind of picture; did you mean %s?", path, near)
@@ -224,11 +222,8 @@ func drawable(path string) error {
 	return usage("--out: %q is no kind of picture; write a name that ends in .svg, .html or .csv", path)
 }
 
-// drawing is one of the ways to write a result, and writers are all of them.
-type (
-	drawing func(io.Writer) error
-	writers struct{ svg, html, csv drawing }
-)
+// writers are the ways to write a result, by the endings of files.
+type writers map[string]func(io.Writer) error
 
 // draw writes a picture into a file, if there is one. The file is written as a
 // whole, or not at all if something is wrong with the picture.
@@ -236,9 +231,8 @@ func draw(path string, w writers) error {
 	if path == "" {
 		return nil
 	}
-	write := map[string]drawing{".svg": w.svg, ".html": w.html, ".csv": w.csv}[strings.ToLower(filepath.Ext(path))]
 	var b bytes.Buffer
-	if err := write(&b); err != nil {
+	if err := w[strings.ToLower(filepath.Ext(path))](&b); err != nil {
 		return err
 	}
 	return os.WriteFile(path, b.Bytes(), 0o644)
@@ -254,8 +248,8 @@ func (f *simulateFlags) draw(cases []simulate.Case) error {
 		return err
 	}
 	return draw(f.out, writers{
-		svg:  func(w io.Writer) error { return simulate.WriteSVG(w, reports) },
-		html: func(w io.Writer) error { return simulate.WriteHTML(w, reports) },
-		csv:  func(w io.Writer) error { return simulate.WriteCSV(w, reports) },
+		".svg":  func(w io.Writer) error { return simulate.WriteSVG(w, reports) },
+		".html": func(w io.Writer) error { return simulate.WriteHTML(w, reports) },
+		".csv":  func(w io.Writer) error { return simulate.WriteCSV(w, reports) },
 	})
 }

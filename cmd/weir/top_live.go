@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/signal"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -71,7 +72,7 @@ func redraw(ctx context.Context, v *view, k look, interval time.Duration, screen
 	defer ticks.Stop()
 	for {
 		k.width, k.height = screen.size()
-		if _, err := screen.Write(frameOf(v.lines(k, time.Now()))); err != nil {
+		if _, err := screen.WriteString(frameOf(v.lines(k, time.Now()))); err != nil {
 			return err
 		}
 		for drawn := false; !drawn; {
@@ -93,18 +94,8 @@ func redraw(ctx context.Context, v *view, k look, interval time.Duration, screen
 
 // frameOf is what draws lines over what was there, without a moment in which there is
 // nothing.
-func frameOf(lines []string) []byte {
-	var b bytes.Buffer
-	b.WriteString(toTheTop)
-	for i, text := range lines {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		b.WriteString(text)
-		b.WriteString(restOfLine)
-	}
-	b.WriteString(restBelow)
-	return b.Bytes()
+func frameOf(lines []string) string {
+	return toTheTop + strings.Join(lines, restOfLine+"\r\n") + restOfLine + restBelow
 }
 
 // following follows the events of a server.

@@ -75,7 +75,16 @@ func (t *tally) add(now int64, e *accesslog.Entry, v *engine.Verdict) {
 	t.requests++
 	t.last = now
 	t.whole = t.whole && e.Whole
-	t.knows(e)
+	// What requests are known by, to tell why a rule applies to none.
+	if e.IP.IsValid() {
+		t.addresses++
+	}
+	if e.User != "" {
+		t.users++
+	}
+	if e.Host != "" {
+		t.hosts++
+	}
 	switch {
 	case v.Reason == engine.Exempt:
 		t.exempt++
@@ -93,19 +102,6 @@ func (t *tally) add(now int64, e *accesslog.Entry, v *engine.Verdict) {
 	}
 	t.series.add(now, !v.Allowed)
 	t.addRules(now, v.Results)
-}
-
-// knows counts what requests are known by, to tell why a rule applies to none.
-func (t *tally) knows(e *accesslog.Entry) {
-	if e.IP.IsValid() {
-		t.addresses++
-	}
-	if e.User != "" {
-		t.users++
-	}
-	if e.Host != "" {
-		t.hosts++
-	}
 }
 
 // addRules counts what each rule says. The limits of one follow upon each other.

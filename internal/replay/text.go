@@ -2,6 +2,7 @@ package replay
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"math"
@@ -117,21 +118,13 @@ func (r *Report) limitRows() [][]string {
 			}
 			row := []string{rule.ID, s.Limit, percent(s.Share)}
 			for _, f := range s.For {
-				row = append(row, s.brief(f))
+				_, brief, _ := strings.Cut(f.Limit, " ") // without the algorithm, which is that of the limit
+				row = append(row, cmp.Or(brief, "none"))
 			}
 			rows = append(rows, row)
 		}
 	}
 	return rows
-}
-
-// brief is a suggested limit without the algorithm, which is that of the limit.
-func (s *Suggestion) brief(f LimitFor) string {
-	if f.Limit == "" {
-		return "none"
-	}
-	_, rest, _ := strings.Cut(f.Limit, " ")
-	return rest
 }
 
 // timeline draws requests and the refused share over time.

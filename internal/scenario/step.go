@@ -96,8 +96,12 @@ func (p *parser) named(name string) (*weir.Compiled, error) {
 }
 
 func (p *parser) modifiers(step *Step) error {
-	if step.Verb == "refund" {
-		return p.of(step)
+	if step.Verb == "refund" { // of the take at a time, or whatever came last
+		var err error
+		if step.OfLatest = !p.accept("of"); !step.OfLatest {
+			step.Of, err = p.instant()
+		}
+		return err
 	}
 	if p.accept("within") {
 		d, err := duration.Parse(p.next())
@@ -122,17 +126,6 @@ func (p *parser) modifiers(step *Step) error {
 	if step.Every.Microseconds() > maxSpan/int64(n) {
 		return fmt.Errorf("%d times every %s is longer than a century", n, duration.Format(step.Every))
 	}
-	return err
-}
-
-// of reads which take is given back: the one at a time, or whatever came last.
-func (p *parser) of(step *Step) error {
-	step.OfLatest = !p.accept("of")
-	if step.OfLatest {
-		return nil
-	}
-	var err error
-	step.Of, err = p.instant()
 	return err
 }
 

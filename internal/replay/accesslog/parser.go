@@ -7,6 +7,7 @@
 package accesslog
 
 import (
+	"bytes"
 	"fmt"
 	"net/netip"
 	"slices"
@@ -147,16 +148,11 @@ func (p *Parser) Parse(line []byte, e *Entry) error {
 }
 
 func guess(line []byte) Format {
-	for _, c := range line {
-		switch c {
-		case ' ', '\t':
-		case '{':
-			return JSON
-		case '[':
-			return Envoy
-		default:
-			return Combined
-		}
+	switch line = bytes.TrimLeft(line, " \t"); {
+	case bytes.HasPrefix(line, []byte("{")):
+		return JSON
+	case bytes.HasPrefix(line, []byte("[")):
+		return Envoy
 	}
 	return Combined
 }

@@ -24,20 +24,9 @@ func (s *sheet) raw(pieces ...any) {
 		case int:
 			s.b = strconv.AppendInt(s.b, int64(v), 10)
 		case float64:
-			s.b = appendNumber(s.b, v)
+			s.b = strconv.AppendFloat(s.b, math.Round(v*100)/100, 'f', -1, 64)
 		}
 	}
-}
-
-func appendNumber(b []byte, v float64) []byte {
-	b = strconv.AppendFloat(b, math.Round(v*100)/100, 'f', 2, 64)
-	for b[len(b)-1] == '0' {
-		b = b[:len(b)-1]
-	}
-	if b[len(b)-1] == '.' {
-		b = b[:len(b)-1]
-	}
-	return b
 }
 
 var markup = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "&quot;", "'", "&#39;")
