@@ -30,7 +30,12 @@ func settle(cmd *cobra.Command) error {
 			wrong = append(wrong, usage("%s: %s is not what it takes; write %s, as for --%s", from, document.Quote(value), kind(f), f.Name))
 		}
 	}
-	settable(cmd, func(f *pflag.Flag) {
+	flags := map[string]*pflag.Flag{} // that may be set from outside, by key
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if f.Name == "help" {
+			return
+		}
+		flags[key(f.Name)] = f
 		if value := os.Getenv(variable(f.Name)); value != "" && !f.Changed {
 			set(f, value, variable(f.Name))
 		}
@@ -43,8 +48,6 @@ func settle(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	flags := map[string]*pflag.Flag{}
-	settable(cmd, func(f *pflag.Flag) { flags[key(f.Name)] = f })
 	for _, m := range config.Members {
 		place := fmt.Sprintf("%s:%d:%d: %s", name, m.Name.Line, m.Name.Column, m.Name.Text)
 		f := flags[m.Name.Text]
@@ -66,15 +69,6 @@ func settle(cmd *cobra.Command) error {
 		}
 	}
 	return errors.Join(wrong...)
-}
-
-// settable are the flags that may be set from outside.
-func settable(cmd *cobra.Command, visit func(*pflag.Flag)) {
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if f.Name != "help" {
-			visit(f)
-		}
-	})
 }
 
 func key(flag string) string      { return strings.ReplaceAll(flag, "-", "_") }

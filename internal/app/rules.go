@@ -27,8 +27,7 @@ type rules struct {
 
 	loaded atomic.Bool // some version is in force
 
-	mu    sync.Mutex
-	table *rule.Table
+	mu sync.Mutex // one version at a time
 }
 
 func (a *App) openRules(ctx, background context.Context) error {
@@ -87,7 +86,7 @@ func (r *rules) begin(ctx context.Context) error {
 		r.remembered()
 		return nil
 	}
-	if len(r.table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
+	if table, _ := r.app.engine.Rules(); len(table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
 		r.app.options.Logger.Warn("there are no rules: everything is admitted until some are written", "rules", r.where)
 	}
 	return nil
@@ -108,7 +107,6 @@ func (r *rules) install(v repo.Version) error {
 	_, number := r.app.engine.Rules()
 	r.app.engine.Install(table, v.Number)
 	r.app.editor.Installed(v)
-	r.table = table
 	if r.loaded.Swap(true) && number != v.Number {
 		r.app.options.Logger.Info("new rules are in force", "version", v.Number, "author", v.Author, "summary", v.Summary, "rules", len(table.Rules()))
 	}

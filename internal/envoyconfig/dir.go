@@ -1,6 +1,7 @@
 package envoyconfig
 
 import (
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"errors"
@@ -78,9 +79,7 @@ func At(path string, o Options) (*Dir, error) {
 	if o.Poll < 0 {
 		return nil, errors.New("envoy: Poll is negative; leave it 0 for a second")
 	}
-	if o.Poll == 0 {
-		o.Poll = time.Second
-	}
+	o.Poll = cmp.Or(o.Poll, time.Second)
 	path, err := filepath.Abs(path)
 	if err != nil {
 		return nil, fmt.Errorf("envoy: %w", err)

@@ -21,10 +21,11 @@ const million = 1_000_000
 func parseTime(b []byte) (at int64, whole bool, err error) {
 	ok := false
 	switch {
-	case len(b) >= 20 && b[2] == '/':
-		at, ok = commonTime(b)
-	case len(b) >= 19 && b[4] == '-':
-		at, ok = isoTime(b)
+	case len(b) >= 20 && b[2] == '/' && b[6] == '/' && b[11] == ':': // 15/Nov/2026:10:30:15 +0100
+		at, ok = join(b[7:11], monthNamed(b[3:6]), b[0:2], b[12:])
+	case len(b) >= 19 && b[4] == '-' && b[7] == '-' && (b[10] == 'T' || b[10] == ' '): // 2026-11-15T10:30:15.250Z
+		month, _ := digits(b[5:7])
+		at, ok = join(b[0:4], month, b[8:10], b[11:])
 	default:
 		at, ok = unixTime(b)
 	}
@@ -32,33 +33,6 @@ func parseTime(b []byte) (at int64, whole bool, err error) {
 		return 0, false, errBadTime
 	}
 	return at, at%million == 0, nil
-}
-
-// commonTime reads 15/Nov/2026:10:30:15 +0100.
-func commonTime(b []byte) (int64, bool) {
-	month := monthNamed(b[3:6])
-	if month == 0 || b[6] != '/' || b[11] != ':' {
-		return 0, false
-	}
-	day, ok1 := digits(b[0:2])
-	year, ok2 := digits(b[7:11])
-	second, rest, ok3 := clockTime(b[12:])
-	if !ok1 || !ok2 || !ok3 {
-		return 0, false
-	}
-	return join(year, month, day, second, rest)
-}
-
-// isoTime reads 2026-11-15T10:30:15.250Z, with a space for the T, too.
-func isoTime(b []byte) (int64, bool) {
-	year, ok1 := digits(b[0:4])
-	month, ok2 := digits(b[5:7])
-	day, ok3 := digits(b[8:10])
-	second, rest, ok4 := clockTime(b[11:])
-	if !ok1 || !ok2 || !ok3 || !ok4 || b[7] != '-' || b[10] != 'T' && b[10] != ' ' {
-		return 0, false
-	}
-	return join(year, month, day, second, rest)
 }
 
 // clockTime reads 10:30:15.250 as microseconds of a day, and returns what follows.
@@ -82,9 +56,13 @@ func clockTime(b []byte) (micros int64, rest []byte, ok bool) {
 	return micros, b, true
 }
 
-// join puts a day, a time of day and a zone together.
-func join(year, month, day, micros int64, zone []byte) (int64, bool) {
-	if month < 1 || month > 12 || day < 1 || day > 31 {
+// join puts a day together with the time of day and the zone that follow it. A month of 0
+// is none.
+func join(years []byte, month int64, days, rest []byte) (int64, bool) {
+	year, ok1 := digits(years)
+	day, ok2 := digits(days)
+	micros, zone, ok3 := clockTime(rest)
+	if !ok1 || !ok2 || !ok3 || month < 1 || month > 12 || day < 1 || day > 31 {
 		return 0, false
 	}
 	if len(zone) > 0 && zone[0] == ' ' {

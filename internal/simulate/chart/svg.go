@@ -103,23 +103,24 @@ func (s *sheet) lane(p *Picture, l *Lane, top int) {
 
 // bars draws one path. Each bar stands on what is below it, and is added to that.
 func (s *sheet) bars(p *Picture, bars *Bars, below []float64, base, scale, inset float64) {
-	begun := false
+	d := &sheet{}
 	for i, value := range bars.Values {
 		// What is more than nothing is seen, as long as there is room above.
 		high := min(max(1, float64(value)*scale), laneHigh-below[i])
 		if value <= 0 || high <= 0 {
 			continue
 		}
-		if !begun {
-			s.raw(`<path class="`, bars.Ink, `" d="`)
-			begun = true
-		}
 		from := base - below[i]
-		s.raw("M", p.column(float64(i)+inset), " ", from, "V", from-high, "H", p.column(float64(i+1)-inset), "V", from, "z")
+		d.raw("M", p.column(float64(i)+inset), " ", from, "V", from-high, "H", p.column(float64(i+1)-inset), "V", from, "z")
 		below[i] += high
 	}
-	if begun {
-		s.raw("\"/>\n")
+	s.path(bars.Ink, d)
+}
+
+// path draws what was collected, if that is anything.
+func (s *sheet) path(class Ink, d *sheet) {
+	if len(d.b) > 0 {
+		s.raw(`<path class="`, class, `" d="`, string(d.b), "\"/>\n")
 	}
 }
 
@@ -141,22 +142,16 @@ func (s *sheet) line(p *Picture, values []float64, base float64) {
 // crosses draws a cross below the slices that have a mark, as many as have room.
 func (s *sheet) crosses(p *Picture, marks []int64, top float64) {
 	const size = 5
-	free, begun := 0.0, false
+	free, d := 0.0, &sheet{}
 	for i, n := range marks {
 		x := (p.column(float64(i))+p.column(float64(i+1)))/2 - size/2.0
 		if n <= 0 || x < free {
 			continue
 		}
-		if !begun {
-			s.raw(`<path class="cross" d="`)
-			begun = true
-		}
-		s.raw("M", x, " ", top, "l5 5m0-5l-5 5")
+		d.raw("M", x, " ", top, "l5 5m0-5l-5 5")
 		free = x + size + 2
 	}
-	if begun {
-		s.raw("\"/>\n")
-	}
+	s.path("cross", d)
 }
 
 // axis draws the ticks through all lanes, and their labels below.
