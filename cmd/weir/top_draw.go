@@ -30,6 +30,9 @@ type piece struct {
 // line is a line of a screen.
 type line []piece
 
+// text is a line that begins with a text.
+func text(c colour, format string, args ...any) line { return line{{fmt.Sprintf(format, args...), c}} }
+
 func (l *line) add(c colour, format string, args ...any) {
 	*l = append(*l, piece{fmt.Sprintf(format, args...), c})
 }

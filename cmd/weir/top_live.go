@@ -68,8 +68,7 @@ func redraw(ctx context.Context, v *view, k look, interval time.Duration, screen
 	k.live = true
 	resized, ignore := resizes()
 	defer ignore()
-	ticks := time.NewTicker(interval)
-	defer ticks.Stop()
+	ticks := time.Tick(interval)
 	for {
 		k.width, k.height = screen.size()
 		if _, err := screen.WriteString(frameOf(v.lines(k, time.Now()))); err != nil {
@@ -85,7 +84,7 @@ func redraw(ctx context.Context, v *view, k look, interval time.Duration, screen
 				drawn = v.trouble+v.stale != before // bad news, and that it is over, do not wait
 			case <-resized:
 				drawn = true
-			case <-ticks.C:
+			case <-ticks:
 				drawn = true
 			}
 		}
@@ -117,14 +116,13 @@ func following(server *client, tell func(func(*view))) *follower {
 
 // poll asks from time to time for what is not sent by itself.
 func poll(ctx context.Context, server *client, every time.Duration, tell func(func(*view))) {
-	ticks := time.NewTicker(every)
-	defer ticks.Stop()
+	ticks := time.Tick(every)
 	last := time.Now()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticks.C:
+		case <-ticks:
 		}
 		n, err := ask(ctx, server)
 		if err != nil {

@@ -124,16 +124,13 @@ func (v *view) firing(k look) (all []line) {
 	const most = 3
 	for i, a := range v.alerts.Active {
 		if i == most && len(v.alerts.Active) > most+1 {
-			var l line
-			l.add(alarm, "! and %d more; weir alerts lists them", len(v.alerts.Active)-most)
-			return append(all, l)
+			return append(all, text(alarm, "! and %d more; weir alerts lists them", len(v.alerts.Active)-most))
 		}
 		c, note := alarm, ""
 		if a.Silenced {
 			c, note = faint, ", silenced"
 		}
-		var l line
-		l.add(c, "! %s", cell(string(a.Kind), 10))
+		l := text(c, "! %s", cell(string(a.Kind), 10))
 		l.add(plain, " %s", printable(a.Summary))
 		l.add(faint, " (since %s%s)", a.StartsAt.Local().Format(time.TimeOnly), note)
 		if excess := l.width() - k.width; excess > 0 { // the sentence is cut, not when
@@ -150,15 +147,12 @@ func (v *view) figures(k look) []line {
 	sum, known := v.past.sum()
 	rate := func(n int64) float64 { return float64(n) / float64(max(1, known)) }
 	last, live := v.past.latest()
-	var heading line
-	heading.add(faint, "%-12s%12s%14s", "", "now", "last minute")
-	all := []line{nil, heading}
+	all := []line{nil, text(faint, "%-12s%12s%14s", "", "now", "last minute")}
 	row := func(name string, c colour, of func(frame.Counts) int64, always bool) {
 		if of(sum) == 0 && !always {
 			return
 		}
-		var l line
-		l.add(plain, "%-12s", name)
+		l := text(plain, "%-12s", name)
 		now := "-"
 		if live {
 			now = perSecond(float64(of(last.all)))
@@ -177,8 +171,7 @@ func (v *view) figures(k look) []line {
 	row("failed", alarm, func(c frame.Counts) int64 { return c.Failed }, false)
 	row("blocked", red, func(c frame.Counts) int64 { return c.Blocked }, false)
 
-	var throttled line
-	throttled.add(plain, "%-12s", "throttled")
+	throttled := text(plain, "%-12s", "throttled")
 	now := "-"
 	if live {
 		now = percent(last.all.Throttled())
@@ -190,8 +183,7 @@ func (v *view) figures(k look) []line {
 }
 
 func (v *view) latencies() []line {
-	var l line
-	l.add(plain, "%-12s", "decisions")
+	l := text(plain, "%-12s", "decisions")
 	if v.minute.Requests > 0 {
 		l.add(plain, "%s", percentiles(v.minute.Latency))
 	} else {
@@ -199,8 +191,7 @@ func (v *view) latencies() []line {
 	}
 	all := []line{l}
 	if u := v.minute.Upstream; u != nil {
-		var l line
-		l.add(plain, "%-12s", "upstream")
+		l := text(plain, "%-12s", "upstream")
 		l.add(plain, "%s", percentiles(u.Latency))
 		c := plain
 		if u.Errors > 0 {
@@ -225,12 +216,9 @@ func (v *view) busiest(k look, rules []ruleShown, rows int) []line {
 	most := rules[0].counts.Total()
 	name := min(28, max(8, k.width-40))
 	const bar = 12
-	var heading line
-	heading.add(faint, "%s%12s%9s", cell("rule", name), "last minute", "refused")
-	all := []line{nil, heading}
+	all := []line{nil, text(faint, "%s%12s%9s", cell("rule", name), "last minute", "refused")}
 	for _, r := range rules[:min(rows, len(rules))] {
-		var l line
-		l.add(strong, "%s", cell(r.name, name))
+		l := text(strong, "%s", cell(r.name, name))
 		l.add(plain, "%12s", perSecond(float64(r.counts.Total())/float64(max(1, known))))
 		c := plain
 		if r.counts.Denied > 0 {
@@ -277,20 +265,17 @@ func ranking(name string, c colour, top *httpapi.TopAnswer, width, rows int) []l
 	if len(top.Entries) == 0 {
 		return nil
 	}
-	var heading line
 	note := ""
 	if top.Sampling > 1 {
 		note = fmt.Sprintf(" (1 in %d)", top.Sampling)
 	}
-	heading.add(faint, "%s", cell("most "+name+", last minute"+note, width))
-	all := []line{nil, heading}
+	all := []line{nil, text(faint, "%s", cell("most "+name+", last minute"+note, width))}
 	for _, e := range top.Entries[:min(rows, len(top.Entries))] {
 		count := grouped(e.Count)
 		if e.Error > 0 {
 			count = "~" + count
 		}
-		var l line
-		l.add(c, "%10s", count)
+		l := text(c, "%10s", count)
 		l.add(plain, "  %s", cell(e.Key, max(1, width-12)))
 		all = append(all, l)
 	}
@@ -298,14 +283,11 @@ func ranking(name string, c colour, top *httpapi.TopAnswer, width, rows int) []l
 }
 
 func (v *view) foot() line {
-	var l line
 	switch {
 	case v.trouble != "":
-		l.add(alarm, "%s", printable(v.trouble))
+		return text(alarm, "%s", printable(v.trouble))
 	case v.stale != "":
-		l.add(yellow, "%s", printable(v.stale))
-	default:
-		l.add(faint, "q ends")
+		return text(yellow, "%s", printable(v.stale))
 	}
-	return l
+	return text(faint, "q ends")
 }

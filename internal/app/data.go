@@ -98,14 +98,13 @@ func (a *App) beginSaving(_, background context.Context) error {
 	}
 	close(a.started)
 	a.background.Go(func() {
-		every := time.NewTicker(a.options.SnapshotEvery)
-		defer every.Stop()
+		every := time.Tick(a.options.SnapshotEvery)
 		for {
 			for _, k := range a.kept {
 				a.save(k)
 			}
 			select {
-			case <-every.C:
+			case <-every:
 			case <-background.Done():
 				return
 			}

@@ -42,12 +42,11 @@ func (a *App) openSecrets(_, background context.Context) error {
 		return nil
 	}
 	a.background.Go(func() {
-		every := time.NewTicker(lookEvery)
-		defer every.Stop()
+		every := time.Tick(lookEvery)
 		var told string
 		for {
 			select {
-			case <-every.C:
+			case <-every:
 			case <-background.Done():
 				return
 			}
