@@ -15,6 +15,7 @@ var chineseOnly = []string{"docs/zh/terms.md"}
 
 var (
 	codeSpan  = regexp.MustCompile("`[^`]+`")
+	number    = regexp.MustCompile(`\d+(?:[.,]\d+)*( million)?`)
 	listItem  = regexp.MustCompile(`(?m)^\s*(?:[-*]|\d+\.) `)
 	linkOrURL = regexp.MustCompile(`\]\(([^)\s]+)\)|<(https?://[^>\s]+)>`)
 	toEnglish = regexp.MustCompile(`(?m)^\[English\]\(([^)\s]+)\)$`)
@@ -22,7 +23,7 @@ var (
 )
 
 // Every Chinese page has what its English page has: the same headings, code blocks, links,
-// tables, lists and names in code. With -update, the blocks are copied from the English
+// tables, lists, numbers and names in code. With -update, the blocks are copied from the English
 // page, and links to English pages lead to their Chinese counterparts.
 func TestZh(t *testing.T) {
 	names, err := filepath.Glob("../../docs/zh/*.md")
@@ -202,9 +203,13 @@ func (s section) links(pages map[string]page, from page, other func(page) string
 	return all
 }
 
-func (s section) spans() []string {
-	var all []string
-	for _, span := range codeSpan.FindAllString(s.prose, -1) {
+// facts returns what both languages write alike: names in code, and numbers. Chinese has a
+// word for 0 in many places, and counts millions in ten thousands.
+func (s section) facts() []string {
+	prose := linkOrURL.ReplaceAllString(s.prose, "]")
+	all := number.FindAllString(codeSpan.ReplaceAllString(prose, ""), -1)
+	all = slices.DeleteFunc(all, func(n string) bool { return n == "0" || strings.HasSuffix(n, "million") })
+	for _, span := range codeSpan.FindAllString(prose, -1) {
 		all = append(all, strings.Join(strings.Fields(span), " "))
 	}
 	return all
@@ -232,7 +237,7 @@ func compare(t *testing.T, pages map[string]page, en, zh page) {
 			t.Errorf("%s: the code blocks differ from those of %s; run go test ./internal/lint -run TestZh -update", place, en.path)
 		}
 		differ(t, place, "links", w.links(pages, en, itself), g.links(pages, zh, english))
-		if lacking := without(w.spans(), g.spans()); len(lacking) > 0 {
+		if lacking := without(w.facts(), g.facts()); len(lacking) > 0 {
 			t.Errorf("%s: %s also has %s", place, en.path, strings.Join(lacking, ", "))
 		}
 		if w, g := len(listItem.FindAllString(w.prose, -1)), len(listItem.FindAllString(g.prose, -1)); w != g {
