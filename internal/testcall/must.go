@@ -1,4 +1,4 @@
-// Package testcall shortens calls in tests.
+// Package testcall shortens calls in tests, and in programs that call what is made for tests.
 package testcall
 
 import "testing"
@@ -9,10 +9,16 @@ import "testing"
 func Must[T any](v T, err error) func(testing.TB) T {
 	return func(t testing.TB) T {
 		t.Helper()
-		if err != nil {
-			t.Fatal(err)
-		}
+		OK(t, err)
 		return v
+	}
+}
+
+// OK ends the test if a call has failed.
+func OK(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
 	}
 }
 

@@ -1,46 +1,29 @@
 package testredis
 
 import (
-	"os"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/testcall"
 )
 
+// A program that is no test has servers, too.
 func TestHouse(t *testing.T) {
-	h, err := NewHouse("chaos")
-	if err != nil {
-		t.Fatal(err)
-	}
-	order := ""
-	h.Cleanup(func() { order += "b" })
-	h.Cleanup(func() { order += "a" })
-	if err := h.Try(func() { h.Fatalf("no %s", "luck") }); err == nil || err.Error() != "chaos: no luck" {
-		t.Errorf("the failure is %v", err)
-	}
-	if err := h.Try(func() { h.TempDir() }); err != nil {
-		t.Error(err)
-	}
-	h.Close()
-	if _, err := os.Stat(h.dir); order != "ab" || !os.IsNotExist(err) {
-		t.Errorf("%q was undone; %v", order, err)
-	}
-}
-
-func TestAlone(t *testing.T) {
-	s, stop, err := Alone("bench")
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := testcall.Must(testcall.NewHouse("bench"))(t)
+	var s *Server
+	testcall.OK(t, h.Try(func() { s = Start(h) }))
 	answered(t, s, "PONG", "PING")
-	stop()
+	h.Close()
 	if _, err := s.TryDo("PING"); err == nil {
-		t.Error("it answers after it was stopped")
+		t.Error("it answers after the house was closed")
 	}
 }
 
-func TestAloneNamesWhatIsMissing(t *testing.T) {
+func TestHouseNamesWhatIsMissing(t *testing.T) {
 	t.Setenv("PATH", "")
-	if _, _, err := Alone("bench"); err == nil || !strings.Contains(err.Error(), "install Debian's redis-server") {
+	h := testcall.Must(testcall.NewHouse("bench"))(t)
+	defer h.Close()
+	if err := h.Try(func() { Start(h) }); err == nil || !strings.Contains(err.Error(), "install Debian's redis-server") {
 		t.Errorf("without a redis-server: %v", err)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // Proxy is a line to a server that can be made a bad one. (Toxiproxy was tried: when
@@ -38,11 +40,7 @@ func NewProxy(t testing.TB, server *Server) *Proxy {
 // newLine is a line that leads nowhere yet.
 func newLine(t testing.TB) *Proxy {
 	t.Helper()
-	addr, err := FreeAddr()
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := &Proxy{Addr: addr, t: t}
+	p := &Proxy{Addr: testcall.Must(FreeAddr())(t), t: t}
 	t.Cleanup(p.Cut)
 	p.Heal()
 	return p
@@ -107,10 +105,7 @@ func (p *Proxy) Heal() {
 	if p.listener != nil {
 		return
 	}
-	listener, err := net.Listen("tcp", p.Addr)
-	if err != nil {
-		p.t.Fatal(err)
-	}
+	listener := testcall.Must(net.Listen("tcp", p.Addr))(p.t)
 	p.listener = listener
 	p.running.Go(func() { p.accept(listener) })
 }

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // Sentinel is a master and a replica, watched by three Sentinels of which two must
@@ -55,9 +57,7 @@ func (s *Sentinel) newSentinel(master *Server) *Server {
 	}
 	// A Sentinel keeps in this file what it has learnt, and needs it to restart.
 	file := filepath.Join(s.t.TempDir(), "sentinel.conf")
-	if err := os.WriteFile(file, []byte(config), 0o600); err != nil {
-		s.t.Fatal(err)
-	}
+	testcall.OK(s.t, os.WriteFile(file, []byte(config), 0o600))
 	return newProgram(s.t, file, "--sentinel")
 }
 

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/weirhq/weir/internal/testcall"
 )
 
 // StartTLS starts a server that speaks TLS only, and returns also the file with the
@@ -22,10 +24,7 @@ func StartTLS(t testing.TB, args ...string) (server *Server, caFile string) {
 	t.Helper()
 	s := newServer(t, args...)
 	caFile, certFile, keyFile := filepath.Join(s.dir, "ca.pem"), filepath.Join(s.dir, "cert.pem"), filepath.Join(s.dir, "key.pem")
-	authority, err := certify(caFile, certFile, keyFile)
-	if err != nil {
-		t.Fatal(err)
-	}
+	authority := certify(t, caFile, certFile, keyFile)
 	s.tls = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
 	s.tls.RootCAs.AddCert(authority)
 	s.args = append(s.args, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", caFile, "--tls-auth-clients", "no")
@@ -37,15 +36,10 @@ func StartTLS(t testing.TB, args ...string) (server *Server, caFile string) {
 func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 
 // certify writes an authority, and a certificate of it for the loopback.
-func certify(caFile, certFile, keyFile string) (authority *x509.Certificate, err error) {
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	if err != nil {
-		return nil, err
-	}
+func certify(t testing.TB, caFile, certFile, keyFile string) *x509.Certificate {
+	t.Helper()
+	caKey := testcall.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
+	key := testcall.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	now := time.Now()
 	ca := &x509.Certificate{
 		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "testredis authority"},
@@ -58,28 +52,15 @@ func certify(caFile, certFile, keyFile string) (authority *x509.Certificate, err
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
 		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
 	}
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey)
-	if err != nil {
-		return nil, err
-	}
-	if authority, err = x509.ParseCertificate(caDER); err != nil {
-		return nil, err
-	}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, authority, &key.PublicKey, caKey)
-	if err != nil {
-		return nil, err
-	}
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	if err != nil {
-		return nil, err
-	}
+	caDER := testcall.Must(x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey))(t)
+	authority := testcall.Must(x509.ParseCertificate(caDER))(t)
+	leafDER := testcall.Must(x509.CreateCertificate(rand.Reader, leaf, authority, &key.PublicKey, caKey))(t)
+	keyDER := testcall.Must(x509.MarshalPKCS8PrivateKey(key))(t)
 	for _, f := range []struct {
 		name, kind string
 		der        []byte
 	}{{caFile, "CERTIFICATE", caDER}, {certFile, "CERTIFICATE", leafDER}, {keyFile, "PRIVATE KEY", keyDER}} {
-		if err := os.WriteFile(f.name, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der}), 0o600); err != nil {
-			return nil, err
-		}
+		testcall.OK(t, os.WriteFile(f.name, pem.EncodeToMemory(&pem.Block{Type: f.kind, Bytes: f.der}), 0o600))
 	}
-	return authority, nil
+	return authority
 }

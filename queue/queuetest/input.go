@@ -225,7 +225,7 @@ func testWatch(t *testing.T, open Open) {
 	o.push("x")
 	hears("a push")
 	o.pass(1)
-	o.must(o.Store.Return(t.Context(), "q", o.lease().Token))
+	testcall.OK(o.t, o.Store.Return(t.Context(), "q", o.lease().Token))
 	hears("a return")
 	l := o.lease()
 	o.nack(l, "")

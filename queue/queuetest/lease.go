@@ -111,7 +111,7 @@ func testTokens(t *testing.T, open Open) {
 	o.push("b")
 	o.pass(1)
 	l = o.lease()
-	o.must(o.Store.Return(t.Context(), "q", l.Token))
+	testcall.OK(o.t, o.Store.Return(t.Context(), "q", l.Token))
 	o.lost(l.Token)
 	l = o.lease()
 	o.nack(l, "")
@@ -128,7 +128,7 @@ func testReturn(t *testing.T, open Open) {
 	all := o.ask(queue.Ask{Max: 4, Ahead: queue.MaxAhead}).Leases
 	back := func(i int) {
 		t.Helper()
-		o.must(o.Store.Return(t.Context(), "q", all[i].Token))
+		testcall.OK(o.t, o.Store.Return(t.Context(), "q", all[i].Token))
 	}
 	back(3)
 	back(2)
@@ -143,7 +143,7 @@ func testReturn(t *testing.T, open Open) {
 	is(t, "its turn", b.Leases[0].Release, start+second)
 	// Returned for ever it is never dead.
 	for range 3 {
-		o.must(o.Store.Return(t.Context(), "q", b.Leases[0].Token))
+		testcall.OK(o.t, o.Store.Return(t.Context(), "q", b.Leases[0].Token))
 		b = o.ask(queue.Ask{Max: 1, Ahead: queue.MaxAhead})
 		is(t, "its turn", b.Leases[0].Release, start+second)
 	}

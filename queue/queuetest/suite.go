@@ -146,7 +146,7 @@ func (o *one) none() queue.Batch {
 
 func (o *one) ack(l queue.Lease) {
 	o.t.Helper()
-	o.must(o.Store.Ack(o.t.Context(), "q", l.Token))
+	testcall.OK(o.t, o.Store.Ack(o.t.Context(), "q", l.Token))
 }
 
 func (o *one) nack(l queue.Lease, reason string) queue.Outcome {
@@ -162,13 +162,6 @@ func (o *one) stats() queue.Stats {
 func (o *one) letters(after int64, limit int) []queue.DeadLetter {
 	o.t.Helper()
 	return testcall.Must(o.Store.DeadLetters(o.t.Context(), "q", after, limit))(o.t)
-}
-
-func (o *one) must(err error) {
-	o.t.Helper()
-	if err != nil {
-		o.t.Fatal(err)
-	}
 }
 
 // withToken does all that can be done with a lease.

@@ -64,9 +64,7 @@ func testCancelled(t *testing.T, open Open) {
 		if d := peek(t, subject.Store, op); d.Remaining != 4 {
 			t.Errorf("%d remain, want 4: a cancelled %s was done", d.Remaining, name)
 		}
-		if err := subject.Store.Reset(t.Context(), op); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, subject.Store.Reset(t.Context(), op))
 	}
 }
 

@@ -78,9 +78,7 @@ func testKinds(t *testing.T, open Open) {
 		f := &frame.Frame{}
 		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:alice", Count: 3}}, Total: 3}
 		f.Detail("api").Decision.Record(time.Millisecond)
-		if err := a.Add(t.Context(), []archive.Part{Part(archive.Top, Epoch+10*i, fmt.Sprint("t", i), f), Part(archive.Rules, Epoch+10*i, fmt.Sprint("r", i), f)}); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, a.Add(t.Context(), []archive.Part{Part(archive.Top, Epoch+10*i, fmt.Sprint("t", i), f), Part(archive.Rules, Epoch+10*i, fmt.Sprint("r", i), f)}))
 	}
 	for range 2 {
 		for level := range 3 {
@@ -97,9 +95,7 @@ func testKinds(t *testing.T, open Open) {
 				t.Errorf("level %d has %d denials and %d times", level, count, timed)
 			}
 		}
-		if err := a.RollUp(t.Context(), time.Unix(Epoch+24*3600, 0)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, a.RollUp(t.Context(), time.Unix(Epoch+24*3600, 0)))
 	}
 	if _, err := a.Read(t.Context(), archive.Series, 0, 0, Epoch); err == nil {
 		t.Error("sixty years of seconds are read")

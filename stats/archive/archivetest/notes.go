@@ -34,15 +34,11 @@ func testNotes(t *testing.T, open Open) {
 	a, _ := open(t)
 	set := func(now int64, n archive.Note) {
 		t.Helper()
-		if err := a.SetNote(t.Context(), "test", n, At(now)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, a.SetNote(t.Context(), "test", n, At(now)))
 	}
 	offer := func(now int64, n, was archive.Note) {
 		t.Helper()
-		if err := a.OfferNote(t.Context(), "test", n, was, At(now)); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, a.OfferNote(t.Context(), "test", n, was, At(now)))
 	}
 	want := func(now int64, want string) {
 		t.Helper()
@@ -53,9 +49,7 @@ func testNotes(t *testing.T, open Open) {
 	want(0, "")
 	set(0, Say("a", "one\n\x00\xff", 10))
 	set(0, Say("\xff", "two", 100))
-	if err := a.SetNote(t.Context(), "other", Say("a", "of another kind", 20), At(0)); err != nil {
-		t.Fatal(err)
-	}
+	testcall.OK(t, a.SetNote(t.Context(), "other", Say("a", "of another kind", 20), At(0)))
 	want(9, `"a"="one\n\x00\xff"@10 "\xff"="two"@100`)
 	want(10, `"\xff"="two"@100`)
 
@@ -92,9 +86,7 @@ func testNotesAreBounded(t *testing.T, open Open) {
 	a, _ := open(t)
 	set := func(n archive.Note) error { return a.SetNote(t.Context(), "test", n, At(0)) }
 	for i := range archive.MaxNotes {
-		if err := set(Say(fmt.Sprint(i), "x", int64(1000+i))); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, set(Say(fmt.Sprint(i), "x", int64(1000+i))))
 	}
 	if err := set(Say("more", "x", 10)); !errors.Is(err, archive.ErrNoRoom) {
 		t.Errorf("one more: %v", err)
@@ -109,9 +101,7 @@ func testNotesAreBounded(t *testing.T, open Open) {
 		t.Errorf("one that was ended is back: %v", err)
 	}
 	for i := range 3 * archive.MaxNotes {
-		if err := set(Say(fmt.Sprint("gone", i), "", int64(5000-i))); err != nil {
-			t.Fatal(err)
-		}
+		testcall.OK(t, set(Say(fmt.Sprint("gone", i), "", int64(5000-i))))
 	}
 	all, err := a.Notes(t.Context(), "test", At(0))
 	if err != nil || len(all) != 2*archive.MaxNotes {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/netip"
+	"testing"
 	"time"
 
 	"github.com/sethvargo/go-limiter"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/test/bench/internal/clients"
@@ -45,7 +47,7 @@ type Figure struct {
 // contestant makes what one goroutine asks, for a client by number.
 type contestant struct {
 	name string
-	new  func(keys int) func() func(client int) bool
+	new  func(t testing.TB, keys int) func() func(client int) bool
 }
 
 const peer = "sethvargo/go-limiter, three times"
@@ -62,30 +64,23 @@ func contestants() []contestant {
 }
 
 // names are what a server would know of each client.
-func names(keys int) (users []string, addresses []netip.Addr) {
-	users = clients.Keys(keys)
-	addresses = make([]netip.Addr, keys)
-	for i := range addresses {
-		addresses[i] = netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)})
+func names(keys int) (users []string, addresses []netip.Addr, texts []string) {
+	for i := range keys {
+		addresses = append(addresses, netip.AddrFrom4([4]byte{10, byte(i >> 16), byte(i >> 8), byte(i)}))
+		texts = append(texts, addresses[i].String())
 	}
-	return users, addresses
+	return clients.Keys(keys), addresses, texts
 }
 
-func goLimiter(keys int) func() func(int) bool {
-	users, addresses := names(keys)
-	texts := make([]string, keys)
+func goLimiter(t testing.TB, keys int) func() func(int) bool {
+	users, _, texts := names(keys)
 	both := make([]string, keys)
-	for i := range texts {
-		texts[i] = addresses[i].String()
+	for i := range both {
 		both[i] = users[i] + texts[i]
 	}
 	var stores [3]limiter.Store
 	for i := range stores {
-		s, err := memorystore.New(&memorystore.Config{Tokens: 1_000_000_000, Interval: time.Second, InitialAlloc: keys})
-		if err != nil {
-			panic(err)
-		}
-		stores[i] = s
+		stores[i] = testcall.Must(memorystore.New(&memorystore.Config{Tokens: 1_000_000_000, Interval: time.Second, InitialAlloc: keys}))(t)
 	}
 	take := func(s limiter.Store, key string) bool {
 		_, _, _, ok, err := s.Take(context.Background(), key)
@@ -98,22 +93,14 @@ func goLimiter(keys int) func() func(int) bool {
 	}
 }
 
-func store(keys int) func() func(int) bool {
-	users, addresses := names(keys)
-	texts := make([]string, keys)
-	for i := range texts {
-		texts[i] = addresses[i].String()
-	}
+func store(t testing.TB, keys int) func() func(int) bool {
+	users, _, texts := names(keys)
 	s := memory.New(memory.Options{})
 	var limits [3]*weir.Compiled
 	for i := range limits {
 		limit := weir.MustParseLimit("1000000000/1s")
 		limit.Name = fmt.Sprint(i)
-		c, err := limit.Compile()
-		if err != nil {
-			panic(err)
-		}
-		limits[i] = c
+		limits[i] = testcall.Must(limit.Compile())(t)
 	}
 	return func() func(int) bool {
 		ops, decisions := make([]weir.Op, 3), make([]weir.Decision, 0, 3)
@@ -128,15 +115,10 @@ func store(keys int) func() func(int) bool {
 	}
 }
 
-func judge(keys int) func() func(int) bool {
-	users, addresses := names(keys)
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
-	if err != nil {
-		panic(err)
-	}
-	if err := e.Load("bench", []byte(rules)); err != nil {
-		panic(err)
-	}
+func judge(t testing.TB, keys int) func() func(int) bool {
+	users, addresses, _ := names(keys)
+	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
+	testcall.OK(t, e.Load("bench", []byte(rules)))
 	return func() func(int) bool {
 		req := rule.Request{Method: "POST", Path: "/api/login"}
 		var v engine.Verdict
@@ -148,23 +130,20 @@ func judge(keys int) func() func(int) bool {
 }
 
 // Run lets all take turns, by one goroutine and by two.
-func Run(o Options, progress command.Progress) ([]Figure, error) {
-	var out []Figure
+func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
 	all := contestants()
 	for step, goroutines := range []int{1, 2} {
 		makers := make([]func() func(int) bool, len(all))
 		for i, c := range all {
-			makers[i] = c.new(o.Keys)
+			makers[i] = c.new(t, o.Keys)
 		}
 		done := 0
-		measured, err := rounds.Take(rounds.Turns{Contestants: len(all), Rounds: o.Rounds, Seed: [2]uint64{3, 5}}, func(_, i int) (Figure, error) {
+		turns := rounds.Turns{Contestants: len(all), Rounds: o.Rounds, Seed: [2]uint64{3, 5}}
+		measured := testcall.Must(rounds.Take(turns, func(_, i int) (Figure, error) {
 			progress(step*o.Rounds*len(all)+done, 2*o.Rounds*len(all), all[i].name)
 			done++
 			return measure(all[i].name, makers[i], goroutines, o)
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))(t)
 		var figures []Figure
 		for _, m := range measured {
 			figures = append(figures, rounds.Median(m, func(f Figure) float64 { return f.Nanos }))
@@ -174,7 +153,7 @@ func Run(o Options, progress command.Progress) ([]Figure, error) {
 		}
 		out = append(out, figures...)
 	}
-	return out, nil
+	return out
 }
 
 func measure(name string, maker func() func(int) bool, goroutines int, o Options) (Figure, error) {

@@ -8,10 +8,7 @@ import (
 )
 
 func TestRun(t *testing.T) {
-	figures, err := Run(Options{Keys: 10, Checks: 500, Rounds: 3}, func(int, int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	figures := Run(t, Options{Keys: 10, Checks: 500, Rounds: 3}, func(int, int, string) {})
 	if len(figures) != 6 {
 		t.Fatalf("%d figures", len(figures))
 	}

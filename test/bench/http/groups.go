@@ -9,8 +9,8 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"os"
 	"path/filepath"
+	"testing"
 	"time"
 
 	"github.com/go-chi/httprate"
@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/internal/manage"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -29,62 +30,35 @@ import (
 // clients is how many different ones ask.
 const clients = 1000
 
-func groups() ([]*group, error) {
-	check, err := checks()
-	if err != nil {
-		return nil, err
+func groups(t testing.TB) []*group {
+	return []*group{
+		checks(t),
+		middlewares(t, "middleware around a handler, by address, all admitted", 1_000_000_000, http.StatusOK),
+		middlewares(t, "middleware around a handler, by address, all refused", 1, http.StatusTooManyRequests),
 	}
-	admitted, err := middlewares("middleware around a handler, by address, all admitted", 1_000_000_000, http.StatusOK)
-	if err != nil {
-		return nil, err
-	}
-	refused, err := middlewares("middleware around a handler, by address, all refused", 1, http.StatusTooManyRequests)
-	if err != nil {
-		return nil, err
-	}
-	return []*group{check, admitted, refused}, nil
 }
 
 // newEngine judges by a document, in memory.
-func newEngine(document string) (*engine.Engine, error) {
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
-	if err != nil {
-		return nil, err
-	}
-	return e, e.Load("bench", []byte(document))
+func newEngine(t testing.TB, document string) *engine.Engine {
+	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
+	testcall.OK(t, e.Load("bench", []byte(document)))
+	return e
 }
 
 // checks are POST /v1/check, and a handler that does all of it but to decide.
-func checks() (*group, error) {
-	e, err := newEngine("rules: [{id: api, match: {path: /api/**}, key: user, limit: 1000000000/1s}]")
-	if err != nil {
-		return nil, err
-	}
-	dir, err := os.MkdirTemp("", "weir-bench")
-	if err != nil {
-		return nil, err
-	}
-	defer os.RemoveAll(dir)
-	rules, err := filerepo.Open(filepath.Join(dir, "rules.yaml"), filerepo.Options{Create: true})
-	if err != nil {
-		return nil, err
-	}
-	api, err := httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: rules, Logger: slog.New(slog.DiscardHandler)}})
-	if err != nil {
-		return nil, err
-	}
+func checks(t testing.TB) *group {
+	e := newEngine(t, "rules: [{id: api, match: {path: /api/**}, key: user, limit: 1000000000/1s}]")
+	rules := testcall.Must(filerepo.Open(filepath.Join(t.TempDir(), "rules.yaml"), filerepo.Options{Create: true}))(t)
+	api := testcall.Must(httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: rules, Logger: slog.New(slog.DiscardHandler)}}))(t)
 	g := &group{
 		name: "POST /v1/check, memory, one rule", want: http.StatusOK,
 		contestants: []contestant{{name: "decode and encode only", handler: http.HandlerFunc(echo)}, {name: "weir", handler: api}},
 	}
 	for i := range clients {
-		body, err := json.Marshal(httpapi.CheckRequest{IP: "192.0.2.7", User: fmt.Sprintf("user-%d", i), Method: "GET", Path: "/api/items/42"})
-		if err != nil {
-			return nil, err
-		}
+		body := testcall.Must(json.Marshal(httpapi.CheckRequest{IP: "192.0.2.7", User: fmt.Sprintf("user-%d", i), Method: "GET", Path: "/api/items/42"}))(t)
 		g.add("POST", "/v1/check", fmt.Sprintf("192.0.2.%d:4711", i%250), body)
 	}
-	return g, nil
+	return g
 }
 
 // answer is what weir says, too.
@@ -126,33 +100,21 @@ func peerAddress(r *http.Request) (string, error) {
 }
 
 // middlewares are those of three projects around one handler.
-func middlewares(name string, n int, want int) (*group, error) {
+func middlewares(t testing.TB, name string, n int, want int) *group {
 	handler := http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		w.Header()["Content-Type"] = []string{"text/plain"}
 		io.WriteString(w, "hello")
 	})
 	rules := fmt.Sprintf("rules: [{id: address, key: ip, algorithm: fixed_window, limit: %d/1h}]", n)
-	e, err := newEngine(rules)
-	if err != nil {
-		return nil, err
-	}
-	limit, err := httplimit.New(e, httplimit.Options{Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		return nil, err
-	}
-	if e, err = newEngine(rules); err != nil { // of its own: one engine in two middlewares has to tell them apart
-		return nil, err
-	}
+	limit := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
+	// An engine of its own: one engine in two middlewares has to tell them apart.
 	// The others write X-RateLimit-* alone, and refuse in a few words of plain text.
-	alike, err := httplimit.New(e, httplimit.Options{
+	alike := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{
 		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
 		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
 			http.Error(w, "Too Many Requests", d.Status)
 		},
-	})
-	if err != nil {
-		return nil, err
-	}
+	}))(t)
 	ulule := limiter.New(memorystore.NewStore(), limiter.Rate{Period: time.Hour, Limit: int64(n)})
 	g := &group{name: name, want: want, contestants: []contestant{
 		{name: "handler alone", handler: handler},
@@ -176,7 +138,7 @@ func middlewares(name string, n int, want int) (*group, error) {
 		local.RemoteAddr = "127.0.0.1:1"
 		c.handler.ServeHTTP(&writer{header: http.Header{}}, local)
 	}
-	return g, nil
+	return g
 }
 
 // add makes a request of a client.

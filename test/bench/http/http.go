@@ -7,8 +7,10 @@ package http
 import (
 	"fmt"
 	"io"
+	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
@@ -40,33 +42,22 @@ type Figure struct {
 }
 
 // Run lets the contestants of each group take turns.
-func Run(o Options, progress command.Progress) ([]Figure, error) {
-	var out []Figure
-	all, err := groups()
-	if err != nil {
-		return nil, err
-	}
+func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
+	all := groups(t)
 	total, done := 0, 0
 	for _, g := range all {
 		total += len(g.contestants) * o.Rounds
 	}
 	for _, g := range all {
-		stop, err := g.listen()
-		if err != nil {
-			return nil, err
-		}
-		measured, err := rounds.Take(rounds.Turns{Contestants: len(g.contestants), Rounds: o.Rounds, Seed: [2]uint64{7, 11}}, func(_, i int) (Figure, error) {
+		g.listen(t)
+		turns := rounds.Turns{Contestants: len(g.contestants), Rounds: o.Rounds, Seed: [2]uint64{7, 11}}
+		out = append(out, summarize(testcall.Must(rounds.Take(turns, func(_, i int) (Figure, error) {
 			progress(done, total, g.contestants[i].name)
 			done++
 			return g.measure(i, o)
-		})
-		stop()
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, summarize(measured)...)
+		}))(t))...)
 	}
-	return out, nil
+	return out
 }
 
 // summarize takes the median of each figure by itself: a round that was slow over the

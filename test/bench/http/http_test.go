@@ -11,10 +11,7 @@ import (
 
 func TestRun(t *testing.T) {
 	o := Options{Connections: 2, Time: time.Millisecond, Calls: 50, Rounds: 3}
-	figures, err := Run(o, func(int, int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	figures := Run(t, o, func(int, int, string) {})
 	if len(figures) != 2+5+4 {
 		t.Fatalf("%d figures", len(figures))
 	}
@@ -31,16 +28,9 @@ func TestRun(t *testing.T) {
 
 // A contestant that answers something else fails the run.
 func TestWrongAnswersAreSeen(t *testing.T) {
-	g, err := middlewares("broken", 1_000_000, http.StatusOK)
-	if err != nil {
-		t.Fatal(err)
-	}
+	g := middlewares(t, "broken", 1_000_000, http.StatusOK)
 	g.contestants = []contestant{{name: "broken", handler: http.NotFoundHandler()}}
-	stop, err := g.listen()
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer stop()
+	g.listen(t)
 	o := Options{Connections: 1, Time: time.Millisecond, Calls: 10}
 	if _, err := g.rate(&g.contestants[0], o); err == nil {
 		t.Error("wrong answers over a connection went unnoticed")

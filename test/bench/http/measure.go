@@ -6,8 +6,10 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/rawhttp"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 )
@@ -29,26 +31,15 @@ type contestant struct {
 }
 
 // listen serves each contestant on a port of its own.
-func (g *group) listen() (stop func(), err error) {
-	var servers []*http.Server
-	stop = func() {
-		for _, s := range servers {
-			s.Close()
-		}
-	}
+func (g *group) listen(t testing.TB) {
 	for i := range g.contestants {
 		c := &g.contestants[i]
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			stop()
-			return nil, err
-		}
+		l := testcall.Must(net.Listen("tcp", "127.0.0.1:0"))(t)
 		c.address = l.Addr().String()
 		s := &http.Server{Handler: c.handler}
-		servers = append(servers, s)
+		t.Cleanup(func() { s.Close() })
 		go s.Serve(l)
 	}
-	return stop, nil
 }
 
 func (g *group) measure(i int, o Options) (Figure, error) {

@@ -43,10 +43,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 
 func TestRunAndReport(t *testing.T) {
 	o := Options{Keys: []int{1, 100}, Procs: []int{1, 2}, Rounds: 3, Round: time.Millisecond, Trial: 500, Limit: time.Minute}
-	results, err := Run(o, func(int, int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	results := Run(t, o, func(int, int, string) {})
 	figures, sizes := results.Figures, results.Sizes
 	if want := 2 * 2 * 2 * (len(peers.InMemory()) + 1); len(figures) != want {
 		t.Fatalf("%d figures, want %d", len(figures), want)

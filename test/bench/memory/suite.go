@@ -12,8 +12,10 @@ package memory
 import (
 	"fmt"
 	"runtime"
+	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
@@ -61,6 +63,7 @@ type Results struct {
 
 type suite struct {
 	Options
+	testing.TB
 	progress    command.Progress
 	contestants []peers.Contestant
 	begin       time.Time
@@ -69,25 +72,23 @@ type suite struct {
 }
 
 // Run measures all contestants in all scenarios.
-func Run(o Options, progress command.Progress) (Results, error) {
+func Run(t testing.TB, o Options, progress command.Progress) Results {
 	kept := sizes(o, progress)
-	s := &suite{Options: o, progress: progress, contestants: append(peers.InMemory(), idle()), begin: time.Now()}
+	s := &suite{Options: o, TB: t, progress: progress, contestants: append(peers.InMemory(), idle()), begin: time.Now()}
 	s.total = len(o.Keys) * 2 * len(o.Procs)
 	before := runtime.GOMAXPROCS(0)
 	defer runtime.GOMAXPROCS(before)
 	for _, n := range o.Keys {
 		filled, asked := clients.Keys(n), clients.Keys(n)
 		for _, outcome := range []peers.Outcome{peers.Admitted, peers.Refused} {
-			if err := s.run(Scenario{Keys: n, Admitted: outcome}, filled, asked); err != nil {
-				return Results{}, err
-			}
+			s.run(Scenario{Keys: n, Admitted: outcome}, filled, asked)
 		}
 	}
-	return Results{s.figures, kept}, nil
+	return Results{s.figures, kept}
 }
 
 // run builds every contestant once and measures them with each GOMAXPROCS.
-func (s *suite) run(sc Scenario, filled, asked []string) error {
+func (s *suite) run(sc Scenario, filled, asked []string) {
 	s.report(sc.Admitted.String() + ": filling")
 	limiters := make([]peers.Limiter, len(s.contestants))
 	for i, c := range s.contestants {
@@ -98,37 +99,27 @@ func (s *suite) run(sc Scenario, filled, asked []string) error {
 		sc.Procs = procs
 		s.report(sc.String())
 		runtime.GOMAXPROCS(procs)
-		if err := s.measure(sc, limiters, asked); err != nil {
-			return err
-		}
+		s.measure(sc, limiters, asked)
 		s.done++
 	}
-	return nil
 }
 
-func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) error {
+func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) {
 	walks := clients.Walks(sc.Procs, sc.Keys, walkLen)
-	checks, err := s.calibrate(sc, limiters, keys, walks)
-	if err != nil {
-		return err
-	}
+	checks := s.calibrate(sc, limiters, keys, walks)
 	turns := rounds.Turns{
 		Contestants: len(limiters), Rounds: s.Rounds, Seed: [2]uint64{uint64(sc.Keys), uint64(sc.Procs)},
 		Deadline: s.begin.Add(s.Limit * time.Duration(s.done+1) / time.Duration(s.total)),
 	}
-	measured, err := rounds.Take(turns, func(turn, i int) (round, error) {
+	measured := testcall.Must(rounds.Take(turns, func(turn, i int) (round, error) {
 		// With large stores a collection takes longer than a round, and nothing
 		// allocates enough to start another within a turn of all.
 		if turn == 0 || sc.Keys < 100_000 {
 			runtime.GC()
 		}
 		return s.round(sc, i, limiters[i], keys, walks, checks)
-	})
-	if err != nil {
-		return err
-	}
+	}))(s)
 	s.figures = append(s.figures, figures(s.contestants, sc, checks, measured)...)
-	return nil
 }
 
 func (s *suite) round(sc Scenario, i int, l peers.Limiter, keys []string, walks [][]uint32, checks int) (round, error) {
@@ -141,17 +132,13 @@ func (s *suite) round(sc Scenario, i int, l peers.Limiter, keys []string, walks 
 
 // calibrate returns how many checks make a round of the wanted length, averaged
 // over the contestants: all get the same number.
-func (s *suite) calibrate(sc Scenario, limiters []peers.Limiter, keys []string, walks [][]uint32) (int, error) {
+func (s *suite) calibrate(sc Scenario, limiters []peers.Limiter, keys []string, walks [][]uint32) int {
 	var sum float64
 	for i, l := range limiters {
-		one, err := s.round(sc, i, l, keys, walks, s.Trial)
-		if err != nil {
-			return 0, err
-		}
-		sum += one.ns
+		sum += testcall.Must(s.round(sc, i, l, keys, walks, s.Trial))(s).ns
 	}
 	mean := sum / float64(len(limiters))
-	return max(s.Trial, int(float64(s.Round.Nanoseconds())/mean)), nil
+	return max(s.Trial, int(float64(s.Round.Nanoseconds())/mean))
 }
 
 // figures sums up the rounds of one scenario.

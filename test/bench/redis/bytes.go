@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/peers"
 )
@@ -18,47 +19,34 @@ type Size struct {
 }
 
 // sizes measures one contestant after the other, each alone on the server.
-func (s *suite) sizes() ([]Size, error) {
+func (s *suite) sizes() []Size {
 	keys := clients.Keys(s.Keys)
 	out := make([]Size, len(s.contestants))
 	for i, c := range s.contestants {
 		s.report("bytes a key")
 		s.done++
 		size := Size{Contestant: c, Keys: len(keys)}
-		var err error
-		if size.UsageOnce, size.GrownOnce, err = s.bytes(c, keys, func(l peers.Limiter, key string) { l.Take(key) }); err != nil {
-			return nil, err
-		}
-		if size.UsageExhausted, size.GrownExhausted, err = s.bytes(c, keys, func(l peers.Limiter, key string) { l.Drain(key) }); err != nil {
-			return nil, err
-		}
+		size.UsageOnce, size.GrownOnce = s.bytes(c, keys, func(l peers.Limiter, key string) { l.Take(key) })
+		size.UsageExhausted, size.GrownExhausted = s.bytes(c, keys, func(l peers.Limiter, key string) { l.Drain(key) })
 		out[i] = size
 	}
-	return out, nil
+	return out
 }
 
 // bytes uses every key once, alone on the server.
-func (s *suite) bytes(c peers.Contestant, keys []string, use func(peers.Limiter, string)) (usage, grown float64, err error) {
+func (s *suite) bytes(c peers.Contestant, keys []string, use func(peers.Limiter, string)) (usage, grown float64) {
 	l := c.New(peers.Exhaustible, len(keys))
 	defer l.Close()
 	use(l, "somebody") // connects, and loads the script
-	if err := s.server.empty(); err != nil {
-		return 0, 0, err
-	}
-	before, err := s.server.memory()
-	if err != nil {
-		return 0, 0, err
-	}
+	s.server.empty()
+	before := testcall.Must(s.server.memory())(s)
 	for _, key := range keys {
 		use(l, key)
 	}
 	// Comes first, since looking at every key also ends a rehash, during which
 	// there are two tables.
-	used, err := s.server.usage()
-	if err != nil {
-		return 0, 0, err
-	}
-	after, err := s.server.memory()
+	used := testcall.Must(s.server.usage())(s)
+	after := testcall.Must(s.server.memory())(s)
 	n := float64(len(keys))
-	return float64(used) / n, (after - before) / n, err
+	return float64(used) / n, (after - before) / n
 }

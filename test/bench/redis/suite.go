@@ -11,8 +11,10 @@ package redis
 import (
 	"fmt"
 	"runtime"
+	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/bench/internal/clients"
 	"github.com/weirhq/weir/test/bench/internal/command"
@@ -67,6 +69,7 @@ type Results struct {
 
 type suite struct {
 	Options
+	testing.TB
 	progress    command.Progress
 	server      server
 	contestants []peers.Contestant
@@ -90,36 +93,25 @@ func (o Options) stages() []stage {
 }
 
 // Run measures all contestants on a Redis, which it empties time and again.
-func Run(on *testredis.Server, o Options, progress command.Progress) (Results, error) {
-	server := server{on}
-	version, err := server.Info("server", "redis_version")
-	if err != nil {
-		return Results{}, err
-	}
-	s := &suite{Options: o, progress: progress, server: server, contestants: peers.OnRedis(on.Addr)}
+func Run(t testing.TB, on *testredis.Server, o Options, progress command.Progress) Results {
+	s := &suite{Options: o, TB: t, progress: progress, server: server{on}, contestants: peers.OnRedis(on.Addr)}
 	scenarios := 0
 	for _, st := range o.stages() {
 		scenarios += len(st.callers)
 	}
 	s.total = len(s.contestants) * (1 + scenarios*o.Rounds)
-	sizes, err := s.sizes()
-	if err != nil {
-		return Results{}, err
-	}
+	sizes := s.sizes()
 	for _, st := range o.stages() {
-		if err := s.run(st); err != nil {
-			return Results{}, err
-		}
+		s.run(st)
 	}
-	return Results{version, s.figures, sizes}, server.empty()
+	s.server.empty()
+	return Results{testcall.Must(on.Info("server", "redis_version"))(t), s.figures, sizes}
 }
 
 // run sets everybody up on an empty server, and measures each scenario.
-func (s *suite) run(st stage) error {
+func (s *suite) run(st stage) {
 	s.report("filling " + table.Things(st.keys, "key"))
-	if err := s.server.empty(); err != nil {
-		return err
-	}
+	s.server.empty()
 	keys := clients.Keys(st.keys)
 	limiters := make([]peers.Limiter, len(s.contestants))
 	for i, c := range s.contestants {
@@ -128,11 +120,8 @@ func (s *suite) run(st stage) error {
 		s.fill(limiters[i], keys, st.admitted)
 	}
 	for _, callers := range st.callers {
-		if err := s.measure(Scenario{st.keys, st.admitted, callers}, limiters, keys); err != nil {
-			return err
-		}
+		s.measure(Scenario{st.keys, st.admitted, callers}, limiters, keys)
 	}
-	return nil
 }
 
 // visits is how often a client was there before it is measured: what is asked about
@@ -155,7 +144,7 @@ func (s *suite) fill(l peers.Limiter, keys []string, admitted peers.Outcome) {
 	})
 }
 
-func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) error {
+func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) {
 	walks := clients.Walks(sc.Callers, sc.Keys, walkLen)
 	s.report(sc.String())
 	one := func(i int, length time.Duration) (round, error) {
@@ -167,21 +156,15 @@ func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) er
 		return r, nil
 	}
 	for i := range limiters {
-		if _, err := one(i, s.WarmUp); err != nil {
-			return err
-		}
+		testcall.Must(one(i, s.WarmUp))(s)
 	}
 	turns := rounds.Turns{Contestants: len(limiters), Rounds: s.Rounds, Seed: [2]uint64{uint64(sc.Keys), uint64(sc.Callers)}}
-	measured, err := rounds.Take(turns, func(_, i int) (round, error) {
+	measured := testcall.Must(rounds.Take(turns, func(_, i int) (round, error) {
 		s.report(sc.String())
 		s.done++
 		return one(i, s.Round)
-	})
-	if err != nil {
-		return err
-	}
+	}))(s)
 	s.figures = append(s.figures, figures(s.contestants, sc, measured)...)
-	return nil
 }
 
 func (s *suite) report(what string) { s.progress(s.done, s.total, what) }

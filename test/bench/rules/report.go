@@ -3,7 +3,6 @@ package rules
 import (
 	"fmt"
 	"io"
-	"slices"
 
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/table"
@@ -18,14 +17,15 @@ without the loop itself.
 // are met.
 func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
 	fmt.Fprintf(w, "%v\n%s\n## a match, by the number of rules\n\n", m, heading)
+	shapes := byShape(figures)
 	header := []string{"shape"}
-	for _, f := range shapeOf(figures, figures[0].Shape.Name) {
+	for _, f := range shapes[0] {
 		header = append(header, "µs, rules: "+table.Count(int64(f.Rules)))
 	}
 	header = append(header, "×", "allocs", "loop µs", "ms to compile", "<a rule of it")
 	var rows [][]string
-	for _, name := range names(figures) {
-		rows = append(rows, row(shapeOf(figures, name)))
+	for _, some := range shapes {
+		rows = append(rows, row(some))
 	}
 	if err := table.Write(w, header, rows); err != nil {
 		return err
@@ -46,24 +46,16 @@ func row(figures []Figure) []string {
 		fmt.Sprintf("%.2f", last.Loop/1000), fmt.Sprint(last.Compile.Milliseconds()), last.Shape.What)
 }
 
-// names are those of the shapes, in order.
-func names(figures []Figure) (list []string) {
-	for _, f := range figures {
-		if !slices.Contains(list, f.Shape.Name) {
-			list = append(list, f.Shape.Name)
+// byShape are the figures of one shape after the other, by ascending number of rules.
+func byShape(figures []Figure) (shapes [][]Figure) {
+	for i, f := range figures {
+		if i == 0 || f.Shape.Name != figures[i-1].Shape.Name {
+			shapes = append(shapes, nil)
 		}
+		last := &shapes[len(shapes)-1]
+		*last = append(*last, f)
 	}
-	return list
-}
-
-// shapeOf is one shape's figures, by ascending number of rules.
-func shapeOf(figures []Figure, name string) (list []Figure) {
-	for _, f := range figures {
-		if f.Shape.Name == name {
-			list = append(list, f)
-		}
-	}
-	return list
+	return shapes
 }
 
 // growth is how much longer a match takes with the most rules than with the fewest.
@@ -85,8 +77,8 @@ func aims(figures []Figure) []table.Aim {
 			a.Measured, a.Where = measured, shape
 		}
 	}
-	for _, name := range names(figures) {
-		some := shapeOf(figures, name)
+	for _, some := range byShape(figures) {
+		name := some[0].Shape.Name
 		for _, f := range some {
 			worst(&all[0], f.Median/1000, name)
 			worst(&all[2], f.Allocs, name)

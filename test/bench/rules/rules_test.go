@@ -60,10 +60,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 
 func TestRunAndReport(t *testing.T) {
 	o := Options{Rules: []int{10, 40}, Rounds: 3, Round: time.Millisecond, Trial: 500}
-	figures, err := Run(o, func(int, int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	figures := Run(t, o, func(int, int, string) {})
 	if want := 2 * len(Shapes()); len(figures) != want {
 		t.Fatalf("%d figures, want %d", len(figures), want)
 	}

@@ -11,10 +11,11 @@
 package rules
 
 import (
-	"fmt"
 	"runtime"
+	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
 	"github.com/weirhq/weir/test/bench/internal/table"
@@ -46,34 +47,27 @@ type Figure struct {
 
 // Run measures all shapes with all numbers of rules. The numbers of one shape take
 // turns, so that whatever else the machine does hits them alike.
-func Run(o Options, progress command.Progress) ([]Figure, error) {
-	var figures []Figure
+func Run(t testing.TB, o Options, progress command.Progress) (figures []Figure) {
 	shapes := Shapes()
 	for i, shape := range shapes {
 		progress(i, len(shapes), shape.Name)
-		some, err := measure(o, shape)
-		if err != nil {
-			return nil, err
-		}
-		figures = append(figures, some...)
+		figures = append(figures, measure(t, o, shape)...)
 	}
-	return figures, nil
+	return figures
 }
 
-func measure(o Options, shape Shape) ([]Figure, error) {
+func measure(t testing.TB, o Options, shape Shape) []Figure {
 	figures := make([]Figure, len(o.Rules))
 	subjects := make([]*subject, len(o.Rules))
 	matches := make([]int, len(o.Rules))
 	for i, n := range o.Rules {
 		compiled, took, err := shape.compile(n)
-		if err != nil {
-			return nil, err
-		}
+		testcall.OK(t, err)
 		subjects[i] = newSubject(compiled, shape)
 		figures[i] = Figure{Shape: shape, Rules: n, Compile: took}
 		trial, err := subjects[i].round(o.Trial)
 		if err != nil {
-			return nil, fmt.Errorf("%s, %s rules: %w", shape.Name, table.Count(int64(n)), err)
+			t.Fatalf("%s, %s rules: %v", shape.Name, table.Count(int64(n)), err)
 		}
 		matches[i] = max(o.Trial, int(float64(o.Round.Nanoseconds())/max(1, trial.ns+trial.loop)))
 	}
@@ -82,11 +76,11 @@ func measure(o Options, shape Shape) ([]Figure, error) {
 		return subjects[i].round(matches[i])
 	})
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", shape.Name, err)
+		t.Fatalf("%s: %v", shape.Name, err)
 	}
 	for i := range figures {
 		middle := rounds.Median(measured[i], func(r round) float64 { return r.ns })
 		figures[i].Median, figures[i].Loop, figures[i].Allocs = middle.ns, middle.loop, middle.allocs
 	}
-	return figures, nil
+	return figures
 }

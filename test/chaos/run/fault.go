@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
@@ -60,9 +61,7 @@ func (s *scene) endInstance(f plan.Fault) {
 	i := s.fleet[1+f.Pick%(len(s.fleet)-1)]
 	i.end(f.Kind == plan.Crash)
 	s.sleep(f.For)
-	if err := i.start(); err != nil {
-		s.house.Fatal(err)
-	}
+	testcall.OK(s.house, i.start())
 }
 
 // crash kills a server, which comes back empty: at once, or after a replica has taken over.

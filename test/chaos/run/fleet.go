@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/child"
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -129,20 +129,16 @@ func (i *instance) sample() (check.Sample, error) {
 }
 
 // startFleet starts instances that share a store and a document of rules.
-func startFleet(h *testredis.House, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
+func startFleet(h *testcall.House, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
 	dir := h.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
-	if err := os.WriteFile(file, []byte(rules), 0o600); err != nil {
-		h.Fatal(err)
-	}
+	testcall.OK(h, os.WriteFile(file, []byte(rules), 0o600))
 	var fleet []*instance
 	for n := range plan.Instances {
 		i := &instance{number: n, path: program, log: filepath.Join(dir, fmt.Sprintf("weir%d.log", n)), now: now, line: line,
 			args: []string{"serve", "--rules", file, "--store", store, "--instances", strconv.Itoa(plan.Instances), "--http", "127.0.0.1:0", "--grpc", "off", "--log-level", "warn"}}
 		line.Down(n, check.Span{From: 0, To: check.Open})
-		if err := i.start(); err != nil {
-			h.Fatal(err)
-		}
+		testcall.OK(h, i.start())
 		h.Cleanup(func() { i.process.Kill() })
 		fleet = append(fleet, i)
 	}

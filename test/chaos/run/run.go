@@ -7,7 +7,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {
-	h, err := testredis.NewHouse("chaos")
+	h, err := testcall.NewHouse("chaos")
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 	"sync"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -16,7 +16,7 @@ import (
 type scene struct {
 	ctx      context.Context
 	options  Options
-	house    *testredis.House
+	house    *testcall.House
 	topology plan.Topology
 	keys     []string
 
@@ -43,7 +43,7 @@ const (
 // warmUp is how long there is load before the first fault and the first sample.
 func warmUp(share time.Duration) time.Duration { return min(15*time.Second, share/6) }
 
-func newScene(ctx context.Context, o Options, h *testredis.House, t plan.Topology) *scene {
+func newScene(ctx context.Context, o Options, h *testcall.House, t plan.Topology) *scene {
 	begun := time.Now()
 	return &scene{ctx: ctx, options: o, house: h, topology: t, faults: map[plan.Kind]int{}, now: func() time.Duration { return time.Since(begun) }}
 }
@@ -126,11 +126,7 @@ func (s *scene) measure() {
 	s.load.quiet(func() {
 		s.sleep(rest)
 		for _, i := range s.fleet {
-			sample, err := i.sample()
-			if err != nil {
-				s.house.Fatal(err)
-			}
-			s.samples = append(s.samples, sample)
+			s.samples = append(s.samples, testcall.Must(i.sample())(s.house))
 		}
 	})
 }

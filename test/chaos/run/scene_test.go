@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -20,7 +20,7 @@ func TestScene(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/weirhq/weir/cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h, err := testredis.NewHouse("chaos")
+	h, err := testcall.NewHouse("chaos")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/chaos/plan"
 )
@@ -62,7 +63,7 @@ func has(ranges [][2]int, slot int) bool {
 }
 
 // startStore starts the Redis of a topology.
-func startStore(h *testredis.House, t plan.Topology) store {
+func startStore(h *testcall.House, t plan.Topology) store {
 	switch t {
 	case plan.Sentinel:
 		return &sentinel{testredis.StartSentinel(h, testredis.Lined)}

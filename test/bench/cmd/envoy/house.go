@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"testing"
 
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
@@ -29,7 +30,7 @@ const patience = "?timeout=1s"
 
 // house is where the contestants live.
 type house struct {
-	*testredis.House
+	testing.TB
 	contestants []contestant
 }
 
@@ -39,26 +40,11 @@ type contestant struct {
 	processes     []int // its own, and that of its Redis
 }
 
-// open starts all contestants.
-func open(ctx context.Context, o options) (*house, error) {
-	rooms, err := testredis.NewHouse("envoy")
-	if err != nil {
-		return nil, err
-	}
-	h := &house{House: rooms}
-	if err := h.Try(func() { h.start(ctx, o) }); err != nil {
-		h.Close()
-		return nil, err
-	}
-	return h, nil
-}
-
+// start starts all contestants.
 func (h *house) start(ctx context.Context, o options) {
 	root := h.TempDir()
 	config := testcall.Must(peer.Layout(root))(h)
-	if err := os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644); err != nil {
-		h.Fatal(err)
-	}
+	testcall.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
 	h.startTheirs(ctx, root, o)
 	redis := testredis.Start(h)
 	h.startOurs(ctx, doesNothing, "nothing", config)
@@ -87,9 +73,7 @@ func (h *house) startOurs(ctx context.Context, name, what, config string, others
 	c.Env = append(os.Environ(), serveVariable+"="+what, configVariable+"="+config)
 	c.Stderr = os.Stderr
 	in, out := testcall.Must(c.StdinPipe())(h), testcall.Must(c.StdoutPipe())(h)
-	if err := c.Start(); err != nil {
-		h.Fatal(err)
-	}
+	testcall.OK(h, c.Start())
 	h.Cleanup(func() {
 		_ = in.Close()
 		_ = c.Wait() // it ends without an error, or has said which

@@ -15,6 +15,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 )
@@ -47,19 +48,13 @@ func main() {
 	command.Main(command.FirstLook, run, "envoy.txt")
 }
 
-func run(r *command.Run) error {
+func run(r *command.Run) {
 	o := command.Pick(r, full, quick())
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
-	defer cancel()
+	r.Cleanup(cancel)
 	r.Step(0, 1, "building envoyproxy/ratelimit")
-	house, err := open(ctx, o)
-	if err != nil {
-		return err
-	}
-	defer house.Close()
-	figures, err := house.measure(o, r.Step)
-	if err != nil {
-		return err
-	}
-	return writeTable(r.File("envoy.txt"), machine.Describe(), o, figures)
+	h := &house{TB: r}
+	h.start(ctx, o)
+	figures := testcall.Must(h.measure(o, r.Step))(r)
+	testcall.OK(r, writeTable(r.File("envoy.txt"), machine.Describe(), o, figures))
 }

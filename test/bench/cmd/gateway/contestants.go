@@ -8,18 +8,21 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"testing"
 	"time"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/store/memory"
 )
 
-// house is an upstream and those who stand before it, each on a port of its own.
+// house is an upstream and those who stand before it, each on a port of its own. What is
+// opened last is closed first, so whoever stands in front.
 type house struct {
+	testing.TB
 	contestants []contestant
-	close       []func()
 }
 
 type contestant struct {
@@ -36,13 +39,9 @@ const (
 // rules is one limit that every request is charged for, and that nobody reaches.
 const rules = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
 
-func newHouse() (*house, error) {
-	h := new(house)
-	upstream := h.serve("the upstream itself", http.HandlerFunc(serve))
-	target, err := url.Parse(upstream)
-	if err != nil {
-		return h, err
-	}
+func newHouse(t testing.TB) *house {
+	h := &house{TB: t}
+	target := testcall.Must(url.Parse(h.serve("the upstream itself", http.HandlerFunc(serve))))(t)
 	transport := &http.Transport{ // with what nobody should be without
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: time.Minute, DisableCompression: true,
 		ResponseHeaderTimeout: time.Minute, ExpectContinueTimeout: time.Second,
@@ -55,51 +54,32 @@ func newHouse() (*house, error) {
 		},
 		Transport: transport, BufferPool: buffers{},
 	})
-	h.close = append(h.close, transport.CloseIdleConnections)
+	t.Cleanup(transport.CloseIdleConnections)
 
-	g, err := newGateway(target)
-	if err != nil {
-		return h, err
-	}
+	g := newGateway(t, target)
 	h.serve(ours, g)
-	h.close = append(h.close, g.Close)
+	t.Cleanup(g.Close)
 	h.contestants[len(h.contestants)-1].limited = true
-	return h, nil
+	return h
 }
 
 func (h *house) serve(name string, handler http.Handler) (url string) {
 	s := httptest.NewServer(handler)
-	h.close = append(h.close, s.Close)
+	h.Cleanup(s.Close)
 	h.contestants = append(h.contestants, contestant{name: name, addr: s.Listener.Addr().String()})
 	return s.URL
-}
-
-// end closes everything, whoever stands in front first.
-func (h *house) end() {
-	for i := len(h.close) - 1; i >= 0; i-- {
-		h.close[i]()
-	}
 }
 
 // maxIdle is enough for every caller to have a connection of its own.
 const maxIdle = 256
 
-func newGateway(target *url.URL) (*gateway.Gateway, error) {
-	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
-	if err != nil {
-		return nil, err
-	}
-	if err := e.Load("bench", []byte(rules)); err != nil {
-		return nil, err
-	}
-	limit, err := httplimit.New(e, httplimit.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return gateway.New(gateway.Options{
-		Limit: limit, Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
+func newGateway(t testing.TB, target *url.URL) *gateway.Gateway {
+	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
+	testcall.OK(t, e.Load("bench", []byte(rules)))
+	return testcall.Must(gateway.New(gateway.Options{
+		Limit: testcall.Must(httplimit.New(e, httplimit.Options{}))(t), Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},
 		MaxIdle: maxIdle, Logger: slog.New(slog.DiscardHandler),
-	})
+	}))(t)
 }
 
 // serve is the upstream: a short answer, or a long one.

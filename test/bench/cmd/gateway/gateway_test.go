@@ -9,10 +9,7 @@ import (
 
 func TestMeasure(t *testing.T) {
 	o := options{callers: 4, requests: 10, rounds: 3}
-	figures, err := measure(o, func(int, int, string) {})
-	if err != nil {
-		t.Fatal(err)
-	}
+	figures := measure(t, o, func(int, int, string) {})
 	if want := 3 * len(questions()); len(figures) != want {
 		t.Fatalf("%d figures, want %d", len(figures), want)
 	}
@@ -49,11 +46,7 @@ func TestSummarize(t *testing.T) {
 // An answer that is not the right one fails the run: one without limits from whom they
 // are expected, one with another length, and one that is no success.
 func TestWrongAnswersAreSeen(t *testing.T) {
-	h, err := newHouse()
-	defer h.end()
-	if err != nil {
-		t.Fatal(err)
-	}
+	h := newHouse(t)
 	o := options{callers: 1, requests: 1}
 	c, q := h.contestants[1], questions()[0]
 	if _, err := ask(c, q, o); err != nil {

@@ -5,7 +5,9 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"testing"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/rawhttp"
@@ -53,28 +55,19 @@ type figure struct {
 	ratio          float64 // to the bare proxy's rate of the same round
 }
 
-func measure(o options, progress command.Progress) ([]figure, error) {
-	h, err := newHouse()
-	defer h.end()
-	if err != nil {
-		return nil, err
-	}
-	var out []figure
-	all := questions()
+func measure(t testing.TB, o options, progress command.Progress) (out []figure) {
+	h, all := newHouse(t), questions()
 	done, total := 0, len(all)*len(h.contestants)*o.rounds
 	for n, q := range all {
-		measured, err := rounds.Take(rounds.Turns{Contestants: len(h.contestants), Rounds: o.rounds, Seed: [2]uint64{7, uint64(n)}}, func(_, i int) (figure, error) {
+		turns := rounds.Turns{Contestants: len(h.contestants), Rounds: o.rounds, Seed: [2]uint64{7, uint64(n)}}
+		out = append(out, summarize(testcall.Must(rounds.Take(turns, func(_, i int) (figure, error) {
 			c := h.contestants[i]
 			progress(done, total, c.name+", "+q.name)
 			done++
 			return ask(c, q, o)
-		})
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, summarize(measured)...)
+		}))(t))...)
 	}
-	return out, nil
+	return out
 }
 
 // summarize takes the median of each contestant's rates and, because the weather changes

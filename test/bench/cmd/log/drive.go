@@ -8,12 +8,15 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"testing"
 	"time"
 
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/store/redis"
+	"github.com/weirhq/weir/test/bench/internal/rounds"
 )
 
 const (
@@ -37,26 +40,17 @@ type drive struct {
 	receipts []weir.Op // of charges that may be given back
 }
 
-func newDrive(ctx context.Context, addr string, n int64) (*drive, error) {
+func newDrive(ctx context.Context, t testing.TB, addr string, n int64) *drive {
 	d := &drive{ctx: ctx, addr: addr, n: n}
 	d.clock.Store(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC).UnixMicro())
-	var err error
-	if d.admin, err = rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}); err != nil {
-		return nil, err
-	}
+	d.admin = testcall.Must(rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true}))(t)
 	for range callers {
-		s, err := d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second)
-		if err != nil {
-			return nil, err
-		}
+		s := testcall.Must(d.open(func() weir.Micros { return weir.Micros(d.clock.Add(1)) }, time.Second))(t)
 		d.stores = append(d.stores, s)
 	}
-	for _, setting := range [][2]string{{"slowlog-log-slower-than", "200"}, {"slowlog-max-len", "1000000"}} {
-		if err := d.do("CONFIG", "SET", setting[0], setting[1]).Error(); err != nil {
-			return nil, err
-		}
-	}
-	return d, d.do("FLUSHALL").Error()
+	testcall.OK(t, d.do("CONFIG", "SET", "slowlog-log-slower-than", "200", "slowlog-max-len", "1000000").Error())
+	testcall.OK(t, d.do("FLUSHALL").Error())
+	return d
 }
 
 func (d *drive) open(clock func() weir.Micros, timeout time.Duration) (*redis.Store, error) {
@@ -92,7 +86,7 @@ func (d *drive) pass(t time.Duration) { d.clock.Add(t.Microseconds()) }
 func (d *drive) take(stores []*redis.Store, requests int64, limit *weir.Compiled, cost int64) (int64, error) {
 	var left, allowed atomic.Int64
 	left.Store(requests)
-	return allowedOf(&allowed, d.each(stores, func(s *redis.Store) error {
+	err := d.each(stores, func(s *redis.Store) error {
 		var decisions []weir.Decision
 		for left.Add(-1) >= 0 {
 			op := weir.Op{Key: "k", Limit: limit, Cost: cost}
@@ -116,10 +110,9 @@ func (d *drive) take(stores []*redis.Store, requests int64, limit *weir.Compiled
 			}
 		}
 		return nil
-	}))
+	})
+	return allowed.Load(), err
 }
-
-func allowedOf(n *atomic.Int64, err error) (int64, error) { return n.Load(), err }
 
 // refund gives the kept receipts back, those in the middle first.
 func (d *drive) refund() error {
@@ -138,11 +131,7 @@ func (d *drive) refund() error {
 
 func (d *drive) each(stores []*redis.Store, do func(*redis.Store) error) error {
 	errs := make([]error, callers)
-	var workers sync.WaitGroup
-	for i := range callers {
-		workers.Go(func() { errs[i] = do(stores[i%len(stores)]) })
-	}
-	workers.Wait()
+	rounds.AtOnce(callers, func(i int) { errs[i] = do(stores[i%len(stores)]) })
 	return errors.Join(errs...)
 }
 

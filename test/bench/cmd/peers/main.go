@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/memory"
@@ -14,18 +15,11 @@ func main() {
 	command.Main("half a minute, for a first look only", run, "peers.txt", "summary.txt", "peers.jsonl")
 }
 
-func run(r *command.Run) error {
-	measured, err := memory.Run(command.Pick(r, memory.Full, memory.Quick), r.Step)
-	if err != nil {
-		return err
-	}
+func run(r *command.Run) {
+	measured := memory.Run(r, command.Pick(r, memory.Full, memory.Quick), r.Step)
 	where, tables, summary := machine.Describe(), r.File("peers.txt"), r.File("summary.txt")
-	if err := measured.WriteTables(tables, where); err != nil {
-		return err
-	}
-	if err := measured.WriteSummary(summary); err != nil {
-		return err
-	}
+	testcall.OK(r, measured.WriteTables(tables, where))
+	testcall.OK(r, measured.WriteSummary(summary))
 	fmt.Fprintf(tables, "\n## Summary\n\n%s", summary.Bytes())
-	return measured.WriteRaw(r.File("peers.jsonl"), where)
+	testcall.OK(r, measured.WriteRaw(r.File("peers.jsonl"), where))
 }

@@ -5,6 +5,7 @@ package main
 import (
 	"fmt"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/test/bench/internal/command"
 	"github.com/weirhq/weir/test/bench/internal/machine"
@@ -15,23 +16,11 @@ func main() {
 	command.Main("half a minute, for a first look only", run, "redis.txt", "redis-summary.txt", "redis.jsonl")
 }
 
-func run(r *command.Run) error {
-	server, stop, err := testredis.Alone("redis")
-	if err != nil {
-		return err
-	}
-	defer stop()
-	measured, err := redis.Run(server, command.Pick(r, redis.Full, redis.Quick), r.Step)
-	if err != nil {
-		return err
-	}
+func run(r *command.Run) {
+	measured := redis.Run(r, testredis.Start(r), command.Pick(r, redis.Full, redis.Quick), r.Step)
 	where, tables, summary := machine.Describe(), r.File("redis.txt"), r.File("redis-summary.txt")
-	if err := measured.WriteTables(tables, where); err != nil {
-		return err
-	}
-	if err := measured.WriteSummary(summary); err != nil {
-		return err
-	}
+	testcall.OK(r, measured.WriteTables(tables, where))
+	testcall.OK(r, measured.WriteSummary(summary))
 	fmt.Fprintf(tables, "\n## Summary\n\n%s", summary.Bytes())
-	return measured.WriteRaw(r.File("redis.jsonl"), where)
+	testcall.OK(r, measured.WriteRaw(r.File("redis.jsonl"), where))
 }

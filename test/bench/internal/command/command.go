@@ -10,14 +10,17 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"testing"
 
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 )
 
 // Run is one run of a command.
 type Run struct {
-	Quick bool // as the flag says
-	line  *line
+	*testcall.House      // of what it starts; it also takes the place of a test
+	Quick           bool // as the flag says
+	line            *line
 
 	files map[string]*bytes.Buffer
 }
@@ -35,7 +38,7 @@ func (r *Run) File(name string) *bytes.Buffer {
 
 // Main reads the flags, measures, and prints the first file; all of them are kept in the
 // directory of results. The flag -quick is described by what it takes.
-func Main(quick string, measure func(*Run) error, files ...string) {
+func Main(quick string, measure func(*Run), files ...string) {
 	r := &Run{line: newLine(os.Stderr), files: map[string]*bytes.Buffer{}}
 	for _, name := range files {
 		r.files[name] = &bytes.Buffer{}
@@ -44,7 +47,11 @@ func Main(quick string, measure func(*Run) error, files ...string) {
 	dir := flag.String("results", "results", "where "+strings.Join(files, ", ")+" go; empty for nowhere")
 	flag.Parse()
 	machine.FixGC()
-	err := measure(r)
+	var err error
+	if r.House, err = testcall.NewHouse("bench"); err == nil {
+		err = r.Try(func() { measure(r) })
+		r.Close()
+	}
 	r.line.clear()
 	if err == nil {
 		err = r.keep(files[0], *dir)
@@ -63,14 +70,11 @@ type Progress func(done, total int, what string)
 
 // Table is Main for a suite of one table: measured with options for the whole of it or for a
 // first look, and written to one file.
-func Table[O, F any](file string, full, quick O, measure func(O, Progress) ([]F, error), write func(io.Writer, machine.Description, O, []F) error) {
-	Main(FirstLook, func(r *Run) error {
+func Table[O, F any](file string, full, quick O, measure func(testing.TB, O, Progress) []F, write func(io.Writer, machine.Description, O, []F) error) {
+	Main(FirstLook, func(r *Run) {
 		options := Pick(r, full, quick)
-		figures, err := measure(options, r.Step)
-		if err != nil {
-			return err
-		}
-		return write(r.File(file), machine.Describe(), options, figures)
+		figures := measure(r, options, r.Step)
+		testcall.OK(r, write(r.File(file), machine.Describe(), options, figures))
 	}, file)
 }
 

@@ -1,4 +1,4 @@
-package testredis
+package testcall
 
 import (
 	"fmt"
@@ -23,18 +23,6 @@ type failure string
 func NewHouse(name string) (*House, error) {
 	dir, err := os.MkdirTemp("", "weir-"+name+"-")
 	return &House{name: name, dir: dir}, err
-}
-
-// Alone starts a server in a house of its own, which stop closes.
-func Alone(name string) (s *Server, stop func(), err error) {
-	h, err := NewHouse(name)
-	if err == nil {
-		err = h.Try(func() { s = Start(h) })
-	}
-	if err != nil {
-		h.Close()
-	}
-	return s, h.Close, err
 }
 
 // Close ends all that was started, the latest first.
