@@ -75,7 +75,7 @@ func (g *group) ask(address string, first int, until time.Time) (n int, err erro
 		return 0, err
 	}
 	defer conn.Close()
-	for ; n%64 != 0 || time.Now().Before(until); n++ {
+	for ; n == 0 || n%64 != 0 || time.Now().Before(until); n++ { // at least once, however late it is
 		a, err := conn.Ask(g.raw[(first*7919+n)%len(g.raw)])
 		if err != nil {
 			return n, err
