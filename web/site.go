@@ -9,6 +9,7 @@ package web
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"crypto/sha256"
 	"embed"
@@ -76,11 +77,14 @@ func newSite(files fs.FS) *site {
 func newFile(name string, content []byte) *file {
 	sum := sha256.Sum256(content)
 	f := &file{
-		kind:    kindOf(name),
+		kind:    kinds[path.Ext(name)],
 		cache:   revised,
 		tag:     `"` + hex.EncodeToString(sum[:8]) + `"`,
 		content: content,
 		packed:  sync.OnceValue(func() []byte { return pack(content) }),
+	}
+	if f.kind == "" {
+		f.kind = cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
 	}
 	if strings.HasPrefix(name, "assets/") {
 		f.cache = forever
@@ -88,23 +92,10 @@ func newFile(name string, content []byte) *file {
 	return f
 }
 
-// kindOf does not ask the machine, whose table of types may be odd.
-func kindOf(name string) string {
-	switch ext := path.Ext(name); ext {
-	case ".html":
-		return "text/html; charset=utf-8"
-	case ".js":
-		return "text/javascript; charset=utf-8"
-	case ".css":
-		return "text/css; charset=utf-8"
-	case ".svg":
-		return "image/svg+xml"
-	default:
-		if kind := mime.TypeByExtension(ext); kind != "" {
-			return kind
-		}
-		return "application/octet-stream"
-	}
+// kinds are what the machine is not asked for, whose table of types may be odd.
+var kinds = map[string]string{
+	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
+	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
 }
 
 // pack compresses as well as can be: it is done once.

@@ -123,12 +123,7 @@ func isPort(s string) bool {
 	if name, ok := strings.CutPrefix(port, "_"); ok {
 		return name != "" && strings.Trim(name, obfuscated) == ""
 	}
-	for i := range len(port) {
-		if port[i] < '0' || port[i] > '9' {
-			return false
-		}
-	}
-	return port != "" && len(port) <= 5
+	return port != "" && len(port) <= 5 && strings.Trim(port, "0123456789") == ""
 }
 
 // obfuscated is what RFC 7239 allows in the place of a port.

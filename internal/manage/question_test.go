@@ -107,11 +107,11 @@ func TestRequestID(t *testing.T) {
 		"": false, "a": true, "A-9_.z": true, "a b": false, "a\n": false, "ä": false,
 		strings.Repeat("x", 64): true, strings.Repeat("x", 65): false,
 	} {
-		if got := IsRequestID(id); got != want {
+		if got := isRequestID(id); got != want {
 			t.Errorf("%q: %v", id, got)
 		}
 	}
-	if a, b := NewRequestID(), NewRequestID(); a == b || !IsRequestID(a) || len(a) != 16 {
+	if a, b := NewRequestID(), NewRequestID(); a == b || !isRequestID(a) || len(a) != 16 {
 		t.Errorf("%s %s", a, b)
 	}
 }

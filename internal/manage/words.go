@@ -46,8 +46,16 @@ func Sentence(err error) string {
 // maxRequestID is the longest id that is taken over from a client.
 const maxRequestID = 64
 
-// IsRequestID is whether an id that a client gives a call can do no harm in a log.
-func IsRequestID(id string) bool {
+// RequestIDs is the id of a call, and nothing else: the one that the client gives it, if
+// that can do no harm in a log, or a new one.
+func RequestIDs(given []string) []string {
+	if len(given) == 1 && isRequestID(given[0]) {
+		return given[:1:1]
+	}
+	return []string{NewRequestID()}
+}
+
+func isRequestID(id string) bool {
 	return id != "" && len(id) <= maxRequestID && !strings.ContainsFunc(id, func(r rune) bool {
 		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '.' || r == '_' || r == '-')
 	})

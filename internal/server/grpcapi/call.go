@@ -33,7 +33,7 @@ const requestID = "x-request-id"
 func managed[A any](ctx context.Context, s *Server, method string, needs bearer.Scope, do func(*call) (*A, error)) (*A, error) {
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
-	c := &call{Context: ctx, method: method, id: identify(md)}
+	c := &call{Context: ctx, method: method, id: manage.RequestIDs(md[requestID])[0]}
 	c.client, _ = s.clients.Client(inbound.RemoteOf(ctx), inbound.Proxied(md))
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 
@@ -86,12 +86,4 @@ func (s *Server) report(c *call, err error, took time.Duration) {
 		slog.String("method", c.method), slog.String("code", code.String()),
 		slog.String("holder", c.holder), slog.String("client", c.client.String()),
 		slog.String("request_id", c.id), slog.Duration("took", took))
-}
-
-// identify is the id of a call: the client's, if it can do no harm in a log, or a new one.
-func identify(md metadata.MD) string {
-	if given := md[requestID]; len(given) == 1 && manage.IsRequestID(given[0]) {
-		return given[0]
-	}
-	return manage.NewRequestID()
 }

@@ -117,9 +117,6 @@ type WhoAnswer struct {
 
 // whoAmI answers GET /v1/whoami.
 func (h *Handler) whoAmI(c *call) (any, error) {
-	if q := c.query(); q.err != nil {
-		return nil, q.err
-	}
 	holder, err := manage.Identify(h.options.Tokens(), c.r.Header["Authorization"])
 	if err != nil {
 		return nil, h.turnAway(c, err) // the list was replaced just now

@@ -12,19 +12,16 @@ import (
 )
 
 var alertRoutes = []route{
-	{"GET", "/v1/alerts", reading, watching((*Handler).getAlerts)},
+	{"GET", "/v1/alerts", reading, watching(withoutQuery((*Handler).getAlerts))},
 	{"POST", "/v1/alerts/silences", changing, watching(taking(maxAlertBody, (*Handler).silence))},
-	{"POST", "/v1/alerts/test", changing, watching((*Handler).testAlerts)},
+	{"POST", "/v1/alerts/test", changing, watching(withoutQuery((*Handler).testAlerts))},
 }
 
-// watching makes a handler of one that needs the list of alerts, and takes no parameters.
+// watching makes a handler of one that needs the list of alerts.
 func watching(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Alerts == nil {
 			return nil, notKept.of("This server watches for nothing; ask one that keeps statistics.")
-		}
-		if q := c.query(); q.err != nil {
-			return nil, q.err
 		}
 		return serve(h, c)
 	}
@@ -108,9 +105,6 @@ func (h *Handler) testAlerts(c *call) (any, error) {
 
 // silence answers POST /v1/alerts/silences.
 func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
-	if err := want.validate(); err != nil {
-		return nil, err
-	}
 	list, now := h.options.Alerts, h.options.Clock().UTC().Truncate(time.Microsecond)
 	s := alert.Silence{ID: meant(list, want.ID), Author: c.author(), Comment: want.Comment}
 	if *want.For > 0 {

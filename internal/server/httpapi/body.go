@@ -86,11 +86,15 @@ func (c *call) decode(most int64, into any) error {
 }
 
 // taking makes a handler of one that takes a body of at most so many bytes, and no
-// parameters.
+// parameters. A body that can tell what is wrong with it is asked.
 func taking[T any](most int64, serve func(*Handler, *call, *T) (any, error)) handler {
 	return func(h *Handler, c *call) (any, error) {
 		want := new(T)
-		if err := c.decode(most, want); err != nil {
+		err := c.decode(most, want)
+		if v, ok := any(want).(interface{ validate() error }); ok && err == nil {
+			err = v.validate()
+		}
+		if err != nil {
 			return nil, err
 		}
 		return serve(h, c, want)

@@ -76,7 +76,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	c := &call{ResponseWriter: w, r: r, success: http.StatusOK, bodies: &h.bodies}
 	header := w.Header()
 	header["X-Content-Type-Options"] = nosniff
-	c.id = identify(header, r)
+	ids := manage.RequestIDs(r.Header["X-Request-Id"])
+	header["X-Request-Id"], c.id = ids, ids[0]
 
 	found, variable, allowed := h.find(r.Method, r.URL.Path)
 	c.variable = variable
@@ -180,18 +181,6 @@ func (h *Handler) report(c *call, took time.Duration) {
 		slog.String("method", c.r.Method), slog.String("route", c.name), slog.Int("status", status),
 		slog.String("holder", c.holder), slog.String("client", c.client.String()),
 		slog.String("request_id", c.id), slog.Duration("took", took))
-}
-
-// identify gives the answer the id of the request: the client's, if it can do no harm
-// in a log, or a new one.
-func identify(header http.Header, r *http.Request) string {
-	if given := r.Header["X-Request-Id"]; len(given) == 1 && manage.IsRequestID(given[0]) {
-		header["X-Request-Id"] = given[:1:1]
-		return given[0]
-	}
-	values := []string{manage.NewRequestID()}
-	header["X-Request-Id"] = values
-	return values[0]
 }
 
 // text is an answer that is written as it is.

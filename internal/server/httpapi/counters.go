@@ -101,10 +101,14 @@ type AddRequest struct {
 	Add []CounterDelta `json:"add"`
 }
 
+func (r *AddRequest) validate() error { return batch("add", len(r.Add), counter.MaxBatch) }
+
 // ResetRequest is the body of POST /v1/counters/reset.
 type ResetRequest struct {
 	Reset []CounterKey `json:"reset"`
 }
+
+func (r *ResetRequest) validate() error { return batch("reset", len(r.Reset), counter.MaxBatch) }
 
 // CountersAnswer is what counters have: after an addition, before a reset. They are in
 // the order in which they were named.
@@ -141,9 +145,6 @@ type IDAnswer struct {
 
 // addCounters answers POST /v1/counters/add: all are changed, or none.
 func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
-	if err := batch("add", len(want.Add), counter.MaxBatch); err != nil {
-		return nil, err
-	}
 	deltas, keys := make([]counter.Delta, len(want.Add)), make([]CounterKey, len(want.Add))
 	for i, d := range want.Add {
 		key, err := h.counterKey(d.CounterKey, within("add", i))
@@ -167,9 +168,6 @@ func amount(by *counter.Amount) counter.Amount {
 // resetCounters answers POST /v1/counters/reset: it reads and resets at once, so that
 // nothing is lost that is added meanwhile.
 func (h *Handler) resetCounters(c *call, want *ResetRequest) (any, error) {
-	if err := batch("reset", len(want.Reset), counter.MaxBatch); err != nil {
-		return nil, err
-	}
 	keys := make([]counter.Key, len(want.Reset))
 	for i, k := range want.Reset {
 		var err error

@@ -12,8 +12,8 @@ import (
 )
 
 var queueRoutes = []route{
-	{"GET", "/v1/queues", looking, queueing((*Handler).getQueues)},
-	{"GET", "/v1/queues/{queue}", looking, queueing((*Handler).getQueue)},
+	{"GET", "/v1/queues", looking, queueing(withoutQuery((*Handler).getQueues))},
+	{"GET", "/v1/queues/{queue}", looking, queueing(withoutQuery((*Handler).getQueue))},
 	{"POST", "/v1/queues/{queue}/push", using, queueing((*Handler).pushWork)},
 	{"POST", "/v1/queues/{queue}/lease", using, queueing(taking(maxSmallBody, (*Handler).leaseWork))},
 	{"POST", "/v1/queues/{queue}/ack", using, queueing(taking(maxSmallBody, (*Handler).ackWork))},
@@ -91,9 +91,6 @@ type PushAnswer struct {
 
 // getQueues answers GET /v1/queues.
 func (h *Handler) getQueues(c *call) (any, error) {
-	if q := c.query(); q.err != nil {
-		return nil, q.err
-	}
 	answer := QueuesAnswer{Queues: []QueueAnswer{}}
 	for _, name := range h.options.QueueNames {
 		stats, err := h.options.Queues.Stats(c.r.Context(), name)
@@ -107,9 +104,6 @@ func (h *Handler) getQueues(c *call) (any, error) {
 
 // getQueue answers GET /v1/queues/{queue}.
 func (h *Handler) getQueue(c *call) (any, error) {
-	if q := c.query(); q.err != nil {
-		return nil, q.err
-	}
 	stats, err := h.options.Queues.Stats(c.r.Context(), c.variable)
 	answer, t := queueOf(c.variable, stats), c.terms
 	answer.Terms = &TermsAnswer{

@@ -29,6 +29,10 @@ type NumbersRequest struct {
 	Numbers []int64 `json:"numbers"`
 }
 
+func (r *NumbersRequest) validate() error {
+	return batch("numbers", len(r.Numbers), queue.MaxBatch)
+}
+
 // RequeueAnswer is how many were dead letters, and are at the end of the queue now.
 type RequeueAnswer struct {
 	Requeued int `json:"requeued"`
@@ -63,9 +67,6 @@ func (h *Handler) getDead(c *call) (any, error) {
 
 // requeueDead answers POST /v1/queues/{queue}/requeue.
 func (h *Handler) requeueDead(c *call, want *NumbersRequest) (any, error) {
-	if err := batch("numbers", len(want.Numbers), queue.MaxBatch); err != nil {
-		return nil, err
-	}
 	n, err := h.options.Queues.Requeue(c.r.Context(), c.variable, want.Numbers...)
 	if errors.Is(err, queue.ErrFull) {
 		return nil, c.full("The queue is full after %d of them; send the others again when some of it is done.", n)
@@ -75,9 +76,6 @@ func (h *Handler) requeueDead(c *call, want *NumbersRequest) (any, error) {
 
 // deleteDead answers POST /v1/queues/{queue}/delete.
 func (h *Handler) deleteDead(c *call, want *NumbersRequest) (any, error) {
-	if err := batch("numbers", len(want.Numbers), queue.MaxBatch); err != nil {
-		return nil, err
-	}
 	n, err := h.options.Queues.Delete(c.r.Context(), c.variable, want.Numbers...)
 	return DeleteAnswer{Deleted: n}, err
 }

@@ -9,9 +9,16 @@ type LeaseToken struct {
 	Token string `json:"token"`
 }
 
+func (l *LeaseToken) validate() error {
+	if l.Token == "" {
+		return badField.of("token: it is missing; send the one of the lease.").in("token")
+	}
+	return nil
+}
+
 // NackRequest is the body of POST /v1/queues/{queue}/nack.
 type NackRequest struct {
-	Token  string `json:"token"`
+	LeaseToken
 	Reason string `json:"reason,omitempty"` // for people
 	Bury   bool   `json:"bury,omitempty"`   // make it a dead letter at once
 }
@@ -25,25 +32,16 @@ type StateAnswer struct {
 
 // ackWork answers POST /v1/queues/{queue}/ack: it is done.
 func (h *Handler) ackWork(c *call, want *LeaseToken) (any, error) {
-	if want.Token == "" {
-		return nil, missingToken()
-	}
 	return StateAnswer{State: queue.Done}, h.options.Queues.Ack(c.r.Context(), c.variable, want.Token)
 }
 
 // returnWork answers POST /v1/queues/{queue}/return: it was not begun.
 func (h *Handler) returnWork(c *call, want *LeaseToken) (any, error) {
-	if want.Token == "" {
-		return nil, missingToken()
-	}
 	return StateAnswer{State: queue.Ready}, h.options.Queues.Return(c.r.Context(), c.variable, want.Token)
 }
 
 // extendLease answers POST /v1/queues/{queue}/extend: the worker needs more time.
 func (h *Handler) extendLease(c *call, want *LeaseToken) (any, error) {
-	if want.Token == "" {
-		return nil, missingToken()
-	}
 	left, err := h.options.Queues.Extend(c.r.Context(), c.variable, want.Token)
 	expires := left.Milliseconds()
 	return StateAnswer{State: queue.Leased, ExpiresAfterMS: &expires}, err
@@ -51,9 +49,6 @@ func (h *Handler) extendLease(c *call, want *LeaseToken) (any, error) {
 
 // nackWork answers POST /v1/queues/{queue}/nack: it has failed.
 func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
-	if want.Token == "" {
-		return nil, missingToken()
-	}
 	outcome, err := h.options.Queues.Nack(c.r.Context(), c.variable, want.Token, queue.Failure{Reason: want.Reason, Bury: want.Bury})
 	if outcome.Dead {
 		return StateAnswer{State: queue.Dead}, err
@@ -65,7 +60,3 @@ func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
 // maxReasonBody is the longest body with a reason, of which queue.MaxReasonLen are kept:
 // who sends a whole trace is not refused for it.
 const maxReasonBody = 64 << 10
-
-func missingToken() error {
-	return badField.of("token: it is missing; send the one of the lease.").in("token")
-}

@@ -45,6 +45,16 @@ type route struct {
 // the answer by itself returns neither.
 type handler func(*Handler, *call) (any, error)
 
+// withoutQuery makes a handler of one that takes no parameters.
+func withoutQuery(serve handler) handler {
+	return func(h *Handler, c *call) (any, error) {
+		if q := c.query(); q.err != nil {
+			return nil, q.err
+		}
+		return serve(h, c)
+	}
+}
+
 // pattern is the route's name for metrics and logs.
 func (r *route) pattern() string {
 	if r.method == "" {
@@ -68,7 +78,7 @@ var ruleRoutes = []route{
 	{"GET", "/v1/rules/{id}", reading, (*Handler).getRule},
 	{"PUT", "/v1/rules/{id}", changing, (*Handler).putRule},
 	{"DELETE", "/v1/rules/{id}", changing, (*Handler).deleteRule},
-	{"GET", "/v1/rules/history", reading, (*Handler).getHistory},
+	{"GET", "/v1/rules/history", reading, withoutQuery((*Handler).getHistory)},
 	{"GET", "/v1/rules/history/{version}", reading, (*Handler).getVersion},
 	{"POST", "/v1/rules/rollback", changing, (*Handler).rollBack},
 	{"POST", "/v1/rules/validate", reading, (*Handler).validate},
@@ -78,7 +88,7 @@ var ruleRoutes = []route{
 
 	{"POST", "/v1/simulate", reading, taking(MaxSimulateBody, (*Handler).simulate)},
 
-	{"GET", "/v1/whoami", looking, (*Handler).whoAmI},
+	{"GET", "/v1/whoami", looking, withoutQuery((*Handler).whoAmI)},
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 	{"GET", "/healthz", public, (*Handler).health},
 	{"GET", "/readyz", public, (*Handler).ready},

@@ -22,29 +22,26 @@ type rulesRead struct {
 
 // current is the latest version of the rules. While that cannot be read, or if the call
 // asks for them, it is the rules in force.
-func (h *Handler) current(c *call, inForce bool) (rulesRead, error) {
-	var err error
-	if !inForce {
-		var d rulesRead
+func (h *Handler) current(c *call) (d rulesRead, w rulesWanted, err error) {
+	if w, err = c.rulesWanted(); err != nil {
+		return d, w, err
+	}
+	if !w.inForce {
 		if d.Version, d.set, err = h.options.Editor.Current(c.r.Context()); err == nil {
-			return d, nil
+			return d, w, nil
 		}
 	}
 	if v, set, ok := h.options.Editor.InForce(); ok && c.r.Context().Err() == nil {
-		return rulesRead{v, set, true}, nil
+		return rulesRead{v, set, true}, w, nil
 	}
-	return rulesRead{}, h.rulesTrouble(c, cmp.Or(err, errNotInstalled))
+	return d, w, h.rulesTrouble(c, cmp.Or(err, errNotInstalled))
 }
 
 var errNotInstalled = errors.New("httpapi: no rules are in force")
 
 // getRules answers GET /v1/rules.
 func (h *Handler) getRules(c *call) (any, error) {
-	w, err := c.rulesWanted()
-	if err != nil {
-		return nil, err
-	}
-	d, err := h.current(c, w.inForce)
+	d, w, err := h.current(c)
 	if err != nil || c.upToDate(d.Version) {
 		return nil, err
 	}
@@ -64,11 +61,7 @@ func (h *Handler) getRules(c *call) (any, error) {
 
 // getRule answers GET /v1/rules/{id}.
 func (h *Handler) getRule(c *call) (any, error) {
-	w, err := c.rulesWanted()
-	if err != nil {
-		return nil, err
-	}
-	d, err := h.current(c, w.inForce)
+	d, w, err := h.current(c)
 	if err != nil {
 		return nil, err
 	}

@@ -20,9 +20,6 @@ func versionAnswer(v repo.Version) VersionAnswer {
 
 // getHistory answers GET /v1/rules/history.
 func (h *Handler) getHistory(c *call) (any, error) {
-	if q := c.query(); q.err != nil {
-		return nil, q.err
-	}
 	versions, err := h.options.Editor.History(c.r.Context())
 	if err != nil {
 		return nil, h.rulesTrouble(c, err)

@@ -16,7 +16,7 @@ var statsRoutes = []route{
 	{"GET", "/v1/stats/series", reading, counted((*Handler).statsSeries)},
 	{"GET", "/v1/stats/top", reading, counted((*Handler).statsTop)},
 	{"GET", "/v1/stats/suggest", reading, counted((*Handler).statsSuggest)},
-	{"GET", "/v1/stats/stream", reading, counted((*Handler).statsStream)},
+	{"GET", "/v1/stats/stream", reading, counted(withoutQuery((*Handler).statsStream))},
 }
 
 // counted makes a handler of one that needs to know what happened.

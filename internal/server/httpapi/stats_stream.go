@@ -30,9 +30,6 @@ var typeEvents = []string{"text/event-stream"}
 // statsStream answers GET /v1/stats/stream: a summary of every second, as soon as it is
 // known, until somebody leaves.
 func (h *Handler) statsStream(c *call) (any, error) {
-	if q := c.query(); q.err != nil {
-		return nil, q.err
-	}
 	header := c.Header()
 	if c.r.Method == http.MethodHead {
 		return text{kind: typeEvents}, nil
@@ -58,13 +55,13 @@ func (h *Handler) statsStream(c *call) (any, error) {
 // follow writes events until somebody leaves.
 func (h *Handler) follow(s *stream, follow *stats.Subscription) {
 	c := s.call
-	if first, ok := h.firstEvent(c); ok && !s.send(h.event(first)) {
+	if first, ok := h.firstEvent(c); ok && !s.send(h.summary(first.Summary())) {
 		return
 	}
 	for {
 		select {
 		case live, open := <-follow.C:
-			if !open || !h.mayFollow(c) || !s.send(h.event(live)) {
+			if !open || !h.mayFollow(c) || !s.send(h.summary(live.Summary())) {
 				return
 			}
 		case <-c.r.Context().Done():
@@ -89,11 +86,6 @@ func (h *Handler) firstEvent(c *call) (first stats.Live, ok bool) {
 		return h.options.Stats.Replay(ctx, at, at.Add(time.Second), func(l stats.Live) { first, ok = l, true })
 	})
 	return first, ok && err == nil
-}
-
-// event is a second as an answer.
-func (h *Handler) event(l stats.Live) *SummaryAnswer {
-	return h.summary(l.Summary())
 }
 
 // stream writes events to a follower.
