@@ -140,7 +140,7 @@ func TestDocsAreComplete(t *testing.T) {
 	if n := strings.Count(string(doc), "\n| `"+problemPrefix); n != len(kinds) {
 		t.Errorf("docs/reference/api.md lists %d problems, there are %d", n, len(kinds))
 	}
-	if !strings.Contains(string(doc), fmt.Sprintf("The last %d versions are kept", repo.MaxHistory)) {
+	if !strings.Contains(string(doc), fmt.Sprintf("weir keeps the last %d versions", repo.MaxHistory)) {
 		t.Error("docs/reference/api.md says something else about how many versions are kept")
 	}
 }
