@@ -1,5 +1,5 @@
-// Package budget shares a bounded amount of something, such as memory, among all who need
-// some of it for a while.
+// Package budget shares a limited amount of a resource, such as memory, among concurrent
+// callers.
 package budget
 
 import (

@@ -1,7 +1,8 @@
-// Package clientip tells who sent a request. That is whoever holds the connection,
-// unless this is a proxy that is trusted: then it is whom the proxy names, and if
-// that is a trusted proxy too, whom that one names, and so on. What stands behind the
-// first one who is not trusted was written by somebody unknown and is not read.
+// Package clientip finds the address of the client that sent a request. It is the
+// address of the connection, unless that is a trusted proxy: then it is the address
+// that the proxy names, and if that is a trusted proxy, too, the address that this one
+// names, and so on. Entries beyond the first address that is not trusted are not read,
+// because the client may have forged them.
 package clientip
 
 import (

@@ -1,5 +1,5 @@
-// Package docquote holds what a document shows against the examples that run. A block
-// that is preceded by a line such as
+// Package docquote compares the code blocks of a document with the examples that tests
+// run. A block that is preceded by a line such as
 //
 //	<!-- queue ExampleRun -->
 //

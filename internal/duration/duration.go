@@ -1,5 +1,5 @@
-// Package duration reads and writes the lengths of time that people put into
-// limits: Go's notation, and days, weeks and whole words besides.
+// Package duration parses and formats the durations in limits: Go's notation, and
+// also days, weeks and whole words.
 package duration
 
 import (

@@ -1,4 +1,4 @@
-// Package keyhash turns a client's key into 128 bits that stand for it.
+// Package keyhash hashes a client's key to 128 bits.
 //
 // The standard library's maphash would do, were it not for its seed, which
 // cannot be written down: a snapshot must be understood by the next process.

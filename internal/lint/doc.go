@@ -1,4 +1,4 @@
-// Package lint holds the rules of this repository that a compiler does not
-// know, as tests: who may import whom, that every package says what it is for,
-// and what the arithmetic must not touch. Run them with make lint.
+// Package lint has tests for the rules of this repository that a compiler cannot
+// check: which package may import which, that every package has a description,
+// and what the arithmetic must not use. Run them with make lint.
 package lint

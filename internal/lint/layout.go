@@ -31,7 +31,7 @@ var layout = []line{
 	{[]string{"internal/simulate"}, "runs traffic against the algorithms, without side effects"},
 	{[]string{"internal/simulate/chart"}, "charts as SVG and HTML; it does not know limits"},
 	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps no ResponseWriter and needs only the standard library"},
-	{[]string{"client"}, "a client for a remote weir, with a local fallback while that is unavailable"},
+	{[]string{"client"}, "a client for a remote weir; it fails open or closed while the service is unavailable"},
 	{[]string{"internal/headerfield"}, "the header fields for a decision, for every protocol that has headers"},
 	{[]string{"metrics"}, "Prometheus metrics of the engine's decisions; no other package imports that library"},
 	{[]string{"engine"}, "decides requests by rules and a store; it has no protocol, so that every protocol can use it"},

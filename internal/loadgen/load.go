@@ -1,5 +1,5 @@
-// Package loadgen puts a closed loop of callers on something, and measures how it fares:
-// each caller asks, waits for the answer, and asks again.
+// Package loadgen generates load with a closed loop of callers, and measures rate and
+// latency: each caller calls, waits for the answer, and calls again.
 //
 // So the load adapts itself to what the subject can do. That shows its capacity, and
 // how long answers take with this many callers. It does not show what happens to

@@ -1,4 +1,4 @@
-// Package phrase has words for people.
+// Package phrase formats text for people: plurals, lists, columns and durations.
 package phrase
 
 import (

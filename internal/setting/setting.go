@@ -1,5 +1,5 @@
-// Package setting reads settings that name something and say a few things about it, on
-// one line: mail=10/1s,capacity=5000.
+// Package setting parses settings that have a name, a value and options on one line, such
+// as mail=10/1s,capacity=5000.
 package setting
 
 import (

@@ -1,6 +1,6 @@
-// Package snapshot writes and reads files of eight-byte words and texts that begin with a
-// name and a version and end with a checksum. Whatever is torn, foreign or damaged is found
-// out, and costs no more memory than it has bytes.
+// Package snapshot writes and reads binary files that begin with a name and a version and
+// end with a checksum. It detects files that are incomplete, damaged or of another kind, and
+// takes no more memory for them than they have bytes.
 //
 // All numbers are little-endian words, and all texts have their length before them. The
 // checksum is the CRC-64 of all that is before it: it is against accidents, not against

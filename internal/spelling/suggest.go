@@ -1,4 +1,4 @@
-// Package spelling finds the word that somebody probably meant.
+// Package spelling suggests the known word that is nearest to a misspelled one.
 package spelling
 
 import (

@@ -1,4 +1,4 @@
-// Package testheap measures the memory that tests take.
+// Package testheap measures the memory that tests use.
 package testheap
 
 import (

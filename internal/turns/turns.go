@@ -1,5 +1,5 @@
-// Package turns lets those who want the same thing go one by one, in the order in which
-// they came.
+// Package turns lets callers that need the same thing proceed one at a time, in the order
+// of their arrival.
 package turns
 
 import (
