@@ -85,7 +85,7 @@ func New(o Options) (*Recorder, error) {
 	r.routes.most, r.routes.known = o.MaxRoutes, map[string]bool{}
 	r.queue.signal = make(chan struct{}, 1)
 	r.queue.most = int64(o.MaxPending / time.Second)
-	r.subscribers.most = o.MaxSubscribers
+	r.subscribers.most, r.subscribers.all = o.MaxSubscribers, map[*Subscription]struct{}{}
 	return r, nil
 }
 

@@ -73,9 +73,6 @@ func (r *Recorder) Subscribe() (*Subscription, error) {
 		close(sub.ch)
 		return sub, nil
 	}
-	if s.all == nil {
-		s.all = map[*Subscription]struct{}{}
-	}
 	s.all[sub] = struct{}{}
 	return sub, nil
 }

@@ -58,21 +58,17 @@ func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, s
 	if !to.After(from) {
 		return nil, wrongQuery("the time ends before it begins; name an end that is later")
 	}
-	var sum frame.Detail
+	var sum frame.Frame
 	err := r.details(ctx, r.archive, from.Unix(), to.Unix(), func(s archive.Slot) {
 		if d := s.Frame.Details[id]; d != nil {
-			for q, u := range d.Usage {
-				mine := sum.Quota(q)
-				mine.Used.Merge(&u.Used)
-				mine.Denied += u.Denied
-			}
+			sum.Merge(&frame.Frame{Details: map[string]*frame.Detail{id: d}})
 		}
 	})
 	if err != nil {
 		return nil, err
 	}
 	var all []Suggestion
-	for q, u := range sum.Usage {
+	for q, u := range sum.Detail(id).Usage {
 		s := Suggestion{Rule: id, Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, From: from, To: to}
 		s.Requests, s.Denied = u.Used.Count+u.Denied, u.Denied
 		for _, share := range shares {

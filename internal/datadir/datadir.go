@@ -46,11 +46,9 @@ type Dir struct {
 
 // file is what is known of a file.
 type file struct {
-	unusable bool // and still in its place
-	moved    int  // how often it was moved aside
-	failures int64
-	saved    time.Time // zero if it was not, yet
-	err      error     // of the last save
+	File
+	unusable bool  // and still in its place
+	err      error // of the last save
 }
 
 // Open makes the directory if it is not there, and takes it.
@@ -94,7 +92,7 @@ func (d *Dir) file(name string) string { return filepath.Join(d.path, name) }
 // known is what is known of a file. It needs the mutex.
 func (d *Dir) known(name string) *file {
 	if d.files[name] == nil {
-		d.files[name] = &file{}
+		d.files[name] = &file{File: File{Name: name}}
 	}
 	return d.files[name]
 }
@@ -139,7 +137,7 @@ func (d *Dir) SetAside() (map[string]string, error) {
 		if err != nil {
 			return moved, fmt.Errorf("%s cannot be used and cannot be moved aside: %w", name, err)
 		}
-		f.unusable, f.moved = false, f.moved+1
+		f.unusable, f.Moved = false, f.Moved+1
 		moved[name] = d.file(to)
 	}
 	if len(moved) == 0 {
@@ -174,9 +172,9 @@ func (d *Dir) Save(name string, write func(io.Writer) error) error {
 	f := d.known(name)
 	f.err = err
 	if err != nil {
-		f.failures++
+		f.Failures++
 	} else {
-		f.saved = d.now()
+		f.Saved = d.now()
 	}
 	return err
 }
@@ -210,19 +208,20 @@ func (d *Dir) Files() []File {
 	all := make([]File, 0, len(d.files))
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		f := d.files[name]
-		all = append(all, File{Name: name, Failures: f.failures, Saved: f.saved, Moved: f.moved, Trouble: f.trouble(name)})
+		f.Trouble = f.trouble()
+		all = append(all, f.File)
 	}
 	return all
 }
 
-func (f *file) trouble(name string) error {
+func (f *file) trouble() error {
 	switch {
 	case f.err == nil:
 		return nil
-	case f.saved.IsZero():
-		return fmt.Errorf("%s could not be saved: %w; it was not saved since the start", name, reason(f.err))
+	case f.Saved.IsZero():
+		return fmt.Errorf("%s could not be saved: %w; it was not saved since the start", f.Name, reason(f.err))
 	}
-	return fmt.Errorf("%s could not be saved: %w; it was last saved at %s", name, reason(f.err), f.saved.UTC().Format(time.RFC3339))
+	return fmt.Errorf("%s could not be saved: %w; it was last saved at %s", f.Name, reason(f.err), f.Saved.UTC().Format(time.RFC3339))
 }
 
 // reason is an error without the file that it is about.

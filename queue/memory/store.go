@@ -8,6 +8,8 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/hex"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -96,13 +98,10 @@ func (s *Store) withLocked(name string, f func(*line, weir.Micros) (bool, error)
 	l.sweep(now)
 	wake, err := f(l, now)
 	l.settle()
-	var wakes []func()
-	if wake {
-		for _, w := range l.watchers {
-			wakes = append(wakes, w)
-		}
+	if !wake {
+		return nil, err
 	}
-	return wakes, err
+	return slices.Collect(maps.Values(l.watchers)), err
 }
 
 // Push implements queue.Store.
@@ -137,7 +136,7 @@ func (s *Store) Lease(ctx context.Context, name string, ask queue.Ask) (queue.Ba
 
 // Ack implements queue.Store.
 func (s *Store) Ack(ctx context.Context, name, token string) error {
-	return s.holding(ctx, name, token, func(l *line, i *item, now weir.Micros) (bool, error) {
+	return s.holding(ctx, name, token, true, func(l *line, i *item, now weir.Micros) (bool, error) {
 		l.finish(i, now)
 		return false, nil
 	})
@@ -146,10 +145,7 @@ func (s *Store) Ack(ctx context.Context, name, token string) error {
 // Nack implements queue.Store.
 func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (queue.Outcome, error) {
 	var o queue.Outcome
-	err := s.holding(ctx, name, token, func(l *line, i *item, now weir.Micros) (bool, error) {
-		if i.state == queue.Dead {
-			return false, queue.ErrLost
-		}
+	err := s.holding(ctx, name, token, false, func(l *line, i *item, now weir.Micros) (bool, error) {
 		o = l.fail(i, f, now)
 		return !o.Dead && len(l.ready) == 0, nil
 	})
@@ -159,10 +155,7 @@ func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (
 // Extend implements queue.Store.
 func (s *Store) Extend(ctx context.Context, name, token string) (time.Duration, error) {
 	var left time.Duration
-	err := s.holding(ctx, name, token, func(l *line, i *item, now weir.Micros) (bool, error) {
-		if i.state == queue.Dead {
-			return false, queue.ErrLost
-		}
+	err := s.holding(ctx, name, token, false, func(l *line, i *item, now weir.Micros) (bool, error) {
 		// If its time was over but nobody has taken it, it is still the worker's.
 		l.move(i, queue.Leased, max(now, i.slot.Release())+weir.Micros(l.terms.VisibilityMicros))
 		left = time.Duration(i.due-now) * time.Microsecond
@@ -173,24 +166,22 @@ func (s *Store) Extend(ctx context.Context, name, token string) (time.Duration, 
 
 // Return implements queue.Store.
 func (s *Store) Return(ctx context.Context, name, token string) error {
-	return s.holding(ctx, name, token, func(l *line, i *item, _ weir.Micros) (bool, error) {
-		if i.state == queue.Dead {
-			return false, queue.ErrLost
-		}
+	return s.holding(ctx, name, token, false, func(l *line, i *item, _ weir.Micros) (bool, error) {
 		l.giveBack(i)
 		return true, nil
 	})
 }
 
-// holding runs f on the item of a lease.
-func (s *Store) holding(ctx context.Context, name, token string, f func(*line, *item, weir.Micros) (bool, error)) error {
+// holding runs f on the item of a lease, which may be a dead letter by now only if the
+// worker says that it is done.
+func (s *Store) holding(ctx context.Context, name, token string, done bool, f func(*line, *item, weir.Micros) (bool, error)) error {
 	return s.with(ctx, name, func(l *line, now weir.Micros) (bool, error) {
 		number, secret, err := queue.ParseToken(token)
 		if err != nil {
 			return false, err
 		}
 		i := l.items[number]
-		if i == nil || i.secret != secret {
+		if i == nil || i.secret != secret || i.state == queue.Dead && !done {
 			return false, queue.ErrLost
 		}
 		return f(l, i, now)

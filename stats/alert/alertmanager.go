@@ -1,7 +1,6 @@
 package alert
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"maps"
@@ -27,26 +26,19 @@ type AlertmanagerOptions struct {
 
 // Alertmanager sends alerts to Prometheus's Alertmanager, by version 2 of its API.
 type Alertmanager struct {
-	options AlertmanagerOptions
-	name    string
+	poster
+	labels map[string]string
 }
 
 // NewAlertmanager returns a notifier.
 func NewAlertmanager(o AlertmanagerOptions) (*Alertmanager, error) {
-	u, err := httpURL(o.URL)
+	p, err := newPoster("alertmanager", o.URL, o.Client, o.Clock)
 	if err != nil {
 		return nil, err
 	}
-	o.URL = strings.TrimSuffix(o.URL, "/") + "/api/v2/alerts"
-	o.Client = cmp.Or(o.Client, newClient())
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	return &Alertmanager{options: o, name: "alertmanager " + u.Host}, nil
+	p.url = strings.TrimSuffix(p.url, "/") + "/api/v2/alerts"
+	return &Alertmanager{p, o.Labels}, nil
 }
-
-// Name implements [Notifier].
-func (m *Alertmanager) Name() string { return m.name }
 
 // Repeat implements [Repeater]: Alertmanager takes an alert of which it hears nothing
 // for resolved.
@@ -69,7 +61,7 @@ func (m *Alertmanager) Notify(ctx context.Context, alerts []Alert) error {
 	all := make([]posted, len(alerts))
 	for i, a := range alerts {
 		labels := map[string]string{"severity": "warning"}
-		maps.Copy(labels, m.options.Labels)
+		maps.Copy(labels, m.labels)
 		labels["alertname"] = "weir_" + string(a.Kind)
 		if a.Subject != "" {
 			labels["subject"] = strings.ToValidUTF8(a.Subject, "?")
@@ -79,7 +71,7 @@ func (m *Alertmanager) Notify(ctx context.Context, alerts []Alert) error {
 		}
 		all[i] = posted{
 			Labels: labels, Annotations: map[string]string{"summary": a.Summary},
-			StartsAt: a.StartsAt, EndsAt: m.options.Clock().Add(lease), URL: a.URL,
+			StartsAt: a.StartsAt, EndsAt: m.clock().Add(lease), URL: a.URL,
 		}
 		if a.Instance != "" {
 			// No label: the alert is the same when another instance goes on to tell of it.
@@ -93,5 +85,5 @@ func (m *Alertmanager) Notify(ctx context.Context, alerts []Alert) error {
 	if err != nil {
 		return &PermanentError{err}
 	}
-	return post(ctx, m.options.Client, m.options.URL, http.Header{}, body)
+	return m.post(ctx, http.Header{}, body)
 }

@@ -72,7 +72,7 @@ func TestWebhookAnswers(t *testing.T) {
 		w.WriteHeader(status)
 		io.WriteString(w, strings.Repeat("no\n", 1000))
 	}))
-	w, err := NewWebhook(WebhookOptions{URL: server.URL + "/secret", Client: newClient()})
+	w, err := NewWebhook(WebhookOptions{URL: server.URL + "/secret"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,7 +2,6 @@ package alert
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -49,38 +48,44 @@ type WebhookOptions struct {
 
 // Webhook posts alerts as JSON.
 type Webhook struct {
-	options WebhookOptions
-	name    string
+	poster
+	secret []byte
 }
 
 // NewWebhook returns a notifier.
 func NewWebhook(o WebhookOptions) (*Webhook, error) {
-	u, err := httpURL(o.URL)
+	p, err := newPoster("webhook", o.URL, o.Client, o.Clock)
 	if err != nil {
 		return nil, err
 	}
-	o.Client = cmp.Or(o.Client, newClient())
-	if o.Clock == nil {
-		o.Clock = time.Now
-	}
-	return &Webhook{options: o, name: "webhook " + u.Host}, nil
+	return &Webhook{p, o.Secret}, nil
 }
 
-func httpURL(text string) (*url.URL, error) {
-	u, err := url.Parse(text)
+// poster is what notifiers that post have in common.
+type poster struct {
+	url, name string
+	client    *http.Client
+	clock     func() time.Time
+}
+
+// newPoster fills in defaults. Its client follows no redirects: what is meant for one host
+// is not for another.
+func newPoster(kind, address string, client *http.Client, clock func() time.Time) (poster, error) {
+	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("alert: the URL cannot be used; write it as https://host/path") // it may have a password
+		return poster{}, errors.New("alert: the URL cannot be used; write it as https://host/path") // it may have a password
 	}
-	return u, nil
-}
-
-// newClient follows no redirects: what is meant for one host is not for another.
-func newClient() *http.Client {
-	return &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	if client == nil {
+		client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
+	}
+	if clock == nil {
+		clock = time.Now
+	}
+	return poster{address, kind + " " + u.Host, client, clock}, nil
 }
 
 // Name implements [Notifier]. It has no path, which may be a secret.
-func (w *Webhook) Name() string { return w.name }
+func (p *poster) Name() string { return p.name }
 
 // Notify implements [Notifier].
 func (w *Webhook) Notify(ctx context.Context, alerts []Alert) error {
@@ -89,12 +94,12 @@ func (w *Webhook) Notify(ctx context.Context, alerts []Alert) error {
 		return &PermanentError{err}
 	}
 	header := http.Header{}
-	if len(w.options.Secret) > 0 {
-		at := strconv.FormatInt(w.options.Clock().Unix(), 10)
+	if len(w.secret) > 0 {
+		at := strconv.FormatInt(w.clock().Unix(), 10)
 		header.Set(TimestampHeader, at)
-		header.Set(SignatureHeader, sign(w.options.Secret, at, body))
+		header.Set(SignatureHeader, sign(w.secret, at, body))
 	}
-	return post(ctx, w.options.Client, w.options.URL, header, body)
+	return w.post(ctx, header, body)
 }
 
 // sign covers the time, too, so that nobody can send an old message again.
@@ -126,15 +131,15 @@ func Verify(secret []byte, header http.Header, body []byte, now time.Time, toler
 const maxAnswer = 64 << 10
 
 // post sends JSON. What the receiver will never take is a *PermanentError.
-func post(ctx context.Context, client *http.Client, url string, header http.Header, body []byte) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, bytes.NewReader(body))
+func (p *poster) post(ctx context.Context, header http.Header, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, p.url, bytes.NewReader(body))
 	if err != nil {
 		return &PermanentError{err}
 	}
 	req.Header = header
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("User-Agent", "weir")
-	resp, err := client.Do(req)
+	resp, err := p.client.Do(req)
 	if err != nil {
 		return unwrapURL(err)
 	}

@@ -89,7 +89,7 @@ func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	}
 	return &Store{
 		client: client, kept: kept, timeout: cmp.Or(o.Timeout, DefaultTimeout),
-		prefix: cmp.Or(o.Prefix, DefaultPrefix) + "{stats}:", self: rand.Text(),
+		prefix: cmp.Or(o.Prefix, DefaultPrefix) + "{stats}:", self: rand.Text(), rolled: rolled{at: map[string]int64{}},
 	}, nil
 }
 

@@ -31,9 +31,6 @@ func (r *rolled) due(key string, now, every int64) bool {
 	if last, ok := r.at[key]; ok && now >= last && now < last+every {
 		return false
 	}
-	if r.at == nil {
-		r.at = map[string]int64{}
-	}
 	r.at[key] = now
 	return true
 }
