@@ -4,38 +4,26 @@ import (
 	"context"
 	"time"
 
-	"github.com/redis/rueidis"
-
 	"github.com/weirhq/weir/counter"
 )
 
 // slidingKept is for how long a sliding board is of interest.
 func slidingKept(window time.Duration) time.Duration { return window + window/counter.Steps*2 }
 
-// askBoard runs the script of a board, of either kind, unless what was asked is invalid. It
-// returns the number of its window, and what else there is.
-func (s *Store) askBoard(ctx context.Context, b *counter.Board, invalid error, verb string, args ...string) (index int64, rest []rueidis.RedisMessage, err error) {
+// askBoard runs the script of a board, of either kind, unless what was asked is invalid. The
+// answer begins with the number of its window.
+func (s *Store) askBoard(ctx context.Context, b *counter.Board, invalid error, verb string, args ...string) *reader {
 	if invalid != nil {
-		return 0, nil, invalid
+		return &reader{err: invalid}
 	}
-	var answer []rueidis.RedisMessage
 	most, left := itoa(int64(s.maxMembers)), itoa(int64(s.roomFor()))
 	if b.Sliding != 0 {
 		head := []string{s.now(), verb, itoa(int64(counter.StepWidth(b.Sliding))), millis(slidingKept(b.Sliding)), most, left}
-		answer, err = s.call(ctx, slidingScript, s.slidingKeys("s", b.Name, b.Sliding), append(head, args...))
-	} else {
-		head := []string{s.now(), verb, itoa(int64(b.Window.Width() / time.Second)), zoneAt(s.around(), b.Zone), itoa(int64(b.Ago)),
-			millis(s.kept.BoardAfter(b.Window)), most, left}
-		answer, err = s.call(ctx, boardScript, s.boardKeys(b), append(head, args...))
+		return s.ask(ctx, slidingScript, s.slidingKeys("s", b.Name, b.Sliding), append(head, args...))
 	}
-	if err != nil {
-		return 0, nil, err
-	}
-	var r reader
-	if index = r.number(answer, 0); r.err != nil {
-		return 0, nil, r.err
-	}
-	return index, answer[1:], nil
+	head := []string{s.now(), verb, itoa(int64(b.Window.Width() / time.Second)), zoneAt(s.around(), b.Zone), itoa(int64(b.Ago)),
+		millis(s.kept.BoardAfter(b.Window)), most, left}
+	return s.ask(ctx, boardScript, s.boardKeys(b), append(head, args...))
 }
 
 // Score implements counter.Store.
@@ -44,29 +32,24 @@ func (s *Store) Score(ctx context.Context, b counter.Board, marks ...counter.Mar
 	for _, m := range marks {
 		args = append(args, m.Member, itoa(int64(m.By)))
 	}
-	_, answer, err := s.askBoard(ctx, &b, b.ValidateScore(marks), "score", args...)
-	if err != nil {
-		return nil, err
-	}
-	var r reader
-	scores := r.list(answer, 0)
+	r := s.askBoard(ctx, &b, b.ValidateScore(marks), "score", args...)
+	scores := r.list(r.answer, 1)
 	after := make([]counter.Amount, len(marks))
 	for i := range after {
 		after[i] = counter.Amount(r.number(scores, i))
 	}
-	return after, r.err
+	return result(after, r)
 }
 
 // Top implements counter.Store.
 func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
-	index, answer, err := s.askBoard(ctx, &b, b.ValidateTop(n), "top", itoa(int64(n)))
-	if err != nil {
-		return counter.Ranking{}, err
+	r := s.askBoard(ctx, &b, b.ValidateTop(n), "top", itoa(int64(n)))
+	index, lines := r.number(r.answer, 0), r.list(r.answer, 1)
+	if r.err != nil {
+		return counter.Ranking{}, r.err
 	}
-	var r reader
-	lines := r.list(answer, 0)
 	ranking := counter.Ranking{
-		Places: make([]counter.Place, len(lines)/2), Members: int(r.number(answer, 1)), Dropped: r.number(answer, 2), Start: b.Window.Start(index, b.Zone),
+		Places: make([]counter.Place, len(lines)/2), Members: int(r.number(r.answer, 2)), Dropped: r.number(r.answer, 3), Start: b.Window.Start(index, b.Zone),
 	}
 	for i := range ranking.Places {
 		ranking.Places[i] = counter.Place{Member: r.text(lines, 2*i), Rank: i + 1, Score: counter.Amount(r.number(lines, 2*i+1))}
@@ -76,12 +59,8 @@ func (s *Store) Top(ctx context.Context, b counter.Board, n int) (counter.Rankin
 
 // Standing implements counter.Store.
 func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string) ([]counter.Place, error) {
-	_, answer, err := s.askBoard(ctx, &b, b.ValidateStanding(members), "standing", members...)
-	if err != nil {
-		return nil, err
-	}
-	var r reader
-	lines := r.list(answer, 0)
+	r := s.askBoard(ctx, &b, b.ValidateStanding(members), "standing", members...)
+	lines := r.list(r.answer, 1)
 	places := make([]counter.Place, len(members))
 	for i, member := range members {
 		places[i].Member = member
@@ -89,5 +68,5 @@ func (s *Store) Standing(ctx context.Context, b counter.Board, members ...string
 			places[i].Score, places[i].Rank = counter.Amount(r.number(lines, 2*i)), int(r.number(lines, 2*i+1))
 		}
 	}
-	return places, r.err
+	return result(places, r)
 }

@@ -101,9 +101,26 @@ func (s *Store) explain(err error, keys []string) error {
 	return redislink.Explain("counter", fmt.Sprintf("%q or a key beside it", keys[0]), err)
 }
 
+// ask is call, to be read.
+func (s *Store) ask(ctx context.Context, script *rueidis.Lua, keys, args []string) *reader {
+	answer, err := s.call(ctx, script, keys, args)
+	return &reader{answer, err}
+}
+
 // reader takes an answer apart. After the first thing that is not as it should be, all
 // is nothing and err says so.
-type reader struct{ err error }
+type reader struct {
+	answer []rueidis.RedisMessage
+	err    error
+}
+
+// result is what was read, and nothing with an error.
+func result[T any](read []T, r *reader) ([]T, error) {
+	if r.err != nil {
+		return nil, r.err
+	}
+	return read, nil
+}
 
 func (r *reader) fail(err error) {
 	if err != nil && r.err == nil {

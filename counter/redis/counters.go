@@ -26,10 +26,6 @@ type request struct {
 	args   []string
 }
 
-func (s *Store) newRequest(verb string, n int) *request {
-	return &request{args: []string{s.now(), verb, itoa(int64(n))}}
-}
-
 func (s *Store) put(r *request, place int, k *counter.Key, by counter.Amount, around time.Time) {
 	r.places = append(r.places, place)
 	r.keys = append(r.keys, s.counterKey(k))
@@ -54,7 +50,7 @@ func (s *Store) each(ctx context.Context, invalid error, verb string, n int, key
 		}
 		r := found[group]
 		if r == nil {
-			r = s.newRequest(verb, n)
+			r = &request{args: []string{s.now(), verb, itoa(int64(n))}}
 			found[group] = r
 			requests = append(requests, r)
 		}
@@ -154,10 +150,6 @@ func (s *Store) NextID(ctx context.Context, sequence string) (int64, error) {
 	if err := counter.ValidateSequence(sequence); err != nil {
 		return 0, err
 	}
-	answer, err := s.call(ctx, sequenceScript, []string{s.sequenceKey(sequence)}, []string{s.now(), millis(sequenceKept)})
-	if err != nil {
-		return 0, err
-	}
-	var r reader
-	return r.number(answer, 0), r.err
+	r := s.ask(ctx, sequenceScript, []string{s.sequenceKey(sequence)}, []string{s.now(), millis(sequenceKept)})
+	return r.number(r.answer, 0), r.err
 }

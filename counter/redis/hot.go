@@ -10,31 +10,27 @@ import (
 )
 
 // askHot runs the script of a hot list, unless what was asked is invalid.
-func (s *Store) askHot(ctx context.Context, l *counter.HotList, invalid error, verb string, args ...string) ([]rueidis.RedisMessage, error) {
+func (s *Store) askHot(ctx context.Context, l *counter.HotList, invalid error, verb string, args ...string) *reader {
 	if invalid != nil {
-		return nil, invalid
+		return &reader{err: invalid}
 	}
 	head := []string{
 		s.now(), verb, itoa(int64(counter.StepWidth(l.Window))), millis(slidingKept(l.Window) + counter.EventsKept),
 		itoa(int64(s.maxMembers)), itoa(int64(s.roomFor())), itoa(l.Threshold), itoa(l.CoolBelow()),
 	}
-	return s.call(ctx, hotScript, s.slidingKeys("h", l.Name, l.Window, "hot", "events"), append(head, args...))
+	return s.ask(ctx, hotScript, s.slidingKeys("h", l.Name, l.Window, "hot", "events"), append(head, args...))
 }
 
 // Hit implements counter.Store.
 func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]counter.Heat, error) {
-	answer, err := s.askHot(ctx, &l, l.ValidateHit(items), "hit", items...)
-	if err != nil {
-		return nil, err
-	}
-	var r reader
-	lines := r.list(answer, 0)
+	r := s.askHot(ctx, &l, l.ValidateHit(items), "hit", items...)
+	lines := r.list(r.answer, 0)
 	heats := make([]counter.Heat, len(items))
 	for i, item := range items {
 		heats[i] = r.heat(item, lines, 3*i)
 		heats[i].Turned = r.text(lines, 3*i+2) != ""
 	}
-	return heats, r.err
+	return result(heats, r)
 }
 
 // heat reads hits, and since when it is hot, if it is.
@@ -48,28 +44,20 @@ func (r *reader) heat(item string, lines []rueidis.RedisMessage, i int) counter.
 
 // Hot implements counter.Store.
 func (s *Store) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.Heat, error) {
-	answer, err := s.askHot(ctx, &l, l.ValidateHot(n), "hot", itoa(int64(n)))
-	if err != nil {
-		return nil, err
-	}
-	var r reader
-	lines := r.list(answer, 0)
+	r := s.askHot(ctx, &l, l.ValidateHot(n), "hot", itoa(int64(n)))
+	lines := r.list(r.answer, 0)
 	heats := make([]counter.Heat, len(lines)/3)
 	for i := range heats {
 		heats[i] = r.heat(r.text(lines, 3*i), lines, 3*i+1)
 	}
-	return heats, r.err
+	return result(heats, r)
 }
 
 // Events implements counter.Store.
 func (s *Store) Events(ctx context.Context, l counter.HotList, after int64) (counter.Events, error) {
-	answer, err := s.askHot(ctx, &l, l.Validate(), "events", itoa(after))
-	if err != nil {
-		return counter.Events{}, err
-	}
-	var r reader
-	now, last, lost := r.number(answer, 0), r.number(answer, 1), r.number(answer, 2)
-	lines := r.list(answer, 3)
+	r := s.askHot(ctx, &l, l.Validate(), "events", itoa(after))
+	now, last, lost := r.number(r.answer, 0), r.number(r.answer, 1), r.number(r.answer, 2)
+	lines := r.list(r.answer, 3)
 	news := counter.Events{Events: make([]counter.Event, len(lines)), Next: after, Missed: after < lost}
 	for i := range lines {
 		news.Events[i] = r.event(r.text(lines, i))
