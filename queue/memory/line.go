@@ -55,13 +55,6 @@ func (l *line) sweep(now weir.Micros) {
 	}
 }
 
-// settle begins to count anew when nothing is left.
-func (l *line) settle() {
-	if len(l.items) == 0 {
-		l.dropped = 0
-	}
-}
-
 func (l *line) pileOf(s queue.State) *pile {
 	switch s {
 	case queue.Ready:

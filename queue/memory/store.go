@@ -97,7 +97,9 @@ func (s *Store) withLocked(name string, f func(*line, weir.Micros) (bool, error)
 	l, now := s.lines[name], s.now()
 	l.sweep(now)
 	wake, err := f(l, now)
-	l.settle()
+	if len(l.items) == 0 {
+		l.dropped = 0 // they are counted from zero again when nothing is left
+	}
 	if !wake {
 		return nil, err
 	}

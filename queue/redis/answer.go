@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"cmp"
 	"errors"
 	"time"
 
@@ -13,10 +14,21 @@ import (
 // errAnswer is an answer that none of our scripts gives.
 var errAnswer = errors.New("redis: the answer of a script makes no sense; is there a proxy in between?")
 
-// answer is read part by part. What is not there makes it bad, which is asked at the end.
+// answer is read part by part. That there is none, or what is not there makes it bad, is
+// asked at the end.
 type answer struct {
-	parts []rueidis.RedisMessage
-	bad   bool
+	parts  []rueidis.RedisMessage
+	bad    bool
+	failed error // why there is no answer
+}
+
+// result is what was read, and nothing with an error.
+func result[T any](read T, a *answer) (T, error) {
+	if err := a.err(); err != nil {
+		var nothing T
+		return nothing, err
+	}
+	return read, nil
 }
 
 func (a *answer) next() *rueidis.RedisMessage {
@@ -62,9 +74,9 @@ func listOf(parts []rueidis.RedisMessage, bad *bool) []*answer {
 
 func (a *answer) err() error {
 	if a.bad {
-		return errAnswer
+		return cmp.Or(a.failed, errAnswer)
 	}
-	return nil
+	return a.failed
 }
 
 func micros(m weir.Micros) time.Duration { return time.Duration(m) * time.Microsecond }

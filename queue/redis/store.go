@@ -187,17 +187,17 @@ var (
 )
 
 // call runs a script on a queue and returns its answer.
-func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args ...string) (*answer, error) {
+func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args ...string) *answer {
 	k := s.queues[name]
 	if k == nil {
-		return nil, queue.ErrNoQueue
+		return &answer{failed: queue.ErrNoQueue}
 	}
 	if err := ctx.Err(); err != nil {
-		return nil, err
+		return &answer{failed: err}
 	}
 	client, err := s.client()
 	if err != nil {
-		return nil, explain(err)
+		return &answer{failed: explain(err)}
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -208,9 +208,9 @@ func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args
 	all := append(append([]string{strconv.FormatInt(now, 10)}, k.args...), args...)
 	parts, err := script.Exec(ctx, client, k.names, all).ToArray()
 	if err != nil {
-		return nil, explain(err)
+		return &answer{failed: explain(err)}
 	}
-	return &answer{parts: parts}, nil
+	return &answer{parts: parts}
 }
 
 // explain says more where Redis's own words help nobody.

@@ -21,10 +21,7 @@ func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Plac
 	if err := terms.CheckWork(w); err != nil {
 		return queue.Place{}, err
 	}
-	a, err := s.call(ctx, name, pushScript, w.ID, rueidis.BinaryString(w.Payload))
-	if err != nil {
-		return queue.Place{}, err
-	}
+	a := s.call(ctx, name, pushScript, w.ID, rueidis.BinaryString(w.Payload))
 	word := a.word()
 	if word == "full" {
 		return queue.Place{}, queue.ErrFull
@@ -35,7 +32,7 @@ func (s *Store) Push(ctx context.Context, name string, w queue.Work) (queue.Plac
 	}
 	slot := a.slot(terms)
 	p.Wait = terms.Wait(slot, a.micros(), p.Position)
-	return p, a.err()
+	return result(p, a)
 }
 
 // Lease implements queue.Store.
@@ -45,10 +42,7 @@ func (s *Store) Lease(ctx context.Context, name string, ask queue.Ask) (queue.Ba
 		return queue.Batch{}, err
 	}
 	secret := newSecret()
-	a, err := s.call(ctx, name, leaseScript, strconv.Itoa(ask.Max), strconv.FormatInt(ask.Ahead.Microseconds(), 10), secret)
-	if err != nil {
-		return queue.Batch{}, err
-	}
+	a := s.call(ctx, name, leaseScript, strconv.Itoa(ask.Max), strconv.FormatInt(ask.Ahead.Microseconds(), 10), secret)
 	b := queue.Batch{Wait: weir.Never}
 	if wait := a.number(); wait >= 0 {
 		b.Wait = time.Duration(wait) * time.Microsecond
@@ -58,13 +52,13 @@ func (s *Store) Lease(ctx context.Context, name string, ask queue.Ask) (queue.Ba
 		b.Leases = append(b.Leases, part.lease(secret, now))
 		a.bad = a.bad || part.bad
 	}
-	return b, a.err()
+	return result(b, a)
 }
 
 // Ack implements queue.Store.
 func (s *Store) Ack(ctx context.Context, name, token string) error {
-	_, err := s.end(ctx, name, token, ackScript)
-	return err
+	a, _ := s.end(ctx, name, token, ackScript)
+	return a.err()
 }
 
 // Nack implements queue.Store.
@@ -73,66 +67,48 @@ func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (
 	if f.Bury {
 		bury = "1"
 	}
-	a, err := s.end(ctx, name, token, nackScript, queue.Cut(f.Reason), bury)
-	if err != nil {
-		return queue.Outcome{}, err
-	}
-	if a.said == "dead" {
+	a, said := s.end(ctx, name, token, nackScript, queue.Cut(f.Reason), bury)
+	if said == "dead" {
 		return queue.Outcome{Dead: true}, nil
 	}
-	o := queue.Outcome{RetryAfter: micros(a.micros())}
-	return o, a.err()
+	return result(queue.Outcome{RetryAfter: micros(a.micros())}, a)
 }
 
 // Extend implements queue.Store.
 func (s *Store) Extend(ctx context.Context, name, token string) (time.Duration, error) {
-	a, err := s.end(ctx, name, token, extendScript)
-	if err != nil {
-		return 0, err
-	}
-	left := micros(a.micros())
-	return left, a.err()
+	a, _ := s.end(ctx, name, token, extendScript)
+	return result(micros(a.micros()), a)
 }
 
 // Return implements queue.Store.
 func (s *Store) Return(ctx context.Context, name, token string) error {
-	_, err := s.end(ctx, name, token, returnScript)
-	return err
+	a, _ := s.end(ctx, name, token, returnScript)
+	return a.err()
 }
 
-// ending is the answer of a script about a lease.
-type ending struct {
-	*answer
-	said string
-}
-
-// end runs a script on the item of a lease.
-func (s *Store) end(ctx context.Context, name, token string, script *rueidis.Lua, args ...string) (ending, error) {
+// end runs a script on the item of a lease, and returns the word with which it answers.
+func (s *Store) end(ctx context.Context, name, token string, script *rueidis.Lua, args ...string) (a *answer, said string) {
 	if _, err := s.Terms(name); err != nil {
-		return ending{}, err
+		return &answer{failed: err}, ""
 	}
 	number, secret, err := queue.ParseToken(token)
 	if err != nil {
-		return ending{}, err
+		return &answer{failed: err}, ""
 	}
-	a, err := s.call(ctx, name, script, append([]string{strconv.FormatInt(number, 10), secret}, args...)...)
-	if err != nil {
-		return ending{}, err
+	a = s.call(ctx, name, script, append([]string{strconv.FormatInt(number, 10), secret}, args...)...)
+	if said = a.word(); said == "lost" {
+		a.failed = queue.ErrLost
 	}
-	e := ending{a, a.word()}
-	if e.said == "lost" {
-		return e, queue.ErrLost
-	}
-	return e, a.err()
+	return a, said
 }
 
 // Stats implements queue.Store.
 func (s *Store) Stats(ctx context.Context, name string) (queue.Stats, error) {
-	a, err := s.call(ctx, name, statsScript)
+	terms, err := s.Terms(name)
 	if err != nil {
 		return queue.Stats{}, err
 	}
-	terms := s.queues[name].terms
+	a := s.call(ctx, name, statsScript)
 	st := queue.Stats{
 		Ready: a.number(), Delayed: a.number(), Leased: a.number(), Capacity: int64(terms.Capacity),
 		Dead: a.number(), Dropped: a.number(),
@@ -141,7 +117,7 @@ func (s *Store) Stats(ctx context.Context, name string) (queue.Stats, error) {
 	if st.Ready > 0 {
 		st.Age, st.Wait = micros(now-oldest), terms.Wait(slot, now, 1)
 	}
-	return st, a.err()
+	return result(st, a)
 }
 
 // DeadLetters implements queue.Store.
@@ -149,44 +125,34 @@ func (s *Store) DeadLetters(ctx context.Context, name string, after int64, limit
 	if err := queue.CheckPage(after, limit); err != nil {
 		return nil, err
 	}
-	a, err := s.call(ctx, name, deadScript, strconv.FormatInt(after, 10), strconv.Itoa(limit))
-	if err != nil {
-		return nil, err
-	}
+	a := s.call(ctx, name, deadScript, strconv.FormatInt(after, 10), strconv.Itoa(limit))
 	var letters []queue.DeadLetter
 	for _, part := range listOf(a.parts, &a.bad) {
 		letters = append(letters, part.letter())
 		a.bad = a.bad || part.bad
 	}
-	return letters, a.err()
+	return result(letters, a)
 }
 
 // Requeue implements queue.Store.
 func (s *Store) Requeue(ctx context.Context, name string, numbers ...int64) (int, error) {
-	a, err := s.letters(ctx, name, requeueScript, numbers)
-	if err != nil {
-		return 0, err
-	}
+	a := s.letters(ctx, name, requeueScript, numbers)
 	moved, full := int(a.number()), a.number()
 	if full == 1 {
 		return moved, queue.ErrFull
 	}
-	return moved, a.err()
+	return result(moved, a)
 }
 
 // Delete implements queue.Store.
 func (s *Store) Delete(ctx context.Context, name string, numbers ...int64) (int, error) {
-	a, err := s.letters(ctx, name, deleteScript, numbers)
-	if err != nil {
-		return 0, err
-	}
-	deleted := int(a.number())
-	return deleted, a.err()
+	a := s.letters(ctx, name, deleteScript, numbers)
+	return result(int(a.number()), a)
 }
 
-func (s *Store) letters(ctx context.Context, name string, script *rueidis.Lua, numbers []int64) (*answer, error) {
+func (s *Store) letters(ctx context.Context, name string, script *rueidis.Lua, numbers []int64) *answer {
 	if err := queue.CheckNumbers(numbers); err != nil {
-		return nil, err
+		return &answer{failed: err}
 	}
 	args := make([]string, len(numbers))
 	for i, n := range numbers {
