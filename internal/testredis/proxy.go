@@ -1,6 +1,7 @@
 package testredis
 
 import (
+	"context"
 	"io"
 	"net"
 	"slices"
@@ -121,7 +122,8 @@ func (p *Proxy) accept(listener net.Listener) {
 			client.Close()
 			continue
 		}
-		l := &link{client: client.(*net.TCPConn), server: server.(*net.TCPConn), replies: make(chan piece, 1000), ended: make(chan struct{})}
+		l := &link{client: client.(*net.TCPConn), server: server.(*net.TCPConn), replies: make(chan piece, 1000)}
+		l.ctx, l.cancel = context.WithCancel(context.Background())
 		p.mu.Lock()
 		if p.listener == listener {
 			l.left = p.limit
@@ -150,7 +152,7 @@ func (p *Proxy) receive(l *link) {
 		p.mu.Unlock()
 		select {
 		case l.replies <- piece{buffer[:n], due}:
-		case <-l.ended:
+		case <-l.ctx.Done():
 			return
 		}
 	}
@@ -162,7 +164,7 @@ func (p *Proxy) deliver(l *link) {
 	for r := range l.replies {
 		select {
 		case <-time.After(time.Until(r.due)):
-		case <-l.ended:
+		case <-l.ctx.Done():
 			return
 		}
 		p.mu.Lock()
@@ -186,8 +188,8 @@ type link struct {
 	client, server *net.TCPConn
 	replies        chan piece
 	left           int // how many bytes of replies it may still pass
-	once           sync.Once
-	ended          chan struct{}
+	ctx            context.Context
+	cancel         func()
 }
 
 // piece is a part of a reply, and when the client is to have it.
@@ -198,11 +200,9 @@ type piece struct {
 
 // end closes both connections, as whoever hung up did.
 func (l *link) end() {
-	l.once.Do(func() {
-		close(l.ended)
-		l.client.Close()
-		l.server.Close()
-	})
+	l.cancel()
+	l.client.Close()
+	l.server.Close()
 }
 
 // reset ends it without a farewell.
@@ -213,11 +213,4 @@ func (l *link) reset() {
 }
 
 // over reports whether it has ended.
-func (l *link) over() bool {
-	select {
-	case <-l.ended:
-		return true
-	default:
-		return false
-	}
-}
+func (l *link) over() bool { return l.ctx.Err() != nil }

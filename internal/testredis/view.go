@@ -24,23 +24,24 @@ func (n *node) is(flag string) bool { return slices.Contains(n.flags, flag) }
 func (c *Cluster) view() (v view) {
 	c.t.Helper()
 	c.await("no node knows the cluster", func() (err error) {
-		err = errors.New("none is up")
-		if alive := up(c.Nodes); len(alive) > 0 {
-			v, err = c.viewOf(alive[0])
-		}
+		v, err = c.tryView()
 		return err
 	})
 	return v
 }
 
-// Owners says which slots each master serves, from the first to the last of each range, by
-// the word of any node that is up.
-func (c *Cluster) Owners() (map[*Server][][2]int, error) {
+func (c *Cluster) tryView() (view, error) {
 	alive := up(c.Nodes)
 	if len(alive) == 0 {
 		return nil, errors.New("no node is up")
 	}
-	v, err := c.viewOf(alive[0])
+	return c.viewOf(alive[0])
+}
+
+// Owners says which slots each master serves, from the first to the last of each range, by
+// the word of any node that is up.
+func (c *Cluster) Owners() (map[*Server][][2]int, error) {
+	v, err := c.tryView()
 	if err != nil {
 		return nil, err
 	}

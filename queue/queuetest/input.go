@@ -82,8 +82,7 @@ func testBadInput(t *testing.T, open Open) {
 		{testcall.Err(o.Store.Delete(ctx, "q", 1<<53)), "numbers"},
 		{testcall.Err(o.Store.Requeue(ctx, "q", make([]int64, queue.MaxBatch+1)...)), "numbers"},
 	} {
-		var invalid *weir.InvalidError
-		if !errors.As(c.err, &invalid) || invalid.Field != c.field {
+		if invalid, ok := errors.AsType[*weir.InvalidError](c.err); !ok || invalid.Field != c.field {
 			t.Errorf("%v, want one about %s", c.err, c.field)
 		}
 	}

@@ -119,8 +119,8 @@ func testBadOps(t *testing.T, open Open) {
 			if field == "cost" && (name == "Peek" || name == "Reset") {
 				continue // which may cost nothing
 			}
-			var invalid *weir.InvalidError
-			if err := call(good, op); !errors.As(err, &invalid) || invalid.Field != strings.TrimSpace(field) {
+			err := call(good, op)
+			if invalid, ok := errors.AsType[*weir.InvalidError](err); !ok || invalid.Field != strings.TrimSpace(field) {
 				t.Errorf("%s(%+v): %v, want an InvalidError of %q", name, op, err, field)
 			}
 		}

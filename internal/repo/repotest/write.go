@@ -90,8 +90,7 @@ func testInvalid(t *testing.T, p Place) {
 	}
 	for name, bad := range documents {
 		_, err := r.Write(t.Context(), repo.Draft{Base: v.Number, Source: []byte(bad)})
-		var invalid *rule.InvalidError
-		if !errors.As(err, &invalid) || len(invalid.Problems) == 0 {
+		if invalid, ok := errors.AsType[*rule.InvalidError](err); !ok || len(invalid.Problems) == 0 {
 			t.Errorf("%s: Write = %v", name, err)
 		}
 	}
