@@ -103,15 +103,9 @@ func testRoom(b *table) {
 	}
 	b.pass(24 * time.Hour)
 	today := counter.Board{Name: "r", Window: counter.Day}
-	if got := b.top(today, 3); got.Dropped != 0 {
-		b.t.Errorf("%+v", got)
-	}
+	b.equal("Dropped", b.top(today, 3).Dropped, int64(0))
 	b.pass((counter.BoardWindows - 1) * 24 * time.Hour) // in the place of the day that was full
 	b.score(today, "a", "1", "1")
-	if got := b.top(today, 3, "a", "1"); got.Dropped != 0 {
-		b.t.Errorf("%+v", got)
-	}
-	if got := b.top(counter.Board{Name: "r", Sliding: time.Hour}, 3); got.Dropped != 0 {
-		b.t.Errorf("%+v", got)
-	}
+	b.equal("Dropped", b.top(today, 3, "a", "1").Dropped, int64(0))
+	b.equal("Dropped", b.top(counter.Board{Name: "r", Sliding: time.Hour}, 3).Dropped, int64(0))
 }

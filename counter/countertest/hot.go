@@ -35,9 +35,7 @@ func testTurns(b *table) {
 	})
 	first := b.now
 	b.pass(time.Second)
-	if heat := b.hit(list, "b"); !heat.Turned {
-		b.t.Errorf("%+v", heat)
-	}
+	b.equal("Turned", b.hit(list, "b").Turned, true)
 	b.hit(list, "b")
 	b.equal("Hot", b.hot(list, "b", "a"), []counter.Heat{{Item: "b", Hits: 4, Hot: true, Since: b.now}, {Item: "a", Hits: 3, Hot: true, Since: first}})
 	if two, err := b.Store.Hot(b.t.Context(), list, 1); err != nil || len(two) != 1 || two[0].Item != "b" {
@@ -70,9 +68,7 @@ func testHysteresis(b *table) {
 	b.events(list, 0, "+a")
 	b.pass(33 * time.Second)
 	b.hot(list, "a")
-	if heat := b.hot(list, "a")[0]; heat.Hits != 2 {
-		b.t.Errorf("%+v", heat)
-	}
+	b.equal("Hits", b.hot(list, "a")[0].Hits, int64(2))
 	b.hit(list, "a")
 	b.pass(30 * time.Second)
 	b.hot(list)
@@ -160,9 +156,7 @@ func testForgotten(b *table) {
 	b.hot(list)
 	last = b.events(list, last, "-a").Next
 	b.pass(counter.EventsKept + time.Minute + 6*time.Second)
-	if news := b.events(list, 0); news.Missed {
-		b.t.Errorf("%+v", news)
-	}
+	b.equal("Missed", b.events(list, 0).Missed, false)
 	b.hit(list, "a")
 	b.events(list, last, "+a")
 }

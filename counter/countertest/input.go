@@ -96,9 +96,7 @@ func testBadInput(b *table) {
 	b.get([]string{"0"}, key)
 	b.top(counter.Board{Name: "b"}, 1)
 	b.top(counter.Board{Name: "b", Sliding: time.Minute}, 1)
-	if heat := b.hit(list, "good"); heat.Hits != 1 {
-		b.t.Errorf("%+v", heat)
-	}
+	b.equal("Hits", b.hit(list, "good").Hits, int64(1))
 }
 
 // What is just allowed works.

@@ -272,9 +272,7 @@ func recipeSubCounts(b *table) {
 		b.hit(list, "api")
 		b.pass(time.Second)
 	}
-	if heat := b.hit(list, "api"); heat.Hits != 61 {
-		b.t.Errorf("%+v", heat)
-	}
+	b.equal("Hits", b.hit(list, "api").Hits, int64(61))
 	b.pass(30 * time.Second)
 	if heat := b.hit(list, "api"); heat.Hits < 31 || heat.Hits > 35 {
 		b.t.Errorf("half a minute later: %+v", heat)

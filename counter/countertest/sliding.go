@@ -35,9 +35,7 @@ func testSlides(b *table) {
 			b.top(board, 5, "b", "3", "a", "2")
 			b.standing(board, "a", 2, "2")
 			b.at(begin.Add(window/2 + window + step))
-			if got := b.top(board, 5); got.Members != 0 {
-				b.t.Errorf("%+v", got)
-			}
+			b.equal("Members", b.top(board, 5).Members, 0)
 			b.standing(board, "b", 0, "0")
 		}
 	}
@@ -123,9 +121,7 @@ func testDropsSlideAway(b *table) {
 	dropped(busy, 8)
 	b.score(busy, "c", "1", "1")
 	b.at(begin.Add(window/2 + window + step))
-	if got := b.top(busy, 5, "c", "1"); got.Dropped != 0 {
-		b.t.Errorf("%+v", got)
-	}
+	b.equal("Dropped", b.top(busy, 5, "c", "1").Dropped, int64(0))
 
 	// And one that was left alone for so long that nothing of it counts.
 	fill(busy, "d")
