@@ -180,8 +180,7 @@ func untrusted(err error) bool {
 
 // cause is what is left of an error of net/http when all that is known is taken away.
 func cause(err error) string {
-	var wrapped *url.Error
-	if errors.As(err, &wrapped) {
+	if wrapped, ok := errors.AsType[*url.Error](err); ok {
 		err = wrapped.Err
 	}
 	if errors.Is(err, io.EOF) {

@@ -69,8 +69,7 @@ func (f *putFlags) put(cmd *cobra.Command, name string) error {
 	}
 	f.placed = func(problems rule.Problems) rule.Problems { return placed(problems, name, single != nil) }
 	err = f.write(cmd, q)
-	var r *refusal
-	if errors.As(err, &r) && len(r.Problems) > 0 {
+	if r, ok := errors.AsType[*refusal](err); ok && len(r.Problems) > 0 {
 		return unwritable(cmd, name, f.placed(r.Problems))
 	}
 	return err
@@ -206,8 +205,8 @@ func printWritten(cmd *cobra.Command, w *httpapi.WriteAnswer) error {
 
 // lost says who was faster, if somebody was.
 func (c *client) lost(ctx context.Context, err error) error {
-	var r *refusal
-	if !errors.As(err, &r) || r.Status != http.StatusPreconditionFailed {
+	r, ok := errors.AsType[*refusal](err)
+	if !ok || r.Status != http.StatusPreconditionFailed {
 		return err
 	}
 	who := fmt.Sprintf("version %d", r.Version)

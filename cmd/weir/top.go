@@ -138,8 +138,7 @@ func ask(ctx context.Context, server *client) (n news, err error) {
 		{[]string{"alerts"}, nil, &n.alerts},
 	} {
 		_, err := server.ask(ctx, question{method: http.MethodGet, path: q.path, query: q.query}, q.into)
-		var r *refusal
-		if q.into == any(&n.alerts) && errors.As(err, &r) && r.Status == http.StatusNotFound {
+		if r, ok := errors.AsType[*refusal](err); ok && q.into == any(&n.alerts) && r.Status == http.StatusNotFound {
 			continue // it watches for nothing
 		}
 		if err != nil {

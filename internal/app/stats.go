@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -181,9 +182,6 @@ func (a *App) observeUpstream(out gateway.Outcome) {
 	if a.recorder == nil {
 		return
 	}
-	took := out.Header // a download, or a WebSocket, may go on for hours
-	if took == 0 {
-		took = out.Took
-	}
+	took := cmp.Or(out.Header, out.Took) // a download, or a WebSocket, may go on for hours
 	a.recorder.ObserveUpstream(out.Route, out.Status, took, out.Err)
 }

@@ -11,8 +11,7 @@ import (
 func (r *reader) json() *Element {
 	at := walker{Place{1, 1}, r.source, 0}
 	if err := json.Unmarshal([]byte(r.source), new(ignored)); err != nil {
-		var syntax *json.SyntaxError
-		if errors.As(err, &syntax) {
+		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at.advance(int(syntax.Offset) - 1)
 		}
 		r.fault(Syntax, at.Place, "this is not JSON: %v; look at the commas, quotes and brackets before it", err)

@@ -35,8 +35,8 @@ var hints = []struct {
 // syntax says what the YAML parser found in a part of the source, where, and what
 // usually helps.
 func (r *reader) syntax(err error, p part) {
-	var load *yaml.LoadError
-	if !errors.As(err, &load) {
+	load, ok := errors.AsType[*yaml.LoadError](err)
+	if !ok {
 		r.fault(Syntax, Place{}, "this is not YAML: %v", err)
 		return
 	}

@@ -12,6 +12,7 @@
 package replay
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
@@ -151,10 +152,7 @@ func (r *replay) judge(ctx context.Context, h held) error {
 	r.values.entry = e
 	r.request = rule.Request{
 		IP: e.IP, User: e.User, APIKey: e.APIKey, Tier: e.Tier, Method: e.Method,
-		Host: e.Host, Path: e.Path, Attributes: r.values.attributes(), Values: &r.values,
-	}
-	if e.Host == "" {
-		r.request.Host = r.o.Host
+		Host: cmp.Or(e.Host, r.o.Host), Path: e.Path, Attributes: r.values.attributes(), Values: &r.values,
 	}
 	if err := r.engine.Check(ctx, &r.request, &r.verdict); err != nil {
 		return fmt.Errorf("replay: a request at %s: %w", time.UnixMicro(e.At).UTC().Format(time.RFC3339), err)
