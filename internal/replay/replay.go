@@ -117,9 +117,9 @@ func (r *replay) judgeAll(ctx context.Context, end bool) error {
 // count takes note of a batch: its lines, and those that were not understood.
 func (r *replay) count(f *feed, b *batch) {
 	t := r.tally
-	t.lines += b.lines
-	t.badLines += b.badLines
-	t.bad = append(t.bad, b.bad[:min(len(b.bad), maxShown-len(t.bad))]...)
+	t.Lines += b.lines
+	t.Bad += b.badLines
+	t.BadLines = append(t.BadLines, b.bad[:min(len(b.bad), maxShown-len(t.BadLines))]...)
 	if b.err != nil && b.err != io.EOF {
 		r.notes = append(r.notes, fmt.Sprintf("%s could not be read to its end: %v. What came before was replayed.", f.log.name, b.err))
 	}
@@ -129,7 +129,7 @@ func (r *replay) count(f *feed, b *batch) {
 }
 
 func (r *replay) progress() Progress {
-	p := Progress{Requests: r.tally.requests, Refused: r.tally.refused}
+	p := Progress{Requests: r.tally.Requests, Refused: r.tally.Refused}
 	known := true
 	for _, l := range r.logs {
 		p.Read += l.read.Load()
@@ -146,7 +146,7 @@ func (r *replay) progress() Progress {
 func (r *replay) judge(ctx context.Context, h held) error {
 	e := h.entry
 	if e.At < r.now {
-		r.tally.late++
+		r.tally.Late++
 	}
 	r.now = max(r.now, e.At)
 	r.values.entry = e

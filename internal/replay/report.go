@@ -86,18 +86,13 @@ type Over struct {
 // report sums up.
 func (r *replay) report() *Report {
 	t := r.tally
-	out := &Report{
-		Lines: t.lines, Bad: t.badLines, BadLines: t.bad, Reordered: r.order.reordered, Late: t.late,
-		Requests: t.requests, From: Instant(t.first), To: Instant(t.last),
-		Admitted: t.requests - t.refused, Refused: t.refused, Exempt: t.exempt, Free: t.free, Blocked: t.blocked,
-		Held: t.held, Longest: t.longestHold.Microseconds(),
-		Top: []Refused{}, series: t.series,
-	}
+	out := &t.Report
+	out.Reordered, out.Admitted = r.order.reordered, t.Requests-t.Refused
 	for _, l := range r.logs {
 		out.Logs = append(out.Logs, l.name)
 	}
 	for i := range t.rules {
-		out.ids = append(out.ids, t.rules[i].rule.ID)
+		out.ids = append(out.ids, t.rules[i].ID)
 		out.Rules = append(out.Rules, t.rules[i].report(t.top, i, r.o.Shares))
 	}
 	for _, m := range t.top.most(r.o.Top) {
@@ -109,10 +104,8 @@ func (r *replay) report() *Report {
 }
 
 func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
-	out := RuleReport{
-		ID: rt.rule.ID, Key: phrase.Join(rt.rule.Key, "|"), Mode: rt.rule.Mode,
-		Applied: rt.applied, Refused: rt.refused, Clients: t.rules[i], ClientsMore: t.taken > 0,
-	}
+	out := rt.RuleReport
+	out.Clients, out.ClientsMore = t.rules[i], t.taken > 0
 	for _, d := range rt.demands {
 		out.Limits = append(out.Limits, d.limit.Limit().String())
 		if d.requests > 0 {
@@ -169,14 +162,14 @@ func percent(share float64) string {
 // remarks are what somebody should know before believing the figures.
 func (r *replay) remarks() (notes []string) {
 	t := r.tally
-	if t.requests == 0 {
+	if t.Requests == 0 {
 		return append(notes, "there was no request at all.")
 	}
 	if short := r.shortest(); t.whole && short > 0 && short < 10*time.Second {
 		notes = append(notes, fmt.Sprintf("the log has whole seconds only, so requests of one second count as simultaneous; limits for %s are judged too strictly.", short))
 	}
-	if t.late > 0 {
-		notes = append(notes, fmt.Sprintf("%s came more than %s late, and counted at the time of the line before.", phrase.Count(t.late, "line"), r.o.Disorder))
+	if t.Late > 0 {
+		notes = append(notes, fmt.Sprintf("%s came more than %s late, and counted at the time of the line before.", phrase.Count(t.Late, "line"), r.o.Disorder))
 	}
 	if evicted := r.store.Stats().Evicted; evicted > 0 {
 		notes = append(notes, fmt.Sprintf("%s had to be forgotten to make room for others; allow more than %d clients.", phrase.Count(evicted, "client"), r.o.MaxKeys))
@@ -187,7 +180,7 @@ func (r *replay) remarks() (notes []string) {
 			if idle++; idle > maxIdle {
 				continue
 			}
-			notes = append(notes, fmt.Sprintf("%s applied to no request: %s.", t.rules[i].rule.ID, why))
+			notes = append(notes, fmt.Sprintf("%s applied to no request: %s.", t.rules[i].ID, why))
 		}
 	}
 	if idle > maxIdle {
@@ -213,7 +206,7 @@ func (r *replay) shortest() (short time.Duration) {
 
 // idle says why a rule applied to nothing, if the log as a whole tells.
 func (t *tally) idle(rt *ruleTally, host string) string {
-	if rt.applied > 0 || rt.rule.Mode == rule.Off {
+	if rt.Applied > 0 || rt.Mode == rule.Off {
 		return ""
 	}
 	for _, source := range rt.rule.Key {

@@ -3,29 +3,20 @@ package replay
 import (
 	"net/url"
 	"strings"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/phrase"
 	"github.com/weirhq/weir/internal/replay/accesslog"
 	"github.com/weirhq/weir/rule"
 )
 
 // tally is what happened so far.
 type tally struct {
-	lines, badLines int64
-	bad             []BadLine
-
-	requests, refused       int64
-	exempt, blocked, free   int64 // free: no rule applied
-	late                    int64
-	held                    int64
-	longestHold             time.Duration
-	first, last             int64
+	Report                       // as far as it is counted
 	whole                   bool // no time had a fraction of a second
 	addresses, users, hosts int64
 
-	series *series
 	rules  []ruleTally
 	index  map[*rule.Entry]int
 	demand map[*weir.Compiled]*demand
@@ -34,10 +25,9 @@ type tally struct {
 
 // ruleTally is what happened to one rule.
 type ruleTally struct {
-	rule    *rule.Entry
-	applied int64
-	refused int64
-	demands []*demand
+	RuleReport // as far as it is counted
+	rule       *rule.Entry
+	demands    []*demand
 }
 
 // maxArrivals bounds what is remembered for suggestions, over all rules: 16 bytes
@@ -46,7 +36,7 @@ const maxArrivals = 1 << 23
 
 func newTally(o *Options) *tally {
 	t := &tally{
-		whole: true, series: newSeries(), top: newTop(maxRefused),
+		Report: Report{series: newSeries(), Top: []Refused{}}, whole: true, top: newTop(maxRefused),
 		index: make(map[*rule.Entry]int), demand: make(map[*weir.Compiled]*demand),
 	}
 	limits := 0
@@ -56,7 +46,7 @@ func newTally(o *Options) *tally {
 	room := min(1<<21, maxArrivals/max(1, limits))
 	for i, c := range o.Table.Rules() {
 		t.index[c] = i
-		rt := ruleTally{rule: c}
+		rt := ruleTally{rule: c, RuleReport: RuleReport{ID: c.ID, Key: phrase.Join(c.Key, "|"), Mode: c.Mode}}
 		for _, limit := range c.Limits("", "") {
 			d := newDemand(limit, max(1, c.Cost), room)
 			t.demand[limit] = d
@@ -69,11 +59,11 @@ func newTally(o *Options) *tally {
 
 // add counts one verdict.
 func (t *tally) add(now int64, e *accesslog.Entry, v *engine.Verdict) {
-	if t.requests == 0 {
-		t.first = now
+	if t.Requests == 0 {
+		t.From = Instant(now)
 	}
-	t.requests++
-	t.last = now
+	t.Requests++
+	t.To = Instant(now)
 	t.whole = t.whole && e.Whole
 	// What requests are known by, to tell why a rule applies to none.
 	if e.IP.IsValid() {
@@ -87,18 +77,18 @@ func (t *tally) add(now int64, e *accesslog.Entry, v *engine.Verdict) {
 	}
 	switch {
 	case v.Reason == engine.Exempt:
-		t.exempt++
+		t.Exempt++
 	case v.Reason == engine.Blocked:
-		t.blocked++
+		t.Blocked++
 	case len(v.Results) == 0:
-		t.free++
+		t.Free++
 	}
 	if v.Delay > 0 {
-		t.held++
-		t.longestHold = max(t.longestHold, v.Delay)
+		t.Held++
+		t.Longest = max(t.Longest, v.Delay.Microseconds())
 	}
 	if !v.Allowed {
-		t.refused++
+		t.Refused++
 	}
 	t.series.add(now, !v.Allowed)
 	t.addRules(now, v.Results)
@@ -117,9 +107,9 @@ func (t *tally) addRules(now int64, results []engine.Result) {
 			n++
 		}
 		i := t.index[r.Rule]
-		t.rules[i].applied++
+		t.rules[i].Applied++
 		if refused {
-			t.rules[i].refused++
+			t.rules[i].Refused++
 			t.series.addRule(i)
 			t.top.add(i, r.Key, now)
 		}
