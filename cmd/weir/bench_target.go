@@ -48,8 +48,8 @@ func (f *benchFlags) target(cmd *cobra.Command) (*target, error) {
 		t.draws = append(t.draws, rand.New(rand.NewPCG(uint64(i), 1)))
 	}
 	if f.url != "" {
-		t.name, t.method, t.url, t.host = f.url, f.method, newTemplate(f.url), newTemplate(f.host)
-		for name, value := range f.headers {
+		t.name, t.method, t.url, t.host = f.url, f.Method, newTemplate(f.url), newTemplate(f.Host)
+		for name, value := range f.Headers {
 			t.header[name] = newTemplate(value)
 			t.who = append(t.who, t.header[name])
 		}
@@ -114,7 +114,7 @@ func (f *benchFlags) connect(cmd *cobra.Command) (*client, error) {
 func (f *benchFlags) body(req *httpapi.CheckRequest) (template, error) {
 	for _, n := range []int{0, f.keys - 1} {
 		flags := f.requestFlags
-		flags.ip, flags.path = newTemplate(req.IP).of(n), newTemplate(req.Path).of(n)
+		flags.IP, flags.Path = newTemplate(req.IP).of(n), newTemplate(req.Path).of(n)
 		if _, err := flags.request(); err != nil {
 			return template{}, err
 		}

@@ -177,7 +177,7 @@ func TestBenchClients(t *testing.T) {
 		}
 	}
 	f := benchFlags{keys: 1000}
-	f.path = "/"
+	f.Path = "/"
 	question, err := f.question()
 	if err != nil {
 		t.Fatal(err)

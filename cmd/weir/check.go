@@ -58,13 +58,12 @@ it is refused, and 1 if weir could not be asked.`,
 type checkFlags struct {
 	requestFlags
 	apiKeyFile string
-	peek       bool
 }
 
 func (f *checkFlags) add(cmd *cobra.Command) {
 	f.requestFlags.add(cmd)
 	cmd.Flags().StringVar(&f.apiKeyFile, "api-key-file", "", "`FILE` with the key of the API, so that no list of processes shows it")
-	cmd.Flags().BoolVar(&f.peek, "peek", false, "ask only, and charge nothing")
+	cmd.Flags().BoolVar(&f.Peek, "peek", false, "ask only, and charge nothing")
 }
 
 // request is what to send.
@@ -78,18 +77,16 @@ func (f *checkFlags) request() (*httpapi.CheckRequest, error) {
 // wire is the request as it is sent, unchecked.
 func (f *checkFlags) wire() (*httpapi.CheckRequest, error) {
 	if f.apiKeyFile != "" {
-		if f.apiKey != "" {
+		if f.APIKey != "" {
 			return nil, usage("--api-key and --api-key-file exclude each other")
 		}
 		var err error
-		if f.apiKey, err = readSecret(f.apiKeyFile); err != nil {
+		if f.APIKey, err = readSecret(f.apiKeyFile); err != nil {
 			return nil, err
 		}
 	}
-	return &httpapi.CheckRequest{
-		IP: f.ip, User: f.user, APIKey: f.apiKey, Tier: f.tier, Method: f.method, Host: f.host, Path: f.path,
-		Headers: f.headers, Cookies: f.cookies, Query: f.query, Attributes: f.attributes, Cost: f.cost, Peek: f.peek,
-	}, nil
+	req := f.CheckRequest
+	return &req, nil
 }
 
 // readSecret reads a file with one secret in it.

@@ -8,49 +8,46 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )
 
 // requestFlags are a request as one writes it on a command line.
-type requestFlags struct {
-	ip, user, apiKey, tier, method, host, path string
-	attributes, headers, cookies, query        map[string]string
-	cost                                       int64
-}
+type requestFlags struct{ httpapi.CheckRequest }
 
 func (f *requestFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.method, "method", "GET", "`METHOD` of the request")
-	flags.StringVar(&f.host, "host", "", "`HOST` that it is for")
-	flags.StringVar(&f.path, "path", "/", "`PATH` that it is for")
-	flags.StringVar(&f.ip, "ip", "", "`ADDRESS` of the client")
-	flags.StringVar(&f.user, "user", "", "`NAME` of the user")
-	flags.StringVar(&f.apiKey, "api-key", "", "`KEY` of the API; it is shown as a hash only")
-	flags.StringVar(&f.tier, "tier", "", "`TIER` of the client")
-	flags.StringToStringVar(&f.attributes, "attr", nil, "`NAME=VALUE` of an attribute, any number of times")
-	flags.StringToStringVar(&f.headers, "header", nil, "`NAME=VALUE` of a header")
-	flags.StringToStringVar(&f.cookies, "cookie", nil, "`NAME=VALUE` of a cookie")
-	flags.StringToStringVar(&f.query, "query", nil, "`NAME=VALUE` of a query parameter")
-	flags.Int64Var(&f.cost, "cost", 0, "`UNITS` that it costs (default what each rule says)")
+	flags.StringVar(&f.Method, "method", "GET", "`METHOD` of the request")
+	flags.StringVar(&f.Host, "host", "", "`HOST` that it is for")
+	flags.StringVar(&f.Path, "path", "/", "`PATH` that it is for")
+	flags.StringVar(&f.IP, "ip", "", "`ADDRESS` of the client")
+	flags.StringVar(&f.User, "user", "", "`NAME` of the user")
+	flags.StringVar(&f.APIKey, "api-key", "", "`KEY` of the API; it is shown as a hash only")
+	flags.StringVar(&f.Tier, "tier", "", "`TIER` of the client")
+	flags.StringToStringVar(&f.Attributes, "attr", nil, "`NAME=VALUE` of an attribute, any number of times")
+	flags.StringToStringVar(&f.Headers, "header", nil, "`NAME=VALUE` of a header")
+	flags.StringToStringVar(&f.Cookies, "cookie", nil, "`NAME=VALUE` of a cookie")
+	flags.StringToStringVar(&f.Query, "query", nil, "`NAME=VALUE` of a query parameter")
+	flags.Int64Var(&f.Cost, "cost", 0, "`UNITS` that it costs (default what each rule says)")
 }
 
 func (f *requestFlags) request() (*rule.Request, error) {
 	req := &rule.Request{
-		User: f.user, APIKey: f.apiKey, Tier: f.tier, Method: f.method, Host: f.host, Path: f.path,
-		Attributes: f.attributes, Cost: f.cost, Values: flagValues{f},
+		User: f.User, APIKey: f.APIKey, Tier: f.Tier, Method: f.Method, Host: f.Host, Path: f.Path,
+		Attributes: f.Attributes, Cost: f.Cost, Values: flagValues{f},
 	}
-	if f.ip != "" {
+	if f.IP != "" {
 		var err error
-		if req.IP, err = netip.ParseAddr(f.ip); err != nil {
-			return nil, usage("--ip: %q is no address; write for example --ip 203.0.113.7", f.ip)
+		if req.IP, err = netip.ParseAddr(f.IP); err != nil {
+			return nil, usage("--ip: %q is no address; write for example --ip 203.0.113.7", f.IP)
 		}
 	}
-	if !strings.HasPrefix(f.path, "/") {
-		return nil, usage("--path: %q does not begin with a slash", f.path)
+	if !strings.HasPrefix(f.Path, "/") {
+		return nil, usage("--path: %q does not begin with a slash", f.Path)
 	}
-	if f.cost < 0 {
-		return nil, usage("--cost: %d is negative; a request costs at least 1", f.cost)
+	if f.Cost < 0 {
+		return nil, usage("--cost: %d is negative; a request costs at least 1", f.Cost)
 	}
 	return req, nil
 }
@@ -59,7 +56,7 @@ func (f *requestFlags) request() (*rule.Request, error) {
 type flagValues struct{ f *requestFlags }
 
 func (v flagValues) Header(name string, from int) (string, int) {
-	for k, value := range v.f.headers {
+	for k, value := range v.f.Headers {
 		if strings.EqualFold(k, name) {
 			return rule.Single(value, from)
 		}
@@ -68,11 +65,11 @@ func (v flagValues) Header(name string, from int) (string, int) {
 }
 
 func (v flagValues) Cookie(name string, from int) (string, int) {
-	return rule.Single(v.f.cookies[name], from)
+	return rule.Single(v.f.Cookies[name], from)
 }
 
 func (v flagValues) Query(name string, from int) (string, int) {
-	return rule.Single(v.f.query[name], from)
+	return rule.Single(v.f.Query[name], from)
 }
 
 func newRulesExplain() *cobra.Command {
