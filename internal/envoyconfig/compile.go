@@ -16,12 +16,6 @@ const counterName = "@envoy"
 // maxID is the longest id under which a node is reported, in bytes.
 const maxID = 200
 
-// compile makes the terms of a node ready.
-func (n *Node) compile() error {
-	n.compileRules()
-	return n.compileLimits()
-}
-
 // compileRules makes ready under which name a node is reported, and how it is treated.
 func (n *Node) compileRules() {
 	id := document.Clip("envoy:"+n.Path, maxID)

@@ -151,7 +151,8 @@ func (p *parser) node(f fields, path string, failure Failure) *Node {
 	if p.errors > before {
 		return n // whatever it is, it is not used
 	}
-	if err := n.compile(); err != nil {
+	n.compileRules()
+	if err := n.compileLimits(); err != nil {
 		p.errorf(limits[0].Place, "rate_limit: %s", reason(err))
 	}
 	return n
