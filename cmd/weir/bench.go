@@ -2,7 +2,6 @@ package main
 
 import (
 	"fmt"
-	"io"
 	"net/url"
 	"os/signal"
 	"strings"
@@ -111,7 +110,11 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		Progress: func(s loadgen.Snapshot) { bar.draw(s.Part, "%d requests", s.Done) },
 	})
 	bar.clear()
-	if err := f.report(cmd.OutOrStdout(), t, r); err != nil {
+	write := writeBenchText
+	if f.output == "json" {
+		write = writeBenchJSON
+	}
+	if err := write(cmd.OutOrStdout(), f, t, r); err != nil {
 		return err
 	}
 	if r.Errors > 0 {
@@ -121,13 +124,6 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return fmt.Errorf("no request was answered within %v; see whether %s is well", f.duration+f.timeout, t.name)
 	}
 	return nil
-}
-
-func (f *benchFlags) report(w io.Writer, t *target, r *loadgen.Report) error {
-	if f.output == "json" {
-		return writeBenchJSON(w, f, t, r)
-	}
-	return writeBenchText(w, f, t, r)
 }
 
 // template is a text in which {n} and {ip} stand for a client.

@@ -125,15 +125,14 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 
 // options are what the flags, the environment and the file say together.
 func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
-	o := app.Options{}
 	if err := settle(cmd); err != nil {
+		return app.Options{}, err
+	}
+	o := f.Options
+	var err error
+	if o.Logger, err = f.logger(cmd.ErrOrStderr()); err != nil {
 		return o, err
 	}
-	logger, err := f.logger(cmd.ErrOrStderr())
-	if err != nil {
-		return o, err
-	}
-	o = f.Options
 	if !cmd.Flags().Changed("rules") {
 		o.Rules = "" // which depends on the others
 	}
@@ -147,7 +146,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
 		return o, usage("--queue: %w", err)
 	}
-	o.Logger, o.Version, o.Token = logger, version(), os.Getenv("WEIR_ADMIN_TOKEN")
+	o.Version, o.Token = version(), os.Getenv("WEIR_ADMIN_TOKEN")
 	for _, text := range f.trusted {
 		network, err := parseNetwork(text)
 		if err != nil {

@@ -93,7 +93,13 @@ func (q *Quoter) Quote(at Place) string {
 		b.WriteRune('…')
 	}
 	for _, c := range line[start:end] {
-		b.WriteRune(printable(c))
+		switch {
+		case c == '\t':
+			c = ' '
+		case !unicode.IsPrint(c):
+			c = utf8.RuneError
+		}
+		b.WriteRune(c)
 	}
 	if end < len(line) {
 		b.WriteRune('…')
@@ -126,16 +132,6 @@ func (q *Quoter) find(line int) bool {
 	}
 	q.line, q.offset = 1, 0
 	return false
-}
-
-func printable(c rune) rune {
-	switch {
-	case c == '\t':
-		return ' '
-	case !unicode.IsPrint(c):
-		return utf8.RuneError
-	}
-	return c
 }
 
 // Clip cuts a text that is longer than n bytes.

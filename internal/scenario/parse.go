@@ -89,7 +89,11 @@ func (s *Script) parseLine(number int, line string) error {
 	case "limit":
 		return p.limit()
 	case "at", "count":
-		step := Step{Line: number, Times: 1, Text: text(tokens)}
+		question := tokens
+		if i := slices.Index(tokens, "->"); i >= 0 {
+			question = tokens[:i]
+		}
+		step := Step{Line: number, Times: 1, Text: strings.Join(question, " ")}
 		if verb == "at" {
 			err = p.at(&step)
 		} else {
@@ -106,14 +110,6 @@ func (s *Script) parseLine(number int, line string) error {
 	default:
 		return fmt.Errorf("%q is unknown; a line begins with limit, at or count", verb)
 	}
-}
-
-// text is the question without its answer.
-func text(tokens []string) string {
-	if i := slices.Index(tokens, "->"); i >= 0 {
-		tokens = tokens[:i]
-	}
-	return strings.Join(tokens, " ")
 }
 
 // parser walks the tokens of one line.

@@ -61,17 +61,15 @@ func (s *sheet) part(part *Part) {
 }
 
 func (s *sheet) table(t *Table) {
-	s.raw("<div class=\"scroll\"><table>\n<tr>")
-	for i, cell := range t.Head {
-		s.cell("th", t.Words[i], cell)
-	}
-	s.raw("</tr>\n")
-	for _, row := range t.Rows {
+	s.raw("<div class=\"scroll\"><table>\n")
+	tag := "th"
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
 		s.raw("<tr>")
 		for i, cell := range row {
-			s.cell("td", t.Words[i], cell)
+			s.cell(tag, t.Words[i], cell)
 		}
 		s.raw("</tr>\n")
+		tag = "td"
 	}
 	s.raw("</table></div>\n")
 }
