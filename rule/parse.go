@@ -97,7 +97,8 @@ type pending struct {
 }
 
 func newParser(name, source string) *parser {
-	return &parser{report: newReport(name, source), set: new(Set)}
+	r := &report{file: name, quoter: document.NewQuoter(source), seen: map[seen]bool{}, faults: map[document.Place]bool{}}
+	return &parser{report: r, set: new(Set)}
 }
 
 // done returns the set, if there are no errors.

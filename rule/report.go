@@ -30,13 +30,6 @@ type seen struct {
 	message string
 }
 
-func newReport(file, source string) *report {
-	return &report{
-		file: file, quoter: document.NewQuoter(source),
-		seen: map[seen]bool{}, faults: map[document.Place]bool{},
-	}
-}
-
 // errorf reports an error in a field, with which the message begins: "match: path". The
 // field is "" if the whole is wrong.
 func (r *report) errorf(code string, at document.Place, field, format string, args ...any) {

@@ -76,10 +76,10 @@ func (r *Recorder) closeSecondLocked() {
 
 func (r *Recorder) closeTenLocked() {
 	c := &r.collector
-	r.queue.add(r.partLocked(archive.Rules, c.ten*10, c.detail))
+	r.queue.put(r.partLocked(archive.Rules, c.ten*10, c.detail), 0)
 	top := &frame.Frame{}
 	c.ranks.put(top)
-	r.queue.add(r.partLocked(archive.Top, c.ten*10, top))
+	r.queue.put(r.partLocked(archive.Top, c.ten*10, top), 0)
 	c.detail, c.ranks = &frame.Frame{}, newRanks()
 }
 

@@ -55,8 +55,6 @@ func (q *queue) closed(second int64, f *frame.Frame, p *archive.Part, requests i
 	}
 }
 
-func (q *queue) add(p *archive.Part) { q.put(p, 0) }
-
 // put lets a part wait, and drops those that have waited too long.
 func (q *queue) put(p *archive.Part, requests int64) {
 	if p == nil {

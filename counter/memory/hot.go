@@ -132,11 +132,11 @@ func (s *Store) Hit(ctx context.Context, l counter.HotList, items ...string) ([]
 	return heats, nil
 }
 
-// current returns a list as it is now, or nil.
+// current returns a list as it is now; an empty one if there is none.
 func (s *Store) current(l *counter.HotList, now weir.Micros) *hot {
 	e, h := s.findHot(l, now)
 	if e == nil {
-		return nil
+		return &hot{}
 	}
 	if _, news := h.settle(l, now, h.advance(now), nil); news {
 		s.keepHot(e, l, now)
@@ -154,9 +154,6 @@ func (s *Store) Hot(ctx context.Context, l counter.HotList, n int) ([]counter.He
 	}
 	defer s.mu.Unlock()
 	h := s.current(&l, now)
-	if h == nil {
-		return []counter.Heat{}, nil
-	}
 	hits := make(table, len(h.since))
 	for item := range h.since {
 		hits[item] = h.sum[item]
@@ -176,9 +173,6 @@ func (s *Store) Events(ctx context.Context, l counter.HotList, after int64) (cou
 	}
 	defer s.mu.Unlock()
 	h := s.current(&l, now)
-	if h == nil {
-		h = &hot{}
-	}
 	news := counter.Events{Events: []counter.Event{}, Next: after, Missed: after < h.lost}
 	for _, event := range h.events {
 		if event.ID > after {

@@ -65,13 +65,12 @@ func (s *Store) letters(ctx context.Context, name string, numbers []int64, f fun
 	}
 	return s.with(ctx, name, func(l *line, now weir.Micros) (bool, error) {
 		idle := len(l.ready) == 0
+		var err error
 		for _, n := range numbers {
-			if i := l.items[n]; i != nil && i.state == queue.Dead {
-				if err := f(l, i, now); err != nil {
-					return idle && len(l.ready) > 0, err
-				}
+			if i := l.items[n]; err == nil && i != nil && i.state == queue.Dead {
+				err = f(l, i, now)
 			}
 		}
-		return idle && len(l.ready) > 0, nil
+		return idle && len(l.ready) > 0, err
 	})
 }

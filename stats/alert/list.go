@@ -55,12 +55,10 @@ func (l *List) Past() []Alert {
 }
 
 func (l *List) silencedLocked(a Alert) bool {
-	for _, id := range []string{a.ID, string(a.Kind)} {
-		if s := l.silences[id]; s != nil && s.holds(l.clock()) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{a.ID, string(a.Kind)}, func(id string) bool {
+		s := l.silences[id]
+		return s != nil && s.holds(l.clock())
+	})
 }
 
 // update takes over what fires, and what was resolved.

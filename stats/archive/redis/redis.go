@@ -154,7 +154,7 @@ func (a *Store) read(ctx context.Context, kind archive.Kind, level int, from, to
 	decode := decodeParts
 	if level > 0 {
 		decode = decodeSum
-		if marks, err = a.marks(ctx, kind, level); err != nil {
+		if marks, err = a.marks(ctx, client, kind, level); err != nil {
 			return nil, err
 		}
 	}
@@ -235,11 +235,7 @@ func (a *Store) sum(ctx context.Context, kind archive.Kind, level int, start int
 }
 
 // marks returns which slots of a level have changed below since they were rolled up.
-func (a *Store) marks(ctx context.Context, kind archive.Kind, level int) (map[int64]string, error) {
-	client, err := a.client()
-	if err != nil {
-		return nil, err
-	}
+func (a *Store) marks(ctx context.Context, client rueidis.Client, kind archive.Kind, level int) (map[int64]string, error) {
 	all, err := client.Do(ctx, client.B().Hgetall().Key(a.marksKey(kind, a.kept[kind][level].Step)).Build()).AsStrMap()
 	if err != nil {
 		return nil, explain(err)

@@ -111,19 +111,19 @@ func TestSecondsExpire(t *testing.T) {
 func TestStaleSums(t *testing.T) {
 	server := testredis.Start(t)
 	a := openRedis(t, clientOf(t, server), Options{})
+	client, err := a.client()
+	if err != nil {
+		t.Fatal(err)
+	}
 	add := func(id string) (mark string) {
 		if err := a.Add(t.Context(), []archive.Part{archivetest.Part(archive.Series, archivetest.Epoch, id, archivetest.SomeFrame(10))}); err != nil {
 			t.Fatal(err)
 		}
-		marks, err := a.marks(t.Context(), archive.Series, 1)
+		marks, err := a.marks(t.Context(), client, archive.Series, 1)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return marks[a.Levels(archive.Series)[1].Start(archivetest.Epoch)]
-	}
-	client, err := a.client()
-	if err != nil {
-		t.Fatal(err)
 	}
 	start := a.Levels(archive.Series)[1].Start(archivetest.Epoch)
 	write := func(mark, sum string) bool {

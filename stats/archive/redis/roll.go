@@ -58,7 +58,7 @@ func (a *Store) rollLevel(ctx context.Context, kind archive.Kind, level int, now
 		return err
 	}
 	l, below := a.kept[kind][level], a.kept[kind][level-1]
-	marks, err := a.marks(ctx, kind, level)
+	marks, err := a.marks(ctx, client, kind, level)
 	if err != nil || len(marks) == 0 {
 		return err
 	}
