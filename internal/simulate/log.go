@@ -43,18 +43,17 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 			continue
 		case err == nil && kind != noTime && k != kind:
 			err = fmt.Errorf("it has %s, and the lines before have %s; write all times in one way", k, kind)
+		case err == nil:
+			kind = k
+			if k == instant && (midnight < 0 || r.At < midnight) {
+				midnight = shiftDay(c.requests, midnight, r.At)
+			}
+			if k == instant {
+				r.At -= midnight
+			}
+			err = c.add(r)
 		}
 		if err != nil {
-			return Traffic{}, fmt.Errorf("%s:%d: %w", name, number, err)
-		}
-		kind = k
-		if k == instant && (midnight < 0 || r.At < midnight) {
-			midnight = shiftDay(c.requests, midnight, r.At)
-		}
-		if k == instant {
-			r.At -= midnight
-		}
-		if err := c.add(r); err != nil {
 			return Traffic{}, fmt.Errorf("%s:%d: %w", name, number, err)
 		}
 	}

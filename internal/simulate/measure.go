@@ -131,11 +131,9 @@ func Lanes(limit weir.Limit, names ...string) ([]Lane, error) {
 func AllLanes(limit weir.Limit) (lanes []Lane, leftOut []string) {
 	for _, name := range LaneNames() {
 		lane, err := laneNamed(limit, name)
-		var invalid *weir.InvalidError
-		switch {
-		case errors.As(err, &invalid):
+		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
 			leftOut = append(leftOut, name+" is left out: "+invalid.Reason+".")
-		case err == nil:
+		} else if err == nil {
 			lanes = append(lanes, lane)
 		}
 	}
