@@ -30,8 +30,7 @@ type breaker struct {
 	cancel     context.CancelFunc
 	background sync.WaitGroup
 
-	mu     sync.Mutex
-	closed bool
+	mu sync.Mutex // nothing begins in the background once the client has ended
 }
 
 func (b *breaker) init(c *Client) {
@@ -42,9 +41,8 @@ func (b *breaker) init(c *Client) {
 // close ends the tries.
 func (b *breaker) close() {
 	b.mu.Lock()
-	b.closed = true
-	b.mu.Unlock()
 	b.cancel()
+	b.mu.Unlock()
 	b.background.Wait()
 }
 
@@ -77,7 +75,7 @@ func (b *breaker) failed(cause error) (away, err error) {
 	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if !b.closed && b.away.CompareAndSwap(nil, &away) {
+	if b.ctx.Err() == nil && b.away.CompareAndSwap(nil, &away) {
 		b.client.options.Logger.Warn("weir is away; requests are answered without it", "address", b.client.options.Address, "error", cause)
 		b.background.Go(b.recover)
 	}

@@ -102,7 +102,11 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 // Close ends the connections that are not in use. Those that are end with their
 // requests.
-func (g *Gateway) Close() { g.transport.closeIdle() }
+func (g *Gateway) Close() {
+	for _, t := range []*http.Transport{g.transport.usual, g.transport.fresh, g.transport.h2c} {
+		t.CloseIdleConnections()
+	}
+}
 
 // Ready is nil if every route has an upstream that could be reached when it was last
 // tried.

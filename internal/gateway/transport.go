@@ -105,12 +105,8 @@ func (t *transport) send(x *exchange, req *http.Request) (*http.Response, error)
 	return nil, unreached
 }
 
-// connectFailure is nil if a connection was made. It costs nothing unless something is
-// wrong.
+// connectFailure is nil if a connection was made.
 func connectFailure(err error) *connectError {
-	if err == nil {
-		return nil
-	}
 	connect, _ := errors.AsType[*connectError](err)
 	return connect
 }
@@ -154,10 +150,4 @@ func (u *target) aim(req *http.Request, x *exchange) {
 	if x.gateway.options.RewriteHost {
 		req.Host = u.host
 	}
-}
-
-func (t *transport) closeIdle() {
-	t.usual.CloseIdleConnections()
-	t.fresh.CloseIdleConnections()
-	t.h2c.CloseIdleConnections()
 }

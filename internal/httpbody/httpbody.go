@@ -40,12 +40,12 @@ func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64) (body 
 	if n := r.ContentLength; n >= 0 {
 		body = make([]byte, 0, min(n, Free)+1) // one more, so that the end is seen
 	}
-	body, err = readUpTo(limited, body, Free)
+	body, err = ReadUpTo(limited, body, Free)
 	if err == nil {
 		if release, err = b.Hold(r, most); err != nil {
 			return nil, nothing, err
 		}
-		body, err = readUpTo(limited, grown(body, r.ContentLength), int(most)+1)
+		body, err = ReadUpTo(limited, grown(body, r.ContentLength), int(most)+1)
 	} else {
 		release = nothing
 	}
@@ -80,8 +80,8 @@ func grown(body []byte, length int64) []byte {
 	return append(make([]byte, 0, length+1), body...)
 }
 
-// readUpTo reads until there are so many bytes, or an error, of which one is the end.
-func readUpTo(from io.Reader, body []byte, most int) ([]byte, error) {
+// ReadUpTo reads until there are so many bytes, or an error, of which one is the end.
+func ReadUpTo(from io.Reader, body []byte, most int) ([]byte, error) {
 	for len(body) < most {
 		if len(body) == cap(body) {
 			body = append(body, 0)[:len(body)]

@@ -154,12 +154,5 @@ func Proxied(md metadata.MD) http.Header {
 	if len(plain) == 0 && len(standard) == 0 {
 		return nil
 	}
-	h := make(http.Header, 2)
-	if len(plain) > 0 {
-		h["X-Forwarded-For"] = plain
-	}
-	if len(standard) > 0 {
-		h["Forwarded"] = standard
-	}
-	return h
+	return http.Header{"X-Forwarded-For": plain, "Forwarded": standard}
 }

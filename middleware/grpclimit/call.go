@@ -34,11 +34,14 @@ func (c *call) release() {
 
 // read puts into the call what is known of it.
 func (l *Limiter) read(ctx context.Context, c *call, method string) {
-	md := incoming(ctx)
+	md, _ := metadata.FromIncomingContext(ctx) // as the client sent them
 	c.method, c.values.md = method, md
 	q, o := &c.request, &l.options
 	q.Values = &c.values
-	q.Method, q.Host, q.Path = http.MethodPost, first(md[":authority"]), method // every call is a POST
+	q.Method, q.Path = http.MethodPost, method // every call is a POST
+	if hosts := md[":authority"]; len(hosts) > 0 {
+		q.Host = hosts[0]
+	}
 	if o.APIKey != nil {
 		q.APIKey = o.APIKey(ctx, method)
 	} else if keys := md["x-api-key"]; len(keys) > 0 {
@@ -61,19 +64,6 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	if q.IP, doubt = l.clients.Client(remote, inbound.Proxied(md)); doubt != clientip.Clear {
 		l.doubt(doubt, remote)
 	}
-}
-
-// incoming are the metadata that the client sent, not to be changed.
-func incoming(ctx context.Context) metadata.MD {
-	md, _ := metadata.FromIncomingContext(ctx)
-	return md
-}
-
-func first(values []string) string {
-	if len(values) == 0 {
-		return ""
-	}
-	return values[0]
 }
 
 // values finds metadata by the names of headers. There are neither cookies nor queries.

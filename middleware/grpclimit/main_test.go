@@ -240,3 +240,16 @@ func tableOf(t testing.TB, rules string) *rule.Table {
 	}
 	return table
 }
+
+// incoming are the metadata that the client sent.
+func incoming(ctx context.Context) metadata.MD {
+	md, _ := metadata.FromIncomingContext(ctx)
+	return md
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}

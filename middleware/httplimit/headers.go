@@ -109,19 +109,15 @@ func (all *said) of(v *engine.Verdict, r *engine.Result) *saying {
 	if s, found := all.byLimit.Load(r.Quota); found {
 		return s.(*saying)
 	}
-	s := newSaying(v, r)
+	s := &saying{
+		name:   string(headerfield.AppendName(nil, v, r)), // in quotes
+		limit:  strconv.FormatInt(r.Limit, 10),
+		policy: string(headerfield.AppendPolicies(nil, v)),
+	}
 	if all.n.Add(1) > maxSaid {
 		all.byLimit.Clear()
 		all.n.Store(1)
 	}
 	all.byLimit.Store(r.Quota, s)
 	return s
-}
-
-func newSaying(v *engine.Verdict, r *engine.Result) *saying {
-	return &saying{
-		name:   string(headerfield.AppendName(nil, v, r)), // in quotes
-		limit:  strconv.FormatInt(r.Limit, 10),
-		policy: string(headerfield.AppendPolicies(nil, v)),
-	}
 }

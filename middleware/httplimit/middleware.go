@@ -83,25 +83,16 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 		m.refuse(w, r, p, err)
 		return r, false
 	}
-	if !m.judge(w, r, p) {
+	v := &p.verdict
+	if ok, err := m.gate.Admit(r.Context(), &p.request, v, &p.denial.Denial); !ok {
+		m.refuse(w, r, p, err)
 		return r, false
 	}
+	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	if again {
 		r = r.WithContext(context.WithValue(r.Context(), mark{m.engine}, true))
 	}
 	return r, true
-}
-
-// judge reports whether the request may go on; if not, it has answered.
-func (m *Middleware) judge(w http.ResponseWriter, r *http.Request, p *pass) bool {
-	v := &p.verdict
-	ok, err := m.gate.Admit(r.Context(), &p.request, v, &p.denial.Denial)
-	if !ok {
-		m.refuse(w, r, p, err)
-		return false
-	}
-	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
-	return true
 }
 
 // refuse answers a request that may not go on, maybe because of an error.

@@ -44,7 +44,7 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 	defer tick.Stop()
 	last := healthpb.HealthCheckResponse_UNKNOWN
 	for {
-		down := h.isDown() // first, so that what is told last is that it is
+		down := h.s.down.Err() != nil // first, so that what is told last is that it is
 		now := healthpb.HealthCheckResponse_SERVICE_UNKNOWN
 		if h.knows(req.GetService()) {
 			now = h.status(ctx)
@@ -63,7 +63,7 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 		}
 		select {
 		case <-tick.C:
-		case <-h.s.down:
+		case <-h.s.down.Done():
 		case <-ctx.Done():
 		}
 	}
@@ -72,18 +72,9 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 // knows is whether there is such a service; "" is all of them.
 func (h health) knows(service string) bool { return service == "" || h.s.names()[service] }
 
-func (h health) isDown() bool {
-	select {
-	case <-h.s.down:
-		return true
-	default:
-		return false
-	}
-}
-
 // status is whether requests should come.
 func (h health) status(ctx context.Context) healthpb.HealthCheckResponse_ServingStatus {
-	if h.isDown() {
+	if h.s.down.Err() != nil {
 		return healthpb.HealthCheckResponse_NOT_SERVING
 	}
 	ctx, cancel := context.WithTimeout(ctx, maxReady)

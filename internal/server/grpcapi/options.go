@@ -47,13 +47,13 @@ type Server struct {
 	clients  *clientip.Resolver
 	policies manage.Policies
 
-	open     *inbound.Guard // of what anybody may call
-	managed  *inbound.Guard // of what needs a token
-	longest  time.Duration  // a call may take
-	poll     time.Duration  // how often a watcher of the health looks
-	streams  chan struct{}  // has room for those that may be open at once
-	down     chan struct{}  // closed by Shutdown
-	downOnce sync.Once
+	open     *inbound.Guard  // of what anybody may call
+	managed  *inbound.Guard  // of what needs a token
+	longest  time.Duration   // a call may take
+	poll     time.Duration   // how often a watcher of the health looks
+	streams  chan struct{}   // has room for those that may be open at once
+	down     context.Context // ended by Shutdown
+	shutDown context.CancelFunc
 	names    func() map[string]bool // of the services that are registered
 }
 
@@ -68,9 +68,10 @@ func New(o Options) (*Server, error) {
 	}
 	s := &Server{
 		options: o, clients: clients,
-		longest: maxCall, poll: time.Second, streams: make(chan struct{}, maxStreams), down: make(chan struct{}),
+		longest: maxCall, poll: time.Second, streams: make(chan struct{}, maxStreams),
 		names: func() map[string]bool { return known(o.HealthNames) },
 	}
+	s.down, s.shutDown = context.WithCancel(context.Background())
 	s.open, s.managed = newOpen(), newManaged(s.knows)
 	return s, nil
 }
@@ -115,4 +116,4 @@ type described struct {
 // Shutdown tells whoever watches the health that no more requests should come, and ends
 // their streams, for which GracefulStop of the gRPC server would wait. Calls are answered
 // as before.
-func (s *Server) Shutdown() { s.downOnce.Do(func() { close(s.down) }) }
+func (s *Server) Shutdown() { s.shutDown() }

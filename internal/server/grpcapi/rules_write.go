@@ -143,14 +143,9 @@ func (s *Server) unwritten(c *call, err error) error {
 	case errors.Is(err, manage.ErrEmpty):
 		return badField.of("source: %s", manage.Sentence(err)).in("source")
 	case errors.As(err, &invalid):
-		return unusable(invalid.Problems)
+		f := badRules.of("%s", manage.Unusable(invalid.Problems))
+		f.problems = invalid.Problems
+		return f
 	}
 	return s.rulesTrouble(c, err)
-}
-
-// unusable is rules with errors.
-func unusable(problems rule.Problems) *fault {
-	f := badRules.of("%s", manage.Unusable(problems))
-	f.problems = problems
-	return f
 }

@@ -95,34 +95,23 @@ func (q *question) fill() error {
 
 // read fills the buffer from the body.
 func (q *question) read(c *call) error {
-	large := func() error { return tooLarge.of("At most %d bytes are read; send less.", MaxCheckBody) }
 	if c.r.ContentLength > MaxCheckBody {
-		return large()
+		return c.unread(new(http.MaxBytesError), MaxCheckBody)
 	}
-	held := false
 	if cap(q.body) == 0 {
 		q.body = make([]byte, 0, 1024)
 	}
-	q.body = q.body[:0]
-	for {
-		if len(q.body) > httpbody.Free && !held {
-			if err := c.hold(c.bodies.open, MaxCheckBody); err != nil {
-				return c.unread(err, MaxCheckBody)
-			}
-			held = true
-		}
-		if len(q.body) == cap(q.body) {
-			q.body = append(q.body, 0)[:len(q.body)]
-		}
-		n, err := c.r.Body.Read(q.body[len(q.body):cap(q.body)])
-		q.body = q.body[:len(q.body)+n]
-		switch {
-		case len(q.body) > MaxCheckBody:
-			return large()
-		case err == io.EOF:
-			return nil
-		case err != nil:
-			return badBody.of("The body ended before it was complete; send it again.")
+	var err error
+	if q.body, err = httpbody.ReadUpTo(c.r.Body, q.body[:0], httpbody.Free+1); err == nil {
+		if err = c.hold(c.bodies.open, MaxCheckBody); err == nil {
+			q.body, err = httpbody.ReadUpTo(c.r.Body, q.body, MaxCheckBody+1)
 		}
 	}
+	switch {
+	case len(q.body) > MaxCheckBody:
+		return c.unread(new(http.MaxBytesError), MaxCheckBody)
+	case err == io.EOF:
+		return nil
+	}
+	return c.unread(err, MaxCheckBody)
 }

@@ -39,16 +39,11 @@ func counting(serve handler) handler {
 			return nil, notKept.of("This server keeps no counters; ask one that does.")
 		}
 		answer, err := serve(h, c)
-		return answer, h.countTrouble(c, err)
+		if errors.Is(err, counter.ErrRange) {
+			err = outOfRange.of("The amount would leave the range, and nothing was counted; count in larger units, or reset it earlier.")
+		}
+		return answer, h.storeTrouble(c, err)
 	}
-}
-
-// countTrouble is why something was not counted.
-func (h *Handler) countTrouble(c *call, err error) error {
-	if errors.Is(err, counter.ErrRange) {
-		return outOfRange.of("The amount would leave the range, and nothing was counted; count in larger units, or reset it earlier.")
-	}
-	return h.storeTrouble(c, err)
 }
 
 // storeTrouble is an error for whoever could not be served by a store. These calls come
