@@ -93,7 +93,7 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzParseURL$$' -fuzztime $(FUZZTIME) ./store/redis
 	go test -run '^$$' -fuzz '^FuzzRestore$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 10x ./store/memory
 
-generate: ## write anew what is generated: code, golden files, and what the docs quote
+generate: ## regenerate code, golden files, and what the docs quote
 	@scripts/packages.sh protoc:protobuf-compiler
 	go generate ./store/redis
 	go test ./internal/lint -update

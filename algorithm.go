@@ -13,20 +13,20 @@ type Algorithm uint8
 
 // The zero Algorithm is the token bucket, the usual choice for an API.
 const (
-	// TokenBucket admits bursts up to a capacity that refills at N/Period.
+	// TokenBucket allows bursts up to a capacity that refills at N/Period.
 	TokenBucket Algorithm = iota
-	// LeakyBucket is a level that leaks at N/Period: the same admissions as
+	// LeakyBucket is a level that leaks at N/Period: the same allowances as
 	// the token bucket, or, with Limit.Shape, a queue with a constant outflow.
 	LeakyBucket
 	// FixedWindow counts in windows aligned to the epoch. Around a boundary it
-	// admits up to 2N in less than a Period.
+	// allows up to 2N in less than a Period.
 	FixedWindow
 	// SlidingWindow estimates the last Period from the current window and a
 	// share of the one before, which it takes to have been uniform.
 	SlidingWindow
 	// SlidingLog remembers the time of every unit: exact, 8 bytes a unit.
 	SlidingLog
-	// SlidingBuckets counts in Limit.Buckets sub-windows. It never admits more
+	// SlidingBuckets counts in Limit.Buckets sub-windows. It never allows more
 	// than N in any Period, and frees a unit at most one sub-window late.
 	SlidingBuckets
 )

@@ -4,7 +4,7 @@ package weir
 // limit, delays included, in any stretch (t − Period, t], when no request costs
 // more than largest. There is traffic that reaches it.
 //
-// Below, p is the period in microseconds; an admission is at a whole one.
+// Below, p is the period in microseconds; an allowance is at a whole one.
 func (c *Compiled) Bound(largest int64) int64 {
 	n, p := c.limit.N, c.period
 	switch c.limit.Algorithm {

@@ -29,9 +29,9 @@ func worst(releases []release, period weir.Micros) int64 {
 	return most
 }
 
-// No algorithm admits more than its bound in any window, whatever the traffic
+// No algorithm allows more than its bound in any window, whatever the traffic
 // and whatever the clock. When that steps back, time stands still at the last
-// admission, which is all that a key can know.
+// allowance, which is all that a key can know.
 func TestNeverMoreThanTheBound(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := key{limit: drawLimit(t)}
@@ -107,14 +107,14 @@ func TestLongRunIsExact(t *testing.T) {
 		{"token_bucket 7/1s burst 1", 1, 1_000_000, 1 + 6},
 	} {
 		k := key{limit: weir.MustCompile(c.limit)}
-		var admitted int64
+		var allowed int64
 		for now := weir.Micros(start); now <= start+c.length; now += c.stride {
 			if k.take(now, 1).Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		if admitted != c.want {
-			t.Errorf("%s asked every %d us admitted %d, want %d", c.limit, c.stride, admitted, c.want)
+		if allowed != c.want {
+			t.Errorf("%s asked every %d us allowed %d, want %d", c.limit, c.stride, allowed, c.want)
 		}
 	}
 }

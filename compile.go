@@ -124,7 +124,7 @@ func (c *Compiled) kindText() string {
 
 // Kind is equal for limits that share what a key has used: same name, algorithm,
 // period and sub-windows. A store keeps one [State] for each key and kind, so
-// changing N or Burst forgives nobody. Without names it is exact; two names agree
+// changing N or Burst resets nobody. Without names it is exact; two names agree
 // by chance once in 2^64.
 func (c *Compiled) Kind() uint64 { return c.kind }
 

@@ -6,7 +6,7 @@ import "time"
 // never seen. A and B belong to the algorithm; two algorithms keep a tail of
 // words besides, see [Compiled.Commit].
 type State struct {
-	// Fresh is the instant from which the key is as good as new, so that its
+	// Fresh is the instant from which the key is fully reset, so that its
 	// state may be forgotten. It also tells each algorithm when the key was
 	// last charged.
 	Fresh Micros
@@ -60,7 +60,7 @@ func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
 	return d
 }
 
-// reset says when the key is as good as new.
+// reset says when the key is fully reset.
 func (d *Decision) reset(fresh, now Micros) {
 	d.ResetAt = max(fresh, now)
 	d.ResetAfter = (d.ResetAt - now).duration()

@@ -19,7 +19,7 @@ func (c *Pending) Decide(d *Decision, now Micros) {
 // DecideAll decides the ops of one request together, all or none, and appends
 // their decisions to dst. Afterwards the store commits and keeps every Next
 // that differs from its Prev; of ops that share a state, that is one. This is the
-// one place that knows what happens to the other limits when one refuses.
+// one place that knows what happens to the other limits when one denies.
 func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	first := len(dst)
 	for i := range charges {
@@ -28,7 +28,7 @@ func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 		dst = append(dst, Decision{})
 		c.Next = op.decide(c.Prev, c.Tail, now, &dst[first+i])
 	}
-	if !Admitted(dst[first:]) {
+	if !Allowed(dst[first:]) {
 		for i := range charges {
 			charges[i].giveUp(&dst[first+i], now, charges, i)
 		}
@@ -54,7 +54,7 @@ func isIncluded(charges []Pending, i int) bool {
 
 func shareState(a, b *Op) bool { return a.Key == b.Key && a.Limit.kind == b.Limit.kind }
 
-// giveUp takes back the charge of a request that another op refused, unless the
+// giveUp takes back the charge of a request that another op denied, unless the
 // limit counts those too.
 func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 	if !c.Op.Limit.limit.CountDenied {
@@ -73,8 +73,8 @@ func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 	d.Remaining, d.ResetAfter, d.ResetAt, d.Receipt = counted.Remaining, counted.ResetAfter, counted.ResetAt, 0
 }
 
-// Admitted reports whether the request passes: every one of its limits allows it.
-func Admitted(decisions []Decision) bool {
+// Allowed reports whether the request passes: every one of its limits allows it.
+func Allowed(decisions []Decision) bool {
 	for i := range decisions {
 		if !decisions[i].Allowed {
 			return false

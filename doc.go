@@ -20,7 +20,7 @@
 // does no I/O: every time in it is an argument, so every answer can be computed twice and
 // compared. (Only [Limiter.WaitN], which has to wait, sets a timer.) Time is whole
 // microseconds, and all numbers are integers below 2^53, so that a Redis script, whose
-// numbers are float64, gets the same answers to the last unit. [Limit.Validate] refuses a
+// numbers are float64, gets the same answers to the last unit. [Limit.Validate] denies a
 // limit that could leave that range.
 //
 // # Stores

@@ -48,7 +48,7 @@ func ExampleLimiter_WaitN() {
 }
 
 // Several limits of one request are charged all or none: the day does not pay
-// for what the hour refuses.
+// for what the hour denies.
 func ExampleStore() {
 	store := memory.New(memory.Options{})
 	perHour := weir.MustCompile("sliding_log 3/1h")
@@ -60,7 +60,7 @@ func ExampleStore() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(weir.Admitted(decisions), decisions[1].Remaining)
+		fmt.Println(weir.Allowed(decisions), decisions[1].Remaining)
 	}
 	// Output:
 	// true 19

@@ -41,11 +41,11 @@ type Limit struct {
 	// Buckets is the number of sub-windows of SlidingBuckets. Default 60.
 	Buckets int
 
-	// Shape turns a leaky bucket into a queue: an admitted request is told to
+	// Shape turns a leaky bucket into a queue: an allowed request is told to
 	// wait until its turn, so that releases leave at exactly N/Period.
 	Shape bool
 
-	// CountDenied makes windows and the log count refused requests too, so
+	// CountDenied makes windows and the log count denied requests too, so
 	// that a client who hammers stays out. Default false: a denial is free.
 	CountDenied bool
 }
@@ -74,7 +74,7 @@ func (l Limit) validateFields() error {
 		return invalid("algorithm", "%d is unknown; use one of the constants of package weir", uint8(l.Algorithm))
 	}
 	if l.N < 1 {
-		return invalid("limit", "%d units admit nobody; N must be at least 1 (to refuse everybody, block them instead)", l.N)
+		return invalid("limit", "%d units allow nobody; N must be at least 1 (to deny everybody, block them instead)", l.N)
 	}
 	if l.N > MaxUnits {
 		return invalid("limit", "%d units are more than can be counted exactly; N is at most %d", l.N, int64(MaxUnits))
@@ -92,7 +92,7 @@ func (l Limit) validateFields() error {
 		return invalid("shape", "only a leaky_bucket is a queue, %s is not; remove shape, or choose leaky_bucket", l.Algorithm)
 	}
 	if l.CountDenied && l.Algorithm.leaks() {
-		return invalid("count_denied", "a %s cannot count refused requests; remove count_denied, or choose a window or sliding_log", l.Algorithm)
+		return invalid("count_denied", "a %s cannot count denied requests; remove count_denied, or choose a window or sliding_log", l.Algorithm)
 	}
 	return l.validateLog()
 }
@@ -127,9 +127,9 @@ func (l Limit) validateBurst() error {
 	case l.Burst == 0:
 		return nil
 	case !l.Algorithm.leaks():
-		return invalid("burst", "%s has no burst, it admits N at once anyway; remove burst, or choose token_bucket", l.Algorithm)
+		return invalid("burst", "%s has no burst, it allows N at once anyway; remove burst, or choose token_bucket", l.Algorithm)
 	case l.Burst < 0:
-		return invalid("burst", "%d admits nobody; write at least 1, or leave it out to get N", l.Burst)
+		return invalid("burst", "%d allows nobody; write at least 1, or leave it out to get N", l.Burst)
 	case l.Burst > MaxUnits:
 		return invalid("burst", "%d units are more than can be counted exactly; burst is at most %d", l.Burst, int64(MaxUnits))
 	}

@@ -179,7 +179,7 @@ func (l *Limiter) inTurn(ctx context.Context, op Op) (Decision, error) {
 		case err != nil || d.Allowed:
 			return d, err
 		case d.RetryAfter <= 0:
-			return d, errors.New("weir: the store refused and did not say when to come back")
+			return d, errors.New("weir: the store denied and did not say when to come back")
 		}
 		if err := pause(ctx, d.RetryAfter, turn.Woken()); err != nil {
 			return d, err
@@ -197,7 +197,7 @@ func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 		if outlasts(ctx, d.Delay) {
 			return d, ErrDeadline
 		}
-		// Others may queue up in the meantime: then this refuses, rather than
+		// Others may queue up in the meantime: then this denies, rather than
 		// take a turn that was not judged, and inTurn looks again.
 		op.MaxDelay = max(d.Delay, time.Microsecond)
 	}
@@ -208,7 +208,7 @@ func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 // [Store.Take] for whoever has no slice to use again.
 func TakeAll(ctx context.Context, store Store, ops ...Op) (bool, []Decision, error) {
 	decisions, err := store.Take(ctx, make([]Decision, 0, len(ops)), ops...)
-	return err == nil && Admitted(decisions), decisions, err
+	return err == nil && Allowed(decisions), decisions, err
 }
 
 // first is the answer of a store that was asked one thing.

@@ -437,7 +437,7 @@ func TestWaitTakenThenCancelled(t *testing.T) {
 	}
 }
 
-// A store that refuses without a time to come back is an error, not a loop.
+// A store that denies without a time to come back is an error, not a loop.
 func TestWaitOnAStoreThatNeverSays(t *testing.T) {
 	store := aroundMemory()
 	store.take = func(context.Context, []weir.Op) ([]weir.Decision, error) { return make([]weir.Decision, 1), nil }

@@ -10,7 +10,7 @@ import (
 )
 
 // An oracle judges from the definition alone: it keeps every unit with its time
-// and adds up anew each time, in unbounded integers and fractions. It is slow
+// and adds up again each time, in unbounded integers and fractions. It is slow
 // and obviously right.
 type oracle struct {
 	limit *weir.Compiled

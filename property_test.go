@@ -17,7 +17,7 @@ func TestDenialChangesNothing(t *testing.T) {
 		for _, s := range drawHistory(t, k.limit, true) {
 			next, d := k.ask(s.now, s.cost)
 			if !d.Allowed && !k.limit.Limit().CountDenied && next != k.State {
-				t.Fatalf("%v refused %d at %d and went from %+v to %+v", k.limit.Limit(), s.cost, s.now, k.State, next)
+				t.Fatalf("%v denied %d at %d and went from %+v to %+v", k.limit.Limit(), s.cost, s.now, k.State, next)
 			}
 			k.Keep(k.limit, next)
 		}
@@ -53,7 +53,7 @@ func TestPeekEqualsTake(t *testing.T) {
 	})
 }
 
-// RetryAfter is the first microsecond at which the same call is admitted.
+// RetryAfter is the first microsecond at which the same call is allowed.
 func TestRetryAfterIsTheFirstMicrosecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		k := key{limit: drawLimit(t)}
@@ -62,7 +62,7 @@ func TestRetryAfterIsTheFirstMicrosecond(t *testing.T) {
 			switch {
 			case d.Allowed:
 				if d.RetryAfter != 0 {
-					t.Fatalf("%v: admitted, but %+v", k.limit.Limit(), d)
+					t.Fatalf("%v: allowed, but %+v", k.limit.Limit(), d)
 				}
 			case s.cost > k.limit.Capacity():
 				if d.RetryAfter != weir.Never {
@@ -71,10 +71,10 @@ func TestRetryAfterIsTheFirstMicrosecond(t *testing.T) {
 			default:
 				then := s.now + weir.Micros(d.RetryAfter.Microseconds())
 				if then <= s.now || d.RetryAfter%time.Microsecond != 0 {
-					t.Fatalf("%v: refused, but %+v", k.limit.Limit(), d)
+					t.Fatalf("%v: denied, but %+v", k.limit.Limit(), d)
 				}
 				if !k.peek(then, s.cost).Allowed {
-					t.Fatalf("%v: at %d came back at %d as told, and was refused: %+v", k.limit.Limit(), s.now, then, d)
+					t.Fatalf("%v: at %d came back at %d as told, and was denied: %+v", k.limit.Limit(), s.now, then, d)
 				}
 				if k.peek(then-1, s.cost).Allowed {
 					t.Fatalf("%v: at %d could have come a microsecond before %d: %+v", k.limit.Limit(), s.now, then, d)
@@ -154,7 +154,7 @@ func TestResetIsAsGoodAsNew(t *testing.T) {
 				}
 			}
 			if k.peek(reset-1, 0).Remaining == k.limit.Capacity() && k.limit.Limit().Algorithm != weir.LeakyBucket && k.limit.Limit().Algorithm != weir.TokenBucket {
-				t.Fatalf("%v was as good as new before its reset", k.limit.Limit())
+				t.Fatalf("%v was fully reset before its reset", k.limit.Limit())
 			}
 		}
 	})
@@ -171,11 +171,11 @@ func TestCostsAddUp(t *testing.T) {
 			}
 			for i := range s.cost {
 				if !pieces.take(s.now, 1).Allowed {
-					t.Fatalf("%v admitted %d at once, but not piece %d", limit.Limit(), s.cost, i+1)
+					t.Fatalf("%v allowed %d at once, but not piece %d", limit.Limit(), s.cost, i+1)
 				}
 			}
 			if limit.Limit().CountDenied {
-				return // the refusals of the two differ from here on
+				return // the denials of the two differ from here on
 			}
 			if got, want := pieces.peek(s.now, 1), whole.peek(s.now, 1); got != want {
 				t.Fatalf("%v: pieces %+v, whole %+v", limit.Limit(), got, want)
@@ -185,7 +185,7 @@ func TestCostsAddUp(t *testing.T) {
 }
 
 // A shaping limit never holds a request for longer than it is willing to wait,
-// and a refusal names the first instant at which it would not.
+// and a denial names the first instant at which it would not.
 func TestMaxDelay(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		l := drawLimit(t).Limit()
@@ -204,7 +204,7 @@ func TestMaxDelay(t *testing.T) {
 			if !d.Allowed && d.RetryAfter != weir.Never {
 				then := s.now + weir.Micros(d.RetryAfter.Microseconds())
 				if !op.Peek(k.State, k.Tail, then).Allowed || op.Peek(k.State, k.Tail, then-1).Allowed {
-					t.Fatalf("%v: refused %+v with at most %v, but %v is not the first instant", l, d, op.MaxDelay, d.RetryAfter)
+					t.Fatalf("%v: denied %+v with at most %v, but %v is not the first instant", l, d, op.MaxDelay, d.RetryAfter)
 				}
 			}
 			k.Keep(k.limit, next)
@@ -240,7 +240,7 @@ func TestSettleAllOrNone(t *testing.T) {
 					want = alone
 				}
 				if c.Next != want {
-					t.Fatalf("op %d (%v) of a request admitted=%v went to %+v, want %+v", i, keys[i].limit.Limit(), all, c.Next, want)
+					t.Fatalf("op %d (%v) of a request allowed=%v went to %+v, want %+v", i, keys[i].limit.Limit(), all, c.Next, want)
 				}
 				keys[i].Keep(keys[i].limit, c.Next)
 			}
@@ -248,7 +248,7 @@ func TestSettleAllOrNone(t *testing.T) {
 	})
 }
 
-// Costs that add up beyond any number are refused, and mint nothing.
+// Costs that add up beyond any number are denied, and mint nothing.
 func TestSettleHugeCosts(t *testing.T) {
 	limit := weir.MustCompile("fixed_window 5/1m count_denied")
 	for _, costs := range [][2]int64{{1, math.MaxInt64}, {math.MaxInt64, 1}, {math.MaxInt64, math.MaxInt64}} {
@@ -329,9 +329,9 @@ func TestLogsOfAnySize(t *testing.T) {
 			if !d.Allowed || d.Remaining != 0 {
 				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, d)
 			}
-			refused := k.peek(now+period-1, 1)
-			if refused.Allowed || refused.RetryAfter != time.Microsecond {
-				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, refused)
+			denied := k.peek(now+period-1, 1)
+			if denied.Allowed || denied.RetryAfter != time.Microsecond {
+				t.Fatalf("%v in round %d: %+v", limit.Limit(), round, denied)
 			}
 			k.refund(d.Receipt, c.most-1)
 			if period > 1 && k.peek(now+period-1, 1).Remaining != c.most-1 {
@@ -367,7 +367,7 @@ func TestClockBeforeTheEpoch(t *testing.T) {
 	}
 }
 
-// However long a key was away, a check does not walk through the time.
+// However long a key was unavailable, a check does not walk through the time.
 func TestLongAbsence(t *testing.T) {
 	k := key{limit: weir.MustCompile("sliding_buckets 5/4us buckets 2")}
 	k.take(1_767_225_600_000_000, 5)

@@ -17,7 +17,7 @@ func (k *key) refund(receipt weir.Micros, cost int64) {
 // was never charged for it.
 type twins struct{ charged, spared key }
 
-// live plays the steps to both, but some of those that the charged one is admitted
+// live plays the steps to both, but some of those that the charged one is allowed
 // to only to it, and gives them back at the end, in any order. It returns the time,
 // how many were given back, and whether anybody came in between.
 func (w *twins) live(t *rapid.T, steps []step, most int) (now weir.Micros, refunds int, between bool) {
@@ -32,7 +32,7 @@ func (w *twins) live(t *rapid.T, steps []step, most int) (now weir.Micros, refun
 		switch {
 		case !d.Allowed:
 			if d.Receipt != 0 {
-				t.Fatalf("refused, with a receipt: %+v", d)
+				t.Fatalf("denied, with a receipt: %+v", d)
 			}
 		case len(pending) < most && rapid.IntRange(0, 3).Draw(t, "give back") == 0:
 			pending = append(pending, charge{d.Receipt, s.cost})
@@ -64,7 +64,7 @@ func TestRefundIsAsIfNeverCharged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t)
 		if limit.Limit().CountDenied || limit.Limit().Shape {
-			t.Skip("refused requests change the one and not the other; queues have a test of their own")
+			t.Skip("denied requests change the one and not the other; queues have a test of their own")
 		}
 		w := twins{key{limit: limit}, key{limit: limit}}
 		bucket := limit.Limit().Algorithm == weir.TokenBucket || limit.Limit().Algorithm == weir.LeakyBucket

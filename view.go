@@ -16,7 +16,7 @@ type view struct {
 // look brings the old state to now. A clock that steps back finds time standing
 // still at the key's last charge, so it never mints budget.
 //
-// Each algorithm also refuses to read what no limiter of its kind has written:
+// Each algorithm also rejects what no limiter of its kind has written:
 // what comes out of a damaged store counts as nothing, and must not crash.
 func (v *view) look() {
 	switch v.c.limit.Algorithm {
@@ -35,7 +35,7 @@ func (v *view) look() {
 }
 
 // charge returns the pending state with cost units more, and the instant at
-// which it is as good as new.
+// which it is fully reset.
 func (v *view) charge(cost int64) State {
 	switch v.c.limit.Algorithm {
 	case FixedWindow:

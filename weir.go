@@ -33,7 +33,7 @@ type Decision struct {
 	Limit      int64         // the most units that can ever be taken at once
 	Remaining  int64         // units that could be taken right now
 	RetryAfter time.Duration // 0 if allowed; Never if this cost can never fit
-	ResetAfter time.Duration // until the key is as good as new
+	ResetAfter time.Duration // until the key is fully reset
 	ResetAt    Micros        // the same as an instant of the store's clock; now if it is already
 	Delay      time.Duration // shaping: hold the request this long, then let it go
 	Receipt    Micros        // what Refund needs to give the charge back; 0 if there was none
@@ -50,12 +50,12 @@ type Op struct {
 	// Cost is the number of units to take, at least 1. A peek may ask for 0.
 	Cost int64
 
-	// MaxDelay makes a shaping limit refuse rather than hold the request for
+	// MaxDelay makes a shaping limit deny rather than hold the request for
 	// longer. Default 0: any delay that the queue has room for.
 	MaxDelay time.Duration
 
 	// Receipt tells Refund which charge to give back: a Decision's, or Latest.
-	// With 0, which is the Receipt of a refusal, nothing is given back.
+	// With 0, which is the Receipt of a denial, nothing is given back.
 	Receipt Micros
 }
 
@@ -65,14 +65,14 @@ type Op struct {
 type Store interface {
 	// Take charges every op or none, and appends one decision for each op, in
 	// order, to dst. The request passes if every decision is Allowed; see
-	// [Admitted].
+	// [Allowed].
 	//
-	// When one op refuses, nothing is charged: the others answer as Peek would.
+	// When one op denies, nothing is charged: the others answer as Peek would.
 	// The exception is a limit with CountDenied, which counts every request
 	// that it is asked about. Ops on the same key and kind add up.
 	//
 	// An error means that nothing was judged; if the context ended while the
-	// store was away, it may have been charged.
+	// store was unavailable, it may have been charged.
 	Take(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
 
 	// Peek answers what Take would, and charges nothing. Its Remaining and

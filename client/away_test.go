@@ -57,7 +57,7 @@ func TestKilledAndRestarted(t *testing.T) {
 			for range 2 {
 				s.kill()
 				v := until(t, c, item, func(v *Verdict) bool { return v.Degraded })
-				if v.Allowed != (failure == Open) || v.Reason != Away || v.Err == nil {
+				if v.Allowed != (failure == Open) || v.Reason != Unavailable || v.Err == nil {
 					t.Errorf("%+v", v)
 				}
 				if failure == Closed && (v.Status != http.StatusServiceUnavailable || v.RetryAfter != outage || v.Message == "") {
@@ -70,7 +70,7 @@ func TestKilledAndRestarted(t *testing.T) {
 			load.Wait()
 			// What was under way when the service came back may have failed since.
 			until(t, c, item, func(v *Verdict) bool { return !v.Degraded })
-			if text := log.String(); strings.Count(text, "weir is away") < 1 || strings.Count(text, "weir is away") != strings.Count(text, "weir is back") {
+			if text := log.String(); strings.Count(text, "weir is unavailable") < 1 || strings.Count(text, "weir is unavailable") != strings.Count(text, "weir is back") {
 				t.Errorf("the log says %s", text)
 			}
 			if vs, err := c.CheckMany(t.Context(), []*Request{item, item}); err != nil || vs[1].Degraded {

@@ -20,7 +20,7 @@ const (
 	between = 500 * time.Millisecond
 )
 
-// breaker keeps calls from a service that is away, so that none of them waits.
+// breaker keeps calls from a service that is unavailable, so that none of them waits.
 type breaker struct {
 	client   *Client
 	failures atomic.Int64          // in a row
@@ -76,7 +76,7 @@ func (b *breaker) failed(cause error) (away, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.ctx.Err() == nil && b.away.CompareAndSwap(nil, &away) {
-		b.client.options.Logger.Warn("weir is away; requests are answered without it", "address", b.client.options.Address, "error", cause)
+		b.client.options.Logger.Warn("weir is unavailable; requests are answered without it", "address", b.client.options.Address, "error", cause)
 		b.background.Go(b.recover)
 	}
 	return away, nil

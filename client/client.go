@@ -6,7 +6,7 @@
 //		// 429, and verdict.RetryAfter
 //	}
 //
-// A service that is away is no error, and costs no time: the answer is then as
+// A service that is unavailable is no error, and costs no time: the answer is then as
 // Options.OnFailure says, and marked as Degraded. After three failures in a row nobody
 // waits for the service any more; it is tried in the background, and asked again as soon
 // as it answers.
@@ -98,7 +98,7 @@ func (c *Client) Close() error {
 }
 
 // Check asks whether a request may pass, and charges it. The error is that of the
-// context, or that the request makes no sense; a service that is away is none.
+// context, or that the request makes no sense; a service that is unavailable is none.
 func (c *Client) Check(ctx context.Context, r *Request) (*Verdict, error) {
 	return c.one(ctx, r, c.limiter.Check)
 }

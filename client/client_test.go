@@ -107,7 +107,7 @@ func TestCheckMany(t *testing.T) {
 }
 
 // A mistake of the caller is an error, however often, and no reason to think that the
-// service is away. So is that the caller does not wait.
+// service is unavailable. So is that the caller does not wait.
 func TestMistakes(t *testing.T) {
 	c := connect(t, startService(t, &service{}), Options{})
 	gone, cancel := context.WithCancel(t.Context())
@@ -151,7 +151,7 @@ func TestTLSAndToken(t *testing.T) {
 	if fmt.Sprint(seen) != "[Bearer a-token-of-the-tests]" {
 		t.Errorf("the service saw %v", seen)
 	}
-	// A service that cannot prove who it is, is away.
+	// A service that cannot prove who it is, is unavailable.
 	stranger := connect(t, s, Options{TLS: &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "example.com"}})
 	if v, err := stranger.Check(t.Context(), &Request{}); err != nil || !v.Degraded || v.Err == nil {
 		t.Errorf("%+v %v", v, err)
@@ -198,7 +198,7 @@ func TestOptions(t *testing.T) {
 	if got := Reason(9).String(); got != "unknown" {
 		t.Error(got)
 	}
-	if reasons[pb.Reason_REASON_FAILURE] != Away {
+	if reasons[pb.Reason_REASON_UNAVAILABLE] != Unavailable {
 		t.Error("a store that is gone")
 	}
 }

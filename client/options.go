@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Failure is how to answer while the service is away.
+// Failure is how to answer while the service is unavailable.
 type Failure uint8
 
 const (
 	Open   Failure = iota // the request passes
-	Closed                // it is refused
+	Closed                // it is denied
 )
 
 // Options of a client.
@@ -37,14 +37,14 @@ type Options struct {
 	// Timeout is the longest that a call waits. Default 100 ms.
 	Timeout time.Duration
 
-	// OnFailure is how to answer while the service is away. Default Open.
+	// OnFailure is how to answer while the service is unavailable. Default Open.
 	OnFailure Failure
 
 	// MaxInFlight is how many calls may wait for the service at once. Whoever comes
-	// beyond is answered as if it were away. Default 1000.
+	// beyond is answered as if it were unavailable. Default 1000.
 	MaxInFlight int
 
-	// Logger is told when the service goes away, and when it is back. Default
+	// Logger is told when the service becomes unavailable, and when it is back. Default
 	// slog.Default().
 	Logger *slog.Logger
 }

@@ -7,17 +7,17 @@ import (
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
-// Reason is why a request was admitted or refused.
+// Reason is why a request was allowed or denied.
 type Reason uint8
 
 const (
-	Limits  Reason = iota // its limits say so; or no rule applies to it
-	Exempt                // it is on the list of those who are not limited
-	Blocked               // it is on the list of those who are refused
-	Away                  // the store or the service is
+	Limits      Reason = iota // its limits say so; or no rule applies to it
+	Exempt                    // it is on the list of those who are not limited
+	Blocked                   // it is on the list of those who are denied
+	Unavailable               // the store or the service is
 )
 
-var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Away: "away"}
+var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Unavailable: "unavailable"}
 
 func (r Reason) String() string {
 	if int(r) < len(reasonNames) {
@@ -34,14 +34,14 @@ type Verdict struct {
 	Reason  Reason
 
 	Rule    string // that speaks
-	Status  int    // of a refusal: the HTTP status that the end user should get
-	Code    int64  // of a refusal: the rule's own
-	Message string // of a refusal: for the end user
+	Status  int    // of a denial: the HTTP status that the end user should get
+	Code    int64  // of a denial: the rule's own
+	Message string // of a denial: for the end user
 
 	Limit, Remaining int64
-	ResetAfter       time.Duration // until the client is as good as new
-	RetryAfter       time.Duration // of a refusal; 0 if waiting does not help, or nobody knows
-	Delay            time.Duration // hold an admitted request this long, then let it go
+	ResetAfter       time.Duration // until the client is fully reset
+	RetryAfter       time.Duration // of a denial; 0 if waiting does not help, or nobody knows
+	Delay            time.Duration // hold an allowed request this long, then let it go
 
 	// Degraded is that the store or the service could not be asked. If it was the
 	// service, Err is why.
@@ -61,18 +61,18 @@ type Result struct {
 
 	Allowed bool
 	Shadow  bool // it has no say
-	Asked   bool // false if the store is gone: then the numbers mean nothing
+	Asked   bool // false if the store is unavailable: then the numbers mean nothing
 
 	Cost, Limit, Remaining        int64
 	ResetAfter, RetryAfter, Delay time.Duration
 }
 
-// outage is when to come back while the service is away: a restart takes some seconds.
+// outage is when to come back while the service is unavailable: a restart takes some seconds.
 const outage = 5 * time.Second
 
-// local is the answer while the service is away.
+// local is the answer while the service is unavailable.
 func (c *Client) local(why error) *Verdict {
-	v := &Verdict{Allowed: true, Reason: Away, Degraded: true, Err: why}
+	v := &Verdict{Allowed: true, Reason: Unavailable, Degraded: true, Err: why}
 	if c.options.OnFailure == Closed {
 		v.Allowed, v.Status, v.RetryAfter = false, http.StatusServiceUnavailable, outage
 		v.Message = "The request could not be judged just now; try again soon."
@@ -101,5 +101,5 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 
 // reasons are those of the service. What is not here is as the limits say.
 var reasons = map[pb.Reason]Reason{
-	pb.Reason_REASON_EXEMPT: Exempt, pb.Reason_REASON_BLOCKED: Blocked, pb.Reason_REASON_FAILURE: Away,
+	pb.Reason_REASON_EXEMPT: Exempt, pb.Reason_REASON_BLOCKED: Blocked, pb.Reason_REASON_UNAVAILABLE: Unavailable,
 }

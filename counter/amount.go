@@ -22,7 +22,7 @@ const (
 )
 
 // Whole is the amount of n units. More than there can be is more than MaxAmount, which
-// every store refuses.
+// every store rejects.
 func Whole(n int64) Amount {
 	switch {
 	case n > math.MaxInt64/int64(One):

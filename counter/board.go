@@ -13,7 +13,7 @@ const (
 	// included.
 	BoardWindows = 8
 
-	// Steps is in how many steps a sliding window moves. What was counted goes away
+	// Steps is in how many steps a sliding window moves. What was counted expires
 	// when it is as old as the window, or up to one step later: a twentieth.
 	Steps = 20
 

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/counters.md anew")
+var update = flag.Bool("update", false, "write docs/reference/counters.md again")
 
 // What docs/reference/counters.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {

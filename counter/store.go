@@ -9,14 +9,14 @@
 // in Redis, where any number of processes share them. They mean exactly the same, and a
 // call does all of what it says, or nothing. [Actions] and [Watch] are built on any store.
 //
-// A counter only counts. Where something is to be refused from some number on, a rule
+// A counter only counts. Where something is to be denied from some number on, a rule
 // of package rule is the better choice: reading a count and then deciding lets two
 // requests at once see the last free place.
 //
 // # Exactness
 //
 // An [Amount] is a whole number of millionths, so that 0.1 added ten times is 1, in
-// memory and in Redis. What would leave the range is refused with [ErrRange], not
+// memory and in Redis. What would leave the range is rejected with [ErrRange], not
 // rounded.
 //
 // # Bounds

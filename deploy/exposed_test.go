@@ -157,13 +157,13 @@ func (all exposed) wrong(query string, records map[string]bool) (wrong []string)
 func TestWrong(t *testing.T) {
 	all := everything(t)
 	for query, want := range map[string]int{
-		`sum(rate(weir_requests_total{outcome="denied"}[5m]))`:              0,
-		`sum(rate(weir_decisions_total{outcome=~"unchecked|denied"}[5m]))`:  0,
-		`weir_decisions_total{outcome=~"failed_closed|shadow_denied"}`:      0,
-		`sum(rate(weir_request_total[5m]))`:                                 1,
-		`weir_requests_total{outcome="refused"}`:                            1,
-		`weir_requests_total{result="denied"}`:                              1,
-		`weir_upstream_seconds_count{class=~"5xx|failed"} / weir:nothing:x`: 2,
+		`sum(rate(weir_requests_total{outcome="denied"}[5m]))`:                    0,
+		`sum(rate(weir_decisions_total{outcome=~"degraded_allowed|denied"}[5m]))`: 0,
+		`weir_decisions_total{outcome=~"degraded_denied|shadow_denied"}`:          0,
+		`sum(rate(weir_request_total[5m]))`:                                       1,
+		`weir_requests_total{outcome="slowed"}`:                                   1,
+		`weir_requests_total{result="denied"}`:                                    1,
+		`weir_upstream_seconds_count{class=~"5xx|failed"} / weir:nothing:x`:       2,
 	} {
 		if wrong := all.wrong(query, nil); len(wrong) != want {
 			t.Errorf("%s: %q, want %d", query, wrong, want)

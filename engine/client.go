@@ -11,7 +11,7 @@ import (
 )
 
 // Refund gives back what a verdict has charged, for a request that came to nothing
-// after it was admitted. Shadow rules keep it: for them the request took place.
+// after it was allowed. Shadow rules keep it: for them the request took place.
 func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	if !v.Allowed {
 		return nil
@@ -75,9 +75,9 @@ func (v *Verdict) addClient(c *rule.Entry, key, tier string) {
 	}
 }
 
-// Forgive makes a client as good as new under a rule, or, without an id, under every
+// Reset makes a client fully reset under a rule, or, without an id, under every
 // rule that counts by such keys: whatever its tier is or was. It returns the rules.
-func (e *Engine) Forgive(ctx context.Context, id, key string) ([]string, error) {
+func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 	clients, err := e.installed.Load().clients(id, key)
 	if err != nil {
 		return nil, err

@@ -28,9 +28,9 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 		closed = closed || !r.Allowed
 	}
 	if closed {
-		// Nothing is charged for what is refused anyway, not even locally.
+		// Nothing is charged for what is denied anyway, not even locally.
 		v.conclude()
-		v.Reason = Failure
+		v.Reason = Unavailable
 		return nil
 	}
 	return e.askLocal(ctx, in, v, results, local)
@@ -85,7 +85,7 @@ type share struct {
 	instances int
 }
 
-// of divides a limit, rounded up: an instance with no share at all would refuse
+// of divides a limit, rounded up: an instance with no share at all would deny
 // everybody.
 func (s *shares) of(limit *weir.Compiled, instances int) *weir.Compiled {
 	if instances == 1 {

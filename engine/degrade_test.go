@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Each rule decides what happens without the store, and one that is closed refuses
+// Each rule decides what happens without the store, and one that is closed denies
 // whatever the others say.
 func TestFailurePolicies(t *testing.T) {
 	rules := func(policies ...string) string {
@@ -21,32 +21,32 @@ func TestFailurePolicies(t *testing.T) {
 	}
 	for _, c := range []struct {
 		policies []string
-		admitted int // of five
+		allowed  int // of five
 		reason   engine.Reason
 	}{
 		{[]string{"open"}, 5, engine.Limits},
-		{[]string{"closed"}, 0, engine.Failure},
+		{[]string{"closed"}, 0, engine.Unavailable},
 		{[]string{"local"}, 2, engine.Limits},
-		{[]string{"open", "closed"}, 0, engine.Failure},
+		{[]string{"open", "closed"}, 0, engine.Unavailable},
 		{[]string{"local", "open"}, 2, engine.Limits},
-		{[]string{"closed", "local"}, 0, engine.Failure},
+		{[]string{"closed", "local"}, 0, engine.Unavailable},
 	} {
 		b := newBench(t, rules(c.policies...), nil)
 		b.store.lost.Store(true)
-		admitted := 0
+		allowed := 0
 		for range 5 {
 			v := b.check(t, alice)
 			if v.Degraded == nil || v.Reason != c.reason {
 				t.Errorf("%v: %+v", c.policies, v)
 			}
 			if v.Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		if admitted != c.admitted {
-			t.Errorf("%v: %d of 5 were admitted, want %d", c.policies, admitted, c.admitted)
+		if allowed != c.allowed {
+			t.Errorf("%v: %d of 5 were allowed, want %d", c.policies, allowed, c.allowed)
 		}
-		// What closed refuses was charged nowhere.
+		// What closed denies was charged nowhere.
 		b.store.lost.Store(false)
 		if v := b.check(t, alice); !v.Allowed || v.Degraded != nil {
 			t.Errorf("%v: when the store is back: %+v", c.policies, v)
@@ -72,34 +72,34 @@ rules:
 		return n
 	}
 	if n := count(rule.Request{User: "alice"}); n != 3 {
-		t.Errorf("a quarter of 10 admitted %d, want 3", n)
+		t.Errorf("a quarter of 10 allowed %d, want 3", n)
 	}
 	if n := count(rule.Request{IP: alice.IP}); n != 3 {
-		t.Errorf("a quarter of a burst of 10 admitted %d, want 3", n)
+		t.Errorf("a quarter of a burst of 10 allowed %d, want 3", n)
 	}
 	// Others are gone for good: this one's share grows, and what was used is used.
 	instances = 2
 	if n := count(rule.Request{User: "alice"}); n != 2 {
-		t.Errorf("half of 10 less 3 admitted %d, want 2", n)
+		t.Errorf("half of 10 less 3 allowed %d, want 2", n)
 	}
 }
 
-// A client who had used most of its limit does not begin anew when the store is lost,
+// A client who had used most of its limit does not begin again when the store is unavailable,
 // and does not pay twice in one outage.
 func TestLocalBeginsWithWhatWasSeen(t *testing.T) {
 	b := newBench(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 10/1h, on_failure: local}]", nil)
-	take := func(n int) (admitted int) {
+	take := func(n int) (allowed int) {
 		for range n {
 			if b.check(t, alice).Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		return admitted
+		return allowed
 	}
 	take(8)
 	b.store.lost.Store(true)
 	if n := take(10); n != 2 {
-		t.Errorf("with 8 of 10 used, %d more were admitted, want 2", n)
+		t.Errorf("with 8 of 10 used, %d more were allowed, want 2", n)
 	}
 	// Back, and lost again a window later: all is forgotten.
 	b.store.lost.Store(false)
@@ -107,7 +107,7 @@ func TestLocalBeginsWithWhatWasSeen(t *testing.T) {
 	take(1)
 	b.store.lost.Store(true)
 	if n := take(20); n != 10 {
-		t.Errorf("in another window, %d were admitted, want 10", n)
+		t.Errorf("in another window, %d were allowed, want 10", n)
 	}
 	// Another user was never seen.
 	bob := rule.Request{User: "bob"}
@@ -128,7 +128,7 @@ func TestPeekLocal(t *testing.T) {
 	}
 }
 
-// A shadow rule that could not be asked is not reported as one that would refuse.
+// A shadow rule that could not be asked is not reported as one that would deny.
 func TestShadowWithoutTheStore(t *testing.T) {
 	b := newBench(t, "rules: [{id: api, key: user, limit: 2/1h}, {id: new, key: user, limit: 1/1h, mode: shadow}]", nil)
 	b.store.lost.Store(true)

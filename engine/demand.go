@@ -13,7 +13,7 @@ import (
 // that finds them, and names clients, in a way of its own.
 type Demand struct {
 	// Rule says how to treat them: its id, mode and failure policy, and whether
-	// refused requests count. It need not be of a table: &rule.Entry{Rule: r}.
+	// denied requests count. It need not be of a table: &rule.Entry{Rule: r}.
 	Rule *rule.Entry
 
 	Key    string

@@ -31,7 +31,7 @@ func told(v *engine.Verdict, n int) string {
 	return fmt.Sprint(v.Allowed, texts)
 }
 
-// Demands are charged as rules are: all or none, shadows aside, and where refused
+// Demands are charged as rules are: all or none, shadows aside, and where denied
 // requests count, each by itself.
 func TestCharge(t *testing.T) {
 	for name, c := range map[string]struct {
@@ -41,7 +41,7 @@ func TestCharge(t *testing.T) {
 		"all or none": {false, []string{
 			"true [true 1 true 2 true 0]", "true [true 0 true 1 false 0]", "false [false 0 true 1 false 0]", "false [false 0 true 1 false 0]",
 		}},
-		"refused ones count": {true, []string{
+		"denied ones count": {true, []string{
 			"true [true 1 true 2 true 0]", "true [true 0 true 1 false 0]", "false [false 0 true 0 false 0]", "false [false 0 false 0 false 0]",
 		}},
 	} {
@@ -63,7 +63,7 @@ func TestCharge(t *testing.T) {
 	}
 }
 
-// A demand without a cost looks, and refuses what has no room for more.
+// A demand without a cost looks, and denies what has no room for more.
 func TestChargeLooks(t *testing.T) {
 	b := newBench(t, "rules: []", nil)
 	paid, looked := demand("paid", 5, rule.Enforce, false), demand("looked", 1, rule.Enforce, true)
@@ -81,7 +81,7 @@ func TestChargeLooks(t *testing.T) {
 	free.Cost = 0
 	charge("true [true 1 true 4]", free, paid)
 	charge("true [true 0]", looked)
-	charge("false [false 0 true 3]", free, paid) // it counts refused ones, so the other was charged
+	charge("false [false 0 true 3]", free, paid) // it counts denied ones, so the other was charged
 	if s := v.Speaker(); s == nil || s.Rule != free.Rule {
 		t.Errorf("%+v speaks", s)
 	}
@@ -92,7 +92,7 @@ func TestChargeLooks(t *testing.T) {
 	}
 }
 
-// A shadow rule that counts refused requests counts each once, whatever others say.
+// A shadow rule that counts denied requests counts each once, whatever others say.
 func TestShadowCountsDenied(t *testing.T) {
 	b := newBench(t, `
 rules:

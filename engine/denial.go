@@ -59,7 +59,7 @@ func Describe(v *Verdict) Denial {
 	switch v.Reason {
 	case Blocked:
 		return Denial{Verdict: v, Cause: ClientBlocked, Detail: "This client is blocked."}
-	case Failure:
+	case Unavailable:
 		return unavailable(v)
 	}
 	d := Denial{Verdict: v, Policies: v.names(func(r *Result) bool { return !r.Allowed })}
@@ -92,7 +92,7 @@ func (d *Denial) speak(r *Result) {
 	switch {
 	case d.Detail != "":
 	case r.RetryAfter == weir.Never:
-		d.Detail = "The request costs more than the limit " + d.Rule + " ever admits."
+		d.Detail = "The request costs more than the limit " + d.Rule + " ever allows."
 	case d.RetryAfter == 0:
 		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit ever allows."
 	default:

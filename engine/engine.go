@@ -6,14 +6,14 @@
 //	err = e.Check(ctx, &request, &v)
 //
 // Every rule that matches applies. All of their limits are charged in one call of
-// the store, or none: a request that one rule refuses costs nothing anywhere. Shadow
-// rules are charged and reported like the others, after them, and never refuse.
+// the store, or none: a request that one rule denies costs nothing anywhere. Shadow
+// rules are charged and reported like the others, after them, and never deny.
 //
-// # When the store is gone
+// # When the store is unavailable
 //
-// Each rule says what happens then: open lets its requests pass, closed refuses
+// Each rule says what happens then: open lets its requests pass, closed denies
 // them, local goes on in this process with its share of the limit, from what was
-// last seen of the busiest clients. One closed rule refuses, whatever the others
+// last seen of the busiest clients. One closed rule denies, whatever the others
 // say. The verdict tells that it is degraded. That is no error: Check fails only when
 // its context ends or the request makes no sense.
 package engine
@@ -79,7 +79,7 @@ type installed struct {
 	shares  shares
 }
 
-// New returns an engine without rules, which admits everything.
+// New returns an engine without rules, which allows everything.
 func New(o Options) (*Engine, error) {
 	if o.Store == nil {
 		o.Store = memory.New(memory.Options{Clock: o.Clock})

@@ -36,7 +36,7 @@ type losable struct {
 	slow  time.Duration // how long Take takes
 }
 
-var errLost = errors.New("the store is lost")
+var errLost = errors.New("the store is unavailable")
 
 func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	l.calls.Add(1)
@@ -106,7 +106,7 @@ rules:
   - {id: by-user, key: user, algorithm: sliding_log, limit: 5/1h, deny: {code: 10008}}
 `
 
-// What one rule refuses costs nothing under the others.
+// What one rule denies costs nothing under the others.
 func TestAllOrNone(t *testing.T) {
 	b := newBench(t, twoRules, nil)
 	for range 3 {
@@ -179,14 +179,14 @@ rules:
 		user, tier string
 		n          int
 	}{{"bob", "", 1}, {"bob2", "nonsense", 1}, {"carol", "pro", 2}, {"dave", "enterprise", 20}, {"alice", "", 3}} {
-		admitted := 0
+		allowed := 0
 		for range 20 {
 			if b.check(t, rule.Request{User: c.user, Tier: c.tier}).Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		if admitted != c.n {
-			t.Errorf("%s of tier %q was admitted %d times, want %d", c.user, c.tier, admitted, c.n)
+		if allowed != c.n {
+			t.Errorf("%s of tier %q was allowed %d times, want %d", c.user, c.tier, allowed, c.n)
 		}
 	}
 }
@@ -210,8 +210,8 @@ block: {ip: [203.0.113.0/24]}
 	}
 }
 
-// A shadow rule is charged and reported, and has no say. What it would refuse, or
-// what others refuse, costs it nothing.
+// A shadow rule is charged and reported, and has no say. What it would deny, or
+// what others deny, costs it nothing.
 func TestShadow(t *testing.T) {
 	b := newBench(t, `
 rules:
@@ -232,7 +232,7 @@ rules:
 		if got := (answer{v.Allowed, v.Results[1].Remaining, v.Results[2].Remaining}); got != want {
 			t.Errorf("request %d: %+v, want %+v", i+1, got, want)
 		}
-		if refused := i >= 2; v.Results[1].Allowed == refused {
+		if denied := i >= 2; v.Results[1].Allowed == denied {
 			t.Errorf("request %d: the shadow says %v", i+1, v.Results[1].Allowed)
 		}
 	}
@@ -261,7 +261,7 @@ func TestRefund(t *testing.T) {
 	}
 }
 
-func TestStandingAndForgive(t *testing.T) {
+func TestStandingAndReset(t *testing.T) {
 	b := newBench(t, `
 rules:
   - {id: post, key: user, match: {method: POST}, algorithm: sliding_log, limits: [3/1m, 20/1h], tiers: {pro: 30/1m}}
@@ -295,14 +295,14 @@ rules:
 	standing("post", "ip:192.0.2.1", "", `engine: the key under the rule "post": the rule does not count by this; write it as "user:…"`)
 	standing("", "nobody", "", `engine: the key: no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)
 
-	rules, err := b.Forgive(t.Context(), "", "user:alice")
+	rules, err := b.Reset(t.Context(), "", "user:alice")
 	if err != nil || !slices.Equal(rules, []string{"post", "off"}) {
-		t.Fatalf("Forgive = %v, %v", rules, err)
+		t.Fatalf("Reset = %v, %v", rules, err)
 	}
 	standing("", "user:alice", "", "post user:alice 3 of 3; post user:alice 20 of 20; ")
 	var none *engine.NoRuleError
-	if _, err := b.Forgive(t.Context(), "nonsense", "user:alice"); !errors.As(err, &none) {
-		t.Errorf("Forgive under no rule = %v", err)
+	if _, err := b.Reset(t.Context(), "nonsense", "user:alice"); !errors.As(err, &none) {
+		t.Errorf("Reset under no rule = %v", err)
 	}
 }
 

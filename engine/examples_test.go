@@ -27,13 +27,13 @@ func (h headers) Cookie(string, int) (string, int)           { return "", 0 }
 func (h headers) Query(string, int) (string, int)            { return "", 0 }
 
 // ask is one line of a conversation with the rules of an example: so many requests
-// after so long, of which so many are admitted, and who refuses the last one.
+// after so long, of which so many are allowed, and who denies the last one.
 type ask struct {
-	after    time.Duration
-	times    int
-	req      rule.Request
-	admitted int
-	refuses  string // the id of the rule that speaks for the last one, if it is refused
+	after   time.Duration
+	times   int
+	req     rule.Request
+	allowed int
+	denies  string // the id of the rule that speaks for the last one, if it is denied
 }
 
 // on is a request to a path.
@@ -221,23 +221,23 @@ func converse(t *testing.T, rules string, asks []ask, open func(clock func() wei
 	var v engine.Verdict
 	for i, a := range asks {
 		now.Add(a.after.Microseconds())
-		admitted := 0
+		allowed := 0
 		for range a.times {
 			if err := e.Check(t.Context(), &a.req, &v); err != nil {
 				t.Fatal(err)
 			}
 			if v.Allowed {
-				admitted++
+				allowed++
 			}
 		}
-		if admitted != a.admitted {
-			t.Errorf("line %d: %d of %d were admitted, want %d", i+1, admitted, a.times, a.admitted)
+		if allowed != a.allowed {
+			t.Errorf("line %d: %d of %d were allowed, want %d", i+1, allowed, a.times, a.allowed)
 		}
-		if v.Allowed != (a.admitted == a.times) {
+		if v.Allowed != (a.allowed == a.times) {
 			t.Errorf("line %d: the last one was %+v", i+1, v)
 		}
-		if s := v.Speaker(); !v.Allowed && a.refuses != "" && (s == nil || s.Rule.ID != a.refuses) {
-			t.Errorf("line %d: %+v speaks, want %s", i+1, s, a.refuses)
+		if s := v.Speaker(); !v.Allowed && a.denies != "" && (s == nil || s.Rule.ID != a.denies) {
+			t.Errorf("line %d: %+v speaks, want %s", i+1, s, a.denies)
 		}
 		for _, r := range v.Results {
 			if strings.Contains(r.Key, "secret") {

@@ -9,8 +9,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// DefaultMaxHeld is how many requests a gate holds at once unless it is told otherwise.
-const DefaultMaxHeld = 1000
+// DefaultMaxDelayed is how many requests a gate holds at once unless it is told otherwise.
+const DefaultMaxDelayed = 1000
 
 // maxRefund is how long to try to give a place back. A store has a timeout of its own,
 // which is shorter.
@@ -22,29 +22,29 @@ type Gate struct {
 	engine   *Engine
 	patience func(context.Context) time.Duration
 	most     int64
-	held     atomic.Int64
+	delayed  atomic.Int64
 }
 
-// NewGate returns a gate that holds at most so many requests at once, or DefaultMaxHeld
-// if that is 0. Patience, if it is not nil, tells how long a request can be held at most
+// NewGate returns a gate that holds at most so many requests at once, or DefaultMaxDelayed
+// if that is 0. Patience, if it is not nil, tells how long a request can be delayed at most
 // besides its deadline.
-func NewGate(e *Engine, maxHeld int, patience func(context.Context) time.Duration) (*Gate, error) {
+func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Duration) (*Gate, error) {
 	switch {
-	case maxHeld < 0:
-		return nil, fmt.Errorf("MaxHeld: %d requests cannot be held; leave it 0 for %d", maxHeld, DefaultMaxHeld)
-	case maxHeld == 0:
-		maxHeld = DefaultMaxHeld
+	case maxDelayed < 0:
+		return nil, fmt.Errorf("MaxDelayed: %d requests cannot be delayed; leave it 0 for %d", maxDelayed, DefaultMaxDelayed)
+	case maxDelayed == 0:
+		maxDelayed = DefaultMaxDelayed
 	}
-	return &Gate{engine: e, most: int64(maxHeld), patience: patience}, nil
+	return &Gate{engine: e, most: int64(maxDelayed), patience: patience}, nil
 }
 
-// Held is how many requests wait for their turn.
-func (g *Gate) Held() int { return int(g.held.Load()) }
+// Delayed is how many requests wait for their turn.
+func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 
-// Admit judges a request as Check does, and holds it until its turn has come. It reports
+// Allow judges a request as Check does, and holds it until its turn has come. It reports
 // whether the request may go on; if not, d says why. The error is that of Check, or that
-// the context has ended while the request was held; then d has an answer, too.
-func (g *Gate) Admit(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
+// the context has ended while the request was delayed; then d has an answer, too.
+func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
 	if err := g.engine.Check(ctx, req, v); err != nil {
 		*d = DescribeError(v, err)
 		return false, err
@@ -69,8 +69,8 @@ func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
 		*d = impatient(v, late)
 		return false, nil
 	}
-	defer g.held.Add(-1)
-	if g.held.Add(1) > g.most {
+	defer g.delayed.Add(-1)
+	if g.delayed.Add(1) > g.most {
 		g.refund(ctx, v)
 		*d = Denial{
 			Verdict: v, Cause: ReducedCapacity, RetryAfter: v.Delay,
@@ -90,7 +90,7 @@ func (g *Gate) hold(ctx context.Context, v *Verdict, d *Denial) (bool, error) {
 	}
 }
 
-// left is how long a request can be held: to hold what cannot be served any more would
+// left is how long a request can be delayed: to hold what cannot be served any more would
 // make others wait for nothing.
 func (g *Gate) left(ctx context.Context) time.Duration {
 	left := time.Duration(1<<63 - 1)

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
-// Rules that change all the time under load admit no more than the larger limit, and
-// refuse nobody below the smaller.
+// Rules that change all the time under load allow no more than the larger limit, and
+// deny nobody below the smaller.
 func TestRulesChangeUnderLoad(t *testing.T) {
 	const smaller, larger = 300, 500
 	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})
@@ -41,7 +41,7 @@ func TestRulesChangeUnderLoad(t *testing.T) {
 	})
 	var mu sync.Mutex
 	var takers sync.WaitGroup
-	admitted := 0
+	allowed := 0
 	for range 8 {
 		takers.Go(func() {
 			var v engine.Verdict
@@ -52,9 +52,9 @@ func TestRulesChangeUnderLoad(t *testing.T) {
 				}
 				mu.Lock()
 				if v.Allowed {
-					admitted++
-				} else if admitted < smaller-8 { // eight may be between the store and here
-					t.Errorf("refused after %d, of at least %d", admitted, smaller)
+					allowed++
+				} else if allowed < smaller-8 { // eight may be between the store and here
+					t.Errorf("denied after %d, of at least %d", allowed, smaller)
 				}
 				mu.Unlock()
 				time.Sleep(50 * time.Microsecond)
@@ -64,9 +64,9 @@ func TestRulesChangeUnderLoad(t *testing.T) {
 	takers.Wait()
 	stop()
 	wg.Wait()
-	t.Logf("%d were admitted, between %d and %d", admitted, smaller, larger)
-	if admitted < smaller || admitted > larger {
-		t.Errorf("%d were admitted, want %d to %d", admitted, smaller, larger)
+	t.Logf("%d were allowed, between %d and %d", allowed, smaller, larger)
+	if allowed < smaller || allowed > larger {
+		t.Errorf("%d were allowed, want %d to %d", allowed, smaller, larger)
 	}
 }
 

@@ -47,15 +47,15 @@ func (all several) Observe(req *rule.Request, v *Verdict, took time.Duration) {
 type Outcome uint8
 
 const (
-	OutcomeAllowed      Outcome = iota
-	OutcomeDenied               // by a limit
-	OutcomeShadowDenied         // it was allowed; a shadow rule would have denied it
-	OutcomeDegraded             // it was allowed without the store
-	OutcomeFailed               // it was denied without the store, because a rule is closed
-	OutcomeBlocked              // the client is on the block list; no rule says that
-	OutcomeExempt               // the client is on the exempt list; no rule says that
-	OutcomeNoRule               // it was allowed, because no rule applied
-	Outcomes                    // how many there are
+	OutcomeAllowed         Outcome = iota
+	OutcomeDenied                  // by a limit
+	OutcomeShadowDenied            // it was allowed; a shadow rule would have denied it
+	OutcomeDegradedAllowed         // it was allowed without the store
+	OutcomeDegradedDenied          // it was denied without the store, because a rule is closed
+	OutcomeBlocked                 // the client is on the block list; no rule says that
+	OutcomeExempt                  // the client is on the exempt list; no rule says that
+	OutcomeNoRule                  // it was allowed, because no rule applied
+	Outcomes                       // how many there are
 )
 
 // Outcome is what became of the request. Each has exactly one.
@@ -65,14 +65,14 @@ func (v *Verdict) Outcome() Outcome {
 		return OutcomeExempt
 	case Blocked:
 		return OutcomeBlocked
-	case Failure:
-		return OutcomeFailed
+	case Unavailable:
+		return OutcomeDegradedDenied
 	}
 	switch {
 	case !v.Allowed:
 		return OutcomeDenied
 	case v.Degraded != nil:
-		return OutcomeDegraded
+		return OutcomeDegradedAllowed
 	case len(v.Results) == 0:
 		return OutcomeNoRule
 	}
@@ -97,9 +97,9 @@ func (v *Verdict) Said(i int) (said Outcome, next int) {
 	case pass && r.Asked:
 		return OutcomeAllowed, next
 	case pass:
-		return OutcomeDegraded, next
+		return OutcomeDegradedAllowed, next
 	case !r.Asked:
-		return OutcomeFailed, next
+		return OutcomeDegradedDenied, next
 	case r.Shadow:
 		return OutcomeShadowDenied, next
 	}

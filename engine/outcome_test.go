@@ -64,8 +64,8 @@ block: {user: [mallory]}
 		{"alice", "/both", engine.OutcomeAllowed, []engine.Outcome{engine.OutcomeAllowed, engine.OutcomeAllowed}},
 		{"alice", "/both", engine.OutcomeShadowDenied, []engine.Outcome{engine.OutcomeAllowed, engine.OutcomeShadowDenied}},
 		{"alice", "/both", engine.OutcomeDenied, []engine.Outcome{engine.OutcomeDenied, engine.OutcomeShadowDenied}},
-		{"lost", "/open", engine.OutcomeDegraded, []engine.Outcome{engine.OutcomeDegraded}},
-		{"lost", "/closed", engine.OutcomeFailed, []engine.Outcome{engine.OutcomeFailed}},
+		{"lost", "/open", engine.OutcomeDegradedAllowed, []engine.Outcome{engine.OutcomeDegradedAllowed}},
+		{"lost", "/closed", engine.OutcomeDegradedDenied, []engine.Outcome{engine.OutcomeDegradedDenied}},
 	} {
 		b.store.lost.Store(c.user == "lost")
 		v := b.check(t, rule.Request{User: c.user, Path: c.path})

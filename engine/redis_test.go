@@ -38,7 +38,7 @@ rules:
 		}
 		return v
 	}
-	admitted := func(path string) (n int) {
+	allowed := func(path string) (n int) {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
 		for range 12 {
@@ -55,25 +55,25 @@ rules:
 		return n
 	}
 	for _, path := range []string{"/open", "/closed", "/local"} {
-		if n := admitted(path); n != 5 {
-			t.Errorf("%s: %d were admitted, want 5", path, n)
+		if n := allowed(path); n != 5 {
+			t.Errorf("%s: %d were allowed, want 5", path, n)
 		}
 	}
 	server.Kill()
 	waitFor(t, "trouble", func() bool { v := ask("/closed"); return errors.Is(v.Degraded, weir.ErrUnavailable) })
 	// Alice had used all of it, and local knows.
 	for path, want := range map[string]int{"/open": 12, "/closed": 0, "/local": 0} {
-		if n := admitted(path); n != want {
-			t.Errorf("%s without Redis: %d were admitted, want %d", path, n, want)
+		if n := allowed(path); n != want {
+			t.Errorf("%s without Redis: %d were allowed, want %d", path, n, want)
 		}
 	}
-	if v := ask("/closed"); v.Reason != engine.Failure || v.Speaker() == nil || v.Speaker().Asked {
+	if v := ask("/closed"); v.Reason != engine.Unavailable || v.Speaker() == nil || v.Speaker().Asked {
 		t.Errorf("closed without Redis: %+v", v)
 	}
 	server.Restart()
 	waitFor(t, "Redis", func() bool { v := ask("/open"); return v.Degraded == nil })
-	if n := admitted("/closed"); n != 5 {
-		t.Errorf("closed with a new Redis: %d were admitted, want 5", n)
+	if n := allowed("/closed"); n != 5 {
+		t.Errorf("closed with a new Redis: %d were allowed, want 5", n)
 	}
 }
 

@@ -12,11 +12,11 @@ import (
 )
 
 // seen is what the store last said of clients who have used much of a limit that
-// goes on locally. When the store is lost, such a client does not begin anew: it
+// goes on locally. When the store is unavailable, such a client does not begin again: it
 // begins with what it had used.
 //
 // It is a table of fixed size in which a client has one place. Whoever else belongs
-// there takes it over; that forgives somebody a little, in the first moments of an
+// there takes it over; that resets somebody a little, in the first moments of an
 // outage.
 type seen struct {
 	seed   maphash.Seed
@@ -35,7 +35,7 @@ type seenPlace struct {
 	mu     sync.Mutex
 	client uint64 // 0 is nobody
 	used   int64
-	span   weir.Micros // how long it would take, from at, to be as good as new
+	span   weir.Micros // how long it would take, from at, to be fully reset
 	at     weir.Micros
 	outage int64 // for which it was used already
 }

@@ -40,7 +40,7 @@ func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []R
 	if err := e.ask(ctx, store, v, shadows, v.opsOf(shadows)); err != nil {
 		return err
 	}
-	if !v.Allowed || weir.Admitted(v.decisions) {
+	if !v.Allowed || weir.Allowed(v.decisions) {
 		return nil
 	}
 	for len(shadows) > 0 {

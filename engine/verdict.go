@@ -16,7 +16,7 @@ type Verdict struct {
 	// Reason is why, in a word.
 	Reason Reason
 
-	// Delay is how long to hold an admitted request before it may go on.
+	// Delay is how long to hold an allowed request before it may go on.
 	Delay time.Duration
 
 	// RetryAfter is how long a denied request has to wait: the longest of all limits
@@ -86,18 +86,18 @@ func (v *Verdict) at(p place) []Result {
 // charged are all that are not only looked at.
 func (v *Verdict) charged() []Result { return v.Results[:v.upTo[countingShadow]] }
 
-// Reason is why a request was admitted or refused.
+// Reason is why a request was allowed or denied.
 type Reason uint8
 
 const (
-	Limits  Reason = iota // its limits say so; or no rule applies to it
-	Exempt                // it is on the list of those who are not limited
-	Blocked               // it is on the list of those who are refused
-	Failure               // the store is gone, and a rule is closed
+	Limits      Reason = iota // its limits say so; or no rule applies to it
+	Exempt                    // it is on the list of those who are not limited
+	Blocked                   // it is on the list of those who are denied
+	Unavailable               // the store is unavailable, and a rule is closed
 )
 
 func (r Reason) String() string {
-	return [...]string{"limits", "exempt", "blocked", "failure"}[r]
+	return [...]string{"limits", "exempt", "blocked", "unavailable"}[r]
 }
 
 // Result is what one limit of a rule says.

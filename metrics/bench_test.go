@@ -29,7 +29,7 @@ func verdictOf(tb testing.TB, rules int) (*Metrics, *engine.Verdict) {
 	return m, v
 }
 
-// Observing allocates nothing, neither when all is well nor when the store is gone.
+// Observing allocates nothing, neither when all is well nor when the store is unavailable.
 func TestAllocations(t *testing.T) {
 	for _, rules := range []int{0, 1, 5} {
 		m, v := verdictOf(t, rules)

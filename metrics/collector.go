@@ -25,20 +25,20 @@ var (
 
 	keysDesc    = desc("keys", "Keys that the store in memory remembers.")
 	maxKeysDesc = desc("keys_max", "How many keys the store in memory remembers at most.")
-	expiredDesc = desc("keys_expired_total", "Keys that were forgotten because they were as good as new.")
-	evictedDesc = desc("keys_evicted_total", "Keys that were forgotten to make room, before they were as good as new.")
+	expiredDesc = desc("keys_expired_total", "Keys that were forgotten because they were fully reset.")
+	evictedDesc = desc("keys_evicted_total", "Keys that were forgotten to make room, before they were fully reset.")
 
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
 	sinceDesc    = desc("rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
 	reloadedDesc = desc("rules_last_reload_successful", "Whether the newest rules, and the newest configuration for Envoy, are in force.")
 	failedDesc   = desc("rules_reload_failures_total", "Rules, and configurations for Envoy, that could not be used.")
-	heldDesc     = desc("held_requests", "Requests that wait for their turn.")
+	delayedDesc  = desc("delayed_requests", "Requests that wait for their turn.")
 
 	queueDesc    = desc("queue_items", "Items in a queue, by where they are.", "queue", "state")
 	queueAgeDesc = desc("queue_oldest_seconds", "For how long the oldest item has waited that could be worked on.", "queue")
 
-	lostDesc   = desc("stats_lost_total", "Requests that are missing in the statistics, because their archive was away for too long.")
+	lostDesc   = desc("stats_lost_total", "Requests that are missing in the statistics, because their archive was unavailable for too long.")
 	alertsDesc = desc("alerts_firing", "Alerts of weir's own that fire.")
 
 	saveFailuresDesc = desc("data_save_failures_total", "Saves of a file in the data directory that failed.", "file")
@@ -48,7 +48,7 @@ var (
 
 var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
-	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, heldDesc,
+	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
 }
 
 // Describe implements [prometheus.Collector].
@@ -72,7 +72,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectRequests(ch)
 	c.collectRules(ch)
 	gauge(ch, upDesc, number(c.options.StoreUp()))
-	gauge(ch, heldDesc, float64(c.options.Held()))
+	gauge(ch, delayedDesc, float64(c.options.Delayed()))
 	if c.options.Keys != nil {
 		stats := c.options.Keys()
 		gauge(ch, keysDesc, float64(stats.Keys))

@@ -72,8 +72,8 @@ type Options struct {
 	// MaxKeys is that store's bound. Default memory.DefaultMaxKeys.
 	MaxKeys int
 
-	// Held tells how many requests wait for their turn. Default none.
-	Held func() int
+	// Delayed tells how many requests wait for their turn. Default none.
+	Delayed func() int
 
 	// Queues tells what queues hold. Default nothing: there are no series about them.
 	Queues func() []Queue
@@ -181,8 +181,8 @@ func (o Options) withDefaults() (Options, error) {
 	if o.StoreUp == nil {
 		o.StoreUp = func() bool { return true }
 	}
-	if o.Held == nil {
-		o.Held = func() int { return 0 }
+	if o.Delayed == nil {
+		o.Delayed = func() int { return 0 }
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now

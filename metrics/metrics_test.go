@@ -38,8 +38,8 @@ func TestOutcomes(t *testing.T) {
 	b.check(t, rule.Request{IP: alice.IP}) // by which no rule counts
 	want(t, b.Metrics, "weir_requests_total",
 		`{outcome="allowed"} 2`, `{outcome="blocked"} 1`, `{outcome="denied"} 1`,
-		`{outcome="exempt"} 1`, `{outcome="failed_closed"} 0`, `{outcome="no_rule"} 1`)
-	// Two limits of a rule are one decision; what the first rule refuses, the
+		`{outcome="exempt"} 1`, `{outcome="degraded_denied"} 0`, `{outcome="no_rule"} 1`)
+	// Two limits of a rule are one decision; what the first rule denies, the
 	// trial is still asked about.
 	want(t, b.Metrics, "weir_decisions_total",
 		`{outcome="allowed",rule="by-user"} 2`, `{outcome="denied",rule="by-user"} 1`,
@@ -61,12 +61,12 @@ func TestDegraded(t *testing.T) {
 		requests       string // which outcome
 		decisions      []string
 	}{
-		{"open", "open", lost, "open", "unavailable", "allowed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="unchecked",rule="r0"} 1`}},
-		{"closed", "closed", late, "closed", "timeout", "failed_closed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="failed_closed",rule="r0"} 1`}},
+		{"open", "open", lost, "open", "unavailable", "allowed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_allowed",rule="r0"} 1`}},
+		{"closed", "closed", late, "closed", "timeout", "degraded_denied", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_denied",rule="r0"} 1`}},
 		{"local", "local", errors.New("OOM"), "local", "other", "allowed", []string{`{outcome="allowed",rule="r0"} 1`, `{outcome="denied",rule="r0"} 0`}},
-		{"mixed", "local closed", lost, "closed", "unavailable", "failed_closed", []string{
-			`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="unchecked",rule="r0"} 1`,
-			`{outcome="allowed",rule="r1"} 0`, `{outcome="denied",rule="r1"} 0`, `{outcome="failed_closed",rule="r1"} 1`,
+		{"mixed", "local closed", lost, "closed", "unavailable", "degraded_denied", []string{
+			`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_allowed",rule="r0"} 1`,
+			`{outcome="allowed",rule="r1"} 0`, `{outcome="denied",rule="r1"} 0`, `{outcome="degraded_denied",rule="r1"} 1`,
 		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -93,10 +93,10 @@ func TestDegraded(t *testing.T) {
 
 // What the program tells about itself is asked at each scrape.
 func TestGauges(t *testing.T) {
-	up, held := true, 3
+	up, delayed := true, 3
 	stats := memory.Stats{Keys: 7, Expired: 5, Evicted: 2}
 	b := newBench(t, several, Options{
-		Version: "v1.2.3", StoreUp: func() bool { return up }, Held: func() int { return held },
+		Version: "v1.2.3", StoreUp: func() bool { return up }, Delayed: func() int { return delayed },
 		Keys: func() memory.Stats { return stats }, MaxKeys: 10, Clock: func() time.Time { return someTime },
 		Queues: func() []Queue {
 			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
@@ -114,7 +114,7 @@ func TestGauges(t *testing.T) {
 		`{queue="sms",state="ready"} 0`, `{queue="sms",state="delayed"} 0`, `{queue="sms",state="leased"} 0`, `{queue="sms",state="dead"} 0`)
 	want(t, b.Metrics, "weir_queue_oldest_seconds", `{queue="mail"} 1.5`, `{queue="sms"} 0`)
 	for name, value := range map[string]string{
-		"weir_store_up": "1", "weir_held_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
+		"weir_store_up": "1", "weir_delayed_requests": "3", "weir_keys": "7", "weir_keys_max": "10",
 		"weir_keys_expired_total": "5", "weir_keys_evicted_total": "2", "weir_rules_version": "1",
 		"weir_rules_loaded_timestamp_seconds": "1.7672256005e+09",
 		"weir_stats_lost_total":               "9", "weir_alerts_firing": "2",
@@ -122,10 +122,10 @@ func TestGauges(t *testing.T) {
 	} {
 		want(t, b.Metrics, name, value)
 	}
-	up, held = false, 0
+	up, delayed = false, 0
 	b.ReloadFailed()
 	want(t, b.Metrics, "weir_store_up", "0")
-	want(t, b.Metrics, "weir_held_requests", "0")
+	want(t, b.Metrics, "weir_delayed_requests", "0")
 	want(t, b.Metrics, "weir_rules_last_reload_successful", "0")
 	want(t, b.Metrics, "weir_rules_reload_failures_total", "1")
 	b.install(t, several, 2)
@@ -215,7 +215,7 @@ func TestHandler(t *testing.T) {
 // Only so many scrapes are answered at once.
 func TestScrapesAreBounded(t *testing.T) {
 	asked, release := make(chan struct{}), make(chan struct{})
-	m, err := New(Options{Held: func() int { asked <- struct{}{}; <-release; return 0 }})
+	m, err := New(Options{Delayed: func() int { asked <- struct{}{}; <-release; return 0 }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,9 +17,9 @@ import (
 // outcomeNames are what requests are counted as. That the store was asked, and what
 // shadow rules said, has counters of its own.
 var outcomeNames = [engine.Outcomes]string{
-	engine.OutcomeAllowed: "allowed", engine.OutcomeShadowDenied: "allowed", engine.OutcomeDegraded: "allowed",
+	engine.OutcomeAllowed: "allowed", engine.OutcomeShadowDenied: "allowed", engine.OutcomeDegradedAllowed: "allowed",
 	engine.OutcomeDenied: "denied", engine.OutcomeBlocked: "blocked", engine.OutcomeExempt: "exempt",
-	engine.OutcomeFailed: "failed_closed", engine.OutcomeNoRule: "no_rule",
+	engine.OutcomeDegradedDenied: "degraded_denied", engine.OutcomeNoRule: "no_rule",
 }
 
 // policy is how a request was judged without the store.
@@ -38,7 +38,7 @@ var policyNames = [policies]string{"open", "closed", "local"}
 type kind uint8
 
 const (
-	unavailable kind = iota // known to be away: the breaker answered
+	unavailable kind = iota // known to be unavailable: the breaker answered
 	timeout
 	otherKind
 	kinds
@@ -90,7 +90,7 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 }
 
 func policyOf(v *engine.Verdict) policy {
-	if v.Reason == engine.Failure {
+	if v.Reason == engine.Unavailable {
 		return closed
 	}
 	for i := range v.Results {

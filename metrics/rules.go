@@ -12,11 +12,11 @@ import (
 )
 
 // sayings are what rules say, the first outcomes.
-const sayings = engine.OutcomeFailed + 1
+const sayings = engine.OutcomeDegradedDenied + 1
 
 var sayingNames = [sayings]string{
 	engine.OutcomeAllowed: "allowed", engine.OutcomeDenied: "denied", engine.OutcomeShadowDenied: "shadow_denied",
-	engine.OutcomeDegraded: "unchecked", engine.OutcomeFailed: "failed_closed",
+	engine.OutcomeDegradedAllowed: "degraded_allowed", engine.OutcomeDegradedDenied: "degraded_denied",
 }
 
 // ruleCounters are those of one rule, in a cache line of their own.

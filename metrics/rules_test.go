@@ -105,7 +105,7 @@ func TestStrangeIDs(t *testing.T) {
 	}
 	table, err := rule.Compile(set, rule.Options{})
 	if err != nil {
-		t.Fatal(err) // if it refuses them, printable is not needed any more
+		t.Fatal(err) // if it denies them, printable is not needed any more
 	}
 	b := newBench(t, several, Options{})
 	b.Install(table, 2)

@@ -37,8 +37,8 @@ func TestObserveUpstream(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, refused := net.Dial("tcp", "127.0.0.1:0")
-	if refused == nil {
+	_, denied := net.Dial("tcp", "127.0.0.1:0")
+	if denied == nil {
 		t.Fatal("somebody listens on port 0")
 	}
 	for _, c := range []struct {
@@ -47,7 +47,7 @@ func TestObserveUpstream(t *testing.T) {
 	}{
 		{200, nil}, {502, nil},
 		{0, fmt.Errorf("shop: %w", context.DeadlineExceeded)},
-		{0, refused},
+		{0, denied},
 		{0, errors.New("unexpected EOF")},
 		{0, fmt.Errorf("shop: %w", context.Canceled)},
 		{200, errors.New("the body broke off")},

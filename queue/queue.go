@@ -1,7 +1,7 @@
 // Package queue is the other half of the leaky bucket: work that is accepted now and
 // done at a constant pace.
 //
-// Where a limit refuses what comes too fast, a queue keeps it. [Store.Push] accepts
+// Where a limit denies what comes too fast, a queue keeps it. [Store.Push] accepts
 // work until the queue is full, and [Run] does it, on any number of workers in any
 // number of processes, which together begin no more than N in a Period, one by one.
 //
@@ -107,7 +107,7 @@ type State string
 // An item is in one of these. Done is known of IDs that are remembered only.
 const (
 	Ready   State = "ready"   // waits for its turn
-	Delayed State = "delayed" // is held back after a failure
+	Delayed State = "delayed" // is delayed after a failure
 	Leased  State = "leased"  // is at a worker
 	Dead    State = "dead"    // is a dead letter
 	Done    State = "done"

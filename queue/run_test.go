@@ -293,7 +293,7 @@ func TestRunGrace(t *testing.T) {
 	})
 }
 
-func TestRunRefusesNonsense(t *testing.T) {
+func TestRunRejectsNonsense(t *testing.T) {
 	s := newShop(t, queue.Settings{N: 1, Period: time.Second})
 	handler := func(context.Context, queue.Lease) error { return nil }
 	for _, o := range []queue.RunOptions{

@@ -37,7 +37,7 @@ const (
 	MaxPageBytes  = 1 << 20          // payload in one answer, from which on no further item is added
 
 	// MaxSweep is how much of what has become due by itself one call clears away:
-	// a store that was away for a while should not stand still for it.
+	// a store that was unavailable for a while should not stand still for it.
 	MaxSweep = 100
 )
 
@@ -49,7 +49,7 @@ type Settings struct {
 	N      int64
 	Period time.Duration
 
-	// Capacity is how many items may be in the queue: waiting, held back after a
+	// Capacity is how many items may be in the queue: waiting, delayed after a
 	// failure, and leased. Default DefaultCapacity. Memory is bounded by Capacity
 	// and MaxDead times MaxPayload.
 	Capacity int
@@ -66,11 +66,11 @@ type Settings struct {
 	// DefaultMaxTries.
 	MaxTries int
 
-	// Backoff is how long an item is held back after its first failure. It doubles
+	// Backoff is how long an item is delayed after its first failure. It doubles
 	// with each further one, up to MaxBackoff. Default DefaultBackoff.
 	Backoff time.Duration
 
-	// MaxBackoff is the longest that an item is held back. Default DefaultMaxBackoff,
+	// MaxBackoff is the longest that an item is delayed. Default DefaultMaxBackoff,
 	// or Backoff if that is longer.
 	MaxBackoff time.Duration
 
@@ -120,7 +120,7 @@ func checkName(name string) error {
 }
 
 func (s Settings) compile() (*Terms, error) {
-	// The pace is that of a shaping leaky bucket; what it refuses cannot be kept here.
+	// The pace is that of a shaping leaky bucket; what it denies cannot be kept here.
 	limit := weir.Limit{Algorithm: weir.LeakyBucket, N: s.N, Period: s.Period, Burst: 1, Shape: true}
 	compiled, err := limit.Compile()
 	if err != nil {
@@ -161,8 +161,8 @@ func bound[T int | time.Duration](field, words string, value *T, usual, most, st
 	return nil
 }
 
-// HeldBack is how many microseconds an item is held back after so many tries.
-func (t *Terms) HeldBack(tries int) int64 {
+// RetryDelay is how many microseconds an item is delayed after so many tries.
+func (t *Terms) RetryDelay(tries int) int64 {
 	d := t.BackoffMicros
 	for i := 1; i < tries && d < t.MaxBackoffMicros; i++ {
 		d *= 2

@@ -37,7 +37,7 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Settings that cannot be kept are refused, with the field and a remedy.
+// Settings that cannot be kept are rejected, with the field and a remedy.
 func TestSettingsAreChecked(t *testing.T) {
 	good := Settings{N: 1, Period: time.Second}
 	for field, change := range map[string]func(*Settings){

@@ -67,7 +67,7 @@ func (l *line) Return(ctx context.Context, name, token string) error {
 	return l.over(func() error { return l.Store.Return(ctx, name, token) })
 }
 
-// While the store is away Run asks again, less and less often, and goes on when it is back.
+// While the store is unavailable Run asks again, less and less often, and goes on when it is back.
 func TestRunWaitsForTheStore(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newShop(t, queue.Settings{N: 10, Period: time.Second})
@@ -87,7 +87,7 @@ func TestRunWaitsForTheStore(t *testing.T) {
 	})
 }
 
-// What was done while the store was away is acknowledged when it is back, and not done again.
+// What was done while the store was unavailable is acknowledged when it is back, and not done again.
 func TestRunAcknowledgesLater(t *testing.T) {
 	for _, deaf := range []bool{false, true} {
 		synctest.Test(t, func(t *testing.T) {

@@ -115,7 +115,7 @@ func (t *task) extend(working context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
-// tell ends the lease. While the store is away it tries again, as long as the lease lasts:
+// tell ends the lease. While the store is unavailable it tries again, as long as the lease lasts:
 // what was done should not be done twice because nobody could be told.
 func (t *task) tell(doing string, end func(context.Context) error) {
 	t.mu.Lock()

@@ -87,7 +87,7 @@ func TestOverrideSpellings(t *testing.T) {
 	}
 }
 
-func TestCompileRefuses(t *testing.T) {
+func TestCompileDenies(t *testing.T) {
 	good := func() rule.Rule { return limited("r", rule.Match{}) }
 	change := func(f func(*rule.Rule)) []rule.Rule {
 		r := good()
@@ -170,7 +170,7 @@ func override0() []rule.Rule {
 	return []rule.Rule{r}
 }
 
-func TestCompileRefusesAllAtOnce(t *testing.T) {
+func TestCompileDeniesAllAtOnce(t *testing.T) {
 	a, b := limited("a", rule.Match{Paths: []string{"x"}}), limited("b", rule.Match{Paths: []string{"y"}})
 	_, err := rule.Compile(&rule.Set{Rules: []rule.Rule{a, b}, Exempt: rule.List{IPs: []netip.Prefix{{}}}, Block: rule.List{IPs: []netip.Prefix{{}}}}, rule.Options{})
 	for _, want := range []string{"rule: a:", "rule: b:", "rule: exempt: ip:", "rule: block: ip:"} {

@@ -38,7 +38,7 @@ func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 // it, or nobody. A request that has several values of a part, such as two cookies of one
 // name, is as many clients: servers do not agree on which of them counts, and who could
 // choose the one that weir counts by would be a new client at will. One of more than
-// MaxIdentities is refused with a [ValuesError].
+// MaxIdentities is rejected with a [ValuesError].
 func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
 	var room [usualParts]place
 	at := c.places(&room)

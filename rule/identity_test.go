@@ -47,7 +47,7 @@ func sum(s string) string {
 	return "sha256:" + hex.EncodeToString(h[:16])
 }
 
-// These are keys in stores: whoever changes one forgives everybody.
+// These are keys in stores: whoever changes one resets everybody.
 func TestIdentity(t *testing.T) {
 	ip, user, key, global := rule.Source{Kind: rule.IP}, rule.Source{Kind: rule.User}, rule.Source{Kind: rule.APIKey}, rule.Source{Kind: rule.Global}
 	header := func(name string) rule.Source { return rule.Source{Kind: rule.Header, Name: name} }

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// FuzzParse holds whatever a document says: it is read or refused, never a panic and
+// FuzzParse holds whatever a document says: it is read or denied, never a panic and
 // never a hang; what is read compiles, and is read back from each way of writing it.
 func FuzzParse(f *testing.F) {
 	for _, file := range append(goldenFiles(f), exampleFiles(f)...) {

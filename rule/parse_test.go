@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // TestGolden holds every document of testdata/parse against what is beside it: the
 // problems as a person sees them, and the set in its one spelling.
@@ -41,7 +41,7 @@ func TestGolden(t *testing.T) {
 			continue
 		}
 		if want := string(readFile(t, golden)); got != want {
-			t.Errorf("%s: got\n%s\nwant\n%s\n(go test ./rule -update writes it anew)", file, got, want)
+			t.Errorf("%s: got\n%s\nwant\n%s\n(go test ./rule -update writes it again)", file, got, want)
 		}
 		if strings.Contains(got, "s3cret") && set == nil {
 			t.Errorf("%s: a secret is in a message", file)

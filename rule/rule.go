@@ -21,7 +21,7 @@ import (
 type Set struct {
 	Rules  []Rule
 	Exempt List // whoever is on it is not limited at all
-	Block  List // whoever is on it is refused, unless exempt
+	Block  List // whoever is on it is denied, unless exempt
 }
 
 // Rule is a limit for some requests.
@@ -66,13 +66,13 @@ type Rule struct {
 	// OnFailure is what happens when the store cannot be asked. Default Open.
 	OnFailure Failure
 
-	// CountDenied makes refused requests count, too.
+	// CountDenied makes denied requests count, too.
 	CountDenied bool
 
 	// Cost is what a request costs if it does not say. Default 1.
 	Cost int64
 
-	// Deny is what a refused client is told.
+	// Deny is what a denied client is told.
 	Deny Deny
 }
 
@@ -103,7 +103,7 @@ type Mode uint8
 
 const (
 	Enforce Mode = iota
-	Shadow       // charged and reported, and never refuses
+	Shadow       // charged and reported, and never denies
 	Off
 )
 
@@ -112,11 +112,11 @@ type Failure uint8
 
 const (
 	Open   Failure = iota // it passes
-	Closed                // it is refused
+	Closed                // it is denied
 	Local                 // this instance goes on by itself, with its share of the limit
 )
 
-// Deny is what a refused client is told.
+// Deny is what a denied client is told.
 type Deny struct {
 	Status  int    // default 429
 	Code    int    // the application's own, such as 10007

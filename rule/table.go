@@ -103,7 +103,7 @@ func (c *Entry) usual(tier string) quota {
 }
 
 // Every returns one limit of each kind that the rule may apply to anybody. Whoever
-// forgives a client has to forgive it all of them: it may have changed its tier.
+// resets a client has to reset it all of them: it may have changed its tier.
 func (c *Entry) Every() []*weir.Compiled {
 	var all quota
 	for _, q := range slices.Concat([]quota{c.quota}, slices.Collect(maps.Values(c.tiers)), slices.Collect(maps.Values(c.overrides))) {

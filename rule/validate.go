@@ -39,7 +39,7 @@ func (p *parser) checkIDs() {
 	p.report.rule = ""
 }
 
-// checkTwins finds rules that do the same: whatever one of them admits or refuses,
+// checkTwins finds rules that do the same: whatever one of them allows or denies,
 // so does the other.
 func (p *parser) checkTwins() {
 	first := make(map[[sha256.Size]byte]int, len(p.read)) // by a hash, since rules may be long
@@ -52,7 +52,7 @@ func (p *parser) checkTwins() {
 		key := sha256.Sum256(ruleElement(&twin).JSON())
 		if before, found := first[key]; found {
 			p.report.rule = p.set.Rules[i].ID
-			p.errorf("E025", p.read[i].at, "", "this rule does just what %s in line %d does, and could never refuse anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
+			p.errorf("E025", p.read[i].at, "", "this rule does just what %s in line %d does, and could never deny anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
 			continue
 		}
 		first[key] = i
@@ -162,7 +162,7 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 		if q.whose == "" {
 			at = r.fields["cost"].Place
 		}
-		p.errorf("E016", at, field+"cost", "a request costs %d, and never more than %d are admitted at once, so every one would be refused; lower the cost, or raise the limit or the burst", cost, capacity)
+		p.errorf("E016", at, field+"cost", "a request costs %d, and never more than %d are allowed at once, so every one would be denied; lower the cost, or raise the limit or the burst", cost, capacity)
 	}
 }
 

@@ -67,7 +67,7 @@ func (p *parser) warnLimits(r *pending) {
 				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units keeps up to %d KB for each client; sliding_window or sliding_buckets need less than one", rate.N, rate.N*8/1000)
 			}
 			if other, ok := stricter(r.Algorithm, q.Quota, i); ok {
-				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never refuses anybody, because %s always does so first; remove one, or look at their numbers", rate, other)
+				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never denies anybody, because %s always does so first; remove one, or look at their numbers", rate, other)
 			}
 		}
 	}
@@ -82,10 +82,10 @@ func allSlow(rates []Rate) bool {
 
 func (p *parser) warnFailure(r *pending) {
 	if word := loginWord(&r.Rule); word != "" && r.OnFailure == Open {
-		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it lets everything pass when the store is away; write local, or closed", word)
+		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it lets everything pass when the store is unavailable; write local, or closed", word)
 	}
 	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
-		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches everything, so every request is refused when the store is away; write local, or match less")
+		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches everything, so every request is denied when the store is unavailable; write local, or match less")
 	}
 }
 
@@ -120,7 +120,7 @@ func (p *parser) warnKey(r *Rule, at document.Place) {
 		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
 	}
 	if chosen && !p.single && !p.backstop() {
-		p.warnf("W011", at, "key", "a client that leaves out %s, or makes one up, is not held back by anything; add a rule with key ip or global", sourcesText(r.Key))
+		p.warnf("W011", at, "key", "a client that leaves out %s, or makes one up, is not limited at all; add a rule with key ip or global", sourcesText(r.Key))
 	}
 }
 

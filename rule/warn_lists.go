@@ -32,7 +32,7 @@ func (p *parser) warnEverybody(l *pendingList) {
 		if l.name == "exempt" {
 			p.warnf("W001", ip.at, "exempt: ip", "%s is every %s address, so no rule applies to any of those clients; name the networks that you trust", ip.value, family)
 		} else {
-			p.warnf("W004", ip.at, "block: ip", "%s is every %s address, so all of those clients are refused; name the networks that you mean", ip.value, family)
+			p.warnf("W004", ip.at, "block: ip", "%s is every %s address, so all of those clients are denied; name the networks that you mean", ip.value, family)
 		}
 	}
 }

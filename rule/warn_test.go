@@ -10,9 +10,9 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A limit that is called superfluous never refuses what the other admits, whatever
+// A limit that is called superfluous never denies what the other allows, whatever
 // the traffic: the warning must not tell anybody to remove what is needed.
-func TestCoveredLimitsNeverRefuse(t *testing.T) {
+func TestCoveredLimitsNeverDeny(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 		rate := rapid.Custom(func(t *rapid.T) Rate {
@@ -42,7 +42,7 @@ func TestCoveredLimitsNeverRefuse(t *testing.T) {
 				t.Fatal(err)
 			}
 			if d[0].Allowed && !d[1].Allowed {
-				t.Fatalf("%s: request %d at %d is admitted by %s and refused by %s", a, i, model.Now, one, other)
+				t.Fatalf("%s: request %d at %d is allowed by %s and denied by %s", a, i, model.Now, one, other)
 			}
 		}
 	})

@@ -1,5 +1,5 @@
 #!/bin/sh
-# Writes the Go code of the .proto files anew, by plugins in pinned versions.
+# Writes the Go code of the .proto files again, by plugins in pinned versions.
 set -eu
 cd "$(dirname "$0")/.."
 

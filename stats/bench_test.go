@@ -40,7 +40,7 @@ func verdictOf(tb testing.TB, rules int) (*Recorder, *engine.Verdict) {
 
 var pro = rule.Request{User: "somebody@example.com", Tier: "pro"}
 
-// Observing allocates nothing, neither when all is well nor when the store is gone.
+// Observing allocates nothing, neither when all is well nor when the store is unavailable.
 func TestAllocations(t *testing.T) {
 	for _, rules := range []int{0, 1, 5} {
 		r, v := verdictOf(t, rules)

@@ -92,7 +92,7 @@ func ExampleRecorder_Summary() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Printf("%d requests, %.1f a second, %.0f %% denied\n", s.Requests.Total(), s.QPS, 100*s.Requests.Throttled())
+	fmt.Printf("%d requests, %.1f a second, %.0f %% denied\n", s.Requests.Total(), s.QPS, 100*s.Requests.DeniedShare())
 	for _, r := range s.Rules {
 		fmt.Println(r.Rule, r.Counts.Allowed, r.Counts.Denied)
 	}
@@ -174,7 +174,7 @@ func Example_restart() {
 }
 
 func Example_alerts() {
-	e, err := alert.NewEvaluator([]alert.Check{{Kind: alert.Throttled, Threshold: 0.05, Hold: 30 * time.Second}})
+	e, err := alert.NewEvaluator([]alert.Check{{Kind: alert.Denied, Threshold: 0.05, Hold: 30 * time.Second}})
 	if err != nil {
 		panic(err)
 	}
@@ -184,5 +184,5 @@ func Example_alerts() {
 			fmt.Println(a.UpdatedAt.Format(time.TimeOnly), a.State, a.Kind, a.Summary)
 		}
 	}
-	// Output: 12:00:40 firing throttled 20.0 % of requests are denied by limits
+	// Output: 12:00:40 firing denied 20.0 % of requests are denied by limits
 }

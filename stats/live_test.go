@@ -88,7 +88,7 @@ func TestSubscribe(t *testing.T) {
 	})
 }
 
-// brittle is an archive that can be away, or hang until the caller gives up.
+// brittle is an archive that can be unavailable, or hang until the caller gives up.
 type brittle struct {
 	*archivememory.Store
 	away, hang atomic.Bool
@@ -113,7 +113,7 @@ func (b *brittle) RollUp(context.Context, time.Time) error {
 
 func (b *brittle) Lag() time.Duration { return 2 * time.Second }
 
-// While the archive is away, as much as was promised is kept and sent afterwards; the
+// While the archive is unavailable, as much as was promised is kept and sent afterwards; the
 // rest is dropped and counted. Live figures go on.
 func TestArchiveIsAway(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

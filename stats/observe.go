@@ -21,7 +21,7 @@ func outcomeCounts(o engine.Outcome, n int64) frame.Counts {
 	c[o] = n
 	return frame.Counts{
 		Allowed: c[engine.OutcomeAllowed], Denied: c[engine.OutcomeDenied], ShadowDenied: c[engine.OutcomeShadowDenied],
-		Degraded: c[engine.OutcomeDegraded], Failed: c[engine.OutcomeFailed], Blocked: c[engine.OutcomeBlocked],
+		DegradedAllowed: c[engine.OutcomeDegradedAllowed], DegradedDenied: c[engine.OutcomeDegradedDenied], Blocked: c[engine.OutcomeBlocked],
 	}
 }
 
@@ -51,7 +51,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		p := x.find(v.Results[from].Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
 		if number*golden+chance <= math.MaxUint64>>(power&63) {
-			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegraded
+			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegradedAllowed
 			r.stripes[stripe].sample(req, v, from, to, pass, power)
 		}
 		if with == alone {

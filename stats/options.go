@@ -32,7 +32,7 @@ type Options struct {
 	// Default DefaultMaxRoutes.
 	MaxRoutes int
 
-	// MaxPending is for how long figures are kept here while the archive is away.
+	// MaxPending is for how long figures are kept here while the archive is unavailable.
 	// Default DefaultMaxPending, at most an hour.
 	MaxPending time.Duration
 
@@ -42,7 +42,7 @@ type Options struct {
 	// Clock tells the time. Default time.Now.
 	Clock func() time.Time
 
-	// Logger is told when the archive goes away and comes back. Default
+	// Logger is told when the archive becomes unavailable and comes back. Default
 	// slog.Default().
 	Logger *slog.Logger
 }

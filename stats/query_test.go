@@ -99,7 +99,7 @@ func TestSeries(t *testing.T) {
 	}
 }
 
-// For a window, the limit that is suggested would have refused the share that was asked
+// For a window, the limit that is suggested would have denied the share that was asked
 // for: tried on the same requests.
 func TestSuggest(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limits: [1000/1m, 100000/1h], tiers: {pro: 50000/1m}}]")
@@ -132,7 +132,7 @@ func TestSuggest(t *testing.T) {
 	if s.Tier != "" || s.Period != time.Minute || s.Denied != 0 || len(s.Targets) != 2 || all[2].Tier != "pro" || all[2].Requests != 90 {
 		t.Fatalf("%+v", all)
 	}
-	refused := func(limit int64) float64 {
+	denied := func(limit int64) float64 {
 		no, total := 0, 0
 		for _, came := range minutes {
 			used := map[string]int64{}
@@ -146,14 +146,14 @@ func TestSuggest(t *testing.T) {
 		return float64(no) / float64(total)
 	}
 	for _, target := range s.Targets {
-		if got := refused(target.Units); got > target.Share || target.Above {
-			t.Errorf("%d would have refused %v, more than %v", target.Units, got, target.Share)
+		if got := denied(target.Units); got > target.Share || target.Above {
+			t.Errorf("%d would have denied %v, more than %v", target.Units, got, target.Share)
 		}
-		if less := target.Units * 7 / 8; refused(less-1) <= target.Share {
+		if less := target.Units * 7 / 8; denied(less-1) <= target.Share {
 			t.Errorf("%d would have been enough for %v, not %d", less-1, target.Share, target.Units)
 		}
 	}
-	// A limit that refuses too much already cannot say what would be enough.
+	// A limit that denies too much already cannot say what would be enough.
 	d.install(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 10/1m}]")
 	d.pass(60)
 	begin := d.clock.now()

@@ -22,7 +22,7 @@
 // # What is lost
 //
 // A process that is killed takes the current second along; of rankings, details and
-// suggestions the current ten seconds. While Redis is away, [Options.MaxPending] is kept
+// suggestions the current ten seconds. While Redis is unavailable, [Options.MaxPending] is kept
 // and sent afterwards; what is older is dropped, and [Recorder.Health] says how much.
 package stats
 
@@ -198,7 +198,7 @@ func (r *Recorder) Flush(ctx context.Context) error {
 // Health is how the recorder itself fares.
 type Health struct {
 	Pending  int       // parts that wait to be sent
-	Lost     int64     // requests that were counted and dropped, because the archive was away for too long
+	Lost     int64     // requests that were counted and dropped, because the archive was unavailable for too long
 	Dropped  int64     // requests that found no room and are in no ranking or suggestion
 	Sampling int64     // rankings and suggestions take one request in so many
 	Away     time.Time // since when the archive cannot be written to; zero if it can

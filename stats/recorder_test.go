@@ -49,7 +49,7 @@ func TestOutcomes(t *testing.T) {
 	d.pass(1)
 
 	s := d.summary(t)
-	want := frame.Counts{Allowed: 2 + 2 + 1, Denied: 2, ShadowDenied: 1 + 3, Degraded: 3, Failed: 2, Blocked: 2}
+	want := frame.Counts{Allowed: 2 + 2 + 1, Denied: 2, ShadowDenied: 1 + 3, DegradedAllowed: 3, DegradedDenied: 2, Blocked: 2}
 	if s.Requests != want || s.Requests.Total() != 18 || s.Decision.Count != 18 {
 		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
 	}
@@ -58,11 +58,11 @@ func TestOutcomes(t *testing.T) {
 	}
 	for _, r := range s.Rules {
 		got := fmt.Sprintf("%+v", r.Tiers)
-		want := "[{Tier: Counts:{Allowed:3 Denied:1 ShadowDenied:0 Degraded:3 Failed:2 Blocked:0}} {Tier:(other) Counts:{Allowed:1 Denied:0 ShadowDenied:0 Degraded:0 Failed:0 Blocked:0}} {Tier:pro Counts:{Allowed:5 Denied:1 ShadowDenied:0 Degraded:0 Failed:0 Blocked:0}}]"
+		want := "[{Tier: Counts:{Allowed:3 Denied:1 ShadowDenied:0 DegradedAllowed:3 DegradedDenied:2 Blocked:0}} {Tier:(other) Counts:{Allowed:1 Denied:0 ShadowDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}} {Tier:pro Counts:{Allowed:5 Denied:1 ShadowDenied:0 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
 		if r.Rule == "soon" {
 			// The tier says nothing to it. Without the store a shadow is not asked, and
-			// that it would have refused what others refuse is counted, too.
-			want = "[{Tier: Counts:{Allowed:2 Denied:0 ShadowDenied:2 Degraded:5 Failed:0 Blocked:0}} {Tier:(other) Counts:{Allowed:3 Denied:0 ShadowDenied:4 Degraded:0 Failed:0 Blocked:0}}]"
+			// that it would have denied what others deny is counted, too.
+			want = "[{Tier: Counts:{Allowed:2 Denied:0 ShadowDenied:2 DegradedAllowed:5 DegradedDenied:0 Blocked:0}} {Tier:(other) Counts:{Allowed:3 Denied:0 ShadowDenied:4 DegradedAllowed:0 DegradedDenied:0 Blocked:0}}]"
 		}
 		if got != want {
 			t.Errorf("%s:\n%s\nwant\n%s", r.Rule, got, want)
@@ -81,7 +81,7 @@ func TestOutcomeOfLocalDecisions(t *testing.T) {
 	d.store.lost.Store(true)
 	d.check(t, alice, 3)
 	s := d.summary(t)
-	if want := (frame.Counts{Allowed: 1, Degraded: 1, Denied: 2}); s.Requests != want || s.Decision.Count != 4 {
+	if want := (frame.Counts{Allowed: 1, DegradedAllowed: 1, Denied: 2}); s.Requests != want || s.Decision.Count != 4 {
 		t.Errorf("requests %+v, want %+v; %d timed", s.Requests, want, s.Decision.Count)
 	}
 	if want := (frame.Counts{Allowed: 2, Denied: 2}); len(s.Rules) != 1 || s.Rules[0].Counts != want || s.Rules[0].Decision.Count != 4 {
@@ -115,7 +115,7 @@ func TestUpstream(t *testing.T) {
 	d := newDesk(t, someRules)
 	d.ObserveUpstream("shop", 200, time.Millisecond, nil)
 	d.ObserveUpstream("shop", 503, time.Millisecond, nil)
-	d.ObserveUpstream("shop", 502, time.Second, errors.New("refused"))
+	d.ObserveUpstream("shop", 502, time.Second, errors.New("denied"))
 	d.ObserveUpstream("blog", 499, time.Second, fmt.Errorf("client: %w", context.Canceled))
 	for i := range 500 {
 		d.ObserveUpstream(fmt.Sprint("made up ", i), 200, time.Millisecond, nil)

@@ -168,15 +168,15 @@ func (s *stripe) sample(req *rule.Request, v *engine.Verdict, from, to int, pass
 	s.pace(at)
 }
 
-// usage is how much is in use after an admitted request. One that another rule has
-// refused says nothing: it used nothing, and might not have come to that.
-func (l *limit) usage(res *engine.Result, admitted bool) int {
+// usage is how much is in use after an allowed request. One that another rule has
+// denied says nothing: it used nothing, and might not have come to that.
+func (l *limit) usage(res *engine.Result, allowed bool) int {
 	switch {
 	case l.Compiled != res.Quota || !res.Asked: // of an override, or an instance's share of it
 		return limitOther
 	case !res.Allowed:
 		return limitDenied
-	case admitted:
+	case allowed:
 		return int(frame.Slot(uint64(max(res.Limit-res.Remaining, 0))))
 	}
 	return limitOther

@@ -17,22 +17,22 @@ type Suggestion struct {
 	Period time.Duration
 
 	From, To time.Time // what it is based on
-	Requests int64     // that came to the limit and were not refused by another rule; an estimate if Health.Sampling is above 1
+	Requests int64     // that came to the limit and were not denied by another rule; an estimate if Health.Sampling is above 1
 	Denied   int64     // of those, by this limit
 
 	// Targets are in the order of the shares that were asked for.
 	Targets []Target
 }
 
-// Target is the limit that would have refused a share of the requests.
+// Target is the limit that would have denied a share of the requests.
 type Target struct {
 	Share float64
 
-	// Units is the least that would have refused no more than the share; at most an
+	// Units is the least that would have denied no more than the share; at most an
 	// eighth more than the true one.
 	Units int64
 
-	// Above says that the present limit refuses more than the share: what is needed is
+	// Above says that the present limit denies more than the share: what is needed is
 	// more than Units, which is what was used at most, give or take an eighth. Nobody
 	// knows how much more, since nobody was let go that far.
 	Above bool
@@ -41,11 +41,11 @@ type Target struct {
 // DefaultShares are those that Suggest looks for.
 var DefaultShares = []float64{0.001, 0.01}
 
-// Suggest returns, for each limit of a rule, which one would have refused a share of the
+// Suggest returns, for each limit of a rule, which one would have denied a share of the
 // requests between two times. It answers from how much was in use after each request,
 // so for a window it is the number of requests within it, and for a bucket the burst at
-// the present rate. It is an estimate: a lower limit refuses requests that then use
-// nothing, so that fewer are refused than it says.
+// the present rate. It is an estimate: a lower limit denies requests that then use
+// nothing, so that fewer are denied than it says.
 func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, shares ...float64) ([]Suggestion, error) {
 	if len(shares) == 0 {
 		shares = DefaultShares
@@ -89,7 +89,7 @@ func targetOf(u *frame.Usage, share float64) Target {
 	if u.Denied > allowance {
 		return Target{Share: share, Units: u.Used.Floor(), Above: true}
 	}
-	// As many as may be refused, besides those that are already.
+	// As many as may be denied, besides those that are already.
 	within := u.Used.Count - (allowance - u.Denied)
 	return Target{Share: share, Units: max(u.Used.Rank(max(within, 1)), 1)}
 }

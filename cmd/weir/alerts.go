@@ -22,7 +22,7 @@ func newAlerts() *cobra.Command {
 		Short: "List the alerts of a running weir, and silence them",
 		Long:  `List what is wrong with a running weir, what was, and which alerts are silenced.`,
 		Example: `  weir alerts
-  weir alerts silence throttled --for 2h --comment "load test"
+  weir alerts silence denied --for 2h --comment "load test"
   weir alerts test`,
 		Args: noOtherVerb,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -77,9 +77,9 @@ func newAlertsSilence() *cobra.Command {
 		Short: "Keep an alert from being sent for a while",
 		Long: `Keep an alert from being sent for a while, or all of a kind. It is still listed.
 "--for 0" ends the silence.`,
-		Example: `  weir alerts silence throttled --for 2h --comment "load test"
+		Example: `  weir alerts silence denied --for 2h --comment "load test"
   weir alerts silence shadow:login --for 1d
-  weir alerts silence throttled --for 0`,
+  weir alerts silence denied --for 0`,
 		Args: exactlyOne("the id of an alert, or a kind"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			length, err := duration.Parse(forText)

@@ -194,7 +194,7 @@ func verdictOf(resp *http.Response) (string, error) {
 	if err := json.Unmarshal(answer, &verdict); err != nil || resp.StatusCode != http.StatusOK || verdict.Allowed == nil {
 		return "", errors.New(strings.TrimSuffix(fmt.Sprintf("status %d: %s", resp.StatusCode, clause(verdict.Detail)), ": "))
 	}
-	outcome := "refused"
+	outcome := "denied"
 	if *verdict.Allowed {
 		outcome = "allowed"
 	}

@@ -34,7 +34,7 @@ func (r *running) bench(t *testing.T, args ...string) benchJSON {
 func TestBenchCounts(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
 	result := r.bench(t, "--count", "500", "--keys", "10", "--concurrency", "4", "--method", "POST", "--path", "/api/login")
-	if want := map[string]int64{"allowed": 50, "refused": 450}; !maps.Equal(result.Outcomes, want) {
+	if want := map[string]int64{"allowed": 50, "denied": 450}; !maps.Equal(result.Outcomes, want) {
 		t.Errorf("outcomes %v, want %v", result.Outcomes, want)
 	}
 	if result.Answered != 500 || result.Errors != 0 || result.Concurrency != 4 || result.Keys != 10 || result.Target != r.URL {
@@ -57,7 +57,7 @@ func TestBenchText(t *testing.T) {
 	got.want(t, 0, `\A2 callers for \S+, as 1 client, against http://\S+\n\n`, "")
 	got.want(t, 0, `^answered +60 +\d+/s$`, "")
 	got.want(t, 0, `^allowed +5 +8\.3%$`, "")
-	got.want(t, 0, `^refused +55 +91\.7%$`, "")
+	got.want(t, 0, `^denied +55 +91\.7%$`, "")
 	got.want(t, 0, `^p50 \S+  p90 \S+  p99 \S+  p99\.9 \S+  max \S+$`, "")
 	got.want(t, 0, `^up to \S+ +\d+ +█+$`, "")
 }

@@ -17,11 +17,11 @@ import (
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
-// errRefused is that a request may not pass: neither a failure nor wrong usage, and with
+// errDenied is that a request may not pass: neither a failure nor wrong usage, and with
 // an exit code of its own.
-var errRefused = errors.New("refused")
+var errDenied = errors.New("denied")
 
-const exitRefused = 3
+const exitDenied = 3
 
 func newCheck() *cobra.Command {
 	var f checkFlags
@@ -32,7 +32,7 @@ func newCheck() *cobra.Command {
 		Long: `Ask a running weir whether a request may pass, and charge it, unless with --peek.
 
 All limits that apply are shown. The exit code is 0 if the request may pass, 3 if
-it is refused, and 1 if weir could not be asked.`,
+it is denied, and 1 if weir could not be asked.`,
 		Example: `  weir check --method POST --path /api/login --ip 203.0.113.7
   weir check --path /api/x --user alice --tier pro --attr action=post --peek
   weir check --user alice >/dev/null || echo "not now"`,
@@ -45,7 +45,7 @@ it is refused, and 1 if weir could not be asked.`,
 			q := question{method: http.MethodPost, path: []string{"check"}, body: req}
 			verdict, err := show(&c, cmd, q, func(w io.Writer, v *httpapi.CheckAnswer) error { return printVerdict(w, v, req.Peek) })
 			if err == nil && !verdict.Allowed {
-				return errRefused
+				return errDenied
 			}
 			return err
 		},
@@ -74,7 +74,7 @@ func (f *checkFlags) request() (*httpapi.CheckRequest, error) {
 	return f.wire()
 }
 
-// wire is the request as it is sent, unchecked.
+// wire is the request as it is sent, degraded_allowed.
 func (f *checkFlags) wire() (*httpapi.CheckRequest, error) {
 	if f.apiKeyFile != "" {
 		if f.APIKey != "" {
@@ -145,7 +145,7 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 	case v.Allowed:
 		b.WriteString("allowed")
 	default:
-		b.WriteString("refused")
+		b.WriteString("denied")
 	}
 	b.WriteString(": ")
 	switch {
@@ -153,21 +153,21 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 		b.WriteString("the client is exempt, no limit was asked")
 	case v.Reason == "blocked":
 		b.WriteString("the client is blocked")
-	case v.Reason == "failure":
+	case v.Reason == "unavailable":
 		fmt.Fprintf(&b, "the store cannot be asked, and %s is closed then", v.Rule)
 	case len(v.Results) == 0:
 		b.WriteString("no rule applies")
 	case v.Rule == "" || v.Limit == 0:
 		b.WriteString("no limit could be asked")
 	case v.Allowed:
-		fmt.Fprintf(&b, "%s has %d of %d left, as good as new in %s", v.Rule, v.Remaining, v.Limit, span(v.ResetAfterMS))
+		fmt.Fprintf(&b, "%s has %d of %d left, fully reset in %s", v.Rule, v.Remaining, v.Limit, span(v.ResetAfterMS))
 	case v.RetryAfterMS == nil:
-		fmt.Fprintf(&b, "%s never admits so much at once", v.Rule)
+		fmt.Fprintf(&b, "%s never allows so much at once", v.Rule)
 	default:
 		fmt.Fprintf(&b, "%s has %d of %d left, come back in %s", v.Rule, v.Remaining, v.Limit, span(*v.RetryAfterMS))
 	}
-	if v.Degraded && v.Reason != "failure" {
-		b.WriteString("; the store is away, so this is degraded")
+	if v.Degraded && v.Reason != "unavailable" {
+		b.WriteString("; the store is unavailable, so this is degraded")
 	}
 	if peek {
 		b.WriteString("; nothing was charged")

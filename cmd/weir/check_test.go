@@ -14,7 +14,7 @@ func TestCheck(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
 	login := []string{"check", "--method", "POST", "--path", "/api/login", "--ip", "203.0.113.7", "--user", "alice"}
 	got := r.on(t, login...)
-	const want = `allowed: login has 4 of 5 left, as good as new in 1m
+	const want = `allowed: login has 4 of 5 left, fully reset in 1m
 
 rule   client          limit                left       new in  come back in
 login  ip:203.0.113.7  fixed_window 5/1m    4 of 5     1m      -
@@ -23,13 +23,13 @@ api    user:alice      token_bucket 100/1m  99 of 100  600ms   -
 	if got.code != 0 || got.stdout != want || got.stderr != "" {
 		t.Errorf("exit code %d\n%s\nwant\n%s%s", got.code, got.stdout, want, got.stderr)
 	}
-	r.on(t, append(login, "--peek")...).want(t, 0, `^allowed: login has 4 of 5 left, as good as new in 1m; nothing was charged$`, "")
+	r.on(t, append(login, "--peek")...).want(t, 0, `^allowed: login has 4 of 5 left, fully reset in 1m; nothing was charged$`, "")
 	r.on(t, append(login, "--cost", "4")...).want(t, 0, `^allowed: login has 0 of 5 left`, "")
 	r.now += weir.Micros(18_500_000)
-	refused := r.on(t, login...)
-	refused.want(t, 3, `^refused: login has 0 of 5 left, come back in 42s\nthe client is told: too many logins\n\nrule`, "")
-	refused.want(t, 3, `^login .* 0 of 5 +42s +42s$`, "")
-	r.on(t, append(login, "--cost", "6")...).want(t, 3, `^refused: login never admits so much at once$`, "")
+	denied := r.on(t, login...)
+	denied.want(t, 3, `^denied: login has 0 of 5 left, come back in 42s\nthe client is told: too many logins\n\nrule`, "")
+	denied.want(t, 3, `^login .* 0 of 5 +42s +42s$`, "")
+	r.on(t, append(login, "--cost", "6")...).want(t, 3, `^denied: login never allows so much at once$`, "")
 
 	got = r.on(t, append(login, "--output", "json")...)
 	var answer httpapi.CheckAnswer
@@ -58,7 +58,7 @@ func TestCheckSendsEverything(t *testing.T) {
 func TestCheckLists(t *testing.T) {
 	r := serveRules(t, loginAndAPI+"exempt: {user: [healthcheck]}\nblock: {ip: [198.51.100.0/24]}\n", "")
 	r.on(t, "check", "--user", "healthcheck").want(t, 0, `^allowed: the client is exempt, no limit was asked\n\z`, "")
-	r.on(t, "check", "--ip", "198.51.100.9").want(t, 3, `^refused: the client is blocked$`, "")
+	r.on(t, "check", "--ip", "198.51.100.9").want(t, 3, `^denied: the client is blocked$`, "")
 }
 
 func TestCheckShapesAndShadows(t *testing.T) {
@@ -71,14 +71,14 @@ func TestCheckShapesAndShadows(t *testing.T) {
 	r.on(t, "check").want(t, 0, `^trial \(shadow\) +global +token_bucket 1/1h +0 of 1 +1h +1h$`, "")
 }
 
-// An answer given while the store is away says so. The verdicts are the API's own types.
+// An answer given while the store is unavailable says so. The verdicts are the API's own types.
 func TestVerdictsWithoutAStore(t *testing.T) {
 	open := httpapi.CheckAnswer{Allowed: true, Reason: "limits", Rule: "a", Degraded: true, Results: []httpapi.LimitAnswer{{Rule: "a", Allowed: true}}}
-	if got, want := summarize(&open, false), "allowed: no limit could be asked; the store is away, so this is degraded"; got != want {
+	if got, want := summarize(&open, false), "allowed: no limit could be asked; the store is unavailable, so this is degraded"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	closed := httpapi.CheckAnswer{Reason: "failure", Rule: "a", Degraded: true}
-	if got, want := summarize(&closed, false), "refused: the store cannot be asked, and a is closed then"; got != want {
+	closed := httpapi.CheckAnswer{Reason: "unavailable", Rule: "a", Degraded: true}
+	if got, want := summarize(&closed, false), "denied: the store cannot be asked, and a is closed then"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := strings.Join(limitRow(&open.Results[0]), " "); !strings.HasSuffix(got, "? ? -") {

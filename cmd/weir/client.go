@@ -44,15 +44,15 @@ type answer struct {
 	body []byte
 }
 
-// refusal is an answer that is a problem.
-type refusal struct {
+// rejection is an answer that is a problem.
+type rejection struct {
 	httpapi.Problem
 	server   *url.URL
 	hadToken bool
 }
 
 // Error is the sentence of the problem, and how to do better from a command line.
-func (r *refusal) Error() string {
+func (r *rejection) Error() string {
 	switch {
 	case strings.HasSuffix(r.Type, ":no-rule"):
 		return "there is no such rule; weir rules list shows all"
@@ -98,7 +98,7 @@ func (c *client) ask(ctx context.Context, q question, into any) (*answer, error)
 		return nil, fmt.Errorf("the answer of %s is larger than %d MiB, which none of weir is; look at --server", c.base, maxAnswer>>20)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
-		return nil, c.refused(resp, body)
+		return nil, c.rejected(resp, body)
 	}
 	if into != nil {
 		if err := json.Unmarshal(body, into); err != nil {
@@ -140,10 +140,10 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 	return req, nil
 }
 
-// refused makes an error of an answer that is none of those hoped for.
-func (c *client) refused(resp *http.Response, body []byte) error {
+// rejected makes an error of an answer that is none of those hoped for.
+func (c *client) rejected(resp *http.Response, body []byte) error {
 	kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	r := &refusal{server: c.base, hadToken: c.token != ""}
+	r := &rejection{server: c.base, hadToken: c.token != ""}
 	if kind != "application/problem+json" || json.Unmarshal(body, &r.Problem) != nil {
 		return c.stranger(resp.StatusCode)
 	}

@@ -47,13 +47,13 @@ func newGateway() *cobra.Command {
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "`address` at which requests come in")
 	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "certificate `file` for it, which is plain HTTP without")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "its private key `file`")
-	flags.StringVar(&g.Health.Path, "health-path", "", "`path` at which upstreams are asked for their health; without, they are away when they cannot be reached")
+	flags.StringVar(&g.Health.Path, "health-path", "", "`path` at which upstreams are asked for their health; without, they are unavailable when they cannot be reached")
 	flags.DurationVar(&g.Health.Interval, "health-interval", 5*time.Second, "time between such questions")
 	flags.DurationVar(&g.DialTimeout, "dial-timeout", 5*time.Second, "how long a connection to an upstream may take")
 	flags.DurationVar(&g.HeaderTimeout, "header-timeout", time.Minute, "how long an upstream may take to begin its answer")
 	flags.BoolVar(&g.RewriteHost, "rewrite-host", false, "send the upstream's name as Host, instead of the one that was asked for")
 	flags.Int64Var(&g.MaxBody, "max-body", 0, "largest body of a request, in `bytes`; 0 for any")
-	flags.IntVar(&g.MaxHeld, "max-held", 1000, "how many requests of shaping rules may wait at once")
+	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "how many requests of shaping rules may wait at once")
 	f.add(flags)
 	return cmd
 }

@@ -16,7 +16,7 @@ func main() {
 }
 
 // run is the whole command, and returns its exit code: 0 done, 1 failed, 2 wrong
-// usage, 3 refused.
+// usage, 3 denied.
 func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	root := newRoot()
 	root.SetArgs(args)
@@ -27,8 +27,8 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 	switch {
 	case err == nil:
 		return 0
-	case errors.Is(err, errRefused):
-		return exitRefused // the answer was printed
+	case errors.Is(err, errDenied):
+		return exitDenied // the answer was printed
 	}
 	if _, _, unknown := root.Find(args); unknown != nil {
 		err = unknownVerb(root, args)

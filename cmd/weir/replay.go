@@ -34,7 +34,7 @@ func newReplay() *cobra.Command {
 		Use:   "replay --rules FILE [LOG...]",
 		Short: "Show what rules would have done to the requests of an access log",
 		Long: `Show what rules would have done to the requests of access logs: who would have
-been refused, how often, by which rule, and which limits would have refused how
+been denied, how often, by which rule, and which limits would have denied how
 much. Nothing is sent anywhere: the log's own times are the clock, and all is
 kept in memory.
 
@@ -49,7 +49,7 @@ A field of a JSON log is named as it is there, with a dot before what is inside:
 request.remote_ip. A field of a text is a number, counted from 1, where what
 stands in quotes or brackets is one field, or a name such as remote_user.`,
 		Example: `  weir replay --rules rules.yaml access.log
-  weir replay --rules rules.yaml --out refused.html access.log access.log.*.gz
+  weir replay --rules rules.yaml --out denied.html access.log access.log.*.gz
   weir replay --rules rules.yaml --user-field user.id --time-field at app.json
   zcat logs/*.gz | weir replay --rules rules.yaml --output json`,
 		Args: func(_ *cobra.Command, logs []string) error { return f.validate(logs) },
@@ -57,7 +57,7 @@ stands in quotes or brackets is one field, or a name such as remote_user.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.rules, "rules", "", "`FILE` of rules (needed)")
+	flags.StringVar(&f.rules, "rules", "", "`FILE` of rules (required)")
 	flags.StringVar(&f.format, "format", "auto", "`FORM` of the lines: "+strings.Join(accesslog.Formats(), ", "))
 	flags.StringVar(&f.fields.Time, "time-field", "", "`FIELD` with the time of a request (default as usual, and so below)")
 	flags.StringVar(&f.fields.Duration, "duration-field", "", "`FIELD` with the seconds that a request took, if the time is that of its end")
@@ -75,8 +75,8 @@ stands in quotes or brackets is one field, or a name such as remote_user.`,
 	flags.StringToStringVar(&f.fields.Attributes, "attr", nil, "`NAME=FIELD` of an attribute")
 	flags.DurationVar(&f.disorder, "disorder", 10*time.Second, "`TIME` by which a line may be out of order")
 	flags.IntVar(&f.maxKeys, "max-keys", 1<<20, "`NUMBER` of clients to remember at once")
-	flags.IntVar(&f.top, "top", 10, "`NUMBER` of refused clients to list")
-	flags.StringSliceVar(&f.shares, "share", []string{"1%", "0.1%"}, "`SHARES` of refused requests to find limits for")
+	flags.IntVar(&f.top, "top", 10, "`NUMBER` of denied clients to list")
+	flags.StringSliceVar(&f.shares, "share", []string{"1%", "0.1%"}, "`SHARES` of denied requests to find limits for")
 	flags.IntVar(&f.width, "width", 80, "`COLUMNS` of the page")
 	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
 	flags.StringVar(&f.out, "out", "", "draw it into a `FILE`, too: .svg, .html or .csv")
@@ -245,5 +245,5 @@ func (b *replayBar) show(p replay.Progress) {
 		part = float64(p.Read) / float64(p.Size)
 	}
 	rate := float64(p.Requests) / max(0.001, now.Sub(b.begun).Seconds())
-	b.draw(part, "%d requests, %d refused, %.0f a second", p.Requests, p.Refused, rate)
+	b.draw(part, "%d requests, %d denied, %.0f a second", p.Requests, p.Denied, rate)
 }

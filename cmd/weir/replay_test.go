@@ -31,9 +31,9 @@ func TestProgressBar(t *testing.T) {
 	if b.Len() > 0 {
 		t.Errorf("%q before there is anything", b.String())
 	}
-	p.show(replay.Progress{Requests: 1000, Refused: 7, Read: 50, Size: 100})
+	p.show(replay.Progress{Requests: 1000, Denied: 7, Read: 50, Size: 100})
 	first := b.String()
-	if !strings.HasPrefix(first, "\r\x1b[K["+strings.Repeat("=", 15)+strings.Repeat(" ", 15)+"]  50 %  1000 requests, 7 refused, ") {
+	if !strings.HasPrefix(first, "\r\x1b[K["+strings.Repeat("=", 15)+strings.Repeat(" ", 15)+"]  50 %  1000 requests, 7 denied, ") {
 		t.Errorf("%q", first)
 	}
 	p.show(replay.Progress{Requests: 2000}) // too soon to be seen
@@ -42,7 +42,7 @@ func TestProgressBar(t *testing.T) {
 	}
 	p.last = p.last.Add(-time.Second)
 	p.show(replay.Progress{Requests: 3000}) // of an unknown size
-	if got := b.String()[len(first):]; !strings.HasPrefix(got, "\r\x1b[K3000 requests, 0 refused, ") {
+	if got := b.String()[len(first):]; !strings.HasPrefix(got, "\r\x1b[K3000 requests, 0 denied, ") {
 		t.Errorf("%q", got)
 	}
 	p.clear()

@@ -150,7 +150,7 @@ func TestRulesPutWarns(t *testing.T) {
 func TestRulesPutSaysWhenCommentsAreLost(t *testing.T) {
 	// A document in one line cannot be edited line by line.
 	r := serveRules(t, "{rules: [{id: a, key: ip, limit: 1/1s}]} # all of it\n", "")
-	r.on(t, "rules", "put", file(t, "b.yaml", "id: b\nkey: ip\nlimit: 2/1s\n")).want(t, 0, "^version 2: added b", "^weir: the document had to be written anew, without its comments")
+	r.on(t, "rules", "put", file(t, "b.yaml", "id: b\nkey: ip\nlimit: 2/1s\n")).want(t, 0, "^version 2: added b", "^weir: the document had to be written again, without its comments")
 }
 
 func TestLostRace(t *testing.T) {

@@ -135,7 +135,7 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 	case exempt != "":
 		fmt.Fprintf(w, "exempt: %s; no rule is asked\n", exempt)
 	case blocked != "":
-		fmt.Fprintf(w, "blocked: %s; it is refused\n", blocked)
+		fmt.Fprintf(w, "blocked: %s; it is denied\n", blocked)
 	}
 	for _, x := range all {
 		printExplained(w, x)

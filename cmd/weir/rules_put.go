@@ -69,7 +69,7 @@ func (f *putFlags) put(cmd *cobra.Command, name string) error {
 	}
 	f.placed = func(problems rule.Problems) rule.Problems { return placed(problems, name, single != nil) }
 	err = f.write(cmd, q)
-	if r, ok := errors.AsType[*refusal](err); ok && len(r.Problems) > 0 {
+	if r, ok := errors.AsType[*rejection](err); ok && len(r.Problems) > 0 {
 		return unwritable(cmd, name, f.placed(r.Problems))
 	}
 	return err
@@ -197,7 +197,7 @@ func printWritten(cmd *cobra.Command, w *httpapi.WriteAnswer) error {
 		fmt.Fprint(cmd.ErrOrStderr(), printableAll(rule.Problems(w.Warnings).String()))
 	}
 	if !w.CommentsKept {
-		fmt.Fprintln(cmd.ErrOrStderr(), "weir: the document had to be written anew, without its comments; the version before it still has them.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "weir: the document had to be written again, without its comments; the version before it still has them.")
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "version %d: %s\n", w.Version.Number, printable(w.Version.Summary))
 	return err
@@ -205,7 +205,7 @@ func printWritten(cmd *cobra.Command, w *httpapi.WriteAnswer) error {
 
 // lost says who was faster, if somebody was.
 func (c *client) lost(ctx context.Context, err error) error {
-	r, ok := errors.AsType[*refusal](err)
+	r, ok := errors.AsType[*rejection](err)
 	if !ok || r.Status != http.StatusPreconditionFailed {
 		return err
 	}

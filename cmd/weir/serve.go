@@ -54,7 +54,7 @@ const settingsHelp = `Every flag is also a key of the file that --config names, 
 dashes, and a variable of the environment: --store, store and WEIR_STORE. The flag
 beats the variable, and that the file. A single token may be in WEIR_ADMIN_TOKEN.
 
-SIGHUP reads rules, tokens and certificates anew, which also happens by itself when
+SIGHUP reads rules, tokens and certificates again, which also happens by itself when
 they change. SIGTERM finishes what is under way and stops.`
 
 // serverFlags are common to the servers.
@@ -81,13 +81,13 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "`file` of rules, made if it is not there; or redis: they are kept there; or none, as with --envoy-config if there is no such file")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`URL` of where limits are kept: memory://, redis://, rediss://, redis+sentinel://, redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "do not start if the store does not answer")
-	flags.IntVar(&f.Instances, "instances", 1, "how many servers share the limits: while the store is away, each goes on with its share")
+	flags.IntVar(&f.Instances, "instances", 1, "how many servers share the limits: while the store is unavailable, each goes on with its share")
 	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "`address` of the API")
 	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "`address` of the API for gRPC, and of Envoy's rate limit service; off for none")
 	flags.StringVar(&f.Envoy.Config, "envoy-config", "", "`directory` of a configuration for Envoy's rate limit service, as envoyproxy/ratelimit reads it")
 	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "do not start if that configuration cannot be used; without, Envoy's requests get an error until it can")
 	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "be ready only once such a configuration is loaded")
-	flags.BoolVar(&f.Envoy.CountRefused, "envoy-count-refused", false, "count as envoyproxy/ratelimit does: each descriptor by itself, and what is refused, too")
+	flags.BoolVar(&f.Envoy.CountDenied, "envoy-count-denied", false, "count as envoyproxy/ratelimit does: each descriptor by itself, and what is denied, too")
 	flags.BoolVar(&f.Envoy.ResponseHeaders, "envoy-headers", false, "let Envoy add RateLimit-* headers to its responses")
 	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "their three `names`")
 	flags.BoolVar(&f.Envoy.DynamicMetadata, "envoy-metadata", false, "tell Envoy what was asked, for its logs and other filters")
@@ -104,7 +104,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often what is in memory is saved in there, besides at the end")
 	flags.BoolVar(&f.stats, "stats", true, "remember what happened, and make alerts of it")
 	flags.StringVar(&f.statsKeep, "stats-keep", "seconds=1h,minutes=1d,hours=30d,days=366d", "for how `long`, in which detail")
-	flags.StringArrayVar(&f.alerts, "alert", nil, "`check` that is not as by default, such as throttled=10%,window=5m or slow=off; checks: "+strings.Join(alert.Kinds(), ", ")+"; options: "+strings.Join(alert.OptionNames, ", "))
+	flags.StringArrayVar(&f.alerts, "alert", nil, "`check` that is not as by default, such as denied=10%,window=5m or slow=off; checks: "+strings.Join(alert.Kinds(), ", ")+"; options: "+strings.Join(alert.OptionNames, ", "))
 	flags.StringVar(&f.Alerts.Webhook, "alert-webhook", "", "`URL` to which alerts are posted")
 	flags.StringVar(&f.Alerts.WebhookSecretFile, "alert-webhook-secret-file", "", "`file` of the secret by which they are signed")
 	flags.StringVar(&f.Alerts.Alertmanager, "alertmanager", "", "`URL` of an Alertmanager that is told of alerts")
@@ -240,7 +240,7 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 				o.Logger.Info("stopping", "signal", s.String())
 				return a.Stop(context.Background())
 			}
-			o.Logger.Info("reading rules, tokens and certificates anew", "signal", s.String())
+			o.Logger.Info("reading rules, tokens and certificates again", "signal", s.String())
 			if err := a.Reload(cmd.Context()); err != nil {
 				o.Logger.Error("not everything can be used; what cannot stays as it was", "error", err)
 			}

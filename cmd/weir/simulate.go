@@ -37,8 +37,8 @@ func newSimulate() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Show what each algorithm admits and refuses of the same traffic",
-		Long: `Show what each algorithm admits and refuses of the same traffic.
+		Short: "Show what each algorithm allows and denies of the same traffic",
+		Long: `Show what each algorithm allows and denies of the same traffic.
 
 Nothing is sent anywhere and no time passes: the result is computed, and the
 same flags always give the same result.

@@ -32,10 +32,10 @@ func newRulesSuggest() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "suggest [RULE]",
 		Short: "Show which limits would have been enough for the traffic of a running weir",
-		Long: `Show which limits would have refused a share of the requests that a running weir has
+		Long: `Show which limits would have denied a share of the requests that a running weir has
 seen: for one rule, or for all that were asked. It looks at what clients really used.
 
-"> 120" is for a limit of 120 that refuses more than the share already, so that nobody
+"> 120" is for a limit of 120 that denies more than the share already, so that nobody
 knows how much more is needed: put a copy of the rule with a higher limit in
 "mode: shadow", and ask again.`,
 		Example: `  weir rules suggest
@@ -46,7 +46,7 @@ knows how much more is needed: put a copy of the rule with a higher limit in
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&f.since, "since", "7d", "`TIME` to look back")
-	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "`SHARES` of requests that a limit may refuse")
+	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "`SHARES` of requests that a limit may deny")
 	flags.BoolVar(&f.json, "json", false, "the same as --output json")
 	return f.client.add(cmd)
 }
@@ -141,13 +141,13 @@ func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, since string) er
 	for _, answer := range all {
 		for _, s := range answer.Suggestions {
 			if rows++; rows == 1 {
-				fmt.Fprint(t, "rule\ttier\tperiod\trequests\trefused")
+				fmt.Fprint(t, "rule\ttier\tperiod\trequests\tdenied")
 				for _, target := range s.Targets {
 					fmt.Fprintf(t, "\tlimit for %s", shareText(target.Share))
 				}
 				fmt.Fprintln(t)
 			}
-			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), grouped(s.Requests), refusedText(&s))
+			fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s", column(answer.Rule), cmp.Or(column(s.Tier), "-"), periodText(s.Period), grouped(s.Requests), deniedText(&s))
 			for _, target := range s.Targets {
 				fmt.Fprintf(t, "\t%s", targetText(target))
 			}
@@ -168,7 +168,7 @@ func periodText(seconds float64) string {
 	return duration.Format(time.Duration(seconds * float64(time.Second)).Round(time.Microsecond))
 }
 
-func refusedText(s *httpapi.Suggestion) string {
+func deniedText(s *httpapi.Suggestion) string {
 	if s.Requests <= 0 {
 		return grouped(s.Denied)
 	}

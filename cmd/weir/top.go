@@ -28,9 +28,9 @@ func newTop() *cobra.Command {
 		Use:   "top",
 		Short: "Watch what a running weir does",
 		Long: `Watch what a running weir does: requests by what became of them, how long decisions
-took, alerts that fire, the busiest rules, and who is refused and let through most.
+took, alerts that fire, the busiest rules, and which clients are denied and allowed most.
 
-It is drawn anew every second, until q or Ctrl-C. If the output is no terminal, or with
+The screen is redrawn every second, until q or Ctrl-C. If the output is no terminal, or with
 --once, one screen is printed. NO_COLOR, in the environment, keeps it without colours.`,
 		Example: `  weir top
   weir top --server https://weir.example.com --token-file token
@@ -138,7 +138,7 @@ func ask(ctx context.Context, server *client) (n news, err error) {
 		{[]string{"alerts"}, nil, &n.alerts},
 	} {
 		_, err := server.ask(ctx, question{method: http.MethodGet, path: q.path, query: q.query}, q.into)
-		if r, ok := errors.AsType[*refusal](err); ok && q.into == any(&n.alerts) && r.Status == http.StatusNotFound {
+		if r, ok := errors.AsType[*rejection](err); ok && q.into == any(&n.alerts) && r.Status == http.StatusNotFound {
 			continue // it watches for nothing
 		}
 		if err != nil {

@@ -47,7 +47,7 @@ func drawnView(t *rapid.T) *view {
 	text := rapid.OneOf(rapid.String(), rapid.SampledFrom([]string{"", "api", "\x1b[2J\x1b[H", "漢字漢字漢字漢字漢字漢字漢字", "a\r\nb\tc", "\u202e", strings.Repeat("x", 300)}))
 	number := rapid.OneOf(rapid.Int64Range(0, 100), rapid.Int64())
 	counts := rapid.Custom(func(t *rapid.T) frame.Counts {
-		return frame.Counts{Allowed: number.Draw(t, "allowed"), Denied: number.Draw(t, "denied"), Failed: number.Draw(t, "failed"), ShadowDenied: number.Draw(t, "shadow")}
+		return frame.Counts{Allowed: number.Draw(t, "allowed"), Denied: number.Draw(t, "denied"), DegradedDenied: number.Draw(t, "failed"), ShadowDenied: number.Draw(t, "shadow")}
 	})
 	latency := rapid.Custom(func(t *rapid.T) httpapi.StatsLatency {
 		return httpapi.StatsLatency{P50: rapid.Float64().Draw(t, "p50"), P99: rapid.Float64().Draw(t, "p99")}
@@ -114,7 +114,7 @@ func TestScreenFits(t *testing.T) {
 func TestScreenParts(t *testing.T) {
 	v := &view{server: "http://127.0.0.1:8080", follows: true}
 	e := httpapi.SummaryAnswer{From: 1000, Store: httpapi.StatsStore{UnavailableSince: new(int64), Error: "connection refused"}, Local: true}
-	e.Counts = frame.Counts{Allowed: 1200, Denied: 300, ShadowDenied: 7, Degraded: 5, Failed: 3, Blocked: 2}
+	e.Counts = frame.Counts{Allowed: 1200, Denied: 300, ShadowDenied: 7, DegradedAllowed: 5, DegradedDenied: 3, Blocked: 2}
 	for i := range 40 {
 		r := httpapi.StatsRule{Rule: fmt.Sprintf("rule-%02d", i)}
 		r.Counts = frame.Counts{Allowed: int64(100 - i), Denied: 1}
@@ -135,7 +135,7 @@ func TestScreenParts(t *testing.T) {
 		for _, part := range []string{
 			"store unavailable since ", "figures of this instance alone; connection refused", "! shadow     number 0 (since ", "number 1 (since ", ", silenced)", "! and 2 more; weir alerts lists them",
 			"requests         1,517/s", "shadow             7.0/s", "degraded           5.0/s", "failed             3.0/s", "blocked            2.0/s",
-			"throttled         19.8 %", "decisions     p50 0.0 µs", "upstream      p50 0.0 µs",
+			"denied share      19.8 %", "decisions     p50 0.0 µs", "upstream      p50 0.0 µs",
 		} {
 			if !strings.Contains(screen, part) {
 				t.Errorf("%dx%d: there is no %q in\n%s", size.width, size.height, part, screen)

@@ -108,7 +108,7 @@ func outage(s *httpapi.SummaryAnswer) (since *int64, why string) {
 	if !s.Store.Up {
 		return cmp.Or(s.Store.UnavailableSince, new(int64)), s.Store.Error
 	}
-	return s.Recorder.AwaySince, s.Recorder.Error
+	return s.Recorder.UnavailableSince, s.Recorder.Error
 }
 
 // latest is the last event, or the last minute as long as there is none.
@@ -167,19 +167,19 @@ func (v *view) figures(k look) []line {
 	row("allowed", green, func(c frame.Counts) int64 { return c.Allowed }, true)
 	row("denied", red, func(c frame.Counts) int64 { return c.Denied }, true)
 	row("shadow", yellow, func(c frame.Counts) int64 { return c.ShadowDenied }, false)
-	row("degraded", yellow, func(c frame.Counts) int64 { return c.Degraded }, false)
-	row("failed", alarm, func(c frame.Counts) int64 { return c.Failed }, false)
+	row("degraded", yellow, func(c frame.Counts) int64 { return c.DegradedAllowed }, false)
+	row("failed", alarm, func(c frame.Counts) int64 { return c.DegradedDenied }, false)
 	row("blocked", red, func(c frame.Counts) int64 { return c.Blocked }, false)
 
-	throttled := text(plain, "%-12s", "throttled")
+	denied := text(plain, "%-12s", "denied share")
 	now := "-"
 	if live {
-		now = percent(last.all.Throttled())
+		now = percent(last.all.DeniedShare())
 	}
-	throttled.add(plain, "%12s%14s  ", now, percent(sum.Throttled()))
-	values := v.past.values(func(s *second) float64 { return s.all.Throttled() })
-	throttled.add(red, "%s", k.pencil.spark(values, k.width-throttled.width()))
-	return append(append(all, throttled), v.latencies()...)
+	denied.add(plain, "%12s%14s  ", now, percent(sum.DeniedShare()))
+	values := v.past.values(func(s *second) float64 { return s.all.DeniedShare() })
+	denied.add(red, "%s", k.pencil.spark(values, k.width-denied.width()))
+	return append(append(all, denied), v.latencies()...)
 }
 
 func (v *view) latencies() []line {
@@ -216,7 +216,7 @@ func (v *view) busiest(k look, rules []ruleShown, rows int) []line {
 	most := rules[0].counts.Total()
 	name := min(28, max(8, k.width-40))
 	const bar = 12
-	all := []line{nil, text(faint, "%s%12s%9s", cell("rule", name), "last minute", "refused")}
+	all := []line{nil, text(faint, "%s%12s%9s", cell("rule", name), "last minute", "denied")}
 	for _, r := range rules[:min(rows, len(rules))] {
 		l := text(strong, "%s", cell(r.name, name))
 		l.add(plain, "%12s", perSecond(float64(r.counts.Total())/float64(max(1, known))))
@@ -224,8 +224,8 @@ func (v *view) busiest(k look, rules []ruleShown, rows int) []line {
 		if r.counts.Denied > 0 {
 			c = red
 		}
-		refused := float64(r.counts.Denied+r.counts.Failed) / float64(r.counts.Total())
-		l.add(c, "%9s  ", percent(refused))
+		denied := float64(r.counts.Denied+r.counts.DegradedDenied) / float64(r.counts.Total())
+		l.add(c, "%9s  ", percent(denied))
 		l.add(plain, "%s  ", k.pencil.share(float64(r.counts.Total())/float64(most), min(bar, max(0, k.width-l.width()))))
 		values := v.past.values(func(s *second) float64 { return float64(s.rules[r.name].Total()) })
 		l.add(green, "%s", k.pencil.spark(values, k.width-l.width()))
@@ -234,7 +234,7 @@ func (v *view) busiest(k look, rules []ruleShown, rows int) []line {
 	return all
 }
 
-// rankings are who was refused most, and who passed most.
+// rankings are who was denied most, and who passed most.
 func (v *view) rankings(k look, rows int) []line {
 	if rows < 1 {
 		return nil

@@ -76,7 +76,7 @@ func (f *follower) once(ctx context.Context) (heard bool, err error) {
 	defer resp.Body.Close()
 	if resp.StatusCode != http.StatusOK {
 		body, _ := io.ReadAll(io.LimitReader(resp.Body, maxEvent)) // what cannot be read is no problem that weir describes
-		return false, f.server.refused(resp, body)
+		return false, f.server.rejected(resp, body)
 	}
 	if kind, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); kind != "text/event-stream" {
 		return false, f.server.stranger(resp.StatusCode)

@@ -137,10 +137,10 @@ func TestTopOnce(t *testing.T) {
 requests             0/s         0.7/s  ▁▁▁▁▁▁▁▁▁▄▁▅▁▁▇▁▁█▁▄▁▁▅▁▁▇▁█▁▁▄▁▁▅▁▇▁▁█▁
 allowed              0/s         0.3/s  ▁▁▁▁▁▁▁▁▁▆▁█▁▁█▁▁▃▁▃▁▁▃▁▁▃▁▃▁▁▃▁▁▃▁▃▁▁▃▁
 denied               0/s         0.4/s  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▃▁▁█▁▃▁▁▅▁▁▆▁█▁▁▃▁▁▅▁▆▁▁█▁
-throttled          0.0 %        59.5 %  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▃▁▁█▁▅▁▁▇▁▁█▁█▁▁▅▁▁▇▁█▁▁█▁
+denied share       0.0 %        59.5 %  ▁▁▁▁▁▁▁▁▁▁▁▁▁▁▃▁▁█▁▅▁▁▇▁▁█▁█▁▁▅▁▁▇▁█▁▁█▁
 decisions      p50 20 µs   p90 20 µs   p99 20 µs
 
-rule                         last minute  refused
+rule                         last minute   denied
 api                                0.7/s    0.0 %  ████████████  ▁▁▁▄▅▇█▄▅▇█▄▅▇█
 login                              0.5/s   83.3 %  █████████░░░  ▁▁▁▃▅▆█▃▅▆█▃▅▆█
 
@@ -214,14 +214,14 @@ func TestSuggest(t *testing.T) {
 	r.on(t, "rules", "suggest").want(t, 0, `\Anothing was recorded in the last 7d yet`, "")
 	r.on(t, "rules", "suggest", "login").want(t, 0, `\Anothing was recorded in the last 7d yet`, "")
 	r.busy(t)
-	const want = `rule   tier  period  requests  refused      limit for 0.1 %  limit for 1 %
+	const want = `rule   tier  period  requests  denied      limit for 0.1 %  limit for 1 %
 api    -     1m      17        0 (0.0 %)    2                2
 login  -     1m      30        25 (83.3 %)  > 5              > 5
 `
 	for args, want := range map[string]string{
 		"":                               want,
 		"api":                            want[:strings.LastIndex(want, "login")],
-		"api --share 0.5,25% --since 1h": "rule  tier  period  requests  refused    limit for 50 %  limit for 25 %\napi   -     1m      17        0 (0.0 %)  1               1\n",
+		"api --share 0.5,25% --since 1h": "rule  tier  period  requests  denied    limit for 50 %  limit for 25 %\napi   -     1m      17        0 (0.0 %)  1               1\n",
 	} {
 		if got := r.on(t, append([]string{"rules", "suggest"}, strings.Fields(args)...)...); got.code != 0 || got.stderr != "" || squeeze(got.stdout) != squeeze(want) {
 			t.Errorf("weir rules suggest %s: exit code %d\n%s%s\nwant\n%s", args, got.code, got.stdout, got.stderr, want)
@@ -245,10 +245,10 @@ func TestAlerts(t *testing.T) {
 	r := serveStats(t, loginAndAPI)
 	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\z`, "")
 	until := time.UnixMicro(r.now.Load()).Add(2 * time.Hour).Format(time.DateTime)
-	r.on(t, "alerts", "silence", "throttled", "--for", "2h", "--comment", "load\ttest").want(t, 0, `\Athrottled is silent until `+until+`\n\z`, "")
-	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\nsilenced +until +by +comment\nthrottled +`+until+` +\S+ +load\x{FFFD}test\n\z`, "")
+	r.on(t, "alerts", "silence", "denied", "--for", "2h", "--comment", "load\ttest").want(t, 0, `\Adenied is silent until `+until+`\n\z`, "")
+	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\nsilenced +until +by +comment\ndenied +`+until+` +\S+ +load\x{FFFD}test\n\z`, "")
 	r.on(t, "alerts", "--json").want(t, 0, `"comment": "load\\ttest"`, "")
-	r.on(t, "alerts", "silence", "throttled", "--for", "0").want(t, 0, `\Athrottled is silent no longer\n\z`, "")
+	r.on(t, "alerts", "silence", "denied", "--for", "0").want(t, 0, `\Adenied is silent no longer\n\z`, "")
 	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\z`, "")
 	r.on(t, "alerts", "silence", "shadow:login", "--output", "json").want(t, 0, `"id": "shadow:login"`, "")
 	r.on(t, "alerts", "silence", "nobody").want(t, 1, "", `^weir: id: there are no alerts "nobody"; send an id`)

@@ -220,7 +220,7 @@ func TestTopLiveResized(t *testing.T) {
 	unix.Kill(os.Getpid(), unix.SIGWINCH)
 	p.until(toTheTop)
 	if n := strings.Count(p.until("q ends"), "\r\n"); n != 29 {
-		t.Errorf("it is drawn anew with %d lines", n+1)
+		t.Errorf("it is drawn again with %d lines", n+1)
 	}
 	p.person.WriteString("q")
 	p.gone(ended, before)

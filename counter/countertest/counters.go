@@ -144,21 +144,21 @@ func testNames(b *table) {
 	}
 }
 
-// What would leave the range is refused as a whole; up to it, all is exact.
+// What would leave the range is rejected as a whole; up to it, all is exact.
 func testRange(b *table) {
 	k := counter.Key{Name: "r"}
 	b.add(k, "8999999999999.000001", "8999999999999.000001")
 	b.add(k, "0.000001", "8999999999999.000002")
 	other := counter.Key{Name: "other"}
-	refused := func(err error) {
+	rejected := func(err error) {
 		b.t.Helper()
 		if !errors.Is(err, counter.ErrRange) {
 			b.t.Errorf("%v, want ErrRange", err)
 		}
 	}
-	refused(testcall.Err(b.Store.Add(b.t.Context(), counter.Delta{Key: other, By: counter.One}, counter.Delta{Key: k, By: counter.Whole(2)})))
+	rejected(testcall.Err(b.Store.Add(b.t.Context(), counter.Delta{Key: other, By: counter.One}, counter.Delta{Key: k, By: counter.Whole(2)})))
 	// Neither of two may, which alone would do.
-	refused(testcall.Err(b.Store.Add(b.t.Context(), counter.Delta{Key: other, By: counter.Whole(-5e12)}, counter.Delta{Key: other, By: counter.Whole(-5e12)})))
+	rejected(testcall.Err(b.Store.Add(b.t.Context(), counter.Delta{Key: other, By: counter.Whole(-5e12)}, counter.Delta{Key: other, By: counter.Whole(-5e12)})))
 	b.get([]string{"8999999999999.000002", "0"}, k, other)
 	b.add(k, "-9000000000000", "-0.999998")
 
@@ -166,11 +166,11 @@ func testRange(b *table) {
 	b.score(board, "a", "9007199254.740991", "9007199254.740991")
 	b.score(board, "b", "-9007199254.740991", "-9007199254.740991")
 	b.score(board, "c", "9007199254.74099", "9007199254.74099")
-	refused(testcall.Err(b.Store.Score(b.t.Context(), board, counter.Mark{Member: "d", By: counter.One}, counter.Mark{Member: "b", By: -1})))
+	rejected(testcall.Err(b.Store.Score(b.t.Context(), board, counter.Mark{Member: "d", By: counter.One}, counter.Mark{Member: "b", By: -1})))
 	b.top(board, 10, "a", "9007199254.740991", "c", "9007199254.74099", "b", "-9007199254.740991")
 	sliding := counter.Board{Name: "r", Sliding: time.Minute}
 	b.score(sliding, "a", "9007199254.740991", "9007199254.740991")
-	refused(testcall.Err(b.Store.Score(b.t.Context(), sliding, counter.Mark{Member: "a", By: 1})))
+	rejected(testcall.Err(b.Store.Score(b.t.Context(), sliding, counter.Mark{Member: "a", By: 1})))
 }
 
 // What is older than is kept cannot be read, and does not stay; what is not is not lost.

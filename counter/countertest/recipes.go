@@ -139,7 +139,7 @@ func recipeOperations(b *table) {
 	b.equal("Read", got, []counter.Tally{{Action: "likes", Hour: 15, Day: 15}, {Action: "comments", Hour: 8, Day: 8}, {Action: "posts", Hour: 3, Day: 3}, {Action: "downloads", Hour: 12, Day: 12}})
 }
 
-// Counters that begin anew by themselves, and GETSET counter 0.
+// Counters that begin again by themselves, and GETSET counter 0.
 func recipeReset(b *table) {
 	b.at(time.Date(2025, 8, 29, 23, 59, 59, 0, time.UTC))
 	keys := []counter.Key{{Name: "c", Window: counter.Day}, {Name: "c", Window: counter.Hour}, {Name: "c", Window: counter.Minute}}

@@ -12,7 +12,7 @@ import (
 const parts = counter.Steps + 1
 
 // sliding is scores in a window that slides: the sum of what was counted in its steps.
-// Reading it is cheap, because a step that goes away is subtracted once.
+// Reading it is cheap, because a step that expires is subtracted once.
 type sliding struct {
 	width   weir.Micros // of a step
 	latest  int64       // the step that is counted into

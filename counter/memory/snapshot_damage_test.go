@@ -16,12 +16,12 @@ import (
 	"github.com/weirhq/weir/internal/snapshot"
 )
 
-// Cut anywhere, and with any byte changed, a snapshot is refused in words, and the store is
+// Cut anywhere, and with any byte changed, a snapshot is rejected in words, and the store is
 // empty and works.
-func TestDamagedSnapshotIsRefused(t *testing.T) {
+func TestDamagedSnapshotIsRejected(t *testing.T) {
 	old, clock := used(t)
 	whole := snapshotOf(t, old)
-	refused := func(name string, snapshot []byte) {
+	rejected := func(name string, snapshot []byte) {
 		t.Helper()
 		s := New(Options{Clock: clock.Now})
 		err := s.Restore(bytes.NewReader(snapshot))
@@ -34,13 +34,13 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		add(t, s, counter.Key{Name: "k"})
 	}
 	for n := range whole {
-		refused(fmt.Sprintf("cut to %d bytes", n), whole[:n])
+		rejected(fmt.Sprintf("cut to %d bytes", n), whole[:n])
 		changed := bytes.Clone(whole)
 		changed[n] ^= 0x40
-		refused(fmt.Sprintf("byte %d changed", n), changed)
+		rejected(fmt.Sprintf("byte %d changed", n), changed)
 	}
-	refused("too long", append(bytes.Clone(whole), 0))
-	refused("a queue's", append([]byte("weirqueu"), whole[8:]...))
+	rejected("too long", append(bytes.Clone(whole), 0))
+	rejected("a queue's", append([]byte("weirqueu"), whole[8:]...))
 	other := bytes.Clone(whole)
 	other[len(format.Magic)] = 9
 	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 2") {
@@ -132,7 +132,7 @@ func restoreForged(t *testing.T, clock *fake, snapshot []byte) bool {
 	s := New(Options{Clock: clock.Now, MaxMembers: 3, MaxEntries: 1})
 	good := s.Restore(bytes.NewReader(snapshot)) == nil
 	if !good && s.Len() != 0 {
-		t.Fatal("a refused snapshot left something behind")
+		t.Fatal("a rejected snapshot left something behind")
 	}
 	checkRoom(t, s)
 	ctx := t.Context()

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/snapshot"
 )
 
-// What no store writes is refused, even if the checksum fits.
-func TestNonsenseIsRefused(t *testing.T) {
+// What no store writes is rejected, even if the checksum fits.
+func TestNonsenseIsRejected(t *testing.T) {
 	const far = weir.Micros(1 << 60)
 	most := int64(counter.MaxScore)
 	minute := ident{kind: kindSliding, span: time.Minute, name: "n"}

@@ -48,7 +48,7 @@ func calls(ctx context.Context, s *Store) map[string]func() error {
 	}
 }
 
-// While Redis is away, a call fails within its timeout, and says what it is. Afterwards
+// While Redis is unavailable, a call fails within its timeout, and says what it is. Afterwards
 // all is well by itself.
 func TestRedisIsAway(t *testing.T) {
 	for name, harm := range map[string]struct{ away, back func(*testredis.Server) }{

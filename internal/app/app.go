@@ -104,7 +104,7 @@ func (a *App) Start(ctx context.Context) error {
 // Failed tells why a server ended that was not told to.
 func (a *App) Failed() <-chan error { return a.failed }
 
-// Reload reads anew what lies in files: rules, tokens and certificates. What cannot be
+// Reload reads again what lies in files: rules, tokens and certificates. What cannot be
 // used stays as it was, and the error says why.
 func (a *App) Reload(ctx context.Context) error {
 	wrong := []error{a.reloadSecrets(), a.rules.reload(ctx)}

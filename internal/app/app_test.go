@@ -210,7 +210,7 @@ func TestDenialsAreSampled(t *testing.T) {
 		}
 	}
 	// Nobody can say how many seconds it took; each has no more than so many lines.
-	lines := strings.Count(log.String(), "msg=refused")
+	lines := strings.Count(log.String(), "msg=denied")
 	if lines == 0 || lines > requests/100 || !strings.Contains(log.String(), "rule=api key=user:mallory") {
 		t.Errorf("%d lines:\n%.1000s", lines, log)
 	}

@@ -13,7 +13,7 @@ import (
 )
 
 func (a *App) openEngine(_, background context.Context) error {
-	o := metrics.Options{Version: a.options.Version, StoreUp: a.store.up, Held: a.held}
+	o := metrics.Options{Version: a.options.Version, StoreUp: a.store.up, Delayed: a.delayed}
 	if a.store.memory != nil {
 		o.Keys = a.store.memory.Stats
 		o.MaxKeys, _ = memoryKeys(a.options.Store)
@@ -47,15 +47,15 @@ func (a *App) openEngine(_, background context.Context) error {
 	return err
 }
 
-// held is how many requests wait for their turn.
-func (a *App) held() int {
+// delayed is how many requests wait for their turn.
+func (a *App) delayed() int {
 	if limit := a.limit.Load(); limit != nil {
-		return limit.Held()
+		return limit.Delayed()
 	}
 	return 0
 }
 
-// denials logs refusals, a few a second: whoever is being attacked wants to see by
+// denials logs denials, a few a second: whoever is being attacked wants to see by
 // whom, and not to have the log filled.
 type denials struct {
 	logger *slog.Logger
@@ -88,5 +88,5 @@ func (d *denials) Observe(req *rule.Request, v *engine.Verdict, _ time.Duration)
 	if left := d.left.Swap(0); left > 0 {
 		attributes = append(attributes, slog.Int64("unlogged", left))
 	}
-	d.logger.LogAttrs(context.Background(), slog.LevelInfo, "refused", attributes...)
+	d.logger.LogAttrs(context.Background(), slog.LevelInfo, "denied", attributes...)
 }

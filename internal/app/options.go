@@ -161,8 +161,8 @@ type Gateway struct {
 	// Options of the proxy. Limit, Observe and Logger are filled in.
 	gateway.Options
 
-	// MaxHeld is as in httplimit.Options.
-	MaxHeld int
+	// MaxDelayed is as in httplimit.Options.
+	MaxDelayed int
 }
 
 // ready fills in defaults, and reports everything that is wrong.

@@ -87,7 +87,7 @@ func (r *rules) begin(ctx context.Context) error {
 		return nil
 	}
 	if table, _ := r.app.engine.Rules(); len(table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
-		r.app.options.Logger.Warn("there are no rules: everything is admitted until some are written", "rules", r.where)
+		r.app.options.Logger.Warn("there are no rules: everything is allowed until some are written", "rules", r.where)
 	}
 	return nil
 }
@@ -214,7 +214,7 @@ func (r *rules) remember(ctx context.Context, v repo.Version) {
 }
 
 // remembered goes on with the rules that were last seen. Without any, everything is
-// admitted and /readyz says no.
+// allowed and /readyz says no.
 func (r *rules) remembered() {
 	if r.app.data == nil {
 		return

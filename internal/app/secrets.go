@@ -75,7 +75,7 @@ func (a *App) openCerts(flag string, o certs.Options) error {
 	return nil
 }
 
-// reloadSecrets reads tokens and certificates anew.
+// reloadSecrets reads tokens and certificates again.
 func (a *App) reloadSecrets() error {
 	var wrong []error
 	if list, err := a.options.tokens(); err != nil {

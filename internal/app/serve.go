@@ -133,7 +133,7 @@ func (a *App) limits() httplimit.Options {
 func (a *App) newGateway() (*gateway.Gateway, error) {
 	o := a.options.Gateway
 	how := a.limits()
-	how.MaxHeld = o.MaxHeld
+	how.MaxDelayed = o.MaxDelayed
 	limit, err := httplimit.New(a.engine, how)
 	if err != nil {
 		return nil, err

@@ -29,7 +29,7 @@ func eventually(t *testing.T, what string, holds func() bool) {
 	}
 }
 
-// denied is how many refusals the statistics of the last minute have.
+// denied is how many denials the statistics of the last minute have.
 func denied(t *testing.T, url string) int64 {
 	t.Helper()
 	status, body := ask(t, nil, "GET", url+"/v1/stats/summary", "")
@@ -46,15 +46,15 @@ func denied(t *testing.T, url string) int64 {
 	return answer.Denied
 }
 
-func refuseSome(t *testing.T, url string) {
+func denySome(t *testing.T, url string) {
 	t.Helper()
-	for range 5 { // of which two are admitted
+	for range 5 { // of which two are allowed
 		ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`)
 	}
 }
 
-// refuseMany lets limits deny several clients.
-func refuseMany(t *testing.T, url string) {
+// denyMany lets limits deny several clients.
+func denyMany(t *testing.T, url string) {
 	t.Helper()
 	for i := range 4 {
 		for range 3 { // of which two are allowed, the first time
@@ -69,7 +69,7 @@ func urlOf(a *App) string { return "http://" + a.Addrs().HTTP.String() }
 func TestDataSurvives(t *testing.T) {
 	o, log := prepared(t, Options{Data: t.TempDir(), Queues: map[string]queue.Settings{"mail": {N: 1, Period: time.Hour}}}, perUser)
 	a := started(t, o)
-	refuseSome(t, urlOf(a))
+	denySome(t, urlOf(a))
 	ask(t, nil, "POST", urlOf(a)+"/v1/counters/add", `{"add": [{"name": "visits", "by": 7}]}`)
 	if status, body := ask(t, nil, "POST", urlOf(a)+"/v1/queues/mail/push", `{"payload": "hello"}`); status != http.StatusAccepted {
 		t.Fatalf("%d %s", status, body)
@@ -87,7 +87,7 @@ func TestDataSurvives(t *testing.T) {
 		}
 	}
 	b := started(t, o)
-	eventually(t, "the second in which three were refused", func() bool { return denied(t, urlOf(b)) == 3 })
+	eventually(t, "the second in which three were denied", func() bool { return denied(t, urlOf(b)) == 3 })
 	if _, body := ask(t, nil, "GET", urlOf(b)+"/v1/counters?name=visits", ""); !strings.Contains(body, `"value":7`) {
 		t.Errorf("the counter is %s", body)
 	}
@@ -108,7 +108,7 @@ func TestDamagedData(t *testing.T) {
 		}
 	}
 	a := started(t, o)
-	refuseSome(t, urlOf(a))
+	denySome(t, urlOf(a))
 	if n := strings.Count(log.String(), "could not restore data, which restarts from zero"); n != 4 {
 		t.Errorf("%d warnings, want 4:\n%s", n, log)
 	}
@@ -144,14 +144,14 @@ func TestStatsOfSeveral(t *testing.T) {
 	}
 	eventually(t, "the store's return", func() bool { return all[0].store.up() && all[1].store.up() })
 	before := denied(t, urlOf(all[0]))
-	refuseSome(t, urlOf(all[0]))
-	refuseSome(t, urlOf(all[1]))
+	denySome(t, urlOf(all[0]))
+	denySome(t, urlOf(all[1]))
 	for _, a := range all {
 		eventually(t, "the sum", func() bool { return denied(t, urlOf(a)) >= before+8 })
 	}
 }
 
-// The stream has a second in which requests were refused, and ends when weir does.
+// The stream has a second in which requests were denied, and ends when weir does.
 func TestStreamEnds(t *testing.T) {
 	o, _ := prepared(t, Options{}, perUser)
 	a := started(t, o)
@@ -160,14 +160,14 @@ func TestStreamEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	refuseSome(t, urlOf(a))
+	denySome(t, urlOf(a))
 	lines := bufio.NewScanner(resp.Body)
 	found := false
 	for !found && lines.Scan() {
 		found = strings.HasPrefix(lines.Text(), "data:") && strings.Contains(lines.Text(), `"denied":3`)
 	}
 	if !found {
-		t.Fatalf("no second has the refusals: %v", lines.Err())
+		t.Fatalf("no second has the denials: %v", lines.Err())
 	}
 	if err := a.Stop(context.Background()); err != nil {
 		t.Error(err)
@@ -212,7 +212,7 @@ func TestAlertIsPosted(t *testing.T) {
 		posted <- message{r.Header, body}
 	}))
 	defer hook.Close()
-	checks, err := alert.Parse("throttled=5%,window=10s,minimum=1,hold=10s")
+	checks, err := alert.Parse("denied=5%,window=10s,minimum=1,hold=10s")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,7 +224,7 @@ func TestAlertIsPosted(t *testing.T) {
 	a := started(t, o)
 	var m message
 	for posting := true; posting; {
-		refuseMany(t, urlOf(a))
+		denyMany(t, urlOf(a))
 		select {
 		case m = <-posted:
 			posting = false
@@ -238,10 +238,10 @@ func TestAlertIsPosted(t *testing.T) {
 	if err := json.Unmarshal(m.body, &got); err != nil || len(got.Alerts) != 1 {
 		t.Fatalf("%v: the message is %s", err, m.body)
 	}
-	if one := got.Alerts[0]; one.Kind != alert.Throttled || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || one.URL != "https://weir.example.com/#/alerts" {
+	if one := got.Alerts[0]; one.Kind != alert.Denied || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || one.URL != "https://weir.example.com/#/alerts" {
 		t.Errorf("the message is %s", m.body)
 	}
-	if _, body := ask(t, nil, "GET", urlOf(a)+"/v1/alerts", ""); !strings.Contains(body, `"id":"throttled"`) {
+	if _, body := ask(t, nil, "GET", urlOf(a)+"/v1/alerts", ""); !strings.Contains(body, `"id":"denied"`) {
 		t.Errorf("the list is %s", body)
 	}
 }
@@ -295,7 +295,7 @@ func TestAlertLink(t *testing.T) {
 func TestStatsOff(t *testing.T) {
 	o, _ := prepared(t, Options{Stats: Stats{Off: true}}, perUser)
 	a := started(t, o)
-	refuseSome(t, urlOf(a))
+	denySome(t, urlOf(a))
 	for _, path := range []string{"/v1/stats/summary", "/v1/alerts"} {
 		if status, body := ask(t, nil, "GET", urlOf(a)+path, ""); status != http.StatusNotFound {
 			t.Errorf("%s: %d %s", path, status, body)

@@ -22,12 +22,12 @@ type Page struct {
 	Least  int    // how many blocks there are at least: a page that shows none proves nothing
 	All    bool   // every example must be shown
 	After  string // what ends the preparations of an example, which are not shown; "" for none
-	Update bool   // write the blocks anew instead of complaining
+	Update bool   // write the blocks again instead of complaining
 }
 
 var example = regexp.MustCompile(`(?m)^func (Example\w*)\(`)
 
-// Check reports what is out of date, or writes it anew. The examples are those of the
+// Check reports what is out of date, or writes it again. The examples are those of the
 // package under test.
 func Check(t testing.TB, p Page) {
 	t.Helper()

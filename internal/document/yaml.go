@@ -38,7 +38,7 @@ func loadYAML(source string) (document yaml.Node, err error) {
 	return document, err
 }
 
-// checkStream refuses what only streams of documents have, before the parser sees
+// checkStream rejects what only streams of documents have, before the parser sees
 // it: its time is quadratic in the number of directives. It returns what is between the
 // markers of the one document.
 func (r *reader) checkStream() (content part, ok bool) {
@@ -86,7 +86,7 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
 	if r.count(e.Place); r.stopped {
 		return e
 	}
-	r.refuse(n, e.Place)
+	r.reject(n, e.Place)
 	switch n.Kind {
 	case yaml.MappingNode:
 		e.Kind = Mapping
@@ -119,9 +119,9 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
 	return e
 }
 
-// refuse reports what would make one value appear in many places, or change what it
+// reject reports what would make one value appear in many places, or change what it
 // is behind the reader's back.
-func (r *reader) refuse(n *yaml.Node, at Place) {
+func (r *reader) reject(n *yaml.Node, at Place) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		r.fault(Foreign, at, "*%s is an alias, which is not taken here; write the value out, or in quotes if it begins with a star", Clip(n.Value, maxQuoted))

@@ -27,7 +27,7 @@ var words = map[string]time.Duration{
 }
 
 // Parse reads "1m", "1h30m", "1.5s", "1d", "2w", or a bare unit such as "m" or
-// "minute". It refuses signs: a negative length of time limits nothing.
+// "minute". It rejects signs: a negative length of time limits nothing.
 func Parse(s string) (time.Duration, error) {
 	if d, ok := words[s]; ok {
 		return d, nil

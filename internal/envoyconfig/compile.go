@@ -30,8 +30,8 @@ func (n *Node) compileRules() {
 
 // compileLimits makes ready what a node charges.
 func (n *Node) compileLimits() error {
-	n.refuses = slices.ContainsFunc(n.Limits, func(l Limit) bool { return l.N == 0 })
-	if n.Unlimited || n.refuses {
+	n.denies = slices.ContainsFunc(n.Limits, func(l Limit) bool { return l.N == 0 })
+	if n.Unlimited || n.denies {
 		return nil
 	}
 	for _, counting := range []bool{false, true} {
@@ -50,7 +50,7 @@ func (n *Node) compileLimits() error {
 	return nil
 }
 
-// compile makes a limit ready. Buckets cannot count what they refuse.
+// compile makes a limit ready. Buckets cannot count what they deny.
 func (l *Limit) compile(counting bool) (*weir.Compiled, error) {
 	bucket := l.Algorithm == weir.TokenBucket || l.Algorithm == weir.LeakyBucket
 	return weir.Limit{

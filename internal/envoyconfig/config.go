@@ -111,10 +111,10 @@ type Node struct {
 	// Unlimited is a node that only says that there is no limit.
 	Unlimited bool
 
-	// Shadow limits are counted and reported, and never refuse.
+	// Shadow limits are counted and reported, and never deny.
 	Shadow bool
 
-	// Quota limits refuse only if those of all other descriptors of the request
+	// Quota limits deny only if those of all other descriptors of the request
 	// that are in this mode do, too.
 	Quota bool
 
@@ -131,14 +131,14 @@ type Node struct {
 	// Metadata is what the file says of the descriptor for others; nil if nothing.
 	Metadata map[string]any
 
-	refuses bool        // one of the limits is 0
-	terms   [2][2]Terms // by whether refused requests count, and whether it only watches
+	denies bool        // one of the limits is 0
+	terms  [2][2]Terms // by whether denied requests count, and whether it only watches
 }
 
 // Limit is a number of requests in a period.
 type Limit struct {
 	Name       string
-	N          uint32 // 0 refuses everything
+	N          uint32 // 0 denies everything
 	Unit       Unit
 	Multiplier uint32 // of the unit, if a request brought one; otherwise 0
 	Period     time.Duration
@@ -149,17 +149,17 @@ type Limit struct {
 // Terms are how to charge a node.
 type Terms struct {
 	Rule   *rule.Entry
-	Limits []*weir.Compiled // as many as the node's, unless it Refuses
+	Limits []*weir.Compiled // as many as the node's, unless it Denies
 }
 
-// Terms are how to charge the node. With countRefused, its windows count requests that
-// are refused, too. With watch it has no say, as if it were a shadow.
-func (n *Node) Terms(countRefused, watch bool) *Terms {
-	return &n.terms[index(countRefused)][index(watch || n.Shadow || n.Quota)]
+// Terms are how to charge the node. With countDenied, its windows count requests that
+// are denied, too. With watch it has no say, as if it were a shadow.
+func (n *Node) Terms(countDenied, watch bool) *Terms {
+	return &n.terms[index(countDenied)][index(watch || n.Shadow || n.Quota)]
 }
 
-// Refuses is whether a limit of the node is 0, so that there is nothing to be counted.
-func (n *Node) Refuses() bool { return n.refuses }
+// Denies is whether a limit of the node is 0, so that there is nothing to be counted.
+func (n *Node) Denies() bool { return n.denies }
 
 func index(b bool) int {
 	if b {
@@ -193,7 +193,7 @@ var failureNames = []string{FailOpen: "open", FailClosed: "closed", FailLocal: "
 // String returns the word as it is written in a file.
 func (f Failure) String() string { return failureNames[f] }
 
-// Policy is what the engine has to do. To it, an error is a refusal.
+// Policy is what the engine has to do. To it, an error is a denial.
 func (f Failure) Policy() rule.Failure {
 	switch f {
 	case FailClosed, FailError:

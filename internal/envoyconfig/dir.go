@@ -165,7 +165,7 @@ func (d *Dir) read() ([]File, digest, error) {
 }
 
 // readFile reads a file, wherever links lead. One byte more than is allowed is enough
-// to be refused.
+// to be rejected.
 func readFile(path string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -19,7 +19,7 @@ func TestOverride(t *testing.T) {
 		want       string
 	}{
 		{5, Minute, 0, "fixed_window 5/1m closed"}, {5, Second, 30, "fixed_window 5/30s closed"}, {7, Month, 1, "fixed_window 7/30d closed"},
-		{0, Day, 0, "refuses"}, {5, Year, 10, "fixed_window 5/3650d closed"},
+		{0, Day, 0, "denies"}, {5, Year, 10, "fixed_window 5/3650d closed"},
 		{5, Unknown, 0, "envoy: the limit of a descriptor has the unit 0, which is none; send SECOND to YEAR"},
 		{5, Unit(99), 0, "envoy: the limit of a descriptor has the unit 99, which is none; send SECOND to YEAR"},
 		{5, Year, 11, "envoy: the limit of a descriptor is for 11 times a year, which is longer than ten years; send a shorter one"},
@@ -29,8 +29,8 @@ func TestOverride(t *testing.T) {
 		switch {
 		case err != nil:
 			got = err.Error()
-		case n.Refuses():
-			got = "refuses"
+		case n.Denies():
+			got = "denies"
 		default:
 			terms := n.Terms(false, false)
 			got = fmt.Sprintf("%s %s", terms.Limits[0].Limit(), terms.Rule.OnFailure)
@@ -65,7 +65,7 @@ func TestOverridesAreBounded(t *testing.T) {
 	}
 }
 
-// The terms say whether refused requests count, where that can be, and who only watches.
+// The terms say whether denied requests count, where that can be, and who only watches.
 func TestTerms(t *testing.T) {
 	d := read(t, `
 domain: d

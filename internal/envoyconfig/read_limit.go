@@ -61,7 +61,7 @@ func (p *parser) unlimited(f fields, n *Node, several bool) {
 func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
 	n, good := p.number(f["requests_per_unit"], "requests_per_unit", 0, math.MaxUint32)
 	if good && n == 0 {
-		p.warnf(f.place("requests_per_unit", e), "requests_per_unit: none at all means that every request is refused; write how many may pass, or unlimited: true")
+		p.warnf(f.place("requests_per_unit", e), "requests_per_unit: none at all means that every request is denied; write how many may pass, or unlimited: true")
 	}
 	l.N = uint32(n)
 	text, ok := p.text(f["unit"], "unit")
@@ -95,7 +95,7 @@ func (p *parser) algorithm(f fields, l *Limit) bool {
 		return false
 	}
 	if l.Burst > 0 && l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket {
-		p.errorf(f["burst"].Place, "burst: a %s has none, it admits all at once anyway; remove it, or write algorithm: token_bucket", l.Algorithm)
+		p.errorf(f["burst"].Place, "burst: a %s has none, it allows all at once anyway; remove it, or write algorithm: token_bucket", l.Algorithm)
 		return false
 	}
 	return true

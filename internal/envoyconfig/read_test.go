@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // TestGolden holds every file of testdata/read against what is beside it: the problems
 // as a person sees them, and what was understood. A directory is several files.
@@ -69,7 +69,7 @@ func golden(t *testing.T, path, got string) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Errorf("%s: got\n%s\nwant\n%s\n(go test ./internal/envoyconfig -update writes it anew)", path, got, want)
+		t.Errorf("%s: got\n%s\nwant\n%s\n(go test ./internal/envoyconfig -update writes it again)", path, got, want)
 	}
 }
 

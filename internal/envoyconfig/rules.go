@@ -68,8 +68,8 @@ func (x *exporter) level(l *level, path []*branch) {
 // without.
 func (x *exporter) apart(l *level, at []*branch) {
 	b := at[len(at)-1]
-	refuses := b.node != nil && b.node.refuses
-	if all := l.exact[b.key]; all != nil && all.isLimited() && !refuses {
+	denies := b.node != nil && b.node.denies
+	if all := l.exact[b.key]; all != nil && all.isLimited() && !denies {
 		if !b.isLimited() {
 			x.note("%s: it has no limit, but the rule for every %s cannot make an exception of it, so that it applies.", x.where(at), b.key)
 			return
@@ -80,7 +80,7 @@ func (x *exporter) apart(l *level, at []*branch) {
 }
 
 func (b *branch) isLimited() bool {
-	return b.node != nil && !b.node.Unlimited && !b.node.refuses
+	return b.node != nil && !b.node.Unlimited && !b.node.denies
 }
 
 // siblings are the overrides of a descriptor without a value: those that have one.
@@ -114,7 +114,7 @@ func (x *exporter) isOverride(all *branch, at []*branch) bool {
 	if one == nil || one.Unlimited {
 		return true
 	}
-	return !one.refuses && len(groups(one.Limits)) == 1 &&
+	return !one.denies && len(groups(one.Limits)) == 1 &&
 		one.Limits[0].Algorithm == all.node.Limits[0].Algorithm &&
 		one.Shadow == all.node.Shadow && one.Quota == all.node.Quota && one.Failure == all.node.Failure
 }
@@ -125,8 +125,8 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 	switch {
 	case b.node == nil || b.node.Unlimited:
 		return
-	case b.node.refuses:
-		x.note("%s: it refuses everything, and a rule has to admit somebody. It is left out; block such requests instead.", x.where(at))
+	case b.node.denies:
+		x.note("%s: it denies everything, and a rule has to allow somebody. It is left out; block such requests instead.", x.where(at))
 		return
 	}
 	x.remark(at, b.node)
@@ -152,7 +152,7 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 // remark notes what is lost of a descriptor that becomes a rule.
 func (x *exporter) remark(at []*branch, n *Node) {
 	if n.Quota {
-		x.note("%s: quota_mode has no equal among rules. It is a shadow, which never refuses.", x.where(at))
+		x.note("%s: quota_mode has no equal among rules. It is a shadow, which never denies.", x.where(at))
 	}
 	if len(n.Replaces) > 0 {
 		x.note("%s: it replaces %s, which rules cannot do, so that both apply.", x.where(at), strings.Join(n.Replaces, ", "))

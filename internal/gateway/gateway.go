@@ -4,7 +4,7 @@
 //	go g.Run(ctx)
 //	http.ListenAndServe(addr, g)
 //
-// A request is judged first; what is refused never reaches an upstream. Then the route
+// A request is judged first; what is denied never reaches an upstream. Then the route
 // with the longest host and the longest path is found, and of its upstreams the one
 // with the least to do. Path and query travel as they came, and bodies stream in both
 // directions: nothing is kept, so nothing is too big.
@@ -38,7 +38,7 @@ import (
 	"github.com/weirhq/weir/internal/match"
 )
 
-// Gateway is a handler that passes on what the limiter admits. It is safe for
+// Gateway is a handler that passes on what the limiter allows. It is safe for
 // concurrent use.
 type Gateway struct {
 	options   Options
@@ -91,7 +91,7 @@ func New(o Options) (*Gateway, error) {
 // goes nowhere costs the client nothing.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r, began: time.Now()}
-	if a := g.refuse(x, r); a != nil {
+	if a := g.reject(x, r); a != nil {
 		x.answer(a, nil)
 		x.ended = true
 		x.end()
@@ -123,7 +123,7 @@ func (g *Gateway) Ready() error {
 
 func (g *Gateway) now() instant { return time.Since(g.began) }
 
-// serve passes on a request that was admitted.
+// serve passes on a request that was allowed.
 func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	x := exchangeOf(r.Context())
 	x.w, x.began = w, time.Now() // the limiter may have held it
@@ -138,8 +138,8 @@ func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
 	x.ended = true
 }
 
-// refuse finds the route, or says why the request goes nowhere.
-func (g *Gateway) refuse(x *exchange, r *http.Request) *answer {
+// reject finds the route, or says why the request goes nowhere.
+func (g *Gateway) reject(x *exchange, r *http.Request) *answer {
 	if r.Method == http.MethodConnect {
 		return noTunnel
 	}
@@ -209,7 +209,7 @@ func modifyResponse(res *http.Response) error {
 	x := exchangeOf(res.Request.Context())
 	x.header = time.Since(x.began)
 	if res.StatusCode == http.StatusSwitchingProtocols && !(x.upgrade && strings.EqualFold(res.Header.Get("Upgrade"), "websocket")) {
-		return errSwitched // ReverseProxy would refuse it too, but leave the connection open
+		return errSwitched // ReverseProxy would reject it too, but leave the connection open
 	}
 	x.status = res.StatusCode
 	h := x.w.Header()

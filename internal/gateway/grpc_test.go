@@ -108,6 +108,6 @@ func TestGRPC(t *testing.T) {
 		t.Errorf("the failure became %v", err)
 	}
 	if _, err := say(talk(), "again"); status.Code(err) != codes.Unavailable {
-		t.Errorf("a third call was not refused: %v", err)
+		t.Errorf("a third call was not denied: %v", err)
 	}
 }

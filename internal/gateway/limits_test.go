@@ -20,8 +20,8 @@ import (
 	"github.com/weirhq/weir/store/redis"
 )
 
-// What is refused never reaches an upstream.
-func TestRefused(t *testing.T) {
+// What is denied never reaches an upstream.
+func TestDenied(t *testing.T) {
 	var served atomic.Int64
 	b := newStand(t, setup{rules: "rules: [{id: few, key: ip, algorithm: sliding_log, limit: 3/1h}]"}, upstream(t, func(http.ResponseWriter, *http.Request) { served.Add(1) }))
 	for i := range 6 {

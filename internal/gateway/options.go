@@ -69,18 +69,18 @@ type Options struct {
 	Backoff time.Duration
 
 	// Health says how to look after upstreams while Run runs. Default not at all: an
-	// upstream is found to be away when a request cannot reach it.
+	// upstream is found to be unavailable when a request cannot reach it.
 	Health Health
 
 	// TLS is how to speak to upstreams with https: whom to trust, and who we are.
 	// Default the system's authorities.
 	TLS *tls.Config
 
-	// Observe is told of every request that was not refused by a limit, when it is
+	// Observe is told of every request that was not denied by a limit, when it is
 	// over. It must be quick. Default nobody.
 	Observe func(Outcome)
 
-	// Logger is told when an upstream goes away and comes back. Default
+	// Logger is told when an upstream becomes unavailable and comes back. Default
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -163,7 +163,7 @@ func usual[T int | time.Duration](name string, value *T, def T) error {
 	return nil
 }
 
-// newPeers refuses networks that would trust everybody.
+// newPeers rejects networks that would trust everybody.
 func (o *Options) newPeers() (*peers, error) {
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
 	if err != nil {

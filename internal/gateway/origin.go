@@ -33,7 +33,7 @@ type origin struct {
 	mu       sync.Mutex
 	failures int     // in a row: connections that could not be made
 	told     instant // when the log had it last; 0 for never
-	open     bool    // the log has that it is away, and not yet that it is back
+	open     bool    // the log has that it is unavailable, and not yet that it is back
 }
 
 // pause is for how long to leave an upstream out after so many failures in a row.

@@ -26,7 +26,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// An upstream that is away is tried by one request at a time, less and less often, and
+// An upstream that is unavailable is tried by one request at a time, less and less often, and
 // is back at once when it answers.
 func TestBackoff(t *testing.T) {
 	var log strings.Builder

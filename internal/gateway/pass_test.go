@@ -77,7 +77,7 @@ func TestOddTargets(t *testing.T) {
 			t.Errorf("%s was answered %.60q, want %s", target, answer, want)
 		}
 		if target == "GET admin" {
-			continue // net/http refuses it
+			continue // net/http denies it
 		}
 		if o := b.outcome(); (o.Upstream == "") != (want != "200") {
 			t.Errorf("%s: observed %+v", target, o)

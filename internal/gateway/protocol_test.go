@@ -87,7 +87,7 @@ func TestWebSocket(t *testing.T) {
 			t.Errorf("observed %+v", o)
 		}
 		if _, res, err := websocket.Dial(t.Context(), b.server.URL, &websocket.DialOptions{HTTPClient: b.client}); err == nil || res.StatusCode != 429 {
-			t.Errorf("a third was not refused: %v", err)
+			t.Errorf("a third was not denied: %v", err)
 		}
 	}
 }

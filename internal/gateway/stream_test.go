@@ -84,7 +84,7 @@ func TestFullDuplex(t *testing.T) {
 func TestExpectContinue(t *testing.T) {
 	read := make(chan string, 1)
 	b := newStand(t, setup{options: Options{ContinueTimeout: time.Hour}}, upstream(t, func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/refuse" {
+		if r.URL.Path == "/deny" {
 			w.WriteHeader(http.StatusForbidden)
 			return
 		}
@@ -115,8 +115,8 @@ func TestExpectContinue(t *testing.T) {
 		}
 		return line, continued
 	}
-	if line, continued := ask("/refuse"); continued || !strings.Contains(line, " 403 ") {
-		t.Errorf("refused: %q, asked for the body: %v", line, continued)
+	if line, continued := ask("/deny"); continued || !strings.Contains(line, " 403 ") {
+		t.Errorf("denied: %q, asked for the body: %v", line, continued)
 	}
 	if line, continued := ask("/"); !continued || !strings.Contains(line, " 200 ") || <-read != "hello" {
 		t.Errorf("accepted: %q, asked for the body: %v", line, continued)

@@ -43,7 +43,7 @@ func problem(t *testing.T, got reply, status int) string {
 }
 
 func TestUnreachable(t *testing.T) {
-	b := newStand(t, setup{}, refusing(t))
+	b := newStand(t, setup{}, denying(t))
 	problem(t, b.get("/"), 502)
 	var connect *connectError
 	if o := b.outcome(); o.Status != 502 || o.Tries != 1 || !errors.As(o.Err, &connect) || o.Header != 0 {
@@ -57,7 +57,7 @@ func TestUnreachable(t *testing.T) {
 
 // What could not be sent to one upstream goes to another, with its body.
 func TestNextUpstream(t *testing.T) {
-	b := newStand(t, setup{options: Options{Backoff: time.Hour}}, refusing(t)+","+refusing(t)+","+upstream(t, func(w http.ResponseWriter, r *http.Request) {
+	b := newStand(t, setup{options: Options{Backoff: time.Hour}}, denying(t)+","+denying(t)+","+upstream(t, func(w http.ResponseWriter, r *http.Request) {
 		text, _ := io.ReadAll(r.Body)
 		fmt.Fprintf(w, "%s %s", r.Method, text)
 	}))
@@ -152,9 +152,9 @@ func TestSlowConnect(t *testing.T) {
 	}
 }
 
-// An upstream that was away is back by itself.
+// An upstream that was unavailable is back by itself.
 func TestRecovery(t *testing.T) {
-	url := refusing(t)
+	url := denying(t)
 	b := newStand(t, setup{options: Options{Backoff: time.Millisecond}}, url)
 	problem(t, b.get("/"), 502)
 	l, err := net.Listen("tcp", strings.TrimPrefix(url, "http://"))

@@ -133,7 +133,7 @@ func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	return dst
 }
 
-// window is how long a client who has used everything needs to be as good as new.
+// window is how long a client who has used everything needs to be fully reset.
 func window(c *weir.Compiled) time.Duration {
 	l := c.Limit()
 	if l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket || l.Burst == 0 || l.Burst == l.N {

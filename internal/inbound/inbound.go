@@ -3,7 +3,7 @@
 // The library reads a message of any method up to one size, decompresses it if some
 // package of the program has registered how, and decodes it, before anybody is asked. Here
 // each type of message has a bound of its own, in bytes and in messages within it. A message
-// that is longer is refused before it is read, one with more before it is decoded, and one
+// that is longer is rejected before it is read, one with more before it is decoded, and one
 // that is compressed in either case. What is being received and what is decoded at the same
 // time has to fit into rooms that all calls share.
 package inbound
@@ -55,7 +55,7 @@ type Options struct {
 	Wait time.Duration
 
 	// Reads is whether the message of a call is read at all. If not, the method is called
-	// with an empty one, and has to refuse by itself. Default always.
+	// with an empty one, and has to reject by itself. Default always.
 	Reads func(context.Context) bool
 }
 

@@ -35,7 +35,7 @@ type Options struct {
 	Grace time.Duration
 
 	// Do makes one call, and says in a word how it ended. An error is a call without
-	// an answer; the worker then rests for a moment, since whoever refuses
+	// an answer; the worker then rests for a moment, since whoever rejects
 	// connections does it faster than anybody needs to know. It is needed.
 	Do func(ctx context.Context, worker int) (outcome string, err error)
 

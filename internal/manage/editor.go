@@ -67,7 +67,7 @@ func Base(version int64) func(int64) bool {
 type Written struct {
 	Version      repo.Version // with its source; as it was, if nothing has changed
 	New          bool         // a rule that was not there before
-	CommentsKept bool         // false if the document had to be written anew, without them
+	CommentsKept bool         // false if the document had to be written again, without them
 	Warnings     rule.Problems
 }
 

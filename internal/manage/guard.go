@@ -44,7 +44,7 @@ type GuardOptions struct {
 // Guard says who may manage. It is safe for concurrent use.
 //
 // It counts by address, in memory, and with weir's own limiter: it has to hold while
-// the store is away.
+// the store is unavailable.
 type Guard struct{ limits *engine.Engine }
 
 // NewGuard returns a guard that has seen nobody.
@@ -90,14 +90,14 @@ type Visit struct {
 	Uncounted     bool         // it is no call of the management, and may come as often as it likes
 }
 
-// Admit counts a call, and returns the name of who calls: of the holder of its token, or
+// Allow counts a call, and returns the name of who calls: of the holder of its token, or
 // "" if the list is nil, so that no token is asked for. The error is a *TooOftenError,
 // ErrNoToken, ErrWrongToken, a *ScopeError, with which the name is there all the same, or
 // that of the context.
 //
 // Too many wrong tokens from one address, and no token from there is looked at, lest the
 // right one be found by trying; a call without any is no try.
-func (g *Guard) Admit(ctx context.Context, tokens *bearer.List, v Visit) (name string, err error) {
+func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (name string, err error) {
 	if !v.Uncounted {
 		if err := g.within(ctx, g.limits.Check, v.Client, anyCall); err != nil {
 			return "", err
@@ -124,7 +124,7 @@ func (g *Guard) Admit(ctx context.Context, tokens *bearer.List, v Visit) (name s
 
 // Identify returns who calls, by what the call says under Authorization. If the list is
 // nil, that is somebody without a name who may do everything. The error is ErrNoToken or
-// ErrWrongToken. It counts nothing, so it is for calls that were admitted already.
+// ErrWrongToken. It counts nothing, so it is for calls that were allowed already.
 func Identify(tokens *bearer.List, authorization []string) (bearer.Holder, error) {
 	if tokens == nil {
 		return bearer.Holder{Scope: bearer.Admin}, nil

@@ -36,7 +36,7 @@ func newGuard(t testing.TB, now *weir.Micros) (*Guard, *bearer.List) {
 
 var client = netip.MustParseAddr("192.0.2.1")
 
-func TestAdmit(t *testing.T) {
+func TestAllow(t *testing.T) {
 	now := weir.Micros(0)
 	for _, c := range []struct {
 		authorization []string
@@ -56,7 +56,7 @@ func TestAdmit(t *testing.T) {
 		{[]string{"Bearer nobody-knows-this-token"}, bearer.Read, "", ErrWrongToken},
 	} {
 		g, list := newGuard(t, &now)
-		name, err := g.Admit(t.Context(), list, Visit{Client: client, Authorization: c.authorization, Needs: c.needs})
+		name, err := g.Allow(t.Context(), list, Visit{Client: client, Authorization: c.authorization, Needs: c.needs})
 		if scope := new(ScopeError); errors.As(c.want, &scope) {
 			if is[*ScopeError](t, err).Holder != "bob" {
 				t.Error(err)
@@ -67,7 +67,7 @@ func TestAdmit(t *testing.T) {
 		if name != c.name {
 			t.Errorf("%v is %q, want %q", c.authorization, name, c.name)
 		}
-		if name, err = g.Admit(t.Context(), nil, Visit{Client: client, Authorization: c.authorization, Needs: c.needs}); name != "" || err != nil {
+		if name, err = g.Allow(t.Context(), nil, Visit{Client: client, Authorization: c.authorization, Needs: c.needs}); name != "" || err != nil {
 			t.Errorf("without a list: %q %v", name, err)
 		}
 	}
@@ -106,7 +106,7 @@ func TestWrongTokens(t *testing.T) {
 		if bearer == "" {
 			v.Authorization = nil
 		}
-		_, err := g.Admit(t.Context(), list, v)
+		_, err := g.Allow(t.Context(), list, v)
 		return err
 	}
 	for range 5 {
@@ -138,14 +138,14 @@ func TestTooManyCalls(t *testing.T) {
 	now := weir.Micros(0)
 	g, _ := newGuard(t, &now)
 	for i := range 12 {
-		_, err := g.Admit(t.Context(), nil, Visit{Client: client})
+		_, err := g.Allow(t.Context(), nil, Visit{Client: client})
 		if (err == nil) != (i < 10) {
 			t.Errorf("call %d: %v", i, err)
 		}
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := g.Admit(ctx, nil, Visit{Client: client}); !errors.Is(err, context.Canceled) {
+	if _, err := g.Allow(ctx, nil, Visit{Client: client}); !errors.Is(err, context.Canceled) {
 		t.Error(err)
 	}
 }
@@ -159,7 +159,7 @@ func TestNewGuard(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i := range 200 { // the burst of the default
-		if _, err := g.Admit(t.Context(), nil, Visit{Client: client}); err != nil {
+		if _, err := g.Allow(t.Context(), nil, Visit{Client: client}); err != nil {
 			t.Fatalf("call %d: %v", i, err)
 		}
 	}

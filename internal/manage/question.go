@@ -101,7 +101,7 @@ func (q *Question) bounds(ip string) *FieldError {
 	case q.Cost < 0:
 		return fault("cost", "%d is negative, and nothing can be given back this way; send at least 1, or leave it to the rules.", q.Cost)
 	case q.Cost > weir.MaxUnits:
-		return fault("cost", "%d is more than any limit admits; send at most %d.", q.Cost, int64(weir.MaxUnits))
+		return fault("cost", "%d is more than any limit allows; send at most %d.", q.Cost, int64(weir.MaxUnits))
 	}
 	return nil
 }

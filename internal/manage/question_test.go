@@ -36,7 +36,7 @@ func TestRead(t *testing.T) {
 	}
 }
 
-func TestReadRefuses(t *testing.T) {
+func TestReadRejects(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	entries := func(n, size int) map[string]string {
 		m := map[string]string{}

@@ -96,7 +96,7 @@ func FuzzCanonicalPath(f *testing.F) {
 		got = strings.ReplaceAll(got, "%2F", "%252F")
 		decoded, err := url.PathUnescape(in)
 		if err != nil {
-			return // url refuses what we take for a percent sign
+			return // url denies what we take for a percent sign
 		}
 		if back, err := url.PathUnescape(got); err != nil || back != path.Clean(decoded) {
 			t.Fatalf("%q becomes %q, which decodes to %q (%v), not %q", in, got, back, err, path.Clean(decoded))

@@ -45,8 +45,8 @@ func BenchmarkRun(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				r, err := Run(context.Background(), Options{Table: table}, NewLog("log", bytes.NewReader(log)))
-				if err != nil || r.Requests != 1_000_000 || r.Refused == 0 {
-					b.Fatal(err, r.Requests, r.Refused)
+				if err != nil || r.Requests != 1_000_000 || r.Denied == 0 {
+					b.Fatal(err, r.Requests, r.Denied)
 				}
 			}
 			b.ReportMetric(1e6*float64(b.N)/b.Elapsed().Seconds(), "lines/s")

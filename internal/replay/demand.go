@@ -91,8 +91,8 @@ func (d *demand) place(a arrival) uint32 {
 }
 
 // forget drops the clients with the fewest requests until a quarter of the room is
-// free. Whoever asks for little is never refused, so this changes the result by no
-// more than that little. It refuses when it would have to drop clients who ask for
+// free. Whoever asks for little is never denied, so this changes the result by no
+// more than that little. It denies when it would have to drop clients who ask for
 // an eighth of what the busiest does: from there on, the beginning of the log has
 // to do.
 func (d *demand) forget() bool {

@@ -103,10 +103,10 @@ type Options struct {
 	// memory.DefaultMaxKeys.
 	MaxKeys int
 
-	// Top is how many of the clients that were refused most are listed. Default 10.
+	// Top is how many of the clients that were denied most are listed. Default 10.
 	Top int
 
-	// Shares are the shares of refused requests for which a limit is suggested.
+	// Shares are the shares of denied requests for which a limit is suggested.
 	// Default 1 % and 0.1 %.
 	Shares []float64
 
@@ -117,7 +117,7 @@ type Options struct {
 // Progress is how far a replay has come.
 type Progress struct {
 	Requests int64
-	Refused  int64
+	Denied   int64
 	Read     int64 // bytes of the files, as they are on the disk
 	Size     int64 // of all files; 0 if it is not known
 }

@@ -39,7 +39,7 @@ func TestCompressed(t *testing.T) {
 	var last Progress
 	o := Options{Table: compile(t, perAddress), Progress: func(p Progress) { last = p }}
 	r, err := Run(context.Background(), o, log)
-	if err != nil || r.Requests != 5000 || r.Refused != 4998 {
+	if err != nil || r.Requests != 5000 || r.Denied != 4998 {
 		t.Errorf("%v: %+v", err, r)
 	}
 	if last.Size == 0 || last.Read != last.Size {

@@ -7,7 +7,7 @@ import (
 
 // Bounds on what is held back until it is clear that nothing earlier comes.
 const (
-	maxHeld    = 1 << 16 // entries
+	maxDelayed = 1 << 16 // entries
 	maxBatches = 256     // pieces of logs that they are part of
 )
 

@@ -18,7 +18,7 @@ const (
 	pictureLanes   = 8 // rules that get a lane; all are in the table
 )
 
-// WriteSVG draws requests and refusals over time.
+// WriteSVG draws requests and denials over time.
 func (r *Report) WriteSVG(w io.Writer) error { return chart.WriteSVG(w, r.picture()) }
 
 // WriteHTML writes the report as a page.
@@ -31,8 +31,8 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 	}
 	table("Rules", r.ruleRows())
-	table("Refused most", r.topRows())
-	table("Which limit would have refused how much", r.limitRows())
+	table("Denied most", r.topRows())
+	table("Which limit would have denied how much", r.limitRows())
 	var lines []string
 	for _, bad := range r.BadLines {
 		lines = append(lines, fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason))
@@ -46,33 +46,33 @@ func (r *Report) WriteHTML(w io.Writer) error {
 	return page.WriteHTML(w)
 }
 
-// picture has a lane for all requests, and one for each of the rules that refused
+// picture has a lane for all requests, and one for each of the rules that denied
 // the most.
 func (r *Report) picture() *chart.Picture {
 	o := r.over(pictureColumns)
 	p := &chart.Picture{
-		Title: "requests and refusals", Slices: len(o.Requests),
+		Title: "requests and denials", Slices: len(o.Requests),
 		About: []string{
 			phrase.Cut(strings.Join(r.Logs, ", "), 120, false),
-			fmt.Sprintf("%s to %s UTC: %s, %d refused (%s)", stamp(r.From), stamp(r.To), phrase.Count(r.Requests, "request"), r.Refused, percent(share(r.Refused, r.Requests))),
+			fmt.Sprintf("%s to %s UTC: %s, %d denied (%s)", stamp(r.From), stamp(r.To), phrase.Count(r.Requests, "request"), r.Denied, percent(share(r.Denied, r.Requests))),
 		},
 		Legend: []chart.Entry{
-			{Ink: chart.Good, Text: "admitted"}, {Ink: chart.Bad, Text: "refused ×"}, {Ink: chart.Accent, Text: "refused share of the requests"},
+			{Ink: chart.Good, Text: "allowed"}, {Ink: chart.Bad, Text: "denied ×"}, {Ink: chart.Accent, Text: "denied share of the requests"},
 		},
 	}
 	every := max(1, (len(o.Requests)+5)/6)
 	for slice := 0; slice < len(o.Requests); slice += every {
 		p.Ticks = append(p.Ticks, chart.Tick{Slice: float64(slice), Label: clockText(o.Begin+Instant(int64(slice)*o.Slice), o.Slice)})
 	}
-	admitted := make([]int64, len(o.Requests))
-	all := chart.Lane{Name: "all requests", Most: most(o.Requests), Marks: o.Refused}
+	allowed := make([]int64, len(o.Requests))
+	all := chart.Lane{Name: "all requests", Most: most(o.Requests), Marks: o.Denied}
 	for i, n := range o.Requests {
-		admitted[i] = n - o.Refused[i]
-		all.Line = append(all.Line, share(o.Refused[i], n))
+		allowed[i] = n - o.Denied[i]
+		all.Line = append(all.Line, share(o.Denied[i], n))
 	}
-	all.Bars = []chart.Bars{{Ink: chart.Good, Values: admitted}, {Ink: chart.Bad, Values: o.Refused}}
+	all.Bars = []chart.Bars{{Ink: chart.Good, Values: allowed}, {Ink: chart.Bad, Values: o.Denied}}
 	all.Notes = []string{
-		fmt.Sprintf("%d admitted, %d refused", r.Admitted, r.Refused),
+		fmt.Sprintf("%d allowed, %d denied", r.Allowed, r.Denied),
 		fmt.Sprintf("full height: %d in %s", all.Most, length(o.Slice)),
 	}
 	p.Lanes = append(p.Lanes, all)
@@ -81,7 +81,7 @@ func (r *Report) picture() *chart.Picture {
 		p.Lanes = append(p.Lanes, chart.Lane{
 			Name: phrase.Cut(rule.ID, 20, false), Most: most(counts), Marks: counts, Bars: []chart.Bars{{Ink: chart.Bad, Values: counts}},
 			Notes: []string{
-				fmt.Sprintf("%d of %d refused (%s)", rule.Refused, rule.Applied, percent(share(rule.Refused, rule.Applied))),
+				fmt.Sprintf("%d of %d denied (%s)", rule.Denied, rule.Applied, percent(share(rule.Denied, rule.Applied))),
 				fmt.Sprintf("full height: %d in %s", most(counts), length(o.Slice)),
 			},
 		})
@@ -89,7 +89,7 @@ func (r *Report) picture() *chart.Picture {
 	return p
 }
 
-// busiest are the rules that refused the most, those first.
+// busiest are the rules that denied the most, those first.
 func (r *Report) busiest(o Over) []*RuleReport {
 	var rules []*RuleReport
 	for i := range r.Rules {
@@ -97,21 +97,21 @@ func (r *Report) busiest(o Over) []*RuleReport {
 			rules = append(rules, &r.Rules[i])
 		}
 	}
-	slices.SortStableFunc(rules, func(a, b *RuleReport) int { return int(min(max(b.Refused-a.Refused, -1), 1)) })
+	slices.SortStableFunc(rules, func(a, b *RuleReport) int { return int(min(max(b.Denied-a.Denied, -1), 1)) })
 	return rules[:min(len(rules), pictureLanes)]
 }
 
 func most(counts []int64) int64 { return max(1, slices.Max(append([]int64{0}, counts...))) }
 
-// WriteCSV writes a line for each slice of time, with the refusals of each rule that
+// WriteCSV writes a line for each slice of time, with the denials of each rule that
 // had any in a column of its own.
 func (r *Report) WriteCSV(w io.Writer) error {
 	c := csv.NewWriter(w)
 	ids := slices.Sorted(maps.Keys(r.Over.Rules))
-	c.Write(append([]string{"time", "requests", "refused"}, ids...))
+	c.Write(append([]string{"time", "requests", "denied"}, ids...))
 	for i, n := range r.Over.Requests {
 		at, _ := (r.Over.Begin + Instant(int64(i)*r.Over.Slice)).MarshalText()
-		row := []string{string(at), strconv.FormatInt(n, 10), strconv.FormatInt(r.Over.Refused[i], 10)}
+		row := []string{string(at), strconv.FormatInt(n, 10), strconv.FormatInt(r.Over.Denied[i], 10)}
 		for _, id := range ids {
 			row = append(row, strconv.FormatInt(r.Over.Rules[id][i], 10))
 		}

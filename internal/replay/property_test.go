@@ -52,11 +52,11 @@ func TestReplayIsTheSimulation(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r.Admitted != want.Admitted || r.Refused != want.Refused {
-			t.Fatalf("%d admitted, %d refused; the simulation has %d and %d", r.Admitted, r.Refused, want.Admitted, want.Refused)
+		if r.Allowed != want.Allowed || r.Denied != want.Denied {
+			t.Fatalf("%d allowed, %d denied; the simulation has %d and %d", r.Allowed, r.Denied, want.Allowed, want.Denied)
 		}
-		if s := r.Rules[0].Suggestions[0]; s.Refused != r.Refused {
-			t.Fatalf("the demand says that %d are refused, the replay %d", s.Refused, r.Refused)
+		if s := r.Rules[0].Suggestions[0]; s.Denied != r.Denied {
+			t.Fatalf("the demand says that %d are denied, the replay %d", s.Denied, r.Denied)
 		}
 	})
 }
@@ -132,22 +132,22 @@ func TestOrder(t *testing.T) {
 func TestSeries(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		s := newSeries()
-		now, n, refused := int64(1_794_700_800_123_456), int64(0), int64(0)
+		now, n, denied := int64(1_794_700_800_123_456), int64(0), int64(0)
 		var times []int64
 		for range rapid.IntRange(1, 100).Draw(t, "n") {
 			now += rapid.Int64Range(0, int64(rapid.SampledFrom([]time.Duration{1, time.Second, time.Hour, 30 * 24 * time.Hour}).Draw(t, "scale"))).Draw(t, "gap") / 1000
-			no := rapid.Bool().Draw(t, "refused")
+			no := rapid.Bool().Draw(t, "denied")
 			s.add(now, no)
 			times = append(times, now)
 			n++
 			if no {
-				refused++
+				denied++
 				s.addRule(7)
 			}
 		}
 		for _, columns := range []int{maxSlices, 60, 10} {
 			f := s.fitted(columns)
-			if len(f.offered) > columns || sum(f.offered) != n || sum(f.refused) != refused || sum(f.rules[7]) != refused {
+			if len(f.offered) > columns || sum(f.offered) != n || sum(f.denied) != denied || sum(f.rules[7]) != denied {
 				t.Fatalf("%d columns: %+v", columns, f)
 			}
 			want := make([]int64, len(f.offered))

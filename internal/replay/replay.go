@@ -1,6 +1,6 @@
 // Package replay plays access logs against rules, and tells what would have
-// happened: who would have been refused, how often, by which rule, and which limits
-// would have refused how much.
+// happened: who would have been denied, how often, by which rule, and which limits
+// would have denied how much.
 //
 //	log, err := replay.Open("access.log")
 //	report, err := replay.Run(ctx, replay.Options{Table: table}, log)
@@ -103,7 +103,7 @@ func (r *replay) play(ctx context.Context) error {
 // judgeAll judges the requests before which no other is expected, or at the end all.
 func (r *replay) judgeAll(ctx context.Context, end bool) error {
 	for {
-		crowded := r.order.len() > maxHeld || r.merger.live > maxBatches
+		crowded := r.order.len() > maxDelayed || r.merger.live > maxBatches
 		h, ok := r.order.pop(end || crowded)
 		if !ok {
 			return nil
@@ -129,7 +129,7 @@ func (r *replay) count(f *feed, b *batch) {
 }
 
 func (r *replay) progress() Progress {
-	p := Progress{Requests: r.tally.Requests, Refused: r.tally.Refused}
+	p := Progress{Requests: r.tally.Requests, Denied: r.tally.Denied}
 	known := true
 	for _, l := range r.logs {
 		p.Read += l.read.Load()

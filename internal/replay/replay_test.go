@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func golden(t *testing.T, file string, write func(io.Writer) error) {
 	t.Helper()
@@ -33,7 +33,7 @@ func golden(t *testing.T, file string, write func(io.Writer) error) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(b.Bytes(), want) {
-		t.Errorf("%s differs (go test -update writes it anew):\n%s", path, b.Bytes())
+		t.Errorf("%s differs (go test -update writes it again):\n%s", path, b.Bytes())
 	}
 }
 
@@ -63,23 +63,23 @@ func line(seconds float64, ip string) string {
 }
 
 func TestTimesOfTheLog(t *testing.T) {
-	log := line(0, "192.0.2.1") + line(1, "192.0.2.1") + line(2, "192.0.2.1") + // the third is refused
+	log := line(0, "192.0.2.1") + line(1, "192.0.2.1") + line(2, "192.0.2.1") + // the third is denied
 		line(9.999999, "192.0.2.1") + line(10, "192.0.2.1") + line(10.5, "192.0.2.2") // one free at 10 s
 	r := run(t, Options{Table: compile(t, perAddress)}, log)
-	if r.Requests != 6 || r.Refused != 2 || r.Rules[0].Applied != 6 || r.Rules[0].Refused != 2 || r.Rules[0].Clients != 1 {
+	if r.Requests != 6 || r.Denied != 2 || r.Rules[0].Applied != 6 || r.Rules[0].Denied != 2 || r.Rules[0].Clients != 1 {
 		t.Errorf("%+v", r)
 	}
-	if len(r.Top) != 1 || r.Top[0].Client != "ip:192.0.2.1" || r.Top[0].Refused != 2 || r.Top[0].First >= r.Top[0].Last {
+	if len(r.Top) != 1 || r.Top[0].Client != "ip:192.0.2.1" || r.Top[0].Denied != 2 || r.Top[0].First >= r.Top[0].Last {
 		t.Errorf("%+v", r.Top)
 	}
 }
 
-// A rule refuses when one of its limits does, whichever it is.
+// A rule denies when one of its limits does, whichever it is.
 func TestSeveralLimits(t *testing.T) {
 	for _, limits := range []string{"[1/1m, 5/1h]", "[5/1m, 1/1h]"} {
 		table := compile(t, "rules: [{id: a, key: ip, algorithm: sliding_log, limits: "+limits+"}]")
 		r := run(t, Options{Table: table}, strings.Repeat(line(0, "192.0.2.1"), 3))
-		if r.Refused != 2 || r.Rules[0].Applied != 3 || r.Rules[0].Refused != 2 || len(r.Rules[0].Suggestions) != 2 {
+		if r.Denied != 2 || r.Rules[0].Applied != 3 || r.Rules[0].Denied != 2 || len(r.Rules[0].Suggestions) != 2 {
 			t.Errorf("%s: %+v", limits, r.Rules)
 		}
 	}
@@ -92,7 +92,7 @@ func TestDisorder(t *testing.T) {
 	want := run(t, Options{Table: table}, strings.Join(in, ""))
 	out := strings.Join([]string{in[1], in[0], in[2], in[3]}, "")
 	got := run(t, Options{Table: table}, out)
-	if got.Refused != want.Refused || got.Reordered != 1 || got.Late != 0 || want.Reordered != 0 {
+	if got.Denied != want.Denied || got.Reordered != 1 || got.Late != 0 || want.Reordered != 0 {
 		t.Errorf("%+v", got)
 	}
 	late := run(t, Options{Table: table, Disorder: -1}, out)
@@ -105,7 +105,7 @@ func TestDisorder(t *testing.T) {
 func TestSlipInTime(t *testing.T) {
 	log := line(0, "192.0.2.1") + line(1e8, "192.0.2.9") + line(1, "192.0.2.1") + line(2, "192.0.2.1") + line(20, "192.0.2.1")
 	r := run(t, Options{Table: compile(t, perAddress)}, log)
-	if r.Requests != 5 || r.Refused != 1 || r.Late != 0 {
+	if r.Requests != 5 || r.Denied != 1 || r.Late != 0 {
 		t.Errorf("%+v", r)
 	}
 }

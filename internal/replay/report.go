@@ -34,16 +34,16 @@ type Report struct {
 	Requests int64   `json:"requests"`
 	From     Instant `json:"from"`
 	To       Instant `json:"to"`
-	Admitted int64   `json:"admitted"`
-	Refused  int64   `json:"refused"`
-	Exempt   int64   `json:"exempt"`     // of those admitted
-	Free     int64   `json:"unlimited"`  // of those admitted: no rule applied
-	Blocked  int64   `json:"blocked"`    // of those refused
-	Held     int64   `json:"held"`       // of those admitted: for a while
+	Allowed  int64   `json:"allowed"`
+	Denied   int64   `json:"denied"`
+	Exempt   int64   `json:"exempt"`     // of those allowed
+	Free     int64   `json:"unlimited"`  // of those allowed: no rule applied
+	Blocked  int64   `json:"blocked"`    // of those denied
+	Delayed  int64   `json:"delayed"`    // of those allowed: for a while
 	Longest  int64   `json:"longest_us"` // such while
 
 	Rules []RuleReport `json:"rules"`
-	Top   []Refused    `json:"top_refused"`
+	Top   []Denied     `json:"top_denied"`
 	Over  Over         `json:"over_time"`
 	Notes []string     `json:"notes,omitempty"`
 
@@ -57,18 +57,18 @@ type RuleReport struct {
 	Key         string       `json:"key"`
 	Mode        rule.Mode    `json:"mode"`
 	Limits      []string     `json:"limits"`
-	Applied     int64        `json:"applied"`         // requests
-	Refused     int64        `json:"refused"`         // of those; or would have, in shadow mode
-	Clients     int64        `json:"refused_clients"` // at least, if ClientsMore
-	ClientsMore bool         `json:"refused_clients_incomplete,omitempty"`
+	Applied     int64        `json:"applied"`        // requests
+	Denied      int64        `json:"denied"`         // of those; or would have, in shadow mode
+	Clients     int64        `json:"denied_clients"` // at least, if ClientsMore
+	ClientsMore bool         `json:"denied_clients_incomplete,omitempty"`
 	Suggestions []Suggestion `json:"suggestions,omitempty"`
 }
 
-// Refused is a client that would have been refused.
-type Refused struct {
+// Denied is a client that would have been denied.
+type Denied struct {
 	Rule    string  `json:"rule"`
 	Client  string  `json:"client"`
-	Refused int64   `json:"refused"`
+	Denied  int64   `json:"denied"`
 	TooHigh int64   `json:"too_high_by_at_most,omitempty"`
 	First   Instant `json:"first"`
 	Last    Instant `json:"last"`
@@ -79,15 +79,15 @@ type Over struct {
 	Begin    Instant            `json:"begin"`
 	Slice    int64              `json:"slice_us"`
 	Requests []int64            `json:"requests"`
-	Refused  []int64            `json:"refused"`
-	Rules    map[string][]int64 `json:"refused_by_rule"`
+	Denied   []int64            `json:"denied"`
+	Rules    map[string][]int64 `json:"denied_by_rule"`
 }
 
 // report sums up.
 func (r *replay) report() *Report {
 	t := r.tally
 	out := &t.Report
-	out.Reordered, out.Admitted = r.order.reordered, t.Requests-t.Refused
+	out.Reordered, out.Allowed = r.order.reordered, t.Requests-t.Denied
 	for _, l := range r.logs {
 		out.Logs = append(out.Logs, l.name)
 	}
@@ -96,7 +96,7 @@ func (r *replay) report() *Report {
 		out.Rules = append(out.Rules, t.rules[i].report(t.top, i, r.o.Shares))
 	}
 	for _, m := range t.top.most(r.o.Top) {
-		out.Top = append(out.Top, Refused{out.ids[m.rule], m.client, m.count, m.tooHigh, Instant(m.first), Instant(m.last)})
+		out.Top = append(out.Top, Denied{out.ids[m.rule], m.client, m.count, m.tooHigh, Instant(m.first), Instant(m.last)})
 	}
 	out.Over = out.over(maxSlices)
 	out.Notes = append(r.notes, r.remarks()...)
@@ -118,7 +118,7 @@ func (rt *ruleTally) report(t *top, i int, shares []float64) RuleReport {
 // over divides the time into at most so many slices.
 func (r *Report) over(columns int) Over {
 	s := r.series.fitted(columns)
-	o := Over{Begin: Instant(s.begin), Slice: s.length(), Requests: s.offered, Refused: s.refused, Rules: make(map[string][]int64)}
+	o := Over{Begin: Instant(s.begin), Slice: s.length(), Requests: s.offered, Denied: s.denied, Rules: make(map[string][]int64)}
 	for i, counts := range s.rules {
 		o.Rules[r.ids[i]] = counts
 	}

@@ -9,7 +9,7 @@ import (
 // Bounds on what is remembered about time.
 const (
 	maxSlices = 480
-	maxLanes  = 64 // rules whose refusals are kept apart
+	maxLanes  = 64 // rules whose denials are kept apart
 )
 
 // widths are the lengths of a slice in seconds, each a multiple of the one before,
@@ -23,8 +23,8 @@ type series struct {
 	slice int // of the latest request
 
 	offered []int64
-	refused []int64
-	rules   map[int][]int64 // refusals by rule, for the first that refuse
+	denied  []int64
+	rules   map[int][]int64 // denials by rule, for the first that deny
 }
 
 func newSeries() *series { return &series{rules: make(map[int][]int64)} }
@@ -32,7 +32,7 @@ func newSeries() *series { return &series{rules: make(map[int][]int64)} }
 func (s *series) length() int64 { return widths[s.width] * 1_000_000 }
 
 // add counts a request. Time does not go back.
-func (s *series) add(now int64, refused bool) {
+func (s *series) add(now int64, denied bool) {
 	if len(s.offered) == 0 {
 		s.begin = now - now%s.length()
 	}
@@ -40,14 +40,14 @@ func (s *series) add(now int64, refused bool) {
 		s.widen()
 	}
 	s.slice = int((now - s.begin) / s.length())
-	s.offered, s.refused = grow(s.offered, s.slice+1), grow(s.refused, s.slice+1)
+	s.offered, s.denied = grow(s.offered, s.slice+1), grow(s.denied, s.slice+1)
 	s.offered[s.slice]++
-	if refused {
-		s.refused[s.slice]++
+	if denied {
+		s.denied[s.slice]++
 	}
 }
 
-// addRule counts that a rule refuses the request that was added last.
+// addRule counts that a rule denies the request that was added last.
 func (s *series) addRule(rule int) {
 	counts := s.rules[rule]
 	if counts == nil && len(s.rules) == maxLanes {
@@ -79,7 +79,7 @@ func (s *series) widen() {
 		}
 		return joined
 	}
-	s.offered, s.refused = join(s.offered), join(s.refused)
+	s.offered, s.denied = join(s.offered), join(s.denied)
 	for rule, counts := range s.rules {
 		s.rules[rule] = join(counts)
 	}
@@ -87,7 +87,7 @@ func (s *series) widen() {
 
 // fitted returns the series in at most so many slices.
 func (s *series) fitted(columns int) *series {
-	f := &series{width: s.width, begin: s.begin, offered: slices.Clone(s.offered), refused: slices.Clone(s.refused), rules: make(map[int][]int64)}
+	f := &series{width: s.width, begin: s.begin, offered: slices.Clone(s.offered), denied: slices.Clone(s.denied), rules: make(map[int][]int64)}
 	for rule, counts := range s.rules {
 		f.rules[rule] = slices.Clone(counts)
 	}
@@ -100,19 +100,19 @@ func (s *series) fitted(columns int) *series {
 	return f
 }
 
-// maxRefused bounds the clients whose refusals are counted apart.
-const maxRefused = 1 << 14
+// maxDenied bounds the clients whose denials are counted apart.
+const maxDenied = 1 << 14
 
-// top counts refusals by rule and client, exactly as long as there is room. From
+// top counts denials by rule and client, exactly as long as there is room. From
 // then on a new one takes the place of the one with the fewest, and its count, which
 // bounds by how much its own is too high: the Space-Saving algorithm of Metwally,
 // Agrawal and El Abbadi. Whoever has more than the smallest count is in the list.
 type top struct {
 	room   int
 	places map[topKey]int // where in the heap
-	heap   []refusals     // the fewest on top
+	heap   []denials      // the fewest on top
 	taken  int64          // how often a place was taken over
-	rules  map[int]int64  // how many clients each rule has refused, while that is exact
+	rules  map[int]int64  // how many clients each rule has denied, while that is exact
 }
 
 type topKey struct {
@@ -120,7 +120,7 @@ type topKey struct {
 	client string
 }
 
-type refusals struct {
+type denials struct {
 	topKey
 	count, tooHigh int64
 	first, last    int64 // when
@@ -130,7 +130,7 @@ func newTop(room int) *top {
 	return &top{room: room, places: make(map[topKey]int), rules: make(map[int]int64)}
 }
 
-// add counts a refusal. The client's bytes are the caller's.
+// add counts a denial. The client's bytes are the caller's.
 func (t *top) add(rule int, client string, now int64) {
 	if i, ok := t.places[topKey{rule, client}]; ok {
 		t.heap[i].count++
@@ -142,20 +142,20 @@ func (t *top) add(rule int, client string, now int64) {
 	if len(t.heap) < t.room {
 		t.rules[rule]++
 		t.places[key] = len(t.heap)
-		heap.Push(t, refusals{topKey: key, count: 1, first: now, last: now})
+		heap.Push(t, denials{topKey: key, count: 1, first: now, last: now})
 		return
 	}
 	t.taken++
 	least := &t.heap[0]
 	delete(t.places, least.topKey)
-	*least = refusals{topKey: key, count: least.count + 1, tooHigh: least.count, first: now, last: now}
+	*least = denials{topKey: key, count: least.count + 1, tooHigh: least.count, first: now, last: now}
 	t.places[key] = 0
 	heap.Fix(t, 0)
 }
 
 func (t *top) Len() int           { return len(t.heap) }
 func (t *top) Less(i, j int) bool { return t.heap[i].count < t.heap[j].count }
-func (t *top) Push(x any)         { t.heap = append(t.heap, x.(refusals)) }
+func (t *top) Push(x any)         { t.heap = append(t.heap, x.(denials)) }
 func (t *top) Pop() any           { return cutLast(&t.heap) }
 
 func (t *top) Swap(i, j int) {
@@ -163,10 +163,10 @@ func (t *top) Swap(i, j int) {
 	t.places[t.heap[i].topKey], t.places[t.heap[j].topKey] = i, j
 }
 
-// most returns those with the most refusals.
-func (t *top) most(n int) []refusals {
+// most returns those with the most denials.
+func (t *top) most(n int) []denials {
 	all := slices.Clone(t.heap)
-	slices.SortFunc(all, func(a, b refusals) int {
+	slices.SortFunc(all, func(a, b denials) int {
 		return cmp.Or(cmp.Compare(b.count, a.count), cmp.Compare(a.rule, b.rule), cmp.Compare(a.client, b.client))
 	})
 	return all[:min(n, len(all))]

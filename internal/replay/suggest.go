@@ -6,15 +6,15 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Suggestion is what other limits of a rule would have refused, each alone: as if
-// no other rule or limit refused anything.
+// Suggestion is what other limits of a rule would have denied, each alone: as if
+// no other rule or limit denied anything.
 type Suggestion struct {
 	Limit    string  `json:"limit"`    // as it is
 	Requests int64   `json:"requests"` // to which it applied
-	Refused  int64   `json:"refused"`  // by this limit alone
-	Share    float64 `json:"refused_share"`
+	Denied   int64   `json:"denied"`   // by this limit alone
+	Share    float64 `json:"denied_share"`
 
-	// For are the smallest limits that would have refused no more than a share.
+	// For are the smallest limits that would have denied no more than a share.
 	For []LimitFor `json:"for"`
 
 	// Until is set if only the beginning of the log was looked at, and Forgotten is by
@@ -24,16 +24,16 @@ type Suggestion struct {
 	Forgotten int64    `json:"forgotten,omitempty"`
 }
 
-// LimitFor is a limit for a share of refused requests.
+// LimitFor is a limit for a share of denied requests.
 type LimitFor struct {
-	Share   float64 `json:"share"`
-	Limit   string  `json:"limit,omitempty"` // "" if no limit of this algorithm keeps to the share
-	Refused int64   `json:"refused"`
+	Share  float64 `json:"share"`
+	Limit  string  `json:"limit,omitempty"` // "" if no limit of this algorithm keeps to the share
+	Denied int64   `json:"denied"`
 }
 
-// suggest finds the limits for some shares. Those that refuse at most a share are
-// found by halving: more is refused by a smaller limit. (With denials that cost
-// nothing that is no law, to the last request; but the limit that is found refuses
+// suggest finds the limits for some shares. Those that deny at most a share are
+// found by halving: more is denied by a smaller limit. (With denials that cost
+// nothing that is no law, to the last request; but the limit that is found denies
 // no more than the share, and the next smaller one more.)
 func (d *demand) suggest(shares []float64) Suggestion {
 	current := d.limit.Limit()
@@ -43,35 +43,35 @@ func (d *demand) suggest(shares []float64) Suggestion {
 		s.Until = &at
 	}
 	tried := make(map[int64]int64)
-	refused := func(n int64) int64 {
+	denied := func(n int64) int64 {
 		if _, ok := tried[n]; !ok {
-			tried[n] = d.refused(d.with(n))
+			tried[n] = d.denied(d.with(n))
 		}
 		return tried[n]
 	}
-	s.Refused = refused(current.N)
+	s.Denied = denied(current.N)
 	if d.requests > 0 {
-		s.Share = float64(s.Refused) / float64(d.requests)
+		s.Share = float64(s.Denied) / float64(d.requests)
 	}
 	ceiling := d.ceiling()
 	for _, share := range shares {
 		allowed := int64(share * float64(d.requests))
-		f := LimitFor{Share: share, Refused: refused(ceiling)}
-		if f.Refused <= allowed {
-			low, high := int64(0), ceiling // low refuses too much, high does not
-			if n := current.N; n < high && refused(n) <= allowed {
+		f := LimitFor{Share: share, Denied: denied(ceiling)}
+		if f.Denied <= allowed {
+			low, high := int64(0), ceiling // low denies too much, high does not
+			if n := current.N; n < high && denied(n) <= allowed {
 				high = n
 			} else if n < high {
 				low = n
 			}
 			for high-low > 1 {
-				if middle := low + (high-low)/2; refused(middle) <= allowed {
+				if middle := low + (high-low)/2; denied(middle) <= allowed {
 					high = middle
 				} else {
 					low = middle
 				}
 			}
-			f.Limit, f.Refused = d.with(high).Limit().String(), refused(high)
+			f.Limit, f.Denied = d.with(high).Limit().String(), denied(high)
 		}
 		s.For = append(s.For, f)
 	}
@@ -93,7 +93,7 @@ func (d *demand) with(n int64) *weir.Compiled {
 	return c
 }
 
-// ceiling is a limit that refuses nobody, or the largest that there is.
+// ceiling is a limit that denies nobody, or the largest that there is.
 func (d *demand) ceiling() int64 {
 	most := int64(1)
 	for _, c := range d.clients {
@@ -115,21 +115,21 @@ func (d *demand) ceiling() int64 {
 	return low
 }
 
-// refused plays the demand against a limit. Clients do not know of each other, so
+// denied plays the demand against a limit. Clients do not know of each other, so
 // they are played one after the other.
-func (d *demand) refused(limit *weir.Compiled) (refused int64) {
+func (d *demand) denied(limit *weir.Compiled) (denied int64) {
 	if limit == nil {
 		return math.MaxInt64
 	}
 	for _, c := range d.clients {
 		if c.requests*d.cost > limit.Capacity() { // otherwise it all fits, at any time
-			refused += d.refusedTo(c, limit)
+			denied += d.deniedTo(c, limit)
 		}
 	}
-	return refused
+	return denied
 }
 
-func (d *demand) refusedTo(c *client, limit *weir.Compiled) (refused int64) {
+func (d *demand) deniedTo(c *client, limit *weir.Compiled) (denied int64) {
 	var record weir.Record
 	take := func(at, cost int64) bool {
 		op := weir.Op{Key: "client", Limit: limit, Cost: cost}
@@ -148,14 +148,14 @@ func (d *demand) refusedTo(c *client, limit *weir.Compiled) (refused int64) {
 			if fit = min(fit, left); fit > 0 && take(a.at, fit*d.cost) {
 				left -= fit
 			}
-			refused += left
+			denied += left
 			continue
 		}
 		for ; left > 0; left-- {
 			if !take(a.at, d.cost) {
-				refused++
+				denied++
 			}
 		}
 	}
-	return refused
+	return denied
 }

@@ -39,8 +39,8 @@ func drawLog(t *rapid.T) string {
 	return log.String()
 }
 
-// A suggested limit refuses what the suggestion says when it is tried, no more than
-// the share, and the next smaller one refuses more.
+// A suggested limit denies what the suggestion says when it is tried, no more than
+// the share, and the next smaller one denies more.
 func TestSuggestionsHold(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		algorithm := rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
@@ -64,8 +64,8 @@ func TestSuggestionsHold(t *testing.T) {
 		}
 		first := try(l)
 		s := first.Rules[0].Suggestions[0]
-		if s.Refused != first.Refused || s.Requests != first.Requests {
-			t.Fatalf("%+v, but %d of %d were refused", s, first.Refused, first.Requests)
+		if s.Denied != first.Denied || s.Requests != first.Requests {
+			t.Fatalf("%+v, but %d of %d were denied", s, first.Denied, first.Requests)
 		}
 		for _, f := range s.For {
 			suggested, err := weir.ParseLimit(f.Limit)
@@ -73,8 +73,8 @@ func TestSuggestionsHold(t *testing.T) {
 				t.Fatal(err)
 			}
 			allowed := int64(f.Share * float64(s.Requests))
-			if r := try(suggested); r.Refused != f.Refused || r.Refused > allowed {
-				t.Fatalf("%+v, but %d of %d were refused", f, r.Refused, r.Requests)
+			if r := try(suggested); r.Denied != f.Denied || r.Denied > allowed {
+				t.Fatalf("%+v, but %d of %d were denied", f, r.Denied, r.Requests)
 			}
 			if suggested.N == 1 {
 				continue
@@ -84,8 +84,8 @@ func TestSuggestionsHold(t *testing.T) {
 			if l.Burst > 0 {
 				smaller.Burst = max(1, int64(float64(l.Burst)*float64(smaller.N)/float64(l.N)+0.5))
 			}
-			if r := try(smaller); r.Refused <= allowed {
-				t.Fatalf("%s is suggested, but %s refuses %d, too, of %d that are allowed", f.Limit, smaller, r.Refused, allowed)
+			if r := try(smaller); r.Denied <= allowed {
+				t.Fatalf("%s is suggested, but %s denies %d, too, of %d that are allowed", f.Limit, smaller, r.Denied, allowed)
 			}
 		}
 	})
@@ -96,7 +96,7 @@ func TestSuggestionsWithCost(t *testing.T) {
 	log := strings.Repeat(line(0, "192.0.2.1"), 7)
 	r := run(t, Options{Shares: []float64{0}, Table: compile(t, "rules: [{id: a, key: ip, algorithm: fixed_window, limit: 10/10s, cost: 3}]")}, log)
 	s := r.Rules[0].Suggestions[0]
-	if r.Refused != 4 || s.Refused != 4 || s.For[0].Limit != "fixed_window 21/10s" {
+	if r.Denied != 4 || s.Denied != 4 || s.For[0].Limit != "fixed_window 21/10s" {
 		t.Errorf("%+v", s)
 	}
 }
@@ -109,7 +109,7 @@ func TestSuggestionsLeaveOutTiers(t *testing.T) {
 		fmt.Fprintf(&log, "{\"time\":%d,%s}\n", 1_794_700_800+i, who)
 	}
 	r := run(t, Options{Table: table}, log.String())
-	if s := r.Rules[0].Suggestions[0]; r.Requests != 5 || r.Free != 1 || r.Rules[0].Applied != 4 || s.Requests != 2 || s.Refused != 1 {
+	if s := r.Rules[0].Suggestions[0]; r.Requests != 5 || r.Free != 1 || r.Rules[0].Applied != 4 || s.Requests != 2 || s.Denied != 1 {
 		t.Errorf("%+v", r.Rules[0])
 	}
 }
@@ -156,8 +156,8 @@ func TestDemandIsBounded(t *testing.T) {
 		t.Errorf("until %d, forgot %d, %d requests, %+v", d.until, d.forgot, d.requests, d.clients["busy"])
 	}
 	for n := d.forgot; n < 10; n++ {
-		if got, want := d.refused(d.with(n)), exact.refused(exact.with(n)); got != want || n == d.forgot && want == 0 {
-			t.Errorf("%d: %d are refused, want %d", n, got, want)
+		if got, want := d.denied(d.with(n)), exact.denied(exact.with(n)); got != want || n == d.forgot && want == 0 {
+			t.Errorf("%d: %d are denied, want %d", n, got, want)
 		}
 	}
 }

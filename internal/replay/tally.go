@@ -36,7 +36,7 @@ const maxArrivals = 1 << 23
 
 func newTally(o *Options) *tally {
 	t := &tally{
-		Report: Report{series: newSeries(), Top: []Refused{}}, whole: true, top: newTop(maxRefused),
+		Report: Report{series: newSeries(), Top: []Denied{}}, whole: true, top: newTop(maxDenied),
 		index: make(map[*rule.Entry]int), demand: make(map[*weir.Compiled]*demand),
 	}
 	limits := 0
@@ -84,11 +84,11 @@ func (t *tally) add(now int64, e *accesslog.Entry, v *engine.Verdict) {
 		t.Free++
 	}
 	if v.Delay > 0 {
-		t.Held++
+		t.Delayed++
 		t.Longest = max(t.Longest, v.Delay.Microseconds())
 	}
 	if !v.Allowed {
-		t.Refused++
+		t.Denied++
 	}
 	t.series.add(now, !v.Allowed)
 	t.addRules(now, v.Results)
@@ -98,9 +98,9 @@ func (t *tally) add(now int64, e *accesslog.Entry, v *engine.Verdict) {
 func (t *tally) addRules(now int64, results []engine.Result) {
 	for len(results) > 0 {
 		r := &results[0]
-		n, refused := 0, false
+		n, denied := 0, false
 		for n < len(results) && results[n].Rule == r.Rule {
-			refused = refused || !results[n].Allowed
+			denied = denied || !results[n].Allowed
 			if d := t.demand[results[n].Quota]; d != nil {
 				d.add(results[n].Key, now)
 			}
@@ -108,8 +108,8 @@ func (t *tally) addRules(now int64, results []engine.Result) {
 		}
 		i := t.index[r.Rule]
 		t.rules[i].Applied++
-		if refused {
-			t.rules[i].Refused++
+		if denied {
+			t.rules[i].Denied++
 			t.series.addRule(i)
 			t.top.add(i, r.Key, now)
 		}

@@ -25,11 +25,11 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		b.WriteString(phrase.Grid(r.ruleRows(), 2))
 		r.timeline(&b, width)
 		if len(r.Top) > 0 {
-			b.WriteString("\nrefused most\n")
+			b.WriteString("\ndenied most\n")
 			b.WriteString(phrase.Grid(r.topRows(), 2))
 		}
 		if rows := r.limitRows(); len(rows) > 1 {
-			b.WriteString("\nwhich limit would have refused how much\n")
+			b.WriteString("\nwhich limit would have denied how much\n")
 			b.WriteString(phrase.Grid(rows, 2))
 		}
 	}
@@ -46,13 +46,13 @@ func (r *Report) head(b *bytes.Buffer, width int) {
 	if r.Requests > 0 {
 		line("time", fmt.Sprintf("%s to %s UTC, %s", stamp(r.From), stamp(r.To), length(int64(r.To-r.From))))
 	}
-	line("requests", fmt.Sprintf("%d: %d admitted, %d refused (%s)", r.Requests, r.Admitted, r.Refused, percent(share(r.Refused, r.Requests))))
+	line("requests", fmt.Sprintf("%d: %d allowed, %d denied (%s)", r.Requests, r.Allowed, r.Denied, percent(share(r.Denied, r.Requests))))
 	var besides []string
 	for _, part := range []struct {
 		n    int64
 		text string
 	}{
-		{r.Exempt, "exempt"}, {r.Blocked, "blocked"}, {r.Free, "under no rule"}, {r.Held, "held for up to " + length(r.Longest)},
+		{r.Exempt, "exempt"}, {r.Blocked, "blocked"}, {r.Free, "under no rule"}, {r.Delayed, "delayed for up to " + length(r.Longest)},
 	} {
 		if part.n > 0 {
 			besides = append(besides, fmt.Sprintf("%d %s", part.n, part.text))
@@ -65,7 +65,7 @@ func (r *Report) head(b *bytes.Buffer, width int) {
 
 // ruleRows is the table of rules.
 func (r *Report) ruleRows() [][]string {
-	rows := [][]string{{"rule", "limits", "applied", "refused", "share", "clients refused"}}
+	rows := [][]string{{"rule", "limits", "applied", "denied", "share", "clients denied"}}
 	for i, rule := range r.Rules {
 		if i == maxRows {
 			rows = append(rows, []string{fmt.Sprintf("and %d more", len(r.Rules)-i), "", "", "", "", ""})
@@ -80,23 +80,23 @@ func (r *Report) ruleRows() [][]string {
 			clients = "≥ " + clients
 		}
 		rows = append(rows, []string{
-			name, phrase.Cut(strings.Join(rule.Limits, ", "), 40, false), strconv.FormatInt(rule.Applied, 10), strconv.FormatInt(rule.Refused, 10),
-			percent(share(rule.Refused, rule.Applied)), clients,
+			name, phrase.Cut(strings.Join(rule.Limits, ", "), 40, false), strconv.FormatInt(rule.Applied, 10), strconv.FormatInt(rule.Denied, 10),
+			percent(share(rule.Denied, rule.Applied)), clients,
 		})
 	}
 	return rows
 }
 
 func (r *Report) topRows() [][]string {
-	rows := [][]string{{"client", "rule", "refused", "first", "last"}}
+	rows := [][]string{{"client", "rule", "denied", "first", "last"}}
 	when := stamp
 	if r.From.time().Format(time.DateOnly) == r.To.time().Format(time.DateOnly) {
 		when = func(i Instant) string { return i.time().Format(time.TimeOnly) } // the day stands above
 	}
 	for _, t := range r.Top {
-		count := strconv.FormatInt(t.Refused, 10)
+		count := strconv.FormatInt(t.Denied, 10)
 		if t.TooHigh > 0 {
-			count = fmt.Sprintf("%d to %d", t.Refused-t.TooHigh, t.Refused)
+			count = fmt.Sprintf("%d to %d", t.Denied-t.TooHigh, t.Denied)
 		}
 		rows = append(rows, []string{phrase.Cut(t.Client, 50, false), t.Rule, count, when(t.First), when(t.Last)})
 	}
@@ -127,7 +127,7 @@ func (r *Report) limitRows() [][]string {
 	return rows
 }
 
-// timeline draws requests and the refused share over time.
+// timeline draws requests and the denied share over time.
 func (r *Report) timeline(b *bytes.Buffer, width int) {
 	const margin = 10
 	o := r.over(max(10, width-margin))
@@ -136,7 +136,7 @@ func (r *Report) timeline(b *bytes.Buffer, width int) {
 	bars := make([]float64, len(o.Requests))
 	for i, n := range o.Requests {
 		bars[i] = float64(n) / float64(most)
-		shares[i] = share(o.Refused[i], n)
+		shares[i] = share(o.Denied[i], n)
 		top = max(top, shares[i])
 	}
 	fmt.Fprintf(b, "\n%-*s%s\n", margin, "requests", sparkline(bars))
@@ -145,13 +145,13 @@ func (r *Report) timeline(b *bytes.Buffer, width int) {
 			shares[i] /= top
 		}
 	}
-	fmt.Fprintf(b, "%-*s%s\n", margin, "refused", sparkline(shares))
+	fmt.Fprintf(b, "%-*s%s\n", margin, "denied", sparkline(shares))
 	from, to := clockText(o.Begin, o.Slice), clockText(o.Begin+Instant(o.Slice*int64(len(o.Requests))), o.Slice)
 	axis := from
 	if gap := len(o.Requests) - len(from) - len(to); gap > 0 {
 		axis += strings.Repeat(" ", gap) + to
 	}
-	fmt.Fprintf(b, "%*s%s\n%*s█ = %s in %s, or %s of them refused\n", margin, "", axis,
+	fmt.Fprintf(b, "%*s%s\n%*s█ = %s in %s, or %s of them denied\n", margin, "", axis,
 		margin, "", phrase.Count(most, "request"), length(o.Slice), percent(top))
 }
 

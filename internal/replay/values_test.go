@@ -94,17 +94,17 @@ block: {ip: [203.0.113.0/24]}
 		log += "{\"time\":1794736800," + who + "}\n"
 	}
 	r := run(t, Options{Table: table}, log)
-	if r.Requests != 10 || r.Exempt != 1 || r.Blocked != 1 || r.Refused != 2 || r.Free != 1 || r.Held != 2 || r.Longest != 2_000_000 {
+	if r.Requests != 10 || r.Exempt != 1 || r.Blocked != 1 || r.Denied != 2 || r.Free != 1 || r.Delayed != 2 || r.Longest != 2_000_000 {
 		t.Errorf("%+v", r)
 	}
-	if shadow, queue := r.Rules[0], r.Rules[1]; shadow.Applied != 3 || shadow.Refused != 2 || queue.Applied != 4 || queue.Refused != 1 {
+	if shadow, queue := r.Rules[0], r.Rules[1]; shadow.Applied != 3 || shadow.Denied != 2 || queue.Applied != 4 || queue.Denied != 1 {
 		t.Errorf("%+v", r.Rules)
 	}
 	var b strings.Builder
 	if err := r.WriteText(&b, 80); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"of them 1 exempt, 1 blocked, 1 under no rule, 2 held for up to 2s", "shadow (shadow)"} {
+	for _, want := range []string{"of them 1 exempt, 1 blocked, 1 under no rule, 2 delayed for up to 2s", "shadow (shadow)"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}

@@ -125,7 +125,7 @@ func (a *amendment) lines(from, to int) ([]string, bool) {
 	return append(out, a.form.lines[at:to]...), true
 }
 
-// change writes a field anew.
+// change writes a field again.
 func (a *amendment) change(f amendedField) ([]string, bool) {
 	first := a.form.lines[f.from]
 	if f.value == nil {

@@ -19,7 +19,7 @@ var ErrNoRule = errors.New("rule: the document has no rule with this id; look at
 // Put puts a rule into a document, in the place of the one with its id or else after
 // the last. The rest stays as people wrote it, and so do the fields that are the same.
 // kept is whether no comment was lost on the way; where the document has a form that
-// cannot be edited line by line, it is written anew as [rule.Format] does, without any.
+// cannot be edited line by line, it is written again as [rule.Format] does, without any.
 //
 // A document that would not be valid is not made; the error is an *rule.InvalidError, of
 // the rule, of the document as it is, or of the two together.

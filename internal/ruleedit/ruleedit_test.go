@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 // TestEdit holds every file of testdata/edit against what is in it: a document, what
 // is done to it, and the document that comes of it.
@@ -38,7 +38,7 @@ func TestEdit(t *testing.T) {
 				source := strings.ReplaceAll(before, "\n", eol)
 				out, kept := perform(t, source, command)
 				want := strings.ReplaceAll(after, "\n", eol)
-				if strings.HasSuffix(command, " -> anew") || before == "" {
+				if strings.HasSuffix(command, " -> again") || before == "" {
 					want = after // with line breaks of our own
 				}
 				if out != want {
@@ -50,7 +50,7 @@ func TestEdit(t *testing.T) {
 					}
 					t.Errorf("with %q: got\n%s\nwant\n%s", eol, out, want)
 				}
-				if want := !strings.Contains(command, " -> lost") && !strings.HasSuffix(command, " -> anew"); kept != want {
+				if want := !strings.Contains(command, " -> lost") && !strings.HasSuffix(command, " -> again"); kept != want {
 					t.Errorf("kept = %v, want %v", kept, want)
 				}
 			}
@@ -59,7 +59,7 @@ func TestEdit(t *testing.T) {
 }
 
 // perform does what a line says: "put RULE" or "delete ID", and perhaps "-> lost" if
-// comments are, or "-> anew" if the document is written anew.
+// comments are, or "-> again" if the document is written again.
 func perform(t *testing.T, source, command string) (string, bool) {
 	t.Helper()
 	command, _, _ = strings.Cut(command, " -> ")

@@ -60,7 +60,7 @@ type Subject struct {
 // client is a key under a limit.
 type client struct{ name, key string }
 
-// release is units that left: admitted, and their delay over.
+// release is units that left: allowed, and their delay over.
 type release struct {
 	at    weir.Micros
 	units int64
@@ -113,7 +113,7 @@ func (r *runner) step(step *Step) error {
 	if step.Verb == "peek" {
 		ask = r.subject.Store.Peek
 	}
-	allowed := int64(0)
+	passed := int64(0)
 	for i := range step.Times {
 		now := step.At + weir.Micros(i)*weir.Micros(step.Every.Microseconds())
 		r.subject.Set(now)
@@ -124,9 +124,9 @@ func (r *runner) step(step *Step) error {
 		if len(r.decisions) != len(step.Ops) {
 			return fmt.Errorf("%d ops were answered by %d decisions", len(step.Ops), len(r.decisions))
 		}
-		admitted := weir.Admitted(r.decisions)
-		if admitted {
-			allowed++
+		allowed := weir.Allowed(r.decisions)
+		if allowed {
+			passed++
 			if step.Verb == "take" {
 				r.release(step, now)
 				for j, op := range step.Ops {
@@ -134,7 +134,7 @@ func (r *runner) step(step *Step) error {
 				}
 			}
 		}
-		if err := r.check(step, admitted, i == step.Times-1); err != nil {
+		if err := r.check(step, allowed, i == step.Times-1); err != nil {
 			if step.Times > 1 {
 				return fmt.Errorf("request %d of %d: %w", i+1, step.Times, err)
 			}
@@ -143,7 +143,7 @@ func (r *runner) step(step *Step) error {
 	}
 	for _, a := range step.answers {
 		if a.field == "allowed" {
-			if err := a.checkNumber(allowed); err != nil {
+			if err := a.checkNumber(passed); err != nil {
 				return err
 			}
 		}
@@ -152,13 +152,13 @@ func (r *runner) step(step *Step) error {
 }
 
 // check compares a request's answers: verdicts always, the rest at the last.
-func (r *runner) check(step *Step, admitted, last bool) error {
+func (r *runner) check(step *Step, allowed, last bool) error {
 	for _, a := range step.answers {
 		verdict := a.field == "allow" || a.field == "deny"
 		var err error
 		switch {
 		case a.op < 0 && verdict:
-			err = a.checkVerdict(admitted)
+			err = a.checkVerdict(allowed)
 		case a.op >= 0 && (verdict || last):
 			err = a.check(r.decisions[a.op])
 		}

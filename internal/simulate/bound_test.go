@@ -103,7 +103,7 @@ func TestPlayIsTheModel(t *testing.T) {
 					t.Fatal(err)
 				}
 				released := r.At + weir.Micros(d[0].Delay.Microseconds())
-				if d[0].Allowed != o.admitted[i] || o.admitted[i] && released != o.released(i, requests) {
+				if d[0].Allowed != o.allowed[i] || o.allowed[i] && released != o.released(i, requests) {
 					t.Fatalf("%s: request %d of %+v: the model says %+v", lane.Limit.Limit(), i, requests, d[0])
 				}
 			}

@@ -11,12 +11,12 @@ import (
 // tally is a lane's figures over the whole traffic. All but the instants are
 // units.
 type tally struct {
-	Admitted int64 `json:"admitted"`
-	Refused  int64 `json:"refused"`
+	Allowed int64 `json:"allowed"`
+	Denied  int64 `json:"denied"`
 
-	// Held are those that shaping told to wait, LongestHold the longest wait.
-	Held        int64       `json:"held"`
-	LongestHold weir.Micros `json:"longest_hold_us"`
+	// Delayed are those that shaping told to wait, LongestDelay the longest wait.
+	Delayed      int64       `json:"delayed"`
+	LongestDelay weir.Micros `json:"longest_delay_us"`
 
 	// Worst is the most that left within one period, for one key; that period
 	// ends at WorstEnd, which is in it. Bound is the most that could have.
@@ -24,8 +24,8 @@ type tally struct {
 	WorstEnd weir.Micros `json:"worst_window_end_us"`
 	Bound    int64       `json:"bound"`
 
-	// FirstRefusal is nil if there was none.
-	FirstRefusal *weir.Micros `json:"first_refusal_us,omitempty"`
+	// FirstDenial is nil if there was none.
+	FirstDenial *weir.Micros `json:"first_denial_us,omitempty"`
 
 	lastRelease weir.Micros
 }
@@ -36,20 +36,20 @@ func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 	windows := make(map[string]*window)
 	for i := range requests {
 		r := &requests[i]
-		if !o.admitted[i] {
-			t.Refused += r.Cost
-			if t.FirstRefusal == nil {
+		if !o.allowed[i] {
+			t.Denied += r.Cost
+			if t.FirstDenial == nil {
 				at := r.At
-				t.FirstRefusal = &at
+				t.FirstDenial = &at
 			}
 			continue
 		}
-		t.Admitted += r.Cost
+		t.Allowed += r.Cost
 		largest = max(largest, r.Cost)
 		at := o.released(i, requests)
-		if held := at - r.At; held > 0 {
-			t.Held += r.Cost
-			t.LongestHold = max(t.LongestHold, held)
+		if delayed := at - r.At; delayed > 0 {
+			t.Delayed += r.Cost
+			t.LongestDelay = max(t.LongestDelay, delayed)
 		}
 		t.lastRelease = max(t.lastRelease, at)
 		w := windows[r.Key]
@@ -66,7 +66,7 @@ func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 }
 
 // window sums the units that left in (t − period, t], t being the last of them.
-// One key's releases come in the order of time even when they are held: a queue
+// One key's releases come in the order of time even when they are delayed: a queue
 // does not overtake.
 type window struct {
 	period   weir.Micros

@@ -24,7 +24,7 @@ func ParseTraffic(text string, limit weir.Limit, seed uint64) (Traffic, error) {
 }
 
 // ParseTrafficUpTo is ParseTraffic for who has less room or time than a person at
-// a terminal: it refuses more than so many requests, before it has made them all.
+// a terminal: it denies more than so many requests, before it has made them all.
 func ParseTrafficUpTo(text string, limit weir.Limit, seed uint64, most int) (Traffic, error) {
 	if err := limit.Validate(); err != nil {
 		return Traffic{}, err

@@ -108,14 +108,14 @@ func FuzzParseTraffic(f *testing.F) {
 			t.Fatal(err)
 		}
 		for _, l := range r.Lanes {
-			if l.Worst > l.Bound || l.Admitted+l.Refused != r.Offered {
+			if l.Worst > l.Bound || l.Allowed+l.Denied != r.Offered {
 				t.Fatalf("%+v", l.tally)
 			}
 		}
 	})
 }
 
-// Who has less room than others is refused before it is full.
+// Who has less room than others is denied before it is full.
 func TestParseTrafficUpTo(t *testing.T) {
 	limit := mustLimit(t, "100/1m")
 	for text, requests := range map[string]int{"boundary": 200, "150@0s,50@1s": 200, "10/1s@0s..20s": 200} {

@@ -48,7 +48,7 @@ func (r *Report) picture() *chart.Picture {
 		Title: r.title(), Slices: r.Axis.Count,
 		About: []string{phrase.Cut(r.Traffic, 120, false), r.size()},
 		Legend: []chart.Entry{
-			{Ink: chart.Good, Text: "passed"}, {Ink: chart.Bad, Text: "refused ×"}, {Ink: chart.Accent, Text: "budget left"},
+			{Ink: chart.Good, Text: "passed"}, {Ink: chart.Bad, Text: "denied ×"}, {Ink: chart.Accent, Text: "budget left"},
 		},
 	}
 	for _, at := range r.Axis.ticks(micros(r.limit)) {
@@ -61,34 +61,34 @@ func (r *Report) picture() *chart.Picture {
 		Name: "offered", Most: most, Bars: []chart.Bars{{Ink: chart.Plain, Values: r.Arrivals}},
 		Notes: []string{phrase.Count(r.Offered, "unit"), fmt.Sprintf("full height: %d in %s", most, clock(r.Axis.Slice))},
 	})
-	held := false
+	delayed := false
 	for i := range r.Lanes {
 		p.Lanes = append(p.Lanes, r.Lanes[i].lane(most, duration.Format(r.limit.Period)))
-		held = held || r.Lanes[i].Held > 0
+		delayed = delayed || r.Lanes[i].Delayed > 0
 	}
-	if held {
+	if delayed {
 		p.Legend = append(p.Legend, chart.Entry{Ink: chart.Faint, Text: "came, and left later"})
 	}
 	return p
 }
 
-// lane draws one result. What was admitted and refused add up to what came; what
-// was held stands where it came, faintly, and where it left.
+// lane draws one result. What was allowed and denied add up to what came; what
+// was delayed stands where it came, faintly, and where it left.
 func (l *Result) lane(most int64, period string) chart.Lane {
 	lane := chart.Lane{
-		Name: l.Name, Most: most, Marks: l.RefusedSlices,
+		Name: l.Name, Most: most, Marks: l.DeniedSlices,
 		Notes: []string{
-			fmt.Sprintf("%d passed, %d refused", l.Admitted, l.Refused),
+			fmt.Sprintf("%d passed, %d denied", l.Allowed, l.Denied),
 			fmt.Sprintf("most in %s: %d (bound %d)", period, l.Worst, l.Bound),
 		},
 	}
-	passed := chart.Bars{Ink: chart.Good, Values: l.AdmittedSlices}
-	if l.Held > 0 {
+	passed := chart.Bars{Ink: chart.Good, Values: l.AllowedSlices}
+	if l.Delayed > 0 {
 		passed.Ink = chart.Faint
 		lane.Over = &chart.Bars{Ink: chart.Good, Values: l.ReleasedSlices}
-		lane.Notes = append(lane.Notes, "held up to "+clock(l.LongestHold))
+		lane.Notes = append(lane.Notes, "delayed up to "+clock(l.LongestDelay))
 	}
-	lane.Bars = []chart.Bars{passed, {Ink: chart.Bad, Values: l.RefusedSlices}}
+	lane.Bars = []chart.Bars{passed, {Ink: chart.Bad, Values: l.DeniedSlices}}
 	for _, left := range l.RemainingSlices {
 		lane.Line = append(lane.Line, float64(left)/float64(max(1, l.Capacity)))
 	}

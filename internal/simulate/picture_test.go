@@ -77,7 +77,7 @@ func TestCSVAddsUp(t *testing.T) {
 		sums[row[1]] = s
 	}
 	for _, lane := range r.Lanes {
-		if got := sums[lane.Name]; got != [3]int64{lane.Admitted, lane.Refused, lane.Admitted} {
+		if got := sums[lane.Name]; got != [3]int64{lane.Allowed, lane.Denied, lane.Allowed} {
 			t.Errorf("%s: %v", lane.Name, got)
 		}
 	}

@@ -1,5 +1,5 @@
 // Package simulate plays one piece of traffic against every algorithm, and
-// shows what each admits, refuses and holds.
+// shows what each allows, denies and holds.
 //
 // It is pure and deterministic: limits and traffic go in, a [Report] comes out,
 // and the same input gives the same output to the last byte. Nothing here reads
@@ -58,10 +58,10 @@ type Result struct {
 	Limit string `json:"limit"`
 	tally
 
-	// Units in each slice: admitted and refused when they came, released when
+	// Units in each slice: allowed and denied when they came, released when
 	// they left.
-	AdmittedSlices []int64 `json:"admitted_per_slice"`
-	RefusedSlices  []int64 `json:"refused_per_slice"`
+	AllowedSlices  []int64 `json:"allowed_per_slice"`
+	DeniedSlices   []int64 `json:"denied_per_slice"`
 	ReleasedSlices []int64 `json:"released_per_slice"`
 
 	// RemainingSlices is what the busiest client could still have taken at the end
@@ -108,16 +108,16 @@ func Run(limit weir.Limit, lanes []Lane, traffic Traffic, columns int) *Report {
 
 // divide counts a lane's units in each slice.
 func (l *Result) divide(a axis, requests []Request, o *outcome) {
-	l.AdmittedSlices = make([]int64, a.Count)
-	l.RefusedSlices = make([]int64, a.Count)
+	l.AllowedSlices = make([]int64, a.Count)
+	l.DeniedSlices = make([]int64, a.Count)
 	l.ReleasedSlices = make([]int64, a.Count)
 	for i := range requests {
 		came, units := a.slice(requests[i].At), requests[i].Cost
-		if !o.admitted[i] {
-			l.RefusedSlices[came] += units
+		if !o.allowed[i] {
+			l.DeniedSlices[came] += units
 			continue
 		}
-		l.AdmittedSlices[came] += units
+		l.AllowedSlices[came] += units
 		l.ReleasedSlices[a.slice(o.released(i, requests))] += units
 	}
 }
@@ -132,7 +132,7 @@ func WriteJSON(w io.Writer, reports []*Report) error {
 }
 
 // summarize says in one sentence what is to be seen: who let too much through,
-// or else who refused how much.
+// or else who denied how much.
 func (r *Report) summarize() string {
 	n := r.limit.N
 	within := "within " + duration.Format(r.limit.Period)
@@ -140,10 +140,10 @@ func (r *Report) summarize() string {
 		within += " for one key"
 	}
 	worst := int64(0)
-	least, most := r.Lanes[0].Admitted, int64(0)
+	least, most := r.Lanes[0].Allowed, int64(0)
 	for _, l := range r.Lanes {
 		worst = max(worst, l.Worst)
-		least, most = min(least, l.Admitted), max(most, l.Admitted)
+		least, most = min(least, l.Allowed), max(most, l.Allowed)
 	}
 	everyone := "Every algorithm"
 	if len(r.Lanes) == 1 {
@@ -158,16 +158,16 @@ func (r *Report) summarize() string {
 		}
 		return s + "."
 	case least == r.Offered:
-		return fmt.Sprintf("%s admitted all of the traffic, at most %s %s: it stays within the limit.",
+		return fmt.Sprintf("%s allowed all of the traffic, at most %s %s: it stays within the limit.",
 			everyone, phrase.Count(worst, "unit"), within)
 	case least == most:
-		return fmt.Sprintf("%s admitted %d of %s, at most %d %s.",
+		return fmt.Sprintf("%s allowed %d of %s, at most %d %s.",
 			everyone, least, phrase.Count(r.Offered, "unit"), worst, within)
 	}
-	return fmt.Sprintf("%s kept to %d %s; of %s, %s admitted the most, %d, and %s the least, %d.",
+	return fmt.Sprintf("%s kept to %d %s; of %s, %s allowed the most, %d, and %s the least, %d.",
 		everyone, n, within, phrase.Count(r.Offered, "unit"),
-		r.lanes(func(l *Result) bool { return l.Admitted == most }), most,
-		r.lanes(func(l *Result) bool { return l.Admitted == least }), least)
+		r.lanes(func(l *Result) bool { return l.Allowed == most }), most,
+		r.lanes(func(l *Result) bool { return l.Allowed == least }), least)
 }
 
 // lanes lists the names of some lanes as prose.

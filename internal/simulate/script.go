@@ -133,11 +133,11 @@ func wordsFor(limit weir.Limit, requests []Request) int64 {
 
 // outcome is what became of each request.
 type outcome struct {
-	admitted []bool
-	delay    []weir.Micros // nil if the limit does not shape
+	allowed []bool
+	delay   []weir.Micros // nil if the limit does not shape
 }
 
-// released is when the i-th request, which was admitted, left.
+// released is when the i-th request, which was allowed, left.
 func (o *outcome) released(i int, requests []Request) weir.Micros {
 	if o.delay == nil {
 		return requests[i].At
@@ -148,7 +148,7 @@ func (o *outcome) released(i int, requests []Request) weir.Micros {
 // play asks one limit about all requests. There is one op a request, so it can
 // ask the arithmetic itself, with no store between.
 func play(limit *weir.Compiled, requests []Request) outcome {
-	o := outcome{admitted: make([]bool, len(requests))}
+	o := outcome{allowed: make([]bool, len(requests))}
 	if limit.Limit().Shape {
 		o.delay = make([]weir.Micros, len(requests))
 	}
@@ -163,7 +163,7 @@ func play(limit *weir.Compiled, requests []Request) outcome {
 		op := weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost, MaxDelay: r.MaxDelay}
 		next, d := op.Decide(key.State, key.Tail, r.At)
 		key.Keep(limit, next)
-		o.admitted[i] = d.Allowed
+		o.allowed[i] = d.Allowed
 		if o.delay != nil {
 			o.delay[i] = weir.Micros(d.Delay.Microseconds())
 		}

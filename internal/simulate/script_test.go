@@ -83,7 +83,7 @@ func TestCases(t *testing.T) {
 			r := Run(c.Limit, lanes, c.Traffic, 60)
 			text(t, r, Look{Width: 80})
 			for _, l := range r.Lanes {
-				if l.Worst > l.Bound || l.Admitted+l.Refused != r.Offered {
+				if l.Worst > l.Bound || l.Allowed+l.Denied != r.Offered {
 					t.Errorf("%s %s: %s: %+v", script.Name, c.Name, l.Name, l.tally)
 				}
 			}

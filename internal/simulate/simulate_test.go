@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-var update = flag.Bool("update", false, "write the golden files anew")
+var update = flag.Bool("update", false, "write the golden files again")
 
 func mustLimit(t testing.TB, text string) weir.Limit {
 	t.Helper()
@@ -54,7 +54,7 @@ func text(t testing.TB, r *Report, look Look) []byte {
 // 2N gets through a fixed window, never more than N through an exact one.
 func TestBoundaryAttack(t *testing.T) {
 	r := runAll(t, "100/1m", "boundary")
-	want := map[string]struct{ admitted, worst, bound int64 }{
+	want := map[string]struct{ allowed, worst, bound int64 }{
 		"fixed_window":       {200, 200, 200},
 		"sliding_window":     {125, 125, 200},
 		"sliding_buckets":    {100, 100, 100},
@@ -68,8 +68,8 @@ func TestBoundaryAttack(t *testing.T) {
 	}
 	for _, l := range r.Lanes {
 		w := want[l.Name]
-		if l.Admitted != w.admitted || l.Refused != 200-w.admitted || l.Worst != w.worst || l.Bound != w.bound {
-			t.Errorf("%s: admitted %d, refused %d, worst %d, bound %d; want %+v of 200", l.Name, l.Admitted, l.Refused, l.Worst, l.Bound, w)
+		if l.Allowed != w.allowed || l.Denied != 200-w.allowed || l.Worst != w.worst || l.Bound != w.bound {
+			t.Errorf("%s: allowed %d, denied %d, worst %d, bound %d; want %+v of 200", l.Name, l.Allowed, l.Denied, l.Worst, l.Bound, w)
 		}
 	}
 }
@@ -123,7 +123,7 @@ func golden(t *testing.T, file string, got []byte) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(got, want) {
-		t.Errorf("%s differs (go test -update writes it anew):\n%s", path, got)
+		t.Errorf("%s differs (go test -update writes it again):\n%s", path, got)
 	}
 }
 

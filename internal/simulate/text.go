@@ -15,7 +15,7 @@ import (
 type Look struct {
 	Width int  // of the page, in characters
 	ASCII bool // for terminals and fonts without block characters
-	Color bool // refusals in red
+	Color bool // denials in red
 }
 
 // Margin is how much of a page the names of the lanes take from the timeline.
@@ -41,8 +41,8 @@ func (r *Report) WriteText(w io.Writer, look Look) error {
 		b.WriteString(phrase.Wrap("Note: "+note, look.Width))
 	}
 	for _, l := range r.Lanes {
-		if l.Held > 0 {
-			note := fmt.Sprintf("%s held %s back, the longest for %s.", l.Name, phrase.Count(l.Held, "unit"), clock(l.LongestHold))
+		if l.Delayed > 0 {
+			note := fmt.Sprintf("%s delayed %s back, the longest for %s.", l.Name, phrase.Count(l.Delayed, "unit"), clock(l.LongestDelay))
 			b.WriteString(phrase.Wrap(note, look.Width))
 		}
 	}
@@ -75,17 +75,17 @@ func (r *Report) size() string {
 // same for all, and stands in the head of the page.
 func (r *Report) rows() [][]string {
 	rows := [][]string{{
-		"algorithm", "admitted", "refused", "held",
-		"most in " + duration.Format(r.limit.Period), "bound", "first refusal",
+		"algorithm", "allowed", "denied", "delayed",
+		"most in " + duration.Format(r.limit.Period), "bound", "first denial",
 	}}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, l := range r.Lanes {
 		first := "-"
-		if l.FirstRefusal != nil {
-			first = clock(*l.FirstRefusal)
+		if l.FirstDenial != nil {
+			first = clock(*l.FirstDenial)
 		}
 		rows = append(rows, []string{
-			l.Name, number(l.Admitted), number(l.Refused), number(l.Held),
+			l.Name, number(l.Allowed), number(l.Denied), number(l.Delayed),
 			number(l.Worst), number(l.Bound), first,
 		})
 	}
@@ -96,7 +96,7 @@ func (r *Report) rows() [][]string {
 // named by its beginning in seconds from the start.
 func WriteCSV(w io.Writer, reports []*Report) error {
 	c := csv.NewWriter(w)
-	c.Write([]string{"limit", "algorithm", "at", "offered", "admitted", "refused", "released", "remaining"})
+	c.Write([]string{"limit", "algorithm", "at", "offered", "allowed", "denied", "released", "remaining"})
 	for _, r := range reports {
 		for i := range r.Lanes {
 			for slice := range r.Axis.Count {
@@ -112,7 +112,7 @@ func (r *Report) record(l *Result, slice int) []string {
 	at := int64(r.Axis.Begin) + int64(slice)*int64(r.Axis.Slice)
 	fields := []string{r.title(), l.Name, strconv.FormatFloat(float64(at)/1e6, 'f', -1, 64)}
 	for _, n := range []int64{
-		r.Arrivals[slice], l.AdmittedSlices[slice], l.RefusedSlices[slice], l.ReleasedSlices[slice], l.RemainingSlices[slice],
+		r.Arrivals[slice], l.AllowedSlices[slice], l.DeniedSlices[slice], l.ReleasedSlices[slice], l.RemainingSlices[slice],
 	} {
 		fields = append(fields, strconv.FormatInt(n, 10))
 	}

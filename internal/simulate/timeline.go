@@ -11,20 +11,20 @@ import (
 
 // glyphs are the characters of a timeline.
 type glyphs struct {
-	levels  []rune // from a little to the most
-	refused rune
-	guide   rune // where a window ends and nothing happens
-	line    rune // the axis
-	tick    rune
+	levels []rune // from a little to the most
+	denied rune
+	guide  rune // where a window ends and nothing happens
+	line   rune // the axis
+	tick   rune
 }
 
 var (
-	blocks = glyphs{levels: []rune("▁▂▃▄▅▆▇█"), refused: '×', guide: '┊', line: '─', tick: '┴'}
-	ascii  = glyphs{levels: []rune(".-=+oO0@"), refused: 'x', guide: ':', line: '-', tick: '+'}
+	blocks = glyphs{levels: []rune("▁▂▃▄▅▆▇█"), denied: '×', guide: '┊', line: '─', tick: '┴'}
+	ascii  = glyphs{levels: []rune(".-=+oO0@"), denied: 'x', guide: ':', line: '-', tick: '+'}
 )
 
 // timeline draws what came, and for each lane what left and, below it, when
-// something was refused. All rows have the same scale.
+// something was denied. All rows have the same scale.
 func (r *Report) timeline(b *bytes.Buffer, look Look) {
 	g := blocks
 	if look.ASCII {
@@ -38,8 +38,8 @@ func (r *Report) timeline(b *bytes.Buffer, look Look) {
 	row("offered", g.bars(r.Arrivals, most, guides))
 	for _, l := range r.Lanes {
 		row(l.Name, g.bars(l.ReleasedSlices, most, guides))
-		if l.Refused > 0 {
-			b.WriteString(paint(l.refusals(g, guides), g.refused, look))
+		if l.Denied > 0 {
+			b.WriteString(paint(l.denials(g, guides), g.denied, look))
 		}
 	}
 	axis := []rune(strings.Repeat(string(g.line), r.Axis.Count))
@@ -48,8 +48,8 @@ func (r *Report) timeline(b *bytes.Buffer, look Look) {
 	}
 	row("", axis)
 	row("", r.labels())
-	fmt.Fprintf(b, "\n%*s%c = %s in %s   %c = refused\n", Margin, "",
-		g.levels[len(g.levels)-1], phrase.Count(most, "unit"), clock(r.Axis.Slice), g.refused)
+	fmt.Fprintf(b, "\n%*s%c = %s in %s   %c = denied\n", Margin, "",
+		g.levels[len(g.levels)-1], phrase.Count(most, "unit"), clock(r.Axis.Slice), g.denied)
 }
 
 // most is the largest number of units in a slice, which is the height of a row.
@@ -96,23 +96,23 @@ func (g *glyphs) blank(columns int, guides map[int]bool) []rune {
 	return cells
 }
 
-func (l *Result) refusals(g glyphs, guides map[int]bool) string {
-	cells := g.blank(len(l.RefusedSlices), guides)
-	for i, n := range l.RefusedSlices {
+func (l *Result) denials(g glyphs, guides map[int]bool) string {
+	cells := g.blank(len(l.DeniedSlices), guides)
+	for i, n := range l.DeniedSlices {
 		if n > 0 {
-			cells[i] = g.refused
+			cells[i] = g.denied
 		}
 	}
 	return strings.Repeat(" ", Margin) + strings.TrimRight(string(cells), " ") + "\n"
 }
 
-// paint makes the runs of refusals red.
-func paint(row string, refused rune, look Look) string {
+// paint makes the runs of denials red.
+func paint(row string, denied rune, look Look) string {
 	if !look.Color {
 		return row
 	}
 	const red, plain = "\x1b[31m", "\x1b[0m"
-	mark := string(refused)
+	mark := string(denied)
 	row = strings.ReplaceAll(row, mark, red+mark+plain)
 	return strings.ReplaceAll(row, plain+red, "")
 }

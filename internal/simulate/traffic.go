@@ -91,7 +91,7 @@ func (c *collector) spread(n int64, from, to weir.Micros) error {
 
 // rate adds n requests in every period from one instant to another.
 func (c *collector) rate(n int64, period, from, to weir.Micros) error {
-	// About how many they are is enough to refuse most of what is too much at
+	// About how many they are is enough to deny most of what is too much at
 	// once; add counts exactly.
 	about := float64(to-from) / float64(period) * float64(n)
 	if err := c.room(int64(min(about, math.MaxInt32)) - 1); err != nil {

@@ -20,7 +20,7 @@ func TestSentinelFailOver(t *testing.T) {
 		t.Errorf("the master is %s", master.Addr)
 	}
 	answered(t, master, "v", "GET", "k")
-	refused(t, old, "READONLY", "SET", "k", "w")
+	rejected(t, old, "READONLY", "SET", "k", "w")
 }
 
 func TestSentinelMasterDies(t *testing.T) {
@@ -64,12 +64,12 @@ func TestClusterSlots(t *testing.T) {
 	}
 	c.OpenSlot(slot, to)
 	answered(t, from, "v", "GET", "{k}1")
-	refused(t, from, "ASK", "GET", "{k}new")
+	rejected(t, from, "ASK", "GET", "{k}new")
 	c.MoveSlot(slot, to)
 	if got := c.MasterOf(slot); got != to {
 		t.Errorf("the slot is at %s", got.Addr)
 	}
-	refused(t, from, "MOVED", "GET", "{k}1")
+	rejected(t, from, "MOVED", "GET", "{k}1")
 	answered(t, to, "v", "GET", "{k}1")
 	answered(t, to, "250", "CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(slot))
 	answered(t, from, "0", "CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(slot))
@@ -87,7 +87,7 @@ func TestClusterFailOver(t *testing.T) {
 		t.Error("the master is the same")
 	}
 	answered(t, master, "v", "GET", "k")
-	refused(t, old, "MOVED", "SET", "k", "w")
+	rejected(t, old, "MOVED", "SET", "k", "w")
 
 	master.Kill()
 	if got := c.WaitForMaster(slot, master); got != old {

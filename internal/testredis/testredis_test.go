@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// refused checks that a command fails with these words.
-func refused(t *testing.T, s *Server, want string, args ...string) {
+// rejected checks that a command fails with these words.
+func rejected(t *testing.T, s *Server, want string, args ...string) {
 	t.Helper()
 	if reply, err := s.TryDo(args...); err == nil || !strings.HasPrefix(err.Error(), want) {
 		t.Errorf("%s = %q, %v; want %s", strings.Join(args, " "), reply, err, want)
@@ -40,8 +40,8 @@ func TestDo(t *testing.T) {
 	answered(t, s, "a\n\nc", "LRANGE", "l", "0", "-1")
 	answered(t, s, "", "LRANGE", "l", "5", "9")
 	answered(t, s, "1\nx\ny", "EVAL", "return {1, {'x', 'y'}}", "0")
-	refused(t, s, "WRONGTYPE", "GET", "l")
-	refused(t, s, "ERR unknown command", "NONSENSE")
+	rejected(t, s, "WRONGTYPE", "GET", "l")
+	rejected(t, s, "ERR unknown command", "NONSENSE")
 }
 
 func TestScriptsAreForgotten(t *testing.T) {
@@ -49,14 +49,14 @@ func TestScriptsAreForgotten(t *testing.T) {
 	sha := s.Do("SCRIPT", "LOAD", "return 7")
 	answered(t, s, "7", "EVALSHA", sha, "0")
 	s.FlushScripts()
-	refused(t, s, "NOSCRIPT", "EVALSHA", sha, "0")
+	rejected(t, s, "NOSCRIPT", "EVALSHA", sha, "0")
 }
 
 func TestMemory(t *testing.T) {
 	s := Start(t)
 	s.Do("SET", "k", "v")
 	s.FillMemory()
-	refused(t, s, "OOM", "SET", "k", "w")
+	rejected(t, s, "OOM", "SET", "k", "w")
 	answered(t, s, "v", "GET", "k")
 	s.FreeMemory()
 	answered(t, s, "OK", "SET", "k", "w")
@@ -111,7 +111,7 @@ func TestArguments(t *testing.T) {
 	answered(t, s, "maxclients\n77", "CONFIG", "GET", "maxclients")
 	s.Do("SET", "k", "v")
 	stranger := &Server{Addr: s.Addr}
-	refused(t, stranger, "NOAUTH", "GET", "k")
+	rejected(t, stranger, "NOAUTH", "GET", "k")
 	answered(t, Replica(t, s), "v", "GET", "k")
 }
 
@@ -120,7 +120,7 @@ func TestReplica(t *testing.T) {
 	master.Do("SET", "k", "v")
 	replica := Replica(t, master)
 	answered(t, replica, "v", "GET", "k")
-	refused(t, replica, "READONLY", "SET", "k", "w")
+	rejected(t, replica, "READONLY", "SET", "k", "w")
 	master.Do("FLUSHALL")
 	master.Kill()
 	replica.Restart() // it would have the old data, had it kept the file

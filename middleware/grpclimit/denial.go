@@ -14,18 +14,18 @@ import (
 	"github.com/weirhq/weir/internal/headerfield"
 )
 
-// Domain is that of the ErrorInfo in a refusal.
+// Domain is that of the ErrorInfo in a denial.
 const Domain = "weir"
 
-// Reasons in the ErrorInfo of a refusal.
+// Reasons in the ErrorInfo of a denial.
 const (
-	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit refused
+	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit denied
 	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the limits cannot be asked, or too many calls wait
 	Blocked         = "BLOCKED"                    // the client is on the block list
 	NotJudged       = "NOT_JUDGED"                 // the call cannot be judged
 )
 
-// Denial is what a refused client is told. In a Deny function it may be changed before
+// Denial is what a denied client is told. In a Deny function it may be changed before
 // it becomes an error, and is valid until that function returns.
 type Denial struct {
 	engine.Denial
@@ -44,7 +44,7 @@ var statuses = [...]struct {
 	engine.NotJudged:       {codes.InvalidArgument, NotJudged},
 }
 
-// Describe says what to tell the client of a verdict that refuses.
+// Describe says what to tell the client of a verdict that denies.
 func Describe(v *engine.Verdict) *Denial { return translate(engine.Describe(v)) }
 
 // translate says in gRPC what a denial says. A rule's status is one of HTTP, and not for
@@ -81,7 +81,7 @@ func (d *Denial) Err() error {
 	}
 	code := d.Status
 	if code == codes.OK {
-		code = codes.ResourceExhausted // no error would be an admission
+		code = codes.ResourceExhausted // no error would be an allowance
 	}
 	plain := status.New(code, detail)
 	full, err := plain.WithDetails(details...)

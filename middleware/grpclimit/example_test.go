@@ -82,7 +82,7 @@ func ExampleNew() {
 	if err != nil {
 		panic(err)
 	}
-	fmt.Println(limit.Held(), "calls wait for their turn")
+	fmt.Println(limit.Delayed(), "calls wait for their turn")
 	// Output:
 	// 0 calls wait for their turn
 }

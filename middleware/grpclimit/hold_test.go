@@ -37,8 +37,8 @@ func TestHold(t *testing.T) {
 		for range 6 {
 			all = append(all, b.start(t.Context()))
 		}
-		if b.Held() != 4 {
-			t.Errorf("%d are held", b.Held())
+		if b.Delayed() != 4 {
+			t.Errorf("%d are held", b.Delayed())
 		}
 		if a := <-all[5]; status.Code(a.err) != codes.ResourceExhausted || a.after != 0 || first(a.trailer["retry-after"]) != "1" {
 			t.Errorf("beyond the queue: %v after %v, %v", a.err, a.after, a.trailer)
@@ -48,8 +48,8 @@ func TestHold(t *testing.T) {
 				t.Errorf("call %d: %v after %v", i, a.err, a.after)
 			}
 		}
-		if b.Held() != 0 {
-			t.Errorf("%d are held in the end", b.Held())
+		if b.Delayed() != 0 {
+			t.Errorf("%d are held in the end", b.Delayed())
 		}
 	})
 }
@@ -60,16 +60,16 @@ func TestLeave(t *testing.T) {
 		b.call(t.Context())
 		ctx, leave := context.WithCancel(t.Context())
 		gone := b.start(ctx)
-		if b.Held() != 1 {
-			t.Fatalf("%d are held", b.Held())
+		if b.Delayed() != 1 {
+			t.Fatalf("%d are held", b.Delayed())
 		}
 		leave()
 		if a := <-gone; status.Code(a.err) != codes.Canceled {
 			t.Errorf("%v", a.err)
 		}
 		synctest.Wait()
-		if b.Held() != 0 {
-			t.Errorf("%d are held by those who left", b.Held())
+		if b.Delayed() != 0 {
+			t.Errorf("%d are held by those who left", b.Delayed())
 		}
 		if a := <-b.start(t.Context()); a.err != nil || a.after != time.Second {
 			t.Errorf("the next: %v after %v", a.err, a.after)
@@ -80,7 +80,7 @@ func TestLeave(t *testing.T) {
 	})
 }
 
-// What would outlast its deadline is refused at once, and gives its place back.
+// What would outlast its deadline is denied at once, and gives its place back.
 func TestDeadline(t *testing.T) {
 	fake(t, queue, Options{}, func(t *testing.T, b *bench) {
 		b.call(t.Context())
@@ -103,9 +103,9 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// No more than MaxHeld are held, and whoever is sent away has given its place back.
-func TestMaxHeld(t *testing.T) {
-	fake(t, queue, Options{MaxHeld: 1}, func(t *testing.T, b *bench) {
+// No more than MaxDelayed are held, and whoever is sent away has given its place back.
+func TestMaxDelayed(t *testing.T) {
+	fake(t, queue, Options{MaxDelayed: 1}, func(t *testing.T, b *bench) {
 		b.call(t.Context())
 		held := b.start(t.Context())
 		a := <-b.start(t.Context())
@@ -146,8 +146,8 @@ func TestHoldEnds(t *testing.T) {
 			t.Errorf("%v after %v", a.err, a.after)
 		}
 		synctest.Wait()
-		if b.Held() != 0 {
-			t.Errorf("%d are held", b.Held())
+		if b.Delayed() != 0 {
+			t.Errorf("%d are held", b.Delayed())
 		}
 	})
 }

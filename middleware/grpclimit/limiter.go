@@ -7,8 +7,8 @@
 //	)
 //
 // To the rules, a call is a POST of its full method, as in /shop.v1.Orders/Create, and
-// its metadata are headers. An admitted call carries metadata about its tightest limit;
-// a refused one ends with a status that says which limit it was and when to come back:
+// its metadata are headers. An allowed call carries metadata about its tightest limit;
+// a denied one ends with a status that says which limit it was and when to come back:
 // see [Denial]. A call that a rule shapes is held until its turn, and gives its turn up
 // when the client leaves.
 //
@@ -57,13 +57,13 @@ func (l *Limiter) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.Unary()), grpc.ChainStreamInterceptor(l.Stream())}
 }
 
-// Unary returns an interceptor that lets pass what the engine admits.
+// Unary returns an interceptor that lets pass what the engine allows.
 func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if l.passes(ctx, info.FullMethod) {
 			return handler(ctx, req)
 		}
-		md, err := l.admit(ctx, info.FullMethod)
+		md, err := l.allow(ctx, info.FullMethod)
 		if err != nil {
 			_ = grpc.SetTrailer(ctx, md)
 			return nil, err
@@ -87,7 +87,7 @@ func (l *Limiter) passes(ctx context.Context, method string) bool {
 	return false
 }
 
-func (l *Limiter) admit(ctx context.Context, method string) (metadata.MD, error) {
+func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, error) {
 	c := calls.Get().(*call)
 	defer c.release()
 	l.read(ctx, c, method)
@@ -99,7 +99,7 @@ func (l *Limiter) admit(ctx context.Context, method string) (metadata.MD, error)
 // is over.
 func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
 	var d engine.Denial
-	ok, err := l.gate.Admit(ctx, &c.request, &c.verdict, &d)
+	ok, err := l.gate.Allow(ctx, &c.request, &c.verdict, &d)
 	if ok {
 		return fieldsOf(&c.verdict, c.verdict.Delay, 0, l.options.Headers), nil
 	}
@@ -125,12 +125,12 @@ func (l *Limiter) deny(ctx context.Context, c *call, d *Denial) (metadata.MD, er
 }
 
 // fieldsOf are the metadata that a verdict of some time ago gives rise to, of a call
-// that has to wait if it was refused. They mean what the headers of HTTP mean.
+// that has to wait if it was denied. They mean what the headers of HTTP mean.
 func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) metadata.MD {
 	md := make(metadata.MD)
 	headerfield.Write(md, &headerfield.GRPC, v, age, wait, int(families))
 	return md
 }
 
-// Held is how many calls and messages wait for their turn.
-func (l *Limiter) Held() int { return l.gate.Held() }
+// Delayed is how many calls and messages wait for their turn.
+func (l *Limiter) Delayed() int { return l.gate.Delayed() }

@@ -55,7 +55,7 @@ type losable struct {
 
 func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if l.lost.Load() {
-		return dst, errors.New("the store is lost")
+		return dst, errors.New("the store is unavailable")
 	}
 	if l.hangs.Load() {
 		<-ctx.Done()

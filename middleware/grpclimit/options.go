@@ -53,16 +53,16 @@ type Options struct {
 	// costs what a unary call does. Default false.
 	PerMessage bool
 
-	// Deny makes the error of a refused call. It may change what it is given, and
+	// Deny makes the error of a denied call. It may change what it is given, and
 	// return its Err. Default Denial.Err alone.
 	Deny func(ctx context.Context, method string, d *Denial) error
 
 	// Headers are the families of metadata to write. Default AllHeaders.
 	Headers Headers
 
-	// MaxHeld is how many calls may be held at once until their turn has come.
+	// MaxDelayed is how many calls may be held at once until their turn has come.
 	// Whoever comes beyond is told Unavailable. Default 1000.
-	MaxHeld int
+	MaxDelayed int
 
 	// Logger is told of mistakes in the set-up. Default slog.Default().
 	Logger *slog.Logger
@@ -80,7 +80,7 @@ const (
 	// draft-ietf-httpapi-ratelimit-headers.
 	RateLimit Headers = headerfield.RateLimit
 
-	// RetryAfter is retry-after, in seconds, of a call that was refused.
+	// RetryAfter is retry-after, in seconds, of a call that was denied.
 	RetryAfter Headers = headerfield.RetryAfter
 
 	// NoHeaders switches all of them off.
@@ -110,7 +110,7 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grpclimit: TrustedProxies: %w", err)
 	}
-	gate, err := engine.NewGate(e, o.MaxHeld, nil)
+	gate, err := engine.NewGate(e, o.MaxDelayed, nil)
 	if err != nil {
 		return nil, fmt.Errorf("grpclimit: %w", err)
 	}

@@ -8,7 +8,7 @@ import (
 	"google.golang.org/grpc/metadata"
 )
 
-// Stream returns an interceptor that lets pass the streams that the engine admits.
+// Stream returns an interceptor that lets pass the streams that the engine allows.
 func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 	return func(srv any, ss grpc.ServerStream, info *grpc.StreamServerInfo, handler grpc.StreamHandler) error {
 		ctx := ss.Context()
@@ -25,10 +25,10 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 		_ = ss.SetHeader(md) // it fails only where there is no client to read it
 		s.fields = md
 		err = handler(srv, s)
-		fields, refusal := s.last()
+		fields, denial := s.last()
 		ss.SetTrailer(fields)
-		if refusal != nil {
-			return refusal // whatever the handler made of it
+		if denial != nil {
+			return denial // whatever the handler made of it
 		}
 		return err
 	}
@@ -44,21 +44,21 @@ type stream struct {
 	call *call
 	paid bool // for the first message
 
-	mu      sync.Mutex
-	fields  metadata.MD // about the last that was judged
-	refusal error       // of a message
+	mu     sync.Mutex
+	fields metadata.MD // about the last that was judged
+	denial error       // of a message
 }
 
 func (s *stream) Context() context.Context { return s.ctx }
 
-// RecvMsg receives the next message. One that is refused is the last: its handler gets
-// the refusal as an error, and so does the client.
+// RecvMsg receives the next message. One that is denied is the last: its handler gets
+// the denial as an error, and so does the client.
 func (s *stream) RecvMsg(m any) error {
 	if !s.limiter.options.PerMessage {
 		return s.ServerStream.RecvMsg(m)
 	}
-	if _, refusal := s.last(); refusal != nil {
-		return refusal
+	if _, denial := s.last(); denial != nil {
+		return denial
 	}
 	if err := s.ServerStream.RecvMsg(m); err != nil {
 		return err
@@ -70,12 +70,12 @@ func (s *stream) RecvMsg(m any) error {
 	md, err := s.limiter.judge(s.ctx, s.call)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.fields, s.refusal = md, err
+	s.fields, s.denial = md, err
 	return err
 }
 
 func (s *stream) last() (metadata.MD, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.fields, s.refusal
+	return s.fields, s.denial
 }

@@ -82,7 +82,7 @@ func TestPerMessage(t *testing.T) {
 	}
 }
 
-// A handler that does not mind a refusal ends all the same, and gets no more messages.
+// A handler that does not mind a denial ends all the same, and gets no more messages.
 func TestPerMessageStubborn(t *testing.T) {
 	b := newBench(t, "rules: [{id: chat, key: ip, algorithm: fixed_window, limit: 2/1h}]", Options{PerMessage: true})
 	var got []error

@@ -50,7 +50,7 @@ func details(err error) string {
 	return strings.Join(all, "; ")
 }
 
-// An admitted call has metadata in front and behind, a refused one a full status.
+// An allowed call has metadata in front and behind, a denied one a full status.
 func TestUnary(t *testing.T) {
 	b := newBench(t, `
 rules:
@@ -89,7 +89,7 @@ rules:
 	}
 }
 
-// What a refused client is told, for each reason.
+// What a denied client is told, for each reason.
 func TestDenials(t *testing.T) {
 	for _, c := range []struct {
 		name, rules string
@@ -105,12 +105,12 @@ func TestDenials(t *testing.T) {
 			"QUOTA_EXCEEDED weir map[rule:all]; retry 59m59.5s; quota limit:all all: The limit all is used up; try again in 3600 s.",
 			`x-ratelimit-limit: 1; x-ratelimit-remaining: 0; x-ratelimit-reset: 1767229200; ratelimit-policy: "all";q=1;w=3600; ratelimit: "all";r=0;t=3600; retry-after: 3600`},
 		{"more than there ever is", "rules: [{id: all, key: global, algorithm: fixed_window, limit: 1/1h}]", false, 5,
-			codes.ResourceExhausted, "The request costs more than the limit all ever admits.",
-			"QUOTA_EXCEEDED weir map[rule:all]; quota limit:all all: The request costs more than the limit all ever admits.",
+			codes.ResourceExhausted, "The request costs more than the limit all ever allows.",
+			"QUOTA_EXCEEDED weir map[rule:all]; quota limit:all all: The request costs more than the limit all ever allows.",
 			`x-ratelimit-limit: 1; x-ratelimit-remaining: 1; x-ratelimit-reset: 1767225601; ratelimit-policy: "all";q=1;w=3600; ratelimit: "all";r=1;t=0`},
 		{"the block list", "rules: [{id: all, key: global, limit: 1/1h}]\nblock: {ip: [127.0.0.1]}", false, 1,
 			codes.PermissionDenied, "This client is blocked.", "BLOCKED weir map[]", ""},
-		{"the store is away", "rules: [{id: all, key: global, limit: 1/1h, on_failure: closed}]", true, 1,
+		{"the store is unavailable", "rules: [{id: all, key: global, limit: 1/1h, on_failure: closed}]", true, 1,
 			codes.Unavailable, "The request could not be judged just now; try again soon.",
 			"TEMPORARY_REDUCED_CAPACITY weir map[rule:all]; retry 5s", "x-ratelimit-degraded: 1; retry-after: 5"},
 	} {
@@ -149,7 +149,7 @@ func TestStoreAway(t *testing.T) {
 
 // The functions of the options say who it is, and what it costs.
 // A call is to the host that the client named.
-// A Deny function has the last word, but cannot admit.
+// A Deny function has the last word, but cannot allow.
 func TestDeny(t *testing.T) {
 	for name, c := range map[string]struct {
 		deny func(context.Context, string, *Denial) error
@@ -258,7 +258,7 @@ func TestNew(t *testing.T) {
 		o Options
 	}{
 		"no engine":        {nil, Options{}},
-		"a negative bound": {e, Options{MaxHeld: -1}},
+		"a negative bound": {e, Options{MaxDelayed: -1}},
 		"everybody":        {e, Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}},
 		"no such header":   {e, Options{ProxyHeader: 7}},
 	} {

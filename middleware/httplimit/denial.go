@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// Denial is what a refused client is told. In a Deny function it may be changed
+// Denial is what a denied client is told. In a Deny function it may be changed
 // before it is written, and is valid until that function returns.
 type Denial struct {
 	engine.Denial
@@ -35,7 +35,7 @@ var problems = [...]struct{ kind, title string }{
 	engine.NotJudged:       {"about:blank", "Bad Request"},
 }
 
-// Describe says what to tell the client of a verdict that refuses.
+// Describe says what to tell the client of a verdict that denies.
 func Describe(v *engine.Verdict) *Denial {
 	d := &Denial{Denial: engine.Describe(v)}
 	d.translate()

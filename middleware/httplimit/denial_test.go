@@ -36,7 +36,7 @@ rules:
 `, 2, 0, false, 429, "86400",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up; try again in 86400 s.","rule":"a","violated-policies":["a","b:1h","b:1d"],"retry_after":86400}`},
 		{"never", "rules: [{id: api, key: ip, limit: 5/1m}]", 1, 6, false, 429, "",
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit api ever admits.","rule":"api","violated-policies":["api"]}`},
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit api ever allows.","rule":"api","violated-policies":["api"]}`},
 		{"blocked", "{rules: [{id: api, key: ip, limit: 5/1m}], block: {ip: [203.0.113.0/24]}}", 1, 0, false, 403, "",
 			`{"type":"about:blank","title":"Forbidden","status":403,"detail":"This client is blocked."}`},
 		{"closed", "rules: [{id: a, key: ip, limit: 5/1m}, {id: b, key: ip, limit: 6/1m, on_failure: closed, deny: {status: 429}}]", 1, 0, true, 503, "5",
@@ -49,7 +49,7 @@ rules:
 			b.store.lost.Store(c.lost)
 			for range c.requests - 1 {
 				if w := b.ask(); w.Code != 200 {
-					t.Fatalf("refused too early: %d %s", w.Code, w.Body)
+					t.Fatalf("denied too early: %d %s", w.Code, w.Body)
 				}
 			}
 			w := b.ask()
@@ -139,7 +139,7 @@ func TestFail(t *testing.T) {
 		w := httptest.NewRecorder()
 		p := new(pass)
 		p.denial.Denial = engine.DescribeError(&p.verdict, c.err)
-		b.refuse(w, from("203.0.113.7:1", "GET", "/"), p, c.err)
+		b.stop(w, from("203.0.113.7:1", "GET", "/"), p, c.err)
 		if w.Code != c.status || w.Header().Get("Retry-After") != c.retry {
 			t.Errorf("%v: %d, Retry-After %q", c.err, w.Code, w.Header().Get("Retry-After"))
 		}

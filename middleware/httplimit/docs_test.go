@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/internal/docquote"
 )
 
-var update = flag.Bool("update", false, "write docs/reference/middleware.md anew")
+var update = flag.Bool("update", false, "write docs/reference/middleware.md again")
 
 // What docs/reference/middleware.md shows of Go is what the examples do.
 func TestDocs(t *testing.T) {

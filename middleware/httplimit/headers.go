@@ -24,7 +24,7 @@ const (
 	// draft-ietf-httpapi-ratelimit-headers.
 	RateLimit Headers = headerfield.RateLimit
 
-	// RetryAfter is Retry-After, in seconds, of a request that was refused.
+	// RetryAfter is Retry-After, in seconds, of a request that was denied.
 	RetryAfter Headers = headerfield.RetryAfter
 
 	// NoHeaders switches all of them off.
@@ -37,7 +37,7 @@ const (
 // about the limit that speaks for it: the tightest one of an allowed request, the first
 // one that denies of a denied request.
 //
-// X-RateLimit-Reset is when the client is as good as new, by the store's clock, rounded
+// X-RateLimit-Reset is when the client is fully reset, by the store's clock, rounded
 // up to a second. The t of RateLimit is the same as seconds from now; of a denied
 // request it is the wait, like Retry-After: the longest of all limits that deny. That is
 // never 0, and missing if waiting does not help.
@@ -50,7 +50,7 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 }
 
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
-// to wait if it was refused.
+// to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
 	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
 		writeFew(h, v, age, wait)

@@ -40,7 +40,7 @@ Ratelimit-Policy: "api";q=5;w=60
 X-Ratelimit-Limit: 5
 X-Ratelimit-Remaining: 3
 X-Ratelimit-Reset: 1767225661`},
-		{"a window, refused", "rules: [{id: login, key: ip, algorithm: fixed_window, limit: 5/1m}]", 6, `
+		{"a window, denied", "rules: [{id: login, key: ip, algorithm: fixed_window, limit: 5/1m}]", 6, `
 Ratelimit: "login";r=0;t=60
 Ratelimit-Policy: "login";q=5;w=60
 Retry-After: 60
@@ -55,8 +55,8 @@ Ratelimit-Policy: "api";q=200;w=120
 X-Ratelimit-Limit: 200
 X-Ratelimit-Remaining: 150
 X-Ratelimit-Reset: 1767225631`},
-		// Refused, t is the wait and agrees with Retry-After; the reset is later.
-		{"a burst, refused", "rules: [{id: api, key: ip, limit: 10/1m, burst: 20}]", 21, `
+		// Denied, t is the wait and agrees with Retry-After; the reset is later.
+		{"a burst, denied", "rules: [{id: api, key: ip, limit: 10/1m, burst: 20}]", 21, `
 Ratelimit: "api";r=0;t=6
 Ratelimit-Policy: "api";q=20;w=120
 Retry-After: 6

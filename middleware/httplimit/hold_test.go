@@ -40,8 +40,8 @@ func TestHold(t *testing.T) {
 		for range 6 {
 			all = append(all, b.start(t.Context()))
 		}
-		if b.Held() != 4 {
-			t.Errorf("%d are held", b.Held())
+		if b.Delayed() != 4 {
+			t.Errorf("%d are held", b.Delayed())
 		}
 		for i, done := range all[:5] {
 			if a := <-done; a.Code != 200 || a.after != time.Duration(i)*time.Second {
@@ -51,8 +51,8 @@ func TestHold(t *testing.T) {
 		if a := <-all[5]; a.Code != 429 || a.after != 0 || a.Header().Get("Retry-After") != "1" {
 			t.Errorf("beyond the queue: %d after %v, %v", a.Code, a.after, a.Header())
 		}
-		if b.Held() != 0 {
-			t.Errorf("%d are held in the end", b.Held())
+		if b.Delayed() != 0 {
+			t.Errorf("%d are held in the end", b.Delayed())
 		}
 	})
 }
@@ -78,8 +78,8 @@ func TestLeave(t *testing.T) {
 		b.ask()
 		ctx, leave := context.WithCancel(t.Context())
 		gone := b.start(ctx)
-		if b.Held() != 1 {
-			t.Fatalf("%d are held", b.Held())
+		if b.Delayed() != 1 {
+			t.Fatalf("%d are held", b.Delayed())
 		}
 		leave()
 		if a := <-gone; a.Code != 499 || a.after != 0 {
@@ -88,13 +88,13 @@ func TestLeave(t *testing.T) {
 		if a := <-b.start(t.Context()); a.Code != 200 || a.after != time.Second {
 			t.Errorf("the next: %d after %v", a.Code, a.after)
 		}
-		if b.served.Load() != 2 || b.Held() != 0 {
-			t.Errorf("%d served, %d held", b.served.Load(), b.Held())
+		if b.served.Load() != 2 || b.Delayed() != 0 {
+			t.Errorf("%d served, %d held", b.served.Load(), b.Delayed())
 		}
 	})
 }
 
-// What would outlast its deadline is refused at once, and gives its place back.
+// What would outlast its deadline is denied at once, and gives its place back.
 func TestDeadline(t *testing.T) {
 	server := &http.Server{WriteTimeout: 1500 * time.Millisecond}
 	for name, limit := range map[string]func(context.Context) (context.Context, context.CancelFunc){
@@ -152,9 +152,9 @@ func (l late) Err() error {
 	return nil
 }
 
-// However many come, no more than MaxHeld are held, and whoever is sent away has
+// However many come, no more than MaxDelayed are held, and whoever is sent away has
 // given its place back.
-func TestMaxHeld(t *testing.T) {
+func TestMaxDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const held, beyond = 1000, 500
 		b := newLiveBench(t, "rules: [{id: slow, key: global, algorithm: leaky_bucket, limit: 1/1s, burst: 5000, shape: true}]", Options{})
@@ -174,20 +174,20 @@ func TestMaxHeld(t *testing.T) {
 		}
 		synctest.Wait()
 		mu.Lock()
-		if b.Held() != held || codes[503] != beyond || len(codes) != 1 || retry[""] != 0 {
-			t.Errorf("%d are held, answers %v", b.Held(), codes)
+		if b.Delayed() != held || codes[503] != beyond || len(codes) != 1 || retry[""] != 0 {
+			t.Errorf("%d are held, answers %v", b.Delayed(), codes)
 		}
 		mu.Unlock()
 		all.Wait()
-		if codes[200] != held || b.Held() != 0 || b.served.Load() != held+1 {
-			t.Errorf("answers %v, %d served, %d held", codes, b.served.Load(), b.Held())
+		if codes[200] != held || b.Delayed() != 0 || b.served.Load() != held+1 {
+			t.Errorf("answers %v, %d served, %d held", codes, b.served.Load(), b.Delayed())
 		}
 	})
 }
 
-func TestMaxHeldSmall(t *testing.T) {
+func TestMaxDelayedSmall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		b := newLiveBench(t, queue, Options{MaxHeld: 1})
+		b := newLiveBench(t, queue, Options{MaxDelayed: 1})
 		b.ask()
 		first := b.start(t.Context())
 		if a := <-b.start(t.Context()); a.Code != 503 || a.after != 0 || a.Header().Get("Retry-After") != "2" || !strings.Contains(a.Body.String(), "temporary-reduced-capacity") {
@@ -224,12 +224,12 @@ func TestLeaveServer(t *testing.T) {
 	ctx, leave := context.WithCancel(t.Context())
 	left := make(chan error, 1)
 	go func() { left <- get(ctx) }()
-	eventually(t, func() bool { return b.Held() == 1 })
+	eventually(t, func() bool { return b.Delayed() == 1 })
 	leave()
 	if err := <-left; err == nil {
 		t.Error("it was answered")
 	}
-	eventually(t, func() bool { return b.Held() == 0 })
+	eventually(t, func() bool { return b.Delayed() == 0 })
 	if b.served.Load() != 1 {
 		t.Errorf("%d served", b.served.Load())
 	}

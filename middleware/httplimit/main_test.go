@@ -39,7 +39,7 @@ type losable struct {
 
 func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if l.lost.Load() {
-		return dst, errors.New("the store is lost")
+		return dst, errors.New("the store is unavailable")
 	}
 	return l.Store.Take(ctx, dst, ops...)
 }

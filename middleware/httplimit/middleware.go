@@ -4,10 +4,10 @@
 //	http.ListenAndServe(addr, limit.Wrap(mux))
 //
 // Wrap is a func(http.Handler) http.Handler, which is what chi and gorilla take;
-// frameworks with handlers of their own call Admit. The ResponseWriter is passed on
+// frameworks with handlers of their own call Allow. The ResponseWriter is passed on
 // as it is, so whatever it can do (flush, hijack, push) the handler can do.
 //
-// An admitted request carries headers about its tightest limit, a refused one is
+// An allowed request carries headers about its tightest limit, a denied one is
 // answered in full: see [WriteHeaders] and [Denial]. A request that a rule shapes is
 // held until its turn, and gives its turn up when the client leaves.
 //
@@ -47,27 +47,27 @@ type Middleware struct {
 	keys  sameness
 }
 
-// Wrap returns a handler that lets through to next what the engine admits.
+// Wrap returns a handler that lets through to next what the engine allows.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, ok := m.admit(w, r); ok {
+		if r, ok := m.allow(w, r); ok {
 			m.serve(next, w, r)
 		}
 	})
 }
 
-// Admit judges a request, and holds it if it has to wait for its turn. If it may go
-// on, Admit returns true and the request to go on with; if not, it has been
+// Allow judges a request, and holds it if it has to wait for its turn. If it may go
+// on, Allow returns true and the request to go on with; if not, it has been
 // answered. It is for frameworks that Wrap does not fit.
-func (m *Middleware) Admit(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if m.mounts.Load() < 2 {
 		m.mounts.Add(2) // it may be called from anywhere
 	}
-	return m.admit(w, r)
+	return m.allow(w, r)
 }
 
-func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+func (m *Middleware) allow(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if m.options.Skip != nil && m.options.Skip(r) {
 		return r, true
 	}
@@ -80,12 +80,12 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	defer p.release()
 	if err := m.read(p, r); err != nil {
 		p.denial.Denial = engine.DescribeError(&p.verdict, err)
-		m.refuse(w, r, p, err)
+		m.stop(w, r, p, err)
 		return r, false
 	}
 	v := &p.verdict
-	if ok, err := m.gate.Admit(r.Context(), &p.request, v, &p.denial.Denial); !ok {
-		m.refuse(w, r, p, err)
+	if ok, err := m.gate.Allow(r.Context(), &p.request, v, &p.denial.Denial); !ok {
+		m.stop(w, r, p, err)
 		return r, false
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
@@ -95,8 +95,8 @@ func (m *Middleware) admit(w http.ResponseWriter, r *http.Request) (*http.Reques
 	return r, true
 }
 
-// refuse answers a request that may not go on, maybe because of an error.
-func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *pass, err error) {
+// stop answers a request that may not go on, maybe because of an error.
+func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, err error) {
 	if errors.Is(err, context.Canceled) {
 		w.WriteHeader(statusClientGone)
 		return
@@ -111,8 +111,8 @@ func (m *Middleware) refuse(w http.ResponseWriter, r *http.Request, p *pass, err
 // answer. Nobody else sees it.
 const statusClientGone = 499
 
-// Held is how many requests wait for their turn.
-func (m *Middleware) Held() int { return m.gate.Held() }
+// Delayed is how many requests wait for their turn.
+func (m *Middleware) Delayed() int { return m.gate.Delayed() }
 
 // patience is for how long the server would still write an answer.
 func patience(ctx context.Context) time.Duration {

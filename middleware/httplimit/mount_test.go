@@ -65,7 +65,7 @@ func TestTwice(t *testing.T) {
 		"the same middleware":   b.Wrap(b.Handler),
 		"another of one engine": other.Wrap(b.Handler),
 		"one that is called": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r, ok := other.Admit(w, r); ok {
+			if r, ok := other.Allow(w, r); ok {
 				b.ServeHTTP(w, r)
 			}
 		}),
@@ -85,8 +85,8 @@ func TestTwice(t *testing.T) {
 	d := newBench(t, "rules: [{id: a, key: ip, limit: 5/1h}]", Options{Logger: quiet()})
 	d.mounts.Store(0)
 	w := httptest.NewRecorder()
-	r, ok := d.Admit(w, from("203.0.113.7:1", "GET", "/"))
-	if _, again := d.Admit(w, r); !ok || !again || w.Header().Get("X-RateLimit-Remaining") != "4" {
+	r, ok := d.Allow(w, from("203.0.113.7:1", "GET", "/"))
+	if _, again := d.Allow(w, r); !ok || !again || w.Header().Get("X-RateLimit-Remaining") != "4" {
 		t.Errorf("called twice: %v", w.Header())
 	}
 	// Two engines are two limits.
@@ -188,7 +188,7 @@ func TestNew(t *testing.T) {
 		o Options
 	}{
 		"no engine":        {nil, Options{}},
-		"a negative bound": {e, Options{MaxHeld: -1}},
+		"a negative bound": {e, Options{MaxDelayed: -1}},
 		"everybody":        {e, Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}},
 		"no such header":   {e, Options{ProxyHeader: 7}},
 	} {
@@ -201,17 +201,17 @@ func TestNew(t *testing.T) {
 }
 
 // What a request costs in memory, besides the server's map of headers: the text of
-// all values and the list of them. A refusal has a message, the names of the limits
+// all values and the list of them. A denial has a message, the names of the limits
 // and its own headers besides. If there are several mounts, it is two more.
 func TestAllocations(t *testing.T) {
 	for name, c := range map[string]struct {
 		rules string
 		want  float64
 	}{
-		"admitted":        {"rules: [{id: api, key: ip, limit: 1000000/1h}]", 2},
+		"allowed":         {"rules: [{id: api, key: ip, limit: 1000000/1h}]", 2},
 		"no rule applies": {"rules: [{id: api, key: user, limit: 5/1h}]", 0},
 		"three limits":    {"rules: [{id: a, key: ip, limit: 1000000/1h}, {id: b, key: ip, algorithm: fixed_window, limits: [1000000/1h, 2000000/1d]}]", 2},
-		"refused":         {"rules: [{id: api, key: ip, limit: 1/1h}]", 5},
+		"denied":          {"rules: [{id: api, key: ip, limit: 1/1h}]", 5},
 	} {
 		b := newBench(t, c.rules, Options{})
 		r := from("203.0.113.7:1234", "GET", "/")
@@ -232,8 +232,8 @@ func (d *discard) WriteHeader(int)             {}
 
 func BenchmarkServe(b *testing.B) {
 	for name, rules := range map[string]string{
-		"admitted": "rules: [{id: api, key: ip, limit: 1000000000/1h}]",
-		"refused":  "rules: [{id: api, key: ip, limit: 1/100h}]",
+		"allowed": "rules: [{id: api, key: ip, limit: 1000000000/1h}]",
+		"denied":  "rules: [{id: api, key: ip, limit: 1/100h}]",
 	} {
 		b.Run(name, func(b *testing.B) {
 			bench := newLiveBench(b, rules, Options{})

@@ -80,10 +80,10 @@ func TestObserve(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.path, got, c.want)
 		}
 	}
-	get(t, server.Listener.Addr(), "/once") // is refused, and so reaches nobody
+	get(t, server.Listener.Addr(), "/once") // is denied, and so reaches nobody
 	get(t, server.Listener.Addr(), "/silent")
 	if got := <-told; got.pattern != "GET /silent" {
-		t.Errorf("a refused request was told of: %+v", got)
+		t.Errorf("a denied request was told of: %+v", got)
 	}
 }
 

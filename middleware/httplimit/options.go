@@ -61,7 +61,7 @@ type Options struct {
 	// Skip tells whether to let a request pass without judging it. Default never.
 	Skip func(*http.Request) bool
 
-	// Deny answers a refused request. The headers are set by then; it may change
+	// Deny answers a denied request. The headers are set by then; it may change
 	// them, and what it is given, and call Denial.Write in the end. Default
 	// Denial.Write alone.
 	Deny func(http.ResponseWriter, *http.Request, *Denial)
@@ -69,11 +69,11 @@ type Options struct {
 	// Headers are the families of headers to write. Default AllHeaders.
 	Headers Headers
 
-	// MaxHeld is how many requests may be held at once until their turn has come.
+	// MaxDelayed is how many requests may be held at once until their turn has come.
 	// Whoever comes beyond is answered 503. Default 1000.
-	MaxHeld int
+	MaxDelayed int
 
-	// Observe is told how each request went that was let through by Wrap: the pattern
+	// Observe is told how each request went that Wrap allowed: the pattern
 	// of the http.ServeMux below that took it, the status, and how long the handler
 	// took; the error is of one that panicked. A *stats.Recorder takes it as its
 	// ObserveUpstream. Default nobody.
@@ -111,7 +111,7 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
 		return nil, errors.New("httplimit: UserHeader and TierHeader are believed from trusted proxies only; name those in TrustedProxies")
 	}
-	gate, err := engine.NewGate(e, o.MaxHeld, patience)
+	gate, err := engine.NewGate(e, o.MaxDelayed, patience)
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: %w", err)
 	}

@@ -138,7 +138,7 @@ func TestSeveralIdentities(t *testing.T) {
 		for _, who := range [][]string{{"real"}, {"junk1", "real"}, {"junk2", "real"}, {"real", "junk3"}, {"", "real"}, {"junk1"}, {"junk1"}, {"same", "same"}, {"same"}, {"same"}} {
 			codes = append(codes, code(who...))
 		}
-		// What was denied has cost nobody anything: junk2 is as good as new.
+		// What was denied has cost nobody anything: junk2 is fully reset.
 		codes = append(codes, code("junk2"), code("junk2"), code("junk2"))
 		if want := []int{200, 200, 429, 429, 429, 200, 429, 200, 200, 429, 200, 200, 429}; !slices.Equal(codes, want) {
 			t.Errorf("%s: %v, want %v", key, codes, want)

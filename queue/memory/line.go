@@ -212,7 +212,7 @@ func (l *line) fail(i *item, f queue.Failure, now weir.Micros) queue.Outcome {
 		l.bury(i, queue.Cut(f.Reason), now)
 		return queue.Outcome{Dead: true}
 	}
-	back := l.terms.HeldBack(i.tries)
+	back := l.terms.RetryDelay(i.tries)
 	l.move(i, queue.Delayed, now+weir.Micros(back))
 	return queue.Outcome{RetryAfter: time.Duration(back) * time.Microsecond}
 }

@@ -201,12 +201,12 @@ func TestRestoreNeedsAnEmptyStore(t *testing.T) {
 	}
 }
 
-// Cut anywhere, and with any byte changed, a snapshot is refused in words, and the store is
+// Cut anywhere, and with any byte changed, a snapshot is rejected in words, and the store is
 // empty and works.
-func TestDamagedSnapshotIsRefused(t *testing.T) {
+func TestDamagedSnapshotIsRejected(t *testing.T) {
 	old, clock, _ := used(t)
 	whole := snapshotOf(t, old)
-	refused := func(name string, snapshot []byte) {
+	rejected := func(name string, snapshot []byte) {
 		t.Helper()
 		s, _ := open(t, shop)
 		s.now = clock.Now
@@ -219,12 +219,12 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		}
 	}
 	for n := range whole {
-		refused(fmt.Sprintf("cut to %d bytes", n), whole[:n])
+		rejected(fmt.Sprintf("cut to %d bytes", n), whole[:n])
 		changed := bytes.Clone(whole)
 		changed[n] ^= 0x40
-		refused(fmt.Sprintf("byte %d changed", n), changed)
+		rejected(fmt.Sprintf("byte %d changed", n), changed)
 	}
-	refused("too long", append(bytes.Clone(whole), 0))
+	rejected("too long", append(bytes.Clone(whole), 0))
 	other := bytes.Clone(whole)
 	other[len(format.Magic)] = 9
 	s, _ := open(t, shop)
@@ -293,7 +293,7 @@ func restoreForged(t *testing.T, snapshot []byte) bool {
 	clock.Set(today)
 	good := s.Restore(bytes.NewReader(snapshot)) == nil
 	if !good && s.lines["mail"].last != 0 {
-		t.Fatal("a refused snapshot left something behind")
+		t.Fatal("a rejected snapshot left something behind")
 	}
 	ctx := t.Context()
 	for range 20 {

@@ -75,7 +75,7 @@ func testFull(t *testing.T, open Open) {
 	l := o.lease()
 	full("one is leased")
 	o.nack(l, "")
-	full("one is held back")
+	full("one is delayed")
 	o.pass(1)
 	o.ack(o.lease())
 	o.push("x")

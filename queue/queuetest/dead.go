@@ -124,7 +124,7 @@ func testDeadBounded(t *testing.T, open Open) {
 	is(t, "when it is empty", o.stats(), queue.Stats{Capacity: queue.DefaultCapacity})
 }
 
-// testRequeue: dead letters go to the end of the queue, and begin anew.
+// testRequeue: dead letters go to the end of the queue, and begin again.
 func testRequeue(t *testing.T, open Open) {
 	o := openOne(t, open, fast(queue.Settings{Capacity: 3, MaxTries: 2}))
 	numbers := o.kill("a", "b", "c")

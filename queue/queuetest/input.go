@@ -144,7 +144,7 @@ func testTogether(t *testing.T, open Open) {
 	}
 	all.Wait()
 	is(t, "accepted", accepted.Load(), 200)
-	is(t, "refused", full.Load(), 100)
+	is(t, "full", full.Load(), 100)
 	var mu sync.Mutex
 	seen := map[string]int{}
 	for range 10 {

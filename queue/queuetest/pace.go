@@ -24,7 +24,7 @@ func testPace(t *testing.T, open Open) {
 				op := weir.Op{Key: "k", Limit: compiled, Cost: 1}
 				next, d := op.Decide(bucket.State, nil, start)
 				if !d.Allowed {
-					t.Fatalf("the bucket refuses number %d", i)
+					t.Fatalf("the bucket denies number %d", i)
 				}
 				bucket.Keep(compiled, next)
 				release := start + weir.Micros(d.Delay.Microseconds())

@@ -110,11 +110,11 @@ func TestAlertmanager(t *testing.T) {
 		t.Fatal(err)
 	}
 	now := time.Now()
-	a := Alert{ID: "shadow:soon", Kind: Shadow, Subject: "soon\xff", Rule: "soon", Instance: "here", URL: "http://127.0.0.1:8080/#/alerts", State: Firing, Summary: "it would refuse 3 %", StartsAt: now.Add(-time.Minute)}
+	a := Alert{ID: "shadow:soon", Kind: Shadow, Subject: "soon\xff", Rule: "soon", Instance: "here", URL: "http://127.0.0.1:8080/#/alerts", State: Firing, Summary: "it would deny 3 %", StartsAt: now.Add(-time.Minute)}
 	if err := m.Notify(t.Context(), []Alert{a}); err != nil {
 		t.Fatal(err)
 	}
-	if got := known(t, url); got != "weir_shadow soon? soon north: it would refuse 3 % (here, http://127.0.0.1:8080/#/alerts)" {
+	if got := known(t, url); got != "weir_shadow soon? soon north: it would deny 3 % (here, http://127.0.0.1:8080/#/alerts)" {
 		t.Errorf("it knows %q", got)
 	}
 	a.State, a.EndsAt = Resolved, time.Now()

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Chapter 10.3, monitoring: an alert when more than 5 % are refused, when traffic falls
+// Chapter 10.3, monitoring: an alert when more than 5 % are rejected, when traffic falls
 // suddenly, and when answers take longer; and none at exactly 5 %.
 func TestChapter10_3(t *testing.T) {
 	slow := traffic(1000, func(f *frame.Frame) {
@@ -16,10 +16,10 @@ func TestChapter10_3(t *testing.T) {
 		f.Decision.Put(frame.SlotOf(4*time.Millisecond), 1000)
 	})
 	for want, bad := range map[string]*frame.Frame{
-		"firing throttled": traffic(949, func(f *frame.Frame) { f.Requests.Denied = 51 }),
-		"":                 traffic(950, func(f *frame.Frame) { f.Requests.Denied = 50 }),
-		"firing drop":      traffic(400, nil),
-		"firing slow":      slow,
+		"firing denied": traffic(949, func(f *frame.Frame) { f.Requests.Denied = 51 }),
+		"":              traffic(950, func(f *frame.Frame) { f.Requests.Denied = 50 }),
+		"firing drop":   traffic(400, nil),
+		"firing slow":   slow,
 	} {
 		p := newPlayer(t, nil)
 		p.play(12*60, traffic(1000, nil), nil)

@@ -1,5 +1,5 @@
-// Package alert says when something is wrong: too many requests are refused, traffic
-// has fallen away, decisions have become slow, the store is gone.
+// Package alert says when something is wrong: too many requests are denied, traffic
+// has fallen away, decisions have become slow, the store is unavailable.
 //
 //	w, err := alert.New(alert.Options{Source: recorder, Notifiers: []alert.Notifier{webhook}})
 //	go w.Run(ctx)
@@ -25,10 +25,10 @@ import (
 type Kind string
 
 const (
-	// Throttled is the share of clients that limits have denied something in the window,
+	// Denied is the share of clients that limits have denied something in the window,
 	// if there are at least three of them: an attack, or a limit that is too low. Where
 	// no client is known, it is the share of requests.
-	Throttled Kind = "throttled"
+	Denied Kind = "denied"
 
 	// Drop is traffic that has fallen to a share of what it was just before: limits
 	// that are too strict, or nobody gets here any more.
@@ -46,7 +46,7 @@ const (
 	// HotKey is the share of all denials that one key has.
 	HotKey Kind = "hot_key"
 
-	// Shadow is the share of requests that a shadow rule would refuse. Each rule has
+	// Shadow is the share of requests that a shadow rule would deny. Each rule has
 	// an alert of its own.
 	Shadow Kind = "shadow"
 )
@@ -96,7 +96,7 @@ func Kinds() []string { return kinds(Defaults()) }
 // Defaults returns the checks that are made if nobody says otherwise.
 func Defaults() []Check {
 	return []Check{
-		{Kind: Throttled, Threshold: 0.05},
+		{Kind: Denied, Threshold: 0.05},
 		{Kind: Drop, Threshold: 0.5},
 		{Kind: Slow, Threshold: 3},
 		{Kind: Errors, Threshold: 0.05},
@@ -117,7 +117,7 @@ func withDefaults(checks []Check) ([]Check, error) {
 	for _, c := range checks {
 		initial, ok := known[c.Kind]
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("alert: %q is no kind of check, or there twice; write each of throttled, drop, slow, errors, degraded, hot_key and shadow at most once", c.Kind))
+			wrong = append(wrong, fmt.Errorf("alert: %q is no kind of check, or there twice; write each of denied, drop, slow, errors, degraded, hot_key and shadow at most once", c.Kind))
 			continue
 		}
 		delete(known, c.Kind)

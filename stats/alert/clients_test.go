@@ -21,7 +21,7 @@ func crowd(requests, deniedRequests int64, clients, denied int) *frame.Frame {
 
 // One client that is held at its limit is no news, however much of the traffic it makes;
 // that many are denied is. Where clients are not known, requests count.
-func TestThrottledCountsClients(t *testing.T) {
+func TestDeniedCountsClients(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		frame *frame.Frame
@@ -37,7 +37,7 @@ func TestThrottledCountsClients(t *testing.T) {
 		{"nobody is known, many requests", crowd(1000, 100, 0, 0), true},
 		{"little traffic", crowd(1, 1, 50, 50), false},
 	} {
-		p := newPlayer(t, []Check{{Kind: Throttled}})
+		p := newPlayer(t, []Check{{Kind: Denied}})
 		p.play(5*60, c.frame, nil)
 		if fires := len(p.log) > 0; fires != c.fires {
 			t.Errorf("%s: %v", c.name, p.log)
@@ -52,7 +52,7 @@ func TestThrottledCountsClients(t *testing.T) {
 
 // What an alert says stays as it was when it fired; the value of now is apart.
 func TestSummaryStays(t *testing.T) {
-	p := newPlayer(t, []Check{{Kind: Throttled}})
+	p := newPlayer(t, []Check{{Kind: Denied}})
 	p.play(3*60, crowd(1000, 500, 100, 50), nil)
 	first := p.Firing()
 	if len(first) != 1 || !strings.Contains(first[0].Summary, " % of clients") || first[0].Value != first[0].Current {

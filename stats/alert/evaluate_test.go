@@ -63,7 +63,7 @@ func TestChecks(t *testing.T) {
 		hot  *Hot
 		want string
 	}{
-		{"throttled", traffic(90, func(f *frame.Frame) { f.Requests.Denied = 10 }), nil, "throttled"},
+		{"denied", traffic(90, func(f *frame.Frame) { f.Requests.Denied = 10 }), nil, "denied"},
 		{"nothing", traffic(97, func(f *frame.Frame) { f.Requests.Denied = 3 }), nil, ""},
 		{"drop", traffic(30, nil), nil, "drop"},
 		{"silence", traffic(0, nil), nil, "drop"},
@@ -72,7 +72,7 @@ func TestChecks(t *testing.T) {
 			f.Decision.Put(frame.SlotOf(5*time.Millisecond), 100)
 		}), nil, "slow"},
 		{"errors", traffic(100, func(f *frame.Frame) { *f.Route("shop") = frame.Route{Requests: 100, Errors: 20} }), nil, "errors"},
-		{"degraded", traffic(95, func(f *frame.Frame) { f.Requests.Degraded, f.Requests.Failed = 3, 2 }), nil, "degraded"},
+		{"degraded", traffic(95, func(f *frame.Frame) { f.Requests.DegradedAllowed, f.Requests.DegradedDenied = 3, 2 }), nil, "degraded"},
 		{"shadow", traffic(100, func(f *frame.Frame) {
 			*f.Rule(frame.Line{Rule: "soon", Tier: "pro"}) = frame.Counts{Allowed: 97, ShadowDenied: 3}
 		}), nil, "shadow:soon"},
@@ -135,7 +135,7 @@ func TestGaps(t *testing.T) {
 	p.play(4*60, traffic(100, nil), nil)
 	p.at = noon // a clock that was set back
 	p.play(10, traffic(100, nil), nil)
-	if len(p.log) != 2 || !strings.HasSuffix(p.log[1], "resolved throttled") {
+	if len(p.log) != 2 || !strings.HasSuffix(p.log[1], "resolved denied") {
 		t.Errorf("%v", p.log)
 	}
 }
@@ -147,7 +147,7 @@ func TestFlapping(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		hold := 10 * time.Second * time.Duration(rapid.IntRange(1, 6).Draw(t, "hold"))
 		cooldown := 10 * time.Second * time.Duration(rapid.IntRange(1, 12).Draw(t, "cooldown"))
-		e, err := NewEvaluator([]Check{{Kind: Throttled, Threshold: 0.5, Window: 10 * time.Second, Minimum: 1, Hold: hold, Cooldown: cooldown}})
+		e, err := NewEvaluator([]Check{{Kind: Denied, Threshold: 0.5, Window: 10 * time.Second, Minimum: 1, Hold: hold, Cooldown: cooldown}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -197,14 +197,14 @@ func TestConditionsAreBounded(t *testing.T) {
 
 func TestChecksAreChecked(t *testing.T) {
 	for _, c := range [][]Check{
-		{{Kind: "strange"}}, {{Kind: Drop}, {Kind: Drop}}, {{Kind: Throttled, Threshold: 5}}, {{Kind: Slow, Threshold: 0.5}},
+		{{Kind: "strange"}}, {{Kind: Drop}, {Kind: Drop}}, {{Kind: Denied, Threshold: 5}}, {{Kind: Slow, Threshold: 0.5}},
 		{{Kind: Errors, Window: 15 * time.Second}}, {{Kind: Drop, Baseline: 30 * time.Second}}, {{Kind: Drop, Hold: -1}}, {{Kind: Drop, Window: time.Hour}},
 	} {
 		if _, err := NewEvaluator(c); err == nil {
 			t.Errorf("%+v is accepted", c)
 		}
 	}
-	e, err := NewEvaluator([]Check{{Kind: Throttled, Off: true}})
+	e, err := NewEvaluator([]Check{{Kind: Denied, Off: true}})
 	if err != nil || len(e.checks) != 0 {
 		t.Errorf("%+v, %v", e, err)
 	}

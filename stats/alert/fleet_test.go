@@ -60,7 +60,7 @@ func (f *fleet) add() *Watcher {
 	clock := func() time.Time { return f.now }
 	w, err := New(Options{
 		Source: newSource(f.t, a, clock), Clock: clock, Notifiers: []Notifier{&receiver{}}, Logger: slog.New(slog.DiscardHandler),
-		Checks: []Check{{Kind: Throttled, Window: 10 * time.Second, Hold: 10 * time.Second, Cooldown: 10 * time.Second}},
+		Checks: []Check{{Kind: Denied, Window: 10 * time.Second, Hold: 10 * time.Second, Cooldown: 10 * time.Second}},
 	})
 	if err != nil {
 		f.t.Fatal(err)
@@ -68,7 +68,7 @@ func (f *fleet) add() *Watcher {
 	return w
 }
 
-// minute tells instances of a minute, in which many or no requests were refused.
+// minute tells instances of a minute, in which many or no requests were denied.
 func (f *fleet) minute(bad bool, all ...*Watcher) {
 	frame := traffic(1000, func(f *frame.Frame) {
 		if bad {

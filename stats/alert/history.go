@@ -18,7 +18,7 @@ type Sample struct {
 	Time  time.Time // when it began
 	Frame *frame.Frame
 
-	// Hot, if not nil, is the hot key as of now. It stays so until it is told anew.
+	// Hot, if not nil, is the hot key as of now. It stays so until it is told again.
 	Hot *Hot
 }
 

@@ -27,10 +27,10 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 		return nil
 	}
 	switch c.Kind {
-	case Throttled:
-		return c.throttled(&w)
+	case Denied:
+		return c.denied(&w)
 	case Degraded:
-		return c.share("", w.Requests.Degraded+w.Requests.Failed, total, "%.1f %% of requests are judged without the store")
+		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1f %% of requests are judged without the store")
 	case Slow:
 		return c.slow(h, now, w.Decision.Quantile(0.99))
 	case HotKey:
@@ -41,7 +41,7 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 		var all []finding
 		for line, counts := range w.Rules {
 			if n := counts.Total(); n >= c.Minimum {
-				all = append(all, byRule(line.Rule, c.share(line.Rule, counts.ShadowDenied, n, "the shadow rule would refuse %.1f %% of its requests"))...)
+				all = append(all, byRule(line.Rule, c.share(line.Rule, counts.ShadowDenied, n, "the shadow rule would deny %.1f %% of its requests"))...)
 			}
 		}
 		return all
@@ -55,7 +55,7 @@ const few = 2
 
 // throttled weighs by clients, so that one who is held at its limit is not mistaken for
 // limits that are too low. Where none is known, it weighs by requests.
-func (c *Check) throttled(w *bucket) []finding {
+func (c *Check) denied(w *bucket) []finding {
 	all, denied := w.Clients.All.Count(), w.Clients.Denied.Count()
 	if all == 0 {
 		return byRule(w.strictest(), c.share("", w.Requests.Denied, w.Requests.Total(), "%.1f %% of requests are denied by limits"))

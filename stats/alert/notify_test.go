@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-var some = []Alert{{ID: "throttled", Kind: Throttled, State: Firing, Value: 0.2, Threshold: 0.05, Summary: "too much", StartsAt: noon, UpdatedAt: noon}}
+var some = []Alert{{ID: "denied", Kind: Denied, State: Firing, Value: 0.2, Threshold: 0.05, Summary: "too much", StartsAt: noon, UpdatedAt: noon}}
 
 // What is received is what was sent, signed so that nobody else could have, and not
 // for long.
@@ -184,14 +184,14 @@ func TestList(t *testing.T) {
 	if err := l.Silence(t.Context(), Silence{ID: "shadow", Until: now.Add(time.Hour)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := l.Silence(t.Context(), Silence{ID: "throttled", Until: now.Add(time.Minute), Comment: "we know"}); err != nil {
+	if err := l.Silence(t.Context(), Silence{ID: "denied", Until: now.Add(time.Minute), Comment: "we know"}); err != nil {
 		t.Fatal(err)
 	}
 	if got := l.audible([]Alert{some[0], other}); len(got) != 0 || !l.Active()[0].Silenced || len(l.Silences()) != 2 {
 		t.Errorf("%+v", got)
 	}
 	now = now.Add(2 * time.Minute)
-	if got := l.audible([]Alert{some[0], other}); len(got) != 1 || got[0].ID != "throttled" || len(l.Silences()) != 1 {
+	if got := l.audible([]Alert{some[0], other}); len(got) != 1 || got[0].ID != "denied" || len(l.Silences()) != 1 {
 		t.Errorf("%+v", got)
 	}
 	if err := l.Silence(t.Context(), Silence{ID: "shadow"}); err != nil || len(l.Silences()) != 0 {

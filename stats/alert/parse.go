@@ -16,8 +16,8 @@ var OptionNames = []string{"window", "baseline", "minimum", "hold", "cooldown"}
 
 // Parse reads checks as they are written in a configuration, separated by semicolons:
 //
-//	throttled=10%
-//	throttled=10%,window=5m,hold=1m; slow=3; hot_key=off
+//	denied=10%
+//	denied=10%,window=5m,hold=1m; slow=3; hot_key=off
 //
 // Options are window, baseline, minimum, hold and cooldown, as in Check. What is not
 // written is as in Defaults.

@@ -9,14 +9,14 @@ import (
 )
 
 func TestParse(t *testing.T) {
-	got, err := Parse("throttled=10%,window=5m,minimum=7,hold=1m,cooldown=10m; slow = 3,baseline=40m;hot_key=off")
+	got, err := Parse("denied=10%,window=5m,minimum=7,hold=1m,cooldown=10m; slow = 3,baseline=40m;hot_key=off")
 	if err != nil {
 		t.Fatal(err)
 	}
 	want := Defaults()
 	for i := range want {
 		switch c := &want[i]; c.Kind {
-		case Throttled:
+		case Denied:
 			c.Threshold, c.Window, c.Minimum, c.Hold, c.Cooldown = 0.1, 5*time.Minute, 7, time.Minute, 10*time.Minute
 		case Slow:
 			c.Threshold, c.Baseline = 3, 40*time.Minute
@@ -31,18 +31,18 @@ func TestParse(t *testing.T) {
 		t.Errorf("nothing is %v %v, not the defaults", got, err)
 	}
 	for text, want := range map[string]string{
-		"throttled":                 "not name=value",
-		"thrott=5%":                 "there is no check",
-		"throttled=5%;throttled=6%": "is there twice",
-		"throttled=much":            "is no threshold",
-		"throttled=-1%":             "is no threshold",
-		"throttled=NaN":             "is no threshold",
-		"throttled=0":               "is no threshold",
-		"throttled=5%,window=0s":    "window",
-		"throttled=5%,window=never": "window",
-		"throttled=5%,minimum=0":    "minimum",
-		"throttled=5%,colour=red":   "there is no option",
-		"throttled=5%,window=400d":  "indow",
+		"denied":                 "not name=value",
+		"thrott=5%":              "there is no check",
+		"denied=5%;denied=6%":    "is there twice",
+		"denied=much":            "is no threshold",
+		"denied=-1%":             "is no threshold",
+		"denied=NaN":             "is no threshold",
+		"denied=0":               "is no threshold",
+		"denied=5%,window=0s":    "window",
+		"denied=5%,window=never": "window",
+		"denied=5%,minimum=0":    "minimum",
+		"denied=5%,colour=red":   "there is no option",
+		"denied=5%,window=400d":  "indow",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: error %v, want %q", text, err, want)

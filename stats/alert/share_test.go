@@ -26,14 +26,14 @@ func TestSilenceIsShared(t *testing.T) {
 	if !leader.leads || other.leads {
 		t.Fatal("not exactly the first leads")
 	}
-	if err := f.silence(other, "throttled", time.Hour); err != nil {
+	if err := f.silence(other, "denied", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	f.minute(true, leader, other)
 	if active := leader.List().Active(); len(active) != 1 || !active[0].Silenced {
 		t.Errorf("%+v", active)
 	}
-	want := []Silence{{ID: "throttled", Until: noon.Add(61 * time.Minute), Author: "alice", Comment: "we <know>"}}
+	want := []Silence{{ID: "denied", Until: noon.Add(61 * time.Minute), Author: "alice", Comment: "we <know>"}}
 	for name, w := range map[string]*Watcher{"leader": leader, "other": other} {
 		if got := w.List().Silences(); fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s: %v, want %v", name, got, want)
@@ -44,20 +44,20 @@ func TestSilenceIsShared(t *testing.T) {
 		t.Errorf("the leader told %s", got)
 	}
 
-	if err := f.silence(other, "throttled", 0); err != nil || silent(other) != "" {
+	if err := f.silence(other, "denied", 0); err != nil || silent(other) != "" {
 		t.Errorf("%v, %s", err, silent(other))
 	}
 	f.minute(true, leader, other)
-	if got := told(leader); got != "firing throttled" || silent(leader) != "" {
+	if got := told(leader); got != "firing denied" || silent(leader) != "" {
 		t.Errorf("after its end, the leader told %q", got)
 	}
 	f.minute(false, leader, other)
-	if got := told(leader); got != "resolved throttled" {
+	if got := told(leader); got != "resolved denied" {
 		t.Errorf("the leader told %q", got)
 	}
 
 	// The leader ends one that it was not told of.
-	if err := errors.Join(f.silence(other, "throttled", time.Hour), f.silence(leader, "throttled", 0)); err != nil {
+	if err := errors.Join(f.silence(other, "denied", time.Hour), f.silence(leader, "denied", 0)); err != nil {
 		t.Fatal(err)
 	}
 	f.wait(other)
@@ -66,12 +66,12 @@ func TestSilenceIsShared(t *testing.T) {
 	}
 
 	// One that the archive has just lost is ended, too.
-	if err := f.silence(other, "throttled", time.Hour); err != nil {
+	if err := f.silence(other, "denied", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	f.wait(leader)
 	f.server.Do("FLUSHALL")
-	if err := f.silence(other, "throttled", 0); err != nil {
+	if err := f.silence(other, "denied", 0); err != nil {
 		t.Fatal(err)
 	}
 	f.wait(leader, other)
@@ -100,10 +100,10 @@ func TestSuccessorIsSilent(t *testing.T) {
 	f := newFleet(t)
 	leader, next := f.add(), f.add()
 	f.minute(true, leader, next)
-	if got := told(leader); got != "firing throttled" {
+	if got := told(leader); got != "firing denied" {
 		t.Errorf("it told %q", got)
 	}
-	if err := f.silence(leader, "throttled", time.Hour); err != nil {
+	if err := f.silence(leader, "denied", time.Hour); err != nil {
 		t.Fatal(err)
 	}
 	f.server.Do("DEL", archiveredis.DefaultPrefix+"{stats}:lead:alerts") // as if it had died
@@ -124,7 +124,7 @@ func TestRedisIsKilled(t *testing.T) {
 	}
 	f.wait(other)
 	f.server.Kill()
-	if err := f.silence(other, "throttled", time.Hour); !errors.Is(err, ErrNotShared) {
+	if err := f.silence(other, "denied", time.Hour); !errors.Is(err, ErrNotShared) {
 		t.Errorf("it is shared with nobody: %v", err)
 	}
 	for _, id := range []string{"slow", "unheard-of"} {
@@ -132,28 +132,28 @@ func TestRedisIsKilled(t *testing.T) {
 			t.Errorf("the end of %s: %v", id, err)
 		}
 	}
-	if silent(leader) != "drop errors slow" || silent(other) != "drop errors throttled" {
+	if silent(leader) != "drop errors slow" || silent(other) != "denied drop errors" {
 		t.Errorf("%q and %q", silent(leader), silent(other))
 	}
 	f.minute(true, leader, other) // now both send
-	if a, b := told(leader), told(other); a != "firing throttled" || b != "" {
+	if a, b := told(leader), told(other); a != "firing denied" || b != "" {
 		t.Errorf("they told %q and %q", a, b)
 	}
 	f.server.Restart()
 	f.wait(other, leader, other)
 	for name, w := range map[string]*Watcher{"leader": leader, "other": other} {
-		if silent(w) != "drop errors throttled" {
+		if silent(w) != "denied drop errors" {
 			t.Errorf("%s: %q", name, silent(w))
 		}
 	}
 	third := f.add()
 	f.wait(third)
-	if silent(third) != "drop errors throttled" {
+	if silent(third) != "denied drop errors" {
 		t.Errorf("the third: %q", silent(third))
 	}
 	f.now = f.now.Add(15 * time.Minute)
 	f.wait(leader, other, third)
-	if silent(third) != "drop throttled" || silent(leader) != "drop throttled" {
+	if silent(third) != "denied drop" || silent(leader) != "denied drop" {
 		t.Errorf("later: %q", silent(third))
 	}
 }
@@ -188,22 +188,22 @@ func TestOthersHaveSaidSince(t *testing.T) {
 
 	const key = archiveredis.DefaultPrefix + "{stats}:notes:" + noteKind
 	before := f.server.Do("HGET", key, "slow")
-	away("slow", "throttled", "-drop") // nobody says anything else
+	away("slow", "denied", "-drop") // nobody says anything else
 	f.wait(a, b)
-	if silent(a) != "slow throttled" || silent(b) != "slow throttled" {
+	if silent(a) != "denied slow" || silent(b) != "denied slow" {
 		t.Errorf("%q and %q", silent(a), silent(b))
 	}
-	if until := b.List().Silences()[0].Until; !until.Equal(f.now.Add(2 * time.Hour)) {
+	if until := b.List().Silences()[1].Until; !until.Equal(f.now.Add(2 * time.Hour)) {
 		t.Errorf("slow until %v", until)
 	}
 	f.server.Do("HSET", key, "slow", before) // as a replica that takes over may have it
 	f.wait(a)
-	if until := a.List().Silences()[0].Until; !until.Equal(f.now.Add(time.Hour)) {
+	if until := a.List().Silences()[1].Until; !until.Equal(f.now.Add(time.Hour)) {
 		t.Errorf("slow until %v", until)
 	}
 
-	away("slow", "-throttled")
-	if err := errors.Join(f.silence(b, "slow", 3*time.Hour), f.silence(b, "throttled", 3*time.Hour)); err != nil {
+	away("slow", "-denied")
+	if err := errors.Join(f.silence(b, "slow", 3*time.Hour), f.silence(b, "denied", 3*time.Hour)); err != nil {
 		t.Fatal(err)
 	}
 	f.wait(a, b)
@@ -325,7 +325,7 @@ func TestSilenceSurvivesRestart(t *testing.T) {
 		s := newStation(t, kept)
 		open := func(s *station) (*Watcher, *receiver) {
 			told := &receiver{}
-			w, err := New(Options{Source: s.recorder, Notifiers: []Notifier{told}, Checks: []Check{{Kind: Throttled}}, Logger: slog.New(slog.DiscardHandler)})
+			w, err := New(Options{Source: s.recorder, Notifiers: []Notifier{told}, Checks: []Check{{Kind: Denied}}, Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -333,7 +333,7 @@ func TestSilenceSurvivesRestart(t *testing.T) {
 		}
 		w, told := open(s)
 		stop := inBackground(t, w.Run)
-		if err := w.List().Silence(t.Context(), Silence{ID: "throttled", Until: time.Now().Add(time.Hour)}); err != nil {
+		if err := w.List().Silence(t.Context(), Silence{ID: "denied", Until: time.Now().Add(time.Hour)}); err != nil {
 			t.Fatal(err)
 		}
 		s.traffic(180, 20, true)
@@ -361,11 +361,11 @@ func TestSilenceSurvivesRestart(t *testing.T) {
 		if got := told.take(); got != "" {
 			t.Errorf("after the restart: %s", got)
 		}
-		if err := w.List().Silence(t.Context(), Silence{ID: "throttled"}); err != nil {
+		if err := w.List().Silence(t.Context(), Silence{ID: "denied"}); err != nil {
 			t.Fatal(err)
 		}
 		s.traffic(300, 20, false)
-		if got := told.take(); got != "resolved throttled" {
+		if got := told.take(); got != "resolved denied" {
 			t.Errorf("after its end: %s", got)
 		}
 		stop()

@@ -96,7 +96,7 @@ func (w *Watcher) Dropped() int64 {
 const term = 30 * time.Second
 
 // Run watches until the context ends. It begins with what is known of the past, so that
-// a restart neither forgets an alert nor sends it twice; hot keys alone are found anew.
+// a restart neither forgets an alert nor sends it twice; hot keys alone are found again.
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.running.Swap(true) {
 		return errors.New("alert: it runs already; Run is to be called once")

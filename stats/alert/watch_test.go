@@ -109,7 +109,7 @@ func TestWatcher(t *testing.T) {
 			t.Errorf("in good times: %s", got)
 		}
 		s.traffic(180, 20, true)
-		if got := told.take(); got != "firing throttled, firing hot_key:user:eve" && got != "firing hot_key:user:eve, firing throttled" {
+		if got := told.take(); got != "firing denied, firing hot_key:user:eve" && got != "firing hot_key:user:eve, firing denied" {
 			t.Errorf("in bad times: %s", got)
 		}
 		if got := w.List().Active(); len(got) != 2 {
@@ -123,7 +123,7 @@ func TestWatcher(t *testing.T) {
 			t.Fatal(err)
 		}
 		stopAgain := inBackground(t, again.Run)
-		s.traffic(60, 20, true) // who is hot is found out anew
+		s.traffic(60, 20, true) // who is hot is found out again
 		if got := again.List().Active(); len(got) != 2 {
 			t.Errorf("active at the other: %+v", got)
 		}
@@ -131,7 +131,7 @@ func TestWatcher(t *testing.T) {
 			t.Fatal(err)
 		}
 		s.traffic(300, 20, false)
-		if got := told.take(); got != "resolved throttled" {
+		if got := told.take(); got != "resolved denied" {
 			t.Errorf("afterwards: %s", got)
 		}
 		if got := restarted.take(); got != "" {

@@ -87,7 +87,7 @@ func (e *encoder) counts(c *Counts) {
 }
 
 func (c *Counts) fields() [6]*int64 {
-	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.Degraded, &c.Failed, &c.Blocked}
+	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked}
 }
 
 // histogram writes the slots that have something, each as its distance from the last

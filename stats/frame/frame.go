@@ -18,17 +18,17 @@ import (
 // Counts are how many requests, or decisions of a rule, ended in which way. Each ended
 // in exactly one.
 type Counts struct {
-	Allowed      int64 `json:"allowed"`
-	Denied       int64 `json:"denied"`
-	ShadowDenied int64 `json:"shadow_denied"` // it passed, and a shadow rule would have refused it
-	Degraded     int64 `json:"degraded"`      // it passed without the store, which was away
-	Failed       int64 `json:"failed"`        // it was refused because the store was away
-	Blocked      int64 `json:"blocked"`
+	Allowed         int64 `json:"allowed"`
+	Denied          int64 `json:"denied"`
+	ShadowDenied    int64 `json:"shadow_denied"`    // it passed, and a shadow rule would have denied it
+	DegradedAllowed int64 `json:"degraded_allowed"` // it passed without the store, which was unavailable
+	DegradedDenied  int64 `json:"degraded_denied"`  // it was denied because the store was unavailable
+	Blocked         int64 `json:"blocked"`
 }
 
 // Total is all of them.
 func (c Counts) Total() int64 {
-	return c.Allowed + c.Denied + c.ShadowDenied + c.Degraded + c.Failed + c.Blocked
+	return c.Allowed + c.Denied + c.ShadowDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
 }
 
 // Add adds others.
@@ -36,18 +36,18 @@ func (c *Counts) Add(other Counts) {
 	c.Allowed += other.Allowed
 	c.Denied += other.Denied
 	c.ShadowDenied += other.ShadowDenied
-	c.Degraded += other.Degraded
-	c.Failed += other.Failed
+	c.DegradedAllowed += other.DegradedAllowed
+	c.DegradedDenied += other.DegradedDenied
 	c.Blocked += other.Blocked
 }
 
-// Throttled is the share that limits have refused, 0 to 1.
-func (c Counts) Throttled() float64 { return share(c.Denied, c.Total()) }
+// DeniedShare is the share that limits have denied, 0 to 1.
+func (c Counts) DeniedShare() float64 { return share(c.Denied, c.Total()) }
 
-// Unchecked is the share that was judged without the store.
-func (c Counts) Unchecked() float64 { return share(c.Degraded+c.Failed, c.Total()) }
+// DegradedShare is the share that was judged without the store.
+func (c Counts) DegradedShare() float64 { return share(c.DegradedAllowed+c.DegradedDenied, c.Total()) }
 
-// Shadowed is the share that shadow rules would have refused.
+// Shadowed is the share that shadow rules would have denied.
 func (c Counts) Shadowed() float64 { return share(c.ShadowDenied, c.Total()) }
 
 func share(part, all int64) float64 {
@@ -98,7 +98,7 @@ type Quota struct {
 	Period int64
 }
 
-// Usage is how much of their limit clients had used, counting each admitted request
+// Usage is how much of their limit clients had used, counting each allowed request
 // with what was in use after it.
 type Usage struct {
 	Used   Histogram // in units

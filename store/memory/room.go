@@ -19,7 +19,7 @@ func (c *core) reserve(n, maxKeys int64) bool {
 	}
 }
 
-// forget counts keys that have gone because they were as good as new.
+// forget counts keys that have gone because they were fully reset.
 func (c *core) forget(n int) {
 	if n > 0 {
 		c.keys.Add(int64(-n))
@@ -58,11 +58,11 @@ func (c *core) dropRecovered(now weir.Micros) bool {
 
 const (
 	sample  = 64 // keys of a shard that are compared when one that still counts has to go
-	sparing = 16 // shards that are searched for one that is not being refused
+	sparing = 16 // shards that are searched for one that is not being denied
 )
 
 // dropLeast removes the key that will be missed least among a few: not one that
-// was refused when it last asked, if there is a choice, and the soonest to
+// was denied when it last asked, if there is a choice, and the soonest to
 // recover.
 func (c *core) dropLeast() bool {
 	spared := 0
@@ -71,7 +71,7 @@ func (c *core) dropLeast() bool {
 		sh := &c.shards[at%int64(len(c.shards))]
 		sh.mu.Lock()
 		slot := sh.leastLocked(at / int64(len(c.shards)) * sample)
-		drop := slot >= 0 && (spared >= sparing || tried >= len(c.shards) || !sh.table.entries[slot].refused())
+		drop := slot >= 0 && (spared >= sparing || tried >= len(c.shards) || !sh.table.entries[slot].denied())
 		if slot >= 0 {
 			spared++
 		}
@@ -107,8 +107,8 @@ func (sh *shard) leastLocked(from int64) int {
 }
 
 func lessMissed(a, b *entry) bool {
-	if a.refused() != b.refused() {
-		return !a.refused()
+	if a.denied() != b.denied() {
+		return !a.denied()
 	}
 	return a.state.Fresh < b.state.Fresh
 }

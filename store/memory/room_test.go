@@ -31,7 +31,7 @@ func open(maxKeys int) (*Store, *fake) {
 	return New(Options{MaxKeys: maxKeys, Clock: clock.Now}), clock
 }
 
-// exhaust takes until a key is refused.
+// exhaust takes until a key is denied.
 func exhaust(t *testing.T, s *Store, key string, limit *weir.Compiled) {
 	t.Helper()
 	for range limit.Capacity() {
@@ -96,7 +96,7 @@ func TestLastRecoveredKeyGoesFirst(t *testing.T) {
 }
 
 // Without any recovered key something has to go: then those who are not being
-// refused, and the bound is kept.
+// denied, and the bound is kept.
 func TestFullOfLivingKeys(t *testing.T) {
 	const maxKeys = 5000
 	s, _ := open(maxKeys)
@@ -343,7 +343,7 @@ type discard struct{}
 func (discard) Write(p []byte) (int, error) { return len(p), nil }
 
 // The hot path of the fixed-size algorithms allocates nothing, for one op and
-// for several, admitted and refused.
+// for several, allowed and denied.
 func TestTakeAllocatesNothing(t *testing.T) {
 	s, _ := open(0)
 	dst := make([]weir.Decision, 0, 4)
@@ -364,9 +364,9 @@ func TestTakeAllocatesNothing(t *testing.T) {
 	}
 }
 
-// Not one that is refused, and the soonest to recover.
+// Not one that is denied, and the soonest to recover.
 func TestLeastMissed(t *testing.T) {
-	keys := []entry{{id{1, 1}, weir.State{Fresh: 5}}, {id{2, 1 | refusedBit}, weir.State{Fresh: 1}}, {}, {id{3, 1}, weir.State{Fresh: 9}}}
+	keys := []entry{{id{1, 1}, weir.State{Fresh: 5}}, {id{2, 1 | deniedBit}, weir.State{Fresh: 1}}, {}, {id{3, 1}, weir.State{Fresh: 9}}}
 	for turn := range keys {
 		var sh shard
 		sh.table.entries = append(keys[turn:len(keys):len(keys)], keys[:turn]...)
@@ -378,15 +378,15 @@ func TestLeastMissed(t *testing.T) {
 	}
 }
 
-// A new key that is refused and counted is marked at once.
-func TestNewKeyIsMarkedRefused(t *testing.T) {
+// A new key that is denied and counted is marked at once.
+func TestNewKeyIsMarkedDenied(t *testing.T) {
 	s, _ := open(0)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 5/1h count_denied"), Cost: 6}
 	if _, err := s.Take(t.Context(), nil, op); err != nil {
 		t.Fatal(err)
 	}
 	k, sh := s.core.Load().identify(&op)
-	if slot, found := sh.table.find(k); !found || !sh.table.entries[slot].refused() {
+	if slot, found := sh.table.find(k); !found || !sh.table.entries[slot].denied() {
 		t.Error("the key is not marked")
 	}
 }

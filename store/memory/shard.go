@@ -22,10 +22,10 @@ type shardFields struct {
 	mu    sync.Mutex
 	table table
 	arena arena
-	sweep weir.Micros // when to look for keys that are as good as new
+	sweep weir.Micros // when to look for keys that are fully reset
 
 	// earliest is not later than the first instant at which any key of the
-	// shard is as good as new; after a sweep, it is that instant. Others read
+	// shard is fully reset; after a sweep, it is that instant. Others read
 	// it without the lock.
 	earliest atomic.Int64
 }
@@ -121,7 +121,7 @@ func (c *core) tidyLocked(sh *shard, now weir.Micros) {
 	}
 }
 
-// sweepLocked removes every key that is as good as new, and returns how many.
+// sweepLocked removes every key that is fully reset, and returns how many.
 func (sh *shard) sweepLocked(now weir.Micros) int {
 	if sh.earliest.Load() > int64(now) {
 		return 0

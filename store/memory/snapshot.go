@@ -118,7 +118,7 @@ func (c *core) put(k id, state weir.State, tail []int64, now weir.Micros, maxKey
 	sh := &c.shards[k.lo>>c.shift]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if _, found := sh.table.find(id{k.hi, k.lo &^ refusedBit}); found {
+	if _, found := sh.table.find(id{k.hi, k.lo &^ deniedBit}); found {
 		c.keys.Add(-1) // no snapshot has a key twice; of a forged one, the first counts
 		return
 	}

@@ -91,7 +91,7 @@ func TestRestoreAfterALongTime(t *testing.T) {
 	}
 }
 
-// A smaller store takes what fits, and prefers whom it is refusing.
+// A smaller store takes what fits, and prefers whom it is denying.
 func TestRestoreIntoASmallerStore(t *testing.T) {
 	big, clock := open(0)
 	limit := weir.MustCompile("fixed_window 2/1d")
@@ -113,9 +113,9 @@ func TestRestoreIntoASmallerStore(t *testing.T) {
 	}
 }
 
-// Cut anywhere, and with any byte changed, a snapshot is refused in words, and
+// Cut anywhere, and with any byte changed, a snapshot is denied in words, and
 // the store is empty and works.
-func TestDamagedSnapshotIsRefused(t *testing.T) {
+func TestDamagedSnapshotIsDenied(t *testing.T) {
 	s, clock := open(0)
 	take(t, s, "a", every[3])
 	take(t, s, "b", every[4])
@@ -124,7 +124,7 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	whole := b.Bytes()
-	refused := func(name string, snapshot []byte) {
+	denied := func(name string, snapshot []byte) {
 		t.Helper()
 		s := New(Options{Clock: clock.Now})
 		err := s.Restore(bytes.NewReader(snapshot))
@@ -139,13 +139,13 @@ func TestDamagedSnapshotIsRefused(t *testing.T) {
 		}
 	}
 	for n := range whole {
-		refused(fmt.Sprintf("cut to %d bytes", n), whole[:n])
+		denied(fmt.Sprintf("cut to %d bytes", n), whole[:n])
 		changed := bytes.Clone(whole)
 		changed[n] ^= 0x40
-		refused(fmt.Sprintf("byte %d changed", n), changed)
+		denied(fmt.Sprintf("byte %d changed", n), changed)
 	}
-	refused("too long", append(bytes.Clone(whole), 0))
-	refused("foreign", []byte("PK\x03\x04 this is a zip file, or says so"))
+	denied("too long", append(bytes.Clone(whole), 0))
+	denied("foreign", []byte("PK\x03\x04 this is a zip file, or says so"))
 	if err := New(Options{Clock: clock.Now}).Restore(bytes.NewReader(whole)); err != nil {
 		t.Errorf("the undamaged snapshot: %v", err)
 	}
@@ -212,7 +212,7 @@ func FuzzRestore(f *testing.F) {
 		clock.Set(today)
 		s := New(Options{MaxKeys: 64, Clock: clock.Now})
 		if s.Restore(bytes.NewReader(snapshot)) != nil && s.Stats() != (Stats{}) {
-			t.Fatal("a refused snapshot left something behind")
+			t.Fatal("a denied snapshot left something behind")
 		}
 		for i := range 20 {
 			for _, limit := range every {
@@ -226,7 +226,7 @@ func FuzzRestore(f *testing.F) {
 }
 
 // Not even with the right checksum is nonsense read.
-func TestForgedSnapshotIsRefused(t *testing.T) {
+func TestForgedSnapshotIsDenied(t *testing.T) {
 	s, clock := open(0)
 	take(t, s, "a", every[3])
 	var b bytes.Buffer

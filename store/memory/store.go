@@ -3,7 +3,7 @@
 //
 // A key is remembered as 128 bits of a seeded hash and three words of state, in
 // tables without pointers, so that the garbage collector does not see a million
-// keys. Time passes only when somebody asks; keys that are as good as new go by
+// keys. Time passes only when somebody asks; keys that are fully reset go by
 // themselves. The number of keys is bounded, and a flood of new ones never
 // frees a client who is being limited while a recovered one could go instead.
 package memory
@@ -74,7 +74,7 @@ type core struct {
 // Stats is what a store knows about itself.
 type Stats struct {
 	Keys    int64 // remembered now
-	Expired int64 // forgotten since the start because they were as good as new
+	Expired int64 // forgotten since the start because they were fully reset
 	Evicted int64 // forgotten since the start to make room, before they were
 }
 
@@ -112,7 +112,7 @@ const _ = uint(keyhash.MaxLen - weir.MaxKeyLen)
 // identify returns the id of an op's key and the shard that it is in.
 func (c *core) identify(op *weir.Op) (id, *shard) {
 	hi, lo := c.hash.Sum(op.Key, op.Limit.Kind())
-	return id{hi, lo&^refusedBit | 1}, &c.shards[lo>>c.shift]
+	return id{hi, lo&^deniedBit | 1}, &c.shards[lo>>c.shift]
 }
 
 // Take implements weir.Store.

@@ -16,17 +16,17 @@ type entry struct {
 	state weir.State
 }
 
-// refusedBit marks, in the second lowest bit of id.lo, a key that was refused
+// deniedBit marks, in the second lowest bit of id.lo, a key that was denied
 // when it last asked: who is being limited is the last to go.
-const refusedBit = 2
+const deniedBit = 2
 
-func (e *entry) free() bool    { return e.id.lo == 0 }
-func (e *entry) is(k id) bool  { return e.id.hi == k.hi && e.id.lo&^refusedBit == k.lo }
-func (e *entry) refused() bool { return e.id.lo&refusedBit != 0 }
+func (e *entry) free() bool   { return e.id.lo == 0 }
+func (e *entry) is(k id) bool { return e.id.hi == k.hi && e.id.lo&^deniedBit == k.lo }
+func (e *entry) denied() bool { return e.id.lo&deniedBit != 0 }
 
-func (e *entry) setRefused(refused bool) {
-	if refused != e.refused() {
-		e.id.lo ^= refusedBit
+func (e *entry) setDenied(denied bool) {
+	if denied != e.denied() {
+		e.id.lo ^= deniedBit
 	}
 }
 

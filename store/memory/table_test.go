@@ -34,7 +34,7 @@ func TestTableIsAMap(t *testing.T) {
 					slot = table.insert(k)
 				}
 				table.entries[slot].state = s
-				table.entries[slot].setRefused(s.A%2 == 1)
+				table.entries[slot].setDenied(s.A%2 == 1)
 				model[k] = s
 			},
 			"remove": func(t *rapid.T) {
@@ -51,7 +51,7 @@ func TestTableIsAMap(t *testing.T) {
 				}
 				for k, want := range model {
 					slot, found := table.find(k)
-					if !found || table.entries[slot].state != want || table.entries[slot].refused() != (want.A%2 == 1) {
+					if !found || table.entries[slot].state != want || table.entries[slot].denied() != (want.A%2 == 1) {
 						t.Fatalf("key %v is lost or wrong", k)
 					}
 				}

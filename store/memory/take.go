@@ -96,7 +96,7 @@ func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Pending, al
 		sh.commitLocked(slot, charge.Op.Limit, charge.Next)
 	}
 	if found || made {
-		sh.table.entries[slot].setRefused(!allowed)
+		sh.table.entries[slot].setDenied(!allowed)
 	}
 	return made
 }

@@ -79,9 +79,9 @@ func (c *check) finish(err error) {
 	c.done <- struct{}{}
 }
 
-// admitted reports whether the check is known to have been charged.
-func (c *check) admitted() bool {
-	return c.known && c.err == nil && weir.Admitted(c.decisions)
+// allowed reports whether the check is known to have been charged.
+func (c *check) allowed() bool {
+	return c.known && c.err == nil && weir.Allowed(c.decisions)
 }
 
 // leave says that nobody waits any more. What is given back is sent all the same.

@@ -84,7 +84,7 @@ func clusterHistory(t *testing.T, subject storetest.Subject, steps int) {
 	random := rand.New(rand.NewPCG(5, 6))
 	model := scenario.NewModel()
 	now := weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
-	refused := 0
+	denied := 0
 	for step := range steps {
 		now += weir.Micros(random.Int64N(4) * random.Int64N(6_000_000))
 		model.Now = now
@@ -101,8 +101,8 @@ func clusterHistory(t *testing.T, subject storetest.Subject, steps int) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if !weir.Admitted(want) {
-			refused++
+		if !weir.Allowed(want) {
+			denied++
 		}
 		for i := range ops {
 			if got[i] != want[i] {
@@ -111,8 +111,8 @@ func clusterHistory(t *testing.T, subject storetest.Subject, steps int) {
 			}
 		}
 	}
-	if refused < steps/10 || refused > steps*9/10 {
-		t.Errorf("%d of %d were refused, which shows little", refused, steps)
+	if denied < steps/10 || denied > steps*9/10 {
+		t.Errorf("%d of %d were denied, which shows little", denied, steps)
 	}
 }
 
@@ -128,7 +128,7 @@ func testGiveBack(t *testing.T, open func(*testing.T, string) storetest.Subject)
 				{Key: "b", Limit: weir.MustCompile(algorithm.String() + " 1000/1h"), Cost: 1},
 				{Key: "c", Limit: weir.MustCompile(algorithm.String() + " 2000/1h"), Cost: 2},
 			}
-			admitted := atomic.Int64{}
+			allowed := atomic.Int64{}
 			var wg sync.WaitGroup
 			for g := range 20 {
 				wg.Go(func() {
@@ -138,8 +138,8 @@ func testGiveBack(t *testing.T, open func(*testing.T, string) storetest.Subject)
 						if err != nil {
 							t.Error(err)
 						}
-						if weir.Admitted(d) {
-							admitted.Add(1)
+						if weir.Allowed(d) {
+							allowed.Add(1)
 						}
 					}
 				})
@@ -149,16 +149,16 @@ func testGiveBack(t *testing.T, open func(*testing.T, string) storetest.Subject)
 			if err != nil {
 				t.Fatal(err)
 			}
-			n := admitted.Load()
+			n := allowed.Load()
 			if n != 30 || d[0].Remaining != 0 || d[1].Remaining != 970 || d[2].Remaining != 1940 {
-				t.Errorf("%d were admitted, want 30; %d, %d and %d remain, want 0, 970 and 1940", n, d[0].Remaining, d[1].Remaining, d[2].Remaining)
+				t.Errorf("%d were allowed, want 30; %d, %d and %d remain, want 0, 970 and 1940", n, d[0].Remaining, d[1].Remaining, d[2].Remaining)
 			}
 		})
 	}
 }
 
-// When each of the limits may refuse, some who come at the same time may both be
-// refused where one of them would have fitted, but never are too many admitted, and
+// When each of the limits may deny, some who come at the same time may both be
+// denied where one of them would have fitted, but never are too many allowed, and
 // afterwards nothing is missing.
 func testNeverTooMuch(t *testing.T, open func(*testing.T, string) storetest.Subject) {
 	for _, algorithm := range weir.Algorithms() {
@@ -178,7 +178,7 @@ func testNeverTooMuch(t *testing.T, open func(*testing.T, string) storetest.Subj
 						switch {
 						case err != nil:
 							t.Error(err)
-						case weir.Admitted(d):
+						case weir.Allowed(d):
 							used[x].Add(1)
 							used[y].Add(1)
 						case used[x].Load() < 40 && used[y].Load() < 40:
@@ -195,10 +195,10 @@ func testNeverTooMuch(t *testing.T, open func(*testing.T, string) storetest.Subj
 					t.Fatal(err)
 				}
 				if n > 40 || d[0].Remaining != 40-n {
-					t.Errorf("%d of 40 were admitted to key %d, %d remain", n, i, d[0].Remaining)
+					t.Errorf("%d of 40 were allowed to key %d, %d remain", n, i, d[0].Remaining)
 				}
 			}
-			t.Logf("used %d, %d and %d of 40; %d of 300 may have been refused too early", used[0].Load(), used[1].Load(), used[2].Load(), early.Load())
+			t.Logf("used %d, %d and %d of 40; %d of 300 may have been denied too early", used[0].Load(), used[1].Load(), used[2].Load(), early.Load())
 		})
 	}
 }

@@ -195,7 +195,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 		}
 		d.ResetAt = weir.Micros(now + d.ResetAfter.Microseconds())
 	}
-	if c.verb == take && weir.Admitted(c.decisions) {
+	if c.verb == take && weir.Allowed(c.decisions) {
 		for i := range c.decisions {
 			c.decisions[i].Receipt = c.decisions[i].ResetAt
 		}
@@ -214,15 +214,15 @@ func (u *unpacker) decision(d *weir.Decision, capacity int64) error {
 	*d = weir.Decision{Limit: capacity, Remaining: first / 4}
 	var reset, other int64
 	switch first % 4 {
-	case 0: // refused
+	case 0: // denied
 		reset, other, err = u.two()
 		if d.RetryAfter = micros(other); other < 0 {
 			d.RetryAfter = weir.Never
 		}
-	case 1: // admitted
+	case 1: // allowed
 		d.Allowed = true
 		reset, err = u.number()
-	case 2: // admitted, to be held
+	case 2: // allowed, to be held
 		d.Allowed = true
 		reset, other, err = u.two()
 		d.Delay = micros(other)

@@ -13,7 +13,7 @@ func sentinelURL(s *testredis.Sentinel) string {
 	return "redis+sentinel://" + strings.Join(s.Addrs, ",") + "/" + s.MasterName
 }
 
-// Across a failover, what the old master admitted and had not yet told its replica
+// Across a failover, what the old master allowed and had not yet told its replica
 // is forgotten. At most that is all of it.
 const failoverBound = 2 * tightN
 

@@ -36,7 +36,7 @@ func single(addr string) string { return "redis://" + addr }
 func patient(addr string) string { return single(addr) + "?timeout=30s" }
 
 // A server that crashes and comes back empty has forgotten what was used: each of
-// its lives admits N.
+// its lives allows N.
 func TestKillAndRestart(t *testing.T) {
 	server := testredis.Start(t)
 	l := startLoad(t, open(t, single(server.Addr)))

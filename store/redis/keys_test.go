@@ -41,9 +41,9 @@ func TestEveryKeyExpires(t *testing.T) {
 		"fixed_window 1000/1s", "sliding_window 500/1s", "token_bucket 40/1s", "leaky_bucket 100/1s",
 	} {
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
-		for range 100 { // whether or not they are admitted
+		for range 100 { // whether or not they are allowed
 			start := time.Now()
-			longest := 2 * op.Limit.Limit().Period // until it is as good as new, at the most
+			longest := 2 * op.Limit.Limit().Period // until it is fully reset, at the most
 			d, err := s.Take(t.Context(), nil, op)
 			if err != nil {
 				t.Fatal(err)
@@ -55,7 +55,7 @@ func TestEveryKeyExpires(t *testing.T) {
 			left, passed := time.Duration(ttl)*time.Millisecond, time.Since(start)
 			expired := ttl < 0 && passed >= d[0].ResetAfter // the machine stood still meanwhile
 			if !expired && left <= 0 || left > d[0].ResetAfter+max(time.Second, longest/4)+time.Millisecond || left+passed+time.Millisecond < d[0].ResetAfter {
-				t.Errorf("%s: it lives for %v, and is as good as new in %v", text, left, d[0].ResetAfter)
+				t.Errorf("%s: it lives for %v, and is fully reset in %v", text, left, d[0].ResetAfter)
 			}
 		}
 	}

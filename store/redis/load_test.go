@@ -22,14 +22,14 @@ type load struct {
 	stop  context.CancelFunc
 	wg    sync.WaitGroup
 
-	mu       sync.Mutex
-	admitted int64 // by the tight limit
-	refused  int64 // by the tight limit
-	served   int64 // by the wide one
-	failed   int64
-	lastErr  error
-	longest  time.Duration
-	stalled  time.Duration // for how long the machine let nobody run, at the most
+	mu      sync.Mutex
+	allowed int64 // by the tight limit
+	denied  int64 // by the tight limit
+	served  int64 // by the wide one
+	failed  int64
+	lastErr error
+	longest time.Duration
+	stalled time.Duration // for how long the machine let nobody run, at the most
 }
 
 // tightN is more than one goroutine can take before the trouble begins, and less
@@ -85,9 +85,9 @@ func (l *load) ask(key string) {
 	l.longest = max(l.longest, tight, time.Since(start))
 	switch {
 	case err == nil && d[0].Allowed:
-		l.admitted++
+		l.allowed++
 	case err == nil:
-		l.refused++
+		l.denied++
 	}
 	if wideErr == nil {
 		l.served++
@@ -144,19 +144,19 @@ func (l *load) end() {
 
 // check waits until the tight limit is used up, and ends the load. After any
 // trouble, nobody may have waited much longer than the timeout, and the tight limit
-// may have admitted no more than the bound.
+// may have allowed no more than the bound.
 func (l *load) check(trouble string, bound int64, back time.Duration) {
 	l.t.Helper()
 	l.mu.Lock()
-	refused := l.refused
+	denied := l.denied
 	l.mu.Unlock()
-	l.wait("a refusal", func() bool { return l.refused > refused+16 })
+	l.wait("a denial", func() bool { return l.denied > denied+16 })
 	l.end()
 	timeout := l.store.timeout
-	l.t.Logf("%s: admitted %d, the bound is %d; %d served, %d errors, the last %q; the longest wait %v of %v, the machine stood still for %v; back after %v",
-		trouble, l.admitted, bound, l.served, l.failed, fmt.Sprint(l.lastErr), l.longest.Round(time.Millisecond), timeout, l.stalled.Round(time.Millisecond), back.Round(time.Millisecond))
-	if l.admitted > bound {
-		l.t.Errorf("%s: %d were admitted, at most %d should be", trouble, l.admitted, bound)
+	l.t.Logf("%s: allowed %d, the bound is %d; %d served, %d errors, the last %q; the longest wait %v of %v, the machine stood still for %v; back after %v",
+		trouble, l.allowed, bound, l.served, l.failed, fmt.Sprint(l.lastErr), l.longest.Round(time.Millisecond), timeout, l.stalled.Round(time.Millisecond), back.Round(time.Millisecond))
+	if l.allowed > bound {
+		l.t.Errorf("%s: %d were allowed, at most %d should be", trouble, l.allowed, bound)
 	}
 	if l.longest > timeout+time.Second+10*l.stalled { // it may stand still more than once in a call
 		l.t.Errorf("%s: somebody waited for %v, the timeout is %v", trouble, l.longest, timeout)

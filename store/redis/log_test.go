@@ -236,7 +236,7 @@ func readLog(t *testing.T, client rueidis.Client, key string, limit *weir.Compil
 	rank := number(4)
 	l.units = number(4)
 	if expires := number(7); expires < l.fresh {
-		t.Fatalf("it expires at %d, and is as good as new at %d", expires, l.fresh)
+		t.Fatalf("it expires at %d, and is fully reset at %d", expires, l.fresh)
 	}
 	if kind == "hash" {
 		first, after, skip := number(4), number(4), number(2)

@@ -27,7 +27,7 @@ func oneLimit() []*weir.Compiled {
 	return append(all, weir.MustCompile("leaky_bucket 57/3650d shape"))
 }
 
-// Four processes on one limit admit exactly N together.
+// Four processes on one limit allow exactly N together.
 func TestFourProcesses(t *testing.T) {
 	if url := os.Getenv(takerURL); url != "" {
 		takeAll(t, url)
@@ -56,12 +56,12 @@ func TestFourProcesses(t *testing.T) {
 		}
 		t.Logf("%s: %v", limit.Limit(), shares)
 		if sum != 57 {
-			t.Errorf("%s: %v are %d admitted, want 57", limit.Limit(), shares, sum)
+			t.Errorf("%s: %v are %d allowed, want 57", limit.Limit(), shares, sum)
 		}
 	}
 }
 
-// takeAll is one process: 8 goroutines take from each limit until they are refused.
+// takeAll is one process: 8 goroutines take from each limit until they are denied.
 func takeAll(t *testing.T, url string) {
 	s, err := Open(url)
 	if err != nil {
@@ -71,7 +71,7 @@ func takeAll(t *testing.T, url string) {
 	for j, limit := range oneLimit() {
 		var mu sync.Mutex
 		var wg sync.WaitGroup
-		admitted := 0
+		allowed := 0
 		for range 8 {
 			wg.Go(func() {
 				for {
@@ -84,26 +84,26 @@ func takeAll(t *testing.T, url string) {
 						return
 					}
 					mu.Lock()
-					admitted++
+					allowed++
 					mu.Unlock()
 					time.Sleep(time.Millisecond) // so that each process gets a share
 				}
 			})
 		}
 		wg.Wait()
-		fmt.Printf("\nadmitted %d: %d\n", j, admitted)
+		fmt.Printf("\nallowed %d: %d\n", j, allowed)
 	}
 }
 
-// share finds how much a process was admitted.
+// share finds how much a process was allowed.
 func share(t *testing.T, output string, limit int) int {
 	t.Helper()
 	for line := range strings.Lines(output) {
 		var at, n int
-		if _, err := fmt.Sscanf(line, "admitted %d: %d", &at, &n); err == nil && at == limit {
+		if _, err := fmt.Sscanf(line, "allowed %d: %d", &at, &n); err == nil && at == limit {
 			return n
 		}
 	}
-	t.Fatalf("a process did not say how much it was admitted:\n%s", output)
+	t.Fatalf("a process did not say how much it was allowed:\n%s", output)
 	return 0
 }

@@ -103,20 +103,20 @@ func (s *Store) sendSoon(c *check) {
 }
 
 // agree makes all or none of what several slots have decided each for itself. When
-// one has refused, or has not answered, what the others took is given back: until
-// then they may refuse somebody too early, but nobody is admitted too much. Who dies
+// one has denied, or has not answered, what the others took is given back: until
+// then they may deny somebody too early, but nobody is allowed too much. Who dies
 // in between leaves charges that fade like any other.
 func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer, failed error) {
-	var admitted, refunds []*check
+	var allowed, refunds []*check
 	for _, c := range checks {
-		if c.admitted() {
-			admitted = append(admitted, c)
+		if c.allowed() {
+			allowed = append(allowed, c)
 		}
 	}
-	if len(admitted) == len(checks) {
+	if len(allowed) == len(checks) {
 		return
 	}
-	for _, c := range admitted {
+	for _, c := range allowed {
 		r := c.refund()
 		refunds = append(refunds, r)
 		if len(r.ops) > 0 {
@@ -128,13 +128,13 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 	if failed != nil {
 		return // nobody waits for an answer
 	}
-	for i, c := range admitted {
+	for i, c := range allowed {
 		c.settle(refunds[i], s.await(ctx, refunds[i], timeout))
 		refunds[i].recycle()
 	}
 }
 
-// refund gives back what an admitted check has charged, but not to limits that
+// refund gives back what an allowed check has charged, but not to limits that
 // count every request that they are asked about.
 func (c *check) refund() *check {
 	r := newCheck(refund, c.slot)
@@ -147,7 +147,7 @@ func (c *check) refund() *check {
 	return r
 }
 
-// settle makes the decisions of an admitted check those of one that was refused
+// settle makes the decisions of an allowed check those of one that was denied
 // elsewhere: what was given back stands as it does now, if that is known.
 func (c *check) settle(refund *check, err error) {
 	at := 0

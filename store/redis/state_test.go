@@ -35,7 +35,7 @@ func remembered(t *testing.T, client rueidis.Client, s *Store, op weir.Op) strin
 	}
 	r := weir.Record{State: weir.State{Fresh: weir.Micros(word()), A: word(), B: word()}}
 	if expires := word(); expires < int64(r.State.Fresh) {
-		t.Fatalf("it expires at %d, and is as good as new at %d", expires, r.State.Fresh)
+		t.Fatalf("it expires at %d, and is fully reset at %d", expires, r.State.Fresh)
 	}
 	for len(u) > 0 {
 		r.Tail = append(r.Tail, word())

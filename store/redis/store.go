@@ -5,8 +5,8 @@
 // The arithmetic of package weir is written a second time in Lua and proven equal
 // (script/*.lua, which Redis runs as they are): one script call decides all ops of a request, all or none,
 // by Redis's own clock. Every key has a time to live that ends when its state is
-// as good as new. In a cluster, ops on several slots are taken at once and given
-// back if one refuses.
+// fully reset. In a cluster, ops on several slots are taken at once and given
+// back if one denies.
 //
 // # Waiting
 //

@@ -142,8 +142,8 @@ var urlForms = map[string]urlForm{
 	"redis+unix":      {toSocket, false, "redis+unix:///run/redis.sock?db=0"},
 }
 
-// refuse returns an error that ends with the form that would be right.
-func (f urlForm) refuse(format string, args ...any) error {
+// reject returns an error that ends with the form that would be right.
+func (f urlForm) reject(format string, args ...any) error {
 	return fmt.Errorf("redis: the URL"+format+"; write %s", append(args, f.right)...)
 }
 
@@ -161,7 +161,7 @@ type urlParts struct {
 // splitURL takes a URL apart. Package net/url is of no use here: its errors quote
 // the URL, and a password with a slash that nobody escaped becomes a host and a
 // path, which the next error would quote. Instead, all up to the last @ may be
-// part of a password. What is not to be told apart is refused without a word of
+// part of a password. What is not to be told apart is rejected without a word of
 // it; to guess would mean to send a password to a host that is part of another.
 func splitURL(s string) (urlParts, error) {
 	scheme, rest, found := strings.Cut(s, "://")

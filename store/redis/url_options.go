@@ -51,7 +51,7 @@ func (u urlParts) options() (urlOptions, error) {
 	return o, nil
 }
 
-// mayHave refuses an option that is unknown or would have no effect. An unknown
+// mayHave rejects an option that is unknown or would have no effect. An unknown
 // name is not quoted: it may be the rest of a password that has an & in it.
 func (u urlParts) mayHave(name string) error {
 	switch {
@@ -85,7 +85,7 @@ func (o urlOptions) apply(c *Config) (err error) {
 		return err
 	}
 	if name, ok := o.values["client_name"]; ok {
-		// Redis would refuse it at the first connection.
+		// Redis would reject it at the first connection.
 		if strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' }) {
 			return errors.New("redis: the URL's option client_name has a space or a character that is not ASCII; write client_name=weir")
 		}

@@ -29,14 +29,14 @@ func (u urlParts) target() (t urlTarget, err error) {
 		t.master, database, _ = strings.Cut(u.path, "/")
 		// The sentinels themselves allow nothing else.
 		if t.master == "" || !isPlain(t.master) {
-			return urlTarget{}, u.refuse(" needs the master's name after its hosts, of letters, digits, dots, dashes and underscores")
+			return urlTarget{}, u.reject(" needs the master's name after its hosts, of letters, digits, dots, dashes and underscores")
 		}
 	}
 	if t.database, err = u.databaseOf(database); err != nil {
 		return urlTarget{}, err
 	}
 	if u.kind == toCluster && t.database != 0 {
-		return urlTarget{}, u.refuse("'s database is not 0, and a cluster has no other")
+		return urlTarget{}, u.reject("'s database is not 0, and a cluster has no other")
 	}
 	return t, nil
 }
@@ -45,7 +45,7 @@ func (u urlParts) target() (t urlTarget, err error) {
 func (u urlParts) socket() (urlTarget, error) {
 	path, err := url.PathUnescape(u.path)
 	if u.hosts != "" || path == "" || err != nil {
-		return urlTarget{}, u.refuse(" needs a path and no host, so three slashes in a row")
+		return urlTarget{}, u.reject(" needs a path and no host, so three slashes in a row")
 	}
 	return urlTarget{addresses: []string{"/" + path}}, nil
 }
@@ -60,7 +60,7 @@ func (u urlParts) databaseOf(s string) (int, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 31)
 	if err != nil {
-		return 0, u.refuse("'s database%s is not a number", quoteNumber(s))
+		return 0, u.reject("'s database%s is not a number", quoteNumber(s))
 	}
 	return int(n), nil
 }
@@ -68,7 +68,7 @@ func (u urlParts) databaseOf(s string) (int, error) {
 func (u urlParts) addresses() ([]string, error) {
 	hosts := strings.Split(u.hosts, ",")
 	if u.kind == toServer && len(hosts) > 1 {
-		return nil, u.refuse(" has several hosts, which is for %[1]s+cluster:// and %[1]s+sentinel://", u.scheme)
+		return nil, u.reject(" has several hosts, which is for %[1]s+cluster:// and %[1]s+sentinel://", u.scheme)
 	}
 	addresses := make([]string, len(hosts))
 	for i, host := range hosts {
@@ -91,18 +91,18 @@ func (u urlParts) address(s string) (string, error) {
 	}
 	switch {
 	case host == "":
-		return "", u.refuse(" lacks a host")
+		return "", u.reject(" lacks a host")
 	case host[0] == '[':
 		ip, closed := strings.CutSuffix(host[1:], "]")
 		ip, err := url.PathUnescape(ip) // a zone is set off by %25
 		if err != nil || !closed || !isIPv6(ip) {
-			return "", u.refuse(" has brackets around what is no IPv6 address, which looks like [::1]:6379")
+			return "", u.reject(" has brackets around what is no IPv6 address, which looks like [::1]:6379")
 		}
 		host = ip
 	case strings.ContainsRune(host, ':'):
-		return "", u.refuse(" has a host with two colons; an IPv6 address needs brackets like [::1]:6379, and a password needs an @ after it")
+		return "", u.reject(" has a host with two colons; an IPv6 address needs brackets like [::1]:6379, and a password needs an @ after it")
 	case !isPlain(host):
-		return "", u.refuse("'s host has a character other than letters, digits, dots, dashes and underscores")
+		return "", u.reject("'s host has a character other than letters, digits, dots, dashes and underscores")
 	}
 	n, err := strconv.ParseUint(port, 10, 16)
 	if err != nil || n == 0 {
@@ -110,7 +110,7 @@ func (u urlParts) address(s string) (string, error) {
 		if port != "" && quoteNumber(port) == "" && u.login == "" {
 			hint = " (if it is a password, @ and a host are missing after it)"
 		}
-		return "", u.refuse("'s port%s is not a number from 1 to 65535%s", quoteNumber(port), hint)
+		return "", u.reject("'s port%s is not a number from 1 to 65535%s", quoteNumber(port), hint)
 	}
 	return net.JoinHostPort(host, strconv.FormatUint(n, 10)), nil
 }

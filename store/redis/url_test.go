@@ -95,7 +95,7 @@ func TestParseURL(t *testing.T) {
 	}
 }
 
-func TestURLIsRefused(t *testing.T) {
+func TestURLIsRejected(t *testing.T) {
 	const (
 		encode  = "redis: something before the URL's last @ needs percent-encoding; within a user, a password or an option write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25"
 		space   = "redis: the URL has a space, a newline or another control character; remove it, or write it as %20, %0A or the like"

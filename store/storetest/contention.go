@@ -46,14 +46,14 @@ func testExactlyN(t *testing.T, open Open) {
 				return err == nil && d[0].Allowed, err
 			})
 			if got != 57 {
-				t.Errorf("%d of 300 were admitted, want 57", got)
+				t.Errorf("%d of 300 were allowed, want 57", got)
 			}
 		})
 	}
 }
 
 // testAllOrNone has goroutines take the same two limits in both orders. The
-// tighter one decides, and the wider one must not have paid for refusals.
+// tighter one decides, and the wider one must not have paid for denials.
 func testAllOrNone(t *testing.T, open Open) {
 	tight, wide := limits(t, "30"), limits(t, "50")
 	for i := range tight {
@@ -73,11 +73,11 @@ func testAllOrNone(t *testing.T, open Open) {
 				return err == nil && d[0].Allowed && d[1].Allowed, err
 			})
 			if got != 30 {
-				t.Errorf("%d were admitted, want 30", got)
+				t.Errorf("%d were allowed, want 30", got)
 			}
 			d := testcall.Must(subject.Store.Peek(t.Context(), nil, a, b))(t)
 			if d[0].Remaining != 0 || d[1].Remaining != 20 {
-				t.Errorf("%d and %d remain, want 0 and 20: a refused request was charged", d[0].Remaining, d[1].Remaining)
+				t.Errorf("%d and %d remain, want 0 and 20: a denied request was charged", d[0].Remaining, d[1].Remaining)
 			}
 		})
 	}

@@ -23,7 +23,7 @@ func opened(t *testing.T, open Open) Subject {
 	return subject
 }
 
-// testExpiry finds a key as good as new when its decision said it would be, and
+// testExpiry finds a key fully reset when its decision said it would be, and
 // not a microsecond sooner.
 func testExpiry(t *testing.T, open Open) {
 	for _, limit := range limits(t, "5") {
@@ -127,7 +127,7 @@ func testBadOps(t *testing.T, open Open) {
 	}
 	many := slices.Repeat([]weir.Op{good}, weir.MaxOps+1)
 	if _, err := subject.Store.Take(t.Context(), nil, many...); err == nil {
-		t.Errorf("Take of %d ops was not refused", len(many))
+		t.Errorf("Take of %d ops was not denied", len(many))
 	}
 	if _, err := subject.Store.Peek(t.Context(), nil, many[1:]...); err != nil {
 		t.Errorf("Peek of %d ops: %v", len(many)-1, err)

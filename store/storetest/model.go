@@ -58,7 +58,7 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 					step, now, verb, ops[i].Cost, ops[i].Key, ops[i].Limit.Limit(), i+1, len(ops), got[i], want[i])
 			}
 		}
-		if verb == "take" && weir.Admitted(got) {
+		if verb == "take" && weir.Allowed(got) {
 			for i := range ops {
 				ops[i].Receipt = got[i].Receipt
 			}

@@ -10,7 +10,7 @@
 //	}
 //
 // The store must be empty each time and must take its time from Set. It may
-// forget a key that has been as good as new for ten seconds or more.
+// forget a key that has been fully reset for ten seconds or more.
 package storetest
 
 import (

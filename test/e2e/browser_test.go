@@ -100,7 +100,7 @@ func (p *tab) watch(event any) {
 			}
 		}
 	case *browserlog.EventEntryAdded:
-		// That a call was refused is in there, too; the page shows it to people.
+		// That a call was denied is in there, too; the page shows it to people.
 		if e.Entry.Level == browserlog.LevelError && e.Entry.Source != browserlog.SourceNetwork {
 			wrong = fmt.Sprintf("%s: %s", e.Entry.Source, e.Entry.Text)
 		}

@@ -22,7 +22,7 @@ const pictureRules = `rules:
   - {id: everything, key: global, limit: 1000/1s}
 `
 
-// The pictures in the documentation are of the real page; -update takes them anew, with
+// The pictures in the documentation are of the real page; -update takes them again, with
 // a minute of traffic on them instead of a moment.
 func TestDashboardPictures(t *testing.T) {
 	p, b, _ := dashboard(t, pictureRules, "--queue", "mail=1/1h,capacity=10", "--queue", "thumbnails=50/1s")

@@ -93,7 +93,7 @@ func TestDashboardLive(t *testing.T) {
 	}
 	keepAsking(t, p.URL, loginRequest)
 	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 1 })
-	waitFor(t, "refusals", func() bool { return page.number(id("tile-throttled")+" .value") > 50 })
+	waitFor(t, "denials", func() bool { return page.number(id("tile-denied")+" .value") > 50 })
 	waitFor(t, "a time to decide", func() bool {
 		return strings.Contains(page.text(id("tile-latency")), "s") && !strings.Contains(page.text(id("tile-latency")), "–")
 	})
@@ -273,7 +273,7 @@ func TestDashboardUpstream(t *testing.T) {
 	page.see("main", "Upstream")
 }
 
-// What a rule in shadow would have refused is told before it is enforced.
+// What a rule in shadow would have denied is told before it is enforced.
 func TestDashboardShadow(t *testing.T) {
 	p, b, _ := dashboard(t, "rules: [{id: quiet, key: ip, limit: 1/1h, mode: shadow}]")
 	c := client(t)
@@ -281,14 +281,14 @@ func TestDashboardShadow(t *testing.T) {
 		ask(t, c, "POST", p.URL+"/v1/check", `{"ip": "192.0.2.1"}`)
 	}
 	page := b.open(p.URL, "#/rules/edit/quiet")
-	page.see(id("shadow-note"), "would have refused 3 of 4 requests (75%)")
+	page.see(id("shadow-note"), "would have denied 3 of 4 requests (75%)")
 	page.goTo("rules")
-	page.see("tr[data-rule=quiet] "+id("would"), "would have refused 3 in 24 hours (75%)")
+	page.see("tr[data-rule=quiet] "+id("would"), "would have denied 3 in 24 hours (75%)")
 }
 
 // An alert is listed, marked on the charts, silenced, and let speak again.
 func TestDashboardAlerts(t *testing.T) {
-	p, b, _ := dashboard(t, dashboardRules, "--alert", "throttled=10%,window=10s,hold=1s,minimum=5")
+	p, b, _ := dashboard(t, dashboardRules, "--alert", "denied=10%,window=10s,hold=1s,minimum=5")
 	c := client(t)
 	page := b.open(p.URL, "#/alerts")
 	page.see(id("alerts-active"), "Nothing is wrong.")
@@ -297,8 +297,8 @@ func TestDashboardAlerts(t *testing.T) {
 		clients = append(clients, strings.Replace(loginRequest, "192.0.2.1", fmt.Sprint("192.0.2.", i+1), 1))
 	}
 	keepAsking(t, p.URL, clients...)
-	alert := id("alerts-active") + " [data-alert=throttled]"
-	page.see(alert, "Many are refused")
+	alert := id("alerts-active") + " [data-alert=denied]"
+	page.see(alert, "Many are denied")
 	page.see(alert, "threshold 10%")
 	page.press(alert + " " + id("silence"))
 	page.choose("dialog "+id("silence-for"), "hours")

@@ -26,7 +26,7 @@ func dashboard(t *testing.T, rules string, args ...string) (*process, *browser, 
 	return p, openBrowser(t), file
 }
 
-// A rule is made in the form, tried, and refuses.
+// A rule is made in the form, tried, and denies.
 func TestDashboardCreatesRule(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)
 	c := client(t)
@@ -51,7 +51,7 @@ func TestDashboardCreatesRule(t *testing.T) {
 	page.press(id("save"))
 	page.see(id("notice"), "Version 2 is in force.")
 
-	// In shadow it refuses nobody.
+	// In shadow it denies nobody.
 	const request = `{"ip": "192.0.2.9", "path": "/small"}`
 	for range 3 {
 		if a := ask(t, c, "POST", p.URL+"/v1/check", request); !a.Allowed {
@@ -66,7 +66,7 @@ func TestDashboardCreatesRule(t *testing.T) {
 	page.fill(id("try-path"), "/small")
 	page.fill(id("try-ip"), "192.0.2.9")
 	page.press(id("try"))
-	page.see(id("try-answer"), "It would be refused")
+	page.see(id("try-answer"), "It would be denied")
 	page.see(id("try-answer"), "by small")
 	page.goTo("rules")
 	page.see("tr[data-rule=small]", "2/1h")
@@ -150,7 +150,7 @@ func TestDashboardRollsBack(t *testing.T) {
 	}
 }
 
-// A client is looked up, forgiven, blocked, and given a limit of its own.
+// A client is looked up, reset, blocked, and given a limit of its own.
 func TestDashboardClients(t *testing.T) {
 	p, b, file := dashboard(t, dashboardRules)
 	c := client(t)
@@ -167,11 +167,11 @@ func TestDashboardClients(t *testing.T) {
 	page.press(id("look"))
 	page.see(id("standing"), "ip:192.0.2.1")
 	page.see(id("remaining"), "0 / 5")
-	page.press(id("forgive"))
-	page.see(id("notice"), "ip:192.0.2.1 is forgiven under login.")
+	page.press(id("reset"))
+	page.see(id("notice"), "ip:192.0.2.1 is reset under login.")
 	page.see(id("remaining"), "5 / 5")
 	if a := check(); !a.Allowed {
-		t.Fatalf("after it was forgiven: %s", a.Text)
+		t.Fatalf("after it was reset: %s", a.Text)
 	}
 
 	page.press(id("block"))
@@ -233,8 +233,8 @@ func TestDashboardPlayground(t *testing.T) {
 		waitFor(t, fmt.Sprintf("%d lanes of %s and %s, with the numbers\n%s", len(want.Lanes), c.limit, traffic, want.rows()), func() bool {
 			return page.played(c.limit) == want.rows() && page.count("[data-lane]") == len(want.Lanes)
 		})
-		if len(want.Lanes) < 6 || page.count("[data-lane] path.admitted") != len(want.Lanes) {
-			t.Errorf("%+v: %d lanes, of which %d are drawn", c, len(want.Lanes), page.count("[data-lane] path.admitted"))
+		if len(want.Lanes) < 6 || page.count("[data-lane] path.allowed") != len(want.Lanes) {
+			t.Errorf("%+v: %d lanes, of which %d are drawn", c, len(want.Lanes), page.count("[data-lane] path.allowed"))
 		}
 	}
 	page.choose(id("play-pattern"), "log")
@@ -248,10 +248,10 @@ func TestDashboardPlayground(t *testing.T) {
 // simulation is what weir simulate says.
 type simulation struct {
 	Lanes []struct {
-		Algorithm               string
-		Admitted, Refused, Held int64
-		WorstWindow             int64 `json:"worst_window"`
-		Bound                   int64
+		Algorithm                string
+		Allowed, Denied, Delayed int64
+		WorstWindow              int64 `json:"worst_window"`
+		Bound                    int64
 	}
 }
 
@@ -271,7 +271,7 @@ func simulated(t *testing.T, limit, traffic string) simulation {
 func (s simulation) rows() string {
 	var b strings.Builder
 	for _, l := range s.Lanes {
-		fmt.Fprintf(&b, "%s %d %d %d %d %d\n", l.Algorithm, l.Admitted, l.Refused, l.Held, l.WorstWindow, l.Bound)
+		fmt.Fprintf(&b, "%s %d %d %d %d %d\n", l.Algorithm, l.Allowed, l.Denied, l.Delayed, l.WorstWindow, l.Bound)
 	}
 	return b.String()
 }
@@ -279,6 +279,6 @@ func (s simulation) rows() string {
 // played is what the page says of the same.
 func (p *tab) played(limit string) (rows string) {
 	p.eval(`[...document.querySelectorAll('[data-limit=`+literal(limit)+`] tr[data-algorithm]')].map(r =>
-		[r.dataset.algorithm, r.dataset.admitted, r.dataset.refused, r.dataset.held, r.dataset.worst, r.dataset.bound].join(' ') + '\n').join('')`, &rows)
+		[r.dataset.algorithm, r.dataset.allowed, r.dataset.denied, r.dataset.held, r.dataset.worst, r.dataset.bound].join(' ') + '\n').join('')`, &rows)
 	return rows
 }

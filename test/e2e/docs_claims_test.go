@@ -126,7 +126,7 @@ func TestDocsFailure(t *testing.T) {
 		header []string
 	}{
 		{"open", []string{"allowed: true", "degraded: true", "asked: false"}, 200, []string{"X-RateLimit-Degraded: 1"}},
-		{"closed", []string{"allowed: false", "reason: failure", "status: 503", "retry_after_ms: 5000"}, 503, []string{"Retry-After: 5", "X-RateLimit-Degraded: 1"}},
+		{"closed", []string{"allowed: false", "reason: unavailable", "status: 503", "retry_after_ms: 5000"}, 503, []string{"Retry-After: 5", "X-RateLimit-Degraded: 1"}},
 		{"local", []string{"degraded: true"}, 200, []string{"X-RateLimit-Degraded: 1"}},
 	} {
 		got := ask(t, client(t), "POST", p.URL+"/v1/check", fmt.Sprintf(`{"ip": "192.0.2.1", "path": "/%s"}`, c.how))

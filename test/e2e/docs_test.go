@@ -18,7 +18,7 @@ import (
 //
 // is what that command prints. Besides weir there are "file PATH", which is the
 // file, and "example NAME", which is the body of that example in the root
-// package, or "example FILE NAME", which is the body of that function. The test runs them all; make generate writes them anew.
+// package, or "example FILE NAME", which is the body of that function. The test runs them all; make generate writes them again.
 var quoted = regexp.MustCompile("(?s)<!-- ((?:weir|file|example) [^\n]*) -->\n```([a-z]*)\n(.*?)```\n")
 
 func TestDocs(t *testing.T) {

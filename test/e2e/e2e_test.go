@@ -13,7 +13,7 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-var update = flag.Bool("update", false, "write the expected output in the scripts anew")
+var update = flag.Bool("update", false, "write the expected output in the scripts again")
 
 // bin is the directory of the binary under test.
 var bin string

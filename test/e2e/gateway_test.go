@@ -118,7 +118,7 @@ func TestGatewayWithoutRedis(t *testing.T) {
 	}
 	waitFor(t, "traffic", seen("/closed", http.StatusOK))
 	redis.Kill()
-	waitFor(t, "refusals", seen("/closed", http.StatusServiceUnavailable))
+	waitFor(t, "denials", seen("/closed", http.StatusServiceUnavailable))
 	waitFor(t, "open", seen("/open", http.StatusOK))
 	waitFor(t, "local", seen("/local", http.StatusOK))
 	redis.Restart()

@@ -46,9 +46,9 @@ func startHA(t *testing.T) *ha {
 	}
 	public := freeAddress(t)
 	h.url, h.admin = "http://"+public, filepath.Join(h.dir, "admin.sock")
-	away := adopt(t, h.dir, "ha/away.http")
+	away := adopt(t, h.dir, "ha/unavailable.http")
 	file := adopt(t, h.dir, "ha/haproxy.cfg", "10.0.0.11:8080", h.addresses[0], "10.0.0.12:8080", h.addresses[1], "10.0.0.13:8080", h.addresses[2],
-		"127.0.0.1:8080", public, "/run/haproxy/admin.sock", h.admin, "/run/haproxy/checks.sock", filepath.Join(h.dir, "checks.sock"), "/etc/haproxy/away.http", away, "timeout server 5s", "timeout server 2s")
+		"127.0.0.1:8080", public, "/run/haproxy/admin.sock", h.admin, "/run/haproxy/checks.sock", filepath.Join(h.dir, "checks.sock"), "/etc/haproxy/unavailable.http", away, "timeout server 5s", "timeout server 2s")
 	run(t, h.dir, program(t, "haproxy"), []string{"-db", "-f", file}, []string{public, h.admin})
 	return h
 }
@@ -101,10 +101,10 @@ func (h *ha) waitUp(i int) {
 
 // standing is how a user fared in a phase.
 type standing struct {
-	stored int  // admitted by Redis
-	local  int  // admitted while Redis was away
-	away   int  // admitted by HAProxy, in place of a weir that was lost
-	spent  bool // refused by Redis after the trouble
+	stored int  // allowed by Redis
+	local  int  // allowed while Redis was unavailable
+	away   int  // allowed by HAProxy, in place of a weir that was lost
+	spent  bool // denied by Redis after the trouble
 }
 
 // load is what all callers see in a phase.
@@ -112,7 +112,7 @@ type load struct {
 	mu       sync.Mutex
 	users    [haUsers]standing
 	asked    int
-	admitted int
+	allowed  int
 	degraded int
 	longest  time.Duration
 	faults   []string
@@ -130,7 +130,7 @@ func (l *load) note(user int, a answer, err error, took time.Duration, over bool
 		}
 		return
 	}
-	u, away := &l.users[user], a.Header.Get("X-Weir-Away") != ""
+	u, away := &l.users[user], a.Header.Get("X-Weir-Unavailable") != ""
 	if a.Degraded && !away {
 		l.degraded++
 	}
@@ -145,12 +145,12 @@ func (l *load) note(user int, a answer, err error, took time.Duration, over bool
 		u.spent = true
 	}
 	if a.Allowed {
-		l.admitted++
+		l.allowed++
 	}
 }
 
 // phase lets callers ask for users of its own, makes trouble when a third of what they
-// may have is used, and goes on until Redis has refused every user after it.
+// may have is used, and goes on until Redis has denied every user after it.
 func (h *ha) phase(name string, trouble func()) *load {
 	h.t.Helper()
 	l := &load{}
@@ -177,10 +177,10 @@ func (h *ha) phase(name string, trouble func()) *load {
 			return f()
 		}
 	}
-	waitFor(h.t, "traffic", holds(func() bool { return l.admitted > haUsers*haLimit/3 }))
+	waitFor(h.t, "traffic", holds(func() bool { return l.allowed > haUsers*haLimit/3 }))
 	trouble()
 	over.Store(true)
-	waitFor(h.t, "the last refusal", holds(func() bool {
+	waitFor(h.t, "the last denial", holds(func() bool {
 		for i := range l.users {
 			if !l.users[i].spent {
 				return false
@@ -194,7 +194,7 @@ func (h *ha) phase(name string, trouble func()) *load {
 		h.t.Errorf("%s: a client saw %s", name, fault)
 	}
 	stored, local, away := l.sum()
-	h.t.Logf("%-8s %5d checks; of %d × %d, %d admitted by Redis, %d without it, %d for a lost weir; %d degraded; the longest took %v",
+	h.t.Logf("%-8s %5d checks; of %d × %d, %d allowed by Redis, %d without it, %d for a lost weir; %d degraded; the longest took %v",
 		name, l.asked, haUsers, haLimit, stored, local, away, l.degraded, l.longest.Round(time.Millisecond))
 	return l
 }
@@ -228,7 +228,7 @@ func (h *ha) sentOnce() {
 		if a.Status != http.StatusOK || !a.Allowed {
 			h.t.Errorf("%d %s", a.Status, a.Text)
 		}
-		if a.Header.Get("X-Weir-Away") != "" {
+		if a.Header.Get("X-Weir-Unavailable") != "" {
 			away++
 		}
 	}
@@ -259,7 +259,7 @@ func TestHighAvailability(t *testing.T) {
 	h.sentOnce()
 
 	// A weir dies. Of the calls that it had taken, at most one of each caller, nobody
-	// knows whether they were charged; HAProxy admits them.
+	// knows whether they were charged; HAProxy allows them.
 	l := h.phase("weir", func() {
 		h.weirs[1].kill()
 		waitFor(t, "two down", func() bool { return h.stat("two")["status"] == "DOWN" })
@@ -288,7 +288,7 @@ func TestHighAvailability(t *testing.T) {
 		h.cluster.WaitForMaster(slot, master)
 	})
 	if l.degraded == 0 {
-		t.Error("nobody noticed that Redis was away")
+		t.Error("nobody noticed that Redis was unavailable")
 	}
 	for i, u := range l.users {
 		if u.stored > 2*haLimit || u.local > haInstances*haShare || u.away != 0 {

@@ -30,8 +30,8 @@ func TestManyConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	dir := t.TempDir()
-	admitted := connections * 3 / 2
-	write(t, dir, "rules.yaml", fmt.Sprintf("rules: [{id: all, key: global, algorithm: sliding_log, limit: %d/1d}]", admitted))
+	passed := connections * 3 / 2
+	write(t, dir, "rules.yaml", fmt.Sprintf("rules: [{id: all, key: global, algorithm: sliding_log, limit: %d/1d}]", passed))
 	p := start(t, dir, "serve", "--http", "127.0.0.1:0")
 	address := strings.TrimPrefix(p.URL, "http://")
 	conns := make([]net.Conn, connections)
@@ -88,8 +88,8 @@ func TestManyConnections(t *testing.T) {
 	for _, n := range allowed {
 		total += n
 	}
-	if total != admitted {
-		t.Errorf("%d of %d were admitted, want %d", total, 2*connections, admitted)
+	if total != passed {
+		t.Errorf("%d of %d were passed, want %d", total, 2*connections, passed)
 	}
 	if a := ask(t, client(t), "GET", p.URL+"/healthz", ""); a.Status != http.StatusOK {
 		t.Errorf("%d", a.Status)
@@ -133,7 +133,7 @@ func TestSlowClients(t *testing.T) {
 	t.Logf("all were cut off after %s", time.Since(begin).Round(time.Second))
 }
 
-// Whatever is too large is refused in words, and costs no memory to speak of.
+// Whatever is too large is denied in words, and costs no memory to speak of.
 func TestOversized(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", perUser)
@@ -182,7 +182,7 @@ func many(n int) string {
 	return strings.Join(fields, ", ")
 }
 
-// Bodies that nobody would write are refused; none is an error of the server.
+// Bodies that nobody would write are denied; none is an error of the server.
 func TestFuzzedChecks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", perUser)

@@ -16,8 +16,8 @@ type front struct {
 	// nothing pass without weir.
 	start func(t *testing.T, f *fleet, closed bool)
 
-	tells      bool // an admitted client is told how it stands
-	ownBody    bool // a refused client is told by the proxy, not in weir's words
+	tells      bool // an allowed client is told how it stands
+	ownBody    bool // a denied client is told by the proxy, not in weir's words
 	closedOnly bool // it lets nothing pass without weir
 	closedWith int  // what it answers if so
 	patient    bool // it waits for weir longer than a client would

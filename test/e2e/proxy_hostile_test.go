@@ -46,7 +46,7 @@ func forgedHeaders(t *testing.T, f *fleet) {
 		var a answer
 		passed := f.passed(func() { a = f.login(t, mallory, headers...) })
 		if a.Status != http.StatusTooManyRequests || passed != 0 {
-			t.Errorf("with %q a refused client gets %d %s", headers, a.Status, a.Text)
+			t.Errorf("with %q a denied client gets %d %s", headers, a.Status, a.Text)
 		}
 	}
 	// Nor does it harm anybody, by using up what is theirs.
@@ -74,7 +74,7 @@ func forgedHeaders(t *testing.T, f *fleet) {
 	}
 }
 
-// dodgedPaths: however a refused client writes the path, it does not come through.
+// dodgedPaths: however a denied client writes the path, it does not come through.
 func dodgedPaths(t *testing.T, f *fleet) {
 	for _, target := range []string{
 		"/api/login", "//api/login", "/api//login", "/api/login/", "/api/./login", "/x/../api/login", "/api/%6Cogin", "/api/%2e/login",

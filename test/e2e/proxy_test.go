@@ -152,8 +152,8 @@ func limitsHold(t *testing.T, f *fleet) {
 	}
 }
 
-// What weir does not refuse is between the client and the application, and what it
-// refuses for other reasons is no 429.
+// What weir does not deny is between the client and the application, and what it
+// denies for other reasons is no 429.
 func othersPass(t *testing.T, f *fleet) {
 	for path, status := range map[string]int{"/forbidden": 403, "/broken": 500, "/weir": 200} {
 		if f.name == "nginx" && path == "/weir" {

@@ -64,7 +64,7 @@ func TestTry(t *testing.T) {
 		t.Errorf("%s\n%s", commands[2], out)
 	}
 	if out := run(commands[1]); !strings.HasPrefix(out, `{"allowed":true`) {
-		t.Errorf("it was not forgiven: %s", out)
+		t.Errorf("it was not reset: %s", out)
 	}
 }
 

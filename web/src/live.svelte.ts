@@ -9,7 +9,7 @@ const kept = 300 // seconds
 const keptRules = 120
 const silence = 10_000 // milliseconds without a word after which a stream is taken for dead
 
-export type State = 'starting' | 'live' | 'lost' | 'absent' | 'refused'
+export type State = 'starting' | 'live' | 'lost' | 'absent' | 'denied'
 
 class Live {
   state = $state<State>('starting')
@@ -71,7 +71,7 @@ async function listen(signal: AbortSignal): Promise<void> {
         return
       }
       if (error instanceof Problem && (error.status === 401 || error.status === 403)) {
-        live.state = 'refused'
+        live.state = 'denied'
         running = null
         return
       }

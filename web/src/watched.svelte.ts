@@ -12,7 +12,7 @@ export class Watched<T> {
   absent = $state(false) // the server has nothing of the kind
 
   // follow asks until what it returns is called. The question is a text, so that the
-  // same one is not begun anew.
+  // same one is not begun again.
   follow(question: string): (() => void) | void {
     this.value = null
     this.wrong = ''

@@ -12,22 +12,22 @@ let calls: string[]
 
 function answer(r: IncomingMessage, w: ServerResponse) {
   calls.push(`${r.method} ${r.url} ${r.headers['if-match'] ?? '-'}`)
-  const refuse = (status: number, kind: string, more: object = {}, headers: Record<string, string> = {}) => {
+  const deny = (status: number, kind: string, more: object = {}, headers: Record<string, string> = {}) => {
     w.writeHead(status, { 'Content-Type': 'application/problem+json', ...headers })
     w.end(JSON.stringify({ type: 'urn:weir:problem:' + kind, title: kind, status, detail: 'It is ' + kind + '.', ...more }))
   }
   if (r.url === '/broken') return void w.writeHead(502).end('<h1>Bad Gateway</h1>')
   const token = r.headers.authorization
-  if (!token) return refuse(401, 'no-token')
-  if (token === 'Bearer wrong') return refuse(401, 'wrong-token')
+  if (!token) return deny(401, 'no-token')
+  if (token === 'Bearer wrong') return deny(401, 'wrong-token')
   if (r.method === 'GET' && r.url === '/v1/stream') {
     w.writeHead(200, { 'Content-Type': 'text/event-stream' })
     w.write(': hello\n\nid: 1\ndata: {"a":1}\n\ndata: two\r\ndata: lines\r\n\r\nda')
     return void setImmediate(() => w.end('ta:{"é":2}\n\ndata: unfinished'))
   }
   if (r.method === 'GET') return void w.writeHead(200, { ETag: `"${version}"`, 'Content-Type': 'application/json' }).end('{"rules":[]}')
-  if (token === 'Bearer reader') return refuse(403, 'read-only')
-  if (r.headers['if-match'] !== `"${version}"`) return refuse(412, 'outdated', { version }, { ETag: `"${version}"` })
+  if (token === 'Bearer reader') return deny(403, 'read-only')
+  if (r.headers['if-match'] !== `"${version}"`) return deny(412, 'outdated', { version }, { ETag: `"${version}"` })
   version++
   w.writeHead(200, { ETag: `"${version}"` }).end('{}')
 }
@@ -60,7 +60,7 @@ describe('tokens', () => {
     await client.json('GET', '/v1/rules')
     expect(wrong).toEqual([false, true])
   })
-  it('may be refused by who has none', async () => {
+  it('may be denied by who has none', async () => {
     const problem = await caught(new Client(base).json('GET', '/v1/rules'))
     expect(problem).toBeInstanceOf(Problem)
     expect((problem as Problem).status).toBe(401)

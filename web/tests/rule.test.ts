@@ -88,5 +88,5 @@ describe('lists of a document', () => {
     expect(read(removeFrom(addTo(head, 'block', 'user', 'eve'), 'block', 'user', 'eve'))).toEqual(read(head))
     expect(removeFrom(head, 'block', 'user', 'nobody')).toBe(head)
   })
-  it('of a text that cannot be read are refused', () => expect(() => addTo('a: [', 'block', 'ip', '1.2.3.4')).toThrow())
+  it('of a text that cannot be read are denied', () => expect(() => addTo('a: [', 'block', 'ip', '1.2.3.4')).toThrow())
 })

@@ -2,14 +2,14 @@ import { describe, expect, it } from 'vitest'
 import { append, merge, pointOf, silenceOf, type Alert, type Point, type Summary } from '../src/api/stats'
 
 const second = (from: number, more: Partial<Summary> = {}): Summary => ({
-  from, to: from + 1, window_s: 1, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, degraded: 1, failed: 1, blocked: 1,
-  throttled_share: 0.1, latency_us: { p50: 1, p90: 2, p99: 3, mean: 1.5 }, store: { up: true }, ...more,
+  from, to: from + 1, window_s: 1, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, degraded_allowed: 1, degraded_denied: 1, blocked: 1,
+  denied_share: 0.1, latency_us: { p50: 1, p90: 2, p99: 3, mean: 1.5 }, store: { up: true }, ...more,
 })
 
 describe('a second of the stream', () => {
   it('is a point at its beginning, with every outcome', () => {
     expect(pointOf(second(1000.4, { upstream: { requests: 5, errors: 2, error_share: 0.4 } }))).toEqual({
-      t: 1000, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, degraded: 1, failed: 1, blocked: 1,
+      t: 1000, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, degraded_allowed: 1, degraded_denied: 1, blocked: 1,
       p50_us: 1, p90_us: 2, p99_us: 3, upstream_requests: 5, upstream_errors: 2,
     })
   })
@@ -39,7 +39,7 @@ it('a silence is of an alert, or of its kind', () => {
   const alert = { id: 'shadow:api', kind: 'shadow' } as Alert
   const silence = (id: string) => ({ id, until: '2026-01-01T00:00:00Z' })
   expect(silenceOf(alert, [])).toBeUndefined()
-  expect(silenceOf(alert, [silence('shadow:login'), silence('throttled')])).toBeUndefined()
+  expect(silenceOf(alert, [silence('shadow:login'), silence('denied')])).toBeUndefined()
   expect(silenceOf(alert, [silence('shadow')])?.id).toBe('shadow')
   expect(silenceOf(alert, [silence('shadow'), silence('shadow:api')])?.id).toBe('shadow:api')
 })

@@ -36,7 +36,7 @@ describe('the page', () => {
   it.each(code.map(([file, text]) => [file.slice(src.length + 1), text]))('%s writes no markup of its own', (_, text) => {
     expect(text).not.toMatch(/\{@html|innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\(|new Function\(/)
   })
-  it.each(code.map(([file, text]) => [file.slice(src.length + 1), text]))('%s has no style that the policy refuses', (_, text) => {
+  it.each(code.map(([file, text]) => [file.slice(src.length + 1), text]))('%s has no style that the policy denies', (_, text) => {
     expect(text).not.toMatch(/\sstyle="/)
   })
   it('keeps no token', () => {

@@ -41,7 +41,7 @@ func newRouter() (*echo.Echo, error) {
 func limited(limit *httplimit.Middleware) echo.MiddlewareFunc {
 	return func(next echo.HandlerFunc) echo.HandlerFunc {
 		return func(c *echo.Context) error {
-			r, ok := limit.Admit(c.Response(), c.Request())
+			r, ok := limit.Allow(c.Response(), c.Request())
 			if !ok {
 				return nil // already answered
 			}

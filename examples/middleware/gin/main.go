@@ -21,7 +21,7 @@ rules:
 // limited returns a gin handler that uses the middleware.
 func limited(limit *httplimit.Middleware) gin.HandlerFunc {
 	return func(c *gin.Context) {
-		r, ok := limit.Admit(c.Writer, c.Request)
+		r, ok := limit.Allow(c.Writer, c.Request)
 		if !ok {
 			c.Abort() // already answered
 			return

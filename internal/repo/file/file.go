@@ -36,7 +36,7 @@ func readDocument(path string) (*document, error) {
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	// One byte more than is allowed is enough to be refused.
+	// One byte more than is allowed is enough to be rejected.
 	source, err := io.ReadAll(io.LimitReader(file, rule.MaxDocument+1))
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)

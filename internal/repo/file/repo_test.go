@@ -89,16 +89,16 @@ func documentOf(limit string) []byte {
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := filepath.Join(dir, "rules.yaml")
-	refused := func(what, want string, o Options) {
+	rejected := func(what, want string, o Options) {
 		t.Helper()
 		if _, err := Open(path, o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: Open = %v, want %q", what, err, want)
 		}
 	}
-	refused("no file", "write your rules into it", Options{})
-	refused("negative", "Poll is negative", Options{Poll: -1})
+	rejected("no file", "write your rules into it", Options{})
+	rejected("negative", "Poll is negative", Options{Poll: -1})
 	save(t, path, []byte("rules: [{}]"))
-	refused("with errors", "id: it is missing", Options{})
+	rejected("with errors", "id: it is missing", Options{})
 
 	save(t, path, documentOf("5/1m"))
 	v := current(t, open(t, path, Options{Create: true}))
@@ -113,8 +113,8 @@ func TestOpen(t *testing.T) {
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
-	refused("gone", "there is no file", Options{})
-	refused("gone, with a history", "copy back the one that you want", Options{Create: true})
+	rejected("gone", "there is no file", Options{})
+	rejected("gone, with a history", "copy back the one that you want", Options{Create: true})
 
 	path = filepath.Join(dir, "new", "rules.json")
 	v = current(t, open(t, path, Options{Create: true}))
@@ -122,7 +122,7 @@ func TestOpen(t *testing.T) {
 		t.Errorf("what was created is %+v", v)
 	}
 	path = dir
-	refused("a directory", "is a directory", Options{})
+	rejected("a directory", "is a directory", Options{})
 }
 
 // The document keeps its permission bits, and so do older versions, which have the
@@ -188,7 +188,7 @@ func TestHistoryIsReadable(t *testing.T) {
 	if history, err := r.History(t.Context()); err != nil || len(history) != 3 {
 		t.Errorf("History = %+v, %v", history, err)
 	}
-	// Without its history a document begins anew.
+	// Without its history a document begins again.
 	if err := os.RemoveAll(path + ".history"); err != nil {
 		t.Fatal(err)
 	}

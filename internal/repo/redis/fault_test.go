@@ -42,7 +42,7 @@ func TestPause(t *testing.T) {
 	}
 }
 
-// While Redis is away, calls fail soon, and what was read stays in force. It is reported
+// While Redis is unavailable, calls fail soon, and what was read stays in force. It is reported
 // once, and over when Redis is back.
 func TestRedisIsAway(t *testing.T) {
 	for name, harm := range map[string]struct{ away, back func(*testredis.Server) }{
@@ -121,7 +121,7 @@ func TestLostBeforeItIsSeen(t *testing.T) {
 	}
 }
 
-// Whoever begins to watch while Redis is away gets the rules when it is back.
+// Whoever begins to watch while Redis is unavailable gets the rules when it is back.
 func TestWatchBeforeRedis(t *testing.T) {
 	server := testredis.Start(t)
 	client := clientOf(t, server)

@@ -66,7 +66,7 @@ func (s *Service) describe(it *item, quotaOver bool, p *place) {
 		p.status.LimitRemaining = math.MaxUint32
 		return
 	case !it.asked && !it.failed:
-		return // the store is away and the limit is open: nothing is known of it
+		return // the store is unavailable and the limit is open: nothing is known of it
 	}
 	limit := &it.node.Limits[it.speaker]
 	p.limit.Name, p.limit.RequestsPerUnit = limit.Name, limit.N
@@ -87,7 +87,7 @@ func (s *Service) describe(it *item, quotaOver bool, p *place) {
 	p.status.DurationUntilReset = &p.reset
 }
 
-// reset is when there is room again, or everything is as good as new, in whole seconds,
+// reset is when there is room again, or everything is fully reset, in whole seconds,
 // rounded up. For a fixed window both is when it ends.
 func (s *Service) reset(it *item) int64 {
 	limit := &it.node.Limits[it.speaker]
@@ -105,7 +105,7 @@ func (s *Service) reset(it *item) int64 {
 	return int64((after + time.Second - 1) / time.Second)
 }
 
-// headers tell the client of the limit that has the least left; one that refuses the
+// headers tell the client of the limit that has the least left; one that denies the
 // request goes before all others, and the last of those before the first.
 func (s *Service) headers(w *work, statuses []*pb.RateLimitResponse_DescriptorStatus) []*core.HeaderValue {
 	tightest, least := -1, uint32(math.MaxUint32)

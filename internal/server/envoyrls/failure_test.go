@@ -13,10 +13,10 @@ descriptors:
   - {key: none, rate_limit: {unit: day, requests_per_unit: 0}}
 `
 
-// While the store is away each descriptor goes on as it says, and nobody waits.
+// While the store is unavailable each descriptor goes on as it says, and nobody waits.
 func TestFailure(t *testing.T) {
 	for _, counting := range []bool{false, true} {
-		b := newBench(t, failing, Options{CountRefused: counting, DynamicMetadata: true})
+		b := newBench(t, failing, Options{CountDenied: counting, DynamicMetadata: true})
 		b.lost.Store(true)
 		b.run(t,
 			step{request("open=a"), "ok | ok 0"},
@@ -34,7 +34,7 @@ func TestFailure(t *testing.T) {
 			step{request("none=a"), "over | over 0 of 0/day in 86399s"},
 			step{request("unknown=a"), "ok | ok 0"})
 		if b.log.lines() != 1 {
-			t.Errorf("it is said %d times that the store is away:\n%s", b.log.lines(), b.log.text.String())
+			t.Errorf("it is said %d times that the store is unavailable:\n%s", b.log.lines(), b.log.text.String())
 		}
 		r, err := b.ShouldRateLimit(t.Context(), request("open=a"))
 		if err != nil || !r.DynamicMetadata.Fields["degraded"].GetBoolValue() {
@@ -46,7 +46,7 @@ func TestFailure(t *testing.T) {
 			t.Errorf("%v, %v", r, err)
 		}
 		if b.log.lines() != 2 {
-			t.Errorf("it is said %d times that the store is away or back", b.log.lines())
+			t.Errorf("it is said %d times that the store is unavailable or back", b.log.lines())
 		}
 	}
 }

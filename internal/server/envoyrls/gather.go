@@ -113,12 +113,12 @@ func (w *work) replace() {
 
 // demand lists what to ask of the engine.
 func (s *Service) demand(w *work) error {
-	limits, refused := 0, false
+	limits, denied := 0, false
 	for i := range w.items {
 		it := &w.items[i]
-		if it.node != nil && it.node.Refuses() {
-			it.refuse()
-			refused = refused || !s.watches(it.node)
+		if it.node != nil && it.node.Denies() {
+			it.deny()
+			denied = denied || !s.watches(it.node)
 			continue
 		}
 		if !it.isCounted() {
@@ -132,7 +132,7 @@ func (s *Service) demand(w *work) error {
 	if limits > weir.MaxOps {
 		return status.Errorf(codes.InvalidArgument, "envoyrls: the request comes under %d limits, at most %d are charged at once; send fewer descriptors", limits, weir.MaxOps)
 	}
-	if w.held = refused && !s.options.CountRefused; w.held {
+	if w.held = denied && !s.options.CountDenied; w.held {
 		for i := range w.demands {
 			w.demands[i].Cost = 0
 		}
@@ -145,8 +145,8 @@ func (s *Service) watches(n *envoyconfig.Node) bool {
 	return n.Shadow || n.Quota || s.options.GlobalShadow || s.options.GlobalQuota
 }
 
-// refuse answers for a node with a limit of 0, of which there is nothing to be counted.
-func (it *item) refuse() {
+// deny answers for a node with a limit of 0, of which there is nothing to be counted.
+func (it *item) deny() {
 	it.over, it.asked = true, true
 	for i := range it.node.Limits {
 		if it.node.Limits[i].N == 0 {

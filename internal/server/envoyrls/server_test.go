@@ -88,7 +88,7 @@ func TestRedisDies(t *testing.T) {
 	}
 	check("at the start", "a", 2, 2, 2)
 	server.Kill()
-	check("while Redis is away", "b", 20, 0, 2)
+	check("while Redis is unavailable", "b", 20, 0, 2)
 	server.Restart()
 	for { // until the store has found out
 		if r, err := client.ShouldRateLimit(t.Context(), request("closed=probe x0")); err == nil && r.OverallCode == pb.RateLimitResponse_OK {

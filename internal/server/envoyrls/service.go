@@ -3,8 +3,8 @@
 // over HTTP.
 //
 // It finds the limits in an [envoyconfig.Config] and lets the engine decide. Unlike its model
-// it charges all limits of a request or none, and answers while the store is away; with
-// Options.CountRefused it counts exactly as its model does. docs/guides/envoy.md lists every
+// it charges all limits of a request or none, and answers while the store is unavailable; with
+// Options.CountDenied it counts exactly as its model does. docs/guides/envoy.md lists every
 // difference.
 package envoyrls
 
@@ -48,9 +48,9 @@ type Options struct {
 	// envoyproxy/ratelimit answers then.
 	Config func() *envoyconfig.Config
 
-	// CountRefused counts as envoyproxy/ratelimit does: each descriptor by itself, and
-	// what is refused, too. Default false: all limits of a request are charged or none.
-	CountRefused bool
+	// CountDenied counts as envoyproxy/ratelimit does: each descriptor by itself, and
+	// what is denied, too. Default false: all limits of a request are charged or none.
+	CountDenied bool
 
 	// GlobalShadow makes every request pass. Descriptors say what they would have said
 	// all the same. Default false.
@@ -75,7 +75,7 @@ type Options struct {
 	// of it. Default the system's.
 	Clock func() weir.Micros
 
-	// Logger is told when the store is lost, and when it is back. Default
+	// Logger is told when the store is unavailable, and when it is back. Default
 	// slog.Default().
 	Logger *slog.Logger
 }
@@ -117,7 +117,7 @@ func New(o Options) (*Service, error) {
 func (s *Service) Rules(c *envoyconfig.Config) []*rule.Entry {
 	var rules []*rule.Entry
 	for n := range c.Nodes() {
-		if !n.Unlimited && !n.Refuses() {
+		if !n.Unlimited && !n.Denies() {
 			rules = append(rules, s.terms(n).Rule)
 		}
 	}
@@ -126,7 +126,7 @@ func (s *Service) Rules(c *envoyconfig.Config) []*rule.Entry {
 
 // terms are how this service charges a node.
 func (s *Service) terms(n *envoyconfig.Node) *envoyconfig.Terms {
-	return n.Terms(s.options.CountRefused, s.options.GlobalShadow || s.options.GlobalQuota)
+	return n.Terms(s.options.CountDenied, s.options.GlobalShadow || s.options.GlobalQuota)
 }
 
 // ShouldRateLimit implements pb.RateLimitServiceServer.
@@ -146,7 +146,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 		w.fold()
 		s.watch(w)
 		if w.hasError() {
-			return nil, status.Error(codes.Unavailable, "envoyrls: the store of the limits is away, and the descriptor says on_failure: error")
+			return nil, status.Error(codes.Unavailable, "envoyrls: the store of the limits is unavailable, and the descriptor says on_failure: error")
 		}
 	}
 	w.conclude(s.options.GlobalQuota)
@@ -154,18 +154,18 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 	return s.answer(w, req), nil
 }
 
-// giveBack returns what a request was charged that is refused only because all of its
+// giveBack returns what a request was charged that is denied only because all of its
 // quotas are used up, which nobody could know before.
 func (s *Service) giveBack(ctx context.Context, w *work) {
-	if !w.quotaOver || w.over || s.options.CountRefused || s.options.GlobalShadow {
+	if !w.quotaOver || w.over || s.options.CountDenied || s.options.GlobalShadow {
 		return
 	}
 	if err := s.options.Engine.Refund(ctx, &w.verdict); err != nil {
-		s.options.Logger.Warn("envoy: what a refused request was charged could not be given back", "error", err)
+		s.options.Logger.Warn("envoy: what a denied request was charged could not be given back", "error", err)
 	}
 }
 
-// watch says once that the store is lost, and once that it is back.
+// watch says once that the store is unavailable, and once that it is back.
 func (s *Service) watch(w *work) {
 	cause := w.verdict.Degraded
 	if cause == nil && w.unasked {
@@ -175,7 +175,7 @@ func (s *Service) watch(w *work) {
 		return
 	}
 	if cause != nil {
-		s.options.Logger.Warn("envoy: the store is away; each descriptor goes on as its on_failure says", "error", cause)
+		s.options.Logger.Warn("envoy: the store is unavailable; each descriptor goes on as its on_failure says", "error", cause)
 		return
 	}
 	s.options.Logger.Info("envoy: the store is back")

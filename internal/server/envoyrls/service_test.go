@@ -119,7 +119,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// The log refuses, the window does not, and so the log speaks.
+// The log denies, the window does not, and so the log speaks.
 func TestSpeaker(t *testing.T) {
 	b := newBench(t, file, Options{})
 	b.run(t, step{request("both=a x2"), "ok | ok 0 of 2/minute minute in 59s"})
@@ -129,10 +129,10 @@ func TestSpeaker(t *testing.T) {
 		step{request("both=a"), "over | over 0 of 3/day log in 86340s"})
 }
 
-// Of two that refuse, the one speaks that takes longer.
+// Of two that deny, the one speaks that takes longer.
 func TestLongestWaitSpeaks(t *testing.T) {
 	for _, list := range []string{"{unit: minute, requests_per_unit: 1}, {unit: hour, requests_per_unit: 1}", "{unit: hour, requests_per_unit: 1}, {unit: minute, requests_per_unit: 1}"} {
-		newBench(t, "domain: d\ndescriptors: [{key: k, rate_limits: ["+list+"]}]", Options{CountRefused: true}).run(t,
+		newBench(t, "domain: d\ndescriptors: [{key: k, rate_limits: ["+list+"]}]", Options{CountDenied: true}).run(t,
 			step{request("k=a"), "ok | ok 0 of 1/" + map[bool]string{true: "minute in 59s", false: "hour in 3599s"}[list[7] == 'm']},
 			step{request("k=a"), "over | over 0 of 1/hour in 3599s"})
 	}
@@ -153,9 +153,9 @@ func TestWorkIsCleared(t *testing.T) {
 	}
 }
 
-// With CountRefused each descriptor is counted by itself, and what is refused, too.
-func TestCountRefused(t *testing.T) {
-	b := newBench(t, file, Options{CountRefused: true})
+// With CountDenied each descriptor is counted by itself, and what is denied, too.
+func TestCountDenied(t *testing.T) {
+	b := newBench(t, file, Options{CountDenied: true})
 	b.run(t,
 		step{request("two=a x2"), "ok | ok 0 of 2/minute pair in 59s"},
 		step{request("three=a", "two=a"), "over | ok 2 of 3/hour in 3599s | over 0 of 2/minute pair in 59s"},

@@ -17,9 +17,9 @@ type work struct {
 	demands   []engine.Demand
 	owners    []int // the items of the demands
 	verdict   engine.Verdict
-	held      bool // the request is refused anyway, so that demands only look
+	held      bool // the request is denied anyway, so that demands only look
 	unasked   bool // the store did not answer all of them
-	over      bool // a descriptor refuses the request
+	over      bool // a descriptor denies the request
 	quotas    int  // descriptors that are quotas
 	quotaOver bool // all of them are used up
 }
@@ -30,13 +30,13 @@ type item struct {
 	key  string
 	cost int64
 
-	quota  bool // it refuses only together with all others that are
+	quota  bool // it denies only together with all others that are
 	over   bool
 	asked  bool // the store was
 	failed bool // it could not be, and the limit is closed
 
-	// What the limit says that speaks for the descriptor: of those that refuse, the
-	// one with the longest wait; if all admit, the one with the least remaining.
+	// What the limit says that speaks for the descriptor: of those that deny, the
+	// one with the longest wait; if all allow, the one with the least remaining.
 	speaker      int
 	remaining    int64
 	reset, retry time.Duration
@@ -44,7 +44,7 @@ type item struct {
 }
 
 // isCounted is whether there is something to ask the engine for.
-func (it *item) isCounted() bool { return it.node != nil && !it.node.Unlimited && !it.node.Refuses() }
+func (it *item) isCounted() bool { return it.node != nil && !it.node.Unlimited && !it.node.Denies() }
 
 func (w *work) clear() {
 	w.query.Clear()
@@ -75,7 +75,7 @@ func (w *work) fold() {
 
 // add takes a result of the descriptor into account.
 func (it *item) add(r *engine.Result, over bool) {
-	// A look at a closed limit that nobody answered is refused as a charge is.
+	// A look at a closed limit that nobody answered is denied as a charge is.
 	failed := !r.Asked && !r.Shadow && r.Rule.OnFailure == rule.Closed
 	over = over || failed
 	it.failed = it.failed || failed

@@ -69,8 +69,8 @@ var managedCalls = map[string]struct {
 		_, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "user:alice"}, opts...)
 		return err
 	}, false},
-	pb.Keys_ForgiveKey_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
-		_, err := s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: "user:alice"}, opts...)
+	pb.Keys_ResetKey_FullMethodName: {func(ctx context.Context, s *stand, opts ...grpc.CallOption) error {
+		_, err := s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: "user:alice"}, opts...)
 		return err
 	}, true},
 }
@@ -223,7 +223,7 @@ func TestRemoteOf(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	s := newPipe(t, Options{})
 	for _, c := range []struct {
 		o    Options

@@ -38,10 +38,10 @@ type response struct {
 }
 
 var reasons = [...]pb.Reason{
-	engine.Limits:  pb.Reason_REASON_LIMITS,
-	engine.Exempt:  pb.Reason_REASON_EXEMPT,
-	engine.Blocked: pb.Reason_REASON_BLOCKED,
-	engine.Failure: pb.Reason_REASON_FAILURE,
+	engine.Limits:      pb.Reason_REASON_LIMITS,
+	engine.Exempt:      pb.Reason_REASON_EXEMPT,
+	engine.Blocked:     pb.Reason_REASON_BLOCKED,
+	engine.Unavailable: pb.Reason_REASON_UNAVAILABLE,
 }
 
 // answer says what a verdict does. Nothing in it is the verdict's, which is used again

@@ -38,7 +38,7 @@ func managed[A any](ctx context.Context, s *Server, method string, needs bearer.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 
 	var answer *A
-	err := s.admit(c, md, needs)
+	err := s.allow(c, md, needs)
 	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
 		return nil, grpclimit.Describe(often.Verdict).Err() // costs less to send than to log
 	}
@@ -52,11 +52,11 @@ func managed[A any](ctx context.Context, s *Server, method string, needs bearer.
 	return answer, err
 }
 
-// admit is an error if the caller may not do that.
-func (s *Server) admit(c *call, md metadata.MD, needs bearer.Scope) error {
+// allow is an error if the caller may not do that.
+func (s *Server) allow(c *call, md metadata.MD, needs bearer.Scope) error {
 	visit := manage.Visit{Client: c.client, Authorization: md["authorization"], Needs: needs}
 	var err error
-	c.holder, err = s.options.Guard.Admit(c, s.options.Tokens(), visit)
+	c.holder, err = s.options.Guard.Allow(c, s.options.Tokens(), visit)
 	var often *manage.TooOftenError
 	var scope *manage.ScopeError
 	switch {

@@ -51,7 +51,7 @@ func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
 	return q.said.Read(req.GetIp())
 }
 
-// Check implements pb.LimiterServer. That the store is gone is no error here: each rule
+// Check implements pb.LimiterServer. That the store is unavailable is no error here: each rule
 // has said what happens then.
 func (l limiter) Check(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
 	return l.judge(ctx, req, false)

@@ -96,7 +96,7 @@ func testCheck(t *testing.T, s *stand) {
 	}
 	s.store.lost.Store(true)
 	for _, c := range []struct{ path, want string }{
-		{"/safe", "false FAILURE safe 503 0 [safe global unasked -]"},
+		{"/safe", "false UNAVAILABLE safe 503 0 [safe global unasked -]"},
 		{"/queue", "true LIMITS  0 0 [queue global unasked -]"},
 	} {
 		a, err := s.limiter.Check(t.Context(), &pb.CheckRequest{Path: c.path})
@@ -179,7 +179,7 @@ func TestCheckProblems(t *testing.T) {
 	}
 	a, err := s.limiter.Check(t.Context(), &pb.CheckRequest{Path: "/safe"})
 	if err != nil || a.Remaining != 9 {
-		t.Errorf("calls that were refused have charged something: %v %v", a, err)
+		t.Errorf("calls that were denied have charged something: %v %v", a, err)
 	}
 	// What is just short enough passes.
 	for _, req := range []*pb.CheckRequest{

@@ -27,7 +27,7 @@ import (
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
-var update = flag.Bool("update", false, "write the answers in docs/reference/grpc.md anew")
+var update = flag.Bool("update", false, "write the answers in docs/reference/grpc.md again")
 
 const docs = "../../../docs/reference/grpc.md"
 

@@ -28,7 +28,7 @@ func FuzzCheck(f *testing.F) {
 	f.Fuzz(func(t *testing.T, body []byte) {
 		req := new(pb.CheckRequest)
 		if proto.Unmarshal(body, req) != nil {
-			return // gRPC refuses it
+			return // gRPC denies it
 		}
 		l := limiter{s: s.Server}
 		for _, ask := range []func() (*pb.CheckResponse, error){

@@ -12,7 +12,7 @@ import (
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
-// outage is when to come back while the store is away: a failover takes two or three
+// outage is when to come back while the store is unavailable: a failover takes two or three
 // seconds, and whoever comes earlier only makes it harder.
 const outage = 5 * time.Second
 
@@ -40,17 +40,17 @@ func (k keys) GetKey(ctx context.Context, req *pb.GetKeyRequest) (*pb.GetKeyResp
 	})
 }
 
-// ForgiveKey implements pb.KeysServer.
-func (k keys) ForgiveKey(ctx context.Context, req *pb.ForgiveKeyRequest) (*pb.ForgiveKeyResponse, error) {
-	return managed(ctx, k.s, pb.Keys_ForgiveKey_FullMethodName, bearer.Admin, func(c *call) (*pb.ForgiveKeyResponse, error) {
+// ResetKey implements pb.KeysServer.
+func (k keys) ResetKey(ctx context.Context, req *pb.ResetKeyRequest) (*pb.ResetKeyResponse, error) {
+	return managed(ctx, k.s, pb.Keys_ResetKey_FullMethodName, bearer.Admin, func(c *call) (*pb.ResetKeyResponse, error) {
 		if f := who(req.GetKey(), ""); f != nil {
 			return nil, f
 		}
-		rules, err := k.s.options.Engine.Forgive(c, req.GetRule(), req.GetKey())
+		rules, err := k.s.options.Engine.Reset(c, req.GetRule(), req.GetKey())
 		if err != nil {
 			return nil, k.s.keyTrouble(c, err)
 		}
-		return &pb.ForgiveKeyResponse{Rules: rules}, nil
+		return &pb.ResetKeyResponse{Rules: rules}, nil
 	})
 }
 
@@ -62,7 +62,7 @@ func who(key, tier string) error {
 	return nil
 }
 
-// keyTrouble is why a key could not be looked at or forgiven.
+// keyTrouble is why a key could not be looked at or reset.
 func (s *Server) keyTrouble(c *call, err error) error {
 	var (
 		none    *engine.NoRuleError

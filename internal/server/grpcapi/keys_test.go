@@ -41,12 +41,12 @@ func TestKeys(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
-	f, err := s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: "ip:198.51.100.7", Rule: "login"})
+	f, err := s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: "ip:198.51.100.7", Rule: "login"})
 	if err != nil || fmt.Sprint(f.Rules) != "[login]" {
 		t.Errorf("%v %v", f, err)
 	}
 	if k, err = s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "ip:198.51.100.7"}); err != nil || k.Results[0].Remaining != 2 {
-		t.Errorf("it is not forgiven: %v %v", k, err)
+		t.Errorf("it is not reset: %v %v", k, err)
 	}
 	for _, c := range []struct {
 		key, rule, tier string
@@ -65,7 +65,7 @@ func TestKeys(t *testing.T) {
 		if c.tier != "" {
 			continue
 		}
-		_, err = s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: c.key, Rule: c.rule})
+		_, err = s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: c.key, Rule: c.rule})
 		want(t, err, c.kind).about(t, c.field)
 	}
 	s.store.lost.Store(true)
@@ -73,7 +73,7 @@ func TestKeys(t *testing.T) {
 	if p := want(t, err, storeGone); p.retry.RetryDelay.AsDuration() != outage || strings.Contains(p.text, "lost") {
 		t.Errorf("%+v", p)
 	}
-	_, err = s.keys.ForgiveKey(ctx, &pb.ForgiveKeyRequest{Key: "user:alice"})
+	_, err = s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: "user:alice"})
 	want(t, err, storeGone)
 	if !strings.Contains(s.log.String(), errLost.Error()) {
 		t.Error("the log does not say why")

@@ -59,14 +59,14 @@ func TestSameAsHTTP(t *testing.T) {
 			case got.Degraded:
 				seen["degraded"]++
 			case !got.Allowed:
-				seen["refused"]++
+				seen["denied"]++
 			case len(got.Results) > 0:
-				seen["admitted"]++
+				seen["allowed"]++
 			}
 			sameAnswer(t, want, got)
 		}
 	})
-	for _, what := range []string{"mistake", "degraded", "refused", "admitted"} {
+	for _, what := range []string{"mistake", "degraded", "denied", "allowed"} {
 		if seen[what] == 0 {
 			t.Errorf("there was none that was %s, so that nothing is known about it: %v", what, seen)
 		}
@@ -141,7 +141,7 @@ func millis(d *durationpb.Duration) int64 {
 	return (d.AsDuration() + time.Millisecond - 1).Milliseconds()
 }
 
-// wait is the same for a RetryAfter, where nothing is null, unless it is admitted.
+// wait is the same for a RetryAfter, where nothing is null, unless it is allowed.
 func wait(d *durationpb.Duration, allowed bool) string {
 	if d == nil && !allowed {
 		return "null"

@@ -9,7 +9,7 @@
 // is a list of them. docs/reference/grpc.md is the reference; what a call means is what it means in
 // the HTTP API.
 //
-// A refusal by a limit is an answer. Every error is a status with an ErrorInfo of
+// A denial by a limit is an answer. Every error is a status with an ErrorInfo of
 // google.rpc, whose reason is stable.
 package grpcapi
 
@@ -156,7 +156,7 @@ func newOpen() *inbound.Guard {
 	})
 }
 
-// newManaged guards what needs a token. Whoever has none is refused without having been
+// newManaged guards what needs a token. Whoever has none is rejected without having been
 // read: documents are long.
 func newManaged(reads func(context.Context) bool) *inbound.Guard {
 	return inbound.New(inbound.Options{

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/middleware/httplimit"
 )
 
-// admit is an error if a call may not go on.
-func (h *Handler) admit(c *call, needs access) error {
+// allow is an error if a call may not go on.
+func (h *Handler) allow(c *call, needs access) error {
 	if needs == public {
 		return nil
 	}
@@ -24,7 +24,7 @@ func (h *Handler) admit(c *call, needs access) error {
 			Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
 		}
 		var err error
-		if c.holder, err = h.options.Guard.Admit(c.r.Context(), tokens, visit); err != nil {
+		if c.holder, err = h.options.Guard.Allow(c.r.Context(), tokens, visit); err != nil {
 			return h.turnAway(c, err)
 		}
 	}
@@ -40,7 +40,7 @@ func (h *Handler) admit(c *call, needs access) error {
 func (h *Handler) atHome(c *call, needs access) error {
 	if !h.local(c.r.Host) {
 		if !h.foreign.Swap(true) {
-			h.options.Logger.Warn("a call by a name that is not known was refused", "route", c.name, "host", manage.Clip(c.r.Host),
+			h.options.Logger.Warn("a call by a name that is not known was rejected", "route", c.name, "host", manage.Clip(c.r.Host),
 				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
 		}
 		return foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens.")
@@ -87,7 +87,7 @@ func (h *Handler) local(host string) bool {
 	return same("localhost") || slices.ContainsFunc(h.options.Hosts, same)
 }
 
-// turnAway is why the guard does not admit a call.
+// turnAway is why the guard does not allow a call.
 func (h *Handler) turnAway(c *call, err error) error {
 	var often *manage.TooOftenError
 	var scope *manage.ScopeError

@@ -39,7 +39,7 @@ var managed = []struct {
 	{"GET /v1/stats/stream", "", false},
 	{"HEAD /v1/stats/stream", "", false},
 	{"GET /v1/alerts", "", false},
-	{"POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`, true},
+	{"POST /v1/alerts/silences", `{"id":"denied","for_s":60}`, true},
 	{"POST /v1/alerts/test", "", true},
 	{"POST /v1/queues/mail/requeue", `{"numbers":[1767225600500000]}`, true},
 	{"POST /v1/queues/mail/delete", `{"numbers":[1767225600500000]}`, true},
@@ -263,7 +263,7 @@ func TestBrowsersAtAuthz(t *testing.T) {
 	}
 }
 
-func TestNewRefuses(t *testing.T) {
+func TestNewRejects(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, c := range []struct {
 		o    Options
@@ -273,7 +273,7 @@ func TestNewRefuses(t *testing.T) {
 		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is missing"},
 		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}, "TrustedProxies"},
 		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules, Limits: manage.GuardOptions{Calls: weir.Limit{N: 1}}}}, "Options.Limits"},
-		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{MaxHeld: -1}}, "MaxHeld"},
+		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{MaxDelayed: -1}}, "MaxDelayed"},
 	} {
 		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

@@ -131,7 +131,7 @@ func (s *SilenceRequest) validate() error {
 	most := int64(MaxSilence / time.Second)
 	switch {
 	case s.ID == "":
-		return badField.of(`id: it is missing; send that of an alert, or a kind, such as "throttled", for all of it.`).in("id")
+		return badField.of(`id: it is missing; send that of an alert, or a kind, such as "denied", for all of it.`).in("id")
 	case len(s.ID) > maxAlertID:
 		return badField.of("id: it has %d bytes, at most %d are taken; send it as GET /v1/alerts names it.", len(s.ID), maxAlertID).in("id")
 	case !slices.Contains(kinds, kind):

@@ -30,12 +30,12 @@ func alarmed(t *testing.T, o *Options) {
 	s := newStatsStand(t, Options{})
 	s.alarm()
 	o.Alerts = s.watcher.List()
-	if err := o.Alerts.Silence(t.Context(), alert.Silence{ID: "throttled", Until: begin.Add(time.Hour), Author: "alice", Comment: "known"}); err != nil {
+	if err := o.Alerts.Silence(t.Context(), alert.Silence{ID: "denied", Until: begin.Add(time.Hour), Author: "alice", Comment: "known"}); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// alarm lets limits refuse most for two minutes, then nothing for three, then again. The
+// alarm lets limits deny most for two minutes, then nothing for three, then again. The
 // watcher sees all of it at once, as after a restart.
 func (s *statsStand) alarm() {
 	s.t.Helper()
@@ -92,7 +92,7 @@ func TestAlerts(t *testing.T) {
 		a = AlertsAnswer{}
 		r = s.call("GET /v1/alerts", "", as(readerToken)).want(t, 200, &a)
 	}
-	if read(); len(a.Active) != 1 || a.Active[0].ID != "throttled" || a.Active[0].State != alert.Firing || a.Active[0].Value <= 0.5 || a.Active[0].Silenced {
+	if read(); len(a.Active) != 1 || a.Active[0].ID != "denied" || a.Active[0].State != alert.Firing || a.Active[0].Value <= 0.5 || a.Active[0].Silenced {
 		t.Errorf("active: %s", r.body)
 	}
 	if len(a.Past) != 1 || a.Past[0].State != alert.Resolved || !a.Past[0].EndsAt.After(a.Past[0].StartsAt) || len(a.Silences) != 0 {
@@ -100,27 +100,27 @@ func TestAlerts(t *testing.T) {
 	}
 
 	var silence alert.Silence
-	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":3600,"comment":"a known <crawler>"}`, as(adminToken)).want(t, 201, &silence)
+	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":3600,"comment":"a known <crawler>"}`, as(adminToken)).want(t, 201, &silence)
 	until := time.UnixMicro(s.now.Load()).Add(time.Hour).UTC()
-	if want := (alert.Silence{ID: "throttled", Until: until, Author: "alice", Comment: "a known <crawler>"}); silence != want {
+	if want := (alert.Silence{ID: "denied", Until: until, Author: "alice", Comment: "a known <crawler>"}); silence != want {
 		t.Errorf("%+v, want %+v", silence, want)
 	}
 	if read(); !a.Active[0].Silenced || !slices.Equal(a.Silences, []alert.Silence{silence}) {
 		t.Errorf("silenced: %s", r.body)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":0}`, as(adminToken)).want(t, 200, &silence)
+	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":0}`, as(adminToken)).want(t, 200, &silence)
 	if !silence.Until.Equal(until.Add(-time.Hour)) {
 		t.Errorf("it ends at %v", silence.Until)
 	}
 	if read(); a.Active[0].Silenced || len(a.Silences) != 0 {
 		t.Errorf("not any more: %s", r.body)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":1}`, as(adminToken)).want(t, 201, nil)
+	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":1}`, as(adminToken)).want(t, 201, nil)
 	s.pass(1)
 	if read(); len(a.Silences) != 0 {
 		t.Errorf("after a second: %s", r.body)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":0}`, as(readerToken)).wantProblem(t, readOnly)
+	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":0}`, as(readerToken)).wantProblem(t, readOnly)
 }
 
 func TestSilenceProblems(t *testing.T) {
@@ -128,7 +128,7 @@ func TestSilenceProblems(t *testing.T) {
 	for _, c := range []struct{ body, field, words string }{
 		{`{"for_s":1}`, "id", "it is missing"},
 		{`{"id":"","for_s":1}`, "id", "it is missing"},
-		{`{"id":"throtled","for_s":1}`, "id", "one of throttled, drop"},
+		{`{"id":"throtled","for_s":1}`, "id", "one of denied, drop"},
 		{`{"id":"<b>:x","for_s":1}`, "id", "no alerts"},
 		{`{"id":"hot_key:` + strings.Repeat("x", 1200) + `","for_s":1}`, "id", "1208 bytes"},
 		{`{"id":"drop"}`, "for_s", "it is missing"},
@@ -246,19 +246,19 @@ func TestSilenceIsNotShared(t *testing.T) {
 		t.Errorf("%v was answered, and is %v", made, all)
 	}
 	redis.Kill()
-	for _, body := range []string{`{"id":"throttled","for_s":60}`, `{"id":"drop","for_s":0}`} {
+	for _, body := range []string{`{"id":"denied","for_s":60}`, `{"id":"drop","for_s":0}`} {
 		r := s.call("POST /v1/alerts/silences", body)
 		r.wantProblem(t, storeGone, "the others cannot be told")
 		if r.Header.Get("Retry-After") != outage || strings.Contains(string(r.body), redis.Addr) {
 			t.Errorf("%v: %s", r.Header, r.body)
 		}
 	}
-	if got := silent(); got != "throttled" {
+	if got := silent(); got != "denied" {
 		t.Errorf("%q are silent", got)
 	}
 	redis.Restart()
 	for deadline := time.Now().Add(2 * time.Minute); ; {
-		r := s.call("POST /v1/alerts/silences", `{"id":"throttled","for_s":60}`)
+		r := s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":60}`)
 		if r.StatusCode == 201 {
 			break
 		}
@@ -266,7 +266,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 			t.Fatal("Redis is back, and nobody notices")
 		}
 	}
-	if got := silent(); got != "throttled" {
+	if got := silent(); got != "denied" {
 		t.Errorf("%q are silent", got)
 	}
 }

@@ -43,7 +43,7 @@ func (h *Handler) serveAuthz(c *call) (any, error) {
 	return nil, nil
 }
 
-// denyKey is, in a context, the status that a proxy wants for every refusal.
+// denyKey is, in a context, the status that a proxy wants for every denial.
 type denyKey struct{}
 
 // denyStatus is that status, as the query says; 0 if it is as each rule says. nginx
@@ -60,7 +60,7 @@ func denyStatus(r *http.Request) (int, error) {
 		status, _ := strconv.Atoi(text)
 		return status, nil
 	default:
-		return 0, badField.of("deny_status: %q is none that proxies take for a refusal; write 401, 403, 429 or 503.", text).in("deny_status")
+		return 0, badField.of("deny_status: %q is none that proxies take for a denial; write 401, 403, 429 or 503.", text).in("deny_status")
 	}
 }
 
@@ -105,7 +105,7 @@ const maxURI = 64 << 10
 // told is what the proxy tells of the request: X-Original-… is what people let nginx
 // send, X-Forwarded-… what Caddy and Traefik do. A proxy that writes one passes the
 // other on as the client sent it. So if they differ, one is forged, and nobody can say
-// which: whoever sends that is refused.
+// which: whoever sends that is denied.
 func told(r *http.Request, what, otherwise string) (string, error) {
 	value, found := otherwise, false
 	for _, name := range [...]string{"X-Original-" + what, "X-Forwarded-" + what} {

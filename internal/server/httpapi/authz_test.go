@@ -186,7 +186,7 @@ func TestAuthzHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 		e.Install(table, 1)
-		h, err := New(Options{Service: manage.Service{Engine: e, Rules: &gone{}}, Authz: httplimit.Options{MaxHeld: 1}, Hosts: []string{"example.com"}})
+		h, err := New(Options{Service: manage.Service{Engine: e, Rules: &gone{}}, Authz: httplimit.Options{MaxDelayed: 1}, Hosts: []string{"example.com"}})
 		if err != nil {
 			t.Fatal(err)
 		}

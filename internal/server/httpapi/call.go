@@ -99,7 +99,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	var err error
 	switch {
 	case found != nil:
-		if err = h.admit(c, found.needs); err == nil {
+		if err = h.allow(c, found.needs); err == nil {
 			answer, err = found.serve(h, c)
 		}
 	case len(allowed) > 0:
@@ -125,9 +125,9 @@ func (c *call) fail(err error) {
 	p, ok := errors.AsType[*Problem](err)
 	switch {
 	case ok:
-		c.refuse(p)
+		c.reject(p)
 	case err != errAnswered:
-		c.refuse(outOfTime(err))
+		c.reject(outOfTime(err))
 	}
 }
 
@@ -138,7 +138,7 @@ func (h *Handler) end(c *call, start time.Time) {
 		h.options.Logger.Error("a call has failed unexpectedly; please report this",
 			"route", c.name, "request_id", c.id, "cause", cause, "stack", string(debug.Stack()))
 		if c.status == 0 {
-			c.refuse(crashed.of("Something went wrong in weir itself; its log says what, under this request id."))
+			c.reject(crashed.of("Something went wrong in weir itself; its log says what, under this request id."))
 			cause = nil
 		} else {
 			cause = http.ErrAbortHandler // half an answer must not look like a whole one

@@ -190,7 +190,7 @@ func TestLog(t *testing.T) {
 	s.log.Reset()
 	s.call("PUT /v1/rules", "", as(readerToken))
 	if line := s.log.String(); !strings.Contains(line, "level=WARN") || !strings.Contains(line, "status=403") {
-		t.Errorf("a refusal says %s", line)
+		t.Errorf("a rejection says %s", line)
 	}
 }
 

@@ -38,7 +38,7 @@ func (q *question) release() {
 	questions.Put(q)
 }
 
-// check answers POST /v1/check. That the store is gone is no error here: each rule
+// check answers POST /v1/check. That the store is unavailable is no error here: each rule
 // has said what happens then.
 func (h *Handler) check(c *call) (any, error) {
 	q := questions.Get().(*question)

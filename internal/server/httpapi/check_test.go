@@ -47,7 +47,7 @@ func TestCheck(t *testing.T) {
 	}
 	// 58.9995 s are left, which is rounded up: to come after 58 999 ms would be in vain.
 	if got, want := dump(t, a), dump(t, want); got != want {
-		t.Errorf("refused:\n%s, want\n%s", got, want)
+		t.Errorf("denied:\n%s, want\n%s", got, want)
 	}
 }
 
@@ -208,7 +208,7 @@ func TestCheckWhileTheStoreIsLost(t *testing.T) {
 	}
 	a = CheckAnswer{}
 	s.call("POST /v1/check", `{"path":"/safe"}`).want(t, 200, &a)
-	if a.Allowed || !a.Degraded || a.Reason != "failure" || a.Status != 503 || a.RetryAfterMS == nil || *a.RetryAfterMS != 5000 || a.Rule != "safe" {
+	if a.Allowed || !a.Degraded || a.Reason != "unavailable" || a.Status != 503 || a.RetryAfterMS == nil || *a.RetryAfterMS != 5000 || a.Rule != "safe" {
 		t.Errorf("closed: %+v", a)
 	}
 }

@@ -69,7 +69,7 @@ func recipeLikes(t *testing.T, k *kept) {
 	k.says(t, "POST /v1/counters/add", `{"add":[{"name":"likes:article:7","by":-1}]}`, `{"counters":[{"name":"likes:article:7","value":0}]}`)
 }
 
-// GETSET counter 0, and counters that begin anew by themselves.
+// GETSET counter 0, and counters that begin again by themselves.
 func recipeReset(t *testing.T, k *kept) {
 	k.call("POST /v1/counters/add", `{"add":[{"name":"sales","by":1999.99},{"name":"sales","window":"day","by":7}]}`).want(t, 200, nil)
 	k.says(t, "POST /v1/counters/reset", `{"reset":[{"name":"sales"}]}`, `{"counters":[{"name":"sales","value":1999.99}]}`)

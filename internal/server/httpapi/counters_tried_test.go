@@ -215,13 +215,13 @@ func TestKeptTokens(t *testing.T) {
 		s := newStand(t, o)
 		s.call(c.what, c.body).wantProblem(t, noToken)
 		s.call(c.what, c.body, as("wrong-but-long-enough-for-one")).wantProblem(t, wrongToken)
-		refused := map[access]int{looking: 0, using: 1, changing: 2}[found.needs]
+		rejected := map[access]int{looking: 0, using: 1, changing: 2}[found.needs]
 		for i, bearer := range []string{readerToken, useToken, adminToken} {
 			r := s.call(c.what, c.body, as(bearer))
 			switch {
-			case i < refused:
+			case i < rejected:
 				r.wantProblem(t, readOnly)
-			case i == refused && r.StatusCode > 202:
+			case i == rejected && r.StatusCode > 202:
 				t.Errorf("%s with %s: %d %s", c.what, bearer, r.StatusCode, r.body)
 			}
 			if got := r.Header.Get("Cache-Control"); got != "no-store" {

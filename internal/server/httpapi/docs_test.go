@@ -15,7 +15,7 @@ import (
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 )
 
-var update = flag.Bool("update", false, "write the answers in docs/reference/api.md anew")
+var update = flag.Bool("update", false, "write the answers in docs/reference/api.md again")
 
 const docs = "../../../docs/reference/api.md"
 

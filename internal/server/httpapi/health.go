@@ -92,7 +92,7 @@ func (h *Handler) home(c *call) (any, error) {
 	switch {
 	case h.options.Home != nil:
 		if !read {
-			if err := h.admit(c, asking); err != nil {
+			if err := h.allow(c, asking); err != nil {
 				return nil, err
 			}
 		}

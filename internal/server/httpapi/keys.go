@@ -27,17 +27,17 @@ func (h *Handler) getKey(c *call) (any, error) {
 	return answer, nil
 }
 
-// forgiveKey answers DELETE /v1/keys.
-func (h *Handler) forgiveKey(c *call) (any, error) {
+// resetKey answers DELETE /v1/keys.
+func (h *Handler) resetKey(c *call) (any, error) {
 	key, id, _, err := c.who()
 	if err != nil {
 		return nil, err
 	}
-	rules, err := h.options.Engine.Forgive(c.r.Context(), id, key)
+	rules, err := h.options.Engine.Reset(c.r.Context(), id, key)
 	if err != nil {
 		return nil, h.keyTrouble(c, err)
 	}
-	return ForgiveAnswer{Key: key, Rules: append([]string{}, rules...)}, nil
+	return ResetAnswer{Key: key, Rules: append([]string{}, rules...)}, nil
 }
 
 // who is the client that a call is about.
@@ -50,7 +50,7 @@ func (c *call) who() (key, id, tier string, err error) {
 	return key, id, tier, q.err
 }
 
-// keyTrouble is why a key could not be looked at or forgiven.
+// keyTrouble is why a key could not be looked at or reset.
 func (h *Handler) keyTrouble(c *call, err error) error {
 	var missing *engine.NoRuleError
 	var form *engine.KeyError

@@ -49,14 +49,14 @@ func TestKeys(t *testing.T) {
 			t.Errorf("%s, asked for %q: got %q, want %q", c.key, c.tier, got, c.want)
 		}
 	}
-	var f ForgiveAnswer
+	var f ResetAnswer
 	s.call("DELETE /v1/keys?key=user:alice&rule=api", "").want(t, 200, &f)
 	if f.Key != "user:alice" || !slices.Equal(f.Rules, []string{"api"}) {
 		t.Errorf("%+v", f)
 	}
 	s.call("GET /v1/keys?key=user:alice&tier=pro", "").want(t, 200, &a)
 	if a.Results[0].Remaining != 1000 {
-		t.Errorf("after it was forgiven: %+v", a.Results[0])
+		t.Errorf("after it was reset: %+v", a.Results[0])
 	}
 }
 

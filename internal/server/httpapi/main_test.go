@@ -67,7 +67,7 @@ type losable struct {
 	lost atomic.Bool
 }
 
-var errLost = errors.New("the store is lost")
+var errLost = errors.New("the store is unavailable")
 
 func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if l.lost.Load() {

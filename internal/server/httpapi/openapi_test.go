@@ -182,11 +182,11 @@ func TestDescriptionHasEveryRoute(t *testing.T) {
 // Every answer that the description names is given, and is as it says.
 func TestAnswersAreAsDescribed(t *testing.T) {
 	d := readDescription(t)
-	refusing := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
+	denying := newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 	for _, c := range answersTried {
-		s := refusing
+		s := denying
 		if c.status < 300 || c.special() {
-			s = c.stand(t, refusing.rules)
+			s = c.stand(t, denying.rules)
 		}
 		r := s.call(c.what, c.body, c.headers...)
 		if r.StatusCode != c.status {
@@ -225,7 +225,7 @@ type tried struct {
 	rules      string                     // instead of those of the other tests
 }
 
-// special is whether a call needs a stand of its own to be refused.
+// special is whether a call needs a stand of its own to be denied.
 func (c *tried) special() bool {
 	o := c.options
 	return c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0

@@ -8,7 +8,7 @@
 // there is a list of them, and a browser that was lured to it gets nowhere. docs/reference/api.md is the reference; openapi.yaml, which
 // the handler serves, is the same for programs, and a test holds it against the code.
 //
-// Every error is a [Problem]. A refusal by a limit is none: /v1/check answers it with
+// Every error is a [Problem]. A denial by a limit is none: /v1/check answers it with
 // 200, and /v1/authz as package httplimit would.
 package httpapi
 

@@ -99,11 +99,11 @@ func outOfTime(err error) *Problem {
 	return busy.of("There was no time left to answer; try again.").after("1")
 }
 
-// outage is when to come back while a store is away, in seconds: a failover takes
+// outage is when to come back while a store is unavailable, in seconds: a failover takes
 // two or three, and whoever comes earlier only makes it harder.
 const outage = "5"
 
-// unavailable is the problem of a call that needs what is away just now, unless the call
+// unavailable is the problem of a call that needs what is unavailable just now, unless the call
 // itself is over. Why is for the log: it may be about paths and servers that are nobody's
 // business.
 func (h *Handler) unavailable(c *call, level slog.Level, what string, err error, p *Problem) *Problem {
@@ -114,8 +114,8 @@ func (h *Handler) unavailable(c *call, level slog.Level, what string, err error,
 	return p.after(outage)
 }
 
-// refuse answers with a problem, which no cache may keep.
-func (c *call) refuse(p *Problem) {
+// reject answers with a problem, which no cache may keep.
+func (c *call) reject(p *Problem) {
 	if p.Status == statusClientGone {
 		c.WriteHeader(p.Status) // nobody reads more
 		return

@@ -58,5 +58,5 @@ func (h *Handler) nackWork(c *call, want *NackRequest) (any, error) {
 }
 
 // maxReasonBody is the longest body with a reason, of which queue.MaxReasonLen are kept:
-// who sends a whole trace is not refused for it.
+// who sends a whole trace is not rejected for it.
 const maxReasonBody = 64 << 10

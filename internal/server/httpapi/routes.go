@@ -84,7 +84,7 @@ var ruleRoutes = []route{
 	{"POST", "/v1/rules/validate", reading, (*Handler).validate},
 
 	{"GET", "/v1/keys", reading, (*Handler).getKey},
-	{"DELETE", "/v1/keys", changing, (*Handler).forgiveKey},
+	{"DELETE", "/v1/keys", changing, (*Handler).resetKey},
 
 	{"POST", "/v1/simulate", reading, taking(MaxSimulateBody, (*Handler).simulate)},
 

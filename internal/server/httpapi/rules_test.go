@@ -137,7 +137,7 @@ func TestRulesThatCannotBeUsed(t *testing.T) {
 
 func TestIfMatch(t *testing.T) {
 	const body = "{id: login, match: {path: /login}, key: ip, limit: 9/1m}"
-	refusing := newStand(t, Options{})
+	rejecting := newStand(t, Options{})
 	for _, c := range []struct {
 		header string
 		kind   *kind
@@ -148,7 +148,7 @@ func TestIfMatch(t *testing.T) {
 		{`If-Match: "2"`, nil}, {`If-Match: W/"2"`, nil}, {`If-Match: "1" ,	"2"`, nil}, {`If-Match: *`, nil},
 	} {
 		for _, what := range []string{"PUT /v1/rules/login", "DELETE /v1/rules/login", "PUT /v1/rules", "POST /v1/rules/rollback"} {
-			s := refusing
+			s := rejecting
 			if c.kind == nil {
 				s = newStand(t, Options{})
 			}

@@ -33,7 +33,7 @@ func upstreamOf(u stats.Upstream) StatsUpstream {
 func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	answer := &SummaryAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
-		StatsCounts: countsOf(s.Requests, s.QPS), ThrottledShare: s.Requests.Throttled(), Latency: latencyOf(s.Decision),
+		StatsCounts: countsOf(s.Requests, s.QPS), DeniedShare: s.Requests.DeniedShare(), Latency: latencyOf(s.Decision),
 		Local: s.Local, Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
 		Rules: make([]StatsRule, 0, len(s.Rules)),
 	}
@@ -70,7 +70,7 @@ func recorderOf(health stats.Health) StatsRecorder {
 	r := StatsRecorder{Pending: health.Pending, Lost: health.Lost, Dropped: health.Dropped, Sampling: max(health.Sampling, 1)}
 	if !health.Away.IsZero() {
 		since := health.Away.Unix()
-		r.AwaySince = &since
+		r.UnavailableSince = &since
 	}
 	if health.Err != nil {
 		r.Error = manage.Clip(readable(health.Err.Error()))

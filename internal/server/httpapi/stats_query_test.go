@@ -95,7 +95,7 @@ func TestStretches(t *testing.T) {
 	}
 }
 
-// Whatever is asked is answered, or refused with a reason.
+// Whatever is asked is answered, or rejected with a reason.
 func FuzzStats(f *testing.F) {
 	for _, seed := range [][2]string{
 		{"summary", "from=1&to=2"}, {"series", "step=1&rule=api&tier=x"}, {"series", "from=2026-01-01T00:00:00Z&step=1w"},

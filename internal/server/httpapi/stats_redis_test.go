@@ -79,7 +79,7 @@ func TestRedisOfStatsIsKilled(t *testing.T) {
 	redis.Restart()
 	for f.next(t).Local {
 	}
-	if a := summary(); a.Requests != 1 || a.Recorder.AwaySince != nil {
+	if a := summary(); a.Requests != 1 || a.Recorder.UnavailableSince != nil {
 		t.Errorf("after it is back: %+v", a)
 	}
 }

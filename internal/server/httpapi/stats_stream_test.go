@@ -140,7 +140,7 @@ func TestStream(t *testing.T) {
 				t.Errorf("the rules of event %d are %+v", i, a.Rules)
 			}
 		}
-		// While the archive is away, what this instance has counted is told, and that it is that.
+		// While the archive is unavailable, what this instance has counted is told, and that it is that.
 		kept.lag = 2 * time.Second
 		kept.lost.Store(true)
 		s.call("POST /v1/check", aliceAsks).want(t, 200, nil)
@@ -149,8 +149,8 @@ func TestStream(t *testing.T) {
 				t.Fatalf("%+v", a)
 			}
 		}
-		if a.Requests != 1 || a.Recorder.AwaySince == nil || a.Recorder.Error == "" || a.Recorder.Pending == 0 {
-			t.Errorf("while the archive is away: %+v", a)
+		if a.Requests != 1 || a.Recorder.UnavailableSince == nil || a.Recorder.Error == "" || a.Recorder.Pending == 0 {
+			t.Errorf("while the archive is unavailable: %+v", a)
 		}
 		// Then there is no first event, and the stream begins all the same.
 		late := follow(t, s)

@@ -52,8 +52,8 @@ func TestSummary(t *testing.T) {
 	s.traffic()
 	var a SummaryAnswer
 	r := s.call("GET /v1/stats/summary", "").want(t, 200, &a)
-	want := StatsCounts{Requests: 15, Rate: 0.25, Counts: frame.Counts{Allowed: 8, Denied: 3, Degraded: 2, Failed: 1, Blocked: 1}}
-	if a.From != begin.Unix()-50 || a.To != begin.Unix()+10 || a.Window != 60 || a.StatsCounts != want || a.ThrottledShare != 0.2 {
+	want := StatsCounts{Requests: 15, Rate: 0.25, Counts: frame.Counts{Allowed: 8, Denied: 3, DegradedAllowed: 2, DegradedDenied: 1, Blocked: 1}}
+	if a.From != begin.Unix()-50 || a.To != begin.Unix()+10 || a.Window != 60 || a.StatsCounts != want || a.DeniedShare != 0.2 {
 		t.Errorf("%s", r.body)
 	}
 	if l := a.Latency; l.Mean != 20 || l.P50 < 20 || l.P50 > 22.6 || l.P99 != l.P90 {
@@ -65,7 +65,7 @@ func TestSummary(t *testing.T) {
 	if len(a.Routes) != 2 || a.Routes[0].Route != "blog" || a.Routes[0].Requests != 1 || a.Routes[1].ErrorShare != 0.5 {
 		t.Errorf("routes: %+v", a.Routes)
 	}
-	if a.Store.Up != true || a.Recorder.Sampling != 1 || a.Recorder.AwaySince != nil || a.Recorder.Error != "" || a.Local {
+	if a.Store.Up != true || a.Recorder.Sampling != 1 || a.Recorder.UnavailableSince != nil || a.Recorder.Error != "" || a.Local {
 		t.Errorf("%+v %+v", a.Store, a.Recorder)
 	}
 	byID := map[string]StatsRule{}
@@ -73,10 +73,10 @@ func TestSummary(t *testing.T) {
 		byID[rule.Rule] = rule
 	}
 	api := byID["api"]
-	if a.Rules[0].Rule != "api" || api.Requests != 13 || api.Allowed != 11 || api.Degraded != 2 || api.Rate != 13./60 || api.Latency == nil || api.Latency.Mean != 20 {
+	if a.Rules[0].Rule != "api" || api.Requests != 13 || api.Allowed != 11 || api.DegradedAllowed != 2 || api.Rate != 13./60 || api.Latency == nil || api.Latency.Mean != 20 {
 		t.Errorf("api: %+v", api)
 	}
-	if len(api.Tiers) != 2 || api.Tiers[0].Tier != "" || api.Tiers[0].Requests != 5 || api.Tiers[1].Tier != "pro" || api.Tiers[1].Requests != 8 || api.Tiers[1].Degraded != 2 {
+	if len(api.Tiers) != 2 || api.Tiers[0].Tier != "" || api.Tiers[0].Requests != 5 || api.Tiers[1].Tier != "pro" || api.Tiers[1].Requests != 8 || api.Tiers[1].DegradedAllowed != 2 {
 		t.Errorf("tiers: %+v", api.Tiers)
 	}
 	if login := byID["login"]; login.Denied != 3 || login.Allowed != 2 {
@@ -234,7 +234,7 @@ func TestStatsAreNotKept(t *testing.T) {
 	}
 }
 
-// The archive goes away: everything that needs it says so, whatever the reason is, and
+// The archive becomes unavailable: everything that needs it says so, whatever the reason is, and
 // a summary says since when.
 func TestArchiveIsAway(t *testing.T) {
 	s := newStatsStand(t, Options{})
@@ -251,7 +251,7 @@ func TestArchiveIsAway(t *testing.T) {
 	}
 	away := begin.Add(3 * time.Second)
 	a := recorderOf(stats.Health{Pending: 7, Lost: 8, Dropped: 9, Sampling: 4, Away: away, Err: errors.New("no\xff route")})
-	if *a.AwaySince != away.Unix() || a.Error != "no\uFFFD route" || a.Pending != 7 || a.Lost != 8 || a.Dropped != 9 || a.Sampling != 4 {
+	if *a.UnavailableSince != away.Unix() || a.Error != "no\uFFFD route" || a.Pending != 7 || a.Lost != 8 || a.Dropped != 9 || a.Sampling != 4 {
 		t.Errorf("%+v", a)
 	}
 }

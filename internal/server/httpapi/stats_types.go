@@ -37,13 +37,13 @@ type SummaryAnswer struct {
 	Window int64 `json:"window_s"`
 	Local  bool  `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	StatsCounts
-	ThrottledShare float64         `json:"throttled_share"` // 0 to 1
-	Latency        StatsLatency    `json:"latency_us"`
-	Upstream       *StatsUpstream  `json:"upstream,omitempty"` // all routes together
-	Routes         []StatsUpstream `json:"routes,omitempty"`
-	Store          StatsStore      `json:"store"`
-	Recorder       StatsRecorder   `json:"recorder"`
-	Rules          []StatsRule     `json:"rules"` // the busiest first
+	DeniedShare float64         `json:"denied_share"` // 0 to 1
+	Latency     StatsLatency    `json:"latency_us"`
+	Upstream    *StatsUpstream  `json:"upstream,omitempty"` // all routes together
+	Routes      []StatsUpstream `json:"routes,omitempty"`
+	Store       StatsStore      `json:"store"`
+	Recorder    StatsRecorder   `json:"recorder"`
+	Rules       []StatsRule     `json:"rules"` // the busiest first
 }
 
 // StatsStore is how the store of limits fares.
@@ -55,12 +55,12 @@ type StatsStore struct {
 
 // StatsRecorder is how the recorder itself fares.
 type StatsRecorder struct {
-	Pending   int    `json:"pending"`  // parts that wait to be saved
-	Lost      int64  `json:"lost"`     // requests that were counted and then dropped
-	Dropped   int64  `json:"dropped"`  // requests that are in no ranking or suggestion
-	Sampling  int64  `json:"sampling"` // rankings take one key in so many
-	AwaySince *int64 `json:"away_since,omitempty"`
-	Error     string `json:"error,omitempty"`
+	Pending          int    `json:"pending"`  // parts that wait to be saved
+	Lost             int64  `json:"lost"`     // requests that were counted and then dropped
+	Dropped          int64  `json:"dropped"`  // requests that are in no ranking or suggestion
+	Sampling         int64  `json:"sampling"` // rankings take one key in so many
+	UnavailableSince *int64 `json:"unavailable_since,omitempty"`
+	Error            string `json:"error,omitempty"`
 }
 
 // StatsRule is what a rule said. Events of the stream have no latency of rules, which
@@ -144,7 +144,7 @@ type Suggestion struct {
 	Targets  []SuggestTarget `json:"targets"` // in the order of the shares
 }
 
-// SuggestTarget is the limit that would have refused a share of the requests.
+// SuggestTarget is the limit that would have denied a share of the requests.
 type SuggestTarget struct {
 	Share float64 `json:"share"`
 	Units int64   `json:"units"`

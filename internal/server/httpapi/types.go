@@ -31,10 +31,10 @@ type CheckRequest struct {
 type CheckAnswer struct {
 	Allowed bool   `json:"allowed"`
 	Reason  string `json:"reason"`            // limits, exempt, blocked or failure
-	Status  int    `json:"status,omitempty"`  // of a refusal: what the end user should get
+	Status  int    `json:"status,omitempty"`  // of a denial: what the end user should get
 	Rule    string `json:"rule,omitempty"`    // the rule that speaks
-	Code    int    `json:"code,omitempty"`    // of a refusal: the rule's own
-	Message string `json:"message,omitempty"` // of a refusal: for the end user
+	Code    int    `json:"code,omitempty"`    // of a denial: the rule's own
+	Message string `json:"message,omitempty"` // of a denial: for the end user
 
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
@@ -56,7 +56,7 @@ type LimitAnswer struct {
 	Policy    string `json:"policy"`    // the limit as a rule has it, such as "100/1m"
 	Allowed   bool   `json:"allowed"`
 	Shadow    bool   `json:"shadow,omitempty"` // it has no say
-	Asked     bool   `json:"asked"`            // false if the store is gone: then the numbers mean nothing
+	Asked     bool   `json:"asked"`            // false if the store is unavailable: then the numbers mean nothing
 
 	Cost         int64  `json:"cost"`
 	Limit        int64  `json:"limit"`
@@ -82,7 +82,7 @@ type WriteAnswer struct {
 	Version  VersionAnswer  `json:"version"`
 	Warnings []rule.Problem `json:"warnings,omitempty"`
 
-	// CommentsKept is false if the document had to be written anew, without the
+	// CommentsKept is false if the document had to be written again, without the
 	// comments that people had put into it.
 	CommentsKept bool `json:"comments_kept"`
 }
@@ -121,9 +121,9 @@ type KeysAnswer struct {
 	Results  []LimitAnswer `json:"results"`
 }
 
-// ForgiveAnswer is what DELETE /v1/keys answers: the rules under which the client was
-// forgiven.
-type ForgiveAnswer struct {
+// ResetAnswer is what DELETE /v1/keys answers: the rules under which the client was
+// reset.
+type ResetAnswer struct {
 	Key   string   `json:"key"`
 	Rules []string `json:"rules"`
 }

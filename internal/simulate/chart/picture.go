@@ -17,7 +17,7 @@ type Ink string
 const (
 	Plain  Ink = "plain"  // what came, and nothing became of it yet
 	Good   Ink = "good"   // what passed
-	Bad    Ink = "bad"    // what was refused
+	Bad    Ink = "bad"    // what was denied
 	Faint  Ink = "faint"  // what passed later
 	Accent Ink = "accent" // a line across the bars
 )

@@ -32,8 +32,8 @@ const (
 	Reason_REASON_UNSPECIFIED Reason = 0
 	Reason_REASON_LIMITS      Reason = 1 // its limits say so; or no rule applies to it
 	Reason_REASON_EXEMPT      Reason = 2 // it is on the list of those who are not limited
-	Reason_REASON_BLOCKED     Reason = 3 // it is on the list of those who are refused
-	Reason_REASON_FAILURE     Reason = 4 // the store is gone, and a rule is closed
+	Reason_REASON_BLOCKED     Reason = 3 // it is on the list of those who are denied
+	Reason_REASON_UNAVAILABLE Reason = 4 // the store is unavailable, and a rule is closed
 )
 
 // Enum value maps for Reason.
@@ -43,14 +43,14 @@ var (
 		1: "REASON_LIMITS",
 		2: "REASON_EXEMPT",
 		3: "REASON_BLOCKED",
-		4: "REASON_FAILURE",
+		4: "REASON_UNAVAILABLE",
 	}
 	Reason_value = map[string]int32{
 		"REASON_UNSPECIFIED": 0,
 		"REASON_LIMITS":      1,
 		"REASON_EXEMPT":      2,
 		"REASON_BLOCKED":     3,
-		"REASON_FAILURE":     4,
+		"REASON_UNAVAILABLE": 4,
 	}
 )
 
@@ -324,14 +324,14 @@ type CheckResponse struct {
 	Allowed       bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	Reason        Reason                 `protobuf:"varint,2,opt,name=reason,proto3,enum=weir.v1.Reason" json:"reason,omitempty"`
 	Rule          string                 `protobuf:"bytes,3,opt,name=rule,proto3" json:"rule,omitempty"`       // that speaks
-	Status        int32                  `protobuf:"varint,4,opt,name=status,proto3" json:"status,omitempty"`  // of a refusal: the HTTP status that the end user should get
-	Code          int64                  `protobuf:"varint,5,opt,name=code,proto3" json:"code,omitempty"`      // of a refusal: the rule's own
-	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"` // of a refusal: for the end user
+	Status        int32                  `protobuf:"varint,4,opt,name=status,proto3" json:"status,omitempty"`  // of a denial: the HTTP status that the end user should get
+	Code          int64                  `protobuf:"varint,5,opt,name=code,proto3" json:"code,omitempty"`      // of a denial: the rule's own
+	Message       string                 `protobuf:"bytes,6,opt,name=message,proto3" json:"message,omitempty"` // of a denial: for the end user
 	Limit         int64                  `protobuf:"varint,7,opt,name=limit,proto3" json:"limit,omitempty"`
 	Remaining     int64                  `protobuf:"varint,8,opt,name=remaining,proto3" json:"remaining,omitempty"`
-	ResetAfter    *durationpb.Duration   `protobuf:"bytes,9,opt,name=reset_after,json=resetAfter,proto3" json:"reset_after,omitempty"`  // until the client is as good as new
-	RetryAfter    *durationpb.Duration   `protobuf:"bytes,10,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"` // of a refusal; missing if waiting does not help
-	Delay         *durationpb.Duration   `protobuf:"bytes,11,opt,name=delay,proto3" json:"delay,omitempty"`                             // hold an admitted request this long, then let it go
+	ResetAfter    *durationpb.Duration   `protobuf:"bytes,9,opt,name=reset_after,json=resetAfter,proto3" json:"reset_after,omitempty"`  // until the client is fully reset
+	RetryAfter    *durationpb.Duration   `protobuf:"bytes,10,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"` // of a denial; missing if waiting does not help
+	Delay         *durationpb.Duration   `protobuf:"bytes,11,opt,name=delay,proto3" json:"delay,omitempty"`                             // hold an allowed request this long, then let it go
 	Degraded      bool                   `protobuf:"varint,12,opt,name=degraded,proto3" json:"degraded,omitempty"`                      // the store could not be asked
 	Version       int64                  `protobuf:"varint,13,opt,name=version,proto3" json:"version,omitempty"`                        // of the rules
 	Results       []*LimitResult         `protobuf:"bytes,14,rep,name=results,proto3" json:"results,omitempty"`
@@ -476,7 +476,7 @@ type LimitResult struct {
 	Policy        string                 `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"` // the limit as a rule has it, such as "100/1m"
 	Allowed       bool                   `protobuf:"varint,5,opt,name=allowed,proto3" json:"allowed,omitempty"`
 	Shadow        bool                   `protobuf:"varint,6,opt,name=shadow,proto3" json:"shadow,omitempty"` // it has no say
-	Asked         bool                   `protobuf:"varint,7,opt,name=asked,proto3" json:"asked,omitempty"`   // false if the store is gone: then the numbers mean nothing
+	Asked         bool                   `protobuf:"varint,7,opt,name=asked,proto3" json:"asked,omitempty"`   // false if the store is unavailable: then the numbers mean nothing
 	Cost          int64                  `protobuf:"varint,8,opt,name=cost,proto3" json:"cost,omitempty"`
 	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
 	Remaining     int64                  `protobuf:"varint,10,opt,name=remaining,proto3" json:"remaining,omitempty"`
@@ -1128,7 +1128,7 @@ type WriteResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Version       *Version               `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
 	Warnings      []*Problem             `protobuf:"bytes,2,rep,name=warnings,proto3" json:"warnings,omitempty"`                              // of the rule that was changed, or of the document
-	CommentsKept  bool                   `protobuf:"varint,3,opt,name=comments_kept,json=commentsKept,proto3" json:"comments_kept,omitempty"` // false if the document had to be written anew without them
+	CommentsKept  bool                   `protobuf:"varint,3,opt,name=comments_kept,json=commentsKept,proto3" json:"comments_kept,omitempty"` // false if the document had to be written again without them
 	Created       bool                   `protobuf:"varint,4,opt,name=created,proto3" json:"created,omitempty"`                               // a rule that was not there before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1725,7 +1725,7 @@ func (x *GetKeyResponse) GetTierFrom() TierFrom {
 	return TierFrom_TIER_FROM_NONE
 }
 
-type ForgiveKeyRequest struct {
+type ResetKeyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
 	Rule          string                 `protobuf:"bytes,2,opt,name=rule,proto3" json:"rule,omitempty"`
@@ -1733,20 +1733,20 @@ type ForgiveKeyRequest struct {
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ForgiveKeyRequest) Reset() {
-	*x = ForgiveKeyRequest{}
+func (x *ResetKeyRequest) Reset() {
+	*x = ResetKeyRequest{}
 	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ForgiveKeyRequest) String() string {
+func (x *ResetKeyRequest) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ForgiveKeyRequest) ProtoMessage() {}
+func (*ResetKeyRequest) ProtoMessage() {}
 
-func (x *ForgiveKeyRequest) ProtoReflect() protoreflect.Message {
+func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
 	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1758,46 +1758,46 @@ func (x *ForgiveKeyRequest) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ForgiveKeyRequest.ProtoReflect.Descriptor instead.
-func (*ForgiveKeyRequest) Descriptor() ([]byte, []int) {
+// Deprecated: Use ResetKeyRequest.ProtoReflect.Descriptor instead.
+func (*ResetKeyRequest) Descriptor() ([]byte, []int) {
 	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
 }
 
-func (x *ForgiveKeyRequest) GetKey() string {
+func (x *ResetKeyRequest) GetKey() string {
 	if x != nil {
 		return x.Key
 	}
 	return ""
 }
 
-func (x *ForgiveKeyRequest) GetRule() string {
+func (x *ResetKeyRequest) GetRule() string {
 	if x != nil {
 		return x.Rule
 	}
 	return ""
 }
 
-type ForgiveKeyResponse struct {
+type ResetKeyResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rules         []string               `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"` // under which it was forgiven
+	Rules         []string               `protobuf:"bytes,1,rep,name=rules,proto3" json:"rules,omitempty"` // under which it was reset
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
-func (x *ForgiveKeyResponse) Reset() {
-	*x = ForgiveKeyResponse{}
+func (x *ResetKeyResponse) Reset() {
+	*x = ResetKeyResponse{}
 	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
 
-func (x *ForgiveKeyResponse) String() string {
+func (x *ResetKeyResponse) String() string {
 	return protoimpl.X.MessageStringOf(x)
 }
 
-func (*ForgiveKeyResponse) ProtoMessage() {}
+func (*ResetKeyResponse) ProtoMessage() {}
 
-func (x *ForgiveKeyResponse) ProtoReflect() protoreflect.Message {
+func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
 	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
@@ -1809,12 +1809,12 @@ func (x *ForgiveKeyResponse) ProtoReflect() protoreflect.Message {
 	return mi.MessageOf(x)
 }
 
-// Deprecated: Use ForgiveKeyResponse.ProtoReflect.Descriptor instead.
-func (*ForgiveKeyResponse) Descriptor() ([]byte, []int) {
+// Deprecated: Use ResetKeyResponse.ProtoReflect.Descriptor instead.
+func (*ResetKeyResponse) Descriptor() ([]byte, []int) {
 	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *ForgiveKeyResponse) GetRules() []string {
+func (x *ResetKeyResponse) GetRules() []string {
 	if x != nil {
 		return x.Rules
 	}
@@ -1971,18 +1971,18 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\aresults\x18\x01 \x03(\v2\x14.weir.v1.LimitResultR\aresults\x12\x18\n" +
 	"\aversion\x18\x02 \x01(\x03R\aversion\x12\x12\n" +
 	"\x04tier\x18\x03 \x01(\tR\x04tier\x12.\n" +
-	"\ttier_from\x18\x04 \x01(\x0e2\x11.weir.v1.TierFromR\btierFrom\"9\n" +
-	"\x11ForgiveKeyRequest\x12\x10\n" +
+	"\ttier_from\x18\x04 \x01(\x0e2\x11.weir.v1.TierFromR\btierFrom\"7\n" +
+	"\x0fResetKeyRequest\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
-	"\x04rule\x18\x02 \x01(\tR\x04rule\"*\n" +
-	"\x12ForgiveKeyResponse\x12\x14\n" +
-	"\x05rules\x18\x01 \x03(\tR\x05rules*n\n" +
+	"\x04rule\x18\x02 \x01(\tR\x04rule\"(\n" +
+	"\x10ResetKeyResponse\x12\x14\n" +
+	"\x05rules\x18\x01 \x03(\tR\x05rules*r\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_LIMITS\x10\x01\x12\x11\n" +
 	"\rREASON_EXEMPT\x10\x02\x12\x12\n" +
-	"\x0eREASON_BLOCKED\x10\x03\x12\x12\n" +
-	"\x0eREASON_FAILURE\x10\x04*N\n" +
+	"\x0eREASON_BLOCKED\x10\x03\x12\x16\n" +
+	"\x12REASON_UNAVAILABLE\x10\x04*N\n" +
 	"\bSeverity\x12\x18\n" +
 	"\x14SEVERITY_UNSPECIFIED\x10\x00\x12\x12\n" +
 	"\x0eSEVERITY_ERROR\x10\x01\x12\x14\n" +
@@ -2008,11 +2008,10 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\fListVersions\x12\x1c.weir.v1.ListVersionsRequest\x1a\x1d.weir.v1.ListVersionsResponse\x12:\n" +
 	"\n" +
 	"GetVersion\x12\x1a.weir.v1.GetVersionRequest\x1a\x10.weir.v1.Version\x12<\n" +
-	"\bRollback\x12\x18.weir.v1.RollbackRequest\x1a\x16.weir.v1.WriteResponse2\x88\x01\n" +
+	"\bRollback\x12\x18.weir.v1.RollbackRequest\x1a\x16.weir.v1.WriteResponse2\x82\x01\n" +
 	"\x04Keys\x129\n" +
-	"\x06GetKey\x12\x16.weir.v1.GetKeyRequest\x1a\x17.weir.v1.GetKeyResponse\x12E\n" +
-	"\n" +
-	"ForgiveKey\x12\x1a.weir.v1.ForgiveKeyRequest\x1a\x1b.weir.v1.ForgiveKeyResponseB-Z+github.com/weirhq/weir/proto/weir/v1;weirv1b\x06proto3"
+	"\x06GetKey\x12\x16.weir.v1.GetKeyRequest\x1a\x17.weir.v1.GetKeyResponse\x12?\n" +
+	"\bResetKey\x12\x18.weir.v1.ResetKeyRequest\x1a\x19.weir.v1.ResetKeyResponseB-Z+github.com/weirhq/weir/proto/weir/v1;weirv1b\x06proto3"
 
 var (
 	file_weir_v1_weir_proto_rawDescOnce sync.Once
@@ -2054,8 +2053,8 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*GetVersionRequest)(nil),     // 22: weir.v1.GetVersionRequest
 	(*GetKeyRequest)(nil),         // 23: weir.v1.GetKeyRequest
 	(*GetKeyResponse)(nil),        // 24: weir.v1.GetKeyResponse
-	(*ForgiveKeyRequest)(nil),     // 25: weir.v1.ForgiveKeyRequest
-	(*ForgiveKeyResponse)(nil),    // 26: weir.v1.ForgiveKeyResponse
+	(*ResetKeyRequest)(nil),       // 25: weir.v1.ResetKeyRequest
+	(*ResetKeyResponse)(nil),      // 26: weir.v1.ResetKeyResponse
 	nil,                           // 27: weir.v1.CheckRequest.HeadersEntry
 	nil,                           // 28: weir.v1.CheckRequest.CookiesEntry
 	nil,                           // 29: weir.v1.CheckRequest.QueryEntry
@@ -2100,7 +2099,7 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	22, // 33: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
 	14, // 34: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
 	23, // 35: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	25, // 36: weir.v1.Keys.ForgiveKey:input_type -> weir.v1.ForgiveKeyRequest
+	25, // 36: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
 	4,  // 37: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
 	7,  // 38: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
 	4,  // 39: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
@@ -2114,7 +2113,7 @@ var file_weir_v1_weir_proto_depIdxs = []int32{
 	19, // 47: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
 	15, // 48: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
 	24, // 49: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	26, // 50: weir.v1.Keys.ForgiveKey:output_type -> weir.v1.ForgiveKeyResponse
+	26, // 50: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
 	37, // [37:51] is the sub-list for method output_type
 	23, // [23:37] is the sub-list for method input_type
 	23, // [23:23] is the sub-list for extension type_name

@@ -31,7 +31,7 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Limiter decides whether requests may pass. A refusal is an answer, not an error.
+// Limiter decides whether requests may pass. A denial is an answer, not an error.
 type LimiterClient interface {
 	// Check judges a request, and charges it.
 	Check(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
@@ -85,7 +85,7 @@ func (c *limiterClient) Peek(ctx context.Context, in *CheckRequest, opts ...grpc
 // All implementations must embed UnimplementedLimiterServer
 // for forward compatibility.
 //
-// Limiter decides whether requests may pass. A refusal is an answer, not an error.
+// Limiter decides whether requests may pass. A denial is an answer, not an error.
 type LimiterServer interface {
 	// Check judges a request, and charges it.
 	Check(context.Context, *CheckRequest) (*CheckResponse, error)
@@ -634,18 +634,18 @@ var Rules_ServiceDesc = grpc.ServiceDesc{
 }
 
 const (
-	Keys_GetKey_FullMethodName     = "/weir.v1.Keys/GetKey"
-	Keys_ForgiveKey_FullMethodName = "/weir.v1.Keys/ForgiveKey"
+	Keys_GetKey_FullMethodName   = "/weir.v1.Keys/GetKey"
+	Keys_ResetKey_FullMethodName = "/weir.v1.Keys/ResetKey"
 )
 
 // KeysClient is the client API for Keys service.
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// Keys shows where a client stands, and forgives it. It takes a token as Rules does.
+// Keys shows where a client stands, and resets it. It takes a token as Rules does.
 type KeysClient interface {
 	GetKey(ctx context.Context, in *GetKeyRequest, opts ...grpc.CallOption) (*GetKeyResponse, error)
-	ForgiveKey(ctx context.Context, in *ForgiveKeyRequest, opts ...grpc.CallOption) (*ForgiveKeyResponse, error)
+	ResetKey(ctx context.Context, in *ResetKeyRequest, opts ...grpc.CallOption) (*ResetKeyResponse, error)
 }
 
 type keysClient struct {
@@ -666,10 +666,10 @@ func (c *keysClient) GetKey(ctx context.Context, in *GetKeyRequest, opts ...grpc
 	return out, nil
 }
 
-func (c *keysClient) ForgiveKey(ctx context.Context, in *ForgiveKeyRequest, opts ...grpc.CallOption) (*ForgiveKeyResponse, error) {
+func (c *keysClient) ResetKey(ctx context.Context, in *ResetKeyRequest, opts ...grpc.CallOption) (*ResetKeyResponse, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	out := new(ForgiveKeyResponse)
-	err := c.cc.Invoke(ctx, Keys_ForgiveKey_FullMethodName, in, out, cOpts...)
+	out := new(ResetKeyResponse)
+	err := c.cc.Invoke(ctx, Keys_ResetKey_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -680,10 +680,10 @@ func (c *keysClient) ForgiveKey(ctx context.Context, in *ForgiveKeyRequest, opts
 // All implementations must embed UnimplementedKeysServer
 // for forward compatibility.
 //
-// Keys shows where a client stands, and forgives it. It takes a token as Rules does.
+// Keys shows where a client stands, and resets it. It takes a token as Rules does.
 type KeysServer interface {
 	GetKey(context.Context, *GetKeyRequest) (*GetKeyResponse, error)
-	ForgiveKey(context.Context, *ForgiveKeyRequest) (*ForgiveKeyResponse, error)
+	ResetKey(context.Context, *ResetKeyRequest) (*ResetKeyResponse, error)
 	mustEmbedUnimplementedKeysServer()
 }
 
@@ -697,8 +697,8 @@ type UnimplementedKeysServer struct{}
 func (UnimplementedKeysServer) GetKey(context.Context, *GetKeyRequest) (*GetKeyResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method GetKey not implemented")
 }
-func (UnimplementedKeysServer) ForgiveKey(context.Context, *ForgiveKeyRequest) (*ForgiveKeyResponse, error) {
-	return nil, status.Error(codes.Unimplemented, "method ForgiveKey not implemented")
+func (UnimplementedKeysServer) ResetKey(context.Context, *ResetKeyRequest) (*ResetKeyResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetKey not implemented")
 }
 func (UnimplementedKeysServer) mustEmbedUnimplementedKeysServer() {}
 func (UnimplementedKeysServer) testEmbeddedByValue()              {}
@@ -739,20 +739,20 @@ func _Keys_GetKey_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	return interceptor(ctx, in, info, handler)
 }
 
-func _Keys_ForgiveKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
-	in := new(ForgiveKeyRequest)
+func _Keys_ResetKey_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetKeyRequest)
 	if err := dec(in); err != nil {
 		return nil, err
 	}
 	if interceptor == nil {
-		return srv.(KeysServer).ForgiveKey(ctx, in)
+		return srv.(KeysServer).ResetKey(ctx, in)
 	}
 	info := &grpc.UnaryServerInfo{
 		Server:     srv,
-		FullMethod: Keys_ForgiveKey_FullMethodName,
+		FullMethod: Keys_ResetKey_FullMethodName,
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
-		return srv.(KeysServer).ForgiveKey(ctx, req.(*ForgiveKeyRequest))
+		return srv.(KeysServer).ResetKey(ctx, req.(*ResetKeyRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -769,8 +769,8 @@ var Keys_ServiceDesc = grpc.ServiceDesc{
 			Handler:    _Keys_GetKey_Handler,
 		},
 		{
-			MethodName: "ForgiveKey",
-			Handler:    _Keys_ForgiveKey_Handler,
+			MethodName: "ResetKey",
+			Handler:    _Keys_ResetKey_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

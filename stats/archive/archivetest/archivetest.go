@@ -36,7 +36,7 @@ func Run(t *testing.T, open Open) {
 // Epoch is a time in the middle of a day, an hour and a minute.
 const Epoch = 1_790_000_000
 
-// SomeFrame has n requests, half of which a rule has refused.
+// SomeFrame has n requests, half of which a rule has denied.
 func SomeFrame(n int64) *frame.Frame {
 	f := &frame.Frame{Requests: frame.Counts{Allowed: n - n/2, Denied: n / 2}}
 	f.Decision.Put(frame.SlotOf(time.Duration(n)*time.Microsecond), n)

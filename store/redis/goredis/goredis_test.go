@@ -209,7 +209,7 @@ func TestCallsAreShared(t *testing.T) {
 	}
 }
 
-func TestWhatNewRefuses(t *testing.T) {
+func TestWhatNewDenies(t *testing.T) {
 	if _, err := New(nil, redis.Options{}); err == nil {
 		t.Error("nil is a client")
 	}

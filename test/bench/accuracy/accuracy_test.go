@@ -17,25 +17,25 @@ func TestAlgorithmsKeepTheirPromises(t *testing.T) {
 		}
 		for _, r := range results {
 			v, name := r.Verdict, kind.Name+", "+r.Limit.String()
-			if v.Requests == 0 || v.Over == 0 || v.Admitted == v.Requests {
-				t.Errorf("%s: nobody is refused, so nothing is tried", name)
+			if v.Requests == 0 || v.Over == 0 || v.Allowed == v.Requests {
+				t.Errorf("%s: nobody is denied, so nothing is tried", name)
 			}
 			if v.Most > r.Bound {
 				t.Errorf("%s: %d in a period, bound %d", name, v.Most, r.Bound)
 			}
 			switch r.Limit.Algorithm {
 			case weir.SlidingLog:
-				if v.FalseAdmissions+v.FalseRefusals > 0 {
-					t.Errorf("%s: an exact log judged %d + %d requests wrongly", name, v.FalseAdmissions, v.FalseRefusals)
+				if v.FalselyAllowed+v.FalselyDenied > 0 {
+					t.Errorf("%s: an exact log judged %d + %d requests wrongly", name, v.FalselyAllowed, v.FalselyDenied)
 				}
 			case weir.SlidingBuckets:
-				if v.FalseAdmissions > 0 {
-					t.Errorf("%s: %d false admissions", name, v.FalseAdmissions)
+				if v.FalselyAllowed > 0 {
+					t.Errorf("%s: %d false allowances", name, v.FalselyAllowed)
 				}
 			case weir.TokenBucket, weir.LeakyBucket:
 				// Whoever finds a bucket of N empty has had N in the last period.
-				if v.FalseRefusals > 0 {
-					t.Errorf("%s: %d false refusals", name, v.FalseRefusals)
+				if v.FalselyDenied > 0 {
+					t.Errorf("%s: %d false denials", name, v.FalselyDenied)
 				}
 			}
 		}
@@ -93,25 +93,25 @@ func exact(n int64) Subject {
 
 func TestJudgeNoticesWrongLimiters(t *testing.T) {
 	kind := Bursts(10, 20, 60)
-	if v := kind.Judge(exact(60), false); v.FalseAdmissions+v.FalseRefusals > 0 || v.Most != 60 {
+	if v := kind.Judge(exact(60), false); v.FalselyAllowed+v.FalselyDenied > 0 || v.Most != 60 {
 		t.Fatalf("the honest log is found guilty: %+v", v)
 	}
 	yes := &liar{Subject: exact(60), lie: func(int, bool) bool { return true }}
-	if v := kind.Judge(yes, false); v.FalseAdmissions == 0 || v.Gross == 0 || v.Most <= 60 {
-		t.Errorf("one that admits everybody passes: %+v", v)
+	if v := kind.Judge(yes, false); v.FalselyAllowed == 0 || v.Gross == 0 || v.Most <= 60 {
+		t.Errorf("one that allows everybody passes: %+v", v)
 	}
 	no := &liar{Subject: exact(60), lie: func(int, bool) bool { return false }}
-	if v := kind.Judge(no, false); v.FalseRefusals != v.Requests {
-		t.Errorf("one that refuses everybody passes: %+v", v)
+	if v := kind.Judge(no, false); v.FalselyDenied != v.Requests {
+		t.Errorf("one that denies everybody passes: %+v", v)
 	}
-	if v := kind.Judge(exact(61), false); v.FalseAdmissions == 0 || v.FalseRefusals > 0 || v.Most != 61 {
+	if v := kind.Judge(exact(61), false); v.FalselyAllowed == 0 || v.FalselyDenied > 0 || v.Most != 61 {
 		t.Errorf("one unit too many goes unnoticed: %+v", v)
 	}
-	if v := kind.Judge(exact(59), false); v.FalseRefusals == 0 || v.FalseAdmissions > 0 || v.Most != 59 {
+	if v := kind.Judge(exact(59), false); v.FalselyDenied == 0 || v.FalselyAllowed > 0 || v.Most != 59 {
 		t.Errorf("one unit too few goes unnoticed: %+v", v)
 	}
 	once := &liar{Subject: exact(60), lie: func(i int, honest bool) bool { return honest && i != 10 }}
-	if v := kind.Judge(once, false); v.FalseRefusals == 0 {
+	if v := kind.Judge(once, false); v.FalselyDenied == 0 {
 		t.Errorf("a single lie goes unnoticed: %+v", v)
 	}
 }
@@ -126,8 +126,8 @@ func TestJudgeAtTheEdge(t *testing.T) {
 		j.take(dawn)
 		j.take(dawn + c.after)
 		j.next()
-		if got := j.verdict.FalseAdmissions; got != c.wrong {
-			t.Errorf("admitted again %d µs later: %d wrong, want %d", c.after, got, c.wrong)
+		if got := j.verdict.FalselyAllowed; got != c.wrong {
+			t.Errorf("allowed again %d µs later: %d wrong, want %d", c.after, got, c.wrong)
 		}
 	}
 }

@@ -7,13 +7,13 @@ import (
 // Verdict is what was found out about one algorithm in one kind of traffic.
 type Verdict struct {
 	Sources, Requests int64
-	Over              int64 // sources that were refused at least once
+	Over              int64 // sources that were denied at least once
 	OverRequests      int64 // the requests of those sources
-	Admitted          int64
-	FalseAdmissions   int64 // admitted, although N had been
-	FalseRefusals     int64 // refused, although fewer had been
+	Allowed           int64
+	FalselyAllowed    int64 // allowed, although N had been
+	FalselyDenied     int64 // denied, although fewer had been
 	Gross             int64 // of both, those that are off by more than a hundredth of N
-	Most              int64 // units admitted to one source in any period
+	Most              int64 // units allowed to one source in any period
 }
 
 // gross is the error, as a fraction of N, beyond which a wrong answer is more
@@ -25,9 +25,9 @@ func (v *Verdict) add(other Verdict) {
 	v.Requests += other.Requests
 	v.Over += other.Over
 	v.OverRequests += other.OverRequests
-	v.Admitted += other.Admitted
-	v.FalseAdmissions += other.FalseAdmissions
-	v.FalseRefusals += other.FalseRefusals
+	v.Allowed += other.Allowed
+	v.FalselyAllowed += other.FalselyAllowed
+	v.FalselyDenied += other.FalselyDenied
 	v.Gross += other.Gross
 	v.Most = max(v.Most, other.Most)
 }
@@ -39,12 +39,12 @@ type judge struct {
 	n       int64
 	period  weir.Micros
 
-	// countDenied makes refused requests count as admitted ones do, for limits
+	// countDenied makes denied requests count as allowed ones do, for limits
 	// that say so.
 	countDenied bool
 
 	log     queue // what counts
-	granted queue // what was admitted, if more than that counts
+	granted queue // what was allowed, if more than that counts
 	verdict Verdict
 	source  Verdict // of the current source
 }
@@ -61,8 +61,8 @@ func (j *judge) take(now weir.Micros) weir.Decision {
 	v := &j.source
 	v.Requests++
 	if d.Allowed {
-		v.Admitted++
-		v.Most = max(v.Most, j.admitted(now))
+		v.Allowed++
+		v.Most = max(v.Most, j.allowed(now))
 	} else {
 		v.Over = 1
 	}
@@ -71,9 +71,9 @@ func (j *judge) take(now weir.Micros) weir.Decision {
 	}
 	off := counted + 1 - j.n
 	if d.Allowed {
-		v.FalseAdmissions++
+		v.FalselyAllowed++
 	} else {
-		v.FalseRefusals++
+		v.FalselyDenied++
 		off = -off
 	}
 	if off*gross > j.n {
@@ -82,9 +82,9 @@ func (j *judge) take(now weir.Micros) weir.Decision {
 	return d
 }
 
-// admitted is how many units the source has got in the period that ends now,
-// with a request that was just admitted.
-func (j *judge) admitted(now weir.Micros) int64 {
+// allowed is how many units the source has got in the period that ends now,
+// with a request that was just allowed.
+func (j *judge) allowed(now weir.Micros) int64 {
 	if !j.countDenied {
 		return j.log.len()
 	}

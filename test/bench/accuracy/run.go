@@ -2,8 +2,8 @@
 // and how far it lets a client go beyond its limit.
 //
 // A request is judged wrongly if the answer differs from the exact one, given
-// what the same algorithm has admitted to the same source in the last period:
-// it should be admitted if those units and its own are no more than N. So an
+// what the same algorithm has allowed to the same source in the last period:
+// it should be allowed if those units and its own are no more than N. So an
 // early mistake does not make every later answer a mistake, as it would if two
 // limiters each went their own way.
 //
@@ -37,7 +37,7 @@ func (t Traffic) Limits() []weir.Limit {
 	return out
 }
 
-// CountingLimits are those that can count refused requests too, which is how
+// CountingLimits are those that can count denied requests too, which is how
 // the published figure was come by.
 func (t Traffic) CountingLimits() []weir.Limit {
 	var out []weir.Limit
@@ -50,7 +50,7 @@ func (t Traffic) CountingLimits() []weir.Limit {
 	return out
 }
 
-// Judge puts a subject on trial. countDenied says that its limit counts refused
+// Judge puts a subject on trial. countDenied says that its limit counts denied
 // requests too; then so does the exact answer.
 func (t Traffic) Judge(subject Subject, countDenied bool) Verdict {
 	j := &judge{subject: subject, n: t.N, period: micros(t.Period), countDenied: countDenied}

@@ -51,7 +51,7 @@ func Report(w io.Writer, quick bool, progress func(done, total int, what string)
 			return err
 		}
 		if i == 0 {
-			title := t.Name + ", refused requests counted too"
+			title := t.Name + ", denied requests counted too"
 			if results, err = t.Run(t.CountingLimits(), step(title)); err != nil {
 				return err
 			}
@@ -69,7 +69,7 @@ func Report(w io.Writer, quick bool, progress func(done, total int, what string)
 const heading = `# How wrong is an estimate?
 
 A request is judged wrongly if the answer differs from the exact one, given what
-the same algorithm has admitted to the same source in the last period. Shares
+the same algorithm has allowed to the same source in the last period. Shares
 are of all requests. A source that is held at its limit is at the edge with
 every request, where a single unit makes an answer wrong; wrong answers that are
 off by more than a hundredth of N are counted once more in a column of their own.
@@ -89,7 +89,7 @@ func WriteResults(w io.Writer, t Traffic, title string, results []Result) error 
 		rows = append(rows, r.row())
 	}
 	return table.Write(w, []string{
-		"algorithm", "requests", "admitted", "falsely admitted", "falsely refused",
+		"algorithm", "requests", "allowed", "falsely allowed", "falsely denied",
 		"off by > 1 % of N", "most in a period", "bound",
 	}, rows)
 }
@@ -109,8 +109,8 @@ func over(results []Result) string {
 func (r Result) row() []string {
 	v := r.Verdict
 	return []string{
-		r.Limit.Algorithm.String(), table.Count(v.Requests), v.share(v.Admitted, 2),
-		v.share(v.FalseAdmissions, 4), v.share(v.FalseRefusals, 4), v.share(v.Gross, 4),
+		r.Limit.Algorithm.String(), table.Count(v.Requests), v.share(v.Allowed, 2),
+		v.share(v.FalselyAllowed, 4), v.share(v.FalselyDenied, 4), v.share(v.Gross, 4),
 		fmt.Sprintf("%d = %.2f N", v.Most, float64(v.Most)/float64(r.Limit.N)),
 		fmt.Sprintf("%d", r.Bound),
 	}

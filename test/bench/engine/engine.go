@@ -1,6 +1,6 @@
 // Package engine measures a whole check of three limits in memory: found by rules and
 // charged all or none, beside the same three limits asked one after the other of
-// another limiter, which charges the first for what the second refuses.
+// another limiter, which charges the first for what the second denies.
 package engine
 
 import (
@@ -110,7 +110,7 @@ func store(t testing.TB, keys int) func() func(int) bool {
 			ops[2] = weir.Op{Key: users[i], Limit: limits[2], Cost: 1}
 			var err error
 			decisions, err = s.Take(context.Background(), decisions[:0], ops...)
-			return err == nil && weir.Admitted(decisions)
+			return err == nil && weir.Allowed(decisions)
 		}
 	}
 }
@@ -165,18 +165,18 @@ func measure(name string, maker func() func(int) bool, goroutines int, o Options
 			asks[g](i) // the keys are there before
 		}
 	}
-	refused := make([]int, goroutines)
+	denied := make([]int, goroutines)
 	cost := rounds.AtOnce(goroutines, func(g int) {
 		walk, ask := walks[g], asks[g]
 		for i := range o.Checks {
 			if !ask(int(walk[i&(1<<12-1)])) {
-				refused[g]++
+				denied[g]++
 			}
 		}
 	})
-	for _, n := range refused {
+	for _, n := range denied {
 		if n > 0 {
-			return Figure{}, fmt.Errorf("%s refused %d of %d, which none should", name, n, o.Checks)
+			return Figure{}, fmt.Errorf("%s denied %d of %d, which none should", name, n, o.Checks)
 		}
 	}
 	n := float64(o.Checks)
@@ -185,7 +185,7 @@ func measure(name string, maker func() func(int) bool, goroutines int, o Options
 
 // WriteTable writes what a person reads.
 func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
-	fmt.Fprintf(w, "%v\n\nns: a whole check of three limits, all admitted; median of the rounds. With two goroutines,\na check of each.\n×: ratio to the limiter that is asked three times.\n\n", m)
+	fmt.Fprintf(w, "%v\n\nns: a whole check of three limits, all allowed; median of the rounds. With two goroutines,\na check of each.\n×: ratio to the limiter that is asked three times.\n\n", m)
 	var rows [][]string
 	for _, f := range figures {
 		rows = append(rows, []string{f.Name, fmt.Sprint(f.Goroutines), fmt.Sprintf("%.0f", f.Nanos), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.2f", f.Allocs)})

@@ -23,10 +23,10 @@ func TestRun(t *testing.T) {
 	}
 }
 
-// A contestant that refuses somebody fails the run.
-func TestRefusalsAreSeen(t *testing.T) {
+// A contestant that denies somebody fails the run.
+func TestDenialsAreSeen(t *testing.T) {
 	never := func() func(int) bool { return func(i int) bool { return i != 3 } }
 	if _, err := measure("never", never, 1, Options{Keys: 10, Checks: 1000}); err == nil {
-		t.Error("refusals went unnoticed")
+		t.Error("denials went unnoticed")
 	}
 }

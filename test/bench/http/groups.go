@@ -33,8 +33,8 @@ const clients = 1000
 func groups(t testing.TB) []*group {
 	return []*group{
 		checks(t),
-		middlewares(t, "middleware around a handler, by address, all admitted", 1_000_000_000, http.StatusOK),
-		middlewares(t, "middleware around a handler, by address, all refused", 1, http.StatusTooManyRequests),
+		middlewares(t, "middleware around a handler, by address, all allowed", 1_000_000_000, http.StatusOK),
+		middlewares(t, "middleware around a handler, by address, all denied", 1, http.StatusTooManyRequests),
 	}
 }
 
@@ -108,7 +108,7 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 	rules := fmt.Sprintf("rules: [{id: address, key: ip, algorithm: fixed_window, limit: %d/1h}]", n)
 	limit := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{Logger: slog.New(slog.DiscardHandler)}))(t)
 	// An engine of its own: one engine in two middlewares has to tell them apart.
-	// The others write X-RateLimit-* alone, and refuse in a few words of plain text.
+	// The others write X-RateLimit-* alone, and deny in a few words of plain text.
 	alike := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{
 		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
 		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
@@ -124,12 +124,12 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 		{name: "weir", handler: limit.Wrap(handler)},
 	}}
 	if want != http.StatusOK {
-		g.contestants = g.contestants[1:] // the handler refuses nobody
+		g.contestants = g.contestants[1:] // the handler denies nobody
 	}
 	for i := range clients {
 		g.add("GET", "/", fmt.Sprintf("10.1.%d.%d:4711", i>>8, i&255), nil)
 	}
-	// Those who are refused have used their one request before.
+	// Those who are denied have used their one request before.
 	for _, c := range g.contestants {
 		for _, r := range g.requests {
 			c.handler.ServeHTTP(&writer{header: http.Header{}}, r)

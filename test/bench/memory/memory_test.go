@@ -37,7 +37,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 	few := peers.InMemory()[0].New(peers.Limit{N: 50, Period: peers.Month}, 10)
 	defer few.Close()
 	if _, err := runRound(few, keys, walks, 1000, true); err == nil {
-		t.Error("a limit that is used up on the way passes as all admitted")
+		t.Error("a limit that is used up on the way passes as all allowed")
 	}
 }
 

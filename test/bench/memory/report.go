@@ -19,7 +19,7 @@ func (r Results) WriteTables(w io.Writer, m machine.Description) error {
 	fmt.Fprintln(w, "ns: what one check takes for the goroutine that asks; median of the rounds.")
 	fmt.Fprintln(w, "×: ratio to the fastest peer in the same column; below 1.00 is faster than all of them.")
 	for _, group := range r.groups() {
-		fmt.Fprintf(w, "\n## %s, GOMAXPROCS %d\n\n", group.Admitted, group.Procs)
+		fmt.Fprintf(w, "\n## %s, GOMAXPROCS %d\n\n", group.Allowed, group.Procs)
 		if err := r.writeGroup(w, group); err != nil {
 			return err
 		}
@@ -42,7 +42,7 @@ func (r Results) groups() (out []Scenario) {
 // in are a contestant's figures in a group, by ascending number of keys.
 func (r Results) in(group Scenario, name string) (out []Figure) {
 	for _, f := range r.Figures {
-		if f.Contestant.Name == name && f.Admitted == group.Admitted && f.Procs == group.Procs {
+		if f.Contestant.Name == name && f.Allowed == group.Allowed && f.Procs == group.Procs {
 			out = append(out, f)
 		}
 	}
@@ -61,17 +61,17 @@ func (r Results) writeGroup(w io.Writer, group Scenario) error {
 			row = append(row, fmt.Sprintf("%.0f", f.Median), fmt.Sprintf("%.2f", f.Ratio))
 			allocs = max(allocs, f.Allocs)
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.2f", allocs), s.after(group.Admitted)))
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", allocs), s.after(group.Allowed)))
 	}
 	return table.Write(w, append(header, "allocs", "bytes a key"), rows)
 }
 
 // after is what is kept of a key that was used like this; the loop itself keeps nothing.
-func (s Size) after(admitted peers.Outcome) string {
+func (s Size) after(allowed peers.Outcome) string {
 	switch {
 	case s.Keys == 0:
 		return "-"
-	case bool(admitted):
+	case bool(allowed):
 		return fmt.Sprintf("%.0f", s.Once)
 	}
 	return fmt.Sprintf("%.0f", s.Exhausted)
@@ -117,7 +117,7 @@ func (r Results) WriteRaw(w io.Writer, m machine.Description) error {
 func (r Results) WriteSummary(w io.Writer) error {
 	header := []string{"time × fastest peer"}
 	for _, group := range r.groups() {
-		header = append(header, fmt.Sprintf("%s, %d CPU", group.Admitted, group.Procs))
+		header = append(header, fmt.Sprintf("%s, %d CPU", group.Allowed, group.Procs))
 	}
 	var rows [][]string
 	var keys []string
@@ -133,7 +133,7 @@ func (r Results) WriteSummary(w io.Writer) error {
 			}
 			row = append(row, strings.Join(ratios, "  "))
 		}
-		rows = append(rows, append(row, fmt.Sprintf("%.2f", allocs), s.after(peers.Admitted)))
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", allocs), s.after(peers.Allowed)))
 	}
 	if err := table.Write(w, append(header, "allocs", "bytes a key"), rows); err != nil {
 		return err

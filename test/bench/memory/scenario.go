@@ -10,21 +10,21 @@ import (
 
 // Scenario is one question to all contestants.
 type Scenario struct {
-	Keys     int           `json:"keys"`
-	Admitted peers.Outcome `json:"outcome"`    // everything is, or everything is refused
-	Procs    int           `json:"gomaxprocs"` // and as many goroutines
+	Keys    int           `json:"keys"`
+	Allowed peers.Outcome `json:"outcome"`    // everything is, or everything is denied
+	Procs   int           `json:"gomaxprocs"` // and as many goroutines
 }
 
 func (s Scenario) String() string {
-	return fmt.Sprintf("%s, GOMAXPROCS %d, %s", s.Admitted, s.Procs, table.Things(s.Keys, "key"))
+	return fmt.Sprintf("%s, GOMAXPROCS %d, %s", s.Allowed, s.Procs, table.Things(s.Keys, "key"))
 }
 
 // build makes a contestant that knows all keys, and is exhausted for each of
-// them if the scenario is about refusals.
+// them if the scenario is about denials.
 func (s Scenario) build(c peers.Contestant, keys []string) peers.Limiter {
-	l := c.New(c.Limit(s.Keys, s.Admitted), len(keys))
+	l := c.New(c.Limit(s.Keys, s.Allowed), len(keys))
 	for _, key := range keys {
-		if s.Admitted {
+		if s.Allowed {
 			l.Take(key)
 		} else {
 			l.Drain(key)
@@ -61,14 +61,14 @@ type round struct {
 }
 
 // runRound has each walk done by a goroutine of its own, so many checks each,
-// and requires that all are admitted or that all are refused.
+// and requires that all are allowed or that all are denied.
 func runRound(l peers.Limiter, keys []string, walks [][]uint32, checks int, want peers.Outcome) (round, error) {
-	admitted := make([]int, len(walks))
+	allowed := make([]int, len(walks))
 	cost := rounds.AtOnce(len(walks), func(g int) {
-		admitted[g] = ask(l, keys, walks[g], checks)
+		allowed[g] = ask(l, keys, walks[g], checks)
 	})
 	total, got := checks*len(walks), 0
-	for _, n := range admitted {
+	for _, n := range allowed {
 		got += n
 	}
 	if err := want.Of(got, total); err != nil {
@@ -81,11 +81,11 @@ func runRound(l peers.Limiter, keys []string, walks [][]uint32, checks int, want
 }
 
 // ask is the measured loop.
-func ask(l peers.Limiter, keys []string, walk []uint32, checks int) (admitted int) {
+func ask(l peers.Limiter, keys []string, walk []uint32, checks int) (allowed int) {
 	for i := range checks {
 		if l.Take(keys[walk[i&(walkLen-1)]]) {
-			admitted++
+			allowed++
 		}
 	}
-	return admitted
+	return allowed
 }

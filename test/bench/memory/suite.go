@@ -5,7 +5,7 @@
 // the same walk over the keys. Their rounds take turns, in another order each
 // time, so that whatever else the machine does hits all of them alike; a figure
 // is the median of the rounds. In every round the answers are counted: a
-// contestant that refused where nobody should be refused, or the other way
+// contestant that denied where nobody should be denied, or the other way
 // round, has measured something else, and the run fails.
 package memory
 
@@ -80,8 +80,8 @@ func Run(t testing.TB, o Options, progress command.Progress) Results {
 	defer runtime.GOMAXPROCS(before)
 	for _, n := range o.Keys {
 		filled, asked := clients.Keys(n), clients.Keys(n)
-		for _, outcome := range []peers.Outcome{peers.Admitted, peers.Refused} {
-			s.run(Scenario{Keys: n, Admitted: outcome}, filled, asked)
+		for _, outcome := range []peers.Outcome{peers.Allowed, peers.Denied} {
+			s.run(Scenario{Keys: n, Allowed: outcome}, filled, asked)
 		}
 	}
 	return Results{s.figures, kept}
@@ -89,7 +89,7 @@ func Run(t testing.TB, o Options, progress command.Progress) Results {
 
 // run builds every contestant once and measures them with each GOMAXPROCS.
 func (s *suite) run(sc Scenario, filled, asked []string) {
-	s.report(sc.Admitted.String() + ": filling")
+	s.report(sc.Allowed.String() + ": filling")
 	limiters := make([]peers.Limiter, len(s.contestants))
 	for i, c := range s.contestants {
 		limiters[i] = sc.build(c, filled)
@@ -123,7 +123,7 @@ func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) {
 }
 
 func (s *suite) round(sc Scenario, i int, l peers.Limiter, keys []string, walks [][]uint32, checks int) (round, error) {
-	one, err := runRound(l, keys, walks, checks, sc.Admitted)
+	one, err := runRound(l, keys, walks, checks, sc.Allowed)
 	if err != nil {
 		return round{}, fmt.Errorf("%s, %s: %w", s.contestants[i].Name, sc, err)
 	}

@@ -51,21 +51,21 @@ func TestEveryContestantCountsExactlyUnderContention(t *testing.T) {
 	for where, contestants := range everybody(t) {
 		for _, c := range contestants {
 			l := c.New(Limit{N: n, Period: Month}, 2)
-			var admitted atomic.Int64
+			var allowed atomic.Int64
 			var wg sync.WaitGroup
 			for range goroutines {
 				wg.Go(func() {
 					for range each {
 						if l.Take("contended") {
-							admitted.Add(1)
+							allowed.Add(1)
 						}
 						l.Take("bystander")
 					}
 				})
 			}
 			wg.Wait()
-			if got := admitted.Load(); got != n {
-				t.Errorf("%s %s admitted %d of %d units to goroutines that asked for %d", c.Name, where, got, n, goroutines*each)
+			if got := allowed.Load(); got != n {
+				t.Errorf("%s %s allowed %d of %d units to goroutines that asked for %d", c.Name, where, got, n, goroutines*each)
 			}
 			l.Close()
 		}
@@ -105,8 +105,8 @@ func counter(n int) Limiter {
 	}
 }
 
-// undrained drains nothing, so that a measurement of refusals would measure
-// admissions.
+// undrained drains nothing, so that a measurement of denials would measure
+// allowances.
 func undrained(l Limiter) Limiter {
 	l.Drain = func(string) {}
 	return l
@@ -121,8 +121,8 @@ func TestCheckNoticesBrokenLimiters(t *testing.T) {
 		"ignores its key":     keyless(goLimiter().New(Limit{N: n, Period: Month}, 1)),
 		"always says yes":     always(true),
 		"always says no":      always(false),
-		"admits one too many": counter(n + 1),
-		"admits one too few":  counter(n - 1),
+		"allows one too many": counter(n + 1),
+		"allows one too few":  counter(n - 1),
 		"does not drain":      undrained(counter(n)),
 	}
 	for what, l := range broken {

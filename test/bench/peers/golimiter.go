@@ -28,7 +28,7 @@ func goLimiter() Contestant {
 			return Limiter{
 				Take: take,
 				// A bucket of one token, which is taken: the store cannot take several
-				// at once, and a bucket refuses in the same way whatever its size was.
+				// at once, and a bucket denies in the same way whatever its size was.
 				Drain: func(key string) {
 					check(store.Set(context.Background(), key, 1, limit.Period))
 					take(key)

@@ -17,7 +17,7 @@ import (
 // Limiter is one contestant with its own memory. Take and Drain are safe for
 // concurrent use.
 type Limiter struct {
-	// Take asks for one unit of the key and reports whether it was admitted.
+	// Take asks for one unit of the key and reports whether it was allowed.
 	// The question has no error: a contestant that cannot answer panics, since
 	// its figures would mean nothing.
 	Take func(key string) bool
@@ -58,10 +58,10 @@ type Contestant struct {
 	// Key says what becomes of the key's text, to read the bytes a key by.
 	Key string
 
-	// Admit, if set, replaces the limit for a run in which nobody may be
-	// refused, for an algorithm that cannot have a huge N. Note says so below
+	// Allow, if set, replaces the limit for a run in which nobody may be
+	// denied, for an algorithm that cannot have a huge N. Note says so below
 	// the table.
-	Admit func(keys int) Limit
+	Allow func(keys int) Limit
 	Note  string
 
 	// New makes a limiter that has room for so many keys.
@@ -83,28 +83,28 @@ type Outcome bool
 
 // The two of them.
 const (
-	Admitted Outcome = true
-	Refused  Outcome = false
+	Allowed Outcome = true
+	Denied  Outcome = false
 )
 
 func (o Outcome) String() string {
-	if o == Admitted {
-		return "admitted"
+	if o == Allowed {
+		return "allowed"
 	}
-	return "refused"
+	return "denied"
 }
 
 // MarshalText is for raw results.
 func (o Outcome) MarshalText() ([]byte, error) { return []byte(o.String()), nil }
 
-// Of requires that so many of all checks were admitted as this outcome means.
-func (o Outcome) Of(admitted, all int) error {
+// Of requires that so many of all checks were allowed as this outcome means.
+func (o Outcome) Of(allowed, all int) error {
 	want := 0
-	if o == Admitted {
+	if o == Allowed {
 		want = all
 	}
-	if admitted != want {
-		return fmt.Errorf("%d of %d checks were admitted instead of %d", admitted, all, want)
+	if allowed != want {
+		return fmt.Errorf("%d of %d checks were allowed instead of %d", allowed, all, want)
 	}
 	return nil
 }
@@ -140,26 +140,26 @@ type Limit struct {
 // Month is a period in which nothing comes back while a run lasts.
 const Month = 30 * 24 * time.Hour
 
-// Exhaustible is the limit of those who are to be refused.
+// Exhaustible is the limit of those who are to be denied.
 var Exhaustible = Limit{N: 100, Period: Month}
 
 // Limit is what the contestant has to keep in a run over so many keys. If
-// everything is to be admitted, it is a billion checks in all before one is
-// refused, spread over the keys so that a key never recovers between two visits
+// everything is to be allowed, it is a billion checks in all before one is
+// denied, spread over the keys so that a key never recovers between two visits
 // and is neither new nor used up, as that of a busy client.
 func (c Contestant) Limit(keys int, outcome Outcome) Limit {
 	switch {
-	case outcome == Refused:
+	case outcome == Denied:
 		return Exhaustible
-	case c.Admit != nil:
-		return c.Admit(keys)
+	case c.Allow != nil:
+		return c.Allow(keys)
 	}
 	return Limit{N: max(1000, 1_000_000_000/keys), Period: Month}
 }
 
 // Check proves that a limiter of n units limits each of the keys separately:
-// exactly n are admitted to each, whatever the others do in between, the next
-// one is refused, and neither helps or harms a key that was not there yet. The
+// exactly n are allowed to each, whatever the others do in between, the next
+// one is denied, and neither helps or harms a key that was not there yet. The
 // limiter must be new, have a period much longer than the check, and at least
 // four keys.
 func Check(l Limiter, n int, keys []string) error {
@@ -167,26 +167,26 @@ func Check(l Limiter, n int, keys []string) error {
 	for i := range n {
 		for _, key := range asked {
 			if !l.Take(key) {
-				return fmt.Errorf("peers: %q was refused unit %d of %d", key, i+1, n)
+				return fmt.Errorf("peers: %q was denied unit %d of %d", key, i+1, n)
 			}
 		}
 	}
 	for _, key := range asked {
 		if l.Take(key) {
-			return fmt.Errorf("peers: %q was admitted unit %d of %d", key, n+1, n)
+			return fmt.Errorf("peers: %q was allowed unit %d of %d", key, n+1, n)
 		}
 	}
 	l.Drain(drained)
 	if l.Take(drained) {
-		return fmt.Errorf("peers: %q was admitted after all its %d units were drained", drained, n)
+		return fmt.Errorf("peers: %q was allowed after all its %d units were drained", drained, n)
 	}
 	for i := range n {
 		if !l.Take(untouched) {
-			return fmt.Errorf("peers: %q was refused unit %d of %d although only others had taken", untouched, i+1, n)
+			return fmt.Errorf("peers: %q was denied unit %d of %d although only others had taken", untouched, i+1, n)
 		}
 	}
 	if l.Take(untouched) {
-		return fmt.Errorf("peers: %q was admitted unit %d of %d", untouched, n+1, n)
+		return fmt.Errorf("peers: %q was allowed unit %d of %d", untouched, n+1, n)
 	}
 	return nil
 }

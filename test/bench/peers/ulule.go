@@ -15,7 +15,7 @@ import (
 func ululeInMemory() Contestant {
 	return Contestant{
 		Name:    "ulule/limiter",
-		Promise: "fixed window from the key's first request, refusals counted; up to 2N around a boundary",
+		Promise: "fixed window from the key's first request, denials counted; up to 2N around a boundary",
 		Key:     "copies it behind a prefix",
 		New: func(limit Limit, _ int) Limiter {
 			inMemory := memory.NewStoreWithOptions(limiter.StoreOptions{
@@ -32,7 +32,7 @@ func ululeOnRedis() goRedisPeer {
 	return goRedisPeer{
 		Contestant{
 			Name:    "ulule/limiter",
-			Promise: "fixed window from the key's first request, refusals counted; up to 2N around a boundary",
+			Promise: "fixed window from the key's first request, denials counted; up to 2N around a boundary",
 			Key:     "limiter:KEY, a number",
 		},
 		func(client redis.UniversalClient, limit Limit) Limiter {

@@ -65,17 +65,17 @@ func weirWith(kind weir.Limit, promise string) Contestant {
 		c.Name += " shape"
 	}
 	if kind.Algorithm == weir.SlidingLog {
-		c.Admit = logThatAdmits
-		c.Note = "a log cannot have a huge N: where all are admitted it has 100 units per 2 µs × keys (of many keys, per month), of which some tens are in the log at any time"
+		c.Allow = logThatAllows
+		c.Note = "a log cannot have a huge N: where all are allowed it has 100 units per 2 µs × keys (of many keys, per month), of which some tens are in the log at any time"
 	}
 	return c
 }
 
-// logThatAdmits is a limit that is never reached at the speed at which a
+// logThatAllows is a limit that is never reached at the speed at which a
 // harness can ask, up to 50 million a second, and yet keeps the log in use. Of
 // very many keys none is asked for more than a few dozen times in a whole run,
 // and the log should not be forgotten between two rounds.
-func logThatAdmits(keys int) Limit {
+func logThatAllows(keys int) Limit {
 	if keys >= 100_000 {
 		return Limit{N: 100, Period: Month}
 	}

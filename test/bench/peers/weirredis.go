@@ -30,8 +30,8 @@ func weirsOnRedis(addr string) []Contestant {
 		c.Name, c.Promise = "weir "+a.String(), promises[a]
 		c.Key = "weir:KIND{KEY}, " + stateOf(a)
 		if a == weir.SlidingLog {
-			c.Admit = redisLogThatAdmits
-			c.Note = "a log cannot have a huge N: where all are admitted it has 10 000 units per 10 ms × keys, of which some tens are in the log of one key among many, and some thousands in that of a single one"
+			c.Allow = redisLogThatAllows
+			c.Note = "a log cannot have a huge N: where all are allowed it has 10 000 units per 10 ms × keys, of which some tens are in the log of one key among many, and some thousands in that of a single one"
 		}
 		all = append(all, c)
 		if c.Name == WeirHeadline {
@@ -101,7 +101,7 @@ func weirOnRedis(open func() (*redis.Store, func()), limits func(Limit) []weir.L
 				for i, limit := range compiled {
 					ops[i] = weir.Op{Key: key + others[i], Limit: limit, Cost: units}
 				}
-				return weir.Admitted(must(store.Take(context.Background(), nil, ops...)))
+				return weir.Allowed(must(store.Take(context.Background(), nil, ops...)))
 			})
 			l.Stop = stop
 			return l
@@ -109,10 +109,10 @@ func weirOnRedis(open func() (*redis.Store, func()), limits func(Limit) []weir.L
 	}
 }
 
-// redisLogThatAdmits is a limit that is not reached by less than a million
+// redisLogThatAllows is a limit that is not reached by less than a million
 // checks a second, nor by all callers at one instant, and yet keeps the log in
 // use, for long enough that it is not forgotten when the machine does something
 // else for a moment.
-func redisLogThatAdmits(keys int) Limit {
+func redisLogThatAllows(keys int) Limit {
 	return Limit{N: 10_000, Period: time.Duration(keys) * 10 * time.Millisecond}
 }

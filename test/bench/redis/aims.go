@@ -28,7 +28,7 @@ func aims(figures []Figure) []table.Aim {
 		case sc.Keys > 1:
 			below(sc.short()+": time × INCR", 1.2, f.ToIncr)
 			below(sc.short()+": time × redis_rate", 0.35, f.ToRedisRate)
-		case bool(sc.Admitted):
+		case bool(sc.Allowed):
 			below(sc.short()+": time × INCR", 0.6, f.ToIncr)
 		}
 	}

@@ -35,7 +35,7 @@ func TestRoundNoticesWrongAnswers(t *testing.T) {
 		few.Take(key)
 	}
 	if _, err := runRound(s, few, keys, walks, time.Millisecond, true); err == nil {
-		t.Error("a limit that is used up passes as all admitted")
+		t.Error("a limit that is used up passes as all allowed")
 	}
 }
 
@@ -152,7 +152,7 @@ func TestFiguresCompareWithTheOrdinaryWay(t *testing.T) {
 		{Name: peers.RawIncr}, {Name: peers.RedisRate}, {Name: peers.RedisRate + ", another way"}, {Name: "fast peer"}, {Name: peers.WeirHeadline, Weir: true},
 	}
 	rounds := [][]round{{{us: 5}, {us: 900}, {us: 4}}, {{us: 40}, {us: 40}, {us: 40}}, {{us: 20}, {us: 1}, {us: 21}}, {{us: 1}, {us: 1}, {us: 1}}, {{us: 10}, {us: 9}, {us: 11}}}
-	got := figures(contestants, Scenario{Keys: 10, Admitted: true, Callers: 8}, rounds)
+	got := figures(contestants, Scenario{Keys: 10, Allowed: true, Callers: 8}, rounds)
 	for i, want := range []struct{ incr, redisRate float64 }{{1, 0.125}, {8, 1}, {4, 0.5}, {0.2, 0.025}, {2, 0.25}} {
 		if f := got[i]; f.ToIncr != want.incr || f.ToRedisRate != want.redisRate {
 			t.Errorf("%s: %v × INCR, %v × redis_rate, want %+v", f.Contestant.Name, f.ToIncr, f.ToRedisRate, want)

@@ -136,7 +136,7 @@ func (r Results) WriteSummary(w io.Writer) error {
 	if err := table.Write(w, header, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s, where not one; admitted, where not refused. Below 1.00 is faster than\nredis_rate on a pool of connections, as people run it. Server µs and bytes are those of %s.\n",
+	_, err := fmt.Fprintf(w, "\n%s, where not one; allowed, where not denied. Below 1.00 is faster than\nredis_rate on a pool of connections, as people run it. Server µs and bytes are those of %s.\n",
 		table.Things(all[0].Callers, "caller"), table.Things(all[0].Keys, "key"))
 	return err
 }

@@ -25,12 +25,12 @@ type round struct {
 
 // tally is what one caller got.
 type tally struct {
-	asked, admitted int
-	took            []time.Duration // each check; nil if nobody wants to know
+	asked, allowed int
+	took           []time.Duration // each check; nil if nobody wants to know
 }
 
 // runRound has each walk done by a goroutine of its own for as long as a round
-// lasts, and requires that all checks are admitted or that all are refused.
+// lasts, and requires that all checks are allowed or that all are denied.
 func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length time.Duration, want peers.Outcome) (round, error) {
 	tallies := make([]tally, len(walks))
 	if len(walks) == 1 {
@@ -53,9 +53,9 @@ func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length
 	var sum tally
 	for _, t := range tallies {
 		sum.asked += t.asked
-		sum.admitted += t.admitted
+		sum.allowed += t.allowed
 	}
-	if err := want.Of(sum.admitted, sum.asked); err != nil {
+	if err := want.Of(sum.allowed, sum.asked); err != nil {
 		return round{}, fmt.Errorf("redis: %w", err)
 	}
 	n := float64(sum.asked)
@@ -74,11 +74,11 @@ func runRound(s server, l peers.Limiter, keys []string, walks [][]uint32, length
 
 // ask is the measured loop. It asks at least once.
 func ask(l peers.Limiter, keys []string, walk []uint32, over *atomic.Bool, t *tally) {
-	var asked, admitted int
+	var asked, allowed int
 	last := time.Now()
 	for {
 		if l.Take(keys[walk[asked&(walkLen-1)]]) {
-			admitted++
+			allowed++
 		}
 		asked++
 		if t.took != nil {
@@ -87,7 +87,7 @@ func ask(l peers.Limiter, keys []string, walk []uint32, over *atomic.Bool, t *ta
 			last = now
 		}
 		if over.Load() {
-			t.asked, t.admitted = asked, admitted
+			t.asked, t.allowed = asked, allowed
 			return
 		}
 	}

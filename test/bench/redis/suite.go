@@ -79,16 +79,16 @@ type suite struct {
 
 // stage is a number of scenarios for which the contestants are set up once.
 type stage struct {
-	keys     int
-	admitted peers.Outcome
-	callers  []int
+	keys    int
+	allowed peers.Outcome
+	callers []int
 }
 
 func (o Options) stages() []stage {
 	return []stage{
-		{o.Keys, peers.Admitted, []int{o.Callers, 1}},
-		{1, peers.Admitted, []int{o.Callers}},
-		{1, peers.Refused, []int{o.Callers}},
+		{o.Keys, peers.Allowed, []int{o.Callers, 1}},
+		{1, peers.Allowed, []int{o.Callers}},
+		{1, peers.Denied, []int{o.Callers}},
 	}
 }
 
@@ -115,12 +115,12 @@ func (s *suite) run(st stage) {
 	keys := clients.Keys(st.keys)
 	limiters := make([]peers.Limiter, len(s.contestants))
 	for i, c := range s.contestants {
-		limiters[i] = c.New(c.Limit(st.keys, st.admitted), st.keys)
+		limiters[i] = c.New(c.Limit(st.keys, st.allowed), st.keys)
 		defer limiters[i].Close()
-		s.fill(limiters[i], keys, st.admitted)
+		s.fill(limiters[i], keys, st.allowed)
 	}
 	for _, callers := range st.callers {
-		s.measure(Scenario{st.keys, st.admitted, callers}, limiters, keys)
+		s.measure(Scenario{st.keys, st.allowed, callers}, limiters, keys)
 	}
 }
 
@@ -130,10 +130,10 @@ const visits = 20
 
 // fill makes all keys those of busy clients, or exhausts them. All callers share the
 // work, which opens their connections too.
-func (s *suite) fill(l peers.Limiter, keys []string, admitted peers.Outcome) {
+func (s *suite) fill(l peers.Limiter, keys []string, allowed peers.Outcome) {
 	rounds.AtOnce(s.Callers, func(g int) {
 		for i := g; i < len(keys); i += s.Callers {
-			if !admitted {
+			if !allowed {
 				l.Drain(keys[i])
 				continue
 			}
@@ -149,7 +149,7 @@ func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) {
 	s.report(sc.String())
 	one := func(i int, length time.Duration) (round, error) {
 		runtime.GC()
-		r, err := runRound(s.server, limiters[i], keys, walks, length, sc.Admitted)
+		r, err := runRound(s.server, limiters[i], keys, walks, length, sc.Allowed)
 		if err != nil {
 			return round{}, fmt.Errorf("%s, %s: %w", s.contestants[i].Name, sc, err)
 		}
@@ -171,13 +171,13 @@ func (s *suite) report(what string) { s.progress(s.done, s.total, what) }
 
 // Scenario is one question to all contestants.
 type Scenario struct {
-	Keys     int           `json:"keys"`
-	Admitted peers.Outcome `json:"outcome"` // everything is, or everything is refused
-	Callers  int           `json:"callers"` // goroutines that ask all the time
+	Keys    int           `json:"keys"`
+	Allowed peers.Outcome `json:"outcome"` // everything is, or everything is denied
+	Callers int           `json:"callers"` // goroutines that ask all the time
 }
 
 func (s Scenario) String() string {
-	return fmt.Sprintf("%s, %s, %s", table.Things(s.Callers, "caller"), table.Things(s.Keys, "key"), s.Admitted)
+	return fmt.Sprintf("%s, %s, %s", table.Things(s.Callers, "caller"), table.Things(s.Keys, "key"), s.Allowed)
 }
 
 // short is the title of a column: what is special about the scenario.
@@ -185,8 +185,8 @@ func (s Scenario) short() string {
 	switch {
 	case s.Callers == 1:
 		return "one caller"
-	case s.Admitted == peers.Admitted:
+	case s.Allowed == peers.Allowed:
 		return table.Things(s.Keys, "key")
 	}
-	return table.Things(s.Keys, "key") + ", refused"
+	return table.Things(s.Keys, "key") + ", denied"
 }

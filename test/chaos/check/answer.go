@@ -75,7 +75,7 @@ func (c *Checker) soundLocked(a *Answer) {
 		promise, what = Policy, "it was allowed without the store, and a rule says closed"
 	case a.Degraded && !has("closed") && !has("local") && !a.Allowed:
 		promise, what = Policy, "it was denied without the store, and every rule says open"
-	case a.Degraded && !a.Allowed && has("closed") && a.Reason != "failure":
+	case a.Degraded && !a.Allowed && has("closed") && a.Reason != "unavailable":
 		what = fmt.Sprintf("it was denied without the store, and the reason is %q", a.Reason)
 	case !a.Degraded && a.Reason != "limits":
 		what = fmt.Sprintf("the store was asked, and the reason is %q", a.Reason)

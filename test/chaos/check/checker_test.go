@@ -35,7 +35,7 @@ func answer(path string, sent time.Duration, change ...func(*Answer)) Answer {
 	return a
 }
 
-func degraded(a *Answer)   { a.Degraded, a.Asked, a.Reason = true, false, "failure" }
+func degraded(a *Answer)   { a.Degraded, a.Asked, a.Reason = true, false, "unavailable" }
 func denied(a *Answer)     { a.Allowed, a.Waits = false, true }
 func costs3(a *Answer)     { a.Cost = 3 }
 func wordless(a *Answer)   { a.Waits = false }

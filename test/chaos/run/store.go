@@ -25,7 +25,7 @@ type store interface {
 	// owners is who serves each slot, or an error if nobody says.
 	owners() (owners, error)
 
-	// probe are keys, with one for each part of the store that can be away by itself.
+	// probe are keys, with one for each part of the store that can be unavailable by itself.
 	probe() []string
 
 	// succeed waits until another than this master serves what it served.

@@ -57,7 +57,7 @@ func TestConformance(t *testing.T) {
 					}
 				}
 			}
-			t.Logf("%d requests, of which %d passed and %d were refused", asked, outcomes[pb.RateLimitResponse_OK], outcomes[pb.RateLimitResponse_OVER_LIMIT])
+			t.Logf("%d requests, of which %d passed and %d were denied", asked, outcomes[pb.RateLimitResponse_OK], outcomes[pb.RateLimitResponse_OVER_LIMIT])
 			if passed := outcomes[pb.RateLimitResponse_OK]; asked < 1000 || passed < asked/20 || passed > asked*19/20 && !c.ours.GlobalShadow {
 				t.Error("that proves little")
 			}
@@ -85,7 +85,7 @@ func makeDomains(r *rand.Rand) ([]*domain, map[string]string) {
 }
 
 // round sends requests to both, and returns how many there were. An answer into which the
-// edge of a window fell says nothing: both begin anew then, with the next request.
+// edge of a window fell says nothing: both begin again then, with the next request.
 func (s *sides) round(t *testing.T, r *rand.Rand, d *domain, outcomes *[3]int) int {
 	t.Helper()
 	n := requests
@@ -123,7 +123,7 @@ func (s *sides) compare(t *testing.T, req *pb.RateLimitRequest) (pb.RateLimitRes
 	}
 	code := ours.OverallCode
 	if elapsed := time.Now().Unix() - before; elapsed > 0 {
-		forgiveSeconds(theirs, ours, elapsed)
+		resetSeconds(theirs, ours, elapsed)
 	}
 	for _, d := range differences {
 		d.apply(theirs, ours)
@@ -135,9 +135,9 @@ func (s *sides) compare(t *testing.T, req *pb.RateLimitRequest) (pb.RateLimitRes
 	return code, fmt.Sprintf("the request\n%s\nis to them\n%s\nand to us\n%s", text(req), text(theirs), text(ours))
 }
 
-// forgiveSeconds makes what is left of a window the same, if a second ended while the two
+// resetSeconds makes what is left of a window the same, if a second ended while the two
 // were asked.
-func forgiveSeconds(theirs, ours *pb.RateLimitResponse, elapsed int64) {
+func resetSeconds(theirs, ours *pb.RateLimitResponse, elapsed int64) {
 	for i, st := range theirs.Statuses {
 		if a, b := st.DurationUntilReset, ours.Statuses[i].DurationUntilReset; a != nil && b != nil {
 			if diff := a.Seconds - b.Seconds; 0 <= diff && diff <= elapsed {

@@ -20,7 +20,7 @@ var differences = []difference{
 	{
 		// A later version of the other service does so, too. The published module
 		// always lets the request pass.
-		"a request is refused when all of its quotas are used up",
+		"a request is denied when all of its quotas are used up",
 		func(theirs, ours *pb.RateLimitResponse) {
 			used := usedQuotas(theirs)
 			for _, i := range used {
@@ -34,7 +34,7 @@ var differences = []difference{
 			}
 			if len(used) > 0 {
 				theirs.OverallCode = ours.OverallCode // OK if everything is a shadow
-				// The one that refuses goes before the one with the least remaining.
+				// The one that denies goes before the one with the least remaining.
 				theirs.ResponseHeadersToAdd = ours.ResponseHeadersToAdd
 			}
 		},

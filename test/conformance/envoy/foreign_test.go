@@ -94,7 +94,7 @@ func TestJSON(t *testing.T) {
 		if err := protojson.Unmarshal([]byte(ourText), &mine); err != nil {
 			t.Fatal(err)
 		}
-		forgiveSeconds(&theirs, &mine, 2)
+		resetSeconds(&theirs, &mine, 2)
 		if !proto.Equal(&theirs, &mine) {
 			t.Errorf("%s: they say\n%s\nand we\n%s", c.body, theirText, ourText)
 		}

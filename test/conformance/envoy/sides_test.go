@@ -72,7 +72,7 @@ func (s *sides) serve(t *testing.T, o envoyrls.Options) {
 	if o.Engine, err = engine.New(engine.Options{Store: store}); err != nil {
 		t.Fatal(err)
 	}
-	o.Config, o.CountRefused = dir.Config, true
+	o.Config, o.CountDenied = dir.Config, true
 	if s.service, err = envoyrls.New(o); err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +103,7 @@ func dial(t *testing.T, address string) pb.RateLimitServiceClient {
 	return pb.NewRateLimitServiceClient(conn)
 }
 
-// forget makes both sides begin anew.
+// forget makes both sides begin again.
 func (s *sides) forget() {
 	s.theirRedis.Do("FLUSHALL", "SYNC")
 	s.ourRedis.Do("FLUSHALL", "SYNC")

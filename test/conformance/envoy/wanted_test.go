@@ -89,7 +89,7 @@ func TestWanted(t *testing.T) {
 		"a look without hits sees what was before the request": {
 			{[]*common.RateLimitDescriptor{descriptor("user=x"), costs("user=x", 0)}, "OK 1, OK 1", "OK 1, OK 2"},
 		},
-		"what is refused counts as the whole limit at most": {
+		"what is denied counts as the whole limit at most": {
 			one(costs("user=x", 9), "OVER_LIMIT 0", "OVER_LIMIT 0"),
 			one(brings("user=x", 12, typev3.RateLimitUnit_YEAR), "OK 2", "OK 9"),
 		},

@@ -15,8 +15,8 @@ export interface Counts {
   allowed: number
   denied: number
   shadow_denied: number
-  degraded: number
-  failed: number
+  degraded_allowed: number
+  degraded_denied: number
   blocked: number
 }
 
@@ -36,7 +36,7 @@ export interface Recorder {
   lost: number
   dropped: number
   sampling: number
-  away_since?: number
+  unavailable_since?: number
   error?: string
 }
 
@@ -44,7 +44,7 @@ export interface Summary extends Counts {
   from: number
   to: number
   window_s: number
-  throttled_share: number
+  denied_share: number
   latency_us: Latency
   upstream?: Upstream
   store: { up: boolean; unavailable_since?: number; error?: string }
@@ -121,11 +121,11 @@ export interface Whoami {
 // pointOf is a second of the stream, as a series would have it. Without requests there
 // is no latency: nothing was measured, which is not the same as nothing.
 export function pointOf(s: Summary): Point {
-  const { requests, rate, allowed, denied, shadow_denied, degraded, failed, blocked } = s
+  const { requests, rate, allowed, denied, shadow_denied, degraded_allowed, degraded_denied, blocked } = s
   const measured = requests > 0 ? { p50_us: s.latency_us.p50, p90_us: s.latency_us.p90, p99_us: s.latency_us.p99 } : {}
   return {
     t: Math.floor(s.from),
-    requests, rate, allowed, denied, shadow_denied, degraded, failed, blocked,
+    requests, rate, allowed, denied, shadow_denied, degraded_allowed, degraded_denied, blocked,
     ...measured,
     upstream_requests: s.upstream?.requests ?? 0,
     upstream_errors: s.upstream?.errors ?? 0,

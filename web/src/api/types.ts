@@ -109,16 +109,16 @@ export interface Standing {
 export interface Lane {
   algorithm: string
   limit: string
-  admitted: number
-  refused: number
+  allowed: number
+  denied: number
   held: number
-  longest_hold_us: number
+  longest_delay_us: number
   worst_window: number
   worst_window_end_us: number
   bound: number
-  first_refusal_us?: number
-  admitted_per_slice: number[]
-  refused_per_slice: number[]
+  first_denial_us?: number
+  allowed_per_slice: number[]
+  denied_per_slice: number[]
   released_per_slice: number[]
   remaining_per_slice?: number[]
   capacity?: number

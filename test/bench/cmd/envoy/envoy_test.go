@@ -53,7 +53,7 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		t.Fatal("a request without descriptors is answered")
 	}
 	for name, service := range map[string]answers{
-		"refused":  {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OVER_LIMIT}},
+		"denied":   {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OVER_LIMIT}},
 		"no limit": {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: []*pb.RateLimitResponse_DescriptorStatus{{Code: pb.RateLimitResponse_OK}}}},
 		"an error": {err: errors.New("no")},
 	} {

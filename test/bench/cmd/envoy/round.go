@@ -176,7 +176,7 @@ func (c *caller) Ask() []byte {
 	return c.requests[c.walk[c.at&(walkLen-1)]]
 }
 
-// Answered requires the answer of a limit that admits.
+// Answered requires the answer of a limit that allows.
 func (c *caller) Answered(message []byte, took time.Duration) error {
 	c.took.Record(took)
 	r := &c.response
