@@ -58,6 +58,15 @@ const (
 	Outcomes                       // how many there are
 )
 
+var outcomeNames = [Outcomes]string{
+	OutcomeAllowed: "allowed", OutcomeDenied: "denied", OutcomeShadowDenied: "shadow_denied",
+	OutcomeDegradedAllowed: "degraded_allowed", OutcomeDegradedDenied: "degraded_denied",
+	OutcomeBlocked: "blocked", OutcomeExempt: "exempt", OutcomeNoRule: "no_rule",
+}
+
+// String returns the name that metrics and statistics use.
+func (o Outcome) String() string { return outcomeNames[o] }
+
 // Outcome is what became of the request. Each has exactly one.
 func (v *Verdict) Outcome() Outcome {
 	switch v.Reason {

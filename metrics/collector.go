@@ -118,14 +118,12 @@ func collectQueue(ch chan<- prometheus.Metric, q *Queue) {
 }
 
 func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
-	requests := map[string]uint64{}
-	for o, name := range outcomeNames {
+	for o := range engine.Outcomes {
+		n := uint64(0)
 		for i := range c.stripes {
-			requests[name] += c.stripes[i].requests[o].Load()
+			n += c.stripes[i].requests[o].Load()
 		}
-	}
-	for name, n := range requests {
-		counter(ch, requestsDesc, n, name)
+		counter(ch, requestsDesc, n, o.String())
 	}
 	ch <- sumOf(secondsDesc, &c.stripes)
 	for p := range policies {
@@ -165,7 +163,7 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 	}
 	for s := range sayings {
 		if n := l.said[s].Load(); n > 0 || s == engine.OutcomeAllowed || s == no {
-			counter(ch, decisionsDesc, n, l.label, sayingNames[s])
+			counter(ch, decisionsDesc, n, l.label, s.String())
 		}
 	}
 }

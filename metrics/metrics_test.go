@@ -37,8 +37,8 @@ func TestOutcomes(t *testing.T) {
 	b.check(t, rule.Request{User: "mallory"})
 	b.check(t, rule.Request{IP: alice.IP}) // by which no rule counts
 	want(t, b.Metrics, "weir_requests_total",
-		`{outcome="allowed"} 2`, `{outcome="blocked"} 1`, `{outcome="denied"} 1`,
-		`{outcome="exempt"} 1`, `{outcome="degraded_denied"} 0`, `{outcome="no_rule"} 1`)
+		`{outcome="allowed"} 1`, `{outcome="blocked"} 1`, `{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`,
+		`{outcome="denied"} 1`, `{outcome="exempt"} 1`, `{outcome="no_rule"} 1`, `{outcome="shadow_denied"} 1`)
 	// Two limits of a rule are one decision; what the first rule denies, the
 	// trial is still asked about.
 	want(t, b.Metrics, "weir_decisions_total",
@@ -61,9 +61,9 @@ func TestDegraded(t *testing.T) {
 		requests       string // which outcome
 		decisions      []string
 	}{
-		{"open", "open", lost, "open", "unavailable", "allowed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_allowed",rule="r0"} 1`}},
+		{"open", "open", lost, "open", "unavailable", "degraded_allowed", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_allowed",rule="r0"} 1`}},
 		{"closed", "closed", late, "closed", "timeout", "degraded_denied", []string{`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_denied",rule="r0"} 1`}},
-		{"local", "local", errors.New("OOM"), "local", "other", "allowed", []string{`{outcome="allowed",rule="r0"} 1`, `{outcome="denied",rule="r0"} 0`}},
+		{"local", "local", errors.New("OOM"), "local", "other", "degraded_allowed", []string{`{outcome="allowed",rule="r0"} 1`, `{outcome="denied",rule="r0"} 0`}},
 		{"mixed", "local closed", lost, "closed", "unavailable", "degraded_denied", []string{
 			`{outcome="allowed",rule="r0"} 0`, `{outcome="denied",rule="r0"} 0`, `{outcome="degraded_allowed",rule="r0"} 1`,
 			`{outcome="allowed",rule="r1"} 0`, `{outcome="denied",rule="r1"} 0`, `{outcome="degraded_denied",rule="r1"} 1`,

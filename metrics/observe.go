@@ -14,14 +14,6 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// outcomeNames are what requests are counted as. That the store was asked, and what
-// shadow rules said, has counters of its own.
-var outcomeNames = [engine.Outcomes]string{
-	engine.OutcomeAllowed: "allowed", engine.OutcomeShadowDenied: "allowed", engine.OutcomeDegradedAllowed: "allowed",
-	engine.OutcomeDenied: "denied", engine.OutcomeBlocked: "blocked", engine.OutcomeExempt: "exempt",
-	engine.OutcomeDegradedDenied: "degraded_denied", engine.OutcomeNoRule: "no_rule",
-}
-
 // policy is how a request was judged without the store.
 type policy uint8
 

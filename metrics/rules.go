@@ -14,11 +14,6 @@ import (
 // sayings are what rules say, the first outcomes.
 const sayings = engine.OutcomeDegradedDenied + 1
 
-var sayingNames = [sayings]string{
-	engine.OutcomeAllowed: "allowed", engine.OutcomeDenied: "denied", engine.OutcomeShadowDenied: "shadow_denied",
-	engine.OutcomeDegradedAllowed: "degraded_allowed", engine.OutcomeDegradedDenied: "degraded_denied",
-}
-
 // ruleCounters are those of one rule, in a cache line of their own.
 type ruleCounters struct {
 	said [sayings]atomic.Uint64
