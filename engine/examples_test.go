@@ -81,6 +81,15 @@ var examples = map[string][]ask{
 		{time.Minute, 5, attributes("action", "post"), 2, "post"}, // 20 an hour
 		{time.Minute, 5, attributes("action", "post"), 0, "post"},
 	},
+	"community.yaml": {
+		{0, 8, attributes("action", "comment"), 5, "comment"},
+		{time.Minute, 8, attributes("action", "comment"), 5, "comment"},
+		{0, 30, attributes("action", "like"), 20, "like"},
+		{time.Second, 2, attributes("action", "share"), 1, "like"}, // one a second from here on
+		{0, 40, attributes("action", "search"), 30, "search"},
+		{0, 60, attributes("action", "mail"), 50, "mail"},
+		{24 * time.Hour, 60, attributes("action", "mail"), 50, "mail"},
+	},
 	"protection.yaml": {
 		{0, 120, attributes("resource", "database"), 100, "database"},
 		{0, 60, attributes("resource", "download"), 50, "download"},

@@ -29,7 +29,7 @@ func TestDashboardTokens(t *testing.T) {
 		page.press("dialog button.main")
 	}
 	signIn("wrong-0123456789abcdef")
-	page.see("dialog", "does not know this token")
+	page.see("dialog", "rejected this token")
 	signIn(reader)
 	page.see("tr[data-rule=login]", "5/1h")
 	page.see(id("readonly"), "read only")
@@ -61,7 +61,7 @@ func TestDashboardTokens(t *testing.T) {
 	signIn(admin)
 	page.press(id("delete"))
 	page.press("dialog " + id("sure"))
-	page.see(id("notice"), "The rule login is gone")
+	page.see(id("notice"), "Rule login was deleted")
 	history := ask(t, client(t), "GET", p.URL+"/v1/rules/history", "", "Authorization", "Bearer "+admin)
 	if !strings.Contains(history.Text, `"author":"alice"`) {
 		t.Errorf("the history is %s", history.Text)

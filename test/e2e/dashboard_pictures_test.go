@@ -86,7 +86,7 @@ func TestDashboardPictures(t *testing.T) {
 	for _, p := range []struct{ name, place, ready, says string }{
 		{"dashboard-overview", "", id("marks"), "more for everybody"},
 		{"dashboard-playground", "playground", id("numbers"), "leaky_bucket shape"},
-		{"dashboard-rule", "rules/edit/login", id("checked"), "It can be used."},
+		{"dashboard-rule", "rules/edit/login", id("checked"), "No errors."},
 		{"dashboard-client", "clients?key=ip:192.0.2.1", id("standing"), "0 / 5"},
 		{"dashboard-counters", "counters?name=views&name=likes&name=shares&board=songs&hot=goods&hot_window_s=3600&hot_threshold=2", "tr[data-item=lamp]", "hot"},
 	} {

@@ -191,7 +191,7 @@ func TestDashboardDegraded(t *testing.T) {
 	t.Logf("the page says so after %v", time.Since(lost))
 	page.see(id("tile-store"), "down")
 	page.see(id("outage"), "unavailable since")
-	page.see(id("outage"), "this instance alone")
+	page.see(id("outage"), "this instance only")
 	if n := page.count("[role=alert]"); n != 1 {
 		t.Errorf("there are %d banners", n)
 	}
@@ -246,7 +246,7 @@ func TestDashboardLost(t *testing.T) {
 	page := b.open(p.URL, "")
 	page.see(id("live"), "live")
 	p.kill()
-	page.see("header", "connection lost")
+	page.see("header", "disconnected")
 	if n := page.count(id("live")); n != 0 {
 		t.Error("it still says that it is live")
 	}
@@ -291,14 +291,14 @@ func TestDashboardAlerts(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules, "--alert", "denied=10%,window=10s,hold=1s,minimum=5")
 	c := client(t)
 	page := b.open(p.URL, "#/alerts")
-	page.see(id("alerts-active"), "Nothing is wrong.")
+	page.see(id("alerts-active"), "No active alerts.")
 	var clients []string
 	for i := range 4 { // one alone would be no news
 		clients = append(clients, strings.Replace(loginRequest, "192.0.2.1", fmt.Sprint("192.0.2.", i+1), 1))
 	}
 	keepAsking(t, p.URL, clients...)
 	alert := id("alerts-active") + " [data-alert=denied]"
-	page.see(alert, "Many are denied")
+	page.see(alert, "High denied share")
 	page.see(alert, "threshold 10%")
 	page.press(alert + " " + id("silence"))
 	page.choose("dialog "+id("silence-for"), "hours")
@@ -378,10 +378,10 @@ func TestDashboardWithoutStatistics(t *testing.T) {
 	page := b.open(p.URL, "")
 	page.see(id("stats-absent"), "keeps no statistics")
 	page.goTo("alerts")
-	page.see("main", "has no alerts")
+	page.see("main", "does not evaluate alerts")
 	page.goTo("rules")
 	page.see("tr[data-rule=login]", "5/1h")
 	page.waitFor(id("new"))
 	page.goTo("counters")
-	page.see(id("asked-queues"), "keeps nothing of the kind")
+	page.see(id("asked-queues"), "has no counters")
 }

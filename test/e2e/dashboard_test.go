@@ -44,7 +44,7 @@ func TestDashboardCreatesRule(t *testing.T) {
 	page.see("fieldset", `write "/small"`)
 	page.fill(id("field-limit"), "2/1h")
 	page.fill(id("field-path"), "/small")
-	page.see(id("checked"), "It can be used.")
+	page.see(id("checked"), "No errors.")
 	if source := page.value(id("source")); !strings.Contains(source, "limit: 2/1h") || !strings.Contains(source, "mode: shadow") {
 		t.Errorf("the YAML beside the form is %s", source)
 	}
@@ -66,7 +66,7 @@ func TestDashboardCreatesRule(t *testing.T) {
 	page.fill(id("try-path"), "/small")
 	page.fill(id("try-ip"), "192.0.2.9")
 	page.press(id("try"))
-	page.see(id("try-answer"), "It would be denied")
+	page.see(id("try-answer"), "Denied")
 	page.see(id("try-answer"), "by small")
 	page.goTo("rules")
 	page.see("tr[data-rule=small]", "2/1h")
@@ -168,7 +168,7 @@ func TestDashboardClients(t *testing.T) {
 	page.see(id("standing"), "ip:192.0.2.1")
 	page.see(id("remaining"), "0 / 5")
 	page.press(id("reset"))
-	page.see(id("notice"), "ip:192.0.2.1 is reset under login.")
+	page.see(id("notice"), "Usage of ip:192.0.2.1 was reset under login.")
 	page.see(id("remaining"), "5 / 5")
 	if a := check(); !a.Allowed {
 		t.Fatalf("after it was reset: %s", a.Text)
@@ -207,10 +207,10 @@ func TestDashboardTier(t *testing.T) {
 	p, b, _ := dashboard(t, "rules: [{id: api, key: user, limit: 100/1h, tiers: {paid: 1000/1h}}]\n")
 	ask(t, client(t), "POST", p.URL+"/v1/check", `{"user": "bob", "tier": "paid"}`)
 	page := b.open(p.URL, "#/clients?key=user:bob")
-	page.see(id("client-tier"), "the tier paid")
+	page.see(id("client-tier"), "tier paid")
 	page.see(id("remaining"), "999 / 1,000")
 	page = b.open(p.URL, "#/clients?key=user:carol")
-	page.see(id("client-tier"), "has not seen the client lately")
+	page.see(id("client-tier"), "has not seen the client recently")
 	page.see(id("remaining"), "100 / 100")
 }
 
