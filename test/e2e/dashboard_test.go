@@ -279,6 +279,6 @@ func (s simulation) rows() string {
 // played is what the page says of the same.
 func (p *tab) played(limit string) (rows string) {
 	p.eval(`[...document.querySelectorAll('[data-limit=`+literal(limit)+`] tr[data-algorithm]')].map(r =>
-		[r.dataset.algorithm, r.dataset.allowed, r.dataset.denied, r.dataset.held, r.dataset.worst, r.dataset.bound].join(' ') + '\n').join('')`, &rows)
+		[r.dataset.algorithm, r.dataset.allowed, r.dataset.denied, r.dataset.delayed, r.dataset.worst, r.dataset.bound].join(' ') + '\n').join('')`, &rows)
 	return rows
 }

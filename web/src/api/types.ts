@@ -111,7 +111,7 @@ export interface Lane {
   limit: string
   allowed: number
   denied: number
-  held: number
+  delayed: number
   longest_delay_us: number
   worst_window: number
   worst_window_end_us: number

@@ -30,6 +30,15 @@ export function has(word: string): boolean {
   return Object.hasOwn(en, word)
 }
 
+// algorithm is the name of an algorithm as rules have it, and behind it what people call it
+// if that is something else. What a server says of "leaky_bucket shape" stays as it is.
+export function algorithm(name: string): string {
+  const id = name.split(' ', 1)[0]!
+  const word = `algorithm.${id}`
+  const called = has(word) ? t(word as Word) : ''
+  return called === '' || called === id.replaceAll('_', ' ') ? name : `${name} (${called})`
+}
+
 // remembered and remember keep what a person likes, and never a secret. A browser may
 // refuse to keep anything.
 export function remembered(name: string): string | null {
