@@ -8,23 +8,24 @@ import (
 	"github.com/weirhq/weir/internal/spelling"
 )
 
-// Algorithm is the way a [Limit] counts.
+// Algorithm selects how a [Limit] counts.
 type Algorithm uint8
 
-// The zero Algorithm is the token bucket, the usual choice for an API.
+// The algorithms. The zero value is TokenBucket, the usual choice for an API.
 const (
 	// TokenBucket allows bursts up to a capacity that refills at N/Period.
 	TokenBucket Algorithm = iota
-	// LeakyBucket is a level that leaks at N/Period: the same allowances as
-	// the token bucket, or, with Limit.Shape, a queue with a constant outflow.
+	// LeakyBucket drains at N/Period. It allows the same requests as the token bucket;
+	// with Limit.Shape it is a queue with a constant outflow.
 	LeakyBucket
 	// FixedWindow counts in windows aligned to the epoch. Around a boundary it
 	// allows up to 2N in less than a Period.
 	FixedWindow
-	// SlidingWindow estimates the last Period from the current window and a
-	// share of the one before, which it takes to have been uniform.
+	// SlidingWindow estimates the last Period from the current window and a share of
+	// the previous one. It assumes that the previous window's requests were spread
+	// evenly.
 	SlidingWindow
-	// SlidingLog remembers the time of every unit: exact, 8 bytes a unit.
+	// SlidingLog stores the time of every unit. It is exact and takes 8 bytes per unit.
 	SlidingLog
 	// SlidingBuckets counts in Limit.Buckets sub-windows. It never allows more
 	// than N in any Period, and frees a unit at most one sub-window late.
@@ -51,13 +52,13 @@ var algorithmsElsewhere = map[string]string{
 	"sliding_window_buckets": "sliding_buckets", "sliding_window_bucket": "sliding_buckets", "bucketed_sliding_window": "sliding_buckets",
 }
 
-// Algorithms returns all algorithms, simplest first, for tables and tests that
-// must not forget one.
+// Algorithms returns all algorithms, simplest first, for tables and tests that must
+// cover each of them.
 func Algorithms() []Algorithm {
 	return []Algorithm{FixedWindow, SlidingWindow, SlidingBuckets, SlidingLog, TokenBucket, LeakyBucket}
 }
 
-// ParseAlgorithm reads a name such as "token_bucket".
+// ParseAlgorithm parses a name such as "token_bucket".
 func ParseAlgorithm(name string) (Algorithm, error) {
 	if i := slices.Index(algorithmNames, name); i >= 0 {
 		return Algorithm(i), nil
@@ -68,7 +69,7 @@ func ParseAlgorithm(name string) (Algorithm, error) {
 	return 0, invalid("algorithm", "%q is unknown; %s", name, spelling.Hint(name, algorithmNames, "choose one of "+strings.Join(algorithmNames, ", ")))
 }
 
-// String returns the name that ParseAlgorithm reads.
+// String returns the name of the algorithm, which ParseAlgorithm accepts.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {
 		return algorithmNames[a]
@@ -76,7 +77,7 @@ func (a Algorithm) String() string {
 	return fmt.Sprintf("Algorithm(%d)", uint8(a))
 }
 
-// MarshalText makes the name the form in JSON and YAML.
+// MarshalText returns the name, so that JSON and YAML contain the name.
 func (a Algorithm) MarshalText() ([]byte, error) {
 	if int(a) >= len(algorithmNames) {
 		return nil, invalid("algorithm", "%d is unknown", uint8(a))
@@ -84,7 +85,7 @@ func (a Algorithm) MarshalText() ([]byte, error) {
 	return []byte(a.String()), nil
 }
 
-// UnmarshalText is ParseAlgorithm.
+// UnmarshalText parses a name as ParseAlgorithm does.
 func (a *Algorithm) UnmarshalText(text []byte) error {
 	parsed, err := ParseAlgorithm(string(text))
 	if err != nil {

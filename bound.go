@@ -1,10 +1,11 @@
 package weir
 
-// Bound is the most units of one key that any traffic can get through the
-// limit, delays included, in any stretch (t − Period, t], when no request costs
-// more than largest. There is traffic that reaches it.
+// Bound returns the most units that one key can get in any stretch (t − Period, t],
+// delays included, if no request costs more than largest. Some traffic reaches this
+// bound.
 //
-// Below, p is the period in microseconds; an allowance is at a whole one.
+// In the code, p is the period in microseconds, and a request is allowed at a whole
+// microsecond.
 func (c *Compiled) Bound(largest int64) int64 {
 	n, p := c.limit.N, c.period
 	switch c.limit.Algorithm {

@@ -5,10 +5,10 @@ import (
 	"math/bits"
 )
 
-// TailLen returns how many words of tail the state needs: none but for
-// SlidingLog, a word for each microsecond at which units were taken that count, and
-// SlidingBuckets, one for each sub-window. A longer tail is welcome, but that of a
-// log has as many words as a power of two.
+// TailLen returns the number of tail words that the state needs. SlidingLog needs one
+// for each microsecond at which units that still count were taken, and SlidingBuckets
+// one for each sub-window; the other algorithms need none. A longer tail is fine, but
+// the length of a log's tail must be a power of two.
 func (c *Compiled) TailLen(s State) int {
 	switch c.limit.Algorithm {
 	case SlidingLog:
@@ -19,9 +19,9 @@ func (c *Compiled) TailLen(s State) int {
 	return 0
 }
 
-// Readable reports whether s, with its tail, can have been written by a limiter of
-// this kind. What is not, and comes out of a damaged store, counts as nothing:
-// Decide takes it for the zero State, and whoever commits has to do the same.
+// Readable reports whether a limiter of this kind can have written s and its tail. An
+// unreadable state comes from a damaged store and counts as nothing: Decide treats it
+// as the zero State, and the code that commits must do the same.
 func (c *Compiled) Readable(s State, tail []int64) bool {
 	switch c.limit.Algorithm {
 	case SlidingLog:
@@ -32,9 +32,9 @@ func (c *Compiled) Readable(s State, tail []int64) bool {
 	return true
 }
 
-// Commit puts into tail what Decide on prev found out when it returned next.
-// The tail must have been prev's, and have at least TailLen(next) words; see
-// [Compiled.MoveTail] to give it more. Keeping next itself is the caller's part.
+// Commit updates the tail after Decide on prev returned next. The tail must be prev's
+// and have at least TailLen(next) words; [Compiled.MoveTail] makes a longer one. The
+// caller stores next itself.
 func (c *Compiled) Commit(tail []int64, prev, next State) {
 	if prev == next {
 		return
@@ -47,16 +47,15 @@ func (c *Compiled) Commit(tail []int64, prev, next State) {
 	}
 }
 
-// Record is a key's state and tail in ordinary memory, for those who have no
-// better place for them.
+// Record holds a key's state and tail in ordinary memory, for stores without a layout
+// of their own.
 type Record struct {
 	State State
 	Tail  []int64
 }
 
-// Keep puts next, which Decide returned for the record's state, into effect. A
-// tail that has to grow doubles, for a log that gets longer by one entry at a
-// time would be copied as often.
+// Keep stores next, which Decide returned for the record's state. A tail that must grow
+// doubles, because a log that grew by one entry at a time would be copied each time.
 func (r *Record) Keep(limit *Compiled, next State) {
 	if next == r.State {
 		return
@@ -74,8 +73,8 @@ func (r *Record) Keep(limit *Compiled, next State) {
 	r.State = next
 }
 
-// MoveTail copies the tail of state s to dst, which has at least TailLen(s) words,
-// wherever a tail of that length has them.
+// MoveTail copies the tail of state s to dst, which needs at least TailLen(s) words.
+// The words go where a tail of dst's length has them.
 func (c *Compiled) MoveTail(dst, src []int64, s State) {
 	switch {
 	case s == State{} || len(src) == 0:
@@ -92,20 +91,21 @@ func (c *Compiled) MoveTail(dst, src []int64, s State) {
 	}
 }
 
-// Latest, as a receipt, stands for the newest units of a key, whoever took them.
-// It is for people who give a client something back.
+// Latest is a receipt for the newest units of a key, no matter which request took them.
+// Use it to refund a client by hand.
 const Latest Micros = math.MaxInt64
 
-// Refund gives back cost units that a decision with this receipt charged to a key
-// in state s. It returns the state to keep, and changes the tail.
+// Refund gives back cost units that the decision with this receipt charged to a key in
+// state s. It returns the new state and changes the tail.
 //
-// Windows, sub-windows and the log are afterwards as if the charge had never
-// been, whatever was charged since; what has faded by itself is not given back a
-// second time. A bucket is, too, unless it would have run empty in between and then
-// been charged again: it keeps what would have drained to no use. Of a shaping queue, only
-// the last place can be given back, for those behind it were told their turn.
+// Windows, sub-windows and the log are then as if the charge had never happened,
+// whatever was charged since. Units that have already expired are not given back again.
+// The same holds for a bucket, with one exception: if the bucket would have run empty
+// in between and was charged again later, it keeps the units that would have drained
+// unused. A shaping queue gives back only its last place, because later requests
+// already know their turn.
 //
-// A clock that steps back after a refund may find less than was there before it.
+// If the clock steps back after a refund, the key may have fewer units than before it.
 func (c *Compiled) Refund(s State, tail []int64, receipt Micros, cost int64) State {
 	if s.Fresh <= 0 || receipt <= 0 || cost <= 0 || !c.Readable(s, tail) {
 		return s
@@ -131,7 +131,7 @@ func (c *Compiled) refund(s State, tail []int64, receipt Micros, cost int64) Sta
 	}
 }
 
-// Refund gives back what the op's receipt stands for.
+// Refund gives back the charge that the op's receipt identifies.
 func (r *Record) Refund(op *Op) {
 	r.State = op.Limit.Refund(r.State, r.Tail, op.Receipt, op.Cost)
 }

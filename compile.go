@@ -8,9 +8,8 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// Compiled is a valid [Limit] with its arithmetic made ready. It is immutable
-// and may be shared. Stores take compiled limits only, so that nothing invalid
-// reaches them and nothing is checked twice.
+// Compiled is a valid [Limit], prepared for use. It is immutable and can be shared.
+// Stores accept only compiled limits, so no store checks a limit again.
 type Compiled struct {
 	limit Limit
 
@@ -29,7 +28,7 @@ type Compiled struct {
 	rankBits int // of an entry of a log
 }
 
-// Compile validates the limit and makes it ready for use.
+// Compile validates the limit and prepares it for use.
 func (l Limit) Compile() (*Compiled, error) {
 	if err := l.validateFields(); err != nil {
 		return nil, err
@@ -64,8 +63,8 @@ func (l Limit) Compile() (*Compiled, error) {
 	return c, nil
 }
 
-// MustCompile parses and compiles a limit that the programmer wrote, and panics
-// if it is wrong.
+// MustCompile parses and compiles a limit from source code. It panics if the limit is
+// invalid.
 func MustCompile(s string) *Compiled {
 	c, err := MustParseLimit(s).Compile()
 	if err != nil {
@@ -80,14 +79,14 @@ func lowestTerms(n, period int64) (int64, int64) {
 	return n / g, period / g
 }
 
-// Limit returns what was compiled.
+// Limit returns the limit that was compiled.
 func (c *Compiled) Limit() Limit { return c.limit }
 
-// Capacity returns the most units that can ever be taken at once: N, or the
-// burst of a bucket.
+// Capacity returns the most units that can be taken at once: N, or the burst of a
+// bucket.
 func (c *Compiled) Capacity() int64 { return c.capacity }
 
-// Algorithm returns how the limit counts.
+// Algorithm returns the algorithm of the limit.
 func (c *Compiled) Algorithm() Algorithm { return c.limit.Algorithm }
 
 // kindNumber is exact without a name: the bits of algorithm, sub-windows and period
@@ -122,27 +121,28 @@ func (c *Compiled) kindText() string {
 	return text
 }
 
-// Kind is equal for limits that share what a key has used: same name, algorithm,
-// period and sub-windows. A store keeps one [State] for each key and kind, so
-// changing N or Burst resets nobody. Without names it is exact; two names agree
-// by chance once in 2^64.
+// Kind is equal for limits that share their usage: same name, algorithm, period and
+// sub-windows. A store keeps one [State] for each key and kind, so changing N or Burst
+// resets no client. Kind is exact for limits without names; two names collide with
+// probability 2^-64.
 func (c *Compiled) Kind() uint64 { return c.kind }
 
-// KindText says the same as Kind in a few letters without braces, as in "login:F1m":
-// the name, if there is one, a letter for the algorithm, and the period.
+// KindText returns the same information as Kind in a short text without braces, such as
+// "login:F1m": the name, if any, a letter for the algorithm, and the period.
 func (c *Compiled) KindText() string { return c.text }
 
-// Numbers are what the arithmetic computes with, for stores that have it written
-// down a second time in another language.
+// Numbers holds the numbers that the arithmetic uses, for stores that implement it in
+// another language.
 type Numbers struct {
 	Period         int64 // microseconds
 	Capacity       int64 // the most units that can be taken at once
-	Drain, Unit    int64 // a bucket: parts that drain in a microsecond, parts of a unit
-	Full           int64 // a bucket: Capacity × Unit
-	Width, Buckets int64 // sub-windows: microseconds of one, and how many
+	Drain, Unit    int64 // bucket: parts that drain per microsecond, parts per unit
+	Full           int64 // bucket: Capacity × Unit
+	Width, Buckets int64 // sub-windows: microseconds of each, and their number
 }
 
-// Numbers returns the limit's numbers; those of other algorithms are 0.
+// Numbers returns the numbers of the limit. Numbers that its algorithm does not use are
+// 0.
 func (c *Compiled) Numbers() Numbers {
 	return Numbers{
 		Period: c.period, Capacity: c.capacity,

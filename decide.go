@@ -2,20 +2,19 @@ package weir
 
 import "time"
 
-// State is what is remembered of one key. The zero State is a key that was
-// never seen. A and B belong to the algorithm; two algorithms keep a tail of
-// words besides, see [Compiled.Commit].
+// State is what a store keeps for one key. The zero State is a new key. The meaning of
+// A and B depends on the algorithm. Two algorithms also keep a tail of words; see
+// [Compiled.Commit].
 type State struct {
-	// Fresh is the instant from which the key is fully reset, so that its
-	// state may be forgotten. It also tells each algorithm when the key was
-	// last charged.
+	// Fresh is the instant at which the key is fully reset, so that the store can drop
+	// its state. It also tells the algorithm when the key was last charged.
 	Fresh Micros
 	A, B  int64
 }
 
-// Decide answers the op for a key in state s, and returns the state that the
-// key has if the answer is put into effect: the same state after a denial,
-// unless the limit counts denials. It writes nothing; Commit does.
+// Decide answers the op for a key in state s and returns the key's next state. After a
+// denial that is the same state, unless the limit counts denied requests. Decide writes
+// nothing; Commit does.
 func (op *Op) Decide(s State, tail []int64, now Micros) (State, Decision) {
 	var d Decision
 	next := op.decide(s, tail, now, &d)
@@ -50,8 +49,8 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	return s
 }
 
-// Peek answers the op as Decide does, but charges nothing: Remaining and
-// ResetAfter are what stands.
+// Peek answers the op as Decide does, but charges nothing. Remaining and ResetAfter
+// describe the current usage.
 func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
 	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now)}
 	v.look()

@@ -3,23 +3,23 @@ package weir
 // MaxOps is the largest number of ops in one Take.
 const MaxOps = 64
 
-// Pending is one op on its way through a store.
+// Pending is one op while a store processes it.
 type Pending struct {
 	Op   *Op
-	Prev State   // the key's state, as the store has it
-	Tail []int64 // its tail, as the store has it
-	Next State   // what a decision makes of it: to be committed and kept
+	Prev State   // the stored state of the key
+	Tail []int64 // the stored tail of the key
+	Next State   // the state after the decision, to be committed and stored
 }
 
-// Decide decides an op that is a request by itself.
+// Decide decides an op that is the only one of its request.
 func (c *Pending) Decide(d *Decision, now Micros) {
 	c.Next = c.Op.decide(c.Prev, c.Tail, now, d)
 }
 
-// DecideAll decides the ops of one request together, all or none, and appends
-// their decisions to dst. Afterwards the store commits and keeps every Next
-// that differs from its Prev; of ops that share a state, that is one. This is the
-// one place that knows what happens to the other limits when one denies.
+// DecideAll decides the ops of one request together, all or none, and appends their
+// decisions to dst. The store then commits and stores every Next that differs from its
+// Prev; if ops share a state, only one of them differs. All stores use it, so that they
+// agree on what one denial means for the other limits.
 func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	first := len(dst)
 	for i := range charges {
@@ -73,7 +73,7 @@ func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 	d.Remaining, d.ResetAfter, d.ResetAt, d.Receipt = counted.Remaining, counted.ResetAfter, counted.ResetAt, 0
 }
 
-// Allowed reports whether the request passes: every one of its limits allows it.
+// Allowed reports whether every limit of the request allows it.
 func Allowed(decisions []Decision) bool {
 	for i := range decisions {
 		if !decisions[i].Allowed {
@@ -83,7 +83,7 @@ func Allowed(decisions []Decision) bool {
 	return true
 }
 
-// PeekAll answers the ops of one request as DecideAll would, and charges nothing.
+// PeekAll answers the ops of one request as DecideAll does, but charges nothing.
 func PeekAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	for i := range charges {
 		op := together(charges, i, anyLimit)
@@ -107,7 +107,7 @@ func together(charges []Pending, i int, counts func(*Compiled) bool) Op {
 func anyLimit(*Compiled) bool       { return true }
 func countsDenied(c *Compiled) bool { return c.limit.CountDenied }
 
-// ValidateTake checks the ops of one Take, for stores.
+// ValidateTake checks the ops of a Take or a Refund, for stores.
 func ValidateTake(ops []Op) error {
 	for i := range ops {
 		if err := ops[i].Validate(); err != nil {
@@ -117,8 +117,7 @@ func ValidateTake(ops []Op) error {
 	return validateCount(ops)
 }
 
-// ValidatePeek checks the ops of one Peek or Reset, for stores. Those of a Refund
-// are as those of a Take.
+// ValidatePeek checks the ops of a Peek or a Reset, for stores.
 func ValidatePeek(ops []Op) error {
 	for i := range ops {
 		if err := ops[i].validate(); err != nil {

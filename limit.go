@@ -6,12 +6,12 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// Bounds on what a limit may say. They keep every number below 2^53, which is
-// as far as a Redis script can count, and a key's memory within reason.
+// Bounds on limits. They keep every number below 2^53, the largest exact integer in a
+// Redis script, and bound the memory of a key.
 const (
-	MaxUnits    = 1 << 50 // N and Burst
+	MaxUnits    = 1 << 50 // for N and Burst
 	MaxPeriod   = 10 * 365 * 24 * time.Hour
-	MaxLogUnits = 1 << 20 // N of a sliding log; less if the period is longer than 100 days
+	MaxLogUnits = 1 << 20 // for N of a sliding log; lower for periods over 100 days
 	MaxBuckets  = 1<<12 - 1
 	MaxNameLen  = 100
 
@@ -19,46 +19,46 @@ const (
 	maxRefill      = 10 * int64(MaxPeriod/time.Microsecond) // microseconds from full to empty
 )
 
-// Limit is what a person writes: N units per Period, bursting to Burst.
+// Limit is N units per Period, with bursts of up to Burst units.
 type Limit struct {
-	// Name keeps limits apart that share a store: a key has used nothing under
-	// another name. Default "". It is not part of the notation.
+	// Name separates the usage of limits that share a store. Default "". The text
+	// notation does not contain it.
 	Name string
 
-	// Algorithm is how to count. Default TokenBucket.
+	// Algorithm selects how the limit counts. Default TokenBucket.
 	Algorithm Algorithm
 
-	// N is the number of units in a Period; at least 1.
+	// N is the number of units per Period; at least 1.
 	N int64
 
-	// Burst is the capacity of a token or leaky bucket. Default N. Windows and
-	// the log have none.
+	// Burst is the capacity of a token or leaky bucket. Default N. Windows and the log
+	// have no burst.
 	Burst int64
 
-	// Period is a whole number of microseconds, up to ten years.
+	// Period is a whole number of microseconds, up to 10 years.
 	Period time.Duration
 
 	// Buckets is the number of sub-windows of SlidingBuckets. Default 60.
 	Buckets int
 
-	// Shape turns a leaky bucket into a queue: an allowed request is told to
-	// wait until its turn, so that releases leave at exactly N/Period.
+	// Shape turns a leaky bucket into a queue: allowed requests are delayed until their
+	// turn, so that they leave at exactly N/Period.
 	Shape bool
 
-	// CountDenied makes windows and the log count denied requests too, so
-	// that a client who hammers stays out. Default false: a denial is free.
+	// CountDenied makes windows and the log count denied requests too, so that a client
+	// that keeps retrying stays denied. Default false: a denied request costs nothing.
 	CountDenied bool
 }
 
-// PerSecond, PerMinute, PerHour and PerDay are token buckets of n units in that time:
-// all n at once, and then as fast as they come back.
+// PerSecond, PerMinute, PerHour and PerDay return a token bucket of n units per second,
+// minute, hour or day. All n can be taken at once; then they refill at that rate.
 func PerSecond(n int64) Limit { return Limit{N: n, Period: time.Second} }
 func PerMinute(n int64) Limit { return Limit{N: n, Period: time.Minute} }
 func PerHour(n int64) Limit   { return Limit{N: n, Period: time.Hour} }
 func PerDay(n int64) Limit    { return Limit{N: n, Period: 24 * time.Hour} }
 
-// Validate reports the first thing that makes the limit impossible to keep, as
-// an *InvalidError that names the field and the remedy.
+// Validate returns the first reason why the limit cannot be enforced, as an
+// *InvalidError that names the field and the remedy.
 func (l Limit) Validate() error {
 	_, err := l.Compile()
 	return err

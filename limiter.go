@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/internal/turns"
 )
 
-// Limiter is one limit on one store, for programs that need no more.
+// Limiter applies one limit to every key of a store.
 type Limiter struct {
 	store Store
 	limit *Compiled
@@ -42,9 +42,8 @@ func (s slowTaker) AllowOne(ctx context.Context, key string, limit *Compiled) (b
 
 func (s slowTaker) Unwrapped(Store) bool { return true }
 
-// NewLimiter returns a limiter of every key by the same limit. Limiters that
-// share a store need names (Limit.Name), unless they are to share what a key has
-// used.
+// NewLimiter returns a Limiter. Limiters on the same store share the usage of a key,
+// unless their limits have different names (Limit.Name).
 func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if store == nil {
 		return nil, errors.New("weir: NewLimiter needs a store; memory.New makes one")
@@ -60,8 +59,8 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	return &Limiter{store: store, limit: c, quick: quick}, nil
 }
 
-// Allow takes one unit and reports whether the request may pass. It is not for
-// shaping limits, which say how long to hold a request: use Take or Wait.
+// Allow takes one unit and reports whether the request is allowed. Shaping limits need
+// Take or Wait instead, because their decisions include a delay.
 func (l *Limiter) Allow(ctx context.Context, key string) (bool, error) {
 	if l.limit.limit.Shape {
 		return false, errShape
@@ -69,16 +68,16 @@ func (l *Limiter) Allow(ctx context.Context, key string) (bool, error) {
 	return l.quick.AllowOne(ctx, key, l.limit)
 }
 
-// Take takes cost units, all or none of them.
+// Take takes cost units, all or none.
 func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, error) {
 	return l.quick.TakeOne(ctx, key, l.limit, cost)
 }
 
-// TakeUpTo takes as many units as there are, at most n, and returns how many it took. If
-// that is 0, the decision says when there will be one.
+// TakeUpTo takes up to n units, as many as remain, and returns how many it took. If it
+// took none, the decision tells when the next unit is free.
 //
-// Others who take at the same time can make it ask again, with less each time. A limit
-// that counts denials counts such an attempt.
+// Concurrent calls for the same key can make it retry, with fewer units each time. A
+// limit with CountDenied counts such an attempt.
 func (l *Limiter) TakeUpTo(ctx context.Context, key string, n int64) (int64, Decision, error) {
 	if l.limit.limit.CountDenied {
 		d, err := l.Peek(ctx, key, n)
@@ -101,41 +100,41 @@ func (l *Limiter) TakeUpTo(ctx context.Context, key string, n int64) (int64, Dec
 	}
 }
 
-// Peek answers what Take would, and charges nothing; see [Store]. A cost of 0
-// only looks.
+// Peek returns the decision that Take would return, and charges nothing; see [Store].
+// The cost may be 0.
 func (l *Limiter) Peek(ctx context.Context, key string, cost int64) (Decision, error) {
 	return first(l.store.Peek(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost}))
 }
 
-// Refund gives back cost units that Take charged in the decision with this
-// receipt, for a request that came to nothing.
+// Refund gives back cost units that Take charged in the decision with this receipt, for
+// example if the request failed.
 func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Micros) error {
 	err := l.store.Refund(ctx, Op{Key: key, Limit: l.limit, Cost: cost, Receipt: receipt})
 	l.turns.Wake(key)
 	return err
 }
 
-// Reset forgets what the key has used.
+// Reset clears the usage of the key.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	err := l.store.Reset(ctx, Op{Key: key, Limit: l.limit})
 	l.turns.Wake(key)
 	return err
 }
 
-// Wait is WaitN for one unit.
+// Wait takes one unit as WaitN does.
 func (l *Limiter) Wait(ctx context.Context, key string) error { return l.WaitN(ctx, key, 1) }
 
-// WaitN blocks until n units are taken at once and, with a shaping limit, until their
-// turn has come. It returns ErrDeadline at once, and takes nothing, when the context's
-// deadline is known to come first; a limit that counts denials counts that as one. More
-// than the limit ever allows at once is an *InvalidError.
+// WaitN blocks until it has taken n units at once and, with a shaping limit, until
+// their turn. If the context's deadline comes first, it returns ErrDeadline immediately
+// and takes nothing; a limit with CountDenied counts that as a denial. If n is more
+// than the limit's capacity, the error is an *InvalidError.
 //
-// Those who wait for the same key of a limiter are served in the order in which they
-// came, and ask the store one at a time. So whoever wants many units keeps those behind
-// waiting. The order among processes is left to chance, except with a shaping limit.
+// Waiters for the same key of a Limiter are served in order of arrival and ask the
+// store one at a time, so a call for many units delays those behind it. Among processes
+// the order is undefined, except with a shaping limit.
 //
-// A request that gives up while it is delayed by a shaping limit gives its turn back if
-// it is the last in the queue; otherwise the turn passes unused.
+// A request that gives up while a shaping limit delays it frees its turn if it is the
+// last in the queue; otherwise the turn passes unused.
 func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 	op := Op{Key: key, Limit: l.limit, Cost: n}
 	if err := op.Validate(); err != nil {
@@ -204,8 +203,8 @@ func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 	return first(l.store.Take(ctx, nil, op))
 }
 
-// TakeAll takes what all ops ask for, or nothing, and reports whether it did. It is
-// [Store.Take] for whoever has no slice to use again.
+// TakeAll charges all ops or none, and reports whether it charged them. It is
+// [Store.Take] without a slice to reuse.
 func TakeAll(ctx context.Context, store Store, ops ...Op) (bool, []Decision, error) {
 	decisions, err := store.Take(ctx, make([]Decision, 0, len(ops)), ops...)
 	return err == nil && Allowed(decisions), decisions, err

@@ -10,12 +10,12 @@ import (
 	"github.com/weirhq/weir/internal/spelling"
 )
 
-// ParseLimit reads a limit as people write it,
+// ParseLimit parses a limit in the notation
 //
 //	[algorithm] N/period [burst N] [buckets N] [shape] [count_denied]
 //
-// for example "100/1m", "5/minute" or "leaky_bucket 100/1m burst 400 shape".
-// The limit it returns is valid.
+// for example "100/1m", "5/minute" or "leaky_bucket 100/1m burst 400 shape". The limit
+// that it returns is valid.
 func ParseLimit(s string) (Limit, error) {
 	words := strings.Fields(s)
 	var l Limit
@@ -42,8 +42,8 @@ func ParseLimit(s string) (Limit, error) {
 	return l, nil
 }
 
-// MustParseLimit is ParseLimit for a limit that the programmer wrote. It panics if
-// it is wrong.
+// MustParseLimit parses a limit from source code as ParseLimit does. It panics if the
+// limit is invalid.
 func MustParseLimit(s string) Limit {
 	l, err := ParseLimit(s)
 	if err != nil {
@@ -109,7 +109,7 @@ func parseUnits(s string) (int64, error) {
 
 func startsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '9' }
 
-// String writes the limit in full, as ParseLimit reads it.
+// String returns the limit in the notation of ParseLimit.
 func (l Limit) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", l.Algorithm, l.Rate())
@@ -128,5 +128,5 @@ func (l Limit) String() string {
 	return b.String()
 }
 
-// Rate is the limit's N/period alone, such as "100/1m".
+// Rate returns only N/period of the limit, such as "100/1m".
 func (l Limit) Rate() string { return fmt.Sprintf("%d/%s", l.N, duration.Format(l.Period)) }

@@ -6,90 +6,89 @@ import (
 	"time"
 )
 
-// Micros is an instant: microseconds since the Unix epoch.
+// Micros is an instant in microseconds since the Unix epoch.
 type Micros int64
 
-// MicrosOf is the instant of t, without what is finer than a microsecond.
+// MicrosOf returns t as Micros, rounded down to a microsecond.
 func MicrosOf(t time.Time) Micros { return Micros(t.UnixMicro()) }
 
-// Time is the instant as a time in UTC.
+// Time returns the instant as a time in UTC.
 func (m Micros) Time() time.Time { return time.UnixMicro(int64(m)).UTC() }
 
-// Add is the instant d later, without what is finer than a microsecond.
+// Add returns the instant d later; it ignores fractions of a microsecond.
 func (m Micros) Add(d time.Duration) Micros { return m + Micros(d.Microseconds()) }
 
-// Sub is how long after other the instant is.
+// Sub returns the duration from other to m.
 func (m Micros) Sub(other Micros) time.Duration { return time.Duration(m-other) * time.Microsecond }
 
-// Never is the RetryAfter of a cost that can never fit into its limit.
+// Never is the RetryAfter of a cost that exceeds the limit's capacity.
 const Never time.Duration = math.MaxInt64
 
-// MaxKeyLen is the longest key, in bytes, that a store accepts.
+// MaxKeyLen is the maximum length of a key in bytes.
 const MaxKeyLen = 1024
 
 // Decision is the answer to one [Op].
 type Decision struct {
 	Allowed    bool
-	Limit      int64         // the most units that can ever be taken at once
-	Remaining  int64         // units that could be taken right now
-	RetryAfter time.Duration // 0 if allowed; Never if this cost can never fit
-	ResetAfter time.Duration // until the key is fully reset
-	ResetAt    Micros        // the same as an instant of the store's clock; now if it is already
-	Delay      time.Duration // shaping: hold the request this long, then let it go
-	Receipt    Micros        // what Refund needs to give the charge back; 0 if there was none
+	Limit      int64         // the most units that can be taken at once
+	Remaining  int64         // units that are left now
+	RetryAfter time.Duration // 0 if allowed; Never if this cost exceeds the capacity
+	ResetAfter time.Duration // time until the key is fully reset
+	ResetAt    Micros        // the same as an instant of the store's clock; now if the key is already reset
+	Delay      time.Duration // shaping: delay the request by this long
+	Receipt    Micros        // identifies the charge for Refund; 0 if nothing was charged
 }
 
-// Op asks for Cost units of a key's limit.
+// Op requests Cost units of a key's limit.
 type Op struct {
-	// Key is who is limited: any bytes, 1 to MaxKeyLen of them.
+	// Key identifies the client: 1 to MaxKeyLen arbitrary bytes.
 	Key string
 
-	// Limit is what applies to the key.
+	// Limit is the limit that applies to the key.
 	Limit *Compiled
 
-	// Cost is the number of units to take, at least 1. A peek may ask for 0.
+	// Cost is the number of units to take, at least 1; for Peek, at least 0.
 	Cost int64
 
-	// MaxDelay makes a shaping limit deny rather than hold the request for
-	// longer. Default 0: any delay that the queue has room for.
+	// MaxDelay makes a shaping limit deny a request instead of delaying it longer.
+	// Default 0: any delay for which the queue has room.
 	MaxDelay time.Duration
 
-	// Receipt tells Refund which charge to give back: a Decision's, or Latest.
-	// With 0, which is the Receipt of a denial, nothing is given back.
+	// Receipt identifies the charge that Refund gives back: the Receipt of a Decision,
+	// or Latest. With 0, the Receipt of a denial, nothing is given back.
 	Receipt Micros
 }
 
-// Store remembers the state of keys, each key apart for each [Compiled.Kind] of
-// limit. Implementations are safe for concurrent use, and keep no op, nor the bytes
-// of its Key, after they have returned.
+// Store keeps the usage of keys, separately for each key and [Compiled.Kind] of limit.
+// Implementations are safe for concurrent use. After a call returns they keep neither
+// its ops nor the bytes of their keys.
 type Store interface {
-	// Take charges every op or none, and appends one decision for each op, in
-	// order, to dst. The request passes if every decision is Allowed; see
-	// [Allowed].
+	// Take charges every op or none, and appends one decision for each op, in order, to
+	// dst. The request is allowed if every decision is Allowed; see [Allowed].
 	//
-	// When one op denies, nothing is charged: the others answer as Peek would.
-	// The exception is a limit with CountDenied, which counts every request
-	// that it is asked about. Ops on the same key and kind add up.
+	// If one op is denied, nothing is charged, and the other decisions are those of
+	// Peek. The exception is a limit with CountDenied, which counts every request. Ops
+	// on the same key and kind add up.
 	//
-	// An error means that nothing was judged; if the context ended while the
-	// store was unavailable, it may have been charged.
+	// After an error there is no decision; if the context ended while the store was
+	// unavailable, the ops may have been charged.
 	Take(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
 
-	// Peek answers what Take would, and charges nothing. Its Remaining and
-	// ResetAfter are what stands now, before any charge; so is the RetryAfter of
-	// a limit that would count the denial.
+	// Peek returns the decisions that Take would return, and charges nothing. Remaining
+	// and ResetAfter describe the current usage, before any charge; so does the
+	// RetryAfter of a limit with CountDenied.
 	Peek(ctx context.Context, dst []Decision, ops ...Op) ([]Decision, error)
 
-	// Refund gives back what Take charged for each op, as if it had never been
-	// asked; see [Compiled.Refund] for how exactly that holds. Who dies in
-	// between leaves a charge that fades like any other.
+	// Refund gives back what Take charged for each op, as if the request had never been
+	// made; [Compiled.Refund] lists the exceptions. If a process dies before its
+	// refund, the charge expires like any other.
 	Refund(ctx context.Context, ops ...Op) error
 
-	// Reset forgets the state of each op's key under its kind of limit.
+	// Reset clears the usage of each op's key under its kind of limit.
 	Reset(ctx context.Context, ops ...Op) error
 }
 
-// Validate reports what makes the op impossible to take.
+// Validate reports why the op cannot be taken.
 func (op *Op) Validate() error {
 	if op.Cost < 1 {
 		return invalid("cost", "%d cannot be charged; a request costs at least 1", op.Cost)

@@ -1,4 +1,4 @@
-// Package client asks a weir service whether a request may pass.
+// Package client asks a weir service whether a request is allowed.
 //
 //	c, err := client.New(client.Options{Address: "127.0.0.1:8081"})
 //	verdict, err := c.Check(ctx, &client.Request{User: "alice", Path: "/api/items"})
@@ -6,13 +6,13 @@
 //		// 429, and verdict.RetryAfter
 //	}
 //
-// A service that is unavailable is no error, and costs no time: the answer is then as
-// Options.OnFailure says, and marked as Degraded. After three failures in a row nobody
-// waits for the service any more; it is tried in the background, and asked again as soon
-// as it answers.
+// An unavailable service is not an error: Options.OnFailure decides the answer, which
+// is marked as Degraded. After three failures in a row the circuit breaker opens, so
+// that no call waits. The client then probes the service in the background, and uses it
+// again as soon as it answers.
 //
-// No call is sent twice, since both could be charged. One that was sent and came back
-// with no answer may have been charged nevertheless.
+// The client sends no call twice, because both could be charged. A call that was sent
+// but not answered may have been charged.
 package client
 
 import (
@@ -34,17 +34,17 @@ import (
 	"google.golang.org/grpc/status"
 )
 
-// MaxRequests is how many requests CheckMany takes.
+// MaxRequests is the maximum number of requests in one CheckMany.
 const MaxRequests = 100
 
-// ErrClosed is the error of a client that was closed.
+// ErrClosed is returned by a client that was closed.
 var ErrClosed = errors.New("client: it is closed; make another one with New")
 
 // errCrowded is why a call was not sent, while the service may be well.
 var errCrowded = errors.New("too many calls wait for it already; raise MaxInFlight, or ask less")
 
-// Client asks a service. It is safe for concurrent use, and should be: all calls share
-// its connection.
+// Client asks a weir service. It is safe for concurrent use. Share one client in your
+// program, because all its calls share one connection.
 type Client struct {
 	options  Options
 	conn     *grpc.ClientConn
@@ -53,8 +53,8 @@ type Client struct {
 	breaker  breaker
 }
 
-// New returns a client. It begins to connect, and does not wait for it: a service that is
-// away is no error.
+// New returns a client. It connects in the background, so an unavailable service is not
+// an error.
 func New(o Options) (*Client, error) {
 	o = o.withDefaults()
 	if err := o.validate(); err != nil {
@@ -91,19 +91,19 @@ func (o *Options) dial() []grpc.DialOption {
 	}
 }
 
-// Close ends the client. Calls that wait for the service end, too.
+// Close closes the client. Calls in flight end, too.
 func (c *Client) Close() error {
 	c.breaker.close()
 	return c.conn.Close()
 }
 
-// Check asks whether a request may pass, and charges it. The error is that of the
-// context, or that the request makes no sense; a service that is unavailable is none.
+// Check asks whether a request is allowed, and charges it. It returns an error if the
+// context ended or the request is invalid. An unavailable service is not an error.
 func (c *Client) Check(ctx context.Context, r *Request) (*Verdict, error) {
 	return c.one(ctx, r, c.limiter.Check)
 }
 
-// Peek answers what Check would, and charges nothing.
+// Peek returns the answer that Check would return, and charges nothing.
 func (c *Client) Peek(ctx context.Context, r *Request) (*Verdict, error) {
 	return c.one(ctx, r, c.limiter.Peek)
 }
@@ -125,8 +125,8 @@ func (c *Client) one(ctx context.Context, r *Request, call method) (*Verdict, er
 	return verdictOf(answer), nil
 }
 
-// CheckMany asks for several requests, at most MaxRequests, in one round trip: each by
-// itself, and in this order. If one makes no sense, none is charged.
+// CheckMany checks up to MaxRequests requests in one round trip, each by itself and in
+// this order. If one is invalid, none is charged.
 func (c *Client) CheckMany(ctx context.Context, rs []*Request) ([]*Verdict, error) {
 	if len(rs) > MaxRequests {
 		return nil, fmt.Errorf("client: there are %d requests, at most %d are taken; send several calls", len(rs), MaxRequests)
@@ -212,22 +212,22 @@ func awayBecause(err error) error {
 	return fmt.Errorf("client: the service could not be asked: %w", err)
 }
 
-// Request is what is known of a request. What is left out is not known, and a rule that
-// would need it does not apply. The service takes at most 64 KiB of it.
+// Request describes a request. Omit what you do not know; rules that need it do not
+// apply. The service accepts at most 64 KiB.
 type Request struct {
-	IP     netip.Addr // of the client, as far as it can be believed
+	IP     netip.Addr // of the client; it must be trustworthy
 	User   string
-	APIKey string // in clear; the service hashes it before it goes anywhere
+	APIKey string // in clear text; the service hashes it before it stores or logs anything
 	Tier   string
 	Method string
 	Host   string
-	Path   string // escaped, as it was sent; a query behind it is cut off
+	Path   string // escaped, as it was sent; a query after it is ignored
 
-	// Headers, Cookies and Query are those that rules look at; Attributes are the
-	// application's own words, such as action: post.
+	// Headers, Cookies and Query are those that your rules use. Attributes are defined
+	// by your application, such as action: post.
 	Headers, Cookies, Query, Attributes map[string]string
 
-	Cost int64 // 0 leaves it to each rule
+	Cost int64 // 0 for the cost that each rule defines
 }
 
 // message is the request as it goes over the wire. The maps are not copied.

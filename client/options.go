@@ -12,40 +12,42 @@ import (
 	"time"
 )
 
-// Failure is how to answer while the service is unavailable.
+// Failure selects the answer while the service is unavailable.
 type Failure uint8
 
 const (
-	Open   Failure = iota // the request passes
-	Closed                // it is denied
+	Open   Failure = iota // allow the request
+	Closed                // deny the request
 )
 
-// Options of a client.
+// Options configures a client.
 type Options struct {
-	// Address is host:port of the service, or unix:/path. It is needed. A name that
-	// stands for several addresses is several services, which are asked in turn. No
-	// proxy is used, whatever the environment says.
+	// Address is host:port of the service, or unix:/path. Required. If the name
+	// resolves to several addresses, the client uses them in turn. It never uses a
+	// proxy, whatever the environment contains.
 	Address string
 
-	// TLS is how to trust the service, and who we are if it asks. Default no TLS.
+	// TLS configures how to verify the service, and the client certificate. Default no
+	// TLS.
 	TLS *tls.Config
 
-	// Token is sent with every call. A check needs none; somebody in front of the
-	// service may want one. Without TLS it goes to this machine only. Default none.
+	// Token is sent with every call. The service does not require a token for checks,
+	// but a proxy in front of it may. Without TLS it is sent only to this machine.
+	// Default none.
 	Token string
 
-	// Timeout is the longest that a call waits. Default 100 ms.
+	// Timeout is the maximum duration of a call. Default 100 ms.
 	Timeout time.Duration
 
-	// OnFailure is how to answer while the service is unavailable. Default Open.
+	// OnFailure selects the answer while the service is unavailable. Default Open.
 	OnFailure Failure
 
-	// MaxInFlight is how many calls may wait for the service at once. Whoever comes
-	// beyond is answered as if it were unavailable. Default 1000.
+	// MaxInFlight is the maximum number of calls in flight. Further calls are answered
+	// as if the service were unavailable. Default 1000.
 	MaxInFlight int
 
-	// Logger is told when the service becomes unavailable, and when it is back. Default
-	// slog.Default().
+	// Logger receives a record when the service becomes unavailable, and when it is
+	// available again. Default slog.Default().
 	Logger *slog.Logger
 }
 

@@ -7,14 +7,14 @@ import (
 	pb "github.com/weirhq/weir/proto/weir/v1"
 )
 
-// Reason is why a request was allowed or denied.
+// Reason tells why a request was allowed or denied.
 type Reason uint8
 
 const (
-	Limits      Reason = iota // its limits say so; or no rule applies to it
-	Exempt                    // it is on the list of those who are not limited
-	Blocked                   // it is on the list of those who are denied
-	Unavailable               // the store or the service is
+	Limits      Reason = iota // the limits decided, or no rule applies
+	Exempt                    // the client is on the exempt list
+	Blocked                   // the client is on the block list
+	Unavailable               // the store or the service is unavailable
 )
 
 var reasonNames = [...]string{Limits: "limits", Exempt: "exempt", Blocked: "blocked", Unavailable: "unavailable"}
@@ -26,42 +26,42 @@ func (r Reason) String() string {
 	return "unknown"
 }
 
-// Verdict is the answer to a request. The numbers are of the limit that speaks for it:
-// the tightest one of an allowed request, the first in the document that denies of a
-// denied one. They are 0 if no limit was asked.
+// Verdict is the answer to a request. Its numbers come from one limit: for an allowed
+// request the one with the fewest units left, for a denied request the first in the
+// document that denies. They are 0 if no limit was checked.
 type Verdict struct {
 	Allowed bool
 	Reason  Reason
 
-	Rule    string // that speaks
-	Status  int    // of a denial: the HTTP status that the end user should get
-	Code    int64  // of a denial: the rule's own
-	Message string // of a denial: for the end user
+	Rule    string // the rule of that limit
+	Status  int    // denied: the HTTP status for the end user
+	Code    int64  // denied: the code that the rule defines
+	Message string // denied: the message for the end user
 
 	Limit, Remaining int64
-	ResetAfter       time.Duration // until the client is fully reset
-	RetryAfter       time.Duration // of a denial; 0 if waiting does not help, or nobody knows
-	Delay            time.Duration // hold an allowed request this long, then let it go
+	ResetAfter       time.Duration // time until the client is fully reset
+	RetryAfter       time.Duration // denied: time to wait; 0 if waiting does not help or the time is unknown
+	Delay            time.Duration // delay an allowed request by this long
 
-	// Degraded is that the store or the service could not be asked. If it was the
-	// service, Err is why.
+	// Degraded reports that the store or the service was unavailable. If it was the
+	// service, Err is the reason.
 	Degraded bool
 	Err      error
 
-	Version int64 // of the rules
+	Version int64 // version of the rules
 	Results []Result
 }
 
-// Result is what one limit says.
+// Result is the result of one limit.
 type Result struct {
 	Rule      string
-	Key       string // who is limited, as in "user:alice"
+	Key       string // identifies the client, as in "user:alice"
 	Algorithm string
-	Policy    string // the limit as a rule has it, such as "100/1m"
+	Policy    string // the limit as the rule defines it, such as "100/1m"
 
 	Allowed bool
-	Shadow  bool // it has no say
-	Asked   bool // false if the store is unavailable: then the numbers mean nothing
+	Shadow  bool // the rule is a shadow rule and denies nothing
+	Asked   bool // false if the store was unavailable; then the numbers are not valid
 
 	Cost, Limit, Remaining        int64
 	ResetAfter, RetryAfter, Delay time.Duration

@@ -5,27 +5,27 @@ import (
 	"time"
 )
 
-// Actions counts what users do, by the hour and by the day. It needs no more than a
-// store: the counts are counters of the group "user:" and the user, named after the
-// action, with Hour and with Day.
+// Actions counts the actions of users per hour and per day. It works with any store:
+// each count is a counter in the group "user:" plus the user, named after the action,
+// with the windows Hour and Day.
 type Actions struct {
 	Store Store
 
-	// Zone is whose hours and days they are. Default UTC.
+	// Zone is the time zone of hours and days. Default UTC.
 	Zone *time.Location
 }
 
-// Tally is how often a user did something.
+// Tally is how often a user performed an action.
 type Tally struct {
 	Action string `json:"action"`
-	Hour   int64  `json:"hour"` // in the current one
-	Day    int64  `json:"day"`  // likewise
+	Hour   int64  `json:"hour"` // in the current hour
+	Day    int64  `json:"day"`  // on the current day
 }
 
-// Track is how often a user did something in each window.
+// Track is how often a user performed an action in each window.
 type Track struct {
 	Action string  `json:"action"`
-	Points []Point `json:"points"` // the earliest first
+	Points []Point `json:"points"` // earliest first
 }
 
 // key is the counter of an action. An empty user must not be: all would share it.
@@ -45,8 +45,8 @@ func checkActions(user string, actions []string) error {
 	return checkNames("action", actions, MaxBatch/2)
 }
 
-// Record counts that a user did each of the actions once, and returns how often it did
-// so in this hour and on this day.
+// Record counts each of the actions once for a user, and returns the counts of this
+// hour and this day.
 func (a Actions) Record(ctx context.Context, user string, actions ...string) ([]Tally, error) {
 	if err := checkActions(user, actions); err != nil {
 		return nil, err
@@ -58,7 +58,7 @@ func (a Actions) Record(ctx context.Context, user string, actions ...string) ([]
 	return tallies(actions)(a.Store.Add(ctx, deltas...))
 }
 
-// Read returns how often a user has done each of the actions.
+// Read returns how often a user performed each of the actions.
 func (a Actions) Read(ctx context.Context, user string, actions ...string) ([]Tally, error) {
 	if err := checkActions(user, actions); err != nil {
 		return nil, err
@@ -83,7 +83,8 @@ func tallies(actions []string) func([]Amount, error) ([]Tally, error) {
 	}
 }
 
-// History returns how often a user did each of the actions in the last n hours or days.
+// History returns how often a user performed each of the actions in the last n hours or
+// days.
 func (a Actions) History(ctx context.Context, user string, w Window, n int, actions ...string) ([]Track, error) {
 	if err := checkActions(user, actions); err != nil {
 		return nil, err

@@ -7,22 +7,22 @@ import (
 	"strings"
 )
 
-// Amount is what is counted, in millionths: One is one. Sums of amounts are exact.
+// Amount is a number in millionths: One is 1. Sums of amounts are exact.
 type Amount int64
 
 const (
 	One Amount = 1_000_000
 
-	// MaxAmount bounds a counter in either direction: 9 million million.
+	// MaxAmount bounds a counter in either direction: 9 × 10^12.
 	MaxAmount Amount = 9_000_000_000_000_000_000
 
-	// MaxScore bounds a score on a leaderboard: 9007 million. Redis sorts by numbers
-	// that are exact up to there.
+	// MaxScore bounds a score on a leaderboard: 9007 million. Redis sorts by float64,
+	// which is exact up to there.
 	MaxScore Amount = 1<<53 - 1
 )
 
-// Whole is the amount of n units. More than there can be is more than MaxAmount, which
-// every store rejects.
+// Whole returns the amount of n units. If n is too large, it returns more than
+// MaxAmount, which every store rejects.
 func Whole(n int64) Amount {
 	switch {
 	case n > math.MaxInt64/int64(One):
@@ -33,7 +33,8 @@ func Whole(n int64) Amount {
 	return Amount(n) * One
 }
 
-// FromFloat is the amount nearest to a number. It fails if there is none.
+// FromFloat returns the amount nearest to f, or an error if f is out of range or not a
+// number.
 func FromFloat(f float64) (Amount, error) {
 	scaled := math.Round(f * float64(One))
 	if !(math.Abs(scaled) <= float64(MaxAmount)) { // NaN is not, either
@@ -45,8 +46,8 @@ func FromFloat(f float64) (Amount, error) {
 // decimals is how many an amount has.
 const decimals = 6
 
-// ParseAmount reads a decimal number such as "-1.5". It has at most six decimals and no
-// exponent: nothing is rounded unseen.
+// ParseAmount parses a decimal number such as "-1.5", with at most six decimals and
+// without an exponent. It never rounds.
 func ParseAmount(s string) (Amount, error) {
 	whole, fraction, dot := strings.Cut(s, ".")
 	if len(fraction) > decimals {
@@ -65,10 +66,10 @@ func ParseAmount(s string) (Amount, error) {
 
 func (a Amount) within(most Amount) bool { return a >= -most && a <= most }
 
-// Float64 is the nearest number.
+// Float64 returns the nearest float64.
 func (a Amount) Float64() float64 { return float64(a) / float64(One) }
 
-// Round is the nearest whole number of units, halves away from zero.
+// Round returns the nearest whole number of units; halves round away from zero.
 func (a Amount) Round() int64 {
 	half := One / 2
 	if a < 0 {
@@ -78,7 +79,7 @@ func (a Amount) Round() int64 {
 	return int64(whole + (rest+half)/One)
 }
 
-// String writes what ParseAmount reads, without needless zeros.
+// String returns a text that ParseAmount accepts, without trailing zeros.
 func (a Amount) String() string {
 	sign, n := "", uint64(a)
 	if a < 0 {
@@ -88,10 +89,10 @@ func (a Amount) String() string {
 	return strings.TrimSuffix(strings.TrimRight(text, "0"), ".")
 }
 
-// MarshalJSON makes it a number in JSON.
+// MarshalJSON returns the amount as a JSON number.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalJSON is ParseAmount.
+// UnmarshalJSON parses a number as ParseAmount does.
 func (a *Amount) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil

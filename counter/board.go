@@ -9,66 +9,66 @@ import (
 )
 
 const (
-	// BoardWindows is how many windows of a leaderboard can be read, the current one
-	// included.
+	// BoardWindows is the number of windows of a leaderboard that can be read,
+	// including the current one.
 	BoardWindows = 8
 
-	// Steps is in how many steps a sliding window moves. What was counted expires
-	// when it is as old as the window, or up to one step later: a twentieth.
+	// Steps is the number of steps of a sliding window. A count expires when it is as
+	// old as the window, or up to one step (a twentieth of the window) later.
 	Steps = 20
 
-	// MaxSliding is the longest sliding window.
+	// MaxSliding is the maximum length of a sliding window.
 	MaxSliding = 366 * 24 * time.Hour
 
-	// DefaultMaxMembers bounds a leaderboard, and a hot list, unless a store's
-	// options say otherwise.
+	// DefaultMaxMembers is the default maximum of members of a leaderboard and items of
+	// a hot list.
 	DefaultMaxMembers = 10_000
 )
 
-// Board names a leaderboard. The same name with another window is another board.
+// Board identifies a leaderboard. The same name with another window is another board.
 //
-// A member whose score is 0 is not on it. When there are more members than a store
-// allows, the lowest are dropped until an eighth is free, and what they had is
-// forgotten: a score is never too high, but that of a member who was dropped and came
-// back is too low by what it had then. The top is right as long as nobody in it ever
-// was among the lowest when it was full; Ranking.Dropped tells whether there is doubt.
+// A member with score 0 is not on the board. When a board is full, the store drops the
+// lowest members until an eighth is free, and loses their scores. So a score is never
+// too high, but it is too low for a member that was dropped and came back. The top is
+// exact as long as none of its members was ever dropped; Ranking.Dropped is 0 if no
+// member was.
 type Board struct {
 	// Name is any bytes; at least one.
 	Name string
 
-	// Window and Zone are as those of a Key. Default Ever.
+	// Window and Zone have the meaning that they have in a Key. Default Ever.
 	Window Window
 	Zone   *time.Location
 
-	// Ago reads an earlier window: 1 is yesterday's board. Only the current one can be
-	// written. At most BoardWindows − 1.
+	// Ago selects an earlier window: 1 is yesterday's board if the window is Day.
+	// Earlier windows are read-only. At most BoardWindows − 1.
 	Ago int
 
-	// Sliding makes it a board of the last so much time instead, in whole seconds. It
-	// has no other window then, and scores only grow.
+	// Sliding makes the board cover the last Sliding instead of a calendar window, in
+	// whole seconds. Window must then be Ever, and scores can only grow.
 	Sliding time.Duration
 }
 
-// Mark is what a member scores.
+// Mark is a change of a member's score.
 type Mark struct {
 	Member string
 	By     Amount // may be negative, except on a sliding board
 }
 
-// Place is where a member stands.
+// Place is the position of a member.
 type Place struct {
 	Member string
-	Rank   int // from 1; 0 if it is not on the board
+	Rank   int // from 1; 0 if the member is not on the board
 	Score  Amount
 }
 
-// Ranking is the top of a leaderboard: the highest score first, equal ones by the bytes
-// of the member.
+// Ranking is the top of a leaderboard: highest score first, equal scores ordered by the
+// bytes of the member.
 type Ranking struct {
 	Places  []Place
-	Members int       // on the whole board
-	Dropped int64     // how many there was no room for in its window, so that 0 says that every score is exact
-	Start   time.Time // of its window; zero if it has none that begins
+	Members int       // number of members on the whole board
+	Dropped int64     // number of members dropped in this window; if 0, every score is exact
+	Start   time.Time // start of the window; zero for Ever and for sliding boards
 }
 
 // Validate checks a board, for stores.
@@ -101,7 +101,7 @@ func checkSliding(field string, d time.Duration) error {
 	return nil
 }
 
-// ValidateScore checks a call, for stores.
+// ValidateScore checks the arguments of Score, for stores.
 func (b *Board) ValidateScore(marks []Mark) error {
 	if err := b.Validate(); err != nil {
 		return err
@@ -126,7 +126,7 @@ func (b *Board) ValidateScore(marks []Mark) error {
 	return nil
 }
 
-// ValidateTop checks a call, for stores.
+// ValidateTop checks the arguments of Top, for stores.
 func (b *Board) ValidateTop(n int) error {
 	return cmp.Or(b.Validate(), checkTop(n))
 }
@@ -138,7 +138,7 @@ func checkTop(n int) error {
 	return nil
 }
 
-// ValidateStanding checks a call, for stores.
+// ValidateStanding checks the arguments of Standing, for stores.
 func (b *Board) ValidateStanding(members []string) error {
 	return cmp.Or(b.Validate(), checkNames("member", members, MaxBatch))
 }
@@ -155,7 +155,7 @@ func checkNames(field string, names []string, most int) error {
 	return nil
 }
 
-// StepWidth is how long a step of a sliding window is, for stores.
+// StepWidth returns the length of one step of a sliding window, for stores.
 func StepWidth(window time.Duration) weir.Micros {
 	return weir.Micros((window / Steps).Microseconds())
 }

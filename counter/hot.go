@@ -7,71 +7,73 @@ import (
 )
 
 const (
-	// MaxEvents is how many events of a hot list are kept, the latest.
+	// MaxEvents is the number of events that are kept for a hot list; older ones are
+	// dropped.
 	MaxEvents = 1000
 
-	// EventsKept is how long a hot list that nobody hits is remembered once its
-	// window has passed. Whoever asks for its events by then learns what has cooled.
+	// EventsKept is how long a hot list without hits is kept after its window has
+	// passed. Until then its events include the items that have cooled.
 	EventsKept = 24 * time.Hour
 
-	// Latest is the end of the events, whatever has happened: Events after it are
-	// none, and tell where to go on.
+	// Latest is the end of the events. Events after Latest are empty, and their Next is
+	// where to continue.
 	Latest int64 = math.MaxInt64
 )
 
-// HotList names a list of items that are hit, and says which are hot: those with at
-// least Threshold hits within the Window, until they have fewer than Cool. The same
-// name with another window is another list. All who share it should say the same.
+// HotList identifies a list of items, and defines which of them are hot: an item
+// becomes hot with Threshold hits within the Window, and cools when it has fewer than
+// Cool. The same name with another window is another list. All processes that share a
+// list should use the same values.
 //
-// It has room for as many items as a leaderboard has for members, and drops the lowest
-// as that does.
+// A hot list has room for as many items as a leaderboard has for members, and drops the
+// lowest in the same way.
 type HotList struct {
 	// Name is any bytes; at least one.
 	Name string
 
-	// Window slides, in Steps: a hit counts as long, or up to a twentieth longer. Whole
-	// seconds.
+	// Window is the length of the sliding window, in whole seconds. It moves in Steps,
+	// so a hit counts up to a twentieth longer.
 	Window time.Duration
 
-	// Threshold is from how many hits on an item is hot; at least 1.
+	// Threshold is the number of hits from which an item is hot; at least 1.
 	Threshold int64
 
-	// Cool is below how many hits it is so no longer. Default Threshold. A lower one
-	// keeps an item around the threshold from turning hot again and again.
+	// Cool is the number of hits below which a hot item cools. Default Threshold. A
+	// lower value keeps an item near the threshold from becoming hot again and again.
 	Cool int64
 }
 
-// Heat is how an item stands.
+// Heat is the state of an item.
 type Heat struct {
 	Item  string    `json:"item"`
-	Hits  int64     `json:"hits"` // within the window
+	Hits  int64     `json:"hits"` // hits within the window
 	Hot   bool      `json:"hot"`
-	Since time.Time `json:"since,omitzero"` // when it turned hot; zero if it is not
+	Since time.Time `json:"since,omitzero"` // when the item became hot; zero if it is not hot
 
-	// Turned is true if this hit made it hot. Of all who hit it, in all processes,
-	// exactly one is told so.
+	// Turned is true if this hit made the item hot. Exactly one call gets it, among all
+	// processes.
 	Turned bool `json:"turned,omitempty"`
 }
 
-// Event is an item that turned hot, or cooled. It is recorded once, by whoever's call
-// found it; so nobody is told twice, and that something has cooled is found when
-// somebody next asks. A Watch asks every second.
+// Event records that an item became hot or cooled. The call that detects the change
+// records it once. A cooled item is detected by the next call; a Watch calls every
+// second.
 type Event struct {
-	ID   int64     `json:"id"` // larger than those of all events before it on the list
+	ID   int64     `json:"id"` // larger than the IDs of all earlier events on the list
 	Item string    `json:"item"`
-	Hot  bool      `json:"hot"` // it turned hot; else it cooled
+	Hot  bool      `json:"hot"` // true if the item became hot, false if it cooled
 	Hits int64     `json:"hits"`
 	At   time.Time `json:"at"`
 }
 
-// Events are what happened on a hot list.
+// Events are the events of a hot list.
 type Events struct {
-	Events []Event `json:"events"` // the earliest first
-	Next   int64   `json:"next"`   // after which to ask the next time
-	Missed bool    `json:"missed"` // some that were asked for are no longer kept
+	Events []Event `json:"events"` // earliest first
+	Next   int64   `json:"next"`   // value of after for the next call
+	Missed bool    `json:"missed"` // some of the requested events are no longer kept
 }
 
-// CoolBelow is Cool, or what it stands for.
+// CoolBelow returns Cool, or its default.
 func (l *HotList) CoolBelow() int64 {
 	return cmp.Or(l.Cool, l.Threshold)
 }
@@ -90,12 +92,12 @@ func (l *HotList) Validate() error {
 	return nil
 }
 
-// ValidateHit checks a call, for stores.
+// ValidateHit checks the arguments of Hit, for stores.
 func (l *HotList) ValidateHit(items []string) error {
 	return cmp.Or(l.Validate(), checkNames("item", items, MaxBatch))
 }
 
-// ValidateHot checks a call, for stores.
+// ValidateHot checks the arguments of Hot, for stores.
 func (l *HotList) ValidateHot(n int) error {
 	return cmp.Or(l.Validate(), checkTop(n))
 }

@@ -7,31 +7,32 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Bounds on what a call may say.
+// Bounds on the arguments of a call.
 const (
-	MaxNameLen = 256    // bytes of a name, group, member or item
-	MaxZoneLen = 64     // bytes of the name of a time zone
-	MaxBatch   = 256    // keys, marks, members or items of one call
-	MaxHistory = 10_000 // windows that one call reads, of all its keys together
+	MaxNameLen = 256    // bytes in a name, group, member or item
+	MaxZoneLen = 64     // bytes in the name of a time zone
+	MaxBatch   = 256    // keys, marks, members or items in one call
+	MaxHistory = 10_000 // windows that one call reads, for all its keys together
 	MaxTop     = 1000   // members that one call lists
 )
 
-// Key names a counter. The same name with another window, or in another zone, is
-// another counter.
+// Key identifies a counter. The same name with another window or zone is another
+// counter.
 type Key struct {
 	// Name is any bytes; at least one.
 	Name string
 
-	// Group puts counters together: in a Redis cluster, those of one group are on
-	// one node, so that a call for several of them does all or nothing there, too.
-	// Default none: a counter is by itself.
+	// Group keeps counters together. In a Redis cluster, the counters of a group are on
+	// one node, so that a call for several of them is all or nothing there, too.
+	// Default none: each counter is separate.
 	Group string
 
-	// Window is when it begins at 0 again. Default Ever.
+	// Window is the calendar window after which the counter restarts from zero. Default
+	// Ever.
 	Window Window
 
-	// Zone is whose calendar it goes by. Default UTC. It has to have a name that means
-	// the same everywhere, which time.Local has not.
+	// Zone is the time zone of the calendar. Default UTC. Its name must mean the same
+	// on every machine, so time.Local is not allowed.
 	Zone *time.Location
 }
 
@@ -41,9 +42,9 @@ type Delta struct {
 	By  Amount // may be negative
 }
 
-// Point is what a counter had in one window.
+// Point is the value of a counter in one window.
 type Point struct {
-	Start  time.Time `json:"start,omitzero"` // of the window; zero for Ever
+	Start  time.Time `json:"start,omitzero"` // start of the window; zero for Ever
 	Amount Amount    `json:"value"`
 }
 
@@ -125,7 +126,7 @@ func ValidateAdd(deltas []Delta) error {
 	return nil
 }
 
-// ValidateHistory checks a question about n windows, for stores.
+// ValidateHistory checks the arguments of History, for stores.
 func ValidateHistory(n int, keys []Key, kept Retention) error {
 	if err := ValidateKeys(keys); err != nil {
 		return err

@@ -1,29 +1,30 @@
-// Package counter counts for applications: page views and likes, leaderboards, what is
-// hot at the moment, and what each user has done.
+// Package counter counts for applications: page views and likes, leaderboards, hot
+// items, and the actions of each user.
 //
 //	store := memory.New(memory.Options{})
 //	visits := counter.Key{Name: "visits", Window: counter.Day, Zone: shanghai}
 //	today, err := store.Add(ctx, counter.Delta{Key: visits, By: counter.One})
 //
-// A [Store] keeps the counts: package counter/memory in the process, package counter/redis
-// in Redis, where any number of processes share them. They mean exactly the same, and a
-// call does all of what it says, or nothing. [Actions] and [Watch] are built on any store.
+// A [Store] keeps the counts: package counter/memory in the process, package
+// counter/redis in Redis, where any number of processes share them. Both return exactly
+// the same results, and every call is all or nothing. [Actions] and [Watch] work with
+// any store.
 //
-// A counter only counts. Where something is to be denied from some number on, a rule
-// of package rule is the better choice: reading a count and then deciding lets two
-// requests at once see the last free place.
+// A counter only counts. To deny requests above a number, use a rule of package rule
+// instead: if you read a count and then decide, two concurrent requests can both see
+// the last free place.
 //
 // # Exactness
 //
-// An [Amount] is a whole number of millionths, so that 0.1 added ten times is 1, in
-// memory and in Redis. What would leave the range is rejected with [ErrRange], not
+// An [Amount] is a whole number of millionths, so 0.1 added ten times is 1, in memory
+// and in Redis. A change that would leave the range is rejected with [ErrRange], not
 // rounded.
 //
 // # Bounds
 //
-// Names, members and batches have a largest size, leaderboards and hot lists a largest
-// number of members, and everything is forgotten some time after it was last written:
-// see [Retention]. A store in memory has a largest size as a whole.
+// Names, members and batches have a maximum size. Leaderboards and hot lists have a
+// maximum number of members. All counts expire some time after their last change: see
+// [Retention]. A store in memory has a maximum size as a whole.
 package counter
 
 import (
@@ -32,76 +33,75 @@ import (
 	"time"
 )
 
-// Store keeps counts. It is safe for concurrent use. Each call does all that it says, or
-// nothing, as if all calls came one after the other; on a Redis cluster that is so for
-// counters of one group.
+// Store keeps counts. It is safe for concurrent use. Each call is all or nothing, and
+// calls are serialized. On a Redis cluster this holds for the counters of one group.
 //
-// Bad input is a *weir.InvalidError, and then nothing was done.
+// Invalid input is a *weir.InvalidError; nothing is changed then.
 type Store interface {
-	// Add changes counters, and returns what each has afterwards.
+	// Add changes counters and returns their new values.
 	Add(ctx context.Context, deltas ...Delta) ([]Amount, error)
 
-	// Get returns what counters have. One that nobody has added to has 0.
+	// Get returns the values of counters. A new counter has 0.
 	Get(ctx context.Context, keys ...Key) ([]Amount, error)
 
-	// Reset sets counters to 0, and returns what each had. Whatever is added
-	// meanwhile is either in what it returns or in what remains.
+	// Reset sets counters to 0 and returns their previous values. A concurrent addition
+	// is either in the returned value or in the new one.
 	Reset(ctx context.Context, keys ...Key) ([]Amount, error)
 
-	// History returns the last n windows of each counter, the earliest first and the
-	// current one last.
+	// History returns the last n windows of each counter, earliest first, current
+	// window last.
 	History(ctx context.Context, n int, keys ...Key) ([][]Point, error)
 
-	// NextID returns a number that is larger than all that were returned before for
-	// the same sequence, to anybody. It is not the next one: it is the time in
-	// microseconds, or one more than the last. So it does not repeat even when all
-	// else is lost, as long as the clock has not gone back meanwhile, and stays below
-	// 2^53 until the year 2255.
+	// NextID returns a number that is larger than all previous ones of the same
+	// sequence, in all processes. Numbers are not consecutive: each is the time in
+	// microseconds, or the previous number plus one. So a number does not repeat even
+	// if the store loses its data, as long as the clock has not stepped back. Numbers
+	// stay below 2^53 until the year 2255.
 	NextID(ctx context.Context, sequence string) (int64, error)
 
-	// Score adds to members of a leaderboard, and returns what each has afterwards.
+	// Score changes the scores of members of a leaderboard and returns the new scores.
 	Score(ctx context.Context, board Board, marks ...Mark) ([]Amount, error)
 
-	// Top lists the first n members.
+	// Top returns the first n members.
 	Top(ctx context.Context, board Board, n int) (Ranking, error)
 
-	// Standing tells where members stand.
+	// Standing returns the positions of members.
 	Standing(ctx context.Context, board Board, members ...string) ([]Place, error)
 
-	// Hit counts a hit on each item, and tells how they stand.
+	// Hit counts a hit on each item and returns their states.
 	Hit(ctx context.Context, list HotList, items ...string) ([]Heat, error)
 
-	// Hot lists the items that are hot, those with the most hits first: at most n.
+	// Hot returns up to n hot items, those with the most hits first.
 	Hot(ctx context.Context, list HotList, n int) ([]Heat, error)
 
-	// Events lists what happened after the event of that ID; after 0, all that is
+	// Events returns the events after the one with the ID after; after 0, all that are
 	// kept.
 	Events(ctx context.Context, list HotList, after int64) (Events, error)
 }
 
-// ErrRange is an amount that would leave the range of counters or scores. Nothing was
-// done.
+// ErrRange is returned if an amount would leave the range of counters or scores.
+// Nothing was changed.
 var ErrRange = errors.New("counter: the amount would leave the range; count in larger units, or reset it earlier")
 
-// ErrUnavailable is a store that did not answer, or not in time. Whether a change was
-// made is not known, unless the error says so.
+// ErrUnavailable is returned if the store did not answer in time. A change may have
+// been made, unless the error says otherwise.
 var ErrUnavailable = errors.New("counter: the store is not available")
 
-// Retention is how long counts are kept. The zero value stands for the defaults. It
-// bounds what a name can ever cost, so all processes that share counts should say the
-// same.
+// Retention configures how long counts are kept. The zero value selects the defaults.
+// It bounds the memory of a counter. All processes that share counts should use the
+// same values.
 type Retention struct {
-	// Ever is after how long without a change a counter or a leaderboard without a
-	// window is forgotten. Default 366 days.
+	// Ever is how long a counter or leaderboard without a window is kept after its last
+	// change. Default 366 days.
 	Ever time.Duration
 
-	// Seconds, Minutes, Hours and Days are how many windows of a counter can be read,
-	// the current one included. Default 3600, 1440, 720 and 366: an hour of seconds, a
-	// day of minutes, a month of hours, a year of days. At most MaxHistory.
+	// Seconds, Minutes, Hours and Days are the numbers of windows of a counter that can
+	// be read, including the current one. Default 3600, 1440, 720 and 366: an hour of
+	// seconds, a day of minutes, a month of hours, a year of days. At most MaxHistory.
 	Seconds, Minutes, Hours, Days int
 }
 
-// WithDefaults returns it with what it leaves out, for stores.
+// WithDefaults returns the retention with its defaults filled in, for stores.
 func (r Retention) WithDefaults() Retention {
 	for _, field := range []struct {
 		n         *int
@@ -119,13 +119,14 @@ func (r Retention) WithDefaults() Retention {
 	return r
 }
 
-// Windows is how many windows are kept.
+// Windows returns how many windows are kept.
 func (r Retention) Windows(w Window) int {
 	return [...]int{Ever: 1, Second: r.Seconds, Minute: r.Minutes, Hour: r.Hours, Day: r.Days}[w]
 }
 
-// After is how long after its last change a counter may be forgotten: when nothing of
-// it can be read any more. One window more is for days that are longer.
+// After returns how long after its last change a counter may be dropped, when none of
+// its windows can be read any more. It includes one extra window, because some days are
+// longer.
 func (r Retention) After(w Window) time.Duration {
 	if w == Ever {
 		return r.Ever
@@ -133,7 +134,7 @@ func (r Retention) After(w Window) time.Duration {
 	return time.Duration(r.Windows(w)+1) * w.Width()
 }
 
-// BoardAfter is the same for a leaderboard.
+// BoardAfter returns the same for a leaderboard.
 func (r Retention) BoardAfter(w Window) time.Duration {
 	if w == Ever {
 		return r.Ever

@@ -6,27 +6,27 @@ import (
 	"time"
 )
 
-// WatchOptions say how to watch a hot list. The zero value is ready to use.
+// WatchOptions configures Watch. The zero value is ready to use.
 type WatchOptions struct {
-	// After is the ID of the last event that is known. Default Latest: only what
-	// happens from now on is told.
+	// After is the ID of the last known event. Default Latest: only new events are
+	// reported.
 	After int64
 
-	// Every is how often to ask, which is how late news is. Default 1 s.
+	// Every is the polling interval, and so the maximum delay of an event. Default 1 s.
 	Every time.Duration
 
-	// Missed is called when there were more events than are kept, and some are lost:
-	// Hot tells how things are. Default nothing.
+	// Missed is called if more events happened than are kept, so that some are lost.
+	// Hot returns the current state. Default none.
 	Missed func()
 
-	// Trouble is called when the store could not be asked. The next try makes up
-	// for it. Default nothing.
+	// Trouble is called if the store is unavailable. The next successful poll reports
+	// the events in between. Default none.
 	Trouble func(error)
 }
 
 // Watch calls tell for each event of a hot list, once and in order, until the context
-// ends. Every watcher is told of every event, in whichever process it happened. It
-// returns the context's error, or at once if the list makes no sense.
+// ends. Every watcher gets every event, from all processes. Watch returns the context's
+// error, or returns immediately if the list is invalid.
 func Watch(ctx context.Context, store Store, list HotList, o WatchOptions, tell func(Event)) error {
 	if err := list.Validate(); err != nil {
 		return err

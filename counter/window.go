@@ -9,14 +9,14 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Window is the stretch of the calendar that a counter counts in. When it is over, the
-// counter begins at 0 again.
+// Window is the calendar window of a counter. When it ends, the counter restarts from
+// zero.
 type Window uint8
 
 const (
-	Ever   Window = iota // no window: it counts on
-	Second               // each of these begins when a clock on the wall of its zone
-	Minute               // shows a new one
+	Ever   Window = iota // no window: the counter never restarts
+	Second               // each of these begins when the local time in its zone
+	Minute               // reaches a new one
 	Hour
 	Day
 )
@@ -26,10 +26,10 @@ var windows = [...]struct {
 	width int64 // in seconds; of most days
 }{Ever: {"ever", 0}, Second: {"second", 1}, Minute: {"minute", 60}, Hour: {"hour", 3600}, Day: {"day", 86400}}
 
-// Windows are all windows, for tables and tests that must not forget one.
+// Windows returns all windows, for tables and tests that must cover each of them.
 func Windows() []Window { return []Window{Ever, Second, Minute, Hour, Day} }
 
-// ParseWindow reads a name such as "day".
+// ParseWindow parses a name such as "day".
 func ParseWindow(name string) (Window, error) {
 	if w := slices.IndexFunc(Windows(), func(w Window) bool { return w.String() == name }); w >= 0 {
 		return Window(w), nil
@@ -39,7 +39,7 @@ func ParseWindow(name string) (Window, error) {
 
 func (w Window) valid() bool { return int(w) < len(windows) }
 
-// String returns the name that ParseWindow reads.
+// String returns the name of the window, which ParseWindow accepts.
 func (w Window) String() string {
 	if !w.valid() {
 		return fmt.Sprintf("Window(%d)", uint8(w))
@@ -47,10 +47,10 @@ func (w Window) String() string {
 	return windows[w].name
 }
 
-// MarshalText makes the name the form in JSON.
+// MarshalText returns the name, so that JSON contains the name.
 func (w Window) MarshalText() ([]byte, error) { return []byte(w.String()), nil }
 
-// UnmarshalText is ParseWindow.
+// UnmarshalText parses a name as ParseWindow does.
 func (w *Window) UnmarshalText(text []byte) error {
 	parsed, err := ParseWindow(string(text))
 	if err == nil {
@@ -59,13 +59,13 @@ func (w *Window) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Width is how long a window is, and 0 for Ever. A day on which a zone sets its clocks
-// is an hour shorter or longer.
+// Width returns the length of a window, or 0 for Ever. A day on which the clocks of the
+// zone change is an hour shorter or longer.
 func (w Window) Width() time.Duration { return time.Duration(windows[w].width) * time.Second }
 
-// Index numbers the windows of a zone, for stores: the one before has one less. All
-// instants of a date in a zone have the same day, however long it is; and an hour that
-// a clock shows twice in autumn is two.
+// Index returns the number of the window that contains now, for stores; consecutive
+// windows have consecutive numbers. All instants of a date in a zone have the same day,
+// however long it is. An hour that the clock shows twice in autumn is two windows.
 func (w Window) Index(now weir.Micros, zone *time.Location) int64 {
 	second := floorDiv(int64(now), 1_000_000)
 	return w.index(second, offset(second, zone))
@@ -83,7 +83,8 @@ func (w Window) index(second, offset int64) int64 {
 	return floorDiv(second+floorMod(offset, width), width)
 }
 
-// Start is when a window begins, by the clocks of its zone, and the zero time for Ever.
+// Start returns when a window begins, by the clock of its zone, or the zero time for
+// Ever.
 func (w Window) Start(index int64, zone *time.Location) time.Time {
 	zone = cmp.Or(zone, time.UTC)
 	width := windows[w].width
@@ -97,7 +98,7 @@ func (w Window) Start(index int64, zone *time.Location) time.Time {
 	return time.Unix(second-floorMod(offset(second, zone), width), 0).In(zone)
 }
 
-// ZoneName is how a store tells zones apart.
+// ZoneName returns the name by which a store distinguishes zones.
 func ZoneName(zone *time.Location) string { return cmp.Or(zone, time.UTC).String() }
 
 // offset is how far the clocks of a zone are ahead, in seconds.

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// CheckWork checks a push, for stores.
+// CheckWork checks the arguments of Push, for stores.
 func (t *Terms) CheckWork(w Work) error {
 	if len(w.Payload) > t.MaxPayload {
 		return invalid("payload", "it has %d bytes, at most %d are accepted; keep what is large elsewhere and push its name", len(w.Payload), t.MaxPayload)
@@ -21,7 +21,7 @@ func (t *Terms) CheckWork(w Work) error {
 	return nil
 }
 
-// CheckAsk checks an ask and fills in its default, for stores.
+// CheckAsk checks the arguments of Lease and fills in the default, for stores.
 func CheckAsk(a Ask) (Ask, error) {
 	a.Max = cmp.Or(a.Max, 1)
 	if a.Max < 0 || a.Max > MaxBatch {
@@ -63,13 +63,14 @@ const maxNumber = 1 << 53
 // secretLen is the length of the random part of a token.
 const secretLen = 32
 
-// Token is the token of a lease, for stores. The secret has 32 characters that nobody can
-// guess.
+// Token returns the token of a lease, for stores. The secret has 32 characters and must
+// not be guessable.
 func Token(number int64, secret string) string {
 	return strconv.FormatInt(number, 10) + "-" + secret
 }
 
-// ParseToken takes a token apart. What is none is ErrLost: whoever made it up has no lease.
+// ParseToken splits a token. If the token is malformed, the error is ErrLost, because
+// it belongs to no lease.
 func ParseToken(token string) (number int64, secret string, err error) {
 	text, secret, found := strings.Cut(token, "-")
 	if !found || len(text) > 16 || len(secret) != secretLen || strings.Trim(secret, alphanumeric) != "" {
@@ -84,33 +85,33 @@ func ParseToken(token string) (number int64, secret string, err error) {
 
 const alphanumeric = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789"
 
-// Cut shortens a reason to what is kept, and makes it readable, for stores.
+// Cut shortens a reason to MaxReasonLen and makes it printable, for stores.
 func Cut(reason string) string {
 	return strings.ToValidUTF8(reason[:min(len(reason), MaxReasonLen)], "?")
 }
 
 var (
-	// ErrFull is what Push returns when the queue holds as much as it may. Nothing
-	// was accepted.
+	// ErrFull is returned by Push if the queue is full. The item was not accepted.
 	ErrFull = errors.New("queue: it is full; try again later")
 
-	// ErrNoQueue is a queue that was not declared when the store was made.
+	// ErrNoQueue is returned for a queue that was not declared when the store was
+	// created.
 	ErrNoQueue = errors.New("queue: there is no such queue; declare it where the store is made")
 
-	// ErrLost is a lease that is the caller's no more: it has ended, or its time was
-	// over and somebody else has the item now.
+	// ErrLost is returned if the caller no longer has the lease: it has ended, or it
+	// expired and another worker has the item.
 	ErrLost = errors.New("queue: the lease is lost; leave the item to whoever has it now")
 
-	// ErrUnavailable is a store that does not answer. Whether it has done what it was
-	// asked is not known. To push again is safe with an ID.
+	// ErrUnavailable is returned if the store does not answer. The call may have taken
+	// effect. Pushing again is safe if the item has an ID.
 	ErrUnavailable = errors.New("queue: the store does not answer")
 
-	// ErrClosed is a store that was closed.
+	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("queue: the store is closed")
 )
 
-// Bury marks the error of a handler as one that another try cannot mend: the item is a
-// dead letter at once.
+// Bury marks a handler's error as permanent: the item becomes a dead letter
+// immediately.
 func Bury(err error) error {
 	if err == nil {
 		return nil

@@ -7,20 +7,20 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Pace is the instant of the next release, exactly: Next microseconds and Part/Rate of
-// one. The zero Pace is that of a queue that nothing has left yet. It is for those who
-// write a store.
+// Pace is the exact instant of the next release: Next microseconds and Part/Rate of
+// one. The zero Pace is that of a queue without releases. Only authors of a store need
+// it.
 type Pace struct {
 	Next weir.Micros
 	Part int64
-	Rate int64 // under which Part was counted
+	Rate int64 // the rate under which Part was counted
 }
 
-// Slot is when an item may be released at the earliest, seen from now.
+// Slot returns the earliest instant at which an item may be released, as of now.
 //
-// No release was ever given away more than MaxAhead in advance. A pace that is further
-// away comes from a clock that has stepped back since; it is believed as far as it can
-// be true, so that the queue goes on without a release too many.
+// Stores never release an item more than MaxAhead in advance. If p is further in the
+// future than that allows, the clock has stepped back. Slot then returns the furthest
+// possible slot, so that the queue continues without releasing too much.
 func (t *Terms) Slot(p Pace, now weir.Micros) Pace {
 	if p.Rate != t.Rate && p.Part > 0 {
 		p.Next, p.Part = p.Next+1, 0
@@ -35,7 +35,7 @@ func (t *Terms) Slot(p Pace, now weir.Micros) Pace {
 	return p
 }
 
-// Release is the first whole microsecond of a slot.
+// Release returns the first whole microsecond of the slot.
 func (p Pace) Release() weir.Micros {
 	if p.Part > 0 {
 		return p.Next + 1
@@ -43,7 +43,7 @@ func (p Pace) Release() weir.Micros {
 	return p.Next
 }
 
-// After is the slot that comes after one.
+// After returns the next slot.
 func (t *Terms) After(slot Pace) Pace {
 	slot.Next += weir.Micros(t.Span / t.Rate)
 	slot.Part += t.Span % t.Rate
@@ -53,8 +53,8 @@ func (t *Terms) After(slot Pace) Pace {
 	return slot
 }
 
-// Wait is how long from now until the item at a position among those that are ready is
-// released, if workers are there and nothing comes before it.
+// Wait returns the time until the ready item at a position is released, if workers are
+// free and no other item comes before it.
 func (t *Terms) Wait(slot Pace, now weir.Micros, position int64) time.Duration {
 	if position < 1 {
 		return 0

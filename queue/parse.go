@@ -12,13 +12,13 @@ import (
 	"github.com/weirhq/weir/internal/spelling"
 )
 
-// Parse reads queues as they are written in a configuration, separated by semicolons:
+// Parse parses queues in the notation of the configuration, separated by semicolons:
 //
 //	mail=10/1s
 //	mail=10/1s,capacity=5000,visibility=1m; sms=1/1s
 //
 // Options are capacity, max_payload, visibility, max_tries, backoff, max_backoff,
-// max_dead and remember, as in Settings.
+// max_dead and remember; see Settings.
 func Parse(text string) (map[string]Settings, error) {
 	all, err := setting.Parse(text)
 	if err != nil {

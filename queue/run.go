@@ -12,7 +12,7 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 )
 
-// What RunOptions stand for when they say nothing.
+// Defaults and bounds of RunOptions.
 const (
 	DefaultAhead = 100 * time.Millisecond
 	DefaultGrace = 10 * time.Second
@@ -21,35 +21,35 @@ const (
 	MaxWorkers = 10_000
 )
 
-// Handler does the work of an item. With nil it is done. With an error it has failed, and
-// is tried again; see [Bury]. A panic is an error. The context ends when the lease is lost,
-// when the handler's time is over, and when Run has to stop; the handler should end soon
-// then.
+// Handler processes an item. If it returns nil, the item is done. If it returns an
+// error or panics, the item has failed and is retried; see [Bury]. The context ends
+// when the lease is lost, when the timeout has passed, and when Run must stop; the
+// handler should return soon after that.
 type Handler func(ctx context.Context, l Lease) error
 
-// RunOptions say how Run works. The zero value is ready to use.
+// RunOptions configures Run. The zero value is ready to use.
 type RunOptions struct {
-	// Workers is how many items are worked on at once. Default 1. The pace is the
-	// queue's, however many there are.
+	// Workers is the number of items processed concurrently. Default 1. The number of
+	// workers does not change the pace of the queue.
 	Workers int
 
-	// Ahead is how long before its release an item is leased and held. Default
-	// DefaultAhead. It should be longer than the store takes for an answer.
+	// Ahead is how long before its release an item is leased. Default DefaultAhead. It
+	// should be longer than a round trip to the store.
 	Ahead time.Duration
 
-	// Timeout is how long a handler may take. Default 0: as long as it likes.
+	// Timeout is the maximum duration of a handler. Default 0: no maximum.
 	Timeout time.Duration
 
-	// Grace is how long handlers may go on when Run has to stop, before their context
-	// ends. Default DefaultGrace.
+	// Grace is how long handlers may continue after Run was stopped, before their
+	// context ends. Default DefaultGrace.
 	Grace time.Duration
 
-	// Poll is how often to ask an empty queue, give or take a fifth, in case that a
-	// message was lost. Default DefaultPoll.
+	// Poll is the polling interval for an empty queue, ±20 %, in case a notification
+	// was lost. Default DefaultPoll.
 	Poll time.Duration
 
-	// Report is told what goes wrong: with the store, with leases, with handlers that
-	// panic. It must not block. Default nobody.
+	// Report receives errors of the store, of leases, and of handlers that panic. It
+	// must not block. Default none.
 	Report func(error)
 }
 
@@ -69,12 +69,13 @@ func (o RunOptions) withDefaults() (RunOptions, error) {
 	)
 }
 
-// Run does the work of a queue until the context ends. Then it leases nothing more, returns
-// what is leased and not begun, waits for handlers that are at work, and returns nil. Other
-// errors are of the arguments; trouble with the store is reported, and waited for.
+// Run processes the items of a queue until the context ends. Then it leases no more
+// items, returns those that were not started, waits for running handlers, and returns
+// nil. It returns an error only for invalid arguments. Errors of the store are
+// reported, and Run retries.
 //
-// While a handler is at work its lease is extended; so an item goes to another worker when
-// its own has died, not when it is slow.
+// Run extends the lease while a handler works. So an item goes to another worker if its
+// worker died, not if it is slow.
 func Run(ctx context.Context, store Store, queue string, handler Handler, o RunOptions) error {
 	o, err := o.withDefaults()
 	if err != nil {

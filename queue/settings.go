@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// What Settings stand for when they say nothing.
+// Defaults of Settings.
 const (
 	DefaultCapacity   = 1000
 	DefaultMaxPayload = 64 << 10
@@ -20,7 +20,7 @@ const (
 	DefaultMaxDead    = 1000
 )
 
-// Bounds on what settings and callers may ask for.
+// Bounds on settings and arguments.
 const (
 	MaxCapacity   = 1 << 20
 	MaxPayload    = 1 << 20
@@ -31,71 +31,73 @@ const (
 	MaxRemember   = 7 * 24 * time.Hour
 	MaxNameLen    = 100
 	MaxIDLen      = 256
-	MaxReasonLen  = 512              // of why an item failed; the rest is cut off
-	MaxBatch      = 100              // leases in one answer, and dead letters in one call
-	MaxAhead      = 10 * time.Second // how far ahead of its release an item is leased
-	MaxPageBytes  = 1 << 20          // payload in one answer, from which on no further item is added
+	MaxReasonLen  = 512              // bytes in the reason of a failure; the rest is cut off
+	MaxBatch      = 100              // leases in one batch, and dead letters in one call
+	MaxAhead      = 10 * time.Second // how long before its release an item can be leased
+	MaxPageBytes  = 1 << 20          // payload in one answer, after which no further item is added
 
-	// MaxSweep is how much of what has become due by itself one call clears away:
-	// a store that was unavailable for a while should not stand still for it.
+	// MaxSweep is how many overdue items one call moves, so that a store does not stall
+	// after it was unavailable.
 	MaxSweep = 100
 )
 
-// Settings of one queue. Every process that uses it should have the same: each goes by
-// its own.
+// Settings configures one queue. Every process that uses the queue should have the same
+// settings, because each uses its own.
 type Settings struct {
-	// N items in a Period are released. N is at least 1, and Period a whole number of
+	// N items per Period are released. N is at least 1, and Period a whole number of
 	// microseconds, up to weir.MaxPeriod.
 	N      int64
 	Period time.Duration
 
-	// Capacity is how many items may be in the queue: waiting, delayed after a
-	// failure, and leased. Default DefaultCapacity. Memory is bounded by Capacity
-	// and MaxDead times MaxPayload.
+	// Capacity is the maximum number of items in the queue: ready, delayed after a
+	// failure, and leased. Default DefaultCapacity. Capacity and MaxDead times
+	// MaxPayload bound the memory.
 	Capacity int
 
-	// MaxPayload is the length of the longest payload. Default DefaultMaxPayload.
+	// MaxPayload is the maximum length of a payload in bytes. Default
+	// DefaultMaxPayload.
 	MaxPayload int
 
-	// Visibility is how long a worker has an item before it is taken for dead, and
-	// the item goes to another. Default DefaultVisibility. Run extends it while the
-	// handler is at work.
+	// Visibility is how long a lease lasts. After that the worker is considered dead,
+	// and the item goes to another. Default DefaultVisibility. Run extends the lease
+	// while the handler works.
 	Visibility time.Duration
 
-	// MaxTries is how often an item is tried before it is a dead letter. Default
+	// MaxTries is how often an item is tried before it becomes a dead letter. Default
 	// DefaultMaxTries.
 	MaxTries int
 
-	// Backoff is how long an item is delayed after its first failure. It doubles
-	// with each further one, up to MaxBackoff. Default DefaultBackoff.
+	// Backoff is the delay of an item after its first failure. It doubles with each
+	// further failure, up to MaxBackoff. Default DefaultBackoff.
 	Backoff time.Duration
 
-	// MaxBackoff is the longest that an item is delayed. Default DefaultMaxBackoff,
-	// or Backoff if that is longer.
+	// MaxBackoff is the maximum delay after a failure. Default DefaultMaxBackoff, or
+	// Backoff if that is longer.
 	MaxBackoff time.Duration
 
-	// MaxDead is how many dead letters are kept. Default DefaultMaxDead. When there
-	// are more, the oldest is dropped, and counted in Stats.
+	// MaxDead is the maximum number of dead letters. Default DefaultMaxDead. When there
+	// are more, the oldest is dropped and counted in Stats.
 	MaxDead int
 
-	// Remember is how long the ID of an item that was done is known: pushed again, it
-	// is a duplicate. Default 0: as long as the item is in the queue. At most
-	// Capacity of them are remembered.
+	// Remember is how long the ID of a finished item is remembered, so that pushing it
+	// again is a duplicate. Default 0: only while the item is in the queue. At most
+	// Capacity IDs are remembered.
 	Remember time.Duration
 }
 
-// Terms are valid settings with their numbers made ready, for stores. Durations are
+// Terms are validated settings with derived numbers, for stores. Durations are
 // microseconds.
 type Terms struct {
-	Settings // with their defaults
+	Settings // with defaults filled in
 
-	// N/Period in lowest terms: Span/Rate microseconds lie between two releases.
+	// Rate and Span are N/Period in lowest terms: releases are Span/Rate microseconds
+	// apart.
 	Rate, Span int64
 
 	VisibilityMicros, BackoffMicros, MaxBackoffMicros, RememberMicros int64
 }
 
-// Declare checks the settings of queues and makes them ready, for stores.
+// Declare validates the settings of queues and prepares them, for stores.
 func Declare(queues map[string]Settings) (map[string]*Terms, error) {
 	declared := make(map[string]*Terms, len(queues))
 	for name, s := range queues {
@@ -161,7 +163,7 @@ func bound[T int | time.Duration](field, words string, value *T, usual, most, st
 	return nil
 }
 
-// RetryDelay is how many microseconds an item is delayed after so many tries.
+// RetryDelay returns the delay of an item, in microseconds, after this many tries.
 func (t *Terms) RetryDelay(tries int) int64 {
 	d := t.BackoffMicros
 	for i := 1; i < tries && d < t.MaxBackoffMicros; i++ {

@@ -1,4 +1,5 @@
-// Package countertest is the suite that every store of counters must pass:
+// Package countertest is a test suite that every implementation of counter.Store must
+// pass:
 //
 //	func TestSuite(t *testing.T) {
 //		countertest.Run(t, func(t *testing.T, o countertest.Settings) countertest.Subject {
@@ -8,7 +9,7 @@
 //		})
 //	}
 //
-// The store must be empty each time, and take its time from Set.
+// Each time the store must be empty and must use the time given to Set.
 package countertest
 
 import (
@@ -21,13 +22,13 @@ import (
 	"github.com/weirhq/weir/internal/testcall"
 )
 
-// Settings are what a test needs of a store.
+// Settings are the options with which a test opens a store.
 type Settings struct {
 	MaxMembers int // 0 for the default
 	Retention  counter.Retention
 }
 
-// Subject is an empty store whose clock can be set.
+// Subject is an empty store with a settable clock.
 type Subject struct {
 	Store counter.Store
 	Set   func(weir.Micros)

@@ -188,8 +188,8 @@ type sequence struct{ last int64 }
 
 func (*sequence) weight() int { return 1 }
 
-// NextID implements counter.Store. A sequence may be forgotten when the time has passed
-// what it gave out last: the time alone is then larger.
+// NextID implements counter.Store. The store may drop a sequence when the time has
+// passed its last number, because the time alone is then larger.
 func (s *Store) NextID(ctx context.Context, name string) (int64, error) {
 	now, err := s.lock(ctx, counter.ValidateSequence(name))
 	if err != nil {

@@ -16,10 +16,10 @@ import (
 var format = snapshot.Format{Package: "counter", Magic: "weircoun", Of: "counters", Version: 2}
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their
-// history, sequences, leaderboards, and hot lists with what happened on them. It is as of
-// one instant. Others go on counting meanwhile: they wait while about a thousand entries
-// are copied, or one large leaderboard, and not while it writes. In memory it needs about
-// as much as it writes.
+// history, sequences, leaderboards, and hot lists with their events. It is consistent
+// as of one instant. The store stays in use meanwhile: calls wait while about a
+// thousand entries or one large leaderboard are copied, but not while Snapshot writes.
+// Snapshot needs about as much memory as it writes.
 func (s *Store) Snapshot(w io.Writer) error {
 	s.snapshot.Lock()
 	defer s.snapshot.Unlock()

@@ -8,11 +8,11 @@ import (
 	"github.com/weirhq/weir/internal/snapshot"
 )
 
-// Restore fills an empty store from a snapshot. What has expired meanwhile does not come
-// back. If the store has less room than that which wrote it, what was changed the longest
-// time ago is left out, and so are the lowest members of lists. When the snapshot is torn,
-// foreign or damaged, it returns an error that says so, and the store is left as it was,
-// empty and usable.
+// Restore fills an empty store from a snapshot. It skips counts that have expired
+// since. If this store has less room than the one that wrote the snapshot, Restore
+// skips the entries that have not changed for the longest time, and the lowest members
+// of lists. If the snapshot is truncated, damaged or not a snapshot, Restore returns an
+// error that says so, and the store stays empty and usable.
 func (s *Store) Restore(r io.Reader) error {
 	s.snapshot.Lock()
 	defer s.snapshot.Unlock()

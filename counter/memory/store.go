@@ -1,9 +1,9 @@
-// Package memory keeps counts in the process: for one instance, or for tests of
-// programs that use Redis elsewhere. They end with the process, unless the next one
-// restores a Snapshot.
+// Package memory keeps counts in the process: for a single instance, or for tests of
+// programs that use Redis in production. The counts are lost when the process ends,
+// unless the next process restores a Snapshot.
 //
-// What is kept is bounded as a whole. When it is full, what has expired goes first, and
-// then what was changed the longest time ago.
+// The size of the store is bounded. When it is full, it drops expired entries first,
+// then those that have not changed for the longest time.
 package memory
 
 import (
@@ -17,28 +17,29 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 )
 
-// DefaultMaxEntries is the bound on entries unless Options says otherwise. A counter
-// costs about 400 bytes, other entries less, and its name twice; so a full store is
-// about 100 MB.
+// DefaultMaxEntries is the default of Options.MaxEntries. A counter takes about 400
+// bytes plus twice its name, and other entries take less. So a full store takes about
+// 100 MB.
 const DefaultMaxEntries = 1 << 18
 
-// Options of a store. The zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
-	// MaxEntries bounds what is kept. Default DefaultMaxEntries. Each counter,
-	// sequence, leaderboard and hot list is an entry; so are every eight past windows of
-	// a counter, a member in a window of a leaderboard, a member or item in a step of a
-	// sliding window, and an event. Fewer than the largest list may need are raised to
-	// that.
+	// MaxEntries is the maximum number of entries. Default DefaultMaxEntries. Each
+	// counter, sequence, leaderboard and hot list is an entry. So are eight past
+	// windows of a counter, a member in a window of a leaderboard, a member or item in
+	// a step of a sliding window, and an event. Values below what the largest list may
+	// need are raised to that.
 	MaxEntries int
 
-	// MaxMembers bounds a leaderboard, and a hot list. Default
-	// counter.DefaultMaxMembers.
+	// MaxMembers is the maximum number of members of a leaderboard, and of items of a
+	// hot list. Default counter.DefaultMaxMembers.
 	MaxMembers int
 
-	// Retention is how long counts are kept. Default see there.
+	// Retention configures how long counts are kept. For defaults see
+	// counter.Retention.
 	Retention counter.Retention
 
-	// Clock tells the time. Default the system's.
+	// Clock returns the time. Default the system clock.
 	Clock func() weir.Micros
 }
 
@@ -83,7 +84,7 @@ func New(o Options) *Store {
 	}
 }
 
-// Len is how many entries are kept: see Options.MaxEntries.
+// Len returns the number of entries; see Options.MaxEntries.
 func (s *Store) Len() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

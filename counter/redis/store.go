@@ -2,29 +2,30 @@
 //
 //	store, err := redis.New(client, redis.Options{})
 //
-// A call is one script, by Redis's own clock, that does everything or nothing. Only a
-// call for counters of several groups (or for several without one) is split on a
-// cluster, one script a group: each does everything or nothing, and if one fails,
-// others may have been done. A prefix with a hash tag, as in "{app}:", puts everything
-// on one node instead.
+// Each call runs one script by the clock of Redis, all or nothing. There is one
+// exception: on a cluster, a call for counters of several groups (or for several
+// counters without a group) runs one script per group. Each script is all or nothing;
+// if one fails, others may have succeeded. A prefix with a hash tag, as in "{app}:",
+// avoids this by keeping all keys on one node.
 //
-// Nothing is sent twice that may have been done: a client should have DisableRetry set.
-// A call ends within its timeout, with counter.ErrUnavailable if there was no answer.
+// A command that may have been executed is never sent twice; set DisableRetry on the
+// client. A call ends within its timeout, with counter.ErrUnavailable if there was no
+// answer.
 //
 // # Keys
 //
-// With the prefix "weir:counter:" they are
+// After the prefix "weir:counter:" the keys are
 //
 //	c:WINDOW:ZONE{NAME}         a counter: a hash of its windows
 //	c:WINDOW:ZONE:NAME{GROUP}   a counter in a group
 //	i{SEQUENCE}                 the last number of a sequence
 //	b:WINDOW:ZONE:…{NAME}       a leaderboard: eight sorted sets in a ring, and a hash
-//	s:SECONDS:…{NAME}           a sliding one: the sum, 21 steps in a ring, and a hash
-//	h:SECONDS:…{NAME}           a hot list: the same, what is hot, and events
+//	s:SECONDS:…{NAME}           a sliding board: the sum, 21 steps in a ring, and a hash
+//	h:SECONDS:…{NAME}           a hot list: the same, the hot items, and events
 //
-// where braces, colons and per cent signs in names are written %7B, %7D, %3A and %25.
-// Every key expires some time after nothing of it can be read any more. A Redis that is
-// full and evicts keys takes counts away before that.
+// Braces, colons and percent signs in names are written %7B, %7D, %3A and %25. A key
+// expires some time after its data can no longer be read. A full Redis that evicts keys
+// drops counts earlier.
 package redis
 
 import (
@@ -40,30 +41,31 @@ import (
 	"github.com/weirhq/weir/internal/redislink"
 )
 
-// What Options stand for when they say nothing.
+// Defaults of Options.
 const (
 	DefaultPrefix  = "weir:counter:"
 	DefaultTimeout = 500 * time.Millisecond
 )
 
-// Options of a store. The zero value is ready to use. All processes that share counts
-// should have the same, but for the timeout.
+// Options configures a store. The zero value is ready to use. All processes that share
+// counts should use the same options, except for the timeout.
 type Options struct {
-	// Prefix begins every key. Default DefaultPrefix. With a hash tag, as in
-	// "{app}:", all keys of a cluster are on one node.
+	// Prefix is the prefix of every key. Default DefaultPrefix. A hash tag, as in
+	// "{app}:", puts all keys of a cluster on one node.
 	Prefix string
 
-	// Timeout is how long a call may take. Default DefaultTimeout.
+	// Timeout is the maximum duration of a call. Default DefaultTimeout.
 	Timeout time.Duration
 
-	// MaxMembers bounds a leaderboard, and a hot list. Default
-	// counter.DefaultMaxMembers.
+	// MaxMembers is the maximum number of members of a leaderboard, and of items of a
+	// hot list. Default counter.DefaultMaxMembers.
 	MaxMembers int
 
-	// Retention is how long counts are kept. Default see there.
+	// Retention configures how long counts are kept. For defaults see
+	// counter.Retention.
 	Retention counter.Retention
 
-	// Clock, for tests, is asked instead of Redis's own clock.
+	// Clock replaces the clock of Redis in tests.
 	Clock func() weir.Micros
 }
 
@@ -80,8 +82,8 @@ type Store struct {
 
 var _ counter.Store = (*Store)(nil)
 
-// New returns a store on a client, which stays the caller's to close. It may be one of a
-// server, of Sentinels or of a cluster. Nothing is asked of Redis yet.
+// New returns a store that uses the client, for a single server, Sentinel or a cluster.
+// The caller closes the client. New sends nothing to Redis.
 func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("counter: New needs a client; rueidis.NewClient makes one")
@@ -89,8 +91,8 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	return Open(redislink.Of(client).Client, o)
 }
 
-// Open is New on a Redis that need not be there yet: client returns a client, or why there
-// is none at the moment.
+// Open returns a store for a Redis that may not be available yet. The function client
+// returns a client, or an error while there is none.
 func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	if o.Timeout < 0 {
 		return nil, errors.New("counter: Timeout is negative; leave it 0 for the default")

@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// Restore fills an empty store from a snapshot. All work comes back, also what is more than
-// a capacity that was lowered since, and that of queues which are declared no more: it is
-// kept for the next snapshot. When the snapshot is torn, foreign or damaged, it returns an
-// error that says so, and the store is left as it was, empty and usable.
+// Restore fills an empty store from a snapshot. It restores all items, even if a
+// capacity was lowered since, and keeps the items of queues that are no longer declared
+// for the next snapshot. If the snapshot is truncated, damaged or not a snapshot,
+// Restore returns an error that says so, and the store stays empty and usable.
 func (s *Store) Restore(r io.Reader) error {
 	lines, err := readLines(r)
 	if err != nil {

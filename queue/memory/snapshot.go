@@ -23,9 +23,10 @@ var format = snapshot.Format{Package: "memory", Magic: "weirqueu", Of: "queues",
 // states are the words that stand for them in a snapshot. Their order is part of the format.
 var states = []queue.State{queue.Ready, queue.Delayed, queue.Leased, queue.Dead}
 
-// Snapshot writes all work to w, so that it survives a restart: leases, backoffs and dead
-// letters, too, and queues that nobody has declared but an earlier snapshot had. It is as of
-// one instant, and holds nobody up while it writes.
+// Snapshot writes all items to w, so that they survive a restart. It includes leases,
+// backoffs and dead letters, and queues that are no longer declared but were in an
+// earlier snapshot. It is consistent as of one instant, and does not block other calls
+// while it writes.
 func (s *Store) Snapshot(w io.Writer) error {
 	copies := s.copyLines()
 	return format.Write(w, func(w *snapshot.Writer) {

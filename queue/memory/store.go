@@ -1,7 +1,7 @@
-// Package memory keeps queues in the process. Work survives a restart if it is saved:
-// close the store, so that nothing more is accepted, write a Snapshot, and Restore it
-// before the first call of the next process. What was accepted after the last snapshot
-// is lost in a crash; queue/redis is for work that must not be.
+// Package memory keeps queues in the process. To keep items across a restart, close the
+// store so that it accepts nothing more, write a Snapshot, and Restore it before the
+// first call of the next process. A crash loses what was accepted after the last
+// snapshot; use queue/redis for work that must not be lost.
 package memory
 
 import (
@@ -18,10 +18,10 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// Options of a store. The zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
-	// Clock tells the time. Default the system's. When it steps back, the pace is
-	// kept, and leases and backoffs last longer by the step.
+	// Clock returns the time. Default the system clock. If it steps back, the pace does
+	// not change, and leases and backoffs last longer by the step.
 	Clock func() weir.Micros
 }
 
@@ -37,7 +37,7 @@ type Store struct {
 
 var _ queue.Store = (*Store)(nil)
 
-// New returns a store of these queues, which are empty.
+// New returns a store with these queues, all empty.
 func New(queues map[string]queue.Settings, o Options) (*Store, error) {
 	terms, err := queue.Declare(queues)
 	if err != nil {
@@ -54,8 +54,8 @@ func New(queues map[string]queue.Settings, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Close makes every further call fail with queue.ErrClosed, except for Snapshot, which
-// then has all that was ever accepted and is not done.
+// Close makes every further call fail with queue.ErrClosed, except Snapshot, which then
+// contains every accepted item that is not done.
 func (s *Store) Close() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -1,5 +1,4 @@
-// Package queuetest is the suite that every store of queues must pass, of this project or
-// of anybody else:
+// Package queuetest is a test suite that every implementation of queue.Store must pass:
 //
 //	func TestStore(t *testing.T) {
 //		queuetest.Run(t, func(t *testing.T, queues map[string]queue.Settings) queuetest.Subject {
@@ -9,7 +8,7 @@
 //		})
 //	}
 //
-// The store must be empty each time and must take its time from Set.
+// Each time the store must be empty and must use the time given to Set.
 package queuetest
 
 import (
@@ -23,16 +22,16 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// Subject is a store under test, with its clock.
+// Subject is an empty store with a settable clock.
 type Subject struct {
 	Store queue.Store
 	Set   func(now weir.Micros)
 }
 
-// Open returns an empty store of these queues.
+// Open returns an empty store with these queues.
 type Open func(t *testing.T, queues map[string]queue.Settings) Subject
 
-// Run runs all tests.
+// Run runs the whole suite.
 func Run(t *testing.T, open Open) {
 	for _, c := range []struct {
 		name string

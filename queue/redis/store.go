@@ -4,8 +4,9 @@
 //		"mail": {N: 10, Period: time.Second},
 //	}, redis.Options{})
 //
-// Every call is one script, and Redis's own clock decides. What queue/memory does is
-// written a second time in Lua (script/*.lua) and proven equal.
+// Each call runs one script, by the clock of Redis. The scripts (script/*.lua)
+// implement in Lua what queue/memory does in Go; tests prove that both give the same
+// answers.
 //
 // # Keys
 //
@@ -18,28 +19,29 @@
 //	weir:queue{mail}:ready    a sorted set of items, as are delayed, leased and dead
 //	weir:queue{mail}:done     a sorted set of IDs that are remembered
 //
-// and the channel weir:queue{mail}:changed wakes workers. The braces put them all on one
-// slot of a cluster.
+// and the channel weir:queue{mail}:changed wakes workers. The braces put them all on
+// one slot of a cluster.
 //
-// # What expires
+// # Expiry
 //
-// Work does not: what was accepted stays until it is done or deleted, however long that
-// takes. It is bounded by the settings instead. An empty queue has only meta, for an hour
-// or as long as its pace needs, and done, for as long as IDs are remembered. So Redis
-// needs the maxmemory-policy noeviction, or one of volatile-*, which spare keys that do
-// not expire. When memory runs out, a push is an error, and work that is there is still
-// leased, done and acknowledged.
+// Items do not expire: an accepted item stays until it is done or deleted. The settings
+// bound the memory instead. An empty queue has only two keys: meta, which expires after
+// an hour or as long as its pace needs, and done, which expires with the remembered
+// IDs. So Redis needs the maxmemory-policy noeviction, or one of volatile-*, which
+// evict only keys that expire. When memory runs out, a push fails, but existing items
+// can still be leased, processed and acknowledged.
 //
-// Accepted means as much as Redis says: with appendonly yes and appendfsync always, work
-// survives a crash of the server; with everysec, the last second may be lost; without a
-// file, everything is. A replica that takes over has what had reached it.
+// How durable an accepted item is depends on Redis. With appendonly yes and appendfsync
+// always, items survive a crash of the server; with everysec, the last second may be
+// lost; without persistence, everything is lost. After a failover, the new primary has
+// what had been replicated.
 //
-// # Trouble
+// # Errors
 //
-// A call ends within its timeout, and nothing is sent twice. After queue.ErrUnavailable
-// it is not known whether it has happened. Push again with the same ID; acknowledge again,
-// and take queue.ErrLost for success. Items of which the lease got lost on its way go to
-// another worker when their time is over, and have been tried once.
+// A call ends within its timeout, and no command is sent twice. After
+// queue.ErrUnavailable the call may have taken effect. Push again with the same ID.
+// Acknowledge again, and treat queue.ErrLost as success. If the answer to a Lease got
+// lost, its items go to another worker when the lease expires, and count one try.
 package redis
 
 import (
@@ -61,21 +63,22 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// What Options stand for when they say nothing.
+// Defaults of Options.
 const (
 	DefaultPrefix  = "weir:"
 	DefaultTimeout = time.Second
 )
 
-// Options of a store. The zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
-	// Prefix begins every key. Default DefaultPrefix. It must have no braces.
+	// Prefix is the prefix of every key. Default DefaultPrefix. It must not contain
+	// braces.
 	Prefix string
 
-	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	// Timeout is the maximum duration of a call. Default DefaultTimeout.
 	Timeout time.Duration
 
-	// Clock, for tests, is asked instead of Redis's own clock.
+	// Clock replaces the clock of Redis in tests.
 	Clock func() weir.Micros
 }
 
@@ -98,10 +101,10 @@ type keys struct {
 	args    []string // all but the time
 }
 
-// New returns a store on a client, which stays the caller's to close. It may be one of a
-// server, of Sentinels or of a cluster. It should have DisableRetry set, and not be the
-// client of limits: checks would have to wait behind payloads. Nothing is asked of Redis
-// yet.
+// New returns a store that uses the client, for a single server, Sentinel or a cluster.
+// The caller closes the client. Set DisableRetry on the client. Do not share it with
+// the store of limits, because checks would wait behind payloads. New sends nothing to
+// Redis.
 func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
@@ -109,8 +112,8 @@ func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*S
 	return Open(redislink.Of(client).Client, queues, o)
 }
 
-// Open is New on a Redis that need not be there yet: client returns a client, or why there
-// is none at the moment.
+// Open returns a store for a Redis that may not be available yet. The function client
+// returns a client, or an error while there is none.
 func Open(client func() (rueidis.Client, error), queues map[string]queue.Settings, o Options) (*Store, error) {
 	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
 	if strings.ContainsAny(o.Prefix, "{}") {
@@ -222,7 +225,7 @@ func explain(err error) error {
 	return redislink.Explain("redis", "a key of the queue", err)
 }
 
-// Ping reports why Redis cannot be asked, if that is so.
+// Ping sends a request to Redis and returns an error if Redis is unavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	client, err := s.client()
 	if err != nil {

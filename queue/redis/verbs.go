@@ -161,8 +161,8 @@ func (s *Store) letters(ctx context.Context, name string, script *rueidis.Lua, n
 	return s.call(ctx, name, script, args...)
 }
 
-// Watch implements queue.Store. It also wakes when it begins to listen: what was said
-// before was not heard.
+// Watch implements queue.Store. It also calls wake when it starts to listen, because it
+// may have missed notifications before.
 func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
 	k := s.queues[name]
 	if k == nil {

@@ -21,8 +21,8 @@ var format = snapshot.Format{
 	Version: 2, // in 1, a log had a word for each unit
 }
 
-// Snapshot writes what is remembered to w, so that quotas survive a restart.
-// The store stays in use meanwhile; each shard is written as of one instant.
+// Snapshot writes the usage of all keys to w, so that it survives a restart. The store
+// stays in use meanwhile; each shard is written as of one instant.
 func (s *Store) Snapshot(w io.Writer) error {
 	c, now := s.core.Load(), s.now()
 	return format.Write(w, func(out *snapshot.Writer) {
@@ -62,9 +62,9 @@ func (sh *shard) copyEntries(to []int64, now weir.Micros) ([]int64, int64) {
 // exact is the largest number that a state may have: the arithmetic goes no further.
 const exact = 1<<53 - 1
 
-// Restore fills an empty store from a snapshot; keys that have recovered since
-// stay away. When the snapshot is torn, foreign or damaged, it returns an error
-// that says so and the store is left as it was, empty and usable.
+// Restore fills an empty store from a snapshot. It skips keys that have been fully
+// reset since. If the snapshot is truncated, damaged or not a snapshot, Restore returns
+// an error that says so, and the store stays empty and usable.
 func (s *Store) Restore(r io.Reader) error {
 	old := s.core.Load()
 	if n := old.keys.Load(); n != 0 {

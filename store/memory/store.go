@@ -1,11 +1,11 @@
-// Package memory is the store inside the process: no server, no goroutine, no
-// allocation on the way.
+// Package memory is a store inside the process. It needs no server, no goroutine and no
+// allocation per decision.
 //
-// A key is remembered as 128 bits of a seeded hash and three words of state, in
-// tables without pointers, so that the garbage collector does not see a million
-// keys. Time passes only when somebody asks; keys that are fully reset go by
-// themselves. The number of keys is bounded, and a flood of new ones never
-// frees a client who is being limited while a recovered one could go instead.
+// The store keeps 128 bits of a seeded hash and three words of state for each key, in
+// tables without pointers, so that the garbage collector need not scan a million keys.
+// It reads the clock only when it is called, and drops keys that are fully reset. The
+// number of keys is bounded. When a flood of new keys needs room, the store drops a key
+// that is fully reset before one that is being limited.
 package memory
 
 import (
@@ -21,22 +21,21 @@ import (
 	"github.com/weirhq/weir/internal/keyhash"
 )
 
-// DefaultMaxKeys is the bound on keys unless Options says otherwise. A key costs
-// about 60 bytes, so a full store is about 60 MB. Two algorithms need more: a
-// sliding_log 8 bytes for each unit that counts, and sliding_buckets 8 for each
-// sub-window, both rounded up to a power of two.
+// DefaultMaxKeys is the default of Options.MaxKeys. A key takes about 60 bytes, so a
+// full store takes about 60 MB. Two algorithms need more: sliding_log 8 bytes for each
+// unit that counts, and sliding_buckets 8 bytes for each sub-window, both rounded up to
+// a power of two.
 const DefaultMaxKeys = 1 << 20
 
-// Options of a store. The zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
-	// MaxKeys is the most keys that are remembered at once. Default
-	// DefaultMaxKeys. Fewer than weir.MaxOps, which one request may need, are
-	// raised to that.
+	// MaxKeys is the maximum number of keys. Default DefaultMaxKeys. Values below
+	// weir.MaxOps are raised to it, because one request may need as many.
 	MaxKeys int
 
-	// Clock tells the time. Default the system's. It may step back: budget is
-	// never minted, but keys that were charged later than now are frozen until
-	// it has caught up.
+	// Clock returns the time. Default the system clock. It may step back: no key gains
+	// units, but keys that were charged after the new time do not change until the
+	// clock has caught up.
 	Clock func() weir.Micros
 }
 
@@ -52,7 +51,7 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Store remembers keys in this process. It is safe for concurrent use.
+// Store keeps the usage of keys in this process. It is safe for concurrent use.
 type Store struct {
 	maxKeys int64
 	now     func() weir.Micros
@@ -71,11 +70,11 @@ type core struct {
 	evicted atomic.Int64
 }
 
-// Stats is what a store knows about itself.
+// Stats describes the keys of a store.
 type Stats struct {
-	Keys    int64 // remembered now
-	Expired int64 // forgotten since the start because they were fully reset
-	Evicted int64 // forgotten since the start to make room, before they were
+	Keys    int64 // kept now
+	Expired int64 // dropped since the start because they were fully reset
+	Evicted int64 // dropped since the start to make room, before they were fully reset
 }
 
 // New returns an empty store.
@@ -131,14 +130,14 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	return s.takeMany(dst, ops), nil
 }
 
-// Unwrapped reports whether store is this one, and not something around it that
-// has a Take of its own.
+// Unwrapped reports whether store is this Store itself, not a wrapper with its own
+// Take.
 func (s *Store) Unwrapped(store weir.Store) bool {
 	self, ok := store.(*Store)
 	return ok && self == s
 }
 
-// TakeOne is Take for one op, without a slice for it or for the decision.
+// TakeOne does what Take does for one op, without slices for the op and the decision.
 func (s *Store) TakeOne(ctx context.Context, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
 	if err := ctx.Err(); err != nil {
 		return d, err
@@ -151,7 +150,7 @@ func (s *Store) TakeOne(ctx context.Context, key string, limit *weir.Compiled, c
 	return d, nil
 }
 
-// AllowOne is TakeOne for those who want to know no more than yes or no.
+// AllowOne does what TakeOne does, but returns only whether the request is allowed.
 func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
@@ -173,8 +172,8 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	return s.peekMany(dst, ops), nil
 }
 
-// Refund implements weir.Store. The last op goes first, so that what was charged
-// on top of another charge of the same request is off it before that is given back.
+// Refund implements weir.Store. It refunds the last op first, so that of several
+// charges to one key the later ones are undone before the earlier ones.
 func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
 	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return err
@@ -209,7 +208,7 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	return nil
 }
 
-// Stats returns what the store knows about itself.
+// Stats returns the current numbers.
 func (s *Store) Stats() Stats {
 	c := s.core.Load()
 	return Stats{Keys: c.keys.Load(), Expired: c.expired.Load(), Evicted: c.evicted.Load()}

@@ -115,8 +115,8 @@ func (s *Store) open(lanes []*lane, answered []bool) bool {
 	return s.lanes.probing
 }
 
-// Available reports whether Redis can be asked, as far as the last requests tell: it is
-// false while the breaker of any part of it is open, and once the store is closed. It
+// Available reports whether Redis is available, judging by the last requests. It is
+// false while the circuit breaker of any part of Redis is open, and after Close. It
 // sends nothing; [Store.Ping] does.
 func (s *Store) Available() bool {
 	s.lanes.mu.Lock()
@@ -124,8 +124,8 @@ func (s *Store) Available() bool {
 	return len(s.lanes.down) == 0 && !s.lanes.closed
 }
 
-// Outage returns since when Redis, or a part of it, has been unavailable, and how the
-// last request to it has ended. The time is zero while all of it is available.
+// Outage returns since when Redis, or a part of it, has been unavailable, and the error
+// of the last request to it. The time is zero while all of it is available.
 func (s *Store) Outage() (since time.Time, cause error) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()

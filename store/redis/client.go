@@ -13,24 +13,25 @@ import (
 	"github.com/weirhq/weir/internal/redislink"
 )
 
-// Client is what a store needs of a client of Redis. [New] takes one of rueidis, and
-// package goredis one of go-redis; with this, others can be used too.
+// Client is the interface that a store needs from a Redis client. [New] accepts a
+// rueidis client, and package goredis a go-redis client. Implement Client to use
+// another library.
 type Client interface {
-	// Eval sends a command, EVALSHA or EVAL, with the script, the keys and one argument,
-	// and returns the reply. It sends it once, whatever happens, for it may have been
-	// charged: a client that repeats must be told not to. It returns when the context
-	// ends.
+	// Eval sends EVALSHA or EVAL with the script, the keys and one argument, and
+	// returns the reply. It must send the command only once, because the command may
+	// have been charged: switch off the retries of the client. It returns when the
+	// context ends.
 	Eval(ctx context.Context, command, script string, keys []string, arg string) (string, error)
 
-	// Exists sends EXISTS for each of the keys, and returns how each call has ended.
+	// Exists sends EXISTS for each of the keys, and returns the error of each call.
 	Exists(ctx context.Context, keys []string) []error
 
-	// Cluster reports whether keys are on several nodes, by their slot.
+	// Cluster reports whether the keys are spread over several nodes by slot.
 	Cluster() bool
 }
 
-// ReplyError is an error that Redis has replied with. Every error of a [Client] that is
-// one must have this method, as those of go-redis do: others count as no answer.
+// ReplyError is an error reply from Redis. Every such error of a [Client] must have
+// this method, as those of go-redis do. Other errors count as no answer.
 type ReplyError interface {
 	error
 	RedisError()

@@ -1,29 +1,29 @@
-// Package redis keeps limits in Redis, where any number of processes share them.
+// Package redis keeps usage in Redis, where any number of processes share it.
 //
 //	store, err := redis.Open("redis://:password@localhost:6379")
 //
-// The arithmetic of package weir is written a second time in Lua and proven equal
-// (script/*.lua, which Redis runs as they are): one script call decides all ops of a request, all or none,
-// by Redis's own clock. Every key has a time to live that ends when its state is
-// fully reset. In a cluster, ops on several slots are taken at once and given
-// back if one denies.
+// One script call decides all ops of a request, all or none, by the clock of Redis. The
+// scripts (script/*.lua) implement the arithmetic of package weir in Lua; tests prove
+// that both give the same answers. Every key has a time to live that ends when it is
+// fully reset. In a cluster, ops on several slots are taken concurrently and refunded
+// if one is denied.
 //
-// # Waiting
+// # Batching and timeouts
 //
-// Checks that arrive while a call is under way travel together in the next one. A
-// check ends within its timeout whatever Redis does, and nothing that may have been
-// charged is sent twice. After three calls without an answer everyone is told
-// weir.ErrUnavailable at once, until a probe in the background is answered.
+// Checks that arrive during a call to Redis are sent together in the next call. A check
+// ends within its timeout, whatever Redis does. A command that may have been charged is
+// never sent twice. After three calls without an answer the circuit breaker opens:
+// every check gets weir.ErrUnavailable immediately, until a background probe succeeds.
 //
 // # Keys
 //
-// A client's state is under
+// The usage of a client is stored under
 //
 //	PREFIX NAME : KIND { KEY }
 //
 // without the spaces, for example "weir:login:F1m{203.0.113.7}": the prefix, the
-// limit's name, a letter for the algorithm with its period, and the client's key,
-// byte for byte. The braces put all limits of one client on one slot of a cluster.
+// limit's name, a letter for the algorithm with its period, and the client's key, byte
+// for byte. The braces put all limits of one client on one slot of a cluster.
 package redis
 
 import (
@@ -40,28 +40,28 @@ import (
 	"github.com/weirhq/weir/internal/redislink"
 )
 
-// What Options stand for when they say nothing.
+// Defaults of Options.
 const (
 	DefaultPrefix  = "weir:"
 	DefaultTimeout = 50 * time.Millisecond
 )
 
-// Options of a store. The zero value is ready to use.
+// Options configures a store. The zero value is ready to use.
 type Options struct {
-	// Prefix begins every key. Default DefaultPrefix. With a hash tag, as in
-	// "{weir}:", all keys of a cluster are on one slot: every request is then
-	// decided at once, but all by one node.
+	// Prefix is the prefix of every key. Default DefaultPrefix. A hash tag, as in
+	// "{weir}:", puts all keys of a cluster on one slot. Then one call decides every
+	// request, but one node serves them all.
 	Prefix string
 
-	// Timeout is how long anything may take. Default DefaultTimeout. After it has
-	// passed nothing is repeated: it may have been charged.
+	// Timeout is the maximum duration of a call. Default DefaultTimeout. A call that
+	// timed out is not repeated, because it may have been charged.
 	Timeout time.Duration
 
-	// Clock, for tests, is asked instead of Redis's own clock.
+	// Clock replaces the clock of Redis in tests.
 	Clock func() weir.Micros
 }
 
-// Store keeps limits in Redis. It is safe for concurrent use.
+// Store keeps usage in Redis. It is safe for concurrent use.
 type Store struct {
 	prefix  string
 	timeout time.Duration
@@ -72,8 +72,8 @@ type Store struct {
 	closing chan struct{} // closed by Close
 }
 
-// New returns a store on a client, which stays the caller's to close, after the
-// store. The client should have DisableRetry set; what [Open] makes has.
+// New returns a store that uses the client. The caller closes the client, after the
+// store. Set DisableRetry on the client; [Open] does.
 func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one, or Open does it all")
@@ -86,7 +86,7 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	return s, nil
 }
 
-// NewOn is [New] for a client of another library.
+// NewOn returns a store that uses a client of another library.
 func NewOn(client Client, o Options) (*Store, error) {
 	s, err := newStore(o)
 	if err != nil {
@@ -96,10 +96,9 @@ func NewOn(client Client, o Options) (*Store, error) {
 	return s, nil
 }
 
-// Open returns a store on the Redis at a URL; see [ParseURL]. It waits for a
-// connection, but not for long: a Redis that is not there yet is
-// weir.ErrUnavailable to everyone until it is. Only a bad URL is an error; [Store.Ping]
-// tells about the rest.
+// Open returns a store for the Redis at a URL; see [ParseURL]. It waits briefly for a
+// connection. While Redis is unavailable, every call returns weir.ErrUnavailable. Only
+// an invalid URL is an error; [Store.Ping] reports other problems.
 func Open(url string) (*Store, error) {
 	config, err := ParseURL(url)
 	if err != nil {
@@ -108,7 +107,7 @@ func Open(url string) (*Store, error) {
 	return config.Open()
 }
 
-// Open is [Open] for a URL that was parsed.
+// Open returns a store for a parsed URL, as the function [Open] does.
 func (c Config) Open() (*Store, error) {
 	s, err := newStore(c.Options)
 	if err != nil {
@@ -157,7 +156,7 @@ func newStore(o Options) (*Store, error) {
 	return s, nil
 }
 
-// Ping reports why Redis cannot be asked, if that is so.
+// Ping sends a request to Redis and returns an error if Redis is unavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
 	defer cancel()
@@ -168,8 +167,8 @@ func (s *Store) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Close waits for what is under way, and ends the connection if the store has made
-// it. Whoever asks later gets an error.
+// Close waits for calls in flight, and closes the connection if the store opened it.
+// Later calls return an error.
 func (s *Store) Close() {
 	s.lanes.mu.Lock()
 	if s.lanes.closed {

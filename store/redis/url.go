@@ -15,7 +15,7 @@ import (
 	"github.com/weirhq/weir/internal/spelling"
 )
 
-// Config is what a URL says: how to reach Redis, and how a store uses it.
+// Config is a parsed URL: how to reach Redis, and the options of the store.
 type Config struct {
 	Client  rueidis.ClientOption
 	Options Options
@@ -25,33 +25,33 @@ type Config struct {
 // client's own default of 5 s is long to wait for a limiter.
 const defaultDialTimeout = time.Second
 
-// ParseURL reads
+// ParseURL parses
 //
 //	redis://[user[:password]@]host[:port][/database]
 //	redis+sentinel://[user[:password]@]host[:port],…/master[/database]
 //	redis+cluster://[user[:password]@]host[:port],…
 //	redis+unix://[user[:password]@]/path/of/socket
 //
-// and rediss://, rediss+sentinel:// and rediss+cluster:// for the same with TLS.
-// Options follow after a question mark, as in "redis://host?timeout=20ms&prefix=shop:":
+// and the same with TLS: rediss://, rediss+sentinel:// and rediss+cluster://. Options
+// follow a question mark, as in "redis://host?timeout=20ms&prefix=shop:":
 //
-//	timeout        for a check, up to 1m; default DefaultTimeout
-//	dial_timeout   for connecting, up to 1m; default 1s
+//	timeout        of a check, up to 1m; default DefaultTimeout
+//	dial_timeout   of connecting, up to 1m; default 1s
 //	prefix         of every key; default DefaultPrefix
 //	client_name    as CLIENT LIST shows it; default weir
-//	password_file  holds the password, instead of the URL
-//	db             of redis+unix://; elsewhere the database is in the path
+//	password_file  file with the password, instead of the URL
+//	db             database of redis+unix://; elsewhere it is in the path
 //
 //	sentinel_user, sentinel_password, sentinel_password_file
-//	               of the sentinels, which do not get the password of Redis
+//	               for the sentinels; weir does not send them the password of Redis
 //
-//	tls_ca                the file with whom to trust, instead of the system's list
-//	tls_cert, tls_key     files that prove who we are
-//	tls_server_name       what the certificate must be for; default the host
-//	tls_insecure=true     believes anybody
+//	tls_ca                file with trusted CA certificates; default the system's
+//	tls_cert, tls_key     files with the client certificate and its key
+//	tls_server_name       expected name in the certificate; default the host
+//	tls_insecure=true     accepts any certificate
 //
-// In users, passwords and options, the characters / ? # @ & % are written %2F %3F
-// %23 %40 %26 %25. Files are read at once. No error has any part of a password.
+// In users, passwords and options, write the characters / ? # @ & % as %2F %3F %23 %40
+// %26 %25. ParseURL reads the files. Errors contain no part of a password.
 func ParseURL(s string) (Config, error) {
 	u, err := splitURL(s)
 	if err != nil {

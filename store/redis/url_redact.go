@@ -5,8 +5,8 @@ import "strings"
 // redacted stands for what must not be seen.
 const redacted = "***"
 
-// Redact returns a URL for logs, with *** for its passwords. It accepts anything:
-// what is not a URL for ParseURL, or may be part of a password, is *** too.
+// Redact returns a URL for logs, with *** in place of its passwords. It accepts any text:
+// what ParseURL does not accept, and whatever may be part of a password, is *** too.
 func Redact(s string) string {
 	u, err := splitURL(s)
 	switch {

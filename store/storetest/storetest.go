@@ -1,5 +1,4 @@
-// Package storetest is the suite that every store must pass, of this project or
-// of anybody else:
+// Package storetest is a test suite that every implementation of weir.Store must pass:
 //
 //	func TestStore(t *testing.T) {
 //		storetest.Run(t, func(t *testing.T) storetest.Subject {
@@ -9,8 +8,8 @@
 //		})
 //	}
 //
-// The store must be empty each time and must take its time from Set. It may
-// forget a key that has been fully reset for ten seconds or more.
+// Each time the store must be empty and must use the time given to Set. It may drop a
+// key that has been fully reset for 10 seconds or more.
 package storetest
 
 import (
@@ -23,7 +22,7 @@ import (
 	"github.com/weirhq/weir/internal/testcall"
 )
 
-// Subject is an empty store whose clock can be set.
+// Subject is an empty store with a settable clock.
 type Subject struct {
 	Store weir.Store
 	Set   func(now weir.Micros)

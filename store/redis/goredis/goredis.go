@@ -1,8 +1,8 @@
-// Package goredis keeps limits in Redis by a client of go-redis that a program already has.
+// Package goredis keeps usage in Redis with an existing go-redis client.
 //
-// It is a module of its own, so that only those download go-redis who use it. A program
-// without a client is better off with package redis alone, whose own client is faster and
-// connects to a Redis that moves or is not there yet.
+// It is a separate module, so that only its users download go-redis. If your program
+// has no client, use package redis alone: its client is faster, and connects to a Redis
+// that moves or starts later.
 package goredis
 
 import (
@@ -15,13 +15,14 @@ import (
 	"github.com/weirhq/weir/store/redis"
 )
 
-// New returns a store on a client: a [goredis.Client], also of Sentinel, or a
-// [goredis.ClusterClient]. The client stays the caller's to close, after the store.
+// New returns a store that uses the client: a [goredis.Client], with or without
+// Sentinel, or a [goredis.ClusterClient]. The caller closes the client, after the
+// store.
 //
-// Whatever the client is set to, the store answers within its own timeout, and the client
-// does not send a request again that may have been charged. Set ContextTimeoutEnabled all
-// the same: without it every call needs a goroutine of its own, and one that the store has
-// given up keeps a connection of the client's until ReadTimeout has passed.
+// Whatever the client's settings are, the store answers within its own timeout, and a
+// request that may have been charged is not sent again. Set ContextTimeoutEnabled
+// nevertheless. Without it every call needs a goroutine, and a call that timed out
+// occupies a connection of the client until ReadTimeout has passed.
 func New(client goredis.UniversalClient, o redis.Options) (*redis.Store, error) {
 	a := adapter{client: client}
 	switch c := client.(type) {
