@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Refund gives back what a verdict has charged, for a request that came to nothing
-// after it was allowed. Shadow rules keep it: for them the request took place.
+// Refund gives back what a verdict charged, for a request that failed after it was
+// allowed. Shadow rules keep the charge, because for them the request took place.
 func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	if !v.Allowed {
 		return nil
@@ -31,11 +31,11 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	return e.store.Refund(ctx, v.ops...)
 }
 
-// Standing puts into v what a client has left under a rule, or, without an id, under
-// every rule that counts by such keys, whether or not its conditions are met: whoever
-// asks for a user wants to see all of its limits. The key is written as in an
-// override, such as "user:alice". The tier says which limits apply to it; without one,
-// that with which the client last came to this engine does, if it is remembered.
+// Standing puts the usage of a client under a rule into v. Without an id, it covers
+// every rule that counts by such keys, whether or not its conditions are met, so that
+// all limits of the client are included. The key is written as in an override, such as
+// "user:alice". The tier selects the limits; without one, Standing uses the tier of the
+// client's last request to this engine, if it is known.
 func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict) (Tier, error) {
 	v.clear()
 	in := e.installed.Load()
@@ -75,8 +75,8 @@ func (v *Verdict) addClient(c *rule.Entry, key, tier string) {
 	}
 }
 
-// Reset makes a client fully reset under a rule, or, without an id, under every
-// rule that counts by such keys: whatever its tier is or was. It returns the rules.
+// Reset clears the usage of a client under a rule or, without an id, under every rule
+// that counts by such keys, whatever its tier is or was. It returns the rules.
 func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 	clients, err := e.installed.Load().clients(id, key)
 	if err != nil {
@@ -137,12 +137,12 @@ func (in *installed) clients(id, key string) ([]client, error) {
 	return nil, &KeyError{Err: errors.New(`no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)}
 }
 
-// NoRuleError is a rule that is not there.
+// NoRuleError reports a rule that does not exist.
 type NoRuleError struct{ ID string }
 
 func (e *NoRuleError) Error() string { return fmt.Sprintf("engine: there is no rule %q", e.ID) }
 
-// KeyError is a key that is not of the form that a rule, or any rule, counts by.
+// KeyError reports a key whose form no rule, or not the given rule, counts by.
 type KeyError struct {
 	Rule string
 	Err  error

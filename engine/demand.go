@@ -9,20 +9,21 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Demand is limits that apply to a request by rules of somebody else's: a protocol
-// that finds them, and names clients, in a way of its own.
+// Demand is a limit that applies to a request by external rules: those of a protocol
+// that selects limits and identifies clients in its own way.
 type Demand struct {
-	// Rule says how to treat them: its id, mode and failure policy, and whether
-	// denied requests count. It need not be of a table: &rule.Entry{Rule: r}.
+	// Rule defines how to treat the demand: its id, mode and failure policy, and
+	// whether denied requests count. It need not belong to a table: &rule.Entry{Rule:
+	// r}.
 	Rule *rule.Entry
 
 	Key    string
 	Limits []*weir.Compiled
-	Cost   int64 // 0 only looks whether there is room for one
+	Cost   int64 // 0 only checks whether there is room for one unit
 }
 
-// Charge judges a request by its demands instead of the rules in force, as Check
-// does: all are charged, or none. Result.Demand tells which one a result belongs to.
+// Charge decides a request by its demands instead of the rules in force, as Check does:
+// all are charged, or none. Result.Demand tells to which demand a result belongs.
 func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error {
 	var start time.Duration
 	if e.observer != nil {

@@ -12,37 +12,38 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Denial is what to tell the client of a request that may not go on, in whatever
-// protocol.
+// Denial describes why a request was denied, for any protocol.
 type Denial struct {
-	// Verdict is why. It is valid as long as the verdict. A verdict that is Allowed was
-	// taken back: the request would have had to be delayed, and could not be.
+	// Verdict is the reason. It is valid as long as the verdict. If it is Allowed, the
+	// charge was refunded, because the request had to be delayed and could not be.
 	Verdict *Verdict
 
 	Cause  Cause
-	Detail string // the rule's message, or a sentence about what happened
+	Detail string // the rule's message, or a sentence about the reason
 
-	Rule     string   // which one denies, if one does
-	Code     int      // the rule's own code, if it has one
-	Policies []string // the limits that deny, by name
+	Rule     string   // the rule that denies, if any
+	Code     int      // the code that the rule defines, if any
+	Policies []string // names of the limits that deny
 
-	// RetryAfter is how long to wait; 0 if waiting does not help, or nobody knows.
+	// RetryAfter is the time to wait; 0 if waiting does not help or the time is
+	// unknown.
 	RetryAfter time.Duration
 
 	status int // the rule's own, 0 if it has none
 }
 
-// Cause is what kind of denial it is.
+// Cause is the kind of a denial.
 type Cause uint8
 
 const (
-	QuotaExceeded   Cause = iota // limits deny
-	ReducedCapacity              // the limits cannot be asked, or too many requests wait
+	QuotaExceeded   Cause = iota // a limit denies the request
+	ReducedCapacity              // the store is unavailable, or too many requests are delayed
 	ClientBlocked                // the client is on the block list
-	NotJudged                    // nobody can judge such a request
+	NotJudged                    // the request is invalid
 )
 
-// HTTPStatus is the status that an HTTP client gets: the rule's own, if it has one.
+// HTTPStatus returns the status for an HTTP client: that of the rule, if it defines
+// one.
 func (d *Denial) HTTPStatus() int {
 	if d.status != 0 {
 		return d.status
@@ -54,7 +55,7 @@ func (d *Denial) HTTPStatus() int {
 // three seconds, and whoever comes earlier only makes it harder.
 const outage = 5 * time.Second
 
-// Describe says what to tell the client of a verdict that denies.
+// Describe returns the Denial for a verdict that denies.
 func Describe(v *Verdict) Denial {
 	switch v.Reason {
 	case Blocked:
@@ -72,9 +73,9 @@ func Describe(v *Verdict) Denial {
 	return d
 }
 
-// DescribeError says what to tell the client of a request that the engine could not
-// judge. The store's trouble is not among the reasons: for that, each rule has said what
-// to do. Details about the rules, or the application, are for the log.
+// DescribeError returns the Denial for a request that the engine could not decide. An
+// unavailable store is not such a case, because each rule defines what happens then.
+// The Denial contains no details about the rules or the application; log them.
 func DescribeError(v *Verdict, err error) Denial {
 	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // whoever has sent it can help it
 		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request has too many values of " + values.What + "; send one."}
@@ -115,9 +116,9 @@ func unavailable(v *Verdict) Denial {
 	return d
 }
 
-// Name is how headers and denials call the limit of a result: by the id of its rule and,
-// if the rule has several limits for this client, the period. A colon is not part of an
-// id, so no two names are the same.
+// Name returns the name of a result's limit in headers and denials: the id of its rule
+// and, if the rule has several limits for this client, the period. An id contains no
+// colon, so names are unique.
 func (v *Verdict) Name(r *Result) string {
 	var room [128]byte
 	if name := v.AppendName(room[:0], r); string(name) != r.Rule.ID {
@@ -126,7 +127,7 @@ func (v *Verdict) Name(r *Result) string {
 	return r.Rule.ID
 }
 
-// AppendName appends the Name.
+// AppendName appends the Name to dst.
 func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 	dst = appendID(dst, r.Rule.ID)
 	for i := range v.Results {

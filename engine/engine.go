@@ -1,21 +1,21 @@
-// Package engine judges requests: rules and a store in, a verdict out.
+// Package engine decides requests with the rules of package rule and a store.
 //
 //	e, err := engine.New(engine.Options{Store: store})
-//	e.Install(table)
+//	e.Install(table, 1)
 //	var v engine.Verdict
 //	err = e.Check(ctx, &request, &v)
 //
-// Every rule that matches applies. All of their limits are charged in one call of
-// the store, or none: a request that one rule denies costs nothing anywhere. Shadow
-// rules are charged and reported like the others, after them, and never deny.
+// Every rule that matches applies. One call of the store charges all of their limits,
+// or none: a request that one rule denies costs nothing. Shadow rules are charged and
+// reported after the others, and never deny.
 //
 // # When the store is unavailable
 //
-// Each rule says what happens then: open lets its requests pass, closed denies
-// them, local goes on in this process with its share of the limit, from what was
-// last seen of the busiest clients. One closed rule denies, whatever the others
-// say. The verdict tells that it is degraded. That is no error: Check fails only when
-// its context ends or the request makes no sense.
+// Each rule defines what happens then. open allows its requests, and closed denies
+// them. local keeps limiting in this process, with its share of the limit, starting
+// from the last known usage of the busiest clients. One closed rule denies, whatever
+// the others say. The verdict is marked as degraded. This is not an error: Check fails
+// only if its context ends or the request is invalid.
 package engine
 
 import (
@@ -30,33 +30,33 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-// Options of an engine.
+// Options configures an engine.
 type Options struct {
-	// Store is where the limits are kept. Default a store in memory.
+	// Store keeps the usage. Default a store in memory.
 	Store weir.Store
 
-	// Local is where rules go on that say on_failure: local. Default a store in
-	// memory.
+	// Local keeps the usage of rules with on_failure: local while Store is unavailable.
+	// Default a store in memory.
 	Local weir.Store
 
-	// Instances is by how many a limit is divided when each instance goes on by
-	// itself. Default 1.
+	// Instances returns the number of instances by which a limit is divided in local
+	// fallback. Default 1.
 	Instances func() int
 
-	// Observers are told of every verdict, and a [RuleObserver] of the rules, too.
-	// Default nobody.
+	// Observers are called with every verdict, and a [RuleObserver] with the rules,
+	// too. Default none.
 	Observers []Observer
 
-	// Clock tells the time, for what was last seen of a client. Default the
-	// system's.
+	// Clock returns the time, to remember when a client was last seen. Default the
+	// system clock.
 	Clock func() weir.Micros
 
-	// Logger is told of rules that Open puts into force, or cannot use. Default
+	// Logger receives a record when Open loads rules, or cannot use them. Default
 	// slog.Default().
 	Logger *slog.Logger
 }
 
-// Engine judges requests. It is safe for concurrent use.
+// Engine decides requests. It is safe for concurrent use.
 type Engine struct {
 	store     weir.Store
 	local     weir.Store
@@ -102,9 +102,8 @@ func New(o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Install puts rules into force: requests that come from now on are judged by them.
-// What clients have used under a rule stays used as long as the rule keeps its id,
-// algorithm and period.
+// Install puts rules into force for all later requests. Clients keep their usage under
+// a rule as long as the rule keeps its id, algorithm and period.
 func (e *Engine) Install(table *rule.Table, version int64) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
@@ -116,8 +115,8 @@ func (e *Engine) Install(table *rule.Table, version int64) {
 	e.installed.Store(&installed{table: table, version: version})
 }
 
-// InstallDemands tells the observers which rules come with a [Demand] from now on, all of
-// them. To the engine itself they need not be known.
+// InstallDemands tells the observers all rules that come with a [Demand] from now on.
+// The engine itself does not need it.
 func (e *Engine) InstallDemands(rules []*rule.Entry) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
@@ -128,15 +127,15 @@ func (e *Engine) InstallDemands(rules []*rule.Entry) {
 	}
 }
 
-// Rules returns the rules in force, and their version.
+// Rules returns the rules in force and their version.
 func (e *Engine) Rules() (*rule.Table, int64) {
 	in := e.installed.Load()
 	return in.table, in.version
 }
 
-// Check judges a request and charges it, and puts the answer into v. The error is a
-// [rule.ValuesError] if the request is too many clients at once, a [weir.InvalidError] if
-// it cannot be judged for another reason, or that of the context.
+// Check decides a request, charges it, and puts the answer into v. The error is a
+// [rule.ValuesError] if the request would be too many clients, a [weir.InvalidError] if
+// it is invalid for another reason, or the context's error.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
 	if e.observer == nil { // nobody wants to know how long it takes
 		return e.judge(ctx, req, v, e.tiers, e.charge)
@@ -149,7 +148,8 @@ func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error
 	return nil
 }
 
-// Peek answers what Check would, and charges nothing. Nobody is told of it.
+// Peek returns the answer that Check would return, and charges nothing. Observers are
+// not called.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
 	return e.judge(ctx, req, v, nil, e.look)
 }

@@ -9,15 +9,16 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// DefaultMaxDelayed is how many requests a gate holds at once unless it is told otherwise.
+// DefaultMaxDelayed is the default maximum of requests that a gate delays at the same
+// time.
 const DefaultMaxDelayed = 1000
 
 // maxRefund is how long to try to give a place back. A store has a timeout of its own,
 // which is shorter.
 const maxRefund = time.Second
 
-// Gate lets requests pass that an engine allows, and delays those that a rule shapes. It
-// is what middleware of any protocol stands on. It is safe for concurrent use.
+// Gate allows requests as an engine decides, and delays those that a rule shapes.
+// Middleware of any protocol can use it. It is safe for concurrent use.
 type Gate struct {
 	engine   *Engine
 	patience func(context.Context) time.Duration
@@ -25,9 +26,9 @@ type Gate struct {
 	delayed  atomic.Int64
 }
 
-// NewGate returns a gate that holds at most so many requests at once, or DefaultMaxDelayed
-// if that is 0. Patience, if it is not nil, tells how long a request can be delayed at most
-// besides its deadline.
+// NewGate returns a gate that delays at most maxDelayed requests at the same time, or
+// DefaultMaxDelayed if that is 0. If patience is not nil, it returns the maximum delay
+// of a request, besides the request's deadline.
 func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Duration) (*Gate, error) {
 	switch {
 	case maxDelayed < 0:
@@ -38,12 +39,12 @@ func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Dura
 	return &Gate{engine: e, most: int64(maxDelayed), patience: patience}, nil
 }
 
-// Delayed is how many requests wait for their turn.
+// Delayed returns how many requests are delayed now.
 func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 
-// Allow judges a request as Check does, and holds it until its turn has come. It reports
-// whether the request may go on; if not, d says why. The error is that of Check, or that
-// the context has ended while the request was delayed; then d has an answer, too.
+// Allow decides a request as Check does, and waits until its turn. It reports whether
+// the request may proceed; if not, d describes why. The error is that of Check, or the
+// context's error if it ended during the delay; d is set then, too.
 func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
 	if err := g.engine.Check(ctx, req, v); err != nil {
 		*d = DescribeError(v, err)

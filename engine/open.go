@@ -10,10 +10,10 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Open returns an engine with the rules of a file, YAML or JSON. It follows the file until
-// the context ends: what it becomes is put into force, unless there are mistakes in it, which
-// the logger is told. It is an error if there is no such file, or if its rules cannot be used.
-// Open only reads the file.
+// Open returns an engine with the rules of a file, YAML or JSON. It watches the file
+// until the context ends, and reloads it when it changes. If the new rules have errors,
+// the engine keeps the old rules and logs the errors. Open returns an error if the file
+// does not exist or its rules are invalid. It never writes to the file.
 func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 	e, err := New(o)
 	if err != nil {
@@ -50,8 +50,8 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 	return e, nil
 }
 
-// Load puts the rules of a document, YAML or JSON, into force. The name is for messages; one
-// that ends in .json is read as JSON.
+// Load puts the rules of a document, YAML or JSON, into force. Messages contain the
+// name; if it ends in .json, the document is JSON.
 func (e *Engine) Load(name string, document []byte) error {
 	_, version := e.Rules()
 	return e.load(name, document, version+1)
@@ -70,8 +70,8 @@ func (e *Engine) load(name string, document []byte, version int64) error {
 	return nil
 }
 
-// Judge is Check for whoever has no verdict to use again: it costs one allocation, as long
-// as no more than four limits apply.
+// Judge decides a request as Check does and returns a new verdict. It costs one
+// allocation if no more than four limits apply.
 func (e *Engine) Judge(ctx context.Context, req rule.Request) (*Verdict, error) {
 	a := &answer{request: req}
 	v := &a.verdict

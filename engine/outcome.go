@@ -6,21 +6,21 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Observer is told of every verdict on a request, as soon as it is known; peeks are
-// none. It must be quick, and keeps neither the request nor the verdict.
+// Observer is called with every verdict, except those of Peek. It must be fast, and
+// must keep neither the request nor the verdict.
 type Observer interface {
 	Observe(req *rule.Request, v *Verdict, took time.Duration)
 }
 
-// RuleObserver is an observer that counts by rule. The engine tells it of rules before
-// the first verdict by them.
+// RuleObserver is an Observer that counts by rule. The engine calls it with new rules
+// before their first verdict.
 type RuleObserver interface {
 	Observer
 
-	// Install says which rules come into force.
+	// Install is called with the rules that come into force.
 	Install(table *rule.Table, version int64)
 
-	// InstallDemands says which rules come with a [Demand], all of them.
+	// InstallDemands is called with all rules that come with a [Demand].
 	InstallDemands(rules []*rule.Entry)
 }
 
@@ -43,19 +43,19 @@ func (all several) Observe(req *rule.Request, v *Verdict, took time.Duration) {
 	}
 }
 
-// Outcome is what became of a request, or what one rule said of it.
+// Outcome is the result of a request, or of one rule.
 type Outcome uint8
 
 const (
 	OutcomeAllowed         Outcome = iota
-	OutcomeDenied                  // by a limit
-	OutcomeShadowDenied            // it was allowed; a shadow rule would have denied it
-	OutcomeDegradedAllowed         // it was allowed without the store
-	OutcomeDegradedDenied          // it was denied without the store, because a rule is closed
-	OutcomeBlocked                 // the client is on the block list; no rule says that
-	OutcomeExempt                  // the client is on the exempt list; no rule says that
-	OutcomeNoRule                  // it was allowed, because no rule applied
-	Outcomes                       // how many there are
+	OutcomeDenied                  // denied by a limit
+	OutcomeShadowDenied            // allowed; a shadow rule would have denied it
+	OutcomeDegradedAllowed         // allowed without the store
+	OutcomeDegradedDenied          // denied without the store, because a rule fails closed
+	OutcomeBlocked                 // the client is on the block list; not an outcome of a rule
+	OutcomeExempt                  // the client is on the exempt list; not an outcome of a rule
+	OutcomeNoRule                  // allowed, because no rule applied
+	Outcomes                       // number of outcomes
 )
 
 var outcomeNames = [Outcomes]string{
@@ -67,7 +67,7 @@ var outcomeNames = [Outcomes]string{
 // String returns the name that metrics and statistics use.
 func (o Outcome) String() string { return outcomeNames[o] }
 
-// Outcome is what became of the request. Each has exactly one.
+// Outcome returns the outcome of the request. Each request has exactly one.
 func (v *Verdict) Outcome() Outcome {
 	switch v.Reason {
 	case Exempt:
@@ -93,9 +93,9 @@ func (v *Verdict) Outcome() Outcome {
 	return OutcomeAllowed
 }
 
-// Said is what the rule of a result says, once for all of its limits, and where the
-// results of the next rule begin. The limits of one rule stand together, and it says no
-// if one of them does.
+// Said returns the outcome of a result's rule, for all its limits together, and the
+// index of the next rule's first result. The limits of a rule are adjacent, and the
+// rule denies if one of them denies.
 func (v *Verdict) Said(i int) (said Outcome, next int) {
 	r := &v.Results[i]
 	pass := r.Allowed

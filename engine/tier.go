@@ -5,20 +5,20 @@ import (
 	"sync/atomic"
 )
 
-// Tier is whose limits were shown of a client, and how that is known.
+// Tier is the tier whose limits were used for a client, and where it comes from.
 type Tier struct {
-	Name string // "" is the limits of those without a tier
+	Name string // "" for the limits without a tier
 	From TierFrom
 }
 
-// TierFrom is how a tier is known.
+// TierFrom tells where a tier comes from.
 type TierFrom uint8
 
 const (
-	NoTier      TierFrom = iota // no limit of the client depends on one
-	AskedTier                   // whoever asked has named it
-	SeenTier                    // the client last came with it
-	UnknownTier                 // the client was not seen lately, and may have another one
+	NoTier      TierFrom = iota // no limit of the client depends on the tier
+	AskedTier                   // the caller named it
+	SeenTier                    // the tier of the client's last request
+	UnknownTier                 // the client was not seen recently, and may have another tier
 )
 
 func (f TierFrom) String() string {

@@ -8,30 +8,30 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Verdict is the answer to one request. It may be used again for the next, which
-// then costs no memory: whatever it points to is its own until then.
+// Verdict is the answer to one request. It can be reused for the next request, which
+// then allocates nothing. Everything it points to is valid until then.
 type Verdict struct {
 	Allowed bool
 
-	// Reason is why, in a word.
+	// Reason tells why the request was allowed or denied.
 	Reason Reason
 
-	// Delay is how long to hold an allowed request before it may go on.
+	// Delay is how long to delay an allowed request.
 	Delay time.Duration
 
-	// RetryAfter is how long a denied request has to wait: the longest of all limits
-	// that deny it, so that nobody comes back too early. It is weir.Never if waiting
-	// does not help, and 0 if no limit denies it.
+	// RetryAfter is the time to wait after a denial: the longest of all limits that
+	// deny, so that no client retries too early. It is weir.Never if waiting does not
+	// help, and 0 if no limit denies.
 	RetryAfter time.Duration
 
-	// Degraded is why the store could not be asked; nil if it was.
+	// Degraded is the reason why the store was unavailable; nil if it was available.
 	Degraded error
 
-	// Version is the version of the rules that judged.
+	// Version is the version of the rules that were used.
 	Version int64
 
-	// Results are the limits that were asked, each place's behind those of the one
-	// before: enforced rules, shadow rules, and limits that were only looked at.
+	// Results are the results of all limits that were checked, in this order: enforced
+	// rules, shadow rules, and limits that were only peeked at.
 	Results []Result
 
 	upTo    [places]int // where each place ends in Results
@@ -86,40 +86,40 @@ func (v *Verdict) at(p place) []Result {
 // charged are all that are not only looked at.
 func (v *Verdict) charged() []Result { return v.Results[:v.upTo[countingShadow]] }
 
-// Reason is why a request was allowed or denied.
+// Reason tells why a request was allowed or denied.
 type Reason uint8
 
 const (
-	Limits      Reason = iota // its limits say so; or no rule applies to it
-	Exempt                    // it is on the list of those who are not limited
-	Blocked                   // it is on the list of those who are denied
-	Unavailable               // the store is unavailable, and a rule is closed
+	Limits      Reason = iota // the limits decided, or no rule applies
+	Exempt                    // the client is on the exempt list
+	Blocked                   // the client is on the block list
+	Unavailable               // the store is unavailable, and a rule fails closed
 )
 
 func (r Reason) String() string {
 	return [...]string{"limits", "exempt", "blocked", "unavailable"}[r]
 }
 
-// Result is what one limit of a rule says.
+// Result is the result of one limit of a rule.
 type Result struct {
 	Rule   *rule.Entry
-	Quota  *weir.Compiled // the limit that was asked
-	Key    string         // who is limited, as in "user:alice"; valid as long as the verdict
+	Quota  *weir.Compiled // the limit that was checked
+	Key    string         // identifies the client, as in "user:alice"; valid as long as the verdict
 	Cost   int64
-	Shadow bool // it is reported, and has no say
-	Demand int  // which one it is of, if it is of one
+	Shadow bool // reported, but does not count for the verdict
+	Demand int  // the demand to which it belongs, if any
 
-	// Asked is false if the store could not be, and the rule is open or closed:
-	// then the decision says no more than Allowed.
+	// Asked is false if the store was unavailable and the rule is open or closed. Then
+	// only Allowed of the decision is valid.
 	Asked bool
 
 	weir.Decision
 }
 
-// Speaker is the result that speaks for the answer: the first one that denies, in the
-// order of the document; if all allow, of those that were asked the one with the least
-// remaining. It is nil if there is none. One that denies without having been Asked has
-// no figures.
+// Speaker returns the result that the answer describes: the first one that denies, in
+// the order of the document; if all allow, the checked one with the fewest units left.
+// It is nil if there is none. A result that denies without having been Asked has no
+// numbers.
 func (v *Verdict) Speaker() *Result {
 	if v.speaker == 0 {
 		return nil

@@ -1,4 +1,4 @@
-// Package metrics counts what an engine decides, for Prometheus.
+// Package metrics counts the verdicts of an engine, for Prometheus.
 //
 //	m, err := metrics.New(metrics.Options{})
 //	e, err := engine.New(engine.Options{Store: store, Observers: []engine.Observer{m}})
@@ -6,12 +6,13 @@
 //	e.Install(table, 1)
 //	mux.Handle("GET /metrics", m.Handler())
 //
-// A verdict costs some tens of nanoseconds and no memory: a rule's counters are looked
-// up by its pointer, and labels are text only when somebody reads them.
+// Counting a verdict takes tens of nanoseconds and allocates nothing: the counters of a
+// rule are found by its pointer, and labels are formatted only at a scrape.
 //
-// No label has anything that a client sent. Rules are labelled by their ids, and a
-// rule that is gone takes its series along; routes and upstreams come from the
-// program, and their number is bounded all the same. docs/reference/metrics.md has the list.
+// No label contains anything that a client sent. Rules are labelled by their ids, and
+// the series of a removed rule are removed too. Routes and upstreams come from the
+// program, and their number is bounded as well. docs/reference/metrics.md lists all
+// metrics.
 package metrics
 
 import (
@@ -33,7 +34,7 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-// What Options stand for when they say nothing.
+// Defaults of Options.
 const (
 	DefaultMaxRules  = 1000
 	DefaultMaxRoutes = 200
@@ -46,71 +47,74 @@ const other = "(other)"
 // somebody who looks.
 const maxScrapes = 8
 
-// Options of metrics. The zero value is ready to use. The functions are called at
-// every scrape and must answer from memory.
+// Options configures metrics. The zero value is ready to use. The functions are called
+// at every scrape and must answer from memory.
 type Options struct {
-	// Version is what weir_build_info says. Default the version of the main module.
+	// Version is the version in weir_build_info. Default the version of the main
+	// module.
 	Version string
 
-	// MaxRules is how many rules have series of their own: the first ones by id, and
-	// then those of InstallDemands. The others are counted together. Default
+	// MaxRules is how many rules have their own series: the first ones by id, then
+	// those of InstallDemands. The others are counted together. Default
 	// DefaultMaxRules.
 	MaxRules int
 
-	// MaxRoutes is how many routes, and how many upstreams, have series of their own:
-	// the first ones to be seen. Default DefaultMaxRoutes.
+	// MaxRoutes is how many routes, and how many upstreams, have their own series: the
+	// first ones that appear. Default DefaultMaxRoutes.
 	MaxRoutes int
 
-	// StoreUp tells whether the store can be asked. Default always: one in memory
-	// cannot be lost.
+	// StoreUp reports whether the store is available. Default always true, as for a
+	// store in memory.
 	StoreUp func() bool
 
-	// Keys tells what the store in memory knows about itself. Default nothing:
-	// there are no series about keys.
+	// Keys returns the numbers of the store in memory. Default none: there are no
+	// series about keys.
 	Keys func() memory.Stats
 
-	// MaxKeys is that store's bound. Default memory.DefaultMaxKeys.
+	// MaxKeys is the maximum number of keys of that store. Default
+	// memory.DefaultMaxKeys.
 	MaxKeys int
 
-	// Delayed tells how many requests wait for their turn. Default none.
+	// Delayed returns how many requests are delayed now. Default none.
 	Delayed func() int
 
-	// Queues tells what queues hold. Default nothing: there are no series about them.
+	// Queues returns the state of the queues. Default none: there are no series about
+	// queues.
 	Queues func() []Queue
 
-	// Statistics tells how the statistics fare. Default nothing.
+	// Statistics returns the state of the statistics. Default none.
 	Statistics func() Statistics
 
-	// Files tells how the files fare that survive a restart. Default nothing: there are
-	// no series about them.
+	// Files returns the state of the files that keep data across a restart. Default
+	// none: there are no series about files.
 	Files func() []File
 
-	// Clock tells the time, for when rules were loaded. Default time.Now.
+	// Clock returns the time, for when rules were loaded. Default time.Now.
 	Clock func() time.Time
 }
 
-// Queue is what a queue holds, and for how long.
+// Queue is the state of a queue.
 type Queue struct {
 	Name                         string
 	Ready, Delayed, Leased, Dead int64
-	Age                          time.Duration // of the oldest that is ready
+	Age                          time.Duration // age of the oldest ready item
 }
 
-// File is how a file fares that survives a restart.
+// File is the state of a file that keeps data across a restart.
 type File struct {
 	Name     string
-	Failures int64     // saves that failed
-	Saved    time.Time // zero if it was not, yet
-	Unusable bool      // it could not be used at the start, and was moved aside
+	Failures int64     // number of failed saves
+	Saved    time.Time // time of the last save; zero if there was none
+	Unusable bool      // the file could not be read at the start, and was renamed
 }
 
-// Statistics are how weir's own statistics fare.
+// Statistics is the state of weir's own statistics.
 type Statistics struct {
-	Lost   int64 // requests that are missing in them
-	Alerts int   // that fire
+	Lost   int64 // requests that were lost
+	Alerts int   // alerts that fire
 }
 
-// Metrics counts verdicts and more. It is safe for concurrent use.
+// Metrics counts verdicts, requests and more. It is safe for concurrent use.
 type Metrics struct {
 	options  Options
 	registry *prometheus.Registry
@@ -140,7 +144,7 @@ type Metrics struct {
 	upstreamErrors    *prometheus.CounterVec
 }
 
-// New returns metrics on a registry of their own.
+// New returns metrics with their own registry.
 func New(o Options) (*Metrics, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -190,11 +194,12 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// Handler answers scrapes, compressed if the scraper likes, and only a few at once.
+// Handler serves scrapes, compressed if the scraper accepts it, and only a few at a
+// time.
 func (m *Metrics) Handler() http.Handler { return m.handler }
 
-// Registry is where a program may register what it counts itself. Names that begin
-// with weir_ are taken.
+// Registry returns the registry, for metrics of your program. Names that begin with
+// weir_ are reserved.
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func buildInfo(version string) prometheus.Collector {

@@ -48,9 +48,9 @@ func (f *inForce) find(c *rule.Entry) *ruleCounters {
 	return f.before[c]
 }
 
-// Install implements [engine.RuleObserver]. What rules say that are not known here is
-// counted as "(other)". A rule that keeps its id goes on counting; one that is gone, or
-// off, takes its series along.
+// Install implements [engine.RuleObserver]. Results of rules that are not installed are
+// counted as "(other)". A rule that keeps its id keeps its counts; the series of a rule
+// that was removed, or is off, are removed.
 func (m *Metrics) Install(table *rule.Table, version int64) {
 	m.installing.Lock()
 	defer m.installing.Unlock()
@@ -59,8 +59,8 @@ func (m *Metrics) Install(table *rule.Table, version int64) {
 	m.rulesStale.Store(false)
 }
 
-// InstallDemands implements [engine.RuleObserver]. The rules have what room MaxRules
-// leaves, in the given order; several may have one id.
+// InstallDemands implements [engine.RuleObserver]. These rules share the room that
+// MaxRules leaves, in the given order; several of them may have the same id.
 func (m *Metrics) InstallDemands(rules []*rule.Entry) {
 	m.installing.Lock()
 	defer m.installing.Unlock()
@@ -107,14 +107,13 @@ func (m *Metrics) install() {
 // [rule.Parse] accepts can.
 func printable(id string) bool { return utf8.ValidString(id) && id != other }
 
-// ReloadFailed says that there are newer rules which cannot be used. The next Install
-// says that all is well again.
+// ReloadFailed records that newer rules are invalid. The next Install clears it.
 func (m *Metrics) ReloadFailed() {
 	m.reloadFailed.Add(1)
 	m.rulesStale.Store(true)
 }
 
-// EnvoyReloaded says whether the newest configuration for Envoy is in force.
+// EnvoyReloaded records whether the newest configuration for Envoy is in force.
 func (m *Metrics) EnvoyReloaded(ok bool) {
 	if !ok {
 		m.reloadFailed.Add(1)

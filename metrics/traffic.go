@@ -29,12 +29,12 @@ func (m *Metrics) makeTraffic() {
 }
 
 // ObserveHTTP counts a request that was answered. The route is a pattern of the mux,
-// not the path; "" is a request that none matches.
+// not the path; "" if no pattern matched.
 func (m *Metrics) ObserveHTTP(route string, status int, took time.Duration) {
 	m.httpSeconds.WithLabelValues(m.routes.label(route), classOf(status)).Observe(took.Seconds())
 }
 
-// ObserveUpstream counts a request that was passed on, and either answered with a
+// ObserveUpstream counts a request that was forwarded, and either answered with a
 // status or ended by an error.
 func (m *Metrics) ObserveUpstream(route, upstream string, status int, err error, took time.Duration) {
 	upstream = m.upstreams.label(upstream)

@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/internal/match"
 )
 
-// Compile makes a set ready. The set must not change afterwards. What [Parse] has
-// accepted compiles; the error of any other set names each rule at fault.
+// Compile prepares a set for use. Do not change the set afterwards. Every set that
+// [Parse] accepts compiles; for other sets the error names each invalid rule.
 func Compile(set *Set, o Options) (*Table, error) {
 	o.IPv6Bits = cmp.Or(o.IPv6Bits, 64)
 	if o.IPv6Bits < 1 || o.IPv6Bits > 128 {
@@ -87,8 +87,8 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	return out, c.quotas(out)
 }
 
-// Usable returns the set of a document that can be parsed and compiled. Otherwise the
-// error is an *InvalidError with everything that is wrong. The name is as in [Parse].
+// Usable parses and compiles a document and returns its set. If that fails, the error
+// is an *InvalidError with all problems. The name is as in [Parse].
 func Usable(name string, source []byte) (*Set, error) {
 	set, problems := Parse(name, source)
 	if err := problems.Err(); err != nil {

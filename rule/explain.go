@@ -2,27 +2,27 @@ package rule
 
 import "github.com/weirhq/weir"
 
-// Explanation is what a rule makes of a request, for people.
+// Explanation tells, for people, how a rule treats a request.
 type Explanation struct {
 	Rule    *Entry
-	Matches bool // all conditions are met
-	Applies bool // and the rule is not off, and the request has all parts of its key
+	Matches bool // the request meets all conditions
+	Applies bool // it matches, the rule is not off, and the request has all parts of the key
 
-	// Why it does not apply, a sentence for each reason: "method is GET, the rule
-	// wants POST". None if it applies.
+	// Why lists the reasons why the rule does not apply, one sentence each: "method is
+	// GET, the rule wants POST". Empty if it applies.
 	Why []string
 
 	// Identity is the key that a store counts by. It is "" if a part is missing.
 	Identity string
 
-	// Quota says where the limits come from: "default", "tier pro" or "override".
-	// It is "" if the rule does not apply.
+	// Quota tells where the limits come from: "default", "tier pro" or "override". It
+	// is "" if the rule does not apply.
 	Quota  string
-	Limits []*weir.Compiled // none if unlimited
+	Limits []*weir.Compiled // empty if unlimited
 }
 
-// Explain says of each rule, in the order of the document, whether it applies to the
-// request and why not. It goes through the rules one by one, and is slow.
+// Explain tells for each rule, in the order of the document, whether it applies to the
+// request and why not. It tests the rules one by one, which is slow.
 func (t *Table) Explain(req *Request) []Explanation {
 	all := make([]Explanation, len(t.rules))
 	for i, c := range t.rules {
@@ -60,8 +60,9 @@ func (c *Entry) origin(identity, tier string) string {
 	return "default"
 }
 
-// ExplainLists says why the request is exempt and why it is on the block list, as
-// in "10.1.2.3 is in 10.0.0.0/8". Each is "" if it is not.
+// ExplainLists tells why the request is on the exempt list and why it is on the block
+// list, as in "10.1.2.3 is in 10.0.0.0/8". Each is "" if the request is not on that
+// list.
 func (t *Table) ExplainLists(req *Request) (exempt, blocked string) {
 	return t.exempt.why(req), t.block.why(req)
 }

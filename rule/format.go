@@ -10,9 +10,9 @@ import (
 	"github.com/weirhq/weir/internal/document"
 )
 
-// Format writes a set as YAML, always in the same way: fields in the order of the
-// reference, maps by name, one value instead of a list of one, and no defaults.
-// Parse gives the set back. API keys are in it as they are in the set.
+// Format returns a set as canonical YAML: fields in the order of the reference, maps
+// sorted by name, one value instead of a list of one, and no defaults. Parse returns
+// the same set. API keys are written as they are in the set.
 func Format(set *Set) []byte {
 	text, err := setElement(set).YAML()
 	if err != nil {
@@ -23,16 +23,16 @@ func Format(set *Set) []byte {
 	return text
 }
 
-// ToJSON writes a set as JSON, with the same fields as Format.
+// ToJSON returns a set as JSON, with the same fields as Format.
 func ToJSON(set *Set) []byte { return setElement(set).JSON() }
 
-// RuleToJSON writes one rule as JSON, as ParseRule reads it.
+// RuleToJSON returns one rule as JSON, which ParseRule accepts.
 func RuleToJSON(r *Rule) []byte { return ruleElement(r).JSON() }
 
-// MarshalJSON is ToJSON.
+// MarshalJSON returns the result of ToJSON.
 func (s Set) MarshalJSON() ([]byte, error) { return ToJSON(&s), nil }
 
-// UnmarshalJSON is Parse, without the warnings.
+// UnmarshalJSON parses a set as Parse does, and ignores warnings.
 func (s *Set) UnmarshalJSON(source []byte) error {
 	set, problems := Parse("", source)
 	if err := problems.Err(); err != nil {
@@ -42,10 +42,10 @@ func (s *Set) UnmarshalJSON(source []byte) error {
 	return nil
 }
 
-// MarshalJSON is RuleToJSON.
+// MarshalJSON returns the result of RuleToJSON.
 func (r Rule) MarshalJSON() ([]byte, error) { return RuleToJSON(&r), nil }
 
-// UnmarshalJSON is ParseRule, without the warnings.
+// UnmarshalJSON parses a rule as ParseRule does, and ignores warnings.
 func (r *Rule) UnmarshalJSON(source []byte) error {
 	parsed, problems := ParseRule("", source)
 	if err := problems.Err(); err != nil {

@@ -18,14 +18,14 @@ const (
 	hashBytes = 16
 )
 
-// HashAPIKey returns what stands for an API key in identities, and so in stores,
-// logs and statistics: "sha256:" and the first 32 hexadecimal digits of the SHA-256
-// of "weir:api_key:" and the key. In a shell:
+// HashAPIKey returns the hash that replaces an API key in identities, and so in stores,
+// logs and statistics: "sha256:" and the first 32 hexadecimal digits of the SHA-256 of
+// "weir:api_key:" plus the key. In a shell:
 //
 //	printf 'weir:api_key:%s' "$KEY" | sha256sum | cut -c1-32
 //
-// Rules may name a key by it, as in an override for "api_key:sha256:…". A hash
-// hides what cannot be guessed; it is no salt for short keys.
+// Rules can name a key by its hash, as in an override for "api_key:sha256:…". The hash
+// protects only keys that cannot be guessed; short keys can be found by trying.
 func HashAPIKey(key string) string {
 	return string(appendHash(nil, hashOf(prefixAPIKey, key)))
 }

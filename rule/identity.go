@@ -12,33 +12,33 @@ import (
 // maxValue is the longest value that stands in an identity as it is.
 const maxValue = 256
 
-// MaxIdentities is how many clients a request may be at once under one rule.
+// MaxIdentities is the maximum number of clients that a request can be under one rule.
 const MaxIdentities = 8
 
-// Identity appends who the request is under the rule, which is the key that a store
-// counts by: "ip:203.0.113.7", "user:alice", "header:X-Tenant:acme". It is false,
-// and nothing is appended, if the request lacks a part of the rule's key, so that
-// the rule does not apply. If the request has several values of a part, it is about the
-// first of them; see [Entry.Identities] for all.
+// Identity appends the client's identity under the rule, which is the key that a store
+// counts by: "ip:203.0.113.7", "user:alice", "header:X-Tenant:acme". If the request
+// lacks a part of the rule's key, the rule does not apply: Identity returns false and
+// appends nothing. If the request has several values of a part, Identity uses the
+// first; see [Entry.Identities] for all.
 //
-// Requests that differ in any part differ in identity, whatever bytes a client puts
-// into them. The parts of a composed key are joined by "|"; in values, "|" and "\"
-// have a "\" before them. IPv6 addresses are masked, as in "ip:2001:db8::/64". API
-// keys, cookies, query parameters, and headers and attributes whose name sounds secret,
-// are hashed; see [HashAPIKey]. So is, marked by "\sha256:", a value of more than 256
-// bytes, and an identity that would be longer than weir.MaxKeyLen. It allocates nothing
-// but room in dst.
+// Requests that differ in any part have different identities, whatever bytes a client
+// sends. The parts of a composed key are joined by "|"; in values, "|" and "\" are
+// escaped with "\". IPv6 addresses are masked, as in "ip:2001:db8::/64". API keys,
+// cookies and query parameters are hashed, and so are headers and attributes whose name
+// sounds secret; see [HashAPIKey]. A value of more than 256 bytes, or an identity
+// longer than weir.MaxKeyLen, is hashed too, and marked by "\sha256:". Identity
+// allocates only to grow dst.
 func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 	var room [usualParts]place
 	return c.identity(dst, req, c.places(&room))
 }
 
-// Identities appends everybody whom the request is under the rule, one after the other,
-// and to ends where each of them ends in dst. As a rule that is one, as Identity writes
-// it, or nobody. A request that has several values of a part, such as two cookies of one
-// name, is as many clients: servers do not agree on which of them counts, and who could
-// choose the one that weir counts by would be a new client at will. One of more than
-// MaxIdentities is rejected with a [ValuesError].
+// Identities appends all identities of the request under the rule to dst, one after the
+// other, and the end of each to ends. Usually there is one, as Identity returns it, or
+// none. A request with several values of a part, such as two cookies of the same name,
+// counts as several clients. Servers disagree about which value they use, and a client
+// that could choose the value that weir counts could be a new client at will. If there
+// are more than MaxIdentities, the error is a [ValuesError].
 func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
 	var room [usualParts]place
 	at := c.places(&room)
@@ -64,8 +64,9 @@ func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int,
 	}
 }
 
-// ValuesError is a request that is too many clients at once.
-type ValuesError struct{ What string } // what there is too much of, as in "header X-Tenant"
+// ValuesError reports a request with too many values, so that it would be too many
+// clients.
+type ValuesError struct{ What string } // the part with too many values, as in "header X-Tenant"
 
 func (e *ValuesError) Error() string {
 	return "rule: the request has too many values of " + e.What + "; send one"

@@ -52,8 +52,8 @@ func newPart(s Source, bits int) (part, error) {
 	return p, nil
 }
 
-// ParseIdentity turns what a person writes for a client of the rule, such as
-// "user:alice" or "ip:2001:db8::1", into what [Entry.Identity] writes for it.
+// ParseIdentity converts a client as people write it, such as "user:alice" or
+// "ip:2001:db8::1", into the form that [Entry.Identity] returns.
 func (c *Entry) ParseIdentity(text string) (string, error) {
 	return canonicalIdentity(c.key, text)
 }

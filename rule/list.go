@@ -15,12 +15,12 @@ type list struct {
 	apiKeys  map[string]struct{} // by hash
 }
 
-// Exempt is whether the request is not limited at all, nor blocked. Of several users, or
-// several API keys, all must be on the list.
+// Exempt reports whether the request is on the exempt list, so that it is neither
+// limited nor blocked. If it has several users or API keys, all must be on the list.
 func (t *Table) Exempt(req *Request) bool { return t.exempt.contains(req, true) }
 
-// Blocked is whether the request is on the block list. Ask first whether it is
-// exempt. Of several users, or several API keys, one is enough.
+// Blocked reports whether the request is on the block list. Check Exempt first. If the
+// request has several users or API keys, one on the list is enough.
 func (t *Table) Blocked(req *Request) bool { return t.block.contains(req, false) }
 
 func (l List) isEmpty() bool { return len(l.IPs)+len(l.Users)+len(l.APIKeys) == 0 }

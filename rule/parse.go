@@ -9,30 +9,29 @@ import (
 
 // Bounds on a document of rules, besides those of package document.
 const (
-	// MaxDocument is the longest document, in bytes.
+	// MaxDocument is the maximum length of a document in bytes.
 	MaxDocument = document.MaxSize
 
-	// MaxRules is the most rules that one document may have.
+	// MaxRules is the maximum number of rules in a document.
 	MaxRules = 30_000
 
-	// MaxOverrides is the most tiers and overrides that all rules of a document may
-	// have together.
+	// MaxOverrides is the maximum number of tiers and overrides in all rules of a
+	// document together.
 	MaxOverrides = 100_000
 )
 
-// Parse reads a document of rules, in YAML or JSON. The name is for messages; if it
-// ends in .json, nothing but JSON will do.
+// Parse parses a document of rules, in YAML or JSON. Messages contain the name; if it
+// ends in .json, only JSON is accepted.
 //
-// The problems are everything that is wrong with the document, errors and warnings,
-// in its order. With errors there is no set; [Problems.Err] tells. What is
-// returned compiles.
+// Parse returns all problems of the document, errors and warnings, in its order. If
+// there are errors, the set is nil; [Problems.Err] returns them. A set that Parse
+// returns compiles.
 //
-// The set is as short as can be: a default that was written out is left out, as if
-// it had not been. Hosts are in small letters and names of headers as
-// http.CanonicalHeaderKey has them.
+// The set is minimal: values that equal the default are omitted. Hosts are in lower
+// case, and names of headers are as in http.CanonicalHeaderKey.
 //
-// It takes at most MaxMemory. Three documents that need as much are parsed at the same
-// time in a process; others wait for them.
+// Parse needs at most MaxMemory. A process parses at most three documents that need as
+// much at the same time; others wait.
 func Parse(name string, source []byte) (*Set, Problems) {
 	defer makeRoom(len(source))()
 	text := string(source)
@@ -43,7 +42,7 @@ func Parse(name string, source []byte) (*Set, Problems) {
 	return p.done()
 }
 
-// ParseRule reads a document that is one rule, as Parse does.
+// ParseRule parses a document that contains one rule, as Parse does.
 func ParseRule(name string, source []byte) (*Rule, Problems) {
 	defer makeRoom(len(source))()
 	text := string(source)
@@ -60,8 +59,8 @@ func ParseRule(name string, source []byte) (*Rule, Problems) {
 	return &set.Rules[0], problems
 }
 
-// Validate reports what Parse would say of a set that was made in Go, had it been
-// written as Format does; lines and columns are of that document.
+// Validate returns the problems that Parse would report for a set that was built in Go.
+// Lines and columns refer to the output of Format.
 func Validate(name string, set *Set) Problems {
 	_, problems := Parse(name, Format(set))
 	return problems
@@ -157,10 +156,10 @@ func (p *parser) add(e *document.Element) {
 	p.report.rule = ""
 }
 
-// What parsing takes in memory. TestHostileDocuments holds it against documents of many
+// Memory that parsing needs. TestHostileDocuments verifies it with documents of many
 // kinds.
 const (
-	MaxMemory = 20 * MaxDocument // bytes for one document, whatever is in it
+	MaxMemory = 20 * MaxDocument // bytes for one document, whatever it contains
 	maxAtOnce = 3 * MaxMemory    // for all that are parsed in this process
 
 	perByte     = 800      // of a short document that is nothing but values

@@ -24,8 +24,8 @@ var (
 	listFields  = []string{"ip", "user", "api_key"}
 )
 
-// Fields returns the names of the fields that there are, in the order of the reference: of
-// a "document", a "rule", its "match" or "deny", a "quota" or a "list".
+// Fields returns the names of all fields, in the order of the reference: of a
+// "document", a "rule", its "match" or "deny", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
 		"document": documentFields, "rule": ruleFields, "match": matchFields, "deny": denyFields, "quota": quotaFields, "list": listFields,

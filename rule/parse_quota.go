@@ -139,7 +139,7 @@ func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
 	q.rates = append(q.rates, e.Place)
 }
 
-// ParseRate reads "100/1m" or "5/minute".
+// ParseRate parses "100/1m" or "5/minute".
 func ParseRate(text string) (Rate, error) {
 	if strings.ContainsAny(text, " \t") {
 		return Rate{}, errors.New("there is more than N/period in it; write for example 100/1m, without spaces, and burst and the like as fields of their own")
@@ -159,7 +159,7 @@ func ParseRate(text string) (Rate, error) {
 	return Rate{l.N, l.Period}, nil
 }
 
-// String writes the rate as ParseRate reads it.
+// String returns the rate in the notation of ParseRate.
 func (r Rate) String() string { return weir.Limit{N: r.N, Period: r.Period}.Rate() }
 
 // reason is what package weir says is wrong, without its name.

@@ -5,12 +5,12 @@ import (
 	"strings"
 )
 
-// Severity is how bad a problem is.
+// Severity is the severity of a problem.
 type Severity uint8
 
 const (
-	Error   Severity = iota // the document cannot be used
-	Warning                 // it can, but hardly does what was meant
+	Error   Severity = iota // the document is invalid
+	Warning                 // the document is valid, but probably not as intended
 )
 
 // String returns "error" or "warning".
@@ -21,38 +21,37 @@ func (s Severity) String() string {
 	return "error"
 }
 
-// MarshalText makes the word the form in JSON.
+// MarshalText returns the word, so that JSON contains the word.
 func (s Severity) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText reads the word.
+// UnmarshalText parses "error" or "warning".
 func (s *Severity) UnmarshalText(text []byte) error {
 	i, err := parseWord([]string{Error: "error", Warning: "warning"}, nil, string(text))
 	*s = Severity(i)
 	return err
 }
 
-// Problem is something that is wrong with a document of rules.
+// Problem is an error or a warning about a document of rules.
 type Problem struct {
 	Severity Severity `json:"severity"`
-	Code     string   `json:"code,omitempty"` // such as "E005" or "W006"; see LookUp. Of what is no rule, ""
+	Code     string   `json:"code,omitempty"` // such as "E005" or "W006", see LookUp; "" if it is not about rules
 	File     string   `json:"file,omitempty"`
-	Line     int      `json:"line,omitempty"`   // from 1; 0 if it is about the document as a whole
+	Line     int      `json:"line,omitempty"`   // from 1; 0 for the whole document
 	Column   int      `json:"column,omitempty"` // from 1, in characters
-	Rule     string   `json:"rule,omitempty"`   // the id, if it is about one
+	Rule     string   `json:"rule,omitempty"`   // id of the rule, if it is about one
 
-	// Field is the field at fault as it is written, in the rule if it is about one:
-	// "limit", "match.path", "tiers.pro.burst", "exempt.ip". It is "" if it is about a
-	// whole rule or the whole document.
+	// Field is the field with the problem, within the rule if it is about one: "limit",
+	// "match.path", "tiers.pro.burst", "exempt.ip". It is "" if the problem is about a
+	// whole rule or document.
 	Field string `json:"field,omitempty"`
 
-	Message string `json:"message"` // a sentence that names the remedy
+	Message string `json:"message"` // a sentence with the remedy
 
-	// Excerpt is the line, and below it a caret under the column. API keys are
-	// blotted out.
+	// Excerpt is the line with a caret below the column. API keys are masked.
 	Excerpt string `json:"excerpt,omitempty"`
 }
 
-// String is the problem as a compiler would print it, in one to three lines.
+// String formats the problem as a compiler does, in one to three lines.
 func (p Problem) String() string {
 	var b strings.Builder
 	if p.File != "" {
@@ -76,10 +75,10 @@ func (p Problem) String() string {
 	return b.String()
 }
 
-// Problems is everything that is wrong with a document, in its order.
+// Problems are all problems of a document, in its order.
 type Problems []Problem
 
-// String is one paragraph a problem.
+// String formats each problem as a paragraph.
 func (ps Problems) String() string {
 	var b strings.Builder
 	for _, p := range ps {
@@ -89,10 +88,10 @@ func (ps Problems) String() string {
 	return b.String()
 }
 
-// Errors are those that make the document unusable.
+// Errors returns the problems that make the document invalid.
 func (ps Problems) Errors() Problems { return ps.of(Error) }
 
-// Warnings are those that do not.
+// Warnings returns the problems that do not make the document invalid.
 func (ps Problems) Warnings() Problems { return ps.of(Warning) }
 
 func (ps Problems) of(s Severity) Problems {
@@ -105,7 +104,7 @@ func (ps Problems) of(s Severity) Problems {
 	return some
 }
 
-// Err is an *InvalidError of the errors, or nil if there are none.
+// Err returns the errors as an *InvalidError, or nil if there are none.
 func (ps Problems) Err() error {
 	if errs := ps.Errors(); len(errs) > 0 {
 		return &InvalidError{errs}
@@ -113,12 +112,12 @@ func (ps Problems) Err() error {
 	return nil
 }
 
-// InvalidError is a document of rules that cannot be used.
+// InvalidError reports an invalid document of rules.
 type InvalidError struct {
-	Problems Problems // at least one, errors only
+	Problems Problems // errors only, at least one
 }
 
-// Error names the first problem, in a line; the others are counted.
+// Error returns the first problem in one line, and the number of others.
 func (e *InvalidError) Error() string {
 	first := e.Problems[0]
 	first.Excerpt = ""

@@ -2,59 +2,56 @@ package rule
 
 import "net/netip"
 
-// Request is what is known of a request. What is not known is left out: a rule that
-// would need it does not apply.
+// Request describes a request. Omit what is unknown; rules that need it do not apply.
 type Request struct {
-	IP     netip.Addr // of the client, as far as it can be believed
+	IP     netip.Addr // of the client; it must be trustworthy
 	User   string
-	APIKey string // in clear; it is hashed before it goes anywhere
+	APIKey string // in clear text; it is hashed before it is stored or logged
 	Tier   string
 
-	// OtherUsers and OtherAPIKeys are what the request says besides User and APIKey, if
-	// it says so more than once. Nobody knows which one a server will take, so each is
-	// counted; see [Entry.Identities].
+	// OtherUsers and OtherAPIKeys are further values, if the request has more than one
+	// user or API key. Each is counted, because servers disagree about which one they
+	// use; see [Entry.Identities].
 	OtherUsers, OtherAPIKeys []string
 
-	// Method is compared in upper case, whatever the client wrote: some servers
-	// take "post" for POST.
+	// Method is compared in upper case, because some servers accept "post" for POST.
 	Method string
 
-	// Host may have a port, a final dot and capitals; none of them matters. The
-	// name ends at the first colon, so an IPv6 address must be in brackets.
+	// Host may contain a port, a final dot and upper-case letters, which are ignored.
+	// The name ends at the first colon, so an IPv6 address must be in brackets.
 	Host string
 
-	// Path begins with a slash and has no query. It is escaped, as it was sent:
-	// http.Request.URL.EscapedPath(), not URL.Path, in which an escaped slash can
-	// no longer be told from a real one. Dot segments, empty segments and needless
-	// escapes do not matter, and a rule applies if it matches any way in which common
+	// Path begins with a slash and has no query. It is escaped, as it was sent: use
+	// http.Request.URL.EscapedPath(), not URL.Path, which does not distinguish an
+	// escaped slash from a real one. Dot segments, empty segments and unnecessary
+	// escapes do not matter. A rule applies if it matches any way in which common
 	// servers read the path.
 	Path string
 
-	// Attributes are the application's own words, such as action: post. One that
-	// is empty is not there.
+	// Attributes are defined by your application, such as action: post. An empty value
+	// counts as absent.
 	Attributes map[string]string
 
-	// Values finds headers, cookies and query parameters. Nil has none.
+	// Values returns headers, cookies and query parameters. Nil means none.
 	Values Values
 
-	// Cost is what the request costs; 0 leaves that to each rule.
+	// Cost is the cost of the request; 0 for the cost that each rule defines.
 	Cost int64
 }
 
-// Values finds what a request carries besides. There may be several values of a name:
-// each method returns the first one that begins at a place or behind it, and the place
-// behind that value. An empty value is none. Places are the implementation's own, but
-// for 0, which is the beginning as an argument, and as a result says that there is no
-// further value. Header is asked for names as in http.CanonicalHeaderKey; for the host
-// only if Request.Host is empty. An implementation answers without allocating.
+// Values returns headers, cookies and query parameters of a request. A name can have
+// several values. Each method returns the first value at or after a position, and the
+// position after it. An empty value counts as absent. Positions are defined by the
+// implementation, except 0: as an argument it is the start, and as a result it means
+// that there are no further values. Header gets names as in http.CanonicalHeaderKey,
+// and the host only if Request.Host is empty. Implementations must not allocate.
 type Values interface {
 	Header(name string, from int) (value string, next int)
 	Cookie(name string, from int) (value string, next int)
 	Query(name string, from int) (value string, next int)
 }
 
-// Single is what a method of [Values] returns where there is one value at most; "" is
-// none.
+// Single implements a method of [Values] for at most one value; "" means none.
 func Single(value string, from int) (string, int) {
 	if from > 0 || value == "" {
 		return "", 0
@@ -62,7 +59,7 @@ func Single(value string, from int) (string, int) {
 	return value, 1
 }
 
-// Listed is what a method of [Values] returns where the values are a list.
+// Listed implements a method of [Values] for a list of values.
 func Listed(values []string, from int) (string, int) {
 	for i := from; i < len(values); i++ {
 		if values[i] != "" {

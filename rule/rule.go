@@ -1,13 +1,11 @@
-// Package rule says who is limited, by what: rules as people write them, and the
-// table that a request is looked up in.
+// Package rule parses rules and matches requests against them.
 //
-// A [Set] is one document, in YAML or JSON; [Parse] reads it and reports everything
-// that is wrong with it at once, each with line, column and remedy. [Compile] turns
-// a set into a [Table], which never changes: whoever has one can match requests
-// against it from any goroutine, in a time that does not depend on how many other
-// rules there are.
+// A [Set] is one document, in YAML or JSON. [Parse] reads it and reports all problems
+// at once, each with line, column and remedy. [Compile] turns a set into a [Table]. A
+// Table is immutable and safe for concurrent use, and the time to match a request does
+// not depend on the number of rules that do not match.
 //
-// The package knows no store and decides nothing.
+// The package does not use a store and makes no decisions; see package engine.
 package rule
 
 import (
@@ -20,130 +18,131 @@ import (
 // Set is one document of rules. Every rule that matches a request applies to it.
 type Set struct {
 	Rules  []Rule
-	Exempt List // whoever is on it is not limited at all
-	Block  List // whoever is on it is denied, unless exempt
+	Exempt List // clients that are never limited
+	Block  List // clients that are always denied, unless exempt
 }
 
-// Rule is a limit for some requests.
+// Rule defines limits for some requests.
 type Rule struct {
-	// ID is its name, unique in the set: letters, digits, dots, dashes and
+	// ID is the name of the rule, unique in the set: letters, digits, dots, dashes and
 	// underscores, at most weir.MaxNameLen.
 	ID string
 
-	// Description is for people.
+	// Description is a note for people.
 	Description string
 
-	// Match says to which requests it applies. Default to all.
+	// Match selects the requests to which the rule applies. Default all.
 	Match Match
 
-	// Key says who is counted apart. A request that lacks one of the parts is not
-	// subject to the rule. At least one part.
+	// Key selects what identifies a client; at least one part. The rule does not apply
+	// to a request that lacks a part.
 	Key []Source
 
-	// Algorithm is how to count. Default weir.TokenBucket.
+	// Algorithm selects how the rule counts. Default weir.TokenBucket.
 	Algorithm weir.Algorithm
 
-	// Quota is for everyone whom neither a tier nor an override gives another.
+	// Quota is the default quota, for clients without a tier or override of this rule.
 	Quota Quota
 
 	// Buckets is the number of sub-windows of sliding_buckets. Default 60.
 	Buckets int
 
-	// Shape turns a leaky_bucket into a queue.
+	// Shape turns a leaky_bucket into a queue that delays requests.
 	Shape bool
 
-	// Tiers are quotas by the tier of the request. They take nothing from Quota, not
+	// Tiers are quotas by the tier of the request. They inherit nothing from Quota, not
 	// even the burst.
 	Tiers map[string]Quota
 
 	// Overrides are quotas by identity, as in "user:alice" or, for a composed key,
-	// "ip:203.0.113.7|user:alice", which beat the tiers. See [Entry.Identity].
+	// "ip:203.0.113.7|user:alice". They take precedence over tiers. See
+	// [Entry.Identity].
 	Overrides map[string]Quota
 
-	// Mode is whether the rule bites. Default Enforce.
+	// Mode selects whether the rule denies requests. Default Enforce.
 	Mode Mode
 
-	// OnFailure is what happens when the store cannot be asked. Default Open.
+	// OnFailure selects what happens while the store is unavailable. Default Open.
 	OnFailure Failure
 
 	// CountDenied makes denied requests count, too.
 	CountDenied bool
 
-	// Cost is what a request costs if it does not say. Default 1.
+	// Cost is the cost of a request without its own cost. Default 1.
 	Cost int64
 
-	// Deny is what a denied client is told.
+	// Deny is the answer to a denied client.
 	Deny Deny
 }
 
-// Match says to which requests a rule applies: those that meet every condition that
-// is there. A condition with several values is met by any of them.
+// Match selects the requests to which a rule applies: those that meet every given
+// condition. A condition with several values is met by any of them.
 type Match struct {
 	Methods    []string            // upper case
-	Hosts      []string            // lower case; "*.example.com" is every name below
+	Hosts      []string            // lower case; "*.example.com" matches every name below it
 	Paths      []string            // "/users/{id}", "/api/**"
-	Attributes map[string][]string // an attribute without values is met by any value
+	Attributes map[string][]string // an attribute without values matches any value
 }
 
-// Quota is one or several rates, all of which must be kept, or no limit at all.
+// Quota is one or several rates that all apply, or no limit at all.
 type Quota struct {
 	Unlimited bool
 	Rates     []Rate
-	Burst     int64 // of a bucket; 0 is N
+	Burst     int64 // of a bucket; 0 for N
 }
 
-// Rate is N units in a period, as in "100/1m".
+// Rate is N units per period, as in "100/1m".
 type Rate struct {
 	N      int64
 	Period time.Duration
 }
 
-// Mode is whether a rule bites.
+// Mode selects whether a rule denies requests.
 type Mode uint8
 
 const (
 	Enforce Mode = iota
-	Shadow       // charged and reported, and never denies
+	Shadow       // charges and reports, but never denies
 	Off
 )
 
-// Failure is what happens to a request whose rule cannot be asked for.
+// Failure selects what happens to a request while the store is unavailable.
 type Failure uint8
 
 const (
-	Open   Failure = iota // it passes
-	Closed                // it is denied
-	Local                 // this instance goes on by itself, with its share of the limit
+	Open   Failure = iota // fail open: allow the request
+	Closed                // fail closed: deny the request
+	Local                 // local fallback: this instance limits in its memory, with its share of the limit
 )
 
-// Deny is what a denied client is told.
+// Deny is the answer to a denied client.
 type Deny struct {
 	Status  int    // default 429
-	Code    int    // the application's own, such as 10007
-	Message string // default names the rule
+	Code    int    // defined by your application, such as 10007
+	Message string // default: a message that names the rule
 }
 
-// List is whom a rule set exempts or blocks.
+// List is a list of clients, for exempt and block.
 type List struct {
 	IPs     []netip.Prefix
 	Users   []string
 	APIKeys []string
 }
 
-// Source is where a part of an identity is found in a request.
+// Source is the part of a request that identifies a client.
 type Source struct {
 	Kind SourceKind
 	Name string // of the header, cookie, query parameter or attribute
 }
 
-// SourceKind is a kind of thing that a request has.
+// SourceKind is the kind of a Source.
 type SourceKind uint8
 
 const (
 	IP SourceKind = iota
 	User
 	APIKey
-	Global // the same for everyone
+	Global // one key for all clients
 	Header
 	Cookie
 	Query

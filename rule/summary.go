@@ -10,12 +10,12 @@ import (
 	"github.com/weirhq/weir/internal/document"
 )
 
-// MaxSummary is how many bytes a summary has at most.
+// MaxSummary is the maximum length of a summary in bytes.
 const MaxSummary = 1000
 
-// Summarize says in a line of at most MaxSummary bytes what has become of a set, as in
-// "login: limit 5/1m → 10/1m; added search; exempt changed". A set that is nil is
-// empty. It has no value that may be a secret: no client, and no API key.
+// Summarize describes the changes between two sets in one line of at most MaxSummary
+// bytes, as in "login: limit 5/1m → 10/1m; added search; exempt changed". A nil set is
+// empty. The line contains no values that may be secret: no clients and no API keys.
 func Summarize(old, now *Set) string {
 	old, now = cmp.Or(old, &Set{}), cmp.Or(now, &Set{})
 	s := &summary{}

@@ -8,18 +8,18 @@ import (
 	"github.com/weirhq/weir/internal/match"
 )
 
-// Options of Compile. The zero value is ready to use.
+// Options configures Compile. The zero value is ready to use.
 type Options struct {
-	// IPv6Bits is how much of an IPv6 address tells clients apart, 1 to 128.
-	// Default 64, what one customer has.
+	// IPv6Bits is the length of the prefix by which IPv6 clients are distinguished, 1
+	// to 128. Default 64, the usual network of one customer.
 	IPv6Bits int
 
-	// IgnoreCase makes the paths of rules match whatever their case in ASCII, for
-	// servers to which /API is /api. Default false.
+	// IgnoreCase makes the paths of rules match regardless of ASCII case, for servers
+	// that treat /API as /api. Default false.
 	IgnoreCase bool
 }
 
-// Table is a compiled set. It never changes.
+// Table is a compiled set. It is immutable.
 type Table struct {
 	rules   []*Entry // in the order of the document
 	index   *match.Index[*Entry]
@@ -28,7 +28,7 @@ type Table struct {
 	headers map[string]bool // by which rules count
 }
 
-// Entry is a rule in a table, made ready.
+// Entry is a compiled rule of a table.
 type Entry struct {
 	*Rule
 
@@ -48,19 +48,19 @@ func (q quota) has(kind uint64) bool {
 	return slices.ContainsFunc(q, func(l *weir.Compiled) bool { return l.Kind() == kind })
 }
 
-// Rules returns all rules, in the order of the document, also those that are off.
+// Rules returns all rules in the order of the document, including those that are off.
 func (t *Table) Rules() []*Entry { return t.rules }
 
-// CountsByHeader reports whether a rule counts by this header, whether or not the rule is
-// off. The name is as in http.CanonicalHeaderKey.
+// CountsByHeader reports whether a rule counts by this header, even if the rule is off.
+// The name is as in http.CanonicalHeaderKey.
 func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 
-// Match appends every rule whose conditions the request meets, in the order of the
-// document, each once; rules that are off are not among them. Whether a rule
-// applies is then for [Entry.Identity] to say.
+// Match appends every rule whose conditions the request meets, once each, in the order
+// of the document. It skips rules that are off. [Entry.Identity] then tells whether a
+// rule applies.
 //
-// It allocates nothing but room in hits, unless the client writes its method, host
-// or path in an unusual way.
+// Match allocates only to grow hits, unless the client writes its method, host or path
+// in an unusual way.
 func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
 	return t.index.Find(hits, req.conditions())
 }
@@ -70,8 +70,8 @@ func (r *Request) conditions() match.Request {
 	return match.Request{Method: r.Method, Host: r.Host, Path: r.Path, Attributes: r.Attributes}
 }
 
-// Limits returns what applies to a client of the rule: none if it is unlimited.
-// The identity is as [Entry.Identity] writes it.
+// Limits returns the limits that apply to a client of the rule, none if it is
+// unlimited. The identity is the result of [Entry.Identity].
 func (c *Entry) Limits(identity, tier string) []*weir.Compiled {
 	if q, found := c.overrides[identity]; found {
 		return q
@@ -86,7 +86,7 @@ func (c *Entry) ByTier(identity string) bool {
 	return len(c.tiers) > 0 && !override
 }
 
-// LimitsFor is Limits without a string to be made of the identity.
+// LimitsFor returns the same as Limits for an identity in bytes.
 func (c *Entry) LimitsFor(identity []byte, tier string) []*weir.Compiled {
 	if q, found := c.overrides[string(identity)]; found {
 		return q
@@ -102,8 +102,8 @@ func (c *Entry) usual(tier string) quota {
 	return c.quota
 }
 
-// Every returns one limit of each kind that the rule may apply to anybody. Whoever
-// resets a client has to reset it all of them: it may have changed its tier.
+// Every returns one limit of each kind that the rule may apply to any client. To reset
+// a client, reset all of them, because its tier may have changed.
 func (c *Entry) Every() []*weir.Compiled {
 	var all quota
 	for _, q := range slices.Concat([]quota{c.quota}, slices.Collect(maps.Values(c.tiers)), slices.Collect(maps.Values(c.overrides))) {

@@ -36,44 +36,44 @@ var (
 	}
 )
 
-// ParseMode reads "enforce", "shadow" or "off".
+// ParseMode parses "enforce", "shadow" or "off".
 func ParseMode(name string) (Mode, error) {
 	i, err := parseWord(modeNames, modesElsewhere, name)
 	return Mode(i), err
 }
 
-// String returns the name that ParseMode reads.
+// String returns the name of the mode, which ParseMode accepts.
 func (m Mode) String() string { return wordOf(modeNames, int(m), "Mode") }
 
-// MarshalText makes the name the form in JSON.
+// MarshalText returns the name, so that JSON contains the name.
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
 
-// UnmarshalText is ParseMode.
+// UnmarshalText parses a name as ParseMode does.
 func (m *Mode) UnmarshalText(text []byte) (err error) {
 	*m, err = ParseMode(string(text))
 	return err
 }
 
-// ParseFailure reads "open", "closed" or "local".
+// ParseFailure parses "open", "closed" or "local".
 func ParseFailure(name string) (Failure, error) {
 	i, err := parseWord(failureNames, failuresElsewhere, name)
 	return Failure(i), err
 }
 
-// String returns the name that ParseFailure reads.
+// String returns the name, which ParseFailure accepts.
 func (f Failure) String() string { return wordOf(failureNames, int(f), "Failure") }
 
-// MarshalText makes the name the form in JSON.
+// MarshalText returns the name, so that JSON contains the name.
 func (f Failure) MarshalText() ([]byte, error) { return []byte(f.String()), nil }
 
-// UnmarshalText is ParseFailure.
+// UnmarshalText parses a name as ParseFailure does.
 func (f *Failure) UnmarshalText(text []byte) (err error) {
 	*f, err = ParseFailure(string(text))
 	return err
 }
 
-// ParseSource reads a part of a key: "ip", "user", "api_key", "global", or a kind
-// and a name as in "header:X-Tenant". Names of headers have one spelling.
+// ParseSource parses a part of a key: "ip", "user", "api_key", "global", or a kind and
+// a name as in "header:X-Tenant". It canonicalizes the names of headers.
 func ParseSource(text string) (Source, error) {
 	kind, name, named := strings.Cut(text, ":")
 	i := slices.Index(sourceNames, kind)
@@ -112,7 +112,7 @@ func unknownSource(kind, name string, named bool) error {
 	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, header:X, cookie:X, query:X or attr:X", kind)
 }
 
-// String returns the kind and the name as ParseSource reads them.
+// String returns the notation that ParseSource accepts.
 func (s Source) String() string {
 	kind := wordOf(sourceNames, int(s.Kind), "SourceKind")
 	if s.Kind < Header {
@@ -121,10 +121,10 @@ func (s Source) String() string {
 	return kind + ":" + s.Name
 }
 
-// MarshalText makes the notation the form in JSON.
+// MarshalText returns the notation, so that JSON contains it.
 func (s Source) MarshalText() ([]byte, error) { return []byte(s.String()), nil }
 
-// UnmarshalText is ParseSource.
+// UnmarshalText parses the notation as ParseSource does.
 func (s *Source) UnmarshalText(text []byte) (err error) {
 	*s, err = ParseSource(string(text))
 	return err

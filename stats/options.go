@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// What Options stand for when they say nothing.
+// Defaults of Options.
 const (
 	DefaultMaxRules       = 200
 	DefaultMaxRoutes      = 50
@@ -18,32 +18,33 @@ const (
 	DefaultMaxSubscribers = 100
 )
 
-// Options of a recorder.
+// Options configures a recorder.
 type Options struct {
-	// Archive is where everything is kept. It is needed.
+	// Archive stores the statistics. Required.
 	Archive archive.Store
 
-	// MaxRules is how many rules are counted apart: the first ones of the document, and
-	// then those of InstallDemands. The others are counted together. Default
+	// MaxRules is how many rules are counted separately: the first ones of the
+	// document, then those of InstallDemands. The others are counted together. Default
 	// DefaultMaxRules.
 	MaxRules int
 
-	// MaxRoutes is how many routes are counted apart: the first ones to be seen.
+	// MaxRoutes is how many routes are counted separately: the first ones that appear.
 	// Default DefaultMaxRoutes.
 	MaxRoutes int
 
-	// MaxPending is for how long figures are kept here while the archive is unavailable.
+	// MaxPending is how long statistics are buffered while the archive is unavailable.
 	// Default DefaultMaxPending, at most an hour.
 	MaxPending time.Duration
 
-	// MaxSubscribers is how many may follow at once. Default DefaultMaxSubscribers.
+	// MaxSubscribers is the maximum number of subscriptions. Default
+	// DefaultMaxSubscribers.
 	MaxSubscribers int
 
-	// Clock tells the time. Default time.Now.
+	// Clock returns the time. Default time.Now.
 	Clock func() time.Time
 
-	// Logger is told when the archive becomes unavailable and comes back. Default
-	// slog.Default().
+	// Logger receives a record when the archive becomes unavailable, and when it is
+	// available again. Default slog.Default().
 	Logger *slog.Logger
 }
 

@@ -9,11 +9,11 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Percentiles are of lengths of time. Each is never less than the true one, and at most
-// an eighth more.
+// Percentiles are percentiles of durations. Each is never less than the true value, and
+// at most an eighth more.
 type Percentiles struct {
 	Count         int64
-	Mean          time.Duration // exactly
+	Mean          time.Duration // exact
 	P50, P90, P99 time.Duration
 }
 
@@ -21,15 +21,15 @@ func percentilesOf(h *frame.Histogram) Percentiles {
 	return Percentiles{Count: h.Count, Mean: h.Mean(), P50: h.Quantile(0.5), P90: h.Quantile(0.9), P99: h.Quantile(0.99)}
 }
 
-// Upstream is what became of requests that were passed on.
+// Upstream is the result of requests that were forwarded to an upstream.
 type Upstream struct {
-	Route    string // "" is all of them
+	Route    string // "" for all routes together
 	Requests int64
 	Errors   int64
 	Latency  Percentiles
 }
 
-// ErrorRate is the share that ended badly, 0 to 1.
+// ErrorRate returns the share of errors, 0 to 1.
 func (u Upstream) ErrorRate() float64 {
 	if u.Requests == 0 {
 		return 0
@@ -55,9 +55,9 @@ func upstreams(f *frame.Frame) (all Upstream, each []Upstream) {
 	return all, each
 }
 
-// Point is what happened in a stretch of time.
+// Point is the traffic in one interval.
 type Point struct {
-	Time     time.Time // when it began
+	Time     time.Time // start of the interval
 	Requests frame.Counts
 	QPS      float64
 	Decision Percentiles
@@ -71,16 +71,16 @@ func pointOf(at time.Time, step time.Duration, f *frame.Frame) Point {
 	return p
 }
 
-// RuleSummary is what a rule said.
+// RuleSummary is the traffic of one rule.
 type RuleSummary struct {
 	Rule     string
-	Counts   frame.Counts // of all tiers
+	Counts   frame.Counts // of all tiers together
 	QPS      float64
 	Tiers    []TierSummary
-	Decision Percentiles // of the requests to which it applied
+	Decision Percentiles // of the requests to which the rule applied
 }
 
-// TierSummary is what a rule said to the requests of a tier: "" for those without one,
+// TierSummary is the traffic of one rule and tier: "" for requests without a tier,
 // frame.Other for tiers that the rule does not name.
 type TierSummary struct {
 	Tier   string

@@ -11,13 +11,13 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// MaxPoints is how many points a series has at most.
+// MaxPoints is the maximum number of points in a series.
 const MaxPoints = 5000
 
 // idealPoints is how many a series has at most if nobody says what step it is to have.
 const idealPoints = 400
 
-// QueryError is a question that cannot be answered as it was asked.
+// QueryError reports an invalid query.
 type QueryError struct{ Reason string }
 
 func (e *QueryError) Error() string { return "stats: " + e.Reason }
@@ -26,35 +26,35 @@ func wrongQuery(format string, args ...any) error {
 	return &QueryError{fmt.Sprintf(format, args...)}
 }
 
-// Query says which part of what happened is wanted.
+// Query selects a part of the statistics.
 type Query struct {
 	From, To time.Time
 
-	// Step is the time between two points. Default, 0, chooses one: a few hundred
-	// points, and no finer than what is still kept. A given one is rounded up to a
-	// multiple of that.
+	// Step is the time between two points. Default 0, which selects a step with a few
+	// hundred points, no finer than the data that is still kept. Other values are
+	// rounded up to a multiple of the kept resolution.
 	Step time.Duration
 
-	// Rule, if not "", asks for what one rule said, instead of what became of
-	// requests; and Tier for one tier of it, "(none)" for requests without.
+	// Rule, if not "", selects the results of one rule instead of all requests. Tier
+	// then selects one tier of the rule; "(none)" for requests without a tier.
 	Rule, Tier string
 }
 
-// NoTier is the Query.Tier of requests without one.
+// NoTier is the Query.Tier for requests without a tier.
 const NoTier = "(none)"
 
-// Series is what happened over time.
+// Series is the traffic over time.
 type Series struct {
-	From, To time.Time // the first is aligned to Step
+	From, To time.Time // From is aligned to Step
 	Step     time.Duration
-	Points   []Point // one for every step, also if nothing happened
-	Local    bool    // the archive is unavailable, and this is of this instance alone
+	Points   []Point // one for every step, even if there was no traffic
+	Local    bool    // the archive is unavailable, and the data is of this instance alone
 }
 
 // steps are those that people find natural.
 var steps = []int64{1, 5, 10, 30, 60, 5 * 60, 10 * 60, 30 * 60, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600}
 
-// Series returns what happened over time. Points of a rule have counts only.
+// Series returns the traffic over time. The points of a rule contain only counts.
 func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
 	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.series(ctx, a, q); return err })
 	if err != nil {
@@ -174,20 +174,20 @@ func each(ctx context.Context, a archive.Store, kind archive.Kind, level int, fr
 	return nil
 }
 
-// Summary is what happened in a stretch of time.
+// Summary is the traffic of a time range.
 type Summary struct {
-	From, To time.Time // as far as what is kept is fine enough
+	From, To time.Time // rounded to the resolution that is kept
 	Requests frame.Counts
 	QPS      float64
 	Decision Percentiles
 	Upstream Upstream
-	Routes   []Upstream    // by name
-	Rules    []RuleSummary // the busiest first
-	Local    bool          // the archive is unavailable, and this is of this instance alone
+	Routes   []Upstream    // ordered by name
+	Rules    []RuleSummary // busiest first
+	Local    bool          // the archive is unavailable, and the data is of this instance alone
 }
 
-// Summary adds up what happened from one time to another. Percentiles of rules are of
-// the ten seconds, five minutes or hours that touch it.
+// Summary adds up the traffic of a time range. Percentiles of rules cover whole slots
+// of ten seconds, five minutes or an hour that overlap the range.
 func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (s *Summary, err error) {
 	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.summary(ctx, a, from, to); return err })
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package stats remembers what happened: how many requests, how they were judged, how
-// long it took, who came most often, and which limits would have been enough.
+// Package stats records traffic: the number of requests, their outcomes, how long
+// decisions took, the most frequent clients, and which limits would have been enough.
 //
 //	a, err := memory.New(memory.Options{}) // of stats/archive/memory
 //	r, err := stats.New(stats.Options{Archive: a})
@@ -10,20 +10,21 @@
 //
 // # The hot path
 //
-// What a rule said and how long that took are in one number, and so one atomic addition
-// counts both; a request that was judged by one rule is counted by that alone. There are
-// several stripes of these numbers, so that cores seldom meet. Once a second they are
-// taken and added up in the background.
+// One number holds both the outcome of a rule and the duration of the decision, so one
+// atomic addition counts both. A request to which one rule applies needs no other
+// addition. There are several stripes of these numbers, so that cores rarely contend. A
+// background goroutine collects them once a second.
 //
-// What is left, who came and how much of a limit was in use, is copied into a small
-// buffer. When there is more than it holds, only one in 2, 4, 8 … is copied, chosen by
-// chance, and counts as many.
+// Keys, and how much of a limit was in use, are copied into a small buffer. When the
+// buffer overflows, only one request in 2, 4, 8 … is copied, chosen at random, and
+// counts for as many.
 //
-// # What is lost
+// # Data loss
 //
-// A process that is killed takes the current second along; of rankings, details and
-// suggestions the current ten seconds. While Redis is unavailable, [Options.MaxPending] is kept
-// and sent afterwards; what is older is dropped, and [Recorder.Health] says how much.
+// A process that is killed loses the current second; of rankings, details and
+// suggestions it loses the current ten seconds. While Redis is unavailable, up to
+// [Options.MaxPending] is buffered and sent later. Older data is dropped, and
+// [Recorder.Health] reports how much.
 package stats
 
 import (
@@ -42,7 +43,7 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Recorder counts verdicts and answers what happened. It is safe for concurrent use.
+// Recorder records verdicts and answers queries. It is safe for concurrent use.
 type Recorder struct {
 	options Options
 	archive archive.Store
@@ -65,7 +66,7 @@ type Recorder struct {
 	name    string // tells what this process has counted from others
 }
 
-// New returns a recorder that knows no rules yet.
+// New returns a recorder without rules.
 func New(o Options) (*Recorder, error) {
 	o, err := o.withDefaults()
 	if err != nil {
@@ -89,8 +90,8 @@ func New(o Options) (*Recorder, error) {
 	return r, nil
 }
 
-// Install implements [engine.RuleObserver]. What rules say that are not known here is
-// counted as "(other)". A rule that keeps its id goes on counting.
+// Install implements [engine.RuleObserver]. Results of rules that are not installed are
+// counted as "(other)". A rule that keeps its id keeps its counts.
 func (r *Recorder) Install(table *rule.Table, _ int64) {
 	r.collector.mu.Lock()
 	defer r.collector.mu.Unlock()
@@ -98,8 +99,8 @@ func (r *Recorder) Install(table *rule.Table, _ int64) {
 	r.installLocked()
 }
 
-// InstallDemands implements [engine.RuleObserver]. The rules have what room MaxRules
-// leaves, in the given order; several may have one id.
+// InstallDemands implements [engine.RuleObserver]. These rules share the room that
+// MaxRules leaves, in the given order; several of them may have the same id.
 func (r *Recorder) InstallDemands(rules []*rule.Entry) {
 	r.collector.mu.Lock()
 	defer r.collector.mu.Unlock()
@@ -107,8 +108,8 @@ func (r *Recorder) InstallDemands(rules []*rule.Entry) {
 	r.installLocked()
 }
 
-// Counts reports whether there is a rule in force with this id that is counted apart;
-// "(other)" is.
+// Counts reports whether a rule with this id is in force and counted separately. It is
+// true for "(other)".
 func (r *Recorder) Counts(id string) bool {
 	return slices.ContainsFunc(r.index.Load().rules, func(p *place) bool { return p.id == id })
 }
@@ -142,8 +143,8 @@ const look = 250 * time.Millisecond
 // last is how long sending what is left may take at the end.
 const last = 2 * time.Second
 
-// Run adds up, sends and rolls up until the context ends, and then sends what is left.
-// Without it, stripes fill up and nothing is kept. It is to be called once.
+// Run aggregates, sends and rolls up data until the context ends, and then sends the
+// rest. Without it, nothing is stored. Call it once.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
 		return errors.New("stats: it runs already; Run is to be called once")
@@ -175,9 +176,8 @@ func (r *Recorder) untilLook() time.Duration {
 	return max(look-passed, time.Millisecond)
 }
 
-// Flush sends everything that was counted until now, also of the current second, and
-// rolls it up. Run does it at the end; whoever calls it otherwise wants to read at once
-// what was written.
+// Flush sends everything counted so far, including the current second, and rolls it up.
+// Run calls it at the end; call it to read immediately what was written.
 func (r *Recorder) Flush(ctx context.Context) error {
 	r.sending.Lock()
 	defer r.sending.Unlock()
@@ -195,17 +195,17 @@ func (r *Recorder) Flush(ctx context.Context) error {
 	}
 }
 
-// Health is how the recorder itself fares.
+// Health is the state of a recorder.
 type Health struct {
 	Pending  int       // parts that wait to be sent
-	Lost     int64     // requests that were counted and dropped, because the archive was unavailable for too long
-	Dropped  int64     // requests that found no room and are in no ranking or suggestion
-	Sampling int64     // rankings and suggestions take one request in so many
-	Away     time.Time // since when the archive cannot be written to; zero if it can
-	Err      error     // why
+	Lost     int64     // counted requests that were dropped, because the archive was unavailable for too long
+	Dropped  int64     // requests that are in no ranking or suggestion for lack of room
+	Sampling int64     // rankings and suggestions sample one request in this many
+	Away     time.Time // since when the archive has been unavailable; zero if it is available
+	Err      error     // the reason
 }
 
-// Health returns how the recorder fares.
+// Health returns the state of the recorder.
 func (r *Recorder) Health() Health {
 	h := r.queue.health()
 	c := &r.collector
@@ -215,5 +215,5 @@ func (r *Recorder) Health() Health {
 	return h
 }
 
-// Archive is where everything is kept, which other instances may share.
+// Archive returns the archive, which other instances may share.
 func (r *Recorder) Archive() archive.Store { return r.archive }

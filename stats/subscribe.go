@@ -11,39 +11,40 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Live is one second, as soon as it is known.
+// Live is one second of traffic, sent as soon as it is complete.
 type Live struct {
-	Time time.Time // when it began
+	Time time.Time // start of the second
 
-	// Frame is what happened, in all instances. It is shared and must not be changed.
+	// Frame is the traffic of all instances. It is shared and must not be changed.
 	Frame *frame.Frame
 
-	// Local says that the archive is unavailable, and the frame is of this instance alone.
+	// Local reports that the archive is unavailable, and the frame is of this instance
+	// alone.
 	Local bool
 }
 
-// Point is the second in figures.
+// Point returns the second as a Point.
 func (l Live) Point() Point { return pointOf(l.Time, time.Second, l.Frame) }
 
-// Summary is the second with its rules and routes. How long decisions of each rule took
-// is not known by the second.
+// Summary returns the second with its rules and routes, without the durations of
+// decisions per rule, which are not known for single seconds.
 func (l Live) Summary() *Summary {
 	s := summaryOf(l.Time, time.Second, l.Frame)
 	s.Local = l.Local
 	return s
 }
 
-// ErrTooMany is that too many follow already.
+// ErrTooMany is returned by Subscribe if there are MaxSubscribers subscriptions.
 var ErrTooMany = errors.New("stats: too many follow already; close a subscription, or raise MaxSubscribers")
 
 // behind is how many seconds a subscriber may be behind. After that the oldest are
 // dropped: nobody waits for a slow reader.
 const behind = 8
 
-// Subscription follows what happens.
+// Subscription receives live traffic.
 type Subscription struct {
-	// C has one event a second. It is closed when the recorder ends, or the
-	// subscription.
+	// C receives one event a second. It is closed when the recorder or the subscription
+	// ends.
 	C <-chan Live
 
 	of      *subscribers
@@ -59,7 +60,8 @@ type subscribers struct {
 	closed bool
 }
 
-// Subscribe follows what happens from now on, while Run runs. Close it.
+// Subscribe receives traffic from now on, while Run runs. Close the subscription after
+// use.
 func (r *Recorder) Subscribe() (*Subscription, error) {
 	s := &r.subscribers
 	s.mu.Lock()
@@ -77,10 +79,10 @@ func (r *Recorder) Subscribe() (*Subscription, error) {
 	return sub, nil
 }
 
-// Dropped is how many seconds were not read in time.
+// Dropped returns how many seconds were not read in time.
 func (s *Subscription) Dropped() int64 { return s.dropped.Load() }
 
-// Close ends the subscription. It may be called several times.
+// Close ends the subscription. It can be called several times.
 func (s *Subscription) Close() {
 	s.of.mu.Lock()
 	defer s.of.mu.Unlock()
@@ -152,8 +154,9 @@ func (r *Recorder) publish(ctx context.Context, over closed, arrived bool) {
 	r.subscribers.tell(live)
 }
 
-// Replay tells of every second between two times, as a subscription would have: also of
-// those in which nothing happened. It goes back as far as seconds are kept.
+// Replay calls tell for every second between two times, as a subscription would have
+// received it, including seconds without traffic. It goes back as far as seconds are
+// kept.
 func (r *Recorder) Replay(ctx context.Context, from, to time.Time, tell func(Live)) error {
 	keep := r.archive.Levels(archive.Series)[0].Keep
 	next := max(from.Unix(), r.options.Clock().Unix()-keep)

@@ -10,17 +10,17 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Suggestion is what is known about the limit of a tier for a period.
+// Suggestion suggests limits for a tier and period of a rule.
 type Suggestion struct {
 	Rule   string
-	Tier   string // "" for requests without one, or of a tier that the rule does not name
+	Tier   string // "" for requests without a tier, or of a tier that the rule does not name
 	Period time.Duration
 
-	From, To time.Time // what it is based on
-	Requests int64     // that came to the limit and were not denied by another rule; an estimate if Health.Sampling is above 1
-	Denied   int64     // of those, by this limit
+	From, To time.Time // the data that it is based on
+	Requests int64     // requests that reached the limit and were not denied by another rule; an estimate if Health.Sampling is above 1
+	Denied   int64     // those that this limit denied
 
-	// Targets are in the order of the shares that were asked for.
+	// Targets are in the order of the requested shares.
 	Targets []Target
 }
 
@@ -28,24 +28,24 @@ type Suggestion struct {
 type Target struct {
 	Share float64
 
-	// Units is the least that would have denied no more than the share; at most an
-	// eighth more than the true one.
+	// Units is the lowest limit that would have denied no more than the share; at most
+	// an eighth above the true value.
 	Units int64
 
-	// Above says that the present limit denies more than the share: what is needed is
-	// more than Units, which is what was used at most, give or take an eighth. Nobody
-	// knows how much more, since nobody was let go that far.
+	// Above reports that the present limit denies more than the share. The limit must
+	// then be higher than Units, which is the highest usage that was seen, to within an
+	// eighth. How much higher is unknown, because no client was allowed more.
 	Above bool
 }
 
-// DefaultShares are those that Suggest looks for.
+// DefaultShares are the shares that Suggest uses by default.
 var DefaultShares = []float64{0.001, 0.01}
 
-// Suggest returns, for each limit of a rule, which one would have denied a share of the
-// requests between two times. It answers from how much was in use after each request,
-// so for a window it is the number of requests within it, and for a bucket the burst at
-// the present rate. It is an estimate: a lower limit denies requests that then use
-// nothing, so that fewer are denied than it says.
+// Suggest returns, for each limit of a rule, the limits that would have denied a share
+// of the requests between two times. It uses the usage after each request: for a window
+// the number of requests within it, for a bucket the burst at the present rate. The
+// result is an estimate: with a lower limit, denied requests use nothing, so fewer
+// requests would be denied than it says.
 func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, shares ...float64) ([]Suggestion, error) {
 	if len(shares) == 0 {
 		shares = DefaultShares

@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// By is what keys are ranked by.
+// By is the order of a ranking.
 type By uint8
 
 const (
@@ -23,7 +23,7 @@ var byNames = [...]string{"total", "allowed", "denied"}
 
 func (b By) String() string { return byNames[b] }
 
-// ParseBy reads "total", "allowed" or "denied".
+// ParseBy parses "total", "allowed" or "denied".
 func ParseBy(name string) (By, error) {
 	if i := slices.Index(byNames[:], name); i >= 0 {
 		return By(i), nil
@@ -31,7 +31,7 @@ func ParseBy(name string) (By, error) {
 	return 0, wrongQuery("%q is no ranking; write total, allowed or denied", name)
 }
 
-// Window is how far a ranking looks back.
+// Window is the time range of a ranking.
 type Window uint8
 
 const (
@@ -47,7 +47,7 @@ var windows = [...]struct {
 
 func (w Window) String() string { return windows[w].name }
 
-// ParseWindow reads "minute", "hour" or "day".
+// ParseWindow parses "minute", "hour" or "day".
 func ParseWindow(name string) (Window, error) {
 	for i, w := range windows {
 		if w.name == name {
@@ -57,37 +57,38 @@ func ParseWindow(name string) (Window, error) {
 	return 0, wrongQuery("%q is no time to look back; write minute, hour or day", name)
 }
 
-// TopQuery asks who came most often.
+// TopQuery selects a ranking of keys.
 type TopQuery struct {
-	// Rule asks for what this rule said. Default "": what became of requests, whatever
-	// each rule said. There a request counts once for each key that rules have found in it.
+	// Rule selects the results of one rule. Default "": the outcomes of requests,
+	// whatever each rule said; then a request counts once for each key that rules found
+	// in it.
 	Rule string
 
 	By     By
 	Window Window
-	N      int // how many keys; default 10, at most frame.MaxRankedAll
+	N      int // number of keys; default 10, at most frame.MaxRankedAll
 }
 
-// Top is who came most often.
+// Top is a ranking of the most frequent keys.
 type Top struct {
 	From, To time.Time // the window, in whole slots
 	Total    int64     // requests that had a key
 
-	// Keys are the first ones. Each came at least Count-Error times and at most Count
-	// times. Where more keys came than could be looked at, Health.Sampling says how
-	// many stand for how many, and counts are estimates by that.
+	// Keys are the first keys of the ranking. Each had at least Count-Error and at most
+	// Count requests. If there were too many keys to look at all of them, the counts
+	// are estimates; Health.Sampling is the sampling rate.
 	Keys []frame.Entry
 
-	// Floor is how often a key that is not here came at most.
+	// Floor is the maximum number of requests of a key that is not listed.
 	Floor int64
 
-	// Local says that the archive is unavailable, and the ranking is of this instance
-	// alone.
+	// Local reports that the archive is unavailable, and the ranking is of this
+	// instance alone.
 	Local bool
 }
 
-// Top returns who came most often. A ranking is at most ten seconds old. The window
-// has the slot in it that is still being counted, so that it may be longer by a twelfth.
+// Top returns the most frequent keys. A ranking is at most ten seconds old. The window
+// includes the slot that is still being counted, so it may be longer by a twelfth.
 func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 	if int(q.By) >= len(byNames) || int(q.Window) >= len(windows) {
 		return nil, wrongQuery("there is no such ranking; use the constants")

@@ -23,9 +23,10 @@ type routes struct {
 // maxRoute is the longest name of a route, in bytes.
 const maxRoute = 200
 
-// ObserveUpstream counts a request that was passed on, and either answered with a
-// status or ended by an error. One that its client has left counts as answered. The
-// route is a name of the operator's, not a path; one without a name is "(none)".
+// ObserveUpstream counts a request that was forwarded, and either answered with a
+// status or ended by an error. A request that its client canceled counts as answered.
+// The route is a name from the configuration, not a path; a route without a name is
+// "(none)".
 func (r *Recorder) ObserveUpstream(route string, status int, took time.Duration, err error) {
 	route = cmp.Or(route, "(none)")
 	s := &r.routes

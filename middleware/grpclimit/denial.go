@@ -14,24 +14,24 @@ import (
 	"github.com/weirhq/weir/internal/headerfield"
 )
 
-// Domain is that of the ErrorInfo in a denial.
+// Domain is the domain in the ErrorInfo of a denial.
 const Domain = "weir"
 
 // Reasons in the ErrorInfo of a denial.
 const (
-	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit denied
-	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the limits cannot be asked, or too many calls wait
+	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit denied the call
+	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the store is unavailable, or too many calls are delayed
 	Blocked         = "BLOCKED"                    // the client is on the block list
-	NotJudged       = "NOT_JUDGED"                 // the call cannot be judged
+	NotJudged       = "NOT_JUDGED"                 // the call is invalid
 )
 
-// Denial is what a denied client is told. In a Deny function it may be changed before
-// it becomes an error, and is valid until that function returns.
+// Denial describes why a call was denied. A Deny function may change it before it
+// becomes an error. It is valid until that function returns.
 type Denial struct {
 	engine.Denial
 
 	Status codes.Code
-	Reason string // a word for programs
+	Reason string // a constant for programs
 }
 
 var statuses = [...]struct {
@@ -44,7 +44,7 @@ var statuses = [...]struct {
 	engine.NotJudged:       {codes.InvalidArgument, NotJudged},
 }
 
-// Describe says what to tell the client of a verdict that denies.
+// Describe returns the Denial for a verdict that denies.
 func Describe(v *engine.Verdict) *Denial { return translate(engine.Describe(v)) }
 
 // translate says in gRPC what a denial says. A rule's status is one of HTTP, and not for
@@ -54,9 +54,9 @@ func translate(d engine.Denial) *Denial {
 	return &Denial{Denial: d, Status: statuses[d.Cause].code, Reason: statuses[d.Cause].reason}
 }
 
-// Err is the denial as a status with details of google.rpc: an ErrorInfo always, a
-// RetryInfo if waiting helps, and a QuotaFailure that names the limits. Who the client
-// is to them is not in it.
+// Err returns the denial as a status with google.rpc details: always an ErrorInfo, a
+// RetryInfo if waiting helps, and a QuotaFailure that names the limits. It does not
+// contain the client's key.
 func (d *Denial) Err() error {
 	info := &errdetails.ErrorInfo{Reason: d.Reason, Domain: Domain}
 	if d.Rule != "" {

@@ -1,4 +1,4 @@
-// Package grpclimit puts an engine in front of a gRPC server.
+// Package grpclimit limits the calls of a gRPC server.
 //
 //	limit, err := grpclimit.New(engine, grpclimit.Options{})
 //	server := grpc.NewServer(
@@ -6,18 +6,18 @@
 //		grpc.ChainStreamInterceptor(limit.Stream()),
 //	)
 //
-// To the rules, a call is a POST of its full method, as in /shop.v1.Orders/Create, and
-// its metadata are headers. An allowed call carries metadata about its tightest limit;
-// a denied one ends with a status that says which limit it was and when to come back:
-// see [Denial]. A call that a rule shapes is held until its turn, and gives its turn up
-// when the client leaves.
+// For the rules, a call is a POST of its full method, as in /shop.v1.Orders/Create, and
+// its metadata are headers. An allowed call gets metadata about the limit with the
+// fewest units left. A denied call ends with a status that names the limit and the time
+// to wait: see [Denial]. A call that a rule shapes is delayed until its turn, and frees
+// its turn if the client cancels.
 //
-// A stream is judged when it begins, and with Options.PerMessage at each message, too.
+// A stream is checked when it begins, and with Options.PerMessage at each message, too.
 //
-// The client's address is that of the connection. Proxies that stand in front must be
-// named in Options.TrustedProxies, or all calls seem to come from them.
+// The client's address is that of the connection. Name the proxies in front of your
+// server in Options.TrustedProxies; otherwise all calls seem to come from them.
 //
-// What looks like a mistake in the set-up is told once, with a code and a remedy;
+// Each likely mistake in the configuration is logged once, with a code and a remedy;
 // docs/reference/middleware.md explains the codes.
 package grpclimit
 
@@ -37,8 +37,8 @@ import (
 	"github.com/weirhq/weir/internal/headerfield"
 )
 
-// Limiter limits calls. It is safe for concurrent use, and may serve any number of
-// servers.
+// Limiter limits calls. It is safe for concurrent use, and several servers can share
+// it.
 type Limiter struct {
 	options Options
 	engine  *engine.Engine
@@ -50,14 +50,14 @@ type Limiter struct {
 // mark is, in a call's context, that an engine has judged it.
 type mark struct{ by *engine.Engine }
 
-// ServerOptions are the interceptors, for a server that has no others:
+// ServerOptions returns both interceptors, for a server that has no others:
 //
 //	server := grpc.NewServer(limit.ServerOptions()...)
 func (l *Limiter) ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.ChainUnaryInterceptor(l.Unary()), grpc.ChainStreamInterceptor(l.Stream())}
 }
 
-// Unary returns an interceptor that lets pass what the engine allows.
+// Unary returns an interceptor for unary calls.
 func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handler grpc.UnaryHandler) (any, error) {
 		if l.passes(ctx, info.FullMethod) {
@@ -132,5 +132,5 @@ func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) meta
 	return md
 }
 
-// Delayed is how many calls and messages wait for their turn.
+// Delayed returns how many calls and messages are delayed now.
 func (l *Limiter) Delayed() int { return l.gate.Delayed() }

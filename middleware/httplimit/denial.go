@@ -11,14 +11,14 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// Denial is what a denied client is told. In a Deny function it may be changed
-// before it is written, and is valid until that function returns.
+// Denial is the answer to a denied client. A Deny function may change it before it is
+// written. It is valid until that function returns.
 type Denial struct {
 	engine.Denial
 
-	Status int    // of HTTP
-	Type   string // what kind of problem it is, a URI
-	Title  string // the same for people
+	Status int    // HTTP status
+	Type   string // kind of problem, a URI
+	Title  string // kind of problem, for people
 }
 
 // Problem types of draft-ietf-httpapi-ratelimit-headers.
@@ -35,7 +35,7 @@ var problems = [...]struct{ kind, title string }{
 	engine.NotJudged:       {"about:blank", "Bad Request"},
 }
 
-// Describe says what to tell the client of a verdict that denies.
+// Describe returns the Denial for a verdict that denies.
 func Describe(v *engine.Verdict) *Denial {
 	d := &Denial{Denial: engine.Describe(v)}
 	d.translate()
@@ -60,16 +60,16 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass) {
 	m.options.Deny(w, r, d)
 }
 
-// WriteDenial answers a request that a verdict of this moment denies: headers and
-// body. To change what it says, see [Describe] and [WriteHeaders].
+// WriteDenial answers a request that a verdict just denied, with headers and body. To
+// change the answer, use [Describe] and [WriteHeaders].
 func WriteDenial(w http.ResponseWriter, v *engine.Verdict, families Headers) {
 	d := Describe(v)
 	writeHeaders(w.Header(), v, 0, d.RetryAfter, families)
 	d.Write(w)
 }
 
-// Write answers with the status and an application/problem+json of RFC 9457, which no
-// cache may keep. The headers about limits are not its business.
+// Write answers with the status and an application/problem+json body (RFC 9457), which
+// must not be cached. It does not write the headers about limits.
 func (d *Denial) Write(w http.ResponseWriter) {
 	h, values := w.Header(), []string{"no-store", "application/problem+json"}
 	delete(h, "Content-Length") // of an answer that somebody else had in mind

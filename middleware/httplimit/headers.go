@@ -12,35 +12,35 @@ import (
 	"github.com/weirhq/weir/internal/headerfield"
 )
 
-// Headers are families of response headers.
+// Headers selects groups of response headers.
 type Headers uint8
 
 const (
 	// XRateLimit is X-RateLimit-Limit, -Remaining and -Reset, in units and Unix
-	// seconds, and X-RateLimit-Degraded: 1 when the store could not be asked.
+	// seconds, and X-RateLimit-Degraded: 1 if the store is unavailable.
 	XRateLimit Headers = headerfield.XRateLimit
 
 	// RateLimit is RateLimit-Policy and RateLimit, the structured fields of
 	// draft-ietf-httpapi-ratelimit-headers.
 	RateLimit Headers = headerfield.RateLimit
 
-	// RetryAfter is Retry-After, in seconds, of a request that was denied.
+	// RetryAfter is Retry-After, in seconds, for denied requests.
 	RetryAfter Headers = headerfield.RetryAfter
 
-	// NoHeaders switches all of them off.
+	// NoHeaders disables all of them.
 	NoHeaders Headers = 1 << 3
 
 	AllHeaders = XRateLimit | RateLimit | RetryAfter
 )
 
-// WriteHeaders sets the headers that a verdict of this moment gives rise to. They are
-// about the limit that speaks for it: the tightest one of an allowed request, the first
-// one that denies of a denied request.
+// WriteHeaders sets the headers for a new verdict. They describe one limit: for an
+// allowed request the one with the fewest units left, for a denied request the first
+// that denies.
 //
-// X-RateLimit-Reset is when the client is fully reset, by the store's clock, rounded
-// up to a second. The t of RateLimit is the same as seconds from now; of a denied
-// request it is the wait, like Retry-After: the longest of all limits that deny. That is
-// never 0, and missing if waiting does not help.
+// X-RateLimit-Reset is when the client is fully reset, by the store's clock, rounded up
+// to a second. The t of RateLimit is the same in seconds from now. For a denied request
+// it is the time to wait, like Retry-After: the longest of all limits that deny. That
+// is never 0, and absent if waiting does not help.
 func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 	var wait time.Duration
 	if !v.Allowed {

@@ -1,20 +1,20 @@
-// Package httplimit puts an engine in front of any http.Handler.
+// Package httplimit limits the requests of any http.Handler.
 //
 //	limit, err := httplimit.New(engine, httplimit.Options{})
 //	http.ListenAndServe(addr, limit.Wrap(mux))
 //
-// Wrap is a func(http.Handler) http.Handler, which is what chi and gorilla take;
-// frameworks with handlers of their own call Allow. The ResponseWriter is passed on
-// as it is, so whatever it can do (flush, hijack, push) the handler can do.
+// Wrap is a func(http.Handler) http.Handler, as chi and gorilla expect. Frameworks with
+// their own handlers call Allow. The ResponseWriter is passed on unchanged, so the
+// handler can flush, hijack and push.
 //
-// An allowed request carries headers about its tightest limit, a denied one is
-// answered in full: see [WriteHeaders] and [Denial]. A request that a rule shapes is
-// held until its turn, and gives its turn up when the client leaves.
+// An allowed request gets headers about the limit with the fewest units left, and a
+// denied one gets a complete answer: see [WriteHeaders] and [Denial]. A request that a
+// rule shapes is delayed until its turn, and frees its turn if the client disconnects.
 //
-// The client's address is that of the connection. Proxies that stand in front must
-// be named in Options.TrustedProxies, or all requests seem to come from them.
+// The client's address is that of the connection. Name the proxies in front of your
+// server in Options.TrustedProxies; otherwise all requests seem to come from them.
 //
-// What looks like a mistake in the set-up is told once, with a code and a remedy;
+// Each likely mistake in the configuration is logged once, with a code and a remedy;
 // docs/reference/middleware.md explains the codes.
 package httplimit
 
@@ -33,8 +33,8 @@ import (
 	"github.com/weirhq/weir/internal/clientip"
 )
 
-// Middleware limits requests. It is safe for concurrent use, and may wrap any number
-// of handlers.
+// Middleware limits requests. It is safe for concurrent use, and can wrap any number of
+// handlers.
 type Middleware struct {
 	options Options
 	engine  *engine.Engine
@@ -47,7 +47,7 @@ type Middleware struct {
 	keys  sameness
 }
 
-// Wrap returns a handler that lets through to next what the engine allows.
+// Wrap returns a handler that passes allowed requests to next.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -57,9 +57,9 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	})
 }
 
-// Allow judges a request, and holds it if it has to wait for its turn. If it may go
-// on, Allow returns true and the request to go on with; if not, it has been
-// answered. It is for frameworks that Wrap does not fit.
+// Allow decides a request, and delays it if it must wait for its turn. If the request
+// may proceed, Allow returns true and the request to continue with; otherwise it has
+// already answered. Use it in frameworks that do not accept Wrap.
 func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
 	if m.mounts.Load() < 2 {
 		m.mounts.Add(2) // it may be called from anywhere
@@ -111,7 +111,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, err e
 // answer. Nobody else sees it.
 const statusClientGone = 499
 
-// Delayed is how many requests wait for their turn.
+// Delayed returns how many requests are delayed now.
 func (m *Middleware) Delayed() int { return m.gate.Delayed() }
 
 // patience is for how long the server would still write an answer.

@@ -14,89 +14,89 @@ import (
 	"github.com/weirhq/weir/internal/clientip"
 )
 
-// Options of a middleware. The zero value is ready to use where no proxy stands in
-// front.
+// Options configures a middleware. The zero value is ready to use if there is no proxy
+// in front.
 type Options struct {
-	// Store is where PerIP, PerHeader and Per keep what clients have used, and Name keeps
-	// apart those that share a store. Defaults a store in memory, and "per-ip" or alike. A
-	// middleware that New makes has the store of its engine, and the names of its rules.
+	// Store keeps the usage of PerIP, PerHeader and Per, and Name separates those that
+	// share a store. Default a store in memory, and "per-ip" or similar. A middleware
+	// of New uses the store of its engine and the names of its rules instead.
 	Store weir.Store
 	Name  string
 
-	// TrustedProxies are the networks of the proxies in front, which are believed
-	// about whom they serve. Default none: the client is whoever holds the
-	// connection. A Unix socket counts as 127.0.0.1.
+	// TrustedProxies are the networks of proxies whose ProxyHeader is trusted. Default
+	// none: the client's address is that of the connection. A Unix socket counts as
+	// 127.0.0.1.
 	TrustedProxies []netip.Prefix
 
-	// ProxyHeader is where these proxies write whom they serve. Default
-	// EitherHeader.
+	// ProxyHeader is the header in which these proxies send the client's address.
+	// Default EitherHeader.
 	ProxyHeader ProxyHeader
 
-	// User tells who is logged in, "" if nobody is. It must not believe what the
-	// client merely claims. Default nobody: rules by user do not apply.
+	// User returns the authenticated user, or "" if there is none. It must not trust
+	// what the client claims without proof. Default none: rules by user do not apply.
 	User func(*http.Request) string
 
-	// UserHeader and TierHeader are where the trusted proxies write who is logged in,
-	// and the tier of the client; from anybody else they are not believed. The proxies
-	// must remove what a client sends under these names. Of several users each is
-	// counted; two tiers are answered 400. Default nowhere; they are not asked if User or
-	// Tier is set.
+	// UserHeader and TierHeader are the headers in which trusted proxies send the
+	// authenticated user and the client's tier. They are ignored from any other sender.
+	// The proxies must remove these headers from client requests. If there are several
+	// users, each is counted; two tiers are answered with 400. Default none; they are
+	// not used if User or Tier is set.
 	UserHeader, TierHeader string
 
-	// APIKey tells the API key in clear, "" if there is none. Default the header
-	// X-API-Key; if it is there several times, each value is counted.
+	// APIKey returns the API key in clear text, or "" if there is none. Default the
+	// header X-API-Key; if there are several values, each is counted.
 	APIKey func(*http.Request) string
 
-	// Tier tells the tier of the client, "" for the rules' own limits. Default "".
+	// Tier returns the tier of the client, or "" for the default limits of the rules.
+	// Default "".
 	Tier func(*http.Request) string
 
-	// Attributes are the application's own words, such as action: post. Default
-	// none.
+	// Attributes are defined by your application, such as action: post. Default none.
 	Attributes func(*http.Request) map[string]string
 
-	// Cost tells what the request costs. What is below 1 leaves it to each rule,
-	// and so does the default.
+	// Cost returns the cost of the request. Below 1, and by default, the cost is the
+	// one that each rule defines.
 	Cost func(*http.Request) int64
 
-	// Skip tells whether to let a request pass without judging it. Default never.
+	// Skip reports whether a request passes without a check. Default never.
 	Skip func(*http.Request) bool
 
-	// Deny answers a denied request. The headers are set by then; it may change
-	// them, and what it is given, and call Denial.Write in the end. Default
-	// Denial.Write alone.
+	// Deny answers a denied request. The headers are already set; Deny may change them
+	// and the Denial, and then call Denial.Write. Default Denial.Write.
 	Deny func(http.ResponseWriter, *http.Request, *Denial)
 
-	// Headers are the families of headers to write. Default AllHeaders.
+	// Headers selects the response headers to write. Default AllHeaders.
 	Headers Headers
 
-	// MaxDelayed is how many requests may be held at once until their turn has come.
-	// Whoever comes beyond is answered 503. Default 1000.
+	// MaxDelayed is the maximum number of requests that are delayed at the same time.
+	// Further requests are answered with 503. Default 1000.
 	MaxDelayed int
 
-	// Observe is told how each request went that Wrap allowed: the pattern
-	// of the http.ServeMux below that took it, the status, and how long the handler
-	// took; the error is of one that panicked. A *stats.Recorder takes it as its
-	// ObserveUpstream. Default nobody.
+	// Observe is called after each request that Wrap allowed, with the matching pattern
+	// of the http.ServeMux below, the status, and the duration of the handler; err is
+	// set if the handler panicked. Use ObserveUpstream of a *stats.Recorder. Default
+	// none.
 	Observe func(pattern string, status int, took time.Duration, err error)
 
-	// Logger is told of mistakes in the set-up. Default slog.Default().
+	// Logger receives warnings about likely mistakes in the configuration. Default
+	// slog.Default().
 	Logger *slog.Logger
 }
 
-// ProxyHeader is where trusted proxies write whom they serve.
+// ProxyHeader is the header in which trusted proxies send the client's address.
 type ProxyHeader uint8
 
 const (
-	// EitherHeader is X-Forwarded-For or Forwarded, whichever is there. If both are
-	// and name different clients, one of them comes from the client, and neither is
-	// believed: the request counts as the proxy's own. Where a client could gain
-	// from that, name the one that your proxies write.
+	// EitherHeader is X-Forwarded-For or Forwarded, whichever is present. If both are
+	// present and name different clients, one of them comes from the client, so neither
+	// is trusted: the proxy counts as the client. If a client could gain from that,
+	// name the header that your proxies write.
 	EitherHeader  = ProxyHeader(clientip.Either)
 	XForwardedFor = ProxyHeader(clientip.XForwardedFor)
 	Forwarded     = ProxyHeader(clientip.Forwarded)
 )
 
-// New returns a middleware that asks the engine.
+// New returns a middleware that uses the engine.
 func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if e == nil {
 		return nil, errors.New("httplimit: New needs an engine; engine.New makes one")
@@ -120,15 +120,15 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	return &Middleware{options: o, engine: e, gate: gate, clients: clients, mounts: mountsOf(e)}, nil
 }
 
-// Believes reports whether a header is one of UserHeader and TierHeader, which tell who
-// the client is. Whoever passes requests on removes it from those that are not of a
+// Believes reports whether a header is UserHeader or TierHeader, which identify the
+// client. Code that forwards requests removes it unless the request comes from a
 // trusted proxy. The name is canonical.
 func (m *Middleware) Believes(name string) bool {
 	return name == m.options.UserHeader || name == m.options.TierHeader
 }
 
-// Reads reports whether a header tells clients apart: it is believed, it is X-API-Key,
-// or a rule in force counts by it. The name is canonical.
+// Reads reports whether a header identifies clients: it is UserHeader, TierHeader or
+// X-API-Key, or a rule in force counts by it. The name is canonical.
 func (m *Middleware) Reads(name string) bool {
 	table, _ := m.engine.Rules()
 	return m.Believes(name) || name == apiKeyHeader || table.CountsByHeader(name)

@@ -12,44 +12,47 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// PerIP limits every client address to a limit such as "100/1m", as [weir.ParseLimit]
-// reads it, in this process:
+// PerIP limits every client address to a limit such as "100/1m", in the notation of
+// [weir.ParseLimit], in this process:
 //
 //	http.ListenAndServe(addr, httplimit.PerIP("100/1m")(mux))
 //
-// It panics if the limit is wrong. See [Options.PerIP] for more.
+// It panics if the limit is invalid. See [Options.PerIP] for more.
 func PerIP(limit string) func(http.Handler) http.Handler { return Options{}.PerIP(limit) }
 
-// PerHeader is like [PerIP] for the values of a header. A request without it is not limited.
+// PerHeader limits every value of a header as [PerIP] limits addresses. A request
+// without the header is not limited.
 func PerHeader(name, limit string) func(http.Handler) http.Handler {
 	return Options{}.PerHeader(name, limit)
 }
 
-// Per is like [PerIP] for what the function makes of a request: a user, a tenant, a
-// session. A request of which it makes "" is not limited.
+// Per limits every key that the function returns, such as a user, a tenant or a
+// session, as [PerIP] limits addresses. A request with the key "" is not limited.
 func Per(key func(*http.Request) string, limit string) func(http.Handler) http.Handler {
 	return Options{}.Per(key, limit)
 }
 
-// PerIP limits every client address. With a Store, programs that share it share what their
-// clients have used:
+// PerIP limits every client address. Programs that use the same Store share the usage
+// of their clients:
 //
-//	store, err := redis.Open("redis://localhost:6379", redis.Options{})
+//	store, err := redis.Open("redis://localhost:6379")
 //	limit := httplimit.Options{Store: store}.PerIP("100/1m")
 //
-// It panics if the limit or the options are wrong, because the programmer wrote them.
+// It panics if the limit or the options are invalid.
 func (o Options) PerIP(limit string) func(http.Handler) http.Handler {
 	return o.per("ip", limit)
 }
 
-// PerHeader limits every value of a header, such as X-API-Key. The store keeps hashes of
-// those whose names sound secret. A request without the header is not limited.
+// PerHeader limits every value of a header, such as X-API-Key. If the name of the
+// header sounds secret, the store contains only hashes of the values. A request without
+// the header is not limited.
 func (o Options) PerHeader(name, limit string) func(http.Handler) http.Handler {
 	return o.per("header:"+name, limit)
 }
 
-// Per limits what the function makes of a request: a user, a tenant, a session. It must not
-// believe what the client merely claims. A request of which it makes "" is not limited.
+// Per limits every key that the function returns, such as a user, a tenant or a
+// session. The function must not trust what the client claims without proof. A request
+// with the key "" is not limited.
 func (o Options) Per(key func(*http.Request) string, limit string) func(http.Handler) http.Handler {
 	if key == nil {
 		panic(errors.New("httplimit: Per needs a function that tells who sends a request"))

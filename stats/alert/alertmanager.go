@@ -9,28 +9,28 @@ import (
 	"time"
 )
 
-// AlertmanagerOptions say where an Alertmanager is.
+// AlertmanagerOptions configures a notifier for Alertmanager.
 type AlertmanagerOptions struct {
-	// URL is its address, as in http://127.0.0.1:9093. It is needed.
+	// URL is the address of Alertmanager, as in http://127.0.0.1:9093. Required.
 	URL string
 
 	// Labels are added to every alert. Default none.
 	Labels map[string]string
 
-	// Client sends. Default as for a webhook.
+	// Client sends the requests. Default as for a webhook.
 	Client *http.Client
 
-	// Clock tells the time. Default time.Now.
+	// Clock returns the time. Default time.Now.
 	Clock func() time.Time
 }
 
-// Alertmanager sends alerts to Prometheus's Alertmanager, by version 2 of its API.
+// Alertmanager sends alerts to Prometheus Alertmanager with version 2 of its API.
 type Alertmanager struct {
 	poster
 	labels map[string]string
 }
 
-// NewAlertmanager returns a notifier.
+// NewAlertmanager returns a notifier for Alertmanager.
 func NewAlertmanager(o AlertmanagerOptions) (*Alertmanager, error) {
 	p, err := newPoster("alertmanager", o.URL, o.Client, o.Clock)
 	if err != nil {
@@ -40,8 +40,7 @@ func NewAlertmanager(o AlertmanagerOptions) (*Alertmanager, error) {
 	return &Alertmanager{p, o.Labels}, nil
 }
 
-// Repeat implements [Repeater]: Alertmanager takes an alert of which it hears nothing
-// for resolved.
+// Repeat implements [Repeater]: Alertmanager resolves an alert that is not repeated.
 func (m *Alertmanager) Repeat() time.Duration { return time.Minute }
 
 // lease is for how long Alertmanager believes in an alert without hearing of it.

@@ -1,17 +1,16 @@
-// Package alert says when something is wrong: too many requests are denied, traffic
-// has fallen away, decisions have become slow, the store is unavailable.
+// Package alert raises alerts: too many requests are denied, traffic has dropped,
+// decisions have become slow, or the store is unavailable.
 //
 //	w, err := alert.New(alert.Options{Source: recorder, Notifiers: []alert.Notifier{webhook}})
 //	go w.Run(ctx)
 //	w.List().Active()
 //
-// An [Evaluator] is pure: seconds in, alerts out, and the same seconds always give the
-// same alerts. So every instance of weir that shares an archive comes to the same
-// result, and one of them sends it.
+// An [Evaluator] is deterministic: the same seconds always give the same alerts. So all
+// instances that share an archive get the same result, and one of them sends it.
 //
-// An alert fires when its condition has held for [Check.Hold] without a break, and is
-// resolved when it has not held for [Check.Cooldown] without a break. In between it stays
-// what it is, so that a figure which dances around its threshold makes one alert.
+// An alert fires when its condition has held for [Check.Hold] without a break. It is
+// resolved when the condition has not held for [Check.Cooldown] without a break. So a
+// value that fluctuates around its threshold causes one alert.
 package alert
 
 import (
@@ -21,65 +20,67 @@ import (
 	"time"
 )
 
-// Kind is what a check looks at.
+// Kind is the condition that a check looks at.
 type Kind string
 
 const (
-	// Denied is the share of clients that limits have denied something in the window,
-	// if there are at least three of them: an attack, or a limit that is too low. Where
-	// no client is known, it is the share of requests.
+	// Denied is the share of clients with denied requests in the window, if there are
+	// at least three clients: an attack, or a limit that is too low. If no client is
+	// known, it is the share of requests.
 	Denied Kind = "denied"
 
-	// Drop is traffic that has fallen to a share of what it was just before: limits
-	// that are too strict, or nobody gets here any more.
+	// Drop is a drop of the traffic to a share of what it was just before: limits are
+	// too strict, or requests no longer reach weir.
 	Drop Kind = "drop"
 
-	// Slow is the 99th percentile of decisions, as a multiple of what it was before.
+	// Slow is the 99th percentile of decision times, as a multiple of the previous
+	// value.
 	Slow Kind = "slow"
 
-	// Errors is the share of requests that the upstream answers badly or not at all.
+	// Errors is the share of requests that the upstream answers with an error or not at
+	// all.
 	Errors Kind = "errors"
 
-	// Degraded is the share of requests that were judged without the store.
+	// Degraded is the share of requests that were decided without the store.
 	Degraded Kind = "degraded"
 
-	// HotKey is the share of all denials that one key has.
+	// HotKey is the share of all denials that belong to one key.
 	HotKey Kind = "hot_key"
 
-	// Shadow is the share of requests that a shadow rule would deny. Each rule has
-	// an alert of its own.
+	// Shadow is the share of requests that a shadow rule would deny. Each rule has its
+	// own alert.
 	Shadow Kind = "shadow"
 )
 
 // resolution is the time between two looks, of which windows are multiples.
 const resolution = 10 * time.Second
 
-// Check is a condition, and how long it must hold.
+// Check defines when an alert fires and is resolved.
 type Check struct {
-	// Kind is what to look at. A set of checks has each kind at most once.
+	// Kind is the condition. A set of checks has each kind at most once.
 	Kind Kind
 
-	// Threshold is the value from which the condition holds: a share of 0 to 1, or
-	// for Slow a factor. For Drop it is the share that traffic must not fall below.
+	// Threshold is the value from which the condition holds: a share of 0 to 1, or for
+	// Slow a factor. For Drop it is the share below which traffic must not fall.
 	Threshold float64
 
-	// Window is over how long the value is taken. Default a minute.
+	// Window is the time over which the value is computed. Default 1 minute.
 	Window time.Duration
 
-	// Baseline is over how long the traffic just before the window is taken that
-	// Drop and Slow compare it with. Default ten minutes.
+	// Baseline is the time just before the window with which Drop and Slow compare it.
+	// Default 10 minutes.
 	Baseline time.Duration
 
-	// Minimum is how many requests there must be in the window for a value to mean
-	// anything; for HotKey, denials; for Drop, requests in as much of the baseline.
-	// Default 100.
+	// Minimum is the number of requests in the window below which the check does
+	// nothing. For HotKey it counts denials; for Drop, the requests in an equal part of
+	// the baseline. Default 100.
 	Minimum int64
 
 	// Hold is how long the condition must hold before the alert fires. Default 30 s.
 	Hold time.Duration
 
-	// Cooldown is how long the condition must not hold before it is resolved. Default
-	// two minutes.
+	// Cooldown is how long the condition must not hold before the alert is resolved.
+	// Default 2 minutes.
 	Cooldown time.Duration
 
 	// Off switches the check off.
@@ -93,7 +94,7 @@ const slowFloor = time.Millisecond
 // Kinds returns all kinds of checks.
 func Kinds() []string { return kinds(Defaults()) }
 
-// Defaults returns the checks that are made if nobody says otherwise.
+// Defaults returns the default checks.
 func Defaults() []Check {
 	return []Check{
 		{Kind: Denied, Threshold: 0.05},

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// State is whether an alert is on.
+// State tells whether an alert fires.
 type State string
 
 const (
@@ -14,26 +14,26 @@ const (
 	Resolved State = "resolved"
 )
 
-// Alert is something that is wrong, or was.
+// Alert is a condition that holds, or held.
 type Alert struct {
 	ID        string    `json:"id"`   // kind and subject
-	Kind      Kind      `json:"kind"` // what is wrong
+	Kind      Kind      `json:"kind"` // the condition
 	Subject   string    `json:"subject,omitempty"`
-	Rule      string    `json:"rule,omitempty"` // which one denied most when it fired, or would have
+	Rule      string    `json:"rule,omitempty"` // the rule that denied most when the alert fired, or would have denied most
 	State     State     `json:"state"`
-	Value     float64   `json:"value"`   // when it fired
-	Current   float64   `json:"current"` // as of UpdatedAt
+	Value     float64   `json:"value"`   // the value when the alert fired
+	Current   float64   `json:"current"` // the value at UpdatedAt
 	Threshold float64   `json:"threshold"`
-	Summary   string    `json:"summary"` // a sentence, of when it fired
+	Summary   string    `json:"summary"` // a sentence about the time when it fired
 	StartsAt  time.Time `json:"starts_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Silenced  bool      `json:"silenced,omitempty"`
-	Instance  string    `json:"instance,omitempty"` // which one tells of it
-	URL       string    `json:"url,omitempty"`      // where to see more
+	Instance  string    `json:"instance,omitempty"` // the instance that reports it
+	URL       string    `json:"url,omitempty"`      // page with details
 }
 
-// Evaluator makes alerts of what happens. It reads no clock and sends nothing: the same
+// Evaluator turns samples into alerts. It reads no clock and sends nothing: the same
 // samples always give the same alerts. It is not safe for concurrent use.
 type Evaluator struct {
 	checks  []Check
@@ -56,7 +56,7 @@ type condition struct {
 // maxConditions bounds how many conditions are remembered. Keys are a client's choice.
 const maxConditions = 1000
 
-// NewEvaluator returns one for the given checks; nil are the defaults.
+// NewEvaluator returns an evaluator for the given checks; nil selects the defaults.
 func NewEvaluator(checks []Check) (*Evaluator, error) {
 	if checks == nil {
 		checks = Defaults()
@@ -73,8 +73,9 @@ func NewEvaluator(checks []Check) (*Evaluator, error) {
 	return e, nil
 }
 
-// Reach is how much of the past an evaluator looks at. Who begins with that much knows
-// as much as one that has been there all the time, except for alerts that are older.
+// Reach returns how much of the past an evaluator needs. An evaluator that starts with
+// that much history gives the same alerts as one that has always run, except for older
+// alerts.
 func (e *Evaluator) Reach() time.Duration {
 	longest := time.Duration(0)
 	for i := range e.checks {
@@ -83,9 +84,8 @@ func (e *Evaluator) Reach() time.Duration {
 	return time.Duration(e.keep)*time.Second + longest
 }
 
-// Add tells what happened, and returns the alerts that have begun to fire or were
-// resolved. Samples come in the order of time; one that is older than the newest ten
-// seconds is left out. Every ten seconds the checks are made.
+// Add adds a sample, and returns the alerts that started to fire or were resolved. Add
+// samples in order of time; a sample of an earlier ten-second slot than the newest is ignored. The checks run every ten seconds.
 func (e *Evaluator) Add(s Sample) []Alert {
 	step := int64(resolution / time.Second)
 	at := s.Time.Unix() - s.Time.Unix()%step
@@ -194,7 +194,7 @@ func (e *Evaluator) doesNotHold(id string, cond *condition, now int64) *Alert {
 	return &a
 }
 
-// Firing returns the alerts that fire, by their ids.
+// Firing returns the alerts that fire, ordered by id.
 func (e *Evaluator) Firing() []Alert {
 	var all []Alert
 	for _, cond := range e.current {

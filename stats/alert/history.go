@@ -6,19 +6,20 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Hot is the key with most denials of the last minute.
+// Hot is the key with the most denials in the last minute.
 type Hot struct {
 	Key    string
-	Denied int64 // at least
+	Denied int64 // at least this many
 	All    int64 // denials of all keys
 }
 
-// Sample is what an evaluator is told: a second, as a rule.
+// Sample is the input of an evaluator, usually one second.
 type Sample struct {
-	Time  time.Time // when it began
+	Time  time.Time // start of the sample
 	Frame *frame.Frame
 
-	// Hot, if not nil, is the hot key as of now. It stays so until it is told again.
+	// Hot, if not nil, is the current hot key. It stays the same until the next sample
+	// that sets it.
 	Hot *Hot
 }
 

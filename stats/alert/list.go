@@ -10,11 +10,11 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// MaxPast is how many alerts that were resolved a list remembers.
+// MaxPast is how many resolved alerts a list keeps.
 const MaxPast = 200
 
-// List is the alerts that fire, and the last ones that did. It is safe for concurrent
-// use.
+// List contains the alerts that fire, and the last ones that were resolved. It is safe
+// for concurrent use.
 type List struct {
 	clock   func() time.Time
 	archive archive.Store
@@ -30,7 +30,7 @@ func newList(clock func() time.Time, a archive.Store) *List {
 	return &List{clock: clock, archive: a, active: map[string]Alert{}, silences: map[string]*silence{}}
 }
 
-// Active returns the alerts that fire, the newest first.
+// Active returns the alerts that fire, newest first.
 func (l *List) Active() []Alert {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -45,7 +45,7 @@ func (l *List) Active() []Alert {
 	return all
 }
 
-// Past returns the last alerts that were resolved, the newest first.
+// Past returns the last resolved alerts, newest first.
 func (l *List) Past() []Alert {
 	l.mu.Lock()
 	defer l.mu.Unlock()

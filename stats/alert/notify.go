@@ -12,17 +12,17 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 )
 
-// Notifier tells somebody of alerts that have begun or ended. An error that is a
-// *PermanentError is not tried again.
+// Notifier sends notifications about alerts that started or ended. A *PermanentError is
+// not retried.
 type Notifier interface {
 	Name() string // for the log; without secrets
 	Notify(ctx context.Context, alerts []Alert) error
 }
 
-// Repeater is a notifier that wants to be told again and again of what fires.
+// Repeater is a notifier that must be notified repeatedly while an alert fires.
 type Repeater interface{ Repeat() time.Duration }
 
-// PermanentError is one that no repetition mends.
+// PermanentError is an error that a retry cannot fix.
 type PermanentError struct{ Err error }
 
 func (e *PermanentError) Error() string { return e.Err.Error() }
@@ -117,18 +117,18 @@ func (o *outbox) deliver(ctx context.Context, alerts []Alert) {
 	}
 }
 
-// Test is the kind of an alert that is sent only to see whether it arrives.
+// Test is the kind of a test alert, which only checks that notifications arrive.
 const Test Kind = "test"
 
-// Delivery is what became of a message.
+// Delivery is the result of a notification.
 type Delivery struct {
 	To  string // the notifier's name
-	Err error  // nil if it took the message
+	Err error  // nil if the notification was accepted
 }
 
-// Test sends an alert of the kind Test to every notifier, once and at once, whichever
-// instance sends otherwise and whatever is silenced. It returns what was sent, and what
-// became of it in the order of the notifiers.
+// Test sends an alert of the kind Test to every notifier, once and immediately,
+// regardless of silences and of which instance usually sends. It returns the alert and
+// the results in the order of the notifiers.
 func (w *Watcher) Test(ctx context.Context) (Alert, []Delivery) {
 	now := w.options.Clock().UTC().Truncate(time.Second)
 	a := w.sign([]Alert{{

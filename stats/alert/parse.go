@@ -11,16 +11,16 @@ import (
 	"github.com/weirhq/weir/internal/setting"
 )
 
-// OptionNames are what Parse takes besides a threshold.
+// OptionNames are the options that Parse accepts after the threshold.
 var OptionNames = []string{"window", "baseline", "minimum", "hold", "cooldown"}
 
-// Parse reads checks as they are written in a configuration, separated by semicolons:
+// Parse parses checks in the notation of the configuration, separated by semicolons:
 //
 //	denied=10%
 //	denied=10%,window=5m,hold=1m; slow=3; hot_key=off
 //
-// Options are window, baseline, minimum, hold and cooldown, as in Check. What is not
-// written is as in Defaults.
+// Options are window, baseline, minimum, hold and cooldown; see Check. Everything else
+// is as in Defaults.
 func Parse(text string) ([]Check, error) {
 	all, err := setting.Parse(text)
 	if err != nil {

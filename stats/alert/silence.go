@@ -23,16 +23,17 @@ const (
 // noteKind is what silences are called in the archive.
 const noteKind = "silences"
 
-// Silence keeps alerts from being sent for a while. They are still listed.
+// Silence suppresses notifications for a while. Silenced alerts are still listed.
 type Silence struct {
-	ID      string    `json:"id"`    // of an alert, or a kind for all of it
-	Until   time.Time `json:"until"` // when it ends, to the microsecond
+	ID      string    `json:"id"`    // id of an alert, or a kind for all its alerts
+	Until   time.Time `json:"until"` // end, to the microsecond
 	Author  string    `json:"author,omitempty"`
 	Comment string    `json:"comment,omitempty"`
 }
 
-// ErrNotShared is that this instance does what it was told, and the others do not know
-// of it, because the archive cannot be written to. They are told when it can.
+// ErrNotShared is returned if the silence works on this instance, but the archive is
+// unavailable, so that the other instances do not have it yet. They get it when the
+// archive is available again.
 var ErrNotShared = errors.New("alert: the other instances do not know of the silence yet")
 
 var errTooMany = fmt.Errorf("alert: there are %d silences already; end some, or silence a kind", MaxSilences)
@@ -94,9 +95,10 @@ func (s *Silence) validate() error {
 // others know, while they cannot be told.
 const endFor = time.Hour
 
-// Silence keeps an alert, or all of a kind, from being sent until a time; one that has
-// passed ends the silence. All instances that share the archive do so within some ten
-// seconds. If it cannot be written to, the error is an ErrNotShared.
+// Silence suppresses the notifications of an alert, or of all alerts of a kind, until a
+// time. A time in the past ends the silence. All instances that share the archive
+// follow within about ten seconds. If the archive is unavailable, the error is
+// ErrNotShared.
 func (l *List) Silence(ctx context.Context, want Silence) error {
 	if err := want.validate(); err != nil {
 		return err
@@ -180,7 +182,7 @@ func (l *List) roomLocked(s *silence) bool {
 	return n < MaxSilences
 }
 
-// Silences returns those that have not ended, by id.
+// Silences returns the silences that have not ended, ordered by id.
 func (l *List) Silences() []Silence {
 	l.mu.Lock()
 	defer l.mu.Unlock()

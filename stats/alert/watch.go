@@ -14,40 +14,39 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// Source is what is watched: a *stats.Recorder.
+// Source is the source of the data: a *stats.Recorder.
 type Source interface {
 	Subscribe() (*stats.Subscription, error)
 	Replay(ctx context.Context, from, to time.Time, tell func(stats.Live)) error
 	Top(context.Context, stats.TopQuery) (*stats.Top, error)
-	Archive() archive.Store // silences are notes in it, which all instances share
+	Archive() archive.Store // stores silences as notes, which all instances share
 }
 
-// Options of a watcher.
+// Options configures a watcher.
 type Options struct {
-	// Source is what is watched. It is needed.
+	// Source is the source of the data. Required.
 	Source Source
 
-	// Checks are made of it. Default, nil, is Defaults().
+	// Checks are the checks to run. Default nil, which selects Defaults().
 	Checks []Check
 
-	// Notifiers are told, besides the log. Default none.
+	// Notifiers are notified, besides the log. Default none.
 	Notifiers []Notifier
 
-	// Instance is the name by which this process tells of alerts. Default none.
+	// Instance is the name of this process in alerts. Default none.
 	Instance string
 
-	// URL is where people see more of an alert. Default none.
+	// URL is a page with details about alerts. Default none.
 	URL string
 
-	// Clock tells the time. Default time.Now.
+	// Clock returns the time. Default time.Now.
 	Clock func() time.Time
 
-	// Logger gets every alert, and what goes wrong in telling others. Default
-	// slog.Default().
+	// Logger receives every alert, and errors of notifiers. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Watcher makes alerts of what happens, and tells of them.
+// Watcher evaluates checks and sends notifications.
 type Watcher struct {
 	options   Options
 	evaluator *Evaluator
@@ -60,7 +59,7 @@ type Watcher struct {
 	running   atomic.Bool
 }
 
-// New returns a watcher that does not run yet.
+// New returns a watcher; call Run to start it.
 func New(o Options) (*Watcher, error) {
 	if o.Source == nil {
 		return nil, errors.New("alert: Options.Source is missing; use a stats.Recorder")
@@ -80,10 +79,10 @@ func New(o Options) (*Watcher, error) {
 	return w, nil
 }
 
-// List returns the alerts that there are.
+// List returns the list of alerts.
 func (w *Watcher) List() *List { return w.list }
 
-// Dropped is how many messages could not be sent.
+// Dropped returns how many notifications could not be sent.
 func (w *Watcher) Dropped() int64 {
 	n := int64(0)
 	for _, o := range w.outboxes {
@@ -95,8 +94,8 @@ func (w *Watcher) Dropped() int64 {
 // term is for how long an instance is the one that sends, unless it asks again.
 const term = 30 * time.Second
 
-// Run watches until the context ends. It begins with what is known of the past, so that
-// a restart neither forgets an alert nor sends it twice; hot keys alone are found again.
+// Run watches until the context ends. It starts with the recorded past, so that a
+// restart neither loses an alert nor sends it twice; only hot keys are detected again.
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.running.Swap(true) {
 		return errors.New("alert: it runs already; Run is to be called once")

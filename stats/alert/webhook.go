@@ -29,20 +29,20 @@ type Message struct {
 	Alerts  []Alert `json:"alerts"`
 }
 
-// WebhookOptions say where alerts are posted.
+// WebhookOptions configures a webhook.
 type WebhookOptions struct {
-	// URL is http or https. It is needed.
+	// URL is an http or https URL. Required.
 	URL string
 
-	// Secret signs every message, so that its receiver knows that it is ours. Default
-	// none: messages are not signed.
+	// Secret signs every message, so that the receiver can verify it; see Verify.
+	// Default none: messages are not signed.
 	Secret []byte
 
-	// Client sends. Default one that follows no redirects and uses no proxy but the
-	// environment's.
+	// Client sends the requests. Default a client that follows no redirects and uses
+	// only the proxy of the environment.
 	Client *http.Client
 
-	// Clock tells the time, for the signature. Default time.Now.
+	// Clock returns the time for the signature. Default time.Now.
 	Clock func() time.Time
 }
 
@@ -52,7 +52,7 @@ type Webhook struct {
 	secret []byte
 }
 
-// NewWebhook returns a notifier.
+// NewWebhook returns a notifier for a webhook.
 func NewWebhook(o WebhookOptions) (*Webhook, error) {
 	p, err := newPoster("webhook", o.URL, o.Client, o.Clock)
 	if err != nil {
@@ -110,8 +110,8 @@ func sign(secret []byte, at string, body []byte) string {
 	return "sha256=" + hex.EncodeToString(mac.Sum(nil))
 }
 
-// Verify is for who receives webhooks: whether the message was signed with the secret,
-// not longer ago than the tolerance.
+// Verify checks a received webhook: it returns an error if the message was not signed
+// with the secret, or is older than the tolerance.
 func Verify(secret []byte, header http.Header, body []byte, now time.Time, tolerance time.Duration) error {
 	at := header.Get(TimestampHeader)
 	seconds, err := strconv.ParseInt(at, 10, 64)
