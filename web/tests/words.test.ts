@@ -2,6 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { en, type Word } from '../src/words/en'
+import { problems } from '../src/words/problems.zh'
+import { problem, speech } from '../src/words/words.svelte'
 import { zh } from '../src/words/zh'
 
 const words = Object.keys(en) as Word[]
@@ -27,6 +29,23 @@ describe('the dictionaries', () => {
     const dynamic = [...all.matchAll(/`([a-z.]+)\$\{/g)].map((m) => m[1]!)
     const unused = words.filter((word) => !all.includes(`'${word}'`) && !dynamic.some((prefix) => word.startsWith(prefix)))
     expect(unused).toEqual([])
+  })
+})
+
+describe('problems of rules', () => {
+  const codes = [...readFileSync(join(import.meta.dirname, '../../rule/codes.go'), 'utf8').matchAll(/\{"([EW]\d{3})"/g)].map((m) => m[1]!)
+  it('have a Chinese sentence for every code', () => {
+    expect(codes.length).toBeGreaterThan(35)
+    expect(Object.keys(problems).sort()).toEqual(codes.sort())
+  })
+  it('are said in the language of the page', () => {
+    const p = { code: 'E013', field: 'limit', message: '"5" has no period' }
+    speech.language = 'en'
+    expect(problem(p)).toBe(p.message)
+    speech.language = 'zh'
+    expect(problem(p)).toBe('limit：' + problems.E013)
+    expect(problem({ message: 'something new' })).toBe('something new')
+    speech.language = 'en'
   })
 })
 

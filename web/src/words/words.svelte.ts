@@ -1,6 +1,7 @@
 // The language of the page.
 
 import { en, type Word } from './en'
+import { problems } from './problems.zh'
 import { zh } from './zh'
 
 export const languages = { en: 'English', zh: '中文' } as const
@@ -37,6 +38,13 @@ export function algorithm(name: string): string {
   const word = `algorithm.${id}`
   const called = has(word) ? t(word as Word) : ''
   return called === '' || called === id.replaceAll('_', ' ') ? name : `${name} (${called})`
+}
+
+// problem is what is wrong with a rule: what the server says, or, in the language of the
+// page, what its code means and the field that it is about.
+export function problem(p: { code?: string; field?: string; message: string }): string {
+  const said = speech.language === 'zh' && problems[p.code ?? '']
+  return said ? (p.field ? `${p.field}：${said}` : said) : p.message
 }
 
 // remembered and remember keep what a person likes, and never a secret. A browser may
