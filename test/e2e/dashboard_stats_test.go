@@ -300,6 +300,9 @@ func TestDashboardAlerts(t *testing.T) {
 	alert := id("alerts-active") + " [data-alert=denied]"
 	page.see(alert, "High denied share")
 	page.see(alert, "threshold 10%")
+	page.choose(id("language"), "zh")
+	page.see(alert, "被限额拒绝的占")
+	page.choose(id("language"), "en")
 	page.press(alert + " " + id("silence"))
 	page.choose("dialog "+id("silence-for"), "hours")
 	page.fill("dialog "+id("silence-comment"), "<b>on it</b>\u202e")

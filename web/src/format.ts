@@ -138,3 +138,9 @@ const hidden = /[\u0000-\u001f\u007f-\u009f\u061c\u200b-\u200f\u2028-\u202e\u206
 export function visible(text: string): string {
   return text.replace(hidden, (c) => '⟨' + c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, '0') + '⟩')
 }
+
+// multiple is the value of an alert: slow is a multiple of what it was before, everything else
+// a share.
+export function multiple(kind: string, n: number, language: string): string {
+  return kind === 'slow' ? rate(n, language) + '×' : share(n, language)
+}

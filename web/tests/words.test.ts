@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { en, type Word } from '../src/words/en'
-import { problems } from '../src/words/problems.zh'
-import { problem, speech } from '../src/words/words.svelte'
+import { alerts, problems } from '../src/words/server.zh'
+import { alert, problem, speech } from '../src/words/words.svelte'
 import { zh } from '../src/words/zh'
 
 const words = Object.keys(en) as Word[]
@@ -29,6 +29,20 @@ describe('the dictionaries', () => {
     const dynamic = [...all.matchAll(/`([a-z.]+)\$\{/g)].map((m) => m[1]!)
     const unused = words.filter((word) => !all.includes(`'${word}'`) && !dynamic.some((prefix) => word.startsWith(prefix)))
     expect(unused).toEqual([])
+  })
+})
+
+describe('alerts', () => {
+  const api = readFileSync(join(import.meta.dirname, '../../internal/server/httpapi/openapi.yaml'), 'utf8')
+  const kinds = api.match(/kind: \{enum: \[([a-z_, ]+test)\]\}/)![1]!.split(', ')
+  it('have a Chinese sentence for every kind', () => expect(Object.keys(alerts).sort()).toEqual(kinds.sort()))
+  it('are said in the language of the page', () => {
+    const a = { kind: 'drop', summary: 'traffic has fallen', value: 0.4 }
+    speech.language = 'zh'
+    expect(alert(a)).toBe('流量降到此前的 40%')
+    expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
+    speech.language = 'en'
+    expect(alert(a)).toBe(a.summary)
   })
 })
 

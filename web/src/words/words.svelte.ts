@@ -1,7 +1,8 @@
 // The language of the page.
 
+import { multiple } from '../format'
 import { en, type Word } from './en'
-import { problems } from './problems.zh'
+import { alerts, problems } from './server.zh'
 import { zh } from './zh'
 
 export const languages = { en: 'English', zh: '中文' } as const
@@ -45,6 +46,12 @@ export function algorithm(name: string): string {
 export function problem(p: { code?: string; field?: string; message: string }): string {
   const said = speech.language === 'zh' && problems[p.code ?? '']
   return said ? (p.field ? `${p.field}：${said}` : said) : p.message
+}
+
+// alert is what an alert says: what the server says, or the same in the language of the page.
+export function alert(a: { kind: string; summary: string; value: number }): string {
+  const said = speech.language === 'zh' && alerts[a.kind]
+  return said ? said.replace('{value}', multiple(a.kind, a.value, 'zh')) : a.summary
 }
 
 // remembered and remember keep what a person likes, and never a secret. A browser may

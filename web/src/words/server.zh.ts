@@ -1,5 +1,18 @@
-// What is wrong with rules, in Chinese: by the code of the problem, what it is and what to
-// do. The server has the same in English, with the particulars of the case.
+// What servers say, in Chinese. A server says it in English, with a code and parameters.
+
+// alerts are by kind; the value is a share, or for slow a multiple.
+export const alerts: Record<string, string> = {
+  denied: '被限额拒绝的占 {value}',
+  drop: '流量降到此前的 {value}',
+  slow: '决策变慢：p99 是此前的 {value}',
+  errors: '转发的请求中有 {value} 失败',
+  degraded: '有 {value} 的请求在存储不可用时处理',
+  hot_key: '一个键占全部拒绝的 {value}',
+  shadow: '影子规则会拒绝 {value} 的请求',
+  test: '这是一条测试告警，一切正常',
+}
+
+// problems are those of rules, by code: what is wrong, and what to do.
 export const problems: Record<string, string> = {
   E001: '既不是 YAML 也不是 JSON。检查报错位置及其上一行的缩进、引号和括号。',
   E002: '超出上限。用更少的规则表达：match 可以写列表，客户端可以共用等级；长列表每行写一个值。',
