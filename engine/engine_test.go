@@ -292,7 +292,7 @@ rules:
 	standing("post", "user:bob", "", "post user:bob 3 of 3; post user:bob 20 of 20; ")
 	standing("", "ip:2001:db8::1", "", "address ip:2001:db8::/64 3 of 3; ")
 	standing("nonsense", "user:alice", "", `engine: there is no rule "nonsense"`)
-	standing("post", "ip:192.0.2.1", "", `engine: the key under the rule "post": the rule does not count by this; write it as "user:…"`)
+	standing("post", "ip:192.0.2.1", "", `engine: the key under the rule "post": this is not part of the rule's key; write it as "user:…"`)
 	standing("", "nobody", "", `engine: the key: no rule counts by such keys; write it as in "user:alice" or "ip:203.0.113.7"`)
 
 	rules, err := b.Reset(t.Context(), "", "user:alice")

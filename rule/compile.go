@@ -17,7 +17,7 @@ import (
 func Compile(set *Set, o Options) (*Table, error) {
 	o.IPv6Bits = cmp.Or(o.IPv6Bits, 64)
 	if o.IPv6Bits < 1 || o.IPv6Bits > 128 {
-		return nil, fmt.Errorf("rule: IPv6Bits: an address has no %d bits; write 1 to 128, or 0 for 64", o.IPv6Bits)
+		return nil, fmt.Errorf("rule: IPv6Bits: %d is out of range; write 1 to 128, or 0 for 64", o.IPv6Bits)
 	}
 	c := compiler{
 		Options: o,
@@ -70,10 +70,10 @@ type compiler struct {
 
 func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if r.ID == "" {
-		return nil, errors.New("id: it is missing; its limits need a name that no other rule has")
+		return nil, errors.New("id: required; give the rule a name that no other rule has")
 	}
 	if c.ids[r.ID] {
-		return nil, errors.New("id: another rule has it, too, and the two would share their counts; rename one")
+		return nil, errors.New("id: another rule has the same id, and the two would share their usage; rename one")
 	}
 	c.ids[r.ID] = true
 	out := &Entry{Rule: r, order: order}
@@ -120,7 +120,7 @@ func (c *compiler) quotas(out *Entry) (err error) {
 			return fmt.Errorf("overrides: %s: %w", discreet(out.key, text), err)
 		}
 		if _, twice := out.overrides[identity]; twice {
-			return fmt.Errorf("overrides: %s is there twice, in different spellings; remove one", identity)
+			return fmt.Errorf("overrides: %s is given twice, in different spellings; remove one", identity)
 		}
 		if out.overrides[identity], err = c.quota(r, r.Overrides[text]); err != nil {
 			return fmt.Errorf("overrides: %s: %w", identity, err)
@@ -132,11 +132,11 @@ func (c *compiler) quotas(out *Entry) (err error) {
 func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 	switch {
 	case q.Unlimited && len(q.Rates) > 0:
-		return nil, errors.New("limit: it is both unlimited and limited; remove one")
+		return nil, errors.New("limit: unlimited cannot be combined with a limit; remove one")
 	case q.Unlimited:
 		return nil, nil
 	case len(q.Rates) == 0:
-		return nil, errors.New("limit: it is missing; write for example 100/1m, or unlimited")
+		return nil, errors.New("limit: required; write for example 100/1m, or unlimited")
 	}
 	var out quota
 	for _, rate := range q.Rates {
@@ -145,7 +145,7 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 			return nil, err
 		}
 		if out.has(limit.Kind()) {
-			return nil, fmt.Errorf("limits: two are for %s, and would count every request twice; keep the smaller", duration.Format(rate.Period))
+			return nil, fmt.Errorf("limits: two limits have the period %s and would count every request twice; keep the smaller one", duration.Format(rate.Period))
 		}
 		out = append(out, limit)
 	}

@@ -32,7 +32,7 @@ func (p *parser) values(e *document.Element, field string, check func(*document.
 	for _, v := range p.texts(e, field, maxText) {
 		check(v)
 		if at, twice := first[v.Text]; twice {
-			p.errorf("E004", v.Place, field, "%s is in the list twice, first in line %d; remove one of them", document.Quote(v.Text), at.Line)
+			p.errorf("E004", v.Place, field, "%s is in the list twice, first in line %d; remove one", document.Quote(v.Text), at.Line)
 			continue
 		}
 		first[v.Text] = v.Place
@@ -58,7 +58,7 @@ func (p *parser) attributes(e *document.Element) map[string][]string {
 		values := p.values(m.Value, field, func(*document.Element) {})
 		if slices.Contains(values, anyValue) {
 			if len(values) > 1 {
-				p.errorf("E022", m.Value.Place, field, `"*" is any value, so the others say nothing; remove it, or them`)
+				p.errorf("E022", m.Value.Place, field, `"*" matches any value, so the other values have no effect; keep one or the other`)
 			}
 			values = nil
 		}
@@ -70,11 +70,11 @@ func (p *parser) attributes(e *document.Element) map[string][]string {
 func (p *parser) checkMethod(e *document.Element) {
 	switch method := e.Text; {
 	case method == "*":
-		p.errorf("E021", e.Place, "match: method", "every method matches if there is none here; remove it")
+		p.errorf("E021", e.Place, "match: method", "method is empty; remove it to match every method")
 	case !isToken(method):
-		p.errorf("E021", e.Place, "match: method", "%s is no method; write for example GET, or a list of several", document.Quote(method))
+		p.errorf("E021", e.Place, "match: method", "%s is not a method; write for example GET, or a list", document.Quote(method))
 	case method != strings.ToUpper(method):
-		p.errorf("E021", e.Place, "match: method", "%s has small letters, and methods have none; write %s", document.Quote(method), strings.ToUpper(method))
+		p.errorf("E021", e.Place, "match: method", "%s has lower-case letters; write %s", document.Quote(method), strings.ToUpper(method))
 	}
 }
 
@@ -89,22 +89,22 @@ func (p *parser) checkHost(e *document.Element) {
 		wrong("%s is a URL or has a path; write the name alone, as in api.example.com", document.Quote(e.Text))
 	case strings.Count(host, ":") > 1 || strings.HasPrefix(host, "["):
 		if _, err := netip.ParseAddr(host); err != nil {
-			wrong("%s is no name; write an IPv6 address without brackets and port", document.Quote(e.Text))
+			wrong("%s is not a host; write an IPv6 address without brackets and port", document.Quote(e.Text))
 		}
 	case port:
-		wrong("%s has a port, which is no part of a name; write %s", document.Quote(e.Text), document.Quote(before))
+		wrong("%s has a port; write %s", document.Quote(e.Text), document.Quote(before))
 	case host == "*":
-		wrong("every host matches if there is none here; remove it")
+		wrong("host is empty; remove it to match every host")
 	case strings.Contains(name, "*"):
-		wrong("in %s a star is not at the beginning, before a dot; write *.example.com for every name below example.com", document.Quote(e.Text))
+		wrong("%s has a star that is not at the start, before a dot; write *.example.com for every subdomain of example.com", document.Quote(e.Text))
 	case strings.HasSuffix(name, "."):
 		wrong("%s ends in a dot; remove it", document.Quote(e.Text))
 	case len(name) > match.MaxHost:
-		wrong("it has %d bytes, and no name has more than %d; shorten it", len(name), match.MaxHost)
+		wrong("%d bytes exceed the maximum of %d; shorten it", len(name), match.MaxHost)
 	case strings.IndexFunc(name, func(c rune) bool { return c > '~' }) >= 0:
-		wrong("%s has letters that a request cannot have; write it as browsers send it, beginning with xn--", document.Quote(e.Text))
+		wrong("%s has letters that a request cannot contain; write its Punycode form, which begins with xn--", document.Quote(e.Text))
 	case !isHostName(name):
-		wrong("%s is no name of a host; write letters, digits and dashes between dots", document.Quote(e.Text))
+		wrong("%s is not a host name; write letters, digits and dashes, separated by dots", document.Quote(e.Text))
 	}
 }
 
@@ -132,7 +132,7 @@ func foreignPath(path string) string {
 	above, star := strings.CutSuffix(path, "/*")
 	switch segments := strings.Count(path, "/"); {
 	case strings.Contains(path, "://"):
-		return " is a URL; write the path alone, and the host as host"
+		return " is a URL; write only the path here, and the host in host"
 	case path == "*" || path == "**":
 		return ` does not begin with a slash; write "/**" for every path, or remove it`
 	case path[0] != '/':
@@ -140,18 +140,18 @@ func foreignPath(path string) string {
 	case strings.Contains(path, "//"):
 		return " has an empty segment; write one slash"
 	case path != "/" && strings.HasSuffix(path, "/"):
-		return fmt.Sprintf(" ends in a slash, which makes no difference to what matches; remove it, or write %s for all that is below", document.Quote(asPattern(path+"**")))
+		return fmt.Sprintf(" ends in a slash, which changes nothing; remove it, or write %s for everything below", document.Quote(asPattern(path+"**")))
 	case strings.ContainsAny(path, "?#"):
-		return " has a query or a fragment, which are no part of a path; remove it"
+		return " has a query or a fragment; remove it"
 	case segments > match.MaxSegments:
-		return fmt.Sprintf(" has %d segments; at most %d are looked at, so end it with ** before that", segments, match.MaxSegments)
+		return fmt.Sprintf(" has %d segments, and at most %d are compared; end it with ** before that", segments, match.MaxSegments)
 	case star:
-		return fmt.Sprintf(": a star alone says nothing here; write %s for all that is below, or %s for one segment",
+		return fmt.Sprintf(": a single star is not supported here; write %s for everything below, or %s for one segment",
 			document.Quote(asPattern(above+"/**")), document.Quote(asPattern(above+"/{id}")))
 	}
 	for segment := range strings.SplitSeq(path[1:], "/") {
 		if segment == "*" || strings.HasPrefix(segment, ":") {
-			return fmt.Sprintf(": %s is not how one segment of any name is written; write {%s}", document.Quote(segment), parameterName(segment))
+			return fmt.Sprintf(": %s does not match one segment; write {%s}", document.Quote(segment), parameterName(segment))
 		}
 	}
 	return ""

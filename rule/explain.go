@@ -84,7 +84,7 @@ func (l *list) why(req *Request) string {
 func (c *Entry) whyIdentity(req *Request) (why []string) {
 	for i := range c.key {
 		if _, found := c.key[i].append(nil, req, 0); found == 0 {
-			why = append(why, "the request has no "+c.key[i].describe()+", by which the rule counts")
+			why = append(why, "the request has no "+c.key[i].describe()+", which the rule's key needs")
 		}
 	}
 	return why

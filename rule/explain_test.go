@@ -28,7 +28,7 @@ func TestExplain(t *testing.T) {
 		want string
 	}{
 		{rule.Request{Method: "get", Host: "D.com:80", Path: "/api//logout/", User: "bob", Attributes: map[string]string{"action": "x"}}, `
-login: method is GET, the rule wants POST; host is d.com, the rule wants a.com, b.com or c.com; path is /api/logout, the rule wants /api/login; attribute action is x, the rule wants login; attribute zone is not known, the rule wants any value; the request has no IP address, by which the rule counts; the request has no header X-Tenant, by which the rule counts
+login: method is GET, the rule wants POST; host is d.com, the rule wants a.com, b.com or c.com; path is /api/logout, the rule wants /api/login; attribute action is x, the rule wants login; attribute zone is not known, the rule wants any value; the request has no IP address, which the rule's key needs; the request has no header X-Tenant, which the rule's key needs
 api matches: applies to user:bob by default: 100/1m
 off matches: the rule is off`},
 		{rule.Request{
@@ -39,11 +39,11 @@ login matches: applies to ip:2001:db8::/64|header:X-Tenant:acme by default: 100/
 api matches: applies to user:eve by tier pro: 7/1m
 off matches: the rule is off`},
 		{rule.Request{Path: "/api", User: "alice", Tier: "pro"}, `
-login: method is not known, the rule wants POST; host is not known, the rule wants a.com, b.com or c.com; path is /api, the rule wants /api/login; attribute action is not known, the rule wants login; attribute zone is not known, the rule wants any value; the request has no IP address, by which the rule counts; the request has no header X-Tenant, by which the rule counts
+login: method is not known, the rule wants POST; host is not known, the rule wants a.com, b.com or c.com; path is /api, the rule wants /api/login; attribute action is not known, the rule wants login; attribute zone is not known, the rule wants any value; the request has no IP address, which the rule's key needs; the request has no header X-Tenant, which the rule's key needs
 api matches: applies to user:alice by override: 9/1m
 off matches: the rule is off`},
 		{rule.Request{Path: "/api", User: "eve", Tier: "max", Method: "POST", Host: "a.com", Attributes: map[string]string{"action": "login", "zone": "x"}, IP: netip.MustParseAddr("::1")}, `
-login: path is /api, the rule wants /api/login; the request has no header X-Tenant, by which the rule counts
+login: path is /api, the rule wants /api/login; the request has no header X-Tenant, which the rule's key needs
 api matches: applies to user:eve by tier max: unlimited
 off matches: the rule is off`},
 	} {

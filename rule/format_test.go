@@ -72,7 +72,7 @@ func TestJSONMethods(t *testing.T) {
 func TestValidate(t *testing.T) {
 	set := &rule.Set{Rules: []rule.Rule{{ID: "a", Key: []rule.Source{{Kind: rule.User}}, Mode: 7, Cost: 1, Deny: rule.Deny{Status: 429}}}}
 	problems := rule.Validate("set", set)
-	if got := problems.String(); !strings.Contains(got, `mode: "Mode(7)" is unknown`) || !strings.Contains(got, "limit: it is missing") {
+	if got := problems.String(); !strings.Contains(got, `mode: "Mode(7)" is unknown`) || !strings.Contains(got, "limit: required") {
 		t.Errorf("got %s", got)
 	}
 	set.Rules[0].Mode = rule.Shadow

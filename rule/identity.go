@@ -69,7 +69,7 @@ func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int,
 type ValuesError struct{ What string } // the part with too many values, as in "header X-Tenant"
 
 func (e *ValuesError) Error() string {
-	return "rule: the request has too many values of " + e.What + "; send one"
+	return "rule: the request has too many values for " + e.What + "; send one"
 }
 
 // place is where the values of a part begin and end: the one that is looked at, and

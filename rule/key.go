@@ -14,7 +14,7 @@ const prefixAPIKey = "api_key:"
 // newKey makes ready what a rule counts by.
 func newKey(sources []Source, bits int) ([]part, error) {
 	if len(sources) == 0 {
-		return nil, errors.New("key: it is missing; say who is counted apart, or write global for everyone together")
+		return nil, errors.New("key: required; write what identifies a client, or global to count all clients together")
 	}
 	parts := make([]part, len(sources))
 	for i, s := range sources {
@@ -42,7 +42,7 @@ func newPart(s Source, bits int) (part, error) {
 	case s.Name == "":
 		return part{}, fmt.Errorf("%s has no name; write for example %s:X", kind, kind)
 	case len(s.Name) > maxValue:
-		return part{}, fmt.Errorf("%s has a name of %d bytes; at most %d are allowed", kind, len(s.Name), maxValue)
+		return part{}, fmt.Errorf("the name of %s has %d bytes; the maximum is %d", kind, len(s.Name), maxValue)
 	case s.Kind == Header:
 		// The case of a header's name must not decide who somebody is.
 		p.source.Name = textproto.CanonicalMIMEHeaderKey(s.Name)
@@ -66,7 +66,7 @@ func canonicalIdentity(key []part, text string) (string, error) {
 	}
 	pieces := splitIdentity(text)
 	if len(pieces) != len(key) {
-		return "", fmt.Errorf(`it has %d parts and the key %d; write it as %s (and "\|" for a "|" in a value)`, len(pieces), len(key), example(key))
+		return "", fmt.Errorf(`it has %d parts and the key has %d; write it as %s (and "\|" for a "|" in a value)`, len(pieces), len(key), example(key))
 	}
 	var dst []byte
 	for i, piece := range pieces {
@@ -102,7 +102,7 @@ func (p *part) appendText(dst []byte, text string) ([]byte, error) {
 		return append(dst, text...), nil
 	}
 	if len(text) <= len(p.prefix) || !p.begins(text) || p.source.Kind == Global {
-		return nil, errors.New("the rule does not count by this")
+		return nil, errors.New("this is not part of the rule's key")
 	}
 	text = text[len(p.prefix):]
 	if p.source.Kind == IP {
@@ -130,7 +130,7 @@ func unescapeValue(text string) (string, error) {
 		if text[i] == '\\' {
 			i++
 			if i == len(text) || text[i] != '\\' && text[i] != '|' {
-				return "", errors.New(`it has a "\" that stands for nothing; write "\\" for one`)
+				return "", errors.New(`it has a "\" that escapes nothing; write "\\" for a backslash`)
 			}
 		}
 		value.WriteByte(text[i])
@@ -144,7 +144,7 @@ func (p *part) appendIPText(dst []byte, text string) ([]byte, error) {
 	if err != nil {
 		ip, err := netip.ParseAddr(text)
 		if err != nil {
-			return nil, fmt.Errorf("%q is no IP address", text)
+			return nil, fmt.Errorf("%q is not an IP address", text)
 		}
 		network = netip.PrefixFrom(ip.WithZone(""), ip.BitLen())
 	}
@@ -154,7 +154,7 @@ func (p *part) appendIPText(dst []byte, text string) ([]byte, error) {
 		client = p.bits
 	}
 	if network.Bits() < client {
-		return nil, fmt.Errorf("%q is many clients, who are counted apart by /%d; name one of them", text, client)
+		return nil, fmt.Errorf("%q contains many clients, because each /%d is one client; name one of them", text, client)
 	}
 	dst, _ = p.appendIP(dst, network.Addr())
 	return dst, nil

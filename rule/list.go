@@ -29,7 +29,7 @@ func newList(l List) (list, error) {
 	out := list{users: map[string]struct{}{}, apiKeys: map[string]struct{}{}}
 	for _, network := range l.IPs {
 		if !network.IsValid() {
-			return list{}, fmt.Errorf("ip: %v is no network; write for example 10.0.0.0/8", network)
+			return list{}, fmt.Errorf("ip: %v is not a network; write for example 10.0.0.0/8", network)
 		}
 		out.networks = append(out.networks, canonicalNetwork(network))
 	}

@@ -126,13 +126,13 @@ func (p *parser) document(root *document.Element) {
 
 func (p *parser) rules(e *document.Element) {
 	if e.Kind != document.List {
-		p.errorf("E006", e.Place, "rules", "this is %s; write a list, one rule after a dash each", e.Describe())
+		p.errorf("E006", e.Place, "rules", "this is %s; write a list, with a dash before each rule", e.Describe())
 		return
 	}
 	if p.count > MaxRules {
 		p.forget() // there is no use in mending the rules before
 		p.read, p.set.Rules = nil, nil
-		p.errorf("E002", p.beyond, "rules", "there are %d, at most %d are taken; match several paths or clients by one rule", p.count, MaxRules)
+		p.errorf("E002", p.beyond, "rules", "%d rules exceed the maximum of %d; match several paths or clients with one rule", p.count, MaxRules)
 	}
 }
 

@@ -15,17 +15,17 @@ import (
 func TestBounds(t *testing.T) {
 	few := "rules:\n" + strings.Repeat("  - {key: ip}\n", 3)
 	for _, c := range []struct{ name, source, want string }{
-		{"large", strings.Repeat("#", rule.MaxDocument+1), "bytes, at most 4194304 are read"},
-		{"rules", "rules:\n" + strings.Repeat("- {}\n", rule.MaxRules+1), "rules: there are 30001, at most 30000 are taken"},
-		{"rules in JSON", `{"rules": [` + strings.Repeat("{},", rule.MaxRules) + "{}]}", "rules: there are 30001, at most 30000 are taken"},
-		{"overrides", manyOverrides(), "with these there are 100001 tiers and overrides, at most 100000 are taken"},
-		{"values", "rules: [" + strings.Repeat("{},", 50_000) + "]", "about 100003 values within brackets or in one text, at most 32000 are read"},
-		{"nesting", "rules: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "nested deeper than 16 levels"},
-		{"deeper", "rules: " + strings.Repeat("[", 20_000), "nothing here needs to be nested so deep"},
-		{"methods", manyMethods(), "all rules together name 65 different ones"},
-		{"key", "rules: [{key: [" + strings.Repeat("ip,", 100) + "]}]", "key: it has 100 parts, at most 8"},
-		{"limits", "rules: [{limits: [" + strings.Repeat("5/1m,", 100) + "]}]", "limits: there are 100, at most 16"},
-		{"encoding", few + "\xff", "this is not UTF-8"},
+		{"large", strings.Repeat("#", rule.MaxDocument+1), "bytes; the maximum is 4194304"},
+		{"rules", "rules:\n" + strings.Repeat("- {}\n", rule.MaxRules+1), "rules: 30001 rules exceed the maximum of 30000"},
+		{"rules in JSON", `{"rules": [` + strings.Repeat("{},", rule.MaxRules) + "{}]}", "rules: 30001 rules exceed the maximum of 30000"},
+		{"overrides", manyOverrides(), "100001 tiers and overrides exceed the maximum of 100000"},
+		{"values", "rules: [" + strings.Repeat("{},", 50_000) + "]", "about 100003 values within brackets or in one text begin here; the maximum is 32000"},
+		{"nesting", "rules: " + strings.Repeat("[", 5000) + strings.Repeat("]", 5000), "more than 16 levels of nesting"},
+		{"deeper", "rules: " + strings.Repeat("[", 20_000), "reduce the nesting"},
+		{"methods", manyMethods(), "all rules together have 65 different methods"},
+		{"key", "rules: [{key: [" + strings.Repeat("ip,", 100) + "]}]", "key: 100 parts exceed the maximum of 8"},
+		{"limits", "rules: [{limits: [" + strings.Repeat("5/1m,", 100) + "]}]", "limits: 100 limits exceed the maximum of 16"},
+		{"encoding", few + "\xff", "invalid UTF-8"},
 	} {
 		set, problems := rule.Parse("x.yaml", []byte(c.source))
 		if set != nil || !strings.Contains(problems.String(), c.want) {

@@ -103,13 +103,13 @@ func (p *parser) text(e *document.Element, field string, most int) (string, bool
 	switch {
 	case e == nil:
 	case e.Kind == document.Nothing || e.IsScalar() && e.Text == "":
-		p.errorf("E006", e.Place, field, "it is empty; write a value, or remove it")
+		p.errorf("E006", e.Place, field, "the value is empty; write one, or remove the field")
 	case !e.IsScalar():
 		p.errorf("E006", e.Place, field, "this is %s; write one value", e.Describe())
 	case len(e.Text) > most:
-		p.errorf("E006", e.Place, field, "it has %d bytes, at most %d are allowed; shorten it", len(e.Text), most)
+		p.errorf("E006", e.Place, field, "%d bytes exceed the maximum of %d; shorten it", len(e.Text), most)
 	case strings.ContainsFunc(e.Text, unicode.IsControl):
-		p.errorf("E006", e.Place, field, "it has characters that cannot be seen; remove them")
+		p.errorf("E006", e.Place, field, "it has invisible characters; remove them")
 	default:
 		return e.Text, true
 	}
@@ -126,7 +126,7 @@ func (p *parser) texts(e *document.Element, field string, most int) []*document.
 		values = e.Items
 	}
 	if len(values) == 0 {
-		p.errorf("E006", e.Place, field, "the list is empty, which could mean all or nothing; write a value, or remove it")
+		p.errorf("E006", e.Place, field, "the list is empty; write a value, or remove the field")
 	}
 	good := make([]*document.Element, 0, len(values))
 	for _, v := range values {

@@ -76,7 +76,7 @@ func (p *parser) hide(e *document.Element) {
 func (p *parser) network(e *document.Element, field string) (netip.Prefix, bool) {
 	if ip, err := netip.ParseAddr(e.Text); err == nil {
 		if ip.Zone() != "" {
-			p.errorf("E018", e.Place, field, "%s has a zone, which means something to one machine only; write %s", document.Quote(e.Text), ip.WithZone(""))
+			p.errorf("E018", e.Place, field, "%s has a zone, which is valid on one machine only; write %s", document.Quote(e.Text), ip.WithZone(""))
 			return netip.Prefix{}, false
 		}
 		ip = ip.Unmap()
@@ -84,11 +84,11 @@ func (p *parser) network(e *document.Element, field string) (netip.Prefix, bool)
 	}
 	network, err := netip.ParsePrefix(e.Text)
 	if err != nil {
-		p.errorf("E018", e.Place, field, "%s is neither an address nor a network; write for example 192.0.2.7 or 10.0.0.0/8", document.Quote(e.Text))
+		p.errorf("E018", e.Place, field, "%s is not an address or a network; write for example 192.0.2.7 or 10.0.0.0/8", document.Quote(e.Text))
 		return netip.Prefix{}, false
 	}
 	if masked := network.Masked(); masked != network {
-		p.errorf("E018", e.Place, field, "%s has bits set beyond its /%d; write %s for the network, or %s for the one address", network, network.Bits(), masked, network.Addr())
+		p.errorf("E018", e.Place, field, "%s has host bits set beyond its /%d; write %s for the network, or %s for one address", network, network.Bits(), masked, network.Addr())
 		return netip.Prefix{}, false
 	}
 	return canonicalNetwork(network), true

@@ -42,7 +42,7 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 		return nil
 	}
 	if p.quotas += len(e.Members); p.quotas > MaxOverrides {
-		p.errorf("E002", e.Place, field, "with these there are %d tiers and overrides, at most %d are taken; give clients a tier instead of a quota each", p.quotas, MaxOverrides)
+		p.errorf("E002", e.Place, field, "%d tiers and overrides exceed the maximum of %d; put clients into tiers instead of giving each an override", p.quotas, MaxOverrides)
 		return nil
 	}
 	quotas := make(map[string]Quota, len(e.Members))
@@ -77,19 +77,19 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 	one, many := f["limit"], f["limits"]
 	switch {
 	case one != nil && many != nil:
-		p.errorf("E010", many.Place, whose+"limits", "there is a limit already; write one of the two, such as limits: [3/1m, 20/1h]")
+		p.errorf("E010", many.Place, whose+"limits", "cannot be combined with limit; write one of the two, such as limits: [3/1m, 20/1h]")
 	case one != nil:
 		p.limit(&q, one)
 	case many != nil:
 		p.limits(&q, many)
 	default:
-		p.errorf("E007", at, whose+"limit", "it is missing; write for example limit: 100/1m")
+		p.errorf("E007", at, whose+"limit", "required; write for example limit: 100/1m")
 	}
 	if e := f["burst"]; e != nil {
 		q.Burst = p.integer(e, "E013", whose+"burst", 1, weir.MaxUnits)
 		q.burst = e.Place
 		if q.Unlimited {
-			p.errorf("E010", e.Place, whose+"burst", "without a limit there is none; remove it")
+			p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
 		}
 	}
 	return q, p.found() == before
@@ -97,7 +97,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 
 func (p *parser) limit(q *placedQuota, e *document.Element) {
 	if e.Kind == document.List {
-		p.errorf("E006", e.Place, q.whose+"limit", "this is a list; call it limits")
+		p.errorf("E006", e.Place, q.whose+"limit", "this is a list; rename the field to limits")
 		return
 	}
 	if e.Kind == document.Text && e.Text == unlimited {
@@ -109,14 +109,14 @@ func (p *parser) limit(q *placedQuota, e *document.Element) {
 
 func (p *parser) limits(q *placedQuota, e *document.Element) {
 	if e.Kind != document.List {
-		p.errorf("E006", e.Place, q.whose+"limits", "this is %s; write a list, as in [3/1m, 20/1h], or call it limit", e.Describe())
+		p.errorf("E006", e.Place, q.whose+"limits", "this is %s; write a list, as in [3/1m, 20/1h], or rename the field to limit", e.Describe())
 		return
 	}
 	if len(e.Items) == 0 {
-		p.errorf("E006", e.Place, q.whose+"limits", "the list is empty; write at least one, as in [3/1m, 20/1h]")
+		p.errorf("E006", e.Place, q.whose+"limits", "the list is empty; write at least one limit, as in [3/1m, 20/1h]")
 	}
 	if len(e.Items) > maxRates {
-		p.errorf("E013", e.Place, q.whose+"limits", "there are %d, at most %d are allowed; each is charged on every request", len(e.Items), maxRates)
+		p.errorf("E013", e.Place, q.whose+"limits", "%d limits exceed the maximum of %d, because every request is charged against each; remove some", len(e.Items), maxRates)
 		return
 	}
 	for _, item := range e.Items {

@@ -39,18 +39,18 @@ var reservedIDs = []string{".", "..", "history", "rollback"}
 func (p *parser) id(r *pending) {
 	e := r.fields["id"]
 	if e == nil {
-		p.errorf("E007", r.at, "id", "it is missing; give the rule a name that no other has, such as login")
+		p.errorf("E007", r.at, "id", "required; give the rule a name that no other rule has, such as login")
 		return
 	}
 	id, ok := p.text(e, "id", math.MaxInt)
 	switch {
 	case !ok:
 	case len(id) > weir.MaxNameLen:
-		p.errorf("E008", e.Place, "id", "it has %d bytes, at most %d are allowed; say the rest in the description", len(id), weir.MaxNameLen)
+		p.errorf("E008", e.Place, "id", "%d bytes exceed the maximum of %d; shorten it, and put details into description", len(id), weir.MaxNameLen)
 	case slices.Contains(reservedIDs, id):
-		p.errorf("E008", e.Place, "id", "%q means something else in a URL; choose another name", id)
+		p.errorf("E008", e.Place, "id", "%q has another meaning in URLs of the API; choose another id", id)
 	case strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "":
-		p.errorf("E008", e.Place, "id", "%s has other characters than letters, digits, dots, dashes and underscores; say the rest in the description", document.Quote(id))
+		p.errorf("E008", e.Place, "id", "%s has characters other than letters, digits, dots, dashes and underscores; remove them, and put details into description", document.Quote(id))
 	default:
 		r.ID = id
 	}
@@ -64,7 +64,7 @@ func (p *parser) description(e *document.Element) string {
 	case !e.IsScalar() && e.Kind != document.Nothing:
 		p.errorf("E006", e.Place, "description", "this is %s; write a text", e.Describe())
 	case len(e.Text) > maxDescription:
-		p.errorf("E006", e.Place, "description", "it has %d bytes, at most %d are allowed; shorten it", len(e.Text), maxDescription)
+		p.errorf("E006", e.Place, "description", "%d bytes exceed the maximum of %d; shorten it", len(e.Text), maxDescription)
 	}
 	return e.Text
 }
@@ -72,11 +72,11 @@ func (p *parser) description(e *document.Element) string {
 func (p *parser) key(r *pending) {
 	e := r.fields["key"]
 	if e == nil {
-		p.errorf("E007", r.at, "key", "it is missing; write who is counted apart, such as ip or user, or global for everyone together")
+		p.errorf("E007", r.at, "key", "required; write what identifies a client, such as ip or user, or global to count all clients together")
 		return
 	}
 	if len(e.Items) > maxParts {
-		p.errorf("E012", e.Place, "key", "it has %d parts, at most %d are allowed; a client is known by fewer", len(e.Items), maxParts)
+		p.errorf("E012", e.Place, "key", "%d parts exceed the maximum of %d; remove some", len(e.Items), maxParts)
 		return
 	}
 	for _, part := range p.texts(e, "key", maxText) {
@@ -86,9 +86,9 @@ func (p *parser) key(r *pending) {
 			p.errorf("E012", part.Place, "key", "%v", err)
 			continue
 		case slices.Contains(r.Key, source):
-			p.errorf("E012", part.Place, "key", "%s is there twice; write it once", source)
+			p.errorf("E012", part.Place, "key", "%s is given twice; write it once", source)
 		case source.Kind == Global && len(e.Items) > 1:
-			p.errorf("E012", part.Place, "key", "global is the same for everyone, so it adds nothing to the other parts; remove it, or them")
+			p.errorf("E012", part.Place, "key", "global is the same for all clients, so it cannot be combined with other parts; keep one or the other")
 		}
 		r.Key = append(r.Key, source)
 	}

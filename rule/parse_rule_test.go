@@ -22,8 +22,8 @@ func TestParseRule(t *testing.T) {
 		"":          "a rule: this is empty",
 		"rules: []": `a rule has no field "rules"`,
 		"- id: a":   "a rule: this is a list",
-		"id: a":     "key: it is missing",
-		"id: [":     "this is not YAML",
+		"id: a":     "key: required",
+		"id: [":     "invalid YAML",
 	} {
 		if r, problems := rule.ParseRule("", []byte(source)); r != nil || !strings.Contains(problems.String(), want) {
 			t.Errorf("%q: got %v, %v; want %q", source, r, problems, want)

@@ -79,7 +79,7 @@ func TestCodes(t *testing.T) {
 	if _, found := rule.LookUp("E999"); found {
 		t.Error("E999 was found")
 	}
-	if c, found := rule.LookUp("W006"); !found || c.Title != "a login that is open on failure" {
+	if c, found := rule.LookUp("W006"); !found || c.Title != "login rule fails open" {
 		t.Errorf("got %+v", c)
 	}
 }

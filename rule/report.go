@@ -107,7 +107,7 @@ func (r *report) done() Problems {
 	for s, code := range []string{Error: "E002", Warning: "W000"} {
 		if r.left[s] > 0 {
 			problems = append(problems, Problem{Severity: Severity(s), Code: code, File: r.file,
-				Message: fmt.Sprintf("there are %d more %ss; mend these and look again", r.left[s], Severity(s))})
+				Message: fmt.Sprintf("there are %d more %ss; fix these and validate again", r.left[s], Severity(s))})
 		}
 	}
 	slices.SortStableFunc(problems, func(a, b Problem) int {

@@ -31,7 +31,7 @@ func (p *parser) checkIDs() {
 		}
 		if before, twice := first[id]; twice {
 			p.report.rule = id
-			p.errorf("E009", p.read[i].id, "id", "the rule in line %d is called %s, too, and the two would share what a client has used; rename one", p.read[before].id.Line, id)
+			p.errorf("E009", p.read[i].id, "id", "the rule in line %d has the same id %s, and the two would share their usage; rename one", p.read[before].id.Line, id)
 			continue
 		}
 		first[id] = i
@@ -52,7 +52,7 @@ func (p *parser) checkTwins() {
 		key := sha256.Sum256(ruleElement(&twin).JSON())
 		if before, found := first[key]; found {
 			p.report.rule = p.set.Rules[i].ID
-			p.errorf("E025", p.read[i].at, "", "this rule does just what %s in line %d does, and could never deny anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
+			p.errorf("E025", p.read[i].at, "", "this rule duplicates %s in line %d and never denies anything more; remove it, or change match, key or limit", p.set.Rules[before].ID, p.read[before].at.Line)
 			continue
 		}
 		first[key] = i
@@ -68,7 +68,7 @@ func (p *parser) checkMethodCount() {
 			known[m] = true
 		}
 		if len(known) > match.MaxMethods {
-			p.errorf("E021", p.read[i].at, "match: method", "all rules together name %d different ones, at most %d are taken; leave method out where it makes no difference", len(known), match.MaxMethods)
+			p.errorf("E021", p.read[i].at, "match: method", "all rules together have %d different methods; the maximum is %d; remove method where it is not needed", len(known), match.MaxMethods)
 			return
 		}
 	}
@@ -91,11 +91,11 @@ func (p *parser) checkOverrides(r *pending) {
 		identity, err := canonicalIdentity(key, text)
 		switch at, twice := first[identity]; {
 		case err != nil && tellsSecret(r.Key, text):
-			p.errorf("E023", m.Name.Place, "overrides", "no client is called this, because the key is %s; write it as %s", sourcesText(r.Key), example(key))
+			p.errorf("E023", m.Name.Place, "overrides", "no client has this key, because the rule's key is %s; write it as %s", sourcesText(r.Key), example(key))
 		case err != nil:
-			p.errorf("E023", m.Name.Place, "overrides", "no client is called %s, because the key is %s: %v", document.Quote(text), sourcesText(r.Key), err)
+			p.errorf("E023", m.Name.Place, "overrides", "no client has the key %s, because the rule's key is %s: %v", document.Quote(text), sourcesText(r.Key), err)
 		case twice && at.Line > 0:
-			p.errorf("E023", m.Name.Place, "overrides", "this is the client of line %d in another spelling; remove one of them", at.Line)
+			p.errorf("E023", m.Name.Place, "overrides", "this is the same client as in line %d, in another spelling; remove one", at.Line)
 		default:
 			first[identity] = m.Name.Place
 		}
@@ -132,7 +132,7 @@ func (p *parser) checkLimits(r *pending) {
 		p.checkQuota(r, q)
 	}
 	if !limited {
-		p.errorf("E024", r.fields["limit"].Place, "limit", "nobody is limited by this rule; write a limit, or one for a tier, or remove the rule")
+		p.errorf("E024", r.fields["limit"].Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
 	}
 }
 
@@ -141,7 +141,7 @@ func (p *parser) checkPeriods(q placedQuota) {
 	first := map[time.Duration]document.Place{}
 	for i, rate := range q.Rates {
 		if _, twice := first[rate.Period]; twice {
-			p.errorf("E015", q.rates[i], q.whose+"limits", "there is a limit for %s already, and the two would share what a client has used; keep the smaller", duration.Format(rate.Period))
+			p.errorf("E015", q.rates[i], q.whose+"limits", "another limit has the same period %s, and the two would share their usage; keep the smaller one", duration.Format(rate.Period))
 		}
 		first[rate.Period] = q.rates[i]
 	}
@@ -162,7 +162,7 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 		if q.whose == "" {
 			at = r.fields["cost"].Place
 		}
-		p.errorf("E016", at, field+"cost", "a request costs %d, and never more than %d are allowed at once, so every one would be denied; lower the cost, or raise the limit or the burst", cost, capacity)
+		p.errorf("E016", at, field+"cost", "a request costs %d, but at most %d are allowed at once, so every request would be denied; lower the cost, or raise the limit or the burst", cost, capacity)
 	}
 }
 

@@ -61,18 +61,18 @@ func (p *parser) warnLimits(r *pending) {
 	for _, q := range r.quotas {
 		for i, rate := range q.Rates {
 			if r.Algorithm == weir.FixedWindow && rate.Period > 24*time.Hour {
-				p.warnf("W005", q.rates[i], q.whose+"limit", "a window of %s in memory is forgotten when the process restarts, unless --data is set; set it, or keep counts in Redis", duration.Format(rate.Period))
+				p.warnf("W005", q.rates[i], q.whose+"limit", "a restart resets a window of %s in memory, unless --data is set; set --data, or use Redis as the store", duration.Format(rate.Period))
 			}
 			if r.Algorithm == weir.SlidingLog && rate.N > largeLog {
-				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units keeps up to %d KB for each client; sliding_window or sliding_buckets need less than one", rate.N, rate.N*8/1000)
+				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units takes up to %d KB per client; sliding_window and sliding_buckets take less than 1 KB", rate.N, rate.N*8/1000)
 			}
 			if other, ok := stricter(r.Algorithm, q.Quota, i); ok {
-				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never denies anybody, because %s always does so first; remove one, or look at their numbers", rate, other)
+				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never denies a request, because %s always denies it first; remove one, or check their numbers", rate, other)
 			}
 		}
 	}
 	if r.matchesAll() && len(r.Key) == 1 && r.Key[0].Kind == Global && !r.Quota.Unlimited && allSlow(r.Quota.Rates) {
-		p.warnf("W008", r.quotas[0].rates[0], "limit", "all clients together get less than one request a second; if that was meant for each of them, choose another key")
+		p.warnf("W008", r.quotas[0].rates[0], "limit", "all clients together get less than one request per second; if the limit is meant for each client, choose another key")
 	}
 }
 
@@ -82,10 +82,10 @@ func allSlow(rates []Rate) bool {
 
 func (p *parser) warnFailure(r *pending) {
 	if word := loginWord(&r.Rule); word != "" && r.OnFailure == Open {
-		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it lets everything pass when the store is unavailable; write local, or closed", word)
+		p.warnf("W006", r.field("on_failure"), "on_failure", "this looks like a rule against guessing (%s), and it allows everything while the store is unavailable; write local or closed", word)
 	}
 	if r.OnFailure == Closed && r.matchesAll() && r.Mode == Enforce {
-		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches everything, so every request is denied when the store is unavailable; write local, or match less")
+		p.warnf("W014", r.field("on_failure"), "on_failure", "the rule matches every request, so all requests are denied while the store is unavailable; write local, or match fewer requests")
 	}
 }
 
@@ -114,13 +114,13 @@ func (p *parser) warnKey(r *Rule, at document.Place) {
 	chosen := true // by the client, all of it
 	for _, s := range r.Key {
 		if s.Kind == Header && slices.Contains(forwarded, s.Name) {
-			p.warnf("W010", at, "key", "a client can write into %s what it likes, and be a new one each time; use ip, and name your proxies in trusted_proxies", s.Name)
+			p.warnf("W010", at, "key", "a client can send any value in %s and count as a new client each time; use ip, and list your proxies in trusted_proxies", s.Name)
 			return
 		}
 		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
 	}
 	if chosen && !p.single && !p.backstop() {
-		p.warnf("W011", at, "key", "a client that leaves out %s, or makes one up, is not limited at all; add a rule with key ip or global", sourcesText(r.Key))
+		p.warnf("W011", at, "key", "a client that omits %s or invents a value is not limited; add a rule with key ip or global", sourcesText(r.Key))
 	}
 }
 

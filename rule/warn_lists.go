@@ -30,9 +30,9 @@ func (p *parser) warnEverybody(l *pendingList) {
 			family = "IPv4"
 		}
 		if l.name == "exempt" {
-			p.warnf("W001", ip.at, "exempt: ip", "%s is every %s address, so no rule applies to any of those clients; name the networks that you trust", ip.value, family)
+			p.warnf("W001", ip.at, "exempt: ip", "%s contains every %s address, so no rule applies to these clients; list only the networks that you trust", ip.value, family)
 		} else {
-			p.warnf("W004", ip.at, "block: ip", "%s is every %s address, so all of those clients are denied; name the networks that you mean", ip.value, family)
+			p.warnf("W004", ip.at, "block: ip", "%s contains every %s address, so all of these clients are blocked; list only the networks to block", ip.value, family)
 		}
 	}
 }
@@ -46,7 +46,7 @@ func (p *parser) warnSuperfluous(l *pendingList) {
 	var kept placed[netip.Prefix]
 	for _, ip := range sorted {
 		if kept.value == ip.value {
-			p.warnf("W012", ip.at, l.name+": ip", "%s is in the list twice, first in line %d; remove one of them", networkText(ip.value), kept.at.Line)
+			p.warnf("W012", ip.at, l.name+": ip", "%s is in the list twice, first in line %d; remove one", networkText(ip.value), kept.at.Line)
 			continue
 		}
 		if kept.value.IsValid() && kept.value.Contains(ip.value.Addr()) {
@@ -63,7 +63,7 @@ func (p *parser) warnTwice(field string, values []placed[string]) {
 	first := make(map[string]int, len(values))
 	for i, v := range values {
 		if before, twice := first[v.value]; twice {
-			p.warnf("W012", v.at, field, "this is in the list twice, first in line %d; remove one of them", values[before].at.Line)
+			p.warnf("W012", v.at, field, "this is in the list twice, first in line %d; remove one", values[before].at.Line)
 			continue
 		}
 		first[v.value] = i
@@ -74,7 +74,7 @@ func (p *parser) warnTwice(field string, values []placed[string]) {
 func (p *parser) warnClear(l *pendingList) {
 	for _, k := range l.keys {
 		if !isHash(k.value) {
-			p.warnf("W013", k.at, l.name+": api_key", "a key stands here in clear, and so in the history of the rules and in every copy of them; write its hash, beginning with sha256:")
+			p.warnf("W013", k.at, l.name+": api_key", "the API key is in plain text, also in the history and every copy of the rules; write its hash, which begins with sha256:")
 			return
 		}
 	}
@@ -84,17 +84,17 @@ func (p *parser) warnClear(l *pendingList) {
 func (p *parser) warnExempt(l *pendingList, exempt *list) {
 	for _, ip := range l.ips {
 		if network, found := exempt.network(ip.value.Addr()); found && network.Bits() <= ip.value.Bits() {
-			p.warnf("W003", ip.at, "block: ip", "%s is exempt, as part of %s, and so is not blocked; remove it from one of the lists", networkText(ip.value), networkText(network))
+			p.warnf("W003", ip.at, "block: ip", "%s is exempt as part of %s, so it is not blocked; remove it from one of the lists", networkText(ip.value), networkText(network))
 		}
 	}
 	for _, u := range l.users {
 		if exempt.has(User, u.value) {
-			p.warnf("W003", u.at, "block: user", "%s is exempt, and so is not blocked; remove it from one of the lists", document.Quote(u.value))
+			p.warnf("W003", u.at, "block: user", "%s is exempt, so it is not blocked; remove it from one of the lists", document.Quote(u.value))
 		}
 	}
 	for _, k := range l.keys {
 		if exempt.hasKey(k.value) {
-			p.warnf("W003", k.at, "block: api_key", "this key is exempt, and so is not blocked; remove it from one of the lists")
+			p.warnf("W003", k.at, "block: api_key", "this key is exempt, so it is not blocked; remove it from one of the lists")
 		}
 	}
 }
@@ -123,11 +123,11 @@ func (p *parser) warnOverrides(r *Rule, overrides []placed[string], exempt *list
 			}
 			value := pieces[i][len(prefix):]
 			if s.Kind == APIKey && !isHash(value) && !told {
-				p.warnf("W013", o.at, "overrides", "an API key stands here in clear, and so in the history of the rules and in every copy of them; write its hash, as in api_key:sha256:…")
+				p.warnf("W013", o.at, "overrides", "the API key is in plain text, also in the history and every copy of the rules; write its hash, as in api_key:sha256:…")
 				told = true
 			}
 			if isExempt(exempt, s.Kind, value) {
-				p.warnf("W002", o.at, "overrides", "this client is exempt, so no limit applies to it anyway; remove the override, or the exemption")
+				p.warnf("W002", o.at, "overrides", "this client is exempt, so no limit applies to it; remove the override or the exemption")
 			}
 		}
 	}

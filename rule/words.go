@@ -81,13 +81,13 @@ func ParseSource(text string) (Source, error) {
 	case i < 0:
 		return Source{}, unknownSource(kind, name, named)
 	case SourceKind(i) < Header && named:
-		return Source{}, fmt.Errorf("%s takes no name; write %q alone", kind, kind)
+		return Source{}, fmt.Errorf("%s has no name; write %q alone", kind, kind)
 	case SourceKind(i) >= Header && name == "":
 		return Source{}, fmt.Errorf("%s needs a name; write for example %q", kind, kind+":"+sourceExamples[SourceKind(i)])
 	case len(name) > maxName:
-		return Source{}, fmt.Errorf("the name has %d bytes; at most %d are allowed", len(name), maxName)
+		return Source{}, fmt.Errorf("the name has %d bytes; the maximum is %d", len(name), maxName)
 	case (SourceKind(i) == Header || SourceKind(i) == Cookie) && !isToken(name):
-		return Source{}, fmt.Errorf("%q is no name that a %s can have; use letters, digits and dashes", name, kind)
+		return Source{}, fmt.Errorf("%q is not a valid name for a %s; use letters, digits and dashes", name, kind)
 	case SourceKind(i) == Header:
 		name = textproto.CanonicalMIMEHeaderKey(name)
 	}

@@ -60,8 +60,8 @@ func TestWordsAreReadBack(t *testing.T) {
 
 func TestWordsThatAreNone(t *testing.T) {
 	for text, want := range map[string]string{
-		"": "unknown", "ips": `did you mean "ip"?`, "header": "needs a name", "header:": "needs a name", "header:a b": "is no name that a header can have",
-		"ip:x": "takes no name", "attribute:x": `is called "attr:x" here`, "tenant:x": "use ip, user", "query:" + strings.Repeat("x", 200): "at most 100",
+		"": "unknown", "ips": `did you mean "ip"?`, "header": "needs a name", "header:": "needs a name", "header:a b": "is not a valid name for a header",
+		"ip:x": "has no name", "attribute:x": `is called "attr:x" here`, "tenant:x": "use ip, user", "query:" + strings.Repeat("x", 200): "maximum is 100",
 	} {
 		if _, err := rule.ParseSource(text); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%.20q: got %v, want %q", text, err, want)

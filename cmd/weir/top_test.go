@@ -176,7 +176,7 @@ func TestTopWithoutTraffic(t *testing.T) {
 
 // Nothing is drawn when there is nothing to draw.
 func TestTopCannot(t *testing.T) {
-	serveRules(t, loginAndAPI, "").on(t, "top").want(t, 1, "", `^weir: this server keeps no statistics; ask one that does\n\z`)
+	serveRules(t, loginAndAPI, "").on(t, "top").want(t, 1, "", `^weir: statistics are not enabled on this server\n\z`)
 	serveRules(t, loginAndAPI, "alice admin "+adminToken).on(t, "top").want(t, 1, "", `^weir: \S+ wants a token`)
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
@@ -251,7 +251,7 @@ func TestAlerts(t *testing.T) {
 	r.on(t, "alerts", "silence", "denied", "--for", "0").want(t, 0, `\Adenied is silent no longer\n\z`, "")
 	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\z`, "")
 	r.on(t, "alerts", "silence", "shadow:login", "--output", "json").want(t, 0, `"id": "shadow:login"`, "")
-	r.on(t, "alerts", "silence", "nobody").want(t, 1, "", `^weir: id: there are no alerts "nobody"; send an id`)
+	r.on(t, "alerts", "silence", "nobody").want(t, 1, "", `^weir: id: unknown kind of alert "nobody"; send an id`)
 }
 
 func TestPrintAlerts(t *testing.T) {

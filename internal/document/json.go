@@ -14,7 +14,7 @@ func (r *reader) json() *Element {
 		if syntax, ok := errors.AsType[*json.SyntaxError](err); ok {
 			at.advance(int(syntax.Offset) - 1)
 		}
-		r.fault(Syntax, at.Place, "this is not JSON: %v; look at the commas, quotes and brackets before it", err)
+		r.fault(Syntax, at.Place, "invalid JSON: %v; check the commas, quotes and brackets before it", err)
 		return nil
 	}
 	j := &jsonReader{reader: r, decoder: json.NewDecoder(strings.NewReader(r.source)), at: at}

@@ -48,7 +48,7 @@ func marks(text string) int {
 // long reads a document in pieces.
 func (r *reader) long(content part) *Element {
 	if n := marks(r.source); n > maxMarks {
-		r.stop(Bounds, Place{}, "the document has about %d lines and values, at most %d are read; write fewer", n, maxMarks)
+		r.stop(Bounds, Place{}, "the document has about %d lines and values; the maximum is %d; write fewer", n, maxMarks)
 		return nil
 	}
 	first, at, _ := content.firstLine()
@@ -89,7 +89,7 @@ func (r *reader) entries(p part, first string, at Place, depth int, gives bool) 
 func (r *reader) whole(p part) *Element {
 	if n := marks(p.text); n > maxPiece {
 		_, at, _ := p.firstLine()
-		r.stop(Bounds, at, "what begins here has about %d values within brackets or in one text, at most %d are read; write each on a line of its own, or the document in JSON", n, maxPiece)
+		r.stop(Bounds, at, "about %d values within brackets or in one text begin here; the maximum is %d; write each value on its own line, or the document in JSON", n, maxPiece)
 		return nil
 	}
 	document, err := loadYAML(p.text)
@@ -224,7 +224,7 @@ func (b *blockReader) piece(p part) {
 	case e == nil:
 		return
 	case e.Kind != b.into.Kind:
-		b.stop(Syntax, e.Place, "this is not YAML: it is %s, after %s in the same column; look at the indentation", e.Describe(), b.into.Describe())
+		b.stop(Syntax, e.Place, "invalid YAML: it is %s, after %s in the same column; check the indentation", e.Describe(), b.into.Describe())
 		return
 	}
 	for _, m := range e.Members {

@@ -83,17 +83,17 @@ func TestPiecesOfDrawnDocuments(t *testing.T) {
 // A piece that is no YAML says where, in the lines of the whole.
 func TestFaultsInPieces(t *testing.T) {
 	for source, want := range map[string]string{
-		"a: 1\nb: 2\nc: [3\nd: 4\n":      "{{3 4} 0 this is not YAML: while parsing a flow sequence",
-		"a: 1\nb: 2\nc\nd: 4\n":          "{{3 1} 0 this is not YAML: ",
-		"a: 1\nb: 2\n- c\n":              "{{3 1} 0 this is not YAML: ",
-		"a:\n  b:\n    c: 1\n   d: 2\n":  "{{4 4} 0 this is not YAML: ",
-		"- a\n- b\nc: d\n":               "{{3 1} 0 this is not YAML: ",
-		"a: 1\nb:\n  - 1\n  - \x01\n":    "{{4 5} 0 this is not YAML: ",
-		"a: 1\nb: 2\n\tc: 3\n":           "{{3 1} 0 this is not YAML: ",
-		"a: 1\nb: 'x\nc: y'\n":           "{{2 4} 0 this is not YAML: ",
-		"a: 1\nb: 2\nc: 3\nb: 4\n":       "{{4 1} 3 this name stands in the mapping twice, first in line 2",
-		"a: 1\nb:\n- c\n-  - d\n   e\n":  "{{5 4} 0 this is not YAML: ",
-		"a: 1\nb: 2\n? c\n: d\n? [e]\n:": "{{5 3} 4 a name is expected here, and this is a list",
+		"a: 1\nb: 2\nc: [3\nd: 4\n":      "{{3 4} 0 invalid YAML: while parsing a flow sequence",
+		"a: 1\nb: 2\nc\nd: 4\n":          "{{3 1} 0 invalid YAML: ",
+		"a: 1\nb: 2\n- c\n":              "{{3 1} 0 invalid YAML: ",
+		"a:\n  b:\n    c: 1\n   d: 2\n":  "{{4 4} 0 invalid YAML: ",
+		"- a\n- b\nc: d\n":               "{{3 1} 0 invalid YAML: ",
+		"a: 1\nb:\n  - 1\n  - \x01\n":    "{{4 5} 0 invalid YAML: ",
+		"a: 1\nb: 2\n\tc: 3\n":           "{{3 1} 0 invalid YAML: ",
+		"a: 1\nb: 'x\nc: y'\n":           "{{2 4} 0 invalid YAML: ",
+		"a: 1\nb: 2\nc: 3\nb: 4\n":       "{{4 1} 3 this name is in the mapping twice, first in line 2",
+		"a: 1\nb:\n- c\n-  - d\n   e\n":  "{{5 4} 0 invalid YAML: ",
+		"a: 1\nb: 2\n? c\n: d\n? [e]\n:": "{{5 3} 4 expected a name, but this is a list",
 	} {
 		if _, faults := inPieces(source, 2); len(faults) != 1 || !strings.HasPrefix(fmt.Sprint(faults[0]), want) {
 			t.Errorf("%q: got %v, want %s", source, faults, want)
@@ -136,13 +136,13 @@ func TestReadEach(t *testing.T) {
 // Values are bounded before they are made, in either notation.
 func TestValuesAreBounded(t *testing.T) {
 	for source, want := range map[string]string{
-		"{" + strings.Repeat("a,", 40_000) + "}":                     "{1 1} 1 what begins here has about 40002 values within brackets",
-		"a: 1\nb: [" + strings.Repeat("a,", 40_000) + "]\n":          "{2 1} 1 what begins here has about 40004 values within brackets",
-		"a:\n" + strings.Repeat("- b\n", MaxValues):                  "with this there are more than 500000 names and values",
+		"{" + strings.Repeat("a,", 40_000) + "}":                     "{1 1} 1 about 40002 values within brackets",
+		"a: 1\nb: [" + strings.Repeat("a,", 40_000) + "]\n":          "{2 1} 1 about 40004 values within brackets",
+		"a:\n" + strings.Repeat("- b\n", MaxValues):                  "more than 500000 names and values",
 		strings.Repeat("#\n", maxMarks+1):                            "{0 0} 1 the document has about 1048578 lines and values",
-		"{\"a\": [" + strings.Repeat("1,", MaxValues) + "1]}":        "with this there are more than 500000 names and values",
-		"{\"rules\": [1, [" + strings.Repeat("1,", MaxItem) + "1]]}": "with this there are more than 250000 names and values",
-		"rules:\n- 1\n-\n" + strings.Repeat("  - b\n", MaxItem):      "with this there are more than 250000 names and values",
+		"{\"a\": [" + strings.Repeat("1,", MaxValues) + "1]}":        "more than 500000 names and values",
+		"{\"rules\": [1, [" + strings.Repeat("1,", MaxItem) + "1]]}": "more than 250000 names and values",
+		"rules:\n- 1\n-\n" + strings.Repeat("  - b\n", MaxItem):      "more than 250000 names and values",
 	} {
 		var faults []Fault
 		root := Read("", source, func(f Fault) { faults = append(faults, f) })

@@ -52,11 +52,11 @@ func ReadEach(name, source string, report func(Fault), list string, each func(*E
 
 func (r *reader) read(name string) *Element {
 	if len(r.source) > MaxSize {
-		r.fault(Bounds, Place{}, "the document has %d bytes, at most %d are read; write less, or split it", len(r.source), MaxSize)
+		r.fault(Bounds, Place{}, "the document has %d bytes; the maximum is %d; shorten or split it", len(r.source), MaxSize)
 		return nil
 	}
 	if !utf8.ValidString(r.source) {
-		r.fault(Syntax, r.firstInvalid(), "this is not UTF-8; save the document in that encoding")
+		r.fault(Syntax, r.firstInvalid(), "invalid UTF-8; save the document as UTF-8")
 		return nil
 	}
 	var root *Element
@@ -86,7 +86,7 @@ type reader struct {
 // count is for every value, before it is made.
 func (r *reader) count(at Place) {
 	if r.values++; r.values > r.most {
-		r.stop(Bounds, at, "with this there are more than %d names and values here; write fewer", r.most)
+		r.stop(Bounds, at, "more than %d names and values; write fewer", r.most)
 	}
 }
 
@@ -143,7 +143,7 @@ func (r *reader) firstInvalid() Place {
 // inspect checks what holds for either notation. What is too deep is cut off.
 func (r *reader) inspect(e *Element, depth int) {
 	if depth > MaxDepth && (e.Kind == List || e.Kind == Mapping) {
-		r.fault(Bounds, e.Place, "this is nested deeper than %d levels, which nothing here needs; remove brackets or indentation", MaxDepth)
+		r.fault(Bounds, e.Place, "more than %d levels of nesting; remove brackets or indentation", MaxDepth)
 		e.Items, e.Members = nil, nil
 		return
 	}
@@ -153,7 +153,7 @@ func (r *reader) inspect(e *Element, depth int) {
 	first := make(map[string]Place, len(e.Members))
 	for _, m := range e.Members {
 		if at, twice := first[m.Name.Text]; twice {
-			r.fault(Twice, m.Name.Place, "this name stands in the mapping twice, first in line %d; remove one of them", at.Line)
+			r.fault(Twice, m.Name.Place, "this name is in the mapping twice, first in line %d; remove one", at.Line)
 		} else {
 			first[m.Name.Text] = m.Name.Place
 		}

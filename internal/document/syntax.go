@@ -16,20 +16,20 @@ var hints = []struct {
 	why  Why
 	hint string
 }{
-	{"unknown anchor", Foreign, "a value that begins with * must stand in quotes, as in host: \"*.example.com\""},
-	{"while scanning an alias", Foreign, "a value that begins with * must stand in quotes, as in action: \"*\""},
-	{"while scanning an anchor", Foreign, "a value that begins with & must stand in quotes"},
-	{"mapping values are not allowed", Syntax, "look at the indentation, and put a value that contains a colon and a space in quotes"},
+	{"unknown anchor", Foreign, "a value that begins with * needs quotes, as in host: \"*.example.com\""},
+	{"while scanning an alias", Foreign, "a value that begins with * needs quotes, as in action: \"*\""},
+	{"while scanning an anchor", Foreign, "a value that begins with & needs quotes"},
+	{"mapping values are not allowed", Syntax, "check the indentation, and quote a value that contains a colon and a space"},
 	{"did not find expected key", Syntax, "the fields of one mapping must begin in the same column"},
 	{"did not find expected '-' indicator", Syntax, "the items of one list must begin in the same column, and so must the fields of one item"},
 	{"did not find expected ',' or", Syntax, "a bracket is not closed, a comma is missing, or a value with brackets, such as /users/{id}, is not in quotes"},
-	{"did not find expected <document start>", Syntax, "the line is indented less than the first one of the document; let both begin in the same column"},
+	{"did not find expected <document start>", Syntax, "the line is indented less than the first line of the document; start both in the same column"},
 	{"could not find expected ':'", Syntax, "a name needs a colon and a space after it"},
-	{"found unexpected end of stream", Syntax, "a quote is not closed"},
+	{"found unexpected end of stream", Syntax, "close the quote"},
 	{"escape", Syntax, "in double quotes a backslash begins an escape; write two of them, or use single quotes"},
 	{"cannot start any token", Syntax, "indent with spaces, not tabs, and put a value that begins with @, ` or % in quotes"},
-	{"max depth", Bounds, "nothing here needs to be nested so deep"},
-	{"control characters", Syntax, "remove the characters that cannot be seen"},
+	{"max depth", Bounds, "reduce the nesting"},
+	{"control characters", Syntax, "remove the invisible characters"},
 }
 
 // syntax says what the YAML parser found in a part of the source, where, and what
@@ -37,7 +37,7 @@ var hints = []struct {
 func (r *reader) syntax(err error, p part) {
 	load, ok := errors.AsType[*yaml.LoadError](err)
 	if !ok {
-		r.fault(Syntax, Place{}, "this is not YAML: %v", err)
+		r.fault(Syntax, Place{}, "invalid YAML: %v", err)
 		return
 	}
 	at, begin := Place{load.Mark.Line, load.Mark.Column}, Place{load.ContextMark.Line, load.ContextMark.Column}
@@ -53,11 +53,11 @@ func (r *reader) syntax(err error, p part) {
 	at.Line += p.line
 	for _, h := range hints {
 		if strings.Contains(said, h.part) {
-			r.fault(h.why, at, "this is not YAML: %s; %s", Clip(said, 200), h.hint)
+			r.fault(h.why, at, "invalid YAML: %s; %s", Clip(said, 200), h.hint)
 			return
 		}
 	}
-	r.fault(Syntax, at, "this is not YAML: %s", Clip(said, 200))
+	r.fault(Syntax, at, "invalid YAML: %s", Clip(said, 200))
 }
 
 // isBlankFrom is whether nothing follows from a line on.

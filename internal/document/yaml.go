@@ -57,13 +57,13 @@ func (r *reader) checkStream() (content part, ok bool) {
 				content = part{text: r.source[offset+len(line):], line: number - 1, offset: offset + len(line)}
 			}
 		case isMarker(line, "---"), ended:
-			r.fault(Foreign, at, "a second document begins here; a file has one, so put everything into the first")
+			r.fault(Foreign, at, "a second YAML document begins here; put everything into the first")
 			return part{}, false
 		case isMarker(line, "..."):
 			ended = true
 			content.text = r.source[content.offset:offset]
 		case !begun && text[0] == '%':
-			r.fault(Foreign, at, "this is a YAML directive; remove the line, it is not needed")
+			r.fault(Foreign, at, "YAML directives are not supported; remove the line")
 			return part{}, false
 		default:
 			begun = true
@@ -95,9 +95,9 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
 			value := r.fromYAML(n.Content[i+1], name.Place, line)
 			switch {
 			case n.Content[i].Tag == "!!merge":
-				r.fault(Foreign, name.Place, "<< merges mappings, which is not taken here; write the fields out")
+				r.fault(Foreign, name.Place, "merge keys (<<) are not supported; write the fields out")
 			case !name.IsScalar():
-				r.fault(Form, name.Place, "a name is expected here, and this is %s; write \"name: value\"", name.Describe())
+				r.fault(Form, name.Place, "expected a name, but this is %s; write \"name: value\"", name.Describe())
 			default:
 				e.Members = append(e.Members, Member{name, value})
 			}
@@ -124,11 +124,11 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
 func (r *reader) reject(n *yaml.Node, at Place) {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.fault(Foreign, at, "*%s is an alias, which is not taken here; write the value out, or in quotes if it begins with a star", Clip(n.Value, maxQuoted))
+		r.fault(Foreign, at, "*%s is a YAML alias, which is not supported; write the value out, or quote it if it begins with a star", Clip(n.Value, maxQuoted))
 	case n.Anchor != "":
-		r.fault(Foreign, at, "&%s is an anchor, which is not taken here; remove it, or put the value in quotes if it begins with &", Clip(n.Anchor, maxQuoted))
+		r.fault(Foreign, at, "&%s is a YAML anchor, which is not supported; remove it, or quote the value if it begins with &", Clip(n.Anchor, maxQuoted))
 	case n.Style&yaml.TaggedStyle != 0:
-		r.fault(Foreign, at, "%s is a tag, which is not taken here; remove it, or put the value in quotes if it begins with an exclamation mark", Clip(n.Tag, maxQuoted))
+		r.fault(Foreign, at, "%s is a YAML tag, which is not supported; remove it, or quote the value if it begins with an exclamation mark", Clip(n.Tag, maxQuoted))
 	}
 }
 

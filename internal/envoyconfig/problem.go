@@ -80,7 +80,7 @@ func (r *report) done() rule.Problems {
 	for s, n := range r.left {
 		if n > 0 {
 			r.problems = append(r.problems, rule.Problem{Severity: rule.Severity(s), File: r.file,
-				Message: fmt.Sprintf("there are %d more %ss; mend these and look again", n, rule.Severity(s))})
+				Message: fmt.Sprintf("there are %d more %ss; fix these and validate again", n, rule.Severity(s))})
 		}
 	}
 	slices.SortStableFunc(r.problems, func(a, b rule.Problem) int {

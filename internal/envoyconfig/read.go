@@ -81,7 +81,7 @@ func (p *parser) domain(root *document.Element) {
 		return
 	}
 	if name == "" {
-		p.errorf(f.place("domain", root), "domain: it is empty; write the domain that Envoy's rate limit filter sends")
+		p.errorf(f.place("domain", root), "domain: required; write the domain that Envoy's rate limit filter sends")
 		return
 	}
 	d := p.config.domains[name]
@@ -91,7 +91,7 @@ func (p *parser) domain(root *document.Element) {
 		p.config.domains[name] = d
 		p.where[name] = p.report.file
 	case !p.options.MergeDomains:
-		p.errorf(f["domain"].Place, "domain: %s is in %s already; put both into one file, or allow them to be merged", document.Quote(name), p.where[name])
+		p.errorf(f["domain"].Place, "domain: %s is already in %s; put both into one file, or allow merging", document.Quote(name), p.where[name])
 		return
 	}
 	d.failure = p.failure(f["on_failure"], d.failure)

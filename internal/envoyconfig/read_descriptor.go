@@ -12,14 +12,14 @@ func (p *parser) descriptors(e *document.Element, l *level, path string, failure
 		return
 	}
 	if e.Kind != document.List {
-		p.errorf(e.Place, "descriptors: this is %s; write a list, one descriptor after a dash each", e.Describe())
+		p.errorf(e.Place, "descriptors: this is %s; write a list, with a dash before each descriptor", e.Describe())
 		return
 	}
 	first := map[string]document.Place{}
 	for _, item := range e.Items {
 		p.count++
 		if p.count == MaxDescriptors+1 {
-			p.errorf(item.Place, "descriptors: there are more than %d, which is as many as are taken; match several values by one pattern", MaxDescriptors)
+			p.errorf(item.Place, "descriptors: there are more than the maximum of %d; match several values with one pattern", MaxDescriptors)
 		}
 		if p.count > MaxDescriptors {
 			return
@@ -38,11 +38,11 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 		return
 	}
 	if at, twice := first[b.composite]; twice {
-		p.errorf(e.Place, "descriptors: %s stands here twice, first in line %d; remove one of them", document.Quote(b.composite), at.Line)
+		p.errorf(e.Place, "descriptors: %s is given twice, first in line %d; remove one", document.Quote(b.composite), at.Line)
 		return
 	}
 	if l.exact[b.composite] != nil {
-		p.errorf(e.Place, "descriptors: %s is in another file of this domain already; remove one of them", document.Quote(b.composite))
+		p.errorf(e.Place, "descriptors: %s is already in another file of this domain; remove one", document.Quote(b.composite))
 		return
 	}
 	first[b.composite] = e.Place
@@ -72,7 +72,7 @@ func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
 		return nil, false
 	}
 	if b.key == "" {
-		p.errorf(f.place("key", e), "key: it is empty; write the key of the entry that Envoy sends, such as remote_address")
+		p.errorf(f.place("key", e), "key: required; write the key of the entry that Envoy sends, such as remote_address")
 		return nil, false
 	}
 	b.composite = b.key
@@ -84,7 +84,7 @@ func (p *parser) branch(e *document.Element, f fields) (*branch, bool) {
 	}
 	b.shared = p.truth(f["share_threshold"], "share_threshold")
 	if b.shared && b.parts == nil {
-		p.errorf(f["share_threshold"].Place, "share_threshold: %s has no *, so there is nobody to share with; write a value such as files*, or remove it", document.Quote(b.composite))
+		p.errorf(f["share_threshold"].Place, "share_threshold: %s has no *, so no values share the limit; write a value such as files*, or remove the field", document.Quote(b.composite))
 	}
 	return b, true
 }
@@ -104,7 +104,7 @@ func (l *level) add(b *branch) {
 func (p *parser) idle(f fields) {
 	for _, field := range []string{"shadow_mode", "quota_mode"} {
 		if p.truth(f[field], field) {
-			p.warnf(f[field].Place, "%s: the descriptor has no rate_limit, so this does nothing; it does not go down to the descriptors below", field)
+			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
 		}
 	}
 	p.metadata(f["metadata"])
@@ -128,7 +128,7 @@ func (p *parser) node(f fields, path string, failure Failure) *Node {
 	var limits []*document.Element
 	switch {
 	case one != nil && several != nil:
-		p.errorf(several.Place, "rate_limits: there is a rate_limit, too; put it into the list")
+		p.errorf(several.Place, "rate_limits: cannot be combined with rate_limit; put it into the list")
 		return nil
 	case one != nil:
 		limits = []*document.Element{one}
@@ -138,7 +138,7 @@ func (p *parser) node(f fields, path string, failure Failure) *Node {
 		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", describeList(several))
 		return nil
 	case len(several.Items) > MaxRateLimits:
-		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: there are %d, at most %d are taken; keep the tightest", len(several.Items), MaxRateLimits)
+		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: %d limits exceed the maximum of %d; keep the tightest", len(several.Items), MaxRateLimits)
 		return nil
 	default:
 		limits = several.Items

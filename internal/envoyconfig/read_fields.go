@@ -37,7 +37,7 @@ func (p *parser) fields(e *document.Element, what string, known []string) fields
 			}
 		case isElsewhere(name):
 			// A file that was good enough until now must not keep weir from starting.
-			p.warnf(m.Name.Place, "%s has no field %s, which belongs elsewhere, so it does nothing; move it to where it belongs", what, name)
+			p.warnf(m.Name.Place, "%s has no field %s, so it has no effect here; move it to where it belongs", what, name)
 		default:
 			p.errorf(m.Name.Place, "%s has no field %s; %s", what, document.Quote(name),
 				spelling.Hint(name, known, "remove it, or use one of "+strings.Join(known, ", ")))

@@ -29,7 +29,7 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 		return
 	}
 	if slices.ContainsFunc(n.Limits, func(other Limit) bool { return other.Algorithm == l.Algorithm && other.Period == l.Period }) {
-		p.errorf(e.Place, "rate_limits: another one counts by %s in the same period, so that only the lower could matter; keep that one", l.Algorithm)
+		p.errorf(e.Place, "rate_limits: another limit uses %s with the same period, so only the lower one has an effect; keep that one", l.Algorithm)
 		return
 	}
 	n.Limits = append(n.Limits, l)
@@ -45,14 +45,14 @@ func (p *parser) limit(e *document.Element, n *Node, several bool) {
 func (p *parser) unlimited(f fields, n *Node, several bool) {
 	n.Unlimited = true
 	if several {
-		p.errorf(f["unlimited"].Place, "unlimited: it stands among several limits, which it would undo; write one rate_limit with it alone")
+		p.errorf(f["unlimited"].Place, "unlimited: cannot be combined with other limits; write a single rate_limit with it")
 	}
 	if e := f["unit"]; e != nil {
-		p.errorf(e.Place, "unit: there is none when unlimited is true; remove one of them")
+		p.errorf(e.Place, "unit: cannot be combined with unlimited: true; remove one of them")
 	}
 	for _, field := range []string{"requests_per_unit", "algorithm", "burst"} {
 		if e := f[field]; e != nil {
-			p.warnf(e.Place, "%s: it does nothing when unlimited is true; remove one of them", field)
+			p.warnf(e.Place, "%s: has no effect when unlimited is true; remove one of them", field)
 		}
 	}
 }
@@ -61,7 +61,7 @@ func (p *parser) unlimited(f fields, n *Node, several bool) {
 func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
 	n, good := p.number(f["requests_per_unit"], "requests_per_unit", 0, math.MaxUint32)
 	if good && n == 0 {
-		p.warnf(f.place("requests_per_unit", e), "requests_per_unit: none at all means that every request is denied; write how many may pass, or unlimited: true")
+		p.warnf(f.place("requests_per_unit", e), "requests_per_unit: 0 denies every request; write how many to allow, or unlimited: true")
 	}
 	l.N = uint32(n)
 	text, ok := p.text(f["unit"], "unit")
@@ -70,11 +70,11 @@ func (p *parser) rate(e *document.Element, f fields, l *Limit) bool {
 	}
 	at := f.place("unit", e)
 	if text == "" {
-		p.errorf(at, "unit: it is missing; write second, minute, hour, day, week, month, year, or a period such as 10s")
+		p.errorf(at, "unit: required; write second, minute, hour, day, week, month, year, or a period such as 10s")
 		return false
 	}
 	if l.Unit, l.Period, ok = parseUnit(text); !ok {
-		p.errorf(at, "unit: %s is none; write second, minute, hour, day, week, month, year, or a period such as 10s", document.Quote(text))
+		p.errorf(at, "unit: %s is unknown; write second, minute, hour, day, week, month, year, or a period such as 10s", document.Quote(text))
 	}
 	return ok && good
 }
@@ -95,7 +95,7 @@ func (p *parser) algorithm(f fields, l *Limit) bool {
 		return false
 	}
 	if l.Burst > 0 && l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket {
-		p.errorf(f["burst"].Place, "burst: a %s has none, it allows all at once anyway; remove it, or write algorithm: token_bucket", l.Algorithm)
+		p.errorf(f["burst"].Place, "burst: %s has no burst; remove it, or write algorithm: token_bucket", l.Algorithm)
 		return false
 	}
 	return true
@@ -119,9 +119,9 @@ func (p *parser) replaces(e *document.Element, n *Node, own string) {
 		switch {
 		case !ok:
 		case name == "":
-			p.errorf(item.Place, "replaces: the name is empty; write the name of the limit that does not apply where this one does")
+			p.errorf(item.Place, "replaces: a name is required; write the name of the limit that this one replaces")
 		case name == own:
-			p.errorf(item.Place, "replaces: %s is the name of this very limit; write the name of another", document.Quote(name))
+			p.errorf(item.Place, "replaces: %s is the name of this limit itself; write the name of another limit", document.Quote(name))
 		case !slices.Contains(n.Replaces, name):
 			n.Replaces = append(n.Replaces, name)
 		}

@@ -142,9 +142,9 @@ func dumpNode(b *strings.Builder, n *Node) {
 // An error names its place, and the others are counted.
 func TestInvalidError(t *testing.T) {
 	for source, want := range map[string]string{
-		"domain: a\ndescriptors: [{key: k, rate_limit: {unit: fortnight, requests_per_unit: 1}}]": "envoy: a.yaml:2:43: error: unit: \"fortnight\" is none; write second, minute, hour, day, week, month, year, or a period such as 10s",
-		"domain: a\ndescriptors: [{key: ''}, {kee: b}]":                                           "envoy: a.yaml:2:21: error: key: it is empty; write the key of the entry that Envoy sends, such as remote_address, and 2 more errors",
-		"descriptors: []": "envoy: a.yaml:1:1: error: domain: it is empty; write the domain that Envoy's rate limit filter sends",
+		"domain: a\ndescriptors: [{key: k, rate_limit: {unit: fortnight, requests_per_unit: 1}}]": "envoy: a.yaml:2:43: error: unit: \"fortnight\" is unknown; write second, minute, hour, day, week, month, year, or a period such as 10s",
+		"domain: a\ndescriptors: [{key: ''}, {kee: b}]":                                           "envoy: a.yaml:2:21: error: key: required; write the key of the entry that Envoy sends, such as remote_address, and 2 more errors",
+		"descriptors: []": "envoy: a.yaml:1:1: error: domain: required; write the domain that Envoy's rate limit filter sends",
 	} {
 		_, problems := Read([]File{{"a.yaml", []byte(source)}}, Options{})
 		if err := invalid(problems); err == nil || err.Error() != want {

@@ -56,12 +56,12 @@ func NewGuard(o GuardOptions) (*Guard, error) {
 		o.Clock = func() weir.Micros { return weir.Micros(c.Now()) }
 	}
 	set := &rule.Set{Rules: []rule.Rule{
-		guardRule("management", anyCall[act], o.Calls, "too many calls of the management from this address"),
-		guardRule("wrong-tokens", wrongTry[act], o.Failures, "too many wrong tokens from this address; wait, then send the right one"),
+		guardRule("management", anyCall[act], o.Calls, "too many calls to the management API from this address"),
+		guardRule("wrong-tokens", wrongTry[act], o.Failures, "too many calls with invalid tokens from this address; wait, then send a valid token"),
 	}}
 	table, err := rule.Compile(set, rule.Options{})
 	if err != nil {
-		return nil, fmt.Errorf("manage: the limits of a guard: %w", err)
+		return nil, fmt.Errorf("manage: limits of the guard: %w", err)
 	}
 	limits, err := engine.New(engine.Options{
 		Store: memory.New(memory.Options{MaxKeys: maxGuarded, Clock: o.Clock}), Clock: o.Clock,

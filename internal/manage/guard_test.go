@@ -151,7 +151,7 @@ func TestTooManyCalls(t *testing.T) {
 }
 
 func TestNewGuard(t *testing.T) {
-	if _, err := NewGuard(GuardOptions{Calls: weir.Limit{N: 1}}); err == nil || !strings.Contains(err.Error(), "limits of a guard") {
+	if _, err := NewGuard(GuardOptions{Calls: weir.Limit{N: 1}}); err == nil || !strings.Contains(err.Error(), "limits of the guard") {
 		t.Error(err)
 	}
 	g, err := NewGuard(GuardOptions{})

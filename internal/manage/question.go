@@ -35,12 +35,12 @@ func (q *Question) Read(ip string) *FieldError {
 	if ip != "" {
 		var err error
 		if q.IP, err = netip.ParseAddr(ip); err != nil {
-			return fault("ip", "%q is no address; send one such as 203.0.113.7 or 2001:db8::1, without a port.", ip)
+			return fault("ip", "%q is not an address; send one such as 203.0.113.7 or 2001:db8::1, without a port.", ip)
 		}
 	}
 	path, _, _ := strings.Cut(q.Path, "?")
 	if path != "" && path[0] != '/' || path == "" && q.Path != "" {
-		return fault("path", "it has to begin with a slash; send for example /api/login.")
+		return fault("path", "must begin with a slash; send for example /api/login.")
 	}
 	q.Path, q.Values = path, q
 	return q.canonicalHeaders()
@@ -55,11 +55,11 @@ func fault(field, format string, args ...any) *FieldError {
 func CheckClient(key, tier, example, answer string) *FieldError {
 	switch {
 	case key == "":
-		return fault("key", "it is missing; write who is meant, such as %s, as an answer of %s names it.", example, answer)
+		return fault("key", "required; send the key of a client, such as %s, as %s returns it.", example, answer)
 	case len(key) > weir.MaxKeyLen:
-		return fault("key", "it has %d bytes, and no key has more than %d; write it as an answer of %s names it.", len(key), weir.MaxKeyLen, answer)
+		return fault("key", "%d bytes exceed the maximum of %d; send the key as %s returns it.", len(key), weir.MaxKeyLen, answer)
 	case len(tier) > MaxWord:
-		return fault("tier", "it has %d bytes, at most %d are taken; write a tier that a rule names.", len(tier), MaxWord)
+		return fault("tier", "%d bytes exceed the maximum of %d; send a tier of a rule.", len(tier), MaxWord)
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func (q *Question) bounds(ip string) *FieldError {
 		{"method", q.Method, MaxWord}, {"host", q.Host, MaxWord}, {"path", q.Path, MaxText},
 	} {
 		if len(f.value) > f.most {
-			return fault(f.name, "it has %d bytes, at most %d are taken; send less.", len(f.value), f.most)
+			return fault(f.name, "%d bytes exceed the maximum of %d; send less.", len(f.value), f.most)
 		}
 		size += len(f.value)
 	}
@@ -86,20 +86,20 @@ func (q *Question) bounds(ip string) *FieldError {
 		{"headers", q.Headers}, {"cookies", q.Cookies}, {"query", q.Parameters}, {"attributes", q.Attributes},
 	} {
 		if len(f.values) > MaxEntries {
-			return fault(f.name, "it has %d entries, at most %d are taken; send those that rules look at.", len(f.values), MaxEntries)
+			return fault(f.name, "%d entries exceed the maximum of %d; send only those that rules use.", len(f.values), MaxEntries)
 		}
 		for name, value := range f.values {
 			if len(name) > MaxWord || len(value) > MaxText {
 				return fault(f.name, "a name has at most %d bytes and a value %d; send less.", MaxWord, MaxText)
 			}
 			if size += len(name) + len(value); size > MaxQuestion {
-				return fault(f.name, "the request has more than %d bytes with them; send those that rules look at.", MaxQuestion)
+				return fault(f.name, "the request has more than %d bytes in total; send only those that rules use.", MaxQuestion)
 			}
 		}
 	}
 	switch {
 	case q.Cost < 0:
-		return fault("cost", "%d is negative, and nothing can be given back this way; send at least 1, or leave it to the rules.", q.Cost)
+		return fault("cost", "%d is negative, and a check cannot refund; send at least 1, or leave it out to use the cost of the rules.", q.Cost)
 	case q.Cost > weir.MaxUnits:
 		return fault("cost", "%d is more than any limit allows; send at most %d.", q.Cost, int64(weir.MaxUnits))
 	}
@@ -120,7 +120,7 @@ func (q *Question) canonicalHeaders() *FieldError {
 	for name, value := range q.Headers {
 		name = http.CanonicalHeaderKey(name)
 		if _, twice := canonical[name]; twice {
-			return fault("headers", "%s is there twice, in small letters and capitals; send it once.", name)
+			return fault("headers", "%s is given twice, in upper and lower case; send it once.", name)
 		}
 		canonical[name] = value
 	}

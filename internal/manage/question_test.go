@@ -54,7 +54,7 @@ func TestReadRejects(t *testing.T) {
 		q           asked
 		field, word string
 	}{
-		{question(rule.Request{}, "x"), "ip", "no address"},
+		{question(rule.Request{}, "x"), "ip", "not an address"},
 		{question(rule.Request{}, long(MaxWord+1)), "ip", "1025 bytes"},
 		{question(rule.Request{User: long(MaxWord + 1)}, ""), "user", "1025 bytes"},
 		{question(rule.Request{APIKey: long(MaxWord + 1)}, ""), "api_key", "1025 bytes"},
@@ -69,7 +69,7 @@ func TestReadRejects(t *testing.T) {
 		{asked{Question: Question{Parameters: map[string]string{long(MaxWord + 1): ""}}}, "query", "at most 1024"},
 		{question(rule.Request{Attributes: map[string]string{"a": long(MaxText + 1)}}, ""), "attributes", "a value 8192"},
 		{asked{Question: Question{Headers: entries(40, 1<<10), Request: rule.Request{Attributes: entries(40, 1<<10)}}}, "attributes", "more than 65536"},
-		{asked{Question: Question{Headers: map[string]string{"a": "", "A": ""}}}, "headers", "A is there twice"},
+		{asked{Question: Question{Headers: map[string]string{"a": "", "A": ""}}}, "headers", "A is given twice"},
 		{question(rule.Request{Cost: -1}, ""), "cost", "negative"},
 		{question(rule.Request{Cost: weir.MaxUnits + 1}, ""), "cost", "more than any limit"},
 	} {

@@ -53,9 +53,9 @@ type Service struct {
 func (s *Service) Complete(server string) (err error) {
 	switch {
 	case s.Engine == nil:
-		return fmt.Errorf("%s: Options.Engine is missing; engine.New makes one", server)
+		return fmt.Errorf("%s: Options.Engine is required; create one with engine.New", server)
 	case s.Rules == nil && s.Editor == nil:
-		return fmt.Errorf("%s: Options.Rules is missing; filerepo.Open opens a document", server)
+		return fmt.Errorf("%s: Options.Rules is required; open a document with filerepo.Open", server)
 	}
 	if s.Editor == nil {
 		s.Editor = NewEditor(s.Rules, s.Apply)

@@ -51,7 +51,7 @@ func newPattern(text string, ignoreCase bool) (pattern, error) {
 		}
 	}
 	if len(p.segments) > MaxSegments {
-		return p, fmt.Errorf("path %q has %d segments; at most %d are looked at, so end it with ** before that", text, len(p.segments), MaxSegments)
+		return p, fmt.Errorf("path %q has %d segments, and at most %d are compared; end it with ** before that", text, len(p.segments), MaxSegments)
 	}
 	return p, nil
 }

@@ -12,7 +12,7 @@ async function again<T>(make: () => Promise<T>): Promise<T> {
     try {
       return await make()
     } catch (error) {
-      if (!(error instanceof Problem && error.is('outdated')) || left <= 1) throw error
+      if (!(error instanceof Problem && error.is('version-conflict')) || left <= 1) throw error
     }
   }
 }

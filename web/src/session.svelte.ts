@@ -106,5 +106,5 @@ export function explain(error: unknown): string {
 
 // isAbsent is whether a server does not have what was asked for.
 export function isAbsent(error: unknown): boolean {
-  return error instanceof Problem && (error.is('not-kept') || error.is('no-route'))
+  return error instanceof Problem && (error.is('not-enabled') || error.is('not-found'))
 }

@@ -18,16 +18,16 @@ function answer(r: IncomingMessage, w: ServerResponse) {
   }
   if (r.url === '/broken') return void w.writeHead(502).end('<h1>Bad Gateway</h1>')
   const token = r.headers.authorization
-  if (!token) return deny(401, 'no-token')
-  if (token === 'Bearer wrong') return deny(401, 'wrong-token')
+  if (!token) return deny(401, 'token-required')
+  if (token === 'Bearer wrong') return deny(401, 'invalid-token')
   if (r.method === 'GET' && r.url === '/v1/stream') {
     w.writeHead(200, { 'Content-Type': 'text/event-stream' })
     w.write(': hello\n\nid: 1\ndata: {"a":1}\n\ndata: two\r\ndata: lines\r\n\r\nda')
     return void setImmediate(() => w.end('ta:{"é":2}\n\ndata: unfinished'))
   }
   if (r.method === 'GET') return void w.writeHead(200, { ETag: `"${version}"`, 'Content-Type': 'application/json' }).end('{"rules":[]}')
-  if (token === 'Bearer reader') return deny(403, 'read-only')
-  if (r.headers['if-match'] !== `"${version}"`) return deny(412, 'outdated', { version }, { ETag: `"${version}"` })
+  if (token === 'Bearer reader') return deny(403, 'forbidden')
+  if (r.headers['if-match'] !== `"${version}"`) return deny(412, 'version-conflict', { version }, { ETag: `"${version}"` })
   version++
   w.writeHead(200, { ETag: `"${version}"` }).end('{}')
 }
@@ -71,7 +71,7 @@ describe('tokens', () => {
     await client.json('GET', '/v1/rules')
     client.forget()
     client.askToken = async () => null
-    expect((await caught(client.json('GET', '/v1/rules')) as Problem).is('no-token')).toBe(true)
+    expect((await caught(client.json('GET', '/v1/rules')) as Problem).is('token-required')).toBe(true)
   })
   it('that only read are noticed', async () => {
     const client = new Client(base)
@@ -80,7 +80,7 @@ describe('tokens', () => {
     client.onReadOnly = () => told++
     await client.json('GET', '/v1/rules')
     expect(told).toBe(0)
-    expect((await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: '' })) as Problem).is('read-only')).toBe(true)
+    expect((await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: '' })) as Problem).is('forbidden')).toBe(true)
     expect(told).toBe(1)
   })
 })
@@ -91,7 +91,7 @@ describe('versions', () => {
     client.askToken = async () => 'admin'
     expect((await client.json('PUT', '/v1/rules', { ifMatch: 3, body: 'rules: []' })).version).toBe(4)
     const problem = (await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: 'rules: []' }))) as Problem
-    expect([problem.status, problem.version, problem.is('outdated')]).toEqual([412, 4, true])
+    expect([problem.status, problem.version, problem.is('version-conflict')]).toEqual([412, 4, true])
     expect(calls.at(-1)).toBe('PUT /v1/rules "3"')
   })
 })

@@ -27,7 +27,7 @@ beforeEach(async () => {
         version++
       }
       if (r.headers['if-match'] !== `"${version}"`) {
-        return void w.writeHead(412).end(JSON.stringify({ type: 'urn:weir:problem:outdated', status: 412, detail: 'late', version }))
+        return void w.writeHead(412).end(JSON.stringify({ type: 'urn:weir:problem:version-conflict', status: 412, detail: 'late', version }))
       }
       document = body
       version++

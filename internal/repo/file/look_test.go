@@ -36,7 +36,7 @@ func TestSettle(t *testing.T) {
 		{"as it was", []string{"", "rules: [", good}, 1, ""},
 		{"another", []string{"", other[:20], other}, 2, ""},
 		{"half, which is good", []string{"rules: []", "rules: []\nexempt: {user: [a]}", other}, 2, ""},
-		{"with errors", []string{"rules: [", "rules: [", "rules: [", "rules: [", other}, 1, "this is not YAML"},
+		{"with errors", []string{"rules: [", "rules: [", "rules: [", "rules: [", other}, 1, "invalid YAML"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path := filepath.Join(t.TempDir(), "rules.yaml")

@@ -98,7 +98,7 @@ func TestOpen(t *testing.T) {
 	rejected("no file", "write your rules into it", Options{})
 	rejected("negative", "Poll is negative", Options{Poll: -1})
 	save(t, path, []byte("rules: [{}]"))
-	rejected("with errors", "id: it is missing", Options{})
+	rejected("with errors", "id: required", Options{})
 
 	save(t, path, documentOf("5/1m"))
 	v := current(t, open(t, path, Options{Create: true}))

@@ -37,7 +37,7 @@ func (s *Service) serveJSON(w http.ResponseWriter, r *http.Request) {
 		return
 	case errors.Is(err, httpbody.ErrBusy):
 		w.Header().Set("Retry-After", "1")
-		http.Error(w, "Other calls with long bodies take all the memory that there is for them; try again.", http.StatusServiceUnavailable)
+		http.Error(w, "Other calls use all the memory for large bodies; try again.", http.StatusServiceUnavailable)
 		return
 	case bytes.Count(body, []byte("{"))+bytes.Count(body, []byte("[")) > maxObjects:
 		http.Error(w, fmt.Sprintf("The body has more than %d objects and lists; send fewer descriptors and entries.", maxObjects), http.StatusBadRequest)

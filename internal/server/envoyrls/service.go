@@ -97,7 +97,7 @@ var _ pb.RateLimitServiceServer = (*Service)(nil)
 func New(o Options) (*Service, error) {
 	switch {
 	case o.Engine == nil:
-		return nil, errors.New("envoyrls: Options.Engine is missing; engine.New makes one")
+		return nil, errors.New("envoyrls: Options.Engine is required; create one with engine.New")
 	case o.Config == nil:
 		return nil, errors.New("envoyrls: Options.Config is missing; use the Config of an envoyconfig.Dir")
 	}

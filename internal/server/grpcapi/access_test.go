@@ -89,11 +89,11 @@ func TestTokens(t *testing.T) {
 	for name, c := range managedCalls {
 		t.Run(name, func(t *testing.T) {
 			s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
-			want(t, c.call(t.Context(), s), noToken, "authorization: Bearer")
-			want(t, c.call(as(t.Context(), "wrong-but-long-enough-for-one"), s), wrongToken)
+			want(t, c.call(t.Context(), s), tokenRequired, "authorization: Bearer")
+			want(t, c.call(as(t.Context(), "wrong-but-long-enough-for-one"), s), invalidToken)
 			err := c.call(as(t.Context(), readerToken), s)
 			if c.changes {
-				want(t, err, readOnly, "bob")
+				want(t, err, forbidden, "bob")
 			} else if err != nil {
 				t.Errorf("a reader got %v", err)
 			}
@@ -176,7 +176,7 @@ func TestGuard(t *testing.T) {
 		return err
 	}
 	for range 2 {
-		want(t, try("192.0.2.1", "wrong-but-long-enough-for-one"), wrongToken)
+		want(t, try("192.0.2.1", "wrong-but-long-enough-for-one"), invalidToken)
 	}
 	lines := strings.Count(s.log.String(), "\n")
 	for _, bearer := range []string{"wrong-but-long-enough-for-one", adminToken} {
@@ -229,8 +229,8 @@ func TestNewRejects(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Service: manage.Service{Rules: s.rules}}, "Options.Engine is missing"},
-		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is missing"},
+		{Options{Service: manage.Service{Rules: s.rules}}, "Options.Engine is required"},
+		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is required"},
 		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}, "TrustedProxies"},
 	} {
 		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {

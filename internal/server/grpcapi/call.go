@@ -63,11 +63,11 @@ func (s *Server) allow(c *call, md metadata.MD, needs bearer.Scope) error {
 	case err == nil || errors.As(err, &often):
 		return err
 	case errors.Is(err, manage.ErrNoToken):
-		return noToken.of("Send the metadata authorization: Bearer, and a token of the server's token file.")
+		return tokenRequired.of("A token is required; send the metadata authorization: Bearer with a token from the server's token file.")
 	case errors.Is(err, manage.ErrWrongToken):
-		return wrongToken.of("The server does not know this token; use one of its token file.")
+		return invalidToken.of("The server does not know this token; use one from its token file.")
 	case errors.As(err, &scope):
-		return readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
+		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
 	}
 	return hurried(err)
 }

@@ -82,13 +82,13 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, peek bool) (*p
 // charged.
 func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.CheckManyResponse, error) {
 	if n := len(req.GetRequests()); n > MaxChecks {
-		return nil, badField.of("requests: there are %d, at most %d are taken; send several calls.", n, MaxChecks).in("requests")
+		return nil, badField.of("requests: %d requests exceed the maximum of %d; send several calls.", n, MaxChecks).in("requests")
 	}
 	q := questions.Get().(*question)
 	defer q.release()
 	for i, one := range req.GetRequests() {
 		if bad := q.read(one); bad != nil {
-			return nil, badField.of("Of the requests, number %d: %s", i+1, bad.Detail).in(fmt.Sprintf("requests[%d].%s", i, bad.Field))
+			return nil, badField.of("Request %d: %s", i+1, bad.Detail).in(fmt.Sprintf("requests[%d].%s", i, bad.Field))
 		}
 	}
 	answer := &pb.CheckManyResponse{Responses: make([]*pb.CheckResponse, 0, len(req.GetRequests()))}
@@ -105,7 +105,7 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 // notJudged is why the engine could not judge a request.
 func notJudged(err error) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-		return unjudged.of("%s", manage.Sentence(err)).in(invalid.Field)
+		return invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
 	}
 	return hurried(err)
 }
@@ -115,5 +115,5 @@ func hurried(err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return status.FromContextError(err).Err()
 	}
-	return busy.of("There was no time left to answer; try again.").wait(time.Second)
+	return busy.of("The call timed out before it was answered; try again.").wait(time.Second)
 }

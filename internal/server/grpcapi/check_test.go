@@ -167,12 +167,12 @@ func TestCheckProblems(t *testing.T) {
 		{&pb.CheckRequest{Query: map[string]string{"a": long(manage.MaxText + 1)}}, "query", "send less"},
 		{&pb.CheckRequest{Cookies: map[string]string{long(manage.MaxWord + 1): ""}}, "cookies", "send less"},
 		{&pb.CheckRequest{Attributes: entries(20, 4<<10)}, "attributes", "65536 bytes"},
-		{&pb.CheckRequest{Headers: map[string]string{"x-a": "1", "X-A": "2"}}, "headers", "X-A is there twice"},
+		{&pb.CheckRequest{Headers: map[string]string{"x-a": "1", "X-A": "2"}}, "headers", "X-A is given twice"},
 	} {
 		_, err := s.limiter.Check(t.Context(), c.req)
 		want(t, err, badField, c.word).about(t, c.field)
 		_, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{Path: "/safe"}, c.req}})
-		want(t, err, badField, "number 2").about(t, "requests[1]."+c.field)
+		want(t, err, badField, "Request 2").about(t, "requests[1]."+c.field)
 		if text := status.Convert(err).Message(); len(text) > manage.MaxDetail {
 			t.Errorf("the message has %d bytes", len(text))
 		}
@@ -222,7 +222,7 @@ func TestCheckMany(t *testing.T) {
 	}
 	req.Requests = append(req.Requests, &pb.CheckRequest{})
 	_, err = s.limiter.CheckMany(t.Context(), &req)
-	want(t, err, badField, "there are 101").about(t, "requests")
+	want(t, err, badField, "101 requests").about(t, "requests")
 	if a, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{}); err != nil || len(a.Responses) != 0 {
 		t.Errorf("%v %v", a, err)
 	}
@@ -269,9 +269,9 @@ func TestUnjudged(t *testing.T) {
 	}
 	s := newPipe(t, Options{Service: manage.Service{Rules: openRules(t, text.String())}})
 	_, err := s.limiter.Check(t.Context(), &pb.CheckRequest{})
-	want(t, err, unjudged)
+	want(t, err, invalidRequest)
 	_, err = s.limiter.CheckMany(t.Context(), &pb.CheckManyRequest{Requests: []*pb.CheckRequest{{}}})
-	want(t, err, unjudged)
+	want(t, err, invalidRequest)
 }
 
 func TestCheckEnds(t *testing.T) {

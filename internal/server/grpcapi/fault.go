@@ -29,31 +29,31 @@ type kind struct {
 }
 
 var (
-	badField    = kind{"BAD_FIELD", codes.InvalidArgument}
-	badRules    = kind{"BAD_RULES", codes.InvalidArgument}
-	unjudged    = kind{"UNJUDGED", codes.FailedPrecondition}
-	noRule      = kind{"NO_RULE", codes.NotFound}
-	noVersion   = kind{"NO_VERSION", codes.NotFound}
-	noService   = kind{"NO_SERVICE", codes.NotFound}
-	ruleExists  = kind{"RULE_EXISTS", codes.AlreadyExists}
-	outdated    = kind{"OUTDATED", codes.Aborted}
-	unversioned = kind{"UNVERSIONED", codes.FailedPrecondition}
-	noToken     = kind{"NO_TOKEN", codes.Unauthenticated}
-	wrongToken  = kind{"WRONG_TOKEN", codes.Unauthenticated}
-	readOnly    = kind{"READ_ONLY", codes.PermissionDenied}
-	crowded     = kind{"TOO_MANY_STREAMS", codes.ResourceExhausted}
-	storeGone   = kind{"STORE_UNAVAILABLE", codes.Unavailable}
-	rulesGone   = kind{"RULES_UNAVAILABLE", codes.Unavailable}
-	busy        = kind{"BUSY", codes.Unavailable}
-	stopping    = kind{"STOPPING", codes.Unavailable}
-	unapplied   = kind{"UNAPPLIED", codes.Internal}
-	crashed     = kind{"CRASHED", codes.Internal}
+	badField        = kind{"BAD_FIELD", codes.InvalidArgument}
+	badRules        = kind{"BAD_RULES", codes.InvalidArgument}
+	invalidRequest  = kind{"INVALID_REQUEST", codes.FailedPrecondition}
+	noRule          = kind{"NO_RULE", codes.NotFound}
+	noVersion       = kind{"NO_VERSION", codes.NotFound}
+	noService       = kind{"NO_SERVICE", codes.NotFound}
+	ruleExists      = kind{"RULE_EXISTS", codes.AlreadyExists}
+	versionConflict = kind{"VERSION_CONFLICT", codes.Aborted}
+	versionRequired = kind{"VERSION_REQUIRED", codes.FailedPrecondition}
+	tokenRequired   = kind{"TOKEN_REQUIRED", codes.Unauthenticated}
+	invalidToken    = kind{"INVALID_TOKEN", codes.Unauthenticated}
+	forbidden       = kind{"FORBIDDEN", codes.PermissionDenied}
+	crowded         = kind{"TOO_MANY_STREAMS", codes.ResourceExhausted}
+	storeGone       = kind{"STORE_UNAVAILABLE", codes.Unavailable}
+	rulesGone       = kind{"RULES_UNAVAILABLE", codes.Unavailable}
+	busy            = kind{"BUSY", codes.Unavailable}
+	stopping        = kind{"STOPPING", codes.Unavailable}
+	notApplied      = kind{"NOT_APPLIED", codes.Internal}
+	internalError   = kind{"INTERNAL_ERROR", codes.Internal}
 )
 
 // kinds are all of them, for the test that holds the documentation against them.
 var kinds = []*kind{
-	&badField, &badRules, &unjudged, &noRule, &noVersion, &noService, &ruleExists, &outdated, &unversioned, &noToken,
-	&wrongToken, &readOnly, &crowded, &storeGone, &rulesGone, &busy, &stopping, &unapplied, &crashed,
+	&badField, &badRules, &invalidRequest, &noRule, &noVersion, &noService, &ruleExists, &versionConflict, &versionRequired, &tokenRequired,
+	&invalidToken, &forbidden, &crowded, &storeGone, &rulesGone, &busy, &stopping, &notApplied, &internalError,
 }
 
 // fault is an error on its way to the client.

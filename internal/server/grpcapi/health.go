@@ -22,7 +22,7 @@ type health struct {
 // Check implements healthpb.HealthServer.
 func (h health) Check(ctx context.Context, req *healthpb.HealthCheckRequest) (*healthpb.HealthCheckResponse, error) {
 	if !h.knows(req.GetService()) {
-		return nil, noService.of("There is no service %q here; leave it out to ask for all.", manage.Clip(req.GetService()))
+		return nil, noService.of("There is no service %q; leave it out to check the whole server.", manage.Clip(req.GetService()))
 	}
 	return &healthpb.HealthCheckResponse{Status: h.status(ctx)}, nil
 }
@@ -59,7 +59,7 @@ func (h health) Watch(req *healthpb.HealthCheckRequest, stream grpc.ServerStream
 			last = now
 		}
 		if down {
-			return stopping.of("The server is about to stop; ask another one.")
+			return stopping.of("The server is shutting down; call another one.")
 		}
 		select {
 		case <-tick.C:

@@ -77,6 +77,6 @@ func (s *Server) keyTrouble(c *call, err error) error {
 	case c.Err() != nil && errors.Is(err, c.Err()):
 		return hurried(err)
 	}
-	s.options.Logger.Warn("the store could not be asked", "method", c.method, "request_id", c.id, "error", err)
-	return storeGone.of("The store cannot be asked just now; try again soon.").wait(outage)
+	s.options.Logger.Warn("store unavailable", "method", c.method, "request_id", c.id, "error", err)
+	return storeGone.of("The store is unavailable; try again soon.").wait(outage)
 }

@@ -70,7 +70,7 @@ func (r rules) find(c *call, number int64) (repo.Version, error) {
 	v, err := r.s.options.Editor.Version(c, number)
 	switch {
 	case errors.Is(err, repo.ErrNoVersion):
-		return v, noVersion.of("Version %d is not kept, or never was; ListVersions lists those that are.", number)
+		return v, noVersion.of("Version %d does not exist or is no longer kept; ListVersions lists the versions that are.", number)
 	case err != nil:
 		return v, r.s.rulesTrouble(c, err)
 	}
@@ -120,7 +120,7 @@ func problemsOf(problems rule.Problems) []*pb.Problem {
 
 // missing is a rule that is not there.
 func missing(id string) *fault {
-	return noRule.of("There is no rule %q; GetRules has all.", manage.Clip(id))
+	return noRule.of("There is no rule %q; GetRules returns all rules.", manage.Clip(id))
 }
 
 // rulesTrouble is that the rules could not be read or written. Why is for the log: it may
@@ -129,6 +129,6 @@ func (s *Server) rulesTrouble(c *call, err error) error {
 	if cause := c.Err(); cause != nil && errors.Is(err, cause) {
 		return hurried(cause)
 	}
-	s.options.Logger.Error("the rules could not be read or written", "method", c.method, "request_id", c.id, "error", err)
-	return rulesGone.of("The rules cannot be read or written just now; weir's log says why, under this request id. If this was a change, read the rules to see whether it took place.").wait(outage)
+	s.options.Logger.Error("cannot read or write rules", "method", c.method, "request_id", c.id, "error", err)
+	return rulesGone.of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made.").wait(outage)
 }

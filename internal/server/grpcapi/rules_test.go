@@ -67,7 +67,7 @@ func TestRules(t *testing.T) {
 			return err
 		},
 	} {
-		if p := want(t, call(), outdated, "version is 5"); p.info.Metadata["version"] != "5" || p.id == "" {
+		if p := want(t, call(), versionConflict, "version is 5"); p.info.Metadata["version"] != "5" || p.id == "" {
 			t.Errorf("%+v", p)
 		}
 	}
@@ -106,7 +106,7 @@ func TestRulesProblems(t *testing.T) {
 		_, err := s.admin.PutRules(ctx, req)
 		return err
 	}
-	want(t, put(&pb.PutRulesRequest{Source: "rules: []"}), unversioned, "any_version").about(t, "base")
+	want(t, put(&pb.PutRulesRequest{Source: "rules: []"}), versionRequired, "any_version").about(t, "base")
 	want(t, put(&pb.PutRulesRequest{Source: "rules: []", Base: base(2), AnyVersion: true}), badField, "one of the two").about(t, "any_version")
 	want(t, put(&pb.PutRulesRequest{Source: "", AnyVersion: true}), badField, "rules: []").about(t, "source")
 	want(t, put(&pb.PutRulesRequest{Source: "rules: []", AnyVersion: true, Summary: strings.Repeat("x", rule.MaxSummary+1)}), badField, "1001 bytes").about(t, "summary")

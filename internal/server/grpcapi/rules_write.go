@@ -65,7 +65,7 @@ func (r rules) Rollback(ctx context.Context, req *pb.RollbackRequest) (*pb.Write
 	d := draft{base: req.Base, any: req.GetAnyVersion(), summary: req.GetSummary()}
 	return r.write(ctx, pb.Rules_Rollback_FullMethodName, d, func(c *call, t manage.Terms) (manage.Written, error) {
 		if n := req.GetVersion(); n < 1 {
-			return manage.Written{}, badField.of("version: %d is none; ListVersions lists those that are kept.", n).in("version")
+			return manage.Written{}, badField.of("version: %d is not a version; ListVersions lists the versions that are kept.", n).in("version")
 		}
 		old, err := r.find(c, req.GetVersion())
 		if err != nil {
@@ -90,14 +90,14 @@ func (d draft) terms(c *call) (manage.Terms, error) {
 	}
 	switch {
 	case d.base != nil && d.any:
-		return t, badField.of("any_version: the base is version %d, so that it cannot be any; send one of the two.", *d.base).in("any_version")
+		return t, badField.of("any_version: cannot be combined with base %d; send one of the two.", *d.base).in("any_version")
 	case d.base != nil:
 		t.Match = manage.Base(*d.base)
 	case !d.any:
-		return t, unversioned.of("Say which version you have read, so that nobody's change is lost: send it as base, or any_version for whatever is there.").in("base")
+		return t, versionRequired.of("base is required, so that no change is overwritten; send the version you read as base, or any_version to replace any version.").in("base")
 	}
 	if len(d.summary) > rule.MaxSummary {
-		return t, badField.of("summary: it has %d bytes, at most %d are kept; write a line.", len(d.summary), rule.MaxSummary).in("summary")
+		return t, badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(d.summary), rule.MaxSummary).in("summary")
 	}
 	return t, nil
 }
@@ -132,14 +132,14 @@ func (s *Server) unwritten(c *call, err error) error {
 	case errors.As(err, &known):
 		return known
 	case errors.As(err, &late):
-		return outdated.of("Somebody has changed the rules; the latest version is %d. Read it, make the change again, and send it as base.", late.Current).at(late.Current)
+		return versionConflict.of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send %[1]d as base.", late.Current).at(late.Current)
 	case errors.As(err, &exists):
-		return ruleExists.of("There is a rule %s already; choose another id, or PutRule to replace it.", exists.ID)
+		return ruleExists.of("The rule %s already exists; choose another id, or replace it with PutRule.", exists.ID)
 	case errors.As(err, &idle):
-		s.options.Logger.Error("rules were written and could not be put into force", "version", idle.Version, "request_id", c.id, "error", idle.Err)
-		return unapplied.of("Version %d is written, but this instance goes on with the rules that it had; weir's log says why, under this request id.", idle.Version).at(idle.Version)
+		s.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id, "error", idle.Err)
+		return notApplied.of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version).at(idle.Version)
 	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Others change the rules all the time, so that this change found no place; try again.").wait(time.Second)
+		return busy.of("Too many other changes of the rules are in progress; try again.").wait(time.Second)
 	case errors.Is(err, manage.ErrEmpty):
 		return badField.of("source: %s", manage.Sentence(err)).in("source")
 	case errors.As(err, &invalid):

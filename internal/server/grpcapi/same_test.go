@@ -86,7 +86,7 @@ func drawRequest(t *rapid.T) *pb.CheckRequest {
 		return m
 	}
 	return &pb.CheckRequest{
-		Ip:      word("ip", "", "192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::2", "203.0.113.66", "no address"),
+		Ip:      word("ip", "", "192.0.2.1", "::ffff:192.0.2.1", "2001:db8::1", "2001:db8::2", "203.0.113.66", "not an address"),
 		User:    word("user", "", "alice", "bob", "healthcheck", "ünï|\\x"),
 		ApiKey:  word("api key", "", "a-secret", "another"),
 		Tier:    word("tier", "", "pro", "enterprise", "unknown"),

@@ -97,7 +97,7 @@ func (s *Server) stream(srv any, stream grpc.ServerStream, info *grpc.StreamServ
 	case s.streams <- struct{}{}:
 		defer func() { <-s.streams }()
 	default:
-		return crowded.of("There are %d open streams already; try again, or ask without a stream.", maxStreams).wait(time.Second)
+		return crowded.of("%d streams are already open, the maximum; try again, or call without a stream.", maxStreams).wait(time.Second)
 	}
 	return next(srv, stream)
 }
@@ -131,9 +131,9 @@ func codeOf(err error) codes.Code {
 // crash is the answer to a call that has panicked.
 func (s *Server) crash(method string, cause any) error {
 	id := manage.NewRequestID()
-	s.options.Logger.Error("a call has failed unexpectedly; please report this",
+	s.options.Logger.Error("a call failed unexpectedly; please report this",
 		"method", method, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
-	f := crashed.of("Something went wrong in weir itself; its log says what, under this request id.")
+	f := internalError.of("An internal error occurred; weir's log has the cause under this request ID.")
 	f.id = id
 	return f
 }

@@ -187,13 +187,13 @@ func TestStreamsAreBounded(t *testing.T) {
 func TestPanic(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Ready: func(context.Context) error { panic("a mistake") }}})
 	_, err := s.health.Check(t.Context(), &healthpb.HealthCheckRequest{})
-	p := want(t, err, crashed)
+	p := want(t, err, internalError)
 	w, err := s.health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = w.Recv()
-	want(t, err, crashed)
+	want(t, err, internalError)
 	if log := s.log.String(); !strings.Contains(log, p.id) || !strings.Contains(log, "a mistake") || strings.Contains(p.text, "a mistake") {
 		t.Errorf("%+v, and the log %s", p, log)
 	}
@@ -279,7 +279,7 @@ func TestSilentClient(t *testing.T) {
 func TestCodeOf(t *testing.T) {
 	for want, err := range map[codes.Code]error{
 		codes.OK: nil, codes.Canceled: context.Canceled, codes.NotFound: status.Error(codes.NotFound, ""),
-		codes.Unknown: io.EOF, codes.Aborted: outdated.of("x"),
+		codes.Unknown: io.EOF, codes.Aborted: versionConflict.of("x"),
 	} {
 		if got := codeOf(err); got != want {
 			t.Errorf("%v is %v, want %v", err, got, want)

@@ -63,14 +63,14 @@ func TestRulesAreGone(t *testing.T) {
 	}
 	g.err, g.write = nil, errors.New("the disk is full")
 	_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
-	want(t, err, rulesGone, "whether it took place")
+	want(t, err, rulesGone, "whether it was made")
 	g.write = &repo.ConflictError{Base: 2, Current: repo.Version{Number: 7}}
 	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
 	if p := want(t, err, busy); p.retry == nil {
 		t.Errorf("%+v", p)
 	}
 	_, err = s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", Base: base(2)})
-	if p := want(t, err, outdated); p.info.Metadata["version"] != "7" {
+	if p := want(t, err, versionConflict); p.info.Metadata["version"] != "7" {
 		t.Errorf("%+v", p)
 	}
 	g.write = context.DeadlineExceeded // of the repository's own
@@ -81,7 +81,7 @@ func TestRulesAreGone(t *testing.T) {
 func TestApplyFails(t *testing.T) {
 	s := newPipe(t, Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}})
 	_, err := s.admin.DeleteRule(t.Context(), &pb.DeleteRuleRequest{Id: "safe", AnyVersion: true})
-	if p := want(t, err, unapplied, "Version 3 is written"); p.info.Metadata["version"] != "3" || !strings.Contains(s.log.String(), "no room") {
+	if p := want(t, err, notApplied, "Version 3 is stored"); p.info.Metadata["version"] != "3" || !strings.Contains(s.log.String(), "no room") {
 		t.Errorf("%+v, and the log %s", p, s.log.String())
 	}
 }

@@ -40,13 +40,13 @@ func (h *Handler) allow(c *call, needs access) error {
 func (h *Handler) atHome(c *call, needs access) error {
 	if !h.local(c.r.Host) {
 		if !h.foreign.Swap(true) {
-			h.options.Logger.Warn("a call by a name that is not known was rejected", "route", c.name, "host", manage.Clip(c.r.Host),
+			h.options.Logger.Warn("call for an unknown host name rejected", "route", c.name, "host", manage.Clip(c.r.Host),
 				"remedy", "Let the caller send an address or localhost as Host, or name the host in --host-names.")
 		}
-		return foreignHost.of("Without tokens, the server is called by an address, localhost or a name in --host-names only; call it so, or start it with tokens.")
+		return foreignHost.of("Without tokens, the server answers only to IP addresses, localhost and the names in --host-names; use one of them, or start it with tokens.")
 	}
 	if h.strange(c.r, needs) {
-		return foreignOrigin.of("Without tokens, the server takes no calls from pages of other sites; call it from a program, or start it with tokens.")
+		return foreignOrigin.of("Without tokens, the server rejects calls from web pages of other sites; call it from a program, or start it with tokens.")
 	}
 	return nil
 }
@@ -98,13 +98,13 @@ func (h *Handler) turnAway(c *call, err error) error {
 		return errAnswered
 	case errors.Is(err, manage.ErrNoToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
-		return noToken.of("Send the header Authorization: Bearer, and a token of the server's token file.")
+		return tokenRequired.of("A token is required; send the header Authorization: Bearer with a token from the server's token file.")
 	case errors.Is(err, manage.ErrWrongToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
-		return wrongToken.of("The server does not know this token; use one of its token file.")
+		return invalidToken.of("The server does not know this token; use one from its token file.")
 	case errors.As(err, &scope):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		return readOnly.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
+		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
 	}
 	return err
 }

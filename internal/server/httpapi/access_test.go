@@ -55,18 +55,18 @@ func TestTokens(t *testing.T) {
 			withEnvoy(t, &o)
 			s := newStand(t, o)
 			r := s.call(c.what, c.body, "If-Match: *")
-			r.wantProblem(t, noToken, "Authorization: Bearer")
+			r.wantProblem(t, tokenRequired, "Authorization: Bearer")
 			if got := r.Header.Get("WWW-Authenticate"); got != `Bearer realm="weir"` {
 				t.Errorf("WWW-Authenticate: %s", got)
 			}
 			r = s.call(c.what, c.body, "If-Match: *", as("wrong-but-long-enough-for-one"))
-			r.wantProblem(t, wrongToken)
+			r.wantProblem(t, invalidToken)
 			if got := r.Header.Get("WWW-Authenticate"); !strings.Contains(got, "invalid_token") {
 				t.Errorf("WWW-Authenticate: %s", got)
 			}
 			r = s.call(c.what, c.body, "If-Match: *", as(readerToken))
 			if c.changes {
-				r.wantProblem(t, readOnly, "bob")
+				r.wantProblem(t, forbidden, "bob")
 				if got := r.Header.Get("WWW-Authenticate"); !strings.Contains(got, "insufficient_scope") {
 					t.Errorf("WWW-Authenticate: %s", got)
 				}
@@ -147,10 +147,10 @@ func TestWrongTokensAreLimited(t *testing.T) {
 	try := func(from, bearer string) *reply { return s.call("GET /v1/rules", "", "From: "+from, as(bearer)) }
 	const guesser, other = "192.0.2.1:1", "192.0.2.2:1"
 	for range 5 {
-		s.call("GET /v1/rules", "", "From: "+guesser).wantProblem(t, noToken) // is no try
+		s.call("GET /v1/rules", "", "From: "+guesser).wantProblem(t, tokenRequired) // is no try
 	}
 	for i := range 3 {
-		try(guesser, fmt.Sprintf("wrong-but-long-enough-%d", i)).wantProblem(t, wrongToken)
+		try(guesser, fmt.Sprintf("wrong-but-long-enough-%d", i)).wantProblem(t, invalidToken)
 	}
 	lines := strings.Count(s.log.String(), "\n")
 	for _, bearer := range []string{"wrong-but-long-enough-3", adminToken} {
@@ -158,7 +158,7 @@ func TestWrongTokensAreLimited(t *testing.T) {
 		if r.Header.Get("Retry-After") != "60" || r.Header.Get("RateLimit") != `"wrong-tokens";r=0;t=60` || r.Header.Get("X-RateLimit-Remaining") != "0" {
 			t.Errorf("the headers are %v", r.Header)
 		}
-		if !strings.Contains(string(r.body), "too many wrong tokens") || r.Header.Get("Content-Type") != "application/problem+json" {
+		if !strings.Contains(string(r.body), "too many calls with invalid tokens") || r.Header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("the body is %s", r.body)
 		}
 	}
@@ -269,8 +269,8 @@ func TestNewRejects(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{Service: manage.Service{Rules: s.rules}}, "Options.Engine is missing"},
-		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is missing"},
+		{Options{Service: manage.Service{Rules: s.rules}}, "Options.Engine is required"},
+		{Options{Service: manage.Service{Engine: s.engine}}, "Options.Rules is required"},
 		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}}}, "TrustedProxies"},
 		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules, Limits: manage.GuardOptions{Calls: weir.Limit{N: 1}}}}, "Options.Limits"},
 		{Options{Service: manage.Service{Engine: s.engine, Rules: s.rules}, Authz: httplimit.Options{MaxDelayed: -1}}, "MaxDelayed"},

@@ -61,7 +61,7 @@ func (h *Handler) getActionHistory(c *call) (any, error) {
 	q, actions, names := h.actionsAsked(c, "window", "n")
 	window := q.window(counter.Hour)
 	if window != counter.Hour && window != counter.Day {
-		q.wrong(badField.of("window: actions are not counted by %v; write hour or day.", window).in("window"))
+		q.wrong(badField.of("window: actions are not counted per %v; write hour or day.", window).in("window"))
 	}
 	n := q.windows(window)
 	if q.err != nil {

@@ -21,7 +21,7 @@ var alertRoutes = []route{
 func watching(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Alerts == nil {
-			return nil, notKept.of("This server watches for nothing; ask one that keeps statistics.")
+			return nil, notEnabled.of("Alerts are not enabled on this server; they need statistics.")
 		}
 		return serve(h, c)
 	}
@@ -86,11 +86,11 @@ type AlertDelivery struct {
 // testAlerts answers POST /v1/alerts/test.
 func (h *Handler) testAlerts(c *call) (any, error) {
 	if h.options.TestAlerts == nil {
-		return nil, notKept.of("This server tells nobody of alerts.")
+		return nil, notEnabled.of("This server does not send alerts.")
 	}
 	sent, all := h.options.TestAlerts(c.r.Context())
 	if len(all) == 0 {
-		return nil, notKept.of("This server tells nobody of alerts; start it with --alert-webhook or --alertmanager.")
+		return nil, notEnabled.of("This server does not send alerts; start it with --alert-webhook or --alertmanager.")
 	}
 	answer := AlertTestAnswer{Alert: sent}
 	for _, d := range all {
@@ -113,11 +113,11 @@ func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
 	// Who hangs up has said what is wanted; the archive's own time bounds the wait.
 	err := list.Silence(context.WithoutCancel(c.r.Context()), s)
 	if errors.Is(err, alert.ErrNotShared) {
-		h.options.Logger.Warn("a silence could not be shared", "alert", s.ID, "request_id", c.id, "error", err)
-		return nil, storeGone.of("This instance does what you ask; the others cannot be told just now, and one of them may be the one that sends alerts. They are told once the archive is back; to be sure, try again soon.").after(outage)
+		h.options.Logger.Warn("silence not shared with other instances", "alert", s.ID, "request_id", c.id, "error", err)
+		return nil, storeGone.of("This instance applied the silence, but could not share it with the others, and one of them may be the one that sends alerts. They receive it when the archive is available again; to be sure, try again soon.").after(outage)
 	}
 	if err != nil {
-		return nil, badField.of("id: there are %d silences, and no room for more; end some, or silence a kind.", alert.MaxSilences).in("id")
+		return nil, badField.of("id: there are already %d silences, the maximum; end some, or silence a kind.", alert.MaxSilences).in("id")
 	}
 	if s.ID = readable(s.ID); *want.For == 0 {
 		s.Until = now
@@ -131,17 +131,17 @@ func (s *SilenceRequest) validate() error {
 	most := int64(MaxSilence / time.Second)
 	switch {
 	case s.ID == "":
-		return badField.of(`id: it is missing; send that of an alert, or a kind, such as "denied", for all of it.`).in("id")
+		return badField.of(`id: required; send the id of an alert, or a kind, such as "denied", to silence all alerts of it.`).in("id")
 	case len(s.ID) > maxAlertID:
-		return badField.of("id: it has %d bytes, at most %d are taken; send it as GET /v1/alerts names it.", len(s.ID), maxAlertID).in("id")
+		return badField.of("id: %d bytes exceed the maximum of %d; send the id that GET /v1/alerts returns.", len(s.ID), maxAlertID).in("id")
 	case !slices.Contains(kinds, kind):
-		return badField.of("id: there are no alerts %q; send an id that GET /v1/alerts names, or one of %s.", kind, strings.Join(kinds, ", ")).in("id")
+		return badField.of("id: unknown kind of alert %q; send an id that GET /v1/alerts returns, or one of %s.", kind, strings.Join(kinds, ", ")).in("id")
 	case s.For == nil:
-		return badField.of("for_s: it is missing; send for how many seconds, or 0 to end a silence.").in("for_s")
+		return badField.of("for_s: required; send the duration in seconds, or 0 to end a silence.").in("for_s")
 	case *s.For < 0 || *s.For > most:
 		return badField.of("for_s: %d is out of range; send 1 to %d seconds, or 0 to end a silence.", *s.For, most).in("for_s")
 	case len(s.Comment) > maxComment:
-		return badField.of("comment: it has %d bytes, at most %d are kept; say it in fewer words.", len(s.Comment), maxComment).in("comment")
+		return badField.of("comment: %d bytes exceed the maximum of %d; shorten it.", len(s.Comment), maxComment).in("comment")
 	}
 	return nil
 }

@@ -63,12 +63,12 @@ func TestTestAlerts(t *testing.T) {
 	o := Options{Service: manage.Service{Tokens: tokens(t)}}
 	withStats(t, &o)
 	s := newStand(t, o)
-	s.call("POST /v1/alerts/test", "", as(readerToken)).wantProblem(t, readOnly)
+	s.call("POST /v1/alerts/test", "", as(readerToken)).wantProblem(t, forbidden)
 	var told []alert.Delivery
 	s.options.TestAlerts = func(context.Context) (alert.Alert, []alert.Delivery) {
 		return alert.Alert{ID: "test", Kind: alert.Test, State: alert.Firing}, told
 	}
-	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notKept, "--alert-webhook or --alertmanager")
+	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notEnabled, "--alert-webhook or --alertmanager")
 	told = []alert.Delivery{{To: "webhook a.example.com"}, {To: "alertmanager b.example.com", Err: errors.New("alert: the answer is 404\xff")}}
 	var a AlertTestAnswer
 	s.call("POST /v1/alerts/test", "", as(adminToken)).want(t, 200, &a)
@@ -76,7 +76,7 @@ func TestTestAlerts(t *testing.T) {
 		t.Errorf("%s", got)
 	}
 	s.options.TestAlerts = nil
-	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notKept)
+	s.call("POST /v1/alerts/test", "", as(adminToken)).wantProblem(t, notEnabled)
 }
 
 func TestAlerts(t *testing.T) {
@@ -120,19 +120,19 @@ func TestAlerts(t *testing.T) {
 	if read(); len(a.Silences) != 0 {
 		t.Errorf("after a second: %s", r.body)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":0}`, as(readerToken)).wantProblem(t, readOnly)
+	s.call("POST /v1/alerts/silences", `{"id":"denied","for_s":0}`, as(readerToken)).wantProblem(t, forbidden)
 }
 
 func TestSilenceProblems(t *testing.T) {
 	s := newStatsStand(t, Options{})
 	for _, c := range []struct{ body, field, words string }{
-		{`{"for_s":1}`, "id", "it is missing"},
-		{`{"id":"","for_s":1}`, "id", "it is missing"},
+		{`{"for_s":1}`, "id", "required"},
+		{`{"id":"","for_s":1}`, "id", "required"},
 		{`{"id":"throtled","for_s":1}`, "id", "one of denied, drop"},
-		{`{"id":"<b>:x","for_s":1}`, "id", "no alerts"},
+		{`{"id":"<b>:x","for_s":1}`, "id", "unknown kind"},
 		{`{"id":"hot_key:` + strings.Repeat("x", 1200) + `","for_s":1}`, "id", "1208 bytes"},
-		{`{"id":"drop"}`, "for_s", "it is missing"},
-		{`{"id":"drop","for_s":null}`, "for_s", "it is missing"},
+		{`{"id":"drop"}`, "for_s", "required"},
+		{`{"id":"drop","for_s":null}`, "for_s", "required"},
 		{`{"id":"drop","for_s":-1}`, "for_s", "out of range"},
 		{`{"id":"drop","for_s":2592001}`, "for_s", "1 to 2592000"},
 		{`{"id":"drop","for_s":9223372036854775807}`, "for_s", "out of range"},
@@ -152,7 +152,7 @@ func TestSilenceProblems(t *testing.T) {
 	for i := range alert.MaxSilences - 1 {
 		s.call("POST /v1/alerts/silences", fmt.Sprintf(`{"id":"hot_key:user:%d","for_s":60}`, i)).want(t, 201, nil)
 	}
-	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).wantProblem(t, badField, "no room")
+	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).wantProblem(t, badField, "the maximum")
 	s.call("POST /v1/alerts/silences", `{"id":"drop","for_s":0}`).want(t, 200, nil)
 	s.call("POST /v1/alerts/silences", `{"id":"slow","for_s":60}`).want(t, 201, nil)
 }
@@ -248,7 +248,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 	redis.Kill()
 	for _, body := range []string{`{"id":"denied","for_s":60}`, `{"id":"drop","for_s":0}`} {
 		r := s.call("POST /v1/alerts/silences", body)
-		r.wantProblem(t, storeGone, "the others cannot be told")
+		r.wantProblem(t, storeGone, "could not share it")
 		if r.Header.Get("Retry-After") != outage || strings.Contains(string(r.body), redis.Addr) {
 			t.Errorf("%v: %s", r.Header, r.body)
 		}

@@ -51,7 +51,7 @@ type denyKey struct{}
 func denyStatus(r *http.Request) (int, error) {
 	query, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
-		return 0, badField.of("The query cannot be read; write ?deny_status=403, or nothing.").in("deny_status")
+		return 0, badField.of("The query is invalid; write ?deny_status=403, or leave it out.").in("deny_status")
 	}
 	switch text := query.Get("deny_status"); text {
 	case "":
@@ -60,7 +60,7 @@ func denyStatus(r *http.Request) (int, error) {
 		status, _ := strconv.Atoi(text)
 		return status, nil
 	default:
-		return 0, badField.of("deny_status: %q is none that proxies take for a denial; write 401, 403, 429 or 503.", text).in("deny_status")
+		return 0, badField.of("deny_status: %q is not a status that proxies treat as a denial; write 401, 403, 429 or 503.", text).in("deny_status")
 	}
 }
 
@@ -85,7 +85,7 @@ func originalOf(r *http.Request) (*http.Request, error) {
 	uri, _, _ = strings.Cut(uri, "#")
 	target, err := url.ParseRequestURI(uri)
 	if err != nil || len(uri) > maxURI {
-		return nil, badField.of("X-Original-URI or X-Forwarded-Uri is no path; let the proxy send the one of the request, such as /api/login?next=1.").in("uri")
+		return nil, badField.of("X-Original-URI or X-Forwarded-Uri is not a path; make the proxy send the URI of the request, such as /api/login?next=1.").in("uri")
 	}
 	original := new(http.Request)
 	*original = *r
@@ -111,7 +111,7 @@ func told(r *http.Request, what, otherwise string) (string, error) {
 	for _, name := range [...]string{"X-Original-" + what, "X-Forwarded-" + what} {
 		for _, v := range r.Header[name] {
 			if found && v != value {
-				return "", contradiction.of("X-Original-%s and X-Forwarded-%s differ; let the proxy set one and remove the other.", what, what)
+				return "", conflictingHeaders.of("X-Original-%s and X-Forwarded-%s differ; make the proxy set one and remove the other.", what, what)
 			}
 			value, found = v, true
 		}

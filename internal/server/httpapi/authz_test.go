@@ -86,7 +86,7 @@ func TestAuthzForged(t *testing.T) {
 		{"X-Original-Method: GET", "X-Forwarded-Method: POST", "X-Original-URI: /api/login"},
 		{"X-Original-Host: a.example.com", "X-Forwarded-Host: b.example.com"},
 	} {
-		s.call("GET /v1/authz", "", append(headers, proxy)...).wantProblem(t, contradiction, "remove the other")
+		s.call("GET /v1/authz", "", append(headers, proxy)...).wantProblem(t, conflictingHeaders, "remove the other")
 	}
 	s.call("GET /v1/authz", "", "X-Original-URI: /api/login", "X-Forwarded-Uri: /api/login", proxy).want(t, 200, nil)
 	for _, uri := range []string{"login", "%zz", "/%zz", strings.Repeat("/x", maxURI)} {

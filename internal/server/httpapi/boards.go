@@ -139,7 +139,7 @@ func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter
 	if k.SlidingS != 0 {
 		if k.Window != counter.Ever || zone != nil || ago != 0 {
 			where := field("sliding_s")
-			return counter.Board{}, badField.of("%s: a sliding board has no other window, zone or past; leave window, zone and ago out.", where).in(where)
+			return counter.Board{}, badField.of("%s: a sliding board has no window, zone or ago; leave them out.", where).in(where)
 		}
 		if err := seconds(k.SlidingS, field("sliding_s")); err != nil {
 			return counter.Board{}, err
@@ -152,7 +152,7 @@ func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter
 // seconds is what is wrong with the length of a sliding window.
 func seconds(n int64, field string) error {
 	if n < 1 || n > maxSeconds {
-		return badField.of("%s: %d cannot be had; write whole seconds, from 1 to %d.", field, n, maxSeconds).in(field)
+		return badField.of("%s: %d is out of range; write whole seconds, from 1 to %d.", field, n, maxSeconds).in(field)
 	}
 	return nil
 }

@@ -66,9 +66,9 @@ func (c *call) unread(err error, most int64) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		return tooLarge.of("At most %d bytes are read; send less.", most)
+		return tooLarge.of("The body has more than %d bytes; send a smaller one.", most)
 	case errors.Is(err, httpbody.ErrBusy):
-		return busy.of("Other calls with long bodies take all the memory that there is for them; try again.").after("1")
+		return busy.of("Other calls use all the memory for large bodies; try again.").after("1")
 	}
 	return badBody.of("The body ended before it was complete; send it again.")
 }
@@ -106,14 +106,14 @@ func taking[T any](most int64, serve func(*Handler, *call, *T) (any, error)) han
 func decode(body []byte, into any) error {
 	known := func() []string { return namesOf(reflect.TypeOf(into).Elem()) }
 	if !utf8.Valid(body) {
-		return badBody.of("The body is not UTF-8, which JSON has to be; send it so.")
+		return badBody.of("The body is not valid UTF-8; send JSON in UTF-8.")
 	}
 	content := bytes.TrimLeft(body, " \t\r\n")
 	if len(content) == 0 {
 		return badBody.of("The body is empty; send a JSON object, such as {%q: …}.", known()[0])
 	}
 	if content[0] != '{' {
-		return badBody.of("The body has to be a JSON object, such as {%q: …}.", known()[0])
+		return badBody.of("The body is not a JSON object; send one, such as {%q: …}.", known()[0])
 	}
 	d := json.NewDecoder(bytes.NewReader(body))
 	d.DisallowUnknownFields()
@@ -121,7 +121,7 @@ func decode(body []byte, into any) error {
 		return diagnose(body, err, into, known())
 	}
 	if rest := bytes.TrimLeft(body[d.InputOffset():], " \t\r\n"); len(rest) > 0 {
-		return badBody.of("The body goes on after the JSON object, at byte %d; send one object only.", len(body)-len(rest)+1)
+		return badBody.of("The body continues after the JSON object, at byte %d; send only one object.", len(body)-len(rest)+1)
 	}
 	return strict(body, into)
 }
@@ -133,9 +133,9 @@ func diagnose(body []byte, err error, into any, known []string) error {
 	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, io.ErrUnexpectedEOF):
-		return badBody.of("The JSON ends too early; look at its brackets and quotes.")
+		return badBody.of("The JSON ends too early; check its brackets and quotes.")
 	case errors.As(err, &syntax):
-		return badBody.of("The body is not JSON at byte %d: %s; look at the commas, quotes and brackets before it.", syntax.Offset, syntax.Error())
+		return badBody.of("The body is not valid JSON at byte %d: %s; check the commas, quotes and brackets before it.", syntax.Offset, syntax.Error())
 	}
 	var fields map[string]json.RawMessage
 	if json.NewDecoder(bytes.NewReader(body)).Decode(&fields) == nil {
@@ -157,7 +157,7 @@ func diagnose(body []byte, err error, into any, known []string) error {
 			return unknownName("field", name, namesIn(reflect.TypeOf(into)))
 		}
 	}
-	return badBody.of("The body cannot be read; look at docs/reference/api.md for what it has to be.")
+	return badBody.of("The body is invalid; docs/reference/api.md describes its fields.")
 }
 
 // unknownName is a field or parameter that nothing knows, with the one that was

@@ -104,9 +104,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case len(allowed) > 0:
 		header.Set("Allow", strings.Join(allowed, ", "))
-		err = wrongMethod.of("%s does not take this method; it takes %s.", r.URL.Path, strings.Join(allowed, ", "))
+		err = methodNotAllowed.of("%s does not support this method; it supports %s.", r.URL.Path, strings.Join(allowed, ", "))
 	case ours(r.URL.Path):
-		err = noRoute.of("The API has no such path; GET /v1/openapi.yaml lists all.")
+		err = notFound.of("The API has no such path; GET /v1/openapi.yaml lists all paths.")
 	default:
 		answer, err = h.home(c)
 	}
@@ -135,10 +135,10 @@ func (c *call) fail(err error) {
 func (h *Handler) end(c *call, start time.Time) {
 	cause := recover()
 	if cause != nil && cause != http.ErrAbortHandler {
-		h.options.Logger.Error("a call has failed unexpectedly; please report this",
+		h.options.Logger.Error("a call failed unexpectedly; please report this",
 			"route", c.name, "request_id", c.id, "cause", cause, "stack", string(debug.Stack()))
 		if c.status == 0 {
-			c.reject(crashed.of("Something went wrong in weir itself; its log says what, under this request id."))
+			c.reject(internalError.of("An internal error occurred; weir's log has the cause under this request ID."))
 			cause = nil
 		} else {
 			cause = http.ErrAbortHandler // half an answer must not look like a whole one

@@ -47,24 +47,24 @@ func TestUnknownPathsAndMethods(t *testing.T) {
 		kind  *kind
 		allow string
 	}{
-		{"GET /v1", noRoute, ""},
-		{"GET /v1/", noRoute, ""},
-		{"GET /v1/chek", noRoute, ""},
-		{"GET /v1/rules/", noRoute, ""},
-		{"GET /v1/rules/a/b", noRoute, ""},
-		{"GET /v1/rules/history/", noRoute, ""},
-		{"GET /v1/rules/history/1/2", noRoute, ""},
-		{"POST //v1/check", noRoute, ""},
-		{"GET /favicon.ico", noRoute, ""},
-		{"GET /metrics", noRoute, ""},
-		{"GET /v1/check", wrongMethod, "POST"},
-		{"OPTIONS /v1/check", wrongMethod, "POST"},
-		{"PATCH /v1/rules", wrongMethod, "GET, HEAD, POST, PUT"},
-		{"POST /v1/rules/login", wrongMethod, "DELETE, GET, HEAD, PUT"},
-		{"POST /v1/rules/history", wrongMethod, "DELETE, GET, HEAD, PUT"},
-		{"POST /healthz", wrongMethod, "GET, HEAD"},
-		{"POST /", wrongMethod, "GET, HEAD"},
-		{"TRACE /v1/keys", wrongMethod, "DELETE, GET, HEAD"},
+		{"GET /v1", notFound, ""},
+		{"GET /v1/", notFound, ""},
+		{"GET /v1/chek", notFound, ""},
+		{"GET /v1/rules/", notFound, ""},
+		{"GET /v1/rules/a/b", notFound, ""},
+		{"GET /v1/rules/history/", notFound, ""},
+		{"GET /v1/rules/history/1/2", notFound, ""},
+		{"POST //v1/check", notFound, ""},
+		{"GET /favicon.ico", notFound, ""},
+		{"GET /metrics", notFound, ""},
+		{"GET /v1/check", methodNotAllowed, "POST"},
+		{"OPTIONS /v1/check", methodNotAllowed, "POST"},
+		{"PATCH /v1/rules", methodNotAllowed, "GET, HEAD, POST, PUT"},
+		{"POST /v1/rules/login", methodNotAllowed, "DELETE, GET, HEAD, PUT"},
+		{"POST /v1/rules/history", methodNotAllowed, "DELETE, GET, HEAD, PUT"},
+		{"POST /healthz", methodNotAllowed, "GET, HEAD"},
+		{"POST /", methodNotAllowed, "GET, HEAD"},
+		{"TRACE /v1/keys", methodNotAllowed, "DELETE, GET, HEAD"},
 	} {
 		r := s.call(c.what, "")
 		r.wantProblem(t, c.kind)
@@ -115,7 +115,7 @@ func TestPanics(t *testing.T) {
 		defer mu.Unlock()
 		statuses = append(statuses, status)
 	}})
-	p := s.call("GET /before", "").wantProblem(t, crashed, "request id")
+	p := s.call("GET /before", "").wantProblem(t, internalError, "request ID")
 	if strings.Contains(p.Detail, "secret") || !strings.Contains(s.log.String(), "secret things") || !strings.Contains(s.log.String(), "TestPanics") || !strings.Contains(s.log.String(), p.RequestID) {
 		t.Errorf("%q, and the log %s", p.Detail, s.log)
 	}
@@ -248,7 +248,7 @@ func TestHealth(t *testing.T) {
 func TestEnvoyConfig(t *testing.T) {
 	var o Options
 	s := newStand(t, o)
-	s.call("GET /rlconfig", "").wantProblem(t, noRoute, "--envoy-config")
+	s.call("GET /rlconfig", "").wantProblem(t, notFound, "--envoy-config")
 	o.Envoy = func() *envoyconfig.Config { return nil }
 	s = newStand(t, o)
 	s.call("GET /rlconfig", "").wantProblem(t, notReady, "weir's log")

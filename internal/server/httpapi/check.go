@@ -59,7 +59,7 @@ func (h *Handler) check(c *call) (any, error) {
 	}
 	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
 		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-			return nil, unjudged.of("%s", manage.Sentence(err)).in(invalid.Field)
+			return nil, invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
 		}
 		return nil, err
 	}

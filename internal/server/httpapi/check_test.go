@@ -134,7 +134,7 @@ func TestCheckProblems(t *testing.T) {
 		{"a text for a bool", `{"peek":"yes"}`, badField, "peek", "send true or false"},
 		{"negative", `{"cost":-1}`, badField, "cost", "negative"},
 		{"too dear", `{"cost":1125899906842625}`, badField, "cost", "1125899906842624"},
-		{"no address", `{"ip":"localhost"}`, badField, "ip", "without a port"},
+		{"not an address", `{"ip":"localhost"}`, badField, "ip", "without a port"},
 		{"a port", `{"ip":"192.0.2.1:80"}`, badField, "ip", "without a port"},
 		{"a relative path", `{"path":"api"}`, badField, "path", "slash"},
 		{"a query alone", `{"path":"?a=b"}`, badField, "path", "slash"},
@@ -144,7 +144,7 @@ func TestCheckProblems(t *testing.T) {
 		{"a long name", `{"cookies":{"` + long(manage.MaxWord+1) + `":""}}`, badField, "cookies", ""},
 		{"many headers", `{"headers":{` + entries(manage.MaxEntries+1) + `}}`, badField, "headers", "101 entries"},
 		{"many attributes", `{"attributes":{` + entries(manage.MaxEntries+1) + `}}`, badField, "attributes", "101 entries"},
-		{"a header twice", `{"headers":{"x-a":"1","X-A":"2"}}`, badField, "headers", "X-A is there twice"},
+		{"a header twice", `{"headers":{"x-a":"1","X-A":"2"}}`, badField, "headers", "X-A is given twice"},
 		{"too long", `{"user":"` + long(MaxCheckBody) + `"}`, tooLarge, "", "65536"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -246,7 +246,7 @@ func manyRules() string {
 // More limits than one request may be asked for are the rules' fault, and said so.
 func TestCheckThatCannotBeJudged(t *testing.T) {
 	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, manyRules())}})
-	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, unjudged, "at most 64")
+	s.call("POST /v1/check", `{"user":"alice"}`).wantProblem(t, invalidRequest, "at most 64")
 }
 
 // The answer is written by hand, just as the library would write it.

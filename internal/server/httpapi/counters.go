@@ -36,11 +36,11 @@ var counterRoutes = []route{
 func counting(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Counters == nil {
-			return nil, notKept.of("This server keeps no counters; ask one that does.")
+			return nil, notEnabled.of("Counters are not enabled on this server.")
 		}
 		answer, err := serve(h, c)
 		if errors.Is(err, counter.ErrRange) {
-			err = outOfRange.of("The amount would leave the range, and nothing was counted; count in larger units, or reset it earlier.")
+			err = outOfRange.of("The counter would leave its range, so nothing was counted; count in larger units, or reset it earlier.")
 		}
 		return answer, h.storeTrouble(c, err)
 	}
@@ -60,12 +60,12 @@ func (h *Handler) storeTrouble(c *call, err error) error {
 	}
 	now := h.options.Clock().Unix()
 	if before := h.warned.Load(); before != now && h.warned.CompareAndSwap(before, now) {
-		h.options.Logger.Warn("a store of counts or work could not be asked", "route", c.name, "request_id", c.id, "error", err)
+		h.options.Logger.Warn("store of counters or queues unavailable", "route", c.name, "request_id", c.id, "error", err)
 	}
 	if c.r.Method == "GET" || c.r.Method == "HEAD" {
-		return storeGone.of("The store does not answer just now; try again soon.").after(outage)
+		return storeGone.of("The store is unavailable; try again soon.").after(outage)
 	}
-	return storeGone.of("The store does not answer just now, and what was to change may have changed or not; look, or try again soon.").after(outage)
+	return storeGone.of("The store is unavailable, and the change may or may not have been made; check, or try again soon.").after(outage)
 }
 
 // invalidIn is a problem of an error of a check, which is a *weir.InvalidError or nil.

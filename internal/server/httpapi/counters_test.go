@@ -184,16 +184,16 @@ func TestCounterProblems(t *testing.T) {
 	long := strings.Repeat("x", counter.MaxNameLen+1)
 	many := strings.TrimSuffix(strings.Repeat(`{"name":"a"},`, counter.MaxBatch+1), ",")
 	for _, c := range []struct{ what, body, field, words string }{
-		{"POST /v1/counters/add", `{}`, "add", "it is missing"},
-		{"POST /v1/counters/add", `{"add":[]}`, "add", "it is missing"},
+		{"POST /v1/counters/add", `{}`, "add", "required"},
+		{"POST /v1/counters/add", `{"add":[]}`, "add", "required"},
 		{"POST /v1/counters/add", `{"add":{}}`, "add", "send a list"},
-		{"POST /v1/counters/add", `{"add":[` + many + `]}`, "add", "at most 256"},
+		{"POST /v1/counters/add", `{"add":[` + many + `]}`, "add", "256"},
 		{"POST /v1/counters/add", `{"ad":[]}`, "ad", "did you mean add?"},
 		{"POST /v1/counters/add", `{"add":[{"nam":"a"}]}`, "nam", "did you mean name?"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","bye":1}]}`, "bye", "did you mean by?"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a"},null]}`, "add[1].name", "it is empty"},
-		{"POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"` + long + `"}]}`, "add[1].name", "at most 256"},
-		{"POST /v1/counters/add", `{"add":[{"name":"a","group":"` + long + `"}]}`, "add[0].group", "at most 256"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"` + long + `"}]}`, "add[1].name", "256"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","group":"` + long + `"}]}`, "add[0].group", "256"},
 		{"POST /v1/counters/add", `{"add":[{"name":1}]}`, "add.name", "send a string"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","window":"week"}]}`, "window", "ever, second, minute, hour or day"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","window":3}]}`, "add.window", "send a string"},
@@ -203,12 +203,12 @@ func TestCounterProblems(t *testing.T) {
 		{"POST /v1/counters/add", `{"add":[{"name":"a","by":"1"}]}`, "by", "number"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","by":9000000000000.1}]}`, "by", "more than there can be"},
 		{"POST /v1/counters/add?name=a", `{"add":[{"name":"a"}]}`, "name", "no parameter"},
-		{"POST /v1/counters/reset", `{"reset":[]}`, "reset", "it is missing"},
+		{"POST /v1/counters/reset", `{"reset":[]}`, "reset", "required"},
 		{"POST /v1/counters/reset", `{"reset":[{"name":""}]}`, "reset[0].name", "it is empty"},
-		{"POST /v1/counters/reset", `{"reset":[` + many + `]}`, "reset", "at most 256"},
+		{"POST /v1/counters/reset", `{"reset":[` + many + `]}`, "reset", "256"},
 		{"POST /v1/counters/reset", `{"reset":[{"name":"a","by":1}]}`, "by", "no field"},
 
-		{"GET /v1/counters", "", "name", "it is missing"},
+		{"GET /v1/counters", "", "name", "required"},
 		{"GET /v1/counters?name=", "", "name", "it is empty"},
 		{"GET /v1/counters?name=%ff", "", "name", "UTF-8"},
 		{"GET /v1/counters?name=a&group=%ff", "", "group", "UTF-8"},
@@ -217,7 +217,7 @@ func TestCounterProblems(t *testing.T) {
 		{"GET /v1/counters?name=a&window=Day", "", "window", "no window"},
 		{"GET /v1/counters?name=a&zone=Local", "", "zone", "no time zone"},
 		{"GET /v1/counters?name=a&n=3", "", "n", "no parameter"},
-		{"GET /v1/counters?" + strings.Repeat("name=a&", counter.MaxBatch+1), "", "name", "at most 256"},
+		{"GET /v1/counters?" + strings.Repeat("name=a&", counter.MaxBatch+1), "", "name", "256"},
 		{"GET /v1/counters/history?name=a&window=day&n=0", "", "n", "from 1"},
 		{"GET /v1/counters/history?name=a&window=day&n=x", "", "n", "whole number"},
 		{"GET /v1/counters/history?name=a&window=day&n=", "", "n", "whole number"},
@@ -282,7 +282,7 @@ func TestZones(t *testing.T) {
 func TestNothingIsKept(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, r := range slices.Concat(counterRoutes, queueRoutes) {
-		s.call(r.method+" "+strings.ReplaceAll(r.path, "{queue}", "mail"), "").wantProblem(t, notKept)
+		s.call(r.method+" "+strings.ReplaceAll(r.path, "{queue}", "mail"), "").wantProblem(t, notEnabled)
 	}
 }
 
@@ -309,12 +309,12 @@ func TestCountsAreGone(t *testing.T) {
 			t.Errorf("%s: %v %s", c.what, r.Header, r.body)
 		}
 	}
-	if lines := strings.Count(k.log.String(), "could not be asked"); lines != 1 {
+	if lines := strings.Count(k.log.String(), "unavailable"); lines != 1 {
 		t.Errorf("the log has %d lines: %s", lines, k.log)
 	}
 	k.pass(time.Second)
 	k.call("GET /v1/counters?name=a", "")
-	if lines := strings.Count(k.log.String(), "could not be asked"); lines != 2 {
+	if lines := strings.Count(k.log.String(), "unavailable"); lines != 2 {
 		t.Errorf("a second later the log has %d lines: %s", lines, k.log)
 	}
 }

@@ -213,14 +213,14 @@ func TestKeptTokens(t *testing.T) {
 		o := Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}}
 		withKept(t, &o)
 		s := newStand(t, o)
-		s.call(c.what, c.body).wantProblem(t, noToken)
-		s.call(c.what, c.body, as("wrong-but-long-enough-for-one")).wantProblem(t, wrongToken)
+		s.call(c.what, c.body).wantProblem(t, tokenRequired)
+		s.call(c.what, c.body, as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
 		rejected := map[access]int{looking: 0, using: 1, changing: 2}[found.needs]
 		for i, bearer := range []string{readerToken, useToken, adminToken} {
 			r := s.call(c.what, c.body, as(bearer))
 			switch {
 			case i < rejected:
-				r.wantProblem(t, readOnly)
+				r.wantProblem(t, forbidden)
 			case i == rejected && r.StatusCode > 202:
 				t.Errorf("%s with %s: %d %s", c.what, bearer, r.StatusCode, r.body)
 			}

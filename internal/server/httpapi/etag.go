@@ -21,7 +21,7 @@ func ifMatch(r *http.Request) (match func(version int64) bool, given bool, err e
 	tags, any, ok := entityTags(r.Header["If-Match"])
 	switch {
 	case !ok:
-		return nil, false, badField.of(`If-Match: it is no list of tags; send the ETag of what you have read, with its quotes, as in If-Match: "7".`).in("If-Match")
+		return nil, false, badField.of(`If-Match: not a list of ETags; send the ETag of the version you read, with its quotes, as in If-Match: "7".`).in("If-Match")
 	case any || len(tags) == 0:
 		return nil, any, nil
 	}

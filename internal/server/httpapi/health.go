@@ -55,11 +55,11 @@ func (h *Handler) healthCheck(c *call) (any, error) {
 // envoyConfig answers GET /rlconfig.
 func (h *Handler) envoyConfig(c *call) (any, error) {
 	if h.options.Envoy == nil {
-		return nil, noRoute.of("This server has no configuration for Envoy; --envoy-config names its directory.")
+		return nil, notFound.of("This server has no Envoy configuration; set its directory with --envoy-config.")
 	}
 	config := h.options.Envoy()
 	if config == nil {
-		return nil, notReady.of("No configuration for Envoy is loaded; weir's log says what is wrong with the files.")
+		return nil, notReady.of("No Envoy configuration is loaded; weir's log has the errors of its files.")
 	}
 	c.Header()["Content-Type"] = typeText
 	_ = config.Dump(c) // who has left needs no answer
@@ -69,7 +69,7 @@ func (h *Handler) envoyConfig(c *call) (any, error) {
 // metrics answers GET /metrics.
 func (h *Handler) metrics(c *call) (any, error) {
 	if h.options.Metrics == nil {
-		return nil, noRoute.of("This server has no metrics.")
+		return nil, notFound.of("Metrics are not enabled on this server.")
 	}
 	h.options.Metrics.ServeHTTP(c, c.r)
 	return nil, nil
@@ -99,10 +99,10 @@ func (h *Handler) home(c *call) (any, error) {
 		h.options.Home.ServeHTTP(c, c.r)
 		return nil, nil
 	case c.r.URL.Path != "/":
-		return nil, noRoute.of("There is nothing here; GET /v1/openapi.yaml lists what there is.")
+		return nil, notFound.of("There is no such path; GET /v1/openapi.yaml lists all paths of the API.")
 	case !read:
 		header.Set("Allow", "GET, HEAD")
-		return nil, wrongMethod.of("This page can only be read; GET it.")
+		return nil, methodNotAllowed.of("This page supports only GET and HEAD.")
 	}
 	return text{typeText, []byte(homePage)}, nil
 }

@@ -57,11 +57,11 @@ func (h *Handler) keyTrouble(c *call, err error) error {
 	var invalid *weir.InvalidError
 	switch {
 	case errors.As(err, &missing):
-		return noRule.of("There is no rule %q; GET /v1/rules lists all.", missing.ID).in("rule")
+		return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", missing.ID).in("rule")
 	case errors.As(err, &form):
 		return badField.of("key: %s", manage.Sentence(err)).in("key")
 	case errors.As(err, &invalid):
 		return badField.of("%s", manage.Sentence(err)).in("key")
 	}
-	return h.unavailable(c, slog.LevelWarn, "the store could not be asked", err, storeGone.of("The store cannot be asked just now; try again soon."))
+	return h.unavailable(c, slog.LevelWarn, "store unavailable", err, storeGone.of("The store is unavailable; try again soon."))
 }

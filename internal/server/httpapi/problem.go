@@ -22,38 +22,38 @@ type kind struct {
 const problemPrefix = "urn:weir:problem:"
 
 var (
-	badBody     = newKind("bad-body", http.StatusBadRequest, "The body cannot be read")
-	badField    = newKind("bad-field", http.StatusBadRequest, "A value cannot be used")
-	badRules    = newKind("bad-rules", http.StatusBadRequest, "The rules cannot be used")
-	tooLarge    = newKind("too-large", http.StatusRequestEntityTooLarge, "The body is too large")
-	unjudged    = newKind("unjudged", http.StatusUnprocessableEntity, "The request cannot be judged")
-	noRule      = newKind("no-rule", http.StatusNotFound, "There is no such rule")
-	noVersion   = newKind("no-version", http.StatusNotFound, "There is no such version")
-	noRoute     = newKind("no-route", http.StatusNotFound, "There is no such path")
-	notKept     = newKind("not-kept", http.StatusNotFound, "This server keeps nothing of the kind")
-	wrongMethod = newKind("wrong-method", http.StatusMethodNotAllowed, "The path does not take this method")
-	ruleExists  = newKind("rule-exists", http.StatusConflict, "The rule is there already")
-	outdated    = newKind("outdated", http.StatusPreconditionFailed, "The rules have changed")
-	unversioned = newKind("unversioned", http.StatusPreconditionRequired, "A version must be named")
+	badBody          = newKind("bad-body", http.StatusBadRequest, "Invalid body")
+	badField         = newKind("bad-field", http.StatusBadRequest, "Invalid value")
+	badRules         = newKind("bad-rules", http.StatusBadRequest, "Invalid rules")
+	tooLarge         = newKind("too-large", http.StatusRequestEntityTooLarge, "Body too large")
+	invalidRequest   = newKind("invalid-request", http.StatusUnprocessableEntity, "Invalid request")
+	noRule           = newKind("no-rule", http.StatusNotFound, "Rule not found")
+	noVersion        = newKind("no-version", http.StatusNotFound, "Version not found")
+	notFound         = newKind("not-found", http.StatusNotFound, "Path not found")
+	notEnabled       = newKind("not-enabled", http.StatusNotFound, "Feature not enabled")
+	methodNotAllowed = newKind("method-not-allowed", http.StatusMethodNotAllowed, "Method not allowed")
+	ruleExists       = newKind("rule-exists", http.StatusConflict, "Rule already exists")
+	versionConflict  = newKind("version-conflict", http.StatusPreconditionFailed, "Version conflict")
+	versionRequired  = newKind("version-required", http.StatusPreconditionRequired, "Version required")
 
-	outOfRange = newKind("out-of-range", http.StatusUnprocessableEntity, "The amount would leave the range")
-	noQueue    = newKind("no-queue", http.StatusNotFound, "There is no such queue")
-	queueFull  = newKind("queue-full", http.StatusTooManyRequests, "The queue is full")
-	leaseLost  = newKind("lease-lost", http.StatusConflict, "The lease is lost")
+	outOfRange = newKind("out-of-range", http.StatusUnprocessableEntity, "Counter out of range")
+	noQueue    = newKind("no-queue", http.StatusNotFound, "Queue not found")
+	queueFull  = newKind("queue-full", http.StatusTooManyRequests, "Queue full")
+	leaseLost  = newKind("lease-lost", http.StatusConflict, "Lease lost")
 
-	noToken       = newKind("no-token", http.StatusUnauthorized, "A token is needed")
-	wrongToken    = newKind("wrong-token", http.StatusUnauthorized, "The token is not known")
-	readOnly      = newKind("read-only", http.StatusForbidden, "The token may not do this")
-	foreignHost   = newKind("foreign-host", http.StatusForbidden, "The server does not go by this name")
-	foreignOrigin = newKind("foreign-origin", http.StatusForbidden, "The call comes from another site")
-	contradiction = newKind("contradiction", http.StatusForbidden, "The headers contradict each other")
+	tokenRequired      = newKind("token-required", http.StatusUnauthorized, "Token required")
+	invalidToken       = newKind("invalid-token", http.StatusUnauthorized, "Invalid token")
+	forbidden          = newKind("forbidden", http.StatusForbidden, "Insufficient scope")
+	foreignHost        = newKind("foreign-host", http.StatusForbidden, "Unknown host name")
+	foreignOrigin      = newKind("foreign-origin", http.StatusForbidden, "Cross-origin request")
+	conflictingHeaders = newKind("conflicting-headers", http.StatusForbidden, "Conflicting headers")
 
-	storeGone = newKind("store-unavailable", http.StatusServiceUnavailable, "The store cannot be asked")
-	rulesGone = newKind("rules-unavailable", http.StatusServiceUnavailable, "The rules cannot be read or written")
-	busy      = newKind("busy", http.StatusServiceUnavailable, "Others are faster")
-	notReady  = newKind("not-ready", http.StatusServiceUnavailable, "Not ready yet")
-	unapplied = newKind("unapplied", http.StatusInternalServerError, "The rules are written, but not in force")
-	crashed   = newKind("crashed", http.StatusInternalServerError, "Something went wrong in weir")
+	storeGone     = newKind("store-unavailable", http.StatusServiceUnavailable, "Store unavailable")
+	rulesGone     = newKind("rules-unavailable", http.StatusServiceUnavailable, "Rules unavailable")
+	busy          = newKind("busy", http.StatusServiceUnavailable, "Server busy")
+	notReady      = newKind("not-ready", http.StatusServiceUnavailable, "Server not ready")
+	notApplied    = newKind("not-applied", http.StatusInternalServerError, "Rules not applied")
+	internalError = newKind("internal-error", http.StatusInternalServerError, "Internal error")
 )
 
 // kinds are all of them, for the tests that hold the documentation against them.
@@ -96,7 +96,7 @@ func outOfTime(err error) *Problem {
 	if errors.Is(err, context.Canceled) {
 		return &Problem{Status: statusClientGone}
 	}
-	return busy.of("There was no time left to answer; try again.").after("1")
+	return busy.of("The call timed out before it was answered; try again.").after("1")
 }
 
 // outage is when to come back while a store is unavailable, in seconds: a failover takes

@@ -27,14 +27,14 @@ func (c *call) queryWith(many string, known ...string) *query {
 	}
 	values, err := url.ParseQuery(c.r.URL.RawQuery)
 	if err != nil {
-		return &query{err: badField.of("The query cannot be read; escape what is special in it, as in ?key=user%%3Aalice.")}
+		return &query{err: badField.of("The query is invalid; percent-encode special characters, as in ?key=user%%3Aalice.")}
 	}
 	for _, name := range slices.Sorted(maps.Keys(values)) {
 		switch {
 		case !slices.Contains(known, name):
 			return &query{err: unknownName("parameter", name, known)}
 		case len(values[name]) > 1 && name != many:
-			return &query{err: badField.of("%s: it is there %d times; send it once.", name, len(values[name])).in(name)}
+			return &query{err: badField.of("%s: given %d times; send it once.", name, len(values[name])).in(name)}
 		}
 	}
 	return &query{values: values}
@@ -47,7 +47,7 @@ func (c *call) queryOfTexts(many string, known ...string) *query {
 	for name, values := range q.values {
 		for _, value := range values {
 			if !utf8.ValidString(value) {
-				q.wrong(badField.of("%s: it is not UTF-8; send it so.", name).in(name))
+				q.wrong(badField.of("%s: not valid UTF-8; encode it as UTF-8.", name).in(name))
 			}
 		}
 	}
@@ -70,7 +70,7 @@ func (q *query) whole(name string, usual, least, most int64) int64 {
 	}
 	n, err := strconv.ParseInt(q.text(name), 10, 64)
 	if err != nil || n < least || n > most {
-		q.wrong(badField.of("%s: %.40q cannot be had; write a whole number from %d to %d.", name, q.text(name), least, most).in(name))
+		q.wrong(badField.of("%s: %.40q is out of range; write a whole number from %d to %d.", name, q.text(name), least, most).in(name))
 	}
 	return n
 }
@@ -108,9 +108,9 @@ func (q *query) list(name string, most int) []string {
 func batch(field string, n, most int) error {
 	switch {
 	case n == 0:
-		return badField.of("%s: it is missing; send at least one.", field).in(field)
+		return badField.of("%s: required; send at least one.", field).in(field)
 	case n > most:
-		return badField.of("%s: there are %d, at most %d are taken at once; send fewer.", field, n, most).in(field)
+		return badField.of("%s: %d items exceed the maximum of %d; send fewer.", field, n, most).in(field)
 	}
 	return nil
 }

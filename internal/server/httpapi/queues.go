@@ -29,7 +29,7 @@ var queueRoutes = []route{
 func queueing(serve handler) handler {
 	return func(h *Handler, c *call) (answer any, err error) {
 		if h.options.Queues == nil {
-			return nil, notKept.of("This server has no queues; ask one that does.")
+			return nil, notEnabled.of("Queues are not enabled on this server.")
 		}
 		if c.variable != "" {
 			c.terms, err = h.options.Queues.Terms(c.variable)
@@ -125,16 +125,16 @@ func (h *Handler) pushWork(c *call) (any, error) {
 	work := queue.Work{ID: want.ID}
 	switch {
 	case want.Payload != nil && want.PayloadBase64 != nil:
-		return nil, badField.of("payload_base64: there is a payload, too; send one of them.").in("payload_base64")
+		return nil, badField.of("payload_base64: cannot be combined with payload; send one of them.").in("payload_base64")
 	case want.Payload != nil:
 		work.Payload = []byte(*want.Payload)
 	case want.PayloadBase64 != nil:
 		var err error
 		if work.Payload, err = base64.StdEncoding.Strict().DecodeString(*want.PayloadBase64); err != nil {
-			return nil, badField.of("payload_base64: it is not base64; send it with the alphabet of + and /, and = at the end.").in("payload_base64")
+			return nil, badField.of("payload_base64: not valid base64; use the standard alphabet (+ and /) with = padding.").in("payload_base64")
 		}
 	default:
-		return nil, badField.of(`payload: it is missing; send what is to be done, even if it is "".`).in("payload")
+		return nil, badField.of(`payload: required; send the work to do, or "" for none.`).in("payload")
 	}
 	place, err := h.options.Queues.Push(c.r.Context(), c.variable, work)
 	c.success = http.StatusAccepted
@@ -154,9 +154,9 @@ func queueOf(name string, s queue.Stats) QueueAnswer {
 func (h *Handler) queueTrouble(c *call, err error) error {
 	switch {
 	case errors.Is(err, queue.ErrNoQueue):
-		return noQueue.of("There is no queue %.*q; GET /v1/queues lists all.", queue.MaxNameLen, c.variable)
+		return noQueue.of("There is no queue %.*q; GET /v1/queues lists all queues.", queue.MaxNameLen, c.variable)
 	case errors.Is(err, queue.ErrLost):
-		return leaseLost.of("The lease has ended, or its time was over and somebody else has the item; leave it to them.").in("token")
+		return leaseLost.of("The lease has ended, or it expired and another worker has the item; stop working on it.").in("token")
 	case errors.Is(err, queue.ErrFull):
 		return c.full("The queue holds as much as it may; try again when some of it is done.")
 	}

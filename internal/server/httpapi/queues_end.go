@@ -11,7 +11,7 @@ type LeaseToken struct {
 
 func (l *LeaseToken) validate() error {
 	if l.Token == "" {
-		return badField.of("token: it is missing; send the one of the lease.").in("token")
+		return badField.of("token: required; send the token of the lease.").in("token")
 	}
 	return nil
 }

@@ -64,7 +64,7 @@ func (h *Handler) leaseWork(c *call, want *LeaseRequest) (any, error) {
 		return nil, badField.of("ahead_ms: %d is out of range; send up to %d.", want.AheadMS, most).in("ahead_ms")
 	}
 	if want.WaitS < 0 || want.WaitS > MaxLeaseWait {
-		return nil, badField.of("wait_s: %d is out of range; send up to %d, and ask again when they are over.", want.WaitS, MaxLeaseWait).in("wait_s")
+		return nil, badField.of("wait_s: %d is out of range; send up to %d, then call again.", want.WaitS, MaxLeaseWait).in("wait_s")
 	}
 	ask := queue.Ask{Max: want.Max, Ahead: time.Duration(want.AheadMS) * time.Millisecond}
 	batch, err := h.lease(c, ask)
@@ -116,7 +116,7 @@ func (h *Handler) lease(c *call, ask queue.Ask) (queue.Batch, error) {
 func (h *Handler) await(c *call, ask queue.Ask, batch queue.Batch, most time.Duration) (queue.Batch, error) {
 	if h.waiting.Add(1) > maxWaiting {
 		h.waiting.Add(-1)
-		return batch, busy.of("%d calls are waiting for work already; try again, or do not wait.", maxWaiting).after("1")
+		return batch, busy.of("%d calls are already waiting for work, the maximum; try again, or call without wait_s.", maxWaiting).after("1")
 	}
 	defer h.waiting.Add(-1)
 	ctx, cancel := context.WithTimeout(c.r.Context(), most)

@@ -144,13 +144,13 @@ func TestQueueProblems(t *testing.T) {
 	}
 	const push, lease, dead, requeue = "POST /v1/queues/mail/push", "POST /v1/queues/mail/lease", "GET /v1/queues/mail/dead", "POST /v1/queues/mail/requeue"
 	for _, c := range []struct{ what, body, field, words string }{
-		{push, `{}`, "payload", "it is missing"},
-		{push, `{"payload":null}`, "payload", "it is missing"},
+		{push, `{}`, "payload", "required"},
+		{push, `{"payload":null}`, "payload", "required"},
 		{push, `{"payload":{}}`, "payload", "send a string"},
 		{push, `{"payload":"","payload_base64":""}`, "payload_base64", "one of them"},
-		{push, `{"payload_base64":"a"}`, "payload_base64", "not base64"},
-		{push, `{"payload_base64":"/x=="}`, "payload_base64", "not base64"}, // would come back as /w==
-		{push, `{"payload_base64":"_-=="}`, "payload_base64", "not base64"},
+		{push, `{"payload_base64":"a"}`, "payload_base64", "not valid base64"},
+		{push, `{"payload_base64":"/x=="}`, "payload_base64", "not valid base64"}, // would come back as /w==
+		{push, `{"payload_base64":"_-=="}`, "payload_base64", "not valid base64"},
 		{push, `{"payload":"` + strings.Repeat("x", 101) + `"}`, "payload", "at most 100"},
 		{push, `{"payload":"","id":"` + strings.Repeat("x", queue.MaxIDLen+1) + `"}`, "id", "at most 256"},
 		{push, `{"payload":"","priority":1}`, "priority", "no field"},
@@ -161,21 +161,21 @@ func TestQueueProblems(t *testing.T) {
 		{lease, `{"wait_s":21}`, "wait_s", "up to 20"},
 		{lease, `{"wait_s":-1}`, "wait_s", "up to 20"},
 		{lease, `{"wait":1}`, "wait", "wait_s"},
-		{"POST /v1/queues/mail/ack", `{}`, "token", "it is missing"},
-		{"POST /v1/queues/mail/nack", `{"reason":"x"}`, "token", "it is missing"},
+		{"POST /v1/queues/mail/ack", `{}`, "token", "required"},
+		{"POST /v1/queues/mail/nack", `{"reason":"x"}`, "token", "required"},
 		{"POST /v1/queues/mail/extend", `{"token":1}`, "token", "send a string"},
-		{"POST /v1/queues/mail/return", `{"token":""}`, "token", "it is missing"},
+		{"POST /v1/queues/mail/return", `{"token":""}`, "token", "required"},
 		{"GET /v1/queues?name=mail", "", "name", "no parameter"},
 		{"GET /v1/queues/mail?x=1", "", "x", "no parameter"},
 		{dead + "?limit=0", "", "limit", "from 1 to 100"},
 		{dead + "?limit=101", "", "limit", "from 1 to 100"},
 		{dead + "?after=-1", "", "after", "from 0"},
 		{dead + "?after=9007199254740992", "", "after", "from 0"},
-		{requeue, `{}`, "numbers", "it is missing"},
-		{requeue, `{"numbers":[]}`, "numbers", "it is missing"},
+		{requeue, `{}`, "numbers", "required"},
+		{requeue, `{"numbers":[]}`, "numbers", "required"},
 		{requeue, `{"numbers":[0]}`, "numbers", "no number of an item"},
 		{requeue, `{"numbers":["1"]}`, "numbers", "whole number"},
-		{"POST /v1/queues/mail/delete", `{"numbers":[` + strings.Repeat("1,", queue.MaxBatch) + `1]}`, "numbers", "at most 100"},
+		{"POST /v1/queues/mail/delete", `{"numbers":[` + strings.Repeat("1,", queue.MaxBatch) + `1]}`, "numbers", "maximum of 100"},
 	} {
 		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "queue:") || strings.Contains(p.Detail, "weir:") {

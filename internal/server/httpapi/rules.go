@@ -102,7 +102,7 @@ func (c *call) rulesWanted() (w rulesWanted, err error) {
 		w.inForce = true
 	case "", "false":
 	default:
-		q.wrong(badField.of("in_force: %q is not known; write true or false.", value).in("in_force"))
+		q.wrong(badField.of("in_force: %q is unknown; write true or false.", value).in("in_force"))
 	}
 	switch format := q.text("format"); format {
 	case "yaml":
@@ -111,7 +111,7 @@ func (c *call) rulesWanted() (w rulesWanted, err error) {
 	case "":
 		w.yaml = c.prefersYAML()
 	default:
-		q.wrong(badField.of("format: %q is not known; write yaml or json.", format).in("format"))
+		q.wrong(badField.of("format: %q is unknown; write yaml or json.", format).in("format"))
 	}
 	return w, q.err
 }
@@ -132,11 +132,11 @@ func (c *call) prefersYAML() bool {
 
 // missing is a rule that is not there.
 func missing(id string) *Problem {
-	return noRule.of("There is no rule %q; GET /v1/rules lists all.", manage.Clip(id))
+	return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", manage.Clip(id))
 }
 
 // rulesTrouble is that the rules could not be read or written.
 func (h *Handler) rulesTrouble(c *call, err error) error {
-	return h.unavailable(c, slog.LevelError, "the rules could not be read or written", err,
-		rulesGone.of("The rules cannot be read or written just now; weir's log says why, under this request id. If this was a change, read the rules to see whether it took place."))
+	return h.unavailable(c, slog.LevelError, "cannot read or write rules", err,
+		rulesGone.of("The rules cannot be read or written now; weir's log has the cause under this request ID. If this was a change, read the rules to see whether it was made."))
 }

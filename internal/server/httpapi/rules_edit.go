@@ -27,7 +27,7 @@ func (h *Handler) putRule(c *call) (any, error) {
 		return nil, err
 	}
 	if r.ID != c.variable {
-		return nil, badField.of("id: the path says %q and the body %q; let them be the same. To rename a rule, delete it and create another.", c.variable, r.ID).in("id")
+		return nil, badField.of("id: the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).in("id")
 	}
 	return h.write(c, true, r.ID, func(ctx context.Context, t manage.Terms) (manage.Written, error) {
 		return h.options.Editor.Put(ctx, t, r)
@@ -78,7 +78,7 @@ func (h *Handler) validate(c *call) (any, error) {
 			return nil, h.rulesTrouble(c, err)
 		}
 	default:
-		return nil, badField.of("as: %q is not known; write document or rule.", as).in("as")
+		return nil, badField.of("as: %q is unknown; write document or rule.", as).in("as")
 	}
 	return ValidateAnswer{Valid: problems.Err() == nil, Problems: append(rule.Problems{}, problems...)}, nil
 }

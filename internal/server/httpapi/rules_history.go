@@ -35,7 +35,7 @@ func (h *Handler) getHistory(c *call) (any, error) {
 func (h *Handler) getVersion(c *call) (any, error) {
 	number, err := strconv.ParseInt(c.variable, 10, 64)
 	if err != nil || number < 0 {
-		return nil, noVersion.of("A version is a number; GET /v1/rules/history lists those that are kept.")
+		return nil, noVersion.of("A version is a number; GET /v1/rules/history lists the versions that are kept.")
 	}
 	v, err := h.version(c, number)
 	return versionAnswer(v), err
@@ -46,7 +46,7 @@ func (h *Handler) version(c *call, number int64) (repo.Version, error) {
 	v, err := h.options.Editor.Version(c.r.Context(), number)
 	switch {
 	case errors.Is(err, repo.ErrNoVersion):
-		err = noVersion.of("Version %d is not kept, or never was; GET /v1/rules/history lists those that are.", number)
+		err = noVersion.of("Version %d does not exist or is no longer kept; GET /v1/rules/history lists the versions that are.", number)
 	case err != nil:
 		err = h.rulesTrouble(c, err)
 	}
@@ -65,7 +65,7 @@ func (h *Handler) rollBack(c *call) (any, error) {
 		return nil, err
 	}
 	if want.Version < 1 {
-		return nil, badField.of("version: %d is none; GET /v1/rules/history lists those that are kept.", want.Version).in("version")
+		return nil, badField.of("version: %d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).in("version")
 	}
 	old, err := h.version(c, want.Version)
 	if err != nil {

@@ -106,7 +106,7 @@ func TestPostRule(t *testing.T) {
 		t.Errorf("comments are lost: %s", r.body)
 	}
 	s.call("POST /v1/rules", `{"id":"search","key":"user","limit":"1/1s"}`).wantProblem(t, ruleExists, "PUT /v1/rules/search")
-	p := s.call("POST /v1/rules", "{id: other, key: ip, limit: 1/1s}", `If-Match: "2"`).wantProblem(t, outdated, `If-Match: "3"`)
+	p := s.call("POST /v1/rules", "{id: other, key: ip, limit: 1/1s}", `If-Match: "2"`).wantProblem(t, versionConflict, `If-Match: "3"`)
 	if p.Version != 3 {
 		t.Errorf("the problem names version %d", p.Version)
 	}
@@ -142,8 +142,8 @@ func TestIfMatch(t *testing.T) {
 		header string
 		kind   *kind
 	}{
-		{"", unversioned}, {`If-Match: ""`, outdated}, {`If-Match: "1"`, outdated}, {`If-Match: "3"`, outdated}, {`If-Match: "x"`, outdated},
-		{`If-Match: 2`, badField}, {`If-Match: "2`, badField}, {`If-Match: "2"x`, badField}, {`If-Match: ,`, unversioned},
+		{"", versionRequired}, {`If-Match: ""`, versionConflict}, {`If-Match: "1"`, versionConflict}, {`If-Match: "3"`, versionConflict}, {`If-Match: "x"`, versionConflict},
+		{`If-Match: 2`, badField}, {`If-Match: "2`, badField}, {`If-Match: "2"x`, badField}, {`If-Match: ,`, versionRequired},
 		{`If-Match: ` + strings.Repeat(`"1",`, 101), badField},
 		{`If-Match: "2"`, nil}, {`If-Match: W/"2"`, nil}, {`If-Match: "1" ,	"2"`, nil}, {`If-Match: *`, nil},
 	} {
@@ -162,7 +162,7 @@ func TestIfMatch(t *testing.T) {
 				continue
 			}
 			p := r.wantProblem(t, c.kind, "If-Match")
-			if c.kind == outdated && (p.Version != 2 || r.Header.Get("Etag") != `"2"`) {
+			if c.kind == versionConflict && (p.Version != 2 || r.Header.Get("Etag") != `"2"`) {
 				t.Errorf("%s, %s: %+v %v", what, c.header, p, r.Header)
 			}
 		}
@@ -188,7 +188,7 @@ func TestPutAndDeleteRule(t *testing.T) {
 	}
 	s.call("DELETE /v1/rules/fresh", "", `If-Match: "4"`, as(adminToken)).want(t, 200, &a)
 	s.call("DELETE /v1/rules/fresh", "", `If-Match: "5"`, as(adminToken)).wantProblem(t, noRule)
-	s.call("DELETE /v1/rules/fresh", "", `If-Match: "4"`, as(adminToken)).wantProblem(t, outdated)
+	s.call("DELETE /v1/rules/fresh", "", `If-Match: "4"`, as(adminToken)).wantProblem(t, versionConflict)
 }
 
 func TestHistoryAndRollback(t *testing.T) {

@@ -69,11 +69,11 @@ func TestRulesAreGone(t *testing.T) {
 	}
 	s.call("POST /v1/rules/validate?as=rule", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, rulesGone)
 	g.err, g.write = nil, errors.New("the disk is full")
-	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, rulesGone, "whether it took place")
+	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, rulesGone, "whether it was made")
 	g.write = &repo.ConflictError{Base: 2, Current: repo.Version{Number: 7}}
 	s.call("POST /v1/rules", "{id: a, key: ip, limit: 1/1s}").wantProblem(t, busy)
 	s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, busy)
-	if p := s.call("DELETE /v1/rules/safe", "", `If-Match: "2"`).wantProblem(t, outdated); p.Version != 7 {
+	if p := s.call("DELETE /v1/rules/safe", "", `If-Match: "2"`).wantProblem(t, versionConflict); p.Version != 7 {
 		t.Errorf("%+v", p)
 	}
 }
@@ -122,7 +122,7 @@ func TestRulesInForce(t *testing.T) {
 
 func TestApplyFails(t *testing.T) {
 	s := newStand(t, Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}})
-	p := s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, unapplied, "Version 3 is written")
+	p := s.call("DELETE /v1/rules/safe", "", "If-Match: *").wantProblem(t, notApplied, "Version 3 is stored")
 	if p.Version != 3 || !strings.Contains(s.log.String(), "no room") {
 		t.Errorf("%+v, and the log %s", p, s.log)
 	}

@@ -18,7 +18,7 @@ func (h *Handler) write(c *call, needsVersion bool, about string, change func(co
 		return nil, err
 	}
 	if needsVersion && !given {
-		return nil, unversioned.of(`Say which version you have read, so that nobody's change is lost: send its ETag, as in If-Match: "7", or If-Match: * for whatever is there.`)
+		return nil, versionRequired.of(`If-Match is required, so that no change is overwritten; send the ETag of the version you read, as in If-Match: "7", or If-Match: * to replace any version.`)
 	}
 	terms := manage.Terms{Match: match, Author: c.author()}
 	if terms.Summary, err = c.summary(); err != nil {
@@ -50,14 +50,14 @@ func (h *Handler) unwritten(c *call, about string, err error) error {
 	)
 	switch {
 	case errors.As(err, &late):
-		return c.at(late.Current, outdated.of("Somebody has changed the rules; the latest version is %d. Read it, make the change again, and send If-Match: %s.", late.Current, etagOf(late.Current)))
+		return c.at(late.Current, versionConflict.of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send If-Match: %s.", late.Current, etagOf(late.Current)))
 	case errors.As(err, &exists):
-		return ruleExists.of("There is a rule %s already; choose another id, or PUT /v1/rules/%s to replace it.", about, about)
+		return ruleExists.of("The rule %s already exists; choose another id, or PUT /v1/rules/%s to replace it.", about, about)
 	case errors.As(err, &idle):
-		h.options.Logger.Error("rules were written and could not be put into force", "version", idle.Version, "request_id", c.id, "error", idle.Err)
-		return c.at(idle.Version, unapplied.of("Version %d is written, but this instance goes on with the rules that it had; weir's log says why, under this request id.", idle.Version))
+		h.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id, "error", idle.Err)
+		return c.at(idle.Version, notApplied.of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version))
 	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Others change the rules all the time, so that this change found no place; try again.").after("1")
+		return busy.of("Too many other changes of the rules are in progress; try again.").after("1")
 	case errors.Is(err, ruleedit.ErrNoRule):
 		return missing(about)
 	case errors.As(err, &invalid):
@@ -86,7 +86,7 @@ func (c *call) summary() (string, error) {
 	q := c.query("summary")
 	text := q.text("summary")
 	if len(text) > rule.MaxSummary {
-		q.wrong(badField.of("summary: it has %d bytes, at most %d are kept; write a line.", len(text), rule.MaxSummary).in("summary"))
+		q.wrong(badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).in("summary"))
 	}
 	return text, q.err
 }

@@ -41,7 +41,7 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 	}
 	defer h.simulating.Add(-1)
 	if h.simulating.Add(1) > maxSimulating {
-		return nil, busy.of("%d simulations are running already, and the rest of the machine is for deciding; try again.", maxSimulating).after("1")
+		return nil, busy.of("%d simulations are already running, the maximum; try again.", maxSimulating).after("1")
 	}
 	reports, err := want.play()
 	if err != nil {
@@ -58,15 +58,15 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 func (s *SimulateRequest) validate() error {
 	switch {
 	case len(s.Limits) == 0:
-		return badField.of(`limits: it is missing; send a list, such as ["100/1m"].`).in("limits")
+		return badField.of(`limits: required; send a list, such as ["100/1m"].`).in("limits")
 	case len(s.Limits) > MaxSimulateLimits:
-		return badField.of("limits: there are %d, at most %d are played at once; send fewer.", len(s.Limits), MaxSimulateLimits).in("limits")
+		return badField.of("limits: %d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).in("limits")
 	case s.Traffic == "" && s.Log == "":
-		return badField.of(`traffic: it is missing; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic")
+		return badField.of(`traffic: required; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic")
 	case s.Traffic != "" && s.Log != "":
-		return badField.of("log: there is traffic, too; send one of them.").in("log")
+		return badField.of("log: cannot be combined with traffic; send one of them.").in("log")
 	case len(s.Algorithms) > len(simulate.LaneNames()):
-		return badField.of("algorithms: there are %d, and only %d to choose from; send each once.", len(s.Algorithms), len(simulate.LaneNames())).in("algorithms")
+		return badField.of("algorithms: %d names, but only %d algorithms exist; send each once.", len(s.Algorithms), len(simulate.LaneNames())).in("algorithms")
 	case s.Columns < 0 || s.Columns > MaxSimulateColumns:
 		return badField.of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).in("columns")
 	case s.Columns == 0:
@@ -122,7 +122,7 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 	case err != nil:
 		return traffic, badField.of("%s", manage.Sentence(err)).in(field)
 	case most == 0 || len(traffic.Requests) > most:
-		return traffic, badField.of("%s: all limits together have more than %d requests; send less, or fewer limits.", field, MaxSimulateRequests).in(field)
+		return traffic, badField.of("%s: all limits together have more than %d requests; send less traffic or fewer limits.", field, MaxSimulateRequests).in(field)
 	}
 	return traffic, nil
 }

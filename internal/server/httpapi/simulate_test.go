@@ -71,12 +71,12 @@ func TestSimulateProblems(t *testing.T) {
 	s := newStand(t, Options{})
 	nine := strings.TrimSuffix(strings.Repeat(`"1/1s",`, MaxSimulateLimits+1), ",")
 	for _, c := range []struct{ body, field, words string }{
-		{`{"traffic":"burst"}`, "limits", "it is missing"},
-		{`{"limits":[],"traffic":"burst"}`, "limits", "it is missing"},
-		{`{"limits":[` + nine + `],"traffic":"burst"}`, "limits", "at most 8"},
+		{`{"traffic":"burst"}`, "limits", "required"},
+		{`{"limits":[],"traffic":"burst"}`, "limits", "required"},
+		{`{"limits":[` + nine + `],"traffic":"burst"}`, "limits", "maximum of 8"},
 		{`{"limits":"10/1s","traffic":"burst"}`, "limits", "limits"},
 		{`{"limits":["10/1s","ten"],"traffic":"burst"}`, "limits[1]", "ten"},
-		{`{"limits":["10/1s"]}`, "traffic", "it is missing"},
+		{`{"limits":["10/1s"]}`, "traffic", "required"},
 		{`{"limits":["10/1s"],"traffic":"brust"}`, "traffic", `did you mean "burst"?`},
 		{`{"limits":["10/1s"],"traffic":"200001@0s"}`, "traffic", "more than 200000 requests"},
 		{`{"limits":["1000000000/1s"],"traffic":"steady"}`, "traffic", "more than 200000 requests"},

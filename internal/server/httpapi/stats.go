@@ -23,7 +23,7 @@ var statsRoutes = []route{
 func counted(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Stats == nil {
-			return nil, notKept.of("This server keeps no statistics; ask one that does.")
+			return nil, notEnabled.of("Statistics are not enabled on this server.")
 		}
 		return serve(h, c)
 	}
@@ -57,9 +57,9 @@ func consult[A any](h *Handler, c *call, field string, read func(context.Context
 	case own != nil:
 		err = own
 	case errors.Is(err, errNoTurn):
-		err = busy.of("Others read the statistics, and the rest of the machine is for deciding; try again.").after("1")
+		err = busy.of("Too many calls read the statistics at the same time; try again.").after("1")
 	default:
-		err = h.unavailable(c, slog.LevelWarn, "the statistics could not be read", err, storeGone.of("The statistics cannot be read just now; try again soon."))
+		err = h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, storeGone.of("The statistics are unavailable; try again soon."))
 	}
 	return answer, err
 }
@@ -148,5 +148,5 @@ func (h *Handler) knownRule(id string, remembered bool) error {
 	if remembered || id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
 		return nil
 	}
-	return noRule.of("There is no rule %q, and nothing is remembered of one; GET /v1/rules lists all.", id).in("rule")
+	return noRule.of("There is no rule %q, and no statistics of one; GET /v1/rules lists all rules.", id).in("rule")
 }

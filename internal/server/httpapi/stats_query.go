@@ -30,9 +30,9 @@ func (q *query) stretch(now time.Time, usual time.Duration) (from, to time.Time)
 	from = q.instant("from", to.Add(-usual))
 	switch {
 	case to.Unix() <= from.Unix():
-		q.wrong(badField.of("to: the time ends before it begins; send an end that is at least a second later.").in("to"))
+		q.wrong(badField.of("to: the range ends before it begins; send an end at least one second after its start.").in("to"))
 	case to.Sub(from) > maxStretch:
-		q.wrong(badField.of("from: that is more than ten years before the end, and nothing is kept for so long; send a later one.").in("from"))
+		q.wrong(badField.of("from: the range is longer than ten years, and nothing is kept for so long; send a later start.").in("from"))
 	}
 	return from, to
 }
@@ -57,7 +57,7 @@ func instant(field, text string) (time.Time, error) {
 	} else if t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1)); err == nil && t.Unix() >= 0 {
 		return t, nil // a plus that was not escaped is a space
 	}
-	return time.Time{}, badField.of("%s: %q is no time since 1970; send Unix seconds, such as 1767225600, or 2026-01-01T00:00:00Z.", field, brief(text)).in(field)
+	return time.Time{}, badField.of("%s: %q is not a time since 1970; send Unix seconds, such as 1767225600, or 2026-01-01T00:00:00Z.", field, brief(text)).in(field)
 }
 
 // brief is as much of a value as is quoted, so that there is room for the remedy.
@@ -78,7 +78,7 @@ func seriesQuery(c *call, now time.Time) (s stats.Query, err error) {
 	s.From, s.To = q.stretch(now, time.Hour)
 	s.Step, s.Rule, s.Tier = q.step(), q.name("rule"), q.name("tier")
 	if s.Tier != "" && s.Rule == "" {
-		q.wrong(badField.of("tier: a tier is one of a rule; send the rule, too.").in("tier"))
+		q.wrong(badField.of("tier: a tier belongs to a rule; also send rule.").in("tier"))
 	}
 	return s, q.err
 }
@@ -94,7 +94,7 @@ func (q *query) step() time.Duration {
 	}
 	length, err := duration.Parse(text)
 	if err != nil || length > maxStretch {
-		q.wrong(badField.of("step: %q is no length of time; send seconds, such as 60, or 10s, 1m, 1h; or nothing, and one is chosen.", brief(text)).in("step"))
+		q.wrong(badField.of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).in("step"))
 	}
 	return length
 }
@@ -103,7 +103,7 @@ func (q *query) step() time.Duration {
 func (q *query) name(field string) string {
 	text := q.text(field)
 	if len(text) > manage.MaxWord {
-		q.wrong(badField.of("%s: it has %d bytes, at most %d are taken; send a name that is in the rules.", field, len(text), manage.MaxWord).in(field))
+		q.wrong(badField.of("%s: %d bytes exceed the maximum of %d; send a name from the rules.", field, len(text), manage.MaxWord).in(field))
 	}
 	return text
 }
@@ -124,7 +124,7 @@ func topQuery(c *call) (t stats.TopQuery, err error) {
 	}
 	if text := q.text("n"); text != "" {
 		if t.N, err = strconv.Atoi(text); err != nil || t.N < 1 || t.N > frame.MaxRankedAll {
-			q.wrong(badField.of("n: %q cannot be used; send how many keys to show, 1 to %d.", brief(text), frame.MaxRankedAll).in("n"))
+			q.wrong(badField.of("n: %q is not a number of keys; send 1 to %d.", brief(text), frame.MaxRankedAll).in("n"))
 		}
 	}
 	t.Rule = q.name("rule")
@@ -151,7 +151,7 @@ type suggestion struct {
 func suggestQuery(c *call, now time.Time) (s suggestion, err error) {
 	q := c.query("rule", "from", "to", "share")
 	if s.rule = q.name("rule"); s.rule == "" {
-		q.wrong(badField.of("rule: it is missing; send the id of a rule, as in ?rule=login.").in("rule"))
+		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule"))
 	}
 	s.from, s.to = q.stretch(now, 7*24*time.Hour)
 	text := q.text("share")
@@ -161,12 +161,12 @@ func suggestQuery(c *call, now time.Time) (s suggestion, err error) {
 	}
 	words := strings.Split(text, ",")
 	if len(words) > maxShares {
-		q.wrong(badField.of("share: there are %d, at most %d are looked for at once; send fewer.", len(words), maxShares).in("share"))
+		q.wrong(badField.of("share: %d shares exceed the maximum of %d; send fewer.", len(words), maxShares).in("share"))
 	}
 	for _, word := range words {
 		share, err := strconv.ParseFloat(word, 64)
 		if err != nil || !(share >= 0 && share < 1) {
-			q.wrong(badField.of("share: %q is none; send 0.01 for one in a hundred, or several with commas between.", brief(word)).in("share"))
+			q.wrong(badField.of("share: %q is not a share; send 0.01 for one in a hundred, or several separated by commas.", brief(word)).in("share"))
 		}
 		s.shares = append(s.shares, share)
 	}

@@ -16,29 +16,29 @@ func TestStatsProblems(t *testing.T) {
 	long := strings.Repeat("x", manage.MaxWord+1)
 	type wrong struct{ query, field, words string }
 	whens := []wrong{
-		{"from=-1", "from", "no time since 1970"}, {"to=-9223372036854775808", "to", "no time since 1970"},
-		{"from=NaN", "from", "no time"}, {"from=Inf", "from", "no time"}, {"to=1e99", "to", "no time"},
-		{"from=9223372036854775807", "from", "no time"}, {"to=99999999999999999999999", "to", "no time"},
-		{"from=1767225600.x", "from", "no time"}, {"from=0x10", "from", "no time"}, {"to=yesterday", "to", "no time"},
-		{"from=1969-12-31T23:59:59Z", "from", "no time"}, {"from=2026-13-01T00:00:00Z", "from", "no time"},
+		{"from=-1", "from", "not a time since 1970"}, {"to=-9223372036854775808", "to", "not a time since 1970"},
+		{"from=NaN", "from", "not a time"}, {"from=Inf", "from", "not a time"}, {"to=1e99", "to", "not a time"},
+		{"from=9223372036854775807", "from", "not a time"}, {"to=99999999999999999999999", "to", "not a time"},
+		{"from=1767225600.x", "from", "not a time"}, {"from=0x10", "from", "not a time"}, {"to=yesterday", "to", "not a time"},
+		{"from=1969-12-31T23:59:59Z", "from", "not a time"}, {"from=2026-13-01T00:00:00Z", "from", "not a time"},
 		{"from=5&to=4", "to", "ends before it begins"}, {"from=5&to=5", "to", "ends before it begins"},
 		{"from=5.1&to=5.9", "to", "ends before it begins"}, {"from=253402300799", "to", "ends before it begins"},
 		{"from=0", "from", "ten years"}, {"from=0&to=253402300799", "from", "ten years"},
 		{"from=1&from=2", "from", "2 times"}, {"frm=1", "frm", "did you mean from?"},
-		{"to=" + long, "to", "no time"},
+		{"to=" + long, "to", "not a time"},
 	}
 	all := map[string][]wrong{
 		"summary": {{"rule=api", "rule", "no parameter"}, {"window=60", "window", "no parameter"}},
 		"series": {
-			{"step=-1", "step", "no length"}, {"step=NaN", "step", "no length"}, {"step=1x", "step", "no length"},
-			{"step=99999999999999999999", "step", "no length"}, {"step=9999999999", "step", "no length"}, {"step=-10s", "step", "no length"},
-			{"tier=pro", "tier", "send the rule"}, {"rule=" + long, "rule", "1025 bytes"}, {"rule=api&tier=" + long, "tier", "1025 bytes"},
+			{"step=-1", "step", "not a duration"}, {"step=NaN", "step", "not a duration"}, {"step=1x", "step", "not a duration"},
+			{"step=99999999999999999999", "step", "not a duration"}, {"step=9999999999", "step", "not a duration"}, {"step=-10s", "step", "not a duration"},
+			{"tier=pro", "tier", "also send rule"}, {"rule=" + long, "rule", "1025 bytes"}, {"rule=api&tier=" + long, "tier", "1025 bytes"},
 			{fmt.Sprintf("from=%d&to=%d&step=60", begin.Unix()+30, begin.Unix()+300_030), "step", "5001 points are too many"},
 		},
 		"suggest": {
-			{"from=1", "rule", "missing"}, {"rule=", "rule", "missing"}, {"rule=" + long, "rule", "1025 bytes"},
-			{"rule=api&share=1", "share", "none"}, {"rule=api&share=NaN", "share", "none"}, {"rule=api&share=-0.1", "share", "none"},
-			{"rule=api&share=0.1,,0.2", "share", "none"}, {"rule=api&share=" + strings.Repeat("0,", 10) + "0", "share", "at most 10"},
+			{"from=1", "rule", "required"}, {"rule=", "rule", "required"}, {"rule=" + long, "rule", "1025 bytes"},
+			{"rule=api&share=1", "share", "not a share"}, {"rule=api&share=NaN", "share", "not a share"}, {"rule=api&share=-0.1", "share", "not a share"},
+			{"rule=api&share=0.1,,0.2", "share", "not a share"}, {"rule=api&share=" + strings.Repeat("0,", 10) + "0", "share", "maximum of 10"},
 		},
 		"top": {
 			{"by=most", "by", "total, allowed or denied"}, {"window=60", "window", "minute, hour or day"}, {"by=" + strings.Repeat("y", 5000), "by", "by: "},

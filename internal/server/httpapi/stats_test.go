@@ -230,7 +230,7 @@ func TestSuggest(t *testing.T) {
 func TestStatsAreNotKept(t *testing.T) {
 	s := newStand(t, Options{})
 	for _, r := range append(statsRoutes, alertRoutes...) {
-		s.call(r.method+" "+r.path, "{}").wantProblem(t, notKept)
+		s.call(r.method+" "+r.path, "{}").wantProblem(t, notEnabled)
 	}
 }
 
@@ -268,7 +268,7 @@ func TestArchiveIsSlow(t *testing.T) {
 			t.Errorf("it took %v", took)
 		}
 		s.deadline = time.Now().Add(time.Second) // who cannot wait as long is told just that
-		s.call("GET /v1/stats/summary", "").wantProblem(t, busy, "no time left")
+		s.call("GET /v1/stats/summary", "").wantProblem(t, busy, "timed out")
 		s.deadline = time.Time{}
 		var wg sync.WaitGroup
 		answers := make(chan *reply, maxConsulting+3)

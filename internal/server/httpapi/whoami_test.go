@@ -22,8 +22,8 @@ func TestWhoAmI(t *testing.T) {
 			t.Errorf("%+v, want %+v", a, want)
 		}
 	}
-	s.call("GET /v1/whoami", "").wantProblem(t, noToken)
-	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, wrongToken)
+	s.call("GET /v1/whoami", "").wantProblem(t, tokenRequired)
+	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
 
 	var a WhoAnswer
 	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin"}) {

@@ -100,7 +100,7 @@ export class Client {
           continue
         }
       }
-      if (problem.is('read-only')) this.onReadOnly()
+      if (problem.is('forbidden')) this.onReadOnly()
       throw problem
     }
   }
