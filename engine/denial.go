@@ -78,10 +78,10 @@ func Describe(v *Verdict) Denial {
 // The Denial contains no details about the rules or the application; log them.
 func DescribeError(v *Verdict, err error) Denial {
 	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // whoever has sent it can help it
-		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request has too many values of " + values.What + "; send one."}
+		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request has too many values for " + values.What + "; send one."}
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
-		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request cannot be judged."}
+		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request is invalid, so its limits cannot be checked."}
 	}
 	return unavailable(v)
 }
@@ -93,9 +93,9 @@ func (d *Denial) speak(r *Result) {
 	switch {
 	case d.Detail != "":
 	case r.RetryAfter == weir.Never:
-		d.Detail = "The request costs more than the limit " + d.Rule + " ever allows."
+		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
 	case d.RetryAfter == 0:
-		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit ever allows."
+		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
 	default:
 		var room [192]byte
 		text := append(append(room[:0], "The limit "...), d.Rule...)
@@ -108,7 +108,7 @@ func (d *Denial) speak(r *Result) {
 func unavailable(v *Verdict) Denial {
 	d := Denial{
 		Verdict: v, Cause: ReducedCapacity, RetryAfter: outage,
-		Detail: "The request could not be judged just now; try again soon.",
+		Detail: "The rate limiter is unavailable; try again soon.",
 	}
 	if r := v.Speaker(); r != nil {
 		d.Rule = r.Rule.ID

@@ -22,21 +22,21 @@ type answer struct {
 }
 
 var (
-	noRoute     = &answer{http.StatusNotFound, "Not Found", "No route leads there.", false}
-	badTarget   = &answer{http.StatusBadRequest, "Bad Request", "A request must name a path that begins with a slash.", false}
-	badHost     = &answer{http.StatusBadRequest, "Bad Request", "The host must be a name or an address, with a port at most.", false}
-	climbing    = &answer{http.StatusBadRequest, "Bad Request", "The path leads out of where it begins.", false}
-	badUpgrade  = &answer{http.StatusBadRequest, "Bad Request", "The protocol to switch to has no valid name.", false}
+	noRoute     = &answer{http.StatusNotFound, "Not Found", "No route matches this host and path.", false}
+	badTarget   = &answer{http.StatusBadRequest, "Bad Request", "The request must have a path that begins with a slash.", false}
+	badHost     = &answer{http.StatusBadRequest, "Bad Request", "The host must be a name or an address, with an optional port.", false}
+	climbing    = &answer{http.StatusBadRequest, "Bad Request", "The path leads above its root.", false}
+	badUpgrade  = &answer{http.StatusBadRequest, "Bad Request", "The Upgrade header has an invalid protocol name.", false}
 	badBody     = &answer{http.StatusBadRequest, "Bad Request", "The body of the request ended early or is malformed.", false}
-	noTunnel    = &answer{http.StatusMethodNotAllowed, "Method Not Allowed", "This gateway makes no tunnels.", false}
+	noTunnel    = &answer{http.StatusMethodNotAllowed, "Method Not Allowed", "This gateway does not support CONNECT.", false}
 	slowBody    = &answer{http.StatusRequestTimeout, "Request Timeout", "The body of the request took too long.", false}
-	bigBody     = &answer{http.StatusRequestEntityTooLarge, "Content Too Large", "The body of the request is too long.", false}
+	bigBody     = &answer{http.StatusRequestEntityTooLarge, "Content Too Large", "The body of the request is too large.", false}
 	clientGone  = &answer{status: statusClientGone}
-	badGateway  = &answer{http.StatusBadGateway, "Bad Gateway", "The upstream gave no valid answer.", true}
-	unreachable = &answer{http.StatusBadGateway, "Bad Gateway", "No upstream can be reached just now; try again soon.", true}
-	busy        = &answer{http.StatusServiceUnavailable, "Service Unavailable", "Too many requests are under way; try again soon.", true}
-	late        = &answer{http.StatusGatewayTimeout, "Gateway Timeout", "The upstream did not answer in time.", true}
-	loop        = &answer{http.StatusLoopDetected, "Loop Detected", "The request has come through this gateway before; an upstream leads back to it.", false}
+	badGateway  = &answer{http.StatusBadGateway, "Bad Gateway", "The upstream sent an invalid response.", true}
+	unreachable = &answer{http.StatusBadGateway, "Bad Gateway", "No upstream is available; try again soon.", true}
+	busy        = &answer{http.StatusServiceUnavailable, "Service Unavailable", "Too many requests are in flight; try again soon.", true}
+	late        = &answer{http.StatusGatewayTimeout, "Gateway Timeout", "The upstream did not respond in time.", true}
+	loop        = &answer{http.StatusLoopDetected, "Loop Detected", "The request passed through this gateway before; an upstream points back to it.", false}
 )
 
 // statusClientGone is what access logs call a client that did not wait for its answer.
@@ -69,9 +69,9 @@ func (e *connectError) Error() string { return "gateway: connect: " + e.cause.Er
 func (e *connectError) Unwrap() error { return e.cause }
 
 var (
-	errBusy     = errors.New("gateway: the upstream has as many requests under way as it may have")
-	errSwitched = errors.New("gateway: the upstream switched to a protocol that nobody had asked for")
-	errTorn     = errors.New("gateway: the answer was cut off")
+	errBusy     = errors.New("gateway: the upstream has the maximum number of requests in flight")
+	errSwitched = errors.New("gateway: the upstream switched to a protocol that was not requested")
+	errTorn     = errors.New("gateway: the response was cut off")
 )
 
 // explain finds the answer to a request that came to nothing.

@@ -116,7 +116,7 @@ func (g *Gateway) Ready() error {
 		if slices.ContainsFunc(r.targets, func(t *target) bool { return t.well(now) }) {
 			continue
 		}
-		return fmt.Errorf("gateway: no upstream of the route %q can be reached; look at %s", r.name, r.targets[0].name)
+		return fmt.Errorf("gateway: no upstream of the route %q is available; check %s", r.name, r.targets[0].name)
 	}
 	return nil
 }

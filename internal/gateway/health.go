@@ -41,10 +41,10 @@ func (g *Gateway) watch(ctx context.Context, o *origin) {
 		switch changed := p.feel(err, g.options.Health.Threshold); {
 		case changed && err != nil:
 			o.down.Store(true)
-			g.options.Logger.Warn("an upstream is not well", "upstream", o.name, "error", err.Error())
+			g.options.Logger.Warn("upstream unhealthy", "upstream", o.name, "error", err.Error())
 		case changed:
 			o.down.Store(false)
-			g.options.Logger.Info("an upstream is well again", "upstream", o.name)
+			g.options.Logger.Info("upstream healthy again", "upstream", o.name)
 		}
 		if err == nil && o.until.Load() != 0 {
 			o.reached(g.options.Logger)
@@ -91,7 +91,7 @@ func (g *Gateway) ask(ctx context.Context, o *origin) error {
 	defer res.Body.Close()
 	_, _ = io.CopyN(io.Discard, res.Body, maxHealthBody)
 	if res.StatusCode < 200 || res.StatusCode > 399 {
-		return fmt.Errorf("gateway: the answer to the health check has the status %d", res.StatusCode)
+		return fmt.Errorf("gateway: the health check returned status %d", res.StatusCode)
 	}
 	return nil
 }

@@ -267,12 +267,12 @@ func TestOptionErrors(t *testing.T) {
 	limit := limitOf(t, memory.New(memory.Options{}), generous, httplimit.Options{})
 	routes := routesOf(t, "http://a")
 	for want, o := range map[string]Options{
-		"Limit is missing":    {Routes: routes},
-		"there is no route":   {Limit: limit},
+		"Limit is required":   {Routes: routes},
+		"a route is required": {Limit: limit},
 		"DialTimeout is -1ns": {Limit: limit, Routes: routes, DialTimeout: -1},
 		"MaxIdle is -1":       {Limit: limit, Routes: routes, MaxIdle: -1},
 		"MaxBody is -1":       {Limit: limit, Routes: routes, MaxBody: -1},
-		"is no path":          {Limit: limit, Routes: routes, Health: Health{Path: "healthz"}},
+		"is not a path":       {Limit: limit, Routes: routes, Health: Health{Path: "healthz"}},
 		"TrustedProxies":      {Limit: limit, Routes: routes, TrustedProxies: []netip.Prefix{netip.MustParsePrefix("0.0.0.0/0")}},
 		"has no upstream":     {Limit: limit, Routes: []Route{{Path: "/x"}}},
 	} {

@@ -119,7 +119,7 @@ type Outcome struct {
 // withDefaults returns the options with everything said.
 func (o Options) withDefaults() (Options, error) {
 	if o.Limit == nil {
-		return o, errors.New("gateway: Limit is missing; make one by httplimit.New")
+		return o, errors.New("gateway: Limit is required; create one with httplimit.New")
 	}
 	err := cmp.Or(
 		usual("DialTimeout", &o.DialTimeout, 5*time.Second),
@@ -142,10 +142,10 @@ func (o Options) withDefaults() (Options, error) {
 		o.HeaderTimeout = time.Minute
 	}
 	if o.MaxBody < 0 {
-		return o, fmt.Errorf("gateway: MaxBody is %d; it must be above 0, or 0 for no bound", o.MaxBody)
+		return o, fmt.Errorf("gateway: MaxBody is %d; it must be above 0, or 0 for no maximum", o.MaxBody)
 	}
 	if p := o.Health.Path; p != "" && (p[0] != '/' || strings.ContainsFunc(p, func(c rune) bool { return c <= ' ' || c > '~' || c == '#' })) {
-		return o, fmt.Errorf("gateway: Health.Path %q is no path; write it as /healthz", clip(p))
+		return o, fmt.Errorf("gateway: Health.Path %q is not a path; write it as /healthz", clip(p))
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	if o.Observe == nil {

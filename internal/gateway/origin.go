@@ -76,7 +76,7 @@ func (o *origin) failed(now instant, first time.Duration, claimed bool, log *slo
 	o.until.Store(int64(now + pause(first, o.failures)))
 	if !o.open && (o.told == 0 || now-o.told >= quiet) {
 		o.open, o.told = true, now
-		log.Warn("an upstream cannot be reached", "upstream", o.name, "error", why.Error())
+		log.Warn("upstream unavailable", "upstream", o.name, "error", why.Error())
 	}
 }
 
@@ -88,7 +88,7 @@ func (o *origin) reached(log *slog.Logger) {
 	o.until.Store(0)
 	if o.open {
 		o.open = false
-		log.Info("an upstream can be reached again", "upstream", o.name)
+		log.Info("upstream available again", "upstream", o.name)
 	}
 }
 

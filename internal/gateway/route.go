@@ -39,7 +39,7 @@ func ParseRoute(text string) (Route, error) {
 	urls := text
 	if left, right, found := strings.Cut(text, "="); found && !strings.Contains(left, "://") {
 		if left == "" {
-			return r, fmt.Errorf("gateway: the route %q has nothing before the =; write a host or a path there, or the URL alone", clip(text))
+			return r, fmt.Errorf("gateway: the route %q has nothing before the =; write a host or a path before it, or only the URL", clip(text))
 		}
 		urls = right
 		if i := strings.IndexByte(left, '/'); i >= 0 {
@@ -52,7 +52,7 @@ func ParseRoute(text string) (Route, error) {
 		u, err := url.Parse(strings.TrimSpace(part))
 		if err != nil {
 			// The error of url.Parse quotes the URL, in which may be a password.
-			return Route{}, fmt.Errorf("gateway: an upstream of the route %q is no URL; write it as http://127.0.0.1:9000", r.Name())
+			return Route{}, fmt.Errorf("gateway: an upstream of the route %q is not a URL; write it as http://127.0.0.1:9000", r.Name())
 		}
 		r.Upstreams = append(r.Upstreams, u)
 	}
@@ -87,7 +87,7 @@ func (r Route) String() string {
 func (r Route) checked() (Route, error) {
 	host := strings.ToLower(r.Host)
 	if name := strings.TrimPrefix(host, "*."); host != "" && !isHostName(name) {
-		return Route{}, fmt.Errorf("gateway: the host %q of a route is no name; write letters, digits and dashes between dots, without a port, or *.example.com for every name below", clip(r.Host))
+		return Route{}, fmt.Errorf("gateway: the host %q of a route is not a host name; write letters, digits and dashes, separated by dots, without a port, or *.example.com for every subdomain", clip(r.Host))
 	}
 	path := r.Path
 	if path == "/" {
@@ -95,17 +95,17 @@ func (r Route) checked() (Route, error) {
 	}
 	if path != "" {
 		if path[0] != '/' || strings.ContainsAny(path, "*{}?#") {
-			return Route{}, fmt.Errorf("gateway: the path %q of a route must begin with a slash and is the beginning of paths as it stands; remove stars and braces", clip(path))
+			return Route{}, fmt.Errorf("gateway: the path %q of a route must begin with a slash and is a literal prefix; remove stars and braces", clip(path))
 		}
 		if canonical := match.CanonicalPath(path); canonical != path {
-			return Route{}, fmt.Errorf("gateway: the path %q of a route never matches as it is written; write %q", clip(path), clip(canonical))
+			return Route{}, fmt.Errorf("gateway: the path %q of a route never matches; write %q", clip(path), clip(canonical))
 		}
 	}
 	switch n := len(r.Upstreams); {
 	case n == 0:
-		return Route{}, fmt.Errorf("gateway: the route %q has no upstream; name at least one URL", r.Name())
+		return Route{}, fmt.Errorf("gateway: the route %q has no upstream; write at least one URL", r.Name())
 	case n > MaxUpstreams:
-		return Route{}, fmt.Errorf("gateway: the route %q has %d upstreams, and at most %d can be balanced; put a name with several addresses in their place", r.Name(), n, MaxUpstreams)
+		return Route{}, fmt.Errorf("gateway: the route %q has %d upstreams, and the maximum is %d; use a host name with several addresses instead", r.Name(), n, MaxUpstreams)
 	}
 	urls := make([]*url.URL, len(r.Upstreams))
 	for i, u := range r.Upstreams {
@@ -115,7 +115,7 @@ func (r Route) checked() (Route, error) {
 		one := *u
 		one.Host = strings.ToLower(one.Host)
 		if same := func(o *url.URL) bool { return o.String() == one.String() }; slices.ContainsFunc(urls[:i], same) {
-			return Route{}, fmt.Errorf("gateway: the route %q names the upstream %s twice; remove one of them", r.Name(), one.Redacted())
+			return Route{}, fmt.Errorf("gateway: the route %q has the upstream %s twice; remove one", r.Name(), one.Redacted())
 		}
 		urls[i] = &one
 	}
@@ -125,15 +125,15 @@ func (r Route) checked() (Route, error) {
 func checkUpstream(u *url.URL) error {
 	switch {
 	case u == nil:
-		return fmt.Errorf("an upstream is missing; write it as http://127.0.0.1:9000")
+		return fmt.Errorf("an upstream is required; write it as http://127.0.0.1:9000")
 	case u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "h2c":
 		return fmt.Errorf("the upstream %q does not begin with http://, https:// or h2c://; write it as http://127.0.0.1:9000", clip(u.Redacted()))
 	case u.Hostname() == "" || u.Opaque != "":
-		return fmt.Errorf("the upstream %q names no host; write it as http://127.0.0.1:9000", clip(u.Redacted()))
+		return fmt.Errorf("the upstream %q has no host; write it as http://127.0.0.1:9000", clip(u.Redacted()))
 	case u.User != nil:
-		return fmt.Errorf("the upstream %s has a user in it, whom nobody would be told about; remove it, and let the clients log in", clip(u.Redacted()))
+		return fmt.Errorf("the upstream %s has a user, which would not be sent; remove it, and let clients authenticate", clip(u.Redacted()))
 	case u.RawQuery != "" || u.ForceQuery || u.Fragment != "":
-		return fmt.Errorf("the upstream %s has a query or a fragment, which requests have of their own; remove it", clip(u.Redacted()))
+		return fmt.Errorf("the upstream %s has a query or a fragment, but requests bring their own; remove it", clip(u.Redacted()))
 	}
 	return nil
 }

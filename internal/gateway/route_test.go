@@ -44,28 +44,28 @@ func TestParseRoute(t *testing.T) {
 func TestParseRouteErrors(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                                     "does not begin with http://",
-		"127.0.0.1:9000":                       "is no URL",
+		"127.0.0.1:9000":                       "is not a URL",
 		"localhost:9000":                       "does not begin with http://",
 		"ftp://a":                              "does not begin with http://",
-		"http://":                              "names no host",
-		"http:a":                               "names no host",
+		"http://":                              "has no host",
+		"http:a":                               "has no host",
 		"http://a?x=1":                         "query",
 		"http://a#x":                           "fragment",
-		"http://user:secret@a":                 "has a user in it",
-		"http://user:secret@a:x":               "is no URL",
+		"http://user:secret@a":                 "has a user",
+		"http://user:secret@a:x":               "is not a URL",
 		"=http://a":                            "nothing before the =",
 		"/a/=http://a":                         `write "/a"`,
 		"/a//b=http://a":                       `write "/a/b"`,
 		"/a/../b=http://a":                     `write "/b"`,
 		"/%61pi=http://a":                      `write "/api"`,
 		"/a/**=http://a":                       "remove stars",
-		"a b=http://a":                         "is no name",
+		"a b=http://a":                         "is not a host name",
 		"example.com:80/v1=http://a":           "without a port",
-		"*=http://a":                           "is no name",
-		"a.*.b=http://a":                       "is no name",
+		"*=http://a":                           "is not a host name",
+		"a.*.b=http://a":                       "is not a host name",
 		"http://a,http://a":                    "twice",
 		"http://a,":                            "does not begin with http://",
-		strings.Repeat("a", 300) + "=http://a": "is no name",
+		strings.Repeat("a", 300) + "=http://a": "is not a host name",
 		"http://a" + strings.Repeat(",http://b", 1) + ",http://b":        "twice",
 		"/x=" + strings.TrimSuffix(strings.Repeat("http://a,", 65), ","): "65 upstreams",
 	} {
@@ -111,8 +111,8 @@ func TestFind(t *testing.T) {
 
 func TestTableErrors(t *testing.T) {
 	for want, routes := range map[string][]string{
-		"no route": nil,
-		"twice":    {"/api=http://a", "/api=http://b"},
+		"a route is required": nil,
+		"twice":               {"/api=http://a", "/api=http://b"},
 	} {
 		if _, err := newTable(routesOf(t, routes...)); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%v: %v, want %q", routes, err, want)
@@ -121,7 +121,7 @@ func TestTableErrors(t *testing.T) {
 	if _, err := newTable(make([]Route, MaxRoutes+1)); err == nil || !strings.Contains(err.Error(), "1001 routes") {
 		t.Errorf("too many routes: %v", err)
 	}
-	if _, err := newTable([]Route{{Upstreams: []*url.URL{nil}}}); err == nil || !strings.Contains(err.Error(), "missing") {
+	if _, err := newTable([]Route{{Upstreams: []*url.URL{nil}}}); err == nil || !strings.Contains(err.Error(), "required") {
 		t.Errorf("no URL: %v", err)
 	}
 }

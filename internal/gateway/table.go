@@ -41,9 +41,9 @@ type table struct {
 func newTable(routes []Route) (*table, error) {
 	switch n := len(routes); {
 	case n == 0:
-		return nil, fmt.Errorf("gateway: there is no route; name at least one upstream")
+		return nil, fmt.Errorf("gateway: a route is required; write at least one upstream")
 	case n > MaxRoutes:
-		return nil, fmt.Errorf("gateway: there are %d routes, and at most %d are possible; let one upstream answer for several hosts or paths", n, MaxRoutes)
+		return nil, fmt.Errorf("gateway: %d routes exceed the maximum of %d; let one upstream serve several hosts or paths", n, MaxRoutes)
 	}
 	t := &table{exact: map[string][]*route{}, below: map[string][]*route{}}
 	known := map[string]*origin{}
@@ -59,7 +59,7 @@ func newTable(routes []Route) (*table, error) {
 			made.based = made.based || one.base != ""
 		}
 		if slices.ContainsFunc(t.routes, func(o *route) bool { return o.name == made.name }) {
-			return nil, fmt.Errorf("gateway: the route %q is there twice; write one, with all its upstreams separated by commas", made.name)
+			return nil, fmt.Errorf("gateway: the route %q is given twice; write it once, with all upstreams separated by commas", made.name)
 		}
 		t.routes = append(t.routes, made)
 		if parent, wild := strings.CutPrefix(r.Host, "*."); wild {

@@ -49,7 +49,7 @@ func TestUnreachable(t *testing.T) {
 	if o := b.outcome(); o.Status != 502 || o.Tries != 1 || !errors.As(o.Err, &connect) || o.Header != 0 {
 		t.Errorf("observed %+v", o)
 	}
-	if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "can be reached") {
+	if err := b.Ready(); err == nil || !strings.Contains(err.Error(), "is available") {
 		t.Errorf("ready: %v", err)
 	}
 	problem(t, b.do("POST", "/", strings.NewReader("hello")), 502)

@@ -22,7 +22,7 @@ const (
 	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit denied the call
 	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the store is unavailable, or too many calls are delayed
 	Blocked         = "BLOCKED"                    // the client is on the block list
-	NotJudged       = "NOT_JUDGED"                 // the call is invalid
+	NotJudged       = "INVALID_REQUEST"            // the call is invalid
 )
 
 // Denial describes why a call was denied. A Deny function may change it before it

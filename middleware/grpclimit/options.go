@@ -105,7 +105,7 @@ const (
 // New returns a limiter that uses the engine.
 func New(e *engine.Engine, o Options) (*Limiter, error) {
 	if e == nil {
-		return nil, errors.New("grpclimit: New needs an engine; engine.New makes one")
+		return nil, errors.New("grpclimit: an engine is required; create one with engine.New")
 	}
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
 	if err != nil {

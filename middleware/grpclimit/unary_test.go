@@ -105,13 +105,13 @@ func TestDenials(t *testing.T) {
 			"QUOTA_EXCEEDED weir map[rule:all]; retry 59m59.5s; quota limit:all all: The limit all is used up; try again in 3600 s.",
 			`x-ratelimit-limit: 1; x-ratelimit-remaining: 0; x-ratelimit-reset: 1767229200; ratelimit-policy: "all";q=1;w=3600; ratelimit: "all";r=0;t=3600; retry-after: 3600`},
 		{"more than there ever is", "rules: [{id: all, key: global, algorithm: fixed_window, limit: 1/1h}]", false, 5,
-			codes.ResourceExhausted, "The request costs more than the limit all ever allows.",
-			"QUOTA_EXCEEDED weir map[rule:all]; quota limit:all all: The request costs more than the limit all ever allows.",
+			codes.ResourceExhausted, "The request costs more than the limit all allows at once.",
+			"QUOTA_EXCEEDED weir map[rule:all]; quota limit:all all: The request costs more than the limit all allows at once.",
 			`x-ratelimit-limit: 1; x-ratelimit-remaining: 1; x-ratelimit-reset: 1767225601; ratelimit-policy: "all";q=1;w=3600; ratelimit: "all";r=1;t=0`},
 		{"the block list", "rules: [{id: all, key: global, limit: 1/1h}]\nblock: {ip: [127.0.0.1]}", false, 1,
 			codes.PermissionDenied, "This client is blocked.", "BLOCKED weir map[]", ""},
 		{"the store is unavailable", "rules: [{id: all, key: global, limit: 1/1h, on_failure: closed}]", true, 1,
-			codes.Unavailable, "The request could not be judged just now; try again soon.",
+			codes.Unavailable, "The rate limiter is unavailable; try again soon.",
 			"TEMPORARY_REDUCED_CAPACITY weir map[rule:all]; retry 5s", "x-ratelimit-degraded: 1; retry-after: 5"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -21,16 +21,16 @@ const (
 
 // mistakes say what is wrong, in a sentence, and what to do.
 var mistakes = [codesOfMistakes]struct{ code, what, remedy string }{
-	proxyNotTrusted: {"G001", "a proxy's metadata were seen, but no proxy is trusted",
-		"If a proxy stands in front, put its network into TrustedProxies; without it, all clients behind the proxy are one. If none does, they are forged, and were rightly ignored."},
-	mountedTwice: {"G002", "a call came to the limiter a second time",
-		"Put the interceptor into the chain once. The call was charged once."},
+	proxyNotTrusted: {"G001", "metadata of a proxy received, but no proxy is trusted",
+		"If a proxy is in front, add its network to TrustedProxies; otherwise all clients behind the proxy count as one. If there is no proxy, a client forged the metadata, and they were ignored."},
+	mountedTwice: {"G002", "call limited twice",
+		"Add the interceptor to the chain once. The call was charged once."},
 	headersDisagree: {"G003", "x-forwarded-for and forwarded name different clients",
-		"Set ProxyHeader to the one that your proxies write, and let them remove the other. The call counted as the proxy's own."},
-	noAddress: {"G004", "a connection has no IP address",
-		"Rules by ip do not apply to it. Let the listener's connections have the address of the client."},
-	notJudged: {"G005", "a call could not be judged",
-		"It was answered InvalidArgument. The error says what is wrong with the rules or the functions in Options."},
+		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The call was counted for the address of the proxy."},
+	noAddress: {"G004", "connection without IP address",
+		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
+	notJudged: {"G005", "call not checked",
+		"The call failed with InvalidArgument. The error has the cause, in the rules or in the functions of Options."},
 }
 
 // tell logs a mistake, the first time.

@@ -36,11 +36,11 @@ rules:
 `, 2, 0, false, 429, "86400",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up; try again in 86400 s.","rule":"a","violated-policies":["a","b:1h","b:1d"],"retry_after":86400}`},
 		{"never", "rules: [{id: api, key: ip, limit: 5/1m}]", 1, 6, false, 429, "",
-			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit api ever allows.","rule":"api","violated-policies":["api"]}`},
+			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The request costs more than the limit api allows at once.","rule":"api","violated-policies":["api"]}`},
 		{"blocked", "{rules: [{id: api, key: ip, limit: 5/1m}], block: {ip: [203.0.113.0/24]}}", 1, 0, false, 403, "",
 			`{"type":"about:blank","title":"Forbidden","status":403,"detail":"This client is blocked."}`},
 		{"closed", "rules: [{id: a, key: ip, limit: 5/1m}, {id: b, key: ip, limit: 6/1m, on_failure: closed, deny: {status: 429}}]", 1, 0, true, 503, "5",
-			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":"The request could not be judged just now; try again soon.","rule":"b","retry_after":5}`},
+			`{"type":"https://iana.org/assignments/http-problem-types#temporary-reduced-capacity","title":"Temporary Reduced Capacity","status":503,"detail":"The rate limiter is unavailable; try again soon.","rule":"b","retry_after":5}`},
 		{"local", "rules: [{id: a, key: ip, limit: 1/1m, on_failure: local}]", 2, 0, true, 429, "60",
 			`{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up; try again in 60 s.","rule":"a","violated-policies":["a"],"retry_after":60}`},
 	} {
@@ -81,7 +81,7 @@ func TestDenialThatWaitingDoesNotHelp(t *testing.T) {
 	b.ask()
 	cost = 4
 	w := b.ask()
-	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up, and waiting does not help: the request costs more than another limit ever allows.","rule":"a","violated-policies":["a","b"]}`
+	want := `{"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Quota Exceeded","status":429,"detail":"The limit a is used up, and waiting does not help: the request costs more than another limit allows at once.","rule":"a","violated-policies":["a","b"]}`
 	if got := strings.TrimSpace(w.Body.String()); got != want || w.Header().Get("Retry-After") != "" {
 		t.Errorf("Retry-After %q, got\n%s\nwant\n%s", w.Header().Get("Retry-After"), got, want)
 	}

@@ -99,17 +99,17 @@ const (
 // New returns a middleware that uses the engine.
 func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if e == nil {
-		return nil, errors.New("httplimit: New needs an engine; engine.New makes one")
+		return nil, errors.New("httplimit: an engine is required; create one with engine.New")
 	}
 	if o.Store != nil || o.Name != "" {
-		return nil, errors.New("httplimit: Store and Name are for PerIP, PerHeader and Per; the engine has a store already")
+		return nil, errors.New("httplimit: Store and Name are for PerIP, PerHeader and Per; the engine already has a store")
 	}
 	clients, err := clientip.New(o.TrustedProxies, clientip.Header(o.ProxyHeader))
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: TrustedProxies: %w", err)
 	}
 	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
-		return nil, errors.New("httplimit: UserHeader and TierHeader are believed from trusted proxies only; name those in TrustedProxies")
+		return nil, errors.New("httplimit: UserHeader and TierHeader are accepted from trusted proxies only; list them in TrustedProxies")
 	}
 	gate, err := engine.NewGate(e, o.MaxDelayed, patience)
 	if err != nil {

@@ -55,7 +55,7 @@ func (o Options) PerHeader(name, limit string) func(http.Handler) http.Handler {
 // with the key "" is not limited.
 func (o Options) Per(key func(*http.Request) string, limit string) func(http.Handler) http.Handler {
 	if key == nil {
-		panic(errors.New("httplimit: Per needs a function that tells who sends a request"))
+		panic(errors.New("httplimit: Per requires a function that returns the client of a request"))
 	}
 	o.User, o.UserHeader = key, ""
 	return o.per("user", limit)

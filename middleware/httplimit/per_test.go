@@ -82,7 +82,7 @@ func TestPerOfAMistake(t *testing.T) {
 	for want, try := range map[string]func(){
 		`httplimit: limit "100": weir: limit`: func() { httplimit.PerIP("100") },
 		`httplimit: `:                         func() { httplimit.PerHeader("not a header", "1/1m") },
-		"httplimit: Per needs a function":     func() { httplimit.Per(nil, "1/1m") },
+		"httplimit: Per requires a function":  func() { httplimit.Per(nil, "1/1m") },
 		`httplimit: MaxDelayed`:               func() { httplimit.Options{MaxDelayed: -1}.PerIP("1/1m") },
 	} {
 		func() {

@@ -23,18 +23,18 @@ const (
 
 // mistakes say what is wrong, in a sentence, and what to do.
 var mistakes = [codes]struct{ code, what, remedy string }{
-	proxyNotTrusted: {"M001", "a proxy's header was seen, but no proxy is trusted",
-		"If a proxy stands in front, put its network into TrustedProxies; without it, all clients behind the proxy are one. If none does, the header is forged, and was rightly ignored."},
-	mountedTwice: {"M002", "a request came to the middleware a second time",
+	proxyNotTrusted: {"M001", "header of a proxy received, but no proxy is trusted",
+		"If a proxy is in front, add its network to TrustedProxies; otherwise all clients behind the proxy count as one. If there is no proxy, a client forged the header, and it was ignored."},
+	mountedTwice: {"M002", "request limited twice",
 		"Wrap a handler or its router, not both. The request was charged once."},
-	sameForEveryone: {"M003", "a key function gives the same answer for everyone",
-		"Let it return what tells clients apart, or \"\" for a client whom it does not know; as it is, all of them share one limit."},
+	sameForEveryone: {"M003", "key function returns the same key for all clients",
+		"Return what identifies a client, or \"\" for an unknown client. Now all clients share one limit."},
 	headersDisagree: {"M004", "X-Forwarded-For and Forwarded name different clients",
-		"Set ProxyHeader to the one that your proxies write, and let them remove the other. The request counted as the proxy's own."},
-	noAddress: {"M005", "a connection has no IP address",
-		"Rules by ip do not apply to it. Let the listener's connections have the address of the client."},
-	notJudged: {"M006", "a request could not be judged",
-		"It was answered 400. The error says what is wrong with the rules or the functions in Options."},
+		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The request was counted for the address of the proxy."},
+	noAddress: {"M005", "connection without IP address",
+		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
+	notJudged: {"M006", "request not checked",
+		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
 }
 
 // tell logs a mistake, the first time.
