@@ -47,7 +47,7 @@ func (l Limit) Compile() (*Compiled, error) {
 		}
 		c.full = c.capacity * c.p
 		if c.full/c.n > maxRefill {
-			return nil, invalid("burst", "%d units at %s take more than a century to come back; lower the burst, or raise the rate", c.capacity, l.Rate())
+			return nil, invalid("burst", "%d units at %s take more than 100 years to refill; lower the burst, or raise the rate", c.capacity, l.Rate())
 		}
 	case l.Algorithm == SlidingBuckets:
 		c.buckets = int64(l.Buckets)

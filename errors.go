@@ -24,7 +24,7 @@ var ErrDeadline = errors.New("weir: the context's deadline comes before the next
 
 // ErrUnavailable is returned by a store, immediately, while it is unavailable. No
 // decision was made and nothing was charged.
-var ErrUnavailable = errors.New("weir: the store is not available")
+var ErrUnavailable = errors.New("weir: the store is unavailable")
 
 // errShape is Allow on a limit that would have to be waited for.
-var errShape = errors.New("weir: a shaping limit says how long to hold a request; use Take or Wait instead of Allow")
+var errShape = errors.New("weir: a shaping limit delays requests; use Take or Wait instead of Allow")

@@ -44,7 +44,7 @@ func ExampleLimiter_WaitN() {
 	// Output:
 	// <nil>
 	// <nil>
-	// weir: cost: 101 units never fit into this limit; ask for at most 100 at once
+	// weir: cost: 101 units exceed this limit; request at most 100 at once
 }
 
 // Several limits of one request are charged all or none: the day does not pay

@@ -74,7 +74,7 @@ func (l Limit) validateFields() error {
 		return invalid("algorithm", "%d is unknown; use one of the constants of package weir", uint8(l.Algorithm))
 	}
 	if l.N < 1 {
-		return invalid("limit", "%d units allow nobody; N must be at least 1 (to deny everybody, block them instead)", l.N)
+		return invalid("limit", "%d units allow no request; N must be at least 1 (to deny all clients, use block)", l.N)
 	}
 	if l.N > MaxUnits {
 		return invalid("limit", "%d units are more than can be counted exactly; N is at most %d", l.N, int64(MaxUnits))
@@ -113,7 +113,7 @@ func (l Limit) validateLog() error {
 func validatePeriod(p time.Duration) error {
 	switch {
 	case p <= 0:
-		return invalid("period", "%v is no length of time; write for example 100/1m", p)
+		return invalid("period", "%v is not a valid period; write for example 100/1m", p)
 	case p%time.Microsecond != 0:
 		return invalid("period", "%v is not a whole number of microseconds; the shortest period is 1us", p)
 	case p > MaxPeriod:
@@ -129,7 +129,7 @@ func (l Limit) validateBurst() error {
 	case !l.Algorithm.leaks():
 		return invalid("burst", "%s has no burst, it allows N at once anyway; remove burst, or choose token_bucket", l.Algorithm)
 	case l.Burst < 0:
-		return invalid("burst", "%d allows nobody; write at least 1, or leave it out to get N", l.Burst)
+		return invalid("burst", "%d allows no request; write at least 1, or omit it for N", l.Burst)
 	case l.Burst > MaxUnits:
 		return invalid("burst", "%d units are more than can be counted exactly; burst is at most %d", l.Burst, int64(MaxUnits))
 	}

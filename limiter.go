@@ -46,7 +46,7 @@ func (s slowTaker) Unwrapped(Store) bool { return true }
 // unless their limits have different names (Limit.Name).
 func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if store == nil {
-		return nil, errors.New("weir: NewLimiter needs a store; memory.New makes one")
+		return nil, errors.New("weir: NewLimiter requires a store; create one with memory.New")
 	}
 	c, err := limit.Compile()
 	if err != nil {
@@ -141,7 +141,7 @@ func (l *Limiter) WaitN(ctx context.Context, key string, n int64) error {
 		return err
 	}
 	if n > l.limit.capacity {
-		return invalid("cost", "%d units never fit into this limit; ask for at most %d at once", n, l.limit.capacity)
+		return invalid("cost", "%d units exceed this limit; request at most %d at once", n, l.limit.capacity)
 	}
 	d, err := l.inTurn(ctx, op)
 	if err != nil || d.Delay == 0 {
@@ -178,7 +178,7 @@ func (l *Limiter) inTurn(ctx context.Context, op Op) (Decision, error) {
 		case err != nil || d.Allowed:
 			return d, err
 		case d.RetryAfter <= 0:
-			return d, errors.New("weir: the store denied and did not say when to come back")
+			return d, errors.New("weir: the store denied without a time to wait")
 		}
 		if err := pause(ctx, d.RetryAfter, turn.Woken()); err != nil {
 			return d, err

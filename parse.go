@@ -70,7 +70,7 @@ func (l *Limit) parseRate(rate string) error {
 func (l *Limit) parseOptions(words []string) error {
 	for i := 0; i < len(words); i++ {
 		if slices.Contains(words[:i], words[i]) && !startsWithDigit(words[i]) {
-			return invalid("limit", "%q stands there twice; write it once", words[i])
+			return invalid("limit", "%q is given twice; write it once", words[i])
 		}
 		switch word := words[i]; word {
 		case "shape":
@@ -80,7 +80,7 @@ func (l *Limit) parseOptions(words []string) error {
 		case "burst", "buckets":
 			i++
 			if i == len(words) {
-				return invalid(word, "the number is missing; write for example %q", word+" 60")
+				return invalid(word, "a number is required; write for example %q", word+" 60")
 			}
 			n, err := parseUnits(words[i])
 			if err != nil || n == 0 {

@@ -100,17 +100,17 @@ func (op *Op) Validate() error {
 func (op *Op) validate() error {
 	switch {
 	case op.Key == "":
-		return invalid("key", "it is empty; name who is limited, or use one constant key for everybody")
+		return invalid("key", "it is empty; identify the client, or use one constant key for all clients")
 	case len(op.Key) > MaxKeyLen:
 		return invalid("key", "it has %d bytes, at most %d are allowed; hash long identities first", len(op.Key), MaxKeyLen)
 	case op.Limit == nil:
-		return invalid("limit", "it is missing; compile one with Limit.Compile")
+		return invalid("limit", "it is required; compile one with Limit.Compile")
 	case op.Cost < 0:
-		return invalid("cost", "%d is negative; nothing can be given back this way", op.Cost)
+		return invalid("cost", "%d is negative; use Refund to give units back", op.Cost)
 	case op.MaxDelay < 0:
 		return invalid("max_delay", "%v is negative; leave it 0 for any delay", op.MaxDelay)
 	case op.Receipt < 0:
-		return invalid("receipt", "%d is no instant; use a decision's, or Latest", op.Receipt)
+		return invalid("receipt", "%d is not a valid receipt; use that of a decision, or Latest", op.Receipt)
 	}
 	return nil
 }

@@ -38,10 +38,10 @@ import (
 const MaxRequests = 100
 
 // ErrClosed is returned by a client that was closed.
-var ErrClosed = errors.New("client: it is closed; make another one with New")
+var ErrClosed = errors.New("client: the client is closed; create another with New")
 
 // errCrowded is why a call was not sent, while the service may be well.
-var errCrowded = errors.New("too many calls wait for it already; raise MaxInFlight, or ask less")
+var errCrowded = errors.New("too many calls are in flight; raise MaxInFlight, or send fewer calls")
 
 // Client asks a weir service. It is safe for concurrent use. Share one client in your
 // program, because all its calls share one connection.
@@ -129,7 +129,7 @@ func (c *Client) one(ctx context.Context, r *Request, call method) (*Verdict, er
 // this order. If one is invalid, none is charged.
 func (c *Client) CheckMany(ctx context.Context, rs []*Request) ([]*Verdict, error) {
 	if len(rs) > MaxRequests {
-		return nil, fmt.Errorf("client: there are %d requests, at most %d are taken; send several calls", len(rs), MaxRequests)
+		return nil, fmt.Errorf("client: %d requests are too many for one call; send at most %d", len(rs), MaxRequests)
 	}
 	req := &pb.CheckManyRequest{Requests: make([]*pb.CheckRequest, len(rs))}
 	for i, r := range rs {
@@ -209,7 +209,7 @@ func (o *Options) sign(ctx context.Context) context.Context {
 }
 
 func awayBecause(err error) error {
-	return fmt.Errorf("client: the service could not be asked: %w", err)
+	return fmt.Errorf("client: the service is unavailable: %w", err)
 }
 
 // Request describes a request. Omit what you do not know; rules that need it do not

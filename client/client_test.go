@@ -163,7 +163,7 @@ func TestOptions(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{Options{}, "Address is missing"},
+		{Options{}, "Address is required"},
 		{Options{Address: "localhost"}, "write host:port"},
 		{Options{Address: ":80"}, "write host:port"},
 		{Options{Address: "http://localhost:80"}, "write host:port"},

@@ -61,19 +61,19 @@ func (o Options) withDefaults() Options {
 func (o *Options) validate() error {
 	switch {
 	case o.Address == "":
-		return errors.New("client: Options.Address is missing; write host:port of the service, such as 127.0.0.1:8081")
+		return errors.New("client: Options.Address is required; write host:port of the service, such as 127.0.0.1:8081")
 	case !isSocket(o.Address) && !isHostPort(o.Address):
 		return fmt.Errorf("client: Options.Address is %q; write host:port, such as 127.0.0.1:8081, or unix:/path", o.Address)
 	case o.Timeout < 0:
-		return fmt.Errorf("client: Options.Timeout is %v; write how long a call may wait, or leave it out for 100 ms", o.Timeout)
+		return fmt.Errorf("client: Options.Timeout is %v; write a positive duration, or 0 for the default of 100 ms", o.Timeout)
 	case o.OnFailure > Closed:
 		return fmt.Errorf("client: Options.OnFailure is %d; write Open or Closed", o.OnFailure)
 	case o.MaxInFlight < 0:
-		return fmt.Errorf("client: Options.MaxInFlight is %d; write how many calls may wait, or leave it out for 1000", o.MaxInFlight)
+		return fmt.Errorf("client: Options.MaxInFlight is %d; write a positive number, or 0 for the default of 1000", o.MaxInFlight)
 	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return errors.New("client: Options.Token has characters that no metadata carries; look for spaces and line ends around it")
+		return errors.New("client: Options.Token has characters that are not valid in metadata; check for spaces and line ends around it")
 	case o.Token != "" && o.TLS == nil && !isSocket(o.Address) && !isLoopback(o.Address):
-		return errors.New("client: Options.Token would go over the network in clear; set TLS, or leave it out, since a check needs none")
+		return errors.New("client: Options.Token would be sent in clear text; set TLS, or remove it, because checks require no token")
 	}
 	return nil
 }

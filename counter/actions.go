@@ -37,7 +37,7 @@ func (a Actions) key(user, action string, w Window) Key {
 // no user, and every action is two counters.
 func checkActions(user string, actions []string) error {
 	if user == "" {
-		return invalid("user", "it is empty; write who it was")
+		return invalid("user", "it is empty; identify the user")
 	}
 	if len(user) > MaxNameLen-len("user:") {
 		return invalid("user", "it has %d bytes; at most %d are allowed", len(user), MaxNameLen-len("user:"))
@@ -90,7 +90,7 @@ func (a Actions) History(ctx context.Context, user string, w Window, n int, acti
 		return nil, err
 	}
 	if w != Hour && w != Day {
-		return nil, invalid("window", "actions are not counted by %v; ask for Hour or Day", w)
+		return nil, invalid("window", "actions are not counted by %v; use Hour or Day", w)
 	}
 	keys := make([]Key, len(actions))
 	for i, action := range actions {

@@ -38,7 +38,7 @@ func Whole(n int64) Amount {
 func FromFloat(f float64) (Amount, error) {
 	scaled := math.Round(f * float64(One))
 	if !(math.Abs(scaled) <= float64(MaxAmount)) { // NaN is not, either
-		return 0, invalid("by", "%v is no amount; write a number of at most 9e12", f)
+		return 0, invalid("by", "%v is not an amount; write a number of at most 9e12", f)
 	}
 	return Amount(scaled), nil
 }
@@ -55,11 +55,11 @@ func ParseAmount(s string) (Amount, error) {
 	}
 	digits := strings.TrimPrefix(whole, "-")
 	if digits == "" || dot && fraction == "" || strings.Trim(digits+fraction, "0123456789") != "" {
-		return 0, invalid("by", "%.40q is no amount; write a decimal number such as 1.5", s)
+		return 0, invalid("by", "%.40q is not an amount; write a decimal number such as 1.5", s)
 	}
 	n, err := strconv.ParseInt(whole+fraction+strings.Repeat("0", decimals-len(fraction)), 10, 64)
 	if err != nil || !Amount(n).within(MaxAmount) {
-		return 0, invalid("by", "%.40q is more than there can be; write a number of at most 9e12", s)
+		return 0, invalid("by", "%.40q is too large; write a number of at most 9e12", s)
 	}
 	return Amount(n), nil
 }

@@ -78,7 +78,7 @@ func (b *Board) Validate() error {
 	}
 	if b.Sliding != 0 {
 		if b.Window != Ever || b.Ago != 0 || b.Zone != nil {
-			return invalid("sliding", "a sliding board has no other window, zone or past; leave Window, Zone and Ago out")
+			return invalid("sliding", "a sliding board has no calendar window, zone or past; omit Window, Zone and Ago")
 		}
 		return checkSliding("sliding", b.Sliding)
 	}
@@ -96,7 +96,7 @@ func (b *Board) Validate() error {
 
 func checkSliding(field string, d time.Duration) error {
 	if d < time.Second || d > MaxSliding || d%time.Second != 0 {
-		return invalid(field, "%v cannot be had; write whole seconds, from 1s to %vh", d, MaxSliding.Hours())
+		return invalid(field, "%v is not valid; write whole seconds, from 1s to %vh", d, MaxSliding.Hours())
 	}
 	return nil
 }
@@ -117,10 +117,10 @@ func (b *Board) ValidateScore(marks []Mark) error {
 			return err
 		}
 		if !m.By.within(MaxScore) {
-			return invalid("by", "%v is more than there can be; at most %v is", m.By, MaxScore)
+			return invalid("by", "%v is too large; the maximum is %v", m.By, MaxScore)
 		}
 		if b.Sliding != 0 && m.By <= 0 {
-			return invalid("by", "%v does not raise a score; on a sliding board they only grow", m.By)
+			return invalid("by", "%v does not increase the score; scores on a sliding board only grow", m.By)
 		}
 	}
 	return nil
@@ -133,7 +133,7 @@ func (b *Board) ValidateTop(n int) error {
 
 func checkTop(n int) error {
 	if n < 1 || n > MaxTop {
-		return invalid("n", "%s cannot be listed; ask for 1 to %d", strconv.Itoa(n), MaxTop)
+		return invalid("n", "%s is out of range; request 1 to %d", strconv.Itoa(n), MaxTop)
 	}
 	return nil
 }

@@ -85,7 +85,7 @@ func (l *HotList) Validate() error {
 	}
 	switch {
 	case l.Threshold < 1 || l.Threshold > int64(MaxScore):
-		return invalid("threshold", "%d hits make nothing hot; write 1 or more", l.Threshold)
+		return invalid("threshold", "%d is too low; write 1 or more", l.Threshold)
 	case l.Cool < 0 || l.Cool > l.Threshold:
 		return invalid("cool", "an item that is hot from %d hits on cannot cool below %d; write 1 to %d, or leave it 0", l.Threshold, l.Cool, l.Threshold)
 	}

@@ -65,7 +65,7 @@ func checkName(field, name string) error {
 func checkBatch(field string, n, most int) error {
 	switch {
 	case n == 0:
-		return invalid(field, "there is none; write at least one")
+		return invalid(field, "required; give at least one")
 	case n > most:
 		return invalid(field, "there are %d; ask for at most %d at once", n, most)
 	}
@@ -76,11 +76,11 @@ func checkWindow(w Window, zone *time.Location) error {
 	name := ZoneName(zone)
 	switch {
 	case !w.valid():
-		return invalid("window", "%v is none; take Ever, Second, Minute, Hour or Day", w)
+		return invalid("window", "%v is unknown; use Ever, Second, Minute, Hour or Day", w)
 	case name == "Local":
-		return invalid("zone", "the local zone is another one elsewhere; name it, as in time.LoadLocation(\"Europe/Berlin\")")
+		return invalid("zone", "time.Local differs between machines; name the zone, as in time.LoadLocation(\"Europe/Berlin\")")
 	case name == "" || len(name) > MaxZoneLen:
-		return invalid("zone", "its name has %d bytes; take one with 1 to %d", len(name), MaxZoneLen)
+		return invalid("zone", "its name has %d bytes; use one with 1 to %d", len(name), MaxZoneLen)
 	}
 	return nil
 }
@@ -120,7 +120,7 @@ func ValidateAdd(deltas []Delta) error {
 			return err
 		}
 		if !deltas[i].By.within(MaxAmount) {
-			return invalid("by", "%v is more than there can be; at most %v is", deltas[i].By, MaxAmount)
+			return invalid("by", "%v is too large; the maximum is %v", deltas[i].By, MaxAmount)
 		}
 	}
 	return nil
@@ -132,15 +132,15 @@ func ValidateHistory(n int, keys []Key, kept Retention) error {
 		return err
 	}
 	if n < 1 {
-		return invalid("n", "%d windows are none; ask for 1 or more", n)
+		return invalid("n", "%d is too few; request 1 or more", n)
 	}
 	for i := range keys {
 		if most := kept.Windows(keys[i].Window); n > most {
-			return invalid("n", "only %d windows of a counter by %v are kept; ask for no more", most, keys[i].Window)
+			return invalid("n", "only %d windows of a counter by %v are kept; request at most that many", most, keys[i].Window)
 		}
 	}
 	if n*len(keys) > MaxHistory {
-		return invalid("n", "%d windows of %d counters are too much at once; ask for at most %d together", n, len(keys), MaxHistory)
+		return invalid("n", "%d windows of %d counters are too many at once; request at most %d together", n, len(keys), MaxHistory)
 	}
 	return nil
 }

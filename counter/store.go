@@ -81,11 +81,11 @@ type Store interface {
 
 // ErrRange is returned if an amount would leave the range of counters or scores.
 // Nothing was changed.
-var ErrRange = errors.New("counter: the amount would leave the range; count in larger units, or reset it earlier")
+var ErrRange = errors.New("counter: the amount would exceed the range; count in larger units, or reset the counter earlier")
 
 // ErrUnavailable is returned if the store did not answer in time. A change may have
 // been made, unless the error says otherwise.
-var ErrUnavailable = errors.New("counter: the store is not available")
+var ErrUnavailable = errors.New("counter: the store is unavailable")
 
 // Retention configures how long counts are kept. The zero value selects the defaults.
 // It bounds the memory of a counter. All processes that share counts should use the

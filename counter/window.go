@@ -34,7 +34,7 @@ func ParseWindow(name string) (Window, error) {
 	if w := slices.IndexFunc(Windows(), func(w Window) bool { return w.String() == name }); w >= 0 {
 		return Window(w), nil
 	}
-	return 0, invalid("window", "%.40q is no window; write ever, second, minute, hour or day", name)
+	return 0, invalid("window", "%.40q is not a window; write ever, second, minute, hour or day", name)
 }
 
 func (w Window) valid() bool { return int(w) < len(windows) }

@@ -32,7 +32,7 @@ type Gate struct {
 func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Duration) (*Gate, error) {
 	switch {
 	case maxDelayed < 0:
-		return nil, fmt.Errorf("MaxDelayed: %d requests cannot be delayed; leave it 0 for %d", maxDelayed, DefaultMaxDelayed)
+		return nil, fmt.Errorf("MaxDelayed: %d is negative; use 0 for the default of %d", maxDelayed, DefaultMaxDelayed)
 	case maxDelayed == 0:
 		maxDelayed = DefaultMaxDelayed
 	}

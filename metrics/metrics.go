@@ -178,7 +178,7 @@ func (o Options) withDefaults() (Options, error) {
 		initial int
 	}{{"MaxRules", &o.MaxRules, DefaultMaxRules}, {"MaxRoutes", &o.MaxRoutes, DefaultMaxRoutes}, {"MaxKeys", &o.MaxKeys, memory.DefaultMaxKeys}} {
 		if *bound.value < 0 {
-			return o, fmt.Errorf("metrics: %s: %d is no bound; leave it 0 for %d", bound.name, *bound.value, bound.initial)
+			return o, fmt.Errorf("metrics: %s: %d is negative; use 0 for the default of %d", bound.name, *bound.value, bound.initial)
 		}
 		*bound.value = cmp.Or(*bound.value, bound.initial)
 	}

@@ -13,7 +13,7 @@ import (
 // CheckWork checks the arguments of Push, for stores.
 func (t *Terms) CheckWork(w Work) error {
 	if len(w.Payload) > t.MaxPayload {
-		return invalid("payload", "it has %d bytes, at most %d are accepted; keep what is large elsewhere and push its name", len(w.Payload), t.MaxPayload)
+		return invalid("payload", "it has %d bytes, at most %d are accepted; store large data elsewhere and push a reference", len(w.Payload), t.MaxPayload)
 	}
 	if len(w.ID) > MaxIDLen {
 		return invalid("id", "it has %d bytes, at most %d are accepted; use a hash of it", len(w.ID), MaxIDLen)
@@ -36,7 +36,7 @@ func CheckAsk(a Ask) (Ask, error) {
 // CheckPage checks the arguments of DeadLetters, for stores.
 func CheckPage(after int64, limit int) error {
 	if after < 0 || after >= maxNumber {
-		return invalid("after", "%d is no number of an item; begin with 0", after)
+		return invalid("after", "%d is not the number of an item; start with 0", after)
 	}
 	if limit < 1 || limit > MaxBatch {
 		return invalid("limit", "%d is out of range; ask for 1 to %d", limit, MaxBatch)
@@ -51,7 +51,7 @@ func CheckNumbers(numbers []int64) error {
 	}
 	for _, n := range numbers {
 		if n < 1 || n >= maxNumber {
-			return invalid("numbers", "%d is no number of an item", n)
+			return invalid("numbers", "%d is not the number of an item", n)
 		}
 	}
 	return nil
@@ -92,15 +92,15 @@ func Cut(reason string) string {
 
 var (
 	// ErrFull is returned by Push if the queue is full. The item was not accepted.
-	ErrFull = errors.New("queue: it is full; try again later")
+	ErrFull = errors.New("queue: the queue is full; try again later")
 
 	// ErrNoQueue is returned for a queue that was not declared when the store was
 	// created.
-	ErrNoQueue = errors.New("queue: there is no such queue; declare it where the store is made")
+	ErrNoQueue = errors.New("queue: the queue does not exist; declare it when you create the store")
 
 	// ErrLost is returned if the caller no longer has the lease: it has ended, or it
 	// expired and another worker has the item.
-	ErrLost = errors.New("queue: the lease is lost; leave the item to whoever has it now")
+	ErrLost = errors.New("queue: the lease is lost; leave the item to the worker that has it now")
 
 	// ErrUnavailable is returned if the store does not answer. The call may have taken
 	// effect. Pushing again is safe if the item has an ID.

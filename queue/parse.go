@@ -27,7 +27,7 @@ func Parse(text string) (map[string]Settings, error) {
 	queues := make(map[string]Settings, len(all))
 	for _, s := range all {
 		if _, twice := queues[s.Name]; twice {
-			return nil, fmt.Errorf("queue: %q is there twice; write it once", s.Name)
+			return nil, fmt.Errorf("queue: %q is given twice; write it once", s.Name)
 		}
 		settings, err := parse(s)
 		if err != nil {
@@ -44,7 +44,7 @@ func Parse(text string) (map[string]Settings, error) {
 func parse(written setting.Setting) (Settings, error) {
 	limit, err := weir.ParseLimit(written.Value)
 	if err != nil || strings.Contains(written.Value, " ") { // a pace has no algorithm and no burst
-		return Settings{}, fmt.Errorf("%q is no pace; write how many in which time, as in 10/1s", written.Value)
+		return Settings{}, fmt.Errorf("%q is not a rate; write N/period, as in 10/1s", written.Value)
 	}
 	s := Settings{N: limit.N, Period: limit.Period}
 	counts := map[string]*int{"capacity": &s.Capacity, "max_payload": &s.MaxPayload, "max_tries": &s.MaxTries, "max_dead": &s.MaxDead}
@@ -53,11 +53,11 @@ func parse(written setting.Setting) (Settings, error) {
 		switch count, length := counts[o.Name], times[o.Name]; {
 		case count != nil:
 			if *count, err = strconv.Atoi(o.Value); err != nil || *count < 1 {
-				return s, fmt.Errorf("%s: %q is no number; write a whole one from 1 on", o.Name, o.Value)
+				return s, fmt.Errorf("%s: %q is not a number; write a whole number from 1", o.Name, o.Value)
 			}
 		case length != nil:
 			if *length, err = duration.Parse(o.Value); err != nil || *length <= 0 {
-				return s, fmt.Errorf("%s: %q is no time; write it as 30s, 5m or 2h", o.Name, o.Value)
+				return s, fmt.Errorf("%s: %q is not a duration; write it as 30s, 5m or 2h", o.Name, o.Value)
 			}
 		default:
 			return s, unknownOption(o.Name)
@@ -70,7 +70,7 @@ var options = []string{"capacity", "max_payload", "visibility", "max_tries", "ba
 
 func unknownOption(name string) error {
 	if near := spelling.Nearest(name, options); near != "" {
-		return fmt.Errorf("there is no option %q; did you mean %s?", name, near)
+		return fmt.Errorf("unknown option %q; did you mean %s?", name, near)
 	}
-	return fmt.Errorf("there is no option %q; use %s", name, strings.Join(options, ", "))
+	return fmt.Errorf("unknown option %q; use %s", name, strings.Join(options, ", "))
 }

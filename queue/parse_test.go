@@ -27,9 +27,9 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"mail":                             "not name=value",
-		"mail=fast":                        `"fast" is no pace`,
-		"mail=token_bucket 10/1s":          "is no pace",
-		"mail=10/1s;mail=1/1s":             "is there twice",
+		"mail=fast":                        `"fast" is not a rate`,
+		"mail=token_bucket 10/1s":          "is not a rate",
+		"mail=10/1s;mail=1/1s":             "is given twice",
 		"mail=10/1s,capacity=0":            "capacity",
 		"mail=10/1s,capacity=many":         "capacity",
 		"mail=10/1s,visibility=5":          "visibility",

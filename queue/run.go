@@ -82,7 +82,7 @@ func Run(ctx context.Context, store Store, queue string, handler Handler, o RunO
 		return err
 	}
 	if store == nil || handler == nil {
-		return errors.New("queue: Run needs a store and a handler")
+		return errors.New("queue: Run requires a store and a handler")
 	}
 	terms, err := store.Terms(queue)
 	if err != nil {
@@ -200,7 +200,7 @@ func (r *runner) giveBack() {
 	})
 	for _, l := range r.unbegun {
 		if err := r.store.Return(ctx, r.queue, l.Token); err != nil && !errors.Is(err, ErrLost) {
-			r.Report(fmt.Errorf("queue %s: returning item %d, which another gets when its time is over: %w", r.queue, l.Number, err))
+			r.Report(fmt.Errorf("queue %s: returning item %d, which goes to another worker when its lease expires: %w", r.queue, l.Number, err))
 		}
 	}
 }

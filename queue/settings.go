@@ -116,7 +116,7 @@ func Declare(queues map[string]Settings) (map[string]*Terms, error) {
 // checkName keeps names to what is safe in a key, a path and a label.
 func checkName(name string) error {
 	if name == "" || len(name) > MaxNameLen || strings.Trim(name, alphanumeric+"-_.") != "" {
-		return invalid("queue", "%.*q is no name; write 1 to %d letters, digits, and any of - _ .", MaxNameLen+1, name, MaxNameLen)
+		return invalid("queue", "%.*q is not a valid name; write 1 to %d letters, digits, and any of - _ .", MaxNameLen+1, name, MaxNameLen)
 	}
 	return nil
 }

@@ -50,7 +50,7 @@ type Options struct {
 
 func (o Options) withDefaults() (Options, error) {
 	if o.Archive == nil {
-		return o, errors.New("stats: Options.Archive is missing; archive/memory has one")
+		return o, errors.New("stats: Options.Archive is required; use one of archive/memory")
 	}
 	for _, bound := range []struct {
 		name  string

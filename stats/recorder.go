@@ -147,7 +147,7 @@ const last = 2 * time.Second
 // rest. Without it, nothing is stored. Call it once.
 func (r *Recorder) Run(ctx context.Context) error {
 	if r.running.Swap(true) {
-		return errors.New("stats: it runs already; Run is to be called once")
+		return errors.New("stats: the recorder already runs; call Run once")
 	}
 	var sender sync.WaitGroup
 	sender.Go(func() { r.send(ctx) })

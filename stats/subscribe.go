@@ -35,7 +35,7 @@ func (l Live) Summary() *Summary {
 }
 
 // ErrTooMany is returned by Subscribe if there are MaxSubscribers subscriptions.
-var ErrTooMany = errors.New("stats: too many follow already; close a subscription, or raise MaxSubscribers")
+var ErrTooMany = errors.New("stats: too many subscriptions; close one, or raise MaxSubscribers")
 
 // behind is how many seconds a subscriber may be behind. After that the oldest are
 // dropped: nobody waits for a slow reader.

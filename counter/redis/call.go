@@ -56,7 +56,7 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 	}
 	client, err := s.client()
 	if err != nil {
-		return nil, fmt.Errorf("counter: %w, and nothing was done: %w", counter.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w; nothing was changed: %w", counter.ErrUnavailable, err)
 	}
 	ours := time.Now().Add(s.timeout)
 	limited, cancel := context.WithDeadline(ctx, ours)
@@ -66,7 +66,7 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 		// The client may notice a deadline before the context does.
 		theirs, ok := ctx.Deadline()
 		if ctx.Err() != nil || ok && theirs.Before(ours) && errors.Is(err, context.DeadlineExceeded) {
-			return nil, fmt.Errorf("counter: whether it was done is not known: %w", cmp.Or(ctx.Err(), context.DeadlineExceeded))
+			return nil, fmt.Errorf("counter: the change may have been made: %w", cmp.Or(ctx.Err(), context.DeadlineExceeded))
 		}
 		return nil, s.explain(err, keys)
 	}
@@ -82,7 +82,7 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 	return nil, errAnswer
 }
 
-var errAnswer = errors.New("counter: Redis answered what no script of ours does; is something in between?")
+var errAnswer = errors.New("counter: unexpected answer from Redis; check for a proxy in between")
 
 // awayReplies begin what Redis says when it can do nothing for anybody, and has not.
 var awayReplies = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
@@ -92,11 +92,11 @@ func (s *Store) explain(err error, keys []string) error {
 	reply, ok := rueidis.IsRedisErr(err)
 	switch {
 	case !ok && errors.Is(err, context.DeadlineExceeded):
-		return fmt.Errorf("counter: %w: there was no answer within %v", counter.ErrUnavailable, s.timeout)
+		return fmt.Errorf("%w: no answer within %v", counter.ErrUnavailable, s.timeout)
 	case !ok:
-		return fmt.Errorf("counter: %w: %v", counter.ErrUnavailable, err)
+		return fmt.Errorf("%w: %v", counter.ErrUnavailable, err)
 	case slices.ContainsFunc(awayReplies, func(word string) bool { return strings.HasPrefix(reply.Error(), word) }):
-		return fmt.Errorf("counter: %w, and nothing was done: %v", counter.ErrUnavailable, err)
+		return fmt.Errorf("%w; nothing was changed: %v", counter.ErrUnavailable, err)
 	}
 	return redislink.Explain("counter", fmt.Sprintf("%q or a key beside it", keys[0]), err)
 }

@@ -83,7 +83,7 @@ func TestRedisIsFull(t *testing.T) {
 	server.FillMemory()
 	all := calls(t.Context(), s)
 	for _, what := range []string{"Add", "NextID", "Score", "Sliding", "Hit"} {
-		if err := all[what](); !errors.Is(err, counter.ErrUnavailable) || !strings.Contains(err.Error(), "nothing was done") {
+		if err := all[what](); !errors.Is(err, counter.ErrUnavailable) || !strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("%s = %v", what, err)
 		}
 	}

@@ -177,7 +177,7 @@ func TestPrefix(t *testing.T) {
 			t.Errorf("New with %+v = %v", bad, err)
 		}
 	}
-	if _, err := New(nil, Options{}); err == nil || !strings.Contains(err.Error(), "needs a client") {
+	if _, err := New(nil, Options{}); err == nil || !strings.Contains(err.Error(), "requires a client") {
 		t.Errorf("New without a client = %v", err)
 	}
 	if mode := client.Mode(); mode == rueidis.ClientModeCluster {

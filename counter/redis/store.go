@@ -86,7 +86,7 @@ var _ counter.Store = (*Store)(nil)
 // The caller closes the client. New sends nothing to Redis.
 func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
-		return nil, errors.New("counter: New needs a client; rueidis.NewClient makes one")
+		return nil, errors.New("counter: New requires a client; create one with rueidis.NewClient")
 	}
 	return Open(redislink.Of(client).Client, o)
 }
@@ -100,7 +100,7 @@ func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
 	tagged := strings.Contains(o.Prefix, "{")
 	if _, rest, _ := strings.Cut(o.Prefix, "{"); tagged && strings.Index(rest, "}") < 1 {
-		return nil, errors.New("counter: Prefix has a brace that begins no hash tag; write it as in \"{app}:\", or without")
+		return nil, errors.New("counter: Prefix has a brace that does not begin a hash tag; write it as in \"{app}:\", or without")
 	}
 	if o.MaxMembers <= 0 {
 		o.MaxMembers = counter.DefaultMaxMembers

@@ -79,7 +79,7 @@ func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 		return err
 	}
 	if period == 0 {
-		return fmt.Errorf("%q is no length of time; write for example 3/1s", per)
+		return fmt.Errorf("%q is not a valid period; write for example 3/1s", per)
 	}
 	return c.rate(n, period, from, to)
 }

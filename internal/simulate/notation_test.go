@@ -59,7 +59,7 @@ func TestParseTrafficErrors(t *testing.T) {
 		"99999999999999999@0s":  "too many",
 		"99999999999999999999@": "empty duration",
 		"3/1s@5s":               "a beginning and an end",
-		"3/0s@0s..5s":           "no length of time",
+		"3/0s@0s..5s":           "not a valid period",
 		"3/x@0s..5s":            "bad duration",
 		"3/1s@5s..5s":           "not after",
 		"3/1s@5s..1s":           "not after",

@@ -12,7 +12,7 @@ import (
 )
 
 // errAnswer is an answer that none of our scripts gives.
-var errAnswer = errors.New("redis: the answer of a script makes no sense; is there a proxy in between?")
+var errAnswer = errors.New("redis: unexpected answer from a script; check for a proxy in between")
 
 // answer is read part by part. That there is none, or what is not there makes it bad, is
 // asked at the end.

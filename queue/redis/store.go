@@ -107,7 +107,7 @@ type keys struct {
 // Redis.
 func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*Store, error) {
 	if client == nil {
-		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one")
+		return nil, errors.New("redis: New requires a client; create one with rueidis.NewClient")
 	}
 	return Open(redislink.Of(client).Client, queues, o)
 }
@@ -117,7 +117,7 @@ func New(client rueidis.Client, queues map[string]queue.Settings, o Options) (*S
 func Open(client func() (rueidis.Client, error), queues map[string]queue.Settings, o Options) (*Store, error) {
 	o.Prefix, o.Timeout = cmp.Or(o.Prefix, DefaultPrefix), cmp.Or(o.Timeout, DefaultTimeout)
 	if strings.ContainsAny(o.Prefix, "{}") {
-		return nil, errors.New("redis: Prefix has a brace, which would tear the keys of a queue apart in a cluster; leave it out")
+		return nil, errors.New("redis: Prefix contains a brace, which would put the keys of a queue on different slots of a cluster; remove it")
 	}
 	if o.Timeout < 0 {
 		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")

@@ -118,7 +118,7 @@ func withDefaults(checks []Check) ([]Check, error) {
 	for _, c := range checks {
 		initial, ok := known[c.Kind]
 		if !ok {
-			wrong = append(wrong, fmt.Errorf("alert: %q is no kind of check, or there twice; write each of denied, drop, slow, errors, degraded, hot_key and shadow at most once", c.Kind))
+			wrong = append(wrong, fmt.Errorf("alert: %q is not a kind of check, or is given twice; write each of denied, drop, slow, errors, degraded, hot_key and shadow at most once", c.Kind))
 			continue
 		}
 		delete(known, c.Kind)
@@ -146,11 +146,11 @@ const (
 func (c *Check) validate() error {
 	switch {
 	case !(c.Threshold > 0) || c.Kind == Slow && c.Threshold <= 1 || c.Kind != Slow && c.Threshold >= 1:
-		return fmt.Errorf("alert: the threshold %v of %s makes no sense; write a share between 0 and 1, or for slow a factor above 1", c.Threshold, c.Kind)
+		return fmt.Errorf("alert: the threshold %v of %s is invalid; write a share between 0 and 1, or for slow a factor above 1", c.Threshold, c.Kind)
 	case c.Window < resolution || c.Window > maxWindow || c.Window%resolution != 0:
-		return fmt.Errorf("alert: the window %v of %s cannot be used; write a multiple of %v, up to %v", c.Window, c.Kind, resolution, maxWindow)
+		return fmt.Errorf("alert: the window %v of %s is invalid; write a multiple of %v, up to %v", c.Window, c.Kind, resolution, maxWindow)
 	case c.Baseline < c.Window || c.Baseline > maxBaseline || c.Baseline%resolution != 0:
-		return fmt.Errorf("alert: the baseline %v of %s cannot be used; write a multiple of %v from the window up to %v", c.Baseline, c.Kind, resolution, maxBaseline)
+		return fmt.Errorf("alert: the baseline %v of %s is invalid; write a multiple of %v from the window up to %v", c.Baseline, c.Kind, resolution, maxBaseline)
 	case c.Minimum < 0 || c.Hold < 0 || c.Cooldown < 0:
 		return fmt.Errorf("alert: the minimum, hold and cooldown of %s cannot be negative; leave them 0 for the defaults", c.Kind)
 	}

@@ -31,10 +31,10 @@ func Parse(text string) ([]Check, error) {
 	for _, s := range all {
 		i := slices.IndexFunc(checks, func(c Check) bool { return string(c.Kind) == s.Name })
 		if i < 0 {
-			return nil, fmt.Errorf("alert: there is no check %q; use %s", s.Name, strings.Join(kinds(checks), ", "))
+			return nil, fmt.Errorf("alert: unknown check %q; use %s", s.Name, strings.Join(kinds(checks), ", "))
 		}
 		if seen[s.Name] {
-			return nil, fmt.Errorf("alert: %s is there twice; write it once", s.Name)
+			return nil, fmt.Errorf("alert: %s is given twice; write it once", s.Name)
 		}
 		seen[s.Name] = true
 		if err := checks[i].read(s); err != nil {
@@ -67,14 +67,14 @@ func (c *Check) read(s setting.Setting) (err error) {
 		switch length := times[o.Name]; {
 		case length != nil:
 			if *length, err = duration.Parse(o.Value); err != nil || *length <= 0 {
-				return fmt.Errorf("%s: %q is no time; write it as 30s, 5m or 2h", o.Name, o.Value)
+				return fmt.Errorf("%s: %q is not a duration; write it as 30s, 5m or 2h", o.Name, o.Value)
 			}
 		case o.Name == "minimum":
 			if c.Minimum, err = strconv.ParseInt(o.Value, 10, 64); err != nil || c.Minimum < 1 {
-				return fmt.Errorf("minimum: %q is no number of requests; write a whole one from 1 on", o.Value)
+				return fmt.Errorf("minimum: %q is not a number of requests; write a whole number from 1", o.Value)
 			}
 		default:
-			return fmt.Errorf("there is no option %q; use %s", o.Name, strings.Join(OptionNames, ", "))
+			return fmt.Errorf("unknown option %q; use %s", o.Name, strings.Join(OptionNames, ", "))
 		}
 	}
 	return nil
@@ -88,7 +88,7 @@ func parseThreshold(text string) (float64, error) {
 		value /= 100
 	}
 	if err != nil || !(value > 0) || value > 1e6 {
-		return 0, fmt.Errorf("%q is no threshold; write a share as 5%%, a factor as 3, or off", text)
+		return 0, fmt.Errorf("%q is not a threshold; write a share as 5%%, a factor as 3, or off", text)
 	}
 	return value, nil
 }

@@ -32,16 +32,16 @@ func TestParse(t *testing.T) {
 	}
 	for text, want := range map[string]string{
 		"denied":                 "not name=value",
-		"thrott=5%":              "there is no check",
-		"denied=5%;denied=6%":    "is there twice",
-		"denied=much":            "is no threshold",
-		"denied=-1%":             "is no threshold",
-		"denied=NaN":             "is no threshold",
-		"denied=0":               "is no threshold",
+		"thrott=5%":              "unknown check",
+		"denied=5%;denied=6%":    "is given twice",
+		"denied=much":            "is not a threshold",
+		"denied=-1%":             "is not a threshold",
+		"denied=NaN":             "is not a threshold",
+		"denied=0":               "is not a threshold",
 		"denied=5%,window=0s":    "window",
 		"denied=5%,window=never": "window",
 		"denied=5%,minimum=0":    "minimum",
-		"denied=5%,colour=red":   "there is no option",
+		"denied=5%,colour=red":   "unknown option",
 		"denied=5%,window=400d":  "indow",
 	} {
 		if _, err := Parse(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -83,10 +83,10 @@ func silenceOf(n archive.Note) (*silence, bool) {
 
 func (s *Silence) validate() error {
 	if s.ID == "" {
-		return errors.New("alert: a silence needs the id of an alert, or a kind")
+		return errors.New("alert: a silence requires the id of an alert, or a kind")
 	}
 	if len(s.ID) > maxID || len(s.Author) > maxComment || len(s.Comment) > maxComment {
-		return errors.New("alert: the silence is too long; say it in fewer words")
+		return errors.New("alert: the id, author or comment of the silence is too long; shorten it")
 	}
 	return nil
 }
@@ -107,7 +107,7 @@ func (l *List) Silence(ctx context.Context, want Silence) error {
 	defer l.sharing.Unlock()
 	now := l.clock()
 	if want.Until.Sub(now) > archive.MaxNoteTime {
-		return errors.New("alert: the silence is too long; a year is the most")
+		return errors.New("alert: the silence is too long; the maximum is a year")
 	}
 	s := l.next(want, now)
 	err := l.archive.SetNote(ctx, noteKind, s.note(), now)

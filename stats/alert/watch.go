@@ -62,7 +62,7 @@ type Watcher struct {
 // New returns a watcher; call Run to start it.
 func New(o Options) (*Watcher, error) {
 	if o.Source == nil {
-		return nil, errors.New("alert: Options.Source is missing; use a stats.Recorder")
+		return nil, errors.New("alert: Options.Source is required; use a stats.Recorder")
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -98,7 +98,7 @@ const term = 30 * time.Second
 // restart neither loses an alert nor sends it twice; only hot keys are detected again.
 func (w *Watcher) Run(ctx context.Context) error {
 	if w.running.Swap(true) {
-		return errors.New("alert: it runs already; Run is to be called once")
+		return errors.New("alert: the watcher already runs; call Run once")
 	}
 	follow, err := w.options.Source.Subscribe()
 	if err != nil {

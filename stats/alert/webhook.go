@@ -73,7 +73,7 @@ type poster struct {
 func newPoster(kind, address string, client *http.Client, clock func() time.Time) (poster, error) {
 	u, err := url.Parse(address)
 	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return poster{}, errors.New("alert: the URL cannot be used; write it as https://host/path") // it may have a password
+		return poster{}, errors.New("alert: invalid URL; write it as https://host/path") // it may have a password
 	}
 	if client == nil {
 		client = &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}

@@ -132,7 +132,7 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 		case seconds < l.least:
 			return all, fmt.Errorf("archive: Keep.%s is %v; keep at least %v, so that the next level can be made of it", l.name, l.given, time.Duration(l.least)*time.Second)
 		case seconds > 3660*day:
-			return all, fmt.Errorf("archive: Keep.%s is %v; ten years are the most", l.name, l.given)
+			return all, fmt.Errorf("archive: Keep.%s is %v; the maximum is ten years", l.name, l.given)
 		}
 		series[i] = Level{steps[i], seconds}
 	}
@@ -156,13 +156,13 @@ func ParseKeep(text string) (Keep, error) {
 		for _, o := range append(s.Options, setting.Option{Name: s.Name, Value: s.Value}) {
 			field := fields[o.Name]
 			if field == nil {
-				return k, fmt.Errorf("archive: there is nothing to keep called %q; use seconds, minutes, hours, days", o.Name)
+				return k, fmt.Errorf("archive: unknown level %q; use seconds, minutes, hours, days", o.Name)
 			}
 			if *field != 0 {
-				return k, fmt.Errorf("archive: %s is there twice; write it once", o.Name)
+				return k, fmt.Errorf("archive: %s is given twice; write it once", o.Name)
 			}
 			if *field, err = duration.Parse(o.Value); err != nil || *field <= 0 {
-				return k, fmt.Errorf("archive: %s: %q is no time; write it as 90m, 2h or 30d", o.Name, o.Value)
+				return k, fmt.Errorf("archive: %s: %q is not a duration; write it as 90m, 2h or 30d", o.Name, o.Value)
 			}
 		}
 	}

@@ -165,8 +165,8 @@ func TestParseKeep(t *testing.T) {
 		"seconds=1h;minutes=1d": "cannot be read",
 		"weeks=3":               "use seconds, minutes, hours, days",
 		"seconds=1h,seconds=2h": "twice",
-		"seconds=long":          "is no time",
-		"seconds=-1h":           "is no time",
+		"seconds=long":          "is not a duration",
+		"seconds=-1h":           "is not a duration",
 		"seconds=1s":            "econd",
 	} {
 		if _, err := archive.ParseKeep(text); err == nil || !strings.Contains(err.Error(), want) {

@@ -52,7 +52,7 @@ func (n Note) Tidy(kind string, now time.Time) (Note, error) {
 	case len(n.Text) > MaxNoteText:
 		return n, fmt.Errorf("archive: the note has %d bytes; at most %d are kept", len(n.Text), MaxNoteText)
 	case n.Until.Sub(now) > MaxNoteTime:
-		return n, errors.New("archive: the note is for too long; a year is the most")
+		return n, errors.New("archive: the note lasts too long; the maximum is a year")
 	}
 	n.Text = bytes.Clone(n.Text)
 	n.Until = time.UnixMicro(max(n.Until.UnixMicro(), 0)).UTC()

@@ -13,7 +13,7 @@ func Decode(src []byte) (*Frame, error) {
 	d := decoder{in: src}
 	v := d.byte()
 	if d.err == nil && (v < 1 || v > version) {
-		return nil, fmt.Errorf("frame: it is of version %d, this weir reads up to version %d", v, version)
+		return nil, fmt.Errorf("frame: the data has version %d, but this weir reads up to version %d", v, version)
 	}
 	f := &Frame{}
 	d.counts(&f.Requests)
@@ -47,7 +47,7 @@ func Decode(src []byte) (*Frame, error) {
 	return f, nil
 }
 
-var errDamaged = errors.New("frame: it is damaged; remove it, or what else writes there")
+var errDamaged = errors.New("frame: the data is damaged; remove it, and check what else writes there")
 
 // maxExact bounds every number, so that no sum of many overflows.
 const maxExact = 1 << 53

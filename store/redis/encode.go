@@ -203,7 +203,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	return nil
 }
 
-var errForeign = errors.New("holds something that this version of weir did not write; delete it, or give weir a prefix of its own")
+var errForeign = errors.New("contains data that this version of weir did not write; delete the key, or use another prefix")
 
 // decision reads one. The first number tells what follows, and what remains.
 func (u *unpacker) decision(d *weir.Decision, capacity int64) error {

@@ -143,7 +143,7 @@ func TestForeignKey(t *testing.T) {
 	if err := client.Do(t.Context(), client.B().Sadd().Key(s.keyOf(&op)).Member("m").Build()).Error(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), `"weir:T1m{k}" holds something that this version of weir did not write`) {
+	if _, err := s.Take(t.Context(), nil, op); err == nil || !strings.Contains(err.Error(), `"weir:T1m{k}" contains data that this version of weir did not write`) {
 		t.Errorf("Take of a set = %v", err)
 	}
 }

@@ -76,7 +76,7 @@ type Store struct {
 // store. Set DisableRetry on the client; [Open] does.
 func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
-		return nil, errors.New("redis: New needs a client; rueidis.NewClient makes one, or Open does it all")
+		return nil, errors.New("redis: New requires a client; create one with rueidis.NewClient, or use Open")
 	}
 	s, err := newStore(o)
 	if err != nil {

@@ -175,7 +175,7 @@ func splitURL(s string) (urlParts, error) {
 	}
 	u := urlParts{urlForm: form, scheme: scheme}
 	if strings.ContainsFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }) {
-		return u, errors.New("redis: the URL has a space, a newline or another control character; remove it, or write it as %20, %0A or the like")
+		return u, errors.New("redis: the URL has a space, a newline or another control character; remove it, or percent-encode it, as in %20 or %0A")
 	}
 	if at := strings.LastIndexByte(rest, '@'); at >= 0 {
 		u.login, rest = rest[:at+1], rest[at+1:]

@@ -59,10 +59,10 @@ func (u urlParts) mayHave(name string) error {
 		if near := spelling.Nearest(name, urlOptionNames); near != "" {
 			return fmt.Errorf("redis: the URL has an unknown option; did you mean %s?", near)
 		}
-		return fmt.Errorf("redis: the URL has an unknown option; there are %s, and an & within one is written %%26", strings.Join(urlOptionNames, ", "))
+		return fmt.Errorf("redis: the URL has an unknown option; valid options are %s; write an & inside a value as %%26", strings.Join(urlOptionNames, ", "))
 	case strings.HasPrefix(name, "tls_") && !u.tls:
 		if u.kind == toSocket {
-			return fmt.Errorf("redis: the URL's option %s is for TLS, which a Unix socket has not; leave it out", name)
+			return fmt.Errorf("redis: the URL's option %s is for TLS, which a Unix socket does not use; remove it", name)
 		}
 		return fmt.Errorf("redis: the URL's option %s is for TLS; write %s", name, strings.Replace(u.right, "redis", "rediss", 1))
 	case strings.HasPrefix(name, "sentinel_") && u.kind != toSentinel:
@@ -119,7 +119,7 @@ func (o urlOptions) timeout(name string, otherwise time.Duration) (time.Duration
 	}
 	d, err := duration.Parse(value)
 	if err != nil || d <= 0 || d > time.Minute {
-		return 0, fmt.Errorf("redis: the URL's option %s%s is not a time above 0 and up to 1m; write %s=50ms or the like", name, quoteNumber(value), name)
+		return 0, fmt.Errorf("redis: the URL's option %s%s is not a duration above 0 and up to 1m; write for example %s=50ms", name, quoteNumber(value), name)
 	}
 	return d, nil
 }

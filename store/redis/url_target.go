@@ -36,7 +36,7 @@ func (u urlParts) target() (t urlTarget, err error) {
 		return urlTarget{}, err
 	}
 	if u.kind == toCluster && t.database != 0 {
-		return urlTarget{}, u.reject("'s database is not 0, and a cluster has no other")
+		return urlTarget{}, u.reject("'s database is not 0, the only one of a cluster")
 	}
 	return t, nil
 }
@@ -91,12 +91,12 @@ func (u urlParts) address(s string) (string, error) {
 	}
 	switch {
 	case host == "":
-		return "", u.reject(" lacks a host")
+		return "", u.reject(" has no host")
 	case host[0] == '[':
 		ip, closed := strings.CutSuffix(host[1:], "]")
 		ip, err := url.PathUnescape(ip) // a zone is set off by %25
 		if err != nil || !closed || !isIPv6(ip) {
-			return "", u.reject(" has brackets around what is no IPv6 address, which looks like [::1]:6379")
+			return "", u.reject(" has brackets that do not contain an IPv6 address, as in [::1]:6379")
 		}
 		host = ip
 	case strings.ContainsRune(host, ':'):

@@ -98,11 +98,11 @@ func TestParseURL(t *testing.T) {
 func TestURLIsRejected(t *testing.T) {
 	const (
 		encode  = "redis: something before the URL's last @ needs percent-encoding; within a user, a password or an option write / as %2F, ? as %3F, # as %23, @ as %40 and % as %25"
-		space   = "redis: the URL has a space, a newline or another control character; remove it, or write it as %20, %0A or the like"
+		space   = "redis: the URL has a space, a newline or another control character; remove it, or percent-encode it, as in %20 or %0A"
 		name    = "redis: the URL needs the master's name after its hosts, of letters, digits, dots, dashes and underscores; write redis+sentinel://host:26379,host:26379/master/0"
-		ipv6    = "redis: the URL has brackets around what is no IPv6 address, which looks like [::1]:6379; write redis://host:6379/0"
+		ipv6    = "redis: the URL has brackets that do not contain an IPv6 address, as in [::1]:6379; write redis://host:6379/0"
 		socket  = "redis: the URL needs a path and no host, so three slashes in a row; write redis+unix:///run/redis.sock?db=0"
-		unknown = "redis: the URL has an unknown option; there are timeout, dial_timeout, prefix, client_name, password_file, db, sentinel_user, sentinel_password, sentinel_password_file, tls_ca, tls_cert, tls_key, tls_server_name, tls_insecure, and an & within one is written %26"
+		unknown = "redis: the URL has an unknown option; valid options are timeout, dial_timeout, prefix, client_name, password_file, db, sentinel_user, sentinel_password, sentinel_password_file, tls_ca, tls_cert, tls_key, tls_server_name, tls_insecure; write an & inside a value as %26"
 	)
 	for url, want := range map[string]string{
 		"":                     "redis: the URL has no scheme; write redis://host:6379/0",
@@ -125,10 +125,10 @@ func TestURLIsRejected(t *testing.T) {
 		"redis+cluster://u:p@a,u:p@b":   encode,
 		"redis://u:p@host/0?prefix=a@b": encode,
 
-		"redis://":                "redis: the URL lacks a host; write redis://host:6379/0",
-		"redis://u:p@":            "redis: the URL lacks a host; write redis://host:6379/0",
-		"redis://:6379":           "redis: the URL lacks a host; write redis://host:6379/0",
-		"redis+cluster://a,,b":    "redis: the URL lacks a host; write redis+cluster://host:6379,host:6379",
+		"redis://":                "redis: the URL has no host; write redis://host:6379/0",
+		"redis://u:p@":            "redis: the URL has no host; write redis://host:6379/0",
+		"redis://:6379":           "redis: the URL has no host; write redis://host:6379/0",
+		"redis+cluster://a,,b":    "redis: the URL has no host; write redis+cluster://host:6379,host:6379",
 		"redis://a,b":             "redis: the URL has several hosts, which is for redis+cluster:// and redis+sentinel://; write redis://host:6379/0",
 		"rediss://a,b":            "redis: the URL has several hosts, which is for rediss+cluster:// and rediss+sentinel://; write rediss://host:6379/0",
 		"redis://ho%73t":          "redis: the URL's host has a character other than letters, digits, dots, dashes and underscores; write redis://host:6379/0",
@@ -148,7 +148,7 @@ func TestURLIsRejected(t *testing.T) {
 		"redis://host/0/":               `redis: the URL's database "0/" is not a number; write redis://host:6379/0`,
 		"redis://host/cache":            "redis: the URL's database is not a number; write redis://host:6379/0",
 		"redis://host/4294967296":       "redis: the URL's database is not a number; write redis://host:6379/0",
-		"redis+cluster://host/1":        "redis: the URL's database is not 0, and a cluster has no other; write redis+cluster://host:6379,host:6379",
+		"redis+cluster://host/1":        "redis: the URL's database is not 0, the only one of a cluster; write redis+cluster://host:6379,host:6379",
 		"redis+sentinel://a,b":          name,
 		"redis+sentinel://a,b//0":       name,
 		"redis+sentinel://a/my%20name":  name,
@@ -164,19 +164,19 @@ func TestURLIsRejected(t *testing.T) {
 		"redis://host?prefix=":           "redis: the URL's option prefix is empty; give it a value or leave it out",
 		"redis://host?prefix=100%":       "redis: the URL's option prefix has a % that encodes nothing; write it as %25",
 		"redis://host?prefix=a&prefix=a": "redis: the URL has the option prefix twice; leave one out",
-		"redis://host?timeout=50":        `redis: the URL's option timeout "50" is not a time above 0 and up to 1m; write timeout=50ms or the like`,
-		"redis://host?timeout=0s":        `redis: the URL's option timeout "0s" is not a time above 0 and up to 1m; write timeout=50ms or the like`,
-		"redis://host?timeout=-1s":       "redis: the URL's option timeout is not a time above 0 and up to 1m; write timeout=50ms or the like",
-		"redis://host?dial_timeout=61s":  `redis: the URL's option dial_timeout "61s" is not a time above 0 and up to 1m; write dial_timeout=50ms or the like`,
+		"redis://host?timeout=50":        `redis: the URL's option timeout "50" is not a duration above 0 and up to 1m; write for example timeout=50ms`,
+		"redis://host?timeout=0s":        `redis: the URL's option timeout "0s" is not a duration above 0 and up to 1m; write for example timeout=50ms`,
+		"redis://host?timeout=-1s":       "redis: the URL's option timeout is not a duration above 0 and up to 1m; write for example timeout=50ms",
+		"redis://host?dial_timeout=61s":  `redis: the URL's option dial_timeout "61s" is not a duration above 0 and up to 1m; write for example dial_timeout=50ms`,
 		"redis://host?client_name=a%20b": "redis: the URL's option client_name has a space or a character that is not ASCII; write client_name=weir",
 		"redis://host?db=1":              "redis: the URL's option db is for redis+unix://; put the database into the path, as in redis://host:6379/0",
 		"redis+cluster://host?db=1":      "redis: the URL's option db is not for a cluster, which has only database 0; leave it out",
 
 		"redis://host?tls_insecure=true":           "redis: the URL's option tls_insecure is for TLS; write rediss://host:6379/0",
 		"redis+cluster://a?tls_ca=x":               "redis: the URL's option tls_ca is for TLS; write rediss+cluster://host:6379,host:6379",
-		"redis+unix:///x?tls_ca=x":                 "redis: the URL's option tls_ca is for TLS, which a Unix socket has not; leave it out",
+		"redis+unix:///x?tls_ca=x":                 "redis: the URL's option tls_ca is for TLS, which a Unix socket does not use; remove it",
 		"rediss://host?tls_insecure=1":             "redis: the URL's option tls_insecure is not true; write tls_insecure=true or leave it out",
-		"rediss://host?tls_insecure=true&tls_ca=x": "redis: the URL has tls_ca and tls_insecure, which would not look at it; leave one out",
+		"rediss://host?tls_insecure=true&tls_ca=x": "redis: the URL has both tls_ca and tls_insecure, which ignores tls_ca; remove one",
 		"rediss://host?tls_cert=x":                 "redis: the URL has only one of tls_cert and tls_key; add the other",
 		"rediss://host?tls_key=x":                  "redis: the URL has only one of tls_cert and tls_key; add the other",
 		"rediss://host?tls_ca=testdata/none":       "redis: the file of the URL's option tls_ca cannot be read (no such file or directory); write its whole path",

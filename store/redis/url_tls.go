@@ -19,7 +19,7 @@ func (o urlOptions) tlsConfig() (*tls.Config, error) {
 			return nil, errors.New("redis: the URL's option tls_insecure is not true; write tls_insecure=true or leave it out")
 		}
 		if o.values["tls_ca"] != "" {
-			return nil, errors.New("redis: the URL has tls_ca and tls_insecure, which would not look at it; leave one out")
+			return nil, errors.New("redis: the URL has both tls_ca and tls_insecure, which ignores tls_ca; remove one")
 		}
 		c.InsecureSkipVerify = true
 	}
@@ -58,7 +58,7 @@ func (o urlOptions) keyPair() (tls.Certificate, error) {
 	pair, err := tls.X509KeyPair(cert, key)
 	if err != nil {
 		// Package tls says what is wrong, and quotes neither file.
-		return tls.Certificate{}, fmt.Errorf("redis: the files of the URL's options tls_cert and tls_key are no pair in PEM: %w", err)
+		return tls.Certificate{}, fmt.Errorf("redis: the files of the URL's options tls_cert and tls_key are not a PEM certificate and its key: %w", err)
 	}
 	return pair, nil
 }

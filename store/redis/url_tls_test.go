@@ -117,7 +117,7 @@ func TestURLTLS(t *testing.T) {
 		t.Errorf("the certificates are %v", c.Certificates)
 	}
 	for options, want := range map[string]string{
-		"?tls_cert=" + certFile + "&tls_key=" + certFile: "redis: the files of the URL's options tls_cert and tls_key are no pair in PEM: tls: found a certificate rather than a key in the PEM for the private key",
+		"?tls_cert=" + certFile + "&tls_key=" + certFile: "redis: the files of the URL's options tls_cert and tls_key are not a PEM certificate and its key: tls: found a certificate rather than a key in the PEM for the private key",
 		"?tls_cert=" + certFile + "&tls_key=none":        "redis: the file of the URL's option tls_key cannot be read (no such file or directory); write its whole path",
 		"?tls_cert=none&tls_key=" + keyFile:              "redis: the file of the URL's option tls_cert cannot be read (no such file or directory); write its whole path",
 		"?tls_ca=" + keyFile:                             "redis: the file of the URL's option tls_ca has no certificate; it must begin with -----BEGIN CERTIFICATE-----",

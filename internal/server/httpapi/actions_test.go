@@ -48,7 +48,7 @@ func TestActionProblems(t *testing.T) {
 		{read + "?user=u&action=a&zone=x", "", "zone", "no time zone"},
 		{read + "?user=u&action=a&window=day", "", "window", "no parameter"},
 		{history + "?user=u&action=a&window=minute", "", "window", "write hour or day"},
-		{history + "?user=u&action=a&window=x", "", "window", "no window"},
+		{history + "?user=u&action=a&window=x", "", "window", "not a window"},
 		{history + "?user=u&action=a&n=721", "", "n", "only 720"},
 		{history + "?user=u&action=a&n=0", "", "n", "from 1"},
 	} {

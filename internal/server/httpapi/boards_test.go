@@ -43,7 +43,7 @@ func TestBoardProblems(t *testing.T) {
 		{score, `{"board":{"name":"b","sliding_s":60},"score":[{"member":"m","by":-1}]}`, "score[0].by", "only grow"},
 		{score, `{"board":{"name":"b"},"score":[]}`, "score", "required"},
 		{score, `{"board":{"name":"b"},"score":[{"member":"m"},{"by":1}]}`, "score[1].member", "it is empty"},
-		{score, `{"board":{"name":"b"},"score":[{"member":"m","by":9007199255}]}`, "score[0].by", "more than there can be"},
+		{score, `{"board":{"name":"b"},"score":[{"member":"m","by":9007199255}]}`, "score[0].by", "is too large"},
 		{score, `{"board":{"name":"b"},"score":[` + strings.Repeat(`{"member":"m"},`, counter.MaxBatch) + `{"member":"m"}]}`, "score", "256"},
 		{top, "", "board", "it is empty"},
 		{top + "?board=b&n=1001", "", "n", "to 1000"},

@@ -201,7 +201,7 @@ func TestCounterProblems(t *testing.T) {
 		{"POST /v1/counters/add", `{"add":[{"name":"a","by":1e3}]}`, "by", "1e3"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","by":0.0000001}]}`, "by", "0.0000001"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","by":"1"}]}`, "by", "number"},
-		{"POST /v1/counters/add", `{"add":[{"name":"a","by":9000000000000.1}]}`, "by", "more than there can be"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","by":9000000000000.1}]}`, "by", "is too large"},
 		{"POST /v1/counters/add?name=a", `{"add":[{"name":"a"}]}`, "name", "no parameter"},
 		{"POST /v1/counters/reset", `{"reset":[]}`, "reset", "required"},
 		{"POST /v1/counters/reset", `{"reset":[{"name":""}]}`, "reset[0].name", "it is empty"},
@@ -213,8 +213,8 @@ func TestCounterProblems(t *testing.T) {
 		{"GET /v1/counters?name=%ff", "", "name", "UTF-8"},
 		{"GET /v1/counters?name=a&group=%ff", "", "group", "UTF-8"},
 		{"GET /v1/counters?name=a&group=g&group=h", "", "group", "send it once"},
-		{"GET /v1/counters?name=a&window=", "", "window", "no window"},
-		{"GET /v1/counters?name=a&window=Day", "", "window", "no window"},
+		{"GET /v1/counters?name=a&window=", "", "window", "not a window"},
+		{"GET /v1/counters?name=a&window=Day", "", "window", "not a window"},
 		{"GET /v1/counters?name=a&zone=Local", "", "zone", "no time zone"},
 		{"GET /v1/counters?name=a&n=3", "", "n", "no parameter"},
 		{"GET /v1/counters?" + strings.Repeat("name=a&", counter.MaxBatch+1), "", "name", "256"},
@@ -224,7 +224,7 @@ func TestCounterProblems(t *testing.T) {
 		{"GET /v1/counters/history?name=a&window=day&n=9999999999999999999", "", "n", "whole number"},
 		{"GET /v1/counters/history?name=a&window=day&n=367", "", "n", "only 366 windows"},
 		{"GET /v1/counters/history?name=a&n=2", "", "n", "only 1 window"},
-		{"GET /v1/counters/history?" + strings.Repeat("name=a&", 100) + "window=hour&n=101", "", "n", "too much at once"},
+		{"GET /v1/counters/history?" + strings.Repeat("name=a&", 100) + "window=hour&n=101", "", "n", "too many at once"},
 	} {
 		p := k.call(c.what, c.body).wantProblem(t, badField, c.words)
 		if p.Field != c.field || strings.Contains(p.Detail, "weir:") || strings.Contains(p.Detail, "counter:") {

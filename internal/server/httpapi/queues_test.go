@@ -173,7 +173,7 @@ func TestQueueProblems(t *testing.T) {
 		{dead + "?after=9007199254740992", "", "after", "from 0"},
 		{requeue, `{}`, "numbers", "required"},
 		{requeue, `{"numbers":[]}`, "numbers", "required"},
-		{requeue, `{"numbers":[0]}`, "numbers", "no number of an item"},
+		{requeue, `{"numbers":[0]}`, "numbers", "not the number of an item"},
 		{requeue, `{"numbers":["1"]}`, "numbers", "whole number"},
 		{"POST /v1/queues/mail/delete", `{"numbers":[` + strings.Repeat("1,", queue.MaxBatch) + `1]}`, "numbers", "maximum of 100"},
 	} {

@@ -93,7 +93,7 @@ func (m *Store) Restore(r io.Reader) error {
 	return nil
 }
 
-var errInUse = errors.New("archive: it is in use already; restore a snapshot before the first request")
+var errInUse = errors.New("archive: the archive is already in use; restore a snapshot before the first request")
 
 // read reads what Snapshot has written: slots, and then notes.
 func (m *Store) read(in *snapshot.Reader) {

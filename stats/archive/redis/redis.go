@@ -72,7 +72,7 @@ var (
 // Nothing is asked of Redis yet.
 func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
-		return nil, errors.New("archive: New needs a client; rueidis.NewClient makes one")
+		return nil, errors.New("archive: New requires a client; create one with rueidis.NewClient")
 	}
 	return Open(redislink.Of(client).Client, o)
 }

@@ -27,7 +27,7 @@ func New(client goredis.UniversalClient, o redis.Options) (*redis.Store, error) 
 	a := adapter{client: client}
 	switch c := client.(type) {
 	case nil:
-		return nil, errors.New("goredis: New needs a client; goredis.NewClient makes one")
+		return nil, errors.New("goredis: New requires a client; create one with goredis.NewClient")
 	case *goredis.Client:
 		a.heedsContext = c.Options().ContextTimeoutEnabled
 	case *goredis.ClusterClient:
