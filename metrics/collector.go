@@ -16,34 +16,34 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	requestsDesc  = desc("requests_total", "Requests that were judged, by what became of them.", "outcome")
-	decisionsDesc = desc("decisions_total", "What each rule said of the requests to which it applies.", "rule", "outcome")
-	secondsDesc   = desc("decision_seconds", "How long it takes to judge a request, the store included.")
-	degradedDesc  = desc("degraded_total", "Requests that were judged without the store, by how.", "policy")
-	failuresDesc  = desc("store_errors_total", "Requests for which the store could not be asked, by why.", "kind")
-	upDesc        = desc("store_up", "Whether the store can be asked.")
+	requestsDesc  = desc("requests_total", "Requests that were decided, by outcome.", "outcome")
+	decisionsDesc = desc("decisions_total", "Decisions of each rule, by outcome.", "rule", "outcome")
+	secondsDesc   = desc("decision_seconds", "Duration of decisions, including the store.")
+	degradedDesc  = desc("degraded_total", "Requests that were decided without the store, by on_failure policy.", "policy")
+	failuresDesc  = desc("store_errors_total", "Requests for which the store failed, by cause.", "kind")
+	upDesc        = desc("store_up", "Whether the store is available.")
 
-	keysDesc    = desc("keys", "Keys that the store in memory remembers.")
-	maxKeysDesc = desc("keys_max", "How many keys the store in memory remembers at most.")
-	expiredDesc = desc("keys_expired_total", "Keys that were forgotten because they were fully reset.")
-	evictedDesc = desc("keys_evicted_total", "Keys that were forgotten to make room, before they were fully reset.")
+	keysDesc    = desc("keys", "Keys in the memory store.")
+	maxKeysDesc = desc("keys_max", "Maximum number of keys in the memory store.")
+	expiredDesc = desc("keys_expired_total", "Keys that were removed because they were fully reset.")
+	evictedDesc = desc("keys_evicted_total", "Keys that were evicted to make room, before they were fully reset.")
 
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
-	sinceDesc    = desc("rules_loaded_timestamp_seconds", "When the rules in force were loaded.")
-	reloadedDesc = desc("rules_last_reload_successful", "Whether the newest rules, and the newest configuration for Envoy, are in force.")
-	failedDesc   = desc("rules_reload_failures_total", "Rules, and configurations for Envoy, that could not be used.")
-	delayedDesc  = desc("delayed_requests", "Requests that wait for their turn.")
+	sinceDesc    = desc("rules_loaded_timestamp_seconds", "Time at which the rules in force were loaded.")
+	reloadedDesc = desc("rules_last_reload_successful", "Whether the latest rules and the latest Envoy configuration are in force.")
+	failedDesc   = desc("rules_reload_failures_total", "Rules and Envoy configurations that could not be loaded.")
+	delayedDesc  = desc("delayed_requests", "Requests that are delayed now.")
 
-	queueDesc    = desc("queue_items", "Items in a queue, by where they are.", "queue", "state")
-	queueAgeDesc = desc("queue_oldest_seconds", "For how long the oldest item has waited that could be worked on.", "queue")
+	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
+	queueAgeDesc = desc("queue_oldest_seconds", "Waiting time of the oldest item that is ready.", "queue")
 
-	lostDesc   = desc("stats_lost_total", "Requests that are missing in the statistics, because their archive was unavailable for too long.")
-	alertsDesc = desc("alerts_firing", "Alerts of weir's own that fire.")
+	lostDesc   = desc("stats_lost_total", "Requests that are missing from the statistics, because the archive was unavailable for too long.")
+	alertsDesc = desc("alerts_firing", "Alerts of weir that are firing.")
 
 	saveFailuresDesc = desc("data_save_failures_total", "Saves of a file in the data directory that failed.", "file")
-	savedDesc        = desc("data_saved_timestamp_seconds", "When a file in the data directory was last saved.", "file")
-	unusableDesc     = desc("data_unusable_files", "Files in the data directory that could not be used at the start and were moved aside.")
+	savedDesc        = desc("data_saved_timestamp_seconds", "Time at which a file in the data directory was last saved.", "file")
+	unusableDesc     = desc("data_unusable_files", "Files in the data directory that could not be used at startup and were moved aside.")
 )
 
 var always = []*prometheus.Desc{

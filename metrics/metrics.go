@@ -213,7 +213,7 @@ func buildInfo(version string) prometheus.Collector {
 		}
 	}
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
-		Name: "weir_build_info", Help: "Always 1; the labels say what runs.",
+		Name: "weir_build_info", Help: "Always 1; the labels describe the build.",
 		ConstLabels: prometheus.Labels{
 			"version": strings.ToValidUTF8(cmp.Or(version, "unknown"), "?"), "revision": revision, "goversion": runtime.Version(),
 		},

@@ -16,15 +16,15 @@ var trafficBounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25,
 
 func (m *Metrics) makeTraffic() {
 	m.httpSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "weir_http_request_seconds", Help: "How long HTTP requests take to be answered, by route and class of status.",
+		Name: "weir_http_request_seconds", Help: "Duration of HTTP requests, by route and class of status.",
 		Buckets: trafficBounds,
 	}, []string{"route", "code"})
 	m.upstreamSeconds = prometheus.NewHistogramVec(prometheus.HistogramOpts{
-		Name: "weir_upstream_seconds", Help: "How long upstreams take to answer, by class of status; error is no answer, canceled a client that left.",
+		Name: "weir_upstream_seconds", Help: "Response time of upstreams, by class of status; error means no response, canceled that the client disconnected.",
 		Buckets: trafficBounds,
 	}, []string{"route", "upstream", "class"})
 	m.upstreamErrors = prometheus.NewCounterVec(prometheus.CounterOpts{
-		Name: "weir_upstream_errors_total", Help: "Requests that an upstream did not answer, by why.",
+		Name: "weir_upstream_errors_total", Help: "Requests without a response from the upstream, by cause.",
 	}, []string{"upstream", "kind"})
 }
 

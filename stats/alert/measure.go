@@ -21,7 +21,7 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 		return c.drop(h, now, total)
 	}
 	if c.Kind == Errors {
-		return c.share("", w.passed().Errors, w.passed().Requests, "%.1f %% of requests that were passed on ended badly")
+		return c.share("", w.passed().Errors, w.passed().Requests, "%.1f %% of requests to upstreams failed")
 	}
 	if total < c.Minimum && c.Kind != HotKey {
 		return nil
@@ -30,7 +30,7 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	case Denied:
 		return c.denied(&w)
 	case Degraded:
-		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1f %% of requests are judged without the store")
+		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1f %% of requests are decided without the store")
 	case Slow:
 		return c.slow(h, now, w.Decision.Quantile(0.99))
 	case HotKey:
@@ -98,7 +98,7 @@ func (c *Check) drop(h history, now, total int64) []finding {
 		return nil
 	}
 	if value := float64(total) / usual; value < c.Threshold {
-		return []finding{{value: value, text: fmt.Sprintf("traffic has fallen to %.0f %% of what it was", 100*value)}}
+		return []finding{{value: value, text: fmt.Sprintf("traffic dropped to %.0f %% of its previous level", 100*value)}}
 	}
 	return nil
 }

@@ -107,7 +107,7 @@ func (o *outbox) deliver(ctx context.Context, alerts []Alert) {
 		}
 		if _, permanent := errors.AsType[*PermanentError](err); permanent || attempt == maxAttempts {
 			o.dropped.Add(1)
-			o.logger.Error("alerts could not be sent", "to", o.to.Name(), "attempts", attempt, "error", err)
+			o.logger.Error("alerts not sent", "to", o.to.Name(), "attempts", attempt, "error", err)
 			return
 		}
 		if clock.Sleep(ctx, time.Duration(float64(pause)*(0.5+0.5*rand.Float64()))) != nil {
@@ -133,7 +133,7 @@ func (w *Watcher) Test(ctx context.Context) (Alert, []Delivery) {
 	now := w.options.Clock().UTC().Truncate(time.Second)
 	a := w.sign([]Alert{{
 		ID: string(Test), Kind: Test, State: Firing, Value: 1, Current: 1, Threshold: 1,
-		Summary: "this is a test: nothing is wrong", StartsAt: now, UpdatedAt: now,
+		Summary: "test alert; no action is required", StartsAt: now, UpdatedAt: now,
 	}})
 	all := make([]Delivery, len(w.options.Notifiers))
 	ctx, cancel := context.WithTimeout(ctx, patience)

@@ -34,9 +34,9 @@ type Silence struct {
 // ErrNotShared is returned if the silence works on this instance, but the archive is
 // unavailable, so that the other instances do not have it yet. They get it when the
 // archive is available again.
-var ErrNotShared = errors.New("alert: the other instances do not know of the silence yet")
+var ErrNotShared = errors.New("alert: the silence is not shared with the other instances yet")
 
-var errTooMany = fmt.Errorf("alert: there are %d silences already; end some, or silence a kind", MaxSilences)
+var errTooMany = fmt.Errorf("alert: there are already %d silences, the maximum; end some, or silence a kind", MaxSilences)
 
 // silence is one as this instance knows it.
 type silence struct {

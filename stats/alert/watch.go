@@ -120,7 +120,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		w.options.Logger.Warn("alerts begin without the past, which cannot be read", "error", err)
+		w.options.Logger.Warn("alerts start without history, which cannot be read", "error", err)
 	}
 	for {
 		select {
@@ -156,9 +156,9 @@ func (w *Watcher) share(ctx context.Context) {
 	}
 	switch apart := err != nil; {
 	case apart && !w.apart:
-		w.options.Logger.Warn("silences of alerts cannot be shared; they hold where they are known", "error", err)
+		w.options.Logger.Warn("silences cannot be shared; each applies only on instances that have it", "error", err)
 	case !apart && w.apart:
-		w.options.Logger.Info("silences of alerts are shared again")
+		w.options.Logger.Info("silences are shared again")
 	}
 	w.apart = err != nil
 }

@@ -148,7 +148,7 @@ func (p *poster) post(ctx context.Context, header http.Header, body []byte) erro
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
 		return nil
 	}
-	err = fmt.Errorf("alert: the answer is %s: %s", resp.Status, clip(answer))
+	err = fmt.Errorf("alert: the receiver returned %s: %s", resp.Status, clip(answer))
 	switch {
 	case resp.StatusCode >= 500, resp.StatusCode == http.StatusTooManyRequests, resp.StatusCode == http.StatusRequestTimeout:
 		return err
