@@ -2,7 +2,7 @@
 
 import { Client, Problem, Unreachable } from './api/client'
 import type { Whoami } from './api/stats'
-import { t } from './words/words.svelte'
+import { t, trouble } from './words/words.svelte'
 
 export interface Notice {
   id: number
@@ -101,6 +101,7 @@ export function dismiss(id: number): void {
 // explain makes a sentence of whatever went wrong.
 export function explain(error: unknown): string {
   if (error instanceof Unreachable) return t('app.unreachable')
+  if (error instanceof Problem) return trouble(error.type, error.detail)
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { en, type Word } from '../src/words/en'
-import { alerts, problems } from '../src/words/server.zh'
-import { alert, problem, speech } from '../src/words/words.svelte'
+import { alerts, problems, titles } from '../src/words/server.zh'
+import { alert, problem, speech, trouble } from '../src/words/words.svelte'
 import { zh } from '../src/words/zh'
 
 const words = Object.keys(en) as Word[]
@@ -43,6 +43,19 @@ describe('alerts', () => {
     expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
     speech.language = 'en'
     expect(alert(a)).toBe(a.summary)
+  })
+})
+
+describe('problems of the API', () => {
+  const api = readFileSync(join(import.meta.dirname, '../../internal/server/httpapi/openapi.yaml'), 'utf8')
+  const types = [...api.matchAll(/- urn:weir:problem:([a-z-]+)/g)].map((m) => m[1]!)
+  it('have a Chinese title for every type', () => expect(Object.keys(titles).sort()).toEqual([...new Set(types)].sort()))
+  it('are said in the language of the page', () => {
+    speech.language = 'zh'
+    expect(trouble('urn:weir:problem:busy', 'Try again.')).toBe('服务器繁忙：Try again.')
+    expect(trouble('urn:weir:problem:new', 'Try again.')).toBe('Try again.')
+    speech.language = 'en'
+    expect(trouble('urn:weir:problem:busy', 'Try again.')).toBe('Try again.')
   })
 })
 

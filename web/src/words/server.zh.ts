@@ -12,6 +12,39 @@ export const alerts: Record<string, string> = {
   test: '这是一条测试告警，一切正常',
 }
 
+// titles are of problems of the API, by the end of their type.
+export const titles: Record<string, string> = {
+  'bad-body': '请求体无效',
+  'bad-field': '值无效',
+  'bad-rules': '规则无效',
+  'too-large': '请求体过大',
+  'invalid-request': '请求无效',
+  'no-rule': '没有这条规则',
+  'no-version': '没有这个版本',
+  'not-found': '没有这个路径',
+  'not-enabled': '功能未启用',
+  'method-not-allowed': '不支持该方法',
+  'rule-exists': '规则已存在',
+  'version-conflict': '版本冲突',
+  'version-required': '缺少版本',
+  'out-of-range': '计数超出范围',
+  'no-queue': '没有这个队列',
+  'queue-full': '队列已满',
+  'lease-lost': '租约已失效',
+  'token-required': '需要令牌',
+  'invalid-token': '令牌无效',
+  forbidden: '权限不足',
+  'foreign-host': '未知的主机名',
+  'foreign-origin': '跨站请求',
+  'conflicting-headers': '请求头互相矛盾',
+  'store-unavailable': '存储不可用',
+  'rules-unavailable': '规则存储不可用',
+  busy: '服务器繁忙',
+  'not-ready': '服务器未就绪',
+  'not-applied': '规则已保存但未生效',
+  'internal-error': '内部错误',
+}
+
 // problems are those of rules, by code: what is wrong, and what to do.
 export const problems: Record<string, string> = {
   E001: '既不是 YAML 也不是 JSON。检查报错位置及其上一行的缩进、引号和括号。',

@@ -2,7 +2,7 @@
 
 import { multiple } from '../format'
 import { en, type Word } from './en'
-import { alerts, problems } from './server.zh'
+import { alerts, problems, titles } from './server.zh'
 import { zh } from './zh'
 
 export const languages = { en: 'English', zh: '中文' } as const
@@ -46,6 +46,13 @@ export function algorithm(name: string): string {
 export function problem(p: { code?: string; field?: string; message: string }): string {
   const said = speech.language === 'zh' && problems[p.code ?? '']
   return said ? (p.field ? `${p.field}：${said}` : said) : p.message
+}
+
+// trouble is why a call failed: what the server says, and before it the title of the
+// problem in the language of the page.
+export function trouble(type: string, detail: string): string {
+  const title = speech.language === 'zh' && titles[type.replace('urn:weir:problem:', '')]
+  return title ? `${title}：${detail}` : detail
 }
 
 // alert is what an alert says: what the server says, or the same in the language of the page.
