@@ -51,8 +51,8 @@ func (d *Denial) HTTPStatus() int {
 	return [...]int{http.StatusTooManyRequests, http.StatusServiceUnavailable, http.StatusForbidden, http.StatusBadRequest}[d.Cause]
 }
 
-// outage is when to come back while the store is unavailable: a failover takes two or
-// three seconds, and whoever comes earlier only makes it harder.
+// outage is the time to wait while the store is unavailable: a failover takes two or three
+// seconds, and earlier retries only add load.
 const outage = 5 * time.Second
 
 // Describe returns the Denial for a verdict that denies.

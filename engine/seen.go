@@ -15,8 +15,8 @@ import (
 // goes on locally. When the store is unavailable, such a client does not begin again: it
 // begins with what it had used.
 //
-// It is a table of fixed size in which a client has one place. Whoever else belongs
-// there takes it over; that resets somebody a little, in the first moments of an
+// It is a table of fixed size in which each client has one place. Another client with the
+// same place replaces it, so that the first one has a little more room at the start of an
 // outage.
 type seen struct {
 	seed   maphash.Seed

@@ -25,10 +25,10 @@ func (f TierFrom) String() string {
 	return [...]string{"none", "asked", "seen", "unknown"}[f]
 }
 
-// tiers remembers with which tier clients last came, for those who ask about one and do
-// not know: in this process, in a fixed table in which a client has one place. Whoever
-// else belongs there takes it over. A place is 48 bits of the client's hash and 16 of the
-// tier's; 0 is nobody.
+// tiers remembers the tier of each client's last request, for queries that do not name
+// one. It is a table of fixed size in this process. Another client with the same place
+// replaces the first. A place is 48 bits of the client's hash and 16 of the tier's; 0 is
+// empty.
 type tiers struct {
 	seed   maphash.Seed
 	places [tierPlaces]atomic.Uint64

@@ -11,7 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// trafficBounds are in seconds: from what a cache answers to what nobody waits for.
+// trafficBounds are in seconds: from the answer of a cache to longer than clients wait.
 var trafficBounds = []float64{.0005, .001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30}
 
 func (m *Metrics) makeTraffic() {

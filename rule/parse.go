@@ -167,7 +167,7 @@ const (
 	perByteMore = 10       // and what is kept of all of it
 )
 
-// parsing has room for what is parsed at the same time. Whoever comes later waits.
+// parsing bounds what is parsed at the same time. Further documents wait.
 var parsing = budget.New(maxAtOnce)
 
 // makeRoom waits until a document of so many bytes can be parsed, until done is called.

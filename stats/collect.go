@@ -163,8 +163,8 @@ func (c *collector) use(p *place, tier, limit, used int, n int64) {
 }
 
 // remembered is for how many seconds a line is kept whose rule is not in force any more:
-// somebody may just be counting there. If rules change so often that there are maxLines,
-// those go earlier on which nobody has counted yet.
+// a request may still be counting there. If rules change so often that there are
+// maxLines, unused lines are dropped earlier.
 const (
 	remembered = 10
 	maxLines   = 10_000

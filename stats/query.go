@@ -14,7 +14,7 @@ import (
 // MaxPoints is the maximum number of points in a series.
 const MaxPoints = 5000
 
-// idealPoints is how many a series has at most if nobody says what step it is to have.
+// idealPoints is the maximum number of points of a series with the default step.
 const idealPoints = 400
 
 // QueryError reports an invalid query.

@@ -38,7 +38,7 @@ func (l Live) Summary() *Summary {
 var ErrTooMany = errors.New("stats: too many subscriptions; close one, or raise MaxSubscribers")
 
 // behind is how many seconds a subscriber may be behind. After that the oldest are
-// dropped: nobody waits for a slow reader.
+// dropped, so that a slow reader delays nothing.
 const behind = 8
 
 // Subscription receives live traffic.

@@ -3,7 +3,7 @@
 //
 // It is written in Svelte and TypeScript, in src, built by "make web" into dist, and
 // embedded from there. The page reads and writes the HTTP API as any other client does,
-// with the token of whoever looks at it; there is no other way in. Nothing on it comes
+// with the token of its user; there is no other way in. Nothing on it comes
 // from another host.
 package web
 

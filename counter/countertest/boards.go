@@ -15,7 +15,7 @@ func testBoards(t *testing.T, open Open) {
 	t.Run("Room", func(t *testing.T) { testRoom(newTable(t, open, Settings{MaxMembers: 16})) })
 }
 
-// The highest is first, equal ones go by their bytes, and nobody has 0.
+// The highest is first, equal ones go by their bytes, and no member has 0.
 func testOrder(b *table) {
 	board := counter.Board{Name: "o"}
 	b.top(board, 5)
@@ -30,9 +30,9 @@ func testOrder(b *table) {
 		b.t.Errorf("%+v", got)
 	}
 	b.top(board, 2, "c", "2.5", "b", "1.000001")
-	places := testcall.Must(b.Store.Standing(b.t.Context(), board, "down", "c", "nobody", "gone", "a"))(b.t)
+	places := testcall.Must(b.Store.Standing(b.t.Context(), board, "down", "c", "absent", "gone", "a"))(b.t)
 	b.equal("Standing", places, []counter.Place{
-		{Member: "down", Rank: 6, Score: -3 * counter.One}, {Member: "c", Rank: 1, Score: 2_500_000}, {Member: "nobody"}, {Member: "gone"}, {Member: "a", Rank: 4, Score: counter.One},
+		{Member: "down", Rank: 6, Score: -3 * counter.One}, {Member: "c", Rank: 1, Score: 2_500_000}, {Member: "absent"}, {Member: "gone"}, {Member: "a", Rank: 4, Score: counter.One},
 	})
 	scores, err := b.Store.Score(b.t.Context(), board, counter.Mark{Member: "x", By: 5}, counter.Mark{Member: "y", By: 6}, counter.Mark{Member: "x", By: 7})
 	b.same("Score", scores, err, "0.000005", "0.000006", "0.000012")

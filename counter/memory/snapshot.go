@@ -39,9 +39,8 @@ func writeRecords(w io.Writer, records []record) error {
 	})
 }
 
-// saving is a snapshot that is being taken. It goes through the entries a few at a time.
-// Whoever comes for one that it has not reached yet saves it first, as it was when the
-// snapshot began.
+// saving is a snapshot in progress. It copies a few entries at a time. A call that needs an
+// entry that is not copied yet saves it first, as it was when the snapshot began.
 type saving struct {
 	number  uint64
 	next    *entry // where to go on

@@ -7,7 +7,7 @@ import (
 	"github.com/weirhq/weir/counter"
 )
 
-// table is members and their scores. Nobody in it has 0.
+// table is members and their scores. No member has 0.
 type table map[string]int64
 
 // add changes a score, and returns what it is then.

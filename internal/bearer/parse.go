@@ -66,7 +66,7 @@ func split(source []byte) ([]line, error) {
 			continue
 		}
 		if len(lines) == maxTokens {
-			return nil, fmt.Errorf("token: there are more than %d tokens; remove those that nobody uses", maxTokens)
+			return nil, fmt.Errorf("token: there are more than %d tokens; remove those that are not used", maxTokens)
 		}
 		lines = append(lines, line{number, words})
 	}

@@ -127,7 +127,7 @@ func newNetworks(prefixes []netip.Prefix) (networks, error) {
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		if p.Bits() == 0 {
-			return nil, fmt.Errorf("%v trusts everybody, and whoever is trusted may name any client; list the networks of your proxies", p)
+			return nil, fmt.Errorf("%v trusts every address, so every client could claim any address; list the networks of your proxies", p)
 		}
 		all = append(all, netip.PrefixFrom(p.Addr().WithZone(""), p.Bits()).Masked())
 	}

@@ -217,9 +217,9 @@ func TestNew(t *testing.T) {
 		want   string
 	}{
 		{netip.Prefix{}, Either, "is no network"},
-		{netip.MustParsePrefix("0.0.0.0/0"), Either, "trusts everybody"},
-		{netip.MustParsePrefix("::/0"), Either, "trusts everybody"},
-		{netip.PrefixFrom(netip.MustParseAddr("::ffff:0.0.0.0"), 96), Either, "trusts everybody"},
+		{netip.MustParsePrefix("0.0.0.0/0"), Either, "trusts every address"},
+		{netip.MustParsePrefix("::/0"), Either, "trusts every address"},
+		{netip.PrefixFrom(netip.MustParseAddr("::ffff:0.0.0.0"), 96), Either, "trusts every address"},
 		{netip.MustParsePrefix("10.0.0.0/8"), 9, "is no header"},
 	} {
 		if _, err := New([]netip.Prefix{c.prefix}, c.header); err == nil || !strings.Contains(err.Error(), c.want) {

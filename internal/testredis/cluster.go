@@ -80,7 +80,7 @@ func (c *Cluster) MasterOf(slot int) *Server {
 	c.t.Helper()
 	master := c.view().owner(slot)
 	if master == nil {
-		c.t.Fatalf("nobody owns slot %d", slot)
+		c.t.Fatalf("no node owns slot %d", slot)
 	}
 	return master
 }

@@ -65,7 +65,7 @@ func (s *Sentinel) newSentinel(master *Server) *Server {
 func (s *Sentinel) Master() *Server {
 	s.t.Helper()
 	var master *Server
-	wait(s.t, "nobody knows the master", func() (err error) {
+	wait(s.t, "no sentinel knows the master", func() (err error) {
 		master, err = s.masterBy(s.one())
 		return err
 	}, s.Sentinels...)

@@ -91,7 +91,7 @@ func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration) {
 	}
 }
 
-// saying is what headers say of a limit, whoever asks.
+// saying is the part of the headers that is the same for all clients of a limit.
 type saying struct{ name, limit, policy string }
 
 // said remembers sayings. Limits come and go with the rules, so there is a bound.

@@ -108,7 +108,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, err e
 }
 
 // statusClientGone is what access logs call a client that did not wait for its
-// answer. Nobody else sees it.
+// answer. It appears only there.
 const statusClientGone = 499
 
 // Delayed returns how many requests are delayed now.

@@ -39,7 +39,7 @@ func (s *Store) Snapshot(w io.Writer) error {
 	})
 }
 
-// lineCopy is a queue as of one instant. Payloads are shared: nobody changes them.
+// lineCopy is a queue as of one instant. Payloads are shared, because they never change.
 type lineCopy struct {
 	name  string
 	line  line // without what it points to

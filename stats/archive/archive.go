@@ -1,14 +1,13 @@
-// Package archive says what it means to keep frames, finer ones for a short time and
-// coarser ones for long. Package memory keeps them in the process, and package redis in
-// Redis, where the instances of weir add to one archive. Package archivetest has the suite
+// Package archive defines how frames are stored: fine ones for a short time, coarse ones
+// for a long time. Package memory keeps them in the process, and package redis in Redis,
+// where the instances of weir share one archive. Package archivetest is the test suite
 // that both pass.
 //
 // # Roll-up
 //
-// Frames are added to the finest level. A coarser slot is the sum of the finer slots
-// in it, and nothing else: whoever rolls up, and however often, comes to the same
-// result. So the levels agree at every moment, also when several instances roll up at
-// once, when one is killed in between, and when something arrives late.
+// Frames are added to the finest level. A coarser slot is the sum of the finer slots in
+// it, so every roll-up gives the same result. The levels always agree, even if several
+// instances roll up concurrently, if one is killed in between, or if data arrives late.
 //
 // In Redis, coarser slots are marked, in the same script, when a part is added below
 // them. A marked slot is read by adding up what is below it; when it has ended, rolling

@@ -6,8 +6,8 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// id stands for a key and its kind of limit. The lowest bit of lo is always
-// set, so that the zero id is nobody's.
+// id identifies a key and its kind of limit. The lowest bit of lo is always set, so that
+// the zero id means none.
 type id struct{ hi, lo uint64 }
 
 // entry is what is remembered of a key. It has no pointers.

@@ -111,7 +111,7 @@ func testWriters(t *testing.T, p Place) {
 				}
 				done++
 				if v.Number != now.Number+1 {
-					t.Errorf("version %d was based on %d, and nobody was told of those between", v.Number, now.Number)
+					t.Errorf("version %d was based on %d, and the versions in between were not reported", v.Number, now.Number)
 				}
 				mu.Lock()
 				if before := accepted[v.Number]; before != "" {

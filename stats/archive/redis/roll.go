@@ -11,8 +11,8 @@ import (
 )
 
 // rollEvery is how often a slot that still changes is rolled up, in steps of the level
-// below: so that little is missing should every instance die and nobody come back
-// before the finer slots are gone.
+// below. If every instance dies and none starts before the finer slots expire, little is
+// lost.
 const rollEvery = 10
 
 // grace is how long after its end a slot may still get parts in the ordinary way.
