@@ -20,7 +20,7 @@ func newAlerts() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "List the alerts of a running weir, and silence them",
-		Long:  `List what is wrong with a running weir, what was, and which alerts are silenced.`,
+		Long:  `List the alerts of a running weir: those that fire, those that are resolved, and silences.`,
 		Example: `  weir alerts
   weir alerts silence denied --for 2h --comment "load test"
   weir alerts test`,
@@ -33,7 +33,7 @@ func newAlerts() *cobra.Command {
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "the same as --output json")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --output json")
 	c.add(cmd)
 	cmd.AddCommand(newAlertsSilence(), newAlertsTest())
 	return cmd
@@ -43,9 +43,9 @@ func printAlerts(w io.Writer, all *httpapi.AlertsAnswer) error {
 	when := func(t time.Time) string { return t.Local().Format(time.DateTime) }
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	if len(all.Active) == 0 {
-		fmt.Fprintln(t, "nothing fires")
+		fmt.Fprintln(t, "no alert is firing")
 	} else {
-		fmt.Fprintln(t, "firing\tsince\twhat")
+		fmt.Fprintln(t, "firing\tsince\tsummary")
 		for _, a := range all.Active {
 			note := ""
 			if a.Silenced {
@@ -55,7 +55,7 @@ func printAlerts(w io.Writer, all *httpapi.AlertsAnswer) error {
 		}
 	}
 	if len(all.Past) > 0 {
-		fmt.Fprintln(t, "\nresolved\tsince\tuntil\twhat")
+		fmt.Fprintln(t, "\nresolved\tsince\tuntil\tsummary")
 		for _, a := range all.Past {
 			fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", column(a.ID), when(a.StartsAt), when(a.EndsAt), printable(a.Summary))
 		}
@@ -74,9 +74,9 @@ func newAlertsSilence() *cobra.Command {
 	var forText, comment string
 	cmd := &cobra.Command{
 		Use:   "silence ID",
-		Short: "Keep an alert from being sent for a while",
-		Long: `Keep an alert from being sent for a while, or all of a kind. It is still listed.
-"--for 0" ends the silence.`,
+		Short: "Silence an alert for a while",
+		Long: `Silence an alert, or all alerts of a kind, for a while: weir lists it, but does not send
+it. "--for 0" ends the silence.`,
 		Example: `  weir alerts silence denied --for 2h --comment "load test"
   weir alerts silence shadow:login --for 1d
   weir alerts silence denied --for 0`,
@@ -84,15 +84,15 @@ func newAlertsSilence() *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			length, err := duration.Parse(forText)
 			if err != nil || length%time.Second != 0 || length > httpapi.MaxSilence {
-				return usage("--for: %q is no time to be silent; write whole seconds up to 30d, as in 2h, or 0 to end a silence", forText)
+				return usage("--for: %q is not a valid duration; write whole seconds up to 30d, as in 2h, or 0 to end a silence", forText)
 			}
 			seconds := int64(length / time.Second)
 			body := httpapi.SilenceRequest{ID: args[0], For: &seconds, Comment: comment}
 			q := question{method: http.MethodPost, path: []string{"alerts", "silences"}, body: body}
 			_, err = show(&c, cmd, q, func(w io.Writer, made *alert.Silence) error {
-				text := "is silent no longer"
+				text := "is no longer silenced"
 				if seconds > 0 {
-					text = "is silent until " + made.Until.Local().Format(time.DateTime)
+					text = "is silenced until " + made.Until.Local().Format(time.DateTime)
 				}
 				_, err := fmt.Fprintln(w, column(made.ID), text)
 				return err
@@ -101,8 +101,8 @@ func newAlertsSilence() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&forText, "for", "1h", "`TIME` to be silent; 0 ends it")
-	flags.StringVar(&comment, "comment", "", "`TEXT` that says why")
+	flags.StringVar(&forText, "for", "1h", "`duration` of the silence; 0 ends it")
+	flags.StringVar(&comment, "comment", "", "reason for the silence (`text`)")
 	return c.add(cmd)
 }
 
@@ -110,9 +110,9 @@ func newAlertsTest() *cobra.Command {
 	var c clientFlags
 	cmd := &cobra.Command{
 		Use:   "test",
-		Short: "Send an alert to see whether it arrives",
-		Long: `Let a running weir send an alert to its webhook and its Alertmanager, and report whether
-they took it. The exit status is 1 if one did not.`,
+		Short: "Send a test alert",
+		Long: `Make a running weir send a test alert to its webhook and its Alertmanager, and print
+whether they accepted it. The exit status is 1 if one of them did not.`,
 		Example: "  weir alerts test",
 		Args:    noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -137,7 +137,7 @@ they took it. The exit status is 1 if one did not.`,
 				}
 			}
 			if failed > 0 {
-				return fmt.Errorf("%d of %d did not take the alert", failed, len(all.Sent))
+				return fmt.Errorf("%d of %d receivers did not accept the alert", failed, len(all.Sent))
 			}
 			return nil
 		},

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/phrase"
 )
 
-// Bounds on a measurement. Whoever needs more has a reason to write a program for it.
+// Bounds on a measurement.
 const (
 	maxBenchTime = 10 * time.Minute
 	maxBenchKeys = 10_000_000
@@ -35,18 +35,18 @@ func newBench() *cobra.Command {
 	var f benchFlags
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how many checks a running weir answers, and how fast",
-		Long: `Measure how many checks a running weir answers, and how fast. A number of callers
-ask, wait for the answer, and ask again at once, each on a connection of its own.
+		Short: "Measure the throughput and latency of a running weir",
+		Long: `Measure how many checks a running weir answers, and how fast. Each caller has its own
+connection. It sends a check, waits for the answer, and sends the next one at once.
 
-The request is made as for weir check. In its values, {n} is the number of a client,
-from 0, and {ip} an address for it from 198.18.0.0/15, which is there for measurements.
-Without any, the clients are --user bench-{n} --ip {ip}. What they use is charged.
+The flags of the request are the same as for weir check. In their values, {n} is the
+number of a client, from 0, and {ip} is its address in 198.18.0.0/15, a network for
+benchmarks. The default is --user bench-{n} --ip {ip}. The checks are charged.
 
-With --url, other requests are sent instead, for example through weir gateway, and
-their statuses counted; --method, --host and --header apply to them.
+With --url, bench sends other requests, for example through weir gateway, and counts
+their status codes; --method, --host and --header apply to them.
 
-The exit code is 1 if any request had no answer.`,
+The exit status is 1 if any request had no answer.`,
 		Example: `  weir bench --path /api/x
   weir bench --concurrency 128 --duration 30s --keys 100000
   weir bench --user 'alice-{n}' --path '/users/{n}' --output json
@@ -55,11 +55,11 @@ The exit code is 1 if any request had no answer.`,
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.IntVar(&f.concurrency, "concurrency", 32, "how many ask at a time")
-	flags.DurationVar(&f.duration, "duration", 10*time.Second, "for how long, at most 10m")
-	flags.Int64Var(&f.count, "count", 0, "how many requests, if that is reached first (default no end)")
-	flags.IntVar(&f.keys, "keys", 1000, "how many different clients {n} and {ip} stand for")
-	flags.StringVar(&f.url, "url", "", "`URL` to send requests to, instead of checks")
+	flags.IntVar(&f.concurrency, "concurrency", 32, "`count` of concurrent callers")
+	flags.DurationVar(&f.duration, "duration", 10*time.Second, "how long to measure, at most 10m")
+	flags.Int64Var(&f.count, "count", 0, "stop after this `count` of requests (default no maximum)")
+	flags.IntVar(&f.keys, "keys", 1000, "`count` of different clients for {n} and {ip}")
+	flags.StringVar(&f.url, "url", "", "send requests to this `url` instead of checks")
 	f.checkFlags.add(cmd)
 	return f.clientFlags.add(cmd)
 }
@@ -71,7 +71,7 @@ func (f *benchFlags) validate(cmd *cobra.Command) error {
 	case f.duration <= 0 || f.duration > maxBenchTime:
 		return usage("--duration: %v is out of range; write up to 10m", f.duration)
 	case f.count < 0:
-		return usage("--count: %d is negative", f.count)
+		return usage("--count: %d is negative; write 1 or more, or 0 for no maximum", f.count)
 	case f.keys < 1 || f.keys > maxBenchKeys:
 		return usage("--keys: %d is out of range; write 1 to %d", f.keys, maxBenchKeys)
 	}
@@ -80,11 +80,11 @@ func (f *benchFlags) validate(cmd *cobra.Command) error {
 	}
 	for _, other := range []string{"server", "ip", "user", "api-key", "api-key-file", "tier", "path", "attr", "cookie", "query", "cost", "peek"} {
 		if cmd.Flags().Changed(other) {
-			return usage("--%s and --url exclude each other; the URL says where to go, and --header what to bring along", other)
+			return usage("--%s and --url exclude each other; with --url, use --method, --host and --header", other)
 		}
 	}
 	if u, err := url.Parse(newTemplate(f.url).of(0)); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return usage("--url: this is no URL to send requests to; write for example http://127.0.0.1:8000/")
+		return usage("--url: not an HTTP URL; write for example http://127.0.0.1:8000/")
 	}
 	return nil
 }
@@ -93,7 +93,7 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 	if err := f.validate(cmd); err != nil {
 		return err
 	}
-	// Whoever has seen enough gets the result so far.
+	// Ctrl-C ends the measurement early, and prints the result so far.
 	ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	t, err := f.target(cmd)
@@ -118,10 +118,10 @@ func (f *benchFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if r.Errors > 0 {
-		return fmt.Errorf("%s had no answer; the first: %s", phrase.Count(int(r.Errors), "request"), printable(r.Texts[0]))
+		return fmt.Errorf("%s had no answer; first error: %s", phrase.Count(int(r.Errors), "request"), printable(r.Texts[0]))
 	}
 	if r.Answered == 0 {
-		return fmt.Errorf("no request was answered within %v; see whether %s is well", f.duration+f.timeout, t.name)
+		return fmt.Errorf("no request was answered within %v; check that %s is running", f.duration+f.timeout, t.name)
 	}
 	return nil
 }

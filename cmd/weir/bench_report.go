@@ -21,7 +21,7 @@ var quantiles = []struct {
 
 func writeBenchText(w io.Writer, f *benchFlags, t *target, r *loadgen.Report) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s for %v, as %s, against %s\n\n", phrase.Count(f.concurrency, "caller"), short(r.Elapsed), phrase.Count(t.clients(), "client"), printable(t.name))
+	fmt.Fprintf(&b, "%s for %v, %s, %s\n\n", phrase.Count(f.concurrency, "caller"), short(r.Elapsed), phrase.Count(t.clients(), "client"), printable(t.name))
 	writeOutcomes(&b, r)
 	for _, text := range r.Texts {
 		fmt.Fprintf(&b, "  %s\n", printable(text))
@@ -54,7 +54,7 @@ func writeOutcomes(w io.Writer, r *loadgen.Report) {
 		rows = append(rows, row{"no answer", r.Errors, ""})
 	}
 	if r.Unfinished > 0 {
-		rows = append(rows, row{"cut off", r.Unfinished, ""})
+		rows = append(rows, row{"unfinished", r.Unfinished, ""})
 	}
 	wide := 0
 	for _, row := range rows {

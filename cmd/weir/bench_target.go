@@ -210,7 +210,7 @@ func (t *target) silent(err error) error {
 		return t.server.unreachable(err)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s does not answer within %v", t.name, t.timeout)
+		return fmt.Errorf("%s did not answer within %v", t.name, t.timeout)
 	}
-	return fmt.Errorf("nothing answers at %s: %s", t.name, cause(err))
+	return fmt.Errorf("%s cannot be reached: %s", t.name, cause(err))
 }

@@ -48,13 +48,13 @@ func TestBenchCounts(t *testing.T) {
 	if result.Outcomes["allowed"] != 100 {
 		t.Errorf("outcomes %v", result.Outcomes)
 	}
-	r.on(t, "check", "--user", "u-3", "--path", "/api/x").want(t, 0, "api has 99 of 100 left", "")
+	r.on(t, "check", "--user", "u-3", "--path", "/api/x").want(t, 0, "api has 99 of 100 remaining", "")
 }
 
 func TestBenchText(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
 	got := r.on(t, "bench", "--count", "60", "--keys", "1", "--concurrency", "2", "--method", "POST", "--path", "/api/login", "--ip", "192.0.2.1")
-	got.want(t, 0, `\A2 callers for \S+, as 1 client, against http://\S+\n\n`, "")
+	got.want(t, 0, `\A2 callers for \S+, 1 client, http://\S+\n\n`, "")
 	got.want(t, 0, `^answered +60 +\d+/s$`, "")
 	got.want(t, 0, `^allowed +5 +8\.3%$`, "")
 	got.want(t, 0, `^denied +55 +91\.7%$`, "")
@@ -115,9 +115,9 @@ func TestBenchWithErrors(t *testing.T) {
 	}))
 	defer r.Close()
 	got := r.on(t, "bench", "--count", "40", "--concurrency", "1")
-	got.want(t, 1, `^no answer +21$`, `^weir: 21 requests had no answer; the first: status 503$`)
+	got.want(t, 1, `^no answer +21$`, `^weir: 21 requests had no answer; first error: status 503$`)
 	got.want(t, 1, `^answered +19 `, "*")
-	got.want(t, 1, `^  no weir answers at .*: the connection was closed$`, "*")
+	got.want(t, 1, `^  no weir at .*: the connection was closed$`, "*")
 }
 
 func TestBenchOfAURL(t *testing.T) {
@@ -167,7 +167,7 @@ func TestBenchOfAURL(t *testing.T) {
 		t.Errorf("%d connections for 3 callers", connections.Load())
 	}
 	s.Close()
-	command(t, "", "bench", "--url", s.URL).want(t, 1, "", `^weir: nothing answers at http://\S+: dial tcp .*connection refused\n\z`)
+	command(t, "", "bench", "--url", s.URL).want(t, 1, "", `^weir: http://\S+ cannot be reached: dial tcp .*connection refused\n\z`)
 }
 
 func TestBenchClients(t *testing.T) {
@@ -205,9 +205,9 @@ func TestBenchSaysHowManyClients(t *testing.T) {
 		"--user u-{n} --keys 9999999": "9999999 clients",
 	} {
 		got := r.on(t, append([]string{"bench", "--count", "2", "--concurrency", "1"}, strings.Fields(args)...)...)
-		got.want(t, 0, ", as "+want+", against", "")
+		got.want(t, 0, ", "+want+", http", "")
 	}
-	command(t, "", "bench", "--count", "2", "--concurrency", "1", "--url", r.URL+"/healthz?{n}").want(t, 0, ", as 1 client, against", "")
+	command(t, "", "bench", "--count", "2", "--concurrency", "1", "--url", r.URL+"/healthz?{n}").want(t, 0, ", 1 client, ", "")
 	if got := r.bench(t, "--count", "2", "--concurrency", "1", "--user", "alice"); got.Keys != 1 {
 		t.Errorf("%d keys", got.Keys)
 	}

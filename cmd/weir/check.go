@@ -28,14 +28,14 @@ func newCheck() *cobra.Command {
 	var c clientFlags
 	cmd := &cobra.Command{
 		Use:   "check",
-		Short: "Ask a running weir whether a request may pass",
-		Long: `Ask a running weir whether a request may pass, and charge it, unless with --peek.
+		Short: "Check whether a running weir allows a request",
+		Long: `Check whether a running weir allows a request. The request is charged, except with --peek.
 
-All limits that apply are shown. The exit code is 0 if the request may pass, 3 if
-it is denied, and 1 if weir could not be asked.`,
+The output lists every limit that applies. The exit status is 0 if the request is
+allowed, 3 if it is denied, and 1 if the check failed.`,
 		Example: `  weir check --method POST --path /api/login --ip 203.0.113.7
   weir check --path /api/x --user alice --tier pro --attr action=post --peek
-  weir check --user alice >/dev/null || echo "not now"`,
+  weir check --user alice >/dev/null || echo "denied, or the check failed"`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			req, err := f.request()
@@ -62,8 +62,8 @@ type checkFlags struct {
 
 func (f *checkFlags) add(cmd *cobra.Command) {
 	f.requestFlags.add(cmd)
-	cmd.Flags().StringVar(&f.apiKeyFile, "api-key-file", "", "`FILE` with the key of the API, so that no list of processes shows it")
-	cmd.Flags().BoolVar(&f.Peek, "peek", false, "ask only, and charge nothing")
+	cmd.Flags().StringVar(&f.apiKeyFile, "api-key-file", "", "`file` with the API key, which keeps it out of the process list")
+	cmd.Flags().BoolVar(&f.Peek, "peek", false, "check without charging anything")
 }
 
 // request is what to send.
@@ -78,7 +78,7 @@ func (f *checkFlags) request() (*httpapi.CheckRequest, error) {
 func (f *checkFlags) wire() (*httpapi.CheckRequest, error) {
 	if f.apiKeyFile != "" {
 		if f.APIKey != "" {
-			return nil, usage("--api-key and --api-key-file exclude each other")
+			return nil, usage("--api-key and --api-key-file exclude each other; use one of them")
 		}
 		var err error
 		if f.APIKey, err = readSecret(f.apiKeyFile); err != nil {
@@ -97,7 +97,7 @@ func readSecret(name string) (string, error) {
 	}
 	secret := strings.TrimSpace(string(content))
 	if secret == "" || strings.ContainsAny(secret, "\r\n") {
-		return "", fmt.Errorf("%s is not one key; write it alone into the file", name)
+		return "", fmt.Errorf("%s does not contain exactly one key; write the key on a line of its own, and nothing else", name)
 	}
 	return secret, nil
 }
@@ -106,7 +106,7 @@ func readSecret(name string) (string, error) {
 func printJSON(w io.Writer, body []byte) error {
 	var raw json.RawMessage
 	if err := json.Unmarshal(body, &raw); err != nil {
-		return errors.New("the answer is not JSON; look at --server")
+		return errors.New("the response is not JSON; check --server")
 	}
 	return writeJSON(w, raw)
 }
@@ -122,14 +122,14 @@ func writeJSON(w io.Writer, value any) error {
 func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
 	fmt.Fprintln(w, summarize(v, peek))
 	if v.Message != "" && !v.Allowed {
-		fmt.Fprintf(w, "the client is told: %s\n", printable(v.Message))
+		fmt.Fprintf(w, "message to the client: %s\n", printable(v.Message))
 	}
 	if len(v.Results) == 0 {
 		return nil
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "rule\tclient\tlimit\tleft\tnew in\tcome back in")
+	fmt.Fprintln(t, "rule\tkey\tlimit\tremaining\tresets in\tretry after")
 	for _, r := range v.Results {
 		fmt.Fprintln(t, strings.Join(limitRow(&r), "\t"))
 	}
@@ -150,24 +150,24 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 	b.WriteString(": ")
 	switch {
 	case v.Reason == "exempt":
-		b.WriteString("the client is exempt, no limit was asked")
+		b.WriteString("the client is exempt, and no limit applies")
 	case v.Reason == "blocked":
 		b.WriteString("the client is blocked")
 	case v.Reason == "unavailable":
-		fmt.Fprintf(&b, "the store cannot be asked, and %s is closed then", v.Rule)
+		fmt.Fprintf(&b, "the store is unavailable, and rule %s fails closed", v.Rule)
 	case len(v.Results) == 0:
 		b.WriteString("no rule applies")
 	case v.Rule == "" || v.Limit == 0:
-		b.WriteString("no limit could be asked")
+		b.WriteString("no limit could be checked")
 	case v.Allowed:
-		fmt.Fprintf(&b, "%s has %d of %d left, fully reset in %s", v.Rule, v.Remaining, v.Limit, span(v.ResetAfterMS))
+		fmt.Fprintf(&b, "%s has %d of %d remaining, resets in %s", v.Rule, v.Remaining, v.Limit, span(v.ResetAfterMS))
 	case v.RetryAfterMS == nil:
-		fmt.Fprintf(&b, "%s never allows so much at once", v.Rule)
+		fmt.Fprintf(&b, "the cost is more than %s ever allows at once", v.Rule)
 	default:
-		fmt.Fprintf(&b, "%s has %d of %d left, come back in %s", v.Rule, v.Remaining, v.Limit, span(*v.RetryAfterMS))
+		fmt.Fprintf(&b, "%s has %d of %d remaining, retry after %s", v.Rule, v.Remaining, v.Limit, span(*v.RetryAfterMS))
 	}
 	if v.Degraded && v.Reason != "unavailable" {
-		b.WriteString("; the store is unavailable, so this is degraded")
+		b.WriteString("; degraded, because the store is unavailable")
 	}
 	if peek {
 		b.WriteString("; nothing was charged")

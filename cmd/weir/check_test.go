@@ -14,22 +14,22 @@ func TestCheck(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
 	login := []string{"check", "--method", "POST", "--path", "/api/login", "--ip", "203.0.113.7", "--user", "alice"}
 	got := r.on(t, login...)
-	const want = `allowed: login has 4 of 5 left, fully reset in 1m
+	const want = `allowed: login has 4 of 5 remaining, resets in 1m
 
-rule   client          limit                left       new in  come back in
-login  ip:203.0.113.7  fixed_window 5/1m    4 of 5     1m      -
-api    user:alice      token_bucket 100/1m  99 of 100  600ms   -
+rule   key             limit                remaining  resets in  retry after
+login  ip:203.0.113.7  fixed_window 5/1m    4 of 5     1m         -
+api    user:alice      token_bucket 100/1m  99 of 100  600ms      -
 `
 	if got.code != 0 || got.stdout != want || got.stderr != "" {
 		t.Errorf("exit code %d\n%s\nwant\n%s%s", got.code, got.stdout, want, got.stderr)
 	}
-	r.on(t, append(login, "--peek")...).want(t, 0, `^allowed: login has 4 of 5 left, fully reset in 1m; nothing was charged$`, "")
-	r.on(t, append(login, "--cost", "4")...).want(t, 0, `^allowed: login has 0 of 5 left`, "")
+	r.on(t, append(login, "--peek")...).want(t, 0, `^allowed: login has 4 of 5 remaining, resets in 1m; nothing was charged$`, "")
+	r.on(t, append(login, "--cost", "4")...).want(t, 0, `^allowed: login has 0 of 5 remaining`, "")
 	r.now += weir.Micros(18_500_000)
 	denied := r.on(t, login...)
-	denied.want(t, 3, `^denied: login has 0 of 5 left, come back in 42s\nthe client is told: too many logins\n\nrule`, "")
+	denied.want(t, 3, `^denied: login has 0 of 5 remaining, retry after 42s\nmessage to the client: too many logins\n\nrule`, "")
 	denied.want(t, 3, `^login .* 0 of 5 +42s +42s$`, "")
-	r.on(t, append(login, "--cost", "6")...).want(t, 3, `^denied: login never allows so much at once$`, "")
+	r.on(t, append(login, "--cost", "6")...).want(t, 3, `^denied: the cost is more than login ever allows at once$`, "")
 
 	got = r.on(t, append(login, "--output", "json")...)
 	var answer httpapi.CheckAnswer
@@ -45,11 +45,11 @@ func TestCheckSendsEverything(t *testing.T) {
 `, "")
 	r.on(t, "check", "--method", "PUT", "--host", "a.example", "--path", "/p", "--attr", "action=post", "--ip", "192.0.2.1", "--user", "u",
 		"--api-key-file", file(t, "key", "  the key\n"), "--header", "x-a=1", "--cookie", "c=2", "--query", "q=3", "--tier", "pro", "--cost", "2").
-		want(t, 0, `^allowed: all has 7 of 9 left`, "")
+		want(t, 0, `^allowed: all has 7 of 9 remaining`, "")
 	r.on(t, "check", "--method", "PUT").want(t, 0, `^allowed: no rule applies\n\z`, "")
 	for content, want := range map[string]string{
-		"": "is not one key; write it alone into the file", "a\nb": "is not one key; write it alone into the file",
-		strings.Repeat("x", 9000): "is larger than 8 KiB, which no key is",
+		"": "does not contain exactly one key", "a\nb": "does not contain exactly one key",
+		strings.Repeat("x", 9000): "is larger than 8 KiB, the maximum for a key",
 	} {
 		r.on(t, "check", "--api-key-file", file(t, "key", content)).want(t, 1, "", want)
 	}
@@ -57,7 +57,7 @@ func TestCheckSendsEverything(t *testing.T) {
 
 func TestCheckLists(t *testing.T) {
 	r := serveRules(t, loginAndAPI+"exempt: {user: [healthcheck]}\nblock: {ip: [198.51.100.0/24]}\n", "")
-	r.on(t, "check", "--user", "healthcheck").want(t, 0, `^allowed: the client is exempt, no limit was asked\n\z`, "")
+	r.on(t, "check", "--user", "healthcheck").want(t, 0, `^allowed: the client is exempt, and no limit applies\n\z`, "")
 	r.on(t, "check", "--ip", "198.51.100.9").want(t, 3, `^denied: the client is blocked$`, "")
 }
 
@@ -67,18 +67,18 @@ func TestCheckShapesAndShadows(t *testing.T) {
   - {id: trial, key: global, limit: 1/1h, mode: shadow}
 `, "")
 	r.on(t, "check").want(t, 0, `^allowed: `, "")
-	r.on(t, "check").want(t, 0, `^allowed after 1s: queue has 1 of 3 left`, "")
+	r.on(t, "check").want(t, 0, `^allowed after 1s: queue has 1 of 3 remaining`, "")
 	r.on(t, "check").want(t, 0, `^trial \(shadow\) +global +token_bucket 1/1h +0 of 1 +1h +1h$`, "")
 }
 
 // An answer given while the store is unavailable says so. The verdicts are the API's own types.
 func TestVerdictsWithoutAStore(t *testing.T) {
 	open := httpapi.CheckAnswer{Allowed: true, Reason: "limits", Rule: "a", Degraded: true, Results: []httpapi.LimitAnswer{{Rule: "a", Allowed: true}}}
-	if got, want := summarize(&open, false), "allowed: no limit could be asked; the store is unavailable, so this is degraded"; got != want {
+	if got, want := summarize(&open, false), "allowed: no limit could be checked; degraded, because the store is unavailable"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	closed := httpapi.CheckAnswer{Reason: "unavailable", Rule: "a", Degraded: true}
-	if got, want := summarize(&closed, false), "denied: the store cannot be asked, and a is closed then"; got != want {
+	if got, want := summarize(&closed, false), "denied: the store is unavailable, and rule a fails closed"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
 	if got := strings.Join(limitRow(&open.Results[0]), " "); !strings.HasSuffix(got, "? ? -") {

@@ -55,13 +55,13 @@ type rejection struct {
 func (r *rejection) Error() string {
 	switch {
 	case strings.HasSuffix(r.Type, ":no-rule"):
-		return "there is no such rule; weir rules list shows all"
+		return "there is no such rule; weir rules list shows all rules"
 	case strings.HasSuffix(r.Type, ":no-version"):
-		return "this version is not kept, or never was; weir rules history shows those that are"
+		return "there is no such version, or it is no longer kept; weir rules history lists the versions"
 	case r.Status == http.StatusUnauthorized && !r.hadToken:
-		return fmt.Sprintf("%s wants a token; name its file with --token-file, or put it into WEIR_TOKEN", r.server)
+		return fmt.Sprintf("%s requires a token; set --token-file or WEIR_TOKEN", r.server)
 	case r.Status == http.StatusUnauthorized:
-		return fmt.Sprintf("%s does not know this token; look at --token-file and WEIR_TOKEN", r.server)
+		return fmt.Sprintf("%s does not accept this token; check --token-file and WEIR_TOKEN", r.server)
 	case r.Detail == "":
 		return clause(r.Title)
 	}
@@ -95,7 +95,7 @@ func (c *client) ask(ctx context.Context, q question, into any) (*answer, error)
 		return nil, c.unreachable(err)
 	}
 	if len(body) > maxAnswer {
-		return nil, fmt.Errorf("the answer of %s is larger than %d MiB, which none of weir is; look at --server", c.base, maxAnswer>>20)
+		return nil, fmt.Errorf("the response of %s is larger than %d MiB, so it is not from weir; check --server", c.base, maxAnswer>>20)
 	}
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return nil, c.rejected(resp, body)
@@ -153,7 +153,7 @@ func (c *client) rejected(resp *http.Response, body []byte) error {
 
 // stranger is for answers that weir does not give.
 func (c *client) stranger(status int) error {
-	return fmt.Errorf("%s answers %d in a way that weir does not; look at --server", c.base, status)
+	return fmt.Errorf("%s answered with status %d, but the response is not from weir; check --server", c.base, status)
 }
 
 // unreachable says why there was no answer.
@@ -164,13 +164,13 @@ func (c *client) unreachable(err error) error {
 	var timeout interface{ Timeout() bool }
 	switch text := err.Error(); {
 	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &timeout) && timeout.Timeout():
-		return fmt.Errorf("%s does not answer within %v; see whether it is well, or wait longer with --timeout", c.base, c.timeout)
+		return fmt.Errorf("%s did not answer within %v; check that it is running, or wait longer with --timeout", c.base, c.timeout)
 	case strings.Contains(text, "server gave HTTP response to HTTPS client"):
-		return fmt.Errorf("%s does not speak TLS; write http:// in --server", c.base)
+		return fmt.Errorf("%s does not use TLS; write http:// in --server", c.base)
 	case untrusted(err):
-		return fmt.Errorf("%s shows a certificate that cannot be trusted; name the file of its authority with --ca: %s", c.base, cause(err))
+		return fmt.Errorf("the certificate of %s is not trusted; give its CA with --ca: %s", c.base, cause(err))
 	case strings.Contains(text, "remote error: tls:"):
-		return fmt.Errorf("%s does not let this client in; name its certificate with --cert and --key: %s", c.base, cause(err))
+		return fmt.Errorf("%s does not accept this client; give a client certificate with --cert and --key: %s", c.base, cause(err))
 	}
-	return fmt.Errorf("no weir answers at %s; start one with weir serve, or name another with --server: %s", c.base, cause(err))
+	return fmt.Errorf("no weir at %s; start one with weir serve, or set --server: %s", c.base, cause(err))
 }

@@ -30,21 +30,21 @@ type clientFlags struct {
 var clientVariables = []string{"server", "token-file", "timeout", "ca", "cert", "key"}
 
 // clientHelp is the end of a verb's help.
-const clientHelp = `The environment may say which weir to talk to: WEIR_SERVER, WEIR_TOKEN (the token
-itself), WEIR_TOKEN_FILE, WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. A flag beats it.`
+const clientHelp = `Environment variables: WEIR_SERVER, WEIR_TOKEN (the token itself), WEIR_TOKEN_FILE,
+WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. Flags take precedence.`
 
 // add adds the flags to a verb, after its own, and returns the verb.
 func (f *clientFlags) add(cmd *cobra.Command) *cobra.Command {
 	cmd.Long += "\n\n" + clientHelp
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`URL` of the running weir")
-	flags.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token that it asks for")
-	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for an answer")
-	flags.StringVar(&f.ca, "ca", "", "`FILE` of the authority that vouches for the server (default those of the system)")
-	flags.StringVar(&f.cert, "cert", "", "certificate `FILE` to show to the server")
-	flags.StringVar(&f.key, "key", "", "its private key `FILE`")
-	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
+	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`url` of the running weir")
+	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the API token")
+	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for a response")
+	flags.StringVar(&f.ca, "ca", "", "CA `file` that verifies the server's certificate (default the system's CAs)")
+	flags.StringVar(&f.cert, "cert", "", "client certificate `file`")
+	flags.StringVar(&f.key, "key", "", "private key `file` of the client certificate")
+	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }
@@ -57,17 +57,17 @@ func (f *clientFlags) settle(cmd *cobra.Command) error {
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {
-			return usage("%s: %q is not what it takes; write it as for --%s", variable(name), value, name)
+			return usage("%s: %q is invalid; write it as for --%s", variable(name), value, name)
 		}
 	}
 	if err := oneOf("output", f.output, "text", "json"); err != nil {
 		return err
 	}
 	if f.timeout <= 0 {
-		return usage("--timeout: %v is no time to wait; write for example --timeout 5s", f.timeout)
+		return usage("--timeout: %v is not positive; write for example --timeout 5s", f.timeout)
 	}
 	if (f.cert == "") != (f.key == "") {
-		return usage("--cert and --key belong together; name both")
+		return usage("--cert and --key must be set together")
 	}
 	return nil
 }
@@ -87,7 +87,7 @@ func (f *clientFlags) client(cmd *cobra.Command) (*client, error) {
 // clientOf returns a client of a server.
 func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 	if base.Scheme == "http" && (f.ca != "" || f.cert != "") {
-		return nil, usage("--ca, --cert and --key are for a server with https://, which %s is not", base)
+		return nil, usage("--ca, --cert and --key need a server with https://, not %s", base)
 	}
 	c = &client{base: base, timeout: f.timeout, token: os.Getenv("WEIR_TOKEN")}
 	if f.tokenFile != "" {
@@ -96,7 +96,7 @@ func (f *clientFlags) clientOf(base *url.URL) (c *client, err error) {
 		}
 	}
 	if strings.ContainsFunc(c.token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-		return nil, usage("WEIR_TOKEN has characters that no HTTP header carries; it should be the token alone")
+		return nil, usage("WEIR_TOKEN has characters that are not allowed in an HTTP header; set it to the token only")
 	}
 	config, err := f.tls()
 	if err != nil {
@@ -137,16 +137,16 @@ func show[T any](f *clientFlags, cmd *cobra.Command, q question, print func(io.W
 // parseServer reads the address of a server.
 func parseServer(text string) (*url.URL, error) {
 	if !strings.Contains(text, "://") {
-		return nil, usage("--server: %q is no URL; write it as http://%s", text, text)
+		return nil, usage("--server: %q is not a URL; write http://%s", text, text)
 	}
 	u, err := url.Parse(text)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-		return nil, usage("--server: this is no URL of a server; write for example http://127.0.0.1:8080")
+		return nil, usage("--server: not the URL of a server; write for example http://127.0.0.1:8080")
 	case u.User != nil:
-		return nil, usage("--server takes no name and password; weir knows tokens, see --token-file")
+		return nil, usage("--server: a user name and password are not supported; use a token, see --token-file")
 	case u.RawQuery != "" || u.Fragment != "":
-		return nil, usage("--server: %q has something after the path; write for example http://127.0.0.1:8080", text)
+		return nil, usage("--server: %q has a query or a fragment; write for example http://127.0.0.1:8080", text)
 	}
 	return u, nil
 }
@@ -154,19 +154,19 @@ func parseServer(text string) (*url.URL, error) {
 func (f *clientFlags) tls() (*tls.Config, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if f.ca != "" {
-		authorities, err := disk.ReadFile(f.ca, 1<<20, "list of authorities") // all public ones are a quarter of it
+		authorities, err := disk.ReadFile(f.ca, 1<<20, "CA file") // all public CAs are a quarter of it
 		if err != nil {
 			return nil, err
 		}
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, usage("--ca: %s has no certificate; name a file in PEM", f.ca)
+			return nil, usage("--ca: %s has no certificate; use a PEM file", f.ca)
 		}
 	}
 	if f.cert != "" {
 		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
 		if err != nil {
-			return nil, usage("--cert and --key: they cannot be used together: %s", cause(err))
+			return nil, usage("--cert and --key cannot be used: %s", cause(err))
 		}
 		config.Certificates = []tls.Certificate{pair}
 	}

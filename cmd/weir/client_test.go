@@ -192,7 +192,7 @@ func TestNobodyAnswers(t *testing.T) {
 	s.Close() // so that its port is free
 	for _, verb := range [][]string{{"check"}, {"rules", "list"}, {"rules", "get"}, {"rules", "delete", "x"}, {"rules", "history"}, {"rules", "rollback", "1"}, {"bench"}} {
 		command(t, "", append(verb, "--server", s.URL)...).want(t, 1, "",
-			`^weir: no weir answers at `+s.URL+`; start one with weir serve, or name another with --server: dial tcp .*connection refused\n\z`)
+			`^weir: no weir at `+s.URL+`; start one with weir serve, or set --server: dial tcp .*connection refused\n\z`)
 	}
 }
 
@@ -214,7 +214,7 @@ func TestSomebodyElseAnswers(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			s := httptest.NewServer(answer)
 			defer s.Close()
-			command(t, "", "check", "--server", s.URL).want(t, 1, "", `^weir: http://\S+ answers \d+ in a way that weir does not; look at --server\n\z`)
+			command(t, "", "check", "--server", s.URL).want(t, 1, "", `^weir: http://\S+ answered with status \d+, but the response is not from weir; check --server\n\z`)
 		})
 	}
 }
@@ -236,7 +236,7 @@ func TestSlowServer(t *testing.T) {
 	defer s.Close()
 	defer close(release)
 	command(t, "", "check", "--server", s.URL, "--timeout", "30ms").want(t, 1, "",
-		`^weir: http://\S+ does not answer within 30ms; see whether it is well, or wait longer with --timeout\n\z`)
+		`^weir: http://\S+ did not answer within 30ms; check that it is running, or wait longer with --timeout\n\z`)
 }
 
 func TestEndlessAnswer(t *testing.T) {
@@ -249,16 +249,16 @@ func TestEndlessAnswer(t *testing.T) {
 		}
 	}))
 	defer s.Close()
-	command(t, "", "rules", "list", "--server", s.URL, "--timeout", "60s").want(t, 1, "", `is larger than 32 MiB, which none of weir is`)
+	command(t, "", "rules", "list", "--server", s.URL, "--timeout", "60s").want(t, 1, "", `is larger than 32 MiB, so it is not from weir`)
 }
 
 func TestTokens(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "alice admin "+adminToken+"\nbob read "+readToken)
-	r.on(t, "rules", "list").want(t, 1, "", `^weir: http://\S+ wants a token; name its file with --token-file, or put it into WEIR_TOKEN$`)
-	r.on(t, "rules", "list", "--token-file", file(t, "token", "not-the-token-of-anybody\n")).want(t, 1, "", `^weir: http://\S+ does not know this token`)
+	r.on(t, "rules", "list").want(t, 1, "", `^weir: http://\S+ requires a token; set --token-file or WEIR_TOKEN$`)
+	r.on(t, "rules", "list", "--token-file", file(t, "token", "not-the-token-of-anybody\n")).want(t, 1, "", `^weir: http://\S+ does not accept this token`)
 	r.on(t, "rules", "list", "--token-file", file(t, "token", readToken+"\n")).want(t, 0, "login", "")
 	r.on(t, "rules", "delete", "login", "--token-file", file(t, "token", readToken)).want(t, 1, "", `^weir: .*scope admin$`)
-	r.on(t, "rules", "list", "--token-file", file(t, "token", "short")).want(t, 1, "", `token: line 1: its token has fewer than 16 characters`)
+	r.on(t, "rules", "list", "--token-file", file(t, "token", "short")).want(t, 1, "", `token: line 1: the token has fewer than 16 characters`)
 	r.on(t, "rules", "list", "--token-file", "nowhere").want(t, 1, "", `nowhere: no such file`)
 	t.Setenv("WEIR_TOKEN", readToken)
 	r.on(t, "rules", "list").want(t, 0, "login", "")
@@ -281,7 +281,7 @@ func TestTokenStaysWithItsServer(t *testing.T) {
 	s := httptest.NewServer(http.RedirectHandler(other.URL, http.StatusTemporaryRedirect))
 	defer s.Close()
 	t.Setenv("WEIR_TOKEN", adminToken)
-	command(t, "", "rules", "list", "--server", s.URL).want(t, 1, "", "answers 307")
+	command(t, "", "rules", "list", "--server", s.URL).want(t, 1, "", "answered with status 307")
 	if len(seen) > 0 {
 		t.Errorf("another server was sent %q", <-seen)
 	}
@@ -291,9 +291,9 @@ func TestEnvironment(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
 	t.Setenv("WEIR_SERVER", r.URL)
 	command(t, "", "rules", "list").want(t, 0, "login", "")
-	command(t, "", "rules", "list", "--server", "http://127.0.0.1:1").want(t, 1, "", "no weir answers at http://127.0.0.1:1;")
+	command(t, "", "rules", "list", "--server", "http://127.0.0.1:1").want(t, 1, "", "no weir at http://127.0.0.1:1;")
 	t.Setenv("WEIR_TIMEOUT", "soon")
-	command(t, "", "rules", "list").want(t, 2, "", `WEIR_TIMEOUT: "soon" is not what it takes; write it as for --timeout`)
+	command(t, "", "rules", "list").want(t, 2, "", `WEIR_TIMEOUT: "soon" is invalid; write it as for --timeout`)
 }
 
 func TestClientUsage(t *testing.T) {
@@ -301,37 +301,37 @@ func TestClientUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"check", "--server", "localhost:8080"}, `--server: "localhost:8080" is no URL; write it as http://localhost:8080`},
-		{[]string{"check", "--server", "ftp://x"}, "--server: this is no URL of a server"},
-		{[]string{"check", "--server", "http://"}, "--server: this is no URL of a server"},
-		{[]string{"check", "--server", "http://a:b@x"}, "--server takes no name and password"},
-		{[]string{"check", "--server", "http://x/?y"}, "has something after the path"},
+		{[]string{"check", "--server", "localhost:8080"}, `--server: "localhost:8080" is not a URL; write http://localhost:8080`},
+		{[]string{"check", "--server", "ftp://x"}, "--server: not the URL of a server"},
+		{[]string{"check", "--server", "http://"}, "--server: not the URL of a server"},
+		{[]string{"check", "--server", "http://a:b@x"}, "--server: a user name and password are not supported"},
+		{[]string{"check", "--server", "http://x/?y"}, "has a query or a fragment"},
 		{[]string{"check", "--output", "xml"}, `--output: "xml" is unknown; write text or json`},
-		{[]string{"check", "--timeout", "-1s"}, "--timeout: -1s is no time to wait"},
-		{[]string{"check", "--cert", "x"}, "--cert and --key belong together"},
-		{[]string{"check", "--ca", "x"}, "--ca, --cert and --key are for a server with https://"},
-		{[]string{"check", "--ip", "x"}, `--ip: "x" is no address`},
+		{[]string{"check", "--timeout", "-1s"}, "--timeout: -1s is not positive"},
+		{[]string{"check", "--cert", "x"}, "--cert and --key must be set together"},
+		{[]string{"check", "--ca", "x"}, "--ca, --cert and --key need a server with https://"},
+		{[]string{"check", "--ip", "x"}, `--ip: "x" is not an IP address`},
 		{[]string{"check", "--cost", "-1"}, "--cost: -1 is negative"},
 		{[]string{"check", "--api-key", "x", "--api-key-file", "y"}, "exclude each other"},
-		{[]string{"check", "now"}, `"now" is too much`},
-		{[]string{"rules", "get", "a", "b"}, "weir rules get takes the id of a rule at most, not 2 arguments"},
+		{[]string{"check", "now"}, `"now" is unexpected`},
+		{[]string{"rules", "get", "a", "b"}, "weir rules get takes at most the id of a rule, not 2 arguments"},
 		{[]string{"rules", "get", ""}, "the id of a rule is empty"},
 		{[]string{"rules", "delete"}, "weir rules delete takes the id of a rule, not 0 arguments"},
 		{[]string{"rules", "delete", " "}, "the id of a rule is empty"},
-		{[]string{"rules", "put"}, "weir rules put takes one file of rules"},
-		{[]string{"rules", "history", "x"}, `"x" is no version; weir rules history lists them`},
-		{[]string{"rules", "rollback", "0"}, `"0" is no version`},
+		{[]string{"rules", "put"}, "weir rules put takes one rules file"},
+		{[]string{"rules", "history", "x"}, `"x" is not a version number; weir rules history lists them`},
+		{[]string{"rules", "rollback", "0"}, `"0" is not a version number`},
 		{[]string{"rules", "rollback", "1", "--if-version", "x"}, "--if-version"},
 		{[]string{"rules", "lst"}, `"lst" is unknown; did you mean "list"?`},
 		{[]string{"completion"}, "weir completion takes one shell: bash, zsh, fish, powershell"},
-		{[]string{"completion", "csh"}, `"csh" is no shell that is known`},
+		{[]string{"completion", "csh"}, `"csh" is not a known shell`},
 		{[]string{"bench", "--concurrency", "0"}, "--concurrency: 0 is out of range; write 1 to 1024"},
 		{[]string{"bench", "--duration", "11m"}, "--duration: 11m0s is out of range"},
 		{[]string{"bench", "--count", "-1"}, "--count: -1 is negative"},
 		{[]string{"bench", "--keys", "0"}, "--keys: 0 is out of range"},
-		{[]string{"bench", "--url", "x"}, "--url: this is no URL"},
+		{[]string{"bench", "--url", "x"}, "--url: not an HTTP URL"},
 		{[]string{"bench", "--url", "http://x", "--user", "y"}, "--user and --url exclude each other"},
-		{[]string{"bench", "--ip", "10.0.0.{n}"}, `--ip: "10.0.0.999" is no address`},
+		{[]string{"bench", "--ip", "10.0.0.{n}"}, `--ip: "10.0.0.999" is not an IP address`},
 		{[]string{"bench", "--path", "{n}"}, `--path: "0" does not begin with a slash`},
 	} {
 		got := command(t, "", c.args...)

@@ -15,11 +15,11 @@ func newCompletion() *cobra.Command {
 	shells := []string{"bash", "zsh", "fish", "powershell"}
 	return &cobra.Command{
 		Use:   "completion " + strings.Join(shells, "|"),
-		Short: "Print a script that teaches a shell to complete weir",
-		Long: `Print a script that teaches a shell to complete the verbs and flags of weir, and the
-ids of rules if a running weir answers at once.`,
-		Example: `  source <(weir completion bash)                                        # now, in bash
-  weir completion bash >/etc/bash_completion.d/weir                     # for everybody
+		Short: "Print a completion script for a shell",
+		Long: `Print a completion script for a shell. It completes the commands and flags of weir, and
+the ids of rules if a running weir answers within 300 ms.`,
+		Example: `  source <(weir completion bash)                                        # this session
+  weir completion bash >/etc/bash_completion.d/weir                     # all users
   weir completion zsh >"${fpath[1]}/_weir"
   weir completion fish >~/.config/fish/completions/weir.fish
   weir completion powershell | Out-String | Invoke-Expression`,
@@ -31,7 +31,7 @@ ids of rules if a running weir answers at once.`,
 			if slices.Contains(shells, args[0]) {
 				return nil
 			}
-			return usage("%q is no shell that is known; write %s", args[0], strings.Join(shells, ", "))
+			return usage("%q is not a known shell; write %s", args[0], strings.Join(shells, ", "))
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			root, w := cmd.Root(), cmd.OutOrStdout()

@@ -52,9 +52,9 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownFlag(cmd, unknown.GetSpecifiedName())
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
-		return usage("--%s: %q is not what it takes; write %s, as in --%s %s", f.Name, invalid.GetValue(), kind(f), f.Name, f.DefValue)
+		return usage("--%s: %q is invalid; write %s, as in --%s %s", f.Name, invalid.GetValue(), kind(f), f.Name, f.DefValue)
 	case errors.As(err, &missing):
-		return usage("--%s needs a value; see %s --help", missing.GetSpecifiedName(), cmd.CommandPath())
+		return usage("--%s requires a value; see %s --help", missing.GetSpecifiedName(), cmd.CommandPath())
 	}
 	return usage("%w; see %s --help", err, cmd.CommandPath())
 }
@@ -71,7 +71,7 @@ func unknownFlag(cmd *cobra.Command, name string) error {
 // kind says in words what a flag's value is.
 func kind(f *pflag.Flag) string {
 	switch f.Value.Type() {
-	case "int", "uint64":
+	case "int", "int64", "uint64":
 		return "a whole number"
 	case "bool":
 		return "true or false"
@@ -114,5 +114,5 @@ func noArguments(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
 	}
-	return usage("%q is too much; %s takes flags only, see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
+	return usage("%q is unexpected; %s takes only flags, see %s --help", args[0], cmd.CommandPath(), cmd.CommandPath())
 }

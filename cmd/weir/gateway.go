@@ -14,9 +14,10 @@ func newGateway() *cobra.Command {
 	g := &app.Gateway{}
 	var upstreams []string
 	cmd := &cobra.Command{
-		Use:   "gateway --upstream URL",
-		Short: "Pass on the requests that may pass",
-		Long: `Pass on the requests that may pass, and answer the others, until told to stop.
+		Use:   "gateway --upstream route",
+		Short: "Run a reverse proxy that applies the limits",
+		Long: `Run a reverse proxy that applies the limits. It passes allowed requests on to your
+services, and answers the others itself. It is also the service that weir serve runs.
 
   weir gateway --upstream http://127.0.0.1:9000
   weir gateway --upstream /api=http://10.0.0.5:9000,http://10.0.0.6:9000 --upstream shop.example.com=http://10.0.0.7
@@ -29,7 +30,7 @@ func newGateway() *cobra.Command {
 				return err
 			}
 			if len(upstreams) == 0 {
-				return usage("a gateway needs to know where to pass requests on; name it with --upstream http://127.0.0.1:9000")
+				return usage("--upstream is required; write for example --upstream http://127.0.0.1:9000")
 			}
 			for _, text := range upstreams {
 				route, err := gateway.ParseRoute(text)
@@ -43,17 +44,17 @@ func newGateway() *cobra.Command {
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&upstreams, "upstream", nil, "where to pass requests on: `[HOST][/PATH=]URL[,URL…]`; may be repeated")
-	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "`address` at which requests come in")
-	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "certificate `file` for it, which is plain HTTP without")
-	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "its private key `file`")
-	flags.StringVar(&g.Health.Path, "health-path", "", "`path` at which upstreams are asked for their health; without, they are unavailable when they cannot be reached")
-	flags.DurationVar(&g.Health.Interval, "health-interval", 5*time.Second, "time between such questions")
-	flags.DurationVar(&g.DialTimeout, "dial-timeout", 5*time.Second, "how long a connection to an upstream may take")
-	flags.DurationVar(&g.HeaderTimeout, "header-timeout", time.Minute, "how long an upstream may take to begin its answer")
-	flags.BoolVar(&g.RewriteHost, "rewrite-host", false, "send the upstream's name as Host, instead of the one that was asked for")
-	flags.Int64Var(&g.MaxBody, "max-body", 0, "largest body of a request, in `bytes`; 0 for any")
-	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "how many requests of shaping rules may wait at once")
+	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [host][/path=]url[,url…]; repeatable (required)")
+	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
+	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it the gateway is plain HTTP")
+	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")
+	flags.StringVar(&g.Health.Path, "health-path", "", "`path` of health checks; without it an upstream counts as unavailable when it cannot be reached")
+	flags.DurationVar(&g.Health.Interval, "health-interval", 5*time.Second, "time between health checks")
+	flags.DurationVar(&g.DialTimeout, "dial-timeout", 5*time.Second, "how long weir waits for a connection to an upstream")
+	flags.DurationVar(&g.HeaderTimeout, "header-timeout", time.Minute, "how long weir waits for an upstream to begin its response")
+	flags.BoolVar(&g.RewriteHost, "rewrite-host", false, "send the upstream's name as Host, instead of the Host of the request")
+	flags.Int64Var(&g.MaxBody, "max-body", 0, "maximum size of a request body in `bytes`; 0 for no maximum")
+	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "maximum `count` of requests that rules with shape delay at the same time")
 	f.add(flags)
 	return cmd
 }

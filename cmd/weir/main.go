@@ -39,21 +39,21 @@ func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
 func newRoot() *cobra.Command {
 	root := &cobra.Command{
 		Use:   "weir",
-		Short: "weir decides whether a request may pass",
-		Long: `weir decides whether a request may pass: an API rate limiter.
+		Short: "weir is an API rate limiter",
+		Long: `weir is an API rate limiter: it decides whether a request is allowed.
 
-Run it as a service that is asked, or as a gateway that requests pass through:
+Run weir as a service, or as a reverse proxy in front of your services:
 
   weir serve --rules rules.yaml
   weir gateway --rules rules.yaml --upstream http://127.0.0.1:9000
 
-Ask a running one, and look after it:
+Check requests and manage a running weir:
 
   weir check --ip 203.0.113.7 --method POST --path /api/login
   weir rules list
   weir top
 
-See what the algorithms do before choosing one, and what rules make of a request:
+Compare the algorithms, and see which rules apply to a request:
 
   weir simulate
   weir rules explain rules.yaml --ip 203.0.113.7 --method POST --path /api/login`,
@@ -74,8 +74,8 @@ See what the algorithms do before choosing one, and what rules make of a request
 // newHelp differs from cobra's in that a verb that does not exist is an error.
 func newHelp(root *cobra.Command) *cobra.Command {
 	return &cobra.Command{
-		Use:   "help [verb]",
-		Short: "Explain a verb",
+		Use:   "help [command]",
+		Short: "Show the help of a command",
 		RunE: func(_ *cobra.Command, args []string) error {
 			verb, _, err := root.Find(args)
 			if err != nil {

@@ -31,23 +31,21 @@ type replayFlags struct {
 func newReplay() *cobra.Command {
 	var f replayFlags
 	cmd := &cobra.Command{
-		Use:   "replay --rules FILE [LOG...]",
-		Short: "Show what rules would have done to the requests of an access log",
-		Long: `Show what rules would have done to the requests of access logs: who would have
-been denied, how often, by which rule, and which limits would have denied how
-much. Nothing is sent anywhere: the log's own times are the clock, and all is
-kept in memory.
+		Use:   "replay --rules file [LOG...]",
+		Short: "Apply rules to the requests of an access log",
+		Long: `Apply rules to the requests of access logs, and show which clients would have been
+denied, how often, by which rule, and which limits would deny a given share. weir sends
+nothing: it takes the time from the log, and keeps everything in memory.
 
-A LOG is a file, decompressed if its name ends in .gz, or - for standard input,
-which is also the default. Several are merged by time, so that rotated logs and
-those of several servers are one. Lines may be in the combined format of nginx
-and Apache, in JSON (as nginx is usually told to write it, or as Caddy, Traefik
-and Envoy do), or in the default format of Envoy; each is told by its first
-character.
+A LOG is a file, or - for standard input, which is the default. weir decompresses files
+whose name ends in .gz. It merges several logs by time, such as rotated logs and the
+logs of several servers. Lines can be in the combined format of nginx and Apache, in
+JSON (the usual fields of nginx, Caddy, Traefik and Envoy), or in the default format of
+Envoy. weir detects the format of each line by its first character.
 
-A field of a JSON log is named as it is there, with a dot before what is inside:
-request.remote_ip. A field of a text is a number, counted from 1, where what
-stands in quotes or brackets is one field, or a name such as remote_user.`,
+A field of a JSON log has the name it has there, with dots for nested fields:
+request.remote_ip. A field of a text log is its number, counted from 1, or a name such
+as remote_user. Text in quotes or brackets is one field.`,
 		Example: `  weir replay --rules rules.yaml access.log
   weir replay --rules rules.yaml --out denied.html access.log access.log.*.gz
   weir replay --rules rules.yaml --user-field user.id --time-field at app.json
@@ -57,29 +55,29 @@ stands in quotes or brackets is one field, or a name such as remote_user.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.rules, "rules", "", "`FILE` of rules (required)")
-	flags.StringVar(&f.format, "format", "auto", "`FORM` of the lines: "+strings.Join(accesslog.Formats(), ", "))
-	flags.StringVar(&f.fields.Time, "time-field", "", "`FIELD` with the time of a request (default as usual, and so below)")
-	flags.StringVar(&f.fields.Duration, "duration-field", "", "`FIELD` with the seconds that a request took, if the time is that of its end")
-	flags.StringVar(&f.fields.IP, "ip-field", "", "`FIELD` with the address of the client")
-	flags.IntVar(&f.fields.Hop, "ip-hop", 1, "`NUMBER` of the client's among several addresses in the field, from the right")
-	flags.StringVar(&f.fields.User, "user-field", "", "`FIELD` with the user")
-	flags.StringVar(&f.fields.APIKey, "api-key-field", "", "`FIELD` with the API key; it is shown as a hash only")
-	flags.StringVar(&f.fields.Tier, "tier-field", "", "`FIELD` with the tier of the client")
-	flags.StringVar(&f.fields.Method, "method-field", "", "`FIELD` with the method")
-	flags.StringVar(&f.fields.Path, "path-field", "", "`FIELD` with the path")
-	flags.StringVar(&f.fields.Host, "host-field", "", "`FIELD` with the host")
-	flags.StringVar(&f.host, "host", "", "`HOST` of requests whose line has none")
-	flags.StringToStringVar(&f.fields.Headers, "header", nil, "`NAME=FIELD` of a header, any number of times")
-	flags.StringToStringVar(&f.fields.Cookies, "cookie", nil, "`NAME=FIELD` of a cookie")
-	flags.StringToStringVar(&f.fields.Attributes, "attr", nil, "`NAME=FIELD` of an attribute")
-	flags.DurationVar(&f.disorder, "disorder", 10*time.Second, "`TIME` by which a line may be out of order")
-	flags.IntVar(&f.maxKeys, "max-keys", 1<<20, "`NUMBER` of clients to remember at once")
-	flags.IntVar(&f.top, "top", 10, "`NUMBER` of denied clients to list")
-	flags.StringSliceVar(&f.shares, "share", []string{"1%", "0.1%"}, "`SHARES` of denied requests to find limits for")
-	flags.IntVar(&f.width, "width", 80, "`COLUMNS` of the page")
-	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
-	flags.StringVar(&f.out, "out", "", "draw it into a `FILE`, too: .svg, .html or .csv")
+	flags.StringVar(&f.rules, "rules", "", "rules `file` (required)")
+	flags.StringVar(&f.format, "format", "auto", "log `format`: "+strings.Join(accesslog.Formats(), ", "))
+	flags.StringVar(&f.fields.Time, "time-field", "", "`field` with the time of a request (this and the fields below default to the usual names)")
+	flags.StringVar(&f.fields.Duration, "duration-field", "", "`field` with the seconds that a request took, if its time is the end of the request")
+	flags.StringVar(&f.fields.IP, "ip-field", "", "`field` with the IP address of the client")
+	flags.IntVar(&f.fields.Hop, "ip-hop", 1, "position (`number`) of the client's address in a field with several, from the right")
+	flags.StringVar(&f.fields.User, "user-field", "", "`field` with the user")
+	flags.StringVar(&f.fields.APIKey, "api-key-field", "", "`field` with the API key; shown only as a hash")
+	flags.StringVar(&f.fields.Tier, "tier-field", "", "`field` with the tier of the client")
+	flags.StringVar(&f.fields.Method, "method-field", "", "`field` with the method")
+	flags.StringVar(&f.fields.Path, "path-field", "", "`field` with the path")
+	flags.StringVar(&f.fields.Host, "host-field", "", "`field` with the host")
+	flags.StringVar(&f.host, "host", "", "`host` of requests whose line has none")
+	flags.StringToStringVar(&f.fields.Headers, "header", nil, "header and its field (`name=field`); repeatable, like the next two")
+	flags.StringToStringVar(&f.fields.Cookies, "cookie", nil, "cookie and its field (`name=field`)")
+	flags.StringToStringVar(&f.fields.Attributes, "attr", nil, "attribute and its field (`name=field`)")
+	flags.DurationVar(&f.disorder, "disorder", 10*time.Second, "how far a line may be out of order")
+	flags.IntVar(&f.maxKeys, "max-keys", 1<<20, "`count` of keys to keep in memory")
+	flags.IntVar(&f.top, "top", 10, "`count` of denied clients to list")
+	flags.StringSliceVar(&f.shares, "share", []string{"1%", "0.1%"}, "denied shares to find limits for (`percent list`)")
+	flags.IntVar(&f.width, "width", 80, "width of the output in `columns`")
+	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
+	flags.StringVar(&f.out, "out", "", "also write a chart to this `file`: .svg, .html or .csv")
 	flags.BoolVar(&f.quiet, "quiet", false, "show no progress")
 	return cmd
 }
@@ -99,11 +97,11 @@ func (f *replayFlags) validate(logs []string) error {
 	}
 	switch {
 	case f.rules == "":
-		return usage("weir replay needs --rules FILE; see weir replay --help")
+		return usage("--rules is required; write for example weir replay --rules rules.yaml access.log")
 	case f.rules == "-" && (len(logs) == 0 || inputs > 0), inputs > 1:
-		return usage("standard input can be read once only; name files")
+		return usage("standard input can be read only once; use files for the others")
 	case len(logs) > replay.MaxLogs:
-		return usage("%d logs are too many to be merged; name at most %d, or put them together", len(logs), replay.MaxLogs)
+		return usage("%d logs are too many to merge; give at most %d, or concatenate them", len(logs), replay.MaxLogs)
 	case f.width < minWidth || f.width > maxWidth:
 		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
 	case f.top < 1 || f.top > 1000:
@@ -183,7 +181,7 @@ func parseShares(texts []string) (shares []float64, err error) {
 	for _, text := range texts {
 		share, err := parseShare(text)
 		if err != nil || len(shares) == 5 {
-			return nil, usage("--share: %q is not what it takes; write up to five shares below 100%%, as in --share 1%%,0.1%%", text)
+			return nil, usage("--share: %q is invalid; write up to five shares below 100%%, as in --share 1%%,0.1%%", text)
 		}
 		shares = append(shares, share)
 	}
@@ -192,11 +190,11 @@ func parseShares(texts []string) (shares []float64, err error) {
 
 // bar is how far something is, on a terminal: a line that is written again and again.
 type bar struct {
-	w     io.Writer // nil if nobody looks on
+	w     io.Writer // nil if it is not a terminal
 	shown bool
 }
 
-// newBar shows nothing if nobody looks on.
+// newBar returns a bar that shows nothing if w is not a terminal.
 func newBar(w io.Writer) bar {
 	if !isTerminal(w) {
 		w = nil

@@ -14,11 +14,11 @@ import (
 func newRules() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "rules",
-		Short: "Check files of rules, and manage those of a running weir",
-		Long: `Check, explain and format files of rules; list, change and roll back those that a
-running weir has.
+		Short: "Check rules files, and manage the rules of a running weir",
+		Long: `Check, explain and format rules files; list, change and roll back the rules of a
+running weir.
 
-A file of rules, in YAML or JSON, says who is limited, by what:
+A rules file, in YAML or JSON, says which clients are limited, and by which limits:
 
   rules:
     - id: login
@@ -36,14 +36,14 @@ A file of rules, in YAML or JSON, says who is limited, by what:
 // oneFile is for verbs that take one file of rules.
 func oneFile(cmd *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage("%s takes one file of rules (- for standard input), not %d; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+		return usage("%s takes one rules file (- for standard input), not %d; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
 	}
 	return nil
 }
 
 // readRules reads a file of rules, or standard input.
 func readRules(cmd *cobra.Command, name string) ([]byte, error) {
-	_, source, err := readInput(cmd, name, rule.MaxDocument, "file of rules")
+	_, source, err := readInput(cmd, name, rule.MaxDocument, "rules file")
 	return source, err
 }
 
@@ -79,26 +79,26 @@ func unusable(cmd *cobra.Command, name, done string, problems rule.Problems) err
 		return nil
 	}
 	fmt.Fprint(cmd.ErrOrStderr(), printableAll(errs.String()))
-	return fmt.Errorf("%s cannot be %s, it has %s", name, done, phrase.Count(len(errs), "error"))
+	return fmt.Errorf("%s cannot be %s; it has %s", name, done, phrase.Count(len(errs), "error"))
 }
 
 func newRulesImport() *cobra.Command {
 	return &cobra.Command{
 		Use:   "import envoy DIR",
-		Short: "Turn a configuration of envoyproxy/ratelimit into rules",
-		Long: `Turn a configuration of envoyproxy/ratelimit into rules, which are printed. What rules
-cannot say in the same way is told on standard error.
+		Short: "Convert a configuration of envoyproxy/ratelimit to rules",
+		Long: `Convert a configuration of envoyproxy/ratelimit to rules, and print them. Notes on
+standard error list what rules cannot express in the same way.
 
   weir rules import envoy /data/ratelimit/config > rules.yaml
 
-Envoy itself needs no rules: weir serve --envoy-config DIR reads such a directory as it
-is.`,
+If you only serve Envoy, you do not need rules: weir serve --envoy-config DIR reads the
+same files.`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 2 {
-				return usage("%s takes what to import and from where, as in %s envoy DIR", cmd.CommandPath(), cmd.CommandPath())
+				return usage("%s takes a format and a directory, as in %s envoy DIR", cmd.CommandPath(), cmd.CommandPath())
 			}
 			if args[0] != "envoy" {
-				return usage("%q cannot be imported; write envoy", args[0])
+				return usage("%q is not a known format; write envoy", args[0])
 			}
 			return nil
 		},

@@ -65,7 +65,7 @@ func TestRulesGet(t *testing.T) {
 		t.Errorf("%v\n%s", err, got.stdout)
 	}
 	r.on(t, "rules", "get", "--output", "json").want(t, 0, `"version": 1`, "")
-	r.on(t, "rules", "get", "logn").want(t, 1, "", `^weir: there is no such rule; weir rules list shows all\n\z`)
+	r.on(t, "rules", "get", "logn").want(t, 1, "", `^weir: there is no such rule; weir rules list shows all rules\n\z`)
 	// An id is one segment, whatever is in it.
 	for _, id := range []string{"..", "../history", "a/b", "?format=yaml", "%2e%2e"} {
 		r.on(t, "rules", "get", id).want(t, 1, "", `^weir: (there is no such rule|the API has no such path)`)
@@ -85,9 +85,9 @@ func TestRulesPutDocument(t *testing.T) {
 		t.Errorf("the document is\n%s", got)
 	}
 	// It is in force at once.
-	r.on(t, "check", "--method", "POST", "--path", "/api/login", "--ip", "192.0.2.1").want(t, 0, "login has 9 of 10 left", "")
-	r.on(t, "rules", "put", name).want(t, 0, `^version 2 says the same already; nothing was written\n\z`, "")
-	r.on(t, "rules", "put", name, "--dry-run").want(t, 0, `^would change nothing\n\z`, "")
+	r.on(t, "check", "--method", "POST", "--path", "/api/login", "--ip", "192.0.2.1").want(t, 0, "login has 9 of 10 remaining", "")
+	r.on(t, "rules", "put", name).want(t, 0, `^version 2 is the same already; nothing was written\n\z`, "")
+	r.on(t, "rules", "put", name, "--dry-run").want(t, 0, `^no changes\n\z`, "")
 	command(t, "rules: []\n", "rules", "put", "-", "--summary", "an empty house", "--server", r.URL).want(t, 0, `^version 3: an empty house\n\z`, "")
 	got := r.on(t, "rules", "put", name, "--output", "json")
 	var written httpapi.WriteAnswer
@@ -106,7 +106,7 @@ func TestRulesPutRule(t *testing.T) {
 	}
 	added := file(t, "search.json", `{"id": "search", "key": "user", "limit": "3/1s"}`)
 	r.on(t, "rules", "put", added).want(t, 0, `^version 3: added search`, "")
-	r.on(t, "rules", "put", added, "--id", "login").want(t, 2, "", `--id: "login" is not the rule of .*search.json, which is "search"`)
+	r.on(t, "rules", "put", added, "--id", "login").want(t, 2, "", `--id: the rule in .*search.json is "search", not "login"`)
 
 	// One rule of a document.
 	document := file(t, "rules.yaml", strings.Replace(loginAndAPI, "100/1m", "50/1m", 1))
@@ -123,7 +123,7 @@ func TestRulesPutBadRules(t *testing.T) {
 	for _, flags := range [][]string{nil, {"--dry-run"}} {
 		got := r.on(t, append([]string{"rules", "put", bad}, flags...)...)
 		got.want(t, 1, "", `bad.yaml:3:3: error: a rule has no field "kee"; did you mean "key"\? \[E005\]\n      kee: ip\n      \^$`)
-		got.want(t, 1, "", `^weir: .*bad.yaml cannot be used, it has 1 error; nothing was written\n\z`)
+		got.want(t, 1, "", `^weir: .*bad.yaml cannot be used; it has 1 error; nothing was written\n\z`)
 	}
 	rule := file(t, "rule.yaml", "id: x\nkey: ip\nlimit: 5\n")
 	r.on(t, "rules", "put", rule).want(t, 1, "", `rule.yaml:3:8: error: limit: "5" is not a rate`)
@@ -133,7 +133,7 @@ func TestRulesPutBadRules(t *testing.T) {
 	// A rule that is good by itself, and not beside the others.
 	same := file(t, "same.yaml", "id: login2\nmatch: {method: POST, path: /api/login}\nkey: ip\nalgorithm: fixed_window\nlimit: 5/1m\non_failure: local\n")
 	for _, flags := range [][]string{nil, {"--dry-run"}} {
-		r.on(t, append([]string{"rules", "put", same}, flags...)...).want(t, 1, "", `^\S+same.yaml: error: .*\[E025\]\nweir: \S+same.yaml cannot be used, it has 1 error; nothing was written\n\z`)
+		r.on(t, append([]string{"rules", "put", same}, flags...)...).want(t, 1, "", `^\S+same.yaml: error: .*\[E025\]\nweir: \S+same.yaml cannot be used; it has 1 error; nothing was written\n\z`)
 	}
 	if r.number(t) != 1 || r.source(t) != loginAndAPI {
 		t.Error("something was written")
@@ -150,7 +150,7 @@ func TestRulesPutWarns(t *testing.T) {
 func TestRulesPutSaysWhenCommentsAreLost(t *testing.T) {
 	// A document in one line cannot be edited line by line.
 	r := serveRules(t, "{rules: [{id: a, key: ip, limit: 1/1s}]} # all of it\n", "")
-	r.on(t, "rules", "put", file(t, "b.yaml", "id: b\nkey: ip\nlimit: 2/1s\n")).want(t, 0, "^version 2: added b", "^weir: the document had to be written again, without its comments")
+	r.on(t, "rules", "put", file(t, "b.yaml", "id: b\nkey: ip\nlimit: 2/1s\n")).want(t, 0, "^version 2: added b", "^weir: the document lost its comments")
 }
 
 func TestLostRace(t *testing.T) {
@@ -159,7 +159,7 @@ func TestLostRace(t *testing.T) {
 	name := file(t, "rules.yaml", strings.Replace(loginAndAPI, "5/1m", "10/1m", 1))
 	r.on(t, "rules", "put", name, "--if-version", "1").want(t, 0, "^version 2: ", "")
 	t.Setenv("WEIR_TOKEN", readToken)
-	const lost = `^weir: somebody changed the rules meanwhile: there is version 2 by alice \(login: limit 5/1m → 10/1m\); look at it with weir rules get, then try again\n\z`
+	const lost = `^weir: the rules were changed meanwhile, to version 2 by alice \(login: limit 5/1m → 10/1m\); look at them with weir rules get, then try again\n\z`
 	for _, verb := range [][]string{{"rules", "put", file(t, "x.yaml", "id: x\nkey: ip\nlimit: 1/1s\n")}, {"rules", "put", file(t, "rules.yaml", loginAndAPI)}, {"rules", "delete", "login"}, {"rules", "rollback", "1"}} {
 		r.on(t, append(verb, "--if-version", "1")...).want(t, 1, "", lost)
 	}
@@ -183,7 +183,7 @@ func TestRaceWithinACommand(t *testing.T) {
 		}
 	}}
 	r.Config.Handler = hook
-	r.on(t, "rules", "delete", "api").want(t, 1, "", `meanwhile: there is version 2 by eve \(was faster\); look at it`)
+	r.on(t, "rules", "delete", "api").want(t, 1, "", `meanwhile, to version 2 by eve \(was faster\); look at them`)
 	if !strings.Contains(r.source(t), "id: api") {
 		t.Error("the rule is gone")
 	}
@@ -191,7 +191,7 @@ func TestRaceWithinACommand(t *testing.T) {
 
 func TestDeleteHistoryRollback(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
-	r.on(t, "rules", "delete", "nobody").want(t, 1, "", `^weir: there is no such rule; weir rules list shows all\n\z`)
+	r.on(t, "rules", "delete", "nobody").want(t, 1, "", `^weir: there is no such rule; weir rules list shows all rules\n\z`)
 	r.on(t, "rules", "delete", "api", "--summary", "not needed").want(t, 0, `^version 2: not needed\n\z`, "")
 	if got := r.source(t); strings.Contains(got, "id: api") || !strings.Contains(got, "# guessing") {
 		t.Errorf("the document is\n%s", got)
@@ -206,8 +206,8 @@ func TestDeleteHistoryRollback(t *testing.T) {
 	}
 	r.on(t, "rules", "history", "2", "--output", "json").want(t, 0, `"summary": "not needed"`, "")
 	r.on(t, "rules", "history", "--output", "json").want(t, 0, `"versions": \[`, "")
-	r.on(t, "rules", "history", "99").want(t, 1, "", "^weir: this version is not kept, or never was; weir rules history shows those that are$")
-	r.on(t, "rules", "rollback", "99").want(t, 1, "", "^weir: this version is not kept, or never was; weir rules history shows those that are$")
+	r.on(t, "rules", "history", "99").want(t, 1, "", "^weir: there is no such version, or it is no longer kept; weir rules history lists the versions$")
+	r.on(t, "rules", "rollback", "99").want(t, 1, "", "^weir: there is no such version, or it is no longer kept; weir rules history lists the versions$")
 	r.on(t, "rules", "rollback", "2", "--output", "json").want(t, 0, `"number": 4`, "")
 }
 

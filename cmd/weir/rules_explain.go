@@ -18,18 +18,18 @@ type requestFlags struct{ httpapi.CheckRequest }
 func (f *requestFlags) add(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.Method, "method", "GET", "`METHOD` of the request")
-	flags.StringVar(&f.Host, "host", "", "`HOST` that it is for")
-	flags.StringVar(&f.Path, "path", "/", "`PATH` that it is for")
-	flags.StringVar(&f.IP, "ip", "", "`ADDRESS` of the client")
-	flags.StringVar(&f.User, "user", "", "`NAME` of the user")
-	flags.StringVar(&f.APIKey, "api-key", "", "`KEY` of the API; it is shown as a hash only")
-	flags.StringVar(&f.Tier, "tier", "", "`TIER` of the client")
-	flags.StringToStringVar(&f.Attributes, "attr", nil, "`NAME=VALUE` of an attribute, any number of times")
-	flags.StringToStringVar(&f.Headers, "header", nil, "`NAME=VALUE` of a header")
-	flags.StringToStringVar(&f.Cookies, "cookie", nil, "`NAME=VALUE` of a cookie")
-	flags.StringToStringVar(&f.Query, "query", nil, "`NAME=VALUE` of a query parameter")
-	flags.Int64Var(&f.Cost, "cost", 0, "`UNITS` that it costs (default what each rule says)")
+	flags.StringVar(&f.Method, "method", "GET", "HTTP `method` of the request")
+	flags.StringVar(&f.Host, "host", "", "`host` of the request")
+	flags.StringVar(&f.Path, "path", "/", "`path` of the request")
+	flags.StringVar(&f.IP, "ip", "", "IP `address` of the client")
+	flags.StringVar(&f.User, "user", "", "`name` of the user")
+	flags.StringVar(&f.APIKey, "api-key", "", "API `key` of the client; shown only as a hash")
+	flags.StringVar(&f.Tier, "tier", "", "`tier` of the client")
+	flags.StringToStringVar(&f.Attributes, "attr", nil, "attribute (`name=value`); repeatable, like the next three")
+	flags.StringToStringVar(&f.Headers, "header", nil, "header (`name=value`)")
+	flags.StringToStringVar(&f.Cookies, "cookie", nil, "cookie (`name=value`)")
+	flags.StringToStringVar(&f.Query, "query", nil, "query parameter (`name=value`)")
+	flags.Int64Var(&f.Cost, "cost", 0, "cost of the request in `units` (default the cost in each rule)")
 }
 
 func (f *requestFlags) request() (*rule.Request, error) {
@@ -40,11 +40,11 @@ func (f *requestFlags) request() (*rule.Request, error) {
 	if f.IP != "" {
 		var err error
 		if req.IP, err = netip.ParseAddr(f.IP); err != nil {
-			return nil, usage("--ip: %q is no address; write for example --ip 203.0.113.7", f.IP)
+			return nil, usage("--ip: %q is not an IP address; write for example --ip 203.0.113.7", f.IP)
 		}
 	}
 	if !strings.HasPrefix(f.Path, "/") {
-		return nil, usage("--path: %q does not begin with a slash", f.Path)
+		return nil, usage("--path: %q does not begin with a slash; write for example --path /api", f.Path)
 	}
 	if f.Cost < 0 {
 		return nil, usage("--cost: %d is negative; a request costs at least 1", f.Cost)
@@ -78,8 +78,8 @@ func newRulesExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain FILE",
 		Short: "Show which rules of a file apply to a request, and why the others do not",
-		Long: `Show which rules of a file (- for standard input) apply to a request, whom they
-count, by which limits, and why the other rules do not apply. Nothing is charged.`,
+		Long: `Show which rules of a file (- for standard input) apply to a request, with their keys
+and limits, and why the other rules do not apply. Nothing is charged.`,
 		Example: `  weir rules explain rules.yaml --method POST --path /api/login --ip 203.0.113.7
   weir rules explain rules.yaml --path /api/x --user alice --tier pro --attr action=post`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -101,7 +101,7 @@ count, by which limits, and why the other rules do not apply. Nothing is charged
 		},
 	}
 	f.add(cmd)
-	cmd.Flags().StringVar(&output, "output", "text", "`FORM` of the result: text or json")
+	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
 	return cmd
 }
 
@@ -133,9 +133,9 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 	}
 	switch {
 	case exempt != "":
-		fmt.Fprintf(w, "exempt: %s; no rule is asked\n", exempt)
+		fmt.Fprintf(w, "exempt: %s; no rule applies\n", exempt)
 	case blocked != "":
-		fmt.Fprintf(w, "blocked: %s; it is denied\n", blocked)
+		fmt.Fprintf(w, "blocked: %s; the request is denied\n", blocked)
 	}
 	for _, x := range all {
 		printExplained(w, x)

@@ -16,17 +16,17 @@ func newRulesFmt() *cobra.Command {
 	var write, check bool
 	cmd := &cobra.Command{
 		Use:   "fmt FILE",
-		Short: "Format a file of rules",
-		Long: `Format a file of rules (- for standard input): indentation, quotes and the order
-of fields; comments and meaning stay as they are. The result goes to standard
-output, or with --write back into the file.`,
+		Short: "Format a rules file",
+		Long: `Format a rules file (- for standard input): indentation, quotes and the order of
+fields. Comments and meaning stay the same. The result goes to standard output, or
+with --write to the file.`,
 		Example: `  weir rules fmt rules.yaml
   weir rules fmt --write rules.yaml
   weir rules fmt --check rules.yaml`,
 		Args: oneFile,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if write && check {
-				return usage("--write and --check exclude each other")
+				return usage("--write and --check exclude each other; use one of them")
 			}
 			src, err := readRules(cmd, args[0])
 			if err != nil {
@@ -48,15 +48,15 @@ output, or with --write back into the file.`,
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&write, "write", false, "write the result back into the file")
-	cmd.Flags().BoolVar(&check, "check", false, "write nothing, and fail if the file is not formatted")
+	cmd.Flags().BoolVar(&write, "write", false, "write the result to the file")
+	cmd.Flags().BoolVar(&check, "check", false, "write nothing; exit with status 1 if the file is not formatted")
 	return cmd
 }
 
 // replace gives a file another content, the old or the new one at any time.
 func replace(name string, old, content []byte) error {
 	if name == "-" {
-		return usage("--write needs a file, standard input is none")
+		return usage("--write needs a file, not standard input")
 	}
 	if bytes.Equal(old, content) {
 		return nil

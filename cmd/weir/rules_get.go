@@ -17,12 +17,12 @@ func newRulesGet() *cobra.Command {
 	var inForce bool
 	cmd := &cobra.Command{
 		Use:   "get [ID]",
-		Short: "Print a rule of a running weir, or its whole document",
-		Long: `Print the document of rules of a running weir as it was written, comments and all;
-or one rule of it. "weir rules put" takes either back.
+		Short: "Print the rules of a running weir, or one of them",
+		Long: `Print the rules document of a running weir as it was written, with its comments, or one
+rule of it. "weir rules put" accepts both.
 
-With --in-force it is the document by which this instance judges, whatever is stored.
-After Redis has lost its data, that brings the rules back:
+With --in-force, print the document that this instance applies, even if another one is
+stored. After Redis has lost its data, this brings the rules back:
 
   weir rules get --in-force >rules.yaml && weir rules put rules.yaml`,
 		Example: `  weir rules get >rules.yaml
@@ -49,7 +49,7 @@ After Redis has lost its data, that brings the rules back:
 			return err
 		},
 	}
-	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules by which the server judges, whatever is stored")
+	cmd.Flags().BoolVar(&inForce, "in-force", false, "print the rules that the server applies, even if other rules are stored")
 	return c.add(cmd)
 }
 
@@ -58,8 +58,8 @@ func newRulesDelete() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "delete ID",
 		Short:             "Delete a rule of a running weir",
-		Long:              "Delete a rule of a running weir. The rest of the document stays as people wrote it.",
-		Example:           `  weir rules delete login --summary "the new gateway does it"`,
+		Long:              "Delete a rule of a running weir. The rest of the document, with its comments, stays as it is.",
+		Example:           `  weir rules delete login --summary "replaced by the rule api"`,
 		Args:              exactlyOne("the id of a rule"),
 		ValidArgsFunction: completeRules(&w.clientFlags),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -73,7 +73,7 @@ func newRulesDelete() *cobra.Command {
 func atMostOne(what string) cobra.PositionalArgs {
 	return func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usage("%s takes %s at most, not %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
+			return usage("%s takes at most %s, not %d arguments; see %s --help", cmd.CommandPath(), what, len(args), cmd.CommandPath())
 		}
 		return notEmpty(what, args)
 	}
@@ -93,7 +93,7 @@ func exactlyOne(what string) cobra.PositionalArgs {
 // document.
 func notEmpty(what string, args []string) error {
 	if len(args) == 1 && strings.TrimSpace(args[0]) == "" {
-		return usage("%s is empty; leave it out or write it", what)
+		return usage("%s is empty; write a value, or leave the argument out if it is optional", what)
 	}
 	return nil
 }
@@ -108,8 +108,8 @@ type writeFlags struct {
 
 func (f *writeFlags) add(cmd *cobra.Command) *cobra.Command {
 	flags := cmd.Flags()
-	flags.Int64Var(&f.version, "if-version", 0, "`VERSION` that the rules must have, or nothing is written (default the one that they have now)")
-	flags.StringVar(&f.summary, "summary", "", "`TEXT` for the history (default what has changed)")
+	flags.Int64Var(&f.version, "if-version", 0, "`version` that the rules must have, otherwise nothing is written (default the current one)")
+	flags.StringVar(&f.summary, "summary", "", "summary `text` for the history (default a list of the changes)")
 	return f.clientFlags.add(cmd)
 }
 
@@ -143,7 +143,7 @@ func (f *writeFlags) write(cmd *cobra.Command, q question) error {
 		return printJSON(cmd.OutOrStdout(), got.body)
 	}
 	if q.match == fmt.Sprintf(`"%d"`, written.Version.Number) {
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "version %d says the same already; nothing was written\n", written.Version.Number)
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "version %d is the same already; nothing was written\n", written.Version.Number)
 		return err
 	}
 	if f.placed != nil {

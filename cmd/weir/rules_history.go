@@ -17,9 +17,10 @@ func newRulesHistory() *cobra.Command {
 	var c clientFlags
 	cmd := &cobra.Command{
 		Use:   "history [VERSION]",
-		Short: "Show who changed the rules of a running weir, when and how",
-		Long: fmt.Sprintf(`Show who changed the rules of a running weir, when and how, the latest change first;
-or print the document of one version. The last %d are kept.`, repo.MaxHistory),
+		Short: "List the versions of the rules of a running weir",
+		Long: fmt.Sprintf(`List the versions of the rules of a running weir, the latest first: when each was
+written, by whom, and what changed. With VERSION, print the document of that version.
+weir keeps the last %d versions.`, repo.MaxHistory),
 		Example: `  weir rules history
   weir rules history 7 | diff - <(weir rules get)`,
 		Args: func(cmd *cobra.Command, args []string) error {
@@ -48,14 +49,14 @@ or print the document of one version. The last %d are kept.`, repo.MaxHistory),
 func parseVersion(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 {
-		return 0, usage("%q is no version; weir rules history lists them", text)
+		return 0, usage("%q is not a version number; weir rules history lists them", text)
 	}
 	return n, nil
 }
 
 func printHistory(w io.Writer, all *httpapi.HistoryAnswer) error {
 	if len(all.Versions) == 0 {
-		_, err := fmt.Fprintln(w, "no change is known")
+		_, err := fmt.Fprintln(w, "no versions")
 		return err
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
@@ -70,9 +71,9 @@ func newRulesRollback() *cobra.Command {
 	var w writeFlags
 	cmd := &cobra.Command{
 		Use:   "rollback VERSION",
-		Short: "Put an older version of the rules of a running weir back into force",
-		Long: `Put an older version of the rules of a running weir back into force, as a new version.
-What is undone by it stays in the history.`,
+		Short: "Restore an older version of the rules of a running weir",
+		Long: `Restore an older version of the rules of a running weir, as a new version. The versions
+in between stay in the history.`,
 		Example: `  weir rules history
   weir rules rollback 7`,
 		Args: exactlyOne("the number of a version"),

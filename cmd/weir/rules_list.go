@@ -24,8 +24,8 @@ func newRulesList() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "list",
 		Short: "List the rules of a running weir",
-		Long: `List the rules of a running weir, in their order. If the rules in force are not the ones
-that are stored, the ones in force are listed, and a line on standard error says so.`,
+		Long: `List the rules of a running weir, in their order. If the rules in force differ from the
+stored ones, list those in force, and say so on standard error.`,
 		Args: noArguments,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			server, err := c.client(cmd)
@@ -41,7 +41,7 @@ that are stored, the ones in force are listed, and a line on standard error says
 			}
 			set, err := answeredSet(all)
 			if err != nil {
-				return fmt.Errorf("the rules of %s cannot be read; is it a newer weir? %w", server.base, err)
+				return fmt.Errorf("the rules of %s cannot be read; it may be a newer version of weir: %w", server.base, err)
 			}
 			return listRules(cmd.OutOrStdout(), set, all.Version)
 		},
@@ -65,7 +65,7 @@ func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *an
 		if err != nil {
 			return nil, nil, err
 		}
-		cmd.PrintErrf("weir: version %d is stored, but %s judges by version %d, which is listed here; \"weir rules get --in-force\" prints it\n",
+		cmd.PrintErrf("weir: version %d is stored, but %s applies version %d, which is listed here; \"weir rules get --in-force\" prints it\n",
 			stored.Version, server.base, stored.InForce)
 		return &judging, got, nil
 	}
@@ -148,8 +148,8 @@ func column(text string) string {
 	return string([]rune(text)[:most-1]) + "…"
 }
 
-// completeRules offers the ids of rules, if the server answers quickly. Whoever waits
-// for a shell does not want to know why it does not.
+// completeRules offers the ids of rules, if the server answers quickly. Errors are not
+// shown during completion.
 func completeRules(c *clientFlags) cobra.CompletionFunc {
 	return func(cmd *cobra.Command, args []string, prefix string) ([]cobra.Completion, cobra.ShellCompDirective) {
 		if len(args) > 0 {

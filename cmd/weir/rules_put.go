@@ -22,14 +22,14 @@ func newRulesPut() *cobra.Command {
 	var f putFlags
 	cmd := &cobra.Command{
 		Use:   "put FILE",
-		Short: "Give a running weir other rules, or one other rule",
-		Long: `Give a running weir other rules. A FILE (- for standard input) that is a whole
-document, with "rules:", replaces the document; one that is a single rule replaces
-the rule with its id, or is added. Either is in force when this returns.
+		Short: "Replace the rules of a running weir, or one of them",
+		Long: `Replace the rules of a running weir. If FILE (- for standard input) is a whole document,
+with "rules:", it replaces the document. If it is a single rule, it replaces the rule
+with the same id, or is added. The rules are in force when the command returns.
 
-Nothing is written if the rules cannot be used, or if somebody else changes them at
-the same moment.`,
-		Example: `  weir rules put rules.yaml --summary "more for the night"
+Nothing is written if the rules have errors, or if they were changed by another call
+meanwhile.`,
+		Example: `  weir rules put rules.yaml --summary "higher limits at night"
   weir rules put rules.yaml --id login
   weir rules put rules.yaml --dry-run
   weir rules get login | sed s,5/1m,10/1m, | weir rules put -`,
@@ -37,8 +37,8 @@ the same moment.`,
 		RunE: func(cmd *cobra.Command, args []string) error { return f.put(cmd, args[0]) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.id, "id", "", "`ID` of the one rule to take from the file")
-	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and say what would change")
+	flags.StringVar(&f.id, "id", "", "`id` of the only rule to take from the file")
+	flags.BoolVar(&f.dryRun, "dry-run", false, "write nothing, and print what would change")
 	return f.writeFlags.add(cmd)
 }
 
@@ -84,7 +84,7 @@ func (f *putFlags) pick(cmd *cobra.Command, name string, source []byte) (*rule.R
 			return nil, err
 		}
 		if f.id != "" && f.id != r.ID {
-			return nil, usage("--id: %q is not the rule of %s, which is %q", f.id, name, r.ID)
+			return nil, usage("--id: the rule in %[2]s is %[3]q, not %[1]q; leave --id out, or correct it", f.id, name, r.ID)
 		}
 		return r, nil
 	}
@@ -97,7 +97,7 @@ func (f *putFlags) pick(cmd *cobra.Command, name string, source []byte) (*rule.R
 			return &set.Rules[i], nil
 		}
 	}
-	return nil, usage("--id: %s has no rule %q", name, f.id)
+	return nil, usage("--id: %s has no rule %q; check the id", name, f.id)
 }
 
 // isDocument is whether a source is a whole document, rather than one rule. One that
@@ -179,7 +179,7 @@ func (f *putFlags) rehearse(cmd *cobra.Command, name string, source []byte, sing
 // announceChange says what a document would change.
 func announceChange(w io.Writer, old, source []byte) error {
 	if bytes.Equal(old, source) {
-		_, err := fmt.Fprintln(w, "would change nothing")
+		_, err := fmt.Fprintln(w, "no changes")
 		return err
 	}
 	before, _ := rule.Parse("", old) // nil is a document without rules
@@ -197,7 +197,7 @@ func printWritten(cmd *cobra.Command, w *httpapi.WriteAnswer) error {
 		fmt.Fprint(cmd.ErrOrStderr(), printableAll(rule.Problems(w.Warnings).String()))
 	}
 	if !w.CommentsKept {
-		fmt.Fprintln(cmd.ErrOrStderr(), "weir: the document had to be written again, without its comments; the version before it still has them.")
+		fmt.Fprintln(cmd.ErrOrStderr(), "weir: the document lost its comments, because it had to be rewritten; the previous version still has them.")
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "version %d: %s\n", w.Version.Number, printable(w.Version.Summary))
 	return err
@@ -215,5 +215,5 @@ func (c *client) lost(ctx context.Context, err error) error {
 	if _, err := c.ask(ctx, q, &v); err == nil && v.Author != "" {
 		who += fmt.Sprintf(" by %s (%s)", printable(v.Author), printable(v.Summary))
 	}
-	return fmt.Errorf("somebody changed the rules meanwhile: there is %s; look at it with weir rules get, then try again", who)
+	return fmt.Errorf("the rules were changed meanwhile, to %s; look at them with weir rules get, then try again", who)
 }

@@ -15,23 +15,22 @@ func newRulesValidate() *cobra.Command {
 	var strict bool
 	cmd := &cobra.Command{
 		Use:   "validate FILE...",
-		Short: "Report everything that is wrong or doubtful in files of rules",
-		Long: `Report everything that is wrong or doubtful in files of rules (- for standard
-input), each with its place, a code and a remedy. "weir rules code W003" tells
-more about a code. The exit code is 1 if there are errors, or with --strict also
-if there are warnings.`,
+		Short: "Report all errors and warnings in rules files",
+		Long: `Report all errors and warnings in rules files (- for standard input), each with its
+place, a code and a remedy. "weir rules code W003" explains a code. The exit status is
+1 if there are errors, or with --strict also if there are warnings.`,
 		Example: `  weir rules validate rules.yaml
   weir rules validate --strict --output json rules/*.yaml`,
 		Args: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage("%s needs at least one file of rules; see %s --help", cmd.CommandPath(), cmd.CommandPath())
+				return usage("%s needs at least one rules file; see %s --help", cmd.CommandPath(), cmd.CommandPath())
 			}
 			return oneOf("output", output, "text", "json")
 		},
 		RunE: func(cmd *cobra.Command, files []string) error { return validate(cmd, files, output, strict) },
 	}
-	cmd.Flags().StringVar(&output, "output", "text", "`FORM` of the result: text or json")
-	cmd.Flags().BoolVar(&strict, "strict", false, "fail on warnings, too")
+	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
+	cmd.Flags().BoolVar(&strict, "strict", false, "treat warnings as errors")
 	return cmd
 }
 
@@ -74,7 +73,7 @@ func newRulesCode() *cobra.Command {
 	return &cobra.Command{
 		Use:   "code [CODE...]",
 		Short: "Explain the codes of errors and warnings",
-		Long:  "Explain the codes of errors and warnings: those that are named, or all.",
+		Long:  "Explain codes of errors and warnings: the given ones, or all.",
 		RunE: func(cmd *cobra.Command, names []string) error {
 			codes := rule.Codes()
 			if len(names) > 0 {
@@ -82,7 +81,7 @@ func newRulesCode() *cobra.Command {
 				for _, name := range names {
 					code, found := rule.LookUp(name)
 					if !found {
-						return usage("%q is no code; weir rules code lists them all", name)
+						return usage("%q is not a known code; weir rules code lists them all", name)
 					}
 					codes = append(codes, code)
 				}

@@ -30,8 +30,8 @@ func newServe() *cobra.Command {
 	f := &serverFlags{}
 	cmd := &cobra.Command{
 		Use:   "serve",
-		Short: "Answer over HTTP whether requests may pass",
-		Long: `Answer over HTTP whether requests may pass, until told to stop.
+		Short: "Run the rate limit service (HTTP and gRPC)",
+		Long: `Run the rate limit service. It decides over HTTP and gRPC whether requests are allowed.
 
   weir serve --rules rules.yaml
   weir serve --rules redis --store redis://10.0.0.5:6379 --http 0.0.0.0:8080 --admin-token-file tokens
@@ -50,12 +50,12 @@ func newServe() *cobra.Command {
 	return cmd
 }
 
-const settingsHelp = `Every flag is also a key of the file that --config names, with underscores for
-dashes, and a variable of the environment: --store, store and WEIR_STORE. The flag
-beats the variable, and that the file. A single token may be in WEIR_ADMIN_TOKEN.
+const settingsHelp = `You can also set every flag in the --config file, with underscores for dashes, and
+with an environment variable: --snapshot-every, snapshot_every, WEIR_SNAPSHOT_EVERY.
+Precedence: flag, environment variable, file. WEIR_ADMIN_TOKEN can hold a single token.
 
-SIGHUP reads rules, tokens and certificates again, which also happens by itself when
-they change. SIGTERM finishes what is under way and stops.`
+weir reloads rules, tokens and certificates when they change, and on SIGHUP. On SIGTERM
+it answers the requests in flight, saves its data and exits.`
 
 // serverFlags are common to the servers.
 type serverFlags struct {
@@ -77,50 +77,50 @@ type serverFlags struct {
 
 func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
-	flags.String("config", "", "`file` of settings, in YAML")
-	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "`file` of rules, made if it is not there; or redis: they are kept there; or none, as with --envoy-config if there is no such file")
-	flags.StringVar(&f.Store, "store", app.DefaultStore, "`URL` of where limits are kept: memory://, redis://, rediss://, redis+sentinel://, redis+cluster://")
-	flags.BoolVar(&f.RequireStore, "require-store", false, "do not start if the store does not answer")
-	flags.IntVar(&f.Instances, "instances", 1, "how many servers share the limits: while the store is unavailable, each goes on with its share")
-	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "`address` of the API")
-	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "`address` of the API for gRPC, and of Envoy's rate limit service; off for none")
-	flags.StringVar(&f.Envoy.Config, "envoy-config", "", "`directory` of a configuration for Envoy's rate limit service, as envoyproxy/ratelimit reads it")
-	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "do not start if that configuration cannot be used; without, Envoy's requests get an error until it can")
-	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "be ready only once such a configuration is loaded")
-	flags.BoolVar(&f.Envoy.CountDenied, "envoy-count-denied", false, "count as envoyproxy/ratelimit does: each descriptor by itself, and what is denied, too")
-	flags.BoolVar(&f.Envoy.ResponseHeaders, "envoy-headers", false, "let Envoy add RateLimit-* headers to its responses")
-	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "their three `names`")
-	flags.BoolVar(&f.Envoy.DynamicMetadata, "envoy-metadata", false, "tell Envoy what was asked, for its logs and other filters")
-	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "let several files say something of the same domain")
+	flags.String("config", "", "settings `file` (YAML)")
+	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, created if it does not exist; or redis, to keep the rules in Redis; or none, the default if --envoy-config is set and there is no rules.yaml")
+	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
+	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
+	flags.IntVar(&f.Instances, "instances", 1, "`count` of instances that share the limits; while the store is unavailable, each applies its share")
+	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "listen `address` of the HTTP API")
+	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "listen `address` of the gRPC API and of Envoy's rate limit service; off for none")
+	flags.StringVar(&f.Envoy.Config, "envoy-config", "", "`directory` with a configuration of envoyproxy/ratelimit, for Envoy's rate limit service")
+	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "exit if the Envoy configuration cannot be used at startup; otherwise Envoy's requests get an error until it can")
+	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "report ready only after an Envoy configuration is loaded")
+	flags.BoolVar(&f.Envoy.CountDenied, "envoy-count-denied", false, "count as envoyproxy/ratelimit does: each descriptor separately, denied requests included")
+	flags.BoolVar(&f.Envoy.ResponseHeaders, "envoy-headers", false, "send RateLimit-* headers, which Envoy adds to its responses")
+	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "names of these headers (`name list`): limit, remaining, reset")
+	flags.BoolVar(&f.Envoy.DynamicMetadata, "envoy-metadata", false, "send Envoy the checked request as dynamic metadata, for its logs and other filters")
+	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "allow several files to configure the same domain")
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
-	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "let every request of Envoy's pass")
-	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of tokens for managing weir: a line each, \"name read|use|admin token\"")
-	flags.StringSliceVar(&f.HostNames, "host-names", nil, "`names` by which the API may be called without tokens, besides localhost and addresses")
-	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "certificate `file` of the API, which is plain HTTP without")
-	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "its private key `file`")
-	flags.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "`file` of authorities: clients must have a certificate of one")
-	flags.StringSliceVar(&f.TLS.ClientSANs, "tls-client-san", nil, "`names`, one of which the client's certificate must have: DNS name, IP address, URI or e-mail address")
-	flags.StringVar(&f.Data, "data", "", "`directory` of what should survive a restart")
-	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often what is in memory is saved in there, besides at the end")
-	flags.BoolVar(&f.stats, "stats", true, "remember what happened, and make alerts of it")
-	flags.StringVar(&f.statsKeep, "stats-keep", "seconds=1h,minutes=1d,hours=30d,days=366d", "for how `long`, in which detail")
-	flags.StringArrayVar(&f.alerts, "alert", nil, "`check` that is not as by default, such as denied=10%,window=5m or slow=off; checks: "+strings.Join(alert.Kinds(), ", ")+"; options: "+strings.Join(alert.OptionNames, ", "))
-	flags.StringVar(&f.Alerts.Webhook, "alert-webhook", "", "`URL` to which alerts are posted")
-	flags.StringVar(&f.Alerts.WebhookSecretFile, "alert-webhook-secret-file", "", "`file` of the secret by which they are signed")
-	flags.StringVar(&f.Alerts.Alertmanager, "alertmanager", "", "`URL` of an Alertmanager that is told of alerts")
-	flags.StringVar(&f.Alerts.Link, "alert-link", "", "`URL` of the dashboard, for links in alerts (default the address of --http)")
-	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` for work of applications: mail=10/1s,capacity=5000")
-	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "`networks` of the proxies in front, which are believed about whom they serve")
-	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "where they write that: x-forwarded-for, forwarded or either")
-	flags.StringVar(&f.UserHeader, "user-header", "", "`header` in which they write who the user is")
-	flags.StringVar(&f.TierHeader, "tier-header", "", "`header` in which they write the tier of the user")
-	flags.StringSliceVar(&f.headers, "headers", []string{"x-ratelimit", "ratelimit", "retry-after"}, "`families` of headers that end users get; none for none")
-	flags.IntVar(&f.RuleOptions.IPv6Bits, "ipv6-bits", 64, "how much of an IPv6 address tells clients apart")
-	flags.BoolVar(&f.RuleOptions.IgnoreCase, "ignore-path-case", false, "match paths whatever their case")
-	flags.DurationVar(&f.Grace, "grace", app.DefaultGrace, "how long to wait at the end for requests that are under way")
-	flags.StringVar(&f.Traces, "traces", "", "`URL` of an OpenTelemetry collector (OTLP over HTTP)")
-	flags.StringVar(&f.logFormat, "log-format", "auto", "text, json or auto: text on a terminal")
-	flags.StringVar(&f.logLevel, "log-level", "info", "debug, info, warn or error")
+	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "shadow mode for Envoy: count, and allow every request")
+	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: \"name read|use|admin token\"")
+	flags.StringSliceVar(&f.HostNames, "host-names", nil, "host names (`name list`) of the API, besides localhost and IP addresses, while no tokens are set")
+	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "TLS certificate `file` of the API; without it the API is plain HTTP")
+	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "TLS private key `file` of the API")
+	flags.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "CA `file`; clients must have a certificate from one of these authorities")
+	flags.StringSliceVar(&f.TLS.ClientSANs, "tls-client-san", nil, "names (`name list`), one of which a client certificate must have: DNS name, IP address, URI or e-mail address")
+	flags.StringVar(&f.Data, "data", "", "`directory` for data that survives a restart")
+	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often data in memory is saved to --data, in addition to the save on exit")
+	flags.BoolVar(&f.stats, "stats", true, "record statistics and evaluate alerts")
+	flags.StringVar(&f.statsKeep, "stats-keep", "seconds=1h,minutes=1d,hours=30d,days=366d", "how long statistics are kept at each resolution (`duration list`)")
+	flags.StringArrayVar(&f.alerts, "alert", nil, "change an alert `check`, as in denied=10%,window=5m or slow=off; repeatable; checks: "+strings.Join(alert.Kinds(), ", ")+"; options: "+strings.Join(alert.OptionNames, ", "))
+	flags.StringVar(&f.Alerts.Webhook, "alert-webhook", "", "`url` that alerts are posted to")
+	flags.StringVar(&f.Alerts.WebhookSecretFile, "alert-webhook-secret-file", "", "`file` with the secret that signs these posts")
+	flags.StringVar(&f.Alerts.Alertmanager, "alertmanager", "", "`url` of an Alertmanager that receives the alerts")
+	flags.StringVar(&f.Alerts.Link, "alert-link", "", "`url` of the dashboard, for links in alerts (default the address of --http)")
+	flags.StringArrayVar(&f.queues, "queue", nil, "`queue` for applications, as in mail=10/1s,capacity=5000; repeatable")
+	flags.StringSliceVar(&f.trusted, "trusted-proxies", nil, "proxies (`cidr list`) whose X-Forwarded-For and Forwarded headers are trusted")
+	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "`header` with the client's address, set by trusted proxies: x-forwarded-for, forwarded or either")
+	flags.StringVar(&f.UserHeader, "user-header", "", "`header` with the user, set by trusted proxies")
+	flags.StringVar(&f.TierHeader, "tier-header", "", "`header` with the user's tier, set by trusted proxies")
+	flags.StringSliceVar(&f.headers, "headers", []string{"x-ratelimit", "ratelimit", "retry-after"}, "rate limit headers in responses to clients (`name list`); none for none")
+	flags.IntVar(&f.RuleOptions.IPv6Bits, "ipv6-bits", 64, "prefix length in `bits` that identifies an IPv6 client")
+	flags.BoolVar(&f.RuleOptions.IgnoreCase, "ignore-path-case", false, "match paths without regard to case")
+	flags.DurationVar(&f.Grace, "grace", app.DefaultGrace, "how long to wait on exit for requests in flight")
+	flags.StringVar(&f.Traces, "traces", "", "`url` of an OpenTelemetry collector (OTLP over HTTP)")
+	flags.StringVar(&f.logFormat, "log-format", "auto", "log `format`: text, json, or auto (text on a terminal, json elsewhere)")
+	flags.StringVar(&f.logLevel, "log-level", "info", "log `level`: debug, info, warn or error")
 }
 
 // options are what the flags, the environment and the file say together.
@@ -161,7 +161,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		"either": httplimit.EitherHeader, "x-forwarded-for": httplimit.XForwardedFor, "forwarded": httplimit.Forwarded,
 	}[f.proxyHeader]
 	if len(f.envoyHeaderNames) != 3 {
-		return o, usage("--envoy-header-names: there are %d names; write three, for the limit, the remaining and the reset", len(f.envoyHeaderNames))
+		return o, usage("--envoy-header-names: got %d names; write three: limit, remaining, reset", len(f.envoyHeaderNames))
 	}
 	o.Envoy.HeaderNames = envoyrls.HeaderNames{Limit: f.envoyHeaderNames[0], Remaining: f.envoyHeaderNames[1], Reset: f.envoyHeaderNames[2]}
 	for _, name := range f.headers {
@@ -182,7 +182,7 @@ func parseNetwork(text string) (netip.Prefix, error) {
 	}
 	network, err := netip.ParsePrefix(text)
 	if err != nil {
-		return network, usage("--trusted-proxies: %q is no network; write it as 10.0.0.0/8 or 192.0.2.7", text)
+		return network, usage("--trusted-proxies: %q is not a network; write for example 10.0.0.0/8 or 192.0.2.7", text)
 	}
 	return network, nil
 }
@@ -205,7 +205,7 @@ func (f *serverFlags) logger(w io.Writer) (*slog.Logger, error) {
 	}
 	o.ReplaceAttr = func(_ []string, a slog.Attr) slog.Attr {
 		if a.Value.Kind() == slog.KindDuration {
-			a.Value = slog.StringValue(a.Value.Duration().String()) // not a number of nobody knows what
+			a.Value = slog.StringValue(a.Value.Duration().String()) // a number would have no unit
 		}
 		return a
 	}
@@ -240,9 +240,9 @@ func (f *serverFlags) serve(cmd *cobra.Command, o app.Options) error {
 				o.Logger.Info("stopping", "signal", s.String())
 				return a.Stop(context.Background())
 			}
-			o.Logger.Info("reading rules, tokens and certificates again", "signal", s.String())
+			o.Logger.Info("reloading rules, tokens and certificates", "signal", s.String())
 			if err := a.Reload(cmd.Context()); err != nil {
-				o.Logger.Error("not everything can be used; what cannot stays as it was", "error", err)
+				o.Logger.Error("reload failed in part; weir keeps the previous version of what failed", "error", err)
 			}
 		}
 	}
@@ -259,7 +259,7 @@ func announce(w io.Writer, o app.Options, addrs app.Addrs) {
 		fmt.Fprintf(w, "weir listens for gRPC on %s\n", addrs.GRPC)
 	}
 	if o.Gateway != nil {
-		fmt.Fprintf(w, "weir passes on what comes to %s\n", address(addrs.Gateway, o.Gateway.TLS.CertFile != ""))
+		fmt.Fprintf(w, "weir gateway listens on %s\n", address(addrs.Gateway, o.Gateway.TLS.CertFile != ""))
 	}
 }
 

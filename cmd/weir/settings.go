@@ -18,7 +18,7 @@ import (
 
 // Every flag of a server is also a key of its configuration file, with underscores
 // for dashes, and a variable of the environment: --snapshot-every, snapshot_every and
-// WEIR_SNAPSHOT_EVERY. The flag beats the variable, and that the file.
+// WEIR_SNAPSHOT_EVERY. Precedence: flag, environment variable, file.
 
 const maxConfig = 1 << 20
 
@@ -27,7 +27,7 @@ func settle(cmd *cobra.Command) error {
 	var wrong []error
 	set := func(f *pflag.Flag, value, from string) {
 		if err := cmd.Flags().Set(f.Name, value); err != nil {
-			wrong = append(wrong, usage("%s: %s is not what it takes; write %s, as for --%s", from, document.Quote(value), kind(f), f.Name))
+			wrong = append(wrong, usage("%s: %s is invalid; write %s, as for --%s", from, document.Quote(value), kind(f), f.Name))
 		}
 	}
 	flags := map[string]*pflag.Flag{} // that may be set from outside, by key
@@ -52,7 +52,7 @@ func settle(cmd *cobra.Command) error {
 		place := fmt.Sprintf("%s:%d:%d: %s", name, m.Name.Line, m.Name.Column, m.Name.Text)
 		f := flags[m.Name.Text]
 		if f == nil {
-			every := fmt.Sprintf("every flag of %s is a key, with underscores for dashes", cmd.CommandPath())
+			every := fmt.Sprintf("the keys are the flags of %s, with underscores for dashes", cmd.CommandPath())
 			wrong = append(wrong, usage("%s is unknown; %s", place, spelling.Hint(m.Name.Text, slices.Collect(maps.Keys(flags)), every)))
 			continue
 		}
@@ -90,7 +90,7 @@ func readConfig(name string) (*document.Element, error) {
 	case root == nil || root.Kind == document.Nothing:
 		return &document.Element{}, nil
 	case root.Kind != document.Mapping:
-		return nil, usage("%s: a configuration has a line for each setting, as in \"store: redis://127.0.0.1:6379\"; this is %s", name, root.Describe())
+		return nil, usage("%s: the file must be a mapping, with lines such as \"store: redis://127.0.0.1:6379\"; this is %s", name, root.Describe())
 	}
 	return root, nil
 }
@@ -101,12 +101,12 @@ func texts(e *document.Element) ([]string, error) {
 		return []string{e.Text}, nil
 	}
 	if e.Kind != document.List {
-		return nil, fmt.Errorf("write one value, or a list; this is %s", e.Describe())
+		return nil, fmt.Errorf("this is %s; write one value, or a list of values", e.Describe())
 	}
 	var values []string
 	for _, item := range e.Items {
 		if !item.IsScalar() {
-			return nil, fmt.Errorf("a list has one value in a line; this is %s", item.Describe())
+			return nil, fmt.Errorf("an item of the list is %s; write one value per item", item.Describe())
 		}
 		values = append(values, item.Text)
 	}

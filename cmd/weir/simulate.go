@@ -37,13 +37,13 @@ func newSimulate() *cobra.Command {
 	var f simulateFlags
 	cmd := &cobra.Command{
 		Use:   "simulate",
-		Short: "Show what each algorithm allows and denies of the same traffic",
-		Long: `Show what each algorithm allows and denies of the same traffic.
+		Short: "Compare the algorithms on the same traffic",
+		Long: `Compare the algorithms: show what each of them allows and denies of the same traffic.
 
-Nothing is sent anywhere and no time passes: the result is computed, and the
-same flags always give the same result.
+weir computes the result: it sends nothing and does not wait. The same flags always
+give the same result.
 
-Traffic is written as terms with commas between:
+Write traffic as terms, separated by commas:
 
   50@10s         50 requests at once, 10 s after the start
   50@10s..20s    50 requests spread evenly over these 10 s
@@ -52,11 +52,11 @@ Traffic is written as terms with commas between:
 or as one of these patterns, scaled to the limit of N in a period:
 
 ` + patternList() + `
-or in a file with --log, a line for each request: its time, and if need be the
-client and the cost, as in "2026-11-15T10:30:15.250Z alice 2" or "1.5s".
+or as a file with --log, one line per request: its time, and optionally the client
+and the cost, as in "2026-11-15T10:30:15.250Z alice 2" or "1.5s".
 
-In the table, "most in" is the most that got through within any one period,
-and "bound" the most that any traffic could.`,
+In the table, "most in" is the most units that were allowed within any one period, and
+"bound" is the most that the algorithm could allow for any traffic.`,
 		Example: `  weir simulate
   weir simulate --limit "100/1m burst 20" --traffic overload
   weir simulate --limit 10/1s --traffic 5/1s@0s..20s,30@10s
@@ -78,16 +78,16 @@ and "bound" the most that any traffic could.`,
 	}
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.limit, "limit", "100/1m", "`LIMIT` is N/period, with options, for example \"sliding_buckets 100/1m buckets 10\"; the options go to every algorithm that knows them")
-	flags.StringVar(&f.traffic, "traffic", "boundary", "`TRAFFIC` to play, as above")
-	flags.StringSliceVar(&f.algorithms, "algorithm", nil, "`NAMES` of algorithms to show, with commas between: "+strings.Join(simulate.LaneNames(), ", ")+" (default all)")
-	flags.StringVar(&f.scenario, "scenario", "", "take limits and traffic from a scenario `FILE` (- for standard input), and check its answers")
-	flags.StringVar(&f.log, "log", "", "take the traffic from a log with times, a `FILE` (- for standard input)")
-	flags.Uint64Var(&f.seed, "seed", 1, "`NUMBER` that random traffic is drawn from")
-	flags.IntVar(&f.width, "width", 80, "`COLUMNS` of the page")
+	flags.StringVar(&f.limit, "limit", "100/1m", "`limit` as N/period with options, for example \"sliding_buckets 100/1m buckets 10\"; each option applies to every algorithm that has it")
+	flags.StringVar(&f.traffic, "traffic", "boundary", "`traffic` to simulate, as above")
+	flags.StringSliceVar(&f.algorithms, "algorithm", nil, "algorithms to show (`name list`): "+strings.Join(simulate.LaneNames(), ", ")+" (default all)")
+	flags.StringVar(&f.scenario, "scenario", "", "scenario `file` with limits and traffic (- for standard input); its expected answers are checked")
+	flags.StringVar(&f.log, "log", "", "log `file` with the times of the traffic (- for standard input)")
+	flags.Uint64Var(&f.seed, "seed", 1, "seed `number` for random traffic")
+	flags.IntVar(&f.width, "width", 80, "width of the output in `columns`")
 	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
-	flags.StringVar(&f.output, "output", "text", "`FORM` of the result: text or json")
-	flags.StringVar(&f.out, "out", "", "draw it into a `FILE`, too: .svg, .html or .csv")
+	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
+	flags.StringVar(&f.out, "out", "", "also write a chart to this `file`: .svg, .html or .csv")
 	return cmd
 }
 
@@ -107,7 +107,7 @@ func (f *simulateFlags) validate(cmd *cobra.Command) error {
 		return err
 	}
 	if cmd.Flags().Changed("log") && cmd.Flags().Changed("traffic") {
-		return usage("--log and --traffic exclude each other; the log is the traffic")
+		return usage("--log and --traffic exclude each other; use one of them")
 	}
 	if f.width < minWidth || f.width > maxWidth {
 		return usage("--width: %d is out of range; write %d to %d", f.width, minWidth, maxWidth)
@@ -117,11 +117,11 @@ func (f *simulateFlags) validate(cmd *cobra.Command) error {
 	}
 	for _, other := range []string{"limit", "traffic", "log", "seed"} {
 		if cmd.Flags().Changed(other) {
-			return usage("--%s and --scenario exclude each other; the scenario says it all", other)
+			return usage("--%s and --scenario exclude each other; write it in the scenario", other)
 		}
 	}
 	if f.scenario == "" {
-		return usage("--scenario needs the name of a file, or - for standard input")
+		return usage("--scenario is empty; write the name of a file, or - for standard input")
 	}
 	return nil
 }
@@ -217,9 +217,9 @@ func drawable(path string) error {
 		return nil
 	}
 	if near := spelling.Nearest(ending, drawings); near != "" {
-		return usage("--out: %q is no kind of picture; did you mean %s?", path, near)
+		return usage("--out: %q is not a known kind of file; did you mean %s?", path, near)
 	}
-	return usage("--out: %q is no kind of picture; write a name that ends in .svg, .html or .csv", path)
+	return usage("--out: %q is not a known kind of file; write a name that ends in .svg, .html or .csv", path)
 }
 
 // writers are the ways to write a result, by the endings of files.

@@ -45,9 +45,9 @@ func (f *simulateFlags) checkAnswers(cmd *cobra.Command, script *scenario.Script
 	if f.output == "json" {
 		return nil
 	}
-	held := fmt.Sprintf("All %d answers of %s held.", answered, script.Name)
+	held := fmt.Sprintf("All %d expected answers of %s are correct.", answered, script.Name)
 	if answered == 1 {
-		held = fmt.Sprintf("The one answer of %s held.", script.Name)
+		held = fmt.Sprintf("The one expected answer of %s is correct.", script.Name)
 	}
 	_, err := fmt.Fprintf(cmd.OutOrStdout(), "\n%s\n", held)
 	return err
@@ -59,5 +59,5 @@ func differ(err error, answered int) string {
 	if errors.As(err, &joined) {
 		wrong = len(joined.Unwrap())
 	}
-	return fmt.Sprintf("%d of %d answers did not hold; correct the file, or the limit in it", wrong, answered)
+	return fmt.Sprintf("%d of %d expected answers are wrong; correct them, or the limit in the file", wrong, answered)
 }

@@ -31,13 +31,13 @@ func newRulesSuggest() *cobra.Command {
 	var f suggestFlags
 	cmd := &cobra.Command{
 		Use:   "suggest [RULE]",
-		Short: "Show which limits would have been enough for the traffic of a running weir",
-		Long: `Show which limits would have denied a share of the requests that a running weir has
-seen: for one rule, or for all that were asked. It looks at what clients really used.
+		Short: "Suggest limits from the traffic of a running weir",
+		Long: `Suggest limits from the recorded traffic of a running weir: limits that would have denied
+the given share of requests, for one rule or for every rule with traffic.
 
-"> 120" is for a limit of 120 that denies more than the share already, so that nobody
-knows how much more is needed: put a copy of the rule with a higher limit in
-"mode: shadow", and ask again.`,
+"> 120" means that the current limit of 120 already denies more than this share, so weir
+cannot tell which limit is enough. Add a copy of the rule with a higher limit and
+"mode: shadow", and try again later.`,
 		Example: `  weir rules suggest
   weir rules suggest login --since 24h --share 0.1%,1%,5%`,
 		Args:              atMostOne("the id of a rule"),
@@ -45,16 +45,16 @@ knows how much more is needed: put a copy of the rule with a higher limit in
 		RunE:              func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.since, "since", "7d", "`TIME` to look back")
-	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "`SHARES` of requests that a limit may deny")
-	flags.BoolVar(&f.json, "json", false, "the same as --output json")
+	flags.StringVar(&f.since, "since", "7d", "how far to look back (`duration`)")
+	flags.StringSliceVar(&f.shares, "share", []string{"0.1%", "1%"}, "shares of requests that a limit may deny (`percent list`)")
+	flags.BoolVar(&f.json, "json", false, "short for --output json")
 	return f.client.add(cmd)
 }
 
 func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 	since, err := duration.Parse(f.since)
 	if err != nil || since < time.Second {
-		return usage("--since: %q is no time to look back; write for example 12h or 7d", f.since)
+		return usage("--since: %q is not a valid duration; write for example 12h or 7d", f.since)
 	}
 	var shares []string
 	for _, text := range f.shares {
@@ -65,7 +65,7 @@ func (f *suggestFlags) run(cmd *cobra.Command, args []string) error {
 		shares = append(shares, strconv.FormatFloat(share, 'g', -1, 64))
 	}
 	if len(shares) == 0 {
-		return usage("--share: there is none; write for example --share 0.1%%,1%%")
+		return usage("--share is empty; write for example --share 0.1%%,1%%")
 	}
 	server, err := f.client.client(cmd)
 	if err != nil {
@@ -89,7 +89,7 @@ func parseShare(text string) (float64, error) {
 		share = math.Round(share*1e10) / 1e12 // 0.1 of a hundred is 0.001, and not almost
 	}
 	if err != nil || !(share >= 0 && share < 1) {
-		return 0, usage("--share: %q is no share; write for example 1%% or 0.01", text)
+		return 0, usage("--share: %q is not a share; write for example 1%% or 0.01", text)
 	}
 	return share, nil
 }
@@ -155,7 +155,7 @@ func printSuggestions(w io.Writer, all []httpapi.SuggestAnswer, since string) er
 		}
 	}
 	if rows == 0 {
-		_, err := fmt.Fprintf(w, "nothing was recorded in the last %s yet, which happens every ten seconds; let requests come and ask again, or look back further with --since\n", since)
+		_, err := fmt.Fprintf(w, "no traffic was recorded in the last %s; weir records every 10 s, so send requests and try again, or look back further with --since\n", since)
 		return err
 	}
 	return t.Flush()

@@ -26,12 +26,12 @@ func newTop() *cobra.Command {
 	var f topFlags
 	cmd := &cobra.Command{
 		Use:   "top",
-		Short: "Watch what a running weir does",
-		Long: `Watch what a running weir does: requests by what became of them, how long decisions
-took, alerts that fire, the busiest rules, and which clients are denied and allowed most.
+		Short: "Watch a running weir live",
+		Long: `Watch a running weir live: requests by outcome, the latency of decisions, alerts that
+fire, the busiest rules, and the clients that are denied and allowed most.
 
-The screen is redrawn every second, until q or Ctrl-C. If the output is no terminal, or with
---once, one screen is printed. NO_COLOR, in the environment, keeps it without colours.`,
+The screen updates every --interval, until you press q or Ctrl-C. With --once, or if the
+output is not a terminal, top prints one screen. Set NO_COLOR to turn off colours.`,
 		Example: `  weir top
   weir top --server https://weir.example.com --token-file token
   weir top --once | mail -s weir ops@example.com`,
@@ -39,9 +39,9 @@ The screen is redrawn every second, until q or Ctrl-C. If the output is no termi
 		RunE: func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.BoolVar(&f.once, "once", false, "print one screen, and end")
-	flags.DurationVar(&f.interval, "interval", time.Second, "how often to draw")
-	flags.BoolVar(&f.ascii, "ascii", false, "draw with plain characters")
+	flags.BoolVar(&f.once, "once", false, "print one screen and exit")
+	flags.DurationVar(&f.interval, "interval", time.Second, "time between updates")
+	flags.BoolVar(&f.ascii, "ascii", false, "draw with ASCII characters only")
 	return f.client.add(cmd)
 }
 
@@ -64,7 +64,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 	out := cmd.OutOrStdout()
 	screen := terminalOf(out)
 	v := &view{server: server.base.String()}
-	// Whoever cannot be asked at all is an error, not a screen that waits.
+	// A server that cannot be reached is an error, not a screen that waits.
 	if err := v.begin(cmd.Context(), server); err != nil {
 		return err
 	}

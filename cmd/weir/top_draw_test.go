@@ -133,7 +133,7 @@ func TestScreenParts(t *testing.T) {
 		k := look{width: size.width, height: size.height, live: true, pencil: unicodePencil}
 		screen := strings.Join(v.lines(k, time.Unix(0, 0)), "\n")
 		for _, part := range []string{
-			"store unavailable since ", "figures of this instance alone; connection refused", "! shadow     number 0 (since ", "number 1 (since ", ", silenced)", "! and 2 more; weir alerts lists them",
+			"store unavailable since ", "figures of this instance only; connection refused", "! shadow     number 0 (since ", "number 1 (since ", ", silenced)", "! and 2 more; weir alerts lists them",
 			"requests         1,517/s", "shadow             7.0/s", "degraded           5.0/s", "failed             3.0/s", "blocked            2.0/s",
 			"denied share      19.8 %", "decisions     p50 0.0 µs", "upstream      p50 0.0 µs",
 		} {

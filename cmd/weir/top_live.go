@@ -37,7 +37,7 @@ func watch(ctx context.Context, server *client, v *view, k look, interval time.D
 	if keys != nil {
 		restore, err := keys.listen()
 		if err != nil {
-			return fmt.Errorf("the keyboard cannot be read; --once needs none: %w", err)
+			return fmt.Errorf("the keyboard cannot be read; use --once instead: %w", err)
 		}
 		defer restore()
 		all.Go(func() { keys.wait(ctx, cancel) })
@@ -109,7 +109,7 @@ func following(server *client, tell func(func(*view))) *follower {
 		},
 		lost: func(err error, pause time.Duration) {
 			next := time.Now().Add(pause).Format(time.TimeOnly)
-			tell(func(v *view) { v.trouble = fmt.Sprintf("no news, next try at %s: %v", next, err) })
+			tell(func(v *view) { v.trouble = fmt.Sprintf("no update, next try at %s: %v", next, err) })
 		},
 	}
 }
@@ -127,7 +127,7 @@ func poll(ctx context.Context, server *client, every time.Duration, tell func(fu
 		n, err := ask(ctx, server)
 		if err != nil {
 			of := last.Format(time.TimeOnly)
-			tell(func(v *view) { v.stale = fmt.Sprintf("rankings and alerts are of %s: %v", of, err) })
+			tell(func(v *view) { v.stale = fmt.Sprintf("clients and alerts are as of %s: %v", of, err) })
 			continue
 		}
 		last = time.Now()

@@ -78,7 +78,7 @@ func (v *view) head(k look, now time.Time) []line {
 	s := v.latest()
 	since, why := outage(s)
 	if since == nil {
-		right.add(green, "store up")
+		right.add(green, "store available")
 	} else {
 		right.add(alarm, "store unavailable since %s", time.Unix(*since, 0).Format(time.TimeOnly))
 	}
@@ -90,7 +90,7 @@ func (v *view) head(k look, now time.Time) []line {
 	}
 	var notes []string
 	if s.Local {
-		notes = append(notes, "figures of this instance alone")
+		notes = append(notes, "figures of this instance only")
 	}
 	if why != "" {
 		notes = append(notes, printable(why))
@@ -289,5 +289,5 @@ func (v *view) foot() line {
 	case v.stale != "":
 		return text(yellow, "%s", printable(v.stale))
 	}
-	return text(faint, "q ends")
+	return text(faint, "q: quit")
 }

@@ -20,8 +20,8 @@ import (
 const maxEvent = 4 << 20
 
 var (
-	errSilent   = errors.New("nothing has come for too long")
-	errNonsense = errors.New("an event is none of weir's")
+	errSilent  = errors.New("no event for too long")
+	errForeign = errors.New("an event is not from weir")
 )
 
 // follower reads the events of a server, and goes on when the connection is lost.
@@ -87,7 +87,7 @@ func (f *follower) once(ctx context.Context) (heard bool, err error) {
 	err = events(resp.Body, func(data []byte) error {
 		var e httpapi.SummaryAnswer
 		if json.Unmarshal(data, &e) != nil {
-			return errNonsense
+			return errForeign
 		}
 		heard = true
 		watchdog.Reset(f.silence)
@@ -96,13 +96,13 @@ func (f *follower) once(ctx context.Context) (heard bool, err error) {
 	})
 	switch {
 	case context.Cause(ctx) == errSilent:
-		err = fmt.Errorf("%s has sent nothing for %v", f.server.base, f.silence)
-	case err == errNonsense || err == bufio.ErrTooLong:
+		err = fmt.Errorf("%s sent nothing for %v", f.server.base, f.silence)
+	case err == errForeign || err == bufio.ErrTooLong:
 		err = f.server.stranger(resp.StatusCode)
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		err = fmt.Errorf("%s has closed the connection", f.server.base)
+		err = fmt.Errorf("%s closed the connection", f.server.base)
 	default:
-		err = fmt.Errorf("the connection to %s is lost: %s", f.server.base, cause(err))
+		err = fmt.Errorf("lost the connection to %s: %s", f.server.base, cause(err))
 	}
 	return heard, err
 }

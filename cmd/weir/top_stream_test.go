@@ -136,19 +136,19 @@ func TestFollowReconnects(t *testing.T) {
 	answers <- stream(`{"from":1}`, `{"from":2}`)
 	event(1)
 	event(2)
-	lost("has closed the connection", first)
+	lost("closed the connection", first)
 	answers <- problem
 	lost("as many follow already as may", 2*first)
 	answers <- http.NotFound
-	lost("answers 404 in a way that weir does not", most)
+	lost("answered with status 404", most)
 	answers <- func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "<html>") }
-	lost("answers 200 in a way that weir does not", most)
+	lost("answered with status 200", most)
 	answers <- stream(`{"from":3}`, `nonsense`, `{"from":4}`)
 	event(3)
-	lost("in a way that weir does not", first)
+	lost("not from weir", first)
 	answers <- stream(`{"from":5}`)
 	event(5)
-	lost("has closed the connection", first)
+	lost("closed the connection", first)
 	answers <- problem
 	lost("as many follow", 2*first)
 	answers <- stream()
@@ -177,7 +177,7 @@ func TestFollowSilence(t *testing.T) {
 				t.Fatalf("%+v", s)
 			}
 		}
-		if s := next(t, told); s.lost == nil || !strings.Contains(s.lost.Error(), "has sent nothing for 1s") {
+		if s := next(t, told); s.lost == nil || !strings.Contains(s.lost.Error(), "sent nothing for 1s") {
 			t.Fatalf("%+v", s)
 		}
 	}
@@ -188,7 +188,7 @@ func TestFollowNobody(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	told := follow(t, s.URL, follower{silence: time.Minute, first: time.Millisecond, most: time.Millisecond})
-	if s := next(t, told); s.lost == nil || !strings.Contains(s.lost.Error(), "no weir answers at ") {
+	if s := next(t, told); s.lost == nil || !strings.Contains(s.lost.Error(), "no weir at ") {
 		t.Errorf("%+v", s)
 	}
 	release := make(chan struct{})
@@ -204,7 +204,7 @@ func TestFollowNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := follower{server: server, silence: time.Minute}
-	if _, err := f.once(t.Context()); err == nil || !strings.Contains(err.Error(), "does not answer within 30ms") {
+	if _, err := f.once(t.Context()); err == nil || !strings.Contains(err.Error(), "did not answer within 30ms") {
 		t.Errorf("%v", err)
 	}
 }

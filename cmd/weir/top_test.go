@@ -131,7 +131,7 @@ func TestTopOnce(t *testing.T) {
 	r := serveStats(t, loginAndAPI)
 	r.busy(t)
 	got := r.on(t, "top", "--once")
-	const want = `weir top  http://127.0.0.1:PORT  TIME                              store up
+	const want = `weir top  http://127.0.0.1:PORT  TIME                              store available
 
                      now   last minute
 requests             0/s         0.7/s  ▁▁▁▁▁▁▁▁▁▄▁▅▁▁▇▁▁█▁▄▁▁▅▁▁▇▁█▁▁▄▁▁▅▁▇▁▁█▁
@@ -177,28 +177,28 @@ func TestTopWithoutTraffic(t *testing.T) {
 // Nothing is drawn when there is nothing to draw.
 func TestTopCannot(t *testing.T) {
 	serveRules(t, loginAndAPI, "").on(t, "top").want(t, 1, "", `^weir: statistics are not enabled on this server\n\z`)
-	serveRules(t, loginAndAPI, "alice admin "+adminToken).on(t, "top").want(t, 1, "", `^weir: \S+ wants a token`)
+	serveRules(t, loginAndAPI, "alice admin "+adminToken).on(t, "top").want(t, 1, "", `^weir: \S+ requires a token`)
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()
 	for _, verb := range []string{"top", "alerts", "alerts silence drop", "rules suggest", "rules suggest x"} {
-		command(t, "", append(strings.Fields(verb), "--server", s.URL)...).want(t, 1, "", `^weir: no weir answers at `)
+		command(t, "", append(strings.Fields(verb), "--server", s.URL)...).want(t, 1, "", `^weir: no weir at `)
 	}
 }
 
 func TestTopUsage(t *testing.T) {
 	for args, want := range map[string]string{
 		"top --interval 1ms":                "--interval: 1ms is out of range; write 100ms to 1h0m0s",
-		"top now":                           `"now" is too much`,
-		"rules suggest --since soon":        `--since: "soon" is no time to look back`,
-		"rules suggest --since 1ms":         `--since: "1ms" is no time to look back`,
-		"rules suggest --share 1%,half":     `--share: "half" is no share; write for example 1% or 0.01`,
-		"rules suggest --share 100%":        `--share: "100%" is no share`,
-		"rules suggest --share -1%":         `--share: "-1%" is no share`,
-		"rules suggest a b":                 "takes the id of a rule at most",
+		"top now":                           `"now" is unexpected`,
+		"rules suggest --since soon":        `--since: "soon" is not a valid duration`,
+		"rules suggest --since 1ms":         `--since: "1ms" is not a valid duration`,
+		"rules suggest --share 1%,half":     `--share: "half" is not a share; write for example 1% or 0.01`,
+		"rules suggest --share 100%":        `--share: "100%" is not a share`,
+		"rules suggest --share -1%":         `--share: "-1%" is not a share`,
+		"rules suggest a b":                 "takes at most the id of a rule",
 		"alerts silence":                    "takes the id of an alert, or a kind, not 0 arguments",
-		"alerts silence drop --for ever":    `--for: "ever" is no time to be silent`,
-		"alerts silence drop --for 31d":     `--for: "31d" is no time to be silent`,
-		"alerts silence drop --for 1500ms":  `--for: "1500ms" is no time to be silent`,
+		"alerts silence drop --for ever":    `--for: "ever" is not a valid duration`,
+		"alerts silence drop --for 31d":     `--for: "31d" is not a valid duration`,
+		"alerts silence drop --for 1500ms":  `--for: "1500ms" is not a valid duration`,
 		"alerts silense drop":               `"silense" is unknown; did you mean "silence"?`,
 		"top --server http://x --output no": `--output: "no" is unknown`,
 	} {
@@ -211,8 +211,8 @@ func TestTopUsage(t *testing.T) {
 
 func TestSuggest(t *testing.T) {
 	r := serveStats(t, loginAndAPI)
-	r.on(t, "rules", "suggest").want(t, 0, `\Anothing was recorded in the last 7d yet`, "")
-	r.on(t, "rules", "suggest", "login").want(t, 0, `\Anothing was recorded in the last 7d yet`, "")
+	r.on(t, "rules", "suggest").want(t, 0, `\Ano traffic was recorded in the last 7d;`, "")
+	r.on(t, "rules", "suggest", "login").want(t, 0, `\Ano traffic was recorded in the last 7d;`, "")
 	r.busy(t)
 	const want = `rule   tier  period  requests  denied      limit for 0.1 %  limit for 1 %
 api    -     1m      17        0 (0.0 %)    2                2
@@ -232,10 +232,10 @@ login  -     1m      30        25 (83.3 %)  > 5              > 5
 	if err := json.Unmarshal([]byte(got.stdout), &all); err != nil || len(all.Rules) != 2 || all.Rules[1].Suggestions[0].Targets[0] != (httpapi.SuggestTarget{Share: 0.001, Units: 5, Above: true}) {
 		t.Errorf("%v\n%s", err, got.stdout)
 	}
-	r.on(t, "rules", "suggest", "nobody").want(t, 1, "", `^weir: there is no such rule; weir rules list shows all$`)
+	r.on(t, "rules", "suggest", "nobody").want(t, 1, "", `^weir: there is no such rule; weir rules list shows all rules$`)
 	// What was longer ago than is asked for does not count.
 	r.pass(t, 7200)
-	r.on(t, "rules", "suggest", "--since", "30m").want(t, 0, `\Anothing was recorded in the last 30m yet`, "")
+	r.on(t, "rules", "suggest", "--since", "30m").want(t, 0, `\Ano traffic was recorded in the last 30m;`, "")
 }
 
 // squeeze makes no difference between one space and several.
@@ -243,13 +243,13 @@ func squeeze(text string) string { return regexp.MustCompile(` +`).ReplaceAllStr
 
 func TestAlerts(t *testing.T) {
 	r := serveStats(t, loginAndAPI)
-	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\z`, "")
+	r.on(t, "alerts").want(t, 0, `\Ano alert is firing\n\z`, "")
 	until := time.UnixMicro(r.now.Load()).Add(2 * time.Hour).Format(time.DateTime)
-	r.on(t, "alerts", "silence", "denied", "--for", "2h", "--comment", "load\ttest").want(t, 0, `\Adenied is silent until `+until+`\n\z`, "")
-	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\nsilenced +until +by +comment\ndenied +`+until+` +\S+ +load\x{FFFD}test\n\z`, "")
+	r.on(t, "alerts", "silence", "denied", "--for", "2h", "--comment", "load\ttest").want(t, 0, `\Adenied is silenced until `+until+`\n\z`, "")
+	r.on(t, "alerts").want(t, 0, `\Ano alert is firing\n\nsilenced +until +by +comment\ndenied +`+until+` +\S+ +load\x{FFFD}test\n\z`, "")
 	r.on(t, "alerts", "--json").want(t, 0, `"comment": "load\\ttest"`, "")
-	r.on(t, "alerts", "silence", "denied", "--for", "0").want(t, 0, `\Adenied is silent no longer\n\z`, "")
-	r.on(t, "alerts").want(t, 0, `\Anothing fires\n\z`, "")
+	r.on(t, "alerts", "silence", "denied", "--for", "0").want(t, 0, `\Adenied is no longer silenced\n\z`, "")
+	r.on(t, "alerts").want(t, 0, `\Ano alert is firing\n\z`, "")
 	r.on(t, "alerts", "silence", "shadow:login", "--output", "json").want(t, 0, `"id": "shadow:login"`, "")
 	r.on(t, "alerts", "silence", "nobody").want(t, 1, "", `^weir: id: unknown kind of alert "nobody"; send an id`)
 }
@@ -265,10 +265,10 @@ func TestPrintAlerts(t *testing.T) {
 	if err := printAlerts(&b, &httpapi.AlertsAnswer{Active: []alert.Alert{a("drop"), silenced}, Past: []alert.Alert{a("slow")}}); err != nil {
 		t.Fatal(err)
 	}
-	const want = "firing since what\n" +
+	const want = "firing since summary\n" +
 		"drop 2030-01-02 03:04:05 so \uFFFD[2J it is\n" +
 		"hot_key:ip:\uFFFD 2030-01-02 03:04:05 so \uFFFD[2J it is (silenced)\n" +
-		"\nresolved since until what\n" +
+		"\nresolved since until summary\n" +
 		"slow 2030-01-02 03:04:05 2030-01-02 03:05:05 so \uFFFD[2J it is\n"
 	if squeeze(b.String()) != want {
 		t.Errorf("%s\nwant\n%s", b.String(), want)
@@ -281,5 +281,5 @@ func TestSuggestNonsense(t *testing.T) {
 		fmt.Fprint(w, `{"rules":[{"rule":"x"}],"suggestions":[{"targets":[]}]}`)
 	}))
 	defer s.Close()
-	command(t, "", "rules", "suggest", "--server", s.URL).want(t, 1, "", "in a way that weir does not")
+	command(t, "", "rules", "suggest", "--server", s.URL).want(t, 1, "", "but the response is not from weir")
 }

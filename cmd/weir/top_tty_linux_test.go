@@ -157,7 +157,7 @@ func TestTopLive(t *testing.T) {
 			p.until(enterScreen)
 			p.until(toTheTop + "\x1b[1mweir top\x1b[0m")
 			p.until("\x1b[31m        25\x1b[0m  ip:203.0.113.7")
-			p.until("q ends")
+			p.until("q: quit")
 			if mode := p.mode(); mode.Lflag&(unix.ICANON|unix.ECHO|unix.ISIG) != 0 {
 				t.Error("keys are shown, or wait for a line")
 			}
@@ -201,9 +201,9 @@ func TestTopLiveTrouble(t *testing.T) {
 		t.Error("there are colours, which nobody wants")
 	}
 	r.CloseClientConnections()
-	p.until("no news, next try at ")
-	p.until("has closed the connection")
-	p.until("q ends") // it is back
+	p.until("no update, next try at ")
+	p.until("closed the connection")
+	p.until("q: quit") // it is back
 	p.person.WriteString("q")
 	p.gone(ended, before)
 }
@@ -215,11 +215,11 @@ func TestTopLiveResized(t *testing.T) {
 	p := newPTY(t, 80, 24)
 	before := p.mode()
 	ended := p.top("--server", r.URL, "--interval", "1h")
-	p.until("q ends")
+	p.until("q: quit")
 	p.resize(100, 30)
 	unix.Kill(os.Getpid(), unix.SIGWINCH)
 	p.until(toTheTop)
-	if n := strings.Count(p.until("q ends"), "\r\n"); n != 29 {
+	if n := strings.Count(p.until("q: quit"), "\r\n"); n != 29 {
 		t.Errorf("it is drawn again with %d lines", n+1)
 	}
 	p.person.WriteString("q")

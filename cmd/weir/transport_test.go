@@ -41,14 +41,14 @@ func TestTLS(t *testing.T) {
 	r.StartTLS()
 	defer r.Close()
 	ca := pemFile(t, r.Certificate().Raw)
-	r.on(t, "rules", "list").want(t, 1, "", `^weir: https://\S+ shows a certificate that cannot be trusted; name the file of its authority with --ca`)
+	r.on(t, "rules", "list").want(t, 1, "", `^weir: the certificate of https://\S+ is not trusted; give its CA with --ca`)
 	r.on(t, "rules", "list", "--ca", ca).want(t, 0, "login", "")
 	r.on(t, "bench", "--ca", ca, "--count", "20", "--concurrency", "2").want(t, 0, `answered +20 `, "")
 	r.on(t, "rules", "list", "--ca", file(t, "x.pem", "nothing")).want(t, 2, "", `--ca: .*x.pem has no certificate`)
 	r.on(t, "rules", "list", "--ca", "nowhere.pem").want(t, 1, "", "no such file")
-	r.on(t, "rules", "list", "--ca", ca, "--cert", ca, "--key", ca).want(t, 2, "", `--cert and --key: they cannot be used together`)
+	r.on(t, "rules", "list", "--ca", ca, "--cert", ca, "--key", ca).want(t, 2, "", `--cert and --key cannot be used`)
 	plain := serveRules(t, loginAndAPI, "")
-	command(t, "", "rules", "list", "--server", "https"+plain.URL[len("http"):]).want(t, 1, "", `does not speak TLS; write http:// in --server`)
+	command(t, "", "rules", "list", "--server", "https"+plain.URL[len("http"):]).want(t, 1, "", `does not use TLS; write http:// in --server`)
 }
 
 func TestMutualTLS(t *testing.T) {
@@ -66,6 +66,6 @@ func TestMutualTLS(t *testing.T) {
 	r.Start()
 	defer r.Close()
 	server := "https" + r.URL[len("http"):]
-	command(t, "", "rules", "list", "--server", server, "--ca", ca).want(t, 1, "", `^weir: https://\S+ does not let this client in; name its certificate with --cert and --key`)
+	command(t, "", "rules", "list", "--server", server, "--ca", ca).want(t, 1, "", `^weir: https://\S+ does not accept this client; give a client certificate with --cert and --key`)
 	command(t, "", "rules", "list", "--server", server, "--ca", ca, "--cert", cert, "--key", key).want(t, 0, "login", "")
 }

@@ -47,7 +47,7 @@ func newVersion() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:   "version",
-		Short: "Print the version of this program, and what it was built from",
+		Short: "Print the version of weir, and what it was built from",
 		Args:  noArguments,
 		PreRunE: func(*cobra.Command, []string) error {
 			return oneOf("output", output, "text", "json")
@@ -59,7 +59,7 @@ func newVersion() *cobra.Command {
 			return readBuild().print(cmd.OutOrStdout())
 		},
 	}
-	cmd.Flags().StringVar(&output, "output", "text", "`FORM` of the result: text or json")
+	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
 	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
 	return cmd
 }

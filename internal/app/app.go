@@ -146,14 +146,14 @@ func (a *App) later(undo func()) { a.undo = append(a.undo, undo) }
 func (a *App) ready(context.Context) error {
 	select {
 	case <-a.stopping:
-		return errors.New("it is stopping")
+		return errors.New("weir is stopping")
 	default:
 	}
 	if !a.rules.loaded.Load() {
-		return fmt.Errorf("the rules could not be read yet from %s", a.rules.where)
+		return fmt.Errorf("no rules have been read from %s yet", a.rules.where)
 	}
 	if a.options.Envoy.ReadyWithConfig && a.envoyDir != nil && a.envoyDir.Config() == nil {
-		return fmt.Errorf("no configuration for Envoy is loaded from %s", a.options.Envoy.Config)
+		return fmt.Errorf("no Envoy configuration is loaded from %s", a.options.Envoy.Config)
 	}
 	return nil
 }

@@ -139,7 +139,7 @@ func TestFailedStartIsUndone(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := a.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "--listen: "+taken.Addr().String()+" is taken") {
+	if err := a.Start(t.Context()); err == nil || !strings.Contains(err.Error(), "--listen: address "+taken.Addr().String()+" is already in use") {
 		t.Fatalf("Start = %v", err)
 	}
 	if _, err := net.Dial("tcp", a.Addrs().HTTP.String()); err == nil {

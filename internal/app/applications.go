@@ -45,7 +45,7 @@ func (a *App) openApplications(context.Context, context.Context) error {
 
 func (a *App) openApplicationsInMemory() error {
 	counters := memory.New(memory.Options{})
-	a.keep(kept{countersFile, "what applications have counted", counters.Snapshot, counters.Restore})
+	a.keep(kept{countersFile, "counters", counters.Snapshot, counters.Restore})
 	a.applications.counters = counters
 	if len(a.options.Queues) == 0 {
 		return nil
@@ -54,7 +54,7 @@ func (a *App) openApplicationsInMemory() error {
 	if err != nil {
 		return err
 	}
-	a.keep(kept{queuesFile, "the work in queues", queues.Snapshot, queues.Restore})
+	a.keep(kept{queuesFile, "queues", queues.Snapshot, queues.Restore})
 	a.later(queues.Close) // before it is saved, so that nothing is accepted that is not
 	a.applications.queues = queues
 	return nil

@@ -23,7 +23,7 @@ const (
 // kept is something that survives a restart, in a file of the directory.
 type kept struct {
 	file     string
-	what     string // for people: what clients have used
+	what     string // for people: usage
 	snapshot func(io.Writer) error
 	restore  func(io.Reader) error
 }
@@ -43,7 +43,7 @@ func (a *App) openData(ctx, _ context.Context) error {
 		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile},
 		Wait:  wait,
 		Waiting: func(owner string) {
-			a.options.Logger.Warn("another process has the data directory; waiting for it to stop",
+			a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",
 				"data", a.options.Data, "owner", owner, "at_most", wait)
 		},
 	})
@@ -62,7 +62,7 @@ func (a *App) keep(k kept) {
 	}
 	switch found, err := a.data.Restore(k.file, k.restore); {
 	case err != nil:
-		a.options.Logger.Error("could not restore data, which restarts from zero", "what", k.what, "file", k.file, "error", err)
+		a.options.Logger.Error("could not restore data; it restarts from zero", "what", k.what, "file", k.file, "error", err)
 	case found:
 		a.options.Logger.Info("restored data", "what", k.what, "file", k.file)
 	}

@@ -37,7 +37,7 @@ func (a *App) openEnvoy(_, background context.Context) error {
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
 	a.background.Go(func() {
-		a.follow(background, func() error { return dir.Watch(background, a.reportEnvoy) }, "the configuration for Envoy cannot be watched; trying again")
+		a.follow(background, func() error { return dir.Watch(background, a.reportEnvoy) }, "could not watch the Envoy configuration; trying again")
 	})
 	return nil
 }
@@ -48,13 +48,13 @@ func (a *App) reportEnvoy(c *envoyconfig.Config, trouble error) {
 	a.metrics.EnvoyReloaded(trouble == nil)
 	switch {
 	case trouble != nil && c == nil:
-		logger.Error("no configuration for Envoy is loaded; its requests get an error until the files are mended", "directory", a.options.Envoy.Config, "error", trouble)
+		logger.Error("no Envoy configuration is loaded; requests from Envoy get an error until the files are corrected", "directory", a.options.Envoy.Config, "error", trouble)
 	case trouble != nil:
-		logger.Error("the configuration for Envoy cannot be used; the old one stays in force", "directory", a.options.Envoy.Config, "error", trouble)
+		logger.Error("could not load the Envoy configuration; the previous one stays in force", "directory", a.options.Envoy.Config, "error", trouble)
 	default:
 		for _, w := range a.envoyDir.Warnings() {
-			logger.Warn("the configuration for Envoy is doubtful", "problem", w.String())
+			logger.Warn("warning about the Envoy configuration", "problem", w.String())
 		}
-		logger.Info("the configuration for Envoy is in force", "directory", a.options.Envoy.Config, "domains", len(c.Domains()), "descriptors", c.Descriptors())
+		logger.Info("loaded the Envoy configuration", "directory", a.options.Envoy.Config, "domains", len(c.Domains()), "descriptors", c.Descriptors())
 	}
 }

@@ -49,7 +49,7 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 // nobody may.
 func (a *App) grpcTokens() func() *bearer.List {
 	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
-		a.options.Logger.Info("gRPC offers no management: it can be reached by others, and there are no tokens", "grpc", a.options.GRPC)
+		a.options.Logger.Info("management over gRPC is off, because the address is reachable from other machines and no tokens are set", "grpc", a.options.GRPC)
 		return func() *bearer.List { return new(bearer.List) }
 	}
 	return a.tokens.Load

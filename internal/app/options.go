@@ -201,7 +201,7 @@ func checkAddress(flag, address, example, more string) error {
 		host, _, _ := net.SplitHostPort(example)
 		example = net.JoinHostPort(host, address)
 	}
-	return fmt.Errorf("%s: %q is no address; write host:port, as in %s%s", flag, address, example, more)
+	return fmt.Errorf("%s: %q is not an address; write host:port, as in %s%s", flag, address, example, more)
 }
 
 // checkTokens demands one where others can get at the API.
@@ -209,10 +209,10 @@ func (o *Options) checkTokens() error {
 	_, port, err := net.SplitHostPort(o.HTTP)
 	switch {
 	case o.Token != "" && o.TokenFile != "":
-		return errors.New("there is both an --admin-token-file and a token in WEIR_ADMIN_TOKEN; decide for one")
-	case err != nil: // checkAddress says so, and nobody can reach it
+		return errors.New("--admin-token-file and WEIR_ADMIN_TOKEN exclude each other; use one of them")
+	case err != nil: // checkAddress reports it
 	case o.Token == "" && o.TokenFile == "" && !isLoopback(o.HTTP):
-		return fmt.Errorf("--http %s can be reached by others, who could change the rules; name a file of tokens with --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, net.JoinHostPort("127.0.0.1", port))
+		return fmt.Errorf("--http %s is reachable from other machines, so tokens are required; set --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, net.JoinHostPort("127.0.0.1", port))
 	}
 	return nil
 }
@@ -220,7 +220,7 @@ func (o *Options) checkTokens() error {
 func (o *Options) checkStore() error {
 	if _, err := memoryKeys(o.Store); err != errNotMemory {
 		if err == nil && o.Rules == InRedis {
-			err = fmt.Errorf("--rules redis needs a store in Redis, not %s; name one with --store redis://…", o.Store)
+			err = fmt.Errorf("--rules redis requires a store in Redis, not %s; set --store redis://…", o.Store)
 		}
 		return err
 	}
@@ -233,13 +233,13 @@ func (o *Options) checkStore() error {
 func (o *Options) checkRest() error {
 	var wrong []error
 	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
-		wrong = append(wrong, errors.New("--user-header and --tier-header are believed from trusted proxies only; name those with --trusted-proxies"))
+		wrong = append(wrong, errors.New("--user-header and --tier-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}
 	if o.Grace < 0 {
-		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests under way, as in 10s", o.Grace))
+		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests in flight, as in 10s", o.Grace))
 	}
 	if o.SnapshotEvery < time.Second {
-		wrong = append(wrong, fmt.Errorf("--snapshot-every: %s is too often; write at least 1s", o.SnapshotEvery))
+		wrong = append(wrong, fmt.Errorf("--snapshot-every: %s is too short; write at least 1s", o.SnapshotEvery))
 	}
 	return errors.Join(wrong...)
 }
@@ -266,13 +266,13 @@ func memoryKeys(text string) (int, error) {
 	}
 	u, err := url.Parse(text)
 	if err != nil || u.Host != "" || u.Path != "" || u.Opaque != "" {
-		return 0, fmt.Errorf("--store: %q is not understood; write memory:// or memory://?max_keys=1000000", text)
+		return 0, fmt.Errorf("--store: %q is invalid; write memory:// or memory://?max_keys=1000000", text)
 	}
 	keys := 0
 	for name, values := range u.Query() {
 		n, err := strconv.Atoi(values[0])
 		if name != "max_keys" || err != nil || n < 1 || len(values) > 1 {
-			return 0, fmt.Errorf("--store: %q is not understood; a store in memory has max_keys, as in memory://?max_keys=1000000", text)
+			return 0, fmt.Errorf("--store: %q is invalid; the only option of memory:// is max_keys, as in memory://?max_keys=1000000", text)
 		}
 		keys = n
 	}

@@ -50,7 +50,7 @@ func (a *App) openRules(ctx, background context.Context) error {
 		return err
 	}
 	a.background.Go(func() {
-		a.follow(background, func() error { return a.rules.watch(background) }, "the rules cannot be watched; trying again", "from", a.rules.where)
+		a.follow(background, func() error { return a.rules.watch(background) }, "could not watch the rules; trying again", "from", a.rules.where)
 	})
 	return nil
 }
@@ -78,16 +78,16 @@ func (r *rules) begin(ctx context.Context) error {
 	var invalid *rule.InvalidError
 	switch {
 	case errors.As(err, &invalid):
-		return fmt.Errorf("the rules in %s cannot be used:\n%s", r.where, invalid.Problems)
+		return fmt.Errorf("the rules in %s have errors:\n%s", r.where, invalid.Problems)
 	case err != nil && (r.where != InRedis || r.app.options.RequireStore):
-		return fmt.Errorf("the rules cannot be read from %s: %w", r.where, err)
+		return fmt.Errorf("could not read the rules from %s: %w", r.where, err)
 	case err != nil:
-		r.app.options.Logger.Error("the rules cannot be read", "from", r.where, "error", err)
+		r.app.options.Logger.Error("could not read the rules", "from", r.where, "error", err)
 		r.remembered()
 		return nil
 	}
 	if table, _ := r.app.engine.Rules(); len(table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
-		r.app.options.Logger.Warn("there are no rules: everything is allowed until some are written", "rules", r.where)
+		r.app.options.Logger.Warn("there are no rules; every request is allowed", "rules", r.where)
 	}
 	return nil
 }
@@ -108,7 +108,7 @@ func (r *rules) install(v repo.Version) error {
 	r.app.engine.Install(table, v.Number)
 	r.app.editor.Installed(v)
 	if r.loaded.Swap(true) && number != v.Number {
-		r.app.options.Logger.Info("new rules are in force", "version", v.Number, "author", v.Author, "summary", v.Summary, "rules", len(table.Rules()))
+		r.app.options.Logger.Info("loaded the rules", "version", v.Number, "author", v.Author, "summary", v.Summary, "rules", len(table.Rules()))
 	}
 	return nil
 }
@@ -133,7 +133,7 @@ func (r *rules) watch(ctx context.Context) error {
 		}
 		if trouble != nil {
 			r.app.metrics.ReloadFailed()
-			r.app.options.Logger.Error("the rules cannot be used; the old ones stay in force", "from", r.where, "error", trouble)
+			r.app.options.Logger.Error("could not load the rules; the previous ones stay in force", "from", r.where, "error", trouble)
 			return
 		}
 		r.remember(ctx, v)
@@ -169,7 +169,7 @@ func isMissing(path string) bool {
 	return errors.Is(err, os.ErrNotExist)
 }
 
-var errNoRules = errors.New("app: weir keeps no rules; name a file with --rules")
+var errNoRules = errors.New("app: weir runs without rules; set --rules to a file")
 
 // noRules is a repository without rules, which never change.
 type noRules struct{}
@@ -209,7 +209,7 @@ func (r *rules) remember(ctx context.Context, v repo.Version) {
 		return err
 	})
 	if err != nil {
-		r.app.options.Logger.Error("the rules could not be kept for a start without Redis", "file", seenFile, "error", err)
+		r.app.options.Logger.Error("could not save the rules for a start without Redis", "file", seenFile, "error", err)
 	}
 }
 
@@ -228,8 +228,8 @@ func (r *rules) remembered() {
 	})
 	switch {
 	case err != nil:
-		r.app.options.Logger.Error("the rules that were last seen cannot be used", "file", seenFile, "error", err)
+		r.app.options.Logger.Error("could not load the rules that were saved last", "file", seenFile, "error", err)
 	case found:
-		r.app.options.Logger.Warn("going on with the rules that were last seen", "file", seenFile)
+		r.app.options.Logger.Warn("using the rules that were saved last", "file", seenFile)
 	}
 }

@@ -28,7 +28,7 @@ func (a *App) openSecrets(_, background context.Context) error {
 		return err
 	}
 	if file := a.options.TokenFile; file != "" && bearer.Exposed(file) {
-		a.options.Logger.Warn("other users of this machine can read the file of tokens; chmod 600 keeps them from it", "file", file)
+		a.options.Logger.Warn("other users of this machine can read the token file; run chmod 600 on it", "file", file)
 	}
 	if err := a.openCerts("--tls-cert", a.options.TLS); err != nil {
 		return err
@@ -55,7 +55,7 @@ func (a *App) openSecrets(_, background context.Context) error {
 				trouble = err.Error()
 			}
 			if trouble != "" && trouble != told {
-				a.options.Logger.Error("tokens or certificates cannot be used; the old ones stay", "error", trouble)
+				a.options.Logger.Error("could not reload tokens or certificates; the previous ones stay in use", "error", trouble)
 			}
 			told = trouble
 		}
@@ -89,7 +89,7 @@ func (a *App) reloadSecrets() error {
 			wrong = append(wrong, fmt.Errorf("%s: %w", flag, err))
 		}
 		if changed {
-			a.options.Logger.Info("a new certificate is in use", "flag", flag)
+			a.options.Logger.Info("reloaded the certificate", "flag", flag)
 		}
 	}
 	return errors.Join(wrong...)

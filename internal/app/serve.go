@@ -179,7 +179,7 @@ func (a *App) listenHTTP(ctx context.Context, flag, address, certFlag string, h 
 func (a *App) listen(ctx context.Context, flag, address string, serve func(net.Listener) error, shutDown func(context.Context) error) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", address)
 	if errors.Is(err, syscall.EADDRINUSE) {
-		return fmt.Errorf("%s: %s is taken by another program; stop that, or choose another port", flag, address)
+		return fmt.Errorf("%s: address %s is already in use; stop the other program, or choose another port", flag, address)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", flag, err)
@@ -197,7 +197,7 @@ func (a *App) run(s *server) {
 			return
 		}
 		select {
-		case a.failed <- fmt.Errorf("the server on %s ended: %w", s.listener.Addr(), err):
+		case a.failed <- fmt.Errorf("the server on %s failed: %w", s.listener.Addr(), err):
 		default:
 		}
 	}()
@@ -219,7 +219,7 @@ func (a *App) shutDown(ctx context.Context) error {
 				if err := s.shutDown(ctx); err != nil {
 					mu.Lock()
 					defer mu.Unlock()
-					wrong = append(wrong, fmt.Errorf("requests on %s were not done within %s and were cut off", s.listener.Addr(), a.options.Grace))
+					wrong = append(wrong, fmt.Errorf("requests on %s did not finish within %s and were cut off", s.listener.Addr(), a.options.Grace))
 				}
 			})
 		}

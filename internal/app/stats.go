@@ -74,7 +74,7 @@ func (a *App) openArchive() (archive.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.keep(kept{statsFile, "the statistics", m.Snapshot, m.Restore})
+	a.keep(kept{statsFile, "statistics", m.Snapshot, m.Restore})
 	return m, nil
 }
 
@@ -85,7 +85,7 @@ func (a *App) openAlerts(background context.Context) error {
 	}
 	host, err := os.Hostname()
 	if err != nil {
-		return fmt.Errorf("the name of this machine: %w", err)
+		return fmt.Errorf("the host name of this machine is not available: %w", err)
 	}
 	link, err := a.options.alertLink(host)
 	if err != nil {
@@ -110,7 +110,7 @@ func (o *Options) alertLink(host string) (string, error) {
 	if o.Alerts.Link != "" {
 		u, err := url.Parse(o.Alerts.Link)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return "", fmt.Errorf("--alert-link: %q is no URL; write that of the dashboard, as in https://weir.example.com", o.Alerts.Link)
+			return "", fmt.Errorf("--alert-link: %q is not a URL; write the URL of the dashboard, as in https://weir.example.com", o.Alerts.Link)
 		}
 		return strings.TrimRight(o.Alerts.Link, "/") + page, nil
 	}
@@ -132,7 +132,7 @@ func (o *Options) alertLink(host string) (string, error) {
 func (o *Alerts) notifiers() ([]alert.Notifier, error) {
 	var all []alert.Notifier
 	if o.WebhookSecretFile != "" && o.Webhook == "" {
-		return nil, errors.New("--alert-webhook-secret-file: there is no webhook to sign for; name one with --alert-webhook")
+		return nil, errors.New("--alert-webhook-secret-file requires --alert-webhook")
 	}
 	if o.Webhook != "" {
 		secret, err := o.secret()

@@ -94,7 +94,7 @@ func TestDataSurvives(t *testing.T) {
 	if _, body := ask(t, nil, "POST", urlOf(b)+"/v1/queues/mail/lease", `{}`); !strings.Contains(body, "hello") {
 		t.Errorf("the work is %s", body)
 	}
-	if !strings.Contains(log.String(), `msg="restored data" what="the statistics"`) {
+	if !strings.Contains(log.String(), `msg="restored data" what=statistics`) {
 		t.Errorf("the log says\n%s", log)
 	}
 }
@@ -109,7 +109,7 @@ func TestDamagedData(t *testing.T) {
 	}
 	a := started(t, o)
 	denySome(t, urlOf(a))
-	if n := strings.Count(log.String(), "could not restore data, which restarts from zero"); n != 4 {
+	if n := strings.Count(log.String(), "could not restore data; it restarts from zero"); n != 4 {
 		t.Errorf("%d warnings, want 4:\n%s", n, log)
 	}
 }
@@ -311,7 +311,7 @@ func TestAlertsThatCannotBeSent(t *testing.T) {
 	for want, alerts := range map[string]Alerts{
 		"--alert-webhook:":                   {Webhook: "ftp://example.com"},
 		"--alertmanager:":                    {Alertmanager: "nowhere"},
-		"there is no webhook to sign for":    {WebhookSecretFile: short},
+		"requires --alert-webhook":    {WebhookSecretFile: short},
 		"has fewer than 16 characters":       {Webhook: "http://127.0.0.1:1", WebhookSecretFile: short},
 		"--alert-webhook-secret-file: open ": {Webhook: "http://127.0.0.1:1", WebhookSecretFile: short + "er"},
 	} {

@@ -40,7 +40,7 @@ func (a *App) openStore(ctx, _ context.Context) error {
 	}
 	a.store.memory = memory.New(memory.Options{MaxKeys: keys})
 	a.store.Store = a.store.memory
-	a.keep(kept{keysFile, "what clients have used", a.store.memory.Snapshot, a.store.memory.Restore})
+	a.keep(kept{keysFile, "usage", a.store.memory.Snapshot, a.store.memory.Restore})
 	return nil
 }
 
@@ -59,9 +59,9 @@ func (a *App) openRedis(ctx context.Context) error {
 	case err == nil:
 		return nil
 	case a.options.RequireStore:
-		return fmt.Errorf("the store %s does not answer, and --require-store is set: %w", redis.Redact(a.options.Store), err)
+		return fmt.Errorf("the store %s is unavailable, and --require-store is set: %w", redis.Redact(a.options.Store), err)
 	}
-	a.options.Logger.Warn("the store does not answer; each rule goes on as its on_failure says until it does",
+	a.options.Logger.Warn("the store is unavailable; on_failure of each rule applies until it is available",
 		"store", redis.Redact(a.options.Store), "error", err)
 	return nil
 }

@@ -28,7 +28,7 @@ func (a *App) openTraces(ctx, _ context.Context) error {
 	if a.options.Traces != "" {
 		u, err := url.Parse(a.options.Traces)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return fmt.Errorf("--traces: %q is no URL of a collector; write it as http://127.0.0.1:4318", a.options.Traces)
+			return fmt.Errorf("--traces: %q is not the URL of a collector; write for example http://127.0.0.1:4318", a.options.Traces)
 		}
 		if u.Path == "" || u.Path == "/" {
 			u.Path = "/v1/traces"
@@ -49,7 +49,7 @@ func (a *App) openTraces(ctx, _ context.Context) error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 		defer cancel()
 		if err := a.tracer.Shutdown(ctx); err != nil {
-			a.options.Logger.Warn("the last traces could not be sent", "error", err)
+			a.options.Logger.Warn("could not send the last traces", "error", err)
 		}
 	})
 	return nil

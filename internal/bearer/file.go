@@ -13,7 +13,7 @@ const maxFile = 1 << 20 // bytes
 
 // ReadFile is Parse of a file, which it names in errors.
 func ReadFile(path string) (*List, error) {
-	source, err := disk.ReadFile(path, maxFile, "file of tokens")
+	source, err := disk.ReadFile(path, maxFile, "token file")
 	if err != nil {
 		return nil, err
 	}
@@ -27,13 +27,13 @@ func ReadFile(path string) (*List, error) {
 // ReadOne returns the token of a file with just one, for whoever is to show it. The
 // file is the token alone, or a list with one line.
 func ReadOne(path string) (string, error) {
-	source, err := disk.ReadFile(path, maxFile, "file of tokens")
+	source, err := disk.ReadFile(path, maxFile, "token file")
 	if err != nil {
 		return "", err
 	}
 	lines, err := split(source)
 	if err == nil && len(lines) > 1 {
-		err = errors.New("token: there are several tokens; write the one to use into a file of its own")
+		err = errors.New("token: the file has several tokens; use a file with one token")
 	}
 	if err == nil {
 		_, err = lines[0].entry()

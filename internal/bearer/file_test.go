@@ -50,7 +50,7 @@ func TestReadOne(t *testing.T) {
 	for _, c := range []struct{ content, want, wrong string }{
 		{alice + "\n", alice, ""},
 		{"alice read " + alice, alice, ""},
-		{"alice read " + alice + "\nbob read " + bob, "", "there are several tokens"},
+		{"alice read " + alice + "\nbob read " + bob, "", "the file has several tokens"},
 		{"", "", "there is no token"},
 		{"short", "", "fewer than 16 characters"},
 	} {

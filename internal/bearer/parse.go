@@ -37,10 +37,10 @@ func Parse(source []byte) (*List, error) {
 			return nil, err
 		}
 		if before, twice := names[e.holder.Name]; twice {
-			return nil, line.fault("it has the same name as line %d; a name tells who changed a rule, so give each holder another", before)
+			return nil, line.fault("same name as line %d; give each token its own name, which the history of the rules shows", before)
 		}
 		if before, twice := sums[e.sum]; twice {
-			return nil, line.fault("it has the same token as line %d; %s", before, remedy)
+			return nil, line.fault("same token as line %d; %s", before, remedy)
 		}
 		names[e.holder.Name], sums[e.sum] = line.number, line.number
 		l.entries = append(l.entries, e)
@@ -66,7 +66,7 @@ func split(source []byte) ([]line, error) {
 			continue
 		}
 		if len(lines) == maxTokens {
-			return nil, fmt.Errorf("token: there are more than %d tokens; remove those that are not used", maxTokens)
+			return nil, fmt.Errorf("token: more than %d tokens; remove those that are not in use", maxTokens)
 		}
 		lines = append(lines, line{number, words})
 	}
@@ -81,21 +81,21 @@ func split(source []byte) ([]line, error) {
 
 func (l line) entry() (entry, error) {
 	if len(l.words) != 3 {
-		return entry{}, l.fault("it does not have three words; write name, scope (read, use or admin) and token")
+		return entry{}, l.fault("not three words; write name, scope (read, use or admin) and token")
 	}
 	name, token := l.words[0], l.words[2]
 	scope := slices.Index(scopes, l.words[1])
 	switch {
 	case scope < 0:
-		return entry{}, l.fault("its second word is no scope; write read, use or admin")
+		return entry{}, l.fault("the second word is not a scope; write read, use or admin")
 	case !validName(name):
-		return entry{}, l.fault("its name cannot be used; write letters, digits, dots, dashes and underscores, at most %d", maxName)
+		return entry{}, l.fault("invalid name; write letters, digits, dots, dashes and underscores, at most %d", maxName)
 	case len(token) < minToken:
-		return entry{}, l.fault("its token has fewer than %d characters and could be guessed; %s", minToken, remedy)
+		return entry{}, l.fault("the token has fewer than %d characters and could be guessed; %s", minToken, remedy)
 	case len(token) > maxToken:
-		return entry{}, l.fault("its token has more than %d characters; %s", maxToken, remedy)
+		return entry{}, l.fault("the token has more than %d characters; %s", maxToken, remedy)
 	case strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return entry{}, l.fault("its token has characters that no HTTP header carries; %s", remedy)
+		return entry{}, l.fault("the token has characters that are not allowed in an HTTP header; %s", remedy)
 	}
 	return entry{Holder{name, Scope(scope)}, sha256.Sum256([]byte(token))}, nil
 }

@@ -61,10 +61,10 @@ type state struct {
 // Open reads the files.
 func Open(o Options) (*Certs, error) {
 	if o.CertFile == "" || o.KeyFile == "" {
-		return nil, errors.New("certs: a certificate and its key belong together; name the file of each")
+		return nil, errors.New("certs: a certificate and its key are both required; set both files")
 	}
 	if len(o.ClientSANs) > 0 && o.ClientCAFile == "" {
-		return nil, errors.New("certs: names of clients are worth nothing without an authority that vouches for them; name the file of authorities, too")
+		return nil, errors.New("certs: client names require a CA that verifies the clients; set the client CA file, too")
 	}
 	c := &Certs{options: o}
 	s, err := c.read(nil)
@@ -107,7 +107,7 @@ func hasName(cert *x509.Certificate, names []string) error {
 			return nil
 		}
 	}
-	return errors.New("certs: the certificate of the client has none of the required names")
+	return errors.New("certs: the client certificate has none of the required names")
 }
 
 // Reload looks at the files again. What they say holds for connections that come from
@@ -157,7 +157,7 @@ func (c *Certs) read(before *state) (*state, error) {
 	}
 	s.config.ClientCAs = x509.NewCertPool()
 	if !s.config.ClientCAs.AppendCertsFromPEM(s.clientCA) {
-		return nil, fmt.Errorf("certs: %s has no certificate; write the authorities of the clients into it, in PEM", o.ClientCAFile)
+		return nil, fmt.Errorf("certs: %s has no certificate; it must be a PEM file with the CAs of the clients", o.ClientCAFile)
 	}
 	return s, nil
 }

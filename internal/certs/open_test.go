@@ -25,8 +25,8 @@ func TestOpenErrors(t *testing.T) {
 		o    Options
 		want string
 	}{
-		{"nothing", Options{}, "a certificate and its key belong together"},
-		{"no key", Options{CertFile: good.CertFile}, "a certificate and its key belong together"},
+		{"nothing", Options{}, "a certificate and its key are both required"},
+		{"no key", Options{CertFile: good.CertFile}, "a certificate and its key are both required"},
 		{"not there", Options{CertFile: good.CertFile + "x", KeyFile: good.KeyFile}, "no such file"},
 		{"key not there", Options{CertFile: good.CertFile, KeyFile: good.KeyFile + "x"}, "no such file"},
 		{"key of another", Options{CertFile: good.CertFile, KeyFile: other.KeyFile},
@@ -34,7 +34,7 @@ func TestOpenErrors(t *testing.T) {
 		{"exchanged", Options{CertFile: good.KeyFile, KeyFile: good.CertFile}, "cannot be used together"},
 		{"empty", Options{CertFile: empty, KeyFile: good.KeyFile}, "cannot be used together"},
 		{"large", Options{CertFile: large, KeyFile: good.KeyFile}, "is larger than 1 MiB"},
-		{"no authority", Options{CertFile: good.CertFile, KeyFile: good.KeyFile, ClientCAFile: empty}, empty + " has no certificate; write the authorities"},
+		{"no authority", Options{CertFile: good.CertFile, KeyFile: good.KeyFile, ClientCAFile: empty}, empty + " has no certificate; it must be a PEM file"},
 		{"authority not there", Options{CertFile: good.CertFile, KeyFile: good.KeyFile, ClientCAFile: empty + "x"}, "no such file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

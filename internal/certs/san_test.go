@@ -61,7 +61,7 @@ func TestNamesNeedAnAuthority(t *testing.T) {
 	a, f := newAuthority(t), newFiles(t)
 	f.ClientSANs = []string{"envoy.example.com"}
 	f.pair(a, "server")
-	if _, err := Open(f.Options); err == nil || !strings.Contains(err.Error(), "name the file of authorities") {
+	if _, err := Open(f.Options); err == nil || !strings.Contains(err.Error(), "set the client CA file") {
 		t.Error(err)
 	}
 	if (&Options{ClientSANs: f.ClientSANs}).IsZero() || !(&Options{}).IsZero() {

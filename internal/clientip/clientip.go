@@ -47,7 +47,7 @@ type Resolver struct {
 // New returns a resolver that believes the given proxies.
 func New(trusted []netip.Prefix, header Header) (*Resolver, error) {
 	if header > Forwarded {
-		return nil, fmt.Errorf("clientip: %d is no header; use Either, XForwardedFor or Forwarded", header)
+		return nil, fmt.Errorf("clientip: header %d is unknown; use Either, XForwardedFor or Forwarded", header)
 	}
 	n, err := newNetworks(trusted)
 	if err != nil {
@@ -122,12 +122,12 @@ func newNetworks(prefixes []netip.Prefix) (networks, error) {
 	for _, p := range prefixes {
 		switch {
 		case !p.IsValid():
-			return nil, fmt.Errorf("%v is no network; write for example 10.0.0.0/8", p)
+			return nil, fmt.Errorf("%v is not a network; write for example 10.0.0.0/8", p)
 		case p.Addr().Is4In6() && p.Bits() >= 96:
 			p = netip.PrefixFrom(p.Addr().Unmap(), p.Bits()-96)
 		}
 		if p.Bits() == 0 {
-			return nil, fmt.Errorf("%v trusts every address, so every client could claim any address; list the networks of your proxies", p)
+			return nil, fmt.Errorf("%v trusts every address, so any client could forge its address; list the networks of your proxies", p)
 		}
 		all = append(all, netip.PrefixFrom(p.Addr().WithZone(""), p.Bits()).Masked())
 	}

@@ -216,11 +216,11 @@ func TestNew(t *testing.T) {
 		header Header
 		want   string
 	}{
-		{netip.Prefix{}, Either, "is no network"},
+		{netip.Prefix{}, Either, "is not a network"},
 		{netip.MustParsePrefix("0.0.0.0/0"), Either, "trusts every address"},
 		{netip.MustParsePrefix("::/0"), Either, "trusts every address"},
 		{netip.PrefixFrom(netip.MustParseAddr("::ffff:0.0.0.0"), 96), Either, "trusts every address"},
-		{netip.MustParsePrefix("10.0.0.0/8"), 9, "is no header"},
+		{netip.MustParsePrefix("10.0.0.0/8"), 9, "is unknown"},
 	} {
 		if _, err := New([]netip.Prefix{c.prefix}, c.header); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v: %v, want %q", c.prefix, err, c.want)

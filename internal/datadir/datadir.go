@@ -184,7 +184,7 @@ func (d *Dir) mayWrite(name string) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.known(name).unusable {
-		return errors.New("what is there could not be used, and was not moved aside")
+		return errors.New("the existing file could not be used, and was not moved aside")
 	}
 	return d.own()
 }

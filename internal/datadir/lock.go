@@ -82,7 +82,7 @@ func (d *Dir) explained(err error) error {
 	if !errors.Is(err, disk.ErrLocked) {
 		return err
 	}
-	return fmt.Errorf("%s is in use by %s; stop it, or name another directory", d.path, d.owner())
+	return fmt.Errorf("%s is in use by %s; stop it, or use another directory", d.path, d.owner())
 }
 
 // owner is who has the lock, as far as is known.

@@ -64,7 +64,7 @@ func ReadAll(r io.Reader, name string, most int, what string) ([]byte, error) {
 		if most >= 1<<20 {
 			size = fmt.Sprintf("%d MiB", most>>20)
 		}
-		return nil, fmt.Errorf("%s is larger than %s, which no %s is", name, size, what)
+		return nil, fmt.Errorf("%s is larger than %s, the maximum for a %s", name, size, what)
 	}
 	return text, err
 }

@@ -115,7 +115,7 @@ func TestLock(t *testing.T) {
 
 func TestReadFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "file")
-	for size, want := range map[int]string{0: "", 2048: "", 2049: path + " is larger than 2 KiB, which no test is"} {
+	for size, want := range map[int]string{0: "", 2048: "", 2049: path + " is larger than 2 KiB, the maximum for a test"} {
 		if err := os.WriteFile(path, make([]byte, size), 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func TestReadFile(t *testing.T) {
 			t.Errorf("%d bytes: %d were read, %v", size, len(text), err)
 		}
 	}
-	if _, err := ReadAll(strings.NewReader(strings.Repeat("x", 3<<20)), "standard input", 2<<20, "test"); err == nil || err.Error() != "standard input is larger than 2 MiB, which no test is" {
+	if _, err := ReadAll(strings.NewReader(strings.Repeat("x", 3<<20)), "standard input", 2<<20, "test"); err == nil || err.Error() != "standard input is larger than 2 MiB, the maximum for a test" {
 		t.Error(err)
 	}
 	if _, err := ReadFile(path+"x", 1, "test"); !errors.Is(err, os.ErrNotExist) {

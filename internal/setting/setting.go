@@ -27,7 +27,7 @@ const (
 // matter.
 func Parse(text string) ([]Setting, error) {
 	if len(text) > maxText {
-		return nil, fmt.Errorf("it has more than %d characters; write less", maxText)
+		return nil, fmt.Errorf("more than %d characters; shorten it", maxText)
 	}
 	var all []Setting
 	for part := range strings.SplitSeq(text, ";") {
@@ -35,7 +35,7 @@ func Parse(text string) ([]Setting, error) {
 			continue
 		}
 		if len(all) == maxSettings {
-			return nil, fmt.Errorf("there are more than %d; write fewer", maxSettings)
+			return nil, fmt.Errorf("more than %d settings; write fewer", maxSettings)
 		}
 		s, err := one(part)
 		if err != nil {
@@ -52,12 +52,12 @@ func one(text string) (s Setting, err error) {
 		name, value = strings.TrimSpace(name), strings.TrimSpace(value)
 		switch {
 		case !ok || name == "" || value == "":
-			return Setting{}, fmt.Errorf("%q is not name=value; write it so", strings.TrimSpace(word))
+			return Setting{}, fmt.Errorf("%q is invalid; write name=value", strings.TrimSpace(word))
 		case i == 0:
 			s.Name, s.Value = name, value
 			continue
 		case slices.ContainsFunc(s.Options, func(o Option) bool { return o.Name == name }):
-			return Setting{}, fmt.Errorf("%q says %s twice; write it once", strings.TrimSpace(text), name)
+			return Setting{}, fmt.Errorf("%q sets %s twice; write it once", strings.TrimSpace(text), name)
 		}
 		s.Options = append(s.Options, Option{name, value})
 	}

@@ -22,11 +22,11 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"mail":                       `"mail" is not name=value`,
-		"=1":                         `"=1" is not name=value`,
-		"mail=":                      `"mail=" is not name=value`,
-		"mail=1/1s,":                 `"" is not name=value`,
-		"mail=1/1s,x=1,x=2":          "says x twice",
+		"mail":                       `"mail" is invalid; write name=value`,
+		"=1":                         `"=1" is invalid; write name=value`,
+		"mail=":                      `"mail=" is invalid; write name=value`,
+		"mail=1/1s,":                 `"" is invalid; write name=value`,
+		"mail=1/1s,x=1,x=2":          "sets x twice",
 		strings.Repeat("a", 1<<17):   "more than 65536 characters",
 		strings.Repeat("a=b;", 1001): "more than 1000",
 	} {

@@ -170,7 +170,7 @@ func TestUnusableSnapshots(t *testing.T) {
 					if content(aside) != found[i] {
 						t.Errorf("%s has changed", aside)
 					}
-					if i == round-1 && (!strings.Contains(p.log.String(), filepath.Base(aside)) || !strings.Contains(p.log.String(), "the work in queues")) {
+					if i == round-1 && (!strings.Contains(p.log.String(), filepath.Base(aside)) || !strings.Contains(p.log.String(), "what=queues")) {
 						t.Errorf("nobody was told of %s", aside)
 					}
 				}
@@ -234,7 +234,7 @@ func TestFailedStartSavesNothing(t *testing.T) {
 		t.Fatalf("there are %d files", len(before))
 	}
 	failing := beginWith(t, dir, withData("--http", taken.Addr().String())...)
-	if code := failing.ends(t); code != 1 || !strings.Contains(failing.log.String(), "is taken") {
+	if code := failing.ends(t); code != 1 || !strings.Contains(failing.log.String(), "is already in use") {
 		t.Errorf("it ended with %d:\n%s", code, failing.log)
 	}
 	after := look()

@@ -116,13 +116,13 @@ func TestEnvoyStartsWithoutFiles(t *testing.T) {
 			if got := ask(t, c, "GET", careful.URL+"/healthcheck", ""); got.Status != http.StatusInternalServerError || got.Text != "" || f.serving("ratelimit") != "NOT_SERVING" {
 				t.Errorf("%d %s, %s", got.Status, got.Text, f.serving("ratelimit"))
 			}
-			if got := ask(t, c, "GET", careful.URL+"/readyz", ""); got.Status != http.StatusServiceUnavailable || !strings.Contains(got.Text, "No configuration for Envoy is loaded") {
+			if got := ask(t, c, "GET", careful.URL+"/readyz", ""); got.Status != http.StatusServiceUnavailable || !strings.Contains(got.Text, "No Envoy configuration is loaded") {
 				t.Errorf("%d %s", got.Status, got.Text)
 			}
 			if got := ask(t, c, "GET", p.URL+"/rlconfig", ""); got.Status != http.StatusServiceUnavailable {
 				t.Errorf("%d %s", got.Status, got.Text)
 			}
-			waitFor(t, "the complaint", func() bool { return strings.Contains(p.log.String(), "no configuration for Envoy is loaded") })
+			waitFor(t, "the complaint", func() bool { return strings.Contains(p.log.String(), "no Envoy configuration is loaded") })
 
 			makeDir(t, config)
 			write(t, config, "edge.yaml", strings.ReplaceAll(edge, ", algorithm: sliding_log", ""))

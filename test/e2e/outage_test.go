@@ -41,7 +41,7 @@ func TestOperatorsSeeDuringAnOutage(t *testing.T) {
 		t.Errorf("the rules in force are\n%s%s", list, note)
 	}
 	top, _ := weir("top", "--once")
-	for _, part := range []string{"store unavailable since ", "figures of this instance alone; ", "requests "} {
+	for _, part := range []string{"store unavailable since ", "figures of this instance only; ", "requests "} {
 		if !strings.Contains(top, part) {
 			t.Errorf("there is no %q in\n%s", part, top)
 		}

@@ -128,7 +128,7 @@ func (p *process) announced(lines *bufio.Reader) (err error) {
 		p.GRPC, err = announced(lines, `^weir listens for gRPC on (\S+)`)
 	}
 	if err == nil && slices.Contains(p.cmd.Args, "gateway") {
-		p.Gateway, err = announced(lines, `^weir passes on what comes to (\S+)`)
+		p.Gateway, err = announced(lines, `^weir gateway listens on (\S+)`)
 	}
 	return err
 }

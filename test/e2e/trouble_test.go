@@ -30,23 +30,23 @@ func TestFailedStarts(t *testing.T) {
 		code int
 		want string
 	}{
-		{"--rules good.yaml --http " + taken.Addr().String(), 1, "is taken by another program"},
+		{"--rules good.yaml --http " + taken.Addr().String(), 1, "is already in use"},
 		{"--rules bad.yaml", 1, "bad.yaml:1:19"},
-		{"--rules good.yaml --store redis://127.0.0.1:1 --require-store", 1, "does not answer"},
+		{"--rules good.yaml --store redis://127.0.0.1:1 --require-store", 1, "is unavailable"},
 		{"--rules good.yaml --store redis://127.0.0.1:x", 2, "--store"},
 		{"--rules good.yaml --store memory://host", 2, "memory://?max_keys=1000000"},
-		{"--rules redis", 2, "--rules redis needs a store in Redis"},
-		{"--rules good.yaml --http 0.0.0.0:0", 2, "can be reached by others"},
-		{"--rules good.yaml --http nowhere", 2, "is no address"},
-		{"--rules good.yaml --grpc nowhere", 2, "--grpc: \"nowhere\" is no address"},
+		{"--rules redis", 2, "--rules redis requires a store in Redis"},
+		{"--rules good.yaml --http 0.0.0.0:0", 2, "is reachable from other machines"},
+		{"--rules good.yaml --http nowhere", 2, "is not an address"},
+		{"--rules good.yaml --grpc nowhere", 2, "--grpc: \"nowhere\" is not an address"},
 		{"--rules good.yaml --envoy-config missing --envoy-require-config", 1, "--envoy-config"},
 		{"--rules good.yaml --admin-token-file short", 1, "openssl rand -hex 32"},
 		{"--rules good.yaml --tls-cert nothing", 1, "--tls-cert"},
 		{"--rules good.yaml --user-header X-User", 2, "--trusted-proxies"},
-		{"--rules good.yaml --trusted-proxies everyone", 2, "is no network"},
+		{"--rules good.yaml --trusted-proxies everyone", 2, "is not a network"},
 		{"--rules good.yaml --traces nowhere", 1, "--traces"},
 		{"--rules good.yaml --config missing.yaml", 1, "missing.yaml"},
-		{"extra", 2, "takes flags only"},
+		{"extra", 2, "takes only flags"},
 	} {
 		t.Run(c.args, func(t *testing.T) {
 			args := append([]string{"serve"}, strings.Fields(c.args)...)
