@@ -26,7 +26,7 @@ func TestParse(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"mail":                             "not name=value",
+		"mail":                             "write name=value",
 		"mail=fast":                        `"fast" is not a rate`,
 		"mail=token_bucket 10/1s":          "is not a rate",
 		"mail=10/1s;mail=1/1s":             "is given twice",

@@ -31,7 +31,7 @@ func TestParse(t *testing.T) {
 		t.Errorf("nothing is %v %v, not the defaults", got, err)
 	}
 	for text, want := range map[string]string{
-		"denied":                 "not name=value",
+		"denied":                 "write name=value",
 		"thrott=5%":              "unknown check",
 		"denied=5%;denied=6%":    "is given twice",
 		"denied=much":            "is not a threshold",
