@@ -31,48 +31,49 @@ import (
 
 // Store is an archive. It is safe for concurrent use.
 type Store interface {
-	// Levels returns the levels of a kind, from the finest on.
+	// Levels returns the levels of a kind, finest first.
 	Levels(Kind) []Level
 
 	// Add adds parts, each once. After an error the same parts are added again.
 	Add(context.Context, []Part) error
 
-	// Read returns the slots of a level that begin from one second on and before another,
-	// in order. A slot in which nothing happened is left out. The frames are the caller's.
+	// Read returns the slots of a level that begin in a range of seconds, in order.
+	// Slots without data are omitted. The caller owns the frames.
 	Read(ctx context.Context, kind Kind, level int, from, to int64) ([]Slot, error)
 
-	// RollUp does what is to be done from time to time. Any number of instances may do it,
-	// at any time.
+	// RollUp writes the coarser slots. Any number of instances may call it, at any
+	// time.
 	RollUp(context.Context, time.Time) error
 
-	// Lag is how long after a second its slot is complete.
+	// Lag returns how long after a second its slot is complete.
 	Lag() time.Duration
 
-	// Lead reports whether this instance is the one to do, for so long, what only one
-	// should.
+	// Lead reports whether this instance is the leader for the given time, for work
+	// that only one instance should do.
 	Lead(ctx context.Context, what string, d time.Duration) (bool, error)
 
-	// SetNote keeps a note until its time, for all instances, instead of one with the same
-	// id. Without a text, or if its time has passed, it ends the one that is there.
+	// SetNote stores a note until its time, for all instances, and replaces one with
+	// the same id. A note without text, or whose time has passed, ends the existing
+	// one.
 	SetNote(ctx context.Context, kind string, n Note, now time.Time) error
 
-	// OfferNote is SetNote unless there is a note with that id which is not the one that
-	// was there before: then somebody else has said something meanwhile, and that counts.
+	// OfferNote stores a note as SetNote does, unless the existing note with that id is
+	// not the expected one: then another instance has changed it, and that note stays.
 	OfferNote(ctx context.Context, kind string, n, was Note, now time.Time) error
 
-	// Notes returns those of a kind whose time has not passed, by id; also those that were
-	// ended.
+	// Notes returns the notes of a kind whose time has not passed, ordered by id,
+	// including ended ones.
 	Notes(ctx context.Context, kind string, now time.Time) ([]Note, error)
 }
 
-// Kind is what frames are about. Each kind has levels of its own.
+// Kind is the kind of data in frames. Each kind has its own levels.
 type Kind uint8
 
 const (
 	Series Kind = iota // counts and latencies: a second, minute, hour and day
 	Rules              // details of rules: 10 seconds, 5 minutes, an hour
 	Top                // rankings of keys: 10 seconds, 5 minutes, an hour
-	Kinds              // how many there are
+	Kinds              // number of kinds
 )
 
 func (k Kind) String() string { return [...]string{"series", "rules", "top"}[k] }
@@ -92,8 +93,8 @@ func (l Level) Start(unix int64) int64 {
 	return start
 }
 
-// Keep says for how long slots of each length are kept, in the series. A zero is the
-// default.
+// Keep configures how long slots of each length are kept, in the series. Zero selects
+// the default.
 type Keep struct {
 	Second time.Duration // default an hour
 	Minute time.Duration // default a day
@@ -142,8 +143,8 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 	}, nil
 }
 
-// ParseKeep reads for how long slots are kept, as it is written in a configuration:
-// seconds=1h,minutes=1d,hours=30d,days=366d. What is not written is the default.
+// ParseKeep parses the notation of the configuration:
+// seconds=1h,minutes=1d,hours=30d,days=366d. What is omitted has its default.
 func ParseKeep(text string) (Keep, error) {
 	var k Keep
 	all, err := setting.Parse(text)

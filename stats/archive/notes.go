@@ -9,11 +9,11 @@ import (
 	"time"
 )
 
-// Note is a short text that all instances share until a time, such as that somebody
-// wants to hear nothing of an alert.
+// Note is a short text that all instances share until a time, such as a silence of an
+// alert.
 //
-// One that is ended before its time is remembered without its text. So who finds no note
-// where one was knows that the archive has lost it, and may offer it again.
+// A note that is ended before its time is kept without its text. So if a note is
+// absent, the archive has lost it, and an instance may offer it again.
 type Note struct {
 	ID    string
 	Text  []byte    // nothing if it was ended
@@ -31,7 +31,7 @@ const (
 // maxNoteKind is the longest name of a kind. Kinds are a program's choice.
 const maxNoteKind = 64
 
-// ErrNoRoom is that there are as many notes as there may be.
+// ErrNoRoom is returned if the maximum number of notes is reached.
 var ErrNoRoom = fmt.Errorf("archive: there are %d notes already; end some", MaxNotes)
 
 // Ended reports whether the note was ended before its time.

@@ -13,9 +13,9 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Options of an archive. The zero value is ready to use.
+// Options configures an archive. The zero value is ready to use.
 type Options struct {
-	// Keep says for how long each level of the series is kept.
+	// Keep configures how long each level of the series is kept.
 	Keep archive.Keep
 }
 

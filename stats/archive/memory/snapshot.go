@@ -69,8 +69,8 @@ func (m *Store) writeNotes(out *snapshot.Writer) (count int64) {
 	return count
 }
 
-// Restore fills an empty archive from a snapshot. When the snapshot is torn, foreign or
-// damaged, it returns an error that says so and the archive is left as it was, empty
+// Restore fills an empty archive from a snapshot. If the snapshot is truncated, damaged
+// or not a snapshot, Restore returns an error that says so, and the archive stays empty
 // and usable.
 func (m *Store) Restore(r io.Reader) error {
 	restored := empty(m.kept)

@@ -19,7 +19,7 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// What Options stand for when they say nothing.
+// Defaults of Options.
 const (
 	DefaultPrefix  = "weir:"
 	DefaultTimeout = time.Second
@@ -32,20 +32,20 @@ const lag = 2 * time.Second
 // above it is being made.
 const slack = 10 * 60
 
-// Options of an archive. The zero value is ready to use.
+// Options configures an archive. The zero value is ready to use.
 type Options struct {
-	// Keep says for how long each level of the series is kept.
+	// Keep configures how long each level of the series is kept.
 	Keep archive.Keep
 
-	// Prefix begins every key. Default DefaultPrefix.
+	// Prefix is the prefix of every key. Default DefaultPrefix.
 	Prefix string
 
-	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
+	// Timeout is the maximum duration of a call. Default DefaultTimeout.
 	Timeout time.Duration
 }
 
-// Store keeps frames in Redis, where all instances add to them. Redis only moves bytes:
-// the adding up is done here. It is safe for concurrent use.
+// Store keeps frames in Redis, where all instances share them. The instances merge
+// frames; Redis only stores bytes. It is safe for concurrent use.
 type Store struct {
 	client  func() (rueidis.Client, error)
 	kept    [archive.Kinds][]archive.Level
@@ -66,10 +66,10 @@ var (
 	rollScript = rueidis.NewLuaScript(rollText)
 )
 
-// New returns an archive on a client, which stays the caller's to close. It may be
-// one of a server, of Sentinels or of a cluster, where everything is on one slot. It
-// should not be the client of a store: checks would have to wait behind a long answer.
-// Nothing is asked of Redis yet.
+// New returns an archive that uses the client, for a single server, Sentinel or a
+// cluster, where all keys are on one slot. The caller closes the client. Do not share
+// it with a store of limits, because checks would wait behind long answers. New sends
+// nothing to Redis.
 func New(client rueidis.Client, o Options) (*Store, error) {
 	if client == nil {
 		return nil, errors.New("archive: New requires a client; create one with rueidis.NewClient")
@@ -77,8 +77,8 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	return Open(redislink.Of(client).Client, o)
 }
 
-// Open is New on a Redis that need not be there yet: client returns a client, or why there
-// is none at the moment.
+// Open returns an archive for a Redis that may not be available yet. The function
+// client returns a client, or an error while there is none.
 func Open(client func() (rueidis.Client, error), o Options) (*Store, error) {
 	kept, err := o.Keep.Levels()
 	if err != nil {
@@ -109,7 +109,7 @@ func (a *Store) marksKey(kind archive.Kind, step int64) string {
 
 func seconds(n int64) string { return strconv.FormatInt(n, 10) }
 
-// Add adds parts, each once: after an error, all may be sent again.
+// Add adds parts, each once; after an error, all can be sent again.
 func (a *Store) Add(ctx context.Context, parts []archive.Part) error {
 	client, err := a.client()
 	if err != nil {
@@ -134,7 +134,7 @@ func (a *Store) Add(ctx context.Context, parts []archive.Part) error {
 	return nil
 }
 
-// Read implements archive.Store. What is not rolled up yet is added up.
+// Read implements archive.Store. It computes slots that are not rolled up yet.
 func (a *Store) Read(ctx context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
 	from, to, err := a.kept[kind][level].Span(from, to)
 	if err != nil {
@@ -251,8 +251,9 @@ func (a *Store) marks(ctx context.Context, client rueidis.Client, kind archive.K
 	return marks, nil
 }
 
-// Lead reports whether this instance is the one to do, for so long, what only one
-// should. Who leads goes on leading as long as it asks in time.
+// Lead reports whether this instance is the leader for the given time, for work that
+// only one instance should do. The leader stays the leader as long as it calls Lead in
+// time.
 func (a *Store) Lead(ctx context.Context, what string, d time.Duration) (bool, error) {
 	client, err := a.client()
 	if err != nil {

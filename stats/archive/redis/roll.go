@@ -35,9 +35,9 @@ func (r *rolled) due(key string, now, every int64) bool {
 	return true
 }
 
-// RollUp writes the sums that have changed. Any number of instances may do it, at any
-// time: each comes to the same result, and one that is killed leaves a mark behind by
-// which another goes on.
+// RollUp writes the sums that have changed. Any number of instances may call it, at any
+// time: each gets the same result. If one is killed, the marks remain, and another
+// instance continues.
 func (a *Store) RollUp(ctx context.Context, now time.Time) error {
 	for kind := range archive.Kinds {
 		levels := a.kept[kind]
