@@ -137,7 +137,7 @@ func TestArchiveIsAway(t *testing.T) {
 				t.Errorf("a second without the archive: %+v", l)
 			}
 		}
-		if h := r.Health(); h.Lost != 0 || h.Pending < 60 || h.Away.IsZero() || !errors.Is(h.Err, errLost) {
+		if h := r.Health(); h.Lost != 0 || h.Pending < 60 || h.UnavailableSince.IsZero() || !errors.Is(h.Err, errLost) {
 			t.Errorf("after a minute: %+v", h)
 		}
 		for range 20 {
@@ -154,7 +154,7 @@ func TestArchiveIsAway(t *testing.T) {
 			second()
 		}
 		was := h.Lost
-		if h = r.Health(); h.Pending > 1 || !h.Away.IsZero() || h.Err != nil || h.Lost > was+1 {
+		if h = r.Health(); h.Pending > 1 || !h.UnavailableSince.IsZero() || h.Err != nil || h.Lost > was+1 {
 			t.Errorf("when it is back: %+v", h)
 		}
 		stop()

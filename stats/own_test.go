@@ -76,7 +76,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		t.Fatal("it has arrived at a server that is dead")
 	}
 	answers(2, true)
-	if h := mine.Health(); h.Err == nil || h.Away.IsZero() {
+	if h := mine.Health(); h.Err == nil || h.UnavailableSince.IsZero() {
 		t.Errorf("it fares %+v", h)
 	}
 

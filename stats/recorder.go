@@ -201,7 +201,7 @@ type Health struct {
 	Lost     int64     // counted requests that were dropped, because the archive was unavailable for too long
 	Dropped  int64     // requests that are in no ranking or suggestion for lack of room
 	Sampling int64     // rankings and suggestions sample one request in this many
-	Away     time.Time // since when the archive has been unavailable; zero if it is available
+	UnavailableSince     time.Time // since when the archive has been unavailable; zero if it is available
 	Err      error     // the reason
 }
 

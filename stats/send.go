@@ -123,7 +123,7 @@ func (q *queue) report(now time.Time, err error) (news bool, away time.Duration)
 func (q *queue) health() Health {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Health{Pending: len(q.waiting), Lost: q.lost, Away: q.away, Err: q.err}
+	return Health{Pending: len(q.waiting), Lost: q.lost, UnavailableSince: q.away, Err: q.err}
 }
 
 // send sends what there is, every second, and rolls up from time to time.

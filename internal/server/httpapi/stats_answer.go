@@ -68,8 +68,8 @@ func storeOf(since time.Time, cause error) StatsStore {
 
 func recorderOf(health stats.Health) StatsRecorder {
 	r := StatsRecorder{Pending: health.Pending, Lost: health.Lost, Dropped: health.Dropped, Sampling: max(health.Sampling, 1)}
-	if !health.Away.IsZero() {
-		since := health.Away.Unix()
+	if !health.UnavailableSince.IsZero() {
+		since := health.UnavailableSince.Unix()
 		r.UnavailableSince = &since
 	}
 	if health.Err != nil {
