@@ -197,12 +197,12 @@ func (r *Recorder) Flush(ctx context.Context) error {
 
 // Health is the state of a recorder.
 type Health struct {
-	Pending  int       // parts that wait to be sent
-	Lost     int64     // counted requests that were dropped, because the archive was unavailable for too long
-	Dropped  int64     // requests that are in no ranking or suggestion for lack of room
-	Sampling int64     // rankings and suggestions sample one request in this many
-	UnavailableSince     time.Time // since when the archive has been unavailable; zero if it is available
-	Err      error     // the reason
+	Pending          int       // parts that wait to be sent
+	Lost             int64     // counted requests that were dropped, because the archive was unavailable for too long
+	Dropped          int64     // requests that are in no ranking or suggestion for lack of room
+	Sampling         int64     // rankings and suggestions sample one request in this many
+	UnavailableSince time.Time // since when the archive has been unavailable; zero if it is available
+	Err              error     // the reason
 }
 
 // Health returns the state of the recorder.

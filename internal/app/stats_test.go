@@ -311,7 +311,7 @@ func TestAlertsThatCannotBeSent(t *testing.T) {
 	for want, alerts := range map[string]Alerts{
 		"--alert-webhook:":                   {Webhook: "ftp://example.com"},
 		"--alertmanager:":                    {Alertmanager: "nowhere"},
-		"requires --alert-webhook":    {WebhookSecretFile: short},
+		"requires --alert-webhook":           {WebhookSecretFile: short},
 		"has fewer than 16 characters":       {Webhook: "http://127.0.0.1:1", WebhookSecretFile: short},
 		"--alert-webhook-secret-file: open ": {Webhook: "http://127.0.0.1:1", WebhookSecretFile: short + "er"},
 	} {
