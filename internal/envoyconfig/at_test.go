@@ -30,7 +30,7 @@ func TestStartWithoutFiles(t *testing.T) {
 			if err := os.Mkdir(dir, 0o755); err != nil {
 				t.Fatal(err)
 			}
-			expectTrouble(t, news, 0, "there is no file *.yaml")
+			expectTrouble(t, news, 0, "there is no *.yaml file")
 			save(t, filepath.Join(dir, "d.yaml"), "domain: [")
 			expectTrouble(t, news, 0, "d.yaml")
 			save(t, filepath.Join(dir, "d.yaml"), file(3))

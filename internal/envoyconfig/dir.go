@@ -77,7 +77,7 @@ func Open(path string, o Options) (*Dir, error) {
 // read it. Until they can use what they find, there is no configuration.
 func At(path string, o Options) (*Dir, error) {
 	if o.Poll < 0 {
-		return nil, errors.New("envoy: Poll is negative; leave it 0 for a second")
+		return nil, errors.New("envoy: Poll is negative; write 0 for the default of one second")
 	}
 	o.Poll = cmp.Or(o.Poll, time.Second)
 	path, err := filepath.Abs(path)
@@ -145,21 +145,21 @@ func (d *Dir) read() ([]File, digest, error) {
 			continue
 		}
 		if len(files) == MaxFiles {
-			return nil, digest{}, fmt.Errorf("envoy: %s has more than %d files; put several domains' descriptors into fewer", d.path, MaxFiles)
+			return nil, digest{}, fmt.Errorf("envoy: %s has more than %d files; merge the descriptors of several domains", d.path, MaxFiles)
 		}
 		source, err := readFile(filepath.Join(d.path, name))
 		if err != nil {
 			return nil, digest{}, fmt.Errorf("envoy: %w", err)
 		}
 		if total += len(source); total > MaxBytes {
-			return nil, digest{}, fmt.Errorf("envoy: the files in %s have more than %d bytes together; write less", d.path, MaxBytes)
+			return nil, digest{}, fmt.Errorf("envoy: the files in %s have more than %d bytes together; shorten them", d.path, MaxBytes)
 		}
 		fmt.Fprintf(h, "%q %d\n", name, len(source))
 		h.Write(source)
 		files = append(files, File{Name: name, Source: source})
 	}
 	if len(files) == 0 {
-		return nil, digest{}, fmt.Errorf("envoy: there is no file *.yaml in %s; name the directory with the files of envoyproxy/ratelimit, which is config in its runtime directory", d.path)
+		return nil, digest{}, fmt.Errorf("envoy: there is no *.yaml file in %s; set the directory of the envoyproxy/ratelimit files, which is config in its runtime directory", d.path)
 	}
 	return files, digest(h.Sum(nil)), nil
 }

@@ -60,9 +60,9 @@ func TestOpen(t *testing.T) {
 	for _, c := range []struct {
 		name, text, want string
 	}{
-		{"", "", "there is no file *.yaml in " + dir},
-		{"notes.txt", "hello", "there is no file *.yaml in " + dir},
-		{".hidden.yaml", "hello", "there is no file *.yaml in " + dir},
+		{"", "", "there is no *.yaml file in " + dir},
+		{"notes.txt", "hello", "there is no *.yaml file in " + dir},
+		{".hidden.yaml", "hello", "there is no *.yaml file in " + dir},
 		{"bad.yaml", "domain: a\nx: 1", "bad.yaml:2:1: error: the file has no field \"x\""},
 		{"bad.yaml", file(1), ""},
 		{"more.yml", "domain: e", ""},

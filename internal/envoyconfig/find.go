@@ -131,7 +131,7 @@ func (d *Domain) newOverride(o override) (*Node, error) {
 	times := time.Duration(max(1, o.multiplier))
 	switch {
 	case period == 0:
-		return nil, fmt.Errorf("envoy: the limit of a descriptor has the unit %d, which is none; send SECOND to YEAR", o.unit)
+		return nil, fmt.Errorf("envoy: the limit of a descriptor has the unknown unit %d; send SECOND to YEAR", o.unit)
 	case period > weir.MaxPeriod/times:
 		return nil, fmt.Errorf("envoy: the limit of a descriptor is for %d times a %s, which is longer than ten years; send a shorter one", times, o.unit)
 	}

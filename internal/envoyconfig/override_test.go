@@ -20,8 +20,8 @@ func TestOverride(t *testing.T) {
 	}{
 		{5, Minute, 0, "fixed_window 5/1m closed"}, {5, Second, 30, "fixed_window 5/30s closed"}, {7, Month, 1, "fixed_window 7/30d closed"},
 		{0, Day, 0, "denies"}, {5, Year, 10, "fixed_window 5/3650d closed"},
-		{5, Unknown, 0, "envoy: the limit of a descriptor has the unit 0, which is none; send SECOND to YEAR"},
-		{5, Unit(99), 0, "envoy: the limit of a descriptor has the unit 99, which is none; send SECOND to YEAR"},
+		{5, Unknown, 0, "envoy: the limit of a descriptor has the unknown unit 0; send SECOND to YEAR"},
+		{5, Unit(99), 0, "envoy: the limit of a descriptor has the unknown unit 99; send SECOND to YEAR"},
 		{5, Year, 11, "envoy: the limit of a descriptor is for 11 times a year, which is longer than ten years; send a shorter one"},
 	} {
 		n, err := d.Override(c.n, c.unit, c.multiplier)

@@ -16,7 +16,7 @@ import (
 func (c *Config) Rules() (*rule.Set, []string) {
 	x := &exporter{ids: map[string]int{}, several: len(c.domains) > 1}
 	if x.several {
-		x.note("There are several domains. Requests have to name theirs in the attribute domain.")
+		x.note("There are several domains. Requests must send theirs in the attribute domain.")
 	}
 	for _, name := range c.Domains() {
 		x.domain = name
@@ -47,13 +47,13 @@ func (x *exporter) level(l *level, path []*branch) {
 		at := append(slices.Clone(path), b)
 		switch {
 		case b.parts != nil:
-			x.note("%s: a pattern. Attributes are compared as a whole, so it is left out, with all that is below it.", x.where(at))
+			x.note("%s: patterns are not supported in attributes, so it is left out with everything below it.", x.where(at))
 			continue
 		case slices.ContainsFunc(path, func(above *branch) bool { return above.key == b.key }):
-			x.note("%s: the key %s is there twice, and an attribute has one value. It is left out, with all that is below it.", x.where(at), b.key)
+			x.note("%s: the key %s is given twice, but an attribute has one value. It is left out with everything below it.", x.where(at), b.key)
 			continue
 		case x.several && b.key == "domain":
-			x.note("%s: the attribute domain is taken. It is left out, with all that is below it.", x.where(at))
+			x.note("%s: the attribute domain is reserved. It is left out with everything below it.", x.where(at))
 			continue
 		case b.value == "":
 			x.rules(at, x.siblings(l, at))
@@ -71,10 +71,10 @@ func (x *exporter) apart(l *level, at []*branch) {
 	denies := b.node != nil && b.node.denies
 	if all := l.exact[b.key]; all != nil && all.isLimited() && !denies {
 		if !b.isLimited() {
-			x.note("%s: it has no limit, but the rule for every %s cannot make an exception of it, so that it applies.", x.where(at), b.key)
+			x.note("%s: it has no limit, but the rule for every %s cannot exclude it, so that rule applies.", x.where(at), b.key)
 			return
 		}
-		x.note("%s: the rule for every %s applies to it, too, so that the lower of the two limits holds.", x.where(at), b.key)
+		x.note("%s: the rule for every %s also applies to it, so the lower of the two limits has effect.", x.where(at), b.key)
 	}
 	x.rules(at, nil)
 }
@@ -126,7 +126,7 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 	case b.node == nil || b.node.Unlimited:
 		return
 	case b.node.denies:
-		x.note("%s: it denies everything, and a rule has to allow somebody. It is left out; block such requests instead.", x.where(at))
+		x.note("%s: it denies everything, but a rule must allow something. It is left out; block such requests instead.", x.where(at))
 		return
 	}
 	x.remark(at, b.node)
@@ -142,7 +142,7 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 			r.Mode = rule.Shadow
 		}
 		if err := rule.Validate("", &rule.Set{Rules: []rule.Rule{r}}).Err(); err != nil {
-			x.note("%s: it makes no rule, and is left out: %v", x.where(at), err)
+			x.note("%s: it cannot be converted and is left out: %v", x.where(at), err)
 			continue
 		}
 		x.set.Rules = append(x.set.Rules, r)
@@ -152,13 +152,13 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 // remark notes what is lost of a descriptor that becomes a rule.
 func (x *exporter) remark(at []*branch, n *Node) {
 	if n.Quota {
-		x.note("%s: quota_mode has no equal among rules. It is a shadow, which never denies.", x.where(at))
+		x.note("%s: rules have no quota_mode. It becomes a shadow rule, which never denies.", x.where(at))
 	}
 	if len(n.Replaces) > 0 {
-		x.note("%s: it replaces %s, which rules cannot do, so that both apply.", x.where(at), strings.Join(n.Replaces, ", "))
+		x.note("%s: it replaces %s, which rules do not support, so both apply.", x.where(at), strings.Join(n.Replaces, ", "))
 	}
 	if n.Failure == FailError {
-		x.note("%s: on_failure: error is closed, since there is no Envoy to decide.", x.where(at))
+		x.note("%s: on_failure: error becomes closed, because there is no Envoy to decide.", x.where(at))
 	}
 }
 

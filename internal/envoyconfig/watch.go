@@ -8,7 +8,7 @@ import (
 )
 
 // errRestless is no verdict: the next look may find the files at rest.
-var errRestless = fmt.Errorf("envoy: the files change all the time; they are used when they have not for %v", watch.Rest)
+var errRestless = fmt.Errorf("envoy: the files keep changing; they are loaded after %v without a change", watch.Rest)
 
 // Watch follows the directory until the context ends, which is its error. It calls
 // changed with every configuration that comes into force, and with what keeps a later

@@ -37,11 +37,11 @@ func checkHost(name string) error {
 	parent := strings.TrimPrefix(name, "*.")
 	switch host := canonicalName(parent); {
 	case host == "" || name == "*":
-		return fmt.Errorf("host: %q is no name; leave out host for all of them", name)
+		return fmt.Errorf("host: %q is not a host name; leave host out to match all hosts", name)
 	case len(host) > MaxHost:
-		return fmt.Errorf("host: %q is longer than the %d bytes that a name may have", name, MaxHost)
+		return fmt.Errorf("host: %q is longer than the maximum of %d bytes; shorten it", name, MaxHost)
 	case strings.Contains(host, "*"):
-		return fmt.Errorf("host: in %q a * is not at the beginning, before a dot; write *.example.com for every name below example.com", name)
+		return fmt.Errorf("host: %q has a star that is not at the start, before a dot; write *.example.com for every subdomain of example.com", name)
 	}
 	return nil
 }

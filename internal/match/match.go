@@ -83,12 +83,12 @@ func (c *Compiler) Compile(m Conditions) (*Rule, error) {
 // method returns the bit of a method that a rule asks for.
 func (c *Compiler) method(name string) (uint64, error) {
 	if name == "" {
-		return 0, errors.New("method: it is empty; name one, or leave out method for all of them")
+		return 0, errors.New("method: the value is empty; write a method, or leave method out to match all methods")
 	}
 	bit, known := c.methods[name]
 	if !known {
 		if len(c.methods) == MaxMethods {
-			return 0, fmt.Errorf("method: %s is one too many; a set may name %d different ones", name, MaxMethods)
+			return 0, fmt.Errorf("method: %s exceeds the maximum of %d different methods; remove some", name, MaxMethods)
 		}
 		if c.methods == nil {
 			c.methods = map[string]uint64{}
@@ -105,10 +105,10 @@ func newConditions(attributes map[string][]string) ([]condition, error) {
 	for _, name := range slices.Sorted(maps.Keys(attributes)) {
 		values := sortedSet(slices.Clone(attributes[name]))
 		if name == "" {
-			return nil, errors.New("attributes: one has no name; give it one, or remove it")
+			return nil, errors.New("attributes: an attribute has no name; write one, or remove it")
 		}
 		if len(values) > 0 && values[0] == "" {
-			return nil, fmt.Errorf("attributes: %s: an empty value is as good as none; remove it, or write no value for any", name)
+			return nil, fmt.Errorf("attributes: %s: an empty value never matches; remove it, or write no value to match any", name)
 		}
 		list = append(list, condition{name, values})
 	}

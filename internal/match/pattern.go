@@ -28,11 +28,11 @@ func newPattern(text string, ignoreCase bool) (pattern, error) {
 		return p, fmt.Errorf("path %q does not begin with a slash; write %q", text, "/"+text)
 	}
 	if strings.Contains(text, "?") {
-		return p, fmt.Errorf("path %q has a query, which is no part of a path; remove it", text)
+		return p, fmt.Errorf("path %q has a query; remove it", text)
 	}
 	for segment := range strings.SplitSeq(text[1:], "/") {
 		if p.rest {
-			return p, fmt.Errorf("path %q goes on after **; it stands for all of the rest, and only at the end", text)
+			return p, fmt.Errorf("path %q continues after **; write ** only at the end", text)
 		}
 		switch {
 		case segment == "":
@@ -41,11 +41,11 @@ func newPattern(text string, ignoreCase bool) (pattern, error) {
 		case isParameter(segment):
 			p.segments = append(p.segments, "")
 		case strings.ContainsAny(segment, "{}*"):
-			return p, fmt.Errorf("path %q: %q is neither a name nor {something}; write {id} for one whole segment, or ** at the end for all of the rest", text, segment)
+			return p, fmt.Errorf("path %q: %q is not a name or {name}; write {id} for one whole segment, or ** at the end for everything below", text, segment)
 		default:
 			name := spellPath("/"+segment, ignoreCase)[1:]
 			if name == "." || name == ".." {
-				return p, fmt.Errorf("path %q: %q is resolved before a path is matched; leave it out", text, segment)
+				return p, fmt.Errorf("path %q: %q is resolved before a path is matched; remove it", text, segment)
 			}
 			p.segments = append(p.segments, name)
 		}

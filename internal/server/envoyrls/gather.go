@@ -25,7 +25,7 @@ func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
 	case len(descriptors) == 0:
 		return status.Error(codes.InvalidArgument, "envoyrls: the request has no descriptors; Envoy asks only if an action makes one")
 	case len(descriptors) > MaxDescriptors:
-		return status.Errorf(codes.InvalidArgument, "envoyrls: the request has %d descriptors, at most %d are taken", len(descriptors), MaxDescriptors)
+		return status.Errorf(codes.InvalidArgument, "envoyrls: the request has %d descriptors; the maximum is %d", len(descriptors), MaxDescriptors)
 	}
 	config := s.options.Config()
 	if config == nil {
@@ -47,7 +47,7 @@ func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {
 // look finds the node of a descriptor, and who is counted.
 func (w *work) look(domain *envoyconfig.Domain, d *common.RateLimitDescriptor) (it item, err error) {
 	if len(d.GetEntries()) > MaxEntries {
-		return it, status.Errorf(codes.InvalidArgument, "envoyrls: a descriptor has %d entries, at most %d are taken", len(d.GetEntries()), MaxEntries)
+		return it, status.Errorf(codes.InvalidArgument, "envoyrls: a descriptor has %d entries; the maximum is %d", len(d.GetEntries()), MaxEntries)
 	}
 	w.query.Clear()
 	for _, e := range d.GetEntries() {
@@ -130,7 +130,7 @@ func (s *Service) demand(w *work) error {
 		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost})
 	}
 	if limits > weir.MaxOps {
-		return status.Errorf(codes.InvalidArgument, "envoyrls: the request comes under %d limits, at most %d are charged at once; send fewer descriptors", limits, weir.MaxOps)
+		return status.Errorf(codes.InvalidArgument, "envoyrls: %d limits apply to the request; the maximum is %d; send fewer descriptors", limits, weir.MaxOps)
 	}
 	if w.held = denied && !s.options.CountDenied; w.held {
 		for i := range w.demands {

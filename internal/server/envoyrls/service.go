@@ -99,7 +99,7 @@ func New(o Options) (*Service, error) {
 	case o.Engine == nil:
 		return nil, errors.New("envoyrls: Options.Engine is required; create one with engine.New")
 	case o.Config == nil:
-		return nil, errors.New("envoyrls: Options.Config is missing; use the Config of an envoyconfig.Dir")
+		return nil, errors.New("envoyrls: Options.Config is required; use the Config of an envoyconfig.Dir")
 	}
 	names := &o.HeaderNames
 	names.Limit = cmp.Or(names.Limit, "RateLimit-Limit")

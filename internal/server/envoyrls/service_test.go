@@ -201,14 +201,14 @@ func TestWrongRequests(t *testing.T) {
 		"no domain":             {&pb.RateLimitRequest{Descriptors: request("two=a").Descriptors}, "no domain"},
 		"no descriptors":        {&pb.RateLimitRequest{Domain: "d"}, "no descriptors"},
 		"nothing":               {nil, "no domain"},
-		"too many descriptors":  {request(many(MaxDescriptors+1, "other=%d")...), "has 257 descriptors, at most 256"},
-		"too many limits":       {request(many(65, "two=%d")...), "comes under 65 limits, at most 64"},
-		"too many entries":      {request(strings.Join(many(MaxEntries+1, "a=%d"), ",")), "has 65 entries, at most 64"},
+		"too many descriptors":  {request(many(MaxDescriptors+1, "other=%d")...), "has 257 descriptors; the maximum is 256"},
+		"too many limits":       {request(many(65, "two=%d")...), "65 limits apply"},
+		"too many entries":      {request(strings.Join(many(MaxEntries+1, "a=%d"), ",")), "has 65 entries; the maximum is 64"},
 		"too long a value":      {request("a=" + strings.Repeat("x", MaxText+1)), "more than 65536 bytes"},
-		"a unit that is none":   {&pb.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Limit: &common.RateLimitDescriptor_RateLimitOverride{Unit: 1 << 20}}}}, "the unit 255"},
-		"a unit below all":      {&pb.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Limit: &common.RateLimitDescriptor_RateLimitOverride{Unit: -1}}}}, "the unit 0"},
+		"a unit that is none":   {&pb.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Limit: &common.RateLimitDescriptor_RateLimitOverride{Unit: 1 << 20}}}}, "the unknown unit 255"},
+		"a unit below all":      {&pb.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Limit: &common.RateLimitDescriptor_RateLimitOverride{Unit: -1}}}}, "the unknown unit 0"},
 		"a period without end":  {&pb.RateLimitRequest{Domain: "d", Descriptors: []*common.RateLimitDescriptor{{Limit: &common.RateLimitDescriptor_RateLimitOverride{Unit: typev3.RateLimitUnit_YEAR, UnitMultiplier: wrapperspb.UInt32(1 << 31)}}}}, "longer than ten years"},
-		"a second of the first": {request("two=a", "two=a 5/unknown"), "the unit 0"},
+		"a second of the first": {request("two=a", "two=a 5/unknown"), "the unknown unit 0"},
 	} {
 		_, err := b.ShouldRateLimit(t.Context(), c.req)
 		if status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), c.want) {

@@ -13,7 +13,7 @@ import (
 )
 
 // outage is when to come back while the store is unavailable: a failover takes two or three
-// seconds, and whoever comes earlier only makes it harder.
+// seconds, and earlier retries only add load.
 const outage = 5 * time.Second
 
 // keys is the service Keys.

@@ -309,12 +309,12 @@ func TestCountsAreGone(t *testing.T) {
 			t.Errorf("%s: %v %s", c.what, r.Header, r.body)
 		}
 	}
-	if lines := strings.Count(k.log.String(), "unavailable"); lines != 1 {
+	if lines := strings.Count(k.log.String(), "counters or queues unavailable"); lines != 1 {
 		t.Errorf("the log has %d lines: %s", lines, k.log)
 	}
 	k.pass(time.Second)
 	k.call("GET /v1/counters?name=a", "")
-	if lines := strings.Count(k.log.String(), "unavailable"); lines != 2 {
+	if lines := strings.Count(k.log.String(), "counters or queues unavailable"); lines != 2 {
 		t.Errorf("a second later the log has %d lines: %s", lines, k.log)
 	}
 }

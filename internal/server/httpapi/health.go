@@ -75,12 +75,12 @@ func (h *Handler) metrics(c *call) (any, error) {
 	return nil, nil
 }
 
-// homePage is for whoever looks in with a browser.
-const homePage = `weir decides whether a request may pass.
+// homePage is shown in browsers, if there is no dashboard.
+const homePage = `weir is an API rate limiter.
 
-POST /v1/check         ask it
-GET  /v1/rules         by what it judges
-GET  /v1/openapi.yaml  everything else
+POST /v1/check         check a request
+GET  /v1/rules         list the rules
+GET  /v1/openapi.yaml  describe the whole API
 `
 
 // home answers every path that is not the API's.

@@ -46,18 +46,18 @@ type Options struct {
 	// /readyz says it. Default nothing ever.
 	Trouble func() error
 
-	// Stats answers /v1/stats. Default nobody: 404.
+	// Stats answers /v1/stats. Default none: 404.
 	Stats *stats.Recorder
 
 	// Outage is since when the store of limits has been unavailable, and why, for
 	// /v1/stats; the zero time if it is available. Default always available.
 	Outage func() (since time.Time, cause error)
 
-	// Alerts answers /v1/alerts. Default nobody: 404.
+	// Alerts answers /v1/alerts. Default none: 404.
 	Alerts *alert.List
 
 	// TestAlerts answers POST /v1/alerts/test: it sends an alert to all who are told.
-	// Default nobody: 404.
+	// Default none: 404.
 	TestAlerts func(context.Context) (alert.Alert, []alert.Delivery)
 
 	// Stopping is closed when the server stops, so that streams end: a server that stops
@@ -65,11 +65,11 @@ type Options struct {
 	Stopping <-chan struct{}
 
 	// Counters answers /v1/counters, /v1/boards, /v1/hot, /v1/actions and /v1/ids.
-	// Default nobody: 404.
+	// Default none: 404.
 	Counters counter.Store
 
 	// Queues answers /v1/queues. QueueNames are those that the list of them has.
-	// Default nobody: 404.
+	// Default none: 404.
 	Queues     queue.Store
 	QueueNames []string
 
@@ -77,7 +77,7 @@ type Options struct {
 	// none was loaded yet, for /rlconfig. Default there is no such service: 404.
 	Envoy func() *envoyconfig.Config
 
-	// Metrics serves /metrics. Default nobody: 404.
+	// Metrics serves /metrics. Default none: 404.
 	Metrics http.Handler
 
 	// Home serves every path that is not the API's. While no token is asked for, whatever

@@ -84,7 +84,7 @@ func (p *Problem) after(seconds string) *Problem {
 	return p
 }
 
-// Error makes a problem an error, so that whoever finds it can return it.
+// Error makes a problem an error, so that functions can return it.
 func (p *Problem) Error() string { return "httpapi: " + p.Detail }
 
 // statusClientGone is what access logs call a client that did not wait for its
@@ -100,7 +100,7 @@ func outOfTime(err error) *Problem {
 }
 
 // outage is when to come back while a store is unavailable, in seconds: a failover takes
-// two or three, and whoever comes earlier only makes it harder.
+// two or three, and earlier retries only add load.
 const outage = "5"
 
 // unavailable is the problem of a call that needs what is unavailable just now, unless the call
