@@ -141,7 +141,7 @@ func (f *feed) one(b *batch, line []byte) {
 	}
 	if f.skipping || len(line) > maxLine {
 		f.skipping = false
-		f.wrong(b, fmt.Sprintf("it has more than %d bytes", maxLine), "")
+		f.wrong(b, fmt.Sprintf("longer than %d bytes", maxLine), "")
 		return
 	}
 	if len(line) == 0 {

@@ -44,14 +44,14 @@ func Open(path string) (*Log, error) {
 	info, err := f.Stat()
 	switch {
 	case err == nil && info.IsDir():
-		err = fmt.Errorf("%s is a directory; name the logs in it", path)
+		err = fmt.Errorf("%s is a directory; give the files in it", path)
 	case err == nil && info.Mode().IsRegular():
 		l.size = info.Size()
 	}
 	if err == nil && strings.HasSuffix(path, ".gz") {
 		l.from, err = gzip.NewReader(bufio.NewReaderSize(l.from, 1<<16))
 		if err != nil {
-			err = fmt.Errorf("%s: %w; is it really compressed?", path, err)
+			err = fmt.Errorf("%s: cannot be decompressed as gzip: %w", path, err)
 		}
 	}
 	if err != nil {
@@ -133,19 +133,19 @@ const (
 func (o *Options) validate(logs int) error {
 	switch {
 	case o.Table == nil:
-		return errors.New("replay: Options.Table is missing; rule.Compile makes one")
+		return errors.New("replay: Options.Table is required; make one with rule.Compile")
 	case logs == 0:
-		return errors.New("replay: there is no log; name one")
+		return errors.New("replay: a log is required")
 	case logs > MaxLogs:
-		return fmt.Errorf("replay: %d logs are too many to be merged; name at most %d", logs, MaxLogs)
+		return fmt.Errorf("replay: %d logs are too many to merge; give at most %d", logs, MaxLogs)
 	case o.Disorder > maxDisorder:
-		return fmt.Errorf("replay: a disorder of %s is too much; allow at most %s", o.Disorder, maxDisorder)
+		return fmt.Errorf("replay: a disorder of %s is too long; use at most %s", o.Disorder, maxDisorder)
 	case o.Top < 0 || o.Top > maxTop:
-		return fmt.Errorf("replay: a list of %d clients is out of range; ask for 1 to %d", o.Top, maxTop)
+		return fmt.Errorf("replay: a list of %d clients is out of range; use 1 to %d", o.Top, maxTop)
 	}
 	for _, share := range o.Shares {
 		if !(share >= 0 && share < 1) {
-			return fmt.Errorf("replay: %v is no share; write for example 0.01 for 1 %%", share)
+			return fmt.Errorf("replay: %v is not a share; write for example 0.01 for 1 %%", share)
 		}
 	}
 	return nil

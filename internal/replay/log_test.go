@@ -81,7 +81,7 @@ func TestOpenErrors(t *testing.T) {
 	if err := os.Rename(path, path+".gz"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Open(path + ".gz"); err == nil || !strings.Contains(err.Error(), "is it really compressed?") {
+	if _, err := Open(path + ".gz"); err == nil || !strings.Contains(err.Error(), "cannot be decompressed as gzip") {
 		t.Error(err)
 	}
 }

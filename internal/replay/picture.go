@@ -31,14 +31,14 @@ func (r *Report) WriteHTML(w io.Writer) error {
 		}
 	}
 	table("Rules", r.ruleRows())
-	table("Denied most", r.topRows())
-	table("Which limit would have denied how much", r.limitRows())
+	table("Clients denied most", r.topRows())
+	table("Limits and their denied share", r.limitRows())
 	var lines []string
 	for _, bad := range r.BadLines {
 		lines = append(lines, fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason))
 	}
 	if r.Bad > 0 {
-		page.Parts = append(page.Parts, chart.Part{Heading: phrase.Count(r.Bad, "line") + " could not be understood", Lines: lines})
+		page.Parts = append(page.Parts, chart.Part{Heading: phrase.Count(r.Bad, "line") + " could not be parsed", Lines: lines})
 	}
 	if notes := append(r.inexact(), r.Notes...); len(notes) > 0 {
 		page.Parts = append(page.Parts, chart.Part{Heading: "Notes", Lines: notes})

@@ -121,7 +121,7 @@ func (r *replay) count(f *feed, b *batch) {
 	t.Bad += b.badLines
 	t.BadLines = append(t.BadLines, b.bad[:min(len(b.bad), maxShown-len(t.BadLines))]...)
 	if b.err != nil && b.err != io.EOF {
-		r.notes = append(r.notes, fmt.Sprintf("%s could not be read to its end: %v. What came before was replayed.", f.log.name, b.err))
+		r.notes = append(r.notes, fmt.Sprintf("%s could not be read to its end: %v. The lines before that are in the result.", f.log.name, b.err))
 	}
 	if r.o.Progress != nil {
 		r.o.Progress(r.progress())

@@ -96,7 +96,7 @@ func TestDisorder(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	late := run(t, Options{Table: table, Disorder: -1}, out)
-	if late.Late != 1 || late.Requests != 4 || !strings.Contains(strings.Join(late.Notes, " "), "1 line came more than") {
+	if late.Late != 1 || late.Requests != 4 || !strings.Contains(strings.Join(late.Notes, " "), "1 line arrived more than") {
 		t.Errorf("%+v", late)
 	}
 }
@@ -120,7 +120,7 @@ func TestBadLines(t *testing.T) {
 	if r.Requests != 4 || r.Bad != 13 || r.Lines != 19 || len(r.BadLines) != maxShown {
 		t.Errorf("%d requests, %d of %d lines are bad: %+v", r.Requests, r.Bad, r.Lines, r.BadLines)
 	}
-	for i, want := range []string{"log:2: there is no time", "log:4: it has more than 65536 bytes", "log:7: it has more than", "log:9: it is no JSON", "log:10: it is no JSON"} {
+	for i, want := range []string{"log:2: no time", "log:4: longer than 65536 bytes", "log:7: longer than", "log:9: not a JSON", "log:10: not a JSON"} {
 		bad := r.BadLines[i]
 		if got := fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason); !strings.HasPrefix(got, want) {
 			t.Errorf("%s; want %s", got, want)
@@ -147,7 +147,7 @@ func TestNoEndOfLine(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !strings.Contains(b.String(), "there was no request at all") {
+	if !strings.Contains(b.String(), "there are no requests") {
 		t.Errorf("%s", b.String())
 	}
 }
@@ -172,12 +172,12 @@ func TestOptionsErrors(t *testing.T) {
 		logs []*Log
 		want string
 	}{
-		{Options{}, []*Log{log}, "Options.Table is missing"},
-		{Options{Table: table}, nil, "there is no log"},
+		{Options{}, []*Log{log}, "Options.Table is required"},
+		{Options{Table: table}, nil, "a log is required"},
 		{Options{Table: table}, make([]*Log, MaxLogs+1), "129 logs are too many"},
-		{Options{Table: table, Disorder: 25 * time.Hour}, []*Log{log}, "a disorder of 25h0m0s is too much"},
+		{Options{Table: table, Disorder: 25 * time.Hour}, []*Log{log}, "a disorder of 25h0m0s is too long"},
 		{Options{Table: table, Top: -1}, []*Log{log}, "out of range"},
-		{Options{Table: table, Shares: []float64{1}}, []*Log{log}, "1 is no share"},
+		{Options{Table: table, Shares: []float64{1}}, []*Log{log}, "1 is not a share"},
 	} {
 		if _, err := Run(context.Background(), c.o, c.logs...); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v; want %q", err, c.want)

@@ -163,16 +163,16 @@ func percent(share float64) string {
 func (r *replay) remarks() (notes []string) {
 	t := r.tally
 	if t.Requests == 0 {
-		return append(notes, "there was no request at all.")
+		return append(notes, "there are no requests.")
 	}
 	if short := r.shortest(); t.whole && short > 0 && short < 10*time.Second {
-		notes = append(notes, fmt.Sprintf("the log has whole seconds only, so requests of one second count as simultaneous; limits for %s are judged too strictly.", short))
+		notes = append(notes, fmt.Sprintf("the log has only whole seconds, so all requests of a second count at the same time; the results for %s are too strict.", short))
 	}
 	if t.Late > 0 {
-		notes = append(notes, fmt.Sprintf("%s came more than %s late, and counted at the time of the line before.", phrase.Count(t.Late, "line"), r.o.Disorder))
+		notes = append(notes, fmt.Sprintf("%s arrived more than %s late, and counted at the time of the line before.", phrase.Count(t.Late, "line"), r.o.Disorder))
 	}
 	if evicted := r.store.Stats().Evicted; evicted > 0 {
-		notes = append(notes, fmt.Sprintf("%s had to be forgotten to make room for others; allow more than %d clients.", phrase.Count(evicted, "client"), r.o.MaxKeys))
+		notes = append(notes, fmt.Sprintf("memory was full, and weir dropped %s; set --max-keys above %d.", phrase.Count(evicted, "client"), r.o.MaxKeys))
 	}
 	idle := 0
 	for i := range t.rules {
@@ -212,13 +212,13 @@ func (t *tally) idle(rt *ruleTally, host string) string {
 	for _, source := range rt.rule.Key {
 		switch {
 		case source.Kind == rule.IP && t.addresses == 0:
-			return "no line has the address of a client; name its field with --ip-field"
+			return "no line has the address of a client; set --ip-field"
 		case source.Kind == rule.User && t.users == 0:
-			return "no line has a user; name its field with --user-field"
+			return "no line has a user; set --user-field"
 		}
 	}
 	if len(rt.rule.Match.Hosts) > 0 && t.hosts == 0 && host == "" {
-		return "no line has a host; name its field with --host-field, or the host with --host"
+		return "no line has a host; set --host-field or --host"
 	}
-	return "none matched, or had what it is keyed by"
+	return "no request matched and had a value for its key"
 }

@@ -25,11 +25,11 @@ func (r *Report) WriteText(w io.Writer, width int) error {
 		b.WriteString(phrase.Grid(r.ruleRows(), 2))
 		r.timeline(&b, width)
 		if len(r.Top) > 0 {
-			b.WriteString("\ndenied most\n")
+			b.WriteString("\nclients denied most\n")
 			b.WriteString(phrase.Grid(r.topRows(), 2))
 		}
 		if rows := r.limitRows(); len(rows) > 1 {
-			b.WriteString("\nwhich limit would have denied how much\n")
+			b.WriteString("\nlimits and their denied share\n")
 			b.WriteString(phrase.Grid(rows, 2))
 		}
 	}
@@ -52,7 +52,7 @@ func (r *Report) head(b *bytes.Buffer, width int) {
 		n    int64
 		text string
 	}{
-		{r.Exempt, "exempt"}, {r.Blocked, "blocked"}, {r.Free, "under no rule"}, {r.Delayed, "delayed for up to " + length(r.Longest)},
+		{r.Exempt, "exempt"}, {r.Blocked, "blocked"}, {r.Free, "without a rule"}, {r.Delayed, "delayed for up to " + length(r.Longest)},
 	} {
 		if part.n > 0 {
 			besides = append(besides, fmt.Sprintf("%d %s", part.n, part.text))
@@ -170,7 +170,7 @@ func sparkline(values []float64) string {
 
 func (r *Report) foot(b *bytes.Buffer, width int) {
 	if r.Bad > 0 {
-		fmt.Fprintf(b, "\n%s could not be understood:\n", phrase.Count(r.Bad, "line"))
+		fmt.Fprintf(b, "\n%s could not be parsed:\n", phrase.Count(r.Bad, "line"))
 		for _, bad := range r.BadLines {
 			fmt.Fprintf(b, "  %s\n", phrase.Cut(fmt.Sprintf("%s:%d: %s", bad.Log, bad.Line, bad.Reason), max(width, 160), false))
 			if bad.Text != `""` {
@@ -192,10 +192,10 @@ func (r *Report) inexact() (notes []string) {
 	for _, rule := range r.Rules {
 		for _, s := range rule.Suggestions {
 			if s.Until != nil {
-				notes = append(notes, fmt.Sprintf("the limits for %s are from the log until %s: there was no room for more.", rule.ID, stamp(*s.Until)))
+				notes = append(notes, fmt.Sprintf("the limits for %s are from the log until %s, because memory was full after that.", rule.ID, stamp(*s.Until)))
 			}
 			if s.Forgotten > 0 {
-				notes = append(notes, fmt.Sprintf("for the limits of %s, clients with at most %s were forgotten now and then.", rule.ID, phrase.Count(s.Forgotten, "request")))
+				notes = append(notes, fmt.Sprintf("for the limits of %s, clients with at most %s were dropped at times, to save memory.", rule.ID, phrase.Count(s.Forgotten, "request")))
 			}
 		}
 		if len(notes) > maxIdle {

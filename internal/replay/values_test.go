@@ -58,15 +58,15 @@ func TestAttributesAreNotKept(t *testing.T) {
 func TestRemarks(t *testing.T) {
 	const login = `192.0.2.1 - - [15/Nov/2026:10:00:00 +0000] "POST /api/login HTTP/1.1" 200 5` + "\n"
 	for _, c := range []struct{ rules, log, want string }{
-		{"{id: a, key: ip, limit: 5/1s}", login, "whole seconds only"},
+		{"{id: a, key: ip, limit: 5/1s}", login, "only whole seconds"},
 		{"{id: a, key: ip, limit: 5/1m}", login, ""},
 		{"{id: a, key: ip, limit: 5/1s}", "{\"time\":1794736800.5,\"ip\":\"192.0.2.1\"}\n", ""},
-		{"{id: a, key: user, limit: 5/1m}", login, "a applied to no request: no line has a user; name its field with --user-field."},
+		{"{id: a, key: user, limit: 5/1m}", login, "a applied to no request: no line has a user; set --user-field."},
 		{"{id: a, key: ip, limit: 5/1m}", "{\"time\":1794736800}\n", "no line has the address of a client"},
 		{"{id: a, match: {host: x}, key: ip, limit: 5/1m}", login, "no line has a host"},
-		{"{id: a, match: {path: /x}, key: ip, limit: 5/1m}", login, "none matched"},
+		{"{id: a, match: {path: /x}, key: ip, limit: 5/1m}", login, "no request matched"},
 		{"{id: a, key: user, limit: 5/1m, mode: off}", login, ""},
-		{"{id: a, key: ip, limit: 5/1m}", "", "there was no request at all."},
+		{"{id: a, key: ip, limit: 5/1m}", "", "there are no requests."},
 	} {
 		r := run(t, Options{Table: compile(t, "rules: ["+c.rules+"]")}, c.log)
 		got := strings.Join(r.Notes, " ")
@@ -104,7 +104,7 @@ block: {ip: [203.0.113.0/24]}
 	if err := r.WriteText(&b, 80); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"of them 1 exempt, 1 blocked, 1 under no rule, 2 delayed for up to 2s", "shadow (shadow)"} {
+	for _, want := range []string{"of them 1 exempt, 1 blocked, 1 without a rule, 2 delayed for up to 2s", "shadow (shadow)"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is missing in\n%s", want, b.String())
 		}

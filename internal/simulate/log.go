@@ -16,7 +16,7 @@ const MaxLog = 64 << 20
 
 const maxClient = 200 // bytes of a client's name in a log
 
-const logExample = "write a time, and if need be a client and a cost, as in \"2026-11-15T10:30:15.250Z alice 2\", \"10:30:15\" or \"1.5s\""
+const logExample = "write a time, and optionally a client and a cost, as in \"2026-11-15T10:30:15.250Z alice 2\", \"10:30:15\" or \"1.5s\""
 
 // ParseLog reads a log with times: a line for each request, with its time and, if
 // need be, the client and the cost. Empty lines, and those that begin with #, are
@@ -30,7 +30,7 @@ const logExample = "write a time, and if need be a client and a cost, as in \"20
 // The limit is what the log is to be played against: the two together are bounded.
 func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 	if len(text) > MaxLog {
-		return Traffic{}, fmt.Errorf("%s: it has more than %d MiB; choose a shorter log, or weir replay", name, MaxLog>>20)
+		return Traffic{}, fmt.Errorf("%s: larger than %d MiB; use a shorter log, or weir replay", name, MaxLog>>20)
 	}
 	var c collector
 	var kind timeKind
@@ -42,7 +42,7 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 		case err == nil && k == noTime:
 			continue
 		case err == nil && kind != noTime && k != kind:
-			err = fmt.Errorf("it has %s, and the lines before have %s; write all times in one way", k, kind)
+			err = fmt.Errorf("the time is %s, but the lines before have %s; write all times in the same form", k, kind)
 		case err == nil:
 			kind = k
 			if k == instant && (midnight < 0 || r.At < midnight) {
@@ -58,11 +58,11 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 		}
 	}
 	if len(c.requests) == 0 {
-		return Traffic{}, fmt.Errorf("%s: it has no request at all; %s", name, logExample)
+		return Traffic{}, fmt.Errorf("%s: no requests; %s", name, logExample)
 	}
 	t := Traffic{Text: "the log " + name, Requests: c.sorted()}
 	if wordsFor(limit, t.Requests) > maxWords {
-		return Traffic{}, fmt.Errorf("%s: its clients would need more than %d MB in a log or in sub-windows; choose fewer of them, a smaller limit, or fewer buckets", name, maxWords*8>>20)
+		return Traffic{}, fmt.Errorf("%s: the clients need more than %d MB in a log or in sub-windows; use fewer clients, a smaller limit, or fewer buckets", name, maxWords*8>>20)
 	}
 	if kind == instant {
 		day := time.UnixMicro(int64(midnight)).UTC().Format(time.DateOnly)
@@ -109,11 +109,11 @@ func parseLogLine(line string) (Request, timeKind, error) {
 	}
 	switch {
 	case err != nil || r.Cost < 1 || r.Cost > weir.MaxUnits:
-		return Request{}, noTime, fmt.Errorf("%q is no cost; write a whole number from 1 to %d", document.Clip(fields[2], 40), int64(weir.MaxUnits))
+		return Request{}, noTime, fmt.Errorf("%q is not a cost; write a whole number from 1 to %d", document.Clip(fields[2], 40), int64(weir.MaxUnits))
 	case len(r.Key) > maxClient:
 		return Request{}, noTime, fmt.Errorf("the client's name has more than %d bytes; shorten it", maxClient)
 	case len(fields) > 3:
-		return Request{}, noTime, fmt.Errorf("%q is too much; %s", document.Clip(fields[3], 40), logExample)
+		return Request{}, noTime, fmt.Errorf("%q is unexpected; %s", document.Clip(fields[3], 40), logExample)
 	}
 	return r, kind, nil
 }
@@ -131,7 +131,7 @@ func parseLogTime(s string) (weir.Micros, timeKind, error) {
 	if d, err := duration.Parse(s); err == nil {
 		return weir.Micros(d.Microseconds()), sinceZero, nil
 	}
-	return 0, noTime, fmt.Errorf("%q is no time; %s", document.Clip(s, 40), logExample)
+	return 0, noTime, fmt.Errorf("%q is not a time; %s", document.Clip(s, 40), logExample)
 }
 
 // unixSeconds reads seconds since 1970 with a fraction, to the microsecond.

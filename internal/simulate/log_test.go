@@ -32,32 +32,32 @@ func TestParseLog(t *testing.T) {
 func TestParseLogErrors(t *testing.T) {
 	limit := mustLimit(t, "10/1m")
 	for text, want := range map[string]string{
-		"":                               "log: it has no request at all",
-		"# nothing":                      "no request at all",
-		"1s\nyesterday":                  `log:2: "yesterday" is no time; write a time`,
-		"1s\n10:30:15":                   "log:2: it has a time of day, and the lines before have a length of time",
-		"1s a 0":                         `"0" is no cost`,
-		"1s a -1":                        `"-1" is no cost`,
-		"1s a x":                         `"x" is no cost`,
-		"1s a 1 b":                       `"b" is too much`,
-		"100000d":                        "more than 100 years",
+		"":                               "log: no requests",
+		"# nothing":                      "no requests",
+		"1s\nyesterday":                  `log:2: "yesterday" is not a time; write a time`,
+		"1s\n10:30:15":                   "log:2: the time is a time of day, but the lines before have a length of time",
+		"1s a 0":                         `"0" is not a cost`,
+		"1s a -1":                        `"-1" is not a cost`,
+		"1s a x":                         `"x" is not a cost`,
+		"1s a 1 b":                       `"b" is unexpected`,
+		"100000d":                        "longer than 100 years",
 		"1s " + strings.Repeat("x", 201): "more than 200 bytes",
-		"1969-12-31T23:59:59Z":           "is no time",
-		"1s a 99999999999999999999":      "is no cost",
+		"1969-12-31T23:59:59Z":           "is not a time",
+		"1s a 99999999999999999999":      "is not a cost",
 	} {
 		_, err := ParseLog("log", text, limit)
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v; want %q", text, err, want)
 		}
 	}
-	if _, err := ParseLog("log", strings.Repeat("\n", MaxLog+1), limit); err == nil || !strings.Contains(err.Error(), "more than 64 MiB") {
+	if _, err := ParseLog("log", strings.Repeat("\n", MaxLog+1), limit); err == nil || !strings.Contains(err.Error(), "larger than 64 MiB") {
 		t.Errorf("a log that is too long: %v", err)
 	}
 	var crowd strings.Builder
 	for i := range 300_000 {
 		fmt.Fprintf(&crowd, "1s client%d\n", i)
 	}
-	if _, err := ParseLog("log", crowd.String(), limit); err == nil || !strings.Contains(err.Error(), "choose fewer of them") {
+	if _, err := ParseLog("log", crowd.String(), limit); err == nil || !strings.Contains(err.Error(), "use fewer clients") {
 		t.Errorf("too many clients: %v", err)
 	}
 }

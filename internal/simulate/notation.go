@@ -37,7 +37,7 @@ func ParseTrafficUpTo(text string, limit weir.Limit, seed uint64, most int) (Tra
 		}
 	}
 	if len(c.requests) == 0 {
-		return Traffic{}, fmt.Errorf("traffic: %q has no request at all; %s", text, example)
+		return Traffic{}, fmt.Errorf("traffic: %q has no requests; %s", text, example)
 	}
 	t := Traffic{Text: text, Requests: c.sorted()}
 	if p, ok := patternNamed(strings.TrimSpace(text)); ok {
@@ -53,12 +53,12 @@ func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 	amount, when, ok := strings.Cut(term, "@")
 	switch {
 	case term == "":
-		return fmt.Errorf("nothing stands there; %s", example)
+		return fmt.Errorf("the term is empty; %s", example)
 	case !ok:
 		if near := spelling.Nearest(term, patternNames()); near != "" {
-			return fmt.Errorf("it is no pattern; did you mean %q?", near)
+			return fmt.Errorf("unknown pattern; did you mean %q?", near)
 		}
-		return fmt.Errorf("it is no traffic; %s: %s", example, strings.Join(patternNames(), ", "))
+		return fmt.Errorf("not traffic; %s: %s", example, strings.Join(patternNames(), ", "))
 	}
 	from, to, stretch, err := parseStretch(when)
 	if err != nil {
@@ -70,7 +70,7 @@ func (c *collector) term(term string, limit weir.Limit, seed uint64) error {
 	case err != nil:
 		return err
 	case isRate && !stretch:
-		return fmt.Errorf("a rate needs a beginning and an end; write for example %s@0s..1m", amount)
+		return fmt.Errorf("a rate needs a start and an end; write for example %s@0s..1m", amount)
 	case !isRate:
 		return c.spread(n, from, to)
 	}

@@ -40,11 +40,11 @@ func TestParseTraffic(t *testing.T) {
 func TestParseTrafficErrors(t *testing.T) {
 	limit := mustLimit(t, "100/1m")
 	for text, want := range map[string]string{
-		"":                      "nothing stands there",
-		"50@10s,":               "nothing stands there",
+		"":                      "the term is empty",
+		"50@10s,":               "the term is empty",
 		"steedy":                `did you mean "steady"?`,
 		"wednesday":             "poisson",
-		"50":                    "it is no traffic",
+		"50":                    "not traffic",
 		"50@":                   "empty duration",
 		"50@ten":                "bad duration",
 		"50@-1s":                "bad duration",
@@ -58,13 +58,13 @@ func TestParseTrafficErrors(t *testing.T) {
 		"9999999999@0s":         "too many",
 		"99999999999999999@0s":  "too many",
 		"99999999999999999999@": "empty duration",
-		"3/1s@5s":               "a beginning and an end",
+		"3/1s@5s":               "a start and an end",
 		"3/0s@0s..5s":           "not a valid period",
 		"3/x@0s..5s":            "bad duration",
 		"3/1s@5s..5s":           "not after",
 		"3/1s@5s..1s":           "not after",
-		"1@100000d":             "more than 100 years",
-		"1/1d@99999d..100000d":  "more than 100 years",
+		"1@100000d":             "longer than 100 years",
+		"1/1d@99999d..100000d":  "longer than 100 years",
 	} {
 		_, err := ParseTraffic(text, limit, 1)
 		if err == nil || !strings.Contains(err.Error(), want) {

@@ -18,11 +18,11 @@ type Pattern struct {
 // Patterns returns all patterns, in the order in which to read about them.
 func Patterns() []Pattern {
 	return []Pattern{
-		{"steady", "the rate exactly, for four periods", steady},
-		{"overload", "twice the rate, for four periods", overload},
-		{"burst", "2N at once, and again after one and a half periods, twice", burst},
+		{"steady", "exactly the rate of the limit, for four periods", steady},
+		{"overload", "twice the rate of the limit, for four periods", overload},
+		{"burst", "2N at once, repeated twice, after one and a half periods each", burst},
 		{"boundary", "N in the last quarter of a window, N in the first of the next", boundary},
-		{"sawtooth", "a rate that climbs from nothing to twice the limit, and again", sawtooth},
+		{"sawtooth", "a rate that rises from 0 to twice the limit, repeatedly", sawtooth},
 		{"poisson", "random arrivals at the rate, for four periods (see --seed)", poisson},
 	}
 }

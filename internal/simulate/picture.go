@@ -48,7 +48,7 @@ func (r *Report) picture() *chart.Picture {
 		Title: r.title(), Slices: r.Axis.Count,
 		About: []string{phrase.Cut(r.Traffic, 120, false), r.size()},
 		Legend: []chart.Entry{
-			{Ink: chart.Good, Text: "passed"}, {Ink: chart.Bad, Text: "denied ×"}, {Ink: chart.Accent, Text: "budget left"},
+			{Ink: chart.Good, Text: "allowed"}, {Ink: chart.Bad, Text: "denied ×"}, {Ink: chart.Accent, Text: "remaining"},
 		},
 	}
 	for _, at := range r.Axis.ticks(micros(r.limit)) {
@@ -67,7 +67,7 @@ func (r *Report) picture() *chart.Picture {
 		delayed = delayed || r.Lanes[i].Delayed > 0
 	}
 	if delayed {
-		p.Legend = append(p.Legend, chart.Entry{Ink: chart.Faint, Text: "came, and left later"})
+		p.Legend = append(p.Legend, chart.Entry{Ink: chart.Faint, Text: "arrived, and delayed"})
 	}
 	return p
 }
@@ -78,7 +78,7 @@ func (l *Result) lane(most int64, period string) chart.Lane {
 	lane := chart.Lane{
 		Name: l.Name, Most: most, Marks: l.DeniedSlices,
 		Notes: []string{
-			fmt.Sprintf("%d passed, %d denied", l.Allowed, l.Denied),
+			fmt.Sprintf("%d allowed, %d denied", l.Allowed, l.Denied),
 			fmt.Sprintf("most in %s: %d (bound %d)", period, l.Worst, l.Bound),
 		},
 	}

@@ -151,7 +151,7 @@ func (r *Report) summarize() string {
 	}
 	switch {
 	case worst > n:
-		s := fmt.Sprintf("%s let %s through %s; the limit says %d",
+		s := fmt.Sprintf("%s allowed %s %s; the limit is %d",
 			r.lanes(func(l *Result) bool { return l.Worst == worst }), phrase.Count(worst, "unit"), within, n)
 		if kept := r.lanes(func(l *Result) bool { return l.Worst <= n }); kept != "" {
 			s += ", which " + kept + " kept"

@@ -49,9 +49,9 @@ func FromScript(script *scenario.Script) ([]Case, error) {
 	}
 	switch {
 	case len(cases) == 0:
-		return nil, fmt.Errorf("%s: it takes nothing; write for example \"at 0s take alice times 10\"", script.Name)
+		return nil, fmt.Errorf("%s: no requests; write for example \"at 0s take alice times 10\"", script.Name)
 	case words > maxWords:
-		return nil, fmt.Errorf("%s: its keys would need more than %d MB in a log or in sub-windows; choose fewer keys, smaller costs, or fewer buckets", script.Name, maxWords*8>>20)
+		return nil, fmt.Errorf("%s: the keys need more than %d MB in a log or in sub-windows; use fewer keys, smaller costs, or fewer buckets", script.Name, maxWords*8>>20)
 	}
 	return cases, nil
 }
@@ -68,7 +68,7 @@ func (s *scriptCases) step(step *scenario.Step) error {
 	s.mends = s.mends || step.Verb == "reset" || step.Verb == "refund"
 	s.joins = s.joins || len(step.Ops) > 1
 	if s.asked += step.Times * len(step.Ops); s.asked > MaxRequests {
-		return fmt.Errorf("the scenario asks more than %d times; choose less traffic", MaxRequests)
+		return fmt.Errorf("the scenario has more than %d requests; use less traffic", MaxRequests)
 	}
 	every := weir.Micros(step.Every.Microseconds())
 	if step.Verb != "take" {

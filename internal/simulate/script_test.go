@@ -48,14 +48,14 @@ func TestFromScriptErrors(t *testing.T) {
 		manyKeys += fmt.Sprintf("at 0s take k%d 1000000\n", i)
 	}
 	for src, want := range map[string]string{
-		"":                            "takes nothing",
-		"limit 1/1s\nat 0s peek a":    "takes nothing",
+		"":                            "no requests",
+		"limit 1/1s\nat 0s peek a":    "no requests",
 		"limit 1/1s\nat 0s take a 0":  "costs at least 1",
 		"limit 1/1s\nat 0s take \"\"": "empty",
 		"limit 1/1s\nat 36000d take a times 2 every 18000d":                "100 years",
-		"limit 1/1s\n" + strings.Repeat("at 0s take a times 1000000\n", 3): "more than 2000000 times",
-		"limit 1/1s\n" + strings.Repeat("at 0s peek a times 1000000\n", 3): "more than 2000000 times",
-		"limit 1/1s\n" + "at 0s take a 4000000000000000000 times 5000":     "more units than can be added up",
+		"limit 1/1s\n" + strings.Repeat("at 0s take a times 1000000\n", 3): "more than 2000000 requests",
+		"limit 1/1s\n" + strings.Repeat("at 0s peek a times 1000000\n", 3): "more than 2000000 requests",
+		"limit 1/1s\n" + "at 0s take a 4000000000000000000 times 5000":     "the sum of the costs is too large",
 		manyKeys: "128 MB",
 	} {
 		_, err := FromScript(parse(t, src))

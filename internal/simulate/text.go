@@ -42,7 +42,7 @@ func (r *Report) WriteText(w io.Writer, look Look) error {
 	}
 	for _, l := range r.Lanes {
 		if l.Delayed > 0 {
-			note := fmt.Sprintf("%s delayed %s back, the longest for %s.", l.Name, phrase.Count(l.Delayed, "unit"), clock(l.LongestDelay))
+			note := fmt.Sprintf("%s delayed %s, the longest for %s.", l.Name, phrase.Count(l.Delayed, "unit"), clock(l.LongestDelay))
 			b.WriteString(phrase.Wrap(note, look.Width))
 		}
 	}

@@ -49,9 +49,9 @@ func (c *collector) add(r Request) error {
 	}
 	switch {
 	case r.At < 0 || r.At > maxAt:
-		return fmt.Errorf("it goes on for more than 100 years; choose earlier times")
+		return fmt.Errorf("longer than 100 years; use earlier times")
 	case r.Cost > maxUnits-c.units:
-		return fmt.Errorf("it costs more units than can be added up; choose smaller costs")
+		return fmt.Errorf("the sum of the costs is too large; use smaller costs")
 	}
 	c.requests = append(c.requests, r)
 	c.units += r.Cost
@@ -62,7 +62,7 @@ func (c *collector) add(r Request) error {
 func (c *collector) room(n int64) error {
 	most := cmp.Or(c.most, MaxRequests)
 	if n > int64(most-len(c.requests)) {
-		return fmt.Errorf("it has more than %d requests; choose less traffic, or a smaller limit for a pattern", most)
+		return fmt.Errorf("more than %d requests; use less traffic, or a smaller limit for a pattern", most)
 	}
 	return nil
 }

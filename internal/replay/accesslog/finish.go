@@ -7,7 +7,7 @@ import (
 	"unsafe"
 )
 
-var errNoTime = errors.New("there is no time in it; name the field with --time-field, or the format with --format")
+var errNoTime = errors.New("no time; set --time-field or --format")
 
 // finish makes an entry of what was found.
 func (p *Parser) finish(e *Entry) error {

@@ -8,8 +8,8 @@ import (
 )
 
 var (
-	errJSON = errors.New("it is no JSON object; is the line cut off?")
-	errDeep = errors.New("its JSON is nested too deeply")
+	errJSON = errors.New("not a JSON object; the line may be cut off")
+	errDeep = errors.New("the JSON is nested too deeply")
 )
 
 // maxDepth bounds the nesting, and so the stack.

@@ -85,7 +85,7 @@ func NewParser(format Format, fields Fields) (*Parser, error) {
 	asked := p.gather(fields)
 	p.wholeSeconds = fields.Duration != ""
 	if len(p.extra) > maxExtra {
-		return nil, fmt.Errorf("%d headers, cookies and attributes are too many; name at most %d", len(p.extra), maxExtra)
+		return nil, fmt.Errorf("%d headers, cookies and attributes are too many; use at most %d", len(p.extra), maxExtra)
 	}
 	for format := range p.text {
 		if err := p.placeText(Format(format), asked); err != nil {
@@ -138,7 +138,7 @@ func (p *Parser) placeText(format Format, asked map[slot]string) error {
 		if number, err := strconv.Atoi(field); err == nil {
 			at = number - 1
 			if at < 0 || at >= maxPosition {
-				return fmt.Errorf("field %q: there is no such place in a line; write 1 to %d", field, maxPosition)
+				return fmt.Errorf("field %q: not a field number; write 1 to %d", field, maxPosition)
 			}
 		}
 		if at < 0 {
@@ -177,7 +177,7 @@ func (p *Parser) unknown(format Format, field string, s slot) error {
 	if s >= slots && (field == "user_agent" || field == "referer") {
 		return nil // nobody asked for these
 	}
-	return fmt.Errorf("field %q: a log in %s format has none of this name; write its number in the line, or one of %s",
+	return fmt.Errorf("field %q: unknown in a log in %s format; write the number of the field, or one of %s",
 		field, format, strings.Join(textNames[format], ", "))
 }
 

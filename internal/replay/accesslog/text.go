@@ -6,8 +6,8 @@ import (
 )
 
 var (
-	errQuote   = errors.New("a quote is not closed; is the line cut off?")
-	errBracket = errors.New("a bracket is not closed; is the line cut off?")
+	errQuote   = errors.New("a quote is not closed; the line may be cut off")
+	errBracket = errors.New("a bracket is not closed; the line may be cut off")
 )
 
 // parseText splits a line into fields: words, and what stands in quotes or

@@ -8,7 +8,7 @@ import (
 	"time"
 )
 
-var errBadTime = errors.New("its time cannot be read; write 15/Nov/2026:10:30:15 +0000, 2026-11-15T10:30:15Z or Unix seconds")
+var errBadTime = errors.New("invalid time; write 15/Nov/2026:10:30:15 +0000, 2026-11-15T10:30:15Z or Unix seconds")
 
 // latest is where instants end: the year 2200. Whatever is later is a slip, and
 // would carry the clock away.
