@@ -39,7 +39,7 @@ const (
 	QuotaExceeded   Cause = iota // a limit denies the request
 	ReducedCapacity              // the store is unavailable, or too many requests are delayed
 	ClientBlocked                // the client is on the block list
-	NotJudged                    // the request is invalid
+	InvalidRequest               // the request is invalid
 )
 
 // HTTPStatus returns the status for an HTTP client: that of the rule, if it defines
@@ -78,10 +78,10 @@ func Describe(v *Verdict) Denial {
 // The Denial contains no details about the rules or the application; log them.
 func DescribeError(v *Verdict, err error) Denial {
 	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // whoever has sent it can help it
-		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request has too many values for " + values.What + "; send one."}
+		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request has too many values for " + values.What + "; send one."}
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
-		return Denial{Verdict: v, Cause: NotJudged, Detail: "The request is invalid, so its limits cannot be checked."}
+		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request is invalid, so its limits cannot be checked."}
 	}
 	return unavailable(v)
 }

@@ -22,7 +22,7 @@ const (
 	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit denied the call
 	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the store is unavailable, or too many calls are delayed
 	Blocked         = "BLOCKED"                    // the client is on the block list
-	NotJudged       = "INVALID_REQUEST"            // the call is invalid
+	InvalidRequest  = "INVALID_REQUEST"            // the call is invalid
 )
 
 // Denial describes why a call was denied. A Deny function may change it before it
@@ -41,7 +41,7 @@ var statuses = [...]struct {
 	engine.QuotaExceeded:   {codes.ResourceExhausted, QuotaExceeded},
 	engine.ReducedCapacity: {codes.Unavailable, ReducedCapacity},
 	engine.ClientBlocked:   {codes.PermissionDenied, Blocked},
-	engine.NotJudged:       {codes.InvalidArgument, NotJudged},
+	engine.InvalidRequest:  {codes.InvalidArgument, InvalidRequest},
 }
 
 // Describe returns the Denial for a verdict that denies.

@@ -32,7 +32,7 @@ var problems = [...]struct{ kind, title string }{
 	engine.QuotaExceeded:   {quotaExceeded, quotaTitle},
 	engine.ReducedCapacity: {reducedCapacity, "Temporary Reduced Capacity"},
 	engine.ClientBlocked:   {"about:blank", "Forbidden"},
-	engine.NotJudged:       {"about:blank", "Bad Request"},
+	engine.InvalidRequest:  {"about:blank", "Bad Request"},
 }
 
 // Describe returns the Denial for a verdict that denies.
