@@ -38,6 +38,10 @@ type seenPlace struct {
 	span   weir.Micros // how long it would take, from at, to be fully reset
 	at     weir.Micros
 	outage int64 // for which it was used already
+
+	// seeding is held until the local store has been charged, so that requests at the same
+	// time find the charge. That store is usually in memory and then never waits.
+	seeding sync.Mutex
 }
 
 func newSeen() *seen { return &seen{seed: maphash.MakeSeed()} }
@@ -80,10 +84,12 @@ func (e *Engine) remember(results []Result) {
 }
 
 // seed charges to the local store, once an outage, this instance's share of what a
-// client had used, less what has come back since. Other requests of the client that are
-// under way at that moment may be decided first; no lock is held while the store is asked.
+// client had used, less what has come back since. No request of the client is decided
+// locally before that.
 func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	p, client := e.seen.place(op.Key, op.Limit)
+	p.seeding.Lock()
+	defer p.seeding.Unlock()
 	if op.Cost = p.claim(client, &op, e.seen.outage.Load(), e.clock(), int64(instances)); op.Cost == 0 {
 		return
 	}

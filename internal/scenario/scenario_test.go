@@ -61,7 +61,7 @@ func TestParseErrors(t *testing.T) {
 		"limit 1/1x": "s.txt:1: weir: period: bad duration",
 		"limit a: 1/1m\nat 0s take a=k -> x; a allow": `"x" is no answer`,
 		"hello":                                         `s.txt:1: "hello" is unknown; a line begins with limit, at or count`,
-		"limit 0/1m":                                    "s.txt:1: weir: limit: 0 units allow nobody",
+		"limit 0/1m":                                    "s.txt:1: weir: limit: 0 units allow no request",
 		"limit 1/1m\nlimit 1/1s":                        `s.txt:2: limit "" is there already`,
 		"limit a: 1/1m\nlimit a: 1/1s":                  `s.txt:2: limit "a" is there already`,
 		"at 0s take k":                                  "no limit stands above",

@@ -83,7 +83,7 @@ func TestSimulateProblems(t *testing.T) {
 		{`{"limits":["10/1s","20/1s"],"traffic":"150000@0s"}`, "traffic", "more than 50000 requests"},
 		{`{"limits":["10/1s","20/1s"],"traffic":"200000@0s"}`, "traffic", "all limits together"},
 		{`{"limits":["10/1s"],"traffic":"burst","log":"1s"}`, "log", "one of them"},
-		{`{"limits":["10/1s"],"log":"1s\nnever"}`, "log", "log:2: \"never\" is no time"},
+		{`{"limits":["10/1s"],"log":"1s\nnever"}`, "log", "log:2: \"never\" is not a time"},
 		{`{"limits":["10/1s"],"log":"` + strings.Repeat(`1s\n`, 200_001) + `"}`, "log", "more than 200000 requests"},
 		{`{"limits":["10/1s","20/1s"],"log":"` + strings.Repeat(`1s\n`, 150_000) + `"}`, "log", "more than 200000 requests"},
 		{`{"limits":["10/1s"],"traffic":"burst","algorithms":["none"]}`, "algorithms", "none"},
