@@ -81,7 +81,7 @@ func TestDataHasOneOwner(t *testing.T) {
 	if code := second.ends(t); code != 1 {
 		t.Errorf("the second ended with %d", code)
 	}
-	for _, want := range []string{"--data: ", "data is in use", fmt.Sprintf("process %d", p.cmd.Process.Pid), "stop it, or name another directory"} {
+	for _, want := range []string{"--data: ", "data is in use", fmt.Sprintf("process %d", p.cmd.Process.Pid), "stop it, or use another directory"} {
 		if !strings.Contains(second.log.String(), want) {
 			t.Errorf("the second does not say %q:\n%s", want, second.log)
 		}
@@ -170,7 +170,7 @@ func TestUnusableSnapshots(t *testing.T) {
 					if content(aside) != found[i] {
 						t.Errorf("%s has changed", aside)
 					}
-					if i == round-1 && (!strings.Contains(p.log.String(), filepath.Base(aside)) || !strings.Contains(p.log.String(), "what=queues")) {
+					if i == round-1 && (!strings.Contains(p.log.String(), filepath.Base(aside)) || !strings.Contains(p.log.String(), `"what":"queues"`)) {
 						t.Errorf("nobody was told of %s", aside)
 					}
 				}

@@ -52,7 +52,7 @@ func TestOperatorsSeeDuringAnOutage(t *testing.T) {
 		return !ask(t, c, "POST", p.URL+"/v1/check", `{"user": "bob"}`).Degraded && strings.Contains(p.log.String(), "statistics are saved again")
 	})
 	list, note := weir("rules", "list")
-	if list != before || !strings.Contains(note, "version 0 is stored") || !strings.Contains(note, "judges by version 1") {
+	if list != before || !strings.Contains(note, "version 0 is stored") || !strings.Contains(note, "applies version 1") {
 		t.Errorf("after Redis has lost its data:\n%s%s", list, note)
 	}
 	source, _ := weir("rules", "get", "--in-force")
