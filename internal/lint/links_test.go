@@ -13,7 +13,7 @@ var (
 	fenced  = regexp.MustCompile("(?ms)^```.*?^```$")
 	heading = regexp.MustCompile(`(?m)^#{1,6} +(.+)$`)
 	link    = regexp.MustCompile(`\]\(([^)\s]+)\)`)
-	marks   = regexp.MustCompile("[^\\p{L}\\p{N} _-]")
+	marks   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
 // Every link in a document leads to a file of the repository and to a heading in it.
