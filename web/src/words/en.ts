@@ -63,7 +63,7 @@ export const en = {
   'overview.show': 'Show',
   'overview.zoomed': 'Zoomed in',
   'overview.zoom.out': 'Zoom out',
-  'overview.zoom.hint': 'Drag over a chart to zoom in; double-click to zoom out. With the keyboard, use Custom….',
+  'overview.zoom.hint': 'Drag over a chart to zoom in; double-click to zoom out. With the keyboard, choose a custom range.',
   'overview.marks': 'Events in this range',
   'overview.mark.rules': 'rules version {n}: {text}',
   'overview.mark.alert': 'alert: {text}',
