@@ -2,8 +2,10 @@ package stats
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -70,6 +72,24 @@ func TestOutcomes(t *testing.T) {
 		if r.Counts.Total() != r.Decision.Count {
 			t.Errorf("%s: %d times of %d decisions", r.Rule, r.Decision.Count, r.Counts.Total())
 		}
+	}
+}
+
+// What statistics count has the names that metrics use.
+func TestOutcomeNames(t *testing.T) {
+	text, err := json.Marshal(frame.Counts{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts map[string]int64
+	if err := json.Unmarshal(text, &counts); err != nil {
+		t.Fatal(err)
+	}
+	for o := range engine.Outcomes {
+		delete(counts, o.String())
+	}
+	if len(counts) > 0 {
+		t.Errorf("engine.Outcome has no such names: %v", slices.Collect(maps.Keys(counts)))
 	}
 }
 

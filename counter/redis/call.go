@@ -84,8 +84,8 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 
 var errAnswer = errors.New("counter: unexpected answer from Redis; check for a proxy in between")
 
-// awayReplies begin what Redis says when it can do nothing for anybody, and has not.
-var awayReplies = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
+// unavailableReplies begin what Redis says when it can do nothing for anybody, and has not.
+var unavailableReplies = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
 
 // explain says more where Redis's own words help nobody.
 func (s *Store) explain(err error, keys []string) error {
@@ -95,7 +95,7 @@ func (s *Store) explain(err error, keys []string) error {
 		return fmt.Errorf("%w: no answer within %v", counter.ErrUnavailable, s.timeout)
 	case !ok:
 		return fmt.Errorf("%w: %v", counter.ErrUnavailable, err)
-	case slices.ContainsFunc(awayReplies, func(word string) bool { return strings.HasPrefix(reply.Error(), word) }):
+	case slices.ContainsFunc(unavailableReplies, func(word string) bool { return strings.HasPrefix(reply.Error(), word) }):
 		return fmt.Errorf("%w; nothing was changed: %v", counter.ErrUnavailable, err)
 	}
 	return redislink.Explain("counter", fmt.Sprintf("%q or a key beside it", keys[0]), err)

@@ -104,12 +104,12 @@ func (tut *tutorial) run(command, want string) string {
 	// A changed file is in force within a second, and statistics of a second come after
 	// it. Asking for them charges nothing, so they are asked again until they are there.
 	again := strings.HasPrefix(command, "bin/weir rules list") || strings.HasPrefix(command, "bin/weir top")
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(200 * time.Millisecond) {
-		got := tut.form(tut.shell(command), want)
-		if !again || plain(got) == plain(want) || time.Now().After(deadline) {
-			return got
-		}
-		if *update && time.Now().After(deadline.Add(-15*time.Second)) {
+	patience := 20 * time.Second
+	if *update {
+		patience = 5 * time.Second // what comes then is written into the page
+	}
+	for deadline := time.Now().Add(patience); ; time.Sleep(200 * time.Millisecond) {
+		if got := tut.form(tut.shell(command), want); !again || plain(got) == plain(want) || time.Now().After(deadline) {
 			return got
 		}
 	}
