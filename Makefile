@@ -109,6 +109,7 @@ generate: ## regenerate code, golden files, and what the docs quote
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
 	go test ./internal/server/httpapi -run Docs -update
+	go test ./cmd/weir -run Docs -update
 	scripts/proto.sh
 	go test ./test/e2e -run TestDashboardPictures -update
 	go test ./test/e2e -run TestDocs -update

@@ -44,17 +44,17 @@ services, and answers the others itself. It is also the service that weir serve 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [host][/path=]url[,url…]; repeatable (required)")
+	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [host][/path=]url[,url…] (repeatable, required)")
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
-	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it the gateway is plain HTTP")
+	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it, the gateway uses plain HTTP")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")
-	flags.StringVar(&g.Health.Path, "health-path", "", "`path` of health checks; without it an upstream counts as unavailable when it cannot be reached")
+	flags.StringVar(&g.Health.Path, "health-path", "", "`path` of health checks; without it, the gateway sends none")
 	flags.DurationVar(&g.Health.Interval, "health-interval", 5*time.Second, "time between health checks")
-	flags.DurationVar(&g.DialTimeout, "dial-timeout", 5*time.Second, "how long weir waits for a connection to an upstream")
-	flags.DurationVar(&g.HeaderTimeout, "header-timeout", time.Minute, "how long weir waits for an upstream to begin its response")
+	flags.DurationVar(&g.DialTimeout, "dial-timeout", 5*time.Second, "how long weir waits for a connection to an upstream, including TLS")
+	flags.DurationVar(&g.HeaderTimeout, "header-timeout", time.Minute, "how long weir waits for the start of the response, after it has sent the whole request")
 	flags.BoolVar(&g.RewriteHost, "rewrite-host", false, "send the upstream's name as Host, instead of the Host of the request")
 	flags.Int64Var(&g.MaxBody, "max-body", 0, "maximum size of a request body in `bytes`; 0 for no maximum")
-	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "maximum `count` of requests that rules with shape delay at the same time")
+	flags.IntVar(&g.MaxDelayed, "max-delayed", 1000, "maximum `count` of requests that wait at the same time because of rules with shape")
 	f.add(flags)
 	return cmd
 }
