@@ -7,7 +7,7 @@
 // [Domain.Find] finds the node, and [Domain.AppendKey] names the counter.
 //
 // The files are taken as they are. What they may say besides, such as another algorithm
-// than the fixed window, is in docs/guides/envoy.md.
+// than the fixed window, is in docs/reference/envoy-service.md.
 //
 // The package decides nothing, and speaks no protocol.
 package envoyconfig

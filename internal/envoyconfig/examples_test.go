@@ -22,7 +22,7 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// docs/guides/envoy.md quotes what /rlconfig says of the examples.
+// docs/reference/envoy-service.md quotes what /rlconfig says of the examples.
 func TestExampleDump(t *testing.T) {
 	d, err := Open("../../examples/envoy/config", Options{})
 	if err != nil {
