@@ -44,7 +44,7 @@ func TestDocsHaveEverySetting(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	help, err := os.ReadFile("../../docs/reference/service.md")
+	flags, err := os.ReadFile("../../docs/reference/service.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,7 +64,7 @@ func TestDocsHaveEverySetting(t *testing.T) {
 			listed = append(listed, name[1])
 		}
 		for _, flag := range regexp.MustCompile("`(--[a-z-]+)").FindAllStringSubmatch(cells[2], -1) {
-			if !strings.Contains(string(help), "\n      "+flag[1]+" ") {
+			if !strings.Contains(string(flags), "\n| `"+flag[1]+"` |") {
 				t.Errorf("weir serve has no %s", flag[1])
 			}
 		}
