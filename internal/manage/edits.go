@@ -77,6 +77,22 @@ func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error
 	}})
 }
 
+// List puts a client on exempt or block, or takes it off. The error is a
+// *rule.InvalidError if the client cannot stand there.
+func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written, error) {
+	if t.Summary == "" {
+		t.Summary = fmt.Sprintf("%s: added %s %s", l.List, l.Kind, l.Client)
+		if l.Off {
+			t.Summary = fmt.Sprintf("%s: removed %s %s", l.List, l.Kind, l.Client)
+		}
+		t.Summary = t.Summary[:min(len(t.Summary), rule.MaxSummary)]
+	}
+	return e.write(ctx, change{terms: t, edit: func(v repo.Version) (edited, error) {
+		source, kept, err := ruleedit.List(v.Source, l)
+		return edited{source: source, kept: kept}, err
+	}})
+}
+
 // Replace makes another document of the whole.
 func (e *Editor) Replace(ctx context.Context, t Terms, source []byte) (Written, error) {
 	return e.write(ctx, change{terms: t, edit: func(repo.Version) (edited, error) {

@@ -11,18 +11,19 @@ import (
 
 // jsonForm is a document in JSON. It has no comments to lose.
 type jsonForm struct {
-	text  []byte
-	open  int    // just behind the brace of the document
-	empty bool   // nothing is in it
-	value span   // of the field rules; end is 0 if there is none
-	items []span // its rules
+	text   []byte
+	open   int             // just behind the brace of the document
+	empty  bool            // nothing is in it
+	fields map[string]span // their values
+	value  span            // of the field rules; end is 0 if there is none
+	items  []span          // its rules
 }
 
 // span is a part of a text.
 type span struct{ from, to int }
 
 func newJSONForm(text []byte) *jsonForm {
-	f := &jsonForm{text: text, open: bytes.IndexByte(text, '{') + 1}
+	f := &jsonForm{text: text, fields: map[string]span{}, open: bytes.IndexByte(text, '{') + 1}
 	d := json.NewDecoder(bytes.NewReader(text))
 	if _, err := d.Token(); err != nil {
 		return f
@@ -36,6 +37,9 @@ func newJSONForm(text []byte) *jsonForm {
 		value, raw, err := nextValue(d)
 		if err != nil {
 			return f
+		}
+		if name, ok := name.(string); ok {
+			f.fields[name] = value
 		}
 		if name == "rules" {
 			f.value = value

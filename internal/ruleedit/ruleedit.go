@@ -1,6 +1,6 @@
 // Package ruleedit changes documents of rules and keeps what people wrote in them:
-// comments, the order of rules, quotes. [Put] and [Delete] change one rule; [Tidy]
-// formats a document.
+// comments, the order of rules, quotes. [Put] and [Delete] change one rule, and [List]
+// changes exempt and block; [Tidy] formats a document.
 package ruleedit
 
 import (
@@ -10,6 +10,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -80,7 +81,9 @@ type form interface {
 	amend(i int, old, now *rule.Rule) (change, bool) // the fields that differ
 	replace(i int, r *rule.Rule) (change, bool)
 	remove(i int) (change, bool)
-	whole(set *rule.Set) change // all of it
+	list(l *Listing) (change, bool)                            // one entry of exempt or block
+	field(name string, value *document.Element) (change, bool) // of the document; it goes if it has no value
+	whole(set *rule.Set) change                                // all of it
 }
 
 // change is what a form has become.

@@ -58,7 +58,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// perform does what a line says: "put RULE" or "delete ID", and perhaps "-> lost" if
+// perform does what a line says: "put RULE", "delete ID", or "list" and "unlist" with a
+// list, a kind and a client, and perhaps "-> lost" if
 // comments are, or "-> again" if the document is written again.
 func perform(t *testing.T, source, command string) (string, bool) {
 	t.Helper()
@@ -76,8 +77,11 @@ func perform(t *testing.T, source, command string) (string, bool) {
 		out, kept, err = ruleedit.Put([]byte(source), r)
 	case "delete":
 		out, kept, err = ruleedit.Delete([]byte(source), argument)
+	case "list", "unlist":
+		words := strings.Fields(argument)
+		out, kept, err = ruleedit.List([]byte(source), ruleedit.Listing{List: words[0], Kind: words[1], Client: words[2], Off: verb == "unlist"})
 	default:
-		t.Fatalf("%q is no verb; write put or delete", verb)
+		t.Fatalf("%q is no verb; write put, delete, list or unlist", verb)
 	}
 	if err != nil {
 		t.Fatal(err)

@@ -231,11 +231,20 @@ func (c *tried) special() bool {
 	return c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
 }
 
+// writesRules is whether a call may change the document.
+func writesRules(what string) bool {
+	return isListCall(what) || strings.Contains(what, "/v1/rules") && !strings.HasPrefix(what, "GET ")
+}
+
+func isListCall(what string) bool {
+	return strings.Contains(what, "/v1/block") || strings.Contains(what, "/v1/exempt")
+}
+
 // stand is one that answers as it should.
 func (c *tried) stand(t *testing.T, unchanged repo.Repository) *stand {
 	t.Helper()
 	g := &gone{Repository: unchanged}
-	if c.rules != "" || strings.Contains(c.what, "/v1/rules") && !strings.HasPrefix(c.what, "GET ") {
+	if c.rules != "" || writesRules(c.what) {
 		g.Repository = openRules(t, cmp.Or(c.rules, testRules)) // which takes a while, to be safe on the disk
 	}
 	o := c.options
@@ -330,6 +339,19 @@ var answersTried = func() []tried {
 		{what: "DELETE /v1/keys", status: 400},
 		{what: "DELETE /v1/keys?key=user:alice&rule=none", status: 404},
 
+		{what: "PUT /v1/exempt?ip=192.0.2.1", status: 200},
+		{what: "PUT /v1/exempt", status: 400},
+		{what: "PUT /v1/exempt?user=bob", status: 412, headers: []string{`If-Match: "1"`}},
+		{what: "DELETE /v1/exempt?ip=192.0.2.1", status: 200},
+		{what: "DELETE /v1/exempt", status: 400},
+		{what: "DELETE /v1/exempt?user=bob", status: 412, headers: []string{`If-Match: "1"`}},
+		{what: "PUT /v1/block?ip=192.0.2.1", status: 200},
+		{what: "PUT /v1/block", status: 400},
+		{what: "PUT /v1/block?user=bob", status: 412, headers: []string{`If-Match: "1"`}},
+		{what: "DELETE /v1/block?ip=192.0.2.1", status: 200},
+		{what: "DELETE /v1/block", status: 400},
+		{what: "DELETE /v1/block?user=bob", status: 412, headers: []string{`If-Match: "1"`}},
+
 		{what: "POST /v1/simulate", body: `{"limits":["2000000/1h"],"traffic":"1@0s,3@1h","seed":7,"columns":10}`, status: 200},
 		{what: "POST /v1/simulate", body: `{"limits":["10/1s"]}`, status: 400},
 		{what: "POST /v1/simulate", body: strings.Repeat(" ", MaxSimulateBody+1), status: 413},
@@ -376,10 +398,10 @@ var answersTried = func() []tried {
 			tried{what: m.what, body: m.body, status: 401, headers: version, tokens: true},
 			tried{what: m.what, body: m.body, status: 403, headers: []string{anyVersion, "Host: evil.example.com"}},
 			tried{what: m.what, body: m.body, status: 429, headers: version, tired: true, options: tired, with: with})
-		if strings.Contains(m.what, "/rules") && !strings.Contains(m.what, "validate") || strings.Contains(m.what, "/keys") {
+		if strings.Contains(m.what, "/rules") && !strings.Contains(m.what, "validate") || strings.Contains(m.what, "/keys") || isListCall(m.what) {
 			all = append(all, tried{what: m.what, body: m.body, status: 503, headers: version, gone: true})
 		}
-		if m.changes && strings.Contains(m.what, "/rules") {
+		if writesRules(m.what) && m.changes {
 			all = append(all, tried{what: m.what, body: m.body, status: 500, headers: version, options: failing})
 		}
 	}

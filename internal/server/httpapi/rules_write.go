@@ -12,7 +12,8 @@ import (
 
 // write carries a change of the rules out, of which about is the rule that is changed, ""
 // if it is the document. If it needs a version, the writer must say what they have read.
-func (h *Handler) write(c *call, needsVersion bool, about string, change func(context.Context, manage.Terms) (manage.Written, error)) (any, error) {
+// The query may have other parameters than the summary, which are known.
+func (h *Handler) write(c *call, needsVersion bool, about string, change func(context.Context, manage.Terms) (manage.Written, error), known ...string) (any, error) {
 	match, given, err := ifMatch(c.r)
 	if err != nil {
 		return nil, err
@@ -21,7 +22,7 @@ func (h *Handler) write(c *call, needsVersion bool, about string, change func(co
 		return nil, versionRequired.of(`If-Match is required, so that no change is overwritten; send the ETag of the version you read, as in If-Match: "7", or If-Match: * to replace any version.`)
 	}
 	terms := manage.Terms{Match: match, Author: c.author()}
-	if terms.Summary, err = c.summary(); err != nil {
+	if terms.Summary, err = c.summary(known); err != nil {
 		return nil, err
 	}
 	written, err := change(c.r.Context(), terms)
@@ -82,8 +83,8 @@ func (c *call) author() string {
 }
 
 // summary is what the writer says about the change.
-func (c *call) summary() (string, error) {
-	q := c.query("summary")
+func (c *call) summary(known []string) (string, error) {
+	q := c.query(append([]string{"summary"}, known...)...)
 	text := q.text("summary")
 	if len(text) > rule.MaxSummary {
 		q.wrong(badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).in("summary"))
