@@ -16,7 +16,8 @@ var (
 	marks   = regexp.MustCompile(`[^\p{L}\p{N} _-]`)
 )
 
-// Every link in a document leads to a file of the repository and to a heading in it.
+// Every link in a document leads to a file of the repository and to a heading in it, and
+// every row of a table is whole.
 func TestLinks(t *testing.T) {
 	root := "../.."
 	pages := map[string]string{}
@@ -36,6 +37,13 @@ func TestLinks(t *testing.T) {
 	})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for page, text := range pages {
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); strings.HasPrefix(line, "|") && !strings.HasSuffix(line, "|") {
+				t.Errorf("%s: a row of a table must be one line: %s", page, line)
+			}
+		}
 	}
 	links := 0
 	for page, text := range pages {
