@@ -1,10 +1,10 @@
 package frame
 
-// Counter finds the keys that come most often, in memory that does not depend on how
-// many keys there are: Space-Saving. A key without a place takes that of the rarest one,
-// with its count, which is then its error. So no key that came more often than one in
-// size is missed, and no count is off by more than that. It is not safe for concurrent
-// use.
+// Counter finds the most frequent keys in bounded memory, with the Space-Saving
+// algorithm. It has room for size keys. When it is full, a new key replaces the rarest
+// one and inherits its count, which becomes the error of the new key. So every key with
+// more than 1/size of all counts is found, and no count is too high by more than 1/size
+// of all counts. It is not safe for concurrent use.
 type Counter struct {
 	size  int
 	total int64
@@ -12,7 +12,7 @@ type Counter struct {
 	heap  []Entry        // the rarest first
 }
 
-// NewCounter returns one with places for so many keys.
+// NewCounter returns a counter with room for size keys.
 func NewCounter(size int) *Counter {
 	return &Counter{size: max(size, 1), at: make(map[string]int)}
 }
@@ -23,7 +23,7 @@ func (c *Counter) Add(key []byte, n int64) {
 	c.AddAnother(key, n)
 }
 
-// AddAnother counts one more key of requests that were added already.
+// AddAnother counts a further key of requests that Add has already counted.
 func (c *Counter) AddAnother(key []byte, n int64) {
 	if i, ok := c.at[string(key)]; ok {
 		c.heap[i].Count += n
@@ -44,7 +44,7 @@ func (c *Counter) AddAnother(key []byte, n int64) {
 	c.down(0)
 }
 
-// Sketch returns what is known. The counter goes on.
+// Sketch returns the current counts. You can keep adding to the counter.
 func (c *Counter) Sketch() Sketch {
 	s := Sketch{Entries: append([]Entry(nil), c.heap...), Total: c.total}
 	if len(c.heap) == c.size {

@@ -7,8 +7,8 @@ import (
 	"slices"
 )
 
-// Decode reads an encoded frame. What somebody else has put in its place is an error,
-// and costs no more memory than it has bytes, give or take a factor.
+// Decode decodes a frame that Append encoded. Other data gives an error, and decoding
+// it needs memory in proportion to its length.
 func Decode(src []byte) (*Frame, error) {
 	d := decoder{in: src}
 	v := d.byte()
@@ -49,10 +49,10 @@ func Decode(src []byte) (*Frame, error) {
 
 var errDamaged = errors.New("frame: the data is damaged; remove it, and check what else writes there")
 
-// maxExact bounds every number, so that no sum of many overflows.
+// maxExact bounds every number, so that sums of many numbers do not overflow.
 const maxExact = 1 << 53
 
-// decoder reads until the first error, which makes everything after it 0.
+// decoder reads until the first error. After an error, everything it reads is 0.
 type decoder struct {
 	in  []byte
 	err error
@@ -78,7 +78,7 @@ func (d *decoder) number() int64 {
 	return int64(n)
 }
 
-// size is how many things follow. Each has a byte at least.
+// size reads how many elements follow. Each has at least one byte.
 func (d *decoder) size() int {
 	n := d.number()
 	if n > int64(len(d.in)) {

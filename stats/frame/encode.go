@@ -7,12 +7,12 @@ import (
 	"slices"
 )
 
-// An encoded frame is a byte for its version, and then numbers as varints and texts
-// with their lengths before them, section by section in the order of Frame. Names are
-// in order, so that equal frames are equal bytes. Version 1 has no clients.
+// An encoded frame begins with a byte for its version. The sections follow in the order
+// of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
+// that equal frames are equal bytes. Version 1 has no clients.
 const version = 2
 
-// Append writes a frame.
+// Append appends the encoded frame to dst.
 func (f *Frame) Append(dst []byte) []byte {
 	e := encoder{append(dst, version)}
 	e.counts(&f.Requests)
@@ -59,7 +59,7 @@ func names[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) 
 
 type encoder struct{ out []byte }
 
-// number writes one that is not negative; no count is.
+// number writes a number that is not negative.
 func (e *encoder) number(n int64) { e.out = binary.AppendUvarint(e.out, uint64(max(n, 0))) }
 
 func (e *encoder) size(n int) { e.number(int64(n)) }
@@ -69,7 +69,8 @@ func (e *encoder) text(s string) {
 	e.out = append(e.out, s...)
 }
 
-// counts writes which ones there are, in a byte, and then those. As a rule it is one.
+// counts writes a byte with one bit for each count, and then the counts above 0.
+// Usually there is one.
 func (e *encoder) counts(c *Counts) {
 	all := c.fields()
 	which := byte(0)
@@ -90,8 +91,8 @@ func (c *Counts) fields() [6]*int64 {
 	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked}
 }
 
-// histogram writes the slots that have something, each as its distance from the last
-// one and its count.
+// histogram writes the slots that are not empty, each as its distance from the last one
+// and its count.
 func (e *encoder) histogram(h *Histogram) {
 	used := 0
 	for _, n := range h.counts {
@@ -139,8 +140,8 @@ func (e *encoder) sketch(s *Sketch) {
 	}
 }
 
-// distinct writes the registers that have something, each as its distance from the
-// last one and its rank: two bytes.
+// distinct writes the registers that are not 0, each as its distance from the last one
+// and its rank, in two bytes.
 func (e *encoder) distinct(d *Distinct) {
 	used := 0
 	for _, rank := range d.registers {

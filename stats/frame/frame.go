@@ -1,12 +1,12 @@
-// Package frame is what happened in a stretch of time, in a form that can be added up:
-// frames of two instances, or of sixty seconds, merge into one that says the same as
-// if it had seen everything itself.
+// Package frame holds the traffic of a time range in a form that can be merged. Frames
+// of two instances, or of sixty seconds, merge into one frame. The result is the same
+// as if one instance had counted everything in one frame.
 //
-// Counts add up exactly. Histograms have the same slots everywhere, so that a
-// percentile of merged frames is that of all requests together, never an average of
-// percentiles. Rankings of keys carry the error of their counts along.
+// Counts add up exactly. All histograms have the same slots, so a percentile of merged
+// frames is the percentile of all requests, not an average of percentiles. Rankings of
+// keys include the error of their counts.
 //
-// A frame has bounds on everything that it names, and is written in a few bytes a rule.
+// The number of names in a frame is bounded. An encoded frame has a few bytes per rule.
 package frame
 
 import (
@@ -15,23 +15,23 @@ import (
 	"slices"
 )
 
-// Counts are how many requests, or decisions of a rule, ended in which way. Each ended
-// in exactly one.
+// Counts holds the number of requests, or of decisions of a rule, by outcome. Each has
+// exactly one outcome.
 type Counts struct {
 	Allowed         int64 `json:"allowed"`
 	Denied          int64 `json:"denied"`
-	ShadowDenied    int64 `json:"shadow_denied"`    // it passed, and a shadow rule would have denied it
-	DegradedAllowed int64 `json:"degraded_allowed"` // it passed without the store, which was unavailable
-	DegradedDenied  int64 `json:"degraded_denied"`  // it was denied because the store was unavailable
+	ShadowDenied    int64 `json:"shadow_denied"`    // allowed; a shadow rule would have denied it
+	DegradedAllowed int64 `json:"degraded_allowed"` // allowed while the store was unavailable
+	DegradedDenied  int64 `json:"degraded_denied"`  // denied because the store was unavailable
 	Blocked         int64 `json:"blocked"`
 }
 
-// Total is all of them.
+// Total returns the sum of all counts.
 func (c Counts) Total() int64 {
 	return c.Allowed + c.Denied + c.ShadowDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
 }
 
-// Add adds others.
+// Add adds other counts.
 func (c *Counts) Add(other Counts) {
 	c.Allowed += other.Allowed
 	c.Denied += other.Denied
@@ -41,13 +41,13 @@ func (c *Counts) Add(other Counts) {
 	c.Blocked += other.Blocked
 }
 
-// DeniedShare is the share that limits have denied, 0 to 1.
+// DeniedShare returns the share that limits denied, 0 to 1.
 func (c Counts) DeniedShare() float64 { return share(c.Denied, c.Total()) }
 
-// DegradedShare is the share that was judged without the store.
+// DegradedShare returns the share that was decided without the store.
 func (c Counts) DegradedShare() float64 { return share(c.DegradedAllowed+c.DegradedDenied, c.Total()) }
 
-// Shadowed is the share that shadow rules would have denied.
+// Shadowed returns the share that shadow rules would have denied.
 func (c Counts) Shadowed() float64 { return share(c.ShadowDenied, c.Total()) }
 
 func share(part, all int64) float64 {
@@ -57,59 +57,59 @@ func share(part, all int64) float64 {
 	return float64(part) / float64(all)
 }
 
-// Other is the name of what is beyond a bound: rules, routes, and tiers that a rule
-// does not name. No id of a rule has parentheses.
+// Other is the name under which the rest is counted: rules and routes beyond a bound,
+// and tiers that a rule does not name. Ids of rules contain no parentheses.
 const Other = "(other)"
 
-// Frame is what happened in a stretch of time. Maps may be nil.
+// Frame holds the traffic of a time range. Maps may be nil.
 type Frame struct {
 	Requests Counts
-	Decision Histogram // how long it took to judge them
+	Decision Histogram // duration of the decisions
 
 	Rules  map[Line]*Counts
 	Routes map[string]*Route
 
-	Clients Clients // who was judged
+	Clients Clients // number of different clients
 
 	Details map[string]*Detail  // by rule
-	Top     map[string]*Ranking // by rule; "" is all of them together
+	Top     map[string]*Ranking // by rule; "" for all rules together
 }
 
-// Line is the requests of one tier under a rule. The tier is "" for those without one,
-// and Other for tiers that the rule does not name.
+// Line identifies the requests of one tier under a rule. The tier is "" for requests
+// without a tier, and Other for tiers that the rule does not name.
 type Line struct{ Rule, Tier string }
 
-// Route is what became of requests that were passed on.
+// Route holds the results of requests that were forwarded to an upstream.
 type Route struct {
 	Requests int64
 	Errors   int64 // no answer, or a status of 500 and above
 	Latency  Histogram
 }
 
-// Detail is what is known of a rule besides.
+// Detail holds further data of a rule.
 type Detail struct {
 	Decision Histogram
 	Usage    map[Quota]*Usage
 }
 
-// Quota is one limit of a rule: that of a tier for a period, in microseconds.
+// Quota identifies one limit of a rule by its tier and its period in microseconds.
 type Quota struct {
 	Tier   string
 	Period int64
 }
 
-// Usage is how much of their limit clients had used, counting each allowed request
-// with what was in use after it.
+// Usage holds how much of a limit clients used. Each allowed request counts with the
+// usage after it.
 type Usage struct {
 	Used   Histogram // in units
-	Denied int64     // requests that found no room
+	Denied int64     // requests that this limit denied
 }
 
-// Ranking is who came most often.
+// Ranking holds the most frequent keys of allowed and of denied requests.
 type Ranking struct{ Allowed, Denied Sketch }
 
-// Merge adds what happened in another frame, which is not changed and shares nothing
-// with this one afterwards.
+// Merge adds the traffic of another frame. It does not change the other frame, and the
+// two share no memory afterwards.
 func (f *Frame) Merge(other *Frame) {
 	f.Requests.Add(other.Requests)
 	f.Decision.Merge(&other.Decision)
@@ -130,19 +130,19 @@ func (f *Frame) Merge(other *Frame) {
 	}
 }
 
-// Rule returns the counts of a line, to be added to.
+// Rule returns the counts of a line, for adding to them.
 func (f *Frame) Rule(l Line) *Counts { return entry(&f.Rules, l) }
 
-// Route returns a route, to be added to.
+// Route returns a route, for adding to it.
 func (f *Frame) Route(name string) *Route { return entry(&f.Routes, name) }
 
-// Detail returns what is known of a rule, to be added to.
+// Detail returns the details of a rule, for adding to them.
 func (f *Frame) Detail(id string) *Detail { return entry(&f.Details, id) }
 
-// Ranking returns that of a rule, to be added to.
+// Ranking returns the ranking of a rule, for adding to it.
 func (f *Frame) Ranking(id string) *Ranking { return entry(&f.Top, id) }
 
-// Quota returns the usage of a limit, to be added to.
+// Quota returns the usage of a limit, for adding to it.
 func (d *Detail) Quota(q Quota) *Usage { return entry(&d.Usage, q) }
 
 func entry[K comparable, V any](m *map[K]*V, key K) *V {
@@ -172,13 +172,13 @@ func (d *Detail) merge(other *Detail) {
 	}
 }
 
-// Empty reports whether nothing happened.
+// Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
 		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0
 }
 
-// Weight is a number that grows with whatever is added to a frame.
+// Weight returns a number that grows with everything that is added to the frame.
 func (f *Frame) Weight() int64 {
 	n := f.Requests.Total()
 	for _, r := range f.Routes {
@@ -193,20 +193,21 @@ func (f *Frame) Weight() int64 {
 	return n
 }
 
-// Bounds on what one frame names. Rules come and go, and a day sees them all.
+// Bounds on the names in one frame. The frame of a day contains all rules that were in
+// force on that day.
 const (
 	MaxLines     = 2000 // of Rules
 	MaxRoutes    = 200
 	MaxDetails   = 1000
 	MaxQuotas    = 64 // of one rule
-	MaxRankings  = 64 // besides that over all
+	MaxRankings  = 64 // besides the ranking of all requests
 	MaxRanked    = 32 // keys in each half of a ranking of a rule
 	MaxRankedAll = 256
 )
 
-// Trim brings a frame within its bounds. What is too much is counted as Other, the
-// smallest first, so that no sum changes; of rankings and details it is forgotten, and
-// a ranking says by how much it may be wrong.
+// Trim reduces a frame to its bounds, the smallest parts first. Excess rules and routes
+// are counted as Other, so that no sum changes. Excess rankings and details are
+// dropped, and the Floor of a ranking contains the possible error.
 func (f *Frame) Trim() {
 	fold(f.Rules, MaxLines, func(c *Counts) int64 { return c.Total() }, func(_ Line, c *Counts) {
 		f.Rule(Line{Rule: Other}).Add(*c)
@@ -220,7 +221,7 @@ func (f *Frame) Trim() {
 	}
 	if all := f.Top[""]; all != nil {
 		all.trim(MaxRankedAll)
-		delete(f.Top, "") // which is not one of those that may be too many
+		delete(f.Top, "") // it does not count towards MaxRankings
 		defer func() { f.Top[""] = all }()
 	}
 	fold(f.Top, MaxRankings, func(r *Ranking) int64 { return r.Allowed.Total + r.Denied.Total }, func(string, *Ranking) {})
@@ -234,8 +235,8 @@ func (r *Ranking) trim(n int) {
 	r.Denied.Trim(n)
 }
 
-// fold takes the smallest out until one less than the bound is left, so that there is
-// room for what they are put into.
+// fold removes the smallest entries until there is room for one more, into which out
+// can merge them.
 func fold[K comparable, V any](m map[K]*V, most int, size func(*V) int64, out func(K, *V)) {
 	if len(m) <= most {
 		return

@@ -7,23 +7,23 @@ import (
 	"slices"
 )
 
-// Entry is a key that came often: at least Count-Error times, at most Count times.
+// Entry is a frequent key. It was counted at least Count-Error and at most Count times.
 type Entry struct {
 	Key   string
 	Count int64
 	Error int64
 }
 
-// Sketch is the keys that came most often in a stretch of time. Sketches merge, and
-// what that costs in precision is in the errors of the entries.
+// Sketch holds the most frequent keys of a time range. Sketches can be merged; the
+// errors of the entries grow by the precision that is lost.
 type Sketch struct {
-	Entries []Entry // by Count, the largest first
-	Floor   int64   // a key that is not among them came at most so often
-	Total   int64   // requests that had a key; each counts once, also if it had several
+	Entries []Entry // largest Count first
+	Floor   int64   // maximum count of a key that has no entry
+	Total   int64   // requests that had a key; each counts once, even if it had several keys
 }
 
-// Merge adds another sketch. A key that is in only one of them may have come to the
-// other as often as its floor.
+// Merge adds another sketch. A key with an entry in only one of them may have been
+// counted up to Floor times in the other.
 func (s *Sketch) Merge(other *Sketch) {
 	s.Total += other.Total
 	if len(other.Entries) == 0 && other.Floor == 0 {
@@ -53,7 +53,7 @@ func (s *Sketch) Merge(other *Sketch) {
 	s.order()
 }
 
-// Trim forgets all but the n largest.
+// Trim drops all but the n largest entries.
 func (s *Sketch) Trim(n int) {
 	if len(s.Entries) <= n {
 		return
@@ -62,7 +62,7 @@ func (s *Sketch) Trim(n int) {
 	s.Entries = slices.Clip(slices.Clone(s.Entries[:n]))
 }
 
-// Both returns a sketch of the two halves together.
+// Both returns one sketch of allowed and denied requests together.
 func (r *Ranking) Both() Sketch {
 	var s Sketch
 	s.Merge(&r.Allowed)
@@ -76,8 +76,9 @@ func (s *Sketch) order() {
 	})
 }
 
-// Distinct counts how many different things there were, in 128 bytes: HyperLogLog. The
-// count is off by 9 % as a rule, and by less below a hundred. The zero value is empty.
+// Distinct estimates how many different values were added, in 128 bytes, with the
+// HyperLogLog algorithm. The standard error is 9 %, and less below a hundred values.
+// The zero value is empty.
 type Distinct struct {
 	registers [registers]uint8
 }
@@ -87,21 +88,21 @@ const (
 	registers    = 1 << registerBits
 )
 
-// Add counts a thing by its hash, whose bits are as good as random.
+// Add adds a value by its hash. The bits of the hash must be evenly distributed.
 func (d *Distinct) Add(hash uint64) {
 	at := hash >> (64 - registerBits)
 	rank := uint8(min(bits.LeadingZeros64(hash<<registerBits), 64-registerBits) + 1)
 	d.registers[at] = max(d.registers[at], rank)
 }
 
-// Merge adds what another has counted. What both have seen counts once.
+// Merge adds the values of another Distinct. Values in both count once.
 func (d *Distinct) Merge(other *Distinct) {
 	for i, rank := range other.registers {
 		d.registers[i] = max(d.registers[i], rank)
 	}
 }
 
-// Count estimates how many there were.
+// Count returns the estimate.
 func (d *Distinct) Count() int64 {
 	sum, empty := 0.0, 0
 	for _, rank := range d.registers {
@@ -113,12 +114,12 @@ func (d *Distinct) Count() int64 {
 	const m = float64(registers)
 	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
 	if estimate <= 2.5*m && empty > 0 {
-		estimate = m * math.Log(m/float64(empty)) // of few things, by the registers that none has found
+		estimate = m * math.Log(m/float64(empty)) // few values: linear counting by the empty registers
 	}
 	return int64(math.Round(estimate))
 }
 
-// Clients are who was judged, and who of them was denied at least once.
+// Clients counts the different clients, and those that were denied at least once.
 type Clients struct{ All, Denied Distinct }
 
 // Add counts a client by its hash.
@@ -129,7 +130,7 @@ func (c *Clients) Add(hash uint64, denied bool) {
 	}
 }
 
-// Merge adds others.
+// Merge adds other clients.
 func (c *Clients) Merge(other *Clients) {
 	c.All.Merge(&other.All)
 	c.Denied.Merge(&other.Denied)
