@@ -1,16 +1,13 @@
 package weir
 
-// Bound returns the most units that one key can get in any stretch (t − Period, t],
-// delays included, if no request costs more than largest. Some traffic reaches this
-// bound.
-//
-// In the code, p is the period in microseconds, and a request is allowed at a whole
-// microsecond.
+// Bound returns the most units that one key can get in any interval (t − Period, t], if
+// no request costs more than largest. A delayed request counts when its delay ends.
+// Some traffic reaches this bound.
 func (c *Compiled) Bound(largest int64) int64 {
-	n, p := c.limit.N, c.period
+	n, p := c.limit.N, c.period // p in microseconds; requests are allowed at whole microseconds
 	switch c.limit.Algorithm {
 	case FixedWindow:
-		// A stretch touches two windows, unless it is a single microsecond.
+		// An interval covers parts of two windows, unless it is a single microsecond.
 		if p == 1 {
 			return n
 		}
@@ -26,11 +23,11 @@ func (c *Compiled) Bound(largest int64) int64 {
 		return 2*n - 2*n/p
 	case TokenBucket, LeakyBucket:
 		if c.limit.Shape {
-			// All but the last of the stretch have drained in less than a
-			// period, so they are less than N; the last leaves whole.
+			// All but the last request of the interval drained in less than a period, so they
+			// cost less than N together; the last one leaves as a whole.
 			return n - 1 + min(largest, c.capacity)
 		}
-		// A full bucket, and what flows back until p − 1 later.
+		// A full bucket, and what refills within p − 1.
 		return c.capacity + n - (n+p-1)/p
 	}
 	return n // the log and the sub-windows are exact, or stricter

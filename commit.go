@@ -74,7 +74,7 @@ func (r *Record) Keep(limit *Compiled, next State) {
 }
 
 // MoveTail copies the tail of state s to dst, which needs at least TailLen(s) words.
-// The words go where a tail of dst's length has them.
+// The position of a word depends on the length of the tail.
 func (c *Compiled) MoveTail(dst, src []int64, s State) {
 	switch {
 	case s == State{} || len(src) == 0:

@@ -21,7 +21,8 @@
 //
 // # Stores
 //
-// Only authors of a [Store] need the rest: [Pending], [DecideAll] and [PeekAll] process
-// the ops of a request, [State] and [Record] hold the usage of a key, [Numbers] help to
-// write the arithmetic in another language, and some methods of [Compiled] move a tail.
+// Only authors of a [Store] need the rest. [Pending], [DecideAll] and [PeekAll] process
+// the ops of a request. [State] and [Record] hold the usage of a key. [Numbers] help to
+// write the arithmetic in another language. TailLen, Commit, MoveTail and Readable of
+// [Compiled] are for algorithms that keep more than a State.
 package weir

@@ -70,7 +70,7 @@ func TestKilledAndRestarted(t *testing.T) {
 			load.Wait()
 			// What was under way when the service came back may have failed since.
 			until(t, c, item, func(v *Verdict) bool { return !v.Degraded })
-			if text := log.String(); strings.Count(text, "weir is unavailable") < 1 || strings.Count(text, "weir is unavailable") != strings.Count(text, "weir is back") {
+			if text := log.String(); strings.Count(text, "weir is unavailable") < 1 || strings.Count(text, "weir is unavailable") != strings.Count(text, "weir is available again") {
 				t.Errorf("the log says %s", text)
 			}
 			if vs, err := c.CheckMany(t.Context(), []*Request{item, item}); err != nil || vs[1].Degraded {

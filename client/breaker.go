@@ -90,7 +90,7 @@ func (b *breaker) recover() {
 		}
 		b.client.conn.ResetConnectBackoff()
 		if b.answers() {
-			b.client.options.Logger.Info("weir is back", "address", b.client.options.Address)
+			b.client.options.Logger.Info("weir is available again", "address", b.client.options.Address)
 			b.failures.Store(0)
 			b.away.Store(nil)
 			return

@@ -50,8 +50,8 @@ type Heat struct {
 	Hot   bool      `json:"hot"`
 	Since time.Time `json:"since,omitzero"` // when the item became hot; zero if it is not hot
 
-	// Turned is true if this hit made the item hot. Exactly one call gets it, among all
-	// processes.
+	// Turned is true if this hit made the item hot. Among all processes, exactly one call
+	// gets true.
 	Turned bool `json:"turned,omitempty"`
 }
 

@@ -42,7 +42,7 @@ func Open(ctx context.Context, path string, o Options) (*Engine, error) {
 			err = e.load(path, v.Source, v.Number)
 		}
 		if err != nil {
-			o.Logger.Error("the rules cannot be used; those before stay in force", "file", path, "version", now, "error", err)
+			o.Logger.Error("could not load the rules; the previous ones stay in force", "file", path, "version", now, "error", err)
 			return
 		}
 		o.Logger.Info("rules in force", "file", path, "version", v.Number)

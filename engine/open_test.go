@@ -68,7 +68,7 @@ func TestOpen(t *testing.T) {
 		t.Error("the rules of the file are not in force")
 	}
 	write("rules: [{id: b, key: ip, limit: none at all}]")
-	wait("a complaint", func() bool { return log.has("cannot be used") })
+	wait("a complaint", func() bool { return log.has("could not load the rules") })
 	if !inForce("a") {
 		t.Error("a mistake took the rules out of force")
 	}

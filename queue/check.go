@@ -104,7 +104,7 @@ var (
 
 	// ErrUnavailable is returned if the store does not answer. The call may have taken
 	// effect. Pushing again is safe if the item has an ID.
-	ErrUnavailable = errors.New("queue: the store does not answer")
+	ErrUnavailable = errors.New("queue: the store is unavailable")
 
 	// ErrClosed is returned by a store that was closed.
 	ErrClosed = errors.New("queue: the store is closed")

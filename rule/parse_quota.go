@@ -142,13 +142,13 @@ func (p *parser) rate(q *placedQuota, field string, e *document.Element) {
 // ParseRate parses "100/1m" or "5/minute".
 func ParseRate(text string) (Rate, error) {
 	if strings.ContainsAny(text, " \t") {
-		return Rate{}, errors.New("there is more than N/period in it; write for example 100/1m, without spaces, and burst and the like as fields of their own")
+		return Rate{}, errors.New("it has more than N/period; write for example 100/1m, without spaces, and burst and other options as separate fields")
 	}
 	if text == unlimited {
-		return Rate{}, errors.New("unlimited stands alone, as in limit: unlimited; remove it, or the others")
+		return Rate{}, errors.New("unlimited cannot be combined with limits; write limit: unlimited, or remove it")
 	}
 	if spelling.Nearest(text, []string{unlimited}) != "" {
-		return Rate{}, fmt.Errorf("%s is no rate; did you mean %q?", document.Quote(text), unlimited)
+		return Rate{}, fmt.Errorf("%s is not a rate; did you mean %q?", document.Quote(text), unlimited)
 	}
 	// What is wrong for a fixed window is wrong for any algorithm; the rest is
 	// found when the whole limit is known.

@@ -176,7 +176,7 @@ func (r *Recorder) sendAll(ctx context.Context) bool {
 func (r *Recorder) note(err error) {
 	switch news, away := r.queue.report(r.options.Clock(), err); {
 	case news && err != nil:
-		r.options.Logger.Warn("the statistics cannot be saved; they are kept for a while", "error", err, "for", r.options.MaxPending)
+		r.options.Logger.Warn("could not save the statistics; they stay in memory for a while", "error", err, "for", r.options.MaxPending)
 	case news:
 		r.options.Logger.Info("the statistics are saved again", "after", away, "lost", r.queue.health().Lost)
 	}

@@ -1,10 +1,9 @@
-// Package web is the dashboard: a page that shows what weir does, on which rules are
-// changed and clients looked up.
+// Package web is the dashboard: a web page that shows the traffic, changes rules and
+// looks up clients.
 //
-// It is written in Svelte and TypeScript, in src, built by "make web" into dist, and
-// embedded from there. The page reads and writes the HTTP API as any other client does,
-// with the token of its user; there is no other way in. Nothing on it comes
-// from another host.
+// It is written in Svelte and TypeScript, in src. "make web" builds it into dist, which
+// is embedded. The page uses only the HTTP API, with the token of its user, as any
+// other client does. It loads nothing from other hosts.
 package web
 
 import (

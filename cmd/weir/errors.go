@@ -52,6 +52,10 @@ func flagError(cmd *cobra.Command, err error) error {
 		return unknownFlag(cmd, unknown.GetSpecifiedName())
 	case errors.As(err, &invalid):
 		f := invalid.GetFlag()
+		if f.Value.Type() == "stringToString" {
+			placeholder, _ := pflag.UnquoteUsage(f)
+			return usage("--%s: %q is invalid; write %s", f.Name, invalid.GetValue(), placeholder)
+		}
 		return usage("--%s: %q is invalid; write %s, as in --%s %s", f.Name, invalid.GetValue(), kind(f), f.Name, f.DefValue)
 	case errors.As(err, &missing):
 		return usage("--%s requires a value; see %s --help", missing.GetSpecifiedName(), cmd.CommandPath())

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
@@ -25,11 +26,17 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.User, "user", "", "`name` of the user")
 	flags.StringVar(&f.APIKey, "api-key", "", "API `key` of the client; shown only as a hash")
 	flags.StringVar(&f.Tier, "tier", "", "`tier` of the client")
-	flags.StringToStringVar(&f.Attributes, "attr", nil, "attribute (`name=value`); repeatable, like the next three")
-	flags.StringToStringVar(&f.Headers, "header", nil, "header (`name=value`)")
-	flags.StringToStringVar(&f.Cookies, "cookie", nil, "cookie (`name=value`)")
-	flags.StringToStringVar(&f.Query, "query", nil, "query parameter (`name=value`)")
+	pairs(flags, &f.Attributes, "attr", "attribute `name=value` (repeatable)")
+	pairs(flags, &f.Headers, "header", "header `name=value` (repeatable)")
+	pairs(flags, &f.Cookies, "cookie", "cookie `name=value` (repeatable)")
+	pairs(flags, &f.Query, "query", "query parameter `name=value` (repeatable)")
 	flags.Int64Var(&f.Cost, "cost", 0, "cost of the request in `units` (default the cost in each rule)")
+}
+
+// pairs defines a flag for a name and a value, which can be repeated.
+func pairs(flags *pflag.FlagSet, to *map[string]string, name, usage string) {
+	flags.StringToStringVar(to, name, nil, usage)
+	flags.Lookup(name).DefValue = "" // otherwise the help says (default [])
 }
 
 func (f *requestFlags) request() (*rule.Request, error) {

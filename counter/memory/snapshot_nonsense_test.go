@@ -63,7 +63,7 @@ func TestNonsenseIsRejected(t *testing.T) {
 		"events of the future":  one(list, &hot{sliding: *steps(), last: 7, events: []counter.Event{event(8)}}),
 		"events that were lost": one(list, &hot{sliding: *steps(), last: 9, lost: 8, events: []counter.Event{event(8)}}),
 	} {
-		if err := restoreEntries(e); err == nil || !strings.Contains(err.Error(), "it is damaged, something in it makes no sense") {
+		if err := restoreEntries(e); err == nil || !strings.Contains(err.Error(), "it is damaged: it contains an invalid value") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

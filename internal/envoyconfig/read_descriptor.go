@@ -138,7 +138,7 @@ func (p *parser) node(f fields, path string, failure Failure) *Node {
 		p.errorf(several.Place, "rate_limits: this is %s; write a list of limits, or rate_limit for one", describeList(several))
 		return nil
 	case len(several.Items) > MaxRateLimits:
-		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: %d limits exceed the maximum of %d; keep the tightest", len(several.Items), MaxRateLimits)
+		p.errorf(several.Items[MaxRateLimits].Place, "rate_limits: %d limits exceed the maximum of %d; keep the strictest ones", len(several.Items), MaxRateLimits)
 		return nil
 	default:
 		limits = several.Items

@@ -64,7 +64,7 @@ func (l *Link) Client() (rueidis.Client, error) {
 		return c, nil
 	}
 	if !l.mu.TryLock() {
-		return nil, errors.New("redis: it is being connected to")
+		return nil, errors.New("redis: the connection is not open yet")
 	}
 	defer l.mu.Unlock()
 	if c := l.Current(); c != nil {

@@ -66,7 +66,7 @@ type Repository interface {
 }
 
 // ErrNoVersion is a version that is not kept, or never was.
-var ErrNoVersion = errors.New("rules: there is no such version; it may be too old to be kept")
+var ErrNoVersion = errors.New("rules: the version does not exist, or is no longer kept")
 
 // ConflictError is a draft that was based on what is not the latest version any more.
 type ConflictError struct {

@@ -22,7 +22,7 @@ var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "
 // parts reads the answers of the request, then those of single limits.
 func (p *parser) parts(step *Step) ([]answer, error) {
 	if step.Verb == "reset" || step.Verb == "refund" {
-		return nil, fmt.Errorf("a %s is answered by nothing", step.Verb)
+		return nil, fmt.Errorf("a %s has no answer; remove the part after ->", step.Verb)
 	}
 	whole := -1
 	if len(step.Ops) == 1 {
@@ -62,7 +62,7 @@ func (p *parser) answers(into []answer, op int) ([]answer, error) {
 			}
 			a.number = int64(d)
 		default:
-			return nil, fmt.Errorf("%q is no answer; %s", a.field, spelling.Hint(a.field, fields, fmt.Sprintf("expect any of %v", fields)))
+			return nil, fmt.Errorf("%q is not an answer; %s", a.field, spelling.Hint(a.field, fields, fmt.Sprintf("expect any of %v", fields)))
 		}
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", a.field, err)

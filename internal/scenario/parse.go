@@ -145,14 +145,14 @@ func (p *parser) accept(word string) bool {
 
 func (p *parser) expect(word string) error {
 	if !p.accept(word) {
-		return fmt.Errorf("%q stands where %q should be", p.peek(), word)
+		return fmt.Errorf("found %q instead of %q", p.peek(), word)
 	}
 	return nil
 }
 
 func (p *parser) end() error {
 	if t := p.peek(); t != "" {
-		return fmt.Errorf("%q is too much here", t)
+		return fmt.Errorf("%q is unexpected here", t)
 	}
 	return nil
 }
@@ -165,7 +165,7 @@ func (p *parser) limit() error {
 	}
 	for _, other := range p.script.Limits {
 		if other.Name == n.Name {
-			return fmt.Errorf("limit %q is there already; give each limit a name, as in \"limit ip: 3/5s\"", n.Name)
+			return fmt.Errorf("limit %q already exists; give each limit a name, as in \"limit ip: 3/5s\"", n.Name)
 		}
 	}
 	l, err := weir.ParseLimit(strings.Join(p.tokens, " "))

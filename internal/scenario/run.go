@@ -190,7 +190,7 @@ func (r *runner) refund(step *Step) error {
 		}
 		receipt, found := r.receipts[taken{client{step.Names[i], ops[i].Key}, step.Of}]
 		if !found {
-			return fmt.Errorf("%q has taken nothing then that could be given back", ops[i].Key)
+			return fmt.Errorf("%q took nothing at that time that could be refunded", ops[i].Key)
 		}
 		ops[i].Receipt = receipt
 	}

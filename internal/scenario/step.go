@@ -55,7 +55,7 @@ func (p *parser) op(step *Step) error {
 	}
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {
 		if op.Cost, err = strconv.ParseInt(p.next(), 10, 64); err != nil {
-			return fmt.Errorf("%q is no cost; write a whole number", t)
+			return fmt.Errorf("%q is not a cost; write a whole number", t)
 		}
 	}
 	step.Ops = append(step.Ops, op)
@@ -67,7 +67,7 @@ func (p *parser) op(step *Step) error {
 func (p *parser) key() (name, key string, err error) {
 	word := p.next()
 	if word == "" || word == "->" {
-		return "", "", fmt.Errorf("the key is missing")
+		return "", "", fmt.Errorf("the key is required; write it after the verb")
 	}
 	for _, l := range p.script.Limits {
 		if rest, ok := strings.CutPrefix(word, l.Name+"="); ok && l.Name != "" {
@@ -90,7 +90,7 @@ func (p *parser) named(name string) (*weir.Compiled, error) {
 		}
 	}
 	if len(p.script.Limits) == 0 {
-		return nil, fmt.Errorf("no limit stands above; begin with a line such as \"limit 100/1m\"")
+		return nil, fmt.Errorf("no limit is defined yet; begin with a line such as \"limit 100/1m\"")
 	}
 	return nil, fmt.Errorf("the key does not say which limit; write %s=KEY", p.script.Limits[0].Name)
 }
@@ -170,7 +170,7 @@ func (p *parser) instant() (weir.Micros, error) {
 	}
 	d, err := duration.Parse(word)
 	if err != nil {
-		return 0, fmt.Errorf("%q is no time; write a duration such as 75s, or a time of day such as 10:30:15", word)
+		return 0, fmt.Errorf("%q is not a time; write a duration such as 75s, or a time of day such as 10:30:15", word)
 	}
 	if d.Microseconds() > maxSpan {
 		return 0, fmt.Errorf("%q is more than a century after the start", word)

@@ -11,7 +11,7 @@ import (
 )
 
 // ErrDamaged is something that nobody could have written.
-var ErrDamaged = errors.New("it is damaged, something in it makes no sense")
+var ErrDamaged = errors.New("it is damaged: it contains an invalid value")
 
 // Reader reads until the first error, which makes all further words 0.
 type Reader struct {
@@ -62,10 +62,10 @@ func (r *Reader) end() error {
 	case r.Err != nil:
 		return r.Err
 	case checksum != sum:
-		return errors.New("it is damaged, the checksum does not fit")
+		return errors.New("it is damaged: the checksum does not match")
 	}
 	if _, err := r.r.ReadByte(); err != io.EOF {
-		return errors.New("it is damaged, something follows its end")
+		return errors.New("it is damaged: data follows its end")
 	}
 	return nil
 }

@@ -44,13 +44,13 @@ func TestFormat(t *testing.T) {
 		t.Errorf("%d %q %v", number, texts, err)
 	}
 	for want, change := range map[string]func([]byte) []byte{
-		"not a snapshot of weir's tests":  func(b []byte) []byte { b[0] = 'W'; return b },
-		"it is of version 4, this weir":   func(b []byte) []byte { b[8] = 4; return b },
-		"something in it makes no sense":  func(b []byte) []byte { b[16] = 101; return b },
-		"the checksum does not fit":       func(b []byte) []byte { b[16] = 41; return b },
-		"it ends in the middle":           func(b []byte) []byte { return b[:len(b)-1] },
-		"something follows its end":       func(b []byte) []byte { return append(b, 0) },
-		"damaged, something in it makes ": func(b []byte) []byte { b[32] = 255; return b }, // a length
+		"not a snapshot of weir's tests":   func(b []byte) []byte { b[0] = 'W'; return b },
+		"it is of version 4, this weir":    func(b []byte) []byte { b[8] = 4; return b },
+		"it contains an invalid value":     func(b []byte) []byte { b[16] = 101; return b },
+		"the checksum does not match":      func(b []byte) []byte { b[16] = 41; return b },
+		"it ends in the middle":            func(b []byte) []byte { return b[:len(b)-1] },
+		"data follows its end":             func(b []byte) []byte { return append(b, 0) },
+		"damaged: it contains an invalid ": func(b []byte) []byte { b[32] = 255; return b }, // a length
 	} {
 		_, _, err := read(format, change(bytes.Clone(whole)))
 		if err == nil || !strings.HasPrefix(err.Error(), "test: the snapshot cannot be used: it ") || !strings.Contains(err.Error(), want) {

@@ -106,7 +106,7 @@ func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
 	_, invalid := errors.AsType[*weir.InvalidError](err)
 	switch {
 	case invalid:
-		l.tell(notJudged, "method", c.method, "error", err.Error())
+		l.tell(notChecked, "method", c.method, "error", err.Error())
 	case err != nil && ctx.Err() != nil:
 		return nil, status.FromContextError(ctx.Err()).Err() // nobody is there to read more
 	}

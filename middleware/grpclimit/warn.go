@@ -15,7 +15,7 @@ const (
 	mountedTwice
 	headersDisagree
 	noAddress
-	notJudged
+	notChecked
 	codesOfMistakes // how many there are
 )
 
@@ -29,7 +29,7 @@ var mistakes = [codesOfMistakes]struct{ code, what, remedy string }{
 		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The call was counted for the address of the proxy."},
 	noAddress: {"G004", "connection without IP address",
 		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
-	notJudged: {"G005", "call not checked",
+	notChecked: {"G005", "call not checked",
 		"The call failed with InvalidArgument. The error has the cause, in the rules or in the functions of Options."},
 }
 

@@ -102,7 +102,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, err e
 		return
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
-		m.tell(notJudged, "path", r.URL.Path, "error", err.Error())
+		m.tell(notChecked, "path", r.URL.Path, "error", err.Error())
 	}
 	m.deny(w, r, p)
 }

@@ -17,7 +17,7 @@ const (
 	sameForEveryone
 	headersDisagree
 	noAddress
-	notJudged
+	notChecked
 	codes // how many there are
 )
 
@@ -33,7 +33,7 @@ var mistakes = [codes]struct{ code, what, remedy string }{
 		"Set ProxyHeader to the one that your proxies set, and make them remove the other. The request was counted for the address of the proxy."},
 	noAddress: {"M005", "connection without IP address",
 		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
-	notJudged: {"M006", "request not checked",
+	notChecked: {"M006", "request not checked",
 		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
 }
 

@@ -120,7 +120,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 		}
 	})
 	if err != nil && ctx.Err() == nil {
-		w.options.Logger.Warn("alerts start without history, which cannot be read", "error", err)
+		w.options.Logger.Warn("could not read the history of alerts; alerts start without it", "error", err)
 	}
 	for {
 		select {

@@ -9,14 +9,15 @@
 // it, so every roll-up gives the same result. The levels always agree, even if several
 // instances roll up concurrently, if one is killed in between, or if data arrives late.
 //
-// In Redis, coarser slots are marked, in the same script, when a part is added below
-// them. A marked slot is read by adding up what is below it; when it has ended, rolling
-// up writes that sum and removes the mark, in one script, unless the mark has changed
-// meanwhile.
+// In Redis, the script that adds a part also marks the coarser slots that contain it.
+// To read a marked slot, the archive adds up the finer slots in it. When the slot has
+// ended, RollUp writes the sum and removes the mark in one script, unless the mark has
+// changed meanwhile.
 //
 // # Notes
 //
-// Besides, an archive keeps a few short texts that instances share until a time: [Note].
+// An archive also keeps a few short texts that instances share until a given time:
+// [Note].
 package archive
 
 import (
@@ -78,13 +79,14 @@ const (
 
 func (k Kind) String() string { return [...]string{"series", "rules", "top"}[k] }
 
-// Level is slots of one length, aligned to the Unix epoch: days are those of UTC.
+// Level consists of slots of one length, aligned to the Unix epoch, so that days begin
+// at midnight UTC.
 type Level struct {
 	Step int64 // seconds
-	Keep int64 // seconds for which a slot is kept after it began
+	Keep int64 // how many seconds after its start a slot is kept
 }
 
-// Start returns when the slot began that an instant is in.
+// Start returns the start of the slot that contains an instant.
 func (l Level) Start(unix int64) int64 {
 	start := unix - unix%l.Step
 	if start > unix { // before the epoch
@@ -108,8 +110,9 @@ const (
 	day    = 24 * hour
 )
 
-// Levels returns those of each kind, from the finest on, if each is kept long enough to
-// make the next one. Every length is a multiple of the one before it.
+// Levels returns the levels of each kind, finest first. It returns an error if a level
+// is not kept long enough to be rolled up. Every length is a multiple of the one before
+// it.
 func (k Keep) Levels() (all [Kinds][]Level, err error) {
 	keep := [...]struct {
 		name  string
@@ -130,7 +133,7 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 		case l.given == 0:
 			seconds = l.fall
 		case seconds < l.least:
-			return all, fmt.Errorf("archive: Keep.%s is %v; keep at least %v, so that the next level can be made of it", l.name, l.given, time.Duration(l.least)*time.Second)
+			return all, fmt.Errorf("archive: Keep.%s is %v; keep at least %v, so that the next level can be computed from it", l.name, l.given, time.Duration(l.least)*time.Second)
 		case seconds > 3660*day:
 			return all, fmt.Errorf("archive: Keep.%s is %v; the maximum is ten years", l.name, l.given)
 		}
@@ -144,7 +147,8 @@ func (k Keep) Levels() (all [Kinds][]Level, err error) {
 }
 
 // ParseKeep parses the notation of the configuration:
-// seconds=1h,minutes=1d,hours=30d,days=366d. What is omitted has its default.
+// seconds=1h,minutes=1d,hours=30d,days=366d. Levels that are omitted have their
+// default.
 func ParseKeep(text string) (Keep, error) {
 	var k Keep
 	all, err := setting.Parse(text)
@@ -170,25 +174,26 @@ func ParseKeep(text string) (Keep, error) {
 	return k, err
 }
 
-// Part is what one instance adds to a slot of the finest level.
+// Part is the data that one instance adds to a slot of the finest level.
 type Part struct {
 	Kind  Kind
-	Start int64  // of the slot, in Unix seconds
-	ID    string // tells it from all others, so that adding it twice adds it once
-	Frame []byte // as frame.Frame.Append writes it
+	Start int64  // start of the slot in Unix seconds
+	ID    string // unique, so that a part that is sent twice is added once
+	Frame []byte // encoded by frame.Frame.Append
 }
 
-// Slot is a frame of a level.
+// Slot is one slot of a level.
 type Slot struct {
 	Start int64
 	Frame *frame.Frame
 }
 
-// MaxSlots is how many slots one Read may span: the day of minutes, the hour of
-// seconds and more.
+// MaxSlots is the maximum number of slots in one Read. It is enough for a day of
+// minutes or an hour of seconds.
 const MaxSlots = 10_000
 
-// Span makes sure that a range can be read, and aligns it.
+// Span aligns a range to the slots of the level, and returns an error if the range has
+// more than MaxSlots slots.
 func (l Level) Span(from, to int64) (int64, int64, error) {
 	from, to = l.Start(from), l.Start(to+l.Step-1)
 	if slots := (to - from) / l.Step; slots > MaxSlots {

@@ -16,19 +16,20 @@ import (
 // absent, the archive has lost it, and an instance may offer it again.
 type Note struct {
 	ID    string
-	Text  []byte    // nothing if it was ended
+	Text  []byte    // empty if the note was ended
 	Until time.Time // to the microsecond
 }
 
 // Bounds on notes.
 const (
-	MaxNotes    = 100 // of a kind; as many that were ended are remembered
+	MaxNotes    = 100 // per kind; as many ended notes are kept
 	MaxNoteID   = 2048
 	MaxNoteText = 8 << 10
 	MaxNoteTime = 366 * 24 * time.Hour
 )
 
-// maxNoteKind is the longest name of a kind. Kinds are a program's choice.
+// maxNoteKind is the maximum length of the name of a kind. The program chooses the
+// kinds.
 const maxNoteKind = 64
 
 // ErrNoRoom is returned if the maximum number of notes is reached.
@@ -37,12 +38,13 @@ var ErrNoRoom = fmt.Errorf("archive: there are %d notes already; end some", MaxN
 // Ended reports whether the note was ended before its time.
 func (n *Note) Ended() bool { return len(n.Text) == 0 }
 
-// Is reports whether both say the same.
+// Is reports whether both notes are equal.
 func (n *Note) Is(other *Note) bool {
 	return n.ID == other.ID && n.Until.UnixMicro() == other.Until.UnixMicro() && bytes.Equal(n.Text, other.Text)
 }
 
-// Tidy makes sure that a note can be kept. One whose time has passed is an ended one.
+// Tidy returns the note as it is stored, or an error if it cannot be stored. A note
+// whose time has passed becomes an ended note.
 func (n Note) Tidy(kind string, now time.Time) (Note, error) {
 	switch {
 	case kind == "" || len(kind) > maxNoteKind:
@@ -62,8 +64,8 @@ func (n Note) Tidy(kind string, now time.Time) (Note, error) {
 	return n, nil
 }
 
-// Alive reports whether a note that was found is to be believed: its time has not passed,
-// and is none that could not have been written, also by somewhat different clocks.
+// Alive reports whether a stored note is valid: its time has not passed, and is not
+// further in the future than an instance could have set it, even if the clocks differ.
 func (n *Note) Alive(now time.Time) bool {
 	return n.Until.After(now) && n.Until.Sub(now) <= 2*MaxNoteTime
 }

@@ -234,7 +234,7 @@ func TestForgedSnapshotIsDenied(t *testing.T) {
 		t.Fatal(err)
 	}
 	const lo, fresh, stateA, stateB, length = 64, 72, 80, 88, 96 // where in the file
-	const nonsense = "it is damaged, something in it makes no sense"
+	const nonsense = "it is damaged: it contains an invalid value"
 	for _, c := range []struct {
 		at    int
 		value uint64

@@ -115,9 +115,9 @@ func (s *Store) open(lanes []*lane, answered []bool) bool {
 	return s.lanes.probing
 }
 
-// Available reports whether Redis is available, judging by the last requests. It is
-// false while the circuit breaker of any part of Redis is open, and after Close. It
-// sends nothing; [Store.Ping] does.
+// Available reports whether Redis answered the last requests. It is false while the
+// circuit breaker of any part of Redis is open, and after Close. It sends nothing;
+// [Store.Ping] does.
 func (s *Store) Available() bool {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()

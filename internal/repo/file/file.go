@@ -26,7 +26,7 @@ type document struct {
 func readDocument(path string) (*document, error) {
 	file, err := os.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("rules: the file %s is gone; the version before stays in force until it is back: %w", path, fs.ErrNotExist)
+		return nil, fmt.Errorf("rules: the file %s no longer exists; the previous version stays in force until it exists again: %w", path, fs.ErrNotExist)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("rules: %w", err)

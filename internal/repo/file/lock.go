@@ -66,7 +66,7 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 			return file, nil
 		}
 		if !errors.Is(err, disk.ErrLocked) {
-			return nil, fmt.Errorf("rules: the lock cannot be had: %w", err)
+			return nil, fmt.Errorf("rules: the lock is not available: %w", err)
 		}
 		if err := clock.Sleep(ctx, lockEvery); err != nil {
 			return nil, fmt.Errorf("rules: %w while another process was writing", err)

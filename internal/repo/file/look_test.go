@@ -64,7 +64,7 @@ func TestSettleNever(t *testing.T) {
 		return nil
 	}
 	save(t, path, documentOf("1000/1m"))
-	if f := r.look(t.Context()); f.version == nil || f.version.Number != 1 || f.trouble == nil || !strings.Contains(f.trouble.Error(), "changes all the time") {
+	if f := r.look(t.Context()); f.version == nil || f.version.Number != 1 || f.trouble == nil || !strings.Contains(f.trouble.Error(), "keeps changing") {
 		t.Errorf("%+v", f)
 	}
 	saving(t, r, path) // no more

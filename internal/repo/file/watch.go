@@ -25,7 +25,7 @@ func (r *Repository) Watch(ctx context.Context, changed func(repo.Version, error
 }
 
 // errRestless is no verdict on a document: the next look may find it at rest.
-var errRestless = fmt.Errorf("changes all the time; it is used when it has not for %v", watch.Rest)
+var errRestless = fmt.Errorf("keeps changing; it is loaded after %v without a change", watch.Rest)
 
 // settle waits until a document does not change any more: an editor may be in the
 // middle of writing it, and half a document can be a good one with half the rules.

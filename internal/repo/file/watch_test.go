@@ -105,7 +105,7 @@ func TestWatchGone(t *testing.T) {
 		if err := os.Remove(path); err != nil {
 			t.Fatal(err)
 		}
-		if c := w.WaitError(1); !strings.Contains(c.Err.Error(), "is gone") {
+		if c := w.WaitError(1); !strings.Contains(c.Err.Error(), "no longer exists") {
 			t.Errorf("the trouble is %v", c.Err)
 		}
 		// Back as it was: the trouble is over, and it is no new version.

@@ -65,13 +65,13 @@ func (r *Repository) writable() (*folder, error) {
 	}
 	folder, ok := r.archive.(*folder)
 	if !ok {
-		return nil, fmt.Errorf("rules: the rules cannot be written without a place for older versions; let weir write to %s: %w", r.options.History, r.memory)
+		return nil, fmt.Errorf("rules: the rules cannot be changed, because older versions cannot be saved; let weir write to %s: %w", r.options.History, r.memory)
 	}
 	return folder, nil
 }
 
 // errTouched is a document that somebody has changed by hand just now.
-var errTouched = errors.New("rules: somebody edits the document all the time; try again when they have finished")
+var errTouched = errors.New("rules: the document keeps changing; try again when nothing else writes to it")
 
 // install makes a draft the document and a version, in an order that stands a crash at
 // any point. It needs the lock.

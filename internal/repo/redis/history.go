@@ -28,7 +28,7 @@ func decodeHead(number string, text []byte) (repo.Version, error) {
 	}
 	var h head
 	if err := json.Unmarshal(text, &h); err != nil {
-		return repo.Version{}, fmt.Errorf("version %d is described by what is no JSON; remove it: %w", n, err)
+		return repo.Version{}, fmt.Errorf("the description of version %d is not JSON; remove it: %w", n, err)
 	}
 	return repo.Version{Number: n, Time: timeOf(h.Time), Author: h.Author, Summary: h.Summary}, nil
 }
@@ -90,7 +90,7 @@ func (r *Repository) load(ctx context.Context, number int64) (repo.Version, erro
 func numberOf(text string) (int64, error) {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil || n < 1 || n > 1e15 || strings.HasPrefix(text, "+") {
-		return 0, fmt.Errorf("%.40q is no number of a version; write one from 1", text)
+		return 0, fmt.Errorf("%.40q is not a version; write a number from 1", text)
 	}
 	return n, nil
 }

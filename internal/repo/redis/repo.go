@@ -84,7 +84,7 @@ var _ repo.Repository = (*Repository)(nil)
 // document. Nothing is asked of Redis yet.
 func Open(client func() (rueidis.Client, error), o Options) (*Repository, error) {
 	if client == nil {
-		return nil, errors.New("rules: Open needs a client; rueidis.NewClient makes one")
+		return nil, errors.New("rules: Open requires a client; create one with rueidis.NewClient")
 	}
 	if o.Timeout < 0 {
 		return nil, errors.New("rules: Timeout is negative; leave it 0 for the default")

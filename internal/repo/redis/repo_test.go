@@ -114,7 +114,7 @@ func documentOf(n int) []byte {
 }
 
 func TestOpen(t *testing.T) {
-	if _, err := Open(nil, Options{}); err == nil || !strings.Contains(err.Error(), "needs a client") {
+	if _, err := Open(nil, Options{}); err == nil || !strings.Contains(err.Error(), "requires a client") {
 		t.Errorf("Open without a client = %v", err)
 	}
 	server := testredis.Start(t)
@@ -199,9 +199,9 @@ func TestForeignKeys(t *testing.T) {
 		command []string
 		want    string
 	}{
-		"no number":     {[]string{"HDEL", key, "number"}, `"" is no number`},
-		"a bad number":  {[]string{"HSET", key, "number", "1e400"}, `"1e400" is no number`},
-		"a huge number": {[]string{"HSET", key, "number", "9223372036854775807"}, `is no number`},
+		"no number":     {[]string{"HDEL", key, "number"}, `"" is not a version`},
+		"a bad number":  {[]string{"HSET", key, "number", "1e400"}, `"1e400" is not a version`},
+		"a huge number": {[]string{"HSET", key, "number", "9223372036854775807"}, `is not a version`},
 		"too large":     {[]string{"HSET", key, "number", "5", "source", strings.Repeat("#", rule.MaxDocument+1)}, "has 4194305 bytes"},
 		"no document":   {[]string{"HSET", key, "number", "5", "source", "rules: ["}, "version 5 in Redis cannot be used"},
 		"no text":       {[]string{"HSET", key, "number", "5", "source", "\xff\x00", "time", "noon", "sha256", "\r\n"}, "version 5 in Redis cannot be used"},

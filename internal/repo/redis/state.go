@@ -122,7 +122,7 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 		}
 		s.version = &v
 		if s.trouble == nil {
-			s.trouble = fmt.Errorf("rules: the key %s is gone, so version %d of the history is used; write it again", r.keys[0], v.Number)
+			s.trouble = fmt.Errorf("rules: the key %s no longer exists, so version %d of the history is used; write the rules again", r.keys[0], v.Number)
 		}
 		return nil
 	}

@@ -73,7 +73,7 @@ func (f *follower) follow(ctx context.Context) {
 	f.down = nil
 	if known := f.repository.known.Load(); s.version != nil && s.version.Number == 0 && known > 0 {
 		// Not what anybody wants, but what a Redis without a disk does.
-		f.Tell(nil, fmt.Errorf("rules: the rules are gone from Redis; version %d stays in force until somebody writes them again", known))
+		f.Tell(nil, fmt.Errorf("rules: Redis has lost the rules; version %d stays in force until they are written again", known))
 		return
 	}
 	if s.version != nil {

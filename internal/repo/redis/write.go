@@ -52,7 +52,7 @@ func (r *Repository) Write(ctx context.Context, d repo.Draft) (repo.Version, err
 }
 
 // errLost is a race that was lost.
-var errLost = errors.New("rules: the keys are changed by others all the time; try again later")
+var errLost = errors.New("rules: other processes keep changing the keys; try again later")
 
 // swap writes the draft if the state is still as it was.
 func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Version, error) {
@@ -70,7 +70,7 @@ func (r *Repository) swap(ctx context.Context, s *state, d repo.Draft) (repo.Ver
 	case replyOf(err) != nil:
 		return repo.Version{}, r.explain(err)
 	case err != nil:
-		return repo.Version{}, fmt.Errorf("rules: it is not known whether the version was written; look at the current one: %w", err)
+		return repo.Version{}, fmt.Errorf("rules: the version may or may not have been written; read the current version: %w", err)
 	case len(answer) != 2:
 		return repo.Version{}, errLost
 	}

@@ -59,8 +59,8 @@ type Options struct {
 	// GlobalQuota treats every descriptor as if it had quota_mode. Default false.
 	GlobalQuota bool
 
-	// ResponseHeaders tells Envoy to add headers about the tightest limit to the
-	// response to its client. Default false.
+	// ResponseHeaders tells Envoy to add headers about the limit with the fewest units
+	// left to the response to its client. Default false.
 	ResponseHeaders bool
 
 	// HeaderNames are the names of those. Default RateLimit-Limit, RateLimit-Remaining
@@ -161,7 +161,7 @@ func (s *Service) giveBack(ctx context.Context, w *work) {
 		return
 	}
 	if err := s.options.Engine.Refund(ctx, &w.verdict); err != nil {
-		s.options.Logger.Warn("envoy: what a denied request was charged could not be given back", "error", err)
+		s.options.Logger.Warn("envoy: could not refund a denied request", "error", err)
 	}
 }
 
@@ -175,10 +175,10 @@ func (s *Service) watch(w *work) {
 		return
 	}
 	if cause != nil {
-		s.options.Logger.Warn("envoy: the store is unavailable; each descriptor goes on as its on_failure says", "error", cause)
+		s.options.Logger.Warn("envoy: the store is unavailable; on_failure of each descriptor applies until it is available", "error", cause)
 		return
 	}
-	s.options.Logger.Info("envoy: the store is back")
+	s.options.Logger.Info("envoy: the store is available again")
 }
 
 // fault is why a request could not be judged at all.

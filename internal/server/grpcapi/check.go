@@ -73,7 +73,7 @@ func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, peek bool) (*p
 		ask = l.s.options.Engine.Peek
 	}
 	if err := ask(ctx, &q.said.Request, &q.verdict); err != nil {
-		return nil, notJudged(err)
+		return nil, notChecked(err)
 	}
 	return l.s.answer(&q.verdict), nil
 }
@@ -95,15 +95,15 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 	for _, one := range req.GetRequests() {
 		q.read(one)
 		if err := l.s.options.Engine.Check(ctx, &q.said.Request, &q.verdict); err != nil {
-			return nil, notJudged(err)
+			return nil, notChecked(err)
 		}
 		answer.Responses = append(answer.Responses, l.s.answer(&q.verdict))
 	}
 	return answer, nil
 }
 
-// notJudged is why the engine could not judge a request.
-func notJudged(err error) error {
+// notChecked is why the engine could not judge a request.
+func notChecked(err error) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
 		return invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
 	}

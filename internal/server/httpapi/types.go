@@ -25,9 +25,10 @@ type CheckRequest struct {
 	Peek       bool              `json:"peek,omitempty"` // ask, and charge nothing
 }
 
-// CheckAnswer is what POST /v1/check answers. The numbers are of the limit that
-// speaks for the answer: the tightest one of an allowed request, the first in the
-// document that denies of a denied one. They are 0 if no limit was asked.
+// CheckAnswer is what POST /v1/check answers. The numbers are of the limit that speaks
+// for the answer: for an allowed request the limit with the fewest units left, for a
+// denied request the first limit in the document that denies. They are 0 if no limit
+// was checked.
 type CheckAnswer struct {
 	Allowed bool   `json:"allowed"`
 	Reason  string `json:"reason"`            // limits, exempt, blocked or failure

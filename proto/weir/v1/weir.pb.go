@@ -317,8 +317,8 @@ func (x *CheckRequest) GetCost() int64 {
 	return 0
 }
 
-// CheckResponse has the numbers of one limit: for an allowed request the tightest, for a
-// denied one the first in the document that denies.
+// CheckResponse has the numbers of one limit: for an allowed request the limit with the
+// fewest units left, for a denied request the first limit in the document that denies.
 type CheckResponse struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Allowed       bool                   `protobuf:"varint,1,opt,name=allowed,proto3" json:"allowed,omitempty"`

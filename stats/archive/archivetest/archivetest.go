@@ -1,8 +1,9 @@
-// Package archivetest is the suite that every archive of statistics must pass:
+// Package archivetest is a test suite that every implementation of archive.Store must
+// pass:
 //
 //	archivetest.Run(t, func(t *testing.T) (a, b archive.Store) { … })
 //
-// Besides, it has what the tests of one archive share with it.
+// It also has functions for the tests of a single implementation.
 package archivetest
 
 import (
@@ -15,7 +16,8 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Open returns two instances of one new archive. Where there can be only one, both are it.
+// Open returns two instances that share one new archive. If an archive can have only
+// one instance, both are the same.
 type Open func(t *testing.T) (a, b archive.Store)
 
 // Run runs the whole suite.
@@ -36,7 +38,7 @@ func Run(t *testing.T, open Open) {
 // Epoch is a time in the middle of a day, an hour and a minute.
 const Epoch = 1_790_000_000
 
-// SomeFrame has n requests, half of which a rule has denied.
+// SomeFrame returns a frame with n requests, half of them denied by a rule.
 func SomeFrame(n int64) *frame.Frame {
 	f := &frame.Frame{Requests: frame.Counts{Allowed: n - n/2, Denied: n / 2}}
 	f.Decision.Put(frame.SlotOf(time.Duration(n)*time.Microsecond), n)
@@ -45,12 +47,13 @@ func SomeFrame(n int64) *frame.Frame {
 	return f
 }
 
-// Part is what an instance adds that has seen a frame.
+// Part returns a part with a frame.
 func Part(kind archive.Kind, start int64, id string, f *frame.Frame) archive.Part {
 	return archive.Part{Kind: kind, Start: start, ID: id, Frame: f.Append(nil)}
 }
 
-// Total adds up the requests of a level, and checks that its parts agree.
+// Total returns the number of requests of a level, and checks that its slots are
+// consistent.
 func Total(t testing.TB, a archive.Store, kind archive.Kind, level int, from, to int64) int64 {
 	t.Helper()
 	slots := testcall.Must(a.Read(t.Context(), kind, level, from, to))(t)
@@ -71,7 +74,7 @@ func Total(t testing.TB, a archive.Store, kind archive.Kind, level int, from, to
 	return n
 }
 
-// Rankings and details climb their own levels, before and after they are rolled up.
+// Rankings and details have their own levels, before and after they are rolled up.
 func testKinds(t *testing.T, open Open) {
 	a, b := open(t)
 	for i := range int64(60) {
@@ -102,7 +105,7 @@ func testKinds(t *testing.T, open Open) {
 	}
 }
 
-// One instance leads, and goes on leading.
+// One instance leads, and continues to lead.
 func testLead(t *testing.T, open Open) {
 	a, b := open(t)
 	for _, c := range []struct {

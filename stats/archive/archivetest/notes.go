@@ -11,15 +11,15 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// At is a time of these tests, so many seconds after the epoch.
+// At returns the time that many seconds after Epoch.
 func At(seconds int64) time.Time { return time.Unix(Epoch+seconds, 0).UTC() }
 
-// Say is a note; without words it ends one.
+// Say returns a note. Without words it ends the note with the same id.
 func Say(id, words string, until int64) archive.Note {
 	return archive.Note{ID: id, Text: []byte(words), Until: At(until)}
 }
 
-// Heard is what there is, in few words.
+// Heard returns all notes as one line of text.
 func Heard(t testing.TB, a archive.Store, now int64) string {
 	t.Helper()
 	all := testcall.Must(a.Notes(t.Context(), "test", At(now)))(t)

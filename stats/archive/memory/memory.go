@@ -19,8 +19,8 @@ type Options struct {
 	Keep archive.Keep
 }
 
-// Store keeps frames in this process. Everything is added to every level at once, so
-// that there is nothing to be rolled up. It is safe for concurrent use.
+// Store keeps frames in this process. It adds every part to all levels immediately, so
+// RollUp has nothing to do. It is safe for concurrent use.
 type Store struct {
 	kept [archive.Kinds][]archive.Level
 
@@ -65,18 +65,17 @@ func empty(kept [archive.Kinds][]archive.Level) *Store {
 // Levels implements archive.Store.
 func (m *Store) Levels(kind archive.Kind) []archive.Level { return m.kept[kind] }
 
-// Lag is how long after a second its slot is complete: here, not at all.
+// Lag implements archive.Store. It returns 0.
 func (m *Store) Lag() time.Duration { return 0 }
 
-// Lead reports whether this process is the one to do what only one should: here, it
-// always is.
+// Lead implements archive.Store. It always returns true.
 func (m *Store) Lead(context.Context, string, time.Duration) (bool, error) { return true, nil }
 
 // RollUp does nothing.
 func (m *Store) RollUp(context.Context, time.Time) error { return nil }
 
-// Add adds parts to all levels. The part that was added last, when it comes again, is
-// not.
+// Add adds parts to all levels. It ignores a part that is the same as the last one that
+// was added.
 func (m *Store) Add(_ context.Context, parts []archive.Part) error {
 	frames := make([]*frame.Frame, len(parts))
 	for i := range parts {
@@ -182,13 +181,13 @@ func (m *Store) Read(_ context.Context, kind archive.Kind, level int, from, to i
 	return slots, nil
 }
 
-// Size is how much an archive in memory holds.
+// Size is the size of an archive in memory.
 type Size struct {
 	Slots int
-	Bytes int64 // of frames, without some 40 bytes a slot
+	Bytes int64 // bytes of frames; each slot needs another 40 bytes or so
 }
 
-// Size returns how much is held.
+// Size returns the current size.
 func (m *Store) Size() Size {
 	m.mu.RLock()
 	defer m.mu.RUnlock()

@@ -24,8 +24,8 @@ var format = snapshot.Format{Package: "archive", Magic: "weirstat", Of: "statist
 // maxFrame is the longest frame that is read; none within its bounds comes near.
 const maxFrame = 64 << 20
 
-// Snapshot writes what is kept to w, so that it survives a restart. The archive stays
-// in use meanwhile.
+// Snapshot writes the archive to w, so that it survives a restart. The archive stays in
+// use meanwhile.
 func (m *Store) Snapshot(w io.Writer) error {
 	return format.Write(w, func(out *snapshot.Writer) {
 		count := int64(0)

@@ -45,7 +45,7 @@ func (a *Store) setNote(ctx context.Context, kind string, n archive.Note, now ti
 	return nil
 }
 
-// Notes implements archive.Store. What cannot be read is left out, and removed.
+// Notes implements archive.Store. It omits and removes notes that cannot be read.
 func (a *Store) Notes(ctx context.Context, kind string, now time.Time) ([]archive.Note, error) {
 	answer, err := a.askNotes(ctx, kind, now)
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package redis keeps the archive of statistics in Redis, where the instances of weir add
-// to one.
+// Package redis keeps the archive of statistics in Redis, where all instances of weir
+// share it.
 package redis
 
 import (

@@ -33,7 +33,7 @@ func New(client goredis.UniversalClient, o redis.Options) (*redis.Store, error) 
 	case *goredis.ClusterClient:
 		a.cluster, a.heedsContext = true, c.Options().ContextTimeoutEnabled
 	default:
-		return nil, fmt.Errorf("goredis: a %T cannot say on which server a key is; use a Client or a ClusterClient", client)
+		return nil, fmt.Errorf("goredis: a %T does not tell on which server a key is; use a Client or a ClusterClient", client)
 	}
 	return redis.NewOn(a, o)
 }

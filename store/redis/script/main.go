@@ -1,17 +1,18 @@
-// Command script writes the scripts that package redis sends, from the parts in part/.
+// Command script assembles the Redis scripts of package redis from the parts in part/.
 //
-// Redis runs all of a script at every call, its definitions too, so a call for token
-// buckets should not pay for logs: there are several scripts. A part may have blocks,
-// which begin with a line such as
+// There are several scripts, because Redis executes a whole script at every call,
+// including its definitions: a call for token buckets should not pay for logs. A part
+// may have blocks, which begin with a line such as
 //
 //	--: look
 //
-// and work on the script's locals. Where a line says
+// and use the local variables of the script. A line such as
 //
 //	--> look
 //
-// the block is used: pasted there, or called. A call of a function, and a local that a
-// function shares with others, cost more than most of what these blocks do.
+// uses the block: it is copied to that place, or called. Copies are faster, because a
+// function call, and a local variable that functions share, cost more than most of what
+// these blocks do.
 package main
 
 import (
