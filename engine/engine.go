@@ -138,10 +138,10 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // it is invalid for another reason, or the context's error.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
 	if e.observer == nil { // nobody wants to know how long it takes
-		return e.judge(ctx, req, v, e.tiers, e.charge)
+		return e.judge(ctx, e.installed.Load(), req, v, e.tiers, e.charge)
 	}
 	start := time.Since(e.born)
-	if err := e.judge(ctx, req, v, e.tiers, e.charge); err != nil {
+	if err := e.judge(ctx, e.installed.Load(), req, v, e.tiers, e.charge); err != nil {
 		return err
 	}
 	e.observer.Observe(req, v, time.Since(e.born)-start)
@@ -151,12 +151,17 @@ func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error
 // Peek returns the answer that Check would return, and charges nothing. Observers are
 // not called.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, req, v, nil, e.look)
+	return e.judge(ctx, e.installed.Load(), req, v, nil, e.look)
 }
 
-func (e *Engine) judge(ctx context.Context, req *rule.Request, v *Verdict, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {
+// PeekWith is Peek with other rules than those in force, on the usage that clients really
+// have. The version in the verdict is that of the rules in force.
+func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
+	return e.judge(ctx, &installed{table: table, version: e.installed.Load().version}, req, v, nil, e.look)
+}
+
+func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {
 	v.clear()
-	in := e.installed.Load()
 	v.Version = in.version
 	switch {
 	case in.table.Exempt(req):

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/netip"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -243,6 +244,30 @@ func TestPeekChargesNothing(t *testing.T) {
 	var v engine.Verdict
 	for range 5 {
 		if err := b.Peek(t.Context(), &alice, &v); err != nil || !v.Allowed || v.Speaker().Remaining != 3 {
+			t.Fatalf("%+v, %v", v, err)
+		}
+	}
+}
+
+// Other rules see the usage that there is, and leave no trace.
+func TestPeekWith(t *testing.T) {
+	b := newBench(t, twoRules, nil)
+	set, problems := rule.Parse("", []byte(strings.ReplaceAll(twoRules, "3/", "9/")))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.check(t, alice)
+	_, version := b.Rules()
+	var v engine.Verdict
+	for range 5 {
+		if err := b.PeekWith(t.Context(), table, &alice, &v); err != nil || !v.Allowed || v.Results[0].Remaining != 8 || v.Version != version {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		if err := b.Peek(t.Context(), &alice, &v); err != nil || v.Speaker().Remaining != 2 {
 			t.Fatalf("%+v, %v", v, err)
 		}
 	}

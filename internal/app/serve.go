@@ -115,6 +115,7 @@ func (a *App) newAPI() (http.Handler, error) {
 func (a *App) service(tokens func() *bearer.List) manage.Service {
 	return manage.Service{
 		Engine: a.engine, Editor: a.editor, Guard: a.guard, Tokens: tokens, Ready: a.ready, Logger: a.options.Logger,
+		RuleOptions: a.options.RuleOptions,
 	}
 }
 

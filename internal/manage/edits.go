@@ -3,7 +3,6 @@ package manage
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/weirhq/weir/internal/repo"
@@ -107,28 +106,6 @@ func (e *Editor) RollBack(ctx context.Context, t Terms, to repo.Version) (Writte
 		t.Summary = fmt.Sprintf("rolled back to %d", to.Number)
 	}
 	return e.Replace(ctx, t, to.Source)
-}
-
-// Try says what is wrong with a rule, by itself or together with the others, and writes
-// nothing.
-func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) {
-	r, problems := rule.ParseRule("", source)
-	if problems.Err() != nil {
-		return problems, nil
-	}
-	v, _, err := e.Current(ctx)
-	if err != nil {
-		return nil, err
-	}
-	if err := e.begin(ctx); err != nil {
-		return nil, err
-	}
-	defer e.finish()
-	_, _, err = ruleedit.Put(v.Source, r)
-	if invalid, ok := errors.AsType[*rule.InvalidError](err); ok {
-		problems = append(problems, invalid.Problems...)
-	}
-	return problems, nil
 }
 
 // ParseRule reads one rule. The error is a *rule.InvalidError.

@@ -9,6 +9,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
 )
 
 // Service is what the servers of one process have in common, whatever protocol they
@@ -30,6 +31,10 @@ type Service struct {
 	// Editor changes the rules. Servers of one process share one, so that their versions
 	// come into force in order. Default one of Rules and Apply.
 	Editor *Editor
+
+	// RuleOptions are those with which the rules in force were compiled, so that drafts
+	// are tried with the same.
+	RuleOptions rule.Options
 
 	// Guard keeps out who calls the management too often, or tries tokens. Servers of
 	// one process share one. Default one with the Limits.

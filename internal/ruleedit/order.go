@@ -18,6 +18,9 @@ var documentOrder = func() *fieldOrder {
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}
 }()
 
+// ruleOrder is the order of fields in a rule.
+var ruleOrder = documentOrder.in["rules"].each
+
 // fieldOrder is the order of names in a mapping, and in what is below it.
 type fieldOrder struct {
 	fields []string               // names that are not among them go last; none keeps all as it is
@@ -45,6 +48,22 @@ func (o *fieldOrder) rank(name string) int {
 		return i
 	}
 	return len(o.fields)
+}
+
+// names are all that two mappings have, in the order.
+func (o *fieldOrder) names(mappings ...*document.Element) []string {
+	var all []string
+	seen := map[string]bool{}
+	for _, e := range mappings {
+		for _, m := range e.Members {
+			if !seen[m.Name.Text] {
+				seen[m.Name.Text] = true
+				all = append(all, m.Name.Text)
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b string) int { return o.rank(a) - o.rank(b) })
+	return all
 }
 
 // sort brings a tree into the order.

@@ -58,17 +58,22 @@ func (h *Handler) check(c *call) (any, error) {
 		ask = h.options.Engine.Peek
 	}
 	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
-		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
-			return nil, invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
-		}
-		return nil, err
+		return nil, unjudged(err)
 	}
-	h.describeVerdict(q)
+	h.describeVerdict(q, &h.policies)
 	q.out = append(appendCheckAnswer(q.out[:0], &q.answer), '\n')
 	c.Header()["Content-Type"] = typeJSON
 	c.WriteHeader(http.StatusOK)
 	c.Write(q.out)
 	return nil, nil
+}
+
+// unjudged is why there is no verdict.
+func unjudged(err error) error {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)
+	}
+	return err
 }
 
 // checkFields are the names of the fields of CheckRequest.

@@ -7,10 +7,11 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // describeVerdict makes an answer of a verdict.
-func (h *Handler) describeVerdict(q *question) {
+func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 	v, a := &q.verdict, &q.answer
 	if need := 1 + len(v.Results); cap(q.waits) < need {
 		q.waits = make([]int64, need) // all at once: the answer points into it
@@ -36,14 +37,14 @@ func (h *Handler) describeVerdict(q *question) {
 		a.Results = []LimitAnswer{}
 	}
 	for i := range v.Results {
-		a.Results = append(a.Results, h.limitAnswer(&v.Results[i], &waits[1+i]))
+		a.Results = append(a.Results, h.limitAnswer(&v.Results[i], policies, &waits[1+i]))
 	}
 }
 
 // limitAnswer is what one limit says. The wait is kept where the caller wants it.
-func (h *Handler) limitAnswer(r *engine.Result, wait *int64) LimitAnswer {
+func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait *int64) LimitAnswer {
 	a := LimitAnswer{
-		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: h.policies.Of(r.Quota, h.options.Engine),
+		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r.Quota, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
 		Cost: r.Cost, Limit: r.Limit, Remaining: r.Remaining,
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),

@@ -27,6 +27,10 @@ func TestHostileBodies(t *testing.T) {
 		{"names in braces", "POST /v1/rules/validate", "{" + strings.Repeat("a,", full/2) + "}", 16, 256},
 		{"long lists", "POST /v1/rules/validate", "exempt:\n  user:\n" + strings.Repeat("  - a\n", full/6), 8, 256 + 32},
 		{"a rule", "POST /v1/rules/validate?as=rule", "{id: a, overrides: {" + strings.Repeat("a,", 15_000) + "}}", 16, 256},
+		{"a draft", "POST /v1/rules/format", `{"source":"a: {` + strings.Repeat("a,", MaxDraftBody/2-20) + `}"}`, 16, 256},
+		{"a draft in JSON", "POST /v1/rules/format", `{"rule":{"a":[` + strings.Repeat("1,", MaxDraftBody/2-20) + `1]}}`, 16, 256},
+		{"a draft with overrides", "POST /v1/rules/format", manyOverrides(30_000), 16, 256},
+		{"a draft to try", "POST /v1/rules/try", `{"source":"","request":{"headers":{` + strings.Repeat(`"a":"",`, 140_000) + `"a":""}}}`, 16, 160},
 		{"counters", "POST /v1/counters/add", `{"add":[` + strings.Repeat("{},", 80_000) + "{}]}", 64, 160},
 		{"actions", "POST /v1/actions", `{"actions":[` + strings.Repeat(`"",`, 80_000) + `""]}`, 64, 128},
 		{"check", "POST /v1/check", `{"headers":{` + strings.Repeat(`"a":"",`, 9000) + `"a":""}}`, 64, 64},
@@ -53,6 +57,16 @@ func TestHostileBodies(t *testing.T) {
 			t.Logf("%d MiB, %v", most>>20, got)
 		})
 	}
+}
+
+// manyOverrides is a draft of which every line is to change.
+func manyOverrides(n int) string {
+	var was, is strings.Builder
+	for i := range n {
+		fmt.Fprintf(&was, `  k%d: 1/1s\n`, i)
+		fmt.Fprintf(&is, `"l%d":1,`, i)
+	}
+	return `{"source":"id: a\noverrides:\n` + was.String() + `","rule":{"overrides":{` + is.String() + `"z":1}}}`
 }
 
 // Whoever sends bodies slowly keeps nobody out whose body is short, and others wait only a

@@ -22,7 +22,7 @@ func (h *Handler) getKey(c *call) (any, error) {
 	}
 	answer := KeysAnswer{Key: key, Tier: used.Name, TierFrom: used.From.String(), Version: v.Version, Results: []LimitAnswer{}}
 	for i := range v.Results {
-		answer.Results = append(answer.Results, h.limitAnswer(&v.Results[i], new(int64)))
+		answer.Results = append(answer.Results, h.limitAnswer(&v.Results[i], &h.policies, new(int64)))
 	}
 	return answer, nil
 }

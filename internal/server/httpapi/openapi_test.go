@@ -333,6 +333,13 @@ var answersTried = func() []tried {
 		{what: "POST /v1/rules/validate?as=x", status: 400},
 		{what: "POST /v1/rules/validate", body: strings.Repeat("#", rule.MaxDocument+1), status: 413},
 		{what: "POST /v1/rules/validate?as=rule", body: small, status: 503, gone: true},
+		{what: "POST /v1/rules/format", body: `{"source":"a: b: c"}`, status: 200},
+		{what: "POST /v1/rules/format", body: `{"source":"id: a # x","rule":{"id":"b"}}`, status: 200},
+		{what: "POST /v1/rules/format", body: `{"rule":[]}`, status: 400},
+		{what: "POST /v1/rules/format", body: strings.Repeat(" ", MaxDraftBody+1), status: 413},
+		{what: "POST /v1/rules/try", body: `{"source":"{id: x}"}`, status: 400},
+		{what: "POST /v1/rules/try", body: strings.Repeat(" ", MaxDraftBody+1), status: 413},
+		{what: "POST /v1/rules/try", body: `{"source":"{id: new, key: ip, limit: 5/1m}","request":{"user":"alice"}}`, status: 422, rules: manyRules()},
 
 		{what: "GET /v1/keys", status: 400},
 		{what: "GET /v1/keys?key=user:alice&rule=none", status: 404},

@@ -82,6 +82,8 @@ var ruleRoutes = []route{
 	{"GET", "/v1/rules/history/{version}", reading, (*Handler).getVersion},
 	{"POST", "/v1/rules/rollback", changing, (*Handler).rollBack},
 	{"POST", "/v1/rules/validate", reading, (*Handler).validate},
+	{"POST", "/v1/rules/format", reading, taking(MaxDraftBody, (*Handler).formatRule)},
+	{"POST", "/v1/rules/try", reading, taking(MaxDraftBody, (*Handler).tryRule)},
 
 	{"GET", "/v1/keys", reading, (*Handler).getKey},
 	{"DELETE", "/v1/keys", changing, (*Handler).resetKey},
