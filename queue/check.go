@@ -2,6 +2,8 @@ package queue
 
 import (
 	"cmp"
+	"crypto/rand"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -63,8 +65,14 @@ const maxNumber = 1 << 53
 // secretLen is the length of the random part of a token.
 const secretLen = 32
 
-// Token returns the token of a lease, for stores. The secret has 32 characters and must
-// not be guessable.
+// NewSecret returns a random secret for [Token], for stores.
+func NewSecret() string {
+	var b [secretLen / 2]byte
+	rand.Read(b[:])
+	return hex.EncodeToString(b[:])
+}
+
+// Token returns the token of a lease, for stores. The secret is one of [NewSecret].
 func Token(number int64, secret string) string {
 	return strconv.FormatInt(number, 10) + "-" + secret
 }
@@ -102,8 +110,9 @@ var (
 	// expired and another worker has the item.
 	ErrLost = errors.New("queue: the lease is lost; leave the item to the worker that has it now")
 
-	// ErrUnavailable is returned if the store does not answer. The call may have taken
-	// effect. Pushing again is safe if the item has an ID.
+	// ErrUnavailable is returned if the store is unavailable. The call may have taken
+	// effect, unless the error says otherwise. Pushing again is safe if the item has an
+	// ID.
 	ErrUnavailable = errors.New("queue: the store is unavailable")
 
 	// ErrClosed is returned by a store that was closed.

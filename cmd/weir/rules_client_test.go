@@ -88,7 +88,7 @@ func TestRulesPutDocument(t *testing.T) {
 	r.on(t, "check", "--method", "POST", "--path", "/api/login", "--ip", "192.0.2.1").want(t, 0, "login has 9 of 10 remaining", "")
 	r.on(t, "rules", "put", name).want(t, 0, `^version 2 is the same already; nothing was written\n\z`, "")
 	r.on(t, "rules", "put", name, "--dry-run").want(t, 0, `^no changes\n\z`, "")
-	command(t, "rules: []\n", "rules", "put", "-", "--summary", "an empty house", "--server", r.URL).want(t, 0, `^version 3: an empty house\n\z`, "")
+	command(t, "rules: []\n", "rules", "put", "-", "--summary", "no rules", "--server", r.URL).want(t, 0, `^version 3: no rules\n\z`, "")
 	got := r.on(t, "rules", "put", name, "--output", "json")
 	var written httpapi.WriteAnswer
 	if err := json.Unmarshal([]byte(got.stdout), &written); err != nil || written.Version.Number != 4 {

@@ -10,25 +10,23 @@ import (
 	"github.com/weirhq/weir/internal/testcall"
 )
 
-// testRecipes are what people do with Redis commands, chapter by chapter of a handbook
-// of them.
+// testRecipes checks that counters can do what applications often do with Redis commands.
 func testRecipes(t *testing.T, open Open) {
 	for name, test := range map[string]func(*table){
-		"2.2 String计数器实现":           recipeFixedWindow,
-		"7.2 用户行为限制":                recipeUserLimits,
-		"8.2 分布式计数实现":               recipeDistributed,
-		"8.3 分布式计数器详解":              recipeBusiness,
-		"9.1 INCR实现计数器":             recipeIncr,
-		"9.2 网站访问量统计":               recipeVisits,
-		"9.3 用户操作计数":                recipeOperations,
-		"9.4 计数器重置策略":               recipeReset,
-		"9.5 热点商品统计":                recipeHotProduct,
-		"9.6 热搜关键词统计":               recipeHotSearch,
-		"9.7 用户行为统计":                recipeBehaviour,
-		"9.8 实时数据分析":                recipeLive,
-		"9.9 统计数据存储":                recipeRetention,
-		"Fixed Window Counter":      recipeFixedWindow,
-		"Sliding Window Sub-counts": recipeSubCounts,
+		"FixedWindow":       recipeFixedWindow,
+		"UserLimits":        recipeUserLimits,
+		"DistributedID":     recipeDistributed,
+		"BusinessCounters":  recipeBusiness,
+		"IncrCommands":      recipeIncr,
+		"PageViews":         recipeVisits,
+		"UserOperations":    recipeOperations,
+		"Reset":             recipeReset,
+		"HotProducts":       recipeHotProduct,
+		"SearchLeaderboard": recipeHotSearch,
+		"UserActions":       recipeBehaviour,
+		"LiveMetrics":       recipeLive,
+		"Retention":         recipeRetention,
+		"SubWindows":        recipeSubCounts,
 	} {
 		t.Run(name, func(t *testing.T) { test(newTable(t, open, Settings{})) })
 	}

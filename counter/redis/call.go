@@ -6,7 +6,6 @@ import (
 	"embed"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -84,18 +83,15 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 
 var errAnswer = errors.New("counter: unexpected answer from Redis; check for a proxy in between")
 
-// unavailableReplies begin what Redis says when it can do nothing for anybody, and has not.
-var unavailableReplies = []string{"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY"}
-
-// explain says more where Redis's own words help nobody.
+// explain returns an error of this package for an error of the client.
 func (s *Store) explain(err error, keys []string) error {
-	reply, ok := rueidis.IsRedisErr(err)
+	_, ok := rueidis.IsRedisErr(err)
 	switch {
 	case !ok && errors.Is(err, context.DeadlineExceeded):
 		return fmt.Errorf("%w: no answer within %v", counter.ErrUnavailable, s.timeout)
 	case !ok:
 		return fmt.Errorf("%w: %v", counter.ErrUnavailable, err)
-	case slices.ContainsFunc(unavailableReplies, func(word string) bool { return strings.HasPrefix(reply.Error(), word) }):
+	case redislink.Unavailable(err):
 		return fmt.Errorf("%w; nothing was changed: %v", counter.ErrUnavailable, err)
 	}
 	return redislink.Explain("counter", fmt.Sprintf("%q or a key beside it", keys[0]), err)

@@ -1,13 +1,13 @@
 package lint
 
-// line is one floor of the house. Its packages may import those of lower lines,
-// never one another, and never anything above.
+// line is one layer. Its packages may import packages of lower lines, but not each
+// other, and none above.
 type line struct {
 	packages []string // directories; with /... for all below
 	why      string
 }
 
-// layout is the house from top to bottom. A new package needs a place here.
+// layout lists the layers from top to bottom. Add every new package here.
 var layout = []line{
 	{[]string{"test/e2e"}, "end-to-end tests of the built binary, and of every command that the docs quote"},
 	{[]string{"test/chaos/..."}, "the built binary under random faults, and a checker that sees only its answers"},

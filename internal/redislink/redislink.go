@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -127,6 +128,24 @@ func Listen(ctx context.Context, client func() (rueidis.Client, error), channel 
 		}
 		_ = clock.Sleep(ctx, clock.Jitter(pause))
 	}
+}
+
+// unavailable are the codes of the replies with which Redis tells that it cannot execute
+// a command now: it starts, a failover is in progress, the cluster moves a slot, its
+// memory or its disk is full, or a script blocks it.
+var unavailable = []string{
+	"LOADING", "CLUSTERDOWN", "MASTERDOWN", "TRYAGAIN", "READONLY", "NOREPLICAS", "MISCONF", "OOM", "BUSY",
+}
+
+// Unavailable reports whether err is a reply of a Redis that is unavailable. Redis has
+// not executed the command.
+func Unavailable(err error) bool {
+	reply, ok := errors.AsType[*rueidis.RedisError](err)
+	if !ok {
+		return false
+	}
+	code, _, _ := strings.Cut(reply.Error(), " ")
+	return slices.Contains(unavailable, code)
 }
 
 // Explain says more where Redis's own words help nobody. The error begins with who has asked;

@@ -1,6 +1,8 @@
 package redislink_test
 
 import (
+	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -76,5 +78,34 @@ func TestClose(t *testing.T) {
 	theirs.Close()
 	if err := client.Do(t.Context(), client.B().Ping().Build()).Error(); err != nil {
 		t.Errorf("somebody else's client was closed: %v", err)
+	}
+}
+
+func TestUnavailable(t *testing.T) {
+	server := testredis.Start(t)
+	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{server.Addr}, ForceSingleClient: true, DisableCache: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	do := func(words ...string) error {
+		return client.Do(t.Context(), client.B().Arbitrary(words...).Build()).Error()
+	}
+	if err := do("NONSENSE"); err == nil || redislink.Unavailable(err) {
+		t.Errorf("an unknown command: %v", err)
+	}
+	if redislink.Unavailable(nil) || redislink.Unavailable(errors.New("OOM is not from Redis")) {
+		t.Error("an error that is not from Redis is a reply")
+	}
+	for _, c := range []struct{ name, value string }{{"maxmemory", "1"}, {"min-replicas-to-write", "1"}} {
+		if err := do("CONFIG", "SET", c.name, c.value); err != nil {
+			t.Fatal(err)
+		}
+		if err := do("SET", "key", "value"); !redislink.Unavailable(fmt.Errorf("wrapped: %w", err)) {
+			t.Errorf("%s: %v", c.name, err)
+		}
+		if err := do("CONFIG", "SET", c.name, "0"); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

@@ -165,7 +165,7 @@ func (l *line) lease(ask queue.Ask, now weir.Micros) queue.Batch {
 		i := l.ready[0]
 		release := slot.Release()
 		i.tries++
-		i.secret, i.slot = newSecret(), slot
+		i.secret, i.slot = queue.NewSecret(), slot
 		l.move(i, queue.Leased, release+weir.Micros(l.terms.VisibilityMicros))
 		slot = l.terms.After(slot)
 		l.pace = slot

@@ -6,8 +6,6 @@ package memory
 
 import (
 	"context"
-	"crypto/rand"
-	"encoding/hex"
 	"maps"
 	"slices"
 	"sync"
@@ -216,11 +214,4 @@ func (s *Store) Watch(ctx context.Context, name string, wake func()) error {
 	defer s.mu.Unlock()
 	delete(l.watchers, key)
 	return ctx.Err()
-}
-
-// newSecret is what nobody can guess.
-func newSecret() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

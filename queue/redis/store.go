@@ -39,7 +39,7 @@
 // # Errors
 //
 // A call ends within its timeout, and no command is sent twice. After
-// queue.ErrUnavailable the call may have taken effect. Push again with the same ID.
+// queue.ErrUnavailable the call may have taken effect, unless the error says otherwise. Push again with the same ID.
 // Acknowledge again, and treat queue.ErrLost as success. If the answer to a Lease got
 // lost, its items go to another worker when the lease expires, and count one try.
 package redis
@@ -47,9 +47,7 @@ package redis
 import (
 	"cmp"
 	"context"
-	"crypto/rand"
 	"embed"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"strconv"
@@ -216,10 +214,12 @@ func (s *Store) call(ctx context.Context, name string, script *rueidis.Lua, args
 	return &answer{parts: parts}
 }
 
-// explain says more where Redis's own words help nobody.
+// explain returns an error of package queue for an error of the client.
 func explain(err error) error {
-	reply, ok := errors.AsType[*rueidis.RedisError](err)
-	if !ok || reply.IsLoading() || reply.IsClusterDown() || reply.IsTryAgain() || strings.HasPrefix(reply.Error(), "READONLY") || strings.HasPrefix(reply.Error(), "MASTERDOWN") {
+	if redislink.Unavailable(err) {
+		return fmt.Errorf("%w; nothing was changed: redis: %w", queue.ErrUnavailable, err)
+	}
+	if _, replied := errors.AsType[*rueidis.RedisError](err); !replied {
 		return fmt.Errorf("%w: redis: %w", queue.ErrUnavailable, err)
 	}
 	return redislink.Explain("redis", "a key of the queue", err)
@@ -237,11 +237,4 @@ func (s *Store) Ping(ctx context.Context) error {
 		return explain(err)
 	}
 	return nil
-}
-
-// newSecret is what nobody can guess.
-func newSecret() string {
-	var b [16]byte
-	rand.Read(b[:])
-	return hex.EncodeToString(b[:])
 }

@@ -41,7 +41,7 @@ func (s *Store) Lease(ctx context.Context, name string, ask queue.Ask) (queue.Ba
 	if err != nil {
 		return queue.Batch{}, err
 	}
-	secret := newSecret()
+	secret := queue.NewSecret()
 	a := s.call(ctx, name, leaseScript, strconv.Itoa(ask.Max), strconv.FormatInt(ask.Ahead.Microseconds(), 10), secret)
 	b := queue.Batch{Wait: weir.Never}
 	if wait := a.number(); wait >= 0 {

@@ -99,11 +99,11 @@ func (f *follower) next(ctx context.Context) (*state, error) {
 	return s, f.repository.judge(ctx, s)
 }
 
-// kindOf tells troubles apart: what Redis says by what it says, and all that has to do
-// with its being away or on its way back is one.
+// kindOf returns the kind of an error, so that each kind is reported once. All errors of
+// an unavailable Redis are one kind; other replies differ by their text.
 func kindOf(err error) string {
 	reply := replyOf(err)
-	if reply == nil || reply.IsLoading() || reply.IsClusterDown() || reply.IsTryAgain() {
+	if reply == nil || redislink.Unavailable(err) {
 		return "away"
 	}
 	return reply.Error()

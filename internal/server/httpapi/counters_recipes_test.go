@@ -8,17 +8,16 @@ import (
 	"github.com/weirhq/weir/counter"
 )
 
-// What people do with Redis commands, chapter by chapter of a handbook of them, done
-// over HTTP.
+// The HTTP API can do what applications often do with Redis commands.
 func TestRecipes(t *testing.T) {
 	for name, test := range map[string]func(*testing.T, *kept){
-		"9.1 INCR实现计数器": recipeIncr,
-		"9.2 网站访问量统计":   recipeVisits,
-		"9.3 用户操作计数":    recipeLikes,
-		"9.4 计数器重置策略":   recipeReset,
-		"9.5 热点商品统计":    recipeHotProducts,
-		"9.6 热搜关键词统计":   recipeHotSearches,
-		"9.7 用户行为统计":    recipeBehaviour,
+		"IncrCommands":      recipeIncr,
+		"PageViews":         recipeVisits,
+		"Likes":             recipeLikes,
+		"Reset":             recipeReset,
+		"HotProducts":       recipeHotProducts,
+		"SearchLeaderboard": recipeHotSearches,
+		"UserActions":       recipeBehaviour,
 	} {
 		t.Run(name, func(t *testing.T) { eachStore(t, test) })
 	}

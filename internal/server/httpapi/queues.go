@@ -158,7 +158,7 @@ func (h *Handler) queueTrouble(c *call, err error) error {
 	case errors.Is(err, queue.ErrLost):
 		return leaseLost.of("The lease has ended, or it expired and another worker has the item; stop working on it.").in("token")
 	case errors.Is(err, queue.ErrFull):
-		return c.full("The queue holds as much as it may; try again when some of it is done.")
+		return c.full("The queue is full; try again when some items are done.")
 	}
 	return h.storeTrouble(c, err)
 }

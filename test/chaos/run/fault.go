@@ -61,7 +61,7 @@ func (s *scene) endInstance(f plan.Fault) {
 	i := s.fleet[1+f.Pick%(len(s.fleet)-1)]
 	i.end(f.Kind == plan.Crash)
 	s.sleep(f.For)
-	testcall.OK(s.house, i.start())
+	testcall.OK(s.scope, i.start())
 }
 
 // crash kills a server, which comes back empty: at once, or after a replica has taken over.

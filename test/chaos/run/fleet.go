@@ -129,7 +129,7 @@ func (i *instance) sample() (check.Sample, error) {
 }
 
 // startFleet starts instances that share a store and a document of rules.
-func startFleet(h *testcall.House, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
+func startFleet(h *testcall.Scope, program, store, rules string, now func() time.Duration, line *check.Timeline) []*instance {
 	dir := h.TempDir()
 	file := filepath.Join(dir, "rules.yaml")
 	testcall.OK(h, os.WriteFile(file, []byte(rules), 0o600))

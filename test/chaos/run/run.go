@@ -78,7 +78,7 @@ func Run(ctx context.Context, o Options) (*Report, error) {
 }
 
 func runScene(ctx context.Context, o Options, t plan.Topology, share time.Duration, p *progress) (*Scene, error) {
-	h, err := testcall.NewHouse("chaos")
+	h, err := testcall.NewScope("chaos")
 	if err != nil {
 		return nil, err
 	}

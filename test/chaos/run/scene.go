@@ -16,7 +16,7 @@ import (
 type scene struct {
 	ctx      context.Context
 	options  Options
-	house    *testcall.House
+	scope    *testcall.Scope
 	topology plan.Topology
 	keys     []string
 
@@ -43,19 +43,19 @@ const (
 // warmUp is how long there is load before the first fault and the first sample.
 func warmUp(share time.Duration) time.Duration { return min(15*time.Second, share/6) }
 
-func newScene(ctx context.Context, o Options, h *testcall.House, t plan.Topology) *scene {
+func newScene(ctx context.Context, o Options, h *testcall.Scope, t plan.Topology) *scene {
 	begun := time.Now()
-	return &scene{ctx: ctx, options: o, house: h, topology: t, faults: map[plan.Kind]int{}, now: func() time.Duration { return time.Since(begun) }}
+	return &scene{ctx: ctx, options: o, scope: h, topology: t, faults: map[plan.Kind]int{}, now: func() time.Duration { return time.Since(begun) }}
 }
 
 // play plays the scene for as long as its share of the run.
 func (s *scene) play(share time.Duration, tell func(*scene, string)) error {
 	tell(s, "starting")
-	if err := s.house.Try(s.open); err != nil {
+	if err := s.scope.Try(s.open); err != nil {
 		return err
 	}
 	s.deadline = share
-	err := s.house.Try(func() { s.act(share, tell) })
+	err := s.scope.Try(func() { s.act(share, tell) })
 	s.close()
 	return err
 }
@@ -64,11 +64,11 @@ func (s *scene) play(share time.Duration, tell func(*scene, string)) error {
 func (s *scene) open() {
 	rules := plan.DrawRules(s.random("rules"))
 	s.keys = keysOf(rules)
-	s.store = startStore(s.house, s.topology)
+	s.store = startStore(s.scope, s.topology)
 	s.checker = check.New(rules, s.options.Timeout, s.store.slotOf)
 	s.line = s.checker.Timeline
 	url := fmt.Sprintf("%s?timeout=%v", s.store.url(), s.options.Timeout)
-	s.fleet = startFleet(s.house, s.options.Weir, url, rules.YAML(), s.now, s.line)
+	s.fleet = startFleet(s.scope, s.options.Weir, url, rules.YAML(), s.now, s.line)
 	s.watch = &watch{store: s.store, timeline: s.line, now: s.now, patience: s.options.Timeout}
 	s.load = newLoad(rules, s.fleet, s.checker, s.now)
 
@@ -82,7 +82,7 @@ func (s *scene) open() {
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
 }
 
-// close ends what asks and watches, and judges what is left. The house ends the rest.
+// close ends what asks and watches, and judges what is left. The scope ends the rest.
 func (s *scene) close() {
 	s.stop()
 	s.load.stop()
@@ -126,7 +126,7 @@ func (s *scene) measure() {
 	s.load.quiet(func() {
 		s.sleep(rest)
 		for _, i := range s.fleet {
-			s.samples = append(s.samples, testcall.Must(i.sample())(s.house))
+			s.samples = append(s.samples, testcall.Must(i.sample())(s.scope))
 		}
 	})
 }

@@ -20,13 +20,13 @@ func TestScene(t *testing.T) {
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/weirhq/weir/cmd/weir").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	h, err := testcall.NewHouse("chaos")
+	h, err := testcall.NewScope("chaos")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer h.Close()
 	s := newScene(t.Context(), Options{Seed: 1, Rate: 200, Timeout: 50 * time.Millisecond, Weir: program, Out: t.TempDir()}, h, plan.Single)
-	if err := s.house.Try(s.open); err != nil {
+	if err := s.scope.Try(s.open); err != nil {
 		t.Fatal(err)
 	}
 	kinds := map[plan.Kind]bool{}
@@ -36,11 +36,11 @@ func TestScene(t *testing.T) {
 			continue
 		}
 		kinds[kind] = true
-		if err := s.house.Try(func() { s.make(f) }); err != nil {
+		if err := s.scope.Try(func() { s.make(f) }); err != nil {
 			t.Error(err)
 		}
 	}
-	if err := s.house.Try(s.measure); err != nil {
+	if err := s.scope.Try(s.measure); err != nil {
 		t.Error(err)
 	}
 	s.close()

@@ -63,7 +63,7 @@ func has(ranges [][2]int, slot int) bool {
 }
 
 // startStore starts the Redis of a topology.
-func startStore(h *testcall.House, t plan.Topology) store {
+func startStore(h *testcall.Scope, t plan.Topology) store {
 	switch t {
 	case plan.Sentinel:
 		return &sentinel{testredis.StartSentinel(h, testredis.Lined)}

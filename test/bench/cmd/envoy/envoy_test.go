@@ -57,7 +57,7 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 		"no limit": {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: []*pb.RateLimitResponse_DescriptorStatus{{Code: pb.RateLimitResponse_OK}}}},
 		"an error": {err: errors.New("no")},
 	} {
-		h := &house{contestants: []contestant{{name: name, address: listen(t, service)}}}
+		h := &field{contestants: []contestant{{name: name, address: listen(t, service)}}}
 		if _, err := h.measure(tiny(), func(int, int, string) {}); err == nil {
 			t.Errorf("%s is not noticed", name)
 		}
@@ -65,7 +65,7 @@ func TestWrongAnswersAreNoticed(t *testing.T) {
 }
 
 func TestMeasureAndReport(t *testing.T) {
-	h := &house{contestants: []contestant{
+	h := &field{contestants: []contestant{
 		{name: doesNothing, address: listen(t, nothing{}), processes: []int{os.Getpid()}}, {name: weirMemory, address: listen(t, nothing{})},
 	}}
 	figures, err := h.measure(tiny(), func(int, int, string) {})

@@ -53,7 +53,7 @@ func run(r *command.Run) {
 	ctx, cancel := context.WithTimeout(context.Background(), 15*time.Minute)
 	r.Cleanup(cancel)
 	r.Step(0, 1, "building envoyproxy/ratelimit")
-	h := &house{TB: r}
+	h := &field{TB: r}
 	h.start(ctx, o)
 	figures := testcall.Must(h.measure(o, r.Step))(r)
 	testcall.OK(r, writeTable(r.File("envoy.txt"), machine.Describe(), o, figures))

@@ -45,7 +45,7 @@ type caller struct {
 }
 
 // measure lets the contestants take turns.
-func (h *house) measure(o options, progress func(done, total int, what string)) ([]figure, error) {
+func (h *field) measure(o options, progress func(done, total int, what string)) ([]figure, error) {
 	lines := make([][]*line, len(h.contestants))
 	for i, c := range h.contestants {
 		var hangUp func()

@@ -18,9 +18,9 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-// house is an upstream and those who stand before it, each on a port of its own. What is
-// opened last is closed first, so whoever stands in front.
-type house struct {
+// field holds an upstream and the proxies in front of it, each on its own port. Cleanup
+// closes the proxies before the upstream.
+type field struct {
 	testing.TB
 	contestants []contestant
 }
@@ -39,8 +39,8 @@ const (
 // rules is one limit that every request is charged for, and that nobody reaches.
 const rules = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
 
-func newHouse(t testing.TB) *house {
-	h := &house{TB: t}
+func startContestants(t testing.TB) *field {
+	h := &field{TB: t}
 	target := testcall.Must(url.Parse(h.serve("the upstream itself", http.HandlerFunc(serve))))(t)
 	transport := &http.Transport{ // with what nobody should be without
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: time.Minute, DisableCompression: true,
@@ -63,7 +63,7 @@ func newHouse(t testing.TB) *house {
 	return h
 }
 
-func (h *house) serve(name string, handler http.Handler) (url string) {
+func (h *field) serve(name string, handler http.Handler) (url string) {
 	s := httptest.NewServer(handler)
 	h.Cleanup(s.Close)
 	h.contestants = append(h.contestants, contestant{name: name, addr: s.Listener.Addr().String()})

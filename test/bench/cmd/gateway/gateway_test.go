@@ -46,7 +46,7 @@ func TestSummarize(t *testing.T) {
 // An answer that is not the right one fails the run: one without limits from whom they
 // are expected, one with another length, and one that is no success.
 func TestWrongAnswersAreSeen(t *testing.T) {
-	h := newHouse(t)
+	h := startContestants(t)
 	o := options{callers: 1, requests: 1}
 	c, q := h.contestants[1], questions()[0]
 	if _, err := ask(c, q, o); err != nil {

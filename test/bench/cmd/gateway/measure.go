@@ -56,7 +56,7 @@ type figure struct {
 }
 
 func measure(t testing.TB, o options, progress command.Progress) (out []figure) {
-	h, all := newHouse(t), questions()
+	h, all := startContestants(t), questions()
 	done, total := 0, len(all)*len(h.contestants)*o.rounds
 	for n, q := range all {
 		turns := rounds.Turns{Contestants: len(h.contestants), Rounds: o.rounds, Seed: [2]uint64{7, uint64(n)}}

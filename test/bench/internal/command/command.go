@@ -18,7 +18,7 @@ import (
 
 // Run is one run of a command.
 type Run struct {
-	*testcall.House      // of what it starts; it also takes the place of a test
+	*testcall.Scope      // cleans up what the run starts, and is its testing.TB
 	Quick           bool // as the flag says
 	line            *line
 
@@ -48,7 +48,7 @@ func Main(quick string, measure func(*Run), files ...string) {
 	flag.Parse()
 	machine.FixGC()
 	var err error
-	if r.House, err = testcall.NewHouse("bench"); err == nil {
+	if r.Scope, err = testcall.NewScope("bench"); err == nil {
 		err = r.Try(func() { measure(r) })
 		r.Close()
 	}

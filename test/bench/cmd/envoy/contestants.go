@@ -28,20 +28,20 @@ const (
 // once leaves a process waiting for longer than the 50 ms that a check may take.
 const patience = "?timeout=1s"
 
-// house is where the contestants live.
-type house struct {
+// field holds the contestants.
+type field struct {
 	testing.TB
 	contestants []contestant
 }
 
-// contestant is a service to be asked.
+// contestant is a service that is measured.
 type contestant struct {
 	name, address string
 	processes     []int // its own, and that of its Redis
 }
 
 // start starts all contestants.
-func (h *house) start(ctx context.Context, o options) {
+func (h *field) start(ctx context.Context, o options) {
 	root := h.TempDir()
 	config := testcall.Must(peer.Layout(root))(h)
 	testcall.OK(h, os.WriteFile(filepath.Join(config, "bench.yaml"), []byte(configuration), 0o644))
@@ -54,7 +54,7 @@ func (h *house) start(ctx context.Context, o options) {
 
 // startTheirs starts the other service with its own settings, and with those that suit
 // so many callers best: a connection to Redis for each, and writes gathered.
-func (h *house) startTheirs(ctx context.Context, root string, o options) {
+func (h *field) startTheirs(ctx context.Context, root string, o options) {
 	programs := testcall.Must(peer.Build(ctx, root))(h)
 	start := func(name string, settings ...string) {
 		redis := testredis.Start(h)
@@ -68,7 +68,7 @@ func (h *house) startTheirs(ctx context.Context, root string, o options) {
 }
 
 // startOurs starts this program as a contestant, which has other processes work for it.
-func (h *house) startOurs(ctx context.Context, name, what, config string, others ...int) {
+func (h *field) startOurs(ctx context.Context, name, what, config string, others ...int) {
 	c := exec.CommandContext(ctx, testcall.Must(os.Executable())(h))
 	c.Env = append(os.Environ(), serveVariable+"="+what, configVariable+"="+config)
 	c.Stderr = os.Stderr

@@ -8,9 +8,9 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Chapter 10.3, monitoring: an alert when more than 5 % are rejected, when traffic falls
-// suddenly, and when answers take longer; and none at exactly 5 %.
-func TestChapter10_3(t *testing.T) {
+// The default checks fire when more than 5 % of the requests are denied, when traffic
+// drops, and when decisions take longer. Exactly 5 % does not fire.
+func TestDefaultChecks(t *testing.T) {
 	slow := traffic(1000, func(f *frame.Frame) {
 		f.Decision = frame.Histogram{}
 		f.Decision.Put(frame.SlotOf(4*time.Millisecond), 1000)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-func TestHouse(t *testing.T) {
-	h, err := NewHouse("chaos")
+func TestScope(t *testing.T) {
+	h, err := NewScope("chaos")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir/stats/archive"
 )
 
-// Chapter 9.8, live analysis: 850 requests in a second, of which 5 end badly, are an
-// error rate of 0.59 %, and response times are known without a list of them.
-func TestChapter9_8(t *testing.T) {
+// With 850 requests in a second, 5 of them with errors, the error rate is 0.59 %. The
+// percentiles are known without a list of all response times.
+func TestErrorRateAndLatency(t *testing.T) {
 	d := newDesk(t, someRules)
 	v := &engine.Verdict{Allowed: true}
 	for i := range 850 {
@@ -36,9 +36,9 @@ func TestChapter9_8(t *testing.T) {
 	}
 }
 
-// Chapter 9.9, how long figures are kept: seconds for an hour, minutes for a day, hours
-// for 30 days, days for a year; and a minute is the sum of its seconds.
-func TestChapter9_9(t *testing.T) {
+// By default, seconds are kept for an hour, minutes for a day, hours for 30 days, and
+// days for a year. A minute is the sum of its seconds.
+func TestDefaultRetention(t *testing.T) {
 	d := newDesk(t, someRules)
 	want := []archive.Level{{Step: 1, Keep: 3600}, {Step: 60, Keep: 86400}, {Step: 3600, Keep: 30 * 86400}, {Step: 86400, Keep: 366 * 86400}}
 	for i, l := range d.memory.Levels(archive.Series) {

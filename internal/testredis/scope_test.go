@@ -7,21 +7,21 @@ import (
 	"github.com/weirhq/weir/internal/testcall"
 )
 
-// A program that is no test has servers, too.
-func TestHouse(t *testing.T) {
-	h := testcall.Must(testcall.NewHouse("bench"))(t)
+// A program that is not a test can start servers, too.
+func TestScope(t *testing.T) {
+	h := testcall.Must(testcall.NewScope("bench"))(t)
 	var s *Server
 	testcall.OK(t, h.Try(func() { s = Start(h) }))
 	answered(t, s, "PONG", "PING")
 	h.Close()
 	if _, err := s.TryDo("PING"); err == nil {
-		t.Error("it answers after the house was closed")
+		t.Error("it answers after the scope was closed")
 	}
 }
 
-func TestHouseNamesWhatIsMissing(t *testing.T) {
+func TestScopeNamesMissingProgram(t *testing.T) {
 	t.Setenv("PATH", "")
-	h := testcall.Must(testcall.NewHouse("bench"))(t)
+	h := testcall.Must(testcall.NewScope("bench"))(t)
 	defer h.Close()
 	if err := h.Try(func() { Start(h) }); err == nil || !strings.Contains(err.Error(), "install Debian's redis-server") {
 		t.Errorf("without a redis-server: %v", err)
