@@ -130,6 +130,32 @@ func ExampleRecorder_Top() {
 	// user:bob: 1 to 1 of 3 denials
 }
 
+func ExampleRecorder_Clients() {
+	recorder := judged()
+	denied, err := recorder.Clients(ctx, stats.ClientsQuery{From: noon, To: noon.Add(20 * time.Second), By: stats.ByDenied})
+	if err != nil {
+		panic(err)
+	}
+	for _, c := range denied.Clients {
+		fmt.Println(c.Key, c.Count, c.Values, "since", c.First.Format(time.TimeOnly), c.Rules)
+	}
+	// Output:
+	// user:eve 2 [2 0] since 12:00:00 [{api 2}]
+	// user:bob 1 [1 0] since 12:00:00 [{api 1}]
+}
+
+func ExampleRecorder_Usage() {
+	recorder := judged()
+	usage, err := recorder.Usage(ctx, "api", noon, noon.Add(time.Hour))
+	if err != nil {
+		panic(err)
+	}
+	for _, l := range usage.Limits {
+		fmt.Println(l.Requests, "requests,", l.Denied, "denied, p50", l.P50, "and at most", l.Max, "of", l.Limit)
+	}
+	// Output: 10 requests, 3 denied, p50 2 and at most 3 of 3
+}
+
 func ExampleRecorder_Suggest() {
 	recorder := judged()
 	limits, err := recorder.Suggest(ctx, "api", noon, noon.Add(time.Hour), 0.3, 0.01)

@@ -51,9 +51,6 @@ type Series struct {
 	Local    bool    // the archive is unavailable, and the data is of this instance alone
 }
 
-// steps are those that people find natural.
-var steps = []int64{1, 5, 10, 30, 60, 5 * 60, 10 * 60, 30 * 60, 3600, 6 * 3600, 24 * 3600, 7 * 24 * 3600, 30 * 24 * 3600}
-
 // Series returns the traffic over time. The points of a rule contain only counts.
 func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
 	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.series(ctx, a, q); return err })
@@ -65,31 +62,22 @@ func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
 }
 
 func (r *Recorder) series(ctx context.Context, a archive.Store, q Query) (*Series, error) {
-	level, step, err := r.plan(a, q.From, q.To, q.Step)
+	g, err := r.plan(a, q.From, q.To, q.Step, MaxPoints)
 	if err != nil {
 		return nil, err
 	}
-	from := q.From.Unix() - q.From.Unix()%step
-	to := q.To.Unix()
-	points := (to-from)/step + 1
-	if (to-from)%step == 0 {
-		points--
-	}
-	if points > MaxPoints {
-		return nil, wrongQuery("%d points are too many; ask for at most %d, with a step of %v or more", points, MaxPoints, time.Duration((to-from)/MaxPoints+1)*time.Second)
-	}
-	frames := make([]frame.Frame, points)
-	err = each(ctx, a, archive.Series, level, from, from+points*step, func(s archive.Slot) {
+	frames := make([]frame.Frame, g.points)
+	err = each(ctx, a, archive.Series, g.level, g.from, g.to(), func(s archive.Slot) {
 		// Points have only a part of it, and there may be thousands.
-		frames[(s.Start-from)/step].Merge(partOf(s.Frame, q))
+		frames[g.at(s.Start)].Merge(partOf(s.Frame, q))
 	})
 	if err != nil {
 		return nil, err
 	}
-	length := time.Duration(step) * time.Second
-	series := &Series{From: time.Unix(from, 0).UTC(), To: time.Unix(from+points*step, 0).UTC(), Step: length}
+	length := g.length()
+	series := &Series{From: g.time(0), To: g.time(g.points), Step: length}
 	for i := range frames {
-		at := time.Unix(from+int64(i)*step, 0).UTC()
+		at := g.time(int64(i))
 		if q.Rule == "" {
 			series.Points = append(series.Points, pointOf(at, length, &frames[i]))
 			continue
@@ -117,46 +105,6 @@ func countsOf(f *frame.Frame, q Query) frame.Counts {
 		}
 	}
 	return sum
-}
-
-// plan chooses a level, and a step that is a multiple of its own.
-func (r *Recorder) plan(a archive.Store, from, to time.Time, wanted time.Duration) (level int, step int64, err error) {
-	length := to.Unix() - from.Unix()
-	switch {
-	case length < 1:
-		return 0, 0, wrongQuery("the time ends before it begins; name an end that is later")
-	case wanted < 0:
-		return 0, 0, wrongQuery("the step %v is negative; leave it 0 to have one chosen", wanted)
-	}
-	step = int64((wanted + time.Second - 1) / time.Second)
-	if step == 0 {
-		step = steps[len(steps)-1]
-		for _, s := range steps {
-			if length/s < idealPoints {
-				step = s
-				break
-			}
-		}
-	}
-	levels := a.Levels(archive.Series)
-	level = r.finest(levels, from.Unix(), length)
-	for level+1 < len(levels) && levels[level+1].Step <= step && step%levels[level+1].Step == 0 {
-		level++ // fewer slots say the same
-	}
-	if rest := step % levels[level].Step; rest > 0 {
-		step += levels[level].Step - rest
-	}
-	return level, step, nil
-}
-
-// finest is the finest level that still has the beginning, and not too many slots.
-func (r *Recorder) finest(levels []archive.Level, from, length int64) int {
-	age := r.options.Clock().Unix() - from
-	level := 0
-	for level+1 < len(levels) && (age > levels[level].Keep || length/levels[level].Step > archive.MaxSlots/2) {
-		level++
-	}
-	return level
 }
 
 // each reads a range piece by piece.
@@ -198,9 +146,9 @@ func (r *Recorder) Summary(ctx context.Context, from, to time.Time) (s *Summary,
 }
 
 func (r *Recorder) summary(ctx context.Context, a archive.Store, from, to time.Time) (*Summary, error) {
-	length := to.Unix() - from.Unix()
-	if length < 1 {
-		return nil, wrongQuery("the time ends before it begins; name an end that is later")
+	length, err := lengthOf(from, to)
+	if err != nil {
+		return nil, err
 	}
 	levels := a.Levels(archive.Series)
 	level := r.finest(levels, from.Unix(), length)
@@ -229,12 +177,19 @@ func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
 
 // details reads what is known of rules from the finest level that has it.
 func (r *Recorder) details(ctx context.Context, a archive.Store, from, to int64, do func(archive.Slot)) error {
-	levels := a.Levels(archive.Rules)
-	level := r.finest(levels, from, to-from)
-	for level+1 < len(levels) && (to-from)/levels[level].Step > idealPoints {
-		level++
-	}
-	return each(ctx, a, archive.Rules, level, levels[level].Start(from), to, do)
+	g := r.planKept(a, archive.Rules, from, to)
+	return each(ctx, a, archive.Rules, g.level, g.from, g.to(), do)
+}
+
+// detail adds up what is known of one rule.
+func (r *Recorder) detail(ctx context.Context, a archive.Store, id string, from, to int64) (*frame.Detail, error) {
+	var sum frame.Frame
+	err := r.details(ctx, a, from, to, func(s archive.Slot) {
+		if d := s.Frame.Details[id]; d != nil {
+			sum.Merge(&frame.Frame{Details: map[string]*frame.Detail{id: d}})
+		}
+	})
+	return sum.Detail(id), err
 }
 
 // ownKept is for how long an instance remembers what it has counted itself, beside the

@@ -37,9 +37,9 @@ func TestSteps(t *testing.T) {
 		{100 * 24 * time.Hour, time.Hour, 0, 3, 24 * time.Hour},
 	} {
 		from := d.clock.now().Add(-c.ago)
-		level, step, err := d.plan(d.archive, from, from.Add(c.long), c.step)
-		if err != nil || level != c.level || time.Duration(step)*time.Second != c.want {
-			t.Errorf("%v ago, for %v by %v: level %d, %d s, %v; want %d, %v", c.ago, c.long, c.step, level, step, err, c.level, c.want)
+		g, err := d.plan(d.archive, from, from.Add(c.long), c.step, MaxPoints)
+		if err != nil || g.level != c.level || g.length() != c.want {
+			t.Errorf("%v ago, for %v by %v: level %d, %v, %v; want %d, %v", c.ago, c.long, c.step, g.level, g.length(), err, c.level, c.want)
 		}
 	}
 }

@@ -6,7 +6,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -58,17 +57,12 @@ func (r *Recorder) Suggest(ctx context.Context, id string, from, to time.Time, s
 	if !to.After(from) {
 		return nil, wrongQuery("the time ends before it begins; name an end that is later")
 	}
-	var sum frame.Frame
-	err := r.details(ctx, r.archive, from.Unix(), to.Unix(), func(s archive.Slot) {
-		if d := s.Frame.Details[id]; d != nil {
-			sum.Merge(&frame.Frame{Details: map[string]*frame.Detail{id: d}})
-		}
-	})
+	detail, err := r.detail(ctx, r.archive, id, from.Unix(), to.Unix())
 	if err != nil {
 		return nil, err
 	}
 	var all []Suggestion
-	for q, u := range sum.Detail(id).Usage {
+	for q, u := range detail.Usage {
 		s := Suggestion{Rule: id, Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, From: from, To: to}
 		s.Requests, s.Denied = u.Used.Count+u.Denied, u.Denied
 		for _, share := range shares {

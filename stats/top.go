@@ -17,18 +17,27 @@ const (
 	ByTotal By = iota
 	ByAllowed
 	ByDenied
+	ByShadowDenied // only of rules; rankings count it as denied by the rule
 )
 
-var byNames = [...]string{"total", "allowed", "denied"}
+var byNames = [...]string{"total", "allowed", "denied", "shadow_denied"}
 
 func (b By) String() string { return byNames[b] }
 
 // ParseBy parses "total", "allowed" or "denied".
 func ParseBy(name string) (By, error) {
-	if i := slices.Index(byNames[:], name); i >= 0 {
+	if i := slices.Index(byNames[:ByShadowDenied], name); i >= 0 {
 		return By(i), nil
 	}
 	return 0, wrongQuery("%q is no ranking; write total, allowed or denied", name)
+}
+
+// ParseRuleBy parses what ParseBy does, and "shadow_denied".
+func ParseRuleBy(name string) (By, error) {
+	if i := slices.Index(byNames[:], name); i >= 0 {
+		return By(i), nil
+	}
+	return 0, wrongQuery("%q is nothing that rules decide; write total, allowed, denied or shadow_denied", name)
 }
 
 // Window is the time range of a ranking.
@@ -90,7 +99,7 @@ type Top struct {
 // Top returns the most frequent keys. A ranking is at most ten seconds old. The window
 // includes the slot that is still being counted, so it may be longer by a twelfth.
 func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
-	if int(q.By) >= len(byNames) || int(q.Window) >= len(windows) {
+	if q.By > ByDenied || int(q.Window) >= len(windows) {
 		return nil, wrongQuery("there is no such ranking; use the constants")
 	}
 	if q.N < 0 {
@@ -110,17 +119,14 @@ func (r *Recorder) top(ctx context.Context, a archive.Store, q TopQuery) (*Top, 
 	level := a.Levels(archive.Top)[q.Window]
 	now := r.options.Clock().Unix()
 	from, to := level.Start(now-windows[q.Window].long), level.Start(now)+level.Step
-	var sum frame.Ranking
+	var all []*frame.Sketch
 	err := each(ctx, a, archive.Top, int(q.Window), from, to, func(s archive.Slot) {
-		if one := s.Frame.Top[q.Rule]; one != nil {
-			sum.Allowed.Merge(&one.Allowed)
-			sum.Denied.Merge(&one.Denied)
-		}
+		all = append(all, q.By.halves(s.Frame.Top[q.Rule])...)
 	})
 	if err != nil {
 		return nil, err
 	}
-	ranked := [...]frame.Sketch{ByTotal: sum.Both(), ByAllowed: sum.Allowed, ByDenied: sum.Denied}[q.By]
+	ranked := frame.SumSketches(all)
 	ranked.Trim(min(q.N, frame.MaxRankedAll))
 	return &Top{
 		From: time.Unix(from, 0).UTC(), To: time.Unix(to, 0).UTC(),

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"iter"
 	"math"
 	"math/bits"
 	"time"
@@ -98,6 +99,17 @@ func (h *Histogram) Rank(n int64) int64 {
 		}
 	}
 	return 0
+}
+
+// All returns the largest number of each slot that has something, and how many it has.
+func (h *Histogram) All() iter.Seq2[int64, int64] {
+	return func(yield func(top, n int64) bool) {
+		for i, n := range h.counts {
+			if n > 0 && !yield(Top(uint8(i)), n) {
+				return
+			}
+		}
+	}
 }
 
 // Floor returns a lower bound of the largest number; 0 if the histogram is empty.

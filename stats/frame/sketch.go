@@ -53,6 +53,44 @@ func (s *Sketch) Merge(other *Sketch) {
 	s.order()
 }
 
+// SumSketches returns what merging sketches one after the other would, in the time that
+// one of them takes.
+func SumSketches(all []*Sketch) Sketch {
+	var sum Sketch
+	at := map[string]int{}
+	for _, s := range all {
+		sum.Total += s.Total
+		for _, e := range s.Entries {
+			i, ok := at[e.Key]
+			if !ok {
+				i = len(sum.Entries)
+				at[e.Key] = i
+				sum.Entries = append(sum.Entries, Entry{Key: e.Key})
+			}
+			// What it has here, rather than the floor that all have in the end.
+			sum.Entries[i].Count += e.Count - s.Floor
+			sum.Entries[i].Error += e.Error - s.Floor
+		}
+		sum.Floor += s.Floor
+	}
+	for i := range sum.Entries {
+		sum.Entries[i].Count += sum.Floor
+		sum.Entries[i].Error += sum.Floor
+	}
+	sum.order()
+	return sum
+}
+
+// Of returns how often a key came at most, if it is among the entries; 0 otherwise.
+func (s *Sketch) Of(key string) int64 {
+	for i := range s.Entries {
+		if s.Entries[i].Key == key {
+			return s.Entries[i].Count
+		}
+	}
+	return 0
+}
+
 // Trim drops all but the n largest entries.
 func (s *Sketch) Trim(n int) {
 	if len(s.Entries) <= n {
@@ -60,14 +98,6 @@ func (s *Sketch) Trim(n int) {
 	}
 	s.Floor = max(s.Floor, s.Entries[n].Count)
 	s.Entries = slices.Clip(slices.Clone(s.Entries[:n]))
-}
-
-// Both returns one sketch of allowed and denied requests together.
-func (r *Ranking) Both() Sketch {
-	var s Sketch
-	s.Merge(&r.Allowed)
-	s.Merge(&r.Denied)
-	return s
 }
 
 func (s *Sketch) order() {

@@ -59,6 +59,30 @@ func TestSketchesAreHonest(t *testing.T) {
 	})
 }
 
+// A sum of sketches is what merging them says.
+func TestSumIsMerge(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var all []*Sketch
+		var merged Sketch
+		for _, s := range rapid.SliceOfN(sketches, 0, 5).Draw(t, "sketches") {
+			all = append(all, &s)
+			merged.Merge(&s)
+		}
+		sum := SumSketches(all)
+		if fmt.Sprint(sum) != fmt.Sprint(merged) {
+			t.Fatalf("%+v, want %+v", sum, merged)
+		}
+		for _, e := range sum.Entries {
+			if sum.Of(e.Key) != e.Count {
+				t.Fatalf("%q is not found in %+v", e.Key, sum)
+			}
+		}
+		if sum.Of("never") != 0 {
+			t.Fatal("a key that never came is found")
+		}
+	})
+}
+
 // A key that comes often is found among a million that do not.
 func TestCounterFindsHeavyKeys(t *testing.T) {
 	c := NewCounter(100)
@@ -77,12 +101,12 @@ func TestCounterFindsHeavyKeys(t *testing.T) {
 	}
 }
 
-func TestBothHalves(t *testing.T) {
+func TestSumOfBothHalves(t *testing.T) {
 	r := Ranking{
 		Allowed: Sketch{Entries: []Entry{{"a", 10, 0}, {"b", 4, 1}}, Floor: 2, Total: 20},
 		Denied:  Sketch{Entries: []Entry{{"b", 9, 0}}, Floor: 1, Total: 9},
 	}
-	s := r.Both()
+	s := SumSketches([]*Sketch{&r.Allowed, &r.Denied})
 	want := []Entry{{"b", 13, 1}, {"a", 11, 1}}
 	if fmt.Sprint(s.Entries) != fmt.Sprint(want) || s.Floor != 3 || s.Total != 29 {
 		t.Errorf("%+v, want %v", s, want)

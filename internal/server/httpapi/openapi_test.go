@@ -405,7 +405,7 @@ var answersTried = func() []tried {
 			tried{what: m.what, body: m.body, status: 401, headers: version, tokens: true},
 			tried{what: m.what, body: m.body, status: 403, headers: []string{anyVersion, "Host: evil.example.com"}},
 			tried{what: m.what, body: m.body, status: 429, headers: version, tired: true, options: tired, with: with})
-		if strings.Contains(m.what, "/rules") && !strings.Contains(m.what, "validate") || strings.Contains(m.what, "/keys") || isListCall(m.what) {
+		if strings.Contains(m.what, "/v1/rules") && !strings.Contains(m.what, "validate") || strings.Contains(m.what, "/keys") || isListCall(m.what) {
 			all = append(all, tried{what: m.what, body: m.body, status: 503, headers: version, gone: true})
 		}
 		if writesRules(m.what) && m.changes {

@@ -111,12 +111,7 @@ func (q *query) name(field string) string {
 // topQuery reads the query of GET /v1/stats/top.
 func topQuery(c *call) (t stats.TopQuery, err error) {
 	q := c.query("by", "window", "rule", "n")
-	t = stats.TopQuery{By: stats.ByDenied, Window: stats.LastHour, N: 10}
-	if text := q.text("by"); text != "" {
-		if t.By, err = stats.ParseBy(text); err != nil {
-			q.wrong(wrongQuery("by", err))
-		}
-	}
+	t = stats.TopQuery{By: q.by(stats.ParseBy), Window: stats.LastHour, N: 10}
 	if text := q.text("window"); text != "" {
 		if t.Window, err = stats.ParseWindow(text); err != nil {
 			q.wrong(wrongQuery("window", err))

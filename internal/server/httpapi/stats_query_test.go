@@ -45,11 +45,25 @@ func TestStatsProblems(t *testing.T) {
 			{"n=0", "n", "1 to 256"}, {"n=-1", "n", "1 to 256"}, {"n=257", "n", "1 to 256"}, {"n=99999999999999999999", "n", "1 to 256"}, {"n=ten", "n", "1 to 256"},
 			{"rule=" + long, "rule", "1025 bytes"}, {"from=1", "from", "no parameter"},
 		},
+		"rules": {
+			{"by=most", "by", "total, allowed, denied or shadow_denied"}, {"n=0", "n", "1 to 50"}, {"n=51", "n", "1 to 50"}, {"n=x", "n", "1 to 50"},
+			{"step=-1", "step", "not a duration"}, {fmt.Sprintf("from=%d&to=%d&step=60", begin.Unix(), begin.Unix()+60_060), "step", "1001 points are too many"},
+		},
+		"clients": {
+			{"by=shadow_denied", "by", "total, allowed or denied"}, {"n=0", "n", "1 to 100"}, {"n=101", "n", "1 to 100"},
+			{"rule=" + long, "rule", "1025 bytes"}, {"prefix=" + long, "prefix", "1025 bytes"}, {"step=1", "step", "no parameter"},
+		},
+		"client": {{"from=1", "key", "required"}, {"key=", "key", "required"}, {"key=" + long, "key", "1025 bytes"}},
+		"usage":  {{"from=1", "rule", "required"}, {"rule=" + long, "rule", "1025 bytes"}},
 		"stream": {{"from=1", "from", "no parameter"}},
 	}
 	for _, w := range whens {
 		all["summary"] = append(all["summary"], w)
 		all["series"] = append(all["series"], w)
+		all["rules"] = append(all["rules"], w)
+		all["clients"] = append(all["clients"], w)
+		all["client"] = append(all["client"], wrong{"key=a&" + w.query, w.field, w.words})
+		all["usage"] = append(all["usage"], wrong{"rule=api&" + w.query, w.field, w.words})
 		all["suggest"] = append(all["suggest"], wrong{"rule=api&" + w.query, w.field, w.words})
 	}
 	for what, wrongs := range all {

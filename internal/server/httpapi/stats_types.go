@@ -150,3 +150,108 @@ type SuggestTarget struct {
 	Units int64   `json:"units"`
 	Above bool    `json:"above"` // more than Units is needed; nobody knows how much
 }
+
+// StatsRange is the time that an answer is about, divided into steps.
+type StatsRange struct {
+	From int64 `json:"from"`
+	To   int64 `json:"to"`
+	Step int64 `json:"step_s"`
+}
+
+// RulesSeriesAnswer is what GET /v1/stats/rules answers.
+type RulesSeriesAnswer struct {
+	StatsRange
+	By    string       `json:"by"`
+	Local bool         `json:"local,omitempty"` // as in SeriesAnswer
+	Times []int64      `json:"times"`           // when each step began
+	Rules []RuleValues `json:"rules"`           // those with the most first
+	Other OtherValues  `json:"other"`           // all other rules together
+}
+
+// RuleValues is how often a rule decided so, in all and in each step.
+type RuleValues struct {
+	Rule   string  `json:"rule"`
+	Total  int64   `json:"total"`
+	Values []int64 `json:"values"`
+}
+
+// OtherValues is RuleValues of rules that are not named.
+type OtherValues struct {
+	Total  int64   `json:"total"`
+	Values []int64 `json:"values"`
+}
+
+// ClientsAnswer is what GET /v1/stats/clients answers.
+type ClientsAnswer struct {
+	StatsRange
+	By       string        `json:"by"`
+	Rule     string        `json:"rule"`  // as in TopAnswer
+	Total    int64         `json:"total"` // likewise
+	Floor    int64         `json:"floor"`
+	Sampling int64         `json:"sampling"`
+	Local    bool          `json:"local,omitempty"`
+	Clients  []StatsClient `json:"clients"`
+}
+
+// StatsClient is a client that came at least Count-Error times, and at most Count times.
+type StatsClient struct {
+	Key     string      `json:"key"`
+	Count   int64       `json:"count"`
+	Error   int64       `json:"error"`
+	Rules   []RuleCount `json:"rules"` // those with the most first
+	FirstAt int64       `json:"first_at"`
+	LastAt  int64       `json:"last_at"`
+	Values  []int64     `json:"values"` // of each step
+}
+
+// RuleCount is how often a rule decided so for a client.
+type RuleCount struct {
+	Rule  string `json:"rule"`
+	Count int64  `json:"count"`
+}
+
+// ClientAnswer is what GET /v1/stats/client answers.
+type ClientAnswer struct {
+	Key string `json:"key"`
+	StatsRange
+	Floor  int64         `json:"floor"` // in a step without a count, the client came at most so often
+	Local  bool          `json:"local,omitempty"`
+	Points []ClientPoint `json:"points"`
+}
+
+// ClientPoint is the requests of a client in a step.
+type ClientPoint struct {
+	T       int64 `json:"t"`
+	Allowed int64 `json:"allowed"`
+	Denied  int64 `json:"denied"`
+}
+
+// UsageAnswer is what GET /v1/stats/usage answers.
+type UsageAnswer struct {
+	Rule   string       `json:"rule"`
+	From   int64        `json:"from"`
+	To     int64        `json:"to"`
+	Local  bool         `json:"local,omitempty"`
+	Limits []LimitUsage `json:"limits"` // one for each limit of the rule that was asked
+}
+
+// LimitUsage is how many units of a limit were in use after its requests.
+type LimitUsage struct {
+	Tier     string      `json:"tier"` // "" is for requests without one
+	Period   float64     `json:"period_s"`
+	Limit    int64       `json:"limit"` // in force now; 0 if there is none
+	Requests int64       `json:"requests"`
+	Denied   int64       `json:"denied"`
+	P50      int64       `json:"p50"`
+	P90      int64       `json:"p90"`
+	P99      int64       `json:"p99"`
+	Max      int64       `json:"max"`
+	Slots    []UsageSlot `json:"slots"`
+}
+
+// UsageSlot is how many requests left at most so many units in use, and more than the
+// slot before.
+type UsageSlot struct {
+	UpTo  int64 `json:"up_to"`
+	Count int64 `json:"count"`
+}

@@ -1,0 +1,127 @@
+package httpapi
+
+import (
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func TestRulesSeries(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.traffic()
+	stretch := fmt.Sprintf("from=%d&to=%d&step=5", begin.Unix(), begin.Unix()+10)
+	times := []int64{begin.Unix(), begin.Unix() + 5}
+	for _, c := range []struct {
+		query string
+		rules []RuleValues
+		other OtherValues
+	}{
+		{"", []RuleValues{{"login", 3, []int64{3, 0}}}, OtherValues{0, []int64{0, 0}}},
+		{"&by=allowed", []RuleValues{{"api", 11, []int64{11, 0}}, {"login", 2, []int64{2, 0}}}, OtherValues{0, []int64{0, 0}}},
+		{"&by=total&n=1", []RuleValues{{"api", 13, []int64{11, 2}}}, OtherValues{6, []int64{5, 1}}},
+		{"&by=shadow_denied", []RuleValues{}, OtherValues{0, []int64{0, 0}}},
+	} {
+		var a RulesSeriesAnswer
+		r := s.call("GET /v1/stats/rules?"+stretch+c.query, "").want(t, 200, &a)
+		if a.Step != 5 || a.Local || !reflect.DeepEqual(a.Times, times) || !reflect.DeepEqual(a.Rules, c.rules) || !reflect.DeepEqual(a.Other, c.other) {
+			t.Errorf("%s: %s", c.query, r.body)
+		}
+	}
+	var a RulesSeriesAnswer
+	if s.call("GET /v1/stats/rules", "").want(t, 200, &a); a.Step != 10 || len(a.Times) != 360 || len(a.Other.Values) != 360 {
+		t.Errorf("by default: %d points of %d s", len(a.Times), a.Step)
+	}
+}
+
+func TestClients(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.traffic()
+	var a ClientsAnswer
+	r := s.call("GET /v1/stats/clients", "").want(t, 200, &a)
+	if a.Step != 300 || a.By != "denied" || a.Total != 3 || a.Floor != 0 || a.Sampling != 1 || len(a.Clients) != 2 || a.To <= begin.Unix() {
+		t.Fatalf("%s", r.body)
+	}
+	bob := a.Clients[0]
+	if bob.Key != "ip:192.0.2.9" || bob.Count != 3 || bob.Error != 0 || !reflect.DeepEqual(bob.Rules, []RuleCount{{"login", 3}}) || bob.FirstAt != begin.Unix() || bob.LastAt != begin.Unix() {
+		t.Errorf("%+v", bob)
+	}
+	sum := int64(0)
+	for _, n := range bob.Values {
+		sum += n
+	}
+	if sum != 3 || bob.Values[(begin.Unix()-a.From)/a.Step] != 3 || int64(len(bob.Values)) != (a.To-a.From)/a.Step {
+		t.Errorf("%+v", bob)
+	}
+	// Who is denied by one rule is denied, whatever the others said.
+	if other := a.Clients[1]; other.Key != "user:bob" || other.Count != 3 || len(other.Rules) != 0 {
+		t.Errorf("%+v", other)
+	}
+	for query, keys := range map[string]string{
+		"by=total":                      "user:alice ip:192.0.2.9 user:bob ",
+		"by=total&prefix=user:b":        "user:bob ",
+		"by=total&prefix=al":            "user:alice ",
+		"by=total&prefix=ser":           "",
+		"by=allowed&rule=api":           "user:alice user:bob ",
+		"by=denied&rule=login&n=1":      "ip:192.0.2.9 ",
+		"by=denied&rule=queue":          "",
+		"by=total&prefix=192.0.2.&n=99": "ip:192.0.2.9 ",
+	} {
+		a = ClientsAnswer{}
+		r := s.call("GET /v1/stats/clients?"+query, "").want(t, 200, &a)
+		var got strings.Builder
+		for _, c := range a.Clients {
+			fmt.Fprint(&got, c.Key, " ")
+		}
+		if got.String() != keys {
+			t.Errorf("%s: %s", query, r.body)
+		}
+	}
+	// The last minutes are known by ten seconds, and what is older than a day not at all.
+	if s.call(fmt.Sprintf("GET /v1/stats/clients?from=%d", begin.Unix()-60), "").want(t, 200, &a); a.Step != 10 || a.From != begin.Unix()-60 || len(a.Clients) != 2 {
+		t.Errorf("%+v", a)
+	}
+	if s.call(fmt.Sprintf("GET /v1/stats/clients?from=%d", begin.Unix()-7*24*3600), "").want(t, 200, &a); a.Step != 3600 || a.From < begin.Unix()-25*3600 {
+		t.Errorf("%+v", a)
+	}
+	if s.call(fmt.Sprintf("GET /v1/stats/clients?from=%d&to=%d", begin.Unix()-7*24*3600, begin.Unix()-6*24*3600), "").want(t, 200, &a); len(a.Clients) != 0 {
+		t.Errorf("%+v", a)
+	}
+}
+
+func TestClient(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.traffic()
+	var a ClientAnswer
+	r := s.call("GET /v1/stats/client?key=ip:192.0.2.9", "").want(t, 200, &a)
+	if a.Key != "ip:192.0.2.9" || a.Step != 3600 || a.Floor != 0 || len(a.Points) < 24 || int64(len(a.Points)) != (a.To-a.From)/a.Step {
+		t.Fatalf("%s", r.body)
+	}
+	for i, p := range a.Points {
+		want := ClientPoint{T: a.From + int64(i)*a.Step}
+		if p.T == begin.Unix()-begin.Unix()%3600 {
+			want.Allowed, want.Denied = 2, 3
+		}
+		if p != want {
+			t.Errorf("point %d is %+v, want %+v", i, p, want)
+		}
+	}
+	s.call("GET /v1/stats/client?key=user:nobody", "").want(t, 200, nil)
+}
+
+func TestUsage(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.traffic()
+	var a UsageAnswer
+	r := s.call("GET /v1/stats/usage?rule=login", "").want(t, 200, &a)
+	want := LimitUsage{Period: 60, Limit: 2, Requests: 5, Denied: 3, P50: 1, P90: 2, P99: 2, Max: 2, Slots: []UsageSlot{{1, 1}, {2, 1}}}
+	if a.Rule != "login" || a.Local || len(a.Limits) != 1 || !reflect.DeepEqual(a.Limits[0], want) || a.From >= a.To {
+		t.Errorf("%s, want %+v", r.body, want)
+	}
+	if s.call("GET /v1/stats/usage?rule=api", "").want(t, 200, &a); len(a.Limits) != 2 || a.Limits[1].Tier != "pro" || a.Limits[1].Max != 6 {
+		t.Errorf("%+v", a)
+	}
+	if s.call("GET /v1/stats/usage?rule=queue", "").want(t, 200, &a); len(a.Limits) != 0 {
+		t.Errorf("%+v", a)
+	}
+}

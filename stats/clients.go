@@ -1,0 +1,218 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// MaxClients is the maximum number of clients in an answer, and maxClientRules that of
+// rules beside each.
+const (
+	MaxClients     = 100
+	maxClientRules = 8
+)
+
+// ClientsQuery selects a ranking of clients in any time range.
+type ClientsQuery struct {
+	From, To time.Time
+
+	// Rule selects the decisions of one rule, as in TopQuery; those of a shadow rule are
+	// what it would have decided. Default "": the outcomes of requests.
+	Rule string
+
+	By By
+	N  int // number of clients; default 10, at most MaxClients
+
+	// Prefix, if not "", selects the clients whose key begins so, or the value behind
+	// its kind: "user:al" and "al" find "user:alice".
+	Prefix string
+}
+
+// Clients is a ranking of clients, with what each did over time.
+type Clients struct {
+	From, To time.Time // in whole steps; From is later than in the query if nothing older is kept
+	Step     time.Duration
+	Total    int64 // as in Top, for all clients
+	Floor    int64 // the maximum of a client that is not listed, among those of the prefix
+	Clients  []Client
+	Local    bool // the archive is unavailable, and the data is of this instance alone
+}
+
+// Client is one client of a ranking. The steps in which it was among the ranked ones
+// count; in any other it came at most as often as the floor of that step, which is in
+// Count and Error.
+type Client struct {
+	frame.Entry
+	First, Last time.Time   // start of the first and of the last step with a count
+	Values      []int64     // of each step
+	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client
+}
+
+// RuleCount is how often a rule decided so for a client.
+type RuleCount struct {
+	Rule  string
+	Count int64
+}
+
+// Clients returns the clients with the most requests in a time range, from the finest
+// rankings that reach back to its start. They are at most two seconds old.
+func (r *Recorder) Clients(ctx context.Context, q ClientsQuery) (c *Clients, err error) {
+	if _, err := lengthOf(q.From, q.To); err != nil {
+		return nil, err
+	}
+	q.N = cmp.Or(q.N, 10)
+	switch {
+	case q.By > ByDenied:
+		return nil, wrongQuery("there is no such ranking; use total, allowed or denied")
+	case q.N < 1 || q.N > MaxClients:
+		return nil, wrongQuery("%d clients cannot be listed; ask for 1 to %d", q.N, MaxClients)
+	}
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { c, err = r.clients(ctx, a, q); return err })
+	if err != nil {
+		return nil, err
+	}
+	c.Local = own
+	return c, nil
+}
+
+func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery) (*Clients, error) {
+	g := r.planKept(a, archive.Top, q.From.Unix(), q.To.Unix())
+	var slots []archive.Slot
+	var ranked []*frame.Sketch
+	err := each(ctx, a, archive.Top, g.level, g.from, g.to(), func(s archive.Slot) {
+		slots = append(slots, s)
+		ranked = append(ranked, q.By.halves(s.Frame.Top[q.Rule])...)
+	})
+	if err != nil {
+		return nil, err
+	}
+	sum := frame.SumSketches(ranked)
+	if q.Prefix != "" {
+		sum.Entries = slices.DeleteFunc(sum.Entries, func(e frame.Entry) bool { return !begins(e.Key, q.Prefix) })
+	}
+	sum.Trim(q.N)
+	c := &Clients{From: g.time(0), To: g.time(g.points), Step: g.length(), Total: sum.Total, Floor: sum.Floor}
+	at := map[string]int{}
+	rules := make([]map[string]int64, len(sum.Entries))
+	for i, e := range sum.Entries {
+		at[e.Key], rules[i] = i, map[string]int64{}
+		c.Clients = append(c.Clients, Client{Entry: e, Values: make([]int64, g.points)})
+	}
+	for _, s := range slots {
+		for id, ranking := range s.Frame.Top {
+			for _, half := range q.By.halves(ranking) {
+				for _, e := range half.Entries {
+					i, listed := at[e.Key]
+					if !listed {
+						continue
+					}
+					if id == q.Rule {
+						c.Clients[i].count(g, s.Start, e.Count)
+					}
+					if id != "" {
+						rules[i][id] += e.Count
+					}
+				}
+			}
+		}
+	}
+	for i := range c.Clients {
+		c.Clients[i].Rules = largest(rules[i])
+	}
+	return c, nil
+}
+
+// halves are the sketches of a ranking that count.
+func (b By) halves(r *frame.Ranking) []*frame.Sketch {
+	switch {
+	case r == nil:
+		return nil
+	case b == ByAllowed:
+		return []*frame.Sketch{&r.Allowed}
+	case b == ByDenied:
+		return []*frame.Sketch{&r.Denied}
+	}
+	return []*frame.Sketch{&r.Allowed, &r.Denied}
+}
+
+// begins reports whether a key begins so, or the value behind its kind.
+func begins(key, prefix string) bool {
+	_, value, _ := strings.Cut(key, ":")
+	return strings.HasPrefix(key, prefix) || strings.HasPrefix(value, prefix)
+}
+
+func (c *Client) count(g grid, start, n int64) {
+	at := g.at(start)
+	c.Values[at] += n
+	when := g.time(int64(at))
+	if c.First.IsZero() {
+		c.First = when
+	}
+	c.Last = when
+}
+
+// largest orders the counts of rules, and keeps the first ones.
+func largest(counts map[string]int64) []RuleCount {
+	all := make([]RuleCount, 0, len(counts))
+	for id, n := range counts {
+		all = append(all, RuleCount{id, n})
+	}
+	slices.SortFunc(all, func(a, b RuleCount) int {
+		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))
+	})
+	return all[:min(len(all), maxClientRules)]
+}
+
+// ClientSeries is what one client did over time, as far as rankings know it.
+type ClientSeries struct {
+	From, To time.Time // as in Clients
+	Step     time.Duration
+	Points   []ClientPoint // one for every step
+	Floor    int64         // in a step without a count, the client came at most so often
+	Local    bool          // the archive is unavailable, and the data is of this instance alone
+}
+
+// ClientPoint is the requests of a client in one step, by their outcome.
+type ClientPoint struct {
+	Time            time.Time
+	Allowed, Denied int64
+}
+
+// ClientSeries returns what one client did in a time range.
+func (r *Recorder) ClientSeries(ctx context.Context, key string, from, to time.Time) (s *ClientSeries, err error) {
+	if _, err := lengthOf(from, to); err != nil {
+		return nil, err
+	}
+	own, err := r.ask(ctx, func(a archive.Store) (err error) {
+		s, err = r.clientSeries(ctx, a, key, from.Unix(), to.Unix())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.Local = own
+	return s, nil
+}
+
+func (r *Recorder) clientSeries(ctx context.Context, a archive.Store, key string, from, to int64) (*ClientSeries, error) {
+	g := r.planKept(a, archive.Top, from, to)
+	s := &ClientSeries{From: g.time(0), To: g.time(g.points), Step: g.length()}
+	for i := range g.points {
+		s.Points = append(s.Points, ClientPoint{Time: g.time(i)})
+	}
+	err := each(ctx, a, archive.Top, g.level, g.from, g.to(), func(slot archive.Slot) {
+		if all := slot.Frame.Top[""]; all != nil {
+			p := &s.Points[g.at(slot.Start)]
+			p.Allowed += all.Allowed.Of(key)
+			p.Denied += all.Denied.Of(key)
+			s.Floor = max(s.Floor, all.Allowed.Floor, all.Denied.Floor)
+		}
+	})
+	return s, err
+}

@@ -1,0 +1,119 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Bounds of RuleSeries: rules that have gone are still in what is kept, so that there may
+// be thousands.
+const (
+	MaxRulePoints  = 1000
+	MaxSeriesRules = 50
+)
+
+// RuleQuery selects the rules that are compared over time.
+type RuleQuery struct {
+	From, To time.Time
+	Step     time.Duration // as in Query
+	By       By
+	N        int // number of rules; default 5, at most MaxSeriesRules
+}
+
+// RuleSeries is what the rules did over time, those with the most first.
+type RuleSeries struct {
+	From, To time.Time // From is aligned to Step
+	Step     time.Duration
+	Times    []time.Time // start of each step
+	Rules    []RuleValues
+	Other    RuleValues // all other rules together
+	Local    bool       // the archive is unavailable, and the data is of this instance alone
+}
+
+// RuleValues is how often a rule did something: in all, and in each step.
+type RuleValues struct {
+	Rule   string
+	Total  int64
+	Values []int64
+}
+
+// of is the number of decisions of a rule that count.
+func (b By) of(c *frame.Counts) int64 {
+	return [...]int64{ByTotal: c.Total(), ByAllowed: c.Allowed, ByDenied: c.Denied, ByShadowDenied: c.ShadowDenied}[b]
+}
+
+// RuleSeries returns the rules with the most decisions of a kind, over time. Rules
+// without any are left out.
+func (r *Recorder) RuleSeries(ctx context.Context, q RuleQuery) (s *RuleSeries, err error) {
+	q.N = cmp.Or(q.N, 5)
+	switch {
+	case int(q.By) >= len(byNames):
+		return nil, wrongQuery("there is no such order; use the constants")
+	case q.N < 1 || q.N > MaxSeriesRules:
+		return nil, wrongQuery("%d rules cannot be compared; ask for 1 to %d", q.N, MaxSeriesRules)
+	}
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.ruleSeries(ctx, a, q); return err })
+	if err != nil {
+		return nil, err
+	}
+	s.Local = own
+	return s, nil
+}
+
+func (r *Recorder) ruleSeries(ctx context.Context, a archive.Store, q RuleQuery) (*RuleSeries, error) {
+	g, err := r.plan(a, q.From, q.To, q.Step, MaxRulePoints)
+	if err != nil {
+		return nil, err
+	}
+	byID := map[string]*RuleValues{}
+	err = each(ctx, a, archive.Series, g.level, g.from, g.to(), func(s archive.Slot) {
+		for line, counts := range s.Frame.Rules {
+			n := q.By.of(counts)
+			if n == 0 {
+				continue
+			}
+			v := byID[line.Rule]
+			if v == nil {
+				v = &RuleValues{Rule: line.Rule, Values: make([]int64, g.points)}
+				byID[line.Rule] = v
+			}
+			v.add(g.at(s.Start), n)
+		}
+	})
+	if err != nil {
+		return nil, err
+	}
+	s := &RuleSeries{From: g.time(0), To: g.time(g.points), Step: g.length(), Other: RuleValues{Rule: frame.Other, Values: make([]int64, g.points)}}
+	for i := range g.points {
+		s.Times = append(s.Times, g.time(i))
+	}
+	for id, v := range byID {
+		if id != frame.Other {
+			s.Rules = append(s.Rules, *v)
+		}
+	}
+	slices.SortFunc(s.Rules, func(a, b RuleValues) int {
+		return cmp.Or(cmp.Compare(b.Total, a.Total), cmp.Compare(a.Rule, b.Rule))
+	})
+	rest := s.Rules[min(q.N, len(s.Rules)):]
+	if v := byID[frame.Other]; v != nil {
+		rest = append(slices.Clip(rest), *v)
+	}
+	s.Rules = s.Rules[:min(q.N, len(s.Rules))]
+	for _, v := range rest {
+		for i, n := range v.Values {
+			s.Other.add(i, n)
+		}
+	}
+	return s, nil
+}
+
+func (v *RuleValues) add(at int, n int64) {
+	v.Total += n
+	v.Values[at] += n
+}

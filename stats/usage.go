@@ -1,0 +1,102 @@
+package stats
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+// Usage is how full the limits of a rule got.
+type Usage struct {
+	From, To time.Time // in whole slots of ten seconds, five minutes or an hour
+	Limits   []LimitUsage
+	Local    bool // the archive is unavailable, and the data is of this instance alone
+}
+
+// LimitUsage is how many units of a limit were in use after each allowed request, for all
+// clients together. Numbers of units are never less than the true ones, and at most an
+// eighth more.
+type LimitUsage struct {
+	Tier     string // "" for requests without a tier, or of a tier that the rule does not name
+	Period   time.Duration
+	Limit    int64 // units of the limit in force; 0 if there is none for this tier and period
+	Requests int64 // as in Suggestion
+	Denied   int64 // requests that found no room; they are not in Slots
+
+	P50, P90, P99, Max int64
+	Slots              []UsageSlot // those that have something, in order
+}
+
+// UsageSlot is how many requests left at most UpTo units in use, and more than the slot
+// before.
+type UsageSlot struct{ UpTo, Count int64 }
+
+// Usage returns the distribution of how full each limit of a rule got between two times.
+func (r *Recorder) Usage(ctx context.Context, id string, from, to time.Time) (u *Usage, err error) {
+	if _, err := lengthOf(from, to); err != nil {
+		return nil, err
+	}
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { u, err = r.usage(ctx, a, id, from.Unix(), to.Unix()); return err })
+	if err != nil {
+		return nil, err
+	}
+	u.Local = own
+	return u, nil
+}
+
+func (r *Recorder) usage(ctx context.Context, a archive.Store, id string, from, to int64) (*Usage, error) {
+	detail, err := r.detail(ctx, a, id, from, to)
+	if err != nil {
+		return nil, err
+	}
+	g := r.planKept(a, archive.Rules, from, to)
+	usage := &Usage{From: g.time(0), To: g.time(g.points)}
+	for q, u := range detail.Usage {
+		usage.Limits = append(usage.Limits, limitUsage(q, u, r.index.Load().capacity(id, q)))
+	}
+	slices.SortFunc(usage.Limits, func(a, b LimitUsage) int {
+		return cmp.Or(cmp.Compare(a.Tier, b.Tier), cmp.Compare(a.Period, b.Period))
+	})
+	return usage, nil
+}
+
+func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
+	one := LimitUsage{
+		Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, Limit: limit,
+		Requests: u.Used.Count + u.Denied, Denied: u.Denied,
+	}
+	// A slot reaches beyond the limit that is in it; nobody can have used more.
+	within := func(units int64) int64 {
+		if limit > 0 && units > limit && frame.Slot(uint64(units)) == frame.Slot(uint64(limit)) {
+			return limit
+		}
+		return units
+	}
+	for top, n := range u.Used.All() {
+		one.Slots = append(one.Slots, UsageSlot{within(top), n})
+	}
+	one.P50, one.P90, one.P99 = within(u.Used.Value(0.5)), within(u.Used.Value(0.9)), within(u.Used.Value(0.99))
+	one.Max = within(u.Used.Rank(u.Used.Count))
+	return one
+}
+
+// capacity is what a limit that is in force can hold; 0 if there is no such limit.
+func (x *index) capacity(id string, q frame.Quota) int64 {
+	for _, p := range x.rules {
+		if p.id != id {
+			continue
+		}
+		for tier, line := range p.lines {
+			for _, l := range p.limits[tier] {
+				if line.Tier == q.Tier && l.period == q.Period {
+					return l.Capacity()
+				}
+			}
+		}
+	}
+	return 0
+}
