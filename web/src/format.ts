@@ -82,6 +82,15 @@ export function moment(time: number | string | undefined, lang: string): string 
   return date ? new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(date) : dash
 }
 
+// zone is the time zone in which the page writes times, with its offset at a time:
+// Europe/Berlin (GMT+1).
+export function zone(lang: string, time = Date.now() / 1000): string {
+  const format = new Intl.DateTimeFormat(lang, { timeZoneName: 'shortOffset' })
+  const name = format.resolvedOptions().timeZone
+  const offset = format.formatToParts(time * 1000).find((part) => part.type === 'timeZoneName')?.value ?? ''
+  return name === 'UTC' ? name : `${name} (${offset})`
+}
+
 // toDate takes what the API writes for a time.
 export function toDate(time: number | string | undefined): Date | null {
   if (time === undefined || time === '' || time === 0) return null

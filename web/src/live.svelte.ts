@@ -16,6 +16,7 @@ class Live {
   latest = $state.raw<Summary | null>(null)
   points = $state.raw<Point[]>([])
   rules = $state.raw(new Map<string, number[]>()) // requests a second, the latest last
+  counted = 0 // requests since the page was opened
 }
 
 export const live = new Live()
@@ -87,15 +88,20 @@ async function listen(signal: AbortSignal): Promise<void> {
 
 // prime fills in the minutes in which the page did not listen. The last seconds are the
 // stream's: a series has them before they are complete.
+let priming = false
 async function prime(): Promise<void> {
+  if (priming) return
+  priming = true
   try {
     const now = Math.floor(Date.now() / 1000)
     const { value } = await api.json<Series>('GET', '/v1/stats/series', { query: { from: now - kept, to: now, step: 1 } })
     if (value.step_s !== 1) return
-    const newest = live.points.at(-1)?.t ?? 0
+    const newest = live.points.at(-1)?.t ?? now
     live.points = merge(value.points.filter((p) => p.t < newest), live.points).slice(-kept)
   } catch {
     // Then the chart begins empty.
+  } finally {
+    priming = false
   }
 }
 
@@ -124,7 +130,10 @@ export async function primeRules(ids: string[]): Promise<void> {
 
 function take(s: Summary): void {
   const before = live.points
+  // Seconds that were missed are in the series.
+  if (before.length > 0 && Math.floor(s.from) > before.at(-1)!.t + 1) void prime()
   live.latest = s
+  live.counted += s.requests
   live.points = append(before, pointOf(s), kept)
   // A second that was there already has been counted.
   if (live.points !== before && live.points.at(-1)!.t !== before.at(-1)?.t) tally(s.rules ?? [])

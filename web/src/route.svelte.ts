@@ -51,10 +51,14 @@ export function follow(confirmLeave: () => boolean): void {
 // keep writes what was asked for into the address, so that it can be bookmarked. Nobody
 // goes anywhere by it.
 export function keep(query: URLSearchParams): void {
-  const search = query.toString()
-  current = link(route.place.page, ...route.place.rest) + (search ? '?' + search : '')
+  current = ask(query, route.place.page, ...route.place.rest)
   history.replaceState(null, '', current)
   route.place = placeOf(current)
+}
+
+// visit goes to the same page with another question, so that the back button leads here again.
+export function visit(query: URLSearchParams): void {
+  location.hash = ask(query, route.place.page, ...route.place.rest)
 }
 
 export function go(...parts: string[]): void {
@@ -62,3 +66,9 @@ export function go(...parts: string[]): void {
 }
 
 export const link = (...parts: string[]): string => '#/' + parts.map(encodeURIComponent).join('/')
+
+// ask is a link to a page with a question.
+export function ask(query: URLSearchParams | Record<string, string>, ...parts: string[]): string {
+  const search = new URLSearchParams(query).toString()
+  return link(...parts) + (search ? '?' + search : '')
+}

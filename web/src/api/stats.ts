@@ -22,6 +22,7 @@ export interface Counts {
 
 export interface RuleTotals extends Counts {
   rule: string
+  latency_us?: Latency // events of the stream have none
 }
 
 export interface Upstream {
@@ -84,6 +85,50 @@ export interface Top {
   entries: TopEntry[]
 }
 
+// Ruled are the rules that did most of something over time.
+export interface Ruled {
+  from: number
+  to: number
+  step_s: number
+  local?: boolean
+  times: number[]
+  rules: { rule: string; total: number; values: number[] }[]
+  other: { total: number; values: number[] } // the rest of them
+}
+
+export interface RankedClient {
+  key: string
+  count: number
+  error: number // by how much the count may be too high
+  rules: { rule: string; count: number }[]
+  first_at: number // the start of the first slot with a count
+  last_at: number
+  values: number[] // one for each step
+}
+
+export interface RankedClients {
+  from: number // where data begins, if that is later than what was asked for
+  to: number
+  step_s: number
+  local?: boolean
+  sampling: number
+  floor: number // a client that is not listed has no more
+  total: number
+  clients: RankedClient[]
+}
+
+// ClientSeries is what rankings know of a client: in a slot in which it was not ranked, it has
+// at most floor.
+export interface ClientSeries {
+  key: string
+  from: number
+  to: number
+  step_s: number
+  local?: boolean
+  floor: number
+  points: { t: number; allowed: number; denied: number }[]
+}
+
 export interface Alert {
   id: string
   kind: string
@@ -98,6 +143,7 @@ export interface Alert {
   ends_at?: string
   updated_at: string
   silenced?: boolean
+  instance?: string // that noticed it
 }
 
 export interface Silence {
@@ -116,6 +162,7 @@ export interface Alerts {
 export interface Whoami {
   name: string
   scope: string
+  via?: 'none' | 'token' | 'session' | 'proxy' // how the server knows
 }
 
 // pointOf is a second of the stream, as a series would have it. Without requests there
