@@ -66,20 +66,20 @@ func Report(w io.Writer, quick bool, progress func(done, total int, what string)
 	return nil
 }
 
-const heading = `# How wrong is an estimate?
+const heading = `# How often is an answer false?
 
-A request is judged wrongly if the answer differs from the exact one, given what
-the same algorithm has allowed to the same source in the last period. Shares
-are of all requests. A source that is held at its limit is at the edge with
-every request, where a single unit makes an answer wrong; wrong answers that are
-off by more than a hundredth of N are counted once more in a column of their own.
+The exact answer comes from a log of what the same algorithm has allowed to the
+same source in the last period. An answer is false if it differs from the exact
+one. Shares are of all requests. For a source at its limit, an error of one unit
+makes an answer false. The column "off by > 1 % of N" counts only false answers
+with an error of more than a hundredth of N.
 
 `
 
 // Published is the figure that others have measured, to read ours by.
-const Published = `Published: 0.003 % judged wrongly by the two-counter window on real traffic
-(Cloudflare, 2017: 400 million requests of 270 000 sources), where every request
-that matches is counted.`
+const Published = `Published: 0.003 % false answers of the sliding window counter on real traffic
+(Cloudflare, 2017: 400 million requests of 270 000 sources). There, denied
+requests count, too.`
 
 // WriteResults writes the table of one kind of traffic.
 func WriteResults(w io.Writer, t Traffic, title string, results []Result) error {

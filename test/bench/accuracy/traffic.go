@@ -109,7 +109,7 @@ func Attack(sources int, n int64) Traffic {
 	const periods = 6
 	return Traffic{
 		Name:    "attack",
-		About:   "clients who take N at the worst moment of a window, then every unit at the microsecond at which it is to be had",
+		About:   "clients that take N units at the worst moment of a window, then each unit as soon as it is free",
 		N:       n,
 		Period:  time.Minute,
 		Sources: sources,

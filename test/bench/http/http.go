@@ -79,7 +79,7 @@ func summarize(measured [][]Figure) []Figure {
 
 // WriteTable writes what a person reads.
 func WriteTable(w io.Writer, m machine.Description, o Options, figures []Figure) error {
-	fmt.Fprintf(w, "%v\n\nrate: requests a second over %d connections to a server in the same process; median of the rounds.\nns, allocs: of a call of the handler. ×: ratio to the first of the group.\n", m, o.Connections)
+	fmt.Fprintf(w, "%v\n\nrate: requests a second over %d connections to a server in the same process; median of the rounds.\nns, allocs: time and allocations of a call of the handler. ×: ratio to the first row of the table.\n", m, o.Connections)
 	group, rows := "", [][]string(nil)
 	flush := func() error {
 		if rows == nil {

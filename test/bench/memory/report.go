@@ -138,6 +138,6 @@ func (r Results) WriteSummary(w io.Writer) error {
 	if err := table.Write(w, append(header, "allocs", "bytes a key"), rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\nThree figures each: %s keys. Below 1.00 is faster than every peer.\n", strings.Join(keys, ", "))
+	_, err := fmt.Fprintf(w, "\nEach cell has three figures: for %s keys. Below 1.00 is faster than every peer.\n", strings.Join(keys, ", "))
 	return err
 }

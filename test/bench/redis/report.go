@@ -11,7 +11,7 @@ import (
 )
 
 const heading = `µs: wall time by checks, of all callers together; median of the rounds.
-×: ratio in the same table; redis_rate is the one on a pool of connections, as people run it.
+×: ratio in the same table to redis_rate with its usual pool of connections.
 server µs: what a check takes of the server's processor, which is one core.
 `
 
@@ -136,7 +136,7 @@ func (r Results) WriteSummary(w io.Writer) error {
 	if err := table.Write(w, header, rows); err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(w, "\n%s, where not one; allowed, where not denied. Below 1.00 is faster than\nredis_rate on a pool of connections, as people run it. Server µs and bytes are those of %s.\n",
+	_, err := fmt.Fprintf(w, "\n%s unless the column says one; requests are allowed unless it says denied. Below 1.00\nis faster than redis_rate with its usual pool of connections. Server µs and bytes are for %s.\n",
 		table.Things(all[0].Callers, "caller"), table.Things(all[0].Keys, "key"))
 	return err
 }

@@ -8,15 +8,15 @@ import (
 	"github.com/weirhq/weir/test/bench/internal/table"
 )
 
-const heading = `µs: what it takes to find the three rules that a request meets; median of the rounds,
-without the loop itself.
-×: the most rules by the fewest.
+const heading = `µs: time to find the three rules that match a request; median of the rounds, without
+the loop of the benchmark.
+×: time with the most rules divided by the time with the fewest.
 `
 
 // WriteTable writes what a person reads: a line for each shape, and whether the aims
 // are met.
 func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
-	fmt.Fprintf(w, "%v\n%s\n## a match, by the number of rules\n\n", m, heading)
+	fmt.Fprintf(w, "%v\n%s\n## Time to find the rules, by the number of rules\n\n", m, heading)
 	shapes := byShape(figures)
 	header := []string{"shape"}
 	for _, f := range shapes[0] {
@@ -30,7 +30,7 @@ func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure)
 	if err := table.Write(w, header, rows); err != nil {
 		return err
 	}
-	fmt.Fprint(w, "\n## aims, by the worst shape\n\n")
+	fmt.Fprint(w, "\n## Aims, for the worst shape\n\n")
 	return table.WriteAims(w, "shape", aims(figures))
 }
 

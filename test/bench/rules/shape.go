@@ -80,7 +80,7 @@ func methods() Shape {
 // mixed is all shapes by turns.
 func mixed(shapes []Shape) Shape {
 	return Shape{
-		"mixed", "all of these by turns",
+		"mixed", "all of these in turn",
 		func(i int) rule.Match { return shapes[i%len(shapes)].rule(i) },
 		func(i int) (*letter, int) { return shapes[i%len(shapes)].ask(i) },
 	}

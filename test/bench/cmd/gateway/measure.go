@@ -142,11 +142,11 @@ func (q question) ask(conn *rawhttp.Conn, c contestant) error {
 func writeTable(w io.Writer, m machine.Description, o options, figures []figure) error {
 	fmt.Fprintf(w, `%v
 
-%d callers on as many connections, each asking again as soon as it is answered; median of %d rounds
+%d callers with a connection each; each sends its next request after the answer; median of %d rounds
 that take turns. Callers, proxy and upstream share the machine.
-×: ratio of the rate to that of a bare proxy with the same connections, timeouts and buffers in the
-same round; the median, too.
-allocs: of a request, with the server's and the upstream's.
+×: rate divided by the rate of a bare proxy with the same connections, timeouts and buffers, in the
+same round; median of the rounds.
+allocs: allocations of a request, including those of the server and the upstream.
 
 `, m, o.callers, o.rounds)
 	var rows [][]string
@@ -157,7 +157,7 @@ allocs: of a request, with the server's and the upstream's.
 			worst.Measured = f.ratio
 		}
 	}
-	if err := table.Write(w, []string{"<contestant", "<question", "requests a second", "×", "allocs"}, rows); err != nil {
+	if err := table.Write(w, []string{"<contestant", "<request", "requests a second", "×", "allocs"}, rows); err != nil {
 		return err
 	}
 	_, err := fmt.Fprintf(w, "\nat least %.2f of the bare proxy's rate: %s, %.2f\n", aim, worst.Verdict(), worst.Measured)
