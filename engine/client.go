@@ -45,12 +45,12 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 		return Tier{}, err
 	}
 	clients = slices.DeleteFunc(clients, func(c client) bool { return c.rule.Mode == rule.Off })
-	found := e.tiers.find(clients)
+	found := e.tiers.find(in, clients)
 	if tier != "" && found.From != NoTier {
 		found = Tier{tier, AskedTier}
 	}
 	for _, c := range clients {
-		v.addClient(c.rule, c.key, found.Name)
+		v.addClient(in, c, found.Name)
 	}
 	v.end(enforced)
 	for results := v.Results; len(results) > 0; {
@@ -69,22 +69,24 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 }
 
 // addClient puts the limits that apply to a client on the list.
-func (v *Verdict) addClient(c *rule.Entry, key, tier string) {
-	for _, limit := range c.Limits(key, tier) {
-		v.Results = append(v.Results, Result{Rule: c, Quota: limit, Key: key, Shadow: c.Mode == rule.Shadow})
+func (v *Verdict) addClient(in *installed, c client, tier string) {
+	limits, override := in.limits(c.rule, c.key, tier)
+	for _, limit := range limits {
+		v.Results = append(v.Results, Result{Rule: c.rule, Quota: limit, Override: override, Key: c.key, Shadow: c.rule.Mode == rule.Shadow})
 	}
 }
 
 // Reset clears the usage of a client under a rule or, without an id, under every rule
 // that counts by such keys, whatever its tier is or was. It returns the rules.
 func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
-	clients, err := e.installed.Load().clients(id, key)
+	in := e.installed.Load()
+	clients, err := in.clients(id, key)
 	if err != nil {
 		return nil, err
 	}
 	var rules []string
 	for _, c := range clients {
-		for limits := c.rule.Every(); len(limits) > 0; {
+		for limits := in.every(c); len(limits) > 0; {
 			part := limits[:min(len(limits), weir.MaxOps)]
 			ops := make([]weir.Op, len(part))
 			for i, limit := range part {
@@ -101,6 +103,15 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 		rules = append(rules, c.rule.ID)
 	}
 	return rules, nil
+}
+
+// every are limits of each kind that a client may have usage under.
+func (in *installed) every(c client) []*weir.Compiled {
+	limits := c.rule.Every()
+	if r := in.replaced(c.rule, c.key); r != nil {
+		limits = append(limits, r.limits...) // to reset one kind twice does no harm
+	}
+	return limits
 }
 
 // client is somebody whom a rule counts.

@@ -47,8 +47,8 @@ type Options struct {
 	// too. Default none.
 	Observers []Observer
 
-	// Clock returns the time, to remember when a client was last seen. Default the
-	// system clock.
+	// Clock returns the time, to remember when a client was last seen, and to end an
+	// [Override]. Default the system clock.
 	Clock func() weir.Micros
 
 	// Logger receives a record when Open loads rules, or cannot use them. Default
@@ -67,6 +67,7 @@ type Engine struct {
 	born      time.Time // from which times are measured: that takes half as long as to ask what time it is
 
 	installing sync.Mutex // so that observers know of the same rules as the engine
+	overrides  []Override // all that were installed, whether or not they have an effect
 	installed  atomic.Pointer[installed]
 	seen       *seen
 	tiers      *tiers
@@ -74,9 +75,11 @@ type Engine struct {
 
 // installed are the rules in force, with what was made of them.
 type installed struct {
-	table   *rule.Table
-	version int64
-	shares  shares
+	table     *rule.Table
+	version   int64
+	overrides map[overridden]*replacement // nil if there are none
+	clock     func() weir.Micros
+	shares    shares
 }
 
 // New returns an engine without rules, which allows everything.
@@ -98,7 +101,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.installed.Store(&installed{table: table})
+	e.installLocked(table, 0)
 	return e, nil
 }
 
@@ -112,7 +115,7 @@ func (e *Engine) Install(table *rule.Table, version int64) {
 			o.Install(table, version)
 		}
 	}
-	e.installed.Store(&installed{table: table, version: version})
+	e.installLocked(table, version)
 }
 
 // InstallDemands tells the observers all rules that come with a [Demand] from now on.
@@ -189,7 +192,7 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 				continue
 			}
 			left--
-			if err := v.add(c, req, visits); err != nil && p == enforced {
+			if err := v.add(in, c, req, visits); err != nil && p == enforced {
 				return err
 			}
 		}

@@ -64,10 +64,10 @@ func (t *tiers) remember(key []byte, tier string) {
 
 // find returns the tier of one of several clients, which is one that its rule names, or
 // "": so it is, too, if the client came with a tier that none of the rules knows.
-func (t *tiers) find(clients []client) Tier {
+func (t *tiers) find(in *installed, clients []client) Tier {
 	found := Tier{}
 	for _, c := range clients {
-		if !c.rule.ByTier(c.key) {
+		if !c.rule.ByTier(c.key) || in.replaced(c.rule, c.key) != nil {
 			continue
 		}
 		at, client := t.place([]byte(c.key))

@@ -109,6 +109,9 @@ type Result struct {
 	Shadow bool // reported, but does not count for the verdict
 	Demand int  // the demand to which it belongs, if any
 
+	// Override is where the limit comes from, if not from the rule. Do not change it.
+	Override *Override
+
 	// Asked is false if the store was unavailable and the rule is open or closed. Then
 	// only Allowed of the decision is valid.
 	Asked bool
@@ -139,7 +142,7 @@ func (v *Verdict) clear() {
 
 // add puts the limits of a rule on the list, for everybody whom the request is under
 // the rule: nobody if it does not apply.
-func (v *Verdict) add(c *rule.Entry, req *rule.Request, visits *tiers) error {
+func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *tiers) error {
 	start := len(v.keys)
 	var err error
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
@@ -154,20 +157,20 @@ func (v *Verdict) add(c *rule.Entry, req *rule.Request, visits *tiers) error {
 		if visits != nil && len(c.Tiers) > 0 {
 			visits.remember(identity, req.Tier)
 		}
-		v.addOne(c, req, identity, cost)
+		// The key's bytes never change: when the buffer grows, the old one stays for who
+		// still points to it.
+		v.addOne(in, c, req, unsafe.String(unsafe.SliceData(identity), len(identity)), cost)
 		start = end
 	}
 	return nil
 }
 
-func (v *Verdict) addOne(c *rule.Entry, req *rule.Request, identity []byte, cost int64) {
-	for _, limit := range c.LimitsFor(identity, req.Tier) {
+func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
+	limits, override := in.limits(c, identity, req.Tier)
+	for _, limit := range limits {
 		v.Results = append(v.Results, Result{
-			Rule: c, Quota: limit, Cost: cost, Shadow: c.Mode == rule.Shadow,
+			Rule: c, Quota: limit, Override: override, Key: identity, Cost: cost, Shadow: c.Mode == rule.Shadow,
 			Decision: weir.Decision{Allowed: true}, // until somebody was asked
-			// The key's bytes never change: when the buffer grows, the old one
-			// stays for who still points to it.
-			Key: unsafe.String(unsafe.SliceData(identity), len(identity)),
 		})
 	}
 }

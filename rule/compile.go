@@ -21,11 +21,11 @@ func Compile(set *Set, o Options) (*Table, error) {
 	}
 	c := compiler{
 		Options: o,
-		ids:     map[string]bool{},
+		ids:     make(map[string]*Entry, len(set.Rules)),
 		matches: match.Compiler{IgnoreCase: o.IgnoreCase},
 		limits:  map[weir.Limit]*weir.Compiled{},
 	}
-	t := &Table{headers: map[string]bool{}}
+	t := &Table{byID: c.ids, headers: map[string]bool{}}
 	var wrong []error
 	for i := range set.Rules {
 		r := &set.Rules[i]
@@ -63,7 +63,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 // compiler is what the rules of a set share.
 type compiler struct {
 	Options
-	ids     map[string]bool
+	ids     map[string]*Entry
 	matches match.Compiler
 	limits  map[weir.Limit]*weir.Compiled // equal limits are one, which stores send once
 }
@@ -72,11 +72,11 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if r.ID == "" {
 		return nil, errors.New("id: required; give the rule a name that no other rule has")
 	}
-	if c.ids[r.ID] {
+	if c.ids[r.ID] != nil {
 		return nil, errors.New("id: another rule has the same id, and the two would share their usage; rename one")
 	}
-	c.ids[r.ID] = true
 	out := &Entry{Rule: r, order: order}
+	c.ids[r.ID] = out
 	var err error
 	if out.match, err = c.matches.Compile(match.Conditions(r.Match)); err != nil {
 		return nil, fmt.Errorf("match: %w", err)

@@ -22,6 +22,7 @@ type Options struct {
 // Table is a compiled set. It is immutable.
 type Table struct {
 	rules   []*Entry // in the order of the document
+	byID    map[string]*Entry
 	index   *match.Index[*Entry]
 	exempt  list
 	block   list
@@ -50,6 +51,9 @@ func (q quota) has(kind uint64) bool {
 
 // Rules returns all rules in the order of the document, including those that are off.
 func (t *Table) Rules() []*Entry { return t.rules }
+
+// Find returns the rule with an id, including one that is off, or nil.
+func (t *Table) Find(id string) *Entry { return t.byID[id] }
 
 // CountsByHeader reports whether a rule counts by this header, even if the rule is off.
 // The name is as in http.CanonicalHeaderKey.

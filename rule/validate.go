@@ -10,7 +10,6 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/match"
 )
 
@@ -141,7 +140,7 @@ func (p *parser) checkPeriods(q placedQuota) {
 	first := map[time.Duration]document.Place{}
 	for i, rate := range q.Rates {
 		if _, twice := first[rate.Period]; twice {
-			p.errorf("E015", q.rates[i], q.whose+"limits", "another limit has the same period %s, and the two would share their usage; keep the smaller one", duration.Format(rate.Period))
+			p.errorf("E015", q.rates[i], q.whose+"limits", "%s", samePeriod(rate.Period))
 		}
 		first[rate.Period] = q.rates[i]
 	}
@@ -162,7 +161,7 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 		if q.whose == "" {
 			at = r.fields["cost"].Place
 		}
-		p.errorf("E016", at, field+"cost", "a request costs %d, but at most %d are allowed at once, so every request would be denied; lower the cost, or raise the limit or the burst", cost, capacity)
+		p.errorf("E016", at, field+"cost", "%s", tooCostly(cost, capacity))
 	}
 }
 

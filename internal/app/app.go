@@ -37,12 +37,14 @@ type App struct {
 	store   store
 	rules   *rules
 	editor  *manage.Editor
-	guard   *manage.Guard
-	tokens  atomic.Pointer[bearer.List]
-	certs   map[string]*certs.Certs // by flag
-	servers []*server
-	grpc    *grpc.Server
-	envoy   *envoyrls.Service // nil if there is no configuration for it
+
+	overrides *manage.Overrides // nil if there are no rules
+	guard     *manage.Guard
+	tokens    atomic.Pointer[bearer.List]
+	certs     map[string]*certs.Certs // by flag
+	servers   []*server
+	grpc      *grpc.Server
+	envoy     *envoyrls.Service // nil if there is no configuration for it
 
 	envoyDir *envoyconfig.Dir
 
@@ -88,7 +90,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
 		a.openSecrets, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine, a.openTraces,
-		a.openRules, a.openEnvoy, a.openServers, a.openGRPC, a.beginSaving,
+		a.openRules, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()

@@ -18,6 +18,8 @@ const (
 	countersFile = "counters.snapshot"
 	queuesFile   = "queues.snapshot"
 	seenFile     = "rules.seen.yaml"
+
+	overridesFile = "overrides.seen.json"
 )
 
 // kept is something that survives a restart, in a file of the directory.
@@ -40,7 +42,7 @@ func (a *App) openData(ctx, _ context.Context) error {
 	wait := a.options.Grace + savingTime
 	var err error
 	a.data, err = datadir.Open(ctx, a.options.Data, datadir.Options{
-		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile},
+		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile},
 		Wait:  wait,
 		Waiting: func(owner string) {
 			a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",

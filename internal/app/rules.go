@@ -56,16 +56,20 @@ func (a *App) openRules(ctx, background context.Context) error {
 }
 
 func (r *rules) openFile() error {
-	o := filerepo.Options{Create: true}
-	if data := r.app.options.Data; data != "" {
-		o.History = filepath.Join(data, "rules.history")
-	}
-	repository, err := filerepo.Open(r.app.options.Rules, o)
+	repository, err := filerepo.Open(r.app.options.Rules, filerepo.Options{Create: true, History: r.app.options.historyDir()})
 	if err != nil {
 		return fmt.Errorf("--rules: %w", err)
 	}
 	r.repository = repository
 	return nil
+}
+
+// historyDir is where older versions of a file of rules are kept.
+func (o *Options) historyDir() string {
+	if o.Data != "" {
+		return filepath.Join(o.Data, "rules.history")
+	}
+	return o.Rules + ".history"
 }
 
 // begin puts the first version into force. A file that cannot be used keeps weir from

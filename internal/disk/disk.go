@@ -4,16 +4,39 @@ package disk
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"regexp"
+	"time"
+
+	"github.com/weirhq/weir/internal/clock"
 )
 
 // ErrLocked is what TryLock says while somebody else has the lock.
 var ErrLocked = errors.New("another process has the lock")
+
+// lockEvery is how often Lock tries. The system would wait, too, but not for a context.
+const lockEvery = 5 * time.Millisecond
+
+// Lock is TryLock that waits until nobody else has the lock, or the context ends.
+func Lock(ctx context.Context, path string) (*os.File, error) {
+	for {
+		file, err := TryLock(path)
+		if err == nil {
+			return file, nil
+		}
+		if !errors.Is(err, ErrLocked) {
+			return nil, fmt.Errorf("the lock is not available: %w", err)
+		}
+		if err := clock.Sleep(ctx, lockEvery); err != nil {
+			return nil, fmt.Errorf("%w while another process was writing", err)
+		}
+	}
+}
 
 // Replace writes a file with these permissions beside the old one, and puts it in its
 // place when all of it is on the disk. A crash leaves the old one or the new one, and perhaps a file that IsLeftover

@@ -36,6 +36,8 @@ var layout = []line{
 	{[]string{"metrics"}, "Prometheus metrics of the engine's decisions; no other package imports that library"},
 	{[]string{"engine"}, "decides requests by rules and a store; it has no protocol, so that every protocol can use it"},
 	{[]string{"internal/repo/file", "internal/repo/redis", "internal/repo/repotest"}, "the stores of the rules document; they check that a document can be used, and do not know each other"},
+	{[]string{"internal/override/file", "internal/override/redis", "internal/override/overridetest"}, "the places where overrides with an end are kept, and the test suite that every such place must pass"},
+	{[]string{"internal/override"}, "overrides with an end, and the interface of a place that keeps them"},
 	{[]string{"internal/repo"}, "the interface of a store for the rules document and its history"},
 	{[]string{"internal/ruleedit"}, "edits a rules document and keeps its comments and layout"},
 	{[]string{"rule"}, "rules: which requests are limited, and how; it knows no store, so that you can load and try rules without one"},
@@ -82,10 +84,13 @@ var thirdParty = map[string][]string{
 	"queue/redis":              {"github.com/redis/rueidis"},
 	"stats/...":                {"github.com/redis/rueidis"},
 
-	"store/redis":          {"github.com/redis/rueidis"},
-	"internal/watch":       {"github.com/fsnotify/fsnotify"},
-	"store/redis/goredis":  {"github.com/redis/go-redis/v9"},
-	"internal/repo/redis":  {"github.com/redis/rueidis"},
+	"store/redis":         {"github.com/redis/rueidis"},
+	"internal/watch":      {"github.com/fsnotify/fsnotify"},
+	"store/redis/goredis": {"github.com/redis/go-redis/v9"},
+	"internal/repo/redis": {"github.com/redis/rueidis"},
+
+	"internal/override/redis": {"github.com/redis/rueidis"},
+
 	"internal/document":    {"go.yaml.in/yaml/v4"},
 	"internal/inbound":     {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"internal/redislink":   {"github.com/redis/rueidis"},

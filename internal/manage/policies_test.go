@@ -28,7 +28,7 @@ func TestPolicies(t *testing.T) {
 		limit := table.Rules()[0].Every()[0]
 		want := set.Rules[0].Quota.Rates[0].String()
 		for range 2 {
-			if got := p.Of(limit, e); got != want {
+			if got := p.Of(&engine.Result{Quota: limit}, e); got != want {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}

@@ -36,6 +36,9 @@ type Service struct {
 	// are tried with the same.
 	RuleOptions rule.Options
 
+	// Overrides are those with an end. Default none are kept.
+	Overrides *Overrides
+
 	// Guard keeps out who calls the management too often, or tries tokens. Servers of
 	// one process share one. Default one with the Limits.
 	Guard  *Guard

@@ -12,7 +12,6 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/rule"
@@ -77,8 +76,13 @@ type policyTexts struct {
 	texts sync.Map // *weir.Compiled → string
 }
 
-// Of returns the text of a limit that an engine has asked.
-func (p *Policies) Of(limit *weir.Compiled, e *engine.Engine) string {
+// Of returns the text of the limit of a result. That of an override is not kept: overrides
+// come and go under the same rules.
+func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
+	limit := r.Quota
+	if r.Override != nil {
+		return limit.Limit().Rate()
+	}
 	table, _ := e.Rules()
 	known := p.now.Load()
 	if known == nil || known.table != table {

@@ -92,8 +92,8 @@ func (d Draft) Ready(name string, current []byte) (Draft, error) {
 	if err != nil {
 		return Draft{}, err
 	}
-	d.Author = oneLine(d.Author, MaxAuthor)
-	d.Summary = oneLine(d.Summary, rule.MaxSummary)
+	d.Author = OneLine(d.Author, MaxAuthor)
+	d.Summary = OneLine(d.Summary, rule.MaxSummary)
 	if d.Summary == "" {
 		// One that could not be parsed has nothing in common with the new one.
 		old, _ := rule.Parse(name, current)
@@ -102,8 +102,9 @@ func (d Draft) Ready(name string, current []byte) (Draft, error) {
 	return d, nil
 }
 
-// oneLine makes a text fit for logs and lists: nobody signs for two lines.
-func oneLine(text string, most int) string {
+// OneLine makes a text of at most so many bytes fit for logs and lists: nobody signs for two
+// lines.
+func OneLine(text string, most int) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
 			return ' '

@@ -7,15 +7,9 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
-	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/disk"
 )
-
-// lockEvery is how often a lock that another process has is tried. The system would
-// wait for it, too, but not for a context.
-const lockEvery = 5 * time.Millisecond
 
 // lock waits until nobody else writes, in this process or in another. A process that
 // dies has given back its lock.
@@ -60,16 +54,9 @@ func lockFolder(ctx context.Context, path string) (*os.File, error) {
 	if err := makeFolder(path, 0o600); err != nil {
 		return nil, fmt.Errorf("rules: %w", err)
 	}
-	for {
-		file, err := disk.TryLock(filepath.Join(path, "lock"))
-		if err == nil {
-			return file, nil
-		}
-		if !errors.Is(err, disk.ErrLocked) {
-			return nil, fmt.Errorf("rules: the lock is not available: %w", err)
-		}
-		if err := clock.Sleep(ctx, lockEvery); err != nil {
-			return nil, fmt.Errorf("rules: %w while another process was writing", err)
-		}
+	file, err := disk.Lock(ctx, filepath.Join(path, "lock"))
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
 	}
+	return file, nil
 }

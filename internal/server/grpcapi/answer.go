@@ -83,7 +83,7 @@ func (s *Server) results(v *engine.Verdict, room []result, pointers []*pb.LimitR
 func (s *Server) describe(from *engine.Result, to *result) {
 	r := &to.LimitResult
 	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Quota.Algorithm().String()
-	r.Policy = s.policies.Of(from.Quota, s.options.Engine)
+	r.Policy = s.policies.Of(from, s.options.Engine)
 	r.Allowed, r.Shadow, r.Asked = from.Allowed, from.Shadow, from.Asked
 	r.Cost, r.Limit, r.Remaining = from.Cost, from.Limit, from.Remaining
 	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)

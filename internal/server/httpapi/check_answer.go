@@ -44,7 +44,7 @@ func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 // limitAnswer is what one limit says. The wait is kept where the caller wants it.
 func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait *int64) LimitAnswer {
 	a := LimitAnswer{
-		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r.Quota, h.options.Engine),
+		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
 		Cost: r.Cost, Limit: r.Limit, Remaining: r.Remaining,
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
@@ -55,6 +55,9 @@ func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait 
 	if r.RetryAfter != weir.Never {
 		*wait = millis(r.RetryAfter)
 		a.RetryAfterMS = wait
+	}
+	if o := r.Override; o != nil {
+		a.Override = &LimitOverride{o.ID, o.Ends}
 	}
 	return a
 }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"encoding/json"
 	"strconv"
+	"time"
 )
 
 // appendCheckAnswer appends the answer as json.Marshal would write it, in a fraction
@@ -50,6 +51,11 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 	dst = strconv.AppendBool(append(dst, `,"asked":`...), a.Asked)
 	dst = strconv.AppendInt(append(dst, `,"cost":`...), a.Cost, 10)
 	dst = appendNumbers(dst, a.Limit, a.Remaining, a.ResetAt, a.ResetAfterMS, a.RetryAfterMS, a.DelayMS)
+	if a.Override != nil {
+		dst = appendString(append(dst, `,"override":{"id":`...), a.Override.ID)
+		dst = a.Override.EndsAt.AppendFormat(append(dst, `,"ends_at":"`...), time.RFC3339Nano)
+		dst = append(dst, `"}`...)
+	}
 	return append(dst, '}')
 }
 

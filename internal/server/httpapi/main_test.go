@@ -138,6 +138,12 @@ func newStand(t testing.TB, o Options) *stand {
 	if o.Clock == nil {
 		o.Clock = func() time.Time { return time.UnixMicro(s.now.Load()) }
 	}
+	switch o.Overrides {
+	case nil:
+		o.Overrides = overridesOf(t, s, o.Clock)
+	case none:
+		o.Overrides = nil
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(s.log, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	}

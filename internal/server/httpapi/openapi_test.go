@@ -387,7 +387,7 @@ var answersTried = func() []tried {
 		}
 		version := []string{anyVersion}
 		created := 200
-		if m.what == "POST /v1/rules" || m.what == "POST /v1/alerts/silences" {
+		if m.what == "POST /v1/rules" || m.what == "POST /v1/alerts/silences" || m.what == "POST /v1/overrides" {
 			created = 201
 		}
 		with := func(*testing.T, *Options) {}
@@ -412,5 +412,5 @@ var answersTried = func() []tried {
 			all = append(all, tried{what: m.what, body: m.body, status: 500, headers: version, options: failing})
 		}
 	}
-	return slices.Concat(all, statsTried, alertsTried, countersTried, queuesTried)
+	return slices.Concat(all, overridesTried, statsTried, alertsTried, countersTried, queuesTried)
 }()

@@ -29,6 +29,7 @@ var (
 	invalidRequest   = newKind("invalid-request", http.StatusUnprocessableEntity, "Invalid request")
 	noRule           = newKind("no-rule", http.StatusNotFound, "Rule not found")
 	noVersion        = newKind("no-version", http.StatusNotFound, "Version not found")
+	noOverride       = newKind("no-override", http.StatusNotFound, "Override not found")
 	notFound         = newKind("not-found", http.StatusNotFound, "Path not found")
 	notEnabled       = newKind("not-enabled", http.StatusNotFound, "Feature not enabled")
 	methodNotAllowed = newKind("method-not-allowed", http.StatusMethodNotAllowed, "Method not allowed")

@@ -65,7 +65,7 @@ func (r *route) pattern() string {
 
 // routes is everything that can be called. HEAD is called as GET.
 func routes() []route {
-	return slices.Concat(ruleRoutes, listRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
+	return slices.Concat(ruleRoutes, listRoutes, overrideRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
 }
 
 var ruleRoutes = []route{

@@ -66,6 +66,8 @@ type LimitAnswer struct {
 	ResetAfterMS int64  `json:"reset_after_ms"`
 	RetryAfterMS *int64 `json:"retry_after_ms"`
 	DelayMS      int64  `json:"delay_ms"`
+
+	Override *LimitOverride `json:"override,omitempty"` // the limit comes from it, and not from the rule
 }
 
 // RulesAnswer is what GET /v1/rules answers, unless YAML is asked for.

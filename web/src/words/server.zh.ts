@@ -21,6 +21,7 @@ export const titles: Record<string, string> = {
   'invalid-request': '请求无效',
   'no-rule': '没有这条规则',
   'no-version': '没有这个版本',
+  'no-override': '没有这个单独限额',
   'not-found': '没有这个路径',
   'not-enabled': '功能未启用',
   'method-not-allowed': '不支持该方法',

@@ -1,0 +1,105 @@
+package engine
+
+import (
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Override replaces the limits of one client under one rule until it ends, whatever the
+// rule's own overrides and tiers say. Usage continues under each limit with a period that
+// the client's limits had before. It does not apply to a [Demand].
+type Override struct {
+	ID    string
+	Rule  string // the id of the rule
+	Key   string // the client, as in [Engine.Standing]
+	Quota rule.Quota
+	Ends  time.Time // by the clock of the engine
+}
+
+// InstallOverrides puts overrides into force for all later requests, instead of all earlier
+// ones. Of two for the same client under the same rule, the last applies. One that fails
+// [Engine.ValidateOverride] has no effect until rules are installed under which it does not.
+func (e *Engine) InstallOverrides(all []Override) {
+	e.installing.Lock()
+	defer e.installing.Unlock()
+	e.overrides = all
+	in := e.installed.Load()
+	e.installLocked(in.table, in.version)
+}
+
+// installLocked puts rules into force, and the overrides as they are under those rules.
+func (e *Engine) installLocked(table *rule.Table, version int64) {
+	e.installed.Store(&installed{table: table, version: version, overrides: overridesUnder(table, e.overrides), clock: e.clock})
+}
+
+// ValidateOverride returns the key of an override as results have it. The error is why it
+// would have no effect under the rules in force: a [NoRuleError], a [KeyError] or a
+// [weir.InvalidError]. Whether it has ended does not matter.
+func (e *Engine) ValidateOverride(o Override) (key string, err error) {
+	table, _ := e.Rules()
+	_, key, _, err = o.under(table)
+	return key, err
+}
+
+// under is whom an override is about under some rules, and the limits that it gives them.
+func (o *Override) under(table *rule.Table) (c *rule.Entry, identity string, limits []*weir.Compiled, err error) {
+	if c = table.Find(o.Rule); c == nil {
+		return nil, "", nil, &NoRuleError{ID: o.Rule}
+	}
+	if identity, err = c.ParseIdentity(o.Key); err != nil {
+		return nil, "", nil, &KeyError{Rule: c.ID, Err: err}
+	}
+	limits, err = c.Compile(o.Quota)
+	return c, identity, limits, err
+}
+
+// overridden is a client under a rule.
+type overridden struct {
+	rule     *rule.Entry
+	identity string
+}
+
+// replacement is what an override makes of a client's limits.
+type replacement struct {
+	override *Override
+	limits   []*weir.Compiled
+	ends     weir.Micros
+}
+
+// overridesUnder are those that have an effect under some rules; nil if none has.
+func overridesUnder(table *rule.Table, all []Override) map[overridden]*replacement {
+	if len(all) == 0 {
+		return nil
+	}
+	found := make(map[overridden]*replacement, len(all))
+	for i := range all {
+		o := &all[i]
+		if c, identity, limits, err := o.under(table); err == nil {
+			found[overridden{c, identity}] = &replacement{o, limits, weir.MicrosOf(o.Ends)}
+		}
+	}
+	return found
+}
+
+// replaced is what applies to a client instead of the rule's limits; nil if nothing does.
+// The clock is read only for a client who has an override.
+func (in *installed) replaced(c *rule.Entry, identity string) *replacement {
+	if len(in.overrides) == 0 {
+		return nil
+	}
+	r := in.overrides[overridden{c, identity}]
+	if r == nil || in.clock() >= r.ends {
+		return nil
+	}
+	return r
+}
+
+// limits are those that apply to a client, and the override that they come from, if they do.
+func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compiled, *Override) {
+	if r := in.replaced(c, identity); r != nil {
+		return r.limits, r.override
+	}
+	return c.Limits(identity, tier), nil
+}

@@ -1,0 +1,285 @@
+package manage
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/rule"
+)
+
+// OverrideOptions are options of Overrides.
+type OverrideOptions struct {
+	// Place is where the overrides are kept. It is needed.
+	Place override.Place
+
+	// Engine judges by them. It is needed.
+	Engine *engine.Engine
+
+	// Clock tells the time, as the engine's does. Default the system's.
+	Clock func() time.Time
+
+	// Logger is told of trouble with the place. Default slog.Default().
+	Logger *slog.Logger
+}
+
+// Overrides are those with an end. They are read and changed one at a time, and each change
+// is in force here before the next. It is safe for concurrent use.
+type Overrides struct {
+	options OverrideOptions
+	turn    chan struct{} // has room for one
+
+	// What is known here, which stays in force while the place is unavailable.
+	list atomic.Pointer[override.List]
+
+	// For whoever has the turn.
+	revision override.Revision
+	source   []byte // of the revision
+	trouble  string // that was logged last, and is not over
+}
+
+// NewOverrides returns the overrides of a place. Look, or Follow, brings them into force.
+func NewOverrides(o OverrideOptions) *Overrides {
+	if o.Clock == nil {
+		o.Clock = time.Now
+	}
+	o.Logger = cmp.Or(o.Logger, slog.Default())
+	all := &Overrides{options: o, turn: make(chan struct{}, 1), revision: override.Unknown}
+	all.list.Store(new(override.List))
+	return all
+}
+
+// Follow brings every change into force until the context ends, which is its error.
+func (o *Overrides) Follow(ctx context.Context) error {
+	return o.options.Place.Watch(ctx, func() { _ = o.Look(ctx) })
+}
+
+// Look brings into force what is kept now. If that cannot be read, what was in force stays.
+func (o *Overrides) Look(ctx context.Context) error {
+	if err := o.begin(ctx); err != nil {
+		return err
+	}
+	defer o.finish()
+	_, err := o.lookLocked(ctx)
+	if ctx.Err() == nil {
+		o.reportLocked(err)
+	}
+	return err
+}
+
+// Snapshot writes what is known here, for a start while the place is unavailable.
+func (o *Overrides) Snapshot(w io.Writer) error {
+	source, err := o.list.Load().Encode(o.options.Clock())
+	if err == nil {
+		_, err = w.Write(source)
+	}
+	return err
+}
+
+// Restore brings into force what Snapshot has written, until the place is read.
+func (o *Overrides) Restore(r io.Reader) error {
+	source, err := io.ReadAll(io.LimitReader(r, override.MaxDocument+1))
+	if err != nil {
+		return err
+	}
+	list, err := override.Decode(source)
+	if err == nil {
+		o.install(list)
+	}
+	return err
+}
+
+func (o *Overrides) begin(ctx context.Context) error {
+	select {
+	case o.turn <- struct{}{}:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (o *Overrides) finish() { <-o.turn }
+
+// lookLocked reads the list, and brings it into force if it has changed. A place that has
+// lost the document, as a Redis without a disk does, is given it again.
+func (o *Overrides) lookLocked(ctx context.Context) (override.List, error) {
+	source, changed, err := o.options.Place.Read(ctx, o.revision)
+	if err != nil || !changed {
+		return *o.list.Load(), err
+	}
+	if len(source) == 0 && len(o.source) > 0 {
+		return *o.list.Load(), o.options.Place.Write(ctx, "", o.source)
+	}
+	list, err := override.Decode(source)
+	if err != nil {
+		return nil, err
+	}
+	o.applyLocked(source, list)
+	return list, nil
+}
+
+func (o *Overrides) applyLocked(source []byte, list override.List) {
+	o.revision, o.source = override.RevisionOf(source), source
+	o.install(list)
+}
+
+// install hands the active ones to the engine, which ends each at its time.
+func (o *Overrides) install(list override.List) {
+	now := o.options.Clock()
+	var active []engine.Override
+	for i := range list {
+		if list[i].State(now) == override.Active {
+			if e, err := forEngine(&list[i]); err == nil {
+				active = append(active, e)
+			}
+		}
+	}
+	o.options.Engine.InstallOverrides(active)
+	o.list.Store(&list)
+}
+
+func forEngine(o *override.Override) (engine.Override, error) {
+	quota, err := rule.ParseQuota(o.Limits, o.Burst)
+	return engine.Override{ID: o.ID, Rule: o.Rule, Key: o.Key, Quota: quota, Ends: o.EndsAt}, err
+}
+
+// reportLocked logs trouble when it begins.
+func (o *Overrides) reportLocked(err error) {
+	text := ""
+	if err != nil {
+		text = err.Error()
+	}
+	if text != "" && o.trouble == "" {
+		o.options.Logger.Error("could not read the overrides; those known here stay in force until they end", "error", err)
+	}
+	o.trouble = text
+}
+
+// change writes a new list, made of the latest, and brings it into force here. If somebody on
+// another instance is faster, it is made again.
+func (o *Overrides) change(ctx context.Context, edit func(override.List) (override.List, error)) error {
+	if err := o.begin(ctx); err != nil {
+		return err
+	}
+	defer o.finish()
+	for range maxTries {
+		if err := o.changeLocked(ctx, edit); !errors.Is(err, override.ErrChanged) {
+			return err
+		}
+	}
+	return ErrBusy
+}
+
+func (o *Overrides) changeLocked(ctx context.Context, edit func(override.List) (override.List, error)) error {
+	list, err := o.lookLocked(ctx)
+	if err != nil {
+		return err
+	}
+	if list, err = edit(list); err != nil {
+		return err
+	}
+	source, err := list.Encode(o.options.Clock())
+	if err != nil {
+		return err
+	}
+	if err := o.options.Place.Write(ctx, o.revision, source); err != nil {
+		return err
+	}
+	if list, err = override.Decode(source); err != nil { // without what was too old
+		return err
+	}
+	o.applyLocked(source, list)
+	return nil
+}
+
+// OverrideDraft is an override that somebody wants to be in force.
+type OverrideDraft struct {
+	Rule, Key string
+	Limits    []string
+	Burst     int64
+	Until     time.Time
+	For       time.Duration // instead of Until
+	Reason    string
+	Author    string
+}
+
+// Add puts an override in force, in the place of one for the same client and rule. Errors are
+// a *FieldError, an *engine.NoRuleError, an *engine.KeyError, a *weir.InvalidError,
+// override.ErrFull, ErrBusy, or that of the place.
+func (o *Overrides) Add(ctx context.Context, d OverrideDraft) (override.Override, error) {
+	now := o.now()
+	if err := d.complete(now); err != nil {
+		return override.Override{}, err
+	}
+	quota, err := rule.ParseQuota(d.Limits, d.Burst)
+	if err != nil {
+		return override.Override{}, err
+	}
+	key, err := o.options.Engine.ValidateOverride(engine.Override{Rule: d.Rule, Key: d.Key, Quota: quota})
+	if err != nil {
+		return override.Override{}, err
+	}
+	made := override.Override{
+		ID: NewRequestID(), Rule: d.Rule, Key: key, Limits: quota.Texts(), Burst: d.Burst,
+		Reason: d.Reason, Author: d.Author, CreatedAt: now, EndsAt: d.Until,
+	}
+	return made, o.change(ctx, func(list override.List) (override.List, error) { return list.Add(made), nil })
+}
+
+// complete checks what does not depend on the rules, and brings it into the form in which it
+// is kept.
+func (d *OverrideDraft) complete(now time.Time) error {
+	field := "until"
+	if d.For != 0 {
+		field, d.Until = "for", now.Add(d.For)
+	}
+	d.Until = d.Until.UTC().Truncate(time.Microsecond)
+	long := len(d.Reason)
+	d.Reason, d.Author = repo.OneLine(d.Reason, override.MaxReason), repo.OneLine(d.Author, repo.MaxAuthor)
+	switch {
+	case d.Rule == "":
+		return fault("rule", "required; send the id of a rule.")
+	case d.Until.IsZero():
+		return fault(field, `required; send a time such as "2026-01-31T18:00:00Z", or for, such as "2h".`)
+	case !d.Until.After(now):
+		return fault(field, "%s is not in the future; send a later end.", d.Until.Format(time.RFC3339))
+	case d.Until.Sub(now) > override.MaxLength:
+		return fault(field, "%s is more than %d days ahead; for so long, add an override to the rule.", d.Until.Format(time.RFC3339), override.MaxLength/(24*time.Hour))
+	case d.Reason == "":
+		return fault("reason", "required; send one line for those who read the list later.")
+	case long > override.MaxReason:
+		return fault("reason", "%d bytes exceed the maximum of %d; shorten it.", long, override.MaxReason)
+	}
+	if bad := CheckClient(d.Key, "", "user:alice", "/v1/check"); bad != nil {
+		return bad
+	}
+	return nil
+}
+
+// End ends an override now. One that has ended stays as it is. The error is ErrNoOverride if
+// there is none with this id.
+func (o *Overrides) End(ctx context.Context, id, author string) (ended override.Override, err error) {
+	now := o.now()
+	err = o.change(ctx, func(list override.List) (override.List, error) {
+		next, found := list.EndNow(id, repo.OneLine(author, repo.MaxAuthor), now)
+		if found == nil {
+			return nil, ErrNoOverride
+		}
+		ended = *found
+		return next, nil
+	})
+	return ended, err
+}
+
+// now is to the microsecond, which is as exact as the engine is.
+func (o *Overrides) now() time.Time { return o.options.Clock().UTC().Truncate(time.Microsecond) }
+
+// ErrNoOverride is an override that is not kept, or never was.
+var ErrNoOverride = errors.New("manage: there is no such override; it may be too old to be kept")

@@ -1,0 +1,56 @@
+package file
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/override/overridetest"
+	"github.com/weirhq/weir/internal/testcall"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestSuite(t *testing.T) {
+	overridetest.Run(t, func(t *testing.T) func() override.Place {
+		dir := filepath.Join(t.TempDir(), "rules.yaml.history")
+		return func() override.Place { return testcall.Must(In(dir))(t) }
+	})
+}
+
+// Nobody else may read the document, and what a crash has left behind goes with the next
+// write.
+func TestFiles(t *testing.T) {
+	dir := t.TempDir()
+	other := filepath.Join(dir, "1.yaml.123.tmp")
+	for _, name := range []string{other, filepath.Join(dir, "overrides.json.123.tmp")} {
+		testcall.OK(t, os.WriteFile(name, []byte("half"), 0o600))
+	}
+	p := testcall.Must(In(dir))(t)
+	testcall.OK(t, p.Write(t.Context(), "", []byte("x")))
+	if info := testcall.Must(os.Stat(p.path))(t); info.Mode().Perm() != 0o600 {
+		t.Errorf("the mode is %v", info.Mode())
+	}
+	if files := testcall.Must(filepath.Glob(dir + "/*.tmp"))(t); len(files) != 1 || files[0] != other {
+		t.Errorf("there are still %v", files)
+	}
+}
+
+// A directory that cannot be written has no overrides, and says so when one is added.
+func TestReadOnly(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("root may write anywhere")
+	}
+	dir := t.TempDir()
+	testcall.OK(t, os.Chmod(dir, 0o500))
+	p := testcall.Must(In(dir))(t)
+	if _, _, err := p.Read(t.Context(), override.Unknown); err != nil {
+		t.Error(err)
+	}
+	if err := p.Write(t.Context(), "", []byte("x")); err == nil {
+		t.Error("it was written")
+	}
+}

@@ -1,0 +1,152 @@
+// Package redis keeps the document of overrides in Redis, for many instances at once.
+//
+// With the prefix "weir:" it is the key weir:{overrides}, a hash of sha256 and source, and
+// the channel weir:{overrides}:changed tells of changes. The key does not expire: each
+// override has an end of its own, and weir removes those of the past.
+package redis
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/redis/rueidis"
+
+	"github.com/weirhq/weir/internal/clock"
+	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/redislink"
+)
+
+// Options of a place. The zero value is ready to use.
+type Options struct {
+	// Prefix begins every key. Default "weir:".
+	Prefix string
+
+	// Timeout is how long Redis may take for an answer. Default 1 s.
+	Timeout time.Duration
+}
+
+// pollEvery is how often Watch looks, give or take a fifth: a change of which the message
+// was lost is seen within a second.
+const pollEvery = 500 * time.Millisecond
+
+// Place is a document in Redis. It is safe for concurrent use.
+type Place struct {
+	client  func() (rueidis.Client, error)
+	timeout time.Duration
+	poll    time.Duration
+	keys    []string // one
+	channel string
+}
+
+var _ override.Place = (*Place)(nil)
+
+// Open returns a place on a Redis that need not be there yet: client returns a client, or why
+// there is none at the moment. Nothing is asked of Redis yet.
+func Open(client func() (rueidis.Client, error), o Options) *Place {
+	key := cmp.Or(o.Prefix, "weir:") + "{overrides}"
+	return &Place{
+		client: client, timeout: cmp.Or(o.Timeout, time.Second), poll: pollEvery,
+		keys: []string{key}, channel: key + ":changed",
+	}
+}
+
+// The document, unless it is the known one; its size alone, if that is too large.
+var readScript = rueidis.NewLuaScript(`
+local sum = redis.call('HGET', KEYS[1], 'sha256') or ''
+if sum == ARGV[1] then
+  return {}
+end
+local size = redis.call('HSTRLEN', KEYS[1], 'source')
+if size > tonumber(ARGV[2]) then
+  return {tostring(size)}
+end
+return {tostring(size), redis.call('HGET', KEYS[1], 'source') or ''}
+`)
+
+// Puts a document there, if what is there is still what it is based on.
+var writeScript = rueidis.NewLuaScript(`
+if (redis.call('HGET', KEYS[1], 'sha256') or '') ~= ARGV[1] then
+  return 0
+end
+redis.call('HSET', KEYS[1], 'sha256', ARGV[2], 'source', ARGV[3])
+redis.call('PUBLISH', ARGV[4], ARGV[2])
+return 1
+`)
+
+// Read implements override.Place.
+func (p *Place) Read(ctx context.Context, known override.Revision) ([]byte, bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	client, err := p.client()
+	if err != nil {
+		return nil, false, err
+	}
+	answer, err := readScript.Exec(ctx, client, p.keys, []string{string(known), strconv.Itoa(override.MaxDocument)}).AsStrSlice()
+	switch {
+	case err != nil:
+		return nil, false, p.explain(err)
+	case len(answer) == 0:
+		return nil, false, nil
+	case len(answer) == 1:
+		return nil, false, fmt.Errorf("override: the document in %s has %s bytes, at most %d are read; remove it", p.keys[0], answer[0], override.MaxDocument)
+	}
+	return []byte(answer[1]), true, nil
+}
+
+// Write implements override.Place. Nothing is sent twice: the second would be a conflict with
+// the first.
+func (p *Place) Write(ctx context.Context, base override.Revision, source []byte) error {
+	ctx, cancel := context.WithTimeout(ctx, p.timeout)
+	defer cancel()
+	client, err := p.client()
+	if err != nil {
+		return err
+	}
+	done, err := writeScript.Exec(ctx, client, p.keys, []string{
+		string(base), string(override.RevisionOf(source)), rueidis.BinaryString(source), p.channel,
+	}).AsInt64()
+	switch {
+	case err != nil:
+		return p.explain(err)
+	case done == 0:
+		return override.ErrChanged
+	}
+	return nil
+}
+
+// Watch implements override.Place.
+func (p *Place) Watch(ctx context.Context, look func()) error {
+	wake := make(chan struct{}, 1)
+	var listener sync.WaitGroup
+	listener.Go(func() {
+		redislink.Listen(ctx, p.client, p.channel, p.poll, func() {
+			select {
+			case wake <- struct{}{}:
+			default: // once is enough
+			}
+		})
+	})
+	defer listener.Wait()
+	for ctx.Err() == nil {
+		look()
+		select {
+		case <-ctx.Done():
+		case <-wake:
+		case <-time.After(clock.Jitter(p.poll)):
+		}
+	}
+	return ctx.Err()
+}
+
+// explain says more where Redis's own words help nobody.
+func (p *Place) explain(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return redislink.Explain("override", "the key "+p.keys[0], err)
+}

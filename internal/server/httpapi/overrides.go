@@ -1,0 +1,181 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/override"
+)
+
+var overrideRoutes = []route{
+	{"GET", "/v1/overrides", reading, overriding((*Handler).getOverrides)},
+	{"POST", "/v1/overrides", changing, overriding(taking(maxOverrideBody, (*Handler).addOverride))},
+	{"DELETE", "/v1/overrides/{id}", changing, overriding(withoutQuery((*Handler).endOverride))},
+}
+
+// maxOverrideBody is the longest body of POST /v1/overrides, in bytes.
+const maxOverrideBody = 16 << 10
+
+// overriding makes a handler of one that needs the overrides.
+func overriding(serve handler) handler {
+	return func(h *Handler, c *call) (any, error) {
+		if h.options.Overrides == nil {
+			return nil, notEnabled.of("This server keeps no overrides, because it has no rules.")
+		}
+		return serve(h, c)
+	}
+}
+
+// OverrideRequest is the body of POST /v1/overrides.
+type OverrideRequest struct {
+	Rule   string   `json:"rule"`
+	Key    string   `json:"key"`
+	Limit  string   `json:"limit,omitempty"`
+	Limits []string `json:"limits,omitempty"` // instead of limit
+	Burst  int64    `json:"burst,omitempty"`
+	Until  string   `json:"until,omitempty"` // RFC 3339
+	For    string   `json:"for,omitempty"`   // instead of until: a duration such as "2h"
+	Reason string   `json:"reason"`
+}
+
+// OverrideAnswer is an override.
+type OverrideAnswer struct {
+	ID         string         `json:"id"`
+	Rule       string         `json:"rule"`
+	Key        string         `json:"key"`
+	Limits     []string       `json:"limits"`
+	Burst      int64          `json:"burst,omitempty"`
+	Reason     string         `json:"reason"`
+	Author     string         `json:"author"`
+	CreatedAt  time.Time      `json:"created_at"`
+	EndsAt     time.Time      `json:"ends_at"`
+	State      override.State `json:"state"`
+	EndedAt    time.Time      `json:"ended_at,omitzero"` // of one that is not active
+	EndedBy    string         `json:"ended_by,omitempty"`
+	ReplacedBy string         `json:"replaced_by,omitempty"`
+	NoEffect   string         `json:"no_effect,omitempty"` // of an active one: why it has none
+}
+
+// OverridesAnswer is what GET /v1/overrides answers, the newest first.
+type OverridesAnswer struct {
+	Overrides []OverrideAnswer `json:"overrides"`
+}
+
+// LimitOverride is the override from which a limit comes.
+type LimitOverride struct {
+	ID     string    `json:"id"`
+	EndsAt time.Time `json:"ends_at"`
+}
+
+func overrideAnswer(o manage.ListedOverride) OverrideAnswer {
+	a := OverrideAnswer{
+		ID: o.ID, Rule: o.Rule, Key: o.Key, Limits: o.Limits, Burst: o.Burst, Reason: o.Reason, Author: o.Author,
+		CreatedAt: o.CreatedAt, EndsAt: o.EndsAt, State: o.State,
+		EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect,
+	}
+	if o.State != override.Active {
+		a.EndedAt = o.End()
+	}
+	return a
+}
+
+// getOverrides answers GET /v1/overrides.
+func (h *Handler) getOverrides(c *call) (any, error) {
+	q := c.query("rule", "key", "state")
+	f := manage.OverrideFilter{Rule: q.text("rule"), Key: q.text("key")}
+	switch state := q.text("state"); state {
+	case "", "active":
+	case "ended":
+		f.Past = true
+	case "all":
+		f.All = true
+	default:
+		q.wrong(badField.of("state: %.40q is unknown; write active, ended or all.", state).in("state"))
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	answer := OverridesAnswer{Overrides: []OverrideAnswer{}}
+	for _, o := range h.options.Overrides.List(f) {
+		answer.Overrides = append(answer.Overrides, overrideAnswer(o))
+	}
+	return answer, nil
+}
+
+// addOverride answers POST /v1/overrides.
+func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
+	d := manage.OverrideDraft{
+		Rule: want.Rule, Key: want.Key, Limits: want.Limits, Burst: want.Burst, Reason: want.Reason, Author: c.author(),
+	}
+	if want.Limit != "" {
+		d.Limits = []string{want.Limit}
+	}
+	var err error
+	if want.Until != "" {
+		if d.Until, err = time.Parse(time.RFC3339, want.Until); err != nil {
+			return nil, badField.of("until: %.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).in("until")
+		}
+	}
+	if want.For != "" {
+		if d.For, err = duration.Parse(want.For); err != nil || d.For <= 0 {
+			return nil, badField.of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).in("for")
+		}
+	}
+	made, err := h.options.Overrides.Add(c.r.Context(), d)
+	if err != nil {
+		return nil, h.overrideTrouble(c, err)
+	}
+	c.success = http.StatusCreated
+	return overrideAnswer(h.options.Overrides.Describe(made)), nil
+}
+
+func (r *OverrideRequest) validate() error {
+	switch {
+	case r.Limit != "" && len(r.Limits) > 0:
+		return badField.of("limits: cannot be combined with limit; send one of the two.").in("limits")
+	case r.Until != "" && r.For != "":
+		return badField.of("for: cannot be combined with until; send one of the two.").in("for")
+	}
+	return nil
+}
+
+// endOverride answers DELETE /v1/overrides/{id}.
+func (h *Handler) endOverride(c *call) (any, error) {
+	ended, err := h.options.Overrides.End(c.r.Context(), c.variable, c.author())
+	if err != nil {
+		return nil, h.overrideTrouble(c, err)
+	}
+	return overrideAnswer(h.options.Overrides.Describe(ended)), nil
+}
+
+// overrideTrouble is why overrides could not be changed.
+func (h *Handler) overrideTrouble(c *call, err error) error {
+	var (
+		field   *manage.FieldError
+		missing *engine.NoRuleError
+		form    *engine.KeyError
+		invalid *weir.InvalidError
+	)
+	switch {
+	case errors.As(err, &field):
+		return badField.of("%s", field.Detail).in(field.Field)
+	case errors.As(err, &missing), errors.As(err, &form):
+		return h.keyTrouble(c, err)
+	case errors.As(err, &invalid):
+		return misused(invalid, itself)
+	case errors.Is(err, manage.ErrNoOverride):
+		return noOverride.of("There is no override %q; GET /v1/overrides lists them, and with state=all those of the past.", manage.Clip(c.variable))
+	case errors.Is(err, override.ErrFull):
+		return badField.of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive)
+	case errors.Is(err, manage.ErrBusy):
+		return busy.of("Too many other changes of the overrides are in progress; try again.").after("1")
+	}
+	return h.unavailable(c, slog.LevelError, "cannot read or write overrides", err,
+		storeGone.of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Those that are in force stay so until they end. List them later to see whether the change was made."))
+}

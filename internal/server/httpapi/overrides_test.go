@@ -1,0 +1,224 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/override"
+	"github.com/weirhq/weir/internal/testcall"
+)
+
+// none are the Overrides of a stand that keeps none.
+var none = new(manage.Overrides)
+
+// drawer is a place in memory, which is lost when the store is.
+type drawer struct {
+	store  *losable
+	mu     sync.Mutex
+	source []byte
+}
+
+func (d *drawer) Read(_ context.Context, known override.Revision) ([]byte, bool, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.store.lost.Load() {
+		return nil, false, errLost
+	}
+	return d.source, override.RevisionOf(d.source) != known, nil
+}
+
+func (d *drawer) Write(_ context.Context, base override.Revision, source []byte) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if override.RevisionOf(d.source) != base {
+		return override.ErrChanged
+	}
+	d.source = source
+	return nil
+}
+
+func (d *drawer) Watch(ctx context.Context, _ func()) error {
+	<-ctx.Done()
+	return ctx.Err()
+}
+
+// overridesOf are those of a stand, among them one of the past.
+func overridesOf(t testing.TB, s *stand, clock func() time.Time) *manage.Overrides {
+	t.Helper()
+	past := override.List{{
+		ID: "one", Rule: "api", Key: "user:zoe", Limits: []string{"5/1m"}, Reason: "scraping", Author: "alice",
+		CreatedAt: begin.Add(-2 * time.Hour), EndsAt: begin.Add(-time.Hour),
+	}}
+	all := manage.NewOverrides(manage.OverrideOptions{
+		Place: &drawer{store: s.store, source: testcall.Must(past.Encode(begin))(t)}, Engine: s.engine, Clock: clock,
+	})
+	testcall.OK(t, all.Look(t.Context()))
+	return all
+}
+
+const raise = `{"rule":"api","key":"user:alice","limit":"500/1m","for":"2h","reason":"migration"}`
+
+var overridesTried = []tried{
+	{what: "GET /v1/overrides?state=all", status: 200},
+	{what: "GET /v1/overrides?state=any", status: 400},
+	{what: "GET /v1/overrides", status: 404, options: Options{Service: manage.Service{Overrides: none}}, with: func(*testing.T, *Options) {}},
+	{what: "POST /v1/overrides", body: `{"rule":"api","key":"user:a","limits":["5/1m","9/1h"],"until":"2026-01-02T00:00:00+01:00","reason":"x"}`, status: 201},
+	{what: "POST /v1/overrides", body: `{"rule":"api"}`, status: 400},
+	{what: "POST /v1/overrides", body: strings.Replace(raise, "api", "none", 1), status: 404},
+	{what: "POST /v1/overrides", body: strings.Repeat(" ", maxOverrideBody+1), status: 413},
+	{what: "POST /v1/overrides", body: raise, status: 503, gone: true},
+	{what: "DELETE /v1/overrides/one?x=1", status: 400},
+	{what: "DELETE /v1/overrides/two", status: 404},
+	{what: "DELETE /v1/overrides/one", status: 503, gone: true},
+}
+
+func TestOverrides(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
+	ask := func(want string) {
+		t.Helper()
+		var a CheckAnswer
+		s.call("POST /v1/check", `{"user":"alice","path":"/api/x","tier":"pro"}`).want(t, 200, &a)
+		r := a.Results[0]
+		got := r.Policy
+		if r.Override != nil {
+			got += fmt.Sprintf(" until %s", r.Override.EndsAt.Format(time.RFC3339Nano))
+		}
+		if got != want {
+			t.Errorf("the limit is %s, want %s", got, want)
+		}
+		var k KeysAnswer
+		s.call("GET /v1/keys?key=user:alice", "", as(readerToken)).want(t, 200, &k)
+		if same := k.Results[0]; same.Policy != r.Policy || (same.Override == nil) != (r.Override == nil) {
+			t.Errorf("/v1/keys says %+v, and /v1/check %+v", same, r)
+		}
+	}
+	list := func(query, want string) {
+		t.Helper()
+		var all OverridesAnswer
+		s.call("GET /v1/overrides"+query, "", as(readerToken)).want(t, 200, &all)
+		var texts []string
+		for _, o := range all.Overrides {
+			text := fmt.Sprintf("%s %s %s %s", o.Key, strings.Join(o.Limits, ","), o.Author, o.State)
+			if !o.EndedAt.IsZero() {
+				text += " " + o.EndedAt.Sub(begin).String()
+			}
+			texts = append(texts, strings.TrimSpace(text+" "+o.EndedBy+o.NoEffect))
+		}
+		if got := strings.Join(texts, "; "); got != want {
+			t.Errorf("%s lists %q, want %q", query, got, want)
+		}
+	}
+	ask("1000/1m")
+	var first, second OverrideAnswer
+	s.call("POST /v1/overrides", raise, as(adminToken)).want(t, 201, &first)
+	if first.State != override.Active || first.Author != "alice" || !first.EndsAt.Equal(begin.Add(2*time.Hour)) || first.Reason != "migration" {
+		t.Errorf("%+v", first)
+	}
+	ask("500/1m until 2026-01-01T02:00:00.5Z")
+	s.now.Add(time.Minute.Microseconds())
+	s.call("POST /v1/overrides", strings.Replace(raise, "500/1m", "20/1m", 1), as(adminToken)).want(t, 201, &second)
+	ask("20/1m until 2026-01-01T02:01:00.5Z")
+	list("", "user:alice 20/1m alice active")
+	list("?state=ended", "user:alice 500/1m alice replaced 1m0s alice; user:zoe 5/1m alice expired -1h0m0s")
+	list("?state=all&rule=login", "")
+	list("?state=all&key=user:zoe", "user:zoe 5/1m alice expired -1h0m0s")
+
+	// It ends by itself, or by hand.
+	s.now.Add(2*time.Hour.Microseconds() - 1)
+	ask("20/1m until 2026-01-01T02:01:00.5Z")
+	s.now.Add(1)
+	ask("1000/1m")
+	list("", "")
+	list("?state=all&key=user:alice", "user:alice 20/1m alice expired 2h1m0s; user:alice 500/1m alice replaced 1m0s alice")
+	s.call("POST /v1/overrides", strings.Replace(raise, "500/1m", "unlimited", 1), as(adminToken)).want(t, 201, &first)
+	s.call("DELETE /v1/overrides/"+first.ID, "", as(adminToken)).want(t, 200, &second)
+	if second.State != override.Ended || second.EndedBy != "alice" || !second.EndedAt.Equal(second.CreatedAt) {
+		t.Errorf("%+v", second)
+	}
+	s.call("DELETE /v1/overrides/"+first.ID, "", as(adminToken)).want(t, 200, nil)
+	ask("1000/1m")
+
+	// A rule that is gone or off leaves it without effect, and the list says so.
+	s.call("POST /v1/overrides", raise, as(adminToken)).want(t, 201, nil)
+	for _, c := range []struct{ body, want string }{
+		{`{id: api, key: user, limit: 7/1m, mode: "off"}`, "The rule is off."},
+		{"{id: api, key: ip, limit: 7/1m}", `The key under the rule "api": this is not part of the rule's key; write it as "ip:203.0.113.7".`},
+		{"{id: api, key: user, limit: 7/1m, cost: 600, burst: 600}", "limit: a request costs 600, but at most 500 are allowed at once, so every request would be denied; lower the cost, or raise the limit or the burst."},
+	} {
+		s.call("PUT /v1/rules/api", c.body, as(adminToken), anyVersion).want(t, 200, nil)
+		list("", "user:alice 500/1m alice active "+c.want)
+	}
+	s.call("DELETE /v1/rules/api", "", as(adminToken), anyVersion).want(t, 200, nil)
+	list("", `user:alice 500/1m alice active There is no rule "api".`)
+}
+
+func TestOverridesProblems(t *testing.T) {
+	s := newStand(t, Options{})
+	with := func(field, value string) string {
+		values := map[string]string{"rule": `"api"`, "key": `"user:alice"`, "limit": `"5/1m"`, "for": `"1h"`, "reason": `"x"`}
+		for _, f := range strings.Split(field, "-") {
+			values[f] = ""
+		}
+		name := strings.Split(field, "-")[0]
+		values[name] = value
+		var parts []string
+		for name, v := range values {
+			if v != "" {
+				parts = append(parts, fmt.Sprintf("%q:%s", name, v))
+			}
+		}
+		return "{" + strings.Join(parts, ",") + "}"
+	}
+	for _, c := range []struct {
+		field, value string
+		kind         *kind
+		words        string
+	}{
+		{"rule", "", badField, "required"}, {"rule", `"x"`, noRule, "no rule"},
+		{"key", "", badField, "required"}, {"key", `"ip:192.0.2.1"`, badField, "user:"}, {"key", `"` + strings.Repeat("x", 1025) + `"`, badField, "1024"},
+		{"limit", "", badField, "required"}, {"limit", `"5"`, badField, "N/period"}, {"limit", `"0/1m"`, badField, ""}, {"limit", "5", badField, "string"},
+		{"limits-limit", `["5/1m","6/1m"]`, badField, "same period"}, {"limits", `["5/1m"]`, badField, "combined"},
+		{"limits-limit", `["unlimited","6/1m"]`, badField, "unlimited"}, {"limits-limit", `[` + strings.Repeat(`"5/1m",`, 16) + `"5/1m"]`, badField, "17"},
+		{"burst", "-1", badField, "burst"}, {"burst", "0.5", badField, "burst"},
+		{"for", "", badField, "required"}, {"for", `"-1h"`, badField, "duration"}, {"for", `"0s"`, badField, "duration"}, {"for", `"367d"`, badField, "366 days"},
+		{"until-for", `"tomorrow"`, badField, "not a time"}, {"until-for", `"2026-01-01T00:00:00Z"`, badField, "future"}, {"for-", `"1h","until":"2026-01-02T00:00:00Z"`, badField, "combined"},
+		{"reason", "", badField, "required"}, {"reason", `" "`, badField, "required"}, {"reason", `"` + strings.Repeat("x", 501) + `"`, badField, "500"},
+		{"author", `"mallory"`, badField, "author"},
+	} {
+		p := s.call("POST /v1/overrides", with(c.field, c.value)).wantProblem(t, c.kind, c.words)
+		if field := strings.Split(c.field, "-")[0]; p.Field != field && p.Field+"s" != field && !(field == "for" && p.Field == "until") {
+			t.Errorf("%s %s: the field is %q in %+v", c.field, c.value, p.Field, p)
+		}
+	}
+	var all OverridesAnswer
+	if s.call("GET /v1/overrides", "").want(t, 200, &all); len(all.Overrides) != 0 {
+		t.Errorf("there are %+v", all)
+	}
+}
+
+// The key of a client is kept as stores know it: a secret is hashed, and the list finds it by
+// either.
+func TestOverridesHideSecrets(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: keys, key: api_key, limit: 5/1m}]\n")}})
+	const secret = "api_key:a-very-secret-key"
+	var made OverrideAnswer
+	r := s.call("POST /v1/overrides", `{"rule":"keys","key":"`+secret+`","limit":"50/1m","for":"1h","reason":"x"}`).want(t, 201, &made)
+	if strings.Contains(string(r.body), "a-very") || !strings.HasPrefix(made.Key, "api_key:sha256:") {
+		t.Errorf("%s", r.body)
+	}
+	for _, key := range []string{secret, made.Key} {
+		var all OverridesAnswer
+		if s.call("GET /v1/overrides?key="+key, "").want(t, 200, &all); len(all.Overrides) != 1 {
+			t.Errorf("by %s: %+v", key, all)
+		}
+	}
+	var a CheckAnswer
+	if s.call("POST /v1/check", `{"api_key":"a-very-secret-key"}`).want(t, 200, &a); a.Limit != 50 {
+		t.Errorf("%+v", a)
+	}
+}
