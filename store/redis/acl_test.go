@@ -11,7 +11,7 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 )
 
-// The rights that docs/guides/redis.md asks for are enough, and they end at the prefix.
+// The rights that docs/guides/redis.md gives for the store alone are enough, and they end at the prefix.
 func TestRights(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "users.acl")
 	if err := os.WriteFile(file, []byte(rights(t)+"\nuser default on nopass ~* &* +@all\n"), 0o600); err != nil {

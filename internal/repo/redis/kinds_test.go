@@ -67,7 +67,7 @@ func TestCluster(t *testing.T) {
 	}, func() { c.FailOver(c.MasterOf(c.SlotOf("weir:{rules}:current"))) })
 }
 
-// rights are what the operations manual should ask for, besides what the store needs.
+// rights are those that the rules need. The docs give the service more: store/redis/testdata/serve.acl.
 const rights = "user weir on >change-me ~weir:* &weir:* -@all +eval +evalsha +ping +hello +auth +select +client|setname " +
 	"+time +hget +hset +hdel +hmget +hkeys +hgetall +hexists +hstrlen +publish +subscribe +unsubscribe"
 
