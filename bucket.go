@@ -46,6 +46,12 @@ func (v *view) chargeBucket(cost int64) State {
 	return s
 }
 
+// roomInBucket leaves Fresh an exact number, too.
+func (v *view) roomInBucket() int64 {
+	most := min(v.c.most, mulCap(int64(exact-1-v.now), v.c.n))
+	return (most - v.pending.A) / v.c.p
+}
+
 func (v *view) waitBucket(cost int64) Micros {
 	return Micros(divUp(cost*v.c.p-(v.c.full-v.pending.A), v.c.n))
 }
@@ -67,7 +73,7 @@ func (c *Compiled) refundBucket(s State, receipt Micros, cost int64) State {
 		n, level = c.recount(level, s.B)
 	}
 	last := s.Fresh - Micros(divUp(s.A, n))
-	back := min(cost, c.capacity) * c.p
+	back := min(cost, (exact-1)/c.p) * c.p
 	if receipt < s.Fresh && c.limit.Shape {
 		return s
 	}

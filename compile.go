@@ -26,6 +26,8 @@ type Compiled struct {
 	buckets int64
 
 	rankBits int // of an entry of a log
+
+	most int64 // units that can be in use, debts included; of a bucket, parts
 }
 
 // Compile validates the limit and prepares it for use.
@@ -59,6 +61,7 @@ func (l Limit) Compile() (*Compiled, error) {
 			return nil, invalid("limit", "%d units in each of %d sub-windows add up beyond 2^53; with so many sub-windows N is at most %d", l.N, c.buckets, most)
 		}
 	}
+	c.most = c.mostInUse()
 	c.kind, c.text = c.kindNumber(), c.kindText()
 	return c, nil
 }
@@ -149,4 +152,32 @@ func (c *Compiled) Numbers() Numbers {
 		Drain: c.n, Unit: c.p, Full: c.full,
 		Width: c.width, Buckets: c.buckets,
 	}
+}
+
+// debts is how many times its capacity a key can owe.
+const debts = 10
+
+// mostInUse keeps every sum below 2^53, and the units of a log within its ranks.
+func (c *Compiled) mostInUse() int64 {
+	most := (1 + debts) * c.limit.N
+	switch c.limit.Algorithm {
+	case FixedWindow, SlidingWindow:
+		return min(most, exact/2) // two windows add up
+	case SlidingLog:
+		return min(most, 1<<c.rankBits-1)
+	case SlidingBuckets:
+		return min(most, exact-1-c.buckets*c.limit.N) // denied requests may fill the other sub-windows
+	}
+	return min((1+debts)*c.full, exact-1)
+}
+
+// MaxUsage returns the most units that a key can have in use, debts included; see
+// [Op.Always]. That is 11 times the capacity, or less where that does not fit: a sliding
+// log with N above 190,000 or a period over 100 days, and limits near the largest N or
+// Burst.
+func (c *Compiled) MaxUsage() int64 {
+	if c.limit.Algorithm.leaks() {
+		return c.most / c.p
+	}
+	return c.most
 }

@@ -32,13 +32,15 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	v.look()
 	v.judge(op, now, d)
 	switch {
+	case op.Always:
+		s = v.chargeAlways(s, op, now, d)
 	case d.Allowed:
-		s = v.charge(op.Cost)
+		s = v.charge(op.Cost, false)
 		d.Remaining -= op.Cost
 		d.Receipt = s.Fresh
 	case c.limit.CountDenied:
 		cost := min(op.Cost, c.capacity)
-		s = v.charge(cost)
+		s = v.charge(cost, false)
 		v.pending = s
 		d.Remaining = max(0, v.free-cost)
 		if d.RetryAfter != Never {
@@ -46,6 +48,20 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 		}
 	}
 	d.reset(s.Fresh, now)
+	return s
+}
+
+// chargeAlways charges as much of the cost as a key may owe.
+func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
+	cost := min(op.Cost, max(0, v.room()))
+	if cost > 0 {
+		s = v.charge(cost, true)
+		v.pending, d.Receipt = s, s.Fresh
+	}
+	d.Remaining, d.Delay, d.Excess = max(0, v.free-cost), 0, op.Cost-cost
+	if !d.Allowed {
+		d.RetryAfter = (v.wait(1) + v.now - now).duration()
+	}
 	return s
 }
 
@@ -68,7 +84,7 @@ func (d *Decision) reset(fresh, now Micros) {
 // judge decides on the standing before any charge.
 func (v *view) judge(op *Op, now Micros, d *Decision) {
 	d.Limit, d.Remaining = v.c.capacity, v.free
-	d.RetryAfter, d.Delay, d.Receipt = 0, 0, 0
+	d.RetryAfter, d.Delay, d.Receipt, d.Excess = 0, 0, 0, 0
 	if op.Cost > v.c.capacity {
 		d.Allowed, d.RetryAfter = false, Never
 		return
@@ -80,7 +96,7 @@ func (v *view) judge(op *Op, now Micros, d *Decision) {
 	if v.c.limit.Shape {
 		delay := v.delay()
 		d.Delay = delay.duration()
-		if most := Micros(op.MaxDelay.Microseconds()); op.MaxDelay > 0 {
+		if most := Micros(op.MaxDelay.Microseconds()); op.MaxDelay > 0 && !op.Always {
 			// A queue empties by one microsecond each microsecond, so a request
 			// that is too impatient by so much has to come so much later.
 			wait = max(wait, delay-most)

@@ -26,9 +26,13 @@ func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 		c := &charges[i]
 		op := together(charges, i, anyLimit)
 		dst = append(dst, Decision{})
-		c.Next = op.decide(c.Prev, c.Tail, now, &dst[first+i])
+		d := &dst[first+i]
+		c.Next = op.decide(c.Prev, c.Tail, now, d)
+		if d.Excess >= c.Op.Cost { // the charge is that of others on the same state
+			d.Excess, d.Receipt = c.Op.Cost, 0
+		}
 	}
-	if !Allowed(dst[first:]) {
+	if !Allowed(dst[first:]) && !charges[0].Op.Always {
 		for i := range charges {
 			charges[i].giveUp(&dst[first+i], now, charges, i)
 		}
@@ -107,8 +111,18 @@ func together(charges []Pending, i int, counts func(*Compiled) bool) Op {
 func anyLimit(*Compiled) bool       { return true }
 func countsDenied(c *Compiled) bool { return c.limit.CountDenied }
 
-// ValidateTake checks the ops of a Take or a Refund, for stores.
+// ValidateTake checks the ops of a Take, for stores.
 func ValidateTake(ops []Op) error {
+	for i := range ops {
+		if ops[i].Always != ops[0].Always {
+			return invalid("always", "some ops of the request have it and some do not; set it on all of them, or make two requests")
+		}
+	}
+	return ValidateRefund(ops)
+}
+
+// ValidateRefund checks the ops of a Refund, for stores.
+func ValidateRefund(ops []Op) error {
 	for i := range ops {
 		if err := ops[i].Validate(); err != nil {
 			return err

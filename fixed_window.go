@@ -16,9 +16,9 @@ func (v *view) lookFixedWindow() {
 	v.free = v.c.limit.N - v.pending.A
 }
 
-func (v *view) chargeFixedWindow(cost int64) State {
+func (v *view) chargeFixedWindow(cost int64, debt bool) State {
 	s := v.pending
-	s.A = counted(s.A, cost)
+	s.A = counted(s.A, cost, debt)
 	return s
 }
 

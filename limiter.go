@@ -73,6 +73,12 @@ func (l *Limiter) Take(ctx context.Context, key string, cost int64) (Decision, e
 	return l.quick.TakeOne(ctx, key, l.limit, cost)
 }
 
+// Charge takes cost units whether or not they fit, for work that is done already; see
+// [Op.Always].
+func (l *Limiter) Charge(ctx context.Context, key string, cost int64) (Decision, error) {
+	return first(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: cost, Always: true}))
+}
+
 // TakeUpTo takes up to n units, as many as remain, and returns how many it took. If it
 // took none, the decision tells when the next unit is free.
 //

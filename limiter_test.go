@@ -535,3 +535,27 @@ func TestLimiterCancelled(t *testing.T) {
 		t.Errorf("Allow = %v, %v", ok, err)
 	}
 }
+
+// Charge takes what does not fit, too, and says so.
+func TestCharge(t *testing.T) {
+	l := newLimiter(t, "fixed_window 5/3650d")
+	if d, err := l.Charge(t.Context(), "k", 3); err != nil || !d.Allowed || d.Remaining != 2 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if d, err := l.Charge(t.Context(), "k", 100); err != nil || d.Allowed || d.Remaining != 0 || d.Excess != 48 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if ok, err := l.Allow(t.Context(), "k"); ok || err != nil {
+		t.Errorf("%v, %v: a client in debt was allowed", ok, err)
+	}
+	var invalid *weir.InvalidError
+	if _, err := l.Charge(t.Context(), "k", weir.MaxUnits+1); !errors.As(err, &invalid) || invalid.Field != "cost" {
+		t.Errorf("%v", err)
+	}
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1h"), Cost: 1}
+	owes := op
+	owes.Always = true
+	if err := weir.ValidateTake([]weir.Op{op, owes}); !errors.As(err, &invalid) || invalid.Field != "always" {
+		t.Errorf("%v", err)
+	}
+}

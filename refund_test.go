@@ -17,9 +17,9 @@ func (k *key) refund(receipt weir.Micros, cost int64) {
 // was never charged for it.
 type twins struct{ charged, spared key }
 
-// live plays the steps to both, but some of those that the charged one is allowed
-// to only to it, and gives them back at the end, in any order. It returns the time,
-// how many were given back, and whether anybody came in between.
+// live plays the steps to both, but charges some only to the one, whether or not they
+// fit, and gives them back at the end, in any order. It returns the time, how many were
+// given back, and whether anybody came in between.
 func (w *twins) live(t *rapid.T, steps []step, most int) (now weir.Micros, refunds int, between bool) {
 	type charge struct {
 		receipt weir.Micros
@@ -28,14 +28,19 @@ func (w *twins) live(t *rapid.T, steps []step, most int) (now weir.Micros, refun
 	var pending []charge
 	for _, s := range steps {
 		now = s.now
+		if len(pending) < most && rapid.IntRange(0, 3).Draw(t, "give back") == 0 {
+			s.cost += rapid.Int64Range(0, 2*w.charged.limit.Capacity()).Draw(t, "debt")
+			if d := w.charged.charge(s.now, s.cost); d.Receipt != 0 {
+				pending = append(pending, charge{d.Receipt, s.cost - d.Excess})
+			}
+			continue
+		}
 		d := w.charged.take(s.now, s.cost)
 		switch {
 		case !d.Allowed:
 			if d.Receipt != 0 {
 				t.Fatalf("denied, with a receipt: %+v", d)
 			}
-		case len(pending) < most && rapid.IntRange(0, 3).Draw(t, "give back") == 0:
-			pending = append(pending, charge{d.Receipt, s.cost})
 		default:
 			between = between || len(pending) > 0
 			if d := w.spared.take(s.now, s.cost); !d.Allowed {

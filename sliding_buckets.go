@@ -69,9 +69,11 @@ func (v *view) between(from, to int64) int64 {
 
 // chargeSlidingBuckets counts denials up to N in a sub-window: more would keep
 // the key out no longer, and the sum of all must stay exact.
-func (v *view) chargeSlidingBuckets(cost int64) State {
+func (v *view) chargeSlidingBuckets(cost int64, debt bool) State {
 	s := v.pending
-	s.A = max(s.A, min(s.A+cost, v.c.limit.N))
+	if s.A += cost; !debt {
+		s.A = max(s.A-cost, min(s.A, v.c.limit.N))
+	}
 	return s
 }
 

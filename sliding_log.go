@@ -144,9 +144,12 @@ func (v *view) lookSlidingLog() {
 
 // chargeSlidingLog counts denials as long as there is room in a log of N: more
 // would keep the key out no longer. So the oldest units make room for them.
-func (v *view) chargeSlidingLog(cost int64) State {
+func (v *view) chargeSlidingLog(cost int64, debt bool) State {
 	l := v.c.log(v.pending, v.tail)
-	kept := max(l.units, min(l.units+cost, v.c.limit.N)) - cost
+	kept := l.units
+	if !debt {
+		kept = max(l.units, min(l.units+cost, v.c.limit.N)) - cost
+	}
 	switch {
 	case kept <= 0:
 		l.first = l.end

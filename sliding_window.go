@@ -31,9 +31,9 @@ func (v *view) lookSlidingWindow() {
 	v.free = v.c.limit.N - mulDiv(v.pending.B, left, v.c.period) - v.pending.A
 }
 
-func (v *view) chargeSlidingWindow(cost int64) State {
+func (v *view) chargeSlidingWindow(cost int64, debt bool) State {
 	s, period := v.pending, Micros(v.c.period)
-	s.A = counted(s.A, cost)
+	s.A = counted(s.A, cost, debt)
 	start := v.now - v.now%period
 	s.Fresh = start + period + Micros(v.c.faded(s.A, 0))
 	return s

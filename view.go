@@ -35,19 +35,34 @@ func (v *view) look() {
 }
 
 // charge returns the pending state with cost units more, and the instant at
-// which it is fully reset.
-func (v *view) charge(cost int64) State {
+// which it is fully reset. Of a denied request, what would keep the key out no longer
+// need not count; of a debt, every unit does, and there is room for it.
+func (v *view) charge(cost int64, debt bool) State {
 	switch v.c.limit.Algorithm {
 	case FixedWindow:
-		return v.chargeFixedWindow(cost)
+		return v.chargeFixedWindow(cost, debt)
 	case SlidingWindow:
-		return v.chargeSlidingWindow(cost)
+		return v.chargeSlidingWindow(cost, debt)
 	case SlidingLog:
-		return v.chargeSlidingLog(cost)
+		return v.chargeSlidingLog(cost, debt)
 	case SlidingBuckets:
-		return v.chargeSlidingBuckets(cost)
+		return v.chargeSlidingBuckets(cost, debt)
 	default:
 		return v.chargeBucket(cost)
+	}
+}
+
+// room is how many units a key may be charged whether they fit or not.
+func (v *view) room() int64 {
+	switch v.c.limit.Algorithm {
+	case FixedWindow, SlidingWindow:
+		return v.c.most - v.pending.A
+	case SlidingLog:
+		return v.c.most - v.c.log(v.pending, nil).units
+	case SlidingBuckets:
+		return v.c.most - v.inSubWindows()
+	default:
+		return v.roomInBucket()
 	}
 }
 
@@ -69,4 +84,9 @@ func (v *view) wait(cost int64) Micros {
 }
 
 // counted adds to a count that denials may drive up without end.
-func counted(count, cost int64) int64 { return min(count+cost, MaxUnits) }
+func counted(count, cost int64, debt bool) int64 {
+	if debt {
+		return count + cost
+	}
+	return max(count, min(count+cost, MaxUnits))
+}

@@ -37,6 +37,7 @@ type Decision struct {
 	ResetAt    Micros        // the same as an instant of the store's clock; now if the key is already reset
 	Delay      time.Duration // shaping: delay the request by this long
 	Receipt    Micros        // identifies the charge for Refund; 0 if nothing was charged
+	Excess     int64         // Op.Always: units of the cost that were not charged, because the key is too deep in debt
 }
 
 // Op requests Cost units of a key's limit.
@@ -54,6 +55,15 @@ type Op struct {
 	// Default 0: any delay for which the queue has room.
 	MaxDelay time.Duration
 
+	// Always charges the cost even if it does not fit, because the work is done already:
+	// the key is then in debt, and denied until enough of it has expired. Allowed says
+	// whether the cost fitted, and RetryAfter when the next unit does; the delay is 0.
+	// Set it on all ops of a request, or on none.
+	//
+	// A key can owe up to 10 times the capacity; [Compiled.MaxUsage] lists limits with
+	// less. Decision.Excess is the part of the cost beyond that.
+	Always bool
+
 	// Receipt identifies the charge that Refund gives back: the Receipt of a Decision,
 	// or Latest. With 0, the Receipt of a denial, nothing is given back.
 	Receipt Micros
@@ -67,8 +77,8 @@ type Store interface {
 	// dst. The request is allowed if every decision is Allowed; see [Allowed].
 	//
 	// If one op is denied, nothing is charged, and the other decisions are those of
-	// Peek. The exception is a limit with CountDenied, which counts every request. Ops
-	// on the same key and kind add up.
+	// Peek. The exceptions are a limit with CountDenied, which counts every request, and
+	// ops with Always, which are all charged. Ops on the same key and kind add up.
 	//
 	// After an error there is no decision; if the context ended while the store was
 	// unavailable, the ops may have been charged.
@@ -92,6 +102,9 @@ type Store interface {
 func (op *Op) Validate() error {
 	if op.Cost < 1 {
 		return invalid("cost", "%d cannot be charged; a request costs at least 1", op.Cost)
+	}
+	if op.Always && op.Cost > MaxUnits {
+		return invalid("cost", "%d is more than can be counted exactly; charge at most %d at once", op.Cost, int64(MaxUnits))
 	}
 	return op.validate()
 }

@@ -17,7 +17,7 @@ type answer struct {
 	number int64 // units, or nanoseconds
 }
 
-var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "delay", "allowed"}
+var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "delay", "excess", "allowed"}
 
 // parts reads the answers of the request, then those of single limits.
 func (p *parser) parts(step *Step) ([]answer, error) {
@@ -51,7 +51,7 @@ func (p *parser) answers(into []answer, op int) ([]answer, error) {
 		var err error
 		switch a.field {
 		case "allow", "deny":
-		case "remaining", "limit", "allowed":
+		case "remaining", "limit", "excess", "allowed":
 			a.number, err = strconv.ParseInt(p.next(), 10, 64)
 		case "retry", "reset", "delay":
 			var d time.Duration
@@ -90,6 +90,8 @@ func (a answer) check(d weir.Decision) error {
 		return a.checkDuration(d.ResetAfter)
 	case "delay":
 		return a.checkDuration(d.Delay)
+	case "excess":
+		return a.checkNumber(d.Excess)
 	}
 	return nil
 }

@@ -79,7 +79,7 @@ func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 // Refund implements weir.Store. The last op goes first, so that what was charged
 // on top of another charge of the same request is off it before that is given back.
 func (m *Model) Refund(ctx context.Context, ops ...weir.Op) error {
-	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidateRefund(ops)); err != nil {
 		return err
 	}
 	for i := len(ops) - 1; i >= 0; i-- {

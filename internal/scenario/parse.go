@@ -38,7 +38,7 @@ type NamedLimit struct {
 type Step struct {
 	Line  int
 	Text  string // the line without its answer and comment
-	Verb  string // take, peek, refund, reset or count
+	Verb  string // take, charge, peek, refund, reset or count
 	At    weir.Micros
 	Ops   []weir.Op
 	Names []string // the limit's name, for each op

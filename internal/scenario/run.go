@@ -15,6 +15,7 @@
 // # Steps
 //
 //	at TIME take   KEY [COST] [and KEY [COST]]... [within D] [times N [every D]] [-> ANSWER]
+//	at TIME charge KEY [COST] ...                                                [-> ANSWER]
 //	at TIME peek   KEY [COST] ...                                                [-> ANSWER]
 //	at TIME refund KEY [COST] [and KEY [COST]]... [of TIME]
 //	at TIME reset  KEY
@@ -25,12 +26,13 @@
 // spaces or odd bytes is quoted as in Go. Ops joined by "and" are one request.
 // "within" is the longest acceptable delay. "times" repeats the request, "every"
 // moves the clock between. "count" adds up the units that left in [from, to),
-// delays included. "refund" gives back what was taken at the time after "of", or the
+// delays included. "charge" takes the cost even if it does not fit, and "allow" then
+// says that it did. "refund" gives back what was taken at the time after "of", or the
 // newest units.
 //
 // # Answers
 //
-//	allow | deny | remaining N | limit N | retry D|never | reset D | delay D | allowed N
+//	allow | deny | remaining N | limit N | retry D|never | reset D | delay D | excess N | allowed N
 //
 // in any number and order. A request with several ops is answered as a whole,
 // "allow" or "deny"; parts after ";" speak of one limit:
@@ -127,11 +129,11 @@ func (r *runner) step(step *Step) error {
 		allowed := weir.Allowed(r.decisions)
 		if allowed {
 			passed++
-			if step.Verb == "take" {
-				r.release(step, now)
-				for j, op := range step.Ops {
-					r.receipts[taken{client{step.Names[j], op.Key}, now}] = r.decisions[j].Receipt
-				}
+		}
+		if step.Verb == "charge" || step.Verb == "take" && allowed {
+			r.release(step, now)
+			for j, op := range step.Ops {
+				r.receipts[taken{client{step.Names[j], op.Key}, now}] = r.decisions[j].Receipt
 			}
 		}
 		if err := r.check(step, allowed, i == step.Times-1); err != nil {
@@ -176,7 +178,7 @@ func (r *runner) release(step *Step, now weir.Micros) {
 	for i, op := range step.Ops {
 		c := client{step.Names[i], op.Key}
 		if all, counted := r.releases[c]; counted {
-			r.releases[c] = append(all, release{now + weir.Micros(r.decisions[i].Delay.Microseconds()), op.Cost})
+			r.releases[c] = append(all, release{now + weir.Micros(r.decisions[i].Delay.Microseconds()), op.Cost - r.decisions[i].Excess})
 		}
 	}
 }

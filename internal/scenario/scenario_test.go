@@ -67,7 +67,7 @@ func TestParseErrors(t *testing.T) {
 		"at 0s take k":                                  "no limit is defined yet",
 		"limit a: 1/1m\nat 0s take k":                   "the key does not say which limit; write a=KEY",
 		"limit 1/1m\nat soon take k":                    `"soon" is not a time`,
-		"limit 1/1m\nat 0s grab k":                      `"grab" is unknown; after the time comes take, peek, refund or reset`,
+		"limit 1/1m\nat 0s grab k":                      `"grab" is unknown; after the time comes take, charge, peek, refund or reset`,
 		"limit 1/1m\nat 0s take":                        "the key is required",
 		"limit 1/1m\nat 0s take -> allow":               "the key is required",
 		"limit 1/1m\nat 0s take k 99999999999999999999": "is not a cost",

@@ -16,9 +16,9 @@ func (p *parser) at(step *Step) error {
 		return err
 	}
 	switch step.Verb = p.next(); step.Verb {
-	case "take", "peek", "refund", "reset":
+	case "take", "charge", "peek", "refund", "reset":
 	default:
-		return fmt.Errorf("%q is unknown; after the time comes take, peek, refund or reset", step.Verb)
+		return fmt.Errorf("%q is unknown; after the time comes take, charge, peek, refund or reset", step.Verb)
 	}
 	for {
 		if err := p.op(step); err != nil {
@@ -49,8 +49,8 @@ func (p *parser) op(step *Step) error {
 	if err != nil {
 		return err
 	}
-	op := weir.Op{Key: key, Limit: limit}
-	if step.Verb == "take" || step.Verb == "refund" {
+	op := weir.Op{Key: key, Limit: limit, Always: step.Verb == "charge"}
+	if step.Verb == "take" || step.Verb == "charge" || step.Verb == "refund" {
 		op.Cost = 1
 	}
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {

@@ -101,7 +101,7 @@ func readEntry(in *snapshot.Reader) (id, weir.State, []int64) {
 	k := id{uint64(in.Word()), uint64(in.Word())}
 	in.Must(k.lo&1 == 1) // which every key has
 	state := weir.State{Fresh: weir.Micros(in.Between(0, exact)), A: in.Between(0, exact), B: in.Between(0, exact)}
-	n := in.Between(0, weir.MaxLogUnits)
+	n := in.Between(0, 2*weir.MaxLogUnits) // with debts
 	in.Must(n&(n-1) == 0)
 	var tail []int64 // grows by what is really there: a short file cannot ask for much memory
 	for ; n > 0 && in.Err == nil; n-- {

@@ -247,7 +247,7 @@ func TestForgedSnapshotIsDenied(t *testing.T) {
 		{stateA, 1<<53 - 1, ""},
 		{stateB, math.MaxUint64, nonsense},
 		{length, 3, nonsense},
-		{length, 2 * weir.MaxLogUnits, nonsense},
+		{length, 4 * weir.MaxLogUnits, nonsense},
 	} {
 		forged := bytes.Clone(b.Bytes())
 		binary.LittleEndian.PutUint64(forged[c.at:], c.value)

@@ -175,7 +175,7 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 // Refund implements weir.Store. It refunds the last op first, so that of several
 // charges to one key the later ones are undone before the earlier ones.
 func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
-	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
+	if err := cmp.Or(ctx.Err(), weir.ValidateRefund(ops)); err != nil {
 		return err
 	}
 	c := s.core.Load()

@@ -84,6 +84,9 @@ func (c *check) allowed() bool {
 	return c.known && c.err == nil && weir.Allowed(c.decisions)
 }
 
+// owes reports whether the check is charged even if it does not fit.
+func (c *check) owes() bool { return c.verb == take && c.ops[0].Always }
+
 // leave says that nobody waits any more. What is given back is sent all the same.
 func (c *check) leave() { c.left.Store(c.verb != refund) }
 

@@ -103,7 +103,7 @@ func (p *packer) limit(c *weir.Compiled) {
 }
 
 // op packs, last, what the verb needs besides the cost: -1 is no bound on the delay,
-// and the newest receipt.
+// and the newest receipt; -2 is what is charged whether or not it fits.
 func (p *packer) op(verb verb, op *weir.Op, at [2]int) {
 	p.number(int64(at[0]))
 	p.number(int64(at[1]))
@@ -119,10 +119,14 @@ func (p *packer) op(verb verb, op *weir.Op, at [2]int) {
 }
 
 func longestDelay(op *weir.Op) int64 {
-	if op.MaxDelay > 0 {
+	switch {
+	case op.Always:
+		return -2
+	case op.MaxDelay > 0:
 		return op.MaxDelay.Microseconds()
+	default:
+		return -1
 	}
-	return -1
 }
 
 func truth(b bool) int64 {
@@ -188,16 +192,18 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
 	for i := range c.ops {
 		d := &c.decisions[i]
-		if err := u.decision(d, c.ops[i].Limit.Capacity()); err == errForeign {
+		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.owes()); err == errForeign {
 			c.err = fmt.Errorf("redis: the key %q %w", c.keys[i], errForeign)
 		} else if err != nil {
 			return err
 		}
 		d.ResetAt = weir.Micros(now + d.ResetAfter.Microseconds())
 	}
-	if c.verb == take && weir.Allowed(c.decisions) {
+	if c.verb == take && (c.owes() || weir.Allowed(c.decisions)) {
 		for i := range c.decisions {
-			c.decisions[i].Receipt = c.decisions[i].ResetAt
+			if d := &c.decisions[i]; d.Excess < c.ops[i].Cost {
+				d.Receipt = d.ResetAt
+			}
 		}
 	}
 	return nil
@@ -206,7 +212,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 var errForeign = errors.New("contains data that this version of weir did not write; delete the key, or use another prefix")
 
 // decision reads one. The first number tells what follows, and what remains.
-func (u *unpacker) decision(d *weir.Decision, capacity int64) error {
+func (u *unpacker) decision(d *weir.Decision, capacity int64, owes bool) error {
 	first, err := u.number()
 	if err != nil {
 		return err
@@ -218,6 +224,9 @@ func (u *unpacker) decision(d *weir.Decision, capacity int64) error {
 		reset, other, err = u.two()
 		if d.RetryAfter = micros(other); other < 0 {
 			d.RetryAfter = weir.Never
+		}
+		if owes && err == nil {
+			d.Excess, err = u.number()
 		}
 	case 1: // allowed
 		d.Allowed = true

@@ -51,7 +51,7 @@ func newChain(c *check) chain {
 	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0])}
 }
 
-func asksForOne(op *weir.Op) bool { return op.Cost == 1 && op.MaxDelay <= 0 }
+func asksForOne(op *weir.Op) bool { return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always }
 
 // chainUp finds the requests of each key, and puts those of a limit together. A key that
 // has two limits at once, because they have just changed, is not for singles.

@@ -79,7 +79,7 @@ func (s *Store) doApart(ctx context.Context, dst []weir.Decision, verb verb, ops
 			failed = err
 		}
 	}
-	if len(checks) > 1 && verb == take {
+	if len(checks) > 1 && verb == take && !ops[0].Always {
 		s.agree(ctx, checks, timeout, failed)
 	}
 	if failed == nil {

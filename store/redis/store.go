@@ -200,7 +200,7 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 
 // Refund implements weir.Store.
 func (s *Store) Refund(ctx context.Context, ops ...weir.Op) error {
-	if err := weir.ValidateTake(ops); err != nil {
+	if err := weir.ValidateRefund(ops); err != nil {
 		return err
 	}
 	_, err := s.do(ctx, nil, refund, ops)

@@ -45,8 +45,15 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 		subject.Set(now)
 		ops := draw(random, pool)
 		ask, expect, verb := subject.Store.Take, model.Take, "take"
-		if random.IntN(5) == 0 {
+		switch random.IntN(10) {
+		case 0, 1:
 			ask, expect, verb = subject.Store.Peek, model.Peek, "peek"
+		case 2:
+			verb = "charge"
+			for i := range ops {
+				ops[i].Always = true
+				ops[i].Cost += random.Int64N(3) * random.Int64N(40) // now and then more than a key may owe
+			}
 		}
 		got, err := ask(t.Context(), nil, ops...)
 		must(err)
@@ -58,7 +65,7 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 					step, now, verb, ops[i].Cost, ops[i].Key, ops[i].Limit.Limit(), i+1, len(ops), got[i], want[i])
 			}
 		}
-		if verb == "take" && weir.Allowed(got) {
+		if verb == "charge" || verb == "take" && weir.Allowed(got) {
 			for i := range ops {
 				ops[i].Receipt = got[i].Receipt
 			}

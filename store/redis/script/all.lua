@@ -9,6 +9,7 @@ local EXACT = 9007199254740992 -- 2^53
 local MAX_UNITS = 1125899906842624 -- 2^50
 local NEVER = -1 -- the retry of what can never fit
 local LATEST = -1 -- the receipt of the newest units
+local ALWAYS = -2 -- the longest delay of what is charged whether or not it fits
 
 -- Where it matters, a quotient is (a - a % b) / b, which is the same as floor(a / b)
 -- and calls no function.
@@ -78,6 +79,7 @@ local free -- units that could be taken
 -- One decision.
 local cost, maxDelay -- what is asked for
 local units -- what is charged
+local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
 local allowed, remaining, retry, reset, delay -- the answer
 local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
@@ -672,6 +674,11 @@ local function charge0()
   if rest > 0 then nextFresh = nextFresh + 1 end
 end
 
+local function room0()
+  local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - a
+  units = (rest - rest % c.p) / c.p
+end
+
 local function wait0()
   wait = divUp(cost * c.p - (c.full - a), c.rate)
 end
@@ -679,8 +686,8 @@ end
 local function hold0()
   hold = divUp(a, c.rate)
 end
-ALGORITHM[0] = { look = look0, charge = charge0, wait = wait0, hold = hold0 }
-ALGORITHM[1] = { look = look0, charge = charge0, wait = wait0, hold = hold0 }
+ALGORITHM[0] = { look = look0, charge = charge0, room = room0, wait = wait0, hold = hold0 }
+ALGORITHM[1] = { look = look0, charge = charge0, room = room0, wait = wait0, hold = hold0 }
 
 -- fresh: the end of the window. a: units in it.
 
@@ -696,13 +703,17 @@ local function look2()
 end
 
 local function charge2()
-  nextFresh, nextA, nextB = fresh, min(a + units, MAX_UNITS), 0
+  nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+end
+
+local function room2()
+  units = min(11 * c.n, EXACT / 2) - a
 end
 
 local function wait2()
   wait = fresh - at
 end
-ALGORITHM[2] = { look = look2, charge = charge2, wait = wait2 }
+ALGORITHM[2] = { look = look2, charge = charge2, room = room2, wait = wait2 }
 
 -- fresh: when a, as the previous count, weighs less than one unit. a: units in the
 -- current window. b: units in the previous one.
@@ -734,8 +745,12 @@ end
 
 local function charge3()
   local period = c.period
-  nextA, nextB = min(a + units, MAX_UNITS), b
+  nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
   nextFresh = at - at % period + period + faded(period, nextA, 0)
+end
+
+local function room3()
+  units = min(11 * c.n, EXACT / 2) - a
 end
 
 local function wait3()
@@ -747,7 +762,7 @@ local function wait3()
     wait = start + period + faded(period, a, c.n - cost) - at
   end
 end
-ALGORITHM[3] = { look = look3, charge = charge3, wait = wait3 }
+ALGORITHM[3] = { look = look3, charge = charge3, room = room3, wait = wait3 }
 
 -- fresh: a period after the newest unit. a: the rank of the next unit. b: how many of the
 -- newest units may still count.
@@ -768,7 +783,11 @@ local function look4()
 end
 
 local function charge4()
-  nextFresh, nextA, nextB = at + c.period, (a + units) % RANKS, max(b, min(b + units, c.n))
+  nextFresh, nextA, nextB = at + c.period, (a + units) % RANKS, debt and b + units or max(b, min(b + units, c.n))
+end
+
+local function room4()
+  units = min(11 * c.n, ranks - 1) - b
 end
 
 local function wait4()
@@ -788,7 +807,7 @@ local function tail4()
   end
   addUnits(taken, added)
 end
-ALGORITHM[4] = { look = look4, charge = charge4, wait = wait4, tail = tail4 }
+ALGORITHM[4] = { look = look4, charge = charge4, room = room4, wait = wait4, tail = tail4 }
 
 -- fresh: when the newest sub-window stops counting. a: units in the newest one. b:
 -- units in the older ones that count when the newest begins. The tail holds the older
@@ -839,7 +858,11 @@ local function look5()
 end
 
 local function charge5()
-  nextFresh, nextA, nextB = fresh, max(a, min(a + units, c.n)), b
+  nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+end
+
+local function room5()
+  units = min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inSubWindows()
 end
 
 local function wait5()
@@ -868,7 +891,7 @@ local function tail5()
     end
   end
 end
-ALGORITHM[5] = { look = look5, charge = charge5, wait = wait5, tail = tail5 }
+ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tail = tail5 }
 
 local function judge()
   -- The decision, as in decide.go of the Go package, on the standing before any charge.
@@ -896,11 +919,31 @@ local function judge()
   end
 end
 
+local function owe()
+  -- The cost is charged whether or not it fits, as far as a key may owe.
+  c.algorithm.room()
+  units = max(0, min(units, cost))
+  charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
+  if charged then
+    c.algorithm.charge()
+  end
+  if not allowed then
+    if charged then fresh, a, b = nextFresh, nextA, nextB end
+    local asked = cost
+    cost = 1
+    c.algorithm.wait()
+    cost = asked
+    retry = wait + at - now
+  end
+end
+
 local function decide()
   -- The answer, and what the state would be.
   judge()
-  charged = allowed
-  if allowed then
+  charged, debt = allowed, maxDelay == ALWAYS
+  if debt then
+    owe()
+  elseif allowed then
     units = cost
     c.algorithm.charge()
     remaining = free - cost
@@ -925,7 +968,7 @@ local function commit()
 end
 
 local function answer()
-  -- Two or three numbers: the first tells what the others are.
+  -- Two to four numbers: the first tells what the others are, but of a debt.
   if allowed then
     out[length + 2] = reset
     if delay > 0 then
@@ -941,6 +984,10 @@ local function answer()
     out[length + 2] = reset
     out[length + 3] = retry
     length = length + 3
+    if debt then
+      length = length + 1
+      out[length] = excess
+    end
   end
 end
 
@@ -958,6 +1005,7 @@ local ANSWERS = {}
 -- peek answers without charging.
 local function peek()
   judge()
+  debt = false
   charged, reset = false, max(0, FRESH[k] - now)
 end
 
@@ -974,7 +1022,7 @@ local function together(i, counting)
 end
 
 local function keep(i)
-  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB }
+  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB, excess }
 end
 
 local function ask(how, i, counting)
@@ -1015,7 +1063,8 @@ local function settle(n)
     keep(i)
     admitted = admitted and allowed
   end
-  if not admitted then
+  local owes = OP_LAST[1] == ALWAYS
+  if not admitted and not owes then
     for i = 1, n do giveUp(i) end
   end
   for i = 1, n do
@@ -1027,6 +1076,7 @@ local function settle(n)
   end
   for i = 1, n do
     allowed, remaining, retry, reset, delay = ANSWERS[i][1], ANSWERS[i][2], ANSWERS[i][3], ANSWERS[i][4], ANSWERS[i][5]
+    debt, excess = owes, min(ANSWERS[i][10] or 0, OP_COST[i])
     answer()
   end
 end
@@ -1053,7 +1103,7 @@ ALGORITHM[0].refund = function(receipt, cost)
   local rate, level = c.rate, A[k]
   if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
   local last = FRESH[k] - divUp(A[k], rate)
-  local back = min(cost, c.capacity) * c.p
+  local back = min(cost, floor((EXACT - 1) / c.p)) * c.p
   if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
     if c.shape and receipt < FRESH[k] then return end
     back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
@@ -1155,7 +1205,7 @@ several = function(verb, n, i)
     i = i + 4
   end
   if foreign then
-    allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+    allowed, remaining, retry, reset, delay, debt = false, 0, 0, 0, 0, false
     for op = 1, n do
       if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end

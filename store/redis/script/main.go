@@ -98,10 +98,10 @@ var algorithms = map[string][]int{
 	"bucket": {0, 1}, "fixed_window": {2}, "sliding_window": {3}, "sliding_log": {4}, "sliding_buckets": {5},
 }
 
-// doings are the blocks of an algorithm. Not all have those after the first three.
-var doings = []string{"look", "charge", "wait", "hold", "tail"}
+// doings are the blocks of an algorithm. Not all have those after the first few.
+var doings = []string{"look", "charge", "wait", "room", "hold", "tail"}
 
-const always = 3
+const always = 4
 
 func main() {
 	if err := write("script"); err != nil {

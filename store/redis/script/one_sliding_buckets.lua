@@ -9,6 +9,7 @@ local EXACT = 9007199254740992 -- 2^53
 local MAX_UNITS = 1125899906842624 -- 2^50
 local NEVER = -1 -- the retry of what can never fit
 local LATEST = -1 -- the receipt of the newest units
+local ALWAYS = -2 -- the longest delay of what is charged whether or not it fits
 
 -- Where it matters, a quotient is (a - a % b) / b, which is the same as floor(a / b)
 -- and calls no function.
@@ -37,6 +38,7 @@ local free -- units that could be taken
 -- One decision.
 local cost, maxDelay -- what is asked for
 local units -- what is charged
+local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
 local allowed, remaining, retry, reset, delay -- the answer
 local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
@@ -296,14 +298,42 @@ while i < last do
           retry = wait + at - now
         end
       end
-      charged = allowed
-      if allowed then
+      charged, debt = allowed, maxDelay == ALWAYS
+      if debt then
+        -- The cost is charged whether or not it fits, as far as a key may owe.
+        units = min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inSubWindows()
+        units = max(0, min(units, cost))
+        charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
+        if charged then
+          nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+        end
+        if not allowed then
+          if charged then fresh, a, b = nextFresh, nextA, nextB end
+          local asked = cost
+          cost = 1
+          do -- wait
+            local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+            wait = nil
+            while not wait and i < newest do
+              missing = missing - word(i % words)
+              if missing <= 0 then wait = stopsCounting(i) - at end
+              i = i + 1
+            end
+            if not wait then
+              if newest >= 0 then missing = missing - between(i, newest + 1) end
+              if missing <= 0 then wait = stopsCounting(newest) - at else wait = fresh - at end
+            end
+          end
+          cost = asked
+          retry = wait + at - now
+        end
+      elseif allowed then
         units = cost
-        nextFresh, nextA, nextB = fresh, max(a, min(a + units, c.n)), b
+        nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
         remaining = free - cost
       elseif c.countDenied then
         units = min(cost, c.capacity)
-        nextFresh, nextA, nextB = fresh, max(a, min(a + units, c.n)), b
+        nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
         charged, remaining = true, max(0, free - units)
         if retry ~= NEVER then
           fresh, a, b = nextFresh, nextA, nextB
@@ -341,7 +371,7 @@ while i < last do
         end
         FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
       end
-      -- Two or three numbers: the first tells what the others are.
+      -- Two to four numbers: the first tells what the others are, but of a debt.
       if allowed then
         out[length + 2] = reset
         if delay > 0 then
@@ -357,6 +387,10 @@ while i < last do
         out[length + 2] = reset
         out[length + 3] = retry
         length = length + 3
+        if debt then
+          length = length + 1
+          out[length] = excess
+        end
       end
     end
   else

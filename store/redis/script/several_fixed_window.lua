@@ -9,6 +9,7 @@ local EXACT = 9007199254740992 -- 2^53
 local MAX_UNITS = 1125899906842624 -- 2^50
 local NEVER = -1 -- the retry of what can never fit
 local LATEST = -1 -- the receipt of the newest units
+local ALWAYS = -2 -- the longest delay of what is charged whether or not it fits
 
 -- Where it matters, a quotient is (a - a % b) / b, which is the same as floor(a / b)
 -- and calls no function.
@@ -37,6 +38,7 @@ local free -- units that could be taken
 -- One decision.
 local cost, maxDelay -- what is asked for
 local units -- what is charged
+local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
 local allowed, remaining, retry, reset, delay -- the answer
 local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
@@ -147,17 +149,37 @@ local function judge()
   end
 end
 
+local function owe()
+  -- The cost is charged whether or not it fits, as far as a key may owe.
+  units = min(11 * c.n, EXACT / 2) - a
+  units = max(0, min(units, cost))
+  charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
+  if charged then
+    nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+  end
+  if not allowed then
+    if charged then fresh, a, b = nextFresh, nextA, nextB end
+    local asked = cost
+    cost = 1
+    wait = fresh - at
+    cost = asked
+    retry = wait + at - now
+  end
+end
+
 local function decide()
   -- The answer, and what the state would be.
   judge()
-  charged = allowed
-  if allowed then
+  charged, debt = allowed, maxDelay == ALWAYS
+  if debt then
+    owe()
+  elseif allowed then
     units = cost
-    nextFresh, nextA, nextB = fresh, min(a + units, MAX_UNITS), 0
+    nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
     remaining = free - cost
   elseif c.countDenied then
     units = min(cost, c.capacity)
-    nextFresh, nextA, nextB = fresh, min(a + units, MAX_UNITS), 0
+    nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
     charged, remaining = true, max(0, free - units)
     if retry ~= NEVER then
       fresh, a, b = nextFresh, nextA, nextB
@@ -175,7 +197,7 @@ local function commit()
 end
 
 local function answer()
-  -- Two or three numbers: the first tells what the others are.
+  -- Two to four numbers: the first tells what the others are, but of a debt.
   if allowed then
     out[length + 2] = reset
     if delay > 0 then
@@ -191,6 +213,10 @@ local function answer()
     out[length + 2] = reset
     out[length + 3] = retry
     length = length + 3
+    if debt then
+      length = length + 1
+      out[length] = excess
+    end
   end
 end
 
@@ -208,6 +234,7 @@ local ANSWERS = {}
 -- peek answers without charging.
 local function peek()
   judge()
+  debt = false
   charged, reset = false, max(0, FRESH[k] - now)
 end
 
@@ -224,7 +251,7 @@ local function together(i, counting)
 end
 
 local function keep(i)
-  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB }
+  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB, excess }
 end
 
 local function ask(how, i, counting)
@@ -265,7 +292,8 @@ local function settle(n)
     keep(i)
     admitted = admitted and allowed
   end
-  if not admitted then
+  local owes = OP_LAST[1] == ALWAYS
+  if not admitted and not owes then
     for i = 1, n do giveUp(i) end
   end
   for i = 1, n do
@@ -277,6 +305,7 @@ local function settle(n)
   end
   for i = 1, n do
     allowed, remaining, retry, reset, delay = ANSWERS[i][1], ANSWERS[i][2], ANSWERS[i][3], ANSWERS[i][4], ANSWERS[i][5]
+    debt, excess = owes, min(ANSWERS[i][10] or 0, OP_COST[i])
     answer()
   end
 end
@@ -305,7 +334,7 @@ several = function(verb, n, i)
     i = i + 4
   end
   if foreign then
-    allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+    allowed, remaining, retry, reset, delay, debt = false, 0, 0, 0, 0, false
     for op = 1, n do
       if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end

@@ -9,6 +9,7 @@ local EXACT = 9007199254740992 -- 2^53
 local MAX_UNITS = 1125899906842624 -- 2^50
 local NEVER = -1 -- the retry of what can never fit
 local LATEST = -1 -- the receipt of the newest units
+local ALWAYS = -2 -- the longest delay of what is charged whether or not it fits
 
 -- Where it matters, a quotient is (a - a % b) / b, which is the same as floor(a / b)
 -- and calls no function.
@@ -78,6 +79,7 @@ local free -- units that could be taken
 -- One decision.
 local cost, maxDelay -- what is asked for
 local units -- what is charged
+local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
 local allowed, remaining, retry, reset, delay -- the answer
 local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what
@@ -222,12 +224,40 @@ while first <= last do
             retry = wait + at - now
           end
         end
-        charged = allowed
-        if allowed then
+        charged, debt = allowed, maxDelay == ALWAYS
+        if debt then
+          -- The cost is charged whether or not it fits, as far as a key may owe.
+          units = min(11 * c_n, EXACT / 2) - a
+          units = max(0, min(units, cost))
+          charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
+          if charged then
+            do -- charge
+              local period = c_period
+              nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
+              nextFresh = at - at % period + period + faded(period, nextA, 0)
+            end
+          end
+          if not allowed then
+            if charged then fresh, a, b = nextFresh, nextA, nextB end
+            local asked = cost
+            cost = 1
+            do -- wait
+              local period = c_period
+              local start, room = at - at % period, c_n - a - cost
+              if room >= 0 then
+                wait = start + faded(period, b, room) - at
+              else
+                wait = start + period + faded(period, a, c_n - cost) - at
+              end
+            end
+            cost = asked
+            retry = wait + at - now
+          end
+        elseif allowed then
           units = cost
           do -- charge
             local period = c_period
-            nextA, nextB = min(a + units, MAX_UNITS), b
+            nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
             nextFresh = at - at % period + period + faded(period, nextA, 0)
           end
           remaining = free - cost
@@ -235,7 +265,7 @@ while first <= last do
           units = min(cost, c_capacity)
           do -- charge
             local period = c_period
-            nextA, nextB = min(a + units, MAX_UNITS), b
+            nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
             nextFresh = at - at % period + period + faded(period, nextA, 0)
           end
           charged, remaining = true, max(0, free - units)
@@ -259,7 +289,7 @@ while first <= last do
           -- The decision takes effect.
           oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
         end
-        -- Two or three numbers: the first tells what the others are.
+        -- Two to four numbers: the first tells what the others are, but of a debt.
         if allowed then
           out[length + 2] = reset
           if delay > 0 then
@@ -275,6 +305,10 @@ while first <= last do
           out[length + 2] = reset
           out[length + 3] = retry
           length = length + 3
+          if debt then
+            length = length + 1
+            out[length] = excess
+          end
         end
       end
     end

@@ -36,6 +36,10 @@ local rest = nextA % rate
 nextFresh = (nextA - rest) / rate + at
 if rest > 0 then nextFresh = nextFresh + 1 end
 
+--: room
+local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - a
+units = (rest - rest % c.p) / c.p
+
 --: wait
 wait = divUp(cost * c.p - (c.full - a), c.rate)
 

@@ -23,11 +23,30 @@ else
   end
 end
 
+--: owe
+-- The cost is charged whether or not it fits, as far as a key may owe.
+--> room
+units = max(0, min(units, cost))
+charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
+if charged then
+  --> charge
+end
+if not allowed then
+  if charged then fresh, a, b = nextFresh, nextA, nextB end
+  local asked = cost
+  cost = 1
+  --> wait
+  cost = asked
+  retry = wait + at - now
+end
+
 --: decide
 -- The answer, and what the state would be.
 --> judge
-charged = allowed
-if allowed then
+charged, debt = allowed, maxDelay == ALWAYS
+if debt then
+  --> owe
+elseif allowed then
   units = cost
   --> charge
   remaining = free - cost
@@ -50,7 +69,7 @@ if reset < 0 then reset = 0 end
 FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
 
 --: answer
--- Two or three numbers: the first tells what the others are.
+-- Two to four numbers: the first tells what the others are, but of a debt.
 if allowed then
   out[length + 2] = reset
   if delay > 0 then
@@ -66,6 +85,10 @@ else
   out[length + 2] = reset
   out[length + 3] = retry
   length = length + 3
+  if debt then
+    length = length + 1
+    out[length] = excess
+  end
 end
 
 --: refuseForeign

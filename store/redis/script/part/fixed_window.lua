@@ -11,7 +11,10 @@ end
 free = c.n - a
 
 --: charge
-nextFresh, nextA, nextB = fresh, min(a + units, MAX_UNITS), 0
+nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+
+--: room
+units = min(11 * c.n, EXACT / 2) - a
 
 --: wait
 wait = fresh - at

@@ -6,6 +6,7 @@ local ANSWERS = {}
 -- peek answers without charging.
 local function peek()
   judge()
+  debt = false
   charged, reset = false, max(0, FRESH[k] - now)
 end
 
@@ -22,7 +23,7 @@ local function together(i, counting)
 end
 
 local function keep(i)
-  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB }
+  ANSWERS[i] = { allowed, remaining, retry, reset, delay, charged, nextFresh, nextA, nextB, excess }
 end
 
 local function ask(how, i, counting)
@@ -63,7 +64,8 @@ local function settle(n)
     keep(i)
     admitted = admitted and allowed
   end
-  if not admitted then
+  local owes = OP_LAST[1] == ALWAYS
+  if not admitted and not owes then
     for i = 1, n do giveUp(i) end
   end
   for i = 1, n do
@@ -75,6 +77,7 @@ local function settle(n)
   end
   for i = 1, n do
     allowed, remaining, retry, reset, delay = ANSWERS[i][1], ANSWERS[i][2], ANSWERS[i][3], ANSWERS[i][4], ANSWERS[i][5]
+    debt, excess = owes, min(ANSWERS[i][10] or 0, OP_COST[i])
     answer()
   end
 end

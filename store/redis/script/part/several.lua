@@ -15,7 +15,7 @@ several = function(verb, n, i)
     i = i + 4
   end
   if foreign then
-    allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+    allowed, remaining, retry, reset, delay, debt = false, 0, 0, 0, 0, false
     for op = 1, n do
       if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end

@@ -46,7 +46,10 @@ fresh = stopsCounting(current)
 free = c.n - inSubWindows()
 
 --: charge
-nextFresh, nextA, nextB = fresh, max(a, min(a + units, c.n)), b
+nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+
+--: room
+units = min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inSubWindows()
 
 --: wait
 local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]

@@ -16,7 +16,10 @@ base = a
 free = c.n - b
 
 --: charge
-nextFresh, nextA, nextB = at + c.period, (a + units) % RANKS, max(b, min(b + units, c.n))
+nextFresh, nextA, nextB = at + c.period, (a + units) % RANKS, debt and b + units or max(b, min(b + units, c.n))
+
+--: room
+units = min(11 * c.n, ranks - 1) - b
 
 --: wait
 local newer = c.n - cost - (a - base) % RANKS

@@ -27,8 +27,11 @@ free = c.n - mulDiv(b, period - at % period, period) - a
 
 --: charge
 local period = c.period
-nextA, nextB = min(a + units, MAX_UNITS), b
+nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
 nextFresh = at - at % period + period + faded(period, nextA, 0)
+
+--: room
+units = min(11 * c.n, EXACT / 2) - a
 
 --: wait
 local period = c.period

@@ -17,6 +17,7 @@ local free -- units that could be taken
 -- One decision.
 local cost, maxDelay -- what is asked for
 local units -- what is charged
+local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
 local allowed, remaining, retry, reset, delay -- the answer
 local charged, nextFresh, nextA, nextB -- whether the key's state changes, and to what

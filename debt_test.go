@@ -1,0 +1,163 @@
+package weir_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir"
+)
+
+// charge takes the cost whether or not it fits, and keeps that.
+func (k *key) charge(now weir.Micros, cost int64) weir.Decision {
+	op := weir.Op{Limit: k.limit, Cost: cost, Always: true}
+	next, d := op.Decide(k.State, k.Tail, now)
+	k.Keep(k.limit, next)
+	return d
+}
+
+// drawDebt makes some steps of a history charges, and some of these costly.
+func drawDebt(t *rapid.T, limit *weir.Compiled, s *step) bool {
+	if rapid.IntRange(0, 3).Draw(t, "charge") > 0 {
+		return false
+	}
+	if rapid.Bool().Draw(t, "far beyond") {
+		s.cost += rapid.Int64Range(0, 6*limit.Capacity()).Draw(t, "beyond")
+	}
+	return true
+}
+
+// A debt counts like any other units: every verdict and delay is the oracle's, and the
+// time to wait is the first microsecond at which a unit fits.
+func TestDebtAgainstOracle(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := drawLimit(t)
+		k, o := key{limit: limit}, oracle{limit: limit}
+		for i, s := range drawHistory(t, limit, true) {
+			debt := drawDebt(t, limit, &s)
+			want := s.cost <= limit.Capacity() && o.allows(s.now, s.cost)
+			delay := o.delay(max(s.now, o.last))
+			ask := k.take
+			if debt {
+				ask, delay = k.charge, 0
+			}
+			d := ask(s.now, s.cost)
+			if d.Allowed != want {
+				t.Fatalf("step %d: %v, cost %d at %d: got %v, want %v\n%+v", i, limit.Limit(), s.cost, s.now, d.Allowed, want, d)
+			}
+			if limit.Limit().Shape && d.Allowed && d.Delay.Microseconds() != delay {
+				t.Fatalf("step %d: %v, cost %d at %d: delay %v, want %dus", i, limit.Limit(), s.cost, s.now, d.Delay, delay)
+			}
+			switch {
+			case debt:
+				k.checkDebt(t, s, d)
+				o.record(s.now, s.cost-d.Excess)
+			case d.Allowed:
+				o.record(s.now, s.cost)
+			case limit.Limit().CountDenied:
+				o.record(s.now, min(s.cost, limit.Capacity()))
+			}
+		}
+	})
+}
+
+// checkDebt checks what a charge says about itself.
+func (k *key) checkDebt(t *rapid.T, s step, d weir.Decision) {
+	if d.Excess < 0 || d.Excess > s.cost || d.Allowed && d.Excess > 0 || (d.Receipt == 0) != (d.Excess == s.cost) {
+		t.Fatalf("%v: a charge of %d was answered %+v", k.limit.Limit(), s.cost, d)
+	}
+	more := weir.Op{Limit: k.limit, Cost: 1, Always: true}
+	if _, again := more.Decide(k.State, k.Tail, s.now); d.Excess > 0 && again.Excess != 1 {
+		t.Fatalf("%v: of %d units %d were too much, but one more was not: %+v", k.limit.Limit(), s.cost, d.Excess, again)
+	}
+	if d.Allowed {
+		return
+	}
+	then := s.now + weir.Micros(d.RetryAfter.Microseconds())
+	if d.Remaining != 0 || then <= s.now || !k.peek(then, 1).Allowed || k.peek(then-1, 1).Allowed {
+		t.Fatalf("%v at %d: %+v, but %+v and %+v", k.limit.Limit(), s.now, d, k.peek(then-1, 1), k.peek(then, 1))
+	}
+}
+
+// What leaves in a period is at most the bound, and the sum of what did not fit or, of a
+// queue, was not delayed.
+func TestDebtIsAllThatExceedsTheBound(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		var releases []release
+		var latest weir.Micros
+		var maxCost, overruns int64
+		for _, s := range drawHistory(t, k.limit, true) {
+			var d weir.Decision
+			if drawDebt(t, k.limit, &s) {
+				free := k.peek(s.now, 0).Remaining
+				d = k.charge(s.now, s.cost)
+				s.cost -= d.Excess
+				if k.limit.Limit().Shape {
+					free = 0 // it does not wait for its turn
+				}
+				overruns += max(0, s.cost-free)
+			} else if d = k.take(s.now, s.cost); !d.Allowed {
+				continue
+			}
+			latest = max(latest, s.now)
+			at := latest + weir.Micros(d.Delay.Microseconds())
+			if n := len(releases); n > 0 {
+				at = max(at, releases[n-1].at)
+			}
+			releases = append(releases, release{at, s.cost})
+			maxCost = max(maxCost, s.cost)
+		}
+		got := worst(releases, weir.Micros(k.limit.Limit().Period.Microseconds()))
+		if most := k.limit.Bound(max(1, maxCost)) + overruns; got > most {
+			t.Fatalf("%v let %d units go in one period, its bound and the overruns are %d", k.limit.Limit(), got, most)
+		}
+	})
+}
+
+// A key owes at most ten times its capacity, or what can be counted exactly.
+func TestMaxUsage(t *testing.T) {
+	for limit, want := range map[string]int64{
+		"fixed_window 10/1m": 110, "sliding_window 10/1m": 110, "sliding_buckets 10/1m": 110, "sliding_log 10/1m": 110,
+		"token_bucket 10/1m": 110, "token_bucket 10/1m burst 3": 33, "leaky_bucket 10/1m shape": 110,
+		"fixed_window 1125899906842624/1m":               1 << 52,
+		"sliding_window 1125899906842624/1m":             1 << 52,
+		"sliding_buckets 147658344175663/1m":             1<<53 - 1 - 60*147658344175663,
+		"sliding_log 190650/1m":                          1<<21 - 2,
+		"sliding_log 1048576/1m":                         1<<21 - 1,
+		"sliding_log 16384/3650d":                        1<<15 - 1,
+		"token_bucket 1000000/1s burst 1125899906842624": 1<<53 - 1,
+	} {
+		k := key{limit: weir.MustCompile(limit)}
+		if got := k.limit.MaxUsage(); got != want {
+			t.Errorf("%s: MaxUsage is %d, want %d", limit, got, want)
+		}
+		now := weir.Micros(1_767_225_600_000_000)
+		var charged int64
+		for range 64 {
+			d := k.charge(now, min(want, weir.MaxUnits))
+			charged += min(want, weir.MaxUnits) - d.Excess
+			if d.Excess > 0 {
+				break
+			}
+		}
+		most := want
+		if limit == "token_bucket 1000000/1s burst 1125899906842624" {
+			most -= int64(now) // the time at which it is reset is exact, too
+		}
+		if charged != most {
+			t.Errorf("%s: %d units were charged, want %d", limit, charged, most)
+		}
+	}
+}
+
+// The same as charged one by one, a charge of many is a constant number of words.
+func TestDebtOfALogIsOneWord(t *testing.T) {
+	k := key{limit: weir.MustCompile("sliding_log 100/1s")}
+	k.take(1, 100)
+	k.charge(2, 900)
+	if d := k.peek(2, 1); k.limit.TailLen(k.State) != 2 || d.RetryAfter != time.Second {
+		t.Errorf("%d words, %+v", k.limit.TailLen(k.State), d)
+	}
+}
