@@ -39,9 +39,10 @@
 // # Errors
 //
 // A call ends within its timeout, and no command is sent twice. After
-// queue.ErrUnavailable the call may have taken effect, unless the error says otherwise. Push again with the same ID.
-// Acknowledge again, and treat queue.ErrLost as success. If the answer to a Lease got
-// lost, its items go to another worker when the lease expires, and count one try.
+// queue.ErrUnavailable the call may have taken effect, unless the error says otherwise.
+// Push again with the same ID. Acknowledge again, and treat queue.ErrLost as success. If
+// the answer to a Lease got lost, its items go to another worker when the lease expires,
+// and count one try.
 package redis
 
 import (
