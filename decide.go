@@ -81,7 +81,7 @@ func (d *Decision) reset(fresh, now Micros) {
 	d.ResetAfter = (d.ResetAt - now).duration()
 }
 
-// judge decides on the standing before any charge.
+// judge decides by the usage before any charge.
 func (v *view) judge(op *Op, now Micros, d *Decision) {
 	d.Limit, d.Remaining = v.c.capacity, v.free
 	d.RetryAfter, d.Delay, d.Receipt, d.Excess = 0, 0, 0, 0

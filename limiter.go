@@ -202,8 +202,8 @@ func (l *Limiter) reserve(ctx context.Context, op Op) (Decision, error) {
 		if outlasts(ctx, d.Delay) {
 			return d, ErrDeadline
 		}
-		// Others may queue up in the meantime: then this denies, rather than
-		// take a turn that was not judged, and inTurn looks again.
+		// Others may queue up in the meantime. Then this denies, instead of taking a turn
+		// that was not checked, and inTurn checks again.
 		op.MaxDelay = max(d.Delay, time.Microsecond)
 	}
 	return first(l.store.Take(ctx, nil, op))

@@ -99,8 +99,8 @@ func (v *view) waitSlidingBuckets(cost int64) Micros {
 	return v.pending.Fresh - v.now
 }
 
-// commitSlidingBuckets retires the count that was the newest, and clears the
-// sub-windows that nobody used.
+// commitSlidingBuckets moves the newest count to the tail, and clears the sub-windows
+// without requests.
 func (c *Compiled) commitSlidingBuckets(tail []int64, prev, next State) {
 	current := c.newest(next)
 	if int64(prev.Fresh) <= current*c.width {

@@ -12,7 +12,7 @@ import (
 )
 
 const (
-	// maxFailures is how many calls in a row may fail before nobody waits any more.
+	// maxFailures is how many calls in a row must fail before the breaker opens.
 	maxFailures = 3
 
 	// between is how long to wait between two tries to reach the service again, more or

@@ -75,7 +75,7 @@ func (c *Client) local(why error) *Verdict {
 	v := &Verdict{Allowed: true, Reason: Unavailable, Degraded: true, Err: why}
 	if c.options.OnFailure == Closed {
 		v.Allowed, v.Status, v.RetryAfter = false, http.StatusServiceUnavailable, outage
-		v.Message = "The request could not be judged just now; try again soon."
+		v.Message = "The rate limiter is unavailable; try again soon."
 	}
 	return v
 }

@@ -8,9 +8,9 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// degrade judges without the store, as each rule says. A request that makes no sense
-// is an error whoever is asked, and so is one that nobody waits for any more. Of the
-// store of this process, local takes or only looks.
+// degrade decides without the store, by on_failure of each rule. An invalid request, or
+// one whose context has ended, is still an error. local takes from, or only peeks at,
+// the store of this process.
 func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause error, local askStore) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -102,7 +102,7 @@ func (s *shares) of(limit *weir.Compiled, instances int) *weir.Compiled {
 	l.Burst = (l.Burst + n - 1) / n
 	c, err := l.Compile()
 	if err != nil {
-		c = limit // too fine to divide: rather too much than nobody
+		c = limit // too small to divide: rather allow too much than nothing
 	}
 	if s.byAll == nil || len(s.byAll) > maxShares {
 		s.byAll = make(map[share]*weir.Compiled)

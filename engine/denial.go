@@ -77,7 +77,7 @@ func Describe(v *Verdict) Denial {
 // unavailable store is not such a case, because each rule defines what happens then.
 // The Denial contains no details about the rules or the application; log them.
 func DescribeError(v *Verdict, err error) Denial {
-	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // whoever has sent it can help it
+	if values, ok := errors.AsType[*rule.ValuesError](err); ok { // the sender can correct it
 		return Denial{Verdict: v, Cause: InvalidRequest, Detail: "The request has too many values for " + values.What + "; send one."}
 	}
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {

@@ -140,7 +140,7 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // [rule.ValuesError] if the request would be too many clients, a [weir.InvalidError] if
 // it is invalid for another reason, or the context's error.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	if e.observer == nil { // nobody wants to know how long it takes
+	if e.observer == nil { // no observer needs the duration
 		return e.judge(ctx, e.installed.Load(), req, v, e.tiers, e.charge)
 	}
 	start := time.Since(e.born)

@@ -33,7 +33,7 @@ const moment = weir.Micros(100_000)
 
 type seenPlace struct {
 	mu     sync.Mutex
-	client uint64 // 0 is nobody
+	client uint64 // 0 if unused
 	used   int64
 	span   weir.Micros // how long it would take, from at, to be fully reset
 	at     weir.Micros
@@ -100,7 +100,7 @@ func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	}
 }
 
-// claim is how much to charge; whoever asks next has nothing to charge.
+// claim returns how much to charge. The next call returns nothing for the same units.
 func (p *seenPlace) claim(client uint64, op *weir.Op, outage int64, now weir.Micros, instances int64) int64 {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -140,8 +140,8 @@ func (v *Verdict) clear() {
 	}
 }
 
-// add puts the limits of a rule on the list, for everybody whom the request is under
-// the rule: nobody if it does not apply.
+// add adds the limits of a rule for every identity that the request has under the rule:
+// none if the rule does not apply.
 func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *tiers) error {
 	start := len(v.keys)
 	var err error

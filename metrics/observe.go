@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// policy is how a request was judged without the store.
+// policy returns how a request was decided without the store.
 type policy uint8
 
 const (

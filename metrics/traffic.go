@@ -41,7 +41,7 @@ func (m *Metrics) ObserveUpstream(route, upstream string, status int, err error,
 	class := classOf(status)
 	switch {
 	case errors.Is(err, context.Canceled):
-		class = "canceled" // by the client, which is nobody's fault
+		class = "canceled" // by the client, so it is not an error
 	case err != nil:
 		class = "error"
 		m.upstreamErrors.WithLabelValues(upstream, troubleOf(err)).Inc()

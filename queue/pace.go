@@ -26,7 +26,7 @@ func (t *Terms) Slot(p Pace, now weir.Micros) Pace {
 		p.Next, p.Part = p.Next+1, 0
 	}
 	p.Rate = t.Rate
-	if p.Release() < now { // and not p.Next: a fraction of a microsecond is nobody's fault
+	if p.Release() < now { // not p.Next, which ignores the fraction of a microsecond
 		p.Next, p.Part = now, 0
 	}
 	if furthest := now + weir.Micros(MaxAhead.Microseconds()+(t.Span+t.Rate-1)/t.Rate); p.Next > furthest {

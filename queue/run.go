@@ -149,8 +149,8 @@ func (r *runner) lease(ctx context.Context, wake <-chan struct{}) {
 				more = false
 			}
 		}
-		// Not with the context: an answer that nobody waits for would be leases that
-		// nobody has.
+		// Not with the context: if it ended meanwhile, the leases in the answer would be
+		// lost.
 		batch, err := r.store.Lease(r.base, r.queue, Ask{Max: free, Ahead: r.Ahead})
 		received := time.Now()
 		for range free - len(batch.Leases) {

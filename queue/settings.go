@@ -122,7 +122,7 @@ func checkName(name string) error {
 }
 
 func (s Settings) compile() (*Terms, error) {
-	// The pace is that of a shaping leaky bucket; what it denies cannot be kept here.
+	// The pace is the same as that of a shaping leaky bucket, so the bounds are the same.
 	limit := weir.Limit{Algorithm: weir.LeakyBucket, N: s.N, Period: s.Period, Burst: 1, Shape: true}
 	compiled, err := limit.Compile()
 	if err != nil {

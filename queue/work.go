@@ -115,8 +115,8 @@ func (t *task) extend(working context.Context, lost context.CancelCauseFunc) {
 	}
 }
 
-// tell ends the lease. While the store is unavailable it tries again, as long as the lease lasts:
-// what was done should not be done twice because nobody could be told.
+// tell ends the lease. While the store is unavailable it retries, as long as the lease
+// lasts, so that finished work is not repeated because its result could not be stored.
 func (t *task) tell(doing string, end func(context.Context) error) {
 	t.mu.Lock()
 	ends := t.ends

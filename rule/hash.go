@@ -14,7 +14,7 @@ const (
 	// domain keeps these hashes apart from those of other programs.
 	domain = "weir:"
 
-	// hashBytes of a SHA-256 are enough: nobody finds a value for a given hash.
+	// hashBytes of a SHA-256 are enough: a value for a given hash cannot be found.
 	hashBytes = 16
 )
 
@@ -55,10 +55,10 @@ func isHash(s string) bool {
 	return found && len(digits) == 2*hashBytes && strings.Trim(digits, "0123456789abcdef") == ""
 }
 
-// secret reports whether what a source finds must not be seen: it goes into stores, logs,
-// statistics and answers as a hash. Nobody can tell from the name of a cookie or of a
-// query parameter whether it lets somebody in, so all of them are secret. Headers and
-// attributes are told apart by their names.
+// secret reports whether the values of a source are secret, so that stores, logs,
+// statistics and answers contain only their hashes. The name of a cookie or query
+// parameter does not tell whether it is a credential, so all of them are secret.
+// Headers and attributes are secret by their names.
 func (s Source) secret() bool {
 	switch s.Kind {
 	case APIKey, Cookie, Query:

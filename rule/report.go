@@ -11,7 +11,7 @@ import (
 
 const (
 	maxMessage  = 1000 // bytes of a message
-	maxProblems = 1000 // more help nobody, and a hostile document has millions
+	maxProblems = 1000 // more would not help, and a hostile document has millions
 )
 
 // report gathers the problems of one document.

@@ -103,7 +103,7 @@ func (s *summary) compare(old, now *Rule) {
 type summaryField struct {
 	name    string
 	also    string // another field that means the same
-	show    bool   // its values, because they are short and nobody's secret
+	show    bool   // its values, because they are short and not secret
 	without string
 }
 

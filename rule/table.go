@@ -98,7 +98,7 @@ func (c *Entry) LimitsFor(identity []byte, tier string) []*weir.Compiled {
 	return c.usual(tier)
 }
 
-// usual is for whoever has no override.
+// usual is for clients without an override.
 func (c *Entry) usual(tier string) quota {
 	if q, found := c.tiers[tier]; found {
 		return q

@@ -79,7 +79,7 @@ func (p *parser) checkOverrides(r *pending) {
 	e := r.fields["overrides"]
 	key, err := newKey(r.Key, 64)
 	if e == nil || err != nil {
-		return // nobody is named; or the key is at fault, which was reported
+		return // there are no overrides, or the key is invalid, which was reported
 	}
 	first := map[string]document.Place{}
 	for _, m := range e.Members {

@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// warn reports what is legal but hardly does what was meant. What could not be read
-// is not judged.
+// warn reports what is valid but probably not intended. It skips what could not be
+// parsed.
 func (p *parser) warn() {
 	exempt := p.exempt()
 	p.warnLists(exempt)
@@ -29,7 +29,7 @@ func (p *parser) warn() {
 	p.report.rule = ""
 }
 
-// exempt is who is exempt, as far as there is somebody to be compared with them.
+// exempt holds the exempt clients, as far as they are compared with others.
 func (p *parser) exempt() *list {
 	if p.quotas == 0 && p.set.Block.isEmpty() {
 		return new(list)
@@ -149,8 +149,8 @@ func stricter(a weir.Algorithm, q Quota, i int) (Rate, bool) {
 	return Rate{}, false
 }
 
-// covers is whether whoever keeps one rate keeps the other as well. It errs on the
-// side of no.
+// covers reports whether a client within one rate is always within the other. In doubt
+// it returns false.
 func covers(a weir.Algorithm, burst int64, one, other Rate) bool {
 	if leaks(a) {
 		// A bucket is kept by what fits into a smaller one that refills no faster.

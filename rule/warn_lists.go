@@ -19,7 +19,7 @@ func (p *parser) warnLists(exempt *list) {
 	}
 }
 
-// warnEverybody finds lists that nobody can have meant.
+// warnEverybody finds lists that contain all clients.
 func (p *parser) warnEverybody(l *pendingList) {
 	for _, ip := range l.ips {
 		if ip.value.Bits() != 0 {

@@ -39,7 +39,7 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	x := r.index.Load()
 	outcome := v.Outcome()
 	if outcome >= outcomes {
-		outcome = engine.OutcomeAllowed // whoever is exempt, or under no rule
+		outcome = engine.OutcomeAllowed // exempt, or no rule applies
 	}
 	for from, to := 0, 0; from < len(v.Results); from = to {
 		var said engine.Outcome

@@ -215,7 +215,7 @@ func (r *Recorder) ask(ctx context.Context, question func(archive.Store) error) 
 		return false, question(r.archive)
 	}
 	if r.queue.health().Err != nil {
-		return true, question(r.own) // nobody has to wait for what is known
+		return true, question(r.own) // local data needs no waiting
 	}
 	err = question(r.archive)
 	if _, wrong := errors.AsType[*QueryError](err); err == nil || wrong || ctx.Err() != nil {

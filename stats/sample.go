@@ -36,7 +36,7 @@ type stripe struct {
 	_       [64]byte
 }
 
-// maxPower is that of the least share of requests that are looked at.
+// maxPower is the power of two of the lowest sampling rate.
 const maxPower = 16
 
 // maxStripes is enough for any number of cores.
@@ -59,8 +59,8 @@ func newStripes() []stripe {
 //
 //	2 bytes rule | 1 byte tier | 1 byte power | 1 byte flags | 1 byte limits | 2 bytes length of key | limits | key
 //
-// where a limit is 2 bytes: the slot of its usage, or one of the two below. The key of a
-// rule that counts everybody together is who else the request says it is from.
+// where a limit is 2 bytes: the slot of its usage, or one of the two below. If a rule
+// counts all clients together, the key is another identity of the request.
 const (
 	sampleHead = 8
 

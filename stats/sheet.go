@@ -85,8 +85,8 @@ type line struct {
 // rules say two of the six, and most tiers never come.
 type cell [2][outcomes]atomic.Pointer[sheet]
 
-// Which sheets of a cell. A request that one rule has judged, and that went as the rule
-// said, is counted there alone; otherwise it has a line of its own.
+// Which sheets of a cell. A request that one rule decided, and whose outcome is that of
+// the rule, is counted only there; otherwise it has its own line.
 const (
 	along = iota
 	alone

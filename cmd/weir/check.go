@@ -54,7 +54,7 @@ allowed, 3 if it is denied, and 1 if the check failed.`,
 	return c.add(cmd)
 }
 
-// checkFlags are a request to be judged by a running weir.
+// checkFlags are the flags of a request that a running weir checks.
 type checkFlags struct {
 	requestFlags
 	apiKeyFile string

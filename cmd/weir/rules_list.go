@@ -49,8 +49,8 @@ stored ones, list those in force, and say so on standard error.`,
 	return c.add(cmd)
 }
 
-// rulesInForce asks for the rules by which a server judges, and says on standard error if
-// they are not the ones that are stored.
+// rulesInForce returns the rules that a server applies. It prints a note on standard
+// error if other rules are stored.
 func rulesInForce(cmd *cobra.Command, server *client) (*httpapi.RulesAnswer, *answer, error) {
 	var stored, judging httpapi.RulesAnswer
 	got, err := server.ask(cmd.Context(), question{method: "GET", path: []string{"rules"}}, &stored)

@@ -234,7 +234,7 @@ func (v *view) busiest(k look, rules []ruleShown, rows int) []line {
 	return all
 }
 
-// rankings are who was denied most, and who passed most.
+// rankings are the clients with the most denied and the most allowed requests.
 func (v *view) rankings(k look, rows int) []line {
 	if rows < 1 {
 		return nil

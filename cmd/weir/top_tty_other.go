@@ -8,8 +8,8 @@ import (
 	"os"
 )
 
-// terminal is a file that may be one. Here nobody knows how large it is, and keys are
-// read by lines, so that only Ctrl-C ends.
+// terminal is a file that may be a terminal. On this system its size is unknown and
+// keys are read by lines, so only Ctrl-C ends top.
 type terminal struct{ *os.File }
 
 func terminalOf(w io.Writer) *terminal {

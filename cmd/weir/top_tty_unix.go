@@ -72,7 +72,7 @@ func (t *terminal) wait(ctx context.Context, leave func()) {
 		case err == unix.EINTR || err == nil && n == 0:
 			continue
 		case err != nil || poll[0].Revents&unix.POLLIN == 0:
-			leave() // nobody is there any more
+			leave() // the terminal was closed
 			return
 		}
 		n, err = t.Read(keys)

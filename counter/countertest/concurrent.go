@@ -67,7 +67,7 @@ func testConcurrent(t *testing.T, open Open) {
 	b.top(sliding, 1, "m", fmt.Sprint(users*rounds))
 }
 
-// Whoever has gone is not served, and nothing is done.
+// A call whose context has ended fails, and nothing is changed.
 func testCancelled(b *table) {
 	ctx, cancel := context.WithCancel(b.t.Context())
 	cancel()

@@ -147,7 +147,7 @@ func testManyEvents(b *table) {
 	}
 }
 
-// A list that nobody hits or asks for is forgotten; numbers of events grow all the same.
+// A list without calls is dropped, but the numbers of its events still grow afterwards.
 func testForgotten(b *table) {
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
 	b.hit(list, "a")

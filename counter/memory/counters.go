@@ -34,7 +34,7 @@ func (c *cells) search(index int64) (int, bool) {
 	return slices.BinarySearchFunc(c.cells, index, func(x cell, index int64) int { return cmp.Compare(x.index, index) })
 }
 
-// prune forgets windows that nobody can read any more, once there are many.
+// prune drops windows that can no longer be read, once there are many.
 func (c *cells) prune(current int64, kept int) {
 	if len(c.cells) <= kept+kept/4+16 {
 		return

@@ -59,8 +59,8 @@ type room struct {
 	saving    *saving // nil unless a snapshot is being taken
 }
 
-// find returns an entry, or nil if there is none, or no longer. Whoever changes one has
-// found it before, so this is where a snapshot learns of it in time.
+// find returns an entry, or nil if it does not exist or has expired. Every change of an
+// entry calls find first, so find also tells a running snapshot about it in time.
 func (r *room) find(id ident, now weir.Micros) *entry {
 	e := r.entries[id]
 	if e != nil && now >= e.expires {
@@ -111,8 +111,8 @@ func (r *room) weigh(e *entry) {
 }
 
 // clear makes room. The newest entry stays: it was just changed, and there is always
-// room for one. A few that have expired go even if there is enough room, so that
-// what nobody asks for any more does not fill it.
+// room for one. A few expired entries are dropped even if there is enough room, so that
+// unused entries do not fill it.
 func (r *room) clear(now weir.Micros) {
 	for few := 0; len(r.byExpiry) > 1; few++ {
 		first := r.byExpiry[0]

@@ -59,8 +59,8 @@ func (s *Store) fit(b body) {
 		x.trim(s.maxMembers, s.roomFor())
 	case *hot:
 		if x.trim(s.maxMembers, s.roomFor()) {
-			// Some that were hot may be gone. No list has this threshold, so that whoever
-			// asks next looks at all of them.
+			// Some hot items may have been dropped. No list has this threshold, so the next call
+			// looks at all items.
 			x.threshold, x.cool = 0, 0
 		}
 	}

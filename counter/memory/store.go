@@ -67,7 +67,7 @@ type Store struct {
 	kept       counter.Retention
 	clock      func() weir.Micros
 
-	snapshot sync.Mutex // held by whoever takes or restores one; before mu
+	snapshot sync.Mutex // held while a snapshot is taken or restored; locked before mu
 
 	mu   sync.Mutex
 	room room
@@ -91,8 +91,9 @@ func (s *Store) Len() int {
 	return s.room.weight
 }
 
-// lock takes the store, and tells the time at which it did: what is counted later has a
-// later time. It fails if what was asked is invalid, or nobody waits for the answer.
+// lock locks the store and returns the time at which it did, so that later calls have
+// later times. It returns an error if the arguments are invalid or the context has
+// ended.
 func (s *Store) lock(ctx context.Context, invalid error) (weir.Micros, error) {
 	if err := cmp.Or(invalid, ctx.Err()); err != nil {
 		return 0, err

@@ -97,7 +97,7 @@ func (t table) standing(members []string) []counter.Place {
 	return places
 }
 
-// fits reports whether no score leaves its range, whoever may be named twice.
+// fits reports whether all scores stay in their range, even if a member is named twice.
 func (t table) fits(marks []counter.Mark) bool {
 	sums := make(map[string]counter.Amount, len(marks))
 	for _, m := range marks {

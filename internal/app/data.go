@@ -56,8 +56,8 @@ func (a *App) openData(ctx, _ context.Context) error {
 	return nil
 }
 
-// keep begins with what the last process has saved, and has it saved as soon as this one
-// has started. A file that cannot be used keeps nobody from starting.
+// keep restores what the last process saved, and saves it again as soon as this process
+// has started. weir starts even if a file cannot be used.
 func (a *App) keep(k kept) {
 	if a.data == nil {
 		return

@@ -40,13 +40,13 @@ func (a *App) openGRPC(ctx, _ context.Context) error {
 		a.envoy.Register(a.grpc)
 	}
 	return a.listen(ctx, "--grpc", a.options.GRPC, a.grpc.Serve, func(ctx context.Context) error {
-		api.Shutdown() // or whoever watches its health would hold it up
+		api.Shutdown() // otherwise clients that watch the health would delay it
 		return a.stopGRPC(ctx)
 	})
 }
 
-// grpcTokens are who may manage. Where others can reach it and there are no tokens,
-// nobody may.
+// grpcTokens returns the tokens for management. If other machines can reach the address
+// and there are no tokens, management is off.
 func (a *App) grpcTokens() func() *bearer.List {
 	if a.tokens.Load() == nil && !isLoopback(a.options.GRPC) {
 		a.options.Logger.Info("management over gRPC is off, because the address is reachable from other machines and no tokens are set", "grpc", a.options.GRPC)

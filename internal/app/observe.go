@@ -55,8 +55,8 @@ func (a *App) delayed() int {
 	return 0
 }
 
-// denials logs denials, a few a second: whoever is being attacked wants to see by
-// whom, and not to have the log filled.
+// denials logs a few denials per second: under an attack, the log shows who attacks,
+// but does not overflow.
 type denials struct {
 	logger *slog.Logger
 	second atomic.Int64 // the current one

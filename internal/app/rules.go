@@ -159,8 +159,8 @@ func (a *App) follow(ctx context.Context, watch func() error, message string, at
 // NoRules, as Options.Rules, keeps none: weir reads and makes no file.
 const NoRules = "none"
 
-// usualRules is where the rules are if nobody says so. A service for Envoy alone has its
-// limits elsewhere, and does without the file; but one that is there, or was, holds.
+// usualRules returns the default of --rules. A service for Envoy alone has its limits
+// elsewhere and needs no rules file; but a file that exists, or existed, is used.
 func (o *Options) usualRules() string {
 	if o.Envoy.Config != "" && isMissing(DefaultRules) && isMissing(DefaultRules+".history") {
 		return NoRules

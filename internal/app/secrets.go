@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/internal/manage"
 )
 
-// lookEvery is how often files of tokens and certificates are looked at: whoever
-// renews a certificate should not have to remember to tell weir.
+// lookEvery is how often weir checks the files of tokens and certificates for changes,
+// so that a renewed certificate is used without a signal.
 const lookEvery = time.Second
 
 // openSecrets reads tokens and certificates, and goes on looking at them.

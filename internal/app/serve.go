@@ -204,9 +204,9 @@ func (a *App) run(s *server) {
 	}()
 }
 
-// shutDown stops accepting, and waits for what is under way until the context ends;
-// what is not done by then is cut off. The HTTP API goes last, so that whoever asks for
-// the health hears that it is stopping as long as others are still being answered.
+// shutDown stops accepting requests, and waits for requests in flight until the context
+// ends; then it cuts them off. The HTTP API stops last, so that health checks see that
+// weir is stopping while other servers still answer.
 func (a *App) shutDown(ctx context.Context) error {
 	var mu sync.Mutex
 	var wrong []error

@@ -103,8 +103,8 @@ func (a *App) openAlerts(background context.Context) error {
 }
 
 // alertLink is where people see more of an alert: the dashboard's page, at the address
-// of the API. One that is everywhere is reached by the name of the machine, and one
-// whose port nobody knows yet by nothing.
+// of the API. If weir listens on all addresses, the link has the name of the machine.
+// If the port is not known yet, there is no link.
 func (o *Options) alertLink(host string) (string, error) {
 	const page = "/#/alerts"
 	if o.Alerts.Link != "" {
@@ -128,7 +128,7 @@ func (o *Options) alertLink(host string) (string, error) {
 	return scheme + net.JoinHostPort(name, port) + page, nil
 }
 
-// notifiers are who is told of alerts.
+// notifiers are the receivers of alerts.
 func (o *Alerts) notifiers() ([]alert.Notifier, error) {
 	var all []alert.Notifier
 	if o.WebhookSecretFile != "" && o.Webhook == "" {

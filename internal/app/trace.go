@@ -55,9 +55,8 @@ func (a *App) openTraces(ctx, _ context.Context) error {
 	return nil
 }
 
-// traced makes a span of every request, if anybody wants them. Whose trace it belongs
-// to, the caller says in the header traceparent; whoever the request is passed on to
-// finds the span there instead.
+// traced makes a span of every request, if traces are on. The header traceparent of the
+// caller names the trace; in the forwarded request, the header names the new span.
 func (a *App) traced(name string, next http.Handler) http.Handler {
 	if a.tracer == nil {
 		return next

@@ -10,15 +10,15 @@ import (
 	"runtime"
 )
 
-// Room lets so many bytes of garbage gather, besides as many as there are in use, before
-// it is collected, until it is given up. Whoever has set GOGC or GOMEMLIMIT has decided
-// that already, and it then does nothing.
+// Room lets so many bytes of garbage gather, besides as many as there are in use,
+// before it is collected, until it is given up. If GOGC or GOMEMLIMIT is set, Room does
+// nothing.
 func Room(bytes int) (giveUp func()) {
 	if os.Getenv("GOGC") != "" || os.Getenv("GOMEMLIMIT") != "" {
 		return func() {}
 	}
-	// In the eyes of the collector the heap is larger by this. As nobody writes to it,
-	// the system gives no memory for it.
+	// For the collector, the heap is larger by this. It is never written to, so the system
+	// allocates no memory for it.
 	room := make([]byte, bytes)
 	return func() { runtime.KeepAlive(room) }
 }

@@ -24,8 +24,8 @@ func ReadFile(path string) (*List, error) {
 	return l, nil
 }
 
-// ReadOne returns the token of a file with just one, for whoever is to show it. The
-// file is the token alone, or a list with one line.
+// ReadOne returns the token of a file with exactly one token, for a client. The file
+// contains the token alone, or a list with one line.
 func ReadOne(path string) (string, error) {
 	source, err := disk.ReadFile(path, maxFile, "token file")
 	if err != nil {

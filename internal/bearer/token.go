@@ -34,8 +34,7 @@ type Holder struct {
 	Scope Scope
 }
 
-// List is who may come in. It never changes; to change who may, make another one. A
-// list that is nil lets nobody in.
+// List is an immutable list of tokens. A nil list contains no token.
 type List struct{ entries []entry }
 
 type entry struct {
@@ -43,9 +42,9 @@ type entry struct {
 	sum    [sha256.Size]byte
 }
 
-// Find returns who holds a token. It compares with every token of the list, and takes
-// the same time whichever fits and however much of it: what is compared are hashes, of
-// which nobody can choose the beginning.
+// Find returns the holder of a token. It compares hashes with every token of the list,
+// so that its time does not depend on which token matches, or how much of it: a client
+// cannot choose the beginning of a hash.
 func (l *List) Find(bearer string) (Holder, bool) {
 	if l == nil || len(bearer) < minToken || len(bearer) > maxToken {
 		return Holder{}, false
@@ -62,8 +61,8 @@ func (l *List) Find(bearer string) (Holder, bool) {
 	return l.entries[found].holder, true
 }
 
-// Equal is whether two lists let the same people in by the same tokens, so that
-// whoever reads a file again and again can tell when it has changed.
+// Equal reports whether two lists have the same holders with the same tokens, so that
+// code that polls a file can tell when it has changed.
 func (l *List) Equal(other *List) bool {
 	if l == nil || other == nil {
 		return l == other

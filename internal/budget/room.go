@@ -25,7 +25,7 @@ type claim struct {
 // New returns a room of this size.
 func New(size int64) *Room { return &Room{size: size, free: size} }
 
-// Try takes n if there is as much and nobody waits.
+// Try takes n if that much is free and no other caller waits.
 func (r *Room) Try(n int64) bool {
 	n = min(n, r.size)
 	r.mu.Lock()
@@ -37,9 +37,9 @@ func (r *Room) Try(n int64) bool {
 	return true
 }
 
-// Take takes n, and waits until there is as much: first come, first served. Whoever
-// wants more than there is at all gets all of it. It fails if the context ends before.
-// Whoever has taken n gives back n.
+// Take takes n, and waits until that much is free: first come, first served. If n is
+// more than the whole room, it takes the whole room. It fails if the context ends
+// first. The caller gives back n.
 func (r *Room) Take(ctx context.Context, n int64) error {
 	if r.Try(n) {
 		return nil

@@ -101,11 +101,11 @@ func (r *Resolver) behind(peer netip.Addr, h http.Header) (netip.Addr, Doubt) {
 	return peer, Contradiction
 }
 
-// loopback stands for whoever connects by a Unix socket: it is on this machine, and
-// believed if this machine is.
+// loopback is the address of clients on a Unix socket: they are on this machine, and
+// trusted if this machine is.
 var loopback = netip.AddrFrom4([4]byte{127, 0, 0, 1})
 
-// parsePeer reads the address of a connection. Nobody can choose its form from afar.
+// parsePeer parses the address of a connection. A remote client cannot choose its form.
 func parsePeer(remoteAddr string) (netip.Addr, bool) {
 	if remoteAddr == "" || strings.HasPrefix(remoteAddr, "@") || strings.HasPrefix(remoteAddr, "/") {
 		return loopback, true

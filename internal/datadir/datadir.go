@@ -29,7 +29,8 @@ type Options struct {
 	// not at all.
 	Wait time.Duration
 
-	// Waiting is told once if that is necessary, and who has it. Default nobody is.
+	// Waiting is called once, with the owner of the directory, if Open has to wait.
+	// Default none.
 	Waiting func(owner string)
 }
 

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/disk"
 )
 
-// lockName is the file that the owner holds. It says who that is, and is never removed:
-// whoever removes a lock takes it from the next one, who may have it already.
+// lockName is the file that the owner has locked. It names the owner, and is never
+// removed: the next owner may already have locked it.
 const lockName = "lock"
 
 // lockEvery is how often a lock is tried that another process has.
@@ -58,9 +58,8 @@ func (d *Dir) take() (*os.File, error) {
 	return lock, nil
 }
 
-// own makes sure that the lock is still the one that others see. Whoever empties a
-// directory removes the lock, too, and then another process may have taken it. It needs
-// the mutex.
+// own checks that the lock file is still the one in the directory. If the directory was
+// emptied, another process may have taken a new lock. The caller holds the mutex.
 func (d *Dir) own() error {
 	if d.lock == nil {
 		return os.ErrClosed
@@ -85,7 +84,7 @@ func (d *Dir) explained(err error) error {
 	return fmt.Errorf("%s is in use by %s; stop it, or use another directory", d.path, d.owner())
 }
 
-// owner is who has the lock, as far as is known.
+// owner returns who has the lock, as far as it is known.
 func (d *Dir) owner() string {
 	lock, err := os.Open(d.file(lockName))
 	if err != nil {

@@ -68,8 +68,8 @@ func Replace(path string, mode os.FileMode, write func(io.Writer) error) (err er
 	return SyncFolder(filepath.Dir(path))
 }
 
-// ReadFile reads a file that may have at most so many bytes. What is larger is none of
-// those that the caller means, and its error says so; nobody means /dev/zero.
+// ReadFile reads a file with a maximum size. A larger file, or /dev/zero, is not what
+// the caller meant, so it is an error.
 func ReadFile(path string, most int, what string) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -4,8 +4,8 @@ package disk
 
 import "os"
 
-// TryLock locks nobody out: the standard library knows no way here. Within one process
-// all is well; two of them should not write the same files.
+// TryLock does not lock, because the standard library has no locks on this system. One
+// process is safe; two processes must not write the same files.
 func TryLock(path string) (*os.File, error) {
 	return os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o600)
 }

@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// TryLock takes a lock, which is held until the file is closed or the process ends: nobody
-// else can open a file that is shared with nobody.
+// TryLock takes a lock, which is held until the file is closed or the process ends: it
+// opens the file without sharing, so that no other process can open it.
 func TryLock(path string) (*os.File, error) {
 	name, err := syscall.UTF16PtrFromString(path)
 	if err != nil {
@@ -26,5 +26,5 @@ func TryLock(path string) (*os.File, error) {
 	return os.NewFile(uintptr(handle), path), nil
 }
 
-// Holds is always true: nobody can remove a file that is open and shared with nobody.
+// Holds is always true: a file that is open without sharing cannot be removed.
 func Holds(*os.File, string) bool { return true }

@@ -1,6 +1,6 @@
-// Package document reads YAML and JSON into one tree that remembers where
-// everything stands, so that whoever makes sense of it can report all mistakes at
-// once, each in its place. It writes such a tree, too.
+// Package document reads YAML and JSON into a tree with the line and column of every
+// value, so that its users can report all mistakes at once, each with its place. It
+// also writes such a tree.
 //
 // It takes the part of YAML that people write by hand: no anchors, aliases, tags or
 // directives, and one document a file. Reading takes a time in proportion to the

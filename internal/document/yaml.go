@@ -20,8 +20,8 @@ func (r *reader) yaml() *Element {
 	return r.atOnce(part{text: r.source})
 }
 
-// loadYAML turns a panic of the parser into an error: whoever can upload a document
-// must not be able to stop the process with it.
+// loadYAML turns a panic of the parser into an error: an uploaded document must not
+// stop the process.
 func loadYAML(source string) (document yaml.Node, err error) {
 	defer func() {
 		if failure := recover(); failure != nil {

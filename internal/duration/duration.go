@@ -102,8 +102,8 @@ func Append(dst []byte, d time.Duration) []byte {
 	return dst // every length is so many nanoseconds
 }
 
-// Up is how many units a length of time takes, rounded up: whoever comes back a moment
-// too early is denied again. What is over already is 0.
+// Up returns a duration in units, rounded up: a client that comes back a moment too
+// early is denied again. A negative duration is 0.
 func Up(d, unit time.Duration) int64 {
 	if d <= 0 {
 		return 0

@@ -33,8 +33,7 @@ type Options struct {
 	// where the system cannot tell, Watch polls anyway.
 	PollOnly bool
 
-	// Install is called with each configuration before it comes into force. Default
-	// nobody is told.
+	// Install is called with each configuration before it comes into force. Default none.
 	Install func(*Config)
 }
 

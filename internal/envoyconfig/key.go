@@ -18,7 +18,7 @@ const (
 	// salt keeps these hashes apart from those of other programs.
 	salt = "weir:envoy:"
 
-	// hashBytes of a SHA-256 are enough: nobody finds a value for a given hash.
+	// hashBytes of a SHA-256 are enough: a value for a given hash cannot be found.
 	hashBytes = 16
 )
 

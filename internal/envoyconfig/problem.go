@@ -28,7 +28,7 @@ func invalid(problems rule.Problems) error {
 
 const (
 	maxMessage  = 1000 // bytes of a message
-	maxProblems = 200  // of one file; more help nobody
+	maxProblems = 200  // of one file; more would not help
 )
 
 // report gathers the problems of one file.

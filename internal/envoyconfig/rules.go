@@ -198,7 +198,7 @@ func (x *exporter) match(at []*branch) rule.Match {
 	return rule.Match{Attributes: attributes}
 }
 
-// identity is who is meant, as overrides write it.
+// identity returns the client in the notation of overrides.
 func identity(at []*branch) string {
 	var parts []string
 	for _, b := range at {

@@ -39,11 +39,12 @@ var (
 	loop        = &answer{http.StatusLoopDetected, "Loop Detected", "The request passed through this gateway before; an upstream points back to it.", false}
 )
 
-// statusClientGone is what access logs call a client that did not wait for its answer.
-// Nobody else sees it.
+// statusClientGone is the usual status in access logs for a client that disconnected
+// before its answer. No client receives it.
 const statusClientGone = 499
 
-// write answers. If the request was judged, the headers about limits are there already.
+// write answers the request. If it was checked, the headers about limits are already
+// set.
 func (a *answer) write(w http.ResponseWriter, wait time.Duration) {
 	if a == clientGone {
 		w.WriteHeader(a.status)

@@ -52,8 +52,9 @@ func dashed(name string) string {
 	}, name))
 }
 
-// clean removes what the client may not say. A second spelling of what matters is
-// removed whoever has sent it: proxies pass on what they do not know.
+// clean removes headers that a client must not set. Other spellings of important
+// headers are always removed, even from trusted proxies, because proxies forward
+// headers that they do not know.
 func (p *peers) clean(out http.Header, trusted, believed bool) {
 	for name := range out {
 		if d := dashed(name); d != "" {

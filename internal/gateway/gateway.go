@@ -4,10 +4,10 @@
 //	go g.Run(ctx)
 //	http.ListenAndServe(addr, g)
 //
-// A request is judged first; what is denied never reaches an upstream. Then the route
-// with the longest host and the longest path is found, and of its upstreams the one
-// with the least to do. Path and query travel as they came, and bodies stream in both
-// directions: nothing is kept, so nothing is too big.
+// The gateway first checks a request; a denied request never reaches an upstream. Then
+// it finds the route with the longest host and path, and the upstream with the fewest
+// requests in flight. It forwards path and query unchanged, and streams bodies in both
+// directions without buffering, so a body can have any size.
 //
 // # What is sent twice
 //
@@ -18,8 +18,8 @@
 //
 // # Whom to believe
 //
-// Nobody but the peers in Options.TrustedProxies. From everybody else, headers that say
-// who the client is, or what it asked for, are removed before the gateway writes its
+// The gateway trusts only the peers in Options.TrustedProxies. From all other peers it
+// removes headers that name the client or its original request, before it writes its
 // own.
 package gateway
 
@@ -87,8 +87,8 @@ func New(o Options) (*Gateway, error) {
 	return g, nil
 }
 
-// ServeHTTP finds the route of a request, judges the request and passes it on. What
-// goes nowhere costs the client nothing.
+// ServeHTTP finds the route of a request, checks the request and forwards it. A request
+// without a route is not charged.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r, began: time.Now()}
 	if a := g.reject(x, r); a != nil {
@@ -178,8 +178,8 @@ func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
 	h := p.Out.Header
 	if up := h["Upgrade"]; len(up) > 0 {
 		if x.upgrade = strings.EqualFold(up[0], "websocket"); !x.upgrade {
-			// Whatever else is spoken after an upgrade, such as h2c, could be any number
-			// of requests that nobody judges. A server may always decline.
+			// Other protocols after an upgrade, such as h2c, could carry any number of requests
+			// that are not checked. A server may always decline an upgrade.
 			delete(h, "Upgrade")
 			delete(h, "Connection")
 		}

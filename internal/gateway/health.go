@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// maxHealthBody is how much of an answer is read, so that its connection can be used
-// again. Nobody looks at it.
+// maxHealthBody is how much of a response is read, so that its connection can be
+// reused. The content is ignored.
 const maxHealthBody = 64 << 10
 
 // Run asks upstreams how they are until the context ends, which is its error. Without

@@ -16,7 +16,7 @@ import (
 
 // Options of a gateway.
 type Options struct {
-	// Limit judges every request for which there is a route. It is needed.
+	// Limit checks every request that has a route. Required.
 	Limit *httplimit.Middleware
 
 	// Routes say which upstreams there are, and for what. One is needed at least.
@@ -56,8 +56,8 @@ type Options struct {
 	// MaxIdle is how many unused connections are kept to each upstream. Default 256.
 	MaxIdle int
 
-	// MaxInFlight is how many requests may be under way to each upstream. Whoever
-	// comes beyond is answered 503. Default 10000.
+	// MaxInFlight is the maximum number of requests in flight to each upstream. Further
+	// requests are answered with 503. Default 10000.
 	MaxInFlight int
 
 	// MaxBody is how many bytes the body of a request may have; what is longer is
@@ -76,8 +76,8 @@ type Options struct {
 	// Default the system's authorities.
 	TLS *tls.Config
 
-	// Observe is told of every request that was not denied by a limit, when it is
-	// over. It must be quick. Default nobody.
+	// Observe is called after every request that was not denied by a limit. It must be
+	// fast. Default none.
 	Observe func(Outcome)
 
 	// Logger is told when an upstream becomes unavailable and comes back. Default
@@ -101,8 +101,8 @@ type Health struct {
 	Threshold int
 }
 
-// Outcome is how a request went. Its words are the operator's own: whoever counts by
-// them counts a bounded number of things.
+// Outcome is the result of a request. Its names come from the configuration, so metrics
+// by these names are bounded.
 type Outcome struct {
 	Route    string // Route.Name; "" if there was none
 	Upstream string // its scheme, host and port; "" if none was chosen
@@ -154,7 +154,7 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// usual gives a value that nobody has said.
+// usual sets the default of a value.
 func usual[T int | time.Duration](name string, value *T, def T) error {
 	if *value < 0 {
 		return fmt.Errorf("gateway: %s is %v; it must be above 0, or 0 for %v", name, *value, def)

@@ -104,10 +104,10 @@ type choice struct {
 	out     bool // it is left out, and was chosen for want of another
 }
 
-// pick chooses an upstream among those that were not tried: of those that are well, the
-// one with the least under way; among equals they take turns. If none is well, the
-// first attempt goes to the one whose time is over next: it may be better than its
-// reputation. It reports false if there is nobody left to try.
+// pick chooses an upstream that was not tried yet: the available one with the fewest
+// requests in flight; equal ones take turns. If none is available, the first attempt
+// goes to the one whose pause ends next, because it may already be available again. It
+// returns false if all were tried.
 func (r *route) pick(now instant, first time.Duration, tried []*target) (choice, bool) {
 	n := len(r.targets)
 	start := 0

@@ -100,8 +100,8 @@ const MaxPolicies = 16
 //
 //	"login:1m";q=5;w=60, "login:1h";q=20;w=3600
 //
-// in the order of the rules; the one that speaks is always among them. Shadow rules
-// are nobody's business.
+// in the order of the rules; the one that speaks is always among them. Shadow rules are
+// omitted.
 func AppendPolicies(dst []byte, v *engine.Verdict) []byte {
 	speaker := v.Speaker()
 	spoken, n := false, 0

@@ -26,7 +26,7 @@ import (
 // Window is how many bytes of a message may arrive before anybody reads it.
 const Window = 64 << 10
 
-// ServerOptions let no more than a Window arrive of any message that nobody reads yet.
+// ServerOptions lets at most a Window of a message arrive before the message is read.
 func ServerOptions() []grpc.ServerOption {
 	return []grpc.ServerOption{grpc.StaticStreamWindowSize(Window), grpc.StaticConnWindowSize(4 << 20)}
 }
@@ -37,7 +37,7 @@ type Bound struct {
 	Parts int // messages directly in it, entries of maps included
 }
 
-// usual is the bound on a type that nobody has named.
+// usual is the bound on message types without their own bound.
 var usual = Bound{Bytes: 16 << 10, Parts: 8}
 
 // Options of a guard.
@@ -135,8 +135,9 @@ func (b bounded) RecvMsg(m any) error {
 	return b.call.read(m)
 }
 
-// RemoteOf is the address of a call's connection, as clientip reads it. Who has none, such
-// as a pipe within the process, is nobody, and in particular not this machine.
+// RemoteOf returns the address of a call's connection, for clientip. A connection
+// without an address, such as a pipe within the process, has none; it does not count as
+// this machine.
 func RemoteOf(ctx context.Context) string {
 	p, ok := peer.FromContext(ctx)
 	switch {

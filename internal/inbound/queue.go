@@ -5,10 +5,10 @@ import (
 	"sync"
 )
 
-// queue is the calls whose messages are being received, in the order in which they came.
-// A message that fits into a Window is there almost at once. So if there are too many, the
-// one that came first is the slowest, and is given up: whoever begins many messages and
-// ends none keeps nobody else out.
+// queue holds the calls whose messages are being received, in order of arrival. A
+// message that fits into a Window arrives almost immediately. So if there are too many
+// calls, the first is the slowest, and is ended: a client that begins many messages and
+// completes none cannot block others.
 type queue struct {
 	mu    sync.Mutex
 	n     int

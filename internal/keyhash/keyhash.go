@@ -21,9 +21,9 @@ const SeedLen = 32
 // second pass is the first with the secret shifted by two words.
 const secretWords = 2 + MaxLen/8 + 2 + 4
 
-// Hash is the NH universal hash of UMAC (RFC 4418) on 64-bit words, run twice.
-// Whoever does not know the secret finds two keys that collide only by luck:
-// one chance in about 2^63 for each of the two passes, whatever the keys.
+// Hash is the NH universal hash of UMAC (RFC 4418) on 64-bit words, run twice. Without
+// the secret, two keys that collide can be found only by chance: about 1 in 2^63 for
+// each of the two passes, whatever the keys.
 type Hash struct {
 	secret [secretWords]uint64
 }

@@ -101,8 +101,8 @@ var thirdParty = map[string][]string{
 	"examples/middleware/...": {"*"},
 }
 
-// untouchable is what the arithmetic must not use: whoever reads a clock or
-// takes a lock in there makes answers that cannot be computed twice.
+// untouchable lists what the arithmetic must not use: with a clock or a lock, its
+// answers could not be computed twice.
 var untouchable = map[string]string{
 	"time.Now": "reads a clock", "time.Since": "reads a clock", "time.Until": "reads a clock",
 	"time.Sleep": "waits", "time.After": "waits", "time.Tick": "waits",

@@ -18,8 +18,8 @@ func isPublic(dir string) bool {
 	return true
 }
 
-// checkSignatures finds what is exported by a package for users and names a type of a
-// package that is not: nobody could write that type down.
+// checkSignatures finds exported signatures of public packages that contain a type of
+// an internal package, because users could not name that type.
 func checkSignatures(files []file) (wrong []string) {
 	for _, f := range files {
 		if !isPublic(f.dir) || f.ast.Name.Name == "main" {

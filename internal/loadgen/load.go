@@ -34,13 +34,13 @@ type Options struct {
 	// Grace is how long calls that were begun in time may go on afterwards. Default 1 s.
 	Grace time.Duration
 
-	// Do makes one call, and says in a word how it ended. An error is a call without
-	// an answer; the worker then rests for a moment, since whoever rejects
-	// connections does it faster than anybody needs to know. It is needed.
+	// Do makes one call and returns its result in a word. An error is a call without an
+	// answer; the worker then pauses briefly, because rejected connections return very
+	// fast. Required.
 	Do func(ctx context.Context, worker int) (outcome string, err error)
 
-	// Progress is told how far the run is, a few times a second and at its end. It
-	// must be quick. Default nobody.
+	// Progress is called with the progress of the run, a few times per second and at its
+	// end. It must be fast. Default none.
 	Progress func(Snapshot)
 }
 

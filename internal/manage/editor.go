@@ -4,9 +4,10 @@
 //	editor := manage.NewEditor(repository, apply)
 //	written, err := editor.Put(ctx, manage.Terms{Author: "alice"}, &r)
 //
-// An [Editor] changes the document of rules so that nobody's change is lost. A [Guard]
-// lets in those who have a token, and stops those who try too many. A [Question] is what
-// a client says of a request. Servers of one process share one Editor and one Guard.
+// An [Editor] changes the document of rules so that no concurrent change is lost. A
+// [Guard] checks tokens, and limits clients that try too many. A [Question] is a
+// client's description of a request. Servers of one process share one Editor and one
+// Guard.
 //
 // Errors are of types that a protocol has words of its own for.
 package manage
@@ -25,7 +26,7 @@ import (
 // Editor changes the document of rules. It is safe for concurrent use.
 //
 // It writes one version at a time, and puts each into force before it writes the next,
-// so that whoever has changed a rule and asks is judged by it.
+// so that a check after a change uses the changed rules.
 type Editor struct {
 	rules repo.Repository
 	apply func(repo.Version) error

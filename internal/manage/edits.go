@@ -21,11 +21,11 @@ func (e *Editor) Current(ctx context.Context) (repo.Version, *rule.Set, error) {
 	return v, set, err
 }
 
-// Installed says that this process judges by a version from now on.
+// Installed records that this process applies a version from now on.
 func (e *Editor) Installed(v repo.Version) { e.inForce.Store(&v) }
 
-// InForce returns the version by which this process judges. There is none if nobody has
-// said so.
+// InForce returns the version that this process applies; none before the first
+// Installed.
 func (e *Editor) InForce() (v repo.Version, set *rule.Set, ok bool) {
 	known := e.inForce.Load()
 	if known == nil {

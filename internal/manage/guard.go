@@ -47,7 +47,7 @@ type GuardOptions struct {
 // the store is unavailable.
 type Guard struct{ limits *engine.Engine }
 
-// NewGuard returns a guard that has seen nobody.
+// NewGuard returns a new guard.
 func NewGuard(o GuardOptions) (*Guard, error) {
 	o.Calls = cmp.Or(o.Calls, weir.Limit{N: 100, Burst: 200, Period: time.Second})
 	o.Failures = cmp.Or(o.Failures, weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Minute})

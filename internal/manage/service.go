@@ -15,17 +15,17 @@ import (
 // Service is what the servers of one process have in common, whatever protocol they
 // speak.
 type Service struct {
-	// Engine judges. It is needed.
+	// Engine decides requests. Required.
 	Engine *engine.Engine
 
 	// Rules is where the document of rules is kept. It is needed, unless there is an
 	// Editor.
 	Rules repo.Repository
 
-	// Apply puts a version that was just written into force, before the writer is
-	// answered, so that whoever has changed a rule and asks is judged by it. Versions
-	// come in order; the repository's Watch may bring them a second time. Default
-	// nothing: they come by Watch alone, a moment later.
+	// Apply puts a version that was just written into force before the writer gets the
+	// answer, so that a check after a change uses the changed rules. Versions come in
+	// order; the repository's Watch may report them again. Default none: versions come
+	// only from Watch, a moment later.
 	Apply func(repo.Version) error
 
 	// Editor changes the rules. Servers of one process share one, so that their versions
@@ -44,9 +44,9 @@ type Service struct {
 	Guard  *Guard
 	Limits GuardOptions
 
-	// Tokens are who may manage. It is asked at every call, so that a list can be
-	// replaced. Nil, and a list that is nil, ask nobody for a token, which is for
-	// servers on the loopback.
+	// Tokens returns the tokens for management. It is called for every call, so that the
+	// list can be replaced. If it is nil or returns nil, no token is required, which is
+	// for servers on the loopback address.
 	Tokens func() *bearer.List
 
 	// Ready is why no requests should come yet; nil if they should. Default always.

@@ -133,10 +133,10 @@ func newEdges[T any](seed maphash.Seed, list []owned[T]) edges[T] {
 	return e
 }
 
-// mix makes the hash of an edge from those of its owner and its name. It keeps
-// owners apart: of two edges with one name, equal hashes mean the same owner,
-// because to multiply by an odd number loses nothing. So an edge need not know its
-// owner. Hashes are seeded: nobody can make names that collide.
+// mix makes the hash of an edge from those of its owner and its name. It keeps owners
+// apart: of two edges with one name, equal hashes mean the same owner, because to
+// multiply by an odd number loses nothing. So an edge need not know its owner. Hashes
+// are seeded, so that clients cannot choose names that collide.
 func mix(owner uint32, name uint64) uint32 {
 	return uint32(name>>32) ^ uint32(name) ^ owner*0x9E3779B1
 }

@@ -1,5 +1,5 @@
-// Package redislink connects to a Redis that need not be there yet, so that a program
-// can start without it and go on when it is back.
+// Package redislink connects to a Redis that may be unavailable, so that a program can
+// start without it and use it when it is available.
 package redislink
 
 import (
@@ -17,8 +17,7 @@ import (
 	"github.com/weirhq/weir/internal/clock"
 )
 
-// retry is how long after a failure the next try may be: whoever asks in between is
-// told at once.
+// retry is the pause after a failure. Calls in between get the error immediately.
 const retry = 500 * time.Millisecond
 
 var (
@@ -26,10 +25,10 @@ var (
 	errClosed = errors.New("the connection to redis is closed")
 )
 
-// Link is a client that may be made later, and again. A client itself looks after its
-// connections. It is safe for concurrent use.
+// Link holds a client that can be created later, and replaced. The client itself
+// reconnects. A Link is safe for concurrent use.
 type Link struct {
-	connect func() (rueidis.Client, error) // nil if the client is somebody else's
+	connect func() (rueidis.Client, error) // nil if the caller owns the client
 	current atomic.Pointer[rueidis.Client]
 
 	mu     sync.Mutex
@@ -38,14 +37,14 @@ type Link struct {
 	closed bool
 }
 
-// Of returns a link to a client that is there and stays the caller's.
+// Of returns a link to an existing client, which the caller closes.
 func Of(client rueidis.Client) *Link {
 	l := &Link{}
 	l.current.Store(&client)
 	return l
 }
 
-// Late returns a link whose client connect makes. Nothing is asked of Redis yet.
+// Late returns a link whose client connect creates when it is needed first.
 func Late(connect func() (rueidis.Client, error)) *Link {
 	return &Link{connect: connect, failed: errNone}
 }
@@ -58,8 +57,8 @@ func (l *Link) Current() rueidis.Client {
 	return nil
 }
 
-// Client returns the client, and connects if there is none. While somebody tries to
-// connect, the others do not wait.
+// Client returns the client, and connects if there is none. While one call connects,
+// the others do not wait but get an error.
 func (l *Link) Client() (rueidis.Client, error) {
 	if c := l.Current(); c != nil {
 		return c, nil
@@ -81,8 +80,8 @@ func (l *Link) Client() (rueidis.Client, error) {
 	return l.Current(), nil
 }
 
-// Renew makes a new client, if it is ours to make, and takes leave of the old one: that
-// may lead to a machine that is gone without a word, or to what is no longer the master.
+// Renew replaces the client, if the link created it: the old one may lead to a machine
+// that disappeared silently, or to a server that is no longer the master.
 func (l *Link) Renew() error {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -106,7 +105,7 @@ func (l *Link) renewLocked() error {
 	return nil
 }
 
-// Close closes the client, unless it is somebody else's, and makes no other.
+// Close closes the client, unless the caller owns it. The link creates no other.
 func (l *Link) Close() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -116,13 +115,13 @@ func (l *Link) Close() {
 	l.closed, l.failed = true, errClosed
 }
 
-// Listen wakes whenever a message comes on a channel, and when it begins to listen: what was
-// said before was not heard. When it ends, whatever the reason, it begins again after about
-// so long, until the context ends.
+// Listen calls wake for every message on a channel, and when it starts to listen,
+// because it may have missed messages before. If the subscription ends, Listen
+// subscribes again after about the pause, until the context ends.
 func Listen(ctx context.Context, client func() (rueidis.Client, error), channel string, pause time.Duration, wake func()) {
 	subscribed := rueidis.WithOnSubscriptionHook(ctx, func(rueidis.PubSubSubscription) { wake() })
 	for ctx.Err() == nil {
-		// Whoever asks finds out whether there is trouble.
+		// The error is ignored here: calls to Redis report it.
 		if c, err := client(); err == nil {
 			_ = c.Receive(subscribed, c.B().Subscribe().Channel(channel).Build(), func(rueidis.PubSubMessage) { wake() })
 		}
@@ -148,8 +147,9 @@ func Unavailable(err error) bool {
 	return slices.Contains(unavailable, code)
 }
 
-// Explain says more where Redis's own words help nobody. The error begins with who has asked;
-// keys are those that something else may use, "" if that would be another error.
+// Explain adds a remedy to errors of Redis that do not explain themselves. The error
+// begins with the name of the caller. keys names the keys that another program may use;
+// "" if that would be another error.
 func Explain(who, keys string, err error) error {
 	if reply, ok := rueidis.IsRedisErr(err); ok {
 		if _, moved := reply.IsMoved(); moved {

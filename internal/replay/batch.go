@@ -42,7 +42,7 @@ type BadLine struct {
 type feed struct {
 	log    *Log
 	parser *accesslog.Parser
-	full   chan *batch // to be judged
+	full   chan *batch // to be checked
 	free   chan *batch // to be filled again
 
 	rest     []byte // the beginning of a line whose end was not read yet
@@ -51,7 +51,7 @@ type feed struct {
 	shown    int
 }
 
-// run reads until the end, or until nobody wants more.
+// run reads until the end, or until the context ends.
 func (f *feed) run(ctx context.Context) {
 	defer close(f.full)
 	for {

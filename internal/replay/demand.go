@@ -91,10 +91,9 @@ func (d *demand) place(a arrival) uint32 {
 }
 
 // forget drops the clients with the fewest requests until a quarter of the room is
-// free. Whoever asks for little is never denied, so this changes the result by no
-// more than that little. It denies when it would have to drop clients who ask for
-// an eighth of what the busiest does: from there on, the beginning of the log has
-// to do.
+// free. A client with few requests is never denied, so this changes the result very
+// little. It returns false when it would have to drop clients with an eighth of the
+// busiest client's requests: then only the beginning of the log is used.
 func (d *demand) forget() bool {
 	most := int64(0)
 	for _, c := range d.clients {

@@ -110,7 +110,7 @@ type Options struct {
 	// Default 1 % and 0.1 %.
 	Shares []float64
 
-	// Progress is told now and then how far the replay has come. Default nobody.
+	// Progress is called from time to time with the progress of the replay. Default none.
 	Progress func(Progress)
 }
 

@@ -6,9 +6,9 @@
 //	report, err := replay.Run(ctx, replay.Options{Table: table}, log)
 //	report.WriteText(os.Stdout, 80)
 //
-// Requests are judged by the engine that judges live ones, on a store in memory,
-// at the times that the logs have. Several logs are merged by time. Memory has a
-// bound, however long the logs are and whatever clients have got into them.
+// The same engine as for live requests decides, with a store in memory, at the times in
+// the logs. Several logs are merged by time. Memory is bounded, however long the logs
+// are and whatever clients wrote into them.
 package replay
 
 import (
@@ -65,7 +65,7 @@ func Run(ctx context.Context, o Options, logs ...*Log) (*Report, error) {
 	return r.report(), nil
 }
 
-// play starts to read, and judges what comes.
+// play starts to read the logs, and checks their requests.
 func (r *replay) play(ctx context.Context) error {
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
@@ -100,7 +100,7 @@ func (r *replay) play(ctx context.Context) error {
 	return ctx.Err()
 }
 
-// judgeAll judges the requests before which no other is expected, or at the end all.
+// judgeAll checks the requests before which no other is expected, or at the end all.
 func (r *replay) judgeAll(ctx context.Context, end bool) error {
 	for {
 		crowded := r.order.len() > maxDelayed || r.merger.live > maxBatches
@@ -142,7 +142,7 @@ func (r *replay) progress() Progress {
 	return p
 }
 
-// judge asks the engine about one request.
+// judge checks one request.
 func (r *replay) judge(ctx context.Context, h held) error {
 	e := h.entry
 	if e.At < r.now {

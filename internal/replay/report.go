@@ -29,7 +29,7 @@ type Report struct {
 	Bad       int64     `json:"bad_lines"` // that were not understood
 	BadLines  []BadLine `json:"first_bad_lines,omitempty"`
 	Reordered int64     `json:"reordered"` // lines that were put back into the order of time
-	Late      int64     `json:"late"`      // lines that were too late for that, and judged when they came
+	Late      int64     `json:"late"`      // lines that were too late for that, and checked when they came
 
 	Requests int64   `json:"requests"`
 	From     Instant `json:"from"`

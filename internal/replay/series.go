@@ -103,10 +103,10 @@ func (s *series) fitted(columns int) *series {
 // maxDenied bounds the clients whose denials are counted apart.
 const maxDenied = 1 << 14
 
-// top counts denials by rule and client, exactly as long as there is room. From
-// then on a new one takes the place of the one with the fewest, and its count, which
-// bounds by how much its own is too high: the Space-Saving algorithm of Metwally,
-// Agrawal and El Abbadi. Whoever has more than the smallest count is in the list.
+// top counts denials by rule and client, exactly as long as there is room. From then on
+// a new one takes the place of the one with the fewest, and its count, which bounds by
+// how much its own is too high: the Space-Saving algorithm of Metwally, Agrawal and El
+// Abbadi. Every client with more than the smallest count is in the list.
 type top struct {
 	room   int
 	places map[topKey]int // where in the heap

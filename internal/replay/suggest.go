@@ -93,7 +93,7 @@ func (d *demand) with(n int64) *weir.Compiled {
 	return c
 }
 
-// ceiling is a limit that denies nobody, or the largest that there is.
+// ceiling is a limit that denies no client, or the largest possible limit.
 func (d *demand) ceiling() int64 {
 	most := int64(1)
 	for _, c := range d.clients {

@@ -29,8 +29,8 @@ func (d *Digest) UnmarshalText(text []byte) error {
 	return nil
 }
 
-// Judge tells which documents can be used. To compile takes long, so what is known is
-// remembered. It is safe for concurrent use.
+// Judge tells which documents can be used. Compiling is slow, so it remembers results.
+// It is safe for concurrent use.
 type Judge struct {
 	Name string // of the document, as in [rule.Parse]
 

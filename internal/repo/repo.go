@@ -15,8 +15,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Version is the document of rules at one time. Whoever changes it names the version
-// that they have read, and gets a [ConflictError] if it is not the latest any more.
+// Version is the document of rules at one time. A change names the version that it is
+// based on, and fails with a [ConflictError] if that is no longer the latest.
 type Version struct {
 	Number  int64     // from 1; 0 is a document that was never written
 	Time    time.Time // when it was written
@@ -102,8 +102,7 @@ func (d Draft) Ready(name string, current []byte) (Draft, error) {
 	return d, nil
 }
 
-// OneLine makes a text of at most so many bytes fit for logs and lists: nobody signs for two
-// lines.
+// OneLine turns a text into one line of at most that many bytes, for logs and lists.
 func OneLine(text string, most int) string {
 	text = strings.Map(func(c rune) rune {
 		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
@@ -114,8 +113,8 @@ func OneLine(text string, most int) string {
 	return document.Clip(strings.TrimSpace(text), most)
 }
 
-// Notifier calls Changed as [Repository.Watch] promises, for whoever writes a
-// repository: each version once, and each trouble once.
+// Notifier calls Changed as [Repository.Watch] promises, for implementations of a
+// repository: once for each version and once for each error.
 type Notifier struct {
 	Changed func(Version, error)
 

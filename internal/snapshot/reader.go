@@ -10,7 +10,7 @@ import (
 	"io"
 )
 
-// ErrDamaged is something that nobody could have written.
+// ErrDamaged is returned for data that Snapshot cannot have written.
 var ErrDamaged = errors.New("it is damaged: it contains an invalid value")
 
 // Reader reads until the first error, which makes all further words 0.

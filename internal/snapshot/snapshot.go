@@ -3,8 +3,8 @@
 // takes no more memory for them than they have bytes.
 //
 // All numbers are little-endian words, and all texts have their length before them. The
-// checksum is the CRC-64 of all that is before it: it is against accidents, not against
-// whoever may write the file.
+// checksum is the CRC-64 of everything before it. It detects accidental damage, not
+// manipulation.
 package snapshot
 
 import (

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// Pause stops the server where it is: it still has its port and its connections,
-// and answers nobody. It returns when the server stands still.
+// Pause stops the process of the server: it keeps its port and its connections, but
+// does not answer. It returns when the process has stopped.
 func (s *Server) Pause() {
 	s.t.Helper()
 	pid := s.signal(syscall.SIGSTOP, true)

@@ -23,7 +23,8 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(ports)) }
 
-// FreeAddr is an address on which nobody listens, nor on the one for gossip.
+// FreeAddr returns an address on which no process listens. The address for the cluster
+// bus is free, too.
 func FreeAddr() (string, error) {
 	for range ports {
 		port := firstPort + int(nextPort.Add(1)%ports)

@@ -198,7 +198,7 @@ type piece struct {
 	due  time.Time
 }
 
-// end closes both connections, as whoever hung up did.
+// end closes both connections in the same way as the side that closed first.
 func (l *link) end() {
 	l.cancel()
 	l.client.Close()

@@ -18,7 +18,7 @@ func (c *Cluster) MoveSlot(slot int, to *Server) {
 	}
 	c.OpenSlot(slot, to)
 	c.moveKeys(slot, from, to)
-	// The new owner first: were it the old one, nobody would own the slot for a while.
+	// The new owner first; otherwise the slot would have no owner for a while.
 	v, number := c.view(), strconv.Itoa(slot)
 	to.Do("CLUSTER", "SETSLOT", number, "NODE", v[to].id)
 	for s, n := range v {

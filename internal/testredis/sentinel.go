@@ -72,7 +72,7 @@ func (s *Sentinel) Master() *Server {
 	return master
 }
 
-// TryMaster is Master for whoever does not wait.
+// TryMaster is Master without waiting.
 func (s *Sentinel) TryMaster() (*Server, error) {
 	if len(up(s.Sentinels)) == 0 {
 		return nil, errors.New("no Sentinel is up")

@@ -54,7 +54,7 @@ func (c *Cluster) Owners() (map[*Server][][2]int, error) {
 	return owners, nil
 }
 
-// viewOf asks one node. It must know all the others, and nobody else.
+// viewOf asks one node. It must know exactly the other nodes of the cluster.
 func (c *Cluster) viewOf(s *Server) (view, error) {
 	reply, err := s.TryDo("CLUSTER", "NODES")
 	if err != nil {
@@ -94,8 +94,8 @@ func (c *Cluster) viewOf(s *Server) (view, error) {
 	return v, nil
 }
 
-// at finds a server by what CLUSTER NODES calls it, host:port@port. A node that
-// nobody has greeted yet does not know its own host.
+// at finds a server by what CLUSTER NODES calls it, host:port@port. A node that no
+// other node has contacted yet does not know its own host.
 func (c *Cluster) at(name string) *Server {
 	addr, _, _ := strings.Cut(name, "@")
 	_, port, _ := strings.Cut(addr, ":")
@@ -107,7 +107,7 @@ func (c *Cluster) at(name string) *Server {
 	return nil
 }
 
-// owner is who serves the slot, or nil.
+// owner returns the node that serves the slot, or nil.
 func (v view) owner(slot int) *Server {
 	for s, n := range v {
 		for _, o := range n.owns {

@@ -15,7 +15,7 @@ type Turns struct {
 	lines map[string]*line // guarded by mu
 }
 
-// line is who wants a key: one whose turn it is, and those behind.
+// line holds the callers of a key: the one whose turn it is, and those behind it.
 type line struct {
 	woken chan struct{} // of who is in front
 	rest  list.List     // of chan struct{}, closed when their turn has come
@@ -82,7 +82,7 @@ func (n *Turn) End() {
 	close(n.line.rest.Remove(next).(chan struct{}))
 }
 
-// Woken tells when something has changed for whoever is in front.
+// Woken tells the caller in front that something has changed.
 func (n *Turn) Woken() <-chan struct{} { return n.line.woken }
 
 // Wake tells who is in front, if somebody is.

@@ -47,7 +47,7 @@ type Limiter struct {
 	told    [codesOfMistakes]atomic.Bool
 }
 
-// mark is, in a call's context, that an engine has judged it.
+// mark marks the context of a call that an engine has checked.
 type mark struct{ by *engine.Engine }
 
 // ServerOptions returns both interceptors, for a server that has no others:
@@ -94,9 +94,8 @@ func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, error)
 	return l.judge(ctx, c)
 }
 
-// judge charges a call, or a message of it, and holds it if it has to wait for its
-// turn. It returns what to tell the client about its limits, and an error if the call
-// is over.
+// judge charges a call or one of its messages, and delays it until its turn. It returns
+// metadata about the limits, and an error if the call must end.
 func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
 	var d engine.Denial
 	ok, err := l.gate.Allow(ctx, &c.request, &c.verdict, &d)
@@ -108,7 +107,7 @@ func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
 	case invalid:
 		l.tell(notChecked, "method", c.method, "error", err.Error())
 	case err != nil && ctx.Err() != nil:
-		return nil, status.FromContextError(ctx.Err()).Err() // nobody is there to read more
+		return nil, status.FromContextError(ctx.Err()).Err() // the client has disconnected
 	}
 	return l.deny(ctx, c, translate(d))
 }

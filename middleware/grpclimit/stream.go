@@ -40,12 +40,12 @@ type stream struct {
 	ctx     context.Context
 	limiter *Limiter
 
-	// Of whoever receives, which is one goroutine at a time.
+	// Used only by the goroutine that receives; there is one at a time.
 	call *call
 	paid bool // for the first message
 
 	mu     sync.Mutex
-	fields metadata.MD // about the last that was judged
+	fields metadata.MD // of the last checked message
 	denial error       // of a message
 }
 

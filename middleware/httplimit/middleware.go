@@ -122,7 +122,7 @@ func patience(ctx context.Context) time.Duration {
 	return 1<<63 - 1
 }
 
-// mark is, in a request's context, that an engine has judged it.
+// mark marks the context of a request that an engine has checked.
 type mark struct{ by *engine.Engine }
 
 // mounts is how many handlers are wrapped for an engine, by whichever middleware. As

@@ -29,8 +29,8 @@ func (p *pass) release() {
 	passes.Put(p)
 }
 
-// read puts into the pass what is known of a request. It fails if nobody could tell which
-// tier is meant.
+// read fills the pass with the attributes of a request. It fails if the request has two
+// tiers.
 func (m *Middleware) read(p *pass, r *http.Request) error {
 	p.values.r = r
 	q, o := &p.request, &m.options

@@ -12,7 +12,7 @@ import (
 
 // line is one queue. The scripts of queue/redis say the same in Lua.
 type line struct {
-	terms *queue.Terms // nil if a snapshot had it and nobody has declared it
+	terms *queue.Terms // nil if the queue is in a snapshot but not declared
 
 	items                  map[int64]*item
 	ids                    map[string]*item // of those that have one

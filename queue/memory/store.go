@@ -156,7 +156,8 @@ func (s *Store) Nack(ctx context.Context, name, token string, f queue.Failure) (
 func (s *Store) Extend(ctx context.Context, name, token string) (time.Duration, error) {
 	var left time.Duration
 	err := s.holding(ctx, name, token, false, func(l *line, i *item, now weir.Micros) (bool, error) {
-		// If its time was over but nobody has taken it, it is still the worker's.
+		// If the lease has expired but no other worker has the item, the worker still holds
+		// it.
 		l.move(i, queue.Leased, max(now, i.slot.Release())+weir.Micros(l.terms.VisibilityMicros))
 		left = time.Duration(i.due-now) * time.Microsecond
 		return false, nil

@@ -176,7 +176,8 @@ func testTogether(t *testing.T, open Open) {
 	is(t, "length", o.stats().Length(), 0)
 }
 
-// testWatch: whoever waits for an empty queue hears of work, wherever it comes from.
+// testWatch: a watcher of an empty queue is told about new work, wherever it comes
+// from.
 func testWatch(t *testing.T, open Open) {
 	o := openOne(t, open, fast(queue.Settings{}))
 	ctx, cancel := context.WithCancel(t.Context())

@@ -32,7 +32,7 @@ func testVisibility(t *testing.T, open Open) {
 	is(t, "length", o.stats().Length(), 0)
 }
 
-// testLateAck: what was done too late is done all the same, if nobody else has begun.
+// testLateAck: a late Ack is accepted if no other worker has the item.
 func testLateAck(t *testing.T, open Open) {
 	o := openOne(t, open, fast(queue.Settings{Visibility: 5 * time.Second, MaxTries: 1}))
 	o.push("a")
@@ -76,7 +76,7 @@ func testExtend(t *testing.T, open Open) {
 	}
 	o.pass(5*second - 1)
 	o.none()
-	// Its time is over, but nobody has taken it.
+	// The lease has expired, but no other worker has the item.
 	o.pass(1)
 	is(t, "ready", o.stats().Ready, 1)
 	extend(5 * time.Second)

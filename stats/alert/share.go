@@ -27,8 +27,8 @@ func (l *List) share(ctx context.Context) error {
 		}
 		l.mu.Lock()
 		if s.pending = false; err != nil {
-			// There are as many as there may be, all made while this one could not
-			// be told of. It would hold on one instance, and nobody would know why.
+			// The archive has the maximum number of silences, all created while this one could
+			// not be shared. It would apply to one instance only, without a visible reason.
 			full = fmt.Errorf("%w; that of %q is dropped", errTooMany, s.ID)
 			delete(l.silences, s.ID)
 		}
@@ -39,10 +39,10 @@ func (l *List) share(ctx context.Context) error {
 
 // merge takes over the notes, and returns what the archive is to be offered, by id.
 //
-// A note counts more than what is known here, unless this instance was told something
-// that the archive does not know yet, and nobody else has said anything since. A silence
-// whose note is gone before its time was lost by the archive: one that is ended leaves
-// a note behind.
+// A note takes precedence over the local silence, unless this instance has a change
+// that the archive does not have yet, and no other instance has changed the note since.
+// If a note disappears before its time, the archive has lost it: a silence that was
+// ended leaves a note.
 func (l *List) merge(notes []archive.Note) []*silence {
 	l.mu.Lock()
 	defer l.mu.Unlock()

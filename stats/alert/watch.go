@@ -163,7 +163,7 @@ func (w *Watcher) share(ctx context.Context) {
 	w.apart = err != nil
 }
 
-// hot is who has most denials of the last minute.
+// hot returns the key with the most denials in the last minute.
 func (w *Watcher) hot(ctx context.Context) *Hot {
 	top, err := w.options.Source.Top(ctx, stats.TopQuery{By: stats.ByDenied, Window: stats.LastMinute, N: 1})
 	if err != nil || len(top.Keys) == 0 {
@@ -173,8 +173,8 @@ func (w *Watcher) hot(ctx context.Context) *Hot {
 	return &Hot{Key: first.Key, Denied: first.Count - first.Error, All: top.Total}
 }
 
-// lead asks whether this instance is the one that sends. If nobody can be asked, it
-// sends: rather twice than not at all.
+// lead reports whether this instance sends alerts. If the archive is unavailable, it
+// sends: twice is better than not at all.
 func (w *Watcher) lead(ctx context.Context) {
 	leads, err := w.options.Source.Archive().Lead(ctx, "alerts", term)
 	leads = leads || err != nil

@@ -102,7 +102,7 @@ func (w *Webhook) Notify(ctx context.Context, alerts []Alert) error {
 	return w.post(ctx, header, body)
 }
 
-// sign covers the time, too, so that nobody can send an old message again.
+// sign also covers the time, so that an old message cannot be sent again.
 func sign(secret []byte, at string, body []byte) string {
 	mac := hmac.New(sha256.New, secret)
 	io.WriteString(mac, at+".")

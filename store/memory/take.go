@@ -79,8 +79,8 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 			return dst
 		}
 		c.unlock(order)
-		// Whoever asks for more gives back what it has, or two who wait for
-		// each other's room would wait for ever.
+		// A call that needs more gives back what it has; otherwise two calls could wait for
+		// each other forever.
 		c.keys.Add(-room)
 		c.makeRoom(now, missing, s.maxKeys)
 		room = missing

@@ -21,12 +21,12 @@ type check struct {
 
 	next *check // for the same key, of a call of singles
 
-	left atomic.Bool   // whoever asked has gone, so it need not be sent
+	left atomic.Bool   // the caller no longer waits, so it need not be sent
 	done chan struct{} // gets one word when decisions and err are there
 
 	decisions []weir.Decision
 	err       error
-	known     bool // to whoever asked, that it is done
+	known     bool // the caller knows that it is done
 }
 
 // checks are used again, with their memory, if all went well.
@@ -60,7 +60,8 @@ func weightOf(verb verb, limit *weir.Compiled) int {
 	return 4
 }
 
-// recycle is for whoever asked, when nobody else can have the check in hand.
+// recycle returns the check to the pool. The caller calls it when nothing else refers
+// to the check.
 func (c *check) recycle() {
 	if !c.known {
 		return
@@ -71,7 +72,7 @@ func (c *check) recycle() {
 	checks.Put(c)
 }
 
-// finish tells whoever asked.
+// finish wakes the caller.
 func (c *check) finish(err error) {
 	if c.err == nil {
 		c.err = err
@@ -87,7 +88,7 @@ func (c *check) allowed() bool {
 // owes reports whether the check is charged even if it does not fit.
 func (c *check) owes() bool { return c.verb == take && c.ops[0].Always }
 
-// leave says that nobody waits any more. What is given back is sent all the same.
+// leave records that the caller no longer waits. Refunds are sent anyway.
 func (c *check) leave() { c.left.Store(c.verb != refund) }
 
 var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
@@ -116,7 +117,7 @@ func (s *Store) await(ctx context.Context, c *check, timeout *time.Timer) error 
 		return ctx.Err()
 	case <-timeout.C:
 		c.leave()
-		timeout.Reset(0) // whoever waits for another check with it is late too
+		timeout.Reset(0) // other checks of the same caller are late, too
 		return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, context.DeadlineExceeded)
 	}
 }

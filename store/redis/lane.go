@@ -43,8 +43,9 @@ type lanes struct {
 	workers sync.WaitGroup
 }
 
-// submit puts a check on its lane. One that cannot go is done at once. Of a lane on
-// which nobody is sending the caller becomes the leader: it must call lead or send.
+// submit puts a check on its lane. A check that cannot be sent ends immediately. If no
+// other caller is sending on the lane, this caller becomes the leader: it must call
+// lead or send.
 func (s *Store) submit(c *check) (leads *lane) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -70,8 +71,8 @@ func (s *Store) submit(c *check) (leads *lane) {
 	return l
 }
 
-// lead sends what waits, and leaves the rest to a goroutine of its own: whoever came
-// alone has its answer without one.
+// lead makes one call, and leaves later checks to a new goroutine. So a single caller
+// needs no goroutine.
 func (s *Store) lead(l *lane) {
 	if s.isCrowded(l) {
 		runtime.Gosched() // others are about to come; to who is alone it costs as much as half a call
@@ -90,7 +91,7 @@ func (s *Store) isCrowded(l *lane) bool {
 	return l.crowded
 }
 
-// send makes one call after another until nobody waits.
+// send makes one call after another until no check waits.
 func (s *Store) send(l *lane) {
 	for batch := s.next(l); len(batch) > 0; batch = s.next(l) {
 		s.dispatch(l, batch)
@@ -118,8 +119,8 @@ func (s *Store) hasMore(l *lane) bool {
 	return true
 }
 
-// next takes what fits into a call, oldest first, without those who have left. When
-// there is nobody, the sender's work is over.
+// next takes the checks that fit into a call, oldest first, without those whose callers
+// have left. If there are none, the sender ends.
 func (s *Store) next(l *lane) []*check {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()

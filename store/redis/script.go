@@ -120,8 +120,8 @@ var needOf = [...]needs{
 	weir.SlidingWindow: needSlidingWindow, weir.SlidingLog: needSlidingLog, weir.SlidingBuckets: needSlidingBuckets,
 }
 
-// needsOf is what a check needs. Whoever gives back may do it for any algorithm: it is
-// seldom, and one script is enough.
+// needsOf returns which features a check needs. Refunds are rare, so one script handles
+// them for all algorithms.
 func needsOf(c *check) needs {
 	if c.verb == refund || c.verb == reset {
 		return needAll

@@ -30,9 +30,9 @@ func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []we
 	return append(dst, c.decisions...), nil
 }
 
-// run sends the check, or waits for whoever sends it. A leader waits for its own
-// call whatever becomes of its context, for no longer than the timeout: others may be
-// in the same call.
+// run sends the check, or waits for the leader that sends it. A leader waits for its
+// own call even if its context ends, up to the timeout, because the call may contain
+// checks of others.
 func (s *Store) run(ctx context.Context, c *check) error {
 	if l := s.submit(c); l != nil {
 		s.lead(l)
@@ -102,10 +102,10 @@ func (s *Store) sendSoon(c *check) {
 	}
 }
 
-// agree makes all or none of what several slots have decided each for itself. When
-// one has denied, or has not answered, what the others took is given back: until
-// then they may deny somebody too early, but nobody is allowed too much. Who dies
-// in between leaves charges that fade like any other.
+// agree makes the separate decisions of several slots all or none. If one slot denied
+// or did not answer, agree refunds what the others charged. Until then, clients may be
+// denied too early, but none is allowed too much. If the process dies in between, the
+// charges expire like any others.
 func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer, failed error) {
 	var allowed, refunds []*check
 	for _, c := range checks {
@@ -126,7 +126,7 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 		}
 	}
 	if failed != nil {
-		return // nobody waits for an answer
+		return // no caller waits for the answer
 	}
 	for i, c := range allowed {
 		c.settle(refunds[i], s.await(ctx, refunds[i], timeout))

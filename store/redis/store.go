@@ -242,7 +242,7 @@ func (s *Store) call(r *request) error {
 // onItsWay is about how long Redis takes to move a key.
 const onItsWay = time.Millisecond
 
-// explain says more where Redis's own words help nobody.
+// explain adds a remedy to errors of Redis that do not explain themselves.
 func explain(err error) error {
 	switch {
 	case errors.Is(err, errNotConnected):

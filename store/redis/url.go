@@ -158,11 +158,11 @@ type urlParts struct {
 	query          string
 }
 
-// splitURL takes a URL apart. Package net/url is of no use here: its errors quote
-// the URL, and a password with a slash that nobody escaped becomes a host and a
-// path, which the next error would quote. Instead, all up to the last @ may be
-// part of a password. What is not to be told apart is rejected without a word of
-// it; to guess would mean to send a password to a host that is part of another.
+// splitURL takes a URL apart. Package net/url is of no use here: its errors quote the
+// URL, and a password with an unescaped slash becomes a host and a path, which the next
+// error would quote. Instead, everything up to the last @ may be part of a password. An
+// ambiguous URL is rejected without quoting it; a wrong guess could send a password to
+// a wrong host.
 func splitURL(s string) (urlParts, error) {
 	scheme, rest, found := strings.Cut(s, "://")
 	if !found {

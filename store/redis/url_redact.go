@@ -42,8 +42,8 @@ func (u urlParts) redactLogin() string {
 	return user + ":" + redacted + "@"
 }
 
-// redactQuery shows the options up to the first that may be a password. That one
-// takes the rest with it: an & which nobody escaped does not end a password.
+// redactQuery shows the options up to the first that may be a password. Everything
+// after it is hidden, too, because an unescaped & may be part of the password.
 func (u urlParts) redactQuery() string {
 	var shown []string
 	for pair := range strings.SplitSeq(u.query, "&") {

@@ -66,7 +66,7 @@ func (o urlOptions) keyPair() (tls.Certificate, error) {
 // file reads the file that an option names. Its errors name the option and not the
 // file: somebody will write password_file=PASSWORD.
 func (o urlOptions) file(option string) ([]byte, error) {
-	const most = 1 << 20 // many times a system's list of authorities; nobody means /dev/zero
+	const most = 1 << 20 // many times the size of a system's list of CAs; also stops at /dev/zero
 	f, err := os.Open(o.values[option])
 	if err != nil {
 		return nil, unreadable(option, err)

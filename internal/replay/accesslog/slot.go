@@ -175,7 +175,7 @@ func settled(s slot, asked map[slot]string) bool {
 
 func (p *Parser) unknown(format Format, field string, s slot) error {
 	if s >= slots && (field == "user_agent" || field == "referer") {
-		return nil // nobody asked for these
+		return nil // not requested
 	}
 	return fmt.Errorf("field %q: unknown in a log in %s format; write the number of the field, or one of %s",
 		field, format, strings.Join(textNames[format], ", "))

@@ -33,7 +33,7 @@ type folder struct {
 }
 
 func makeFolder(path string, mode fs.FileMode) error {
-	// Whoever may read the document may look into the folder.
+	// The folder has the read permissions of the document.
 	return os.MkdirAll(path, mode|mode&0o444>>2|0o700)
 }
 

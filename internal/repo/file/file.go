@@ -83,7 +83,7 @@ func stageFile(path string, text []byte, mode fs.FileMode) (staged string, err e
 	return staged, nil
 }
 
-// replaceFile puts it there. Whoever reads sees the one or the other.
+// replaceFile replaces a file atomically: a reader sees the old or the new one.
 func replaceFile(path, staged string) error {
 	if err := os.Rename(staged, path); err != nil {
 		_ = os.Remove(staged)

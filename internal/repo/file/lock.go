@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/disk"
 )
 
-// lock waits until nobody else writes, in this process or in another. A process that
-// dies has given back its lock.
+// lock waits until no other call writes, in this process or in another. The lock of a
+// dead process is free.
 func (r *Repository) lock(ctx context.Context) (unlock func(), err error) {
 	select {
 	case r.turn <- struct{}{}:

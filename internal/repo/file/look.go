@@ -16,8 +16,8 @@ type finding struct {
 	unrecorded bool
 }
 
-// look finds out which version is in force. As long as nobody has touched the document
-// it takes no lock.
+// look finds out which version is in force. While the document does not change, it
+// takes no lock.
 func (r *Repository) look(ctx context.Context) finding {
 	d, err := readDocument(r.path)
 	if err == nil {

@@ -6,7 +6,7 @@
 //	7.yaml         version 7: a line that says when, by whom and what, then the document
 //	next.yaml      a version that is being written
 //	unusable.yaml  a document with errors that was overwritten by the API
-//	lock           held by whoever writes
+//	lock           held by the process that writes
 //
 // It has the last repo.MaxHistory versions, and may be deleted; then versions are
 // counted from 1 again. All files have the permission bits of the document, because
@@ -18,8 +18,9 @@
 // "rules: []" is how to say that there are none.
 //
 // A crash leaves the old document or the new one. First the new version is written to
-// next.yaml, then the document is replaced, then next.yaml gets its number. Whoever
-// comes next finds out by comparing the two whether the crash was before or after.
+// next.yaml, then the document is replaced, then next.yaml gets its number. The next
+// process compares the two to find out whether the crash was before or after the
+// replacement.
 package file
 
 import (

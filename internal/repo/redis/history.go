@@ -33,8 +33,8 @@ func decodeHead(number string, text []byte) (repo.Version, error) {
 	return repo.Version{Number: n, Time: timeOf(h.Time), Author: h.Author, Summary: h.Summary}, nil
 }
 
-// heads are the versions of the history, the latest first. What cannot be read is left
-// out: it is nobody's way back.
+// heads returns the versions of the history, latest first. Versions that cannot be read
+// are omitted, because they cannot be restored.
 func (r *Repository) heads(ctx context.Context) ([]repo.Version, error) {
 	ctx, cancel := context.WithTimeout(ctx, r.timeout)
 	defer cancel()

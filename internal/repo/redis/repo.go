@@ -9,11 +9,11 @@
 // and the channel weir:{rules}:changed tells of new versions. The braces put them all on
 // one slot of a cluster. Times are microseconds, by Redis's clock.
 //
-// No key here expires. Everything else that weir keeps in Redis does, but this is
-// configuration: that nobody has changed the limits for a month is no reason to have
-// none. It is bounded instead: repo.MaxHistory versions, and not more than 32 MB. A
-// Redis that keeps rules should write to disk, and have the maxmemory-policy noeviction
-// or one of volatile-*, which spare keys that do not expire.
+// These keys do not expire, unlike most other keys of weir, because rules are
+// configuration and must stay even if they do not change for months. They are bounded
+// instead: repo.MaxHistory versions, and at most 32 MB. A Redis that keeps rules should
+// write to disk, and have the maxmemory-policy noeviction or one of volatile-*, which
+// do not evict keys that do not expire.
 //
 // A version is written by a script that looks first whether the latest is still the one
 // that it is based on. To mend a document by hand, set source and a higher number:
@@ -96,8 +96,8 @@ func Open(client func() (rueidis.Client, error), o Options) (*Repository, error)
 	}, nil
 }
 
-// Current implements repo.Repository. As long as nobody has written anything, it is
-// version 0, which has no rules.
+// Current implements repo.Repository. Before the first write, it is version 0, which
+// has no rules.
 func (r *Repository) Current(ctx context.Context) (repo.Version, error) {
 	s, err := r.look(ctx)
 	if err != nil {
@@ -148,7 +148,7 @@ func (r *Repository) Find(ctx context.Context, number int64) (repo.Version, erro
 	return r.load(ctx, number)
 }
 
-// explain says more where Redis's own words help nobody.
+// explain adds a remedy to errors of Redis that do not explain themselves.
 func (r *Repository) explain(err error) error {
 	return redislink.Explain("rules", "one of the keys "+strings.Join(r.keys, ", "), err)
 }

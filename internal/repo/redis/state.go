@@ -127,7 +127,7 @@ func (r *Repository) judge(ctx context.Context, s *state) error {
 		return nil
 	}
 	if s.trouble == nil {
-		s.version = &repo.Version{} // nobody has written anything
+		s.version = &repo.Version{} // nothing was written yet
 	}
 	return nil
 }

@@ -90,8 +90,8 @@ var adoptText string
 
 var adoptScript = rueidis.NewLuaScript(commonText + adoptText)
 
-// adopt makes a version of what somebody has put into Redis by hand. Otherwise it would
-// be in force, but not in the history: nobody could go back to it from a later mistake.
+// adopt makes a version of a document that was written to Redis by hand. Otherwise it
+// would be in force, but not in the history, and a rollback to it would be impossible.
 //
 // That it cannot be done, as by a user who may only read, makes the document no worse.
 func (r *Repository) adopt(ctx context.Context, s *state) {

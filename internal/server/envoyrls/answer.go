@@ -81,7 +81,7 @@ func (s *Service) describe(it *item, quotaOver bool, p *place) {
 		p.status.Code = pb.RateLimitResponse_OVER_LIMIT
 	}
 	if it.failed || it.over && it.quota && !quotaOver {
-		return // it is not known; or nobody has to wait for it
+		return // it is unknown, or there is nothing to wait for
 	}
 	p.reset.Seconds = s.reset(it)
 	p.status.DurationUntilReset = &p.reset

@@ -154,8 +154,8 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 	return s.answer(w, req), nil
 }
 
-// giveBack returns what a request was charged that is denied only because all of its
-// quotas are used up, which nobody could know before.
+// giveBack refunds a request that is denied only because all of its quotas are used up,
+// which is known only after the charge.
 func (s *Service) giveBack(ctx context.Context, w *work) {
 	if !w.quotaOver || w.over || s.options.CountDenied || s.options.GlobalShadow {
 		return
@@ -181,7 +181,7 @@ func (s *Service) watch(w *work) {
 	s.options.Logger.Info("envoy: the store is available again")
 }
 
-// fault is why a request could not be judged at all.
+// fault returns the error of a request that could not be checked.
 func fault(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return status.FromContextError(ctx.Err()).Err()
@@ -203,8 +203,9 @@ func ServerOptions() []grpc.ServerOption {
 	return append(inbound.ServerOptions(), grpc.NumStreamWorkers(workers))
 }
 
-// Register makes the service known to a gRPC server, and keeps what is sent to it within
-// bounds: twice what is accepted, so that whoever is a little beyond is told what it is about.
+// Register makes the service known to a gRPC server, and keeps what is sent to it
+// within bounds: twice what is accepted, so that a message slightly above the bound
+// gets a clear error.
 func (s *Service) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterRateLimitServiceServer(inbound.New(inbound.Options{
 		Large: 16 << 20, Decoded: 8 << 20,

@@ -8,7 +8,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// work is what a request is judged with. It is used again for the next one.
+// work is the memory for checking a request. It is reused for the next one.
 type work struct {
 	query     envoyconfig.Query
 	keys      []byte
@@ -75,7 +75,7 @@ func (w *work) fold() {
 
 // add takes a result of the descriptor into account.
 func (it *item) add(r *engine.Result, over bool) {
-	// A look at a closed limit that nobody answered is denied as a charge is.
+	// A peek at a closed limit without an answer is denied, as a charge is.
 	failed := !r.Asked && !r.Shadow && r.Rule.OnFailure == rule.Closed
 	over = over || failed
 	it.failed = it.failed || failed

@@ -102,7 +102,7 @@ func (l limiter) CheckMany(ctx context.Context, req *pb.CheckManyRequest) (*pb.C
 	return answer, nil
 }
 
-// notChecked is why the engine could not judge a request.
+// notChecked returns the error of a request that the engine could not check.
 func notChecked(err error) error {
 	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
 		return invalidRequest.of("%s", manage.Sentence(err)).in(invalid.Field)

@@ -18,7 +18,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Domain is that of the ErrorInfo in an error.
+// Domain is the domain of the ErrorInfo in an error.
 const Domain = grpclimit.Domain
 
 // kind is a kind of error. Its reason is a promise: programs branch on it. It is the type

@@ -35,9 +35,9 @@ type Options struct {
 	// grpclimit.EitherHeader.
 	ProxyHeader grpclimit.ProxyHeader
 
-	// Observe is told of every answer, with the context of the call. The method is one
-	// that is registered, such as "/weir.v1.Limiter/Check", whatever the client asked
-	// for. Default nobody.
+	// Observe is called for every answer, with the context of the call. The method is a
+	// registered one, such as "/weir.v1.Limiter/Check", whatever the client requested.
+	// Default none.
 	Observe func(ctx context.Context, method string, code codes.Code, took time.Duration)
 }
 
@@ -113,7 +113,7 @@ type described struct {
 	reflection.ServiceInfoProvider
 }
 
-// Shutdown tells whoever watches the health that no more requests should come, and ends
-// their streams, for which GracefulStop of the gRPC server would wait. Calls are answered
-// as before.
+// Shutdown tells clients that watch the health to send no more requests, and ends their
+// streams, for which GracefulStop of the gRPC server would wait. Calls are answered as
+// before.
 func (s *Server) Shutdown() { s.shutDown() }

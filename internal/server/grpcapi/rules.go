@@ -123,8 +123,8 @@ func missing(id string) *fault {
 	return noRule.of("There is no rule %q; GetRules returns all rules.", manage.Clip(id))
 }
 
-// rulesTrouble is that the rules could not be read or written. Why is for the log: it may
-// be about paths and servers that are nobody's business.
+// rulesTrouble returns the error for rules that could not be read or written. The cause
+// is only logged, because it may contain internal paths and servers.
 func (s *Server) rulesTrouble(c *call, err error) error {
 	if cause := c.Err(); cause != nil && errors.Is(err, cause) {
 		return hurried(cause)

@@ -24,8 +24,8 @@ func (r rules) PutRules(ctx context.Context, req *pb.PutRulesRequest) (*pb.Write
 	})
 }
 
-// CreateRule implements pb.RulesServer. A rule that is new overwrites nobody's change, so
-// that it needs no version.
+// CreateRule implements pb.RulesServer. A new rule overwrites no change, so it needs no
+// version.
 func (r rules) CreateRule(ctx context.Context, req *pb.CreateRuleRequest) (*pb.WriteResponse, error) {
 	d := draft{base: req.Base, any: req.Base == nil, summary: req.GetSummary()}
 	return r.writeRule(ctx, pb.Rules_CreateRule_FullMethodName, d, req.GetSource(), r.s.options.Editor.Add)

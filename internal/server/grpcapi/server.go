@@ -4,9 +4,9 @@
 //	server := grpc.NewServer(api.ServerOptions()...)
 //	api.Register(server)
 //
-// It is the services of package weir.v1, grpc.health.v1 and reflection. Whoever can reach
-// it may ask Limiter. Rules and Keys are management: they need a token as soon as there
-// is a list of them. docs/reference/grpc.md is the reference; what a call means is what it means in
+// It has the services of package weir.v1, grpc.health.v1 and reflection. Limiter needs
+// no token. Rules and Keys are management: they need a token as soon as there is a list
+// of tokens. docs/reference/grpc.md is the reference; calls have the same meaning as in
 // the HTTP API.
 //
 // A denial by a limit is an answer. Every error is a status with an ErrorInfo of
@@ -45,10 +45,10 @@ const (
 	maxHandshake  = 10 * time.Second
 )
 
-// ServerOptions suit a gRPC server that anybody can reach: bounds on messages, on calls
-// and on how long they take, connections that are closed when nobody is there any more,
-// and a panic that ends one call instead of all. Only one may be in force that sets
-// InTapHandle.
+// ServerOptions are for a gRPC server that untrusted clients can reach. They bound
+// messages, calls and their duration, close connections of clients that have
+// disappeared, and let a panic end one call instead of the process. No other option may
+// set InTapHandle.
 func (s *Server) ServerOptions() []grpc.ServerOption {
 	return append(inbound.ServerOptions(),
 		grpc.MaxRecvMsgSize(maxMessage),
@@ -110,7 +110,7 @@ func (s *Server) start() (now time.Time) {
 	return now
 }
 
-// end is deferred by whoever watches over a call.
+// end is deferred for every call.
 func (s *Server) end(ctx context.Context, method string, start time.Time, err *error) {
 	if cause := recover(); cause != nil {
 		*err = s.crash(method, cause)
@@ -138,8 +138,9 @@ func (s *Server) crash(method string, cause any) error {
 	return f
 }
 
-// Bounds on messages. The others are a name or two, and have those that are usual. They
-// are twice what is accepted, so that whoever is a little beyond is told what it is about.
+// Bounds on messages. Other messages contain a few names and have the usual bound. The
+// bounds are twice what is accepted, so that a message slightly above gets a clear
+// error.
 var (
 	oneQuestion   = inbound.Bound{Bytes: 2 * manage.MaxQuestion, Parts: 2 * 4 * manage.MaxEntries}
 	manyQuestions = inbound.Bound{Bytes: 1 << 20, Parts: 2 * MaxChecks}
@@ -156,8 +157,8 @@ func newOpen() *inbound.Guard {
 	})
 }
 
-// newManaged guards what needs a token. Whoever has none is rejected without having been
-// read: documents are long.
+// newManaged guards the services that need a token. A call without a token is rejected
+// before its message is read, because documents are long.
 func newManaged(reads func(context.Context) bool) *inbound.Guard {
 	return inbound.New(inbound.Options{
 		Large: 4 * maxMessage, Decoded: 4 * maxMessage, Wait: maxCall / 2, Reads: reads,

@@ -69,9 +69,10 @@ func (h *Handler) strange(r *http.Request, needs access) bool {
 	return h.origins.Check(r) != nil
 }
 
-// local reports whether a Host header is one that nobody can have pointed here: the
-// owner of a domain may let its name resolve to 127.0.0.1, and then a page from there
-// is of the same origin as the server. HTTP/1.0, which no browser speaks, has none.
+// local reports whether a Host header names this machine and cannot be a domain of an
+// attacker: the owner of a domain can let its name resolve to 127.0.0.1, and then its
+// pages have the same origin as the server. HTTP/1.0, which browsers do not use, has no
+// Host.
 func (h *Handler) local(host string) bool {
 	name := host
 	if i := strings.LastIndexByte(name, ':'); i >= 0 && !strings.HasSuffix(name, "]") {

@@ -80,8 +80,8 @@ func originalOf(r *http.Request) (*http.Request, error) {
 	if err := cmp.Or(oddMethod, oddHost, oddURI); err != nil {
 		return nil, err
 	}
-	// Nothing with a "#" belongs on the line, but nginx passes it on, and there are
-	// servers that cut it off. Whoever writes /login#x means /login.
+	// A request line must not contain "#", but nginx forwards it, and some servers cut it
+	// off. So /login#x counts as /login.
 	uri, _, _ = strings.Cut(uri, "#")
 	target, err := url.ParseRequestURI(uri)
 	if err != nil || len(uri) > maxURI {
@@ -102,10 +102,10 @@ var tells = [...]string{
 // maxURI is the longest URI that a proxy may ask about, in bytes.
 const maxURI = 64 << 10
 
-// told is what the proxy tells of the request: X-Original-… is what people let nginx
-// send, X-Forwarded-… what Caddy and Traefik do. A proxy that writes one passes the
-// other on as the client sent it. So if they differ, one is forged, and nobody can say
-// which: whoever sends that is denied.
+// told returns what the proxy sends about the request: usually X-Original-… from nginx,
+// X-Forwarded-… from Caddy and Traefik. A proxy that sets one forwards the other as the
+// client sent it. So if they differ, one is forged, and it is unknown which: the
+// request is denied.
 func told(r *http.Request, what, otherwise string) (string, error) {
 	value, found := otherwise, false
 	for _, name := range [...]string{"X-Original-" + what, "X-Forwarded-" + what} {

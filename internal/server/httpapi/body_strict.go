@@ -13,9 +13,9 @@ import (
 )
 
 // strict reports a name that an object has twice, and a field in other letters than its
-// own. The library takes the last of two and ignores case; whoever has read the same
-// body before, in order to decide whether to pass it on, may have taken the other. The
-// body is one that the library has read.
+// own. The library takes the last of two and ignores case; a proxy that has read the
+// same body before, to decide whether to forward it, may have taken the other. The body
+// is one that the library has read.
 func strict(body []byte, into any) error {
 	w := walker{rest: body}
 	return w.value(reflect.TypeOf(into))

@@ -14,8 +14,8 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// call is one request on its way to its answer. It is the ResponseWriter of whoever
-// answers, and takes note of what they say.
+// call is one request while it is answered. It is the ResponseWriter of the handler,
+// and records the response.
 type call struct {
 	http.ResponseWriter
 	r *http.Request
@@ -61,7 +61,7 @@ func (c *call) Flush() {
 	_ = http.NewResponseController(c.ResponseWriter).Flush()
 }
 
-// Values of headers that are the same in all answers. Nobody changes them.
+// Values of headers that are the same in all answers. They are never changed.
 var (
 	nosniff     = []string{"nosniff"}
 	uncached    = []string{"no-store"}

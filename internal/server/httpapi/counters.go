@@ -46,8 +46,8 @@ func counting(serve handler) handler {
 	}
 }
 
-// storeTrouble is an error for whoever could not be served by a store. These calls come
-// as often as their clients like, so the log is told once a second at most.
+// storeTrouble returns the problem for an error of a store. Clients can cause such
+// errors at any rate, so they are logged at most once per second.
 func (h *Handler) storeTrouble(c *call, err error) error {
 	if _, known := errors.AsType[*Problem](err); err == nil || known {
 		return err
@@ -152,7 +152,7 @@ func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
 	return valued(keys, values), err
 }
 
-// amount is how much is counted: one, if nobody says.
+// amount returns how much is counted; default one.
 func amount(by *counter.Amount) counter.Amount {
 	if by == nil {
 		return counter.One

@@ -3,10 +3,11 @@
 //	handler, err := httpapi.New(httpapi.Options{Service: manage.Service{Engine: engine, Rules: repository}})
 //	http.ListenAndServe("127.0.0.1:8080", handler)
 //
-// Whoever can reach it may ask POST /v1/check and /v1/authz. Everything else below /v1
-// is management, or for applications that count and queue: it needs a token as soon as
-// there is a list of them, and a browser that was lured to it gets nowhere. docs/reference/api.md is the reference; openapi.yaml, which
-// the handler serves, is the same for programs, and a test holds it against the code.
+// POST /v1/check and /v1/authz need no token. Everything else below /v1 is management,
+// or for applications that count and queue: it needs a token as soon as there is a list
+// of tokens, and is protected against requests from web pages of other sites.
+// docs/reference/api.md is the reference; openapi.yaml, which the handler serves, is
+// the same for programs, and a test compares it with the code.
 //
 // Every error is a [Problem]. A denial by a limit is none: /v1/check answers it with
 // 200, and /v1/authz as package httplimit would.
@@ -85,9 +86,9 @@ type Options struct {
 	// says what this is.
 	Home http.Handler
 
-	// Observe is told of every answer, with the context of the request. The route is
-	// one of a fixed list, such as "POST /v1/check", whatever the client asked for.
-	// Default nobody.
+	// Observe is called for every answer, with the context of the request. The route is
+	// one of a fixed list, such as "POST /v1/check", whatever the client requested.
+	// Default none.
 	Observe func(ctx context.Context, route string, status int, took time.Duration)
 
 	// Authz is how /v1/authz limits, and which proxies in front are believed about whom

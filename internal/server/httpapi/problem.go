@@ -88,8 +88,8 @@ func (p *Problem) after(seconds string) *Problem {
 // Error makes a problem an error, so that functions can return it.
 func (p *Problem) Error() string { return "httpapi: " + p.Detail }
 
-// statusClientGone is what access logs call a client that did not wait for its
-// answer. Nobody else sees it.
+// statusClientGone is the usual status in access logs for a client that disconnected
+// before its answer. No client receives it.
 const statusClientGone = 499
 
 // outOfTime is the problem of a call whose context ended before it was answered.
@@ -104,9 +104,9 @@ func outOfTime(err error) *Problem {
 // two or three, and earlier retries only add load.
 const outage = "5"
 
-// unavailable is the problem of a call that needs what is unavailable just now, unless the call
-// itself is over. Why is for the log: it may be about paths and servers that are nobody's
-// business.
+// unavailable returns the problem of a call that needs something that is unavailable,
+// unless the call itself has ended. The cause is only logged, because it may contain
+// internal paths and servers.
 func (h *Handler) unavailable(c *call, level slog.Level, what string, err error, p *Problem) *Problem {
 	if own := c.r.Context().Err(); own != nil && errors.Is(err, own) {
 		return outOfTime(own)
@@ -118,7 +118,7 @@ func (h *Handler) unavailable(c *call, level slog.Level, what string, err error,
 // reject answers with a problem, which no cache may keep.
 func (c *call) reject(p *Problem) {
 	if p.Status == statusClientGone {
-		c.WriteHeader(p.Status) // nobody reads more
+		c.WriteHeader(p.Status) // the client has disconnected
 		return
 	}
 	p.RequestID = c.id

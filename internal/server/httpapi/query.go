@@ -85,7 +85,7 @@ func (q *query) window(usual counter.Window) counter.Window {
 	return w
 }
 
-// usualList is how long a list is when nobody says.
+// usualList is the default length of a list.
 const usualList = 10
 
 // windows is of how many windows the history is meant. What has none has no past.

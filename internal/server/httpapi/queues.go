@@ -80,7 +80,7 @@ type PushRequest struct {
 	ID            string  `json:"id,omitempty"` // makes it safe to push again
 }
 
-// PushAnswer is what whoever pushed is told.
+// PushAnswer is the answer to a push.
 type PushAnswer struct {
 	Number    int64       `json:"number"` // 0 for a duplicate of what was done
 	Duplicate bool        `json:"duplicate"`

@@ -94,8 +94,8 @@ func (h *Handler) lease(c *call, ask queue.Ask) (queue.Batch, error) {
 	if err := ctx.Err(); err != nil {
 		return queue.Batch{}, err
 	}
-	// Not with the context: an answer that nobody waits for would be leases that nobody
-	// has.
+	// Not with the context of the call: if the client disconnected meanwhile, the leases
+	// would be lost.
 	whole := context.WithoutCancel(ctx)
 	batch, err := h.options.Queues.Lease(whole, c.variable, ask)
 	if err != nil {

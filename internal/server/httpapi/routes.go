@@ -8,12 +8,12 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 )
 
-// access is who may call a route.
+// access tells which clients may call a route.
 type access uint8
 
 const (
 	public  access = iota // anybody: it gives nothing away and changes nothing
-	proxied               // whoever can reach the server, but no page in a browser; proxies pass on what end users sent
+	proxied               // any client, but no page in a browser; proxies forward headers of end users
 	asking                // the same, for who asks in their own name
 	looking               // applications with a token, as often as they like; it changes nothing
 	using                 // the same, and it counts or queues
@@ -110,8 +110,8 @@ type mounted struct {
 	name string
 }
 
-// mount makes the routes known. http.ServeMux would do, if it answered 404 and 405 as a
-// problem, and redirected nobody.
+// mount registers the routes. http.ServeMux alone is not enough, because it redirects,
+// and does not answer 404 and 405 with a problem.
 func (h *Handler) mount(all []route) {
 	h.routes = map[shape][]*mounted{}
 	for _, r := range all {

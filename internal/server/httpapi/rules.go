@@ -17,7 +17,7 @@ import (
 type rulesRead struct {
 	repo.Version
 	set     *rule.Set
-	inForce bool // those by which this instance judges, whatever is stored
+	inForce bool // the rules that this instance applies, whatever is stored
 }
 
 // current is the latest version of the rules. While that cannot be read, or if the call
@@ -92,7 +92,7 @@ func (c *call) upToDate(v repo.Version) bool {
 // rulesWanted is what a client asks for when it reads rules.
 type rulesWanted struct {
 	yaml    bool // as written, instead of JSON
-	inForce bool // those by which this instance judges, instead of what is stored
+	inForce bool // return the rules that this instance applies, instead of the stored ones
 }
 
 func (c *call) rulesWanted() (w rulesWanted, err error) {

@@ -53,8 +53,8 @@ type TryAnswer struct {
 	InForce CheckAnswer `json:"in_force"`
 }
 
-// tryRule answers POST /v1/rules/try. Both answers are about the usage that clients really
-// have, and charge nobody.
+// tryRule answers POST /v1/rules/try. Both answers use the real usage of clients, and
+// charge nothing.
 func (h *Handler) tryRule(c *call, want *TryRequest) (any, error) {
 	table, err := h.options.Editor.Trial(c.r.Context(), []byte(want.Source), h.options.RuleOptions)
 	if err != nil {

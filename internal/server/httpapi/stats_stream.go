@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// followerPatience is how long a follower may take to read an event. One that does
-	// not read keeps a connection and a goroutine until then, and nobody waits for it.
+	// followerPatience is how long a follower may take to read an event. Until then, a
+	// follower that does not read keeps a connection and a goroutine, but delays no other.
 	followerPatience = 15 * time.Second
 
 	// settled is after how long a second is known of all instances. The first event is

@@ -63,8 +63,8 @@ type StatsRecorder struct {
 	Error            string `json:"error,omitempty"`
 }
 
-// StatsRule is what a rule said. Events of the stream have no latency of rules, which
-// nobody counts by the second.
+// StatsRule is the traffic of a rule. Events of the stream have no latency of rules,
+// which is not counted per second.
 type StatsRule struct {
 	Rule string `json:"rule"`
 	StatsCounts
@@ -148,7 +148,7 @@ type Suggestion struct {
 type SuggestTarget struct {
 	Share float64 `json:"share"`
 	Units int64   `json:"units"`
-	Above bool    `json:"above"` // more than Units is needed; nobody knows how much
+	Above bool    `json:"above"` // more than Units is needed; how much more is unknown
 }
 
 // StatsRange is the time that an answer is about, divided into steps.

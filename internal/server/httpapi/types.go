@@ -21,19 +21,18 @@ type CheckRequest struct {
 	Cookies    map[string]string `json:"cookies,omitempty"`
 	Query      map[string]string `json:"query,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
-	Cost       int64             `json:"cost,omitempty"` // 0 leaves it to each rule
-	Peek       bool              `json:"peek,omitempty"` // ask, and charge nothing
+	Cost       int64             `json:"cost,omitempty"` // 0 for the cost of each rule
+	Peek       bool              `json:"peek,omitempty"` // check without charging
 }
 
-// CheckAnswer is what POST /v1/check answers. The numbers are of the limit that speaks
-// for the answer: for an allowed request the limit with the fewest units left, for a
-// denied request the first limit in the document that denies. They are 0 if no limit
-// was checked.
+// CheckAnswer is the answer of POST /v1/check. The numbers are those of one limit: for
+// an allowed request the limit with the fewest units left, for a denied request the
+// first limit in the document that denies. They are 0 if no limit was checked.
 type CheckAnswer struct {
 	Allowed bool   `json:"allowed"`
-	Reason  string `json:"reason"`            // limits, exempt, blocked or failure
-	Status  int    `json:"status,omitempty"`  // of a denial: what the end user should get
-	Rule    string `json:"rule,omitempty"`    // the rule that speaks
+	Reason  string `json:"reason"`            // limits, exempt, blocked or unavailable
+	Status  int    `json:"status,omitempty"`  // of a denial: HTTP status for the end user
+	Rule    string `json:"rule,omitempty"`    // the rule of that limit
 	Code    int    `json:"code,omitempty"`    // of a denial: the rule's own
 	Message string `json:"message,omitempty"` // of a denial: for the end user
 
@@ -73,7 +72,7 @@ type LimitAnswer struct {
 // RulesAnswer is what GET /v1/rules answers, unless YAML is asked for.
 type RulesAnswer struct {
 	Version     int64           `json:"version"`
-	InForce     int64           `json:"in_force"`              // the version by which the instance that was asked judges
+	InForce     int64           `json:"in_force"`              // the version that this instance applies
 	Unavailable bool            `json:"unavailable,omitempty"` // what is stored cannot be read; these are the rules in force
 	Rules       json.RawMessage `json:"rules"`
 	Exempt      json.RawMessage `json:"exempt,omitempty"`

@@ -281,5 +281,5 @@ func (a *Store) Lead(ctx context.Context, what string, d time.Duration) (bool, e
 	return true, client.Do(ctx, client.B().Pexpire().Key(key).Milliseconds(d.Milliseconds()).Build()).Error()
 }
 
-// explain says more where Redis's own words help nobody.
+// explain adds a remedy to errors of Redis that do not explain themselves.
 func explain(err error) error { return redislink.Explain("archive", "", err) }

@@ -32,8 +32,8 @@ func (v *Verdict) add(other Verdict) {
 	v.Most = max(v.Most, other.Most)
 }
 
-// judge asks a subject and compares its answers with an exact log of its own.
-// It knows nothing of weir's arithmetic: a queue of times is all it has.
+// judge compares the answers of a subject with its own exact log. It does not use
+// weir's arithmetic, only a queue of times.
 type judge struct {
 	subject Subject
 	n       int64
@@ -49,7 +49,7 @@ type judge struct {
 	source  Verdict // of the current source
 }
 
-// take passes one request to the subject and judges the answer.
+// take sends one request to the subject and checks the answer.
 func (j *judge) take(now weir.Micros) weir.Decision {
 	j.log.dropUntil(now - j.period) // a unit taken at t stops counting at t+period
 	counted := j.log.len()

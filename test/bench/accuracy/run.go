@@ -1,11 +1,10 @@
-// Package accuracy measures how often an algorithm judges a request wrongly,
-// and how far it lets a client go beyond its limit.
+// Package accuracy measures how often an algorithm decides a request wrongly, and how
+// far a client can exceed its limit.
 //
-// A request is judged wrongly if the answer differs from the exact one, given
-// what the same algorithm has allowed to the same source in the last period:
-// it should be allowed if those units and its own are no more than N. So an
-// early mistake does not make every later answer a mistake, as it would if two
-// limiters each went their own way.
+// A decision is wrong if it differs from the exact one, given what the same algorithm
+// has allowed to the same source in the last period: it should be allowed if those
+// units and its own are no more than N. So an early mistake does not make every later
+// answer a mistake, as it would if two limiters each went their own way.
 //
 // The sources of the generated traffic do not know of each other, so each is
 // driven from its first request to its last before the next one begins. For
@@ -50,8 +49,8 @@ func (t Traffic) CountingLimits() []weir.Limit {
 	return out
 }
 
-// Judge puts a subject on trial. countDenied says that its limit counts denied
-// requests too; then so does the exact answer.
+// Judge measures a subject. countDenied tells that its limit counts denied requests,
+// too; then so does the exact answer.
 func (t Traffic) Judge(subject Subject, countDenied bool) Verdict {
 	j := &judge{subject: subject, n: t.N, period: micros(t.Period), countDenied: countDenied}
 	source := rand.NewPCG(0, 0)
@@ -66,7 +65,7 @@ func (t Traffic) Judge(subject Subject, countDenied bool) Verdict {
 
 const seed = 2017
 
-// Run judges the limits in a kind of traffic, as many at once as there are
+// Run measures the limits with one kind of traffic, as many concurrently as there are
 // processors. done, if set, is called after each.
 func (t Traffic) Run(limits []weir.Limit, done func()) ([]Result, error) {
 	results := make([]Result, len(limits))

@@ -18,8 +18,8 @@ func Kinds(quick bool) []Traffic {
 	return []Traffic{Zipf(270_000, 40e6, 1000), Bursts(500, 100, 100), Sawtooth(1000, 20, 100), Attack(1000, 100)}
 }
 
-// Report judges every algorithm in every kind of traffic, and writes a table for
-// each. What it writes depends on nothing but quick.
+// Report measures every algorithm with every kind of traffic, and writes a table for
+// each. The output depends only on quick.
 func Report(w io.Writer, quick bool, progress func(done, total int, what string)) error {
 	kinds := Kinds(quick)
 	done, total := 0, len(kinds[0].CountingLimits())

@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Traffic is one kind of generated traffic. The same seed gives the same
-// requests, whoever judges them.
+// Traffic is one kind of generated traffic. The same seed gives the same requests for
+// every subject.
 type Traffic struct {
 	Name    string
 	About   string

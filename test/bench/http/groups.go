@@ -38,7 +38,7 @@ func groups(t testing.TB) []*group {
 	}
 }
 
-// newEngine judges by a document, in memory.
+// newEngine returns an engine with the rules of a document, in memory.
 func newEngine(t testing.TB, document string) *engine.Engine {
 	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
 	testcall.OK(t, e.Load("bench", []byte(document)))
@@ -90,7 +90,7 @@ func echo(w http.ResponseWriter, r *http.Request) {
 	json.NewEncoder(w).Encode(&a)
 }
 
-// peerAddress is who holds the connection, as httprate's documentation writes it.
+// peerAddress returns the address of the connection, as in httprate's documentation.
 func peerAddress(r *http.Request) (string, error) {
 	host, _, err := net.SplitHostPort(r.RemoteAddr)
 	if err != nil {
@@ -124,7 +124,7 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 		{name: "weir", handler: limit.Wrap(handler)},
 	}}
 	if want != http.StatusOK {
-		g.contestants = g.contestants[1:] // the handler denies nobody
+		g.contestants = g.contestants[1:] // the handler alone denies nothing
 	}
 	for i := range clients {
 		g.add("GET", "/", fmt.Sprintf("10.1.%d.%d:4711", i>>8, i&255), nil)

@@ -58,9 +58,8 @@ type Contestant struct {
 	// Key says what becomes of the key's text, to read the bytes a key by.
 	Key string
 
-	// Allow, if set, replaces the limit for a run in which nobody may be
-	// denied, for an algorithm that cannot have a huge N. Note says so below
-	// the table.
+	// Allow, if set, replaces the limit for a run without denials, for an algorithm that
+	// cannot have a huge N. Note says so below the table.
 	Allow func(keys int) Limit
 	Note  string
 
@@ -130,8 +129,8 @@ func check(err error) {
 	}
 }
 
-// Limit is what every contestant is asked to keep: N units per Period, N of
-// them at once if nobody was there before.
+// Limit is the limit of every contestant: N units per Period; a new key can take N at
+// once.
 type Limit struct {
 	N      int
 	Period time.Duration

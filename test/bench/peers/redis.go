@@ -9,10 +9,10 @@ import (
 	"github.com/redis/rueidis"
 )
 
-// OnRedis returns the yardstick, the peers, then weir's algorithms with the
-// headline first, all on the Redis at addr. What a limiter has stored outlives
-// it: empty the server before the next one with another limit. The two ways of a
-// peer share their keys, as two programs would; nobody else does.
+// OnRedis returns the yardstick, the peers, then weir's algorithms with the headline
+// first, all on the Redis at addr. What a limiter has stored outlives it: empty the
+// server before the next one with another limit. Only the two variants of a peer share
+// their keys, as two programs would.
 func OnRedis(addr string) []Contestant {
 	return slices.Concat(
 		[]Contestant{rawIncr(addr)},

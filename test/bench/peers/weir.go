@@ -48,8 +48,8 @@ func weirWith(kind weir.Limit, promise string) Contestant {
 		New: func(limit Limit, keys int) Limiter {
 			l := kind
 			l.N, l.Period = int64(limit.N), limit.Period
-			// Half as much room again as there are keys: nobody is evicted, as
-			// nobody is by the peers.
+			// Room for half as many keys again, so that no key is evicted; the peers evict none
+			// either.
 			store := memory.New(memory.Options{MaxKeys: keys + keys/2 + 1024})
 			limiter := must(weir.NewLimiter(store, l))
 			take := by(l.N, func(key string, units int64) bool {

@@ -26,7 +26,7 @@ type round struct {
 // tally is what one caller got.
 type tally struct {
 	asked, allowed int
-	took           []time.Duration // each check; nil if nobody wants to know
+	took           []time.Duration // each check; nil if not needed
 }
 
 // runRound has each walk done by a goroutine of its own for as long as a round

@@ -55,7 +55,7 @@ type Tally struct {
 	Recovery time.Duration // the longest from when the store was well to the first answer of an instance that had asked it
 }
 
-// soundLocked judges what an answer says of itself.
+// soundLocked checks whether an answer is consistent.
 func (c *Checker) soundLocked(a *Answer) {
 	under := c.rules.Under(a.Path)
 	if len(under) == 0 {
@@ -84,7 +84,7 @@ func (c *Checker) soundLocked(a *Answer) {
 	case !a.Degraded && !a.Allowed && !a.Waits:
 		what = "it was denied, and not told when to come back"
 	case !a.Degraded && !a.Allowed && under[0].Wide:
-		what = "it was denied under a limit that nobody reaches"
+		what = "it was denied under a limit that no client reaches"
 	default:
 		return
 	}

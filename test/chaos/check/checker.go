@@ -1,10 +1,10 @@
-// Package check judges a chaos run. It knows the answers that clients got, when they asked
-// and when the answers came, the faults, and when the store itself was well. It knows nothing
-// of what happens inside weir.
+// Package check checks a chaos run. It knows the requests and answers of the clients
+// with their times, the faults, and when the store was available. It knows nothing
+// about the inside of weir.
 //
-// When a request was decided, nobody outside can say: only that it was after it was sent
-// and before its answer came. So a stretch of time holds for certain only those requests that
-// were sent and answered within it, and a limit is broken for certain if these are too many.
+// The exact time of a decision is unknown: it is after the request was sent and before
+// its answer came. So only requests that were sent and answered within an interval are
+// certain to belong to it, and a limit is certainly broken if these are too many.
 package check
 
 import (
@@ -18,8 +18,8 @@ import (
 )
 
 const (
-	// Hindsight is how much later than it came an answer is judged: by then it is known
-	// what happened meanwhile.
+	// Hindsight is how long after its arrival an answer is checked. By then, the faults of
+	// that time are known.
 	Hindsight = 6 * time.Second
 
 	allowance = 100 * time.Millisecond // for an answer beyond the timeout
@@ -29,7 +29,7 @@ const (
 	reported   = 50     // violations, at most
 )
 
-// Checker judges answers.
+// Checker checks answers.
 type Checker struct {
 	Timeline *Timeline
 
@@ -38,7 +38,7 @@ type Checker struct {
 	slotOf  func(key string) int
 
 	mu         sync.Mutex
-	waiting    []Answer // to be judged
+	waiting    []Answer // to be checked
 	history    []Answer // that were, as a ring
 	next       int      // in the ring
 	meters     map[place]*meter
@@ -60,14 +60,14 @@ func New(rules plan.Rules, timeout time.Duration, slotOf func(key string) int) *
 	return &Checker{Timeline: NewTimeline(), rules: rules, timeout: timeout, slotOf: slotOf, meters: map[place]*meter{}, back: map[int]time.Duration{}}
 }
 
-// Note takes an answer, to judge it later.
+// Note records an answer, to be checked later.
 func (c *Checker) Note(a Answer) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.waiting = append(c.waiting, a)
 }
 
-// Judge judges the answers that came before some instant.
+// Judge checks the answers that came before an instant.
 func (c *Checker) Judge(before time.Duration) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -87,7 +87,7 @@ func (c *Checker) Result() (t Tally, violations []Violation, more int) {
 	return c.tally, slices.Clone(c.violations), c.more
 }
 
-// History are the last answers that were judged, the latest last.
+// History returns the last answers that were checked, latest last.
 func (c *Checker) History() []Answer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -119,8 +119,8 @@ func (c *Checker) judgeLocked(a *Answer) {
 	c.countLocked(a)
 }
 
-// unansweredLocked judges a request without a verdict: that is right only if the instance
-// was not there.
+// unansweredLocked checks a request without an answer, which is correct only if the
+// instance was not running.
 func (c *Checker) unansweredLocked(a *Answer) {
 	c.tally.Unanswered++
 	if c.Timeline.isDown(a.Instance, a.Span) {
@@ -133,7 +133,7 @@ func (c *Checker) unansweredLocked(a *Answer) {
 	c.blameLocked(Violation{Promise: NoError, Span: a.Span, What: what})
 }
 
-// timeLocked judges how long an answer took, and whether it should have been degraded.
+// timeLocked checks how long an answer took, and whether it should have been degraded.
 func (c *Checker) timeLocked(a *Answer) {
 	if took := a.To - a.From; took > min(c.tally.Longest, c.timeout+allowance) && !c.Timeline.isDown(a.Instance, a.Span) {
 		took -= c.Timeline.stalled(a.Instance, a.Span)
@@ -153,11 +153,11 @@ func (c *Checker) timeLocked(a *Answer) {
 		c.tally.Hiccups++
 	default:
 		c.blameLocked(Violation{Promise: Recovers, Span: a.Span,
-			What: fmt.Sprintf("instance %d judged without the store, which had been well for %v", a.Instance, well.Round(time.Millisecond))})
+			What: fmt.Sprintf("instance %d decided without the store, which had been available for %v", a.Instance, well.Round(time.Millisecond))})
 	}
 }
 
-// countLocked counts what was allowed, and judges whether it was too much.
+// countLocked counts allowed units, and checks whether they are too many.
 func (c *Checker) countLocked(a *Answer) {
 	if !a.Allowed {
 		return

@@ -6,7 +6,7 @@ import (
 	"time"
 )
 
-// Sample is how large an instance is while nobody asks it anything.
+// Sample is the size of an instance without traffic.
 type Sample struct {
 	At         time.Duration
 	Instance   int
@@ -29,7 +29,7 @@ const (
 	telling      = 4
 )
 
-// Grown judges the samples of a run, each life of an instance by itself.
+// Grown checks the samples of a run, separately for each process of an instance.
 func Grown(samples []Sample) (violations []Violation) {
 	type life struct{ instance, number int }
 	lives := map[life][]Sample{}

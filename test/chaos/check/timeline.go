@@ -88,7 +88,7 @@ func (t *Timeline) Sick(s Span) {
 	t.sick = t.sick.add(s)
 }
 
-// Everybody is who waits when it is no single instance.
+// Everybody stands for all instances instead of a single one.
 const Everybody = -1
 
 // Stalled notes that an instance, or everybody, had to wait for the machine.

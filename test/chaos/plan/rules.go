@@ -15,7 +15,7 @@ import (
 // Instances is how many weirs share the store, and with it every limit.
 const Instances = 3
 
-// Rule is a rule of the document, in the words of whoever checks the answers.
+// Rule is a rule of the document, in the form that the checker needs.
 type Rule struct {
 	ID        string
 	Paths     []string // a request for one of these falls under it
@@ -23,7 +23,7 @@ type Rule struct {
 	Limits    []weir.Limit
 	OnFailure string // open, closed or local
 	MaxCost   int64  // no request costs more
-	Wide      bool   // so much that nobody is ever denied
+	Wide      bool   // so much that no client is ever denied
 }
 
 // Rules are a document of rules.

@@ -127,7 +127,7 @@ func (s *scene) harm(f plan.Fault, master *testredis.Server) {
 	case plan.Hangup:
 		s.sick(f.For)
 		s.again(f.For, func() { master.Do("CLIENT", "KILL", "TYPE", "normal") })
-	case plan.Flush: // nobody should notice
+	case plan.Flush: // no client should notice
 		s.again(f.For, func() {
 			for _, m := range s.store.masters() {
 				m.FlushScripts()

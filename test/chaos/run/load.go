@@ -22,7 +22,7 @@ type load struct {
 	now     func() time.Duration
 	http    *http.Client
 
-	asking  sync.RWMutex // held for writing while nobody may ask
+	asking  sync.RWMutex // locked for writing while no requests may be sent
 	running sync.WaitGroup
 }
 
@@ -64,7 +64,7 @@ func (l *load) start(ctx context.Context, seed uint64, rate float64) {
 	}
 }
 
-// quiet does something while nobody asks and nobody is connected.
+// quiet calls a function while there are no requests and no connections.
 func (l *load) quiet(do func()) {
 	l.asking.Lock()
 	defer l.asking.Unlock()

@@ -1,5 +1,5 @@
-// Package run makes chaos: it starts Redis and three weirs, lets clients ask them, and does
-// harm to all of them by a schedule, while a checker judges the answers.
+// Package run executes chaos runs: it starts Redis and three instances of weir, sends
+// requests, and injects faults by a schedule, while a checker checks the answers.
 package run
 
 import (

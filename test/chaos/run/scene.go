@@ -82,7 +82,8 @@ func (s *scene) open() {
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
 }
 
-// close ends what asks and watches, and judges what is left. The scope ends the rest.
+// close ends the clients and the watchers, and checks the remaining answers. The scope
+// ends the rest.
 func (s *scene) close() {
 	s.stop()
 	s.load.stop()
@@ -121,7 +122,7 @@ func (s *scene) act(share time.Duration, tell func(*scene, string)) {
 // recovered is how long it takes at most until all is as before a fault.
 const recovered = 3 * time.Second
 
-// measure samples every instance while nobody asks.
+// measure takes a sample of every instance while there are no requests.
 func (s *scene) measure() {
 	s.load.quiet(func() {
 		s.sleep(rest)
@@ -131,7 +132,7 @@ func (s *scene) measure() {
 	})
 }
 
-// judge judges answers as soon as enough is known.
+// judge checks answers as soon as enough is known.
 func (s *scene) judge(ctx context.Context) {
 	tick := time.NewTicker(500 * time.Millisecond)
 	defer tick.Stop()

@@ -12,9 +12,8 @@ import (
 	"github.com/weirhq/weir/test/chaos/check"
 )
 
-// What the machine cannot do in time is no fault of weir's. Two things measure that: how long
-// a request takes that nobody does anything for, and for how long threads were ready to run
-// and had no core.
+// Delays of the machine are not faults of weir. Two measurements show them: how long a
+// trivial request takes, and how long threads were ready to run but had no core.
 const (
 	echoEvery    = 10 * time.Millisecond
 	starvedEvery = 40 * time.Millisecond

@@ -22,7 +22,7 @@ type store interface {
 	// servers are all that there are.
 	servers() []*testredis.Server
 
-	// owners is who serves each slot, or an error if nobody says.
+	// owners returns the server of each slot, or an error if it is unknown.
 	owners() (owners, error)
 
 	// probe are keys, with one for each part of the store that can be unavailable by itself.
@@ -147,7 +147,7 @@ func (c *cluster) succeed(master *testredis.Server) {
 func asks(o owners, slot int, key string, within time.Duration) error {
 	server := o.of(slot)
 	if server == nil {
-		return errors.New("nobody serves it")
+		return errors.New("no server serves it")
 	}
 	_, err := server.Ask(within, "SET", "chaos:{"+key+"}", "x", "PX", "60000")
 	return err

@@ -1,5 +1,5 @@
-// Command accuracy measures how often each algorithm judges a request wrongly,
-// and writes the tables to standard output and to results/.
+// Command accuracy measures how often each algorithm decides a request wrongly, and
+// writes the tables to standard output and to results/.
 package main
 
 import (

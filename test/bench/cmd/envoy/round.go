@@ -29,7 +29,7 @@ type figure struct {
 	name     string
 	rate     float64
 	p50, p99 time.Duration
-	cpu      time.Duration // for a request; 0 if nobody knows
+	cpu      time.Duration // per request; 0 if unknown
 }
 
 // walkLen is a power of two.
@@ -88,7 +88,7 @@ func (h *field) measure(o options, progress func(done, total int, what string)) 
 	return out, nil
 }
 
-// busy is for how long its processes have kept processors busy; 0 if nobody knows.
+// busy returns the CPU time of its processes; 0 if unknown.
 func (c *contestant) busy() (sum time.Duration) {
 	for _, p := range c.processes {
 		used, err := machine.CPU(p)

@@ -33,8 +33,8 @@ descriptors:
     rate_limit: {unit: hour, requests_per_unit: 1000000000}
 `
 
-// serve answers until its standard input ends, which is when whoever started it does.
-// It first says where it listens.
+// serve prints its address, and answers until its standard input ends, which is when
+// the parent process ends.
 func serve(what string) error {
 	service, err := newService(what)
 	if err != nil {

@@ -36,13 +36,13 @@ const (
 	ours = "weir gateway, one limit"
 )
 
-// rules is one limit that every request is charged for, and that nobody reaches.
+// rules is one limit, which every request is charged for and no client reaches.
 const rules = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
 
 func startContestants(t testing.TB) *field {
 	h := &field{TB: t}
 	target := testcall.Must(url.Parse(h.serve("the upstream itself", http.HandlerFunc(serve))))(t)
-	transport := &http.Transport{ // with what nobody should be without
+	transport := &http.Transport{ // with settings that every proxy should have
 		MaxIdleConnsPerHost: maxIdle, IdleConnTimeout: time.Minute, DisableCompression: true,
 		ResponseHeaderTimeout: time.Minute, ExpectContinueTimeout: time.Second,
 	}

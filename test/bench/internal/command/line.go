@@ -9,8 +9,8 @@ import (
 
 const width = 24
 
-// line tells whoever waits how far a long run has come: one line that changes on a
-// terminal, one line a scenario anywhere else. It is safe for concurrent use.
+// line shows the progress of a long run: one changing line on a terminal, one line per
+// scenario elsewhere. It is safe for concurrent use.
 type line struct {
 	out      *os.File
 	terminal bool

@@ -1,10 +1,10 @@
 // Package unary asks a gRPC service for one short answer after the other, with many
 // requests under way on a connection, and takes as little of the machine as it can.
 //
-// A client that is made for programs takes as much of the machine as the service that is
-// to be measured, and so makes all services alike. Envoy, which is who asks in earnest,
-// takes little. One goroutine has a connection to itself here: it reads what has arrived,
-// looks at it, and writes the next requests together.
+// A general client needs as much CPU as the measured service, and so makes all services
+// look alike. Envoy, the real client, needs little. Here, each goroutine has its own
+// connection: it reads what has arrived, checks it, and writes the next requests
+// together.
 package unary
 
 import (
@@ -60,7 +60,7 @@ type query struct {
 
 const (
 	firstWindow = 65_535  // as HTTP/2 has it
-	ourWindow   = 1 << 30 // so that nobody waits for us
+	ourWindow   = 1 << 30 // so that the server never waits for this client
 	prefix      = 5       // bytes before a message of gRPC
 )
 
