@@ -46,8 +46,15 @@ type entry struct {
 // so that its time does not depend on which token matches, or how much of it: a client
 // cannot choose the beginning of a hash.
 func (l *List) Find(bearer string) (Holder, bool) {
+	if i, ok := l.find(bearer); ok {
+		return l.entries[i].holder, true
+	}
+	return Holder{}, false
+}
+
+func (l *List) find(bearer string) (int, bool) {
 	if l == nil || len(bearer) < minToken || len(bearer) > maxToken {
-		return Holder{}, false
+		return 0, false
 	}
 	sum := sha256.Sum256([]byte(bearer))
 	found := -1
@@ -55,10 +62,7 @@ func (l *List) Find(bearer string) (Holder, bool) {
 		same := subtle.ConstantTimeCompare(sum[:], l.entries[i].sum[:])
 		found = subtle.ConstantTimeSelect(same, i, found)
 	}
-	if found < 0 {
-		return Holder{}, false
-	}
-	return l.entries[found].holder, true
+	return found, found >= 0
 }
 
 // Equal reports whether two lists have the same holders with the same tokens, so that

@@ -47,6 +47,9 @@ func (e *UnappliedError) Unwrap() error { return e.Err }
 var (
 	ErrNoToken    = errors.New("manage: a token is required; send it as a bearer token")
 	ErrWrongToken = errors.New("manage: unknown token; send one from the server's token file")
+
+	ErrWrongSession = errors.New("manage: unknown session; sign in again")
+	ErrSessionOver  = errors.New("manage: the session is over; sign in again")
 )
 
 // ScopeError is a token that is not good for what was called.

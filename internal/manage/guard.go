@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -21,8 +20,9 @@ import (
 const act = "act"
 
 var (
-	anyCall  = map[string]string{act: "call"}
-	wrongTry = map[string]string{act: "wrong-token"}
+	anyCall      = map[string]string{act: "call"}
+	wrongTry     = map[string]string{act: "wrong-token"}
+	wrongSession = map[string]string{act: "wrong-session"}
 )
 
 // maxGuarded is how many addresses a guard remembers.
@@ -33,8 +33,8 @@ type GuardOptions struct {
 	// Calls is how often one address may call. Default 100/1s with a burst of 200.
 	Calls weir.Limit
 
-	// Failures is how many wrong tokens one address may try. Default 10/1m, as a
-	// sliding_log.
+	// Failures is how many wrong tokens one address may try, and how many wrong sessions.
+	// Default 10/1m, as a sliding_log.
 	Failures weir.Limit
 
 	// Clock tells the time. Default the system's.
@@ -45,7 +45,10 @@ type GuardOptions struct {
 //
 // It counts by address, in memory, and with weir's own limiter: it has to hold while
 // the store is unavailable.
-type Guard struct{ limits *engine.Engine }
+type Guard struct {
+	limits *engine.Engine
+	clock  func() weir.Micros
+}
 
 // NewGuard returns a new guard.
 func NewGuard(o GuardOptions) (*Guard, error) {
@@ -58,6 +61,7 @@ func NewGuard(o GuardOptions) (*Guard, error) {
 	set := &rule.Set{Rules: []rule.Rule{
 		guardRule("management", anyCall[act], o.Calls, "too many calls to the management API from this address"),
 		guardRule("wrong-tokens", wrongTry[act], o.Failures, "too many calls with invalid tokens from this address; wait, then send a valid token"),
+		guardRule("wrong-sessions", wrongSession[act], o.Failures, "too many calls with invalid sessions from this address; wait, then sign in again"),
 	}}
 	table, err := rule.Compile(set, rule.Options{})
 	if err != nil {
@@ -70,7 +74,7 @@ func NewGuard(o GuardOptions) (*Guard, error) {
 		return nil, err
 	}
 	limits.Install(table, 1)
-	return &Guard{limits}, nil
+	return &Guard{limits, o.Clock}, nil
 }
 
 func guardRule(id, what string, l weir.Limit, message string) rule.Rule {
@@ -84,60 +88,45 @@ func guardRule(id, what string, l weir.Limit, message string) rule.Rule {
 
 // Visit is somebody who calls.
 type Visit struct {
-	Client        netip.Addr   // who calls, as far as it can be believed
-	Authorization []string     // what the call says under this name
-	Needs         bearer.Scope // what the call does
-	Uncounted     bool         // it is no call of the management, and may come as often as it likes
+	Client      netip.Addr // who calls, as far as it can be believed
+	Credentials            // by which they say who they are
+	Needs       bearer.Scope
+	Uncounted   bool // it is no call of the management, and may come as often as it likes
 }
 
-// Allow counts a call, and returns the name of who calls: of the holder of its token, or
-// "" if the list is nil, so that no token is asked for. The error is a *TooOftenError,
-// ErrNoToken, ErrWrongToken, a *ScopeError, with which the name is there all the same, or
-// that of the context.
+// Allow counts a call, and returns who calls; see [Identify]. The error is a
+// *TooOftenError, one of Identify, a *ScopeError, with which the caller is there all the
+// same, or that of the context.
 //
 // Too many wrong tokens from one address, and no token from there is looked at, lest the
-// right one be found by trying; a call without any is no try.
-func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (name string, err error) {
+// right one be found by trying; a call without any is no try. A session could be made from
+// a token that was guessed, so the same holds for sessions. They are counted by themselves:
+// a page with an old session must not keep its owner from signing in.
+func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (Caller, error) {
 	if !v.Uncounted {
 		if err := g.within(ctx, g.limits.Check, v.Client, anyCall); err != nil {
-			return "", err
+			return Caller{}, err
 		}
 	}
-	holder, err := Identify(tokens, v.Authorization)
+	caller, err := Identify(tokens, v.Credentials, g.clock().Time())
+	wrong := map[Via]map[string]string{ByToken: wrongTry, BySession: wrongSession}[caller.Via]
 	switch {
-	case errors.Is(err, ErrWrongToken):
-		if err := g.within(ctx, g.limits.Check, v.Client, wrongTry); err != nil {
-			return "", err
+	case errors.Is(err, ErrWrongToken), errors.Is(err, ErrWrongSession):
+		if err := g.within(ctx, g.limits.Check, v.Client, wrong); err != nil {
+			return Caller{}, err
 		}
-		return "", ErrWrongToken
-	case err != nil || tokens == nil:
-		return "", err
+		return Caller{}, err
+	case err != nil:
+		return Caller{}, err
+	case wrong != nil:
+		if err := g.within(ctx, g.limits.Peek, v.Client, wrong); err != nil {
+			return Caller{}, err
+		}
 	}
-	if err := g.within(ctx, g.limits.Peek, v.Client, wrongTry); err != nil {
-		return "", err
+	if caller.Scope < v.Needs {
+		return caller, &ScopeError{Holder: caller.Name, Has: caller.Scope, Needs: v.Needs}
 	}
-	if holder.Scope < v.Needs {
-		return holder.Name, &ScopeError{Holder: holder.Name, Has: holder.Scope, Needs: v.Needs}
-	}
-	return holder.Name, nil
-}
-
-// Identify returns who calls, by what the call says under Authorization. If the list is
-// nil, that is somebody without a name who may do everything. The error is ErrNoToken or
-// ErrWrongToken. It counts nothing, so it is for calls that were allowed already.
-func Identify(tokens *bearer.List, authorization []string) (bearer.Holder, error) {
-	if tokens == nil {
-		return bearer.Holder{Scope: bearer.Admin}, nil
-	}
-	given, ok := bearerOf(authorization)
-	if !ok {
-		return bearer.Holder{}, ErrNoToken
-	}
-	holder, ok := tokens.Find(given)
-	if !ok {
-		return bearer.Holder{}, ErrWrongToken
-	}
-	return holder, nil
+	return caller, nil
 }
 
 // within is an error if an address has done something too often.
@@ -150,14 +139,4 @@ func (g *Guard) within(ctx context.Context, ask func(context.Context, *rule.Requ
 		return &TooOftenError{&v}
 	}
 	return nil
-}
-
-// bearerOf is the token of a call, if it has just one.
-func bearerOf(all []string) (string, bool) {
-	if len(all) != 1 {
-		return "", false
-	}
-	scheme, bearer, _ := strings.Cut(all[0], " ")
-	bearer = strings.Trim(bearer, " ")
-	return bearer, strings.EqualFold(scheme, "Bearer") && bearer != ""
 }

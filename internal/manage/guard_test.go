@@ -56,7 +56,7 @@ func TestAllow(t *testing.T) {
 		{[]string{"Bearer nobody-knows-this-token"}, bearer.Read, "", ErrWrongToken},
 	} {
 		g, list := newGuard(t, &now)
-		name, err := g.Allow(t.Context(), list, Visit{Client: client, Authorization: c.authorization, Needs: c.needs})
+		caller, err := g.Allow(t.Context(), list, Visit{Client: client, Credentials: Credentials{Authorization: c.authorization}, Needs: c.needs})
 		if scope := new(ScopeError); errors.As(c.want, &scope) {
 			if is[*ScopeError](t, err).Holder != "bob" {
 				t.Error(err)
@@ -64,11 +64,11 @@ func TestAllow(t *testing.T) {
 		} else if !errors.Is(err, c.want) {
 			t.Errorf("%v: %v, want %v", c.authorization, err, c.want)
 		}
-		if name != c.name {
-			t.Errorf("%v is %q, want %q", c.authorization, name, c.name)
+		if caller.Name != c.name {
+			t.Errorf("%v is %+v, want %q", c.authorization, caller, c.name)
 		}
-		if name, err = g.Allow(t.Context(), nil, Visit{Client: client, Authorization: c.authorization, Needs: c.needs}); name != "" || err != nil {
-			t.Errorf("without a list: %q %v", name, err)
+		if caller, err = g.Allow(t.Context(), nil, Visit{Client: client, Credentials: Credentials{Authorization: c.authorization}, Needs: c.needs}); caller.Name != "" || caller.Via != ByNothing || err != nil {
+			t.Errorf("without a list: %+v %v", caller, err)
 		}
 	}
 }
@@ -89,7 +89,7 @@ func TestIdentify(t *testing.T) {
 		{list, nil, bearer.Holder{}, ErrNoToken},
 		{list, []string{"Bearer nobody-knows-this-token"}, bearer.Holder{}, ErrWrongToken},
 	} {
-		if got, err := Identify(c.list, c.authorization); got != c.want || !errors.Is(err, c.err) {
+		if got, err := Identify(c.list, Credentials{Authorization: c.authorization}, time.Time{}); got.Holder != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%v: %+v, %v", c.authorization, got, err)
 		}
 	}
@@ -102,7 +102,7 @@ func TestWrongTokens(t *testing.T) {
 	g, list := newGuard(t, &now)
 	try := func(client, bearer string) error {
 		now += weir.Micros(time.Second.Microseconds())
-		v := Visit{Client: netip.MustParseAddr(client), Authorization: []string{"Bearer " + bearer}}
+		v := Visit{Client: netip.MustParseAddr(client), Credentials: Credentials{Authorization: []string{"Bearer " + bearer}}}
 		if bearer == "" {
 			v.Authorization = nil
 		}

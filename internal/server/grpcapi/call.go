@@ -54,9 +54,9 @@ func managed[A any](ctx context.Context, s *Server, method string, needs bearer.
 
 // allow is an error if the caller may not do that.
 func (s *Server) allow(c *call, md metadata.MD, needs bearer.Scope) error {
-	visit := manage.Visit{Client: c.client, Authorization: md["authorization"], Needs: needs}
-	var err error
-	c.holder, err = s.options.Guard.Allow(c, s.options.Tokens(), visit)
+	visit := manage.Visit{Client: c.client, Credentials: manage.Credentials{Authorization: md["authorization"]}, Needs: needs}
+	caller, err := s.options.Guard.Allow(c, s.options.Tokens(), visit)
+	c.holder = caller.Name
 	var often *manage.TooOftenError
 	var scope *manage.ScopeError
 	switch {

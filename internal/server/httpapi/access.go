@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -20,18 +21,32 @@ func (h *Handler) allow(c *call, needs access) error {
 	if needs > asking {
 		c.Header()["Cache-Control"] = uncached
 		c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
-		visit := manage.Visit{
-			Client: c.client, Authorization: c.r.Header["Authorization"], Needs: needs.scope(), Uncounted: needs < reading,
-		}
-		var err error
-		if c.holder, err = h.options.Guard.Allow(c.r.Context(), tokens, visit); err != nil {
-			return h.turnAway(c, err)
+	}
+	if needs > signing {
+		if err := h.identify(c, tokens, needs); err != nil {
+			return err
 		}
 	}
 	if tokens != nil {
 		return nil
 	}
 	return h.atHome(c, needs)
+}
+
+// identify finds out who calls. It is an error if they may not.
+func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err error) {
+	if tokens != nil {
+		if c.credentials, err = h.credentials(c.r); err != nil {
+			return err
+		}
+	}
+	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
+		Client: c.client, Credentials: c.credentials, Needs: needs.scope(), Uncounted: needs < reading,
+	})
+	if err != nil {
+		return h.turnAway(c, err)
+	}
+	return nil
 }
 
 // atHome is an error unless a call without a token comes from a program on this machine,
@@ -103,6 +118,10 @@ func (h *Handler) turnAway(c *call, err error) error {
 	case errors.Is(err, manage.ErrWrongToken):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="invalid_token"`)
 		return invalidToken.of("The server does not know this token; use one from its token file.")
+	case errors.Is(err, manage.ErrWrongSession), errors.Is(err, manage.ErrSessionOver):
+		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
+		h.endSession(c)
+		return tokenRequired.of("The session is over, or its token was removed; sign in again.")
 	case errors.As(err, &scope):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
 		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
@@ -114,13 +133,10 @@ func (h *Handler) turnAway(c *call, err error) error {
 type WhoAnswer struct {
 	Name  string `json:"name"`  // of the token's holder; "" if no token is asked for
 	Scope string `json:"scope"` // read, use or admin
+	Via   string `json:"via"`   // by what the caller is known: none, token or session
 }
 
 // whoAmI answers GET /v1/whoami.
 func (h *Handler) whoAmI(c *call) (any, error) {
-	holder, err := manage.Identify(h.options.Tokens(), c.r.Header["Authorization"])
-	if err != nil {
-		return nil, h.turnAway(c, err) // the list was replaced just now
-	}
-	return WhoAnswer{Name: holder.Name, Scope: holder.Scope.String()}, nil
+	return WhoAnswer{Name: c.caller.Name, Scope: c.caller.Scope.String(), Via: c.caller.Via.String()}, nil
 }

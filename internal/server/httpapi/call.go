@@ -23,12 +23,14 @@ type call struct {
 	name     string // of the route
 	variable string // what stands in the route's variable segment
 	id       string // of the request
-	holder   string // of the token, "" if none was asked for
 	client   netip.Addr
 	status   int // 0 until there is an answer
 	logged   bool
 	changes  bool // it may change something
 	success  int  // the status of an answer that is no problem
+
+	caller      manage.Caller
+	credentials manage.Credentials // by which the caller is known
 
 	terms    *queue.Terms // of the queue that the route names
 	bodies   *bodies
@@ -84,7 +86,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	switch {
 	case found != nil:
 		c.name = found.name
-		c.logged, c.changes = found.needs >= reading, found.needs == changing
+		c.logged = found.needs >= reading || found.needs == signing
+		c.changes = found.needs == changing || found.needs == signing
 	case ours(r.URL.Path):
 		c.name = "/v1/"
 	default:
@@ -179,7 +182,7 @@ func (h *Handler) report(c *call, took time.Duration) {
 	}
 	h.options.Logger.LogAttrs(c.r.Context(), level, "management call",
 		slog.String("method", c.r.Method), slog.String("route", c.name), slog.Int("status", status),
-		slog.String("holder", c.holder), slog.String("client", c.client.String()),
+		slog.String("holder", c.caller.Name), slog.String("client", c.client.String()),
 		slog.String("request_id", c.id), slog.Duration("took", took))
 }
 

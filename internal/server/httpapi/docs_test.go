@@ -122,7 +122,7 @@ func TestDocsAreComplete(t *testing.T) {
 	}
 	var rows []string
 	for _, r := range routes() {
-		scope := map[access]string{public: "none", proxied: "none", asking: "none", looking: "read", using: "use", reading: "read", changing: "admin"}[r.needs]
+		scope := map[access]string{public: "none", proxied: "none", asking: "none", signing: "none", looking: "read", using: "use", reading: "read", changing: "admin"}[r.needs]
 		name := r.pattern()
 		if r.method == "" {
 			name = "ANY " + r.path

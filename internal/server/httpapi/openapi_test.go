@@ -412,5 +412,5 @@ var answersTried = func() []tried {
 			all = append(all, tried{what: m.what, body: m.body, status: 500, headers: version, options: failing})
 		}
 	}
-	return slices.Concat(all, overridesTried, statsTried, alertsTried, countersTried, queuesTried)
+	return slices.Concat(all, overridesTried, sessionTried, statsTried, alertsTried, countersTried, queuesTried)
 }()

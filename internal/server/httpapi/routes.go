@@ -15,6 +15,7 @@ const (
 	public  access = iota // anybody: it gives nothing away and changes nothing
 	proxied               // any client, but no page in a browser; proxies forward headers of end users
 	asking                // the same, for who asks in their own name
+	signing               // who signs in by the server's own page, or out
 	looking               // applications with a token, as often as they like; it changes nothing
 	using                 // the same, and it counts or queues
 	reading               // the management
@@ -90,6 +91,8 @@ var ruleRoutes = []route{
 
 	{"POST", "/v1/simulate", reading, taking(MaxSimulateBody, (*Handler).simulate)},
 
+	{"POST", "/v1/session", signing, taking(maxSmallBody, (*Handler).signIn)},
+	{"DELETE", "/v1/session", signing, withoutQuery((*Handler).signOut)},
 	{"GET", "/v1/whoami", looking, withoutQuery((*Handler).whoAmI)},
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 	{"GET", "/healthz", public, (*Handler).health},

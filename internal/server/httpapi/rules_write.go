@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -76,10 +77,7 @@ func (c *call) at(version int64, p *Problem) *Problem {
 
 // author signs for a change.
 func (c *call) author() string {
-	if c.holder != "" {
-		return c.holder
-	}
-	return "http"
+	return cmp.Or(c.caller.Name, "http")
 }
 
 // summary is what the writer says about the change.

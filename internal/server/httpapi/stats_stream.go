@@ -72,9 +72,9 @@ func (h *Handler) follow(s *stream, follow *stats.Subscription) {
 	}
 }
 
-// mayFollow is whether the token by which a stream was opened is still good.
+// mayFollow is whether the token or session by which a stream was opened is still good.
 func (h *Handler) mayFollow(c *call) bool {
-	_, err := manage.Identify(h.options.Tokens(), c.r.Header["Authorization"])
+	_, err := manage.Identify(h.options.Tokens(), c.credentials, h.options.Clock())
 	return err == nil
 }
 

@@ -15,7 +15,7 @@ func TestWhoAmI(t *testing.T) {
 	}
 	s := newStand(t, Options{Service: manage.Service{Tokens: func() *bearer.List { return list }}})
 	for bearer, want := range map[string]WhoAnswer{
-		adminToken: {"alice", "admin"}, readerToken: {"bob", "read"}, appToken: {"shop", "use"},
+		adminToken: {"alice", "admin", "token"}, readerToken: {"bob", "read", "token"}, appToken: {"shop", "use", "token"},
 	} {
 		var a WhoAnswer
 		if s.call("GET /v1/whoami", "", as(bearer)).want(t, 200, &a); a != want {
@@ -26,7 +26,7 @@ func TestWhoAmI(t *testing.T) {
 	s.call("GET /v1/whoami", "", as("wrong-but-long-enough-for-one")).wantProblem(t, invalidToken)
 
 	var a WhoAnswer
-	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin"}) {
+	if newStand(t, Options{}).call("GET /v1/whoami", "").want(t, 200, &a); a != (WhoAnswer{"", "admin", "none"}) {
 		t.Errorf("without tokens: %+v", a)
 	}
 }

@@ -1,0 +1,124 @@
+package httpapi
+
+import (
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir/internal/manage"
+)
+
+// SessionLength is how long a session lasts.
+const SessionLength = 12 * time.Hour
+
+// Names of the cookie that holds a session. Over HTTPS it has the prefix with which
+// browsers take it from no other host and no plain page, so that nobody else can set it.
+const (
+	plainSession  = "weir_session"
+	secureSession = "__Host-weir_session"
+)
+
+// ownPage is a header that only a page of this server can send: a page of another site
+// would have to ask first, and is not allowed.
+const ownPage = "X-Weir-Session"
+
+// SessionRequest is the body of POST /v1/session.
+type SessionRequest struct {
+	Token string `json:"token"`
+}
+
+// signIn answers POST /v1/session: the browser gets a cookie for the token, which no
+// script can read. Tokens are tried as often as elsewhere, and no more.
+func (h *Handler) signIn(c *call, want *SessionRequest) (any, error) {
+	if err := h.onlyOwnPage(c.r); err != nil {
+		return nil, err
+	}
+	tokens := h.options.Tokens()
+	if tokens == nil {
+		return nil, notEnabled.of("This server requires no token, so there is nothing to sign in to.")
+	}
+	var err error
+	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
+		Client: c.client, Credentials: manage.Credentials{Authorization: []string{"Bearer " + want.Token}},
+	})
+	if err != nil {
+		return nil, h.turnAway(c, err)
+	}
+	session, ok := tokens.Session(strings.Trim(want.Token, " "), h.options.Clock().Add(SessionLength))
+	if !ok {
+		return nil, h.turnAway(c, manage.ErrWrongToken) // which cannot be: it was found just now
+	}
+	h.setSession(c, session, SessionLength)
+	c.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}
+
+// signOut answers DELETE /v1/session. The browser forgets the session; a copy of it would
+// last until its time is over, or the token is removed.
+func (h *Handler) signOut(c *call) (any, error) {
+	if err := h.onlyOwnPage(c.r); err != nil {
+		return nil, err
+	}
+	h.endSession(c)
+	c.WriteHeader(http.StatusNoContent)
+	return nil, nil
+}
+
+// setSession sends the cookie.
+func (h *Handler) setSession(c *call, value string, lasts time.Duration) {
+	name, secure := h.sessionName(c.r)
+	http.SetCookie(c, &http.Cookie{
+		Name: name, Value: value, Path: "/", MaxAge: int(lasts / time.Second),
+		HttpOnly: true, Secure: secure, SameSite: http.SameSiteStrictMode,
+	})
+}
+
+// endSession makes the browser forget the cookie.
+func (h *Handler) endSession(c *call) { h.setSession(c, "", -time.Second) }
+
+// sessionName is what the cookie is called on this connection, and whether it is HTTPS,
+// here or at a proxy that is believed.
+func (h *Handler) sessionName(r *http.Request) (name string, secure bool) {
+	said := r.Header["X-Forwarded-Proto"]
+	if r.TLS != nil || len(said) == 1 && strings.EqualFold(said[0], "https") && h.clients.Trusts(r.RemoteAddr) {
+		return secureSession, true
+	}
+	return plainSession, false
+}
+
+// credentials are by what a call says who makes it. A browser sends cookies with
+// whatever call any page causes, so a session counts only if the server's own page has
+// caused this one. If there are two sessions, somebody else has set one of them, and
+// neither counts.
+func (h *Handler) credentials(r *http.Request) (manage.Credentials, error) {
+	own := manage.Credentials{Authorization: r.Header["Authorization"]}
+	name, _ := h.sessionName(r)
+	cookies := r.CookiesNamed(name)
+	if slices.ContainsFunc(own.Authorization, manage.IsBearer) || len(cookies) != 1 || cookies[0].Value == "" {
+		return own, nil
+	}
+	own.Session = cookies[0].Value
+	return own, h.onlyOwnPage(r)
+}
+
+// onlyOwnPage is an error unless a page of this server has caused a call. Browsers say so
+// to servers that they trust, which are those with HTTPS and on this machine. To others
+// the page has to send a header that no other page can. A program can send it, too.
+func (h *Handler) onlyOwnPage(r *http.Request) error {
+	if site := r.Header.Get("Sec-Fetch-Site"); site == "same-origin" || site == "" && r.Header.Get(ownPage) != "" && ownOrigin(r) {
+		return nil
+	}
+	return foreignOrigin.of("A session is accepted only from the dashboard of this server; a program can send a token in the header Authorization instead.")
+}
+
+// ownOrigin is whether the page of which a browser tells, if it does, is of this server.
+func ownOrigin(r *http.Request) bool {
+	all := r.Header["Origin"]
+	if len(all) == 0 {
+		return true
+	}
+	origin, err := url.Parse(all[0])
+	return err == nil && len(all) == 1 && origin.Host != "" && strings.EqualFold(origin.Host, r.Host)
+}
