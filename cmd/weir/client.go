@@ -58,6 +58,8 @@ func (r *rejection) Error() string {
 		return "there is no such rule; weir rules list shows all rules"
 	case strings.HasSuffix(r.Type, ":no-version"):
 		return "there is no such version, or it is no longer kept; weir rules history lists the versions"
+	case strings.HasSuffix(r.Type, ":no-override"):
+		return "there is no such override, or it is no longer kept; weir overrides --state all lists them"
 	case r.Status == http.StatusUnauthorized && !r.hadToken:
 		return fmt.Sprintf("%s requires a token; set --token-file or WEIR_TOKEN", r.server)
 	case r.Status == http.StatusUnauthorized:

@@ -68,6 +68,9 @@ func (o *Overrides) Look(ctx context.Context) error {
 	}
 	defer o.finish()
 	_, err := o.lookLocked(ctx)
+	if errors.Is(err, override.ErrChanged) {
+		return nil // the next look sees it
+	}
 	if ctx.Err() == nil {
 		o.reportLocked(err)
 	}

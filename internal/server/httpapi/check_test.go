@@ -261,6 +261,9 @@ func TestAppendCheckAnswer(t *testing.T) {
 				Allowed: rapid.Bool().Draw(t, "allowed"), Shadow: rapid.Bool().Draw(t, "shadow"), Asked: rapid.Bool().Draw(t, "asked"),
 				Cost: number.Draw(t, "cost"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"), ResetAt: number.Draw(t, "reset_at"),
 				ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"), DelayMS: number.Draw(t, "delay"),
+				Override: rapid.Ptr(rapid.Custom(func(t *rapid.T) LimitOverride {
+					return LimitOverride{text.Draw(t, "id"), time.UnixMicro(rapid.Int64Range(0, 1<<53).Draw(t, "ends")).UTC()}
+				}), true).Draw(t, "override"),
 			}
 		})
 		a := CheckAnswer{

@@ -1,0 +1,152 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/server/httpapi"
+)
+
+func newOverrides() *cobra.Command {
+	var c clientFlags
+	var ruleID, key, state string
+	cmd := &cobra.Command{
+		Use:   "overrides",
+		Short: "Raise or lower one client's limit until a time",
+		Long: `List the overrides with an end of a running weir: another limit for one client under one
+rule, until a time. They are not part of the rules document.`,
+		Example: `  weir overrides
+  weir overrides --state all --client user:alice
+  weir overrides add api user:alice 500/1m --for 2h --reason "migration"
+  weir overrides end 88d2730c83dba781`,
+		Args: noOtherVerb,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := oneOf("state", state, "active", "ended", "all"); err != nil {
+				return err
+			}
+			q := question{method: http.MethodGet, path: []string{"overrides"}, query: url.Values{"state": {state}}}
+			for name, value := range map[string]string{"rule": ruleID, "key": key} {
+				if value != "" {
+					q.query.Set(name, value)
+				}
+			}
+			_, err := show(&c, cmd, q, printOverrides)
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&ruleID, "rule", "", "only overrides of the rule with this `id`")
+	flags.StringVar(&key, "client", "", "only overrides of the client with this `key`, such as user:alice")
+	flags.StringVar(&state, "state", "active", "`which` overrides: active, ended or all")
+	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
+	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"active", "ended", "all"}, cobra.ShellCompDirectiveNoFileComp))
+	c.add(cmd)
+	cmd.AddCommand(newOverridesAdd(), newOverridesEnd())
+	return cmd
+}
+
+func printOverrides(w io.Writer, all *httpapi.OverridesAnswer) error {
+	if len(all.Overrides) == 0 {
+		_, err := fmt.Fprintln(w, "no overrides")
+		return err
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "id\trule\tclient\tlimit\tstate\tuntil\tby\treason")
+	for i := range all.Overrides {
+		o := &all.Overrides[i]
+		end := o.EndsAt
+		if !o.EndedAt.IsZero() {
+			end = o.EndedAt
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%s\t%s\t%s\n", column(o.ID), column(o.Rule), column(o.Key), overrideLimit(o), o.State,
+			end.Local().Format(time.DateTime), column(o.Author), printable(o.Reason))
+	}
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for i := range all.Overrides {
+		if o := &all.Overrides[i]; o.NoEffect != "" {
+			fmt.Fprintf(w, "%s has no effect: %s\n", column(o.ID), printable(o.NoEffect))
+		}
+	}
+	return nil
+}
+
+func overrideLimit(o *httpapi.OverrideAnswer) string {
+	text := strings.Join(o.Limits, ", ")
+	if o.Burst > 0 {
+		text += fmt.Sprintf(" burst %d", o.Burst)
+	}
+	return column(text)
+}
+
+func newOverridesAdd() *cobra.Command {
+	var c clientFlags
+	var body httpapi.OverrideRequest
+	cmd := &cobra.Command{
+		Use:   "add RULE KEY LIMIT...",
+		Short: "Give a client another limit until a time",
+		Long: `Give a client another limit under one rule until a time, instead of the rule's limit, tiers
+and overrides. It replaces an active override for the same rule and client. A limit is written
+as in a rule, such as 500/1m, or unlimited.`,
+		Example: `  weir overrides add api user:alice 500/1m --for 2h --reason "migration"
+  weir overrides add login ip:203.0.113.7 1/1m 5/1h --until 2026-12-31T18:00:00Z --reason "scraping"`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) < 3 {
+				return usage("%s takes the id of a rule, the key of a client and a limit, not %d arguments; see %s --help", cmd.CommandPath(), len(args), cmd.CommandPath())
+			}
+			return notEmpty("an argument", args)
+		},
+		ValidArgsFunction: completeRules(&c),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			switch {
+			case (body.For == "") == (body.Until == ""):
+				return usage("write either --for, as in --for 2h, or --until")
+			case body.Reason == "":
+				return usage(`--reason is required; write why, as in --reason "migration"`)
+			}
+			body.Rule, body.Key, body.Limits = args[0], args[1], args[2:]
+			q := question{method: http.MethodPost, path: []string{"overrides"}, body: body}
+			_, err := show(&c, cmd, q, func(w io.Writer, made *httpapi.OverrideAnswer) error {
+				_, err := fmt.Fprintf(w, "%s: %s has %s under %s until %s\n", column(made.ID), column(made.Key), overrideLimit(made), column(made.Rule),
+					made.EndsAt.Local().Format(time.DateTime))
+				return err
+			})
+			return err
+		},
+	}
+	flags := cmd.Flags()
+	flags.StringVar(&body.For, "for", "", "`duration` of the override, such as 2h or 7d, at most 366d")
+	flags.StringVar(&body.Until, "until", "", "`time` of its end, such as 2026-12-31T18:00:00Z; instead of --for")
+	flags.StringVar(&body.Reason, "reason", "", "reason for the override (`text`)")
+	flags.Int64Var(&body.Burst, "burst", 0, "capacity of a bucket, in `units` (default N of the limit)")
+	return c.add(cmd)
+}
+
+func newOverridesEnd() *cobra.Command {
+	var c clientFlags
+	cmd := &cobra.Command{
+		Use:     "end ID",
+		Short:   "End an override now",
+		Long:    `End an override now, instead of at its time. One that has already ended stays as it is.`,
+		Example: "  weir overrides end 88d2730c83dba781",
+		Args:    exactlyOne("the id of an override"),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := question{method: http.MethodDelete, path: []string{"overrides", args[0]}}
+			_, err := show(&c, cmd, q, func(w io.Writer, ended *httpapi.OverrideAnswer) error {
+				_, err := fmt.Fprintf(w, "%s: the override of %s under %s ended at %s\n", column(ended.ID), column(ended.Key), column(ended.Rule),
+					ended.EndedAt.Local().Format(time.DateTime))
+				return err
+			})
+			return err
+		},
+	}
+	return c.add(cmd)
+}
