@@ -8,6 +8,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	_ "embed"
 	"errors"
 	"fmt"
 	"strconv"
@@ -55,28 +56,13 @@ func Open(client func() (rueidis.Client, error), o Options) *Place {
 	}
 }
 
-// The document, unless it is the known one; its size alone, if that is too large.
-var readScript = rueidis.NewLuaScript(`
-local sum = redis.call('HGET', KEYS[1], 'sha256') or ''
-if sum == ARGV[1] then
-  return {}
-end
-local size = redis.call('HSTRLEN', KEYS[1], 'source')
-if size > tonumber(ARGV[2]) then
-  return {tostring(size)}
-end
-return {tostring(size), redis.call('HGET', KEYS[1], 'source') or ''}
-`)
+//go:embed read.lua
+var readText string
 
-// Puts a document there, if what is there is still what it is based on.
-var writeScript = rueidis.NewLuaScript(`
-if (redis.call('HGET', KEYS[1], 'sha256') or '') ~= ARGV[1] then
-  return 0
-end
-redis.call('HSET', KEYS[1], 'sha256', ARGV[2], 'source', ARGV[3])
-redis.call('PUBLISH', ARGV[4], ARGV[2])
-return 1
-`)
+//go:embed write.lua
+var writeText string
+
+var readScript, writeScript = rueidis.NewLuaScript(readText), rueidis.NewLuaScript(writeText)
 
 // Read implements override.Place.
 func (p *Place) Read(ctx context.Context, known override.Revision) ([]byte, bool, error) {

@@ -24,6 +24,7 @@ var (
 	example  = regexp.MustCompile("(?s)```sh\n(curl [^\n]*)\n```\n\n```(json|text)\n(.*?)```\n")
 	document = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```\n")
 	written  = regexp.MustCompile(`"time": "[^"]*"`)
+	drawn    = regexp.MustCompile(`"id": "([0-9a-f]{16})"`)
 )
 
 func TestDocs(t *testing.T) {
@@ -98,6 +99,7 @@ func (s *stand) curl(t *testing.T, line string) string {
 			if target, ok = strings.CutPrefix(w, "http://127.0.0.1:8080"); !ok {
 				t.Fatalf("%s: what is %s?", line, w)
 			}
+			target = strings.Replace(target, exampleID, s.drawn, 1)
 		}
 	}
 	if method == "" {
@@ -111,8 +113,15 @@ func (s *stand) curl(t *testing.T, line string) string {
 	if json.Indent(&pretty, r.body, "", "  ") != nil {
 		return string(r.body)
 	}
-	return written.ReplaceAllString(pretty.String(), `"time": "2026-01-01T00:00:00Z"`)
+	if id := drawn.FindSubmatch(pretty.Bytes()); id != nil {
+		s.drawn = string(id[1])
+	}
+	text := drawn.ReplaceAllString(pretty.String(), `"id": "`+exampleID+`"`)
+	return written.ReplaceAllString(text, `"time": "2026-01-01T00:00:00Z"`)
 }
+
+// exampleID stands for an id that is drawn by lot.
+const exampleID = "5f0c9a3e7b21d846"
 
 // The page lists every route and every problem, and none that is not there.
 func TestDocsAreComplete(t *testing.T) {

@@ -59,6 +59,7 @@ type stand struct {
 	server *httptest.Server
 
 	deadline time.Time // of calls without a server, if there is one
+	drawn    string    // the id that the last example was answered with
 }
 
 // losable is a store that can be lost.
