@@ -254,7 +254,7 @@ func TestWaitShaped(t *testing.T) {
 	})
 }
 
-// Who leaves the queue makes room for the next, if nobody stands behind.
+// A request that leaves the end of the queue makes room for the next.
 func TestWaitGivesItsTurnBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		limiter := newLimiter(t, "leaky_bucket 10/1s shape")

@@ -9,9 +9,9 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// An oracle judges from the definition alone: it keeps every unit with its time
-// and adds up again each time, in unbounded integers and fractions. It is slow
-// and obviously right.
+// An oracle decides by the definition alone: it keeps every unit with its time and adds
+// all up for each request, in unbounded integers and fractions. It is slow and
+// obviously correct.
 type oracle struct {
 	limit *weir.Compiled
 	units []weir.Micros // recorded, in order

@@ -62,9 +62,9 @@ func indices(n int) []int {
 	return out
 }
 
-// Windows, sub-windows and the log are after any number of refunds, in any order,
-// as if the charges had never been. A bucket never has more than that, and has
-// exactly that if nobody else was charged in between.
+// After any number of refunds, in any order, windows, sub-windows and the log are as if
+// the charges had never been made. A bucket never has more units than that, and exactly
+// as many if there was no other charge in between.
 func TestRefundIsAsIfNeverCharged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t)

@@ -21,8 +21,8 @@ import (
 
 var item = &Request{User: "u", Path: "/api/x"}
 
-// The service is killed under load, and comes back: nobody gets an error, everybody is
-// answered as OnFailure says, and when it is back it is asked again by itself.
+// The service is killed under load, and comes back: no call gets an error, all are
+// answered by OnFailure, and the client uses the service again when it is back.
 func TestKilledAndRestarted(t *testing.T) {
 	for _, failure := range []Failure{Open, Closed} {
 		t.Run(fmt.Sprint("failure ", failure), func(t *testing.T) {
@@ -157,8 +157,7 @@ func TestHanging(t *testing.T) {
 	}
 }
 
-// Nothing but a name that answers nobody: the deadline holds while the connection is
-// being made, too.
+// A name that does not answer: the deadline also holds while the client connects.
 func TestNobodyThere(t *testing.T) {
 	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts by the kernel, and says nothing
 	if err != nil {

@@ -32,7 +32,7 @@ exempt: {user: [healthcheck]}
 block: {ip: [203.0.113.66]}
 `
 
-// nowhere is a repository, for services that nobody manages.
+// nowhere is a repository for services without management.
 type nowhere struct{ repo.Repository }
 
 // newEngine is an engine with these rules.

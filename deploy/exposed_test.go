@@ -126,7 +126,7 @@ var (
 	named    = regexp.MustCompile(`\b(?:weir|go|process)[_:][a-z0-9_:]*`)
 )
 
-// wrong is what a query asks for and nobody says.
+// wrong returns what a query uses and weir does not expose.
 func (all exposed) wrong(query string, records map[string]bool) (wrong []string) {
 	for _, name := range named.FindAllString(query, -1) {
 		if all[name] == nil && !records[name] {

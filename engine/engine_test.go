@@ -351,7 +351,7 @@ func TestBadRequests(t *testing.T) {
 	}
 }
 
-// Whoever is told of verdicts sees all of them; peeks are none.
+// Observers get all verdicts, except those of peeks.
 type observer struct {
 	mu   sync.Mutex
 	seen []string

@@ -15,8 +15,8 @@ import (
 
 func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
-// Rules that change all the time under load allow no more than the larger limit, and
-// deny nobody below the smaller.
+// Rules that keep changing under load allow no more than the larger limit, and deny no
+// client below the smaller.
 func TestRulesChangeUnderLoad(t *testing.T) {
 	const smaller, larger = 300, 500
 	e, err := engine.New(engine.Options{Store: memory.New(memory.Options{})})

@@ -124,6 +124,6 @@ func TestJudge(t *testing.T) {
 	}
 	req.Cost = -1
 	if _, err := e.Judge(t.Context(), req); err == nil {
-		t.Error("a negative cost was judged")
+		t.Error("a negative cost was accepted")
 	}
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/store/redis"
 )
 
-// A real Redis is killed under load and comes back: each rule goes on as it says,
-// nobody gets an error, and the shared limits are in force again by themselves.
+// A real Redis is killed under load and comes back: on_failure of each rule applies, no
+// call gets an error, and the shared limits apply again without a restart.
 func TestRedisDies(t *testing.T) {
 	server := testredis.Start(t)
 	store, err := redis.Open("redis://" + server.Addr + "?timeout=5s") // a busy machine is slow, and that is no trouble here

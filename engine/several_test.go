@@ -50,7 +50,7 @@ rules:
 			t.Errorf("nine at once: %v", ask)
 		}
 	}
-	// A shadow rule denies nobody.
+	// A shadow rule denies nothing.
 	b.Install(table(t, "rules: [{id: trial, key: user, limit: 9/1d, mode: shadow}, {id: all, key: global, limit: 9/1d}]"), 2)
 	if v := b.check(t, many); !v.Allowed || len(v.Results) != 1 {
 		t.Errorf("%+v", v)

@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Who asks about a client and does not know its tier is shown the limits that apply to
-// it, or told that nobody knows.
+// A question about a client without its tier returns the limits that apply to it, or
+// tells that the tier is unknown.
 func TestStandingTier(t *testing.T) {
 	b := newBench(t, `
 rules:
@@ -53,7 +53,7 @@ rules:
 			t.Errorf("%s after %s came with %q: got %q, want %q", c.key, c.comes, c.tier, got, c.want)
 		}
 	}
-	// A peek is nobody's visit.
+	// A peek does not record the tier of a client.
 	var v engine.Verdict
 	if err := b.Peek(t.Context(), &rule.Request{User: "erin", Tier: "paid"}, &v); err != nil {
 		t.Fatal(err)

@@ -49,7 +49,7 @@ func TestOutcomes(t *testing.T) {
 	want(t, b.Metrics, "weir_degraded_total", `{policy="closed"} 0`, `{policy="local"} 0`, `{policy="open"} 0`)
 }
 
-// What is judged without the store is counted once by how, and once by why.
+// A degraded request is counted once by its policy, and once by its cause.
 func TestDegraded(t *testing.T) {
 	lost := fmt.Errorf("redis: %w", weir.ErrUnavailable)
 	late := fmt.Errorf("redis: %w", context.DeadlineExceeded)

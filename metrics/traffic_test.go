@@ -61,7 +61,7 @@ func TestObserveUpstream(t *testing.T) {
 		`{kind="connect",upstream="shop:80"} 1`, `{kind="other",upstream="shop:80"} 2`, `{kind="timeout",upstream="shop:80"} 1`)
 }
 
-// Labels stay within their bound, whoever comes at once.
+// The number of labels stays within its bound under concurrent calls.
 func TestBounded(t *testing.T) {
 	b := bounded{max: 10}
 	var all sync.WaitGroup

@@ -19,7 +19,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// shop is a queue, and what its workers say. Time is that of synctest.
+// shop is a queue with a record of what its workers did. It uses the time of synctest.
 type shop struct {
 	t     *testing.T
 	store *memory.Store

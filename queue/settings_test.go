@@ -70,7 +70,7 @@ func TestSettingsAreChecked(t *testing.T) {
 	}
 }
 
-// rates are those that people write, and those that nobody does.
+// rates are common and unusual rates.
 func rates() *rapid.Generator[Settings] {
 	return rapid.Custom(func(t *rapid.T) Settings {
 		return Settings{

@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/queue"
 )
 
-// line is a way to a store that can be cut. What is asked before it is cut happens; with
-// deaf, what is asked happens but nobody hears the answer.
+// line is a way to a store that can be cut. What is asked before it is cut happens;
+// with deaf, the call happens but its answer is lost.
 type line struct {
 	queue.Store
 	mu   sync.Mutex
@@ -159,8 +159,8 @@ func TestRunNeverHearsOfALease(t *testing.T) {
 	})
 }
 
-// slow is a store that is asked to stop while it gives leases away, and like one behind a
-// network does not tell of them if nobody waits.
+// slow is a store that is stopped during a Lease. Like a store behind a network, it
+// loses the leases if the caller no longer waits.
 type slow struct {
 	queue.Store
 	stop func()

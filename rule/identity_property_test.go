@@ -61,8 +61,8 @@ func parts(key []rule.Source, req rule.Request) (values []string) {
 	return values
 }
 
-// Two requests have the same identity exactly if they have the same values; an
-// identity is never too long; and whoever sees one can write an override with it.
+// Two requests have the same identity exactly if they have the same values; an identity
+// is never too long; and every identity can be written as an override.
 func TestIdentityIsUnambiguous(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		key := rapid.SliceOfN(rapid.SampledFrom(sources), 1, 5).Draw(t, "key")

@@ -77,7 +77,8 @@ func TestSeveralValues(t *testing.T) {
 	}
 }
 
-// Whoever is blocked is so in company, too; who is exempt takes nobody along.
+// If one of several values is blocked, the request is blocked; if only one is exempt,
+// the request is not exempt.
 func TestListsOfSeveral(t *testing.T) {
 	list := rule.List{Users: []string{"a", "b"}, APIKeys: []string{"k", "l"}}
 	table, err := rule.Compile(&rule.Set{Exempt: list, Block: list}, rule.Options{})

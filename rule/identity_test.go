@@ -47,7 +47,7 @@ func sum(s string) string {
 	return "sha256:" + hex.EncodeToString(h[:16])
 }
 
-// These are keys in stores: whoever changes one resets everybody.
+// These are keys in stores: a change of the format would reset all clients.
 func TestIdentity(t *testing.T) {
 	ip, user, key, global := rule.Source{Kind: rule.IP}, rule.Source{Kind: rule.User}, rule.Source{Kind: rule.APIKey}, rule.Source{Kind: rule.Global}
 	header := func(name string) rule.Source { return rule.Source{Kind: rule.Header, Name: name} }
@@ -95,7 +95,7 @@ func TestIdentity(t *testing.T) {
 	}
 	for _, s := range []rule.Source{ip, user, key, header("X"), {Kind: rule.Cookie, Name: "x"}, {Kind: rule.Query, Name: "x"}, {Kind: rule.Attribute, Name: "x"}} {
 		if got := identityOf(keyed(t, rule.Options{}, s), rule.Request{}); got != "none" {
-			t.Errorf("nobody is %s", got)
+			t.Errorf("no client is %s", got)
 		}
 	}
 }
@@ -161,7 +161,7 @@ func TestSecretNames(t *testing.T) {
 			if hidden := !strings.Contains(got, "clear"); hidden != hides || got == "none" {
 				t.Errorf("%s becomes %s", name, got)
 			}
-			// Whoever looks somebody up by the clear value finds it.
+			// A client can be looked up by its clear value.
 			if clear, _, _ := strings.Cut(got, "sha256:"); hides {
 				if parsed, err := c.ParseIdentity(clear + "clear"); err != nil || parsed != got {
 					t.Errorf("%sclear is %s, %v, want %s", clear, parsed, err, got)

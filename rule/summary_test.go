@@ -94,7 +94,8 @@ func TestSummarizeIsShort(t *testing.T) {
 	}
 }
 
-// Whoever may read the history need not be somebody who may read the keys in it.
+// A reader of the history may not be allowed to see API keys, so summaries contain
+// none.
 func TestSummarizeHasNoSecrets(t *testing.T) {
 	old := parsed(t, "rules: [{id: a, key: api_key, limit: 5/1m, overrides: {'api_key:s3cret-1': 6/1m}}]\nexempt: {api_key: [s3cret-2]}")
 	now := parsed(t, "rules: [{id: a, key: api_key, limit: 5/1m, overrides: {'api_key:s3cret-3': 6/1m}}]\nexempt: {api_key: [s3cret-4]}")

@@ -80,7 +80,7 @@ func TestCovers(t *testing.T) {
 			t.Fatal(err)
 		}
 		if got := covers(c.algorithm, c.burst, one, other); got != c.want {
-			t.Errorf("%s burst %d: whoever keeps %s keeps %s: %v", c.algorithm, c.burst, one, other, got)
+			t.Errorf("%s burst %d: %s covers %s: %v", c.algorithm, c.burst, one, other, got)
 		}
 	}
 }

@@ -81,9 +81,9 @@ func BenchmarkObserveParallel(b *testing.B) {
 }
 
 // BenchmarkCheck is the engine with and without a recorder, in turns, so that a noisy
-// machine is as noisy for both. "engine" has nobody who is told; "clock" tells one who
-// does nothing, and so is what it costs to know how long a check took; "recorder" is
-// what a recorder costs more than that. All are medians.
+// machine is as noisy for both. "engine" has no observer. "clock" has an observer that
+// does nothing, and shows what measuring the duration costs. "recorder" shows what a
+// recorder costs in addition. All numbers are medians.
 func BenchmarkCheck(b *testing.B) {
 	table := tableOf(b, "rules: [{id: api, key: user, limit: 1000/1s}]")
 	a, err := archivememory.New(archivememory.Options{})

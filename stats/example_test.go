@@ -31,8 +31,8 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// judged returns a recorder with 1 request of alice, 4 of bob and 5 of eve.
-func judged() *stats.Recorder {
+// recorded returns a recorder with 1 request of alice, 4 of bob and 5 of eve.
+func recorded() *stats.Recorder {
 	kept := must(archivememory.New(archivememory.Options{}))
 	recorder := must(stats.New(stats.Options{Archive: kept, Clock: atNoon}))
 	judge(recorder)
@@ -87,7 +87,7 @@ func Example() {
 }
 
 func ExampleRecorder_Summary() {
-	recorder := judged()
+	recorder := recorded()
 	s, err := recorder.Summary(ctx, noon, noon.Add(10*time.Second))
 	if err != nil {
 		panic(err)
@@ -102,7 +102,7 @@ func ExampleRecorder_Summary() {
 }
 
 func ExampleRecorder_Series() {
-	recorder := judged()
+	recorder := recorded()
 	s, err := recorder.Series(ctx, stats.Query{From: noon, To: noon.Add(3 * time.Second)})
 	if err != nil {
 		panic(err)
@@ -117,7 +117,7 @@ func ExampleRecorder_Series() {
 }
 
 func ExampleRecorder_Top() {
-	recorder := judged()
+	recorder := recorded()
 	top, err := recorder.Top(ctx, stats.TopQuery{Rule: "api", By: stats.ByDenied, Window: stats.LastMinute})
 	if err != nil {
 		panic(err)
@@ -131,7 +131,7 @@ func ExampleRecorder_Top() {
 }
 
 func ExampleRecorder_Clients() {
-	recorder := judged()
+	recorder := recorded()
 	denied, err := recorder.Clients(ctx, stats.ClientsQuery{From: noon, To: noon.Add(20 * time.Second), By: stats.ByDenied})
 	if err != nil {
 		panic(err)
@@ -145,7 +145,7 @@ func ExampleRecorder_Clients() {
 }
 
 func ExampleRecorder_Usage() {
-	recorder := judged()
+	recorder := recorded()
 	usage, err := recorder.Usage(ctx, "api", noon, noon.Add(time.Hour))
 	if err != nil {
 		panic(err)
@@ -157,7 +157,7 @@ func ExampleRecorder_Usage() {
 }
 
 func ExampleRecorder_Suggest() {
-	recorder := judged()
+	recorder := recorded()
 	limits, err := recorder.Suggest(ctx, "api", noon, noon.Add(time.Hour), 0.3, 0.01)
 	if err != nil {
 		panic(err)

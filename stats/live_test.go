@@ -35,8 +35,8 @@ func run(t *testing.T, r *Recorder) (stop func()) {
 	}
 }
 
-// Everybody who follows is told of every second; who does not read loses the oldest,
-// and nobody waits.
+// Every subscription gets every second. One that does not read loses the oldest, and
+// blocks no other.
 func TestSubscribe(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		a, _ := archivememory.New(archivememory.Options{})
@@ -201,7 +201,7 @@ func TestArchiveHangs(t *testing.T) {
 	})
 }
 
-// Whoever counts, changes rules and sends at the same time: everything is counted once.
+// With concurrent requests, changes of rules and sends, everything is counted once.
 func TestAllAtOnce(t *testing.T) {
 	a, _ := archivememory.New(archivememory.Options{})
 	r := newRecorder(t, Options{Archive: a})

@@ -70,7 +70,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	answers(11, false)
 
 	server.Kill()
-	answers(1, true) // nobody has noticed yet
+	answers(1, true) // the outage is not detected yet
 	pass()
 	if mine.sendAll(t.Context()) {
 		t.Fatal("it has arrived at a server that is dead")

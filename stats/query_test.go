@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// A step that nobody has named gives some hundreds of points, of what is still kept.
+// Without a step, a series has a few hundred points of the data that is still kept.
 func TestSteps(t *testing.T) {
 	d := newDesk(t, someRules)
 	for _, c := range []struct {
@@ -178,7 +178,7 @@ func TestSuggest(t *testing.T) {
 	}
 }
 
-// What is suggested leaves out whoever has a limit of its own.
+// Suggestions leave out clients with an override.
 func TestSuggestLeavesOverridesOut(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 100/1h, overrides: {'user:big': 100000/1h}}]")
 	d.check(t, rule.Request{User: "big"}, 500)

@@ -41,7 +41,7 @@ func TestOutcomes(t *testing.T) {
 	d := newDesk(t, someRules)
 	d.check(t, alice, 4)                                     // the third is too much for the shadow, the fourth for the rule
 	d.check(t, rule.Request{User: "bob", Tier: "pro"}, 6)    // the same, later
-	d.check(t, rule.Request{User: "carol", Tier: "gold"}, 1) // a tier that nobody has named
+	d.check(t, rule.Request{User: "carol", Tier: "gold"}, 1) // a tier that no rule names
 	d.check(t, rule.Request{User: "mallory"}, 2)
 	d.pass(1)
 	d.store.lost.Store(true)
@@ -93,8 +93,8 @@ func TestOutcomeNames(t *testing.T) {
 	}
 }
 
-// A request goes another way than the only rule that judged it: decided here alone, it
-// is degraded, and the rule says what it decides. Each is counted once.
+// The outcome of a request can differ from that of its only rule: in local fallback the
+// request is degraded, and the rule allows or denies. Each is counted once.
 func TestOutcomeOfLocalDecisions(t *testing.T) {
 	d := newDesk(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 2/1h, on_failure: local}]")
 	d.check(t, alice, 1)
@@ -159,8 +159,8 @@ func TestUpstream(t *testing.T) {
 	}
 }
 
-// Rules come and go while requests are being judged: nothing is lost, and what comes
-// late from the rules before is counted as that of the rule.
+// Rules change while requests are decided: nothing is lost, and late results of
+// previous rules are counted for the rule.
 func TestInstall(t *testing.T) {
 	d := newDesk(t, someRules)
 	d.check(t, alice, 1)

@@ -34,7 +34,7 @@ func TestSheetIsAHistogram(t *testing.T) {
 	})
 }
 
-// When nobody takes for so long that a slot is full, nothing is lost.
+// Nothing is lost if nothing is collected for so long that a slot is full.
 func TestSheetSpills(t *testing.T) {
 	for name, full := range map[string]uint64{
 		"number": 1<<63 - 2<<sumBits | 700,

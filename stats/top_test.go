@@ -45,8 +45,8 @@ rules:
 	}
 }
 
-// A request that is several clients at once is ranked under the one that was denied: nobody
-// hides behind a name of the moment.
+// A request that counts as several clients is ranked under the denied one, so that a
+// client cannot hide behind a temporary name.
 func TestTopOfSeveral(t *testing.T) {
 	d := newDesk(t, "rules: [{id: by-user, key: user, algorithm: fixed_window, limits: [5/1h, 50/1d]}]")
 	for i := range 100 {

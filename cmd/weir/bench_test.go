@@ -70,7 +70,7 @@ func TestBenchEndsInTime(t *testing.T) {
 	}
 }
 
-// Whoever interrupts it gets what was measured so far.
+// After an interrupt, bench prints what it measured so far.
 func TestBenchInterrupted(t *testing.T) {
 	self, err := os.FindProcess(os.Getpid())
 	if err != nil {
@@ -143,7 +143,7 @@ func TestBenchOfAURL(t *testing.T) {
 	}
 	s.Start()
 	defer s.Close()
-	t.Setenv("WEIR_TOKEN", adminToken) // which is nobody's business but weir's
+	t.Setenv("WEIR_TOKEN", adminToken) // only weir may receive it
 	got := command(t, "", "bench", "--url", s.URL+"/items/{n}", "--method", "PUT", "--host", "a.example", "--header", "X-User=u{n}",
 		"--keys", "2", "--count", "200", "--concurrency", "3", "--output", "json")
 	var result benchJSON

@@ -208,7 +208,7 @@ func TestHistory(t *testing.T) {
 	if sum, known := h.sum(); sum.Allowed != 8+3 || known != 2 {
 		t.Errorf("the sum is %+v of %d seconds", sum, known)
 	}
-	// Nobody can fill the memory with names.
+	// Names from clients cannot fill the memory.
 	var names []string
 	for i := range 10_000 {
 		names = append(names, fmt.Sprint(i))

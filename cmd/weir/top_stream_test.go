@@ -183,7 +183,7 @@ func TestFollowSilence(t *testing.T) {
 	}
 }
 
-// Nobody there, and somebody who does not answer, are told apart.
+// The errors of no server and of a server that does not answer differ.
 func TestFollowNobody(t *testing.T) {
 	s := httptest.NewServer(http.NotFoundHandler())
 	s.Close()

@@ -198,7 +198,7 @@ func TestTopLiveTrouble(t *testing.T) {
 		}
 	}
 	if strings.Contains(p.all(), "\x1b[3") {
-		t.Error("there are colours, which nobody wants")
+		t.Error("there are colours, but NO_COLOR is set")
 	}
 	r.CloseClientConnections()
 	p.until("no update, next try at ")

@@ -72,7 +72,7 @@ func (r *restarting) Events(ctx context.Context, l counter.HotList, after int64)
 	return again(r, func(s *Store) (counter.Events, error) { return s.Events(ctx, l, after) })
 }
 
-// Nobody can tell by any answer that there was a restart.
+// No answer shows that there was a restart.
 func TestSuiteWithRestarts(t *testing.T) {
 	countertest.Run(t, func(t *testing.T, o countertest.Settings) countertest.Subject {
 		var clock fake

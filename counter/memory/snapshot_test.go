@@ -135,7 +135,8 @@ func TestRestoreLeavesOutWhatHasExpired(t *testing.T) {
 	}
 }
 
-// A store with less room takes what was changed last, and whoever is highest.
+// A store with less room keeps the entries that were changed last, and the highest
+// members.
 func TestRestoreIntoLessRoom(t *testing.T) {
 	old, clock := newStore(t, Options{})
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
@@ -165,7 +166,7 @@ func TestRestoreIntoLessRoom(t *testing.T) {
 	if err != nil || len(hot) != 44 || hot[0].Item != "000" || hot[0].Hits != 4 {
 		t.Errorf("%d are hot, %v: %+v", len(hot), err, hot)
 	}
-	// Those there was no room for have cooled, and whoever watches learns of it.
+	// Items without room have cooled, and watchers get an event.
 	news, err := s.Events(t.Context(), list, 0)
 	cooled := 0
 	for _, e := range news.Events {

@@ -98,7 +98,7 @@ func TestRedisIsFull(t *testing.T) {
 	}
 }
 
-// Whoever does not want to wait need not, and is told that it was not the store.
+// A call ends with its context, and its error is not ErrUnavailable.
 func TestDeadline(t *testing.T) {
 	server := testredis.Start(t)
 	s := storeOn(t, clientOf(t, server), Options{})

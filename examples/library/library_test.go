@@ -93,7 +93,7 @@ func TestHandlers(t *testing.T) {
 			}
 			if c.nobody != nil {
 				if got := allowed(c.one, 150, c.nobody); got != 150 {
-					t.Errorf("%d of 150 requests of nobody passed", got)
+					t.Errorf("%d of 150 requests without a client were allowed", got)
 				}
 			}
 		})

@@ -166,7 +166,7 @@ func TestRulesAreRemembered(t *testing.T) {
 	if table, _ := a.engine.Rules(); len(table.Rules()) != 1 {
 		t.Errorf("the rules are not known:\n%s", log)
 	}
-	redis.Restart() // empty: nobody has saved anything
+	redis.Restart() // empty: nothing was saved
 	waitFor(t, "the rules of the new Redis", func() bool { table, _ := a.engine.Rules(); return len(table.Rules()) == 0 })
 	if err := a.Stop(context.Background()); err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestRulesAreRemembered(t *testing.T) {
 	}
 }
 
-// Whoever is attacked sees by whom, and not everything.
+// Under an attack the log names the attackers, but not every request.
 func TestDenialsAreSampled(t *testing.T) {
 	o, log := prepared(t, Options{}, perUser)
 	a := started(t, o)
@@ -209,7 +209,7 @@ func TestDenialsAreSampled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	// Nobody can say how many seconds it took; each has no more than so many lines.
+	// It is unknown how many seconds it took; each second has a maximum number of lines.
 	lines := strings.Count(log.String(), "msg=denied")
 	if lines == 0 || lines > requests/100 || !strings.Contains(log.String(), "rule=api key=user:mallory") {
 		t.Errorf("%d lines:\n%.1000s", lines, log)

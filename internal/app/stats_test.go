@@ -99,7 +99,7 @@ func TestDataSurvives(t *testing.T) {
 	}
 }
 
-// A file that is damaged keeps nobody from starting.
+// weir starts even if a file is damaged.
 func TestDamagedData(t *testing.T) {
 	o, log := prepared(t, Options{Data: t.TempDir(), Queues: map[string]queue.Settings{"mail": {N: 1, Period: time.Hour}}}, perUser)
 	for _, file := range []string{"keys", "stats", "counters", "queues"} {

@@ -44,7 +44,7 @@ func writePair(t *testing.T, o certs.Options, serial int64) {
 	}
 }
 
-// serialOf is that of the certificate with which the API answers now.
+// serialOf returns the serial number of the API's current certificate.
 func serialOf(t *testing.T, a *App) int64 {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, DisableKeepAlives: true, ForceAttemptHTTP2: true}
@@ -59,7 +59,7 @@ func serialOf(t *testing.T, a *App) int64 {
 	return resp.TLS.PeerCertificates[0].SerialNumber.Int64()
 }
 
-// A renewed certificate is in use within two seconds, though nobody says that it is there.
+// A renewed certificate is used within two seconds, without a signal.
 func TestRenewal(t *testing.T) {
 	if lookEvery > time.Second {
 		t.Errorf("certificates are looked at every %s; two seconds are promised", lookEvery)

@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 func resident() int {
 	text, err := os.ReadFile("/proc/self/statm")
 	if err != nil {
-		return 0 // on this system nobody says
+		return 0 // unknown on this system
 	}
 	var size, pages int
 	fmt.Sscan(string(text), &size, &pages)

@@ -46,7 +46,7 @@ func TestClient(t *testing.T) {
 		{"a Unix socket without a name", "", nil, "127.0.0.1"},
 		{"a Unix socket with a path", "/run/x.sock", nil, "127.0.0.1"},
 
-		// Whoever is not a trusted proxy is the client, whatever it says.
+		// A peer that is not a trusted proxy is the client, whatever it sends.
 		{"spoofed X-Forwarded-For", "203.0.113.7:1", []string{"X-Forwarded-For: 192.0.2.1"}, "203.0.113.7"},
 		{"spoofed Forwarded", "203.0.113.7:1", []string{"Forwarded: for=192.0.2.1"}, "203.0.113.7"},
 		{"spoofed as a proxy", "203.0.113.7:1", []string{"X-Forwarded-For: 192.0.2.1, 10.0.0.2"}, "203.0.113.7"},
@@ -149,7 +149,7 @@ func TestClient(t *testing.T) {
 	}
 }
 
-// Whoever says which header the proxies write is not troubled by the other.
+// If the configuration names one header, the other is ignored.
 func TestOneHeader(t *testing.T) {
 	h := headers("X-Forwarded-For: 203.0.113.7", "Forwarded: for=203.0.113.8")
 	for header, want := range map[Header]string{Either: "10.0.0.1", XForwardedFor: "203.0.113.7", Forwarded: "203.0.113.8"} {
@@ -193,7 +193,7 @@ func TestBounds(t *testing.T) {
 		{"too many empty ones", "203.0.113.7" + strings.Repeat(",", maxHops), "10.0.0.1"},
 		{"long before", strings.Repeat("x", 1<<20) + ", 203.0.113.7", "203.0.113.7"},
 		{"one long entry", strings.Repeat("1", 1<<20), "10.0.0.1"},
-		// Cut off after 8 KiB it would be 3.0.113.7, which nobody wrote.
+		// Cut off after 8 KiB it would be 3.0.113.7, a wrong address.
 		{"torn", "203.0.113.7," + strings.Repeat(" ", maxBytes-len("3.0.113.7,")), "10.0.0.1"},
 	} {
 		if got, _ := r.Client("10.0.0.1:1", http.Header{"X-Forwarded-For": {c.header}}); got.String() != c.want {

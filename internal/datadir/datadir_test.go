@@ -72,7 +72,7 @@ func TestOneOwner(t *testing.T) {
 	if _, err := Open(t.Context(), path, Options{}); err == nil || !strings.Contains(err.Error(), want) {
 		t.Errorf("Open = %v, want %s", err, want)
 	}
-	// Whoever waits is told for whom, and gets it when it is free.
+	// A waiting process is told the owner, and gets the directory when it is free.
 	told := ""
 	second, err := Open(t.Context(), path, Options{Wait: time.Minute, Waiting: func(owner string) { told = owner; first.Close() }})
 	if err != nil || !strings.HasPrefix(told, fmt.Sprintf("process %d", os.Getpid())) {
@@ -90,8 +90,8 @@ func TestOneOwner(t *testing.T) {
 	second.Close()
 }
 
-// Whoever empties the directory has removed the lock. If another process has it by then,
-// nothing is saved over what that has saved.
+// If the directory is emptied, the lock is gone. If another process has a new lock by
+// then, this process overwrites none of its files.
 func TestLockIsRemoved(t *testing.T) {
 	path := t.TempDir()
 	first := open(t, path)

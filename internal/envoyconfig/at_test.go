@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// A directory that is not there, is empty or has mistakes has no configuration, and gets
-// one when it is mended. Whoever wants to know is told before it is in force.
+// A directory that does not exist, is empty or has mistakes has no configuration, and
+// gets one when it is corrected. Install is called before it is in force.
 func TestStartWithoutFiles(t *testing.T) {
 	for name, o := range map[string]Options{
 		"told": {}, "poll": {PollOnly: true, Poll: 10 * time.Millisecond},

@@ -35,7 +35,7 @@ func save(t *testing.T, path, text string) {
 	}
 }
 
-// saveAside is what a careful editor does: nobody sees half of it.
+// saveAside replaces a file atomically, as a careful editor does.
 func saveAside(t *testing.T, path, text string) {
 	t.Helper()
 	save(t, path+"~", text)
@@ -161,7 +161,7 @@ func expect(t *testing.T, news <-chan told, before, n uint32) {
 				t.Fatalf("%d, %v, want %d", got.number, got.err, n)
 			}
 		case <-timeout:
-			t.Fatalf("nobody tells of %d", n)
+			t.Fatalf("there was no call for %d", n)
 		}
 	}
 }
@@ -180,7 +180,7 @@ func expectTrouble(t *testing.T, news <-chan told, n uint32, words string) {
 				return
 			}
 		case <-timeout:
-			t.Fatalf("nobody tells of %s", words)
+			t.Fatalf("there was no call for %s", words)
 		}
 	}
 }

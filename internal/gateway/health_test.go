@@ -30,7 +30,7 @@ func TestHealth(t *testing.T) {
 	sick.Store(true)
 	waitFor(t, "the upstream is found not to be well", o.down.Load)
 	if b.Ready() == nil {
-		t.Error("the gateway is ready, although a route has nobody")
+		t.Error("the gateway is ready, although a route has no available upstream")
 	}
 	before := served.Load()
 	for range 10 {
@@ -52,7 +52,7 @@ func TestHealth(t *testing.T) {
 	}
 	waitFor(t, "it gets requests again", func() bool { b.get("/"); <-b.outcomes; return served.Load() > before+1 })
 
-	// What nobody looks after is not held against anybody.
+	// When the health checks end, no upstream stays excluded.
 	sick.Store(true)
 	waitFor(t, "the upstream is found not to be well", o.down.Load)
 	cancel()
@@ -68,7 +68,7 @@ func TestHealth(t *testing.T) {
 func TestHealthEndsBackoff(t *testing.T) {
 	b := newStand(t, setup{options: Options{Backoff: time.Hour, Health: Health{Path: "/", Interval: time.Millisecond}}}, upstream(t, saying("ok"))+","+upstream(t, saying("ok")))
 	o := b.table.origins[0]
-	o.failed(b.now(), time.Hour, false, b.options.Logger, errNobody)
+	o.failed(b.now(), time.Hour, false, b.options.Logger, errRefused)
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- b.Run(ctx) }()

@@ -26,7 +26,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // patience is how long a test waits for what must happen.
 const patience = 20 * time.Second
 
-// generous is a rule that applies to everybody and denies nobody.
+// generous is a rule that applies to all clients and denies none.
 const generous = "rules: [{id: all, key: ip, limit: 1000000/1s}]"
 
 // stand is a gateway on a port of its own, and a client of it.
@@ -211,7 +211,7 @@ func (b *stand) dial() net.Conn {
 	return c
 }
 
-// denying is the address of a port where nobody listens.
+// denying is the address of a port on which no process listens.
 func denying(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")

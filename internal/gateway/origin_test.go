@@ -11,7 +11,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-var errNobody = errors.New("connection refused")
+var errRefused = errors.New("connection refused")
 
 func TestPause(t *testing.T) {
 	for failures, want := range map[int]time.Duration{
@@ -35,9 +35,9 @@ func TestBackoff(t *testing.T) {
 	a, b := r.targets[0], r.targets[1]
 	const first = time.Second
 	now := instant(time.Hour)
-	a.failed(now, first, false, logger, errNobody)
+	a.failed(now, first, false, logger, errRefused)
 	for range 5 {
-		a.failed(now, first, false, logger, errNobody) // they were under way together
+		a.failed(now, first, false, logger, errRefused) // they were under way together
 	}
 	for n, want := range []time.Duration{1, 2, 4, 8, 16, 30, 30} {
 		want *= time.Second
@@ -50,10 +50,10 @@ func TestBackoff(t *testing.T) {
 		tried := 0
 		for range 10 {
 			if c, ok := r.pick(now, first, nil); !ok || c.out {
-				t.Fatalf("failure %d: nobody was chosen", n)
+				t.Fatalf("failure %d: no upstream was chosen", n)
 			} else if c.claimed {
 				tried++
-				a.failed(now, first, true, logger, errNobody)
+				a.failed(now, first, true, logger, errRefused)
 			}
 		}
 		if tried != 1 {
@@ -68,7 +68,7 @@ func TestBackoff(t *testing.T) {
 	if !a.well(now) || a.until.Load() != 0 {
 		t.Error("it is not back")
 	}
-	a.failed(now, first, false, logger, errNobody)
+	a.failed(now, first, false, logger, errRefused)
 	if a.well(now+first-1) || !a.well(now+first) {
 		t.Error("its past was held against it")
 	}
@@ -84,7 +84,7 @@ func TestFlappingIsQuiet(t *testing.T) {
 	o := tableFor(t, "http://a").origins[0]
 	for i := range 1000 {
 		now := instant(i+1) * 10 * time.Millisecond // ten seconds in all
-		o.failed(now, 1, false, logger, errNobody)
+		o.failed(now, 1, false, logger, errRefused)
 		o.reached(logger)
 	}
 	if got := strings.Count(log.String(), "\n"); got > 4 {
@@ -92,12 +92,12 @@ func TestFlappingIsQuiet(t *testing.T) {
 	}
 }
 
-// If nobody is well, one is tried all the same, and only one.
+// If no upstream is available, exactly one is tried.
 func TestAllAway(t *testing.T) {
 	r := tableFor(t, "http://a,http://b").routes[0]
 	log := slog.New(slog.DiscardHandler)
-	r.targets[0].failed(10, time.Second, false, log, errNobody)
-	r.targets[1].failed(5, time.Second, false, log, errNobody)
+	r.targets[0].failed(10, time.Second, false, log, errRefused)
+	r.targets[1].failed(5, time.Second, false, log, errRefused)
 	c, ok := r.pick(20, time.Second, nil)
 	if !ok || c.target != r.targets[1] || !c.out {
 		t.Errorf("%+v, want the one whose time is over next", c)
@@ -159,7 +159,7 @@ func TestPickAlways(t *testing.T) {
 			u := r.targets[rapid.IntRange(0, len(texts)-1).Draw(t, "which")]
 			switch rapid.IntRange(0, 3).Draw(t, "what") {
 			case 0:
-				u.failed(now, time.Second, rapid.Bool().Draw(t, "claimed"), log, errNobody)
+				u.failed(now, time.Second, rapid.Bool().Draw(t, "claimed"), log, errRefused)
 			case 1:
 				u.reached(log)
 			case 2:
@@ -197,7 +197,7 @@ func TestPickAlways(t *testing.T) {
 // Of many at once, one finds out whether a lost upstream is back.
 func TestClaimRace(t *testing.T) {
 	r := tableFor(t, "http://a,http://b").routes[0]
-	r.targets[0].failed(1, time.Second, false, slog.New(slog.DiscardHandler), errNobody)
+	r.targets[0].failed(1, time.Second, false, slog.New(slog.DiscardHandler), errRefused)
 	now := instant(2 * time.Second)
 	claims := make(chan bool, 100)
 	var all sync.WaitGroup

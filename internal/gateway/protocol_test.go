@@ -108,8 +108,8 @@ func TestWebSocketEnds(t *testing.T) {
 	b.outcome()
 }
 
-// Nothing but a WebSocket gets past the limits by an upgrade: in HTTP/2, for one, any
-// number of requests could follow that nobody judges.
+// Only a WebSocket can be upgraded: over HTTP/2, for example, any number of unchecked
+// requests could follow.
 func TestOtherUpgrades(t *testing.T) {
 	url, last := seen(t)
 	b := newStand(t, setup{}, url)
@@ -186,7 +186,7 @@ func TestProtocols(t *testing.T) {
 	}
 }
 
-// A certificate that nobody vouches for is no upstream.
+// An upstream with an untrusted certificate is not used.
 func TestUntrustedUpstream(t *testing.T) {
 	url, _ := secure(t, true, chat)
 	b := newStand(t, setup{}, url)

@@ -80,7 +80,7 @@ func TestFullDuplex(t *testing.T) {
 	}
 }
 
-// A body that nobody has asked for stays with the client.
+// A body that the upstream does not request is not read from the client.
 func TestExpectContinue(t *testing.T) {
 	read := make(chan string, 1)
 	b := newStand(t, setup{options: Options{ContinueTimeout: time.Hour}}, upstream(t, func(w http.ResponseWriter, r *http.Request) {

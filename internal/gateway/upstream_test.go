@@ -35,7 +35,7 @@ func problem(t *testing.T, got reply, status int) string {
 	if again := got.Header.Get("Retry-After"); (again != "") != (status >= 502 && status <= 504) || again != "" && again != fmt.Sprint(p.RetryAfter) {
 		t.Errorf("%d with Retry-After %q, retry_after %d", status, again, p.RetryAfter)
 	}
-	// Who has asked for nothing that there is was not judged.
+	// A request without a route is not checked.
 	if judged := got.Header.Get("X-Ratelimit-Limit") != "" && len(got.Header["Ratelimit"]) == 1; judged != (status != 404) {
 		t.Errorf("%d with the headers %v", status, got.Header)
 	}

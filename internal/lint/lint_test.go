@@ -90,11 +90,11 @@ func TestChecksFindMistakes(t *testing.T) {
 		func (link) Open(redislink.Link)
 		func open(redislink.Link)`
 	if wrong := checkSignatures([]file{source("queue/x.go", hidden)}); wrong != nil {
-		t.Errorf("what nobody sees was found wrong: %v", wrong)
+		t.Errorf("unexported code was found wrong: %v", wrong)
 	}
 }
 
-// A folder at the root is a promise to whoever opens the repository.
+// The root has few folders, so that readers find their way.
 func TestRootIsSmall(t *testing.T) {
 	entries, err := os.ReadDir("../..")
 	if err != nil {

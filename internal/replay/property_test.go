@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/internal/simulate"
 )
 
-// A log of simulated traffic is judged as the simulation judges the traffic.
+// A log of simulated traffic gives the same decisions as the simulation.
 func TestReplayIsTheSimulation(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := fmt.Sprintf("%d/%s burst %d", rapid.IntRange(1, 40).Draw(t, "n"),
@@ -168,7 +168,7 @@ func sum(counts []int64) (n int64) {
 	return n
 }
 
-// The true count is within what top says, and nobody with more than the smallest
+// The true count is within the bounds of top, and no client with more than the smallest
 // count is missing.
 func TestTop(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

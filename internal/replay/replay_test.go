@@ -85,7 +85,7 @@ func TestSeveralLimits(t *testing.T) {
 	}
 }
 
-// A line that is late by no more than the bound is judged in its turn.
+// A line that is late by no more than the bound is checked in its order.
 func TestDisorder(t *testing.T) {
 	in := []string{line(0, "192.0.2.1"), line(5, "192.0.2.1"), line(12, "192.0.2.1"), line(30, "192.0.2.1")}
 	table := compile(t, perAddress)

@@ -61,10 +61,10 @@ func TestFormat(t *testing.T) {
 		b := bytes.Clone(whole)
 		b[i] ^= 0x55
 		if _, _, err := read(format, b); err == nil {
-			t.Errorf("byte %d is wrong, and nobody noticed", i)
+			t.Errorf("byte %d is wrong, but there was no error", i)
 		}
 		if _, _, err := read(format, whole[:i]); err == nil {
-			t.Errorf("it ends after %d bytes, and nobody noticed", i)
+			t.Errorf("it ends after %d bytes, but there was no error", i)
 		}
 	}
 }

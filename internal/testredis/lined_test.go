@@ -37,7 +37,7 @@ func TestSentinelLined(t *testing.T) {
 	var master *Server
 	if err := await(func() (err error) {
 		if master, err = s.TryMaster(); err == nil && master == old {
-			err = errors.New("the master is still the one that nobody reaches")
+			err = errors.New("the master is still the unreachable one")
 		}
 		return err
 	}); err != nil {

@@ -154,7 +154,7 @@ func TestServerOutlivesThread(t *testing.T) {
 	if err := <-started; err != nil {
 		t.Fatal(err)
 	}
-	for range 100 { // nobody says when a thread has gone, but it takes no longer
+	for range 100 { // it is unknown when a thread has ended, but it takes no longer
 		if _, err := s.TryDo("PING"); err != nil {
 			t.Fatal(err)
 		}

@@ -92,7 +92,7 @@ func TestGivingUp(t *testing.T) {
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var turns Turns
-		turns.Wake("k") // nobody
+		turns.Wake("k") // no caller waits
 		turn, _ := turns.Join(t.Context(), "k")
 		defer turn.End()
 		go func() {

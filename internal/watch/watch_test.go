@@ -101,7 +101,7 @@ func TestFollow(t *testing.T) {
 	}
 }
 
-// Neighbours are nobody's business.
+// Changes of other files in the directory are ignored.
 func TestConcerns(t *testing.T) {
 	dir := t.TempDir()
 	write(t, filepath.Join(dir, "rules.yaml"), "")

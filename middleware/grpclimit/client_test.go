@@ -145,7 +145,7 @@ func TestNothingIsLeft(t *testing.T) {
 	}
 }
 
-// Whoever sends several values is all of them.
+// A client that sends several values counts as each of them.
 func TestSeveralIdentities(t *testing.T) {
 	for key, name := range map[string]string{"api_key": "x-api-key", "header:X-Tenant": "x-tenant"} {
 		b := newBench(t, "rules: [{id: few, key: '"+key+"', algorithm: fixed_window, limit: 2/1d}]", Options{})

@@ -103,7 +103,7 @@ func TestDeadline(t *testing.T) {
 	})
 }
 
-// No more than MaxDelayed are held, and whoever is sent away has given its place back.
+// At most MaxDelayed calls are delayed; further calls are denied and refunded.
 func TestMaxDelayed(t *testing.T) {
 	fake(t, queue, Options{MaxDelayed: 1}, func(t *testing.T, b *bench) {
 		b.call(t.Context())

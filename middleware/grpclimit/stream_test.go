@@ -24,7 +24,7 @@ func end(t *testing.T, s grpc.ClientStream) {
 	}
 }
 
-// A stream is judged when it begins, and then may say what it likes.
+// A stream is checked when it begins; its messages are not.
 func TestStream(t *testing.T) {
 	b := newBench(t, "rules: [{id: chat, match: {path: /test.v1.Echo/Chat}, key: ip, algorithm: fixed_window, limit: 1/1h}]", Options{})
 	s := b.open(t, t.Context())

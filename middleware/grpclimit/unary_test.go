@@ -176,11 +176,12 @@ func TestDeny(t *testing.T) {
 	}
 }
 
-// A client cannot choose its address, unless it is a proxy that is trusted.
-// Whoever has no address is not this machine, and so not a trusted proxy or exempt.
-// A Unix socket counts as this machine, however the client's end is called.
-// Limiters share memory between calls, but not who the last client was.
-// A call whose time ends while it is judged is told so, and is not the store's fault.
+// A client cannot choose its address, unless it is a proxy that is trusted. A client
+// without an address is not this machine, and so neither a trusted proxy nor exempt. A
+// Unix socket counts as this machine, however the client's end is called. Limiters
+// share memory between calls, but not who the last client was. A call whose deadline
+// passes while it is checked gets that error, and the store does not count as
+// unavailable.
 func TestEndsWhileJudged(t *testing.T) {
 	b := newBench(t, "rules: [{id: a, key: global, limit: 1/1h, on_failure: closed}]", Options{Logger: quiet()})
 	b.store.hangs.Store(true)

@@ -121,7 +121,8 @@ func TestCustomDenial(t *testing.T) {
 	}
 }
 
-// What cannot be judged at all is nobody's store's fault, and never a 500.
+// A request that cannot be checked does not count as a failure of the store, and never
+// gets a 500.
 func TestFail(t *testing.T) {
 	b := newBench(t, "rules: [{id: a, key: ip, limit: 5/1h}]", Options{})
 	for _, c := range []struct {

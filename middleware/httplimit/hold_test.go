@@ -152,8 +152,8 @@ func (l late) Err() error {
 	return nil
 }
 
-// However many come, no more than MaxDelayed are held, and whoever is sent away has
-// given its place back.
+// However many requests come, at most MaxDelayed are delayed; further requests are
+// denied and refunded.
 func TestMaxDelayed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const held, beyond = 1000, 500

@@ -80,7 +80,7 @@ func TestObserve(t *testing.T) {
 			t.Errorf("%s: %+v, want %+v", c.path, got, c.want)
 		}
 	}
-	get(t, server.Listener.Addr(), "/once") // is denied, and so reaches nobody
+	get(t, server.Listener.Addr(), "/once") // denied, so it does not reach the handler
 	get(t, server.Listener.Addr(), "/silent")
 	if got := <-told; got.pattern != "GET /silent" {
 		t.Errorf("a denied request was told of: %+v", got)

@@ -62,7 +62,7 @@ func TestPerSharesAStore(t *testing.T) {
 	}
 }
 
-// A client behind a proxy is who the proxy says, if the proxy is trusted.
+// Behind a trusted proxy, the client is the one that the proxy names.
 func TestPerIPBehindAProxy(t *testing.T) {
 	next := http.HandlerFunc(func(http.ResponseWriter, *http.Request) {})
 	o := httplimit.Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix("192.0.2.0/24")}}
@@ -73,7 +73,7 @@ func TestPerIPBehindAProxy(t *testing.T) {
 			t.Errorf("request %d behind a proxy: %d, want %d", i+1, code, want.behind)
 		}
 		if code, _ := ask(alone, forwarded...); code != want.alone {
-			t.Errorf("request %d of whoever says to be a proxy: %d, want %d", i+1, code, want.alone)
+			t.Errorf("request %d of an untrusted proxy: %d, want %d", i+1, code, want.alone)
 		}
 	}
 }

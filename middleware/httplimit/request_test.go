@@ -61,7 +61,7 @@ func TestUserHeader(t *testing.T) {
 	}
 	o.TrustedProxies = nil
 	if _, err := New(m.engine, o); err == nil {
-		t.Error("a header is believed from nobody in particular")
+		t.Error("a header is trusted from any sender")
 	}
 }
 
@@ -114,8 +114,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Whoever sends several values is all of them, in whatever order they come; so nobody
-// becomes somebody else by one more.
+// A client that sends several values counts as each of them, in any order. So a client
+// cannot become another one with a further value.
 func TestSeveralIdentities(t *testing.T) {
 	proxies := []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}
 	for key, add := range map[string]func(r *http.Request, who string){
@@ -138,7 +138,7 @@ func TestSeveralIdentities(t *testing.T) {
 		for _, who := range [][]string{{"real"}, {"junk1", "real"}, {"junk2", "real"}, {"real", "junk3"}, {"", "real"}, {"junk1"}, {"junk1"}, {"same", "same"}, {"same"}, {"same"}} {
 			codes = append(codes, code(who...))
 		}
-		// What was denied has cost nobody anything: junk2 is fully reset.
+		// A denied request costs nothing: junk2 is fully reset.
 		codes = append(codes, code("junk2"), code("junk2"), code("junk2"))
 		if want := []int{200, 200, 429, 429, 429, 200, 429, 200, 200, 429, 200, 200, 429}; !slices.Equal(codes, want) {
 			t.Errorf("%s: %v, want %v", key, codes, want)
@@ -169,7 +169,7 @@ func TestSeveralInHeaders(t *testing.T) {
 	}
 }
 
-// Of two tiers nobody knows which one is meant.
+// With two tiers it is unknown which one is meant.
 func TestTwoTiers(t *testing.T) {
 	b := newBench(t, "rules: [{id: a, key: global, limit: 1/1d, tiers: {pro: unlimited}}]",
 		Options{TierHeader: "X-Tier", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("203.0.113.0/24")}})

@@ -129,7 +129,7 @@ func TestRestoreGoesOn(t *testing.T) {
 func TestRestoreIsLossless(t *testing.T) {
 	old, _, _ := used(t)
 	snapshot := snapshotOf(t, old)
-	// Even what nobody has declared is kept.
+	// Queues that are not declared are kept, too.
 	for _, queues := range []map[string]queue.Settings{shop, {"mail": shop["mail"]}, nil} {
 		s, _ := open(t, queues)
 		if err := s.Restore(bytes.NewReader(snapshot)); err != nil {

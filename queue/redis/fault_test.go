@@ -18,7 +18,7 @@ import (
 type ledger struct {
 	mu       sync.Mutex
 	accepted map[string]bool
-	unsure   map[string]bool // whoever pushed got no answer
+	unsure   map[string]bool // the push got no answer
 	begun    map[string]int
 	done     map[string]bool // an Ack was answered
 	again    []string        // begun after that

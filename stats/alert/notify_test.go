@@ -18,8 +18,8 @@ import (
 
 var some = []Alert{{ID: "denied", Kind: Denied, State: Firing, Value: 0.2, Threshold: 0.05, Summary: "too much", StartsAt: noon, UpdatedAt: noon}}
 
-// What is received is what was sent, signed so that nobody else could have, and not
-// for long.
+// The receiver gets the message that was sent. Its signature proves the sender, and is
+// valid only for a short time.
 func TestWebhook(t *testing.T) {
 	secret := []byte("hush")
 	var header http.Header
@@ -90,7 +90,7 @@ func TestWebhookAnswers(t *testing.T) {
 	server.Close()
 	http.DefaultTransport.(*http.Transport).CloseIdleConnections()
 	if err := w.Notify(t.Context(), some); err == nil || strings.Contains(err.Error(), "secret") {
-		t.Errorf("when nobody is there: %v", err)
+		t.Errorf("without a receiver: %v", err)
 	}
 	for _, bad := range []string{"", "ftp://x", "http://", "https://user:password@\x7f"} {
 		if _, err := NewWebhook(WebhookOptions{URL: bad}); err == nil || strings.Contains(err.Error(), "password") {
@@ -122,8 +122,8 @@ func (r *receiver) Notify(_ context.Context, alerts []Alert) error {
 	return nil
 }
 
-// Messages are tried again, with growing pauses and not for ever; those that wait are
-// bounded, and nobody waits to leave one.
+// Messages are retried with growing pauses, but not forever. The queue of messages is
+// bounded, and adding to it does not block.
 func TestOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())

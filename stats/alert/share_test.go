@@ -125,7 +125,7 @@ func TestRedisIsKilled(t *testing.T) {
 	f.wait(other)
 	f.server.Kill()
 	if err := f.silence(other, "denied", time.Hour); !errors.Is(err, ErrNotShared) {
-		t.Errorf("it is shared with nobody: %v", err)
+		t.Errorf("it is not shared: %v", err)
 	}
 	for _, id := range []string{"slow", "unheard-of"} {
 		if err := f.silence(other, id, 0); !errors.Is(err, ErrNotShared) {
@@ -188,7 +188,7 @@ func TestOthersHaveSaidSince(t *testing.T) {
 
 	const key = archiveredis.DefaultPrefix + "{stats}:notes:" + noteKind
 	before := f.server.Do("HGET", key, "slow")
-	away("slow", "denied", "-drop") // nobody says anything else
+	away("slow", "denied", "-drop") // no other instance has changed them
 	f.wait(a, b)
 	if silent(a) != "denied slow" || silent(b) != "denied slow" {
 		t.Errorf("%q and %q", silent(a), silent(b))
@@ -215,8 +215,8 @@ func TestOthersHaveSaidSince(t *testing.T) {
 	}
 }
 
-// There are a hundred silences, whoever is told of them, and while nobody can be told,
-// a hundred on each.
+// There are at most a hundred silences in the archive, and while it is unavailable, a
+// hundred on each instance.
 func TestSilencesAreBounded(t *testing.T) {
 	f := newFleet(t)
 	a, b := f.add(), f.add()

@@ -116,7 +116,7 @@ func TestWatcher(t *testing.T) {
 			t.Errorf("active: %+v", got)
 		}
 
-		// Another instance begins with what is known, and tells nobody twice.
+		// Another instance starts with the recorded past, and sends no alert twice.
 		restarted := &receiver{}
 		again, err := New(Options{Source: follower{s.recorder}, Notifiers: []Notifier{restarted}, Logger: slog.New(slog.DiscardHandler)})
 		if err != nil {

@@ -51,8 +51,8 @@ func openMemory(t testing.TB) *memory.Store {
 	return m
 }
 
-// Whatever is added, late or twice, and whoever rolls up in between: every level has
-// the same sum at every moment, and it is the right one.
+// Whatever is added, late or twice, and whichever instance rolls up in between: every
+// level always has the same, correct sum.
 func TestLevelsAgree(t *testing.T) {
 	server := testredis.Start(t)
 	client := clientOf(t, server)

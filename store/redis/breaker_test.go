@@ -41,8 +41,8 @@ func TestOpenBeforeRedis(t *testing.T) {
 	}
 }
 
-// While the breaker is open nobody waits and nothing is sent; those who were waiting
-// are told at once.
+// While the breaker is open, no call waits and nothing is sent; calls that were waiting
+// end immediately.
 func TestBreakerSparesCallers(t *testing.T) {
 	server := testredis.Start(t)
 	s := open(t, single(server.Addr))

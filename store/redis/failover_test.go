@@ -33,8 +33,7 @@ func TestSentinelMasterDies(t *testing.T) {
 	l.check("a Sentinel master that dies", failoverBound, l.servesAgain("the failover"))
 }
 
-// A master that stops without a word leaves its clients with connections that
-// nobody closes.
+// A master that stops silently leaves its clients with open connections.
 func TestSentinelMasterHangs(t *testing.T) {
 	sentinel := testredis.StartSentinel(t)
 	l := startLoad(t, open(t, sentinelURL(sentinel)))
@@ -72,8 +71,8 @@ func TestClusterMasterHangs(t *testing.T) {
 	l.check("a cluster's master that hangs", failoverBound, l.servesAgain("the failover"))
 }
 
-// A slot that moves is no trouble: whoever asks at the wrong door is shown the right
-// one, and nothing is forgotten.
+// A moving slot causes no errors: Redis redirects calls to the right node, and no usage
+// is lost.
 func TestClusterSlotMoves(t *testing.T) {
 	cluster := testredis.StartCluster(t)
 	l := startLoad(t, open(t, clusterURL(cluster)))
@@ -93,8 +92,8 @@ func TestClusterSlotMoves(t *testing.T) {
 	l.check("a slot that moves", tightN, l.servesAgain("the move"))
 }
 
-// While a slot moves, a call for keys of which some are here and some there is told to try
-// again. It does, and nobody sees an error.
+// While a slot moves, a call for keys on both nodes gets TRYAGAIN. The store retries,
+// and there is no error.
 func TestClusterSlotIsHalfMoved(t *testing.T) {
 	cluster := testredis.StartCluster(t)
 	config, err := ParseURL(clusterURL(cluster))

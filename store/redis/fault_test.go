@@ -75,7 +75,7 @@ func TestResetInMidReply(t *testing.T) {
 	l.check("connections reset in mid-reply", tightN, l.servesAgain("the resets"))
 }
 
-// Flushed scripts are no trouble at all: nobody sees an error.
+// Flushed scripts cause no errors.
 func TestScriptFlushUnderLoad(t *testing.T) {
 	server := testredis.Start(t)
 	l := startLoad(t, open(t, patient(server.Addr)))
@@ -117,7 +117,7 @@ func TestReadonlyReplica(t *testing.T) {
 	l.check("READONLY", 2*tightN, l.servesAgain("promotion"))
 }
 
-// Somebody else's key is an error to whoever asks for it, and to nobody else.
+// A key of another program is an error for calls that use it, and for no others.
 func TestWrongTypeUnderLoad(t *testing.T) {
 	server := testredis.Start(t)
 	s := open(t, patient(server.Addr))

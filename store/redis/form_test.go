@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// What a later version has written is an error to whoever asks for it, and stays as it
-// is. So does a hash of somebody else's. What is damaged counts as nothing.
+// Data of a later version is an error for calls that use it, and is not changed. The
+// same holds for a hash of another program. Damaged data is ignored.
 func TestFormOfALaterVersion(t *testing.T) {
 	client := connect(t)
 	s := storeOn(t, client, Options{})

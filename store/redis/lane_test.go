@@ -97,8 +97,8 @@ func TestChecksTravelTogether(t *testing.T) {
 	for range 99 {
 		wg.Go(ask)
 	}
-	// When there is a crowd, a second call leaves, maybe with all of it; whoever comes
-	// then waits for either.
+	// Under load, a second call is sent, maybe with all waiting checks; later checks wait
+	// for one of the two.
 	eventually(t, "the second call", func() bool { return s.sending() == maxSending })
 	eventually(t, "somebody who waits for both", func() bool {
 		if s.waiting() > 0 {
@@ -118,8 +118,8 @@ func TestChecksTravelTogether(t *testing.T) {
 	}
 }
 
-// Who gives up while others are under way returns at once, holds nobody up, and
-// is not charged if it was not sent.
+// A caller that gives up while calls are in flight returns immediately, delays no
+// other, and is not charged if its check was not sent.
 func TestCancelledCheckIsNotSent(t *testing.T) {
 	client, control := connectTwo(t)
 	s := storeOn(t, client, Options{})

@@ -29,7 +29,7 @@ type load struct {
 	failed  int64
 	lastErr error
 	longest time.Duration
-	stalled time.Duration // for how long the machine let nobody run, at the most
+	stalled time.Duration // the longest time for which the machine ran no thread
 }
 
 // tightN is more than one goroutine can take before the trouble begins, and less
@@ -142,9 +142,9 @@ func (l *load) end() {
 	l.wg.Wait()
 }
 
-// check waits until the tight limit is used up, and ends the load. After any
-// trouble, nobody may have waited much longer than the timeout, and the tight limit
-// may have allowed no more than the bound.
+// check waits until the tight limit is used up, and ends the load. After any fault, no
+// call may have waited much longer than the timeout, and the tight limit may have
+// allowed no more than the bound.
 func (l *load) check(trouble string, bound int64, back time.Duration) {
 	l.t.Helper()
 	l.mu.Lock()

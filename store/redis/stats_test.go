@@ -37,7 +37,7 @@ func TestAvailable(t *testing.T) {
 		t.Errorf("unavailable since %v: %v; it began after %v", since, err, begun)
 	}
 	server.Resume()
-	eventually(t, "its return, which nobody asked for", s.Available)
+	eventually(t, "that Redis is available again without a call", s.Available)
 	if since, err := s.Outage(); !since.IsZero() || err != nil {
 		t.Errorf("unavailable since %v: %v", since, err)
 	}

@@ -81,7 +81,7 @@ func (b *browser) open(base, place string) *tab {
 	}
 	b.t.Cleanup(p.finish)
 	p.run("open "+place, network.Enable(), browserlog.Enable(), chromedp.Navigate(base+"/"+place))
-	p.front() // one that nobody looks at does not follow what happens
+	p.front() // a tab in the background is not updated
 	p.waitFor("main h1")
 	return p
 }

@@ -16,7 +16,8 @@ func TestDashboardTokens(t *testing.T) {
 	tokens := write(t, t.TempDir(), "tokens", "grafana read "+reader+"\nshop use "+user+"\nalice admin "+admin+"\n")
 	p, b, _ := dashboard(t, dashboardRules, "--admin-token-file", tokens)
 	page := b.open(p.URL, "#/rules")
-	// Whoever may only look never sees a button that changes something, not even at first.
+	// A user with the scope read never sees a button that changes something, not even
+	// while the page loads.
 	page.run("watch for buttons", chromedp.ActionFunc(func(ctx context.Context) error {
 		_, err := cdppage.AddScriptToEvaluateOnNewDocument(`new MutationObserver(() => {
 			window.seen ||= document.querySelector('[data-testid=new]') !== null

@@ -37,7 +37,7 @@ func keepAsking(t *testing.T, url string, bodies ...string) {
 	t.Cleanup(func() { close(stop); <-done })
 }
 
-// front makes it the tab that is looked at: one behind another asks nobody again, and
+// front brings the tab to the front: a tab in the background sends no requests and
 // draws nothing.
 func (p *tab) front() {
 	p.t.Helper()
@@ -89,7 +89,7 @@ func TestDashboardLive(t *testing.T) {
 	page.see(id("live"), "live")
 	page.see(id("tile-store"), "up")
 	if n := page.number(id("tile-rate") + " .value"); n != 0 {
-		t.Errorf("nobody asks, and the page says %v a second", n)
+		t.Errorf("there are no requests, but the page shows %v a second", n)
 	}
 	keepAsking(t, p.URL, loginRequest)
 	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 1 })
@@ -103,7 +103,7 @@ func TestDashboardLive(t *testing.T) {
 	waitFor(t, "the rate of the rule", func() bool { return page.number("tr[data-rule=login] td.number") > 1 })
 	waitFor(t, "a line", func() bool { return page.count("tr[data-rule=login] svg path") == 1 })
 	if n := page.count("tr[data-rule=api] svg path"); n != 0 {
-		t.Error("a rule that nobody asked has a line")
+		t.Error("a rule without traffic has a line")
 	}
 	page.goTo("clients")
 	page.see(id("hot-denied"), "ip:192.0.2.1")
@@ -195,7 +195,7 @@ func TestDashboardDegraded(t *testing.T) {
 	if n := page.count("[role=alert]"); n != 1 {
 		t.Errorf("there are %d banners", n)
 	}
-	waitFor(t, "requests that were judged without it", func() bool { return page.number(id("tile-degraded")+" .value") > 0 })
+	waitFor(t, "degraded requests", func() bool { return page.number(id("tile-degraded")+" .value") > 0 })
 	page.press(`nav a[href="#/rules"]`)
 	page.see(id("outage"), "unavailable since")
 	page.press(`nav a[href="#/overview"]`)

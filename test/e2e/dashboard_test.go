@@ -56,7 +56,7 @@ func TestDashboardCreatesRule(t *testing.T) {
 	page.press(id("save"))
 	page.see(id("notice"), "Version 2 is in force.")
 
-	// In shadow it denies nobody.
+	// In shadow mode it denies nothing.
 	const request = `{"ip": "192.0.2.9", "path": "/small"}`
 	for range 3 {
 		if a := ask(t, c, "POST", p.URL+"/v1/check", request); !a.Allowed {

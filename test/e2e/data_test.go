@@ -171,7 +171,7 @@ func TestUnusableSnapshots(t *testing.T) {
 						t.Errorf("%s has changed", aside)
 					}
 					if i == round-1 && (!strings.Contains(p.log.String(), filepath.Base(aside)) || !strings.Contains(p.log.String(), `"what":"queues"`)) {
-						t.Errorf("nobody was told of %s", aside)
+						t.Errorf("the log does not mention %s", aside)
 					}
 				}
 				for range 20 + round {

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// Whoever has files for Envoy and nothing else gets no file of rules, no warning that
-// nothing is limited, and needs no right to write.
+// With only an Envoy configuration, weir creates no rules file, does not warn that
+// nothing is limited, and needs no write permission.
 func TestEnvoyAlone(t *testing.T) {
 	config := t.TempDir()
 	write(t, config, "edge.yaml", edge)
@@ -64,7 +64,8 @@ func TestEnvoyAlone(t *testing.T) {
 	}
 }
 
-// startAsNobody is start as a user who may write nowhere: root is told to be nobody.
+// startAsNobody starts weir as a user without write permission: as root, the user
+// nobody.
 func startAsNobody(t *testing.T, dir string, args ...string) *process {
 	t.Helper()
 	if os.Geteuid() != 0 {

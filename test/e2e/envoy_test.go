@@ -78,8 +78,8 @@ func (e *envoy) serving(service string) string {
 	return answer.Status.String()
 }
 
-// Files that cannot be used keep nobody from starting: Envoy gets an error, as from
-// envoyproxy/ratelimit, until they are mended.
+// weir starts even if the files cannot be used: Envoy gets an error, as from
+// envoyproxy/ratelimit, until they are corrected.
 func TestEnvoyStartsWithoutFiles(t *testing.T) {
 	c := client(t)
 	for name, prepare := range map[string]func(t *testing.T, config string){
@@ -151,7 +151,7 @@ func makeDir(t *testing.T, path string) {
 	}
 }
 
-// As long as calls are under way, whoever asks for the health hears that weir is stopping.
+// While calls are in flight, health checks see that weir is stopping.
 func TestEnvoyDrains(t *testing.T) {
 	config := t.TempDir()
 	write(t, config, "edge.yaml", edge)
@@ -233,7 +233,7 @@ func TestEnvoyIsCountedByDescriptor(t *testing.T) {
 		}
 	}
 	if strings.Contains(metrics, "192.0.2.") || strings.Contains(metrics, `rule="(other)"`) {
-		t.Error("the metrics have what clients sent, or are about nobody")
+		t.Error("the metrics contain what clients sent, or nothing")
 	}
 	var top string
 	waitFor(t, "weir top", func() bool { // which shows seconds that are over

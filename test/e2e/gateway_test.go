@@ -70,8 +70,8 @@ func TestGateway(t *testing.T) {
 	}
 }
 
-// A Redis that dies under traffic is felt by nobody but those whose rules say closed,
-// and those are told 503, not 500.
+// If Redis dies under load, only requests of rules that fail closed are denied, with
+// 503, not 500.
 func TestGatewayWithoutRedis(t *testing.T) {
 	u := newUpstream(t)
 	redis := testredis.Start(t)

@@ -206,7 +206,8 @@ func (l *load) sum() (stored, local, away int) {
 	return stored, local, away
 }
 
-// exact demands that every user got the limit, from Redis, and nobody felt anything.
+// exact checks that every user got exactly the limit, from Redis, and no request
+// failed.
 func (l *load) exact(t *testing.T, name string) {
 	for i, u := range l.users {
 		if u.stored != haLimit || u.local != 0 || u.away != 0 {
@@ -258,8 +259,8 @@ func TestHighAvailability(t *testing.T) {
 
 	h.sentOnce()
 
-	// A weir dies. Of the calls that it had taken, at most one of each caller, nobody
-	// knows whether they were charged; HAProxy allows them.
+	// A weir dies. It is unknown whether its calls in flight, at most one per caller, were
+	// charged; HAProxy allows them.
 	l := h.phase("weir", func() {
 		h.weirs[1].kill()
 		waitFor(t, "two down", func() bool { return h.stat("two")["status"] == "DOWN" })
@@ -288,7 +289,7 @@ func TestHighAvailability(t *testing.T) {
 		h.cluster.WaitForMaster(slot, master)
 	})
 	if l.degraded == 0 {
-		t.Error("nobody noticed that Redis was unavailable")
+		t.Error("no answer was degraded while Redis was unavailable")
 	}
 	for i, u := range l.users {
 		if u.stored > 2*haLimit || u.local > haInstances*haShare || u.away != 0 {

@@ -38,8 +38,8 @@ http {
 `
 
 // However a client writes the host, the rule of a host applies if nginx serves that
-// host. A rule too many, where nginx serves nobody, is for hosts only that have more than
-// a name and a port.
+// host. A rule applies to a host that nginx does not serve only if the host has more
+// than a name and a port.
 func TestHostsAsNginxReadsThem(t *testing.T) {
 	dir, address := t.TempDir(), freeAddress(t)
 	write(t, dir, "nginx.conf", strings.ReplaceAll(nginxHosts, "ADDRESS", address))
@@ -97,7 +97,7 @@ rules:
 			answers = bufio.NewReader(c)
 		}
 		if res.StatusCode != http.StatusOK {
-			continue // nginx serves nobody by such a name
+			continue // nginx serves no host with such a name
 		}
 		compared++
 		matched := "nobody"

@@ -96,7 +96,7 @@ func TestManyConnections(t *testing.T) {
 	}
 }
 
-// Clients that send a byte now and then are cut off, and nobody else is kept waiting.
+// Clients that send a byte now and then are cut off, and delay no other client.
 func TestSlowClients(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", perUser)
@@ -182,7 +182,7 @@ func many(n int) string {
 	return strings.Join(fields, ", ")
 }
 
-// Bodies that nobody would write are denied; none is an error of the server.
+// Hostile bodies are rejected; none is an internal error.
 func TestFuzzedChecks(t *testing.T) {
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", perUser)

@@ -58,7 +58,7 @@ func startNginx(t *testing.T, f *fleet, closed bool) {
 	}
 	adopt(t, dir, "nginx/weir.conf", replaced...)
 	write(t, dir, "nginx.conf", nginxMain)
-	// One process, so that nobody is left when it is killed.
+	// One process, so that none is left when it is killed.
 	run(t, dir, program(t, "nginx"), []string{"-p", dir, "-e", "stderr", "-c", "nginx.conf", "-g", "daemon off; master_process off;"}, []string{f.public})
 }
 

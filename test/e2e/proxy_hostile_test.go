@@ -33,8 +33,7 @@ var claims = [][]string{
 	{"Connection", "close, X-Forwarded-For", "X-Forwarded-For", "198.51.100.1"},
 }
 
-// forgedHeaders: whatever a client claims, it is judged as who it is, by what it asks
-// for.
+// forgedHeaders: whatever a client sends, its real address and its real request count.
 func forgedHeaders(t *testing.T, f *fleet) {
 	const mallory = "127.0.0.5"
 	for range 3 {

@@ -7,5 +7,5 @@ import "syscall"
 // attr: only Linux lets a program die with the one that started it.
 func attr() *syscall.SysProcAttr { return nil }
 
-// stopped: nobody else says so, and the signal is quick.
+// stopped: there is no other sign, and the signal is fast.
 func stopped(int) bool { return true }

@@ -104,7 +104,7 @@ var nextPort atomic.Int64
 
 func init() { nextPort.Store(rand.Int64N(ports)) }
 
-// freeAddress is where nobody listens.
+// freeAddress returns an address on which no process listens.
 func freeAddress(t *testing.T) string {
 	t.Helper()
 	for range ports {

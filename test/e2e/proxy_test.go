@@ -180,8 +180,8 @@ func othersPass(t *testing.T, f *fleet) {
 	}
 }
 
-// weirAway: a weir that does not answer, or is not there, is felt by nobody for long,
-// and limits again as soon as it is back.
+// weirAway: if weir does not answer, or does not run, requests are delayed only
+// briefly. The limits apply again as soon as it is available.
 func weirAway(t *testing.T, f *fleet) {
 	want := http.StatusOK
 	if f.closedOnly {
@@ -206,7 +206,7 @@ func weirAway(t *testing.T, f *fleet) {
 	waitFor(t, "the limit", func() bool { return f.login(t, "127.0.0.2").Status == http.StatusTooManyRequests })
 }
 
-// closedWithoutWeir: whoever would rather have it so lets nothing pass without weir.
+// closedWithoutWeir: the proxy can also be configured to deny everything without weir.
 func closedWithoutWeir(t *testing.T, f *fleet) {
 	shut := *f
 	shut.public = freeAddress(t)

@@ -11,8 +11,8 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 )
 
-// Whatever lets somebody in stays with whoever sent it: it is in no log, no answer, no
-// statistics, and nowhere in Redis. Who knows it can still be looked up.
+// Credentials of clients appear in no log, no answer, no statistics, and nowhere in
+// Redis. A client can still be looked up by its credential.
 func TestSecretsAreNotKept(t *testing.T) {
 	const secret = "hunter2-0a1b2c3d"
 	u := newUpstream(t)

@@ -56,8 +56,8 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Rules that change while requests come are in force at once, whoever changes them,
-// and no request is lost over it.
+// Rules that change under load are in force immediately, however they are changed, and
+// no request is lost.
 func TestRulesChangeUnderTraffic(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, dir, "rules.yaml", perUser)
@@ -170,7 +170,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("after a kill: %s", a.Text)
 	}
 	p.kill()
-	// A damaged snapshot keeps nobody from starting.
+	// weir starts even with a damaged snapshot.
 	if err := os.Truncate(path, 20); err != nil {
 		t.Fatal(err)
 	}
@@ -179,7 +179,7 @@ func TestRestart(t *testing.T) {
 		t.Errorf("after damage: %s", a.Text)
 	}
 	if !strings.Contains(p.log.String(), "could not restore data") {
-		t.Error("nobody was told")
+		t.Error("the log does not mention it")
 	}
 }
 

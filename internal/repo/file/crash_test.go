@@ -25,7 +25,7 @@ const writerPath = "WEIR_TEST_WRITER"
 // path that begins with a colon is written to without compiling, which takes most of
 // the time, in which there is nothing to be cut short.
 func writeForever(path string) {
-	// Whoever was to kill it may have been killed itself.
+	// The parent that should kill it may have been killed itself.
 	time.AfterFunc(time.Minute, func() { os.Exit(1) })
 	path, fast := strings.CutPrefix(path, ":")
 	r, err := Open(path, Options{})

@@ -52,7 +52,7 @@ func TestSettle(t *testing.T) {
 	}
 }
 
-// A document that is written to all the time is not used, and nobody waits for ever.
+// A document that keeps changing is not used, and no call waits forever.
 func TestSettleNever(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	save(t, path, documentOf("1/1m"))
@@ -135,7 +135,7 @@ type full struct{ archive }
 
 func (full) save(entry, fs.FileMode) error { return errors.New("no space left on device") }
 
-// Another process has the lock: whoever waits for it does so no longer than they want.
+// While another process has the lock, a call waits no longer than its context.
 func TestLocked(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "rules.yaml")
 	save(t, path, documentOf("1/1m"))
@@ -150,7 +150,7 @@ func TestLocked(t *testing.T) {
 	if _, err := r.Write(ctx, repo.Draft{Base: 1, Source: documentOf("2/1m")}); !errors.Is(err, context.DeadlineExceeded) {
 		t.Errorf("Write = %v", err)
 	}
-	// To read what nobody has touched takes no lock.
+	// Reading an unchanged document takes no lock.
 	if v := current(t, r); v.Number != 1 {
 		t.Errorf("Current = %+v", v)
 	}

@@ -254,7 +254,7 @@ func TestMemory(t *testing.T) {
 		if _, err := r.Write(t.Context(), repo.Draft{Base: 2, Source: documentOf("3/1m")}); err == nil || !strings.Contains(err.Error(), "let weir write to") {
 			t.Errorf("Write = %v", err)
 		}
-		// The same where the directory is there, but nobody can be locked out.
+		// The same if the directory exists, but cannot be locked.
 		o.History = filepath.Join(t.TempDir(), "history")
 		if err := os.MkdirAll(filepath.Join(o.History, "lock"), 0o755); err != nil {
 			t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 )
 
-// A message that nobody hears is made up for by the poll, well within a second.
+// If a notification is lost, polling finds the change well within a second.
 func TestMessageIsLost(t *testing.T) {
 	server := testredis.Start(t)
 	write(t, open(t, clientOf(t, server), Options{}), documentOf(1))
@@ -103,8 +103,8 @@ func TestRedisIsAway(t *testing.T) {
 	}
 }
 
-// A version that was written here and is lost before any watch has seen it stays in force,
-// too: an empty Redis is no reason to limit nobody.
+// A version that was written here and is lost before a watch has seen it stays in
+// force, too: an empty Redis must not switch off all limits.
 func TestLostBeforeItIsSeen(t *testing.T) {
 	server := testredis.Start(t)
 	r := open(t, clientOf(t, server), Options{})
@@ -123,7 +123,8 @@ func TestLostBeforeItIsSeen(t *testing.T) {
 	}
 }
 
-// Whoever begins to watch while Redis is unavailable gets the rules when it is back.
+// A watch that begins while Redis is unavailable gets the rules when it is available
+// again.
 func TestWatchBeforeRedis(t *testing.T) {
 	server := testredis.Start(t)
 	client := clientOf(t, server)

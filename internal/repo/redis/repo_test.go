@@ -73,7 +73,7 @@ func TestSuite(t *testing.T) {
 					},
 					Force: func(source []byte) {
 						force(server, prefix, source)
-						if poll > time.Minute { // nobody would look
+						if poll > time.Minute { // it would never poll
 							server.Do("PUBLISH", prefix+"{rules}:changed", "by hand")
 						}
 					},

@@ -13,7 +13,8 @@ descriptors:
   - {key: none, rate_limit: {unit: day, requests_per_unit: 0}}
 `
 
-// While the store is unavailable each descriptor goes on as it says, and nobody waits.
+// While the store is unavailable, on_failure of each descriptor applies, and no call
+// waits.
 func TestFailure(t *testing.T) {
 	for _, counting := range []bool{false, true} {
 		b := newBench(t, failing, Options{CountDenied: counting, DynamicMetadata: true})

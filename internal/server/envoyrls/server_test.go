@@ -41,8 +41,8 @@ func dial(t *testing.T, s *Service) pb.RateLimitServiceClient {
 	return pb.NewRateLimitServiceClient(conn)
 }
 
-// A real Redis is killed under load and comes back. Nobody gets an error who did not ask
-// for one, and the limits are in force again by themselves.
+// A real Redis is killed under load and comes back. Only descriptors that fail closed
+// get errors, and the limits apply again without a restart.
 func TestRedisDies(t *testing.T) {
 	server := testredis.Start(t)
 	store, err := redis.Open("redis://" + server.Addr + "?timeout=5s") // a busy machine is slow, and that is no trouble here

@@ -116,7 +116,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	// Whoever only asks needs none.
+	// Checks need no token.
 	s := newPipe(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	if _, err := s.limiter.Check(t.Context(), &pb.CheckRequest{}); err != nil {
 		t.Error(err)
@@ -156,8 +156,8 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// Whoever calls too often, or tries tokens, is stopped, and not even logged; behind a
-// proxy that is trusted each client counts by itself.
+// A client that calls too often, or tries tokens, is stopped and not even logged.
+// Behind a trusted proxy, each client counts separately.
 func TestGuard(t *testing.T) {
 	guard := func(calls, failures int64) *manage.Guard {
 		g, err := manage.NewGuard(manage.GuardOptions{
@@ -195,7 +195,7 @@ func TestGuard(t *testing.T) {
 
 	s = newStand(t, Options{Service: manage.Service{Guard: guard(3, 1)}})
 	for i := range 5 {
-		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", fmt.Sprint("192.0.2.", i)) // which nobody believes
+		ctx := metadata.AppendToOutgoingContext(t.Context(), "x-forwarded-for", fmt.Sprint("192.0.2.", i)) // which is not trusted
 		_, err := s.admin.GetRules(ctx, &pb.GetRulesRequest{})
 		if got := status.Code(err); (got == codes.OK) != (i < 3) {
 			t.Errorf("call %d: %v", i, err)

@@ -152,8 +152,8 @@ func TestLongMessages(t *testing.T) {
 	}
 }
 
-// Whoever begins messages and does not end them keeps nobody out: those who have waited
-// longest are given up.
+// A client that begins messages and does not complete them blocks no other client: the
+// oldest of them are ended.
 func TestUnfinishedMessages(t *testing.T) {
 	s := newStand(t, Options{})
 	description := &grpc.StreamDesc{ClientStreams: true}

@@ -36,7 +36,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 500_000_000, time.UTC)
 
-const testRules = `# What the tests are judged by.
+const testRules = `# Rules of the tests.
 rules:
   # logins
   - {id: login, match: {method: POST, path: /api/login}, key: ip, algorithm: sliding_log, limit: 2/1m, deny: {code: 10007, message: too many logins}}

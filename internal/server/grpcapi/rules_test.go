@@ -30,7 +30,8 @@ func TestRules(t *testing.T) {
 	_, err = s.admin.GetRules(ctx, &pb.GetRulesRequest{Id: "none"})
 	want(t, err, noRule, `"none"`)
 
-	// A rule that is new, replaced, and removed; this instance judges by it at once.
+	// A rule is created, replaced and removed; this instance applies each change
+	// immediately.
 	w, err := s.admin.CreateRule(ctx, &pb.CreateRuleRequest{Source: "{id: signin, match: {path: /signin}, key: ip, limit: 1/1m}", Summary: "for the new page"})
 	if err != nil || !w.Created || !w.CommentsKept || w.Version.Number != 3 || w.Version.Author != "grpc" || w.Version.Summary != "for the new page" || len(w.Warnings) != 1 || w.Warnings[0].Code != "W006" || w.Warnings[0].Severity != pb.Severity_SEVERITY_WARNING {
 		t.Fatalf("%v %v", w, err)

@@ -37,7 +37,7 @@ func TestSameAsHTTP(t *testing.T) {
 	}
 	seen := map[string]int{}
 	rapid.Check(t, func(t *rapid.T) {
-		// No call is under way, so that nobody sees the stores change.
+		// No call is in flight while the stores change.
 		store.Store, s.store.Store = memory.New(memory.Options{Clock: s.micros}), memory.New(memory.Options{Clock: s.micros})
 		for range rapid.IntRange(1, 30).Draw(t, "requests") {
 			s.move(time.Duration(rapid.Int64Range(0, 20_000_000).Draw(t, "µs")) * time.Microsecond)

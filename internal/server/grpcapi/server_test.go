@@ -104,10 +104,10 @@ func TestHealth(t *testing.T) {
 	s.grpc.GracefulStop() // and does not wait for the watchers
 }
 
-// Nobody who watches waits for the next look.
+// Watchers of the health do not wait for the next poll.
 func TestShutdownIsTold(t *testing.T) {
 	s := newPipe(t, Options{})
-	s.poll = time.Hour // nobody has called yet
+	s.poll = time.Hour // before the first call
 	watch, err := s.health.Watch(t.Context(), &healthpb.HealthCheckRequest{})
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func (s *stand) described(t *testing.T) []string {
 	return names
 }
 
-// There are no more streams than are foreseen, whoever opens them.
+// The number of streams is bounded, whichever client opens them.
 func TestStreamsAreBounded(t *testing.T) {
 	s := newStand(t, Options{})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -263,10 +263,10 @@ func TestHurry(t *testing.T) {
 	}
 }
 
-// Whoever begins a call and sends nothing is not waited for.
+// A call that begins and sends nothing is ended.
 func TestSilentClient(t *testing.T) {
 	s := newPipe(t, Options{})
-	s.longest = 50 * time.Millisecond // nobody has called yet
+	s.longest = 50 * time.Millisecond // before the first call
 	call, err := s.conn.NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true}, pb.Limiter_Check_FullMethodName)
 	if err != nil {
 		t.Fatal(err)

@@ -51,7 +51,7 @@ func (g *gone) Find(ctx context.Context, n int64) (repo.Version, error) {
 func TestRulesAreGone(t *testing.T) {
 	g := &gone{Repository: openRules(t, testRules)}
 	s := newPipe(t, Options{Service: manage.Service{Rules: g}})
-	g.err = errors.New("a path that is nobody's business")
+	g.err = errors.New("an internal path")
 	for name, c := range managedCalls {
 		if !strings.Contains(name, "Rules/") {
 			continue

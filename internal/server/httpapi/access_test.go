@@ -106,7 +106,7 @@ func TestTokens(t *testing.T) {
 			}
 		})
 	}
-	// Whoever only asks needs none.
+	// Checks need no token.
 	s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t)}})
 	for _, what := range []string{"POST /v1/check", "GET /v1/authz", "GET /v1/openapi.yaml", "GET /healthz", "GET /readyz", "GET /"} {
 		s.call(what, "{}", "Host: weir.example.com").want(t, 200, nil)
@@ -151,8 +151,8 @@ func TestBearer(t *testing.T) {
 	}
 }
 
-// Whoever tries tokens is stopped, and then not even the right one helps; others are
-// not affected.
+// A client that tries tokens is stopped, and then even a valid token is rejected. Other
+// clients are not affected.
 func TestWrongTokensAreLimited(t *testing.T) {
 	s := newStand(t, Options{
 		Service: manage.Service{Tokens: tokens(t), Limits: manage.GuardOptions{Failures: weir.Limit{Algorithm: weir.SlidingLog, N: 3, Period: time.Minute}}},
@@ -195,7 +195,7 @@ func TestCallsAreLimited(t *testing.T) {
 	ask := func(headers ...string) int { return s.call("GET /v1/rules", "", headers...).StatusCode }
 	for i, want := range []int{200, 200, 429, 429} {
 		if got := ask("From: 192.0.2.1:1", fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i)); got != want {
-			t.Errorf("call %d from an address that nobody trusts: %d, want %d", i, got, want)
+			t.Errorf("call %d from an untrusted address: %d, want %d", i, got, want)
 		}
 		if got := ask("From: [2001:db8::"+fmt.Sprint(i+1)+"]:1", ""); got != want {
 			t.Errorf("call %d from a customer's network: %d, want %d", i, got, want)

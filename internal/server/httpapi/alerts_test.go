@@ -208,8 +208,8 @@ func (l *losableArchive) SetNote(ctx context.Context, kind string, n archive.Not
 	return l.Store.SetNote(ctx, kind, n, now)
 }
 
-// Redis is killed: who silences an alert, or ends a silence, is told that it holds on one
-// instance alone, and where Redis is, nobody.
+// While Redis is unavailable, the answer to a silence, or to its end, tells that it
+// applies to one instance only, without naming the Redis server.
 func TestSilenceIsNotShared(t *testing.T) {
 	redis := testredis.Start(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{redis.Addr}, DisableCache: true})
@@ -263,7 +263,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 			break
 		}
 		if r.wantProblem(t, storeGone); time.Now().After(deadline) {
-			t.Fatal("Redis is back, and nobody notices")
+			t.Fatal("Redis is available again, but it is not used")
 		}
 	}
 	if got := silent(); got != "denied" {

@@ -97,7 +97,7 @@ func TestAuthzForged(t *testing.T) {
 		s.call("GET /v1/authz", "", proxy, "X-Forwarded-For: 198.51.100.40", "X-Original-Method: POST",
 			fmt.Sprintf("X-Original-URI: /api/login#%d?x", i)).want(t, want, nil)
 	}
-	// An address that is not the proxy's is nobody to be believed about others.
+	// An address that is not a trusted proxy cannot name another client.
 	forged := []string{"From: 192.0.2.9:1", "X-Forwarded-For: 198.51.100.1", "X-Real-Ip: 198.51.100.1", "X-Original-Method: POST", "X-Original-URI: /api/login"}
 	for i, want := range []int{200, 200, 429} {
 		forged[1] = fmt.Sprintf("X-Forwarded-For: 198.51.100.%d", i)
@@ -117,7 +117,7 @@ func TestAuthzUserAndTier(t *testing.T) {
 			t.Errorf("from %s the limit is %q, want %q", c.from, got, c.limit)
 		}
 	}
-	// Nobody has said that these headers may be believed.
+	// These headers are not configured as trusted.
 	s = newStand(t, Options{Authz: httplimit.Options{TrustedProxies: proxies}})
 	if r := s.call("GET /v1/authz", "", proxy, "X-Original-URI: /api/x", "X-User: alice").want(t, 200, nil); r.Header.Get("X-RateLimit-Limit") != "" {
 		t.Errorf("%v", r.Header)

@@ -218,7 +218,7 @@ func TestHealth(t *testing.T) {
 		Trouble: func() error { return detail },
 		Service: manage.Service{Ready: func(ctx context.Context) error {
 			if _, bounded := ctx.Deadline(); !bounded {
-				t.Error("whoever asks may wait for ever")
+				t.Error("a call may wait forever")
 			}
 			return trouble
 		}},
@@ -244,7 +244,7 @@ func TestHealth(t *testing.T) {
 	}
 }
 
-// GET /rlconfig shows what Envoy's service judges by, to whoever may read the rules.
+// GET /rlconfig shows the limits of Envoy's service to clients that may read the rules.
 func TestEnvoyConfig(t *testing.T) {
 	var o Options
 	s := newStand(t, o)

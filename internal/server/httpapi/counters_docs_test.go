@@ -12,8 +12,8 @@ import (
 	"github.com/weirhq/weir/queue/memory"
 )
 
-// secret is a token with the part that nobody can guess, and shown what pages have in
-// its place.
+// secret matches a token with its random part, and shown is what the pages show
+// instead.
 var secret = regexp.MustCompile(`"([0-9]+)-([0-9a-f]{32})"`)
 
 const shown = `"${1}-00000000000000000000000000000000"`
@@ -41,7 +41,7 @@ func TestKeptDocs(t *testing.T) {
 				part := example.FindStringSubmatch(block)
 				got := k.curl(t, secret.ReplaceAllStringFunc(part[1], func(token string) string {
 					if tokens[token] == "" {
-						t.Errorf("%s: nobody has this token", part[1])
+						t.Errorf("%s: no lease has this token", part[1])
 					}
 					return tokens[token]
 				}))

@@ -69,8 +69,8 @@ func manyOverrides(n int) string {
 	return `{"source":"id: a\noverrides:\n` + was.String() + `","rule":{"overrides":{` + is.String() + `"z":1}}}`
 }
 
-// Whoever sends bodies slowly keeps nobody out whose body is short, and others wait only a
-// while.
+// Clients that send large bodies slowly do not block clients with short bodies, and
+// delay others only for a while.
 func TestSlowBodies(t *testing.T) {
 	s := newStand(t, Options{})
 	s.bodies.open = newBodies().decoded // so much is enough for a test

@@ -41,7 +41,7 @@ func push(t *testing.T, s queue.Store, name, payload string) {
 	}
 }
 
-// Whoever waits is answered as soon as there is something, and not before its turn.
+// A waiting call is answered as soon as an item may be leased, and not before.
 func TestLeaseWaits(t *testing.T) {
 	inBubble(t, func(t *testing.T, s *line, queues *memory.Store) {
 		var wg sync.WaitGroup

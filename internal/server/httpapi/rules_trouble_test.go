@@ -52,7 +52,7 @@ func (g *gone) Find(ctx context.Context, n int64) (repo.Version, error) {
 func TestRulesAreGone(t *testing.T) {
 	g := &gone{Repository: openRules(t, testRules)}
 	s := newStand(t, Options{Service: manage.Service{Rules: g}})
-	g.err = errors.New("a path that is nobody's business")
+	g.err = errors.New("an internal path")
 	for _, c := range managed {
 		if !strings.Contains(c.what, "/v1/rules") || strings.Contains(c.what, "validate") {
 			continue
@@ -78,8 +78,8 @@ func TestRulesAreGone(t *testing.T) {
 	}
 }
 
-// While what is stored cannot be read, or is older than what this instance judges by,
-// the rules in force can be seen.
+// While the stored rules cannot be read, or are older than the rules that this instance
+// applies, the rules in force can be read.
 func TestRulesInForce(t *testing.T) {
 	g := &gone{Repository: openRules(t, testRules)}
 	s := newStand(t, Options{Service: manage.Service{Rules: g}})

@@ -27,7 +27,7 @@ func manyNames() string {
 	return b.String()
 }
 
-// smallBuffers makes connections that hold little of what nobody reads.
+// smallBuffers makes connections that buffer little.
 func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 	if err := conn.(*net.TCPConn).SetWriteBuffer(4 << 10); err != nil {
 		panic(err)
@@ -35,8 +35,8 @@ func smallBuffers(ctx context.Context, conn net.Conn) context.Context {
 	return ctx
 }
 
-// A client that opens streams and reads nothing is dropped, and until then nobody waits
-// for it: neither those who read, nor those who are judged.
+// A client that opens streams and reads nothing is dropped. Until then it delays
+// neither other streams nor checks.
 func TestStreamToTheDeaf(t *testing.T) {
 	recorder, _, _ := newRecorder(t, stats.Options{})
 	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, manyNames())}, Stats: recorder, Clock: time.Now})

@@ -30,7 +30,7 @@ func remembered(t *testing.T, o *Options) {
 	}
 }
 
-// followed is a server that nobody else may follow.
+// followed is a server whose maximum number of streams is reached.
 func followed(t *testing.T, o *Options) {
 	withStats(t, o)
 	o.Stats, _, _ = newRecorder(t, stats.Options{MaxSubscribers: 1})

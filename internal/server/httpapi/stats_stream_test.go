@@ -196,7 +196,7 @@ func TestStreamEnds(t *testing.T) {
 			t.Errorf("%d", again.StatusCode)
 		}
 		end()
-		after := follow(t, s, as(adminToken)) // nobody counts any more
+		after := follow(t, s, as(adminToken)) // counting has stopped
 		<-after.ended
 	})
 }

@@ -182,7 +182,7 @@ func TestTop(t *testing.T) {
 	}
 }
 
-// Whoever may look at statistics learns nobody's API key.
+// Statistics contain no API key of a client.
 func TestTopHasNoSecrets(t *testing.T) {
 	s := newStatsStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: keyed, key: api_key, limit: 1/1m}]")}})
 	s.check(`{"api_key":"a-secret-of-the-tests"}`, 3, 1)
@@ -213,7 +213,7 @@ func TestSuggest(t *testing.T) {
 	if len(a.Suggestions) != 2 || a.Suggestions[1].Tier != "pro" || len(a.Suggestions[1].Targets) != len(stats.DefaultShares) {
 		t.Errorf("%+v", a.Suggestions)
 	}
-	// A rule that nobody has asked has nothing, and one that was removed is remembered.
+	// A rule without traffic has no statistics, and those of a removed rule are kept.
 	if r := s.call("GET /v1/stats/suggest?rule=queue", "").want(t, 200, nil); !bytes.Contains(r.body, []byte(`"suggestions":[]`)) {
 		t.Errorf("%s", r.body)
 	}

@@ -95,7 +95,7 @@ func TestSnapshot(t *testing.T) {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 0x10
 		if err := openMemory(t, Options{}).Restore(bytes.NewReader(bad)); err == nil {
-			t.Fatalf("byte %d is wrong, and nobody notices", i)
+			t.Fatalf("byte %d is wrong, but there was no error", i)
 		}
 	}
 }
@@ -140,7 +140,7 @@ func TestSnapshotOfNotes(t *testing.T) {
 		bad := bytes.Clone(whole)
 		bad[i] ^= 0x40
 		if err := openMemory(t, Options{}).Restore(bytes.NewReader(bad)); err == nil {
-			t.Fatalf("byte %d is wrong, and nobody notices", i)
+			t.Fatalf("byte %d is wrong, but there was no error", i)
 		}
 		if err := openMemory(t, Options{}).Restore(bytes.NewReader(whole[:i])); err == nil {
 			t.Fatalf("%d bytes are taken for all", i)

@@ -209,11 +209,11 @@ func TestLead(t *testing.T) {
 	}
 	server.Do("DEL", a.prefix+"lead:alerts") // as it does by itself after a minute
 	if !leads(b) || leads(a) {
-		t.Error("nobody took over")
+		t.Error("no other instance took over")
 	}
 }
 
-// The notes have an end in Redis, which is that of the last one.
+// The key of the notes in Redis expires with the last note.
 func TestNotesExpire(t *testing.T) {
 	server := testredis.Start(t)
 	a := openRedis(t, clientOf(t, server), Options{Prefix: "test:"})
@@ -240,7 +240,7 @@ func TestNotesExpire(t *testing.T) {
 	}
 }
 
-// What somebody else has written under the key harms nobody, and is removed.
+// Foreign data under the key does no harm, and is removed.
 func TestForeignNotes(t *testing.T) {
 	server := testredis.Start(t)
 	a := openRedis(t, clientOf(t, server), Options{})

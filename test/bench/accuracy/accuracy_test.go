@@ -18,7 +18,7 @@ func TestAlgorithmsKeepTheirPromises(t *testing.T) {
 		for _, r := range results {
 			v, name := r.Verdict, kind.Name+", "+r.Limit.String()
 			if v.Requests == 0 || v.Over == 0 || v.Allowed == v.Requests {
-				t.Errorf("%s: nobody is denied, so nothing is tried", name)
+				t.Errorf("%s: no request is denied, so nothing is tested", name)
 			}
 			if v.Most > r.Bound {
 				t.Errorf("%s: %d in a period, bound %d", name, v.Most, r.Bound)
@@ -26,14 +26,14 @@ func TestAlgorithmsKeepTheirPromises(t *testing.T) {
 			switch r.Limit.Algorithm {
 			case weir.SlidingLog:
 				if v.FalselyAllowed+v.FalselyDenied > 0 {
-					t.Errorf("%s: an exact log judged %d + %d requests wrongly", name, v.FalselyAllowed, v.FalselyDenied)
+					t.Errorf("%s: an exact log decided %d + %d requests wrongly", name, v.FalselyAllowed, v.FalselyDenied)
 				}
 			case weir.SlidingBuckets:
 				if v.FalselyAllowed > 0 {
 					t.Errorf("%s: %d false allowances", name, v.FalselyAllowed)
 				}
 			case weir.TokenBucket, weir.LeakyBucket:
-				// Whoever finds a bucket of N empty has had N in the last period.
+				// A client that empties a bucket of N got N units in the last period.
 				if v.FalselyDenied > 0 {
 					t.Errorf("%s: %d false denials", name, v.FalselyDenied)
 				}

@@ -14,7 +14,8 @@ const (
 	s  = time.Second
 )
 
-// rules are a log of 3 in 10 s for each policy, and one that nobody reaches.
+// rules are a sliding_log of 3/10s for each policy, and one limit that no client
+// reaches.
 func rules() plan.Rules {
 	limit := weir.Limit{Algorithm: weir.SlidingLog, N: 3, Period: 10 * s}
 	r := plan.Rules{{ID: "wide", Paths: []string{"/wide"}, Key: "user", Limits: []weir.Limit{{N: 1e6, Burst: 1e6, Period: s}}, OnFailure: "open", MaxCost: 1, Wide: true}}
@@ -176,12 +177,12 @@ func TestChecker(t *testing.T) {
 			t.Errorf("%s: it was found %d times", c.name, len(violations))
 		}
 		if tally.Requests != int64(len(c.answers)) || len(checker.History()) != len(c.answers) {
-			t.Errorf("%s: %d answers of %d were judged", c.name, tally.Requests, len(c.answers))
+			t.Errorf("%s: %d answers of %d were checked", c.name, tally.Requests, len(c.answers))
 		}
 	}
 }
 
-// What came a moment ago is judged later, when more is known of that time.
+// A recent answer is checked later, when the faults of that time are known.
 func TestHindsight(t *testing.T) {
 	checker := New(rules(), 50*ms, func(string) int { return 0 })
 	for _, a := range append(four("/open", 4*s)[:3], four("/open", 0)[:3]...) { // they come as they come
@@ -189,7 +190,7 @@ func TestHindsight(t *testing.T) {
 	}
 	checker.Judge(3 * s)
 	if tally, _, _ := checker.Result(); tally.Requests != 3 {
-		t.Errorf("%d were judged, want 3", tally.Requests)
+		t.Errorf("%d were checked, want 3", tally.Requests)
 	}
 	checker.Timeline.Lose(Loss{Span: Span{s, 2 * s}, Lives: 1})
 	checker.Judge(Open)

@@ -32,7 +32,7 @@ func TestRules(t *testing.T) {
 					t.Fatalf("seed %d: %s: %v", seed, r.ID, err)
 				}
 				if r.MaxCost > c.Capacity() {
-					t.Errorf("seed %d: %s: nobody can take %d of %v", seed, r.ID, r.MaxCost, c)
+					t.Errorf("seed %d: %s: no client can take %d of %v", seed, r.ID, r.MaxCost, c)
 				}
 				written := set.Rules[i].Quota.Rates[k]
 				if written.N != l.N || written.Period != l.Period {

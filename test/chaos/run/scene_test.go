@@ -13,8 +13,8 @@ import (
 	"github.com/weirhq/weir/test/chaos/plan"
 )
 
-// A small scene with every kind of fault that a single Redis can have. What depends on how
-// fast the machine is, is not judged here.
+// A small scene with every kind of fault that a single Redis can have. What depends on
+// the speed of the machine is not checked here.
 func TestScene(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "weir")
 	if out, err := exec.Command("go", "build", "-o", program, "github.com/weirhq/weir/cmd/weir").CombinedOutput(); err != nil {

@@ -14,7 +14,7 @@ func TestCPU(t *testing.T) {
 		t.Error("there is a process -1")
 	}
 	if runtime.GOOS != "linux" {
-		return // nobody else knows, and says so above
+		return // unknown elsewhere, as reported above
 	}
 	before, err := CPU(os.Getpid())
 	if err != nil {
