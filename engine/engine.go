@@ -158,9 +158,10 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 }
 
 // PeekWith is Peek with other rules than those in force, on the usage that clients really
-// have. The version in the verdict is that of the rules in force.
+// have and under the overrides that they have. The version in the verdict is that of the
+// rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, &installed{table: table, version: e.installed.Load().version}, req, v, nil, e.look)
+	return e.judge(ctx, e.instead(table), req, v, nil, e.look)
 }
 
 func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {

@@ -271,6 +271,10 @@ func TestPeekWith(t *testing.T) {
 			t.Fatalf("%+v, %v", v, err)
 		}
 	}
+	b.InstallOverrides([]engine.Override{{Rule: "by-ip", Key: "ip:" + alice.IP.String(), Quota: rule.Quota{Rates: []rule.Rate{{N: 20, Period: time.Minute}}}, Ends: time.Now().AddDate(100, 0, 0)}})
+	if err := b.PeekWith(t.Context(), table, &alice, &v); err != nil || v.Results[0].Limit != 20 || v.Results[0].Remaining != 19 {
+		t.Errorf("with an override: %+v, %v", v.Results, err)
+	}
 }
 
 func TestRefund(t *testing.T) {

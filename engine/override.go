@@ -31,7 +31,18 @@ func (e *Engine) InstallOverrides(all []Override) {
 
 // installLocked puts rules into force, and the overrides as they are under those rules.
 func (e *Engine) installLocked(table *rule.Table, version int64) {
-	e.installed.Store(&installed{table: table, version: version, overrides: overridesUnder(table, e.overrides), clock: e.clock})
+	e.installed.Store(e.withOverridesLocked(table, version))
+}
+
+func (e *Engine) withOverridesLocked(table *rule.Table, version int64) *installed {
+	return &installed{table: table, version: version, overrides: overridesUnder(table, e.overrides), clock: e.clock}
+}
+
+// instead are other rules than those in force, with their overrides and their version.
+func (e *Engine) instead(table *rule.Table) *installed {
+	e.installing.Lock()
+	defer e.installing.Unlock()
+	return e.withOverridesLocked(table, e.installed.Load().version)
 }
 
 // ValidateOverride returns the key of an override as results have it. The error is why it
