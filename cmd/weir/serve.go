@@ -18,6 +18,7 @@ import (
 
 	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/ballast"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/queue"
@@ -63,6 +64,7 @@ type serverFlags struct {
 	trusted     []string
 	proxyHeader string
 	headers     []string
+	signInScope string
 
 	envoyHeaderNames []string
 
@@ -114,6 +116,8 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "`header` with the client's address, set by trusted proxies: x-forwarded-for, forwarded or either")
 	flags.StringVar(&f.UserHeader, "user-header", "", "`header` with the user, set by trusted proxies")
 	flags.StringVar(&f.TierHeader, "tier-header", "", "`header` with the user's tier, set by trusted proxies")
+	flags.StringVar(&f.SignInHeader, "sign-in-header", "", "`header` with the name of a person whom trusted proxies have authenticated, for the dashboard and the management API")
+	flags.StringVar(&f.signInScope, "sign-in-scope", "read", "`scope` of people who sign in with --sign-in-header: read, use or admin")
 	flags.StringSliceVar(&f.headers, "headers", []string{"x-ratelimit", "ratelimit", "retry-after"}, "rate limit headers (`name list`) in responses to clients: x-ratelimit, ratelimit, retry-after, or none")
 	flags.IntVar(&f.RuleOptions.IPv6Bits, "ipv6-bits", 64, "how many leading `bits` of an IPv6 address identify the client")
 	flags.BoolVar(&f.RuleOptions.IgnoreCase, "ignore-path-case", false, "match paths of rules regardless of case")
@@ -160,6 +164,10 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	o.ProxyHeader = map[string]httplimit.ProxyHeader{
 		"either": httplimit.EitherHeader, "x-forwarded-for": httplimit.XForwardedFor, "forwarded": httplimit.Forwarded,
 	}[f.proxyHeader]
+	if err := oneOf("sign-in-scope", f.signInScope, "read", "use", "admin"); err != nil {
+		return o, err
+	}
+	o.SignInScope = map[string]bearer.Scope{"read": bearer.Read, "use": bearer.Use, "admin": bearer.Admin}[f.signInScope]
 	if len(f.envoyHeaderNames) != 3 {
 		return o, usage("--envoy-header-names: got %d names; write three: limit, remaining, reset", len(f.envoyHeaderNames))
 	}

@@ -106,6 +106,11 @@ type Options struct {
 	// Default nowhere.
 	UserHeader, TierHeader string
 
+	// SignInHeader is where trusted proxies write whom they have authenticated, for the
+	// management. Default nowhere. SignInScope is what these people may do.
+	SignInHeader string
+	SignInScope  bearer.Scope
+
 	// Headers are the families of response headers. Default all.
 	Headers httplimit.Headers
 
@@ -211,7 +216,7 @@ func (o *Options) checkTokens() error {
 	case o.Token != "" && o.TokenFile != "":
 		return errors.New("--admin-token-file and WEIR_ADMIN_TOKEN exclude each other; use one of them")
 	case err != nil: // checkAddress reports it
-	case o.Token == "" && o.TokenFile == "" && !isLoopback(o.HTTP):
+	case o.Token == "" && o.TokenFile == "" && o.SignInHeader == "" && !isLoopback(o.HTTP):
 		return fmt.Errorf("--http %s is reachable from other machines, so tokens are required; set --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, net.JoinHostPort("127.0.0.1", port))
 	}
 	return nil
@@ -234,6 +239,9 @@ func (o *Options) checkRest() error {
 	var wrong []error
 	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header and --tier-header require --trusted-proxies; weir trusts these headers only from those proxies"))
+	}
+	if o.SignInHeader != "" && len(o.TrustedProxies) == 0 {
+		wrong = append(wrong, errors.New("--sign-in-header requires --trusted-proxies; weir trusts this header only from those proxies"))
 	}
 	if o.Grace < 0 {
 		wrong = append(wrong, fmt.Errorf("--grace: %s is negative; write how long to wait for requests in flight, as in 10s", o.Grace))
@@ -286,6 +294,8 @@ func (o *Options) tokens() (*bearer.List, error) {
 		return bearer.Parse([]byte(o.Token))
 	case o.TokenFile != "":
 		return bearer.ReadFile(o.TokenFile)
+	case o.SignInHeader != "":
+		return new(bearer.List), nil // whoever does not come by the proxy is nobody
 	}
 	return nil, nil
 }

@@ -90,6 +90,7 @@ func (a *App) newAPI() (http.Handler, error) {
 	o := httpapi.Options{
 		Home:       home,
 		Service:    a.service(a.tokens.Load),
+		SignIn:     httpapi.SignIn{Header: a.options.SignInHeader, Scope: a.options.SignInScope},
 		Authz:      a.limits(),
 		Hosts:      a.options.HostNames,
 		Trouble:    a.notSaved,

@@ -14,6 +14,9 @@ import (
 type Credentials struct {
 	Authorization []string // the header of this name
 	Session       string   // see bearer.List.Session; "" if there is none
+
+	// Proxy is whom a trusted proxy has authenticated; nil if it has not.
+	Proxy *bearer.Holder
 }
 
 // Via is by what it is known who calls.
@@ -23,9 +26,10 @@ const (
 	ByNothing Via = iota // nobody is asked
 	ByToken
 	BySession
+	ByProxy
 )
 
-func (v Via) String() string { return [...]string{"none", "token", "session"}[v] }
+func (v Via) String() string { return [...]string{"none", "token", "session", "proxy"}[v] }
 
 // Caller is who calls.
 type Caller struct {
@@ -34,7 +38,7 @@ type Caller struct {
 }
 
 // Identify returns who calls. If the list is nil, that is somebody without a name who may do
-// everything. A token goes before a session. The error is ErrNoToken, ErrWrongToken,
+// everything. A token goes before a session, and that before a proxy. The error is ErrNoToken, ErrWrongToken,
 // ErrWrongSession or ErrSessionOver; Via is then by what it was tried. It counts nothing, so
 // it is for calls that were allowed already.
 func Identify(tokens *bearer.List, c Credentials, now time.Time) (Caller, error) {
@@ -48,7 +52,12 @@ func Identify(tokens *bearer.List, c Credentials, now time.Time) (Caller, error)
 		}
 		return Caller{holder, ByToken}, nil
 	}
-	if c.Session == "" || slices.ContainsFunc(c.Authorization, IsBearer) {
+	switch {
+	case slices.ContainsFunc(c.Authorization, IsBearer):
+		return Caller{}, ErrNoToken
+	case c.Session == "" && c.Proxy != nil:
+		return Caller{*c.Proxy, ByProxy}, nil
+	case c.Session == "":
 		return Caller{}, ErrNoToken
 	}
 	holder, err := tokens.FindSession(c.Session, now)

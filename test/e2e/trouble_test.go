@@ -43,6 +43,8 @@ func TestFailedStarts(t *testing.T) {
 		{"--rules good.yaml --admin-token-file short", 1, "openssl rand -hex 32"},
 		{"--rules good.yaml --tls-cert nothing", 1, "--tls-cert"},
 		{"--rules good.yaml --user-header X-User", 2, "--trusted-proxies"},
+		{"--rules good.yaml --sign-in-header X-User", 2, "--trusted-proxies"},
+		{"--rules good.yaml --sign-in-scope root", 2, "write read or use or admin"},
 		{"--rules good.yaml --trusted-proxies everyone", 2, "is not a network"},
 		{"--rules good.yaml --traces nowhere", 1, "--traces"},
 		{"--rules good.yaml --config missing.yaml", 1, "missing.yaml"},

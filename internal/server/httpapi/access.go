@@ -131,9 +131,9 @@ func (h *Handler) turnAway(c *call, err error) error {
 
 // WhoAnswer is what GET /v1/whoami answers, so that a page knows which buttons to show.
 type WhoAnswer struct {
-	Name  string `json:"name"`  // of the token's holder; "" if no token is asked for
+	Name  string `json:"name"`  // of the token's holder, or of whom a proxy has signed in; "" if no token is asked for
 	Scope string `json:"scope"` // read, use or admin
-	Via   string `json:"via"`   // by what the caller is known: none, token or session
+	Via   string `json:"via"`   // by what the caller is known: none, token, session or proxy
 }
 
 // whoAmI answers GET /v1/whoami.

@@ -182,7 +182,7 @@ func (h *Handler) report(c *call, took time.Duration) {
 	}
 	h.options.Logger.LogAttrs(c.r.Context(), level, "management call",
 		slog.String("method", c.r.Method), slog.String("route", c.name), slog.Int("status", status),
-		slog.String("holder", c.caller.Name), slog.String("client", c.client.String()),
+		slog.String("holder", c.caller.Name), slog.String("via", c.caller.Via.String()), slog.String("client", c.client.String()),
 		slog.String("request_id", c.id), slog.Duration("took", took))
 }
 

@@ -43,6 +43,9 @@ type Options struct {
 	// pointed here in order to make a browser talk to the server. Default none.
 	Hosts []string
 
+	// SignIn is sign-in by a proxy in front. Default none.
+	SignIn SignIn
+
 	// Trouble is what is wrong although requests should come; nil if nothing is. GET
 	// /readyz says it. Default nothing ever.
 	Trouble func() error
@@ -136,6 +139,9 @@ func New(o Options) (*Handler, error) {
 		o.Limits.Clock = func() weir.Micros { return weir.MicrosOf(o.Clock()) }
 	}
 	if err := o.Complete("httpapi"); err != nil {
+		return nil, err
+	}
+	if err := o.SignIn.check(&o); err != nil {
 		return nil, err
 	}
 	clients, err := clientip.New(o.Authz.TrustedProxies, clientip.Header(o.Authz.ProxyHeader))

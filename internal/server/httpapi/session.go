@@ -90,16 +90,23 @@ func (h *Handler) sessionName(r *http.Request) (name string, secure bool) {
 
 // credentials are by what a call says who makes it. A browser sends cookies with
 // whatever call any page causes, so a session counts only if the server's own page has
-// caused this one. If there are two sessions, somebody else has set one of them, and
-// neither counts.
-func (h *Handler) credentials(r *http.Request) (manage.Credentials, error) {
-	own := manage.Credentials{Authorization: r.Header["Authorization"]}
-	name, _ := h.sessionName(r)
-	cookies := r.CookiesNamed(name)
-	if slices.ContainsFunc(own.Authorization, manage.IsBearer) || len(cookies) != 1 || cookies[0].Value == "" {
+// caused this one; a proxy that signs people in has a cookie of its own, so the same holds
+// for those. If there are two sessions, somebody else has set one of them, and neither
+// counts.
+func (h *Handler) credentials(r *http.Request) (own manage.Credentials, err error) {
+	own.Authorization = r.Header["Authorization"]
+	if slices.ContainsFunc(own.Authorization, manage.IsBearer) {
 		return own, nil
 	}
-	own.Session = cookies[0].Value
+	name, _ := h.sessionName(r)
+	if cookies := r.CookiesNamed(name); len(cookies) == 1 {
+		own.Session = cookies[0].Value
+	}
+	if own.Session == "" {
+		if own.Proxy, err = h.signedIn(r); own.Proxy == nil {
+			return own, err
+		}
+	}
 	return own, h.onlyOwnPage(r)
 }
 
@@ -110,7 +117,7 @@ func (h *Handler) onlyOwnPage(r *http.Request) error {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "same-origin" || site == "" && r.Header.Get(ownPage) != "" && ownOrigin(r) {
 		return nil
 	}
-	return foreignOrigin.of("A session is accepted only from the dashboard of this server; a program can send a token in the header Authorization instead.")
+	return foreignOrigin.of("Without a token in the header Authorization, the server accepts calls only from its own dashboard; use the dashboard, or send a token.")
 }
 
 // ownOrigin is whether the page of which a browser tells, if it does, is of this server.
