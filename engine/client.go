@@ -108,7 +108,7 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 // every are limits of each kind that a client may have usage under.
 func (in *installed) every(c client) []*weir.Compiled {
 	limits := c.rule.Every()
-	if r := in.replaced(c.rule, c.key); r != nil {
+	if r := in.replacement(c.rule, c.key); r != nil {
 		limits = append(limits, r.limits...) // to reset one kind twice does no harm
 	}
 	return limits

@@ -67,7 +67,6 @@ type Engine struct {
 	born      time.Time // from which times are measured: that takes half as long as to ask what time it is
 
 	installing sync.Mutex // so that observers know of the same rules as the engine
-	overrides  []Override // all that were installed, whether or not they have an effect
 	installed  atomic.Pointer[installed]
 	seen       *seen
 	tiers      *tiers
@@ -77,7 +76,8 @@ type Engine struct {
 type installed struct {
 	table     *rule.Table
 	version   int64
-	overrides map[overridden]*replacement // nil if there are none
+	overrides []Override                  // all, whether or not they have an effect
+	replaced  map[overridden]*replacement // by those that have; nil if there are none
 	clock     func() weir.Micros
 	shares    shares
 }
@@ -101,7 +101,7 @@ func New(o Options) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	e.installLocked(table, 0)
+	e.installed.Store(&installed{table: table, clock: e.clock})
 	return e, nil
 }
 
@@ -115,7 +115,7 @@ func (e *Engine) Install(table *rule.Table, version int64) {
 			o.Install(table, version)
 		}
 	}
-	e.installLocked(table, version)
+	e.installed.Store(e.installed.Load().with(table, version))
 }
 
 // InstallDemands tells the observers all rules that come with a [Demand] from now on.
@@ -157,11 +157,11 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 	return e.judge(ctx, e.installed.Load(), req, v, nil, e.look)
 }
 
-// PeekWith is Peek with other rules than those in force, on the usage that clients really
-// have and under the overrides that they have. The version in the verdict is that of the
-// rules in force.
+// PeekWith is Peek with other rules than those in force, on the usage and with the overrides
+// that clients really have. The version in the verdict is that of the rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, e.instead(table), req, v, nil, e.look)
+	in := e.installed.Load()
+	return e.judge(ctx, in.with(table, in.version), req, v, nil, e.look)
 }
 
 func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {

@@ -24,25 +24,17 @@ type Override struct {
 func (e *Engine) InstallOverrides(all []Override) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
-	e.overrides = all
 	in := e.installed.Load()
-	e.installLocked(in.table, in.version)
+	e.installed.Store(in.under(in.table, in.version, all))
 }
 
-// installLocked puts rules into force, and the overrides as they are under those rules.
-func (e *Engine) installLocked(table *rule.Table, version int64) {
-	e.installed.Store(e.withOverridesLocked(table, version))
+// with returns other rules with the same overrides, as those are under these rules.
+func (in *installed) with(table *rule.Table, version int64) *installed {
+	return in.under(table, version, in.overrides)
 }
 
-func (e *Engine) withOverridesLocked(table *rule.Table, version int64) *installed {
-	return &installed{table: table, version: version, overrides: overridesUnder(table, e.overrides), clock: e.clock}
-}
-
-// instead are other rules than those in force, with their overrides and their version.
-func (e *Engine) instead(table *rule.Table) *installed {
-	e.installing.Lock()
-	defer e.installing.Unlock()
-	return e.withOverridesLocked(table, e.installed.Load().version)
+func (in *installed) under(table *rule.Table, version int64, all []Override) *installed {
+	return &installed{table: table, version: version, overrides: all, replaced: replacements(table, all), clock: in.clock}
 }
 
 // ValidateOverride returns the key of an override as results have it. The error is why it
@@ -79,8 +71,8 @@ type replacement struct {
 	ends     weir.Micros
 }
 
-// overridesUnder are those that have an effect under some rules; nil if none has.
-func overridesUnder(table *rule.Table, all []Override) map[overridden]*replacement {
+// replacements are by the overrides that have an effect under some rules.
+func replacements(table *rule.Table, all []Override) map[overridden]*replacement {
 	if len(all) == 0 {
 		return nil
 	}
@@ -94,13 +86,13 @@ func overridesUnder(table *rule.Table, all []Override) map[overridden]*replaceme
 	return found
 }
 
-// replaced is what applies to a client instead of the rule's limits; nil if nothing does.
+// replacement is what applies to a client instead of the rule's limits; nil if nothing does.
 // The clock is read only for a client who has an override.
-func (in *installed) replaced(c *rule.Entry, identity string) *replacement {
-	if len(in.overrides) == 0 {
+func (in *installed) replacement(c *rule.Entry, identity string) *replacement {
+	if len(in.replaced) == 0 {
 		return nil
 	}
-	r := in.overrides[overridden{c, identity}]
+	r := in.replaced[overridden{c, identity}]
 	if r == nil || in.clock() >= r.ends {
 		return nil
 	}
@@ -109,7 +101,7 @@ func (in *installed) replaced(c *rule.Entry, identity string) *replacement {
 
 // limits are those that apply to a client, and the override that they come from, if they do.
 func (in *installed) limits(c *rule.Entry, identity, tier string) ([]*weir.Compiled, *Override) {
-	if r := in.replaced(c, identity); r != nil {
+	if r := in.replacement(c, identity); r != nil {
 		return r.limits, r.override
 	}
 	return c.Limits(identity, tier), nil

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -73,8 +74,21 @@ func TestOverride(t *testing.T) {
 	ask("dave", "", "9 of 10/1h")
 	ask("erin", "", "9 of 10/1h") // it has ended already
 
+	// The tier does not matter to whom an override names.
+	for user, want := range map[string]engine.TierFrom{"alice": engine.NoTier, "dave": engine.SeenTier} {
+		var v engine.Verdict
+		if tier, err := b.Standing(t.Context(), "api", "user:"+user, "", &v); err != nil || tier.From != want {
+			t.Errorf("the tier of %s is %v, %v", user, tier.From, err)
+		}
+	}
+
 	// Rules may change: it applies to those that are in force.
-	b.Install(table(t, strings.Replace(overridable, "limit: 10/1h", "limit: 11/1h", 1)), 2)
+	other := table(t, strings.Replace(overridable, "limit: 10/1h", "limit: 11/1h", 1))
+	var tried engine.Verdict
+	if err := b.PeekWith(t.Context(), other, &alice, &tried); err != nil || under(&tried) != "47 of 50/1h by alice" {
+		t.Errorf("PeekWith: %s, %v", under(&tried), err)
+	}
+	b.Install(other, 2)
 	ask("alice", "", "46 of 50/1h by alice")
 	b.now.Store(int64(start.Add(time.Minute)) - 1)
 	ask("alice", "", "45 of 50/1h by alice")
@@ -175,4 +189,29 @@ func TestOverrideAllocations(t *testing.T) {
 			t.Errorf("%s: %v allocations", user, n)
 		}
 	}
+}
+
+func ExampleEngine_InstallOverrides() {
+	e, err := engine.New(engine.Options{})
+	if err != nil {
+		panic(err)
+	}
+	if err := e.Load("rules.yaml", []byte("rules: [{id: api, key: user, limit: 100/1m}]")); err != nil {
+		panic(err)
+	}
+	e.InstallOverrides([]engine.Override{{
+		Rule: "api", Key: "user:alice",
+		Quota: rule.Quota{Rates: []rule.Rate{{N: 500, Period: time.Minute}}},
+		Ends:  time.Now().Add(2 * time.Hour),
+	}})
+	for _, user := range []string{"alice", "bob"} {
+		v, err := e.Judge(context.Background(), rule.Request{User: user})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(user, v.Speaker().Remaining, "of", v.Speaker().Limit)
+	}
+	// Output:
+	// alice 499 of 500
+	// bob 99 of 100
 }

@@ -67,7 +67,7 @@ func (t *tiers) remember(key []byte, tier string) {
 func (t *tiers) find(in *installed, clients []client) Tier {
 	found := Tier{}
 	for _, c := range clients {
-		if !c.rule.ByTier(c.key) || in.replaced(c.rule, c.key) != nil {
+		if !c.rule.ByTier(c.key) || in.replacement(c.rule, c.key) != nil {
 			continue
 		}
 		at, client := t.place([]byte(c.key))

@@ -233,7 +233,16 @@ func (o *Overrides) Add(ctx context.Context, d OverrideDraft) (override.Override
 		ID: NewRequestID(), Rule: d.Rule, Key: key, Limits: quota.Texts(), Burst: d.Burst,
 		Reason: d.Reason, Author: d.Author, CreatedAt: now, EndsAt: d.Until,
 	}
-	return made, o.change(ctx, func(list override.List) (override.List, error) { return list.Add(made), nil })
+	err = o.change(ctx, func(list override.List) (override.List, error) { return list.Add(made), nil })
+	if err == nil {
+		o.log("added an override", &made, made.Author)
+	}
+	return made, err
+}
+
+// log says who has changed what. The key has no secret in clear.
+func (o *Overrides) log(message string, one *override.Override, by string) {
+	o.options.Logger.Info(message, "id", one.ID, "rule", one.Rule, "key", one.Key, "limits", one.Limits, "ends_at", one.EndsAt, "by", by, "reason", one.Reason)
 }
 
 // complete checks what does not depend on the rules, and brings it into the form in which it
@@ -278,6 +287,9 @@ func (o *Overrides) End(ctx context.Context, id, author string) (ended override.
 		ended = *found
 		return next, nil
 	})
+	if err == nil && ended.EndedAt.Equal(now) { // and not before
+		o.log("ended an override", &ended, author)
+	}
 	return ended, err
 }
 

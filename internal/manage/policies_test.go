@@ -3,7 +3,9 @@ package manage
 import (
 	"testing"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -32,6 +34,9 @@ func TestPolicies(t *testing.T) {
 				t.Errorf("%s, want %s", got, want)
 			}
 		}
+		if got := p.Of(&engine.Result{Quota: otherLimit(t), Override: &engine.Override{}}, e); got != "9/1s" {
+			t.Errorf("the text of an override is %s", got)
+		}
 		kept := 0
 		p.now.Load().texts.Range(func(any, any) bool { kept++; return true })
 		if kept != 1 {
@@ -39,3 +44,5 @@ func TestPolicies(t *testing.T) {
 		}
 	}
 }
+
+func otherLimit(t *testing.T) *weir.Compiled { return testcall.Must(weir.PerSecond(9).Compile())(t) }

@@ -3,6 +3,7 @@ package httpapi
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"strings"
 	"sync"
 	"testing"
@@ -56,6 +57,7 @@ func overridesOf(t testing.TB, s *stand, clock func() time.Time) *manage.Overrid
 	}}
 	all := manage.NewOverrides(manage.OverrideOptions{
 		Place: &drawer{store: s.store, source: testcall.Must(past.Encode(begin))(t)}, Engine: s.engine, Clock: clock,
+		Logger: slog.New(slog.DiscardHandler),
 	})
 	testcall.OK(t, all.Look(t.Context()))
 	return all
