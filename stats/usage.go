@@ -69,7 +69,7 @@ func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
 		Tier: q.Tier, Period: time.Duration(q.Period) * time.Microsecond, Limit: limit,
 		Requests: u.Used.Count + u.Denied, Denied: u.Denied,
 	}
-	// A slot reaches beyond the limit that is in it; nobody can have used more.
+	// A slot can reach beyond the limit, but no client can have used more than the limit.
 	within := func(units int64) int64 {
 		if limit > 0 && units > limit && frame.Slot(uint64(units)) == frame.Slot(uint64(limit)) {
 			return limit

@@ -19,9 +19,9 @@ func newOverrides() *cobra.Command {
 	var ruleID, key, state string
 	cmd := &cobra.Command{
 		Use:   "overrides",
-		Short: "Raise or lower one client's limit until a time",
-		Long: `List the overrides with an end of a running weir: another limit for one client under one
-rule, until a time. They are not part of the rules document.`,
+		Short: "Raise or lower the limit of one client for a while",
+		Long: `List the temporary overrides of a running weir. A temporary override gives one client
+another limit under one rule until a given time. It is not part of the rules document.`,
 		Example: `  weir overrides
   weir overrides --state all --client user:alice
   weir overrides add api user:alice 500/1m --for 2h --reason "migration"
@@ -44,7 +44,7 @@ rule, until a time. They are not part of the rules document.`,
 	flags := cmd.Flags()
 	flags.StringVar(&ruleID, "rule", "", "only overrides of the rule with this `id`")
 	flags.StringVar(&key, "client", "", "only overrides of the client with this `key`, such as user:alice")
-	flags.StringVar(&state, "state", "active", "`which` overrides: active, ended or all")
+	flags.StringVar(&state, "state", "active", "`state` of the overrides: active, ended or all")
 	_ = cmd.RegisterFlagCompletionFunc("rule", completeRules(&c))
 	_ = cmd.RegisterFlagCompletionFunc("state", cobra.FixedCompletions([]string{"active", "ended", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	c.add(cmd)
@@ -92,8 +92,8 @@ func newOverridesAdd() *cobra.Command {
 	var body httpapi.OverrideRequest
 	cmd := &cobra.Command{
 		Use:   "add RULE KEY LIMIT...",
-		Short: "Give a client another limit until a time",
-		Long: `Give a client another limit under one rule until a time, instead of the rule's limit, tiers
+		Short: "Give a client another limit for a while",
+		Long: `Give a client another limit under one rule until a given time, instead of the rule's limit, tiers
 and overrides. It replaces an active override for the same rule and client. A limit is written
 as in a rule, such as 500/1m, or unlimited.`,
 		Example: `  weir overrides add api user:alice 500/1m --for 2h --reason "migration"
@@ -124,7 +124,7 @@ as in a rule, such as 500/1m, or unlimited.`,
 	}
 	flags := cmd.Flags()
 	flags.StringVar(&body.For, "for", "", "`duration` of the override, such as 2h or 7d, at most 366d")
-	flags.StringVar(&body.Until, "until", "", "`time` of its end, such as 2026-12-31T18:00:00Z; instead of --for")
+	flags.StringVar(&body.Until, "until", "", "`time` at which the override ends, such as 2026-12-31T18:00:00Z; instead of --for")
 	flags.StringVar(&body.Reason, "reason", "", "reason for the override (`text`)")
 	flags.Int64Var(&body.Burst, "burst", 0, "capacity of a bucket, in `units` (default N of the limit)")
 	return c.add(cmd)
@@ -135,7 +135,7 @@ func newOverridesEnd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "end ID",
 		Short:   "End an override now",
-		Long:    `End an override now, instead of at its time. One that has already ended stays as it is.`,
+		Long:    `End an override now, before its time. An override that has already ended does not change.`,
 		Example: "  weir overrides end 88d2730c83dba781",
 		Args:    exactlyOne("the id of an override"),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -9,7 +9,7 @@ import (
 	overrideredis "github.com/weirhq/weir/internal/override/redis"
 )
 
-// openOverrides brings overrides with an end into force. They never keep weir from starting.
+// openOverrides brings temporary overrides into force. They never keep weir from starting.
 func (a *App) openOverrides(ctx, background context.Context) error {
 	if a.options.Rules == NoRules {
 		return nil

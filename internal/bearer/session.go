@@ -13,21 +13,22 @@ import (
 
 // Errors of a session.
 var (
-	// ErrNoSession is a session that nobody on the list has made, or whose token is no
-	// longer there. The two cannot be told apart.
+	// ErrNoSession is returned for a session that no token of the list has signed. The
+	// token may have been removed from the list.
 	ErrNoSession = errors.New("token: no token of the list has made this session")
 
-	// ErrSessionOver is a session whose time is over.
+	// ErrSessionOver is returned for a session that has expired.
 	ErrSessionOver = errors.New("token: the session is over")
 )
 
 // maxSession is more than the longest session, in bytes.
 const maxSession = 160
 
-// Session returns a text that stands for a token until a time, for a browser to keep. It
-// has the name of the holder and the time, signed with a key that is made from the token:
-// whoever has the list can verify it, and nobody needs to remember it. It ends when the
-// token is taken off the list. Its scope is what the list says by then.
+// Session returns a text that a browser can use instead of a token until a given time.
+// It contains the name of the holder and the time, signed with a key derived from the
+// token. So every instance with the list can verify it, and no instance has to store
+// it. It ends when the token is removed from the list. Its scope is the current scope
+// in the list.
 func (l *List) Session(token string, until time.Time) (string, bool) {
 	i, ok := l.find(token)
 	if !ok {
@@ -38,7 +39,8 @@ func (l *List) Session(token string, until time.Time) (string, bool) {
 	return said + "|" + e.sign(said), true
 }
 
-// FindSession returns who has a session. The error is ErrNoSession or ErrSessionOver.
+// FindSession returns the holder of a session. The error is ErrNoSession or
+// ErrSessionOver.
 func (l *List) FindSession(session string, now time.Time) (Holder, error) {
 	if l == nil || len(session) > maxSession {
 		return Holder{}, ErrNoSession
@@ -55,7 +57,7 @@ func (l *List) FindSession(session string, now time.Time) (Holder, error) {
 	}
 	seconds, err := strconv.ParseInt(until, 10, 64)
 	if err != nil {
-		return Holder{}, ErrNoSession // which nobody has signed
+		return Holder{}, ErrNoSession // not signed by weir
 	}
 	if now.Unix() >= seconds {
 		return Holder{}, ErrSessionOver
@@ -63,8 +65,7 @@ func (l *List) FindSession(session string, now time.Time) (Holder, error) {
 	return l.entries[i].holder, nil
 }
 
-// sign signs with a key of its own, so that what is signed here can never be taken for
-// something else that the hash of the token is good for.
+// sign signs with a derived key, so that a signature cannot be used for anything else.
 func (e *entry) sign(said string) string {
 	key := authenticate(e.sum[:], "weir session 1")
 	return base64.RawURLEncoding.EncodeToString(authenticate(key, said))

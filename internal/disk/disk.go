@@ -22,7 +22,7 @@ var ErrLocked = errors.New("another process has the lock")
 // lockEvery is how often Lock tries. The system would wait, too, but not for a context.
 const lockEvery = 5 * time.Millisecond
 
-// Lock is TryLock that waits until nobody else has the lock, or the context ends.
+// Lock is like TryLock, but waits until the lock is free or the context ends.
 func Lock(ctx context.Context, path string) (*os.File, error) {
 	for {
 		file, err := TryLock(path)

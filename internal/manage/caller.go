@@ -9,21 +9,21 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 )
 
-// Credentials are by what a call says who makes it. What a browser sends by itself is here
-// only if the server's own page has made the call.
+// Credentials are the credentials of a call. They include a cookie only if the server's
+// own page made the call.
 type Credentials struct {
 	Authorization []string // the header of this name
 	Session       string   // see bearer.List.Session; "" if there is none
 
-	// Proxy is whom a trusted proxy has authenticated; nil if it has not.
+	// Proxy is the user whom a trusted proxy has authenticated; nil if there is none.
 	Proxy *bearer.Holder
 }
 
-// Via is by what it is known who calls.
+// Via tells how the caller was identified.
 type Via uint8
 
 const (
-	ByNothing Via = iota // nobody is asked
+	ByNothing Via = iota // no token is required
 	ByToken
 	BySession
 	ByProxy
@@ -31,16 +31,16 @@ const (
 
 func (v Via) String() string { return [...]string{"none", "token", "session", "proxy"}[v] }
 
-// Caller is who calls.
+// Caller is the holder of the credentials of a call.
 type Caller struct {
 	bearer.Holder
 	Via Via
 }
 
-// Identify returns who calls. If the list is nil, that is somebody without a name who may do
-// everything. A token goes before a session, and that before a proxy. The error is ErrNoToken, ErrWrongToken,
-// ErrWrongSession or ErrSessionOver; Via is then by what it was tried. It counts nothing, so
-// it is for calls that were allowed already.
+// Identify returns the caller. If the list is nil, the caller has no name and may do
+// everything. Precedence: token, session, proxy. The error is ErrNoToken, ErrWrongToken,
+// ErrWrongSession or ErrSessionOver; Via then tells what was tried. Identify does not
+// count attempts, so use it for calls that were already allowed.
 func Identify(tokens *bearer.List, c Credentials, now time.Time) (Caller, error) {
 	if tokens == nil {
 		return Caller{Holder: bearer.Holder{Scope: bearer.Admin}}, nil

@@ -17,21 +17,21 @@ import (
 
 // OverrideOptions are options of Overrides.
 type OverrideOptions struct {
-	// Place is where the overrides are kept. It is needed.
+	// Place keeps the overrides. Required.
 	Place override.Place
 
-	// Engine judges by them. It is needed.
+	// Engine applies the overrides. Required.
 	Engine *engine.Engine
 
-	// Clock tells the time, as the engine's does. Default the system's.
+	// Clock returns the time of the engine's clock. Default the system clock.
 	Clock func() time.Time
 
-	// Logger is told of trouble with the place. Default slog.Default().
+	// Logger receives errors of the place. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Overrides are those with an end. They are read and changed one at a time, and each change
-// is in force here before the next. It is safe for concurrent use.
+// Overrides manages the temporary overrides. They are read and changed one at a time,
+// and each change is in force here before the next. It is safe for concurrent use.
 type Overrides struct {
 	options OverrideOptions
 	turn    chan struct{} // has room for one
@@ -39,7 +39,7 @@ type Overrides struct {
 	// What is known here, which stays in force while the place is unavailable.
 	list atomic.Pointer[override.List]
 
-	// For whoever has the turn.
+	// Used only by the call that has the turn.
 	revision override.Revision
 	source   []byte // of the revision
 	trouble  string // that was logged last, and is not over
@@ -265,7 +265,7 @@ func (d *OverrideDraft) complete(now time.Time) error {
 	case d.Until.Sub(now) > override.MaxLength:
 		return fault(field, "%s is more than %d days ahead; for so long, add an override to the rule.", d.Until.Format(time.RFC3339), override.MaxLength/(24*time.Hour))
 	case d.Reason == "":
-		return fault("reason", "required; send one line for those who read the list later.")
+		return fault("reason", "required; send the reason in one line.")
 	case long > override.MaxReason:
 		return fault("reason", "%d bytes exceed the maximum of %d; shorten it.", long, override.MaxReason)
 	}

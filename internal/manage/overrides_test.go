@@ -99,7 +99,8 @@ func TestOverridesShared(t *testing.T) {
 	testcall.OK(t, b.Look(t.Context()))
 	b.want(t, "who has looked", 500)
 
-	// A change upon a change of somebody else keeps both, and nobody's is lost to a race.
+	// A change after a change of another instance keeps both, and no change is lost to a
+	// race.
 	b.place.faster = 3
 	testcall.Must(b.Add(t.Context(), draft(1, "7/1m")))(t)
 	testcall.OK(t, a.Look(t.Context()))

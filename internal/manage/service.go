@@ -36,7 +36,7 @@ type Service struct {
 	// are tried with the same.
 	RuleOptions rule.Options
 
-	// Overrides are those with an end. Default none are kept.
+	// Overrides manages the temporary overrides. Default none.
 	Overrides *Overrides
 
 	// Guard keeps out who calls the management too often, or tries tokens. Servers of

@@ -1,4 +1,4 @@
-// Package override keeps overrides with an end: another limit for one client under one rule,
+// Package override keeps temporary overrides: another limit for one client under one rule,
 // until a time. They are kept apart from the document of rules, and together in one document
 // of their own. The packages below are the places where it can be.
 package override

@@ -40,4 +40,4 @@ func RevisionOf(source []byte) Revision {
 const Unknown Revision = "unknown"
 
 // ErrChanged is that somebody else was faster.
-var ErrChanged = errors.New("override: somebody else has changed the overrides; read them again")
+var ErrChanged = errors.New("override: the overrides have changed meanwhile; read them again")

@@ -31,7 +31,7 @@ func override(t *testing.T, p *process, user, limit, lasts string) (made overrid
 	return made
 }
 
-// limitOf is the limit by which a user is judged.
+// limitOf returns the limit that applies to a user.
 func limitOf(t *testing.T, p *process, user string) string {
 	t.Helper()
 	a := ask(t, client(t), "POST", p.URL+"/v1/check", fmt.Sprintf(`{"user": "%s", "peek": true}`, user))

@@ -19,7 +19,7 @@ import (
 // Names in the directory.
 const (
 	name     = "overrides.json"
-	lockName = "overrides.lock" // held by whoever writes
+	lockName = "overrides.lock" // held by the process that writes
 )
 
 // pollEvery is how often Watch looks, besides being told by the system, so that a change is

@@ -21,8 +21,8 @@ func TestSuite(t *testing.T) {
 	})
 }
 
-// Nobody else may read the document, and what a crash has left behind goes with the next
-// write.
+// Other users must not be able to read the document, and what a crash has left behind
+// goes with the next write.
 func TestFiles(t *testing.T) {
 	dir := t.TempDir()
 	other := filepath.Join(dir, "1.yaml.123.tmp")

@@ -129,7 +129,7 @@ func (p *Place) Watch(ctx context.Context, look func()) error {
 	return ctx.Err()
 }
 
-// explain says more where Redis's own words help nobody.
+// explain adds a remedy to errors of Redis that do not explain themselves.
 func (p *Place) explain(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err

@@ -14,7 +14,8 @@ import (
 const SessionLength = 12 * time.Hour
 
 // Names of the cookie that holds a session. Over HTTPS it has the prefix with which
-// browsers take it from no other host and no plain page, so that nobody else can set it.
+// browsers take it from no other host and no plain page, so that no other site can set
+// it.
 const (
 	plainSession  = "weir_session"
 	secureSession = "__Host-weir_session"

@@ -207,7 +207,7 @@ func TestSessionTriesAreLimited(t *testing.T) {
 	if !strings.Contains(string(r.body), "invalid sessions") {
 		t.Errorf("%s", r.body)
 	}
-	// Whoever has a token can still come in, and others are not affected.
+	// Clients with a token still have access, and other clients are not affected.
 	s.call("POST /v1/session", asAlice, own).want(t, 204, nil)
 	s.call("GET /v1/rules", "", alice, own, "From: 192.0.2.2:1").want(t, 200, nil)
 	s.now.Add(time.Minute.Microseconds())
@@ -259,7 +259,7 @@ func TestSessionsOverHTTPS(t *testing.T) {
 	s.call("GET /v1/rules", "", secure, own, proxied, https).want(t, 200, nil)
 	plain := strings.Replace(secure, "__Host-", "", 1)
 	s.call("GET /v1/rules", "", plain, own, proxied, https).wantProblem(t, tokenRequired) // a plain page may have set it
-	// Nobody else is believed about that.
+	// Other senders are not trusted.
 	if plain := s.session(asAlice, https); !strings.HasPrefix(plain, "Cookie: weir_session=") {
 		t.Error(plain)
 	}
