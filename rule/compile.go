@@ -25,7 +25,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 		matches: match.Compiler{IgnoreCase: o.IgnoreCase},
 		limits:  map[weir.Limit]*weir.Compiled{},
 	}
-	t := &Table{byID: c.ids, headers: map[string]bool{}}
+	t := &Table{byID: c.ids, headers: map[string]bool{}, client: newClientParts(o.IPv6Bits)}
 	var wrong []error
 	for i := range set.Rules {
 		r := &set.Rules[i]

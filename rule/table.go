@@ -27,6 +27,7 @@ type Table struct {
 	exempt  list
 	block   list
 	headers map[string]bool // by which rules count
+	client  clientParts
 }
 
 // Entry is a compiled rule of a table.

@@ -46,12 +46,9 @@ func (r *Recorder) tick(now time.Time) {
 		return
 	}
 	r.takeCountsLocked()
-	r.closeSecondLocked()
+	r.closeTenLocked(second / 10)
+	r.closeSecondLocked() // the last one, because it wakes who sends
 	c.second = second
-	if second/10 != c.ten {
-		r.closeTenLocked()
-		c.ten = second / 10
-	}
 }
 
 // close ends what is being counted, whether or not its time is over.
@@ -61,37 +58,60 @@ func (r *Recorder) close(now time.Time) {
 	defer c.mu.Unlock()
 	r.takeSamplesLocked(r.index.Load())
 	r.takeCountsLocked()
+	r.closeDetailLocked()
+	r.closeTenLocked(now.Unix() / 10)
 	r.closeSecondLocked()
-	r.closeTenLocked()
-	c.second, c.ten = now.Unix(), now.Unix()/10
+	c.second = now.Unix()
 }
 
 func (r *Recorder) closeSecondLocked() {
 	c := &r.collector
 	r.routes.take(c.frame)
 	c.frame.Trim()
-	r.queue.closed(c.second, c.frame, r.partLocked(archive.Series, c.second, c.frame), c.frame.Requests.Total())
+	if !c.frame.Empty() {
+		r.putLocked(&archive.Part{Kind: archive.Series, Start: c.second, ID: r.nextIDLocked(), Frame: c.frame.Append(nil)}, c.frame.Requests.Total())
+	}
+	r.queue.closed(c.second, c.frame)
 	c.frame = &frame.Frame{}
 }
 
-func (r *Recorder) closeTenLocked() {
+// closeTenLocked sends the rankings as they are, every second, and begins new ones if the
+// ten seconds are over.
+func (r *Recorder) closeTenLocked(next int64) {
 	c := &r.collector
-	r.queue.put(r.partLocked(archive.Rules, c.ten*10, c.detail), 0)
-	top := &frame.Frame{}
-	c.ranks.put(top)
-	r.queue.put(r.partLocked(archive.Top, c.ten*10, top), 0)
-	c.detail, c.ranks = &frame.Frame{}, newRanks()
+	if c.ranks.changed {
+		c.ranks.changed = false
+		if c.ranks.id == "" {
+			c.ranks.id = r.nextIDLocked()
+		}
+		c.ranks.revision++
+		top := &frame.Frame{Denials: c.ranks.denials.list(r.options.Instance)}
+		c.ranks.put(top)
+		r.putLocked(&archive.Part{Kind: archive.Top, Start: c.ten * 10, ID: c.ranks.id, Revision: c.ranks.revision, Frame: top.Append(nil)}, 0)
+	}
+	if next != c.ten {
+		r.closeDetailLocked()
+		c.ten, c.ranks = next, newRanks()
+	}
 }
 
-// partLocked is what is sent of a frame; nil if nothing happened.
-func (r *Recorder) partLocked(kind archive.Kind, start int64, f *frame.Frame) *archive.Part {
-	if f.Empty() {
-		return nil
+func (r *Recorder) closeDetailLocked() {
+	c := &r.collector
+	if !c.detail.Empty() {
+		r.putLocked(&archive.Part{Kind: archive.Rules, Start: c.ten * 10, ID: r.nextIDLocked(), Frame: c.detail.Append(nil)}, 0)
+		c.detail = &frame.Frame{}
 	}
+}
+
+func (r *Recorder) nextIDLocked() string {
 	r.collector.number++
-	p := &archive.Part{Kind: kind, Start: start, ID: fmt.Sprintf("%s.%d", r.name, r.collector.number), Frame: f.Append(nil)}
+	return fmt.Sprintf("%s.%d", r.name, r.collector.number)
+}
+
+// putLocked lets a part wait to be sent, and keeps it here, too.
+func (r *Recorder) putLocked(p *archive.Part, requests int64) {
 	r.keepOwn(p)
-	return p
+	r.queue.put(p, requests)
 }
 
 // takeSamplesLocked takes the samples of all stripes, which then are taken with the
@@ -116,7 +136,13 @@ func (r *Recorder) takeSamplesLocked(next *index) {
 // count reads samples.
 func (c *collector) count(x *index, buf []byte) {
 	for len(buf) > 0 {
-		p := x.rules[binary.LittleEndian.Uint16(buf)]
+		number := binary.LittleEndian.Uint16(buf)
+		if number == denialMark {
+			buf = c.ranks.denials.read(x, buf)
+			c.ranks.changed = true
+			continue
+		}
+		p := x.rules[number]
 		tier, n, f, limits := int(buf[2]), int64(1)<<buf[3], flags(buf[4]), int(buf[5])
 		key := int(binary.LittleEndian.Uint16(buf[6:]))
 		buf = buf[sampleHead:]

@@ -144,6 +144,20 @@ func ExampleRecorder_Clients() {
 	// user:bob 1 [1 0] since 12:00:00 [{api 1}]
 }
 
+func ExampleRecorder_Denials() {
+	recorder := recorded()
+	latest, err := recorder.Denials(ctx, stats.DenialsQuery{Rule: "api", N: 5})
+	if err != nil {
+		panic(err)
+	}
+	for _, d := range latest.Denials {
+		fmt.Println(time.UnixMicro(d.At).UTC().Format(time.TimeOnly), d.Rule, d.Key)
+	}
+	// Output:
+	// 12:00:00 api user:bob
+	// 12:00:00 api user:eve
+}
+
 func ExampleRecorder_Usage() {
 	recorder := recorded()
 	usage, err := recorder.Usage(ctx, "api", noon, noon.Add(time.Hour))

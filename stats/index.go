@@ -17,6 +17,7 @@ type index struct {
 	table []placed // open addressing; its length is a power of two
 	shift uint
 	rules []*place // the last one is for all that are not known
+	lists *rule.Table
 }
 
 type placed struct {
@@ -47,7 +48,7 @@ const maxTiers = 16
 // demands, with lines from a function. The rules of the index before are still found, as
 // long as the rule has its id: their verdicts may still be coming.
 func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(frame.Line) *line) *index {
-	x := &index{}
+	x := &index{lists: table}
 	byID := map[string]*place{}
 	var all []placed
 	if table != nil {

@@ -70,7 +70,7 @@ func newDesk(t testing.TB, rules string) *desk {
 	if d.memory, err = archivememory.New(archivememory.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	d.Recorder = newRecorder(t, Options{Archive: d.memory, Clock: d.clock.now})
+	d.Recorder = newRecorder(t, Options{Archive: d.memory, Clock: d.clock.now, Instance: "here"})
 	micros := func() weir.Micros { return weir.Micros(d.clock.micros.Load()) }
 	d.store = &losable{Store: memory.New(memory.Options{Clock: micros})}
 	if d.engine, err = engine.New(engine.Options{Store: d.store, Observers: []engine.Observer{d.Recorder}, Clock: micros}); err != nil {

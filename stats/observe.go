@@ -53,10 +53,16 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		if number*golden+chance <= math.MaxUint64>>(power&63) {
 			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegradedAllowed
 			r.stripes[stripe].sample(req, v, from, to, pass, power)
+			if !pass {
+				r.stripes[stripe].sampleDenial(req, v, from, to, said, r.options.Clock)
+			}
 		}
 		if with == alone {
 			return
 		}
 	}
-	r.requests.sheet(stripe, along, outcome).add(slot, took)
+	number := r.requests.sheet(stripe, along, outcome).add(slot, took)
+	if outcome == engine.OutcomeBlocked && number*golden+chance <= math.MaxUint64>>(power&63) {
+		r.stripes[stripe].sampleBlocked(req, r.options.Clock)
+	}
 }

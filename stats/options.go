@@ -40,6 +40,9 @@ type Options struct {
 	// DefaultMaxSubscribers.
 	MaxSubscribers int
 
+	// Instance is the name of this process in denials. Default none.
+	Instance string
+
 	// Clock returns the time. Default time.Now.
 	Clock func() time.Time
 

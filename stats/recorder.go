@@ -21,8 +21,8 @@
 //
 // # Data loss
 //
-// A process that is killed loses the current second; of rankings, details and
-// suggestions it loses the current ten seconds. While Redis is unavailable, up to
+// A process that is killed loses the current second; of details and suggestions it loses
+// the current ten seconds. While Redis is unavailable, up to
 // [Options.MaxPending] is buffered and sent later. Older data is dropped, and
 // [Recorder.Health] reports how much.
 package stats

@@ -33,6 +33,7 @@ type stripe struct {
 	index   *index
 	buf     []byte
 	dropped int64 // requests whose samples found no room
+	details details
 	_       [64]byte
 }
 
@@ -51,6 +52,7 @@ func newStripes() []stripe {
 	for i := range all {
 		all[i].buf = make([]byte, 0, samplesSize)
 		all[i].chance.Store(rand.Uint64())
+		all[i].details.reset()
 	}
 	return all
 }
@@ -196,6 +198,7 @@ func (s *stripe) pace(before int) {
 func (s *stripe) exchange(other []byte) (full []byte, dropped int64) {
 	full, dropped = s.buf, s.dropped
 	s.buf, s.dropped = other[:0], 0
+	s.details.reset()
 	s.chance.Store(rand.Uint64())
 	if power := s.power.Load(); power > 0 && len(full) < cap(full)/8 {
 		s.power.Store(power - 1)

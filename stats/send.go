@@ -43,25 +43,26 @@ type closed struct {
 }
 
 // closed adds a second that is over.
-func (q *queue) closed(second int64, f *frame.Frame, p *archive.Part, requests int64) {
+func (q *queue) closed(second int64, f *frame.Frame) {
 	q.mu.Lock()
 	q.over = append(q.over, closed{second, f})
 	q.over = q.over[max(0, len(q.over)-behind):]
 	q.mu.Unlock()
-	q.put(p, requests)
 	select {
 	case q.signal <- struct{}{}:
 	default:
 	}
 }
 
-// put lets a part wait, and drops those that have waited too long.
+// put lets a part wait in place of an earlier revision of it, and drops those that have
+// waited too long.
 func (q *queue) put(p *archive.Part, requests int64) {
-	if p == nil {
-		return
-	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if i := slices.IndexFunc(q.waiting, func(w waiting) bool { return w.part.ID == p.ID }); i >= 0 {
+		q.waiting[i].part = p
+		return
+	}
 	q.waiting = append(q.waiting, waiting{p, requests})
 	drop := 0
 	for drop < len(q.waiting) && (q.waiting[drop].part.Start < p.Start-q.most || int64(len(q.waiting)-drop) > 2*q.most+3) {
@@ -86,13 +87,16 @@ func (q *queue) first() []archive.Part {
 
 // sent removes what has arrived, unless it was dropped meanwhile.
 func (q *queue) sent(batch []archive.Part) {
-	arrived := make(map[string]bool, len(batch))
+	arrived := make(map[string]int64, len(batch))
 	for i := range batch {
-		arrived[batch[i].ID] = true
+		arrived[batch[i].ID] = batch[i].Revision
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	q.waiting = slices.DeleteFunc(q.waiting, func(w waiting) bool { return arrived[w.part.ID] })
+	q.waiting = slices.DeleteFunc(q.waiting, func(w waiting) bool {
+		revision, ok := arrived[w.part.ID]
+		return ok && revision == w.part.Revision
+	})
 }
 
 // take returns the seconds that were not told yet.

@@ -96,7 +96,7 @@ type Top struct {
 	Local bool
 }
 
-// Top returns the most frequent keys. A ranking is at most ten seconds old. The window
+// Top returns the most frequent keys. A ranking is at most two seconds old. The window
 // includes the slot that is still being counted, so it may be longer by a twelfth.
 func (r *Recorder) Top(ctx context.Context, q TopQuery) (*Top, error) {
 	if q.By > ByDenied || int(q.Window) >= len(windows) {
@@ -138,6 +138,12 @@ func (r *Recorder) top(ctx context.Context, a archive.Store, q TopQuery) (*Top, 
 type ranks struct {
 	all    [2]*frame.Counter             // allowed and denied, by the request
 	byRule map[string]*[2]*frame.Counter // by the rule
+
+	denials denials
+
+	changed  bool   // since they were sent
+	id       string // of the part that they are sent as
+	revision int64
 }
 
 // Places for keys: as many as an archive keeps, and as many again, so that those which
@@ -157,6 +163,7 @@ func newRanks() *ranks {
 // count counts a key n times: for the rule by what it said, and over all rules by what
 // became of the request, once for each key and request.
 func (r *ranks) count(rule string, f flags, key []byte, n int64) {
+	r.changed = true
 	of := r.byRule[rule]
 	if of == nil {
 		of = &[2]*frame.Counter{frame.NewCounter(placesRule), frame.NewCounter(placesRule)}
@@ -174,11 +181,10 @@ func (r *ranks) count(rule string, f flags, key []byte, n int64) {
 
 // put writes what was counted into a frame.
 func (r *ranks) put(f *frame.Frame) {
-	if len(r.byRule) == 0 {
-		return
+	if len(r.byRule) > 0 {
+		all := f.Ranking("")
+		all.Allowed, all.Denied = r.all[0].Sketch(), r.all[1].Sketch()
 	}
-	all := f.Ranking("")
-	all.Allowed, all.Denied = r.all[0].Sketch(), r.all[1].Sketch()
 	for id, of := range r.byRule {
 		one := f.Ranking(id)
 		one.Allowed, one.Denied = of[0].Sketch(), of[1].Sketch()

@@ -58,12 +58,16 @@ func (a *App) openStats(_, background context.Context) error {
 	if err != nil {
 		return err
 	}
-	a.recorder, err = stats.New(stats.Options{Archive: kept, Logger: a.options.Logger})
+	host, err := os.Hostname()
+	if err != nil {
+		return fmt.Errorf("the host name of this machine is not available: %w", err)
+	}
+	a.recorder, err = stats.New(stats.Options{Archive: kept, Logger: a.options.Logger, Instance: a.instance(host)})
 	if err != nil {
 		return err
 	}
 	a.background.Go(func() { a.recorder.Run(background) }) // until the end, which is its error
-	return a.openAlerts(background)
+	return a.openAlerts(background, host)
 }
 
 func (a *App) openArchive() (archive.Store, error) {
@@ -78,14 +82,13 @@ func (a *App) openArchive() (archive.Store, error) {
 	return m, nil
 }
 
-func (a *App) openAlerts(background context.Context) error {
+// instance is the name of this process in alerts and denials.
+func (a *App) instance(host string) string { return host + " " + a.options.HTTP }
+
+func (a *App) openAlerts(background context.Context, host string) error {
 	notifiers, err := a.options.Alerts.notifiers()
 	if err != nil {
 		return err
-	}
-	host, err := os.Hostname()
-	if err != nil {
-		return fmt.Errorf("the host name of this machine is not available: %w", err)
 	}
 	link, err := a.options.alertLink(host)
 	if err != nil {
@@ -93,7 +96,7 @@ func (a *App) openAlerts(background context.Context) error {
 	}
 	a.watcher, err = alert.New(alert.Options{
 		Source: a.recorder, Checks: a.options.Alerts.Checks, Notifiers: notifiers, Logger: a.options.Logger,
-		Instance: host + " " + a.options.HTTP, URL: link,
+		Instance: a.instance(host), URL: link,
 	})
 	if err != nil {
 		return err

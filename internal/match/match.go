@@ -171,14 +171,33 @@ func (r *Rule) unmetPath(path string) string {
 	if w.path == "" {
 		return unmet("path", "", r.conditions.Paths)
 	}
+	if r.matching(w) < 0 {
+		return unmet("path", w.canonical(), r.conditions.Paths)
+	}
+	return ""
+}
+
+// matching is the first pattern that a path matches, in any way to read it; -1 if none does.
+func (r *Rule) matching(w written) int {
 	for _, reading := range w.readings() {
-		for _, p := range r.paths {
-			if p.matches(reading) {
-				return ""
+		for i := range r.paths {
+			if r.paths[i].matches(reading) {
+				return i
 			}
 		}
 	}
-	return unmet("path", w.canonical(), r.conditions.Paths)
+	return -1
+}
+
+// Pattern returns the path condition that a path meets, as the rule has it; "" if there is
+// none. It compares all patterns.
+func (r *Rule) Pattern(path string) string {
+	if w := readPath(path, r.ignoreCase); w.path != "" {
+		if i := r.matching(w); i >= 0 {
+			return r.conditions.Paths[i]
+		}
+	}
+	return ""
 }
 
 func unmet(what, is string, wanted []string) string {

@@ -180,6 +180,11 @@ type Part struct {
 	Start int64  // start of the slot in Unix seconds
 	ID    string // unique, so that a part that is sent twice is added once
 	Frame []byte // encoded by frame.Frame.Append
+
+	// Revision, if not 0, is that of a part that is sent again and again while its slot
+	// is open, each time with everything it has so far: the highest revision of an ID
+	// counts, whatever the order in which they arrive.
+	Revision int64
 }
 
 // Slot is one slot of a level.

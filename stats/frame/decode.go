@@ -38,6 +38,9 @@ func Decode(src []byte) (*Frame, error) {
 		d.distinct(&f.Clients.All)
 		d.distinct(&f.Clients.Denied)
 	}
+	if v > 2 {
+		f.Denials = d.denials()
+	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errDamaged
 	}

@@ -9,12 +9,16 @@ import (
 
 // An encoded frame begins with a byte for its version. The sections follow in the order
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
-// that equal frames are equal bytes. Version 1 has no clients.
-const version = 2
+// that equal frames are equal bytes. Version 1 has no clients, and version 2 no denials; a
+// frame without denials is written as version 2, which older instances can read.
+const version = 3
 
 // Append appends the encoded frame to dst.
 func (f *Frame) Append(dst []byte) []byte {
 	e := encoder{append(dst, version)}
+	if len(f.Denials) == 0 {
+		e.out[len(dst)] = version - 1
+	}
 	e.counts(&f.Requests)
 	e.histogram(&f.Decision)
 
@@ -52,6 +56,9 @@ func (f *Frame) Append(dst []byte) []byte {
 
 	e.distinct(&f.Clients.All)
 	e.distinct(&f.Clients.Denied)
+	if len(f.Denials) > 0 {
+		e.denials(f.Denials)
+	}
 	return e.out
 }
 

@@ -73,6 +73,8 @@ type Frame struct {
 
 	Details map[string]*Detail  // by rule
 	Top     map[string]*Ranking // by rule; "" for all rules together
+
+	Denials []Denial // the latest ones, newest first; a sample
 }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
@@ -128,6 +130,7 @@ func (f *Frame) Merge(other *Frame) {
 		mine.Allowed.Merge(&r.Allowed)
 		mine.Denied.Merge(&r.Denied)
 	}
+	f.Denials = mergeDenials(f.Denials, other.Denials)
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -175,7 +178,7 @@ func (d *Detail) merge(other *Detail) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
@@ -219,6 +222,7 @@ func (f *Frame) Trim() {
 	for _, d := range f.Details {
 		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, func(Quota, *Usage) {})
 	}
+	f.Denials = trimDenials(f.Denials)
 	if all := f.Top[""]; all != nil {
 		all.trim(MaxRankedAll)
 		delete(f.Top, "") // it does not count towards MaxRankings

@@ -52,6 +52,7 @@ var frames = rapid.Custom(func(t *rapid.T) *Frame {
 		fillHistogram(t, &u.Used)
 		u.Denied = count(t, "denied")
 		top := f.Ranking(name.Draw(t, "top"))
+		f.Denials = mergeDenials(f.Denials, denials.Draw(t, "denials"))
 		top.Allowed, top.Denied = sketches.Draw(t, "allowed"), sketches.Draw(t, "denied")
 	}
 	return f
@@ -90,11 +91,30 @@ func TestDecodeOtherVersions(t *testing.T) {
 	}
 }
 
+// What was written before there were denials, and before there were clients, is read.
+func TestDecodeEarlierVersions(t *testing.T) {
+	f := &Frame{Requests: Counts{Denied: 3}}
+	f.Ranking("").Denied = Sketch{Entries: []Entry{{"user:alice", 3, 0}}, Total: 3}
+	second := f.Append(nil)
+	if second[0] != 2 {
+		t.Errorf("a frame without denials has version %d", second[0])
+	}
+	first := append([]byte{1}, second[1:len(second)-2]...) // two empty sets of clients are a byte each
+	third := append([]byte{3}, append(second[1:], 0)...)
+	for _, src := range [][]byte{first, second, third} {
+		if got, err := Decode(src); err != nil || !same(got, f) {
+			t.Errorf("version %d is read as %+v, %v", src[0], got, err)
+		}
+	}
+}
+
 func FuzzDecode(f *testing.F) {
 	one := Frame{Requests: Counts{Allowed: 3, Blocked: 1}}
 	one.Decision.Record(time.Millisecond)
 	one.Rule(Line{"api", "pro"}).Denied = 7
 	one.Ranking("").Allowed = Sketch{Entries: []Entry{{"user:alice", 5, 1}}, Floor: 1, Total: 9}
+	f.Add(one.Append(nil))
+	one.Denials = []Denial{{At: 1, Rule: "api", Key: "user:alice", Method: "GET", Path: "/a/{id}", Cost: 1, Shadow: true}}
 	f.Add(one.Append(nil))
 	f.Add([]byte{version, 0, 255, 255, 255, 255, 15})
 	f.Fuzz(func(t *testing.T, src []byte) {

@@ -47,6 +47,7 @@ var managed = []struct {
 	{"GET /v1/stats/rules", "", false},
 	{"GET /v1/stats/clients", "", false},
 	{"GET /v1/stats/client?key=user:alice", "", false},
+	{"GET /v1/stats/denials", "", false},
 	{"GET /v1/stats/usage?rule=api", "", false},
 	{"GET /v1/stats/suggest?rule=api", "", false},
 	{"GET /v1/stats/stream", "", false},

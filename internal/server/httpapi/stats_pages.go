@@ -88,6 +88,27 @@ func (h *Handler) statsClient(c *call) (any, error) {
 	return answer, nil
 }
 
+// statsDenials answers GET /v1/stats/denials.
+func (h *Handler) statsDenials(c *call) (any, error) {
+	in := c.query("rule", "key", "n")
+	q := stats.DenialsQuery{Rule: in.name("rule"), Key: in.key("key"), N: int(in.whole("n", 20, 1, stats.MaxDenials))}
+	if in.err != nil {
+		return nil, in.err
+	}
+	s, err := consult(h, c, "n", func(ctx context.Context) (*stats.Denials, error) { return h.options.Stats.Denials(ctx, q) })
+	if err != nil {
+		return nil, err
+	}
+	answer := &DenialsAnswer{Local: s.Local, Denials: make([]StatsDenial, len(s.Denials))}
+	for i, d := range s.Denials {
+		answer.Denials[i] = StatsDenial{
+			At: float64(d.At) / 1e6, Key: readable(d.Key), Rule: d.Rule, Method: d.Method, Path: readable(d.Path), Tier: readable(d.Tier),
+			Cost: d.Cost, Shadow: d.Shadow, Blocked: d.Blocked, Degraded: d.Degraded, Instance: readable(d.Instance),
+		}
+	}
+	return answer, h.knownRule(q.Rule, len(s.Denials) > 0)
+}
+
 // statsUsage answers GET /v1/stats/usage.
 func (h *Handler) statsUsage(c *call) (any, error) {
 	in := c.query("rule", "from", "to")

@@ -109,6 +109,39 @@ func TestClient(t *testing.T) {
 	s.call("GET /v1/stats/client?key=user:nobody", "").want(t, 200, nil)
 }
 
+func TestDenials(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	s.traffic()
+	var a DenialsAnswer
+	r := s.call("GET /v1/stats/denials?rule=login&n=1", "").want(t, 200, &a)
+	want := StatsDenial{At: float64(begin.UnixMicro()) / 1e6, Key: "ip:192.0.2.9", Rule: "login", Method: "POST", Path: "/api/login", Cost: 1}
+	if len(a.Denials) != 1 || a.Denials[0] != want || a.Local {
+		t.Errorf("%s, want %+v", r.body, want)
+	}
+	s.call("GET /v1/stats/denials", "").want(t, 200, &a)
+	var blocked, degraded int
+	for i, d := range a.Denials {
+		if d.Blocked && d.Key == "ip:203.0.113.66" && d.Rule == "" {
+			blocked++
+		}
+		if d.Degraded {
+			degraded++
+		}
+		if i > 0 && d.At > a.Denials[i-1].At {
+			t.Errorf("%d is newer", i)
+		}
+	}
+	if blocked != 1 || degraded != 1 || len(a.Denials) != 3 { // all of bob's are at the same time, and so are one
+		t.Errorf("%+v", a.Denials)
+	}
+	if s.call("GET /v1/stats/denials?key=ip:203.0.113.66", "").want(t, 200, &a); len(a.Denials) != 1 {
+		t.Errorf("%+v", a)
+	}
+	if r := s.call("GET /v1/stats/denials?key=user:nobody", "").want(t, 200, &a); !strings.Contains(string(r.body), `"denials":[]`) {
+		t.Errorf("%s", r.body)
+	}
+}
+
 func TestUsage(t *testing.T) {
 	s := newStatsStand(t, Options{})
 	s.traffic()

@@ -53,9 +53,10 @@ func TestStatsProblems(t *testing.T) {
 			{"by=shadow_denied", "by", "total, allowed or denied"}, {"n=0", "n", "1 to 100"}, {"n=101", "n", "1 to 100"},
 			{"rule=" + long, "rule", "1025 bytes"}, {"prefix=" + long, "prefix", "1025 bytes"}, {"step=1", "step", "no parameter"},
 		},
-		"client": {{"from=1", "key", "required"}, {"key=", "key", "required"}, {"key=" + long, "key", "1025 bytes"}},
-		"usage":  {{"from=1", "rule", "required"}, {"rule=" + long, "rule", "1025 bytes"}},
-		"stream": {{"from=1", "from", "no parameter"}},
+		"client":  {{"from=1", "key", "required"}, {"key=", "key", "required"}, {"key=" + long, "key", "1025 bytes"}},
+		"denials": {{"n=0", "n", "1 to 100"}, {"n=101", "n", "1 to 100"}, {"key=" + long, "key", "1025 bytes"}, {"rule=" + long, "rule", "1025 bytes"}, {"from=1", "from", "no parameter"}},
+		"usage":   {{"from=1", "rule", "required"}, {"rule=" + long, "rule", "1025 bytes"}},
+		"stream":  {{"from=1", "from", "no parameter"}},
 	}
 	for _, w := range whens {
 		all["summary"] = append(all["summary"], w)

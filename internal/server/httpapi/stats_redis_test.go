@@ -69,7 +69,7 @@ func TestRedisOfStatsIsKilled(t *testing.T) {
 	for !f.next(t).Local {
 	}
 	s.call("POST /v1/check", aliceAsks).want(t, 200, nil)
-	for _, what := range []string{"summary", "series", "top", "rules", "clients", "client?key=user:alice", "usage?rule=api"} {
+	for _, what := range []string{"summary", "series", "top", "rules", "clients", "client?key=user:alice", "denials", "usage?rule=api"} {
 		var a struct{ Local bool }
 		if s.call("GET /v1/stats/"+what, "").want(t, 200, &a); !a.Local {
 			t.Errorf("%s does not say that it is of one instance alone", what)

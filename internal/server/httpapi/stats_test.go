@@ -219,7 +219,7 @@ func TestSuggest(t *testing.T) {
 	}
 	s.call("PUT /v1/rules", "rules: []", "If-Match: *").want(t, 200, nil)
 	s.call("GET /v1/stats/suggest?rule=login", "").want(t, 200, nil)
-	for _, what := range []string{"suggest?rule=queue", "series?rule=queue", "top?rule=queue", "clients?rule=queue", "usage?rule=queue", "suggest?rule=%3Cb%3E%22"} {
+	for _, what := range []string{"suggest?rule=queue", "series?rule=queue", "top?rule=queue", "clients?rule=queue", "denials?rule=queue", "usage?rule=queue", "suggest?rule=%3Cb%3E%22"} {
 		if p := s.call("GET /v1/stats/"+what, "").wantProblem(t, noRule, "GET /v1/rules"); p.Field != "rule" {
 			t.Errorf("%s: %+v", what, p)
 		}
@@ -240,7 +240,7 @@ func TestArchiveIsAway(t *testing.T) {
 	s := newStatsStand(t, Options{})
 	s.traffic()
 	s.archive.lost.Store(true)
-	for _, what := range []string{"summary", "series", "top", "rules", "clients", "client?key=user:alice", "usage?rule=api", "suggest?rule=api"} {
+	for _, what := range []string{"summary", "series", "top", "rules", "clients", "client?key=user:alice", "denials", "usage?rule=api", "suggest?rule=api"} {
 		r := s.call("GET /v1/stats/"+what, "")
 		if r.wantProblem(t, storeGone); r.Header.Get("Retry-After") != "5" || bytes.Contains(r.body, []byte(errArchive.Error())) {
 			t.Errorf("%s: %v %s", what, r.Header, r.body)

@@ -226,6 +226,27 @@ type ClientPoint struct {
 	Denied  int64 `json:"denied"`
 }
 
+// DenialsAnswer is what GET /v1/stats/denials answers.
+type DenialsAnswer struct {
+	Local   bool          `json:"local,omitempty"`
+	Denials []StatsDenial `json:"denials"` // the newest first
+}
+
+// StatsDenial is one denied request.
+type StatsDenial struct {
+	At       float64 `json:"at"` // Unix seconds, with microseconds behind the point
+	Key      string  `json:"key"`
+	Rule     string  `json:"rule"` // "" if the client is on the block list
+	Method   string  `json:"method"`
+	Path     string  `json:"path"` // the pattern of the rule, never what the client has sent
+	Tier     string  `json:"tier"`
+	Cost     int64   `json:"cost"`
+	Shadow   bool    `json:"shadow"`
+	Blocked  bool    `json:"blocked"`
+	Degraded bool    `json:"degraded"`
+	Instance string  `json:"instance"`
+}
+
 // UsageAnswer is what GET /v1/stats/usage answers.
 type UsageAnswer struct {
 	Rule   string       `json:"rule"`

@@ -27,6 +27,7 @@ func Run(t *testing.T, open Open) {
 		test func(*testing.T, Open)
 	}{
 		{"Kinds", testKinds},
+		{"Revisions", testRevisions},
 		{"Lead", testLead},
 		{"Notes", testNotes},
 		{"NotesAreBounded", testNotesAreBounded},
@@ -103,6 +104,53 @@ func testKinds(t *testing.T, open Open) {
 	if _, err := a.Read(t.Context(), archive.Series, 0, 0, Epoch); err == nil {
 		t.Error("sixty years of seconds are read")
 	}
+}
+
+// The highest revision of a part counts, once, at every level and whatever the order; parts
+// of others and of the next slots add up with it.
+func testRevisions(t *testing.T, open Open) {
+	a, b := open(t)
+	part := func(id string, revision, start, n int64) archive.Part {
+		f := &frame.Frame{}
+		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:alice", Count: n}}, Total: n}
+		p := Part(archive.Top, start, id, f)
+		p.Revision = revision
+		return p
+	}
+	want := func(total int64) {
+		t.Helper()
+		for level := range 3 {
+			count := int64(0)
+			for _, s := range testcall.Must(b.Read(t.Context(), archive.Top, level, Epoch-3600, Epoch+7200))(t) {
+				count += s.Frame.Top[""].Denied.Of("user:alice")
+			}
+			if count != total {
+				t.Errorf("level %d has %d, want %d", level, count, total)
+			}
+		}
+	}
+	for _, c := range []struct {
+		by    archive.Store
+		part  archive.Part
+		total int64
+	}{
+		{a, part("a1", 1, Epoch, 10), 10},
+		{b, part("b1", 1, Epoch, 100), 110},
+		{a, part("a1", 3, Epoch, 30), 130},
+		{a, part("a1", 2, Epoch, 20), 130}, // late
+		{a, part("a1", 3, Epoch, 30), 130}, // again
+		{b, part("plain", 0, Epoch, 1000), 1130},
+		{a, part("a2", 4, Epoch+10, 1), 1131},
+		{b, part("b1", 2, Epoch, 200), 1231},
+		{a, part("a3", 5, Epoch+40, 1), 1232},
+		{a, part("a3", 6, Epoch+40, 2), 1233},
+		{a, part("a4", 7, Epoch+3600, 1), 1234},
+	} {
+		testcall.OK(t, c.by.Add(t.Context(), []archive.Part{c.part}))
+		want(c.total)
+	}
+	testcall.OK(t, a.RollUp(t.Context(), time.Unix(Epoch+24*3600, 0)))
+	want(1234)
 }
 
 // One instance leads, and continues to lead.

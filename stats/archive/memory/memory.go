@@ -26,6 +26,7 @@ type Store struct {
 
 	mu     sync.RWMutex
 	levels [archive.Kinds][]shelf
+	drafts [archive.Kinds][]draft
 	last   [archive.Kinds]string // ID of the part that was added last
 	notes  map[string]notes
 }
@@ -88,12 +89,13 @@ func (m *Store) Add(_ context.Context, parts []archive.Part) error {
 	defer m.mu.Unlock()
 	for i := range parts {
 		p := &parts[i]
-		if m.last[p.Kind] == p.ID {
+		if p.Revision > 0 {
+			m.revise(p, frames[i])
 			continue
 		}
-		m.last[p.Kind] = p.ID
-		for level := range m.levels[p.Kind] {
-			m.levels[p.Kind][level].add(p.Start, frames[i])
+		if m.last[p.Kind] != p.ID {
+			m.last[p.Kind] = p.ID
+			m.settle(p.Kind, p.Start, frames[i])
 		}
 	}
 	return nil
@@ -159,25 +161,17 @@ func (p packed) unpack() *frame.Frame {
 
 // Read implements archive.Store.
 func (m *Store) Read(_ context.Context, kind archive.Kind, level int, from, to int64) ([]archive.Slot, error) {
-	m.mu.RLock()
-	s := &m.levels[kind][level]
-	from, to, err := s.Span(from, to)
+	from, to, err := m.kept[kind][level].Span(from, to)
 	if err != nil {
-		m.mu.RUnlock()
 		return nil, err
 	}
-	first, _ := s.find(from)
-	end, _ := s.find(to)
-	found := slices.Clone(s.done[first:max(first, end)]) // whose bytes never change
-	if o := s.open; o.Frame != nil && from <= o.Start && o.Start < to {
-		found = append(found, packed{o.Start, o.Frame.Append(nil)})
-	}
+	m.mu.RLock()
+	found := m.slotsLocked(int(kind), level, from, to)
 	m.mu.RUnlock()
 	slots := make([]archive.Slot, len(found))
 	for i, p := range found {
 		slots[i] = archive.Slot{Start: p.start, Frame: p.unpack()}
 	}
-	slices.SortFunc(slots, func(a, b archive.Slot) int { return cmp.Compare(a.Start, b.Start) })
 	return slots, nil
 }
 
@@ -192,16 +186,11 @@ func (m *Store) Size() Size {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	var size Size
-	for _, levels := range m.levels {
-		for i := range levels {
-			s := &levels[i]
-			size.Slots += len(s.done)
-			for _, p := range s.done {
-				size.Bytes += int64(len(p.frame))
-			}
-			if s.open.Frame != nil {
+	for kind := range m.levels {
+		for level := range m.levels[kind] {
+			for _, p := range m.allLocked(kind, level) {
 				size.Slots++
-				size.Bytes += int64(len(s.open.Frame.Append(nil)))
+				size.Bytes += int64(len(p.frame))
 			}
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/archive/archivetest"
+	"github.com/weirhq/weir/stats/frame"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -155,15 +156,16 @@ func TestSnapshotOfNotes(t *testing.T) {
 		t.Errorf("an archive with a note was restored: %v", err)
 	}
 	old := openMemory(t, Options{})
-	if err := old.Restore(bytes.NewReader(asVersion1(before.Bytes()))); err != nil || archivetest.Total(t, old, archive.Series, 0, archivetest.Epoch, archivetest.Epoch+1) != 3 {
+	if err := old.Restore(bytes.NewReader(asVersion(1, before.Bytes()))); err != nil || archivetest.Total(t, old, archive.Series, 0, archivetest.Epoch, archivetest.Epoch+1) != 3 {
 		t.Errorf("version 1: %v", err)
 	}
 }
 
-// asVersion1 is a snapshot without notes as it was written before there were any.
-func asVersion1(file []byte) []byte {
+// asVersion is a snapshot as it was written before there were notes, or denials, if it has
+// none.
+func asVersion(version byte, file []byte) []byte {
 	old := bytes.Clone(file[:len(file)-8])
-	old[len(format.Magic)] = 1
+	old[len(format.Magic)] = version
 	return binary.LittleEndian.AppendUint64(old, crc64.Checksum(old, crc64.MakeTable(crc64.ECMA)))
 }
 
@@ -179,10 +181,55 @@ func TestEarlierSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	var again bytes.Buffer
-	if err := m.Snapshot(&again); err != nil || !bytes.Equal(again.Bytes(), earlier) {
+	if err := m.Snapshot(&again); err != nil || !bytes.Equal(asVersion(2, again.Bytes()), earlier) {
 		t.Errorf("%x was written, %x read, %v", again.Bytes(), earlier, err)
 	}
 	if got := archivetest.Total(t, m, archive.Series, 0, archivetest.Epoch, archivetest.Epoch+3); got != 6 || archivetest.Heard(t, m, 0) != `"a"="one"@10` {
 		t.Errorf("it has %d requests and the notes %s", got, archivetest.Heard(t, m, 0))
+	}
+}
+
+// What may still be revised is in a snapshot, too, with its denials, and goes on being
+// revised here.
+func TestSnapshotOfRevisions(t *testing.T) {
+	m := openMemory(t, Options{})
+	part := func(revision int64) archive.Part {
+		f := &frame.Frame{Denials: []frame.Denial{{At: 1, Rule: "api", Key: "user:eve", Path: "/a/{id}"}}}
+		f.Ranking("").Denied = frame.Sketch{Entries: []frame.Entry{{Key: "user:eve", Count: revision}}, Total: revision}
+		p := archivetest.Part(archive.Top, archivetest.Epoch, "a", f)
+		p.Revision = revision
+		return p
+	}
+	add := func(m *Store, p archive.Part) {
+		t.Helper()
+		if err := m.Add(t.Context(), []archive.Part{p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(m *Store, denied int64, samples int) {
+		t.Helper()
+		for level := range 3 {
+			slots, err := m.Read(t.Context(), archive.Top, level, archivetest.Epoch-3600, archivetest.Epoch+3600)
+			if err != nil || len(slots) != 1 || slots[0].Frame.Top[""].Denied.Of("user:eve") != denied || len(slots[0].Frame.Denials) != samples {
+				t.Fatalf("level %d: %+v, %v; want %d", level, slots, err, denied)
+			}
+		}
+	}
+	add(m, part(5))
+	var file bytes.Buffer
+	if err := m.Snapshot(&file); err != nil {
+		t.Fatal(err)
+	}
+	other := openMemory(t, Options{})
+	if err := other.Restore(bytes.NewReader(file.Bytes())); err != nil {
+		t.Fatal(err)
+	}
+	add(m, part(7))
+	want(m, 7, 1)
+	want(other, 5, 1)
+	add(other, part(2)) // of the next process
+	want(other, 7, 2)
+	if err := m.Restore(bytes.NewReader(file.Bytes())); err == nil {
+		t.Error("an archive in use was restored")
 	}
 }

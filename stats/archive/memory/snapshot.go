@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"io"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/internal/snapshot"
@@ -17,9 +18,9 @@ import (
 //	    its kind, id and text
 //	the word 0, the number of slots and notes
 //
-// The step says which level it is, so that levels may be kept for longer or shorter
+// Since version 3, a frame may have denials. The step says which level it is, so that levels may be kept for longer or shorter
 // than before.
-var format = snapshot.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 2, Oldest: 1}
+var format = snapshot.Format{Package: "archive", Magic: "weirstat", Of: "statistics", Version: 3, Oldest: 1}
 
 // maxFrame is the longest frame that is read; none within its bounds comes near.
 const maxFrame = 64 << 20
@@ -31,9 +32,11 @@ func (m *Store) Snapshot(w io.Writer) error {
 		count := int64(0)
 		for kind := range m.levels {
 			for level := range m.levels[kind] {
-				step, all := m.copyShelf(kind, level)
+				m.mu.RLock()
+				all := m.allLocked(kind, level)
+				m.mu.RUnlock()
 				for _, p := range all {
-					out.Words(1, int64(kind), step, p.start, int64(len(p.frame)))
+					out.Words(1, int64(kind), m.kept[kind][level].Step, p.start, int64(len(p.frame)))
 					out.Raw(p.frame)
 					count++
 				}
@@ -41,18 +44,6 @@ func (m *Store) Snapshot(w io.Writer) error {
 		}
 		out.Words(0, count+m.writeNotes(out))
 	})
-}
-
-// copyShelf returns the slots of a level. Frames that are packed never change.
-func (m *Store) copyShelf(kind, level int) (step int64, all []packed) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	s := &m.levels[kind][level]
-	all = append(all, s.done...)
-	if s.open.Frame != nil {
-		all = append(all, packed{s.open.Start, s.open.Frame.Append(nil)})
-	}
-	return s.Step, all
 }
 
 // writeNotes writes all notes, also those whose time has passed, and returns how many.
@@ -86,7 +77,7 @@ func (m *Store) Restore(r io.Reader) error {
 			}
 		}
 	}
-	if len(m.notes) > 0 {
+	if len(m.notes) > 0 || slices.ContainsFunc(m.drafts[:], func(all []draft) bool { return len(all) > 0 }) {
 		return errInUse
 	}
 	m.levels, m.notes = restored.levels, restored.notes

@@ -121,8 +121,9 @@ func (a *Store) Add(ctx context.Context, parts []archive.Part) error {
 		p := &parts[i]
 		levels := a.kept[p.Kind]
 		start := levels[0].Start(p.Start)
-		keys := []string{a.slotKey(p.Kind, levels[0].Step, start), a.prefix + "counter"}
-		args := []string{p.ID, rueidis.BinaryString(p.Frame), seconds(levels[0].Keep + slack), seconds(levels[len(levels)-1].Keep + slack)}
+		slot := a.slotKey(p.Kind, levels[0].Step, start)
+		keys := []string{slot, a.prefix + "counter", slot + ":revisions"}
+		args := []string{p.ID, rueidis.BinaryString(p.Frame), seconds(levels[0].Keep + slack), seconds(levels[len(levels)-1].Keep + slack), seconds(p.Revision)}
 		for _, coarser := range levels[1:] {
 			keys = append(keys, a.marksKey(p.Kind, coarser.Step))
 			args = append(args, seconds(coarser.Start(start)))

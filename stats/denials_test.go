@@ -1,0 +1,164 @@
+package stats
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+const deniedRules = `
+block: {user: [mallory], ip: [198.51.100.0/24]}
+rules:
+  - {id: login, match: {path: "/login"}, key: ip, limit: 1/1h}
+  - {id: items, match: {path: ["/items/{id}", "/things/**"]}, key: user, cost: 2, limit: 3/1h, tiers: {pro: 4/1h}}
+  - {id: trial, match: {path: "/try"}, key: user, limit: 1/1h, mode: shadow}
+  - {id: all, match: {path: "/all/{x}"}, key: global, limit: 1/1h}
+  - {id: safe, match: {path: "/safe"}, key: user, limit: 100/1h, on_failure: closed}
+`
+
+// told is what a denial says, without its time.
+func told(all []frame.Denial) string {
+	var text strings.Builder
+	for _, d := range all {
+		var marks []string
+		for _, m := range []struct {
+			name string
+			set  bool
+		}{{"shadow", d.Shadow}, {"blocked", d.Blocked}, {"degraded", d.Degraded}} {
+			if m.set {
+				marks = append(marks, m.name)
+			}
+		}
+		fmt.Fprintf(&text, "%s|%s|%s|%s|%s|%d|%s\n", d.Rule, d.Key, d.Method, d.Path, d.Tier, d.Cost, strings.Join(marks, ","))
+	}
+	return text.String()
+}
+
+// A denial says who, by which rule and where, by the pattern and never by what was sent.
+func TestDenials(t *testing.T) {
+	d := newDesk(t, deniedRules)
+	ip := netip.MustParseAddr("203.0.113.7")
+	for _, c := range []struct {
+		req  rule.Request
+		n    int
+		lost bool
+		want string
+	}{
+		{rule.Request{IP: ip, Method: "post", Path: "/login"}, 2, false, "login|ip:203.0.113.7|POST|/login||1|\n"},
+		{rule.Request{IP: ip, User: "bob", Method: "GET", Path: "/things/secret-7", Tier: "pro"}, 3, false, "items|user:bob|GET|/things/**|pro|2|\n"},
+		{rule.Request{IP: ip, User: "bob", Method: "BREW", Path: "/items/secret-8", Tier: "gold"}, 1, false, "items|user:bob|(other)|/items/{id}|(other)|2|\n"},
+		{rule.Request{User: "eve", Path: "/try"}, 2, false, "trial|user:eve||/try||1|shadow\n"},
+		{rule.Request{User: "a|b", Path: "/all/secret", Method: "GET"}, 2, false, "all|user:a\\|b|GET|/all/{x}||1|\n"},
+		{rule.Request{APIKey: "a secret", Path: "/all/secret", Method: "GET"}, 1, false, "all|api_key:sha256:"},
+		{rule.Request{User: "zoe", Path: "/safe"}, 1, true, "safe|user:zoe||/safe||1|degraded\n"},
+		{rule.Request{IP: ip, User: "mallory", Path: "/x"}, 1, false, "|user:mallory||||0|blocked\n"},
+		{rule.Request{IP: netip.MustParseAddr("198.51.100.9"), User: "bob", Path: "/x", Method: "GET"}, 1, false, "|ip:198.51.100.9|GET|||0|blocked\n"},
+	} {
+		before := d.clock.now()
+		d.store.lost.Store(c.lost)
+		d.check(t, c.req, c.n)
+		d.pass(1)
+		got, err := d.Denials(t.Context(), DenialsQuery{N: 1})
+		if err != nil || !strings.HasPrefix(told(got.Denials), c.want) || strings.Contains(told(got.Denials), "secret") {
+			t.Fatalf("%+v: %q, %v; want %q", c.req, told(got.Denials), err, c.want)
+		}
+		if at := time.UnixMicro(got.Denials[0].At); !at.Equal(before) || got.Denials[0].Instance != "here" {
+			t.Errorf("it was at %v, on %q", at, got.Denials[0].Instance)
+		}
+	}
+	for _, c := range []struct {
+		query DenialsQuery
+		want  int
+	}{
+		{DenialsQuery{}, 9}, {DenialsQuery{Rule: "items"}, 2}, {DenialsQuery{Key: "user:bob"}, 2}, {DenialsQuery{Rule: "login", Key: "user:bob"}, 0}, {DenialsQuery{N: 4}, 4},
+	} {
+		got, err := d.Denials(t.Context(), c.query)
+		if err != nil || len(got.Denials) != c.want {
+			t.Errorf("%+v: %+v, %v; want %d", c.query, got, err, c.want)
+		}
+	}
+	// A day later they are still known, and then no more.
+	d.clock.advance(23 * time.Hour)
+	d.pass(1)
+	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
+	d.pass(1)
+	if got, err := d.Denials(t.Context(), DenialsQuery{}); err != nil || len(got.Denials) != 10 || !slices.IsSortedFunc(got.Denials, func(a, b frame.Denial) int { return int(b.At - a.At) }) {
+		t.Errorf("%s, %v", told(got.Denials), err)
+	}
+	d.clock.advance(26 * time.Hour)
+	d.pass(1)
+	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
+	d.pass(1)
+	if got, err := d.Denials(t.Context(), DenialsQuery{}); err != nil || len(got.Denials) != 1 {
+		t.Errorf("%s, %v", told(got.Denials), err)
+	}
+	for _, n := range []int{-1, MaxDenials + 1} {
+		if _, err := d.Denials(t.Context(), DenialsQuery{N: n}); err == nil {
+			t.Errorf("%d denials are listed", n)
+		}
+	}
+}
+
+// However often one client is denied, those of others are known, and of its own the last.
+func TestDenialsOfALoudClient(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, limit: 1/1h}]")
+	quiet := func(second int) string { return fmt.Sprint("quiet", second) }
+	for second := range 60 {
+		for range 8 {
+			d.check(t, rule.Request{User: "loud"}, 500)
+			d.tick(d.clock.now())
+		}
+		d.check(t, rule.Request{User: quiet(second)}, 2) // one of 4002
+		d.pass(1)
+	}
+	got, err := d.Denials(t.Context(), DenialsQuery{N: MaxDenials})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var loud, others int
+	for _, one := range got.Denials {
+		if one.Key == "user:loud" {
+			loud++
+		} else {
+			others++
+		}
+	}
+	if loud == 0 || loud > 7*4 || others < 45 { // some share a place with the loud one
+		t.Errorf("%d of the loud client, %d of 60 others", loud, others)
+	}
+	if got, err = d.Denials(t.Context(), DenialsQuery{Key: "user:loud", N: 1}); err != nil || len(got.Denials) != 1 || got.Denials[0].At < d.clock.now().Add(-2*time.Second).UnixMicro() {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// A hundred thousand clients, all denied, take no more room than some.
+func TestDenialsOfManyClients(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, limit: 1/1h}]")
+	var v engine.Verdict
+	for i := range 100_000 {
+		for range 2 {
+			if err := d.engine.Check(context.Background(), &rule.Request{User: fmt.Sprint(i)}, &v); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if i%1000 == 999 {
+			d.tick(d.clock.now())
+		}
+		if n := len(d.collector.ranks.denials.of); n > maxRecent {
+			t.Fatalf("%d are remembered", n)
+		}
+	}
+	d.pass(1)
+	got, err := d.Denials(t.Context(), DenialsQuery{N: MaxDenials})
+	if err != nil || len(got.Denials) != MaxDenials {
+		t.Errorf("%d denials, %v", len(got.Denials), err)
+	}
+}

@@ -1,0 +1,146 @@
+package frame
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Denial is one denied request, a sample of all. If several rules denied the request, it
+// is what one of them said.
+type Denial struct {
+	At       int64  // Unix microseconds
+	Rule     string // "" if the client is on the block list
+	Key      string
+	Tier     string
+	Method   string
+	Path     string // the pattern of the rule that the path matches; "" if the rule has none
+	Instance string // that denied it
+	Cost     int64
+
+	Shadow   bool // it passed, and a shadow rule would have denied it
+	Blocked  bool // the client is on the block list
+	Degraded bool // the store was unavailable, and the rule fails closed
+}
+
+// Bounds on the denials of a frame.
+const (
+	MaxDenials    = 128
+	MaxDenialsKey = 4 // of one client and rule
+)
+
+// compareDenials orders denials, the newest first. Those of the same time have an order,
+// too, so that equal frames are equal bytes.
+func compareDenials(a, b Denial) int {
+	return cmp.Or(
+		cmp.Compare(b.At, a.At), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Key, b.Key), strings.Compare(a.Tier, b.Tier),
+		strings.Compare(a.Method, b.Method), strings.Compare(a.Path, b.Path), strings.Compare(a.Instance, b.Instance),
+		cmp.Compare(a.Cost, b.Cost), cmp.Compare(a.flags(), b.flags()),
+	)
+}
+
+func (d *Denial) flags() byte {
+	flags := byte(0)
+	for i, set := range []bool{d.Shadow, d.Blocked, d.Degraded} {
+		if set {
+			flags |= 1 << i
+		}
+	}
+	return flags
+}
+
+// SortDenials brings samples into the order that Frame.Denials has.
+func SortDenials(all []Denial) { slices.SortFunc(all, compareDenials) }
+
+// mergeDenials merges two lists that are in order.
+func mergeDenials(a, b []Denial) []Denial {
+	if len(b) == 0 {
+		return a
+	}
+	all := make([]Denial, 0, len(a)+len(b))
+	for len(a) > 0 && len(b) > 0 {
+		if compareDenials(a[0], b[0]) <= 0 {
+			all, a = append(all, a[0]), a[1:]
+		} else {
+			all, b = append(all, b[0]), b[1:]
+		}
+	}
+	return append(append(all, a...), b...)
+}
+
+// trimDenials keeps the newest ones of each client and rule, and of these as many as there
+// is room for: one of each rule before a second of any, and within a rule one of each
+// client before a second of any. So neither a client nor a rule that denies all the time
+// pushes out the others.
+func trimDenials(all []Denial) []Denial {
+	type pair struct{ rule, key string }
+	type place struct{ at, turn int } // turn is the denial's number, of its client or rule
+	ofClient, places := map[pair]int{}, make([]place, 0, len(all))
+	for i := range all {
+		p := pair{all[i].Rule, all[i].Key}
+		if turn := ofClient[p]; turn < MaxDenialsKey {
+			places = append(places, place{i, turn})
+		}
+		ofClient[p]++
+	}
+	byTurn := func(a, b place) int { return cmp.Or(cmp.Compare(a.turn, b.turn), cmp.Compare(a.at, b.at)) }
+	if len(places) > MaxDenials {
+		slices.SortFunc(places, byTurn)
+		ofRule := map[string]int{}
+		for i := range places {
+			id := all[places[i].at].Rule
+			places[i].turn = ofRule[id]
+			ofRule[id]++
+		}
+		slices.SortFunc(places, byTurn)
+		places = places[:MaxDenials]
+		slices.SortFunc(places, func(a, b place) int { return cmp.Compare(a.at, b.at) })
+	}
+	if len(places) == len(all) {
+		return all
+	}
+	kept := make([]Denial, len(places))
+	for i, p := range places {
+		kept[i] = all[p.at]
+	}
+	return kept
+}
+
+func (e *encoder) denials(all []Denial) {
+	e.size(len(all))
+	for i := range all {
+		d := &all[i]
+		e.number(d.At)
+		for _, text := range d.texts() {
+			e.text(*text)
+		}
+		e.number(d.Cost)
+		e.out = append(e.out, d.flags())
+	}
+}
+
+func (d *Denial) texts() [6]*string {
+	return [...]*string{&d.Rule, &d.Key, &d.Tier, &d.Method, &d.Path, &d.Instance}
+}
+
+func (d *decoder) denials() []Denial {
+	var all []Denial
+	for range d.size() {
+		one := Denial{At: d.number()}
+		for _, text := range one.texts() {
+			*text = d.text()
+		}
+		one.Cost = d.number()
+		flags := d.byte()
+		if flags >= 1<<3 {
+			d.err = errDamaged
+		}
+		if d.err != nil {
+			return nil
+		}
+		one.Shadow, one.Blocked, one.Degraded = flags&1 != 0, flags&2 != 0, flags&4 != 0
+		all = append(all, one)
+	}
+	SortDenials(all)
+	return all
+}
