@@ -61,20 +61,21 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 }
 
 // Trial compiles the rules in force with a draft in the place of the rule with its id, or
-// else behind the last. The error is a *rule.InvalidError, or why there are no rules.
-func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (*rule.Table, error) {
+// else behind the last, and returns that id, too. The error is a *rule.InvalidError, or why
+// there are no rules.
+func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (table *rule.Table, id string, err error) {
 	r, err := ParseRule(source)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	_, set, ok := e.InForce()
 	if !ok {
 		if _, set, err = e.Current(ctx); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	if err := e.begin(ctx); err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	defer e.finish()
 	with := *set
@@ -84,5 +85,6 @@ func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (*rul
 	} else {
 		with.Rules = append(with.Rules, *r)
 	}
-	return rule.Compile(&with, o)
+	table, err = rule.Compile(&with, o)
+	return table, r.ID, err
 }

@@ -5,8 +5,9 @@ import (
 	"encoding"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
-	"maps"
+	"iter"
 	"net/http"
 	"reflect"
 	"slices"
@@ -137,12 +138,9 @@ func diagnose(body []byte, err error, into any, known []string) error {
 	case errors.As(err, &syntax):
 		return badBody.of("The body is not valid JSON at byte %d: %s; check the commas, quotes and brackets before it.", syntax.Offset, syntax.Error())
 	}
-	var fields map[string]json.RawMessage
-	if json.NewDecoder(bytes.NewReader(body)).Decode(&fields) == nil {
-		for _, name := range slices.Sorted(maps.Keys(fields)) {
-			if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
-				return unknownName("field", name, known)
-			}
+	for name := range fieldsIn(body) {
+		if !slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+			return unknownName("field", name, known)
 		}
 	}
 	switch {
@@ -158,6 +156,22 @@ func diagnose(body []byte, err error, into any, known []string) error {
 		}
 	}
 	return badBody.of("The body is invalid; docs/reference/api.md describes its fields.")
+}
+
+// fieldsIn are the names in an object, one after the other: there may be very many.
+func fieldsIn(body []byte) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		d := json.NewDecoder(bytes.NewReader(body))
+		_, err := d.Token() // the brace
+		var value json.RawMessage
+		for err == nil && d.More() {
+			var name json.Token
+			if name, err = d.Token(); err != nil || !yield(fmt.Sprint(name)) {
+				return
+			}
+			err = d.Decode(&value)
+		}
+	}
 }
 
 // unknownName is a field or parameter that nothing knows, with the one that was

@@ -31,6 +31,8 @@ func TestHostileBodies(t *testing.T) {
 		{"a draft in JSON", "POST /v1/rules/format", `{"rule":{"a":[` + strings.Repeat("1,", MaxDraftBody/2-20) + `1]}}`, 16, 256},
 		{"a draft with overrides", "POST /v1/rules/format", manyOverrides(30_000), 16, 256},
 		{"a draft to try", "POST /v1/rules/try", `{"source":"","request":{"headers":{` + strings.Repeat(`"a":"",`, 140_000) + `"a":""}}}`, 16, 160},
+		{"a log", "POST /v1/rules/replay", `{"log":"` + strings.Repeat(logLine+`\n`, (MaxReplayBody-20)/len(logLine+`\n`)) + `"}`, 16, 160},
+		{"a log of names", "POST /v1/rules/replay", `{"log":"",` + strings.Repeat(`"a":0,`, MaxReplayBody/6-10) + `"a":0}`, 16, 160},
 		{"counters", "POST /v1/counters/add", `{"add":[` + strings.Repeat("{},", 80_000) + "{}]}", 64, 160},
 		{"actions", "POST /v1/actions", `{"actions":[` + strings.Repeat(`"",`, 80_000) + `""]}`, 64, 128},
 		{"check", "POST /v1/check", `{"headers":{` + strings.Repeat(`"a":"",`, 9000) + `"a":""}}`, 64, 64},

@@ -340,6 +340,10 @@ var answersTried = func() []tried {
 		{what: "POST /v1/rules/try", body: `{"source":"{id: x}"}`, status: 400},
 		{what: "POST /v1/rules/try", body: strings.Repeat(" ", MaxDraftBody+1), status: 413},
 		{what: "POST /v1/rules/try", body: `{"source":"{id: new, key: ip, limit: 5/1m}","request":{"user":"alice"}}`, status: 422, rules: manyRules()},
+		{what: "POST /v1/rules/replay", body: `{"log":"` + strings.Repeat(logLine+`\n`, 5) + `x"}`, status: 200},
+		{what: "POST /v1/rules/replay", body: `{"log":""}`, status: 400},
+		{what: "POST /v1/rules/replay", body: strings.Repeat(" ", MaxReplayBody+1), status: 413},
+		{what: "POST /v1/rules/replay", body: `{"log":"` + strings.Replace(logLine, " - - ", " - alice ", 1) + `"}`, status: 422, rules: manyRules()},
 
 		{what: "GET /v1/keys", status: 400},
 		{what: "GET /v1/keys?key=user:alice&rule=none", status: 404},

@@ -114,6 +114,7 @@ type Handler struct {
 
 	bodies     bodies
 	simulating atomic.Int32  // calls of POST /v1/simulate that are being worked on
+	replaying  atomic.Int32  // calls of POST /v1/rules/replay that are being worked on
 	consulting chan struct{} // has an element for each call that reads statistics
 	patience   time.Duration // how long a follower may take to read an event
 

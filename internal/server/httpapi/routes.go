@@ -85,6 +85,7 @@ var ruleRoutes = []route{
 	{"POST", "/v1/rules/validate", reading, (*Handler).validate},
 	{"POST", "/v1/rules/format", reading, taking(MaxDraftBody, (*Handler).formatRule)},
 	{"POST", "/v1/rules/try", reading, taking(MaxDraftBody, (*Handler).tryRule)},
+	{"POST", "/v1/rules/replay", reading, (*Handler).replayLog},
 
 	{"GET", "/v1/keys", reading, (*Handler).getKey},
 	{"DELETE", "/v1/keys", changing, (*Handler).resetKey},

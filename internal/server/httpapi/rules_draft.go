@@ -56,12 +56,9 @@ type TryAnswer struct {
 // tryRule answers POST /v1/rules/try. Both answers use the real usage of clients, and
 // charge nothing.
 func (h *Handler) tryRule(c *call, want *TryRequest) (any, error) {
-	table, err := h.options.Editor.Trial(c.r.Context(), []byte(want.Source), h.options.RuleOptions)
+	table, _, err := h.options.Editor.Trial(c.r.Context(), []byte(want.Source), h.options.RuleOptions)
 	if err != nil {
-		if bad := unusable(err); bad != nil {
-			return nil, bad
-		}
-		return nil, h.rulesTrouble(c, err)
+		return nil, h.untried(c, err)
 	}
 	var a TryAnswer
 	if a.InForce, err = h.peek(c, want.Request, h.options.Engine.Peek); err != nil {
@@ -71,6 +68,14 @@ func (h *Handler) tryRule(c *call, want *TryRequest) (any, error) {
 		return h.options.Engine.PeekWith(ctx, table, r, v)
 	})
 	return a, err
+}
+
+// untried is why a draft cannot be tried.
+func (h *Handler) untried(c *call, err error) error {
+	if bad := unusable(err); bad != nil {
+		return bad
+	}
+	return h.rulesTrouble(c, err)
 }
 
 // peek asks about a request that stands in a body. Texts of limits are not kept: those of

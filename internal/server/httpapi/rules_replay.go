@@ -1,0 +1,97 @@
+package httpapi
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/replay"
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds of POST /v1/rules/replay.
+const (
+	MaxReplayBody = 4 << 20 // bytes: some 20,000 lines
+
+	maxReplaying   = 2                // at once: the rest of the machine is for deciding
+	replayPatience = 20 * time.Second // for both reports together
+	replayKeys     = 1 << 18          // clients under all rules; the lines have hardly more
+)
+
+// ReplayRequest is the body of POST /v1/rules/replay.
+type ReplayRequest struct {
+	Source string `json:"source"` // the draft of one rule, as YAML or JSON; "" for none
+	Log    string `json:"log"`    // lines of an access log, as weir replay takes them
+}
+
+// ReplayAnswer is what POST /v1/rules/replay answers, as weir replay --output json writes
+// it, but only with the rules that apply to a request, and that of the draft.
+type ReplayAnswer struct {
+	Draft   *replay.Report `json:"draft,omitempty"`
+	InForce *replay.Report `json:"in_force"`
+}
+
+// replayLog answers POST /v1/rules/replay: what the rules would have made of a log, with
+// a draft and without. No client is charged.
+func (h *Handler) replayLog(c *call) (any, error) {
+	if q := c.query(); q.err != nil {
+		return nil, q.err
+	}
+	body, err := c.body(MaxReplayBody)
+	if err != nil {
+		return nil, err
+	}
+	// From here on, several times as much memory as the body is needed.
+	defer h.replaying.Add(-1)
+	if h.replaying.Add(1) > maxReplaying {
+		return nil, busy.of("%d replays are already running, the maximum; try again.", maxReplaying).after("1")
+	}
+	var want ReplayRequest
+	if err := decode(body, &want); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(want.Log) == "" {
+		return nil, badField.of("log: required; send lines of an access log.").in("log")
+	}
+	return h.replay(c, &want)
+}
+
+func (h *Handler) replay(c *call, want *ReplayRequest) (a ReplayAnswer, err error) {
+	ctx, cancel := context.WithTimeout(c.r.Context(), replayPatience)
+	defer cancel()
+	if want.Source != "" {
+		trial, id, err := h.options.Editor.Trial(ctx, []byte(want.Source), h.options.RuleOptions)
+		if err != nil {
+			return a, h.untried(c, err)
+		}
+		if a.Draft, err = replayed(ctx, trial, want.Log, id); err != nil {
+			return a, err
+		}
+	}
+	table, _ := h.options.Engine.Rules()
+	a.InForce, err = replayed(ctx, table, want.Log, "")
+	return a, err
+}
+
+// replayed is a report about the rules that applied, and the one with an id.
+func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.Report, error) {
+	report, err := replay.Run(ctx, replay.Options{Table: table, MaxKeys: replayKeys}, replay.NewLog("log", strings.NewReader(log)))
+	var invalid *weir.InvalidError
+	switch {
+	case errors.Is(err, context.DeadlineExceeded):
+		return nil, busy.of("The replay took longer than %s; send a shorter log.", replayPatience)
+	case errors.As(err, &invalid):
+		return nil, invalidRequest.of("log: %s", manage.Sentence(err)).in("log")
+	case err != nil:
+		return nil, err
+	}
+	report.Rules = slices.DeleteFunc(report.Rules, func(r replay.RuleReport) bool { return r.Applied == 0 && r.ID != id })
+	if report.Rules == nil {
+		report.Rules = []replay.RuleReport{}
+	}
+	return report, nil
+}

@@ -1,0 +1,71 @@
+package httpapi
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// logLine is a line of an access log, as it stands in a JSON string.
+const logLine = `192.0.2.9 - - [15/Nov/2026:10:00:00 +0000] \"POST /api/login HTTP/1.1\" 200 1 \"-\" \"-\"`
+
+// replayedLog is a part of an answer.
+type replayedLog struct {
+	Requests, Denied int
+	Bad              int `json:"bad_lines"`
+	Rules            []struct {
+		ID      string
+		Applied int
+	}
+	Top []struct{ Client string } `json:"top_denied"`
+}
+
+type replayedLogs struct {
+	Draft   *replayedLog
+	InForce *replayedLog `json:"in_force"`
+}
+
+func TestReplay(t *testing.T) {
+	s := newStand(t, Options{})
+	var lines strings.Builder
+	for i := range 8 { // 10 s apart
+		fmt.Fprintf(&lines, "192.0.2.%d - - [15/Nov/2026:10:%02d:%02d +0000] \"POST /api/login HTTP/1.1\" 200 1 \"-\" \"-\"\n", 9, i/6, i%6*10)
+	}
+	lines.WriteString("not a line\n")
+	replay := func(source string) (a replayedLogs) {
+		t.Helper()
+		s.call("POST /v1/rules/replay", send(t, map[string]any{"source": source, "log": lines.String()})).want(t, 200, &a)
+		return a
+	}
+	a := replay("{id: login, match: {path: /api/login}, key: ip, algorithm: sliding_log, limit: 4/1m}")
+	if a.InForce.Requests != 8 || a.InForce.Bad != 1 || a.InForce.Denied != 4 || a.Draft.Denied != 2 {
+		t.Errorf("in force %+v, with the draft %+v", a.InForce, a.Draft)
+	}
+	// Only what has something to say is told.
+	if len(a.InForce.Rules) != 1 || a.InForce.Rules[0].ID != "login" || len(a.Draft.Rules) != 1 || a.Draft.Top[0].Client != "ip:192.0.2.9" {
+		t.Errorf("%+v", a)
+	}
+	a = replay("{id: new, match: {path: /nowhere}, key: ip, limit: 4/1m}")
+	if last := a.Draft.Rules[len(a.Draft.Rules)-1]; last.ID != "new" || last.Applied != 0 || len(a.InForce.Rules) != 1 {
+		t.Errorf("%+v", a)
+	}
+	if a := replay(""); a.Draft != nil || a.InForce.Requests != 8 {
+		t.Errorf("%+v", a)
+	}
+	// Nobody was charged.
+	var k KeysAnswer
+	if s.call("GET /v1/keys?key=ip:192.0.2.9&rule=login", "").want(t, 200, &k); k.Results[0].Remaining != 2 {
+		t.Errorf("%+v", k)
+	}
+	s.call("POST /v1/rules/replay", `{"source":"{id: a}","log":"x"}`).wantProblem(t, badRules)
+	s.call("POST /v1/rules/replay", `{"log":" \n"}`).wantProblem(t, badField, "log")
+
+	s.replaying.Store(maxReplaying)
+	if r := s.call("POST /v1/rules/replay", `{"log":"x"}`); r.Header.Get("Retry-After") != "1" {
+		t.Errorf("%v", r.Header)
+	} else {
+		r.wantProblem(t, busy, "2 replays")
+	}
+	s.replaying.Store(0)
+	s.call("POST /v1/rules/replay", `{"log":"x"}`).want(t, 200, nil)
+}
