@@ -7,9 +7,9 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Override replaces the limits of one client under one rule until it ends, whatever the
-// rule's own overrides and tiers say. Usage continues under each limit with a period that
-// the client's limits had before. It does not apply to a [Demand].
+// Override replaces the limits of one client under one rule until it ends. It takes
+// precedence over the rule's own overrides and tiers. The client keeps its usage under
+// each limit whose period does not change. An Override does not apply to a [Demand].
 type Override struct {
 	ID    string
 	Rule  string // the id of the rule
@@ -18,9 +18,9 @@ type Override struct {
 	Ends  time.Time // by the clock of the engine
 }
 
-// InstallOverrides puts overrides into force for all later requests, instead of all earlier
-// ones. Of two for the same client under the same rule, the last applies. One that fails
-// [Engine.ValidateOverride] has no effect until rules are installed under which it does not.
+// InstallOverrides replaces all overrides for later requests. If two are for the same
+// client and rule, the last applies. An override that fails [Engine.ValidateOverride]
+// has no effect until rules are installed under which it is valid.
 func (e *Engine) InstallOverrides(all []Override) {
 	e.installing.Lock()
 	defer e.installing.Unlock()
@@ -37,9 +37,10 @@ func (in *installed) under(table *rule.Table, version int64, all []Override) *in
 	return &installed{table: table, version: version, overrides: all, replaced: replacements(table, all), clock: in.clock}
 }
 
-// ValidateOverride returns the key of an override as results have it. The error is why it
-// would have no effect under the rules in force: a [NoRuleError], a [KeyError] or a
-// [weir.InvalidError]. Whether it has ended does not matter.
+// ValidateOverride returns the key of an override in the form of Result.Key. It returns
+// an error if the override would have no effect under the rules in force: a
+// [NoRuleError], a [KeyError] or a [weir.InvalidError]. It does not check whether the
+// override has ended.
 func (e *Engine) ValidateOverride(o Override) (key string, err error) {
 	table, _ := e.Rules()
 	_, key, _, err = o.under(table)

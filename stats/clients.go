@@ -29,12 +29,12 @@ type ClientsQuery struct {
 	By By
 	N  int // number of clients; default 10, at most MaxClients
 
-	// Prefix, if not "", selects the clients whose key begins so, or the value behind
-	// its kind: "user:al" and "al" find "user:alice".
+	// Prefix, if not "", selects the clients whose key, or the value in it, begins with
+	// this text: "user:al" and "al" both find "user:alice".
 	Prefix string
 }
 
-// Clients is a ranking of clients, with what each did over time.
+// Clients is a ranking of clients, with the requests of each over time.
 type Clients struct {
 	From, To time.Time // in whole steps; From is later than in the query if nothing older is kept
 	Step     time.Duration
@@ -44,9 +44,9 @@ type Clients struct {
 	Local    bool // the archive is unavailable, and the data is of this instance alone
 }
 
-// Client is one client of a ranking. The steps in which it was among the ranked ones
-// count; in any other it came at most as often as the floor of that step, which is in
-// Count and Error.
+// Client is one client of a ranking. Only steps in which the client was ranked have a
+// value. In any other step it had at most as many requests as the floor of that step,
+// which Count and Error include.
 type Client struct {
 	frame.Entry
 	First, Last time.Time   // start of the first and of the last step with a count
@@ -54,7 +54,7 @@ type Client struct {
 	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client
 }
 
-// RuleCount is how often a rule decided so for a client.
+// RuleCount is how often a rule made the selected decision for a client.
 type RuleCount struct {
 	Rule  string
 	Count int64
@@ -169,7 +169,8 @@ func largest(counts map[string]int64) []RuleCount {
 	return all[:min(len(all), maxClientRules)]
 }
 
-// ClientSeries is what one client did over time, as far as rankings know it.
+// ClientSeries holds the requests of one client over time, as far as rankings contain
+// the client.
 type ClientSeries struct {
 	From, To time.Time // as in Clients
 	Step     time.Duration
@@ -178,13 +179,13 @@ type ClientSeries struct {
 	Local    bool          // the archive is unavailable, and the data is of this instance alone
 }
 
-// ClientPoint is the requests of a client in one step, by their outcome.
+// ClientPoint holds the requests of a client in one step, by outcome.
 type ClientPoint struct {
 	Time            time.Time
 	Allowed, Denied int64
 }
 
-// ClientSeries returns what one client did in a time range.
+// ClientSeries returns the requests of one client in a time range.
 func (r *Recorder) ClientSeries(ctx context.Context, key string, from, to time.Time) (s *ClientSeries, err error) {
 	if _, err := lengthOf(from, to); err != nil {
 		return nil, err

@@ -10,8 +10,8 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// Bounds of RuleSeries: rules that have gone are still in what is kept, so that there may
-// be thousands.
+// Bounds of RuleSeries. The archive still contains removed rules, so there may be
+// thousands.
 const (
 	MaxRulePoints  = 1000
 	MaxSeriesRules = 50
@@ -25,7 +25,8 @@ type RuleQuery struct {
 	N        int // number of rules; default 5, at most MaxSeriesRules
 }
 
-// RuleSeries is what the rules did over time, those with the most first.
+// RuleSeries holds the decisions of rules over time, those with the most decisions
+// first.
 type RuleSeries struct {
 	From, To time.Time // From is aligned to Step
 	Step     time.Duration
