@@ -1,6 +1,7 @@
 // What happens right now, second by second.
 
 import { events } from './api/stream'
+import { share } from './shared'
 import { append, merge, pointOf, type Point, type RuleTotals, type Series, type Summary } from './api/stats'
 import { api, isAbsent } from './session.svelte'
 import { Problem } from './api/client'
@@ -21,12 +22,20 @@ class Live {
 
 export const live = new Live()
 
-let running: AbortController | null = null
+// Told is what the tab with the stream tells the others.
+interface Told {
+  state: State
+  summary?: Summary
+}
+
+const beat = 3000 // milliseconds between two words of the tab with the stream, whatever comes
+
+let stop: (() => void) | null = null
 let wanted = false
 
-// start listens until the page goes away, and listens again when the stream ends. A tab
-// that nobody looks at does not listen: browsers open six connections to a server at most
-// for all tabs together, and a seventh tab would wait for ever.
+// start follows what happens until the page goes away. One of the tabs that somebody looks at
+// has the stream, and tells the others: browsers open six connections to a server at most for
+// all tabs together, and each stream costs the server. If nobody looks, there is none.
 export function start(): void {
   if (!wanted) document.addEventListener('visibilitychange', turn)
   wanted = true
@@ -35,15 +44,31 @@ export function start(): void {
 
 function turn(): void {
   if (document.hidden) {
-    running?.abort()
-    running = null
-  } else if (!running) {
-    running = new AbortController()
-    void listen(running.signal)
+    stop?.()
+    stop = null
+  } else {
+    stop ??= share<Told>('weir-stream', lead, hear)
   }
 }
 
-async function listen(signal: AbortSignal): Promise<void> {
+function hear({ state, summary }: Told): void {
+  live.state = state
+  if (summary) take(summary)
+}
+
+async function lead(tell: (told: Told) => void, signal: AbortSignal): Promise<void> {
+  const speak = () => {
+    if (live.state === 'live' || live.state === 'lost') tell({ state: live.state })
+  }
+  const beating = setInterval(speak, beat)
+  try {
+    await listen(tell, signal)
+  } finally {
+    clearInterval(beating)
+  }
+}
+
+async function listen(tell: (told: Told) => void, signal: AbortSignal): Promise<void> {
   let wait = 500
   let failures = 0 // in a row; a server that ends a long stream is asked again, and nobody is alarmed
   while (!signal.aborted) {
@@ -54,14 +79,12 @@ async function listen(signal: AbortSignal): Promise<void> {
     try {
       const response = await api.send('GET', '/v1/stats/stream', { signal: stream.signal, accept: 'text/event-stream' })
       patience = setTimeout(end, silence)
-      let first = true
       for await (const data of events(response.body!)) {
         clearTimeout(patience)
         patience = setTimeout(end, silence)
-        take(JSON.parse(data) as Summary)
-        if (first) void prime()
-        first = false
-        live.state = 'live'
+        const told: Told = { state: 'live', summary: JSON.parse(data) as Summary }
+        hear(told)
+        tell(told)
         wait = 500
         failures = 0
       }
@@ -73,14 +96,18 @@ async function listen(signal: AbortSignal): Promise<void> {
       }
       if (error instanceof Problem && (error.status === 401 || error.status === 403)) {
         live.state = 'denied'
-        running = null
+        stop?.()
+        stop = null
         return
       }
     } finally {
       clearTimeout(patience)
       signal.removeEventListener('abort', end)
     }
-    if (++failures > 1) live.state = 'lost'
+    if (++failures > 1) {
+      live.state = 'lost'
+      tell({ state: 'lost' })
+    }
     await new Promise((resolve) => setTimeout(resolve, wait))
     wait = Math.min(wait * 2, 10_000)
   }
@@ -131,7 +158,7 @@ export async function primeRules(ids: string[]): Promise<void> {
 function take(s: Summary): void {
   const before = live.points
   // Seconds that were missed are in the series.
-  if (before.length > 0 && Math.floor(s.from) > before.at(-1)!.t + 1) void prime()
+  if (Math.floor(s.from) > (before.at(-1)?.t ?? 0) + 1) void prime()
   live.latest = s
   live.counted += s.requests
   live.points = append(before, pointOf(s), kept)

@@ -20,10 +20,10 @@ type Scope = 'unknown' | 'read' | 'admin' // read: whatever is less than admin
 interface Session {
   scope: Scope
   holder: string // whose token it is
-  signed: boolean // a token was given
+  signed: boolean // somebody can sign out
   asking: Asking | null
   notices: Notice[]
-  slow: number // calls that the server takes long to answer
+  slow: string[] // paths of calls that the server takes long to answer
 }
 
 export const session = $state<Session>({
@@ -32,10 +32,14 @@ export const session = $state<Session>({
   signed: false,
   asking: null,
   notices: [],
-  slow: 0,
+  slow: [],
 })
 
 export const api = new Client()
+
+// Tabs that ask for a token at the same time need one only.
+const signs = globalThis.BroadcastChannel && new BroadcastChannel('weir-session')
+if (signs) signs.onmessage = () => session.asking?.answer('')
 
 api.askToken = (wrong) =>
   new Promise((resolve) => {
@@ -44,13 +48,15 @@ api.askToken = (wrong) =>
       wrong,
       answer: (token) => {
         session.asking = null
-        session.signed = token !== null
         resolve(token)
-        if (token) queueMicrotask(learn)
+        if (token !== null) void learn()
       },
     }
   })
-api.onSlow = (more) => (session.slow += more)
+api.onSlow = (more, path) => {
+  const first = session.slow.indexOf(path)
+  session.slow = more > 0 ? [...session.slow, path] : session.slow.filter((_, i) => i !== first)
+}
 api.onReadOnly = () => (session.scope = 'read')
 
 // mayChange is whether buttons that change something are shown. Until it is known who
@@ -69,6 +75,8 @@ export function learn(): Promise<void> {
     .then(({ value }) => {
       session.scope = value.scope === 'admin' ? 'admin' : 'read'
       session.holder = value.name
+      session.signed = value.via ? value.via === 'session' || value.via === 'token' : api.hasToken
+      if (session.signed && value.via === 'session') signs?.postMessage('signed in')
     })
     .catch((error: unknown) => {
       // Whoever has no token is asked again by the next call.
@@ -79,9 +87,9 @@ export function learn(): Promise<void> {
   return learning
 }
 
-// signOut forgets the token; the next call asks for one.
-export function signOut(): void {
-  api.forget()
+// signOut ends the session in all tabs; the next call asks for a token.
+export async function signOut(): Promise<void> {
+  await api.signOut()
   location.reload()
 }
 

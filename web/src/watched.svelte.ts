@@ -10,6 +10,7 @@ export class Watched<T> {
   value = $state.raw<T | null>(null)
   wrong = $state('')
   absent = $state(false) // the server has nothing of the kind
+  waits = $state(false) // for the first answer
 
   // follow asks until what it returns is called. The question is a text, so that the
   // same one is not begun again.
@@ -18,6 +19,7 @@ export class Watched<T> {
     this.wrong = ''
     this.absent = false
     const asked = JSON.parse(question) as Question | null
+    this.waits = asked !== null
     if (!asked) return
     return every(pause, async (signal) => {
       try {
@@ -30,6 +32,8 @@ export class Watched<T> {
         this.absent = isAbsent(error)
         this.wrong = this.absent ? '' : explain(error)
         return !this.absent
+      } finally {
+        if (!signal.aborted) this.waits = false
       }
     })
   }

@@ -9,6 +9,7 @@ let server: Server
 let base: string
 let version: number
 let calls: string[]
+let sessions: boolean // whether it has any
 
 function answer(r: IncomingMessage, w: ServerResponse) {
   calls.push(`${r.method} ${r.url} ${r.headers['if-match'] ?? '-'}`)
@@ -17,7 +18,17 @@ function answer(r: IncomingMessage, w: ServerResponse) {
     w.end(JSON.stringify({ type: 'urn:weir:problem:' + kind, title: kind, status, detail: 'It is ' + kind + '.', ...more }))
   }
   if (r.url === '/broken') return void w.writeHead(502).end('<h1>Bad Gateway</h1>')
-  const token = r.headers.authorization
+  if (r.url === '/v1/session') {
+    if (!sessions) return deny(404, 'not-found')
+    let body = ''
+    r.on('data', (part) => (body += part)).on('end', () => {
+      const { token } = r.method === 'POST' ? JSON.parse(body) : { token: '' }
+      if (token === 'wrong') return deny(401, 'invalid-token')
+      w.writeHead(204, { 'Set-Cookie': token }).end()
+    })
+    return
+  }
+  const token = r.headers.authorization ?? (r.headers.cookie && r.headers['x-weir-session'] === '1' ? 'Bearer ' + r.headers.cookie : undefined)
   if (!token) return deny(401, 'token-required')
   if (token === 'Bearer wrong') return deny(401, 'invalid-token')
   if (r.method === 'GET' && r.url === '/v1/stream') {
@@ -35,6 +46,7 @@ function answer(r: IncomingMessage, w: ServerResponse) {
 beforeEach(async () => {
   version = 3
   calls = []
+  sessions = false
   server = createServer(answer)
   await new Promise<void>((listening) => server.listen(0, '127.0.0.1', listening))
   base = `http://127.0.0.1:${(server.address() as AddressInfo).port}`
@@ -69,7 +81,7 @@ describe('tokens', () => {
     const client = new Client(base)
     client.askToken = async () => (client.hasToken ? null : 'admin')
     await client.json('GET', '/v1/rules')
-    client.forget()
+    await client.signOut()
     client.askToken = async () => null
     expect((await caught(client.json('GET', '/v1/rules')) as Problem).is('token-required')).toBe(true)
   })
@@ -82,6 +94,50 @@ describe('tokens', () => {
     expect(told).toBe(0)
     expect((await caught(client.json('PUT', '/v1/rules', { ifMatch: 3, body: '' })) as Problem).is('forbidden')).toBe(true)
     expect(told).toBe(1)
+  })
+})
+
+describe('sessions', () => {
+  // A browser that keeps the cookie.
+  const browser = (): typeof fetch => {
+    let cookie = ''
+    return async (input, init) => {
+      const response = await fetch(input, { ...init, headers: { ...(init?.headers as Record<string, string>), ...(cookie ? { Cookie: cookie } : {}) } })
+      cookie = response.headers.get('Set-Cookie') ?? cookie
+      return response
+    }
+  }
+  beforeEach(() => void (sessions = true))
+
+  it('take the place of the token', async () => {
+    const client = new Client(base, browser())
+    let asked = 0
+    client.askToken = async () => (asked++, 'admin')
+    await Promise.all([1, 2, 3].map(() => client.json('GET', '/v1/rules')))
+    expect([asked, client.hasToken]).toEqual([1, false])
+  })
+  it('do not begin with a wrong token', async () => {
+    const client = new Client(base, browser())
+    const wrong: boolean[] = []
+    client.askToken = async (again) => (wrong.push(again), wrong.length < 3 ? 'wrong' : 'admin')
+    await client.json('GET', '/v1/rules')
+    expect(wrong).toEqual([false, true, true])
+  })
+  it('are none in a browser that keeps no cookies', async () => {
+    const client = new Client(base)
+    client.askToken = async () => 'admin'
+    await client.json('GET', '/v1/rules')
+    expect(client.hasToken).toBe(true)
+  })
+  it('may have begun in another tab', async () => {
+    const shared = browser()
+    const client = new Client(base, shared)
+    client.askToken = async () => {
+      await shared(base + '/v1/session', { method: 'POST', body: '{"token": "admin"}' })
+      return ''
+    }
+    await client.json('GET', '/v1/rules')
+    expect(client.hasToken).toBe(false)
   })
 })
 
@@ -135,7 +191,8 @@ describe('a server that does not answer', () => {
   it('is said to be slow, and then given up', async () => {
     const client = new Client('', silent)
     let slow = 0
-    client.onSlow = (more) => (slow += more)
+    const paths = new Set<string>()
+    client.onSlow = (more, path) => (paths.add(path), (slow += more))
     const failed = expect(client.send('GET', '/v1/rules')).rejects.toThrow(Unreachable)
     await vi.advanceTimersByTimeAsync(slowAfter - 1)
     expect(slow).toBe(0)
@@ -143,6 +200,6 @@ describe('a server that does not answer', () => {
     expect(slow).toBe(1)
     await vi.advanceTimersByTimeAsync(lostAfter - slowAfter)
     await failed
-    expect(slow).toBe(0)
+    expect([slow, ...paths]).toEqual([0, '/v1/rules'])
   })
 })

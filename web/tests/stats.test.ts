@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { append, merge, pointOf, silenceOf, type Alert, type Point, type Summary } from '../src/api/stats'
+import { append, merge, pointOf, silenceOf, spanOf, type Alert, type Point, type Summary } from '../src/api/stats'
 
 const second = (from: number, more: Partial<Summary> = {}): Summary => ({
   from, to: from + 1, window_s: 1, requests: 10, rate: 10, allowed: 4, denied: 1, shadow_denied: 2, degraded_allowed: 1, degraded_denied: 1, blocked: 1,
@@ -50,4 +50,11 @@ describe('merge', () => {
     const all = merge([at(1), at(2), at(3), at(4)], [at(1, 9), at(4, 9), at(6, 9)])
     expect(all.map((p) => [p.t, p.requests])).toEqual([[1, 9], [2, 1], [3, 1], [4, 9], [6, 9]])
   })
+})
+
+it('an alert is about the time before it, and until it was over', () => {
+  const alert = { starts_at: '2026-01-01T00:10:00Z' } as Alert
+  const at = (text: string) => Date.parse(text) / 1000
+  expect(spanOf(alert, at('2026-01-01T00:20:30.5Z'))).toEqual({ from: at('2026-01-01T00:00:00Z'), to: at('2026-01-01T00:20:30Z') })
+  expect(spanOf({ ...alert, ends_at: '2026-01-01T00:15:00Z' }, at('2026-01-02T00:00:00Z')).to).toBe(at('2026-01-01T00:25:00Z'))
 })

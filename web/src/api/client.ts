@@ -27,7 +27,7 @@ export class Unreachable extends Error {}
 
 // How many milliseconds a call may take until it is called slow, and until it is given
 // up: longer than the server itself takes for anything but a stream that has begun.
-export const slowAfter = 3000
+export const slowAfter = 1000
 export const lostAfter = 20_000
 
 export interface Call {
@@ -45,18 +45,21 @@ export interface Answer<T> {
 
 export type AskToken = (wrong: boolean) => Promise<string | null>
 
-// Client calls the API. The token is kept here and nowhere else: it is gone when the
-// page is.
+// Client calls the API. A token is handed to the server for a session, which is a cookie that no
+// script can read. Where a server or a browser keeps none, the token is kept here and nowhere
+// else: it is gone when the page is.
 export class Client {
   private token = ''
-  private asking: Promise<string | null> | null = null
+  private signs = 0 // how often somebody signed in
+  private asking: Promise<boolean> | null = null
 
-  // askToken gets a token from a person; null if they have none to give.
+  // askToken gets a token from a person; null if they have none to give, and an empty one if
+  // they have signed in elsewhere.
   askToken: AskToken = async () => null
   // onReadOnly is told that the token may not change anything.
   onReadOnly: () => void = () => {}
   // onSlow is told that one more call is slow, or one less: 1 or -1.
-  onSlow: (more: number) => void = () => {}
+  onSlow: (more: number, path: string) => void = () => {}
 
   constructor(
     private readonly base = '',
@@ -67,9 +70,10 @@ export class Client {
     return this.token !== ''
   }
 
-  // forget drops the token.
-  forget(): void {
+  // signOut ends the session and drops the token.
+  async signOut(): Promise<void> {
     this.token = ''
+    await this.once('DELETE', '/v1/session', {}).catch(() => {})
   }
 
   async json<T>(method: string, path: string, call: Call = {}): Promise<Answer<T>> {
@@ -86,22 +90,47 @@ export class Client {
   // the call is made again.
   async send(method: string, path: string, call: Call = {}): Promise<Response> {
     for (;;) {
-      const used = this.token
+      const [used, signs] = [this.token, this.signs]
       const response = await this.once(method, path, call)
       if (response.ok) return response
       const problem = await problemOf(response)
       if (problem.status === 401) {
         // Somebody else may have been asked while this call was under way.
-        if (this.token !== used && this.token !== '') continue
-        this.asking ??= this.askToken(used !== '').finally(() => (this.asking = null))
-        const token = await this.asking
-        if (token) {
-          this.token = token
-          continue
-        }
+        if (this.signs !== signs) continue
+        this.asking ??= this.signIn(used !== '').finally(() => (this.asking = null))
+        if (await this.asking) continue
       }
       if (problem.is('forbidden')) this.onReadOnly()
       throw problem
+    }
+  }
+
+  private async signIn(wrong: boolean): Promise<boolean> {
+    for (;;) {
+      const token = await this.askToken(wrong)
+      if (token === null) return false
+      this.token = '' // it would win over the session
+      if (token !== '') {
+        const kept = await this.beginSession(token)
+        wrong = kept === 'wrong'
+        if (wrong) continue
+        if (kept === 'page') this.token = token
+      }
+      this.signs++
+      return true
+    }
+  }
+
+  // beginSession says where a token is kept: in a session, or on this page if there is none.
+  private async beginSession(token: string): Promise<'session' | 'page' | 'wrong'> {
+    try {
+      const begun = await this.once('POST', '/v1/session', { body: { token } })
+      if (begun.status === 401) return 'wrong'
+      if (!begun.ok) return 'page'
+      // A browser may keep no cookies.
+      return (await this.once('GET', '/v1/whoami', {})).status === 401 ? 'page' : 'session'
+    } catch {
+      return 'page'
     }
   }
 
@@ -112,18 +141,19 @@ export class Client {
         if (one !== undefined && one !== '') query.append(name, String(one))
       }
     }
-    const headers: Record<string, string> = {}
+    // A page elsewhere cannot send this header, so the server knows that the cookie is not misused.
+    const headers: Record<string, string> = { 'X-Weir-Session': '1' }
     if (call.accept) headers['Accept'] = call.accept
     if (call.ifMatch !== undefined) headers['If-Match'] = `"${call.ifMatch}"`
     if (this.token) headers['Authorization'] = 'Bearer ' + this.token
-    const init: RequestInit = { method, headers, cache: 'no-store', redirect: 'error', credentials: 'omit' }
+    const init: RequestInit = { method, headers, cache: 'no-store', redirect: 'error', credentials: 'same-origin' }
     if (call.body !== undefined) init.body = typeof call.body === 'string' ? call.body : JSON.stringify(call.body)
     const search = query.toString()
     const patience = new AbortController()
     init.signal = call.signal ? AbortSignal.any([call.signal, patience.signal]) : patience.signal
     let slow = 0
     const timers = [
-      setTimeout(() => this.onSlow((slow = 1)), slowAfter),
+      setTimeout(() => this.onSlow((slow = 1), path), slowAfter),
       setTimeout(() => patience.abort(), lostAfter),
     ]
     try {
@@ -133,7 +163,7 @@ export class Client {
       throw new Unreachable(String(error))
     } finally {
       timers.forEach(clearTimeout)
-      if (slow) this.onSlow(-1)
+      if (slow) this.onSlow(-1, path)
     }
   }
 }

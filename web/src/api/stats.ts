@@ -199,3 +199,10 @@ export function merge(older: Point[], newer: Point[]): Point[] {
 export function silenceOf(alert: Alert, silences: Silence[]): Silence | undefined {
   return silences.find((s) => s.id === alert.id) ?? silences.find((s) => s.id === alert.kind)
 }
+
+// spanOf is the time that an alert is about, with some before and after it, in Unix seconds.
+const beside = 600
+export function spanOf(alert: Alert, now: number): { from: number; to: number } {
+  const at = (time: string) => Math.floor(Date.parse(time) / 1000)
+  return { from: at(alert.starts_at) - beside, to: Math.floor(Math.min(now, alert.ends_at ? at(alert.ends_at) + beside : now)) }
+}

@@ -1,0 +1,193 @@
+package e2e
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"github.com/chromedp/cdproto/input"
+	"github.com/chromedp/cdproto/target"
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+)
+
+// counted is a server in front of weir that knows how many event streams are open.
+func counted(t *testing.T, to string) (base string, streams *atomic.Int64) {
+	t.Helper()
+	behind, err := url.Parse(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	streams = new(atomic.Int64)
+	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Host = behind.Host }}
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/v1/stats/stream" {
+			streams.Add(1)
+			defer streams.Add(-1)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
+	return front.URL, streams
+}
+
+// openWindow opens a page in a window of its own, which stays visible beside others.
+func (b *browser) openWindow(base, place string) *tab {
+	b.t.Helper()
+	var made target.ID
+	if err := chromedp.Run(b.ctx, chromedp.ActionFunc(func(ctx context.Context) (err error) {
+		made, err = target.CreateTarget("about:blank").WithNewWindow(true).Do(ctx)
+		return err
+	})); err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithTargetID(made))
+	b.t.Cleanup(cancel)
+	p := &tab{t: b.t, ctx: ctx, base: base}
+	chromedp.ListenTarget(ctx, p.watch)
+	if err := chromedp.Run(ctx); err != nil { // as in open
+		b.t.Fatal(err)
+	}
+	p.run("open "+place, chromedp.Navigate(base+"/"+place))
+	b.t.Cleanup(p.finish)
+	p.waitFor("main h1")
+	return p
+}
+
+// Eight windows that all are looked at share one stream. If the one that has it is closed,
+// another takes over.
+func TestDashboardSharesStream(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	base, streams := counted(t, p.URL)
+	var tabs []*tab
+	for range 8 {
+		tabs = append(tabs, b.openWindow(base, ""))
+	}
+	for i, page := range tabs {
+		waitFor(t, fmt.Sprint("window ", i, " to be live"), func() bool { return page.count(id("live")) == 1 })
+		var hidden bool
+		if err := page.eval("document.hidden", &hidden); err != nil || hidden {
+			t.Fatalf("window %d cannot be seen: %v", i, err)
+		}
+	}
+	if n := streams.Load(); n != 1 {
+		t.Errorf("there are %d streams", n)
+	}
+	keepAsking(t, p.URL, loginRequest)
+	for i, page := range tabs {
+		before := page.last(0)
+		waitFor(t, fmt.Sprint("another second in window ", i), func() bool { return page.last(0) > before })
+	}
+	tabs[0].run("leave", chromedp.Navigate("about:blank"))
+	for i, page := range tabs[1:] {
+		before := page.last(0)
+		waitFor(t, fmt.Sprint("window ", i+1, " to go on"), func() bool { return page.last(0) > before })
+	}
+	if n := streams.Load(); n != 1 {
+		t.Errorf("after one was closed, there are %d streams", n)
+	}
+}
+
+// A slash goes to the search field, which finds rules and clients; arrows and Enter choose. A
+// question mark shows the keys.
+func TestDashboardSearch(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	spike(t, p.URL)
+	page := b.open(p.URL, "#/alerts")
+	keys := func(keys string) {
+		t.Helper()
+		page.run("press "+keys, chromedp.KeyEvent(keys))
+	}
+	// shortcut presses a key as a keyboard does: what the page prevents writes nothing.
+	shortcut := func(key string) {
+		t.Helper()
+		page.run("leave the field", chromedp.Evaluate("document.activeElement.blur()", nil))
+		page.run("press "+key, input.DispatchKeyEvent(input.KeyDown).WithKey(key).WithText(key), input.DispatchKeyEvent(input.KeyUp).WithKey(key))
+	}
+	shortcut("/")
+	waitFor(t, "the focus", func() bool {
+		var focused bool
+		return page.eval("document.activeElement === document.querySelector("+literal(id("search"))+")", &focused) == nil && focused
+	})
+	keys("log")
+	page.see(id("found")+" [aria-selected=true]", "login")
+	keys(kb.Enter)
+	waitFor(t, "the rule", func() bool {
+		var hash string
+		return page.eval("location.hash", &hash) == nil && hash == "#/rules/view/login"
+	})
+	shortcut("/")
+	keys("192")
+	page.see(id("found"), "ip:192.0.2.3")
+	var first string
+	waitFor(t, "all three", func() bool { return page.count(id("found")+" [role=option]") == 3 })
+	keys(kb.ArrowDown)
+	if err := page.eval("document.querySelector('#found [aria-selected=true] bdi').innerText", &first); err != nil {
+		t.Fatal(err)
+	}
+	keys(kb.Enter)
+	page.see("main h1", "Clients")
+	if got := page.query().Get("key"); got != first || !strings.HasPrefix(got, "ip:192.0.2.") {
+		t.Errorf("it leads to %q, want %q", got, first)
+	}
+	// A client that was never seen can be looked up, and what is typed into a field is no shortcut.
+	shortcut("/")
+	keys("user:b/b?")
+	page.see(id("found")+" [aria-selected=true]", "user:b/b?")
+	if n := page.count("dialog"); n != 0 {
+		t.Error("a question mark in the field opened the keys")
+	}
+	keys(kb.Escape)
+	if text := page.value(id("search")); text != "" {
+		t.Errorf("the field has %q", text)
+	}
+	shortcut("?")
+	page.see(id("keys"), "Search rules and clients")
+}
+
+// On a phone, the navigation shows that it scrolls, no word is broken, and no label is cut.
+func TestDashboardPhone(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	spike(t, p.URL)
+	page := b.open(p.URL, "")
+	page.look(390, 844, "light")
+	page.waitFor(".nav[data-after]")
+	page.run("scroll", chromedp.Evaluate("document.querySelector('nav').scrollLeft = 9999", nil))
+	page.waitFor(".nav[data-before]:not([data-after])")
+	page.see(id("denied-clients"), "ip:192.0.2.1")
+	for _, place := range []string{"overview", "rules", "clients", "counters", "alerts", "playground"} {
+		page.goTo(place)
+		waitFor(t, place, func() bool { return strings.EqualFold(page.text("main h1"), place) })
+		var wrong []string
+		// A word of up to 20 letters has one box; more than one means that it was broken.
+		if err := page.eval(`(() => {
+			const wrong = []
+			const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+			for (let node; (node = walk.nextNode()); ) {
+				for (const word of node.data.matchAll(/[A-Za-z0-9:._%]{2,20}/g)) {
+					const range = document.createRange()
+					range.setStart(node, word.index)
+					range.setEnd(node, word.index + word[0].length)
+					const tops = new Set([...range.getClientRects()].filter(r => r.width > 0).map(r => Math.round(r.top)))
+					if (tops.size > 1) wrong.push('broken: ' + word[0])
+				}
+			}
+			for (const e of document.querySelectorAll('label > span, button, th, h1, h2, nav a, .badge, select')) {
+				if (e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1) wrong.push('cut: ' + e.textContent)
+			}
+			return wrong
+		})()`, &wrong); err != nil || len(wrong) > 0 {
+			t.Errorf("%s: %v %v", place, wrong, err)
+		}
+		var over int
+		if err := page.eval("document.documentElement.scrollWidth - innerWidth", &over); err != nil || over > 0 {
+			t.Errorf("%s is %d pixels wider than a phone, %v", place, over, err)
+		}
+	}
+}
