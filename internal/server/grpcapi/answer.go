@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
@@ -91,4 +92,7 @@ func (s *Server) describe(from *engine.Result, to *result) {
 		r.RetryAfter = set(&to.waits.retry, from.RetryAfter)
 	}
 	r.Delay = set(&to.waits.delay, from.Delay)
+	if o := from.Override; o != nil {
+		r.Override = &pb.LimitOverride{Id: valid(o.ID), EndsAt: timestamppb.New(o.Ends)}
+	}
 }

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -13,9 +14,11 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 	"pgregory.net/rapid"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	pb "github.com/weirhq/weir/proto/weir/v1"
+	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -36,6 +39,12 @@ func TestSameAsHTTP(t *testing.T) {
 		t.Fatal(err)
 	}
 	seen := map[string]int{}
+	over := []engine.Override{{
+		ID: "88d2", Rule: "api", Key: "user:alice", Quota: rule.Quota{Rates: []rule.Rate{{N: 7, Period: time.Minute}}},
+		Ends: s.time().Add(time.Hour),
+	}}
+	e.InstallOverrides(over)
+	s.engine.InstallOverrides(over)
 	rapid.Check(t, func(t *rapid.T) {
 		// No call is in flight while the stores change.
 		store.Store, s.store.Store = memory.New(memory.Options{Clock: s.micros}), memory.New(memory.Options{Clock: s.micros})
@@ -60,13 +69,15 @@ func TestSameAsHTTP(t *testing.T) {
 				seen["degraded"]++
 			case !got.Allowed:
 				seen["denied"]++
+			case slices.ContainsFunc(got.Results, func(r *pb.LimitResult) bool { return r.Override != nil }):
+				seen["overridden"]++
 			case len(got.Results) > 0:
 				seen["allowed"]++
 			}
 			sameAnswer(t, want, got)
 		}
 	})
-	for _, what := range []string{"mistake", "degraded", "denied", "allowed"} {
+	for _, what := range []string{"mistake", "degraded", "denied", "overridden", "allowed"} {
 		if seen[what] == 0 {
 			t.Errorf("there was none that was %s, so that nothing is known about it: %v", what, seen)
 		}
@@ -164,10 +175,16 @@ func sameAnswer(t *rapid.T, h *httpapi.CheckAnswer, g *pb.CheckResponse) {
 		g.Limit, g.Remaining, millis(g.ResetAfter), wait(g.RetryAfter, g.Allowed), millis(g.Delay), g.Degraded, g.Version)
 	for _, r := range h.Results {
 		want += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, r.ResetAfterMS, pointed(r.RetryAfterMS), r.DelayMS)
+		if o := r.Override; o != nil {
+			want += line(o.ID, o.EndsAt)
+		}
 	}
 	for _, r := range g.Results {
 		retry := wait(r.RetryAfter, r.Allowed || !r.Asked)
 		got += line(r.Rule, r.Key, r.Algorithm, r.Policy, r.Allowed, r.Shadow, r.Asked, r.Cost, r.Limit, r.Remaining, millis(r.ResetAfter), retry, millis(r.Delay))
+		if o := r.Override; o != nil {
+			got += line(o.Id, o.EndsAt.AsTime())
+		}
 	}
 	if got != want {
 		t.Fatalf("HTTP says\n%sand gRPC\n%s", want, got)

@@ -483,6 +483,7 @@ type LimitResult struct {
 	ResetAfter    *durationpb.Duration   `protobuf:"bytes,11,opt,name=reset_after,json=resetAfter,proto3" json:"reset_after,omitempty"`
 	RetryAfter    *durationpb.Duration   `protobuf:"bytes,12,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	Delay         *durationpb.Duration   `protobuf:"bytes,13,opt,name=delay,proto3" json:"delay,omitempty"`
+	Override      *LimitOverride         `protobuf:"bytes,14,opt,name=override,proto3" json:"override,omitempty"` // the limit comes from it, and not from the rule
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -608,6 +609,66 @@ func (x *LimitResult) GetDelay() *durationpb.Duration {
 	return nil
 }
 
+func (x *LimitResult) GetOverride() *LimitOverride {
+	if x != nil {
+		return x.Override
+	}
+	return nil
+}
+
+// LimitOverride is a temporary override, which only the HTTP API can change.
+type LimitOverride struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            string                 `protobuf:"bytes,1,opt,name=id,proto3" json:"id,omitempty"`
+	EndsAt        *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=ends_at,json=endsAt,proto3" json:"ends_at,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LimitOverride) Reset() {
+	*x = LimitOverride{}
+	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LimitOverride) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LimitOverride) ProtoMessage() {}
+
+func (x *LimitOverride) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LimitOverride.ProtoReflect.Descriptor instead.
+func (*LimitOverride) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *LimitOverride) GetId() string {
+	if x != nil {
+		return x.Id
+	}
+	return ""
+}
+
+func (x *LimitOverride) GetEndsAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.EndsAt
+	}
+	return nil
+}
+
 type CheckManyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Requests      []*CheckRequest        `protobuf:"bytes,1,rep,name=requests,proto3" json:"requests,omitempty"` // at most 100
@@ -617,7 +678,7 @@ type CheckManyRequest struct {
 
 func (x *CheckManyRequest) Reset() {
 	*x = CheckManyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	mi := &file_weir_v1_weir_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -629,7 +690,7 @@ func (x *CheckManyRequest) String() string {
 func (*CheckManyRequest) ProtoMessage() {}
 
 func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	mi := &file_weir_v1_weir_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -642,7 +703,7 @@ func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyRequest.ProtoReflect.Descriptor instead.
 func (*CheckManyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *CheckManyRequest) GetRequests() []*CheckRequest {
@@ -661,7 +722,7 @@ type CheckManyResponse struct {
 
 func (x *CheckManyResponse) Reset() {
 	*x = CheckManyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[4]
+	mi := &file_weir_v1_weir_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -673,7 +734,7 @@ func (x *CheckManyResponse) String() string {
 func (*CheckManyResponse) ProtoMessage() {}
 
 func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[4]
+	mi := &file_weir_v1_weir_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -686,7 +747,7 @@ func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyResponse.ProtoReflect.Descriptor instead.
 func (*CheckManyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{4}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *CheckManyResponse) GetResponses() []*CheckResponse {
@@ -705,7 +766,7 @@ type GetRulesRequest struct {
 
 func (x *GetRulesRequest) Reset() {
 	*x = GetRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[5]
+	mi := &file_weir_v1_weir_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -717,7 +778,7 @@ func (x *GetRulesRequest) String() string {
 func (*GetRulesRequest) ProtoMessage() {}
 
 func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[5]
+	mi := &file_weir_v1_weir_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -730,7 +791,7 @@ func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesRequest.ProtoReflect.Descriptor instead.
 func (*GetRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{5}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *GetRulesRequest) GetId() string {
@@ -750,7 +811,7 @@ type GetRulesResponse struct {
 
 func (x *GetRulesResponse) Reset() {
 	*x = GetRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[6]
+	mi := &file_weir_v1_weir_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -762,7 +823,7 @@ func (x *GetRulesResponse) String() string {
 func (*GetRulesResponse) ProtoMessage() {}
 
 func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[6]
+	mi := &file_weir_v1_weir_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -775,7 +836,7 @@ func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesResponse.ProtoReflect.Descriptor instead.
 func (*GetRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{6}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *GetRulesResponse) GetVersion() *Version {
@@ -804,7 +865,7 @@ type PutRulesRequest struct {
 
 func (x *PutRulesRequest) Reset() {
 	*x = PutRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[7]
+	mi := &file_weir_v1_weir_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -816,7 +877,7 @@ func (x *PutRulesRequest) String() string {
 func (*PutRulesRequest) ProtoMessage() {}
 
 func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[7]
+	mi := &file_weir_v1_weir_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -829,7 +890,7 @@ func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRulesRequest.ProtoReflect.Descriptor instead.
 func (*PutRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{7}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PutRulesRequest) GetSource() string {
@@ -871,7 +932,7 @@ type CreateRuleRequest struct {
 
 func (x *CreateRuleRequest) Reset() {
 	*x = CreateRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[8]
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -883,7 +944,7 @@ func (x *CreateRuleRequest) String() string {
 func (*CreateRuleRequest) ProtoMessage() {}
 
 func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[8]
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -896,7 +957,7 @@ func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRuleRequest.ProtoReflect.Descriptor instead.
 func (*CreateRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{8}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *CreateRuleRequest) GetSource() string {
@@ -932,7 +993,7 @@ type PutRuleRequest struct {
 
 func (x *PutRuleRequest) Reset() {
 	*x = PutRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -944,7 +1005,7 @@ func (x *PutRuleRequest) String() string {
 func (*PutRuleRequest) ProtoMessage() {}
 
 func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -957,7 +1018,7 @@ func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRuleRequest.ProtoReflect.Descriptor instead.
 func (*PutRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *PutRuleRequest) GetSource() string {
@@ -1000,7 +1061,7 @@ type DeleteRuleRequest struct {
 
 func (x *DeleteRuleRequest) Reset() {
 	*x = DeleteRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1012,7 +1073,7 @@ func (x *DeleteRuleRequest) String() string {
 func (*DeleteRuleRequest) ProtoMessage() {}
 
 func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1025,7 +1086,7 @@ func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *DeleteRuleRequest) GetId() string {
@@ -1068,7 +1129,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1141,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1154,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *RollbackRequest) GetVersion() int64 {
@@ -1136,7 +1197,7 @@ type WriteResponse struct {
 
 func (x *WriteResponse) Reset() {
 	*x = WriteResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1148,7 +1209,7 @@ func (x *WriteResponse) String() string {
 func (*WriteResponse) ProtoMessage() {}
 
 func (x *WriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1161,7 +1222,7 @@ func (x *WriteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteResponse.ProtoReflect.Descriptor instead.
 func (*WriteResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *WriteResponse) GetVersion() *Version {
@@ -1202,7 +1263,7 @@ type ValidateRulesRequest struct {
 
 func (x *ValidateRulesRequest) Reset() {
 	*x = ValidateRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1214,7 +1275,7 @@ func (x *ValidateRulesRequest) String() string {
 func (*ValidateRulesRequest) ProtoMessage() {}
 
 func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1227,7 +1288,7 @@ func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *ValidateRulesRequest) GetSource() string {
@@ -1254,7 +1315,7 @@ type ValidateRulesResponse struct {
 
 func (x *ValidateRulesResponse) Reset() {
 	*x = ValidateRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1266,7 +1327,7 @@ func (x *ValidateRulesResponse) String() string {
 func (*ValidateRulesResponse) ProtoMessage() {}
 
 func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1279,7 +1340,7 @@ func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesResponse.ProtoReflect.Descriptor instead.
 func (*ValidateRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *ValidateRulesResponse) GetValid() bool {
@@ -1313,7 +1374,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1325,7 +1386,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1338,7 +1399,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Problem) GetSeverity() Severity {
@@ -1410,7 +1471,7 @@ type Version struct {
 
 func (x *Version) Reset() {
 	*x = Version{}
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1422,7 +1483,7 @@ func (x *Version) String() string {
 func (*Version) ProtoMessage() {}
 
 func (x *Version) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1435,7 +1496,7 @@ func (x *Version) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Version.ProtoReflect.Descriptor instead.
 func (*Version) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Version) GetNumber() int64 {
@@ -1481,7 +1542,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1554,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1567,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
 }
 
 type ListVersionsResponse struct {
@@ -1518,7 +1579,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1591,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1604,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*Version {
@@ -1562,7 +1623,7 @@ type GetVersionRequest struct {
 
 func (x *GetVersionRequest) Reset() {
 	*x = GetVersionRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1574,7 +1635,7 @@ func (x *GetVersionRequest) String() string {
 func (*GetVersionRequest) ProtoMessage() {}
 
 func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1587,7 +1648,7 @@ func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GetVersionRequest) GetNumber() int64 {
@@ -1608,7 +1669,7 @@ type GetKeyRequest struct {
 
 func (x *GetKeyRequest) Reset() {
 	*x = GetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1620,7 +1681,7 @@ func (x *GetKeyRequest) String() string {
 func (*GetKeyRequest) ProtoMessage() {}
 
 func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1633,7 +1694,7 @@ func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyRequest.ProtoReflect.Descriptor instead.
 func (*GetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GetKeyRequest) GetKey() string {
@@ -1669,7 +1730,7 @@ type GetKeyResponse struct {
 
 func (x *GetKeyResponse) Reset() {
 	*x = GetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1681,7 +1742,7 @@ func (x *GetKeyResponse) String() string {
 func (*GetKeyResponse) ProtoMessage() {}
 
 func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1694,7 +1755,7 @@ func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyResponse.ProtoReflect.Descriptor instead.
 func (*GetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *GetKeyResponse) GetResults() []*LimitResult {
@@ -1735,7 +1796,7 @@ type ResetKeyRequest struct {
 
 func (x *ResetKeyRequest) Reset() {
 	*x = ResetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1747,7 +1808,7 @@ func (x *ResetKeyRequest) String() string {
 func (*ResetKeyRequest) ProtoMessage() {}
 
 func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1760,7 +1821,7 @@ func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyRequest.ProtoReflect.Descriptor instead.
 func (*ResetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *ResetKeyRequest) GetKey() string {
@@ -1786,7 +1847,7 @@ type ResetKeyResponse struct {
 
 func (x *ResetKeyResponse) Reset() {
 	*x = ResetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1859,7 @@ func (x *ResetKeyResponse) String() string {
 func (*ResetKeyResponse) ProtoMessage() {}
 
 func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1872,7 @@ func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyResponse.ProtoReflect.Descriptor instead.
 func (*ResetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ResetKeyResponse) GetRules() []string {
@@ -1872,7 +1933,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05delay\x18\v \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12\x1a\n" +
 	"\bdegraded\x18\f \x01(\bR\bdegraded\x12\x18\n" +
 	"\aversion\x18\r \x01(\x03R\aversion\x12.\n" +
-	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\"\xa2\x03\n" +
+	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\"\xd6\x03\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -1889,7 +1950,11 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"resetAfter\x12:\n" +
 	"\vretry_after\x18\f \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12/\n" +
-	"\x05delay\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05delay\"E\n" +
+	"\x05delay\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05delay\x122\n" +
+	"\boverride\x18\x0e \x01(\v2\x16.weir.v1.LimitOverrideR\boverride\"T\n" +
+	"\rLimitOverride\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
+	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
 	"\x10CheckManyRequest\x121\n" +
 	"\brequests\x18\x01 \x03(\v2\x15.weir.v1.CheckRequestR\brequests\"I\n" +
 	"\x11CheckManyResponse\x124\n" +
@@ -2026,7 +2091,7 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 }
 
 var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 28)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
 var file_weir_v1_weir_proto_goTypes = []any{
 	(Reason)(0),                   // 0: weir.v1.Reason
 	(Severity)(0),                 // 1: weir.v1.Severity
@@ -2034,91 +2099,94 @@ var file_weir_v1_weir_proto_goTypes = []any{
 	(*CheckRequest)(nil),          // 3: weir.v1.CheckRequest
 	(*CheckResponse)(nil),         // 4: weir.v1.CheckResponse
 	(*LimitResult)(nil),           // 5: weir.v1.LimitResult
-	(*CheckManyRequest)(nil),      // 6: weir.v1.CheckManyRequest
-	(*CheckManyResponse)(nil),     // 7: weir.v1.CheckManyResponse
-	(*GetRulesRequest)(nil),       // 8: weir.v1.GetRulesRequest
-	(*GetRulesResponse)(nil),      // 9: weir.v1.GetRulesResponse
-	(*PutRulesRequest)(nil),       // 10: weir.v1.PutRulesRequest
-	(*CreateRuleRequest)(nil),     // 11: weir.v1.CreateRuleRequest
-	(*PutRuleRequest)(nil),        // 12: weir.v1.PutRuleRequest
-	(*DeleteRuleRequest)(nil),     // 13: weir.v1.DeleteRuleRequest
-	(*RollbackRequest)(nil),       // 14: weir.v1.RollbackRequest
-	(*WriteResponse)(nil),         // 15: weir.v1.WriteResponse
-	(*ValidateRulesRequest)(nil),  // 16: weir.v1.ValidateRulesRequest
-	(*ValidateRulesResponse)(nil), // 17: weir.v1.ValidateRulesResponse
-	(*Problem)(nil),               // 18: weir.v1.Problem
-	(*Version)(nil),               // 19: weir.v1.Version
-	(*ListVersionsRequest)(nil),   // 20: weir.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),  // 21: weir.v1.ListVersionsResponse
-	(*GetVersionRequest)(nil),     // 22: weir.v1.GetVersionRequest
-	(*GetKeyRequest)(nil),         // 23: weir.v1.GetKeyRequest
-	(*GetKeyResponse)(nil),        // 24: weir.v1.GetKeyResponse
-	(*ResetKeyRequest)(nil),       // 25: weir.v1.ResetKeyRequest
-	(*ResetKeyResponse)(nil),      // 26: weir.v1.ResetKeyResponse
-	nil,                           // 27: weir.v1.CheckRequest.HeadersEntry
-	nil,                           // 28: weir.v1.CheckRequest.CookiesEntry
-	nil,                           // 29: weir.v1.CheckRequest.QueryEntry
-	nil,                           // 30: weir.v1.CheckRequest.AttributesEntry
-	(*durationpb.Duration)(nil),   // 31: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 32: google.protobuf.Timestamp
+	(*LimitOverride)(nil),         // 6: weir.v1.LimitOverride
+	(*CheckManyRequest)(nil),      // 7: weir.v1.CheckManyRequest
+	(*CheckManyResponse)(nil),     // 8: weir.v1.CheckManyResponse
+	(*GetRulesRequest)(nil),       // 9: weir.v1.GetRulesRequest
+	(*GetRulesResponse)(nil),      // 10: weir.v1.GetRulesResponse
+	(*PutRulesRequest)(nil),       // 11: weir.v1.PutRulesRequest
+	(*CreateRuleRequest)(nil),     // 12: weir.v1.CreateRuleRequest
+	(*PutRuleRequest)(nil),        // 13: weir.v1.PutRuleRequest
+	(*DeleteRuleRequest)(nil),     // 14: weir.v1.DeleteRuleRequest
+	(*RollbackRequest)(nil),       // 15: weir.v1.RollbackRequest
+	(*WriteResponse)(nil),         // 16: weir.v1.WriteResponse
+	(*ValidateRulesRequest)(nil),  // 17: weir.v1.ValidateRulesRequest
+	(*ValidateRulesResponse)(nil), // 18: weir.v1.ValidateRulesResponse
+	(*Problem)(nil),               // 19: weir.v1.Problem
+	(*Version)(nil),               // 20: weir.v1.Version
+	(*ListVersionsRequest)(nil),   // 21: weir.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),  // 22: weir.v1.ListVersionsResponse
+	(*GetVersionRequest)(nil),     // 23: weir.v1.GetVersionRequest
+	(*GetKeyRequest)(nil),         // 24: weir.v1.GetKeyRequest
+	(*GetKeyResponse)(nil),        // 25: weir.v1.GetKeyResponse
+	(*ResetKeyRequest)(nil),       // 26: weir.v1.ResetKeyRequest
+	(*ResetKeyResponse)(nil),      // 27: weir.v1.ResetKeyResponse
+	nil,                           // 28: weir.v1.CheckRequest.HeadersEntry
+	nil,                           // 29: weir.v1.CheckRequest.CookiesEntry
+	nil,                           // 30: weir.v1.CheckRequest.QueryEntry
+	nil,                           // 31: weir.v1.CheckRequest.AttributesEntry
+	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	27, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	28, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	29, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	30, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	28, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	29, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	30, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	31, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
 	0,  // 4: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	31, // 5: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	31, // 6: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	31, // 7: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	32, // 5: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	32, // 6: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	32, // 7: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
 	5,  // 8: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	31, // 9: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	31, // 10: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	31, // 11: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	3,  // 12: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	4,  // 13: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	19, // 14: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	19, // 15: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	18, // 16: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	18, // 17: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
-	1,  // 18: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	32, // 19: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	19, // 20: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	5,  // 21: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	2,  // 22: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	3,  // 23: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	6,  // 24: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	3,  // 25: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	8,  // 26: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	10, // 27: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	11, // 28: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	12, // 29: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	13, // 30: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	16, // 31: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	20, // 32: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	22, // 33: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	14, // 34: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	23, // 35: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	25, // 36: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	4,  // 37: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	7,  // 38: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	4,  // 39: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	9,  // 40: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	15, // 41: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	15, // 42: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	15, // 43: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	15, // 44: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	17, // 45: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	21, // 46: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	19, // 47: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	15, // 48: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	24, // 49: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	26, // 50: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	37, // [37:51] is the sub-list for method output_type
-	23, // [23:37] is the sub-list for method input_type
-	23, // [23:23] is the sub-list for extension type_name
-	23, // [23:23] is the sub-list for extension extendee
-	0,  // [0:23] is the sub-list for field type_name
+	32, // 9: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	32, // 10: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	32, // 11: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	6,  // 12: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
+	33, // 13: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	3,  // 14: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	4,  // 15: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	20, // 16: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	20, // 17: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	19, // 18: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	19, // 19: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	1,  // 20: weir.v1.Problem.severity:type_name -> weir.v1.Severity
+	33, // 21: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	20, // 22: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	5,  // 23: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	2,  // 24: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	3,  // 25: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	7,  // 26: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	3,  // 27: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	9,  // 28: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	11, // 29: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	12, // 30: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	13, // 31: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	14, // 32: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	17, // 33: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	21, // 34: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	23, // 35: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	15, // 36: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	24, // 37: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	26, // 38: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	4,  // 39: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	8,  // 40: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	4,  // 41: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	10, // 42: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	16, // 43: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	16, // 44: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	16, // 45: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	16, // 46: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	18, // 47: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	22, // 48: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	20, // 49: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	16, // 50: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	25, // 51: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	27, // 52: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	39, // [39:53] is the sub-list for method output_type
+	25, // [25:39] is the sub-list for method input_type
+	25, // [25:25] is the sub-list for extension type_name
+	25, // [25:25] is the sub-list for extension extendee
+	0,  // [0:25] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -2126,18 +2194,18 @@ func file_weir_v1_weir_proto_init() {
 	if File_weir_v1_weir_proto != nil {
 		return
 	}
-	file_weir_v1_weir_proto_msgTypes[7].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[8].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[9].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[10].OneofWrappers = []any{}
 	file_weir_v1_weir_proto_msgTypes[11].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[12].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
 			NumEnums:      3,
-			NumMessages:   28,
+			NumMessages:   29,
 			NumExtensions: 0,
 			NumServices:   3,
 		},
