@@ -224,5 +224,5 @@ func Example_alerts() {
 			fmt.Println(a.UpdatedAt.Format(time.TimeOnly), a.State, a.Kind, a.Summary)
 		}
 	}
-	// Output: 12:00:40 firing denied 20.0 % of requests are denied by limits
+	// Output: 12:00:40 firing denied 20.0 % of requests are denied by limits.
 }

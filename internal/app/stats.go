@@ -9,7 +9,9 @@ import (
 	"net/netip"
 	"net/url"
 	"os"
+	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/internal/disk"
 	"github.com/weirhq/weir/internal/gateway"
@@ -90,13 +92,13 @@ func (a *App) openAlerts(background context.Context, host string) error {
 	if err != nil {
 		return err
 	}
-	link, err := a.options.alertLink(host)
+	dashboard, err := a.options.dashboard(host)
 	if err != nil {
 		return err
 	}
 	a.watcher, err = alert.New(alert.Options{
 		Source: a.recorder, Checks: a.options.Alerts.Checks, Notifiers: notifiers, Logger: a.options.Logger,
-		Instance: a.instance(host), URL: link,
+		Instance: a.instance(host), Link: func(one alert.Alert) string { return alertLink(dashboard, one) },
 	})
 	if err != nil {
 		return err
@@ -105,17 +107,15 @@ func (a *App) openAlerts(background context.Context, host string) error {
 	return nil
 }
 
-// alertLink is where people see more of an alert: the dashboard's page, at the address
-// of the API. If weir listens on all addresses, the link has the name of the machine.
-// If the port is not known yet, there is no link.
-func (o *Options) alertLink(host string) (string, error) {
-	const page = "/#/alerts"
+// dashboard is the URL of the dashboard, at the address of the API. If weir listens on
+// all addresses, it has the name of the machine. It is "" if the port is not known yet.
+func (o *Options) dashboard(host string) (string, error) {
 	if o.Alerts.Link != "" {
 		u, err := url.Parse(o.Alerts.Link)
 		if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 			return "", fmt.Errorf("--alert-link: %q is not a URL; write the URL of the dashboard, as in https://weir.example.com", o.Alerts.Link)
 		}
-		return strings.TrimRight(o.Alerts.Link, "/") + page, nil
+		return strings.TrimRight(o.Alerts.Link, "/") + "/", nil
 	}
 	name, port, err := net.SplitHostPort(o.HTTP)
 	if err != nil || port == "0" || port == "" {
@@ -128,8 +128,39 @@ func (o *Options) alertLink(host string) (string, error) {
 	if o.TLS.CertFile != "" {
 		scheme = "https://"
 	}
-	return scheme + net.JoinHostPort(name, port) + page, nil
+	return scheme + net.JoinHostPort(name, port) + "/", nil
 }
+
+// beforeAlert is how much of the time before an alert its page shows.
+const beforeAlert = 10 * time.Minute
+
+// alertLink is the page of the dashboard that shows an alert in its time: the client, the
+// rule, or everything.
+func alertLink(dashboard string, a alert.Alert) string {
+	if dashboard == "" {
+		return ""
+	}
+	to := a.UpdatedAt
+	if to.Before(a.EndsAt) {
+		to = a.EndsAt
+	}
+	query := url.Values{"from": {unix(a.StartsAt.Add(-beforeAlert))}, "to": {unix(to)}}
+	switch {
+	case a.Kind == alert.Test:
+		return dashboard + "#/alerts"
+	case a.Kind == alert.HotKey:
+		query.Set("key", a.Subject)
+		if a.Rule != "" {
+			query.Set("rule", a.Rule)
+		}
+		return dashboard + "#/clients?" + query.Encode()
+	case a.Rule != "":
+		return dashboard + "#/rules/view/" + url.PathEscape(a.Rule) + "?" + query.Encode()
+	}
+	return dashboard + "#/overview?" + query.Encode()
+}
+
+func unix(t time.Time) string { return strconv.FormatInt(t.Unix(), 10) }
 
 // notifiers are the receivers of alerts.
 func (o *Alerts) notifiers() ([]alert.Notifier, error) {

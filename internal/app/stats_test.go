@@ -238,7 +238,7 @@ func TestAlertIsPosted(t *testing.T) {
 	if err := json.Unmarshal(m.body, &got); err != nil || len(got.Alerts) != 1 {
 		t.Fatalf("%v: the message is %s", err, m.body)
 	}
-	if one := got.Alerts[0]; one.Kind != alert.Denied || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || one.URL != "https://weir.example.com/#/alerts" {
+	if one := got.Alerts[0]; one.Kind != alert.Denied || one.Rule != "api" || !strings.Contains(one.Instance, "127.0.0.1") || !strings.HasPrefix(one.URL, "https://weir.example.com/#/rules/view/api?from=") || !strings.HasSuffix(one.Summary, "most by the rule api (reported by "+one.Instance+").") {
 		t.Errorf("the message is %s", m.body)
 	}
 	if _, body := ask(t, nil, "GET", urlOf(a)+"/v1/alerts", ""); !strings.Contains(body, `"id":"denied"`) {
@@ -264,31 +264,55 @@ func TestAlertIsTested(t *testing.T) {
 	}
 }
 
-func TestAlertLink(t *testing.T) {
+func TestDashboardLink(t *testing.T) {
 	for _, c := range []struct {
 		http, link string
 		tls        bool
 		want       string
 	}{
-		{"127.0.0.1:8080", "", false, "http://127.0.0.1:8080/#/alerts"},
-		{":8080", "", true, "https://here:8080/#/alerts"},
-		{"[::]:8080", "", false, "http://here:8080/#/alerts"},
-		{"weir.internal:80", "", false, "http://weir.internal:80/#/alerts"},
+		{"127.0.0.1:8080", "", false, "http://127.0.0.1:8080/"},
+		{":8080", "", true, "https://here:8080/"},
+		{"[::]:8080", "", false, "http://here:8080/"},
+		{"weir.internal:80", "", false, "http://weir.internal:80/"},
 		{"127.0.0.1:0", "", false, ""},
-		{"127.0.0.1:8080", "https://weir.example.com/ops/", true, "https://weir.example.com/ops/#/alerts"},
+		{"127.0.0.1:8080", "https://weir.example.com/ops/", true, "https://weir.example.com/ops/"},
 		{"127.0.0.1:8080", "weir.example.com", false, "--alert-link"},
 	} {
 		o := Options{HTTP: c.http, Alerts: Alerts{Link: c.link}}
 		if c.tls {
 			o.TLS.CertFile = "cert.pem"
 		}
-		got, err := o.alertLink("here")
+		got, err := o.dashboard("here")
 		if err != nil {
 			got = err.Error()[:len("--alert-link")]
 		}
 		if got != c.want {
 			t.Errorf("%+v: got %q", c, got)
 		}
+	}
+}
+
+// Every alert leads to the page that shows it, in its time.
+func TestAlertLink(t *testing.T) {
+	noon := time.Unix(1_800_000_000, 0)
+	for _, c := range []struct {
+		alert alert.Alert
+		want  string
+	}{
+		{alert.Alert{Kind: alert.Denied, Rule: "api"}, "http://weir/#/rules/view/api?from=1799999400&to=1800000060"},
+		{alert.Alert{Kind: alert.Denied}, "http://weir/#/overview?from=1799999400&to=1800000060"},
+		{alert.Alert{Kind: alert.Shadow, Subject: "a/b", Rule: "a/b"}, "http://weir/#/rules/view/a%2Fb?from=1799999400&to=1800000060"},
+		{alert.Alert{Kind: alert.HotKey, Subject: "user:a&b", Rule: "api"}, "http://weir/#/clients?from=1799999400&key=user%3Aa%26b&rule=api&to=1800000060"},
+		{alert.Alert{Kind: alert.Drop, EndsAt: noon.Add(time.Hour)}, "http://weir/#/overview?from=1799999400&to=1800003600"},
+		{alert.Alert{Kind: alert.Test}, "http://weir/#/alerts"},
+	} {
+		c.alert.StartsAt, c.alert.UpdatedAt = noon, noon.Add(time.Minute)
+		if got := alertLink("http://weir/", c.alert); got != c.want {
+			t.Errorf("%+v: %s", c.alert, got)
+		}
+	}
+	if got := alertLink("", alert.Alert{Kind: alert.Drop}); got != "" {
+		t.Errorf("without a dashboard: %s", got)
 	}
 }
 

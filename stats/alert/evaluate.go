@@ -24,13 +24,13 @@ type Alert struct {
 	Value     float64   `json:"value"`   // the value when the alert fired
 	Current   float64   `json:"current"` // the value at UpdatedAt
 	Threshold float64   `json:"threshold"`
-	Summary   string    `json:"summary"` // a sentence about the time when it fired
+	Summary   string    `json:"summary"` // a sentence about the time when it fired, with the rule; in notifications also with the instance
 	StartsAt  time.Time `json:"starts_at"`
 	EndsAt    time.Time `json:"ends_at,omitzero"`
 	UpdatedAt time.Time `json:"updated_at"`
 	Silenced  bool      `json:"silenced,omitempty"`
 	Instance  string    `json:"instance,omitempty"` // the instance that reports it
-	URL       string    `json:"url,omitempty"`      // page with details
+	URL       string    `json:"url,omitempty"`      // page with details, at the time of the alert
 }
 
 // Evaluator turns samples into alerts. It reads no clock and sends nothing: the same

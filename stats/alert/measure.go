@@ -2,6 +2,7 @@ package alert
 
 import (
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -10,7 +11,7 @@ type finding struct {
 	subject string // whom it is about: a rule or a key
 	rule    string // which one has to do with it
 	value   float64
-	text    string
+	text    string // a sentence
 }
 
 // measure returns for whom the condition of a check holds, as of the end of a bucket.
@@ -21,7 +22,7 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 		return c.drop(h, now, total)
 	}
 	if c.Kind == Errors {
-		return c.share("", w.passed().Errors, w.passed().Requests, "%.1f %% of requests to upstreams failed")
+		return c.share("", w.passed().Errors, w.passed().Requests, "%.1[1]f %% of requests to upstreams failed.")
 	}
 	if total < c.Minimum && c.Kind != HotKey {
 		return nil
@@ -30,19 +31,22 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	case Denied:
 		return c.denied(&w)
 	case Degraded:
-		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1f %% of requests are decided without the store")
+		return c.share("", w.Requests.DegradedAllowed+w.Requests.DegradedDenied, total, "%.1[1]f %% of requests are decided without the store.")
 	case Slow:
 		return c.slow(h, now, w.Decision.Quantile(0.99))
 	case HotKey:
 		if hot != nil && hot.All >= c.Minimum {
-			return byRule(w.strictest(), c.share(hot.Key, hot.Denied, hot.All, "one key has %.1f %% of all denials"))
+			return byRule(w.strictest(), c.share(hot.Key, hot.Denied, hot.All, "The client %[2]q has %.1[1]f %% of all denials."))
 		}
 	case Shadow:
 		var all []finding
 		for line, counts := range w.Rules {
 			if n := counts.Total(); n >= c.Minimum {
-				all = append(all, byRule(line.Rule, c.share(line.Rule, counts.ShadowDenied, n, "the shadow rule would deny %.1f %% of its requests"))...)
+				all = append(all, c.share(line.Rule, counts.ShadowDenied, n, "The shadow rule %[2]s would deny %.1[1]f %% of its requests.")...)
 			}
+		}
+		for i := range all {
+			all[i].rule = all[i].subject
 		}
 		return all
 	}
@@ -58,30 +62,33 @@ const few = 2
 func (c *Check) denied(w *bucket) []finding {
 	all, denied := w.Clients.All.Count(), w.Clients.Denied.Count()
 	if all == 0 {
-		return byRule(w.strictest(), c.share("", w.Requests.Denied, w.Requests.Total(), "%.1f %% of requests are denied by limits"))
+		return byRule(w.strictest(), c.share("", w.Requests.Denied, w.Requests.Total(), "%.1[1]f %% of requests are denied by limits."))
 	}
 	value := float64(min(denied, all)) / float64(all)
 	if denied <= few || value <= c.Threshold {
 		return nil
 	}
-	return []finding{{rule: w.strictest(), value: value, text: fmt.Sprintf("%.1f %% of clients are denied by limits, %d of %d", 100*value, denied, all)}}
+	return byRule(w.strictest(), []finding{{value: value, text: fmt.Sprintf("%d of %d clients (%.1f %%) are denied by limits.", min(denied, all), all, 100*value)}})
 }
 
-// byRule names the rule of findings.
+// byRule names the rule that denies most.
 func byRule(id string, all []finding) []finding {
 	for i := range all {
-		all[i].rule = id
+		if all[i].rule = id; id != "" {
+			all[i].text = strings.TrimSuffix(all[i].text, ".") + ", most by the rule " + id + "."
+		}
 	}
 	return all
 }
 
-// share is a finding if the part is above the threshold.
+// share is a finding if the part is above the threshold. The text is a format of the
+// share in percent, and of the subject.
 func (c *Check) share(subject string, part, all int64, text string) []finding {
 	if all < max(c.Minimum, 1) {
 		return nil
 	}
 	if value := float64(part) / float64(all); value > c.Threshold {
-		return []finding{{subject: subject, value: value, text: fmt.Sprintf(text, 100*value)}}
+		return []finding{{subject: subject, value: value, text: fmt.Sprintf(text, 100*value, subject)}}
 	}
 	return nil
 }
@@ -98,7 +105,7 @@ func (c *Check) drop(h history, now, total int64) []finding {
 		return nil
 	}
 	if value := float64(total) / usual; value < c.Threshold {
-		return []finding{{value: value, text: fmt.Sprintf("traffic dropped to %.0f %% of its previous level", 100*value)}}
+		return []finding{{value: value, text: fmt.Sprintf("Traffic dropped to %.0f %% of its previous level.", 100*value)}}
 	}
 	return nil
 }
@@ -115,7 +122,7 @@ func (c *Check) slow(h history, now int64, p99 time.Duration) []finding {
 	}
 	usual := before.Decision.Quantile(0.99)
 	if value := float64(p99) / float64(max(usual, 1)); value > c.Threshold {
-		return []finding{{value: value, text: fmt.Sprintf("one decision in a hundred takes %v or longer; before it was %v", p99.Round(time.Microsecond), usual.Round(time.Microsecond))}}
+		return []finding{{value: value, text: fmt.Sprintf("One decision in a hundred takes %v or longer; before, it was %v.", p99.Round(time.Microsecond), usual.Round(time.Microsecond))}}
 	}
 	return nil
 }

@@ -131,10 +131,10 @@ type Delivery struct {
 // the results in the order of the notifiers.
 func (w *Watcher) Test(ctx context.Context) (Alert, []Delivery) {
 	now := w.options.Clock().UTC().Truncate(time.Second)
-	a := w.sign([]Alert{{
+	a := attributed(w.sign([]Alert{{
 		ID: string(Test), Kind: Test, State: Firing, Value: 1, Current: 1, Threshold: 1,
-		Summary: "test alert; no action is required", StartsAt: now, UpdatedAt: now,
-	}})
+		Summary: "This is a test alert; no action is required.", StartsAt: now, UpdatedAt: now,
+	}}))
 	all := make([]Delivery, len(w.options.Notifiers))
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -36,8 +38,8 @@ type Options struct {
 	// Instance is the name of this process in alerts. Default none.
 	Instance string
 
-	// URL is a page with details about alerts. Default none.
-	URL string
+	// Link returns the URL of a page with details about an alert. Default none.
+	Link func(Alert) string
 
 	// Clock returns the time. Default time.Now.
 	Clock func() time.Time
@@ -66,6 +68,9 @@ func New(o Options) (*Watcher, error) {
 	}
 	if o.Clock == nil {
 		o.Clock = time.Now
+	}
+	if o.Link == nil {
+		o.Link = func(Alert) string { return "" }
 	}
 	o.Logger = cmp.Or(o.Logger, slog.Default())
 	e, err := NewEvaluator(o.Checks)
@@ -209,7 +214,7 @@ func (w *Watcher) step(s Sample) {
 		r, ok := n.(Repeater)
 		if ok && len(firing) > 0 && now.Sub(w.repeated[i]) >= r.Repeat() {
 			w.repeated[i] = now
-			w.outboxes[i].put(w.list.audible(firing))
+			w.outboxes[i].put(attributed(w.list.audible(firing)))
 		}
 	}
 }
@@ -217,16 +222,28 @@ func (w *Watcher) step(s Sample) {
 // sign says who tells of alerts, and where more is to be seen.
 func (w *Watcher) sign(alerts []Alert) []Alert {
 	for i := range alerts {
-		alerts[i].Instance, alerts[i].URL = w.options.Instance, w.options.URL
+		alerts[i].Instance, alerts[i].URL = w.options.Instance, w.options.Link(alerts[i])
 	}
 	return alerts
 }
 
 func (w *Watcher) tell(alerts []Alert) {
-	audible := w.list.audible(alerts)
+	audible := attributed(w.list.audible(alerts))
 	for _, o := range w.outboxes {
 		o.put(audible)
 	}
+}
+
+// attributed are alerts whose sentence also says who tells of them: it may be all that somebody
+// gets to read.
+func attributed(alerts []Alert) []Alert {
+	alerts = slices.Clone(alerts)
+	for i := range alerts {
+		if a := &alerts[i]; a.Instance != "" {
+			a.Summary = strings.TrimSuffix(a.Summary, ".") + " (reported by " + a.Instance + ")."
+		}
+	}
+	return alerts
 }
 
 func (w *Watcher) log(a Alert) {

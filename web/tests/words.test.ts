@@ -39,7 +39,10 @@ describe('alerts', () => {
   it('are said in the language of the page', () => {
     const a = { kind: 'drop', summary: 'traffic has fallen', value: 0.4 }
     speech.language = 'zh'
-    expect(alert(a)).toBe('流量降到此前的 40%')
+    expect(alert(a)).toBe('流量降到此前的 40%。')
+    expect(alert({ ...a, kind: 'denied' })).toBe('被限额拒绝的占 40%。')
+    expect(alert({ ...a, kind: 'denied', rule: 'api' })).toBe('被限额拒绝的占 40%，主要由规则 api 拒绝。')
+    expect(alert({ ...a, kind: 'hot_key', subject: '{rule}[x]', rule: 'api' })).toBe('客户端 {rule}[x] 占全部拒绝的 40%，主要由规则 api 拒绝。')
     expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
     speech.language = 'en'
     expect(alert(a)).toBe(a.summary)

@@ -1,15 +1,16 @@
 // What servers say, in Chinese. A server says it in English, with a code and parameters.
 
-// alerts are by kind; the value is a share, or for slow a multiple.
+// alerts are by kind; the value is a share, or for slow a multiple. What is in brackets is
+// left out if the alert does not have it.
 export const alerts: Record<string, string> = {
-  denied: '被限额拒绝的占 {value}',
-  drop: '流量降到此前的 {value}',
-  slow: '决策变慢：p99 是此前的 {value}',
-  errors: '转发的请求中有 {value} 失败',
-  degraded: '有 {value} 的请求在存储不可用时处理',
-  hot_key: '一个键占全部拒绝的 {value}',
-  shadow: '影子规则会拒绝 {value} 的请求',
-  test: '这是一条测试告警，一切正常',
+  denied: '被限额拒绝的占 {value}[，主要由规则 {rule} 拒绝]。',
+  drop: '流量降到此前的 {value}。',
+  slow: '决策变慢：p99 是此前的 {value}。',
+  errors: '转发的请求中有 {value} 失败。',
+  degraded: '有 {value} 的请求在存储不可用时处理。',
+  hot_key: '客户端 {subject} 占全部拒绝的 {value}[，主要由规则 {rule} 拒绝]。',
+  shadow: '影子规则 {subject} 会拒绝 {value} 的请求。',
+  test: '这是一条测试告警，无需处理。',
 }
 
 // titles are of problems of the API, by the end of their type.

@@ -56,9 +56,17 @@ export function trouble(type: string, detail: string): string {
 }
 
 // alert is what an alert says: what the server says, or the same in the language of the page.
-export function alert(a: { kind: string; summary: string; value: number }): string {
+export function alert(a: { kind: string; summary: string; value: number; subject?: string; rule?: string; instance?: string }): string {
   const said = speech.language === 'zh' && alerts[a.kind]
-  return said ? said.replace('{value}', multiple(a.kind, a.value, 'zh')) : a.summary
+  return said ? fill(said, { ...a, value: multiple(a.kind, a.value, 'zh') }) : a.summary
+}
+
+// fill puts values into a text. A part in brackets whose values are not all there is left out.
+export function fill(text: string, values: Record<string, unknown>): string {
+  const has = (name: string) => values[name] !== undefined && values[name] !== ''
+  return text
+    .replace(/\[([^\]]*)\]/g, (_, part: string) => ([...part.matchAll(/\{(\w+)\}/g)].every((m) => has(m[1]!)) ? part : ''))
+    .replace(/\{(\w+)\}/g, (_, name: string) => (has(name) ? String(values[name]) : ''))
 }
 
 // remembered and remember keep what a person likes, and never a secret. A browser may
