@@ -69,6 +69,21 @@ func BenchmarkObserve(b *testing.B) {
 	}
 }
 
+// BenchmarkObserveDenied is a client that is denied all the time, so that samples are taken
+// of its denials, too.
+func BenchmarkObserveDenied(b *testing.B) {
+	r, v := verdictOf(b, 1)
+	v.Allowed, v.Results[0].Allowed = false, false
+	b.ReportAllocs()
+	n := 0
+	for b.Loop() {
+		r.Observe(&pro, v, 700*time.Nanosecond)
+		if n++; n%250_000 == 0 { // a million requests a second
+			r.tick(time.Unix(int64(n/1_000_000), 0))
+		}
+	}
+}
+
 func BenchmarkObserveParallel(b *testing.B) {
 	r, shared := verdictOf(b, 1)
 	b.RunParallel(func(p *testing.PB) {

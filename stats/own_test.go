@@ -10,6 +10,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/rule"
 	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	archiveredis "github.com/weirhq/weir/stats/archive/redis"
 )
@@ -31,10 +32,12 @@ func TestAnswersOfItsOwn(t *testing.T) {
 	}
 	mine, other := instance(), instance()
 	v := &engine.Verdict{Allowed: true, Results: []engine.Result{
-		{Rule: table.Rules()[0], Asked: true, Key: "user:alice", Decision: weir.Decision{Allowed: true}},
+		{Rule: table.Rules()[0], Quota: table.Rules()[0].Limits("", "")[0], Asked: true, Key: "user:alice", Decision: weir.Decision{Allowed: true}},
 	}}
+	blocked := &engine.Verdict{Reason: engine.Blocked}
 	pass := func() {
 		mine.Observe(&alice, v, time.Millisecond)
+		mine.Observe(&rule.Request{User: "mallory"}, blocked, time.Millisecond)
 		for range 10 {
 			other.Observe(&alice, v, time.Millisecond)
 		}
@@ -54,7 +57,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		}
 		sum := int64(0)
 		for _, p := range series.Points {
-			sum += p.Requests.Total()
+			sum += p.Requests.Allowed
 		}
 		if sum != requests {
 			t.Errorf("the series has %d requests, want %d", sum, requests)
@@ -62,6 +65,26 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		top, err := mine.Top(t.Context(), TopQuery{})
 		if err != nil || top.Local != local || len(top.Keys) != 1 || top.Keys[0].Count != requests {
 			t.Errorf("the ranking is %+v, %v; want %d", top, err, requests)
+		}
+		clients, err := mine.Clients(t.Context(), ClientsQuery{From: noon, To: clock.now()})
+		if err != nil || clients.Local != local || len(clients.Clients) != 1 || clients.Clients[0].Count != requests {
+			t.Errorf("the clients are %+v, %v; want %d", clients, err, requests)
+		}
+		client, err := mine.ClientSeries(t.Context(), "user:alice", noon, clock.now())
+		if err != nil || client.Local != local {
+			t.Errorf("the client is %+v, %v", client, err)
+		}
+		rules, err := mine.RuleSeries(t.Context(), RuleQuery{From: noon, To: clock.now()})
+		if err != nil || rules.Local != local || len(rules.Rules) != 1 || rules.Rules[0].Total != requests {
+			t.Errorf("the rules are %+v, %v; want %d", rules, err, requests)
+		}
+		usage, err := mine.Usage(t.Context(), "api", noon, clock.now())
+		if err != nil || usage.Local != local || len(usage.Limits) != 1 || usage.Limits[0].Requests != requests {
+			t.Errorf("the usage is %+v, %v; want %d", usage, err, requests)
+		}
+		denials, err := mine.Denials(t.Context(), DenialsQuery{})
+		if err != nil || denials.Local != local || len(denials.Denials) == 0 || denials.Denials[0].Key != "user:mallory" {
+			t.Errorf("the denials are %+v, %v", denials, err)
 		}
 	}
 	pass()

@@ -28,6 +28,7 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"Kinds", testKinds},
 		{"Revisions", testRevisions},
+		{"Denials", testDenials},
 		{"Lead", testLead},
 		{"Notes", testNotes},
 		{"NotesAreBounded", testNotesAreBounded},
@@ -151,6 +152,51 @@ func testRevisions(t *testing.T, open Open) {
 	}
 	testcall.OK(t, a.RollUp(t.Context(), time.Unix(Epoch+24*3600, 0)))
 	want(1234)
+}
+
+// Denials of all instances are in the finest slots, and in the coarser ones the newest of
+// each client, so that one that is denied all the time leaves room for the others.
+func testDenials(t *testing.T, open Open) {
+	a, b := open(t)
+	for i := range int64(30) {
+		for who, store := range []archive.Store{a, b} {
+			at := (Epoch + 10*i) * 1e6
+			f := &frame.Frame{Denials: []frame.Denial{
+				{At: at + 1, Rule: "api", Key: fmt.Sprint("user:", i), Path: "/items/{id}", Instance: fmt.Sprint(who)},
+				{At: at, Rule: "api", Key: "user:loud", Instance: fmt.Sprint(who)},
+			}}
+			p := Part(archive.Top, Epoch+10*i, fmt.Sprint(who, ".", i), f)
+			p.Revision = 1
+			testcall.OK(t, store.Add(t.Context(), []archive.Part{p}))
+		}
+	}
+	want := func() {
+		t.Helper()
+		for level := range 3 {
+			var loud, others int
+			newest := int64(0)
+			for _, s := range testcall.Must(b.Read(t.Context(), archive.Top, level, Epoch-3600, Epoch+3600))(t) {
+				for _, d := range s.Frame.Denials {
+					if d.Key != "user:loud" {
+						others++
+						continue
+					}
+					loud++
+					newest = max(newest, d.At)
+				}
+			}
+			slots := 30
+			if level > 0 {
+				slots = 2 // Epoch is in the middle of one
+			}
+			if others != 60 || loud == 0 || loud > slots*frame.MaxDenialsKey || newest != (Epoch+290)*1e6 {
+				t.Errorf("level %d: %d of others and %d, until %d", level, others, loud, newest)
+			}
+		}
+	}
+	want()
+	testcall.OK(t, a.RollUp(t.Context(), time.Unix(Epoch+24*3600, 0)))
+	want()
 }
 
 // One instance leads, and continues to lead.
