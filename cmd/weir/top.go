@@ -50,7 +50,7 @@ output is not a terminal, top prints one screen. Set NO_COLOR to turn off colour
 const (
 	minInterval = 100 * time.Millisecond
 	maxInterval = time.Hour
-	pollEvery   = 5 * time.Second
+	pollEvery   = 2 * time.Second
 )
 
 func (f *topFlags) run(cmd *cobra.Command) error {
