@@ -42,7 +42,7 @@ type Overrides struct {
 	// Used only by the call that has the turn.
 	revision override.Revision
 	source   []byte // of the revision
-	trouble  string // that was logged last, and is not over
+	trouble  bool   // was logged, and is not over
 }
 
 // NewOverrides returns the overrides of a place. Look, or Follow, brings them into force.
@@ -153,16 +153,15 @@ func forEngine(o *override.Override) (engine.Override, error) {
 	return engine.Override{ID: o.ID, Rule: o.Rule, Key: o.Key, Quota: quota, Ends: o.EndsAt}, err
 }
 
-// reportLocked logs trouble when it begins.
+// reportLocked logs when trouble begins, and when it is over.
 func (o *Overrides) reportLocked(err error) {
-	text := ""
-	if err != nil {
-		text = err.Error()
-	}
-	if text != "" && o.trouble == "" {
+	switch {
+	case err != nil && !o.trouble:
 		o.options.Logger.Error("could not read the overrides; those known here stay in force until they end", "error", err)
+	case err == nil && o.trouble:
+		o.options.Logger.Info("the overrides can be read again")
 	}
-	o.trouble = text
+	o.trouble = err != nil
 }
 
 // change writes a new list, made of the latest, and brings it into force here. If somebody on

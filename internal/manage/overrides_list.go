@@ -1,6 +1,10 @@
 package manage
 
 import (
+	"errors"
+	"fmt"
+
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/rule"
 )
@@ -17,9 +21,13 @@ type ListedOverride struct {
 	override.Override
 	State override.State
 
-	// NoEffect is why an active override has none under the rules in force, as a sentence; ""
-	// if it has.
-	NoEffect string
+	NoEffect
+}
+
+// NoEffect is why an active override has none under the rules in force.
+type NoEffect struct {
+	Code   string // no_rule, rule_off, other_key or bad_limit; "" if it has an effect
+	Detail string // a sentence
 }
 
 // List returns the overrides that this instance knows, the newest first.
@@ -46,18 +54,23 @@ func (o *Overrides) Describe(one override.Override) ListedOverride {
 	return listed
 }
 
-func (o *Overrides) noEffect(one *override.Override) string {
+func (o *Overrides) noEffect(one *override.Override) NoEffect {
 	e, err := forEngine(one)
 	if err == nil {
 		_, err = o.options.Engine.ValidateOverride(e)
 	}
-	if err != nil {
-		return Sentence(err)
+	c := o.rule(one)
+	switch {
+	case c == nil:
+		return NoEffect{"no_rule", fmt.Sprintf("There is no rule %q.", one.Rule)}
+	case c.Mode == rule.Off:
+		return NoEffect{"rule_off", "The rule is off."}
+	case errors.As(err, new(*engine.KeyError)):
+		return NoEffect{"other_key", Sentence(err)}
+	case err != nil:
+		return NoEffect{"bad_limit", Sentence(err)}
 	}
-	if c := o.rule(one); c != nil && c.Mode == rule.Off {
-		return "The rule is off."
-	}
-	return ""
+	return NoEffect{}
 }
 
 // rule is the one that an override is about, or nil.

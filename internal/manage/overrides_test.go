@@ -125,6 +125,10 @@ func TestOverridesShared(t *testing.T) {
 		t.Errorf("it was logged %d times:\n%s", n, a.log)
 	}
 	a.place.lost = false
+	testcall.OK(t, a.Look(t.Context()))
+	if n := strings.Count(a.log.String(), "can be read again"); n != 1 {
+		t.Errorf("its end was logged %d times:\n%s", n, a.log)
+	}
 
 	// Somebody has emptied the place.
 	testcall.OK(t, a.place.Place.Write(t.Context(), b.revision, nil))

@@ -35,7 +35,7 @@ func TestOperatorsSeeDuringAnOutage(t *testing.T) {
 	redis.Kill()
 	// The log tells, and calls of the management are limited.
 	waitFor(t, "the outage", func() bool {
-		return ask(t, c, "POST", p.URL+"/v1/check", alice).Degraded && strings.Contains(p.log.String(), "statistics cannot be saved")
+		return ask(t, c, "POST", p.URL+"/v1/check", alice).Degraded && strings.Contains(p.log.String(), "could not save the statistics")
 	})
 	if list, note := weir("rules", "list"); list != before || !strings.Contains(note, "the store of the rules is unavailable") {
 		t.Errorf("the rules in force are\n%s%s", list, note)

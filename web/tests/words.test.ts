@@ -2,8 +2,8 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { en, type Word } from '../src/words/en'
-import { alerts, problems, titles } from '../src/words/server.zh'
-import { alert, problem, speech, trouble } from '../src/words/words.svelte'
+import { alerts, idle, problems, titles } from '../src/words/server.zh'
+import { alert, noEffect, problem, speech, trouble } from '../src/words/words.svelte'
 import { zh } from '../src/words/zh'
 
 const words = Object.keys(en) as Word[]
@@ -46,6 +46,21 @@ describe('alerts', () => {
     expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
     speech.language = 'en'
     expect(alert(a)).toBe(a.summary)
+  })
+})
+
+describe('overrides without effect', () => {
+  const api = readFileSync(join(import.meta.dirname, '../../internal/server/httpapi/openapi.yaml'), 'utf8')
+  const codes = api.match(/no_effect_code: \{enum: \[([a-z_, ]+)\]/)![1]!.split(', ')
+  it('have a Chinese sentence for every code', () => expect(Object.keys(idle).sort()).toEqual(codes.sort()))
+  it('are said in the language of the page', () => {
+    const o = { rule: 'api', no_effect: 'The rule is off.', no_effect_code: 'rule_off' }
+    speech.language = 'zh'
+    expect(noEffect(o)).toBe('没有生效：规则 api 已停用。')
+    expect(noEffect({ ...o, no_effect_code: 'new' })).toBe(o.no_effect)
+    expect(noEffect({ rule: 'api' })).toBe('')
+    speech.language = 'en'
+    expect(noEffect(o)).toBe(o.no_effect)
   })
 })
 

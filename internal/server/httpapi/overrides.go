@@ -60,6 +60,7 @@ type OverrideAnswer struct {
 	EndedBy    string         `json:"ended_by,omitempty"`
 	ReplacedBy string         `json:"replaced_by,omitempty"`
 	NoEffect   string         `json:"no_effect,omitempty"` // of an active one: why it has none
+	Code       string         `json:"no_effect_code,omitempty"`
 }
 
 // OverridesAnswer is what GET /v1/overrides answers, the newest first.
@@ -77,7 +78,7 @@ func overrideAnswer(o manage.ListedOverride) OverrideAnswer {
 	a := OverrideAnswer{
 		ID: o.ID, Rule: o.Rule, Key: o.Key, Limits: o.Limits, Burst: o.Burst, Reason: o.Reason, Author: o.Author,
 		CreatedAt: o.CreatedAt, EndsAt: o.EndsAt, State: o.State,
-		EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect,
+		EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect.Detail, Code: o.NoEffect.Code,
 	}
 	if o.State != override.Active {
 		a.EndedAt = o.End()

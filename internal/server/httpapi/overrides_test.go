@@ -109,7 +109,7 @@ func TestOverrides(t *testing.T) {
 			if !o.EndedAt.IsZero() {
 				text += " " + o.EndedAt.Sub(begin).String()
 			}
-			texts = append(texts, strings.TrimSpace(text+" "+o.EndedBy+o.NoEffect))
+			texts = append(texts, strings.TrimSpace(text+" "+o.EndedBy+o.Code+" "+o.NoEffect))
 		}
 		if got := strings.Join(texts, "; "); got != want {
 			t.Errorf("%s lists %q, want %q", query, got, want)
@@ -148,15 +148,15 @@ func TestOverrides(t *testing.T) {
 	// A rule that is gone or off leaves it without effect, and the list says so.
 	s.call("POST /v1/overrides", raise, as(adminToken)).want(t, 201, nil)
 	for _, c := range []struct{ body, want string }{
-		{`{id: api, key: user, limit: 7/1m, mode: "off"}`, "The rule is off."},
-		{"{id: api, key: ip, limit: 7/1m}", `The key under the rule "api": this is not part of the rule's key; write it as "ip:203.0.113.7".`},
-		{"{id: api, key: user, limit: 7/1m, cost: 600, burst: 600}", "limit: a request costs 600, but at most 500 are allowed at once, so every request would be denied; lower the cost, or raise the limit or the burst."},
+		{`{id: api, key: user, limit: 7/1m, mode: "off"}`, "rule_off The rule is off."},
+		{"{id: api, key: ip, limit: 7/1m}", `other_key The key under the rule "api": this is not part of the rule's key; write it as "ip:203.0.113.7".`},
+		{"{id: api, key: user, limit: 7/1m, cost: 600, burst: 600}", "bad_limit limit: a request costs 600, but at most 500 are allowed at once, so every request would be denied; lower the cost, or raise the limit or the burst."},
 	} {
 		s.call("PUT /v1/rules/api", c.body, as(adminToken), anyVersion).want(t, 200, nil)
 		list("", "user:alice 500/1m alice active "+c.want)
 	}
 	s.call("DELETE /v1/rules/api", "", as(adminToken), anyVersion).want(t, 200, nil)
-	list("", `user:alice 500/1m alice active There is no rule "api".`)
+	list("", `user:alice 500/1m alice active no_rule There is no rule "api".`)
 }
 
 func TestOverridesProblems(t *testing.T) {

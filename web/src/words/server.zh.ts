@@ -47,6 +47,14 @@ export const titles: Record<string, string> = {
   'internal-error': '内部错误',
 }
 
+// idle is why an override has no effect, by code.
+export const idle: Record<string, string> = {
+  no_rule: '没有生效：规则 {rule} 已不存在。',
+  rule_off: '没有生效：规则 {rule} 已停用。',
+  other_key: '没有生效：规则 {rule} 按别的键计数。',
+  bad_limit: '没有生效：规则 {rule} 不能用这个限额。',
+}
+
 // problems are those of rules, by code: what is wrong, and what to do.
 export const problems: Record<string, string> = {
   E001: '既不是 YAML 也不是 JSON。检查报错位置及其上一行的缩进、引号和括号。',

@@ -2,7 +2,7 @@
 
 import { multiple } from '../format'
 import { en, type Word } from './en'
-import { alerts, problems, titles } from './server.zh'
+import { alerts, idle, problems, titles } from './server.zh'
 import { zh } from './zh'
 
 export const languages = { en: 'English', zh: '中文' } as const
@@ -59,6 +59,13 @@ export function trouble(type: string, detail: string): string {
 export function alert(a: { kind: string; summary: string; value: number; subject?: string; rule?: string; instance?: string }): string {
   const said = speech.language === 'zh' && alerts[a.kind]
   return said ? fill(said, { ...a, value: multiple(a.kind, a.value, 'zh') }) : a.summary
+}
+
+// noEffect is why an override has none: what the server says, or the same in the language of the
+// page.
+export function noEffect(o: { rule: string; no_effect?: string; no_effect_code?: string }): string {
+  const said = speech.language === 'zh' && idle[o.no_effect_code ?? '']
+  return said ? fill(said, o) : (o.no_effect ?? '')
 }
 
 // fill puts values into a text. A part in brackets whose values are not all there is left out.
