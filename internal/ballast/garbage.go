@@ -1,4 +1,4 @@
-// Package ballast lets a service with a small heap collect it less often.
+// Package ballast lets a service with a small heap collect garbage less often.
 //
 // Go collects when the heap has doubled, and at 4 MiB if it is small. A service that keeps
 // three and allocates a hundred a second so does it dozens of times a second, for which

@@ -1,5 +1,5 @@
-// Package dueheap keeps things in the order in which their time comes. Each knows its place,
-// so that any of them can leave.
+// Package dueheap keeps items in the order of their due time. Each item stores its place, so
+// that any item can be removed.
 package dueheap
 
 import "container/heap"

@@ -1,4 +1,4 @@
-// Package testcall shortens calls in tests, and in programs that call what is made for tests.
+// Package testcall shortens calls in tests, and in programs that use test helpers.
 package testcall
 
 import "testing"

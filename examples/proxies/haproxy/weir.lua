@@ -17,8 +17,8 @@ local told = {
 	["ratelimit"] = "txn.weir_ratelimit",
 }
 
--- Headers that are not sent to weir. Some are about the connection or the body. Others
--- only HAProxy may set, because a client could forge them.
+-- Headers that are not sent to weir. Some are about the connection or the body. A client
+-- could forge the others, so only HAProxy may set them.
 local kept = {
 	["host"] = true, ["connection"] = true, ["keep-alive"] = true, ["upgrade"] = true,
 	["te"] = true, ["trailer"] = true, ["transfer-encoding"] = true, ["expect"] = true,
