@@ -48,6 +48,10 @@ type Limit struct {
 	// CountDenied makes windows and the log count denied requests too, so that a client
 	// that keeps retrying stays denied. Default false: a denied request costs nothing.
 	CountDenied bool
+
+	// Release gives the units of a hold back if it expires. Default false: they stay
+	// charged. It makes no difference without holds.
+	Release bool
 }
 
 // PerSecond, PerMinute, PerHour and PerDay return a token bucket of n units per second,

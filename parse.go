@@ -12,7 +12,7 @@ import (
 
 // ParseLimit parses a limit in the notation
 //
-//	[algorithm] N/period [burst N] [buckets N] [shape] [count_denied]
+//	[algorithm] N/period [burst N] [buckets N] [shape] [count_denied] [release]
 //
 // for example "100/1m", "5/minute" or "leaky_bucket 100/1m burst 400 shape". The limit
 // that it returns is valid.
@@ -77,6 +77,8 @@ func (l *Limit) parseOptions(words []string) error {
 			l.Shape = true
 		case "count_denied":
 			l.CountDenied = true
+		case "release":
+			l.Release = true
 		case "burst", "buckets":
 			i++
 			if i == len(words) {
@@ -92,7 +94,7 @@ func (l *Limit) parseOptions(words []string) error {
 				l.Buckets = int(min(n, MaxBuckets+1))
 			}
 		default:
-			options := []string{"burst", "buckets", "shape", "count_denied"}
+			options := []string{"burst", "buckets", "shape", "count_denied", "release"}
 			return invalid("limit", "%q is unknown; %s", word, spelling.Hint(word, options, "after the rate come "+strings.Join(options, ", ")))
 		}
 	}
@@ -124,6 +126,9 @@ func (l Limit) String() string {
 	}
 	if l.CountDenied {
 		b.WriteString(" count_denied")
+	}
+	if l.Release {
+		b.WriteString(" release")
 	}
 	return b.String()
 }

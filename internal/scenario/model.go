@@ -10,9 +10,12 @@ import (
 // Model is the arithmetic and a map, and nothing else: the simplest store there
 // can be, against which others are compared. It serves one goroutine.
 type Model struct {
-	Now  weir.Micros
-	keys map[modelKey]*weir.Record
+	Now   weir.Micros
+	keys  map[modelKey]*weir.Record
+	holds map[weir.HoldID]*modelHold
 }
+
+var _ weir.HoldStore = (*Model)(nil)
 
 type modelKey struct {
 	key  string
@@ -20,7 +23,9 @@ type modelKey struct {
 }
 
 // NewModel returns an empty model at the epoch.
-func NewModel() *Model { return &Model{keys: make(map[modelKey]*weir.Record)} }
+func NewModel() *Model {
+	return &Model{keys: make(map[modelKey]*weir.Record), holds: make(map[weir.HoldID]*modelHold)}
+}
 
 // Subject lets a scenario run on the model.
 func (m *Model) Subject() Subject {
@@ -40,6 +45,7 @@ func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := cmp.Or(ctx.Err(), weir.ValidateTake(ops)); err != nil {
 		return dst, err
 	}
+	m.expire()
 	charges := m.charges(ops)
 	dst = weir.DecideAll(dst, m.Now, charges)
 	for _, c := range charges {
@@ -73,6 +79,7 @@ func (m *Model) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := cmp.Or(ctx.Err(), weir.ValidatePeek(ops)); err != nil {
 		return dst, err
 	}
+	m.expire()
 	return weir.PeekAll(dst, m.Now, m.charges(ops)), nil
 }
 
@@ -95,8 +102,13 @@ func (m *Model) Reset(ctx context.Context, ops ...weir.Op) error {
 	if err := cmp.Or(ctx.Err(), weir.ValidatePeek(ops)); err != nil {
 		return err
 	}
-	for _, op := range ops {
-		delete(m.keys, modelKey{op.Key, op.Limit.Kind()})
+	for i := range ops {
+		delete(m.keys, modelKey{ops[i].Key, ops[i].Limit.Kind()})
+		for _, h := range m.holds {
+			for j := range h.parts {
+				h.parts[j].gone = h.parts[j].gone || sameState(&h.parts[j].op, &ops[i])
+			}
+		}
 	}
 	return nil
 }

@@ -15,7 +15,8 @@ var ErrDamaged = errors.New("it is damaged: it contains an invalid value")
 
 // Reader reads until the first error, which makes all further words 0.
 type Reader struct {
-	Err error
+	Err     error
+	Version int64 // of the file
 
 	r   *bufio.Reader
 	sum hash.Hash64
@@ -43,6 +44,7 @@ func (f Format) head(in *Reader) error {
 		return fmt.Errorf("it is not a snapshot of weir's %s", f.Of)
 	}
 	found := in.Word()
+	in.Version = found
 	switch {
 	case in.Err != nil || found == f.Version || f.Oldest > 0 && f.Oldest <= found && found < f.Version:
 		return nil // an error is that it ends here

@@ -28,6 +28,11 @@ type shardFields struct {
 	// shard is fully reset; after a sweep, it is that instant. Others read
 	// it without the lock.
 	earliest atomic.Int64
+
+	// held are the open holds of a key, in the order of their reservation, and releases is
+	// not later than when the first of them gives its units back because it expires.
+	held     map[id][]*heldPart
+	releases atomic.Int64
 }
 
 const (

@@ -14,17 +14,21 @@ import (
 //	seed
 //	for each key: the word 1, id, state, length of the tail, its words
 //	the word 0, the number of keys
+//	for each hold: the word 1, and what writeHold writes
+//	the word 0, the number of holds
 //
 // The seed makes the ids meaningful to the next process.
 var format = snapshot.Format{
 	Package: "memory", Magic: "weirsnap", Of: "memory store",
-	Version: 2, // in 1, a log had a word for each unit
+	Version: 3, // in 1, a log had a word for each unit; in 2, there were no holds
+	Oldest:  2,
 }
 
 // Snapshot writes the usage of all keys to w, so that it survives a restart. The store
 // stays in use meanwhile; each shard is written as of one instant.
 func (s *Store) Snapshot(w io.Writer) error {
 	c, now := s.core.Load(), s.now()
+	known := c.holds.last()
 	return format.Write(w, func(out *snapshot.Writer) {
 		out.Raw(c.seed[:])
 		var all, keys int64
@@ -37,6 +41,11 @@ func (s *Store) Snapshot(w io.Writer) error {
 			}
 		}
 		out.Words(0, all)
+		kept := c.copyHolds(known)
+		for i := range kept {
+			kept[i].write(out)
+		}
+		out.Words(0, int64(len(kept)))
 	})
 }
 
@@ -93,6 +102,9 @@ func readCore(r io.Reader, maxKeys int, now weir.Micros) (c *core, err error) {
 			}
 		}
 		in.Must(in.Word() == keys)
+		if in.Version >= 3 {
+			c.readHolds(in, now, int64(maxKeys))
+		}
 	})
 	return c, err
 }

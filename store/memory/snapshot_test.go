@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/snapshot"
 )
 
 var every = []*weir.Compiled{
@@ -156,7 +157,7 @@ func TestRestoreOfAnotherVersion(t *testing.T) {
 	snapshot[len(format.Magic)] = 9
 	s, _ := open(0)
 	err := s.Restore(bytes.NewReader(snapshot))
-	if want := "memory: the snapshot cannot be used: it is of version 9, this weir reads version 2"; err == nil || err.Error() != want {
+	if want := "memory: the snapshot cannot be used: it is of version 9, this weir reads versions 2 to 3"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }
@@ -302,7 +303,7 @@ func TestRestoreOfAKeyTwice(t *testing.T) {
 	}
 	head, entry := b.Bytes()[:48], b.Bytes()[48:104]
 	forged := append(append(bytes.Clone(head), entry...), entry...)
-	forged = binary.LittleEndian.AppendUint64(binary.LittleEndian.AppendUint64(forged, 0), 2)
+	forged = snapshot.AppendWords(forged, 0, 2, 0, 0)
 	twice := restored(t, clock, binary.LittleEndian.AppendUint64(forged, crc64.Checksum(forged, crcTable)))
 	checkKeys(t, twice, 1)
 	if d := take(t, twice, "a", every[0]); d.Remaining != 3 {
@@ -319,7 +320,7 @@ func TestSnapshotLeavesOutTheRecovered(t *testing.T) {
 	errBefore := s.Snapshot(&before)
 	clock.Pass(1)
 	errAfter := s.Snapshot(&after)
-	if errBefore != nil || errAfter != nil || before.Len() != 48+56+24 || after.Len() != 48+24 {
+	if errBefore != nil || errAfter != nil || before.Len() != 48+56+40 || after.Len() != 48+40 {
 		t.Errorf("%d and then %d bytes, %v, %v", before.Len(), after.Len(), errBefore, errAfter)
 	}
 	if got := restored(t, clock, before.Bytes()).Stats().Keys; got != 0 {

@@ -68,6 +68,7 @@ type core struct {
 	cursor  atomic.Int64 // the shard in which the next search for room begins
 	expired atomic.Int64
 	evicted atomic.Int64
+	holds   holds
 }
 
 // Stats describes the keys of a store.
@@ -99,8 +100,10 @@ func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
 	n := min(max(maxKeys/keysPerShard, minShards), maxShards)
 	log := bits.Len(uint(n - 1))
 	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: 64 - log}
+	c.holds.byID = make(map[weir.HoldID]*hold)
 	for i := range c.shards {
 		c.shards[i].earliest.Store(math.MaxInt64)
+		c.shards[i].releases.Store(math.MaxInt64)
 	}
 	return c
 }
@@ -127,7 +130,7 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 		s.take(&ops[0], &dst[len(dst)-1])
 		return dst, nil
 	}
-	return s.takeMany(dst, ops), nil
+	return s.takeMany(s.core.Load(), dst, ops, nil), nil
 }
 
 // Unwrapped reports whether store is this Store itself, not a wrapper with its own
@@ -199,6 +202,7 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	for i := range ops {
 		k, sh := c.identify(&ops[i])
 		sh.mu.Lock()
+		sh.resetLocked(k)
 		if slot, found := sh.table.find(k); found {
 			sh.removeLocked(slot)
 			c.keys.Add(-1)

@@ -20,10 +20,13 @@ func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 func (f *fake) Pass(by weir.Micros) { f.now.Add(int64(by)) }
 
 func TestSuite(t *testing.T) {
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
-		var clock fake
-		store := New(Options{Clock: clock.Now})
-		t.Cleanup(func() { checkKeys(t, store, DefaultMaxKeys) })
-		return storetest.Subject{Store: store, Set: clock.Set}
-	})
+	storetest.Run(t, subject)
+	storetest.RunHolds(t, subject)
+}
+
+func subject(t *testing.T) storetest.Subject {
+	var clock fake
+	store := New(Options{Clock: clock.Now})
+	t.Cleanup(func() { checkKeys(t, store, DefaultMaxKeys) })
+	return storetest.Subject{Store: store, Set: clock.Set}
 }

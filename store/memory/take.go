@@ -11,6 +11,9 @@ func (s *Store) take(op *weir.Op, d *weir.Decision) {
 	c := s.core.Load()
 	k, sh := c.identify(op)
 	now := s.now()
+	if int64(now) >= sh.releases.Load() {
+		c.expire(now)
+	}
 	for room := false; ; room = true {
 		sh.mu.Lock()
 		c.tidyLocked(sh, now)
@@ -42,9 +45,9 @@ type part struct {
 }
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
-// their numbers, and so charges all or none for everyone to see.
-func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
-	c := s.core.Load()
+// their numbers, and so charges all or none for everyone to see. If there is to be a hold
+// on what is charged, that takes effect at the same time.
+func (s *Store) takeMany(c *core, dst []weir.Decision, ops []weir.Op, h *hold) []weir.Decision {
 	var partsBuf [8]part
 	parts := partsBuf[:0]
 	var chargesBuf [8]weir.Pending
@@ -57,6 +60,9 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	var lockBuf [8]int
 	order := c.lockOrder(lockBuf[:0], parts)
 	now := s.now()
+	if h == nil { // else they have expired already
+		c.expireIn(order, now)
+	}
 	first, room := len(dst), int64(0)
 	for {
 		c.lock(order)
@@ -67,12 +73,21 @@ func (s *Store) takeMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 			charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
 		}
 		dst = weir.DecideAll(dst[:first], now, charges)
+		holds := h != nil && weir.Allowed(dst[first:])
+		if holds && denyFullLocked(dst[first:], now, parts, charges) {
+			c.unlock(order)
+			c.keys.Add(-room)
+			return dst
+		}
 		missing := newKeys(parts, charges)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
 			for i, p := range parts {
 				slot, found := p.shard.table.find(p.id)
 				p.shard.keepLocked(p.id, slot, found, &charges[i], dst[first+i].Allowed)
+			}
+			if holds {
+				h.keepLocked(parts, charges)
 			}
 			c.unlock(order)
 			c.keys.Add(missing - room)
@@ -129,6 +144,16 @@ func (c *core) lockOrder(order []int, parts []part) []int {
 	return slices.Compact(order)
 }
 
+// expireIn ends holds that would give units back to keys of some shards.
+func (c *core) expireIn(order []int, now weir.Micros) {
+	for _, at := range order {
+		if int64(now) >= c.shards[at].releases.Load() {
+			c.expire(now)
+			return
+		}
+	}
+}
+
 func (c *core) lock(order []int) {
 	for _, i := range order {
 		c.shards[i].mu.Lock()
@@ -153,6 +178,7 @@ func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	}
 	order := c.lockOrder(nil, parts)
 	now := s.now()
+	c.expireIn(order, now)
 	c.lock(order)
 	defer c.unlock(order)
 	for i, p := range parts {

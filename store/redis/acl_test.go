@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 )
 
@@ -45,6 +47,24 @@ func rights(t *testing.T) string {
 	return strings.TrimSpace(string(text))
 }
 
+// holdEverything does all that a store can do with holds.
+func holdEverything(t *testing.T, s *Store, op weir.Op) {
+	t.Helper()
+	l := op.Limit.Limit()
+	l.Release = true
+	op.Limit = testcall.Must(l.Compile())(t)
+	for i, used := range []int64{1, 3} {
+		id := weir.HoldID{byte(i), byte(l.Algorithm)}
+		testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
+		testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Second}))(t)
+		testcall.Must(s.Peek(t.Context(), nil, op))(t)
+		if done := testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t); done.State != weir.HoldSettled {
+			t.Errorf("%v: %+v", op.Limit.Limit(), done)
+		}
+	}
+	testcall.OK(t, s.Reset(t.Context(), op))
+}
+
 // everything does all that a store can do, under every algorithm.
 func everything(t *testing.T, s *Store) {
 	t.Helper()
@@ -67,6 +87,7 @@ func everything(t *testing.T, s *Store) {
 		if err := s.Reset(t.Context(), op); err != nil {
 			t.Error(err)
 		}
+		holdEverything(t, s, op)
 	}
 	if err := s.Ping(t.Context()); err != nil {
 		t.Error(err)

@@ -14,8 +14,10 @@ import (
 type check struct {
 	verb verb
 	slot uint16
-	ops  []weir.Op // whose own keys are not looked at again: they are the caller's
-	keys []string  // theirs in Redis
+
+	prefix int       // of the keys, its length
+	ops    []weir.Op // whose own keys are not looked at again: they are the caller's
+	keys   []string  // theirs in Redis
 
 	weight int // what deciding it takes of Redis, in ops on one small state
 
@@ -24,7 +26,10 @@ type check struct {
 	left atomic.Bool   // the caller no longer waits, so it need not be sent
 	done chan struct{} // gets one word when decisions and err are there
 
+	hold *holdCall // what is sent besides, if it is about a hold
+
 	decisions []weir.Decision
+	at        weir.Micros // when it was decided
 	err       error
 	known     bool // the caller knows that it is done
 }
@@ -54,7 +59,7 @@ func weightOf(verb verb, limit *weir.Compiled) int {
 		return 1 + int(limit.Numbers().Buckets/64)
 	case limit.Algorithm() != weir.SlidingLog:
 		return 1
-	case verb == refund:
+	case verb == refund || verb == settle:
 		return 64
 	}
 	return 4
@@ -68,7 +73,7 @@ func (c *check) recycle() {
 	}
 	clear(c.ops)
 	clear(c.keys)
-	c.ops, c.keys, c.weight, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, c.decisions[:0], nil, false
+	c.ops, c.keys, c.weight, c.next, c.hold, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, nil, c.decisions[:0], nil, false
 	checks.Put(c)
 }
 
@@ -86,10 +91,10 @@ func (c *check) allowed() bool {
 }
 
 // owes reports whether the check is charged even if it does not fit.
-func (c *check) owes() bool { return c.verb == take && c.ops[0].Always }
+func (c *check) owes() bool { return c.verb.takes() && c.ops[0].Always }
 
 // leave records that the caller no longer waits. Refunds are sent anyway.
-func (c *check) leave() { c.left.Store(c.verb != refund) }
+func (c *check) leave() { c.left.Store(c.verb != refund && c.verb != settle) }
 
 var timers = sync.Pool{New: func() any { return time.NewTimer(time.Hour) }}
 

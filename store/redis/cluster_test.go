@@ -44,8 +44,11 @@ func TestCluster(t *testing.T) {
 		return storetest.Subject{Store: store, Set: clock.Set}
 	}
 	t.Run("OneSlot", func(t *testing.T) {
-		storetest.Run(t, func(t *testing.T) storetest.Subject { return subject(t, "{weir%d}:") })
+		open := func(t *testing.T) storetest.Subject { return subject(t, "{weir%d}:") }
+		storetest.Run(t, open)
+		storetest.RunHolds(t, open)
 	})
+	t.Run("Holds", func(t *testing.T) { testHoldsOnSlots(t, subject(t, "weir%d:")) })
 	t.Run("Scenarios", func(t *testing.T) {
 		cases, err := scenario.Cases()
 		if err != nil {

@@ -17,8 +17,21 @@ const (
 	peek verb = iota
 	take
 	refund // and then peek
+	_      // was to reset, which now is for holds, too
+
+	// What is about holds, and therefore sent with more.
+	holdPeek
+	holdTake
+	reserve
+	settle
+	extend
 	reset
 )
+
+func (v verb) holds() bool { return v >= holdPeek }
+
+// takes reports whether a check charges all of its ops or none.
+func (v verb) takes() bool { return v == take || v == holdTake || v == reserve }
 
 // request is one script call. Keys and limits are sent once each.
 type request struct {
@@ -28,7 +41,7 @@ type request struct {
 	needs needs
 
 	limits []*weir.Compiled
-	at     [][2]int // of each op: its key and its limit, from 1 as in Lua
+	at     []opAt // of each op
 
 	chains []chain // of singles
 }
@@ -48,13 +61,20 @@ func (r *request) listOps() {
 	for _, c := range r.batch {
 		r.needs |= needsOf(c)
 		for i := range c.ops {
-			r.at = append(r.at, [2]int{
-				position(keys, &r.keys, c.keys[i]),
-				position(limits, &r.limits, c.ops[i].Limit),
-			})
+			at := opAt{key: position(keys, &r.keys, c.keys[i]), limit: position(limits, &r.limits, c.ops[i].Limit)}
+			if c.verb.holds() {
+				at.held, at.ended = c.holdKeysAt(i, keys, &r.keys)
+			}
+			r.at = append(r.at, at)
+		}
+		if c.hold != nil && c.hold.directory != "" {
+			c.hold.at = position(keys, &r.keys, c.hold.directory)
 		}
 	}
 }
+
+// opAt is where in a request what an op needs is, from 1 as in Lua.
+type opAt struct{ key, limit, held, ended int }
 
 // position finds x in a list, from 1, and adds it if it is not there.
 func position[T comparable](known map[T]int, list *[]T, x T) int {
@@ -73,7 +93,7 @@ func (r *request) encode(now int64) string {
 		return r.encodeSingles(now)
 	}
 	b := make(packer, 3, 32+60*len(r.limits)+24*len(r.at))
-	b.setArray(2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at))
+	b.setArray(r.length())
 	b.number(now)
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
@@ -85,8 +105,9 @@ func (r *request) encode(now int64) string {
 		b.number(int64(c.verb))
 		b.number(int64(len(c.ops)))
 		for i := range c.ops {
-			b.op(c.verb, &c.ops[i], at[i])
+			b.op(c, i, at[i])
 		}
+		b.hold(c)
 		at = at[len(c.ops):]
 	}
 	return string(b)
@@ -104,17 +125,24 @@ func (p *packer) limit(c *weir.Compiled) {
 
 // op packs, last, what the verb needs besides the cost: -1 is no bound on the delay,
 // and the newest receipt; -2 is what is charged whether or not it fits.
-func (p *packer) op(verb verb, op *weir.Op, at [2]int) {
-	p.number(int64(at[0]))
-	p.number(int64(at[1]))
+func (p *packer) op(c *check, i int, at opAt) {
+	op, verb := &c.ops[i], c.verb
+	p.number(int64(at.key))
+	p.number(int64(at.limit))
 	p.number(min(op.Cost, weir.MaxUnits+1)) // whatever is more never fits either
 	switch {
+	case verb == settle:
+		p.number(c.hold.used[i])
 	case verb == refund && op.Receipt != weir.Latest:
 		p.number(min(int64(op.Receipt), 1<<53-1))
 	case verb != refund:
 		p.number(longestDelay(op))
 	default:
 		p.number(-1)
+	}
+	if verb.holds() {
+		p.number(int64(at.held))
+		p.number(int64(at.ended))
 	}
 }
 
@@ -187,9 +215,24 @@ func (r *request) decode(answer string) error {
 	return nil
 }
 
+// length is of how many numbers a request is.
+func (r *request) length() int {
+	n := 2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at)
+	for _, c := range r.batch {
+		if c.verb.holds() {
+			n += 2*len(c.ops) + holdExtras
+		}
+	}
+	return n
+}
+
 // decisions reads those of a check.
 func (u *unpacker) decisions(c *check, now int64) error {
+	if c.verb == settle || c.verb == extend {
+		return u.outcomes(c)
+	}
 	c.decisions = slices.Grow(c.decisions[:0], len(c.ops))[:len(c.ops)]
+	c.at = weir.Micros(now)
 	for i := range c.ops {
 		d := &c.decisions[i]
 		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.owes()); err == errForeign {
@@ -199,7 +242,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 		}
 		d.ResetAt = weir.Micros(now + d.ResetAfter.Microseconds())
 	}
-	if c.verb == take && (c.owes() || weir.Allowed(c.decisions)) {
+	if c.verb.takes() && (c.owes() || weir.Allowed(c.decisions)) {
 		for i := range c.decisions {
 			if d := &c.decisions[i]; d.Excess < c.ops[i].Cost {
 				d.Receipt = d.ResetAt

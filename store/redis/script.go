@@ -27,7 +27,8 @@ const (
 	needSlidingLog
 	needSlidingBuckets
 	needSeveral // requests of several ops, and peeks
-	needBack    // refunds and resets
+	needBack    // refunds
+	needHolds   // holds, and resets, which end their charges
 
 	needAll      = 1<<iota - 1
 	needCounters = needBucket | needFixedWindow | needSlidingWindow
@@ -71,7 +72,8 @@ var scripts = []*script{
 	{file: "several_counters_log", can: needSeveral | needCounters | needSlidingLog},
 	{file: "several_counters_buckets", can: needSeveral | needCounters | needSlidingBuckets},
 	{file: "several_any", can: needSeveral | needAny},
-	{file: "all", can: needAll},
+	{file: "all", can: needAll &^ needHolds},
+	{file: "holds", can: needAll},
 }
 
 var scriptOf [singles + 1][needAll + 1]*script
@@ -120,11 +122,14 @@ var needOf = [...]needs{
 	weir.SlidingWindow: needSlidingWindow, weir.SlidingLog: needSlidingLog, weir.SlidingBuckets: needSlidingBuckets,
 }
 
-// needsOf returns which features a check needs. Refunds are rare, so one script handles
-// them for all algorithms.
+// needsOf returns which features a check needs. Refunds and holds are rare, so one script
+// handles each for all algorithms.
 func needsOf(c *check) needs {
-	if c.verb == refund || c.verb == reset {
+	switch {
+	case c.verb.holds():
 		return needAll
+	case c.verb == refund:
+		return needAll &^ needHolds
 	}
 	n := needs(0)
 	if c.verb != take || len(c.ops) != 1 {

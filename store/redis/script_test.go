@@ -58,7 +58,8 @@ func TestScriptsAreTheFiles(t *testing.T) {
 		{"several_counters_log", []string{log, fixed + "+" + fixed}},
 		{"several_counters_buckets", []string{sub + "+" + fixed}},
 		{"several_any", []string{log + "+" + sub}},
-		{"all", nil}, // which every refund and reset gets
+		{"all", nil},   // which every refund gets
+		{"holds", nil}, // which every reset gets
 	} {
 		var batch []*check
 		for _, limits := range c.requests {
@@ -74,7 +75,7 @@ func TestScriptsAreTheFiles(t *testing.T) {
 		}
 		if c.requests == nil {
 			op := weir.Op{Key: "k", Limit: weir.MustCompile(bucket)}
-			batch = []*check{newCheck(reset, 0)}
+			batch = []*check{s.newCheck(map[string]verb{"all": refund, "holds": reset}[c.script], 0)}
 			batch[0].add(op, s.keyOf(&op))
 		}
 		r := newRequest(batch)

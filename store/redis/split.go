@@ -16,7 +16,7 @@ func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []we
 	if s.link.cluster && len(ops) > 1 {
 		return s.doApart(ctx, dst, verb, ops)
 	}
-	c := newCheck(verb, 0)
+	c := s.newCheck(verb, 0)
 	defer c.recycle()
 	for i := range ops {
 		c.add(ops[i], s.keyOf(&ops[i]))
@@ -54,20 +54,36 @@ func (s *Store) split(verb verb, ops []weir.Op) (checks []*check, part []int) {
 	part = make([]int, len(ops))
 	for i := range ops {
 		key := s.keyOf(&ops[i])
-		slot := slotOf(key)
+		slot := uint16(0)
+		if s.link.cluster {
+			slot = slotOf(key)
+		}
 		part[i] = slices.IndexFunc(checks, func(c *check) bool { return c.slot == slot })
 		if part[i] < 0 {
 			part[i] = len(checks)
-			checks = append(checks, newCheck(verb, slot))
+			checks = append(checks, s.newCheck(verb, slot))
 		}
 		checks[part[i]].add(ops[i], key)
 	}
 	return checks, part
 }
 
+// newCheck returns a check of this store's keys.
+func (s *Store) newCheck(verb verb, slot uint16) *check {
+	c := newCheck(verb, slot)
+	c.prefix = len(s.prefix)
+	return c
+}
+
 // doApart has ops decided that may be on several slots, all at once.
 func (s *Store) doApart(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op) ([]weir.Decision, error) {
 	checks, part := s.split(verb, ops)
+	return s.doChecks(ctx, dst, checks, part)
+}
+
+// doChecks has checks decided that are on different slots. Part is, for each op, of which
+// check it is a part.
+func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*check, part []int) ([]weir.Decision, error) {
 	timeout := startTimer(s.timeout)
 	defer stopTimer(timeout)
 	for _, c := range checks {
@@ -79,7 +95,7 @@ func (s *Store) doApart(ctx context.Context, dst []weir.Decision, verb verb, ops
 			failed = err
 		}
 	}
-	if len(checks) > 1 && verb == take && !ops[0].Always {
+	if len(checks) > 1 && checks[0].verb.takes() && !checks[0].owes() {
 		s.agree(ctx, checks, timeout, failed)
 	}
 	if failed == nil {
@@ -117,7 +133,7 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 		return
 	}
 	for _, c := range allowed {
-		r := c.refund()
+		r := c.undo()
 		refunds = append(refunds, r)
 		if len(r.ops) > 0 {
 			s.sendSoon(r)
@@ -134,9 +150,12 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 	}
 }
 
-// refund gives back what an allowed check has charged, but not to limits that
-// count every request that they are asked about.
-func (c *check) refund() *check {
+// undo gives back what an allowed check has charged, but not to limits that count every
+// request that they are asked about.
+func (c *check) undo() *check {
+	if c.verb == reserve {
+		return c.cancel()
+	}
 	r := newCheck(refund, c.slot)
 	for i, op := range c.ops {
 		if !op.Limit.Limit().CountDenied {
@@ -150,6 +169,12 @@ func (c *check) refund() *check {
 // settle makes the decisions of an allowed check those of one that was denied
 // elsewhere: what was given back stands as it does now, if that is known.
 func (c *check) settle(refund *check, err error) {
+	if c.verb == reserve {
+		for i := range c.decisions {
+			c.decisions[i].Receipt = 0
+		}
+		return
+	}
 	at := 0
 	for i, op := range c.ops {
 		if !op.Limit.Limit().CountDenied {

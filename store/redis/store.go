@@ -187,7 +187,7 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidateTake(ops); err != nil {
 		return dst, err
 	}
-	return s.do(ctx, dst, take, ops)
+	return s.do(ctx, dst, verbFor(take, ops), ops)
 }
 
 // Peek implements weir.Store.
@@ -195,7 +195,7 @@ func (s *Store) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidatePeek(ops); err != nil {
 		return dst, err
 	}
-	return s.do(ctx, dst, peek, ops)
+	return s.do(ctx, dst, verbFor(peek, ops), ops)
 }
 
 // Refund implements weir.Store.

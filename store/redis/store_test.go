@@ -56,11 +56,13 @@ func (f *fake) Set(now weir.Micros) { f.now.Store(int64(now)) }
 
 func TestSuite(t *testing.T) {
 	client := connect(t)
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
+	open := func(t *testing.T) storetest.Subject {
 		if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
 		var clock fake
 		return storetest.Subject{Store: storeOn(t, client, Options{Clock: clock.Now}), Set: clock.Set}
-	})
+	}
+	storetest.Run(t, open)
+	storetest.RunHolds(t, open)
 }

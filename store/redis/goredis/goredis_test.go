@@ -57,10 +57,12 @@ func TestSuite(t *testing.T) {
 	client := goredis.NewClient(&goredis.Options{Addr: testredis.Start(t).Addr, ReadTimeout: patience})
 	t.Cleanup(func() { client.Close() })
 	opened := 0
-	storetest.Run(t, func(t *testing.T) storetest.Subject {
+	open := func(t *testing.T) storetest.Subject {
 		opened++
 		return subject(t, client, fmt.Sprintf("weir%d:", opened))
-	})
+	}
+	storetest.Run(t, open)
+	storetest.RunHolds(t, open)
 }
 
 // With a hash tag for a prefix all keys of a cluster are on one slot, and the whole suite

@@ -34,6 +34,7 @@ const (
 	columns = "columns" // anything else
 	several = "several" // requests of several ops, and peeks
 	back    = "back"    // refunds and resets
+	holds   = "holds"   // holds
 )
 
 // counters are the algorithms whose state is a few numbers.
@@ -63,6 +64,7 @@ var scripts = []struct {
 	{"several_counters_buckets", slices.Concat([]string{columns, several, "sliding_buckets"}, counters)},
 	{"several_any", slices.Concat([]string{columns, several, "sliding_log", "sliding_buckets"}, counters)},
 	{"all", slices.Concat([]string{columns, several, back, "sliding_log", "sliding_buckets"}, counters)},
+	{"holds", slices.Concat([]string{columns, several, back, holds, "sliding_log", "sliding_buckets"}, counters)},
 }
 
 // parts are the files that a script is made of, in order, and the features that need
@@ -89,6 +91,7 @@ var parts = []struct {
 	{"forget", []string{back}},
 	{"refund", []string{back}},
 	{"several", []string{several}},
+	{"hold", []string{holds}},
 	{"main", []string{columns}},
 	{"main_single", []string{single}},
 }

@@ -57,7 +57,7 @@ func TestBlocks(t *testing.T) {
 		{"columns bucket fixed_window", "c.algorithm.look()", "local function judge"},
 		{"columns bucket several", "local function judge()", "c.algorithm.look()"},
 		{"columns sliding_log", "addUnits(taken, added)", "hold()"},
-		{"columns several back bucket fixed_window sliding_window sliding_log sliding_buckets", "ALGORITHM[5] = { look = look5, charge = charge5, wait = wait5, tail = tail5 }", "-->"},
+		{"columns several back bucket fixed_window sliding_window sliding_log sliding_buckets", "ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tail = tail5 }", "-->"},
 	} {
 		text, err := assemble(strings.Fields(c.features))
 		if err != nil || !strings.Contains(text, c.has) || strings.Contains(text, c.hasNot) {

@@ -142,7 +142,7 @@ local function loadAll()
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack
+local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
@@ -883,6 +883,8 @@ while i < last do
         end
       end
     end
+  elseif verb > 3 then
+    i = holding(verb, n, i) - 4 * n
   else
     several(verb, n, i)
   end

@@ -142,7 +142,7 @@ local function loadAll()
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack
+local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
@@ -611,6 +611,7 @@ local function settle(n)
     debt, excess = owes, min(ANSWERS[i][10] or 0, OP_COST[i])
     answer()
   end
+  return admitted
 end
 
 local function survey(n)
@@ -705,6 +706,8 @@ while i < last do
       end
       answer()
     end
+  elseif verb > 3 then
+    i = holding(verb, n, i) - 4 * n
   else
     several(verb, n, i)
   end

@@ -35,7 +35,7 @@ local function loadAll()
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack
+local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end

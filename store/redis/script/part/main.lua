@@ -49,6 +49,8 @@ while i < last do
       end
       --> answer
     end
+  elseif verb > 3 then
+    i = holding(verb, n, i) - 4 * n
   else
     several(verb, n, i)
   end

@@ -80,6 +80,7 @@ local function settle(n)
     debt, excess = owes, min(ANSWERS[i][10] or 0, OP_COST[i])
     answer()
   end
+  return admitted
 end
 
 local function survey(n)

@@ -1,0 +1,236 @@
+package weir
+
+import (
+	"context"
+	"encoding/hex"
+	"time"
+)
+
+// Bounds on holds.
+const (
+	DefaultHoldTTL = time.Minute
+	MaxHoldTTL     = 24 * time.Hour
+
+	// MaxHolds is the largest number of open holds of one key and kind of limit. A
+	// reservation beyond is denied until one of them ends.
+	MaxHolds = 1000
+
+	MaxTagLen = 200
+
+	// HoldMemory is how long a hold is remembered at least after it has ended, so that a
+	// repeated call gets the same answer.
+	HoldMemory = time.Minute
+)
+
+// HoldID identifies a hold. It must be random, because who knows it can end the hold.
+type HoldID [16]byte
+
+// String returns the id as 32 hexadecimal digits.
+func (id HoldID) String() string { return hex.EncodeToString(id[:]) }
+
+// ParseHoldID parses the result of String.
+func ParseHoldID(s string) (id HoldID, err error) {
+	if n, err := hex.Decode(id[:], []byte(s)[:min(len(s), 2*len(id))]); err != nil || n != len(id) || len(s) != 2*len(id) {
+		return HoldID{}, invalid("hold", "%.40q is not the id of a hold; send the one that the reservation returned", s)
+	}
+	return id, nil
+}
+
+// Reservation is a hold that is to be opened.
+type Reservation struct {
+	ID HoldID
+
+	// TTL is the time after which the hold expires. Default DefaultHoldTTL.
+	TTL time.Duration
+
+	// Tags has one entry for each op, for the caller; see Settlement.Used. Default none.
+	Tags []string
+}
+
+// Tag returns the tag of an op.
+func (r *Reservation) Tag(op int) string {
+	if r.Tags == nil {
+		return ""
+	}
+	return r.Tags[op]
+}
+
+// ValidateReserve checks a reservation and its ops, for stores. It fills in the TTL.
+func ValidateReserve(r *Reservation, ops []Op) error {
+	if err := validateTTL(&r.TTL); err != nil {
+		return err
+	}
+	if r.Tags != nil && len(r.Tags) != len(ops) {
+		return invalid("tags", "there are %d for %d ops; give one for each, or none", len(r.Tags), len(ops))
+	}
+	for i := range ops {
+		if tag := r.Tag(i); len(tag) > MaxTagLen {
+			return invalid("tag", "it has %d bytes, at most %d are allowed", len(tag), MaxTagLen)
+		}
+		if ops[i].Always {
+			return invalid("always", "a reservation that does not fit is denied; use Take for what is done already")
+		}
+		for j := range i {
+			if ops[j].Limit != nil && ops[i].Limit != nil && shareState(&ops[j], &ops[i]) {
+				return invalid("ops", "two of them share the key %.40q and a kind of limit; add up their costs", ops[i].Key)
+			}
+		}
+	}
+	return ValidateTake(ops)
+}
+
+// Units returns what Used says of an op, within what can be charged.
+func (s *Settlement) Units(tag string, cost int64) int64 {
+	return max(0, min(s.Used(tag, cost), MaxUnits))
+}
+
+// Validate reports why a settlement is invalid. It fills in the TTL.
+func (s *Settlement) Validate() error {
+	if s.Used != nil {
+		return nil
+	}
+	return validateTTL(&s.TTL)
+}
+
+func validateTTL(ttl *time.Duration) error {
+	if *ttl == 0 {
+		*ttl = DefaultHoldTTL
+	}
+	if *ttl < time.Millisecond || *ttl > MaxHoldTTL {
+		return invalid("ttl", "%v is not a time that a hold can last; it lasts 1ms to %v", *ttl, MaxHoldTTL)
+	}
+	return nil
+}
+
+// HoldState is what has become of a hold.
+type HoldState uint8
+
+const (
+	HoldUnknown HoldState = iota // there was none, or it ended too long ago
+	HoldOpen
+	HoldSettled // it ended with a cost; 0 if it was cancelled
+	HoldExpired // it was not settled in time
+)
+
+// HoldStore is a [Store] that can reserve units and settle them later.
+type HoldStore interface {
+	Store
+
+	// Reserve charges the ops as Take does. If they are allowed, it opens a hold on what
+	// it charged. If they are denied, there is no hold. No two ops may share a key and a
+	// kind of limit.
+	//
+	// A hold ends once: it is settled, or it expires. When it expires, limits with Release
+	// get their units back, as of the reservation; for others they stay charged.
+	Reserve(ctx context.Context, dst []Decision, r Reservation, ops ...Op) ([]Decision, error)
+
+	// Settle ends a hold, or extends it. A hold acts on the limits that it was charged
+	// on, whatever other limits apply to the key by now. If the hold had ended already, the
+	// answer is that of the first time.
+	Settle(ctx context.Context, s Settlement) (Settled, error)
+}
+
+// Settlement is how a hold ends, or is extended.
+type Settlement struct {
+	ID HoldID
+
+	// Used returns the units that each op has really used, by the op's Tag and cost. Less
+	// than the cost is refunded as of the reservation; more is charged now, as with
+	// [Op.Always]. If it is nil, the hold stays open and gets a new TTL.
+	Used func(tag string, cost int64) int64
+
+	// TTL is the time after which the hold expires, from now on, if Used is nil.
+	TTL time.Duration
+}
+
+// Settled is the answer to a Settlement.
+type Settled struct {
+	State   HoldState
+	Expires Micros // when it expires, if it is open
+	Parts   []SettledPart
+}
+
+// SettledPart is what became of one op of a hold.
+type SettledPart struct {
+	Tag    string
+	Cost   int64 // reserved
+	Used   int64
+	Excess int64 // of Used, what was not charged; see Decision.Excess
+}
+
+// Held is the part of a hold in the usage of one key: what was charged when it was
+// reserved, and what is needed to give some of it back. A store keeps it until the hold
+// ends.
+type Held struct {
+	Cost    int64  // units that were charged
+	Receipt Micros // of the charge
+
+	// Of a bucket: the parts in it right after the charge, without what was given back of
+	// earlier holds since, and when that was. What was in the bucket first drains first, so
+	// these tell how much of the charge has drained.
+	Level int64
+	At    Micros
+}
+
+// Held returns what to keep of an op that was charged, with the state that it left. No
+// other op of its request may share that state.
+func (op *Op) Held(next State) Held {
+	h := Held{Cost: op.Cost, Receipt: next.Fresh}
+	if c := op.Limit; c.limit.Algorithm.leaks() {
+		h.Level, h.At = next.A, next.Fresh-Micros(divUp(next.A, c.n))
+	}
+	return h
+}
+
+// Release gives back units of a hold to a key in state s, as of the time of the
+// reservation: what expired since then does not come back. It returns the new state, and
+// changes the tail and the holds that were reserved later and are still open, if they
+// are given; a store gives all of them for a bucket.
+//
+// Windows, sub-windows and the log are then as if the units had never been charged. A
+// bucket never has more than that, for any number of holds. A shaping queue gives back
+// only its last place.
+func (c *Compiled) Release(s State, tail []int64, h Held, units int64, open []*Held) State {
+	units = min(units, h.Cost)
+	if !c.limit.Algorithm.leaks() {
+		return c.Refund(s, tail, h.Receipt, units)
+	}
+	if s.Fresh <= 0 || s.B <= 0 || units <= 0 || c.limit.Shape && h.Receipt != s.Fresh {
+		return s
+	}
+	n, level := c.n, s.A
+	if s.B != c.limit.N {
+		n, level = c.recount(level, s.B)
+	}
+	last := s.Fresh - Micros(divUp(s.A, n))
+	back := min(units*c.p, level, h.Level-c.drained(last-h.At, s.B))
+	if back <= 0 {
+		return s
+	}
+	for _, later := range open {
+		if later.At > h.At || later.At == h.At && later.Level > h.Level {
+			later.Level = max(0, later.Level-back)
+		}
+	}
+	if level -= back; level <= 0 {
+		return State{}
+	}
+	return State{Fresh: last + Micros(divUp(level, c.n)), A: level, B: c.limit.N}
+}
+
+// drained is how much has left a bucket in a time at most, if its N may have been another.
+func (c *Compiled) drained(time Micros, under int64) int64 {
+	if time <= 0 {
+		return 0
+	}
+	drained := mulCap(int64(time), c.n)
+	if under > c.limit.N {
+		n, p := lowestTerms(under, c.period)
+		other := mulCap(int64(time), n)
+		if other >= exact || other/p >= (exact-1)/c.p {
+			return exact
+		}
+		drained = max(drained, mulDivUp(other, c.p, p))
+	}
+	return drained
+}

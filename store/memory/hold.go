@@ -1,0 +1,303 @@
+package memory
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"math"
+	"slices"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/dueheap"
+)
+
+// hold is one that is open, or was.
+type hold struct {
+	id      weir.HoldID
+	number  uint64 // in the order of reservation
+	state   weir.HoldState
+	expires weir.Micros
+	until   weir.Micros // when the next thing happens to it: it expires, or is forgotten
+	parts   []*heldPart
+	settled []weir.SettledPart
+	place   int
+}
+
+// Before and Place make holds items of a heap. Two that expire together have an order, too.
+func (h *hold) Before(other *hold) bool {
+	if h.until != other.until {
+		return h.until < other.until
+	}
+	return bytes.Compare(h.id[:], other.id[:]) < 0
+}
+func (h *hold) Place() *int { return &h.place }
+
+// heldPart is a hold's charge on one key. The lock of the key's shard guards it.
+type heldPart struct {
+	weir.Held
+	part
+	tag     string
+	limit   *weir.Compiled
+	expires weir.Micros
+	gone    bool // the key was reset: there is nothing to give back any more
+}
+
+// releases reports whether the units come back if the hold expires.
+func (p *heldPart) releases() bool { return p.limit.Limit().Release }
+
+// holds are all of a store. Its lock comes before those of shards.
+type holds struct {
+	mu   sync.Mutex
+	byID map[weir.HoldID]*hold
+	due  dueheap.Heap[*hold]
+	open int // parts
+
+	numbers uint64 // given to holds so far
+}
+
+// maxRemembered bounds the holds that are open or remembered, in keys of the store.
+const maxRemembered = 4
+
+var errTooManyHolds = errors.New("memory: too many holds are open; settle them sooner, or raise MaxKeys")
+
+// Reserve implements weir.HoldStore.
+func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	if err := cmp.Or(ctx.Err(), weir.ValidateReserve(&r, ops)); err != nil {
+		return dst, err
+	}
+	c, now := s.core.Load(), s.now()
+	c.expire(now)
+	c.holds.mu.Lock()
+	defer c.holds.mu.Unlock()
+	// What is held cannot make room, so it may fill only a part of the store.
+	if int64(c.holds.open+len(ops)) > s.maxKeys/2 || int64(len(c.holds.byID)) >= s.maxKeys/maxRemembered {
+		return dst, errTooManyHolds
+	}
+	if c.holds.byID[r.ID] != nil {
+		return dst, errors.New("memory: there is a hold with this id already; use a random one")
+	}
+	h := &hold{id: r.ID, state: weir.HoldOpen, expires: now.Add(r.TTL)}
+	h.until = h.expires
+	for i := range ops {
+		h.parts = append(h.parts, &heldPart{tag: r.Tag(i), limit: ops[i].Limit, expires: h.expires})
+	}
+	first := len(dst)
+	dst = s.takeMany(c, dst, ops, h)
+	if weir.Allowed(dst[first:]) {
+		c.holds.addLocked(h)
+	}
+	return dst, nil
+}
+
+func (all *holds) addLocked(h *hold) {
+	all.numbers++
+	h.number = all.numbers
+	all.byID[h.id] = h
+	all.due.Push(h)
+	all.open += len(h.parts)
+}
+
+// keepLocked takes hold of what was charged.
+func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
+	for i, p := range h.parts {
+		p.part, p.Held = parts[i], charges[i].Op.Held(charges[i].Next)
+		p.shard.holdLocked(p)
+	}
+}
+
+// holdLocked notes that a key has a hold.
+func (sh *shard) holdLocked(p *heldPart) {
+	if sh.held == nil {
+		sh.held = make(map[id][]*heldPart)
+	}
+	sh.held[p.id] = append(sh.held[p.id], p)
+	if p.releases() {
+		sh.releases.Store(min(sh.releases.Load(), int64(p.expires)))
+	}
+}
+
+// letGoLocked is its end.
+func (sh *shard) letGoLocked(p *heldPart) {
+	left := slices.DeleteFunc(sh.held[p.id], func(other *heldPart) bool { return other == p })
+	if sh.held[p.id] = left; len(left) == 0 {
+		delete(sh.held, p.id)
+	}
+}
+
+// denyFullLocked denies what would be one hold too many for a key, and so all.
+func denyFullLocked(decisions []weir.Decision, now weir.Micros, parts []part, charges []weir.Pending) bool {
+	full := false
+	for _, p := range parts {
+		full = full || len(p.shard.held[p.id]) >= weir.MaxHolds
+	}
+	if !full {
+		return false
+	}
+	peeked := weir.PeekAll(make([]weir.Decision, 0, len(parts)), now, charges)
+	for i, p := range parts {
+		decisions[i] = peeked[i]
+		if open := p.shard.held[p.id]; len(open) >= weir.MaxHolds {
+			first := slices.MinFunc(open, func(a, b *heldPart) int { return cmp.Compare(a.expires, b.expires) })
+			decisions[i].Allowed, decisions[i].RetryAfter, decisions[i].Delay = false, first.expires.Sub(now), 0
+		}
+	}
+	return true
+}
+
+// Settle implements weir.HoldStore.
+func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Settled, error) {
+	if err := cmp.Or(ctx.Err(), settlement.Validate()); err != nil {
+		return weir.Settled{}, err
+	}
+	c, now := s.core.Load(), s.now()
+	c.expire(now)
+	c.holds.mu.Lock()
+	defer c.holds.mu.Unlock()
+	h := c.holds.byID[settlement.ID]
+	switch {
+	case h == nil:
+		return weir.Settled{}, nil
+	case h.state != weir.HoldOpen:
+	case settlement.Used == nil:
+		c.extend(h, now.Add(settlement.TTL))
+	default:
+		s.settle(c, h, now, &settlement)
+	}
+	if h.state == weir.HoldOpen {
+		return weir.Settled{State: h.state, Expires: h.expires}, nil
+	}
+	return weir.Settled{State: h.state, Parts: slices.Clone(h.settled)}, nil
+}
+
+func (c *core) extend(h *hold, expires weir.Micros) {
+	h.expires, h.until = expires, expires
+	c.holds.due.Fix(h)
+	for _, p := range h.parts {
+		p.shard.mu.Lock()
+		if p.expires = expires; p.releases() { // it may be sooner than before
+			p.shard.releases.Store(min(p.shard.releases.Load(), int64(expires)))
+		}
+		p.shard.mu.Unlock()
+	}
+}
+
+// settle makes the cost of each part what was used.
+func (s *Store) settle(c *core, h *hold, now weir.Micros, settlement *weir.Settlement) {
+	overruns := int64(0)
+	for _, p := range h.parts {
+		n := settlement.Units(p.tag, p.Cost)
+		h.settled = append(h.settled, weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: n})
+		if n > p.Cost {
+			overruns++
+		}
+	}
+	if overruns > 0 && !c.reserve(overruns, s.maxKeys) { // one that was fully reset has gone
+		c.makeRoom(now, overruns, s.maxKeys)
+	}
+	for i, p := range h.parts {
+		done := &h.settled[i]
+		p.shard.mu.Lock()
+		p.shard.letGoLocked(p)
+		switch {
+		case done.Used < p.Cost:
+			c.releaseLocked(p, p.Cost-done.Used)
+		case done.Used > p.Cost:
+			op := weir.Op{Limit: p.limit, Cost: done.Used - p.Cost, Always: true}
+			done.Excess = p.shard.chargeLocked(p.id, &op, now, &overruns)
+		}
+		p.shard.mu.Unlock()
+	}
+	c.keys.Add(-overruns) // room that was not needed
+	c.end(h, weir.HoldSettled, now)
+}
+
+// chargeLocked charges an op, and returns what of it was too much. Room is for keys that
+// have to be made.
+func (sh *shard) chargeLocked(k id, op *weir.Op, now weir.Micros, room *int64) int64 {
+	slot, found := sh.table.find(k)
+	charge := weir.Pending{Op: op}
+	if found {
+		charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
+	}
+	var d weir.Decision
+	charge.Decide(&d, now)
+	if sh.keepLocked(k, slot, found, &charge, d.Allowed) {
+		*room--
+	}
+	return d.Excess
+}
+
+// releaseLocked gives back units of a part, which is on the shard's list no more.
+func (c *core) releaseLocked(p *heldPart, units int64) {
+	slot, found := p.shard.table.find(p.id)
+	if !found || p.gone {
+		return
+	}
+	others := p.shard.held[p.id]
+	open := make([]*weir.Held, len(others))
+	for i, other := range others {
+		open[i] = &other.Held
+	}
+	e := &p.shard.table.entries[slot]
+	if e.state = p.limit.Release(e.state, p.shard.tail(slot), p.Held, units, open); e.state == (weir.State{}) {
+		p.shard.removeLocked(slot)
+		c.keys.Add(-1)
+		return
+	}
+	p.shard.earliest.Store(min(p.shard.earliest.Load(), int64(e.state.Fresh)))
+}
+
+// end remembers an outcome until the hold would have expired, and for a while at least.
+func (c *core) end(h *hold, state weir.HoldState, now weir.Micros) {
+	c.holds.open -= len(h.parts)
+	h.state, h.parts, h.until = state, nil, max(h.expires, now.Add(weir.HoldMemory))
+	c.holds.due.Fix(h)
+}
+
+// expire ends the holds whose time has come, one after the other, and forgets those that
+// ended long ago. No lock may be held.
+func (c *core) expire(now weir.Micros) {
+	c.holds.mu.Lock()
+	defer c.holds.mu.Unlock()
+	for len(c.holds.due) > 0 && c.holds.due[0].until <= now {
+		h := c.holds.due[0]
+		if h.state != weir.HoldOpen {
+			c.holds.due.Remove(h)
+			delete(c.holds.byID, h.id)
+			continue
+		}
+		for _, p := range h.parts {
+			p.shard.mu.Lock()
+			p.shard.letGoLocked(p)
+			if p.releases() {
+				c.releaseLocked(p, p.Cost)
+				p.shard.nextReleaseLocked()
+			}
+			p.shard.mu.Unlock()
+		}
+		c.end(h, weir.HoldExpired, h.expires)
+	}
+}
+
+// nextReleaseLocked finds when the next hold of the shard gives its units back.
+func (sh *shard) nextReleaseLocked() {
+	next := int64(math.MaxInt64)
+	for _, open := range sh.held {
+		for _, p := range open {
+			if p.releases() {
+				next = min(next, int64(p.expires))
+			}
+		}
+	}
+	sh.releases.Store(next)
+}
+
+// resetLocked lets holds of a key have nothing to give back.
+func (sh *shard) resetLocked(k id) {
+	for _, p := range sh.held[k] {
+		p.gone = true
+	}
+	delete(sh.held, k)
+}

@@ -1,0 +1,130 @@
+package memory
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
+)
+
+func reserve(t *testing.T, s *Store, n int, op weir.Op, release bool) weir.HoldID {
+	t.Helper()
+	r := weir.Reservation{ID: weir.HoldID{byte(n), byte(n >> 8)}, TTL: time.Minute, Tags: []string{"tag"}}
+	if release {
+		l := op.Limit.Limit()
+		l.Release = true
+		op.Limit = testcall.Must(l.Compile())(t)
+	}
+	if d := testcall.Must(s.Reserve(t.Context(), nil, r, op))(t); !d[0].Allowed {
+		t.Fatalf("%+v", d)
+	}
+	return r.ID
+}
+
+func settle(t *testing.T, s *Store, id weir.HoldID, used int64) weir.Settled {
+	t.Helper()
+	return testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t)
+}
+
+// Holds survive a restart: the open ones can be settled, or expire, and the ended ones are
+// remembered.
+func TestRestoreHolds(t *testing.T) {
+	for _, limit := range every {
+		if limit.Limit().Shape {
+			continue
+		}
+		s, clock := open(0)
+		op := weir.Op{Key: "k", Limit: limit, Cost: 2}
+		first, second := reserve(t, s, 1, op, true), reserve(t, s, 2, weir.Op{Key: "j", Limit: limit, Cost: 2}, true)
+		ended := reserve(t, s, 3, weir.Op{Key: "l", Limit: limit, Cost: 2}, false)
+		settle(t, s, ended, 1)
+		var b bytes.Buffer
+		testcall.OK(t, s.Snapshot(&b))
+		next := restored(t, clock, b.Bytes())
+		var again bytes.Buffer
+		testcall.OK(t, next.Snapshot(&again))
+		if !bytes.Equal(b.Bytes(), again.Bytes()) {
+			t.Errorf("%v: a snapshot changed by being restored", limit.Limit())
+		}
+		if done := settle(t, next, first, 0); done.State != weir.HoldSettled || done.Parts[0].Tag != "tag" {
+			t.Errorf("%v: %+v", limit.Limit(), done)
+		}
+		if done := settle(t, next, ended, 0); done.State != weir.HoldSettled || done.Parts[0].Used != 1 {
+			t.Errorf("%v: %+v", limit.Limit(), done)
+		}
+		clock.Pass(weir.Micros(time.Minute.Microseconds()))
+		if done := settle(t, next, second, 0); done.State != weir.HoldExpired {
+			t.Errorf("%v: %+v", limit.Limit(), done)
+		}
+		if got := next.Stats().Keys; got > 1 {
+			t.Errorf("%v: %d keys are left, want only that of the hold that was kept", limit.Limit(), got)
+		}
+	}
+}
+
+// A hold that was reserved while the snapshot was being written has no charge in it, and so
+// must not be in it.
+func TestSnapshotWithoutNewHolds(t *testing.T) {
+	s, clock := open(0)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 5}
+	var b bytes.Buffer
+	var late weir.HoldID
+	testcall.OK(t, s.Snapshot(&during{&b, func() { late = reserve(t, s, 1, op, false) }}))
+	next := restored(t, clock, b.Bytes())
+	testcall.Must(next.Take(t.Context(), nil, op))(t)
+	if done := settle(t, next, late, 0); done.State != weir.HoldUnknown {
+		t.Errorf("%+v", done)
+	}
+}
+
+// during does something at the first write.
+type during struct {
+	*bytes.Buffer
+	once func()
+}
+
+func (d *during) Write(p []byte) (int, error) {
+	if d.once != nil {
+		d.once()
+		d.once = nil
+	}
+	return d.Buffer.Write(p)
+}
+
+// A flood of new keys does not push out one with an open hold.
+func TestHeldKeysStay(t *testing.T) {
+	s, _ := open(64)
+	op := weir.Op{Key: "held", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 5}
+	id := reserve(t, s, 1, op, false)
+	for i := range 10_000 {
+		take(t, s, fmt.Sprint("flood ", i), weir.MustCompile("1000/1d"))
+	}
+	settle(t, s, id, 3)
+	if d := testcall.Must(s.Peek(t.Context(), nil, op))(t); d[0].Remaining != 7 {
+		t.Errorf("%d remain, want 7", d[0].Remaining)
+	}
+	checkKeys(t, s, 64)
+}
+
+// Open holds are bounded, in all, and what needs none goes on.
+func TestTooManyHolds(t *testing.T) {
+	s, clock := open(64)
+	limit := weir.MustCompile("fixed_window 10/1d")
+	var err error
+	n := 0
+	for ; err == nil && n < 1000; n++ {
+		_, err = s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{byte(n), byte(n >> 8)}}, weir.Op{Key: fmt.Sprint(n), Limit: limit, Cost: 1})
+	}
+	if !errors.Is(err, errTooManyHolds) || n < 8 || n > 64 {
+		t.Errorf("%d holds, then %v", n, err)
+	}
+	for i := range 1000 {
+		take(t, s, fmt.Sprint("other ", i), limit)
+	}
+	clock.Pass(weir.Micros((2 * time.Minute).Microseconds()))
+	reserve(t, s, 5000, weir.Op{Key: "later", Limit: limit, Cost: 1}, false)
+}

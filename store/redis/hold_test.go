@@ -1,0 +1,94 @@
+package redis
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/store/storetest"
+)
+
+// testHoldsOnSlots: a hold may be on several slots of a cluster. All of them are charged or
+// none, and all are settled.
+func testHoldsOnSlots(t *testing.T, subject storetest.Subject) {
+	store := subject.Store.(*Store)
+	subject.Set(weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC)))
+	limit := weir.MustCompile("sliding_log 10/1h")
+	var ops []weir.Op
+	slots := map[uint16]bool{}
+	for _, key := range []string{"a", "b", "c", "d"} {
+		op := weir.Op{Key: key, Limit: limit, Cost: 6}
+		ops = append(ops, op)
+		slots[slotOf(store.keyOf(&op))] = true
+	}
+	if len(slots) != len(ops) {
+		t.Fatalf("the keys are on %d slots", len(slots))
+	}
+	remain := func(want int64) {
+		t.Helper()
+		for i, d := range testcall.Must(store.Peek(t.Context(), nil, ops...))(t) {
+			if d.Remaining != want {
+				t.Errorf("%s: %d remain, want %d", ops[i].Key, d.Remaining, want)
+			}
+		}
+	}
+	settle := func(n byte, used int64) weir.HoldState {
+		t.Helper()
+		return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return used }}))(t).State
+	}
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}}, ops...))(t); !weir.Allowed(d) {
+		t.Fatalf("%+v", d)
+	}
+	remain(4)
+	extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{1}, TTL: time.Hour}))(t)
+	if extended.State != weir.HoldOpen {
+		t.Errorf("extended: %+v", extended)
+	}
+	for _, used := range []int64{1, 5} { // the second time is a repetition
+		if state := settle(1, used); state != weir.HoldSettled {
+			t.Errorf("settled: %v", state)
+		}
+		remain(9)
+	}
+	testcall.Must(store.Take(t.Context(), nil, weir.Op{Key: "c", Limit: limit, Cost: 8}))(t)
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, ops...))(t); weir.Allowed(d) {
+		t.Errorf("%+v", d)
+	}
+	testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "c", Limit: limit, Cost: 8, Receipt: weir.Latest}))
+	remain(9)
+}
+
+// A directory that cannot be read is an error, and not a hold that is unknown.
+func TestDamagedDirectory(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	for n, text := range []string{"short", "1234567{}", "1234567{\"ops\":[{}]}", "1234567[", "1234567{\"ops\":[{\"k\":\"!\"}]}"} {
+		id := weir.HoldID{byte(n)}
+		testcall.OK(t, client.Do(t.Context(), client.B().Set().Key(store.directoryOf(id)).Value(text).Build()).Error())
+		if s, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}); err == nil {
+			t.Errorf("%q: %+v", text, s)
+		}
+	}
+}
+
+// What holds leave in Redis expires, and what is open does not outlive its time for long.
+func TestHoldKeysExpire(t *testing.T) {
+	client := connect(t)
+	testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+	store := storeOn(t, client, Options{})
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("10/1m"), Cost: 2}
+	for n := range byte(3) {
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{n}, TTL: 30 * time.Second}, op))(t)
+	}
+	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{1}, Used: func(string, int64) int64 { return 1 }}))(t)
+	keys := testcall.Must(client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice())(t)
+	if len(keys) != 1+1+3+1 { // the state, the open ones, three directories and what has ended
+		t.Errorf("%q", keys)
+	}
+	for _, key := range keys {
+		if ttl := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64())(t); ttl <= 0 || ttl > 95_000 {
+			t.Errorf("%q expires in %d ms", key, ttl)
+		}
+	}
+}

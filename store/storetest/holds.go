@@ -1,0 +1,303 @@
+package storetest
+
+import (
+	"encoding/binary"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/testcall"
+)
+
+// RunHolds runs the part of the suite that is about holds. The store must be a
+// [weir.HoldStore].
+func RunHolds(t *testing.T, open Open) {
+	t.Run("Model", func(t *testing.T) { testHoldModel(t, open) })
+	t.Run("Once", func(t *testing.T) { testHoldOnce(t, open) })
+	t.Run("Expiry", func(t *testing.T) { testHoldExpiry(t, open) })
+	t.Run("Full", func(t *testing.T) { testHoldFull(t, open) })
+	t.Run("Exactly", func(t *testing.T) { testHoldExactly(t, open) })
+	t.Run("Bad", func(t *testing.T) { testHoldBad(t, open) })
+}
+
+func holder(t *testing.T, open Open) (weir.HoldStore, Subject) {
+	t.Helper()
+	subject := opened(t, open)
+	return subject.Store.(weir.HoldStore), subject
+}
+
+// holdID makes an id of a number; other tests may use the same store.
+func holdID(n uint64) (id weir.HoldID) {
+	binary.BigEndian.PutUint64(id[8:], n)
+	return id
+}
+
+// testHoldModel plays long random histories with holds to the store and to the bare
+// arithmetic, and demands the same answers at every step.
+func testHoldModel(t *testing.T, open Open) {
+	all := append(limits(t, "20"), releasing(t, limits(t, "20"))...)
+	for _, limit := range all {
+		t.Run(limit.Limit().String(), func(t *testing.T) { holdHistory(t, open, []*weir.Compiled{limit}, 600) })
+	}
+	t.Run("several limits", func(t *testing.T) { holdHistory(t, open, limits(t, "20"), 2000) })
+	t.Run("several limits that release", func(t *testing.T) { holdHistory(t, open, releasing(t, limits(t, "20")), 2000) })
+}
+
+// releasing are the same limits, but holds that expire give their units back.
+func releasing(t *testing.T, all []*weir.Compiled) []*weir.Compiled {
+	t.Helper()
+	for i := range all {
+		l := all[i].Limit()
+		l.Release = true
+		all[i] = testcall.Must(l.Compile())(t)
+	}
+	return all
+}
+
+func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
+	random := rand.New(rand.NewPCG(3, 4))
+	model := scenario.NewModel()
+	store, subject := holder(t, open)
+	now := start
+	var ids []weir.HoldID
+	for step := range steps {
+		if random.IntN(3) > 0 {
+			now += weir.Micros(random.Int64N(8_000_000))
+		}
+		model.Now = now
+		subject.Set(now)
+		ops := apart(draw(random, pool))
+		for i := range ops {
+			ops[i].MaxDelay = 0
+		}
+		var got, want any
+		var what string
+		both := func(ask func(weir.HoldStore) (any, error)) {
+			t.Helper()
+			var err error
+			if got, err = ask(store); err != nil {
+				t.Fatalf("step %d: %s: %v", step, what, err)
+			}
+			want = testcall.Must(ask(model))(t)
+		}
+		switch random.IntN(10) {
+		case 0, 1, 2, 3:
+			id := holdID(uint64(step))
+			ids = append(ids[max(0, len(ids)-40):], id)
+			r := weir.Reservation{ID: id, TTL: time.Duration(1+random.Int64N(60)) * time.Second}
+			for i := range ops {
+				ops[i].Cost += random.Int64N(6)
+				r.Tags = append(r.Tags, fmt.Sprint(i))
+			}
+			what = fmt.Sprintf("reserve %v %+v", r, ops)
+			both(func(s weir.HoldStore) (any, error) { return s.Reserve(t.Context(), nil, r, ops...) })
+		case 4, 5, 6:
+			if len(ids) == 0 {
+				continue
+			}
+			s := weir.Settlement{ID: ids[random.IntN(len(ids))]}
+			more, less := random.Int64N(4)*random.Int64N(20), random.Int64N(3)
+			switch random.IntN(4) {
+			case 0:
+				s.TTL = time.Duration(1+random.Int64N(60)) * time.Second
+			case 1:
+				s.Used = func(string, int64) int64 { return 0 }
+			default:
+				s.Used = func(tag string, cost int64) int64 { return cost/(1+less) + more*int64(len(tag)) }
+			}
+			what = fmt.Sprintf("settle %v", s)
+			both(func(h weir.HoldStore) (any, error) { return h.Settle(t.Context(), s) })
+		case 7:
+			what = fmt.Sprintf("take %+v", ops)
+			both(func(s weir.HoldStore) (any, error) { return s.Take(t.Context(), nil, ops...) })
+		case 8:
+			what = fmt.Sprintf("peek %+v", ops)
+			both(func(s weir.HoldStore) (any, error) { return s.Peek(t.Context(), nil, ops...) })
+		default:
+			if random.IntN(8) > 0 {
+				continue
+			}
+			what = "reset"
+			both(func(s weir.HoldStore) (any, error) { return nil, s.Reset(t.Context(), ops...) })
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Fatalf("step %d at %d: %s:\n got %+v\nwant %+v", step, now, what, got, want)
+		}
+	}
+}
+
+// apart leaves out ops that share a state with one before.
+func apart(ops []weir.Op) []weir.Op {
+	var left []weir.Op
+	seen := map[string]bool{}
+	for _, op := range ops {
+		if name := op.Limit.KindText() + " " + op.Key; !seen[name] {
+			seen[name] = true
+			left = append(left, op)
+		}
+	}
+	return left
+}
+
+// testHoldOnce: a repeated settlement changes nothing, whatever it says, and has the
+// answer of the first.
+func testHoldOnce(t *testing.T, open Open) {
+	for _, limit := range limits(t, "20") {
+		if limit.Limit().Shape {
+			continue
+		}
+		t.Run(limit.Limit().String(), func(t *testing.T) {
+			store, subject := holder(t, open)
+			op := weir.Op{Key: "k", Limit: limit, Cost: 10}
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(1), TTL: time.Hour}, op))(t)
+			var first weir.Settled
+			for i, used := range []int64{4, 0, 9, 100} {
+				s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return used }}))(t)
+				if i == 0 {
+					first = s
+				}
+				if !reflect.DeepEqual(s, first) || s.State != weir.HoldSettled || s.Parts[0].Used != 4 {
+					t.Errorf("settlement %d: %+v, want %+v", i+1, s, first)
+				}
+			}
+			if d := peek(t, store, op); d.Remaining != 16 {
+				t.Errorf("%d remain, want 16", d.Remaining)
+			}
+			extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: time.Minute}))(t)
+			if extended.State != weir.HoldSettled {
+				t.Errorf("an ended hold was extended: %+v", extended)
+			}
+			subject.Set(start.Add(time.Hour - time.Microsecond))
+			if s := settleZero(t, store, 1); s.State != weir.HoldSettled {
+				t.Errorf("before it would have expired: %+v", s)
+			}
+			subject.Set(start.Add(2 * time.Hour))
+			if s := settleZero(t, store, 1); s.State != weir.HoldUnknown {
+				t.Errorf("long after: %+v", s)
+			}
+		})
+	}
+}
+
+func settleZero(t *testing.T, store weir.HoldStore, id uint64) weir.Settled {
+	t.Helper()
+	return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(id), Used: func(string, int64) int64 { return 0 }}))(t)
+}
+
+// testHoldExpiry: a hold ends at its time, with or without what it was charged.
+func testHoldExpiry(t *testing.T, open Open) {
+	for _, release := range []bool{false, true} {
+		store, subject := holder(t, open)
+		l := weir.MustParseLimit("sliding_log 20/1h")
+		l.Release = release
+		op := weir.Op{Key: "k", Limit: testcall.Must(l.Compile())(t), Cost: 20}
+		r := weir.Reservation{ID: holdID(1), TTL: 10 * time.Second}
+		testcall.Must(store.Reserve(t.Context(), nil, r, op))(t)
+		subject.Set(start.Add(9 * time.Second))
+		if s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 5 * time.Second}))(t); s.State != weir.HoldOpen || s.Expires != start.Add(14*time.Second) {
+			t.Errorf("extended: %+v", s)
+		}
+		subject.Set(start.Add(14*time.Second - time.Microsecond))
+		if d := peek(t, store, op); d.Remaining != 0 {
+			t.Errorf("%d remain before the hold expires", d.Remaining)
+		}
+		subject.Set(start.Add(14 * time.Second))
+		want := int64(0)
+		if release {
+			want = 20
+		}
+		if d := peek(t, store, op); d.Remaining != want {
+			t.Errorf("release %v: %d remain, want %d", release, d.Remaining, want)
+		}
+		if s := settleZero(t, store, 1); s.State != weir.HoldExpired || peek(t, store, op).Remaining != want {
+			t.Errorf("settled too late: %+v", s)
+		}
+		subject.Set(start.Add(74 * time.Second))
+		if s := settleZero(t, store, 1); s.State != weir.HoldUnknown {
+			t.Errorf("long after: %+v", s)
+		}
+	}
+}
+
+// testHoldFull: a key has a bounded number of holds, and says when there is room again.
+func testHoldFull(t *testing.T, open Open) {
+	store, subject := holder(t, open)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("100000/1h"), Cost: 1}
+	for i := range uint64(weir.MaxHolds) {
+		d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(i), TTL: time.Duration(100+i) * time.Second}, op))(t)
+		if !d[0].Allowed {
+			t.Fatalf("hold %d: %+v", i, d[0])
+		}
+	}
+	other := op
+	other.Key = "other"
+	more := weir.Reservation{ID: holdID(1 << 20)}
+	d := testcall.Must(store.Reserve(t.Context(), nil, more, other, op))(t)
+	if d[1].Allowed || d[1].RetryAfter != 100*time.Second || !d[0].Allowed || d[0].Receipt != 0 {
+		t.Errorf("one too many: %+v", d)
+	}
+	if s := settleZero(t, store, 1<<20); s.State != weir.HoldUnknown {
+		t.Errorf("a denied reservation made a hold: %+v", s)
+	}
+	if d := take(t, store, op); !d.Allowed {
+		t.Errorf("what needs no hold was denied: %+v", d)
+	}
+	subject.Set(start.Add(100 * time.Second))
+	if d := testcall.Must(store.Reserve(t.Context(), nil, more, op))(t); !d[0].Allowed {
+		t.Errorf("after the first has expired: %+v", d)
+	}
+}
+
+// testHoldExactly has goroutines reserve too much and settle with what they used: as
+// many units are charged as were used, and never more than N are held.
+func testHoldExactly(t *testing.T, open Open) {
+	store, _ := holder(t, open)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 1000/1h"), Cost: 30}
+	settled := together(t, 16, 30, func(g int) (bool, error) {
+		id := weir.HoldID{1, byte(g)}
+		binary.BigEndian.PutUint64(id[8:], rand.Uint64())
+		d, err := store.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op)
+		if err != nil || !d[0].Allowed {
+			return false, err
+		}
+		_, err = store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 2 }})
+		return true, err
+	})
+	if d := peek(t, store, op); d.Remaining != 1000-2*settled || settled == 0 {
+		t.Errorf("%d were settled, and %d remain", settled, d.Remaining)
+	}
+}
+
+// testHoldBad: what cannot be reserved is an error that says why.
+func testHoldBad(t *testing.T, open Open) {
+	store, _ := holder(t, open)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
+	always := op
+	always.Always = true
+	for what, ask := range map[string]func() error{
+		"ttl": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: -1}, op)) },
+		"ttl ": func() error {
+			return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: weir.MaxHoldTTL + 1}, op))
+		},
+		"ttl  ":  func() error { return testcall.Err(store.Settle(t.Context(), weir.Settlement{TTL: -1})) },
+		"ops":    func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, op, op)) },
+		"always": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, always)) },
+		"tags": func() error {
+			return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{Tags: make([]string, 2)}, op))
+		},
+	} {
+		if err := ask(); err == nil {
+			t.Errorf("%q was accepted", what)
+		}
+	}
+	if d := peek(t, store, op); d.Remaining != 5 {
+		t.Errorf("%d remain, want 5", d.Remaining)
+	}
+	if s := settleZero(t, store, 404); s.State != weir.HoldUnknown {
+		t.Errorf("a hold that was never there: %+v", s)
+	}
+}
