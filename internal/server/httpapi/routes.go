@@ -79,7 +79,7 @@ var ruleRoutes = []route{
 	{"GET", "/v1/rules/{id}", reading, (*Handler).getRule},
 	{"PUT", "/v1/rules/{id}", changing, (*Handler).putRule},
 	{"DELETE", "/v1/rules/{id}", changing, (*Handler).deleteRule},
-	{"GET", "/v1/rules/history", reading, withoutQuery((*Handler).getHistory)},
+	{"GET", "/v1/rules/history", reading, (*Handler).getHistory},
 	{"GET", "/v1/rules/history/{version}", reading, (*Handler).getVersion},
 	{"POST", "/v1/rules/rollback", changing, (*Handler).rollBack},
 	{"POST", "/v1/rules/validate", reading, (*Handler).validate},

@@ -20,11 +20,24 @@ func versionAnswer(v repo.Version) VersionAnswer {
 
 // getHistory answers GET /v1/rules/history.
 func (h *Handler) getHistory(c *call) (any, error) {
-	versions, err := h.options.Editor.History(c.r.Context())
+	q := c.queryOfTexts("", "rule")
+	if q.err != nil {
+		return nil, q.err
+	}
+	var (
+		versions []repo.Version
+		all      = true
+		err      error
+	)
+	if id := q.text("rule"); id == "" {
+		versions, err = h.options.Editor.History(c.r.Context())
+	} else {
+		versions, all, err = h.options.Editor.RuleHistory(c.r.Context(), id)
+	}
 	if err != nil {
 		return nil, h.rulesTrouble(c, err)
 	}
-	answer := HistoryAnswer{Versions: []VersionAnswer{}}
+	answer := HistoryAnswer{Versions: []VersionAnswer{}, Incomplete: !all}
 	for _, v := range versions {
 		answer.Versions = append(answer.Versions, versionAnswer(v))
 	}

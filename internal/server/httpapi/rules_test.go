@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -225,6 +226,45 @@ func TestHistoryAndRollback(t *testing.T) {
 	s.call("POST /v1/rules/rollback", `{"version":0}`, `If-Match: *`).wantProblem(t, badField, "history")
 	s.call("POST /v1/rules/rollback", `{"verson":1}`, `If-Match: *`).wantProblem(t, badField, "did you mean version?")
 	s.call("POST /v1/rules/rollback", `{"version":1}`+strings.Repeat(" ", maxSmallBody), `If-Match: *`).wantProblem(t, tooLarge)
+}
+
+// The history of one rule has the versions in which it came, changed and went.
+func TestRuleHistory(t *testing.T) {
+	s := newStand(t, Options{})
+	numbers := func(query string) (all []int64) {
+		t.Helper()
+		var a HistoryAnswer
+		s.call("GET /v1/rules/history"+query, "").want(t, 200, &a)
+		if a.Incomplete {
+			t.Error("so little is not compared")
+		}
+		for _, v := range a.Versions {
+			all = append(all, v.Number)
+		}
+		return all
+	}
+	first := numbers("")[0]
+	for _, call := range []struct{ what, body string }{
+		{"PUT /v1/rules/fresh", "{id: fresh, key: ip, limit: 5/1m, match: {path: /fresh}}"},
+		{"PUT /v1/rules/other", "{id: other, key: ip, limit: 5/1m, match: {path: /other}}"},
+		{"PUT /v1/rules/fresh", "{id: fresh, key: ip, limit: 6/1m, match: {path: /fresh}}"},
+		{"DELETE /v1/rules/other", ""},
+		{"DELETE /v1/rules/fresh", ""},
+	} {
+		if r := s.call(call.what, call.body, anyVersion); r.StatusCode/100 != 2 {
+			t.Fatalf("%s: %s", call.what, r.body)
+		}
+	}
+	for query, want := range map[string][]int64{
+		"?rule=fresh": {first + 5, first + 3, first + 1},
+		"?rule=other": {first + 4, first + 2},
+		"?rule=login": {first},
+		"?rule=none":  nil,
+	} {
+		if got := numbers(query); !slices.Equal(got, want) {
+			t.Errorf("%s is %v, want %v", query, got, want)
+		}
+	}
 }
 
 func TestValidate(t *testing.T) {

@@ -100,7 +100,8 @@ type VersionAnswer struct {
 
 // HistoryAnswer is what GET /v1/rules/history answers, the latest version first.
 type HistoryAnswer struct {
-	Versions []VersionAnswer `json:"versions"`
+	Versions   []VersionAnswer `json:"versions"`
+	Incomplete bool            `json:"incomplete,omitempty"` // of one rule: older versions were not compared
 }
 
 // RollbackRequest is the body of POST /v1/rules/rollback.
