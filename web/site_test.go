@@ -13,7 +13,7 @@ import (
 )
 
 // maxPacked is how much the whole dashboard may be on the wire, in bytes.
-const maxPacked = 150_000
+const maxPacked = 120 << 10
 
 var script = strings.Repeat("console.log('weir');\n", 100)
 

@@ -100,7 +100,7 @@ func TestDashboardLive(t *testing.T) {
 	before := page.last(0)
 	waitFor(t, "another second on the chart", func() bool { return page.last(0) > before })
 	page.goTo("rules")
-	waitFor(t, "the rate of the rule", func() bool { return page.number("tr[data-rule=login] td.number") > 1 })
+	waitFor(t, "the rate of the rule", func() bool { return page.number("tr[data-rule=login] "+id("rate")) > 1 })
 	waitFor(t, "a line", func() bool { return page.count("tr[data-rule=login] svg path") == 1 })
 	if n := page.count("tr[data-rule=api] svg path"); n != 0 {
 		t.Error("a rule without traffic has a line")

@@ -3,41 +3,35 @@
 
 import { Problem, type Client } from './api/client'
 import type { List, Quota, Rule, Written } from './api/types'
-import { addTo, removeFrom } from './rule'
 
 const tries = 5
 
-async function again<T>(make: () => Promise<T>): Promise<T> {
+export type ListName = 'exempt' | 'block'
+
+// setListed puts a client on a list, or takes it off. It returns the version.
+export async function setListed(api: Client, list: ListName, kind: keyof List, value: string, listed: boolean): Promise<number> {
+  return (await api.json<Written>(listed ? 'PUT' : 'DELETE', '/v1/' + list, { query: { [kind]: value } })).version
+}
+
+// amend changes a rule. It returns the version.
+export async function amend(api: Client, id: string, change: (rule: Rule) => Rule): Promise<number> {
+  const path = '/v1/rules/' + encodeURIComponent(id)
   for (let left = tries; ; left--) {
+    const { value: rule, version } = await api.json<Rule>('GET', path)
     try {
-      return await make()
+      return (await api.json<Written>('PUT', path, { body: change(rule), ifMatch: version })).version
     } catch (error) {
       if (!(error instanceof Problem && error.is('version-conflict')) || left <= 1) throw error
     }
   }
 }
 
-// setBlocked puts a client on the block list, or takes it off. It returns the version.
-export function setBlocked(api: Client, kind: keyof List, value: string, blocked: boolean): Promise<number> {
-  return again(async () => {
-    const document = await api.text('GET', '/v1/rules', { query: { format: 'yaml' } })
-    const change = blocked ? addTo : removeFrom
-    const text = change(document.value, 'block', kind, value)
-    if (text === document.value) return document.version
-    const summary = `${blocked ? 'block' : 'unblock'} ${kind} ${value}`.slice(0, 300)
-    return (await api.json<Written>('PUT', '/v1/rules', { body: text, ifMatch: document.version, query: { summary } })).version
-  })
-}
-
-// setOverride gives a client a limit of its own under a rule, or takes it away.
+// setOverride gives a client a limit of its own under a rule for good, or takes it away.
 export function setOverride(api: Client, id: string, key: string, quota: Quota | null): Promise<number> {
-  return again(async () => {
-    const path = '/v1/rules/' + encodeURIComponent(id)
-    const { value: rule, version } = await api.json<Rule>('GET', path)
+  return amend(api, id, (rule) => {
     const overrides = Object.entries(rule.overrides ?? {}).filter(([name]) => name !== key)
     if (quota !== null) overrides.push([key, quota])
     const { overrides: _, ...rest } = rule
-    const changed = overrides.length > 0 ? { ...rest, overrides: Object.fromEntries(overrides) } : rest
-    return (await api.json<Written>('PUT', path, { body: changed, ifMatch: version })).version
+    return overrides.length > 0 ? { ...rest, overrides: Object.fromEntries(overrides) } : rest
   })
 }

@@ -2,7 +2,7 @@ import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterEach, beforeEach, describe, expect, it } from 'vitest'
 import { Client, Problem } from '../src/api/client'
-import { setBlocked, setOverride } from '../src/edits'
+import { setListed, setOverride } from '../src/edits'
 import { placeOf } from '../src/route.svelte'
 import { sample } from '../src/sample'
 
@@ -12,12 +12,18 @@ let api: Client
 let document: string
 let version: number
 let rivals: number
+let lists: string[]
 
 beforeEach(async () => {
   document = 'rules: [] # mine\n'
   version = 1
   rivals = 0
+  lists = []
   server = createServer((r, w) => {
+    if (/^\/v1\/(block|exempt)/.test(r.url ?? '')) {
+      lists.push(`${r.method} ${r.url}`)
+      return void w.writeHead(200, { ETag: '"7"' }).end('{}')
+    }
     const tag = { ETag: `"${version}"` }
     if (r.method === 'GET') return void w.writeHead(200, tag).end(document)
     let body = ''
@@ -40,18 +46,16 @@ beforeEach(async () => {
 afterEach(() => new Promise<void>((closed) => void server.close(() => closed())))
 
 describe('edits', () => {
-  it('are made again when somebody else was faster', async () => {
-    rivals = 3
-    expect(await setBlocked(api, 'user', 'eve', true)).toBe(5)
-    expect(document).toBe('rules: [] # mine\nblock: {user: ["eve"]}\n')
-    expect(await setBlocked(api, 'user', 'eve', true)).toBe(5)
-    await setBlocked(api, 'user', 'eve', false)
-    expect(document).toBe('rules: [] # mine\n')
+  it('put clients on lists, whatever they are called', async () => {
+    expect(await setListed(api, 'block', 'user', 'a&b=c]', true)).toBe(7)
+    await setListed(api, 'exempt', 'ip', '10.0.0.0/8', false)
+    expect(lists).toEqual(['PUT /v1/block?user=a%26b%3Dc%5D', 'DELETE /v1/exempt?ip=10.0.0.0%2F8'])
   })
   it('give up in the end', async () => {
+    document = '{"id":"api","key":"user","limit":"1/1s"}'
     rivals = 100
-    await expect(setBlocked(api, 'user', 'eve', true)).rejects.toBeInstanceOf(Problem)
-    expect(document).toBe('rules: [] # mine\n')
+    await expect(setOverride(api, 'api', 'user:eve', '5/1s')).rejects.toBeInstanceOf(Problem)
+    expect(document).not.toContain('eve')
   })
   it('give a client a limit of its own and take it away', async () => {
     document = '{"id":"api","key":"user","limit":"1/1s","overrides":{"user:bob":"9/1s"}}'

@@ -1,36 +1,28 @@
 import { describe, expect, it } from 'vitest'
-import { addTo, fieldOf, fromQuota, fromWords, isListed, offsetOf, quota, read, removeFrom, set, words } from '../src/rule'
+import type { Rule } from '../src/api/types'
+import { applies, entries, fieldAt, fieldOf, fromQuota, fromWords, isListed, limitList, offsetOf, quota, set, times, words } from '../src/rule'
+import { trialOf } from '../src/trial'
 
-const login = `id: login # of people
-match: {method: POST, path: /api/login}
-key: ip
-limit: 5/1m
-`
+const login: Rule = { id: 'login', match: { method: 'POST', path: '/api/login' }, key: 'ip', limit: '5/1m' }
 
-describe('a rule as text', () => {
-  it('is read', () => {
-    expect(read(login)).toEqual({ id: 'login', match: { method: 'POST', path: '/api/login' }, key: 'ip', limit: '5/1m' })
-    expect(read('')).toEqual({})
-    expect(read('[1, 2]')).toBeNull()
-    expect(read('a: [')).toBeNull()
+describe('a rule in a form', () => {
+  it('changes in one place, and what it was made of stays as it was', () => {
+    const before = JSON.stringify(login)
+    expect(set(login, ['limit'], '9/1m')).toEqual({ ...login, limit: '9/1m' })
+    expect(set(login, ['match', 'path'], ['/a', '/b']).match).toEqual({ method: 'POST', path: ['/a', '/b'] })
+    expect(JSON.stringify(login)).toBe(before)
   })
-  it('changes in one place and keeps its comments', () => {
-    expect(set(login, ['limit'], '9/1m')).toBe(login.replace('5/1m', '9/1m'))
-    expect(set(login, ['match', 'path'], ['/a', '/b'])).toContain('match: {method: POST, path: [/a, /b]}')
-  })
-  it('gets new fields where people look for them', () => {
-    const changed = set(set(login, ['mode'], 'shadow'), ['description'], 'stop: guessing')
-    expect(changed.split('\n').map((line) => line.split(':')[0])).toEqual(['id', 'description', 'match', 'key', 'limit', 'mode', ''])
-    expect(read(changed)?.description).toBe('stop: guessing')
-  })
+  it('keeps the order of its fields', () => expect(Object.keys(set(login, ['key'], 'user'))).toEqual(Object.keys(login)))
+  it('gets new fields, within others, too', () => expect(set(login, ['deny', 'code'], 7).deny).toEqual({ code: 7 }))
   it('loses a field, and what is empty without it', () => {
-    expect(read(set(set(login, ['match', 'method'], undefined), ['match', 'path'], undefined))).toEqual({ id: 'login', key: 'ip', limit: '5/1m' })
+    expect(set(set(login, ['match', 'method'], undefined), ['match', 'path'], undefined)).toEqual({ id: 'login', key: 'ip', limit: '5/1m' })
+    expect(set(login, ['deny', 'code'], undefined)).toEqual(login)
   })
-  it('begins with nothing', () => expect(read(set('', ['id'], 'new'))).toEqual({ id: 'new' }))
-  it('is left alone while it cannot be read', () => expect(set('a: [', ['id'], 'x')).toBe('a: ['))
-  it('keeps hostile text as text', () => {
-    const text = '<img src=x onerror=alert(1)> # & * ! {}'
-    expect(read(set(login, ['description'], text))?.description).toBe(text)
+  it('takes a field that was none before', () => expect(set({ ...login, match: 'x' as never }, ['match', 'path'], '/a').match).toEqual({ path: '/a' }))
+  it('says to what it applies', () => {
+    expect(applies(login)).toBe('POST /api/login')
+    expect(applies({ id: 'a', key: 'ip', match: { attributes: { action: ['a', 'b'] } } })).toBe('action=a, b')
+    expect(applies({ id: 'a', key: 'ip' })).toBe('')
   })
 })
 
@@ -39,54 +31,46 @@ describe('words and quotas', () => {
   it.each(['100/1m', '50/1s, 10000/1d', 'unlimited', '1000/1m burst 2000', '50/1s, 1000/1h burst 70'])('%s', (text) => {
     expect(quota(fromQuota(text))).toBe(text)
   })
-  it('writes lists', () => expect([words(['a', 'b']), words('a'), words(undefined)]).toEqual(['a, b', 'a', '']))
+  it('writes nothing for nothing', () => expect(words(undefined)).toBe(''))
+  it('lists limits', () => expect([limitList({}), limitList({ limit: 'a' }), limitList({ limits: ['a', 'b'] })]).toEqual([[], ['a'], ['a', 'b']]))
+  it.each([
+    ['100/1m', 2, '200/1m'], ['100/1m burst 20', 10, '1000/1m burst 200'], ['3/1m, 20/1h', 2, '6/1m, 40/1h'],
+    ['5/10s', 0.5, '3/10s'], ['1/1m', 0.5, '1/1m'], ['unlimited', 2, 'unlimited'],
+  ])('%s times %d', (limit, factor, want) => expect(times(limit, factor)).toBe(want))
 })
 
-describe('problems', () => {
-  it.each([
-    ['limit', 'limit'], ['limits', 'limit'], ['match.path', 'path'], ['match.attributes.action', 'attributes'], ['deny.status', 'status'],
-    ['match', 'match'], ['match.pth', 'match'], ['tiers.pro.burst', 'tiers'], ['kye', ''], [undefined, ''],
-  ])('of %s are shown in %s', (field, want) => {
-    expect(fieldOf({ severity: 'error', code: 'E000', message: 'it is wrong', ...(field ? { field } : {}) })).toBe(want)
+describe('a copy to try another limit', () => {
+  const about = (period_s: number, tier = '') => ({ tier, period_s })
+  it('has the limit of one period, and only counts', () => {
+    const rule: Rule = { ...login, algorithm: 'sliding_log', limits: ['3/1m', '20/1h'] }
+    delete rule.limit
+    expect(trialOf(rule, about(3600), 50)).toEqual({ ...rule, id: 'login-trial', mode: 'shadow', limits: ['3/1m', '50/1h'] })
+    expect(trialOf({ ...login, algorithm: 'fixed_window' }, about(60), 8)).toMatchObject({ limit: '8/1m' })
   })
-  it('have a place in the text', () => {
-    expect(login.slice(offsetOf(login, 3, 1)).startsWith('key: ip')).toBe(true)
-    expect(offsetOf(login, 99, 1)).toBe(login.length)
+  it('has the capacity of a bucket', () => expect(trialOf(login, about(60), 8)).toMatchObject({ limit: '5/1m', burst: 8 }))
+  it('is about a tier', () => {
+    const rule: Rule = { ...login, algorithm: 'fixed_window', tiers: { pro: '50/1m', other: { limit: '70/1m' } } }
+    expect(trialOf(rule, about(60, 'pro'), 60).tiers).toEqual({ pro: { limit: '60/1m' }, other: { limit: '70/1m' } })
+    expect(trialOf(rule, about(60, 'pro'), 60).limit).toBe('5/1m')
   })
 })
 
-describe('lists of a document', () => {
-  const head = '# Mine.\nrules:\n    -   {id: api,   key: user, limit: 5/1m}   # odd, but mine\n'
+describe('where problems are shown', () => {
   it.each([
-    [head, head + 'block: {user: ["mallory"]}\n'],
-    [head + 'block: {user: [eve]} # bad people\n', head + 'block: {user: [eve, "mallory"]} # bad people\n'],
-    [head + 'block:\n  user: [ eve ]\n  ip: [203.0.113.0/24]\n', head + 'block:\n  user: [ eve, "mallory"]\n  ip: [203.0.113.0/24]\n'],
-  ])('take one more and stay as they were', (before, after) => expect(addTo(before, 'block', 'user', 'mallory')).toBe(after))
+    ['key', 'key'], ['match.path', 'path'], ['match.attributes', 'attributes'], ['match', 'match'], ['limits', 'limit'],
+    ['limits.0', 'limit'], ['deny.status', 'status'], ['tiers.pro', 'tiers'], ['overrides', 'overrides'], ['block: ip', ''], ['', ''],
+  ])('%s is %s', (field, want) => {
+    expect(fieldOf({ severity: 'error', code: 'E001', message: '', field })).toBe(want)
+    expect(fieldAt(field.split('.'))).toBe(want)
+  })
+  it.each([[1, 1, 0], [2, 3, 6], [9, 1, 8]])('line %d, column %d', (line, column, want) => expect(offsetOf('abc\ndefg', line, column)).toBe(want))
+})
 
-  it.each([
-    head + 'block:\n  user:\n    - eve # since May\n', head + 'block: {user: eve}\n', head + 'block: {ip: [203.0.113.66]}\n',
-    head + 'block: {user: []}\n', '{rules: []}', 'rules: []\nexempt: {user: [mallory]}\n',
-  ])('take one more, whatever they look like: %j', (before) => {
-    const after = addTo(before, 'block', 'user', 'mallory')
-    const got = read(after) as never as { block: { user: string[] }; rules: unknown }
-    expect(isListed(got.block, 'user', 'mallory')).toBe(true)
-    expect(isListed(got.block, 'user', 'eve')).toBe(before.includes('eve'))
-    expect(got.rules).toEqual((read(before) as never as { rules: unknown }).rules)
-    for (const comment of ['# Mine.', '# odd, but mine', '# since May']) expect(after.includes(comment)).toBe(before.includes(comment))
+describe('lists', () => {
+  const list = { ip: ['10.0.0.0/8'], user: 'alice', api_key: [] }
+  it('has one or several', () => {
+    expect(entries(list)).toEqual([{ kind: 'ip', value: '10.0.0.0/8' }, { kind: 'user', value: 'alice' }])
+    expect(entries(undefined)).toEqual([])
+    expect([isListed(list, 'user', 'alice'), isListed(list, 'ip', 'alice')]).toEqual([true, false])
   })
-
-  it('take hostile names as text', () => {
-    for (const name of ['a: b, c]', '"', '</script>', 'x # y', '\u202e', '*']) {
-      const got = read(addTo(head, 'block', 'user', name)) as never as { block: { user: string[] } }
-      expect(got.block.user).toEqual([name])
-    }
-  })
-  it('do not take the same twice', () => expect(addTo(head + 'block: {user: [eve]}\n', 'block', 'user', 'eve')).toBe(head + 'block: {user: [eve]}\n'))
-  it('give back', () => {
-    const both = addTo(addTo(head, 'block', 'user', 'eve'), 'block', 'user', 'mallory')
-    expect((read(removeFrom(both, 'block', 'user', 'eve')) as never as { block: unknown }).block).toEqual({ user: ['mallory'] })
-    expect(read(removeFrom(addTo(head, 'block', 'user', 'eve'), 'block', 'user', 'eve'))).toEqual(read(head))
-    expect(removeFrom(head, 'block', 'user', 'nobody')).toBe(head)
-  })
-  it('of a text that cannot be read are denied', () => expect(() => addTo('a: [', 'block', 'ip', '1.2.3.4')).toThrow())
 })

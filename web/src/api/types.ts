@@ -79,6 +79,7 @@ export interface LimitAnswer {
   reset_after_ms: number
   retry_after_ms: number | null
   delay_ms: number
+  override?: { id: string; ends_at: string } // from which the limit comes
 }
 
 export interface CheckAnswer {

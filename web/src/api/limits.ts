@@ -1,0 +1,118 @@
+// What the HTTP API tells of how limits are used, and of overrides. Times are Unix seconds,
+// except those of overrides, which are RFC 3339.
+
+import type { CheckAnswer, Rule, RuleProblem } from './types'
+
+// Usage is how many units of a rule's limits were in use after requests.
+export interface Usage {
+  rule: string
+  from: number
+  to: number
+  local?: boolean
+  limits: LimitUsage[]
+}
+
+export interface LimitUsage {
+  tier: string // '' is for requests without one
+  period_s: number
+  limit?: number // in force now; 0 if there is none
+  requests: number
+  denied: number
+  p50: number
+  p90: number
+  p99: number
+  max: number
+  slots: { up_to: number; count: number }[]
+}
+
+// Suggest is which limits would have denied a share of the requests.
+export interface Suggest {
+  rule: string
+  from: number
+  to: number
+  suggestions: Suggestion[]
+}
+
+export interface Suggestion {
+  tier: string
+  period_s: number
+  requests: number
+  denied: number
+  targets: Target[]
+}
+
+export interface Target {
+  share: number
+  units: number
+  above: boolean // more than that is needed; nobody knows how much
+}
+
+export interface Denial {
+  at: number
+  key: string
+  rule: string
+  method: string
+  path: string // the pattern of the rule, never what the client sent
+  tier: string
+  cost: number
+  shadow: boolean
+  blocked: boolean
+  degraded?: boolean // because the store was unavailable
+  instance: string
+}
+
+export interface Denials {
+  local?: boolean
+  denials: Denial[]
+}
+
+export interface Override {
+  id: string
+  rule: string
+  key: string
+  limits: string[]
+  burst?: number
+  reason: string
+  author: string
+  created_at: string
+  ends_at: string
+  state: 'active' | 'expired' | 'ended' | 'replaced'
+  ended_at?: string
+  ended_by?: string
+  no_effect?: string // of an active one: why it has none
+  no_effect_code?: string
+}
+
+export interface Overrides {
+  overrides: Override[]
+}
+
+// Formatted is a draft of a rule as text and as JSON.
+export interface Formatted {
+  source: string
+  rule: Rule | null // null while the text cannot be read
+  problems: RuleProblem[]
+}
+
+// Tried is what a check would answer with a draft, and without it.
+export interface Tried {
+  draft: CheckAnswer
+  in_force: CheckAnswer
+}
+
+export interface Replayed {
+  draft?: Report
+  in_force: Report
+}
+
+export interface Report {
+  lines: number
+  bad_lines: number
+  requests: number
+  allowed: number
+  denied: number
+  blocked: number
+  rules: { id: string; mode: string; applied: number; denied: number; denied_clients: number }[]
+  top_denied: { rule: string; client: string; denied: number }[]
+  notes?: string[]
+}
