@@ -137,7 +137,7 @@ var warningCodes = []Code{
 		"The header contains the address of a client, but a client can send any address in it. With a new address in each request, it counts as a new client each time.",
 		"Write key: ip. weir takes the address from such headers only if they come from trusted_proxies."},
 	{"W011", "key that a client can omit",
-		"The rule does not apply to a request without the header, cookie or parameter. A client that invents a new value for each request counts as a new client each time. No other rule has a key that a client cannot choose.",
+		"The rule does not apply to a request without the header, cookie or parameter. A client that invents a new value for each request counts as a new client each time. All other rules have such keys, too.",
 		"Add a rule with key ip or global, even a generous one."},
 	{"W012", "redundant entry",
 		"The entry, or a network that contains it, is already in the list.",

@@ -114,7 +114,7 @@ func (h *Handler) silence(c *call, want *SilenceRequest) (any, error) {
 	err := list.Silence(context.WithoutCancel(c.r.Context()), s)
 	if errors.Is(err, alert.ErrNotShared) {
 		h.options.Logger.Warn("silence not shared with other instances", "alert", s.ID, "request_id", c.id, "error", err)
-		return nil, storeGone.of("This instance applied the silence, but could not share it with the others, and one of them may be the one that sends alerts. They receive it when the archive is available again; to be sure, try again soon.").after(outage)
+		return nil, storeGone.of("The silence applies on this instance, but not yet on the others, and another instance may still send the alert. The others apply it when the archive is available again; to be sure, try again soon.").after(outage)
 	}
 	if err != nil {
 		return nil, badField.of("id: there are already %d silences, the maximum; end some, or silence a kind.", alert.MaxSilences).in("id")

@@ -248,7 +248,7 @@ func TestSilenceIsNotShared(t *testing.T) {
 	redis.Kill()
 	for _, body := range []string{`{"id":"denied","for_s":60}`, `{"id":"drop","for_s":0}`} {
 		r := s.call("POST /v1/alerts/silences", body)
-		r.wantProblem(t, storeGone, "could not share it")
+		r.wantProblem(t, storeGone, "not yet on the others")
 		if r.Header.Get("Retry-After") != outage || strings.Contains(string(r.body), redis.Addr) {
 			t.Errorf("%v: %s", r.Header, r.body)
 		}

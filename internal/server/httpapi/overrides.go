@@ -171,12 +171,12 @@ func (h *Handler) overrideTrouble(c *call, err error) error {
 	case errors.As(err, &invalid):
 		return misused(invalid, itself)
 	case errors.Is(err, manage.ErrNoOverride):
-		return noOverride.of("There is no override %q; GET /v1/overrides lists them, and with state=all those of the past.", manage.Clip(c.variable))
+		return noOverride.of("There is no override %q; GET /v1/overrides?state=all lists all overrides that are kept.", manage.Clip(c.variable))
 	case errors.Is(err, override.ErrFull):
 		return badField.of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive)
 	case errors.Is(err, manage.ErrBusy):
 		return busy.of("Too many other changes of the overrides are in progress; try again.").after("1")
 	}
 	return h.unavailable(c, slog.LevelError, "cannot read or write overrides", err,
-		storeGone.of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Those that are in force stay so until they end. List them later to see whether the change was made."))
+		storeGone.of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Active overrides stay in force until they end. If this was a change, list the overrides later to see whether it was made."))
 }

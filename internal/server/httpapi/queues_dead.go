@@ -69,7 +69,7 @@ func (h *Handler) getDead(c *call) (any, error) {
 func (h *Handler) requeueDead(c *call, want *NumbersRequest) (any, error) {
 	n, err := h.options.Queues.Requeue(c.r.Context(), c.variable, want.Numbers...)
 	if errors.Is(err, queue.ErrFull) {
-		return nil, c.full("The queue is full after %d of them; send the others again when some of it is done.", n)
+		return nil, c.full("The queue is full; %d dead letters were requeued. Send the others again when some items are done.", n)
 	}
 	return RequeueAnswer{Requeued: n}, err
 }

@@ -119,7 +119,7 @@ func TestFullQueue(t *testing.T) {
 		k.call("POST /v1/queues/slow/nack", dump(t, NackRequest{LeaseToken: LeaseToken{l.Token}, Bury: true})).want(t, 200, nil)
 		k.call("POST /v1/queues/slow/push", `{"payload":"2"}`).want(t, 202, nil)
 		r = k.call("POST /v1/queues/slow/requeue", dump(t, NumbersRequest{Numbers: []int64{l.Number}}))
-		if r.wantProblem(t, queueFull, "after 0 of them"); r.Header.Get("Retry-After") != "90" {
+		if r.wantProblem(t, queueFull, "0 dead letters were requeued"); r.Header.Get("Retry-After") != "90" {
 			t.Errorf("%v", r.Header)
 		}
 		for range 3 {

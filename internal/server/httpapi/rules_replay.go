@@ -17,9 +17,9 @@ import (
 const (
 	MaxReplayBody = 4 << 20 // bytes: some 20,000 lines
 
-	maxReplaying   = 2                // at once: the rest of the machine is for deciding
+	maxReplaying   = 2                // at once, so that checks have enough CPU time
 	replayPatience = 20 * time.Second // for both reports together
-	replayKeys     = 1 << 18          // clients under all rules; the lines have hardly more
+	replayKeys     = 1 << 18          // clients under all rules; a log of this size rarely has more
 )
 
 // ReplayRequest is the body of POST /v1/rules/replay.
@@ -28,15 +28,15 @@ type ReplayRequest struct {
 	Log    string `json:"log"`    // lines of an access log, as weir replay takes them
 }
 
-// ReplayAnswer is what POST /v1/rules/replay answers, as weir replay --output json writes
-// it, but only with the rules that apply to a request, and that of the draft.
+// ReplayAnswer is the answer of POST /v1/rules/replay. A report has the fields of weir
+// replay --output json. Rules that applied to no request are left out, except the draft.
 type ReplayAnswer struct {
 	Draft   *replay.Report `json:"draft,omitempty"`
 	InForce *replay.Report `json:"in_force"`
 }
 
-// replayLog answers POST /v1/rules/replay: what the rules would have made of a log, with
-// a draft and without. No client is charged.
+// replayLog answers POST /v1/rules/replay: what the rules would have done with the
+// requests of a log, with a draft and without it. No client is charged.
 func (h *Handler) replayLog(c *call) (any, error) {
 	if q := c.query(); q.err != nil {
 		return nil, q.err
@@ -45,7 +45,7 @@ func (h *Handler) replayLog(c *call) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	// From here on, several times as much memory as the body is needed.
+	// From here on, the call needs several times as much memory as the body.
 	defer h.replaying.Add(-1)
 	if h.replaying.Add(1) > maxReplaying {
 		return nil, busy.of("%d replays are already running, the maximum; try again.", maxReplaying).after("1")
@@ -77,7 +77,7 @@ func (h *Handler) replay(c *call, want *ReplayRequest) (a ReplayAnswer, err erro
 	return a, err
 }
 
-// replayed is a report about the rules that applied, and the one with an id.
+// replayed returns a report on the rules that applied, and on the rule with an id.
 func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.Report, error) {
 	report, err := replay.Run(ctx, replay.Options{Table: table, MaxKeys: replayKeys}, replay.NewLog("log", strings.NewReader(log)))
 	var invalid *weir.InvalidError

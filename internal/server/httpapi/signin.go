@@ -12,39 +12,39 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 )
 
-// SignIn is how a proxy in front says whom it has authenticated. The proxies of
-// Options.Authz are believed, and nobody else.
+// SignIn configures the header in which a proxy sends the name of a person whom it has
+// authenticated. Only the trusted proxies of Options.Authz can use it.
 type SignIn struct {
-	Header string       // that has the name; "" is no sign-in
-	Scope  bearer.Scope // of everybody who comes that way
+	Header string       // header with the name; "" disables sign-in by a proxy
+	Scope  bearer.Scope // of everyone who signs in this way
 }
 
-// maxUser is the longest name that a proxy may tell, in bytes.
+// maxUser is the maximum length of a name in bytes.
 const maxUser = 128
 
-// check is why nobody can be signed in as the options say.
+// check returns why the options cannot be used.
 func (s *SignIn) check(o *Options) error {
 	s.Header = http.CanonicalHeaderKey(s.Header)
 	switch {
 	case s.Header == "":
 		return nil
 	case len(o.Authz.TrustedProxies) == 0:
-		return errors.New("httpapi: SignIn requires TrustedProxies; its header is believed only from them")
+		return errors.New("httpapi: SignIn requires TrustedProxies; weir trusts its header only from those proxies")
 	case strings.Trim(s.Header, headerLetters) != "" || slices.Contains(otherMeaning, s.Header):
-		return fmt.Errorf("httpapi: SignIn.Header: %q cannot have the name; use another header, such as X-Forwarded-User", s.Header)
+		return fmt.Errorf("httpapi: SignIn.Header: the header %q has another meaning, or is invalid; use another one, such as X-Forwarded-User", s.Header)
 	}
 	return nil
 }
 
 const headerLetters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"
 
-// otherMeaning are headers that clients or proxies send for another reason.
+// otherMeaning are headers that clients or proxies send for other purposes.
 var otherMeaning = []string{
 	"Authorization", "Cookie", "Forwarded", "Host", "Origin", "Sec-Fetch-Site", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto", "X-Request-Id", ownPage,
 }
 
-// signedIn is whom a proxy has authenticated; nil if nobody is, or the caller is no proxy
-// that is believed.
+// signedIn returns the person whom a proxy has authenticated. It returns nil if there is
+// none, or if the caller is not a trusted proxy.
 func (h *Handler) signedIn(r *http.Request) (*bearer.Holder, error) {
 	in := h.options.SignIn
 	if in.Header == "" || !h.clients.Trusts(r.RemoteAddr) {
@@ -55,12 +55,12 @@ func (h *Handler) signedIn(r *http.Request) (*bearer.Holder, error) {
 		return nil, nil
 	}
 	if len(names) > 1 || !isUser(names[0]) {
-		return nil, badField.of("%s: not one name of 1 to %d bytes without control characters; let the proxy set it once, and remove what clients send.", in.Header, maxUser).in(in.Header)
+		return nil, badField.of("%s: must appear once, and have a name of at most %d bytes without control characters; make the proxy replace the header that clients send.", in.Header, maxUser).in(in.Header)
 	}
 	return &bearer.Holder{Name: names[0], Scope: in.Scope}, nil
 }
 
-// isUser is whether a name can do no harm in a log or a history.
+// isUser reports whether a name is safe to write to logs and to the history.
 func isUser(name string) bool {
 	if len(name) > maxUser || !utf8.ValidString(name) {
 		return false

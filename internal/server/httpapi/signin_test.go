@@ -93,9 +93,9 @@ func TestSignInOptions(t *testing.T) {
 		want string
 	}{
 		{Options{Service: service, SignIn: SignIn{Header: "X-Forwarded-User"}}, "SignIn requires TrustedProxies"},
-		{Options{Service: service, Authz: proxies, SignIn: SignIn{Header: "cookie"}}, "cannot have the name"},
-		{Options{Service: service, Authz: proxies, SignIn: SignIn{Header: "X-Forwarded-For"}}, "cannot have the name"},
-		{Options{Service: service, Authz: proxies, SignIn: SignIn{Header: "X User"}}, "cannot have the name"},
+		{Options{Service: service, Authz: proxies, SignIn: SignIn{Header: "cookie"}}, "has another meaning, or is invalid"},
+		{Options{Service: service, Authz: proxies, SignIn: SignIn{Header: "X-Forwarded-For"}}, "has another meaning, or is invalid"},
+		{Options{Service: service, Authz: proxies, SignIn: SignIn{Header: "X User"}}, "has another meaning, or is invalid"},
 	} {
 		if _, err := New(c.o); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%v, want %s", err, c.want)

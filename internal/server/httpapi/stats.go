@@ -146,12 +146,12 @@ func (h *Handler) statsSuggest(c *call) (any, error) {
 	return suggestAnswer(all, q), h.knownRule(q.rule, len(all) > 0)
 }
 
-// knownRule is an error if there is no such rule; "" stands for all. What is remembered
-// outlives rules, so it is asked only if nothing is.
+// knownRule returns an error if there is no rule with this id; "" stands for all rules.
+// Statistics are kept after a rule is removed: if there are any, there is no error.
 func (h *Handler) knownRule(id string, remembered bool) error {
 	table, _ := h.options.Engine.Rules()
 	if remembered || id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
 		return nil
 	}
-	return noRule.of("There is no rule %q, and no statistics of one; GET /v1/rules lists all rules.", id).in("rule")
+	return noRule.of("There is no rule %q, and there are no statistics of a removed rule with this id; GET /v1/rules lists all rules.", id).in("rule")
 }
