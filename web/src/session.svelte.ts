@@ -109,7 +109,7 @@ export function dismiss(id: number): void {
 // explain makes a sentence of whatever went wrong.
 export function explain(error: unknown): string {
   if (error instanceof Unreachable) return t('app.unreachable')
-  if (error instanceof Problem) return trouble(error.type, error.detail)
+  if (error instanceof Problem) return trouble(error)
   return error instanceof Error ? error.message : String(error)
 }
 

@@ -2,7 +2,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { en, type Word } from '../src/words/en'
-import { alerts, idle, problems, titles } from '../src/words/server.zh'
+import { alerts, details, idle, problems, titles } from '../src/words/server.zh'
 import { alert, noEffect, problem, speech, trouble } from '../src/words/words.svelte'
 import { zh } from '../src/words/zh'
 
@@ -68,12 +68,23 @@ describe('problems of the API', () => {
   const api = readFileSync(join(import.meta.dirname, '../../internal/server/httpapi/openapi.yaml'), 'utf8')
   const types = [...api.matchAll(/- urn:weir:problem:([a-z-]+)/g)].map((m) => m[1]!)
   it('have a Chinese title for every type', () => expect(Object.keys(titles).sort()).toEqual([...new Set(types)].sort()))
+  it('have a Chinese sentence for every code', () => {
+    const codes = api.match(/ {8}code:\n.*\n {10}enum:\n((?: {12}- [a-z-]+\n)+)/)![1]!.match(/[a-z]+(-[a-z]+)*/g)!
+    expect(codes.length).toBeGreaterThan(30)
+    expect(codes.filter((code) => !details[code])).toEqual([])
+    const known = [...codes, ...types, 'quota-exceeded']
+    expect(Object.keys(details).filter((name) => !known.includes(name))).toEqual([])
+  })
   it('are said in the language of the page', () => {
+    const p = { type: 'urn:weir:problem:bad-field', detail: 'comment: 900 bytes …', code: 'too-long', field: 'comment', params: { bytes: 900, max: 500 } }
     speech.language = 'zh'
-    expect(trouble('urn:weir:problem:busy', 'Try again.')).toBe('服务器繁忙：Try again.')
-    expect(trouble('urn:weir:problem:new', 'Try again.')).toBe('Try again.')
+    expect(trouble(p)).toBe('comment 有 900 字节，超过上限 500，请缩短。')
+    expect(trouble({ ...p, code: 'unknown-name', params: { name: 'usr', near: 'user' } })).toBe('没有名为 usr 的字段或参数，可能是 user。')
+    expect(trouble({ type: 'urn:weir:problem:no-rule', detail: 'There is none.', params: { rule: 'api' } })).toBe('没有规则 api，请查看规则列表。')
+    expect(trouble({ type: 'urn:weir:problem:bad-field', detail: 'Write it so.' })).toBe('值无效：Write it so.')
+    expect(trouble({ type: 'urn:weir:problem:new', detail: 'Try again.' })).toBe('Try again.')
     speech.language = 'en'
-    expect(trouble('urn:weir:problem:busy', 'Try again.')).toBe('Try again.')
+    expect(trouble(p)).toBe(p.detail)
   })
 })
 

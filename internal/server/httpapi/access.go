@@ -121,10 +121,11 @@ func (h *Handler) turnAway(c *call, err error) error {
 	case errors.Is(err, manage.ErrWrongSession), errors.Is(err, manage.ErrSessionOver):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir"`)
 		h.endSession(c)
-		return tokenRequired.of("The session is over, or its token was removed; sign in again.")
+		return tokenRequired.of("The session is over, or its token was removed; sign in again.").coded("session-over")
 	case errors.As(err, &scope):
 		c.Header().Set("WWW-Authenticate", `Bearer realm="weir", error="insufficient_scope"`)
-		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs)
+		return forbidden.of("The token of %s has the scope %s; use one with the scope %s.", scope.Holder, scope.Has, scope.Needs).
+			coded("", "holder", scope.Holder, "has", scope.Has, "needs", scope.Needs)
 	}
 	return err
 }

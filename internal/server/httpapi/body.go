@@ -67,9 +67,9 @@ func (c *call) unread(err error, most int64) error {
 	case err == nil:
 		return nil
 	case errors.As(err, &large):
-		return tooLarge.of("The body has more than %d bytes; send a smaller one.", most)
+		return tooLarge.of("The body has more than %d bytes; send a smaller one.", most).coded("", "max", most)
 	case errors.Is(err, httpbody.ErrBusy):
-		return busy.of("Other calls use all the memory for large bodies; try again.").after("1")
+		return busy.of("Other calls use all the memory for large bodies; try again.").after("1").coded("memory-busy")
 	}
 	return badBody.of("The body ended before it was complete; send it again.")
 }
@@ -178,12 +178,12 @@ func fieldsIn(body []byte) iter.Seq[string] {
 // probably meant.
 func unknownName(what, name string, known []string) *Problem {
 	if near := spelling.Nearest(name, known); near != "" {
-		return badField.of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).in(manage.Clip(name))
+		return badField.of("There is no %s %q; did you mean %s?", what, manage.Clip(name), near).in(manage.Clip(name)).coded("unknown-name", "name", name, "near", near)
 	}
 	if len(known) == 0 {
-		return badField.of("There is no %s %q; leave it out.", what, manage.Clip(name)).in(manage.Clip(name))
+		return badField.of("There is no %s %q; leave it out.", what, manage.Clip(name)).in(manage.Clip(name)).coded("unknown-name", "name", name)
 	}
-	return badField.of("There is no %s %q; use %s.", what, manage.Clip(name), strings.Join(known, ", ")).in(manage.Clip(name))
+	return badField.of("There is no %s %q; use %s.", what, manage.Clip(name), strings.Join(known, ", ")).in(manage.Clip(name)).coded("unknown-name", "name", name)
 }
 
 func article(word string) string {

@@ -64,7 +64,7 @@ func (w *walker) inside(t reflect.Type) error {
 				}
 			}
 			if seen[name] {
-				return badField.of("%s: given twice; send it once.", manage.Clip(name)).in(manage.Clip(name))
+				return badField.of("%s: given twice; send it once.", manage.Clip(name)).in(manage.Clip(name)).coded("twice")
 			}
 			if seen == nil {
 				seen = map[string]bool{}

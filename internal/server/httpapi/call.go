@@ -107,7 +107,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	case len(allowed) > 0:
 		header.Set("Allow", strings.Join(allowed, ", "))
-		err = methodNotAllowed.of("%s does not support this method; it supports %s.", r.URL.Path, strings.Join(allowed, ", "))
+		err = methodNotAllowed.of("%s does not support this method; it supports %s.", r.URL.Path, strings.Join(allowed, ", ")).coded("", "allowed", strings.Join(allowed, ", "))
 	case ours(r.URL.Path):
 		err = notFound.of("The API has no such path; GET /v1/openapi.yaml lists all paths.")
 	default:

@@ -36,7 +36,7 @@ var counterRoutes = []route{
 func counting(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Counters == nil {
-			return nil, notEnabled.of("Counters are not enabled on this server.")
+			return nil, notEnabled.of("Counters are not enabled on this server.").coded("counters-off")
 		}
 		answer, err := serve(h, c)
 		if errors.Is(err, counter.ErrRange) {
@@ -65,7 +65,7 @@ func (h *Handler) storeTrouble(c *call, err error) error {
 	if c.r.Method == "GET" || c.r.Method == "HEAD" {
 		return storeGone.of("The store is unavailable; try again soon.").after(outage)
 	}
-	return storeGone.of("The store is unavailable, and the change may or may not have been made; check, or try again soon.").after(outage)
+	return storeGone.of("The store is unavailable, and the change may or may not have been made; check, or try again soon.").coded("change-unknown").after(outage)
 }
 
 // invalidIn is a problem of an error of a check, which is a *weir.InvalidError or nil.

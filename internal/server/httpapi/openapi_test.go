@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -173,10 +176,37 @@ func TestDescriptionHasEveryRoute(t *testing.T) {
 	if !slices.Equal(names, types.([]any)) {
 		t.Errorf("the problems are %v, the description has %v", names, types)
 	}
+	described, _ := d.at("components", "schemas", "Problem", "properties", "code", "enum")
+	if codes := codesInSource(t); !slices.Equal(codes, described.([]any)) {
+		t.Errorf("the codes are %v, the description has %v", codes, described)
+	}
 	s := newStand(t, Options{})
 	if r := s.call("GET /v1/openapi.yaml", "").want(t, 200, nil); !bytes.Equal(r.body, openAPI) {
 		t.Error("what is served is not the description")
 	}
+}
+
+// codesInSource are the codes of problems, in order.
+func codesInSource(t *testing.T) (codes []any) {
+	t.Helper()
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	seen := map[string]bool{}
+	for _, file := range files {
+		source, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range regexp.MustCompile(`\.coded\("([a-z-]+)"`).FindAllSubmatch(source, -1) {
+			seen[string(m[1])] = true
+		}
+	}
+	for _, code := range slices.Sorted(maps.Keys(seen)) {
+		codes = append(codes, code)
+	}
+	return codes
 }
 
 // Every answer that the description names is given, and is as it says.

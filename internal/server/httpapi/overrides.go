@@ -26,7 +26,7 @@ const maxOverrideBody = 16 << 10
 func overriding(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Overrides == nil {
-			return nil, notEnabled.of("This server keeps no overrides, because it has no rules.")
+			return nil, notEnabled.of("This server keeps no overrides, because it has no rules.").coded("overrides-off")
 		}
 		return serve(h, c)
 	}
@@ -120,12 +120,12 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 	var err error
 	if want.Until != "" {
 		if d.Until, err = time.Parse(time.RFC3339, want.Until); err != nil {
-			return nil, badField.of("until: %.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).in("until")
+			return nil, badField.of("until: %.40q is not a time; write it as in 2026-01-31T18:00:00Z.", want.Until).in("until").coded("not-a-time", "value", want.Until)
 		}
 	}
 	if want.For != "" {
 		if d.For, err = duration.Parse(want.For); err != nil || d.For <= 0 {
-			return nil, badField.of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).in("for")
+			return nil, badField.of("for: %.40q is not a duration; write for example 2h or 7d.", want.For).in("for").coded("not-a-duration", "value", want.For)
 		}
 	}
 	made, err := h.options.Overrides.Add(c.r.Context(), d)
@@ -139,9 +139,9 @@ func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 func (r *OverrideRequest) validate() error {
 	switch {
 	case r.Limit != "" && len(r.Limits) > 0:
-		return badField.of("limits: cannot be combined with limit; send one of the two.").in("limits")
+		return badField.of("limits: cannot be combined with limit; send one of the two.").in("limits").coded("exclusive", "other", "limit")
 	case r.Until != "" && r.For != "":
-		return badField.of("for: cannot be combined with until; send one of the two.").in("for")
+		return badField.of("for: cannot be combined with until; send one of the two.").in("for").coded("exclusive", "other", "until")
 	}
 	return nil
 }
@@ -171,12 +171,12 @@ func (h *Handler) overrideTrouble(c *call, err error) error {
 	case errors.As(err, &invalid):
 		return misused(invalid, itself)
 	case errors.Is(err, manage.ErrNoOverride):
-		return noOverride.of("There is no override %q; GET /v1/overrides?state=all lists all overrides that are kept.", manage.Clip(c.variable))
+		return noOverride.of("There is no override %q; GET /v1/overrides?state=all lists all overrides that are kept.", manage.Clip(c.variable)).coded("", "override", c.variable)
 	case errors.Is(err, override.ErrFull):
-		return badField.of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive)
+		return badField.of("There are already %d active overrides, the maximum; end some, or put the clients into a tier.", override.MaxActive).coded("too-many", "max", override.MaxActive)
 	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Too many other changes of the overrides are in progress; try again.").after("1")
+		return busy.of("Too many other changes of the overrides are in progress; try again.").after("1").coded("overrides-busy")
 	}
 	return h.unavailable(c, slog.LevelError, "cannot read or write overrides", err,
-		storeGone.of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Active overrides stay in force until they end. If this was a change, list the overrides later to see whether it was made."))
+		storeGone.of("The overrides cannot be read or written now; weir's log has the cause under this request ID. Active overrides stay in force until they end. If this was a change, list the overrides later to see whether it was made.").coded("overrides-unavailable"))
 }

@@ -79,6 +79,26 @@ func (p *Problem) in(field string) *Problem {
 	return p
 }
 
+// coded names the detail, for those who say it in another language, and what it says as
+// pairs of a name and a value. The code is "" if the type has no other detail.
+func (p *Problem) coded(code string, params ...any) *Problem {
+	p.Code = code
+	for i := 0; i+1 < len(params); i += 2 {
+		if p.Params == nil {
+			p.Params = map[string]any{}
+		}
+		value := params[i+1]
+		switch v := value.(type) {
+		case string:
+			value = manage.Clip(v)
+		case fmt.Stringer:
+			value = v.String()
+		}
+		p.Params[fmt.Sprint(params[i])] = value
+	}
+	return p
+}
+
 // after says in how many seconds to come back.
 func (p *Problem) after(seconds string) *Problem {
 	p.retry = seconds
@@ -97,7 +117,7 @@ func outOfTime(err error) *Problem {
 	if errors.Is(err, context.Canceled) {
 		return &Problem{Status: statusClientGone}
 	}
-	return busy.of("The call timed out before it was answered; try again.").after("1")
+	return busy.of("The call timed out before it was answered; try again.").coded("timed-out").after("1")
 }
 
 // outage is when to come back while a store is unavailable, in seconds: a failover takes

@@ -34,7 +34,7 @@ func (c *call) queryWith(many string, known ...string) *query {
 		case !slices.Contains(known, name):
 			return &query{err: unknownName("parameter", name, known)}
 		case len(values[name]) > 1 && name != many:
-			return &query{err: badField.of("%s: given %d times; send it once.", name, len(values[name])).in(name)}
+			return &query{err: badField.of("%s: given %d times; send it once.", name, len(values[name])).in(name).coded("twice")}
 		}
 	}
 	return &query{values: values}
@@ -70,7 +70,7 @@ func (q *query) whole(name string, usual, least, most int64) int64 {
 	}
 	n, err := strconv.ParseInt(q.text(name), 10, 64)
 	if err != nil || n < least || n > most {
-		q.wrong(badField.of("%s: %.40q is out of range; write a whole number from %d to %d.", name, q.text(name), least, most).in(name))
+		q.wrong(badField.of("%s: %.40q is out of range; write a whole number from %d to %d.", name, q.text(name), least, most).in(name).coded("not-in-range", "value", q.text(name), "min", least, "max", most))
 	}
 	return n
 }
@@ -108,9 +108,9 @@ func (q *query) list(name string, most int) []string {
 func batch(field string, n, most int) error {
 	switch {
 	case n == 0:
-		return badField.of("%s: required; send at least one.", field).in(field)
+		return badField.of("%s: required; send at least one.", field).in(field).coded("required")
 	case n > most:
-		return badField.of("%s: %d items exceed the maximum of %d; send fewer.", field, n, most).in(field)
+		return badField.of("%s: %d items exceed the maximum of %d; send fewer.", field, n, most).in(field).coded("too-many", "max", most)
 	}
 	return nil
 }

@@ -29,7 +29,7 @@ var queueRoutes = []route{
 func queueing(serve handler) handler {
 	return func(h *Handler, c *call) (answer any, err error) {
 		if h.options.Queues == nil {
-			return nil, notEnabled.of("Queues are not enabled on this server.")
+			return nil, notEnabled.of("Queues are not enabled on this server.").coded("queues-off")
 		}
 		if c.variable != "" {
 			c.terms, err = h.options.Queues.Terms(c.variable)

@@ -132,7 +132,7 @@ func (c *call) prefersYAML() bool {
 
 // missing is a rule that is not there.
 func missing(id string) *Problem {
-	return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", manage.Clip(id))
+	return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", manage.Clip(id)).coded("", "rule", id)
 }
 
 // rulesTrouble is that the rules could not be read or written.

@@ -27,7 +27,7 @@ func (h *Handler) putRule(c *call) (any, error) {
 		return nil, err
 	}
 	if r.ID != c.variable {
-		return nil, badField.of("id: the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).in("id")
+		return nil, badField.of("id: the path has %q and the body has %q; send the same id. To rename a rule, delete it and create another.", c.variable, r.ID).in("id").coded("other-id", "path", c.variable, "body", r.ID)
 	}
 	return h.write(c, true, r.ID, func(ctx context.Context, t manage.Terms) (manage.Written, error) {
 		return h.options.Editor.Put(ctx, t, r)

@@ -59,7 +59,7 @@ func (h *Handler) version(c *call, number int64) (repo.Version, error) {
 	v, err := h.options.Editor.Version(c.r.Context(), number)
 	switch {
 	case errors.Is(err, repo.ErrNoVersion):
-		err = noVersion.of("Version %d does not exist or is no longer kept; GET /v1/rules/history lists the versions that are.", number)
+		err = noVersion.of("Version %d does not exist or is no longer kept; GET /v1/rules/history lists the versions that are.", number).coded("", "version", number)
 	case err != nil:
 		err = h.rulesTrouble(c, err)
 	}
@@ -78,7 +78,7 @@ func (h *Handler) rollBack(c *call) (any, error) {
 		return nil, err
 	}
 	if want.Version < 1 {
-		return nil, badField.of("version: %d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).in("version")
+		return nil, badField.of("version: %d is not a version; GET /v1/rules/history lists the versions that are kept.", want.Version).in("version").coded("no-such-version", "version", want.Version)
 	}
 	old, err := h.version(c, want.Version)
 	if err != nil {

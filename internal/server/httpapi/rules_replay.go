@@ -48,14 +48,14 @@ func (h *Handler) replayLog(c *call) (any, error) {
 	// From here on, the call needs several times as much memory as the body.
 	defer h.replaying.Add(-1)
 	if h.replaying.Add(1) > maxReplaying {
-		return nil, busy.of("%d replays are already running, the maximum; try again.", maxReplaying).after("1")
+		return nil, busy.of("%d replays are already running, the maximum; try again.", maxReplaying).after("1").coded("replays-busy", "max", maxReplaying)
 	}
 	var want ReplayRequest
 	if err := decode(body, &want); err != nil {
 		return nil, err
 	}
 	if strings.TrimSpace(want.Log) == "" {
-		return nil, badField.of("log: required; send lines of an access log.").in("log")
+		return nil, badField.of("log: required; send lines of an access log.").in("log").coded("required")
 	}
 	return h.replay(c, &want)
 }
@@ -83,7 +83,7 @@ func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.R
 	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
-		return nil, busy.of("The replay took longer than %s; send a shorter log.", replayPatience)
+		return nil, busy.of("The replay took longer than %s; send a shorter log.", replayPatience).coded("replay-too-long", "seconds", int(replayPatience/time.Second))
 	case errors.As(err, &invalid):
 		return nil, invalidRequest.of("log: %s", manage.Sentence(err)).in("log")
 	case err != nil:

@@ -52,14 +52,14 @@ func (h *Handler) unwritten(c *call, about string, err error) error {
 	)
 	switch {
 	case errors.As(err, &late):
-		return c.at(late.Current, versionConflict.of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send If-Match: %s.", late.Current, etagOf(late.Current)))
+		return c.at(late.Current, versionConflict.of("The rules have changed since you read them; the latest version is %d. Read it, make your change again, and send If-Match: %s.", late.Current, etagOf(late.Current)).coded("", "version", late.Current))
 	case errors.As(err, &exists):
-		return ruleExists.of("The rule %s already exists; choose another id, or PUT /v1/rules/%s to replace it.", about, about)
+		return ruleExists.of("The rule %s already exists; choose another id, or PUT /v1/rules/%s to replace it.", about, about).coded("", "rule", about)
 	case errors.As(err, &idle):
 		h.options.Logger.Error("rules stored but not applied", "version", idle.Version, "request_id", c.id, "error", idle.Err)
-		return c.at(idle.Version, notApplied.of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version))
+		return c.at(idle.Version, notApplied.of("Version %d is stored, but this instance could not apply it and keeps its previous rules; weir's log has the cause under this request ID.", idle.Version).coded("", "version", idle.Version))
 	case errors.Is(err, manage.ErrBusy):
-		return busy.of("Too many other changes of the rules are in progress; try again.").after("1")
+		return busy.of("Too many other changes of the rules are in progress; try again.").after("1").coded("rules-busy")
 	case errors.Is(err, ruleedit.ErrNoRule):
 		return missing(about)
 	case errors.As(err, &invalid):
@@ -85,7 +85,7 @@ func (c *call) summary(known []string) (string, error) {
 	q := c.query(append([]string{"summary"}, known...)...)
 	text := q.text("summary")
 	if len(text) > rule.MaxSummary {
-		q.wrong(badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).in("summary"))
+		q.wrong(badField.of("summary: %d bytes exceed the maximum of %d; write one line.", len(text), rule.MaxSummary).in("summary").coded("too-long", "bytes", len(text), "max", rule.MaxSummary))
 	}
 	return text, q.err
 }

@@ -38,7 +38,7 @@ func (h *Handler) signIn(c *call, want *SessionRequest) (any, error) {
 	}
 	tokens := h.options.Tokens()
 	if tokens == nil {
-		return nil, notEnabled.of("This server requires no token, so there is nothing to sign in to.")
+		return nil, notEnabled.of("This server requires no token, so there is nothing to sign in to.").coded("no-tokens")
 	}
 	var err error
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
@@ -118,7 +118,7 @@ func (h *Handler) onlyOwnPage(r *http.Request) error {
 	if site := r.Header.Get("Sec-Fetch-Site"); site == "same-origin" || site == "" && r.Header.Get(ownPage) != "" && ownOrigin(r) {
 		return nil
 	}
-	return foreignOrigin.of("Without a token in the header Authorization, the server accepts calls only from its own dashboard; use the dashboard, or send a token.")
+	return foreignOrigin.of("Without a token in the header Authorization, the server accepts calls only from its own dashboard; use the dashboard, or send a token.").coded("own-pages-only")
 }
 
 // ownOrigin is whether the page of which a browser tells, if it does, is of this server.

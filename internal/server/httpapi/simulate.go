@@ -41,7 +41,7 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 	}
 	defer h.simulating.Add(-1)
 	if h.simulating.Add(1) > maxSimulating {
-		return nil, busy.of("%d simulations are already running, the maximum; try again.", maxSimulating).after("1")
+		return nil, busy.of("%d simulations are already running, the maximum; try again.", maxSimulating).after("1").coded("simulations-busy", "max", maxSimulating)
 	}
 	reports, err := want.play()
 	if err != nil {
@@ -58,17 +58,17 @@ func (h *Handler) simulate(c *call, want *SimulateRequest) (any, error) {
 func (s *SimulateRequest) validate() error {
 	switch {
 	case len(s.Limits) == 0:
-		return badField.of(`limits: required; send a list, such as ["100/1m"].`).in("limits")
+		return badField.of(`limits: required; send a list, such as ["100/1m"].`).in("limits").coded("required")
 	case len(s.Limits) > MaxSimulateLimits:
-		return badField.of("limits: %d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).in("limits")
+		return badField.of("limits: %d limits exceed the maximum of %d; send fewer.", len(s.Limits), MaxSimulateLimits).in("limits").coded("too-many", "max", MaxSimulateLimits)
 	case s.Traffic == "" && s.Log == "":
-		return badField.of(`traffic: required; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic")
+		return badField.of(`traffic: required; send for example "boundary" or "3/1s@0s..1m", or a log.`).in("traffic").coded("required")
 	case s.Traffic != "" && s.Log != "":
-		return badField.of("log: cannot be combined with traffic; send one of them.").in("log")
+		return badField.of("log: cannot be combined with traffic; send one of them.").in("log").coded("exclusive", "other", "traffic")
 	case len(s.Algorithms) > len(simulate.LaneNames()):
 		return badField.of("algorithms: %d names, but only %d algorithms exist; send each once.", len(s.Algorithms), len(simulate.LaneNames())).in("algorithms")
 	case s.Columns < 0 || s.Columns > MaxSimulateColumns:
-		return badField.of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).in("columns")
+		return badField.of("columns: %d is out of range; send 1 to %d.", s.Columns, MaxSimulateColumns).in("columns").coded("not-in-range", "value", s.Columns, "min", 1, "max", MaxSimulateColumns)
 	case s.Columns == 0:
 		s.Columns = defaultColumns
 	}
@@ -122,7 +122,7 @@ func (s *SimulateRequest) traffic(limit weir.Limit, most int) (traffic simulate.
 	case err != nil:
 		return traffic, badField.of("%s", manage.Sentence(err)).in(field)
 	case most == 0 || len(traffic.Requests) > most:
-		return traffic, badField.of("%s: all limits together have more than %d requests; send less traffic or fewer limits.", field, MaxSimulateRequests).in(field)
+		return traffic, badField.of("%s: all limits together have more than %d requests; send less traffic or fewer limits.", field, MaxSimulateRequests).in(field).coded("too-much-traffic", "max", MaxSimulateRequests)
 	}
 	return traffic, nil
 }

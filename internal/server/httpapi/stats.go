@@ -28,7 +28,7 @@ var statsRoutes = []route{
 func counted(serve handler) handler {
 	return func(h *Handler, c *call) (any, error) {
 		if h.options.Stats == nil {
-			return nil, notEnabled.of("Statistics are not enabled on this server.")
+			return nil, notEnabled.of("Statistics are not enabled on this server.").coded("statistics-off")
 		}
 		return serve(h, c)
 	}
@@ -62,9 +62,9 @@ func consult[A any](h *Handler, c *call, field string, read func(context.Context
 	case own != nil:
 		err = own
 	case errors.Is(err, errNoTurn):
-		err = busy.of("Too many calls read the statistics at the same time; try again.").after("1")
+		err = busy.of("Too many calls read the statistics at the same time; try again.").after("1").coded("statistics-busy")
 	default:
-		err = h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, storeGone.of("The statistics are unavailable; try again soon."))
+		err = h.unavailable(c, slog.LevelWarn, "cannot read statistics", err, storeGone.of("The statistics are unavailable; try again soon.").coded("statistics-unavailable"))
 	}
 	return answer, err
 }
@@ -153,5 +153,5 @@ func (h *Handler) knownRule(id string, remembered bool) error {
 	if remembered || id == "" || h.options.Stats.Counts(id) || slices.ContainsFunc(table.Rules(), func(r *rule.Entry) bool { return r.ID == id }) {
 		return nil
 	}
-	return noRule.of("There is no rule %q, and there are no statistics of a removed rule with this id; GET /v1/rules lists all rules.", id).in("rule")
+	return noRule.of("There is no rule %q, and there are no statistics of a removed rule with this id; GET /v1/rules lists all rules.", id).in("rule").coded("", "rule", id)
 }

@@ -67,7 +67,7 @@ func (h *Handler) statsClient(c *call) (any, error) {
 	in := c.query("key", "from", "to")
 	key := in.key("key")
 	if key == "" {
-		in.wrong(badField.of("key: required; send the key of a client, as in ?key=user:alice.").in("key"))
+		in.wrong(badField.of("key: required; send the key of a client, as in ?key=user:alice.").in("key").coded("required"))
 	}
 	from, to := in.stretch(h.options.Clock(), 24*time.Hour)
 	if in.err != nil {
@@ -114,7 +114,7 @@ func (h *Handler) statsUsage(c *call) (any, error) {
 	in := c.query("rule", "from", "to")
 	id := in.name("rule")
 	if id == "" {
-		in.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule"))
+		in.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
 	}
 	from, to := in.stretch(h.options.Clock(), time.Hour)
 	if in.err != nil {

@@ -30,9 +30,9 @@ func (q *query) stretch(now time.Time, usual time.Duration) (from, to time.Time)
 	from = q.instant("from", to.Add(-usual))
 	switch {
 	case to.Unix() <= from.Unix():
-		q.wrong(badField.of("to: the range ends before it begins; send an end at least one second after its start.").in("to"))
+		q.wrong(badField.of("to: the range ends before it begins; send an end at least one second after its start.").in("to").coded("empty-range"))
 	case to.Sub(from) > maxStretch:
-		q.wrong(badField.of("from: the range is longer than ten years, and nothing is kept for so long; send a later start.").in("from"))
+		q.wrong(badField.of("from: the range is longer than ten years, and nothing is kept for so long; send a later start.").in("from").coded("range-too-long"))
 	}
 	return from, to
 }
@@ -57,7 +57,7 @@ func instant(field, text string) (time.Time, error) {
 	} else if t, err := time.Parse(time.RFC3339, strings.Replace(text, " ", "+", 1)); err == nil && t.Unix() >= 0 {
 		return t, nil // a plus that was not escaped is a space
 	}
-	return time.Time{}, badField.of("%s: %q is not a time since 1970; send Unix seconds, such as 1767225600, or 2026-01-01T00:00:00Z.", field, brief(text)).in(field)
+	return time.Time{}, badField.of("%s: %q is not a time since 1970; send Unix seconds, such as 1767225600, or 2026-01-01T00:00:00Z.", field, brief(text)).in(field).coded("not-a-time", "value", brief(text))
 }
 
 // brief is as much of a value as is quoted, so that there is room for the remedy.
@@ -94,7 +94,7 @@ func (q *query) step() time.Duration {
 	}
 	length, err := duration.Parse(text)
 	if err != nil || length > maxStretch {
-		q.wrong(badField.of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).in("step"))
+		q.wrong(badField.of("step: %q is not a duration; send seconds, such as 60, or 10s, 1m, 1h; leave it out, and weir chooses one.", brief(text)).in("step").coded("not-a-duration", "value", brief(text)))
 	}
 	return length
 }
@@ -146,7 +146,7 @@ type suggestion struct {
 func suggestQuery(c *call, now time.Time) (s suggestion, err error) {
 	q := c.query("rule", "from", "to", "share")
 	if s.rule = q.name("rule"); s.rule == "" {
-		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule"))
+		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
 	}
 	s.from, s.to = q.stretch(now, 7*24*time.Hour)
 	text := q.text("share")

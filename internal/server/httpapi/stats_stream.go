@@ -36,7 +36,7 @@ func (h *Handler) statsStream(c *call) (any, error) {
 	}
 	follow, err := h.options.Stats.Subscribe()
 	if err != nil {
-		return nil, busy.of("The maximum number of streams is open; close a page, or try again.").after(outage)
+		return nil, busy.of("The maximum number of streams is open; close a page, or try again.").after(outage).coded("streams-busy")
 	}
 	defer follow.Close()
 	header["Content-Type"] = typeEvents

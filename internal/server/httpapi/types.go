@@ -137,7 +137,10 @@ type Problem struct {
 	Title  string `json:"title"`
 	Status int    `json:"status"`
 	Detail string `json:"detail"`          // a sentence that names the remedy
+	Code   string `json:"code,omitempty"`  // which detail it is, if the type has several
 	Field  string `json:"field,omitempty"` // of the body or the query, such as "cost"
+
+	Params map[string]any `json:"params,omitempty"` // what the detail says, for those who say it in another language
 
 	RequestID string         `json:"request_id,omitempty"`
 	Problems  []rule.Problem `json:"problems,omitempty"` // of rules that cannot be used

@@ -11,6 +11,8 @@ export class Problem extends Error {
     readonly field = '',
     readonly problems: RuleProblem[] = [],
     readonly version = 0,
+    readonly code = '',
+    readonly params: Record<string, unknown> = {},
   ) {
     super(detail)
     this.name = 'Problem'
@@ -184,6 +186,8 @@ async function problemOf(response: Response): Promise<Problem> {
       String(p.field ?? ''),
       Array.isArray(p.problems) ? p.problems : [],
       Number(p.version ?? 0) || versionOf(response),
+      String(p.code ?? ''),
+      p.params ?? {},
     )
   } catch {
     return new Problem(response.status, '', text.slice(0, 300) || response.statusText || String(response.status))

@@ -2,7 +2,7 @@
 
 import { multiple } from '../format'
 import { en, type Word } from './en'
-import { alerts, idle, problems, titles } from './server.zh'
+import { alerts, details, idle, problems, titles } from './server.zh'
 import { zh } from './zh'
 
 export const languages = { en: 'English', zh: '中文' } as const
@@ -48,11 +48,14 @@ export function problem(p: { code?: string; field?: string; message: string }): 
   return said ? (p.field ? `${p.field}：${said}` : said) : p.message
 }
 
-// trouble is why a call failed: what the server says, and before it the title of the
-// problem in the language of the page.
-export function trouble(type: string, detail: string): string {
-  const title = speech.language === 'zh' && titles[type.replace('urn:weir:problem:', '')]
-  return title ? `${title}：${detail}` : detail
+// trouble is why a call failed: what the server says, or the same in the language of the page.
+// If only the title of the problem is known there, it comes before what the server says.
+export function trouble(p: { type: string; detail: string; code?: string; field?: string; params?: Record<string, unknown> }): string {
+  if (speech.language !== 'zh') return p.detail
+  const type = p.type.replace(/^.*[:#]/, '')
+  const said = details[p.code || type]
+  if (said) return fill(said, { ...p.params, field: p.field })
+  return titles[type] ? `${titles[type]}：${p.detail}` : p.detail
 }
 
 // alert is what an alert says: what the server says, or the same in the language of the page.
