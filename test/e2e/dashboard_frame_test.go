@@ -17,24 +17,17 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-// counted is a server in front of weir that knows how many event streams are open.
-func counted(t *testing.T, to string) (base string, streams *atomic.Int64) {
+// inFront is a server in front of weir that sees every call first.
+func inFront(t *testing.T, to string, see func(w http.ResponseWriter, r *http.Request, weir http.Handler)) (base string) {
 	t.Helper()
 	behind, err := url.Parse(to)
 	if err != nil {
 		t.Fatal(err)
 	}
-	streams = new(atomic.Int64)
 	proxy := &httputil.ReverseProxy{FlushInterval: -1, Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(behind); r.Out.Host = behind.Host }}
-	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == "/v1/stats/stream" {
-			streams.Add(1)
-			defer streams.Add(-1)
-		}
-		proxy.ServeHTTP(w, r)
-	}))
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { see(w, r, proxy) }))
 	t.Cleanup(func() { front.CloseClientConnections(); front.Close() })
-	return front.URL, streams
+	return front.URL
 }
 
 // openWindow opens a page in a window of its own, which stays visible beside others.
@@ -64,7 +57,14 @@ func (b *browser) openWindow(base, place string) *tab {
 // another takes over.
 func TestDashboardSharesStream(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)
-	base, streams := counted(t, p.URL)
+	var streams atomic.Int64
+	base := inFront(t, p.URL, func(w http.ResponseWriter, r *http.Request, weir http.Handler) {
+		if r.URL.Path == "/v1/stats/stream" {
+			streams.Add(1)
+			defer streams.Add(-1)
+		}
+		weir.ServeHTTP(w, r)
+	})
 	var tabs []*tab
 	for range 8 {
 		tabs = append(tabs, b.openWindow(base, ""))

@@ -386,5 +386,5 @@ func TestDashboardWithoutStatistics(t *testing.T) {
 	page.see("tr[data-rule=login]", "5/1h")
 	page.waitFor(id("new"))
 	page.goTo("counters")
-	page.see(id("asked-queues"), "has no counters")
+	page.see(id("asked-queues"), "has no queues")
 }

@@ -1,8 +1,8 @@
 // An answer that is kept up to date while somebody looks at it.
 
-import { Problem, type Call } from './api/client'
+import type { Call } from './api/client'
 import { every } from './every'
-import { live } from './live.svelte'
+import { live, told } from './live.svelte'
 import { api, explain, isAbsent } from './session.svelte'
 
 export interface Wanted {
@@ -44,9 +44,7 @@ export class Followed<T> {
       } catch (error) {
         if (signal.aborted) return false
         this.absent = isAbsent(error)
-        // Of a store that is unavailable, the banner tells.
-        const told = this.absent || (error instanceof Problem && error.is('store-unavailable'))
-        this.wrong = told ? '' : explain(error)
+        this.wrong = this.absent || told(error) ? '' : explain(error)
         return !this.absent
       }
       return pause > 0

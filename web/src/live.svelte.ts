@@ -22,6 +22,12 @@ class Live {
 
 export const live = new Live()
 
+// told is whether the banner says already what went wrong: the store is unavailable. Then a page
+// goes on to show what it knows.
+export function told(error: unknown): boolean {
+  return error instanceof Problem && error.is('store-unavailable') && live.latest?.store.up === false
+}
+
 // Told is what the tab with the stream tells the others.
 interface Told {
   state: State

@@ -1,6 +1,7 @@
 // An answer that is asked for again every few seconds.
 
 import { every } from './every'
+import { told } from './live.svelte'
 import { api, explain, isAbsent } from './session.svelte'
 import type { Question } from './asked'
 
@@ -30,7 +31,7 @@ export class Watched<T> {
       } catch (error) {
         if (signal.aborted) return false
         this.absent = isAbsent(error)
-        this.wrong = this.absent ? '' : explain(error)
+        this.wrong = this.absent || told(error) ? '' : explain(error)
         return !this.absent
       } finally {
         if (!signal.aborted) this.waits = false

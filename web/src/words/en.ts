@@ -114,6 +114,7 @@ export const en = {
   'overview.clients.page': 'Open',
   'overview.clients.open': 'Open the page of {client}',
   'overview.clients.from': 'Rankings of clients are kept for 25 hours; this one begins at {time}.',
+  'overview.client.floor': 'weir counts the clients with the most requests. Where this one was not among them, up to {n} of its requests in {time} are missing.',
   'unit.rate': 'requests per second',
   'unit.share': 'percent of requests',
   'unit.log': 'logarithmic scale',

@@ -115,6 +115,7 @@ export const zh: Record<Word, string> = {
   'overview.clients.page': '打开',
   'overview.clients.open': '打开 {client} 的页面',
   'overview.clients.from': '客户端排行保留 25 小时；这个排行从 {time} 开始。',
+  'overview.client.floor': 'weir 只统计请求最多的客户端。它不在其中时，每 {time} 最多缺少它的 {n} 个请求。',
   'unit.rate': '每秒请求数',
   'unit.share': '占请求的百分比',
   'unit.log': '对数刻度',
