@@ -123,10 +123,7 @@ func TestDashboardPicksTime(t *testing.T) {
 // clickChart clicks on the first chart, at a share of its width.
 func (p *tab) clickChart(at float64) {
 	p.t.Helper()
-	var box struct{ X, Y, W, H float64 }
-	waitFor(p.t, "a chart", func() bool {
-		return p.eval("(() => { const r = document.querySelector('.u-over').getBoundingClientRect(); return {X: r.x, Y: r.y, W: r.width, H: r.height} })()", &box) == nil && box.W > 100
-	})
+	box := p.chartBox()
 	mouse := func(kind input.MouseType) chromedp.Action {
 		return input.DispatchMouseEvent(kind, box.X+at*box.W, box.Y+box.H/2).WithButton(input.Left).WithClickCount(1)
 	}
@@ -161,10 +158,7 @@ func TestDashboardCharts(t *testing.T) {
 	page.see(id("chart-note"), "100 requests")
 	page.see("main", "logarithmic scale")
 	// Under the pointer, the legend shows the values there.
-	var box struct{ X, Y, W, H float64 }
-	if err := page.eval("(() => { const r = document.querySelector('.u-over').getBoundingClientRect(); return {X: r.x, Y: r.y, W: r.width, H: r.height} })()", &box); err != nil {
-		t.Fatal(err)
-	}
+	box := page.chartBox()
 	page.run("point", input.DispatchMouseEvent(input.MouseMoved, box.X+box.W/3, box.Y+box.H/2))
 	waitFor(t, "another time in the legend", func() bool { return strings.Contains(page.text(id("legend")+" .when"), "at ") })
 }

@@ -143,14 +143,23 @@ func TestDashboardRanges(t *testing.T) {
 	waitFor(t, "the hour", func() bool { return page.count(id("zoomed")) == 0 })
 }
 
+// box is where something is on the page.
+type box struct{ X, Y, W, H float64 }
+
+// chartBox is where the first chart is.
+func (p *tab) chartBox() (b box) {
+	p.t.Helper()
+	waitFor(p.t, "a chart", func() bool {
+		return p.eval("(() => { const r = document.querySelector('.u-over').getBoundingClientRect(); return {X: r.x, Y: r.y, W: r.width, H: r.height} })()", &b) == nil && b.W > 100
+	})
+	return b
+}
+
 // drag looks closer at a part of the first chart, and goes back with a double click. The
 // chart takes in another second meanwhile.
 func (p *tab) drag() {
 	p.t.Helper()
-	var box struct{ X, Y, W, H float64 }
-	waitFor(p.t, "a chart", func() bool {
-		return p.eval("(() => { const r = document.querySelector('.u-over').getBoundingClientRect(); return {X: r.x, Y: r.y, W: r.width, H: r.height} })()", &box) == nil && box.W > 100
-	})
+	box := p.chartBox()
 	mouse := func(kind input.MouseType, x float64, clicks int64) chromedp.Action {
 		return input.DispatchMouseEvent(kind, box.X+x, box.Y+box.H/2).WithButton(input.Left).WithButtons(1).WithClickCount(clicks)
 	}
@@ -163,6 +172,7 @@ func (p *tab) drag() {
 	waitFor(p.t, "another second", func() bool { return latest() != before })
 	p.run("drag on", mouse(input.MouseMoved, .7*box.W, 0), mouse(input.MouseMoved, .8*box.W, 0), mouse(input.MouseReleased, .8*box.W, 1))
 	p.waitFor(id("zoomed"))
+	box = p.chartBox()
 	p.run("double click", mouse(input.MousePressed, .5*box.W, 1), mouse(input.MouseReleased, .5*box.W, 1), mouse(input.MousePressed, .5*box.W, 2), mouse(input.MouseReleased, .5*box.W, 2))
 	waitFor(p.t, "all of it", func() bool { return p.count(id("zoomed")) == 0 })
 	// What is marked is named under the pointer.

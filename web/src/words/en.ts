@@ -82,7 +82,7 @@ export const en = {
   'overview.show': 'Show',
   'overview.zoomed': 'Zoomed in',
   'overview.zoom.out': 'Zoom out',
-  'overview.zoom.hint': 'Click a point in time to look closer, or drag over a chart; double-click to zoom out. With the keyboard, choose a custom range.',
+  'overview.zoom.hint': 'Click a rule, a client or a point in time to filter the page. Drag over a chart to zoom in; double-click to zoom out.',
   'overview.marks': 'Events in this range',
   'overview.mark.rules': 'rules version {n}: {text}',
   'overview.mark.alert': 'alert: {text}',

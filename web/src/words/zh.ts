@@ -83,7 +83,7 @@ export const zh: Record<Word, string> = {
   'overview.show': '显示',
   'overview.zoomed': '已放大',
   'overview.zoom.out': '还原',
-  'overview.zoom.hint': '点击图上的时间点可以细看，也可以拖动选择一段；双击还原。用键盘时请选“其他…”。',
+  'overview.zoom.hint': '点击规则、客户端或图上的时间点，页面就按它筛选。在图上拖动可以放大，双击还原。',
   'overview.marks': '此范围内',
   'overview.mark.rules': '规则 {n}：{text}',
   'overview.mark.alert': '告警：{text}',
