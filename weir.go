@@ -56,8 +56,9 @@ type Op struct {
 	MaxDelay time.Duration
 
 	// Always charges the cost even if it does not fit, because the work is done already:
-	// the key is then in debt, and denied until enough of it has expired. Allowed says
-	// whether the cost fitted, and RetryAfter when the next unit does; the delay is 0.
+	// the key is then in debt, and denied until enough of its usage has expired. Allowed
+	// reports whether the cost fitted. RetryAfter is the time until one unit is free
+	// again. The delay is 0.
 	// Set it on all ops of a request, or on none.
 	//
 	// A key can owe up to 10 times the capacity; [Compiled.MaxUsage] lists limits with

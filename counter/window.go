@@ -15,8 +15,8 @@ type Window uint8
 
 const (
 	Ever   Window = iota // no window: the counter never restarts
-	Second               // each of these begins when the local time in its zone
-	Minute               // reaches a new one
+	Second               // windows begin on the full second, minute, hour or day
+	Minute               // of the local time in the zone
 	Hour
 	Day
 )

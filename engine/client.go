@@ -153,7 +153,8 @@ type NoRuleError struct{ ID string }
 
 func (e *NoRuleError) Error() string { return fmt.Sprintf("engine: there is no rule %q", e.ID) }
 
-// KeyError reports a key whose form no rule, or not the given rule, counts by.
+// KeyError reports a key that does not fit any rule, or does not fit the given rule: a rule
+// with key user counts by keys such as "user:alice".
 type KeyError struct {
 	Rule string
 	Err  error

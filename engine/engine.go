@@ -137,7 +137,7 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 }
 
 // Check decides a request, charges it, and puts the answer into v. The error is a
-// [rule.ValuesError] if the request would be too many clients, a [weir.InvalidError] if
+// [rule.ValuesError] if the request counts for too many clients, a [weir.InvalidError] if
 // it is invalid for another reason, or the context's error.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
 	if e.observer == nil { // no observer needs the duration
@@ -157,8 +157,9 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 	return e.judge(ctx, e.installed.Load(), req, v, nil, e.look)
 }
 
-// PeekWith is Peek with other rules than those in force, on the usage and with the overrides
-// that clients really have. The version in the verdict is that of the rules in force.
+// PeekWith does what Peek does, but with the rules of table instead of the rules in force.
+// It uses the real usage and the overrides of clients. The version in the verdict is that
+// of the rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
 	in := e.installed.Load()
 	return e.judge(ctx, in.with(table, in.version), req, v, nil, e.look)

@@ -2,7 +2,6 @@
 //
 //	m, err := metrics.New(metrics.Options{})
 //	e, err := engine.New(engine.Options{Store: store, Observers: []engine.Observer{m}})
-//	m.Install(table, 1) // first, so that every verdict finds its rule
 //	e.Install(table, 1)
 //	mux.Handle("GET /metrics", m.Handler())
 //

@@ -12,7 +12,7 @@ import (
 // maxValue is the longest value that stands in an identity as it is.
 const maxValue = 256
 
-// MaxIdentities is the maximum number of clients that a request can be under one rule.
+// MaxIdentities is the maximum number of clients for which a request counts under one rule.
 const MaxIdentities = 8
 
 // Identity appends the client's identity under the rule, which is the key that a store
@@ -36,8 +36,8 @@ func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 // Identities appends all identities of the request under the rule to dst, one after the
 // other, and the end of each to ends. Usually there is one, as Identity returns it, or
 // none. A request with several values of a part, such as two cookies of the same name,
-// counts as several clients. Servers disagree about which value they use, and a client
-// that could choose the value that weir counts could be a new client at will. If there
+// counts as several clients. Servers disagree about which value they use. If weir counted
+// only one value, a client could avoid its limit with a new value in each request. If there
 // are more than MaxIdentities, the error is a [ValuesError].
 func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
 	var room [usualParts]place
@@ -64,8 +64,8 @@ func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int,
 	}
 }
 
-// ValuesError reports a request with too many values, so that it would be too many
-// clients.
+// ValuesError reports a request with too many values of a part of the key, so that it would
+// count for too many clients.
 type ValuesError struct{ What string } // the part with too many values, as in "header X-Tenant"
 
 func (e *ValuesError) Error() string {

@@ -52,8 +52,8 @@ func (q Quota) Texts() []string {
 }
 
 // Compile returns the limits that a client of the rule would have with another quota, none
-// if that is unlimited. Usage continues under each limit with a period that the client's
-// limits had before. An error is a *weir.InvalidError.
+// if that is unlimited. The client keeps its usage under each limit whose period does
+// not change. An error is a *weir.InvalidError.
 func (c *Entry) Compile(q Quota) ([]*weir.Compiled, error) {
 	compiled, err := (&compiler{limits: map[weir.Limit]*weir.Compiled{}}).quota(c.Rule, q)
 	if err != nil {

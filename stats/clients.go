@@ -11,19 +11,18 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// MaxClients is the maximum number of clients in an answer, and maxClientRules that of
-// rules beside each.
-const (
-	MaxClients     = 100
-	maxClientRules = 8
-)
+// MaxClients is the maximum number of clients in an answer.
+const MaxClients = 100
+
+// maxClientRules is the maximum number of rules of a client in an answer.
+const maxClientRules = 8
 
 // ClientsQuery selects a ranking of clients in any time range.
 type ClientsQuery struct {
 	From, To time.Time
 
 	// Rule selects the decisions of one rule, as in TopQuery; those of a shadow rule are
-	// what it would have decided. Default "": the outcomes of requests.
+	// the decisions that it would have made. Default "": the outcomes of requests.
 	Rule string
 
 	By By
@@ -175,7 +174,7 @@ type ClientSeries struct {
 	From, To time.Time // as in Clients
 	Step     time.Duration
 	Points   []ClientPoint // one for every step
-	Floor    int64         // in a step without a count, the client came at most so often
+	Floor    int64         // the maximum number of requests in a step without a count
 	Local    bool          // the archive is unavailable, and the data is of this instance alone
 }
 

@@ -14,21 +14,21 @@ import (
 	"github.com/weirhq/weir/stats/frame"
 )
 
-// A sampled denial has a record of its own among the samples, behind that of the rule:
+// A sampled denial has its own record among the samples, after the record of the rule:
 //
 //	2 bytes denialMark | 2 bytes rule | 1 byte tier | 1 byte flags | 1 byte method |
 //	8 bytes Unix microseconds | 8 bytes cost | 1 byte length of path | 2 bytes length of key | path | key
 //
-// The path is the pattern of the rule; what the client has sent is not written down.
+// The path is the pattern of the rule; the path that the client sent is not recorded.
 const (
-	denialMark = math.MaxUint16 // no number of a rule, and in the place of one: the block list
+	denialMark = math.MaxUint16 // marks a denial; as the number of a rule, it means the block list
 	denialHead = 26
 
 	maxPattern  = 255
 	maxInstance = 100
 )
 
-// denialFlags are those of a denial.
+// denialFlags are the flags of a denial.
 type denialFlags uint8
 
 const (
@@ -37,7 +37,8 @@ const (
 	denialDegraded
 )
 
-// methods are those that are told apart; the first are none and all others.
+// methods are the methods with their own number; the first two mean no method and any
+// other method.
 var methods = [...]string{"", frame.Other, "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
 
 func methodOf(name string) byte {
@@ -52,9 +53,9 @@ func methodOf(name string) byte {
 	return 1
 }
 
-// details bounds how many denials are written down between two looks of the collector:
-// two for each of some groups of clients, which are others each time. So a client that is
-// denied all the time costs little, and leaves room for the others.
+// details bounds how many denials are recorded until the collector empties the buffer: two
+// for each of 64 groups of clients. A new seed changes the groups each time. So a client that
+// is denied all the time costs little, and leaves room for the others.
 type details struct {
 	seed  maphash.Seed
 	taken [64]uint8
@@ -64,7 +65,7 @@ const detailsEach = 2
 
 func (d *details) reset() { *d = details{seed: maphash.MakeSeed()} }
 
-// take reports whether a denial of this client is to be written down.
+// take reports whether to record a denial of this client.
 func (d *details) take(key []byte) bool {
 	n := &d.taken[maphash.Bytes(d.seed, key)%uint64(len(d.taken))]
 	if *n == detailsEach {
@@ -74,7 +75,7 @@ func (d *details) take(key []byte) bool {
 	return true
 }
 
-// sampleDenial copies who was denied, by a rule whose results are from one on to another.
+// sampleDenial records a denial by the rule with the results from:to.
 func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int, said engine.Outcome, clock func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -100,8 +101,8 @@ func (s *stripe) sampleDenial(req *rule.Request, v *engine.Verdict, from, to int
 	s.writeDenial(req, p.number, p.tier(req.Tier), flags, first.Cost, first.Rule.Pattern(req), key, clock)
 }
 
-// clientOf is whom a request is from that a rule has denied which counts everybody
-// together: the first one that another rule tells apart, or whom the request names.
+// clientOf appends the client of a request that was denied by a rule with key global: the
+// first key of another rule, or else the user, API key or address of the request.
 func (s *stripe) clientOf(dst []byte, req *rule.Request, v *engine.Verdict) []byte {
 	for i := range v.Results {
 		if s.index.find(v.Results[i].Rule).keyed {
@@ -114,7 +115,7 @@ func (s *stripe) clientOf(dst []byte, req *rule.Request, v *engine.Verdict) []by
 	return s.index.lists.AppendClient(dst, req)
 }
 
-// sampleBlocked copies who is on the block list.
+// sampleBlocked records a request of a client on the block list.
 func (s *stripe) sampleBlocked(req *rule.Request, clock func() time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -151,24 +152,23 @@ func (s *stripe) writeDenial(req *rule.Request, number, tier int, flags denialFl
 	s.pace(at)
 }
 
-// denials are those of the ten seconds that are being counted: of each client and rule
-// the latest ones.
+// denials are the latest denials of each client and rule in the current ten seconds.
 type denials struct {
 	of   map[string]*recent // by rule and key
-	name []byte             // to look one up
+	name []byte             // buffer for a lookup
 }
 
-// recent is the latest denials of one client and rule.
+// recent holds the latest denials of one client and rule.
 type recent struct {
 	all  [frame.MaxDenialsKey]frame.Denial
 	next int
 	full bool
 }
 
-// maxRecent is how many clients and rules are remembered before most are forgotten.
+// maxRecent is the number of clients and rules at which forget drops most of them.
 const maxRecent = 4 * frame.MaxDenials
 
-// recent returns what is remembered of a client and rule, to be added to.
+// recent returns the denials of a client and rule, which the caller can add to.
 func (d *denials) recent(rule string, key []byte) *recent {
 	d.name = append(append(append(d.name[:0], rule...), 0), key...)
 	if r := d.of[string(d.name)]; r != nil {
@@ -182,7 +182,7 @@ func (d *denials) recent(rule string, key []byte) *recent {
 	return r
 }
 
-// oldest is the place for the next denial.
+// oldest returns the place for the next denial.
 func (r *recent) oldest() *frame.Denial {
 	place := &r.all[r.next]
 	if r.next++; r.next == len(r.all) {
@@ -191,7 +191,7 @@ func (r *recent) oldest() *frame.Denial {
 	return place
 }
 
-// read adds the denial that a buffer begins with, and returns the rest.
+// read adds the denial at the start of a buffer, and returns the rest of the buffer.
 func (d *denials) read(x *index, buf []byte) []byte {
 	number, flags := binary.LittleEndian.Uint16(buf[2:]), denialFlags(buf[5])
 	one := frame.Denial{
@@ -215,7 +215,8 @@ func (d *denials) read(x *index, buf []byte) []byte {
 
 func cut(buf []byte, n int) (head, rest []byte) { return buf[:n], buf[n:] }
 
-// reuse is a text that most often is the same as before.
+// reuse returns the text as a string. It allocates nothing if the text is the same as
+// before, which is the usual case.
 func reuse(before string, text []byte) string {
 	if before == string(text) {
 		return before
@@ -223,7 +224,7 @@ func reuse(before string, text []byte) string {
 	return string(text)
 }
 
-// forget keeps as many as a frame does.
+// forget keeps as many denials as a frame does, and drops the others.
 func (d *denials) forget() {
 	f := frame.Frame{Denials: d.list("")}
 	f.Trim()
@@ -233,7 +234,7 @@ func (d *denials) forget() {
 	}
 }
 
-// list is all that are remembered, as a frame has them.
+// list returns all denials in the order of a frame.
 func (d *denials) list(instance string) []frame.Denial {
 	var all []frame.Denial
 	for _, r := range d.of {

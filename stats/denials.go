@@ -15,7 +15,7 @@ const MaxDenials = 100
 
 // DenialsQuery selects denials.
 type DenialsQuery struct {
-	Rule string // default all, also those by the block list
+	Rule string // default all rules, and the block list
 	Key  string // default all clients
 	N    int    // default 20, at most MaxDenials
 }
@@ -27,9 +27,9 @@ type Denials struct {
 	Local   bool // the archive is unavailable, and the data is of this instance alone
 }
 
-// Denials returns the latest denials, at most two seconds old. Of the last ten minutes it
-// knows up to four for each client and rule in ten seconds, of the last two hours up to
-// four in five minutes, and of the last day up to four in an hour.
+// Denials returns the latest denials. The answer is at most two seconds old. For each
+// client and rule, up to four denials are kept: in every ten seconds of the last ten
+// minutes, in every five minutes of the last two hours, and in every hour of the last day.
 func (r *Recorder) Denials(ctx context.Context, q DenialsQuery) (d *Denials, err error) {
 	q.N = cmp.Or(q.N, 20)
 	if q.N < 1 || q.N > MaxDenials {
@@ -43,12 +43,12 @@ func (r *Recorder) Denials(ctx context.Context, q DenialsQuery) (d *Denials, err
 	return d, nil
 }
 
-// lastMinute is looked at first, in seconds: most often it has enough.
+// lastMinute, in seconds, is read first, because it usually has enough denials.
 const lastMinute = 60
 
 func (r *Recorder) denials(ctx context.Context, a archive.Store, q DenialsQuery) (*Denials, error) {
 	now := r.options.Clock().Unix()
-	// Levels overlap, and a denial that both have is one.
+	// Levels overlap; a denial that is in both counts once.
 	found := map[frame.Denial]bool{}
 	read := func(level int, from, to int64) error {
 		return each(ctx, a, archive.Top, level, from, to, func(s archive.Slot) {

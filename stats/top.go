@@ -17,7 +17,7 @@ const (
 	ByTotal By = iota
 	ByAllowed
 	ByDenied
-	ByShadowDenied // only of rules; rankings count it as denied by the rule
+	ByShadowDenied // only in a RuleQuery; rankings of clients count it in ByDenied of the rule
 )
 
 var byNames = [...]string{"total", "allowed", "denied", "shadow_denied"}

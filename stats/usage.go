@@ -28,11 +28,11 @@ type LimitUsage struct {
 	Denied   int64 // requests that found no room; they are not in Slots
 
 	P50, P90, P99, Max int64
-	Slots              []UsageSlot // those that have something, in order
+	Slots              []UsageSlot // slots with a count, in order
 }
 
-// UsageSlot is how many requests left at most UpTo units in use, and more than the slot
-// before.
+// UsageSlot counts the requests after which at most UpTo units were in use, and more than
+// the UpTo of the slot before.
 type UsageSlot struct{ UpTo, Count int64 }
 
 // Usage returns the distribution of how full each limit of a rule got between two times.

@@ -70,7 +70,7 @@ func Identify(tokens *bearer.List, c Credentials, now time.Time) (Caller, error)
 	return Caller{holder, BySession}, nil
 }
 
-// bearerOf is the token of a call, if it has just one.
+// bearerOf returns the token of a call, if it has exactly one.
 func bearerOf(all []string) (string, bool) {
 	if len(all) != 1 || !IsBearer(all[0]) {
 		return "", false
@@ -80,7 +80,8 @@ func bearerOf(all []string) (string, bool) {
 	return bearer, bearer != ""
 }
 
-// IsBearer is whether an Authorization header is about a token. Others may be for a proxy in front.
+// IsBearer reports whether an Authorization header has a token. Other headers may be for a
+// proxy in front.
 func IsBearer(authorization string) bool {
 	scheme, _, _ := strings.Cut(authorization, " ")
 	return strings.EqualFold(scheme, "Bearer")

@@ -9,16 +9,16 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Draft is a rule that somebody is writing, which need not be valid yet.
+// Draft is a rule that is being written. It may still be invalid.
 type Draft struct {
 	Source   []byte // YAML
 	Rule     []byte // the same as JSON; nil while the source cannot be read
 	Problems rule.Problems
 }
 
-// Format reads a draft. If it is to become another rule, which is given as JSON, its
-// comments are kept. What is neither YAML nor JSON stays as it is. The error is
-// ruleedit.ErrNoObject, or why the other rules cannot be read.
+// Format reads a draft. If now is not nil, it is a rule in JSON: Format changes the draft to
+// this rule and keeps the comments. A source that is neither YAML nor JSON does not change.
+// The error is ruleedit.ErrNoObject, or the reason why the other rules cannot be read.
 func (e *Editor) Format(ctx context.Context, source, now []byte) (Draft, error) {
 	read, err := ruleedit.ReadDraft(source)
 	if now != nil {
@@ -35,8 +35,8 @@ func (e *Editor) Format(ctx context.Context, source, now []byte) (Draft, error) 
 	return d, err
 }
 
-// Try says what is wrong with a rule, by itself or together with the others, and writes
-// nothing. While the latest version cannot be read, the others are those in force.
+// Try returns the problems of a rule, by itself and together with the other rules, and
+// writes nothing. If the latest version cannot be read, Try uses the rules in force.
 func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) {
 	r, problems := rule.ParseRule("", source)
 	if problems.Err() != nil {
@@ -60,9 +60,9 @@ func (e *Editor) Try(ctx context.Context, source []byte) (rule.Problems, error) 
 	return problems, nil
 }
 
-// Trial compiles the rules in force with a draft in the place of the rule with its id, or
-// else behind the last, and returns that id, too. The error is a *rule.InvalidError, or why
-// there are no rules.
+// Trial compiles the rules in force with a draft, and returns the id of the draft. The draft
+// replaces the rule with this id; if there is none, it is added at the end. The error is a
+// *rule.InvalidError, or the reason why there are no rules.
 func (e *Editor) Trial(ctx context.Context, source []byte, o rule.Options) (table *rule.Table, id string, err error) {
 	r, err := ParseRule(source)
 	if err != nil {

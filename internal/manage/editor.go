@@ -1,5 +1,5 @@
-// Package manage is what the servers have in common, whatever protocol they speak: who
-// may call, how rules are changed, and how a question is read.
+// Package manage contains what the HTTP and gRPC servers share: who may call, how rules and
+// overrides are changed, and how the description of a request is read.
 //
 //	editor := manage.NewEditor(repository, apply)
 //	written, err := editor.Put(ctx, manage.Terms{Author: "alice"}, &r)
@@ -9,7 +9,8 @@
 // client's description of a request. Servers of one process share one Editor and one
 // Guard.
 //
-// Errors are of types that a protocol has words of its own for.
+// Each error has its own type or value, so that each protocol can describe it in its own
+// words.
 package manage
 
 import (
@@ -31,8 +32,8 @@ type Editor struct {
 	rules repo.Repository
 	apply func(repo.Version) error
 
-	// writing has room for one: writes of this process do not race each other, and
-	// only one document is edited or compiled at a time.
+	// writing has room for one element: this process edits or compiles only one document
+	// at a time.
 	writing chan struct{}
 
 	parsed  parsed
@@ -40,8 +41,8 @@ type Editor struct {
 }
 
 // NewEditor returns an editor of the document in a repository. Apply puts a version that
-// was just written into force; versions come in order. If it is nil, they come by the
-// repository's Watch alone, a moment later.
+// was just written into force; it is called in the order of the versions. If it is nil,
+// versions come into force only through the repository's Watch, a moment later.
 func NewEditor(rules repo.Repository, apply func(repo.Version) error) *Editor {
 	if apply == nil {
 		apply = func(repo.Version) error { return nil }
@@ -49,33 +50,34 @@ func NewEditor(rules repo.Repository, apply func(repo.Version) error) *Editor {
 	return &Editor{rules: rules, apply: apply, writing: make(chan struct{}, 1)}
 }
 
-// Terms are those on which a change is made.
+// Terms are the conditions and the description of a change.
 type Terms struct {
-	// Match is whether a version is what the writer has read; see [Base]. Nil is for
-	// whatever is there: if somebody else is faster, the change is made again on top.
+	// Match reports whether a version is the one that the writer has read; see [Base]. Nil
+	// accepts any version: if another writer was faster, the change is made again on the
+	// newer version.
 	Match func(version int64) bool
 
 	Author  string
-	Summary string // "" is made up from what has changed
+	Summary string // default a description of the changes
 }
 
-// Base is for Terms.Match: the writer has read this version.
+// Base returns a Terms.Match that accepts only this version.
 func Base(version int64) func(int64) bool {
 	return func(current int64) bool { return current == version }
 }
 
-// Written is what has become of a change.
+// Written is the result of a change.
 type Written struct {
-	Version      repo.Version // with its source; as it was, if nothing has changed
-	New          bool         // a rule that was not there before
-	CommentsKept bool         // false if the document had to be written again, without them
+	Version      repo.Version // with its source; the current version if nothing has changed
+	New          bool         // a rule was added
+	CommentsKept bool         // false if the document had to be written without its comments
 	Warnings     rule.Problems
 }
 
-// change makes a new document of the latest one.
+// change is a change of the latest document.
 type change struct {
 	terms Terms
-	about string // the rule that is changed, "" if it is the document
+	about string // the id of the changed rule; "" for the whole document
 
 	// edit returns the document. It may be called again, with a later version.
 	edit func(repo.Version) (edited, error)
@@ -87,14 +89,14 @@ type edited struct {
 	added  bool // a rule that was not there
 }
 
-// maxTries is how often a change to whatever is there is made again because somebody on
-// another instance was faster.
+// maxTries is how often a change without Terms.Match is tried if writers on other instances
+// are faster.
 const maxTries = 20
 
-// errFaster is that somebody was, and the change may be made again.
+// errFaster reports that another writer was faster, and the change can be tried again.
 var errFaster = errors.New("manage: somebody was faster")
 
-// write carries a change out.
+// write makes a change, and tries again if another writer was faster.
 func (e *Editor) write(ctx context.Context, ch change) (Written, error) {
 	if err := e.begin(ctx); err != nil {
 		return Written{}, err
@@ -121,7 +123,7 @@ func (e *Editor) begin(ctx context.Context) error {
 
 func (e *Editor) finish() { <-e.writing }
 
-// try makes a change once.
+// try tries a change once.
 func (e *Editor) try(ctx context.Context, ch *change) (Written, error) {
 	current, err := e.rules.Current(ctx)
 	if err != nil {
@@ -158,7 +160,7 @@ func (e *Editor) try(ctx context.Context, ch *change) (Written, error) {
 	}, nil
 }
 
-// warnings are those about a rule, or the whole document.
+// warnings returns the warnings about one rule or, without an id, about the whole document.
 func warnings(source []byte, about string) rule.Problems {
 	_, problems := rule.Parse("", source)
 	var found rule.Problems
@@ -170,8 +172,8 @@ func warnings(source []byte, about string) rule.Problems {
 	return found
 }
 
-// parsed is the version of the rules that was asked for last: a document of many rules
-// takes long to read, and is read more often than it changes.
+// parsed caches the version of the rules that was read last, because it takes long to parse
+// many rules, and they are read more often than they change.
 type parsed struct {
 	mu      sync.Mutex
 	version repo.Version

@@ -10,8 +10,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Current returns the latest version of the rules, and what is in it, which is not to be
-// changed.
+// Current returns the latest version of the rules, and its set. Do not change the set.
 func (e *Editor) Current(ctx context.Context) (repo.Version, *rule.Set, error) {
 	v, err := e.rules.Current(ctx)
 	if err != nil {
@@ -24,8 +23,7 @@ func (e *Editor) Current(ctx context.Context) (repo.Version, *rule.Set, error) {
 // Installed records that this process applies a version from now on.
 func (e *Editor) Installed(v repo.Version) { e.inForce.Store(&v) }
 
-// InForce returns the version that this process applies; none before the first
-// Installed.
+// InForce returns the version that this process applies, if Installed has been called.
 func (e *Editor) InForce() (v repo.Version, set *rule.Set, ok bool) {
 	known := e.inForce.Load()
 	if known == nil {
@@ -38,12 +36,12 @@ func (e *Editor) InForce() (v repo.Version, set *rule.Set, ok bool) {
 // History returns the versions that are kept, the latest first.
 func (e *Editor) History(ctx context.Context) ([]repo.Version, error) { return e.rules.History(ctx) }
 
-// Version returns one that is kept, or repo.ErrNoVersion.
+// Version returns a version with its source, or repo.ErrNoVersion if it is not kept.
 func (e *Editor) Version(ctx context.Context, number int64) (repo.Version, error) {
 	return e.rules.Find(ctx, number)
 }
 
-// Add puts a rule into the document that is not there yet; otherwise the error is an
+// Add adds a new rule to the document. If a rule with its id exists, the error is an
 // *ExistsError.
 func (e *Editor) Add(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
 	return e.write(ctx, change{terms: t, about: r.ID, edit: func(v repo.Version) (edited, error) {
@@ -54,7 +52,7 @@ func (e *Editor) Add(ctx context.Context, t Terms, r *rule.Rule) (Written, error
 	}})
 }
 
-// Put makes a rule of the document as it is given, whether or not it was there.
+// Put replaces the rule with the same id, or adds the rule.
 func (e *Editor) Put(ctx context.Context, t Terms, r *rule.Rule) (Written, error) {
 	return e.write(ctx, change{terms: t, about: r.ID, edit: func(v repo.Version) (edited, error) {
 		return e.put(v, r)
@@ -68,7 +66,7 @@ func (e *Editor) put(v repo.Version, r *rule.Rule) (edited, error) {
 	return edited{source, kept, added}, err
 }
 
-// Delete removes a rule. The error is ruleedit.ErrNoRule if it is not there.
+// Delete removes a rule. The error is ruleedit.ErrNoRule if there is none.
 func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error) {
 	return e.write(ctx, change{terms: t, about: id, edit: func(v repo.Version) (edited, error) {
 		source, kept, err := ruleedit.Delete(v.Source, id)
@@ -76,8 +74,8 @@ func (e *Editor) Delete(ctx context.Context, t Terms, id string) (Written, error
 	}})
 }
 
-// List puts a client on exempt or block, or takes it off. The error is a
-// *rule.InvalidError if the client cannot stand there.
+// List adds a client to the exempt list or the block list, or removes it. If the client is
+// invalid, the error is a *rule.InvalidError.
 func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written, error) {
 	if t.Summary == "" {
 		t.Summary = fmt.Sprintf("%s: added %s %s", l.List, l.Kind, l.Client)
@@ -92,15 +90,15 @@ func (e *Editor) List(ctx context.Context, t Terms, l ruleedit.Listing) (Written
 	}})
 }
 
-// Replace makes another document of the whole.
+// Replace replaces the whole document.
 func (e *Editor) Replace(ctx context.Context, t Terms, source []byte) (Written, error) {
 	return e.write(ctx, change{terms: t, edit: func(repo.Version) (edited, error) {
 		return edited{source: source, kept: true}, nil
 	}})
 }
 
-// RollBack writes the document of an older version again, as a new one. What came between
-// stays in the history.
+// RollBack writes the document of an older version as a new version. The versions in
+// between stay in the history.
 func (e *Editor) RollBack(ctx context.Context, t Terms, to repo.Version) (Written, error) {
 	if t.Summary == "" {
 		t.Summary = fmt.Sprintf("rolled back to %d", to.Number)
@@ -117,9 +115,9 @@ func ParseRule(source []byte) (*rule.Rule, error) {
 	return r, nil
 }
 
-// CheckDocument is whether a document can be written: an error is a *rule.InvalidError,
-// or ErrEmpty. Nothing at all is a document without rules, for who reads it, and a
-// mistake, for who sends it.
+// CheckDocument reports whether a document can be written. The error is a
+// *rule.InvalidError or ErrEmpty. An empty document is valid when it is read, but a caller
+// that sends one has probably made a mistake.
 func CheckDocument(source []byte) error {
 	set, problems := rule.Parse("", source)
 	if err := problems.Err(); err != nil {
@@ -141,7 +139,7 @@ func Find(set *rule.Set, id string) *rule.Rule {
 	return nil
 }
 
-// RuleToYAML writes one rule as rule.ParseRule reads it.
+// RuleToYAML returns one rule as YAML, which rule.ParseRule accepts.
 func RuleToYAML(r *rule.Rule) []byte {
 	// A document of this rule alone, without its first line, and its list of one.
 	_, list, _ := bytes.Cut(rule.Format(&rule.Set{Rules: []rule.Rule{*r}}), []byte("\n"))
@@ -155,7 +153,7 @@ func RuleToYAML(r *rule.Rule) []byte {
 	}
 	same, problems := rule.ParseRule("", text)
 	if problems.Err() != nil || !bytes.Equal(rule.RuleToJSON(same), rule.RuleToJSON(r)) {
-		return append(rule.RuleToJSON(r), '\n') // which is YAML, too
+		return append(rule.RuleToJSON(r), '\n') // JSON is also YAML
 	}
 	return text
 }

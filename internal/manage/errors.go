@@ -10,28 +10,28 @@ import (
 
 // Errors of an [Editor], besides those of package rule.
 var (
-	// ErrBusy is that others write all the time, and a change found no place.
+	// ErrBusy is returned if other writers were faster too often.
 	ErrBusy = errors.New("manage: too many other changes of the rules are in progress; try again")
 
-	// ErrEmpty is a document with nothing in it, which is hardly what was meant.
+	// ErrEmpty is returned for an empty document, which is probably a mistake.
 	ErrEmpty = errors.New(`manage: the document has no rules; to remove all rules, write "rules: []"`)
 )
 
-// OutdatedError is that the rules are not what the writer has read.
+// OutdatedError reports that the rules have changed since the writer read them.
 type OutdatedError struct{ Current int64 }
 
 func (e *OutdatedError) Error() string {
 	return fmt.Sprintf("manage: the rules have changed; the latest version is %d; read it and make the change again", e.Current)
 }
 
-// ExistsError is a rule that was to be new, and is there already.
+// ExistsError reports that a rule with this id already exists.
 type ExistsError struct{ ID string }
 
 func (e *ExistsError) Error() string {
 	return fmt.Sprintf("manage: the rule %s already exists; choose another id, or replace it", e.ID)
 }
 
-// UnappliedError is that a version was written, and could not be put into force here.
+// UnappliedError reports that a version was written, but this instance could not apply it.
 type UnappliedError struct {
 	Version int64
 	Err     error
@@ -52,7 +52,7 @@ var (
 	ErrSessionOver  = errors.New("manage: the session is over; sign in again")
 )
 
-// ScopeError is a token that is not good for what was called.
+// ScopeError reports that the scope of a token does not include the call.
 type ScopeError struct {
 	Holder     string
 	Has, Needs bearer.Scope
@@ -62,14 +62,14 @@ func (e *ScopeError) Error() string {
 	return fmt.Sprintf("manage: the token of %s has the scope %s, but the scope %s is required; send a token with the scope %s", e.Holder, e.Has, e.Needs, e.Needs)
 }
 
-// TooOftenError is that an address has called too often, or tried too many tokens.
+// TooOftenError reports too many calls, or too many wrong tokens, from an address.
 type TooOftenError struct{ Verdict *engine.Verdict }
 
 func (e *TooOftenError) Error() string {
 	return "manage: too many calls from this address; wait, then try again"
 }
 
-// FieldError is a value that cannot be used. The detail is a sentence that begins with
+// FieldError reports an invalid value. The detail is a sentence that begins with
 // the name of the field and ends with a remedy.
 type FieldError struct{ Field, Detail string }
 

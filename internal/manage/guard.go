@@ -16,7 +16,7 @@ import (
 	"github.com/weirhq/weir/store/memory"
 )
 
-// act is the attribute by which the guard's own rules tell what an address has done.
+// act is the attribute that the guard's own rules match: what an address has done.
 const act = "act"
 
 var (
@@ -41,10 +41,10 @@ type GuardOptions struct {
 	Clock func() weir.Micros
 }
 
-// Guard says who may manage. It is safe for concurrent use.
+// Guard decides who may make management calls. It is safe for concurrent use.
 //
-// It counts by address, in memory, and with weir's own limiter: it has to hold while
-// the store is unavailable.
+// It counts by address, with weir's own limiter. It counts in memory, so that it also works
+// while the store is unavailable.
 type Guard struct {
 	limits *engine.Engine
 	clock  func() weir.Micros
@@ -86,22 +86,23 @@ func guardRule(id, what string, l weir.Limit, message string) rule.Rule {
 	}
 }
 
-// Visit is somebody who calls.
+// Visit describes a call and its caller.
 type Visit struct {
-	Client      netip.Addr // who calls, as far as it can be believed
-	Credentials            // by which they say who they are
+	Client      netip.Addr // the address of the caller, from trusted sources only
+	Credentials            // of the caller
 	Needs       bearer.Scope
-	Uncounted   bool // it is no call of the management, and may come as often as it likes
+	Uncounted   bool // not a management call, so GuardOptions.Calls does not apply
 }
 
-// Allow counts a call, and returns who calls; see [Identify]. The error is a
-// *TooOftenError, one of Identify, a *ScopeError, with which the caller is there all the
-// same, or that of the context.
+// Allow counts a call and returns the caller; see [Identify]. The error is a *TooOftenError,
+// an error of Identify, a *ScopeError, or the error of the context. With a *ScopeError, the
+// caller is also returned.
 //
-// Too many wrong tokens from one address, and no token from there is looked at, lest the
-// right one be found by trying; a call without any is no try. A session could be made from
-// a token that was guessed, so the same holds for sessions. They are counted by themselves:
-// a page with an old session must not keep its owner from signing in.
+// After too many wrong tokens from an address, Allow accepts no token from it, so that
+// nobody can find a token by trying. A call without a token does not count as a try. The
+// same applies to sessions, because a session could be made from a guessed token. Sessions
+// are counted separately, so that a page with an old session does not keep its user from
+// signing in.
 func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (Caller, error) {
 	if !v.Uncounted {
 		if err := g.within(ctx, g.limits.Check, v.Client, anyCall); err != nil {
@@ -129,7 +130,7 @@ func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (Caller
 	return caller, nil
 }
 
-// within is an error if an address has done something too often.
+// within returns an error if an address has done something too often.
 func (g *Guard) within(ctx context.Context, ask func(context.Context, *rule.Request, *engine.Verdict) error, client netip.Addr, what map[string]string) error {
 	var v engine.Verdict
 	if err := ask(ctx, &rule.Request{IP: client, Attributes: what}, &v); err != nil {

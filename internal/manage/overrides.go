@@ -30,22 +30,24 @@ type OverrideOptions struct {
 	Logger *slog.Logger
 }
 
-// Overrides manages the temporary overrides. They are read and changed one at a time,
-// and each change is in force here before the next. It is safe for concurrent use.
+// Overrides manages the temporary overrides. Only one call at a time reads or changes them,
+// and each change is in force on this instance before the next one. It is safe for
+// concurrent use.
 type Overrides struct {
 	options OverrideOptions
-	turn    chan struct{} // has room for one
+	turn    chan struct{} // has room for one element
 
-	// What is known here, which stays in force while the place is unavailable.
+	// The overrides that this instance knows. They stay in force while the place is
+	// unavailable.
 	list atomic.Pointer[override.List]
 
-	// Used only by the call that has the turn.
+	// Only the call that has the turn uses these fields.
 	revision override.Revision
-	source   []byte // of the revision
-	trouble  bool   // was logged, and is not over
+	source   []byte // the document of this revision
+	trouble  bool   // the last read failed, and this was logged
 }
 
-// NewOverrides returns the overrides of a place. Look, or Follow, brings them into force.
+// NewOverrides returns the overrides of a place. Call Look or Follow to put them into force.
 func NewOverrides(o OverrideOptions) *Overrides {
 	if o.Clock == nil {
 		o.Clock = time.Now
@@ -56,12 +58,14 @@ func NewOverrides(o OverrideOptions) *Overrides {
 	return all
 }
 
-// Follow brings every change into force until the context ends, which is its error.
+// Follow puts every change into force until the context ends. It returns the error of the
+// context.
 func (o *Overrides) Follow(ctx context.Context) error {
 	return o.options.Place.Watch(ctx, func() { _ = o.Look(ctx) })
 }
 
-// Look brings into force what is kept now. If that cannot be read, what was in force stays.
+// Look reads the overrides and puts them into force. If they cannot be read, the previous
+// overrides stay in force.
 func (o *Overrides) Look(ctx context.Context) error {
 	if err := o.begin(ctx); err != nil {
 		return err
@@ -69,7 +73,7 @@ func (o *Overrides) Look(ctx context.Context) error {
 	defer o.finish()
 	_, err := o.lookLocked(ctx)
 	if errors.Is(err, override.ErrChanged) {
-		return nil // the next look sees it
+		return nil // the next Look reads the change
 	}
 	if ctx.Err() == nil {
 		o.reportLocked(err)
@@ -77,7 +81,8 @@ func (o *Overrides) Look(ctx context.Context) error {
 	return err
 }
 
-// Snapshot writes what is known here, for a start while the place is unavailable.
+// Snapshot writes the overrides that this instance knows, for a start while the place is
+// unavailable.
 func (o *Overrides) Snapshot(w io.Writer) error {
 	source, err := o.list.Load().Encode(o.options.Clock())
 	if err == nil {
@@ -86,7 +91,7 @@ func (o *Overrides) Snapshot(w io.Writer) error {
 	return err
 }
 
-// Restore brings into force what Snapshot has written, until the place is read.
+// Restore puts the overrides of a snapshot into force, until the place can be read.
 func (o *Overrides) Restore(r io.Reader) error {
 	source, err := io.ReadAll(io.LimitReader(r, override.MaxDocument+1))
 	if err != nil {
@@ -110,8 +115,8 @@ func (o *Overrides) begin(ctx context.Context) error {
 
 func (o *Overrides) finish() { <-o.turn }
 
-// lookLocked reads the list, and brings it into force if it has changed. A place that has
-// lost the document, as a Redis without a disk does, is given it again.
+// lookLocked reads the list, and puts it into force if it has changed. If the place has lost
+// the document, as a Redis without persistence does, lookLocked writes it back.
 func (o *Overrides) lookLocked(ctx context.Context) (override.List, error) {
 	source, changed, err := o.options.Place.Read(ctx, o.revision)
 	if err != nil || !changed {
@@ -133,7 +138,7 @@ func (o *Overrides) applyLocked(source []byte, list override.List) {
 	o.install(list)
 }
 
-// install hands the active ones to the engine, which ends each at its time.
+// install passes the active overrides to the engine, which ends each of them on time.
 func (o *Overrides) install(list override.List) {
 	now := o.options.Clock()
 	var active []engine.Override
@@ -153,7 +158,7 @@ func forEngine(o *override.Override) (engine.Override, error) {
 	return engine.Override{ID: o.ID, Rule: o.Rule, Key: o.Key, Quota: quota, Ends: o.EndsAt}, err
 }
 
-// reportLocked logs when trouble begins, and when it is over.
+// reportLocked logs when reads begin to fail, and when they succeed again.
 func (o *Overrides) reportLocked(err error) {
 	switch {
 	case err != nil && !o.trouble:
@@ -164,8 +169,8 @@ func (o *Overrides) reportLocked(err error) {
 	o.trouble = err != nil
 }
 
-// change writes a new list, made of the latest, and brings it into force here. If somebody on
-// another instance is faster, it is made again.
+// change edits the latest list, writes it, and puts it into force on this instance. If
+// another instance was faster, change tries again with the newer list.
 func (o *Overrides) change(ctx context.Context, edit func(override.List) (override.List, error)) error {
 	if err := o.begin(ctx); err != nil {
 		return err
@@ -194,14 +199,14 @@ func (o *Overrides) changeLocked(ctx context.Context, edit func(override.List) (
 	if err := o.options.Place.Write(ctx, o.revision, source); err != nil {
 		return err
 	}
-	if list, err = override.Decode(source); err != nil { // without what was too old
+	if list, err = override.Decode(source); err != nil { // without the overrides that Encode dropped
 		return err
 	}
 	o.applyLocked(source, list)
 	return nil
 }
 
-// OverrideDraft is an override that somebody wants to be in force.
+// OverrideDraft describes an override to add.
 type OverrideDraft struct {
 	Rule, Key string
 	Limits    []string
@@ -212,9 +217,9 @@ type OverrideDraft struct {
 	Author    string
 }
 
-// Add puts an override in force, in the place of one for the same client and rule. Errors are
-// a *FieldError, an *engine.NoRuleError, an *engine.KeyError, a *weir.InvalidError,
-// override.ErrFull, ErrBusy, or that of the place.
+// Add adds an override. It replaces an active override for the same rule and client. Errors
+// are a *FieldError, an *engine.NoRuleError, an *engine.KeyError, a *weir.InvalidError,
+// override.ErrFull, ErrBusy, or an error of the place.
 func (o *Overrides) Add(ctx context.Context, d OverrideDraft) (override.Override, error) {
 	now := o.now()
 	if err := d.complete(now); err != nil {
@@ -239,13 +244,12 @@ func (o *Overrides) Add(ctx context.Context, d OverrideDraft) (override.Override
 	return made, err
 }
 
-// log says who has changed what. The key has no secret in clear.
+// log logs a change and its author. Secrets in the key are hashed.
 func (o *Overrides) log(message string, one *override.Override, by string) {
 	o.options.Logger.Info(message, "id", one.ID, "rule", one.Rule, "key", one.Key, "limits", one.Limits, "ends_at", one.EndsAt, "by", by, "reason", one.Reason)
 }
 
-// complete checks what does not depend on the rules, and brings it into the form in which it
-// is kept.
+// complete checks the fields that do not depend on the rules, and normalizes them.
 func (d *OverrideDraft) complete(now time.Time) error {
 	field := "until"
 	if d.For != 0 {
@@ -274,8 +278,8 @@ func (d *OverrideDraft) complete(now time.Time) error {
 	return nil
 }
 
-// End ends an override now. One that has ended stays as it is. The error is ErrNoOverride if
-// there is none with this id.
+// End ends an override now. An override that has already ended does not change. If there is
+// no override with this id, the error is ErrNoOverride.
 func (o *Overrides) End(ctx context.Context, id, author string) (ended override.Override, err error) {
 	now := o.now()
 	err = o.change(ctx, func(list override.List) (override.List, error) {
@@ -286,14 +290,14 @@ func (o *Overrides) End(ctx context.Context, id, author string) (ended override.
 		ended = *found
 		return next, nil
 	})
-	if err == nil && ended.EndedAt.Equal(now) { // and not before
+	if err == nil && ended.EndedAt.Equal(now) { // it had not ended before
 		o.log("ended an override", &ended, author)
 	}
 	return ended, err
 }
 
-// now is to the microsecond, which is as exact as the engine is.
+// now returns the time in whole microseconds, as the engine counts them.
 func (o *Overrides) now() time.Time { return o.options.Clock().UTC().Truncate(time.Microsecond) }
 
-// ErrNoOverride is an override that is not kept, or never was.
+// ErrNoOverride is returned for an override that never existed or is no longer kept.
 var ErrNoOverride = errors.New("manage: there is no such override; it may be too old to be kept")

@@ -9,14 +9,14 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// OverrideFilter selects overrides; what is left out selects all.
+// OverrideFilter selects overrides. An empty field selects all.
 type OverrideFilter struct {
 	Rule, Key string
-	Past      bool // instead of those that are active
-	All       bool // both
+	Past      bool // past overrides instead of active ones
+	All       bool // past and active overrides
 }
 
-// ListedOverride is an override and what there is to say of it now.
+// ListedOverride is an override with its current state.
 type ListedOverride struct {
 	override.Override
 	State override.State
@@ -24,7 +24,7 @@ type ListedOverride struct {
 	NoEffect
 }
 
-// NoEffect is why an active override has none under the rules in force.
+// NoEffect says why an active override has no effect under the rules in force.
 type NoEffect struct {
 	Code   string // no_rule, rule_off, other_key or bad_limit; "" if it has an effect
 	Detail string // a sentence
@@ -45,7 +45,7 @@ func (o *Overrides) List(f OverrideFilter) []ListedOverride {
 	return found
 }
 
-// Describe returns an override as List does.
+// Describe returns one override in the form of List.
 func (o *Overrides) Describe(one override.Override) ListedOverride {
 	listed := ListedOverride{Override: one, State: one.State(o.options.Clock())}
 	if listed.State == override.Active {
@@ -73,13 +73,13 @@ func (o *Overrides) noEffect(one *override.Override) NoEffect {
 	return NoEffect{}
 }
 
-// rule is the one that an override is about, or nil.
+// rule returns the rule of an override, or nil if it does not exist.
 func (o *Overrides) rule(one *override.Override) *rule.Entry {
 	table, _ := o.options.Engine.Rules()
 	return table.Find(one.Rule)
 }
 
-// names is whether a key, as people write it, is the client of an override.
+// names reports whether a key, as people write it, is the client of an override.
 func (o *Overrides) names(key string, one *override.Override) bool {
 	if key == one.Key {
 		return true

@@ -12,21 +12,21 @@ import (
 
 // Bounds on a question.
 const (
-	MaxQuestion = 64 << 10 // bytes of all of it
+	MaxQuestion = 64 << 10 // bytes in all
 	MaxEntries  = 100      // of headers, cookies, query and attributes, each
 	MaxWord     = 1 << 10  // bytes of a name, a user, a key, a host
 	MaxText     = 8 << 10  // bytes of a path, and of a value in a map
 )
 
-// Question is a request as a client tells of it. What is left out is not known.
+// Question is a client's description of a request. Omitted fields are unknown.
 type Question struct {
 	rule.Request // IP and Values are set by Read
 
 	Headers, Cookies, Parameters map[string]string
 }
 
-// Read completes the request, if what the client says makes sense. The address is as it
-// was sent.
+// Read checks the fields and completes the request. The address is the text that the client
+// sent.
 func (q *Question) Read(ip string) *FieldError {
 	if err := q.bounds(ip); err != nil {
 		return err
@@ -50,8 +50,8 @@ func fault(field, format string, args ...any) *FieldError {
 	return &FieldError{field, field + ": " + fmt.Sprintf(format, args...)}
 }
 
-// CheckClient is what is wrong with a key and a tier that stand for a client whom a call is
-// about. The protocol knows how to write one, and which answers name it.
+// CheckClient reports whether the key and the tier of a client are valid. The error uses the
+// example of a key, and names the call whose answers contain such keys.
 func CheckClient(key, tier, example, answer string) *FieldError {
 	switch {
 	case key == "":
@@ -64,7 +64,7 @@ func CheckClient(key, tier, example, answer string) *FieldError {
 	return nil
 }
 
-// bounds reports what is too long, too many or too much.
+// bounds reports the first field that is too long or out of range.
 func (q *Question) bounds(ip string) *FieldError {
 	size := 0
 	for _, f := range [...]struct {
@@ -106,8 +106,8 @@ func (q *Question) bounds(ip string) *FieldError {
 	return nil
 }
 
-// canonicalHeaders names the headers as rules ask for them. As a rule they are named so
-// already.
+// canonicalHeaders changes the names of headers to their canonical form, which rules use.
+// Usually they already have it.
 func (q *Question) canonicalHeaders() *FieldError {
 	odd := false
 	for name := range q.Headers {

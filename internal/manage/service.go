@@ -12,52 +12,51 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// Service is what the servers of one process have in common, whatever protocol they
-// speak.
+// Service holds the options that the HTTP and gRPC servers of one process share.
 type Service struct {
 	// Engine decides requests. Required.
 	Engine *engine.Engine
 
-	// Rules is where the document of rules is kept. It is needed, unless there is an
-	// Editor.
+	// Rules stores the document of rules. Required, unless Editor is set.
 	Rules repo.Repository
 
 	// Apply puts a version that was just written into force before the writer gets the
-	// answer, so that a check after a change uses the changed rules. Versions come in
-	// order; the repository's Watch may report them again. Default none: versions come
-	// only from Watch, a moment later.
+	// answer, so that a check after a change uses the changed rules. It is called in the
+	// order of the versions; the repository's Watch may report them again. Default none:
+	// versions come into force only through Watch, a moment later.
 	Apply func(repo.Version) error
 
 	// Editor changes the rules. Servers of one process share one, so that their versions
-	// come into force in order. Default one of Rules and Apply.
+	// come into force in order. Default a new Editor with Rules and Apply.
 	Editor *Editor
 
-	// RuleOptions are those with which the rules in force were compiled, so that drafts
-	// are tried with the same.
+	// RuleOptions are the options with which the rules in force were compiled. Drafts are
+	// compiled with the same options.
 	RuleOptions rule.Options
 
 	// Overrides manages the temporary overrides. Default none.
 	Overrides *Overrides
 
-	// Guard keeps out who calls the management too often, or tries tokens. Servers of
-	// one process share one. Default one with the Limits.
+	// Guard checks tokens, and limits management calls and wrong tokens. Servers of one
+	// process share one. Default a new Guard with Limits.
 	Guard  *Guard
 	Limits GuardOptions
 
 	// Tokens returns the tokens for management. It is called for every call, so that the
-	// list can be replaced. If it is nil or returns nil, no token is required, which is
-	// for servers on the loopback address.
+	// list can be replaced. If it is nil or returns nil, no token is required; use
+	// this only on the loopback address.
 	Tokens func() *bearer.List
 
-	// Ready is why no requests should come yet; nil if they should. Default always.
+	// Ready returns nil if the server is ready for requests, otherwise the reason why it is
+	// not. Default always ready.
 	Ready func(context.Context) error
 
-	// Logger is told of every call of the management, and of trouble. Default
-	// slog.Default().
+	// Logger receives every management call, and errors. Default slog.Default().
 	Logger *slog.Logger
 }
 
-// Complete makes what was left out, for the server of a package.
+// Complete checks the required options and sets the defaults. Errors begin with the name of
+// the server's package.
 func (s *Service) Complete(server string) (err error) {
 	switch {
 	case s.Engine == nil:

@@ -17,17 +17,18 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// MaxDetail is the longest text of an error, in bytes. What a client sent may be quoted
-// in it.
+// MaxDetail is the maximum length of the text of an error in bytes, because the text may
+// quote what a client sent.
 const MaxDetail = 1000
 
-// Clip cuts off what is too long for an error.
+// Clip shortens a text to MaxDetail.
 func Clip(text string) string { return document.Clip(text, MaxDetail) }
 
-// fieldFirst is a sentence that begins with the name of a field, which has no capitals.
+// fieldFirst matches a sentence that begins with the name of a field, which stays in lower
+// case.
 var fieldFirst = regexp.MustCompile(`^[a-z_]+:`)
 
-// Sentence makes one of an error of a lower package.
+// Sentence turns an error of a lower package into a sentence.
 func Sentence(err error) string {
 	text := err.Error()
 	for _, name := range []string{"manage: ", "engine: ", "rule: ", "weir: "} {
@@ -42,11 +43,11 @@ func Sentence(err error) string {
 	return text
 }
 
-// maxRequestID is the longest id that is taken over from a client.
+// maxRequestID is the maximum length of an id that a client sends.
 const maxRequestID = 64
 
-// RequestIDs is the id of a call, and nothing else: the one that the client gives it, if
-// that can do no harm in a log, or a new one.
+// RequestIDs returns a list with one element, the id of a call: the id that the client sent
+// if it is safe to log, otherwise a new one.
 func RequestIDs(given []string) []string {
 	if len(given) == 1 && isRequestID(given[0]) {
 		return given[:1:1]
@@ -60,15 +61,15 @@ func isRequestID(id string) bool {
 	})
 }
 
-// NewRequestID is one for a call that has none.
+// NewRequestID returns a random id.
 func NewRequestID() string {
 	var room [16]byte
 	return string(strconv.AppendUint(room[:0], rand.Uint64()|1<<63, 16))
 }
 
-// Policies are limits as rules write them, such as "100/1m". To make such a text costs
-// more than all else that is said of a limit, so it is made once for each; when other
-// rules are in force, all are forgotten. The zero value is ready to use.
+// Policies caches the texts of limits, such as "100/1m", because formatting is the most
+// expensive part of an answer about a limit. New rules empty the cache. The zero value is
+// ready to use.
 type Policies struct{ now atomic.Pointer[policyTexts] }
 
 type policyTexts struct {
@@ -76,8 +77,8 @@ type policyTexts struct {
 	texts sync.Map // *weir.Compiled → string
 }
 
-// Of returns the text of the limit of a result. That of an override is not kept: overrides
-// come and go under the same rules.
+// Of returns the text of the limit of a result. It does not cache the text for an override,
+// because overrides change without new rules.
 func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
 	limit := r.Quota
 	if r.Override != nil {
@@ -97,7 +98,8 @@ func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
 	return text
 }
 
-// Unusable is what to say of rules with errors.
+// Unusable returns the message for rules with errors: the first error, and how many others
+// there are.
 func Unusable(problems rule.Problems) string {
 	text := Sentence(errors.New(problems[0].Message))
 	switch more := len(problems) - 1; more {

@@ -1,6 +1,6 @@
-// Package override keeps temporary overrides: another limit for one client under one rule,
-// until a time. They are kept apart from the document of rules, and together in one document
-// of their own. The packages below are the places where it can be.
+// Package override defines temporary overrides. A temporary override gives one client
+// another limit under one rule until a given time. All overrides are in one document, which
+// is not the document of rules. The packages below store it in a file or in Redis.
 package override
 
 import (
@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// Override is another limit for one client under one rule, until it ends.
+// Override is a temporary override.
 type Override struct {
 	ID     string   `json:"id"`
 	Rule   string   `json:"rule"`
-	Key    string   `json:"key"`    // the client, as stores know it: secrets are hashed
-	Limits []string `json:"limits"` // as rules write them: "500/1m", or "unlimited"
+	Key    string   `json:"key"`    // the client, as in a store: secrets are hashed
+	Limits []string `json:"limits"` // as in a rule: "500/1m", or "unlimited"
 	Burst  int64    `json:"burst,omitempty"`
 
 	Reason    string    `json:"reason"`
@@ -25,21 +25,21 @@ type Override struct {
 	CreatedAt time.Time `json:"created_at"`
 	EndsAt    time.Time `json:"ends_at"`
 
-	// How it ended before its time.
+	// Set if the override ended before EndsAt.
 	EndedAt    time.Time `json:"ended_at,omitzero"`
 	EndedBy    string    `json:"ended_by,omitempty"`
-	ReplacedBy string    `json:"replaced_by,omitempty"` // the id of another for the same client
+	ReplacedBy string    `json:"replaced_by,omitempty"` // the id of the override that replaced it
 }
 
-// State is what has become of an override.
+// State is the state of an override.
 type State string
 
 // The states.
 const (
 	Active   State = "active"
-	Expired  State = "expired"  // it has ended by itself
-	Ended    State = "ended"    // somebody has ended it before
-	Replaced State = "replaced" // by another for the same client
+	Expired  State = "expired"  // it ended at EndsAt
+	Ended    State = "ended"    // a caller ended it before EndsAt
+	Replaced State = "replaced" // by another override for the same rule and client
 )
 
 // State returns the state at a time.
@@ -55,7 +55,7 @@ func (o *Override) State(now time.Time) State {
 	return Expired
 }
 
-// End returns when it ended, or will.
+// End returns the time at which the override ended or will end.
 func (o *Override) End() time.Time {
 	if o.EndedAt.IsZero() {
 		return o.EndsAt
@@ -63,23 +63,23 @@ func (o *Override) End() time.Time {
 	return o.EndedAt
 }
 
-// Bounds on what is kept.
+// Bounds on overrides.
 const (
 	MaxActive   = 1000
 	MaxPast     = 1000
 	MaxPastTime = 90 * 24 * time.Hour
-	MaxDocument = 4 << 20 // bytes; past ones have to make room
+	MaxDocument = 4 << 20 // bytes; past overrides are dropped to make room
 	MaxReason   = 500     // bytes
 	MaxLength   = 366 * 24 * time.Hour
 )
 
-// ErrFull is that there are as many active overrides as can be kept.
+// ErrFull is returned if there are already too many active overrides.
 var ErrFull = errors.New("override: too many overrides are active; end some, or put clients into a tier")
 
-// List is all overrides that are kept, the newest first.
+// List holds all overrides that are kept, newest first.
 type List []Override
 
-// Add puts an override in force, in the place of one for the same client and rule.
+// Add adds an override. It replaces an active override for the same rule and client.
 func (l List) Add(o Override) List {
 	next := List{o}
 	for _, other := range l {
@@ -91,8 +91,8 @@ func (l List) Add(o Override) List {
 	return next
 }
 
-// EndNow ends an override. One that has ended stays as it is. It is nil if there is none with
-// this id.
+// EndNow ends an override and returns it. An override that has already ended does not
+// change. EndNow returns nil if there is no override with this id.
 func (l List) EndNow(id, author string, now time.Time) (List, *Override) {
 	next := slices.Clone(l)
 	for i := range next {
@@ -108,15 +108,15 @@ func (l List) EndNow(id, author string, now time.Time) (List, *Override) {
 	return l, nil
 }
 
-// document is how a list is kept.
+// document is the stored form of a list.
 type document struct {
 	Overrides []json.RawMessage `json:"overrides"`
 }
 
-// Encode writes the list as a document, without what is too old or too much. The error is
-// ErrFull if the active ones alone are.
+// Encode returns the list as a document. It drops past overrides that are too old or for
+// which there is no room. If there are too many active overrides, the error is ErrFull.
 func (l List) Encode(now time.Time) ([]byte, error) {
-	// Active ones first, and then those that ended last.
+	// Active overrides first, then the past ones, latest end first.
 	order := make([]int, len(l))
 	for i := range order {
 		order[i] = i
@@ -137,7 +137,7 @@ func (l List) Encode(now time.Time) ([]byte, error) {
 				return nil, ErrFull
 			}
 		} else if past++; past > MaxPast || size > MaxDocument || now.Sub(l[i].End()) > MaxPastTime {
-			break // and all that ended before
+			break // all following overrides ended earlier
 		}
 		texts[i] = text
 	}
@@ -152,25 +152,25 @@ func (o *Override) rank(now time.Time) int {
 	return 1
 }
 
-// Decode reads a document. None at all is an empty list.
+// Decode parses a document. An empty document is an empty list.
 func Decode(source []byte) (List, error) {
 	if len(source) == 0 {
 		return nil, nil
 	}
 	if len(source) > MaxDocument {
-		return nil, fmt.Errorf("override: the document has %d bytes, at most %d are read", len(source), MaxDocument)
+		return nil, fmt.Errorf("override: the document has %d bytes; the maximum is %d", len(source), MaxDocument)
 	}
 	var kept document
 	err := json.Unmarshal(source, &kept)
 	if n := len(kept.Overrides); n > MaxActive+MaxPast {
-		err = fmt.Errorf("it has %d overrides, at most %d are kept", n, MaxActive+MaxPast)
+		err = fmt.Errorf("it has %d overrides; the maximum is %d", n, MaxActive+MaxPast)
 	}
 	list := make(List, len(kept.Overrides))
 	for i := 0; i < len(list) && err == nil; i++ {
 		err = json.Unmarshal(kept.Overrides[i], &list[i])
 	}
 	if err != nil {
-		return nil, fmt.Errorf("override: the document is damaged, and not used; remove it: %w", err)
+		return nil, fmt.Errorf("override: the document of overrides is damaged; remove it: %w", err)
 	}
 	return list, nil
 }

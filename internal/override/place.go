@@ -7,24 +7,24 @@ import (
 	"errors"
 )
 
-// Place is where the document is kept, for one process or for many. Package overridetest is
-// the suite that every place must pass.
+// Place stores the document, for one process or for many. Every implementation must pass
+// the tests of package overridetest.
 type Place interface {
-	// Read returns the document, which is empty if there is none. If its revision is the
-	// known one, it returns false instead.
+	// Read returns the document, which is empty if there is none. If the document still has
+	// the known revision, changed is false.
 	Read(ctx context.Context, known Revision) (source []byte, changed bool, err error)
 
-	// Write puts a document in the place of the one with this revision. The error is
-	// ErrChanged if that is not what is there. After any other error it may have been
-	// written; Read tells.
+	// Write replaces the document. If the stored document does not have the revision base,
+	// the error is ErrChanged. After any other error, the document may have been written;
+	// call Read to find out.
 	Write(ctx context.Context, base Revision, source []byte) error
 
-	// Watch calls look, and again soon after every change, until the context ends, which is
-	// its error. It may call without a change.
+	// Watch calls look at once and soon after every change, until the context ends. It
+	// returns the error of the context. It may also call look without a change.
 	Watch(ctx context.Context, look func()) error
 }
 
-// Revision tells documents apart. That of no document is "".
+// Revision identifies the content of a document. It is "" if there is no document.
 type Revision string
 
 // RevisionOf returns the revision of a document.
@@ -36,8 +36,8 @@ func RevisionOf(source []byte) Revision {
 	return Revision(hex.EncodeToString(sum[:]))
 }
 
-// Unknown is the revision of none.
+// Unknown differs from the revision of every document.
 const Unknown Revision = "unknown"
 
-// ErrChanged is that somebody else was faster.
+// ErrChanged is returned if another writer changed the document first.
 var ErrChanged = errors.New("override: the overrides have changed meanwhile; read them again")

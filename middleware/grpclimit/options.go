@@ -41,8 +41,8 @@ type Options struct {
 	// Attributes are defined by your application, such as action: post. Default none.
 	Attributes func(ctx context.Context, method string) map[string]string
 
-	// Cost returns the cost of the call, and with PerMessage of each message. Below 1,
-	// and by default, the cost is the one that each rule defines.
+	// Cost returns the cost of the call, and with PerMessage of each message. If it
+	// returns less than 1, and by default, each rule's own cost applies.
 	Cost func(ctx context.Context, method string) int64
 
 	// Skip reports whether a call passes without a check. Default never.

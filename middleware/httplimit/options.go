@@ -54,8 +54,8 @@ type Options struct {
 	// Attributes are defined by your application, such as action: post. Default none.
 	Attributes func(*http.Request) map[string]string
 
-	// Cost returns the cost of the request. Below 1, and by default, the cost is the
-	// one that each rule defines.
+	// Cost returns the cost of the request. If it returns less than 1, and by
+	// default, each rule's own cost applies.
 	Cost func(*http.Request) int64
 
 	// Skip reports whether a request passes without a check. Default never.

@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// Denial is one denied request, a sample of all. If several rules denied the request, it
-// is what one of them said.
+// Denial is the denial of one request by one rule. If several rules denied a request, there
+// is a Denial for each of them. Denials are a sample.
 type Denial struct {
 	At       int64  // Unix microseconds
 	Rule     string // "" if the client is on the block list
@@ -15,10 +15,10 @@ type Denial struct {
 	Tier     string
 	Method   string
 	Path     string // the pattern of the rule that the path matches; "" if the rule has none
-	Instance string // that denied it
+	Instance string // the instance that denied the request
 	Cost     int64
 
-	Shadow   bool // it passed, and a shadow rule would have denied it
+	Shadow   bool // the rule is a shadow rule: it would have denied the request
 	Blocked  bool // the client is on the block list
 	Degraded bool // the store was unavailable, and the rule fails closed
 }
@@ -49,7 +49,7 @@ func (d *Denial) flags() byte {
 	return flags
 }
 
-// SortDenials brings samples into the order that Frame.Denials has.
+// SortDenials sorts denials into the order of Frame.Denials.
 func SortDenials(all []Denial) { slices.SortFunc(all, compareDenials) }
 
 // mergeDenials merges two lists that are in order.
@@ -68,13 +68,13 @@ func mergeDenials(a, b []Denial) []Denial {
 	return append(append(all, a...), b...)
 }
 
-// trimDenials keeps the newest ones of each client and rule, and of these as many as there
-// is room for: one of each rule before a second of any, and within a rule one of each
-// client before a second of any. So neither a client nor a rule that denies all the time
-// pushes out the others.
+// trimDenials keeps the newest denials of each client and rule, up to MaxDenials in all. It
+// first keeps one of each rule, then a second one of each rule, and so on; within a rule, it
+// does the same for clients. So neither a client that is denied all the time nor a rule that
+// denies all the time displaces the others.
 func trimDenials(all []Denial) []Denial {
 	type pair struct{ rule, key string }
-	type place struct{ at, turn int } // turn is the denial's number, of its client or rule
+	type place struct{ at, turn int } // turn counts the denials of the same client, or of the same rule
 	ofClient, places := map[pair]int{}, make([]place, 0, len(all))
 	for i := range all {
 		p := pair{all[i].Rule, all[i].Key}

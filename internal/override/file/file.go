@@ -22,8 +22,8 @@ const (
 	lockName = "overrides.lock" // held by the process that writes
 )
 
-// pollEvery is how often Watch looks, besides being told by the system, so that a change is
-// seen within a second.
+// pollEvery is how often Watch calls look, in addition to notifications of the system, so
+// that it detects every change within a second.
 const pollEvery = 500 * time.Millisecond
 
 // Place is a document in a directory. It is safe for concurrent use, also by several
@@ -34,7 +34,8 @@ type Place struct {
 
 var _ override.Place = (*Place)(nil)
 
-// In returns a place in a directory, which is made by the first Write if it is not there.
+// In returns a place in a directory. If the directory does not exist, the first Write
+// creates it.
 func In(dir string) (*Place, error) {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -78,7 +79,7 @@ func (p *Place) Write(ctx context.Context, base override.Revision, source []byte
 	if err != nil {
 		return fmt.Errorf("override: %w", err)
 	}
-	defer lock.Close() // which gives back the lock
+	defer lock.Close() // releases the lock
 	now, err := p.read()
 	switch {
 	case err != nil:
@@ -97,7 +98,7 @@ func (p *Place) Write(ctx context.Context, base override.Revision, source []byte
 	return nil
 }
 
-// sweep removes what crashes have left behind. It needs the lock.
+// sweep removes temporary files of crashed processes. The caller must have the lock.
 func (p *Place) sweep() {
 	files, _ := filepath.Glob(p.path + ".*.tmp")
 	for _, file := range files {

@@ -1,8 +1,8 @@
 // Package redis keeps the document of overrides in Redis, for many instances at once.
 //
-// With the prefix "weir:" it is the key weir:{overrides}, a hash of sha256 and source, and
-// the channel weir:{overrides}:changed tells of changes. The key does not expire: each
-// override has an end of its own, and weir removes those of the past.
+// With the prefix "weir:", the key is weir:{overrides}, a hash with the fields sha256 and
+// source. The channel weir:{overrides}:changed reports changes. The key does not expire,
+// because each override has its own end, and weir removes past overrides.
 package redis
 
 import (
@@ -31,8 +31,8 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// pollEvery is how often Watch looks, give or take a fifth: a change of which the message
-// was lost is seen within a second.
+// pollEvery is how often Watch calls look, ±20 %, so that it detects a change within a
+// second even if the message was lost.
 const pollEvery = 500 * time.Millisecond
 
 // Place is a document in Redis. It is safe for concurrent use.
@@ -46,8 +46,8 @@ type Place struct {
 
 var _ override.Place = (*Place)(nil)
 
-// Open returns a place on a Redis that need not be there yet: client returns a client, or why
-// there is none at the moment. Nothing is asked of Redis yet.
+// Open returns a place in Redis. Redis may still be unavailable: client returns a client, or
+// an error while there is none. Open sends nothing to Redis.
 func Open(client func() (rueidis.Client, error), o Options) *Place {
 	key := cmp.Or(o.Prefix, "weir:") + "{overrides}"
 	return &Place{
@@ -79,13 +79,13 @@ func (p *Place) Read(ctx context.Context, known override.Revision) ([]byte, bool
 	case len(answer) == 0:
 		return nil, false, nil
 	case len(answer) == 1:
-		return nil, false, fmt.Errorf("override: the document in %s has %s bytes, at most %d are read; remove it", p.keys[0], answer[0], override.MaxDocument)
+		return nil, false, fmt.Errorf("override: the document in %s has %s bytes; the maximum is %d; remove it", p.keys[0], answer[0], override.MaxDocument)
 	}
 	return []byte(answer[1]), true, nil
 }
 
-// Write implements override.Place. Nothing is sent twice: the second would be a conflict with
-// the first.
+// Write implements override.Place. It never sends a write twice, because the second write
+// would conflict with the first.
 func (p *Place) Write(ctx context.Context, base override.Revision, source []byte) error {
 	ctx, cancel := context.WithTimeout(ctx, p.timeout)
 	defer cancel()
