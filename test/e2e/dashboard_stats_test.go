@@ -311,7 +311,7 @@ func TestDashboardAlerts(t *testing.T) {
 	page.see(alert, "High denied share")
 	page.see(alert, "threshold 10%")
 	page.choose(id("language"), "zh")
-	page.see(alert, "被限额拒绝的占")
+	page.see(alert, "的客户端被限额拒绝")
 	page.choose(id("language"), "en")
 	page.press(alert + " " + id("silence"))
 	page.choose("dialog "+id("silence-for"), "hours")

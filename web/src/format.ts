@@ -151,5 +151,5 @@ export function visible(text: string): string {
 // multiple is the value of an alert: slow is a multiple of what it was before, everything else
 // a share.
 export function multiple(kind: string, n: number, language: string): string {
-  return kind === 'slow' ? rate(n, language) + '×' : share(n, language)
+  return kind === 'slow' ? rate(n, language) + (language === 'zh' ? ' 倍' : '×') : share(n, language)
 }

@@ -428,7 +428,7 @@ export const en = {
   'clients.hot.none.denied': 'No client was denied in this time.',
   'clients.hot.absent': 'This server keeps no statistics, so it cannot list clients. You can still look one up.',
   'clients.hot.error': 'overcounted by {n} at most',
-  'clients.hot.sampling': 'There are so many keys that 1 in {n} is counted.',
+  'clients.hot.sampling': 'There are so many requests that 1 in {n} is sampled.',
 
   'alerts.title': 'Alerts',
   'alerts.absent': 'This server does not evaluate alerts.',
