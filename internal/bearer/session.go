@@ -21,6 +21,14 @@ var (
 	ErrSessionOver = errors.New("token: the session is over")
 )
 
+// Names of the cookie that holds a session. Over HTTPS it has the prefix with which
+// browsers take it from no other host and no plain page, so that no other site can set
+// it.
+const (
+	PlainCookie  = "weir_session"
+	SecureCookie = "__Host-" + PlainCookie
+)
+
 // maxSession is more than the longest session, in bytes.
 const maxSession = 160
 

@@ -3,8 +3,10 @@ package gateway
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/middleware/httplimit"
 )
@@ -67,6 +69,27 @@ func (p *peers) clean(out http.Header, trusted, believed bool) {
 	}
 }
 
+// dropSessions removes sessions of the dashboard. Browsers send a cookie to every port of a
+// host, and an upstream that kept it could sign in.
+func dropSessions(out http.Header) {
+	lines := out["Cookie"]
+	if !slices.ContainsFunc(lines, func(line string) bool { return strings.Contains(line, bearer.PlainCookie) }) {
+		return
+	}
+	var left []string
+	for _, line := range lines {
+		for cookie := range strings.SplitSeq(line, ";") {
+			name, _, _ := strings.Cut(cookie, "=")
+			if name = strings.TrimSpace(name); name != "" && name != bearer.PlainCookie && name != bearer.SecureCookie {
+				left = append(left, strings.TrimSpace(cookie))
+			}
+		}
+	}
+	if delete(out, "Cookie"); len(left) > 0 {
+		out["Cookie"] = []string{strings.Join(left, "; ")}
+	}
+}
+
 // who reports who holds the connection, whether it is a trusted proxy, and whether its
 // word about its client counts: two headers that name different clients count for
 // nothing.
@@ -84,6 +107,7 @@ func (p *peers) who(in *http.Request) (peer netip.Addr, trusted, believed bool) 
 func (p *peers) write(in *http.Request, out http.Header, room *[3]string) {
 	peer, trusted, believed := p.who(in)
 	p.clean(out, trusted, believed)
+	dropSessions(out)
 	set := func(i int, name, value string) {
 		room[i] = value
 		out[name] = room[i : i+1 : i+1]

@@ -164,3 +164,22 @@ func TestForwardAllocations(t *testing.T) {
 		t.Errorf("%v allocations", n)
 	}
 }
+
+// A session of the dashboard does not reach upstreams, whatever stands beside it.
+func TestSessionsStayHere(t *testing.T) {
+	url, last := seen(t)
+	b := newStand(t, setup{}, url)
+	for sent, want := range map[string]string{
+		"a=1; weir_session=bob|9|x; b=2":             "a=1; b=2",
+		"__Host-weir_session=bob|9|x":                "",
+		" weir_session =x;a=1":                       "a=1",
+		"a=weir_session; my_weir_session=2; c":       "a=weir_session; my_weir_session=2; c",
+		"a=1\r\nCookie: weir_session=x\r\nCookie: b": "a=1; b",
+		"a=1;b=2": "a=1;b=2",
+	} {
+		b.raw("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\nCookie: " + sent + "\r\n\r\n")
+		if got := strings.Join(last().Header["Cookie"], " & "); got != want {
+			t.Errorf("%q arrived as %q, want %q", sent, got, want)
+		}
+	}
+}

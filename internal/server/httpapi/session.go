@@ -7,19 +7,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 )
 
 // SessionLength is how long a session lasts.
 const SessionLength = 12 * time.Hour
-
-// Names of the cookie that holds a session. Over HTTPS it has the prefix with which
-// browsers take it from no other host and no plain page, so that no other site can set
-// it.
-const (
-	plainSession  = "weir_session"
-	secureSession = "__Host-weir_session"
-)
 
 // ownPage is a header that only a page of this server can send: a page of another site
 // would have to ask first, and is not allowed.
@@ -84,9 +77,9 @@ func (h *Handler) endSession(c *call) { h.setSession(c, "", -time.Second) }
 func (h *Handler) sessionName(r *http.Request) (name string, secure bool) {
 	said := r.Header["X-Forwarded-Proto"]
 	if r.TLS != nil || len(said) == 1 && strings.EqualFold(said[0], "https") && h.clients.Trusts(r.RemoteAddr) {
-		return secureSession, true
+		return bearer.SecureCookie, true
 	}
-	return plainSession, false
+	return bearer.PlainCookie, false
 }
 
 // credentials are by what a call says who makes it. A browser sends cookies with
