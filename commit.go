@@ -100,10 +100,9 @@ const Latest Micros = math.MaxInt64
 //
 // Windows, sub-windows and the log are then as if the charge had never happened,
 // whatever was charged since. Units that have already expired are not given back again.
-// The same holds for a bucket, with one exception: if the bucket would have run empty
-// in between and was charged again later, it keeps the units that would have drained
-// unused. A shaping queue gives back only its last place, because later requests
-// already know their turn.
+// A bucket may have fewer units than that: it gives back only what of the charge has not
+// drained yet, if what came first drains first. A shaping queue gives back only its last
+// place, because later requests already know their turn.
 //
 // If the clock steps back after a refund, the key may have fewer units than before it.
 func (c *Compiled) Refund(s State, tail []int64, receipt Micros, cost int64) State {
