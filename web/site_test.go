@@ -12,7 +12,8 @@ import (
 	"testing/fstest"
 )
 
-// maxPacked is how much the whole dashboard may be on the wire, in bytes.
+// maxPacked is how much the whole dashboard may be on the wire, in bytes: every page, both
+// languages, and the charts.
 const maxPacked = 120 << 10
 
 var script = strings.Repeat("console.log('weir');\n", 100)
