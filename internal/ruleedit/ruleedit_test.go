@@ -140,6 +140,36 @@ func checkRules(t *testing.T, file string, source []byte, want []rule.Rule) {
 	}
 }
 
+// Whatever a client is called and however a list is written, it gets on it and off again, and
+// nothing else changes.
+func TestListNames(t *testing.T) {
+	for _, source := range []string{
+		"rules: []\n", "rules: []\nblock: {user: [eve]}\n", "rules: []\nblock:\n  user:\n    - eve # since May\n    - bob\n",
+		"rules: []\nblock: {user: eve}\n", "{rules: [], block: {user: [eve]}}\n", "{\"rules\": [], \"block\": {\"user\": [\"eve\"]}}\n", "",
+	} {
+		before, _ := rule.Parse("", []byte(source))
+		for _, name := range []string{"mallory", "a: b, c]", `"`, "'", "x # y", "*", "- a", "</script>", "\u202e", "null", "7", `\`} {
+			l := ruleedit.Listing{List: "block", Kind: "user", Client: name}
+			on, _, err := ruleedit.List([]byte(source), l)
+			if err != nil {
+				t.Fatalf("%q on %q: %v", name, source, err)
+			}
+			set, problems := rule.Parse("", on)
+			if problems.Err() != nil || !slices.Equal(set.Block.Users, append(slices.Clone(before.Block.Users), name)) {
+				t.Fatalf("%q on %q is %q, %v", name, source, on, problems)
+			}
+			l.Off = true
+			off, _, err := ruleedit.List(on, l)
+			if err != nil {
+				t.Fatalf("%q off %q: %v", name, on, err)
+			}
+			if set, _ := rule.Parse("", off); !reflect.DeepEqual(set, before) {
+				t.Errorf("%q off %q is %q", name, on, off)
+			}
+		}
+	}
+}
+
 func TestEditErrors(t *testing.T) {
 	source := []byte("rules:\n  - {id: a, key: ip, limit: 5/1m}\n")
 	if _, _, err := ruleedit.Delete(source, "b"); !errors.Is(err, ruleedit.ErrNoRule) {

@@ -151,6 +151,7 @@ export const zh: Record<Word, string> = {
   'rules.everything': '所有请求',
   'rules.would': '24 小时内本会拒绝 {n} 个（{share}）',
   'rules.half': '拒绝过半',
+  'rules.half.shadow': '本会拒绝过半',
   'rules.never': '从未命中',
   'rules.never.about': '最近 30 天没有请求命中这条规则。',
   'rules.only.half': '拒绝过半',
