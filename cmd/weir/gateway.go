@@ -44,7 +44,7 @@ services, and answers the others itself. It is also the service that weir serve 
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [host][/path=]url[,url…] (repeatable, required)")
+	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [[host][/path]=]url[,url…] (repeatable, required)")
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
 	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it, the gateway uses plain HTTP")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")

@@ -101,7 +101,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.TLS.CertFile, "tls-cert", "", "TLS certificate `file` of the API; without it, the API uses plain HTTP")
 	flags.StringVar(&f.TLS.KeyFile, "tls-key", "", "TLS private key `file` of the API")
 	flags.StringVar(&f.TLS.ClientCAFile, "tls-client-ca", "", "CA `file`; clients must have a certificate of one of its authorities")
-	flags.StringSliceVar(&f.TLS.ClientSANs, "tls-client-san", nil, "names (`name list`) of which a client certificate must have at least one: DNS name, IP address, URI or e-mail address")
+	flags.StringSliceVar(&f.TLS.ClientSANs, "tls-client-san", nil, "names (`name list`); a client certificate must have at least one of them: DNS name, IP address, URI or e-mail address")
 	flags.StringVar(&f.Data, "data", "", "`directory` for data that survives a restart")
 	flags.DurationVar(&f.SnapshotEvery, "snapshot-every", app.DefaultSnapshotEvery, "how often weir saves data in memory to --data; it also saves on exit")
 	flags.BoolVar(&f.stats, "stats", true, "record statistics and evaluate alerts")
