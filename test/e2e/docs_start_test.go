@@ -150,7 +150,10 @@ func (tut *tutorial) serve(command string) string {
 	}
 	command = httpFlag.ReplaceAllString(tut.real(command), "")
 	lonely := strings.Contains(command, "--grpc off")
-	cmd := exec.Command("sh", "-c", "exec "+strings.ReplaceAll(command, "--grpc off", ""))
+	// On a busy machine, a check may take longer than the usual 50 ms, and would be decided
+	// without Redis.
+	patient := strings.ReplaceAll(command, ":"+tut.redis, ":"+tut.redis+"'?timeout=10s'")
+	cmd := exec.Command("sh", "-c", "exec "+strings.ReplaceAll(patient, "--grpc off", ""))
 	cmd.Env = tut.environment()
 	p, err := begin(cmd, tut.dir)
 	if err != nil {
