@@ -40,6 +40,7 @@ describe('alerts', () => {
     const a = { kind: 'drop', summary: 'traffic has fallen', value: 0.4 }
     speech.language = 'zh'
     expect(alert(a)).toBe('流量降到此前的 40%。')
+    expect(alert({ ...a, kind: 'slow', value: 3 })).toBe('判定变慢：p99 是此前的 3 倍。')
     expect(alert({ ...a, kind: 'denied' })).toBe('40% 的客户端被限额拒绝。')
     expect(alert({ ...a, kind: 'denied', rule: 'api' })).toBe('40% 的客户端被限额拒绝，主要由规则 api 拒绝。')
     expect(alert({ ...a, kind: 'hot_key', subject: '{rule}[x]', rule: 'api' })).toBe('客户端 {rule}[x] 占全部拒绝的 40%，主要由规则 api 拒绝。')
