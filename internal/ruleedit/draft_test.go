@@ -3,7 +3,9 @@ package ruleedit_test
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"reflect"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -122,4 +124,35 @@ func sameJSON(t *rapid.T, a, b []byte) bool {
 		t.Fatal(err)
 	}
 	return reflect.DeepEqual(x, y)
+}
+
+// A draft in the far right of its lines does not repeat its indentation on each new one.
+func TestAmendDraftFarRight(t *testing.T) {
+	const size = 200_000
+	source := strings.Repeat(" ", size) + "a: 1\n"
+	for name, now := range map[string]string{
+		"one long field": `{"a": 2, "b": [` + strings.Repeat("0, ", 5000) + `0]}`,
+		"many fields":    `{"a": 2` + manyFields(5000) + `}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			d, err := ruleedit.AmendDraft([]byte(source), []byte(now))
+			runtime.ReadMemStats(&after)
+			if err != nil || !strings.HasPrefix(string(d.Source), "a: 2\n") {
+				t.Errorf("%.40q, %v", d.Source, err)
+			}
+			if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 {
+				t.Errorf("it took %d bytes", n)
+			}
+		})
+	}
+}
+
+func manyFields(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, `, "b%d": 0`, i)
+	}
+	return b.String()
 }

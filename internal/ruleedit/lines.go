@@ -13,7 +13,12 @@ import (
 type page struct {
 	lines []string
 	eol   string // for new lines
+	new   int    // bytes of lines that were rendered
 }
+
+// maxRendered bounds the bytes that are rendered for one page. A document in the far right of
+// its lines would otherwise repeat its indentation on each new one.
+const maxRendered = 2 * document.MaxSize
 
 func newPage(source string) *page {
 	p := &page{eol: "\n"}
@@ -52,10 +57,14 @@ func element(r *rule.Rule) *document.Element {
 	return document.Read("", string(rule.RuleToJSON(r)), func(document.Fault) {})
 }
 
-// render writes an element as lines that are indented.
+// render writes an element as lines that are indented, unless they become too long.
 func (p *page) render(e *document.Element, indent int) ([]string, bool) {
 	text, err := e.YAML()
 	if err != nil {
+		return nil, false
+	}
+	p.new += len(text) + strings.Count(string(text), "\n")*(indent+len(p.eol))
+	if p.new > maxRendered {
 		return nil, false
 	}
 	var lines []string
