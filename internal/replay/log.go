@@ -103,6 +103,11 @@ type Options struct {
 	// memory.DefaultMaxKeys.
 	MaxKeys int
 
+	// MaxArrivals is the most arrivals of clients, at all limits together, that are
+	// remembered for suggestions. Each takes 16 bytes, and the client's name besides.
+	// Default 8,388,608.
+	MaxArrivals int
+
 	// Top is how many of the clients that were denied most are listed. Default 10.
 	Top int
 
@@ -153,6 +158,7 @@ func (o *Options) validate(logs int) error {
 
 func (o *Options) setDefaults() {
 	o.Disorder = cmp.Or(o.Disorder, 10*time.Second)
+	o.MaxArrivals = cmp.Or(o.MaxArrivals, maxArrivals)
 	o.MaxKeys = cmp.Or(o.MaxKeys, memory.DefaultMaxKeys)
 	o.Top = cmp.Or(o.Top, 10)
 	if o.Shares == nil {

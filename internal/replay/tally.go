@@ -30,8 +30,7 @@ type ruleTally struct {
 	demands    []*demand
 }
 
-// maxArrivals bounds what is remembered for suggestions, over all rules: 16 bytes
-// each, and the client's name besides.
+// maxArrivals is the default of Options.MaxArrivals.
 const maxArrivals = 1 << 23
 
 func newTally(o *Options) *tally {
@@ -43,7 +42,7 @@ func newTally(o *Options) *tally {
 	for _, c := range o.Table.Rules() {
 		limits += len(c.Limits("", ""))
 	}
-	room := min(1<<21, maxArrivals/max(1, limits))
+	room := min(1<<21, o.MaxArrivals/max(1, limits))
 	for i, c := range o.Table.Rules() {
 		t.index[c] = i
 		rt := ruleTally{rule: c, RuleReport: RuleReport{ID: c.ID, Key: phrase.Join(c.Key, "|"), Mode: c.Mode}}

@@ -20,6 +20,8 @@ const (
 	maxReplaying   = 2                // at once, so that checks have enough CPU time
 	replayPatience = 20 * time.Second // for both reports together
 	replayKeys     = 1 << 18          // clients under all rules; a log of this size rarely has more
+	replayWords    = 1 << 21          // of 8 bytes, in sub-windows of all clients
+	replayArrivals = 1 << 19          // that are remembered for suggestions
 )
 
 // ReplayRequest is the body of POST /v1/rules/replay.
@@ -57,6 +59,9 @@ func (h *Handler) replayLog(c *call) (any, error) {
 	if strings.TrimSpace(want.Log) == "" {
 		return nil, badField.of("log: required; send lines of an access log.").in("log").coded("required")
 	}
+	if len(want.Source) > MaxDraftBody {
+		return nil, badField.of("source: %d bytes exceed the maximum of %d; send a shorter rule.", len(want.Source), MaxDraftBody).in("source")
+	}
 	return h.replay(c, &want)
 }
 
@@ -79,7 +84,8 @@ func (h *Handler) replay(c *call, want *ReplayRequest) (a ReplayAnswer, err erro
 
 // replayed returns a report on the rules that applied, and on the rule with an id.
 func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.Report, error) {
-	report, err := replay.Run(ctx, replay.Options{Table: table, MaxKeys: replayKeys}, replay.NewLog("log", strings.NewReader(log)))
+	o := replay.Options{Table: table, MaxKeys: keysFor(table), MaxArrivals: replayArrivals}
+	report, err := replay.Run(ctx, o, replay.NewLog("log", strings.NewReader(log)))
 	var invalid *weir.InvalidError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -94,4 +100,16 @@ func replayed(ctx context.Context, table *rule.Table, log, id string) (*replay.R
 		report.Rules = []replay.RuleReport{}
 	}
 	return report, nil
+}
+
+// keysFor is how many clients are remembered. A draft may give each of them thousands of
+// sub-windows.
+func keysFor(table *rule.Table) int {
+	words := 1
+	for _, r := range table.Rules() {
+		if r.Algorithm == weir.SlidingBuckets {
+			words = max(words, r.Buckets, 64) // which is enough for the default
+		}
+	}
+	return min(replayKeys, replayWords/words)
 }

@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 )
@@ -68,4 +69,23 @@ func TestReplay(t *testing.T) {
 	}
 	s.replaying.Store(0)
 	s.call("POST /v1/rules/replay", `{"log":"x"}`).want(t, 200, nil)
+}
+
+// A draft cannot make a replay keep much for each client.
+func TestReplayMemory(t *testing.T) {
+	s := newStand(t, Options{})
+	var lines strings.Builder
+	for i := range 20_000 {
+		fmt.Fprintf(&lines, "10.0.%d.%d - - [15/Nov/2026:10:00:00 +0000] \"GET / HTTP/1.1\" 200 1\n", i>>8, i&255)
+	}
+	body := send(t, map[string]any{"source": "{id: a, key: ip, algorithm: sliding_buckets, buckets: 4095, limit: 1000000/1d}", "log": lines.String()})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	s.call("POST /v1/rules/replay", body).want(t, 200, nil)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 400<<20 {
+		t.Errorf("it took %d MB", n>>20)
+	}
+	long := strings.Repeat("#", MaxDraftBody+1)
+	s.call("POST /v1/rules/replay", send(t, map[string]any{"source": long, "log": "x"})).wantProblem(t, badField, "source")
 }
