@@ -105,7 +105,7 @@ type Visit struct {
 // signing in.
 func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (Caller, error) {
 	if !v.Uncounted {
-		if err := g.within(ctx, g.limits.Check, v.Client, anyCall); err != nil {
+		if err := g.Count(ctx, v.Client); err != nil {
 			return Caller{}, err
 		}
 	}
@@ -128,6 +128,12 @@ func (g *Guard) Allow(ctx context.Context, tokens *bearer.List, v Visit) (Caller
 		return caller, &ScopeError{Holder: caller.Name, Has: caller.Scope, Needs: v.Needs}
 	}
 	return caller, nil
+}
+
+// Count counts a call that is answered without Allow. The error is a *TooOftenError, or the
+// error of the context.
+func (g *Guard) Count(ctx context.Context, client netip.Addr) error {
+	return g.within(ctx, g.limits.Check, client, anyCall)
 }
 
 // within returns an error if an address has done something too often.

@@ -22,7 +22,12 @@ func (h *Handler) allow(c *call, needs access) error {
 		c.Header()["Cache-Control"] = uncached
 		c.client, _ = h.clients.Client(c.r.RemoteAddr, c.r.Header)
 	}
-	if needs > signing {
+	switch {
+	case needs == signing:
+		if err := h.options.Guard.Count(c.r.Context(), c.client); err != nil {
+			return h.turnAway(c, err)
+		}
+	case needs > signing:
 		if err := h.identify(c, tokens, needs); err != nil {
 			return err
 		}
@@ -37,6 +42,11 @@ func (h *Handler) allow(c *call, needs access) error {
 func (h *Handler) identify(c *call, tokens *bearer.List, needs access) (err error) {
 	if tokens != nil {
 		if c.credentials, err = h.credentials(c.r); err != nil {
+			if needs >= reading {
+				if often := h.options.Guard.Count(c.r.Context(), c.client); often != nil {
+					return h.turnAway(c, often)
+				}
+			}
 			return err
 		}
 	}

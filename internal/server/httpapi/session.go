@@ -35,7 +35,7 @@ func (h *Handler) signIn(c *call, want *SessionRequest) (any, error) {
 	}
 	var err error
 	c.caller, err = h.options.Guard.Allow(c.r.Context(), tokens, manage.Visit{
-		Client: c.client, Credentials: manage.Credentials{Authorization: []string{"Bearer " + want.Token}},
+		Client: c.client, Credentials: manage.Credentials{Authorization: []string{"Bearer " + want.Token}}, Uncounted: true, // it was counted before it was read
 	})
 	if err != nil {
 		return nil, h.turnAway(c, err)

@@ -34,6 +34,8 @@ var sessionTried = []tried{
 	{what: "POST /v1/session", body: strings.Repeat(" ", maxSmallBody+1), status: 413, tokens: true},
 	{what: "POST /v1/session", body: `{"token":"` + adminToken + `"}`, status: 429, tokens: true, tired: true, headers: []string{own},
 		options: Options{Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1, Period: time.Hour}}}}},
+	{what: "DELETE /v1/session", status: 429, tokens: true, tired: true, headers: []string{own},
+		options: Options{Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1, Period: time.Hour}}}}},
 	{what: "DELETE /v1/session", status: 204, tokens: true, headers: []string{own}},
 	{what: "DELETE /v1/session", status: 403, tokens: true},
 	{what: "DELETE /v1/session?x=1", status: 400, tokens: true},
@@ -262,5 +264,28 @@ func TestSessionsOverHTTPS(t *testing.T) {
 	// Other senders are not trusted.
 	if plain := s.session(asAlice, https); !strings.HasPrefix(plain, "Cookie: weir_session=") {
 		t.Error(plain)
+	}
+}
+
+// Calls without a token that the server rejects are counted, too, and then not logged: who
+// may not call cannot fill the log.
+func TestSessionCallsAreCounted(t *testing.T) {
+	for name, c := range map[string]struct{ what, body, header string }{
+		"sign in from elsewhere":  {"POST /v1/session", asAlice, "Sec-Fetch-Site: cross-site"},
+		"sign in with nonsense":   {"POST /v1/session", "junk", own},
+		"sign out":                {"DELETE /v1/session", "", own},
+		"a session from anywhere": {"GET /v1/rules", "", "Cookie: weir_session=x"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newStand(t, Options{Service: manage.Service{Tokens: tokens(t), Limits: manage.GuardOptions{Calls: weir.Limit{N: 3, Period: time.Hour}}}})
+			for i := range 20 {
+				if r := s.call(c.what, c.body, c.header); (r.StatusCode == 429) != (i >= 3) {
+					t.Fatalf("call %d: %d", i, r.StatusCode)
+				}
+			}
+			if n := strings.Count(s.log.String(), "management call"); n > 3 {
+				t.Errorf("%d calls were logged", n)
+			}
+		})
 	}
 }
