@@ -261,6 +261,7 @@ func (c *core) end(h *hold, state weir.HoldState, now weir.Micros) {
 func (c *core) expire(now weir.Micros) {
 	c.holds.mu.Lock()
 	defer c.holds.mu.Unlock()
+	var changed map[*shard]bool // each is looked through once, however many expire together
 	for len(c.holds.due) > 0 && c.holds.due[0].until <= now {
 		h := c.holds.due[0]
 		if h.state != weir.HoldOpen {
@@ -273,11 +274,19 @@ func (c *core) expire(now weir.Micros) {
 			p.shard.letGoLocked(p)
 			if p.releases() {
 				c.releaseLocked(p, p.Cost)
-				p.shard.nextReleaseLocked()
+				if changed == nil {
+					changed = make(map[*shard]bool)
+				}
+				changed[p.shard] = true
 			}
 			p.shard.mu.Unlock()
 		}
 		c.end(h, weir.HoldExpired, h.expires)
+	}
+	for sh := range changed {
+		sh.mu.Lock()
+		sh.nextReleaseLocked()
+		sh.mu.Unlock()
 	}
 }
 
