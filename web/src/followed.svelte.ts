@@ -1,5 +1,6 @@
 // An answer that is kept up to date while somebody looks at it.
 
+import { untrack } from 'svelte'
 import type { Call } from './api/client'
 import { every } from './every'
 import { live, told } from './live.svelte'
@@ -25,7 +26,7 @@ export class Followed<T> {
     let at = 0 // when it was answered
     let counted = -1
     let moved = 0 // when there were requests
-    return every(pause || atLeast, async (signal) => {
+    const work = async (signal: AbortSignal) => {
       const asked = wanted()
       if (!asked) {
         this.value = null
@@ -48,6 +49,9 @@ export class Followed<T> {
         return !this.absent
       }
       return pause > 0
-    })
+    }
+    // What is asked for may depend on the time or on what happened last. That must not start it
+    // over: where an answer takes longer than a second, there would never be one.
+    return untrack(() => every(pause || atLeast, work))
   }
 }
