@@ -8,106 +8,114 @@ import (
 	"image/png"
 	"math"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
 )
 
-const pictureRules = `rules:
-  - {id: login, description: stop password guessing, match: {method: POST, path: /api/login}, key: ip, algorithm: sliding_log, limit: 5/1h}
-  - {id: api, match: {path: /api/**}, key: user, limit: 40/1s}
-  - {id: search, match: {path: /api/search}, key: user, limit: 12/1s, mode: shadow}
-  - {id: everything, key: global, limit: 1000/1s}
-`
-
 // The pictures in the documentation are of the real page; -update takes them again, with
-// a minute of traffic on them instead of a moment.
+// a minute of traffic on them instead of a moment, and takes one of every page, by day, by
+// night and on a phone, for who wants to look at all of them.
 func TestDashboardPictures(t *testing.T) {
-	p, b, _ := dashboard(t, pictureRules, "--queue", "mail=1/1h,capacity=10", "--queue", "thumbnails=50/1s")
-	c := client(t)
-	post := func(path, body string) {
-		t.Helper()
-		if a := ask(t, c, "POST", p.URL+path, body); a.Status/100 != 2 {
-			t.Fatalf("%s: %s", path, a.Text)
-		}
-	}
-	for range 7 {
-		post("/v1/check", `{"ip": "192.0.2.1", "method": "POST", "path": "/api/login"}`)
-	}
-	post("/v1/counters/add", `{"add": [{"name": "views", "by": 48210}, {"name": "likes", "by": 1207}, {"name": "shares", "by": 96}]}`)
-	post("/v1/boards/score", `{"board": {"name": "songs"}, "score": [{"member": "Blue Hour", "by": 812}, {"member": "Long Way Down", "by": 640}, {"member": "Paper Boats", "by": 377}]}`)
-	post("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 3600, "threshold": 2}, "items": ["lamp", "chair"]}`)
-	post("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 3600, "threshold": 2}, "items": ["lamp"]}`)
-	for range 4 {
-		post("/v1/queues/mail/push", `{"payload": "hello"}`)
-	}
 	seconds := 4
 	if *update {
 		seconds = 45
 	}
-	from := time.Now().Unix()
-	waves(t, p.URL)
-	var to int64
-	recorded := func(least int) func() bool {
-		return func() (enough bool) {
-			var n int
-			n, to = onRecord(t, p.URL, from)
-			return n > least
-		}
-	}
-	waitFor(t, "half of the traffic", recorded(seconds/2))
-	const raised = `{id: everything, key: global, limit: 2000/1s}`
-	if a := ask(t, c, "PUT", p.URL+"/v1/rules/everything?summary=more+for+everybody", raised, "If-Match", "*"); a.Status != 200 {
-		t.Fatal(a.Text)
-	}
-	waitFor(t, "the traffic", recorded(seconds))
-
+	p, b, places := furnished(t, seconds)
 	document, err := os.ReadFile("../../docs/guides/dashboard.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	page := b.open(p.URL, "")
 	page.look(1200, 1000, "light")
-	page.front()
-	page.press(id("range-other"))
-	const clock = "new Date(%d * 1000 - new Date().getTimezoneOffset() * 60000).toISOString().slice(0, 19)"
-	for field, at := range map[string]int64{"range-from": from + 1, "range-to": to} {
-		var text string
-		if err := page.eval(fmt.Sprintf(clock, at), &text); err != nil {
-			t.Fatal(err)
+	for _, to := range places {
+		if to.image == "" {
+			continue
 		}
-		page.setTime(id(field), text)
-	}
-	page.press(id("range-show"))
-	page.press(id("range-other")) // the fields are in the way
-	waitFor(t, "a rate", func() bool { return page.number(id("tile-rate")+" .value") > 10 })
-	for _, p := range []struct{ name, place, ready, says string }{
-		{"dashboard-overview", "", id("marks"), "more for everybody"},
-		{"dashboard-playground", "playground", id("numbers"), "leaky_bucket shape"},
-		{"dashboard-rule", "rules/edit/login", id("checked"), "No errors."},
-		{"dashboard-client", "clients?key=ip:192.0.2.1", id("standing"), "0 / 5"},
-		{"dashboard-counters", "counters?name=views&name=likes&name=shares&board=songs&hot=goods&hot_window_s=3600&hot_threshold=2", "tr[data-item=lamp]", "hot"},
-	} {
-		if p.place != "" {
-			page.run("go", chromedp.Evaluate("location.hash = "+literal("#/"+p.place), nil))
-		}
-		page.see(p.ready, p.says)
-		if !strings.Contains(string(document), "(../images/"+p.name+".png)") {
-			t.Errorf("docs/guides/dashboard.md does not show %s", p.name)
+		page.visit(to)
+		page.settle()
+		if !strings.Contains(string(document), "(../images/"+to.image+".png)") {
+			t.Errorf("docs/guides/dashboard.md does not show %s", to.image)
 		}
 		var shot []byte
 		page.run("take a picture", picture(&shot))
 		if size, err := pngSize(shot); err != nil || size != image.Pt(1200, 1000) {
-			t.Errorf("%s: the picture is %v, %v", p.name, size, err)
+			t.Errorf("%s: the picture is %v, %v", to.image, size, err)
 		}
 		if *update {
-			if err := os.WriteFile("../../docs/images/"+p.name+".png", shot, 0o644); err != nil {
-				t.Fatal(err)
-			}
+			keepPicture(t, "../../docs/images", to.image, shot)
 		}
 	}
+	if !*update {
+		return
+	}
+	asked := b.open(withTokens(t).URL, "#/rules")
+	asked.waitFor("dialog " + id("token"))
+	asked.album("token")
+	page.front()
+	for _, to := range places {
+		page.visit(to)
+		page.album(to.name)
+	}
+}
+
+// album takes pictures of the whole page in every look. They are for people to look at, and
+// do not belong to git.
+func (p *tab) album(name string) {
+	p.t.Helper()
+	for _, look := range []struct {
+		name   string
+		width  int64
+		scheme string
+	}{{"light", 1200, "light"}, {"dark", 1200, "dark"}, {"phone", 390, "light"}, {"phone-dark", 390, "dark"}} {
+		p.look(look.width, 1000, look.scheme)
+		p.settle()
+		var shot []byte
+		p.run("take a picture", cdppage.BringToFront(), chromedp.FullScreenshot(&shot, 100))
+		keepPicture(p.t, "../../bin/pictures", name+"-"+look.name, shot)
+	}
+}
+
+func keepPicture(t *testing.T, dir, name string, shot []byte) {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(dir, name+".png")
+	if err := os.WriteFile(file, shot, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Log(file)
+}
+
+// traffic sends waves of requests until the test ends, and waits for so many seconds of them,
+// and until the rules api and search have denied some. In the middle, something happens. It
+// returns the first and the last second.
+func traffic(t *testing.T, url string, seconds int, middle func()) (from, to int64) {
+	t.Helper()
+	c := client(t)
+	from = time.Now().Unix()
+	waves(t, url)
+	recorded := func(least int) func() bool {
+		return func() bool {
+			var n int
+			n, to = onRecord(t, url, from)
+			return n > least
+		}
+	}
+	waitFor(t, "half of the traffic", recorded(seconds/2))
+	middle()
+	for _, rule := range []string{"api", "search"} {
+		waitFor(t, "denials of "+rule, func() bool {
+			return strings.Contains(ask(t, c, "GET", url+"/v1/stats/clients?by=denied&rule="+rule, "").Text, `"user:`)
+		})
+	}
+	waitFor(t, "the traffic", recorded(seconds))
+	return from, to
 }
 
 // waves sends requests that come and go, until the test ends.
