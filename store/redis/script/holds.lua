@@ -1285,8 +1285,8 @@ holding = (function()
     return most
   end
 
-  -- letGo gives back units of a hold, which is open no more, to k. The others are those that
-  -- are; a bucket lets those that were reserved later move up.
+  -- letGo gives back units of a hold, which is open no more, to k. A bucket lets holds that
+  -- were reserved later move up. If the others are given, the caller saves those that moved.
   local function letGo(r, units, h, others)
     if FRESH[k] <= 0 or units <= 0 then return end
     if c.full == 0 then
@@ -1301,7 +1301,7 @@ holding = (function()
       for _, other in ipairs(others or openHolds(h)) do
         if other.at > r.at or other.at == r.at and other.level > r.level then
           other.level = max(0, other.level - back)
-          saveHold(h, other)
+          if others then other.moved = true else saveHold(h, other) end
         end
       end
       level = level - back
@@ -1337,6 +1337,9 @@ holding = (function()
       c = limitOf(limit, r.n, r.shape == 1)
       letGo(r, r.cost, h, list)
       c = limit
+    end
+    for _, r in ipairs(list) do -- at the end, and not for each that has expired: a script blocks Redis
+      if r.moved then saveHold(h, r) end
     end
     if list[1] then call('HSET', h, 'x', pack('>I7', list[1].expires)) else call('DEL', h) end
   end
