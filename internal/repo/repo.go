@@ -102,10 +102,11 @@ func (d Draft) Ready(name string, current []byte) (Draft, error) {
 	return d, nil
 }
 
-// OneLine turns a text into one line of at most that many bytes, for logs and lists.
+// OneLine turns a text into one line of at most that many bytes, for logs and lists. It has
+// no marks that make a part of it appear in another order.
 func OneLine(text string, most int) string {
 	text = strings.Map(func(c rune) rune {
-		if unicode.IsControl(c) || c == '\u2028' || c == '\u2029' {
+		if unicode.IsControl(c) || unicode.Is(unicode.Bidi_Control, c) || c == '\u2028' || c == '\u2029' {
 			return ' '
 		}
 		return c
