@@ -40,3 +40,31 @@ func TestHoldsExpireTogether(t *testing.T) {
 		t.Errorf("%d writes", n)
 	}
 }
+
+// What is damaged of a hold counts as nothing: it does not fail requests, of which many
+// travel together.
+func TestDamagedHold(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	limit := testcall.Must(weir.Limit{N: 10, Period: time.Hour, Release: true}.Compile())(t)
+	op := weir.Op{Key: "k", Limit: limit, Cost: 1}
+	id := weir.HoldID{1}
+	for _, field := range []string{string(id[:]), "x"} {
+		for _, value := range []string{"", "abc"} {
+			testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
+			keys := testcall.Must(client.Do(t.Context(), client.B().Keys().Pattern("*%holds:*").Build()).AsStrSlice())(t)
+			if len(keys) != 1 {
+				t.Fatalf("%q", keys)
+			}
+			testcall.OK(t, client.Do(t.Context(), client.B().Hset().Key(keys[0]).FieldValue().FieldValue(field, value).Build()).Error())
+			if d := testcall.Must(store.Take(t.Context(), nil, op))(t); !d[0].Allowed {
+				t.Errorf("%q %q: %+v", field, value, d)
+			}
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, op))(t)
+			if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled {
+				t.Errorf("%q %q: %+v", field, value, done)
+			}
+		}
+	}
+}

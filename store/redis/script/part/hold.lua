@@ -17,7 +17,9 @@ holding = (function()
 
   local function saveHold(h, r) call('HSET', h, r.id, pack(RECORD, r.expires, r.cost, r.receipt, r.level, r.at, r.n, r.shape)) end
 
+  -- readHold reads a record. One that is damaged counts as none.
   local function readHold(id, text)
+    if #text ~= 43 then return nil end
     local r = { id = id }
     r.expires, r.cost, r.receipt, r.level, r.at, r.n, r.shape = unpack(RECORD, text)
     return r
@@ -27,7 +29,7 @@ holding = (function()
   local function openHolds(h)
     local all, list = call('HGETALL', h), {}
     for i = 1, #all, 2 do
-      if all[i] ~= 'x' then list[#list + 1] = readHold(all[i], all[i + 1]) end
+      if all[i] ~= 'x' then list[#list + 1] = readHold(all[i], all[i + 1]) end -- nil adds nothing
     end
     table.sort(list, function(p, q)
       if p.expires ~= q.expires then return p.expires < q.expires end
@@ -40,7 +42,7 @@ holding = (function()
   local function keepHold(h, r)
     saveHold(h, r)
     local first = call('HGET', h, 'x')
-    if not first or unpack('>I7', first) > r.expires then call('HSET', h, 'x', pack('>I7', r.expires)) end
+    if not first or #first ~= 7 or unpack('>I7', first) > r.expires then call('HSET', h, 'x', pack('>I7', r.expires)) end
     local left = lasting(r.expires)
     if call('PTTL', h) < tonumber(left) then call('PEXPIRE', h, left) end
   end
@@ -103,7 +105,7 @@ holding = (function()
   -- endDue gives back to k what holds have that have expired.
   local function endDue(h)
     local first = call('HGET', h, 'x')
-    if not first or unpack('>I7', first) > now then return end
+    if not first or #first == 7 and unpack('>I7', first) > now then return end
     local list = openHolds(h)
     while list[1] and list[1].expires <= now do
       local r = table.remove(list, 1)
@@ -163,7 +165,7 @@ holding = (function()
   -- was last known to expire.
   local function settleOne(i, h, e, id, life, known)
     local ended = call('GET', e)
-    if ended then
+    if ended and #ended == 21 then
       local used, over, until_ = unpack('>I7I7I7', ended)
       if until_ <= now then return UNKNOWN, 0, 0 end
       return SETTLED, used, over
