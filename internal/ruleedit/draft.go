@@ -86,12 +86,28 @@ func amendedDraft(source []byte, root, want *document.Element) ([]byte, bool) {
 	return []byte(strings.Join(lines, "")), ok
 }
 
+// maxDraftValues is how many names and values a draft may have: enough for 30,000 tiers. To
+// write one as YAML takes more than a kilobyte of memory.
+const maxDraftValues = 150_000
+
+// values counts the names and values of a tree.
+func values(e *document.Element) int {
+	n := 1
+	for _, item := range e.Items {
+		n += values(item)
+	}
+	for _, m := range e.Members {
+		n += 1 + values(m.Value)
+	}
+	return n
+}
+
 // readMapping reads a source without faults, which is a mapping or nothing at all.
 func readMapping(source []byte) *document.Element {
 	faulty := false
 	root := document.Read("", string(source), func(document.Fault) { faulty = true })
 	switch {
-	case root == nil || faulty:
+	case root == nil || faulty || values(root) > maxDraftValues:
 		return nil
 	case root.Kind == document.Nothing:
 		root = &document.Element{Kind: document.Mapping}

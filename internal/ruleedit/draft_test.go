@@ -156,3 +156,18 @@ func manyFields(n int) string {
 	}
 	return b.String()
 }
+
+// A draft of very many values is not written again: that would take hundreds of bytes for
+// each of its own.
+func TestDraftOfManyValues(t *testing.T) {
+	long := `{"a": [` + strings.Repeat("0,", 450_000) + `0]}`
+	if _, err := ruleedit.ReadDraft([]byte(long)); !errors.Is(err, ruleedit.ErrUnreadable) {
+		t.Error(err)
+	}
+	if _, err := ruleedit.AmendDraft([]byte("a: 1"), []byte(long)); !errors.Is(err, ruleedit.ErrNoObject) {
+		t.Error(err)
+	}
+	if _, err := ruleedit.ReadDraft([]byte(`{"id": "a"` + manyFields(30_000) + `}`)); err != nil {
+		t.Error(err)
+	}
+}
