@@ -164,30 +164,8 @@ func TestDashboardPhone(t *testing.T) {
 	for _, place := range []string{"overview", "rules", "clients", "counters", "alerts", "playground"} {
 		page.goTo(place)
 		waitFor(t, place, func() bool { return strings.EqualFold(page.text("main h1"), place) })
-		var wrong []string
-		// A word of up to 20 letters has one box; more than one means that it was broken.
-		if err := page.eval(`(() => {
-			const wrong = []
-			const walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
-			for (let node; (node = walk.nextNode()); ) {
-				for (const word of node.data.matchAll(/[A-Za-z0-9:._%]{2,20}/g)) {
-					const range = document.createRange()
-					range.setStart(node, word.index)
-					range.setEnd(node, word.index + word[0].length)
-					const tops = new Set([...range.getClientRects()].filter(r => r.width > 0).map(r => Math.round(r.top)))
-					if (tops.size > 1) wrong.push('broken: ' + word[0])
-				}
-			}
-			for (const e of document.querySelectorAll('label > span, button, th, h1, h2, nav a, .badge, select')) {
-				if (e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1) wrong.push('cut: ' + e.textContent)
-			}
-			return wrong
-		})()`, &wrong); err != nil || len(wrong) > 0 {
-			t.Errorf("%s: %v %v", place, wrong, err)
-		}
-		var over int
-		if err := page.eval("document.documentElement.scrollWidth - innerWidth", &over); err != nil || over > 0 {
-			t.Errorf("%s is %d pixels wider than a phone, %v", place, over, err)
+		if wrong := page.misfits(); len(wrong) > 0 {
+			t.Errorf("%s: %v", place, wrong)
 		}
 	}
 }

@@ -372,6 +372,7 @@ export const en = {
   'clients.used': 'Used',
   'clients.left': 'Remaining',
   'clients.reset': 'Resets in',
+  'clients.unfold': 'Show all {n} rules',
   'clients.denied': 'denied now',
   'clients.clear': 'Reset usage',
   'clients.clear.all': 'Reset usage under all rules',
