@@ -7,22 +7,34 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/testcall"
 )
 
-// Many holds that expire together do not make a request wait for long.
-func TestExpireMany(t *testing.T) {
-	s, clock := open(1 << 20)
-	limit := testcall.Must(weir.Limit{N: 10, Period: time.Hour, Release: true}.Compile())(t)
-	for i := range 200_000 {
-		r := weir.Reservation{TTL: time.Minute}
-		binary.BigEndian.PutUint64(r.ID[:], uint64(i))
-		testcall.Must(s.Reserve(t.Context(), nil, r, weir.Op{Key: fmt.Sprint(i), Limit: limit, Cost: 1}))(t)
+// BenchmarkExpireMany expires holds of many keys together. The time for each must not grow
+// with their number: go test -bench ExpireMany ./store/memory.
+func BenchmarkExpireMany(b *testing.B) {
+	limit, err := weir.Limit{N: 10, Period: time.Hour, Release: true}.Compile()
+	if err != nil {
+		b.Fatal(err)
 	}
-	clock.Pass(weir.Micros((2 * time.Minute).Microseconds()))
-	begin := time.Now()
-	testcall.Must(s.Take(t.Context(), nil, weir.Op{Key: "1", Limit: limit, Cost: 10}))(t)
-	if took := time.Since(begin); took > 5*time.Second { // it takes a tenth of one
-		t.Errorf("the request took %v", took)
+	for _, n := range []int{1_000, 10_000, 100_000} {
+		b.Run(fmt.Sprint(n), func(b *testing.B) {
+			for range b.N {
+				b.StopTimer()
+				s, clock := open(1 << 20)
+				for i := range n {
+					r := weir.Reservation{TTL: time.Minute}
+					binary.BigEndian.PutUint64(r.ID[:], uint64(i))
+					if _, err := s.Reserve(b.Context(), nil, r, weir.Op{Key: fmt.Sprint(i), Limit: limit, Cost: 1}); err != nil {
+						b.Fatal(err)
+					}
+				}
+				clock.Pass(weir.Micros((2 * time.Minute).Microseconds()))
+				b.StartTimer()
+				if _, err := s.Peek(b.Context(), nil, weir.Op{Key: "1", Limit: limit, Cost: 10}); err != nil {
+					b.Fatal(err)
+				}
+			}
+			b.ReportMetric(float64(b.Elapsed().Nanoseconds())/float64(b.N*n), "ns/hold")
+		})
 	}
 }

@@ -393,6 +393,7 @@ export const en = {
   'clients.overridden': '{key} has the limit {quota} under {rule} (rules version {n}).',
   'clients.ordinary': '{key} has the ordinary limit under {rule} again (rules version {n}).',
   'clients.chart': 'Last day',
+  'clients.chart.unit': 'requests per {step}',
   'clients.chart.floor': 'Where the client was not among the busiest, it made at most {n} requests per step.',
   'override.title': 'Raise or lower the limit',
   'override.limit': 'New limit (now {now})',

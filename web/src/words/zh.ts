@@ -394,6 +394,7 @@ export const zh: Record<Word, string> = {
   'clients.overridden': '{key} 在 {rule} 下的限额是 {quota}（规则版本 {n}）。',
   'clients.ordinary': '{key} 在 {rule} 下恢复普通限额（规则版本 {n}）。',
   'clients.chart': '最近一天',
+  'clients.chart.unit': '每 {step} 的请求数',
   'clients.chart.floor': '没有进入排名的时段，这个客户端每段最多有 {n} 个请求。',
   'override.title': '提高或降低限额',
   'override.limit': '新限额（当前 {now}）',
