@@ -17,7 +17,7 @@ func newGateway() *cobra.Command {
 		Use:   "gateway --upstream route",
 		Short: "Run a reverse proxy that applies the limits",
 		Long: `Run a reverse proxy that applies the limits. It passes allowed requests on to your
-services, and answers the others itself. It is also the service that weir serve runs.
+services, and answers the others itself. It also offers the APIs of weir serve.
 
   weir gateway --upstream http://127.0.0.1:9000
   weir gateway --upstream /api=http://10.0.0.5:9000,http://10.0.0.6:9000 --upstream shop.example.com=http://10.0.0.7

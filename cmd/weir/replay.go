@@ -43,7 +43,7 @@ logs of several servers. Lines can be in the combined format of nginx and Apache
 JSON (the usual fields of nginx, Caddy, Traefik and Envoy), or in the default format of
 Envoy. weir detects the format of each line by its first character.
 
-A field of a JSON log has the name it has there, with dots for nested fields:
+Name a field of a JSON log as the log does, with dots for nested fields:
 request.remote_ip. A field of a text log is its number, counted from 1, or a name such
 as remote_user. Text in quotes or brackets is one field.`,
 		Example: `  weir replay --rules rules.yaml access.log
