@@ -94,9 +94,7 @@ block: {ip: [203.0.113.0/24], user: ["<b>mallory</b>"]}
 	page.see("tr[data-rule=strict] "+id("tiers"), "pro: 50/1h")
 	page.see("tr[data-rule=idle] "+id("never"), "never matched")
 	page.see("tr[data-rule=fine] "+id("share"), "0%")
-	if n := page.count(id("never")) + page.count(id("half")); n != 2 {
-		t.Errorf("%d marks", n)
-	}
+	waitFor(t, "two marks", func() bool { return page.count(id("never"))+page.count(id("half")) == 2 })
 	page.press(id("only-never"))
 	waitFor(t, "one row", func() bool { return page.count("tr[data-rule]") == 1 && page.count("tr[data-rule=idle]") == 1 })
 	page.press(id("only-never"))

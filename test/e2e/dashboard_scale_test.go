@@ -40,11 +40,17 @@ func large(t *testing.T) (*process, *browser, []place) {
 	if out, err := bench.CombinedOutput(); err != nil {
 		t.Fatalf("weir bench: %v\n%s", err, out)
 	}
-	c := client(t)
-	for range 12 {
-		ask(t, c, "POST", p.URL+"/v1/check", `{"user": "customer-77777@example.com", "path": "/services/7/items"}`)
-	}
 	const key = "user:customer-77777@example.com"
+	c := client(t)
+	// After so many requests weir takes samples for a while, and one client is easily missed.
+	waitFor(t, "a denial in the lists", func() bool {
+		for range 12 {
+			ask(t, c, "POST", p.URL+"/v1/check", `{"user": "customer-77777@example.com", "path": "/services/7/items"}`)
+		}
+		denials := ask(t, c, "GET", p.URL+"/v1/stats/denials?key="+key, "")
+		ranked := ask(t, c, "GET", p.URL+"/v1/stats/top?by=denied&window=hour", "")
+		return strings.Contains(denials.Text, `"denials":[{`) && strings.Contains(ranked.Text, key)
+	})
 	return p, openBrowser(t), []place{
 		{name: "overview", at: "overview?range=1y", ready: id("denied-rules"), says: ruleName(1999)},
 		{name: "rules", at: "rules", ready: "main", says: "5,000 rules"},
