@@ -230,9 +230,13 @@ func (p *tab) press(selector string) {
 func (p *tab) fill(selector, text string) {
 	p.t.Helper()
 	p.waitFor(selector)
+	// The page may draw the field again at any moment, so it is found and focused in one step.
+	var focused bool
+	waitFor(p.t, "the focus of "+selector, func() bool {
+		err := p.eval("(() => {const e = document.querySelector("+literal(selector)+"); e?.focus(); e?.select(); return e != null && document.activeElement === e})()", &focused)
+		return err == nil && focused
+	})
 	p.run("fill "+selector,
-		chromedp.Focus(selector, chromedp.ByQuery),
-		chromedp.Evaluate("document.querySelector("+literal(selector)+").select()", nil),
 		chromedp.ActionFunc(func(ctx context.Context) error { return input.InsertText(text).Do(ctx) }),
 		chromedp.Evaluate("document.querySelector("+literal(selector)+").blur()", nil))
 }
