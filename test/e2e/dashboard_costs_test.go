@@ -1,3 +1,5 @@
+//go:build measure
+
 package e2e
 
 import (
@@ -18,15 +20,12 @@ import (
 	"github.com/chromedp/chromedp/kb"
 )
 
-var measure = flag.Duration("measure", 0, "how long TestDashboardCosts measures what open dashboards cost; 0 skips it")
+var measure = flag.Duration("measure", time.Minute, "how long TestDashboardCosts measures what open dashboards cost")
 
 // What the dashboard costs is a figure for people, of a machine that does nothing else:
 //
-//	go test ./test/e2e -run TestDashboardCosts -measure 60s -v
+//	go test -tags measure ./test/e2e -run TestDashboardCosts -v
 func TestDashboardCosts(t *testing.T) {
-	if *measure == 0 {
-		t.Skip("run it with -measure 60s and -v on a machine that does nothing else")
-	}
 	t.Run("paint", func(t *testing.T) {
 		b := openBrowser(t)
 		page := b.open(asRun(t).URL, "")

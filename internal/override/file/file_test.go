@@ -41,11 +41,8 @@ func TestFiles(t *testing.T) {
 
 // A directory that cannot be written has no overrides, and says so when one is added.
 func TestReadOnly(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("root may write anywhere")
-	}
 	dir := t.TempDir()
-	testcall.OK(t, os.Chmod(dir, 0o500))
+	testcall.OK(t, os.Mkdir(filepath.Join(dir, lockName), 0o700)) // in the place of the lock, which stops root, too
 	p := testcall.Must(In(dir))(t)
 	if _, _, err := p.Read(t.Context(), override.Unknown); err != nil {
 		t.Error(err)

@@ -1,6 +1,7 @@
 // The language of the page.
 
-import { multiple } from '../format'
+import { enough } from '../chart'
+import { duration, multiple } from '../format'
 import { en, type Word } from './en'
 import { alerts, details, idle, problems, titles } from './server.zh'
 import { zh } from './zh'
@@ -96,3 +97,7 @@ export function remember(name: string, value: string): void {
     // Then it is chosen again next time.
   }
 }
+
+// smoothedNote says of a share over how many steps its values reach, if over more than one.
+export const smoothedNote = (widest: number, step: number): string =>
+  widest > 1 ? t('overview.share.smoothed', { n: enough, time: duration(widest * step * 1000) }) : ''
