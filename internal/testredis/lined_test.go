@@ -29,27 +29,26 @@ func TestLined(t *testing.T) {
 	}
 }
 
-// To Sentinels a master whose line is cut has died.
+// To Sentinels a master whose line is cut has died. On a machine that stalls for a second
+// they may replace the new master, too, so the test does not say which one is left.
 func TestSentinelLined(t *testing.T) {
 	s := StartSentinel(t, Lined)
 	old := s.Master()
 	old.Line.Cut()
-	var master *Server
-	if err := await(func() (err error) {
-		if master, err = s.TryMaster(); err == nil && master == old {
-			err = errors.New("the master is still the unreachable one")
+	if err := await(func() error {
+		if master, err := s.agreed(); err != nil || master == old {
+			return errors.Join(err, errors.New("the unreachable one is still the master"))
 		}
-		return err
+		return nil
 	}); err != nil {
 		t.Fatal(err)
 	}
 	old.Line.Heal()
-	if got := s.WaitForMaster(nil); got != master {
-		t.Errorf("%s is the master, and not %s", got.Addr, master.Addr)
-	}
-	if _, err := master.Ask(soon, "SET", "k", "v"); err != nil {
+	if _, err := s.WaitForMaster(nil).Ask(soon, "SET", "k", "v"); err != nil {
 		t.Error(err)
 	}
+	s.WaitForMaster(nil)
+	answered(t, old, "v", "GET", "k")
 }
 
 func TestClusterLined(t *testing.T) {
