@@ -236,7 +236,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	for i := range c.ops {
 		d := &c.decisions[i]
 		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.owes()); err == errForeign {
-			c.err = fmt.Errorf("redis: the key %q %w", c.keys[i], errForeign)
+			c.err = c.foreign(i, d.Remaining > 0)
 		} else if err != nil {
 			return err
 		}
@@ -250,6 +250,16 @@ func (u *unpacker) decisions(c *check, now int64) error {
 		}
 	}
 	return nil
+}
+
+// foreign is the error about what somebody else has put in the place of the i-th op's state,
+// or of its holds.
+func (c *check) foreign(i int, holds bool) error {
+	key := c.keys[i]
+	if holds {
+		key = key[:c.prefix] + heldName + key[c.prefix:]
+	}
+	return fmt.Errorf("redis: the key %q %w", key, errForeign)
 }
 
 var errForeign = errors.New("contains data that this version of weir did not write; delete the key, or use another prefix")

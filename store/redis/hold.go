@@ -3,7 +3,6 @@ package redis
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -36,6 +35,8 @@ const (
 	holdExpired
 	holdForeign
 	holdOpen
+
+	holdsForeign = 7
 )
 
 // holdExtras is how many numbers and texts are sent for a hold.
@@ -73,8 +74,8 @@ func (u *unpacker) outcomes(c *check) error {
 		if err != nil {
 			return err
 		}
-		if state == holdForeign {
-			c.err = fmt.Errorf("redis: the key %q %w", c.keys[i], errForeign)
+		if state == holdForeign || state == holdsForeign {
+			c.err = c.foreign(i, state == holdsForeign)
 			continue
 		}
 		used, excess, err := u.two()

@@ -14,7 +14,10 @@ import (
 // What is done to a directory by itself. The argument of the last two begins with how long
 // the hold and the directory last, in milliseconds, and with a test's clock or 0.
 var (
-	readDirectory = newSmall(`return redis.call('GET', KEYS[1]) or ''`)
+	// What is no text counts as one that is too short.
+	readDirectory = newSmall(`
+local text = redis.pcall('GET', KEYS[1])
+return type(text) == 'table' and '?' or text or ''`)
 
 	writeDirectory = newSmall(directoryTimes + `
 redis.call('PSETEX', KEYS[1], keep, expires .. content)

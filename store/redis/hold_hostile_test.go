@@ -5,6 +5,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -72,5 +73,71 @@ func TestDamagedHold(t *testing.T) {
 				t.Errorf("%q %q: %+v", field, value, done)
 			}
 		}
+	}
+}
+
+// What somebody else has put in the place of holds is an error that names the key, and fails
+// no other request, although many travel together. To reset the client removes it.
+func TestForeignHolds(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	limit := testcall.Must(weir.Limit{N: 10, Period: time.Hour, Release: true}.Compile())(t)
+	op, other := weir.Op{Key: "k", Limit: limit, Cost: 1}, weir.Op{Key: "other", Limit: limit, Cost: 1}
+	id := weir.HoldID{1}
+	do := func(words ...string) {
+		t.Helper()
+		testcall.OK(t, client.Do(t.Context(), client.B().Arbitrary(words...).Build()).Error())
+	}
+	nothing := func(string, int64) int64 { return 0 }
+	for what, call := range map[string]func() error{
+		"take": func() error { _, err := store.Take(t.Context(), nil, op); return err },
+		"both": func() error { _, err := store.Take(t.Context(), nil, other, op); return err },
+		"peek": func() error { _, err := store.Peek(t.Context(), nil, op); return err },
+		"reserve": func() error {
+			_, err := store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, op)
+			return err
+		},
+		"extend": func() error {
+			_, err := store.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Minute})
+			return err
+		},
+		"settle": func() error { _, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}); return err },
+	} {
+		do("FLUSHALL")
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op, other))(t)
+		const held = "weir:%holds:T1h{k}"
+		do("RENAME", held, "elsewhere") // which fails if it is called otherwise
+		do("SADD", held, "m")
+		var wg sync.WaitGroup
+		for range 20 {
+			wg.Go(func() {
+				if err := call(); err == nil || !strings.Contains(err.Error(), `"`+held+`" contains data that this version of weir did not write`) {
+					t.Errorf("%s: %v", what, err)
+				}
+			})
+			wg.Go(func() {
+				if _, err := store.Take(t.Context(), nil, other); err != nil {
+					t.Errorf("another client, during %s: %v", what, err)
+				}
+			})
+		}
+		wg.Wait()
+		testcall.OK(t, store.Reset(t.Context(), op))
+		if d := testcall.Must(store.Take(t.Context(), nil, op))(t); d[0].Remaining != 9 {
+			t.Errorf("after %s and a reset: %+v", what, d)
+		}
+	}
+
+	// The record of an end counts as none; nor can a directory be read.
+	do("FLUSHALL")
+	testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
+	do("SADD", "weir:%ended:"+string(id[:])+":T1h{k}", "m")
+	if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t); done.State != weir.HoldSettled {
+		t.Errorf("%+v", done)
+	}
+	do("DEL", store.directoryOf(id))
+	do("SADD", store.directoryOf(id), "m")
+	if _, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}); err != errDirectory {
+		t.Errorf("%v", err)
 	}
 }

@@ -1231,7 +1231,8 @@ end
 -- They are in a function, because a script has at most 200 locals.
 holding = (function()
   local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8, 9
-  local UNKNOWN, SETTLED, EXPIRED, FOREIGN_KEY, OPEN = 0, 1, 2, 3, 4
+  local UNKNOWN, SETTLED, EXPIRED, OPEN = 0, 1, 2, 4
+  local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
 
   local MAX_HOLDS = 1000
   local MEMORY = 60 * SECOND
@@ -1327,9 +1328,8 @@ holding = (function()
     return changed
   end
 
-  -- endDue gives back to k what holds have that have expired.
-  local function endDue(h)
-    local first = call('HGET', h, 'x')
+  -- endDue gives back to k what holds have that have expired. First is the field 'x'.
+  local function endDue(h, first)
     if not first or #first == 7 and unpack('>I7', first) > now then return end
     local list = openHolds(h)
     while list[1] and list[1].expires <= now do
@@ -1389,8 +1389,8 @@ holding = (function()
   -- settleOne ends a hold on k, or extends it by a life, and says how it is. Known is when it
   -- was last known to expire.
   local function settleOne(i, h, e, id, life, known)
-    local ended = call('GET', e)
-    if ended and #ended == 21 then
+    local ended = pcall('GET', e)
+    if type(ended) == 'string' and #ended == 21 then
       local used, over, until_ = unpack('>I7I7I7', ended)
       if until_ <= now then return UNKNOWN, 0, 0 end
       return SETTLED, used, over
@@ -1433,7 +1433,7 @@ holding = (function()
   -- their units back, and 0 if there can be none. After them are the id of the hold, its life,
   -- the key of the directory and what is in it, or when the hold was last known to expire.
   return function(verb, n, i)
-    local foreign, H, E = false, {}, {}
+    local foreign, H, E, FIRST = false, {}, {}, {}
     for op = 1, n do
       k = input[i]
       OP_KEY[op], OP_LIMIT[op], OP_COST[op], OP_LAST[op] = k, limits[input[i + 1]], input[i + 2], input[i + 3]
@@ -1445,7 +1445,8 @@ holding = (function()
         forget()
         call('DEL', H[op])
       end
-      foreign = foreign or FOREIGN[k]
+      if h ~= 0 then FIRST[op] = pcall('HGET', H[op], 'x') end
+      foreign = foreign or FOREIGN[k] or type(FIRST[op]) == 'table' -- which is an error: it is no hash
       i = i + 6
     end
     local id, life, d, more = input[i], input[i + 1], input[i + 2], input[i + 3]
@@ -1453,14 +1454,24 @@ holding = (function()
     if foreign then
       allowed, remaining, retry, reset, delay, debt = false, 0, 0, 0, 0, false
       for op = 1, n do
-        if FOREIGN[OP_KEY[op]] or verb == SETTLE or verb == EXTEND then refuseForeign() else answer() end
+        if FOREIGN[OP_KEY[op]] then
+          refuseForeign()
+        elseif type(FIRST[op]) == 'table' then
+          length = length + 1
+          out[length] = FOREIGN_HOLDS
+        elseif verb == SETTLE or verb == EXTEND then
+          out[length + 1], out[length + 2], out[length + 3] = UNKNOWN, 0, 0
+          length = length + 3
+        else
+          answer()
+        end
       end
       return i
     end
     for op = 1, n do
       if OP_LIMIT[op].release and verb ~= HOLD_RESET then
         k, c = OP_KEY[op], OP_LIMIT[op]
-        endDue(H[op])
+        endDue(H[op], FIRST[op])
       end
     end
     if verb == RESERVE then
@@ -1469,7 +1480,7 @@ holding = (function()
       for op = 1, n do
         out[length + 1], out[length + 2], out[length + 3] = settleOne(op, H[op], E[op], id, life, more)
         if out[length + 1] == OPEN and d > 0 then
-          call('SETRANGE', KEYS[d], '0', pack('>I7', now + life))
+          pcall('SETRANGE', KEYS[d], '0', pack('>I7', now + life))
           call('PEXPIRE', KEYS[d], lasting(now + life + MEMORY))
         end
         length = length + 3
