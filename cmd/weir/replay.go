@@ -115,7 +115,7 @@ func (f *replayFlags) validate(logs []string) error {
 }
 
 func (f *replayFlags) run(cmd *cobra.Command, names []string) error {
-	o := replay.Options{Fields: f.fields, Host: f.host, Disorder: f.disorder, MaxKeys: f.maxKeys, Top: f.top}
+	o := replay.Options{Fields: f.fields, Host: f.host, Disorder: f.disorder, MaxKeys: f.maxKeys, Flags: true, Top: f.top}
 	if f.disorder == 0 {
 		o.Disorder = -1
 	}

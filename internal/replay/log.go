@@ -103,6 +103,10 @@ type Options struct {
 	// memory.DefaultMaxKeys.
 	MaxKeys int
 
+	// Flags is whether the reader of the report can set the flags of weir replay. Only
+	// then does the report name them.
+	Flags bool
+
 	// MaxArrivals is the most arrivals of clients, at all limits together, that are
 	// remembered for suggestions. Each takes 16 bytes, and the client's name besides.
 	// Default 8,388,608.
@@ -118,6 +122,17 @@ type Options struct {
 	// Progress is called from time to time with the progress of the replay. Default none.
 	Progress func(Progress)
 }
+
+// plainly is a text without the flags at its end, if the reader has none.
+func (o *Options) plainly(text string) string {
+	if !o.Flags {
+		text, _, _ = strings.Cut(text, flagsToSet)
+	}
+	return text
+}
+
+// flagsToSet begins the end of a text that names flags.
+const flagsToSet = "; set --"
 
 // Progress is how far a replay has come.
 type Progress struct {

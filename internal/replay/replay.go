@@ -119,7 +119,10 @@ func (r *replay) count(f *feed, b *batch) {
 	t := r.tally
 	t.Lines += b.lines
 	t.Bad += b.badLines
-	t.BadLines = append(t.BadLines, b.bad[:min(len(b.bad), maxShown-len(t.BadLines))]...)
+	for _, bad := range b.bad[:min(len(b.bad), maxShown-len(t.BadLines))] {
+		bad.Reason = r.o.plainly(bad.Reason)
+		t.BadLines = append(t.BadLines, bad)
+	}
 	if b.err != nil && b.err != io.EOF {
 		r.notes = append(r.notes, fmt.Sprintf("%s could not be read to its end: %v. The lines before that are in the result.", f.log.name, b.err))
 	}

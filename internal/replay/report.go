@@ -172,7 +172,8 @@ func (r *replay) remarks() (notes []string) {
 		notes = append(notes, fmt.Sprintf("%s arrived more than %s late, and counted at the time of the line before.", phrase.Count(t.Late, "line"), r.o.Disorder))
 	}
 	if evicted := r.store.Stats().Evicted; evicted > 0 {
-		notes = append(notes, fmt.Sprintf("memory was full, and weir dropped %s; set --max-keys above %d.", phrase.Count(evicted, "client"), r.o.MaxKeys))
+		note := fmt.Sprintf("memory was full, and weir dropped %s, so the results are too lenient; set --max-keys above %d", phrase.Count(evicted, "client"), r.o.MaxKeys)
+		notes = append(notes, r.o.plainly(note)+".")
 	}
 	idle := 0
 	for i := range t.rules {
@@ -180,7 +181,7 @@ func (r *replay) remarks() (notes []string) {
 			if idle++; idle > maxIdle {
 				continue
 			}
-			notes = append(notes, fmt.Sprintf("%s applied to no request: %s.", t.rules[i].ID, why))
+			notes = append(notes, fmt.Sprintf("%s applied to no request: %s.", t.rules[i].ID, r.o.plainly(why)))
 		}
 	}
 	if idle > maxIdle {

@@ -68,7 +68,7 @@ func TestRemarks(t *testing.T) {
 		{"{id: a, key: user, limit: 5/1m, mode: off}", login, ""},
 		{"{id: a, key: ip, limit: 5/1m}", "", "there are no requests."},
 	} {
-		r := run(t, Options{Table: compile(t, "rules: ["+c.rules+"]")}, c.log)
+		r := run(t, Options{Flags: true, Table: compile(t, "rules: ["+c.rules+"]")}, c.log)
 		got := strings.Join(r.Notes, " ")
 		if c.want == "" && got != "" || !strings.Contains(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.rules, got, c.want)

@@ -392,7 +392,7 @@ func TestNewKeyIsMarkedDenied(t *testing.T) {
 }
 
 func TestShards(t *testing.T) {
-	for maxKeys, want := range map[int]int{64: 64, 64 * 4096: 64, 65 * 4096: 128, 128 * 4096: 128, 1 << 20: 256, 1 << 30: 4096} {
+	for maxKeys, want := range map[int]int{1: 1, 1023: 1, 1024: 2, 64 * 512: 64, 64 * 4096: 64, 65 * 4096: 128, 128 * 4096: 128, 1 << 20: 256, 1 << 30: 4096} {
 		c := newCore([32]byte{}, maxKeys)
 		if got := len(c.shards); got != want || math.MaxUint64>>c.shift != uint64(want-1) {
 			t.Errorf("%d keys have %d shards and shift %d, want %d", maxKeys, got, c.shift, want)

@@ -89,15 +89,17 @@ func New(o Options) *Store {
 }
 
 // Shards are many enough to keep a sweep short, about 4096 keys of a full
-// store, and goroutines apart.
+// store, and goroutines apart. A small store has fewer: a shard keeps the memory of the
+// most tails that it ever had, and among few keys that is many times the average.
 const (
 	minShards    = 64
 	maxShards    = 4096
 	keysPerShard = 4096
+	fewKeys      = 512 // of a shard in a small store
 )
 
 func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
-	n := min(max(maxKeys/keysPerShard, minShards), maxShards)
+	n := min(max(maxKeys/keysPerShard, minShards), maxShards, max(1, maxKeys/fewKeys))
 	log := bits.Len(uint(n - 1))
 	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: 64 - log}
 	c.holds.byID = make(map[weir.HoldID]*hold)

@@ -20,8 +20,8 @@ const (
 	maxReplaying   = 2                // at once, so that checks have enough CPU time
 	replayPatience = 20 * time.Second // for both reports together
 	replayKeys     = 1 << 18          // clients under all rules; a log of this size rarely has more
-	replayWords    = 1 << 21          // of 8 bytes, in sub-windows of all clients
-	replayArrivals = 1 << 19          // that are remembered for suggestions
+	replayWords    = 1 << 20          // of 8 bytes, in sub-windows of all clients
+	replayArrivals = 1 << 18          // that are remembered for suggestions
 )
 
 // ReplayRequest is the body of POST /v1/rules/replay.

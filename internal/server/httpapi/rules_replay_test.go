@@ -18,7 +18,9 @@ type replayedLog struct {
 		ID      string
 		Applied int
 	}
-	Top []struct{ Client string } `json:"top_denied"`
+	Top   []struct{ Client string } `json:"top_denied"`
+	Notes []string
+	First []struct{ Reason string } `json:"first_bad_lines"`
 }
 
 type replayedLogs struct {
@@ -32,13 +34,16 @@ func TestReplay(t *testing.T) {
 	for i := range 8 { // 10 s apart
 		fmt.Fprintf(&lines, "192.0.2.%d - - [15/Nov/2026:10:%02d:%02d +0000] \"POST /api/login HTTP/1.1\" 200 1 \"-\" \"-\"\n", 9, i/6, i%6*10)
 	}
-	lines.WriteString("not a line\n")
+	lines.WriteString("{}\n")
 	replay := func(source string) (a replayedLogs) {
 		t.Helper()
 		s.call("POST /v1/rules/replay", send(t, map[string]any{"source": source, "log": lines.String()})).want(t, 200, &a)
 		return a
 	}
 	a := replay("{id: login, match: {path: /api/login}, key: ip, algorithm: sliding_log, limit: 4/1m}")
+	if reason := a.InForce.First[0].Reason; reason == "" || strings.Contains(reason, "--") {
+		t.Errorf("it says %q, but who calls has no flags", reason) // as for the notes below
+	}
 	if a.InForce.Requests != 8 || a.InForce.Bad != 1 || a.InForce.Denied != 4 || a.Draft.Denied != 2 {
 		t.Errorf("in force %+v, with the draft %+v", a.InForce, a.Draft)
 	}
@@ -85,6 +90,23 @@ func TestReplayMemory(t *testing.T) {
 	runtime.ReadMemStats(&after)
 	if n := after.TotalAlloc - before.TotalAlloc; n > 400<<20 {
 		t.Errorf("it took %d MB", n>>20)
+	}
+	// As many limits as a rule may have share the room of one.
+	limits := make([]string, 16)
+	for i := range limits {
+		limits[i] = fmt.Sprintf("1000000/%dh", 24+i)
+	}
+	few := strings.Join(strings.SplitAfterN(lines.String(), "\n", 4001)[:4000], "")
+	body = send(t, map[string]any{"source": "{id: a, key: ip, algorithm: sliding_buckets, buckets: 4095, limits: [" + strings.Join(limits, ", ") + "]}", "log": few})
+	var a replayedLogs
+	runtime.ReadMemStats(&before)
+	s.call("POST /v1/rules/replay", body).want(t, 200, &a)
+	runtime.ReadMemStats(&after)
+	if n := after.TotalAlloc - before.TotalAlloc; n > 100<<20 {
+		t.Errorf("with %d limits it took %d MB", len(limits), n>>20)
+	}
+	if notes := strings.Join(a.Draft.Notes, "\n"); !strings.Contains(notes, "too lenient") || strings.Contains(notes, "--") {
+		t.Errorf("the report says %s", notes)
 	}
 	long := strings.Repeat("#", MaxDraftBody+1)
 	s.call("POST /v1/rules/replay", send(t, map[string]any{"source": long, "log": "x"})).wantProblem(t, badField, "source")
