@@ -148,10 +148,7 @@ func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *t
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
 		return err
 	}
-	cost := req.Cost
-	if cost == 0 {
-		cost = max(1, c.Cost)
-	}
+	cost := c.Estimate(req)
 	for _, end := range v.ends {
 		identity := v.keys[start:end]
 		if visits != nil && len(c.Tiers) > 0 {

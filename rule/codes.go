@@ -100,6 +100,9 @@ var errorCodes = []Code{
 	{"E025", "duplicate rule",
 		"Both rules match the same requests, count the same clients and have the same limits, so the second rule has no effect.",
 		"Remove one of them, or change the rule that should be different."},
+	{"E026", "invalid status",
+		"The field count has the statuses of the responses that count: numbers from 100 to 599, such as 401, and classes, such as 5xx.",
+		"Write one or several of them, as in status: [401, 403, 5xx]."},
 }
 
 var warningCodes = []Code{

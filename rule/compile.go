@@ -84,6 +84,9 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.key, err = newKey(r.Key, c.IPv6Bits); err != nil {
 		return nil, err
 	}
+	if err := r.Count.validate(); err != nil {
+		return nil, err
+	}
 	return out, c.quotas(out)
 }
 

@@ -34,7 +34,8 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 			Code:    rapid.IntRange(0, 1<<31-1).Draw(t, "code"),
 			Message: rapid.OneOf(rapid.Just(""), name).Draw(t, "message"),
 		},
-		Cost: rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
+		Cost:  rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
+		Count: rule.Count{Status: someOf(t, rapid.SampledFrom([]rule.Statuses{{401, 401}, {500, 599}, {100, 199}, {599, 599}}), "statuses")},
 	}
 	r.Algorithm = rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 	switch r.Algorithm {
@@ -88,6 +89,10 @@ func drawConditions(t *rapid.T) (m rule.Match) {
 }
 
 func some(t *rapid.T, values *rapid.Generator[string], label string) []string {
+	return someOf(t, values, label)
+}
+
+func someOf[T comparable](t *rapid.T, values *rapid.Generator[T], label string) []T {
 	list := rapid.SliceOfNDistinct(values, 0, 3, rapid.ID).Draw(t, label)
 	if len(list) == 0 {
 		return nil

@@ -86,6 +86,7 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("on_failure", unless(Open.String(), r.OnFailure.String(), document.NewText))
 	e.Add("count_denied", unless(false, r.CountDenied, document.NewTruth))
 	e.Add("cost", unless(1, cmp.Or(r.Cost, 1), document.NewInteger))
+	e.Add("count", countElement(r.Count))
 	e.Add("deny", denyElement(r.Deny))
 	return e
 }
@@ -132,6 +133,26 @@ func sourceTexts(key []Source) []string {
 		texts[i] = s.String()
 	}
 	return texts
+}
+
+func countElement(c Count) *document.Element {
+	if len(c.Status) == 0 {
+		return nil
+	}
+	list := &document.Element{Kind: document.List}
+	for _, s := range c.Status {
+		if s.First == s.Last {
+			list.Items = append(list.Items, document.NewInteger(int64(s.First)))
+		} else {
+			list.Items = append(list.Items, document.NewText(s.String()))
+		}
+	}
+	if len(list.Items) == 1 {
+		list = list.Items[0]
+	}
+	e := &document.Element{Kind: document.Mapping}
+	e.Add("status", list)
+	return e
 }
 
 func denyElement(d Deny) *document.Element {

@@ -16,19 +16,20 @@ var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
 		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
-		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "deny",
+		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "deny",
 	}
 	matchFields = []string{"method", "host", "path", "attributes"}
 	quotaFields = []string{"limit", "limits", "burst"}
+	countFields = []string{"status"}
 	denyFields  = []string{"status", "code", "message"}
 	listFields  = []string{"ip", "user", "api_key"}
 )
 
 // Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match" or "deny", a "quota" or a "list".
+// "document", a "rule", its "match", "count" or "deny", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "count": countFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
 	}[of])
 }
 

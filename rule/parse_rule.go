@@ -29,6 +29,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	if readAlgorithm {
 		p.checkLimits(r)
 	}
+	r.Count = p.countOf(r.fields["count"])
 	r.Deny = p.deny(r.fields["deny"])
 	return r
 }
@@ -105,6 +106,22 @@ func (p *parser) options(r *pending) {
 	}
 	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
 	r.OnFailure, _ = word(p, f["on_failure"], "on_failure", ParseFailure)
+}
+
+// countOf reads which responses count.
+func (p *parser) countOf(e *document.Element) (c Count) {
+	f := p.fields(e, "count", countFields)
+	if e != nil && f != nil && f["status"] == nil {
+		p.errorf("E007", e.Place, "count: status", "required; write the statuses that count, such as [401, 403, 5xx]")
+	}
+	p.values(f["status"], "count: status", func(v *document.Element) {
+		statuses, err := ParseStatuses(v.Text)
+		if err != nil {
+			p.errorf("E026", v.Place, "count: status", "%v", err)
+		}
+		c.Status = append(c.Status, statuses)
+	})
+	return c
 }
 
 func (p *parser) deny(e *document.Element) (d Deny) {

@@ -71,6 +71,9 @@ type Rule struct {
 	// Cost is the cost of a request without its own cost. Default 1.
 	Cost int64
 
+	// Count selects the requests that count, by their responses. Default all.
+	Count Count
+
 	// Deny is the answer to a denied client.
 	Deny Deny
 }

@@ -12,7 +12,7 @@ import (
 var documentOrder = func() *fieldOrder {
 	quotas := &fieldOrder{each: &fieldOrder{fields: rule.Fields("quota")}}
 	one := &fieldOrder{fields: rule.Fields("rule"), in: map[string]*fieldOrder{
-		"match": {fields: rule.Fields("match")}, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
+		"match": {fields: rule.Fields("match")}, "count": {fields: rule.Fields("count")}, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
 	}}
 	list := &fieldOrder{fields: rule.Fields("list")}
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}

@@ -21,6 +21,7 @@ export interface Rule {
   on_failure?: string
   count_denied?: boolean
   cost?: number
+  count?: { status?: Words }
   deny?: { status?: number; code?: number; message?: string }
 }
 
