@@ -18,20 +18,37 @@ const once = {
   },
 }
 
-// lean leaves out of the charts what no page uses: bars, curves, tables that are joined, scatter
-// plots, two kinds of scale, and a legend, since the pages write their own. A version that says
-// it otherwise is built whole, and the test of the size tells.
-const unused: [RegExp, string][] = [
-  [/\(paths\.(bars|spline) *= \w+\);|uPlot\.join = join;|uPlot\.rangeAsinh = rangeAsinh;/g, ''],
-  [/\bmode == 2\b|\b(sc\.)?distr == (4|100)\b/g, 'false'],
-  [/const showLegend = legend\.show;/, 'const showLegend = false;'],
-]
+// lean leaves out of libraries what no page uses, and what is written otherwise in a later
+// version stays in: then the test of the size tells. Of the charts, that is bars, curves, tables
+// that are joined, scatter plots, two kinds of scale, and a legend, since the pages write their
+// own; of Svelte, pages that a server has drawn before, and its older and its coming ways.
+const unused: Record<string, [RegExp, string][]> = {
+  'uPlot.esm.js': [
+    [/^\t?uPlot\.(?!paths)\w+ *= \w+;|\(paths\.(bars|spline) *= \w+\);/gm, ''],
+    [/\bmode == 2\b|\bms == 1\b|\b(sc\.|scale\.)?distr == (2|4|100)\b/g, 'false'],
+    [/\bmode == 1\b/g, 'true'],
+    [/const showLegend = legend\.show;/, 'const showLegend = false;'],
+    [/const _timeAxisStamps = \[[^]*?\n\t\];/, 'const _timeAxisStamps = 0;'],
+    [/\b_time(AxisVals|SeriesVal) +=.*;/g, '_time$1 = 0;'],
+    [/^const (days3|months3) = .*/gm, 'const $1 = 0;'],
+    [/isTime \? \(\s*(\/\/.*\s*)?is(Arr|Str)\([^]*?\) : (?=.v \|\| num)/g, ''],
+  ],
+  'uPlot.min.css': [[/\.u-(legend|inline|series|title)[^{}]*\{[^}]*\}/g, '']],
+  'client/dom/hydration.js': [
+    [/export let hydrating = false/, 'export const hydrating = false'],
+    [/hydrating = value;/, ''],
+  ],
+  'internal/flags/index.js': [
+    [/export let (\w+) = false/g, 'export const $1 = false'],
+    [/^\t\w+ = (true|false);/gm, ''],
+  ],
+}
 const lean = {
   name: 'lean',
   apply: 'build' as const,
   transform(code: string, id: string) {
-    if (!id.endsWith('/uPlot.esm.js')) return
-    return unused.reduce((text, [what, instead]) => text.replace(what, instead), code)
+    const file = Object.keys(unused).find((name) => id.endsWith('/' + name))
+    if (file) return unused[file]!.reduce((text, [what, instead]) => text.replace(what, instead), code)
   },
 }
 
