@@ -146,8 +146,8 @@ type ranks struct {
 	revision int64
 }
 
-// Places for keys: as many as an archive keeps, and as many again, so that those which
-// are kept have little error.
+// Places for keys: four times as many as an archive keeps, so that the counts that are kept
+// have little error.
 const (
 	placesAll  = 4 * frame.MaxRankedAll
 	placesRule = 4 * frame.MaxRanked

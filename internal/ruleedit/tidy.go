@@ -32,7 +32,7 @@ func Tidy(name string, source []byte) ([]byte, rule.Problems) {
 	}
 	if !ok {
 		return source, append(rule.Problems{{Severity: rule.Warning, Code: "W015", File: name,
-			Message: "the document was left as it is, because lines could not be moved without changing what it says; write a list item beside its dash, and comments outside of texts"}}, problems...)
+			Message: "the document was not formatted, because this would have changed its meaning; write each list item on the same line as its dash, and no comments inside texts of several lines"}}, problems...)
 	}
 	return tidy, problems
 }

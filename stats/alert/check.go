@@ -25,8 +25,8 @@ type Kind string
 
 const (
 	// Denied is the share of clients with denied requests in the window, if there are
-	// at least three clients: an attack, or a limit that is too low. If no client is
-	// known, it is the share of requests.
+	// at least three such clients: an attack, or a limit that is too low. If no client
+	// is known, it is the share of denied requests.
 	Denied Kind = "denied"
 
 	// Drop is a drop of the traffic to a share of what it was just before: limits are

@@ -53,12 +53,12 @@ func (c *Check) measure(h history, now int64, hot *Hot) []finding {
 	return nil
 }
 
-// few is how many denied clients are no crowd: one that is held at its limit, and who
-// else it may be called by another rule.
+// few is how many denied clients may be a single one: a client at its limit, which can have
+// another key under another rule.
 const few = 2
 
-// throttled weighs by clients, so that one who is held at its limit is not mistaken for
-// limits that are too low. Where none is known, it weighs by requests.
+// denied weighs by clients, so that one client at its limit is not mistaken for limits that
+// are too low. If no client is known, it weighs by requests.
 func (c *Check) denied(w *bucket) []finding {
 	all, denied := w.Clients.All.Count(), w.Clients.Denied.Count()
 	if all == 0 {
