@@ -192,7 +192,7 @@ func ExampleWatch() {
 		panic(err)
 	}
 
-	const all = 1 // the event to start after; without it, Watch delivers new events only
+	const all = 1 // an ID below every event, so that Watch delivers all events; without After, it delivers only new ones
 	err := counter.Watch(ctx, store, products, counter.WatchOptions{After: all}, func(event counter.Event) {
 		fmt.Println(event.Item, event.Hot)
 		cancel() // a real program would continue

@@ -7,8 +7,9 @@
 //
 // A [Store] keeps the counts: package counter/memory in the process, package
 // counter/redis in Redis, where any number of processes share them. Both return exactly
-// the same results, and every call is all or nothing. [Actions] and [Watch] work with
-// any store.
+// the same results, and a call makes all its changes or none of them. On a Redis cluster,
+// this holds for the counters of one [Key.Group]. [Actions] and [Watch] work with any
+// store.
 //
 // A counter only counts. To deny requests above a number, use a rule of package rule
 // instead: if you read a count and then decide, two concurrent requests can both see
@@ -33,8 +34,9 @@ import (
 	"time"
 )
 
-// Store keeps counts. It is safe for concurrent use. Each call is all or nothing, and
-// calls are serialized. On a Redis cluster this holds for the counters of one group.
+// Store keeps counts. It is safe for concurrent use. Each call makes all its changes or
+// none of them, and calls are serialized. On a Redis cluster, this holds for the counters
+// of one group: a call for several groups can succeed for one and fail for another.
 //
 // Invalid input is a *weir.InvalidError; nothing is changed then.
 type Store interface {
@@ -79,8 +81,8 @@ type Store interface {
 	Events(ctx context.Context, list HotList, after int64) (Events, error)
 }
 
-// ErrRange is returned if an amount would leave the range of counters or scores.
-// Nothing was changed.
+// ErrRange is returned if an amount would leave the range of counters or scores. Nothing
+// was changed; on a Redis cluster, nothing in the group of this counter.
 var ErrRange = errors.New("counter: the amount would exceed the range; count in larger units, or reset the counter earlier")
 
 // ErrUnavailable is returned if the store did not answer in time. A change may have

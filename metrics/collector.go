@@ -25,8 +25,8 @@ var (
 
 	keysDesc    = desc("keys", "Keys in the memory store.")
 	maxKeysDesc = desc("keys_max", "Maximum number of keys in the memory store.")
-	expiredDesc = desc("keys_expired_total", "Keys that were removed because they were fully reset.")
-	evictedDesc = desc("keys_evicted_total", "Keys that were evicted to make room, before they were fully reset.")
+	expiredDesc = desc("keys_expired_total", "Keys that were removed because their usage was back to zero.")
+	evictedDesc = desc("keys_evicted_total", "Keys that were removed to make room, although they still had usage.")
 
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")

@@ -3,6 +3,7 @@ package redis
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -59,6 +60,12 @@ func clusterSplit(t *testing.T, client rueidis.Client) {
 	group := []counter.Key{{Group: "g", Name: "x"}, {Group: "g", Name: "y"}}
 	_, err := s.Add(ctx, counter.Delta{Key: group[0], By: counter.One}, counter.Delta{Key: group[1], By: counter.MaxAmount}, counter.Delta{Key: group[1], By: counter.MaxAmount})
 	if got, getErr := s.Get(ctx, group...); !errors.Is(err, counter.ErrRange) || getErr != nil || got[0] != 0 || got[1] != 0 {
+		t.Errorf("Add = %v, and then there is %v, %v", err, got, getErr)
+	}
+	other := counter.Key{Group: "h", Name: "x"}
+	_, err = s.Add(ctx, counter.Delta{Key: group[1], By: counter.MaxAmount}, counter.Delta{Key: group[1], By: counter.MaxAmount}, counter.Delta{Key: other, By: counter.One})
+	got, getErr := s.Get(ctx, group[1], other)
+	if !errors.Is(err, counter.ErrRange) || !strings.Contains(err.Error(), "succeeded for others") || getErr != nil || got[0] != 0 || got[1] != counter.One {
 		t.Errorf("Add = %v, and then there is %v, %v", err, got, getErr)
 	}
 	for i := range 20 {

@@ -3,6 +3,8 @@ package redis
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -61,6 +63,9 @@ func (s *Store) each(ctx context.Context, invalid error, verb string, n int, key
 	ask := func(i int) { answers[i], failed[i] = s.call(ctx, counterScript, requests[i].keys, requests[i].args) }
 	together(len(requests), ask)
 	if err := cmp.Or(failed...); err != nil {
+		if slices.Contains(failed, nil) {
+			err = fmt.Errorf("%w (this is one group of counters; the call succeeded for others)", err)
+		}
 		return err
 	}
 	var r reader

@@ -74,8 +74,8 @@ type core struct {
 // Stats describes the keys of a store.
 type Stats struct {
 	Keys    int64 // kept now
-	Expired int64 // dropped since the start because they were fully reset
-	Evicted int64 // dropped since the start to make room, before they were fully reset
+	Expired int64 // removed since the start because their usage was back to zero
+	Evicted int64 // removed since the start to make room, although they still had usage
 }
 
 // New returns an empty store.

@@ -185,7 +185,7 @@ func measure(name string, maker func() func(int) bool, goroutines int, o Options
 
 // WriteTable writes what a person reads.
 func WriteTable(w io.Writer, m machine.Description, _ Options, figures []Figure) error {
-	fmt.Fprintf(w, "%v\n\nns: time of a check of three limits, all allowed, in each goroutine; median of the rounds.\n×: ratio to three calls of the other limiter.\n\n", m)
+	fmt.Fprintf(w, "%v\n\nns: time of one check of three limits, all allowed, while all goroutines check; median of the rounds.\n×: ratio to three calls of the other limiter.\n\n", m)
 	var rows [][]string
 	for _, f := range figures {
 		rows = append(rows, []string{f.Name, fmt.Sprint(f.Goroutines), fmt.Sprintf("%.0f", f.Nanos), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.2f", f.Allocs)})
