@@ -28,7 +28,7 @@ func (p *tab) barriers(axe string) (found []string) {
 }
 
 // Nothing on any page keeps people from using it, by day and by night, on a desk and on a
-// phone.
+// phone, where nothing is cut.
 func TestDashboardAccessible(t *testing.T) {
 	axe, err := os.ReadFile("../../web/node_modules/axe-core/axe.min.js")
 	if err != nil {
@@ -42,6 +42,9 @@ func TestDashboardAccessible(t *testing.T) {
 			page.look(width, 900, scheme)
 			if found := page.barriers(string(axe)); len(found) > 0 {
 				t.Errorf("%s, %s:\n  %s", name, scheme, strings.Join(found, "\n  "))
+			}
+			if wrong := page.misfits(); len(wrong) > 0 {
+				t.Errorf("%s, %d pixels wide: %s", name, width, strings.Join(wrong, "; "))
 			}
 		}
 	}

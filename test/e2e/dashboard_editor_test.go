@@ -7,8 +7,8 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// A new form has nothing wrong with it before something was typed, and says what is missing when
-// it is saved.
+// A new form has nothing wrong with it before something was typed, and cannot be saved without
+// an id.
 func TestDashboardNewForm(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)
 	page := b.open(p.URL, "#/rules/new")
@@ -24,10 +24,14 @@ func TestDashboardNewForm(t *testing.T) {
 	if text := page.text(id("problems")); strings.Contains(text, "id:") {
 		t.Errorf("what was not touched is wrong: %s", text)
 	}
-	page.press(id("save"))
-	page.see(id("problems"), "id:")
-	page.fill(id("field-limit"), "5/1m")
+	page.see(id("unnamed"), "Enter an ID")
+	if n := page.count(id("save") + ":disabled"); n != 1 {
+		t.Error("a rule without an id can be saved")
+	}
 	page.fill(id("field-id"), "fresh")
+	page.press(id("save"))
+	page.see(id("problems"), "E013")
+	page.fill(id("field-limit"), "5/1m")
 
 	// What it counts by is picked, with an example of a client.
 	page.see("fieldset", "user:alice")
@@ -39,7 +43,7 @@ func TestDashboardNewForm(t *testing.T) {
 	waitFor(t, "the key in the YAML", func() bool {
 		return strings.Contains(page.value(id("source")), `key: ["header:X-Tenant", ip]`) || strings.Contains(page.value(id("source")), "key: [header:X-Tenant, ip]")
 	})
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 
 	// The other way round, and with comments, which stay.
 	page.fill(id("source"), "id: fresh # mine\nkey: ip\nlimit: 7/1m\n")
@@ -49,7 +53,7 @@ func TestDashboardNewForm(t *testing.T) {
 	page.fill(id("source"), "id: [")
 	page.see("main", "cannot be parsed")
 	page.fill(id("source"), "id: fresh # mine\nkey: ip\nlimit: 9/1m\n")
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 	page.press(id("save"))
 	page.see(id("notice"), "Version 2 is in force.")
 }
@@ -59,9 +63,9 @@ func TestDashboardNewForm(t *testing.T) {
 func TestDashboardTriesDraft(t *testing.T) {
 	p, b, file := dashboard(t, dashboardRules)
 	page := b.open(p.URL, "#/rules/edit/login")
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 	page.fill(id("field-limit"), "1/1h")
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 	for range 2 {
 		ask(t, client(t), "POST", p.URL+"/v1/check", loginRequest)
 	}
@@ -75,7 +79,7 @@ func TestDashboardTriesDraft(t *testing.T) {
 	page.see(id("try-draft"), "Allowed")
 
 	page.fill(id("field-limit"), "2/1h")
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 	var log strings.Builder
 	for range 10 {
 		log.WriteString(`192.0.2.9 - - [01/Nov/2026:10:00:00 +0000] "POST /api/login HTTP/1.1" 200 5 "-" "-"` + "\n")
@@ -89,14 +93,17 @@ func TestDashboardTriesDraft(t *testing.T) {
 		t.Errorf("%s is %s", file, text)
 	}
 	page.fill(id("field-limit"), "5/1h") // as it was: nothing is left unsaved
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
+	page.see("main h1", "Edit login")
+	page.press(id("cancel"))
+	page.waitFor(id("rule-facts"))
 }
 
 // On a slow connection the form does not wait for the server, and nothing that was typed is lost.
 func TestDashboardSlowEditor(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)
 	page := b.open(p.URL, "#/rules/edit/login")
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 	page.run("slow down", chromedp.Evaluate("{const real = fetch; window.fetch = (...call) => new Promise(go => setTimeout(go, 1500)).then(() => real(...call))}", nil))
 	page.fill(id("field-limit"), "6/1h")
 	page.fill(id("field-description"), "slow")

@@ -132,7 +132,7 @@ func TestDashboardSearch(t *testing.T) {
 		t.Fatal(err)
 	}
 	keys(kb.Enter)
-	page.see("main h1", "Clients")
+	page.see("main h1", first)
 	if got := page.query().Get("key"); got != first || !strings.HasPrefix(got, "ip:192.0.2.") {
 		t.Errorf("it leads to %q, want %q", got, first)
 	}

@@ -56,7 +56,7 @@ func large(t *testing.T) (*process, *browser, []place) {
 		{name: "rules", at: "rules", ready: "main", says: "5,000 rules"},
 		{name: "rule", at: "rules/view/" + ruleName(7) + "?range=1y", ready: id("denials"), says: key},
 		{name: "new", at: "rules/new", ready: "main h1", says: "rule"},
-		{name: "edit", at: "rules/edit/" + ruleName(7), ready: id("checked"), says: "No errors."},
+		{name: "edit", at: "rules/edit/" + ruleName(7), ready: id("checked"), says: "No errors"},
 		{name: "history", at: "rules/history", ready: id("versions"), says: "1"},
 		{name: "clients", at: "clients", ready: id("hot-denied"), says: key},
 		{name: "client", at: "clients?key=" + key, ready: id("standing"), says: "0 / 8"},
@@ -115,8 +115,8 @@ func (p *tab) slow() {
 	}))
 }
 
-// misfits are the words that are broken, the labels that are cut, and by how much the page is
-// wider than the window.
+// misfits are the words that are broken, the labels, tables and hints that are cut, and by how
+// much the page is wider than the window.
 func (p *tab) misfits() (wrong []string) {
 	p.t.Helper()
 	// A word of up to 20 letters has one box; more than one means that it was broken.
@@ -134,6 +134,18 @@ func (p *tab) misfits() (wrong []string) {
 		}
 		for (const e of document.querySelectorAll('label > span, button, th, h1, h2, nav a, .badge, select')) {
 			if (e.clientWidth > 0 && e.scrollWidth > e.clientWidth + 1) wrong.push('cut: ' + e.textContent)
+		}
+		for (const table of document.querySelectorAll('main table')) {
+			const place = table.closest('.scroll, .card')
+			const [inner, outer] = [table.getBoundingClientRect(), place.getBoundingClientRect()]
+			if (place.scrollWidth > place.clientWidth + 1 || inner.right > outer.right + 1) wrong.push('cut: the table ' + table.textContent.trim().slice(0, 60))
+		}
+		for (const e of document.querySelectorAll(':is(input, textarea):placeholder-shown:not([type=number])')) {
+			const style = getComputedStyle(e)
+			const write = document.createElement('canvas').getContext('2d')
+			write.font = style.font
+			const room = e.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight)
+			if ((e.tagName === 'INPUT' || e.wrap === 'off') && write.measureText(e.placeholder).width > room + 1) wrong.push('cut: the hint ' + e.placeholder)
 		}
 		const over = document.documentElement.scrollWidth - innerWidth
 		if (over > 0) wrong.push('wider than the window by ' + over)

@@ -308,8 +308,13 @@ func TestDashboardAlerts(t *testing.T) {
 	}
 	keepAsking(t, p.URL, clients...)
 	alert := id("alerts-active") + " [data-alert=denied]"
-	page.see(alert, "High denied share")
-	page.see(alert, "threshold 10%")
+	page.see(alert, "High share of denied clients")
+	for _, figure := range []string{"when it fired: ", "now: ", "threshold: 10%"} {
+		page.see(alert, figure)
+	}
+	if said, fired := page.text(alert+" "+id("sentence")), page.text(alert+" "+id("fired")); !strings.Contains(said, "("+strings.TrimPrefix(fired, "when it fired: ")+")") {
+		t.Errorf("it says %q and %q", said, fired)
+	}
 	page.choose(id("language"), "zh")
 	page.see(alert, "的客户端被限额拒绝")
 	page.choose(id("language"), "en")

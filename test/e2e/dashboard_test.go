@@ -49,7 +49,7 @@ func TestDashboardCreatesRule(t *testing.T) {
 	page.choose(id("language"), "en")
 	page.fill(id("field-limit"), "2/1h")
 	page.fill(id("field-path"), "/small")
-	page.see(id("checked"), "No errors.")
+	page.see(id("checked"), "No errors")
 	if source := page.value(id("source")); !strings.Contains(source, "limit: 2/1h") || !strings.Contains(source, "mode: shadow") {
 		t.Errorf("the YAML beside the form is %s", source)
 	}

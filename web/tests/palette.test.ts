@@ -42,7 +42,7 @@ function contrast(a: Three, b: Three): number {
   return (light! + 0.05) / (dark! + 0.05)
 }
 
-const sets = { outcomes: outcomes.map((o) => lineOf(o).color), series: ['series-1', 'series-2', 'series-3', 'series-4', 'series-5', 'series-rest'] }
+const sets = { outcomes: outcomes.map((o) => lineOf(o).color), series: ['series-1', 'series-2', 'series-3', 'series-4', 'series-5', 'series-rest'], lanes: ['allowed', 'delayed', 'denied', 'shadow'] }
 
 describe.each(['light', 'dark'] as const)('by %s', (theme) => {
   describe.each(Object.entries(sets))('the %s', (_, names) => {
@@ -63,7 +63,7 @@ describe.each(['light', 'dark'] as const)('by %s', (theme) => {
   it('words can be read', () => {
     const pairs = [
       ['denied', 'card'], ['denied', 'bad-back'], ['allowed', 'card'], ['allowed', 'good-back'], ['shadow', 'raised'], ['shadow', 'card'], ['caution', 'warn-back'],
-      ['soft', 'card'], ['soft', 'page'], ['soft', 'raised'], ['soft', 'warn-back'], ['accent', 'card'], ['accent', 'page'], ['accent', 'raised'], ['on-accent', 'accent'], ['ink', 'bad-back'],
+      ['soft', 'card'], ['soft', 'page'], ['soft', 'raised'], ['soft', 'warn-back'], ['soft', 'good-back'], ['soft', 'bad-back'], ['accent', 'card'], ['accent', 'page'], ['accent', 'raised'], ['on-accent', 'accent'], ['ink', 'bad-back'],
     ] as const
     for (const [front, back] of pairs) {
       expect([front, back, contrast(colour(front, theme), colour(back, theme)) >= 4.5]).toEqual([front, back, true])

@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { describe, expect, it } from 'vitest'
 import { en, type Word } from '../src/words/en'
 import { alerts, details, idle, problems, titles } from '../src/words/server.zh'
-import { alert, noEffect, problem, speech, trouble } from '../src/words/words.svelte'
+import { alert, author, noEffect, problem, speech, t, trouble } from '../src/words/words.svelte'
 import { zh } from '../src/words/zh'
 
 const words = Object.keys(en) as Word[]
@@ -47,6 +47,22 @@ describe('alerts', () => {
     expect(alert({ ...a, kind: 'new' })).toBe(a.summary)
     speech.language = 'en'
     expect(alert(a)).toBe(a.summary)
+  })
+  it.each([
+    ['3 of 4 clients (75.0 %) are denied by limits, most by the rule api.', '3 of 4 clients (75%) are denied by limits, most by the rule api.'],
+    ['23.1 % of requests to upstreams failed.', '23.1% of requests to upstreams failed.'],
+    ['The client "user:5 %" has 51.0 % of all denials.', 'The client "user:5 %" has 51% of all denials.'],
+  ])('have their number as the page writes it: %s', (summary, want) => expect(alert({ kind: 'denied', summary, value: 0 })).toBe(want))
+})
+
+describe('words', () => {
+  it('follow a number', () => {
+    expect(t('history.gap', { n: 1 })).toBe('1 unchanged line')
+    expect(t('history.gap', { n: '21' })).toBe('21 unchanged lines')
+    expect(t('replay.lines', { n: '1', bad: 0 })).toBe('1 request, 0 lines that were not understood')
+  })
+  it('say how a version came that nobody signed', () => {
+    expect(['http', 'file', 'alice', undefined].map((name) => author(name))).toEqual(['HTTP API, without a token', 'rules file', 'alice', '?'])
   })
 })
 

@@ -1,7 +1,7 @@
 // The language of the page.
 
 import { enough } from '../chart'
-import { duration, multiple } from '../format'
+import { duration, multiple, share } from '../format'
 import { en, type Word } from './en'
 import { alerts, details, idle, problems, titles } from './server.zh'
 import { zh } from './zh'
@@ -21,10 +21,10 @@ function preferred(): Language {
 }
 
 // t is a word or sentence in the language of the page, with values in the places that
-// are named in braces.
+// are named in braces: {n}, or {n|line|lines} for what follows a number.
 export function t(word: Word, values: Record<string, string | number> = {}): string {
-  return dictionaries[speech.language][word].replace(/\{(\w+)\}/g, (place, name: string) =>
-    name in values ? String(values[name]) : place,
+  return dictionaries[speech.language][word].replace(/\{(\w+)(?:\|(.*?)\|(.*?))?\}/g, (place, name: string, one?: string, many = '') =>
+    one ? (String(values[name]) === '1' ? one : many) : name in values ? String(values[name]) : place,
   )
 }
 
@@ -59,10 +59,17 @@ export function trouble(p: { type: string; detail: string; code?: string; field?
   return titles[type] ? `${titles[type]}：${p.detail}` : p.detail
 }
 
-// alert is what an alert says: what the server says, or the same in the language of the page.
+// author is who wrote a version or an override. Without a token, servers name the way it came.
+export function author(name = '?'): string {
+  const word = `author.${name}`
+  return has(word) ? t(word as Word) : name
+}
+
+// alert is what an alert says: what the server says, with its last number as the page writes
+// shares, or the same in the language of the page. Before that number may be a key, which stays.
 export function alert(a: { kind: string; summary: string; value: number; subject?: string; rule?: string; instance?: string }): string {
   const said = speech.language === 'zh' && alerts[a.kind]
-  return said ? fill(said, { ...a, value: multiple(a.kind, a.value, 'zh') }) : a.summary
+  return said ? fill(said, { ...a, value: multiple(a.kind, a.value, 'zh') }) : a.summary.replace(/(?<![\d.])([\d.]+) %(?!.* %)/s, (_, n: string) => share(Number(n) / 100, 'en'))
 }
 
 // noEffect is why an override has none: what the server says, or the same in the language of the
