@@ -80,6 +80,9 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzJSON$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
 	go test -run '^$$' -fuzz '^FuzzJSONAgreesWithTheLibrary$$' -fuzztime $(FUZZTIME) ./internal/replay/accesslog
 	go test -run '^$$' -fuzz '^FuzzSpoof$$' -fuzztime $(FUZZTIME) ./internal/clientip
+	go test -run '^$$' -fuzz '^FuzzParse$$' -fuzztime $(FUZZTIME) ./internal/llm
+	go test -run '^$$' -fuzz '^FuzzPass$$' -fuzztime $(FUZZTIME) ./internal/llm
+	go test -run '^$$' -fuzz '^FuzzScan$$' -fuzztime $(FUZZTIME) ./internal/llm
 	go test -run '^$$' -fuzz '^FuzzValues$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzProblem$$' -fuzztime $(FUZZTIME) ./middleware/httplimit
 	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi

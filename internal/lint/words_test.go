@@ -14,8 +14,8 @@ import (
 )
 
 // foreign are words that are other people's: an error of the kernel, the name of a
-// library beside which weir is measured.
-var foreign = regexp.MustCompile(`connection refused|refuses? connections|\[throttled\]\([^)]*\)|throttled( \(|/)|rate limited, throttled|\| throttled \||throttled(,| and| 和|、)|` + "`throttled`")
+// library beside which weir is measured, a field of OpenAI's answers.
+var foreign = regexp.MustCompile(`^refusal$|connection refused|refuses? connections|\[throttled\]\([^)]*\)|throttled( \(|/)|rate limited, throttled|\| throttled \||throttled(,| and| 和|、)|` + "`throttled`")
 
 // What users read has no word that the glossary replaces: documents, the API, metrics, flags,
 // messages, the dashboard, and what go doc shows.

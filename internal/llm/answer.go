@@ -1,0 +1,95 @@
+package llm
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+)
+
+// Quota is a limit, as an answer tells of it.
+type Quota struct {
+	Limit, Remaining int64
+	ResetAfter       time.Duration // until the limit is fully reset
+}
+
+// WriteHeaders adds the headers in which the vendor's clients look for a limit: of tokens, or of
+// requests. Gemini has none.
+func WriteHeaders(h http.Header, api API, tokens bool, q Quota, now time.Time) {
+	what := "requests"
+	if tokens {
+		what = "tokens"
+	}
+	limit, remaining := strconv.FormatInt(q.Limit, 10), strconv.FormatInt(q.Remaining, 10)
+	switch api {
+	case OpenAI:
+		h.Set("X-Ratelimit-Limit-"+what, limit)
+		h.Set("X-Ratelimit-Remaining-"+what, remaining)
+		h.Set("X-Ratelimit-Reset-"+what, roundUp(q.ResetAfter, time.Millisecond).String())
+	case Anthropic:
+		h.Set("Anthropic-Ratelimit-"+what+"-Limit", limit)
+		h.Set("Anthropic-Ratelimit-"+what+"-Remaining", remaining)
+		reset := now.Add(q.ResetAfter + time.Second - 1).Truncate(time.Second)
+		h.Set("Anthropic-Ratelimit-"+what+"-Reset", reset.UTC().Format(time.RFC3339))
+	}
+}
+
+func roundUp(d, unit time.Duration) time.Duration {
+	return max(0, d+unit-1).Truncate(unit)
+}
+
+// Problem is an error as the vendor's clients expect it, in JSON, for an answer with the status.
+// The wait is for status 429; it is 0 if waiting does not help.
+func Problem(api API, status int, message string, wait time.Duration) []byte {
+	text := func(v any) []byte {
+		b, _ := json.Marshal(v) // maps of strings and numbers never fail
+		return append(b, '\n')
+	}
+	name := nameOf(status)
+	type object = map[string]any
+	switch api {
+	case Anthropic:
+		return text(object{"type": "error", "error": object{"type": name.anthropic, "message": message}})
+	case Gemini:
+		e := object{"code": status, "message": message, "status": name.gemini}
+		if wait > 0 {
+			e["details"] = []object{{
+				"@type":      "type.googleapis.com/google.rpc.RetryInfo",
+				"retryDelay": strconv.FormatFloat(roundUp(wait, time.Millisecond).Seconds(), 'f', -1, 64) + "s",
+			}}
+		}
+		return text(object{"error": e})
+	}
+	return text(object{"error": object{"message": message, "type": name.openai, "param": nil, "code": name.code}})
+}
+
+// names are what the vendors call an error.
+type names struct{ openai, code, anthropic, gemini string }
+
+func nameOf(status int) names {
+	switch status {
+	case http.StatusTooManyRequests:
+		return names{"tokens", "rate_limit_exceeded", "rate_limit_error", "RESOURCE_EXHAUSTED"}
+	case http.StatusForbidden:
+		return names{"invalid_request_error", "permission_denied", "permission_error", "PERMISSION_DENIED"}
+	case http.StatusRequestEntityTooLarge:
+		return names{"invalid_request_error", "request_too_large", "request_too_large", "INVALID_ARGUMENT"}
+	case http.StatusServiceUnavailable:
+		return names{"server_error", "service_unavailable", "overloaded_error", "UNAVAILABLE"}
+	}
+	return names{"invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT"}
+}
+
+// Denial is the message of a request that a limit denies. The wait is 0 if waiting does not help.
+func Denial(model string, limit, remaining, requested int64, wait time.Duration) string {
+	of := "tokens"
+	if model != "" {
+		of = "tokens of " + model
+	}
+	text := fmt.Sprintf("Rate limit reached for %s: limit %d, remaining %d, requested %d.", of, limit, remaining, requested)
+	if wait > 0 {
+		return text + fmt.Sprintf(" Please try again in %s.", roundUp(wait, time.Millisecond))
+	}
+	return text + " Waiting does not help: please ask for fewer tokens."
+}

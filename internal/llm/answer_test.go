@@ -1,0 +1,63 @@
+package llm
+
+import (
+	"net/http"
+	"testing"
+	"time"
+)
+
+func TestProblem(t *testing.T) {
+	message := Denial("gpt-4o", 1000, 20, 300, 1500*time.Millisecond)
+	const text = "Rate limit reached for tokens of gpt-4o: limit 1000, remaining 20, requested 300. Please try again in 1.5s."
+	for _, c := range []struct {
+		api    API
+		status int
+		wait   time.Duration
+		want   string
+	}{
+		{OpenAI, 429, time.Second, `{"error":{"code":"rate_limit_exceeded","message":"` + text + `","param":null,"type":"tokens"}}`},
+		{Anthropic, 429, time.Second, `{"error":{"message":"` + text + `","type":"rate_limit_error"},"type":"error"}`},
+		{Gemini, 429, 1500 * time.Millisecond, `{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"1.5s"}],"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{Gemini, 429, 0, `{"error":{"code":429,"message":"` + text + `","status":"RESOURCE_EXHAUSTED"}}`},
+		{Auto, 413, 0, `{"error":{"code":"request_too_large","message":"` + text + `","param":null,"type":"invalid_request_error"}}`},
+		{Anthropic, 403, 0, `{"error":{"message":"` + text + `","type":"permission_error"},"type":"error"}`},
+	} {
+		if got := string(Problem(c.api, c.status, message, c.wait)); got != c.want+"\n" {
+			t.Errorf("%v %d: got\n%swant\n%s", c.api, c.status, got, c.want)
+		}
+	}
+	if got := Denial("", 10, 10, 11, 0); got != "Rate limit reached for tokens: limit 10, remaining 10, requested 11. Waiting does not help: please ask for fewer tokens." {
+		t.Error(got)
+	}
+}
+
+func TestWriteHeaders(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 600_000_000, time.FixedZone("", 3600))
+	q := Quota{Limit: 150000, Remaining: 149984, ResetAfter: 6*time.Minute + 12*time.Millisecond + 1}
+	for _, c := range []struct {
+		api    API
+		tokens bool
+		want   map[string]string
+	}{
+		{OpenAI, true, map[string]string{"x-ratelimit-limit-tokens": "150000", "x-ratelimit-remaining-tokens": "149984", "x-ratelimit-reset-tokens": "6m0.013s"}},
+		{OpenAI, false, map[string]string{"x-ratelimit-limit-requests": "150000", "x-ratelimit-remaining-requests": "149984", "x-ratelimit-reset-requests": "6m0.013s"}},
+		{Anthropic, true, map[string]string{"anthropic-ratelimit-tokens-limit": "150000", "anthropic-ratelimit-tokens-remaining": "149984", "anthropic-ratelimit-tokens-reset": "2026-01-02T02:10:06Z"}},
+		{Gemini, true, nil},
+	} {
+		h := http.Header{}
+		WriteHeaders(h, c.api, c.tokens, q, now)
+		for name, want := range c.want {
+			if got := h.Get(name); got != want {
+				t.Errorf("%s: %q, want %q", name, got, want)
+			}
+		}
+		if len(h) != len(c.want) {
+			t.Errorf("%v: %v", c.api, h)
+		}
+	}
+	for i, name := range APINames() {
+		if a, ok := ParseAPI(name); !ok || a != API(i) || a.String() != name {
+			t.Errorf("%s is %v", name, a)
+		}
+	}
+}

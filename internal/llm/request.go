@@ -1,0 +1,240 @@
+package llm
+
+import (
+	"bytes"
+	"strings"
+)
+
+// Request is what is known of a request before it is answered.
+type Request struct {
+	API       API
+	Model     string // at most 128 bytes; "" if it is not said
+	Stream    bool   // the answer comes as it is made
+	Generates bool   // it makes text; embeddings do not
+	Input     int64  // estimated tokens of the prompt
+	Output    int64  // the most that the client asks for, of all copies; 0 if it does not say
+
+	copies  int64
+	chat    bool // the API reports the usage of a stream only if asked
+	asked   bool // the client asks
+	options value
+	include value
+}
+
+// What is of interest in a request. Prompts come last.
+const (
+	aModel id = iota + 1
+	aStream
+	aLimit
+	aNumber
+	anOption
+	anInclude
+	aMark
+	aPrompt
+	aChat
+	anInput
+	aSystem
+	aContents
+)
+
+var requestPlaces = func() *place {
+	config := at(0,
+		"maxOutputTokens", at(aLimit), "max_output_tokens", at(aLimit),
+		"candidateCount", at(aNumber), "candidate_count", at(aNumber),
+		"responseSchema", deep(aPrompt), "response_schema", deep(aPrompt), "responseJsonSchema", deep(aPrompt))
+	return at(0,
+		"model", at(aModel), "stream", at(aStream), "anthropic_version", at(aMark),
+		"max_tokens", at(aLimit), "max_completion_tokens", at(aLimit), "max_output_tokens", at(aLimit),
+		"n", at(aNumber), "best_of", at(aNumber),
+		"stream_options", at(anOption, "include_usage", at(anInclude)),
+		"generationConfig", config, "generation_config", config,
+		"messages", deep(aChat), "prompt", deep(aChat), "input", deep(anInput), "system", deep(aSystem),
+		"contents", deep(aContents), "content", deep(aContents), "requests", deep(aContents),
+		"systemInstruction", deep(aContents), "system_instruction", deep(aContents),
+		// Whatever else the model is shown.
+		"instructions", deep(aPrompt), "tools", deep(aPrompt), "functions", deep(aPrompt),
+		"response_format", deep(aPrompt), "text", deep(aPrompt), "output_config", deep(aPrompt))
+}()
+
+// deep is a place with all that is below it.
+func deep(what id) *place { return &place{id: what, deep: true} }
+
+// mediaTokens is what an image costs at most, and what is assumed for data that is not text.
+const mediaTokens = 1600
+
+// Parse reads a request. It is false if the request cannot use tokens: it has no body, or
+// only counts. A body that cannot be read is taken for a prompt, so it is never free.
+func Parse(path string, body []byte, api API) (Request, bool) {
+	r := Request{API: api, Generates: true, copies: 1}
+	path = strings.TrimRight(path, "/")
+	verb := path[strings.LastIndexAny(path, "/:")+1:]
+	if len(body) == 0 || verb == "countTokens" || verb == "count_tokens" || verb == "input_tokens" {
+		return r, false
+	}
+	seen := r.read(body)
+	r.place(path, verb, func(what id) bool { return seen&(1<<what) != 0 })
+	return r, true
+}
+
+// read finds what the body says, and returns what there is, as bits. Where a name is given
+// twice, upstreams differ in what they read, so what costs more counts.
+func (r *Request) read(body []byte) (seen uint32) {
+	var text, media, limit int64
+	s := scanner{root: requestPlaces}
+	s.visit = func(v *value) {
+		seen |= 1 << v.id
+		switch v.id {
+		case aModel:
+			if v.kind == '"' {
+				r.Model = strings.ToValidUTF8(string(v.text), "")
+			}
+		case aStream:
+			r.Stream = r.Stream || v.kind == 't'
+		case aLimit:
+			limit = max(limit, v.number())
+		case aNumber:
+			r.copies = max(r.copies, v.number())
+		case anOption:
+			if v.kind != 'k' {
+				r.options, r.include, r.asked = *v, value{}, false
+			}
+		case anInclude:
+			r.include, r.asked = *v, v.kind == 't'
+		case aMark:
+		default:
+			switch {
+			case v.kind == '0':
+				text += bytesPerToken // a prompt can be a list of tokens
+			case v.kind != '"' && v.kind != 'k':
+			case v.size > mediaTokens*bytesPerToken && encoded(v.text):
+				media += mediaTokens
+			default:
+				text += v.size
+			}
+		}
+	}
+	s.feed(body)
+	s.finish()
+	if text+media == 0 {
+		text = int64(len(body))
+		if body = bytes.TrimSpace(body); len(body) > 0 && body[0] != '{' {
+			text = min(text, mediaTokens*bytesPerToken) // a file
+		}
+	}
+	r.Input = max(1, min(media+textTokens(text), MaxTokens))
+	r.Output = times(limit, r.copies)
+	return seen
+}
+
+// encoded reports whether a long string begins like base64 or a data URL: text of that
+// length has blanks, or letters beyond ASCII.
+func encoded(begin []byte) bool {
+	for _, c := range begin {
+		if c <= ' ' || c >= 0x7f {
+			return false
+		}
+	}
+	return true
+}
+
+// times is a product, or MaxTokens.
+func times(a, b int64) int64 {
+	if b > 0 && a > MaxTokens/b {
+		return MaxTokens
+	}
+	return a * b
+}
+
+// place finds out which API it is, and what of it. The path says so if it is one of the
+// vendors'; otherwise the body does.
+func (r *Request) place(path, verb string, has func(id) bool) {
+	model, method, isMethod := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
+	api := OpenAI
+	switch {
+	case isMethod && strings.HasSuffix(method, "ontent") || isMethod && strings.HasSuffix(method, "ontents"):
+		api = Gemini
+		r.Stream = r.Stream || strings.HasPrefix(method, "stream")
+		r.Generates = !strings.Contains(strings.ToLower(method), "embed")
+	case isMethod && strings.HasSuffix(strings.ToLower(method), "rawpredict"): // Claude by Vertex AI
+		api = Anthropic
+		r.Stream = r.Stream || strings.HasPrefix(method, "stream")
+	case verb == "completions":
+		r.chat = true
+	case verb == "responses":
+	case verb == "embeddings":
+		r.Generates = false
+	case verb == "messages", has(aMark):
+		api = Anthropic
+	case has(aContents):
+		api = Gemini
+	case has(aSystem):
+		api = Anthropic
+	default:
+		r.chat = has(aChat)
+	}
+	if r.API == Auto {
+		r.API = api
+	}
+	r.chat = r.chat && r.API == OpenAI
+	if r.Model == "" && isMethod {
+		r.Model = model[:min(len(model), maxKept)]
+	}
+	if before, after, found := strings.Cut(path, "/deployments/"); r.Model == "" && found && before != "" { // Azure
+		name, _, _ := strings.Cut(after, "/")
+		r.Model = name[:min(len(name), maxKept)]
+	}
+	r.Model = strings.ToValidUTF8(r.Model, "")
+}
+
+// Estimate is what the request may use, if the output that the client does not bound is at most
+// so many tokens a copy.
+func (r *Request) Estimate(output int64) Usage {
+	u := Usage{Input: r.Input, Output: r.Output}
+	switch {
+	case !r.Generates:
+		u.Output = 0
+	case r.Output == 0:
+		u.Output = times(clamp(output), r.copies)
+	}
+	return u
+}
+
+// AskUsage returns the body with a question for the usage of the stream, and whether there
+// has to be one: OpenAI's chat completions report it only to those who ask. The event with
+// the answer is then removed by Watch.
+func (r *Request) AskUsage(body []byte) ([]byte, bool) {
+	if !r.chat || !r.Stream || r.asked {
+		return body, false
+	}
+	const include, options = `"include_usage":true`, `"stream_options":{"include_usage":true}`
+	switch o := r.options; {
+	case r.include.kind != 0 && r.include.kind != '{' && r.include.kind != '[':
+		return splice(body, r.include.begin, r.include.end, "true"), true
+	case o.kind == '{':
+		return splice(body, o.end, o.end, include+comma(body[o.end:])), true
+	case o.kind == 'n':
+		return splice(body, o.begin, o.end, "{"+include+"}"), true
+	case o.kind != 0:
+		return body, false // it is wrong, and the upstream says so
+	}
+	brace := int64(bytes.IndexByte(body, '{'))
+	if brace < 0 {
+		return body, false
+	}
+	return splice(body, brace+1, brace+1, options+comma(body[brace+1:])), true
+}
+
+// comma is what stands between a first field and the rest of an object.
+func comma(rest []byte) string {
+	if rest = bytes.TrimLeft(rest, " \t\r\n"); len(rest) > 0 && rest[0] == '}' {
+		return ""
+	}
+	return ","
+}
+
+// splice is the body with another text from begin to end.
+func splice(body []byte, begin, end int64, text string) []byte {
+	all := make([]byte, 0, int64(len(body))+int64(len(text)))
+	all = append(append(all, body[:begin]...), text...)
+	return append(all, body[end:]...)
+}

@@ -1,0 +1,160 @@
+package llm
+
+import (
+	"bytes"
+	"net/http"
+	"strings"
+)
+
+// Watch reads a response on its way to the client. It is for one goroutine.
+type Watch struct {
+	// Over reports whether so much is more than the request may use; the stream then ends
+	// after the event that is under way, as if the model had reached the client's own limit.
+	// Without it, and where the response is not a stream of events, nothing is cut.
+	Over func(Usage) bool
+
+	request  Request
+	estimate Usage
+	strip    bool // the event with the usage was not asked for by the client
+	status   int
+	form     form
+	scan     scanner
+	tally    tally
+	lines    lines
+	event    event
+	origin   origin
+	cut      bool
+	held     []byte // of an event that may have to be removed
+	passing  bool   // the event that is under way is not held
+	out      []byte
+}
+
+type form uint8
+
+const (
+	opaque form = iota // compressed, or not of a form that is known
+	document
+	events
+)
+
+// NewWatch returns a watch over the answer to a request that may use so much.
+func NewWatch(r Request, estimate Usage) *Watch {
+	w := &Watch{request: r, estimate: estimate}
+	w.scan.root, w.scan.visit = responsePlaces, w.see
+	return w
+}
+
+// Strip says that the usage was asked for on the client's behalf, so that the event that has it
+// is removed.
+func (w *Watch) Strip() { w.strip = true }
+
+// Begin says how the response begins. One that is compressed cannot be read, so callers ask
+// upstreams for none; if it is all the same, the estimate stands.
+func (w *Watch) Begin(status int, h http.Header) {
+	w.status = status
+	encoding := h.Get("Content-Encoding")
+	kind := strings.ToLower(h.Get("Content-Type"))
+	switch {
+	case encoding != "" && !strings.EqualFold(encoding, "identity"):
+	case strings.Contains(kind, "event-stream"):
+		w.form = events
+	case strings.Contains(kind, "json"):
+		w.form = document
+	}
+}
+
+// Pass reads what comes next and returns what is to be sent on at once. The result is valid
+// until the next call; it is usually p itself.
+func (w *Watch) Pass(p []byte) []byte {
+	switch {
+	case w.cut:
+		return nil
+	case w.form == events:
+		return w.passEvents(p)
+	case w.form == document:
+		w.scan.feed(p)
+	}
+	return p
+}
+
+// End returns what is still to be sent when the response has ended, whether or not it is whole.
+func (w *Watch) End() []byte {
+	if w.form == document {
+		w.scan.finish()
+	}
+	rest := w.held
+	w.held = nil
+	return rest
+}
+
+// Cut reports whether the response was ended before its time. Whatever else the upstream sends
+// is not passed on.
+func (w *Watch) Cut() bool { return w.cut }
+
+// Used is what the request used, as far as it has been seen, and whether anything was. A
+// request that failed used nothing; one of which nothing is known used its estimate.
+func (w *Watch) Used() (u Usage, known bool) {
+	text := w.tally.text
+	if id, size := w.scan.partial(); id == someText {
+		text += size
+	}
+	u, known = w.tally.used(w.estimate, text)
+	if !known && w.status >= http.StatusBadRequest {
+		return Usage{}, true
+	}
+	return u, known
+}
+
+// event is what has been seen of the event that is under way.
+type event struct {
+	kind    kind
+	block   int64
+	usage   bool // it has one
+	choices bool // it has a list of choices
+	choice  bool // and the list is not empty
+}
+
+// kind is the type that an event says it has.
+type kind uint8
+
+const (
+	typeOther kind = iota
+	typeResponse
+	typeMessage
+	typeBlock
+	typeBlockStop
+)
+
+func kindOf(name []byte) kind {
+	switch string(name) {
+	case "message_start":
+		return typeMessage
+	case "content_block_start", "content_block_delta":
+		return typeBlock
+	case "content_block_stop":
+		return typeBlockStop
+	}
+	if bytes.HasPrefix(name, []byte("response.")) {
+		return typeResponse
+	}
+	return typeOther
+}
+
+// see is told every value that is of interest.
+func (w *Watch) see(v *value) {
+	switch e := &w.event; v.id {
+	case aUsage:
+		e.usage = e.usage || v.kind == '{'
+	case someChoices: // the list, and then what is in it
+		e.choice = e.choice || e.choices && v.kind != 'k'
+		e.choices = e.choices || v.kind == '['
+	case theType:
+		e.kind = kindOf(v.text)
+	case theBlock:
+		e.block = v.number()
+	default:
+		if !w.tally.count(v) {
+			w.origin.see(v)
+		}
+	}
+}
