@@ -32,6 +32,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	v.look()
 	v.judge(op, now, d)
 	switch {
+	case op.Look:
 	case op.Always:
 		s = v.chargeAlways(s, op, now, d)
 	case d.Allowed:

@@ -32,7 +32,7 @@ func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 			d.Excess, d.Receipt = c.Op.Cost, 0
 		}
 	}
-	if !Allowed(dst[first:]) && !charges[0].Op.Always {
+	if !Allowed(dst[first:]) && !owes(charges) {
 		for i := range charges {
 			charges[i].giveUp(&dst[first+i], now, charges, i)
 		}
@@ -51,6 +51,16 @@ func isIncluded(charges []Pending, i int) bool {
 	for j := i + 1; j < len(charges); j++ {
 		if c := &charges[j]; c.Next != c.Prev && shareState(charges[i].Op, c.Op) {
 			return true
+		}
+	}
+	return false
+}
+
+// owes reports whether what is charged is charged even if it does not fit.
+func owes(charges []Pending) bool {
+	for i := range charges {
+		if op := charges[i].Op; !op.Look {
+			return op.Always
 		}
 	}
 	return false
@@ -97,11 +107,15 @@ func PeekAll(dst []Decision, now Micros, charges []Pending) []Decision {
 }
 
 // together is the i-th op with the cost of those before it that share its
-// state, if they are to be counted: their charges have to fit at once.
+// state, if they are to be counted: their charges have to fit at once. What is only looked
+// at is by itself.
 func together(charges []Pending, i int, counts func(*Compiled) bool) Op {
 	op := *charges[i].Op
+	if op.Look {
+		return op
+	}
 	for _, c := range charges[:i] {
-		if shareState(c.Op, &op) && counts(c.Op.Limit) {
+		if !c.Op.Look && shareState(c.Op, &op) && counts(c.Op.Limit) {
 			op.Cost = min(op.Cost, MaxUnits) + min(c.Op.Cost, MaxUnits)
 		}
 	}
@@ -113,8 +127,15 @@ func countsDenied(c *Compiled) bool { return c.limit.CountDenied }
 
 // ValidateTake checks the ops of a Take, for stores.
 func ValidateTake(ops []Op) error {
+	charged := -1
 	for i := range ops {
-		if ops[i].Always != ops[0].Always {
+		switch op := &ops[i]; {
+		case op.Look && op.Always:
+			return invalid("look", "an op that is only looked at cannot be charged always; set one of the two")
+		case op.Look:
+		case charged < 0:
+			charged = i
+		case op.Always != ops[charged].Always:
 			return invalid("always", "some ops of the request have it and some do not; set it on all of them, or make two requests")
 		}
 	}

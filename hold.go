@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"encoding/hex"
+	"slices"
 	"time"
 )
 
@@ -60,6 +61,9 @@ func ValidateReserve(r *Reservation, ops []Op) error {
 	if err := validateTTL(&r.TTL); err != nil {
 		return err
 	}
+	if len(ops) > 0 && !slices.ContainsFunc(ops, func(op Op) bool { return !op.Look }) {
+		return invalid("ops", "all of them are only looked at, so there is nothing to hold; use Peek")
+	}
 	if r.Tags != nil && len(r.Tags) != len(ops) {
 		return invalid("tags", "there are %d for %d ops; give one for each, or none", len(r.Tags), len(ops))
 	}
@@ -71,7 +75,7 @@ func ValidateReserve(r *Reservation, ops []Op) error {
 			return invalid("always", "a reservation that does not fit is denied; use Take for what is done already")
 		}
 		for j := range i {
-			if ops[j].Limit != nil && ops[i].Limit != nil && shareState(&ops[j], &ops[i]) {
+			if ops[j].Limit != nil && ops[i].Limit != nil && !ops[j].Look && !ops[i].Look && shareState(&ops[j], &ops[i]) {
 				return invalid("ops", "two of them share the key %.40q and a kind of limit; add up their costs", ops[i].Key)
 			}
 		}
@@ -117,8 +121,8 @@ type HoldStore interface {
 	Store
 
 	// Reserve charges the ops as Take does. If they are allowed, it opens a hold on what
-	// it charged. If they are denied, there is no hold. No two ops may share a key and a
-	// kind of limit.
+	// it charged. If they are denied, there is no hold. No two ops that are charged may
+	// share a key and a kind of limit.
 	//
 	// A hold ends once: it is settled, or it expires. When it expires, limits with Release
 	// get their units back, as of the reservation; for others they stay charged.

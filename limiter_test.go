@@ -555,7 +555,12 @@ func TestCharge(t *testing.T) {
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1h"), Cost: 1}
 	owes := op
 	owes.Always = true
-	if err := weir.ValidateTake([]weir.Op{op, owes}); !errors.As(err, &invalid) || invalid.Field != "always" {
-		t.Errorf("%v", err)
+	look, both := op, owes
+	look.Look, both.Look = true, true
+	for field, ops := range map[string][]weir.Op{"": {look, owes, look}, "always": {op, look, owes}, "look": {owes, both}} {
+		var invalid *weir.InvalidError
+		if err := weir.ValidateTake(ops); errors.As(err, &invalid) != (field != "") || invalid != nil && invalid.Field != field {
+			t.Errorf("want %q: %v", field, err)
+		}
 	}
 }

@@ -215,7 +215,7 @@ func TestMaxDelay(t *testing.T) {
 	})
 }
 
-// All ops of a request are charged or none.
+// All ops of a request are charged or none, except those that are only looked at.
 func TestSettleAllOrNone(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		keys := make([]key, rapid.IntRange(2, 4).Draw(t, "keys"))
@@ -226,17 +226,20 @@ func TestSettleAllOrNone(t *testing.T) {
 			ops := make([]weir.Op, len(keys))
 			charges := make([]weir.Pending, len(keys))
 			for i, k := range keys {
-				ops[i] = weir.Op{Key: string(rune('a' + i)), Limit: k.limit, Cost: min(s.cost, k.limit.Capacity())}
+				ops[i] = weir.Op{Key: string(rune('a' + i)), Limit: k.limit, Cost: min(s.cost, k.limit.Capacity()), Look: rapid.IntRange(0, 3).Draw(t, "look") == 0}
 				charges[i] = weir.Pending{Op: &ops[i], Prev: k.State, Tail: k.Tail}
 			}
 			all := true
-			for _, d := range weir.DecideAll(nil, s.now, charges) {
+			for i, d := range weir.DecideAll(nil, s.now, charges) {
 				all = all && d.Allowed
+				if peeked := keys[i].peek(s.now, ops[i].Cost); ops[i].Look && d != peeked {
+					t.Fatalf("op %d (%v) was only looked at: %+v, want %+v", i, keys[i].limit.Limit(), d, peeked)
+				}
 			}
 			for i, c := range charges {
 				alone, _ := ops[i].Decide(c.Prev, c.Tail, s.now)
 				want := c.Prev
-				if all || ops[i].Limit.Limit().CountDenied {
+				if !ops[i].Look && (all || ops[i].Limit.Limit().CountDenied) {
 					want = alone
 				}
 				if c.Next != want {

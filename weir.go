@@ -59,11 +59,15 @@ type Op struct {
 	// the key is then in debt, and denied until enough of its usage has expired. Allowed
 	// reports whether the cost fitted. RetryAfter is the time until one unit is free
 	// again. The delay is 0.
-	// Set it on all ops of a request, or on none.
+	// Set it on all ops of a request that are charged, or on none.
 	//
 	// A key can owe up to 10 times the capacity; [Compiled.MaxUsage] lists limits with
 	// less. Decision.Excess is the part of the cost beyond that.
 	Always bool
+
+	// Look makes Take require that the cost fits, without charging it: the decision is that
+	// of Peek, and it neither adds to other ops on the same key nor includes them.
+	Look bool
 
 	// Receipt identifies the charge that Refund gives back: the Receipt of a Decision,
 	// or Latest. With 0, the Receipt of a denial, nothing is given back.
@@ -79,7 +83,8 @@ type Store interface {
 	//
 	// If one op is denied, nothing is charged, and the other decisions are those of
 	// Peek. The exceptions are a limit with CountDenied, which counts every request, and
-	// ops with Always, which are all charged. Ops on the same key and kind add up.
+	// ops with Always, which are all charged. Ops with Look are never charged. Ops on the
+	// same key and kind add up.
 	//
 	// After an error there is no decision; if the context ended while the store was
 	// unavailable, the ops may have been charged.

@@ -55,7 +55,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 		if r.Rule.OnFailure != rule.Local {
 			continue
 		}
-		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: in.shares.of(r.Quota, instances), Cost: r.Cost})
+		v.ops = append(v.ops, r.op(in.shares.of(r.Quota, instances)))
 	}
 	var err error
 	if v.decisions, err = local(ctx, v.decisions[:0], v.ops...); err != nil {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -36,7 +35,7 @@ func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error
 		v.demand(demands, p)
 		v.end(p)
 	}
-	if err := e.chargeOrLook(ctx, in, v); err != nil {
+	if err := e.charge(ctx, in, v); err != nil {
 		return err
 	}
 	if e.observer != nil {
@@ -52,52 +51,14 @@ var noRequest rule.Request
 func (v *Verdict) demand(demands []Demand, p place) {
 	for i := range demands {
 		d := &demands[i]
-		if d.place() != p {
+		if placeOf(d.Rule) != p {
 			continue
 		}
 		for _, limit := range d.Limits {
 			v.Results = append(v.Results, Result{
-				Rule: d.Rule, Quota: limit, Key: d.Key, Cost: d.Cost, Demand: i,
+				Rule: d.Rule, Quota: limit, Key: d.Key, Cost: d.Cost, Look: d.Cost == 0, Demand: i,
 				Shadow: d.Rule.Mode == rule.Shadow, Decision: weir.Decision{Allowed: true},
 			})
 		}
 	}
-}
-
-func (d *Demand) place() place {
-	if d.Cost == 0 {
-		return lookedAt
-	}
-	return placeOf(d.Rule)
-}
-
-// chargeOrLook looks at what has no cost, and charges the rest. If a limit that is only
-// looked at denies, the rest is charged only if that limit counts denied requests.
-func (e *Engine) chargeOrLook(ctx context.Context, in *installed, v *Verdict) error {
-	looked := v.at(lookedAt)
-	if len(looked) == 0 {
-		return e.charge(ctx, in, v)
-	}
-	ops := v.opsOf(looked)
-	for i := range ops {
-		ops[i].Cost = 1
-	}
-	unseen := e.ask(ctx, e.store.Peek, v, looked, ops)
-	if err := ctx.Err(); unseen != nil && err != nil {
-		return err
-	}
-	decide := e.charge
-	if i := denying(looked); i >= 0 && !looked[i].Rule.CountDenied {
-		decide = e.look
-	}
-	err := decide(ctx, in, v)
-	if v.Degraded == nil {
-		v.Degraded = unseen
-	}
-	return err
-}
-
-// denying finds a result that denies the request, or answers -1.
-func denying(results []Result) int {
-	return slices.IndexFunc(results, func(r Result) bool { return !r.Allowed && !r.Shadow })
 }

@@ -66,7 +66,7 @@ func TestCharge(t *testing.T) {
 // A demand without a cost looks, and denies what has no room for more.
 func TestChargeLooks(t *testing.T) {
 	b := newBench(t, "rules: []", nil)
-	paid, looked := demand("paid", 5, rule.Enforce, false), demand("looked", 1, rule.Enforce, true)
+	paid, looked := demand("paid", 5, rule.Enforce, true), demand("looked", 1, rule.Enforce, true)
 	var v engine.Verdict
 	charge := func(want string, demands ...engine.Demand) {
 		t.Helper()
@@ -80,16 +80,39 @@ func TestChargeLooks(t *testing.T) {
 	free := looked
 	free.Cost = 0
 	charge("true [true 1 true 4]", free, paid)
+	if s := v.Speaker(); s == nil || s.Rule != paid.Rule {
+		t.Errorf("%+v speaks", s)
+	}
 	charge("true [true 0]", looked)
-	charge("false [false 0 true 3]", free, paid) // it counts denied ones, so the other was charged
+	charge("false [false 0 true 3]", free, paid) // which counts denied requests
 	if s := v.Speaker(); s == nil || s.Rule != free.Rule {
 		t.Errorf("%+v speaks", s)
 	}
+	plain := demand("plain", 5, rule.Enforce, false)
+	charge("false [false 0 true 5]", free, plain)
+	charge("true [true 4]", plain)
+
+	quiet := demand("quiet", 1, rule.Shadow, false)
+	charge("true [true 0]", quiet)
+	quiet.Cost = 0
+	charge("true [true 3 false 0]", plain, quiet)
+
+	before := b.store.calls.Load()
+	charge("true [true 2]", plain)
+	one := b.store.calls.Load() - before
+	charge("false [false 0 true 2]", free, plain)
+	if calls := b.store.calls.Load() - before - one; calls != one {
+		t.Errorf("a look took %d calls of the store, and none takes %d", calls, one)
+	}
+
 	b.store.lost.Store(true)
 	charge("true [true 0 true 0]", free, paid)
 	if v.Degraded == nil {
 		t.Error("it is not degraded")
 	}
+	closed := free
+	closed.Rule = &rule.Entry{Rule: &rule.Rule{ID: "looked", OnFailure: rule.Closed}}
+	charge("false [false 0 true 0]", closed, paid)
 }
 
 // A shadow rule that counts denied requests counts each once, whatever others say.

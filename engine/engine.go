@@ -221,8 +221,8 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 
 // look is charge for a peek.
 func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
-	if results := v.charged(); len(results) > 0 {
-		if err := e.ask(ctx, e.store.Peek, v, results, v.opsOf(results)); err != nil {
+	if len(v.Results) > 0 {
+		if err := e.ask(ctx, e.store.Peek, v, v.Results, v.opsOf(v.Results)); err != nil {
 			return e.degrade(ctx, in, v, err, e.local.Peek)
 		}
 	}

@@ -51,6 +51,7 @@ func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op)
 }
 
 func (l *losable) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	l.calls.Add(1)
 	if l.lost.Load() {
 		return dst, errLost
 	}

@@ -93,6 +93,7 @@ func (e *Engine) seed(ctx context.Context, op weir.Op, instances int) {
 	if op.Cost = p.claim(client, &op, e.seen.outage.Load(), e.clock(), int64(instances)); op.Cost == 0 {
 		return
 	}
+	op.Look = false
 	// What does not fit is as good as all of it.
 	if d, err := e.local.Take(ctx, nil, op); err == nil && !d[0].Allowed && d[0].Remaining > 0 {
 		op.Cost = d[0].Remaining

@@ -30,8 +30,8 @@ type Verdict struct {
 	// Version is the version of the rules that were used.
 	Version int64
 
-	// Results are the results of all limits that were checked, in this order: enforced
-	// rules, shadow rules, and limits that were only peeked at.
+	// Results are the results of all limits that were checked: enforced rules first, then
+	// shadow rules.
 	Results []Result
 
 	upTo    [places]int // where each place ends in Results
@@ -53,7 +53,6 @@ const (
 	enforced       place = iota // all of them are charged, or none; any denies
 	shadow                      // charged if the request is allowed
 	countingShadow              // charged whatever becomes of the request
-	lookedAt                    // of demands without a cost: not charged; any denies
 	places
 )
 
@@ -83,9 +82,6 @@ func (v *Verdict) at(p place) []Result {
 	return v.Results[v.upTo[p-1]:v.upTo[p]]
 }
 
-// charged are all that are not only looked at.
-func (v *Verdict) charged() []Result { return v.Results[:v.upTo[countingShadow]] }
-
 // Reason tells why a request was allowed or denied.
 type Reason uint8
 
@@ -106,6 +102,7 @@ type Result struct {
 	Quota  *weir.Compiled // the limit that was checked
 	Key    string         // identifies the client, as in "user:alice"; valid as long as the verdict
 	Cost   int64
+	Look   bool // it was only checked whether there is room for one unit
 	Shadow bool // reported, but does not count for the verdict
 	Demand int  // the demand to which it belongs, if any
 
@@ -177,9 +174,17 @@ func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = v.ops[:0]
 	for i := range results {
 		r := &results[i]
-		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost})
+		v.ops = append(v.ops, r.op(r.Quota))
 	}
 	return v.ops
+}
+
+// op asks a limit for what the result is about.
+func (r *Result) op(limit *weir.Compiled) weir.Op {
+	if r.Look {
+		return weir.Op{Key: r.Key, Limit: limit, Cost: 1, Look: true}
+	}
+	return weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost}
 }
 
 // record takes over what a store has decided.
@@ -195,12 +200,7 @@ func (v *Verdict) conclude() {
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
 		v.Delay = max(v.Delay, r.Delay)
-		v.hear(i, r.Asked)
-	}
-	for i := v.upTo[countingShadow]; i < len(v.Results); i++ {
-		if !v.Results[i].Shadow {
-			v.hear(i, false)
-		}
+		v.hear(i, r.Asked && !r.Look)
 	}
 	if !v.Allowed {
 		v.Delay = 0

@@ -14,9 +14,9 @@
 //
 // # Steps
 //
-//	at TIME take   KEY [COST] [and KEY [COST]]... [within D] [times N [every D]] [-> ANSWER]
-//	at TIME charge KEY [COST] ...                                                [-> ANSWER]
-//	at TIME peek   KEY [COST] ...                                                [-> ANSWER]
+//	at TIME take   KEY [COST] [look] [and KEY [COST] [look]]... [within D] [times N [every D]] [-> ANSWER]
+//	at TIME charge KEY [COST] ... [-> ANSWER]
+//	at TIME peek   KEY [COST] ... [-> ANSWER]
 //	at TIME refund KEY [COST] [and KEY [COST]]... [of TIME]
 //	at TIME reset  KEY
 //	count KEY from TIME to TIME -> N
@@ -27,7 +27,7 @@
 // "within" is the longest acceptable delay. "times" repeats the request, "every"
 // moves the clock between. "count" adds up the units that left in [from, to),
 // delays included. "charge" takes the cost even if it does not fit, and "allow" then
-// says that it did. "refund" gives back what was taken at the time after "of", or the
+// says that it did. "look" requires that the cost fits, and charges nothing. "refund" gives back what was taken at the time after "of", or the
 // newest units.
 //
 // # Answers
@@ -133,7 +133,9 @@ func (r *runner) step(step *Step) error {
 		if step.Verb == "charge" || step.Verb == "take" && allowed {
 			r.release(step, now)
 			for j, op := range step.Ops {
-				r.receipts[taken{client{step.Names[j], op.Key}, now}] = r.decisions[j].Receipt
+				if !op.Look {
+					r.receipts[taken{client{step.Names[j], op.Key}, now}] = r.decisions[j].Receipt
+				}
 			}
 		}
 		if err := r.check(step, allowed, i == step.Times-1); err != nil {
@@ -177,7 +179,7 @@ func (r *runner) check(step *Step, allowed, last bool) error {
 func (r *runner) release(step *Step, now weir.Micros) {
 	for i, op := range step.Ops {
 		c := client{step.Names[i], op.Key}
-		if all, counted := r.releases[c]; counted {
+		if all, counted := r.releases[c]; counted && !op.Look {
 			r.releases[c] = append(all, release{now + weir.Micros(r.decisions[i].Delay.Microseconds()), op.Cost - r.decisions[i].Excess})
 		}
 	}

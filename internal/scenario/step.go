@@ -39,7 +39,7 @@ func (p *parser) at(step *Step) error {
 	return p.end()
 }
 
-// op reads KEY [COST].
+// op reads KEY [COST] [look].
 func (p *parser) op(step *Step) error {
 	name, key, err := p.key()
 	if err != nil {
@@ -57,6 +57,9 @@ func (p *parser) op(step *Step) error {
 		if op.Cost, err = strconv.ParseInt(p.next(), 10, 64); err != nil {
 			return fmt.Errorf("%q is not a cost; write a whole number", t)
 		}
+	}
+	if step.Verb != "refund" && p.accept("look") {
+		op.Look, op.Always = true, false
 	}
 	step.Ops = append(step.Ops, op)
 	step.Names = append(step.Names, name)

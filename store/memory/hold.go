@@ -81,6 +81,9 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	h := &hold{id: r.ID, state: weir.HoldOpen, expires: now.Add(r.TTL)}
 	h.until = h.expires
 	for i := range ops {
+		if ops[i].Look {
+			continue
+		}
 		h.parts = append(h.parts, &heldPart{tag: r.Tag(i), limit: ops[i].Limit, expires: h.expires})
 	}
 	first := len(dst)
@@ -101,9 +104,15 @@ func (all *holds) addLocked(h *hold) {
 
 // keepLocked takes hold of what was charged.
 func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
-	for i, p := range h.parts {
+	next := 0
+	for i := range charges {
+		if charges[i].Op.Look {
+			continue
+		}
+		p := h.parts[next]
 		p.part, p.Held = parts[i], charges[i].Op.Held(charges[i].Next)
 		p.shard.holdLocked(p)
+		next++
 	}
 }
 
@@ -128,9 +137,12 @@ func (sh *shard) letGoLocked(p *heldPart) {
 
 // denyFullLocked denies what would be one hold too many for a key, and so all.
 func denyFullLocked(decisions []weir.Decision, now weir.Micros, parts []part, charges []weir.Pending) bool {
+	isFull := func(i int) bool {
+		return !charges[i].Op.Look && len(parts[i].shard.held[parts[i].id]) >= weir.MaxHolds
+	}
 	full := false
-	for _, p := range parts {
-		full = full || len(p.shard.held[p.id]) >= weir.MaxHolds
+	for i := range parts {
+		full = full || isFull(i)
 	}
 	if !full {
 		return false
@@ -138,8 +150,8 @@ func denyFullLocked(decisions []weir.Decision, now weir.Micros, parts []part, ch
 	peeked := weir.PeekAll(make([]weir.Decision, 0, len(parts)), now, charges)
 	for i, p := range parts {
 		decisions[i] = peeked[i]
-		if open := p.shard.held[p.id]; len(open) >= weir.MaxHolds {
-			first := slices.MinFunc(open, func(a, b *heldPart) int { return cmp.Compare(a.expires, b.expires) })
+		if isFull(i) {
+			first := slices.MinFunc(p.shard.held[p.id], func(a, b *heldPart) int { return cmp.Compare(a.expires, b.expires) })
 			decisions[i].Allowed, decisions[i].RetryAfter, decisions[i].Delay = false, first.expires.Sub(now), 0
 		}
 	}

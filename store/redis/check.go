@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -90,8 +91,10 @@ func (c *check) allowed() bool {
 	return c.known && c.err == nil && weir.Allowed(c.decisions)
 }
 
-// owes reports whether the check is charged even if it does not fit.
-func (c *check) owes() bool { return c.verb.takes() && c.ops[0].Always }
+// owes reports whether what the check charges is charged even if it does not fit.
+func (c *check) owes() bool {
+	return c.verb.takes() && slices.ContainsFunc(c.ops, func(op weir.Op) bool { return op.Always })
+}
 
 // leave records that the caller no longer waits. Refunds are sent anyway.
 func (c *check) leave() { c.left.Store(c.verb != refund && c.verb != settle) }

@@ -94,7 +94,7 @@ func clusterHistory(t *testing.T, subject storetest.Subject, steps int) {
 		subject.Set(now)
 		ops := make([]weir.Op, 1+random.IntN(4))
 		for i := range ops {
-			ops[i] = weir.Op{Key: fmt.Sprint("client ", random.IntN(3)), Limit: pool[random.IntN(len(pool))], Cost: 1 + random.Int64N(3)}
+			ops[i] = weir.Op{Key: fmt.Sprint("client ", random.IntN(3)), Limit: pool[random.IntN(len(pool))], Cost: 1 + random.Int64N(3), Look: random.IntN(5) == 0}
 		}
 		got, err := subject.Store.Take(t.Context(), nil, ops...)
 		if err != nil {

@@ -123,13 +123,18 @@ func (p *packer) limit(c *weir.Compiled) {
 	}
 }
 
-// op packs, last, what the verb needs besides the cost: -1 is no bound on the delay,
-// and the newest receipt; -2 is what is charged whether or not it fits.
+// op packs the cost, below 0 if it is only looked at, and last what the verb needs besides:
+// -1 is no bound on the delay, and the newest receipt; -2 is what is charged whether or not
+// it fits.
 func (p *packer) op(c *check, i int, at opAt) {
 	op, verb := &c.ops[i], c.verb
 	p.number(int64(at.key))
 	p.number(int64(at.limit))
-	p.number(min(op.Cost, weir.MaxUnits+1)) // whatever is more never fits either
+	cost := min(op.Cost, weir.MaxUnits+1) // whatever is more never fits either
+	if op.Look {
+		cost = -1 - cost
+	}
+	p.number(cost)
 	switch {
 	case verb == settle:
 		p.number(c.hold.used[i])
@@ -235,7 +240,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	c.at = weir.Micros(now)
 	for i := range c.ops {
 		d := &c.decisions[i]
-		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.owes()); err == errForeign {
+		if err := u.decision(d, c.ops[i].Limit.Capacity(), c.verb.takes() && c.ops[i].Always); err == errForeign {
 			c.err = c.foreign(i, d.Remaining > 0)
 		} else if err != nil {
 			return err
@@ -244,7 +249,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 	}
 	if c.verb.takes() && (c.owes() || weir.Allowed(c.decisions)) {
 		for i := range c.decisions {
-			if d := &c.decisions[i]; d.Excess < c.ops[i].Cost {
+			if d := &c.decisions[i]; d.Excess < c.ops[i].Cost && !c.ops[i].Look {
 				d.Receipt = d.ResetAt
 			}
 		}

@@ -129,6 +129,12 @@ func TestWrongTypeUnderLoad(t *testing.T) {
 			t.Fatalf("Take = %v", err)
 		}
 	}
+	always := weir.Op{Key: "own", Limit: op.Limit, Cost: 1, Always: true}
+	foreign := op
+	foreign.Always = true
+	if _, err := s.Take(t.Context(), nil, always, foreign); err == nil || !strings.Contains(err.Error(), "this version of weir did not write") {
+		t.Errorf("Take of what is charged always = %v", err)
+	}
 	l.check("a key of the wrong type", tightN, l.servesAgain("it"))
 	if l.failed > 0 {
 		t.Errorf("%d errors elsewhere, the last %v", l.failed, l.lastErr)

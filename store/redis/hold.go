@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -87,15 +88,32 @@ func (u *unpacker) outcomes(c *check) error {
 	return nil
 }
 
-// verbFor is the verb for ops, of which some may have holds that give back their units
-// when they expire.
-func verbFor(plain verb, ops []weir.Op) verb {
+func onlyLooks(ops []weir.Op) bool {
 	for i := range ops {
-		if ops[i].Limit.Limit().Release {
-			return map[verb]verb{take: holdTake, peek: holdPeek}[plain]
+		if !ops[i].Look {
+			return false
 		}
 	}
-	return plain
+	return true
+}
+
+// verbFor is the verb for ops, of which some may have holds that give back their units
+// when they expire. If all are only looked at, that is a peek.
+func verbFor(verb verb, ops []weir.Op) verb {
+	if verb.takes() && onlyLooks(ops) {
+		verb = peek
+	}
+	for i := range ops {
+		if ops[i].Limit.Limit().Release {
+			switch verb {
+			case peek:
+				return holdPeek
+			case take:
+				return holdTake
+			}
+		}
+	}
+	return verb
 }
 
 // Names of keys. An escaped name of a limit has no % before another sign than a digit or
@@ -110,7 +128,7 @@ const (
 // below 0 if holds that expire give back their units, and 0 if no holds are looked for.
 func (c *check) holdKeysAt(i int, known map[string]int, list *[]string) (held, ended int) {
 	releases := c.ops[i].Limit.Limit().Release
-	if !releases && (c.verb == holdTake || c.verb == holdPeek) {
+	if !releases && (c.verb == holdTake || c.verb == holdPeek || c.verb == reserve && c.ops[i].Look) {
 		return 0, 0
 	}
 	prefix, state := c.keys[i][:c.prefix], c.keys[i][c.prefix:]
@@ -156,8 +174,10 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	checks, part := s.split(reserve, ops)
 	for _, c := range checks {
-		one := call
-		c.hold = &one
+		if c.verb == reserve {
+			one := call
+			c.hold = &one
+		}
 	}
 	first := len(dst)
 	dst, err = s.doChecks(ctx, dst, checks, part)
@@ -174,6 +194,7 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 // cancel gives back what a hold was charged that could not be finished: without its
 // directory, it could not be settled.
 func (s *Store) cancel(ctx context.Context, r weir.Reservation, ops []weir.Op) {
+	ops = slices.DeleteFunc(slices.Clone(ops), func(op weir.Op) bool { return op.Look })
 	d := &directory{expires: weir.Latest >> 10}
 	_, _ = s.settleAll(context.WithoutCancel(ctx), settle, &weir.Settlement{ID: r.ID}, d, ops, make([]int64, len(ops)))
 }
@@ -182,6 +203,9 @@ func (s *Store) cancel(ctx context.Context, r weir.Reservation, ops []weir.Op) {
 func (s *Store) describe(r *weir.Reservation, ops []weir.Op) (string, error) {
 	var d directory
 	for i := range ops {
+		if ops[i].Look {
+			continue
+		}
 		d.Ops = append(d.Ops, directoryOp{Key: quoteBytes(ops[i].Key), Limit: ops[i].Limit.Limit(), Cost: ops[i].Cost, Tag: r.Tag(i)})
 	}
 	text, err := json.Marshal(d)
@@ -195,11 +219,13 @@ func (s *Store) directoryOf(id weir.HoldID) string {
 // cancel makes a check that gives back what a reservation has charged.
 func (c *check) cancel() *check {
 	r := newCheck(settle, c.slot)
-	r.hold = &holdCall{id: c.hold.id, expires: c.at.Add(c.hold.life), used: make([]int64, len(c.ops))}
 	r.prefix = c.prefix
 	for i, op := range c.ops {
-		r.add(op, c.keys[i])
+		if !op.Look {
+			r.add(op, c.keys[i])
+		}
 	}
+	r.hold = &holdCall{id: c.hold.id, expires: c.at.Add(c.hold.life), used: make([]int64, len(r.ops))}
 	return r
 }
 

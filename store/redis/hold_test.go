@@ -55,7 +55,19 @@ func testHoldsOnSlots(t *testing.T, subject storetest.Subject) {
 	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, ops...))(t); weir.Allowed(d) {
 		t.Errorf("%+v", d)
 	}
+	looked := append([]weir.Op(nil), ops...)
+	looked[2].Look = true
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{3}}, looked...))(t); weir.Allowed(d) {
+		t.Errorf("%+v", d)
+	}
 	testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "c", Limit: limit, Cost: 8, Receipt: weir.Latest}))
+	remain(9)
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{4}}, looked...))(t); !weir.Allowed(d) {
+		t.Errorf("%+v", d)
+	}
+	if state := settle(4, 0); state != weir.HoldSettled {
+		t.Errorf("settled: %v", state)
+	}
 	remain(9)
 }
 

@@ -65,6 +65,9 @@ func (s *Store) split(verb verb, ops []weir.Op) (checks []*check, part []int) {
 		}
 		checks[part[i]].add(ops[i], key)
 	}
+	for _, c := range checks {
+		c.verb = verbFor(verb, c.ops)
+	}
 	return checks, part
 }
 
@@ -95,7 +98,7 @@ func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*che
 			failed = err
 		}
 	}
-	if len(checks) > 1 && checks[0].verb.takes() && !checks[0].owes() {
+	if len(checks) > 1 && agrees(checks) {
 		s.agree(ctx, checks, timeout, failed)
 	}
 	if failed == nil {
@@ -109,6 +112,11 @@ func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*che
 		c.recycle()
 	}
 	return dst, failed
+}
+
+// agrees reports whether checks are to be charged all or none.
+func agrees(checks []*check) bool {
+	return slices.ContainsFunc(checks, func(c *check) bool { return c.verb.takes() }) && !slices.ContainsFunc(checks, (*check).owes)
 }
 
 // sendSoon submits a check that its caller does not send itself.
@@ -150,6 +158,12 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 	}
 }
 
+// givesBack reports whether an op of an allowed check was charged, and is to be no more if
+// another check was denied.
+func (c *check) givesBack(op *weir.Op) bool {
+	return c.verb.takes() && !op.Look && !op.Limit.Limit().CountDenied
+}
+
 // undo gives back what an allowed check has charged, but not to limits that count every
 // request that they are asked about.
 func (c *check) undo() *check {
@@ -158,7 +172,7 @@ func (c *check) undo() *check {
 	}
 	r := newCheck(refund, c.slot)
 	for i, op := range c.ops {
-		if !op.Limit.Limit().CountDenied {
+		if c.givesBack(&op) {
 			op.Receipt = c.decisions[i].Receipt
 			r.add(op, c.keys[i])
 		}
@@ -177,7 +191,7 @@ func (c *check) settle(refund *check, err error) {
 	}
 	at := 0
 	for i, op := range c.ops {
-		if !op.Limit.Limit().CountDenied {
+		if c.givesBack(&op) {
 			if err == nil {
 				c.decisions[i] = refund.decisions[at]
 			}

@@ -93,6 +93,7 @@ func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
 				ops[i].Cost += random.Int64N(6)
 				r.Tags = append(r.Tags, fmt.Sprint(i))
 			}
+			ops[random.IntN(len(ops))].Look = false // there must be something to hold
 			what = fmt.Sprintf("reserve %v %+v", r, ops)
 			both(func(s weir.HoldStore) (any, error) { return s.Reserve(t.Context(), nil, r, ops...) })
 		case 4, 5, 6:
@@ -276,8 +277,8 @@ func testHoldExactly(t *testing.T, open Open) {
 func testHoldBad(t *testing.T, open Open) {
 	store, _ := holder(t, open)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
-	always := op
-	always.Always = true
+	always, look := op, op
+	always.Always, look.Look = true, true
 	for what, ask := range map[string]func() error{
 		"ttl": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: -1}, op)) },
 		"ttl ": func() error {
@@ -286,6 +287,7 @@ func testHoldBad(t *testing.T, open Open) {
 		"ttl  ":  func() error { return testcall.Err(store.Settle(t.Context(), weir.Settlement{TTL: -1})) },
 		"ops":    func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, op, op)) },
 		"always": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, always)) },
+		"ops ":   func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, look)) },
 		"tags": func() error {
 			return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{Tags: make([]string, 2)}, op))
 		},

@@ -51,7 +51,7 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 		case 2:
 			verb = "charge"
 			for i := range ops {
-				ops[i].Always = true
+				ops[i].Always = !ops[i].Look
 				ops[i].Cost += random.Int64N(3) * random.Int64N(40) // now and then more than a key may owe
 			}
 		}
@@ -133,6 +133,7 @@ func draw(random *rand.Rand, pool []*weir.Compiled) []weir.Op {
 		if random.IntN(4) == 0 {
 			ops[i].MaxDelay = time.Duration(random.Int64N(60)) * time.Second
 		}
+		ops[i].Look = random.IntN(6) == 0
 	}
 	return ops
 }

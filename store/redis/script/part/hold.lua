@@ -135,10 +135,12 @@ holding = (function()
   -- reserve takes n ops and, if they are allowed, holds what they were charged.
   local function reserve(n, H, id, life, d, payload)
     local full, fits = {}, true
-    for i = 1, n do full[i] = firstToExpire(H[i]) end
+    for i = 1, n do
+      if not OP_LOOK[i] then full[i] = firstToExpire(H[i]) end
+    end
     if next(full) then
       for i = 1, n do
-        ask(decide, i)
+        decideOrLook(i)
         fits = fits and allowed
       end
       if fits then
@@ -153,10 +155,12 @@ holding = (function()
     if not settle(n) then return end
     local expires = now + life
     for i = 1, n do
-      k, c = OP_KEY[i], OP_LIMIT[i]
-      local r = { id = id, expires = expires, cost = OP_COST[i], receipt = FRESH[k], level = 0, at = 0, n = c.n, shape = c.shape and 1 or 0 }
-      if c.full > 0 then r.level, r.at = A[k], FRESH[k] - divUp(A[k], c.rate) end
-      keepHold(H[i], r)
+      if not OP_LOOK[i] then
+        k, c = OP_KEY[i], OP_LIMIT[i]
+        local r = { id = id, expires = expires, cost = OP_COST[i], receipt = FRESH[k], level = 0, at = 0, n = c.n, shape = c.shape and 1 or 0 }
+        if c.full > 0 then r.level, r.at = A[k], FRESH[k] - divUp(A[k], c.rate) end
+        keepHold(H[i], r)
+      end
     end
     if d > 0 then call('PSETEX', KEYS[d], lasting(expires + MEMORY), pack('>I7', expires) .. payload) end
   end
@@ -210,12 +214,10 @@ holding = (function()
   return function(verb, n, i)
     local foreign, H, E, FIRST = false, {}, {}, {}
     for op = 1, n do
-      k = input[i]
-      OP_KEY[op], OP_LIMIT[op], OP_COST[op], OP_LAST[op] = k, limits[input[i + 1]], input[i + 2], input[i + 3]
+      readOp(op, i)
       local h = input[i + 4]
       OP_LIMIT[op].release = h < 0
       H[op], E[op] = KEYS[h < 0 and -h or h], KEYS[input[i + 5]]
-      if not FRESH[k] then loadFor(OP_LIMIT[op], k) end
       if verb == HOLD_RESET then
         forget()
         call('DEL', H[op])
@@ -227,8 +229,9 @@ holding = (function()
     local id, life, d, more = input[i], input[i + 1], input[i + 2], input[i + 3]
     i = i + 4
     if foreign then
-      allowed, remaining, retry, reset, delay, debt = false, 0, 0, 0, 0, false
+      allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
       for op = 1, n do
+        debt, excess = verb == HOLD_TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
         if FOREIGN[OP_KEY[op]] then
           refuseForeign()
         elseif type(FIRST[op]) == 'table' then

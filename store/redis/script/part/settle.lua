@@ -1,7 +1,16 @@
 -- All or none, as in settle.go of the Go package. The ops of the request are columns.
 
-local OP_KEY, OP_LIMIT, OP_COST, OP_LAST = {}, {}, {}, {}
+local OP_KEY, OP_LIMIT, OP_COST, OP_LAST, OP_LOOK = {}, {}, {}, {}, {}
 local ANSWERS = {}
+
+-- readOp reads an op of the input, and its state. A cost below 0 is only looked at.
+local function readOp(op, i)
+  k = input[i]
+  local limit, cost = limits[input[i + 1]], input[i + 2]
+  OP_KEY[op], OP_LIMIT[op], OP_LOOK[op], OP_LAST[op] = k, limit, cost < 0, input[i + 3]
+  OP_COST[op] = cost < 0 and -1 - cost or cost
+  if not FRESH[k] then loadFor(limit, k) end
+end
 
 -- peek answers without charging.
 local function peek()
@@ -11,11 +20,12 @@ local function peek()
 end
 
 -- together is the cost of the i-th op and of those before it on the same key, all of
--- them or those whose limit counts denials.
+-- them or those whose limit counts denials. What is only looked at is by itself.
 local function together(i, counting)
   local cost = OP_COST[i]
+  if OP_LOOK[i] then return cost end
   for j = 1, i - 1 do
-    if OP_KEY[j] == OP_KEY[i] and (not counting or OP_LIMIT[j].countDenied) then
+    if OP_KEY[j] == OP_KEY[i] and not OP_LOOK[j] and (not counting or OP_LIMIT[j].countDenied) then
       cost = min(cost, MAX_UNITS) + min(OP_COST[j], MAX_UNITS)
     end
   end
@@ -32,11 +42,13 @@ local function ask(how, i, counting)
   how()
 end
 
+local function decideOrLook(i) ask(OP_LOOK[i] and peek or decide, i) end
+
 -- giveUp takes back the charge of a request that another op refused, unless the
 -- limit counts those too.
 local function giveUp(i)
   local answer = ANSWERS[i]
-  if not OP_LIMIT[i].countDenied then
+  if OP_LOOK[i] or not OP_LIMIT[i].countDenied then
     if answer[1] then
       ask(peek, i)
       keep(i)
@@ -58,13 +70,12 @@ local function isIncluded(i, n)
 end
 
 local function settle(n)
-  local admitted = true
+  local admitted, owes = true, false
   for i = 1, n do
-    ask(decide, i)
+    decideOrLook(i)
     keep(i)
-    admitted = admitted and allowed
+    admitted, owes = admitted and allowed, owes or OP_LAST[i] == ALWAYS
   end
-  local owes = OP_LAST[1] == ALWAYS
   if not admitted and not owes then
     for i = 1, n do giveUp(i) end
   end
@@ -77,7 +88,7 @@ local function settle(n)
   end
   for i = 1, n do
     allowed, remaining, retry, reset, delay = ANSWERS[i][1], ANSWERS[i][2], ANSWERS[i][3], ANSWERS[i][4], ANSWERS[i][5]
-    debt, excess = owes, min(ANSWERS[i][10] or 0, OP_COST[i])
+    debt, excess = OP_LAST[i] == ALWAYS, min(ANSWERS[i][10] or 0, OP_COST[i])
     answer()
   end
   return admitted

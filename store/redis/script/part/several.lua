@@ -7,16 +7,15 @@ local PEEK, GIVE_BACK, RESET = 0, 2, 3
 several = function(verb, n, i)
   local foreign = false
   for op = 1, n do
-    k = input[i]
-    OP_KEY[op], OP_LIMIT[op], OP_COST[op], OP_LAST[op] = k, limits[input[i + 1]], input[i + 2], input[i + 3]
-    if not FRESH[k] then loadFor(OP_LIMIT[op], k) end
+    readOp(op, i)
     if verb == RESET then forget() end
     foreign = foreign or FOREIGN[k]
     i = i + 4
   end
   if foreign then
-    allowed, remaining, retry, reset, delay, debt = false, 0, 0, 0, 0, false
+    allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
     for op = 1, n do
+      debt, excess = verb == TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
       if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end
     return
