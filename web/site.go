@@ -7,9 +7,7 @@
 package web
 
 import (
-	"bytes"
 	"cmp"
-	"compress/gzip"
 	"crypto/sha256"
 	"embed"
 	"encoding/hex"
@@ -20,6 +18,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/weirhq/weir/internal/gzipped"
 )
 
 // policy is what a browser may do on behalf of the page: load its own parts and call
@@ -80,7 +80,7 @@ func newFile(name string, content []byte) *file {
 		cache:   revised,
 		tag:     `"` + hex.EncodeToString(sum[:8]) + `"`,
 		content: content,
-		packed:  sync.OnceValue(func() []byte { return pack(content) }),
+		packed:  sync.OnceValue(func() []byte { return gzipped.Small(content) }),
 	}
 	if f.kind == "" {
 		f.kind = cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
@@ -95,22 +95,6 @@ func newFile(name string, content []byte) *file {
 var kinds = map[string]string{
 	".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8",
 	".css": "text/css; charset=utf-8", ".svg": "image/svg+xml",
-}
-
-// pack compresses as well as can be: it is done once.
-func pack(content []byte) []byte {
-	var b bytes.Buffer
-	w, err := gzip.NewWriterLevel(&b, gzip.BestCompression)
-	if err != nil {
-		panic(err) // the level is one
-	}
-	if _, err = w.Write(content); err == nil {
-		err = w.Close()
-	}
-	if err != nil || b.Len() >= len(content) {
-		return nil
-	}
-	return b.Bytes()
 }
 
 // ServeHTTP implements http.Handler.
@@ -140,7 +124,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("Cache-Control", f.cache)
 	header.Set("Vary", "Accept-Encoding")
 	tag, body := f.tag, f.content
-	if takesGzip(r.Header.Values("Accept-Encoding")) {
+	if gzipped.Accepted(r.Header.Values("Accept-Encoding")) {
 		if packed := f.packed(); packed != nil {
 			body, tag = packed, strings.TrimSuffix(tag, `"`)+`-gzip"`
 			header.Set("Content-Encoding", "gzip")
@@ -157,19 +141,6 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodHead {
 		w.Write(body)
 	}
-}
-
-// takesGzip is whether a client understands it. "gzip;q=0" says that it does not.
-func takesGzip(lines []string) bool {
-	for coding := range strings.SplitSeq(strings.Join(lines, ","), ",") {
-		name, weight, weighed := strings.Cut(coding, ";")
-		if !strings.EqualFold(strings.TrimSpace(name), "gzip") {
-			continue
-		}
-		weight = strings.ReplaceAll(weight, " ", "")
-		return !weighed || strings.Trim(strings.TrimPrefix(weight, "q="), "0.") != ""
-	}
-	return false
 }
 
 // hasTag is whether the client has what it asks for already.

@@ -175,6 +175,11 @@ func TestDashboardLarge(t *testing.T) {
 		}
 		t.Logf("%s is complete after %v", to.name, took)
 	}
+	page.visit(place{name: "client", at: "clients?key=user:customer-77777@example.com&rule=" + ruleName(4321), ready: id("standing"), says: ruleName(4321)})
+	for rows := 101; rows <= 201; rows += 100 { // and that of the rule in the address
+		waitFor(t, "a piece of the list", func() bool { return page.count(id("standing")+" tbody tr") == rows })
+		page.press(id("unfold"))
+	}
 	page.visit(places[0])
 	waitFor(t, "a year", func() bool { return page.points(0) > 300 })
 	page.goTo("clients")

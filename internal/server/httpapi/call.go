@@ -27,6 +27,7 @@ type call struct {
 	status   int // 0 until there is an answer
 	logged   bool
 	changes  bool // it may change something
+	packs    bool // its answer may be compressed
 	success  int  // the status of an answer that is no problem
 
 	caller      manage.Caller
@@ -88,6 +89,9 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		c.name = found.name
 		c.logged = found.needs >= reading || found.needs == signing
 		c.changes = found.needs == changing || found.needs == signing
+		if c.packs = found.needs == reading && found.method == http.MethodGet; c.packs {
+			header["Vary"] = byCoding
+		}
 	case ours(r.URL.Path):
 		c.name = "/v1/"
 	default:
@@ -203,6 +207,9 @@ func (c *call) answer(value any) {
 		t = text{typeJSON, append(body, '\n')}
 	}
 	c.Header()["Content-Type"] = t.kind
+	if c.packs {
+		t.body = c.packed(t.body)
+	}
 	c.WriteHeader(c.success)
 	c.Write(t.body)
 }

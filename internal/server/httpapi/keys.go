@@ -1,17 +1,23 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
+	"math"
+	"slices"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
 )
 
+// maxStandings is the largest n of GET /v1/keys.
+const maxStandings = 100_000
+
 // getKey answers GET /v1/keys: how a client stands.
 func (h *Handler) getKey(c *call) (any, error) {
-	key, id, tier, err := c.who()
+	key, id, tier, n, err := c.who("n")
 	if err != nil {
 		return nil, err
 	}
@@ -21,15 +27,23 @@ func (h *Handler) getKey(c *call) (any, error) {
 		return nil, h.keyTrouble(c, err)
 	}
 	answer := KeysAnswer{Key: key, Tier: used.Name, TierFrom: used.From.String(), Version: v.Version, Results: []LimitAnswer{}}
+	if left := len(v.Results) - n; left > 0 {
+		answer.LeftOut = left
+		slices.SortStableFunc(v.Results, func(a, b engine.Result) int { return cmp.Compare(share(&a), share(&b)) })
+		v.Results = v.Results[:n]
+	}
 	for i := range v.Results {
 		answer.Results = append(answer.Results, h.limitAnswer(&v.Results[i], &h.policies, new(int64)))
 	}
 	return answer, nil
 }
 
+// share is how much of a limit is left.
+func share(r *engine.Result) float64 { return float64(r.Remaining) / float64(max(1, r.Limit)) }
+
 // resetKey answers DELETE /v1/keys.
 func (h *Handler) resetKey(c *call) (any, error) {
-	key, id, _, err := c.who()
+	key, id, _, _, err := c.who()
 	if err != nil {
 		return nil, err
 	}
@@ -40,14 +54,15 @@ func (h *Handler) resetKey(c *call) (any, error) {
 	return ResetAnswer{Key: key, Rules: append([]string{}, rules...)}, nil
 }
 
-// who is the client that a call is about.
-func (c *call) who() (key, id, tier string, err error) {
-	q := c.query("key", "rule", "tier")
+// who is the client that a call is about, and of how many limits it wants to know.
+func (c *call) who(more ...string) (key, id, tier string, n int, err error) {
+	q := c.query(append(more, "key", "rule", "tier")...)
 	key, id, tier = q.text("key"), q.text("rule"), q.text("tier")
+	n = int(q.whole("n", math.MaxInt32, 1, maxStandings))
 	if bad := manage.CheckClient(key, tier, "?key=user:alice", "/v1/check"); bad != nil {
 		q.wrong(badField.of("%s", bad.Detail).in(bad.Field))
 	}
-	return key, id, tier, q.err
+	return key, id, tier, n, q.err
 }
 
 // keyTrouble is why a key could not be looked at or reset.

@@ -81,7 +81,7 @@ func (h *Handler) getRule(c *call) (any, error) {
 // there is to answer.
 func (c *call) upToDate(v repo.Version) bool {
 	c.setETag(v.Number)
-	c.Header().Set("Vary", "Accept")
+	c.Header().Add("Vary", "Accept")
 	if unchanged(c.r, v.Number) {
 		c.WriteHeader(http.StatusNotModified)
 		return true

@@ -122,6 +122,7 @@ type KeysAnswer struct {
 	TierFrom string        `json:"tier_from"`      // how it is known: none, asked, seen or unknown
 	Version  int64         `json:"version"`
 	Results  []LimitAnswer `json:"results"`
+	LeftOut  int           `json:"left_out,omitempty"` // results, because of n
 }
 
 // ResetAnswer is what DELETE /v1/keys answers: the rules under which the client was

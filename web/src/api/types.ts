@@ -106,6 +106,7 @@ export interface Standing {
   tier_from: 'none' | 'asked' | 'seen' | 'unknown'
   version: number
   results: LimitAnswer[]
+  left_out?: number // results
 }
 
 export interface Lane {

@@ -377,7 +377,7 @@ export const en = {
   'clients.used': 'Used',
   'clients.left': 'Remaining',
   'clients.reset': 'Resets in',
-  'clients.unfold': 'Show all {n} rules',
+  'clients.unfold': 'Show more limits ({n} left)',
   'clients.denied': 'denied now',
   'clients.clear': 'Reset usage',
   'clients.clear.all': 'Reset usage under all rules',

@@ -378,7 +378,7 @@ export const zh: Record<Word, string> = {
   'clients.used': '已用',
   'clients.left': '剩余',
   'clients.reset': '完全重置还需',
-  'clients.unfold': '显示全部 {n} 条规则',
+  'clients.unfold': '显示更多限制（还有 {n} 个）',
   'clients.denied': '当前被拒绝',
   'clients.clear': '重置用量',
   'clients.clear.all': '重置全部规则下的用量',
