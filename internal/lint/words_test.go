@@ -34,14 +34,14 @@ func TestWords(t *testing.T) {
 		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
 		if d.IsDir() {
 			switch name {
-			case ".git", "bin", "docs/decisions", "web/node_modules", "web/dist", "test", "web/src/api":
+			case ".git", "bin", "web/node_modules", "web/dist", "test", "web/src/api":
 				return filepath.SkipDir
 			}
 			return nil
 		}
 		var lines []located
 		switch {
-		case name == "docs/glossary.md" || name == "CHANGELOG.md":
+		case name == "docs/glossary.md" || name == "docs/decisions/0040-words.md" || name == "CHANGELOG.md": // they quote the words
 			return nil
 		case strings.HasSuffix(name, ".go") && !strings.HasSuffix(name, "_test.go") && !strings.HasSuffix(name, ".pb.go"):
 			lines, err = spoken(path, name)
