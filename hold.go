@@ -114,7 +114,13 @@ const (
 	HoldOpen
 	HoldSettled // it ended with a cost; 0 if it was cancelled
 	HoldExpired // it was not settled in time
+	HoldPending // the settlement waits until the store is available again; stores do not return it
 )
+
+// String returns the name of the state.
+func (s HoldState) String() string {
+	return [...]string{"unknown", "open", "settled", "expired", "pending"}[s]
+}
 
 // HoldStore is a [Store] that can reserve units and settle them later.
 type HoldStore interface {
@@ -150,15 +156,15 @@ type Settlement struct {
 // Settled is the answer to a Settlement.
 type Settled struct {
 	State   HoldState
-	Expires Micros // when it expires, if it is open
-	Parts   []SettledPart
+	Expires Micros        // when it expires, if it is open
+	Parts   []SettledPart // if it is open or settled
 }
 
 // SettledPart is what became of one op of a hold.
 type SettledPart struct {
 	Tag    string
 	Cost   int64 // reserved
-	Used   int64
+	Used   int64 // 0 as long as the hold is open
 	Excess int64 // of Used, what was not charged; see Decision.Excess
 }
 

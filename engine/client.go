@@ -11,13 +11,17 @@ import (
 )
 
 // Refund gives back what a verdict charged, for a request that failed after it was
-// allowed. Shadow rules keep the charge, because for them the request took place.
+// allowed. It cancels a hold.
 func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	if !v.Allowed {
 		return nil
 	}
+	if v.Hold != (weir.HoldID{}) {
+		_, err := e.Cancel(ctx, v.Hold)
+		return err
+	}
 	v.ops = v.ops[:0]
-	for i := range v.at(enforced) {
+	for i := range v.Results {
 		if r := &v.Results[i]; r.Receipt != 0 {
 			v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
 		}

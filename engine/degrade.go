@@ -36,12 +36,21 @@ func (e *Engine) degrade(ctx context.Context, in *installed, v *Verdict, cause e
 	return e.askLocal(ctx, in, v, results, local)
 }
 
+// degradeCharge is degrade for what is to be charged.
+func (e *Engine) degradeCharge(ctx context.Context, in *installed, v *Verdict, cause error) error {
+	switch {
+	case v.how == nil:
+		return e.degrade(ctx, in, v, cause, e.takeLocal)
+	case v.how.always:
+		return e.chargeLater(ctx, in, v, cause)
+	}
+	return e.reserveLocal(ctx, in, v, cause)
+}
+
 // takeLocal takes from the store of this process, where clients begin with what they
 // were last seen to have used.
 func (e *Engine) takeLocal(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-	for _, op := range ops {
-		e.seed(ctx, op, max(1, e.instances()))
-	}
+	e.seedAll(ctx, ops)
 	return e.local.Take(ctx, dst, ops...)
 }
 
@@ -55,7 +64,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 		if r.Rule.OnFailure != rule.Local {
 			continue
 		}
-		v.ops = append(v.ops, r.op(in.shares.of(r.Quota, instances)))
+		v.ops = append(v.ops, r.op(in.shares.of(r.Quota, instances), v.always()))
 	}
 	var err error
 	if v.decisions, err = local(ctx, v.decisions[:0], v.ops...); err != nil {

@@ -21,9 +21,9 @@ type Demand struct {
 	Cost   int64 // 0 only checks whether there is room for one unit
 }
 
-// Charge decides a request by its demands instead of the rules in force, as Check does:
+// Demand decides a request by its demands instead of the rules in force, as Check does:
 // all are charged, or none. Result.Demand tells to which demand a result belongs.
-func (e *Engine) Charge(ctx context.Context, demands []Demand, v *Verdict) error {
+func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error {
 	var start time.Duration
 	if e.observer != nil {
 		start = time.Since(e.born)

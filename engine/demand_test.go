@@ -52,7 +52,7 @@ func TestCharge(t *testing.T) {
 			}
 			for i, want := range c.want {
 				var v engine.Verdict
-				if err := b.Charge(t.Context(), demands, &v); err != nil {
+				if err := b.Demand(t.Context(), demands, &v); err != nil {
 					t.Fatal(err)
 				}
 				if got := told(&v, len(demands)); got != want {
@@ -70,7 +70,7 @@ func TestChargeLooks(t *testing.T) {
 	var v engine.Verdict
 	charge := func(want string, demands ...engine.Demand) {
 		t.Helper()
-		if err := b.Charge(t.Context(), demands, &v); err != nil {
+		if err := b.Demand(t.Context(), demands, &v); err != nil {
 			t.Fatal(err)
 		}
 		if got := told(&v, len(demands)); got != want {
@@ -146,7 +146,7 @@ func TestShadowOfTwoClients(t *testing.T) {
 		{[]engine.Demand{one, other}, "true [false 0 true 0]"},
 		{[]engine.Demand{other}, "true [false 0]"},
 	} {
-		if err := b.Charge(t.Context(), want.demands, &v); err != nil {
+		if err := b.Demand(t.Context(), want.demands, &v); err != nil {
 			t.Fatal(err)
 		}
 		if got := told(&v, len(want.demands)); got != want.told {

@@ -43,8 +43,8 @@ type Options struct {
 	// fallback. Default 1.
 	Instances func() int
 
-	// Observers are called with every verdict, and a [RuleObserver] with the rules,
-	// too. Default none.
+	// Observers are called with every verdict, a [RuleObserver] with the rules, too, and
+	// a [HoldObserver] with what becomes of holds. Default none.
 	Observers []Observer
 
 	// Clock returns the time, to remember when a client was last seen, and to end an
@@ -70,6 +70,12 @@ type Engine struct {
 	installed  atomic.Pointer[installed]
 	seen       *seen
 	tiers      *tiers
+
+	holds         weir.HoldStore // store and local; nil if one of them has no holds
+	localHolds    weir.HoldStore
+	holdObservers []HoldObserver
+	kept          kept
+	pending       pending
 }
 
 // installed are the rules in force, with what was made of them.
@@ -97,6 +103,7 @@ func New(o Options) (*Engine, error) {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
+	e.prepareHolds()
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err
@@ -141,10 +148,10 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // it is invalid for another reason, or the context's error.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
 	if e.observer == nil { // no observer needs the duration
-		return e.judge(ctx, e.installed.Load(), req, v, e.tiers, e.charge)
+		return e.judge(ctx, e.installed.Load(), req, v, nil, e.tiers, e.charge)
 	}
 	start := time.Since(e.born)
-	if err := e.judge(ctx, e.installed.Load(), req, v, e.tiers, e.charge); err != nil {
+	if err := e.judge(ctx, e.installed.Load(), req, v, nil, e.tiers, e.charge); err != nil {
 		return err
 	}
 	e.observer.Observe(req, v, time.Since(e.born)-start)
@@ -154,7 +161,7 @@ func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error
 // Peek returns the answer that Check would return, and charges nothing. Observers are
 // not called.
 func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.judge(ctx, e.installed.Load(), req, v, nil, e.look)
+	return e.judge(ctx, e.installed.Load(), req, v, nil, nil, e.look)
 }
 
 // PeekWith does what Peek does, but with the rules of table instead of the rules in force.
@@ -162,12 +169,12 @@ func (e *Engine) Peek(ctx context.Context, req *rule.Request, v *Verdict) error 
 // of the rules in force.
 func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Request, v *Verdict) error {
 	in := e.installed.Load()
-	return e.judge(ctx, in.with(table, in.version), req, v, nil, e.look)
+	return e.judge(ctx, in.with(table, in.version), req, v, nil, nil, e.look)
 }
 
-func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {
+func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {
 	v.clear()
-	v.Version = in.version
+	v.Version, v.how = in.version, how
 	switch {
 	case in.table.Exempt(req):
 		v.Allowed, v.Reason = true, Exempt
@@ -207,16 +214,28 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 	if results := v.at(enforced); len(results) > 0 {
-		var err error
-		if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.opsOf(results)...); err != nil {
-			return e.degrade(ctx, in, v, err, e.takeLocal)
+		if err := e.take(ctx, v, enforced, results); err != nil {
+			return e.degradeCharge(ctx, in, v, err)
 		}
-		v.record(results)
 		e.seen.healthy()
 		e.remember(results)
 	}
 	v.conclude()
 	return e.chargeShadows(ctx, v)
+}
+
+// take charges some results as the verdict says: all or none, with a hold, or always.
+func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result) (err error) {
+	ops := v.opsOf(results)
+	if v.how == nil || v.how.always {
+		v.decisions, err = e.store.Take(ctx, v.decisions[:0], ops...)
+	} else {
+		v.decisions, err = e.hold(ctx, v, p, results, ops)
+	}
+	if err == nil {
+		v.record(results)
+	}
+	return err
 }
 
 // look is charge for a peek.

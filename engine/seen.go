@@ -83,6 +83,13 @@ func (e *Engine) remember(results []Result) {
 	}
 }
 
+func (e *Engine) seedAll(ctx context.Context, ops []weir.Op) {
+	for _, op := range ops {
+		op.Always = false
+		e.seed(ctx, op, max(1, e.instances()))
+	}
+}
+
 // seed charges to the local store, once an outage, this instance's share of what a
 // client had used, less what has come back since. No request of the client is decided
 // locally before that.

@@ -13,6 +13,9 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 	if v.Degraded != nil {
 		return nil
 	}
+	if !v.Allowed && !v.always() {
+		v.how = nil // there is no hold on what is denied
+	}
 	if shadows := v.at(shadow); len(shadows) > 0 {
 		if err := e.chargeQuietShadows(ctx, v, shadows); err != nil && ctx.Err() != nil {
 			return ctx.Err()
@@ -23,35 +26,49 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 		return nil
 	}
 	// Each is charged whatever the others say.
-	if err := e.ask(ctx, e.store.Take, v, counting, v.opsOf(counting)); err != nil {
+	if err := e.take(ctx, v, countingShadow, counting); err != nil {
 		return ctx.Err()
 	}
 	return nil
 }
 
 // chargeQuietShadows charges shadow rules that do not count denied requests. As a rule
-// they all allow, and are one call; otherwise each has its own, so that what one of them
-// would deny costs the others nothing.
+// they all allow, and are one call. What one of them would deny costs the others nothing:
+// they are charged again without it.
 func (e *Engine) chargeQuietShadows(ctx context.Context, v *Verdict, shadows []Result) error {
-	store := e.store.Take
-	if !v.Allowed {
-		store = e.store.Peek
+	if !v.Allowed && !v.always() {
+		return e.ask(ctx, e.store.Peek, v, shadows, v.opsOf(shadows))
 	}
-	if err := e.ask(ctx, store, v, shadows, v.opsOf(shadows)); err != nil {
-		return err
-	}
-	if !v.Allowed || weir.Allowed(v.decisions) {
-		return nil
-	}
-	for len(shadows) > 0 {
-		n := 1
-		for n < len(shadows) && shadows[n].Rule == shadows[0].Rule && shadows[n].Demand == shadows[0].Demand {
-			n++
+	err := e.take(ctx, v, shadow, shadows)
+	for err == nil && !v.always() && !weir.Allowed(v.decisions) {
+		at := passing(shadows)
+		if len(at) == 0 {
+			break
 		}
-		if err := e.ask(ctx, e.store.Take, v, shadows[:n], v.opsOf(shadows[:n])); err != nil {
-			return err
+		left := make([]Result, len(at))
+		for i, from := range at {
+			left[i] = shadows[from]
 		}
-		shadows = shadows[n:]
+		err = e.take(ctx, v, shadow, left)
+		for i, from := range at {
+			shadows[from] = left[i]
+		}
 	}
-	return nil
+	return err
+}
+
+// passing are the places of results whose rules have not denied.
+func passing(results []Result) (at []int) {
+	for i := 0; i < len(results); {
+		n, pass := i, true
+		for ; n < len(results) && results[n].Rule == results[i].Rule && results[n].Demand == results[i].Demand; n++ {
+			pass = pass && results[n].Allowed
+		}
+		for ; i < n; i++ {
+			if pass {
+				at = append(at, i)
+			}
+		}
+	}
+	return at
 }

@@ -27,6 +27,11 @@ type Verdict struct {
 	// Degraded is the reason why the store was unavailable; nil if it was available.
 	Degraded error
 
+	// Hold identifies what Reserve has reserved; zero if nothing was. It expires at
+	// HoldExpires, by the store's clock.
+	Hold        weir.HoldID
+	HoldExpires weir.Micros
+
 	// Version is the version of the rules that were used.
 	Version int64
 
@@ -44,6 +49,7 @@ type Verdict struct {
 	ops       []weir.Op
 	decisions []weir.Decision
 	local     bool
+	how       *charging // nil for a plain check
 }
 
 // place is what becomes of a result.
@@ -172,19 +178,20 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 // opsOf makes the ops of results, from one on.
 func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = v.ops[:0]
+	always := v.always()
 	for i := range results {
 		r := &results[i]
-		v.ops = append(v.ops, r.op(r.Quota))
+		v.ops = append(v.ops, r.op(r.Quota, always))
 	}
 	return v.ops
 }
 
 // op asks a limit for what the result is about.
-func (r *Result) op(limit *weir.Compiled) weir.Op {
+func (r *Result) op(limit *weir.Compiled, always bool) weir.Op {
 	if r.Look {
 		return weir.Op{Key: r.Key, Limit: limit, Cost: 1, Look: true}
 	}
-	return weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost}
+	return weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost, Always: always}
 }
 
 // record takes over what a store has decided.

@@ -56,7 +56,7 @@ var errorCodes = []Code{
 		"A rule, tier or override has either limit or limits. It has no burst if it is unlimited.",
 		"Keep one of the two."},
 	{"E011", "unknown value",
-		"The value of algorithm, mode or on_failure is unknown.",
+		"The value of algorithm, mode, on_failure or on_expiry is unknown.",
 		"Use one of the values in the message."},
 	{"E012", "invalid key",
 		"A key is one or several of ip, user, api_key, global, header:X, cookie:X, query:X and attr:X, each at most once. global is the same for all clients and cannot be combined.",
@@ -103,6 +103,9 @@ var errorCodes = []Code{
 	{"E026", "invalid status",
 		"The field count has the statuses of the responses that count: numbers from 100 to 599, such as 401, and classes, such as 5xx.",
 		"Write one or several of them, as in status: [401, 403, 5xx]."},
+	{"E029", "invalid unit",
+		"A unit names what a rule counts, such as tokens, so that a request can have a cost for each unit. It has at most 40 characters: lower-case letters, digits, dashes and underscores.",
+		"Write for example unit: tokens."},
 }
 
 var warningCodes = []Code{

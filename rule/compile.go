@@ -75,6 +75,9 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if c.ids[r.ID] != nil {
 		return nil, errors.New("id: another rule has the same id, and the two would share their usage; rename one")
 	}
+	if err := ValidateUnit(r.Unit); err != nil {
+		return nil, fmt.Errorf("unit: %w", err)
+	}
 	out := &Entry{Rule: r, order: order}
 	c.ids[r.ID] = out
 	var err error
@@ -160,6 +163,7 @@ func (r *Rule) limit(q Quota, rate Rate) weir.Limit {
 	return weir.Limit{
 		Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period,
 		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied,
+		Release: r.OnExpiry == Release,
 	}
 }
 

@@ -34,8 +34,10 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 			Code:    rapid.IntRange(0, 1<<31-1).Draw(t, "code"),
 			Message: rapid.OneOf(rapid.Just(""), name).Draw(t, "message"),
 		},
-		Cost:  rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
-		Count: rule.Count{Status: someOf(t, rapid.SampledFrom([]rule.Statuses{{401, 401}, {500, 599}, {100, 199}, {599, 599}}), "statuses")},
+		Cost:     rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
+		Count:    rule.Count{Status: someOf(t, rapid.SampledFrom([]rule.Statuses{{401, 401}, {500, 599}, {100, 199}, {599, 599}}), "statuses")},
+		Unit:     rapid.SampledFrom([]string{"", "tokens", "a-b_9"}).Draw(t, "unit"),
+		OnExpiry: rapid.SampledFrom([]rule.Expiry{rule.Keep, rule.Release}).Draw(t, "on_expiry"),
 	}
 	r.Algorithm = rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 	switch r.Algorithm {

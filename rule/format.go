@@ -87,6 +87,8 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("count_denied", unless(false, r.CountDenied, document.NewTruth))
 	e.Add("cost", unless(1, cmp.Or(r.Cost, 1), document.NewInteger))
 	e.Add("count", countElement(r.Count))
+	e.Add("unit", unless("", r.Unit, document.NewText))
+	e.Add("on_expiry", unless(Keep.String(), r.OnExpiry.String(), document.NewText))
 	e.Add("deny", denyElement(r.Deny))
 	return e
 }

@@ -16,7 +16,7 @@ var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
 		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
-		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "deny",
+		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "deny",
 	}
 	matchFields = []string{"method", "host", "path", "attributes"}
 	quotaFields = []string{"limit", "limits", "burst"}

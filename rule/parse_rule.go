@@ -106,6 +106,13 @@ func (p *parser) options(r *pending) {
 	}
 	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
 	r.OnFailure, _ = word(p, f["on_failure"], "on_failure", ParseFailure)
+	r.OnExpiry, _ = word(p, f["on_expiry"], "on_expiry", ParseExpiry)
+	if unit, ok := p.text(f["unit"], "unit", maxText); ok {
+		if err := ValidateUnit(unit); err != nil {
+			p.errorf("E029", f["unit"].Place, "unit", "%v", err)
+		}
+		r.Unit = unit
+	}
 }
 
 // countOf reads which responses count.

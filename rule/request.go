@@ -37,6 +37,10 @@ type Request struct {
 
 	// Cost is the cost of the request; 0 for the cost that each rule defines.
 	Cost int64
+
+	// Costs are costs by the unit of a rule, at least 1 each. A rule whose unit is not among
+	// them has the cost that it would have without Costs.
+	Costs map[string]int64
 }
 
 // Values returns headers, cookies and query parameters of a request. A name can have

@@ -85,8 +85,14 @@ var errNoResponse = errors.New("the request has no response")
 func (c *Entry) Settles() bool { return len(c.Count.Status) > 0 }
 
 // Estimate returns the cost of a request before there is a response: the cost that the
-// request has, or else the one that the rule defines.
+// request has for the unit of the rule, or else for all rules, or else the one that the
+// rule defines.
 func (c *Entry) Estimate(req *Request) int64 {
+	if req.Costs != nil && c.Unit != "" {
+		if cost, found := req.Costs[c.Unit]; found {
+			return cost
+		}
+	}
 	if req.Cost != 0 {
 		return req.Cost
 	}

@@ -74,6 +74,14 @@ type Rule struct {
 	// Count selects the requests that count, by their responses. Default all.
 	Count Count
 
+	// Unit is what the rule counts, such as tokens, for requests whose cost depends on it;
+	// see Request.Costs. Default none.
+	Unit string
+
+	// OnExpiry selects what happens to the units of a hold that is not settled in time.
+	// Default Keep.
+	OnExpiry Expiry
+
 	// Deny is the answer to a denied client.
 	Deny Deny
 }
@@ -116,6 +124,14 @@ const (
 	Open   Failure = iota // fail open: allow the request
 	Closed                // fail closed: deny the request
 	Local                 // local fallback: this instance limits in its memory, with its share of the limit
+)
+
+// Expiry selects what happens to the units of a hold that expires.
+type Expiry uint8
+
+const (
+	Keep    Expiry = iota // they stay charged
+	Release               // they are refunded
 )
 
 // Deny is the answer to a denied client.

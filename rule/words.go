@@ -12,6 +12,7 @@ import (
 var (
 	modeNames    = []string{Enforce: "enforce", Shadow: "shadow", Off: "off"}
 	failureNames = []string{Open: "open", Closed: "closed", Local: "local"}
+	expiryNames  = []string{Keep: "keep", Release: "release"}
 	sourceNames  = []string{
 		IP: "ip", User: "user", APIKey: "api_key", Global: "global",
 		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr",
@@ -28,7 +29,8 @@ var (
 		"fail_open": "open", "allow": "open", "fail_closed": "closed", "fail_close": "closed", "deny": "closed",
 		"fallback": "local", "local_fallback": "local", "memory": "local",
 	}
-	sourcesElsewhere = map[string]string{
+	expiriesElsewhere = map[string]string{"charge": "keep", "commit": "keep", "settle": "keep", "refund": "release", "cancel": "release", "rollback": "release"}
+	sourcesElsewhere  = map[string]string{
 		"address": "ip", "ip_address": "ip", "client_ip": "ip", "source_ip": "ip", "remote_addr": "ip", "remote_address": "ip", "remote_ip": "ip",
 		"user_id": "user", "userid": "user", "username": "user",
 		"all": "global", "everyone": "global", "everybody": "global", "*": "global",
@@ -71,6 +73,40 @@ func (f *Failure) UnmarshalText(text []byte) (err error) {
 	*f, err = ParseFailure(string(text))
 	return err
 }
+
+// ParseExpiry parses "keep" or "release".
+func ParseExpiry(name string) (Expiry, error) {
+	i, err := parseWord(expiryNames, expiriesElsewhere, name)
+	return Expiry(i), err
+}
+
+// String returns the name, which ParseExpiry accepts.
+func (e Expiry) String() string { return wordOf(expiryNames, int(e), "Expiry") }
+
+// MarshalText returns the name, so that JSON contains the name.
+func (e Expiry) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText parses a name as ParseExpiry does.
+func (e *Expiry) UnmarshalText(text []byte) (err error) {
+	*e, err = ParseExpiry(string(text))
+	return err
+}
+
+// MaxUnit is the maximum length of a unit in bytes.
+const MaxUnit = 40
+
+// ValidateUnit reports why a text cannot be the unit of a rule.
+func ValidateUnit(unit string) error {
+	switch {
+	case len(unit) > MaxUnit:
+		return fmt.Errorf("%d bytes exceed the maximum of %d; shorten it", len(unit), MaxUnit)
+	case strings.Trim(unit, unitLetters) != "":
+		return fmt.Errorf("%q has characters other than lower-case letters, digits, dashes and underscores; write for example tokens", unit)
+	}
+	return nil
+}
+
+const unitLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 
 // ParseSource parses a part of a key: "ip", "user", "api_key", "global", or a kind and
 // a name as in "header:X-Tenant". It canonicalizes the names of headers.

@@ -127,7 +127,11 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 		h.end(weir.HoldSettled, m.Now)
 	}
 	if h.state == weir.HoldOpen {
-		return weir.Settled{State: h.state, Expires: h.expires}, nil
+		s := weir.Settled{State: h.state, Expires: h.expires}
+		for _, p := range h.parts {
+			s.Parts = append(s.Parts, weir.SettledPart{Tag: p.tag, Cost: p.Cost})
+		}
+		return s, nil
 	}
 	return weir.Settled{State: h.state, Parts: h.settled}, nil
 }

@@ -178,7 +178,11 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		s.settle(c, h, now, &settlement)
 	}
 	if h.state == weir.HoldOpen {
-		return weir.Settled{State: h.state, Expires: h.expires}, nil
+		open := weir.Settled{State: h.state, Expires: h.expires}
+		for _, p := range h.parts {
+			open.Parts = append(open.Parts, weir.SettledPart{Tag: p.tag, Cost: p.Cost})
+		}
+		return open, nil
 	}
 	return weir.Settled{State: h.state, Parts: slices.Clone(h.settled)}, nil
 }

@@ -304,16 +304,21 @@ func (d *directory) settled(outcomes []outcome) weir.Settled {
 			worst = o
 		}
 	}
+	var s weir.Settled
 	switch worst.state {
 	case holdOpen:
-		return weir.Settled{State: weir.HoldOpen, Expires: weir.Micros(worst.used)}
+		s = weir.Settled{State: weir.HoldOpen, Expires: weir.Micros(worst.used)}
+	case holdSettled:
+		s.State = weir.HoldSettled
 	case holdExpired:
 		return weir.Settled{State: weir.HoldExpired}
-	case holdUnknown:
+	default:
 		return weir.Settled{}
 	}
-	s := weir.Settled{State: weir.HoldSettled}
 	for i, o := range outcomes {
+		if worst.state == holdOpen {
+			o = outcome{}
+		}
 		s.Parts = append(s.Parts, weir.SettledPart{Tag: d.Ops[i].Tag, Cost: d.Ops[i].Cost, Used: o.used, Excess: o.excess})
 	}
 	return s

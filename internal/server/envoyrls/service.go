@@ -140,7 +140,7 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 		return nil, err
 	}
 	if len(w.demands) > 0 {
-		if err := s.options.Engine.Charge(ctx, w.demands, &w.verdict); err != nil {
+		if err := s.options.Engine.Demand(ctx, w.demands, &w.verdict); err != nil {
 			return nil, fault(ctx, err)
 		}
 		w.fold()

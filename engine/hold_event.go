@@ -1,0 +1,90 @@
+package engine
+
+import (
+	"strings"
+
+	"github.com/weirhq/weir"
+)
+
+// HoldObserver is an [Observer] that is also called with what becomes of holds, and with
+// every [Engine.Charge]. These are no requests, so Observe is not called with them. A
+// reservation is a request: Observe is called with its verdict, which has a Hold.
+type HoldObserver interface {
+	Observer
+
+	// ObserveHold must be fast, and must not keep the parts.
+	ObserveHold(HoldEvent)
+}
+
+// HoldEvent is something that happened to a hold. A repeated call is an event, too.
+type HoldEvent struct {
+	Kind  HoldKind
+	Parts []SettledPart // if they are known
+}
+
+// HoldKind is the kind of a HoldEvent.
+type HoldKind uint8
+
+const (
+	SettledHold   HoldKind = iota
+	CancelledHold          // settled with nothing used
+	ExtendedHold
+	ExpiredHold  // the call came too late
+	UnknownHold  // there is no such hold
+	PendingHold  // the store is unavailable, and the call is repeated later
+	LostHold     // the units that were used could not be charged
+	ChargedUnits // by Charge, without a hold
+	HoldKinds    // number of kinds
+)
+
+var holdKindNames = [HoldKinds]string{
+	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", ExpiredHold: "expired",
+	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged",
+}
+
+// String returns the name that metrics use.
+func (k HoldKind) String() string { return holdKindNames[k] }
+
+func (e *Engine) observeHold(kind HoldKind, parts []SettledPart) {
+	for _, o := range e.holdObservers {
+		o.ObserveHold(HoldEvent{kind, parts})
+	}
+}
+
+// observe tells what has become of a hold that was to be settled or extended.
+func (s *Settled) observe(e *Engine, meant HoldKind) {
+	switch s.State {
+	case weir.HoldExpired:
+		meant = ExpiredHold
+	case weir.HoldUnknown:
+		meant = UnknownHold
+	case weir.HoldPending:
+		meant = PendingHold
+	}
+	e.observeHold(meant, s.Parts)
+}
+
+// tag is what a store keeps for each part of a hold.
+type tag struct {
+	rule, unit string
+	shadow     bool
+	more       int // further holds of the same request that may exist
+}
+
+func (t tag) String() string {
+	mode := "e:"
+	if t.shadow {
+		mode = "s:"
+	}
+	return string(rune('0'+t.more)) + mode + t.unit + ":" + t.rule
+}
+
+// parseTag parses the result of String. What is not one is a part of an unknown rule.
+func parseTag(text string) (t tag) {
+	if len(text) < 3 || text[0] < '0' || text[0] > '9' || text[2] != ':' {
+		return t
+	}
+	t.more, t.shadow = int(text[0]-'0'), text[1] == 's'
+	t.unit, t.rule, _ = strings.Cut(text[3:], ":")
+	return t
+}

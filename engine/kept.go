@@ -1,0 +1,227 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/dueheap"
+	"github.com/weirhq/weir/rule"
+)
+
+// maxKept bounds the holds that were reserved while the store was unavailable.
+const maxKept = 10_000
+
+// kept are holds that only this engine knows.
+type kept struct {
+	mu   sync.Mutex
+	byID map[weir.HoldID]*keptHold
+	due  dueheap.Heap[*keptHold]
+}
+
+// keptHold was reserved while the store was unavailable. Its open parts are charged when it
+// is settled; the local ones are held in the store of this process.
+type keptHold struct {
+	id    weir.HoldID
+	until weir.Micros // when it is forgotten
+	place int
+
+	mu      sync.Mutex // while it is being settled
+	expires weir.Micros
+	open    []keptPart
+	local   bool     // there are local parts
+	settled *Settled // what has become of those
+	done    *Settled // what has become of all
+}
+
+type keptPart struct {
+	tag
+	op weir.Op
+}
+
+func (k *keptHold) Before(other *keptHold) bool { return k.until < other.until }
+func (k *keptHold) Place() *int                 { return &k.place }
+
+// find returns a hold; nil if there is none.
+func (k *kept) find(id weir.HoldID, now weir.Micros) *keptHold {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forgetLocked(now)
+	return k.byID[id]
+}
+
+func (k *kept) forgetLocked(now weir.Micros) {
+	for len(k.due) > 0 && k.due[0].until <= now {
+		delete(k.byID, k.due[0].id)
+		k.due.Remove(k.due[0])
+	}
+}
+
+// add keeps a hold, and reports whether there was room.
+func (k *kept) add(h *keptHold, now weir.Micros) bool {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.forgetLocked(now)
+	if len(k.byID) >= maxKept {
+		return false
+	}
+	if k.byID == nil {
+		k.byID = make(map[weir.HoldID]*keptHold)
+	}
+	k.byID[h.id] = h
+	k.due.Push(h)
+	return true
+}
+
+// lasts changes until when a hold is known.
+func (k *kept) lasts(h *keptHold, until weir.Micros) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if h.until = until; k.byID[h.id] == h {
+		k.due.Fix(h)
+	}
+}
+
+// reserveLocal reserves without the store, by on_failure of each rule.
+func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, cause error) error {
+	h := v.how
+	local := func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+		if len(ops) == 0 {
+			return dst, nil
+		}
+		e.seedAll(ctx, ops)
+		return e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags}, ops...)
+	}
+	h.tags = h.tags[:0]
+	hold := &keptHold{id: h.id}
+	for i := range v.at(enforced) {
+		r := &v.Results[i]
+		if r.Rule.OnFailure == rule.Local {
+			h.tags, hold.local = append(h.tags, r.tag(0).String()), true
+		}
+	}
+	if err := e.degrade(ctx, in, v, cause, local); err != nil || !v.Allowed {
+		return err
+	}
+	for i := range v.at(enforced) {
+		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look {
+			// The verdict's key does not outlive it.
+			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Always: true}})
+		}
+	}
+	now := e.clock()
+	hold.expires = now.Add(h.ttl)
+	hold.until = hold.expires.Add(weir.HoldMemory)
+	if !e.kept.add(hold, now) {
+		e.observeHold(LostHold, nil) // it stays at the estimate
+		return nil
+	}
+	v.Hold, v.HoldExpires = h.id, hold.expires
+	return nil
+}
+
+// settleKept settles or extends a hold that only this engine knows.
+func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Settled, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	now := e.clock()
+	switch {
+	case h.done != nil:
+		return *h.done, nil
+	case h.settled == nil && now >= h.expires:
+		return Settled{State: weir.HoldExpired}, nil
+	}
+	done := Settled{State: weir.HoldSettled}
+	switch {
+	case h.settled != nil: // the last time, when the store was unavailable
+		done = *h.settled
+	case h.local:
+		var err error
+		if done, err = e.settleStored(ctx, e.localHolds, s); err != nil || done.State == weir.HoldExpired || done.State == weir.HoldUnknown {
+			return done, err
+		}
+	}
+	if s.used == nil {
+		h.expires = now.Add(s.ttl)
+		e.kept.lasts(h, h.expires.Add(weir.HoldMemory))
+		done.State, done.Expires = weir.HoldOpen, h.expires
+		for _, p := range h.open {
+			done.Parts = addPart(done.Parts, p.tag, p.op.Cost, 0, 0)
+		}
+		return done, nil
+	}
+	h.settled = &done
+	parts, err := e.chargeOpen(ctx, h, s)
+	if err != nil {
+		return Settled{}, err
+	}
+	done.Parts = slices.Concat(done.Parts, parts)
+	h.done = &done
+	e.kept.lasts(h, max(h.until, now.Add(weir.HoldMemory)))
+	return done, nil
+}
+
+// chargeOpen charges the open parts of a hold with what was used. The store may know the
+// hold after all, if it was its answer that was lost.
+func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]SettledPart, error) {
+	if len(h.open) == 0 {
+		return nil, nil
+	}
+	stored, err := e.settleStored(ctx, e.holds, s)
+	if err != nil || stored.State != weir.HoldUnknown {
+		return stored.Parts, err
+	}
+	var ops []weir.Op
+	for _, p := range h.open {
+		if op := p.op; s.units(p.tag, op.Cost) > 0 {
+			op.Cost = s.units(p.tag, op.Cost)
+			ops = append(ops, op)
+		}
+	}
+	var decisions []weir.Decision
+	if len(ops) > 0 {
+		if decisions, err = e.store.Take(ctx, nil, ops...); err != nil {
+			return nil, err
+		}
+	}
+	var parts []SettledPart
+	for _, p := range h.open {
+		used, excess := s.units(p.tag, p.op.Cost), int64(0)
+		if used > 0 {
+			excess, decisions = decisions[0].Excess, decisions[1:]
+		}
+		parts = addPart(parts, p.tag, p.op.Cost, used, excess)
+	}
+	return parts, nil
+}
+
+// units is what was used of a part, within what can be charged.
+func (s *settlement) units(t tag, reserved int64) int64 {
+	return max(0, min(s.used(t.rule, t.unit, reserved), weir.MaxUnits))
+}
+
+// chargeLater charges what is done already, although the store is unavailable: the local
+// rules now, and the others when it is back.
+func (e *Engine) chargeLater(ctx context.Context, in *installed, v *Verdict, cause error) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := weir.ValidateTake(v.ops); err != nil {
+		return err
+	}
+	e.seen.failing()
+	v.Degraded = cause
+	s := &settlement{id: weir.NewHoldID(), kind: ChargedUnits}
+	for i := range v.at(enforced) {
+		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look {
+			s.ops = append(s.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Always: true})
+			s.parts = addPart(s.parts, r.tag(0), 0, r.Cost, 0)
+		}
+	}
+	if len(s.ops) > 0 {
+		_ = e.later(s, cause) // what is lost is counted
+	}
+	return e.askLocal(ctx, in, v, v.at(enforced), e.takeLocal)
+}

@@ -1,0 +1,163 @@
+package engine
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+const (
+	// maxPending bounds the calls that wait until the store is available.
+	maxPending = 10_000
+
+	// The first and the longest time between two calls of an unavailable store.
+	firstPause, longestPause = 50 * time.Millisecond, time.Second
+)
+
+var errTooManyPending = errors.New("engine: too many settlements wait until the store is available; try again later")
+
+// pending are the calls that could not reach the store. They are repeated one after the
+// other, by a goroutine that exists only while there are any.
+type pending struct {
+	mu      sync.Mutex
+	byID    map[weir.HoldID]*list.Element
+	order   list.List // of *settlement
+	running bool
+	stop    chan struct{} // closed by Close; nil until the first is pending
+	closed  bool
+	worker  sync.WaitGroup
+}
+
+// find returns the first call about a hold that is pending.
+func (p *pending) find(id weir.HoldID) *settlement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.byID[id]; e != nil {
+		return e.Value.(*settlement)
+	}
+	return nil
+}
+
+func (p *pending) remove(id weir.HoldID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.byID[id]; e != nil {
+		p.order.Remove(e)
+		delete(p.byID, id)
+	}
+}
+
+// later repeats a call until it succeeds, or the longest hold would have expired.
+func (e *Engine) later(s *settlement, cause error) error {
+	s.until = e.clock().Add(weir.MaxHoldTTL)
+	if !e.pending.add(s, e.repeat) {
+		e.observeHold(LostHold, s.parts)
+		return fmt.Errorf("%w: %w", errTooManyPending, cause)
+	}
+	return nil
+}
+
+// add reports whether there was room.
+func (p *pending) add(s *settlement, work func()) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case p.byID[s.id] != nil:
+		return true
+	case p.closed || len(p.byID) >= maxPending:
+		return false
+	case p.byID == nil:
+		p.byID, p.stop = make(map[weir.HoldID]*list.Element), make(chan struct{})
+	}
+	p.byID[s.id] = p.order.PushBack(s)
+	if !p.running {
+		p.running = true
+		p.worker.Go(work)
+	}
+	return true
+}
+
+// next returns the call that has waited longest, and lets it wait behind all others from
+// now on.
+func (p *pending) next() *settlement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	front := p.order.Front()
+	if front == nil || p.closed {
+		p.running = false
+		return nil
+	}
+	p.order.MoveToBack(front)
+	return front.Value.(*settlement)
+}
+
+func (e *Engine) repeat() {
+	pause := firstPause
+	for {
+		s := e.pending.next()
+		if s == nil {
+			return
+		}
+		if e.again(s) {
+			pause = firstPause
+			continue
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-e.pending.stop:
+			timer.Stop()
+		}
+		pause = min(2*pause, longestPause)
+	}
+}
+
+// again makes a call that is pending, and reports whether it is over.
+func (e *Engine) again(s *settlement) bool {
+	done, err := e.try(context.Background(), s)
+	switch {
+	case err == nil:
+		done.observe(e, s.kind)
+	case e.clock() < s.until:
+		return false
+	default:
+		e.observeHold(LostHold, s.parts)
+	}
+	e.pending.remove(s.id)
+	return true
+}
+
+// Close ends the repetition of settlements, after one more call for each. Those that still
+// cannot reach the store are lost. An engine that has settled no hold while its store was
+// unavailable need not be closed.
+func (e *Engine) Close() {
+	p := &e.pending
+	p.mu.Lock()
+	if !p.closed && p.stop != nil {
+		close(p.stop)
+	}
+	p.closed = true
+	p.mu.Unlock()
+	p.worker.Wait()
+	for s := p.front(); s != nil && e.again(s); {
+		s = p.front()
+	}
+	for s := p.front(); s != nil; s = p.front() {
+		p.remove(s.id)
+		e.observeHold(LostHold, s.parts)
+	}
+}
+
+func (p *pending) front() *settlement {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if front := p.order.Front(); front != nil {
+		return front.Value.(*settlement)
+	}
+	return nil
+}

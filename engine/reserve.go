@@ -1,0 +1,138 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// charging is how a request is charged, if not by a plain check.
+type charging struct {
+	always bool // else it is reserved
+
+	ttl    time.Duration
+	id     weir.HoldID // of the first hold
+	groups byte        // how many of its holds are in use
+	tags   []string
+}
+
+var chargingAlways = &charging{always: true}
+
+func (v *Verdict) always() bool { return v.how != nil && v.how.always }
+
+var errNoHolds = errors.New("engine: the store cannot hold units; use one that implements weir.HoldStore, such as memory or redis")
+
+// prepareHolds finds out who can hold units, and who wants to know.
+func (e *Engine) prepareHolds() {
+	holds, can := e.store.(weir.HoldStore)
+	if local, both := e.local.(weir.HoldStore); can && both {
+		e.holds, e.localHolds = holds, local
+	}
+	for _, o := range e.observers {
+		if o, ok := o.(HoldObserver); ok {
+			e.holdObservers = append(e.holdObservers, o)
+		}
+	}
+}
+
+// Reserve decides a request as Check does. If it is allowed, what it costs is an estimate,
+// and v.Hold is set: end the hold with [Engine.Settle] or [Engine.Cancel] before ttl has
+// passed. A ttl of 0 is weir.DefaultHoldTTL. If nothing was charged, because no limit
+// applies, there is no hold.
+//
+// While the store is unavailable, a reservation that is allowed has a hold, too. It is
+// known to this engine only. Rules with on_failure: open are charged when it is settled.
+func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict) error {
+	if e.holds == nil {
+		return errNoHolds
+	}
+	s := weir.Settlement{TTL: ttl}
+	if err := s.Validate(); err != nil {
+		return err
+	}
+	start := time.Since(e.born)
+	how := &charging{ttl: s.TTL, id: weir.NewHoldID()}
+	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
+		return err
+	}
+	if e.observer != nil {
+		e.observer.Observe(req, v, time.Since(e.born)-start)
+	}
+	return nil
+}
+
+// Charge charges the cost of a request whether or not it fits, for work that is done
+// already; see [weir.Op.Always]. v.Allowed reports whether it fitted. Nothing is charged
+// for clients that are exempt or blocked.
+//
+// While the store is unavailable, rules with on_failure: local are charged in this
+// process. For others the charge is made when the store is available again. If it was the
+// store's answer that was lost, they are charged twice.
+func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) error {
+	if err := e.judge(ctx, e.installed.Load(), req, v, chargingAlways, e.tiers, e.charge); err != nil {
+		return err
+	}
+	if parts := v.chargedParts(); len(parts) > 0 {
+		e.observeHold(ChargedUnits, parts)
+	}
+	return nil
+}
+
+// chargedParts are what a verdict has charged, by rule.
+func (v *Verdict) chargedParts() []SettledPart {
+	var parts []SettledPart
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Receipt != 0 {
+			parts = addPart(parts, r.tag(0), 0, r.Cost, r.Excess)
+		}
+	}
+	return parts
+}
+
+func (r *Result) tag(more int) tag {
+	return tag{rule: r.Rule.ID, unit: r.Rule.Unit, shadow: r.Shadow, more: more}
+}
+
+// tagAll makes the tags of results. More are the groups behind them.
+func (h *charging) tagAll(results []Result, more int) []string {
+	h.tags = h.tags[:0]
+	for i := range results {
+		h.tags = append(h.tags, results[i].tag(more).String())
+	}
+	return h.tags
+}
+
+// hold reserves a group of results. Each group has a hold of its own, because shadow rules
+// are decided for themselves; who knows the first of their ids can find the others.
+func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result, ops []weir.Op) ([]weir.Decision, error) {
+	h, more := v.how, 0
+	for next := p + 1; next <= countingShadow; next++ {
+		if len(v.at(next)) > 0 {
+			more++
+		}
+	}
+	id := sibling(h.id, h.groups)
+	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tagAll(results, more)}, ops...)
+	if err != nil {
+		h.groups++ // there may be a hold
+		return decisions, err
+	}
+	if !weir.Allowed(decisions) {
+		return decisions, nil
+	}
+	h.groups++
+	if v.Hold == (weir.HoldID{}) {
+		now := decisions[0].ResetAt.Add(-decisions[0].ResetAfter)
+		v.Hold, v.HoldExpires = id, now.Add(h.ttl)
+	}
+	return decisions, nil
+}
+
+// sibling is the id of another hold of the same request.
+func sibling(id weir.HoldID, n byte) weir.HoldID {
+	id[len(id)-1] ^= n
+	return id
+}

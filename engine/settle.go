@@ -1,0 +1,164 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// Used returns the units that a rule's part of a hold has really used.
+type Used func(rule, unit string, reserved int64) int64
+
+// Units is the same number for every rule.
+func Units(n int64) Used { return func(string, string, int64) int64 { return n } }
+
+// ByUnit is a number for each unit. Rules with other units, or without, keep what was
+// reserved.
+func ByUnit(used map[string]int64) Used {
+	return func(_, unit string, reserved int64) int64 {
+		if n, found := used[unit]; found && unit != "" {
+			return n
+		}
+		return reserved
+	}
+}
+
+// Settled is what has become of a hold.
+type Settled struct {
+	State   weir.HoldState
+	Expires weir.Micros   // if it is open
+	Parts   []SettledPart // one for each rule, if it is open or settled
+}
+
+// SettledPart is what has become of one rule's part of a hold.
+type SettledPart struct {
+	Rule     string
+	Unit     string // of the rule
+	Shadow   bool
+	Reserved int64
+	Used     int64 // 0 as long as the hold is open
+	Excess   int64 // of Used, what was not charged; see weir.Decision
+}
+
+// Settle ends a hold with what was really used. Less than was reserved is refunded as of
+// the reservation; more is charged, even beyond the limit. A hold ends once: if it has
+// ended, the answer is that of the first time.
+//
+// If the store is unavailable, the state is weir.HoldPending, and the engine repeats the
+// call until the store answers, or [Engine.Close] is called. If too many calls are
+// pending, Settle returns an error.
+func (e *Engine) Settle(ctx context.Context, id weir.HoldID, used Used) (Settled, error) {
+	return e.settle(ctx, &settlement{id: id, used: used, kind: SettledHold})
+}
+
+// Cancel ends a hold as if nothing was used.
+func (e *Engine) Cancel(ctx context.Context, id weir.HoldID) (Settled, error) {
+	return e.settle(ctx, &settlement{id: id, used: Units(0), kind: CancelledHold})
+}
+
+// Extend lets a hold expire after ttl from now on. A ttl of 0 is weir.DefaultHoldTTL. If the
+// store is unavailable, it returns an error.
+func (e *Engine) Extend(ctx context.Context, id weir.HoldID, ttl time.Duration) (Settled, error) {
+	s := weir.Settlement{TTL: ttl}
+	if err := s.Validate(); err != nil {
+		return Settled{}, err
+	}
+	if e.pending.find(id) != nil {
+		return Settled{State: weir.HoldPending}, nil
+	}
+	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold})
+}
+
+// settlement is a call about a hold, which may have to be repeated.
+type settlement struct {
+	id   weir.HoldID
+	used Used // nil to extend
+	ttl  time.Duration
+	kind HoldKind
+
+	ops   []weir.Op // of a charge without a hold
+	parts []SettledPart
+	until weir.Micros // to repeat it
+}
+
+func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
+	if e.holds == nil {
+		return Settled{}, errNoHolds
+	}
+	if first := e.pending.find(s.id); first != nil {
+		s = first // it will be settled so
+	}
+	done, err := e.try(ctx, s)
+	if err != nil {
+		if s.used == nil {
+			return Settled{}, err
+		}
+		if err := e.later(s, err); err != nil {
+			return Settled{}, err
+		}
+		done = Settled{State: weir.HoldPending}
+	} else {
+		e.pending.remove(s.id)
+	}
+	done.observe(e, s.kind)
+	return done, nil
+}
+
+// try makes a call about a hold. After an error it can be made again.
+func (e *Engine) try(ctx context.Context, s *settlement) (Settled, error) {
+	if s.ops != nil {
+		_, err := e.store.Take(ctx, nil, s.ops...)
+		return Settled{State: weir.HoldSettled, Parts: s.parts}, err
+	}
+	if k := e.kept.find(s.id, e.clock()); k != nil {
+		return e.settleKept(ctx, k, s)
+	}
+	return e.settleStored(ctx, e.holds, s)
+}
+
+// settleStored settles a hold in a store, and those of the shadow rules.
+func (e *Engine) settleStored(ctx context.Context, store weir.HoldStore, s *settlement) (Settled, error) {
+	call := weir.Settlement{ID: s.id, TTL: s.ttl}
+	if s.used != nil {
+		call.Used = func(text string, cost int64) int64 {
+			t := parseTag(text)
+			return s.used(t.rule, t.unit, cost)
+		}
+	}
+	first, err := store.Settle(ctx, call)
+	if err != nil {
+		return Settled{}, err
+	}
+	done := Settled{State: first.State, Expires: first.Expires}
+	more := done.add(first.Parts)
+	for n := range min(more, 2) {
+		call.ID = sibling(s.id, byte(n+1))
+		next, err := store.Settle(ctx, call)
+		if err != nil {
+			return Settled{}, err
+		}
+		done.add(next.Parts)
+	}
+	return done, nil
+}
+
+// add adds the parts of one hold, and returns how many others there may be.
+func (s *Settled) add(parts []weir.SettledPart) (more int) {
+	for _, p := range parts {
+		t := parseTag(p.Tag)
+		s.Parts = addPart(s.Parts, t, p.Cost, p.Used, p.Excess)
+		more = t.more
+	}
+	return more
+}
+
+// addPart adds a limit's part of a hold to that of its rule.
+func addPart(parts []SettledPart, t tag, reserved, used, excess int64) []SettledPart {
+	if i := slices.IndexFunc(parts, func(p SettledPart) bool { return p.Rule == t.rule && p.Shadow == t.shadow }); i >= 0 {
+		parts[i].Excess = max(parts[i].Excess, excess)
+		return parts
+	}
+	return append(parts, SettledPart{Rule: t.rule, Unit: t.unit, Shadow: t.shadow, Reserved: reserved, Used: used, Excess: excess})
+}
