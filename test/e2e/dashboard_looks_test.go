@@ -3,11 +3,13 @@ package e2e
 import (
 	"context"
 	"encoding/json"
+	"net/url"
 	"strings"
 	"testing"
 
 	cdppage "github.com/chromedp/cdproto/page"
 	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
 )
 
 // A token is asked for, kept in memory only, and who may only look sees no buttons.
@@ -89,8 +91,18 @@ func TestDashboardHostileText(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	var checked struct{ Results []struct{ Key string } }
 	for range 2 {
-		ask(t, c, "POST", p.URL+"/v1/check", string(who))
+		if err := json.Unmarshal([]byte(ask(t, c, "POST", p.URL+"/v1/check", string(who)).Text), &checked); err != nil {
+			t.Fatal(err)
+		}
+	}
+	override, err := json.Marshal(map[string]string{"rule": "__proto__", "key": checked.Results[0].Key, "limit": "1/1h", "for": "1h", "reason": markup + turned})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a := ask(t, c, "POST", p.URL+"/v1/overrides", string(override)); a.Status != 201 {
+		t.Fatal(a.Text)
 	}
 	page := b.open(p.URL, "#/rules")
 	page.see("tr[data-rule=__proto__]", "<img src=x")
@@ -112,8 +124,31 @@ func TestDashboardHostileText(t *testing.T) {
 	page.see(id("standing"), "⟨202E⟩")
 	page.see(id("standing"), "0 / 1")
 	page.see(id("hot-denied"), "⟨202E⟩gnp.exe")
+	page.see(id("overrides"), "<img src=x")
+	page.see(id("overrides"), "alice gnp.exe") // of a reason, the server itself takes out what cannot be seen
+	page.see(id("denials"), "__proto__")
+	page.goTo("rules", "view", "__proto__")
+	page.see(id("rule-facts"), "<img src=x")
+	page.see(id("rule-top"), "⟨202E⟩gnp.exe")
 	page.goTo("overview")
 	page.see(id("marks"), "<img src=x")
+	page.see(id("denied-clients"), "⟨202E⟩gnp.exe")
+	page.run("search", chromedp.Focus(id("search"), chromedp.ByQuery), chromedp.KeyEvent("user:<img"))
+	page.see(id("found"), "user:<img")
+	page.run("leave", chromedp.KeyEvent(kb.Escape))
+	// What is in a link that somebody was sent is no better.
+	link := url.Values{"rule": {markup + turned}, "key": {"javascript:window.pwned=1"}, "tier": {markup}}.Encode()
+	page.run("follow a link", chromedp.Evaluate("location.hash = "+literal("#/overview?"+link), nil))
+	page.see(id("filter-rule"), "<img src=x")
+	page.see(id("filter-key"), "javascript:")
+	page.run("follow a link", chromedp.Evaluate("location.hash = "+literal("#/clients?"+link), nil))
+	page.waitFor(id("client-wrong") + "," + id("standing"))
+	page.goTo("rules", "view", markup)
+	page.see("main", "<img src=x")
+	var scripts int
+	if err := page.eval("document.querySelectorAll('a[href]:not([href^=\"#\"])').length", &scripts); err != nil || scripts != 0 {
+		t.Errorf("%d links lead elsewhere: %v", scripts, err)
+	}
 	var pwned bool
 	if err := page.eval("window.pwned === 1 || document.querySelector('img[src=x]') !== null", &pwned); err != nil || pwned {
 		t.Errorf("markup has come alive: %v", err)
