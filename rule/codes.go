@@ -106,6 +106,9 @@ var errorCodes = []Code{
 	{"E029", "invalid unit",
 		"A unit names what a rule counts, such as tokens, so that a request can have a cost for each unit. It has at most 40 characters: lower-case letters, digits, dashes and underscores.",
 		"Write for example unit: tokens."},
+	{"E030", "invalid tokens",
+		"The field tokens has weights for input, output and cached tokens: numbers from 0 to 1000000 with at most six digits after the point, not all of them 0. Models are whole names, or beginnings that end in a star. default_output is a number of tokens.",
+		"Write for example weights: {input: 1, output: 4, cached: 0.1}, models: {gpt-4o*: {output: 8}} and default_output: 1000."},
 }
 
 var warningCodes = []Code{

@@ -56,6 +56,9 @@ func Compile(set *Set, o Options) (*Table, error) {
 			}
 		}
 	}
+	if err := c.tokens(t); err != nil {
+		return nil, err
+	}
 	t.index = match.NewIndex(&c.matches, t.rules, ready, func(e *Entry) int { return e.order })
 	return t, nil
 }
@@ -87,10 +90,31 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.key, err = newKey(r.Key, c.IPv6Bits); err != nil {
 		return nil, err
 	}
-	if err := r.Count.validate(); err != nil {
+	if err := errors.Join(r.Count.validate(), r.Tokens.validate()); err != nil {
 		return nil, err
 	}
 	return out, c.quotas(out)
+}
+
+// tokens makes the index of rules that count tokens.
+func (c *compiler) tokens(t *Table) error {
+	ready, some := make([]*match.Rule, len(t.rules)), false
+	for i, r := range t.rules {
+		if r.Mode == Off || r.Tokens == nil {
+			continue
+		}
+		conditions := match.Conditions(r.Match)
+		conditions.Attributes = nil
+		var err error
+		if ready[i], err = c.matches.Compile(conditions); err != nil {
+			return fmt.Errorf("rule: %s: match: %w", r.ID, err)
+		}
+		some = true
+	}
+	if some {
+		t.tokens = match.NewIndex(&c.matches, t.rules, ready, func(e *Entry) int { return e.order })
+	}
+	return nil
 }
 
 // Usable parses and compiles a document and returns its set. If that fails, the error

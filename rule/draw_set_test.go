@@ -39,6 +39,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		Unit:     rapid.SampledFrom([]string{"", "tokens", "a-b_9"}).Draw(t, "unit"),
 		OnExpiry: rapid.SampledFrom([]rule.Expiry{rule.Keep, rule.Release}).Draw(t, "on_expiry"),
 	}
+	if rapid.Bool().Draw(t, "tokens") {
+		r.Tokens = drawTokens(t)
+	}
 	r.Algorithm = rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm")
 	switch r.Algorithm {
 	case weir.SlidingBuckets:
@@ -56,6 +59,34 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		put(&r.Overrides, drawIdentity(t, r.Key, value), drawQuotaOrNone(t, bursts))
 	}
 	return r
+}
+
+func drawTokens(t *rapid.T) *rule.Tokens {
+	weights := func() (w rule.Weights) {
+		weight := rapid.SampledFrom([]rule.Weight{0, 1, 1e5, 1e6, 4e6, 1234567, rule.MaxWeight})
+		w = rule.Weights{Input: weight.Draw(t, "input"), Output: weight.Draw(t, "output"), Cached: weight.Draw(t, "cached")}
+		if w == (rule.Weights{}) {
+			w.Input = 1
+		}
+		return w
+	}
+	tokens := &rule.Tokens{
+		API:           rapid.SampledFrom([]rule.ModelAPI{rule.AutoAPI, rule.OpenAI, rule.Anthropic, rule.Gemini}).Draw(t, "api"),
+		DefaultOutput: rapid.SampledFrom([]int64{0, 1, 5000}).Draw(t, "default_output"),
+		OnOverrun:     rapid.SampledFrom([]rule.Overrun{rule.Finish, rule.Cut}).Draw(t, "on_overrun"),
+	}
+	if rapid.Bool().Draw(t, "weights") {
+		if tokens.Weights = weights(); tokens.Weights == (rule.Weights{Input: 1e6, Output: 1e6, Cached: 1e6}) {
+			tokens.Weights = rule.Weights{}
+		}
+	}
+	for _, model := range rapid.SliceOfNDistinct(rapid.SampledFrom([]string{"gpt-4o", "gpt*", "*", "true", "a b"}), 0, 3, rapid.ID).Draw(t, "models") {
+		if tokens.Models == nil {
+			tokens.Models = map[string]rule.Weights{}
+		}
+		tokens.Models[model] = weights()
+	}
+	return tokens
 }
 
 func put(m *map[string]rule.Quota, key string, q rule.Quota) {

@@ -89,6 +89,7 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("count", countElement(r.Count))
 	e.Add("unit", unless("", r.Unit, document.NewText))
 	e.Add("on_expiry", unless(Keep.String(), r.OnExpiry.String(), document.NewText))
+	e.Add("tokens", tokensElement(r.Tokens))
 	e.Add("deny", denyElement(r.Deny))
 	return e
 }

@@ -43,6 +43,9 @@ func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int,
 	var room [usualParts]place
 	at := c.places(&room)
 	begin, first := len(dst), len(ends)
+	if c.Tokens != nil && req.Prompt != nil && c.Tokens.estimate(req.Prompt) == 0 {
+		return dst, ends, nil // it uses none of what the rule counts
+	}
 	for n := 1; ; n++ {
 		var ok bool
 		start := len(dst)

@@ -16,20 +16,22 @@ var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
 		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
-		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "deny",
+		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "deny",
 	}
-	matchFields = []string{"method", "host", "path", "attributes"}
-	quotaFields = []string{"limit", "limits", "burst"}
-	countFields = []string{"status"}
-	denyFields  = []string{"status", "code", "message"}
-	listFields  = []string{"ip", "user", "api_key"}
+	matchFields  = []string{"method", "host", "path", "attributes"}
+	quotaFields  = []string{"limit", "limits", "burst"}
+	countFields  = []string{"status"}
+	tokenFields  = []string{"api", "weights", "models", "default_output", "on_overrun"}
+	weightFields = []string{"input", "output", "cached"}
+	denyFields   = []string{"status", "code", "message"}
+	listFields   = []string{"ip", "user", "api_key"}
 )
 
 // Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "count" or "deny", a "quota" or a "list".
+// "document", a "rule", its "match", "count", "tokens" or "deny", "weights", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "count": countFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "count": countFields, "tokens": tokenFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
 	}[of])
 }
 

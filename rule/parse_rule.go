@@ -30,6 +30,7 @@ func (p *parser) rule(e *document.Element) *pending {
 		p.checkLimits(r)
 	}
 	r.Count = p.countOf(r.fields["count"])
+	r.Tokens = p.tokens(r.fields["tokens"])
 	r.Deny = p.deny(r.fields["deny"])
 	return r
 }

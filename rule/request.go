@@ -41,6 +41,10 @@ type Request struct {
 	// Costs are costs by the unit of a rule, at least 1 each. A rule whose unit is not among
 	// them has the cost that it would have without Costs.
 	Costs map[string]int64
+
+	// Prompt describes a request to a language model, for rules that count tokens. Such rules
+	// do not apply to an empty prompt. Nil means unknown.
+	Prompt *Prompt
 }
 
 // Values returns headers, cookies and query parameters of a request. A name can have

@@ -21,6 +21,9 @@ type Response struct {
 	// http.CanonicalHeaderKey. Nil means none.
 	Header func(name string) string
 
+	// Tokens is what a language model used. Nil means unknown: what was reserved counts.
+	Tokens *Usage
+
 	// JSON is the body, if it is known. It is parsed only if a rule reads it.
 	JSON []byte
 }
@@ -82,12 +85,15 @@ var errNoResponse = errors.New("the request has no response")
 
 // Settles reports whether the cost of a request is known only when there is a response:
 // reserve the result of Estimate before the request, and settle with that of Actual.
-func (c *Entry) Settles() bool { return len(c.Count.Status) > 0 }
+func (c *Entry) Settles() bool { return len(c.Count.Status) > 0 || c.Tokens != nil }
 
 // Estimate returns the cost of a request before there is a response: the cost that the
 // request has for the unit of the rule, or else for all rules, or else the one that the
 // rule defines.
 func (c *Entry) Estimate(req *Request) int64 {
+	if c.Tokens != nil && req.Prompt != nil {
+		return c.Tokens.estimate(req.Prompt)
+	}
 	if req.Costs != nil && c.Unit != "" {
 		if cost, found := req.Costs[c.Unit]; found {
 			return cost
@@ -110,6 +116,8 @@ func (c *Entry) Actual(req *Request, resp *Response, reserved int64) (int64, err
 		return reserved, errNoResponse
 	case !c.Count.contains(resp.Status):
 		return 0, nil
+	case c.Tokens != nil && req.Prompt != nil && resp.Tokens != nil:
+		return c.Tokens.Cost(req.Prompt.Model, *resp.Tokens), nil
 	}
 	return reserved, nil
 }

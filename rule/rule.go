@@ -82,6 +82,9 @@ type Rule struct {
 	// Default Keep.
 	OnExpiry Expiry
 
+	// Tokens makes the rule count tokens of language models. Default nil: it counts requests.
+	Tokens *Tokens
+
 	// Deny is the answer to a denied client.
 	Deny Deny
 }

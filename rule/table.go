@@ -24,6 +24,7 @@ type Table struct {
 	rules   []*Entry // in the order of the document
 	byID    map[string]*Entry
 	index   *match.Index[*Entry]
+	tokens  *match.Index[*Entry] // of rules that count tokens, whatever attributes they match; or nil
 	exempt  list
 	block   list
 	headers map[string]bool // by which rules count
@@ -68,6 +69,22 @@ func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 // in an unusual way.
 func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
 	return t.index.Find(hits, req.conditions())
+}
+
+// CountsTokens returns the first rule that counts the tokens of a request, going by its method,
+// host and path, or nil. The attribute "model" is known only when the body has been read, so
+// attributes do not matter here.
+func (t *Table) CountsTokens(req *Request) *Entry {
+	if t.tokens == nil {
+		return nil
+	}
+	conditions := req.conditions()
+	conditions.Attributes = nil
+	var room [8]*Entry
+	if hits := t.tokens.Find(room[:0], conditions); len(hits) > 0 {
+		return hits[0]
+	}
+	return nil
 }
 
 // conditions is what the conditions of rules are held against.

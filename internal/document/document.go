@@ -79,6 +79,9 @@ func NewInteger(n int64) *Element {
 	return &Element{Kind: Integer, Text: strconv.FormatInt(n, 10)}
 }
 
+// NewNumber returns a number with a fraction to be written.
+func NewNumber(text string) *Element { return &Element{Kind: Other, Text: text} }
+
 // NewTruth returns true or false to be written.
 func NewTruth(b bool) *Element { return &Element{Kind: Truth, Text: strconv.FormatBool(b)} }
 

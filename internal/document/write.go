@@ -104,6 +104,10 @@ func (e *Element) writeJSON(b *bytes.Buffer) {
 		}
 		b.WriteByte('}')
 	default:
+		if e.Kind == Other && json.Valid([]byte(e.Text)) {
+			b.WriteString(e.Text) // a fraction; dates are texts
+			return
+		}
 		writeString(b, e.Text)
 	}
 }

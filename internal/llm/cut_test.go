@@ -102,33 +102,6 @@ func TestCutChoices(t *testing.T) {
 	}
 }
 
-func TestCost(t *testing.T) {
-	usual := Weights{Input: Unit, Output: 4 * Unit, Cached: Unit / 10}
-	for _, c := range []struct {
-		weights Weights
-		usage   Usage
-		want    int64
-	}{
-		{usual, Usage{Input: 100, Output: 10}, 140},
-		{usual, Usage{Input: 100, Cached: 30, Output: 10}, 70 + 3 + 40},
-		{usual, Usage{Input: 100, Cached: 31, Output: 10}, 69 + 4 + 40}, // 3.1, rounded once
-		{usual, Usage{Input: 1, Cached: 1}, 1},
-		{usual, Usage{}, 0},
-		{usual, Usage{Input: 5, Cached: 50}, 1},
-		{usual, Usage{Input: -5, Cached: -7, Output: -1}, 0},
-		{Weights{Input: 1, Output: 1}, Usage{Input: 1, Output: 1}, 1},
-		{Weights{Input: Unit / 10}, Usage{Input: 30}, 3}, // as floats, 3.0000000000000004
-		{Weights{Input: MaxWeight, Output: MaxWeight, Cached: MaxWeight}, Usage{Input: 1 << 62, Cached: 1 << 61, Output: 1 << 62}, MaxCost},
-		{Weights{Input: 1 << 62}, Usage{Input: 1}, int64(MaxWeight / Unit)},
-		{Weights{Input: -1}, Usage{Input: 5}, 0},
-		{Weights{}, Usage{Input: 5, Output: 5}, 0},
-	} {
-		if got := c.weights.Cost(c.usage); got != c.want {
-			t.Errorf("%+v of %+v: %d, want %d", c.weights, c.usage, got, c.want)
-		}
-	}
-}
-
 // The scanner agrees with encoding/json about what stands where.
 func FuzzScan(f *testing.F) {
 	for _, text := range []string{`{"a":{"b":[1,{"b":"x\u00e9\n"}]},"b":2}`, `[{"a":{"b":7}}]`, `{"a":{"c":{"b":1}},"A":{"B":"y"}}`, `{"\u0061":{"b":-1.5e3}}`, ` 5 `} {

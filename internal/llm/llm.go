@@ -14,8 +14,6 @@
 // bounded by a constant, and the time by the number of bytes.
 package llm
 
-import "math/bits"
-
 // API is the protocol that a client speaks with a model.
 type API uint8
 
@@ -59,42 +57,6 @@ type Usage struct {
 	Cached    int64 // tokens of the prompt that were read from the vendor's cache
 	Output    int64 // tokens of the answer, with those of its reasoning
 	Reasoning int64 // tokens of the answer that are not shown
-}
-
-// Weight is a number of units a token, in millionths of a unit: a sum of such is exact.
-type Weight int64
-
-// Unit is one unit a token.
-const Unit Weight = 1_000_000
-
-// MaxWeight is the greatest weight.
-const MaxWeight = 1_000_000 * Unit
-
-// Weights says what tokens cost.
-type Weights struct{ Input, Output, Cached Weight }
-
-// MaxCost is the most that a request can cost: what a float64 holds exactly.
-const MaxCost = 1 << 53
-
-// Cost is the weighted sum, rounded up once.
-func (w Weights) Cost(u Usage) int64 {
-	cached := clamp(min(u.Cached, u.Input))
-	var high, low uint64
-	for _, part := range [...]struct {
-		tokens int64
-		weight Weight
-	}{{u.Input - cached, w.Input}, {cached, w.Cached}, {u.Output, w.Output}} {
-		h, l := bits.Mul64(uint64(clamp(part.tokens)), uint64(max(0, min(part.weight, MaxWeight))))
-		var carry uint64
-		low, carry = bits.Add64(low, l, 0)
-		high += h + carry
-	}
-	low, carry := bits.Add64(low, uint64(Unit)-1, 0)
-	if high += carry; high >= uint64(Unit) {
-		return MaxCost
-	}
-	sum, _ := bits.Div64(high, low, uint64(Unit))
-	return int64(min(sum, MaxCost))
 }
 
 func clamp(n int64) int64 { return max(0, min(n, MaxTokens)) }

@@ -20,7 +20,7 @@ func TestReadDraft(t *testing.T) {
 		{"YAML stays as it is", "key:  ip # by address\nid: a", "key:  ip # by address\nid: a", `{"key":"ip","id":"a"}`},
 		{"in brackets", "{id: a, cost: 2}", "{id: a, cost: 2}", `{"id":"a","cost":2}`},
 		{"JSON becomes YAML", `{"id": "a", "limits": ["1/1s", "5/1m"], "match": {"path": "/x"}}`, "id: a\nlimits: [1/1s, 5/1m]\nmatch:\n  path: /x\n", `{"id":"a","limits":["1/1s","5/1m"],"match":{"path":"/x"}}`},
-		{"what no rule has", "id: 7\nkye: [1.5, yes]\n", "id: 7\nkye: [1.5, yes]\n", `{"id":7,"kye":["1.5","yes"]}`},
+		{"what no rule has", "id: 7\nkye: [1.5, yes]\n", "id: 7\nkye: [1.5, yes]\n", `{"id":7,"kye":[1.5,"yes"]}`},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d, err := ruleedit.ReadDraft([]byte(c.source))

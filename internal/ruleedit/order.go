@@ -11,8 +11,10 @@ import (
 // with the comments between them.
 var documentOrder = func() *fieldOrder {
 	quotas := &fieldOrder{each: &fieldOrder{fields: rule.Fields("quota")}}
+	weights := &fieldOrder{fields: rule.Fields("weights")}
+	tokens := &fieldOrder{fields: rule.Fields("tokens"), in: map[string]*fieldOrder{"weights": weights, "models": {each: weights}}}
 	one := &fieldOrder{fields: rule.Fields("rule"), in: map[string]*fieldOrder{
-		"match": {fields: rule.Fields("match")}, "count": {fields: rule.Fields("count")}, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
+		"match": {fields: rule.Fields("match")}, "count": {fields: rule.Fields("count")}, "tokens": tokens, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
 	}}
 	list := &fieldOrder{fields: rule.Fields("list")}
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}

@@ -22,7 +22,14 @@ export interface Rule {
   count_denied?: boolean
   cost?: number
   count?: { status?: Words }
+  tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
   deny?: { status?: number; code?: number; message?: string }
+}
+
+export interface Weights {
+  input?: number
+  output?: number
+  cached?: number
 }
 
 export interface List {
