@@ -92,6 +92,7 @@ func TestReadRejects(t *testing.T) {
 func TestSentence(t *testing.T) {
 	for text, want := range map[string]string{
 		"rule: it is odd": "It is odd.", "engine: the key: it is odd.": "The key: it is odd.", "key: it is odd": "key: it is odd.",
+		"is it odd?": "Is it odd?",
 	} {
 		if got := Sentence(fmt.Errorf("%s", text)); got != want {
 			t.Errorf("%q, want %q", got, want)

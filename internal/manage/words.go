@@ -37,7 +37,7 @@ func Sentence(err error) string {
 	if first, size := utf8.DecodeRuneInString(text); size > 0 && !fieldFirst.MatchString(text) {
 		text = string(unicode.ToUpper(first)) + text[size:]
 	}
-	if !strings.HasSuffix(text, ".") {
+	if !strings.HasSuffix(text, ".") && !strings.HasSuffix(text, "?") {
 		text += "."
 	}
 	return text
