@@ -53,10 +53,12 @@ type Client struct {
 	Rules       []RuleCount // by count; decisions of rules, as far as their rankings have the client
 }
 
-// RuleCount is how often a rule made the selected decision for a client.
+// RuleCount is how often a rule made the selected decision for a client, or would have made
+// it, if it is a shadow rule now.
 type RuleCount struct {
-	Rule  string
-	Count int64
+	Rule   string
+	Count  int64
+	Shadow bool
 }
 
 // Clients returns the clients with the most requests in a time range, from the finest
@@ -123,6 +125,10 @@ func (r *Recorder) clients(ctx context.Context, a archive.Store, q ClientsQuery)
 	}
 	for i := range c.Clients {
 		c.Clients[i].Rules = largest(rules[i])
+		for j := range c.Clients[i].Rules {
+			one := &c.Clients[i].Rules[j]
+			one.Shadow = r.index.Load().shadows(one.Rule)
+		}
 	}
 	return c, nil
 }
@@ -160,7 +166,7 @@ func (c *Client) count(g grid, start, n int64) {
 func largest(counts map[string]int64) []RuleCount {
 	all := make([]RuleCount, 0, len(counts))
 	for id, n := range counts {
-		all = append(all, RuleCount{id, n})
+		all = append(all, RuleCount{Rule: id, Count: n})
 	}
 	slices.SortFunc(all, func(a, b RuleCount) int {
 		return cmp.Or(cmp.Compare(b.Count, a.Count), cmp.Compare(a.Rule, b.Rule))

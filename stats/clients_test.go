@@ -117,7 +117,7 @@ func truthOutside(truth map[string]int64, listed []Client) (rest []string) {
 }
 
 // Clients of a shadow rule are those that it would have denied, and each client says which
-// rules decided so.
+// rules decided so, or would have.
 func TestClientsOfRules(t *testing.T) {
 	d := newDesk(t, threeRules)
 	d.check(t, rule.Request{User: "alice", IP: alice.IP}, 4)
@@ -127,12 +127,12 @@ func TestClientsOfRules(t *testing.T) {
 		query ClientsQuery
 		want  string
 	}{
-		{ClientsQuery{By: ByDenied}, "[ip:203.0.113.7 2 []][user:alice 2 [{trial 3} {narrow 2}]]"},
-		{ClientsQuery{By: ByDenied, Rule: "narrow"}, "[user:alice 2 [{trial 3} {narrow 2}]]"},
-		{ClientsQuery{By: ByDenied, Rule: "trial"}, "[user:alice 3 [{trial 3} {narrow 2}]][user:al\\|ex 1 [{trial 1}]]"},
-		{ClientsQuery{By: ByAllowed, Rule: "wide"}, "[ip:203.0.113.7 4 [{wide 4}]]"},
-		{ClientsQuery{By: ByTotal, Prefix: "al", N: 1}, "[user:alice 4 [{narrow 4} {trial 4}]]"},
-		{ClientsQuery{By: ByTotal, Prefix: "user:al\\"}, "[user:al\\|ex 2 [{narrow 2} {trial 2}]]"},
+		{ClientsQuery{By: ByDenied}, "[ip:203.0.113.7 2 []][user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
+		{ClientsQuery{By: ByDenied, Rule: "narrow"}, "[user:alice 2 [{trial 3 true} {narrow 2 false}]]"},
+		{ClientsQuery{By: ByDenied, Rule: "trial"}, "[user:alice 3 [{trial 3 true} {narrow 2 false}]][user:al\\|ex 1 [{trial 1 true}]]"},
+		{ClientsQuery{By: ByAllowed, Rule: "wide"}, "[ip:203.0.113.7 4 [{wide 4 false}]]"},
+		{ClientsQuery{By: ByTotal, Prefix: "al", N: 1}, "[user:alice 4 [{narrow 4 false} {trial 4 true}]]"},
+		{ClientsQuery{By: ByTotal, Prefix: "user:al\\"}, "[user:al\\|ex 2 [{narrow 2 false} {trial 2 true}]]"},
 		{ClientsQuery{By: ByTotal, Prefix: "lice"}, ""},
 		{ClientsQuery{By: ByTotal, Rule: "none"}, ""},
 	} {
@@ -222,9 +222,9 @@ func TestUsageOfLimits(t *testing.T) {
 		t.Errorf("%+v", pro)
 	}
 	for _, l := range got.Limits {
-		sum, before := int64(0), int64(-1)
-		for _, s := range l.Slots {
-			if s.UpTo <= before || s.Count < 1 || s.UpTo > l.Limit {
+		sum, before := int64(0), int64(0)
+		for _, s := range l.Slots { // every number of units was in use, so no slot is missing
+			if s.From != before+1 || s.UpTo < s.From || s.Count < 1 || s.UpTo > l.Limit {
 				t.Errorf("%+v", l.Slots)
 			}
 			sum, before = sum+s.Count, s.UpTo

@@ -33,6 +33,7 @@ type place struct {
 	lines  []*line   // of its tiers: that of "" is the first, of frame.Other the last if there are any
 	limits [][]limit // of its tiers
 	keyed  bool      // its keys tell clients apart
+	shadow bool      // it denies nothing
 }
 
 // limit is a limit of a tier.
@@ -65,6 +66,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 		p := byID[c.ID]
 		if p == nil && len(x.rules) < most {
 			p = x.addPlain(c.ID, lineOf)
+			p.shadow = c.Mode == rule.Shadow
 			byID[p.id] = p
 		}
 		if p != nil {
@@ -92,7 +94,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 
 // add makes a place for a rule.
 func (x *index) add(c *rule.Entry, lineOf func(frame.Line) *line) *place {
-	p := &place{id: c.ID, number: len(x.rules)}
+	p := &place{id: c.ID, number: len(x.rules), shadow: c.Mode == rule.Shadow}
 	for _, source := range c.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}
@@ -159,4 +161,9 @@ func (p *place) tier(name string) int {
 		}
 	}
 	return len(p.lines) - 1
+}
+
+// shadows reports whether a rule that is in force denies nothing.
+func (x *index) shadows(id string) bool {
+	return slices.ContainsFunc(x.rules, func(p *place) bool { return p.id == id && p.shadow })
 }

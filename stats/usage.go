@@ -31,9 +31,8 @@ type LimitUsage struct {
 	Slots              []UsageSlot // slots with a count, in order
 }
 
-// UsageSlot counts the requests after which at most UpTo units were in use, and more than
-// the UpTo of the slot before.
-type UsageSlot struct{ UpTo, Count int64 }
+// UsageSlot counts the requests after which From to UpTo units were in use.
+type UsageSlot struct{ From, UpTo, Count int64 }
 
 // Usage returns the distribution of how full each limit of a rule got between two times.
 func (r *Recorder) Usage(ctx context.Context, id string, from, to time.Time) (u *Usage, err error) {
@@ -77,7 +76,7 @@ func limitUsage(q frame.Quota, u *frame.Usage, limit int64) LimitUsage {
 		return units
 	}
 	for top, n := range u.Used.All() {
-		one.Slots = append(one.Slots, UsageSlot{within(top), n})
+		one.Slots = append(one.Slots, UsageSlot{frame.Bottom(frame.Slot(uint64(top))), within(top), n})
 	}
 	one.P50, one.P90, one.P99 = within(u.Used.Value(0.5)), within(u.Used.Value(0.9)), within(u.Used.Value(0.99))
 	one.Max = within(u.Used.Rank(u.Used.Count))

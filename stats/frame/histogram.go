@@ -52,6 +52,14 @@ func Top(slot uint8) int64 {
 	return int64(int(slot)-power<<fine+1)<<power - 1
 }
 
+// Bottom returns the smallest number in a slot.
+func Bottom(slot uint8) int64 {
+	if slot == 0 {
+		return 0
+	}
+	return Top(slot-1) + 1
+}
+
 // Put adds n to the count of a slot. It does not change Sum.
 func (h *Histogram) Put(slot uint8, n int64) {
 	if n <= 0 {
@@ -116,7 +124,7 @@ func (h *Histogram) All() iter.Seq2[int64, int64] {
 func (h *Histogram) Floor() int64 {
 	for i := len(h.counts) - 1; i > 0; i-- {
 		if h.counts[i] > 0 {
-			return Top(uint8(i-1)) + 1
+			return Bottom(uint8(i))
 		}
 	}
 	return 0

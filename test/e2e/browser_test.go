@@ -194,10 +194,10 @@ func (p *tab) count(selector string) (n int) {
 	return n
 }
 
-// text is what people read there.
+// text is what people read there; a space that keeps a number with its unit is a space.
 func (p *tab) text(selector string) (text string) {
 	p.eval("[...document.querySelectorAll("+literal(selector)+")].map(e => e.innerText).join('\\n')", &text)
-	return text
+	return strings.ReplaceAll(text, "\u00a0", " ")
 }
 
 func (p *tab) value(selector string) (text string) {

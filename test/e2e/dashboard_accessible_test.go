@@ -37,11 +37,12 @@ func TestDashboardAccessible(t *testing.T) {
 	p, b, places := furnished(t, 4)
 	look := func(page *tab, name string) {
 		t.Helper()
-		for _, scheme := range []string{"light", "dark"} {
-			width := map[string]int64{"light": 1280, "dark": 390}[scheme]
-			page.look(width, 900, scheme)
-			if found := page.barriers(string(axe)); len(found) > 0 {
-				t.Errorf("%s, %s:\n  %s", name, scheme, strings.Join(found, "\n  "))
+		for _, width := range []int64{1280, 390} {
+			for _, scheme := range []string{"light", "dark"} {
+				page.look(width, 900, scheme)
+				if found := page.barriers(string(axe)); len(found) > 0 {
+					t.Errorf("%s, %s, %d pixels:\n  %s", name, scheme, width, strings.Join(found, "\n  "))
+				}
 			}
 			if wrong := page.misfits(); len(wrong) > 0 {
 				t.Errorf("%s, %d pixels wide: %s", name, width, strings.Join(wrong, "; "))

@@ -66,12 +66,12 @@ func TestDashboardFilters(t *testing.T) {
 		t.Errorf("the address has the rule %q", got)
 	}
 	// 75 requests of the rule, of which 15 were allowed.
-	page.see(id("tile-denied")+" .value", "80%")
+	page.see(id("tile-denied")+" .value", "80 %")
 	page.see(id("denied-clients"), "ip:192.0.2.3")
 
 	page.press(id("denied-clients") + ` tr[data-denied="ip:192.0.2.2"] button`)
 	page.see(id("filter-key"), "ip:192.0.2.2")
-	page.see(id("tile-denied")+" .value", "80%")
+	page.see(id("tile-denied")+" .value", "80 %")
 	page.see(id("denied-rules")+" tr[data-denying=login]", "20")
 	page.run("reload", chromedp.Reload())
 	page.see(id("filter-key"), "ip:192.0.2.2")
@@ -114,10 +114,13 @@ func TestDashboardPicksTime(t *testing.T) {
 		t.Errorf("the address has %v", q)
 	}
 	page.see(id("denied-clients"), "No client was denied")
+	page.see(id("covers"), "steps of 5 min") // a ranking has longer steps than the chart
+	page.see(id("past"), "past, not live")
 	waitFor(t, "no requests at that time", func() bool { return page.text(id("tile-rate")+" .value") == "0" })
 	page.back()
 	waitFor(t, "the hour", func() bool { return page.count(id("zoomed")) == 0 })
 	page.see(id("denied-clients"), "ip:192.0.2.1")
+	page.see(id("live"), "live")
 }
 
 // clickChart clicks on the first chart, at a share of its width.

@@ -31,6 +31,7 @@ func TestDashboardRule(t *testing.T) {
 	page.see(id("rule-near"), "ip:192.0.2.1")
 	page.see(id("rule-near"), "0 / 5")
 	page.see(id("rule-top"), "ip:192.0.2.1")
+	page.see(id("rule-top")+" thead", "Denied")
 	page.see(id("denials"), "POST /api/login")
 	page.see(id("rule-changes"), "less guessing")
 	if text := page.text(id("rule-changes")); strings.Contains(text, "not this") {
@@ -38,6 +39,11 @@ func TestDashboardRule(t *testing.T) {
 	}
 	waitFor(t, "points", func() bool { return page.points(0) > 1 })
 	page.see(id("rule-full"), "p99")
+	page.see(id("full-range"), "Recorded ")
+	page.see(id("full-axis"), "5 units")
+	if bars := page.count(id("rule-full") + " rect"); bars != 6 { // of 0 to 5 units
+		t.Errorf("%d bars for a limit of 5", bars)
+	}
 	page.see(id("suggestion"), "more than 5")
 
 	page.press(id("try-shadow"))
@@ -70,6 +76,11 @@ func TestDashboardRule(t *testing.T) {
 	})
 	other := b.open(p.URL, address)
 	waitFor(t, "the same range", func() bool { return other.count(id("range-day")+"[aria-pressed=true]") == 1 })
+	other.visit(place{at: "rules/view/login?from=1767225600&to=1767229200", ready: id("zoomed"), says: "Jan 1, 2026"})
+	other.press(id("unzoom"))
+	waitFor(t, "the hour", func() bool {
+		return other.count(id("zoomed")) == 0 && other.count(id("range-hour")+"[aria-pressed=true]") == 1
+	})
 }
 
 // The list says which rules deny too much, and which never matched; exempt and blocked clients
@@ -89,11 +100,11 @@ block: {ip: [203.0.113.0/24], user: ["<b>mallory</b>"]}
 	}
 	page := b.open(p.URL, "#/rules")
 	page.see("tr[data-rule=strict] "+id("half"), "denies over half")
-	page.see("tr[data-rule=strict] "+id("share"), "80%")
+	page.see("tr[data-rule=strict] "+id("share"), "80 %")
 	page.see("tr[data-rule=strict]", "burst 2")
 	page.see("tr[data-rule=strict] "+id("tiers"), "pro: 50/1h")
 	page.see("tr[data-rule=idle] "+id("never"), "never matched")
-	page.see("tr[data-rule=fine] "+id("share"), "0%")
+	page.see("tr[data-rule=fine] "+id("share"), "0 %")
 	waitFor(t, "two marks", func() bool { return page.count(id("never"))+page.count(id("half")) == 2 })
 	page.press(id("only-never"))
 	waitFor(t, "one row", func() bool { return page.count("tr[data-rule]") == 1 && page.count("tr[data-rule=idle]") == 1 })

@@ -50,7 +50,7 @@ func (p *tab) front() {
 
 // number is the figure that people read somewhere; 0 if there is none.
 func (p *tab) number(selector string) float64 {
-	text := strings.TrimSuffix(strings.ReplaceAll(p.text(selector), ",", ""), "%")
+	text := strings.TrimSuffix(strings.ReplaceAll(p.text(selector), ",", ""), " %")
 	scale := 1.0
 	if short, found := strings.CutSuffix(text, "K"); found {
 		text, scale = short, 1000
@@ -285,15 +285,34 @@ func TestDashboardUpstream(t *testing.T) {
 
 // What a rule in shadow would have denied is told before it is enforced.
 func TestDashboardShadow(t *testing.T) {
-	p, b, _ := dashboard(t, "rules: [{id: quiet, key: ip, limit: 1/1h, mode: shadow}]")
+	p, b, _ := dashboard(t, "rules: [{id: quiet, key: ip, limit: 1/1h, mode: shadow}, {id: loud, match: {path: /loud}, key: ip, limit: 1/1h}]")
 	c := client(t)
 	for range 4 {
 		ask(t, c, "POST", p.URL+"/v1/check", `{"ip": "192.0.2.1"}`)
 	}
 	page := b.open(p.URL, "#/rules/edit/quiet")
-	page.see(id("shadow-note"), "would have denied 3 of 4 requests (75%)")
+	page.see(id("shadow-note"), "would have denied 3 of 4 requests (75 %)")
 	page.goTo("rules")
-	page.see("tr[data-rule=quiet] "+id("would"), "would have denied 3 in 24 hours (75%)")
+	page.see("tr[data-rule=quiet] "+id("would"), "would have denied 3 in 24 hours")
+	page.see("tr[data-rule=quiet] "+id("share"), "75 %\nwould be denied")
+	page.press("tr[data-rule=quiet] a")
+	page.see(id("denials"), "Latest requests that would have been denied")
+	page.see(id("rule-top")+" thead", "Would be denied")
+	page.see(id("rule-full"), "4 requests, 3 would be denied")
+
+	// Whom an enforced rule denies is not said to be denied by it, too.
+	for range 3 {
+		ask(t, c, "POST", p.URL+"/v1/check", `{"ip": "192.0.2.1", "path": "/loud"}`)
+	}
+	page.goTo("overview")
+	denied := id("denied-clients") + ` tr[data-denied="ip:192.0.2.1"]`
+	page.see(denied, "loud")
+	page.see(id("shadow-left"), "Shadow rules deny nothing")
+	if text := page.text(denied); strings.Contains(text, "quiet") {
+		t.Errorf("a shadow rule is said to deny: %s", text)
+	}
+	page.visit(place{at: "overview?rule=quiet", ready: id("denied-clients") + " h2", says: "would have been denied"})
+	page.see(denied, "quiet")
 }
 
 // An alert is listed, marked on the charts, silenced, and let speak again.
@@ -309,7 +328,7 @@ func TestDashboardAlerts(t *testing.T) {
 	keepAsking(t, p.URL, clients...)
 	alert := id("alerts-active") + " [data-alert=denied]"
 	page.see(alert, "High share of denied clients")
-	for _, figure := range []string{"when it fired: ", "now: ", "threshold: 10%"} {
+	for _, figure := range []string{"when it fired: ", "now: ", "threshold: 10 %"} {
 		page.see(alert, figure)
 	}
 	if said, fired := page.text(alert+" "+id("sentence")), page.text(alert+" "+id("fired")); !strings.Contains(said, "("+strings.TrimPrefix(fired, "when it fired: ")+")") {

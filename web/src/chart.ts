@@ -39,13 +39,16 @@ export interface Smoothed {
 
 export const enough = 100 // requests that make a share worth drawing
 const widestEver = 30 // steps
+export const quiet = 3 // steps without a request that are a gap
 
 // smoothed is a share of requests over time. One of two requests is no half of the traffic:
 // where there are few requests, a value takes in those before it, until it stands for enough of
-// them. Time of which nothing is known ends the window.
+// them. Time of which nothing is known ends the window. A few steps in which nobody asked are a
+// gap, as if nothing was known: what was before says nothing of them.
 export function smoothed(part: Row, whole: Row): Smoothed {
   let widest = 1
   const values = whole.map((_, at) => {
+    if (!whole.slice(Math.max(0, at + 1 - quiet), at + 1).some(Boolean)) return null
     let [some, all, width] = [0, 0, 0]
     for (let i = at; i >= 0 && width < widestEver && all < enough && whole[i] !== null; i--) {
       some += part[i] ?? 0
@@ -57,6 +60,28 @@ export function smoothed(part: Row, whole: Row): Smoothed {
     return some / all
   })
   return { values, widest }
+}
+
+export interface Slot {
+  from: number // units
+  up_to: number
+  count: number
+}
+
+const mostBars = 32
+
+// bars turns slots of different widths into bars of one width in units, from 0 on: a wide slot
+// would look like much that is little. What a slot has is spread over its units.
+export function bars(slots: Slot[], end: number): { width: number; counts: number[] } {
+  const width = Math.ceil((end + 1) / mostBars)
+  const counts = new Array<number>(Math.ceil((end + 1) / width)).fill(0)
+  for (const { from, up_to, count } of slots) {
+    for (let bar = Math.floor(from / width); bar * width <= up_to && bar < counts.length; bar++) {
+      const shared = Math.min(up_to, (bar + 1) * width - 1) - Math.max(from, bar * width) + 1
+      counts[bar]! += (count * shared) / (up_to - from + 1)
+    }
+  }
+  return { width, counts }
 }
 
 // alone are the places of values with none beside them, which a line would not show.

@@ -2,6 +2,9 @@
 
 export const dash = '–'
 
+// of is a number and its unit, which no line break parts.
+const of = (n: string | number, unit: string) => `${n}\u00a0${unit}`
+
 // count writes a number as briefly as it stays true: 999, 12,345, 1.23M.
 export function count(n: number | null | undefined, lang: string): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
@@ -26,8 +29,7 @@ export function rate(n: number | null | undefined, lang: string): string {
 // share is a part of one, as percent. What is little is not nothing.
 export function share(n: number | null | undefined, lang: string): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
-  const percent = (x: number, digits: number) =>
-    new Intl.NumberFormat(lang, { style: 'percent', maximumFractionDigits: digits }).format(x)
+  const percent = (x: number, digits: number) => of(new Intl.NumberFormat(lang, { maximumFractionDigits: digits }).format(100 * x), '%')
   if (n > 0 && n < 0.0001) return '<' + percent(0.0001, 2)
   return percent(n, n < 0.01 ? 2 : n < 0.995 ? 1 : 0)
 }
@@ -36,28 +38,28 @@ export function share(n: number | null | undefined, lang: string): string {
 export function latency(us: number | null | undefined, lang: string): string {
   if (us === null || us === undefined || !Number.isFinite(us)) return dash
   const write = (n: number) => new Intl.NumberFormat(lang, { maximumSignificantDigits: 3 }).format(n)
-  if (us < 1000) return write(us) + ' µs'
-  if (us < 1_000_000) return write(us / 1000) + ' ms'
-  return write(us / 1_000_000) + ' s'
+  if (us < 1000) return of(write(us), 'µs')
+  if (us < 1_000_000) return of(write(us / 1000), 'ms')
+  return of(write(us / 1_000_000), 's')
 }
 
 const units: [number, string][] = [
   [86_400_000, 'd'],
   [3_600_000, 'h'],
-  [60_000, 'm'],
+  [60_000, 'min'],
   [1000, 's'],
 ]
 
-// duration is in milliseconds, with the two largest units: 1h 5m, 42s, 250ms.
+// duration is in milliseconds, with the two largest units: 1 h 5 min, 42 s, 250 ms.
 export function duration(ms: number | null | undefined): string {
   if (ms === null || ms === undefined || !Number.isFinite(ms)) return dash
-  if (ms <= 0) return '0s'
-  if (ms < 1000) return (ms < 1 ? Math.round(ms * 1000) / 1000 : Math.round(ms)) + 'ms'
+  if (ms <= 0) return of(0, 's')
+  if (ms < 1000) return of(ms < 1 ? Math.round(ms * 1000) / 1000 : Math.round(ms), 'ms')
   let rest = Math.round(ms / 1000) * 1000
   const words: string[] = []
   for (const [size, unit] of units) {
     const n = Math.floor(rest / size)
-    if (n > 0) words.push(n + unit)
+    if (n > 0) words.push(of(n, unit))
     else if (words.length > 0) break
     rest -= n * size
     if (words.length === 2) break
@@ -76,10 +78,10 @@ export function period(limit: string): number {
   return Number(found[1] ?? 1) * size[known]!
 }
 
-// moment is a time, given in Unix seconds or as RFC 3339.
+// moment is a time, given in Unix seconds or as RFC 3339. Times have 24 hours, as on the axes.
 export function moment(time: number | string | undefined, lang: string): string {
   const date = toDate(time)
-  return date ? new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium' }).format(date) : dash
+  return date ? new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(date) : dash
 }
 
 // zone is the time zone in which the page writes times, with its offset at a time:
@@ -129,9 +131,9 @@ export function ago(time: number | string | undefined, now: number, lang: string
 export function tick(seconds: number, apart: number, lang: string): string {
   const options: Intl.DateTimeFormatOptions =
     apart < 60
-      ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hour12: false }
+      ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
       : apart < 86_400
-        ? { hour: '2-digit', minute: '2-digit', hour12: false }
+        ? { hour: '2-digit', minute: '2-digit', hourCycle: 'h23' }
         : { month: 'short', day: 'numeric' }
   const date = new Date(seconds * 1000)
   if (apart < 86_400 && apart >= 60 && date.getHours() === 0 && date.getMinutes() === 0) {

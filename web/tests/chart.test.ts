@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { alone, enough, logRange, logSplits, present, smoothed, stack, withGaps } from '../src/chart'
+import { alone, bars, enough, logRange, logSplits, present, smoothed, stack, withGaps } from '../src/chart'
 
 describe('gaps', () => {
   it('are points without a value', () => {
@@ -42,7 +42,32 @@ describe('a share', () => {
   })
   it('does not remember for ever', () => {
     const whole = [10, ...Array.from({ length: 40 }, () => 0)]
-    expect(smoothed(whole, whole).values.findLastIndex((v) => v !== null)).toBe(29)
+    expect(smoothed(whole, whole).values.findLastIndex((v) => v !== null)).toBe(2)
+  })
+  it('is nothing where nobody asked for three steps, and begins again with what is known', () => {
+    const { values, widest } = smoothed([5, 0, 0, 0, 0, 0], [10, 0, 0, 0, 0, 10])
+    expect(values).toEqual([0.5, 0.5, 0.5, null, null, 0.25])
+    expect(widest).toBe(6)
+  })
+  it('is drawn through steps without a request, if they are few', () => {
+    const whole = Array.from({ length: 40 }, (_, i) => (i % 3 === 0 ? 1 : 0))
+    expect(smoothed(whole.map(() => 0), whole).values.every((v) => v === 0)).toBe(true)
+  })
+})
+
+describe('bars', () => {
+  it('are one unit wide, if there are few units', () => {
+    expect(bars([{ from: 1, up_to: 1, count: 4 }, { from: 3, up_to: 3, count: 2 }], 3)).toEqual({ width: 1, counts: [0, 4, 0, 2] })
+  })
+  it('spread a wide slot over its units', () => {
+    expect(bars([{ from: 2, up_to: 5, count: 8 }], 5).counts).toEqual([0, 0, 2, 2, 2, 2])
+  })
+  it('are of one width, and have all that was counted', () => {
+    const slots = [{ from: 0, up_to: 0, count: 7 }, { from: 80, up_to: 87, count: 16 }, { from: 960, up_to: 1000, count: 41 }]
+    const { width, counts } = bars(slots, 1000)
+    expect([width, counts.length]).toEqual([32, 32])
+    expect(counts.reduce((sum, n) => sum + n)).toBeCloseTo(64)
+    expect([counts[0], counts[2], counts[30], counts[31]].map((n) => Math.round(n!))).toEqual([7, 16, 32, 9])
   })
 })
 

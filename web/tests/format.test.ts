@@ -1,5 +1,8 @@
 import { describe, expect, it } from 'vitest'
-import { ago, amount, clockTime, count, dash, duration, fromClockTime, latency, period, rate, share, toDate, visible } from '../src/format'
+import { ago, amount, clockTime, count, dash, duration, fromClockTime, latency, moment, period, rate, share, tick, toDate, visible } from '../src/format'
+
+// A number and its unit stay on one line.
+const plain = (text: string) => text.replaceAll(/(?<=[\d.])\u00a0/g, ' ')
 
 describe('numbers', () => {
   it.each([[0, '0'], [999, '999'], [12345, '12,345'], [1234567, '1.23M'], [null, dash], [NaN, dash]])('count %s', (n, want) => {
@@ -12,19 +15,19 @@ describe('numbers', () => {
   it.each([[0, '0'], [0.123, '0.12'], [12.34, '12.3'], [1234, '1,234'], [45678, '45.7K'], [undefined, dash]])('rate %s', (n, want) => {
     expect(rate(n, 'en')).toBe(want)
   })
-  it.each([[0, '0%'], [0.00001, '<0.01%'], [0.0012, '0.12%'], [0.0512, '5.1%'], [1, '100%'], [0.999, '100%'], [null, dash]])('share %s', (n, want) => {
-    expect(share(n, 'en')).toBe(want)
+  it.each([[0, '0 %'], [0.00001, '<0.01 %'], [0.0012, '0.12 %'], [0.0512, '5.1 %'], [1, '100 %'], [0.999, '100 %'], [null, dash]])('share %s', (n, want) => {
+    expect(plain(share(n, 'en'))).toBe(want)
   })
   it.each([[0, '0 µs'], [12.345, '12.3 µs'], [1500, '1.5 ms'], [2_500_000, '2.5 s'], [undefined, dash]])('latency %s', (n, want) => {
-    expect(latency(n, 'en')).toBe(want)
+    expect(plain(latency(n, 'en'))).toBe(want)
   })
 })
 
 describe('times', () => {
   it.each([
-    [0, '0s'], [0.25, '0.25ms'], [250, '250ms'], [1000, '1s'], [59_999, '1m'], [65_000, '1m 5s'], [3_600_000, '1h'],
-    [3_605_000, '1h'], [3_900_000, '1h 5m'], [90_000_000, '1d 1h'], [null, dash],
-  ])('duration %s', (ms, want) => expect(duration(ms)).toBe(want))
+    [0, '0 s'], [0.25, '0.25 ms'], [250, '250 ms'], [1000, '1 s'], [59_999, '1 min'], [65_000, '1 min 5 s'], [3_600_000, '1 h'],
+    [3_605_000, '1 h'], [3_900_000, '1 h 5 min'], [90_000_000, '1 d 1 h'], [null, dash],
+  ])('duration %s', (ms, want) => expect(plain(duration(ms))).toBe(want))
   it.each([['100/1m', 6e7], ['100/1m burst 20', 6e7], ['sliding_log 5/250ms', 250_000], ['3/minute', 6e7], ['3/2us', 2], ['1/d', 8.64e10], ['none', 0]])(
     'period of %s', (limit, want) => expect(period(limit)).toBe(want))
   it('takes both forms of a time', () => {
@@ -32,6 +35,15 @@ describe('times', () => {
     expect(toDate('2026-01-01T00:00:00Z')?.getTime()).toBe(1767225600_000)
     expect(toDate('nonsense')).toBeNull()
     expect(toDate(undefined)).toBeNull()
+  })
+  it('has 24 hours', () => {
+    const evening = new Date(2026, 0, 2, 23, 5, 9).getTime() / 1000
+    const midnight = new Date(2026, 0, 2, 0, 0, 5).getTime() / 1000
+    for (const lang of ['en', 'zh']) {
+      expect([moment(evening, lang), moment(midnight, lang)]).toEqual([expect.stringContaining('23:05:09'), expect.stringContaining('00:00:05')])
+      expect([tick(evening, 1, lang), tick(midnight, 1, lang)]).toEqual(['23:05:09', '00:00:05'])
+      expect(moment(evening, lang) + moment(midnight, lang)).not.toMatch(/AM|PM|[上下]午/)
+    }
   })
   it('writes a time for a field, and reads it back', () => {
     for (const seconds of [0, 1767225600, 1794730474]) expect(fromClockTime(clockTime(seconds))).toBe(seconds)

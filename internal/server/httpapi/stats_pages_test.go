@@ -43,7 +43,7 @@ func TestClients(t *testing.T) {
 		t.Fatalf("%s", r.body)
 	}
 	bob := a.Clients[0]
-	if bob.Key != "ip:192.0.2.9" || bob.Count != 3 || bob.Error != 0 || !reflect.DeepEqual(bob.Rules, []RuleCount{{"login", 3}}) || bob.FirstAt != begin.Unix() || bob.LastAt != begin.Unix() {
+	if bob.Key != "ip:192.0.2.9" || bob.Count != 3 || bob.Error != 0 || !reflect.DeepEqual(bob.Rules, []RuleCount{{Rule: "login", Count: 3}}) || bob.FirstAt != begin.Unix() || bob.LastAt != begin.Unix() {
 		t.Errorf("%+v", bob)
 	}
 	sum := int64(0)
@@ -147,7 +147,7 @@ func TestUsage(t *testing.T) {
 	s.traffic()
 	var a UsageAnswer
 	r := s.call("GET /v1/stats/usage?rule=login", "").want(t, 200, &a)
-	want := LimitUsage{Period: 60, Limit: 2, Requests: 5, Denied: 3, P50: 1, P90: 2, P99: 2, Max: 2, Slots: []UsageSlot{{1, 1}, {2, 1}}}
+	want := LimitUsage{Period: 60, Limit: 2, Requests: 5, Denied: 3, P50: 1, P90: 2, P99: 2, Max: 2, Slots: []UsageSlot{{1, 1, 1}, {2, 2, 1}}}
 	if a.Rule != "login" || a.Local || len(a.Limits) != 1 || !reflect.DeepEqual(a.Limits[0], want) || a.From >= a.To {
 		t.Errorf("%s, want %+v", r.body, want)
 	}

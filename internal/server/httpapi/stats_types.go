@@ -204,10 +204,11 @@ type StatsClient struct {
 	Values  []int64     `json:"values"` // of each step
 }
 
-// RuleCount is how often a rule decided so for a client.
+// RuleCount is how often a rule decided so for a client, or would have, if it is in shadow now.
 type RuleCount struct {
-	Rule  string `json:"rule"`
-	Count int64  `json:"count"`
+	Rule   string `json:"rule"`
+	Count  int64  `json:"count"`
+	Shadow bool   `json:"shadow,omitempty"`
 }
 
 // ClientAnswer is what GET /v1/stats/client answers.
@@ -270,9 +271,9 @@ type LimitUsage struct {
 	Slots    []UsageSlot `json:"slots"`
 }
 
-// UsageSlot is how many requests left at most so many units in use, and more than the
-// slot before.
+// UsageSlot is how many requests left so many units in use.
 type UsageSlot struct {
+	From  int64 `json:"from"`
 	UpTo  int64 `json:"up_to"`
 	Count int64 `json:"count"`
 }

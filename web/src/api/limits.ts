@@ -1,6 +1,7 @@
 // What the HTTP API tells of how limits are used, and of overrides. Times are Unix seconds,
 // except those of overrides, which are RFC 3339.
 
+import type { Slot } from '../chart'
 import type { CheckAnswer, Rule, RuleProblem } from './types'
 
 // Usage is how many units of a rule's limits were in use after requests.
@@ -22,7 +23,7 @@ export interface LimitUsage {
   p90: number
   p99: number
   max: number
-  slots: { up_to: number; count: number }[]
+  slots: Slot[]
 }
 
 // Suggest is which limits would have denied a share of the requests.

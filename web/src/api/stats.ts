@@ -100,7 +100,7 @@ export interface RankedClient {
   key: string
   count: number
   error: number // by how much the count may be too high
-  rules: { rule: string; count: number }[]
+  rules: { rule: string; count: number; shadow?: boolean }[] // a shadow rule would have done so
   first_at: number // the start of the first slot with a count
   last_at: number
   values: number[] // one for each step

@@ -1,6 +1,6 @@
 // The language of the page.
 
-import { enough } from '../chart'
+import { enough, quiet } from '../chart'
 import { duration, multiple, share } from '../format'
 import { en, type Word } from './en'
 import { alerts, details, idle, problems, titles } from './server.zh'
@@ -107,4 +107,4 @@ export function remember(name: string, value: string): void {
 
 // smoothedNote says of a share over how many steps its values reach, if over more than one.
 export const smoothedNote = (widest: number, step: number): string =>
-  widest > 1 ? t('overview.share.smoothed', { n: enough, time: duration(widest * step * 1000) }) : ''
+  widest > 1 ? t('overview.share.smoothed', { n: enough, time: duration(widest * step * 1000), gap: duration(quiet * step * 1000) }) : ''
