@@ -1,0 +1,163 @@
+package engine_test
+
+import (
+	"fmt"
+	"reflect"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/rule"
+)
+
+const onFailure = `
+rules:
+  - {id: r, key: user, algorithm: fixed_window, limit: 100/1h, on_failure: %s}
+`
+
+func (b *holdBench) settle(t *testing.T, id weir.HoldID, used int64) engine.Settled {
+	t.Helper()
+	return testcall.Must(b.Settle(t.Context(), id, engine.Units(used)))(t)
+}
+
+var tenUnits = rule.Request{User: "alice", Cost: 10}
+
+// A settlement that cannot reach the store is pending, and made when the store is back. What
+// was said first counts.
+func TestSettlePending(t *testing.T) {
+	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+	v := b.reserve(t, tenUnits, time.Hour)
+	b.store.lost.Store(true)
+	for _, used := range []int64{3, 30} {
+		if s := b.settle(t, v.Hold, used); s.State != weir.HoldPending {
+			t.Errorf("%+v", s)
+		}
+	}
+	if s := testcall.Must(b.Extend(t.Context(), v.Hold, time.Hour))(t); s.State != weir.HoldPending {
+		t.Errorf("%+v", s)
+	}
+	if _, err := b.Extend(t.Context(), weir.NewHoldID(), time.Hour); err == nil {
+		t.Error("extended without the store")
+	}
+	b.store.lost.Store(false)
+	waitFor(t, "the settlement", func() bool { return slices.Contains(b.saw(), "settled") })
+	b.expect(t, "settled", map[string]int64{"r": 97})
+	if s := b.settle(t, v.Hold, 30); s.State != weir.HoldSettled || s.Parts[0].Used != 3 {
+		t.Errorf("%+v", s)
+	}
+	if want := []string{"pending", "pending", "settled", "settled"}; !slices.Equal(b.saw(), want) {
+		t.Errorf("seen: %v", b.saw())
+	}
+}
+
+// What cannot be settled when the engine ends is lost, and seen to be.
+func TestSettleLost(t *testing.T) {
+	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+	v, w := b.reserve(t, tenUnits, time.Hour), b.reserve(t, tenUnits, time.Hour)
+	b.store.lost.Store(true)
+	b.settle(t, v.Hold, 3)
+	b.Close()
+	if _, err := b.Settle(t.Context(), w.Hold, engine.Units(3)); err == nil {
+		t.Error("settled after Close, without the store")
+	}
+	if want := []string{"pending", "lost", "lost"}; !slices.Equal(b.saw(), want) {
+		t.Errorf("seen: %v", b.saw())
+	}
+	b.store.lost.Store(false)
+	if s := b.settle(t, w.Hold, 3); s.State != weir.HoldSettled {
+		t.Errorf("%+v", s)
+	}
+	b.Close() // again
+}
+
+// The queue is bounded.
+func TestTooManyPending(t *testing.T) {
+	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+	b.store.lost.Store(true)
+	var err error
+	n := 0
+	for ; err == nil && n < 20_000; n++ {
+		_, err = b.Settle(t.Context(), weir.HoldID{1, byte(n), byte(n >> 8)}, engine.Units(1))
+	}
+	if n != 10_001 || err == nil {
+		t.Errorf("%d were pending, then %v", n, err)
+	}
+}
+
+// While the store is unavailable, a hold on an open rule is charged when it is settled, and
+// one on a local rule in this process.
+func TestReserveWithoutStore(t *testing.T) {
+	for _, c := range []struct {
+		policy  string
+		later   int64 // remaining when the store is back
+		allowed int   // of 12
+	}{{"open", 93, 12}, {"local", 100, 10}, {"closed", 100, 0}} {
+		b := newHoldBench(t, fmt.Sprintf(onFailure, c.policy), inMemory)
+		b.store.lost.Store(true)
+		var holds []weir.HoldID
+		for range 12 {
+			if v := b.reserve(t, tenUnits, time.Minute); v.Allowed {
+				if v.Hold == (weir.HoldID{}) || v.HoldExpires != start.Add(time.Minute) || v.Degraded == nil {
+					t.Errorf("%s: %+v", c.policy, v)
+				}
+				holds = append(holds, v.Hold)
+			}
+		}
+		if len(holds) != c.allowed {
+			t.Errorf("%s: %d were allowed, want %d", c.policy, len(holds), c.allowed)
+		}
+		if len(holds) == 0 {
+			continue
+		}
+		if s := testcall.Must(b.Extend(t.Context(), holds[0], 5*time.Minute))(t); s.State != weir.HoldOpen || s.Expires != start.Add(5*time.Minute) || s.Parts[0].Reserved != 10 {
+			t.Errorf("%s: %+v", c.policy, s)
+		}
+		b.now.Add(time.Minute.Microseconds())
+		if s := b.settle(t, holds[1], 7); s.State != weir.HoldExpired {
+			t.Errorf("%s: %+v", c.policy, s)
+		}
+		first := b.settle(t, holds[0], 7)
+		b.store.lost.Store(false)
+		waitFor(t, "the settlement", func() bool { return slices.Contains(b.saw(), "settled") })
+		want := engine.Settled{State: weir.HoldSettled, Parts: []engine.SettledPart{{Rule: "r", Reserved: 10, Used: 7}}}
+		if again := b.settle(t, holds[0], 9); !reflect.DeepEqual(again, want) {
+			t.Errorf("%s: %+v, then %+v", c.policy, first, again)
+		}
+		b.expect(t, c.policy, map[string]int64{"r": c.later})
+		b.now.Add(time.Hour.Microseconds())
+		if s := b.settle(t, holds[0], 9); s.State != weir.HoldUnknown {
+			t.Errorf("%s: %+v is remembered for ever", c.policy, s)
+		}
+	}
+}
+
+// If only the answer of the store was lost, nothing is charged twice.
+func TestReserveAnswerLost(t *testing.T) {
+	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+	b.store.after.Store(true)
+	v := b.reserve(t, tenUnits, time.Minute)
+	b.store.after.Store(false)
+	if s := b.settle(t, v.Hold, 4); !v.Allowed || s.State != weir.HoldSettled || s.Parts[0].Used != 4 {
+		t.Errorf("%+v, %+v", v, s)
+	}
+	b.expect(t, "settled", map[string]int64{"r": 96})
+}
+
+// What is done already is charged when the store is back.
+func TestChargeWithoutStore(t *testing.T) {
+	for policy, want := range map[string]int64{"open": 90, "closed": 90, "local": 100} {
+		b := newHoldBench(t, fmt.Sprintf(onFailure, policy), inMemory)
+		b.store.lost.Store(true)
+		var v engine.Verdict
+		testcall.OK(t, b.Charge(t.Context(), &tenUnits, &v))
+		if !v.Allowed || v.Degraded == nil {
+			t.Errorf("%s: %+v", policy, v)
+		}
+		b.store.lost.Store(false)
+		waitFor(t, "the charge", func() bool { return slices.Contains(b.saw(), "charged") })
+		b.expect(t, policy, map[string]int64{"r": want})
+	}
+}
