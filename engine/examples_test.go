@@ -125,6 +125,10 @@ var examples = map[string][]ask{
 		{0, 5, on("GET", "/v1/x", func(r *rule.Request) { r.IP = netip.MustParseAddr("203.0.113.9") }), 0, ""},
 		{0, 400, on("GET", "/v1/x", func(r *rule.Request) { r.IP = netip.MustParseAddr("10.1.2.3") }), 400, ""},
 	},
+	"tokens.yaml": {
+		{0, 4, on("POST", "/v1/chat", func(r *rule.Request) { r.Costs = map[string]int64{"tokens": 30_000} }), 3, "chat-tokens"},
+		{0, 58, on("POST", "/v1/chat", nil), 57, "chat-requests"},
+	},
 	"login.yaml": {
 		{0, 8, login("198.51.100.7", "alice"), 5, "login-account"},
 		{0, 5, login("198.51.100.7", "bob"), 2, "login-address"}, // what was denied counts, too

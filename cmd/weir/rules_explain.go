@@ -30,7 +30,7 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	pairs(flags, &f.Headers, "header", "header `name=value` (repeatable)")
 	pairs(flags, &f.Cookies, "cookie", "cookie `name=value` (repeatable)")
 	pairs(flags, &f.Query, "query", "query parameter `name=value` (repeatable)")
-	flags.Int64Var(&f.Cost, "cost", 0, "cost of the request in `units` (default the cost in each rule)")
+	flags.Int64Var(&f.Cost.Units, "cost", 0, "cost of the request in `units` (default the cost in each rule)")
 }
 
 // pairs defines a flag for a name and a value, which can be repeated.
@@ -42,7 +42,7 @@ func pairs(flags *pflag.FlagSet, to *map[string]string, name, usage string) {
 func (f *requestFlags) request() (*rule.Request, error) {
 	req := &rule.Request{
 		User: f.User, APIKey: f.APIKey, Tier: f.Tier, Method: f.Method, Host: f.Host, Path: f.Path,
-		Attributes: f.Attributes, Cost: f.Cost, Values: flagValues{f},
+		Attributes: f.Attributes, Cost: f.Cost.Units, Costs: f.Cost.ByUnit, Values: flagValues{f},
 	}
 	if f.IP != "" {
 		var err error
@@ -53,8 +53,8 @@ func (f *requestFlags) request() (*rule.Request, error) {
 	if !strings.HasPrefix(f.Path, "/") {
 		return nil, usage("--path: %q does not begin with a slash; write for example --path /api", f.Path)
 	}
-	if f.Cost < 0 {
-		return nil, usage("--cost: %d is negative; a request costs at least 1", f.Cost)
+	if f.Cost.Units < 0 {
+		return nil, usage("--cost: %d is negative; a request costs at least 1", f.Cost.Units)
 	}
 	return req, nil
 }

@@ -44,6 +44,9 @@ func (a *App) openEngine(_, background context.Context) error {
 		Instances: func() int { return a.options.Instances },
 		Observers: observers,
 	})
+	if err == nil {
+		a.later(a.engine.Close)
+	}
 	return err
 }
 

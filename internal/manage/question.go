@@ -103,7 +103,7 @@ func (q *Question) bounds(ip string) *FieldError {
 	case q.Cost > weir.MaxUnits:
 		return fault("cost", "%d is more than any limit allows; send at most %d.", q.Cost, int64(weir.MaxUnits))
 	}
-	return nil
+	return CheckUnits("cost", q.Costs, 1)
 }
 
 // canonicalHeaders changes the names of headers to their canonical form, which rules use.

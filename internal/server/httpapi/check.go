@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -40,25 +41,24 @@ func (q *question) release() {
 
 // check answers POST /v1/check. That the store is unavailable is no error here: each rule
 // has said what happens then.
-func (h *Handler) check(c *call) (any, error) {
+func (h *Handler) check(c *call) (any, error) { return h.decide(c, nil) }
+
+// decide answers a check, or a reservation if there is a place for its ttl.
+func (h *Handler) decide(c *call, ttl *int64) (any, error) {
 	q := questions.Get().(*question)
 	defer q.release()
 	err := q.read(c)
 	if err == nil {
-		err = q.asked.parse(q.body)
+		err = q.asked.parse(q.body, ttl)
 	}
 	if err == nil {
 		err = q.fill()
 	}
+	if err == nil {
+		err = h.ask(c.r.Context(), q, ttl)
+	}
 	if err != nil {
 		return nil, err
-	}
-	ask := h.options.Engine.Check
-	if q.asked.Peek {
-		ask = h.options.Engine.Peek
-	}
-	if err := ask(c.r.Context(), &q.said.Request, &q.verdict); err != nil {
-		return nil, unjudged(err)
 	}
 	h.describeVerdict(q, &h.policies)
 	q.out = append(appendCheckAnswer(q.out[:0], &q.answer), '\n')
@@ -66,6 +66,35 @@ func (h *Handler) check(c *call) (any, error) {
 	c.WriteHeader(http.StatusOK)
 	c.Write(q.out)
 	return nil, nil
+}
+
+// ask lets the engine decide in the way that the client wants.
+func (h *Handler) ask(ctx context.Context, q *question, ttl *int64) (err error) {
+	e, r, v := h.options.Engine, &q.said.Request, &q.verdict
+	switch {
+	case q.asked.Charge != "" && q.asked.Charge != "always":
+		return badField.of("charge: %q is unknown; send always, or leave it out.", manage.Clip(q.asked.Charge)).in("charge")
+	case q.asked.Charge != "" && (q.asked.Peek || ttl != nil):
+		return badField.of("charge: it cannot be combined with a peek or a reservation; leave it out.").in("charge")
+	case q.asked.Peek && ttl != nil:
+		return badField.of("peek: a reservation cannot be a peek; use POST /v1/check.").in("peek")
+	case ttl != nil:
+		life, bad := manage.TTL(*ttl)
+		if bad != nil {
+			return fieldProblem(bad)
+		}
+		err = e.Reserve(ctx, r, life, v)
+	case q.asked.Charge != "":
+		err = e.Charge(ctx, r, v)
+	case q.asked.Peek:
+		err = e.Peek(ctx, r, v)
+	default:
+		err = e.Check(ctx, r, v)
+	}
+	if err != nil {
+		return unjudged(err)
+	}
+	return nil
 }
 
 // unjudged is why there is no verdict.
@@ -76,10 +105,10 @@ func unjudged(err error) error {
 	return err
 }
 
-// checkFields are the names of the fields of CheckRequest.
+// checkFields are the names of the fields of CheckRequest and ReserveRequest.
 var checkFields = []string{
 	"ip", "user", "api_key", "tier", "method", "host", "path",
-	"headers", "cookies", "query", "attributes", "cost", "peek",
+	"headers", "cookies", "query", "attributes", "cost", "peek", "charge", "ttl_ms",
 }
 
 // fill takes in what the client says, if it makes sense.
@@ -88,7 +117,7 @@ func (q *question) fill() error {
 	q.said = manage.Question{
 		Request: rule.Request{
 			User: a.User, APIKey: a.APIKey, Tier: a.Tier, Method: a.Method, Host: a.Host,
-			Path: a.Path, Attributes: a.Attributes, Cost: a.Cost,
+			Path: a.Path, Attributes: a.Attributes, Cost: a.Cost.Units, Costs: a.Cost.ByUnit,
 		},
 		Headers: a.Headers, Cookies: a.Cookies, Parameters: a.Query,
 	}

@@ -22,6 +22,9 @@ func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 		DelayMS: millis(v.Delay), Degraded: v.Degraded != nil, Version: v.Version, Results: a.Results[:0],
 	}
 	waits[0] = 0
+	if v.Hold != (weir.HoldID{}) {
+		a.Hold, a.HoldExpiresAt = v.Hold.String(), v.HoldExpires.Time()
+	}
 	if s := v.Speaker(); s != nil {
 		a.Rule, a.Limit, a.Remaining = s.Rule.ID, s.Limit, s.Remaining
 		a.ResetAt, a.ResetAfterMS = headerfield.UnixSeconds(s.ResetAt), millis(s.ResetAfter)

@@ -13,7 +13,7 @@ import (
 // agree fails unless quick reads what the library reads, or leaves it alone.
 func agree(t interface{ Fatalf(string, ...any) }, body string) bool {
 	var quick, slow CheckRequest
-	if !quick.quick(body) {
+	if !quick.quick(body, nil) {
 		return false
 	}
 	if p := decode([]byte(body), &slow); p != nil {
@@ -28,6 +28,7 @@ func agree(t interface{ Fatalf(string, ...any) }, body string) bool {
 func TestQuick(t *testing.T) {
 	for _, body := range []string{
 		ordinary, `{}`, " {\t} \r\n", `{"ip":""}`, `{"cost":0}`, `{ "cost" : 999999999999999999 , "peek" : false }`, `{"peek":true}`,
+		`{"cost":{}}`, `{"cost":{"tokens":700, "bytes" : 0},"charge":"always"}`,
 		`{"headers":{}}`, `{"attributes":{"":""},"cookies":{"a":"b"}}`, "{\"user\":\"\x7f\"}",
 	} {
 		if !agree(t, body) {
@@ -37,7 +38,7 @@ func TestQuick(t *testing.T) {
 	for _, body := range []string{
 		``, `{`, `{}}`, `{}x`, `{,}`, `{"ip":"1",}`, `{"ip""1"}`, `{"ip":1}`, `{"IP":"1"}`, `{"ip":"1","ip":"2"}`, `{"ip":null}`, `{"user":"é"}`,
 		`{"user":"\u0041"}`, "{\"user\":\"\n\"}", `{"cost":01}`, `{"cost":-1}`, `{"cost":1.0}`, `{"cost":1e3}`, `{"cost":9999999999999999999}`, `{"cost":}`,
-		`{"peek":tru}`, `{"peek":truely}`, `{"headers":{"a":1}}`, `{"headers":null}`, `{"headers":{"a":"b"}`, `{"x":1}`, `{"ip":"1`, `[]`, `{"ip":"1"}{"ip":"2"}`, `{"query":{"a":"1","a":"2"}}`,
+		`{"cost":{"a":1,"a":2}}`, `{"cost":{"a":-1}}`, `{"cost":[1]}`, `{"cost":{"a":"1"}}`, `{"ttl_ms":1}`, `{"peek":tru}`, `{"peek":truely}`, `{"headers":{"a":1}}`, `{"headers":null}`, `{"headers":{"a":"b"}`, `{"x":1}`, `{"ip":"1`, `[]`, `{"ip":"1"}{"ip":"2"}`, `{"query":{"a":"1","a":"2"}}`,
 	} {
 		if agree(t, body) {
 			t.Errorf("%s is not plain", body)
@@ -90,8 +91,12 @@ func TestQuickReadsWhatIsWritten(t *testing.T) {
 			IP: text.Draw(t, "ip"), User: text.Draw(t, "user"), APIKey: text.Draw(t, "api_key"), Tier: text.Draw(t, "tier"),
 			Method: text.Draw(t, "method"), Host: text.Draw(t, "host"), Path: text.Draw(t, "path"),
 			Headers: texts.Draw(t, "headers"), Cookies: texts.Draw(t, "cookies"), Query: texts.Draw(t, "query"), Attributes: texts.Draw(t, "attributes"),
-			Cost: rapid.Int64Range(0, 1<<50).Draw(t, "cost"), Peek: rapid.Bool().Draw(t, "peek"),
+			Cost: Amount{Units: rapid.Int64Range(0, 1<<50).Draw(t, "cost")}, Peek: rapid.Bool().Draw(t, "peek"),
 		}
+		if rapid.Bool().Draw(t, "by unit") {
+			q.Cost = Amount{ByUnit: rapid.MapOfN(text, rapid.Int64Range(0, 1<<50), 0, 3).Draw(t, "costs")}
+		}
+		q.Charge = text.Draw(t, "charge")
 		body, err := json.Marshal(q)
 		if err != nil {
 			t.Fatal(err)

@@ -24,6 +24,12 @@ func appendCheckAnswer(dst []byte, a *CheckAnswer) []byte {
 		dst = appendString(append(dst, `,"message":`...), a.Message)
 	}
 	dst = appendNumbers(dst, a.Limit, a.Remaining, a.ResetAt, a.ResetAfterMS, a.RetryAfterMS, a.DelayMS)
+	if a.Hold != "" {
+		dst = appendString(append(dst, `,"hold":`...), a.Hold)
+	}
+	if !a.HoldExpiresAt.IsZero() {
+		dst = append(a.HoldExpiresAt.AppendFormat(append(dst, `,"hold_expires_at":"`...), time.RFC3339Nano), '"')
+	}
 	dst = strconv.AppendBool(append(dst, `,"degraded":`...), a.Degraded)
 	dst = strconv.AppendInt(append(dst, `,"version":`...), a.Version, 10)
 	if a.Results == nil {

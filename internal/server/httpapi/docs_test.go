@@ -25,6 +25,7 @@ var (
 	document = regexp.MustCompile("(?s)```yaml\n(rules:.*?)```\n")
 	written  = regexp.MustCompile(`"time": "[^"]*"`)
 	drawn    = regexp.MustCompile(`"id": "([0-9a-f]{16})"`)
+	held     = regexp.MustCompile(`"hold": "([0-9a-f]{32})"`)
 )
 
 func TestDocs(t *testing.T) {
@@ -90,7 +91,7 @@ func (s *stand) curl(t *testing.T, line string) string {
 		case "-w":
 			format = next()
 		case "-d":
-			body = next()
+			body = strings.Replace(next(), exampleHold, s.held, 1)
 			if method == "" {
 				method = "POST"
 			}
@@ -116,12 +117,19 @@ func (s *stand) curl(t *testing.T, line string) string {
 	if id := drawn.FindSubmatch(pretty.Bytes()); id != nil {
 		s.drawn = string(id[1])
 	}
+	if id := held.FindSubmatch(pretty.Bytes()); id != nil {
+		s.held = string(id[1])
+	}
 	text := drawn.ReplaceAllString(pretty.String(), `"id": "`+exampleID+`"`)
+	text = held.ReplaceAllString(text, `"hold": "`+exampleHold+`"`)
 	return written.ReplaceAllString(text, `"time": "2026-01-01T00:00:00Z"`)
 }
 
-// exampleID stands for an id that is drawn by lot.
-const exampleID = "5f0c9a3e7b21d846"
+// These stand for ids that are drawn by lot.
+const (
+	exampleID   = "5f0c9a3e7b21d846"
+	exampleHold = "0d9b1c6f52a84e37b6f0c2d18e4a7395"
+)
 
 // The page lists every route and every problem, and none that is not there.
 func TestDocsAreComplete(t *testing.T) {

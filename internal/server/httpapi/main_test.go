@@ -60,11 +60,12 @@ type stand struct {
 
 	deadline time.Time // of calls without a server, if there is one
 	drawn    string    // the id that the last example was answered with
+	held     string    // and the hold
 }
 
 // losable is a store that can be lost.
 type losable struct {
-	weir.Store
+	weir.HoldStore
 	lost atomic.Bool
 }
 
@@ -74,21 +75,35 @@ func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op)
 	if l.lost.Load() {
 		return dst, errLost
 	}
-	return l.Store.Take(ctx, dst, ops...)
+	return l.HoldStore.Take(ctx, dst, ops...)
 }
 
 func (l *losable) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if l.lost.Load() {
 		return dst, errLost
 	}
-	return l.Store.Peek(ctx, dst, ops...)
+	return l.HoldStore.Peek(ctx, dst, ops...)
 }
 
 func (l *losable) Reset(ctx context.Context, ops ...weir.Op) error {
 	if l.lost.Load() {
 		return errLost
 	}
-	return l.Store.Reset(ctx, ops...)
+	return l.HoldStore.Reset(ctx, ops...)
+}
+
+func (l *losable) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	if l.lost.Load() {
+		return dst, errLost
+	}
+	return l.HoldStore.Reserve(ctx, dst, r, ops...)
+}
+
+func (l *losable) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
+	if l.lost.Load() {
+		return weir.Settled{}, errLost
+	}
+	return l.HoldStore.Settle(ctx, s)
 }
 
 // newStand starts the API with the rules above. What the options leave out is filled
@@ -98,7 +113,7 @@ func newStand(t testing.TB, o Options) *stand {
 	s := &stand{t: t, log: new(bytes.Buffer)}
 	s.now.Store(begin.UnixMicro())
 	clock := func() weir.Micros { return weir.Micros(s.now.Load()) }
-	s.store = &losable{Store: memory.New(memory.Options{Clock: clock})}
+	s.store = &losable{HoldStore: memory.New(memory.Options{Clock: clock})}
 	var err error
 	if s.engine = o.Engine; s.engine == nil {
 		judging := engine.Options{Store: s.store, Clock: clock}
@@ -108,6 +123,7 @@ func newStand(t testing.TB, o Options) *stand {
 		if s.engine, err = engine.New(judging); err != nil {
 			t.Fatal(err)
 		}
+		t.Cleanup(s.engine.Close)
 	}
 	if o.Rules == nil {
 		o.Rules = openRules(t, testRules)

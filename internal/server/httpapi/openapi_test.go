@@ -218,6 +218,11 @@ func TestAnswersAreAsDescribed(t *testing.T) {
 		if c.status < 300 || c.special() {
 			s = c.stand(t, denying.rules)
 		}
+		if c.reserved != nil {
+			hold := s.reservation(t)
+			c.reserved(s, hold)
+			c.body = strings.ReplaceAll(c.body, "HOLD", hold)
+		}
 		r := s.call(c.what, c.body, c.headers...)
 		if r.StatusCode != c.status {
 			t.Errorf("%s %v: the status is %d, want %d: %s", c.what, c.headers, r.StatusCode, c.status, r.body)
@@ -253,12 +258,15 @@ type tried struct {
 	options    Options
 	with       func(*testing.T, *Options) // adds what has to be opened
 	rules      string                     // instead of those of the other tests
+
+	// reserved is done to a stand after a reservation, whose hold stands for HOLD in the body.
+	reserved func(*stand, string)
 }
 
 // special is whether a call needs a stand of its own to be denied.
 func (c *tried) special() bool {
 	o := c.options
-	return c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
+	return c.reserved != nil || c.with != nil || c.tokens || c.tired || c.gone || c.late || c.rules != "" || o.Apply != nil || o.Ready != nil || o.Metrics != nil || o.Limits.Calls.N > 0
 }
 
 // writesRules is whether a call may change the document.
@@ -305,7 +313,7 @@ const (
 )
 
 var answersTried = func() []tried {
-	all := []tried{
+	all := slices.Concat(holdsTried(), []tried{
 		{what: "POST /v1/check", body: ordinary, status: 200},
 		{what: "POST /v1/check", body: `{"user":"alice","path":"/api/x","ip":"203.0.113.66"}`, status: 200},
 		{what: "POST /v1/check", body: `{"path":"/api/login","method":"POST","ip":"192.0.2.1","cost":3}`, status: 200},
@@ -411,7 +419,7 @@ var answersTried = func() []tried {
 		{what: "GET /metrics", status: 200, options: Options{Metrics: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Type", "text/plain; version=0.0.4")
 		})}},
-	}
+	})
 	// What every route of the management can answer.
 	tired := Options{Service: manage.Service{Limits: manage.GuardOptions{Calls: weir.Limit{N: 1, Period: time.Hour}}}}
 	failing := Options{Service: manage.Service{Apply: func(repo.Version) error { return errors.New("no room") }}}

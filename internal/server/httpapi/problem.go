@@ -42,6 +42,9 @@ var (
 	queueFull  = newKind("queue-full", http.StatusTooManyRequests, "Queue full")
 	leaseLost  = newKind("lease-lost", http.StatusConflict, "Lease lost")
 
+	holdUnknown = newKind("hold-unknown", http.StatusNotFound, "Hold not found")
+	holdExpired = newKind("hold-expired", http.StatusConflict, "Hold expired")
+
 	tokenRequired      = newKind("token-required", http.StatusUnauthorized, "Token required")
 	invalidToken       = newKind("invalid-token", http.StatusUnauthorized, "Invalid token")
 	forbidden          = newKind("forbidden", http.StatusForbidden, "Insufficient scope")

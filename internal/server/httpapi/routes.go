@@ -66,7 +66,7 @@ func (r *route) pattern() string {
 
 // routes is everything that can be called. HEAD is called as GET.
 func routes() []route {
-	return slices.Concat(ruleRoutes, listRoutes, overrideRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
+	return slices.Concat(ruleRoutes, holdRoutes, listRoutes, overrideRoutes, statsRoutes, alertRoutes, counterRoutes, queueRoutes)
 }
 
 var ruleRoutes = []route{

@@ -74,7 +74,7 @@ func BenchmarkJSON(b *testing.B) {
 	ways := []func(){
 		func() {
 			var q CheckRequest
-			if q.parse(body) != nil {
+			if q.parse(body, nil) != nil {
 				b.Fatal("the question is wrong")
 			}
 			room = appendCheckAnswer(room[:0], &answer)

@@ -21,11 +21,12 @@ type CheckRequest struct {
 	Cookies    map[string]string `json:"cookies,omitempty"`
 	Query      map[string]string `json:"query,omitempty"`
 	Attributes map[string]string `json:"attributes,omitempty"`
-	Cost       int64             `json:"cost,omitempty"` // 0 for the cost of each rule
-	Peek       bool              `json:"peek,omitempty"` // check without charging
+	Cost       Amount            `json:"cost,omitzero"`    // left out for the cost of each rule
+	Peek       bool              `json:"peek,omitempty"`   // check without charging
+	Charge     string            `json:"charge,omitempty"` // "always": charge what is done already, even beyond the limit
 }
 
-// CheckAnswer is the answer of POST /v1/check. The numbers are those of one limit: for
+// CheckAnswer is the answer of POST /v1/check and POST /v1/reserve. The numbers are those of one limit: for
 // an allowed request the limit with the fewest units left, for a denied request the
 // first limit in the document that denies. They are 0 if no limit was checked.
 type CheckAnswer struct {
@@ -42,6 +43,9 @@ type CheckAnswer struct {
 	ResetAfterMS int64  `json:"reset_after_ms"`
 	RetryAfterMS *int64 `json:"retry_after_ms"` // the longest of all limits that deny; 0 if allowed; null if waiting does not help
 	DelayMS      int64  `json:"delay_ms"`       // hold the request this long, then let it go
+
+	Hold          string    `json:"hold,omitempty"` // of a reservation that has charged something
+	HoldExpiresAt time.Time `json:"hold_expires_at,omitzero"`
 
 	Degraded bool          `json:"degraded"`
 	Version  int64         `json:"version"` // of the rules

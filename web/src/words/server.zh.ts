@@ -33,6 +33,8 @@ export const titles: Record<string, string> = {
   'no-queue': '没有这个队列',
   'queue-full': '队列已满',
   'lease-lost': '租约已失效',
+  'hold-unknown': '没有这个预留',
+  'hold-expired': '预留已过期',
   'token-required': '需要令牌',
   'invalid-token': '令牌无效',
   forbidden: '权限不足',

@@ -1,0 +1,46 @@
+package httpapi
+
+import "encoding/json"
+
+// Amount is a number of units: one for every rule, or one for each unit. In JSON it is a
+// number, or an object such as {"tokens": 700}.
+type Amount struct {
+	Units  int64
+	ByUnit map[string]int64 // nil if there is one for every rule
+}
+
+// IsZero reports whether nothing was given.
+func (a Amount) IsZero() bool { return a.Units == 0 && a.ByUnit == nil }
+
+// MarshalJSON implements json.Marshaler.
+func (a Amount) MarshalJSON() ([]byte, error) {
+	if a.ByUnit != nil {
+		return json.Marshal(a.ByUnit)
+	}
+	return json.Marshal(a.Units)
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Amount) UnmarshalJSON(text []byte) error {
+	*a = Amount{}
+	if text[0] == '{' {
+		return json.Unmarshal(text, &a.ByUnit)
+	}
+	return json.Unmarshal(text, &a.Units)
+}
+
+// amount reads a number, or an object of numbers.
+func (s *scanner) amount(into *Amount) bool {
+	if s.rest == "" || s.rest[0] != '{' {
+		return s.number(&into.Units)
+	}
+	all := map[string]int64{}
+	into.ByUnit = all
+	return s.object(func(unit string) bool {
+		var n int64
+		_, twice := all[unit]
+		ok := s.number(&n) && !twice
+		all[unit] = n
+		return ok
+	})
+}

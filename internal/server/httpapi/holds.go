@@ -1,0 +1,154 @@
+package httpapi
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
+)
+
+var holdRoutes = []route{
+	{"POST", "/v1/reserve", asking, (*Handler).reserve},
+	{"POST", "/v1/settle", asking, taking(maxSmallBody, (*Handler).settle)},
+	{"POST", "/v1/cancel", asking, taking(maxSmallBody, (*Handler).cancel)},
+	{"POST", "/v1/extend", asking, taking(maxSmallBody, (*Handler).extend)},
+}
+
+// ReserveRequest is the body of POST /v1/reserve: a request, which is neither peeked at nor
+// charged always.
+type ReserveRequest struct {
+	CheckRequest
+	TTLMS int64 `json:"ttl_ms,omitempty"` // how long the hold lasts; 0 for a minute
+}
+
+// HoldRequest is the body of POST /v1/cancel.
+type HoldRequest struct {
+	Hold string `json:"hold"` // as the reservation returned it
+
+	id weir.HoldID
+}
+
+func (r *HoldRequest) validate() error {
+	id, err := manage.HoldOf(r.Hold)
+	r.id = id
+	return fieldProblem(err)
+}
+
+// SettleRequest is the body of POST /v1/settle.
+type SettleRequest struct {
+	HoldRequest
+	Used *Amount `json:"used"` // rules with other units keep what was reserved
+}
+
+func (r *SettleRequest) validate() error {
+	if err := r.HoldRequest.validate(); err != nil {
+		return err
+	}
+	if r.Used == nil {
+		return badField.of("used: required; send the units that were used, or call /v1/cancel if there are none.").in("used")
+	}
+	if err := fieldProblem(manage.CheckUsed(r.Used.Units)); err != nil {
+		return err
+	}
+	return fieldProblem(manage.CheckUnits("used", r.Used.ByUnit, 0))
+}
+
+// ExtendRequest is the body of POST /v1/extend.
+type ExtendRequest struct {
+	HoldRequest
+	TTLMS int64 `json:"ttl_ms,omitempty"` // from now on; 0 for a minute
+
+	ttl time.Duration
+}
+
+func (r *ExtendRequest) validate() error {
+	if err := r.HoldRequest.validate(); err != nil {
+		return err
+	}
+	ttl, err := manage.TTL(r.TTLMS)
+	r.ttl = ttl
+	return fieldProblem(err)
+}
+
+// fieldProblem is what is wrong with a field; nil if nothing is.
+func fieldProblem(err *manage.FieldError) error {
+	if err == nil {
+		return nil
+	}
+	return badField.of("%s", err.Detail).in(err.Field)
+}
+
+// HoldAnswer is what has become of a hold.
+type HoldAnswer struct {
+	State     string       `json:"state"`                // open, settled or pending
+	ExpiresAt *time.Time   `json:"expires_at,omitempty"` // of what is open
+	Parts     []PartAnswer `json:"parts"`                // none if it is pending
+}
+
+// PartAnswer is what has become of one rule's part of a hold.
+type PartAnswer struct {
+	Rule     string `json:"rule"`
+	Unit     string `json:"unit,omitempty"`
+	Shadow   bool   `json:"shadow,omitempty"`
+	Reserved int64  `json:"reserved"`
+	Used     int64  `json:"used"`             // 0 as long as the hold is open
+	Excess   int64  `json:"excess,omitempty"` // of what was used, not charged
+}
+
+// reserve answers POST /v1/reserve.
+func (h *Handler) reserve(c *call) (any, error) {
+	var ttl int64
+	return h.decide(c, &ttl)
+}
+
+// settle answers POST /v1/settle.
+func (h *Handler) settle(c *call, want *SettleRequest) (any, error) {
+	used := engine.Units(want.Used.Units)
+	if want.Used.ByUnit != nil {
+		used = engine.ByUnit(want.Used.ByUnit)
+	}
+	s, err := h.options.Engine.Settle(c.r.Context(), want.id, used)
+	return h.holdAnswer(c, &s, err)
+}
+
+// cancel answers POST /v1/cancel.
+func (h *Handler) cancel(c *call, want *HoldRequest) (any, error) {
+	s, err := h.options.Engine.Cancel(c.r.Context(), want.id)
+	return h.holdAnswer(c, &s, err)
+}
+
+// extend answers POST /v1/extend.
+func (h *Handler) extend(c *call, want *ExtendRequest) (any, error) {
+	s, err := h.options.Engine.Extend(c.r.Context(), want.id, want.ttl)
+	return h.holdAnswer(c, &s, err)
+}
+
+func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error) {
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		return nil, misused(invalid, itself)
+	}
+	if err != nil {
+		return nil, h.unavailable(c, slog.LevelWarn, "a hold could not be settled", err, storeGone.of("The store is unavailable; try again."))
+	}
+	switch s.State {
+	case weir.HoldUnknown:
+		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what was used with POST /v1/check and \"charge\": \"always\".").in("hold")
+	case weir.HoldExpired:
+		return nil, holdExpired.of("The hold has expired; charge what was used with POST /v1/check and \"charge\": \"always\".").in("hold")
+	case weir.HoldPending:
+		c.success = http.StatusAccepted
+	}
+	answer := HoldAnswer{State: s.State.String(), Parts: []PartAnswer{}}
+	if s.State == weir.HoldOpen {
+		expires := s.Expires.Time()
+		answer.ExpiresAt = &expires
+	}
+	for _, p := range s.Parts {
+		answer.Parts = append(answer.Parts, PartAnswer(p))
+	}
+	return answer, nil
+}
