@@ -13,7 +13,7 @@ const (
 	MaxPeriod   = 10 * 365 * 24 * time.Hour
 	MaxLogUnits = 1 << 20 // for N of a sliding log; lower for periods over 100 days
 	MaxBuckets  = 1<<12 - 1
-	MaxNameLen  = 100
+	MaxNameLen  = 120
 
 	defaultBuckets = 60
 	maxRefill      = 10 * int64(MaxPeriod/time.Microsecond) // microseconds from full to empty

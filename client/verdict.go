@@ -62,6 +62,7 @@ type Result struct {
 	Allowed bool
 	Shadow  bool // the rule is a shadow rule and denies nothing
 	Asked   bool // false if the store was unavailable; then the numbers are not valid
+	Penalty bool // a penalty of the rule runs, so the limit denies
 
 	Cost, Limit, Remaining        int64
 	ResetAfter, RetryAfter, Delay time.Duration
@@ -91,7 +92,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 	for i, r := range a.GetResults() {
 		v.Results[i] = Result{
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
-			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(),
+			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Penalty: r.GetPenalty(),
 			Cost: r.GetCost(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
 			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
 		}

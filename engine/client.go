@@ -78,6 +78,9 @@ func (v *Verdict) addClient(in *installed, c client, tier string) {
 	for _, limit := range limits {
 		v.Results = append(v.Results, Result{Rule: c.rule, Quota: limit, Override: override, Key: c.key, Shadow: c.rule.Mode == rule.Shadow})
 	}
+	if len(limits) > 0 {
+		v.addPenalty(c.rule, c.key)
+	}
 }
 
 // Reset clears the usage of a client under a rule or, without an id, under every rule

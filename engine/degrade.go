@@ -79,6 +79,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 		}
 	}
 	v.local = true
+	e.penalize(ctx, in, v)
 	v.conclude()
 	return nil
 }

@@ -219,6 +219,7 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 		}
 		e.seen.healthy()
 		e.remember(results)
+		e.penalize(ctx, in, v)
 	}
 	v.conclude()
 	return e.chargeShadows(ctx, v)
@@ -240,6 +241,7 @@ func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result
 
 // look is charge for a peek.
 func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
+	v.peeked = true
 	if len(v.Results) > 0 {
 		if err := e.ask(ctx, e.store.Peek, v, v.Results, v.opsOf(v.Results)); err != nil {
 			return e.degrade(ctx, in, v, err, e.local.Peek)

@@ -50,6 +50,8 @@ type Verdict struct {
 	decisions []weir.Decision
 	local     bool
 	how       *charging // nil for a plain check
+	peeked    bool      // nothing is charged
+	penalties int       // among Results
 }
 
 // place is what becomes of a result.
@@ -104,13 +106,14 @@ func (r Reason) String() string {
 
 // Result is the result of one limit of a rule.
 type Result struct {
-	Rule   *rule.Entry
-	Quota  *weir.Compiled // the limit that was checked
-	Key    string         // identifies the client, as in "user:alice"; valid as long as the verdict
-	Cost   int64
-	Look   bool // it was only checked whether there is room for one unit
-	Shadow bool // reported, but does not count for the verdict
-	Demand int  // the demand to which it belongs, if any
+	Rule    *rule.Entry
+	Quota   *weir.Compiled // the limit that was checked
+	Key     string         // identifies the client, as in "user:alice"; valid as long as the verdict
+	Cost    int64
+	Look    bool // it was only checked whether there is room for one unit
+	Shadow  bool // reported, but does not count for the verdict
+	Penalty bool // it denies because a penalty of the rule runs, whatever the usage is
+	Demand  int  // the demand to which it belongs, if any
 
 	// Override is where the limit comes from, if not from the rule. Do not change it.
 	Override *Override
@@ -120,6 +123,8 @@ type Result struct {
 	Asked bool
 
 	weir.Decision
+
+	isPenalty bool // and not a limit of the rule
 }
 
 // Speaker returns the result that the answer describes: the first one that denies, in
@@ -173,6 +178,9 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 			Decision: weir.Decision{Allowed: true}, // until somebody was asked
 		})
 	}
+	if len(limits) > 0 {
+		v.addPenalty(c, identity)
+	}
 }
 
 // opsOf makes the ops of results, from one on.
@@ -203,6 +211,7 @@ func (v *Verdict) record(results []Result) {
 
 // conclude finds who speaks and for how long the request is delayed.
 func (v *Verdict) conclude() {
+	v.mergePenalties()
 	v.Allowed, v.Delay, v.RetryAfter, v.speaker = true, 0, 0, 0
 	for i := range v.at(enforced) {
 		r := &v.Results[i]

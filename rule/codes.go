@@ -109,6 +109,9 @@ var errorCodes = []Code{
 	{"E030", "invalid tokens",
 		"The field tokens has weights for input, output and cached tokens: numbers from 0 to 1000000 with at most six digits after the point, not all of them 0. Models are whole names, or beginnings that end in a star. default_output is a number of tokens.",
 		"Write for example weights: {input: 1, output: 4, cached: 0.1}, models: {gpt-4o*: {output: 8}} and default_output: 1000."},
+	{"E031", "invalid penalty",
+		"A penalty is how long it lasts, such as 15m, or has the fields after, within and for: 2 to 1000 denials within a time start a penalty for a time.",
+		"Write for example penalty: 15m, or penalty: {after: 3, within: 1m, for: 15m}."},
 }
 
 var warningCodes = []Code{

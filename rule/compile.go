@@ -75,6 +75,9 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if r.ID == "" {
 		return nil, errors.New("id: required; give the rule a name that no other rule has")
 	}
+	if len(r.ID) > MaxIDLen {
+		return nil, fmt.Errorf("id: it has %d bytes, at most %d are allowed", len(r.ID), MaxIDLen)
+	}
 	if c.ids[r.ID] != nil {
 		return nil, errors.New("id: another rule has the same id, and the two would share their usage; rename one")
 	}
@@ -91,6 +94,9 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 		return nil, err
 	}
 	if err := errors.Join(r.Count.validate(), r.Tokens.validate()); err != nil {
+		return nil, err
+	}
+	if err := c.penalty(out); err != nil {
 		return nil, err
 	}
 	return out, c.quotas(out)

@@ -108,7 +108,7 @@ func TestCompileDenies(t *testing.T) {
 	for want, rules := range map[string][]rule.Rule{
 		"rule: r: id: another rule has the same id": {good(), good()},
 		"id: required":                          change(func(r *rule.Rule) { r.ID = "" }),
-		"weir: name: it has 101 bytes":          change(func(r *rule.Rule) { r.ID = strings.Repeat("x", 101) }),
+		"id: it has 101 bytes":                  change(func(r *rule.Rule) { r.ID = strings.Repeat("x", 101) }),
 		"rule: r: key: required":                change(func(r *rule.Rule) { r.Key = nil }),
 		"source 99 is unknown":                  change(func(r *rule.Rule) { r.Key = []rule.Source{{Kind: 99}} }),
 		"key: header has no name":               change(func(r *rule.Rule) { r.Key = []rule.Source{{Kind: rule.Header}} }),

@@ -34,6 +34,7 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 			Code:    rapid.IntRange(0, 1<<31-1).Draw(t, "code"),
 			Message: rapid.OneOf(rapid.Just(""), name).Draw(t, "message"),
 		},
+		Penalty:  rapid.SampledFrom([]rule.Penalty{{}, {For: time.Minute}, {For: time.Hour, After: 3, Within: time.Second}}).Draw(t, "penalty"),
 		Cost:     rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
 		Count:    rule.Count{Status: someOf(t, rapid.SampledFrom([]rule.Statuses{{401, 401}, {500, 599}, {100, 199}, {599, 599}}), "statuses")},
 		Unit:     rapid.SampledFrom([]string{"", "tokens", "a-b_9"}).Draw(t, "unit"),

@@ -16,7 +16,7 @@ var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
 		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
-		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "deny",
+		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "deny",
 	}
 	matchFields  = []string{"method", "host", "path", "attributes"}
 	quotaFields  = []string{"limit", "limits", "burst"}
@@ -28,10 +28,10 @@ var (
 )
 
 // Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "count", "tokens" or "deny", "weights", a "quota" or a "list".
+// "document", a "rule", its "match", "count", "tokens", "penalty" or "deny", "weights", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "count": countFields, "tokens": tokenFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
 	}[of])
 }
 

@@ -31,6 +31,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	}
 	r.Count = p.countOf(r.fields["count"])
 	r.Tokens = p.tokens(r.fields["tokens"])
+	r.Penalty = p.penalty(r.fields["penalty"])
 	r.Deny = p.deny(r.fields["deny"])
 	return r
 }
@@ -47,8 +48,8 @@ func (p *parser) id(r *pending) {
 	id, ok := p.text(e, "id", math.MaxInt)
 	switch {
 	case !ok:
-	case len(id) > weir.MaxNameLen:
-		p.errorf("E008", e.Place, "id", "%d bytes exceed the maximum of %d; shorten it, and put details into description", len(id), weir.MaxNameLen)
+	case len(id) > MaxIDLen:
+		p.errorf("E008", e.Place, "id", "%d bytes exceed the maximum of %d; shorten it, and put details into description", len(id), MaxIDLen)
 	case slices.Contains(reservedIDs, id):
 		p.errorf("E008", e.Place, "id", "%q has another meaning in URLs of the API; choose another id", id)
 	case strings.Trim(id, "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") != "":

@@ -25,7 +25,7 @@ type Set struct {
 // Rule defines limits for some requests.
 type Rule struct {
 	// ID is the name of the rule, unique in the set: letters, digits, dots, dashes and
-	// underscores, at most weir.MaxNameLen.
+	// underscores, at most MaxIDLen.
 	ID string
 
 	// Description is a note for people.
@@ -85,9 +85,15 @@ type Rule struct {
 	// Tokens makes the rule count tokens of language models. Default nil: it counts requests.
 	Tokens *Tokens
 
+	// Penalty denies a client for a while after its requests were denied. Default none.
+	Penalty Penalty
+
 	// Deny is the answer to a denied client.
 	Deny Deny
 }
+
+// MaxIDLen is the maximum length of a rule's id in bytes.
+const MaxIDLen = 100
 
 // Match selects the requests to which a rule applies: those that meet every given
 // condition. A condition with several values is met by any of them.

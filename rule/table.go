@@ -42,6 +42,8 @@ type Entry struct {
 	quota     quota
 	tiers     map[string]quota
 	overrides map[string]quota
+
+	denials, penalty *weir.Compiled
 }
 
 // quota is nil where there is no limit.
@@ -124,7 +126,8 @@ func (c *Entry) usual(tier string) quota {
 	return c.quota
 }
 
-// Every returns one limit of each kind that the rule may apply to any client. To reset
+// Every returns one limit of each kind that the rule may apply to any client, those of a
+// penalty last. To reset
 // a client, reset all of them, because its tier may have changed.
 func (c *Entry) Every() []*weir.Compiled {
 	var all quota
@@ -136,5 +139,10 @@ func (c *Entry) Every() []*weir.Compiled {
 		}
 	}
 	slices.SortFunc(all, func(a, b *weir.Compiled) int { return int(a.Limit().Period - b.Limit().Period) })
+	for _, limit := range []*weir.Compiled{c.denials, c.penalty} {
+		if limit != nil {
+			all = append(all, limit)
+		}
+	}
 	return all
 }

@@ -181,6 +181,9 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 	if r.Shadow {
 		name += " (shadow)"
 	}
+	if r.Penalty {
+		name += " (penalty)"
+	}
 	row := []string{name, printable(r.Key), r.Algorithm + " " + r.Policy, "?", "?", "-"}
 	if !r.Asked {
 		return row

@@ -6,7 +6,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -225,7 +224,7 @@ func (x *exporter) id(at []*branch) string {
 		}
 		return '-'
 	}, x.where(at))
-	id = id[:min(len(id), weir.MaxNameLen-8)]
+	id = id[:min(len(id), rule.MaxIDLen-8)]
 	unique := id
 	for x.ids[unique] > 0 {
 		x.ids[id]++

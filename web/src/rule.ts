@@ -7,7 +7,7 @@ export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sl
 
 const fields = [
   'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'buckets', 'shape', 'tiers', 'overrides',
-  'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'deny',
+  'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'deny',
 ]
 
 // set is a rule with one field changed. Without a value the field goes, and what is empty

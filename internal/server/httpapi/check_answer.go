@@ -50,7 +50,7 @@ func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait 
 		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
 		Cost: r.Cost, Limit: r.Limit, Remaining: r.Remaining,
-		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay),
+		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay), Penalty: r.Penalty,
 	}
 	if r.Asked {
 		a.ResetAt = headerfield.UnixSeconds(r.ResetAt)

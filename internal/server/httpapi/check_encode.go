@@ -57,6 +57,9 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 	dst = strconv.AppendBool(append(dst, `,"asked":`...), a.Asked)
 	dst = strconv.AppendInt(append(dst, `,"cost":`...), a.Cost, 10)
 	dst = appendNumbers(dst, a.Limit, a.Remaining, a.ResetAt, a.ResetAfterMS, a.RetryAfterMS, a.DelayMS)
+	if a.Penalty {
+		dst = append(dst, `,"penalty":true`...)
+	}
 	if a.Override != nil {
 		dst = appendString(append(dst, `,"override":{"id":`...), a.Override.ID)
 		dst = a.Override.EndsAt.AppendFormat(append(dst, `,"ends_at":"`...), time.RFC3339Nano)

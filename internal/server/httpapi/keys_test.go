@@ -138,3 +138,27 @@ func TestRedisIsKilled(t *testing.T) {
 		s.call("DELETE /v1/keys?key=user:alice", "").wantProblem(t, storeGone)
 	}
 }
+
+// A penalty that runs is part of every answer about the client, and a reset ends it.
+func TestKeysPenalty(t *testing.T) {
+	s := newStand(t, Options{})
+	s.call("POST /v1/rules", `{id: guesses, match: {path: /guess}, key: user, algorithm: sliding_log, limit: 1/1m, penalty: {after: 2, within: 1m, for: 15m}}`).want(t, 201, nil)
+	var a CheckAnswer
+	for i, penalty := range []bool{false, false, true, true} {
+		s.call("POST /v1/check", `{"user":"eve","path":"/guess"}`).want(t, 200, &a)
+		if a.Allowed != (i == 0) || a.Results[0].Penalty != penalty || penalty && (*a.RetryAfterMS != 900_000 || a.Rule != "guesses" || a.Limit != 1) {
+			t.Errorf("request %d: %+v", i+1, a)
+		}
+	}
+	var k KeysAnswer
+	s.call("GET /v1/keys?key=user:eve&rule=guesses", "").want(t, 200, &k)
+	if len(k.Results) != 1 || !k.Results[0].Penalty || k.Results[0].ResetAfterMS != 900_000 {
+		t.Errorf("%+v", k)
+	}
+	s.call("DELETE /v1/keys?key=user:eve&rule=guesses", "").want(t, 200, nil)
+	a = CheckAnswer{}
+	s.call("POST /v1/check", `{"user":"eve","path":"/guess"}`).want(t, 200, &a)
+	if !a.Allowed || a.Results[0].Penalty {
+		t.Errorf("after it was reset: %+v", a)
+	}
+}

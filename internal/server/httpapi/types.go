@@ -70,6 +70,7 @@ type LimitAnswer struct {
 	RetryAfterMS *int64 `json:"retry_after_ms"`
 	DelayMS      int64  `json:"delay_ms"`
 
+	Penalty  bool           `json:"penalty,omitempty"`  // one of the rule runs, so the limit denies
 	Override *LimitOverride `json:"override,omitempty"` // the limit comes from it, and not from the rule
 }
 

@@ -484,6 +484,7 @@ type LimitResult struct {
 	RetryAfter    *durationpb.Duration   `protobuf:"bytes,12,opt,name=retry_after,json=retryAfter,proto3" json:"retry_after,omitempty"`
 	Delay         *durationpb.Duration   `protobuf:"bytes,13,opt,name=delay,proto3" json:"delay,omitempty"`
 	Override      *LimitOverride         `protobuf:"bytes,14,opt,name=override,proto3" json:"override,omitempty"` // the limit comes from it, and not from the rule
+	Penalty       bool                   `protobuf:"varint,15,opt,name=penalty,proto3" json:"penalty,omitempty"`  // a penalty of the rule runs, so the limit denies
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -614,6 +615,13 @@ func (x *LimitResult) GetOverride() *LimitOverride {
 		return x.Override
 	}
 	return nil
+}
+
+func (x *LimitResult) GetPenalty() bool {
+	if x != nil {
+		return x.Penalty
+	}
+	return false
 }
 
 // LimitOverride is a temporary override, which only the HTTP API can change.
@@ -1933,7 +1941,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05delay\x18\v \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12\x1a\n" +
 	"\bdegraded\x18\f \x01(\bR\bdegraded\x12\x18\n" +
 	"\aversion\x18\r \x01(\x03R\aversion\x12.\n" +
-	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\"\xd6\x03\n" +
+	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\"\xf0\x03\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -1951,7 +1959,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\vretry_after\x18\f \x01(\v2\x19.google.protobuf.DurationR\n" +
 	"retryAfter\x12/\n" +
 	"\x05delay\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05delay\x122\n" +
-	"\boverride\x18\x0e \x01(\v2\x16.weir.v1.LimitOverrideR\boverride\"T\n" +
+	"\boverride\x18\x0e \x01(\v2\x16.weir.v1.LimitOverrideR\boverride\x12\x18\n" +
+	"\apenalty\x18\x0f \x01(\bR\apenalty\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +

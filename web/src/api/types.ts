@@ -23,6 +23,7 @@ export interface Rule {
   cost?: number
   count?: { status?: Words }
   tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
+  penalty?: string | { after?: number; within?: string; for?: string }
   deny?: { status?: number; code?: number; message?: string }
 }
 
@@ -87,6 +88,7 @@ export interface LimitAnswer {
   reset_after_ms: number
   retry_after_ms: number | null
   delay_ms: number
+  penalty?: boolean // one of the rule runs
   override?: { id: string; ends_at: string } // from which the limit comes
 }
 

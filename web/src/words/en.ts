@@ -392,6 +392,7 @@ export const en = {
   'clients.reset': 'Resets in',
   'clients.unfold': 'Show more limits ({n} left)',
   'clients.denied': 'denied now',
+  'clients.penalty': 'penalty',
   'clients.clear': 'Reset usage',
   'clients.clear.all': 'Reset usage under all rules',
   'clients.cleared': 'Usage of {key} was reset under {rules}.',

@@ -393,6 +393,7 @@ export const zh: Record<Word, string> = {
   'clients.reset': '完全重置还需',
   'clients.unfold': '显示更多限制（还有 {n} 个）',
   'clients.denied': '当前被拒绝',
+  'clients.penalty': '惩罚期',
   'clients.clear': '重置用量',
   'clients.clear.all': '重置全部规则下的用量',
   'clients.cleared': '已重置 {key} 在 {rules} 下的用量。',

@@ -1,0 +1,111 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// While a request is decided, the penalty of a client is one more result of its rule, at
+// the end, that is only looked at. Then it becomes part of the others: they deny until the
+// penalty is over.
+
+// addPenalty lists the penalty of a client, if its rule has one.
+func (v *Verdict) addPenalty(c *rule.Entry, identity string) {
+	if _, penalty := c.PenaltyLimits(); penalty != nil && c.Mode == rule.Enforce {
+		v.Results = append(v.Results, Result{
+			Rule: c, Quota: penalty, Key: identity, Look: true, isPenalty: true, Decision: weir.Decision{Allowed: true},
+		})
+		v.penalties++
+	}
+}
+
+// penalize starts the penalties of clients whom the limits of a rule have just denied. If
+// the store cannot be asked, the next denial does.
+func (e *Engine) penalize(ctx context.Context, in *installed, v *Verdict) {
+	if v.penalties == 0 || v.peeked {
+		return
+	}
+	store, instances := e.store, 1
+	if v.local {
+		store, instances = e.local, max(1, e.instances())
+	}
+	results := v.at(enforced)
+	for i := range results {
+		r := &results[i]
+		if !r.isPenalty || !r.Asked || !r.Allowed || !hasDenied(r.others(results, i)) {
+			continue
+		}
+		if denials, _ := r.Rule.PenaltyLimits(); denials != nil {
+			d, err := store.Take(ctx, v.decisions[:0], weir.Op{Key: r.Key, Limit: in.shares.of(denials, instances), Cost: 1})
+			if err != nil || d[0].Remaining > 0 {
+				continue
+			}
+		}
+		// If another request has started it meanwhile, it does not start again.
+		if d, err := store.Take(ctx, v.decisions[:0], weir.Op{Key: r.Key, Limit: r.Quota, Cost: 1}); err == nil {
+			r.Decision = d[0]
+		}
+	}
+}
+
+// others are the results of the limits of a penalty, which is the i-th.
+func (r *Result) others(results []Result, i int) []Result {
+	first := i
+	for first > 0 && results[first-1].Rule == r.Rule && results[first-1].Key == r.Key && !results[first-1].isPenalty {
+		first--
+	}
+	return results[first:i]
+}
+
+// hasDenied reports whether limits have denied a charge that they could allow at another
+// time.
+func hasDenied(results []Result) bool {
+	denied := false
+	for i := range results {
+		r := &results[i]
+		if r.RetryAfter == weir.Never {
+			return false
+		}
+		denied = denied || !r.Allowed && r.Receipt == 0
+	}
+	return denied
+}
+
+// mergePenalties makes penalties part of the results that they are about.
+func (v *Verdict) mergePenalties() {
+	if v.penalties == 0 {
+		return
+	}
+	kept, ends := 0, v.upTo
+	for i := range v.Results {
+		r := &v.Results[i]
+		if !r.isPenalty {
+			v.Results[kept] = *r
+			kept++
+			continue
+		}
+		for p := range ends {
+			if i < v.upTo[p] {
+				ends[p]--
+			}
+		}
+		if r.Asked && r.Remaining == 0 {
+			for j := kept - 1; j >= 0 && v.Results[j].Rule == r.Rule && v.Results[j].Key == r.Key; j-- {
+				v.Results[j].penalize(r)
+			}
+		}
+	}
+	clear(v.Results[kept:])
+	v.Results, v.upTo, v.penalties = v.Results[:kept], ends, 0
+}
+
+// penalize makes a result deny as long as a penalty lasts.
+func (r *Result) penalize(penalty *Result) {
+	r.Penalty, r.Remaining, r.Delay = true, 0, 0
+	r.ResetAfter, r.ResetAt = max(r.ResetAfter, penalty.ResetAfter), max(r.ResetAt, penalty.ResetAt)
+	if r.Cost != 0 || r.Look {
+		r.Allowed, r.RetryAfter = false, max(r.RetryAfter, penalty.ResetAfter)
+	}
+}
