@@ -1,9 +1,13 @@
 package httpapi
 
 import (
+	"context"
 	"fmt"
+	"io"
+	"net/http/httptest"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -76,6 +80,33 @@ func TestReplay(t *testing.T) {
 	s.call("POST /v1/rules/replay", `{"log":"x"}`).want(t, 200, nil)
 }
 
+// Who sends a log slowly takes no turn from others: it counts when it has arrived.
+func TestSlowReplays(t *testing.T) {
+	s := newStand(t, Options{})
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var wg sync.WaitGroup
+	for range maxReplaying {
+		begun := make(chan struct{})
+		body, more := io.Pipe()
+		wg.Go(func() {
+			r := httptest.NewRequestWithContext(ctx, "POST", "/v1/rules/replay", body)
+			r.Host, r.RemoteAddr = "127.0.0.1:8080", "127.0.0.1:50000"
+			s.ServeHTTP(httptest.NewRecorder(), r)
+		})
+		wg.Go(func() {
+			fmt.Fprint(more, `{"log":"`)
+			close(begun)
+			<-ctx.Done()
+			more.Close()
+		})
+		<-begun
+	}
+	s.call("POST /v1/rules/replay", `{"log":"x"}`).want(t, 200, nil)
+	cancel()
+	wg.Wait()
+}
+
 // A draft cannot make a replay keep much for each client.
 func TestReplayMemory(t *testing.T) {
 	s := newStand(t, Options{})
@@ -96,7 +127,7 @@ func TestReplayMemory(t *testing.T) {
 	for i := range limits {
 		limits[i] = fmt.Sprintf("1000000/%dh", 24+i)
 	}
-	few := strings.Join(strings.SplitAfterN(lines.String(), "\n", 4001)[:4000], "")
+	few := strings.Join(strings.SplitAfterN(lines.String(), "\n", 2001)[:2000], "")
 	body = send(t, map[string]any{"source": "{id: a, key: ip, algorithm: sliding_buckets, buckets: 4095, limits: [" + strings.Join(limits, ", ") + "]}", "log": few})
 	var a replayedLogs
 	runtime.ReadMemStats(&before)
