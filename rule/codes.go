@@ -147,7 +147,7 @@ var warningCodes = []Code{
 		"Remove it, or check the numbers; one of the periods may be wrong."},
 	{"W010", "key that a client can forge",
 		"The header contains the address of a client, but a client can send any address in it. With a new address in each request, it counts as a new client each time.",
-		"Write key: ip. weir takes the address from such headers only if they come from trusted_proxies."},
+		"Write key: ip. weir takes the address from such headers only if they come from --trusted-proxies."},
 	{"W011", "key that a client can omit",
 		"The rule does not apply to a request without the header, cookie or parameter. A client that invents a new value for each request counts as a new client each time. No rule has the key ip or global, which a client can neither omit nor invent.",
 		"Add a rule with key ip or global, even a generous one."},

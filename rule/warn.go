@@ -114,7 +114,7 @@ func (p *parser) warnKey(r *Rule, at document.Place) {
 	chosen := true // by the client, all of it
 	for _, s := range r.Key {
 		if s.Kind == Header && slices.Contains(forwarded, s.Name) {
-			p.warnf("W010", at, "key", "a client can send any value in %s and count as a new client each time; use ip, and list your proxies in trusted_proxies", s.Name)
+			p.warnf("W010", at, "key", "a client can send any value in %s and count as a new client each time; use ip, and list your proxies in --trusted-proxies", s.Name)
 			return
 		}
 		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
