@@ -64,13 +64,27 @@ func TestDashboardClients(t *testing.T) {
 	c := client(t)
 	check := func() answer { return ask(t, c, "POST", p.URL+"/v1/check", loginRequest) }
 	denyLogins(t, p)
+	for range 6 {
+		ask(t, c, "POST", p.URL+"/v1/check", strings.Replace(loginRequest, "192.0.2.1", "192.0.2.2", 1))
+	}
 	page := b.open(p.URL, "#/clients")
+	// One denial is not drawn as high as four.
+	waitFor(t, "lines on one scale", func() bool {
+		var tops []float64
+		err := page.eval(`[...document.querySelectorAll('[data-testid=hot-denied] path')].map(path => Math.min(...path.getAttribute('d').split(/[ML]/).slice(1).map(p => +p.split(' ')[1])))`, &tops)
+		return err == nil && len(tops) == 2 && tops[0]+5 < tops[1]
+	})
 	page.fill(id("client-value"), "192.0.2.1")
 	page.press(id("look"))
 	page.see(id("standing"), "ip:192.0.2.1")
 	page.see(id("remaining"), "0 / 5")
+	page.see("main h1", "ip:192.0.2.1")
 	page.see(id("denials"), "POST /api/login")
+	if head := page.text(id("denials") + " thead"); strings.Contains(head, "Tier") {
+		t.Errorf("nobody has a tier, and the denials have %q", head)
+	}
 	page.waitFor(id("client-chart") + " [data-points]")
+	page.see(id("client-chart")+" "+id("legend"), "last value, since")
 	page.press(id("reset"))
 	page.see(id("notice"), "Usage of ip:192.0.2.1 was reset under login.")
 	page.see(id("remaining"), "5 / 5")

@@ -19,6 +19,10 @@ func TestDashboardNewForm(t *testing.T) {
 	if n := page.count(".wrong, .error, " + id("problems")); n != 0 {
 		t.Errorf("an empty form shows %d errors", n)
 	}
+	var apart float64
+	if err := page.eval(`(([a, b]) => a.bottom - b.bottom)(['key', 'limit'].map(name => document.querySelector('[data-testid=field-' + name + ']').getBoundingClientRect()))`, &apart); err != nil || apart < -1 || apart > 1 {
+		t.Errorf("two boxes of a line are %v pixels apart, %v", apart, err)
+	}
 	page.fill(id("field-limit"), "5/1x")
 	page.see(id("problems"), "E013")
 	if text := page.text(id("problems")); strings.Contains(text, "id:") {

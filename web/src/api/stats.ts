@@ -117,6 +117,9 @@ export interface RankedClients {
   clients: RankedClient[]
 }
 
+// mostOf is the highest value of all clients, so that their lines can be compared.
+export const mostOf = (ranked: RankedClients): number => Math.max(...ranked.clients.flatMap((c) => c.values))
+
 // ClientSeries is what rankings know of a client: in a slot in which it was not ranked, it has
 // at most floor.
 export interface ClientSeries {

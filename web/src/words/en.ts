@@ -63,7 +63,7 @@ export const en = {
 
   'stats.absent': 'This server keeps no statistics, so there are no charts. Rules, clients and the playground still work.',
   'overview.rate': 'Requests per second',
-  'overview.denied': 'Denied share',
+  'overview.denied': 'Denied share of requests',
   'overview.latency': 'Decision time, p99',
   'overview.upstream': 'Upstream errors',
   'overview.store': 'Store',

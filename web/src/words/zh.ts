@@ -64,7 +64,7 @@ export const zh: Record<Word, string> = {
 
   'stats.absent': '这个服务器不保存统计数据，所以没有图表。规则、客户端和演练场照常可用。',
   'overview.rate': '每秒请求数',
-  'overview.denied': '拒绝率',
+  'overview.denied': '请求的拒绝率',
   'overview.latency': '判定耗时 p99',
   'overview.upstream': '上游错误',
   'overview.store': '存储',
