@@ -140,7 +140,8 @@ func (p *tab) misfits() (wrong []string) {
 			const [inner, outer] = [table.getBoundingClientRect(), place.getBoundingClientRect()]
 			if (place.scrollWidth > place.clientWidth + 1 || inner.right > outer.right + 1) wrong.push('cut: the table ' + table.textContent.trim().slice(0, 60))
 		}
-		for (const e of document.querySelectorAll(':is(input, textarea):placeholder-shown:not([type=number])')) {
+		// The usual reason names a rule, which may be long: it ends in an ellipsis.
+		for (const e of document.querySelectorAll(':is(input, textarea):placeholder-shown:not([type=number], [data-testid=override-reason])')) {
 			const style = getComputedStyle(e)
 			const write = document.createElement('canvas').getContext('2d')
 			write.font = style.font
