@@ -1,5 +1,5 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte'
-import { readdirSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { defineConfig } from 'vitest/config'
 
 // keep holds the place of dist in the repository, which the build would clear away.
@@ -15,6 +15,25 @@ const once = {
     const { zh } = await import('./src/words/zh')
     const values = Object.keys(en).map((word) => zh[word as keyof typeof zh])
     return `import { en } from './en'\nconst values = ${JSON.stringify(values)}\nexport const zh = Object.fromEntries(Object.keys(en).map((word, i) => [word, values[i]]))\n`
+  },
+}
+
+// brief gives the words that the pages always name in full a short name in the bundle. Those that
+// are named by a template, such as `mode.${name}`, keep theirs.
+const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => /\.(svelte|ts)$/.test(name))
+const templates = sources
+  .flatMap((name) => [...readFileSync('src/' + name, 'utf8').matchAll(/`(\w+\.[^`]*\$\{[^`]*)`/g)])
+  .map(([, text]) => new RegExp('^' + text!.replaceAll('.', '\\.').replace(/\$\{[^}]*\}/g, '\\w+') + '$'))
+const brief = {
+  name: 'brief',
+  apply: 'build' as const,
+  enforce: 'post' as const,
+  async transform(code: string, id: string) {
+    if (!id.includes('/web/src/') || id.includes('css')) return
+    const { en } = await import('./src/words/en')
+    const names = Object.keys(en)
+    return code.replace(/(["'])(\w+(?:\.\w+)+)\1/g, (whole, _, word: string) =>
+      word in en && !templates.some((template) => template.test(word)) ? `'w${names.indexOf(word).toString(36)}'` : whole)
   },
 }
 
@@ -53,11 +72,11 @@ const lean = {
 }
 
 // short names the styles of a component by a number instead of a hash.
-const files = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.svelte')).sort()
+const files = sources.filter((name) => name.endsWith('.svelte')).sort()
 const short = ({ filename }: { filename: string }) => 's' + files.findIndex((name) => filename.endsWith('/' + name)).toString(36)
 
 export default defineConfig({
-  plugins: [once, lean, svelte({ compilerOptions: { cssHash: short } }), keep],
+  plugins: [once, brief, lean, svelte({ compilerOptions: { cssHash: short } }), keep],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0, // the policy of the page knows no data: addresses
