@@ -13,6 +13,9 @@
 //
 // The client sends no call twice, because both could be charged. A call that was sent
 // but not answered may have been charged.
+//
+// If the cost of a request is known only afterwards, [Client.Reserve] charges an estimate
+// and returns a [Hold], to settle with the real cost.
 package client
 
 import (
@@ -197,7 +200,7 @@ func endsFirst(callers, limited context.Context) bool {
 // isMistake is whether the service is well, and the request is not.
 func isMistake(err error) bool {
 	code := status.Code(err)
-	return code == codes.InvalidArgument || code == codes.FailedPrecondition
+	return code == codes.InvalidArgument || code == codes.FailedPrecondition || code == codes.NotFound
 }
 
 // sign adds the token.
@@ -228,12 +231,16 @@ type Request struct {
 	Headers, Cookies, Query, Attributes map[string]string
 
 	Cost int64 // 0 for the cost that each rule defines
+
+	// Costs are costs by the unit of a rule, instead of Cost. Rules with other units, or
+	// without, have the cost that they define.
+	Costs map[string]int64
 }
 
 // message is the request as it goes over the wire. The maps are not copied.
 func (r *Request) message() *pb.CheckRequest {
 	m := &pb.CheckRequest{
-		User: r.User, ApiKey: r.APIKey, Tier: r.Tier, Method: r.Method, Host: r.Host, Path: r.Path, Cost: r.Cost,
+		User: r.User, ApiKey: r.APIKey, Tier: r.Tier, Method: r.Method, Host: r.Host, Path: r.Path, Cost: r.Cost, Costs: r.Costs,
 		Headers: r.Headers, Cookies: r.Cookies, Query: r.Query, Attributes: r.Attributes,
 	}
 	if r.IP.IsValid() {

@@ -96,6 +96,35 @@ func ExampleClient_CheckMany() {
 	// true 2
 }
 
+func ExampleClient_Reserve() {
+	address, stop := serve("rules: [{id: tokens, key: user, algorithm: sliding_log, limit: 1000/1h, unit: tokens}]")
+	defer stop()
+
+	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	defer weir.Close()
+	request := &client.Request{User: "alice", Costs: map[string]int64{"tokens": 700}} // an estimate
+	hold, v, err := weir.Reserve(context.Background(), request, time.Minute)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(v.Allowed, v.Remaining)
+	// … do the work …
+	if _, err := hold.SettleUnits(context.Background(), map[string]int64{"tokens": 512}); err != nil {
+		panic(err)
+	}
+	v, err = weir.Peek(context.Background(), request)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(v.Remaining)
+	// Output:
+	// true 300
+	// 488
+}
+
 // serve starts a service with these rules.
 func serve(source string) (address string, stop func()) {
 	set, err := rule.Usable("", []byte(source))

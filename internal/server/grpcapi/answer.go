@@ -61,6 +61,9 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 		a.Status, a.Rule, a.Code, a.Message = int32(d.HTTPStatus()), d.Rule, int64(d.Code), valid(d.Detail)
 		a.RetryAfter = set(&r.waits.retry, d.RetryAfter)
 	}
+	if v.Hold != (weir.HoldID{}) {
+		a.Hold, a.HoldExpiresAt = v.Hold.String(), timestamppb.New(v.HoldExpires.Time())
+	}
 	a.Results = s.results(v, r.results[:], r.pointers[:])
 	return a
 }

@@ -44,7 +44,7 @@ func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
 	q.said = manage.Question{
 		Request: rule.Request{
 			User: req.GetUser(), APIKey: req.GetApiKey(), Tier: req.GetTier(), Method: req.GetMethod(), Host: req.GetHost(),
-			Path: req.GetPath(), Attributes: req.GetAttributes(), Cost: req.GetCost(),
+			Path: req.GetPath(), Attributes: req.GetAttributes(), Cost: req.GetCost(), Costs: req.GetCosts(),
 		},
 		Headers: req.GetHeaders(), Cookies: req.GetCookies(), Parameters: req.GetQuery(),
 	}
@@ -54,23 +54,19 @@ func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
 // Check implements pb.LimiterServer. That the store is unavailable is no error here: each rule
 // has said what happens then.
 func (l limiter) Check(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, false)
+	return l.judge(ctx, req, l.s.options.Engine.Check)
 }
 
 // Peek implements pb.LimiterServer.
 func (l limiter) Peek(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
-	return l.judge(ctx, req, true)
+	return l.judge(ctx, req, l.s.options.Engine.Peek)
 }
 
-func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, peek bool) (*pb.CheckResponse, error) {
+func (l limiter) judge(ctx context.Context, req *pb.CheckRequest, ask func(context.Context, *rule.Request, *engine.Verdict) error) (*pb.CheckResponse, error) {
 	q := questions.Get().(*question)
 	defer q.release()
 	if bad := q.read(req); bad != nil {
 		return nil, badField.of("%s", bad.Detail).in(bad.Field)
-	}
-	ask := l.s.options.Engine.Check
-	if peek {
-		ask = l.s.options.Engine.Peek
 	}
 	if err := ask(ctx, &q.said.Request, &q.verdict); err != nil {
 		return nil, notChecked(err)

@@ -34,6 +34,8 @@ var (
 	invalidRequest  = kind{"INVALID_REQUEST", codes.FailedPrecondition}
 	noRule          = kind{"NO_RULE", codes.NotFound}
 	noVersion       = kind{"NO_VERSION", codes.NotFound}
+	holdUnknown     = kind{"HOLD_UNKNOWN", codes.NotFound}
+	holdExpired     = kind{"HOLD_EXPIRED", codes.FailedPrecondition}
 	noService       = kind{"NO_SERVICE", codes.NotFound}
 	ruleExists      = kind{"RULE_EXISTS", codes.AlreadyExists}
 	versionConflict = kind{"VERSION_CONFLICT", codes.Aborted}
@@ -52,7 +54,7 @@ var (
 
 // kinds are all of them, for the test that holds the documentation against them.
 var kinds = []*kind{
-	&badField, &badRules, &invalidRequest, &noRule, &noVersion, &noService, &ruleExists, &versionConflict, &versionRequired, &tokenRequired,
+	&badField, &badRules, &invalidRequest, &noRule, &noVersion, &holdUnknown, &holdExpired, &noService, &ruleExists, &versionConflict, &versionRequired, &tokenRequired,
 	&invalidToken, &forbidden, &crowded, &storeGone, &rulesGone, &busy, &stopping, &notApplied, &internalError,
 }
 

@@ -64,7 +64,7 @@ func (c *clock) move(by time.Duration) { c.now.Add(by.Microseconds()) }
 
 // losable is a store that can be lost.
 type losable struct {
-	weir.Store
+	weir.HoldStore
 	lost atomic.Bool
 }
 
@@ -74,21 +74,35 @@ func (l *losable) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op)
 	if l.lost.Load() {
 		return dst, errLost
 	}
-	return l.Store.Take(ctx, dst, ops...)
+	return l.HoldStore.Take(ctx, dst, ops...)
 }
 
 func (l *losable) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if l.lost.Load() {
 		return dst, errLost
 	}
-	return l.Store.Peek(ctx, dst, ops...)
+	return l.HoldStore.Peek(ctx, dst, ops...)
 }
 
 func (l *losable) Reset(ctx context.Context, ops ...weir.Op) error {
 	if l.lost.Load() {
 		return errLost
 	}
-	return l.Store.Reset(ctx, ops...)
+	return l.HoldStore.Reset(ctx, ops...)
+}
+
+func (l *losable) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	if l.lost.Load() {
+		return dst, errLost
+	}
+	return l.HoldStore.Reserve(ctx, dst, r, ops...)
+}
+
+func (l *losable) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, error) {
+	if l.lost.Load() {
+		return weir.Settled{}, errLost
+	}
+	return l.HoldStore.Settle(ctx, s)
 }
 
 // record is a log that several goroutines write.
@@ -130,11 +144,12 @@ type stand struct {
 // newEngine is an engine on a store of its own.
 func newEngine(t testing.TB, c *clock) (*engine.Engine, *losable) {
 	t.Helper()
-	store := &losable{Store: memory.New(memory.Options{Clock: c.micros})}
+	store := &losable{HoldStore: memory.New(memory.Options{Clock: c.micros})}
 	e, err := engine.New(engine.Options{Store: store, Clock: c.micros})
 	if err != nil {
 		t.Fatal(err)
 	}
+	t.Cleanup(e.Close)
 	return e, store
 }
 

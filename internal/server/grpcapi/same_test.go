@@ -47,7 +47,7 @@ func TestSameAsHTTP(t *testing.T) {
 	s.engine.InstallOverrides(over)
 	rapid.Check(t, func(t *rapid.T) {
 		// No call is in flight while the stores change.
-		store.Store, s.store.Store = memory.New(memory.Options{Clock: s.micros}), memory.New(memory.Options{Clock: s.micros})
+		store.HoldStore, s.store.HoldStore = memory.New(memory.Options{Clock: s.micros}), memory.New(memory.Options{Clock: s.micros})
 		for range rapid.IntRange(1, 30).Draw(t, "requests") {
 			s.move(time.Duration(rapid.Int64Range(0, 20_000_000).Draw(t, "µs")) * time.Microsecond)
 			lost := rapid.IntRange(0, 9).Draw(t, "lost") == 0
@@ -114,7 +114,7 @@ func drawRequest(t *rapid.T) *pb.CheckRequest {
 func askHTTP(t *rapid.T, h http.Handler, req *pb.CheckRequest, peek bool) (*httpapi.CheckAnswer, *httpapi.Problem) {
 	body, err := json.Marshal(httpapi.CheckRequest{
 		IP: req.Ip, User: req.User, APIKey: req.ApiKey, Tier: req.Tier, Method: req.Method, Host: req.Host, Path: req.Path,
-		Headers: req.Headers, Cookies: req.Cookies, Query: req.Query, Attributes: req.Attributes, Cost: req.Cost, Peek: peek,
+		Headers: req.Headers, Cookies: req.Cookies, Query: req.Query, Attributes: req.Attributes, Cost: httpapi.Amount{Units: req.Cost}, Peek: peek,
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -144,6 +144,7 @@ func (s *Server) crash(method string, cause any) error {
 var (
 	oneQuestion   = inbound.Bound{Bytes: 2 * manage.MaxQuestion, Parts: 2 * 4 * manage.MaxEntries}
 	manyQuestions = inbound.Bound{Bytes: 1 << 20, Parts: 2 * MaxChecks}
+	oneUsage      = inbound.Bound{Bytes: 4 << 10, Parts: 2 * manage.MaxCosts}
 	oneDocument   = inbound.Bound{Bytes: maxMessage}
 )
 
@@ -153,6 +154,7 @@ func newOpen() *inbound.Guard {
 		Large: 16 << 20, Decoded: 8 << 20,
 		Bounds: map[protoreflect.FullName]inbound.Bound{
 			nameOf(&pb.CheckRequest{}): oneQuestion, nameOf(&pb.CheckManyRequest{}): manyQuestions,
+			nameOf(&pb.ReserveRequest{}): {Bytes: 2*manage.MaxQuestion + 64, Parts: 2}, nameOf(&pb.SettleRequest{}): oneUsage,
 		},
 	})
 }

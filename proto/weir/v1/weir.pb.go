@@ -26,6 +26,58 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type HoldState int32
+
+const (
+	HoldState_HOLD_STATE_UNSPECIFIED HoldState = 0
+	HoldState_HOLD_STATE_OPEN        HoldState = 1
+	HoldState_HOLD_STATE_SETTLED     HoldState = 2
+	HoldState_HOLD_STATE_PENDING     HoldState = 3 // the store is unavailable; weir settles the hold when it is available again
+)
+
+// Enum value maps for HoldState.
+var (
+	HoldState_name = map[int32]string{
+		0: "HOLD_STATE_UNSPECIFIED",
+		1: "HOLD_STATE_OPEN",
+		2: "HOLD_STATE_SETTLED",
+		3: "HOLD_STATE_PENDING",
+	}
+	HoldState_value = map[string]int32{
+		"HOLD_STATE_UNSPECIFIED": 0,
+		"HOLD_STATE_OPEN":        1,
+		"HOLD_STATE_SETTLED":     2,
+		"HOLD_STATE_PENDING":     3,
+	}
+)
+
+func (x HoldState) Enum() *HoldState {
+	p := new(HoldState)
+	*p = x
+	return p
+}
+
+func (x HoldState) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (HoldState) Descriptor() protoreflect.EnumDescriptor {
+	return file_weir_v1_weir_proto_enumTypes[0].Descriptor()
+}
+
+func (HoldState) Type() protoreflect.EnumType {
+	return &file_weir_v1_weir_proto_enumTypes[0]
+}
+
+func (x HoldState) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use HoldState.Descriptor instead.
+func (HoldState) EnumDescriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{0}
+}
+
 type Reason int32
 
 const (
@@ -65,11 +117,11 @@ func (x Reason) String() string {
 }
 
 func (Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[0].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[1].Descriptor()
 }
 
 func (Reason) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[0]
+	return &file_weir_v1_weir_proto_enumTypes[1]
 }
 
 func (x Reason) Number() protoreflect.EnumNumber {
@@ -78,7 +130,7 @@ func (x Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reason.Descriptor instead.
 func (Reason) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{0}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{1}
 }
 
 type Severity int32
@@ -114,11 +166,11 @@ func (x Severity) String() string {
 }
 
 func (Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[1].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[2].Descriptor()
 }
 
 func (Severity) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[1]
+	return &file_weir_v1_weir_proto_enumTypes[2]
 }
 
 func (x Severity) Number() protoreflect.EnumNumber {
@@ -127,7 +179,7 @@ func (x Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Severity.Descriptor instead.
 func (Severity) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{1}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
 }
 
 // TierFrom tells where the tier of a client comes from.
@@ -167,11 +219,11 @@ func (x TierFrom) String() string {
 }
 
 func (TierFrom) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[2].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[3].Descriptor()
 }
 
 func (TierFrom) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[2]
+	return &file_weir_v1_weir_proto_enumTypes[3]
 }
 
 func (x TierFrom) Number() protoreflect.EnumNumber {
@@ -180,25 +232,28 @@ func (x TierFrom) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TierFrom.Descriptor instead.
 func (TierFrom) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
 }
 
 // CheckRequest describes a request. A rule that needs a field which is left out does
 // not apply.
 type CheckRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Ip            string                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
-	User          string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
-	ApiKey        string                 `protobuf:"bytes,3,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"` // in plain text; weir hashes it before it stores or logs it
-	Tier          string                 `protobuf:"bytes,4,opt,name=tier,proto3" json:"tier,omitempty"`
-	Method        string                 `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
-	Host          string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`
-	Path          string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"` // escaped, as it was sent; a query is removed
-	Headers       map[string]string      `protobuf:"bytes,8,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Cookies       map[string]string      `protobuf:"bytes,9,rep,name=cookies,proto3" json:"cookies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Query         map[string]string      `protobuf:"bytes,10,rep,name=query,proto3" json:"query,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Attributes    map[string]string      `protobuf:"bytes,11,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	Cost          int64                  `protobuf:"varint,12,opt,name=cost,proto3" json:"cost,omitempty"` // 0 uses the cost of each rule
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Ip         string                 `protobuf:"bytes,1,opt,name=ip,proto3" json:"ip,omitempty"`
+	User       string                 `protobuf:"bytes,2,opt,name=user,proto3" json:"user,omitempty"`
+	ApiKey     string                 `protobuf:"bytes,3,opt,name=api_key,json=apiKey,proto3" json:"api_key,omitempty"` // in plain text; weir hashes it before it stores or logs it
+	Tier       string                 `protobuf:"bytes,4,opt,name=tier,proto3" json:"tier,omitempty"`
+	Method     string                 `protobuf:"bytes,5,opt,name=method,proto3" json:"method,omitempty"`
+	Host       string                 `protobuf:"bytes,6,opt,name=host,proto3" json:"host,omitempty"`
+	Path       string                 `protobuf:"bytes,7,opt,name=path,proto3" json:"path,omitempty"` // escaped, as it was sent; a query is removed
+	Headers    map[string]string      `protobuf:"bytes,8,rep,name=headers,proto3" json:"headers,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Cookies    map[string]string      `protobuf:"bytes,9,rep,name=cookies,proto3" json:"cookies,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Query      map[string]string      `protobuf:"bytes,10,rep,name=query,proto3" json:"query,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Attributes map[string]string      `protobuf:"bytes,11,rep,name=attributes,proto3" json:"attributes,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Cost       int64                  `protobuf:"varint,12,opt,name=cost,proto3" json:"cost,omitempty"` // 0 uses the cost of each rule
+	// The cost by unit, instead of cost: rules with this unit cost so much, and others have
+	// their own cost. At most 20.
+	Costs         map[string]int64 `protobuf:"bytes,13,rep,name=costs,proto3" json:"costs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -317,6 +372,13 @@ func (x *CheckRequest) GetCost() int64 {
 	return 0
 }
 
+func (x *CheckRequest) GetCosts() map[string]int64 {
+	if x != nil {
+		return x.Costs
+	}
+	return nil
+}
+
 // CheckResponse has the numbers of one limit: for an allowed request the limit with the
 // fewest units left, for a denied request the first limit in the document that denies.
 type CheckResponse struct {
@@ -335,6 +397,8 @@ type CheckResponse struct {
 	Degraded      bool                   `protobuf:"varint,12,opt,name=degraded,proto3" json:"degraded,omitempty"`                      // the store was unavailable
 	Version       int64                  `protobuf:"varint,13,opt,name=version,proto3" json:"version,omitempty"`                        // of the rules
 	Results       []*LimitResult         `protobuf:"bytes,14,rep,name=results,proto3" json:"results,omitempty"`
+	Hold          string                 `protobuf:"bytes,15,opt,name=hold,proto3" json:"hold,omitempty"` // of Reserve, if something was charged
+	HoldExpiresAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=hold_expires_at,json=holdExpiresAt,proto3" json:"hold_expires_at,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -467,6 +531,374 @@ func (x *CheckResponse) GetResults() []*LimitResult {
 	return nil
 }
 
+func (x *CheckResponse) GetHold() string {
+	if x != nil {
+		return x.Hold
+	}
+	return ""
+}
+
+func (x *CheckResponse) GetHoldExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.HoldExpiresAt
+	}
+	return nil
+}
+
+type ReserveRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Request       *CheckRequest          `protobuf:"bytes,1,opt,name=request,proto3" json:"request,omitempty"`
+	Ttl           *durationpb.Duration   `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"` // after which the hold expires; default 60 s, at most 24 h
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ReserveRequest) Reset() {
+	*x = ReserveRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ReserveRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ReserveRequest) ProtoMessage() {}
+
+func (x *ReserveRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ReserveRequest.ProtoReflect.Descriptor instead.
+func (*ReserveRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *ReserveRequest) GetRequest() *CheckRequest {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+func (x *ReserveRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+type SettleRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	Used          *int64                 `protobuf:"varint,2,opt,name=used,proto3,oneof" json:"used,omitempty"`                                                                                                     // by every rule
+	UsedByUnit    map[string]int64       `protobuf:"bytes,3,rep,name=used_by_unit,json=usedByUnit,proto3" json:"used_by_unit,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"` // instead; rules with other units keep what was reserved
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *SettleRequest) Reset() {
+	*x = SettleRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *SettleRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*SettleRequest) ProtoMessage() {}
+
+func (x *SettleRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use SettleRequest.ProtoReflect.Descriptor instead.
+func (*SettleRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
+}
+
+func (x *SettleRequest) GetHold() string {
+	if x != nil {
+		return x.Hold
+	}
+	return ""
+}
+
+func (x *SettleRequest) GetUsed() int64 {
+	if x != nil && x.Used != nil {
+		return *x.Used
+	}
+	return 0
+}
+
+func (x *SettleRequest) GetUsedByUnit() map[string]int64 {
+	if x != nil {
+		return x.UsedByUnit
+	}
+	return nil
+}
+
+type CancelRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *CancelRequest) Reset() {
+	*x = CancelRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *CancelRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*CancelRequest) ProtoMessage() {}
+
+func (x *CancelRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use CancelRequest.ProtoReflect.Descriptor instead.
+func (*CancelRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *CancelRequest) GetHold() string {
+	if x != nil {
+		return x.Hold
+	}
+	return ""
+}
+
+type ExtendRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Hold          string                 `protobuf:"bytes,1,opt,name=hold,proto3" json:"hold,omitempty"`
+	Ttl           *durationpb.Duration   `protobuf:"bytes,2,opt,name=ttl,proto3" json:"ttl,omitempty"` // from now on; default 60 s, at most 24 h
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ExtendRequest) Reset() {
+	*x = ExtendRequest{}
+	mi := &file_weir_v1_weir_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ExtendRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ExtendRequest) ProtoMessage() {}
+
+func (x *ExtendRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ExtendRequest.ProtoReflect.Descriptor instead.
+func (*ExtendRequest) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *ExtendRequest) GetHold() string {
+	if x != nil {
+		return x.Hold
+	}
+	return ""
+}
+
+func (x *ExtendRequest) GetTtl() *durationpb.Duration {
+	if x != nil {
+		return x.Ttl
+	}
+	return nil
+}
+
+// HoldResponse is what has become of a hold.
+type HoldResponse struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	State         HoldState              `protobuf:"varint,1,opt,name=state,proto3,enum=weir.v1.HoldState" json:"state,omitempty"`
+	ExpiresAt     *timestamppb.Timestamp `protobuf:"bytes,2,opt,name=expires_at,json=expiresAt,proto3" json:"expires_at,omitempty"` // of an open hold
+	Parts         []*HoldPart            `protobuf:"bytes,3,rep,name=parts,proto3" json:"parts,omitempty"`                          // one for each rule; none if it is pending
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldResponse) Reset() {
+	*x = HoldResponse{}
+	mi := &file_weir_v1_weir_proto_msgTypes[6]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldResponse) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldResponse) ProtoMessage() {}
+
+func (x *HoldResponse) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[6]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldResponse.ProtoReflect.Descriptor instead.
+func (*HoldResponse) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{6}
+}
+
+func (x *HoldResponse) GetState() HoldState {
+	if x != nil {
+		return x.State
+	}
+	return HoldState_HOLD_STATE_UNSPECIFIED
+}
+
+func (x *HoldResponse) GetExpiresAt() *timestamppb.Timestamp {
+	if x != nil {
+		return x.ExpiresAt
+	}
+	return nil
+}
+
+func (x *HoldResponse) GetParts() []*HoldPart {
+	if x != nil {
+		return x.Parts
+	}
+	return nil
+}
+
+// HoldPart is what has become of one rule's part of a hold.
+type HoldPart struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Rule          string                 `protobuf:"bytes,1,opt,name=rule,proto3" json:"rule,omitempty"`
+	Unit          string                 `protobuf:"bytes,2,opt,name=unit,proto3" json:"unit,omitempty"`
+	Shadow        bool                   `protobuf:"varint,3,opt,name=shadow,proto3" json:"shadow,omitempty"`
+	Reserved      int64                  `protobuf:"varint,4,opt,name=reserved,proto3" json:"reserved,omitempty"`
+	Used          int64                  `protobuf:"varint,5,opt,name=used,proto3" json:"used,omitempty"`     // 0 as long as the hold is open
+	Excess        int64                  `protobuf:"varint,6,opt,name=excess,proto3" json:"excess,omitempty"` // of what was used, not charged, because the client is too deep in debt
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *HoldPart) Reset() {
+	*x = HoldPart{}
+	mi := &file_weir_v1_weir_proto_msgTypes[7]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *HoldPart) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*HoldPart) ProtoMessage() {}
+
+func (x *HoldPart) ProtoReflect() protoreflect.Message {
+	mi := &file_weir_v1_weir_proto_msgTypes[7]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use HoldPart.ProtoReflect.Descriptor instead.
+func (*HoldPart) Descriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{7}
+}
+
+func (x *HoldPart) GetRule() string {
+	if x != nil {
+		return x.Rule
+	}
+	return ""
+}
+
+func (x *HoldPart) GetUnit() string {
+	if x != nil {
+		return x.Unit
+	}
+	return ""
+}
+
+func (x *HoldPart) GetShadow() bool {
+	if x != nil {
+		return x.Shadow
+	}
+	return false
+}
+
+func (x *HoldPart) GetReserved() int64 {
+	if x != nil {
+		return x.Reserved
+	}
+	return 0
+}
+
+func (x *HoldPart) GetUsed() int64 {
+	if x != nil {
+		return x.Used
+	}
+	return 0
+}
+
+func (x *HoldPart) GetExcess() int64 {
+	if x != nil {
+		return x.Excess
+	}
+	return 0
+}
+
 // LimitResult is the result of one limit.
 type LimitResult struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -491,7 +923,7 @@ type LimitResult struct {
 
 func (x *LimitResult) Reset() {
 	*x = LimitResult{}
-	mi := &file_weir_v1_weir_proto_msgTypes[2]
+	mi := &file_weir_v1_weir_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -503,7 +935,7 @@ func (x *LimitResult) String() string {
 func (*LimitResult) ProtoMessage() {}
 
 func (x *LimitResult) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[2]
+	mi := &file_weir_v1_weir_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -516,7 +948,7 @@ func (x *LimitResult) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitResult.ProtoReflect.Descriptor instead.
 func (*LimitResult) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LimitResult) GetRule() string {
@@ -635,7 +1067,7 @@ type LimitOverride struct {
 
 func (x *LimitOverride) Reset() {
 	*x = LimitOverride{}
-	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -647,7 +1079,7 @@ func (x *LimitOverride) String() string {
 func (*LimitOverride) ProtoMessage() {}
 
 func (x *LimitOverride) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[3]
+	mi := &file_weir_v1_weir_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -660,7 +1092,7 @@ func (x *LimitOverride) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LimitOverride.ProtoReflect.Descriptor instead.
 func (*LimitOverride) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *LimitOverride) GetId() string {
@@ -686,7 +1118,7 @@ type CheckManyRequest struct {
 
 func (x *CheckManyRequest) Reset() {
 	*x = CheckManyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[4]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -698,7 +1130,7 @@ func (x *CheckManyRequest) String() string {
 func (*CheckManyRequest) ProtoMessage() {}
 
 func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[4]
+	mi := &file_weir_v1_weir_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -711,7 +1143,7 @@ func (x *CheckManyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyRequest.ProtoReflect.Descriptor instead.
 func (*CheckManyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{4}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *CheckManyRequest) GetRequests() []*CheckRequest {
@@ -730,7 +1162,7 @@ type CheckManyResponse struct {
 
 func (x *CheckManyResponse) Reset() {
 	*x = CheckManyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[5]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -742,7 +1174,7 @@ func (x *CheckManyResponse) String() string {
 func (*CheckManyResponse) ProtoMessage() {}
 
 func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[5]
+	mi := &file_weir_v1_weir_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -755,7 +1187,7 @@ func (x *CheckManyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CheckManyResponse.ProtoReflect.Descriptor instead.
 func (*CheckManyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{5}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *CheckManyResponse) GetResponses() []*CheckResponse {
@@ -774,7 +1206,7 @@ type GetRulesRequest struct {
 
 func (x *GetRulesRequest) Reset() {
 	*x = GetRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[6]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -786,7 +1218,7 @@ func (x *GetRulesRequest) String() string {
 func (*GetRulesRequest) ProtoMessage() {}
 
 func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[6]
+	mi := &file_weir_v1_weir_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -799,7 +1231,7 @@ func (x *GetRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesRequest.ProtoReflect.Descriptor instead.
 func (*GetRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{6}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *GetRulesRequest) GetId() string {
@@ -819,7 +1251,7 @@ type GetRulesResponse struct {
 
 func (x *GetRulesResponse) Reset() {
 	*x = GetRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[7]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -831,7 +1263,7 @@ func (x *GetRulesResponse) String() string {
 func (*GetRulesResponse) ProtoMessage() {}
 
 func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[7]
+	mi := &file_weir_v1_weir_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -844,7 +1276,7 @@ func (x *GetRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetRulesResponse.ProtoReflect.Descriptor instead.
 func (*GetRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{7}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *GetRulesResponse) GetVersion() *Version {
@@ -873,7 +1305,7 @@ type PutRulesRequest struct {
 
 func (x *PutRulesRequest) Reset() {
 	*x = PutRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[8]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -885,7 +1317,7 @@ func (x *PutRulesRequest) String() string {
 func (*PutRulesRequest) ProtoMessage() {}
 
 func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[8]
+	mi := &file_weir_v1_weir_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -898,7 +1330,7 @@ func (x *PutRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRulesRequest.ProtoReflect.Descriptor instead.
 func (*PutRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{8}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *PutRulesRequest) GetSource() string {
@@ -940,7 +1372,7 @@ type CreateRuleRequest struct {
 
 func (x *CreateRuleRequest) Reset() {
 	*x = CreateRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -952,7 +1384,7 @@ func (x *CreateRuleRequest) String() string {
 func (*CreateRuleRequest) ProtoMessage() {}
 
 func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[9]
+	mi := &file_weir_v1_weir_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -965,7 +1397,7 @@ func (x *CreateRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use CreateRuleRequest.ProtoReflect.Descriptor instead.
 func (*CreateRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{9}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *CreateRuleRequest) GetSource() string {
@@ -1001,7 +1433,7 @@ type PutRuleRequest struct {
 
 func (x *PutRuleRequest) Reset() {
 	*x = PutRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1013,7 +1445,7 @@ func (x *PutRuleRequest) String() string {
 func (*PutRuleRequest) ProtoMessage() {}
 
 func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[10]
+	mi := &file_weir_v1_weir_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1026,7 +1458,7 @@ func (x *PutRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PutRuleRequest.ProtoReflect.Descriptor instead.
 func (*PutRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{10}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PutRuleRequest) GetSource() string {
@@ -1069,7 +1501,7 @@ type DeleteRuleRequest struct {
 
 func (x *DeleteRuleRequest) Reset() {
 	*x = DeleteRuleRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1081,7 +1513,7 @@ func (x *DeleteRuleRequest) String() string {
 func (*DeleteRuleRequest) ProtoMessage() {}
 
 func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[11]
+	mi := &file_weir_v1_weir_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1094,7 +1526,7 @@ func (x *DeleteRuleRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DeleteRuleRequest.ProtoReflect.Descriptor instead.
 func (*DeleteRuleRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{11}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DeleteRuleRequest) GetId() string {
@@ -1137,7 +1569,7 @@ type RollbackRequest struct {
 
 func (x *RollbackRequest) Reset() {
 	*x = RollbackRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1149,7 +1581,7 @@ func (x *RollbackRequest) String() string {
 func (*RollbackRequest) ProtoMessage() {}
 
 func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[12]
+	mi := &file_weir_v1_weir_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1162,7 +1594,7 @@ func (x *RollbackRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RollbackRequest.ProtoReflect.Descriptor instead.
 func (*RollbackRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{12}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RollbackRequest) GetVersion() int64 {
@@ -1205,7 +1637,7 @@ type WriteResponse struct {
 
 func (x *WriteResponse) Reset() {
 	*x = WriteResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1217,7 +1649,7 @@ func (x *WriteResponse) String() string {
 func (*WriteResponse) ProtoMessage() {}
 
 func (x *WriteResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[13]
+	mi := &file_weir_v1_weir_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1230,7 +1662,7 @@ func (x *WriteResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use WriteResponse.ProtoReflect.Descriptor instead.
 func (*WriteResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{13}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *WriteResponse) GetVersion() *Version {
@@ -1271,7 +1703,7 @@ type ValidateRulesRequest struct {
 
 func (x *ValidateRulesRequest) Reset() {
 	*x = ValidateRulesRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1283,7 +1715,7 @@ func (x *ValidateRulesRequest) String() string {
 func (*ValidateRulesRequest) ProtoMessage() {}
 
 func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[14]
+	mi := &file_weir_v1_weir_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1296,7 +1728,7 @@ func (x *ValidateRulesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesRequest.ProtoReflect.Descriptor instead.
 func (*ValidateRulesRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{14}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *ValidateRulesRequest) GetSource() string {
@@ -1323,7 +1755,7 @@ type ValidateRulesResponse struct {
 
 func (x *ValidateRulesResponse) Reset() {
 	*x = ValidateRulesResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1335,7 +1767,7 @@ func (x *ValidateRulesResponse) String() string {
 func (*ValidateRulesResponse) ProtoMessage() {}
 
 func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[15]
+	mi := &file_weir_v1_weir_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1348,7 +1780,7 @@ func (x *ValidateRulesResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ValidateRulesResponse.ProtoReflect.Descriptor instead.
 func (*ValidateRulesResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{15}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *ValidateRulesResponse) GetValid() bool {
@@ -1382,7 +1814,7 @@ type Problem struct {
 
 func (x *Problem) Reset() {
 	*x = Problem{}
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1394,7 +1826,7 @@ func (x *Problem) String() string {
 func (*Problem) ProtoMessage() {}
 
 func (x *Problem) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[16]
+	mi := &file_weir_v1_weir_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1407,7 +1839,7 @@ func (x *Problem) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Problem.ProtoReflect.Descriptor instead.
 func (*Problem) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{16}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Problem) GetSeverity() Severity {
@@ -1479,7 +1911,7 @@ type Version struct {
 
 func (x *Version) Reset() {
 	*x = Version{}
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1491,7 +1923,7 @@ func (x *Version) String() string {
 func (*Version) ProtoMessage() {}
 
 func (x *Version) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[17]
+	mi := &file_weir_v1_weir_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1504,7 +1936,7 @@ func (x *Version) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Version.ProtoReflect.Descriptor instead.
 func (*Version) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{17}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Version) GetNumber() int64 {
@@ -1550,7 +1982,7 @@ type ListVersionsRequest struct {
 
 func (x *ListVersionsRequest) Reset() {
 	*x = ListVersionsRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1994,7 @@ func (x *ListVersionsRequest) String() string {
 func (*ListVersionsRequest) ProtoMessage() {}
 
 func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[18]
+	mi := &file_weir_v1_weir_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +2007,7 @@ func (x *ListVersionsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsRequest.ProtoReflect.Descriptor instead.
 func (*ListVersionsRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{18}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
 }
 
 type ListVersionsResponse struct {
@@ -1587,7 +2019,7 @@ type ListVersionsResponse struct {
 
 func (x *ListVersionsResponse) Reset() {
 	*x = ListVersionsResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1599,7 +2031,7 @@ func (x *ListVersionsResponse) String() string {
 func (*ListVersionsResponse) ProtoMessage() {}
 
 func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[19]
+	mi := &file_weir_v1_weir_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1612,7 +2044,7 @@ func (x *ListVersionsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ListVersionsResponse.ProtoReflect.Descriptor instead.
 func (*ListVersionsResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{19}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ListVersionsResponse) GetVersions() []*Version {
@@ -1631,7 +2063,7 @@ type GetVersionRequest struct {
 
 func (x *GetVersionRequest) Reset() {
 	*x = GetVersionRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1643,7 +2075,7 @@ func (x *GetVersionRequest) String() string {
 func (*GetVersionRequest) ProtoMessage() {}
 
 func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[20]
+	mi := &file_weir_v1_weir_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1656,7 +2088,7 @@ func (x *GetVersionRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetVersionRequest.ProtoReflect.Descriptor instead.
 func (*GetVersionRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{20}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *GetVersionRequest) GetNumber() int64 {
@@ -1677,7 +2109,7 @@ type GetKeyRequest struct {
 
 func (x *GetKeyRequest) Reset() {
 	*x = GetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1689,7 +2121,7 @@ func (x *GetKeyRequest) String() string {
 func (*GetKeyRequest) ProtoMessage() {}
 
 func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[21]
+	mi := &file_weir_v1_weir_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1702,7 +2134,7 @@ func (x *GetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyRequest.ProtoReflect.Descriptor instead.
 func (*GetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{21}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GetKeyRequest) GetKey() string {
@@ -1738,7 +2170,7 @@ type GetKeyResponse struct {
 
 func (x *GetKeyResponse) Reset() {
 	*x = GetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1750,7 +2182,7 @@ func (x *GetKeyResponse) String() string {
 func (*GetKeyResponse) ProtoMessage() {}
 
 func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[22]
+	mi := &file_weir_v1_weir_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1763,7 +2195,7 @@ func (x *GetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GetKeyResponse.ProtoReflect.Descriptor instead.
 func (*GetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{22}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GetKeyResponse) GetResults() []*LimitResult {
@@ -1804,7 +2236,7 @@ type ResetKeyRequest struct {
 
 func (x *ResetKeyRequest) Reset() {
 	*x = ResetKeyRequest{}
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1816,7 +2248,7 @@ func (x *ResetKeyRequest) String() string {
 func (*ResetKeyRequest) ProtoMessage() {}
 
 func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[23]
+	mi := &file_weir_v1_weir_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1829,7 +2261,7 @@ func (x *ResetKeyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyRequest.ProtoReflect.Descriptor instead.
 func (*ResetKeyRequest) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{23}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *ResetKeyRequest) GetKey() string {
@@ -1855,7 +2287,7 @@ type ResetKeyResponse struct {
 
 func (x *ResetKeyResponse) Reset() {
 	*x = ResetKeyResponse{}
-	mi := &file_weir_v1_weir_proto_msgTypes[24]
+	mi := &file_weir_v1_weir_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1867,7 +2299,7 @@ func (x *ResetKeyResponse) String() string {
 func (*ResetKeyResponse) ProtoMessage() {}
 
 func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_weir_v1_weir_proto_msgTypes[24]
+	mi := &file_weir_v1_weir_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1880,7 +2312,7 @@ func (x *ResetKeyResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ResetKeyResponse.ProtoReflect.Descriptor instead.
 func (*ResetKeyResponse) Descriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{24}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ResetKeyResponse) GetRules() []string {
@@ -1894,7 +2326,7 @@ var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
-	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9f\x05\n" +
+	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x06\n" +
 	"\fCheckRequest\x12\x0e\n" +
 	"\x02ip\x18\x01 \x01(\tR\x02ip\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x17\n" +
@@ -1910,7 +2342,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"attributes\x18\v \x03(\v2%.weir.v1.CheckRequest.AttributesEntryR\n" +
 	"attributes\x12\x12\n" +
-	"\x04cost\x18\f \x01(\x03R\x04cost\x1a:\n" +
+	"\x04cost\x18\f \x01(\x03R\x04cost\x126\n" +
+	"\x05costs\x18\r \x03(\v2 .weir.v1.CheckRequest.CostsEntryR\x05costs\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -1923,7 +2356,11 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a=\n" +
 	"\x0fAttributesEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\"\xef\x03\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a8\n" +
+	"\n" +
+	"CostsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc7\x04\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -1941,7 +2378,38 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x05delay\x18\v \x01(\v2\x19.google.protobuf.DurationR\x05delay\x12\x1a\n" +
 	"\bdegraded\x18\f \x01(\bR\bdegraded\x12\x18\n" +
 	"\aversion\x18\r \x01(\x03R\aversion\x12.\n" +
-	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\"\xf0\x03\n" +
+	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\x12\x12\n" +
+	"\x04hold\x18\x0f \x01(\tR\x04hold\x12B\n" +
+	"\x0fhold_expires_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\rholdExpiresAt\"n\n" +
+	"\x0eReserveRequest\x12/\n" +
+	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
+	"\rSettleRequest\x12\x12\n" +
+	"\x04hold\x18\x01 \x01(\tR\x04hold\x12\x17\n" +
+	"\x04used\x18\x02 \x01(\x03H\x00R\x04used\x88\x01\x01\x12H\n" +
+	"\fused_by_unit\x18\x03 \x03(\v2&.weir.v1.SettleRequest.UsedByUnitEntryR\n" +
+	"usedByUnit\x1a=\n" +
+	"\x0fUsedByUnitEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01B\a\n" +
+	"\x05_used\"#\n" +
+	"\rCancelRequest\x12\x12\n" +
+	"\x04hold\x18\x01 \x01(\tR\x04hold\"P\n" +
+	"\rExtendRequest\x12\x12\n" +
+	"\x04hold\x18\x01 \x01(\tR\x04hold\x12+\n" +
+	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\x9c\x01\n" +
+	"\fHoldResponse\x12(\n" +
+	"\x05state\x18\x01 \x01(\x0e2\x12.weir.v1.HoldStateR\x05state\x129\n" +
+	"\n" +
+	"expires_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\texpiresAt\x12'\n" +
+	"\x05parts\x18\x03 \x03(\v2\x11.weir.v1.HoldPartR\x05parts\"\x92\x01\n" +
+	"\bHoldPart\x12\x12\n" +
+	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x12\n" +
+	"\x04unit\x18\x02 \x01(\tR\x04unit\x12\x16\n" +
+	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
+	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
+	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xf0\x03\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -2050,7 +2518,12 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x12\n" +
 	"\x04rule\x18\x02 \x01(\tR\x04rule\"(\n" +
 	"\x10ResetKeyResponse\x12\x14\n" +
-	"\x05rules\x18\x01 \x03(\tR\x05rules*r\n" +
+	"\x05rules\x18\x01 \x03(\tR\x05rules*l\n" +
+	"\tHoldState\x12\x1a\n" +
+	"\x16HOLD_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
+	"\x0fHOLD_STATE_OPEN\x10\x01\x12\x16\n" +
+	"\x12HOLD_STATE_SETTLED\x10\x02\x12\x16\n" +
+	"\x12HOLD_STATE_PENDING\x10\x03*r\n" +
 	"\x06Reason\x12\x16\n" +
 	"\x12REASON_UNSPECIFIED\x10\x00\x12\x11\n" +
 	"\rREASON_LIMITS\x10\x01\x12\x11\n" +
@@ -2065,11 +2538,16 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x0eTIER_FROM_NONE\x10\x00\x12\x13\n" +
 	"\x0fTIER_FROM_ASKED\x10\x01\x12\x12\n" +
 	"\x0eTIER_FROM_SEEN\x10\x02\x12\x15\n" +
-	"\x11TIER_FROM_UNKNOWN\x10\x032\xbc\x01\n" +
+	"\x11TIER_FROM_UNKNOWN\x10\x032\xdc\x03\n" +
 	"\aLimiter\x126\n" +
 	"\x05Check\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x12B\n" +
 	"\tCheckMany\x12\x19.weir.v1.CheckManyRequest\x1a\x1a.weir.v1.CheckManyResponse\x125\n" +
-	"\x04Peek\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse2\xdd\x04\n" +
+	"\x04Peek\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x127\n" +
+	"\x06Charge\x12\x15.weir.v1.CheckRequest\x1a\x16.weir.v1.CheckResponse\x12:\n" +
+	"\aReserve\x12\x17.weir.v1.ReserveRequest\x1a\x16.weir.v1.CheckResponse\x127\n" +
+	"\x06Settle\x12\x16.weir.v1.SettleRequest\x1a\x15.weir.v1.HoldResponse\x127\n" +
+	"\x06Cancel\x12\x16.weir.v1.CancelRequest\x1a\x15.weir.v1.HoldResponse\x127\n" +
+	"\x06Extend\x12\x16.weir.v1.ExtendRequest\x1a\x15.weir.v1.HoldResponse2\xdd\x04\n" +
 	"\x05Rules\x12?\n" +
 	"\bGetRules\x12\x18.weir.v1.GetRulesRequest\x1a\x19.weir.v1.GetRulesResponse\x12<\n" +
 	"\bPutRules\x12\x18.weir.v1.PutRulesRequest\x1a\x16.weir.v1.WriteResponse\x12@\n" +
@@ -2099,103 +2577,131 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 	return file_weir_v1_weir_proto_rawDescData
 }
 
-var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 3)
-var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 29)
+var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 37)
 var file_weir_v1_weir_proto_goTypes = []any{
-	(Reason)(0),                   // 0: weir.v1.Reason
-	(Severity)(0),                 // 1: weir.v1.Severity
-	(TierFrom)(0),                 // 2: weir.v1.TierFrom
-	(*CheckRequest)(nil),          // 3: weir.v1.CheckRequest
-	(*CheckResponse)(nil),         // 4: weir.v1.CheckResponse
-	(*LimitResult)(nil),           // 5: weir.v1.LimitResult
-	(*LimitOverride)(nil),         // 6: weir.v1.LimitOverride
-	(*CheckManyRequest)(nil),      // 7: weir.v1.CheckManyRequest
-	(*CheckManyResponse)(nil),     // 8: weir.v1.CheckManyResponse
-	(*GetRulesRequest)(nil),       // 9: weir.v1.GetRulesRequest
-	(*GetRulesResponse)(nil),      // 10: weir.v1.GetRulesResponse
-	(*PutRulesRequest)(nil),       // 11: weir.v1.PutRulesRequest
-	(*CreateRuleRequest)(nil),     // 12: weir.v1.CreateRuleRequest
-	(*PutRuleRequest)(nil),        // 13: weir.v1.PutRuleRequest
-	(*DeleteRuleRequest)(nil),     // 14: weir.v1.DeleteRuleRequest
-	(*RollbackRequest)(nil),       // 15: weir.v1.RollbackRequest
-	(*WriteResponse)(nil),         // 16: weir.v1.WriteResponse
-	(*ValidateRulesRequest)(nil),  // 17: weir.v1.ValidateRulesRequest
-	(*ValidateRulesResponse)(nil), // 18: weir.v1.ValidateRulesResponse
-	(*Problem)(nil),               // 19: weir.v1.Problem
-	(*Version)(nil),               // 20: weir.v1.Version
-	(*ListVersionsRequest)(nil),   // 21: weir.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),  // 22: weir.v1.ListVersionsResponse
-	(*GetVersionRequest)(nil),     // 23: weir.v1.GetVersionRequest
-	(*GetKeyRequest)(nil),         // 24: weir.v1.GetKeyRequest
-	(*GetKeyResponse)(nil),        // 25: weir.v1.GetKeyResponse
-	(*ResetKeyRequest)(nil),       // 26: weir.v1.ResetKeyRequest
-	(*ResetKeyResponse)(nil),      // 27: weir.v1.ResetKeyResponse
-	nil,                           // 28: weir.v1.CheckRequest.HeadersEntry
-	nil,                           // 29: weir.v1.CheckRequest.CookiesEntry
-	nil,                           // 30: weir.v1.CheckRequest.QueryEntry
-	nil,                           // 31: weir.v1.CheckRequest.AttributesEntry
-	(*durationpb.Duration)(nil),   // 32: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil), // 33: google.protobuf.Timestamp
+	(HoldState)(0),                // 0: weir.v1.HoldState
+	(Reason)(0),                   // 1: weir.v1.Reason
+	(Severity)(0),                 // 2: weir.v1.Severity
+	(TierFrom)(0),                 // 3: weir.v1.TierFrom
+	(*CheckRequest)(nil),          // 4: weir.v1.CheckRequest
+	(*CheckResponse)(nil),         // 5: weir.v1.CheckResponse
+	(*ReserveRequest)(nil),        // 6: weir.v1.ReserveRequest
+	(*SettleRequest)(nil),         // 7: weir.v1.SettleRequest
+	(*CancelRequest)(nil),         // 8: weir.v1.CancelRequest
+	(*ExtendRequest)(nil),         // 9: weir.v1.ExtendRequest
+	(*HoldResponse)(nil),          // 10: weir.v1.HoldResponse
+	(*HoldPart)(nil),              // 11: weir.v1.HoldPart
+	(*LimitResult)(nil),           // 12: weir.v1.LimitResult
+	(*LimitOverride)(nil),         // 13: weir.v1.LimitOverride
+	(*CheckManyRequest)(nil),      // 14: weir.v1.CheckManyRequest
+	(*CheckManyResponse)(nil),     // 15: weir.v1.CheckManyResponse
+	(*GetRulesRequest)(nil),       // 16: weir.v1.GetRulesRequest
+	(*GetRulesResponse)(nil),      // 17: weir.v1.GetRulesResponse
+	(*PutRulesRequest)(nil),       // 18: weir.v1.PutRulesRequest
+	(*CreateRuleRequest)(nil),     // 19: weir.v1.CreateRuleRequest
+	(*PutRuleRequest)(nil),        // 20: weir.v1.PutRuleRequest
+	(*DeleteRuleRequest)(nil),     // 21: weir.v1.DeleteRuleRequest
+	(*RollbackRequest)(nil),       // 22: weir.v1.RollbackRequest
+	(*WriteResponse)(nil),         // 23: weir.v1.WriteResponse
+	(*ValidateRulesRequest)(nil),  // 24: weir.v1.ValidateRulesRequest
+	(*ValidateRulesResponse)(nil), // 25: weir.v1.ValidateRulesResponse
+	(*Problem)(nil),               // 26: weir.v1.Problem
+	(*Version)(nil),               // 27: weir.v1.Version
+	(*ListVersionsRequest)(nil),   // 28: weir.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),  // 29: weir.v1.ListVersionsResponse
+	(*GetVersionRequest)(nil),     // 30: weir.v1.GetVersionRequest
+	(*GetKeyRequest)(nil),         // 31: weir.v1.GetKeyRequest
+	(*GetKeyResponse)(nil),        // 32: weir.v1.GetKeyResponse
+	(*ResetKeyRequest)(nil),       // 33: weir.v1.ResetKeyRequest
+	(*ResetKeyResponse)(nil),      // 34: weir.v1.ResetKeyResponse
+	nil,                           // 35: weir.v1.CheckRequest.HeadersEntry
+	nil,                           // 36: weir.v1.CheckRequest.CookiesEntry
+	nil,                           // 37: weir.v1.CheckRequest.QueryEntry
+	nil,                           // 38: weir.v1.CheckRequest.AttributesEntry
+	nil,                           // 39: weir.v1.CheckRequest.CostsEntry
+	nil,                           // 40: weir.v1.SettleRequest.UsedByUnitEntry
+	(*durationpb.Duration)(nil),   // 41: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil), // 42: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	28, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	29, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	30, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	31, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	0,  // 4: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	32, // 5: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	32, // 6: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	32, // 7: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
-	5,  // 8: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	32, // 9: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	32, // 10: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	32, // 11: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	6,  // 12: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
-	33, // 13: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
-	3,  // 14: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	4,  // 15: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	20, // 16: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	20, // 17: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	19, // 18: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	19, // 19: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
-	1,  // 20: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	33, // 21: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	20, // 22: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	5,  // 23: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	2,  // 24: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	3,  // 25: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	7,  // 26: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	3,  // 27: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	9,  // 28: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	11, // 29: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	12, // 30: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	13, // 31: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	14, // 32: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	17, // 33: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	21, // 34: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	23, // 35: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	15, // 36: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	24, // 37: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	26, // 38: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	4,  // 39: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	8,  // 40: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	4,  // 41: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	10, // 42: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	16, // 43: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	16, // 44: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	16, // 45: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	16, // 46: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	18, // 47: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	22, // 48: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	20, // 49: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	16, // 50: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	25, // 51: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	27, // 52: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	39, // [39:53] is the sub-list for method output_type
-	25, // [25:39] is the sub-list for method input_type
-	25, // [25:25] is the sub-list for extension type_name
-	25, // [25:25] is the sub-list for extension extendee
-	0,  // [0:25] is the sub-list for field type_name
+	35, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	36, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	37, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	38, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	39, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
+	1,  // 5: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
+	41, // 6: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	41, // 7: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	41, // 8: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	12, // 9: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
+	42, // 10: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
+	4,  // 11: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
+	41, // 12: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	40, // 13: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
+	41, // 14: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
+	0,  // 15: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
+	42, // 16: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
+	11, // 17: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
+	41, // 18: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	41, // 19: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	41, // 20: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	13, // 21: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
+	42, // 22: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	4,  // 23: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	5,  // 24: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	27, // 25: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	27, // 26: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	26, // 27: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	26, // 28: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	2,  // 29: weir.v1.Problem.severity:type_name -> weir.v1.Severity
+	42, // 30: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	27, // 31: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	12, // 32: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	3,  // 33: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	4,  // 34: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	14, // 35: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	4,  // 36: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	4,  // 37: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
+	6,  // 38: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
+	7,  // 39: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
+	8,  // 40: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
+	9,  // 41: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
+	16, // 42: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	18, // 43: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	19, // 44: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	20, // 45: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	21, // 46: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	24, // 47: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	28, // 48: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	30, // 49: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	22, // 50: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	31, // 51: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	33, // 52: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	5,  // 53: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	15, // 54: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	5,  // 55: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	5,  // 56: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
+	5,  // 57: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
+	10, // 58: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
+	10, // 59: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
+	10, // 60: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
+	17, // 61: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	23, // 62: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	23, // 63: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	23, // 64: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	23, // 65: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	25, // 66: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	29, // 67: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	27, // 68: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	23, // 69: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	32, // 70: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	34, // 71: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	53, // [53:72] is the sub-list for method output_type
+	34, // [34:53] is the sub-list for method input_type
+	34, // [34:34] is the sub-list for extension type_name
+	34, // [34:34] is the sub-list for extension extendee
+	0,  // [0:34] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -2203,18 +2709,19 @@ func file_weir_v1_weir_proto_init() {
 	if File_weir_v1_weir_proto != nil {
 		return
 	}
-	file_weir_v1_weir_proto_msgTypes[8].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[9].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[10].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[11].OneofWrappers = []any{}
-	file_weir_v1_weir_proto_msgTypes[12].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[3].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[14].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[15].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[16].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[17].OneofWrappers = []any{}
+	file_weir_v1_weir_proto_msgTypes[18].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
-			NumEnums:      3,
-			NumMessages:   29,
+			NumEnums:      4,
+			NumMessages:   37,
 			NumExtensions: 0,
 			NumServices:   3,
 		},

@@ -25,6 +25,11 @@ const (
 	Limiter_Check_FullMethodName     = "/weir.v1.Limiter/Check"
 	Limiter_CheckMany_FullMethodName = "/weir.v1.Limiter/CheckMany"
 	Limiter_Peek_FullMethodName      = "/weir.v1.Limiter/Peek"
+	Limiter_Charge_FullMethodName    = "/weir.v1.Limiter/Charge"
+	Limiter_Reserve_FullMethodName   = "/weir.v1.Limiter/Reserve"
+	Limiter_Settle_FullMethodName    = "/weir.v1.Limiter/Settle"
+	Limiter_Cancel_FullMethodName    = "/weir.v1.Limiter/Cancel"
+	Limiter_Extend_FullMethodName    = "/weir.v1.Limiter/Extend"
 )
 
 // LimiterClient is the client API for Limiter service.
@@ -41,6 +46,19 @@ type LimiterClient interface {
 	CheckMany(ctx context.Context, in *CheckManyRequest, opts ...grpc.CallOption) (*CheckManyResponse, error)
 	// Peek returns what Check would return, and charges nothing.
 	Peek(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
+	// Charge charges the cost of a request even if it does not fit, for work that is done
+	// already. allowed says whether it fitted.
+	Charge(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error)
+	// Reserve decides about a request as Check does, and charges an estimate. If something was
+	// charged, the response has a hold. End the hold with Settle or Cancel before it expires.
+	Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*CheckResponse, error)
+	// Settle ends a hold with what was used. Less than was reserved is refunded; more is
+	// charged, even beyond the limit. A hold ends once: a repeated call gets the first answer.
+	Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*HoldResponse, error)
+	// Cancel ends a hold as if nothing was used.
+	Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*HoldResponse, error)
+	// Extend sets when a hold expires.
+	Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*HoldResponse, error)
 }
 
 type limiterClient struct {
@@ -81,6 +99,56 @@ func (c *limiterClient) Peek(ctx context.Context, in *CheckRequest, opts ...grpc
 	return out, nil
 }
 
+func (c *limiterClient) Charge(ctx context.Context, in *CheckRequest, opts ...grpc.CallOption) (*CheckResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckResponse)
+	err := c.cc.Invoke(ctx, Limiter_Charge_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Reserve(ctx context.Context, in *ReserveRequest, opts ...grpc.CallOption) (*CheckResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CheckResponse)
+	err := c.cc.Invoke(ctx, Limiter_Reserve_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Settle(ctx context.Context, in *SettleRequest, opts ...grpc.CallOption) (*HoldResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldResponse)
+	err := c.cc.Invoke(ctx, Limiter_Settle_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Cancel(ctx context.Context, in *CancelRequest, opts ...grpc.CallOption) (*HoldResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldResponse)
+	err := c.cc.Invoke(ctx, Limiter_Cancel_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *limiterClient) Extend(ctx context.Context, in *ExtendRequest, opts ...grpc.CallOption) (*HoldResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(HoldResponse)
+	err := c.cc.Invoke(ctx, Limiter_Extend_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // LimiterServer is the server API for Limiter service.
 // All implementations must embed UnimplementedLimiterServer
 // for forward compatibility.
@@ -95,6 +163,19 @@ type LimiterServer interface {
 	CheckMany(context.Context, *CheckManyRequest) (*CheckManyResponse, error)
 	// Peek returns what Check would return, and charges nothing.
 	Peek(context.Context, *CheckRequest) (*CheckResponse, error)
+	// Charge charges the cost of a request even if it does not fit, for work that is done
+	// already. allowed says whether it fitted.
+	Charge(context.Context, *CheckRequest) (*CheckResponse, error)
+	// Reserve decides about a request as Check does, and charges an estimate. If something was
+	// charged, the response has a hold. End the hold with Settle or Cancel before it expires.
+	Reserve(context.Context, *ReserveRequest) (*CheckResponse, error)
+	// Settle ends a hold with what was used. Less than was reserved is refunded; more is
+	// charged, even beyond the limit. A hold ends once: a repeated call gets the first answer.
+	Settle(context.Context, *SettleRequest) (*HoldResponse, error)
+	// Cancel ends a hold as if nothing was used.
+	Cancel(context.Context, *CancelRequest) (*HoldResponse, error)
+	// Extend sets when a hold expires.
+	Extend(context.Context, *ExtendRequest) (*HoldResponse, error)
 	mustEmbedUnimplementedLimiterServer()
 }
 
@@ -113,6 +194,21 @@ func (UnimplementedLimiterServer) CheckMany(context.Context, *CheckManyRequest) 
 }
 func (UnimplementedLimiterServer) Peek(context.Context, *CheckRequest) (*CheckResponse, error) {
 	return nil, status.Error(codes.Unimplemented, "method Peek not implemented")
+}
+func (UnimplementedLimiterServer) Charge(context.Context, *CheckRequest) (*CheckResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Charge not implemented")
+}
+func (UnimplementedLimiterServer) Reserve(context.Context, *ReserveRequest) (*CheckResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Reserve not implemented")
+}
+func (UnimplementedLimiterServer) Settle(context.Context, *SettleRequest) (*HoldResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Settle not implemented")
+}
+func (UnimplementedLimiterServer) Cancel(context.Context, *CancelRequest) (*HoldResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Cancel not implemented")
+}
+func (UnimplementedLimiterServer) Extend(context.Context, *ExtendRequest) (*HoldResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Extend not implemented")
 }
 func (UnimplementedLimiterServer) mustEmbedUnimplementedLimiterServer() {}
 func (UnimplementedLimiterServer) testEmbeddedByValue()                 {}
@@ -189,6 +285,96 @@ func _Limiter_Peek_Handler(srv interface{}, ctx context.Context, dec func(interf
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Limiter_Charge_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CheckRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Charge(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Charge_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Charge(ctx, req.(*CheckRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Reserve_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ReserveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Reserve(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Reserve_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Reserve(ctx, req.(*ReserveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Settle_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SettleRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Settle(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Settle_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Settle(ctx, req.(*SettleRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Cancel_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(CancelRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Cancel(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Cancel_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Cancel(ctx, req.(*CancelRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Limiter_Extend_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ExtendRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(LimiterServer).Extend(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Limiter_Extend_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(LimiterServer).Extend(ctx, req.(*ExtendRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 // Limiter_ServiceDesc is the grpc.ServiceDesc for Limiter service.
 // It's only intended for direct use with grpc.RegisterService,
 // and not to be introspected or modified (even as a copy)
@@ -207,6 +393,26 @@ var Limiter_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Peek",
 			Handler:    _Limiter_Peek_Handler,
+		},
+		{
+			MethodName: "Charge",
+			Handler:    _Limiter_Charge_Handler,
+		},
+		{
+			MethodName: "Reserve",
+			Handler:    _Limiter_Reserve_Handler,
+		},
+		{
+			MethodName: "Settle",
+			Handler:    _Limiter_Settle_Handler,
+		},
+		{
+			MethodName: "Cancel",
+			Handler:    _Limiter_Cancel_Handler,
+		},
+		{
+			MethodName: "Extend",
+			Handler:    _Limiter_Extend_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

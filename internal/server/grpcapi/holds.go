@@ -1,0 +1,112 @@
+package grpcapi
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/types/known/durationpb"
+	"google.golang.org/protobuf/types/known/timestamppb"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
+	pb "github.com/weirhq/weir/proto/weir/v1"
+	"github.com/weirhq/weir/rule"
+)
+
+// Charge implements pb.LimiterServer.
+func (l limiter) Charge(ctx context.Context, req *pb.CheckRequest) (*pb.CheckResponse, error) {
+	return l.judge(ctx, req, l.s.options.Engine.Charge)
+}
+
+// Reserve implements pb.LimiterServer.
+func (l limiter) Reserve(ctx context.Context, req *pb.ReserveRequest) (*pb.CheckResponse, error) {
+	ttl, err := readTTL(req.GetTtl())
+	if err != nil {
+		return nil, err
+	}
+	return l.judge(ctx, req.GetRequest(), func(ctx context.Context, r *rule.Request, v *engine.Verdict) error {
+		return l.s.options.Engine.Reserve(ctx, r, ttl, v)
+	})
+}
+
+// Settle implements pb.LimiterServer.
+func (l limiter) Settle(ctx context.Context, req *pb.SettleRequest) (*pb.HoldResponse, error) {
+	bad := manage.CheckUsed(req.GetUsed())
+	if bad == nil {
+		bad = manage.CheckUnits("used_by_unit", req.GetUsedByUnit(), 0)
+	}
+	used := engine.Units(req.GetUsed())
+	switch {
+	case bad != nil:
+		return nil, badField.of("%s", bad.Detail).in(bad.Field)
+	case req.Used == nil && len(req.GetUsedByUnit()) == 0:
+		return nil, badField.of("used: required; send the units that were used, or call Cancel if there are none.").in("used")
+	case req.Used != nil && len(req.GetUsedByUnit()) > 0:
+		return nil, badField.of("used_by_unit: it cannot be combined with used; send one of them.").in("used_by_unit")
+	case req.Used == nil:
+		used = engine.ByUnit(req.GetUsedByUnit())
+	}
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Settle(ctx, id, used) })
+}
+
+// Cancel implements pb.LimiterServer.
+func (l limiter) Cancel(ctx context.Context, req *pb.CancelRequest) (*pb.HoldResponse, error) {
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Cancel(ctx, id) })
+}
+
+// Extend implements pb.LimiterServer.
+func (l limiter) Extend(ctx context.Context, req *pb.ExtendRequest) (*pb.HoldResponse, error) {
+	ttl, err := readTTL(req.GetTtl())
+	if err != nil {
+		return nil, err
+	}
+	return l.hold(req.GetHold(), func(id weir.HoldID) (engine.Settled, error) { return l.s.options.Engine.Extend(ctx, id, ttl) })
+}
+
+// readTTL reads the time after which a hold expires; 0 is the default.
+func readTTL(d *durationpb.Duration) (time.Duration, error) {
+	if d == nil {
+		return 0, nil
+	}
+	ttl := d.AsDuration()
+	if d.CheckValid() != nil || ttl < time.Millisecond || ttl > weir.MaxHoldTTL {
+		return 0, badField.of("ttl: it is out of range; send 1 ms to 24 h, or leave it out for 60 s.").in("ttl")
+	}
+	return ttl, nil
+}
+
+// hold answers a call about a hold.
+func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error)) (*pb.HoldResponse, error) {
+	id, bad := manage.HoldOf(text)
+	if bad != nil {
+		return nil, badField.of("%s", bad.Detail).in(bad.Field)
+	}
+	s, err := do(id)
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+		return nil, hurried(err)
+	case err != nil:
+		l.s.options.Logger.Warn("a hold could not be settled", "error", err)
+		return nil, storeGone.of("The store is unavailable; try again.").wait(outage)
+	case s.State == weir.HoldUnknown:
+		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what was used with Charge.").in("hold")
+	case s.State == weir.HoldExpired:
+		return nil, holdExpired.of("The hold has expired; charge what was used with Charge.").in("hold")
+	}
+	answer := &pb.HoldResponse{State: holdStates[s.State]}
+	if s.State == weir.HoldOpen {
+		answer.ExpiresAt = timestamppb.New(s.Expires.Time())
+	}
+	for _, p := range s.Parts {
+		answer.Parts = append(answer.Parts, &pb.HoldPart{
+			Rule: valid(p.Rule), Unit: p.Unit, Shadow: p.Shadow, Reserved: p.Reserved, Used: p.Used, Excess: p.Excess,
+		})
+	}
+	return answer, nil
+}
+
+var holdStates = map[weir.HoldState]pb.HoldState{
+	weir.HoldOpen: pb.HoldState_HOLD_STATE_OPEN, weir.HoldSettled: pb.HoldState_HOLD_STATE_SETTLED, weir.HoldPending: pb.HoldState_HOLD_STATE_PENDING,
+}
