@@ -184,6 +184,9 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 		if err := in.gather(req, v, visits); err != nil {
 			return err
 		}
+		if how != nil && how.settling && !v.settles() {
+			v.how = nil
+		}
 		return decide(ctx, in, v)
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -46,7 +47,27 @@ func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 // the request may proceed; if not, d describes why. The error is that of Check, or the
 // context's error if it ended during the delay; d is set then, too.
 func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
-	if err := g.engine.Check(ctx, req, v); err != nil {
+	return g.await(ctx, v, d, g.engine.Check(ctx, req, v))
+}
+
+// Reserve is Allow for callers that see the response. If a rule that applies settles by
+// the response, what the request costs is reserved, and v.Hold is set: end it with
+// [Engine.Settle]. A ttl of 0 is weir.DefaultHoldTTL.
+func (g *Gate) Reserve(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict, d *Denial) (bool, error) {
+	e := g.engine
+	if table, _ := e.Rules(); e.holds == nil || !table.Settles() {
+		return g.Allow(ctx, req, v, d)
+	}
+	s := weir.Settlement{TTL: ttl}
+	if err := s.Validate(); err != nil {
+		return g.await(ctx, v, d, err)
+	}
+	return g.await(ctx, v, d, e.reserve(ctx, req, &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: true}, v))
+}
+
+// await goes on with a verdict, unless there is an error.
+func (g *Gate) await(ctx context.Context, v *Verdict, d *Denial, err error) (bool, error) {
+	if err != nil {
 		*d = DescribeError(v, err)
 		return false, err
 	}
@@ -109,6 +130,10 @@ func (g *Gate) left(ctx context.Context) time.Duration {
 func (g *Gate) refund(ctx context.Context, v *Verdict) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRefund)
 	defer cancel()
+	if v.Hold != (weir.HoldID{}) {
+		_, _ = g.engine.Cancel(ctx, v.Hold)
+		return
+	}
 	_ = g.engine.Refund(ctx, v)
 }
 

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -11,7 +12,8 @@ import (
 
 // charging is how a request is charged, if not by a plain check.
 type charging struct {
-	always bool // else it is reserved
+	always   bool // else it is reserved
+	settling bool // reserved only if a rule settles by the response
 
 	ttl    time.Duration
 	id     weir.HoldID // of the first hold
@@ -53,8 +55,12 @@ func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	if err := s.Validate(); err != nil {
 		return err
 	}
+	return e.reserve(ctx, req, &charging{ttl: s.TTL, id: weir.NewHoldID()}, v)
+}
+
+// reserve is Reserve in whichever way.
+func (e *Engine) reserve(ctx context.Context, req *rule.Request, how *charging, v *Verdict) error {
 	start := time.Since(e.born)
-	how := &charging{ttl: s.TTL, id: weir.NewHoldID()}
 	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
 		return err
 	}
@@ -79,6 +85,11 @@ func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) erro
 		e.observeHold(ChargedUnits, parts)
 	}
 	return nil
+}
+
+// settles reports whether a rule that applies settles by the response.
+func (v *Verdict) settles() bool {
+	return slices.ContainsFunc(v.Results, func(r Result) bool { return r.Rule.Settles() })
 }
 
 // chargedParts are what a verdict has charged, by rule.

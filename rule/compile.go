@@ -49,6 +49,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 	for i, r := range t.rules {
 		if r.Mode != Off {
 			ready[i] = r.match
+			t.settles = t.settles || r.Settles()
 		}
 		for _, p := range r.key {
 			if p.source.Kind == Header {

@@ -28,6 +28,7 @@ type Table struct {
 	exempt  list
 	block   list
 	headers map[string]bool // by which rules count
+	settles bool
 	client  clientParts
 }
 
@@ -80,14 +81,15 @@ func (t *Table) CountsTokens(req *Request) *Entry {
 	if t.tokens == nil {
 		return nil
 	}
-	conditions := req.conditions()
-	conditions.Attributes = nil
 	var room [8]*Entry
-	if hits := t.tokens.Find(room[:0], conditions); len(hits) > 0 {
+	if hits := t.tokens.Find(room[:0], req.conditions()); len(hits) > 0 {
 		return hits[0]
 	}
 	return nil
 }
+
+// Settles reports whether the cost of any rule is known only when there is a response.
+func (t *Table) Settles() bool { return t.settles }
 
 // conditions is what the conditions of rules are held against.
 func (r *Request) conditions() match.Request {

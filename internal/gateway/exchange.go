@@ -79,7 +79,7 @@ func (x *exchange) end() {
 	if x.choice.target != nil {
 		o.Upstream = x.choice.name
 	}
-	if !x.ended {
+	if cut, is := x.w.(interface{ Cut() bool }); !x.ended && !(is && cut.Cut()) {
 		if o.Err = x.Context.Err(); o.Err == nil {
 			o.Err = errTorn
 		}

@@ -231,7 +231,7 @@ func modifyResponse(res *http.Response) error {
 // aboutLimits are the names that clients look at to learn about limits. An upstream's
 // own limits are not what limits them here. Retry-After is not among them.
 func aboutLimits(name string) bool {
-	return strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Rate-Limit")
+	return strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Rate-Limit") || strings.HasPrefix(name, "Anthropic-Ratelimit")
 }
 
 // explainError answers for an upstream that did not.

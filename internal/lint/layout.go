@@ -30,7 +30,7 @@ var layout = []line{
 	{[]string{"internal/replay/accesslog"}, "parses access logs; it does not know rules"},
 	{[]string{"internal/simulate"}, "runs traffic against the algorithms, without side effects"},
 	{[]string{"internal/simulate/chart"}, "charts as SVG and HTML; it does not know limits"},
-	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps no ResponseWriter and needs only the standard library"},
+	{[]string{"middleware/httplimit", "middleware/grpclimit"}, "the engine in front of a handler; httplimit wraps a ResponseWriter only where a rule settles by the response, and needs only the standard library"},
 	{[]string{"client"}, "a client for a remote weir; it fails open or closed while the service is unavailable"},
 	{[]string{"internal/headerfield"}, "the header fields for a decision, for every protocol that has headers"},
 	{[]string{"metrics"}, "Prometheus metrics of the engine's decisions; no other package imports the Prometheus library"},

@@ -2,7 +2,6 @@ package llm
 
 import (
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"strconv"
 	"time"
@@ -12,11 +11,12 @@ import (
 type Quota struct {
 	Limit, Remaining int64
 	ResetAfter       time.Duration // until the limit is fully reset
+	ResetAt          time.Time
 }
 
 // WriteHeaders adds the headers in which the vendor's clients look for a limit: of tokens, or of
 // requests. Gemini has none.
-func WriteHeaders(h http.Header, api API, tokens bool, q Quota, now time.Time) {
+func WriteHeaders(h http.Header, api API, tokens bool, q Quota) {
 	what := "requests"
 	if tokens {
 		what = "tokens"
@@ -30,7 +30,7 @@ func WriteHeaders(h http.Header, api API, tokens bool, q Quota, now time.Time) {
 	case Anthropic:
 		h.Set("Anthropic-Ratelimit-"+what+"-Limit", limit)
 		h.Set("Anthropic-Ratelimit-"+what+"-Remaining", remaining)
-		reset := now.Add(q.ResetAfter + time.Second - 1).Truncate(time.Second)
+		reset := q.ResetAt.Add(time.Second - 1).Truncate(time.Second)
 		h.Set("Anthropic-Ratelimit-"+what+"-Reset", reset.UTC().Format(time.RFC3339))
 	}
 }
@@ -79,17 +79,4 @@ func nameOf(status int) names {
 		return names{"server_error", "service_unavailable", "overloaded_error", "UNAVAILABLE"}
 	}
 	return names{"invalid_request_error", "invalid_request", "invalid_request_error", "INVALID_ARGUMENT"}
-}
-
-// Denial is the message of a request that a limit denies. The wait is 0 if waiting does not help.
-func Denial(model string, limit, remaining, requested int64, wait time.Duration) string {
-	of := "tokens"
-	if model != "" {
-		of = "tokens of " + model
-	}
-	text := fmt.Sprintf("Rate limit reached for %s: limit %d, remaining %d, requested %d.", of, limit, remaining, requested)
-	if wait > 0 {
-		return text + fmt.Sprintf(" Please try again in %s.", roundUp(wait, time.Millisecond))
-	}
-	return text + " Waiting does not help: please ask for fewer tokens."
 }

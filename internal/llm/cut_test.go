@@ -58,7 +58,7 @@ func TestCut(t *testing.T) {
 	} {
 		body := kept(t, c.name)
 		for _, part := range []int{1, 13, 1 << 20} {
-			w := NewWatch(Request{Generates: true, asked: c.asked}, estimate)
+			w := NewWatch(Request{Generates: true, Input: 500, asked: c.asked})
 			w.Over = func(u Usage) bool { return u.Output > c.output }
 			got := watched(w, header(c.name), 200, body, part)
 			begin, found := strings.CutSuffix(got, c.want)
@@ -80,7 +80,7 @@ func TestCut(t *testing.T) {
 func TestNotCut(t *testing.T) {
 	for _, name := range []string{"openai-chat.sse", "anthropic.sse", "gemini.sse", "openai-chat.json", "gemini-array.json"} {
 		body := kept(t, name)
-		w := NewWatch(Request{Generates: true}, estimate)
+		w := NewWatch(request)
 		w.Over = func(u Usage) bool {
 			return w.tally.ends > 0 || w.tally.whole
 		}
@@ -94,7 +94,7 @@ func TestNotCut(t *testing.T) {
 func TestCutChoices(t *testing.T) {
 	body := `data: {"id":"a\"b\n","choices":[{"index":1,"delta":{"content":"twelve bytes"}}]}` + "\n\n" +
 		`data: {"choices":[{"index":0,"finish_reason":"stop"}]}` + "\n\n" + `data: {"choices":[{"index":1e9,"delta":{"content":"more"}}]}` + "\n\n"
-	w := NewWatch(Request{Generates: true}, estimate)
+	w := NewWatch(request)
 	w.Over = func(u Usage) bool { return u.Output > 3 }
 	all := datas(t, watched(w, header("x.sse"), 200, body, 50))
 	if n := len(all); n != 3+maxChoices+1 || all[n-2]["id"] != "a\"b\n" {

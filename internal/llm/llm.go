@@ -3,7 +3,7 @@
 // (Gemini), and for the many that copy one of them.
 //
 //	request, ok := llm.Parse(path, body, llm.Auto)
-//	watch := llm.NewWatch(request, request.Estimate(1000))
+//	watch := llm.NewWatch(request)
 //	watch.Begin(status, header)
 //	for … { client.Write(watch.Pass(chunk)) }
 //	client.Write(watch.End())

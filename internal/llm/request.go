@@ -186,17 +186,12 @@ func (r *Request) place(path, verb string, has func(id) bool) {
 	r.Model = strings.ToValidUTF8(r.Model, "")
 }
 
-// Estimate is what the request may use, if the output that the client does not bound is at most
-// so many tokens a copy.
-func (r *Request) Estimate(output int64) Usage {
-	u := Usage{Input: r.Input, Output: r.Output}
-	switch {
-	case !r.Generates:
-		u.Output = 0
-	case r.Output == 0:
-		u.Output = times(clamp(output), r.copies)
+// Answers is how many answers the client asks for without a bound on their length.
+func (r *Request) Answers() int64 {
+	if !r.Generates || r.Output > 0 {
+		return 0
 	}
-	return u
+	return r.copies
 }
 
 // AskUsage returns the body with a question for the usage of the stream, and whether there

@@ -9,6 +9,11 @@ import (
 	"testing"
 )
 
+// estimated is what a request may use if an answer has 1000 tokens.
+func estimated(r *Request) Usage {
+	return Usage{Input: r.Input, Output: r.Output + times(1000, r.Answers())}
+}
+
 func TestParse(t *testing.T) {
 	for _, c := range []struct {
 		name, path, body string
@@ -47,7 +52,7 @@ func TestParse(t *testing.T) {
 		{"nothing that is known", "/v1/chat/completions", `{"question":"12345678"}`, Auto, "openai  false 6+1000"},
 	} {
 		r, ok := Parse(c.path, []byte(c.body), c.api)
-		u := r.Estimate(1000)
+		u := estimated(&r)
 		if got := fmt.Sprintf("%v %s %v %d+%d", r.API, r.Model, r.Stream, u.Input, u.Output); !ok || got != c.want {
 			t.Errorf("%s: %s, want %s", c.name, got, c.want)
 		}
@@ -93,13 +98,13 @@ func TestParseHostile(t *testing.T) {
 		{`{"metadata":{"max_tokens":5}}`, 1000},
 	} {
 		r, _ := Parse("/v1/chat/completions", []byte(c.body[:len(c.body)-1]+","+prompt+"}"), Auto)
-		if got := r.Estimate(1000).Output; got != c.want {
+		if got := estimated(&r).Output; got != c.want {
 			t.Errorf("%.80s: %d, want %d", c.body, got, c.want)
 		}
 	}
 	deep := strings.Repeat(`{"content":[`, 100_000)
 	r, _ := Parse("/v1/chat/completions", []byte(`{"messages":`+deep+`"`+strings.Repeat("a b ", 100)+`"`+strings.Repeat("]}", 100_000)+`,"max_tokens":7}`), Auto)
-	if u := r.Estimate(1000); u.Input < 100 || u.Output != 7 {
+	if u := estimated(&r); u.Input < 100 || u.Output != 7 {
 		t.Errorf("a deep body: %+v", u)
 	}
 }
@@ -163,7 +168,7 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, path string, body []byte) {
 		r, ok := Parse(path, body, Auto)
-		u := r.Estimate(1000)
+		u := estimated(&r)
 		if ok && u.Input < 1 || u.Input > MaxTokens || u.Output < 0 || u.Output > MaxTokens || len(r.Model) > maxKept {
 			t.Fatalf("%+v of %q", u, body)
 		}

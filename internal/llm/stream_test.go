@@ -25,7 +25,7 @@ func header(name string) http.Header {
 	return http.Header{"Content-Type": {"text/event-stream"}}
 }
 
-var estimate = Usage{Input: 500, Output: 900}
+var request = Request{Generates: true, Input: 500, Output: 900}
 
 // watched passes a response in parts of so many bytes, and returns what the client gets.
 func watched(w *Watch, h http.Header, status int, body string, part int) string {
@@ -67,7 +67,7 @@ func TestUsage(t *testing.T) {
 	} {
 		body := kept(t, c.name)
 		for _, part := range []int{1, 2, 7, 64, 1 << 20} {
-			w := NewWatch(Request{Generates: true}, estimate)
+			w := NewWatch(request)
 			if got := watched(w, header(c.name), c.status, body, part); got != body {
 				t.Errorf("%s in parts of %d: changed to\n%s", c.name, part, got)
 			}
@@ -80,7 +80,7 @@ func TestUsage(t *testing.T) {
 
 // Usage that is repeated is that of the whole, not one more.
 func TestRepeatedUsage(t *testing.T) {
-	w := NewWatch(Request{Generates: true}, estimate)
+	w := NewWatch(request)
 	watched(w, header("x.sse"), 200, `data: {"usage":{"prompt_tokens":5,"completion_tokens":3}}
 data: {"usage":{"prompt_tokens":5,"completion_tokens":7}}
 
@@ -91,9 +91,9 @@ data: {"usage":{"prompt_tokens":0,"completion_tokens":0}}
 		t.Errorf("%+v", got)
 	}
 	// Before a stream begins, some report zeros.
-	w = NewWatch(Request{Generates: true}, estimate)
+	w = NewWatch(request)
 	watched(w, header("x.sse"), 200, `data: {"usage":{"prompt_tokens":0,"completion_tokens":0}}`+"\n\n", 9)
-	if got, known := w.Used(); got != estimate || known {
+	if got, known := w.Used(); got != (Usage{}) || known {
 		t.Errorf("%+v, %v", got, known)
 	}
 }
@@ -106,8 +106,8 @@ func TestBrokenOff(t *testing.T) {
 		want        Usage
 		known       bool
 	}{
-		{"openai-chat.sse", "", estimate, false},
-		{"openai-chat.sse", `"delta":{"role":"assistant"`, estimate, false},
+		{"openai-chat.sse", "", Usage{}, false},
+		{"openai-chat.sse", `"delta":{"role":"assistant"`, Usage{}, false},
 		{"openai-chat.sse", `"content":"Hello"`, Usage{Input: 500, Output: 2}, true},
 		{"openai-chat.sse", `"content":" there, you"`, Usage{Input: 500, Output: 4}, true},
 		{"openai-responses.sse", `"delta":"Hi there`, Usage{Input: 500, Output: 2}, true},
@@ -115,7 +115,7 @@ func TestBrokenOff(t *testing.T) {
 		{"anthropic.sse", `"text":"Hello, and`, Usage{Input: 132, Cached: 100, Output: 3}, true},
 		{"gemini.sse", "\r\n\r\n", Usage{Input: 8, Output: 5}, true},
 		{"openai-chat.json", `"content": "Hello! How`, Usage{Input: 500, Output: 3}, true},
-		{"openai-chat.json", `{`, estimate, false},
+		{"openai-chat.json", `{`, Usage{}, false},
 	} {
 		body := kept(t, c.name)
 		n := strings.Index(body, c.until)
@@ -123,7 +123,7 @@ func TestBrokenOff(t *testing.T) {
 			t.Fatalf("%s has no %q", c.name, c.until)
 		}
 		body = body[:n+len(c.until)]
-		w := NewWatch(Request{Generates: true}, estimate)
+		w := NewWatch(request)
 		if got := watched(w, header(c.name), 200, body, 10); got != body {
 			t.Errorf("%s until %s: the client gets\n%s", c.name, c.until, got)
 		}
@@ -133,7 +133,7 @@ func TestBrokenOff(t *testing.T) {
 	}
 }
 
-// What cannot be read costs its estimate.
+// Of what cannot be read, nothing is known.
 func TestOpaque(t *testing.T) {
 	body := kept(t, "openai-chat.json")
 	for _, h := range []http.Header{
@@ -142,11 +142,11 @@ func TestOpaque(t *testing.T) {
 		{"Content-Type": {"audio/mpeg"}},
 		{},
 	} {
-		w := NewWatch(Request{Generates: true}, estimate)
+		w := NewWatch(request)
 		if got := watched(w, h, 200, body, 10); got != body {
 			t.Errorf("%v: changed to\n%s", h, got)
 		}
-		if got, known := w.Used(); got != estimate || known {
+		if got, known := w.Used(); got != (Usage{}) || known {
 			t.Errorf("%v: %+v, %v", h, got, known)
 		}
 	}
@@ -167,7 +167,7 @@ func TestStrip(t *testing.T) {
 			body, want = strings.ReplaceAll(body, "\n", "\r\n"), strings.ReplaceAll(want, "\n", "\r\n")
 		}
 		for part := 1; part < len(body); part += 1 + part/3 {
-			w := NewWatch(Request{Generates: true}, estimate)
+			w := NewWatch(request)
 			w.Strip()
 			if got := watched(w, header("x.sse"), 200, body, part); got != want {
 				t.Fatalf("in parts of %d the client gets\n%s", part, got)
@@ -184,7 +184,7 @@ func TestStrip(t *testing.T) {
 		": comment\n\n", "data: [DONE]\n\n", "data: {\"choices\":[],\"usage\":{",
 	} {
 		for _, part := range []int{1, 5, 1000} {
-			w := NewWatch(Request{Generates: true}, estimate)
+			w := NewWatch(request)
 			w.Strip()
 			if got := watched(w, header("x.sse"), 200, event, part); got != event {
 				t.Errorf("%q became %q", event, got)
@@ -197,7 +197,7 @@ func TestStrip(t *testing.T) {
 func TestAtOnce(t *testing.T) {
 	body := kept(t, "openai-chat.sse")
 	for _, strip := range []bool{false, true} {
-		w := NewWatch(Request{Generates: true}, estimate)
+		w := NewWatch(request)
 		if strip {
 			w.Strip()
 		}
@@ -209,14 +209,14 @@ func TestAtOnce(t *testing.T) {
 			}
 		}
 	}
-	w := NewWatch(Request{Generates: true}, estimate)
+	w := NewWatch(request)
 	w.Strip()
 	w.Begin(200, header("x.sse"))
 	const some = `data: {"choices":[{"delta":{"content":"a long`
 	if got := string(w.Pass([]byte(some))); got != some {
 		t.Errorf("%q passed of an event that cannot be the one", got)
 	}
-	w = NewWatch(Request{Generates: true}, estimate)
+	w = NewWatch(request)
 	w.Begin(200, header("x.sse"))
 	for i := range len(body) {
 		if got := w.Pass([]byte(body[i : i+1])); len(got) != 1 {
@@ -229,7 +229,7 @@ func TestAtOnce(t *testing.T) {
 func TestEndless(t *testing.T) {
 	part := []byte(strings.Repeat(`{"choices":[`, 1000) + strings.Repeat("x", 10_000))
 	for _, begin := range []string{`data: {"choices":[],"usage":`, "data: ", "data", ": ", "event: ", `data: {"choices":[{"delta":{"content":"`} {
-		w := NewWatch(Request{Generates: true}, estimate)
+		w := NewWatch(request)
 		w.Strip()
 		w.Begin(200, header("x.sse"))
 		in, out := len(begin), len(w.Pass([]byte(begin)))
@@ -264,13 +264,13 @@ func FuzzPass(f *testing.F) {
 			h = header("x.sse")
 		}
 		run := func(part int) (string, Usage) {
-			w := NewWatch(Request{Generates: true}, estimate)
+			w := NewWatch(request)
 			if strip {
 				w.Strip()
 			}
 			got := watched(w, h, 200, string(body), part)
-			u, _ := w.Used()
-			if u.Input < 0 || u.Output < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Input > MaxTokens || u.Output > MaxTokens || u.Input+u.Output == 0 {
+			u, known := w.Used()
+			if u.Input < 0 || u.Output < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Input > MaxTokens || u.Output > MaxTokens || known && u.Input+u.Output == 0 {
 				t.Fatalf("%+v", u)
 			}
 			return got, u

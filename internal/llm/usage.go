@@ -102,7 +102,7 @@ func (t *tally) count(v *value) bool {
 
 // used is the usage, as far as it is known. Text that has been seen counts unless the vendor
 // has counted it.
-func (t *tally) used(estimate Usage, text int64) (u Usage, known bool) {
+func (t *tally) used(input, text int64) (u Usage, known bool) {
 	n := &t.number
 	u.Input = max(n[inTokens], n[inFresh])
 	u.Output = max(n[outTokens], n[outFresh], n[outSoFar])
@@ -114,10 +114,10 @@ func (t *tally) used(estimate Usage, text int64) (u Usage, known bool) {
 	u.Cached = min(max(n[cachePart], n[cacheRead]), u.Input)
 	u.Reasoning = min(max(n[reasoningPart], n[outAdded]), u.Output)
 	if u.Input+u.Output+text == 0 {
-		return estimate, false
+		return Usage{}, false
 	}
 	if u.Input == 0 {
-		u.Input = estimate.Input
+		u.Input = input
 	}
 	ended := t.ends > 0 && n[outSoFar]+n[outAdded] > 0
 	if !t.whole && !ended {

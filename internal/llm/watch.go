@@ -13,20 +13,19 @@ type Watch struct {
 	// Without it, and where the response is not a stream of events, nothing is cut.
 	Over func(Usage) bool
 
-	request  Request
-	estimate Usage
-	strip    bool // the event with the usage was not asked for by the client
-	status   int
-	form     form
-	scan     scanner
-	tally    tally
-	lines    lines
-	event    event
-	origin   origin
-	cut      bool
-	held     []byte // of an event that may have to be removed
-	passing  bool   // the event that is under way is not held
-	out      []byte
+	request Request
+	strip   bool // the event with the usage was not asked for by the client
+	status  int
+	form    form
+	scan    scanner
+	tally   tally
+	lines   lines
+	event   event
+	origin  origin
+	cut     bool
+	held    []byte // of an event that may have to be removed
+	passing bool   // the event that is under way is not held
+	out     []byte
 }
 
 type form uint8
@@ -37,9 +36,9 @@ const (
 	events
 )
 
-// NewWatch returns a watch over the answer to a request that may use so much.
-func NewWatch(r Request, estimate Usage) *Watch {
-	w := &Watch{request: r, estimate: estimate}
+// NewWatch returns a watch over the answer to a request.
+func NewWatch(r Request) *Watch {
+	w := &Watch{request: r}
 	w.scan.root, w.scan.visit = responsePlaces, w.see
 	return w
 }
@@ -49,7 +48,7 @@ func NewWatch(r Request, estimate Usage) *Watch {
 func (w *Watch) Strip() { w.strip = true }
 
 // Begin says how the response begins. One that is compressed cannot be read, so callers ask
-// upstreams for none; if it is all the same, the estimate stands.
+// upstreams for none; if it is all the same, nothing is known.
 func (w *Watch) Begin(status int, h http.Header) {
 	w.status = status
 	encoding := h.Get("Content-Encoding")
@@ -62,6 +61,9 @@ func (w *Watch) Begin(status int, h http.Header) {
 		w.form = document
 	}
 }
+
+// Shortens reports whether what is sent on may be shorter than what comes in.
+func (w *Watch) Shortens() bool { return w.form == events && (w.strip || w.Over != nil) }
 
 // Pass reads what comes next and returns what is to be sent on at once. The result is valid
 // until the next call; it is usually p itself.
@@ -92,13 +94,13 @@ func (w *Watch) End() []byte {
 func (w *Watch) Cut() bool { return w.cut }
 
 // Used is what the request used, as far as it has been seen, and whether anything was. A
-// request that failed used nothing; one of which nothing is known used its estimate.
+// request that failed used nothing; of one about which nothing is known, the estimate stands.
 func (w *Watch) Used() (u Usage, known bool) {
 	text := w.tally.text
 	if id, size := w.scan.partial(); id == someText {
 		text += size
 	}
-	u, known = w.tally.used(w.estimate, text)
+	u, known = w.tally.used(w.request.Input, text)
 	if !known && w.status >= http.StatusBadRequest {
 		return Usage{}, true
 	}

@@ -48,11 +48,16 @@ func (d *Denial) translate() {
 }
 
 // deny answers a request that may not go on.
-func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass) {
+func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, prompt *prompt) {
 	d := &p.denial
 	d.translate()
 	writeHeaders(w.Header(), d.Verdict, 0, d.RetryAfter, m.options.Headers)
-	if m.options.Deny == nil {
+	switch {
+	case m.options.Deny != nil:
+	case prompt != nil:
+		prompt.problem(w, d.Status, d.Detail, d.RetryAfter)
+		return
+	default:
 		d.Write(w)
 		return
 	}

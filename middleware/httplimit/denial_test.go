@@ -140,7 +140,7 @@ func TestFail(t *testing.T) {
 		w := httptest.NewRecorder()
 		p := new(pass)
 		p.denial.Denial = engine.DescribeError(&p.verdict, c.err)
-		b.stop(w, from("203.0.113.7:1", "GET", "/"), p, c.err)
+		b.stop(w, from("203.0.113.7:1", "GET", "/"), p, nil, c.err)
 		if w.Code != c.status || w.Header().Get("Retry-After") != c.retry {
 			t.Errorf("%v: %d, Retry-After %q", c.err, w.Code, w.Header().Get("Retry-After"))
 		}

@@ -4,8 +4,12 @@
 //	http.ListenAndServe(addr, limit.Wrap(mux))
 //
 // Wrap is a func(http.Handler) http.Handler, as chi and gorilla expect. Frameworks with
-// their own handlers call Allow. The ResponseWriter is passed on unchanged, so the
-// handler can flush, hijack and push.
+// their own handlers call Allow. The ResponseWriter is passed on unchanged, unless a
+// rule settles by the response; in both cases the handler can flush and hijack it.
+//
+// With Wrap, rules can settle by the response: by its status, or by the tokens that a
+// language model used. What a request may cost is reserved first. To count tokens, the
+// body of the request is read, up to 32 MiB; the response is never buffered.
 //
 // An allowed request gets headers about the limit with the fewest units left, and a
 // denied one gets a complete answer: see [WriteHeaders] and [Denial]. A request that a
@@ -31,6 +35,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/rule"
 )
 
 // Middleware limits requests. It is safe for concurrent use, and can wrap any number of
@@ -41,6 +46,7 @@ type Middleware struct {
 	clients *clientip.Resolver
 	gate    *engine.Gate
 	mounts  *atomic.Int64 // of all middlewares of the engine
+	ttl     time.Duration // of holds
 
 	told  [codes]atomic.Bool
 	users sameness
@@ -51,8 +57,11 @@ type Middleware struct {
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, ok := m.allow(w, r); ok {
-			m.serve(next, w, r)
+		if r, s, ok := m.allow(w, r, m.gate.Reserve); ok {
+			if body, is := r.Body.(*promptBody); is {
+				defer body.Close()
+			}
+			m.serve(next, w, r, s)
 		}
 	})
 }
@@ -64,39 +73,59 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 	if m.mounts.Load() < 2 {
 		m.mounts.Add(2) // it may be called from anywhere
 	}
-	return m.allow(w, r)
+	check := func(ctx context.Context, req *rule.Request, _ time.Duration, v *engine.Verdict, d *engine.Denial) (bool, error) {
+		return m.gate.Allow(ctx, req, v, d)
+	}
+	r, _, ok := m.allow(w, r, check)
+	if body, is := r.Body.(*promptBody); is && ok {
+		body.release() // nobody says when it has been read
+	}
+	return r, ok
 }
 
-func (m *Middleware) allow(w http.ResponseWriter, r *http.Request) (*http.Request, bool) {
+// decide is Allow or Reserve of a gate.
+type decide func(context.Context, *rule.Request, time.Duration, *engine.Verdict, *engine.Denial) (bool, error)
+
+// allow also returns what is to be done after an allowed request, or nil.
+func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide) (*http.Request, *settlement, bool) {
 	if m.options.Skip != nil && m.options.Skip(r) {
-		return r, true
+		return r, nil, true
 	}
 	again := m.mounts.Load() > 1
 	if again && r.Context().Value(mark{m.engine}) != nil {
 		m.tell(mountedTwice, "path", r.URL.Path)
-		return r, true // it has paid already
+		return r, nil, true // it has paid already
 	}
 	p := passes.Get().(*pass)
 	defer p.release()
 	if err := m.read(p, r); err != nil {
 		p.denial.Denial = engine.DescribeError(&p.verdict, err)
-		m.stop(w, r, p, err)
-		return r, false
+		m.stop(w, r, p, nil, err)
+		return r, nil, false
+	}
+	prompt, err := m.readPrompt(w, r, &p.request)
+	if err != nil {
+		return r, nil, false // it has been answered
 	}
 	v := &p.verdict
-	if ok, err := m.gate.Allow(r.Context(), &p.request, v, &p.denial.Denial); !ok {
-		m.stop(w, r, p, err)
-		return r, false
+	if ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial); !ok {
+		prompt.writeHeaders(w.Header(), v, m.options.Headers)
+		m.stop(w, r, p, prompt, err)
+		prompt.close()
+		return r, nil, false
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
+	prompt.writeHeaders(w.Header(), v, m.options.Headers)
+	s := m.settles(p, prompt)
+	r = prompt.restore(r, s)
 	if again {
 		r = r.WithContext(context.WithValue(r.Context(), mark{m.engine}, true))
 	}
-	return r, true
+	return r, s, true
 }
 
 // stop answers a request that may not go on, maybe because of an error.
-func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, err error) {
+func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, prompt *prompt, err error) {
 	if errors.Is(err, context.Canceled) {
 		w.WriteHeader(statusClientGone)
 		return
@@ -104,7 +133,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, err e
 	if _, invalid := errors.AsType[*weir.InvalidError](err); invalid {
 		m.tell(notChecked, "path", r.URL.Path, "error", err.Error())
 	}
-	m.deny(w, r, p)
+	m.deny(w, r, p, prompt)
 }
 
 // statusClientGone is what access logs call a client that did not wait for its

@@ -7,41 +7,66 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/weirhq/weir/internal/llm"
 )
 
 // errPanicked is how a handler ended that did not return.
 var errPanicked = errors.New("httplimit: the handler panicked")
 
-// serve calls the handler, and tells who wants to know how it went.
-func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Request) {
-	if m.options.Observe == nil {
+// errCut is why nothing more of a response is sent.
+var errCut = errors.New("httplimit: the response was cut, because it used more tokens than were reserved")
+
+// serve calls the handler, settles what its response costs, and tells who wants to know how
+// it went.
+func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Request, s *settlement) {
+	if m.options.Observe == nil && s == nil {
 		next.ServeHTTP(w, r)
 		return
 	}
 	n := &noted{ResponseWriter: w}
+	if s != nil {
+		n.watch = s.watch
+	}
 	start := time.Now()
 	err := errPanicked
 	defer func() {
+		if n.Cut() && err != nil {
+			// A proxy that cannot write its response panics, so that the client sees that it
+			// is not whole. This one is.
+			if cause := recover(); cause == http.ErrAbortHandler {
+				err = nil
+			} else {
+				defer panic(cause)
+			}
+		}
 		status := n.status
 		switch {
 		case status == 0 && err != nil:
 			status = http.StatusInternalServerError
 		case status == 0:
 			status = http.StatusOK // as net/http answers for a handler that says nothing
+			n.status = status
 		}
-		// The pattern is the mux's, and so one of a few: a mux writes it into the
-		// request on its way down.
-		m.options.Observe(r.Pattern, status, time.Since(start), err)
+		s.end(n)
+		if m.options.Observe != nil {
+			// The pattern is the mux's, and so one of a few: a mux writes it into the
+			// request on its way down.
+			m.options.Observe(r.Pattern, status, time.Since(start), err)
+		}
 	}()
 	next.ServeHTTP(n, r)
+	n.finish()
 	err = nil
 }
 
-// noted takes note of the status. It can do what the writers of net/http can, for
-// handlers that ask for that by type.
+// noted takes note of the status and the length, and of the tokens if there are any to count.
+// It can do what the writers of net/http can, for handlers that ask for that by type.
 type noted struct {
 	http.ResponseWriter
 	status int // 0 until there is one
+	bytes  int64
+	watch  *llm.Watch // or nil
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -50,33 +75,77 @@ func (n *noted) Unwrap() http.ResponseWriter { return n.ResponseWriter }
 // WriteHeader implements http.ResponseWriter. Hints such as 103 are no status, but 101
 // ends what HTTP has to say.
 func (n *noted) WriteHeader(status int) {
-	if n.status == 0 && (status >= 200 || status == http.StatusSwitchingProtocols) {
-		n.status = status
+	if status >= 200 || status == http.StatusSwitchingProtocols {
+		n.begin(status)
 	}
 	n.ResponseWriter.WriteHeader(status)
 }
 
-func (n *noted) begin() {
-	if n.status == 0 {
-		n.status = http.StatusOK
+func (n *noted) begin(status int) {
+	if n.status != 0 {
+		return
+	}
+	n.status = status
+	if n.watch != nil {
+		if n.watch.Begin(status, n.Header()); n.watch.Shortens() {
+			n.Header().Del("Content-Length")
+		}
 	}
 }
 
 // Write implements http.ResponseWriter.
 func (n *noted) Write(body []byte) (int, error) {
-	n.begin()
-	return n.ResponseWriter.Write(body)
+	n.begin(http.StatusOK)
+	if n.watch == nil {
+		written, err := n.ResponseWriter.Write(body)
+		n.bytes += int64(written)
+		return written, err
+	}
+	if n.watch.Cut() {
+		return 0, errCut
+	}
+	if err := n.send(n.watch.Pass(body)); err != nil {
+		return 0, err
+	}
+	if n.watch.Cut() {
+		return len(body), errCut
+	}
+	return len(body), nil
 }
+
+func (n *noted) send(body []byte) error {
+	if len(body) == 0 {
+		return nil
+	}
+	written, err := n.ResponseWriter.Write(body)
+	n.bytes += int64(written)
+	return err
+}
+
+// finish sends what is left when the handler is done.
+func (n *noted) finish() {
+	if n.watch != nil {
+		_ = n.send(n.watch.End())
+	}
+}
+
+// Cut reports whether the response was ended before the handler's end.
+func (n *noted) Cut() bool { return n.watch != nil && n.watch.Cut() }
 
 // ReadFrom implements io.ReaderFrom, by which files are sent without a copy.
 func (n *noted) ReadFrom(r io.Reader) (int64, error) {
-	n.begin()
-	return io.Copy(n.ResponseWriter, r)
+	if n.watch != nil {
+		return io.Copy(struct{ io.Writer }{n}, r)
+	}
+	n.begin(http.StatusOK)
+	copied, err := io.Copy(n.ResponseWriter, r)
+	n.bytes += copied
+	return copied, err
 }
 
 // Flush implements http.Flusher.
 func (n *noted) Flush() {
-	n.begin()
+	n.begin(http.StatusOK)
 	_ = http.NewResponseController(n.ResponseWriter).Flush()
 }
 

@@ -117,7 +117,7 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
-	return &Middleware{options: o, engine: e, gate: gate, clients: clients, mounts: mountsOf(e)}, nil
+	return &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e)}, nil
 }
 
 // Believes reports whether a header is UserHeader or TierHeader, which identify the

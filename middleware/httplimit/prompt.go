@@ -1,0 +1,167 @@
+package httplimit
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"net/http"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/internal/llm"
+	"github.com/weirhq/weir/rule"
+)
+
+const (
+	maxPrompt  = 32 << 20  // bytes of the body of a request to a language model
+	maxPrompts = 256 << 20 // bytes of all that are being read or sent on
+)
+
+var prompts = httpbody.New(maxPrompts)
+
+// prompt is a request to a language model whose tokens a rule counts. A nil one is any other
+// request.
+type prompt struct {
+	llm.Request
+	body    []byte
+	release func()
+}
+
+// readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
+// it. After an error, the request has been answered.
+func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, q *rule.Request) (*prompt, error) {
+	table, _ := m.engine.Rules()
+	counts := table.CountsTokens(q)
+	if counts == nil {
+		return nil, nil
+	}
+	p, uses := &prompt{release: func() {}}, false
+	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
+		var err error
+		if p.body, p.release, err = prompts.Read(w, r, maxPrompt); err != nil {
+			p.close()
+			p.Request, _ = llm.Parse(q.Path, nil, llm.API(counts.Tokens.API))
+			p.unread(w, err)
+			return nil, err
+		}
+	}
+	p.Request, uses = llm.Parse(q.Path, p.body, llm.API(counts.Tokens.API))
+	q.Prompt = new(rule.Prompt)
+	if uses {
+		*q.Prompt = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers()}
+	}
+	if _, given := q.Attributes["model"]; !given && p.Model != "" {
+		all := maps.Clone(q.Attributes)
+		if all == nil {
+			all = map[string]string{}
+		}
+		all["model"] = p.Model
+		q.Attributes = all
+	}
+	return p, nil
+}
+
+// unread answers a request whose body could not be read.
+func (p *prompt) unread(w http.ResponseWriter, err error) {
+	status, message := http.StatusBadRequest, "The body of the request could not be read."
+	if _, long := errors.AsType[*http.MaxBytesError](err); long {
+		status, message = http.StatusRequestEntityTooLarge, "The body of the request is longer than "+strconv.Itoa(maxPrompt>>20)+" MiB."
+	} else if errors.Is(err, httpbody.ErrBusy) {
+		status, message = http.StatusServiceUnavailable, "Too many long requests are being read; try again later."
+		w.Header().Set("Retry-After", "1")
+	}
+	p.problem(w, status, message, 0)
+}
+
+func (p *prompt) close() {
+	if p != nil {
+		p.release()
+	}
+}
+
+// problem answers as the API of the client does.
+func (p *prompt) problem(w http.ResponseWriter, status int, message string, wait time.Duration) {
+	h := w.Header()
+	h.Del("Content-Length")
+	h.Set("Cache-Control", "no-store")
+	h.Set("Content-Type", "application/json")
+	if status == http.StatusTooManyRequests && wait == 0 {
+		h.Set("X-Should-Retry", "false") // the clients of OpenAI and Anthropic heed it
+	}
+	w.WriteHeader(status)
+	w.Write(llm.Problem(p.API, status, message, wait))
+}
+
+// writeHeaders adds what clients of the API look for: the limit of tokens, and that of
+// requests, with the least left.
+func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers) {
+	if p == nil || families&XRateLimit == 0 {
+		return
+	}
+	var least [2]*engine.Result
+	for i := range v.Results {
+		r, tokens := &v.Results[i], 0
+		if r.Rule.Tokens != nil {
+			tokens = 1
+		}
+		if !r.Shadow && r.Asked && (least[tokens] == nil || r.Remaining < least[tokens].Remaining) {
+			least[tokens] = r
+		}
+	}
+	for tokens, r := range least {
+		if r != nil {
+			llm.WriteHeaders(h, p.API, tokens == 1, llm.Quota{
+				Limit: r.Limit, Remaining: r.Remaining, ResetAfter: r.ResetAfter, ResetAt: time.UnixMicro(int64(r.ResetAt)),
+			})
+		}
+	}
+}
+
+// restore gives the request its body back. If the usage of its tokens is to be settled, it
+// asks the upstream for that, and for a response that can be read.
+func (p *prompt) restore(r *http.Request, s *settlement) *http.Request {
+	if p == nil || len(p.body) == 0 {
+		return r
+	}
+	r = r.WithContext(r.Context())
+	if s != nil && s.watch != nil {
+		asks := false
+		if p.body, asks = p.AskUsage(p.body); asks {
+			s.watch.Strip()
+		}
+		r.Header = r.Header.Clone()
+		r.Header.Set("Accept-Encoding", "identity")
+		if r.Header.Get("Content-Length") != "" {
+			r.Header.Set("Content-Length", strconv.Itoa(len(p.body)))
+		}
+	}
+	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
+	r.Body = &promptBody{body: p.body, release: sync.OnceFunc(p.release)}
+	return r
+}
+
+// promptBody is a body that was read. Its room is free when it has been read again, or is
+// closed.
+type promptBody struct {
+	body    []byte
+	release func()
+}
+
+func (b *promptBody) Read(to []byte) (int, error) {
+	if len(b.body) == 0 {
+		b.body = nil
+		b.release()
+		return 0, io.EOF
+	}
+	n := copy(to, b.body)
+	b.body = b.body[n:]
+	return n, nil
+}
+
+func (b *promptBody) Close() error {
+	b.release()
+	return nil
+}

@@ -1,0 +1,344 @@
+package httplimit
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir/engine"
+)
+
+const tokens = `
+rules:
+  - id: tokens
+    match: {path: /v1/**}
+    key: ip
+    algorithm: fixed_window
+    limit: 1000/1d
+    tokens: {weights: {input: 1, output: 2, cached: 0.1}, default_output: 100%s}
+`
+
+const client = "ip:203.0.113.7"
+
+func tokenRules(more string) string { return fmt.Sprintf(tokens, more) }
+
+// chat makes a request of one client to a language model.
+func chat(path, body string) *http.Request {
+	r := httptest.NewRequest("POST", path, strings.NewReader(body))
+	r.RemoteAddr = "203.0.113.7:1"
+	r.Header.Set("Accept-Encoding", "gzip")
+	return r
+}
+
+func chunk(content string) string {
+	return `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[{"index":0,"delta":{"content":"` + content + `"},"finish_reason":null}],"usage":null}` + "\n\n"
+}
+
+const (
+	usageEvent = `data: {"id":"c1","object":"chat.completion.chunk","created":1,"model":"m","choices":[],"usage":{"prompt_tokens":9,"completion_tokens":20,"total_tokens":29}}` + "\n\n"
+	doneEvent  = "data: [DONE]\n\n"
+)
+
+// A response is settled by the usage that it reports, and its request arrives as it was sent.
+func TestTokens(t *testing.T) {
+	s := newSettling(t, tokenRules(""), Options{})
+	const sent = `{"model":"m","messages":[{"role":"user","content":"Hello"}],"max_tokens":300}`
+	reserved := int64(0)
+	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, err := io.ReadAll(r.Body)
+		if string(body) != sent || err != nil || r.ContentLength != int64(len(sent)) || r.Header.Get("Accept-Encoding") != "identity" {
+			t.Errorf("%s, %v, %d, %v", body, err, r.ContentLength, r.Header)
+		}
+		reserved = s.used("tokens", client)
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, `{"choices":[{"message":{"content":"Hi"}}],"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":50}}}`)
+	}))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, chat("/v1/chat/completions", sent))
+	if want := int64(5 + 2*300); reserved != want {
+		t.Errorf("%d were reserved, want %d", reserved, want)
+	}
+	if got, want := s.used("tokens", client), int64(50+5+14); got != want {
+		t.Errorf("%d are used, want %d", got, want)
+	}
+	if got := w.Header(); got.Get("x-ratelimit-limit-tokens") != "1000" || got.Get("x-ratelimit-remaining-tokens") != "395" || got.Get("x-ratelimit-reset-tokens") == "" {
+		t.Errorf("%v", got)
+	}
+}
+
+// Without an answer, by an error, without usage: what is known counts.
+func TestTokensSettledBy(t *testing.T) {
+	const estimate = 5 + 2*100
+	for _, c := range []struct {
+		name   string
+		status int
+		kind   string
+		body   string
+		want   int64
+	}{
+		{"an error", 400, "application/json", `{"error":{"message":"no"}}`, 0},
+		{"an upstream that cannot be reached", 502, "text/plain", "", 0},
+		{"an answer without usage", 200, "application/json", `{"choices":[{"message":{"content":"12345678"}}]}`, 5 + 2*2},
+		{"an answer that is compressed", 200, "application/x-gzip", "\x1f\x8b", estimate},
+		{"an answer that says nothing", 200, "application/json", `{"status":"queued"}`, estimate},
+		{"a stream without usage", 200, "text/event-stream", chunk("12345678"), 5 + 2*2},
+		{"a panic before the answer", 0, "", "", estimate},
+		{"a panic within the answer", -200, "text/event-stream", chunk("12345678"), 5 + 2*2},
+	} {
+		s := newSettling(t, tokenRules(""), Options{})
+		h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if c.status == 0 {
+				panic(http.ErrAbortHandler)
+			}
+			w.Header().Set("Content-Type", c.kind)
+			w.WriteHeader(max(c.status, -c.status))
+			io.WriteString(w, c.body)
+			if c.status < 0 {
+				panic(http.ErrAbortHandler)
+			}
+		}))
+		func() {
+			defer func() { _ = recover() }()
+			h.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", `{"messages":[{"role":"user","content":"Hello"}]}`))
+		}()
+		if got := s.used("tokens", client); got != c.want {
+			t.Errorf("%s: %d are used, want %d", c.name, got, c.want)
+		}
+	}
+}
+
+// Every event of a stream arrives before the next one is sent; the usage is asked for and
+// removed again; a client that leaves pays for what it has seen.
+func TestTokensStream(t *testing.T) {
+	s := newSettling(t, tokenRules(""), Options{})
+	seen := make(chan struct{})
+	asked := make(chan bool, 2)
+	server := httptest.NewServer(s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			StreamOptions struct {
+				IncludeUsage bool `json:"include_usage"`
+			} `json:"stream_options"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&body)
+		asked <- body.StreamOptions.IncludeUsage
+		w.Header().Set("Content-Type", "text/event-stream")
+		for _, event := range []string{chunk("Hello"), chunk(" there"), usageEvent, doneEvent} {
+			io.WriteString(w, event)
+			w.(http.Flusher).Flush()
+			if event == usageEvent {
+				continue // nobody sees it
+			}
+			select {
+			case <-seen:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	})))
+	defer server.Close()
+	ask := func(ctx context.Context) *http.Response {
+		req, err := http.NewRequestWithContext(ctx, "POST", server.URL+"/v1/chat/completions", strings.NewReader(`{"messages":[{"role":"user","content":"Hello"}],"stream":true}`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		res, err := http.DefaultClient.Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return res
+	}
+	read := func(lines *bufio.Reader) (event string) {
+		for !strings.HasSuffix(event, "\n\n") {
+			line, err := lines.ReadString('\n')
+			if event += line; err != nil {
+				t.Fatal(err)
+			}
+		}
+		return event
+	}
+	res := ask(t.Context())
+	lines := bufio.NewReader(res.Body)
+	for _, want := range []string{chunk("Hello"), chunk(" there"), doneEvent} {
+		if got := read(lines); got != want {
+			t.Errorf("%q arrives, want %q", got, want)
+		}
+		seen <- struct{}{}
+	}
+	if rest, err := io.ReadAll(lines); len(rest) > 0 || err != nil {
+		t.Errorf("%q, %v", rest, err)
+	}
+	res.Body.Close()
+	key := "ip:127.0.0.1"
+	if got := s.used("tokens", key); got != 9+2*20 || !<-asked {
+		t.Errorf("%d are used", got)
+	}
+
+	ctx, leave := context.WithCancel(t.Context())
+	res = ask(ctx)
+	read(bufio.NewReader(res.Body))
+	leave()
+	for kind, settled := engine.HoldKind(0), 0; settled < 2; { // the second is that of this request
+		if kind = <-s.events; kind == engine.SettledHold {
+			settled++
+		}
+	}
+	if got := s.used("tokens", key); got != 9+2*20+5+2*2 {
+		t.Errorf("after a client has left, %d are used", got)
+	}
+	res.Body.Close()
+	http.DefaultClient.CloseIdleConnections()
+}
+
+// A client that asks for usage gets it.
+func TestTokensAsked(t *testing.T) {
+	s := newSettling(t, tokenRules(""), Options{})
+	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "text/event-stream")
+		io.Copy(w, io.LimitReader(strings.NewReader(chunk("Hello")+usageEvent+doneEvent), 1<<20)) // which has no WriteTo
+	}))
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, chat("/v1/chat/completions", `{"messages":[],"stream":true,"stream_options":{"include_usage":true}}`))
+	if got := w.Body.String(); got != chunk("Hello")+usageEvent+doneEvent || s.used("tokens", client) != 9+2*20 {
+		t.Errorf("%s, and %d are used", got, s.used("tokens", client))
+	}
+}
+
+// A stream that uses more than was reserved goes on, or ends in the way of its API, and the
+// handler learns that nobody listens.
+func TestTokensOverrun(t *testing.T) {
+	for _, cut := range []bool{false, true} {
+		more := ""
+		if cut {
+			more = ", on_overrun: cut"
+		}
+		s := newSettling(t, tokenRules(more), Options{})
+		sent := 0
+		h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			w.Header().Set("Content-Type", "text/event-stream")
+			w.Header().Set("Content-Length", "99999")
+			for range 10 {
+				if _, err := io.WriteString(w, chunk(strings.Repeat("x", 40))); err != nil {
+					panic(http.ErrAbortHandler) // as ReverseProxy does
+				}
+				sent++
+			}
+		}))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, chat("/v1/chat/completions", `{"messages":[{"role":"user","content":"Hello"}],"stream":true,"max_tokens":25}`))
+		whole := strings.HasSuffix(w.Body.String(), `"finish_reason":"length"}]}`+"\n\n"+doneEvent)
+		used := s.used("tokens", client)
+		if cut && (sent != 2 || !whole || used != 5+2*30) || !cut && (sent != 10 || whole || used != 5+2*100) {
+			t.Errorf("cut: %v: %d events were sent, %d tokens are used, the client has\n%s", cut, sent, used, w.Body)
+		}
+		if got := w.Header().Get("Content-Length"); got != "" {
+			t.Errorf("Content-Length: %s", got)
+		}
+	}
+}
+
+// Whoever is denied is told so in the way of its API.
+func TestTokensDenied(t *testing.T) {
+	for path, c := range map[string]struct{ name, want string }{
+		"/v1/chat/completions":        {"x-ratelimit-remaining-tokens", `{"error":{"code":"rate_limit_exceeded","message":"`},
+		"/v1/messages":                {"anthropic-ratelimit-tokens-remaining", `{"error":{"message":"`},
+		"/v1/models/g:streamGenerate": {"x-ratelimit-remaining", `{"error":{"code":"rate_limit_exceeded"`},
+		"/v1/models/g:generateContent": {"x-ratelimit-remaining",
+			`{"error":{"code":429,"details":[{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"`},
+	} {
+		s := newSettling(t, tokenRules(""), Options{})
+		h := s.Wrap(answering(200))
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, chat(path, `{"max_tokens":400,"generationConfig":{"maxOutputTokens":400}}`))
+		if w.Code != 200 {
+			t.Errorf("%s: %d", path, w.Code)
+		}
+		w = httptest.NewRecorder()
+		h.ServeHTTP(w, chat(path, `{"max_tokens":400,"generationConfig":{"maxOutputTokens":400}}`))
+		if w.Code != 429 || !strings.HasPrefix(w.Body.String(), c.want) || w.Header().Get(c.name) == "" || w.Header().Get("Retry-After") == "" || w.Header().Get("Content-Type") != "application/json" {
+			t.Errorf("%s: %d %s %v", path, w.Code, w.Body, w.Header())
+		}
+		w = httptest.NewRecorder() // more than the limit allows at all
+		h.ServeHTTP(w, chat(path, `{"max_tokens":4000,"generationConfig":{"maxOutputTokens":4000}}`))
+		if w.Code != 429 || w.Header().Get("X-Should-Retry") != "false" {
+			t.Errorf("%s: %d %v", path, w.Code, w.Header())
+		}
+	}
+}
+
+// Requests that use no tokens, and clients that are exempt, pass as if there were no such rule.
+func TestTokensNotCounted(t *testing.T) {
+	s := newSettling(t, tokenRules("")+"exempt: {ip: [192.0.2.1]}", Options{})
+	const sent = `{"stream":true,"messages":[]}`
+	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, err := io.ReadAll(r.Body); r.Method == "POST" && r.URL.Path == "/v1/chat/completions" && (string(body) != sent || err != nil) {
+			t.Errorf("%s, %v", body, err)
+		}
+		if _, wrapped := w.(*noted); wrapped {
+			t.Errorf("%s: the response is watched", r.URL.Path)
+		}
+	}))
+	exempt := chat("/v1/chat/completions", sent)
+	exempt.RemoteAddr = "192.0.2.1:1"
+	for _, r := range []*http.Request{exempt, chat("/v1/messages/count_tokens", sent), from("203.0.113.7:1", "GET", "/v1/models"), chat("/other", sent)} {
+		w := httptest.NewRecorder()
+		if h.ServeHTTP(w, r); w.Code != 200 || s.used("tokens", client) != 0 {
+			t.Errorf("%s: %d, %d are used", r.URL, w.Code, s.used("tokens", client))
+		}
+	}
+}
+
+// The model is an attribute of the request.
+func TestTokensByModel(t *testing.T) {
+	s := newSettling(t, `rules: [{id: model, key: "attr:model", match: {attributes: {model: [a, b]}}, algorithm: fixed_window, limit: 1000/1d, tokens: {}}]`,
+		Options{Attributes: func(r *http.Request) map[string]string { return map[string]string{"team": "x"} }})
+	h := s.Wrap(answering(200))
+	for _, model := range []string{"a", "b", "c"} {
+		h.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", `{"model":"`+model+`","max_tokens":9,"messages":["`+model+model+model+model+`"]}`))
+	}
+	for key, want := range map[string]int64{"attr:model:a": 10, "attr:model:b": 10, "attr:model:c": 0} {
+		if got := s.used("model", key); got != want {
+			t.Errorf("%s: %d are used", key, got)
+		}
+	}
+}
+
+// What is too long is not read, and Allow gives the body back, too.
+func TestTokensBody(t *testing.T) {
+	s := newSettling(t, tokenRules(""), Options{})
+	long := chat("/v1/messages", "x")
+	long.ContentLength = maxPrompt + 1
+	w := httptest.NewRecorder()
+	if _, ok := s.Allow(w, long); ok || w.Code != 413 || !strings.Contains(w.Body.String(), `"request_too_large"`) {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	endless := chat("/v1/messages", "")
+	endless.Body, endless.ContentLength = io.NopCloser(zeros{}), -1
+	w = httptest.NewRecorder()
+	if _, ok := s.Allow(w, endless); ok || w.Code != 413 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	broken := chat("/v1/messages", "")
+	broken.Body, broken.ContentLength = io.NopCloser(io.MultiReader(strings.NewReader("x"), failingReader{})), -1
+	w = httptest.NewRecorder()
+	if _, ok := s.Allow(w, broken); ok || w.Code != 400 {
+		t.Errorf("%d %s", w.Code, w.Body)
+	}
+	r, ok := s.Allow(httptest.NewRecorder(), chat("/v1/messages", `{"max_tokens":9}`))
+	if body, err := io.ReadAll(r.Body); !ok || string(body) != `{"max_tokens":9}` || err != nil || s.used("tokens", client) == 0 {
+		t.Errorf("%v %s %v", ok, body, err)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
+
+type failingReader struct{}
+
+func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
