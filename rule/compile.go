@@ -51,6 +51,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 			ready[i] = r.match
 			t.settles = t.settles || r.Settles()
 		}
+		t.conditional = t.conditional || r.when != nil
 		for _, p := range r.key {
 			if p.source.Kind == Header {
 				t.headers[p.source.Name] = true
@@ -85,10 +86,10 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if err := ValidateUnit(r.Unit); err != nil {
 		return nil, fmt.Errorf("unit: %w", err)
 	}
-	out := &Entry{Rule: r, order: order}
+	out := &Entry{Rule: r, order: order, failed: c.Failed}
 	c.ids[r.ID] = out
 	var err error
-	if out.match, err = c.matches.Compile(match.Conditions(r.Match)); err != nil {
+	if out.match, err = c.matches.Compile(r.Match.indexed()); err != nil {
 		return nil, fmt.Errorf("match: %w", err)
 	}
 	if out.key, err = newKey(r.Key, c.IPv6Bits); err != nil {
@@ -98,6 +99,9 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 		return nil, err
 	}
 	if err := c.penalty(out); err != nil {
+		return nil, err
+	}
+	if err := c.expressions(out); err != nil {
 		return nil, err
 	}
 	return out, c.quotas(out)
@@ -110,7 +114,7 @@ func (c *compiler) tokens(t *Table) error {
 		if r.Mode == Off || r.Tokens == nil {
 			continue
 		}
-		conditions := match.Conditions(r.Match)
+		conditions := r.Match.indexed()
 		conditions.Attributes = nil
 		var err error
 		if ready[i], err = c.matches.Compile(conditions); err != nil {
@@ -122,6 +126,11 @@ func (c *compiler) tokens(t *Table) error {
 		t.tokens = match.NewIndex(&c.matches, t.rules, ready, func(e *Entry) int { return e.order })
 	}
 	return nil
+}
+
+// indexed are the conditions that the index answers.
+func (m *Match) indexed() match.Conditions {
+	return match.Conditions{Methods: m.Methods, Hosts: m.Hosts, Paths: m.Paths, Attributes: m.Attributes}
 }
 
 // Usable parses and compiles a document and returns its set. If that fails, the error

@@ -22,6 +22,7 @@ func (p *parser) match(e *document.Element) (m Match) {
 	}
 	m.Paths = p.values(f["path"], "match: path", p.checkPath)
 	m.Attributes = p.attributes(f["attributes"])
+	m.When = p.expression(f["when"], ForMatch)
 	return m
 }
 

@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/expression"
 	"pgregory.net/rapid"
 )
 
@@ -34,11 +35,13 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 			Code:    rapid.IntRange(0, 1<<31-1).Draw(t, "code"),
 			Message: rapid.OneOf(rapid.Just(""), name).Draw(t, "message"),
 		},
-		Penalty:  rapid.SampledFrom([]rule.Penalty{{}, {For: time.Minute}, {For: time.Hour, After: 3, Within: time.Second}}).Draw(t, "penalty"),
-		Cost:     rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
-		Count:    rule.Count{Status: someOf(t, rapid.SampledFrom([]rule.Statuses{{401, 401}, {500, 599}, {100, 199}, {599, 599}}), "statuses")},
-		Unit:     rapid.SampledFrom([]string{"", "tokens", "a-b_9"}).Draw(t, "unit"),
-		OnExpiry: rapid.SampledFrom([]rule.Expiry{rule.Keep, rule.Release}).Draw(t, "on_expiry"),
+		Cost:         rapid.SampledFrom([]int64{0, 2, 5}).Draw(t, "cost"),
+		CostEstimate: rapid.SampledFrom([]string{"", "request.size", "1"}).Draw(t, "estimate"),
+		CostActual:   rapid.SampledFrom([]string{"", "response.size\n+ 1"}).Draw(t, "actual"),
+		Count:        rule.Count{Status: someOf(t, rapid.SampledFrom([]rule.Statuses{{401, 401}, {500, 599}, {100, 199}, {599, 599}}), "statuses")},
+		Unit:         rapid.SampledFrom([]string{"", "tokens", "a-b_9"}).Draw(t, "unit"),
+		OnExpiry:     rapid.SampledFrom([]rule.Expiry{rule.Keep, rule.Release}).Draw(t, "on_expiry"),
+		Penalty:      rapid.SampledFrom([]rule.Penalty{{}, {For: time.Minute}, {For: time.Hour, After: 3, Within: time.Second}}).Draw(t, "penalty"),
 	}
 	if rapid.Bool().Draw(t, "tokens") {
 		r.Tokens = drawTokens(t)
@@ -113,6 +116,7 @@ func drawConditions(t *rapid.T) (m rule.Match) {
 	m.Methods = some(t, rapid.SampledFrom([]string{"GET", "POST", "PROPFIND", "M-SEARCH"}), "methods")
 	m.Hosts = some(t, rapid.SampledFrom([]string{"a.example", "*.example.com", "localhost", "192.0.2.1", "2001:db8::1", "_x.y"}), "hosts")
 	m.Paths = some(t, rapid.SampledFrom([]string{"/", "/**", "/a", "/a/{id}/b", "/a b", "/ü/%2F", "/{x}/**"}), "paths")
+	m.When = rapid.SampledFrom([]string{"", "true", `request.path == "a: b #c"`, "1 <\n  2"}).Draw(t, "when")
 	for _, attribute := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "attributes") {
 		if m.Attributes == nil {
 			m.Attributes = map[string][]string{}

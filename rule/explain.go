@@ -33,6 +33,9 @@ func (t *Table) Explain(req *Request) []Explanation {
 
 func (c *Entry) explain(req *Request) Explanation {
 	e := Explanation{Rule: c, Why: c.match.Unmet(req.conditions())}
+	if len(e.Why) == 0 && !c.applies(req) {
+		e.Why = append(e.Why, "the expression of when is false")
+	}
 	e.Matches = len(e.Why) == 0
 	identity, known := c.Identity(nil, req)
 	if known {

@@ -85,7 +85,7 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("mode", unless(Enforce.String(), r.Mode.String(), document.NewText))
 	e.Add("on_failure", unless(Open.String(), r.OnFailure.String(), document.NewText))
 	e.Add("count_denied", unless(false, r.CountDenied, document.NewTruth))
-	e.Add("cost", unless(1, cmp.Or(r.Cost, 1), document.NewInteger))
+	e.Add("cost", costElement(r))
 	e.Add("count", countElement(r.Count))
 	e.Add("unit", unless("", r.Unit, document.NewText))
 	e.Add("on_expiry", unless(Keep.String(), r.OnExpiry.String(), document.NewText))
@@ -117,6 +117,7 @@ func matchElement(m *Match) *document.Element {
 		attributes.Add(name, oneOrList(values))
 	}
 	e.Add("attributes", attributes.OrNil())
+	e.Add("when", unless("", m.When, document.NewText))
 	return e.OrNil()
 }
 
@@ -137,6 +138,22 @@ func sourceTexts(key []Source) []string {
 		texts[i] = s.String()
 	}
 	return texts
+}
+
+func costElement(r *Rule) *document.Element {
+	number := unless(1, cmp.Or(r.Cost, 1), document.NewInteger)
+	if r.CostEstimate == "" && r.CostActual == "" {
+		return number
+	}
+	e := &document.Element{Kind: document.Mapping}
+	if r.CostEstimate == "" {
+		e.Add("estimate", number)
+	} else {
+		e.Add("estimate", document.NewText(r.CostEstimate))
+		e.Add("default", number)
+	}
+	e.Add("actual", unless("", r.CostActual, document.NewText))
+	return e
 }
 
 func countElement(c Count) *document.Element {

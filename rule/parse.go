@@ -75,9 +75,11 @@ type parser struct {
 	count  int            // of the rules in the document
 	beyond document.Place // the first rule that is one too many
 	quotas int            // tiers and overrides in the document
-	lists  []*pendingList
-	single bool  // one rule by itself, which says nothing of the others
-	backed *bool // see backstop
+
+	expressions int // in the document
+	lists       []*pendingList
+	single      bool  // one rule by itself, which says nothing of the others
+	backed      *bool // see backstop
 }
 
 // remainder is what is left to be checked of a rule against the others.

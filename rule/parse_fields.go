@@ -18,8 +18,9 @@ var (
 		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
 		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "deny",
 	}
-	matchFields  = []string{"method", "host", "path", "attributes"}
+	matchFields  = []string{"method", "host", "path", "attributes", "when"}
 	quotaFields  = []string{"limit", "limits", "burst"}
+	costFields   = []string{"estimate", "default", "actual"}
 	countFields  = []string{"status"}
 	tokenFields  = []string{"api", "weights", "models", "default_output", "on_overrun"}
 	weightFields = []string{"input", "output", "cached"}
@@ -28,10 +29,10 @@ var (
 )
 
 // Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "count", "tokens", "penalty" or "deny", "weights", a "quota" or a "list".
+// "document", a "rule", its "match", "cost", "count", "tokens", "penalty" or "deny", "weights", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "cost": costFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
 	}[of])
 }
 

@@ -103,9 +103,7 @@ func (p *parser) options(r *pending) {
 	r.Buckets = int(p.integer(f["buckets"], "E013", "buckets", 2, weir.MaxBuckets))
 	r.Shape = p.truth(f["shape"], "shape")
 	r.CountDenied = p.truth(f["count_denied"], "count_denied")
-	if r.Cost = p.integer(f["cost"], "E016", "cost", 1, weir.MaxUnits); r.Cost == 1 {
-		r.Cost = 0
-	}
+	p.cost(r)
 	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
 	r.OnFailure, _ = word(p, f["on_failure"], "on_failure", ParseFailure)
 	r.OnExpiry, _ = word(p, f["on_expiry"], "on_expiry", ParseExpiry)
@@ -114,6 +112,27 @@ func (p *parser) options(r *pending) {
 			p.errorf("E029", f["unit"].Place, "unit", "%v", err)
 		}
 		r.Unit = unit
+	}
+}
+
+// cost reads the cost, which is a number, or fields for what is known before and after.
+func (p *parser) cost(r *pending) {
+	e, field := r.fields["cost"], "cost"
+	if e != nil && e.Kind == document.Mapping {
+		f := p.fields(e, "cost", costFields)
+		if len(e.Members) == 0 {
+			p.errorf("E006", e.Place, "cost", "it is empty; write estimate, actual or both, or a number")
+		}
+		r.CostActual = p.expression(f["actual"], ForActual)
+		if e, field = f["estimate"], "cost: estimate"; e != nil && e.Kind != document.Integer {
+			r.CostEstimate = p.expression(e, ForEstimate)
+			e, field = f["default"], "cost: default"
+		} else if other := f["default"]; other != nil {
+			p.errorf("E010", other.Place, "cost: default", "it is for an estimate that cannot be evaluated, and there is none that is an expression; remove it, or rename it to estimate")
+		}
+	}
+	if r.Cost = p.integer(e, "E016", field, 1, weir.MaxUnits); r.Cost == 1 {
+		r.Cost = 0
 	}
 }
 

@@ -35,6 +35,13 @@ type Request struct {
 	// Values returns headers, cookies and query parameters. Nil means none.
 	Values Values
 
+	// Size is the length of the body in bytes, as far as it is known.
+	Size int64
+
+	// JSON returns the body of the request, or what it stands for, for expressions; none if
+	// it is not JSON. It is called only if an expression reads it. Nil means none.
+	JSON func() ([]byte, error)
+
 	// Cost is the cost of the request; 0 for the cost that each rule defines.
 	Cost int64
 

@@ -85,7 +85,9 @@ var errNoResponse = errors.New("the request has no response")
 
 // Settles reports whether the cost of a request is known only when there is a response:
 // reserve the result of Estimate before the request, and settle with that of Actual.
-func (c *Entry) Settles() bool { return len(c.Count.Status) > 0 || c.Tokens != nil }
+func (c *Entry) Settles() bool {
+	return len(c.Count.Status) > 0 || c.actual != nil || c.Tokens != nil
+}
 
 // Estimate returns the cost of a request before there is a response: the cost that the
 // request has for the unit of the rule, or else for all rules, or else the one that the
@@ -101,6 +103,13 @@ func (c *Entry) Estimate(req *Request) int64 {
 	}
 	if req.Cost != 0 {
 		return req.Cost
+	}
+	if c.estimate != nil {
+		units, err := c.estimate.Units(req, nil)
+		if err == nil {
+			return max(1, units)
+		}
+		_ = c.fail(ForEstimate, err)
 	}
 	return max(1, c.Cost)
 }
@@ -118,6 +127,12 @@ func (c *Entry) Actual(req *Request, resp *Response, reserved int64) (int64, err
 		return 0, nil
 	case c.Tokens != nil && req.Prompt != nil && resp.Tokens != nil:
 		return c.Tokens.Cost(req.Prompt.Model, *resp.Tokens), nil
+	case c.actual == nil:
+		return reserved, nil
 	}
-	return reserved, nil
+	units, err := c.actual.Units(req, resp)
+	if err != nil {
+		return reserved, c.fail(ForActual, err)
+	}
+	return units, nil
 }

@@ -71,6 +71,14 @@ type Rule struct {
 	// Cost is the cost of a request without its own cost. Default 1.
 	Cost int64
 
+	// CostEstimate is an expression for the cost of a request without its own cost. Cost
+	// is for requests for which it cannot be evaluated. Default Cost.
+	CostEstimate string
+
+	// CostActual is an expression for the real cost of a request, by its response. What
+	// was charged before is then settled with it. Default what was charged.
+	CostActual string
+
 	// Count selects the requests that count, by their responses. Default all.
 	Count Count
 
@@ -102,6 +110,10 @@ type Match struct {
 	Hosts      []string            // lower case; "*.example.com" matches every name below it
 	Paths      []string            // "/users/{id}", "/api/**"
 	Attributes map[string][]string // an attribute without values matches any value
+
+	// When is an expression, which is evaluated only for requests that meet all other
+	// conditions. If that fails, it is met.
+	When string
 }
 
 // Quota is one or several rates that all apply, or no limit at all.

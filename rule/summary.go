@@ -85,10 +85,11 @@ func (s *summary) compare(old, now *Rule) {
 	before, after := ruleElement(old), ruleElement(now)
 	var changes []string
 	for _, field := range summaryFields {
-		was, is := fieldText(before, field), fieldText(after, field)
+		was, shortBefore := fieldText(before, field)
+		is, shortAfter := fieldText(after, field)
 		switch {
 		case was == is:
-		case field.show:
+		case shortBefore && shortAfter:
 			changes = append(changes, field.name+" "+was+" → "+is)
 		default:
 			changes = append(changes, field.name+" changed")
@@ -121,25 +122,25 @@ var summaryFields = []summaryField{
 	{name: "count"}, {name: "tokens"}, {name: "penalty", without: "none"}, {name: "match"}, {name: "tiers"}, {name: "overrides"}, {name: "deny"}, {name: "description"},
 }
 
-// fieldText is a field in one line.
-func fieldText(rule *document.Element, field summaryField) string {
+// fieldText is a field in one line, and whether it can be shown.
+func fieldText(rule *document.Element, field summaryField) (text string, show bool) {
 	e := rule.Get(field.name)
 	if e == nil && field.also != "" {
 		e = rule.Get(field.also)
 	}
 	switch {
 	case e == nil:
-		return field.without
+		return field.without, field.show
 	case e.IsScalar():
-		return e.Text
-	case field.show:
+		return e.Text, field.show
+	case field.show && e.Kind == document.List:
 		texts := make([]string, len(e.Items))
 		for i, item := range e.Items {
 			texts[i] = item.Text
 		}
-		return strings.Join(texts, " + ")
+		return strings.Join(texts, " + "), true
 	}
-	return string(e.JSON())
+	return string(e.JSON()), false
 }
 
 // text is as many parts as there is room for, and how many are left.

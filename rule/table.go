@@ -3,6 +3,7 @@ package rule
 import (
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/match"
@@ -17,6 +18,10 @@ type Options struct {
 	// IgnoreCase makes the paths of rules match regardless of ASCII case, for servers
 	// that treat /API as /api. Default false.
 	IgnoreCase bool
+
+	// Failed is called when an expression of a rule cannot be evaluated for the first
+	// time. It must be fast. Default none. See [Entry.Failures].
+	Failed func(rule *Entry, err error)
 }
 
 // Table is a compiled set. It is immutable.
@@ -30,6 +35,8 @@ type Table struct {
 	headers map[string]bool // by which rules count
 	settles bool
 	client  clientParts
+
+	conditional bool // some rule has a condition that the index does not know
 }
 
 // Entry is a compiled rule of a table.
@@ -45,6 +52,10 @@ type Entry struct {
 	overrides map[string]quota
 
 	denials, penalty *weir.Compiled
+
+	when, estimate, actual Expression // nil if there is none
+	failures               atomic.Int64
+	failed                 func(*Entry, error)
 }
 
 // quota is nil where there is no limit.
@@ -69,9 +80,20 @@ func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 // rule applies.
 //
 // Match allocates only to grow hits, unless the client writes its method, host or path
-// in an unusual way.
+// in an unusual way, or an expression is evaluated.
 func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
-	return t.index.Find(hits, req.conditions())
+	before := len(hits)
+	hits = t.index.Find(hits, req.conditions())
+	if !t.conditional {
+		return hits
+	}
+	found := hits[:before]
+	for _, c := range hits[before:] {
+		if c.applies(req) {
+			found = append(found, c)
+		}
+	}
+	return found
 }
 
 // CountsTokens returns the first rule that counts the tokens of a request, going by its method,

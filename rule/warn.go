@@ -51,7 +51,7 @@ func (r *pending) field(name string) document.Place {
 
 func (r *Rule) matchesAll() bool {
 	m := r.Match
-	return len(m.Methods) == 0 && len(m.Hosts) == 0 && len(m.Paths) == 0 && len(m.Attributes) == 0
+	return len(m.Methods) == 0 && len(m.Hosts) == 0 && len(m.Paths) == 0 && len(m.Attributes) == 0 && m.When == ""
 }
 
 // largeLog is the number of units from which a log is felt: 80 KB a client.

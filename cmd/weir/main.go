@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // counters go by calendars of places, and a container often has no list of time zones
 
 	"github.com/spf13/cobra"
+	_ "github.com/weirhq/weir/rule/expression" // rules may have expressions
 )
 
 func main() {

@@ -102,7 +102,11 @@ func (r *rules) install(v repo.Version) error {
 	if err != nil {
 		return err
 	}
-	table, err := rule.Compile(set, r.app.options.RuleOptions)
+	options := r.app.options.RuleOptions
+	options.Failed = func(c *rule.Entry, err error) {
+		r.app.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
+	}
+	table, err := rule.Compile(set, options)
 	if err != nil {
 		return err
 	}

@@ -177,3 +177,21 @@ func TestWriteIsReadBack(t *testing.T) {
 		}
 	})
 }
+
+// A value that is written as it is can be pointed into. What is hidden afterwards is not
+// shown.
+func TestWithin(t *testing.T) {
+	q := NewQuoter("a: x + y\nb: 'x + y' # s3cret\nc: >\n  x +\n  y\n")
+	for at, want := range map[Place]Place{
+		{1, 4}: {1, 8}, {2, 4}: {2, 9}, {3, 4}: {3, 4}, {1, 40}: {1, 40}, {9, 1}: {9, 1}, {}: {},
+	} {
+		if got := q.Within(at, "x + y", 4); got != want {
+			t.Errorf("%v is %v, want %v", at, got, want)
+		}
+	}
+	q.Within(Place{2, 4}, "x + y", 4)
+	q.Hide(Place{2, 12}, "s3cret")
+	if got := q.Quote(Place{2, 9}); got != "b: 'x + y' # ******\n        ^" {
+		t.Errorf("%q", got)
+	}
+}

@@ -72,6 +72,7 @@ func NewQuoter(source string) *Quoter {
 // Hide keeps a value out of what is quoted of its line.
 func (q *Quoter) Hide(at Place, secret string) {
 	if secret != "" && len(q.secrets[at.Line]) < 2*maxSecrets {
+		q.ready = 0 // what was made ready may show it
 		q.secrets[at.Line] = append(q.secrets[at.Line], secret, strings.Repeat("*", utf8.RuneCountInString(secret)))
 	}
 }
@@ -109,6 +110,25 @@ func (q *Quoter) Quote(at Place) string {
 		indent++
 	}
 	return strings.TrimRight(b.String(), " ") + "\n" + strings.Repeat(" ", indent) + "^"
+}
+
+// Within returns the place of a character of a value that stands at a place: the place of
+// the value itself if the value is not written there as it is, such as a text of several
+// lines.
+func (q *Quoter) Within(at Place, value string, character int) Place {
+	if !q.find(at.Line) || at.Column < 1 || at.Column > len(q.shown) {
+		return at
+	}
+	rest := string(q.shown[at.Column-1:])
+	if unquoted := strings.TrimLeft(rest[:1], `"'`) + rest[1:]; len(unquoted) < len(rest) {
+		rest = unquoted
+		character++
+	}
+	if !strings.HasPrefix(rest, value) {
+		return at
+	}
+	at.Column += character
+	return at
 }
 
 // find makes a line ready to be shown, if there is such a line.

@@ -40,6 +40,7 @@ var layout = []line{
 	{[]string{"internal/override"}, "temporary overrides, and the interface of a place that keeps them"},
 	{[]string{"internal/repo"}, "the interface of a store for the rules document and its history"},
 	{[]string{"internal/ruleedit"}, "edits a rules document and keeps its comments and layout"},
+	{[]string{"rule/expression"}, "expressions of rules in CEL; only programs that import it contain the CEL library"},
 	{[]string{"rule"}, "rules: which requests are limited, and how; it knows no store, so that you can load and try rules without one"},
 	{[]string{"internal/match"}, "finds the rules that match a request: hosts, paths, attributes; it does not know what a rule limits"},
 	{[]string{"store/redis/goredis"}, "go-redis as the client of the Redis store; a separate module, so that only its users download go-redis"},
@@ -92,6 +93,7 @@ var thirdParty = map[string][]string{
 	"internal/override/redis": {"github.com/redis/rueidis"},
 
 	"internal/document":    {"go.yaml.in/yaml/v4"},
+	"rule/expression":      {"cel.dev/cel-go"},
 	"internal/inbound":     {"google.golang.org/grpc", "google.golang.org/protobuf"},
 	"internal/redislink":   {"github.com/redis/rueidis"},
 	"internal/testredis":   {"go.uber.org/goleak"},

@@ -90,7 +90,7 @@ export function fieldAt([outer = '', inner = '']: string[]): string {
   return outer === 'limits' ? 'limit' : fields.includes(outer) ? outer : ''
 }
 
-const within = { match: ['method', 'host', 'path', 'attributes'], deny: ['status', 'code', 'message'] }
+const within = { match: ['method', 'host', 'path', 'attributes', 'when'], deny: ['status', 'code', 'message'] }
 
 // offsetOf is where a line and a column are in a text.
 export function offsetOf(source: string, line: number, column: number): number {

@@ -7,7 +7,7 @@ export type Quota = string | string[] | { limit?: string; limits?: string[]; bur
 export interface Rule {
   id: string
   description?: string
-  match?: { method?: Words; host?: Words; path?: Words; attributes?: Record<string, Words> }
+  match?: { method?: Words; host?: Words; path?: Words; attributes?: Record<string, Words>; when?: string }
   key: Words
   algorithm?: string
   limit?: string
@@ -20,7 +20,7 @@ export interface Rule {
   mode?: string
   on_failure?: string
   count_denied?: boolean
-  cost?: number
+  cost?: number | { estimate?: number | string; default?: number; actual?: string }
   count?: { status?: Words }
   tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
   penalty?: string | { after?: number; within?: string; for?: string }

@@ -1,0 +1,218 @@
+// Package expression lets rules have expressions in CEL, the Common Expression Language.
+// To import it is enough:
+//
+//	import _ "github.com/weirhq/weir/rule/expression"
+//
+// An expression is compiled when rules are parsed and when they are compiled. What one
+// evaluation may cost is bounded, whatever a client sends.
+package expression
+
+import (
+	"errors"
+	"math"
+	"strings"
+	"sync"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/ext"
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Bounds on one expression, besides its length.
+const (
+	maxNodes = 2000   // after macros are expanded
+	maxDepth = 150    // of nesting
+	maxRegex = 2000   // instructions of a regular expression
+	maxCost  = 10_000 // of an evaluation, in steps as CEL counts them
+)
+
+func init() { rule.RegisterExpressions(compile) }
+
+// The variables of expressions, by what the expression is for. Names with a dot are one
+// name for CEL, so each is looked up only if an expression reads it.
+var (
+	requestVariables = map[string]*cel.Type{
+		"request.method": cel.StringType, "request.host": cel.StringType, "request.path": cel.StringType,
+		"request.headers": texts, "request.query": texts, "request.attributes": texts,
+		"request.user": cel.StringType, "request.tier": cel.StringType, "request.ip": cel.StringType,
+		"request.size": cel.IntType, "request.json": cel.DynType,
+	}
+	responseVariables = map[string]*cel.Type{
+		"response.status": cel.IntType, "response.headers": texts, "response.size": cel.IntType,
+		"response.json": cel.DynType, "response.duration": cel.DurationType,
+	}
+	texts = cel.MapType(cel.StringType, cel.StringType)
+)
+
+// environment is made when the first expression is compiled: to make one takes a while.
+var environment = [...]func() (*cel.Env, error){
+	rule.ForMatch: beforeResponse, rule.ForEstimate: beforeResponse,
+	rule.ForActual: sync.OnceValues(func() (*cel.Env, error) { return newEnvironment(variables(responseVariables)...) }),
+}
+
+var beforeResponse = sync.OnceValues(func() (*cel.Env, error) { return newEnvironment() })
+
+func newEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
+	options := append(variables(requestVariables),
+		cel.OptionalTypes(), ext.Math(), cel.CrossTypeNumericComparisons(true),
+		cel.ParserExpressionSizeLimit(rule.MaxExpression), cel.ParserErrorRecoveryLimit(1),
+		cel.ParserRecursionLimit(maxDepth), cel.ExpressionNodeLimit(maxNodes), cel.RegexProgramSizeLimit(maxRegex))
+	return cel.NewCustomEnv(append(options, append(more, cel.StdLib())...)...)
+}
+
+func variables(all map[string]*cel.Type) (options []cel.EnvOption) {
+	for name, t := range all {
+		options = append(options, cel.Variable(name, t))
+	}
+	return options
+}
+
+// program is an expression that is ready.
+type program struct{ cel.Program }
+
+func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
+	env, err := environment[purpose]()
+	if err != nil {
+		return nil, err
+	}
+	ast, issues := env.Compile(source)
+	if issues.Err() != nil {
+		return nil, explain(purpose, source, issues)
+	}
+	if err := checkReads(ast, source); err != nil {
+		return nil, err
+	}
+	if err := checkResult(purpose, ast.OutputType()); err != nil {
+		return nil, err
+	}
+	p, err := env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.CostTracking(costs{}))
+	if err != nil {
+		return nil, &rule.ExpressionError{Reason: reason(err.Error())}
+	}
+	return program{p}, nil
+}
+
+// costs are those of functions, in steps. CEL takes a function for one step if it does not
+// know the types of its arguments before, and so for those with values of a JSON text.
+type costs struct{}
+
+func (costs) CallCost(function, _ string, args []ref.Val, _ ref.Val) *uint64 {
+	cost := uint64(1)
+	for _, arg := range args {
+		switch arg := arg.(type) {
+		case types.String:
+			cost += uint64(len(arg)) / 200
+		case types.Bytes:
+			cost += uint64(len(arg)) / 200
+		case traits.Lister:
+			if function == operators.In {
+				cost += uint64(arg.Size().(types.Int))
+			}
+			cost += comparison(function)
+		case traits.Mapper:
+			cost += comparison(function)
+		}
+	}
+	if len(args) == 2 && function == overloads.Matches {
+		text, _ := args[0].(types.String)
+		pattern, _ := args[1].(types.String)
+		cost += uint64(len(text)) / 10 * uint64(1+len(pattern)/4)
+	}
+	return &cost
+}
+
+// comparison is the cost of a list or an object that is compared, in which there may be
+// others.
+func comparison(function string) uint64 {
+	if function == operators.Equals || function == operators.NotEquals {
+		return maxValues / 10
+	}
+	return 0
+}
+
+func checkResult(purpose rule.Purpose, is *cel.Type) error {
+	wanted, what := []*cel.Type{cel.IntType, cel.UintType, cel.DoubleType, cel.DynType}, "a number"
+	if purpose == rule.ForMatch {
+		wanted, what = []*cel.Type{cel.BoolType, cel.DynType}, "true or false"
+	}
+	for _, t := range wanted {
+		if t.IsExactType(is) {
+			return nil
+		}
+	}
+	return &rule.ExpressionError{Reason: "the result is of type " + is.String() + "; write an expression that is " + what}
+}
+
+// Holds implements rule.Expression.
+func (p program) Holds(req *rule.Request) (bool, error) {
+	value, err := p.evaluate(req, nil)
+	if err != nil {
+		return false, err
+	}
+	if b, ok := value.(types.Bool); ok {
+		return bool(b), nil
+	}
+	return false, errors.New("the result is neither true nor false")
+}
+
+// Units implements rule.Expression. Fractions are rounded up.
+func (p program) Units(req *rule.Request, resp *rule.Response) (int64, error) {
+	value, err := p.evaluate(req, resp)
+	if err != nil {
+		return 0, err
+	}
+	var units float64
+	switch value := value.(type) {
+	case types.Int:
+		if value >= 0 && value <= weir.MaxUnits {
+			return int64(value), nil
+		}
+		units = float64(value)
+	case types.Uint:
+		units = float64(value)
+	case types.Double:
+		units = math.Ceil(float64(value))
+	default:
+		return 0, errors.New("the result is not a number")
+	}
+	if !(units >= 0 && units <= weir.MaxUnits) { // nor is NaN
+		return 0, errors.New("the result is negative, or too large to be a cost")
+	}
+	return int64(units), nil
+}
+
+func (p program) evaluate(req *rule.Request, resp *rule.Response) (ref.Val, error) {
+	value, _, err := p.Eval(&input{req: req, resp: resp})
+	if err != nil {
+		return nil, discreet(err)
+	}
+	return value, nil
+}
+
+// discreet says what went wrong, and nothing of what the client sent.
+func discreet(err error) error {
+	text := err.Error()
+	for _, known := range []struct{ in, says string }{
+		{"cost limit exceeded", "the evaluation takes too many steps"},
+		{"no such key", "a field or an index that it reads does not exist"},
+		{"no such attribute", "a field that it reads does not exist"},
+		{"no such overload", "an operation does not fit the types of its values; convert them, as in double(x) or int(x)"},
+		{"index out of bounds", "an index that it reads does not exist"},
+		{"divi", "it divides by zero"},
+		{"modulus by zero", "it divides by zero"},
+		{"overflow", "a number is too large"},
+		{errBody.Error(), "the body cannot be read, or is too long"},
+		{errValues.Error(), "the JSON has too many values"},
+	} {
+		if strings.Contains(text, known.in) {
+			return errors.New(known.says)
+		}
+	}
+	return errors.New("a value cannot be converted")
+}

@@ -1,0 +1,181 @@
+package expression
+
+import (
+	"errors"
+	"net/textproto"
+	"strings"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+	"cel.dev/cel-go/interpreter"
+	"github.com/weirhq/weir/internal/match"
+	"github.com/weirhq/weir/rule"
+)
+
+// input is what an expression reads, for one evaluation.
+type input struct {
+	req  *rule.Request
+	resp *rule.Response
+
+	requestJSON, responseJSON ref.Val // nil until they are read
+}
+
+var _ interpreter.Activation = (*input)(nil)
+
+func (in *input) Parent() cel.Activation { return nil }
+
+// ResolveName returns the value of a variable.
+func (in *input) ResolveName(name string) (any, bool) {
+	if value := in.request(name); value != nil {
+		return value, true
+	}
+	if in.resp != nil {
+		if value := in.response(name); value != nil {
+			return value, true
+		}
+	}
+	return nil, false
+}
+
+func (in *input) request(name string) any {
+	req := in.req
+	switch name {
+	case "request.method":
+		return types.String(strings.ToUpper(req.Method))
+	case "request.host":
+		return types.String(match.CanonicalHost(req.Host))
+	case "request.path":
+		return types.String(match.CanonicalPath(req.Path))
+	case "request.user":
+		return types.String(req.User)
+	case "request.tier":
+		return types.String(req.Tier)
+	case "request.ip":
+		if !req.IP.IsValid() {
+			return types.String("")
+		}
+		return types.String(req.IP.Unmap().WithZone("").String())
+	case "request.size":
+		return types.Int(req.Size)
+	case "request.attributes":
+		return textsOf(func(name string) string { return req.Attributes[name] })
+	case "request.headers":
+		return textsOf(in.header)
+	case "request.query":
+		return textsOf(func(name string) string {
+			if req.Values == nil {
+				return ""
+			}
+			return joined(req.Values.Query, name)
+		})
+	case "request.json":
+		if in.requestJSON == nil {
+			in.requestJSON = in.body()
+		}
+		return in.requestJSON
+	}
+	return nil
+}
+
+func (in *input) response(name string) any {
+	resp := in.resp
+	switch name {
+	case "response.status":
+		return types.Int(resp.Status)
+	case "response.size":
+		return types.Int(resp.Bytes)
+	case "response.duration":
+		return types.Duration{Duration: resp.Duration}
+	case "response.headers":
+		return textsOf(func(name string) string {
+			if resp.Header == nil {
+				return ""
+			}
+			return resp.Header(textproto.CanonicalMIMEHeaderKey(name))
+		})
+	case "response.json":
+		if in.responseJSON == nil {
+			in.responseJSON = parseJSON(resp.JSON)
+		}
+		return in.responseJSON
+	}
+	return nil
+}
+
+// errBody is that a body is there and cannot be read.
+var errBody = errors.New("the body cannot be read")
+
+func (in *input) body() ref.Val {
+	if in.req.JSON == nil {
+		return parseJSON(nil)
+	}
+	text, err := in.req.JSON()
+	if err != nil {
+		return types.WrapErr(errBody)
+	}
+	return parseJSON(text)
+}
+
+// secretHeaders cannot be read, so that no rule contains a secret: rules are shown, and
+// kept in the history.
+var secretHeaders = map[string]bool{"Authorization": true, "Proxy-Authorization": true, "Cookie": true, "X-Api-Key": true}
+
+func (in *input) header(name string) string {
+	name = textproto.CanonicalMIMEHeaderKey(name)
+	switch {
+	case secretHeaders[name]:
+		return ""
+	case name == "Host" && in.req.Host != "":
+		return match.CanonicalHost(in.req.Host)
+	case in.req.Values == nil:
+		return ""
+	}
+	return joined(in.req.Values.Header, name)
+}
+
+// joined are all values of a name. A client that sends two is not taken for one that
+// sends only the first.
+func joined(values func(string, int) (string, int), name string) string {
+	all, next := values(name, 0)
+	for next != 0 {
+		var more string
+		if more, next = values(name, next); next != 0 {
+			all += ", " + more
+		}
+	}
+	return all
+}
+
+// named is a map of texts in which every name is. Names without a value are empty, as an
+// empty value is everywhere a value that is absent. Nothing but to look up a name is asked
+// of it: see checkReads.
+type named struct {
+	traits.Mapper
+	value func(name string) string
+}
+
+var noTexts = types.NewStringStringMap(types.DefaultTypeAdapter, nil)
+
+func textsOf(value func(name string) string) named { return named{noTexts, value} }
+
+func (m named) Find(name ref.Val) (ref.Val, bool) {
+	if name, ok := name.(types.String); ok {
+		return types.String(m.value(string(name))), true
+	}
+	return types.MaybeNoSuchOverloadErr(name), false
+}
+
+func (m named) Get(name ref.Val) ref.Val {
+	value, _ := m.Find(name)
+	return value
+}
+
+func (m named) Contains(name ref.Val) ref.Val {
+	value, found := m.Find(name)
+	if !found {
+		return value
+	}
+	return types.Bool(value != types.String(""))
+}

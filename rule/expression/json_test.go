@@ -1,0 +1,91 @@
+package expression
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/common/types/traits"
+)
+
+// plain makes of a value what encoding/json would.
+func plain(v ref.Val) any {
+	switch v := v.(type) {
+	case traits.Mapper:
+		all := map[string]any{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			name := it.Next()
+			all[string(name.(types.String))] = plain(v.Get(name))
+		}
+		return all
+	case traits.Lister:
+		all := []any{}
+		for it := v.Iterator(); it.HasNext() == types.True; {
+			all = append(all, plain(it.Next()))
+		}
+		return all
+	case types.Int:
+		return float64(v)
+	case types.Null:
+		return nil
+	}
+	return v.Value()
+}
+
+// sameAsDecoder compares what we read with what encoding/json reads.
+func sameAsDecoder(t *testing.T, text []byte) {
+	var want any
+	err := json.Unmarshal(text, &want)
+	if _, large := errors.AsType[*json.UnmarshalTypeError](err); large {
+		return // we read such a number as infinite
+	} else if err != nil {
+		want = map[string]any{}
+	}
+	got := parseJSON(text)
+	if types.IsError(got) || bytes.Count(text, []byte(","))+bytes.Count(text, []byte("["))+bytes.Count(text, []byte("{")) >= maxValues {
+		return
+	}
+	a, errGot := json.Marshal(plain(got))
+	b, errWant := json.Marshal(want)
+	if errGot != nil || errWant != nil || !bytes.Equal(a, b) {
+		t.Errorf("%s is read as %s (%v), want %s (%v)", text, a, errGot, b, errWant)
+	}
+}
+
+var jsonTexts = []string{
+	`{}`, `[]`, `null`, `true`, `"x"`, ` 1 `, `-1.5e3`, `[1,2 , 3]`, `{"a":{"b":[{"c":"}"}]}}`, `{"a\"":"\\","b":"\u00e9\n"}`, "[\"\xff\"]",
+	`{"a":1,"a":2}`, `[[[[]]],{"":{}}]`, "{\"a\" :\t[ 1 ,\r\n{ } ] , \"b\" : \"]\" }", `[1e400]`, `[9223372036854775807,9223372036854775808,0.1,1e2]`, `{"a"}`, `[1,]`, ``,
+}
+
+func TestJSON(t *testing.T) {
+	for _, text := range jsonTexts {
+		sameAsDecoder(t, []byte(text))
+	}
+}
+
+func FuzzJSON(f *testing.F) {
+	for _, text := range jsonTexts {
+		f.Add([]byte(text))
+	}
+	f.Fuzz(sameAsDecoder)
+}
+
+// A long text costs no more memory than what is read of it.
+func TestJSONMemory(t *testing.T) {
+	long := []byte(`{"a": [` + strings.Repeat("{},", 400_000) + `0], "b": "` + strings.Repeat("x", 500_000) + `", "c": 7}`)
+	allocated := testing.AllocsPerRun(1, func() {
+		if c := parseJSON(long).(traits.Mapper).Get(types.String("c")); c != types.Int(7) {
+			t.Errorf("c is %v", c)
+		}
+	})
+	if allocated > 50 {
+		t.Errorf("%v allocations", allocated)
+	}
+	if a := parseJSON(long).(traits.Mapper).Get(types.String("a")); !types.IsError(a) {
+		t.Errorf("400,001 values are read")
+	}
+}

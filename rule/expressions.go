@@ -1,0 +1,139 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/weirhq/weir/internal/document"
+)
+
+// Bounds on expressions. Programs of many long expressions would take much memory.
+const (
+	MaxExpression  = 1024 // bytes of one
+	MaxExpressions = 1000 // in a document
+)
+
+// Expression is a compiled expression. It is safe for concurrent use. Errors contain
+// nothing of a request.
+type Expression interface {
+	// Holds reports whether a condition holds for a request.
+	Holds(req *Request) (bool, error)
+
+	// Units returns the cost of a request in units. The response is nil for an estimate.
+	Units(req *Request, resp *Response) (int64, error)
+}
+
+// Purpose is what an expression is for.
+type Purpose uint8
+
+const (
+	ForMatch    Purpose = iota // match.when: a condition on the request
+	ForEstimate                // cost.estimate: a cost by the request
+	ForActual                  // cost.actual: a cost by request and response
+)
+
+// String returns the field of a rule that has such an expression.
+func (p Purpose) String() string {
+	return [...]string{ForMatch: "match: when", ForEstimate: "cost: estimate", ForActual: "cost: actual"}[p]
+}
+
+// ExpressionError tells why an expression does not compile.
+type ExpressionError struct {
+	Offset int    // where, in characters from the start
+	Reason string // a sentence with the remedy
+}
+
+func (e *ExpressionError) Error() string { return e.Reason }
+
+// language compiles expressions; nil if no package for them is in the program.
+var language func(Purpose, string) (Expression, error)
+
+// RegisterExpressions lets rules have expressions. Package rule/expression calls it when
+// it is imported; only programs that need it pay for it. An error of compile should be an
+// *ExpressionError.
+func RegisterExpressions(compile func(purpose Purpose, source string) (Expression, error)) {
+	language = compile
+}
+
+func compileExpression(purpose Purpose, source string) (Expression, error) {
+	switch {
+	case source == "":
+		return nil, nil
+	case language == nil:
+		return nil, &ExpressionError{Reason: `this program cannot evaluate expressions; import _ "github.com/weirhq/weir/rule/expression" in it`}
+	case len(source) > MaxExpression:
+		return nil, &ExpressionError{Reason: fmt.Sprintf("%d bytes exceed the maximum of %d; shorten it", len(source), MaxExpression)}
+	}
+	return language(purpose, source)
+}
+
+// expressions compiles all expressions of a rule.
+func (c *compiler) expressions(out *Entry) (err error) {
+	for purpose, e := range []struct {
+		source string
+		to     *Expression
+	}{
+		ForMatch: {out.Match.When, &out.when}, ForEstimate: {out.CostEstimate, &out.estimate}, ForActual: {out.CostActual, &out.actual},
+	} {
+		if *e.to, err = compileExpression(Purpose(purpose), e.source); err != nil {
+			return fmt.Errorf("%s: %w", Purpose(purpose), err)
+		}
+	}
+	return nil
+}
+
+// expression reads an expression and checks that it compiles. It may have several lines.
+func (p *parser) expression(e *document.Element, purpose Purpose) string {
+	field := purpose.String()
+	switch {
+	case e == nil:
+		return ""
+	case !e.IsScalar() || e.Text == "":
+		p.errorf("E006", e.Place, field, "this is %s; write an expression, such as request.size", e.Describe())
+		return ""
+	case strings.ContainsFunc(e.Text, func(c rune) bool { return c != '\n' && unicode.IsControl(c) }):
+		p.errorf("E006", e.Place, field, "it has invisible characters; remove them")
+		return ""
+	}
+	if p.expressions++; p.expressions > MaxExpressions {
+		p.errorf("E002", e.Place, field, "%d expressions exceed the maximum of %d; use match and attributes where they are enough", p.expressions, MaxExpressions)
+		return ""
+	}
+	if _, err := compileExpression(purpose, e.Text); err != nil {
+		at := e.Place
+		if wrong, ok := errors.AsType[*ExpressionError](err); ok {
+			at = p.quoter.Within(at, e.Text, wrong.Offset)
+		}
+		p.errorf("E027", at, field, "%v", err)
+		return ""
+	}
+	return e.Text
+}
+
+// Failures returns how often an expression of the rule could not be evaluated. Then the
+// rule applies, and a cost is what it would be without the expression.
+func (c *Entry) Failures() int64 { return c.failures.Load() }
+
+// fail takes note of it.
+func (c *Entry) fail(purpose Purpose, err error) error {
+	err = fmt.Errorf("%s: %w", purpose, err)
+	if c.failures.Add(1) == 1 && c.failed != nil {
+		c.failed(c, err)
+	}
+	return err
+}
+
+// applies reports whether a request meets the condition of the rule. In doubt it does:
+// nobody can get around a rule with a request that its expression cannot read.
+func (c *Entry) applies(req *Request) bool {
+	if c.when == nil {
+		return true
+	}
+	holds, err := c.when.Holds(req)
+	if err != nil {
+		_ = c.fail(ForMatch, err)
+	}
+	return holds || err != nil
+}
