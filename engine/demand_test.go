@@ -154,3 +154,36 @@ func TestShadowOfTwoClients(t *testing.T) {
 		}
 	}
 }
+
+// A demand with Always is charged in full after the others, whatever they say, and has a
+// say itself. Without a cost it only looks.
+func TestDemandAlways(t *testing.T) {
+	b := newBench(t, "rules: []", nil)
+	requests, tokens := demand("requests", 2, rule.Enforce, false), demand("tokens", 10, rule.Enforce, false)
+	tokens.Always = true
+	var v engine.Verdict
+	ask := func(want, speaker string, cost int64) {
+		t.Helper()
+		tokens.Cost = cost
+		if err := b.Demand(t.Context(), []engine.Demand{tokens, requests}, &v); err != nil {
+			t.Fatal(err)
+		}
+		if got := told(&v, 2); got != want || v.Speaker() == nil || v.Speaker().Rule.ID != speaker || v.Allowed != (v.RetryAfter == 0) {
+			t.Errorf("%s, want %s; %+v speaks", got, want, v.Speaker())
+		}
+	}
+	ask("true [true 10 true 1]", "requests", 0)
+	ask("true [true 4 true 0]", "requests", 6)
+	ask("false [true 3 false 0]", "requests", 1)
+	ask("false [false 0 false 0]", "requests", 4)
+	b.pass(time.Hour)
+	ask("false [false 0 true 1]", "tokens", 11)
+	b.store.lost.Store(true)
+	tokens.Rule.OnFailure, requests.Rule.OnFailure = rule.Local, rule.Local
+	ask("true [true 9 true 1]", "requests", 1)
+	ask("false [false 0 true 0]", "tokens", 20)
+	ask("false [false 0 false 0]", "tokens", 0)
+	if v.Degraded == nil {
+		t.Error("it is not degraded")
+	}
+}

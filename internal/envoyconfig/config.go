@@ -118,6 +118,10 @@ type Node struct {
 	// that are in this mode do, too.
 	Quota bool
 
+	// Always charges hits in full even if they do not fit, because they tell what is done
+	// already.
+	Always bool
+
 	// Replaces are the names of limits that do not apply where this one does.
 	Replaces []string
 
@@ -240,6 +244,9 @@ func (n *Node) dump(b *bufio.Writer) {
 		}
 		if n.Failure != FailOpen {
 			fmt.Fprintf(b, ", on_failure: %s", n.Failure)
+		}
+		if n.Always {
+			b.WriteString(", charge: always")
 		}
 		b.WriteByte('\n')
 	}

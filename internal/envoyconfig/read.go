@@ -65,7 +65,7 @@ var (
 	domainFields     = []string{"domain", "descriptors", "on_failure"}
 	descriptorFields = []string{
 		"key", "value", "rate_limit", "rate_limits", "descriptors", "shadow_mode", "quota_mode",
-		"detailed_metric", "value_to_metric", "share_threshold", "metadata", "on_failure",
+		"detailed_metric", "value_to_metric", "share_threshold", "metadata", "on_failure", "charge",
 	}
 	limitFields    = []string{"name", "unit", "requests_per_unit", "unlimited", "replaces", "algorithm", "burst"}
 	replacesFields = []string{"name"}

@@ -51,6 +51,7 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 	b.node = p.node(f, path, failure)
 	if b.node != nil {
 		b.node.Shadow, b.node.Quota = p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode")
+		b.node.Always = p.always(f["charge"])
 		b.node.Metadata = p.metadata(f["metadata"])
 	} else {
 		p.idle(f)
@@ -107,7 +108,19 @@ func (p *parser) idle(f fields) {
 			p.warnf(f[field].Place, "%s: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it", field)
 		}
 	}
+	if p.always(f["charge"]) {
+		p.warnf(f["charge"].Place, "charge: has no effect, because the descriptor has no rate_limit; nested descriptors do not inherit it")
+	}
 	p.metadata(f["metadata"])
+}
+
+// always reads whether hits are charged even if they do not fit.
+func (p *parser) always(e *document.Element) bool {
+	text, ok := p.text(e, "charge")
+	if ok && text != "" && text != "always" {
+		p.errorf(e.Place, "charge: %q is unknown; write always, or remove the field", text)
+	}
+	return text == "always"
 }
 
 func (p *parser) metadata(e *document.Element) map[string]any {

@@ -115,7 +115,7 @@ func (x *exporter) isOverride(all *branch, at []*branch) bool {
 	}
 	return !one.denies && len(groups(one.Limits)) == 1 &&
 		one.Limits[0].Algorithm == all.node.Limits[0].Algorithm &&
-		one.Shadow == all.node.Shadow && one.Quota == all.node.Quota && one.Failure == all.node.Failure
+		one.Shadow == all.node.Shadow && one.Always == all.node.Always && one.Quota == all.node.Quota && one.Failure == all.node.Failure
 }
 
 // rules makes the rules of one descriptor: one for each algorithm.
@@ -152,6 +152,9 @@ func (x *exporter) rules(at []*branch, overrides map[string]rule.Quota) {
 func (x *exporter) remark(at []*branch, n *Node) {
 	if n.Quota {
 		x.note("%s: rules have no quota_mode. It becomes a shadow rule, which never denies.", x.where(at))
+	}
+	if n.Always {
+		x.note("%s: rules have no charge: always, so a cost that does not fit is denied. A caller can send it with each request.", x.where(at))
 	}
 	if len(n.Replaces) > 0 {
 		x.note("%s: it replaces %s, which rules do not support, so both apply.", x.where(at), strings.Join(n.Replaces, ", "))

@@ -127,14 +127,16 @@ func (s *Service) demand(w *work) error {
 		terms := s.terms(it.node)
 		limits += len(terms.Limits)
 		w.owners = append(w.owners, i)
-		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost})
+		w.demands = append(w.demands, engine.Demand{Rule: terms.Rule, Limits: terms.Limits, Key: it.key, Cost: it.cost, Always: it.node.Always})
 	}
 	if limits > weir.MaxOps {
 		return status.Errorf(codes.InvalidArgument, "envoyrls: %d limits apply to the request; the maximum is %d; send fewer descriptors", limits, weir.MaxOps)
 	}
 	if w.held = denied && !s.options.CountDenied; w.held {
 		for i := range w.demands {
-			w.demands[i].Cost = 0
+			if !w.demands[i].Always {
+				w.demands[i].Cost = 0
+			}
 		}
 	}
 	return nil

@@ -67,7 +67,7 @@ func (w *work) fold() {
 		it := &w.items[w.owners[r.Demand]]
 		w.unasked = w.unasked || !r.Asked
 		// A look asks for one unit, whatever the request asks for.
-		over := !r.Allowed || w.held && r.Asked && r.Remaining < it.cost
+		over := !r.Allowed || w.held && r.Look && r.Asked && r.Remaining < it.cost
 		it.add(r, over)
 		it.next++
 	}
