@@ -38,7 +38,7 @@ type NamedLimit struct {
 type Step struct {
 	Line  int
 	Text  string // the line without its answer and comment
-	Verb  string // take, charge, peek, refund, reset or count
+	Verb  string // take, charge, peek, refund, reset, reserve, settle, cancel, extend or count
 	At    weir.Micros
 	Ops   []weir.Op
 	Names []string // the limit's name, for each op
@@ -48,6 +48,10 @@ type Step struct {
 
 	Of       weir.Micros // refund: when it was taken
 	OfLatest bool        // refund: no matter when
+
+	Hold string        // reserve, settle, cancel, extend: its name in the script
+	TTL  time.Duration // reserve, extend
+	Used int64         // settle
 
 	answers []answer
 }

@@ -19,6 +19,10 @@
 //	at TIME peek   KEY [COST] ... [-> ANSWER]
 //	at TIME refund KEY [COST] [and KEY [COST]]... [of TIME]
 //	at TIME reset  KEY
+//	at TIME reserve HOLD KEY [COST] [look] [and KEY [COST] [look]]... [for D] [-> ANSWER]
+//	at TIME settle HOLD USED [-> STATE]
+//	at TIME cancel HOLD [-> STATE]
+//	at TIME extend HOLD [for D] [-> STATE]
 //	count KEY from TIME to TIME -> N
 //
 // TIME is a duration since the scenario's start, or a time of day such as
@@ -27,8 +31,12 @@
 // "within" is the longest acceptable delay. "times" repeats the request, "every"
 // moves the clock between. "count" adds up the units that left in [from, to),
 // delays included. "charge" takes the cost even if it does not fit, and "allow" then
-// says that it did. "look" requires that the cost fits, and charges nothing. "refund" gives back what was taken at the time after "of", or the
-// newest units.
+// says that it did. "look" requires that the cost fits, and charges nothing. "refund"
+// gives back what was taken at the time after "of", or the newest units.
+//
+// HOLD is a name that the script gives to a hold. The hold lasts as long as "for" says,
+// or a minute. USED are the units that each of its ops has used. STATE is settled, open,
+// expired or unknown.
 //
 // # Answers
 //
@@ -110,10 +118,16 @@ func (r *runner) step(step *Step) error {
 	case "refund":
 		r.subject.Set(step.At)
 		return r.refund(step)
+	case "settle", "cancel", "extend":
+		r.subject.Set(step.At)
+		return r.settle(step)
 	}
 	ask := r.subject.Store.Take
-	if step.Verb == "peek" {
+	switch step.Verb {
+	case "peek":
 		ask = r.subject.Store.Peek
+	case "reserve":
+		ask = r.reserve(step)
 	}
 	passed := int64(0)
 	for i := range step.Times {

@@ -17,8 +17,14 @@ func (p *parser) at(step *Step) error {
 	}
 	switch step.Verb = p.next(); step.Verb {
 	case "take", "charge", "peek", "refund", "reset":
+	case "reserve":
+		if err := p.hold(step); err != nil {
+			return err
+		}
+	case "settle", "cancel", "extend":
+		return p.settle(step)
 	default:
-		return fmt.Errorf("%q is unknown; after the time comes take, charge, peek, refund or reset", step.Verb)
+		return fmt.Errorf("%q is unknown; after the time comes take, charge, peek, refund, reset, reserve, settle, cancel or extend", step.Verb)
 	}
 	for {
 		if err := p.op(step); err != nil {
@@ -50,7 +56,7 @@ func (p *parser) op(step *Step) error {
 		return err
 	}
 	op := weir.Op{Key: key, Limit: limit, Always: step.Verb == "charge"}
-	if step.Verb == "take" || step.Verb == "charge" || step.Verb == "refund" {
+	if step.Verb == "take" || step.Verb == "charge" || step.Verb == "refund" || step.Verb == "reserve" {
 		op.Cost = 1
 	}
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {
@@ -105,6 +111,9 @@ func (p *parser) modifiers(step *Step) error {
 			step.Of, err = p.instant()
 		}
 		return err
+	}
+	if step.Verb == "reserve" {
+		return p.lasting(step)
 	}
 	if p.accept("within") {
 		d, err := duration.Parse(p.next())

@@ -24,7 +24,7 @@ type Case struct {
 
 // FromScript makes a case of every limit that a scenario takes from. Each is
 // played on its own, whatever other limits share its requests, in the order of
-// time. Peeks, charges, refunds and resets are no traffic.
+// time. Peeks, charges, holds, refunds and resets are no traffic.
 //
 // It checks the whole script against the bounds, so that a script that passes
 // can also be run.
@@ -65,7 +65,7 @@ type scriptCases struct {
 }
 
 func (s *scriptCases) step(step *scenario.Step) error {
-	s.mends = s.mends || step.Verb == "reset" || step.Verb == "refund" || step.Verb == "charge"
+	s.mends = s.mends || step.Verb == "reset" || step.Verb == "refund" || step.Verb == "charge" || step.Hold != ""
 	s.joins = s.joins || len(step.Ops) > 1
 	if s.asked += step.Times * len(step.Ops); s.asked > MaxRequests {
 		return fmt.Errorf("the scenario has more than %d requests; use less traffic", MaxRequests)
@@ -101,7 +101,7 @@ func (s *scriptCases) notes() []string {
 		notes = append(notes, "requests with several limits are played against each limit on its own.")
 	}
 	if s.mends {
-		notes = append(notes, "charges, refunds and resets are left out.")
+		notes = append(notes, "charges, holds, refunds and resets are left out.")
 	}
 	if s.turns {
 		notes = append(notes, "the scenario's clock goes back; requests are played in the order of time.")

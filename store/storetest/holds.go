@@ -16,6 +16,7 @@ import (
 // RunHolds runs the part of the suite that is about holds. The store must be a
 // [weir.HoldStore].
 func RunHolds(t *testing.T, open Open) {
+	t.Run("Scenarios", func(t *testing.T) { playScenarios(t, open, true) })
 	t.Run("Model", func(t *testing.T) { testHoldModel(t, open) })
 	t.Run("Once", func(t *testing.T) { testHoldOnce(t, open) })
 	t.Run("Expiry", func(t *testing.T) { testHoldExpiry(t, open) })

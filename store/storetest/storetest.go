@@ -44,8 +44,14 @@ func Run(t *testing.T, open Open) {
 	t.Run("Appends", func(t *testing.T) { testAppends(t, open) })
 }
 
-func testScenarios(t *testing.T, open Open) {
+func testScenarios(t *testing.T, open Open) { playScenarios(t, open, false) }
+
+// playScenarios plays those that have holds, or those that have none.
+func playScenarios(t *testing.T, open Open, holds bool) {
 	for _, script := range testcall.Must(scenario.Cases())(t) {
+		if script.Holds() != holds {
+			continue
+		}
 		t.Run(path.Base(script.Name), func(t *testing.T) {
 			if err := script.Run(t.Context(), scenario.Subject(open(t))); err != nil {
 				t.Error(err)
