@@ -158,7 +158,7 @@ func TestDashboardRollsBack(t *testing.T) {
 // A client's limits are those of the tier with which it came, or the page says that it
 // does not know.
 func TestDashboardTier(t *testing.T) {
-	p, b, _ := dashboard(t, "rules: [{id: api, key: user, limit: 100/1h, tiers: {paid: 1000/1h}}]\n")
+	p, b, _ := dashboard(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 100/1h, tiers: {paid: 1000/1h}}]\n")
 	ask(t, client(t), "POST", p.URL+"/v1/check", `{"user": "bob", "tier": "paid"}`)
 	page := b.open(p.URL, "#/clients?key=user:bob")
 	page.see(id("client-tier"), "tier paid")
