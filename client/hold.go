@@ -14,7 +14,7 @@ import (
 	"google.golang.org/protobuf/types/known/durationpb"
 )
 
-// Errors of a hold. After these two, charge what was used with [Client.Charge].
+// Errors of a hold. After these two, charge what is not charged yet with [Client.Charge].
 var (
 	ErrHoldUnknown = errors.New("client: there is no such hold, or it ended too long ago")
 	ErrHoldExpired = errors.New("client: the hold has expired")

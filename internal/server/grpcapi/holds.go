@@ -91,9 +91,9 @@ func (l limiter) hold(text string, do func(weir.HoldID) (engine.Settled, error))
 		l.s.options.Logger.Warn("a hold could not be settled", "error", err)
 		return nil, storeGone.of("The store is unavailable; try again.").wait(outage)
 	case s.State == weir.HoldUnknown:
-		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what was used with Charge.").in("hold")
+		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what is not charged yet with Charge.").in("hold")
 	case s.State == weir.HoldExpired:
-		return nil, holdExpired.of("The hold has expired; charge what was used with Charge.").in("hold")
+		return nil, holdExpired.of("The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with Charge.").in("hold")
 	}
 	answer := &pb.HoldResponse{State: holdStates[s.State]}
 	if s.State == weir.HoldOpen {

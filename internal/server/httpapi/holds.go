@@ -136,9 +136,9 @@ func (h *Handler) holdAnswer(c *call, s *engine.Settled, err error) (any, error)
 	}
 	switch s.State {
 	case weir.HoldUnknown:
-		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what was used with POST /v1/check and \"charge\": \"always\".").in("hold")
+		return nil, holdUnknown.of("There is no such hold, or it ended too long ago; charge what is not charged yet with POST /v1/check and \"charge\": \"always\".").in("hold")
 	case weir.HoldExpired:
-		return nil, holdExpired.of("The hold has expired; charge what was used with POST /v1/check and \"charge\": \"always\".").in("hold")
+		return nil, holdExpired.of("The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with POST /v1/check and \"charge\": \"always\".").in("hold")
 	case weir.HoldPending:
 		c.success = http.StatusAccepted
 	}
