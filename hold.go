@@ -158,6 +158,10 @@ type Settled struct {
 	State   HoldState
 	Expires Micros        // when it expires, if it is open
 	Parts   []SettledPart // if it is open or settled
+
+	// Repeated reports that the hold was settled before this call, and that this is the
+	// answer of the first time.
+	Repeated bool
 }
 
 // SettledPart is what became of one op of a hold.

@@ -40,6 +40,7 @@ func everything(t *testing.T) exposed {
 		t.Fatal(err)
 	}
 	play(t, m)
+	m.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "open", Reserved: 2, Used: 1}}})
 	for _, status := range []int{100, 200, 300, 400, 500} {
 		m.ObserveHTTP("/", status, time.Second)
 		m.ObserveUpstream("/", "shop", status, nil, time.Second)

@@ -16,7 +16,7 @@ type HoldObserver interface {
 	ObserveHold(HoldEvent)
 }
 
-// HoldEvent is something that happened to a hold. A repeated call is an event, too.
+// HoldEvent is something that happened to a hold.
 type HoldEvent struct {
 	Kind  HoldKind
 	Parts []SettledPart // if they are known
@@ -29,6 +29,7 @@ const (
 	SettledHold   HoldKind = iota
 	CancelledHold          // settled with nothing used
 	ExtendedHold
+	RepeatedHold // it was settled before, so nothing happened
 	ExpiredHold  // the call came too late
 	UnknownHold  // there is no such hold
 	PendingHold  // the store is unavailable, and the call is repeated later
@@ -38,7 +39,7 @@ const (
 )
 
 var holdKindNames = [HoldKinds]string{
-	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", ExpiredHold: "expired",
+	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", RepeatedHold: "repeated", ExpiredHold: "expired",
 	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged",
 }
 
@@ -53,12 +54,14 @@ func (e *Engine) observeHold(kind HoldKind, parts []SettledPart) {
 
 // observe tells what has become of a hold that was to be settled or extended.
 func (s *Settled) observe(e *Engine, meant HoldKind) {
-	switch s.State {
-	case weir.HoldExpired:
+	switch {
+	case s.Repeated:
+		meant = RepeatedHold
+	case s.State == weir.HoldExpired:
 		meant = ExpiredHold
-	case weir.HoldUnknown:
+	case s.State == weir.HoldUnknown:
 		meant = UnknownHold
-	case weir.HoldPending:
+	case s.State == weir.HoldPending:
 		meant = PendingHold
 	}
 	e.observeHold(meant, s.Parts)

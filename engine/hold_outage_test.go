@@ -48,7 +48,7 @@ func TestSettlePending(t *testing.T) {
 	if s := b.settle(t, v.Hold, 30); s.State != weir.HoldSettled || s.Parts[0].Used != 3 {
 		t.Errorf("%+v", s)
 	}
-	if want := []string{"pending", "pending", "settled", "settled"}; !slices.Equal(b.saw(), want) {
+	if want := []string{"pending", "pending", "settled", "repeated"}; !slices.Equal(b.saw(), want) {
 		t.Errorf("seen: %v", b.saw())
 	}
 }
@@ -122,7 +122,7 @@ func TestReserveWithoutStore(t *testing.T) {
 		first := b.settle(t, holds[0], 7)
 		b.store.lost.Store(false)
 		waitFor(t, "the settlement", func() bool { return slices.Contains(b.saw(), "settled") })
-		want := engine.Settled{State: weir.HoldSettled, Parts: []engine.SettledPart{{Rule: "r", Reserved: 10, Used: 7}}}
+		want := engine.Settled{State: weir.HoldSettled, Parts: []engine.SettledPart{{Rule: "r", Reserved: 10, Used: 7}}, Repeated: true}
 		if again := b.settle(t, holds[0], 9); !reflect.DeepEqual(again, want) {
 			t.Errorf("%s: %+v, then %+v", c.policy, first, again)
 		}

@@ -129,7 +129,9 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 	now := e.clock()
 	switch {
 	case h.done != nil:
-		return *h.done, nil
+		again := *h.done
+		again.Repeated = true
+		return again, nil
 	case h.settled == nil && now >= h.expires:
 		return Settled{State: weir.HoldExpired}, nil
 	}

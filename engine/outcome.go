@@ -3,6 +3,7 @@ package engine
 import (
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -91,6 +92,11 @@ func (v *Verdict) Outcome() Outcome {
 		}
 	}
 	return OutcomeAllowed
+}
+
+// Held reports whether v.Hold has a part of a result's rule, which said something.
+func (v *Verdict) Held(i int, said Outcome) bool {
+	return v.Hold != (weir.HoldID{}) && (said == OutcomeAllowed || said == OutcomeDegradedAllowed && !v.Results[i].Shadow)
 }
 
 // Said returns the outcome of a result's rule, for all its limits together, and the

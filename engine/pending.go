@@ -43,18 +43,23 @@ func (p *pending) find(id weir.HoldID) *settlement {
 	return nil
 }
 
-func (p *pending) remove(id weir.HoldID) {
+// remove reports whether there was one: of those who make the same call, one has done it.
+func (p *pending) remove(id weir.HoldID) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if e := p.byID[id]; e != nil {
+	e := p.byID[id]
+	if e != nil {
 		p.order.Remove(e)
 		delete(p.byID, id)
 	}
+	return e != nil
 }
 
 // later repeats a call until it succeeds, or the longest hold would have expired.
 func (e *Engine) later(s *settlement, cause error) error {
-	s.until = e.clock().Add(weir.MaxHoldTTL)
+	if s.until == 0 { // else others read it already
+		s.until = e.clock().Add(weir.MaxHoldTTL)
+	}
 	if !e.pending.add(s, e.repeat) {
 		e.observeHold(LostHold, s.parts)
 		return fmt.Errorf("%w: %w", errTooManyPending, cause)
@@ -122,13 +127,13 @@ func (e *Engine) again(s *settlement) bool {
 	done, err := e.try(context.Background(), s)
 	switch {
 	case err == nil:
+		done.Repeated = !e.pending.remove(s.id)
 		done.observe(e, s.kind)
 	case e.clock() < s.until:
 		return false
-	default:
+	case e.pending.remove(s.id):
 		e.observeHold(LostHold, s.parts)
 	}
-	e.pending.remove(s.id)
 	return true
 }
 

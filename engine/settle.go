@@ -30,6 +30,8 @@ type Settled struct {
 	State   weir.HoldState
 	Expires weir.Micros   // if it is open
 	Parts   []SettledPart // one for each rule, if it is open or settled
+
+	Repeated bool // it was settled before, and this is the answer of the first time
 }
 
 // SettledPart is what has become of one rule's part of a hold.
@@ -87,7 +89,8 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 	if e.holds == nil {
 		return Settled{}, errNoHolds
 	}
-	if first := e.pending.find(s.id); first != nil {
+	first := e.pending.find(s.id)
+	if first != nil {
 		s = first // it will be settled so
 	}
 	done, err := e.try(ctx, s)
@@ -99,8 +102,8 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 			return Settled{}, err
 		}
 		done = Settled{State: weir.HoldPending}
-	} else {
-		e.pending.remove(s.id)
+	} else if removed := e.pending.remove(s.id); removed || first != nil {
+		done.Repeated = !removed // an answer that was lost was none
 	}
 	done.observe(e, s.kind)
 	return done, nil
@@ -131,7 +134,7 @@ func (e *Engine) settleStored(ctx context.Context, store weir.HoldStore, s *sett
 	if err != nil {
 		return Settled{}, err
 	}
-	done := Settled{State: first.State, Expires: first.Expires}
+	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated}
 	more := done.add(first.Parts)
 	for n := range min(more, 2) {
 		call.ID = sibling(s.id, byte(n+1))
@@ -140,6 +143,7 @@ func (e *Engine) settleStored(ctx context.Context, store weir.HoldStore, s *sett
 			return Settled{}, err
 		}
 		done.add(next.Parts)
+		done.Repeated = done.Repeated && (next.Repeated || next.State != weir.HoldSettled)
 	}
 	return done, nil
 }

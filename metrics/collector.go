@@ -28,6 +28,11 @@ var (
 	expiredDesc = desc("keys_expired_total", "Keys that were removed because their usage was back to zero.")
 	evictedDesc = desc("keys_evicted_total", "Keys that were removed to make room, although they still had usage.")
 
+	holdEventsDesc   = desc("hold_events_total", "What happened to holds.", "event")
+	holdsDesc        = desc("holds_total", "Holds that each rule had a part in, by event.", "rule", "event")
+	holdOverrunsDesc = desc("hold_overruns_total", "Holds of each rule that used more than was reserved.", "rule")
+	holdUnitsDesc    = desc("hold_units_total", "Units of each rule's holds and of charges without a hold.", "rule", "kind")
+
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
 	sinceDesc    = desc("rules_loaded_timestamp_seconds", "Time at which the rules in force were loaded.")
@@ -48,6 +53,7 @@ var (
 
 var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
+	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
 }
 
@@ -70,6 +76,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 // Collect implements [prometheus.Collector].
 func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	c.collectRequests(ch)
+	c.collectHolds(ch)
 	c.collectRules(ch)
 	gauge(ch, upDesc, number(c.options.StoreUp()))
 	gauge(ch, delayedDesc, float64(c.options.Delayed()))
@@ -166,6 +173,7 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 			counter(ch, decisionsDesc, n, l.label, s.String())
 		}
 	}
+	l.holds.Load().collect(ch, l.label)
 }
 
 func (c *ruleCounters) any() bool {
@@ -174,7 +182,7 @@ func (c *ruleCounters) any() bool {
 			return true
 		}
 	}
-	return false
+	return c.holds.Load() != nil
 }
 
 func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, n uint64, labels ...string) {

@@ -29,6 +29,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -126,6 +127,9 @@ type Metrics struct {
 
 	degraded [policies]atomic.Uint64
 	failures [kinds]atomic.Uint64
+
+	reserved atomic.Uint64 // holds
+	holds    [engine.HoldKinds]atomic.Uint64
 
 	installing sync.Mutex // guards what was installed
 	table      []*rule.Entry

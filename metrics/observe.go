@@ -78,6 +78,12 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 			c = &m.others
 		}
 		c.said[said].Add(1)
+		if v.Held(from, said) {
+			c.held().rule[reservedEvent].Add(1)
+		}
+	}
+	if v.Hold != (weir.HoldID{}) {
+		m.reserved.Add(1)
 	}
 }
 

@@ -16,8 +16,9 @@ const sayings = engine.OutcomeDegradedDenied + 1
 
 // ruleCounters are those of one rule, in a cache line of their own.
 type ruleCounters struct {
-	said [sayings]atomic.Uint64
-	_    [64 - 8*sayings]byte
+	said  [sayings]atomic.Uint64
+	holds atomic.Pointer[holdCounters] // nil as long as there were none
+	_     [64 - 8*sayings - 8]byte
 }
 
 // labelled is a rule that has series of its own.
@@ -32,6 +33,7 @@ type labelled struct {
 type inForce struct {
 	byRule map[*rule.Entry]*ruleCounters
 	before map[*rule.Entry]*ruleCounters // byRule of those until then, whose verdicts are still coming
+	byID   map[string]*ruleCounters      // those with series of their own
 	own    []labelled                    // by label
 	beyond bool                          // there are more rules than that
 
@@ -71,7 +73,10 @@ func (m *Metrics) InstallDemands(rules []*rule.Entry) {
 // install puts what was installed into force. It needs the lock.
 func (m *Metrics) install() {
 	last := m.rules.Load()
-	next := &inForce{before: last.byRule, byRule: map[*rule.Entry]*ruleCounters{}, version: m.version, since: m.since}
+	next := &inForce{
+		before: last.byRule, byRule: map[*rule.Entry]*ruleCounters{}, byID: map[string]*ruleCounters{},
+		version: m.version, since: m.since,
+	}
 	var candidates []*rule.Entry
 	for _, c := range m.table {
 		next.modes[c.Mode]++
@@ -80,25 +85,20 @@ func (m *Metrics) install() {
 		}
 	}
 	slices.SortFunc(candidates, func(a, b *rule.Entry) int { return cmp.Compare(a.ID, b.ID) })
-	known := make(map[string]*ruleCounters, len(last.own)) // in force, and before
-	for _, l := range last.own {
-		known[l.label] = l.ruleCounters
-	}
-	own := map[string]bool{}
 	for _, c := range slices.Concat(candidates, m.demanded) {
-		id := c.ID
-		if !own[id] && (len(own) == m.options.MaxRules || !printable(id)) {
-			next.beyond = true
-			continue
+		counters := next.byID[c.ID]
+		if counters == nil {
+			if len(next.own) == m.options.MaxRules || !printable(c.ID) {
+				next.beyond = true
+				continue
+			}
+			if counters = last.byID[c.ID]; counters == nil {
+				counters = new(ruleCounters)
+			}
+			next.byID[c.ID] = counters
+			next.own = append(next.own, labelled{c.ID, c.Mode, counters})
 		}
-		if known[id] == nil {
-			known[id] = new(ruleCounters)
-		}
-		next.byRule[c] = known[id]
-		if !own[id] {
-			own[id] = true
-			next.own = append(next.own, labelled{id, c.Mode, known[id]})
-		}
+		next.byRule[c] = counters
 	}
 	m.rules.Store(next)
 }

@@ -114,6 +114,7 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 	}
 	m.expire()
 	h := m.holds[s.ID]
+	repeated := h != nil && h.state == weir.HoldSettled
 	switch {
 	case h == nil:
 		return weir.Settled{}, nil
@@ -133,7 +134,7 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 		}
 		return s, nil
 	}
-	return weir.Settled{State: h.state, Parts: h.settled}, nil
+	return weir.Settled{State: h.state, Parts: h.settled, Repeated: repeated}, nil
 }
 
 // end remembers an outcome until the hold would have expired, and for a while at least.

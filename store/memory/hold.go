@@ -167,11 +167,12 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	c.expire(now)
 	c.holds.mu.Lock()
 	defer c.holds.mu.Unlock()
-	h := c.holds.byID[settlement.ID]
+	h, repeated := c.holds.byID[settlement.ID], false
 	switch {
 	case h == nil:
 		return weir.Settled{}, nil
 	case h.state != weir.HoldOpen:
+		repeated = h.state == weir.HoldSettled
 	case settlement.Used == nil:
 		c.extend(h, now.Add(settlement.TTL))
 	default:
@@ -184,7 +185,7 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		}
 		return open, nil
 	}
-	return weir.Settled{State: h.state, Parts: slices.Clone(h.settled)}, nil
+	return weir.Settled{State: h.state, Parts: slices.Clone(h.settled), Repeated: repeated}, nil
 }
 
 func (c *core) extend(h *hold, expires weir.Micros) {

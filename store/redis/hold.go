@@ -27,7 +27,10 @@ type holdCall struct {
 }
 
 // outcome is what has become of one op of a hold.
-type outcome struct{ state, used, excess int64 }
+type outcome struct {
+	state, used, excess int64
+	repeated            bool // it was settled before
+}
 
 // What the script says of a hold.
 const (
@@ -36,6 +39,7 @@ const (
 	holdExpired
 	holdForeign
 	holdOpen
+	holdRepeated
 
 	holdsForeign = 7
 )
@@ -83,7 +87,11 @@ func (u *unpacker) outcomes(c *check) error {
 		if err != nil {
 			return err
 		}
-		c.hold.outcomes = append(c.hold.outcomes, outcome{state, used, excess})
+		repeated := state == holdRepeated
+		if repeated {
+			state = holdSettled
+		}
+		c.hold.outcomes = append(c.hold.outcomes, outcome{state, used, excess, repeated})
 	}
 	return nil
 }
@@ -298,18 +306,19 @@ func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settl
 
 // settled is the answer of what has become of each op.
 func (d *directory) settled(outcomes []outcome) weir.Settled {
-	worst := outcomes[0]
+	worst, repeated := outcomes[0], true
 	for _, o := range outcomes {
 		if o.state != worst.state && o.state != holdSettled {
 			worst = o
 		}
+		repeated = repeated && o.repeated
 	}
 	var s weir.Settled
 	switch worst.state {
 	case holdOpen:
 		s = weir.Settled{State: weir.HoldOpen, Expires: weir.Micros(worst.used)}
 	case holdSettled:
-		s.State = weir.HoldSettled
+		s.State, s.Repeated = weir.HoldSettled, repeated
 	case holdExpired:
 		return weir.Settled{State: weir.HoldExpired}
 	default:

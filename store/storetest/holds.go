@@ -159,7 +159,10 @@ func testHoldOnce(t *testing.T, open Open) {
 			var first weir.Settled
 			for i, used := range []int64{4, 0, 9, 100} {
 				s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return used }}))(t)
-				if i == 0 {
+				if s.Repeated != (i > 0) {
+					t.Errorf("settlement %d: %+v", i+1, s)
+				}
+				if s.Repeated = false; i == 0 {
 					first = s
 				}
 				if !reflect.DeepEqual(s, first) || s.State != weir.HoldSettled || s.Parts[0].Used != 4 {

@@ -6,7 +6,7 @@
 -- They are in a function, because a script has at most 200 locals.
 holding = (function()
   local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8, 9
-  local UNKNOWN, SETTLED, EXPIRED, OPEN = 0, 1, 2, 4
+  local UNKNOWN, SETTLED, EXPIRED, OPEN, REPEATED = 0, 1, 2, 4, 5
   local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
 
   local MAX_HOLDS = 1000
@@ -172,7 +172,7 @@ holding = (function()
     if type(ended) == 'string' and #ended == 21 then
       local used, over, until_ = unpack('>I7I7I7', ended)
       if until_ <= now then return UNKNOWN, 0, 0 end
-      return SETTLED, used, over
+      return REPEATED, used, over
     end
     local text = call('HGET', h, id)
     local r = text and readHold(id, text)

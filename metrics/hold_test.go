@@ -1,0 +1,88 @@
+package metrics
+
+import (
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// holder is an engine that is measured, on a store that can hold units.
+func holder(t *testing.T, rules string, o Options) *bench {
+	t.Helper()
+	m := testcall.Must(New(o))(t)
+	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: []engine.Observer{m}}))(t)
+	b := &bench{Metrics: m, engine: e}
+	b.install(t, rules, 1)
+	return b
+}
+
+func (b *bench) reserve(t *testing.T, cost int64) weir.HoldID {
+	t.Helper()
+	var v engine.Verdict
+	req := alice
+	req.Cost = cost
+	if err := b.engine.Reserve(t.Context(), &req, time.Hour, &v); err != nil {
+		t.Fatal(err)
+	}
+	return v.Hold
+}
+
+// Holds are counted by what became of them, and their units by rule. A repeated call counts
+// no units twice, and a rule without holds has no series of them.
+func TestHolds(t *testing.T) {
+	b := holder(t, `
+rules:
+  - {id: a, key: user, algorithm: sliding_log, limit: 1000/1d}
+  - {id: trial, key: user, algorithm: sliding_log, limit: 150/1d, mode: shadow}
+`, Options{})
+	want(t, b.Metrics, "weir_holds_total")
+	settle := func(id weir.HoldID, used int64) {
+		t.Helper()
+		testcall.Must(b.engine.Settle(t.Context(), id, engine.Units(used)))(t)
+	}
+	less, more, none := b.reserve(t, 100), b.reserve(t, 50), b.reserve(t, 10) // the last one not by trial
+	settle(less, 30)
+	settle(less, 99)
+	settle(more, 70)
+	testcall.Must(b.engine.Extend(t.Context(), none, time.Hour))(t)
+	testcall.Must(b.engine.Cancel(t.Context(), none))(t)
+	settle(weir.NewHoldID(), 1)
+	if id := b.reserve(t, 5000); id != (weir.HoldID{}) {
+		t.Error("it was to be denied")
+	}
+	req := alice
+	req.Cost = 20_000
+	var v engine.Verdict
+	if err := b.engine.Charge(t.Context(), &req, &v); err != nil {
+		t.Fatal(err)
+	}
+	want(t, b.Metrics, "weir_hold_events_total",
+		`{event="reserved"} 3`, `{event="settled"} 2`, `{event="cancelled"} 1`, `{event="extended"} 1`, `{event="repeated"} 1`,
+		`{event="expired"} 0`, `{event="unknown"} 1`, `{event="pending"} 0`, `{event="lost"} 0`, `{event="charged"} 1`)
+	want(t, b.Metrics, "weir_holds_total",
+		`{event="reserved",rule="a"} 3`, `{event="settled",rule="a"} 2`, `{event="cancelled",rule="a"} 1`,
+		`{event="reserved",rule="trial"} 2`, `{event="settled",rule="trial"} 2`, `{event="cancelled",rule="trial"} 0`)
+	want(t, b.Metrics, "weir_hold_overruns_total", `{rule="a"} 1`, `{rule="trial"} 1`)
+	want(t, b.Metrics, "weir_hold_units_total",
+		`{kind="reserved",rule="a"} 150`, `{kind="used",rule="a"} 100`, `{kind="refunded",rule="a"} 70`, `{kind="overrun",rule="a"} 20`,
+		`{kind="cancelled",rule="a"} 10`, `{kind="charged",rule="a"} 20000`, `{kind="excess",rule="a"} 9100`,
+		`{kind="reserved",rule="trial"} 150`, `{kind="used",rule="trial"} 100`, `{kind="refunded",rule="trial"} 70`, `{kind="overrun",rule="trial"} 20`,
+		`{kind="cancelled",rule="trial"} 0`, `{kind="charged",rule="trial"} 20000`, `{kind="excess",rule="trial"} 18450`)
+	want(t, b.Metrics, "weir_requests_total",
+		`{outcome="allowed"} 2`, `{outcome="denied"} 1`, `{outcome="shadow_denied"} 1`, `{outcome="blocked"} 0`, `{outcome="exempt"} 0`,
+		`{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`, `{outcome="no_rule"} 0`)
+}
+
+// A hold may end after its rule is gone. Then it counts with the others.
+func TestHoldOfOthers(t *testing.T) {
+	b := holder(t, "rules: [{id: a, key: user, limit: 1000/1h}]", Options{})
+	id := b.reserve(t, 10)
+	b.install(t, "rules: [{id: b, key: user, limit: 1000/1h}]", 2)
+	testcall.Must(b.engine.Settle(t.Context(), id, engine.Units(4)))(t)
+	want(t, b.Metrics, "weir_holds_total",
+		`{event="reserved",rule="(other)"} 0`, `{event="settled",rule="(other)"} 1`, `{event="cancelled",rule="(other)"} 0`)
+}
