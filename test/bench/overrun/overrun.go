@@ -1,0 +1,170 @@
+// Package overrun measures by how much concurrent requests exceed a limit if their costs are
+// known only afterwards: when the limit is checked before and charged after a request, and
+// when an estimate is reserved before and settled after it.
+//
+// Concurrent means that all have asked before the first is done. Those that are denied ask
+// again when the others are done, until nobody is allowed any more. All of this is in one
+// period: the clock stands still.
+package overrun
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/test/bench/internal/table"
+)
+
+const (
+	limit = 100
+	step  = 20 // upper bounds are multiples of it
+)
+
+// Load are concurrent requests, by what each will have cost.
+type Load struct {
+	Name  string
+	Costs []int64
+}
+
+// Loads are the requests of BerriAI/litellm#18730, and more of them that cost less.
+func Loads() []Load {
+	loads := []Load{{"5, of 58 to 175 units", []int64{58, 80, 175, 175, 175}}}
+	for _, n := range []int{100, 1000} {
+		r := rand.New(rand.NewPCG(18730, uint64(n)))
+		l := Load{Name: fmt.Sprintf("%d, of 1 to %d units", n, step)}
+		for range n {
+			l.Costs = append(l.Costs, 1+r.Int64N(step))
+		}
+		loads = append(loads, l)
+	}
+	return loads
+}
+
+// Method is a way to limit what is known only afterwards.
+type Method struct {
+	Name     string
+	estimate func(cost int64) int64 // to reserve; nil to check before and charge after
+}
+
+// Methods are those that are compared.
+func Methods() []Method {
+	return []Method{
+		{Name: "check before, charge after"},
+		{"reserve an upper bound, settle", UpperBound},
+		{"reserve the exact cost, settle", func(cost int64) int64 { return cost }},
+		{"reserve half of the cost, settle", func(cost int64) int64 { return (cost + 1) / 2 }},
+	}
+}
+
+// UpperBound is an estimate that no cost exceeds.
+func UpperBound(cost int64) int64 { return (cost + step - 1) / step * step }
+
+// Figure is what came of a load.
+type Figure struct {
+	Load, Method string
+	Allowed      int   // requests
+	Used         int64 // units, by these
+}
+
+// Overrun is how much was used beyond the limit.
+func (f *Figure) Overrun() int64 { return max(0, f.Used-limit) }
+
+// each does something n times: in order, or concurrently.
+type each func(n int, do func(i int))
+
+func now() weir.Micros { return weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 30, 0, time.UTC)) }
+
+func inOrder(n int, do func(i int)) {
+	for i := range n {
+		do(i)
+	}
+}
+
+// Run plays every load with every method, in memory and in order, so that two runs do not
+// differ.
+func Run(t testing.TB) (figures []Figure) {
+	for _, load := range Loads() {
+		for _, m := range Methods() {
+			store := memory.New(memory.Options{Clock: now})
+			figures = append(figures, play(t, store, weir.FixedWindow, load, m, inOrder))
+		}
+	}
+	return figures
+}
+
+// play lets the requests of a load ask and finish, wave after wave.
+func play(t testing.TB, store weir.Store, a weir.Algorithm, load Load, m Method, each each) Figure {
+	l := testcall.Must(weir.NewLimiter(store, weir.Limit{Algorithm: a, N: limit, Period: time.Minute}))(t)
+	f := Figure{Load: load.Name, Method: m.Name}
+	waiting := load.Costs
+	for {
+		end := make([]func() error, len(waiting)) // of those that are allowed
+		errs := make([]error, len(waiting))
+		each(len(waiting), func(i int) { end[i], errs[i] = m.begin(l, waiting[i]) })
+		var denied []int64
+		for i, cost := range waiting {
+			testcall.OK(t, errs[i])
+			if end[i] == nil {
+				denied = append(denied, cost)
+				continue
+			}
+			f.Allowed++
+			f.Used += cost
+		}
+		each(len(waiting), func(i int) {
+			if end[i] != nil {
+				errs[i] = end[i]()
+			}
+		})
+		for _, err := range errs {
+			testcall.OK(t, err)
+		}
+		if len(denied) == len(waiting) || len(denied) == 0 {
+			return f
+		}
+		waiting = denied
+	}
+}
+
+const client = "team"
+
+// begin asks for a request. It returns how to end it, or nil if it is denied.
+func (m *Method) begin(l *weir.Limiter, cost int64) (end func() error, err error) {
+	ctx := context.Background()
+	if m.estimate == nil {
+		d, err := l.Peek(ctx, client, 1)
+		if err != nil || !d.Allowed {
+			return nil, err
+		}
+		return func() error { _, err := l.Charge(ctx, client, cost); return err }, nil
+	}
+	hold, _, err := l.Reserve(ctx, client, m.estimate(cost), 0)
+	if err != nil || hold == nil {
+		return nil, err
+	}
+	return func() error { _, err := hold.Settle(ctx, cost); return err }, nil
+}
+
+const heading = `Concurrent requests of one client whose limit is %d units a minute. All of them ask before the first
+is done. Denied requests ask again when the others are done, until no more are allowed.
+The first five are those of https://github.com/BerriAI/litellm/issues/18730.
+used: units that the allowed requests really cost. overrun: the part of it beyond the limit.
+
+`
+
+// Report writes the table.
+func Report(t testing.TB, w io.Writer) error {
+	fmt.Fprintf(w, heading, limit)
+	var rows [][]string
+	for _, f := range Run(t) {
+		rows = append(rows, []string{f.Load, f.Method, fmt.Sprintf("%d", f.Allowed), table.Count(f.Used), table.Count(f.Overrun()),
+			fmt.Sprintf("%.1f", float64(f.Used)/limit)})
+	}
+	return table.Write(w, []string{"<requests", "<method", "allowed", "used", "overrun", "used ÷ limit"}, rows)
+}
