@@ -3,6 +3,7 @@ package rule
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -21,6 +22,18 @@ type Penalty struct {
 
 	// Within is the time in which they must happen, if After is more than 1.
 	Within time.Duration
+}
+
+// String describes the penalty, as in "15m after 3 denials within 1m". It is "" if there is
+// none.
+func (p Penalty) String() string {
+	switch {
+	case p.For == 0:
+		return ""
+	case p.After <= 1:
+		return duration.Format(p.For) + " after a denial"
+	}
+	return fmt.Sprintf("%s after %d denials within %s", duration.Format(p.For), p.After, duration.Format(p.Within))
 }
 
 // MaxPenaltyAfter is the largest number of denials that can start a penalty. Each takes 8

@@ -121,6 +121,7 @@ type explained struct {
 	Key     string   `json:"key,omitempty"`
 	Quota   string   `json:"quota,omitempty"`
 	Limits  []string `json:"limits,omitempty"`
+	Penalty string   `json:"penalty,omitempty"`
 }
 
 func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) error {
@@ -130,7 +131,7 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 			Rule: e.Rule.ID, Applies: e.Applies, Mode: e.Rule.Mode.String(), Why: e.Why, Key: e.Identity, Quota: e.Quota,
 		}
 		for _, l := range e.Limits {
-			x.Limits = append(x.Limits, l.Limit().String())
+			x.Limits, x.Penalty = append(x.Limits, l.Limit().String()), e.Rule.Penalty.String()
 		}
 		all = append(all, x)
 	}
@@ -160,6 +161,9 @@ func printExplained(w io.Writer, x explained) {
 		limits = "unlimited"
 	}
 	fmt.Fprintf(w, "+ %s applies to %s: %s (%s)", x.Rule, x.Key, limits, x.Quota)
+	if x.Penalty != "" {
+		fmt.Fprintf(w, ", with a penalty of %s", x.Penalty)
+	}
 	if x.Mode != "enforce" {
 		fmt.Fprintf(w, ", %s only", x.Mode)
 	}
