@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/expression" // the docs have rules with expressions
 )
 
 // A block in a document that is preceded by a line such as
