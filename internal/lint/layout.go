@@ -13,6 +13,7 @@ var layout = []line{
 	{[]string{"test/chaos/..."}, "the built binary under random faults, and a checker that sees only its answers"},
 	{[]string{"test/bench/..."}, "benchmarks against other limiters, and the accuracy of the algorithms; a separate module, so that users do not download the other limiters"},
 	{[]string{"test/conformance/..."}, "comparison with services that weir can replace, such as Envoy's ratelimit; separate modules, so that users do not download them"},
+	{[]string{"test/llm"}, "the gateway with real clients of language models; a separate module, so that users do not download them"},
 	{[]string{"examples/middleware/..."}, "example programs; each one is a separate module, so that users do not download frameworks"},
 	{[]string{"examples/library"}, "common tasks with the library in as few lines as possible; README and docs quote some of them"},
 	{[]string{"cmd/weir"}, "the command, one file per subcommand; it maps flags to the packages below and has no logic that another program could use"},
@@ -99,6 +100,7 @@ var thirdParty = map[string][]string{
 	"internal/testredis":   {"go.uber.org/goleak"},
 	"test/bench/...":       {"*"},
 	"test/conformance/...": {"*"},
+	"test/llm":             {"*"},
 
 	"examples/middleware/...": {"*"},
 }

@@ -1,0 +1,173 @@
+package llm
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// bench is a gateway in front of an upstream that speaks every protocol.
+type bench struct {
+	t      *testing.T
+	URL    string
+	engine *engine.Engine
+	events chan engine.HoldKind
+
+	// next is waited for after each event of a stream, unless it is nil.
+	next chan struct{}
+}
+
+func (b *bench) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
+
+func (b *bench) ObserveHold(e engine.HoldEvent) { b.events <- e.Kind }
+
+const usual = `rules: [{id: tokens, key: ip, algorithm: fixed_window, limit: 10000/1d, tokens: {default_output: 100}}]`
+
+func newBench(t *testing.T, rules string) *bench {
+	t.Helper()
+	b := &bench{t: t, events: make(chan engine.HoldKind, 1000)}
+	set, problems := rule.Parse("", []byte(rules))
+	if err := problems.Err(); err != nil {
+		t.Fatal(err)
+	}
+	table, err := rule.Compile(set, rule.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b.engine, err = engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: []engine.Observer{b}}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(b.engine.Close)
+	b.engine.Install(table, 1)
+	limit, err := httplimit.New(b.engine, httplimit.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	upstream := httptest.NewServer(http.HandlerFunc(b.answer))
+	t.Cleanup(upstream.Close)
+	route, err := gateway.ParseRoute("/=" + upstream.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, err := gateway.New(gateway.Options{Limit: limit, Routes: []gateway.Route{route}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(g.Close)
+	front := httptest.NewServer(g)
+	t.Cleanup(front.Close)
+	b.URL = front.URL
+	return b
+}
+
+// used is how many units the client has used, when the last request is settled.
+func (b *bench) used() int64 {
+	b.t.Helper()
+	if kind := <-b.events; kind != engine.SettledHold {
+		b.t.Errorf("the hold is %v", kind)
+	}
+	var v engine.Verdict
+	if _, err := b.engine.Standing(b.t.Context(), "tokens", "ip:127.0.0.1", "", &v); err != nil {
+		b.t.Fatal(err)
+	}
+	return v.Results[0].Limit - v.Results[0].Remaining
+}
+
+var files sync.Map
+
+// recorded is a response as the vendor's documentation shows it.
+func recorded(name string) string {
+	text, found := files.Load(name)
+	if !found {
+		b, err := os.ReadFile("../../internal/llm/testdata/" + name)
+		if err != nil {
+			panic(err)
+		}
+		text, _ = files.LoadOrStore(name, string(b))
+	}
+	return text.(string)
+}
+
+// answer answers as the vendors do. The model "broken" has an error, and a stream of the
+// model "torn" breaks off after three events.
+func (b *bench) answer(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	var ask struct {
+		Model         string
+		Stream        bool
+		Tools         []any
+		StreamOptions struct {
+			IncludeUsage bool `json:"include_usage"`
+		} `json:"stream_options"`
+	}
+	if err != nil || json.Unmarshal(body, &ask) != nil {
+		http.Error(w, "no JSON", http.StatusBadRequest)
+		return
+	}
+	api, kind := "openai", ""
+	switch path := r.URL.Path; {
+	case strings.HasSuffix(path, "/chat/completions"):
+		kind = "-chat"
+	case strings.HasSuffix(path, "/responses"):
+		kind = "-responses"
+	case strings.HasSuffix(path, "/embeddings"):
+		kind = "-embeddings"
+	case strings.HasSuffix(path, "/messages"):
+		api = "anthropic"
+	case strings.Contains(path, "/models/"):
+		api = "gemini"
+		ask.Stream = strings.HasSuffix(path, ":streamGenerateContent")
+		_, ask.Model, _ = strings.Cut(path, "/models/")
+		ask.Model, _, _ = strings.Cut(ask.Model, ":")
+	}
+	if ask.Model == "broken" {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(http.StatusBadRequest)
+		io.WriteString(w, recorded(api+"-error.json"))
+		return
+	}
+	if len(ask.Tools) > 0 {
+		kind += "-tools"
+	}
+	if !ask.Stream {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, recorded(api+kind+".json"))
+		return
+	}
+	w.Header().Set("Content-Type", "text/event-stream")
+	text := recorded(api + kind + ".sse")
+	end := "\n\n"
+	if strings.Contains(text, "\r\n\r\n") {
+		end = "\r\n\r\n"
+	}
+	for i, event := range strings.SplitAfter(text, end) {
+		usage := strings.Contains(event, `"choices":[]`)
+		if ask.Model == "torn" && i == 3 {
+			panic(http.ErrAbortHandler)
+		}
+		if event == "" || usage && !ask.StreamOptions.IncludeUsage {
+			continue
+		}
+		io.WriteString(w, event)
+		w.(http.Flusher).Flush()
+		if b.next != nil && !usage {
+			select {
+			case <-b.next:
+			case <-r.Context().Done():
+				return
+			}
+		}
+	}
+}
