@@ -52,6 +52,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 			t.settles = t.settles || r.Settles()
 		}
 		t.conditional = t.conditional || r.when != nil
+		t.readsBody = t.readsBody || r.Mode != Off && r.readsRequest()
 		for _, p := range r.key {
 			if p.source.Kind == Header {
 				t.headers[p.source.Name] = true

@@ -23,6 +23,9 @@ type Expression interface {
 
 	// Units returns the cost of a request in units. The response is nil for an estimate.
 	Units(req *Request, resp *Response) (int64, error)
+
+	// Reads reports whether the expression reads a variable, such as "request.json".
+	Reads(variable string) bool
 }
 
 // Purpose is what an expression is for.
@@ -110,6 +113,22 @@ func (p *parser) expression(e *document.Element, purpose Purpose) string {
 		return ""
 	}
 	return e.Text
+}
+
+// ReadsBody reports whether an expression reads the body of requests: see Request.JSON.
+func (t *Table) ReadsBody() bool { return t.readsBody }
+
+// ReadsBody reports whether the actual cost depends on the body of the response: see
+// Response.JSON.
+func (c *Entry) ReadsBody() bool { return c.actual != nil && c.actual.Reads("response.json") }
+
+func (c *Entry) readsRequest() bool {
+	for _, e := range []Expression{c.when, c.estimate, c.actual} {
+		if e != nil && e.Reads("request.json") {
+			return true
+		}
+	}
+	return false
 }
 
 // Failures returns how often an expression of the rule could not be evaluated. Then the

@@ -35,7 +35,7 @@ type Request struct {
 	// Values returns headers, cookies and query parameters. Nil means none.
 	Values Values
 
-	// Size is the length of the body in bytes, as far as it is known.
+	// Size is the length of the body in bytes; -1 if it is not known before it is read.
 	Size int64
 
 	// JSON returns the body of the request, or what it stands for, for expressions; none if

@@ -36,6 +36,7 @@ type Table struct {
 	settles bool
 	client  clientParts
 
+	readsBody   bool // some expression reads the body of requests
 	conditional bool // some rule has a condition that the index does not know
 }
 

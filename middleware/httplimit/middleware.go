@@ -9,7 +9,8 @@
 //
 // With Wrap, rules can settle by the response: by its status, or by the tokens that a
 // language model used. What a request may cost is reserved first. To count tokens, the
-// body of the request is read, up to 32 MiB; the response is never buffered.
+// body of the request is read, up to 32 MiB; the response is never buffered. An expression
+// can read bodies of up to 1 MiB; only then are they read or kept.
 //
 // An allowed request gets headers about the limit with the fewest units left, and a
 // denied one gets a complete answer: see [WriteHeaders] and [Denial]. A request that a
@@ -58,10 +59,13 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r, s, ok := m.allow(w, r, m.gate.Reserve); ok {
-			if body, is := r.Body.(*promptBody); is {
+			switch body := r.Body.(type) {
+			case *promptBody:
 				defer body.Close()
+			case *readAgain:
+				defer body.from.free()
 			}
-			m.serve(next, w, r, s)
+			m.serve(next, w, s.hand(r), s)
 		}
 	})
 }
@@ -77,8 +81,11 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		return m.gate.Allow(ctx, req, v, d)
 	}
 	r, _, ok := m.allow(w, r, check)
-	if body, is := r.Body.(*promptBody); is && ok {
-		body.release() // nobody says when it has been read
+	switch body := r.Body.(type) { // nobody says when it has been read
+	case *promptBody:
+		body.release()
+	case *readAgain:
+		body.from.free()
 	}
 	return r, ok
 }
@@ -107,11 +114,13 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	if err != nil {
 		return r, nil, false // it has been answered
 	}
+	body := m.offerBody(r, &p.request, prompt)
 	v := &p.verdict
 	if ok, err := decide(r.Context(), &p.request, m.ttl, v, &p.denial.Denial); !ok {
 		prompt.writeHeaders(w.Header(), v, m.options.Headers)
 		m.stop(w, r, p, prompt, err)
 		prompt.close()
+		body.free()
 		return r, nil, false
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)

@@ -26,7 +26,8 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	}
 	n := &noted{ResponseWriter: w}
 	if s != nil {
-		n.watch = s.watch
+		n.watch, n.kept = s.watch, s.keeps()
+		defer n.kept.drop()
 	}
 	start := time.Now()
 	err := errPanicked
@@ -67,6 +68,7 @@ type noted struct {
 	status int // 0 until there is one
 	bytes  int64
 	watch  *llm.Watch // or nil
+	kept   *kept      // or nil
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -86,6 +88,7 @@ func (n *noted) begin(status int) {
 		return
 	}
 	n.status = status
+	n.kept.begin(n.Header())
 	if n.watch != nil {
 		if n.watch.Begin(status, n.Header()); n.watch.Shortens() {
 			n.Header().Del("Content-Length")
@@ -99,8 +102,10 @@ func (n *noted) Write(body []byte) (int, error) {
 	if n.watch == nil {
 		written, err := n.ResponseWriter.Write(body)
 		n.bytes += int64(written)
+		n.kept.add(body[:written])
 		return written, err
 	}
+	n.kept.add(body)
 	if n.watch.Cut() {
 		return 0, errCut
 	}
@@ -134,7 +139,7 @@ func (n *noted) Cut() bool { return n.watch != nil && n.watch.Cut() }
 
 // ReadFrom implements io.ReaderFrom, by which files are sent without a copy.
 func (n *noted) ReadFrom(r io.Reader) (int64, error) {
-	if n.watch != nil {
+	if n.watch != nil || n.kept != nil && !n.kept.lost {
 		return io.Copy(struct{ io.Writer }{n}, r)
 	}
 	n.begin(http.StatusOK)

@@ -2,10 +2,13 @@ package httplimit
 
 import (
 	"context"
+	"net/http"
+	"slices"
 	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/llm"
 	"github.com/weirhq/weir/rule"
 )
@@ -75,10 +78,9 @@ func (s *settlement) end(n *noted) {
 	if s == nil {
 		return
 	}
-	s.mu.Lock()
-	s.ended = true
-	s.timer.Stop()
-	s.mu.Unlock()
+	if !s.finish() {
+		return // the handler has settled
+	}
 	used := map[string]int64{}
 	resp := s.response(n)
 	for _, p := range s.parts {
@@ -96,11 +98,60 @@ func (s *settlement) end(n *noted) {
 	})
 }
 
+// finish ends the extensions. It reports whether the hold is still to be settled.
+func (s *settlement) finish() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	first := !s.ended
+	s.ended = true
+	s.timer.Stop()
+	return first
+}
+
+// Hold is what the rules have reserved for a request that is being served.
+type Hold struct{ settlement *settlement }
+
+type holdKey struct{}
+
+// HoldOf returns the hold of the request with this context, or nil: only requests to which a
+// rule applies that settles by the response have one, and only with Wrap.
+func HoldOf(ctx context.Context) *Hold {
+	h, _ := ctx.Value(holdKey{}).(*Hold)
+	return h
+}
+
+// Settle ends the hold with what the handler knows better than the response shows, such as
+// engine.Units(7). The middleware then does not settle it. A handler that does not call it
+// need not do anything.
+func (h *Hold) Settle(ctx context.Context, used engine.Used) (engine.Settled, error) {
+	h.settlement.finish()
+	return h.settlement.by.engine.Settle(ctx, h.settlement.hold, used)
+}
+
+// hand gives the handler its hold.
+func (s *settlement) hand(r *http.Request) *http.Request {
+	if s == nil {
+		return r
+	}
+	return r.WithContext(context.WithValue(r.Context(), holdKey{}, &Hold{s}))
+}
+
+// keeps returns room for a response that a rule reads, or nil.
+func (s *settlement) keeps() *kept {
+	if slices.ContainsFunc(s.parts, func(p part) bool { return p.rule.ReadsBody() }) {
+		return new(kept)
+	}
+	return nil
+}
+
 // response is what was seen of the response.
 func (s *settlement) response(n *noted) *rule.Response {
 	resp := &rule.Response{
 		Status: n.status, Bytes: n.bytes, Duration: time.Since(s.begin),
 		Header: n.Header().Get,
+	}
+	if n.kept != nil {
+		resp.JSON = n.kept.text
 	}
 	if s.watch != nil && n.status != 0 {
 		if u, known := s.watch.Used(); known {

@@ -96,11 +96,13 @@ func reason(message string) string {
 	return message + "; correct the expression"
 }
 
-// checkReads finds what could not be read when the expression is evaluated.
-func checkReads(a *cel.Ast, source string) error {
-	native := a.NativeRep()
+// checkReads returns the variables that an expression reads. It finds what could not be read
+// when the expression is evaluated.
+func checkReads(a *cel.Ast, source string) (map[string]bool, error) {
+	native, reads := a.NativeRep(), map[string]bool{}
 	for _, e := range ast.MatchDescendants(ast.NavigateAST(native), ast.KindMatcher(ast.IdentKind)) {
 		name := e.AsIdent()
+		reads[name] = true
 		if t := requestVariables[name]; t != texts && responseVariables[name] != texts {
 			continue
 		}
@@ -109,12 +111,12 @@ func checkReads(a *cel.Ast, source string) error {
 		at := max(0, offsetOf(source, native.SourceInfo().GetStartLocation(e.ID()))-len(owner))
 		switch {
 		case !ok:
-			return &rule.ExpressionError{Offset: at, Reason: fmt.Sprintf(`names in %s can only be looked up; write %[1]s["x"], which is "" if there is none, or "x" in %[1]s`, name)}
+			return nil, &rule.ExpressionError{Offset: at, Reason: fmt.Sprintf(`names in %s can only be looked up; write %[1]s["x"], which is "" if there is none, or "x" in %[1]s`, name)}
 		case name == "request.headers" && secretHeaders[textproto.CanonicalMIMEHeaderKey(key)]:
-			return &rule.ExpressionError{Offset: at, Reason: "the header " + key + " is a secret, which no rule can read; use key: api_key, or an attribute of your application"}
+			return nil, &rule.ExpressionError{Offset: at, Reason: "the header " + key + " is a secret, which no rule can read; use key: api_key, or an attribute of your application"}
 		}
 	}
-	return nil
+	return reads, nil
 }
 
 // lookedUp tells whether a value of a variable is looked up, and by which name, if that is

@@ -74,7 +74,13 @@ func variables(all map[string]*cel.Type) (options []cel.EnvOption) {
 }
 
 // program is an expression that is ready.
-type program struct{ cel.Program }
+type program struct {
+	cel.Program
+	reads map[string]bool // variables
+}
+
+// Reads implements rule.Expression.
+func (p program) Reads(variable string) bool { return p.reads[variable] }
 
 func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
 	env, err := environment[purpose]()
@@ -85,7 +91,8 @@ func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
 	if issues.Err() != nil {
 		return nil, explain(purpose, source, issues)
 	}
-	if err := checkReads(ast, source); err != nil {
+	reads, err := checkReads(ast, source)
+	if err != nil {
 		return nil, err
 	}
 	if err := checkResult(purpose, ast.OutputType()); err != nil {
@@ -95,7 +102,7 @@ func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
 	if err != nil {
 		return nil, &rule.ExpressionError{Reason: reason(err.Error())}
 	}
-	return program{p}, nil
+	return program{p, reads}, nil
 }
 
 // costs are those of functions, in steps. CEL takes a function for one step if it does not
@@ -207,6 +214,7 @@ func discreet(err error) error {
 		{"divi", "it divides by zero"},
 		{"modulus by zero", "it divides by zero"},
 		{"overflow", "a number is too large"},
+		{errSize.Error(), errSize.Error()},
 		{errBody.Error(), "the body cannot be read, or is too long"},
 		{errValues.Error(), "the JSON has too many values"},
 	} {

@@ -58,6 +58,9 @@ func (in *input) request(name string) any {
 		}
 		return types.String(req.IP.Unmap().WithZone("").String())
 	case "request.size":
+		if req.Size < 0 {
+			return types.WrapErr(errSize)
+		}
 		return types.Int(req.Size)
 	case "request.attributes":
 		return textsOf(func(name string) string { return req.Attributes[name] })
@@ -103,6 +106,9 @@ func (in *input) response(name string) any {
 	}
 	return nil
 }
+
+// errSize is that a body is sent without its length.
+var errSize = errors.New("the length of the body is not known")
 
 // errBody is that a body is there and cannot be read.
 var errBody = errors.New("the body cannot be read")

@@ -1,0 +1,144 @@
+package httplimit
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+	"strings"
+
+	"github.com/weirhq/weir/internal/budget"
+	"github.com/weirhq/weir/internal/httpbody"
+	"github.com/weirhq/weir/rule"
+)
+
+const (
+	maxJSON      = 1 << 20  // bytes of a body that expressions of rules can read
+	maxResponses = 64 << 20 // bytes of all responses that are kept for them
+)
+
+// errLong is that a body is too long for expressions.
+var errLong = errors.New("httplimit: the body is too long for expressions")
+
+// requestBody is the body of a request that an expression may read. It is read only then,
+// and the handler still gets all of it.
+type requestBody struct {
+	request *http.Request
+	done    bool
+	text    []byte
+	err     error
+	release func()
+}
+
+// offerBody lets expressions read the body of a request. It is nil if none does, or the body
+// has been read already.
+func (m *Middleware) offerBody(r *http.Request, q *rule.Request, p *prompt) *requestBody {
+	q.Size = r.ContentLength
+	if table, _ := m.engine.Rules(); !table.ReadsBody() {
+		return nil
+	}
+	if p != nil {
+		text := p.body
+		q.JSON = func() ([]byte, error) { return text, nil }
+		return nil
+	}
+	b := &requestBody{request: r}
+	q.JSON = b.read
+	return b
+}
+
+func (b *requestBody) read() ([]byte, error) {
+	r := b.request
+	switch {
+	case b.done:
+	case r.Body == nil || r.Body == http.NoBody || r.ContentLength == 0:
+	case r.ContentLength > maxJSON:
+		b.err = errLong
+	default:
+		b.readAhead()
+	}
+	b.done = true
+	return b.text, b.err
+}
+
+// readAhead reads as much as an expression can use, and puts it before the rest.
+func (b *requestBody) readAhead() {
+	r := b.request
+	if b.release, b.err = prompts.Hold(r, maxJSON+1); b.err != nil {
+		return
+	}
+	read, err := httpbody.ReadUpTo(r.Body, nil, maxJSON+1)
+	r.Body = &readAgain{io.MultiReader(bytes.NewReader(read), &rest{r.Body, err}), r.Body, b}
+	switch {
+	case len(read) > maxJSON:
+		b.err = errLong
+	case err != io.EOF:
+		b.err = err
+	default:
+		b.text = read
+	}
+}
+
+// free gives back the room of what was read.
+func (b *requestBody) free() {
+	if b != nil && b.release != nil {
+		b.release()
+		b.release = nil
+	}
+}
+
+// readAgain is a body of which a part was read before.
+type readAgain struct {
+	io.Reader
+	io.Closer
+	from *requestBody
+}
+
+// rest is what follows: the rest of the body, or the error that ended it.
+type rest struct {
+	body io.Reader
+	err  error
+}
+
+func (r *rest) Read(to []byte) (int, error) {
+	if r.err != nil {
+		return 0, r.err
+	}
+	return r.body.Read(to)
+}
+
+// responses bounds what is kept of responses.
+var responses = budget.New(maxResponses)
+
+// kept is a response in JSON that an expression reads when it is complete. A response that
+// is too long, or for which there is no room, is not kept.
+type kept struct {
+	text []byte
+	lost bool
+}
+
+// begin looks at the headers of the response.
+func (k *kept) begin(h http.Header) {
+	if k != nil && (!strings.Contains(h.Get("Content-Type"), "json") || h.Get("Content-Encoding") != "") {
+		k.drop()
+	}
+}
+
+func (k *kept) add(body []byte) {
+	if k == nil || k.lost {
+		return
+	}
+	if len(k.text)+len(body) > maxJSON || !responses.Try(int64(len(body))) {
+		k.drop()
+		return
+	}
+	k.text = append(k.text, body...)
+}
+
+// drop gives its room back.
+func (k *kept) drop() {
+	if k != nil {
+		responses.Give(int64(len(k.text)))
+		k.text, k.lost = nil, true
+	}
+}
