@@ -258,6 +258,21 @@ rules:
 	})
 }
 
+// What is denied has no hold, even if a shadow rule counts it.
+func TestReserveDenied(t *testing.T) {
+	const rules = `
+rules:
+  - {id: a, key: user, algorithm: fixed_window, limit: 5/1h}
+  - {id: b, key: user, algorithm: fixed_window, limit: 100/1h, mode: shadow, count_denied: true}
+`
+	onStores(t, rules, func(t *testing.T, b *holdBench) {
+		if v := b.reserve(t, rule.Request{User: "alice", Cost: 10}, 0); v.Allowed || v.Hold != (weir.HoldID{}) {
+			t.Errorf("%+v", v)
+		}
+		b.expect(t, "denied", map[string]int64{"a": 5, "b": 90})
+	})
+}
+
 // More than was reserved is charged beyond the limit, and so is what was not reserved.
 func TestSettleMore(t *testing.T) {
 	const rules = `
