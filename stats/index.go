@@ -16,7 +16,8 @@ import (
 type index struct {
 	table []placed // open addressing; its length is a power of two
 	shift uint
-	rules []*place // the last one is for all that are not known
+	rules []*place          // the last one is for all that are not known
+	byID  map[string]*place // without that one
 	lists *rule.Table
 }
 
@@ -49,8 +50,8 @@ const maxTiers = 16
 // demands, with lines from a function. The rules of the index before are still found, as
 // long as the rule has its id: their verdicts may still be coming.
 func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int, lineOf func(frame.Line) *line) *index {
-	x := &index{lists: table}
 	byID := map[string]*place{}
+	x := &index{lists: table, byID: byID}
 	var all []placed
 	if table != nil {
 		for _, c := range table.Rules() {

@@ -50,6 +50,9 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 		}
 		p := x.find(v.Results[from].Rule)
 		number := p.lines[p.tier(req.Tier)].sheet(stripe, with, said).add(slot, took)
+		if v.Held(from, said) {
+			r.holds.count(p.id, opened)
+		}
 		if number*golden+chance <= math.MaxUint64>>(power&63) {
 			pass := said == engine.OutcomeAllowed || said == engine.OutcomeDegradedAllowed
 			r.stripes[stripe].sample(req, v, from, to, pass, power)

@@ -56,6 +56,7 @@ type Recorder struct {
 	stripeMask uint64
 	requests   *line // those that no rule's line counts alone
 	routes     routes
+	holds      holds
 
 	collector   collector
 	queue       queue

@@ -36,6 +36,7 @@ func TestInstancesAddUp(t *testing.T) {
 				r.Observe(&alice, v, time.Millisecond)
 			}
 			r.ObserveUpstream("shop", 200, time.Second, nil)
+			r.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: c.ID, Reserved: 4, Used: 2}}})
 		}
 		clock.advance(time.Second)
 		for _, r := range all {
@@ -52,6 +53,10 @@ func TestInstancesAddUp(t *testing.T) {
 		}
 		if s.Requests.Allowed != 150 || s.QPS != 6 || s.Decision.Count != 150 || s.Upstream.Requests != 75 || s.Rules[0].Counts.Denied != 25 || s.Rules[0].Decision.Count != 150 {
 			t.Errorf("%+v", s)
+		}
+		holds, err := r.Holds(t.Context(), HoldsQuery{Rule: c.ID, From: noon, To: clock.now()})
+		if err != nil || holds.Total.Settled != 75 || holds.Total.Reserved != 300 || holds.Total.Used != 150 || holds.Total.Ratio(0.9) != 0.5 {
+			t.Errorf("%+v, %v", holds, err)
 		}
 		top, err := r.Top(t.Context(), TopQuery{})
 		if err != nil || fmt.Sprint(top.Keys) != "[{user:2 75 0} {user:1 50 0} {user:0 25 0}]" {

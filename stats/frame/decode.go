@@ -41,6 +41,11 @@ func Decode(src []byte) (*Frame, error) {
 	if v > 2 {
 		f.Denials = d.denials()
 	}
+	if v > 3 {
+		for range d.size() {
+			d.holds(f.Hold(d.text()))
+		}
+	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errDamaged
 	}

@@ -9,16 +9,25 @@ import (
 
 // An encoded frame begins with a byte for its version. The sections follow in the order
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
-// that equal frames are equal bytes. Version 1 has no clients, and version 2 no denials; a
-// frame without denials is written as version 2, which older instances can read.
-const version = 3
+// that equal frames are equal bytes. Version 1 has no clients, version 2 no denials, and
+// version 3 no holds. A frame is written in the first version from 2 on that has its
+// sections, so that older instances can read it.
+const version = 4
+
+func (f *Frame) version() byte {
+	switch {
+	case len(f.Holds) > 0:
+		return 4
+	case len(f.Denials) > 0:
+		return 3
+	}
+	return 2
+}
 
 // Append appends the encoded frame to dst.
 func (f *Frame) Append(dst []byte) []byte {
-	e := encoder{append(dst, version)}
-	if len(f.Denials) == 0 {
-		e.out[len(dst)] = version - 1
-	}
+	v := f.version()
+	e := encoder{append(dst, v)}
 	e.counts(&f.Requests)
 	e.histogram(&f.Decision)
 
@@ -56,8 +65,15 @@ func (f *Frame) Append(dst []byte) []byte {
 
 	e.distinct(&f.Clients.All)
 	e.distinct(&f.Clients.Denied)
-	if len(f.Denials) > 0 {
+	if v > 2 {
 		e.denials(f.Denials)
+	}
+	if v > 3 {
+		e.size(len(f.Holds))
+		for _, id := range names(f.Holds) {
+			e.text(id)
+			e.holds(f.Holds[id])
+		}
 	}
 	return e.out
 }

@@ -75,6 +75,8 @@ type Frame struct {
 	Top     map[string]*Ranking // by rule; "" for all rules together
 
 	Denials []Denial // the latest ones, newest first; a sample
+
+	Holds map[string]*Holds // by rule
 }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
@@ -131,6 +133,9 @@ func (f *Frame) Merge(other *Frame) {
 		mine.Denied.Merge(&r.Denied)
 	}
 	f.Denials = mergeDenials(f.Denials, other.Denials)
+	for id, h := range other.Holds {
+		f.Hold(id).Merge(h)
+	}
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -144,6 +149,9 @@ func (f *Frame) Detail(id string) *Detail { return entry(&f.Details, id) }
 
 // Ranking returns the ranking of a rule, for adding to it.
 func (f *Frame) Ranking(id string) *Ranking { return entry(&f.Top, id) }
+
+// Hold returns the holds of a rule, for adding to them.
+func (f *Frame) Hold(id string) *Holds { return entry(&f.Holds, id) }
 
 // Quota returns the usage of a limit, for adding to it.
 func (d *Detail) Quota(q Quota) *Usage { return entry(&d.Usage, q) }
@@ -178,7 +186,7 @@ func (d *Detail) merge(other *Detail) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
@@ -189,6 +197,9 @@ func (f *Frame) Weight() int64 {
 	}
 	for _, d := range f.Details {
 		n += d.Decision.Count
+	}
+	for _, h := range f.Holds {
+		n += h.weight()
 	}
 	if all := f.Top[""]; all != nil {
 		n += all.Allowed.Total + all.Denied.Total
@@ -202,9 +213,10 @@ const (
 	MaxLines     = 2000 // of Rules
 	MaxRoutes    = 200
 	MaxDetails   = 1000
-	MaxQuotas    = 64 // of one rule
-	MaxRankings  = 64 // besides the ranking of all requests
-	MaxRanked    = 32 // keys in each half of a ranking of a rule
+	MaxHolds     = 1000 // rules with holds
+	MaxQuotas    = 64   // of one rule
+	MaxRankings  = 64   // besides the ranking of all requests
+	MaxRanked    = 32   // keys in each half of a ranking of a rule
 	MaxRankedAll = 256
 )
 
@@ -222,6 +234,7 @@ func (f *Frame) Trim() {
 	for _, d := range f.Details {
 		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, func(Quota, *Usage) {})
 	}
+	fold(f.Holds, MaxHolds, (*Holds).weight, func(_ string, h *Holds) { f.Hold(Other).Merge(h) })
 	f.Denials = trimDenials(f.Denials)
 	if all := f.Top[""]; all != nil {
 		all.trim(MaxRankedAll)

@@ -52,6 +52,9 @@ var frames = rapid.Custom(func(t *rapid.T) *Frame {
 		fillHistogram(t, &u.Used)
 		u.Denied = count(t, "denied")
 		top := f.Ranking(name.Draw(t, "top"))
+		h := f.Hold(name.Draw(t, "holds"))
+		h.Add(HoldCounts{Opened: count(t, "opened"), Cancelled: count(t, "cancelled"), Charges: count(t, "charges"), Charged: count(t, "charged")})
+		h.Settle(count(t, "reserved"), count(t, "used"), count(t, "excess"))
 		f.Denials = mergeDenials(f.Denials, denials.Draw(t, "denials"))
 		top.Allowed, top.Denied = sketches.Draw(t, "allowed"), sketches.Draw(t, "denied")
 	}

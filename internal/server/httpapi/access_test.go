@@ -50,6 +50,7 @@ var managed = []struct {
 	{"GET /v1/stats/client?key=user:alice", "", false},
 	{"GET /v1/stats/denials", "", false},
 	{"GET /v1/stats/usage?rule=api", "", false},
+	{"GET /v1/stats/holds?rule=api", "", false},
 	{"GET /v1/stats/suggest?rule=api", "", false},
 	{"GET /v1/stats/stream", "", false},
 	{"HEAD /v1/stats/stream", "", false},

@@ -20,6 +20,7 @@ var statsRoutes = []route{
 	{"GET", "/v1/stats/client", reading, counted((*Handler).statsClient)},
 	{"GET", "/v1/stats/denials", reading, counted((*Handler).statsDenials)},
 	{"GET", "/v1/stats/usage", reading, counted((*Handler).statsUsage)},
+	{"GET", "/v1/stats/holds", reading, counted((*Handler).statsHolds)},
 	{"GET", "/v1/stats/suggest", reading, counted((*Handler).statsSuggest)},
 	{"GET", "/v1/stats/stream", reading, counted(withoutQuery((*Handler).statsStream))},
 }

@@ -4,6 +4,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/stats"
 )
 
@@ -24,6 +25,7 @@ func remembered(t *testing.T, o *Options) {
 		judge.call("POST /v1/check", bobLogsIn).want(t, 200, nil)
 	}
 	judge.call("POST /v1/check", aliceAsks).want(t, 200, nil)
+	recorder.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "api", Reserved: 3, Used: 1}}})
 	recorder.ObserveUpstream("shop", 502, time.Millisecond, nil)
 	if err := recorder.Flush(t.Context()); err != nil {
 		t.Fatal(err)
@@ -75,6 +77,10 @@ var statsTried = []tried{
 	{what: "GET /v1/stats/usage", status: 400, with: remembering},
 	{what: "GET /v1/stats/usage?rule=none", status: 404, with: remembering},
 	{what: "GET /v1/stats/usage?rule=api", status: 503, with: lostArchive},
+	{what: "GET /v1/stats/holds?rule=api&to=1767225602", status: 200, with: remembered},
+	{what: "GET /v1/stats/holds", status: 400, with: remembering},
+	{what: "GET /v1/stats/holds?rule=none", status: 404, with: remembering},
+	{what: "GET /v1/stats/holds?rule=api", status: 503, with: lostArchive},
 	{what: "GET /v1/stats/suggest?rule=login&to=1767229200", status: 200, with: remembered},
 	{what: "GET /v1/stats/suggest", status: 400, with: remembering},
 	{what: "GET /v1/stats/suggest?rule=none", status: 404, with: remembering},

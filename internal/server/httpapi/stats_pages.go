@@ -112,10 +112,7 @@ func (h *Handler) statsDenials(c *call) (any, error) {
 // statsUsage answers GET /v1/stats/usage.
 func (h *Handler) statsUsage(c *call) (any, error) {
 	in := c.query("rule", "from", "to")
-	id := in.name("rule")
-	if id == "" {
-		in.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
-	}
+	id := in.rule()
 	from, to := in.stretch(h.options.Clock(), time.Hour)
 	if in.err != nil {
 		return nil, in.err
@@ -153,6 +150,15 @@ func (q *query) by(parse func(string) (stats.By, error)) stats.By {
 		q.wrong(wrongQuery("by", err))
 	}
 	return by
+}
+
+// rule is the id of a rule, which is required.
+func (q *query) rule() string {
+	id := q.name("rule")
+	if id == "" {
+		q.wrong(badField.of("rule: required; send the id of a rule, as in ?rule=login.").in("rule").coded("required"))
+	}
+	return id
 }
 
 // key is the key of a client, or the start of one; "" if it is not there.

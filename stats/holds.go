@@ -1,0 +1,106 @@
+package stats
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/stats/archive"
+	"github.com/weirhq/weir/stats/frame"
+)
+
+var _ engine.HoldObserver = (*Recorder)(nil)
+
+// holds count what becomes of holds. To reserve and to settle takes longer than a lock.
+type holds struct {
+	mu    sync.Mutex
+	frame frame.Frame
+}
+
+func (s *holds) count(id string, do func(*frame.Holds)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	do(s.frame.Hold(id))
+}
+
+// take moves what was counted into a frame.
+func (s *holds) take(f *frame.Frame) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f.Merge(&s.frame)
+	s.frame = frame.Frame{}
+}
+
+func opened(h *frame.Holds) { h.Opened++ }
+
+// ObserveHold implements [engine.HoldObserver].
+func (r *Recorder) ObserveHold(e engine.HoldEvent) {
+	x := r.index.Load()
+	for i := range e.Parts {
+		p := &e.Parts[i]
+		id := p.Rule
+		if x.byID[id] == nil {
+			id = frame.Other
+		}
+		switch e.Kind {
+		case engine.SettledHold:
+			r.holds.count(id, func(h *frame.Holds) { h.Settle(p.Reserved, p.Used, p.Excess) })
+		case engine.CancelledHold:
+			r.holds.count(id, func(h *frame.Holds) { h.Cancelled++ })
+		case engine.ChargedUnits:
+			r.holds.count(id, func(h *frame.Holds) { h.Add(frame.HoldCounts{Charges: 1, Charged: p.Used, Excess: p.Excess}) })
+		}
+	}
+}
+
+// HoldsQuery selects the holds of a rule.
+type HoldsQuery struct {
+	Rule     string
+	From, To time.Time
+	Step     time.Duration // as in Query
+}
+
+// HoldSeries is what became of the holds of a rule over time.
+type HoldSeries struct {
+	From, To time.Time // From is aligned to Step
+	Step     time.Duration
+	Total    frame.Holds
+	Points   []HoldPoint // one for every step, even if there were no holds
+	Local    bool        // the archive is unavailable, and the data is of this instance alone
+}
+
+// HoldPoint is what became of holds in one interval.
+type HoldPoint struct {
+	Time time.Time // start of the interval
+	frame.Holds
+}
+
+// Holds returns what became of the holds of a rule, in at most MaxRulePoints steps. A hold
+// counts as opened when it was reserved, and as settled or cancelled when that happened.
+func (r *Recorder) Holds(ctx context.Context, q HoldsQuery) (s *HoldSeries, err error) {
+	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.holdSeries(ctx, a, q); return err })
+	if err != nil {
+		return nil, err
+	}
+	s.Local = own
+	return s, nil
+}
+
+func (r *Recorder) holdSeries(ctx context.Context, a archive.Store, q HoldsQuery) (*HoldSeries, error) {
+	g, err := r.plan(a, q.From, q.To, q.Step, MaxRulePoints)
+	if err != nil {
+		return nil, err
+	}
+	s := &HoldSeries{From: g.time(0), To: g.time(g.points), Step: g.length(), Points: make([]HoldPoint, g.points)}
+	for i := range s.Points {
+		s.Points[i].Time = g.time(int64(i))
+	}
+	err = each(ctx, a, archive.Series, g.level, g.from, g.to(), func(slot archive.Slot) {
+		if h := slot.Frame.Holds[q.Rule]; h != nil {
+			s.Points[g.at(slot.Start)].Merge(h)
+			s.Total.Merge(h)
+		}
+	})
+	return s, err
+}
