@@ -9,6 +9,9 @@
 // or none: a request that one rule denies costs nothing. Shadow rules are charged and
 // reported after the others, and never deny.
 //
+// If the cost is known only afterwards, Reserve charges an estimate, and Settle ends the
+// hold with the real cost. Charge is for work that was not reserved.
+//
 // # When the store is unavailable
 //
 // Each rule defines what happens then. open allows its requests, and closed denies

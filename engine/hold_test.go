@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"reflect"
 	"slices"
 	"sync"
@@ -372,4 +373,31 @@ func TestCosts(t *testing.T) {
 			t.Errorf("%+v under %+v costs %d, want %d", c.req, cmp.Or(c.rule.Unit, "none"), got, c.want)
 		}
 	}
+}
+
+func ExampleEngine_Reserve() {
+	ctx := context.Background()
+	e, err := engine.New(engine.Options{})
+	if err != nil {
+		panic(err)
+	}
+	defer e.Close()
+	if err := e.Load("rules.yaml", []byte("rules: [{id: tokens, key: user, algorithm: sliding_log, limit: 1000/1h, unit: tokens}]")); err != nil {
+		panic(err)
+	}
+	var v engine.Verdict
+	request := rule.Request{User: "alice", Costs: map[string]int64{"tokens": 700}} // an estimate
+	if err := e.Reserve(ctx, &request, time.Minute, &v); err != nil {
+		panic(err)
+	}
+	fmt.Println(v.Allowed, v.Speaker().Remaining)
+	// … do the work …
+	s, err := e.Settle(ctx, v.Hold, engine.ByUnit(map[string]int64{"tokens": 512}))
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(s.State, s.Parts[0].Used)
+	// Output:
+	// true 300
+	// settled 512
 }
