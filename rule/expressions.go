@@ -13,6 +13,8 @@ import (
 const (
 	MaxExpression  = 1024 // bytes of one
 	MaxExpressions = 1000 // in a document
+
+	maxExpressionBytes = 64 << 10 // of all of a document: to compile 1 KB takes milliseconds
 )
 
 // Expression is a compiled expression. It is safe for concurrent use. Errors contain
@@ -100,8 +102,10 @@ func (p *parser) expression(e *document.Element, purpose Purpose) string {
 		p.errorf("E006", e.Place, field, "it has invisible characters; remove them")
 		return ""
 	}
-	if p.expressions++; p.expressions > MaxExpressions {
-		p.errorf("E002", e.Place, field, "%d expressions exceed the maximum of %d; use match and attributes where they are enough", p.expressions, MaxExpressions)
+	p.expressions++
+	p.expressionBytes += len(e.Text)
+	if p.expressions > MaxExpressions || p.expressionBytes > maxExpressionBytes {
+		p.errorf("E002", e.Place, field, "%d expressions with %d bytes exceed the maximum of %d with %d bytes in a document; use match and attributes where they are enough", p.expressions, p.expressionBytes, MaxExpressions, maxExpressionBytes)
 		return ""
 	}
 	if _, err := compileExpression(purpose, e.Text); err != nil {

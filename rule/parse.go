@@ -76,7 +76,7 @@ type parser struct {
 	beyond document.Place // the first rule that is one too many
 	quotas int            // tiers and overrides in the document
 
-	expressions int // in the document
+	expressions, expressionBytes int // in the document
 	lists       []*pendingList
 	single      bool  // one rule by itself, which says nothing of the others
 	backed      *bool // see backstop

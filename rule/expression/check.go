@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net/textproto"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"unicode"
@@ -13,6 +14,7 @@ import (
 	"cel.dev/cel-go/common"
 	"cel.dev/cel-go/common/ast"
 	"cel.dev/cel-go/common/operators"
+	"cel.dev/cel-go/common/overloads"
 	"cel.dev/cel-go/common/types"
 	"github.com/weirhq/weir/internal/spelling"
 	"github.com/weirhq/weir/rule"
@@ -117,6 +119,34 @@ func checkReads(a *cel.Ast, source string) (map[string]bool, error) {
 		}
 	}
 	return reads, nil
+}
+
+// checkPatterns bounds regular expressions. One that is no literal could come from a client.
+func checkPatterns(a *cel.Ast, source string) error {
+	native := a.NativeRep()
+	for _, e := range ast.MatchDescendants(ast.NavigateAST(native), ast.FunctionMatcher(overloads.Matches)) {
+		call := e.AsCall()
+		args := call.Args()
+		wrong := &rule.ExpressionError{Offset: offsetOf(source, native.SourceInfo().GetStartLocation(args[len(args)-1].ID()))}
+		pattern, ok := types.String(""), args[len(args)-1].Kind() == ast.LiteralKind
+		if ok {
+			pattern, ok = args[len(args)-1].AsLiteral().(types.String)
+		}
+		if !ok {
+			wrong.Reason = "the pattern of matches is computed; write it as a text in quotes"
+			return wrong
+		}
+		parsed, err := syntax.Parse(string(pattern), syntax.Perl)
+		if err != nil {
+			wrong.Reason = reason(err.Error())
+			return wrong
+		}
+		if p, err := syntax.Compile(parsed.Simplify()); err != nil || len(p.Inst) > maxRegex {
+			wrong.Reason = "the pattern of matches is too large; use smaller repetitions"
+			return wrong
+		}
+	}
+	return nil
 }
 
 // lookedUp tells whether a value of a variable is looked up, and by which name, if that is

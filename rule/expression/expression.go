@@ -62,7 +62,7 @@ func newEnvironment(more ...cel.EnvOption) (*cel.Env, error) {
 	options := append(variables(requestVariables),
 		cel.OptionalTypes(), ext.Math(), cel.CrossTypeNumericComparisons(true),
 		cel.ParserExpressionSizeLimit(rule.MaxExpression), cel.ParserErrorRecoveryLimit(1),
-		cel.ParserRecursionLimit(maxDepth), cel.ExpressionNodeLimit(maxNodes), cel.RegexProgramSizeLimit(maxRegex))
+		cel.ParserRecursionLimit(maxDepth), cel.ExpressionNodeLimit(maxNodes))
 	return cel.NewCustomEnv(append(options, append(more, cel.StdLib())...)...)
 }
 
@@ -82,7 +82,12 @@ type program struct {
 // Reads implements rule.Expression.
 func (p program) Reads(variable string) bool { return p.reads[variable] }
 
-func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
+func compile(purpose rule.Purpose, source string) (compiled rule.Expression, err error) {
+	defer func() { // a document must not end the process, whatever the library makes of it
+		if recover() != nil {
+			compiled, err = nil, &rule.ExpressionError{Reason: "it cannot be compiled; write it in another way"}
+		}
+	}()
 	env, err := environment[purpose]()
 	if err != nil {
 		return nil, err
@@ -93,6 +98,9 @@ func compile(purpose rule.Purpose, source string) (rule.Expression, error) {
 	}
 	reads, err := checkReads(ast, source)
 	if err != nil {
+		return nil, err
+	}
+	if err := checkPatterns(ast, source); err != nil {
 		return nil, err
 	}
 	if err := checkResult(purpose, ast.OutputType()); err != nil {
