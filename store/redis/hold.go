@@ -142,7 +142,7 @@ func (c *check) holdKeysAt(i int, known map[string]int, list *[]string) (held, e
 	prefix, state := c.keys[i][:c.prefix], c.keys[i][c.prefix:]
 	held = position(known, list, prefix+heldName+state)
 	if c.hold != nil {
-		ended = position(known, list, prefix+endedName+c.hold.id+":"+state)
+		ended = position(known, list, prefix+endedName+state+c.hold.id) // which may have braces, so it is behind those of the state
 	}
 	if releases {
 		held = -held

@@ -131,7 +131,7 @@ func TestForeignHolds(t *testing.T) {
 	// The record of an end counts as none; nor can a directory be read.
 	do("FLUSHALL")
 	testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
-	do("SADD", "weir:%ended:"+string(id[:])+":T1h{k}", "m")
+	do("SADD", "weir:%ended:T1h{k}"+string(id[:]), "m")
 	if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t); done.State != weir.HoldSettled {
 		t.Errorf("%+v", done)
 	}

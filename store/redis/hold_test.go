@@ -35,13 +35,13 @@ func testHoldsOnSlots(t *testing.T, subject storetest.Subject) {
 	}
 	settle := func(n byte, used int64) weir.HoldState {
 		t.Helper()
-		return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return used }}))(t).State
+		return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: braced(n), Used: func(string, int64) int64 { return used }}))(t).State
 	}
-	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}}, ops...))(t); !weir.Allowed(d) {
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(1)}, ops...))(t); !weir.Allowed(d) {
 		t.Fatalf("%+v", d)
 	}
 	remain(4)
-	extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{1}, TTL: time.Hour}))(t)
+	extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: braced(1), TTL: time.Hour}))(t)
 	if extended.State != weir.HoldOpen {
 		t.Errorf("extended: %+v", extended)
 	}
@@ -52,17 +52,17 @@ func testHoldsOnSlots(t *testing.T, subject storetest.Subject) {
 		remain(9)
 	}
 	testcall.Must(store.Take(t.Context(), nil, weir.Op{Key: "c", Limit: limit, Cost: 8}))(t)
-	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, ops...))(t); weir.Allowed(d) {
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(2)}, ops...))(t); weir.Allowed(d) {
 		t.Errorf("%+v", d)
 	}
 	looked := append([]weir.Op(nil), ops...)
 	looked[2].Look = true
-	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{3}}, looked...))(t); weir.Allowed(d) {
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(3)}, looked...))(t); weir.Allowed(d) {
 		t.Errorf("%+v", d)
 	}
 	testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "c", Limit: limit, Cost: 8, Receipt: weir.Latest}))
 	remain(9)
-	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{4}}, looked...))(t); !weir.Allowed(d) {
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(4)}, looked...))(t); !weir.Allowed(d) {
 		t.Errorf("%+v", d)
 	}
 	if state := settle(4, 0); state != weir.HoldSettled {
@@ -70,6 +70,9 @@ func testHoldsOnSlots(t *testing.T, subject storetest.Subject) {
 	}
 	remain(9)
 }
+
+// braced is an id whose bytes look like a hash tag. Ids are any bytes.
+func braced(n byte) weir.HoldID { return weir.HoldID{n, '{', 'x', '}'} }
 
 // A directory that cannot be read is an error, and not a hold that is unknown.
 func TestDamagedDirectory(t *testing.T) {
