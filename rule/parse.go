@@ -77,9 +77,9 @@ type parser struct {
 	quotas int            // tiers and overrides in the document
 
 	expressions, expressionBytes int // in the document
-	lists       []*pendingList
-	single      bool  // one rule by itself, which says nothing of the others
-	backed      *bool // see backstop
+	lists                        []*pendingList
+	single                       bool  // one rule by itself, which says nothing of the others
+	backed                       *bool // see backstop
 }
 
 // remainder is what is left to be checked of a rule against the others.
