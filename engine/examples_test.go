@@ -157,6 +157,9 @@ var examples = map[string][]ask{
 		{0, 30, on("GET", "/recipes/cell", nil), 16, "cell"},
 		{2 * time.Second, 2, on("GET", "/recipes/cell", nil), 1, "cell"},
 	},
+	"llm.yaml": { // test/llm has the tokens
+		{0, 700, on("POST", "/v1/chat/completions", nil), 600, "requests"},
+	},
 	"quickstart.yaml": {
 		{0, 8, on("POST", "/api/login", nil), 5, "login"},
 		{0, 250, on("GET", "/api/x", nil), 195, "api"},

@@ -78,8 +78,14 @@ func (b *bench) used() int64 {
 	if kind := <-b.events; kind != engine.SettledHold {
 		b.t.Errorf("the hold is %v", kind)
 	}
+	return b.spent("tokens", "ip:127.0.0.1")
+}
+
+// spent is how much of a rule's limit a client has used.
+func (b *bench) spent(id, key string) int64 {
+	b.t.Helper()
 	var v engine.Verdict
-	if _, err := b.engine.Standing(b.t.Context(), "tokens", "ip:127.0.0.1", "", &v); err != nil {
+	if _, err := b.engine.Standing(b.t.Context(), id, key, "", &v); err != nil {
 		b.t.Fatal(err)
 	}
 	return v.Results[0].Limit - v.Results[0].Remaining
