@@ -33,6 +33,7 @@ type Violation struct {
 	Faults  []Fault  // around it
 	Events  []event  `json:",omitempty"` // that make up the excess
 	Answers []Answer `json:",omitempty"` // around it, if it is short
+	Account *Account `json:",omitempty"` // that is about holds
 }
 
 // The promises.
@@ -44,11 +45,17 @@ const (
 	Policy   = "on_failure decides"
 	Sound    = "answers make sense"
 	NoGrowth = "no growth"
+	Charged  = "what was settled is charged"
+	Once     = "a hold ends once"
+	Outlives = "no hold outlives its ttl"
 )
 
 // Tally is what happened in all.
 type Tally struct {
 	Requests, Allowed, Denied, Degraded, Unanswered int64
+
+	Accounts, Holds int64 // of clients that reserve and settle
+	Exact           int64 // readings of a rule of which only one number is right
 
 	Hiccups  int64         // answers that were degraded because the machine stalled
 	Longest  time.Duration // answer, beyond the machine's stalls

@@ -38,9 +38,10 @@ type Checker struct {
 	slotOf  func(key string) int
 
 	mu         sync.Mutex
-	waiting    []Answer // to be checked
-	history    []Answer // that were, as a ring
-	next       int      // in the ring
+	waiting    []Answer  // to be checked
+	accounts   []Account // likewise
+	history    []Answer  // that were, as a ring
+	next       int       // in the ring
 	meters     map[place]*meter
 	back       map[int]time.Duration // since when the store was well that an instance was last seen to ask
 	tally      Tally
@@ -78,6 +79,13 @@ func (c *Checker) Judge(before time.Duration) {
 		n++
 	}
 	c.waiting = slices.Delete(c.waiting, 0, n)
+	c.accounts = slices.DeleteFunc(c.accounts, func(a Account) bool {
+		over := a.end() < before
+		if over {
+			c.judgeAccountLocked(&a)
+		}
+		return over
+	})
 }
 
 // Result is what is known so far. more is how many violations there are besides.

@@ -2,8 +2,10 @@ package plan
 
 import (
 	"math/rand/v2"
+	"net/netip"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -106,6 +108,37 @@ func TestSchedule(t *testing.T) {
 					t.Errorf("%s: %+v takes no time", topology, f)
 				}
 			}
+		}
+	}
+}
+
+// Whatever the seed and the day, weir accepts the rules under which clients reserve, nothing
+// is forgotten within a day, and no account reaches a limit.
+func TestHolds(t *testing.T) {
+	day := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for seed := range uint64(50) {
+		r := seeded(seed)
+		now := day.Add(time.Duration(r.Int64N(int64(5000 * 24 * time.Hour))))
+		rules := DrawHoldRules(r, now)
+		set, problems := rule.Parse("chaos.yaml", []byte(rules.YAML()))
+		if set == nil || len(set.Rules) != len(rules) {
+			t.Fatalf("seed %d: %v\n%s", seed, problems, rules.YAML())
+		}
+		for i, written := range set.Rules {
+			period := written.Quota.Rates[0].Period
+			if window := time.Duration(now.Unix()) * time.Second / period; window != time.Duration(now.Add(24*time.Hour).Unix())*time.Second/period {
+				t.Errorf("seed %d: a window of %v ends on the day after %v", seed, period, now)
+			}
+			if release := written.OnExpiry == rule.Release; release != (rules[i].OnExpiry == "release") {
+				t.Errorf("seed %d: %+v", seed, written)
+			}
+		}
+		a, sum := DrawAccount(r, rules, int(seed)), int64(0)
+		for _, h := range a.Holds {
+			sum += h.Cost + h.Used
+		}
+		if sum > accountLimit || len(rules.Under(a.Path)) == 0 || netip.MustParseAddr(a.IP).Is6() {
+			t.Errorf("seed %d: %+v takes %d units", seed, a, sum)
 		}
 	}
 }

@@ -22,6 +22,7 @@ type Rule struct {
 	Key       string   // user, ip or global
 	Limits    []weir.Limit
 	OnFailure string // open, closed or local
+	OnExpiry  string // keep or release; "" if nobody reserves under it
 	MaxCost   int64  // no request costs more
 	Wide      bool   // so much that no client is ever denied
 }
@@ -129,6 +130,9 @@ func (rules Rules) YAML() string {
 		}
 		if l.Shape {
 			b.WriteString("    shape: true\n")
+		}
+		if r.OnExpiry != "" {
+			fmt.Fprintf(&b, "    on_expiry: %s\n", r.OnExpiry)
 		}
 	}
 	return b.String()

@@ -98,8 +98,12 @@ func (s *scene) failOver(master *testredis.Server) {
 // reshard moves some slots that are in use to another master.
 func (s *scene) reshard(f plan.Fault, masters []*testredis.Server) {
 	c := s.store.(*cluster)
-	for n := range 3 {
-		key := s.keys[(f.Pick+n)%len(s.keys)]
+	for n := range 6 {
+		keys := s.keys
+		if n >= 3 {
+			keys = append(s.holders.keys(), keys...)
+		}
+		key := keys[(f.Pick+n)%len(keys)]
 		slot := c.slotOf(key)
 		from := c.MasterOf(slot)
 		to := masters[f.Pick%len(masters)]

@@ -84,10 +84,20 @@ type said struct {
 	Reason       string `json:"reason"`
 	RetryAfterMS *int64 `json:"retry_after_ms"`
 	Results      []struct {
-		Rule    string `json:"rule"`
-		Asked   bool   `json:"asked"`
-		DelayMS int64  `json:"delay_ms"`
+		Rule      string `json:"rule"`
+		Asked     bool   `json:"asked"`
+		DelayMS   int64  `json:"delay_ms"`
+		Limit     int64  `json:"limit"`
+		Remaining int64  `json:"remaining"`
 	} `json:"results"`
+
+	Hold  string `json:"hold"`
+	State string `json:"state"` // of a hold
+	Parts []struct {
+		Rule   string `json:"rule"`
+		Used   int64  `json:"used"`
+		Excess int64  `json:"excess"`
+	} `json:"parts"`
 }
 
 func (l *load) ask(q plan.Request, to *instance) check.Answer {

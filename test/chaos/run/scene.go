@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -28,6 +29,7 @@ type scene struct {
 	fleet    []*instance
 	watch    *watch
 	load     *load
+	holders  *holders
 	stop     context.CancelFunc
 	running  sync.WaitGroup
 
@@ -65,12 +67,15 @@ func (s *scene) open() {
 	rules := plan.DrawRules(s.random("rules"))
 	s.keys = keysOf(rules)
 	s.store = startStore(s.scope, s.topology)
-	s.checker = check.New(rules, s.options.Timeout, s.store.slotOf)
+	holdRules := plan.DrawHoldRules(s.random("hold rules"), time.Now())
+	both := slices.Concat(rules, holdRules)
+	s.checker = check.New(both, s.options.Timeout, s.store.slotOf)
 	s.line = s.checker.Timeline
 	url := fmt.Sprintf("%s?timeout=%v", s.store.url(), s.options.Timeout)
-	s.fleet = startFleet(s.scope, s.options.Weir, url, rules.YAML(), s.now, s.line)
+	s.fleet = startFleet(s.scope, s.options.Weir, url, both.YAML(), s.now, s.line)
 	s.watch = &watch{store: s.store, timeline: s.line, now: s.now, patience: s.options.Timeout}
 	s.load = newLoad(rules, s.fleet, s.checker, s.now)
+	s.holders = newHolders(s.load, holdRules)
 
 	ctx, stop := context.WithCancel(s.ctx)
 	s.stop = stop
@@ -80,6 +85,7 @@ func (s *scene) open() {
 	s.running.Go(func() { s.watchCores(ctx) })
 	s.running.Go(func() { s.judge(ctx) })
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
+	s.holders.start(ctx, s.options.Seed)
 }
 
 // close ends the clients and the watchers, and checks the remaining answers. The scope

@@ -43,13 +43,19 @@ func TestScene(t *testing.T) {
 	if err := s.scope.Try(s.measure); err != nil {
 		t.Error(err)
 	}
+	held := account(s)
+	if n := len(held.Readings); n == 0 || !s.checker.Fits(&held, &held.Readings[n-1]) {
+		t.Errorf("%+v", held)
+	}
+	s.checker.NoteAccount(held)
 	s.close()
 	tally, violations, _ := s.checker.Result()
-	if tally.Allowed == 0 || tally.Denied == 0 || tally.Degraded == 0 || tally.Unanswered == 0 {
+	if tally.Accounts == 0 || tally.Exact == 0 || tally.Allowed == 0 || tally.Denied == 0 || tally.Degraded == 0 || tally.Unanswered == 0 {
 		t.Errorf("%+v", tally)
 	}
 	for _, v := range violations {
-		if v.Promise == check.Bound || v.Promise == check.Policy || v.Promise == check.Sound {
+		switch v.Promise {
+		case check.Bound, check.Policy, check.Sound, check.Once, check.Outlives:
 			t.Errorf("%+v", v)
 		}
 	}
@@ -71,4 +77,18 @@ func TestScene(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), check.NoError) || strings.Count(string(text), `{"answer":`) < 100 {
 		t.Errorf("the history, %v:\n%.1000s", err, text)
 	}
+}
+
+// account ends a hold in every way, at the instances of a scene.
+func account(s *scene) check.Account {
+	a := plan.DrawAccount(s.random("account"), s.holders.rules, 1<<12)
+	a.Holds = nil
+	for i, end := range []plan.End{plan.Settle, plan.Settle, plan.Race, plan.Cancel, plan.Leave, plan.Late} {
+		h := plan.Hold{Cost: 10, TTL: time.Minute, End: end, Used: int64(5 * i), Again: true}
+		if end == plan.Leave || end == plan.Late {
+			h.TTL = 10 * time.Millisecond
+		}
+		a.Holds = append(a.Holds, h)
+	}
+	return s.holders.play(s.ctx, s.random("instances"), a)
 }
