@@ -156,12 +156,13 @@ func TestFarAway(t *testing.T) {
 		latency time.Duration
 		timeout string // a connection that takes a quarter of it is shared
 		shared  bool
-	}{{0, "30s", false}, {1200 * time.Millisecond, "4500ms", true}} {
+	}{{0, "30s", false}, {600 * time.Millisecond, "2250ms", true}} {
 		proxy.Latency(c.latency)
 		s, err := Open("redis://" + proxy.Addr + "?timeout=" + c.timeout + "&dial_timeout=30s&client_name=far&prefix=" + c.latency.String() + ":")
 		if err != nil {
 			t.Fatal(err)
 		}
+		eventually(t, "a connection", func() bool { return s.Ping(t.Context()) == nil })
 		limit := weir.MustCompile("token_bucket 1000/1s")
 		var wg sync.WaitGroup
 		for range 4 * crowd {

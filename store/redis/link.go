@@ -12,11 +12,18 @@ type link struct {
 	client  Client
 	made    *redislink.Link // nil if the client is of another library
 	cluster bool
+	patient time.Duration // how long a probe waits for an answer
 }
 
 // ownLink is a link by rueidis.
-func ownLink(made *redislink.Link, cluster bool) link {
-	return link{native{made, cluster}, made, cluster}
+func ownLink(made *redislink.Link, cluster bool, timeout time.Duration) link {
+	l := newLink(native{made, cluster}, cluster, timeout)
+	l.made = made
+	return l
+}
+
+func newLink(client Client, cluster bool, timeout time.Duration) link {
+	return link{client: client, cluster: cluster, patient: min(max(minProbe, timeout), maxProbe)}
 }
 
 // probe asks whether there are such keys, and reports of which it was told
@@ -41,13 +48,14 @@ func (l *link) close() {
 	}
 }
 
-// probeTimeout is longer than a check may take, for a client may have to connect
-// first: where that takes several round trips, it would never be back otherwise.
-const probeTimeout = 500 * time.Millisecond
+// A probe waits longer than a check may take, because a client may have to connect first:
+// where that takes several round trips, it would never be back otherwise. But it does not
+// wait long for a machine that has disappeared.
+const minProbe, maxProbe = 500 * time.Millisecond, 2 * time.Second
 
 // exist asks for all keys at once, and reports whether any answer came.
 func (l *link) exist(keys []string, answers []bool) (some bool) {
-	ctx, cancel := context.WithTimeout(context.Background(), probeTimeout)
+	ctx, cancel := context.WithTimeout(context.Background(), l.patient)
 	defer cancel()
 	for i, err := range l.client.Exists(ctx, keys) {
 		answers[i] = ready(err)

@@ -82,7 +82,7 @@ func New(client rueidis.Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster)
+	s.link = ownLink(redislink.Of(client), client.Mode() == rueidis.ClientModeCluster, s.timeout)
 	return s, nil
 }
 
@@ -92,7 +92,7 @@ func NewOn(client Client, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s.link = link{client: client, cluster: client.Cluster()}
+	s.link = newLink(client, client.Cluster(), s.timeout)
 	return s, nil
 }
 
@@ -115,7 +115,7 @@ func (c Config) Open() (*Store, error) {
 	}
 	s.link = ownLink(
 		redislink.Late(func() (rueidis.Client, error) { return c.connect(s.timeout) }),
-		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "",
+		!c.Client.ForceSingleClient && c.Client.Sentinel.MasterSet == "", s.timeout,
 	)
 	if s.link.made.Renew() != nil {
 		s.lanes.mu.Lock()
