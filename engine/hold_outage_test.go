@@ -56,6 +56,21 @@ func TestSettlePending(t *testing.T) {
 	}
 }
 
+// If only the answer was lost, the hold has ended once, and is seen to.
+func TestSettleAnswerLost(t *testing.T) {
+	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+	v := b.reserve(t, tenUnits, time.Hour)
+	b.store.after.Store(true)
+	if s := b.settle(t, v.Hold, 3); s.State != weir.HoldPending {
+		t.Errorf("%+v", s)
+	}
+	b.store.after.Store(false)
+	waitFor(t, "the settlement", func() bool { return len(b.saw()) > 1 })
+	if want := []string{"pending", "settled"}; !slices.Equal(b.saw(), want) {
+		t.Errorf("seen: %v", b.saw())
+	}
+}
+
 // What cannot be settled when the engine ends is lost, and seen to be.
 func TestSettleLost(t *testing.T) {
 	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)

@@ -73,7 +73,11 @@ func (l *losableHolds) Settle(ctx context.Context, s weir.Settlement) (weir.Sett
 	if l.lost.Load() {
 		return weir.Settled{}, errLost
 	}
-	return l.HoldStore.Settle(ctx, s)
+	done, err := l.HoldStore.Settle(ctx, s)
+	if l.after.Load() {
+		return weir.Settled{}, errLost
+	}
+	return done, err
 }
 
 func (b *holdBench) clock() weir.Micros { return weir.Micros(b.now.Load()) }

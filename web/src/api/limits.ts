@@ -26,6 +26,24 @@ export interface LimitUsage {
   slots: Slot[]
 }
 
+// Holds is what became of a rule's holds.
+export interface Holds extends HoldCounts {
+  step_s: number
+  ratio?: { total: number; p50: number; p90: number; p99: number } // used of reserved
+  points: (HoldCounts & { t: number })[]
+}
+
+export interface HoldCounts {
+  opened: number
+  settled: number
+  cancelled: number
+  overruns: number
+  charges: number
+  reserved_units: number // of settled holds
+  used_units: number
+  charged_units: number // without a hold
+}
+
 // Suggest is which limits would have denied a share of the requests.
 export interface Suggest {
   rule: string
