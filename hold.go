@@ -49,11 +49,16 @@ type Reservation struct {
 }
 
 // Tag returns the tag of an op.
-func (r *Reservation) Tag(op int) string {
-	if r.Tags == nil {
+func (r *Reservation) Tag(op int) string { return tagOf(r.Tags, op) }
+
+// Tag returns the tag of one of the Ops.
+func (s *Settlement) Tag(op int) string { return tagOf(s.Tags, op) }
+
+func tagOf(tags []string, op int) string {
+	if tags == nil {
 		return ""
 	}
-	return r.Tags[op]
+	return tags[op]
 }
 
 // ValidateReserve checks a reservation and its ops, for stores. It fills in the TTL.
@@ -90,10 +95,13 @@ func (s *Settlement) Units(tag string, cost int64) int64 {
 
 // Validate reports why a settlement is invalid. It fills in the TTL.
 func (s *Settlement) Validate() error {
-	if s.Used != nil {
+	if s.Used == nil {
+		return validateTTL(&s.TTL)
+	}
+	if s.Ops == nil {
 		return nil
 	}
-	return validateTTL(&s.TTL)
+	return ValidateReserve(&Reservation{Tags: s.Tags}, s.Ops)
 }
 
 func validateTTL(ttl *time.Duration) error {
@@ -151,6 +159,14 @@ type Settlement struct {
 
 	// TTL is the time after which the hold expires, from now on, if Used is nil.
 	TTL time.Duration
+
+	// Ops are charged if the store knows no such hold: all that was used, as with
+	// [Op.Always]. The hold then is settled. So a caller that got no answer to its
+	// reservation, or that reserved nothing, is charged once, even if it repeats the call.
+	// A reservation that arrives later is denied. Tags has one entry for each op. Default
+	// none: such a hold is unknown.
+	Ops  []Op
+	Tags []string
 }
 
 // Settled is the answer to a Settlement.

@@ -181,3 +181,26 @@ func TestChargeWithoutStore(t *testing.T) {
 		b.expect(t, policy, map[string]int64{"r": want})
 	}
 }
+
+// A call whose answer is lost is made again, and charges once.
+func TestLostAnswers(t *testing.T) {
+	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
+	b.store.lost.Store(true)
+	v := b.reserve(t, tenUnits, time.Hour)
+	b.store.lost.Store(false)
+	b.store.answers.Store(5)
+	if s := b.settle(t, v.Hold, 3); s.State != weir.HoldPending {
+		t.Errorf("%+v", s)
+	}
+	waitFor(t, "the settlement", func() bool { return slices.Contains(b.saw(), "settled") })
+	b.expect(t, "settled", map[string]int64{"r": 97})
+
+	var paid engine.Verdict
+	b.store.lost.Store(true)
+	testcall.OK(t, b.Charge(t.Context(), &tenUnits, &paid))
+	b.store.answers.Store(5)
+	b.store.lost.Store(false)
+	waitFor(t, "the charge", func() bool { return b.store.answers.Load() == 0 })
+	b.Close() // after the last call
+	b.expect(t, "charged", map[string]int64{"r": 87})
+}

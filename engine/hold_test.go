@@ -42,13 +42,21 @@ type losableHolds struct {
 	weir.HoldStore
 	lost  atomic.Bool
 	after atomic.Bool // the call is made, but its answer is lost
+
+	answers atomic.Int64 // of Take and Settle that are lost, too
 }
+
+func (l *losableHolds) answerIsLost() bool { return l.answers.Load() > 0 && l.answers.Add(-1) >= 0 }
 
 func (l *losableHolds) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if l.lost.Load() {
 		return dst, errLost
 	}
-	return l.HoldStore.Take(ctx, dst, ops...)
+	d, err := l.HoldStore.Take(ctx, dst, ops...)
+	if l.answerIsLost() {
+		return dst, errLost
+	}
+	return d, err
 }
 
 func (l *losableHolds) Peek(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
@@ -74,7 +82,7 @@ func (l *losableHolds) Settle(ctx context.Context, s weir.Settlement) (weir.Sett
 		return weir.Settled{}, errLost
 	}
 	done, err := l.HoldStore.Settle(ctx, s)
-	if l.after.Load() {
+	if l.after.Load() || l.answerIsLost() {
 		return weir.Settled{}, errLost
 	}
 	return done, err

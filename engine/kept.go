@@ -33,6 +33,7 @@ type keptHold struct {
 	open    []keptPart
 	local   bool     // there are local parts
 	settled *Settled // what has become of those
+	unknown bool     // to the store, when it was settled
 	done    *Settled // what has become of all
 }
 
@@ -108,7 +109,7 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 	for i := range v.at(enforced) {
 		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look {
 			// The verdict's key does not outlive it.
-			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost, Always: true}})
+			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost}})
 		}
 	}
 	now := e.clock()
@@ -165,43 +166,38 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 	return done, nil
 }
 
+// lateHold is the sibling under which a hold is charged that the store does not know.
+const lateHold = 1 << 7
+
 // chargeOpen charges the open parts of a hold with what was used. The store may know the
-// hold after all, if it was its answer that was lost.
+// hold after all, if it was its answer that was lost. Else what may still arrive of it is
+// cancelled, and the parts are charged, each by a call that can be repeated.
 func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]SettledPart, error) {
 	if len(h.open) == 0 {
 		return nil, nil
 	}
-	stored, err := e.settleStored(ctx, e.holds, s)
-	if err != nil || stored.State != weir.HoldUnknown {
-		return stored.Parts, err
+	if !h.unknown {
+		stored, err := e.settleStored(ctx, e.holds, s)
+		if err != nil || stored.State != weir.HoldUnknown {
+			return stored.Parts, err
+		}
+		h.unknown = true
 	}
-	var ops []weir.Op
+	call := weir.Settlement{ID: h.id, Used: func(string, int64) int64 { return 0 }}
 	for _, p := range h.open {
-		if op := p.op; s.units(p.tag, op.Cost) > 0 {
-			op.Cost = s.units(p.tag, op.Cost)
-			ops = append(ops, op)
-		}
+		call.Ops, call.Tags = append(call.Ops, p.op), append(call.Tags, p.tag.String())
 	}
-	var decisions []weir.Decision
-	if len(ops) > 0 {
-		if decisions, err = e.store.Take(ctx, nil, ops...); err != nil {
-			return nil, err
-		}
+	if _, err := e.holds.Settle(ctx, call); err != nil {
+		return nil, err
 	}
-	var parts []SettledPart
-	for _, p := range h.open {
-		used, excess := s.units(p.tag, p.op.Cost), int64(0)
-		if used > 0 {
-			excess, decisions = decisions[0].Excess, decisions[1:]
-		}
-		parts = addPart(parts, p.tag, p.op.Cost, used, excess)
+	call.ID, call.Used = sibling(h.id, lateHold), s.usedByTag
+	charged, err := e.holds.Settle(ctx, call)
+	if err != nil {
+		return nil, err
 	}
-	return parts, nil
-}
-
-// units is what was used of a part, within what can be charged.
-func (s *settlement) units(t tag, reserved int64) int64 {
-	return max(0, min(s.used(t.rule, t.unit, reserved), weir.MaxUnits))
+	var done Settled
+	done.add(charged.Parts)
+	return done.Parts, nil
 }
 
 // chargeLater charges what is done already, although the store is unavailable: the local

@@ -112,8 +112,7 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 // try makes a call about a hold. After an error it can be made again.
 func (e *Engine) try(ctx context.Context, s *settlement) (Settled, error) {
 	if s.ops != nil {
-		_, err := e.store.Take(ctx, nil, s.ops...)
-		return Settled{State: weir.HoldSettled, Parts: s.parts}, err
+		return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, s)
 	}
 	if k := e.kept.find(s.id, e.clock()); k != nil {
 		return e.settleKept(ctx, k, s)
@@ -121,14 +120,32 @@ func (e *Engine) try(ctx context.Context, s *settlement) (Settled, error) {
 	return e.settleStored(ctx, e.holds, s)
 }
 
+// chargeOnce charges what is done already. A store with holds does so once, however often the
+// call is repeated.
+func (e *Engine) chargeOnce(ctx context.Context, s *settlement) (err error) {
+	if e.holds == nil {
+		_, err = e.store.Take(ctx, nil, s.ops...)
+		return err
+	}
+	ops := slices.Clone(s.ops)
+	for i := range ops {
+		ops[i].Always = false
+	}
+	_, err = e.holds.Settle(ctx, weir.Settlement{ID: s.id, Ops: ops, Used: func(_ string, cost int64) int64 { return cost }})
+	return err
+}
+
+// usedByTag is what was used of a part.
+func (s *settlement) usedByTag(text string, cost int64) int64 {
+	t := parseTag(text)
+	return s.used(t.rule, t.unit, cost)
+}
+
 // settleStored settles a hold in a store, and those of the shadow rules.
 func (e *Engine) settleStored(ctx context.Context, store weir.HoldStore, s *settlement) (Settled, error) {
 	call := weir.Settlement{ID: s.id, TTL: s.ttl}
 	if s.used != nil {
-		call.Used = func(text string, cost int64) int64 {
-			t := parseTag(text)
-			return s.used(t.rule, t.unit, cost)
-		}
+		call.Used = s.usedByTag
 	}
 	first, err := store.Settle(ctx, call)
 	if err != nil {

@@ -115,6 +115,9 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 	m.expire()
 	h := m.holds[s.ID]
 	repeated := h != nil && h.state == weir.HoldSettled
+	if h == nil && s.Ops != nil && s.Used != nil {
+		return m.settleLate(&s), nil
+	}
 	switch {
 	case h == nil:
 		return weir.Settled{}, nil
@@ -135,6 +138,19 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 		return s, nil
 	}
 	return weir.Settled{State: h.state, Parts: h.settled, Repeated: repeated}, nil
+}
+
+// settleLate charges what was used of a hold on which nothing was charged yet.
+func (m *Model) settleLate(s *weir.Settlement) weir.Settled {
+	h := &modelHold{id: s.ID, expires: m.Now}
+	for i, op := range s.Ops {
+		done := m.settle(h, &modelPart{tag: s.Tag(i), op: op}, s.Units(s.Tag(i), op.Cost))
+		done.Cost = op.Cost
+		h.settled = append(h.settled, done)
+	}
+	h.end(weir.HoldSettled, m.Now)
+	m.holds[s.ID] = h
+	return weir.Settled{State: h.state, Parts: h.settled}
 }
 
 // end remembers an outcome until the hold would have expired, and for a while at least.

@@ -38,10 +38,11 @@ func (h *hold) Place() *int { return &h.place }
 type heldPart struct {
 	weir.Held
 	part
-	tag     string
-	limit   *weir.Compiled
-	expires weir.Micros
-	gone    bool // the key was reset: there is nothing to give back any more
+	tag      string
+	limit    *weir.Compiled
+	expires  weir.Micros
+	estimate int64 // of what was not charged yet
+	gone     bool  // the key was reset: there is nothing to give back any more
 }
 
 // releases reports whether the units come back if the hold expires.
@@ -71,8 +72,7 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	c.expire(now)
 	c.holds.mu.Lock()
 	defer c.holds.mu.Unlock()
-	// What is held cannot make room, so it may fill only a part of the store.
-	if int64(c.holds.open+len(ops)) > s.maxKeys/2 || int64(len(c.holds.byID)) >= s.maxKeys/maxRemembered {
+	if c.holds.fullLocked(len(ops), s.maxKeys) {
 		return dst, errTooManyHolds
 	}
 	if c.holds.byID[r.ID] != nil {
@@ -92,6 +92,12 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		c.holds.addLocked(h)
 	}
 	return dst, nil
+}
+
+// fullLocked reports whether there is no room for so many parts. What is held cannot make
+// room, so it may fill only a part of the store.
+func (all *holds) fullLocked(parts int, maxKeys int64) bool {
+	return int64(all.open+parts) > maxKeys/2 || int64(len(all.byID)) >= maxKeys/maxRemembered
 }
 
 func (all *holds) addLocked(h *hold) {
@@ -130,8 +136,10 @@ func (sh *shard) holdLocked(p *heldPart) {
 // letGoLocked is its end.
 func (sh *shard) letGoLocked(p *heldPart) {
 	left := slices.DeleteFunc(sh.held[p.id], func(other *heldPart) bool { return other == p })
-	if sh.held[p.id] = left; len(left) == 0 {
+	if len(left) == 0 {
 		delete(sh.held, p.id)
+	} else {
+		sh.held[p.id] = left
 	}
 }
 
@@ -168,6 +176,12 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	c.holds.mu.Lock()
 	defer c.holds.mu.Unlock()
 	h, repeated := c.holds.byID[settlement.ID], false
+	if h == nil && settlement.Ops != nil && settlement.Used != nil {
+		var err error
+		if h, err = s.lateLocked(c, now, &settlement); err != nil {
+			return weir.Settled{}, err
+		}
+	}
 	switch {
 	case h == nil:
 		return weir.Settled{}, nil
@@ -188,6 +202,22 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	return weir.Settled{State: h.state, Parts: slices.Clone(h.settled), Repeated: repeated}, nil
 }
 
+// lateLocked opens a hold on which nothing was charged yet.
+func (s *Store) lateLocked(c *core, now weir.Micros, settlement *weir.Settlement) (*hold, error) {
+	if c.holds.fullLocked(len(settlement.Ops), s.maxKeys) {
+		return nil, errTooManyHolds
+	}
+	h := &hold{id: settlement.ID, state: weir.HoldOpen, expires: now, until: now}
+	for i := range settlement.Ops {
+		op := &settlement.Ops[i]
+		p := &heldPart{tag: settlement.Tag(i), limit: op.Limit, expires: now, estimate: op.Cost}
+		p.id, p.shard = c.identify(op)
+		h.parts = append(h.parts, p)
+	}
+	c.holds.addLocked(h)
+	return h, nil
+}
+
 func (c *core) extend(h *hold, expires weir.Micros) {
 	h.expires, h.until = expires, expires
 	c.holds.due.Fix(h)
@@ -204,8 +234,9 @@ func (c *core) extend(h *hold, expires weir.Micros) {
 func (s *Store) settle(c *core, h *hold, now weir.Micros, settlement *weir.Settlement) {
 	overruns := int64(0)
 	for _, p := range h.parts {
-		n := settlement.Units(p.tag, p.Cost)
-		h.settled = append(h.settled, weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: n})
+		estimate := p.Cost + p.estimate
+		n := settlement.Units(p.tag, estimate)
+		h.settled = append(h.settled, weir.SettledPart{Tag: p.tag, Cost: estimate, Used: n})
 		if n > p.Cost {
 			overruns++
 		}

@@ -244,21 +244,20 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		return weir.Settled{}, err
 	}
 	d, err := s.find(ctx, settlement.ID)
-	if err != nil || d == nil {
+	if err != nil || d == nil && (settlement.Ops == nil || settlement.Used == nil) {
 		return weir.Settled{}, err
 	}
-	verb := settle
-	if settlement.Used == nil {
-		verb = extend
+	var ops []weir.Op
+	if d == nil {
+		d, ops = late(&settlement)
+	} else if ops, err = d.ops(); err != nil {
+		return weir.Settled{}, err
 	}
-	ops := make([]weir.Op, len(d.Ops))
-	used := make([]int64, len(d.Ops))
-	for i := range d.Ops {
-		if ops[i], err = d.Ops[i].op(); err != nil {
-			return weir.Settled{}, err
-		}
-		if verb == settle {
-			used[i] = settlement.Units(d.Ops[i].Tag, ops[i].Cost)
+	verb, used := extend, make([]int64, len(ops))
+	if settlement.Used != nil {
+		verb = settle
+		for i, op := range d.Ops {
+			used[i] = settlement.Units(op.Tag, op.Cost)
 		}
 	}
 	outcomes, err := s.settleAll(ctx, verb, &settlement, d, ops, used)
@@ -266,6 +265,17 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 		return weir.Settled{}, err
 	}
 	return d.settled(outcomes), nil
+}
+
+// late is what to settle of a hold that has no directory. If its charges are not there
+// either, nothing of it was charged yet.
+func late(settlement *weir.Settlement) (*directory, []weir.Op) {
+	d, ops := &directory{}, slices.Clone(settlement.Ops)
+	for i := range ops {
+		d.Ops = append(d.Ops, directoryOp{Cost: ops[i].Cost, Tag: settlement.Tag(i)})
+		ops[i].Cost = 0
+	}
+	return d, ops
 }
 
 // settleAll asks all slots.

@@ -86,6 +86,17 @@ func (s *Store) find(ctx context.Context, id weir.HoldID) (*directory, error) {
 	return d, nil
 }
 
+// ops are what was charged.
+func (d *directory) ops() (ops []weir.Op, err error) {
+	ops = make([]weir.Op, len(d.Ops))
+	for i := range d.Ops {
+		if ops[i], err = d.Ops[i].op(); err != nil {
+			return nil, err
+		}
+	}
+	return ops, nil
+}
+
 // op is what was charged.
 func (o *directoryOp) op() (weir.Op, error) {
 	key, err := base64.StdEncoding.DecodeString(o.Key)

@@ -19,6 +19,7 @@ func RunHolds(t *testing.T, open Open) {
 	t.Run("Scenarios", func(t *testing.T) { playScenarios(t, open, true) })
 	t.Run("Model", func(t *testing.T) { testHoldModel(t, open) })
 	t.Run("Once", func(t *testing.T) { testHoldOnce(t, open) })
+	t.Run("Late", func(t *testing.T) { testHoldLate(t, open) })
 	t.Run("Expiry", func(t *testing.T) { testHoldExpiry(t, open) })
 	t.Run("Full", func(t *testing.T) { testHoldFull(t, open) })
 	t.Run("Exactly", func(t *testing.T) { testHoldExactly(t, open) })
@@ -183,6 +184,53 @@ func testHoldOnce(t *testing.T, open Open) {
 			subject.Set(start.Add(2 * time.Hour))
 			if s := settleZero(t, store, 1); s.State != weir.HoldUnknown {
 				t.Errorf("long after: %+v", s)
+			}
+		})
+	}
+}
+
+// testHoldLate: a hold that the store does not know is charged once, if its ops are known, and
+// its reservation comes too late. One that the store knows is settled as any other.
+func testHoldLate(t *testing.T, open Open) {
+	for _, limit := range limits(t, "20") {
+		if limit.Limit().Shape {
+			continue
+		}
+		t.Run(limit.Limit().String(), func(t *testing.T) {
+			store, _ := holder(t, open)
+			ops := []weir.Op{{Key: "k", Limit: limit, Cost: 10}, {Key: "other", Limit: limit, Cost: 10}}
+			settle := func(id uint64, used, want, remain int64, repeated bool) {
+				t.Helper()
+				s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(id), Ops: ops, Tags: []string{"a", "b"}, Used: func(tag string, cost int64) int64 {
+					if cost != 10 {
+						t.Errorf("%s has cost %d", tag, cost)
+					}
+					return used
+				}}))(t)
+				parts := []weir.SettledPart{{Tag: "a", Cost: 10, Used: want}, {Tag: "b", Cost: 10, Used: want}}
+				if s.State != weir.HoldSettled || s.Repeated != repeated || !reflect.DeepEqual(s.Parts, parts) {
+					t.Errorf("%+v, want %+v", s, parts)
+				}
+				for _, op := range ops {
+					if d := peek(t, store, op); d.Remaining != remain {
+						t.Errorf("%s: %d remain, want %d", op.Key, d.Remaining, remain)
+					}
+				}
+			}
+			settle(1, 4, 4, 16, false)
+			settle(1, 5, 4, 16, true)
+			settle(2, 0, 0, 16, false)
+			for _, id := range []uint64{1, 2} {
+				reserved, err := store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(id), TTL: time.Hour}, ops...)
+				if err == nil && weir.Allowed(reserved) {
+					t.Errorf("it was reserved after its end: %+v", reserved)
+				}
+				settle(id, 9, 4*int64(2-id), 16, true)
+			}
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(3), TTL: time.Hour, Tags: []string{"a", "b"}}, ops...))(t)
+			settle(3, 7, 7, 9, false)
+			if _, err := store.Settle(t.Context(), weir.Settlement{ID: holdID(4), Ops: ops, Tags: []string{"a"}, Used: func(string, int64) int64 { return 1 }}); err == nil {
+				t.Error("one tag for two ops is accepted")
 			}
 		})
 	}

@@ -1367,11 +1367,15 @@ holding = (function()
     if #list >= MAX_HOLDS then return list[1] end
   end
 
-  -- reserve takes n ops and, if they are allowed, holds what they were charged.
-  local function reserve(n, H, id, life, d, payload)
+  -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that
+  -- has ended already is denied: its end was faster.
+  local function reserve(n, H, E, id, life, d, payload)
     local full, fits = {}, true
     for i = 1, n do
-      if not OP_LOOK[i] then full[i] = firstToExpire(H[i]) end
+      if not OP_LOOK[i] then
+        full[i] = firstToExpire(H[i])
+        if call('EXISTS', E[i]) == 1 then full[i] = { expires = now } end
+      end
     end
     if next(full) then
       for i = 1, n do
@@ -1401,7 +1405,7 @@ holding = (function()
   end
 
   -- settleOne ends a hold on k, or extends it by a life, and says how it is. Known is when it
-  -- was last known to expire.
+  -- was last known to expire; 0 if nothing is known of it.
   local function settleOne(i, h, e, id, life, known)
     local ended = pcall('GET', e)
     if type(ended) == 'string' and #ended == 21 then
@@ -1411,7 +1415,7 @@ holding = (function()
     end
     local text = call('HGET', h, id)
     local r = text and readHold(id, text)
-    local expires = r and r.expires or known
+    local expires = r and r.expires or known > 0 and known or now + MEMORY
     if expires <= now then
       if r and not OP_LIMIT[i].release then call('HDEL', h, id) end
       if expires + MEMORY <= now then return UNKNOWN, 0, 0 end
@@ -1425,7 +1429,7 @@ holding = (function()
       return OPEN, now + life, 0
     end
     -- Without a record the client was reset meanwhile, and there is nothing to give back.
-    local used, over, reserved = OP_LAST[i], 0, OP_COST[i]
+    local used, over, reserved = OP_LAST[i], 0, r and r.cost or OP_COST[i]
     if r then call('HDEL', h, id) end
     k, c = OP_KEY[i], OP_LIMIT[i]
     if used < reserved then
@@ -1488,7 +1492,7 @@ holding = (function()
       end
     end
     if verb == RESERVE then
-      reserve(n, H, id, life, d, more)
+      reserve(n, H, E, id, life, d, more)
     elseif verb == SETTLE or verb == EXTEND then
       for op = 1, n do
         out[length + 1], out[length + 2], out[length + 3] = settleOne(op, H[op], E[op], id, life, more)
