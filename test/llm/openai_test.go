@@ -60,8 +60,7 @@ func TestOpenAI(t *testing.T) {
 func TestOpenAIStream(t *testing.T) {
 	for _, asks := range []bool{false, true} {
 		b := newBench(t, usual)
-		b.next = make(chan struct{})
-		params := hello("gpt-4o")
+		params := hello("slow")
 		if asks {
 			params.StreamOptions.IncludeUsage = openai.Bool(true)
 		}
@@ -124,9 +123,8 @@ func TestOpenAITrouble(t *testing.T) {
 	if torn != 5+4 { // the prompt, and 16 bytes
 		t.Errorf("after a stream that broke off, %d are used", torn)
 	}
-	b.next = make(chan struct{})
 	ctx, leave := context.WithCancel(t.Context())
-	stream = c.Chat.Completions.NewStreaming(ctx, hello("gpt-4o"))
+	stream = c.Chat.Completions.NewStreaming(ctx, hello("slow"))
 	for range 2 {
 		stream.Next()
 		b.next <- struct{}{}
