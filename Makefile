@@ -64,6 +64,7 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd test/bench && go run ./cmd/envoy
 	cd test/bench && go run ./cmd/accuracy
 	cd test/bench && go run ./cmd/overrun
+	cd test/bench && go run ./cmd/holds
 
 chaos: build ## run three weirs through random faults and check every answer, DURATION, by SEED
 	@scripts/packages.sh redis-server:redis-server

@@ -1,0 +1,200 @@
+// Package holds measures what it takes to reserve and settle, beside a take.
+package holds
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"runtime"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/store/memory"
+	"github.com/weirhq/weir/store/redis"
+	"github.com/weirhq/weir/test/bench/internal/clients"
+	"github.com/weirhq/weir/test/bench/internal/command"
+	"github.com/weirhq/weir/test/bench/internal/machine"
+	"github.com/weirhq/weir/test/bench/internal/rounds"
+	"github.com/weirhq/weir/test/bench/internal/table"
+)
+
+// Options say how long to measure.
+type Options struct {
+	Keys   int
+	Round  time.Duration
+	Rounds int
+}
+
+// Full is what results/ holds, Quick a first look.
+var (
+	Full  = Options{Keys: 10_000, Round: 500 * time.Millisecond, Rounds: 15}
+	Quick = Options{Keys: 10_000, Round: 100 * time.Millisecond, Rounds: 5}
+)
+
+const inMemory, inRedis = "memory", "Redis"
+
+// The aims: how much longer than a take it may take.
+var aims = map[string]float64{inMemory: 4, inRedis: 3}
+
+// Figure is what one contestant took for a request.
+type Figure struct {
+	Store     string
+	Callers   int
+	Algorithm weir.Algorithm
+	Name      string
+	Micros    float64 // wall time by requests
+	Allocs    float64
+	Ratio     float64 // to a take in the same round
+}
+
+// contestant makes what one caller does for a client.
+type contestant struct {
+	name string
+	do   func(l *weir.Limiter, key string) error
+}
+
+const cost = 10
+
+func contestants() []contestant {
+	return []contestant{
+		{"take", func(l *weir.Limiter, key string) error {
+			d, err := l.Take(context.Background(), key, cost)
+			return allowed(d, err)
+		}},
+		{"reserve, settle with half", reserve(cost / 2)},
+		{"reserve, settle with double", reserve(2 * cost)},
+	}
+}
+
+func allowed(d weir.Decision, err error) error {
+	if err == nil && !d.Allowed {
+		err = fmt.Errorf("denied: %+v", d)
+	}
+	return err
+}
+
+func reserve(used int64) func(*weir.Limiter, string) error {
+	return func(l *weir.Limiter, key string) error {
+		hold, d, err := l.Reserve(context.Background(), key, cost, 0)
+		if err := allowed(d, err); err != nil {
+			return err
+		}
+		s, err := hold.Settle(context.Background(), used)
+		if err == nil && (s.State != weir.HoldSettled || s.Parts[0].Used != used) {
+			err = fmt.Errorf("not settled: %+v", s)
+		}
+		return err
+	}
+}
+
+// Run lets all take turns, on each store.
+func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
+	addr := testredis.Start(t).Addr
+	settings := []Figure{
+		{Store: inMemory, Callers: 1, Algorithm: weir.TokenBucket}, {Store: inMemory, Callers: 2, Algorithm: weir.TokenBucket},
+		{Store: inMemory, Callers: 2, Algorithm: weir.SlidingWindow},
+		{Store: inRedis, Callers: 128, Algorithm: weir.TokenBucket}, {Store: inRedis, Callers: 128, Algorithm: weir.SlidingWindow},
+		{Store: inRedis, Callers: 1, Algorithm: weir.TokenBucket},
+	}
+	for step, setting := range settings {
+		out = append(out, run(t, addr, o, setting, func() { progress(step, len(settings), fmt.Sprint(setting.Store, ", ", setting.Callers)) })...)
+	}
+	return out
+}
+
+func run(t testing.TB, addr string, o Options, setting Figure, progress func()) []Figure {
+	// A store in memory remembers the holds of a minute, so each round has a store of its own.
+	open := func() weir.Store { return memory.New(memory.Options{MaxKeys: 1 << 24}) }
+	if setting.Store == inRedis {
+		store := testcall.Must(redis.Open("redis://" + addr + "?timeout=1m"))(t)
+		defer store.Close()
+		open = func() weir.Store { return store }
+	}
+	all, keys := contestants(), clients.Keys(o.Keys)
+	turns := rounds.Turns{Contestants: len(all), Rounds: o.Rounds, Seed: [2]uint64{7, 9}}
+	measured := testcall.Must(rounds.Take(turns, func(_, i int) (Figure, error) {
+		progress()
+		l, err := weir.NewLimiter(open(), weir.Limit{Name: fmt.Sprint("c", i), Algorithm: setting.Algorithm, N: 1_000_000_000, Period: time.Hour})
+		if err != nil {
+			return Figure{}, err
+		}
+		for _, key := range keys { // which are there before
+			if _, err := l.Take(context.Background(), key, 1); err != nil {
+				return Figure{}, err
+			}
+		}
+		runtime.GC()
+		return measure(setting, all[i], l, keys, o.Round)
+	}))(t)
+	var figures []Figure
+	for _, m := range measured {
+		f := rounds.Median(m, func(f Figure) float64 { return f.Micros })
+		for k := range m {
+			m[k].Ratio = m[k].Micros / measured[0][k].Micros
+		}
+		f.Ratio = rounds.Median(m, func(f Figure) float64 { return f.Ratio }).Ratio
+		figures = append(figures, f)
+	}
+	return figures
+}
+
+// measure lets callers do the same over and over for as long as a round lasts.
+func measure(f Figure, c contestant, l *weir.Limiter, keys []string, round time.Duration) (Figure, error) {
+	const walkLen = 1 << 12
+	walks, errs, done := make([][]uint32, f.Callers), make([]error, f.Callers), make([]int, f.Callers)
+	for g := range walks {
+		walks[g] = clients.Walk(g, len(keys), walkLen)
+	}
+	var over atomic.Bool
+	timer := time.AfterFunc(round, func() { over.Store(true) })
+	defer timer.Stop()
+	took := rounds.AtOnce(f.Callers, func(g int) {
+		for n := 0; errs[g] == nil; n++ {
+			errs[g] = c.do(l, keys[walks[g][n%walkLen]])
+			if done[g] = n + 1; over.Load() {
+				return
+			}
+		}
+	})
+	n := 0
+	for g := range done {
+		if errs[g] != nil {
+			return f, fmt.Errorf("holds: %s in %s: %w", c.name, f.Store, errs[g])
+		}
+		n += done[g]
+	}
+	f.Name, f.Micros, f.Allocs = c.name, took.Wall.Seconds()*1e6/float64(n), float64(took.Mallocs)/float64(n)
+	return f, nil
+}
+
+// WriteTable writes what a person reads.
+func WriteTable(w io.Writer, m machine.Description, o Options, figures []Figure) error {
+	fmt.Fprintf(w, "%v\n\nµs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns.\n×: ratio to a take in the same round; median of the rounds.\n\n", m, table.Things(o.Keys, "key"), o.Rounds)
+	var rows [][]string
+	for _, f := range figures {
+		rows = append(rows, []string{f.Store, fmt.Sprint(f.Callers), f.Algorithm.String(), f.Name, fmt.Sprintf("%.2f", f.Micros), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1f", f.Allocs)})
+	}
+	if err := table.Write(w, []string{"<store", "callers", "<algorithm", "<request", "µs", "×", "allocs"}, rows); err != nil {
+		return err
+	}
+	fmt.Fprintln(w)
+	return table.WriteAims(w, "", judge(figures))
+}
+
+// judge compares the worst of each store with its aim: all in memory, and many callers in Redis.
+func judge(figures []Figure) (out []table.Aim) {
+	for _, store := range []string{inMemory, inRedis} {
+		a := table.Aim{What: "reserve and settle in " + store + " ÷ a take", Bound: aims[store]}
+		for _, f := range figures {
+			if f.Store == store && (store == inMemory || f.Callers > 1) {
+				a.Measured = max(a.Measured, f.Ratio)
+			}
+		}
+		out = append(out, a)
+	}
+	return out
+}
