@@ -103,7 +103,7 @@ func TestSizeUnknown(t *testing.T) {
 func TestHandlerSettles(t *testing.T) {
 	s := newSettling(t, logins, Options{})
 	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if _, err := HoldOf(r.Context()).Settle(r.Context(), engine.Units(2)); err != nil {
+		if _, err := engine.HoldOf(r.Context()).Settle(r.Context(), engine.Units(2)); err != nil {
 			t.Error(err)
 		}
 	}))
@@ -114,7 +114,7 @@ func TestHandlerSettles(t *testing.T) {
 	if kind := <-s.events; kind != engine.SettledHold || len(s.events) != 0 {
 		t.Errorf("%v, and %d more", kind, len(s.events))
 	}
-	if HoldOf(t.Context()) != nil {
+	if engine.HoldOf(t.Context()) != nil {
 		t.Error("a context without a request has a hold")
 	}
 }
