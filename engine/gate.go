@@ -52,17 +52,30 @@ func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Deni
 
 // Reserve is Allow for callers that see the response. If a rule that applies settles by
 // the response, what the request costs is reserved, and v.Hold is set: end it with
-// [Engine.Settle]. A ttl of 0 is weir.DefaultHoldTTL.
+// [Engine.Settle], or see [Gate.Serve]. A ttl of 0 is weir.DefaultHoldTTL. A store that cannot
+// hold units charges what the request costs.
 func (g *Gate) Reserve(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict, d *Denial) (bool, error) {
+	if table, _ := g.engine.Rules(); !table.Settles() {
+		return g.Allow(ctx, req, v, d)
+	}
+	return g.reserve(ctx, req, ttl, true, v, d)
+}
+
+// ReserveAll is Reserve for callers that know the actual cost under any rule.
+func (g *Gate) ReserveAll(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict, d *Denial) (bool, error) {
+	return g.reserve(ctx, req, ttl, false, v, d)
+}
+
+func (g *Gate) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict, d *Denial) (bool, error) {
 	e := g.engine
-	if table, _ := e.Rules(); e.holds == nil || !table.Settles() {
+	if e.holds == nil {
 		return g.Allow(ctx, req, v, d)
 	}
 	s := weir.Settlement{TTL: ttl}
 	if err := s.Validate(); err != nil {
 		return g.await(ctx, v, d, err)
 	}
-	return g.await(ctx, v, d, e.reserve(ctx, req, &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: true}, v))
+	return g.await(ctx, v, d, e.reserve(ctx, req, &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling}, v))
 }
 
 // await goes on with a verdict, unless there is an error.

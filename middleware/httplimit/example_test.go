@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/middleware/httplimit"
+	"github.com/weirhq/weir/rule"
 )
 
 // newEngine is an engine with these rules, in memory.
@@ -155,4 +156,37 @@ func ExampleDenial() {
 	// Output:
 	// 404 page not found
 	// {"type":"https://iana.org/assignments/http-problem-types#quota-exceeded","title":"Slow down","status":429,"detail":"The limit all is used up; try again in 3600 s.","rule":"all","code":10007,"violated-policies":["all"],"retry_after":3600}
+}
+
+func ExampleOptions_actual() {
+	e, err := newEngine("rules: [{id: bytes, key: ip, algorithm: sliding_log, limit: 100000/1h}]")
+	if err != nil {
+		panic(err)
+	}
+	limit, err := httplimit.New(e, httplimit.Options{
+		Cost: func(r *http.Request) int64 { return 50_000 }, // an estimate
+		Actual: func(r *http.Request, resp *rule.Response) engine.Used {
+			if resp.Status == 0 {
+				return nil // the handler panicked: the estimate stays charged
+			}
+			return engine.Units(resp.Bytes)
+		},
+	})
+	if err != nil {
+		panic(err)
+	}
+	handler := limit.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprint(w, strings.Repeat("x", 20_000))
+	}))
+
+	for range 4 {
+		w := httptest.NewRecorder()
+		handler.ServeHTTP(w, httptest.NewRequest("GET", "/export", nil))
+		fmt.Println(w.Code, w.Header().Get("X-RateLimit-Remaining"))
+	}
+	// Output:
+	// 200 50000
+	// 200 30000
+	// 200 10000
+	// 429 40000
 }

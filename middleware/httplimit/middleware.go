@@ -8,9 +8,10 @@
 // rule settles by the response; in both cases the handler can flush and hijack it.
 //
 // With Wrap, rules can settle by the response: by its status, or by the tokens that a
-// language model used. What a request may cost is reserved first. To count tokens, the
-// body of the request is read, up to 32 MiB; the response is never buffered. An expression
-// can read bodies of up to 1 MiB; only then are they read or kept.
+// language model used. Your program can do so with Options.Actual. What a request may cost
+// is reserved first. To count tokens, the body of the request is read, up to 32 MiB; the
+// response is never buffered. An expression can read bodies of up to 1 MiB; only then are
+// they read or kept.
 //
 // An allowed request gets headers about the limit with the fewest units left, and a
 // denied one gets a complete answer: see [WriteHeaders] and [Denial]. A request that a
@@ -57,8 +58,12 @@ type Middleware struct {
 // Wrap returns a handler that passes allowed requests to next.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
+	reserve := m.gate.Reserve
+	if m.options.Actual != nil {
+		reserve = m.gate.ReserveAll
+	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, s, ok := m.allow(w, r, m.gate.Reserve); ok {
+		if r, s, ok := m.allow(w, r, reserve); ok {
 			switch body := r.Body.(type) {
 			case *promptBody:
 				defer body.Close()

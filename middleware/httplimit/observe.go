@@ -49,7 +49,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 			status = http.StatusOK // as net/http answers for a handler that says nothing
 			n.status = status
 		}
-		s.end(n)
+		m.end(s, n, r)
 		if m.options.Observe != nil {
 			// The pattern is the mux's, and so one of a few: a mux writes it into the
 			// request on its way down.

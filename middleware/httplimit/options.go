@@ -12,6 +12,7 @@ import (
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
+	"github.com/weirhq/weir/rule"
 )
 
 // Options configures a middleware. The zero value is ready to use if there is no proxy
@@ -57,6 +58,18 @@ type Options struct {
 	// Cost returns the cost of the request. If it returns less than 1, and by
 	// default, each rule's own cost applies.
 	Cost func(*http.Request) int64
+
+	// Costs returns costs by the unit of a rule, at least 1 each. Rules with other
+	// units, or without, cost what they would without Costs. Default none.
+	Costs func(*http.Request) map[string]int64
+
+	// Actual returns what a request has really used, such as engine.Units(7) or
+	// engine.ByUnit. Cost, Costs or the rule's cost is then an estimate, which is
+	// reserved. Wrap calls Actual once, when the handler has ended, with the request of
+	// the handler; the status is 0 if the handler panicked before it answered. If Actual
+	// returns nil, the estimate stays charged. Rules that settle by the response do not
+	// use it. Default none.
+	Actual func(*http.Request, *rule.Response) engine.Used
 
 	// Skip reports whether a request passes without a check. Default never.
 	Skip func(*http.Request) bool

@@ -62,6 +62,9 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	if o.Cost != nil {
 		q.Cost = max(0, o.Cost(r))
 	}
+	if o.Costs != nil {
+		q.Costs = o.Costs(r)
+	}
 	var doubt clientip.Doubt
 	if q.IP, doubt = m.clients.Client(r.RemoteAddr, r.Header); doubt != clientip.Clear {
 		m.doubt(doubt, r)

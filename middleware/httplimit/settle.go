@@ -50,7 +50,7 @@ func (s *settlement) keeps() *kept {
 
 // end settles with what was seen of the response. Whoever reads the end of the response
 // finds it settled.
-func (s *settlement) end(n *noted) {
+func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	if s == nil {
 		return
 	}
@@ -63,7 +63,11 @@ func (s *settlement) end(n *noted) {
 			resp.Tokens = &rule.Usage{Input: u.Input, Cached: u.Cached, Output: u.Output}
 		}
 	}
-	s.End(resp, nil)
+	var actual func(*rule.Response) engine.Used
+	if m.options.Actual != nil {
+		actual = func(resp *rule.Response) engine.Used { return m.options.Actual(r, resp) }
+	}
+	s.End(resp, actual)
 }
 
 // watch returns a watch over the tokens of a response, or nil if no rule counts them.
