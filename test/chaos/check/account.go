@@ -73,14 +73,10 @@ func (a amount) has(n int64) bool { return a.least <= n && n <= a.most }
 
 // expected is what may be charged under a rule when all holds have ended.
 func (c *Checker) expected(a *Account, rule *plan.Rule, r *Reading) (sum amount) {
-	lost := c.Timeline.Lost(Span{a.Begun, r.To}, c.slotOf(rule.KeyOf(&plan.Request{User: a.User, IP: a.IP})))
 	for i := range a.Holds {
 		one := c.expectedOf(a, &a.Holds[i], rule, r)
 		sum.least += one.least
 		sum.most += one.most
-	}
-	if lost {
-		sum.least = 0
 	}
 	return sum
 }
