@@ -59,6 +59,9 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	if o.Cost != nil {
 		q.Cost = max(0, o.Cost(ctx, method))
 	}
+	if o.Costs != nil {
+		q.Costs = o.Costs(ctx, method)
+	}
 	remote := inbound.RemoteOf(ctx)
 	var doubt clientip.Doubt
 	if q.IP, doubt = l.clients.Client(remote, inbound.Proxied(md)); doubt != clientip.Clear {

@@ -14,6 +14,10 @@
 //
 // A stream is checked when it begins, and with Options.PerMessage at each message, too.
 //
+// Rules can settle by the response, and so can your program with Options.Actual: what a call
+// may cost is reserved first, and settled when its handler has ended. For rules, the status
+// is the HTTP status of the code, such as 401 for Unauthenticated.
+//
 // The client's address is that of the connection. Name the proxies in front of your
 // server in Options.TrustedProxies; otherwise all calls seem to come from them.
 //
@@ -35,6 +39,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/rule"
 )
 
 // Limiter limits calls. It is safe for concurrent use, and several servers can share
@@ -44,6 +49,7 @@ type Limiter struct {
 	engine  *engine.Engine
 	clients *clientip.Resolver
 	gate    *engine.Gate
+	ttl     time.Duration // of holds
 	told    [codesOfMistakes]atomic.Bool
 }
 
@@ -63,7 +69,7 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 		if l.passes(ctx, info.FullMethod) {
 			return handler(ctx, req)
 		}
-		md, err := l.allow(ctx, info.FullMethod)
+		md, s, err := l.allow(ctx, info.FullMethod)
 		if err != nil {
 			_ = grpc.SetTrailer(ctx, md)
 			return nil, err
@@ -71,7 +77,18 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 		// They fail only where there is no client to read them.
 		_ = grpc.SetHeader(ctx, md)
 		_ = grpc.SetTrailer(ctx, md)
-		return handler(context.WithValue(ctx, mark{l.engine}, true), req)
+		ctx = context.WithValue(ctx, mark{l.engine}, true)
+		if s == nil {
+			return handler(ctx, req)
+		}
+		var out any
+		err = s.run(ctx, func(ctx context.Context) (err error) {
+			if out, err = handler(ctx, req); err == nil {
+				s.sent(out)
+			}
+			return err
+		})
+		return out, err
 	}
 }
 
@@ -87,18 +104,36 @@ func (l *Limiter) passes(ctx context.Context, method string) bool {
 	return false
 }
 
-func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, error) {
+// allow also returns what is to be done after an allowed call, or nil.
+func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, *served, error) {
 	c := calls.Get().(*call)
-	defer c.release()
 	l.read(ctx, c, method)
-	return l.judge(ctx, c)
+	md, err := l.judge(ctx, c, l.reserve)
+	if err == nil {
+		if s := l.serve(c); s != nil {
+			return md, s, nil // which needs the call
+		}
+	}
+	c.release()
+	return md, nil, err
+}
+
+// decide is a way to ask a gate.
+type decide func(context.Context, *rule.Request, *engine.Verdict, *engine.Denial) (bool, error)
+
+// reserve is for calls, which have an answer. Messages have none.
+func (l *Limiter) reserve(ctx context.Context, req *rule.Request, v *engine.Verdict, d *engine.Denial) (bool, error) {
+	if l.options.Actual != nil {
+		return l.gate.ReserveAll(ctx, req, l.ttl, v, d)
+	}
+	return l.gate.Reserve(ctx, req, l.ttl, v, d)
 }
 
 // judge charges a call or one of its messages, and delays it until its turn. It returns
 // metadata about the limits, and an error if the call must end.
-func (l *Limiter) judge(ctx context.Context, c *call) (metadata.MD, error) {
+func (l *Limiter) judge(ctx context.Context, c *call, decide decide) (metadata.MD, error) {
 	var d engine.Denial
-	ok, err := l.gate.Allow(ctx, &c.request, &c.verdict, &d)
+	ok, err := decide(ctx, &c.request, &c.verdict, &d)
 	if ok {
 		return fieldsOf(&c.verdict, c.verdict.Delay, 0, l.options.Headers), nil
 	}

@@ -8,9 +8,11 @@ import (
 	"log/slog"
 	"net/netip"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/rule"
 )
 
 // Options configures a limiter. The zero value is ready to use if there is no proxy in
@@ -44,6 +46,17 @@ type Options struct {
 	// Cost returns the cost of the call, and with PerMessage of each message. If it
 	// returns less than 1, and by default, each rule's own cost applies.
 	Cost func(ctx context.Context, method string) int64
+
+	// Costs returns costs by the unit of a rule, at least 1 each. Rules with other
+	// units, or without, cost what they would without Costs. Default none.
+	Costs func(ctx context.Context, method string) map[string]int64
+
+	// Actual returns what a call has really used, such as engine.Units(7) or
+	// engine.ByUnit. Cost, Costs or the rule's cost is then an estimate, which is
+	// reserved. Actual is called once, when the handler has ended; the status is 0 if
+	// the handler panicked. If Actual returns nil, the estimate stays charged. Rules
+	// that settle by the response do not use it. Default none.
+	Actual func(ctx context.Context, method string, resp *rule.Response) engine.Used
 
 	// Skip reports whether a call passes without a check. Default never.
 	Skip func(ctx context.Context, method string) bool
@@ -116,5 +129,5 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 		return nil, fmt.Errorf("grpclimit: %w", err)
 	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
-	return &Limiter{options: o, engine: e, gate: gate, clients: clients}, nil
+	return &Limiter{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients}, nil
 }

@@ -17,21 +17,32 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 		}
 		s := &stream{ServerStream: ss, ctx: context.WithValue(ctx, mark{l.engine}, true), limiter: l, call: new(call)}
 		l.read(ctx, s.call, info.FullMethod)
-		md, err := l.judge(ctx, s.call)
+		md, err := l.judge(ctx, s.call, l.reserve)
 		if err != nil {
 			ss.SetTrailer(md)
 			return err
 		}
 		_ = ss.SetHeader(md) // it fails only where there is no client to read it
 		s.fields = md
-		err = handler(srv, s)
-		fields, denial := s.last()
-		ss.SetTrailer(fields)
-		if denial != nil {
-			return denial // whatever the handler made of it
+		if s.served = l.serve(s.call); s.served == nil {
+			return s.run(srv, handler)
 		}
-		return err
+		return s.served.run(s.ctx, func(ctx context.Context) error {
+			s.ctx = ctx
+			return s.run(srv, handler)
+		})
 	}
+}
+
+// run calls the handler.
+func (s *stream) run(srv any, handler grpc.StreamHandler) error {
+	err := handler(srv, s)
+	fields, denial := s.last()
+	s.SetTrailer(fields)
+	if denial != nil {
+		return denial // whatever the handler made of it
+	}
+	return err
 }
 
 // stream charges for the messages that a client sends, if that is wanted.
@@ -39,6 +50,7 @@ type stream struct {
 	grpc.ServerStream
 	ctx     context.Context
 	limiter *Limiter
+	served  *served // nil if nothing is to be done at the end
 
 	// Used only by the goroutine that receives; there is one at a time.
 	call *call
@@ -67,10 +79,19 @@ func (s *stream) RecvMsg(m any) error {
 		s.paid = true
 		return nil
 	}
-	md, err := s.limiter.judge(s.ctx, s.call)
+	md, err := s.limiter.judge(s.ctx, s.call, s.limiter.gate.Allow)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fields, s.denial = md, err
+	return err
+}
+
+// SendMsg sends the next message.
+func (s *stream) SendMsg(m any) error {
+	err := s.ServerStream.SendMsg(m)
+	if err == nil && s.served != nil {
+		s.served.sent(m)
+	}
 	return err
 }
 

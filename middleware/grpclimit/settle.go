@@ -1,0 +1,81 @@
+package grpclimit
+
+import (
+	"context"
+	"sync/atomic"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
+)
+
+// served is a call that is being served and whose cost is known afterwards.
+type served struct {
+	*engine.Hold
+	by     *Limiter
+	method string
+	bytes  atomic.Int64 // a stream may be used after its handler has ended
+}
+
+// serve returns nil if there is nothing to be done after the call. Else the request of the
+// call is needed until then.
+func (l *Limiter) serve(c *call) *served {
+	h := l.gate.Serve(&c.request, l.ttl, &c.verdict)
+	if h == nil {
+		return nil
+	}
+	return &served{Hold: h, by: l, method: c.method}
+}
+
+// run calls the handler and settles. Whoever gets the status of the call finds it settled.
+func (s *served) run(ctx context.Context, handler func(context.Context) error) (err error) {
+	ctx = s.Context(ctx)
+	ended := false
+	defer func() { s.end(ctx, ended, err) }()
+	err = handler(ctx)
+	ended = true
+	return err
+}
+
+// sent takes note of a message to the client.
+func (s *served) sent(m any) {
+	if m, ok := m.(proto.Message); ok {
+		s.bytes.Add(int64(proto.Size(m)))
+	}
+}
+
+func (s *served) end(ctx context.Context, ended bool, err error) {
+	resp := &rule.Response{Bytes: s.bytes.Load()}
+	if ended {
+		st, ok := status.FromError(err)
+		if !ok {
+			st = status.FromContextError(err) // as the server does
+		}
+		resp.Status = httpStatus(st.Code())
+	}
+	var actual func(*rule.Response) engine.Used
+	if s.by.options.Actual != nil {
+		actual = func(resp *rule.Response) engine.Used { return s.by.options.Actual(ctx, s.method, resp) }
+	}
+	s.End(resp, actual)
+}
+
+// httpStatuses are those that google.rpc.Code names for the codes of gRPC.
+var httpStatuses = [...]int{
+	codes.OK: 200, codes.Canceled: 499, codes.Unknown: 500, codes.InvalidArgument: 400,
+	codes.DeadlineExceeded: 504, codes.NotFound: 404, codes.AlreadyExists: 409,
+	codes.PermissionDenied: 403, codes.ResourceExhausted: 429, codes.FailedPrecondition: 400,
+	codes.Aborted: 409, codes.OutOfRange: 400, codes.Unimplemented: 501, codes.Internal: 500,
+	codes.Unavailable: 503, codes.DataLoss: 500, codes.Unauthenticated: 401,
+}
+
+// httpStatus is how rules know a code.
+func httpStatus(c codes.Code) int {
+	if int(c) >= len(httpStatuses) {
+		return 500
+	}
+	return httpStatuses[c]
+}
