@@ -50,15 +50,18 @@ func (p *heldPart) releases() bool { return p.limit.Limit().Release }
 
 // holds are all of a store. Its lock comes before those of shards.
 type holds struct {
-	mu   sync.Mutex
-	byID map[weir.HoldID]*hold
-	due  dueheap.Heap[*hold]
-	open int // parts
+	mu    sync.Mutex
+	byID  map[weir.HoldID]*hold
+	due   dueheap.Heap[*hold] // to expire
+	ended dueheap.Heap[*hold] // to be forgotten
+	open  int                 // parts
 
 	numbers uint64 // given to holds so far
 }
 
-// maxRemembered bounds the holds that are open or remembered, in keys of the store.
+// maxRemembered bounds the holds that are open or remembered, in keys of the store. Those
+// that have ended are forgotten for those to come: a repeated call then gets no answer,
+// but an error instead of a hold lets a request pass unlimited if its rule fails open.
 const maxRemembered = 4
 
 var errTooManyHolds = errors.New("memory: too many holds are open; settle them sooner, or raise MaxKeys")
@@ -72,7 +75,7 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	c.expire(now)
 	c.holds.mu.Lock()
 	defer c.holds.mu.Unlock()
-	if c.holds.fullLocked(len(ops), s.maxKeys) {
+	if !c.holds.makeRoomLocked(len(ops), s.maxKeys) {
 		return dst, errTooManyHolds
 	}
 	if c.holds.byID[r.ID] != nil {
@@ -94,18 +97,30 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	return dst, nil
 }
 
-// fullLocked reports whether there is no room for so many parts. What is held cannot make
-// room, so it may fill only a part of the store.
-func (all *holds) fullLocked(parts int, maxKeys int64) bool {
-	return int64(all.open+parts) > maxKeys/2 || int64(len(all.byID)) >= maxKeys/maxRemembered
-}
-
 func (all *holds) addLocked(h *hold) {
 	all.numbers++
 	h.number = all.numbers
 	all.byID[h.id] = h
-	all.due.Push(h)
-	all.open += len(h.parts)
+	if all.open += len(h.parts); h.state == weir.HoldOpen {
+		all.due.Push(h)
+	} else {
+		all.ended.Push(h)
+	}
+}
+
+// makeRoomLocked reports whether there is room for one more, with so many parts. What is held
+// cannot make room, so it may fill only a part of the store.
+func (all *holds) makeRoomLocked(parts int, maxKeys int64) bool {
+	for len(all.ended) > 0 && int64(len(all.byID)) >= maxKeys/maxRemembered {
+		all.forgetLocked(all.ended[0])
+	}
+	return int64(all.open+parts) <= maxKeys/2 && int64(len(all.byID)) < maxKeys/maxRemembered
+}
+
+// forgetLocked is the end of what has ended.
+func (all *holds) forgetLocked(h *hold) {
+	all.ended.Remove(h)
+	delete(all.byID, h.id)
 }
 
 // keepLocked takes hold of what was charged.
@@ -135,7 +150,10 @@ func (sh *shard) holdLocked(p *heldPart) {
 
 // letGoLocked is its end.
 func (sh *shard) letGoLocked(p *heldPart) {
-	left := slices.DeleteFunc(sh.held[p.id], func(other *heldPart) bool { return other == p })
+	left := sh.held[p.id]
+	if i := slices.Index(left, p); i >= 0 { // else the key was reset
+		left = slices.Delete(left, i, i+1)
+	}
 	if len(left) == 0 {
 		delete(sh.held, p.id)
 	} else {
@@ -204,7 +222,7 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 
 // lateLocked opens a hold on which nothing was charged yet.
 func (s *Store) lateLocked(c *core, now weir.Micros, settlement *weir.Settlement) (*hold, error) {
-	if c.holds.fullLocked(len(settlement.Ops), s.maxKeys) {
+	if !c.holds.makeRoomLocked(len(settlement.Ops), s.maxKeys) {
 		return nil, errTooManyHolds
 	}
 	h := &hold{id: settlement.ID, state: weir.HoldOpen, expires: now, until: now}
@@ -283,10 +301,11 @@ func (c *core) releaseLocked(p *heldPart, units int64) {
 	if !found || p.gone {
 		return
 	}
-	others := p.shard.held[p.id]
-	open := make([]*weir.Held, len(others))
-	for i, other := range others {
-		open[i] = &other.Held
+	var open []*weir.Held
+	if a := p.limit.Limit().Algorithm; a == weir.TokenBucket || a == weir.LeakyBucket { // only these need them
+		for _, other := range p.shard.held[p.id] {
+			open = append(open, &other.Held)
+		}
 	}
 	e := &p.shard.table.entries[slot]
 	if e.state = p.limit.Release(e.state, p.shard.tail(slot), p.Held, units, open); e.state == (weir.State{}) {
@@ -299,9 +318,10 @@ func (c *core) releaseLocked(p *heldPart, units int64) {
 
 // end remembers an outcome until the hold would have expired, and for a while at least.
 func (c *core) end(h *hold, state weir.HoldState, now weir.Micros) {
+	c.holds.due.Remove(h)
 	c.holds.open -= len(h.parts)
 	h.state, h.parts, h.until = state, nil, max(h.expires, now.Add(weir.HoldMemory))
-	c.holds.due.Fix(h)
+	c.holds.ended.Push(h)
 }
 
 // expire ends the holds whose time has come, one after the other, and forgets those that
@@ -312,11 +332,6 @@ func (c *core) expire(now weir.Micros) {
 	var changed map[*shard]bool // each is looked through once, however many expire together
 	for len(c.holds.due) > 0 && c.holds.due[0].until <= now {
 		h := c.holds.due[0]
-		if h.state != weir.HoldOpen {
-			c.holds.due.Remove(h)
-			delete(c.holds.byID, h.id)
-			continue
-		}
 		for _, p := range h.parts {
 			p.shard.mu.Lock()
 			p.shard.letGoLocked(p)
@@ -330,6 +345,9 @@ func (c *core) expire(now weir.Micros) {
 			p.shard.mu.Unlock()
 		}
 		c.end(h, weir.HoldExpired, h.expires)
+	}
+	for len(c.holds.ended) > 0 && c.holds.ended[0].until <= now {
+		c.holds.forgetLocked(c.holds.ended[0])
 	}
 	for sh := range changed {
 		sh.mu.Lock()

@@ -128,3 +128,26 @@ func TestTooManyHolds(t *testing.T) {
 	clock.Pass(weir.Micros((2 * time.Minute).Microseconds()))
 	reserve(t, s, 5000, weir.Op{Key: "later", Limit: limit, Cost: 1}, false)
 }
+
+// Holds that have ended make room for others: to remember them must not let a flood of
+// requests, each settled at once, make the next one fail.
+func TestEndedHoldsMakeRoom(t *testing.T) {
+	s, _ := open(64)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 1000/1d"), Cost: 1}
+	first := reserve(t, s, 0, op, false)
+	for n := 1; n < 100; n++ {
+		settle(t, s, reserve(t, s, n, op, false), 0)
+	}
+	if done := settle(t, s, weir.HoldID{99}, 1); done.State != weir.HoldSettled || !done.Repeated {
+		t.Errorf("the last is %+v", done)
+	}
+	if done := settle(t, s, weir.HoldID{1}, 1); done.State != weir.HoldUnknown {
+		t.Errorf("the oldest is %+v", done)
+	}
+	if done := settle(t, s, first, 0); done.State != weir.HoldSettled || done.Repeated {
+		t.Errorf("the open one is %+v", done)
+	}
+	if held := len(s.core.Load().holds.byID); held > 64/maxRemembered {
+		t.Errorf("%d are remembered", held)
+	}
+}
