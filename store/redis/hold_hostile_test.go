@@ -141,3 +141,46 @@ func TestForeignHolds(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// A key with as many holds as there may be answers further reservations without reading all
+// of them each time: who holds so many could keep Redis busy with requests that are denied.
+func TestFullOfHolds(t *testing.T) {
+	client := connect(t)
+	testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+	var clock fake
+	now := weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 7, 0, time.UTC))
+	clock.Set(now)
+	store := storeOn(t, client, Options{Timeout: 20 * time.Second, Clock: clock.Now})
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10000/1h"), Cost: 1}
+	id := func(i int) (id weir.HoldID) {
+		binary.BigEndian.PutUint64(id[:], uint64(i))
+		return id
+	}
+	reserve := func(i int, ttl, retry time.Duration) {
+		t.Helper()
+		d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id(i), TTL: ttl}, op))(t)
+		if d[0].Allowed != (retry == 0) || d[0].RetryAfter != retry {
+			t.Errorf("hold %d: %+v, want %v", i, d[0], retry)
+		}
+	}
+	for i := 1; i <= weir.MaxHolds; i++ {
+		reserve(i, time.Duration(i)*time.Second, 0)
+	}
+	testcall.OK(t, client.Do(t.Context(), client.B().Arbitrary("CONFIG", "RESETSTAT").Build()).Error())
+	for range 20 {
+		reserve(5000, time.Minute, time.Second)
+	}
+	text := testcall.Must(client.Do(t.Context(), client.B().Info().Section("commandstats").Build()).ToString())(t)
+	if !strings.Contains(text, "cmdstat_hgetall:calls=1,") {
+		t.Errorf("all holds were read more than once: %s", text)
+	}
+	// Whatever happens to the first is seen.
+	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id(1), TTL: time.Hour}))(t)
+	reserve(5000, time.Minute, 2*time.Second)
+	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id(2), Used: func(string, int64) int64 { return 1 }}))(t)
+	reserve(5001, time.Hour, 0)
+	reserve(5002, time.Minute, 3*time.Second)
+	clock.Set(now.Add(3 * time.Second))
+	reserve(5003, time.Hour, 0)
+	reserve(5004, time.Minute, time.Second)
+}

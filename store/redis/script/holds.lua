@@ -1235,7 +1235,7 @@ end
 
 -- Holds. The open ones of a key are in a hash beside its state: by the id of the hold, when
 -- it expires, and what was charged, as weir.Held has it. The field 'x' is not later than
--- when the first of them expires. What has ended is a string for itself, which Redis
+-- when the first of them expires; 'f' is exactly that, if there are too many. What has ended is a string for itself, which Redis
 -- forgets: what was used, what was too much, and until when it is known.
 
 -- They are in a function, because a script has at most 200 locals.
@@ -1344,7 +1344,7 @@ holding = (function()
     local list = openHolds(h)
     while list[1] and list[1].expires <= now do
       local r = table.remove(list, 1)
-      call('HDEL', h, r.id)
+      call('HDEL', h, r.id, 'f')
       local limit = c
       c = limitOf(limit, r.n, r.shape == 1)
       letGo(r, r.cost, h, list)
@@ -1356,15 +1356,26 @@ holding = (function()
     if list[1] then call('HSET', h, 'x', pack('>I7', list[1].expires)) else call('DEL', h) end
   end
 
-  -- firstToExpire returns the first hold of a key that has as many as there may be, and nil
-  -- if it has room for another.
+  -- firstToExpire returns when the first hold of a key expires that has as many as there may
+  -- be, and nil if it has room for another. To find it takes long, so the field 'f' has it
+  -- until a hold changes.
   local function firstToExpire(h)
     if call('HLEN', h) <= MAX_HOLDS then return nil end
+    local first = call('HGET', h, 'f')
+    if first and #first == 7 then
+      first = unpack('>I7', first)
+      if first > now then return first end
+    end
     local list = openHolds(h)
     while list[1] and list[1].expires <= now do
       call('HDEL', h, table.remove(list, 1).id)
     end
-    if #list >= MAX_HOLDS then return list[1] end
+    if #list < MAX_HOLDS then
+      call('HDEL', h, 'f')
+      return nil
+    end
+    call('HSET', h, 'f', pack('>I7', list[1].expires))
+    return list[1].expires
   end
 
   -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that
@@ -1374,7 +1385,7 @@ holding = (function()
     for i = 1, n do
       if not OP_LOOK[i] then
         full[i] = firstToExpire(H[i])
-        if call('EXISTS', E[i]) == 1 then full[i] = { expires = now } end
+        if call('EXISTS', E[i]) == 1 then full[i] = now end
       end
     end
     if next(full) then
@@ -1385,7 +1396,7 @@ holding = (function()
       if fits then
         for i = 1, n do
           ask(peek, i)
-          if full[i] then allowed, retry, delay = false, full[i].expires - now, 0 end
+          if full[i] then allowed, retry, delay = false, full[i] - now, 0 end
           answer()
         end
         return
@@ -1417,20 +1428,21 @@ holding = (function()
     local r = text and readHold(id, text)
     local expires = r and r.expires or known > 0 and known or now + MEMORY
     if expires <= now then
-      if r and not OP_LIMIT[i].release then call('HDEL', h, id) end
+      if r and not OP_LIMIT[i].release then call('HDEL', h, id, 'f') end
       if expires + MEMORY <= now then return UNKNOWN, 0, 0 end
       return EXPIRED, 0, 0
     end
     if life > 0 then
       if r then
         r.expires = now + life
+        call('HDEL', h, 'f')
         keepHold(h, r)
       end
       return OPEN, now + life, 0
     end
     -- Without a record the client was reset meanwhile, and there is nothing to give back.
     local used, over, reserved = OP_LAST[i], 0, r and r.cost or OP_COST[i]
-    if r then call('HDEL', h, id) end
+    if r then call('HDEL', h, id, 'f') end
     k, c = OP_KEY[i], OP_LIMIT[i]
     if used < reserved then
       if r then letGo(r, reserved - used, h) end
