@@ -33,6 +33,8 @@ var (
 	holdOverrunsDesc = desc("hold_overruns_total", "Holds of each rule that used more than was reserved.", "rule")
 	holdUnitsDesc    = desc("hold_units_total", "Units of each rule's holds and of charges without a hold.", "rule", "kind")
 
+	expressionsDesc = desc("expression_failures_total", "Evaluations of each rule's expressions that failed.", "rule")
+
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
 	versionDesc  = desc("rules_version", "The version of the rules in force.")
 	sinceDesc    = desc("rules_loaded_timestamp_seconds", "Time at which the rules in force were loaded.")
@@ -53,7 +55,7 @@ var (
 
 var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
-	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc,
+	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, expressionsDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
 }
 
@@ -172,6 +174,9 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 		if n := l.said[s].Load(); n > 0 || s == engine.OutcomeAllowed || s == no {
 			counter(ch, decisionsDesc, n, l.label, s.String())
 		}
+	}
+	if x := l.exprs.Load(); x != nil {
+		counter(ch, expressionsDesc, uint64(x.failures()), l.label)
 	}
 	l.holds.Load().collect(ch, l.label)
 }

@@ -18,7 +18,26 @@ const sayings = engine.OutcomeDegradedDenied + 1
 type ruleCounters struct {
 	said  [sayings]atomic.Uint64
 	holds atomic.Pointer[holdCounters] // nil as long as there were none
-	_     [64 - 8*sayings - 8]byte
+	exprs atomic.Pointer[expressions]  // nil as long as there were none
+	_     [64 - 8*sayings - 16]byte
+}
+
+// expressions are those of a rule, and how often those that it had before have failed.
+type expressions struct {
+	of     *rule.Entry
+	before int64
+}
+
+func (x *expressions) failures() int64 { return x.before + x.of.Failures() }
+
+// follow goes on counting with what the rule has become.
+func (c *ruleCounters) follow(e *rule.Entry) {
+	switch last := c.exprs.Load(); {
+	case last == nil && e.Evaluates():
+		c.exprs.Store(&expressions{of: e})
+	case last != nil && last.of != e:
+		c.exprs.Store(&expressions{e, last.failures()})
+	}
 }
 
 // labelled is a rule that has series of its own.
@@ -95,6 +114,7 @@ func (m *Metrics) install() {
 			if counters = last.byID[c.ID]; counters == nil {
 				counters = new(ruleCounters)
 			}
+			counters.follow(c)
 			next.byID[c.ID] = counters
 			next.own = append(next.own, labelled{c.ID, c.Mode, counters})
 		}

@@ -135,6 +135,9 @@ func (c *Entry) readsRequest() bool {
 	return false
 }
 
+// Evaluates reports whether the rule has expressions.
+func (c *Entry) Evaluates() bool { return c.when != nil || c.estimate != nil || c.actual != nil }
+
 // Failures returns how often an expression of the rule could not be evaluated. Then the
 // rule applies, and a cost is what it would be without the expression.
 func (c *Entry) Failures() int64 { return c.failures.Load() }
