@@ -172,7 +172,8 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
-	content, err := s.describe(&r, ops)
+	d := describe(&r, ops)
+	content, err := d.text()
 	if err != nil {
 		return dst, err
 	}
@@ -189,13 +190,17 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	first := len(dst)
 	dst, err = s.doChecks(ctx, dst, checks, part)
-	if err != nil || !s.link.cluster || !weir.Allowed(dst[first:]) {
+	if err != nil || !weir.Allowed(dst[first:]) {
 		return dst, err
 	}
-	if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, content)); err != nil {
-		s.cancel(ctx, r, ops)
-		return dst[:first], err
+	if s.link.cluster {
+		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, content)); err != nil {
+			s.cancel(ctx, r, ops)
+			return dst[:first], err
+		}
 	}
+	d.expires = dst[first].ResetAt.Add(-dst[first].ResetAfter).Add(r.TTL)
+	s.known.add(r.ID, d, ops)
 	return dst, nil
 }
 
@@ -208,14 +213,18 @@ func (s *Store) cancel(ctx context.Context, r weir.Reservation, ops []weir.Op) {
 }
 
 // describe makes a directory. Keys are any bytes, which JSON has no texts for.
-func (s *Store) describe(r *weir.Reservation, ops []weir.Op) (string, error) {
-	var d directory
+func describe(r *weir.Reservation, ops []weir.Op) *directory {
+	d := new(directory)
 	for i := range ops {
 		if ops[i].Look {
 			continue
 		}
 		d.Ops = append(d.Ops, directoryOp{Key: quoteBytes(ops[i].Key), Limit: ops[i].Limit.Limit(), Cost: ops[i].Cost, Tag: r.Tag(i)})
 	}
+	return d
+}
+
+func (d *directory) text() (string, error) {
 	text, err := json.Marshal(d)
 	return string(text), err
 }
@@ -243,14 +252,8 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	if err := settlement.Validate(); err != nil {
 		return weir.Settled{}, err
 	}
-	d, err := s.find(ctx, settlement.ID)
-	if err != nil || d == nil && (settlement.Ops == nil || settlement.Used == nil) {
-		return weir.Settled{}, err
-	}
-	var ops []weir.Op
-	if d == nil {
-		d, ops = late(&settlement)
-	} else if ops, err = d.ops(); err != nil {
+	d, ops, err := s.lookUp(ctx, &settlement)
+	if err != nil || d == nil {
 		return weir.Settled{}, err
 	}
 	verb, used := extend, make([]int64, len(ops))
@@ -264,7 +267,27 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	if err != nil {
 		return weir.Settled{}, err
 	}
+	s.known.forget(settlement.ID) // it has ended, or expires at another time
 	return d.settled(outcomes), nil
+}
+
+// lookUp finds what a hold was charged on; nil if that is unknown.
+func (s *Store) lookUp(ctx context.Context, settlement *weir.Settlement) (*directory, []weir.Op, error) {
+	if k := s.known.find(settlement.ID); k != nil {
+		return k.directory, k.ops, nil
+	}
+	d, err := s.find(ctx, settlement.ID)
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case d != nil:
+		ops, err := d.ops()
+		return d, ops, err
+	case settlement.Ops == nil || settlement.Used == nil:
+		return nil, nil, nil
+	}
+	d, ops := late(settlement)
+	return d, ops, nil
 }
 
 // late is what to settle of a hold that has no directory. If its charges are not there

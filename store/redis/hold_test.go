@@ -3,6 +3,7 @@ package redis
 import (
 	"testing"
 	"time"
+	"unsafe"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testcall"
@@ -105,5 +106,35 @@ func TestHoldKeysExpire(t *testing.T) {
 		if ttl := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(key).Build()).AsInt64())(t); ttl <= 0 || ttl > 95_000 {
 			t.Errorf("%q expires in %d ms", key, ttl)
 		}
+	}
+}
+
+// The store that opened a hold settles it without reading what it was charged on, even if the
+// caller has used the bytes of the key for something else. What it remembers is bounded.
+func TestKnownHolds(t *testing.T) {
+	client := connect(t)
+	store, other := storeOn(t, client, Options{}), storeOn(t, client, Options{})
+	limit := weir.MustCompile("fixed_window 10/1d")
+	nothing := func(string, int64) int64 { return 0 }
+	for n, s := range []*Store{store, other} {
+		id, key := weir.HoldID{byte(n + 1)}, []byte("known")
+		op := weir.Op{Key: unsafe.String(&key[0], len(key)), Limit: limit, Cost: 5}
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
+		copy(key, "other")
+		testcall.OK(t, client.Do(t.Context(), client.B().Del().Key(store.directoryOf(id)).Build()).Error())
+		done := testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t)
+		left := testcall.Must(store.Peek(t.Context(), nil, weir.Op{Key: "known", Limit: limit, Cost: 1}))(t)[0].Remaining
+		if (done.State == weir.HoldSettled) != (s == store) || left != 10-5*int64(n) {
+			t.Errorf("store %d: %+v, %d remain", n, done, left)
+		}
+		if s == store && store.known.find(id) != nil {
+			t.Error("it is remembered after its end")
+		}
+	}
+	for n := range maxKnown + 10 {
+		store.known.add(weir.HoldID{byte(n), byte(n >> 8), 1}, new(directory), nil)
+	}
+	if n := len(store.known.byID); n > maxKnown || store.known.find(weir.HoldID{9, 0, 1}) != nil {
+		t.Errorf("%d are remembered", n)
 	}
 }

@@ -69,6 +69,7 @@ type Store struct {
 
 	link    link
 	lanes   lanes
+	known   known
 	closing chan struct{} // closed by Close
 }
 
