@@ -187,7 +187,7 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 		if err := in.gather(req, v, visits); err != nil {
 			return err
 		}
-		if how != nil && how.settling && !v.settles() {
+		if how != nil && how.settling && !v.Settles() {
 			v.how = nil
 		}
 		return decide(ctx, in, v)

@@ -87,8 +87,8 @@ func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) erro
 	return nil
 }
 
-// settles reports whether a rule that applies settles by the response.
-func (v *Verdict) settles() bool {
+// Settles reports whether a rule that applies settles by the response.
+func (v *Verdict) Settles() bool {
 	return slices.ContainsFunc(v.Results, func(r Result) bool { return r.Rule.Settles() })
 }
 

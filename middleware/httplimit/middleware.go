@@ -83,7 +83,11 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		m.mounts.Add(2) // it may be called from anywhere
 	}
 	check := func(ctx context.Context, req *rule.Request, _ time.Duration, v *engine.Verdict, d *engine.Denial) (bool, error) {
-		return m.gate.Allow(ctx, req, v, d)
+		ok, err := m.gate.Allow(ctx, req, v, d)
+		if table, _ := m.engine.Rules(); ok && (m.options.Actual != nil || table.Settles() && v.Settles()) {
+			m.tell(notSettled, "path", req.Path)
+		}
+		return ok, err
 	}
 	r, _, ok := m.allow(w, r, check)
 	switch body := r.Body.(type) { // nobody says when it has been read

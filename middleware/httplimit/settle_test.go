@@ -1,8 +1,10 @@
 package httplimit
 
 import (
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -147,9 +149,15 @@ func TestExtended(t *testing.T) {
 	}
 }
 
-// Where the response is not seen, everything counts.
+// Where the response is not seen, everything counts, and that is told.
 func TestAllowDoesNotSettle(t *testing.T) {
-	s := newSettling(t, logins, Options{})
+	var log buffer
+	s := newSettling(t, logins, Options{Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	defer func() {
+		if strings.Count(log.String(), "code=M007") != 1 {
+			t.Errorf("told: %s", log.String())
+		}
+	}()
 	for i := range 4 {
 		w := httptest.NewRecorder()
 		if _, ok := s.Allow(w, from("203.0.113.7:1", "POST", "/login")); ok != (i < 3) {

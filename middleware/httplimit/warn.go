@@ -18,6 +18,7 @@ const (
 	headersDisagree
 	noAddress
 	notChecked
+	notSettled
 	codes // how many there are
 )
 
@@ -35,6 +36,8 @@ var mistakes = [codes]struct{ code, what, remedy string }{
 		"Rules with key ip do not apply to it. Use a listener whose connections have the address of the client."},
 	notChecked: {"M006", "request not checked",
 		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
+	notSettled: {"M007", "cost not settled, because Allow does not see the response",
+		"Use Wrap, or write rules without count, tokens and actual cost, and omit Actual. The request was charged as estimated."},
 }
 
 // tell logs a mistake, the first time.

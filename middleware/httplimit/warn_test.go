@@ -11,6 +11,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
 )
 
 func quiet() *slog.Logger { return slog.New(slog.DiscardHandler) }
@@ -49,6 +52,10 @@ func TestTell(t *testing.T) {
 		}, "M004"},
 		{"no address", Options{}, func(b *bench, i int) { b.send(from("pipe", "GET", "/")) }, "M005"},
 		{"too many limits", Options{}, func(b *bench, i int) { b.ask() }, "M006"},
+		{"a response that is not seen", Options{Actual: func(*http.Request, *rule.Response) engine.Used { return nil }}, func(b *bench, i int) {
+			b.Allow(&discard{http.Header{}}, from(direct, "GET", "/"))
+		}, "M007"},
+		{"a response that nobody needs", Options{}, func(b *bench, i int) { b.Allow(&discard{http.Header{}}, from(direct, "GET", "/")) }, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			var log buffer
