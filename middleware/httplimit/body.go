@@ -37,9 +37,14 @@ func (m *Middleware) offerBody(r *http.Request, q *rule.Request, p *prompt) *req
 	if table, _ := m.engine.Rules(); !table.ReadsBody() {
 		return nil
 	}
-	if p != nil {
+	switch {
+	case p == nil:
+	case len(p.body) > maxJSON:
+		q.JSON = func() ([]byte, error) { return nil, errLong }
+		return nil
+	default:
 		text := p.body
-		q.JSON = func() ([]byte, error) { return text, nil }
+		q.JSON, p.kept = func() ([]byte, error) { return text, nil }, true
 		return nil
 	}
 	b := &requestBody{request: r}

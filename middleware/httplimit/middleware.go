@@ -66,7 +66,7 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 		if r, s, ok := m.allow(w, r, reserve); ok {
 			switch body := r.Body.(type) {
 			case *promptBody:
-				defer body.Close()
+				defer body.release()
 			case *readAgain:
 				defer body.from.free()
 			}

@@ -27,6 +27,7 @@ var prompts = httpbody.New(maxPrompts)
 type prompt struct {
 	llm.Request
 	body    []byte
+	kept    bool // expressions may read it until the response has ended
 	release func()
 }
 
@@ -139,22 +140,21 @@ func (p *prompt) restore(r *http.Request, s *settlement) *http.Request {
 		}
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
-	r.Body = &promptBody{body: p.body, release: sync.OnceFunc(p.release)}
+	r.Body = &promptBody{body: p.body, kept: p.kept, release: sync.OnceFunc(p.release)}
 	return r
 }
 
 // promptBody is a body that was read. Its room is free when it has been read again, or is
-// closed.
+// closed; if it is kept, when the response has ended.
 type promptBody struct {
 	body    []byte
+	kept    bool
 	release func()
 }
 
 func (b *promptBody) Read(to []byte) (int, error) {
 	if len(b.body) == 0 {
-		b.body = nil
-		b.release()
-		return 0, io.EOF
+		return 0, b.end()
 	}
 	n := copy(to, b.body)
 	b.body = b.body[n:]
@@ -162,6 +162,13 @@ func (b *promptBody) Read(to []byte) (int, error) {
 }
 
 func (b *promptBody) Close() error {
-	b.release()
+	b.end()
 	return nil
+}
+
+func (b *promptBody) end() error {
+	if b.body = nil; !b.kept {
+		b.release()
+	}
+	return io.EOF
 }

@@ -342,3 +342,47 @@ func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 type failingReader struct{}
 
 func (failingReader) Read([]byte) (int, error) { return 0, io.ErrUnexpectedEOF }
+
+// The room of a prompt that expressions can read is taken until the response has ended, for
+// as long as it is in memory; that of others is free when it has been sent on. One that is too
+// long for expressions is not read.
+func TestPromptRoom(t *testing.T) {
+	const reads = `
+  - {id: json, match: {path: /v1/**}, key: ip, limit: 1000000/1d, cost: {estimate: size(request.json.messages), default: 77}}`
+	gone, cancel := context.WithCancel(t.Context())
+	cancel()
+	isFree := func() bool {
+		r := httptest.NewRequest("POST", "/", strings.NewReader("")).WithContext(gone)
+		r.ContentLength = maxPrompts
+		release, err := prompts.Hold(r, maxPrompts)
+		if err == nil {
+			release()
+		}
+		return err == nil
+	}
+	for name, c := range map[string]struct {
+		more   string
+		length int
+		free   bool
+		cost   int64
+	}{
+		"not kept": {"", 5000, true, 0},
+		"kept":     {reads, 5000, false, 1},
+		"too long": {reads, maxJSON, true, 77},
+	} {
+		s := newSettling(t, strings.Replace(tokenRules(""), "1000/1d", "10000000/1d", 1)+c.more, Options{})
+		free, cost := false, int64(0)
+		h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			io.Copy(io.Discard, r.Body)
+			r.Body.Close()
+			free = isFree()
+			if c.more != "" {
+				cost = s.used("json", client)
+			}
+		}))
+		h.ServeHTTP(httptest.NewRecorder(), chat("/v1/chat/completions", `{"messages":["`+strings.Repeat("a ", c.length/2)+`"]}`))
+		if free != c.free || cost != c.cost || !isFree() {
+			t.Errorf("%s: free %v, cost %d, free in the end %v", name, free, cost, isFree())
+		}
+	}
+}
