@@ -71,7 +71,7 @@ func TestDashboardClients(t *testing.T) {
 	// One denial is not drawn as high as four.
 	waitFor(t, "lines on one scale", func() bool {
 		var tops []float64
-		err := page.eval(`[...document.querySelectorAll('[data-testid=hot-denied] path')].map(path => Math.min(...path.getAttribute('d').split(/[ML]/).slice(1).map(p => +p.split(' ')[1])))`, &tops)
+		err := page.eval(`[...document.querySelectorAll('[data-testid=hot-denied] svg[style*="--denied"] path')].map(path => Math.min(...path.getAttribute('d').split(/[ML]/).slice(1).map(p => +p.split(' ')[1])))`, &tops)
 		return err == nil && len(tops) == 2 && tops[0]+5 < tops[1]
 	})
 	page.fill(id("client-value"), "192.0.2.1")

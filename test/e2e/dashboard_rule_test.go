@@ -23,6 +23,11 @@ func TestDashboardRule(t *testing.T) {
 		t.Fatal(a.Text)
 	}
 	denyLogins(t, p)
+	for n, requests := range []int{4, 3} {
+		for range requests {
+			ask(t, c, "POST", p.URL+"/v1/check", strings.Replace(loginRequest, "192.0.2.1", fmt.Sprintf("198.51.100.%d", n+1), 1))
+		}
+	}
 	page := b.open(p.URL, "#/rules")
 	page.press(`tr[data-rule=login] a`)
 	page.see("main h1", "login")
@@ -30,10 +35,15 @@ func TestDashboardRule(t *testing.T) {
 	page.see(id("rule-facts"), "<i>exact</i>")
 	page.see(id("rule-near"), "ip:192.0.2.1")
 	page.see(id("rule-near"), "0 / 5")
+	page.see(id("rule-near"), "1 / 5")
+	if text := page.text(id("rule-near")); strings.Contains(text, "198.51.100.2") {
+		t.Errorf("a client with 2 of 5 left is at the limit: %s", text)
+	}
 	page.see(id("rule-top"), "ip:192.0.2.1")
 	page.see(id("rule-top")+" thead", "Denied")
 	page.see(id("denials"), "POST /api/login")
 	page.see(id("rule-changes"), "less guessing")
+	page.see(id("rule-changes"), "HTTP API")
 	if text := page.text(id("rule-changes")); strings.Contains(text, "not this") {
 		t.Errorf("the changes of another rule are there: %s", text)
 	}

@@ -94,7 +94,7 @@ func TestDashboardLostRace(t *testing.T) {
 	second.fill(id("field-limit"), "9/1h")
 	second.fill(id("field-description"), "mine")
 	second.press(id("save"))
-	second.see(id("conflict"), "Version 2, saved by http")
+	second.see(id("conflict"), "Version 2 (HTTP API, without a token)")
 	second.see(id("conflict-theirs"), "limit: 7/1h")
 	second.see(id("conflict-yours"), "limit: 9/1h")
 	second.see(id("conflict-yours"), "description: mine")

@@ -78,11 +78,16 @@ export function period(limit: string): number {
   return Number(found[1] ?? 1) * size[known]!
 }
 
+const clock = (lang: string) => new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' })
+
 // moment is a time, given in Unix seconds or as RFC 3339. Times have 24 hours, as on the axes.
 export function moment(time: number | string | undefined, lang: string): string {
   const date = toDate(time)
-  return date ? new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' }).format(date) : dash
+  return date ? clock(lang).format(date) : dash
 }
+
+// moments is a stretch of time, in Unix seconds; a date that both ends have is named once.
+export const moments = (from: number, to: number, lang: string): string => clock(lang).formatRange(from * 1000, to * 1000)
 
 // zone is the time zone in which the page writes times, with its offset at a time:
 // Europe/Berlin (GMT+1).

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { ago, amount, clockTime, count, dash, duration, fromClockTime, latency, moment, period, rate, share, tick, toDate, visible } from '../src/format'
+import { ago, amount, clockTime, count, dash, duration, fromClockTime, latency, moment, moments, period, rate, share, tick, toDate, visible } from '../src/format'
 
 // A number and its unit stay on one line.
 const plain = (text: string) => text.replaceAll(/(?<=[\d.])\u00a0/g, ' ')
@@ -43,6 +43,15 @@ describe('times', () => {
       expect([moment(evening, lang), moment(midnight, lang)]).toEqual([expect.stringContaining('23:05:09'), expect.stringContaining('00:00:05')])
       expect([tick(evening, 1, lang), tick(midnight, 1, lang)]).toEqual(['23:05:09', '00:00:05'])
       expect(moment(evening, lang) + moment(midnight, lang)).not.toMatch(/AM|PM|[上下]午/)
+    }
+  })
+  it('names a day once if a stretch of time has one', () => {
+    const at = (...of: [number, number, number, number]) => new Date(2026, 0, ...of).getTime() / 1000
+    for (const lang of ['en', 'zh']) {
+      const [within, across] = [moments(at(1, 0, 0, 5), at(1, 23, 5, 9), lang), moments(at(1, 23, 5, 9), at(2, 0, 0, 5), lang)]
+      expect(within).toMatch(/00:00:05.*23:05:09/)
+      expect(across).toMatch(/23:05:09.*00:00:05/)
+      expect([within.split('2026').length, across.split('2026').length]).toEqual([2, 3])
     }
   })
   it('writes a time for a field, and reads it back', () => {

@@ -65,6 +65,10 @@ export function author(name = '?'): string {
   return has(word) ? t(word as Word) : name
 }
 
+// change is what a version of the rules changed, and who wrote it.
+export const change = (v: { number: number; author?: string; summary?: string }): string =>
+  t('overview.mark.rules', { n: v.number, text: [v.summary, author(v.author)].filter(Boolean).join(' – ') })
+
 // alert is what an alert says: what the server says, with its last number as the page writes
 // shares, or the same in the language of the page. Before that number may be a key, which stays.
 export function alert(a: { kind: string; summary: string; value: number; subject?: string; rule?: string; instance?: string }): string {
