@@ -99,7 +99,7 @@ func TestParseLimitErrors(t *testing.T) {
 // What only a program can write.
 func TestValidateErrors(t *testing.T) {
 	for want, l := range map[string]weir.Limit{
-		"name":      {Name: strings.Repeat("x", 101), N: 1, Period: time.Second},
+		"name":      {Name: strings.Repeat("x", weir.MaxNameLen+1), N: 1, Period: time.Second},
 		"algorithm": {Algorithm: 6, N: 1, Period: time.Second},
 		"limit":     {N: -1, Period: time.Second},
 		"limit ":    {N: math.MaxInt64, Period: time.Second},
