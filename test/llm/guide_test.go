@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -50,6 +51,37 @@ func TestGuide(t *testing.T) {
 	}{"model": {"attr:model:gpt-4o", 29}, "tokens": {"header:Authorization:Bearer sk-1", 29}, "money": {"header:Authorization:Bearer sk-1", 144}} { // 16 × 2.5 + 3 × 1.25 + 10 × 10
 		if got := b.spent(id, c.key); got != c.want {
 			t.Errorf("%s: %d are used, want %d", id, got, c.want)
+		}
+	}
+}
+
+// Clients of the other vendors send their API key, and have paths, as the guide says.
+func TestGuideKeys(t *testing.T) {
+	page, err := os.ReadFile("../../docs/guides/llm-tokens.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for api, c := range map[string]struct {
+		call func(*bench) error
+		key  string
+	}{
+		"OpenAI":    {func(b *bench) error { return chat(b.t.Context(), io.Discard, b.URL, "k") }, "Bearer k"},
+		"Anthropic": {func(b *bench) error { _, err := read(b.t, b, question("claude-sonnet-4-5")); return err }, "k"},
+		"Gemini":    {func(b *bench) error { _, _, err := stream(b, "gemini-2.5-flash", nil); return err }, "k"},
+	} {
+		row := regexp.MustCompile("\\| " + api + " \\| `(header:\\S+)` \\| `(/\\S+)` \\|").FindSubmatch(page)
+		if row == nil {
+			t.Fatalf("the guide has no key and path of %s", api)
+		}
+		b := newBench(t, fmt.Sprintf(`rules:
+  - {id: all, key: global, limit: 10000/1d, algorithm: fixed_window, tokens: {}} # always has a hold
+  - {id: tokens, match: {path: %s}, key: %s, limit: 10000/1d, algorithm: fixed_window, tokens: {}}`, row[2], row[1]))
+		if err := c.call(b); err != nil {
+			t.Fatal(api, err)
+		}
+		<-b.events
+		if b.spent("tokens", string(row[1])+":"+c.key) == 0 {
+			t.Errorf("nothing is used by the key of %s", api)
 		}
 	}
 }
