@@ -18,6 +18,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/rule"
+	_ "github.com/weirhq/weir/rule/expression"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -99,7 +100,7 @@ func play(t *testing.T, m *metrics.Metrics) {
 rules:
   - {id: open, key: user, algorithm: sliding_log, limit: 2/1d}
   - {id: closed, key: ip, limit: 5/1h, on_failure: closed}
-  - {id: trial, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow}
+  - {id: trial, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow, match: {when: "true"}}
 `))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
