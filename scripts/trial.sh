@@ -76,8 +76,10 @@ prepare() {
 	for m in $(find . -name go.mod -not -path '*/node_modules/*' -exec dirname {} +); do
 		(cd "$m" && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -exec true ./...)
 	done
-	# These download more as they run: a client in JavaScript, and what weir is compared with.
-	(cd test/e2e/foreign && as_nobody npm ci --no-audit --no-fund && rm -r node_modules)
+	# These download more as they run: clients in JavaScript, and what weir is compared with.
+	for m in test/e2e/foreign test/llm/node; do
+		(cd "$m" && as_nobody npm ci --no-audit --no-fund && rm -r node_modules)
+	done
 	(cd test/conformance/envoy && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -run '^$' .)
 }
 

@@ -8,9 +8,11 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/middleware/httplimit"
@@ -24,14 +26,22 @@ type bench struct {
 	URL    string
 	engine *engine.Engine
 	events chan engine.HoldKind
+	denied atomic.Int64
 
 	// next is waited for after each event of a stream of the model "slow".
 	next chan struct{}
 }
 
-func (b *bench) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
+func (b *bench) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
+	if !v.Allowed {
+		b.denied.Add(1)
+	}
+}
 
 func (b *bench) ObserveHold(e engine.HoldEvent) { b.events <- e.Kind }
+
+// noon is the time of the store: it stands still, so that no window ends during a test.
+func noon() weir.Micros { return weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)) }
 
 const usual = `rules: [{id: tokens, key: ip, algorithm: fixed_window, limit: 10000/1d, tokens: {default_output: 100}}]`
 
@@ -46,7 +56,7 @@ func newBench(t *testing.T, rules string) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if b.engine, err = engine.New(engine.Options{Store: memory.New(memory.Options{}), Observers: []engine.Observer{b}}); err != nil {
+	if b.engine, err = engine.New(engine.Options{Store: memory.New(memory.Options{Clock: noon}), Observers: []engine.Observer{b}}); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(b.engine.Close)
