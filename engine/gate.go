@@ -67,15 +67,10 @@ func (g *Gate) ReserveAll(ctx context.Context, req *rule.Request, ttl time.Durat
 }
 
 func (g *Gate) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict, d *Denial) (bool, error) {
-	e := g.engine
-	if e.holds == nil {
+	if g.engine.holds == nil {
 		return g.Allow(ctx, req, v, d)
 	}
-	s := weir.Settlement{TTL: ttl}
-	if err := s.Validate(); err != nil {
-		return g.await(ctx, v, d, err)
-	}
-	return g.await(ctx, v, d, e.reserve(ctx, req, &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling}, v))
+	return g.await(ctx, v, d, g.engine.reserve(ctx, req, ttl, settling, v))
 }
 
 // await goes on with a verdict, unless there is an error.

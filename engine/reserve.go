@@ -51,15 +51,17 @@ func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	if e.holds == nil {
 		return errNoHolds
 	}
+	return e.reserve(ctx, req, ttl, false, v)
+}
+
+// reserve is Reserve. If settling is set, only what a rule settles by the response is
+// reserved.
+func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict) error {
 	s := weir.Settlement{TTL: ttl}
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	return e.reserve(ctx, req, &charging{ttl: s.TTL, id: weir.NewHoldID()}, v)
-}
-
-// reserve is Reserve in whichever way.
-func (e *Engine) reserve(ctx context.Context, req *rule.Request, how *charging, v *Verdict) error {
+	how := &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling}
 	start := time.Since(e.born)
 	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
 		return err

@@ -152,7 +152,7 @@ func (c *Entry) fail(purpose Purpose, err error) error {
 }
 
 // applies reports whether a request meets the condition of the rule. In doubt it does:
-// nobody can get around a rule with a request that its expression cannot read.
+// a client cannot avoid a rule by a request that its expression cannot read.
 func (c *Entry) applies(req *Request) bool {
 	if c.when == nil {
 		return true

@@ -166,5 +166,6 @@ func (p *place) tier(name string) int {
 
 // shadows reports whether a rule that is in force denies nothing.
 func (x *index) shadows(id string) bool {
-	return slices.ContainsFunc(x.rules, func(p *place) bool { return p.id == id && p.shadow })
+	p := x.byID[id]
+	return p != nil && p.shadow
 }

@@ -60,7 +60,8 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	}
 	if s.watch != nil && n.status != 0 {
 		if u, known := s.watch.Used(); known {
-			resp.Tokens = &rule.Usage{Input: u.Input, Cached: u.Cached, Output: u.Output}
+			tokens := usageOf(u)
+			resp.Tokens = &tokens
 		}
 	}
 	var actual func(*rule.Response) engine.Used
@@ -89,7 +90,7 @@ func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
 	if len(cut) > 0 {
 		w.Over = func(u llm.Usage) bool {
 			for _, part := range cut {
-				if part.Rule.Tokens.Cost(model, rule.Usage{Input: u.Input, Cached: u.Cached, Output: u.Output}) > part.Reserved {
+				if part.Rule.Tokens.Cost(model, usageOf(u)) > part.Reserved {
 					return true
 				}
 			}
@@ -97,4 +98,9 @@ func (p *prompt) watch(parts []engine.HoldPart, model string) *llm.Watch {
 		}
 	}
 	return w
+}
+
+// usageOf is what rules know of the usage of tokens.
+func usageOf(u llm.Usage) rule.Usage {
+	return rule.Usage{Input: u.Input, Cached: u.Cached, Output: u.Output}
 }

@@ -97,12 +97,7 @@ func (u *unpacker) outcomes(c *check) error {
 }
 
 func onlyLooks(ops []weir.Op) bool {
-	for i := range ops {
-		if !ops[i].Look {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(ops, func(op weir.Op) bool { return !op.Look })
 }
 
 // verbFor is the verb for ops, of which some may have holds that give back their units
