@@ -16,7 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 var item = &Request{User: "u", Path: "/api/x"}

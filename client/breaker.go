@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/clock"
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 const (

@@ -20,7 +20,7 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 func TestCheck(t *testing.T) {

@@ -4,7 +4,7 @@ import (
 	"net/http"
 	"time"
 
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // Reason tells why a request was allowed or denied.

@@ -24,7 +24,7 @@ func TestForeignClient(t *testing.T) {
 		return string(out)
 	}
 	run("npm", "ci", "--silent", "--no-audit", "--no-fund")
-	proto, err := filepath.Abs("../../proto/weir/v1/weir.proto")
+	proto, err := filepath.Abs("../../sdk/proto/weir/v1/weir.proto")
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,7 +5,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // Whatever bytes a client sends, it gets an answer that can be sent, or an error with a

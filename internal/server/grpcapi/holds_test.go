@@ -13,7 +13,7 @@ import (
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testcall"
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 const tokenRules = `

@@ -20,8 +20,8 @@ import (
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testheap"
-	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // raw sends bytes as they are.

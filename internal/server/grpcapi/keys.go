@@ -9,7 +9,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // outage is when to come back while the store is unavailable: a failover takes two or three

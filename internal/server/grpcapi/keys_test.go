@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 func TestKeys(t *testing.T) {

@@ -7,8 +7,8 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
-	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/protobuf/types/known/timestamppb"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/internal/manage"
-	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"

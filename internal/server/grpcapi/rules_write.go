@@ -8,8 +8,8 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/ruleedit"
-	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // PutRules implements pb.RulesServer.

@@ -17,8 +17,8 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/httpapi"
-	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
 )
 

@@ -31,8 +31,8 @@ import (
 
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
-	pb "github.com/weirhq/weir/proto/weir/v1"
 	"github.com/weirhq/weir/rule"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 // Bounds on what clients may cost.

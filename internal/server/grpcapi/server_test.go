@@ -19,7 +19,7 @@ import (
 	"google.golang.org/grpc/tap"
 
 	"github.com/weirhq/weir/internal/manage"
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
 func TestHealth(t *testing.T) {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
-	pb "github.com/weirhq/weir/proto/weir/v1"
+	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )

@@ -2563,7 +2563,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\bRollback\x12\x18.weir.v1.RollbackRequest\x1a\x16.weir.v1.WriteResponse2\x82\x01\n" +
 	"\x04Keys\x129\n" +
 	"\x06GetKey\x12\x16.weir.v1.GetKeyRequest\x1a\x17.weir.v1.GetKeyResponse\x12?\n" +
-	"\bResetKey\x12\x18.weir.v1.ResetKeyRequest\x1a\x19.weir.v1.ResetKeyResponseB-Z+github.com/weirhq/weir/proto/weir/v1;weirv1b\x06proto3"
+	"\bResetKey\x12\x18.weir.v1.ResetKeyRequest\x1a\x19.weir.v1.ResetKeyResponseB1Z/github.com/weirhq/weir/sdk/proto/weir/v1;weirv1b\x06proto3"
 
 var (
 	file_weir_v1_weir_proto_rawDescOnce sync.Once
