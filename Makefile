@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web test packages lint bench chaos fuzz generate
+.PHONY: help run build web modules test packages lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
@@ -15,7 +15,7 @@ OTHERS := store/redis/goredis test/bench test/conformance/envoy test/llm example
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-run: web build $(BIN)/rules.yaml ## start weir with some rules, in memory, and show what to try
+run: build $(BIN)/rules.yaml ## start weir with some rules, in memory, and show what to try
 	@sed "s|127\.0\.0\.1:8080|$${WEIR_HTTP:-127.0.0.1:8080}|g" examples/try.txt
 	@$(BIN)/weir serve --rules $(BIN)/rules.yaml --data $(BIN)/data
 
@@ -28,13 +28,15 @@ $(BIN)/rules.yaml: examples/rules/quickstart.yaml
 build: ## build bin/weir
 	@go build -o $(BIN)/weir ./cmd/weir
 
-web: web/dist/index.html ## build the dashboard, which build then embeds
+web: modules ## build the dashboard into web/dist, which is in the repository
+	@cd web && npm run --silent build
 
-web/dist/index.html: web/package-lock.json web/index.html web/vite.config.ts $(shell find web/src web/public -type f)
-	@command -v npm >/dev/null || { echo "The dashboard is built with Node 20.19 or later; please install it."; exit 1; }
-	@cd web && npm ci --silent --no-audit --no-fund && npm run --silent build
+# By content: the times of files say nothing after a checkout.
+modules: # what the dashboard is built and tested with
+	@command -v npm >/dev/null || { echo "The dashboard is built and tested with Node 20.19 or later; please install it."; exit 1; }
+	@cd web && { cmp -s package-lock.json node_modules/.installed || { npm ci --silent --no-audit --no-fund && cp package-lock.json node_modules/.installed; }; }
 
-test: packages web ## run all tests, with the race detector
+test: packages modules ## run all tests, with the race detector
 	go test -race -timeout 15m ./...
 	cd web && npm test --silent
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
@@ -42,7 +44,7 @@ test: packages web ## run all tests, with the race detector
 packages: # what the tests need
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium
 
-lint: web ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the rules of the repository
+lint: modules ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags measure ./test/e2e

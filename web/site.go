@@ -2,8 +2,10 @@
 // looks up clients.
 //
 // It is written in Svelte and TypeScript, in src. "make web" builds it into dist, which
-// is embedded. The page uses only the HTTP API, with the token of its user, as any
-// other client does. It loads nothing from other hosts.
+// is embedded, and is in the repository, so that a build of weir needs Go alone.
+//
+// The page uses only the HTTP API, with the token of its user, as any other client does.
+// It loads nothing from other hosts.
 package web
 
 import (
@@ -28,10 +30,10 @@ import (
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
-const (
-	forever = "public, max-age=31536000, immutable" // the name changes with the content
-	revised = "no-cache"                            // ask whether it is still the same
-)
+// revised lets a browser keep a file, and has it ask each time whether it is still the same. The
+// names do not change with the content: while two versions run behind one address, each has what
+// the page of the other asks for.
+const revised = "no-cache"
 
 // site is files that never change, ready to be sent.
 type site struct {
@@ -41,17 +43,16 @@ type site struct {
 // file is one of them.
 type file struct {
 	kind    string
-	cache   string
 	tag     string
 	content []byte
 	packed  func() []byte // compressed, at the first request; nil if it would be no shorter
 }
 
-// newSite reads a built dashboard. Without one, there is a page that says so.
+// newSite reads a built dashboard.
 func newSite(files fs.FS) *site {
 	s := &site{files: map[string]*file{}}
 	err := fs.WalkDir(files, ".", func(name string, entry fs.DirEntry, err error) error {
-		if err != nil || entry.IsDir() || strings.HasPrefix(path.Base(name), ".") {
+		if err != nil || entry.IsDir() {
 			return err
 		}
 		content, err := fs.ReadFile(files, name)
@@ -64,12 +65,8 @@ func newSite(files fs.FS) *site {
 	if err != nil {
 		panic(err) // they are in the binary
 	}
-	if index := s.files["/index.html"]; index != nil {
-		s.files["/"] = index
-		delete(s.files, "/index.html") // a page has one address
-	} else {
-		s.files["/"] = newFile("index.html", []byte(unbuilt))
-	}
+	s.files["/"] = s.files["/index.html"]
+	delete(s.files, "/index.html") // a page has one address
 	return s
 }
 
@@ -77,16 +74,12 @@ func newFile(name string, content []byte) *file {
 	sum := sha256.Sum256(content)
 	f := &file{
 		kind:    kinds[path.Ext(name)],
-		cache:   revised,
 		tag:     `"` + hex.EncodeToString(sum[:8]) + `"`,
 		content: content,
 		packed:  sync.OnceValue(func() []byte { return gzipped.Small(content) }),
 	}
 	if f.kind == "" {
 		f.kind = cmp.Or(mime.TypeByExtension(path.Ext(name)), "application/octet-stream")
-	}
-	if strings.HasPrefix(name, "assets/") {
-		f.cache = forever
 	}
 	return f
 }
@@ -121,7 +114,7 @@ func (s *site) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header := w.Header()
-	header.Set("Cache-Control", f.cache)
+	header.Set("Cache-Control", revised)
 	header.Set("Vary", "Accept-Encoding")
 	tag, body := f.tag, f.content
 	if gzipped.Accepted(r.Header.Values("Accept-Encoding")) {
@@ -154,29 +147,10 @@ func hasTag(lines []string, tag string) bool {
 	return false
 }
 
-// unbuilt is served while there is no dashboard.
-const unbuilt = `<!doctype html>
-<html lang="en">
-<meta charset="utf-8">
-<meta name="viewport" content="width=device-width">
-<meta name="color-scheme" content="light dark">
-<title>weir</title>
-<h1>weir</h1>
-<p>weir runs, and its API answers. The dashboard was not built into this binary.</p>
-<p>To have it, install Node 20.19 or later, and then, where the source is:</p>
-<pre>make web build</pre>
-<p><a href="/v1/openapi.yaml">The API</a> · <a href="/metrics">Metrics</a></p>
-</html>
-`
-
-// all: because .keep, which holds the place of a dashboard that is not built, begins
-// with a dot.
-//
-//go:embed all:dist
+//go:embed dist
 var dist embed.FS
 
-// Handler serves the dashboard at "/", and its parts beside it. If it was not built
-// before weir was, it serves a page that says how to.
+// Handler serves the dashboard at "/", and its parts beside it.
 func Handler() http.Handler {
 	files, err := fs.Sub(dist, "dist")
 	if err != nil {

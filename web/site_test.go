@@ -19,11 +19,10 @@ const maxPacked = 120_000
 var script = strings.Repeat("console.log('weir');\n", 100)
 
 var built = fstest.MapFS{
-	".keep":                 {},
-	"index.html":            {Data: []byte(strings.Repeat("<p>weir</p>", 50))},
-	"weir.svg":              {Data: []byte("<svg/>")},
-	"assets/index-a1b2.js":  {Data: []byte(script)},
-	"assets/index-a1b2.css": {Data: []byte("p{}")},
+	"index.html":       {Data: []byte(strings.Repeat("<p>weir</p>", 50))},
+	"weir.svg":         {Data: []byte("<svg/>")},
+	"assets/index.js":  {Data: []byte(script)},
+	"assets/index.css": {Data: []byte("p{}")},
 }
 
 func get(t *testing.T, h http.Handler, what string, headers ...string) *http.Response {
@@ -56,10 +55,9 @@ func TestSite(t *testing.T) {
 		{"GET /", "text/html; charset=utf-8", revised, 200},
 		{"HEAD /", "text/html; charset=utf-8", revised, 200},
 		{"GET /weir.svg", "image/svg+xml", revised, 200},
-		{"GET /assets/index-a1b2.js", "text/javascript; charset=utf-8", forever, 200},
-		{"GET /assets/index-a1b2.css", "text/css; charset=utf-8", forever, 200},
+		{"GET /assets/index.js", "text/javascript; charset=utf-8", revised, 200},
+		{"GET /assets/index.css", "text/css; charset=utf-8", revised, 200},
 		{"GET /index.html", "text/plain; charset=utf-8", "no-store", 404},
-		{"GET /.keep", "text/plain; charset=utf-8", "no-store", 404},
 		{"GET /assets/", "text/plain; charset=utf-8", "no-store", 404},
 		{"GET /assets/../web.go", "text/plain; charset=utf-8", "no-store", 404},
 		{"POST /", "text/plain; charset=utf-8", "", 405},
@@ -96,7 +94,7 @@ func TestCompression(t *testing.T) {
 		"gzip": true, "br, gzip": true, "deflate, GZIP;q=0.5": true, "gzip; q=1.0": true,
 		"": false, "identity": false, "gzip;q=0": false, "gzip; q=0.0": false, "x-gzip-not": false,
 	} {
-		r := get(t, s, "GET /assets/index-a1b2.js", "Accept-Encoding", accepts)
+		r := get(t, s, "GET /assets/index.js", "Accept-Encoding", accepts)
 		body := text(t, r)
 		if packed := r.Header.Get("Content-Encoding") == "gzip"; packed != want {
 			t.Errorf("%q: %v", accepts, r.Header)
@@ -141,17 +139,9 @@ func TestRevalidation(t *testing.T) {
 	}
 }
 
-// A binary without the dashboard says how to have it.
-func TestUnbuilt(t *testing.T) {
-	r := get(t, newSite(fstest.MapFS{".keep": {}}), "GET /")
-	if body := text(t, r); r.StatusCode != 200 || !strings.Contains(body, "make web") || strings.Contains(body, "<script") {
-		t.Errorf("%d %s", r.StatusCode, body)
-	}
-}
-
 var elsewhere = regexp.MustCompile(`(?i)(src|href)=["']?(https?:)?//|<script(?:[^>]*)>[^<]|<style|style=|\son[a-z]+=`)
 
-// What is in this binary, built or not: it is small, the page asks no other host for
+// What is in this binary: it is small, the page asks no other host for
 // anything, and the policy lets everything in it through.
 func TestEmbedded(t *testing.T) {
 	s, ok := Handler().(*site)

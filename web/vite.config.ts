@@ -1,9 +1,7 @@
 import { svelte } from '@sveltejs/vite-plugin-svelte'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { readdirSync, readFileSync } from 'node:fs'
+import { resolve } from 'node:path'
 import { defineConfig } from 'vitest/config'
-
-// keep holds the place of dist in the repository, which the build would clear away.
-const keep = { name: 'keep', closeBundle: () => writeFileSync('dist/.keep', '') }
 
 // once writes the names of words into the bundle once, instead of once for each language.
 const once = {
@@ -20,6 +18,7 @@ const once = {
 
 // brief gives the words that the pages always name in full a short name in the bundle. Those that
 // are named by a template, such as `mode.${name}`, keep theirs.
+const source = resolve('src') + '/'
 const sources = readdirSync('src', { recursive: true, encoding: 'utf8' }).filter((name) => /\.(svelte|ts)$/.test(name))
 const templates = sources
   .flatMap((name) => [...readFileSync('src/' + name, 'utf8').matchAll(/`(\w+\.[^`]*\$\{[^`]*)`/g)])
@@ -29,7 +28,7 @@ const brief = {
   apply: 'build' as const,
   enforce: 'post' as const,
   async transform(code: string, id: string) {
-    if (!id.includes('/web/src/') || id.includes('css')) return
+    if (!id.startsWith(source) || id.includes('css')) return
     const { en } = await import('./src/words/en')
     const names = Object.keys(en)
     return code.replace(/(["'])(\w+(?:\.\w+)+)\1/g, (whole, _, word: string) =>
@@ -76,12 +75,14 @@ const files = sources.filter((name) => name.endsWith('.svelte')).sort()
 const short = ({ filename }: { filename: string }) => 's' + files.findIndex((name) => filename.endsWith('/' + name)).toString(36)
 
 export default defineConfig({
-  plugins: [once, brief, lean, svelte({ compilerOptions: { cssHash: short } }), keep],
+  plugins: [once, brief, lean, svelte({ compilerOptions: { cssHash: short } })],
   build: {
     target: 'es2022',
     assetsInlineLimit: 0, // the policy of the page knows no data: addresses
     modulePreload: { polyfill: false },
     reportCompressedSize: false,
+    // Names without a hash: dist is in the repository, where a changed file costs less than a new one.
+    rolldownOptions: { output: { entryFileNames: 'assets/[name].js', assetFileNames: 'assets/[name][extname]' } },
   },
   server: { proxy: { '/v1': 'http://127.0.0.1:8080', '/metrics': 'http://127.0.0.1:8080' } },
   test: { include: ['tests/**/*.test.ts'] },
