@@ -41,6 +41,16 @@ func Read(name, source string, report func(Fault)) *Element {
 	return r.read(name)
 }
 
+// ReadAnchored is Read for documents that may name a value with an anchor and repeat it by
+// aliases and merge keys. What is repeated counts as if it were written out.
+func ReadAnchored(name, source string, report func(Fault)) *Element {
+	r := &reader{source: withoutMark(source), report: report, piece: pieceMarks, most: MaxValues, anchored: true}
+	if strings.Contains(r.source, "&") {
+		r.piece = maxPiece // an alias must be in the piece of its anchor
+	}
+	return r.read(name)
+}
+
 // ReadEach is Read for documents that are long because of one list. The items of the
 // list that the document has under this name go to each, one by one, and not into the
 // tree, where the list is empty. What was given to each stands even if there is no tree
@@ -81,6 +91,9 @@ type reader struct {
 	values  int  // in the tree, or in the item that is being read
 	most    int  // of these
 	stopped bool // there is no use in reading on
+
+	anchored bool // anchors, aliases and merge keys are taken
+	aliases  int  // that stand within each other here
 }
 
 // count is for every value, before it is made.

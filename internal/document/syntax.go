@@ -51,6 +51,10 @@ func (r *reader) syntax(err error, p part) {
 		said = fmt.Sprintf("%s (begun in line %d) %s", load.ContextMsg, p.line+begin.Line, load.Message)
 	}
 	at.Line += p.line
+	if r.anchored && strings.Contains(said, "unknown anchor") {
+		r.fault(Syntax, at, "invalid YAML: %s; write the anchor before its first alias, in a document of at most %d lines and values; a value that begins with * needs quotes", Clip(said, 200), maxPiece)
+		return
+	}
 	for _, h := range hints {
 		if strings.Contains(said, h.part) {
 			r.fault(h.why, at, "invalid YAML: %s; %s", Clip(said, 200), h.hint)

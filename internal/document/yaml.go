@@ -82,6 +82,9 @@ func isMarker(line, marker string) bool {
 // fromYAML copies what is taken and reports the rest. An empty value stands where
 // its name does. The lines of the node are counted from another one.
 func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
+	if n.Kind == yaml.AliasNode && r.anchored {
+		return r.repeat(n, empty, line)
+	}
 	e := &Element{Place: Place{line + n.Line, n.Column}, Flow: n.Style&yaml.FlowStyle != 0}
 	if r.count(e.Place); r.stopped {
 		return e
@@ -90,10 +93,13 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
 	switch n.Kind {
 	case yaml.MappingNode:
 		e.Kind = Mapping
+		var merged []*Element
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			name := r.fromYAML(n.Content[i], e.Place, line)
 			value := r.fromYAML(n.Content[i+1], name.Place, line)
 			switch {
+			case n.Content[i].Tag == "!!merge" && r.anchored:
+				merged = append(merged, value)
 			case n.Content[i].Tag == "!!merge":
 				r.fault(Foreign, name.Place, "merge keys (<<) are not supported; write the fields out")
 			case !name.IsScalar():
@@ -102,6 +108,7 @@ func (r *reader) fromYAML(n *yaml.Node, empty Place, line int) *Element {
 				e.Members = append(e.Members, Member{name, value})
 			}
 		}
+		r.merge(e, merged)
 	case yaml.SequenceNode:
 		e.Kind = List
 		for _, item := range n.Content {
@@ -125,7 +132,7 @@ func (r *reader) reject(n *yaml.Node, at Place) {
 	switch {
 	case n.Kind == yaml.AliasNode:
 		r.fault(Foreign, at, "*%s is a YAML alias, which is not supported; write the value out, or quote it if it begins with a star", Clip(n.Value, maxQuoted))
-	case n.Anchor != "":
+	case n.Anchor != "" && !r.anchored:
 		r.fault(Foreign, at, "&%s is a YAML anchor, which is not supported; remove it, or quote the value if it begins with &", Clip(n.Anchor, maxQuoted))
 	case n.Style&yaml.TaggedStyle != 0:
 		r.fault(Foreign, at, "%s is a YAML tag, which is not supported; remove it, or quote the value if it begins with an exclamation mark", Clip(n.Tag, maxQuoted))

@@ -49,7 +49,7 @@ type reader struct {
 func (r *reader) file(f File) rule.Problems {
 	text := string(f.Source)
 	p := &parser{report: &report{file: f.Name, quoter: document.NewQuoter(text), faults: map[document.Place]bool{}}, reader: r}
-	if root := document.Read(f.Name, text, p.fault); root != nil {
+	if root := document.ReadAnchored(f.Name, text, p.fault); root != nil {
 		p.domain(root)
 	}
 	return p.done()
