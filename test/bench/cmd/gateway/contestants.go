@@ -32,14 +32,19 @@ type contestant struct {
 }
 
 const (
-	bare = "httputil.ReverseProxy"
-	ours = "weir gateway, one limit"
+	bare     = "httputil.ReverseProxy"
+	ours     = "weir gateway, one limit"
+	counting = "weir gateway, tokens"
 )
 
-// rules is one limit, which every request is charged for and no client reaches.
-const rules = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
+// No client reaches these limits, and every request is charged for them.
+const (
+	rules       = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
+	countTokens = "rules: [{id: tokens, key: ip, limit: 1000000000000/1s, tokens: {}}]"
+)
 
-func startContestants(t testing.TB) *field {
+// startProxies has the gateway beside a bare proxy.
+func startProxies(t testing.TB) *field {
 	h := &field{TB: t}
 	target := testcall.Must(url.Parse(h.serve("the upstream itself", http.HandlerFunc(serve))))(t)
 	transport := &http.Transport{ // with settings that every proxy should have
@@ -56,11 +61,24 @@ func startContestants(t testing.TB) *field {
 	})
 	t.Cleanup(transport.CloseIdleConnections)
 
-	g := newGateway(t, target)
-	h.serve(ours, g)
-	t.Cleanup(g.Close)
-	h.contestants[len(h.contestants)-1].limited = true
+	h.serveGateway(ours, rules, target)
 	return h
+}
+
+// startModels has the gateway that counts tokens beside the one that does not.
+func startModels(t testing.TB) *field {
+	h := &field{TB: t}
+	target := testcall.Must(url.Parse(h.serve("the upstream itself", http.HandlerFunc(serveModel))))(t)
+	h.serveGateway(ours, rules, target)
+	h.serveGateway(counting, countTokens, target)
+	return h
+}
+
+func (h *field) serveGateway(name, rules string, target *url.URL) {
+	g := newGateway(h, rules, target)
+	h.serve(name, g)
+	h.Cleanup(g.Close)
+	h.contestants[len(h.contestants)-1].limited = true
 }
 
 func (h *field) serve(name string, handler http.Handler) (url string) {
@@ -73,8 +91,9 @@ func (h *field) serve(name string, handler http.Handler) (url string) {
 // maxIdle is enough for every caller to have a connection of its own.
 const maxIdle = 256
 
-func newGateway(t testing.TB, target *url.URL) *gateway.Gateway {
+func newGateway(t testing.TB, rules string, target *url.URL) *gateway.Gateway {
 	e := testcall.Must(engine.New(engine.Options{Store: memory.New(memory.Options{})}))(t)
+	t.Cleanup(e.Close)
 	testcall.OK(t, e.Load("bench", []byte(rules)))
 	return testcall.Must(gateway.New(gateway.Options{
 		Limit: testcall.Must(httplimit.New(e, httplimit.Options{}))(t), Routes: []gateway.Route{{Upstreams: []*url.URL{target}}},

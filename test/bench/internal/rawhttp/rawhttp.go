@@ -20,8 +20,9 @@ type Conn struct {
 // Answer is what is looked at of an answer.
 type Answer struct {
 	Status  int
-	Length  int  // of the body
-	Limited bool // it has a header about limits
+	Length  int           // of the body
+	Limited bool          // it has a header about limits
+	First   time.Duration // from the request to the first byte of the body, or to its absence
 }
 
 // Dial connects.
@@ -35,6 +36,7 @@ func Dial(address string) (*Conn, error) {
 
 // Ask sends a request, which is complete, and reads the whole answer.
 func (c *Conn) Ask(request []byte) (a Answer, err error) {
+	begin := time.Now()
 	if _, err := c.Write(request); err != nil {
 		return a, err
 	}
@@ -61,6 +63,12 @@ func (c *Conn) Ask(request []byte) (a Answer, err error) {
 		}
 		a.Limited = a.Limited || bytes.HasPrefix(line, []byte("Ratelimit: "))
 	}
+	if a.Length != 0 {
+		if _, err := c.in.Peek(1); err != nil {
+			return a, err
+		}
+	}
+	a.First = time.Since(begin)
 	if a.Length < 0 {
 		a.Length, err = c.chunks()
 	} else {
