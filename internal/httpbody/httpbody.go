@@ -36,11 +36,11 @@ func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64) (body 
 		return nil, nothing, &http.MaxBytesError{Limit: most}
 	}
 	limited := http.MaxBytesReader(w, r.Body, most)
-	body = make([]byte, 0, 512)
+	size := int64(512)
 	if n := r.ContentLength; n >= 0 {
-		body = make([]byte, 0, min(n, Free)+1) // one more, so that the end is seen
+		size = min(n, Free) + 1 // one more, so that the end is seen
 	}
-	body, err = ReadUpTo(limited, body, Free)
+	body, err = ReadUpTo(limited, make([]byte, 0, size), Free)
 	if err == nil {
 		if release, err = b.Hold(r, most); err != nil {
 			return nil, nothing, err

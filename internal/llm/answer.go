@@ -14,24 +14,39 @@ type Quota struct {
 	ResetAt          time.Time
 }
 
+// headerNames are where the vendors' clients look for a limit, how much is left of it, and when
+// it is reset; of requests, and of tokens.
+var headerNames = map[API][2][3]string{
+	OpenAI: {
+		{"X-Ratelimit-Limit-Requests", "X-Ratelimit-Remaining-Requests", "X-Ratelimit-Reset-Requests"},
+		{"X-Ratelimit-Limit-Tokens", "X-Ratelimit-Remaining-Tokens", "X-Ratelimit-Reset-Tokens"},
+	},
+	Anthropic: {
+		{"Anthropic-Ratelimit-Requests-Limit", "Anthropic-Ratelimit-Requests-Remaining", "Anthropic-Ratelimit-Requests-Reset"},
+		{"Anthropic-Ratelimit-Tokens-Limit", "Anthropic-Ratelimit-Tokens-Remaining", "Anthropic-Ratelimit-Tokens-Reset"},
+	},
+}
+
 // WriteHeaders adds the headers in which the vendor's clients look for a limit: of tokens, or of
 // requests. Gemini has none.
 func WriteHeaders(h http.Header, api API, tokens bool, q Quota) {
-	what := "requests"
-	if tokens {
-		what = "tokens"
+	all, found := headerNames[api]
+	if !found {
+		return
 	}
-	limit, remaining := strconv.FormatInt(q.Limit, 10), strconv.FormatInt(q.Remaining, 10)
-	switch api {
-	case OpenAI:
-		h.Set("X-Ratelimit-Limit-"+what, limit)
-		h.Set("X-Ratelimit-Remaining-"+what, remaining)
-		h.Set("X-Ratelimit-Reset-"+what, roundUp(q.ResetAfter, time.Millisecond).String())
-	case Anthropic:
-		h.Set("Anthropic-Ratelimit-"+what+"-Limit", limit)
-		h.Set("Anthropic-Ratelimit-"+what+"-Remaining", remaining)
-		reset := q.ResetAt.Add(time.Second - 1).Truncate(time.Second)
-		h.Set("Anthropic-Ratelimit-"+what+"-Reset", reset.UTC().Format(time.RFC3339))
+	names := &all[0]
+	if tokens {
+		names = &all[1]
+	}
+	values := make([]string, len(names))
+	values[0], values[1] = strconv.FormatInt(q.Limit, 10), strconv.FormatInt(q.Remaining, 10)
+	if api == OpenAI {
+		values[2] = roundUp(q.ResetAfter, time.Millisecond).String()
+	} else {
+		values[2] = q.ResetAt.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339)
+	}
+	for i, name := range names {
+		h[name] = values[i : i+1 : i+1]
 	}
 }
 

@@ -66,7 +66,7 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 		if r, s, ok := m.allow(w, r, reserve); ok {
 			switch body := r.Body.(type) {
 			case *promptBody:
-				defer body.release()
+				defer body.free()
 			case *readAgain:
 				defer body.from.free()
 			}
@@ -92,7 +92,7 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 	r, _, ok := m.allow(w, r, check)
 	switch body := r.Body.(type) { // nobody says when it has been read
 	case *promptBody:
-		body.release()
+		body.free()
 	case *readAgain:
 		body.from.free()
 	}

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"net/http"
 	"strconv"
-	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/engine"
@@ -133,14 +133,14 @@ func (p *prompt) restore(r *http.Request, s *settlement) *http.Request {
 		if p.body, asks = p.AskUsage(p.body); asks {
 			s.watch.Strip()
 		}
-		r.Header = r.Header.Clone()
+		r.Header = maps.Clone(r.Header) // its values are replaced, never changed
 		r.Header.Set("Accept-Encoding", "identity")
 		if r.Header.Get("Content-Length") != "" {
 			r.Header.Set("Content-Length", strconv.Itoa(len(p.body)))
 		}
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
-	r.Body = &promptBody{body: p.body, kept: p.kept, release: sync.OnceFunc(p.release)}
+	r.Body = &promptBody{body: p.body, kept: p.kept, release: p.release}
 	return r
 }
 
@@ -149,6 +149,7 @@ func (p *prompt) restore(r *http.Request, s *settlement) *http.Request {
 type promptBody struct {
 	body    []byte
 	kept    bool
+	ended   atomic.Bool // a transport may close what it still reads
 	release func()
 }
 
@@ -168,7 +169,13 @@ func (b *promptBody) Close() error {
 
 func (b *promptBody) end() error {
 	if b.body = nil; !b.kept {
-		b.release()
+		b.free()
 	}
 	return io.EOF
+}
+
+func (b *promptBody) free() {
+	if !b.ended.Swap(true) {
+		b.release()
+	}
 }
