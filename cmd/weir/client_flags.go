@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/disk"
@@ -38,22 +39,27 @@ func (f *clientFlags) add(cmd *cobra.Command) *cobra.Command {
 	cmd.Long += "\n\n" + clientHelp
 	flags := cmd.Flags()
 	flags.SortFlags = false
-	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`url` of the running weir")
+	f.addConnection(flags)
 	flags.StringVar(&f.tokenFile, "token-file", "", "`file` with the API token")
+	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
+	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
+	return cmd
+}
+
+// addConnection adds the flags that say how to reach a server.
+func (f *clientFlags) addConnection(flags *pflag.FlagSet) {
+	flags.StringVar(&f.server, "server", "http://127.0.0.1:8080", "`url` of the running weir")
 	flags.DurationVar(&f.timeout, "timeout", 5*time.Second, "how long to wait for a response")
 	flags.StringVar(&f.ca, "ca", "", "CA `file` that verifies the server's certificate (default the system's CAs)")
 	flags.StringVar(&f.cert, "cert", "", "client certificate `file`")
 	flags.StringVar(&f.key, "key", "", "private key `file` of the client certificate")
-	flags.StringVar(&f.output, "output", "text", "output `format`: text or json")
-	_ = cmd.RegisterFlagCompletionFunc("output", cobra.FixedCompletions([]string{"text", "json"}, cobra.ShellCompDirectiveNoFileComp))
-	return cmd
 }
 
 // settle takes from the environment what no flag says, and checks all of it.
 func (f *clientFlags) settle(cmd *cobra.Command) error {
 	for _, name := range clientVariables {
 		value := os.Getenv(variable(name))
-		if value == "" || cmd.Flags().Changed(name) {
+		if value == "" || cmd.Flags().Lookup(name) == nil || cmd.Flags().Changed(name) {
 			continue
 		}
 		if err := cmd.Flags().Set(name, value); err != nil {

@@ -68,7 +68,7 @@ Compare the algorithms, and see which rules apply to a request:
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate(), newReplay())
-	root.AddCommand(newCheck(), newTop(), newAlerts(), newOverrides(), newBench(), newVersion(), newCompletion())
+	root.AddCommand(newCheck(), newHealth(), newTop(), newAlerts(), newOverrides(), newBench(), newVersion(), newCompletion(), newMan())
 	return root
 }
 

@@ -23,7 +23,7 @@ func TestMain(m *testing.M) {
 	os.Exit(buildAndRun(m))
 }
 
-// buildAndRun builds weir once for all scripts.
+// buildAndRun builds weir once for all tests, as make release and make image do.
 func buildAndRun(m *testing.M) int {
 	dir, err := os.MkdirTemp("", "weir-e2e")
 	if err != nil {
@@ -32,7 +32,8 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	build := exec.Command("go", "build", "-o", filepath.Join(dir, "weir"), "../../cmd/weir")
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", filepath.Join(dir, "weir"), "../../cmd/weir")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1

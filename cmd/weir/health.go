@@ -1,0 +1,111 @@
+package main
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/weirhq/weir/internal/app"
+)
+
+// maxReadiness is the most that is read of /readyz, in bytes: a line, and one for each
+// file that cannot be saved.
+const maxReadiness = 64 << 10
+
+func newHealth() *cobra.Command {
+	var f clientFlags
+	cmd := &cobra.Command{
+		Use:   "health",
+		Short: "Check whether a running weir is ready, for the probes of containers",
+		Long: `Check whether a running weir is ready: it has rules and is not stopping. It needs no
+token, and no shell or curl in a container.
+
+The exit status is 0 if weir is ready and 1 if it is not, or does not answer.
+
+Without --server and WEIR_SERVER, the address is that of weir serve in the same
+environment: WEIR_HTTP, with https:// if WEIR_TLS_CERT is set. On a loopback address,
+the certificate is not verified unless --ca is set, because it is for another name.
+
+Environment variables: WEIR_SERVER, WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. Flags
+take precedence.`,
+		Example: `  weir health
+  weir health --server http://127.0.0.1:9000 --timeout 1s`,
+		Args: noArguments,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !cmd.Flags().Changed("server") {
+				f.server = localServer(os.Getenv("WEIR_HTTP"), os.Getenv("WEIR_TLS_CERT") != "")
+			}
+			c, err := f.client(cmd)
+			if err != nil {
+				return err
+			}
+			c.token = ""
+			if f.ca == "" && isLoopback(c.base.Hostname()) {
+				c.http.Transport.(*http.Transport).TLSClientConfig.InsecureSkipVerify = true
+			}
+			return c.ready(cmd.Context(), cmd.OutOrStdout())
+		},
+	}
+	cmd.Flags().SortFlags = false
+	f.addConnection(cmd.Flags())
+	f.output = "text"
+	return cmd
+}
+
+// localServer is the URL of a weir that listens on an address, or on the default one. Of
+// all interfaces, loopback is asked.
+func localServer(address string, encrypted bool) string {
+	u := url.URL{Scheme: "http", Host: app.DefaultHTTP}
+	if encrypted {
+		u.Scheme = "https"
+	}
+	if host, port, err := net.SplitHostPort(address); err == nil {
+		switch host {
+		case "", "0.0.0.0":
+			host = "127.0.0.1"
+		case "::":
+			host = "::1"
+		}
+		u.Host = net.JoinHostPort(host, port)
+	}
+	return u.String()
+}
+
+func isLoopback(host string) bool {
+	ip, err := netip.ParseAddr(host)
+	return host == "localhost" || err == nil && ip.IsLoopback()
+}
+
+// ready asks /readyz, and prints what it says.
+func (c *client) ready(ctx context.Context, w io.Writer) error {
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base.JoinPath("readyz").String(), nil)
+	if err != nil {
+		return err
+	}
+	req.Header.Set("User-Agent", "weir/"+version())
+	resp, err := c.http.Do(req)
+	if err != nil {
+		return c.unreachable(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, maxReadiness))
+	switch {
+	case err != nil:
+		return c.unreachable(err)
+	case resp.StatusCode != http.StatusOK:
+		return c.rejected(resp, body)
+	case !strings.HasPrefix(string(body), "ready\n"):
+		return c.stranger(resp.StatusCode)
+	}
+	_, err = io.WriteString(w, printableAll(string(body)))
+	return err
+}
