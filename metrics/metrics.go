@@ -18,8 +18,6 @@ import (
 	"cmp"
 	"fmt"
 	"net/http"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -30,6 +28,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -206,19 +205,11 @@ func (m *Metrics) Handler() http.Handler { return m.handler }
 func (m *Metrics) Registry() *prometheus.Registry { return m.registry }
 
 func buildInfo(version string) prometheus.Collector {
-	revision := "unknown"
-	if build, ok := debug.ReadBuildInfo(); ok {
-		version = cmp.Or(version, build.Main.Version)
-		for _, s := range build.Settings {
-			if s.Key == "vcs.revision" {
-				revision = s.Value
-			}
-		}
-	}
+	b := build.Read()
 	info := prometheus.NewGauge(prometheus.GaugeOpts{
 		Name: "weir_build_info", Help: "Always 1; the labels describe the build.",
 		ConstLabels: prometheus.Labels{
-			"version": strings.ToValidUTF8(cmp.Or(version, "unknown"), "?"), "revision": revision, "goversion": runtime.Version(),
+			"version": strings.ToValidUTF8(cmp.Or(version, b.Version), "?"), "revision": cmp.Or(b.Commit, "unknown"), "goversion": b.Go,
 		},
 	})
 	info.Set(1)

@@ -13,6 +13,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/server/httpapi"
 )
 
@@ -138,7 +139,7 @@ func (c *client) request(ctx context.Context, q question) (*http.Request, error)
 	if c.token != "" {
 		req.Header.Set("Authorization", "Bearer "+c.token)
 	}
-	req.Header.Set("User-Agent", "weir/"+version())
+	req.Header.Set("User-Agent", "weir/"+build.Read().Version)
 	return req, nil
 }
 

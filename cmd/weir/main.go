@@ -9,6 +9,7 @@ import (
 	_ "time/tzdata" // counters go by calendars of places, and a container often has no list of time zones
 
 	"github.com/spf13/cobra"
+	"github.com/weirhq/weir/internal/build"
 	_ "github.com/weirhq/weir/rule/expression" // rules may have expressions
 )
 
@@ -58,7 +59,7 @@ Compare the algorithms, and see which rules apply to a request:
 
   weir simulate
   weir rules explain rules.yaml --ip 203.0.113.7 --method POST --path /api/login`,
-		Version:       version(),
+		Version:       build.Read().Version,
 		SilenceUsage:  true, // an error is one sentence, not a page
 		SilenceErrors: true, // report prints it
 	}

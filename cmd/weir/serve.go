@@ -150,7 +150,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
 		return o, usage("--queue: %w", err)
 	}
-	o.Version, o.Token = version(), os.Getenv("WEIR_ADMIN_TOKEN")
+	o.Token = os.Getenv("WEIR_ADMIN_TOKEN")
 	for _, text := range f.trusted {
 		network, err := parseNetwork(text)
 		if err != nil {

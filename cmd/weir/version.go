@@ -3,45 +3,10 @@ package main
 import (
 	"fmt"
 	"io"
-	"runtime"
-	"runtime/debug"
 
 	"github.com/spf13/cobra"
+	"github.com/weirhq/weir/internal/build"
 )
-
-// build is what the go command knows about this program.
-type build struct {
-	Version  string `json:"version"`
-	Commit   string `json:"commit,omitempty"`   // "" if it was not built from a checkout
-	Time     string `json:"time,omitempty"`     // of the commit
-	Modified bool   `json:"modified,omitempty"` // the checkout had changes
-	Go       string `json:"go"`
-	Platform string `json:"platform"`
-}
-
-func readBuild() build {
-	b := build{Version: "(unknown)", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return b
-	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
-	}
-	for _, s := range info.Settings {
-		switch s.Key {
-		case "vcs.revision":
-			b.Commit = s.Value
-		case "vcs.time":
-			b.Time = s.Value
-		case "vcs.modified":
-			b.Modified = s.Value == "true"
-		}
-	}
-	return b
-}
-
-func version() string { return readBuild().Version }
 
 func newVersion() *cobra.Command {
 	var output string
@@ -54,9 +19,9 @@ func newVersion() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if output == "json" {
-				return writeJSON(cmd.OutOrStdout(), readBuild())
+				return writeJSON(cmd.OutOrStdout(), build.Read())
 			}
-			return readBuild().print(cmd.OutOrStdout())
+			return printBuild(cmd.OutOrStdout(), build.Read())
 		},
 	}
 	cmd.Flags().StringVar(&output, "output", "text", "output `format`: text or json")
@@ -64,7 +29,7 @@ func newVersion() *cobra.Command {
 	return cmd
 }
 
-func (b build) print(w io.Writer) error {
+func printBuild(w io.Writer, b build.Info) error {
 	commit := "(unknown)"
 	if b.Commit != "" {
 		commit = fmt.Sprintf("%s of %s", b.Commit, b.Time)

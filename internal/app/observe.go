@@ -13,7 +13,7 @@ import (
 )
 
 func (a *App) openEngine(_, background context.Context) error {
-	o := metrics.Options{Version: a.options.Version, StoreUp: a.store.up, Delayed: a.delayed}
+	o := metrics.Options{StoreUp: a.store.up, Delayed: a.delayed}
 	if a.store.memory != nil {
 		o.Keys = a.store.memory.Stats
 		o.MaxKeys, _ = memoryKeys(a.options.Store)

@@ -125,9 +125,6 @@ type Options struct {
 	// Default what OTEL_EXPORTER_OTLP_ENDPOINT says; if that is not set, none.
 	Traces string
 
-	// Version is of the program, for /metrics and traces.
-	Version string
-
 	// Logger is told what happens. Default slog.Default().
 	Logger *slog.Logger
 }

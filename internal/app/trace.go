@@ -9,6 +9,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/weirhq/weir/internal/build"
 	"go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/exporters/otlp/otlptrace/otlptracehttp"
@@ -40,7 +41,7 @@ func (a *App) openTraces(ctx, _ context.Context) error {
 		return fmt.Errorf("--traces: %w", err)
 	}
 	about, err := resource.New(ctx, resource.WithFromEnv(), resource.WithTelemetrySDK(), resource.WithAttributes(
-		attribute.String("service.name", cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "weir")), attribute.String("service.version", a.options.Version)))
+		attribute.String("service.name", cmp.Or(os.Getenv("OTEL_SERVICE_NAME"), "weir")), attribute.String("service.version", build.Read().Version)))
 	if err != nil {
 		return fmt.Errorf("--traces: %w", err)
 	}

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/weirhq/weir/internal/build"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -15,6 +16,10 @@ var openAPI []byte
 
 // describe answers GET /v1/openapi.yaml.
 func (h *Handler) describe(*call) (any, error) { return text{typeYAML, openAPI}, nil }
+
+// getBuild answers GET /v1/version. It needs a token, because a version tells an attacker which
+// flaws to try.
+func (h *Handler) getBuild(*call) (any, error) { return build.Read(), nil }
 
 // health answers GET /healthz: the process lives, whatever else is the matter.
 func (h *Handler) health(*call) (any, error) { return text{typeText, []byte("ok\n")}, nil }

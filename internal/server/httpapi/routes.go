@@ -95,6 +95,7 @@ var ruleRoutes = []route{
 	{"POST", "/v1/session", signing, taking(maxSmallBody, (*Handler).signIn)},
 	{"DELETE", "/v1/session", signing, withoutQuery((*Handler).signOut)},
 	{"GET", "/v1/whoami", looking, withoutQuery((*Handler).whoAmI)},
+	{"GET", "/v1/version", looking, withoutQuery((*Handler).getBuild)},
 	{"GET", "/v1/openapi.yaml", public, (*Handler).describe},
 	{"GET", "/healthz", public, (*Handler).health},
 	{"GET", "/readyz", public, (*Handler).ready},

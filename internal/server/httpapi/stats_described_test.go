@@ -90,6 +90,11 @@ var statsTried = []tried{
 	{what: "GET /v1/stats/stream", status: 404},
 	{what: "GET /v1/stats/stream", status: 503, with: followed},
 
+	{what: "GET /v1/version", status: 200, tokens: true, headers: []string{as(readerToken)}},
+	{what: "GET /v1/version", status: 200},
+	{what: "GET /v1/version?x=1", status: 400},
+	{what: "GET /v1/version", status: 401, tokens: true},
+	{what: "GET /v1/version", status: 403, headers: []string{"Host: evil.example.com"}},
 	{what: "GET /v1/whoami", status: 200, tokens: true, headers: []string{as(readerToken)}},
 	{what: "GET /v1/whoami", status: 200},
 	{what: "GET /v1/whoami?x=1", status: 400},
