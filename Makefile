@@ -25,8 +25,12 @@ $(BIN)/rules.yaml: examples/rules/quickstart.yaml
 	@mkdir -p $(BIN)
 	@cp examples/rules/quickstart.yaml $(BIN)/rules.yaml
 
+# grpcnotrace leaves out the debug pages of gRPC, whose templates would keep every method of
+# every type in the binary: 44 MB instead of 28.
+TAGS := grpcnotrace
+
 build: ## build bin/weir
-	@go build -o $(BIN)/weir ./cmd/weir
+	@go build -tags $(TAGS) -o $(BIN)/weir ./cmd/weir
 
 web: modules ## build the dashboard into web/dist, which is in the repository
 	@cd web && npm run --silent build

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/weirhq/weir/internal/app"
+	"github.com/weirhq/weir/internal/build"
 )
 
 // maxReadiness is the most that is read of /readyz, in bytes: a line, and one for each
@@ -91,7 +92,7 @@ func (c *client) ready(ctx context.Context, w io.Writer) error {
 	if err != nil {
 		return err
 	}
-	req.Header.Set("User-Agent", "weir/"+version())
+	req.Header.Set("User-Agent", "weir/"+build.Read().Version)
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return c.unreachable(err)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io"
 	"os"
-	"strings"
 	_ "time/tzdata" // counters go by calendars of places, and a container often has no list of time zones
 
 	"github.com/spf13/cobra"
@@ -64,8 +63,7 @@ Compare the algorithms, and see which rules apply to a request:
 		SilenceErrors: true, // report prints it
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.SetVersionTemplate("weir {{.Version}}\n")
-	root.SetUsageTemplate(strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", ".FlagUsagesWrapped 80 "))
+	root.SetUsageFunc(printUsage)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(newHelp(root))
 	root.AddCommand(newServe(), newGateway(), newRules(), newSimulate(), newReplay())

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/cobra/doc"
+	"github.com/weirhq/weir/internal/build"
 )
 
 // newMan is for those who make packages.
@@ -28,7 +29,7 @@ func newMan() *cobra.Command {
 			root := cmd.Root()
 			root.DisableAutoGenTag = true
 			asCode(root)
-			b := readBuild()
+			b := build.Read()
 			made, _ := time.Parse(time.RFC3339, b.Time) // the same pages from the same commit
 			return doc.GenManTree(root, &doc.GenManHeader{Section: "1", Manual: "weir", Source: "weir " + b.Version, Date: &made}, args[0])
 		},
