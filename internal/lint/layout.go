@@ -24,6 +24,7 @@ var layout = []line{
 	{[]string{"internal/server/httpapi", "internal/server/envoyrls", "internal/server/grpcapi"}, "the HTTP API, Envoy's rate limit service and the gRPC API; they only translate between protocol and engine, and do not know each other"},
 	{[]string{"internal/manage"}, "changes of rules, and lookup, reset and block of clients, for every protocol"},
 	{[]string{"internal/envoyconfig"}, "reads Envoy's rate limit configuration and finds the limits of a request; no protocol"},
+	{[]string{"internal/demo"}, "the rules and the traffic of weir demo; it calls weir over HTTP, as any client does"},
 	{[]string{"internal/replay"}, "runs an access log against rules and reports what would have happened"},
 	{[]string{"stats/..."}, "statistics: series, rankings, alerts; an observer of the engine, without a protocol"},
 	{[]string{"counter/memory", "counter/redis", "counter/countertest", "queue/memory", "queue/redis", "queue/queuetest"}, "the stores of counters and queues, and the test suites that every such store must pass"},
