@@ -96,6 +96,7 @@ fuzz: ## fuzz every parser and the arithmetic, FUZZTIME each
 	go test -run '^$$' -fuzz '^FuzzCheckBody$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
 	go test -run '^$$' -fuzz '^FuzzCheck$$' -fuzztime $(FUZZTIME) ./internal/server/grpcapi
 	go test -run '^$$' -fuzz '^FuzzQuick$$' -fuzztime $(FUZZTIME) ./internal/server/httpapi
+	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/server/respapi
 	go test -run '^$$' -fuzz '^FuzzRead$$' -fuzztime $(FUZZTIME) ./internal/envoyconfig
 	go test -run '^$$' -fuzz '^FuzzFind$$' -fuzztime $(FUZZTIME) ./internal/envoyconfig
 	go test -run '^$$' -fuzz '^FuzzEdit$$' -fuzztime $(FUZZTIME) -fuzzminimizetime 5x ./internal/ruleedit
@@ -121,6 +122,7 @@ generate: ## regenerate code, golden files, and what the docs quote
 	go test ./middleware/httplimit -update
 	go test ./middleware/grpclimit -update
 	go test ./internal/server/httpapi -run Docs -update
+	go test ./internal/server/respapi -run Docs -update
 	go test ./cmd/weir -run Docs -update
 	scripts/proto.sh
 	go test ./test/e2e -run TestDashboardPictures -update

@@ -35,7 +35,10 @@ func everything(t *testing.T) exposed {
 		Keys:       func() memory.Stats { return memory.Stats{} },
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
-		Files:      func() []metrics.File { return []metrics.File{{Name: "queues.snapshot", Saved: time.Unix(1, 0)}} },
+		RESP: func() metrics.RESP {
+			return metrics.RESP{Commands: []metrics.Commands{{Command: "ping"}, {Command: "ping", Failed: true}}}
+		},
+		Files: func() []metrics.File { return []metrics.File{{Name: "queues.snapshot", Saved: time.Unix(1, 0)}} },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -56,6 +56,20 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 	return nil
 }
 
+// PeekDemand returns the answer that Demand would return, and charges nothing. Observers are
+// not called.
+func (e *Engine) PeekDemand(ctx context.Context, demands []Demand, v *Verdict) error {
+	v.clear()
+	in := e.installed.Load()
+	v.Version = in.version
+	for p := range places {
+		v.demand(demands, false, p)
+		v.demand(demands, true, p)
+		v.end(p)
+	}
+	return e.look(ctx, in, v)
+}
+
 // chargeDemands charges those that are owed, or the others.
 func (e *Engine) chargeDemands(ctx context.Context, in *installed, demands []Demand, owed bool, v *Verdict) error {
 	for p := range places {

@@ -45,6 +45,10 @@ var (
 	queueDesc    = desc("queue_items", "Items in a queue, by state.", "queue", "state")
 	queueAgeDesc = desc("queue_oldest_seconds", "Waiting time of the oldest item that is ready.", "queue")
 
+	respConnectionsDesc = desc("resp_connections", "Redis clients that are connected now.")
+	respRejectedDesc    = desc("resp_connections_rejected_total", "Connections of Redis clients that were rejected, because there were too many.")
+	respCommandsDesc    = desc("resp_commands_total", "Commands of Redis clients, by command and result.", "command", "result")
+
 	lostDesc   = desc("stats_lost_total", "Requests that are missing from the statistics, because the archive was unavailable for too long.")
 	alertsDesc = desc("alerts_firing", "Alerts of weir that are firing.")
 
@@ -71,6 +75,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(true, always...)
 	describe(c.options.Keys != nil, keysDesc, maxKeysDesc, expiredDesc, evictedDesc)
 	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
+	describe(c.options.RESP != nil, respConnectionsDesc, respRejectedDesc, respCommandsDesc)
 	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
 	describe(c.options.Files != nil, saveFailuresDesc, savedDesc, unusableDesc)
 }
@@ -94,6 +99,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 			collectQueue(ch, &q)
 		}
 	}
+	if c.options.RESP != nil {
+		collectRESP(ch, c.options.RESP())
+	}
 	if c.options.Statistics != nil {
 		s := c.options.Statistics()
 		counter(ch, lostDesc, uint64(s.Lost))
@@ -101,6 +109,18 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.options.Files != nil {
 		collectFiles(ch, c.options.Files())
+	}
+}
+
+func collectRESP(ch chan<- prometheus.Metric, r RESP) {
+	gauge(ch, respConnectionsDesc, float64(r.Connections))
+	counter(ch, respRejectedDesc, r.Rejected)
+	for _, c := range r.Commands {
+		result := "ok"
+		if c.Failed {
+			result = "error"
+		}
+		counter(ch, respCommandsDesc, c.Total, c.Command, result)
 	}
 }
 

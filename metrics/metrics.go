@@ -81,6 +81,10 @@ type Options struct {
 	// queues.
 	Queues func() []Queue
 
+	// RESP returns what Redis clients have done. Default none: there are no series about
+	// them.
+	RESP func() RESP
+
 	// Statistics returns the state of the statistics. Default none.
 	Statistics func() Statistics
 
@@ -97,6 +101,20 @@ type Queue struct {
 	Name                         string
 	Ready, Delayed, Leased, Dead int64
 	Age                          time.Duration // age of the oldest ready item
+}
+
+// RESP is what Redis clients have done.
+type RESP struct {
+	Connections int    // now
+	Rejected    uint64 // connections beyond the maximum
+	Commands    []Commands
+}
+
+// Commands is how often a command was answered.
+type Commands struct {
+	Command string
+	Failed  bool // with an error; a denial is none
+	Total   uint64
 }
 
 // File is the state of a file that keeps data across a restart.

@@ -86,6 +86,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.IntVar(&f.Instances, "instances", 1, "`count` of instances that share the limits; while the store is unavailable, each instance applies its share")
 	flags.StringVar(&f.HTTP, "http", app.DefaultHTTP, "listen `address` of the HTTP API")
 	flags.StringVar(&f.GRPC, "grpc", app.DefaultGRPC, "listen `address` of the gRPC API and of Envoy's rate limit service; off for none")
+	flags.StringVar(&f.RESP, "resp", app.Off, "listen `address` for Redis clients (RESP), as in 127.0.0.1:6380; off for none")
 	flags.StringVar(&f.Envoy.Config, "envoy-config", "", "`directory` with a configuration of envoyproxy/ratelimit, for Envoy's rate limit service")
 	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "exit if the Envoy configuration cannot be used at startup; without it, weir starts, and answers Envoy with an error until the configuration can be used")
 	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "report ready only after an Envoy configuration is loaded")
@@ -265,6 +266,9 @@ func announce(w io.Writer, o app.Options, addrs app.Addrs) {
 	fmt.Fprintf(w, "weir listens on %s (rules: %s, store: %s)\n", address(addrs.HTTP, o.TLS.CertFile != ""), o.Rules, store)
 	if addrs.GRPC != nil {
 		fmt.Fprintf(w, "weir listens for gRPC on %s\n", addrs.GRPC)
+	}
+	if addrs.RESP != nil {
+		fmt.Fprintf(w, "weir listens for Redis clients on %s\n", addrs.RESP)
 	}
 	if o.Gateway != nil {
 		fmt.Fprintf(w, "weir gateway listens on %s\n", address(addrs.Gateway, o.Gateway.TLS.CertFile != ""))

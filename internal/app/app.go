@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/internal/server/respapi"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/stats"
@@ -44,7 +45,8 @@ type App struct {
 	certs     map[string]*certs.Certs // by flag
 	servers   []*server
 	grpc      *grpc.Server
-	envoy     *envoyrls.Service // nil if there is no configuration for it
+	resp      atomic.Pointer[respapi.Server] // nil if it is off
+	envoy     *envoyrls.Service              // nil if there is no configuration for it
 
 	envoyDir *envoyconfig.Dir
 
@@ -90,7 +92,7 @@ func (a *App) Start(ctx context.Context) error {
 	a.quit = quit
 	for _, step := range []func(ctx, background context.Context) error{
 		a.openSecrets, a.openData, a.openStore, a.openStats, a.openApplications, a.openEngine, a.openTraces,
-		a.openRules, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.beginSaving,
+		a.openRules, a.openOverrides, a.openEnvoy, a.openServers, a.openGRPC, a.openRESP, a.beginSaving,
 	} {
 		if err := step(ctx, background); err != nil {
 			a.close()

@@ -13,13 +13,14 @@ import (
 // restart during a bad change would take down what still ran.
 func (a *App) openEnvoy(_, background context.Context) error {
 	o := a.options.Envoy
+	a.installDemands(nil)
 	if o.Config == "" {
 		return nil
 	}
 	dir, err := envoyconfig.At(o.Config, envoyconfig.Options{
 		MergeDomains: o.MergeDomains,
 		// The descriptors have names in metrics and statistics.
-		Install: func(c *envoyconfig.Config) { a.engine.InstallDemands(a.envoy.Rules(c)) },
+		Install: func(c *envoyconfig.Config) { a.installDemands(a.envoy.Rules(c)) },
 	})
 	if err != nil {
 		return fmt.Errorf("--envoy-config: %w", err)

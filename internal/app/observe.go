@@ -18,6 +18,9 @@ func (a *App) openEngine(_, background context.Context) error {
 		o.Keys = a.store.memory.Stats
 		o.MaxKeys, _ = memoryKeys(a.options.Store)
 	}
+	if a.options.RESP != Off {
+		o.RESP = a.respTraffic
+	}
 	if a.data != nil {
 		o.Files = a.files
 	}

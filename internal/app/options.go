@@ -27,6 +27,7 @@ const (
 	DefaultHTTP          = "127.0.0.1:8080"
 	DefaultGRPC          = "127.0.0.1:8081"
 	DefaultListen        = "127.0.0.1:8000"
+	exampleRESP          = "127.0.0.1:6380"
 	DefaultRules         = "rules.yaml"
 	DefaultStore         = "memory://"
 	DefaultGrace         = 10 * time.Second
@@ -46,6 +47,10 @@ type Options struct {
 	// GRPC is where the API listens for gRPC, and Envoy's rate limit service. Default
 	// DefaultGRPC; Off for nowhere.
 	GRPC string
+
+	// RESP is where Redis clients are answered. Default Off. On an address that others can
+	// reach, there must be tokens.
+	RESP string
 
 	// Envoy is about Envoy's rate limit service. Default there is none.
 	Envoy Envoy
@@ -171,6 +176,7 @@ type Gateway struct {
 func (o *Options) ready() error {
 	o.HTTP = cmp.Or(o.HTTP, DefaultHTTP)
 	o.GRPC = cmp.Or(o.GRPC, DefaultGRPC)
+	o.RESP = cmp.Or(o.RESP, Off)
 	o.Store = cmp.Or(o.Store, DefaultStore)
 	o.Rules = cmp.Or(o.Rules, o.usualRules())
 	if o.Gateway != nil {
@@ -187,6 +193,9 @@ func (o *Options) checkAddress() error {
 	wrong := []error{checkAddress("--http", o.HTTP, DefaultHTTP, "")}
 	if o.GRPC != Off {
 		wrong = append(wrong, checkAddress("--grpc", o.GRPC, DefaultGRPC, ", or off"))
+	}
+	if o.RESP != Off {
+		wrong = append(wrong, checkAddress("--resp", o.RESP, exampleRESP, ", or off"))
 	}
 	if o.Gateway != nil {
 		wrong = append(wrong, checkAddress("--listen", o.Gateway.Listen, "0.0.0.0:8000", ""))
@@ -208,15 +217,29 @@ func checkAddress(flag, address, example, more string) error {
 
 // checkTokens demands one where others can get at the API.
 func (o *Options) checkTokens() error {
-	_, port, err := net.SplitHostPort(o.HTTP)
 	switch {
 	case o.Token != "" && o.TokenFile != "":
 		return errors.New("--admin-token-file and WEIR_ADMIN_TOKEN exclude each other; use one of them")
-	case err != nil: // checkAddress reports it
-	case o.Token == "" && o.TokenFile == "" && o.SignInHeader == "" && !isLoopback(o.HTTP):
-		return fmt.Errorf("--http %s is reachable from other machines, so tokens are required; set --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", o.HTTP, net.JoinHostPort("127.0.0.1", port))
+	case o.Token != "" || o.TokenFile != "":
+		return nil
 	}
-	return nil
+	var wrong []error
+	if o.SignInHeader == "" {
+		wrong = append(wrong, checkReach("--http", o.HTTP))
+	}
+	if o.RESP != Off {
+		wrong = append(wrong, checkReach("--resp", o.RESP))
+	}
+	return errors.Join(wrong...)
+}
+
+// checkReach is an error if others can reach an address for which there are no tokens.
+func checkReach(flag, address string) error {
+	_, port, err := net.SplitHostPort(address)
+	if err != nil || isLoopback(address) { // checkAddress reports the error
+		return nil
+	}
+	return fmt.Errorf("%s %s is reachable from other machines, so tokens are required; set --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", flag, address, net.JoinHostPort("127.0.0.1", port))
 }
 
 func (o *Options) checkStore() error {

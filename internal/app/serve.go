@@ -33,6 +33,7 @@ type server struct {
 type Addrs struct {
 	HTTP    net.Addr // the API
 	GRPC    net.Addr // nil if it is off
+	RESP    net.Addr // nil if it is off
 	Gateway net.Addr // requests to be passed on; nil if it is no gateway
 }
 
@@ -44,6 +45,8 @@ func (a *App) Addrs() (addrs Addrs) {
 			addrs.HTTP = s.listener.Addr()
 		case "--grpc":
 			addrs.GRPC = s.listener.Addr()
+		case "--resp":
+			addrs.RESP = s.listener.Addr()
 		case "--listen":
 			addrs.Gateway = s.listener.Addr()
 		}

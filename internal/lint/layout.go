@@ -21,7 +21,7 @@ var layout = []line{
 	{[]string{"web"}, "the embedded dashboard; it uses the HTTP API and stores nothing"},
 	{[]string{"deploy"}, "files for operators, and tests that compare them with what weir exposes"},
 	{[]string{"internal/gateway"}, "weir's reverse proxy, behind the limiter; it makes no decisions about limits"},
-	{[]string{"internal/server/httpapi", "internal/server/envoyrls", "internal/server/grpcapi"}, "the HTTP API, Envoy's rate limit service and the gRPC API; they only translate between protocol and engine, and do not know each other"},
+	{[]string{"internal/server/httpapi", "internal/server/envoyrls", "internal/server/grpcapi", "internal/server/respapi"}, "the HTTP API, Envoy's rate limit service, the gRPC API and commands for Redis clients; they only translate between protocol and engine, and do not know each other"},
 	{[]string{"internal/manage"}, "changes of rules, and lookup, reset and block of clients, for every protocol"},
 	{[]string{"internal/envoyconfig"}, "reads Envoy's rate limit configuration and finds the limits of a request; no protocol"},
 	{[]string{"internal/demo"}, "the rules and the traffic of weir demo; it calls weir over HTTP, as any client does"},

@@ -1,0 +1,115 @@
+package respapi
+
+import (
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/duration"
+	"github.com/weirhq/weir/internal/headerfield"
+)
+
+func millis(d time.Duration) int64 { return duration.Up(d, time.Millisecond) }
+
+// count is how many of the conditions hold.
+func count(conditions ...bool) (n int) {
+	for _, holds := range conditions {
+		if holds {
+			n++
+		}
+	}
+	return n
+}
+
+// writeVerdict answers with the fields of POST /v1/check, with the results of each limit
+// only if the client wants them.
+func (w *work) writeVerdict() {
+	v := &w.verdict
+	var d engine.Denial
+	rule, wait := "", time.Duration(0)
+	var limit weir.Decision
+	if s := v.Speaker(); s != nil {
+		rule, limit = s.Rule.ID, s.Decision
+	}
+	if !v.Allowed {
+		d = engine.Describe(v)
+		if rule, wait = d.Rule, d.RetryAfter; wait == 0 {
+			wait = weir.Never
+		}
+	}
+	held := v.Hold != (weir.HoldID{})
+	w.dict(10 + count(!v.Allowed, rule != "", d.Code != 0, d.Detail != "", held, held, w.asked.results))
+	w.boolAt("allowed", v.Allowed)
+	w.textAt("reason", v.Reason.String())
+	if !v.Allowed {
+		w.integerAt("status", int64(d.HTTPStatus()))
+	}
+	if rule != "" {
+		w.textAt("rule", rule)
+	}
+	if d.Code != 0 {
+		w.integerAt("code", int64(d.Code))
+	}
+	if d.Detail != "" {
+		w.textAt("message", d.Detail)
+	}
+	w.numbers(&limit, v.Speaker() != nil, wait, v.Delay)
+	if held {
+		w.textAt("hold", v.Hold.String())
+		w.textAt("hold_expires_at", v.HoldExpires.Time().Format(time.RFC3339Nano))
+	}
+	w.boolAt("degraded", v.Degraded != nil)
+	w.integerAt("version", v.Version)
+	if w.asked.results {
+		w.text("results")
+		w.array(len(v.Results))
+		for i := range v.Results {
+			w.writeResult(&v.Results[i])
+		}
+	}
+}
+
+// writeResult answers with what one limit says.
+func (w *work) writeResult(r *engine.Result) {
+	o := r.Override
+	w.dict(13 + count(r.Shadow, r.Penalty, o != nil))
+	w.textAt("rule", r.Rule.ID)
+	w.textAt("key", r.Key)
+	w.textAt("algorithm", r.Quota.Algorithm().String())
+	w.textAt("policy", w.server.policies.Of(r, w.server.options.Engine))
+	w.boolAt("allowed", r.Allowed)
+	if r.Shadow {
+		w.boolAt("shadow", true)
+	}
+	w.boolAt("asked", r.Asked)
+	w.integerAt("cost", r.Cost)
+	w.numbers(&r.Decision, r.Asked, r.RetryAfter, r.Delay)
+	if r.Penalty {
+		w.boolAt("penalty", true)
+	}
+	if o != nil {
+		w.text("override")
+		w.dict(2)
+		w.textAt("id", o.ID)
+		w.textAt("ends_at", o.Ends.Format(time.RFC3339Nano))
+	}
+}
+
+// numbers are the six that an answer and each of its results have in common.
+func (w *work) numbers(d *weir.Decision, asked bool, retry, delay time.Duration) {
+	w.integerAt("limit", d.Limit)
+	w.integerAt("remaining", d.Remaining)
+	resetAt := int64(0)
+	if asked {
+		resetAt = headerfield.UnixSeconds(d.ResetAt)
+	}
+	w.integerAt("reset_at", resetAt)
+	w.integerAt("reset_after_ms", millis(d.ResetAfter))
+	w.text("retry_after_ms")
+	if retry == weir.Never {
+		w.null()
+	} else {
+		w.integer(millis(retry))
+	}
+	w.integerAt("delay_ms", millis(delay))
+}

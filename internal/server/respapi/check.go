@@ -1,0 +1,246 @@
+package respapi
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/internal/spelling"
+)
+
+// question is what a command says, in names and values.
+type question struct {
+	manage.Question
+
+	ip      string
+	charge  string
+	results bool
+	ttl     int64 // milliseconds
+	hold    string
+	used    *int64 // nil if it is not said, or by unit
+	byUnit  map[string]int64
+	key     string
+	rule    string
+}
+
+// Fields that a command takes, with the units or entries of those that end with a dot.
+var (
+	requestFields = []string{
+		"ip", "user", "api_key", "tier", "method", "host", "path", "cost", "results",
+		"cost.", "headers.", "cookies.", "query.", "attributes.",
+	}
+	checkFields   = append([]string{"charge"}, requestFields...)
+	reserveFields = append([]string{"ttl_ms"}, requestFields...)
+	settleFields  = []string{"hold", "used", "used."}
+	cancelFields  = []string{"hold"}
+	extendFields  = []string{"hold", "ttl_ms"}
+	resetFields   = []string{"key", "rule"}
+)
+
+// read takes in what the client says, and reports whether it makes sense; otherwise it has
+// answered. The texts outlive the command, because they are one copy of it.
+func (w *work) read(known []string) bool {
+	w.asked = question{}
+	all := string(w.r.buf[w.r.start : w.r.start+w.r.pos])
+	args := w.r.args[1:]
+	seen := uint32(0)
+	for i := 0; i < len(args); i += 2 {
+		name := all[args[i].from:args[i].to]
+		field, entry, named := strings.Cut(name, ".")
+		if named {
+			field = name[:len(field)+1]
+		}
+		at := slices.Index(known, field)
+		bad := ""
+		switch {
+		case at < 0:
+			bad = unknownField(name, field, known)
+		case i+1 == len(args):
+			bad = name + ": it has no value; send names and values in pairs."
+		case !named && seen&(1<<at) != 0:
+			bad = name + ": it is given twice; send it once."
+		default:
+			value := all[args[i+1].from:args[i+1].to]
+			if !utf8.ValidString(entry) || !utf8.ValidString(value) {
+				bad = "it is not UTF-8; encode it, for example in hexadecimal."
+				bad = field + ": " + bad
+			} else {
+				bad = w.asked.set(field, entry, value)
+			}
+		}
+		if bad != "" {
+			w.fail("BAD_FIELD", bad)
+			return false
+		}
+		seen |= 1 << at
+	}
+	return true
+}
+
+func unknownField(name, field string, known []string) string {
+	name = manage.Clip(strings.ToValidUTF8(name, "�"))
+	if near := spelling.Nearest(field, known); near != "" {
+		if strings.HasSuffix(near, ".") {
+			near += "NAME"
+		}
+		return fmt.Sprintf("%s: there is no such field; did you mean %s?", name, near)
+	}
+	return fmt.Sprintf("%s: there is no such field; this command has %s.", name, strings.Join(known, ", "))
+}
+
+// set takes in one field. The result says what is wrong with it.
+func (q *question) set(field, entry, value string) (bad string) {
+	switch field {
+	case "ip":
+		q.ip = value
+	case "user":
+		q.User = value
+	case "api_key":
+		q.APIKey = value
+	case "tier":
+		q.Tier = value
+	case "method":
+		q.Method = value
+	case "host":
+		q.Host = value
+	case "path":
+		q.Path = value
+	case "charge":
+		if q.charge = value; value != "always" {
+			return fmt.Sprintf("charge: %q is unknown; send always, or leave it out.", manage.Clip(value))
+		}
+	case "hold":
+		q.hold = value
+	case "key":
+		q.key = value
+	case "rule":
+		q.rule = value
+	case "results":
+		if q.results = value == "1" || value == "true"; !q.results && value != "0" && value != "false" {
+			return fmt.Sprintf("results: %q is neither true nor false; send one of them, or 1 or 0.", manage.Clip(value))
+		}
+	case "headers.":
+		return put(&q.Headers, field, entry, value)
+	case "cookies.":
+		return put(&q.Cookies, field, entry, value)
+	case "query.":
+		return put(&q.Parameters, field, entry, value)
+	case "attributes.":
+		return put(&q.Attributes, field, entry, value)
+	default:
+		return q.setNumber(field, entry, value)
+	}
+	return ""
+}
+
+func (q *question) setNumber(field, unit, value string) (bad string) {
+	n, ok := integer([]byte(value))
+	if !ok {
+		return fmt.Sprintf("%s%s: %q is not a whole number.", field, unit, manage.Clip(value))
+	}
+	switch field {
+	case "cost":
+		q.Cost = n
+	case "ttl_ms":
+		q.ttl = n
+	case "used":
+		q.used = &n
+	case "cost.":
+		return put(&q.Costs, field, unit, n)
+	case "used.":
+		return put(&q.byUnit, field, unit, n)
+	}
+	return ""
+}
+
+// put adds an entry, once. How many there may be is checked later; there are no more than
+// arguments.
+func put[V any](to *map[string]V, field, name string, value V) (bad string) {
+	if *to == nil {
+		*to = map[string]V{}
+	}
+	if _, twice := (*to)[name]; twice {
+		return field + name + ": it is given twice; send it once."
+	}
+	(*to)[name] = value
+	return ""
+}
+
+// request takes in the fields of a request, and reports whether they make sense.
+func (w *work) request(known []string) bool {
+	if !w.read(known) {
+		return false
+	}
+	q := &w.asked
+	if q.Cost != 0 && len(q.Costs) > 0 {
+		w.fail("BAD_FIELD", "cost: it cannot be combined with the costs by unit; send one of them.")
+		return false
+	}
+	if bad := q.Read(q.ip); bad != nil {
+		w.fail("BAD_FIELD", bad.Detail)
+		return false
+	}
+	return true
+}
+
+// check answers WEIR.CHECK. That the store is unavailable is no error here: each rule has
+// said what happens then.
+func (w *work) check() {
+	if !w.request(checkFields) {
+		return
+	}
+	ask := w.server.options.Engine.Check
+	if w.asked.charge != "" {
+		ask = w.server.options.Engine.Charge
+	}
+	w.judged(ask(w.server.ctx, &w.asked.Request, &w.verdict))
+}
+
+// peek answers WEIR.PEEK.
+func (w *work) peek() {
+	if w.request(requestFields) {
+		w.judged(w.server.options.Engine.Peek(w.server.ctx, &w.asked.Request, &w.verdict))
+	}
+}
+
+// reserve answers WEIR.RESERVE.
+func (w *work) reserve() {
+	if !w.request(reserveFields) {
+		return
+	}
+	if ttl, ok := w.ttl(); ok {
+		w.judged(w.server.options.Engine.Reserve(w.server.ctx, &w.asked.Request, ttl, &w.verdict))
+	}
+}
+
+// ttl is the time after which a hold expires. If it is out of range, ttl has answered.
+func (w *work) ttl() (time.Duration, bool) {
+	ttl, bad := manage.TTL(w.asked.ttl)
+	if bad != nil {
+		w.fail("BAD_FIELD", bad.Detail)
+	}
+	return ttl, bad == nil
+}
+
+// judged answers with the verdict, unless there is none.
+func (w *work) judged(err error) {
+	_, invalid := errors.AsType[*weir.InvalidError](err)
+	switch {
+	case invalid:
+		w.fail("INVALID_REQUEST", manage.Sentence(err))
+	case err != nil:
+		w.busy()
+	default:
+		w.writeVerdict()
+	}
+}
+
+// busy is that the server ended before a command was answered.
+func (w *work) busy() {
+	w.fail("BUSY", "The command timed out before it was answered; try again.")
+}

@@ -1,0 +1,191 @@
+package respapi
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/netip"
+	"runtime/debug"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/manage"
+)
+
+// conn is one client. Between commands it has little more than a small buffer.
+type conn struct {
+	server *Server
+	net    net.Conn
+	client netip.Addr
+	id     int64
+
+	r     reader
+	large bool      // the buffer of r is not small
+	begun time.Time // when the command began to arrive that is not complete; zero if there is none
+
+	name  string
+	resp3 bool
+	login login
+	quit  bool // after what is answered already
+}
+
+// work is the memory for answering a batch of commands. It is reused for the next one, of
+// whatever connection.
+type work struct {
+	*conn
+	writer
+	verdict engine.Verdict
+	demand  [1]engine.Demand
+	limit   [1]*weir.Compiled
+	asked   question
+}
+
+func newConn(s *Server, accepted net.Conn) *conn {
+	c := &conn{server: s, net: accepted, id: s.lastID.Add(1)}
+	if remote, err := netip.ParseAddrPort(accepted.RemoteAddr().String()); err == nil {
+		c.client = remote.Addr().Unmap()
+	}
+	return c
+}
+
+// serve answers commands until the client leaves, or has to.
+func (c *conn) serve() {
+	defer c.server.forget(c)
+	defer c.shrink()
+	if secret, ok := c.net.(*tls.Conn); ok {
+		ctx, cancel := context.WithTimeout(c.server.closing, c.server.options.Patience)
+		err := secret.HandshakeContext(ctx)
+		cancel()
+		if err != nil {
+			return
+		}
+	}
+	c.r.buf = make([]byte, smallBuffer)
+	for c.receive() && c.answer() {
+	}
+}
+
+// receive waits for more of what the client sends, and reports whether there is.
+func (c *conn) receive() bool {
+	room := c.r.room()
+	if len(room) == 0 {
+		if !c.grow() {
+			return false
+		}
+		room = c.r.room()
+	}
+	deadline := time.Now().Add(c.server.options.Idle)
+	if !c.begun.IsZero() {
+		deadline = c.begun.Add(c.server.options.Patience)
+	}
+	if c.net.SetReadDeadline(deadline) != nil || c.server.closing.Err() != nil {
+		return false // Shutdown sets its deadline after this one, or is seen here
+	}
+	n, err := c.net.Read(room)
+	c.r.end += n
+	return n > 0 || err == nil
+}
+
+// answer answers all commands that are complete, and reports whether to go on.
+func (c *conn) answer() bool {
+	w := c.server.work.Get().(*work)
+	w.conn, w.writer.resp3 = c, c.resp3
+	defer w.release()
+	for !c.quit {
+		found, err := c.r.next()
+		if err != nil {
+			w.fail("ERR", "Protocol error: "+err.Error())
+			w.flush()
+			return false
+		}
+		if !found {
+			break
+		}
+		w.run()
+		c.r.consume()
+		c.begun = time.Time{}
+		if len(w.out) >= flushAt && !w.flush() {
+			return false
+		}
+	}
+	if !w.flush() || c.quit {
+		return false
+	}
+	c.wait()
+	return true
+}
+
+// wait prepares for more to come: of the command that was begun, or of another one.
+func (c *conn) wait() {
+	begun := c.r.end - c.r.start
+	if begun <= smallBuffer {
+		c.shrink()
+	}
+	if begun == 0 && cap(c.r.args) > maxArgs/16 {
+		c.r.args = nil
+	}
+	if begun > 0 && c.begun.IsZero() {
+		c.begun = time.Now()
+	}
+}
+
+// grow makes room for a command that does not fit into a small buffer: all that one may
+// need is claimed at once, and taken as it arrives.
+func (c *conn) grow() bool {
+	if !c.large {
+		ctx, cancel := context.WithTimeout(c.server.closing, c.server.options.Patience)
+		defer cancel()
+		if c.server.large.Take(ctx, maxCommand) != nil {
+			return false
+		}
+		c.large = true
+	}
+	c.r.resize(min(2*len(c.r.buf), maxCommand))
+	return true
+}
+
+// shrink gives back what a long command needed.
+func (c *conn) shrink() {
+	if !c.large {
+		return
+	}
+	c.r.resize(smallBuffer)
+	c.large = false
+	c.server.large.Give(maxCommand)
+}
+
+// flush sends the answers. A client that does not read them is not waited for long.
+func (w *work) flush() bool {
+	if len(w.out) == 0 {
+		return true
+	}
+	out := w.out
+	w.out = w.out[:0]
+	if w.net.SetWriteDeadline(time.Now().Add(w.server.options.Patience)) != nil {
+		return false
+	}
+	_, err := w.net.Write(out)
+	return err == nil
+}
+
+// release keeps nothing of these commands but the room that they took.
+func (w *work) release() {
+	s := w.server
+	w.conn, w.demand[0], w.limit[0], w.asked = nil, engine.Demand{}, nil, question{}
+	if w.out = w.out[:0]; cap(w.out) > keepOut {
+		w.out = nil
+	}
+	s.work.Put(w)
+}
+
+// crash is the answer to a command that has panicked, and the last one on the connection.
+func (w *work) crash(command string, answered int, cause any) {
+	id := manage.NewRequestID()
+	w.server.options.Logger.Error("a command failed unexpectedly; please report this",
+		"command", command, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
+	w.out = w.out[:answered]
+	w.fail("INTERNAL_ERROR", fmt.Sprintf("An internal error occurred; weir's log has the cause under the request ID %s.", id))
+	w.quit = true
+}

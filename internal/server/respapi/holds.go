@@ -1,0 +1,151 @@
+package respapi
+
+import (
+	"errors"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
+	"github.com/weirhq/weir/internal/manage"
+)
+
+// settle answers WEIR.SETTLE.
+func (w *work) settle() {
+	if !w.read(settleFields) {
+		return
+	}
+	q := &w.asked
+	bad := manage.CheckUnits("used", q.byUnit, 0)
+	used := engine.ByUnit(q.byUnit)
+	if q.used != nil {
+		bad, used = manage.CheckUsed(*q.used), engine.Units(*q.used)
+	}
+	switch {
+	case bad != nil:
+		w.fail("BAD_FIELD", bad.Detail)
+	case q.used == nil && q.byUnit == nil:
+		w.fail("BAD_FIELD", "used: required; send the units that were used, or WEIR.CANCEL if there are none.")
+	case q.used != nil && q.byUnit != nil:
+		w.fail("BAD_FIELD", "used: it cannot be combined with the units by name; send one of them.")
+	default:
+		w.hold(func(id weir.HoldID) (engine.Settled, error) {
+			return w.server.options.Engine.Settle(w.server.ctx, id, used)
+		})
+	}
+}
+
+// cancel answers WEIR.CANCEL.
+func (w *work) cancel() {
+	if w.read(cancelFields) {
+		w.hold(func(id weir.HoldID) (engine.Settled, error) { return w.server.options.Engine.Cancel(w.server.ctx, id) })
+	}
+}
+
+// extend answers WEIR.EXTEND.
+func (w *work) extend() {
+	if !w.read(extendFields) {
+		return
+	}
+	if ttl, ok := w.ttl(); ok {
+		w.hold(func(id weir.HoldID) (engine.Settled, error) {
+			return w.server.options.Engine.Extend(w.server.ctx, id, ttl)
+		})
+	}
+}
+
+// hold answers a command about a hold.
+func (w *work) hold(do func(weir.HoldID) (engine.Settled, error)) {
+	id, bad := manage.HoldOf(w.asked.hold)
+	if bad != nil {
+		w.fail("BAD_FIELD", bad.Detail)
+		return
+	}
+	s, err := do(id)
+	_, invalid := errors.AsType[*weir.InvalidError](err)
+	switch {
+	case invalid:
+		w.fail("BAD_FIELD", manage.Sentence(err))
+	case err != nil:
+		w.unavailable("a hold could not be settled", err)
+	case s.State == weir.HoldUnknown:
+		w.fail("HOLD_UNKNOWN", "There is no such hold, or it ended too long ago; charge what is not charged yet with WEIR.CHECK and charge always.")
+	case s.State == weir.HoldExpired:
+		w.fail("HOLD_EXPIRED", "The hold has expired, and its units stay charged unless the rule has on_expiry: release; charge the rest with WEIR.CHECK and charge always.")
+	default:
+		w.writeSettled(&s)
+	}
+}
+
+// writeSettled answers with the fields of POST /v1/settle.
+func (w *work) writeSettled(s *engine.Settled) {
+	open := s.State == weir.HoldOpen
+	w.dict(2 + count(open))
+	w.textAt("state", s.State.String())
+	if open {
+		w.textAt("expires_at", s.Expires.Time().Format(time.RFC3339Nano))
+	}
+	w.text("parts")
+	w.array(len(s.Parts))
+	for _, p := range s.Parts {
+		w.dict(3 + count(p.Unit != "", p.Shadow, p.Excess != 0))
+		w.textAt("rule", p.Rule)
+		if p.Unit != "" {
+			w.textAt("unit", p.Unit)
+		}
+		if p.Shadow {
+			w.boolAt("shadow", true)
+		}
+		w.integerAt("reserved", p.Reserved)
+		w.integerAt("used", p.Used)
+		if p.Excess != 0 {
+			w.integerAt("excess", p.Excess)
+		}
+	}
+}
+
+// unavailable is that the store did not answer.
+func (w *work) unavailable(what string, err error) {
+	if w.server.ctx.Err() != nil {
+		w.busy()
+		return
+	}
+	w.server.options.Logger.Warn(what, "error", err)
+	w.fail("STORE_UNAVAILABLE", "The store is unavailable; try again.")
+}
+
+// reset answers WEIR.RESET.
+func (w *work) reset() { w.managed("WEIR.RESET", bearer.Admin, w.resetKey) }
+
+func (w *work) resetKey() {
+	if !w.read(resetFields) {
+		return
+	}
+	q := &w.asked
+	if bad := manage.CheckClient(q.key, "", "user:alice", "WEIR.CHECK"); bad != nil {
+		w.fail("BAD_FIELD", bad.Detail)
+		return
+	}
+	rules, err := w.server.options.Engine.Reset(w.server.ctx, q.rule, q.key)
+	var (
+		none    *engine.NoRuleError
+		form    *engine.KeyError
+		invalid *weir.InvalidError
+	)
+	switch {
+	case errors.As(err, &none):
+		w.fail("NO_RULE", manage.Sentence(err))
+	case errors.As(err, &form), errors.As(err, &invalid):
+		w.fail("BAD_FIELD", "key: "+manage.Sentence(err))
+	case err != nil:
+		w.unavailable("store unavailable", err)
+	default:
+		w.dict(2)
+		w.textAt("key", q.key)
+		w.text("rules")
+		w.array(len(rules))
+		for _, id := range rules {
+			w.text(id)
+		}
+	}
+}
