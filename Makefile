@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build web modules test packages lint bench chaos fuzz generate
+.PHONY: help run build image web modules test packages lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 FUZZTIME ?= 20s
@@ -32,6 +32,9 @@ TAGS := grpcnotrace
 build: ## build bin/weir
 	@go build -tags $(TAGS) -o $(BIN)/weir ./cmd/weir
 
+image: ## build a container image with buildah, podman or docker
+	@scripts/image.sh
+
 web: modules ## build the dashboard into web/dist, which is in the repository
 	@cd web && npm run --silent build
 
@@ -46,7 +49,7 @@ test: packages modules ## run all tests, with the race detector
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
 packages: # what the tests need
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah
 
 lint: modules ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }

@@ -80,7 +80,7 @@ type serverFlags struct {
 func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.SortFlags = false
 	flags.String("config", "", "`file` with settings (YAML)")
-	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, which weir creates if it does not exist; or redis, to keep the rules in Redis; or none, for no rules. With --envoy-config, none is the default if there is no rules.yaml")
+	flags.StringVar(&f.Rules, "rules", app.DefaultRules, "rules `file`, which weir creates if it does not exist; or redis, to keep the rules in Redis; or none, for no rules. With --envoy-config, or in a directory that is not writable, none is the default if there is no rules.yaml")
 	flags.StringVar(&f.Store, "store", app.DefaultStore, "`url` of the store: memory://, redis://, rediss://, redis+sentinel:// or redis+cluster://")
 	flags.BoolVar(&f.RequireStore, "require-store", false, "exit if the store is unavailable at startup")
 	flags.IntVar(&f.Instances, "instances", 1, "`count` of instances that share the limits; while the store is unavailable, each instance applies its share")

@@ -76,7 +76,8 @@ type Options struct {
 	Instances int
 
 	// Rules is the file of rules, which is made if it is not there, or InRedis, or
-	// NoRules. Default DefaultRules; NoRules if that is not there and Envoy.Config is.
+	// NoRules. Default DefaultRules; NoRules if that is not there and Envoy.Config is,
+	// or if the working directory is not writable.
 	Rules string
 
 	// RuleOptions say how rules are read.
@@ -239,7 +240,7 @@ func checkReach(flag, address string) error {
 	if err != nil || isLoopback(address) { // checkAddress reports the error
 		return nil
 	}
-	return fmt.Errorf("%s %s is reachable from other machines, so tokens are required; set --admin-token-file (openssl rand -hex 32 makes a token), or listen on %s", flag, address, net.JoinHostPort("127.0.0.1", port))
+	return fmt.Errorf("%s %s is reachable from other machines, so tokens are required; set --admin-token-file or WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token), or listen on %s", flag, address, net.JoinHostPort("127.0.0.1", port))
 }
 
 func (o *Options) checkStore() error {

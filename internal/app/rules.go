@@ -164,12 +164,23 @@ func (a *App) follow(ctx context.Context, watch func() error, message string, at
 const NoRules = "none"
 
 // usualRules returns the default of --rules. A service for Envoy alone has its limits
-// elsewhere and needs no rules file; but a file that exists, or existed, is used.
+// elsewhere and needs no rules file, and some directories cannot have one; but a file that
+// exists, or existed, is used.
 func (o *Options) usualRules() string {
-	if o.Envoy.Config != "" && isMissing(DefaultRules) && isMissing(DefaultRules+".history") {
+	if isMissing(DefaultRules) && isMissing(DefaultRules+".history") && (o.Envoy.Config != "" || !isWritable(".")) {
 		return NoRules
 	}
 	return DefaultRules
+}
+
+// isWritable tries it out, which is the same on every system.
+func isWritable(dir string) bool {
+	file, err := os.CreateTemp(dir, ".weir-*")
+	if err != nil {
+		return false
+	}
+	file.Close()
+	return os.Remove(file.Name()) == nil
 }
 
 func isMissing(path string) bool {
