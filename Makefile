@@ -33,7 +33,7 @@ build: ## build bin/weir
 	@go build -tags $(TAGS) -o $(BIN)/weir ./cmd/weir
 
 image: ## build a container image with buildah, podman or docker
-	@scripts/image.sh
+	@TAGS=$(TAGS) scripts/image.sh
 
 web: modules ## build the dashboard into web/dist, which is in the repository
 	@cd web && npm run --silent build

@@ -18,7 +18,7 @@ import (
 )
 
 // maxImage is how large the image may be, in bytes.
-const maxImage = 46_000_000
+const maxImage = 40_000_000
 
 // container is an image that was built, unpacked.
 type container struct {
