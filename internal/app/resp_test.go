@@ -79,7 +79,7 @@ func TestRESP(t *testing.T) {
 // On an address that others can reach, there must be tokens.
 func TestRESPTokens(t *testing.T) {
 	for address, want := range map[string]string{
-		"0.0.0.0:6380":   "--resp 0.0.0.0:6380 is reachable from other machines, so tokens are required; set --admin-token-file (openssl rand -hex 32 makes a token), or listen on 127.0.0.1:6380",
+		"0.0.0.0:6380":   "--resp 0.0.0.0:6380 is reachable from other machines, so tokens are required; set --admin-token-file or WEIR_ADMIN_TOKEN (openssl rand -hex 32 makes a token), or listen on 127.0.0.1:6380",
 		"6380":           `--resp: "6380" is not an address; write host:port, as in 127.0.0.1:6380, or off`,
 		"127.0.0.1:6380": "",
 		"":               "",
