@@ -4,6 +4,7 @@
 .PHONY: help run build image web modules test packages lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
 FUZZTIME ?= 20s
 BIN ?= bin
 DURATION ?= 20m
@@ -51,12 +52,13 @@ test: packages modules ## run all tests, with the race detector
 packages: # what the tests need
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah
 
-lint: modules ## check format, vet, 32 bits, staticcheck, the OpenAPI file, and the rules of the repository
+lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
 	go vet -tags measure ./test/e2e
 	GOARCH=386 go build ./...
 	go run $(STATICCHECK) ./...
+	go run $(ACTIONLINT) -shellcheck= -pyflakes=
 	go mod tidy -diff
 	cd web && npm run --silent check && npm run --silent lint:api
 	for module in $(OTHERS); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff) || exit 1; done
