@@ -11,7 +11,7 @@ DURATION ?= 20m
 SEED ?= 0
 
 # Modules of their own: what only they need, nobody else downloads.
-OTHERS := store/redis/goredis test/bench test/conformance/envoy test/llm examples/middleware/gin examples/middleware/echo
+OTHERS := store/redis/goredis test/bench test/conformance/envoy test/llm test/resp examples/middleware/gin examples/middleware/echo
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)

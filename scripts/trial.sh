@@ -77,7 +77,7 @@ prepare() {
 		(cd "$m" && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -exec true ./...)
 	done
 	# These download more as they run: clients in JavaScript, and what weir is compared with.
-	for m in test/e2e/foreign test/llm/node; do
+	for m in test/e2e/foreign test/llm/node test/resp/node; do
 		(cd "$m" && as_nobody npm ci --no-audit --no-fund && rm -r node_modules)
 	done
 	(cd test/conformance/envoy && as_nobody GOPROXY="$proxy" GOSUMDB="$sums" go test -race -run '^$' .)

@@ -14,6 +14,7 @@ var layout = []line{
 	{[]string{"test/bench/..."}, "benchmarks against other limiters, and the accuracy of the algorithms; a separate module, so that users do not download the other limiters"},
 	{[]string{"test/conformance/..."}, "comparison with services that weir can replace, such as Envoy's ratelimit; separate modules, so that users do not download them"},
 	{[]string{"test/llm"}, "the gateway with real clients of language models; a separate module, so that users do not download them"},
+	{[]string{"test/resp"}, "the server for Redis clients with real ones; a separate module, so that users do not download them"},
 	{[]string{"examples/middleware/..."}, "example programs; each one is a separate module, so that users do not download frameworks"},
 	{[]string{"examples/library"}, "common tasks with the library in as few lines as possible; README and docs quote some of them"},
 	{[]string{"cmd/weir"}, "the command, one file per subcommand; it maps flags to the packages below and has no logic that another program could use"},
@@ -102,6 +103,7 @@ var thirdParty = map[string][]string{
 	"test/bench/...":       {"*"},
 	"test/conformance/...": {"*"},
 	"test/llm":             {"*"},
+	"test/resp":            {"*"},
 
 	"examples/middleware/...": {"*"},
 }

@@ -3,10 +3,11 @@ package llm
 import (
 	_ "embed"
 	"encoding/json"
-	"os"
 	"os/exec"
 	"strings"
 	"testing"
+
+	"github.com/weirhq/weir/internal/testnode"
 )
 
 // script is embedded, so that go test sees when it changes.
@@ -48,7 +49,7 @@ type object = map[string]any
 
 func (b *bench) node() *node {
 	b.t.Helper()
-	install(b.t)
+	testnode.Install(b.t, "node")
 	cmd := exec.Command("node", "--input-type=module", "--eval", script)
 	cmd.Dir = "node"
 	cmd.Stderr = b.t.Output()
@@ -73,24 +74,6 @@ func (b *bench) node() *node {
 		}
 	})
 	return &node{b: b, ask: json.NewEncoder(in), out: json.NewDecoder(out)}
-}
-
-// install downloads what the lock file lists, unless it is there. npm writes its own copy of
-// the list last.
-func install(t *testing.T) {
-	t.Helper()
-	want, err := os.Stat("node/package-lock.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if have, err := os.Stat("node/node_modules/.package-lock.json"); err == nil && !have.ModTime().Before(want.ModTime()) {
-		return
-	}
-	cmd := exec.Command("npm", "ci", "--silent", "--no-audit", "--no-fund")
-	cmd.Dir = "node"
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("npm ci in test/llm/node: %v\n%s", err, out)
-	}
 }
 
 // request begins a request, whose lines are then read with next.

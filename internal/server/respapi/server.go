@@ -114,11 +114,12 @@ func (s *Server) Serve(l net.Listener) error {
 			s.welcome(accepted)
 			continue
 		}
-		if passing, ok := errors.AsType[net.Error](err); !ok || !passing.Temporary() { //nolint:staticcheck // net/http does so, too
+		if errors.Is(err, net.ErrClosed) {
 			return fmt.Errorf("respapi: %w", err)
 		}
 		// There may be no file descriptor left, which is no reason to give up.
 		pause = min(max(2*pause, 5*time.Millisecond), time.Second)
+		s.options.Logger.Warn("could not accept a connection; trying again", "error", err)
 		select {
 		case <-time.After(pause):
 		case <-s.closing.Done():

@@ -3,7 +3,10 @@ package respapi
 import (
 	"context"
 	"errors"
+	"net"
 	"strings"
+	"sync/atomic"
+	"syscall"
 	"testing"
 	"time"
 
@@ -125,3 +128,37 @@ func TestCrash(t *testing.T) {
 
 // engineGone makes every check panic.
 func (s *stand) engineGone() { s.options.Engine = nil }
+
+// failing is a listener that has no file descriptor left, at first.
+type failing struct {
+	net.Listener
+	left atomic.Int32
+}
+
+func (f *failing) Accept() (net.Conn, error) {
+	if f.left.Add(-1) >= 0 {
+		return nil, syscall.EMFILE
+	}
+	return f.Listener.Accept()
+}
+
+// The server goes on when a connection could not be accepted, and ends when its listener does.
+func TestAccept(t *testing.T) {
+	s := newStand(t, Options{})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := &failing{Listener: l}
+	f.left.Store(2)
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(f) }()
+	s.addr = l.Addr().String()
+	if got := s.dial(t).do("PING"); got != "PONG" {
+		t.Errorf("got %v", got)
+	}
+	l.Close()
+	if err := <-done; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
