@@ -13,6 +13,7 @@ type Limiter struct {
 	store Store
 	limit *Compiled
 	quick oneTaker
+	holds oneHolder   // nil if the store has none
 	turns turns.Turns // of those who wait
 }
 
@@ -52,11 +53,17 @@ func NewLimiter(store Store, limit Limit) (*Limiter, error) {
 	if err != nil {
 		return nil, err
 	}
-	quick, ok := store.(oneTaker)
-	if !ok || !quick.Unwrapped(store) {
-		quick = slowTaker{store}
+	l := &Limiter{store: store, limit: c, quick: slowTaker{store}}
+	if holds, ok := store.(HoldStore); ok {
+		l.holds = slowHolder{holds}
 	}
-	return &Limiter{store: store, limit: c, quick: quick}, nil
+	if quick, ok := store.(oneTaker); ok && quick.Unwrapped(store) {
+		l.quick = quick
+		if holds, ok := store.(oneHolder); ok {
+			l.holds = holds
+		}
+	}
+	return l, nil
 }
 
 // Allow takes one unit and reports whether the request is allowed. Shaping limits need

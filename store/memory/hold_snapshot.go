@@ -9,53 +9,73 @@ import (
 	"github.com/weirhq/weir/internal/snapshot"
 )
 
-// last is the number of the newest hold.
-func (all *holds) last() uint64 {
-	all.mu.Lock()
-	defer all.mu.Unlock()
-	return all.numbers
+// lastHolds returns the number of the newest hold of each shard.
+func (c *core) lastHolds() []uint64 {
+	last := make([]uint64, len(c.holds))
+	for i := range c.holds {
+		sh := &c.holds[i]
+		sh.mu.Lock()
+		last[i] = sh.numbers
+		sh.mu.Unlock()
+	}
+	return last
 }
 
-// copyHolds copies the holds up to a number. Those that are newer than the copy of the
-// shards would have something to give back that is not charged there.
-func (c *core) copyHolds(up uint64) []hold {
-	c.holds.mu.Lock()
-	defer c.holds.mu.Unlock()
-	var kept []hold
-	for _, h := range c.holds.byID {
-		if h.number > up {
+// copyHolds copies the holds of a shard; of those that are open, up to a number. Newer ones
+// would have something to give back that is not charged in the copy of the keys.
+func (c *core) copyHolds(sh *holdShard, up uint64) (open []hold, ended [][]byte) {
+	sh.mu.Lock()
+	defer sh.mu.Unlock()
+	for _, h := range sh.open.records {
+		if h == nil || h.number == 0 || h.number > up {
 			continue
 		}
+		var buf [8]int
+		order := h.lockOrder(c, buf[:0])
+		c.lock(order)
 		one := *h
-		one.parts = nil
-		for _, p := range h.parts {
-			p.shard.mu.Lock()
-			part := *p
-			p.shard.mu.Unlock()
-			one.parts = append(one.parts, &part)
-		}
-		kept = append(kept, one)
+		one.parts = slices.Clone(h.parts)
+		c.unlock(order)
+		open = append(open, one)
 	}
-	slices.SortFunc(kept, func(a, b hold) int { return cmp.Compare(a.number, b.number) })
-	return kept
+	slices.SortFunc(open, func(a, b hold) int { return cmp.Compare(a.number, b.number) })
+	for i, chunk := range sh.ended.chunks {
+		if i == 0 {
+			chunk = chunk[sh.ended.begin:]
+		}
+		ended = append(ended, slices.Clone(chunk))
+	}
+	return open, ended
 }
 
-// write writes a hold as readHolds reads it.
+// write writes an open hold as readHold reads it.
 func (h *hold) write(out *snapshot.Writer) {
-	out.Words(1)
-	out.Raw(h.id[:])
-	out.Words(int64(h.state), int64(h.expires), int64(h.until), int64(len(h.parts)))
-	for _, p := range h.parts {
+	writeHead(out, h.id, weir.HoldOpen, h.expires, h.expires, len(h.parts))
+	for i := range h.parts {
+		p := &h.parts[i]
 		l := p.limit.Limit()
 		out.Texts(l.Name, p.tag)
 		out.Words(int64(l.Algorithm), l.N, l.Burst, int64(l.Period), int64(l.Buckets), word(l.Shape), word(l.CountDenied), word(l.Release))
-		out.Words(int64(p.id.hi), int64(p.id.lo), p.Cost, int64(p.Receipt), p.Level, int64(p.At), word(p.gone))
+		out.Words(int64(p.id.hi), int64(p.id.lo), p.Cost, int64(p.Receipt), p.Level, int64(p.At), word(!p.listed))
 	}
-	out.Words(int64(len(h.settled)))
-	for _, s := range h.settled {
-		out.Texts(s.Tag)
-		out.Words(s.Cost, s.Used, s.Excess)
+	out.Words(0)
+}
+
+// write writes a hold that has ended in the same way.
+func (e endedHold) write(out *snapshot.Writer) {
+	writeHead(out, e.id(), e.state(), e.until(), e.until(), 0)
+	parts := e.answer().Parts
+	out.Words(int64(len(parts)))
+	for _, p := range parts {
+		out.Texts(p.Tag)
+		out.Words(p.Cost, p.Used, p.Excess)
 	}
+}
+
+func writeHead(out *snapshot.Writer, id weir.HoldID, state weir.HoldState, expires, until weir.Micros, parts int) {
+	out.Words(1)
+	out.Raw(id[:])
+	out.Words(int64(state), int64(expires), int64(until), int64(parts))
 }
 
 func word(b bool) int64 {
@@ -67,52 +87,64 @@ func word(b bool) int64 {
 
 // readHolds reads the holds of a snapshot. A hold whose time has come meanwhile ends as any
 // other, by its time.
-func (c *core) readHolds(in *snapshot.Reader, now weir.Micros, maxKeys int64) {
+func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
 	var count int64
 	for ; in.More(); count++ {
-		h := c.readHold(in)
+		h, state, until := readHold(in)
 		if in.Err != nil {
 			return
 		}
-		full := int64(len(c.holds.byID)) >= maxKeys/maxRemembered || int64(c.holds.open+len(h.parts)) > maxKeys/2
-		if full || c.holds.byID[h.id] != nil || h.state != weir.HoldOpen && h.until <= now {
+		sh := c.holdShard(h.id)
+		full := sh.open.count+sh.ended.count >= c.maxHolds || state == weir.HoldOpen && sh.parts+len(h.parts) > c.maxParts
+		if full || sh.findLocked(h.id) >= 0 || state != weir.HoldOpen && until <= now {
 			continue // of a larger store, forged, or to be forgotten
 		}
-		c.holds.addLocked(h)
+		if state != weir.HoldOpen {
+			sh.directory.put(directoryHash(h.id), sh.ended.add(h, state, until))
+			continue
+		}
+		open := sh.open.add()
+		open.id, open.expires = h.id, h.expires
+		open.grow(len(h.parts))
 		for _, p := range h.parts {
-			if !p.gone {
-				p.shard.holdLocked(p)
+			p.hold = open
+			open.parts = append(open.parts, p)
+		}
+		sh.addLocked(open)
+		for i := range open.parts {
+			if p := &open.parts[i]; p.listed {
+				c.shardOf(p.id).holdLocked(p, p.id, p.Held)
 			}
 		}
 	}
 	in.Must(in.Word() == count)
 }
 
-func (c *core) readHold(in *snapshot.Reader) *hold {
-	h := &hold{}
+func readHold(in *snapshot.Reader) (h *hold, state weir.HoldState, until weir.Micros) {
+	h = &hold{}
 	in.Raw(h.id[:])
-	h.state = weir.HoldState(in.Between(int64(weir.HoldOpen), int64(weir.HoldExpired)))
-	h.expires, h.until = weir.Micros(in.Between(0, exact)), weir.Micros(in.Between(0, exact))
+	state = weir.HoldState(in.Between(int64(weir.HoldOpen), int64(weir.HoldExpired)))
+	h.expires, until = weir.Micros(in.Between(0, exact)), weir.Micros(in.Between(0, exact))
 	parts := in.Between(0, weir.MaxOps)
-	in.Must(h.state == weir.HoldOpen || parts == 0)
+	in.Must(state == weir.HoldOpen || parts == 0)
 	for ; parts > 0 && in.Err == nil; parts-- {
-		h.parts = append(h.parts, c.readPart(in, h.expires))
+		h.readPart(in)
 	}
-	for n := in.Between(0, weir.MaxOps); n > 0 && in.Err == nil; n-- {
-		h.settled = append(h.settled, weir.SettledPart{
-			Tag: in.Text(0, weir.MaxTagLen), Cost: in.Between(0, exact), Used: in.Between(0, maxUsed), Excess: in.Between(0, maxUsed),
-		})
+	settled := in.Between(0, weir.MaxOps)
+	in.Must(state == weir.HoldSettled || settled == 0)
+	for ; settled > 0 && in.Err == nil; settled-- {
+		p := h.add(in.Text(0, weir.MaxTagLen), nil)
+		p.Cost, p.used, p.excess = in.Between(0, exact), in.Between(0, maxUsed), in.Between(0, maxUsed)
 	}
-	return h
+	return h, state, until
 }
 
 // maxUsed is what Settlement.Used may return.
 const maxUsed = 1<<63 - 1
 
-func (c *core) readPart(in *snapshot.Reader, expires weir.Micros) *heldPart {
-	p := &heldPart{expires: expires}
+func (h *hold) readPart(in *snapshot.Reader) {
 	l := weir.Limit{Name: in.Text(0, weir.MaxNameLen)}
-	p.tag = in.Text(0, weir.MaxTagLen)
+	p := h.add(in.Text(0, weir.MaxTagLen), nil)
 	l.Algorithm = weir.Algorithm(in.Between(0, 255))
 	l.N, l.Burst, l.Period = in.Word(), in.Word(), time.Duration(in.Word())
 	l.Buckets = int(in.Between(0, weir.MaxBuckets))
@@ -121,9 +153,8 @@ func (c *core) readPart(in *snapshot.Reader, expires weir.Micros) *heldPart {
 	in.Must(p.id.lo&(1|deniedBit) == 1)
 	p.Cost, p.Receipt = in.Between(1, exact), weir.Micros(in.Between(0, exact))
 	p.Level, p.At = in.Between(-exact, exact), weir.Micros(in.Between(-exact, exact))
-	p.gone = in.More()
+	p.listed = !in.More()
 	limit, err := l.Compile()
 	in.Must(err == nil)
-	p.limit, p.shard = limit, &c.shards[p.id.lo>>c.shift]
-	return p
+	p.limit = limit
 }

@@ -147,7 +147,65 @@ func TestEndedHoldsMakeRoom(t *testing.T) {
 	if done := settle(t, s, first, 0); done.State != weir.HoldSettled || done.Repeated {
 		t.Errorf("the open one is %+v", done)
 	}
-	if held := len(s.core.Load().holds.byID); held > 64/maxRemembered {
+	if held := s.core.Load().holds[0].directory.count; held > 64/maxRemembered {
 		t.Errorf("%d are remembered", held)
+	}
+}
+
+// checkHolds compares lists, numbers and directories with each other.
+func checkHolds(t *testing.T, c *core) {
+	t.Helper()
+	listed := map[*heldPart]bool{}
+	for i := range c.shards {
+		for k, list := range c.shards[i].held {
+			n := 0
+			for p := list.first; p != nil; p = p.next {
+				if n++; !p.listed || p.id != k || p.next != nil && p.next.prev != p || p.releases() && p.hold.expires < list.releases {
+					t.Fatalf("%+v on the list %+v of %v", p, list, k)
+				}
+				listed[p] = true
+			}
+			if n != list.n || n == 0 || list.releases < c.shards[i].releases {
+				t.Fatalf("%+v has %d holds, its shard releases at %d", list, n, c.shards[i].releases)
+			}
+		}
+	}
+	for i := range c.holds {
+		sh, parts, open, ended, forgotten := &c.holds[i], 0, 0, 0, 0
+		isIn := func(id weir.HoldID) bool {
+			return c.holdShard(id) == sh && sh.findLocked(id) >= 0
+		}
+		for place, h := range sh.open.records {
+			if h == nil || h.number == 0 {
+				continue
+			}
+			for j := range h.parts {
+				if p := &h.parts[j]; p.listed != listed[p] {
+					t.Fatalf("%+v is listed: %v", p, listed[p])
+				}
+				delete(listed, &h.parts[j])
+			}
+			if open, parts = open+1, parts+len(h.parts); h.place != place || !isIn(h.id) {
+				t.Fatalf("%+v is among the open", h)
+			}
+		}
+		_, chunks := c.copyHolds(sh, 0)
+		for _, chunk := range chunks {
+			for len(chunk) > 0 {
+				e := cut(chunk)
+				ended, chunk = ended+1, chunk[len(e):]
+				if e.isForgotten() {
+					forgotten++
+				} else if !isIn(e.id()) {
+					t.Fatalf("%v has ended, and is not in the directory", e.id())
+				}
+			}
+		}
+		if open != sh.open.count || ended != sh.ended.count || open+ended-forgotten != sh.directory.count || parts != sh.parts || open+ended > c.maxHolds || parts > c.maxParts {
+			t.Fatalf("%d are open, with %d parts, and %d have ended: %+v", open, parts, ended, sh.open)
+		}
+	}
+	if len(listed) > 0 {
+		t.Fatalf("%d parts have no open hold", len(listed))
 	}
 }

@@ -95,7 +95,7 @@ func (sh *shard) leastLocked(from int64) int {
 	for i, seen := 0, 0; i < len(entries) && seen < sample; i++ {
 		slot := int((from + int64(i)) % int64(len(entries)))
 		e := &entries[slot]
-		if e.free() || len(sh.held) > 0 && len(sh.held[id{e.id.hi, e.id.lo &^ deniedBit}]) > 0 {
+		if e.free() || sh.isHeldLocked(e) {
 			continue
 		}
 		seen++

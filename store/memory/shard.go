@@ -25,14 +25,14 @@ type shardFields struct {
 	sweep weir.Micros // when to look for keys that are fully reset
 
 	// earliest is not later than the first instant at which any key of the
-	// shard is fully reset; after a sweep, it is that instant. Others read
-	// it without the lock.
+	// shard is fully reset and has no open hold; after a sweep, it is that
+	// instant, or when to look again. Others read it without the lock.
 	earliest atomic.Int64
 
-	// held are the open holds of a key, in the order of their reservation, and releases is
-	// not later than when the first of them gives its units back because it expires.
-	held     map[id][]*heldPart
-	releases atomic.Int64
+	// held are the open holds of each key, and releases is not later than when the first of
+	// them gives its units back because it expires.
+	held     map[id]heldKey
+	releases weir.Micros
 }
 
 const (
@@ -122,11 +122,13 @@ func (c *core) tidyLocked(sh *shard, now weir.Micros) {
 	// The second condition is a clock that was ahead, and was set right.
 	if now >= sh.sweep || now < sh.sweep-sweepEvery {
 		sh.sweep = now + sweepEvery
+		sh.nextReleaseLocked()
 		c.forget(sh.sweepLocked(now - grace))
 	}
 }
 
-// sweepLocked removes every key that is fully reset, and returns how many.
+// sweepLocked removes every key that is fully reset and has no open hold, and returns how
+// many.
 func (sh *shard) sweepLocked(now weir.Micros) int {
 	if sh.earliest.Load() > int64(now) {
 		return 0
@@ -134,11 +136,13 @@ func (sh *shard) sweepLocked(now weir.Micros) int {
 	before, earliest := sh.table.keys, int64(math.MaxInt64)
 	for slot := 0; slot < len(sh.table.entries); {
 		e := &sh.table.entries[slot]
-		if !e.free() && e.state.Fresh <= now {
+		switch recovered := !e.free() && e.state.Fresh <= now; {
+		case recovered && sh.isHeldLocked(e):
+			earliest = min(earliest, int64(now+sweepEvery)) // or when it is let go
+		case recovered:
 			sh.removeLocked(slot) // another entry may have moved to this slot
 			continue
-		}
-		if !e.free() {
+		case !e.free():
 			earliest = min(earliest, int64(e.state.Fresh))
 		}
 		slot++

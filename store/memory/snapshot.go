@@ -14,7 +14,7 @@ import (
 //	seed
 //	for each key: the word 1, id, state, length of the tail, its words
 //	the word 0, the number of keys
-//	for each hold: the word 1, and what writeHold writes
+//	for each hold: the word 1, and what its write writes
 //	the word 0, the number of holds
 //
 // The seed makes the ids meaningful to the next process.
@@ -28,7 +28,7 @@ var format = snapshot.Format{
 // stays in use meanwhile; each shard is written as of one instant.
 func (s *Store) Snapshot(w io.Writer) error {
 	c, now := s.core.Load(), s.now()
-	known := c.holds.last()
+	known := c.lastHolds()
 	return format.Write(w, func(out *snapshot.Writer) {
 		out.Raw(c.seed[:])
 		var all, keys int64
@@ -41,11 +41,24 @@ func (s *Store) Snapshot(w io.Writer) error {
 			}
 		}
 		out.Words(0, all)
-		kept := c.copyHolds(known)
-		for i := range kept {
-			kept[i].write(out)
+		var holds int64
+		for i := range c.holds {
+			open, ended := c.copyHolds(&c.holds[i], known[i])
+			for j := range open {
+				open[j].write(out)
+			}
+			holds += int64(len(open))
+			for _, chunk := range ended {
+				for len(chunk) > 0 {
+					e := cut(chunk)
+					if chunk = chunk[len(e):]; !e.isForgotten() {
+						e.write(out)
+						holds++
+					}
+				}
+			}
 		}
-		out.Words(0, int64(len(kept)))
+		out.Words(0, holds)
 	})
 }
 
@@ -103,7 +116,7 @@ func readCore(r io.Reader, maxKeys int, now weir.Micros) (c *core, err error) {
 		}
 		in.Must(in.Word() == keys)
 		if in.Version >= 3 {
-			c.readHolds(in, now, int64(maxKeys))
+			c.readHolds(in, now)
 		}
 	})
 	return c, err

@@ -5,7 +5,8 @@
 // tables without pointers, so that the garbage collector need not scan a million keys.
 // It reads the clock only when it is called, and drops keys that are fully reset. The
 // number of keys is bounded. When a flood of new keys needs room, the store drops a key
-// that is fully reset before one that is being limited.
+// that is fully reset before one that is being limited. It never drops a key with an open
+// hold.
 package memory
 
 import (
@@ -68,7 +69,10 @@ type core struct {
 	cursor  atomic.Int64 // the shard in which the next search for room begins
 	expired atomic.Int64
 	evicted atomic.Int64
-	holds   holds
+
+	holds              []holdShard // by the ids of holds
+	holdShift          int
+	maxHolds, maxParts int // of each of these shards: holds, and parts of open holds
 }
 
 // Stats describes the keys of a store.
@@ -102,10 +106,10 @@ func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
 	n := min(max(maxKeys/keysPerShard, minShards), maxShards, max(1, maxKeys/fewKeys))
 	log := bits.Len(uint(n - 1))
 	c := &core{seed: seed, hash: keyhash.New(seed), shards: make([]shard, 1<<log), shift: 64 - log}
-	c.holds.byID = make(map[weir.HoldID]*hold)
+	c.makeHoldShards(maxKeys)
 	for i := range c.shards {
 		c.shards[i].earliest.Store(math.MaxInt64)
-		c.shards[i].releases.Store(math.MaxInt64)
+		c.shards[i].releases = math.MaxInt64
 	}
 	return c
 }
@@ -116,8 +120,12 @@ const _ = uint(keyhash.MaxLen - weir.MaxKeyLen)
 // identify returns the id of an op's key and the shard that it is in.
 func (c *core) identify(op *weir.Op) (id, *shard) {
 	hi, lo := c.hash.Sum(op.Key, op.Limit.Kind())
-	return id{hi, lo&^deniedBit | 1}, &c.shards[lo>>c.shift]
+	k := id{hi, lo&^deniedBit | 1}
+	return k, c.shardOf(k)
 }
+
+// shardOf returns the shard that a key is in.
+func (c *core) shardOf(k id) *shard { return &c.shards[k.lo>>c.shift] }
 
 // Take implements weir.Store.
 func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
@@ -129,10 +137,10 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	}
 	if len(ops) == 1 {
 		dst = append(dst, weir.Decision{})
-		s.take(&ops[0], &dst[len(dst)-1])
+		s.take(s.core.Load(), s.now(), &ops[0], &dst[len(dst)-1], nil)
 		return dst, nil
 	}
-	return s.takeMany(s.core.Load(), dst, ops, nil), nil
+	return s.takeMany(s.core.Load(), s.now(), dst, ops, nil), nil
 }
 
 // Unwrapped reports whether store is this Store itself, not a wrapper with its own
@@ -151,7 +159,7 @@ func (s *Store) TakeOne(ctx context.Context, key string, limit *weir.Compiled, c
 	if err := op.Validate(); err != nil {
 		return d, err
 	}
-	s.take(&op, &d)
+	s.take(s.core.Load(), s.now(), &op, &d, nil)
 	return d, nil
 }
 
@@ -165,7 +173,7 @@ func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) 
 		return false, err
 	}
 	var d weir.Decision
-	s.take(&op, &d)
+	s.take(s.core.Load(), s.now(), &op, &d, nil)
 	return d.Allowed, nil
 }
 

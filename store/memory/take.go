@@ -6,17 +6,14 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// take is Take for one op, the usual case.
-func (s *Store) take(op *weir.Op, d *weir.Decision) {
-	c := s.core.Load()
+// take is Take for one op, the usual case. If there is to be a hold on what is charged,
+// that takes effect at the same time.
+func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h *hold) {
 	k, sh := c.identify(op)
-	now := s.now()
-	if int64(now) >= sh.releases.Load() {
-		c.expire(now)
-	}
 	for room := false; ; room = true {
 		sh.mu.Lock()
 		c.tidyLocked(sh, now)
+		c.releaseDueLocked(sh, k, now)
 		slot, found := sh.table.find(k)
 		var charge weir.Pending
 		charge.Op = op
@@ -24,12 +21,24 @@ func (s *Store) take(op *weir.Op, d *weir.Decision) {
 			charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
 		}
 		charge.Decide(d, now)
+		if h != nil && d.Allowed && c.isFullLocked(h, sh, k, now) {
+			*d = op.Peek(charge.Prev, charge.Tail, now)
+			sh.denyFullLocked(d, k, now)
+			sh.mu.Unlock()
+			if room {
+				c.keys.Add(-1)
+			}
+			return
+		}
 		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
 			sh.mu.Unlock()
 			c.makeRoom(now, 1, s.maxKeys)
 			continue
 		}
 		used := sh.keepLocked(k, slot, found, &charge, d.Allowed)
+		if h != nil && d.Allowed {
+			sh.holdLocked(&h.parts[0], k, op.Held(charge.Next))
+		}
 		sh.mu.Unlock()
 		if room && !used { // somebody else made the key meanwhile
 			c.keys.Add(-1)
@@ -45,9 +54,8 @@ type part struct {
 }
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
-// their numbers, and so charges all or none for everyone to see. If there is to be a hold
-// on what is charged, that takes effect at the same time.
-func (s *Store) takeMany(c *core, dst []weir.Decision, ops []weir.Op, h *hold) []weir.Decision {
+// their numbers, and so charges all or none for everyone to see.
+func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) []weir.Decision {
 	var partsBuf [8]part
 	parts := partsBuf[:0]
 	var chargesBuf [8]weir.Pending
@@ -59,22 +67,21 @@ func (s *Store) takeMany(c *core, dst []weir.Decision, ops []weir.Op, h *hold) [
 	}
 	var lockBuf [8]int
 	order := c.lockOrder(lockBuf[:0], parts)
-	now := s.now()
-	if h == nil { // else they have expired already
-		c.expireIn(order, now)
-	}
 	first, room := len(dst), int64(0)
 	for {
 		c.lock(order)
 		for _, at := range order {
 			c.tidyLocked(&c.shards[at], now)
 		}
+		for _, p := range parts { // which may move others
+			c.releaseDueLocked(p.shard, p.id, now)
+		}
 		for i, p := range parts {
 			charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
 		}
 		dst = weir.DecideAll(dst[:first], now, charges)
 		holds := h != nil && weir.Allowed(dst[first:])
-		if holds && denyFullLocked(dst[first:], now, parts, charges) {
+		if holds && c.denyAnyFullLocked(h, dst[first:], now, parts, charges) {
 			c.unlock(order)
 			c.keys.Add(-room)
 			return dst
@@ -144,16 +151,6 @@ func (c *core) lockOrder(order []int, parts []part) []int {
 	return slices.Compact(order)
 }
 
-// expireIn ends holds that would give units back to keys of some shards.
-func (c *core) expireIn(order []int, now weir.Micros) {
-	for _, at := range order {
-		if int64(now) >= c.shards[at].releases.Load() {
-			c.expire(now)
-			return
-		}
-	}
-}
-
 func (c *core) lock(order []int) {
 	for _, i := range order {
 		c.shards[i].mu.Lock()
@@ -178,9 +175,11 @@ func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	}
 	order := c.lockOrder(nil, parts)
 	now := s.now()
-	c.expireIn(order, now)
 	c.lock(order)
 	defer c.unlock(order)
+	for _, p := range parts {
+		c.releaseDueLocked(p.shard, p.id, now)
+	}
 	for i, p := range parts {
 		charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
 	}

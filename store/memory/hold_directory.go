@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"encoding/binary"
+	"math/bits"
+
+	"github.com/weirhq/weir"
+)
+
+// holdRef says where a hold is: one that is open by its place in the list, one that has
+// ended by its position in the log.
+type holdRef uint32
+
+const openBit holdRef = 1 << 31
+
+func openRef(place int) holdRef { return holdRef(place) | openBit }
+func (r holdRef) isOpen() bool  { return r&openBit != 0 }
+func (r holdRef) place() int    { return int(r &^ openBit) }
+
+// directory finds holds by the hashes of their ids. It is a hash table with linear
+// probing, whose slots have a hash and where the hold is, so that it grows without a look
+// at the holds, and the garbage collector does not see them.
+type directory struct {
+	slots []uint64 // 0 is empty
+	bits  int
+	count int
+}
+
+// hashHold returns a hash of an id: the upper bits for the shard, the lower ones for its
+// directory. Ids are random, but those of tests are not.
+func hashHold(id weir.HoldID) uint64 {
+	high, low := bits.Mul64(binary.LittleEndian.Uint64(id[:8])^0x9e3779b97f4a7c15, binary.LittleEndian.Uint64(id[8:])^0xc2b2ae3d27d4eb4f)
+	return high ^ low
+}
+
+func directoryHash(id weir.HoldID) uint32 { return uint32(hashHold(id)) | 1 } // never 0
+
+// holdShard returns the shard of an id.
+func (c *core) holdShard(id weir.HoldID) *holdShard { return &c.holds[hashHold(id)>>c.holdShift] }
+
+func (d *directory) home(hash uint32) int { return int(hash >> (32 - d.bits)) }
+func (d *directory) next(at int) int      { return (at + 1) & (len(d.slots) - 1) }
+func (d *directory) ref(at int) holdRef   { return holdRef(d.slots[at]) }
+
+func (d *directory) set(at int, ref holdRef) {
+	d.slots[at] = d.slots[at]>>32<<32 | uint64(ref)
+}
+
+// find returns the slot of the hold that is meant; -1 if there is none.
+func (d *directory) find(hash uint32, meant func(holdRef) bool) int {
+	if d.count == 0 {
+		return -1
+	}
+	for at := d.home(hash); d.slots[at] != 0; at = d.next(at) {
+		if uint32(d.slots[at]>>32) == hash && meant(d.ref(at)) {
+			return at
+		}
+	}
+	return -1
+}
+
+// put adds a hold that is not there.
+func (d *directory) put(hash uint32, ref holdRef) {
+	if d.count*4 >= len(d.slots)*3 {
+		old := d.slots
+		d.bits = max(4, d.bits+1)
+		d.slots = make([]uint64, 1<<d.bits)
+		for _, slot := range old {
+			if slot != 0 {
+				d.fill(slot)
+			}
+		}
+	}
+	d.count++
+	d.fill(uint64(hash)<<32 | uint64(ref))
+}
+
+func (d *directory) fill(slot uint64) {
+	at := d.home(uint32(slot >> 32))
+	for d.slots[at] != 0 {
+		at = d.next(at)
+	}
+	d.slots[at] = slot
+}
+
+// remove empties a slot, and moves those up that it has kept from their homes.
+func (d *directory) remove(at int) {
+	d.count--
+	for next := d.next(at); d.slots[next] != 0; next = d.next(next) {
+		home := d.home(uint32(d.slots[next] >> 32))
+		if (next-home)&(len(d.slots)-1) >= (next-at)&(len(d.slots)-1) {
+			d.slots[at] = d.slots[next]
+			at = next
+		}
+	}
+	d.slots[at] = 0
+}

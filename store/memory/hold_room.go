@@ -1,0 +1,97 @@
+package memory
+
+import (
+	"errors"
+	"math/bits"
+
+	"github.com/weirhq/weir"
+)
+
+const (
+	// maxRemembered bounds the holds that are open or remembered, in keys of the store.
+	// Those that have ended are forgotten for those to come: a repeated call then gets no
+	// answer, but an error instead of a hold lets a request pass unlimited if its rule fails
+	// open.
+	maxRemembered = 4
+
+	// Shards are many enough to keep goroutines apart, and few, so that what each of them
+	// writes to stays in the processor's cache. A full shard has 4096 to 65,536 holds.
+	fewHolds      = 4096
+	enoughShards  = 64
+	manyHolds     = 1 << 16
+	bytesPerEnded = 256 // on average, at most
+
+	// share is the part of the free places that one key may have, so that a few keys with
+	// many holds cannot take all places: the more are taken, the fewer can one key have.
+	share = 4
+
+	passed  = 2  // holds that a reservation looks at, whether their time has come
+	crowded = 16 // if there is no room
+)
+
+var errTooManyHolds = errors.New("memory: too many holds are open; settle them sooner, or raise MaxKeys")
+
+func (c *core) makeHoldShards(maxKeys int) {
+	most := maxKeys / maxRemembered
+	log := bits.Len(uint(max(1, min(most/fewHolds, enoughShards), most/manyHolds) - 1))
+	c.holds, c.holdShift = make([]holdShard, 1<<log), 64-log
+	c.maxHolds, c.maxParts = most>>log, maxKeys/2>>log
+}
+
+// holdsOfKeyLocked is how many holds a key may have for one more to be opened.
+func (c *core) holdsOfKeyLocked(sh *holdShard) int {
+	free := (c.maxHolds - sh.open.count) * len(c.holds)
+	return min(weir.MaxHolds, max(1, free/share))
+}
+
+// makeHoldRoomLocked reports whether there is room for one more, with so many parts. A key
+// with an open hold cannot make room, so these may be only a part of the store.
+func (c *core) makeHoldRoomLocked(sh *holdShard, now weir.Micros, parts int) bool {
+	for range crowded {
+		if sh.open.count < c.maxHolds && sh.parts+parts <= c.maxParts {
+			break
+		}
+		c.passOpenLocked(sh, now)
+	}
+	for sh.ended.count > 0 && (sh.open.count+sh.ended.count >= c.maxHolds || sh.ended.bytes > c.maxHolds*bytesPerEnded) {
+		sh.forgetLocked()
+	}
+	return sh.open.count < c.maxHolds && sh.parts+parts <= c.maxParts
+}
+
+// passLocked looks at a few holds, so that all have their turn: those that nobody asks for
+// must not stay. A call that names a hold or a key finds it as it is now, anyway.
+func (c *core) passLocked(sh *holdShard, now weir.Micros) {
+	for range passed {
+		c.passOpenLocked(sh, now)
+		if e := sh.ended.oldest(); e == nil {
+			continue
+		} else if until := e.until(); until <= now || e.isForgotten() {
+			sh.forgetLocked()
+		} else if until.Sub(now) > weir.HoldMemory { // it must not keep others from their turn
+			at := sh.findLocked(e.id())
+			sh.directory.set(at, sh.ended.again())
+		}
+	}
+}
+
+// passOpenLocked looks at the next of the open holds.
+func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
+	o := &sh.open
+	if o.hand++; o.hand >= len(o.records) {
+		o.hand = 0
+	}
+	if o.count > 0 {
+		if h := o.records[o.hand]; h != nil && h.number > 0 && h.expires <= now {
+			c.expireLocked(sh, h, now)
+		}
+	}
+}
+
+// forgetLocked is the end of the hold that ended first.
+func (sh *holdShard) forgetLocked() {
+	if e := sh.ended.oldest(); !e.isForgotten() {
+		sh.directory.remove(sh.findLocked(e.id()))
+	}
+	sh.ended.drop()
+}
