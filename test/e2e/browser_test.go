@@ -12,47 +12,102 @@ import (
 	"testing"
 	"time"
 
+	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	browserlog "github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/page"
 	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
 
-// browser is a real Chromium.
-type browser struct {
-	t   *testing.T
-	ctx context.Context
+// chromium is one browser for all tests, which costs a second of work to start. The first test that
+// needs it starts it.
+var chromium struct {
+	once sync.Once
+	ctx  context.Context
+	err  error
+	stop func()
 }
 
-func openBrowser(t *testing.T) *browser {
-	t.Helper()
+// startChromium starts it, with its files in bin.
+func startChromium() {
 	options := append(chromedp.DefaultExecAllocatorOptions[:],
 		chromedp.NoSandbox, // root has none, and nothing here is foreign
-		chromedp.UserDataDir(t.TempDir()),
+		chromedp.UserDataDir(filepath.Join(bin, "chromium")),
 		chromedp.WindowSize(1280, 900),
 		chromedp.WSURLReadTimeout(2*time.Minute), // a busy machine starts it slowly
 	)
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
-	t.Cleanup(cancel)
 	ctx, cancelBrowser := chromedp.NewContext(allocated, chromedp.WithErrorf(func(format string, args ...any) {
 		// The browser tells more than the library knows; nothing here needs it.
 		if text := fmt.Sprintf(format, args...); !strings.Contains(text, "unhandled") {
 			fmt.Fprintln(os.Stderr, text)
 		}
 	}))
-	t.Cleanup(func() {
+	chromium.ctx, chromium.err = ctx, chromedp.Run(ctx)
+	chromium.stop = func() {
 		if err := chromedp.Cancel(ctx); err != nil {
-			t.Logf("the browser did not end well: %v", err)
+			fmt.Fprintln(os.Stderr, "the browser did not end well:", err)
 		}
 		cancelBrowser()
-	})
-	if err := chromedp.Run(ctx); err != nil {
-		t.Fatalf("the browser does not start: %v; make test installs chromium", err)
+		cancel()
 	}
-	return &browser{t, ctx}
+}
+
+// stopChromium ends it, if it was started.
+func stopChromium() {
+	if chromium.stop != nil {
+		chromium.stop()
+	}
+}
+
+// browser is a real Chromium, as somebody sees it who opens it for the first time: it shares no
+// cookies, storage, cache or connections with the browser of another test.
+type browser struct {
+	t   *testing.T
+	ctx context.Context // of its first window, which stays empty
+	who cdp.BrowserContextID
+}
+
+func openBrowser(t *testing.T) *browser {
+	t.Helper()
+	chromium.once.Do(startChromium)
+	if chromium.err != nil {
+		t.Fatalf("the browser does not start: %v; make test installs chromium", chromium.err)
+	}
+	b := &browser{t: t}
+	ctx := cdp.WithExecutor(chromium.ctx, chromedp.FromContext(chromium.ctx).Browser)
+	var err error
+	if b.who, err = target.CreateBrowserContext().Do(ctx); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := target.DisposeBrowserContext(b.who).Do(ctx); err != nil {
+			t.Errorf("the browser does not forget: %v", err)
+		}
+	})
+	b.ctx = b.window()
+	return b
+}
+
+// window opens an empty window.
+func (b *browser) window() context.Context {
+	b.t.Helper()
+	made, err := target.CreateTarget("about:blank").WithNewWindow(true).WithBrowserContextID(b.who).
+		Do(cdp.WithExecutor(chromium.ctx, chromedp.FromContext(chromium.ctx).Browser))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	ctx, cancel := chromedp.NewContext(chromium.ctx, chromedp.WithTargetID(made))
+	b.t.Cleanup(cancel)
+	// The first call attaches to it, as long as the context of that call lives.
+	if err := chromedp.Run(ctx); err != nil {
+		b.t.Fatal(err)
+	}
+	return ctx
 }
 
 // tab is a page of the dashboard. What it should not do fails the test at the end.
@@ -68,7 +123,7 @@ type tab struct {
 // open opens a page of the dashboard, such as "#/rules".
 func (b *browser) open(base, place string) *tab {
 	b.t.Helper()
-	ctx, cancel := chromedp.NewContext(b.ctx)
+	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithExistingBrowserContext(b.who))
 	b.t.Cleanup(cancel)
 	p := &tab{t: b.t, ctx: ctx, base: base}
 	chromedp.ListenTarget(ctx, p.watch)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"context"
 	"flag"
 	"fmt"
 	"os"
@@ -13,9 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/chromedp/cdproto/cdp"
 	cdppage "github.com/chromedp/cdproto/page"
-	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 )
@@ -72,12 +69,11 @@ func TestDashboardCosts(t *testing.T) {
 	})
 	t.Run("server", func(t *testing.T) {
 		p := asRun(t)
-		b := openBrowser(t)
 		t.Logf("no dashboard: %.2f %% of a core", p.load(t))
-		b.openAsStranger(p.URL)
+		openAsStranger(t, p.URL)
 		t.Logf("one idle dashboard: %.2f %% of a core", p.load(t))
 		for range 9 {
-			b.openAsStranger(p.URL)
+			openAsStranger(t, p.URL)
 		}
 		t.Logf("ten idle dashboards: %.2f %% of a core", p.load(t))
 		keepAskingSlowly(t, p.URL)
@@ -97,32 +93,15 @@ func asRun(t *testing.T) *process {
 	return start(t, dir, "serve", "--http", "127.0.0.1:0", "--data", "data")
 }
 
-// openAsStranger opens the overview in a window of somebody else, who shares nothing with others.
-func (b *browser) openAsStranger(base string) {
-	b.t.Helper()
-	var made target.ID
-	if err := chromedp.Run(b.ctx, chromedp.ActionFunc(func(ctx context.Context) error {
-		ctx = cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
-		stranger, err := target.CreateBrowserContext().Do(ctx)
-		if err != nil {
-			return err
-		}
-		made, err = target.CreateTarget("about:blank").WithBrowserContextID(stranger).WithNewWindow(true).Do(ctx)
-		return err
-	})); err != nil {
-		b.t.Fatal(err)
-	}
-	ctx, cancel := chromedp.NewContext(b.ctx, chromedp.WithTargetID(made))
-	b.t.Cleanup(cancel)
-	p := &tab{t: b.t, ctx: ctx, base: base}
-	if err := chromedp.Run(ctx); err != nil { // as in open
-		b.t.Fatal(err)
-	}
+// openAsStranger opens the overview in the browser of somebody else, who shares nothing with others.
+func openAsStranger(t *testing.T, base string) {
+	t.Helper()
+	p := &tab{t: t, ctx: openBrowser(t).ctx, base: base}
 	p.run("open", chromedp.Navigate(base+"/"))
 	p.waitFor(id("live"))
 	var hidden bool
 	if err := p.eval("document.hidden", &hidden); err != nil || hidden {
-		b.t.Fatalf("the window cannot be seen: %v", err)
+		t.Fatalf("the window cannot be seen: %v", err)
 	}
 }
 

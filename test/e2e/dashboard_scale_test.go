@@ -77,21 +77,18 @@ func yearOfStatistics(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// All of them denied some on every tenth day; fifty did on every day, and lately in every hour.
+	many, few := deniedMore(2000), deniedMore(50)
 	now := time.Now()
 	month := now.AddDate(0, 0, -30)
-	for at := now.AddDate(-1, 0, 1); at.Before(now); {
-		rules, step := 2000, 24*time.Hour
+	for at, n := now.AddDate(-1, 0, 1), 0; at.Before(now); n++ {
+		part := archive.Part{Kind: archive.Series, Start: at.Unix(), ID: at.String(), Frame: few}
+		step := 24 * time.Hour
 		if at.After(month) {
-			rules, step = 50, time.Hour
+			step = time.Hour
+		} else if n%10 == 0 {
+			part.Frame = many
 		}
-		f := &frame.Frame{}
-		for i := range rules {
-			counts := frame.Counts{Allowed: 10_000, Denied: int64(2000 - rules + i)}
-			f.Rule(frame.Line{Rule: ruleName(2000 - rules + i)}).Add(counts)
-			f.Requests.Add(counts)
-		}
-		f.Decision.Put(frame.SlotOf(40*time.Microsecond), f.Requests.Total())
-		part := archive.Part{Kind: archive.Series, Start: at.Unix(), ID: at.String(), Frame: f.Append(nil)}
 		if err := kept.Add(t.Context(), []archive.Part{part}); err != nil {
 			t.Fatal(err)
 		}
@@ -102,6 +99,18 @@ func yearOfStatistics(t *testing.T) string {
 		t.Fatal(err)
 	}
 	return out.String()
+}
+
+// deniedMore is a frame in which so many rules denied requests, the last of them the most.
+func deniedMore(rules int) []byte {
+	f := &frame.Frame{}
+	for i := 2000 - rules; i < 2000; i++ {
+		counts := frame.Counts{Allowed: 10_000, Denied: int64(i)}
+		f.Rule(frame.Line{Rule: ruleName(i)}).Add(counts)
+		f.Requests.Add(counts)
+	}
+	f.Decision.Put(frame.SlotOf(40*time.Microsecond), f.Requests.Total())
+	return f.Append(nil)
 }
 
 // slow makes the connection one of a train: 300 ms there and back, 1.6 Mbit/s.
@@ -160,6 +169,7 @@ func (p *tab) misfits() (wrong []string) {
 // With five thousand rules, a hundred thousand clients and a year of statistics, each page opens on a
 // phone with a slow connection, says what it must, and fits.
 func TestDashboardLarge(t *testing.T) {
+	t.Parallel()
 	begin := time.Now()
 	p, b, places := large(t)
 	t.Logf("all of it is there after %v", time.Since(begin))

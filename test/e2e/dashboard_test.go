@@ -17,9 +17,11 @@ rules:
   - {id: api, match: {path: /api/**}, key: user, limit: 100/1m}
 `
 
-// dashboard starts a server with these rules, and a browser.
+// dashboard starts a server with these rules, and a browser. The test runs beside others: most of
+// its time, it waits for the next second of the statistics.
 func dashboard(t *testing.T, rules string, args ...string) (*process, *browser, string) {
 	t.Helper()
+	t.Parallel()
 	dir := t.TempDir()
 	file := write(t, dir, "rules.yaml", rules)
 	p := start(t, dir, append([]string{"serve", "--http", "127.0.0.1:0"}, args...)...)

@@ -20,6 +20,7 @@ var bin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
+	flag.Set("test.parallel", "6") // they wait for servers and pages, more than they compute
 	os.Exit(buildAndRun(m))
 }
 
@@ -38,6 +39,7 @@ func buildAndRun(m *testing.M) int {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1
 	}
+	defer stopChromium()
 	return m.Run()
 }
 
