@@ -20,7 +20,7 @@ var bin string
 
 func TestMain(m *testing.M) {
 	flag.Parse()
-	flag.Set("test.parallel", "6") // they wait for servers and pages, more than they compute
+	flag.Set("test.parallel", "4") // they wait for servers and pages, more than they compute
 	os.Exit(buildAndRun(m))
 }
 
