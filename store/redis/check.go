@@ -27,7 +27,7 @@ type check struct {
 	left atomic.Bool   // the caller no longer waits, so it need not be sent
 	done chan struct{} // gets one word when decisions and err are there
 
-	hold *holdCall // what is sent besides, if it is about a hold
+	hold holdCall // what is sent besides, if it is about a hold
 
 	decisions []weir.Decision
 	at        weir.Micros // when it was decided
@@ -74,7 +74,8 @@ func (c *check) recycle() {
 	}
 	clear(c.ops)
 	clear(c.keys)
-	c.ops, c.keys, c.weight, c.next, c.hold, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, nil, c.decisions[:0], nil, false
+	c.ops, c.keys, c.weight, c.next, c.decisions, c.err, c.known = c.ops[:0], c.keys[:0], 0, nil, c.decisions[:0], nil, false
+	c.hold = holdCall{used: c.hold.used[:0], outcomes: c.hold.outcomes[:0]}
 	checks.Put(c)
 }
 

@@ -49,6 +49,7 @@ func TestCluster(t *testing.T) {
 		storetest.RunHolds(t, open)
 	})
 	t.Run("Holds", func(t *testing.T) { testHoldsOnSlots(t, subject(t, "weir%d:")) })
+	t.Run("OddKeys", func(t *testing.T) { testHoldsOnOddKeys(t, subject(t, "weir%d:")) })
 	t.Run("Scenarios", func(t *testing.T) {
 		cases, err := scenario.Cases()
 		if err != nil {

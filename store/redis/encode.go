@@ -63,18 +63,18 @@ func (r *request) listOps() {
 		for i := range c.ops {
 			at := opAt{key: position(keys, &r.keys, c.keys[i]), limit: position(limits, &r.limits, c.ops[i].Limit)}
 			if c.verb.holds() {
-				at.held, at.ended = c.holdKeysAt(i, keys, &r.keys)
+				at.list = c.listAt(i, keys, &r.keys)
 			}
 			r.at = append(r.at, at)
 		}
-		if c.hold != nil && c.hold.directory != "" {
-			c.hold.at = position(keys, &r.keys, c.hold.directory)
+		if c.hold.record != "" {
+			c.hold.at = position(keys, &r.keys, c.hold.record)
 		}
 	}
 }
 
 // opAt is where in a request what an op needs is, from 1 as in Lua.
-type opAt struct{ key, limit, held, ended int }
+type opAt struct{ key, limit, list int }
 
 // position finds x in a list, from 1, and adds it if it is not there.
 func position[T comparable](known map[T]int, list *[]T, x T) int {
@@ -107,7 +107,9 @@ func (r *request) encode(now int64) string {
 		for i := range c.ops {
 			b.op(c, i, at[i])
 		}
-		b.hold(c)
+		if c.verb.holds() {
+			b.hold(c)
+		}
 		at = at[len(c.ops):]
 	}
 	return string(b)
@@ -146,8 +148,7 @@ func (p *packer) op(c *check, i int, at opAt) {
 		p.number(-1)
 	}
 	if verb.holds() {
-		p.number(int64(at.held))
-		p.number(int64(at.ended))
+		p.number(int64(at.list))
 	}
 }
 
@@ -225,7 +226,7 @@ func (r *request) length() int {
 	n := 2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at)
 	for _, c := range r.batch {
 		if c.verb.holds() {
-			n += 2*len(c.ops) + holdExtras
+			n += len(c.ops) + holdExtras
 		}
 	}
 	return n

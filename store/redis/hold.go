@@ -2,7 +2,6 @@ package redis
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -11,17 +10,18 @@ import (
 
 // holdCall is what a check about a hold sends besides its ops.
 type holdCall struct {
-	id   string
-	life time.Duration // of reserve and extend
+	id string
 
-	// The directory says what a hold was charged on, for whoever settles it. In a cluster it
-	// is on another slot, and written by a call of its own.
-	directory string // its key; "" if it is
-	content   string
-	at        int // of the key
+	// The record of a hold says when it expires, what it was charged on, for whoever settles
+	// it, and at last what has become of it. In a cluster each slot has one that says the
+	// last only; what the hold was charged on is elsewhere, and written by a call of its own.
+	record  string // its key
+	content string // "" in a cluster
+	at      int    // of the key
 
-	expires weir.Micros // of settle and extend: when it was last known to
-	used    []int64     // of settle, for each op
+	life    time.Duration // of reserve and extend
+	expires weir.Micros   // of settle and extend: when it was last known to
+	used    []int64       // of settle, for each op
 
 	outcomes []outcome
 }
@@ -49,19 +49,18 @@ const holdExtras = 4
 
 // hold packs what is sent for a hold.
 func (p *packer) hold(c *check) {
-	if !c.verb.holds() {
-		return
-	}
-	h := c.hold
-	if h == nil {
-		h = new(holdCall)
-	}
+	h := &c.hold
 	p.text(h.id)
-	p.number(h.life.Microseconds())
 	p.number(int64(h.at))
-	if c.verb == reserve {
+	switch c.verb {
+	case reserve:
+		p.number(h.life.Microseconds())
 		p.text(h.content)
-	} else {
+	case settle:
+		p.number(0)
+		p.number(int64(h.expires))
+	default:
+		p.number(h.life.Microseconds())
 		p.number(int64(h.expires))
 	}
 }
@@ -122,41 +121,42 @@ func verbFor(verb verb, ops []weir.Op) verb {
 // Names of keys. An escaped name of a limit has no % before another sign than a digit or
 // a letter, so these are no states.
 const (
-	heldName      = "%holds:" // the open holds of a state
-	endedName     = "%ended:" // a hold on a state that has ended
-	directoryName = "%hold:"  // what a hold was charged on
+	heldName   = "%holds:" // the open holds of a state
+	recordName = "%hold:"  // one hold
 )
 
-// holdKeysAt are where in a request the keys of the i-th op's holds are. The first is
-// below 0 if holds that expire give back their units, and 0 if no holds are looked for.
-func (c *check) holdKeysAt(i int, known map[string]int, list *[]string) (held, ended int) {
+// listKey is the key of the open holds of the i-th op's state.
+func (c *check) listKey(i int) string { return c.keys[i][:c.prefix] + heldName + c.keys[i][c.prefix:] }
+
+// listAt is where in a request the key of the i-th op's open holds is: below 0 if holds that
+// expire give back their units, and 0 if no holds are looked for.
+func (c *check) listAt(i int, known map[string]int, list *[]string) int {
 	releases := c.ops[i].Limit.Limit().Release
 	if !releases && (c.verb == holdTake || c.verb == holdPeek || c.verb == reserve && c.ops[i].Look) {
-		return 0, 0
+		return 0
 	}
-	prefix, state := c.keys[i][:c.prefix], c.keys[i][c.prefix:]
-	held = position(known, list, prefix+heldName+state)
-	if c.hold != nil {
-		ended = position(known, list, prefix+endedName+state+c.hold.id) // which may have braces, so it is behind those of the state
-	}
+	at := position(known, list, c.listKey(i))
 	if releases {
-		held = -held
+		return -at
 	}
-	return held, ended
+	return at
 }
 
-// directory is what a hold was charged on.
-type directory struct {
-	Ops []directoryOp `json:"ops"`
-
-	expires weir.Micros
-}
-
-type directoryOp struct {
-	Key   string     `json:"k"` // of the state, without the prefix, as bytes
-	Limit weir.Limit `json:"l"`
-	Cost  int64      `json:"c"`
-	Tag   string     `json:"t,omitempty"`
+// holds makes a check one about a hold.
+func (s *Store) holds(c *check, id weir.HoldID) *holdCall {
+	c.hold.id = string(id[:])
+	if !s.link.cluster {
+		c.hold.record = s.directoryOf(id)
+		return &c.hold
+	}
+	first := ""
+	for i, key := range c.keys {
+		if !c.ops[i].Look && (first == "" || key < first) {
+			first = key
+		}
+	}
+	c.hold.record = s.prefix + recordName + first[len(s.prefix):] + c.hold.id // which may have braces, so it is behind those of the state
+	return &c.hold
 }
 
 // Reserve implements weir.HoldStore.
@@ -167,65 +167,51 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
-	d := describe(&r, ops)
-	content, err := d.text()
-	if err != nil {
-		return dst, err
-	}
-	call := holdCall{id: string(r.ID[:]), life: r.TTL, content: content, directory: s.directoryOf(r.ID)}
-	if s.link.cluster {
-		call.directory, call.content = "", ""
-	}
-	checks, part := s.split(reserve, ops)
-	for _, c := range checks {
-		if c.verb == reserve {
-			one := call
-			c.hold = &one
-		}
-	}
-	first := len(dst)
-	dst, err = s.doChecks(ctx, dst, checks, part)
+	d, first := describe(&r, ops), len(dst)
+	dst, err := s.reserve(ctx, dst, &r, d, ops)
 	if err != nil || !weir.Allowed(dst[first:]) {
 		return dst, err
 	}
 	if s.link.cluster {
-		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, content)); err != nil {
-			s.cancel(ctx, r, ops)
+		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d)))); err != nil {
+			s.cancel(ctx, r.ID, d)
 			return dst[:first], err
 		}
 	}
 	d.expires = dst[first].ResetAt.Add(-dst[first].ResetAfter).Add(r.TTL)
-	s.known.add(r.ID, d, ops)
+	s.known.add(r.ID, d)
 	return dst, nil
+}
+
+// reserve charges all slots.
+func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reservation, d *directory, ops []weir.Op) ([]weir.Decision, error) {
+	if s.isApart(ops) {
+		checks, part := s.split(reserve, ops)
+		for _, c := range checks {
+			if c.verb == reserve {
+				s.holds(c, r.ID).life = r.TTL
+			}
+		}
+		return s.doChecks(ctx, dst, checks, part)
+	}
+	c := s.checkOf(reserve, ops)
+	defer c.recycle()
+	h := s.holds(c, r.ID)
+	h.life = r.TTL
+	if !s.link.cluster {
+		h.content = string(s.texts.append(make([]byte, outcomeSize*len(d.ops), 256), d))
+	}
+	if err := s.run(ctx, c); err != nil {
+		return dst, err
+	}
+	return append(dst, c.decisions...), nil
 }
 
 // cancel gives back what a hold was charged that could not be finished: without its
 // directory, it could not be settled.
-func (s *Store) cancel(ctx context.Context, r weir.Reservation, ops []weir.Op) {
-	ops = slices.DeleteFunc(slices.Clone(ops), func(op weir.Op) bool { return op.Look })
-	d := &directory{expires: weir.Latest >> 10}
-	_, _ = s.settleAll(context.WithoutCancel(ctx), settle, &weir.Settlement{ID: r.ID}, d, ops, make([]int64, len(ops)))
-}
-
-// describe makes a directory. Keys are any bytes, which JSON has no texts for.
-func describe(r *weir.Reservation, ops []weir.Op) *directory {
-	d := new(directory)
-	for i := range ops {
-		if ops[i].Look {
-			continue
-		}
-		d.Ops = append(d.Ops, directoryOp{Key: quoteBytes(ops[i].Key), Limit: ops[i].Limit.Limit(), Cost: ops[i].Cost, Tag: r.Tag(i)})
-	}
-	return d
-}
-
-func (d *directory) text() (string, error) {
-	text, err := json.Marshal(d)
-	return string(text), err
-}
-
-func (s *Store) directoryOf(id weir.HoldID) string {
-	return s.prefix + directoryName + "{" + id.String() + "}"
+func (s *Store) cancel(ctx context.Context, id weir.HoldID, d *directory) {
+	d.expires = weir.Latest >> 10
+	_, _ = s.settleAll(context.WithoutCancel(ctx), settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)
 }
 
 // cancel makes a check that gives back what a reservation has charged.
@@ -237,7 +223,8 @@ func (c *check) cancel() *check {
 			r.add(op, c.keys[i])
 		}
 	}
-	r.hold = &holdCall{id: c.hold.id, expires: c.at.Add(c.hold.life), used: make([]int64, len(r.ops))}
+	r.hold.id, r.hold.record, r.hold.expires = c.hold.id, c.hold.record, c.at.Add(c.hold.life)
+	r.hold.used = append(r.hold.used, make([]int64, len(r.ops))...)
 	return r
 }
 
@@ -247,89 +234,104 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	if err := settlement.Validate(); err != nil {
 		return weir.Settled{}, err
 	}
-	d, ops, err := s.lookUp(ctx, &settlement)
+	d, err := s.lookUp(ctx, &settlement)
 	if err != nil || d == nil {
 		return weir.Settled{}, err
 	}
-	verb, used := extend, make([]int64, len(ops))
-	if settlement.Used != nil {
-		verb = settle
-		for i, op := range d.Ops {
-			used[i] = settlement.Units(op.Tag, op.Cost)
-		}
+	verb := settle
+	if settlement.Used == nil {
+		verb = extend
 	}
-	outcomes, err := s.settleAll(ctx, verb, &settlement, d, ops, used)
-	if err != nil {
-		return weir.Settled{}, err
+	settled, err := s.settleAll(ctx, verb, &settlement, d)
+	if err == nil {
+		s.known.forget(settlement.ID) // it has ended, or expires at another time
 	}
-	s.known.forget(settlement.ID) // it has ended, or expires at another time
-	return d.settled(outcomes), nil
+	return settled, err
 }
 
 // lookUp finds what a hold was charged on; nil if that is unknown.
-func (s *Store) lookUp(ctx context.Context, settlement *weir.Settlement) (*directory, []weir.Op, error) {
-	if k := s.known.find(settlement.ID); k != nil {
-		return k.directory, k.ops, nil
+func (s *Store) lookUp(ctx context.Context, settlement *weir.Settlement) (*directory, error) {
+	if d := s.known.find(settlement.ID); d != nil {
+		return d, nil
 	}
 	d, err := s.find(ctx, settlement.ID)
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case d != nil:
-		ops, err := d.ops()
-		return d, ops, err
-	case settlement.Ops == nil || settlement.Used == nil:
-		return nil, nil, nil
+	if err != nil || d != nil || settlement.Ops == nil || settlement.Used == nil {
+		return d, err
 	}
-	d, ops := late(settlement)
-	return d, ops, nil
-}
-
-// late is what to settle of a hold that has no directory. If its charges are not there
-// either, nothing of it was charged yet.
-func late(settlement *weir.Settlement) (*directory, []weir.Op) {
-	d, ops := &directory{}, slices.Clone(settlement.Ops)
-	for i := range ops {
-		d.Ops = append(d.Ops, directoryOp{Cost: ops[i].Cost, Tag: settlement.Tag(i)})
-		ops[i].Cost = 0
-	}
-	return d, ops
+	// If its charges are not there either, nothing of it was charged yet.
+	return &directory{ops: settlement.Ops, tags: settlement.Tags, late: true}, nil
 }
 
 // settleAll asks all slots.
-func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settlement, d *directory, ops []weir.Op, used []int64) ([]outcome, error) {
-	checks, part := s.split(verb, ops)
-	for i, c := range checks {
-		c.hold = &holdCall{id: string(settlement.ID[:]), life: settlement.TTL, expires: d.expires}
-		if verb == settle {
-			c.hold.life = 0
-		} else if !s.link.cluster {
-			c.hold.directory = s.directoryOf(settlement.ID)
+func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settlement, d *directory) (weir.Settled, error) {
+	if !s.isApart(d.ops) {
+		c := s.checkOf(verb, d.ops)
+		defer c.recycle()
+		s.toSettle(c, settlement, d)
+		for i := range d.ops {
+			c.settles(i, settlement, d, i)
 		}
-		for op, p := range part {
-			if p == i {
-				c.hold.used = append(c.hold.used, used[op])
-			}
+		if err := s.run(ctx, c); err != nil {
+			return weir.Settled{}, err
 		}
+		if err := s.prolong(ctx, verb, settlement, c.hold.outcomes); err != nil {
+			return weir.Settled{}, err
+		}
+		return d.settled(c.hold.outcomes), nil
 	}
-	calls := make([]*holdCall, len(checks))
-	for i, c := range checks {
-		calls[i] = c.hold
+	checks, part := s.split(verb, d.ops)
+	for _, c := range checks {
+		s.toSettle(c, settlement, d)
 	}
-	if _, err := s.doChecks(ctx, nil, checks, nil); err != nil {
-		return nil, err
-	}
-	outcomes, next := make([]outcome, len(ops)), make([]int, len(calls))
-	for i, p := range part {
-		outcomes[i] = calls[p].outcomes[next[p]]
+	next := make([]int, len(checks))
+	for op, p := range part {
+		checks[p].settles(next[p], settlement, d, op)
 		next[p]++
 	}
-	if verb == extend && s.link.cluster && outcomes[0].state == holdOpen {
-		if _, err := s.small(ctx, prolongDirectory, s.directoryOf(settlement.ID), s.directoryArg(settlement.TTL, "")); err != nil {
-			return nil, err
+	err := s.askAll(ctx, checks)
+	var outcomes []outcome
+	if err == nil {
+		clear(next)
+		for _, p := range part {
+			outcomes = append(outcomes, checks[p].hold.outcomes[next[p]])
+			next[p]++
 		}
+		err = s.prolong(ctx, verb, settlement, outcomes)
 	}
-	return outcomes, nil
+	for _, c := range checks {
+		c.recycle()
+	}
+	if err != nil {
+		return weir.Settled{}, err
+	}
+	return d.settled(outcomes), nil
+}
+
+// toSettle makes a check one that settles or extends.
+func (s *Store) toSettle(c *check, settlement *weir.Settlement, d *directory) {
+	h := s.holds(c, settlement.ID)
+	h.life, h.expires = settlement.TTL, d.expires
+}
+
+// settles tells the i-th op of a check what was used of an op of the hold.
+func (c *check) settles(i int, settlement *weir.Settlement, d *directory, op int) {
+	used := int64(0)
+	if settlement.Used != nil {
+		used = settlement.Units(d.tag(op), d.ops[op].Cost)
+	}
+	c.hold.used = append(c.hold.used, used)
+	if d.late {
+		c.ops[i].Cost = 0
+	}
+}
+
+// prolong keeps the directory of a hold that was extended, where it is on a slot of its own.
+func (s *Store) prolong(ctx context.Context, verb verb, settlement *weir.Settlement, outcomes []outcome) error {
+	if verb != extend || !s.link.cluster || outcomes[0].state != holdOpen {
+		return nil
+	}
+	_, err := s.small(ctx, prolongDirectory, s.directoryOf(settlement.ID), s.directoryArg(settlement.TTL, ""))
+	return err
 }
 
 // settled is the answer of what has become of each op.
@@ -352,11 +354,12 @@ func (d *directory) settled(outcomes []outcome) weir.Settled {
 	default:
 		return weir.Settled{}
 	}
+	s.Parts = make([]weir.SettledPart, len(outcomes))
 	for i, o := range outcomes {
 		if worst.state == holdOpen {
 			o = outcome{}
 		}
-		s.Parts = append(s.Parts, weir.SettledPart{Tag: d.Ops[i].Tag, Cost: d.Ops[i].Cost, Used: o.used, Excess: o.excess})
+		s.Parts[i] = weir.SettledPart{Tag: d.tag(i), Cost: d.ops[i].Cost, Used: o.used, Excess: o.excess}
 	}
 	return s
 }

@@ -2,10 +2,12 @@ package redis
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
+	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"strings"
+	"sync"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -20,11 +22,11 @@ local text = redis.pcall('GET', KEYS[1])
 return type(text) == 'table' and '?' or text or ''`)
 
 	writeDirectory = newSmall(directoryTimes + `
-redis.call('PSETEX', KEYS[1], keep, expires .. content)
+redis.call('PSETEX', KEYS[1], keep, struct.pack('>BB', 0, 0) .. expires .. content)
 return ''`)
 
 	prolongDirectory = newSmall(directoryTimes + `
-redis.call('SETRANGE', KEYS[1], 0, expires)
+redis.call('SETRANGE', KEYS[1], 2, expires)
 redis.call('PEXPIRE', KEYS[1], keep)
 return ''`)
 )
@@ -65,6 +67,47 @@ func (s *Store) small(ctx context.Context, what *script, key, arg string) (strin
 	return answer, nil
 }
 
+// directory is what a hold was charged on.
+type directory struct {
+	ops     []weir.Op // key, limit and cost
+	tags    []string  // nil if there are none
+	expires weir.Micros
+	late    bool // it is not known whether it was charged
+}
+
+func (d *directory) tag(op int) string {
+	if d.tags == nil {
+		return ""
+	}
+	return d.tags[op]
+}
+
+// describe makes a directory. The caller may use the bytes of the keys for others.
+func describe(r *weir.Reservation, ops []weir.Op) *directory {
+	d := &directory{ops: make([]weir.Op, 0, len(ops))}
+	for i := range ops {
+		if ops[i].Look {
+			continue
+		}
+		d.ops = append(d.ops, weir.Op{Key: strings.Clone(ops[i].Key), Limit: ops[i].Limit, Cost: ops[i].Cost})
+		if r.Tags != nil {
+			d.tags = append(d.tags, r.Tags[i])
+		}
+	}
+	return d
+}
+
+func (s *Store) directoryOf(id weir.HoldID) string {
+	b := make([]byte, 0, 128)
+	b = append(append(append(b, s.prefix...), recordName...), '{')
+	b = append(hex.AppendEncode(b, id[:]), '}')
+	return string(b)
+}
+
+// A record begins with whether the hold has ended, of how many ops it is, and when it
+// expires or is forgotten, and has an outcome for each op.
+const recordHead, outcomeSize = 9, 14
+
 var errDirectory = errors.New("redis: what a hold was charged on cannot be read")
 
 // find reads the directory of a hold; nil if there is none.
@@ -73,41 +116,85 @@ func (s *Store) find(ctx context.Context, id weir.HoldID) (*directory, error) {
 	if err != nil || text == "" {
 		return nil, err
 	}
-	if len(text) < 7 {
+	if len(text) < recordHead || len(text) < recordHead+outcomeSize*int(text[1]) {
 		return nil, errDirectory
 	}
 	d := new(directory)
-	for _, b := range []byte(text[:7]) {
+	for _, b := range []byte(text[2:recordHead]) {
 		d.expires = d.expires<<8 | weir.Micros(b)
 	}
-	if err := json.Unmarshal([]byte(text[7:]), d); err != nil || len(d.Ops) == 0 || len(d.Ops) > weir.MaxOps {
+	rest := []byte(text[recordHead+outcomeSize*int(text[1]):])
+	if len(rest) == 0 { // it was settled before it was reserved
+		return nil, nil
+	}
+	if !d.read(rest) {
 		return nil, errDirectory
 	}
 	return d, nil
 }
 
-// ops are what was charged.
-func (d *directory) ops() (ops []weir.Op, err error) {
-	ops = make([]weir.Op, len(d.Ops))
-	for i := range d.Ops {
-		if ops[i], err = d.Ops[i].op(); err != nil {
-			return nil, err
+// read reads what limitTexts.append has written.
+func (d *directory) read(b []byte) bool {
+	for len(b) > 0 && len(d.ops) < weir.MaxOps {
+		var parts [4][]byte // key, tag, and of the limit the name and the rest
+		for i := range parts {
+			size, n := binary.Uvarint(b)
+			if n <= 0 || size > uint64(len(b)-n) {
+				return false
+			}
+			parts[i], b = b[n:n+int(size)], b[n+int(size):]
 		}
+		cost, n := binary.Uvarint(b)
+		l, err := weir.ParseLimit(string(parts[3]))
+		if n <= 0 || cost > weir.MaxUnits || err != nil {
+			return false
+		}
+		l.Name = string(parts[2])
+		limit, err := l.Compile()
+		if err != nil {
+			return false
+		}
+		b = b[n:]
+		d.ops = append(d.ops, weir.Op{Key: string(parts[0]), Limit: limit, Cost: int64(cost)})
+		d.tags = append(d.tags, string(parts[1]))
 	}
-	return ops, nil
+	return len(b) == 0
 }
 
-// op is what was charged.
-func (o *directoryOp) op() (weir.Op, error) {
-	key, err := base64.StdEncoding.DecodeString(o.Key)
-	if err != nil {
-		return weir.Op{}, errDirectory
-	}
-	limit, err := o.Limit.Compile()
-	if err != nil {
-		return weir.Op{}, errDirectory
-	}
-	return weir.Op{Key: string(key), Limit: limit, Cost: o.Cost}, nil
+// maxLimitTexts bounds the limits whose texts are remembered.
+const maxLimitTexts = 1024
+
+// limitTexts are those of limits that were reserved last.
+type limitTexts struct {
+	mu    sync.Mutex
+	texts map[*weir.Compiled][]byte
 }
 
-func quoteBytes(key string) string { return base64.StdEncoding.EncodeToString([]byte(key)) }
+func (t *limitTexts) of(c *weir.Compiled) []byte {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	text := t.texts[c]
+	if text == nil {
+		if len(t.texts) >= maxLimitTexts || t.texts == nil {
+			t.texts = make(map[*weir.Compiled][]byte)
+		}
+		text = appendText(appendText(nil, c.Limit().Name), c.Limit().String())
+		t.texts[c] = text
+	}
+	return text
+}
+
+// appendText appends a text after its length.
+func appendText(b []byte, s string) []byte {
+	return append(binary.AppendUvarint(b, uint64(len(s))), s...)
+}
+
+// append appends for each op its key, tag, limit and cost.
+func (t *limitTexts) append(b []byte, d *directory) []byte {
+	for i := range d.ops {
+		op := &d.ops[i]
+		b = append(appendText(appendText(b, op.Key), d.tag(i)), t.of(op.Limit)...)
+		b = binary.AppendUvarint(b, uint64(op.Cost))
+	}
+	return b
+}

@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"strings"
 	"sync"
 
 	"github.com/weirhq/weir"
@@ -14,28 +13,16 @@ const maxKnown = 8192
 // them need not read it. They may be out of date: the record of the hold decides.
 type known struct {
 	mu    sync.Mutex
-	byID  map[weir.HoldID]*knownHold
+	byID  map[weir.HoldID]*directory
 	order []weir.HoldID // a ring
 	next  int
 }
 
-type knownHold struct {
-	*directory
-	ops []weir.Op
-}
-
-// add remembers a hold. The caller may use the bytes of the keys for others.
-func (k *known) add(id weir.HoldID, d *directory, ops []weir.Op) {
-	h := &knownHold{directory: d}
-	for _, op := range ops {
-		if !op.Look {
-			h.ops = append(h.ops, weir.Op{Key: strings.Clone(op.Key), Limit: op.Limit, Cost: op.Cost})
-		}
-	}
+func (k *known) add(id weir.HoldID, d *directory) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if k.byID == nil {
-		k.byID = make(map[weir.HoldID]*knownHold)
+		k.byID = make(map[weir.HoldID]*directory)
 	}
 	if len(k.order) < maxKnown {
 		k.order = append(k.order, id)
@@ -44,10 +31,10 @@ func (k *known) add(id weir.HoldID, d *directory, ops []weir.Op) {
 		k.order[k.next] = id
 		k.next = (k.next + 1) % maxKnown
 	}
-	k.byID[id] = h
+	k.byID[id] = d
 }
 
-func (k *known) find(id weir.HoldID) *knownHold {
+func (k *known) find(id weir.HoldID) *directory {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	return k.byID[id]

@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"strings"
 	"testing"
 	"time"
 	"unsafe"
@@ -79,7 +80,10 @@ func braced(n byte) weir.HoldID { return weir.HoldID{n, '{', 'x', '}'} }
 func TestDamagedDirectory(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	for n, text := range []string{"short", "1234567{}", "1234567{\"ops\":[{}]}", "1234567[", "1234567{\"ops\":[{\"k\":\"!\"}]}"} {
+	for n, text := range []string{
+		"short", "\x00\x012345678", "\x00\x002345678\xff", "\x00\x002345678\x01k\x00\x00", "\x00\x002345678\x01k\x00\x00\x05limit\x01",
+		"\x00\x002345678\x01k\x00\x00\x045/1m", "\x00\x002345678" + strings.Repeat("\x01k\x00\x00\x045/1m\x01", weir.MaxOps+1),
+	} {
 		id := weir.HoldID{byte(n)}
 		testcall.OK(t, client.Do(t.Context(), client.B().Set().Key(store.directoryOf(id)).Value(text).Build()).Error())
 		if s, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}); err == nil {
@@ -99,7 +103,7 @@ func TestHoldKeysExpire(t *testing.T) {
 	}
 	testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{1}, Used: func(string, int64) int64 { return 1 }}))(t)
 	keys := testcall.Must(client.Do(t.Context(), client.B().Keys().Pattern("*").Build()).AsStrSlice())(t)
-	if len(keys) != 1+1+3+1 { // the state, the open ones, three directories and what has ended
+	if len(keys) != 1+1+3 { // the state, the open ones, and three records
 		t.Errorf("%q", keys)
 	}
 	for _, key := range keys {
@@ -132,7 +136,7 @@ func TestKnownHolds(t *testing.T) {
 		}
 	}
 	for n := range maxKnown + 10 {
-		store.known.add(weir.HoldID{byte(n), byte(n >> 8), 1}, new(directory), nil)
+		store.known.add(weir.HoldID{byte(n), byte(n >> 8), 1}, new(directory))
 	}
 	if n := len(store.known.byID); n > maxKnown || store.known.find(weir.HoldID{9, 0, 1}) != nil {
 		t.Errorf("%d are remembered", n)

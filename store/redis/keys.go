@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/weirhq/weir"
@@ -9,7 +10,27 @@ import (
 // keyOf returns the name of an op's state. A kind has no brace, so what comes after
 // the first one behind it is the client's key and nothing else.
 func (s *Store) keyOf(op *weir.Op) string {
-	return s.prefix + op.Limit.KindText() + "{" + op.Key + "}"
+	return s.prefix + op.Limit.KindText() + tagBegin(op.Key) + op.Key + "}"
+}
+
+// tagBegin is what is before a client's key. Between the first braces of a name there must be
+// something: else each name of the client would be on a slot of its own. So a key that begins
+// with a brace that closes gets a sign in front of it, and another one that looks so, too.
+func tagBegin(key string) string {
+	if rest := strings.TrimLeft(key, "%"); rest == "" || rest[0] == '}' {
+		return "{%"
+	}
+	return "{"
+}
+
+// checkPrefix reports whether what belongs to one client can be on one slot.
+func checkPrefix(prefix string) error {
+	if _, rest, found := strings.Cut(prefix, "{"); found {
+		if tag, _, closed := strings.Cut(rest, "}"); !closed || tag == "" {
+			return fmt.Errorf("redis: the prefix %q has half a hash tag; write it as {tag}, or leave out the braces", prefix)
+		}
+	}
+	return nil
 }
 
 // slots is how many a cluster has.

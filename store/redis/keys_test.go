@@ -17,7 +17,7 @@ func TestKeyNames(t *testing.T) {
 		{"", "token_bucket 100/1m", "alice", "weir:T1m{alice}"},
 		{"login", "fixed_window 5/90s", "203.0.113.7", "weir:login:F90s{203.0.113.7}"},
 		{"", "sliding_buckets 5/1h", "a", "weir:B1h/60{a}"},
-		{"a:b{c}%", "sliding_log 5/1d", "}{", "weir:a%3Ab%7Bc%7D%25:L1d{}{}"},
+		{"a:b{c}%", "sliding_log 5/1d", "}{", "weir:a%3Ab%7Bc%7D%25:L1d{%}{}"},
 	} {
 		limit := weir.MustParseLimit(c.limit)
 		limit.Name = c.name

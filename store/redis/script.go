@@ -40,7 +40,7 @@ type form uint8
 
 const (
 	columns form = iota // anything at all
-	singles             // requests of one op to take, all of one algorithm that has no tail
+	singles             // requests of one op to take, reserve or settle, all of one algorithm that has no tail
 )
 
 // script is a file of script/, which is sent as it is.
@@ -57,6 +57,9 @@ var scripts = []*script{
 	{file: "single_bucket", form: singles, can: needBucket},
 	{file: "single_fixed_window", form: singles, can: needFixedWindow},
 	{file: "single_sliding_window", form: singles, can: needSlidingWindow},
+	{file: "held_bucket", form: singles, can: needBucket | needHolds},
+	{file: "held_fixed_window", form: singles, can: needFixedWindow | needHolds},
+	{file: "held_sliding_window", form: singles, can: needSlidingWindow | needHolds},
 	{file: "one_sliding_log", can: needSlidingLog},
 	{file: "one_sliding_buckets", can: needSlidingBuckets},
 	{file: "one_counters", can: needCounters},

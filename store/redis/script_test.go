@@ -42,6 +42,9 @@ func TestScriptsAreTheFiles(t *testing.T) {
 		{"single_bucket", []string{"leaky_bucket 5/1m"}},
 		{"single_fixed_window", []string{fixed, fixed}},
 		{"single_sliding_window", []string{window}},
+		{"held_bucket", []string{"hold " + bucket, bucket}},
+		{"held_fixed_window", []string{fixed, "hold " + fixed}},
+		{"held_sliding_window", []string{"hold " + window}},
 		{"one_counters", []string{bucket, fixed}},
 		{"one_counters", []string{bucket, fixed, window}},
 		{"one_sliding_log", []string{log}},
@@ -63,13 +66,19 @@ func TestScriptsAreTheFiles(t *testing.T) {
 	} {
 		var batch []*check
 		for _, limits := range c.requests {
-			check := newCheck(take, 0)
+			check := s.newCheck(take, 0)
+			if text, isHold := strings.CutPrefix(limits, "hold "); isHold {
+				limits, check.verb = text, reserve
+			}
 			for text := range strings.SplitSeq(limits, "+") {
 				if compiled[text] == nil {
 					compiled[text] = weir.MustCompile(text)
 				}
 				op := weir.Op{Key: "k", Limit: compiled[text], Cost: 1}
 				check.add(op, s.keyOf(&op))
+			}
+			if check.verb == reserve {
+				s.holds(check, weir.HoldID{1})
 			}
 			batch = append(batch, check)
 		}

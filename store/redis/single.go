@@ -6,7 +6,7 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Most calls are for requests of one op to take, under limits of one algorithm that has
+// Most calls are for requests of one op to take, reserve or settle, under limits of one algorithm that has
 // no tail. What they do to one key is no business of another's, so they are put in order
 // by key: the script then has one state at a time in hand, and needs no tables.
 
@@ -16,39 +16,69 @@ type chain struct {
 	first, last *check
 	count       int
 	plain       bool // each asks for one unit, and waits for any time
+	holds       bool // some are about holds
+	list        int  // of the key of the open ones, if there are
 }
 
 // sortSingles puts a batch in order, if it is of such requests.
 func (r *request) sortSingles() bool {
 	for _, c := range r.batch {
-		if c.verb != take || len(c.ops) != 1 {
+		if len(c.ops) != 1 {
+			return false
+		}
+		switch {
+		case c.verb == take:
+		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.Limit().Release:
+			r.needs |= needHolds
+		default:
 			return false
 		}
 		r.needs |= needOf[c.ops[0].Limit.Algorithm()]
 		c.next = nil
 	}
-	switch r.needs {
+	switch r.needs &^ needHolds {
 	case needBucket, needFixedWindow, needSlidingWindow:
 	default:
 		return false
 	}
 	if len(r.batch) == 1 { // somebody who came alone should not wait for maps
 		c := r.batch[0]
-		r.chains, r.keys = []chain{newChain(c)}, c.keys
-		return true
+		r.chains, r.keys = []chain{newChain(c)}, c.keys[:1:1]
+	} else {
+		if !r.chainUp() {
+			return false
+		}
+		r.keys = make([]string, len(r.chains), 3*len(r.batch))
+		for i := range r.chains {
+			r.keys[i] = r.chains[i].first.keys[0]
+		}
 	}
-	if !r.chainUp() {
-		return false
-	}
-	r.keys = make([]string, len(r.chains))
-	for i := range r.chains {
-		r.keys[i] = r.chains[i].first.keys[0]
+	if r.needs&needHolds != 0 {
+		r.addHoldKeys()
 	}
 	return true
 }
 
+// addHoldKeys adds the lists of open holds, and the records.
+func (r *request) addHoldKeys() {
+	for i := range r.chains {
+		ch := &r.chains[i]
+		if !ch.holds {
+			continue
+		}
+		r.keys = append(r.keys, ch.first.listKey(0))
+		ch.list = len(r.keys)
+		for c := ch.first; c != nil; c = c.next {
+			if c.verb != take {
+				r.keys = append(r.keys, c.hold.record)
+				c.hold.at = len(r.keys)
+			}
+		}
+	}
+}
+
 func newChain(c *check) chain {
-	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0])}
+	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0]), holds: c.verb != take}
 }
 
 func asksForOne(op *weir.Op) bool { return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always }
@@ -75,7 +105,7 @@ func (r *request) chainUp() bool {
 		}
 		ch.last.next, ch.last = c, c
 		ch.count++
-		ch.plain = ch.plain && asksForOne(op)
+		ch.plain, ch.holds = ch.plain && asksForOne(op), ch.holds || c.verb != take
 	}
 	if len(limits) > 1 {
 		slices.SortStableFunc(r.chains, func(a, b chain) int { return limits[a.limit] - limits[b.limit] })
@@ -83,11 +113,18 @@ func (r *request) chainUp() bool {
 	return true
 }
 
-// encodeSingles packs the request as script/part/main_single.lua reads it.
+// encodeSingles packs the request as script/part/main_single.lua reads it or, if some are
+// about holds, main_held.lua.
 func (r *request) encodeSingles(now int64) string {
+	holds := r.needs&needHolds != 0
 	b := make(packer, 3, 64+12*len(r.chains))
 	b.number(now)
 	length := 1
+	if holds {
+		b = slices.Grow(b, 256*len(r.batch))
+		b.number(int64(len(r.chains)))
+		length++
+	}
 	for rest := r.chains; len(rest) > 0; {
 		limit, n := rest[0].limit, 1
 		for n < len(rest) && rest[n].limit == limit {
@@ -97,7 +134,11 @@ func (r *request) encodeSingles(now int64) string {
 		b.number(int64(n))
 		length += 11
 		for i := range rest[:n] {
-			length += b.chain(&rest[i])
+			if holds {
+				length += b.held(&rest[i])
+			} else {
+				length += b.chain(&rest[i])
+			}
 		}
 		rest = rest[n:]
 	}
@@ -117,4 +158,26 @@ func (p *packer) chain(ch *chain) (length int) {
 		p.number(longestDelay(&c.ops[0]))
 	}
 	return 1 + 2*ch.count
+}
+
+// held packs one of which some requests may be about holds.
+func (p *packer) held(ch *chain) (length int) {
+	p.number(int64(ch.count))
+	p.number(int64(ch.list))
+	length = 2
+	for c := ch.first; c != nil; c = c.next {
+		p.number(int64(c.verb))
+		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
+		length += 3
+		if c.verb == settle {
+			p.number(c.hold.used[0])
+		} else {
+			p.number(longestDelay(&c.ops[0]))
+		}
+		if c.verb != take {
+			p.hold(c)
+			length += holdExtras
+		}
+	}
+	return length
 }

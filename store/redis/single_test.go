@@ -3,10 +3,13 @@ package redis
 import (
 	"fmt"
 	"math/rand/v2"
+	"reflect"
 	"testing"
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/scenario"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/store/memory"
 )
 
@@ -56,6 +59,77 @@ func TestBatchIsASequence(t *testing.T) {
 			}
 		}
 		now += weir.Micros(random.Int64N(20_000_000))
+	}
+	if forms[singles] < 100 || forms[columns] < 100 {
+		t.Errorf("not both forms were tried: %v", forms)
+	}
+}
+
+// The same with holds among them: on the same key and on others, settled twice in a call, too
+// late, and with too many open ones for one write.
+func TestBatchOfHoldsIsASequence(t *testing.T) {
+	model := scenario.NewModel()
+	model.Now = 1_790_000_000_000_000
+	s := storeOn(t, connect(t), Options{Clock: func() weir.Micros { return model.Now }})
+	random := rand.New(rand.NewPCG(5, 6))
+	forms := map[form]int{}
+	for _, text := range []string{"token_bucket 900/1m", "leaky_bucket 90/1m shape", "fixed_window 900/1m", "sliding_window 900/1m count_denied", "sliding_log 900/1m", "token_bucket 900/1m release"} {
+		limit := weir.MustCompile(text)
+		open := map[weir.HoldID]*directory{}
+		var ids []weir.HoldID
+		for step := range 60 {
+			var batch []*check
+			var want []any
+			known := len(ids)
+			for n := range 1 + random.IntN(30) {
+				op := weir.Op{Key: fmt.Sprint(text, random.IntN(3)), Limit: limit, Cost: 1 + random.Int64N(9)}
+				verb := []verb{take, reserve, reserve, settle, settle}[random.IntN(5)]
+				switch {
+				case verb == settle && known > 0:
+					settlement := weir.Settlement{ID: ids[random.IntN(known)]}
+					used := random.Int64N(12)
+					settlement.Used = func(string, int64) int64 { return used }
+					d := open[settlement.ID]
+					c := s.checkOf(settle, d.ops)
+					s.toSettle(c, &settlement, d)
+					c.settles(0, &settlement, d, 0)
+					batch = append(batch, c)
+					want = append(want, testcall.Must(model.Settle(t.Context(), settlement))(t))
+				case verb == reserve:
+					r := weir.Reservation{ID: weir.HoldID{byte(step), byte(n), byte(len(text)), text[0]}, TTL: time.Duration(1+random.IntN(90)) * time.Second}
+					c := s.checkOf(reserve, []weir.Op{op})
+					d := describe(&r, []weir.Op{op})
+					d.expires = model.Now.Add(r.TTL)
+					h := s.holds(c, r.ID)
+					h.life, h.content = r.TTL, string(s.texts.append(make([]byte, outcomeSize), d))
+					batch = append(batch, c)
+					decisions := testcall.Must(model.Reserve(t.Context(), nil, r, op))(t)
+					if want = append(want, decisions[0]); decisions[0].Allowed {
+						open[r.ID] = d
+						ids = append(ids, r.ID)
+					}
+				default:
+					batch = append(batch, s.checkOf(verbFor(take, []weir.Op{op}), []weir.Op{op}))
+					want = append(want, testcall.Must(model.Take(t.Context(), nil, op))(t)[0])
+				}
+			}
+			r := newRequest(batch)
+			forms[r.form]++
+			testcall.OK(t, s.call(r))
+			for i, c := range batch {
+				var got any
+				if c.verb == settle {
+					testcall.OK(t, c.err)
+					got = open[weir.HoldID([]byte(c.hold.id))].settled(c.hold.outcomes)
+				} else {
+					got = c.decisions[0]
+				}
+				if c.err != nil || !reflect.DeepEqual(got, want[i]) {
+					t.Fatalf("%s, step %d, request %d of %d: %+v %v, want %+v", text, step, i, len(batch), got, c.err, want[i])
+				}
+			}
+			model.Now += weir.Micros(random.Int64N(9_000_000))
+		}
 	}
 	if forms[singles] < 100 || forms[columns] < 100 {
 		t.Errorf("not both forms were tried: %v", forms)

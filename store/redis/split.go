@@ -13,21 +13,31 @@ func (s *Store) do(ctx context.Context, dst []weir.Decision, verb verb, ops []we
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
-	if s.link.cluster && len(ops) > 1 {
-		return s.doApart(ctx, dst, verb, ops)
+	if s.isApart(ops) {
+		checks, part := s.split(verb, ops)
+		return s.doChecks(ctx, dst, checks, part)
 	}
-	c := s.newCheck(verb, 0)
+	c := s.checkOf(verb, ops)
 	defer c.recycle()
+	if err := s.run(ctx, c); err != nil {
+		return dst, err // an error never carries a verdict
+	}
+	return append(dst, c.decisions...), nil
+}
+
+// isApart reports whether ops may be on several slots.
+func (s *Store) isApart(ops []weir.Op) bool { return s.link.cluster && len(ops) > 1 }
+
+// checkOf makes a check of ops that are not apart.
+func (s *Store) checkOf(verb verb, ops []weir.Op) *check {
+	c := s.newCheck(verb, 0)
 	for i := range ops {
 		c.add(ops[i], s.keyOf(&ops[i]))
 	}
 	if s.link.cluster {
 		c.slot = slotOf(c.keys[0])
 	}
-	if err := s.run(ctx, c); err != nil {
-		return dst, err // an error never carries a verdict
-	}
-	return append(dst, c.decisions...), nil
+	return c
 }
 
 // run sends the check, or waits for the leader that sends it. A leader waits for its
@@ -78,29 +88,10 @@ func (s *Store) newCheck(verb verb, slot uint16) *check {
 	return c
 }
 
-// doApart has ops decided that may be on several slots, all at once.
-func (s *Store) doApart(ctx context.Context, dst []weir.Decision, verb verb, ops []weir.Op) ([]weir.Decision, error) {
-	checks, part := s.split(verb, ops)
-	return s.doChecks(ctx, dst, checks, part)
-}
-
 // doChecks has checks decided that are on different slots. Part is, for each op, of which
 // check it is a part.
 func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*check, part []int) ([]weir.Decision, error) {
-	timeout := startTimer(s.timeout)
-	defer stopTimer(timeout)
-	for _, c := range checks {
-		s.sendSoon(c)
-	}
-	var failed error
-	for _, c := range checks {
-		if err := s.await(ctx, c, timeout); err != nil && failed == nil {
-			failed = err
-		}
-	}
-	if len(checks) > 1 && agrees(checks) {
-		s.agree(ctx, checks, timeout, failed)
-	}
+	failed := s.askAll(ctx, checks)
 	if failed == nil {
 		next := make([]int, len(checks))
 		for _, p := range part {
@@ -112,6 +103,24 @@ func (s *Store) doChecks(ctx context.Context, dst []weir.Decision, checks []*che
 		c.recycle()
 	}
 	return dst, failed
+}
+
+// askAll has checks on different slots answered, all or none.
+func (s *Store) askAll(ctx context.Context, checks []*check) (failed error) {
+	timeout := startTimer(s.timeout)
+	defer stopTimer(timeout)
+	for _, c := range checks {
+		s.sendSoon(c)
+	}
+	for _, c := range checks {
+		if err := s.await(ctx, c, timeout); err != nil && failed == nil {
+			failed = err
+		}
+	}
+	if len(checks) > 1 && agrees(checks) {
+		s.agree(ctx, checks, timeout, failed)
+	}
+	return failed
 }
 
 // agrees reports whether checks are to be charged all or none.

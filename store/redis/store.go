@@ -23,7 +23,11 @@
 //
 // without the spaces, for example "weir:login:F1m{203.0.113.7}": the prefix, the
 // limit's name, a letter for the algorithm with its period, and the client's key, byte
-// for byte. The braces put all limits of one client on one slot of a cluster.
+// for byte; if it begins with a closing brace, a % comes before it. The braces put all limits
+// of one client on one slot of a cluster.
+//
+// The open holds of a client are in "PREFIX %holds: NAME : KIND { KEY }", and each hold has a
+// record "PREFIX %hold: { ID }" until a minute after it has expired.
 package redis
 
 import (
@@ -70,6 +74,7 @@ type Store struct {
 	link    link
 	lanes   lanes
 	known   known
+	texts   limitTexts
 	closing chan struct{} // closed by Close
 }
 
@@ -150,6 +155,9 @@ func (c Config) connect(timeout time.Duration) (rueidis.Client, error) {
 func newStore(o Options) (*Store, error) {
 	if o.Timeout < 0 {
 		return nil, errors.New("redis: Timeout is negative; leave it 0 for the default")
+	}
+	if err := checkPrefix(o.Prefix); err != nil {
+		return nil, err
 	}
 	loadScripts()
 	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, closing: make(chan struct{})}

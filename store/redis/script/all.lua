@@ -1107,24 +1107,6 @@ forget = function()
   if LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, hashed = LOG[k].hashed } end
 end
 
--- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
--- state of k; with FRESH at 0 there is nothing left of it.
-
-ALGORITHM[0].refund = function(receipt, cost)
-  if B[k] <= 0 then return end
-  local rate, level = c.rate, A[k]
-  if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
-  local last = FRESH[k] - divUp(A[k], rate)
-  local back = min(cost, floor((EXACT - 1) / c.p)) * c.p
-  if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
-    if c.shape and receipt < FRESH[k] then return end
-    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
-  end
-  level = level - min(level, back)
-  FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
-end
-ALGORITHM[1].refund = ALGORITHM[0].refund
-
 ALGORITHM[2].refund = function(receipt, cost)
   if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], cost) end
   if A[k] == 0 then FRESH[k] = 0 end
@@ -1146,6 +1128,24 @@ ALGORITHM[3].refund = function(receipt, cost)
     FRESH[k] = 0
   end
 end
+
+-- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
+-- state of k; with FRESH at 0 there is nothing left of it.
+
+ALGORITHM[0].refund = function(receipt, cost)
+  if B[k] <= 0 then return end
+  local rate, level = c.rate, A[k]
+  if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
+  local last = FRESH[k] - divUp(A[k], rate)
+  local back = min(cost, floor((EXACT - 1) / c.p)) * c.p
+  if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
+    if c.shape and receipt < FRESH[k] then return end
+    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+  end
+  level = level - min(level, back)
+  FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+end
+ALGORITHM[1].refund = ALGORITHM[0].refund
 
 ALGORITHM[4].refund = function(receipt, cost)
   enterLog()

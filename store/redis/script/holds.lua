@@ -1107,24 +1107,6 @@ forget = function()
   if LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, hashed = LOG[k].hashed } end
 end
 
--- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
--- state of k; with FRESH at 0 there is nothing left of it.
-
-ALGORITHM[0].refund = function(receipt, cost)
-  if B[k] <= 0 then return end
-  local rate, level = c.rate, A[k]
-  if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
-  local last = FRESH[k] - divUp(A[k], rate)
-  local back = min(cost, floor((EXACT - 1) / c.p)) * c.p
-  if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
-    if c.shape and receipt < FRESH[k] then return end
-    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
-  end
-  level = level - min(level, back)
-  FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
-end
-ALGORITHM[1].refund = ALGORITHM[0].refund
-
 ALGORITHM[2].refund = function(receipt, cost)
   if receipt == FRESH[k] or receipt == LATEST then A[k] = A[k] - min(A[k], cost) end
   if A[k] == 0 then FRESH[k] = 0 end
@@ -1146,6 +1128,24 @@ ALGORITHM[3].refund = function(receipt, cost)
     FRESH[k] = 0
   end
 end
+
+-- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
+-- state of k; with FRESH at 0 there is nothing left of it.
+
+ALGORITHM[0].refund = function(receipt, cost)
+  if B[k] <= 0 then return end
+  local rate, level = c.rate, A[k]
+  if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
+  local last = FRESH[k] - divUp(A[k], rate)
+  local back = min(cost, floor((EXACT - 1) / c.p)) * c.p
+  if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
+    if c.shape and receipt < FRESH[k] then return end
+    back = min(back, max(0, min(EXACT, max(0, receipt - last) * c.rate) - (c.rate - 1)))
+  end
+  level = level - min(level, back)
+  FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+end
+ALGORITHM[1].refund = ALGORITHM[0].refund
 
 ALGORITHM[4].refund = function(receipt, cost)
   enterLog()
@@ -1233,298 +1233,469 @@ several = function(verb, n, i)
   survey(n)
 end
 
--- Holds. The open ones of a key are in a hash beside its state: by the id of the hold, when
--- it expires, and what was charged, as weir.Held has it. The field 'x' is not later than
--- when the first of them expires; 'f' is exactly that, if there are too many. What has ended is a string for itself, which Redis
--- forgets: what was used, what was too much, and until when it is known.
-
--- They are in a function, because a script has at most 200 locals.
+-- What is about holds is in a function, because a script has at most 200 locals.
 holding = (function()
-  local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8, 9
-  local UNKNOWN, SETTLED, EXPIRED, OPEN, REPEATED = 0, 1, 2, 4, 5
-  local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
 
-  local MAX_HOLDS = 1000
-  local MEMORY = 60 * SECOND
-  local RECORD = '>I7I7I7I7I7I7B' -- expires, cost, receipt, level, at, and of its limit N and whether it shapes
+-- The open holds of a key are a text beside its state: a head and, in no order, an entry
+-- for each, with its id and what was charged, as weir.Held has it. So they are read together
+-- with the states, and only what has changed is written.
 
-  -- lasting is how long something is kept that is needed until then.
-  local function lasting(time) return ttl(time + SECOND) end
+local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
+local LIST, LIST_HEAD = '>BI2I7I7', 17 -- is the third exact, how many, when the first expires or sooner, when Redis forgets it
+local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: expires, cost, receipt, level, since, and of its limit N and whether it shapes
+local OUTCOMES = '>BBI7' -- of a record: has it ended, of how many ops, when it expires or is forgotten
+local cut = string.sub
 
-  local function saveHold(h, r) call('HSET', h, r.id, pack(RECORD, r.expires, r.cost, r.receipt, r.level, r.at, r.n, r.shape)) end
+-- Of one key: the entries, what is in the head, and what of it is to be written.
+local list, listed, isFirst, firstDue, forgets
+local stored, prolonged, from, to -- bytes in Redis, whether it lives longer now, and which entries have changed
+local due, heldCost, receipt, level, since, heldN, heldShape -- of one hold
+local LEVELS, SINCE -- of all holds, while they move up
 
-  -- readHold reads a record. One that is damaged counts as none.
-  local function readHold(id, text)
-    if #text ~= 43 then return nil end
-    local r = { id = id }
-    r.expires, r.cost, r.receipt, r.level, r.at, r.n, r.shape = unpack(RECORD, text)
-    return r
+-- openList takes up a text; false if there is none. One that is damaged counts as none.
+local function openList(text)
+  list, listed, isFirst, firstDue, forgets, stored, prolonged, from = '', 0, 1, EXACT, 0, 0, false, nil
+  if not text or #text < LIST_HEAD then return end
+  local exact, count, first, ends = unpack(LIST, text)
+  if exact > 1 or count > MAX_HOLDS or #text < LIST_HEAD + count * ENTRY then return end
+  listed, isFirst, firstDue, forgets, stored = count, exact, first, ends, #text
+  if count > 0 then list = cut(text, LIST_HEAD + 1, LIST_HEAD + count * ENTRY) end
+end
+
+-- touch says that bytes of the entries have changed.
+local function touch(first, last)
+  if not from then
+    from, to = first, last
+  else
+    from, to = min(from, first), max(to, last)
   end
+  to = min(to, #list)
+end
 
-  -- openHolds reads all holds of a key, the first to expire first.
-  local function openHolds(h)
-    local all, list = call('HGETALL', h), {}
-    for i = 1, #all, 2 do
-      if all[i] ~= 'x' then list[#list + 1] = readHold(all[i], all[i + 1]) end -- nil adds nothing
-    end
-    table.sort(list, function(p, q)
-      if p.expires ~= q.expires then return p.expires < q.expires end
-      return p.id < q.id
-    end)
-    return list
+local function closeList(key)
+  if not from then return end
+  local head = pack(LIST, isFirst, listed, firstDue, forgets)
+  if stored == 0 or stored > 4 * (LIST_HEAD + #list) and stored > 1024 then
+    call('PSETEX', key, ttl(forgets), head .. list)
+    return
   end
-
-  -- keepHold writes an open hold, and lets Redis keep the hash as long as its last one.
-  local function keepHold(h, r)
-    saveHold(h, r)
-    local first = call('HGET', h, 'x')
-    if not first or #first ~= 7 or unpack('>I7', first) > r.expires then call('HSET', h, 'x', pack('>I7', r.expires)) end
-    local left = lasting(r.expires)
-    if call('PTTL', h) < tonumber(left) then call('PEXPIRE', h, left) end
+  if from <= 4 * ENTRY then
+    call('SETRANGE', key, '0', head .. cut(list, 1, to))
+  else
+    call('SETRANGE', key, '0', head)
+    if to > from then call('SETRANGE', key, format('%d', LIST_HEAD + from), cut(list, from + 1, to)) end
   end
+  if prolonged then call('PEXPIRE', key, ttl(forgets)) end
+end
 
-  -- drained is how much has left a bucket in a time at most, if its N may have been another.
-  local function drained(time)
-    if time <= 0 then return 0 end
-    local most = time * c.rate
-    if B[k] > c.n then
-      local _, mulDivUp, gcd = wide()
-      local g = gcd(B[k], c.period)
-      local n, p = B[k] / g, c.period / g
-      local other = time * n
-      if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then return EXACT end
-      most = max(most, mulDivUp(other, c.p, p))
-    end
-    return most
+-- findHold returns where the entry of a hold begins, from 0; nil if there is none.
+local function findHold(id)
+  if listed == 0 then return nil end
+  local i = string.find(list, id, 1, true)
+  while i and (i - 1) % ENTRY ~= 0 do i = string.find(list, id, i + 1, true) end
+  return i and i - 1
+end
+
+local function readHold(place) due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17) end
+
+-- keepHold notes when a hold expires. The list lives a little longer; if what has expired is
+-- to be given back, as long as there may be something to give back.
+local function keepHold(expires, receipt, releases)
+  if expires <= firstDue then isFirst, firstDue = 1, expires end
+  local last = releases and max(expires, receipt) or expires
+  if last >= forgets then forgets, prolonged = expiry(last), true end
+end
+
+-- addHold holds what k was just charged.
+local function addHold(id, expires, cost, releases)
+  local level, since = 0, 0
+  if c.full > 0 then level, since = A[k], FRESH[k] - divUp(A[k], c.rate) end
+  if listed == 0 then firstDue = EXACT end
+  list, listed = list .. id .. pack(HELD, expires, cost, FRESH[k], level, since, c.n, c.shape and 1 or 0), listed + 1
+  touch(#list - ENTRY, #list)
+  keepHold(expires, FRESH[k], releases)
+end
+
+-- removeHold puts the last entry in the place of one that has been read.
+local function removeHold(place)
+  local last = #list - ENTRY
+  if due <= firstDue then isFirst = 0 end
+  if place < last then
+    list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
+  else
+    list = cut(list, 1, last)
   end
+  listed = listed - 1
+  touch(place, place + ENTRY)
+end
 
-  -- letGo gives back units of a hold, which is open no more, to k. A bucket lets holds that
-  -- were reserved later move up. If the others are given, the caller saves those that moved.
-  local function letGo(r, units, h, others)
-    if FRESH[k] <= 0 or units <= 0 then return end
-    if c.full == 0 then
-      c.algorithm.refund(r.receipt, units)
-    else
-      if B[k] <= 0 or c.shape and r.receipt ~= FRESH[k] then return end
-      local rate, level = c.rate, A[k]
-      if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
-      local last = FRESH[k] - divUp(A[k], rate)
-      local back = min(units * c.p, level, r.level - drained(last - r.at))
-      if back <= 0 then return end
-      for _, other in ipairs(others or openHolds(h)) do
-        if other.at > r.at or other.at == r.at and other.level > r.level then
-          other.level = max(0, other.level - back)
-          if others then other.moved = true else saveHold(h, other) end
-        end
-      end
-      level = level - back
-      FRESH[k], A[k], B[k] = level > 0 and last + divUp(level, c.rate) or 0, level, c.n
+-- sweep removes what has expired, and finds what expires first.
+local function sweep()
+  local left, count, first = {}, 0, EXACT
+  for place = 0, #list - 1, ENTRY do
+    local due = unpack('>I7', list, place + 17)
+    if due > now then
+      count = count + 1
+      left[count], first = cut(list, place + 1, place + ENTRY), min(first, due)
     end
-    CHANGED[k] = true
-    if FRESH[k] <= 0 then forget() end
   end
+  list, listed, isFirst, firstDue = table.concat(left), count, 1, first
+  from = nil
+  touch(0, #list)
+end
 
-  -- limitOf is the limit that a hold was charged under, which may have had another N.
-  local function limitOf(limit, n, shapes)
-    if n == limit.n and shapes == limit.shape then return limit end
-    local changed = {}
-    for name, value in pairs(limit) do changed[name] = value end
-    changed.n, changed.shape = n, shapes
-    if limit.full > 0 then
-      local _, _, gcd = wide()
-      local g = gcd(n, limit.period)
-      changed.rate, changed.p = n / g, limit.period / g
-    end
-    return changed
+-- fullUntil returns when the first hold expires, if there are as many as there may be. What
+-- has expired is removed now and then, so that it does not pile up.
+local function fullUntil()
+  if listed % 64 == 0 and listed > 0 and firstDue <= now then sweep() end
+  if listed < MAX_HOLDS then return nil end
+  if isFirst == 0 or firstDue <= now then sweep() end
+  return listed >= MAX_HOLDS and firstDue or nil
+end
+
+-- letGo gives back to k units of the hold that was read, which is not on the list any more.
+local function letGo(units)
+  if FRESH[k] <= 0 or units <= 0 then return end
+  if c.algorithm.letGo then c.algorithm.letGo(units) else c.algorithm.refund(receipt, units) end
+  CHANGED[k] = true
+  if FRESH[k] <= 0 then forget() end
+end
+
+-- isEnded reports whether a record is of a hold that has ended, and until when it is known.
+local function isEnded(record, n)
+  if not record or #record < 9 then return false end
+  local ended, ops, known = unpack(OUTCOMES, record)
+  if ops ~= n or #record < 9 + 14 * n then known = 0 end
+  return ended == 1, known
+end
+
+-- remember writes how a hold has ended, and returns it. What there is of an open one is kept.
+local function remember(key, record, n, expires, outcomes)
+  local known = max(expires, now + MEMORY)
+  local head = pack(OUTCOMES, 1, n, known) .. outcomes
+  if record and #record >= #head and unpack('>BB', record) == 0 then
+    call('SETRANGE', key, '0', head)
+  else
+    call('PSETEX', key, ttl(known + SECOND), head)
   end
+  return head
+end
 
-  -- endDue gives back to k what holds have that have expired. First is the field 'x'.
-  local function endDue(h, first)
-    if not first or #first == 7 and unpack('>I7', first) > now then return end
-    local list = openHolds(h)
-    while list[1] and list[1].expires <= now do
-      local r = table.remove(list, 1)
-      call('HDEL', h, r.id, 'f')
-      local limit = c
-      c = limitOf(limit, r.n, r.shape == 1)
-      letGo(r, r.cost, h, list)
-      c = limit
-    end
-    for _, r in ipairs(list) do -- at the end, and not for each that has expired: a script blocks Redis
-      if r.moved then saveHold(h, r) end
-    end
-    if list[1] then call('HSET', h, 'x', pack('>I7', list[1].expires)) else call('DEL', h) end
+-- What a bucket gives back of a hold: what has not drained of it, if what was there first
+-- drains first. Holds that were reserved later move up by as much.
+
+-- openLevels and closeLevels are around what moves holds.
+local function openLevels()
+  LEVELS, SINCE = {}, {}
+  for j = 1, listed do LEVELS[j], SINCE[j] = unpack('>I7I7', list, j * ENTRY - 21) end
+end
+
+local function closeLevels()
+  local parts = {}
+  for j = 1, listed do
+    parts[j] = cut(list, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', LEVELS[j]) .. cut(list, j * ENTRY - 14, j * ENTRY)
   end
+  list, LEVELS = table.concat(parts), nil
+  touch(0, #list)
+end
 
-  -- firstToExpire returns when the first hold of a key expires that has as many as there may
-  -- be, and nil if it has room for another. To find it takes long, so the field 'f' has it
-  -- until a hold changes.
-  local function firstToExpire(h)
-    if call('HLEN', h) <= MAX_HOLDS then return nil end
-    local first = call('HGET', h, 'f')
-    if first and #first == 7 then
-      first = unpack('>I7', first)
-      if first > now then return first end
-    end
-    local list = openHolds(h)
-    while list[1] and list[1].expires <= now do
-      call('HDEL', h, table.remove(list, 1).id)
-    end
-    if #list < MAX_HOLDS then
-      call('HDEL', h, 'f')
-      return nil
-    end
-    call('HSET', h, 'f', pack('>I7', list[1].expires))
-    return list[1].expires
+local function moveUp(back)
+  for j = 1, listed do
+    if SINCE[j] > since or SINCE[j] == since and LEVELS[j] > level then LEVELS[j] = max(0, LEVELS[j] - back) end
   end
+end
 
-  -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that
-  -- has ended already is denied: its end was faster.
-  local function reserve(n, H, E, id, life, d, payload)
-    local full, fits = {}, true
-    for i = 1, n do
-      if not OP_LOOK[i] then
-        full[i] = firstToExpire(H[i])
-        if call('EXISTS', E[i]) == 1 then full[i] = now end
-      end
-    end
-    if next(full) then
-      for i = 1, n do
-        decideOrLook(i)
-        fits = fits and allowed
-      end
-      if fits then
-        for i = 1, n do
-          ask(peek, i)
-          if full[i] then allowed, retry, delay = false, full[i] - now, 0 end
-          answer()
-        end
-        return
-      end
-    end
-    if not settle(n) then return end
-    local expires = now + life
-    for i = 1, n do
-      if not OP_LOOK[i] then
-        k, c = OP_KEY[i], OP_LIMIT[i]
-        local r = { id = id, expires = expires, cost = OP_COST[i], receipt = FRESH[k], level = 0, at = 0, n = c.n, shape = c.shape and 1 or 0 }
-        if c.full > 0 then r.level, r.at = A[k], FRESH[k] - divUp(A[k], c.rate) end
-        keepHold(H[i], r)
-      end
-    end
-    if d > 0 then call('PSETEX', KEYS[d], lasting(expires + MEMORY), pack('>I7', expires) .. payload) end
+-- drained is how much has left a bucket in a time at most, if its N may have been another.
+local function drained(time)
+  if time <= 0 then return 0 end
+  local most = time * c.rate
+  if B[k] > c.n then
+    local _, mulDivUp, gcd = wide()
+    local g = gcd(B[k], c.period)
+    local n, p = B[k] / g, c.period / g
+    local other = time * n
+    if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then return EXACT end
+    most = max(most, mulDivUp(other, c.p, p))
   end
+  return most
+end
 
-  -- settleOne ends a hold on k, or extends it by a life, and says how it is. Known is when it
-  -- was last known to expire; 0 if nothing is known of it.
-  local function settleOne(i, h, e, id, life, known)
-    local ended = pcall('GET', e)
-    if type(ended) == 'string' and #ended == 21 then
-      local used, over, until_ = unpack('>I7I7I7', ended)
-      if until_ <= now then return UNKNOWN, 0, 0 end
-      return REPEATED, used, over
-    end
-    local text = call('HGET', h, id)
-    local r = text and readHold(id, text)
-    local expires = r and r.expires or known > 0 and known or now + MEMORY
-    if expires <= now then
-      if r and not OP_LIMIT[i].release then call('HDEL', h, id, 'f') end
-      if expires + MEMORY <= now then return UNKNOWN, 0, 0 end
-      return EXPIRED, 0, 0
-    end
-    if life > 0 then
-      if r then
-        r.expires = now + life
-        call('HDEL', h, 'f')
-        keepHold(h, r)
-      end
-      return OPEN, now + life, 0
-    end
-    -- Without a record the client was reset meanwhile, and there is nothing to give back.
-    local used, over, reserved = OP_LAST[i], 0, r and r.cost or OP_COST[i]
-    if r then call('HDEL', h, id, 'f') end
-    k, c = OP_KEY[i], OP_LIMIT[i]
-    if used < reserved then
-      if r then letGo(r, reserved - used, h) end
-    elseif used > reserved then
-      cost, maxDelay = used - reserved, ALWAYS
-      decide()
-      if charged then commit() end
-      over = excess
-    end
-    local known_ = max(expires, now + MEMORY)
-    call('PSETEX', e, lasting(known_), pack('>I7I7I7', used, over, known_))
-    return SETTLED, used, over
+ALGORITHM[0].letGo = function(units)
+  if B[k] <= 0 or c.shape and receipt ~= FRESH[k] then return end
+  local rate, full = c.rate, A[k]
+  if B[k] ~= c.n then rate, full = recount(c, full, B[k]) end
+  local last = FRESH[k] - divUp(A[k], rate)
+  local back = min(units * c.p, full, level - drained(last - since))
+  if back <= 0 then return end
+  if LEVELS then
+    moveUp(back)
+  elseif listed > 0 then
+    openLevels()
+    moveUp(back)
+    closeLevels()
   end
+  full = full - back
+  FRESH[k], A[k], B[k] = full > 0 and last + divUp(full, c.rate) or 0, full, c.n
+end
+ALGORITHM[1].letGo = ALGORITHM[0].letGo
 
-  -- holding does what a request about holds asks for, and returns where the next one begins.
-  -- Of each op there are six numbers: key, limit, cost, what was used or the longest delay,
-  -- and the keys of the hash and of the end; the former below 0 if holds that expire give
-  -- their units back, and 0 if there can be none. After them are the id of the hold, its life,
-  -- the key of the directory and what is in it, or when the hold was last known to expire.
-  return function(verb, n, i)
-    local foreign, H, E, FIRST = false, {}, {}, {}
+-- What is about holds. This is the rest of the function that begins in hold_begin.lua.
+
+local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8, 9
+local UNKNOWN, SETTLED, EXPIRED, OPEN, REPEATED = 0, 1, 2, 4, 5
+local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
+
+local H = {} -- of each op, the key of its list
+
+-- open and close are around what is done with the list of an op.
+local function open(op)
+  k, c = OP_KEY[op], OP_LIMIT[op]
+  openList(call('GET', H[op]))
+end
+local function close(op) closeList(H[op]) end
+
+-- limitOf is the limit that a hold was charged under, which may have had another N.
+local function limitOf(limit, n, shapes)
+  if n == limit.n and shapes == limit.shape then return limit end
+  local changed = {}
+  for name, value in pairs(limit) do changed[name] = value end
+  changed.n, changed.shape = n, shapes
+  if limit.full > 0 then
+    local _, _, gcd = wide()
+    local g = gcd(n, limit.period)
+    changed.rate, changed.p = n / g, limit.period / g
+  end
+  return changed
+end
+
+-- endDue gives back to k what holds have that have expired, the first of them first.
+local function endDue()
+  if firstDue > now then return end
+  local ends = {}
+  for j = 1, listed do
+    local place = (j - 1) * ENTRY
+    local due = unpack('>I7', list, place + 17)
+    if due <= now then ends[#ends + 1] = { j = j, due = due, id = cut(list, place + 1, place + 16) } end
+  end
+  table.sort(ends, function(p, q)
+    if p.due ~= q.due then return p.due < q.due end
+    return p.id < q.id
+  end)
+  local limit = c
+  if c.full > 0 then openLevels() end
+  for _, e in ipairs(ends) do
+    readHold((e.j - 1) * ENTRY)
+    if LEVELS then level, SINCE[e.j] = LEVELS[e.j], -1 end -- it is open no more
+    c = limitOf(limit, heldN, heldShape == 1)
+    letGo(heldCost)
+  end
+  c = limit
+  if LEVELS then closeLevels() end
+  sweep()
+end
+
+-- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that
+-- is there, or that has ended already, is denied: its end was faster.
+local function reserve(n, id, life, key, content)
+  local full, fits, known = {}, true, pcall('GET', key)
+  for op = 1, n do
+    if not OP_LOOK[op] then
+      open(op)
+      if known or findHold(id) then full[op] = now else full[op] = fullUntil() end
+      close(op)
+    end
+  end
+  if next(full) then
     for op = 1, n do
-      readOp(op, i)
-      local h = input[i + 4]
-      OP_LIMIT[op].release = h < 0
-      H[op], E[op] = KEYS[h < 0 and -h or h], KEYS[input[i + 5]]
-      if verb == HOLD_RESET then
-        forget()
-        call('DEL', H[op])
-      end
-      if h ~= 0 then FIRST[op] = pcall('HGET', H[op], 'x') end
-      foreign = foreign or FOREIGN[k] or type(FIRST[op]) == 'table' -- which is an error: it is no hash
-      i = i + 6
+      decideOrLook(op)
+      fits = fits and allowed
     end
-    local id, life, d, more = input[i], input[i + 1], input[i + 2], input[i + 3]
-    i = i + 4
-    if foreign then
-      allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+    if fits then
       for op = 1, n do
-        debt, excess = verb == HOLD_TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
-        if FOREIGN[OP_KEY[op]] then
-          refuseForeign()
-        elseif type(FIRST[op]) == 'table' then
-          length = length + 1
-          out[length] = FOREIGN_HOLDS
-        elseif verb == SETTLE or verb == EXTEND then
-          out[length + 1], out[length + 2], out[length + 3] = UNKNOWN, 0, 0
-          length = length + 3
-        else
-          answer()
-        end
+        ask(peek, op)
+        if full[op] then allowed, retry, delay = false, full[op] - now, 0 end
+        answer()
       end
-      return i
+      return
     end
+  end
+  if not settle(n) then return end
+  local held = 0
+  for op = 1, n do
+    if not OP_LOOK[op] then
+      open(op)
+      addHold(id, now + life, OP_COST[op], c.release)
+      close(op)
+      held = held + 1
+    end
+  end
+  if #content > 0 then call('PSETEX', key, ttl(now + life + MEMORY + SECOND), pack(OUTCOMES, 0, held, now + life) .. content) end
+end
+
+-- settleOne ends a hold on an op, and returns how much of what was used is too much.
+-- Without an entry the client was reset meanwhile, and there is nothing to give back.
+local function settleOne(op, id)
+  open(op)
+  local place = findHold(id)
+  local used, over, reserved = OP_LAST[op], 0, OP_COST[op]
+  if place then
+    readHold(place)
+    removeHold(place)
+    reserved = heldCost
+  end
+  if used < reserved then
+    if place then letGo(reserved - used) end
+  elseif used > reserved then
+    cost, maxDelay = used - reserved, ALWAYS
+    decide()
+    if charged then commit() end
+    over = excess
+  end
+  close(op)
+  return over
+end
+
+-- dueOf is when a hold of n ops expires, by its record or its entries, or as far as known.
+local function dueOf(n, id, record, known)
+  if record and #record >= 9 then
+    local _, _, expires = unpack(OUTCOMES, record)
+    return expires
+  end
+  for op = 1, n do
+    open(op)
+    local place = findHold(id)
+    if place then
+      readHold(place)
+      return due
+    end
+  end
+  return known > 0 and known or now + MEMORY
+end
+
+-- move changes when a hold on an op expires, or ends it if it has.
+local function move(op, id, expires)
+  open(op)
+  local place = findHold(id)
+  if not place then return end
+  readHold(place)
+  if expires then
+    if due <= firstDue then isFirst = 0 end
+    list = cut(list, 1, place + 16) .. pack('>I7', expires) .. cut(list, place + 24)
+    touch(place, place + ENTRY)
+    keepHold(expires, receipt, c.release)
+  else
+    removeHold(place)
+  end
+  close(op)
+end
+
+local function tell(how, used, over)
+  out[length + 1], out[length + 2], out[length + 3] = how, used, over
+  length = length + 3
+end
+
+-- endHold ends a hold of n ops, or extends it by a life, and says how it is.
+local function endHold(n, id, life, key, known)
+  local record = pcall('GET', key)
+  if type(record) == 'table' then record = false end
+  local ended, time = isEnded(record, n)
+  if ended then
     for op = 1, n do
-      if OP_LIMIT[op].release and verb ~= HOLD_RESET then
-        k, c = OP_KEY[op], OP_LIMIT[op]
-        endDue(H[op], FIRST[op])
-      end
+      if time > now then tell(REPEATED, unpack('>I7I7', record, 14 * op - 4)) else tell(UNKNOWN, 0, 0) end
     end
-    if verb == RESERVE then
-      reserve(n, H, E, id, life, d, more)
+    return
+  end
+  local expires = dueOf(n, id, record, known)
+  if expires <= now then
+    for op = 1, n do
+      move(op, id, nil)
+      tell(expires + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
+    end
+  elseif life > 0 then
+    for op = 1, n do
+      move(op, id, now + life)
+      tell(OPEN, now + life, 0)
+    end
+    if record then
+      call('SETRANGE', key, '2', pack('>I7', now + life))
+      call('PEXPIRE', key, ttl(now + life + MEMORY + SECOND))
+    end
+  else
+    local outcomes = {}
+    for op = 1, n do
+      local over = settleOne(op, id)
+      outcomes[op] = pack('>I7I7', OP_LAST[op], over)
+      tell(SETTLED, OP_LAST[op], over)
+    end
+    remember(key, record, n, expires, table.concat(outcomes))
+  end
+end
+
+-- refuse is the answer if somebody else has put something in the place of a state or a list.
+local function refuse(verb, n, strange)
+  allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
+  for op = 1, n do
+    debt, excess = verb == HOLD_TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
+    if FOREIGN[OP_KEY[op]] then
+      refuseForeign()
+    elseif strange[op] then
+      length = length + 1
+      out[length] = FOREIGN_HOLDS
     elseif verb == SETTLE or verb == EXTEND then
-      for op = 1, n do
-        out[length + 1], out[length + 2], out[length + 3] = settleOne(op, H[op], E[op], id, life, more)
-        if out[length + 1] == OPEN and d > 0 then
-          pcall('SETRANGE', KEYS[d], '0', pack('>I7', now + life))
-          call('PEXPIRE', KEYS[d], lasting(now + life + MEMORY))
-        end
-        length = length + 3
-      end
-    elseif verb == HOLD_TAKE then
-      settle(n)
+      tell(UNKNOWN, 0, 0)
     else
-      if verb == HOLD_RESET then
-        for op = 1, n do OP_LAST[op] = -1 end
-      end
-      survey(n)
+      answer()
     end
-    return i
   end
-end)()
+end
+
+-- holding does what a request about holds asks for, and returns where the next one begins.
+-- Of each op there are five numbers: key, limit, cost, what was used or the longest delay,
+-- and the key of the list; below 0 if holds that expire give their units back, and 0 if
+-- there can be none. After them are the id of the hold, the key of its record, its life, and
+-- what is put there or when the hold was last known to expire.
+return function(verb, n, i)
+  local foreign, strange = false, {}
+  for op = 1, n do
+    readOp(op, i)
+    local h = input[i + 4]
+    OP_LIMIT[op].release = h < 0
+    H[op] = KEYS[h < 0 and -h or h]
+    if verb == HOLD_RESET then
+      forget()
+      call('UNLINK', H[op])
+    elseif h ~= 0 then
+      local text = pcall('GET', H[op])
+      strange[op] = type(text) == 'table' -- which is an error: it is no text
+      if not strange[op] and h < 0 and not FOREIGN[k] then
+        c = OP_LIMIT[op]
+        openList(text)
+        endDue()
+        close(op)
+      end
+    end
+    foreign = foreign or FOREIGN[k] or strange[op]
+    i = i + 5
+  end
+  local id, key, life, more = input[i], KEYS[input[i + 1]], input[i + 2], input[i + 3]
+  i = i + 4
+  if foreign then
+    refuse(verb, n, strange)
+  elseif verb == RESERVE then
+    reserve(n, id, life, key, more)
+  elseif verb == SETTLE or verb == EXTEND then
+    endHold(n, id, life, key, more)
+  elseif verb == HOLD_TAKE then
+    settle(n)
+  else
+    if verb == HOLD_RESET then
+      for op = 1, n do OP_LAST[op] = -1 end
+    end
+    survey(n)
+  end
+  return i
+end
+end)() -- holding
 
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --

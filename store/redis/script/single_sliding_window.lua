@@ -105,11 +105,12 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
--- Every request is one op to take. So the state of the one key and the numbers of the one
+-- Every request is of one op. So the state of the one key and the numbers of the one
 -- limit that are being looked at are locals, and not in tables as in the other scripts.
 
 local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
+local foreign -- whether it holds something else
 local expires -- when Redis forgets it
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
@@ -144,7 +145,6 @@ else
   now = t[1] * 1000000 + t[2]
 end
 out[1], length = now, 1
-
 local heads = {}
 if #KEYS > 1 then heads = call('MGET', spread(KEYS)) end
 
@@ -155,10 +155,11 @@ while first <= last do
   local following = first + input[i + 10]
   i = i + 11
   for key = first, following - 1 do
+    local head = heads[key]
     -- What MGET does not find may be something foreign, too.
-    local head = heads[key] or pcall('GETRANGE', KEYS[key], '0', '27')
-    local foreign = type(head) == 'table'
-    oldFresh, oldA, oldB, expires = 0, 0, 0, 0
+    head = head or pcall('GETRANGE', KEYS[key], '0', '27')
+    foreign = type(head) == 'table'
+    oldFresh, oldA, oldB, expires, changed = 0, 0, 0, 0, false
     if not foreign and #head == HEAD then
       oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
       foreign = oldFresh >= EXACT
@@ -170,7 +171,6 @@ while first <= last do
     else
       cost, maxDelay = 1, -1
     end
-    changed = false
     for _ = 1, count do
       if each then
         cost, maxDelay = input[i], input[i + 1]
@@ -313,14 +313,16 @@ while first <= last do
       end
     end
     if changed then
-      local before = expires
-      if oldFresh > expires then expires = expiry(oldFresh) end
-      head = pack('>I7I7I7I7', oldFresh, oldA, oldB, expires)
-      if before > 0 then
-        call('SETRANGE', KEYS[key], '0', head)
-        if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
-      else
-        call('PSETEX', KEYS[key], ttl(expires), head)
+      do -- writeState
+        local before = expires
+        if oldFresh > expires then expires = expiry(oldFresh) end
+        head = pack('>I7I7I7I7', oldFresh, oldA, oldB, expires)
+        if before > 0 then
+          call('SETRANGE', KEYS[key], '0', head)
+          if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+        else
+          call('PSETEX', KEYS[key], ttl(expires), head)
+        end
       end
     end
   end

@@ -1,0 +1,57 @@
+-- What a bucket gives back of a hold: what has not drained of it, if what was there first
+-- drains first. Holds that were reserved later move up by as much.
+
+-- openLevels and closeLevels are around what moves holds.
+local function openLevels()
+  LEVELS, SINCE = {}, {}
+  for j = 1, listed do LEVELS[j], SINCE[j] = unpack('>I7I7', list, j * ENTRY - 21) end
+end
+
+local function closeLevels()
+  local parts = {}
+  for j = 1, listed do
+    parts[j] = cut(list, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', LEVELS[j]) .. cut(list, j * ENTRY - 14, j * ENTRY)
+  end
+  list, LEVELS = table.concat(parts), nil
+  touch(0, #list)
+end
+
+local function moveUp(back)
+  for j = 1, listed do
+    if SINCE[j] > since or SINCE[j] == since and LEVELS[j] > level then LEVELS[j] = max(0, LEVELS[j] - back) end
+  end
+end
+
+-- drained is how much has left a bucket in a time at most, if its N may have been another.
+local function drained(time)
+  if time <= 0 then return 0 end
+  local most = time * c.rate
+  if B[k] > c.n then
+    local _, mulDivUp, gcd = wide()
+    local g = gcd(B[k], c.period)
+    local n, p = B[k] / g, c.period / g
+    local other = time * n
+    if other >= EXACT or floor(other / p) >= floor((EXACT - 1) / c.p) then return EXACT end
+    most = max(most, mulDivUp(other, c.p, p))
+  end
+  return most
+end
+
+ALGORITHM[0].letGo = function(units)
+  if B[k] <= 0 or c.shape and receipt ~= FRESH[k] then return end
+  local rate, full = c.rate, A[k]
+  if B[k] ~= c.n then rate, full = recount(c, full, B[k]) end
+  local last = FRESH[k] - divUp(A[k], rate)
+  local back = min(units * c.p, full, level - drained(last - since))
+  if back <= 0 then return end
+  if LEVELS then
+    moveUp(back)
+  elseif listed > 0 then
+    openLevels()
+    moveUp(back)
+    closeLevels()
+  end
+  full = full - back
+  FRESH[k], A[k], B[k] = full > 0 and last + divUp(full, c.rate) or 0, full, c.n
+end
+ALGORITHM[1].letGo = ALGORITHM[0].letGo
