@@ -61,7 +61,13 @@ func (sh *shard) letGoLocked(p *heldPart) {
 	if !p.listed { // the key was reset
 		return
 	}
+	p.listed = false
+	if p.prev == nil && p.next == nil { // the only one, as usual
+		delete(sh.held, p.id)
+		return
+	}
 	list := sh.held[p.id]
+	list.n--
 	if p.prev == nil {
 		list.first = p.next
 	} else {
@@ -70,12 +76,8 @@ func (sh *shard) letGoLocked(p *heldPart) {
 	if p.next != nil {
 		p.next.prev = p.prev
 	}
-	p.listed, p.prev, p.next = false, nil, nil
-	if list.n--; list.n > 0 {
-		sh.held[p.id] = list
-		return
-	}
-	delete(sh.held, p.id)
+	p.prev, p.next = nil, nil
+	sh.held[p.id] = list
 }
 
 // leaveLocked lets the next sweep find a key that was let go without a change.
