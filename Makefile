@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build image web modules test packages lint bench chaos fuzz generate
+.PHONY: help run build release image web modules test packages lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -26,15 +26,15 @@ $(BIN)/rules.yaml: examples/rules/quickstart.yaml
 	@mkdir -p $(BIN)
 	@cp examples/rules/quickstart.yaml $(BIN)/rules.yaml
 
-# grpcnotrace leaves out the debug pages of gRPC, whose templates would keep every method of
-# every type in the binary: 44 MB instead of 28.
-TAGS := grpcnotrace
-
+# As releases are built; internal/compile says why.
 build: ## build bin/weir
-	@go build -tags $(TAGS) -o $(BIN)/weir ./cmd/weir
+	@CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '-s -w' -o $(BIN)/weir ./cmd/weir
+
+release: ## build the archives, checksums and SBOM of a tag, VERSION, into bin/release
+	@go run ./scripts/release --version "$(VERSION)"
 
 image: ## build a container image with buildah, podman or docker
-	@TAGS=$(TAGS) scripts/image.sh
+	@scripts/image.sh
 
 web: modules ## build the dashboard into web/dist, which is in the repository
 	@cd web && npm run --silent build

@@ -4,7 +4,6 @@
 #   VERSION  default what git describes
 #   ARCH     amd64 or arm64; default this machine's
 #   BINARY   a static binary for linux and ARCH that is there already; default one is built
-#   TAGS     of the build
 #   CONTEXT  what goes into the image; default bin/image
 set -eu
 cd "$(dirname "$0")/.."
@@ -33,7 +32,7 @@ mkdir -p "$tree/usr/bin" "$tree/etc/weir" "$tree/var/lib/weir"
 if [ -n "${BINARY:-}" ]; then
 	cp "$BINARY" "$tree/usr/bin/weir"
 else
-	CGO_ENABLED=0 GOOS=linux GOARCH=$arch go build -trimpath -tags "${TAGS:-}" -ldflags "-s -w" -o "$tree/usr/bin/weir" ./cmd/weir
+	GOOS=linux GOARCH=$arch make --silent build BIN="$tree/usr/bin"
 fi
 cp deploy/package/rules.yaml "$tree/etc/weir/rules.yaml"
 chmod -R u=rwX,go=rX "$tree"

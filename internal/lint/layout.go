@@ -15,6 +15,7 @@ var layout = []line{
 	{[]string{"test/conformance/..."}, "comparison with services that weir can replace, such as Envoy's ratelimit; separate modules, so that users do not download them"},
 	{[]string{"test/llm"}, "the gateway with real clients of language models; a separate module, so that users do not download them"},
 	{[]string{"test/resp"}, "the server for Redis clients with real ones; a separate module, so that users do not download them"},
+	{[]string{"scripts/release"}, "builds the archives, checksums and SBOM of a release; its tests build one, and install weir as a user does"},
 	{[]string{"examples/middleware/..."}, "example programs; each one is a separate module, so that users do not download frameworks"},
 	{[]string{"examples/library"}, "common tasks with the library in as few lines as possible; README and docs quote some of them"},
 	{[]string{"cmd/weir"}, "the command, one file per subcommand; it maps flags to the packages below and has no logic that another program could use"},

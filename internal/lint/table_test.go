@@ -78,9 +78,11 @@ func user(dir string) string {
 	switch {
 	case first == "examples":
 		return "to copy"
+	case first == "scripts":
+		return "maintainers"
 	case first == "deploy":
 		return "operators"
-	case first == "test" || strings.HasPrefix(name, "test") || name == "lint" || name == "docquote" || name == "scenario":
+	case first == "test" || strings.HasPrefix(name, "test") || name == "lint" || name == "docquote" || name == "compile" || name == "scenario":
 		return "tests"
 	case first == "internal" || first == "cmd" || first == "web" || name == "script":
 		return "the program"

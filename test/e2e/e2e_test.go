@@ -11,6 +11,8 @@ import (
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/weirhq/weir/internal/compile"
 )
 
 var update = flag.Bool("update", false, "write the expected output in the scripts again")
@@ -33,8 +35,7 @@ func buildAndRun(m *testing.M) int {
 	}
 	defer os.RemoveAll(dir)
 	bin = dir
-	build := exec.Command("go", "build", "-trimpath", "-tags", "grpcnotrace", "-ldflags", "-s -w", "-o", filepath.Join(dir, "weir"), "../../cmd/weir")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	build := compile.Weir("../..", compile.Host, filepath.Join(dir, "weir"), "-buildvcs=false")
 	if out, err := build.CombinedOutput(); err != nil {
 		fmt.Fprintf(os.Stderr, "go build: %v\n%s", err, out)
 		return 1

@@ -10,6 +10,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/weirhq/weir/internal/compile"
 	"github.com/weirhq/weir/internal/testredis"
 )
 
@@ -45,15 +46,13 @@ var buildPrevious = sync.OnceValue(func() (p previous) {
 		return p
 	}
 	p.weir = filepath.Join(dir, "weir")
-	for _, step := range [][]string{
-		{"git", "-C", "../..", "archive", "--format=tar", "-o", dir + "/source.tar", p.at},
-		{"tar", "-xf", dir + "/source.tar", "-C", dir},
-		{"go", "build", "-C", dir, "-buildvcs=false", "-trimpath", "-ldflags", "-s -w", "-o", p.weir, "./cmd/weir"},
+	for _, step := range []*exec.Cmd{
+		exec.Command("git", "-C", "../..", "archive", "--format=tar", "-o", dir+"/source.tar", p.at),
+		exec.Command("tar", "-xf", dir+"/source.tar", "-C", dir),
+		compile.Weir(dir, compile.Host, p.weir, "-buildvcs=false"),
 	} {
-		cmd := exec.Command(step[0], step[1:]...)
-		cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := cmd.CombinedOutput(); err != nil {
-			p.err = fmt.Errorf("%s: %w\n%s", strings.Join(step, " "), err, out)
+		if out, err := step.CombinedOutput(); err != nil {
+			p.err = fmt.Errorf("%s: %w\n%s", strings.Join(step.Args, " "), err, out)
 			return p
 		}
 	}

@@ -2,12 +2,12 @@ package run
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/compile"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/test/chaos/check"
 	"github.com/weirhq/weir/test/chaos/plan"
@@ -17,7 +17,7 @@ import (
 // the speed of the machine is not checked here.
 func TestScene(t *testing.T) {
 	program := filepath.Join(t.TempDir(), "weir")
-	if out, err := exec.Command("go", "build", "-o", program, "github.com/weirhq/weir/cmd/weir").CombinedOutput(); err != nil {
+	if out, err := compile.Weir("../../..", compile.Host, program, "-buildvcs=false").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	h, err := testcall.NewScope("chaos")
