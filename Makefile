@@ -50,7 +50,7 @@ test: packages modules ## run all tests, with the race detector
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 
 packages: # what the tests need
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah python3:python3 pip3:python3-pip
 
 lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
@@ -130,6 +130,7 @@ generate: ## regenerate code, golden files, and what the docs quote
 	go test ./internal/server/respapi -run Docs -update
 	go test ./cmd/weir -run Docs -update
 	scripts/proto.sh
+	go test ./test/sdk -run TestTypes -update
 	go test ./test/e2e -run TestDashboardPictures -update
 	go test ./test/e2e -run TestDocs -update
 	go test ./internal/lint -run TestZh -update

@@ -11,6 +11,7 @@ type line struct {
 var layout = []line{
 	{[]string{"test/e2e"}, "end-to-end tests of the built binary, and of every command that the docs quote"},
 	{[]string{"test/chaos/..."}, "the built binary under random faults, and a checker that sees only its answers"},
+	{[]string{"test/sdk"}, "the clients for TypeScript and Python against the built binary, the table of cases that these and the Go client must pass, and the generator of their types"},
 	{[]string{"test/bench/..."}, "benchmarks against other limiters, and the accuracy of the algorithms; a separate module, so that users do not download the other limiters"},
 	{[]string{"test/conformance/..."}, "comparison with services that weir can replace, such as Envoy's ratelimit; separate modules, so that users do not download them"},
 	{[]string{"test/llm"}, "the gateway with real clients of language models; a separate module, so that users do not download them"},

@@ -34,7 +34,10 @@ func TestWords(t *testing.T) {
 		name := filepath.ToSlash(strings.TrimPrefix(path, root+string(filepath.Separator)))
 		if d.IsDir() {
 			switch name {
-			case ".git", "bin", "web/node_modules", "web/dist", "test", "web/src/api":
+			case ".git", "bin", "web/dist", "test", "web/src/api":
+				return filepath.SkipDir
+			}
+			if d.Name() == "node_modules" {
 				return filepath.SkipDir
 			}
 			return nil

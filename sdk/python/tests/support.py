@@ -1,0 +1,98 @@
+"""What the tests share: the table of cases, a weir of their own, and servers that misbehave."""
+
+import json
+import logging
+import os
+import re
+import subprocess
+import tempfile
+import threading
+import time
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+
+URL = os.environ["WEIR_URL"]
+RULES = os.path.join(os.path.dirname(os.path.abspath(os.environ["WEIR_CASES"])), "rules.yaml")
+QUIET = logging.getLogger("quiet")
+QUIET.addHandler(logging.NullHandler())
+QUIET.propagate = False
+
+
+def cases(name):
+    """The table, for a client with this name."""
+    with open(os.environ["WEIR_CASES"], encoding="utf-8") as file:
+        return json.loads(file.read().replace("$", name + "-"))
+
+
+def start_weir(test, at="127.0.0.1:0"):
+    """Starts a weir, and waits until it listens. at is where, to start it again."""
+    folder = tempfile.TemporaryDirectory()
+    test.addCleanup(folder.cleanup)
+    process = subprocess.Popen(
+        [os.environ["WEIR_BINARY"], "serve", "--rules", RULES, "--http", at, "--grpc", "off"],
+        cwd=folder.name, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    )
+
+    def kill():
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+    test.addCleanup(kill)
+    for line in process.stdout:
+        found = re.match(r"weir listens on (\S+)", line)
+        if found:
+            return found[1], kill
+    raise AssertionError("weir ended before it listened")
+
+
+def serve(test, answer):
+    """Starts a server whose answer to POST is a function of the handler, until the test ends."""
+
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def do_POST(self):
+            self.rfile.read(int(self.headers["Content-Length"]))
+            try:
+                answer(self)
+            except OSError:
+                self.close_connection = True  # the client has had enough
+
+        def handle(self):
+            try:
+                super().handle()
+            except ConnectionError:  # while it waits for the next request
+                pass
+
+        def log_message(self, *args):
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    server.block_on_close = False
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
+    thread.start()
+
+    def stop():
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+    test.addCleanup(stop)
+    return f"http://127.0.0.1:{server.server_port}"
+
+
+def reply(handler, body, status=200, **headers):
+    if not isinstance(body, bytes):
+        body = json.dumps(body).encode()
+    handler.send_response(status)
+    for name, value in {"Content-Length": str(len(body)), **headers}.items():
+        handler.send_header(name, value)
+    handler.end_headers()
+    handler.wfile.write(body)
+
+
+def until(holds):
+    """Waits until something holds."""
+    while not holds():
+        time.sleep(0.01)

@@ -1,0 +1,38 @@
+"""A client for weir, an API rate limiter. It needs only the standard library.
+
+    client = weir.Client("http://127.0.0.1:8080")
+    verdict = client.check(weir.Request(user="alice", path="/api/items"))
+    if not verdict.allowed:
+        ...  # 429, and verdict.retry_after
+
+All durations are in seconds.
+"""
+
+from ._api import Override, Part, Request, Result, Settled
+from ._client import Client, Hold
+from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, Unavailable, WeirError
+from ._fallback import LocalLimit, Verdict
+from ._headers import Denial, denial_of, headers_of
+from ._wsgi import WSGILimit
+
+__all__ = [
+    "Client",
+    "Closed",
+    "Denial",
+    "Hold",
+    "HoldExpired",
+    "HoldUnknown",
+    "Invalid",
+    "LocalLimit",
+    "Override",
+    "Part",
+    "Request",
+    "Result",
+    "Settled",
+    "Unavailable",
+    "Verdict",
+    "WSGILimit",
+    "WeirError",
+    "denial_of",
+    "headers_of",
+]

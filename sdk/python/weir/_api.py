@@ -1,0 +1,179 @@
+# Generated from openapi.yaml; do not edit. To write it again: go test ./test/sdk -update
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple, Union
+
+
+@dataclass
+class Request:
+    """A request. A rule that needs a field which is left out does not apply."""
+
+    ip: str = ""  # IP address of the client, without a port
+    user: str = ""
+    api_key: str = ""  # in plain text; weir hashes it before it stores or logs it
+    tier: str = ""
+    method: str = ""
+    host: str = ""
+    path: str = ""  # escaped, as it was sent; it begins with a slash, and a query is removed
+    headers: Mapping[str, str] = field(default_factory=dict)
+    cookies: Mapping[str, str] = field(default_factory=dict)
+    query: Mapping[str, str] = field(default_factory=dict)
+    attributes: Mapping[str, str] = field(default_factory=dict)
+    cost: Union[int, Mapping[str, int]] = 0  # One number for every rule, where 0 uses the cost of each rule; or numbers by unit, for the rules that have this unit. Other rules then have their own cost.
+
+
+@dataclass
+class Override:
+    """the temporary override that set the limit; absent if the limit comes from the rule"""
+
+    id: str = ""
+    ends_at: Optional[datetime] = None
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "id": ("id", "string", True),
+        "ends_at": ("ends_at", "time", True),
+    }
+
+
+@dataclass
+class Result:
+    """The result of one limit."""
+
+    rule: str = ""
+    key: str = ""  # the key of the client
+    algorithm: str = ""
+    policy: str = ""  # the limit as written in a rule
+    allowed: bool = False
+    shadow: bool = False  # the rule is in shadow mode and denies nothing
+    asked: bool = False  # false if the store was unavailable; the numbers are then meaningless
+    cost: int = 0
+    limit: int = 0
+    remaining: int = 0
+    reset_at: int = 0
+    reset_after: float = 0.0  # in seconds
+    retry_after: float = 0.0  # in seconds
+    delay: float = 0.0  # in seconds
+    penalty: bool = False  # a penalty of the rule runs, so the limit denies
+    override: Optional[Override] = None  # the temporary override that set the limit; absent if the limit comes from the rule
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "rule": ("rule", "string", True),
+        "key": ("key", "string", True),
+        "algorithm": ("algorithm", "string", True),
+        "policy": ("policy", "string", True),
+        "allowed": ("allowed", "boolean", True),
+        "shadow": ("shadow", "boolean", False),
+        "asked": ("asked", "boolean", True),
+        "cost": ("cost", "number", True),
+        "limit": ("limit", "number", True),
+        "remaining": ("remaining", "number", True),
+        "reset_at": ("reset_at", "number", True),
+        "reset_after_ms": ("reset_after", "milliseconds", True),
+        "retry_after_ms": ("retry_after", "milliseconds", False),
+        "delay_ms": ("delay", "milliseconds", True),
+        "penalty": ("penalty", "boolean", False),
+        "override": ("override", Override, False),
+    }
+
+
+@dataclass
+class Answer:
+    """The numbers are those of one limit: for an allowed request the limit with the fewest units left, for a denied request the first limit in the document that denies. They are 0 if no limit was checked."""
+
+    allowed: bool = False
+    reason: str = ""
+    status: int = 0  # of a denial: HTTP status for the end user
+    rule: str = ""  # the rule of that limit
+    code: int = 0  # of a denial: application code of the rule
+    message: str = ""  # of a denial: for the end user
+    limit: int = 0
+    remaining: int = 0
+    reset_at: int = 0  # Unix seconds by the store's clock, rounded up
+    reset_after: float = 0.0  # in seconds
+    retry_after: float = 0.0  # in seconds; the longest of all limits that deny; 0 if allowed; also 0 if waiting does not help
+    delay: float = 0.0  # in seconds; delay the request for this long
+    hold: str = ""  # of a reservation that charged something
+    hold_expires_at: Optional[datetime] = None  # by the store's clock
+    degraded: bool = False  # the store was unavailable
+    version: int = 0  # of the rules
+    results: List[Result] = field(default_factory=list)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "allowed": ("allowed", "boolean", True),
+        "reason": ("reason", "string", True),
+        "status": ("status", "number", False),
+        "rule": ("rule", "string", False),
+        "code": ("code", "number", False),
+        "message": ("message", "string", False),
+        "limit": ("limit", "number", True),
+        "remaining": ("remaining", "number", True),
+        "reset_at": ("reset_at", "number", True),
+        "reset_after_ms": ("reset_after", "milliseconds", True),
+        "retry_after_ms": ("retry_after", "milliseconds", False),
+        "delay_ms": ("delay", "milliseconds", True),
+        "hold": ("hold", "string", False),
+        "hold_expires_at": ("hold_expires_at", "time", False),
+        "degraded": ("degraded", "boolean", True),
+        "version": ("version", "number", True),
+        "results": ("results", [Result], True),
+    }
+
+
+@dataclass
+class Part:
+    rule: str = ""
+    unit: str = ""
+    shadow: bool = False
+    reserved: int = 0
+    used: int = 0  # 0 as long as the hold is open
+    excess: int = 0  # units of what was used that were not charged, because the client is too deep in debt
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "rule": ("rule", "string", True),
+        "unit": ("unit", "string", False),
+        "shadow": ("shadow", "boolean", False),
+        "reserved": ("reserved", "number", True),
+        "used": ("used", "number", True),
+        "excess": ("excess", "number", False),
+    }
+
+
+@dataclass
+class Settled:
+    """What has become of a hold."""
+
+    state: str = ""
+    expires_at: Optional[datetime] = None  # of an open hold
+    parts: List[Part] = field(default_factory=list)  # One for each rule; none if it is pending.
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "state": ("state", "string", True),
+        "expires_at": ("expires_at", "time", False),
+        "parts": ("parts", [Part], True),
+    }
+
+
+@dataclass
+class Problem:
+    """An error, in the format of RFC 9457."""
+
+    type: str = ""
+    title: str = ""
+    status: int = 0
+    detail: str = ""  # what is wrong, and the remedy
+    code: str = ""  # Which detail it is, if the type has several. Not every detail has a code.
+    field: str = ""  # field of the body or the query
+    request_id: str = ""
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "type": ("type", "string", True),
+        "title": ("title", "string", True),
+        "status": ("status", "number", True),
+        "detail": ("detail", "string", True),
+        "code": ("code", "string", False),
+        "field": ("field", "string", False),
+        "request_id": ("request_id", "string", False),
+    }

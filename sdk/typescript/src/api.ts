@@ -1,0 +1,190 @@
+// Generated from openapi.yaml; do not edit. To write it again: go test ./test/sdk -update
+
+import type { Fields } from './decode.js'
+
+/** A request. A rule that needs a field which is left out does not apply. */
+export interface CheckRequest {
+  /** IP address of the client, without a port */
+  ip?: string | undefined
+  user?: string | undefined
+  /** in plain text; weir hashes it before it stores or logs it */
+  apiKey?: string | undefined
+  tier?: string | undefined
+  method?: string | undefined
+  host?: string | undefined
+  /** escaped, as it was sent; it begins with a slash, and a query is removed */
+  path?: string | undefined
+  headers?: Record<string, string> | undefined
+  cookies?: Record<string, string> | undefined
+  query?: Record<string, string> | undefined
+  attributes?: Record<string, string> | undefined
+  /** One number for every rule, where 0 uses the cost of each rule; or numbers by unit, for the rules that have this unit. Other rules then have their own cost. */
+  cost?: number | Record<string, number> | undefined
+}
+
+/** the temporary override that set the limit; absent if the limit comes from the rule */
+export interface Override {
+  id: string
+  endsAt: Date
+}
+
+export const overrideFields: Fields = {
+  id: { name: 'id', of: 'string', required: true },
+  ends_at: { name: 'endsAt', of: 'time', required: true },
+}
+
+/** The result of one limit. */
+export interface Result {
+  rule: string
+  /** the key of the client */
+  key: string
+  algorithm: string
+  /** the limit as written in a rule */
+  policy: string
+  allowed: boolean
+  /** the rule is in shadow mode and denies nothing */
+  shadow: boolean
+  /** false if the store was unavailable; the numbers are then meaningless */
+  asked: boolean
+  cost: number
+  limit: number
+  remaining: number
+  resetAt: number
+  resetAfterMs: number
+  retryAfterMs: number
+  delayMs: number
+  /** a penalty of the rule runs, so the limit denies */
+  penalty: boolean
+  /** the temporary override that set the limit; absent if the limit comes from the rule */
+  override?: Override
+}
+
+export const resultFields: Fields = {
+  rule: { name: 'rule', of: 'string', required: true },
+  key: { name: 'key', of: 'string', required: true },
+  algorithm: { name: 'algorithm', of: 'string', required: true },
+  policy: { name: 'policy', of: 'string', required: true },
+  allowed: { name: 'allowed', of: 'boolean', required: true },
+  shadow: { name: 'shadow', of: 'boolean', required: false },
+  asked: { name: 'asked', of: 'boolean', required: true },
+  cost: { name: 'cost', of: 'number', required: true },
+  limit: { name: 'limit', of: 'number', required: true },
+  remaining: { name: 'remaining', of: 'number', required: true },
+  reset_at: { name: 'resetAt', of: 'number', required: true },
+  reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
+  retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },
+  delay_ms: { name: 'delayMs', of: 'number', required: true },
+  penalty: { name: 'penalty', of: 'boolean', required: false },
+  override: { name: 'override', of: overrideFields, required: false },
+}
+
+/** The numbers are those of one limit: for an allowed request the limit with the fewest units left, for a denied request the first limit in the document that denies. They are 0 if no limit was checked. */
+export interface Answer {
+  allowed: boolean
+  reason: string
+  /** of a denial: HTTP status for the end user */
+  status: number
+  /** the rule of that limit */
+  rule: string
+  /** of a denial: application code of the rule */
+  code: number
+  /** of a denial: for the end user */
+  message: string
+  limit: number
+  remaining: number
+  /** Unix seconds by the store's clock, rounded up */
+  resetAt: number
+  resetAfterMs: number
+  /** the longest of all limits that deny; 0 if allowed; also 0 if waiting does not help */
+  retryAfterMs: number
+  /** delay the request for this long */
+  delayMs: number
+  /** of a reservation that charged something */
+  hold: string
+  /** by the store's clock */
+  holdExpiresAt?: Date
+  /** the store was unavailable */
+  degraded: boolean
+  /** of the rules */
+  version: number
+  results: Result[]
+}
+
+export const answerFields: Fields = {
+  allowed: { name: 'allowed', of: 'boolean', required: true },
+  reason: { name: 'reason', of: 'string', required: true },
+  status: { name: 'status', of: 'number', required: false },
+  rule: { name: 'rule', of: 'string', required: false },
+  code: { name: 'code', of: 'number', required: false },
+  message: { name: 'message', of: 'string', required: false },
+  limit: { name: 'limit', of: 'number', required: true },
+  remaining: { name: 'remaining', of: 'number', required: true },
+  reset_at: { name: 'resetAt', of: 'number', required: true },
+  reset_after_ms: { name: 'resetAfterMs', of: 'number', required: true },
+  retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },
+  delay_ms: { name: 'delayMs', of: 'number', required: true },
+  hold: { name: 'hold', of: 'string', required: false },
+  hold_expires_at: { name: 'holdExpiresAt', of: 'time', required: false },
+  degraded: { name: 'degraded', of: 'boolean', required: true },
+  version: { name: 'version', of: 'number', required: true },
+  results: { name: 'results', of: [resultFields], required: true },
+}
+
+export interface Part {
+  rule: string
+  unit: string
+  shadow: boolean
+  reserved: number
+  /** 0 as long as the hold is open */
+  used: number
+  /** units of what was used that were not charged, because the client is too deep in debt */
+  excess: number
+}
+
+export const partFields: Fields = {
+  rule: { name: 'rule', of: 'string', required: true },
+  unit: { name: 'unit', of: 'string', required: false },
+  shadow: { name: 'shadow', of: 'boolean', required: false },
+  reserved: { name: 'reserved', of: 'number', required: true },
+  used: { name: 'used', of: 'number', required: true },
+  excess: { name: 'excess', of: 'number', required: false },
+}
+
+/** What has become of a hold. */
+export interface Settled {
+  state: string
+  /** of an open hold */
+  expiresAt?: Date
+  /** One for each rule; none if it is pending. */
+  parts: Part[]
+}
+
+export const settledFields: Fields = {
+  state: { name: 'state', of: 'string', required: true },
+  expires_at: { name: 'expiresAt', of: 'time', required: false },
+  parts: { name: 'parts', of: [partFields], required: true },
+}
+
+/** An error, in the format of RFC 9457. */
+export interface Problem {
+  type: string
+  title: string
+  status: number
+  /** what is wrong, and the remedy */
+  detail: string
+  /** Which detail it is, if the type has several. Not every detail has a code. */
+  code: string
+  /** field of the body or the query */
+  field: string
+  requestId: string
+}
+
+export const problemFields: Fields = {
+  type: { name: 'type', of: 'string', required: true },
+  title: { name: 'title', of: 'string', required: true },
+  status: { name: 'status', of: 'number', required: true },
+  detail: { name: 'detail', of: 'string', required: true },
+  code: { name: 'code', of: 'string', required: false },
+  field: { name: 'field', of: 'string', required: false },
+  request_id: { name: 'requestId', of: 'string', required: false },
+}

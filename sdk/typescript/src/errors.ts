@@ -1,0 +1,28 @@
+/**
+ * Why a call failed.
+ *
+ * - invalid: the request is invalid; the message says which field, and what to write.
+ * - hold-unknown: there is no such hold, or it ended too long ago.
+ * - hold-expired: the hold has expired. After these two, charge what is not charged yet with charge.
+ * - unavailable: weir is unavailable. Only the methods of a Hold throw it; call again, because a
+ *   hold ends once, even if weir has got the first call.
+ */
+export type ErrorCode = 'invalid' | 'hold-unknown' | 'hold-expired' | 'unavailable'
+
+/** An error of a call. */
+export class WeirError extends Error {
+  override readonly name = 'WeirError'
+
+  constructor(
+    readonly code: ErrorCode,
+    message: string,
+    options?: { cause?: unknown },
+  ) {
+    super(message, options)
+  }
+}
+
+// clip shortens what a server said.
+export function clip(text: string): string {
+  return text.length > 300 ? text.slice(0, 300) + '…' : text
+}

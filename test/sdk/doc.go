@@ -1,0 +1,3 @@
+// Package sdk tests the clients in sdk/ against the built binary, and generates their types
+// from the OpenAPI file.
+package sdk
