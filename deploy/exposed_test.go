@@ -26,7 +26,7 @@ import (
 type exposed map[string]map[string]map[string]bool
 
 // free are labels whose values are not weir's to say.
-var free = map[string]bool{"job": true, "instance": true, "le": true, "route": true, "upstream": true, "rule": true, "queue": true}
+var free = map[string]bool{"job": true, "instance": true, "le": true, "route": true, "upstream": true, "rule": true, "queue": true, "version": true}
 
 // everything is what a registry exposes to which everything has happened.
 func everything(t *testing.T) exposed {
@@ -35,6 +35,7 @@ func everything(t *testing.T) exposed {
 		Keys:       func() memory.Stats { return memory.Stats{} },
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
+		EnvoyXDS:   func() metrics.EnvoyXDS { return metrics.EnvoyXDS{Version: "1"} },
 		RESP: func() metrics.RESP {
 			return metrics.RESP{Commands: []metrics.Commands{{Command: "ping"}, {Command: "ping", Failed: true}}}
 		},

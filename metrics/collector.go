@@ -52,6 +52,10 @@ var (
 	lostDesc   = desc("stats_lost_total", "Requests that are missing from the statistics, because the archive was unavailable for too long.")
 	alertsDesc = desc("alerts_firing", "Alerts of weir that are firing.")
 
+	xdsConnectedDesc = desc("envoy_xds_connected", "Whether weir is connected to the xDS server.")
+	xdsVersionDesc   = desc("envoy_xds_version_info", "The version of the Envoy configuration in force, as the xDS server names it.", "version")
+	xdsResponsesDesc = desc("envoy_xds_responses_total", "Responses of the xDS server, by result.", "result")
+
 	saveFailuresDesc = desc("data_save_failures_total", "Saves of a file in the data directory that failed.", "file")
 	savedDesc        = desc("data_saved_timestamp_seconds", "Time at which a file in the data directory was last saved.", "file")
 	unusableDesc     = desc("data_unusable_files", "Files in the data directory that could not be used at startup and were moved aside.")
@@ -77,6 +81,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
 	describe(c.options.RESP != nil, respConnectionsDesc, respRejectedDesc, respCommandsDesc)
 	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
+	describe(c.options.EnvoyXDS != nil, xdsConnectedDesc, xdsVersionDesc, xdsResponsesDesc)
 	describe(c.options.Files != nil, saveFailuresDesc, savedDesc, unusableDesc)
 }
 
@@ -107,6 +112,9 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		counter(ch, lostDesc, uint64(s.Lost))
 		gauge(ch, alertsDesc, float64(s.Alerts))
 	}
+	if c.options.EnvoyXDS != nil {
+		collectXDS(ch, c.options.EnvoyXDS())
+	}
 	if c.options.Files != nil {
 		collectFiles(ch, c.options.Files())
 	}
@@ -122,6 +130,15 @@ func collectRESP(ch chan<- prometheus.Metric, r RESP) {
 		}
 		counter(ch, respCommandsDesc, c.Total, c.Command, result)
 	}
+}
+
+func collectXDS(ch chan<- prometheus.Metric, s EnvoyXDS) {
+	gauge(ch, xdsConnectedDesc, number(s.Connected))
+	if s.Version != "" {
+		gauge(ch, xdsVersionDesc, 1, s.Version)
+	}
+	counter(ch, xdsResponsesDesc, s.Accepted, "accepted")
+	counter(ch, xdsResponsesDesc, s.Rejected, "rejected")
 }
 
 func collectFiles(ch chan<- prometheus.Metric, files []File) {

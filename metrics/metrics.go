@@ -92,6 +92,9 @@ type Options struct {
 	// none: there are no series about files.
 	Files func() []File
 
+	// EnvoyXDS returns the state of the connection to an xDS control plane. Default none.
+	EnvoyXDS func() EnvoyXDS
+
 	// Clock returns the time, for when rules were loaded. Default time.Now.
 	Clock func() time.Time
 }
@@ -123,6 +126,13 @@ type File struct {
 	Failures int64     // number of failed saves
 	Saved    time.Time // time of the last save; zero if there was none
 	Unusable bool      // the file could not be read at the start, and was renamed
+}
+
+// EnvoyXDS is the state of the connection to an xDS control plane.
+type EnvoyXDS struct {
+	Connected          bool
+	Version            string // of the configuration in force; "" if it did not come by this connection
+	Accepted, Rejected uint64 // responses
 }
 
 // Statistics is the state of weir's own statistics.

@@ -102,6 +102,7 @@ func TestGauges(t *testing.T) {
 			return []Queue{{Name: "mail", Ready: 4, Delayed: 3, Leased: 2, Dead: 1, Age: 1500 * time.Millisecond}, {Name: "sms"}}
 		},
 		Statistics: func() Statistics { return Statistics{Lost: 9, Alerts: 2} },
+		EnvoyXDS:   func() EnvoyXDS { return EnvoyXDS{Connected: true, Version: "v7", Accepted: 3, Rejected: 1} },
 		Files: func() []File {
 			return []File{{Name: "keys.snapshot", Saved: someTime, Unusable: true}, {Name: "queues.snapshot", Failures: 3}}
 		},
@@ -109,6 +110,9 @@ func TestGauges(t *testing.T) {
 	want(t, b.Metrics, "weir_data_save_failures_total", `{file="keys.snapshot"} 0`, `{file="queues.snapshot"} 3`)
 	want(t, b.Metrics, "weir_data_saved_timestamp_seconds", `{file="keys.snapshot"} 1.7672256005e+09`)
 	want(t, b.Metrics, "weir_data_unusable_files", "1")
+	want(t, b.Metrics, "weir_envoy_xds_connected", "1")
+	want(t, b.Metrics, "weir_envoy_xds_version_info", `{version="v7"} 1`)
+	want(t, b.Metrics, "weir_envoy_xds_responses_total", `{result="accepted"} 3`, `{result="rejected"} 1`)
 	want(t, b.Metrics, "weir_queue_items",
 		`{queue="mail",state="ready"} 4`, `{queue="mail",state="delayed"} 3`, `{queue="mail",state="leased"} 2`, `{queue="mail",state="dead"} 1`,
 		`{queue="sms",state="ready"} 0`, `{queue="sms",state="delayed"} 0`, `{queue="sms",state="leased"} 0`, `{queue="sms",state="dead"} 0`)

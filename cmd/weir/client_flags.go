@@ -16,7 +16,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/weirhq/weir/internal/bearer"
-	"github.com/weirhq/weir/internal/disk"
+	"github.com/weirhq/weir/internal/certs"
 )
 
 // clientFlags say which weir to talk to, and how.
@@ -158,23 +158,9 @@ func parseServer(text string) (*url.URL, error) {
 }
 
 func (f *clientFlags) tls() (*tls.Config, error) {
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if f.ca != "" {
-		authorities, err := disk.ReadFile(f.ca, 1<<20, "CA file") // all public CAs are a quarter of it
-		if err != nil {
-			return nil, err
-		}
-		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(authorities) {
-			return nil, usage("--ca: %s has no certificate; use a PEM file", f.ca)
-		}
-	}
-	if f.cert != "" {
-		pair, err := tls.LoadX509KeyPair(f.cert, f.key)
-		if err != nil {
-			return nil, usage("--cert and --key cannot be used: %s", cause(err))
-		}
-		config.Certificates = []tls.Certificate{pair}
+	config, err := certs.Client{CAFile: f.ca, CertFile: f.cert, KeyFile: f.key}.TLS()
+	if err != nil {
+		return nil, usage("--ca, --cert, --key: %w", err)
 	}
 	return config, nil
 }

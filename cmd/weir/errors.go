@@ -79,6 +79,8 @@ func kind(f *pflag.Flag) string {
 		return "a whole number"
 	case "bool":
 		return "true or false"
+	case "stringToString":
+		return "a list of name=value"
 	}
 	return "a " + f.Value.Type()
 }

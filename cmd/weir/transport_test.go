@@ -44,9 +44,9 @@ func TestTLS(t *testing.T) {
 	r.on(t, "rules", "list").want(t, 1, "", `^weir: the certificate of https://\S+ is not trusted; give its CA with --ca`)
 	r.on(t, "rules", "list", "--ca", ca).want(t, 0, "login", "")
 	r.on(t, "bench", "--ca", ca, "--count", "20", "--concurrency", "2").want(t, 0, `answered +20 `, "")
-	r.on(t, "rules", "list", "--ca", file(t, "x.pem", "nothing")).want(t, 2, "", `--ca: .*x.pem has no certificate`)
-	r.on(t, "rules", "list", "--ca", "nowhere.pem").want(t, 1, "", "no such file")
-	r.on(t, "rules", "list", "--ca", ca, "--cert", ca, "--key", ca).want(t, 2, "", `--cert and --key cannot be used`)
+	r.on(t, "rules", "list", "--ca", file(t, "x.pem", "nothing")).want(t, 2, "", `--ca, .*x.pem has no certificate`)
+	r.on(t, "rules", "list", "--ca", "nowhere.pem").want(t, 2, "", "no such file")
+	r.on(t, "rules", "list", "--ca", ca, "--cert", ca, "--key", ca).want(t, 2, "", `--cert, --key: .* cannot be used together`)
 	plain := serveRules(t, loginAndAPI, "")
 	command(t, "", "rules", "list", "--server", "https"+plain.URL[len("http"):]).want(t, 1, "", `does not use TLS; write http:// in --server`)
 }

@@ -6,6 +6,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ import (
 	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoyxds"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/server/respapi"
@@ -48,7 +50,9 @@ type App struct {
 	resp      atomic.Pointer[respapi.Server] // nil if it is off
 	envoy     *envoyrls.Service              // nil if there is no configuration for it
 
-	envoyDir *envoyconfig.Dir
+	envoyConfig func() *envoyconfig.Config // in force; nil likewise
+	envoyDir    *envoyconfig.Dir           // nil if it does not come from files
+	envoyXDS    *envoyxds.Client           // nil if it does not come by xDS
 
 	recorder     *stats.Recorder // nil if there are no statistics
 	watcher      *alert.Watcher  // nil if there are no alerts
@@ -156,8 +160,8 @@ func (a *App) ready(context.Context) error {
 	if !a.rules.loaded.Load() {
 		return fmt.Errorf("no rules have been read from %s yet", a.rules.where)
 	}
-	if a.options.Envoy.ReadyWithConfig && a.envoyDir != nil && a.envoyDir.Config() == nil {
-		return fmt.Errorf("no Envoy configuration is loaded from %s", a.options.Envoy.Config)
+	if (a.options.Envoy.ReadyWithConfig || a.envoyXDS != nil) && a.envoyConfig != nil && a.envoyConfig() == nil {
+		return fmt.Errorf("no Envoy configuration is loaded from %s", cmp.Or(a.options.Envoy.Config, a.options.Envoy.XDS.Server))
 	}
 	return nil
 }

@@ -20,6 +20,7 @@ const (
 	seenFile     = "rules.seen.yaml"
 
 	overridesFile = "overrides.seen.json"
+	xdsFile       = "envoy.seen.pb"
 )
 
 // kept is something that survives a restart, in a file of the directory.
@@ -42,7 +43,7 @@ func (a *App) openData(ctx, _ context.Context) error {
 	wait := a.options.Grace + savingTime
 	var err error
 	a.data, err = datadir.Open(ctx, a.options.Data, datadir.Options{
-		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile},
+		Files: []string{keysFile, statsFile, countersFile, queuesFile, seenFile, overridesFile, xdsFile},
 		Wait:  wait,
 		Waiting: func(owner string) {
 			a.options.Logger.Warn("another process uses the data directory; waiting for it to stop",

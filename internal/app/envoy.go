@@ -5,57 +5,95 @@ import (
 	"fmt"
 
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/envoyxds"
 	"github.com/weirhq/weir/internal/server/envoyrls"
+	"github.com/weirhq/weir/rule"
 )
 
-// openEnvoy reads the configuration of Envoy's rate limit service, and follows it. Files
-// that cannot be used keep weir from starting only if that is asked for: otherwise a
-// restart during a bad change would take down what still ran.
+// openEnvoy reads the configuration of Envoy's rate limit service, and follows it.
 func (a *App) openEnvoy(_, background context.Context) error {
-	o := a.options.Envoy
 	a.installDemands(nil)
-	if o.Config == "" {
+	if !a.options.Envoy.isServed() {
 		return nil
 	}
-	dir, err := envoyconfig.At(o.Config, envoyconfig.Options{
-		MergeDomains: o.MergeDomains,
+	read := envoyconfig.Options{
+		MergeDomains: a.options.Envoy.MergeDomains,
 		// The descriptors have names in metrics and statistics.
 		Install: func(c *envoyconfig.Config) { a.installDemands(a.envoy.Rules(c)) },
-	})
-	if err != nil {
-		return fmt.Errorf("--envoy-config: %w", err)
 	}
-	service := o.Options
-	service.Engine, service.Config, service.Logger = a.engine, dir.Config, a.options.Logger
+	service := a.options.Envoy.Options
+	service.Engine, service.Logger = a.engine, a.options.Logger
+	service.Config = func() *envoyconfig.Config { return a.envoyConfig() }
+	var err error
 	if a.envoy, err = envoyrls.New(service); err != nil {
 		return err
 	}
-	a.envoyDir = dir
+	if a.options.Envoy.Config != "" {
+		return a.openEnvoyDir(background, read)
+	}
+	return a.openEnvoyXDS(background, read)
+}
+
+// openEnvoyDir follows files. Those that cannot be used keep weir from starting only if that
+// is asked for: otherwise a restart during a bad change would take down what still ran.
+func (a *App) openEnvoyDir(background context.Context, read envoyconfig.Options) error {
+	o := a.options.Envoy
+	dir, err := envoyconfig.At(o.Config, read)
+	if err != nil {
+		return fmt.Errorf("--envoy-config: %w", err)
+	}
+	a.envoyDir, a.envoyConfig = dir, dir.Config
+	report := func(c *envoyconfig.Config, trouble error) {
+		a.reportEnvoy(c, dir.Warnings(), trouble, "directory", o.Config)
+	}
 	switch err := dir.Reload(); {
 	case err == nil:
-		a.reportEnvoy(dir.Config(), nil)
+		report(dir.Config(), nil)
 	case o.RequireConfig:
 		return fmt.Errorf("--envoy-config: %w", err)
 	}
 	a.background.Go(func() {
-		a.follow(background, func() error { return dir.Watch(background, a.reportEnvoy) }, "could not watch the Envoy configuration; trying again")
+		a.follow(background, func() error { return dir.Watch(background, report) }, "could not watch the Envoy configuration; trying again")
 	})
 	return nil
 }
 
+// openEnvoyXDS follows a control plane, which may be unavailable at the start.
+func (a *App) openEnvoyXDS(background context.Context, read envoyconfig.Options) error {
+	x := a.options.Envoy.XDS
+	o := envoyxds.Options{
+		Server: x.Server, NodeID: x.NodeID, NodeMetadata: x.NodeMetadata, HeaderFile: x.HeaderFile, Read: read, Logger: a.options.Logger,
+		Changed: func(u envoyxds.Update) {
+			a.reportEnvoy(u.Config, u.Warnings, u.Err, "xds", x.Server, "version", u.Version)
+		},
+	}
+	if x.UseTLS || !x.Files.IsZero() {
+		o.TLS = x.Files.TLS
+	}
+	client, err := envoyxds.New(o)
+	if err != nil {
+		return fmt.Errorf("--envoy-xds: %w", err)
+	}
+	a.envoyXDS, a.envoyConfig = client, client.Config
+	// For a start while the control plane is unavailable.
+	a.keep(kept{xdsFile, "Envoy configuration", client.Snapshot, client.Restore})
+	a.background.Go(func() { client.Run(background) })
+	return nil
+}
+
 // reportEnvoy logs which configuration is in force, and what keeps a newer one from it.
-func (a *App) reportEnvoy(c *envoyconfig.Config, trouble error) {
-	logger := a.options.Logger
+func (a *App) reportEnvoy(c *envoyconfig.Config, warnings rule.Problems, trouble error, from ...any) {
+	logger := a.options.Logger.With(from...)
 	a.metrics.EnvoyReloaded(trouble == nil)
 	switch {
 	case trouble != nil && c == nil:
-		logger.Error("no Envoy configuration is loaded; requests from Envoy get an error until the files are corrected", "directory", a.options.Envoy.Config, "error", trouble)
+		logger.Error("no Envoy configuration is loaded; requests from Envoy get an error until there is one without errors", "error", trouble)
 	case trouble != nil:
-		logger.Error("could not load the Envoy configuration; the previous one stays in force", "directory", a.options.Envoy.Config, "error", trouble)
+		logger.Error("could not load the Envoy configuration; the previous one stays in force", "error", trouble)
 	default:
-		for _, w := range a.envoyDir.Warnings() {
+		for _, w := range warnings {
 			logger.Warn("warning about the Envoy configuration", "problem", w.String())
 		}
-		logger.Info("loaded the Envoy configuration", "directory", a.options.Envoy.Config, "domains", len(c.Domains()), "descriptors", c.Descriptors())
+		logger.Info("loaded the Envoy configuration", "domains", len(c.Domains()), "descriptors", c.Descriptors())
 	}
 }

@@ -29,6 +29,9 @@ func (a *App) openEngine(_, background context.Context) error {
 			return metrics.Statistics{Lost: a.recorder.Health().Lost, Alerts: len(a.watcher.List().Active())}
 		}
 	}
+	if a.options.Envoy.XDS.Server != "" {
+		o.EnvoyXDS = func() metrics.EnvoyXDS { return metrics.EnvoyXDS(a.envoyXDS.State()) }
+	}
 	if a.applications.queues != nil {
 		o.Queues = a.applications.lengths
 		a.background.Go(func() { a.applications.look(background) })

@@ -76,7 +76,7 @@ type Options struct {
 	Instances int
 
 	// Rules is the file of rules, which is made if it is not there, or InRedis, or
-	// NoRules. Default DefaultRules; NoRules if that is not there and Envoy.Config is,
+	// NoRules. Default DefaultRules; NoRules if that is not there and Envoy is served,
 	// or if the working directory is not writable.
 	Rules string
 
@@ -140,15 +140,17 @@ const Off = "off"
 
 // Envoy is what makes a server a rate limit service for Envoy.
 type Envoy struct {
-	// Config is the directory of its configuration. Default none: no such service.
+	// Config is the directory of its configuration. XDS is the control plane that has it
+	// instead. Default none: no such service.
 	Config string
+	XDS    XDS
 
 	// RequireConfig makes Start fail if the configuration cannot be used. Default
 	// false: it starts, and Envoy's requests get an error until the files are mended.
 	RequireConfig bool
 
 	// ReadyWithConfig makes it ready only once a configuration was loaded. Default
-	// false: it is ready without.
+	// false: it is ready without, unless the configuration comes by XDS.
 	ReadyWithConfig bool
 
 	// MergeDomains is as in envoy.Options.
@@ -157,6 +159,24 @@ type Envoy struct {
 	// Options of the service. Engine, Config and Logger are filled in.
 	envoyrls.Options
 }
+
+// XDS is an xDS control plane.
+type XDS struct {
+	// Server is its host:port. Default none.
+	Server string
+
+	// NodeID, NodeMetadata and HeaderFile are as in envoyxds.Options.
+	NodeID       string
+	NodeMetadata map[string]string
+	HeaderFile   string
+
+	// UseTLS connects with TLS, and so do Files that are set. Default without.
+	UseTLS bool
+	Files  certs.Client
+}
+
+// isServed reports whether there is such a service.
+func (e *Envoy) isServed() bool { return e.Config != "" || e.XDS.Server != "" }
 
 // Gateway is what makes a server a reverse proxy.
 type Gateway struct {
@@ -257,7 +277,7 @@ func (o *Options) checkStore() error {
 }
 
 func (o *Options) checkRest() error {
-	var wrong []error
+	wrong := []error{o.Envoy.check()}
 	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--user-header and --tier-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}
@@ -271,6 +291,22 @@ func (o *Options) checkRest() error {
 		wrong = append(wrong, fmt.Errorf("--snapshot-every: %s is too short; write at least 1s", o.SnapshotEvery))
 	}
 	return errors.Join(wrong...)
+}
+
+// check reports settings that contradict each other.
+func (e *Envoy) check() error {
+	x := &e.XDS
+	switch {
+	case x.Server == "" && (x.UseTLS || !x.Files.IsZero() || len(x.NodeMetadata) > 0 || x.HeaderFile != ""):
+		return errors.New("--envoy-xds-…: these flags require --envoy-xds; set the address of the control plane")
+	case x.Server == "":
+		return nil
+	case e.Config != "":
+		return errors.New("--envoy-xds and --envoy-config exclude each other; the configuration comes from the control plane or from files")
+	case e.RequireConfig:
+		return errors.New("--envoy-require-config requires --envoy-config; with --envoy-xds, weir is ready only after a configuration is loaded")
+	}
+	return checkAddress("--envoy-xds", x.Server, "localhost:18000", "")
 }
 
 // isLoopback is whether only this machine can reach an address.

@@ -90,7 +90,7 @@ func (r *rules) begin(ctx context.Context) error {
 		r.remembered()
 		return nil
 	}
-	if table, _ := r.app.engine.Rules(); len(table.Rules()) == 0 && r.app.options.Envoy.Config == "" {
+	if table, _ := r.app.engine.Rules(); len(table.Rules()) == 0 && !r.app.options.Envoy.isServed() {
 		r.app.options.Logger.Warn("there are no rules; every request is allowed", "rules", r.where)
 	}
 	return nil
@@ -167,7 +167,7 @@ const NoRules = "none"
 // elsewhere and needs no rules file, and some directories cannot have one; but a file that
 // exists, or existed, is used.
 func (o *Options) usualRules() string {
-	if isMissing(DefaultRules) && isMissing(DefaultRules+".history") && (o.Envoy.Config != "" || !isWritable(".")) {
+	if isMissing(DefaultRules) && isMissing(DefaultRules+".history") && (o.Envoy.isServed() || !isWritable(".")) {
 		return NoRules
 	}
 	return DefaultRules

@@ -109,9 +109,7 @@ func (a *App) newAPI() (http.Handler, error) {
 	if a.watcher != nil {
 		o.Alerts, o.TestAlerts = a.watcher.List(), a.watcher.Test
 	}
-	if a.envoyDir != nil {
-		o.Envoy = a.envoyDir.Config
-	}
+	o.Envoy = a.envoyConfig
 	return httpapi.New(o)
 }
 

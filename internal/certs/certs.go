@@ -1,5 +1,6 @@
 // Package certs keeps the certificate of a server, and follows its files when they are
-// renewed: no connection is lost, and a bad pair never replaces a good one.
+// renewed: no connection is lost, and a bad pair never replaces a good one. A [Client] reads
+// those with which weir connects to others.
 package certs
 
 import (
@@ -10,7 +11,6 @@ import (
 	"fmt"
 	"net/url"
 	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -145,10 +145,9 @@ func (c *Certs) read(before *state) (*state, error) {
 	if before != nil && bytes.Equal(s.cert, before.cert) && bytes.Equal(s.key, before.key) && bytes.Equal(s.clientCA, before.clientCA) {
 		return nil, nil
 	}
-	pair, err := tls.X509KeyPair(s.cert, s.key)
+	pair, err := keyPair(o.CertFile, s.cert, o.KeyFile, s.key)
 	if err != nil {
-		return nil, fmt.Errorf("certs: %s and %s cannot be used together: %s; they must be PEM files of one certificate and its key",
-			o.CertFile, o.KeyFile, strings.TrimPrefix(err.Error(), "tls: "))
+		return nil, err
 	}
 	s.pair = &pair
 	s.config.Certificates = []tls.Certificate{pair}

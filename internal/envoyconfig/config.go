@@ -35,6 +35,9 @@ const (
 	MaxRateLimits  = 16 // of one descriptor; each is one more thing to charge
 )
 
+// maxPath is the longest name of a node, in bytes: each has that of all nodes above it.
+const maxPath = 1000
+
 // Config is what all files say together. It never changes.
 type Config struct {
 	domains map[string]*Domain

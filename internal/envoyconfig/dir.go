@@ -116,7 +116,7 @@ func (d *Dir) install(files []File, sum digest) error {
 		return nil
 	}
 	config, problems := Read(files, d.options)
-	if err := invalid(problems); err != nil {
+	if err := Invalid(problems); err != nil {
 		d.rejected, d.why = sum, err
 		return err
 	}

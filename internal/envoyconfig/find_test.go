@@ -14,7 +14,7 @@ func read(t testing.TB, sources ...string) *Config {
 	t.Helper()
 	var files []File
 	for i, source := range sources {
-		files = append(files, File{fmt.Sprintf("%d.yaml", i), []byte(source)})
+		files = append(files, File{Name: fmt.Sprintf("%d.yaml", i), Source: []byte(source)})
 	}
 	config, problems := Read(files, Options{})
 	if len(problems) > 0 {
@@ -191,7 +191,7 @@ func TestFindIsAsExplained(t *testing.T) {
 		var b strings.Builder
 		b.WriteString("domain: d\ndescriptors:\n")
 		drawDescriptors(t, &b, 0)
-		config, problems := Read([]File{{"d.yaml", []byte(b.String())}}, Options{})
+		config, problems := Read([]File{{Name: "d.yaml", Source: []byte(b.String())}}, Options{})
 		if config == nil {
 			t.Fatalf("%s\n%v", b.String(), problems)
 		}
@@ -244,7 +244,7 @@ func FuzzFind(f *testing.F) {
 	f.Add(source, "a", "xay", "b", "")
 	f.Add(source, "a", "", "", "|=\\")
 	f.Fuzz(func(t *testing.T, source []byte, k1, v1, k2, v2 string) {
-		config, _ := Read([]File{{"d.yaml", source}}, Options{})
+		config, _ := Read([]File{{Name: "d.yaml", Source: source}}, Options{})
 		if config == nil {
 			return
 		}

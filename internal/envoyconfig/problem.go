@@ -18,8 +18,8 @@ func (e *InvalidError) Error() string {
 	return "envoy: " + strings.TrimPrefix(e.InvalidError.Error(), "rule: ")
 }
 
-// invalid is an *InvalidError of the errors among some problems, or nil if there are none.
-func invalid(problems rule.Problems) error {
+// Invalid is an *InvalidError of the errors among some problems, or nil if there are none.
+func Invalid(problems rule.Problems) error {
 	if errs := problems.Errors(); len(errs) > 0 {
 		return &InvalidError{rule.InvalidError{Problems: errs}}
 	}
@@ -39,6 +39,20 @@ type report struct {
 	errors   int
 	left     [2]int // beyond maxProblems, by severity
 	faults   map[document.Place]bool
+	where    where
+}
+
+// where is what is being read, for elements without a place.
+type where struct {
+	path string
+	item int // of the descriptors below the path, from 1; 0 is the path itself
+}
+
+func (w where) String() string {
+	if w.item == 0 {
+		return w.path
+	}
+	return fmt.Sprintf("%s.descriptors[%d]", w.path, w.item-1)
 }
 
 func (r *report) errorf(at document.Place, format string, args ...any) {
@@ -60,9 +74,12 @@ func (r *report) add(s rule.Severity, at document.Place, format string, args ...
 		r.left[s]++
 		return
 	}
+	message := fmt.Sprintf(format, args...)
+	if at == (document.Place{}) && r.where.path != "" {
+		message = r.where.String() + ": " + message
+	}
 	r.problems = append(r.problems, rule.Problem{
-		Severity: s, File: r.file, Line: at.Line, Column: at.Column,
-		Message: document.Clip(fmt.Sprintf(format, args...), maxMessage),
+		Severity: s, File: r.file, Line: at.Line, Column: at.Column, Message: document.Clip(message, maxMessage),
 	})
 }
 

@@ -12,6 +12,10 @@ import (
 type File struct {
 	Name   string // for messages
 	Source []byte
+
+	// Root stands for the Source if it is not nil: what came otherwise than in a file, in
+	// the form of one. Its elements need no place; problems then say the descriptor.
+	Root *document.Element
 }
 
 // Read makes a configuration of files, each of which is a domain. They are taken in the
@@ -20,7 +24,7 @@ type File struct {
 // The problems are everything that is wrong with them, errors and warnings. With errors
 // there is no configuration; [rule.Problems.Err] tells.
 func Read(files []File, o Options) (*Config, rule.Problems) {
-	r := &reader{config: &Config{domains: map[string]*Domain{}, secrets: map[string]bool{}}, options: o, where: map[string]string{}}
+	r := &reader{config: &Config{domains: map[string]*Domain{}, secrets: map[string]bool{}}, options: o, first: map[string]string{}}
 	files = slices.Clone(files)
 	slices.SortStableFunc(files, func(a, b File) int { return cmp.Compare(a.Name, b.Name) })
 	var problems rule.Problems
@@ -42,14 +46,18 @@ func Read(files []File, o Options) (*Config, rule.Problems) {
 type reader struct {
 	config  *Config
 	options Options
-	where   map[string]string // the file of a domain
+	first   map[string]string // the file of a domain
 	count   int               // of descriptors
 }
 
 func (r *reader) file(f File) rule.Problems {
 	text := string(f.Source)
 	p := &parser{report: &report{file: f.Name, quoter: document.NewQuoter(text), faults: map[document.Place]bool{}}, reader: r}
-	if root := document.ReadAnchored(f.Name, text, p.fault); root != nil {
+	root := f.Root
+	if root == nil {
+		root = document.ReadAnchored(f.Name, text, p.fault)
+	}
+	if root != nil {
 		p.domain(root)
 	}
 	return p.done()
@@ -84,14 +92,15 @@ func (p *parser) domain(root *document.Element) {
 		p.errorf(f.place("domain", root), "domain: required; write the domain that Envoy's rate limit filter sends")
 		return
 	}
+	p.where = where{path: name}
 	d := p.config.domains[name]
 	switch {
 	case d == nil:
 		d = &Domain{Name: name, config: p.config}
 		p.config.domains[name] = d
-		p.where[name] = p.report.file
+		p.first[name] = p.report.file
 	case !p.options.MergeDomains:
-		p.errorf(f["domain"].Place, "domain: %s is already in %s; put both into one file, or allow merging", document.Quote(name), p.where[name])
+		p.errorf(f["domain"].Place, "domain: %s is already in %s; merge the two, or set --envoy-merge-domains", document.Quote(name), p.first[name])
 		return
 	}
 	d.failure = p.failure(f["on_failure"], d.failure)

@@ -1,6 +1,7 @@
 package envoyconfig
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/weirhq/weir/internal/document"
@@ -16,7 +17,8 @@ func (p *parser) descriptors(e *document.Element, l *level, path string, failure
 		return
 	}
 	first := map[string]document.Place{}
-	for _, item := range e.Items {
+	for i, item := range e.Items {
+		p.where = where{path, i + 1}
 		p.count++
 		if p.count == MaxDescriptors+1 {
 			p.errorf(item.Place, "descriptors: there are more than the maximum of %d; match several values with one pattern", MaxDescriptors)
@@ -38,7 +40,11 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 		return
 	}
 	if at, twice := first[b.composite]; twice {
-		p.errorf(e.Place, "descriptors: %s is given twice, first in line %d; remove one", document.Quote(b.composite), at.Line)
+		line := ""
+		if at.Line > 0 {
+			line = fmt.Sprintf(", first in line %d", at.Line)
+		}
+		p.errorf(e.Place, "descriptors: %s is given twice%s; remove one", document.Quote(b.composite), line)
 		return
 	}
 	if l.exact[b.composite] != nil {
@@ -47,7 +53,8 @@ func (p *parser) descriptor(e *document.Element, l *level, path string, failure 
 	}
 	first[b.composite] = e.Place
 	failure = p.failure(f["on_failure"], failure)
-	path += "." + b.composite
+	path = document.Clip(path+"."+b.composite, maxPath)
+	p.where = where{path: path}
 	b.node = p.node(f, path, failure)
 	if b.node != nil {
 		b.node.Shadow, b.node.Quota = p.truth(f["shadow_mode"], "shadow_mode"), p.truth(f["quota_mode"], "quota_mode")

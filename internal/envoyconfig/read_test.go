@@ -146,8 +146,8 @@ func TestInvalidError(t *testing.T) {
 		"domain: a\ndescriptors: [{key: ''}, {kee: b}]":                                           "envoy: a.yaml:2:21: error: key: required; write the key of the entry that Envoy sends, such as remote_address, and 2 more errors",
 		"descriptors: []": "envoy: a.yaml:1:1: error: domain: required; write the domain that Envoy's rate limit filter sends",
 	} {
-		_, problems := Read([]File{{"a.yaml", []byte(source)}}, Options{})
-		if err := invalid(problems); err == nil || err.Error() != want {
+		_, problems := Read([]File{{Name: "a.yaml", Source: []byte(source)}}, Options{})
+		if err := Invalid(problems); err == nil || err.Error() != want {
 			t.Errorf("%s:\n got %v\nwant %s", source, err, want)
 		}
 	}
@@ -156,7 +156,7 @@ func TestInvalidError(t *testing.T) {
 // Files are bounded in what they may say, and so is what is said of them.
 func TestBounds(t *testing.T) {
 	many := "domain: a\ndescriptors:\n" + strings.Repeat("- {key: ''}\n", maxProblems+5)
-	_, problems := Read([]File{{"a.yaml", []byte(many)}}, Options{})
+	_, problems := Read([]File{{Name: "a.yaml", Source: []byte(many)}}, Options{})
 	if len(problems) != maxProblems+1 || !strings.Contains(problems.String(), "there are 5 more errors") {
 		t.Errorf("%d problems", len(problems))
 	}
@@ -165,7 +165,7 @@ func TestBounds(t *testing.T) {
 	for i := range MaxDescriptors + 1 {
 		fmt.Fprintf(&b, "- key: k%d\n", i)
 	}
-	if _, problems := Read([]File{{"a.yaml", []byte(b.String())}}, Options{}); len(problems) != 1 || problems.Err() == nil {
+	if _, problems := Read([]File{{Name: "a.yaml", Source: []byte(b.String())}}, Options{}); len(problems) != 1 || problems.Err() == nil {
 		t.Errorf("%d descriptors: %v", MaxDescriptors+1, problems)
 	}
 }
@@ -183,7 +183,7 @@ func FuzzRead(f *testing.F) {
 		f.Add(source)
 	}
 	f.Fuzz(func(t *testing.T, source []byte) {
-		config, problems := Read([]File{{"a.yaml", source}}, Options{})
+		config, problems := Read([]File{{Name: "a.yaml", Source: source}}, Options{})
 		if (config == nil) != (problems.Err() != nil) {
 			t.Fatalf("a configuration is %v, and the error %v", config != nil, problems.Err())
 		}

@@ -24,7 +24,7 @@ func StartTLS(t testing.TB, args ...string) (server *Server, caFile string) {
 	t.Helper()
 	s := newServer(t, args...)
 	caFile, certFile, keyFile := filepath.Join(s.dir, "ca.pem"), filepath.Join(s.dir, "cert.pem"), filepath.Join(s.dir, "key.pem")
-	authority := certify(t, caFile, certFile, keyFile)
+	authority := Certify(t, caFile, certFile, keyFile)
 	s.tls = &tls.Config{RootCAs: x509.NewCertPool(), ServerName: "localhost"}
 	s.tls.RootCAs.AddCert(authority)
 	s.args = append(s.args, "--tls-cert-file", certFile, "--tls-key-file", keyFile, "--tls-ca-cert-file", caFile, "--tls-auth-clients", "no")
@@ -35,8 +35,9 @@ func StartTLS(t testing.TB, args ...string) (server *Server, caFile string) {
 // TLS is how to talk to the server; nil means plainly.
 func (s *Server) TLS() *tls.Config { return s.tls.Clone() }
 
-// certify writes an authority, and a certificate of it for the loopback.
-func certify(t testing.TB, caFile, certFile, keyFile string) *x509.Certificate {
+// Certify writes an authority, and a certificate of it for the loopback, for servers and
+// clients.
+func Certify(t testing.TB, caFile, certFile, keyFile string) *x509.Certificate {
 	t.Helper()
 	caKey := testcall.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
 	key := testcall.Must(ecdsa.GenerateKey(elliptic.P256(), rand.Reader))(t)
@@ -50,7 +51,7 @@ func certify(t testing.TB, caFile, certFile, keyFile string) *x509.Certificate {
 		SerialNumber: big.NewInt(2), Subject: pkix.Name{CommonName: "localhost"},
 		NotBefore: ca.NotBefore, NotAfter: ca.NotAfter,
 		DNSNames: []string{"localhost"}, IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth},
 	}
 	caDER := testcall.Must(x509.CreateCertificate(rand.Reader, ca, ca, &caKey.PublicKey, caKey))(t)
 	authority := testcall.Must(x509.ParseCertificate(caDER))(t)

@@ -14,7 +14,7 @@ import (
 )
 
 // errNoConfig has the code and the first words of envoyproxy/ratelimit.
-var errNoConfig = status.Error(codes.Unknown, "no rate limit configuration loaded; weir's log says what is wrong with the files")
+var errNoConfig = status.Error(codes.Unknown, "no rate limit configuration loaded; weir's log says why")
 
 // gather finds out what a request demands.
 func (s *Service) gather(w *work, req *pb.RateLimitRequest) error {

@@ -60,11 +60,11 @@ func (h *Handler) healthCheck(c *call) (any, error) {
 // envoyConfig answers GET /rlconfig.
 func (h *Handler) envoyConfig(c *call) (any, error) {
 	if h.options.Envoy == nil {
-		return nil, notFound.of("This server has no Envoy configuration; set its directory with --envoy-config.")
+		return nil, notFound.of("This server has no Envoy configuration; set --envoy-config or --envoy-xds.")
 	}
 	config := h.options.Envoy()
 	if config == nil {
-		return nil, notReady.of("No Envoy configuration is loaded; weir's log has the errors of its files.")
+		return nil, notReady.of("No Envoy configuration is loaded; weir's log says why.")
 	}
 	c.Header()["Content-Type"] = typeText
 	_ = config.Dump(c) // who has left needs no answer

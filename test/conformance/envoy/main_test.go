@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -12,13 +14,30 @@ import (
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
 
-var programs peer.Programs
+var (
+	programs peer.Programs
+	weir     string // the path of the program
+)
+
+// buildWeir builds weir with the dependencies of its own module.
+func buildWeir(ctx context.Context, dir string) (string, error) {
+	path := filepath.Join(dir, "weir")
+	c := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/weir")
+	c.Dir = "../../.."
+	c.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
+	if out, err := c.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("weir cannot be built: %w\n%s", err, out)
+	}
+	return path, nil
+}
 
 func TestMain(m *testing.M) {
 	dir, err := os.MkdirTemp("", "weir-conformance-")
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
-		programs, err = peer.Build(ctx, dir)
+		if programs, err = peer.Build(ctx, dir); err == nil {
+			weir, err = buildWeir(ctx, dir)
+		}
 		cancel()
 	}
 	if err != nil {
