@@ -29,6 +29,9 @@ type conn struct {
 	resp3 bool
 	login login
 	quit  bool // after what is answered already
+
+	terms terms // of the last limit, and what was made of them
+	limit *weir.Compiled
 }
 
 // work is the memory for answering a batch of commands. It is reused for the next one, of
@@ -38,7 +41,7 @@ type work struct {
 	writer
 	verdict engine.Verdict
 	demand  [1]engine.Demand
-	limit   [1]*weir.Compiled
+	limits  [1]*weir.Compiled
 	asked   question
 }
 
@@ -173,7 +176,7 @@ func (w *work) flush() bool {
 // release keeps nothing of these commands but the room that they took.
 func (w *work) release() {
 	s := w.server
-	w.conn, w.demand[0], w.limit[0], w.asked = nil, engine.Demand{}, nil, question{}
+	w.conn, w.demand[0], w.limits[0], w.asked = nil, engine.Demand{}, nil, question{}
 	if w.out = w.out[:0]; cap(w.out) > keepOut {
 		w.out = nil
 	}

@@ -46,9 +46,8 @@ func (w *work) throttle() {
 			return
 		}
 	}
-	terms, quantity := terms{numbers[0], numbers[1], numbers[2]}, numbers[3]
-	key := w.r.arg(1)
-	limit, err := w.server.limits.get(terms)
+	key, quantity := w.r.arg(1), numbers[3]
+	limit, err := w.described(terms{numbers[0], numbers[1], numbers[2]})
 	switch {
 	case err == errZeroRate:
 		w.cellError("Zero rates are not supported")
@@ -63,9 +62,9 @@ func (w *work) throttle() {
 		w.cellError("key: it is not UTF-8; encode it, for example in hexadecimal.")
 		return
 	}
-	w.limit[0] = limit
+	w.limits[0] = limit
 	// The store and the observers keep no part of the key.
-	w.demand[0] = engine.Demand{Rule: throttleRule, Key: unsafe.String(unsafe.SliceData(key), len(key)), Limits: w.limit[:], Cost: quantity}
+	w.demand[0] = engine.Demand{Rule: throttleRule, Key: unsafe.String(unsafe.SliceData(key), len(key)), Limits: w.limits[:], Cost: quantity}
 	ask := w.server.options.Engine.Demand
 	if quantity == 0 {
 		ask = w.server.options.Engine.PeekDemand
@@ -74,7 +73,19 @@ func (w *work) throttle() {
 		w.unasked(err)
 		return
 	}
-	w.tell(&w.verdict.Results[0].Decision, terms, quantity)
+	w.tell(&w.verdict.Results[0].Decision, numbers[0], quantity)
+}
+
+// described is the limit of some terms, which are mostly those of the command before.
+func (c *conn) described(t terms) (*weir.Compiled, error) {
+	if c.limit == nil || c.terms != t {
+		limit, err := c.server.limits.get(t)
+		if err != nil {
+			return nil, err
+		}
+		c.limit, c.terms = limit, t
+	}
+	return c.limit, nil
 }
 
 // unasked says why there is no decision.
@@ -87,7 +98,7 @@ func (w *work) unasked(err error) {
 }
 
 // tell writes a decision as redis-cell does. Nothing is never limited.
-func (w *work) tell(d *weir.Decision, t terms, quantity int64) {
+func (w *work) tell(d *weir.Decision, burst, quantity int64) {
 	limited, retry := int64(0), int64(-1)
 	if !d.Allowed && quantity > 0 {
 		limited = 1
@@ -97,7 +108,7 @@ func (w *work) tell(d *weir.Decision, t terms, quantity int64) {
 	}
 	w.array(5)
 	w.integer(limited)
-	w.integer(t.burst + 1)
+	w.integer(burst + 1)
 	w.integer(d.Remaining)
 	w.integer(retry)
 	w.integer(seconds(d.ResetAfter))
