@@ -115,13 +115,9 @@ func packZip(w io.Writer, folder string, files []file, made time.Time) error {
 	return z.Close()
 }
 
-// sum writes the notes, and then the checksums of everything, in the format of sha256sum.
+// sum writes the checksums of everything that users download, in the format of sha256sum, and then
+// the notes.
 func (r *release) sum() error {
-	notes := r.name() + ".md"
-	if err := os.WriteFile(filepath.Join(r.out, notes), []byte(r.notes), 0o644); err != nil {
-		return err
-	}
-	r.say("notes", "%s", notes)
 	entries, err := os.ReadDir(r.out)
 	if err != nil {
 		return err
@@ -134,8 +130,12 @@ func (r *release) sum() error {
 		}
 		lines = append(lines, fmt.Sprintf("%x  %s\n", sha256.Sum256(content), entry.Name()))
 	}
-	r.say("checksums", "%d files", len(lines))
-	return os.WriteFile(filepath.Join(r.out, "checksums.txt"), []byte(strings.Join(lines, "")), 0o644)
+	if err := os.WriteFile(filepath.Join(r.out, "checksums.txt"), []byte(strings.Join(lines, "")), 0o644); err != nil {
+		return err
+	}
+	r.say("checksums", "checksums.txt, %d files", len(lines))
+	r.say("notes", "notes.md")
+	return os.WriteFile(filepath.Join(r.out, "notes.md"), []byte(r.notes), 0o644)
 }
 
 // write creates a file, and returns its size.

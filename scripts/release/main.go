@@ -12,6 +12,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -53,7 +54,7 @@ type release struct {
 }
 
 func (r *release) run() error {
-	for _, step := range []func() error{r.check, r.prepare, r.compile, r.document, r.archive, r.list, r.sum} {
+	for _, step := range []func() error{r.check, r.prepare, r.compile, r.document, r.archive, r.packages, r.list, r.sum} {
 		if err := step(); err != nil {
 			return err
 		}
@@ -136,6 +137,22 @@ func (r *release) document() error {
 	pages, err := os.ReadDir(filepath.Join(r.build, "man"))
 	r.say("document", "%d manual pages, completions for 4 shells", len(pages))
 	return err
+}
+
+// packages makes the packages for Linux. What makes them is a module of its own, and the main
+// module alone, as in the tests, does not have it.
+func (r *release) packages() error {
+	dir := filepath.Join(r.dir, "deploy", "package")
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	cmd := exec.Command("go", "run", ".", "--version", r.version, "--binaries", r.build, "--out", r.out)
+	cmd.Dir = dir
+	if err := command(cmd); err != nil {
+		return err
+	}
+	r.say("packages", "deb and rpm for amd64 and arm64")
+	return nil
 }
 
 // command runs a command, whose output is of interest only if it fails.

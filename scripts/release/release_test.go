@@ -50,11 +50,11 @@ func TestRelease(t *testing.T) {
 	}
 	for name, content := range files {
 		line := fmt.Sprintf("%x  %s\n", sha256.Sum256(content), name)
-		if name != "checksums.txt" && !strings.Contains(string(files["checksums.txt"]), line) {
+		if name != "checksums.txt" && name != "notes.md" && !strings.Contains(string(files["checksums.txt"]), line) {
 			t.Errorf("checksums.txt has no %q", line)
 		}
 	}
-	if notes := string(files["weir_0.1.0.md"]); !strings.Contains(notes, "go install") || strings.Contains(notes, "\n## ") {
+	if notes := string(files["notes.md"]); !strings.Contains(notes, "go install") || strings.Contains(notes, "\n## ") {
 		t.Errorf("the notes are %.300s", notes)
 	}
 	checkBinary(t, r.binary(compile.Host))
