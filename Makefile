@@ -13,6 +13,9 @@ SEED ?= 0
 # Modules of their own: what only they need, nobody else downloads.
 OTHERS := store/redis/goredis test/bench test/conformance/envoy test/llm test/resp examples/middleware/gin examples/middleware/echo
 
+# These take minutes to compile, so they are compiled once: their tests run nothing at the same time.
+LARGE := deploy/helm
+
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
@@ -51,6 +54,7 @@ test: packages modules ## run all tests, with the race detector
 	go test -race -timeout 15m $(SLOWEST) ./...
 	cd web && npm test --silent
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
+	for module in $(LARGE); do (cd $$module && go test -timeout 15m ./...) || exit 1; done
 
 packages: # what the tests need
 	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah python3:python3 pip3:python3-pip
@@ -65,6 +69,7 @@ lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI
 	go mod tidy -diff
 	cd web && npm run --silent check && npm run --silent lint:api
 	for module in $(OTHERS); do (cd $$module && go vet ./... && go run $(STATICCHECK) ./... && go mod tidy -diff) || exit 1; done
+	for module in $(LARGE); do (cd $$module && go vet ./... && go mod tidy -diff) || exit 1; done
 	go test -count=1 ./internal/lint
 
 bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes)
@@ -133,6 +138,7 @@ generate: ## regenerate code, golden files, and what the docs quote
 	go test ./internal/server/httpapi -run Docs -update
 	go test ./internal/server/respapi -run Docs -update
 	go test ./cmd/weir -run Docs -update
+	cd deploy/helm && go test -update
 	scripts/proto.sh
 	go test ./test/sdk -run TestTypes -update
 	go test ./test/e2e -run TestDashboardPictures -update

@@ -22,6 +22,7 @@ var layout = []line{
 	{[]string{"cmd/weir"}, "the command, one file per subcommand; it maps flags to the packages below and has no logic that another program could use"},
 	{[]string{"internal/app"}, "the process: opens its parts in order and closes them in reverse; it knows every part of the service and the gateway"},
 	{[]string{"web"}, "the embedded dashboard; it uses the HTTP API and stores nothing"},
+	{[]string{"deploy/helm"}, "tests of the Helm chart; a separate module, so that users do not download Helm and Kubernetes"},
 	{[]string{"deploy"}, "files for operators, and tests that compare them with what weir exposes"},
 	{[]string{"internal/gateway"}, "weir's reverse proxy, behind the limiter; it makes no decisions about limits"},
 	{[]string{"internal/server/httpapi", "internal/server/envoyrls", "internal/server/grpcapi", "internal/server/respapi"}, "the HTTP API, Envoy's rate limit service, the gRPC API and commands for Redis clients; they only translate between protocol and engine, and do not know each other"},
