@@ -11,7 +11,7 @@ DURATION ?= 20m
 SEED ?= 0
 
 # Modules of their own: what only they need, nobody else downloads.
-OTHERS := store/redis/goredis test/bench test/conformance/envoy test/llm test/resp examples/middleware/gin examples/middleware/echo
+OTHERS := deploy/package store/redis/goredis test/bench test/conformance/envoy test/llm test/resp examples/middleware/gin examples/middleware/echo
 
 # These take minutes to compile, so they are compiled once: their tests run nothing at the same time.
 LARGE := deploy/helm
@@ -57,7 +57,7 @@ test: packages modules ## run all tests, with the race detector
 	for module in $(LARGE); do (cd $$module && go test -timeout 15m ./...) || exit 1; done
 
 packages: # what the tests need
-	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah python3:python3 pip3:python3-pip
+	@scripts/packages.sh gcc:gcc,libc6-dev redis-server:redis-server curl:curl promtool:prometheus nginx:nginx caddy:caddy haproxy:haproxy prometheus-alertmanager:prometheus-alertmanager chromium:chromium buildah:buildah rpm:rpm busybox:busybox-static systemd-analyze:systemd python3:python3 pip3:python3-pip
 
 lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }

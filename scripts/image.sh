@@ -34,7 +34,7 @@ if [ -n "${BINARY:-}" ]; then
 else
 	GOOS=linux GOARCH=$arch make --silent build BIN="$tree/usr/bin"
 fi
-cp deploy/package/rules.yaml "$tree/etc/weir/rules.yaml"
+cp deploy/package/files/rules.yaml "$tree/etc/weir/rules.yaml"
 chmod -R u=rwX,go=rX "$tree"
 chmod 1777 "$tree/var/lib/weir"
 

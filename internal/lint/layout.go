@@ -23,6 +23,7 @@ var layout = []line{
 	{[]string{"internal/app"}, "the process: opens its parts in order and closes them in reverse; it knows every part of the service and the gateway"},
 	{[]string{"web"}, "the embedded dashboard; it uses the HTTP API and stores nothing"},
 	{[]string{"deploy/helm"}, "tests of the Helm chart; a separate module, so that users do not download Helm and Kubernetes"},
+	{[]string{"deploy/package"}, "makes the Debian and RPM packages; a separate module, so that users do not download the library for that"},
 	{[]string{"deploy"}, "files for operators, and tests that compare them with what weir exposes"},
 	{[]string{"internal/gateway"}, "weir's reverse proxy, behind the limiter; it makes no decisions about limits"},
 	{[]string{"internal/server/httpapi", "internal/server/envoyrls", "internal/server/grpcapi", "internal/server/respapi"}, "the HTTP API, Envoy's rate limit service, the gRPC API and commands for Redis clients; they only translate between protocol and engine, and do not know each other"},
@@ -78,6 +79,7 @@ var bannedNames = map[string]bool{
 
 // thirdParty is what may be imported from elsewhere, and by whom. Tests are free.
 var thirdParty = map[string][]string{
+	"deploy/package":   {"github.com/goreleaser/nfpm/v2"},
 	"cmd/weir":         {"github.com/spf13/cobra", "github.com/spf13/pflag", "golang.org/x/crypto/x509roots", "golang.org/x/sys"},
 	"internal/app":     {"github.com/redis/rueidis", "google.golang.org/grpc", "github.com/envoyproxy/go-control-plane/envoy", "go.opentelemetry.io/otel", "go.opentelemetry.io/contrib/instrumentation/net/http/otelhttp"},
 	"examples/library": {"google.golang.org/grpc"},
