@@ -220,11 +220,11 @@ func (c *Client) session(ctx context.Context, wait *delay, connected func()) err
 	// Without a version, although one may be in force: a control plane that was restarted
 	// may count its versions from the beginning, and would believe that nothing has changed.
 	request := &discoveryv3.DiscoveryRequest{Node: c.node, TypeUrl: TypeURL}
+	c.setConnected(true)
+	connected()
 	if err := stream.SendMsg(request); err != nil {
 		return streamError(stream, err)
 	}
-	c.setConnected(true)
-	connected()
 	var again delay
 	for {
 		var data []byte
@@ -237,14 +237,11 @@ func (c *Client) session(ctx context.Context, wait *delay, connected func()) err
 		}
 		*wait = delay{}
 		repeated, err := c.take(r, data)
-		switch {
-		case err == nil:
+		if !repeated {
 			again = delay{}
-		case repeated:
+		} else if err := c.options.Pause(ctx, again.next()); err != nil {
 			// Some control planes answer a rejection with the same response at once.
-			if err := c.options.Pause(ctx, again.next()); err != nil {
-				return err
-			}
+			return err
 		}
 		if err := stream.SendMsg(c.answer(r, err)); err != nil {
 			return streamError(stream, err)

@@ -91,11 +91,16 @@ resource of mail: error: mail.user.descriptors[1]: key: required; write the key 
 	// What is in force already ends the trouble.
 	server.ask("4", domain("edge", 5), domain("mail", 7))
 	want("4", edge+mail, 3, 9)
+	server.ask("3", bad)
+	server.ask("3", bad)
+	if pauses := s.paused(); len(pauses) != 9 || pauses[8] > 1200*time.Millisecond {
+		t.Errorf("after another rejection, the pauses are %v", pauses)
+	}
 	// A domain that is not there any more is gone, and an empty set limits nothing.
 	server.ask("5", domain("mail", 7))
-	want("5", mail, 4, 9)
+	want("5", mail, 4, 11)
 	server.ask("6")
-	want("6", "", 5, 9)
+	want("6", "", 5, 11)
 
 	var story []string
 	for _, u := range s.told() {
@@ -106,9 +111,10 @@ resource of mail: error: mail.user.descriptors[1]: key: required; write the key 
 		story = append(story, line)
 	}
 	both := strings.ReplaceAll(edge+mail, "\n", " ")
+	wantBad := "3 " + both + "envoy: resource of mail: error: mail.user.path_/: unit: required; write second, minute, hour, day, week, month, year, or a period such as 10s, and another error"
 	wantStory := []string{
-		"1 " + both, "3 " + both + "envoy: resource of mail: error: mail.user.path_/: unit: required; write second, minute, hour, day, week, month, year, or a period such as 10s, and another error",
-		"4 " + both, "5 " + strings.ReplaceAll(mail, "\n", " "), "6 ",
+		"1 " + both, wantBad,
+		"4 " + both, wantBad, "5 " + strings.ReplaceAll(mail, "\n", " "), "6 ",
 	}
 	if strings.Join(story, "\n") != strings.Join(wantStory, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(story, "\n"), strings.Join(wantStory, "\n"))
