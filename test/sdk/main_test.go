@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"testing"
+
+	"github.com/weirhq/weir/internal/compile"
 )
 
 // weir is the binary under test, and where one of it listens with the rules of rules.yaml.
@@ -31,7 +33,7 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	}
 	defer os.RemoveAll(dir)
 	weir.binary = filepath.Join(dir, "weir")
-	if out, err := exec.Command("go", "build", "-o", weir.binary, "../../cmd/weir").CombinedOutput(); err != nil {
+	if out, err := compile.Weir("../..", compile.Host, weir.binary, "-buildvcs=false").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
 	}
 	rules, err := filepath.Abs("rules.yaml")

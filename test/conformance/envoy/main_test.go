@@ -4,13 +4,13 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"go.uber.org/goleak"
 
+	"github.com/weirhq/weir/internal/compile"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
 
@@ -20,12 +20,9 @@ var (
 )
 
 // buildWeir builds weir with the dependencies of its own module.
-func buildWeir(ctx context.Context, dir string) (string, error) {
+func buildWeir(dir string) (string, error) {
 	path := filepath.Join(dir, "weir")
-	c := exec.CommandContext(ctx, "go", "build", "-o", path, "./cmd/weir")
-	c.Dir = "../../.."
-	c.Env = append(os.Environ(), "GOFLAGS=-buildvcs=false")
-	if out, err := c.CombinedOutput(); err != nil {
+	if out, err := compile.Weir("../../..", compile.Host, path, "-buildvcs=false").CombinedOutput(); err != nil {
 		return "", fmt.Errorf("weir cannot be built: %w\n%s", err, out)
 	}
 	return path, nil
@@ -36,7 +33,7 @@ func TestMain(m *testing.M) {
 	if err == nil {
 		ctx, cancel := context.WithTimeout(context.Background(), 8*time.Minute)
 		if programs, err = peer.Build(ctx, dir); err == nil {
-			weir, err = buildWeir(ctx, dir)
+			weir, err = buildWeir(dir)
 		}
 		cancel()
 	}
