@@ -32,7 +32,7 @@ class Handler(WSGIRequestHandler):
 def masked(value):
     if isinstance(value, int):
         return "N" if value > 999 else value
-    return re.sub(r"\d{4,}", "N", value) if isinstance(value, str) else value
+    return re.sub(r"(;w=\d+)|\d{4,}", lambda found: found[1] or "N", value) if isinstance(value, str) else value
 
 
 def hello(environ, start_response):
@@ -135,7 +135,7 @@ class Middleware(unittest.TestCase):
         port = self.limit(nowhere("local"))
         self.assertEqual(self.get(port, "/")["status"], 200)
         denied = self.get(port, "/")
-        self.assertEqual((denied["status"], denied["headers"]["RateLimit-Policy"], denied["headers"]["RateLimit"]), (429, '"local";q=1;w=N', '"local";r=0;t=N'))
+        self.assertEqual((denied["status"], denied["headers"]["RateLimit-Policy"], denied["headers"]["RateLimit"]), (429, '"local";q=1;w=3600', '"local";r=0;t=N'))
 
     def test_shaped(self):
         port = self.limit(request=self.by_header)
