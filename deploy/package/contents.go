@@ -33,7 +33,7 @@ func (j *job) info(format, arch string, made time.Time, pages string) (*nfpm.Inf
 		return nil, err
 	}
 	return nfpm.WithDefaults(&nfpm.Info{
-		Name: "weir", Arch: arch, Platform: "linux", Version: j.version, Release: "1", MTime: made,
+		Name: "weir", Arch: arch, Platform: "linux", Version: j.version, MTime: made,
 		Section: "net", Priority: "optional", License: "MIT", Homepage: "https://github.com/weirhq/weir",
 		Maintainer:      "weirhq <weirhq@users.noreply.github.com>",
 		Description:     "API rate limiter\nweir decides whether a request is allowed: a service over HTTP and gRPC,\nand a reverse proxy, with limits in memory or in Redis.",

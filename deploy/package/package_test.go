@@ -16,7 +16,7 @@ import (
 func call(t *testing.T, name string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command(name, args...)
-	cmd.Env = append(os.Environ(), "DEBIAN_FRONTEND=noninteractive", "LC_ALL=C")
+	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+t.TempDir())
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", cmd, err, out)
@@ -98,14 +98,14 @@ var installed = []string{
 func TestPackages(t *testing.T) {
 	old, latest := packages(t, "v0.1.0"), packages(t, "v0.2.0")
 	t.Run("deb", func(t *testing.T) {
-		file := old + "/weir_0.1.0-1_amd64.deb"
+		file := old + "/weir_0.1.0_amd64.deb"
 		list := call(t, "dpkg-deb", "--contents", file)
 		for _, name := range installed {
 			if !strings.Contains(list, " ."+name+"\n") {
 				t.Errorf("there is no %s", name)
 			}
 		}
-		if arch := call(t, "dpkg-deb", "--field", old+"/weir_0.1.0-1_arm64.deb", "Architecture"); arch != "arm64\n" {
+		if arch := call(t, "dpkg-deb", "--field", old+"/weir_0.1.0_arm64.deb", "Architecture"); arch != "arm64\n" {
 			t.Errorf("the architecture is %s", arch)
 		}
 		if got := call(t, "dpkg-deb", "--info", file, "conffiles"); got != "/etc/weir/rules.yaml\n/etc/weir/weir.yaml\n" {
@@ -115,7 +115,7 @@ func TestPackages(t *testing.T) {
 			t.Log("not root: the package is not installed")
 			return
 		}
-		testDebian(t, file, latest+"/weir_0.2.0-1_amd64.deb")
+		testDebian(t, file, latest+"/weir_0.2.0_amd64.deb")
 	})
 	t.Run("rpm", func(t *testing.T) {
 		file := old + "/weir-0.1.0-1.x86_64.rpm"
@@ -218,12 +218,12 @@ func testRPM(t *testing.T, old, latest string) {
 	root := newRoot(t)
 	rpm := func(args ...string) {
 		t.Helper()
-		call(t, "rpm", append([]string{"--root", root, "--nodeps"}, args...)...)
+		call(t, "rpm", append([]string{"--root", root, "--dbpath", "/var/lib/rpm"}, args...)...)
 	}
-	call(t, "rpm", "--root", root, "--initdb")
-	rpm("--install", "--ignorearch", old)
+	rpm("--initdb")
+	rpm("--install", "--nodeps", "--ignorearch", old)
 	afterInstall(t, root)
-	rpm("--upgrade", "--ignorearch", latest)
+	rpm("--upgrade", "--nodeps", "--ignorearch", latest)
 	afterUpgrade(t, root)
 	rpm("--erase", "weir")
 	if exists(root+"/usr/bin/weir") || !exists(root+"/var/lib/weir/keys.snapshot") {
