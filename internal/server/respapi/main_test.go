@@ -15,18 +15,17 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
+	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 const testRules = `
 rules:

@@ -4,10 +4,16 @@ import (
 	"fmt"
 	"reflect"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"pgregory.net/rapid"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testredis"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/redis"
 )
 
 func integers(all ...int64) []any {
@@ -183,5 +189,66 @@ func TestManyLimits(t *testing.T) {
 	}
 	if n := len(all.known); n > maxLimits {
 		t.Errorf("%d limits are kept", n)
+	}
+}
+
+// Instances that share a Redis share the limits of commands, which are under a name of their
+// own there.
+func TestThrottleInRedis(t *testing.T) {
+	server := testredis.Start(t)
+	var lines []*line
+	for range 2 {
+		store, err := redis.Open("redis://" + server.Addr + "?timeout=10s") // the machine may be busy
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(store.Close)
+		e, err := engine.New(engine.Options{Store: store})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(e.Close)
+		o := Options{}
+		o.Engine = e
+		lines = append(lines, newStand(t, o).dial(t))
+	}
+	for i, want := range []int64{0, 0, 1, 1} {
+		answer := lines[i%2].do("CL.THROTTLE user123 1 1 86400").([]any)
+		if answer[0] != want || answer[1] != int64(2) {
+			t.Errorf("command %d: %v", i+1, answer)
+		}
+	}
+	if keys := server.Do("KEYS", "*@resp*"); !strings.Contains(keys, "user123") {
+		t.Errorf("the keys are %q", keys)
+	}
+}
+
+// counting is told of every decision.
+type counting struct{ denied, allowed atomic.Int64 }
+
+func (c *counting) Observe(_ *rule.Request, v *engine.Verdict, _ time.Duration) {
+	if v.Allowed {
+		c.allowed.Add(1)
+	} else {
+		c.denied.Add(1)
+	}
+}
+
+// Statistics see what is asked for, and not a look: it would be a denial when nothing is left.
+func TestThrottleIsSeen(t *testing.T) {
+	var seen counting
+	e, err := engine.New(engine.Options{Observers: []engine.Observer{&seen}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(e.Close)
+	o := Options{}
+	o.Engine = e
+	c := newStand(t, o).dial(t)
+	for _, quantity := range []string{"1", "0", "1", "0"} {
+		c.do("CL.THROTTLE k 0 1 86400 " + quantity)
+	}
+	if seen.allowed.Load() != 1 || seen.denied.Load() != 1 {
+		t.Errorf("%d allowed, %d denied", seen.allowed.Load(), seen.denied.Load())
 	}
 }
