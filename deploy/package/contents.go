@@ -20,10 +20,10 @@ func (j *job) info(format, arch string, made time.Time, pages string) (*nfpm.Inf
 	all := contents{made: made}
 	all.add(j.binary(arch), "/usr/bin/weir", 0o755)
 	all.add("../systemd/weir.service", "/usr/lib/systemd/system/weir.service", 0o644)
-	all.add("files/sysusers.conf", "/usr/lib/sysusers.d/weir.conf", 0o644)
+	all.add(filepath.Join(j.files, "sysusers.conf"), "/usr/lib/sysusers.d/weir.conf", 0o644)
 	all.add("", "/etc/weir", 0o750).Type = files.TypeDir
-	all.add("files/weir.yaml", "/etc/weir/weir.yaml", 0o640).Type = files.TypeConfigNoReplace
-	all.add("files/rules.yaml", "/etc/weir/rules.yaml", 0o640).Type = files.TypeConfigNoReplace
+	all.add(filepath.Join(j.files, "weir.yaml"), "/etc/weir/weir.yaml", 0o640).Type = files.TypeConfigNoReplace
+	all.add(filepath.Join(j.files, "rules.yaml"), "/etc/weir/rules.yaml", 0o640).Type = files.TypeConfigNoReplace
 	all.add(filepath.Join(j.binaries, "completions/weir.bash"), "/usr/share/bash-completion/completions/weir", 0o644)
 	all.add(filepath.Join(j.binaries, "completions/_weir"), zsh, 0o644)
 	all.add(filepath.Join(j.binaries, "completions/weir.fish"), "/usr/share/fish/vendor_completions.d/weir.fish", 0o644)
@@ -40,7 +40,7 @@ func (j *job) info(format, arch string, made time.Time, pages string) (*nfpm.Inf
 		DisableGlobbing: true,
 		Overridables: nfpm.Overridables{
 			Contents: all.list,
-			Scripts:  nfpm.Scripts{PostInstall: "files/postinstall.sh", PreRemove: "files/preremove.sh", PostRemove: "files/postremove.sh"},
+			Scripts:  nfpm.Scripts{PostInstall: filepath.Join(j.files, "postinstall.sh"), PreRemove: filepath.Join(j.files, "preremove.sh"), PostRemove: filepath.Join(j.files, "postremove.sh")},
 			RPM:      nfpm.RPM{BuildHost: "weir", Compression: "gzip", Group: "System Environment/Daemons", Summary: "API rate limiter"},
 		},
 	}), nil

@@ -26,7 +26,7 @@ var (
 )
 
 func main() {
-	j := job{progress: os.Stdout}
+	j := job{files: "files", progress: os.Stdout}
 	flag.StringVar(&j.version, "version", "", "the `version`, such as v0.1.0")
 	flag.StringVar(&j.binaries, "binaries", "../../bin/build", "the `directory` with linux_amd64/weir, linux_arm64/weir, man and completions")
 	flag.StringVar(&j.out, "out", "../../bin/release", "the `directory` for the packages")
@@ -40,6 +40,7 @@ func main() {
 // job is one run.
 type job struct {
 	version, binaries, out string
+	files                  string // the directory of what is only in packages
 	progress               io.Writer
 }
 

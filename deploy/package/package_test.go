@@ -59,7 +59,12 @@ func packages(t *testing.T, version string) string {
 	for _, name := range []string{"man/weir.1", "man/weir-serve.1", "completions/weir.bash", "completions/_weir", "completions/weir.fish"} {
 		write(t, filepath.Join(build, name), name+"\n")
 	}
-	j := job{version: version, binaries: build, out: out, progress: io.Discard}
+	// Each version has other rules, so that an upgrade must choose.
+	if err := os.CopyFS(build+"/files", os.DirFS("files")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, build+"/files/rules.yaml", "rules: [] # "+version+"\n")
+	j := job{files: build + "/files", version: version, binaries: build, out: out, progress: io.Discard}
 	for range 2 { // the second time gives the same
 		before := digests(t, out)
 		if err := j.run(); err != nil {
