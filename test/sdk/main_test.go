@@ -36,11 +36,15 @@ func buildAndRun(m *testing.M) (code int, err error) {
 	if out, err := compile.Weir("../..", compile.Host, weir.binary, "-buildvcs=false").CombinedOutput(); err != nil {
 		return 0, fmt.Errorf("go build: %w\n%s", err, out)
 	}
-	rules, err := filepath.Abs("rules.yaml")
+	rules, err := os.ReadFile("rules.yaml")
 	if err != nil {
 		return 0, err
 	}
-	cmd := exec.Command(weir.binary, "serve", "--rules", rules, "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
+	// A copy, because weir keeps the history of its rules beside them.
+	if err := os.WriteFile(filepath.Join(dir, "rules.yaml"), rules, 0o600); err != nil {
+		return 0, err
+	}
+	cmd := exec.Command(weir.binary, "serve", "--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0")
 	var log bytes.Buffer
 	cmd.Dir, cmd.Stderr = dir, &log
 	out, err := cmd.StdoutPipe()
