@@ -4,6 +4,7 @@ import json
 import logging
 import os
 import re
+import shutil
 import subprocess
 import tempfile
 import threading
@@ -27,8 +28,9 @@ def start_weir(test, at="127.0.0.1:0"):
     """Starts a weir, and waits until it listens. at is where, to start it again."""
     folder = tempfile.TemporaryDirectory()
     test.addCleanup(folder.cleanup)
+    shutil.copy(RULES, folder.name)  # beside which weir keeps their history
     process = subprocess.Popen(
-        [os.environ["WEIR_BINARY"], "serve", "--rules", RULES, "--http", at, "--grpc", "off"],
+        [os.environ["WEIR_BINARY"], "serve", "--http", at, "--grpc", "off"],
         cwd=folder.name, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
     )
 

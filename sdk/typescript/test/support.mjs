@@ -1,6 +1,6 @@
 // What the tests share: the table of cases, a weir of their own, and servers that misbehave.
 import { spawn } from 'node:child_process'
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { copyFileSync, mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { createServer } from 'node:http'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -18,7 +18,8 @@ export const quiet = { warn() {}, info() {} }
 // startWeir starts a weir with rules, and waits until it listens. at is where, to start it again.
 export async function startWeir(t, rules, at = '127.0.0.1:0') {
   const dir = mkdtempSync(join(tmpdir(), 'weir-'))
-  const child = spawn(process.env.WEIR_BINARY, ['serve', '--rules', rules, '--http', at, '--grpc', 'off'], { cwd: dir, stdio: ['ignore', 'pipe', 'ignore'] })
+  copyFileSync(rules, join(dir, 'rules.yaml')) // beside which weir keeps their history
+  const child = spawn(process.env.WEIR_BINARY, ['serve', '--http', at, '--grpc', 'off'], { cwd: dir, stdio: ['ignore', 'pipe', 'ignore'] })
   const exited = new Promise((done) => child.once('exit', done))
   const kill = async () => {
     child.kill('SIGKILL')
