@@ -117,7 +117,7 @@ func TestLogInPages(t *testing.T) {
 		if err := client.Do(t.Context(), client.B().Flushall().Build()).Error(); err != nil {
 			t.Fatal(err)
 		}
-		compareHistories(t, client, limits, 4000, limits[0].Numbers().Period/4)
+		compareHistories(t, client, limits, 800, limits[0].Numbers().Period/4)
 	}
 }
 
@@ -132,9 +132,9 @@ func TestPagesDoNotPileUp(t *testing.T) {
 	random := rand.New(rand.NewPCG(5, 6))
 	now := weir.Micros(1_790_000_000_000_000)
 	var taken []weir.Op
-	for step := range 3000 {
+	for step := range 1200 {
 		now += 5_000
-		if step == 2500 {
+		if step == 900 {
 			now += 900_000
 		}
 		clock.Set(now)
@@ -156,7 +156,7 @@ func TestPagesDoNotPileUp(t *testing.T) {
 			t.Fatalf("step %d: %d entries are in pages of %v", step, len(l.entries), l.pages)
 		}
 		// Between the leap and the end, what it left is deleted.
-		if most := len(l.pages) + 4; l.fields > most && step < 2500 || step == 2999 && l.fields > most {
+		if most := len(l.pages) + 4; l.fields > most && step < 900 || step == 1199 && l.fields > most {
 			t.Fatalf("step %d: %d fields for %d pages", step, l.fields, len(l.pages))
 		}
 	}

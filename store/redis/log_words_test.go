@@ -70,9 +70,9 @@ func TestWordsWhileALogGrows(t *testing.T) {
 	client := connect(t)
 	var clock fake
 	s := storeOn(t, client, Options{Clock: clock.Now, Timeout: 10 * time.Second})
-	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 8000/8ms"), Cost: 1}
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_log 4000/4ms"), Cost: 1}
 	most, sum := 0, 0
-	for i := range 12_000 {
+	for i := range 6_000 {
 		clock.Set(weir.Micros(1_790_000_000_000_000 + i))
 		if d := runVerb(t, s, take, op); !d.Allowed {
 			t.Fatalf("%d: %+v", i, d)
@@ -81,7 +81,7 @@ func TestWordsWhileALogGrows(t *testing.T) {
 		most = max(most, touched)
 		sum += touched
 	}
-	if mean := sum / 12_000; most > 3000 || mean > 800 {
+	if mean := sum / 6_000; most > 3000 || mean > 800 {
 		t.Errorf("a call touched up to %d words, %d on average; want at most 3000 and 800", most, mean)
 	}
 }

@@ -3,6 +3,7 @@ package redis
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -62,8 +63,8 @@ func inWords(limit *weir.Compiled, r weir.Record) string {
 	return fmt.Sprint(r.State)
 }
 
-// After every step of a long random history, Redis answers what the arithmetic
-// answers, and remembers what it remembers.
+// After every step of a random history, another one in every run, Redis answers what the
+// arithmetic answers, and remembers what it remembers.
 func TestStateIsTheArithmetics(t *testing.T) {
 	client := connect(t)
 	for _, text := range []string{
@@ -79,7 +80,7 @@ func TestStateIsTheArithmetics(t *testing.T) {
 				t.Fatal(err)
 			}
 			limit := weir.MustCompile(text)
-			compareHistories(t, client, []*weir.Compiled{limit}, 1200, 3*limit.Numbers().Period)
+			compareHistories(t, client, []*weir.Compiled{limit}, 300, 3*limit.Numbers().Period)
 		})
 	}
 }
@@ -91,7 +92,8 @@ func compareHistories(t *testing.T, client rueidis.Client, limits []*weir.Compil
 	limit := limits[0]
 	var clock fake
 	store, model := storeOn(t, client, Options{Clock: clock.Now}), scenario.NewModel()
-	random := rand.New(rand.NewPCG(3, 4))
+	seed := rand.Uint64()
+	random := rand.New(rand.NewPCG(seed, 0))
 	period := limit.Numbers().Period
 	now := weir.MicrosOf(time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC))
 	var taken []weir.Op
@@ -129,7 +131,7 @@ func compareHistories(t *testing.T, client rueidis.Client, limits []*weir.Compil
 		}
 		for i, op := range ops {
 			if got[i] != want[i] {
-				t.Fatalf("step %d at %d, cost %d:\n got %+v\nwant %+v", step, now, op.Cost, got[i], want[i])
+				t.Fatalf("seed %d, step %d at %d, cost %d:\n got %+v\nwant %+v", seed, step, now, op.Cost, got[i], want[i])
 			}
 			ops[i].Receipt = got[i].Receipt
 		}
@@ -147,9 +149,12 @@ func compareHistories(t *testing.T, client rueidis.Client, limits []*weir.Compil
 			}
 			ops = append(ops, back)
 		}
-		for _, op := range ops {
+		for i, op := range ops {
+			if slices.ContainsFunc(ops[:i], func(o weir.Op) bool { return o.Key == op.Key }) {
+				continue // the limits share their states
+			}
 			if r, m := remembered(t, client, store, op), inWords(limit, model.Record(op.Key, limit)); r != m {
-				t.Fatalf("step %d at %d:\n Redis has %s\n the arithmetic %s", step, now, r, m)
+				t.Fatalf("seed %d, step %d at %d:\n Redis has %s\n the arithmetic %s", seed, step, now, r, m)
 			}
 		}
 	}
