@@ -46,6 +46,10 @@ func TestLinks(t *testing.T) {
 		}
 	}
 	links := 0
+	headings := map[string]map[string]bool{}
+	for page, text := range pages {
+		headings[page] = anchors(text)
+	}
 	for page, text := range pages {
 		for _, m := range link.FindAllStringSubmatch(text, -1) {
 			if strings.Contains(m[1], "://") {
@@ -59,7 +63,7 @@ func TestLinks(t *testing.T) {
 			}
 			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %s leads nowhere", page, m[1])
-			} else if anchor != "" && !anchors(pages[target])[anchor] {
+			} else if anchor != "" && !headings[target][anchor] {
 				t.Errorf("%s: there is no heading for %s", page, m[1])
 			}
 		}

@@ -150,7 +150,13 @@ type section struct {
 	prose  string
 }
 
+// sectionsOf has the sections of the texts that were split before: every link asks for them.
+var sectionsOf = map[string][]section{}
+
 func (p page) sections() []section {
+	if known, found := sectionsOf[p.text]; found {
+		return known
+	}
 	all := []section{{}}
 	for _, piece := range p.pieces() {
 		last := &all[len(all)-1]
@@ -162,6 +168,7 @@ func (p page) sections() []section {
 			last.prose += piece.text
 		}
 	}
+	sectionsOf[p.text] = all
 	return all
 }
 
