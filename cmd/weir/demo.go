@@ -24,7 +24,8 @@ func newDemo() *cobra.Command {
 		Short: "Run weir with sample rules and lively traffic, to look at",
 		Long: `Run weir in memory, with the rules of an API with three plans, and send it the traffic of 60
 users, a login attack, an abuser, a spike and an app that retries in a loop. Look at the dashboard
-and at weir top, and change the rules. Everything stays on this machine, and ends with the command.
+and at weir top, and change the rules. No request leaves this machine. When the demo ends, it
+deletes its files.
 
   weir demo
   weir demo --speed 4 --http 127.0.0.1:9000`,
@@ -43,7 +44,7 @@ and at weir top, and change the rules. Everything stays on this machine, and end
 	cmd.Flags().SortFlags = false
 	cmd.Flags().StringVar(&d.http, "http", app.DefaultHTTP, "listen `address` of the HTTP API and the dashboard")
 	cmd.Flags().DurationVar(&d.duration, "duration", time.Hour, "how long the demo runs")
-	cmd.Flags().Float64Var(&d.speed, "speed", 1, "`factor` by which the scenes follow each other faster; the rate of requests does not change")
+	cmd.Flags().Float64Var(&d.speed, "speed", 1, "`factor` for the pace of the scenes: with 4, they follow each other four times as fast; the rate of requests does not change")
 	return cmd
 }
 
@@ -110,7 +111,7 @@ func (d *demonstration) introduce(w io.Writer, url, rules string) {
   terminal   weir top --server %s
   rules      %s
 
-The rules are yours to change: in the dashboard, or in the file. Press Ctrl-C to end the demo.
+You can change the rules in the dashboard, or in the file. Press Ctrl-C to end the demo.
 
 `, url, url, rules)
 	tell(w, 0, "60 users call the API, and some of them a language model")

@@ -25,14 +25,14 @@ func newHealth() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "health",
 		Short: "Check whether a running weir is ready, for the probes of containers",
-		Long: `Check whether a running weir is ready: it has rules and is not stopping. It needs no
-token, and no shell or curl in a container.
+		Long: `Check whether a running weir is ready: it has loaded its configuration and is not stopping.
+The command needs no token. In a container, it needs no shell and no curl.
 
 The exit status is 0 if weir is ready and 1 if it is not, or does not answer.
 
 Without --server and WEIR_SERVER, the address is that of weir serve in the same
 environment: WEIR_HTTP, with https:// if WEIR_TLS_CERT is set. On a loopback address,
-the certificate is not verified unless --ca is set, because it is for another name.
+weir health does not verify the certificate, which is for another name, unless --ca is set.
 
 Environment variables: WEIR_SERVER, WEIR_TIMEOUT, WEIR_CA, WEIR_CERT and WEIR_KEY. Flags
 take precedence.`,

@@ -32,7 +32,8 @@ func newServe() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "Run the rate limit service (HTTP and gRPC)",
-		Long: `Run the rate limit service. It decides over HTTP and gRPC whether requests are allowed.
+		Long: `Run the rate limit service. It decides over HTTP and gRPC, and with --resp
+for Redis clients, whether requests are allowed.
 
   weir serve --rules rules.yaml
   weir serve --rules redis --store redis://10.0.0.5:6379 --http 0.0.0.0:8080 --admin-token-file tokens
@@ -97,13 +98,13 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.Envoy.XDS.NodeID, "envoy-xds-node-id", "default", "node `id` that weir sends to the xDS server")
 	flags.StringToStringVar(&f.Envoy.XDS.NodeMetadata, "envoy-xds-node-metadata", nil, "node metadata (`name=value list`) that weir sends to the xDS server")
 	flags.StringVar(&f.Envoy.XDS.HeaderFile, "envoy-xds-header-file", "", "`file` with headers for the xDS server, one per line, such as authorization: Bearer …")
-	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "exit if the Envoy configuration cannot be used at startup; without it, weir starts, and answers Envoy with an error until the configuration can be used")
-	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "report ready only after an Envoy configuration is loaded")
+	flags.BoolVar(&f.Envoy.RequireConfig, "envoy-require-config", false, "exit if the configuration of --envoy-config cannot be used at startup; without it, weir starts, and answers Envoy with an error until the configuration can be used")
+	flags.BoolVar(&f.Envoy.ReadyWithConfig, "envoy-ready-with-config", false, "report ready only after an Envoy configuration is loaded; with --envoy-xds, weir always does this")
 	flags.BoolVar(&f.Envoy.CountDenied, "envoy-count-denied", false, "count as envoyproxy/ratelimit does: each descriptor separately, denied requests included")
 	flags.BoolVar(&f.Envoy.ResponseHeaders, "envoy-headers", false, "send RateLimit-* headers, which Envoy adds to its responses")
 	flags.StringSliceVar(&f.envoyHeaderNames, "envoy-header-names", []string{"RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"}, "names (`name list`) of the headers of --envoy-headers: limit, remaining, reset")
 	flags.BoolVar(&f.Envoy.DynamicMetadata, "envoy-metadata", false, "send Envoy the checked request as dynamic metadata, for its logs and other filters")
-	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "allow several files to configure the same domain")
+	flags.BoolVar(&f.Envoy.MergeDomains, "envoy-merge-domains", false, "allow several files, or resources of --envoy-xds, to configure the same domain")
 	flags.BoolVar(&f.Envoy.GlobalQuota, "envoy-quota", false, "treat every descriptor as if it had quota_mode")
 	flags.BoolVar(&f.Envoy.GlobalShadow, "envoy-shadow", false, "shadow mode for Envoy: count, and allow every request")
 	flags.StringVar(&f.TokenFile, "admin-token-file", "", "`file` of API tokens, one per line: name, scope (read, use or admin) and token")

@@ -113,6 +113,7 @@ type ServiceMonitor struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata"`
 	Spec              struct {
+		JobLabel  string               `json:"jobLabel"`
 		Selector  metav1.LabelSelector `json:"selector"`
 		Endpoints []struct {
 			Port     string `json:"port"`
@@ -189,6 +190,19 @@ func consistent(t *testing.T, name string, objects map[string][]byte) {
 			if !slices.ContainsFunc(pod.Spec.Containers[0].Ports, func(c corev1.ContainerPort) bool { return c.Name == p.TargetPort.String() }) {
 				t.Errorf("%s: %s has the port %s, and the pod does not", name, id, p.TargetPort.String())
 			}
+		}
+	}
+	if text := objects["ServiceMonitor/weir"]; text != nil {
+		monitor, err := decode("ServiceMonitor", text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		service, err := decode("Service", objects["Service/weir"])
+		if err != nil {
+			t.Fatal(err)
+		}
+		if job := service.(*corev1.Service).Labels[monitor.(*ServiceMonitor).Spec.JobLabel]; job != "weir" {
+			t.Errorf("%s: Prometheus calls the job %q, and the alert rules expect weir", name, job)
 		}
 	}
 	for _, v := range pod.Spec.Volumes {
