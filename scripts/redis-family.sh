@@ -13,7 +13,7 @@ of docs/guides/redis.md for each: what was tested, and how many tests passed.
 
   --debian SUITE  also on redis-server and valkey-server of that Debian release, such as trixie.
                   They are downloaded with apt-get and unpacked beside their libraries; nothing is
-                  installed. Default directory: bin/redis-family.
+                  installed; they stay in bin/redis-family.
 
 Without arguments, it tests the redis-server in the PATH.
 END
