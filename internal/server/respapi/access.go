@@ -19,18 +19,19 @@ type login struct {
 }
 
 // authenticate remembers a token, if it is one, and reports whether it is. Otherwise it
-// has answered. Where no token is asked for, any is welcome.
+// has answered. Where no token is asked for, any is welcome, and none is kept: it may be as
+// long as a command.
 func (w *work) authenticate(token string) bool {
-	l := login{token: token, list: w.server.options.Tokens()}
-	if l.list != nil {
-		caller, err := w.guard(l.list, token, bearer.Read, true)
-		if err != nil {
-			w.turnAway(err, "AUTH")
-			return false
-		}
-		l.holder = caller.Holder
+	tokens := w.server.options.Tokens()
+	if tokens == nil {
+		return true
 	}
-	w.login = l
+	caller, err := w.guard(tokens, token, bearer.Read, true)
+	if err != nil {
+		w.turnAway(err, "AUTH")
+		return false
+	}
+	w.login = login{token: token, list: tokens, holder: caller.Holder}
 	return true
 }
 

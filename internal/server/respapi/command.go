@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // command is something that a client can send.
@@ -112,7 +113,9 @@ func (w *work) unknown() {
 	name := w.r.arg(0)
 	if bytes.EqualFold(name, []byte("POST")) || bytes.EqualFold(name, []byte("Host:")) {
 		// A web page can make a browser send that, with commands in the body.
-		w.server.options.Logger.Warn("an HTTP request came to the address for Redis clients; the connection is closed", "client", w.client.String())
+		if now, last := time.Now().Unix(), w.server.warned.Load(); now-last >= 60 && w.server.warned.CompareAndSwap(last, now) { // each costs only a connection
+			w.server.options.Logger.Warn("an HTTP request came to the address for Redis clients; the connection is closed", "client", w.client.String())
+		}
 		w.fail("ERR", "This address is for Redis clients; send HTTP requests to the address of --http.")
 		w.quit = true
 		return

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -186,6 +187,46 @@ func TestHostileMemory(t *testing.T) {
 	})
 	if limit := uint64(3*maxLarge + 150*(smallBuffer+4*flushAt)); peak > limit {
 		t.Errorf("%d MB were in use; at most %d are expected", peak>>20, limit>>20)
+	}
+}
+
+// A connection keeps nothing of a long command, not even a password that nobody asked for.
+func TestIdleMemory(t *testing.T) {
+	s := newStand(t, Options{})
+	used := func() uint64 {
+		var m runtime.MemStats
+		runtime.GC()
+		runtime.GC() // what a pool has goes with the second one
+		runtime.ReadMemStats(&m)
+		return m.HeapAlloc
+	}
+	lines := make([]*line, 100)
+	for i := range lines {
+		lines[i] = s.dial(t)
+	}
+	before, long := used(), strings.Repeat("x", 130_000)
+	for _, c := range lines {
+		c.do("AUTH " + long)
+		c.do("HELLO 2 AUTH default " + long)
+	}
+	if grown := int64(used()) - int64(before); grown > 4<<20 {
+		t.Errorf("%d connections keep %d KiB", len(lines), grown>>10)
+	}
+	for _, c := range lines {
+		c.do("PING")
+	}
+}
+
+// A web page that tries again and again does not fill the log.
+func TestHTTPIsLoggedOnce(t *testing.T) {
+	s := newStand(t, Options{})
+	for range 3 {
+		c := s.dial(t)
+		c.send("POST / HTTP/1.1\r\n")
+		c.isClosed()
+	}
+	if n := strings.Count(s.log.String(), "HTTP request"); n != 1 {
+		t.Errorf("the log has %d lines: %s", n, s.log.String())
 	}
 }
 

@@ -30,12 +30,12 @@ type reader struct {
 	args []span // from start
 }
 
-type span struct{ from, to int }
+type span struct{ from, to int32 }
 
 // arg returns an argument; it is valid until the command is consumed.
 func (r *reader) arg(i int) []byte {
 	a := r.args[i]
-	return r.buf[r.start+a.from : r.start+a.to]
+	return r.buf[r.start+int(a.from) : r.start+int(a.to)]
 }
 
 // consume drops the command that next has found.
@@ -114,7 +114,7 @@ func (r *reader) next() (bool, error) {
 			return false, errors.New("expected CRLF behind a bulk string")
 		}
 		from := r.pos + size
-		r.args = append(r.args, span{from, from + int(n)})
+		r.args = append(r.args, span{int32(from), int32(from + int(n))})
 		r.pos = from + int(n) + 2
 		r.left--
 	}
@@ -203,7 +203,7 @@ func (r *reader) inline(data []byte) (bool, error) {
 			if len(r.args) == maxArgs {
 				return false, errors.New("too big inline request")
 			}
-			r.args = append(r.args, span{from, i})
+			r.args = append(r.args, span{int32(from), int32(i)})
 		}
 	}
 	return true, nil

@@ -27,7 +27,7 @@ import (
 const (
 	maxCommand = 2 * manage.MaxQuestion // bytes
 	maxLarge   = 16 << 20               // bytes of all buffers that are not small
-	flushAt    = 16 << 10               // bytes of answers that wait for the end of a pipeline
+	flushAt    = smallBuffer            // bytes of answers that wait for the end of a pipeline
 	keepOut    = 4 * flushAt            // of a buffer for answers that is used again
 )
 
@@ -58,6 +58,7 @@ type Server struct {
 	large    *budget.Room
 	work     sync.Pool
 	stats    stats
+	warned   atomic.Int64 // of an HTTP request, in Unix seconds
 
 	ctx     context.Context // of all commands
 	cancel  context.CancelFunc

@@ -162,6 +162,10 @@ func (w *work) commandCommand() {
 		}
 		return
 	}
+	if names := len(w.r.args) - 2; names > len(all) { // the answer would be many times as long
+		w.fail("ERR", fmt.Sprintf("COMMAND has %d names, and there are %d commands; send fewer.", names, len(all)))
+		return
+	}
 	switch sub := strings.ToUpper(string(w.r.arg(1))); sub {
 	case "COUNT":
 		w.integer(int64(len(all)))

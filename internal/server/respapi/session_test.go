@@ -37,6 +37,8 @@ func TestSession(t *testing.T) {
 		{"COMMAND INFO echo nothing", []any{[]any{"echo", int64(2), []any{"fast"}, int64(0), int64(0), int64(0)}, nil}},
 		{"COMMAND INFO cl.throttle", []any{[]any{"cl.throttle", int64(-1), []any{"fast"}, int64(1), int64(1), int64(1)}}},
 		{"COMMAND DOCS ping nothing", []any{"ping", []any{"summary", "Returns PONG.", "group", "module"}}},
+		{"COMMAND INFO" + strings.Repeat(" echo", len(commands)), fault(fmt.Sprintf("ERR COMMAND has %d names, and there are %d commands; send fewer.", len(commands), len(commands)-1))},
+		{"COMMAND DOCS" + strings.Repeat(" echo", len(commands)), fault(fmt.Sprintf("ERR COMMAND has %d names, and there are %d commands; send fewer.", len(commands), len(commands)-1))},
 		{"COMMAND GETKEYS x", fault("ERR unknown subcommand 'GETKEYS'. Try COMMAND HELP.")},
 		{"FLUSHALL now", fault("ERR unknown command 'FLUSHALL', with args beginning with: 'now' ")},
 		{"HELLO 4", fault("NOPROTO unsupported protocol version")},
