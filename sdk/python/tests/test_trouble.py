@@ -81,6 +81,11 @@ class Outage(unittest.TestCase):
         self.assertEqual(ask(api_key="c"), (False, 0))
         self.assertEqual(ask(ip="192.0.2.1"), (True, 0))
 
+    def test_local_memory(self):
+        client = self.client(gone(), on_failure="local", local=weir.LocalLimit(limit=2, period=3600))
+        keys = [client.check(weir.Request(api_key=letter * 2000)).results[0].key for letter in "abc"]
+        self.assertEqual(keys, [""] * 3)  # nothing that long is kept
+
     def test_local_window_ends(self):
         client = self.client(gone(), on_failure="local", local=weir.LocalLimit(limit=1, period=0.05))
         self.assertTrue(client.check(ALICE).allowed)

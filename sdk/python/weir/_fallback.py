@@ -13,6 +13,9 @@ from ._api import Answer, Request, Result
 # When to come back while weir is unavailable: a restart takes some seconds.
 _OUTAGE = 5.0
 
+# How many characters a client may have to be counted by itself: keys are kept, and clients choose them.
+_MAX_KEY = 1024
+
 
 @dataclass
 class Verdict(Answer):
@@ -77,7 +80,7 @@ class _Window:
             if now >= self._end:
                 self._counts.clear()
                 self._end = now + local.period
-            if key not in self._counts and len(self._counts) >= local.max_keys:
+            if len(key) > _MAX_KEY or key not in self._counts and len(self._counts) >= local.max_keys:
                 key = ""  # with all others that do not fit
             used = self._counts.get(key, 0)
             allowed = used < local.limit

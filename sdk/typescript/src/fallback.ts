@@ -10,6 +10,10 @@ export interface Verdict extends Answer {
 // outageMs is when to come back while weir is unavailable: a restart takes some seconds.
 const outageMs = 5000
 
+// maxKey is how many characters a client may have to be counted by itself: keys are kept, and
+// clients choose them.
+const maxKey = 1024
+
 // Fallback answers while weir is unavailable.
 export class Fallback {
   readonly #settings: Settings
@@ -57,7 +61,7 @@ class Local {
       this.#end = now + periodMs
     }
     let key = keyOf(request)
-    if (!this.#counts.has(key) && this.#counts.size >= maxKeys) key = '' // with all others that do not fit
+    if (key.length > maxKey || (!this.#counts.has(key) && this.#counts.size >= maxKeys)) key = '' // with all others that do not fit
     const used = this.#counts.get(key) ?? 0
     const allowed = used < limit
     if (charge && allowed) this.#counts.set(key, used + 1)

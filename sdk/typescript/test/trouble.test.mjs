@@ -67,6 +67,13 @@ test('local fallback', async () => {
   assert.deepEqual(await ask({ ip: '192.0.2.1' }), [true, 0])
 })
 
+test('the local fallback keeps no long keys', async () => {
+  const client = new Client({ url: await gone(), logger: quiet, onFailure: 'local', local: { limit: 2, periodMs: 3_600_000 } })
+  for (const letter of ['a', 'b', 'c']) {
+    assert.equal((await client.check({ apiKey: letter.repeat(2000) })).results[0].key, '')
+  }
+})
+
 test('the window of the local fallback ends', async () => {
   const client = new Client({ url: await gone(), logger: quiet, onFailure: 'local', local: { limit: 1, periodMs: 50 } })
   assert.equal((await client.check(alice)).allowed, true)
