@@ -192,6 +192,10 @@ type delay struct{ attempts int }
 
 const maxDelay = 30 * time.Second
 
+// breath is between two responses, so that a control plane that sends one after the other
+// fills neither the processor nor the log.
+const breath = 100 * time.Millisecond
+
 func (d *delay) next() time.Duration {
 	pause := min(maxDelay, time.Second<<min(d.attempts, 5))
 	d.attempts++
@@ -245,6 +249,9 @@ func (c *Client) session(ctx context.Context, wait *delay, connected func()) err
 		}
 		if err := stream.SendMsg(c.answer(r, err)); err != nil {
 			return streamError(stream, err)
+		}
+		if err := c.options.Pause(ctx, breath); err != nil {
+			return err
 		}
 	}
 }

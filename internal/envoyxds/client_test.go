@@ -3,6 +3,7 @@ package envoyxds
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"net"
 	"os"
 	"path/filepath"
@@ -240,5 +241,27 @@ func TestNew(t *testing.T) {
 	}
 	if _, err := New(Options{Server: "x:1", HeaderFile: headers + "x"}); err == nil {
 		t.Error("a file that is not there was read")
+	}
+}
+
+// A control plane that sends one version after the other is slowed down, and cannot put a
+// version of any length into the log.
+func TestEndlessVersions(t *testing.T) {
+	server := newControlPlane(t)
+	s := begin(t, Options{Server: server.address})
+	server.next()
+	for i := range uint32(20) {
+		server.ask(fmt.Sprint(i), domain("edge", 1+i))
+	}
+	server.ask(strings.Repeat("v", 100_000), domain("edge", 1))
+	s.mu.Lock()
+	breaths := s.breaths
+	s.mu.Unlock()
+	if breaths < 20 {
+		t.Errorf("between 21 responses were %d pauses", breaths)
+	}
+	told := s.told()
+	if last := told[len(told)-1]; last.Err == nil || len(last.Version) > 2*maxVersion {
+		t.Errorf("the version that is told has %d bytes: %v", len(last.Version), last.Err)
 	}
 }

@@ -143,6 +143,7 @@ type subject struct {
 	mu      sync.Mutex
 	updates []Update
 	pauses  []time.Duration
+	breaths int // pauses between responses
 	log     strings.Builder
 }
 
@@ -158,6 +159,10 @@ func begin(t *testing.T, o Options) *subject {
 	o.Pause = func(ctx context.Context, d time.Duration) error {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if d == breath {
+			s.breaths++
+			return ctx.Err()
+		}
 		s.pauses = append(s.pauses, d)
 		return ctx.Err()
 	}

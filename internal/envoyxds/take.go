@@ -94,7 +94,7 @@ func (c *Client) take(r *response, data []byte) (repeated bool, err error) {
 		c.count(r.version, false)
 		return true, c.why
 	}
-	update := Update{Version: r.version, Config: c.config.Load()}
+	update := Update{Version: document.Clip(r.version, maxVersion), Config: c.config.Load()}
 	news := c.why != nil // that is over
 	if update.Config == nil || sum != c.inForce {
 		news = true
