@@ -193,9 +193,13 @@ func TestMonth(t *testing.T) {
 	var history []second
 	end := noon.Add(30 * 24 * time.Hour)
 	for clock.now().Before(end) {
-		// Every second in the last two hours, and now and then before.
+		// Every second in the last two hours, every minute or so while minutes are kept, and now
+		// and then before.
 		step := time.Second
-		if end.Sub(clock.now()) > 2*time.Hour {
+		switch left := end.Sub(clock.now()); {
+		case left > keep.Minute:
+			step = time.Duration(1+chance.IntN(900)) * time.Second
+		case left > 2*time.Hour:
 			step = time.Duration(1+chance.IntN(90)) * time.Second
 		}
 		r.tick(clock.now())
