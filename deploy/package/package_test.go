@@ -234,6 +234,21 @@ func testRPM(t *testing.T, old, latest string) {
 	if exists(root+"/usr/bin/weir") || !exists(root+"/var/lib/weir/keys.snapshot") {
 		t.Error("removal took too much, or too little")
 	}
+	// What a user weir of an earlier installation has linked to is not given to the new one.
+	write(t, root+"/etc/secret", "of root")
+	before := call(t, "stat", "--format", "%g %a", root+"/etc/secret")
+	for _, name := range []string{"rules.yaml", "weir.yaml"} {
+		if err := os.MkdirAll(root+"/etc/weir", 0o770); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink("../secret", root+"/etc/weir/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	rpm("--install", "--nodeps", "--ignorearch", old)
+	if after := call(t, "stat", "--format", "%g %a", root+"/etc/secret"); after != before {
+		t.Errorf("a file that is linked to has the rights %s, and had %s", after, before)
+	}
 }
 
 // The service may do little, in the opinion of systemd; 0 is nothing, 10 is everything.

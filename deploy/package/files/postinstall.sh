@@ -13,10 +13,18 @@ elif ! id weir >/dev/null 2>&1; then
 	useradd --system --user-group --no-create-home --home-dir /var/lib/weir --shell /usr/sbin/nologin weir
 fi
 if [ $first = yes ]; then
-	# weir reads its configuration, and writes rules that are changed in the dashboard.
-	chgrp weir /etc/weir /etc/weir/weir.yaml /etc/weir/rules.yaml
+	# weir reads its configuration, and writes rules that are changed in the dashboard. The user
+	# of an earlier installation may have put links there, to files that are not for it.
+	chmod 0700 /etc/weir
+	for file in weir.yaml:0640 rules.yaml:0660; do
+		path=/etc/weir/${file%:*}
+		if [ -f "$path" ] && [ ! -L "$path" ]; then
+			chgrp weir "$path"
+			chmod "${file#*:}" "$path"
+		fi
+	done
+	chgrp weir /etc/weir
 	chmod 0770 /etc/weir
-	chmod 0660 /etc/weir/rules.yaml
 fi
 if [ -d /run/systemd/system ]; then
 	systemctl daemon-reload
