@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"math/rand/v2"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -30,16 +31,16 @@ type logEntry struct {
 }
 
 func (l logContents) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "fresh %d, %d units:", l.fresh, l.units)
+	b := fmt.Appendf(nil, "fresh %d, %d units:", l.fresh, l.units)
 	left := l.units
-	for _, e := range l.entries {
+	for _, e := range l.entries { // there may be a million
 		if units := left - e.newer; units > 0 {
-			fmt.Fprintf(&b, " %d at %d", units, e.time)
+			b = strconv.AppendInt(append(b, ' '), units, 10)
+			b = strconv.AppendInt(append(b, " at "...), e.time, 10)
 			left = e.newer
 		}
 	}
-	return b.String()
+	return string(b)
 }
 
 // add decodes entries; newer is how many units are after the last of them.
