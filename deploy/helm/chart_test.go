@@ -224,6 +224,7 @@ func TestMistakes(t *testing.T) {
 		tokens + "replicas: 2":                    "several replicas must share a Redis",
 		tokens + "autoscaling: {enabled: true}":   "several replicas must share a Redis",
 		tokens + "rules: {inRedis: true}":         "there is no Redis",
+		tokens + "settings: {store: redis://a}":   "settings.store",
 		tokens + "mode: gateway":                  "gateway.upstream",
 		tokens + "mode: proxy":                    "mode",
 		tokens + "replica: 2":                     "replica",

@@ -44,6 +44,9 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- if and (include "weir.many" .) (not (include "weir.shared" .)) }}
 {{- fail "store: several replicas must share a Redis, or each would allow the whole limit; set store.url, or replicas: 1 without autoscaling" }}
 {{- end }}
+{{- if .Values.settings.store }}
+{{- fail "settings.store: settings are in a ConfigMap, and a URL may have a password; set store.url, which is in a Secret" }}
+{{- end }}
 {{- if and .Values.rules.inRedis (not (include "weir.shared" .)) }}
 {{- fail "rules.inRedis: there is no Redis; set store.url" }}
 {{- end }}
