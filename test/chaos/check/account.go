@@ -2,6 +2,7 @@ package check
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/weirhq/weir/test/chaos/plan"
@@ -68,6 +69,13 @@ func (c *Checker) Fits(a *Account, r *Reading) bool {
 	}
 	return true
 }
+
+// IsExact reports whether only one number is right under some rule.
+func (c *Checker) IsExact(a *Account, r *Reading) bool {
+	return slices.ContainsFunc(c.rules.Under(a.Path), func(rule *plan.Rule) bool { return c.expected(a, rule, r).isExact() })
+}
+
+func (a amount) isExact() bool { return a.least == a.most }
 
 func (a amount) has(n int64) bool { return a.least <= n && n <= a.most }
 
@@ -170,7 +178,7 @@ func (c *Checker) judgeAccountLocked(a *Account) {
 		r := &a.Readings[i]
 		for _, rule := range c.rules.Under(a.Path) {
 			want := c.expected(a, rule, r)
-			if want.least == want.most {
+			if want.isExact() {
 				c.tally.Exact++
 			}
 			if got := r.Charged[rule.ID]; !want.has(got) {

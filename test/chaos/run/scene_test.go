@@ -43,11 +43,16 @@ func TestScene(t *testing.T) {
 	if err := s.scope.Try(s.measure); err != nil {
 		t.Error(err)
 	}
-	held := account(s)
-	if n := len(held.Readings); n == 0 || !s.checker.Fits(&held, &held.Readings[n-1]) {
-		t.Errorf("%+v", held)
+	// A call that takes too long on a slow machine leaves some doubt; then another account has none.
+	for number, exact := 1<<12, false; !exact && number < 1<<12+100; number++ {
+		held := account(s, number)
+		n := len(held.Readings)
+		if n == 0 || !s.checker.Fits(&held, &held.Readings[n-1]) {
+			t.Fatalf("%+v", held)
+		}
+		s.checker.NoteAccount(held)
+		exact = s.checker.IsExact(&held, &held.Readings[n-1])
 	}
-	s.checker.NoteAccount(held)
 	s.close()
 	tally, violations, _ := s.checker.Result()
 	if tally.Accounts == 0 || tally.Exact == 0 || tally.Allowed == 0 || tally.Denied == 0 || tally.Degraded == 0 || tally.Unanswered == 0 {
@@ -80,8 +85,8 @@ func TestScene(t *testing.T) {
 }
 
 // account ends a hold in every way, at the instances of a scene.
-func account(s *scene) check.Account {
-	a := plan.DrawAccount(s.random("account"), s.holders.rules, 1<<12)
+func account(s *scene, number int) check.Account {
+	a := plan.DrawAccount(s.random("account"), s.holders.rules, number)
 	a.Holds = nil
 	for i, end := range []plan.End{plan.Settle, plan.Settle, plan.Race, plan.Cancel, plan.Leave, plan.Late} {
 		h := plan.Hold{Cost: 10, TTL: time.Minute, End: end, Used: int64(5 * i), Again: true}
