@@ -74,6 +74,40 @@ func lookup(name []byte) int {
 	return len(commands) - 1
 }
 
+// command finds the command that was read, which is mostly spelled as the one before it.
+func (c *conn) command() int {
+	name := c.r.arg(0)
+	if len(name) == 0 || !bytes.Equal(name, c.spelled[:c.spelledLen]) {
+		c.last, c.spelledLen = lookup(name), 0
+		if len(name) <= maxName {
+			c.spelledLen = copy(c.spelled[:], name)
+		}
+	}
+	return c.last
+}
+
+// tally counts answers until they are sent: all connections share the counters, and two
+// processors that count at the same time wait for each other.
+type tally struct {
+	command, kind int
+	n             uint64
+}
+
+func (w *work) count(command, kind int) {
+	if w.tally.command != command || w.tally.kind != kind {
+		w.addTally()
+		w.tally.command, w.tally.kind = command, kind
+	}
+	w.tally.n++
+}
+
+func (w *work) addTally() {
+	if t := &w.tally; t.n > 0 {
+		w.server.stats.answered[t.command][t.kind].Add(t.n)
+		t.n = 0
+	}
+}
+
 // stats count what was answered.
 type stats struct {
 	answered [][2]atomic.Uint64 // by command: without an error, and with one
@@ -82,7 +116,7 @@ type stats struct {
 
 // run answers the command that was read.
 func (w *work) run() {
-	at := lookup(w.r.arg(0))
+	at := w.command()
 	c := &commands[at]
 	answered := len(w.out)
 	w.failed = false
@@ -94,7 +128,7 @@ func (w *work) run() {
 		if w.failed {
 			kind = 1
 		}
-		w.server.stats.answered[at][kind].Add(1)
+		w.count(at, kind)
 	}()
 	if n := len(w.r.args); n < c.least || c.most > 0 && n > c.most {
 		w.arity(c.name)

@@ -30,8 +30,13 @@ type conn struct {
 	login login
 	quit  bool // after what is answered already
 
-	terms terms // of the last limit, and what was made of them
-	limit *weir.Compiled
+	last       int // command, and how it was spelled
+	spelled    [maxName]byte
+	spelledLen int
+
+	before numbersRead
+	terms  terms // of the last limit, and what was made of them
+	limit  *weir.Compiled
 }
 
 // work is the memory for answering a batch of commands. It is reused for the next one, of
@@ -43,6 +48,7 @@ type work struct {
 	demand  [1]engine.Demand
 	limits  [1]*weir.Compiled
 	asked   question
+	tally   tally
 }
 
 func newConn(s *Server, accepted net.Conn) *conn {
@@ -161,6 +167,7 @@ func (c *conn) shrink() {
 
 // flush sends the answers. A client that does not read them is not waited for long.
 func (w *work) flush() bool {
+	w.addTally() // who has an answer can see that it was counted
 	if len(w.out) == 0 {
 		return true
 	}

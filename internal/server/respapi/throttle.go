@@ -1,6 +1,7 @@
 package respapi
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"sync"
@@ -38,13 +39,9 @@ func (w *work) throttle() {
 		w.cellError("Usage: cl.throttle <key> <max_burst> <count per period> <period> [<quantity>]")
 		return
 	}
-	numbers := [4]int64{3: 1}
-	for i := 2; i < n; i++ {
-		var ok bool
-		if numbers[i-2], ok = integer(w.r.arg(i)); !ok {
-			w.cellError("Couldn't parse as integer: " + string(w.r.arg(i)))
-			return
-		}
+	numbers, ok := w.wanted(n)
+	if !ok {
+		return
 	}
 	key, quantity := w.r.arg(1), numbers[3]
 	limit, err := w.described(terms{numbers[0], numbers[1], numbers[2]})
@@ -75,6 +72,36 @@ func (w *work) throttle() {
 	}
 	w.tell(&w.verdict.Results[0].Decision, numbers[0], quantity)
 }
+
+// wanted reads the arguments behind the key, which are mostly those of the command before.
+func (w *work) wanted(n int) (numbers [4]int64, ok bool) {
+	text := w.r.buf[w.r.start+int(w.r.args[2].from) : w.r.start+int(w.r.args[n-1].to)] // with what is between them
+	if n == w.before.args && bytes.Equal(text, w.before.text) {
+		return w.before.numbers, true
+	}
+	numbers[3] = 1
+	for i := 2; i < n; i++ {
+		if numbers[i-2], ok = integer(w.r.arg(i)); !ok {
+			w.cellError("Couldn't parse as integer: " + string(w.r.arg(i)))
+			return numbers, false
+		}
+	}
+	if len(text) <= maxNumbers {
+		w.before = numbersRead{n, append(w.before.text[:0], text...), numbers}
+	}
+	return numbers, true
+}
+
+// numbersRead are those of the last limit: of how many arguments, as they were sent, and what
+// they are.
+type numbersRead struct {
+	args    int
+	text    []byte
+	numbers [4]int64
+}
+
+// maxNumbers is how many bytes of numbers a connection remembers.
+const maxNumbers = 96
 
 // described is the limit of some terms, which are mostly those of the command before.
 func (c *conn) described(t terms) (*weir.Compiled, error) {

@@ -252,3 +252,26 @@ func TestThrottleIsSeen(t *testing.T) {
 		t.Errorf("%d allowed, %d denied", seen.allowed.Load(), seen.denied.Load())
 	}
 }
+
+// Numbers that were read for one command are not those of another that only looks like it.
+func TestNumbersAreReadAgain(t *testing.T) {
+	s := newStand(t, Options{})
+	for command, want := range map[string][4]int64{
+		array("CL.THROTTLE", "k", "7", "6", "60"):            {7, 6, 60, 1},
+		array("CL.THROTTLE", "k", "7", "6", "60", "2"):       {7, 6, 60, 2},
+		array("CL.THROTTLE", "k", "7", "6", "61", "2"):       {7, 6, 61, 2},
+		array("CL.THROTTLE", "k", "7\r\n$1\r\n6", "60", "2"): {}, // the same bytes, and no number
+	} {
+		w := ready(t, s, "CL.THROTTLE k 7 6 60 2")
+		if got, ok := w.wanted(6); !ok || got != [4]int64{7, 6, 60, 2} {
+			t.Fatalf("%v, %v", got, ok)
+		}
+		w.r = reader{buf: []byte(command), end: len(command)}
+		if found, err := w.r.next(); !found || err != nil {
+			t.Fatal(found, err)
+		}
+		if got, ok := w.wanted(len(w.r.args)); ok != (want != [4]int64{}) || ok && got != want {
+			t.Errorf("%q: %v, %v", command, got, ok)
+		}
+	}
+}
