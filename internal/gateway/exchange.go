@@ -88,8 +88,12 @@ func (x *exchange) end() {
 }
 
 // got1xx passes on an answer before the answer. By itself, ReverseProxy would send the
-// headers about limits with it, and forget them then.
+// headers about limits with it, and forget them then. A 100 is not passed on: the server
+// sends its own when the body is read, and a client would get two.
 func (x *exchange) got1xx(code int, header textproto.MIMEHeader) error {
+	if code == http.StatusContinue {
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.answered {

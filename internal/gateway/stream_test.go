@@ -124,9 +124,10 @@ func TestExpectContinue(t *testing.T) {
 }
 
 // What comes before the answer is passed on, and the answer still has the headers about
-// limits, once.
+// limits, once. A 100 is not: the server sends its own when the body is read.
 func TestInformational(t *testing.T) {
 	b := newStand(t, setup{}, upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusContinue)
 		for i := range 2 {
 			w.Header().Set("Link", fmt.Sprintf("</%d.css>", i))
 			w.WriteHeader(http.StatusEarlyHints)
