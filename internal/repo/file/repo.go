@@ -182,7 +182,13 @@ func (r *Repository) create(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return replaceFile(r.path, staged)
+	if err := replaceFile(r.path, staged); err != nil {
+		return err
+	}
+	if d, err := readDocument(r.path); err == nil {
+		r.record(d) // without a rest, since nobody else is writing it; if it fails, look tries again
+	}
+	return nil
 }
 
 // HistoryError is why older versions are kept in memory only, or nil if they are not.
