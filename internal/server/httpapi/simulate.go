@@ -82,7 +82,7 @@ func (s *SimulateRequest) validate() error {
 // play makes a report of every limit. They share a bound on requests, so that many
 // limits cost no more than one.
 func (s *SimulateRequest) play() ([]*simulate.Report, error) {
-	var reports []*simulate.Report
+	var runs []func() *simulate.Report // only if all of them can be: each is a lot of work
 	left := MaxSimulateRequests
 	for i, text := range s.Limits {
 		where := fmt.Sprintf("limits[%d]", i)
@@ -103,7 +103,11 @@ func (s *SimulateRequest) play() ([]*simulate.Report, error) {
 			}
 		}
 		traffic.Notes = append(traffic.Notes, leftOut...)
-		reports = append(reports, simulate.Run(limit, lanes, traffic, s.Columns))
+		runs = append(runs, func() *simulate.Report { return simulate.Run(limit, lanes, traffic, s.Columns) })
+	}
+	reports := make([]*simulate.Report, len(runs))
+	for i, run := range runs {
+		reports[i] = run()
 	}
 	return reports, nil
 }
