@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release image web modules test packages lint bench chaos fuzz generate
+.PHONY: help run build release image web modules test main others packages lint bench chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -53,9 +53,15 @@ SLOWEST := ./test/e2e ./store/redis ./internal/server/httpapi
 # Documents as long as they may be: the race detector only makes them slow.
 LONG := ^Test(HostileDocuments|ManyDocumentsAtOnce|LongDocument|HostileBodies)$$
 
+# Many tests wait more than they compute, so the two halves run side by side.
 test: packages modules ## run all tests, with the race detector
+	@$(MAKE) --no-print-directory --jobs=2 main others
+
+main: # the tests of this module
 	go test -race -timeout 15m $(SLOWEST) ./...
 	go test -short -run '$(LONG)' ./rule ./internal/server/httpapi
+
+others: # the tests of the dashboard and of the other modules
 	cd web && npm test --silent
 	for module in $(OTHERS); do (cd $$module && go test -race -timeout 15m ./...) || exit 1; done
 	for module in $(LARGE); do (cd $$module && go test -timeout 15m ./...) || exit 1; done
