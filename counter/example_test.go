@@ -60,6 +60,24 @@ func Example_reset() {
 	// Output: 15 0
 }
 
+// A repeated Set changes nothing, and an addition counts from the new value.
+func Example_set() {
+	ctx := context.Background()
+	store := memory.New(memory.Options{})
+	stock := counter.Key{Name: "stock"}
+	for range 2 {
+		if _, err := store.Set(ctx, counter.Setting{Key: stock, To: counter.Whole(120)}); err != nil {
+			panic(err)
+		}
+	}
+	left, err := store.Add(ctx, counter.Delta{Key: stock, By: -counter.One})
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(left[0])
+	// Output: 119
+}
+
 // Days begin and end in the time zone of the users.
 func Example_history() {
 	ctx := context.Background()

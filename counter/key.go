@@ -42,6 +42,12 @@ type Delta struct {
 	By  Amount // may be negative
 }
 
+// Setting is a new value of a counter.
+type Setting struct {
+	Key Key
+	To  Amount
+}
+
 // Point is the value of a counter in one window.
 type Point struct {
 	Start  time.Time `json:"start,omitzero"` // start of the window; zero for Ever
@@ -76,7 +82,7 @@ func checkWindow(w Window, zone *time.Location) error {
 	name := ZoneName(zone)
 	switch {
 	case !w.valid():
-		return invalid("window", "%v is unknown; use Ever, Second, Minute, Hour or Day", w)
+		return invalid("window", "%v is unknown; use Ever, Second, Minute, Hour, Day, Month or Year", w)
 	case name == "Local":
 		return invalid("zone", "time.Local differs between machines; name the zone, as in time.LoadLocation(\"Europe/Berlin\")")
 	case name == "" || len(name) > MaxZoneLen:
@@ -121,6 +127,22 @@ func ValidateAdd(deltas []Delta) error {
 		}
 		if !deltas[i].By.within(MaxAmount) {
 			return invalid("by", "%v is too large; the maximum is %v", deltas[i].By, MaxAmount)
+		}
+	}
+	return nil
+}
+
+// ValidateSet checks the settings of a call, for stores.
+func ValidateSet(settings []Setting) error {
+	if err := checkBatch("settings", len(settings), MaxBatch); err != nil {
+		return err
+	}
+	for i := range settings {
+		if err := settings[i].Key.validate(); err != nil {
+			return err
+		}
+		if !settings[i].To.within(MaxAmount) {
+			return invalid("to", "%v is too large; the maximum is %v", settings[i].To, MaxAmount)
 		}
 	}
 	return nil

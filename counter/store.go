@@ -46,8 +46,12 @@ type Store interface {
 	// Get returns the values of counters. A new counter has 0.
 	Get(ctx context.Context, keys ...Key) ([]Amount, error)
 
-	// Reset sets counters to 0 and returns their previous values. A concurrent addition
-	// is either in the returned value or in the new one.
+	// Set gives counters new values and returns their previous ones. A concurrent
+	// addition is either in the previous value, or is added to the new one. A repeated
+	// call changes nothing more, so a call without an answer can be repeated.
+	Set(ctx context.Context, settings ...Setting) ([]Amount, error)
+
+	// Reset is Set to 0.
 	Reset(ctx context.Context, keys ...Key) ([]Amount, error)
 
 	// History returns the last n windows of each counter, earliest first, current
@@ -97,10 +101,11 @@ type Retention struct {
 	// change. Default 366 days.
 	Ever time.Duration
 
-	// Seconds, Minutes, Hours and Days are the numbers of windows of a counter that can
-	// be read, including the current one. Default 3600, 1440, 720 and 366: an hour of
-	// seconds, a day of minutes, a month of hours, a year of days. At most MaxHistory.
-	Seconds, Minutes, Hours, Days int
+	// Seconds, Minutes, Hours, Days, Months and Years are the numbers of windows of a
+	// counter that can be read, including the current one. Default 3600, 1440, 720, 366,
+	// 60 and 10: an hour of seconds, a day of minutes, a month of hours, a year of days,
+	// five years of months and ten years. At most MaxHistory.
+	Seconds, Minutes, Hours, Days, Months, Years int
 }
 
 // WithDefaults returns the retention with its defaults filled in, for stores.
@@ -108,7 +113,7 @@ func (r Retention) WithDefaults() Retention {
 	for _, field := range []struct {
 		n         *int
 		otherwise int
-	}{{&r.Seconds, 3600}, {&r.Minutes, 1440}, {&r.Hours, 720}, {&r.Days, 366}} {
+	}{{&r.Seconds, 3600}, {&r.Minutes, 1440}, {&r.Hours, 720}, {&r.Days, 366}, {&r.Months, 60}, {&r.Years, 10}} {
 		if *field.n <= 0 {
 			*field.n = field.otherwise
 		}
@@ -123,7 +128,7 @@ func (r Retention) WithDefaults() Retention {
 
 // Windows returns how many windows are kept.
 func (r Retention) Windows(w Window) int {
-	return [...]int{Ever: 1, Second: r.Seconds, Minute: r.Minutes, Hour: r.Hours, Day: r.Days}[w]
+	return [...]int{Ever: 1, Second: r.Seconds, Minute: r.Minutes, Hour: r.Hours, Day: r.Days, Month: r.Months, Year: r.Years}[w]
 }
 
 // After returns how long after its last change a counter may be dropped, when none of

@@ -15,26 +15,33 @@ type Window uint8
 
 const (
 	Ever   Window = iota // no window: the counter never restarts
-	Second               // windows begin on the full second, minute, hour or day
-	Minute               // of the local time in the zone
-	Hour
+	Second               // windows begin on the full second, minute, hour or day,
+	Minute               // or on the first day of the month or year, of the local
+	Hour                 // time in the zone
 	Day
+	Month
+	Year
 )
 
 var windows = [...]struct {
 	name  string
-	width int64 // in seconds; of most days
-}{Ever: {"ever", 0}, Second: {"second", 1}, Minute: {"minute", 60}, Hour: {"hour", 3600}, Day: {"day", 86400}}
+	width int64 // in seconds; of most days, and of the longest months and years
+}{
+	Ever: {"ever", 0}, Second: {"second", 1}, Minute: {"minute", 60}, Hour: {"hour", 3600}, Day: {"day", day},
+	Month: {"month", 31 * day}, Year: {"year", 366 * day},
+}
+
+const day = 86400
 
 // Windows returns all windows, for tables and tests that must cover each of them.
-func Windows() []Window { return []Window{Ever, Second, Minute, Hour, Day} }
+func Windows() []Window { return []Window{Ever, Second, Minute, Hour, Day, Month, Year} }
 
 // ParseWindow parses a name such as "day".
 func ParseWindow(name string) (Window, error) {
 	if w := slices.IndexFunc(Windows(), func(w Window) bool { return w.String() == name }); w >= 0 {
 		return Window(w), nil
 	}
-	return 0, invalid("window", "%.40q is not a window; write ever, second, minute, hour or day", name)
+	return 0, invalid("window", "%.40q is not a window; write ever, second, minute, hour, day, month or year", name)
 }
 
 func (w Window) valid() bool { return int(w) < len(windows) }
@@ -59,8 +66,9 @@ func (w *Window) UnmarshalText(text []byte) error {
 	return err
 }
 
-// Width returns the length of a window, or 0 for Ever. A day on which the clocks of the
-// zone change is an hour shorter or longer.
+// Width returns the length of a window, or 0 for Ever: 31 days for a month and 366 days
+// for a year, the longest ones. A day on which the clocks of the zone change is an hour
+// shorter or longer.
 func (w Window) Width() time.Duration { return time.Duration(windows[w].width) * time.Second }
 
 // Index returns the number of the window that contains now, for stores; consecutive
@@ -78,6 +86,12 @@ func (w Window) index(second, offset int64) int64 {
 		return 0
 	case Day:
 		return floorDiv(second+offset, width)
+	case Month, Year:
+		year, month, _ := time.Unix(second+offset, 0).UTC().Date()
+		if w == Year {
+			return int64(year - epochYear)
+		}
+		return int64(year-epochYear)*12 + int64(month-1)
 	}
 	// Whole hours of an offset would only let the numbers jump when it changes.
 	return floorDiv(second+floorMod(offset, width), width)
@@ -92,10 +106,26 @@ func (w Window) Start(index int64, zone *time.Location) time.Time {
 	case Ever:
 		return time.Time{}
 	case Day:
-		return time.Date(1970, 1, 1+int(index), 0, 0, 0, 0, zone)
+		return w.midnight(epochYear, 1, 1+int(index), index, zone)
+	case Month:
+		return w.midnight(epochYear, time.Month(1+index), 1, index, zone)
+	case Year:
+		return w.midnight(epochYear+int(index), 1, 1, index, zone)
 	}
 	second := index * width
 	return time.Unix(second-floorMod(offset(second, zone), width), 0).In(zone)
+}
+
+const epochYear = 1970
+
+// midnight is the first instant of a date. Where the clocks are set forward at midnight,
+// that is when they are.
+func (w Window) midnight(year int, month time.Month, day int, index int64, zone *time.Location) time.Time {
+	at := time.Date(year, month, day, 0, 0, 0, 0, zone)
+	if w.Index(weir.MicrosOf(at), zone) != index {
+		_, at = at.ZoneBounds()
+	}
+	return at
 }
 
 // ZoneName returns the name by which a store distinguishes zones.

@@ -23,7 +23,7 @@ func TestWindowNames(t *testing.T) {
 			t.Errorf("%s is %v, %v, %v", text, back, err, err2)
 		}
 	}
-	if _, err := counter.ParseWindow("week"); err == nil || !strings.Contains(err.Error(), "second, minute, hour or day") {
+	if _, err := counter.ParseWindow("week"); err == nil || !strings.Contains(err.Error(), "second, minute, hour, day, month or year") {
 		t.Errorf("ParseWindow = %v", err)
 	}
 	if got := counter.Window(9).String(); got != "Window(9)" {
@@ -31,7 +31,7 @@ func TestWindowNames(t *testing.T) {
 	}
 }
 
-var zones = []string{"UTC", "Asia/Shanghai", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "America/Sao_Paulo"}
+var zones = []string{"UTC", "Asia/Shanghai", "Europe/Berlin", "America/New_York", "Asia/Kathmandu", "Australia/Lord_Howe", "Pacific/Apia", "America/Sao_Paulo", "America/Asuncion"}
 
 // An instant is in the window that the wall clocks of its zone say, and windows follow
 // one another.
@@ -50,6 +50,15 @@ func TestWindowIndex(t *testing.T) {
 		}
 		if at(counter.Day, day) != at(counter.Day, now) || at(counter.Day, day.Add(-time.Microsecond)) != at(counter.Day, now)-1 {
 			t.Fatalf("the day of %v does not begin at %v", now, day)
+		}
+		for _, w := range []counter.Window{counter.Month, counter.Year} {
+			start := w.Start(at(w, now), zone)
+			if y, m, _ := now.Date(); start.Year() != y || w == counter.Month && start.Month() != m {
+				t.Fatalf("%v is in the %v of %v", now, w, start)
+			}
+			if at(w, start) != at(w, now) || at(w, start.Add(-time.Microsecond)) != at(w, now)-1 {
+				t.Fatalf("the %v of %v does not begin at %v", w, now, start)
+			}
 		}
 		for _, w := range []counter.Window{counter.Second, counter.Minute} {
 			start := w.Start(at(w, now), zone)
@@ -72,7 +81,7 @@ func TestWindowIndex(t *testing.T) {
 
 func TestRetentionDefaults(t *testing.T) {
 	r := counter.Retention{}.WithDefaults()
-	if r.Seconds != 3600 || r.Minutes != 1440 || r.Hours != 720 || r.Days != 366 || r.Ever != 366*24*time.Hour {
+	if r.Seconds != 3600 || r.Minutes != 1440 || r.Hours != 720 || r.Days != 366 || r.Months != 60 || r.Years != 10 || r.Ever != 366*24*time.Hour {
 		t.Errorf("%+v", r)
 	}
 	r = counter.Retention{Ever: time.Hour, Seconds: 1 << 30, Minutes: 2, Hours: -1}.WithDefaults()

@@ -67,6 +67,41 @@ func testConcurrent(t *testing.T, open Open) {
 	b.top(sliding, 1, "m", fmt.Sprint(users*rounds))
 }
 
+// While many add, one sets: what each setting found, and what was added since, is all that
+// was.
+func testConcurrentSet(t *testing.T, open Open) {
+	b := newTable(t, open, Settings{})
+	const users, rounds = 6, 40
+	k := counter.Key{Name: "k"}
+	var all sync.WaitGroup
+	for range users {
+		all.Go(func() {
+			for range rounds {
+				if _, err := b.Store.Add(t.Context(), counter.Delta{Key: k, By: counter.One}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	const start = 1_000_000
+	sum := counter.Amount(0)
+	for i := range rounds {
+		had, err := b.Store.Set(t.Context(), counter.Setting{Key: k, To: counter.Whole(start)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum += had[0]
+		if i > 0 {
+			sum -= counter.Whole(start)
+		}
+	}
+	all.Wait()
+	left := testcall.Must(b.Store.Get(t.Context(), k))(t)
+	if sum += left[0] - counter.Whole(start); sum != counter.Whole(users*rounds) {
+		t.Errorf("the additions are %v, want %d", sum, users*rounds)
+	}
+}
+
 // A call whose context has ended fails, and nothing is changed.
 func testCancelled(b *table) {
 	ctx, cancel := context.WithCancel(b.t.Context())
@@ -75,6 +110,7 @@ func testCancelled(b *table) {
 	for what, err := range map[string]error{
 		"Add":      testcall.Err(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "k"}, By: counter.One})),
 		"Get":      testcall.Err(b.Store.Get(ctx, counter.Key{Name: "k"})),
+		"Set":      testcall.Err(b.Store.Set(ctx, counter.Setting{Key: counter.Key{Name: "k"}, To: counter.One})),
 		"Reset":    testcall.Err(b.Store.Reset(ctx, counter.Key{Name: "k"})),
 		"History":  testcall.Err(b.Store.History(ctx, 1, counter.Key{Name: "k"})),
 		"NextID":   testcall.Err(b.Store.NextID(ctx, "k")),

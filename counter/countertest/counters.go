@@ -15,6 +15,8 @@ func testCounters(t *testing.T, open Open) {
 	t.Run("Windows", func(t *testing.T) { testWindows(newTable(t, open, Settings{})) })
 	t.Run("Zones", func(t *testing.T) { testZones(newTable(t, open, Settings{})) })
 	t.Run("ClocksAreSet", func(t *testing.T) { testClocksAreSet(newTable(t, open, Settings{})) })
+	t.Run("Months", func(t *testing.T) { testMonths(newTable(t, open, Settings{})) })
+	t.Run("Set", func(t *testing.T) { testSet(newTable(t, open, Settings{})) })
 	t.Run("Names", func(t *testing.T) { testNames(newTable(t, open, Settings{})) })
 	t.Run("Range", func(t *testing.T) { testRange(newTable(t, open, Settings{})) })
 	t.Run("Retention", func(t *testing.T) { testRetention(t, open) })
@@ -25,14 +27,15 @@ func testCounters(t *testing.T, open Open) {
 func testWindows(b *table) {
 	midnight := noon.Truncate(24 * time.Hour)
 	for _, w := range counter.Windows()[1:] {
-		b.at(midnight.Add(w.Width() - time.Microsecond))
+		end := w.Start(w.Index(weir.MicrosOf(midnight), nil)+1, nil)
+		b.at(end.Add(-time.Microsecond))
 		k := counter.Key{Name: "w", Window: w}
 		b.add(k, "3", "3")
 		b.pass(time.Microsecond)
 		b.get([]string{"0"}, k)
 		b.add(k, "4.5", "4.5")
 		points := b.history(3, k, "0", "3", "4.5")
-		if !points[2].Start.Equal(midnight.Add(w.Width())) {
+		if !points[2].Start.Equal(end) {
 			b.t.Errorf("%v: it begins at %v", w, points[2].Start)
 		}
 		b.reset([]string{"4.5"}, k)
@@ -103,6 +106,63 @@ func testClocksAreSet(b *table) {
 			b.t.Errorf("the days begin at %v and %v", points[0].Start, points[1].Start)
 		}
 	}
+}
+
+// A month has the days of the calendar, and a year the months, in their zone.
+func testMonths(b *table) {
+	shanghai, asuncion := zone(b.t, "Asia/Shanghai"), zone(b.t, "America/Asuncion")
+	for _, c := range []struct {
+		window counter.Window
+		zone   *time.Location
+		end    string // of one window, and the start of the next
+	}{
+		{counter.Month, nil, "2024-03-01T00:00:00Z"}, {counter.Month, nil, "2025-03-01T00:00:00Z"}, {counter.Month, nil, "2100-03-01T00:00:00Z"},
+		{counter.Month, nil, "2026-01-01T00:00:00Z"}, {counter.Month, shanghai, "2025-10-01T00:00:00+08:00"},
+		{counter.Month, asuncion, "2023-10-01T01:00:00-03:00"}, // when the clocks were set forward at midnight
+		{counter.Year, nil, "2026-01-01T00:00:00Z"}, {counter.Year, nil, "2025-01-01T00:00:00Z"}, {counter.Year, shanghai, "2026-01-01T00:00:00+08:00"},
+	} {
+		end := testcall.Must(time.Parse(time.RFC3339, c.end))(b.t)
+		k := counter.Key{Name: c.end, Window: c.window, Zone: c.zone}
+		b.at(end.Add(-time.Microsecond))
+		b.add(k, "2", "2")
+		b.at(end)
+		b.add(k, "3", "3")
+		points := b.history(3, k, "0", "2", "3")
+		if got := points[2].Start.Format(time.RFC3339); got != c.end {
+			b.t.Errorf("%v begins at %s, want %s", c.window, got, c.end)
+		}
+		board := counter.Board{Name: c.end, Window: c.window, Zone: c.zone}
+		b.score(board, "m", "1", "1")
+		b.at(points[1].Start)
+		b.get([]string{"2"}, k)
+		b.equal("Members", b.top(board, 1).Members, 0)
+	}
+}
+
+// What is set is what is there then, however often; an addition counts from there.
+func testSet(b *table) {
+	total, today := counter.Key{Name: "s"}, counter.Key{Group: "g", Name: "s", Window: counter.Day}
+	set := func(to string, want ...string) {
+		b.t.Helper()
+		got, err := b.Store.Set(b.t.Context(), counter.Setting{Key: total, To: amount(b.t, to)}, counter.Setting{Key: today, To: -amount(b.t, to)})
+		b.same("Set", got, err, want...)
+	}
+	set("8999999999999.999999", "0", "0")
+	set("8999999999999.999999", "8999999999999.999999", "-8999999999999.999999")
+	set("7.5", "8999999999999.999999", "-8999999999999.999999")
+	b.add(total, "1", "8.5")
+	b.add(today, "1", "-6.5")
+	set("0", "8.5", "-6.5")
+	set("0", "0", "0")
+	set("2", "0", "0")
+	b.pass(24 * time.Hour)
+	b.get([]string{"2", "0"}, total, today)
+	set("3", "2", "0")
+	b.history(2, today, "-2", "-3")
+	// Of two values for one, the later stays.
+	got, err := b.Store.Set(b.t.Context(), counter.Setting{Key: total, To: counter.Whole(5)}, counter.Setting{Key: total, To: counter.Whole(6)})
+	b.same("Set", got, err, "3", "5")
+	b.get([]string{"6"}, total)
 }
 
 // Names are any bytes, and never meet.

@@ -50,6 +50,7 @@ func Run(t *testing.T, open Open) {
 		{"Hot", testHot},
 		{"Actions", testActions},
 		{"Concurrent", testConcurrent},
+		{"ConcurrentSet", testConcurrentSet},
 		{"Input", testInput},
 	} {
 		t.Run(part.name, func(t *testing.T) { part.test(t, open) })

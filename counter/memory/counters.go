@@ -105,6 +105,12 @@ func (s *Store) fits(deltas []counter.Delta, now weir.Micros) bool {
 }
 
 func (s *Store) add(k *counter.Key, now weir.Micros, by counter.Amount) counter.Amount {
+	return s.change(k, now, func(x *cell) { x.amount += by })
+}
+
+// change changes a counter in the current window, which is kept then, and returns what it
+// has.
+func (s *Store) change(k *counter.Key, now weir.Micros, do func(*cell)) counter.Amount {
 	index := k.Window.Index(now, k.Zone)
 	e, c := s.counter(k, now)
 	if e == nil {
@@ -117,7 +123,7 @@ func (s *Store) add(k *counter.Key, now weir.Micros, by counter.Amount) counter.
 		c.prune(index, s.kept.Windows(k.Window))
 	}
 	x := c.at(index)
-	x.amount += by
+	do(x)
 	after := x.amount
 	s.room.keep(e, now, now+micros(s.kept.After(k.Window)))
 	return after
@@ -147,14 +153,37 @@ func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amoun
 	defer s.mu.Unlock()
 	had := make([]counter.Amount, len(keys))
 	for i := range keys {
-		k := &keys[i]
-		if _, c := s.counter(k, now); c != nil {
-			if x := c.at(k.Window.Index(now, k.Zone)); x != nil {
-				had[i], x.amount = x.amount, 0
-			}
-		}
+		had[i] = s.set(&keys[i], now, 0)
 	}
 	return had, nil
+}
+
+// Set implements counter.Store.
+func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter.Amount, error) {
+	now, err := s.lock(ctx, counter.ValidateSet(settings))
+	if err != nil {
+		return nil, err
+	}
+	defer s.mu.Unlock()
+	had := make([]counter.Amount, len(settings))
+	for i := range settings {
+		had[i] = s.set(&settings[i].Key, now, settings[i].To)
+	}
+	return had, nil
+}
+
+// set returns what a counter had. One that is set to 0 is kept no longer for that.
+func (s *Store) set(k *counter.Key, now weir.Micros, to counter.Amount) (had counter.Amount) {
+	if to != 0 {
+		s.change(k, now, func(x *cell) { had, x.amount = x.amount, to })
+		return had
+	}
+	if _, c := s.counter(k, now); c != nil {
+		if x := c.at(k.Window.Index(now, k.Zone)); x != nil {
+			had, x.amount = x.amount, 0
+		}
+	}
+	return had
 }
 
 // History implements counter.Store.

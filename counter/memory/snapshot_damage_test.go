@@ -43,7 +43,7 @@ func TestDamagedSnapshotIsRejected(t *testing.T) {
 	rejected("a queue's", append([]byte("weirqueu"), whole[8:]...))
 	other := bytes.Clone(whole)
 	other[len(format.Magic)] = 9
-	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads version 2") {
+	if err := New(Options{}).Restore(bytes.NewReader(other)); err == nil || !strings.Contains(err.Error(), "it is of version 9, this weir reads versions 2 to 3") {
 		t.Errorf("another version: %v", err)
 	}
 }

@@ -46,7 +46,7 @@ func (d *decoder) entry() *entry {
 func (d *decoder) name() string { return d.Text(1, counter.MaxNameLen) }
 
 func (d *decoder) window() (counter.Window, string) {
-	return counter.Window(d.Between(int64(counter.Ever), int64(counter.Day))), d.Text(1, counter.MaxZoneLen)
+	return counter.Window(d.Between(int64(counter.Ever), int64(counter.Year))), d.Text(1, counter.MaxZoneLen)
 }
 
 // span reads the length of a sliding window, and the name of what has it.

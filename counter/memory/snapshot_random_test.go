@@ -59,6 +59,9 @@ func (r *restarting) Score(ctx context.Context, b counter.Board, m ...counter.Ma
 func (r *restarting) Top(ctx context.Context, b counter.Board, n int) (counter.Ranking, error) {
 	return again(r, func(s *Store) (counter.Ranking, error) { return s.Top(ctx, b, n) })
 }
+func (r *restarting) Set(ctx context.Context, s ...counter.Setting) ([]counter.Amount, error) {
+	return again(r, func(store *Store) ([]counter.Amount, error) { return store.Set(ctx, s...) })
+}
 func (r *restarting) Standing(ctx context.Context, b counter.Board, m ...string) ([]counter.Place, error) {
 	return again(r, func(s *Store) ([]counter.Place, error) { return s.Standing(ctx, b, m...) })
 }
@@ -136,7 +139,7 @@ func question(rt *rapid.T) func(context.Context, *Store) []any {
 	n := rapid.Int64Range(1, 5).Draw(rt, "n")
 	list := counter.HotList{Name: "h", Window: 20 * time.Second, Threshold: 1 + n/4}
 	both := func(x any, err error) []any { return []any{x, fmt.Sprint(err)} }
-	call := rapid.IntRange(0, 9).Draw(rt, "call")
+	call := rapid.IntRange(0, 10).Draw(rt, "call")
 	return func(ctx context.Context, s *Store) []any {
 		switch call {
 		case 0:
@@ -147,6 +150,8 @@ func question(rt *rapid.T) func(context.Context, *Store) []any {
 			return both(s.Reset(ctx, key))
 		case 3:
 			return both(s.History(ctx, s.kept.Windows(window), key))
+		case 9:
+			return both(s.Set(ctx, counter.Setting{Key: key, To: counter.Amount(n - 2)}))
 		case 4:
 			return both(s.NextID(ctx, key.Name))
 		case 5:

@@ -21,7 +21,7 @@ func (s *Store) askBoard(ctx context.Context, b *counter.Board, invalid error, v
 		head := []string{s.now(), verb, itoa(int64(counter.StepWidth(b.Sliding))), millis(slidingKept(b.Sliding)), most, left}
 		return s.ask(ctx, slidingScript, s.slidingKeys("s", b.Name, b.Sliding), append(head, args...))
 	}
-	head := []string{s.now(), verb, itoa(int64(b.Window.Width() / time.Second)), zoneAt(s.around(), b.Zone), itoa(int64(b.Ago)),
+	head := []string{s.now(), verb, windowOf(b.Window), zoneAt(s.around(), b.Zone), itoa(int64(b.Ago)),
 		millis(s.kept.BoardAfter(b.Window)), most, left}
 	return s.ask(ctx, boardScript, s.boardKeys(b), append(head, args...))
 }

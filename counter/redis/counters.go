@@ -31,7 +31,7 @@ type request struct {
 func (s *Store) put(r *request, place int, k *counter.Key, by counter.Amount, around time.Time) {
 	r.places = append(r.places, place)
 	r.keys = append(r.keys, s.counterKey(k))
-	r.args = append(r.args, itoa(int64(k.Window.Width()/time.Second)), itoa(int64(s.kept.Windows(k.Window))),
+	r.args = append(r.args, windowOf(k.Window), itoa(int64(s.kept.Windows(k.Window))),
 		millis(s.kept.After(k.Window)), zoneAt(around, k.Zone), itoa(int64(by)))
 }
 
@@ -132,7 +132,16 @@ func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount,
 
 // Reset implements counter.Store.
 func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	return s.amounts(ctx, counter.ValidateKeys(keys), "reset", keys, nothing)
+	return s.amounts(ctx, counter.ValidateKeys(keys), "set", keys, nothing)
+}
+
+// Set implements counter.Store.
+func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter.Amount, error) {
+	keys := make([]counter.Key, len(settings))
+	for i := range settings {
+		keys[i] = settings[i].Key
+	}
+	return s.amounts(ctx, counter.ValidateSet(settings), "set", keys, func(i int) counter.Amount { return settings[i].To })
 }
 
 // History implements counter.Store.

@@ -47,13 +47,17 @@ func TestDifferential(t *testing.T) {
 			t.Fatal(err)
 		}
 		members := rapid.IntRange(1, 12).Draw(rt, "MaxMembers")
-		kept := counter.Retention{Seconds: 5, Minutes: 3, Hours: 4, Days: 10}
+		kept := counter.Retention{Seconds: 5, Minutes: 3, Hours: 4, Days: 10, Months: 10, Years: 10}
 		var clock fake
 		p := &pair{rt: rt, ctx: t, calls: calls,
 			memory: countermemory.New(countermemory.Options{MaxMembers: members, Retention: kept, Clock: clock.Now}),
 			redis:  storeOn(t, client, Options{MaxMembers: members, Retention: kept, Clock: clock.Now}),
 		}
-		now := time.Date(2025, 3, 29, 23, 59, 50, 0, time.UTC) // Berlin sets its clocks an hour later
+		now := rapid.SampledFrom([]time.Time{
+			time.Date(2025, 3, 29, 23, 59, 50, 0, time.UTC), // Berlin sets its clocks an hour later
+			time.Date(2023, 12, 31, 15, 59, 50, 0, time.UTC),
+			time.Date(2024, 2, 28, 23, 59, 50, 0, time.UTC),
+		}).Draw(rt, "begin")
 		latest := now
 		for range rapid.IntRange(20, 120).Draw(rt, "steps") {
 			now = now.Add(leaps.Draw(rt, "leap"))
@@ -67,7 +71,7 @@ func TestDifferential(t *testing.T) {
 			p.step()
 		}
 	})
-	for _, what := range []string{"Add", "Get", "Reset", "History", "NextID", "Score", "Top", "Standing", "Hit", "Hot", "Events"} {
+	for _, what := range []string{"Add", "Get", "Set", "Reset", "History", "NextID", "Score", "Top", "Standing", "Hit", "Hot", "Events"} {
 		if calls[what] < 20 {
 			t.Errorf("%s was asked %d times, which shows little", what, calls[what])
 		}
@@ -130,7 +134,7 @@ var (
 func (p *pair) step() {
 	ctx, rt := p.ctx.Context(), p.rt
 	several := func(most int) int { return rapid.IntRange(1, most).Draw(rt, "n") }
-	switch rapid.IntRange(0, 12).Draw(rt, "call") {
+	switch rapid.IntRange(0, 13).Draw(rt, "call") {
 	case 0, 1:
 		deltas := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) counter.Delta {
 			return counter.Delta{Key: keys.Draw(t, "key"), By: amounts.Draw(t, "by")}
@@ -142,6 +146,11 @@ func (p *pair) step() {
 	case 3:
 		all := rapid.SliceOfN(keys, 1, 2).Draw(rt, "keys")
 		same(p, "Reset", func(s counter.Store) ([]counter.Amount, error) { return s.Reset(ctx, all...) })
+	case 13:
+		settings := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) counter.Setting {
+			return counter.Setting{Key: keys.Draw(t, "key"), To: rapid.OneOf(amounts, rapid.Just(counter.Amount(0))).Draw(t, "to")}
+		}), 1, 3).Draw(rt, "settings")
+		same(p, "Set", func(s counter.Store) ([]counter.Amount, error) { return s.Set(ctx, settings...) })
 	case 4:
 		key, n := keys.Draw(rt, "key"), several(10)
 		same(p, "History", func(s counter.Store) ([][]counter.Point, error) { return s.History(ctx, n, key) })

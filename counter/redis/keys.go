@@ -67,6 +67,15 @@ func (s *Store) slidingKeys(kind, name string, window time.Duration, more ...str
 	return keys
 }
 
+// windowOf is what a script is told of a window: its length in seconds, or its name if
+// its length varies by more than an hour.
+func windowOf(w counter.Window) string {
+	if w == counter.Month || w == counter.Year {
+		return w.String()
+	}
+	return itoa(int64(w.Width() / time.Second))
+}
+
 // zoneAt says how far the clocks of a zone are ahead around an instant, for a script
 // that finds out the time by itself: what it is ahead, from when on, and the same
 // before and after. It serves as long as the two clocks differ by less than a summer.

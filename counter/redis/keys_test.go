@@ -79,6 +79,7 @@ func TestEveryKeyExpires(t *testing.T) {
 	}
 	most := map[string]time.Duration{
 		"c:ever": 366 * 24 * time.Hour, "c:second": 3601 * time.Second, "c:minute": 1441 * time.Minute, "c:hour": 721 * time.Hour, "c:day": 367 * 24 * time.Hour,
+		"c:month": 61 * 31 * 24 * time.Hour, "c:year": 11 * 366 * 24 * time.Hour, "b:month": 9 * 31 * 24 * time.Hour, "b:year": 9 * 366 * 24 * time.Hour,
 		"b:ever": 366 * 24 * time.Hour, "b:second": 9 * time.Second, "b:minute": 9 * time.Minute, "b:hour": 9 * time.Hour, "b:day": 9 * 24 * time.Hour,
 		"s:60": 2 * 66 * time.Second, "h:60": 2 * (24*time.Hour + 66*time.Second), "i": 24*time.Hour + time.Second,
 	}

@@ -48,3 +48,36 @@ func TestClocksDiffer(t *testing.T) {
 		}
 	}
 }
+
+// Months and years are those of the calendar, in the script, too.
+func TestMonthsInScripts(t *testing.T) {
+	s := storeOn(t, clientOf(t, testredis.Start(t)), Options{})
+	apia, err := time.LoadLocation("Pacific/Apia")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, year := range []int{1970, 1999, 2000, 2001, 2004, 2011, 2024, 2099, 2100, 2101, 2200} {
+		for month := time.January; month <= time.December; month++ {
+			for _, zone := range []*time.Location{nil, apia} {
+				start := time.Date(year, month, 1, 0, 0, 0, 0, time.UTC)
+				for _, at := range []time.Time{start.Add(-time.Microsecond), start, start.AddDate(0, 0, 27)} {
+					now := weir.MicrosOf(at)
+					r := &request{args: []string{itoa(int64(now)), "get", "1"}}
+					for i, w := range []counter.Window{counter.Month, counter.Year} {
+						s.put(r, i, &counter.Key{Name: "k", Window: w, Zone: zone}, 0, at)
+					}
+					answer, err := s.call(t.Context(), counterScript, r.keys, r.args)
+					if err != nil {
+						t.Fatal(err)
+					}
+					var read reader
+					for i, w := range []counter.Window{counter.Month, counter.Year} {
+						if got, want := read.number(read.list(answer, i), 0), w.Index(now, zone); got != want || read.err != nil {
+							t.Errorf("%v: %v %d, want %d (%v)", at, w, got, want, read.err)
+						}
+					}
+				}
+			}
+		}
+	}
+}

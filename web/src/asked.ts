@@ -6,7 +6,7 @@ export interface Question {
   query: Record<string, string | string[]>
 }
 
-export const windows = ['ever', 'second', 'minute', 'hour', 'day'] as const
+export const windows = ['ever', 'second', 'minute', 'hour', 'day', 'month', 'year'] as const
 export const shownNames = 50 // counters that are looked at at once
 export const shownRows = 20
 

@@ -1,10 +1,10 @@
 -- A leaderboard is a ring of sorted sets, one for each window that can be read. KEYS[1]
 -- is a hash that tells which window each has, and how many members were dropped.
--- ARGV: 2 what to do, 3 the width of a window in seconds, 4 its zone, 5 how many windows
+-- ARGV: 2 what to do, 3 its window, 4 its zone, 5 how many windows
 -- ago, 6 for how many milliseconds to keep it, 7 the most members, 8 how many are left
 -- when there were more; then what is to be done.
 local verb, meta, ring = ARGV[2], KEYS[1], #KEYS - 1
-local current = index(tonumber(ARGV[3]), ARGV[4]) - tonumber(ARGV[5])
+local current = index(ARGV[3], ARGV[4]) - tonumber(ARGV[5])
 local slot = text(current % ring)
 local set = KEYS[2 + current % ring]
 local mine = redis.call('HGET', meta, slot) == text(current)

@@ -1,14 +1,14 @@
 -- A counter is a hash: the number of a window → the amount in it.
--- ARGV[2] is what to do; ARGV[3] how many windows to read. Each key then has five: the
--- width of its window in seconds, how many are kept, for how many milliseconds, its
--- zone, and by how much to change it.
+-- ARGV[2] is what to do; ARGV[3] how many windows to read. Each key then has five: its
+-- window, how many are kept, for how many milliseconds, its zone, and by how much to
+-- change it, or what to set it to.
 local verb, count = ARGV[2], tonumber(ARGV[3])
 local MOST = 9e18
 
 local ops = {}
 for i, key in ipairs(KEYS) do
   local a = 5 * i - 2
-  local current = index(tonumber(ARGV[a + 1]), ARGV[a + 4])
+  local current = index(ARGV[a + 1], ARGV[a + 4])
   ops[i] = { key = key, index = current, field = text(current), kept = tonumber(ARGV[a + 2]), ttl = ARGV[a + 3], by = ARGV[a + 5] }
 end
 
@@ -36,10 +36,16 @@ if verb == 'add' then
     redis.call('PEXPIRE', op.key, op.ttl)
     answer[i + 1] = { op.index, redis.call('HGET', op.key, op.field) } -- what HINCRBY returns would be rounded
   end
-elseif verb == 'reset' then
+elseif verb == 'set' then
   for i, op in ipairs(ops) do
     answer[i + 1] = { op.index, redis.call('HGET', op.key, op.field) or '0' }
-    redis.call('HDEL', op.key, op.field)
+    if op.by == '0' then
+      redis.call('HDEL', op.key, op.field)
+    else
+      redis.call('HSET', op.key, op.field, op.by)
+      forget(op)
+      redis.call('PEXPIRE', op.key, op.ttl)
+    end
   end
 else
   for i, op in ipairs(ops) do

@@ -14,6 +14,7 @@ const MaxCountBody = 256 << 10
 
 var counterRoutes = []route{
 	{"POST", "/v1/counters/add", using, counting(taking(MaxCountBody, (*Handler).addCounters))},
+	{"POST", "/v1/counters/set", using, counting(taking(MaxCountBody, (*Handler).setCounters))},
 	{"POST", "/v1/counters/reset", using, counting(taking(MaxCountBody, (*Handler).resetCounters))},
 	{"GET", "/v1/counters", looking, counting((*Handler).getCounters)},
 	{"GET", "/v1/counters/history", looking, counting((*Handler).getCounterHistory)},
@@ -98,6 +99,32 @@ type AddRequest struct {
 
 func (r *AddRequest) validate() error { return batch("add", len(r.Add), counter.MaxBatch) }
 
+// CounterSetting is a new value of a counter.
+type CounterSetting struct {
+	CounterKey
+	Value *counter.Amount `json:"value"`
+}
+
+// SetRequest is the body of POST /v1/counters/set.
+type SetRequest struct {
+	Set []CounterSetting `json:"set"`
+}
+
+func (r *SetRequest) validate() error { return batch("set", len(r.Set), counter.MaxBatch) }
+
+// SetAnswer is what counters have and what they had before, in the order in which they were
+// named.
+type SetAnswer struct {
+	Counters []SetCounter `json:"counters"`
+}
+
+// SetCounter is what one counter has, and what it had.
+type SetCounter struct {
+	CounterKey
+	Value    counter.Amount `json:"value"`
+	Previous counter.Amount `json:"previous"`
+}
+
 // ResetRequest is the body of POST /v1/counters/reset.
 type ResetRequest struct {
 	Reset []CounterKey `json:"reset"`
@@ -158,6 +185,28 @@ func amount(by *counter.Amount) counter.Amount {
 		return counter.One
 	}
 	return *by
+}
+
+// setCounters answers POST /v1/counters/set: all are set, or none.
+func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
+	settings := make([]counter.Setting, len(want.Set))
+	for i, s := range want.Set {
+		key, err := h.counterKey(s.CounterKey, within("set", i))
+		if err != nil {
+			return nil, err
+		}
+		if s.Value == nil {
+			field := within("set", i)("value")
+			return nil, badField.of("%s: required; send the new value.", field).in(field).coded("required")
+		}
+		settings[i] = counter.Setting{Key: key, To: *s.Value}
+	}
+	previous, err := h.options.Counters.Set(c.r.Context(), settings...)
+	answer := SetAnswer{Counters: make([]SetCounter, len(previous))}
+	for i, had := range previous {
+		answer.Counters[i] = SetCounter{CounterKey: want.Set[i].CounterKey, Value: settings[i].To, Previous: had}
+	}
+	return answer, err
 }
 
 // resetCounters answers POST /v1/counters/reset: it reads and resets at once, so that

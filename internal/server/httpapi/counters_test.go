@@ -137,6 +137,12 @@ func TestCounters(t *testing.T) {
 			`{"counters":[{"name":"a","value":2},{"name":"b","group":"g","value":-3},{"name":"none","window":"hour","zone":"UTC","value":0}]}`)
 		k.says(t, "GET /v1/counters?name=a", "", `{"counters":[{"name":"a","value":0}]}`)
 
+		k.says(t, "POST /v1/counters/set", `{"set":[{"name":"a","value":7.5},{"name":"a","window":"month","zone":"Asia/Shanghai","value":-1},{"name":"a","value":8}]}`,
+			`{"counters":[{"name":"a","value":7.5,"previous":0},{"name":"a","window":"month","zone":"Asia/Shanghai","value":-1,"previous":0},{"name":"a","value":8,"previous":7.5}]}`)
+		k.says(t, "POST /v1/counters/set", `{"set":[{"name":"a","value":8}]}`, `{"counters":[{"name":"a","value":8,"previous":8}]}`)
+		k.says(t, "GET /v1/counters/history?name=a&window=month&zone=Asia/Shanghai&n=2", "",
+			`{"counters":[{"name":"a","window":"month","zone":"Asia/Shanghai","points":[{"start":"2025-12-01T00:00:00+08:00","value":0},{"start":"2026-01-01T00:00:00+08:00","value":-1}]}]}`)
+
 		// Names are whatever UTF-8 there is.
 		const odd = `a\"\\ \u0000&=+{}:%25 \u65e5`
 		k.call("POST /v1/counters/add", `{"add":[{"name":"`+odd+`","group":"`+odd+`"}]}`).want(t, 200, nil)
@@ -195,7 +201,7 @@ func TestCounterProblems(t *testing.T) {
 		{"POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"` + long + `"}]}`, "add[1].name", "256"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","group":"` + long + `"}]}`, "add[0].group", "256"},
 		{"POST /v1/counters/add", `{"add":[{"name":1}]}`, "add.name", "send a string"},
-		{"POST /v1/counters/add", `{"add":[{"name":"a","window":"week"}]}`, "window", "ever, second, minute, hour or day"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","window":"week"}]}`, "window", "ever, second, minute, hour, day, month or year"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","window":3}]}`, "add.window", "send a string"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","zone":"Mars/North"}]}`, "add[0].zone", "Asia/Shanghai"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","by":1e3}]}`, "by", "1e3"},
@@ -215,6 +221,11 @@ func TestCounterProblems(t *testing.T) {
 		{"GET /v1/counters?name=a&group=g&group=h", "", "group", "send it once"},
 		{"GET /v1/counters?name=a&window=", "", "window", "not a window"},
 		{"GET /v1/counters?name=a&window=Day", "", "window", "not a window"},
+		{"POST /v1/counters/set", `{"set":[]}`, "set", "required"},
+		{"POST /v1/counters/set", `{"set":[{"name":"a","value":1},{"name":"a"}]}`, "set[1].value", "required"},
+		{"POST /v1/counters/set", `{"set":[{"name":"a","value":null}]}`, "set[0].value", "required"},
+		{"POST /v1/counters/set", `{"set":[{"name":"","value":1}]}`, "set[0].name", "empty"},
+		{"POST /v1/counters/set", `{"set":[{"name":"a","value":1,"window":"week"}]}`, "window", "month or year"},
 		{"GET /v1/counters?name=a&zone=Local", "", "zone", "no time zone"},
 		{"GET /v1/counters?name=a&n=3", "", "n", "no parameter"},
 		{"GET /v1/counters?" + strings.Repeat("name=a&", counter.MaxBatch+1), "", "name", "256"},
@@ -231,7 +242,7 @@ func TestCounterProblems(t *testing.T) {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}
 	}
-	for _, what := range []string{"POST /v1/counters/add", "POST /v1/counters/reset", "POST /v1/ids", "POST /v1/boards/score", "POST /v1/hot/hit", "POST /v1/actions"} {
+	for _, what := range []string{"POST /v1/counters/add", "POST /v1/counters/set", "POST /v1/counters/reset", "POST /v1/ids", "POST /v1/boards/score", "POST /v1/hot/hit", "POST /v1/actions"} {
 		k.call(what, strings.Repeat(" ", MaxCountBody+1)).wantProblem(t, tooLarge)
 		k.call(what, "").wantProblem(t, badBody)
 		k.call(what, "{\"user\":\"\xff\"}").wantProblem(t, badBody, "UTF-8")

@@ -19,6 +19,7 @@ import (
 // something.
 var keptCalls = []struct{ what, body string }{
 	{"POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"a","group":"g","window":"day","zone":"Asia/Shanghai","by":-2.5}]}`},
+	{"POST /v1/counters/set", `{"set":[{"name":"a","value":0.5},{"name":"a","group":"g","window":"month","zone":"Asia/Shanghai","value":-2.5}]}`},
 	{"POST /v1/counters/reset", `{"reset":[{"name":"a"}]}`},
 	{"GET /v1/counters?name=a&name=b&window=day", ""},
 	{"GET /v1/counters/history?name=a&window=hour&n=3", ""},

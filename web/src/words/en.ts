@@ -521,6 +521,8 @@ export const en = {
   'counters.window.minute': 'this minute',
   'counters.window.hour': 'this hour',
   'counters.window.day': 'today',
+  'counters.window.month': 'this month',
+  'counters.window.year': 'this year',
   'counters.group': 'Group',
   'counters.group.hint': 'none',
   'counters.zone': 'Time zone',

@@ -522,6 +522,8 @@ export const zh: Record<Word, string> = {
   'counters.window.minute': '本分钟',
   'counters.window.hour': '本小时',
   'counters.window.day': '今天',
+  'counters.window.month': '本月',
+  'counters.window.year': '今年',
   'counters.group': '分组',
   'counters.group.hint': '无',
   'counters.zone': '时区',
