@@ -35,7 +35,8 @@ import (
 
 // Options configures an engine.
 type Options struct {
-	// Store keeps the usage. Default a store in memory.
+	// Store keeps the usage. Default a store in memory. If it has a method Timeout() time.Duration,
+	// a request that needs several of its calls takes no longer than that.
 	Store weir.Store
 
 	// Local keeps the usage of rules with on_failure: local while Store is unavailable.
@@ -62,6 +63,7 @@ type Options struct {
 // Engine decides requests. It is safe for concurrent use.
 type Engine struct {
 	store     weir.Store
+	timeout   time.Duration // of the store; 0 if it has none
 	local     weir.Store
 	instances func() int
 	observers []Observer
@@ -105,7 +107,7 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	e := &Engine{store: o.Store, local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
+	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
 	e.prepareHolds()
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
@@ -219,16 +221,26 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 // charge takes everything that the enforced rules want, or nothing, and then, if the
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
+	deadline, rest := e.deadline(), ctx
 	if results := v.at(enforced); len(results) > 0 {
 		if err := e.take(ctx, v, enforced, results); err != nil {
 			return e.degradeCharge(ctx, in, v, err)
 		}
 		e.seen.healthy()
 		e.remember(results)
-		e.penalize(ctx, in, v)
 	}
+	if v.penalties > 0 || v.upTo[enforced] < len(v.Results) { // there are more calls
+		var cancel context.CancelFunc
+		rest, cancel = until(ctx, deadline)
+		defer cancel()
+	}
+	e.penalize(rest, in, v)
 	v.conclude()
-	return e.chargeShadows(ctx, v)
+	// A shadow has no say: that the store could not be asked is no news.
+	if err := e.chargeShadows(rest, v); err != nil {
+		return ctx.Err()
+	}
+	return nil
 }
 
 // take charges some results as the verdict says: all or none, with a hold, or always.

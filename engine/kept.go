@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/dueheap"
@@ -28,7 +29,7 @@ type keptHold struct {
 	until weir.Micros // when it is forgotten
 	place int
 
-	mu      sync.Mutex // while it is being settled
+	turn    chan struct{} // whoever settles it puts a word there, and takes it out again
 	expires weir.Micros
 	open    []keptPart
 	local   bool     // there are local parts
@@ -96,7 +97,7 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 		return e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags}, ops...)
 	}
 	h.tags = h.tags[:0]
-	hold := &keptHold{id: h.id}
+	hold := &keptHold{id: h.id, turn: make(chan struct{}, 1)}
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
 		if r.Rule.OnFailure == rule.Local {
@@ -125,8 +126,12 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 
 // settleKept settles or extends a hold that only this engine knows.
 func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Settled, error) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+	case <-ctx.Done():
+		return Settled{}, ctx.Err()
+	}
 	now := e.clock()
 	switch {
 	case h.done != nil:
@@ -142,7 +147,7 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 		done = *h.settled
 	case h.local:
 		var err error
-		if done, err = e.settleStored(ctx, e.localHolds, s); err != nil || done.State == weir.HoldExpired || done.State == weir.HoldUnknown {
+		if done, err = e.settleStored(ctx, time.Time{}, e.localHolds, s); err != nil || done.State == weir.HoldExpired || done.State == weir.HoldUnknown {
 			return done, err
 		}
 	}
@@ -177,7 +182,7 @@ func (e *Engine) chargeOpen(ctx context.Context, h *keptHold, s *settlement) ([]
 		return nil, nil
 	}
 	if !h.unknown {
-		stored, err := e.settleStored(ctx, e.holds, s)
+		stored, err := e.settleStored(ctx, time.Time{}, e.holds, s)
 		if err != nil || stored.State != weir.HoldUnknown {
 			return stored.Parts, err
 		}

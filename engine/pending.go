@@ -124,7 +124,7 @@ func (e *Engine) repeat() {
 
 // again makes a call that is pending, and reports whether it is over.
 func (e *Engine) again(s *settlement) bool {
-	done, err := e.try(context.Background(), s)
+	done, err := e.try(context.Background(), time.Time{}, s) // nobody waits for it
 	switch {
 	case err == nil:
 		done.Repeated = !e.pending.remove(s.id)

@@ -93,7 +93,7 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 	if first != nil {
 		s = first // it will be settled so
 	}
-	done, err := e.try(ctx, s)
+	done, err := e.try(ctx, e.deadline(), s)
 	if err != nil {
 		if s.used == nil {
 			return Settled{}, err
@@ -110,14 +110,16 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 }
 
 // try makes a call about a hold. After an error it can be made again.
-func (e *Engine) try(ctx context.Context, s *settlement) (Settled, error) {
+func (e *Engine) try(ctx context.Context, deadline time.Time, s *settlement) (Settled, error) {
 	if s.ops != nil {
 		return Settled{State: weir.HoldSettled, Parts: s.parts}, e.chargeOnce(ctx, s)
 	}
 	if k := e.kept.find(s.id, e.clock()); k != nil {
+		ctx, cancel := until(ctx, deadline)
+		defer cancel()
 		return e.settleKept(ctx, k, s)
 	}
-	return e.settleStored(ctx, e.holds, s)
+	return e.settleStored(ctx, deadline, e.holds, s)
 }
 
 // chargeOnce charges what is done already. A store with holds does so once, however often the
@@ -142,7 +144,7 @@ func (s *settlement) usedByTag(text string, cost int64) int64 {
 }
 
 // settleStored settles a hold in a store, and those of the shadow rules.
-func (e *Engine) settleStored(ctx context.Context, store weir.HoldStore, s *settlement) (Settled, error) {
+func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement) (Settled, error) {
 	call := weir.Settlement{ID: s.id, TTL: s.ttl}
 	if s.used != nil {
 		call.Used = s.usedByTag
@@ -152,8 +154,13 @@ func (e *Engine) settleStored(ctx context.Context, store weir.HoldStore, s *sett
 		return Settled{}, err
 	}
 	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated}
-	more := done.add(first.Parts)
-	for n := range min(more, 2) {
+	more := min(done.add(first.Parts), 2)
+	if more > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = until(ctx, deadline)
+		defer cancel()
+	}
+	for n := range more {
 		call.ID = sibling(s.id, byte(n+1))
 		next, err := store.Settle(ctx, call)
 		if err != nil {

@@ -2,13 +2,13 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/weirhq/weir"
 )
 
 // chargeShadows charges the shadow rules of a request that is allowed; of one that is
-// denied, those that count such, and the others are only looked at. A shadow has no say:
-// that the store could not be asked is no news by now.
+// denied, those that count such, and the others are only looked at.
 func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 	if v.Degraded != nil {
 		return nil
@@ -16,20 +16,16 @@ func (e *Engine) chargeShadows(ctx context.Context, v *Verdict) error {
 	if !v.Allowed && !v.always() {
 		v.how = nil // there is no hold on what is denied
 	}
+	var quiet error
 	if shadows := v.at(shadow); len(shadows) > 0 {
-		if err := e.chargeQuietShadows(ctx, v, shadows); err != nil && ctx.Err() != nil {
-			return ctx.Err()
-		}
+		quiet = e.chargeQuietShadows(ctx, v, shadows)
 	}
 	counting := v.at(countingShadow)
-	if len(counting) == 0 {
-		return nil
+	if len(counting) == 0 || ctx.Err() != nil {
+		return quiet
 	}
 	// Each is charged whatever the others say.
-	if err := e.take(ctx, v, countingShadow, counting); err != nil {
-		return ctx.Err()
-	}
-	return nil
+	return errors.Join(quiet, e.take(ctx, v, countingShadow, counting))
 }
 
 // chargeQuietShadows charges shadow rules that do not count denied requests. As a rule

@@ -123,10 +123,20 @@ func (s *Store) await(ctx context.Context, c *check, timeout *time.Timer) error 
 		return c.err
 	case <-ctx.Done():
 		c.leave()
-		return ctx.Err()
+		return context.Cause(ctx)
 	case <-timeout.C:
 		c.leave()
 		timeout.Reset(0) // other checks of the same caller are late, too
-		return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, context.DeadlineExceeded)
+		return s.late()
 	}
+}
+
+func (s *Store) late() error {
+	return fmt.Errorf("redis: there was no answer within %v: %w", s.timeout, context.DeadlineExceeded)
+}
+
+// within returns a context for what takes several calls: all of them together may take as
+// long as one.
+func (s *Store) within(ctx context.Context) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, s.timeout, s.late())
 }

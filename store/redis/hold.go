@@ -167,6 +167,11 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	if err := ctx.Err(); err != nil || len(ops) == 0 {
 		return dst, err
 	}
+	if s.link.cluster {
+		var cancel context.CancelFunc
+		ctx, cancel = s.within(ctx)
+		defer cancel()
+	}
 	d, first := describe(&r, ops), len(dst)
 	dst, err := s.reserve(ctx, dst, &r, d, ops)
 	if err != nil || !weir.Allowed(dst[first:]) {
@@ -174,7 +179,7 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	if s.link.cluster {
 		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d)))); err != nil {
-			s.cancel(ctx, r.ID, d)
+			s.aside(func() { s.cancel(r.ID, d) })
 			return dst[:first], err
 		}
 	}
@@ -208,10 +213,12 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 }
 
 // cancel gives back what a hold was charged that could not be finished: without its
-// directory, it could not be settled.
-func (s *Store) cancel(ctx context.Context, id weir.HoldID, d *directory) {
+// directory, it could not be settled. No caller waits for it.
+func (s *Store) cancel(id weir.HoldID, d *directory) {
+	ctx, cancel := s.within(context.Background())
+	defer cancel()
 	d.expires = weir.Latest >> 10
-	_, _ = s.settleAll(context.WithoutCancel(ctx), settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)
+	_, _ = s.settleAll(ctx, settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)
 }
 
 // cancel makes a check that gives back what a reservation has charged.
@@ -234,13 +241,21 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	if err := settlement.Validate(); err != nil {
 		return weir.Settled{}, err
 	}
-	d, err := s.lookUp(ctx, &settlement)
-	if err != nil || d == nil {
-		return weir.Settled{}, err
-	}
 	verb := settle
 	if settlement.Used == nil {
 		verb = extend
+	}
+	d := s.known.find(settlement.ID)
+	if d == nil || verb == extend && s.link.cluster { // there are several calls
+		var cancel context.CancelFunc
+		ctx, cancel = s.within(ctx)
+		defer cancel()
+	}
+	if d == nil {
+		var err error
+		if d, err = s.lookUp(ctx, &settlement); err != nil || d == nil {
+			return weir.Settled{}, err
+		}
 	}
 	settled, err := s.settleAll(ctx, verb, &settlement, d)
 	if err == nil {
@@ -251,9 +266,6 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 
 // lookUp finds what a hold was charged on; nil if that is unknown.
 func (s *Store) lookUp(ctx context.Context, settlement *weir.Settlement) (*directory, error) {
-	if d := s.known.find(settlement.ID); d != nil {
-		return d, nil
-	}
 	d, err := s.find(ctx, settlement.ID)
 	if err != nil || d != nil || settlement.Ops == nil || settlement.Used == nil {
 		return d, err
@@ -264,6 +276,9 @@ func (s *Store) lookUp(ctx context.Context, settlement *weir.Settlement) (*direc
 
 // settleAll asks all slots.
 func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settlement, d *directory) (weir.Settled, error) {
+	if ctx.Err() != nil {
+		return weir.Settled{}, context.Cause(ctx)
+	}
 	if !s.isApart(d.ops) {
 		c := s.checkOf(verb, d.ops)
 		defer c.recycle()

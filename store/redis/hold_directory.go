@@ -56,15 +56,30 @@ func newSmall(text string) *script {
 	return s
 }
 
-// small runs a script on one key, within the timeout.
+// small runs a script on one key, until the context ends. It does not rely on the client for
+// that; see leads.
 func (s *Store) small(ctx context.Context, what *script, key, arg string) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, s.timeout)
-	defer cancel()
-	answer, err := what.run(ctx, s.link.client, []string{key}, arg)
-	if err != nil {
-		return "", explain(err)
+	if ctx.Err() != nil {
+		return "", context.Cause(ctx)
 	}
-	return answer, nil
+	var answer string
+	done := make(chan error, 1)
+	if !s.aside(func() {
+		var err error
+		answer, err = what.run(ctx, s.link.client, []string{key}, arg)
+		done <- err
+	}) {
+		return "", errClosed
+	}
+	select {
+	case err := <-done:
+		if err != nil {
+			return "", explain(err)
+		}
+		return answer, nil
+	case <-ctx.Done():
+		return "", context.Cause(ctx)
+	}
 }
 
 // directory is what a hold was charged on.

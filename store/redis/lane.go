@@ -108,6 +108,16 @@ func (s *Store) dispatch(l *lane, batch []*check) {
 	}
 }
 
+// aside does something for which Close waits; false if the store is closed already.
+func (s *Store) aside(work func()) bool {
+	s.lanes.mu.Lock()
+	defer s.lanes.mu.Unlock()
+	if !s.lanes.closed {
+		s.lanes.workers.Go(work)
+	}
+	return !s.lanes.closed
+}
+
 // hasMore reports whether anybody waits. If not, the leader's work is over.
 func (s *Store) hasMore(l *lane) bool {
 	s.lanes.mu.Lock()

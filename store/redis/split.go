@@ -41,11 +41,16 @@ func (s *Store) checkOf(verb verb, ops []weir.Op) *check {
 }
 
 // run sends the check, or waits for the leader that sends it. A leader waits for its
-// own call even if its context ends, up to the timeout, because the call may contain
+// own call even if its context is cancelled, up to the timeout, because the call may contain
 // checks of others.
 func (s *Store) run(ctx context.Context, c *check) error {
-	if l := s.submit(c); l != nil {
+	left := s.timeout
+	if l := s.submit(c); l != nil && s.leads(ctx) {
+		begun := time.Now()
 		s.lead(l)
+		left -= time.Since(begun)
+	} else if l != nil {
+		go s.send(l)
 	}
 	select {
 	case <-c.done:
@@ -53,9 +58,17 @@ func (s *Store) run(ctx context.Context, c *check) error {
 		return c.err
 	default:
 	}
-	timeout := startTimer(s.timeout)
+	timeout := startTimer(max(left, 0))
 	defer stopTimer(timeout)
 	return s.await(ctx, c, timeout)
+}
+
+// leads reports whether a caller can make a call itself: not if it has to answer before the
+// timeout of the call, and not in a cluster, where a call may have to wait until others are
+// connected to its node, however long these wait.
+func (s *Store) leads(ctx context.Context) bool {
+	deadline, ok := ctx.Deadline()
+	return !s.link.cluster && (!ok || time.Until(deadline) >= s.timeout)
 }
 
 // split makes a check of the ops of each slot, and tells for each op of which check

@@ -165,6 +165,9 @@ func newStore(o Options) (*Store, error) {
 	return s, nil
 }
 
+// Timeout is the maximum duration of a call.
+func (s *Store) Timeout() time.Duration { return s.timeout }
+
 // Ping sends a request to Redis and returns an error if Redis is unavailable.
 func (s *Store) Ping(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, s.timeout)
