@@ -2,8 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
-	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
@@ -33,26 +31,21 @@ func (d *Demand) isOwed() bool { return d.Always && d.Cost > 0 }
 // all are charged, or none, and then those with Always. Result.Demand tells to which demand
 // a result belongs.
 func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error {
-	var start time.Duration
-	if e.observer != nil {
-		start = time.Since(e.born)
-	}
+	e.begin(v)
 	v.clear()
 	in := e.installed.Load()
 	v.Version = in.version
 	if err := e.chargeDemands(ctx, in, demands, false, v); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(demands, func(d Demand) bool { return d.isOwed() }) {
-		owed := Verdict{how: chargingAlways}
+	if isAnyOwed(demands) {
+		owed := Verdict{how: chargingAlways, timing: v.timing}
 		if err := e.chargeDemands(ctx, in, demands, true, &owed); err != nil {
 			return err
 		}
 		v.append(&owed)
 	}
-	if e.observer != nil {
-		e.observer.Observe(&noRequest, v, time.Since(e.born)-start)
-	}
+	e.observe(&noRequest, v)
 	return nil
 }
 
@@ -72,11 +65,20 @@ func (e *Engine) PeekDemand(ctx context.Context, demands []Demand, v *Verdict) e
 
 // chargeDemands charges those that are owed, or the others.
 func (e *Engine) chargeDemands(ctx context.Context, in *installed, demands []Demand, owed bool, v *Verdict) error {
-	for p := range places {
-		v.demand(demands, owed, p)
+	for p, more := enforced, true; more && p < places; p++ {
+		more = v.demand(demands, owed, p)
 		v.end(p)
 	}
 	return e.charge(ctx, in, v)
+}
+
+func isAnyOwed(demands []Demand) bool {
+	for i := range demands {
+		if demands[i].isOwed() {
+			return true
+		}
+	}
+	return false
 }
 
 // append adds another verdict on the same request.
@@ -97,18 +99,23 @@ func (v *Verdict) append(other *Verdict) {
 // noRequest is what observers are told of demands.
 var noRequest rule.Request
 
-// demand puts the limits of the demands of a place on the list.
-func (v *Verdict) demand(demands []Demand, owed bool, p place) {
+// demand puts the limits of the demands of a place on the list. It reports whether others
+// have a later place.
+func (v *Verdict) demand(demands []Demand, owed bool, p place) (more bool) {
 	for i := range demands {
 		d := &demands[i]
-		if placeOf(d.Rule) != p || d.isOwed() != owed {
+		if d.isOwed() != owed {
+			continue
+		}
+		if at := placeOf(d.Rule); at != p {
+			more = more || at > p
 			continue
 		}
 		for _, limit := range d.Limits {
-			v.Results = append(v.Results, Result{
-				Rule: d.Rule, Quota: limit, Key: d.Key, Cost: d.Cost, Look: d.Cost == 0, Demand: i,
-				Shadow: d.Rule.Mode == rule.Shadow, Decision: weir.Decision{Allowed: true},
-			})
+			r := v.next()
+			r.Rule, r.Quota, r.Key, r.Cost, r.Demand = d.Rule, limit, d.Key, d.Cost, i
+			r.Look, r.Shadow, r.Allowed = d.Cost == 0, d.Rule.Mode == rule.Shadow, true
 		}
 	}
+	return more
 }

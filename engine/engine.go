@@ -69,7 +69,9 @@ type Engine struct {
 	observers []Observer
 	observer  Observer // all of them; nil if there are none
 	clock     func() weir.Micros
-	born      time.Time // from which times are measured: that takes half as long as to ask what time it is
+
+	memory *memory.Store // the store, if it is one
+	born   time.Time     // from which times are measured otherwise
 
 	installing sync.Mutex // so that observers know of the same rules as the engine
 	installed  atomic.Pointer[installed]
@@ -108,6 +110,7 @@ func New(o Options) (*Engine, error) {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
 	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
+	e.memory, _ = o.Store.(*memory.Store)
 	e.prepareHolds()
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
@@ -152,14 +155,11 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // [rule.ValuesError] if the request counts for too many clients, a [weir.InvalidError] if
 // it is invalid for another reason, or the context's error.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	if e.observer == nil { // no observer needs the duration
-		return e.judge(ctx, e.installed.Load(), req, v, nil, e.tiers, e.charge)
-	}
-	start := time.Since(e.born)
+	e.begin(v)
 	if err := e.judge(ctx, e.installed.Load(), req, v, nil, e.tiers, e.charge); err != nil {
 		return err
 	}
-	e.observer.Observe(req, v, time.Since(e.born)-start)
+	e.observe(req, v)
 	return nil
 }
 
@@ -246,10 +246,13 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 // take charges some results as the verdict says: all or none, with a hold, or always.
 func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result) (err error) {
 	ops := v.opsOf(results)
-	if v.how == nil || v.how.always {
-		v.decisions, err = e.store.Take(ctx, v.decisions[:0], ops...)
-	} else {
+	switch {
+	case v.how != nil && !v.how.always:
 		v.decisions, err = e.hold(ctx, v, p, results, ops)
+	case e.memory != nil:
+		v.decisions, err = e.memory.TakeAt(ctx, v.began, v.decisions[:0], ops...)
+	default:
+		v.decisions, err = e.store.Take(ctx, v.decisions[:0], ops...)
 	}
 	if err == nil {
 		v.record(results)

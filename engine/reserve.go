@@ -62,13 +62,11 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 		return err
 	}
 	how := &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling}
-	start := time.Since(e.born)
+	e.begin(v)
 	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
 		return err
 	}
-	if e.observer != nil {
-		e.observer.Observe(req, v, time.Since(e.born)-start)
-	}
+	e.observe(req, v)
 	return nil
 }
 
@@ -80,6 +78,7 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 // process. For others the charge is made when the store is available again. If it was the
 // store's answer that was lost, they are charged twice.
 func (e *Engine) Charge(ctx context.Context, req *rule.Request, v *Verdict) error {
+	e.begin(v)
 	if err := e.judge(ctx, e.installed.Load(), req, v, chargingAlways, e.tiers, e.charge); err != nil {
 		return err
 	}

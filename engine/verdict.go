@@ -39,6 +39,7 @@ type Verdict struct {
 	// shadow rules.
 	Results []Result
 
+	timing
 	upTo    [places]int // where each place ends in Results
 	speaker int         // of Results, from 1
 
@@ -144,8 +145,20 @@ func (v *Verdict) clear() {
 	clear(v.hits)
 	clear(v.ops)
 	*v = Verdict{
+		timing:  v.timing,
 		Results: v.Results[:0], hits: v.hits[:0], keys: v.keys[:0], ends: v.ends[:0], ops: v.ops[:0], decisions: v.decisions[:0],
 	}
+}
+
+// next adds a result and returns it. To fill it in takes less time than to copy it, because
+// it is large.
+func (v *Verdict) next() *Result {
+	n := len(v.Results)
+	if n == cap(v.Results) {
+		v.Results = append(v.Results, Result{})
+	}
+	v.Results = v.Results[:n+1] // which clear has left empty
+	return &v.Results[n]
 }
 
 // add adds the limits of a rule for every identity that the request has under the rule:
@@ -173,10 +186,9 @@ func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *t
 func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
 	limits, override := in.limits(c, identity, req.Tier)
 	for _, limit := range limits {
-		v.Results = append(v.Results, Result{
-			Rule: c, Quota: limit, Override: override, Key: identity, Cost: cost, Shadow: c.Mode == rule.Shadow,
-			Decision: weir.Decision{Allowed: true}, // until somebody was asked
-		})
+		r := v.next()
+		r.Rule, r.Quota, r.Override, r.Key, r.Cost, r.Shadow = c, limit, override, identity, cost, c.Mode == rule.Shadow
+		r.Allowed = true // until somebody was asked
 	}
 	if len(limits) > 0 {
 		v.addPenalty(c, identity)

@@ -44,8 +44,13 @@ func newClock(read func(time.Time) (int64, time.Duration)) *Clock {
 }
 
 // Now returns the microseconds since the Unix epoch.
-func (c *Clock) Now() int64 {
-	since := time.Since(c.start)
+func (c *Clock) Now() int64 { return c.At(c.Since()) }
+
+// Since returns the time since the clock was made, by the monotonic clock.
+func (c *Clock) Since() time.Duration { return time.Since(c.start) }
+
+// At returns what Now would have returned when Since returned this.
+func (c *Clock) At(since time.Duration) int64 {
 	if int64(since) >= c.check.Load() {
 		c.compare()
 	}

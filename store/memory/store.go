@@ -16,6 +16,7 @@ import (
 	"math"
 	"math/bits"
 	"sync/atomic"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/clock"
@@ -45,17 +46,14 @@ func (o Options) withDefaults() Options {
 		o.MaxKeys = DefaultMaxKeys
 	}
 	o.MaxKeys = max(o.MaxKeys, weir.MaxOps)
-	if o.Clock == nil {
-		c := clock.New()
-		o.Clock = func() weir.Micros { return weir.Micros(c.Now()) }
-	}
 	return o
 }
 
 // Store keeps the usage of keys in this process. It is safe for concurrent use.
 type Store struct {
 	maxKeys int64
-	now     func() weir.Micros
+	own     func() weir.Micros   // the clock of Options; nil if it has none
+	clock   *clock.Clock         // then
 	core    atomic.Pointer[core] // replaced only by Restore
 }
 
@@ -85,7 +83,10 @@ type Stats struct {
 // New returns an empty store.
 func New(o Options) *Store {
 	o = o.withDefaults()
-	s := &Store{maxKeys: int64(o.MaxKeys), now: o.Clock}
+	s := &Store{maxKeys: int64(o.MaxKeys), own: o.Clock}
+	if s.own == nil {
+		s.clock = clock.New()
+	}
 	var seed [keyhash.SeedLen]byte
 	rand.Read(seed[:])
 	s.core.Store(newCore(seed, o.MaxKeys))
@@ -114,6 +115,24 @@ func newCore(seed [keyhash.SeedLen]byte, maxKeys int) *core {
 	return c
 }
 
+// Read reads the store's clock: the time since an instant of the store's choice.
+func (s *Store) Read() time.Duration {
+	if s.own != nil {
+		return time.Duration(s.own()) * time.Microsecond
+	}
+	return s.clock.Since()
+}
+
+// at is the time of a reading.
+func (s *Store) at(reading time.Duration) weir.Micros {
+	if s.own != nil {
+		return weir.Micros(reading / time.Microsecond)
+	}
+	return weir.Micros(s.clock.At(reading))
+}
+
+func (s *Store) now() weir.Micros { return s.at(s.Read()) }
+
 // A key that a store accepts must be one that can be hashed.
 const _ = uint(keyhash.MaxLen - weir.MaxKeyLen)
 
@@ -129,6 +148,12 @@ func (c *core) shardOf(k id) *shard { return &c.shards[k.lo>>c.shift] }
 
 // Take implements weir.Store.
 func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	return s.TakeAt(ctx, s.Read(), dst, ops...)
+}
+
+// TakeAt does what Take does, for a caller who has just called Read, and knows what it
+// returned.
+func (s *Store) TakeAt(ctx context.Context, read time.Duration, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 	if err := ctx.Err(); err != nil {
 		return dst, err
 	}
@@ -137,10 +162,10 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	}
 	if len(ops) == 1 {
 		dst = append(dst, weir.Decision{})
-		s.take(s.core.Load(), s.now(), &ops[0], &dst[len(dst)-1], nil)
+		s.take(s.core.Load(), s.at(read), &ops[0], &dst[len(dst)-1], nil)
 		return dst, nil
 	}
-	return s.takeMany(s.core.Load(), s.now(), dst, ops, nil), nil
+	return s.takeMany(s.core.Load(), s.at(read), dst, ops, nil), nil
 }
 
 // Unwrapped reports whether store is this Store itself, not a wrapper with its own

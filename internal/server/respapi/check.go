@@ -194,11 +194,12 @@ func (w *work) check() {
 	if !w.request(checkFields) {
 		return
 	}
-	ask := w.server.options.Engine.Check
 	if w.asked.charge != "" {
-		ask = w.server.options.Engine.Charge
+		w.judged(w.server.options.Engine.Charge(w.server.ctx, &w.asked.Request, &w.verdict))
+		return
 	}
-	w.judged(ask(w.server.ctx, &w.asked.Request, &w.verdict))
+	w.follow()
+	w.judged(w.server.options.Engine.Check(w.server.ctx, &w.asked.Request, &w.verdict))
 }
 
 // peek answers WEIR.PEEK.

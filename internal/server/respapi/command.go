@@ -117,24 +117,19 @@ type stats struct {
 // run answers the command that was read.
 func (w *work) run() {
 	at := w.command()
+	w.follows = at == w.running && !w.waited
+	w.running, w.waited, w.answered, w.failed = at, false, len(w.out), false
 	c := &commands[at]
-	answered := len(w.out)
-	w.failed = false
-	defer func() {
-		if cause := recover(); cause != nil {
-			w.crash(c.name, answered, cause)
-		}
-		kind := 0
-		if w.failed {
-			kind = 1
-		}
-		w.count(at, kind)
-	}()
 	if n := len(w.r.args); n < c.least || c.most > 0 && n > c.most {
 		w.arity(c.name)
-		return
+	} else {
+		c.run(w)
 	}
-	c.run(w)
+	kind := 0
+	if w.failed {
+		kind = 1
+	}
+	w.count(at, kind)
 }
 
 // arity is what Redis says of too few arguments, or too many.

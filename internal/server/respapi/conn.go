@@ -25,6 +25,8 @@ type conn struct {
 	large bool      // the buffer of r is not small
 	begun time.Time // when the command began to arrive that is not complete; zero if there is none
 
+	readBy, writeBy deadline
+
 	name  string
 	resp3 bool
 	login login
@@ -49,6 +51,11 @@ type work struct {
 	limits  [1]*weir.Compiled
 	asked   question
 	tally   tally
+
+	running  int  // the command
+	answered int  // bytes of out before its answer
+	follows  bool // the same command was answered just before
+	waited   bool // and nothing was since then: the client was waited for
 }
 
 func newConn(s *Server, accepted net.Conn) *conn {
@@ -85,11 +92,14 @@ func (c *conn) receive() bool {
 		}
 		room = c.r.room()
 	}
-	deadline := time.Now().Add(c.server.options.Idle)
-	if !c.begun.IsZero() {
-		deadline = c.begun.Add(c.server.options.Patience)
+	from, wait := c.begun, c.server.options.Patience
+	if from.IsZero() {
+		from, wait = time.Now(), c.server.options.Idle
 	}
-	if c.net.SetReadDeadline(deadline) != nil || c.server.closing.Err() != nil {
+	if at, move := c.readBy.move(from, wait); move && c.net.SetReadDeadline(at) != nil {
+		return false
+	}
+	if c.server.closing.Err() != nil {
 		return false // Shutdown sets its deadline after this one, or is seen here
 	}
 	n, err := c.net.Read(room)
@@ -97,11 +107,31 @@ func (c *conn) receive() bool {
 	return n > 0 || err == nil
 }
 
-// answer answers all commands that are complete, and reports whether to go on.
-func (c *conn) answer() bool {
+// deadline is that of a connection. To move it takes several times as long as to read the
+// clock, so that it is moved a little too far, and then left alone for a while.
+type deadline struct{ at time.Time }
+
+// move sets the deadline to so long after an instant, or a sixteenth later. It returns whether
+// that moves it.
+func (d *deadline) move(from time.Time, wait time.Duration) (at time.Time, moved bool) {
+	least, most := from.Add(wait), from.Add(wait+wait/16)
+	if d.at.Before(least) || d.at.After(most) {
+		d.at, moved = most, true
+	}
+	return d.at, moved
+}
+
+// answer answers all commands that are complete, and reports whether to wait for more.
+func (c *conn) answer() (more bool) {
 	w := c.server.work.Get().(*work)
 	w.conn, w.writer.resp3 = c, c.resp3
-	defer w.release()
+	defer func() { // once for all commands
+		if cause := recover(); cause != nil {
+			w.crash(cause)
+			more = false
+		}
+		w.release()
+	}()
 	for !c.quit {
 		found, err := c.r.next()
 		if err != nil {
@@ -168,12 +198,13 @@ func (c *conn) shrink() {
 // flush sends the answers. A client that does not read them is not waited for long.
 func (w *work) flush() bool {
 	w.addTally() // who has an answer can see that it was counted
+	w.waited = true
 	if len(w.out) == 0 {
 		return true
 	}
 	out := w.out
 	w.out = w.out[:0]
-	if w.net.SetWriteDeadline(time.Now().Add(w.server.options.Patience)) != nil {
+	if at, move := w.writeBy.move(time.Now(), w.server.options.Patience); move && w.net.SetWriteDeadline(at) != nil {
 		return false
 	}
 	_, err := w.net.Write(out)
@@ -191,11 +222,12 @@ func (w *work) release() {
 }
 
 // crash is the answer to a command that has panicked, and the last one on the connection.
-func (w *work) crash(command string, answered int, cause any) {
+func (w *work) crash(cause any) {
 	id := manage.NewRequestID()
 	w.server.options.Logger.Error("a command failed unexpectedly; please report this",
-		"command", command, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
-	w.out = w.out[:answered]
+		"command", commands[w.running].name, "request_id", id, "cause", cause, "stack", string(debug.Stack()))
+	w.out = w.out[:w.answered]
 	w.fail("INTERNAL_ERROR", fmt.Sprintf("An internal error occurred; weir's log has the cause under the request ID %s.", id))
-	w.quit = true
+	w.count(w.running, 1)
+	w.flush()
 }

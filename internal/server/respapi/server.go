@@ -27,8 +27,8 @@ import (
 const (
 	maxCommand = 2 * manage.MaxQuestion // bytes
 	maxLarge   = 16 << 20               // bytes of all buffers that are not small
-	flushAt    = smallBuffer            // bytes of answers that wait for the end of a pipeline
-	keepOut    = 4 * flushAt            // of a buffer for answers that is used again
+	flushAt    = 2 * smallBuffer        // bytes of answers that wait for the end of a pipeline
+	keepOut    = 2 * flushAt            // of a buffer for answers that is used again
 )
 
 // Options of a server.

@@ -62,15 +62,24 @@ func (w *work) throttle() {
 	w.limits[0] = limit
 	// The store and the observers keep no part of the key.
 	w.demand[0] = engine.Demand{Rule: throttleRule, Key: unsafe.String(unsafe.SliceData(key), len(key)), Limits: w.limits[:], Cost: quantity}
-	ask := w.server.options.Engine.Demand
 	if quantity == 0 {
-		ask = w.server.options.Engine.PeekDemand
+		err = w.server.options.Engine.PeekDemand(w.server.ctx, w.demand[:], &w.verdict)
+	} else {
+		w.follow()
+		err = w.server.options.Engine.Demand(w.server.ctx, w.demand[:], &w.verdict)
 	}
-	if err := ask(w.server.ctx, w.demand[:], &w.verdict); err != nil {
+	if err != nil {
 		w.unasked(err)
 		return
 	}
 	w.tell(&w.verdict.Results[0].Decision, numbers[0], quantity)
+}
+
+// follow spares the engine a reading of the clock.
+func (w *work) follow() {
+	if w.follows {
+		w.verdict.Follow()
+	}
 }
 
 // wanted reads the arguments behind the key, which are mostly those of the command before.

@@ -14,8 +14,16 @@ type writer struct {
 	failed bool // the answer to this command is an error
 }
 
-func (w *writer) head(kind byte, n int) {
-	w.out = append(strconv.AppendInt(append(w.out, kind), int64(n), 10), '\r', '\n')
+// number writes a line with a number; most have one digit or two.
+func (w *writer) number(kind byte, n int64) {
+	switch {
+	case 0 <= n && n < 10:
+		w.out = append(w.out, kind, '0'+byte(n), '\r', '\n')
+	case 10 <= n && n < 100:
+		w.out = append(w.out, kind, '0'+byte(n/10), '0'+byte(n%10), '\r', '\n')
+	default:
+		w.out = append(strconv.AppendInt(append(w.out, kind), n, 10), '\r', '\n')
+	}
 }
 
 // simple writes a text of ours, without line breaks.
@@ -40,17 +48,15 @@ func (w *writer) fail(code, text string) {
 	w.out = append(w.out, '\r', '\n')
 }
 
-func (w *writer) integer(n int64) {
-	w.out = append(strconv.AppendInt(append(w.out, ':'), n, 10), '\r', '\n')
-}
+func (w *writer) integer(n int64) { w.number(':', n) }
 
 func (w *writer) text(s string) {
-	w.head('$', len(s))
+	w.number('$', int64(len(s)))
 	w.out = append(append(w.out, s...), '\r', '\n')
 }
 
 func (w *writer) bytes(b []byte) {
-	w.head('$', len(b))
+	w.number('$', int64(len(b)))
 	w.out = append(append(w.out, b...), '\r', '\n')
 }
 
@@ -75,12 +81,12 @@ func (w *writer) null() {
 	w.out = append(w.out, "$-1\r\n"...)
 }
 
-func (w *writer) array(n int) { w.head('*', n) }
+func (w *writer) array(n int) { w.number('*', int64(n)) }
 
 // dict begins a map of n names, each with its value behind it.
 func (w *writer) dict(n int) {
 	if w.resp3 {
-		w.head('%', n)
+		w.number('%', int64(n))
 		return
 	}
 	w.array(2 * n)
