@@ -53,7 +53,7 @@ func (a Actions) Record(ctx context.Context, user string, actions ...string) ([]
 	}
 	deltas := make([]Delta, 0, 2*len(actions))
 	for _, action := range actions {
-		deltas = append(deltas, Delta{a.key(user, action, Hour), One}, Delta{a.key(user, action, Day), One})
+		deltas = append(deltas, Delta{Key: a.key(user, action, Hour), By: One}, Delta{Key: a.key(user, action, Day), By: One})
 	}
 	return tallies(actions)(a.Store.Add(ctx, deltas...))
 }

@@ -78,6 +78,32 @@ func Example_set() {
 	// Output: 119
 }
 
+// A member counts once in each window.
+func Example_distinct() {
+	ctx := context.Background()
+	now := friday()
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return now }})
+	daily := counter.Key{Name: "active_users", Window: counter.Day, Distinct: true}
+	monthly := counter.Key{Name: "active_users", Window: counter.Month, Distinct: true}
+	for _, user := range []string{"alice", "bob", "alice"} {
+		members := []string{user}
+		if _, err := store.Add(ctx, counter.Delta{Key: daily, Members: members}, counter.Delta{Key: monthly, Members: members}); err != nil {
+			panic(err)
+		}
+		now += weir.Micros((24 * time.Hour).Microseconds()) // the third day is in August, too
+	}
+	series, err := store.History(ctx, 4, daily)
+	if err != nil {
+		panic(err)
+	}
+	months, err := store.History(ctx, 2, monthly)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(series[0][0].Amount, series[0][1].Amount, series[0][2].Amount, months[0][0].Amount)
+	// Output: 1 1 1 2
+}
+
 // Days begin and end in the time zone of the users.
 func Example_history() {
 	ctx := context.Background()

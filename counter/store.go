@@ -7,7 +7,7 @@
 //
 // A [Store] keeps the counts: package counter/memory in the process, package
 // counter/redis in Redis, where any number of processes share them. Both return exactly
-// the same results, and a call makes all its changes or none of them. On a Redis cluster,
+// the same results, except for estimates, and a call makes all its changes or none of them. On a Redis cluster,
 // this holds for the counters of one [Key.Group]. [Actions] and [Watch] work with any
 // store.
 //
@@ -19,7 +19,7 @@
 //
 // An [Amount] is a whole number of millionths, so 0.1 added ten times is 1, in memory
 // and in Redis. A change that would leave the range is rejected with [ErrRange], not
-// rounded.
+// rounded. A distinct counter is exact up to [ExactMembers], and an estimate above.
 //
 // # Bounds
 //
@@ -51,7 +51,7 @@ type Store interface {
 	// call changes nothing more, so a call without an answer can be repeated.
 	Set(ctx context.Context, settings ...Setting) ([]Amount, error)
 
-	// Reset is Set to 0.
+	// Reset is Set to 0, also for distinct counters.
 	Reset(ctx context.Context, keys ...Key) ([]Amount, error)
 
 	// History returns the last n windows of each counter, earliest first, current

@@ -45,6 +45,7 @@ func Run(t *testing.T, open Open) {
 	}{
 		{"Recipes", testRecipes},
 		{"Counters", testCounters},
+		{"Distinct", testDistinct},
 		{"Boards", testBoards},
 		{"Sliding", testSliding},
 		{"Hot", testHot},

@@ -2,6 +2,7 @@ package countertest
 
 import (
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -29,6 +30,11 @@ func testBadInput(b *table) {
 	score := func(board counter.Board, m counter.Mark) error {
 		return testcall.Err(s.Score(ctx, board, counter.Mark{Member: "good", By: counter.One}, m))
 	}
+	distinct := counter.Key{Name: "k", Distinct: true}
+	include := func(members ...string) error {
+		return testcall.Err(s.Add(ctx, counter.Delta{Key: distinct, Members: members}))
+	}
+	many := slices.Repeat([]string{"m"}, counter.MaxBatch)
 	good := counter.Mark{Member: "m", By: 1}
 	hit := func(change func(*counter.HotList)) error {
 		l := list
@@ -50,6 +56,14 @@ func testBadInput(b *table) {
 		{"by", add(key, counter.MaxAmount+1)},
 		{"by", add(key, -counter.MaxAmount-1)},
 		{"by", add(key, counter.Whole(1<<62))},
+		{"members", testcall.Err(s.Add(ctx, counter.Delta{Key: distinct}))},
+		{"members", include(make([]string, counter.MaxBatch+1)...)},
+		{"members", testcall.Err(s.Add(ctx, counter.Delta{Key: distinct, Members: many}, counter.Delta{Key: distinct, Members: []string{"m"}}))},
+		{"members", testcall.Err(s.Add(ctx, counter.Delta{Key: key, By: 1, Members: []string{"m"}}))},
+		{"member", include("m", "")},
+		{"member", include(long)},
+		{"by", testcall.Err(s.Add(ctx, counter.Delta{Key: distinct, By: 1, Members: []string{"m"}}))},
+		{"distinct", testcall.Err(s.Set(ctx, counter.Setting{Key: distinct, To: 1}))},
 		{"settings", testcall.Err(s.Set(ctx))},
 		{"settings", testcall.Err(s.Set(ctx, make([]counter.Setting, counter.MaxBatch+1)...))},
 		{"name", testcall.Err(s.Set(ctx, counter.Setting{Key: key, To: 1}, counter.Setting{}))},
@@ -98,7 +112,7 @@ func testBadInput(b *table) {
 			b.t.Errorf("%d: %v, want one about %s", i, c.err, c.field)
 		}
 	}
-	b.get([]string{"0"}, key)
+	b.get([]string{"0", "0"}, key, distinct)
 	b.top(counter.Board{Name: "b"}, 1)
 	b.top(counter.Board{Name: "b", Sliding: time.Minute}, 1)
 	b.equal("Hits", b.hit(list, "good").Hits, int64(1))
@@ -118,6 +132,10 @@ func testLargest(b *table) {
 	}
 	after, err := b.Store.Add(ctx, deltas...)
 	if err != nil || after[counter.MaxBatch-1] != counter.Whole(13) {
+		b.t.Errorf("Add = %v, %v", after, err)
+	}
+	users := counter.Key{Group: long, Name: long, Window: counter.Year, Distinct: true}
+	if after, err := b.Store.Add(ctx, counter.Delta{Key: users, Members: members}); err != nil || after[0] != counter.Whole(20) {
 		b.t.Errorf("Add = %v, %v", after, err)
 	}
 	board := counter.Board{Name: long, Sliding: counter.MaxSliding}

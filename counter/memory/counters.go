@@ -18,9 +18,18 @@ type cell struct {
 }
 
 // cells is a counter: its windows, the latest last.
-type cells struct{ cells []cell }
+type cells struct {
+	cells   []cell
+	members *distinct // nil unless it counts distinct members
+}
 
-func (c *cells) weight() int { return 1 + (len(c.cells)-1)/8 }
+func (c *cells) weight() int {
+	n := 1 + (len(c.cells)-1)/8
+	if c.members != nil {
+		n += c.members.weight()
+	}
+	return n
+}
 
 // at is the cell of a window, or nil.
 func (c *cells) at(index int64) *cell {
@@ -49,7 +58,11 @@ func (c *cells) prune(current int64, kept int) {
 }
 
 func identOf(k *counter.Key) ident {
-	return ident{kind: kindCounter, window: k.Window, zone: counter.ZoneName(k.Zone), group: k.Group, name: k.Name}
+	kind := kindCounter
+	if k.Distinct {
+		kind = kindDistinct
+	}
+	return ident{kind: kind, window: k.Window, zone: counter.ZoneName(k.Zone), group: k.Group, name: k.Name}
 }
 
 // counter finds a counter, which may not be there.
@@ -78,8 +91,7 @@ func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amo
 	}
 	after := make([]counter.Amount, len(deltas))
 	for i := range deltas {
-		k := &deltas[i].Key
-		after[i] = s.add(k, now, deltas[i].By)
+		after[i] = s.add(&deltas[i], now)
 	}
 	return after, nil
 }
@@ -104,17 +116,27 @@ func (s *Store) fits(deltas []counter.Delta, now weir.Micros) bool {
 	return true
 }
 
-func (s *Store) add(k *counter.Key, now weir.Micros, by counter.Amount) counter.Amount {
-	return s.change(k, now, func(x *cell) { x.amount += by })
+func (s *Store) add(d *counter.Delta, now weir.Micros) counter.Amount {
+	return s.change(&d.Key, now, func(c *cells, x *cell) {
+		if c.members == nil {
+			x.amount += d.By
+			return
+		}
+		// It may have been counted with a sketch that is gone, after the clock went back.
+		x.amount = max(x.amount, c.members.add(x.index, d.Members))
+	})
 }
 
 // change changes a counter in the current window, which is kept then, and returns what it
 // has.
-func (s *Store) change(k *counter.Key, now weir.Micros, do func(*cell)) counter.Amount {
+func (s *Store) change(k *counter.Key, now weir.Micros, do func(*cells, *cell)) counter.Amount {
 	index := k.Window.Index(now, k.Zone)
 	e, c := s.counter(k, now)
 	if e == nil {
 		c = &cells{}
+		if k.Distinct {
+			c.members = newDistinct()
+		}
 		e = &entry{id: identOf(k), body: c}
 	}
 	i, found := c.search(index)
@@ -123,7 +145,7 @@ func (s *Store) change(k *counter.Key, now weir.Micros, do func(*cell)) counter.
 		c.prune(index, s.kept.Windows(k.Window))
 	}
 	x := c.at(index)
-	do(x)
+	do(c, x)
 	after := x.amount
 	s.room.keep(e, now, now+micros(s.kept.After(k.Window)))
 	return after
@@ -175,13 +197,20 @@ func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter
 // set returns what a counter had. One that is set to 0 is kept no longer for that.
 func (s *Store) set(k *counter.Key, now weir.Micros, to counter.Amount) (had counter.Amount) {
 	if to != 0 {
-		s.change(k, now, func(x *cell) { had, x.amount = x.amount, to })
+		s.change(k, now, func(_ *cells, x *cell) { had, x.amount = x.amount, to })
 		return had
 	}
-	if _, c := s.counter(k, now); c != nil {
-		if x := c.at(k.Window.Index(now, k.Zone)); x != nil {
-			had, x.amount = x.amount, 0
-		}
+	e, c := s.counter(k, now)
+	if c == nil {
+		return 0
+	}
+	index := k.Window.Index(now, k.Zone)
+	if x := c.at(index); x != nil {
+		had, x.amount = x.amount, 0
+	}
+	if c.members != nil && c.members.at(index).index == index {
+		*c.members.at(index) = sketch{index: index}
+		s.room.weigh(e)
 	}
 	return had
 }

@@ -17,6 +17,7 @@ const (
 	kindBoard
 	kindSliding
 	kindHot
+	kindDistinct // a counter of distinct members
 )
 
 // ident is what an entry is found by.

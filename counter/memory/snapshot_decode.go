@@ -19,13 +19,17 @@ const (
 )
 
 func (d *decoder) entry() *entry {
-	e := &entry{id: ident{kind: kind(d.Between(0, int64(kindHot)))}, expires: d.time()}
+	e := &entry{id: ident{kind: kind(d.Between(0, int64(kindDistinct)))}, expires: d.time()}
 	switch e.id.kind {
-	case kindCounter:
+	case kindCounter, kindDistinct:
 		e.id.window, e.id.zone = d.window()
 		e.id.group = d.Text(0, counter.MaxNameLen)
 		e.id.name = d.name()
-		e.body = d.cells()
+		c := d.cells()
+		if e.id.kind == kindDistinct {
+			c.members = d.distinct()
+		}
+		e.body = c
 	case kindSequence:
 		e.id.name = d.name()
 		e.body = &sequence{last: d.count()}
@@ -69,6 +73,20 @@ func (d *decoder) cells() *cells {
 	}
 	d.Must(len(c.cells) > 0)
 	return c
+}
+
+func (d *decoder) distinct() *distinct {
+	x := &distinct{}
+	d.Raw(x.seed[:])
+	for i := range x.sketches {
+		s := &x.sketches[i]
+		s.index = d.Between(-exact, exact)
+		b := d.Bytes(0, registers)
+		d.Must(d.Err == nil && s.restore(b))
+		// One that was never used has the number 0.
+		d.Must(x.at(s.index) == s || s.index == 0 && len(b) == 0)
+	}
+	return x
 }
 
 // table reads members and their scores.

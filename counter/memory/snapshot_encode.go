@@ -12,7 +12,11 @@ func appendEntry(b []byte, e *entry) []byte {
 	switch x := e.body.(type) {
 	case *cells:
 		b = snapshot.AppendTexts(snapshot.AppendWords(b, int64(e.id.window)), e.id.zone, e.id.group, e.id.name)
-		return appendCells(b, x)
+		b = appendCells(b, x)
+		if x.members != nil {
+			b = appendDistinct(b, x.members)
+		}
+		return b
 	case *sequence:
 		return snapshot.AppendWords(snapshot.AppendTexts(b, e.id.name), x.last)
 	case *board:
@@ -32,6 +36,15 @@ func appendCells(b []byte, c *cells) []byte {
 		b = snapshot.AppendWords(b, 1, x.index, int64(x.amount))
 	}
 	return snapshot.AppendWords(b, 0)
+}
+
+func appendDistinct(b []byte, d *distinct) []byte {
+	b = append(b, d.seed[:]...)
+	for i := range d.sketches {
+		s := &d.sketches[i]
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, s.index), string(s.bytes()))
+	}
+	return b
 }
 
 func appendTable(b []byte, t table) []byte {

@@ -130,7 +130,7 @@ func TestRestartsMakeNoDifference(t *testing.T) {
 func question(rt *rapid.T) func(context.Context, *Store) []any {
 	pick := func(label string, from ...string) string { return rapid.SampledFrom(from).Draw(rt, label) }
 	window := rapid.SampledFrom(counter.Windows()).Draw(rt, "window")
-	key := counter.Key{Name: pick("name", "a", "b", "c"), Group: pick("group", "", "g"), Window: window}
+	key := counter.Key{Name: pick("name", "a", "b", "c"), Group: pick("group", "", "g"), Window: window, Distinct: rapid.IntRange(0, 2).Draw(rt, "distinct") == 0}
 	board := counter.Board{Name: "b", Window: window}
 	if window == counter.Second {
 		board = counter.Board{Name: "b", Sliding: time.Minute}
@@ -143,6 +143,9 @@ func question(rt *rapid.T) func(context.Context, *Store) []any {
 	return func(ctx context.Context, s *Store) []any {
 		switch call {
 		case 0:
+			if key.Distinct {
+				return both(s.Add(ctx, counter.Delta{Key: key, Members: []string{item, "1"}}))
+			}
 			return both(s.Add(ctx, counter.Delta{Key: key, By: counter.Amount(n - 2)}))
 		case 1:
 			return both(s.Get(ctx, key, counter.Key{Name: "a"}))

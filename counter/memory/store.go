@@ -26,8 +26,9 @@ const DefaultMaxEntries = 1 << 18
 type Options struct {
 	// MaxEntries is the maximum number of entries. Default DefaultMaxEntries. Each
 	// counter, sequence, leaderboard and hot list is an entry. So are eight past
-	// windows of a counter, a member in a window of a leaderboard, a member or item in
-	// a step of a sliding window, and an event. Values below what the largest list may
+	// windows of a counter, 50 members of a distinct counter (41 entries if it has more
+	// than counter.ExactMembers), a member in a window of a leaderboard, a member or item
+	// in a step of a sliding window, and an event. Values below what the largest list may
 	// need are raised to that.
 	MaxEntries int
 

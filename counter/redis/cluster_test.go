@@ -70,6 +70,9 @@ func clusterSplit(t *testing.T, client rueidis.Client) {
 	}
 	for i := range 20 {
 		name := fmt.Sprint("}{", i)
+		if after, err := s.Add(ctx, counter.Delta{Key: counter.Key{Name: name, Distinct: true}, Members: []string{"a", "b"}}, counter.Delta{Key: counter.Key{Name: "sum" + name}, By: counter.One}); err != nil || after[0] != counter.Whole(2) {
+			t.Errorf("Add = %v, %v", after, err)
+		}
 		if _, err := s.Score(ctx, counter.Board{Name: name, Window: counter.Hour}, counter.Mark{Member: "m", By: 1}); err != nil {
 			t.Error(err)
 		}

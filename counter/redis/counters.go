@@ -3,6 +3,7 @@ package redis
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"fmt"
 	"slices"
 	"strconv"
@@ -28,27 +29,44 @@ type request struct {
 	args   []string
 }
 
-func (s *Store) put(r *request, place int, k *counter.Key, by counter.Amount, around time.Time) {
+func (s *Store) put(r *request, place int, d *counter.Delta, around time.Time) {
+	k := &d.Key
 	r.places = append(r.places, place)
-	r.keys = append(r.keys, s.counterKey(k))
-	r.args = append(r.args, windowOf(k.Window), itoa(int64(s.kept.Windows(k.Window))),
-		millis(s.kept.After(k.Window)), zoneAt(around, k.Zone), itoa(int64(by)))
+	r.keys = append(r.keys, s.counterKey("c", k))
+	r.args = append(r.args, windowOf(k.Window), itoa(int64(s.kept.Windows(k.Window))), millis(s.kept.After(k.Window)), zoneAt(around, k.Zone))
+	if !k.Distinct {
+		r.args = append(r.args, itoa(int64(d.By)), "")
+		return
+	}
+	r.keys[len(r.keys)-1] = s.counterKey("d", k)
+	r.keys = append(r.keys, s.counterKey("d0", k), s.counterKey("d1", k))
+	r.args = append(r.args, "0", rand.Text(), millis(s.sketchKept(k.Window)), itoa(int64(len(d.Members))))
+	r.args = append(r.args, d.Members...)
+}
+
+// sketchKept is how long the members of a window may still be added to: until the window
+// ends, or a little later if the clock goes back.
+func (s *Store) sketchKept(w counter.Window) time.Duration {
+	if w == counter.Ever {
+		return s.kept.Ever
+	}
+	return min(2*w.Width()+time.Minute, s.kept.After(w))
 }
 
 // each asks about counters, unless what was asked is invalid: with one script, or with one
 // for each group. It tells what each counter has: the number of the current window, and the
 // amounts.
-func (s *Store) each(ctx context.Context, invalid error, verb string, n int, keys []counter.Key, by func(int) counter.Amount, tell func(i int, index int64, amounts []counter.Amount)) error {
+func (s *Store) each(ctx context.Context, invalid error, verb string, n int, deltas []counter.Delta, tell func(i int, index int64, amounts []counter.Amount)) error {
 	if invalid != nil {
 		return invalid
 	}
 	around, split := s.around(), s.split()
 	var requests []*request
 	found := map[string]*request{}
-	for i := range keys {
+	for i := range deltas {
 		group := ""
 		if split {
-			group = tag(&keys[i])
+			group = tag(&deltas[i].Key)
 		}
 		r := found[group]
 		if r == nil {
@@ -56,7 +74,7 @@ func (s *Store) each(ctx context.Context, invalid error, verb string, n int, key
 			found[group] = r
 			requests = append(requests, r)
 		}
-		s.put(r, i, &keys[i], by(i), around)
+		s.put(r, i, &deltas[i], around)
 	}
 	answers := make([][]rueidis.RedisMessage, len(requests))
 	failed := make([]error, len(requests))
@@ -105,49 +123,52 @@ func together(n int, do func(int)) {
 }
 
 // amounts is each for the current window.
-func (s *Store) amounts(ctx context.Context, invalid error, verb string, keys []counter.Key, by func(int) counter.Amount) ([]counter.Amount, error) {
-	all := make([]counter.Amount, len(keys))
-	err := s.each(ctx, invalid, verb, 1, keys, by, func(i int, _ int64, amounts []counter.Amount) { all[i] = amounts[0] })
+func (s *Store) amounts(ctx context.Context, invalid error, verb string, deltas []counter.Delta) ([]counter.Amount, error) {
+	all := make([]counter.Amount, len(deltas))
+	err := s.each(ctx, invalid, verb, 1, deltas, func(i int, _ int64, amounts []counter.Amount) { all[i] = amounts[0] })
 	if err != nil {
 		return nil, err
 	}
 	return all, nil
 }
 
-func nothing(int) counter.Amount { return 0 }
+// unchanged are deltas by which nothing is changed.
+func unchanged(keys []counter.Key) []counter.Delta {
+	deltas := make([]counter.Delta, len(keys))
+	for i := range keys {
+		deltas[i].Key = keys[i]
+	}
+	return deltas
+}
 
 // Add implements counter.Store.
 func (s *Store) Add(ctx context.Context, deltas ...counter.Delta) ([]counter.Amount, error) {
-	keys := make([]counter.Key, len(deltas))
-	for i := range deltas {
-		keys[i] = deltas[i].Key
-	}
-	return s.amounts(ctx, counter.ValidateAdd(deltas), "add", keys, func(i int) counter.Amount { return deltas[i].By })
+	return s.amounts(ctx, counter.ValidateAdd(deltas), "add", deltas)
 }
 
 // Get implements counter.Store.
 func (s *Store) Get(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	return s.amounts(ctx, counter.ValidateKeys(keys), "get", keys, nothing)
+	return s.amounts(ctx, counter.ValidateKeys(keys), "get", unchanged(keys))
 }
 
 // Reset implements counter.Store.
 func (s *Store) Reset(ctx context.Context, keys ...counter.Key) ([]counter.Amount, error) {
-	return s.amounts(ctx, counter.ValidateKeys(keys), "set", keys, nothing)
+	return s.amounts(ctx, counter.ValidateKeys(keys), "set", unchanged(keys))
 }
 
 // Set implements counter.Store.
 func (s *Store) Set(ctx context.Context, settings ...counter.Setting) ([]counter.Amount, error) {
-	keys := make([]counter.Key, len(settings))
+	deltas := make([]counter.Delta, len(settings))
 	for i := range settings {
-		keys[i] = settings[i].Key
+		deltas[i] = counter.Delta{Key: settings[i].Key, By: settings[i].To}
 	}
-	return s.amounts(ctx, counter.ValidateSet(settings), "set", keys, func(i int) counter.Amount { return settings[i].To })
+	return s.amounts(ctx, counter.ValidateSet(settings), "set", deltas)
 }
 
 // History implements counter.Store.
 func (s *Store) History(ctx context.Context, n int, keys ...counter.Key) ([][]counter.Point, error) {
 	all := make([][]counter.Point, len(keys))
-	err := s.each(ctx, counter.ValidateHistory(n, keys, s.kept), "get", n, keys, nothing, func(i int, index int64, amounts []counter.Amount) {
+	err := s.each(ctx, counter.ValidateHistory(n, keys, s.kept), "get", n, unchanged(keys), func(i int, index int64, amounts []counter.Amount) {
 		all[i] = make([]counter.Point, n)
 		for j, amount := range amounts {
 			all[i][j] = counter.Point{Start: keys[i].Window.Start(index-int64(n-1-j), keys[i].Zone), Amount: amount}

@@ -113,7 +113,7 @@ var (
 	keys = rapid.Custom(func(t *rapid.T) counter.Key {
 		return counter.Key{
 			Name: names.Draw(t, "name"), Group: rapid.SampledFrom([]string{"", "", "a"}).Draw(t, "group"),
-			Window: windows.Draw(t, "window"), Zone: zones.Draw(t, "zone"),
+			Window: windows.Draw(t, "window"), Zone: zones.Draw(t, "zone"), Distinct: rapid.IntRange(0, 3).Draw(t, "distinct") == 0,
 		}
 	})
 	boards = rapid.Custom(func(t *rapid.T) counter.Board {
@@ -137,7 +137,11 @@ func (p *pair) step() {
 	switch rapid.IntRange(0, 13).Draw(rt, "call") {
 	case 0, 1:
 		deltas := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) counter.Delta {
-			return counter.Delta{Key: keys.Draw(t, "key"), By: amounts.Draw(t, "by")}
+			k := keys.Draw(t, "key")
+			if k.Distinct {
+				return counter.Delta{Key: k, Members: rapid.SliceOfN(members, 1, 3).Draw(t, "members")}
+			}
+			return counter.Delta{Key: k, By: amounts.Draw(t, "by")}
 		}), 1, 5).Draw(rt, "deltas")
 		same(p, "Add", func(s counter.Store) ([]counter.Amount, error) { return s.Add(ctx, deltas...) })
 	case 2:

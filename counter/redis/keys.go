@@ -28,8 +28,8 @@ func tag(k *counter.Key) string {
 	return "n" + k.Name
 }
 
-func (s *Store) counterKey(k *counter.Key) string {
-	key := s.prefix + "c:" + calendar(k.Window, k.Zone)
+func (s *Store) counterKey(kind string, k *counter.Key) string {
+	key := s.prefix + kind + ":" + calendar(k.Window, k.Zone)
 	if k.Group != "" {
 		return key + ":" + escape(k.Name) + "{" + escape(k.Group) + "}"
 	}

@@ -28,9 +28,15 @@ func TestKeyNames(t *testing.T) {
 		{counter.Key{Name: "like", Group: "user:1001", Window: counter.Hour}, "weir:counter:c:hour:UTC:like{user%3A1001}"},
 		{counter.Key{Name: "}{%:", Zone: time.FixedZone("a:b{", 60)}, "weir:counter:c:ever:a%3Ab%7B{%7D%7B%25%3A}"},
 	} {
-		if got := s.counterKey(&c.key); got != c.want {
+		if got := s.counterKey("c", &c.key); got != c.want {
 			t.Errorf("%+v is under %q, want %q", c.key, got, c.want)
 		}
+	}
+	users := counter.Key{Name: "like", Group: "g", Window: counter.Month, Distinct: true}
+	r := &request{}
+	s.put(r, 0, &counter.Delta{Key: users}, time.Now())
+	if want := []string{"weir:counter:d:month:UTC:like{g}", "weir:counter:d0:month:UTC:like{g}", "weir:counter:d1:month:UTC:like{g}"}; !slices.Equal(r.keys, want) {
+		t.Errorf("%q", r.keys)
 	}
 	ever := s.boardKeys(&counter.Board{Name: "b"})
 	if want := []string{"weir:counter:b:ever:UTC:meta{b}", "weir:counter:b:ever:UTC:0{b}"}; !slices.Equal(ever, want) {
@@ -49,6 +55,8 @@ func everything(t *testing.T, s *Store) {
 	var errs []error
 	for _, w := range counter.Windows() {
 		_, err := s.Add(ctx, counter.Delta{Key: counter.Key{Name: "c", Window: w}, By: counter.One}, counter.Delta{Key: counter.Key{Group: "g", Name: "c", Window: w}, By: -counter.One})
+		errs = append(errs, err)
+		_, err = s.Add(ctx, counter.Delta{Key: counter.Key{Name: "c", Window: w, Distinct: true}, Members: []string{"m", "n"}})
 		errs = append(errs, err)
 		_, err = s.Score(ctx, counter.Board{Name: "b", Window: w}, counter.Mark{Member: "m", By: counter.One})
 		errs = append(errs, err)
@@ -82,6 +90,15 @@ func TestEveryKeyExpires(t *testing.T) {
 		"c:month": 61 * 31 * 24 * time.Hour, "c:year": 11 * 366 * 24 * time.Hour, "b:month": 9 * 31 * 24 * time.Hour, "b:year": 9 * 366 * 24 * time.Hour,
 		"b:ever": 366 * 24 * time.Hour, "b:second": 9 * time.Second, "b:minute": 9 * time.Minute, "b:hour": 9 * time.Hour, "b:day": 9 * 24 * time.Hour,
 		"s:60": 2 * 66 * time.Second, "h:60": 2 * (24*time.Hour + 66*time.Second), "i": 24*time.Hour + time.Second,
+	}
+	for _, w := range counter.Windows() {
+		most["d:"+w.String()] = most["c:"+w.String()]
+		for _, slot := range []string{"d0:", "d1:"} {
+			most[slot+w.String()] = min(2*w.Width()+time.Minute, most["c:"+w.String()])
+			if w == counter.Ever {
+				most[slot+w.String()] = most["c:ever"]
+			}
+		}
 	}
 	for _, key := range keys {
 		rest, ok := strings.CutPrefix(key, DefaultPrefix)
@@ -120,7 +137,13 @@ func TestLookingMakesNoKeys(t *testing.T) {
 	if _, err := s.Get(ctx, counter.Key{Name: "k"}); err != nil {
 		t.Error(err)
 	}
-	if _, err := s.Reset(ctx, counter.Key{Name: "k", Window: counter.Day}); err != nil {
+	if _, err := s.Get(ctx, counter.Key{Name: "k", Distinct: true}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Set(ctx, counter.Setting{Key: counter.Key{Name: "k"}}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Reset(ctx, counter.Key{Name: "k", Window: counter.Day}, counter.Key{Name: "k", Distinct: true}); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Hot(ctx, list, 10); err != nil {

@@ -18,6 +18,10 @@
 //
 //	c:WINDOW:ZONE{NAME}         a counter: a hash of its windows
 //	c:WINDOW:ZONE:NAME{GROUP}   a counter in a group
+//	d:WINDOW:ZONE{NAME}         a distinct counter: the same, which window each sketch has,
+//	                            and a secret with which members are hashed
+//	d0:WINDOW:ZONE{NAME}, d1:…  its sketches, of this window and the one before: a set of
+//	                            hashes, or a HyperLogLog if there are many
 //	i{SEQUENCE}                 the last number of a sequence
 //	b:WINDOW:ZONE:…{NAME}       a leaderboard: eight sorted sets in a ring, and a hash
 //	s:SECONDS:…{NAME}           a sliding board: the sum, 21 steps in a ring, and a hash

@@ -34,7 +34,7 @@ func TestClocksDiffer(t *testing.T) {
 				now := weir.MicrosOf(at.Add(there))
 				for _, w := range counter.Windows() {
 					r := &request{args: []string{itoa(int64(now)), "get", "1"}}
-					s.put(r, 0, &counter.Key{Name: "k", Window: w, Zone: zone}, 0, at.Add(here))
+					s.put(r, 0, &counter.Delta{Key: counter.Key{Name: "k", Window: w, Zone: zone}}, at.Add(here))
 					answer, err := s.call(t.Context(), counterScript, r.keys, r.args)
 					if err != nil {
 						t.Fatal(err)
@@ -64,7 +64,7 @@ func TestMonthsInScripts(t *testing.T) {
 					now := weir.MicrosOf(at)
 					r := &request{args: []string{itoa(int64(now)), "get", "1"}}
 					for i, w := range []counter.Window{counter.Month, counter.Year} {
-						s.put(r, i, &counter.Key{Name: "k", Window: w, Zone: zone}, 0, at)
+						s.put(r, i, &counter.Delta{Key: counter.Key{Name: "k", Window: w, Zone: zone}}, at)
 					}
 					answer, err := s.call(t.Context(), counterScript, r.keys, r.args)
 					if err != nil {

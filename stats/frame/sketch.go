@@ -3,8 +3,9 @@ package frame
 import (
 	"cmp"
 	"math"
-	"math/bits"
 	"slices"
+
+	"github.com/weirhq/weir/internal/hyperloglog"
 )
 
 // Entry is a frequent key. It was counted at least Count-Error and at most Count times.
@@ -120,8 +121,7 @@ const (
 
 // Add adds a value by its hash. The bits of the hash must be evenly distributed.
 func (d *Distinct) Add(hash uint64) {
-	at := hash >> (64 - registerBits)
-	rank := uint8(min(bits.LeadingZeros64(hash<<registerBits), 64-registerBits) + 1)
+	at, rank := hyperloglog.Place(hash, registerBits)
 	d.registers[at] = max(d.registers[at], rank)
 }
 
@@ -134,19 +134,11 @@ func (d *Distinct) Merge(other *Distinct) {
 
 // Count returns the estimate.
 func (d *Distinct) Count() int64 {
-	sum, empty := 0.0, 0
+	counts := make([]int32, hyperloglog.Ranks(registerBits))
 	for _, rank := range d.registers {
-		sum += 1 / float64(uint64(1)<<rank)
-		if rank == 0 {
-			empty++
-		}
+		counts[rank]++
 	}
-	const m = float64(registers)
-	estimate := 0.7213 / (1 + 1.079/m) * m * m / sum
-	if estimate <= 2.5*m && empty > 0 {
-		estimate = m * math.Log(m/float64(empty)) // few values: linear counting by the empty registers
-	}
-	return int64(math.Round(estimate))
+	return int64(math.Round(hyperloglog.Estimate(counts)))
 }
 
 // Clients counts the different clients, and those that were denied at least once.

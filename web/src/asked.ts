@@ -42,7 +42,7 @@ function said(query: URLSearchParams, fields: Record<string, string>): Record<st
 export function counters(query: URLSearchParams): Question | null {
   const name = query.getAll('name').filter(Boolean).slice(0, shownNames)
   if (name.length === 0) return null
-  return { path: '/v1/counters', query: { name, ...said(query, { group: 'group', window: 'window', zone: 'zone' }) } }
+  return { path: '/v1/counters', query: { name, ...said(query, { group: 'group', window: 'window', zone: 'zone', distinct: 'distinct' }) } }
 }
 
 export function board(query: URLSearchParams): Question | null {

@@ -13,6 +13,9 @@ describe('what the address asks for', () => {
       path: '/v1/counters', query: { name: ['a,b', 'c'], window: 'day', zone: 'Asia/Shanghai' },
     })
   })
+  it('are distinct counters', () => {
+    expect(counters(query('name=users&window=month&distinct=true'))?.query).toEqual({ name: ['users'], window: 'month', distinct: 'true' })
+  })
   it('is a bounded number of counters', () => {
     const many = query(Array.from({ length: 999 }, (_, i) => `name=n${i}`).join('&'))
     expect(counters(many)?.query['name']).toHaveLength(shownNames)

@@ -33,10 +33,8 @@ func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
 	if err := batch("actions", len(want.Actions), maxActions); err != nil {
 		return nil, err
 	}
-	for i, action := range want.Actions {
-		if err := invalidIn(counter.ValidateKeys([]counter.Key{{Name: action}}), itemOf("actions", i)); err != nil {
-			return nil, err
-		}
+	if err := names("actions", want.Actions); err != nil {
+		return nil, err
 	}
 	zone, err := h.zone(want.Zone, "zone")
 	if err != nil {

@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 
@@ -84,12 +85,26 @@ type CounterKey struct {
 	Group  string         `json:"group,omitempty"`  // on a Redis cluster, those of one group change together
 	Window counter.Window `json:"window,omitempty"` // default ever
 	Zone   string         `json:"zone,omitempty"`   // an IANA name; default UTC
+
+	// Distinct makes it a counter of different members. It is another counter than one
+	// of the same name without.
+	Distinct bool `json:"distinct,omitempty"`
 }
 
 // CounterDelta is a change of a counter.
 type CounterDelta struct {
 	CounterKey
-	By *counter.Amount `json:"by,omitempty"` // default 1; may be negative
+	By      *counter.Amount `json:"by,omitempty"`      // default 1; may be negative
+	Members []string        `json:"members,omitempty"` // to add to a distinct counter, instead of by
+}
+
+// delta is what is added to a counter.
+func (d *CounterDelta) delta(key counter.Key) counter.Delta {
+	delta := counter.Delta{Key: key, Members: d.Members}
+	if d.By != nil || !key.Distinct {
+		delta.By = amount(d.By)
+	}
+	return delta
 }
 
 // AddRequest is the body of POST /v1/counters/add.
@@ -173,7 +188,11 @@ func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
 		if err != nil {
 			return nil, err
 		}
-		keys[i], deltas[i] = d.CounterKey, counter.Delta{Key: key, By: amount(d.By)}
+		keys[i], deltas[i] = d.CounterKey, d.delta(key)
+		err = cmp.Or(names(within("add", i)("members"), d.Members), invalidIn(counter.ValidateAdd(deltas[i:i+1]), within("add", i)))
+		if err != nil {
+			return nil, err
+		}
 	}
 	values, err := h.options.Counters.Add(c.r.Context(), deltas...)
 	return valued(keys, values), err
@@ -257,10 +276,10 @@ func (h *Handler) nextID(c *call, want *IDRequest) (any, error) {
 // countersAsked are the counters that a query names: several names, and one group,
 // window and zone for all.
 func (h *Handler) countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys []counter.Key) {
-	q = c.queryOfTexts("name", append([]string{"group", "window", "zone"}, more...)...)
-	window := q.window(counter.Ever)
+	q = c.queryOfTexts("name", append([]string{"group", "window", "zone", "distinct"}, more...)...)
+	window, distinct := q.window(counter.Ever), q.yes("distinct")
 	for _, name := range q.list("name", counter.MaxBatch) {
-		k := CounterKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone")}
+		k := CounterKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone"), Distinct: distinct}
 		key, err := h.counterKey(k, itself)
 		q.wrong(err)
 		named, keys = append(named, k), append(keys, key)
@@ -274,13 +293,23 @@ func (h *Handler) counterKey(k CounterKey, field func(string) string) (counter.K
 	if err != nil {
 		return counter.Key{}, err
 	}
-	key := counter.Key{Name: k.Name, Group: k.Group, Window: k.Window, Zone: zone}
+	key := counter.Key{Name: k.Name, Group: k.Group, Window: k.Window, Zone: zone, Distinct: k.Distinct}
 	return key, invalidIn(counter.ValidateKeys([]counter.Key{key}), field)
 }
 
 // within is where the i-th entry of a list has its fields.
 func within(list string, i int) func(string) string {
 	return func(field string) string { return fmt.Sprintf("%s[%d].%s", list, i, field) }
+}
+
+// names is what is wrong with one of a list of names.
+func names(list string, all []string) error {
+	for i, name := range all {
+		if err := invalidIn(counter.ValidateKeys([]counter.Key{{Name: name}}), itemOf(list, i)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // itemOf is the i-th entry of a list of texts.

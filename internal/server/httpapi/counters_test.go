@@ -1,6 +1,7 @@
 package httpapi
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -143,6 +144,14 @@ func TestCounters(t *testing.T) {
 		k.says(t, "GET /v1/counters/history?name=a&window=month&zone=Asia/Shanghai&n=2", "",
 			`{"counters":[{"name":"a","window":"month","zone":"Asia/Shanghai","points":[{"start":"2025-12-01T00:00:00+08:00","value":0},{"start":"2026-01-01T00:00:00+08:00","value":-1}]}]}`)
 
+		k.says(t, "POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["x","y","x"]},{"name":"a","window":"day","distinct":true,"members":["x"]},{"name":"a"}]}`,
+			`{"counters":[{"name":"a","distinct":true,"value":2},{"name":"a","window":"day","distinct":true,"value":1},{"name":"a","value":9}]}`)
+		k.says(t, "GET /v1/counters?name=a&name=b&distinct=true", "", `{"counters":[{"name":"a","distinct":true,"value":2},{"name":"b","distinct":true,"value":0}]}`)
+		k.says(t, "GET /v1/counters/history?name=a&window=day&n=1&distinct=true", "",
+			`{"counters":[{"name":"a","window":"day","distinct":true,"points":[{"start":"2026-01-02T00:00:00Z","value":1}]}]}`)
+		k.says(t, "POST /v1/counters/reset", `{"reset":[{"name":"a","distinct":true}]}`, `{"counters":[{"name":"a","distinct":true,"value":2}]}`)
+		k.says(t, "GET /v1/counters?name=a&distinct=false", "", `{"counters":[{"name":"a","value":9}]}`)
+
 		// Names are whatever UTF-8 there is.
 		const odd = `a\"\\ \u0000&=+{}:%25 \u65e5`
 		k.call("POST /v1/counters/add", `{"add":[{"name":"`+odd+`","group":"`+odd+`"}]}`).want(t, 200, nil)
@@ -221,6 +230,15 @@ func TestCounterProblems(t *testing.T) {
 		{"GET /v1/counters?name=a&group=g&group=h", "", "group", "send it once"},
 		{"GET /v1/counters?name=a&window=", "", "window", "not a window"},
 		{"GET /v1/counters?name=a&window=Day", "", "window", "not a window"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true}]}`, "add[0].members", "required"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"a","members":["x"]}]}`, "add[1].members", "make the counter distinct"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"by":2,"members":["x"]}]}`, "add[0].by", "once"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["x",""]}]}`, "add[0].members[1]", "empty"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["` + strings.Repeat("x", 257) + `"]}]}`, "add[0].members[0]", "256"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["x"` + strings.Repeat(`,"x"`, 256) + `]}]}`, "add[0].members", "256"},
+		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["x"` + strings.Repeat(`,"x"`, 200) + `]},{"name":"b","distinct":true,"members":["x"` + strings.Repeat(`,"x"`, 200) + `]}]}`, "members", "256"},
+		{"POST /v1/counters/set", `{"set":[{"name":"a","distinct":true,"value":1}]}`, "distinct", "reset it"},
+		{"GET /v1/counters?name=a&distinct=1", "", "distinct", "true or false"},
 		{"POST /v1/counters/set", `{"set":[]}`, "set", "required"},
 		{"POST /v1/counters/set", `{"set":[{"name":"a","value":1},{"name":"a"}]}`, "set[1].value", "required"},
 		{"POST /v1/counters/set", `{"set":[{"name":"a","value":null}]}`, "set[0].value", "required"},
@@ -255,11 +273,15 @@ func TestLargestBatch(t *testing.T) {
 	var want AddRequest
 	for i := range counter.MaxBatch {
 		name := strings.Repeat("n", counter.MaxNameLen-1) + string(rune('0'+i%10))
-		want.Add = append(want.Add, CounterDelta{CounterKey: CounterKey{Name: name, Group: name, Window: counter.Minute, Zone: "America/Argentina/ComodRivadavia"}})
+		want.Add = append(want.Add, CounterDelta{
+			CounterKey: CounterKey{Name: name, Group: name, Window: counter.Minute, Zone: "America/Argentina/ComodRivadavia", Distinct: i == 255}})
+	}
+	for i := range counter.MaxBatch {
+		want.Add[255].Members = append(want.Add[255].Members, strings.Repeat("m", counter.MaxNameLen-3)+fmt.Sprintf("%03d", i))
 	}
 	var a CountersAnswer
 	k.call("POST /v1/counters/add", dump(t, want)).want(t, 200, &a)
-	if len(a.Counters) != counter.MaxBatch || a.Counters[255].Value != 26*counter.One {
+	if len(a.Counters) != counter.MaxBatch || a.Counters[254].Value != 26*counter.One || a.Counters[255].Value != 256*counter.One {
 		t.Errorf("%d counters, the last is %+v", len(a.Counters), a.Counters[len(a.Counters)-1])
 	}
 }

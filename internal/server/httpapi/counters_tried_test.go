@@ -19,6 +19,7 @@ import (
 // something.
 var keptCalls = []struct{ what, body string }{
 	{"POST /v1/counters/add", `{"add":[{"name":"a"},{"name":"a","group":"g","window":"day","zone":"Asia/Shanghai","by":-2.5}]}`},
+	{"POST /v1/counters/add", `{"add":[{"name":"a","window":"month","distinct":true,"members":["alice"]}]}`},
 	{"POST /v1/counters/set", `{"set":[{"name":"a","value":0.5},{"name":"a","group":"g","window":"month","zone":"Asia/Shanghai","value":-2.5}]}`},
 	{"POST /v1/counters/reset", `{"reset":[{"name":"a"}]}`},
 	{"GET /v1/counters?name=a&name=b&window=day", ""},
@@ -162,6 +163,7 @@ var countersTried = append(keptTried(func(path string) bool { return !aboutQueue
 	tried{what: "POST /v1/counters/add", body: `{"add":[{"name":"full"}]}`, status: 422, with: withKept},
 	tried{what: "POST /v1/boards/score", body: `{"board":{"name":"b","window":"day"},"score":[{"member":"m","by":9007199254.740991}]}`, status: 422, with: withKept},
 	tried{what: "POST /v1/actions", body: `{"user":"u","actions":["full"]}`, status: 422, with: withKept},
+	tried{what: "GET /v1/counters?name=a&distinct=true", status: 200, with: withKept},
 	tried{what: "GET /v1/counters/history?name=full", status: 200, with: withKept},
 	tried{what: "GET /v1/boards/top?board=none&sliding_s=60", status: 200, with: withKept},
 )

@@ -63,6 +63,15 @@ func (q *query) wrong(err error) {
 
 func (q *query) text(name string) string { return q.values.Get(name) }
 
+// yes is a parameter that is true or false, which is the default.
+func (q *query) yes(name string) bool {
+	value := q.text(name)
+	if value != "" && value != "true" && value != "false" {
+		q.wrong(badField.of("%s: %.40q is unknown; write true or false.", name, value).in(name))
+	}
+	return value == "true"
+}
+
 // whole is a whole number of a range. Without the parameter it is the usual one.
 func (q *query) whole(name string, usual, least, most int64) int64 {
 	if !q.values.Has(name) {

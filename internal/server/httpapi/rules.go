@@ -97,13 +97,7 @@ type rulesWanted struct {
 
 func (c *call) rulesWanted() (w rulesWanted, err error) {
 	q := c.query("format", "in_force")
-	switch value := q.text("in_force"); value {
-	case "true":
-		w.inForce = true
-	case "", "false":
-	default:
-		q.wrong(badField.of("in_force: %q is unknown; write true or false.", value).in("in_force"))
-	}
+	w.inForce = q.yes("in_force")
 	switch format := q.text("format"); format {
 	case "yaml":
 		w.yaml = true

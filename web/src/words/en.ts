@@ -526,6 +526,7 @@ export const en = {
   'counters.group': 'Group',
   'counters.group.hint': 'none',
   'counters.zone': 'Time zone',
+  'counters.distinct': 'Distinct members',
   'counters.ago': 'Windows back',
   'counters.sliding': 'Last … seconds',
   'counters.board': 'Leaderboard',

@@ -527,6 +527,7 @@ export const zh: Record<Word, string> = {
   'counters.group': '分组',
   'counters.group.hint': '无',
   'counters.zone': '时区',
+  'counters.distinct': '去重计数',
   'counters.ago': '往前几个窗口',
   'counters.sliding': '最近多少秒',
   'counters.board': '排行榜',
