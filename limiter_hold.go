@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	chacha8 "math/rand/v2"
 	"sync"
 	"time"
 )
@@ -12,6 +13,7 @@ import (
 type Hold struct {
 	ID      HoldID
 	limiter *Limiter
+	part    [1]SettledPart // of the answer to Settle, so that it allocates nothing
 }
 
 var errNoHolds = errors.New("weir: this store cannot hold units; use one that implements HoldStore, such as memory or redis")
@@ -19,7 +21,10 @@ var errNoHolds = errors.New("weir: this store cannot hold units; use one that im
 // oneHolder is to [HoldStore] what oneTaker is to [Store].
 type oneHolder interface {
 	ReserveOne(ctx context.Context, id HoldID, ttl time.Duration, key string, limit *Compiled, cost int64) (Decision, error)
-	SettleOne(ctx context.Context, id HoldID, used int64) (Settled, error)
+
+	// SettleOne settles a hold. If it is this call that ends the hold, the parts of its
+	// answer are in dst, as far as that has room.
+	SettleOne(ctx context.Context, dst []SettledPart, id HoldID, used int64) (Settled, error)
 }
 
 // slowHolder makes a oneHolder of any HoldStore.
@@ -29,32 +34,54 @@ func (s slowHolder) ReserveOne(ctx context.Context, id HoldID, ttl time.Duration
 	return first(s.store.Reserve(ctx, nil, Reservation{ID: id, TTL: ttl}, Op{Key: key, Limit: limit, Cost: cost}))
 }
 
-func (s slowHolder) SettleOne(ctx context.Context, id HoldID, used int64) (Settled, error) {
+func (s slowHolder) SettleOne(ctx context.Context, _ []SettledPart, id HoldID, used int64) (Settled, error) {
 	return s.store.Settle(ctx, Settlement{ID: id, Used: func(string, int64) int64 { return used }})
 }
 
-// ids are random bytes for the ids of holds. To ask the system for each id would take
-// longer than the reservation.
-var ids = sync.Pool{New: func() any { return new(randomBytes) }}
+// supply has what new holds need, for many of them at once. To ask the system for each id
+// would take longer than the reservation.
+type supply struct {
+	ids       [32]HoldID
+	left      int // ids that were not used
+	holds     []Hold
+	generator chacha8.ChaCha8
+}
 
-type randomBytes struct {
-	bytes [32 * len(HoldID{})]byte
-	left  int
+var supplies = sync.Pool{New: func() any { return new(supply) }}
+
+// id returns a random id: ChaCha8 makes as many bits of a key from the system.
+func (s *supply) id() (id HoldID) {
+	if s.left == 0 {
+		var key [32]byte
+		rand.Read(key[:])
+		s.generator.Seed(key)
+		for i := range s.ids {
+			s.generator.Read(s.ids[i][:])
+		}
+		s.left = len(s.ids)
+		s.generator.Seed([32]byte{}) // who can read the memory must not find old ids
+	}
+	s.left--
+	id, s.ids[s.left] = s.ids[s.left], HoldID{}
+	return id
+}
+
+// hold returns a new hold.
+func (s *supply) hold(l *Limiter) *Hold {
+	if len(s.holds) == 0 {
+		s.holds = make([]Hold, 16)
+	}
+	h := &s.holds[0]
+	s.holds = s.holds[1:]
+	h.ID, h.limiter = s.id(), l
+	return h
 }
 
 // NewHoldID returns a random id.
-func NewHoldID() (id HoldID) {
-	r := ids.Get().(*randomBytes)
-	if r.left == 0 {
-		rand.Read(r.bytes[:])
-		r.left = len(r.bytes)
-	}
-	next := r.bytes[r.left-len(id) : r.left]
-	copy(id[:], next)
-	clear(next) // who can read the memory must not find old ids
-	r.left -= len(id)
-	ids.Put(r)
-	return id
+func NewHoldID() HoldID {
+	s := supplies.Get().(*supply)
+	defer supplies.Put(s)
+	return s.id()
 }
 
 // Reserve takes cost units as Take does and, if they are allowed, returns a hold on them.
@@ -65,7 +92,9 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 	if l.holds == nil {
 		return nil, Decision{}, errNoHolds
 	}
-	h := &Hold{ID: NewHoldID(), limiter: l}
+	s := supplies.Get().(*supply)
+	h := s.hold(l)
+	supplies.Put(s)
 	d, err := l.holds.ReserveOne(ctx, h.ID, ttl, key, l.limit, cost)
 	if err != nil || !d.Allowed {
 		return nil, d, err
@@ -76,7 +105,7 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 // Settle ends the hold with the units that were really used. Less than was reserved is
 // refunded as of the reservation; more is charged now, as [Limiter.Charge] does.
 func (h *Hold) Settle(ctx context.Context, used int64) (Settled, error) {
-	return h.limiter.holds.SettleOne(ctx, h.ID, used)
+	return h.limiter.holds.SettleOne(ctx, h.part[:0], h.ID, used)
 }
 
 // Cancel ends the hold as if nothing was used.

@@ -31,8 +31,11 @@ func (h *hold) grow(parts int) {
 
 // add makes a part.
 func (h *hold) add(tag string, limit *weir.Compiled) *heldPart {
-	h.parts = append(h.parts, heldPart{hold: h, tag: tag, limit: limit})
-	return &h.parts[len(h.parts)-1]
+	n := len(h.parts)
+	h.parts = h.parts[:n+1]
+	p := &h.parts[n]
+	p.hold, p.tag, p.limit = h, tag, limit
+	return p
 }
 
 // holdShard is a part of the holds, by their ids. Its lock comes before those of keys.
@@ -142,7 +145,7 @@ var errHoldExists = errors.New("memory: there is a hold with this id already; us
 // beginLocked opens a hold for what is to be charged.
 func (c *core) beginLocked(sh *holdShard, r *weir.Reservation, now weir.Micros, parts int) (*hold, error) {
 	c.passLocked(sh, now)
-	if h, done := c.lookLocked(sh, r.ID, now); h != nil || done != nil {
+	if _, h, done := c.lookLocked(sh, r.ID, now); h != nil || done != nil {
 		return nil, errHoldExists
 	}
 	h, err := c.openLocked(sh, r.ID, now, parts)
@@ -172,67 +175,54 @@ func (c *core) openLocked(sh *holdShard, id weir.HoldID, now weir.Micros, parts 
 	return h, nil
 }
 
-// addLocked adds a hold to the directory.
-func (sh *holdShard) addLocked(h *hold) {
+// addLocked adds a hold to the directory, and returns its place there.
+func (sh *holdShard) addLocked(h *hold) int {
 	sh.numbers++
 	h.number = sh.numbers
 	sh.parts += len(h.parts)
-	sh.directory.put(directoryHash(h.id), openRef(h.place))
+	return sh.directory.put(directoryHash(h.id), openRef(h.place))
 }
 
-// lookLocked finds a hold as it is now: one that is open, or the record of one that has
-// ended.
-func (c *core) lookLocked(sh *holdShard, id weir.HoldID, now weir.Micros) (*hold, endedHold) {
-	at := sh.findLocked(id)
-	if at < 0 {
-		return nil, nil
+// lookLocked finds a hold as it is now: one that is open, with its place in the directory,
+// or the record of one that has ended.
+func (c *core) lookLocked(sh *holdShard, id weir.HoldID, now weir.Micros) (at int, h *hold, done endedHold) {
+	if at = sh.findLocked(id); at < 0 {
+		return at, nil, nil
 	}
 	ref := sh.directory.ref(at)
 	if ref.isOpen() {
 		h := sh.open.records[ref.place()]
 		if h.expires > now {
-			return h, nil
+			return at, h, nil
 		}
-		c.expireLocked(sh, h, now)
-		ref = sh.directory.ref(sh.findLocked(id))
+		c.expireLocked(sh, at, h, now)
+		ref = sh.directory.ref(at)
 	}
-	done := sh.ended.record(ref)
-	if done.until() <= now {
-		sh.directory.remove(sh.findLocked(id))
+	if done = sh.ended.record(ref); done.until() <= now {
+		sh.directory.remove(at)
 		done.forget()
-		return nil, nil
+		return -1, nil, nil
 	}
-	return nil, done
-}
-
-// findLocked returns the place of a hold in the directory; -1 if it is not there.
-func (sh *holdShard) findLocked(id weir.HoldID) int {
-	return sh.directory.find(directoryHash(id), func(ref holdRef) bool {
-		if ref.isOpen() {
-			return sh.open.records[ref.place()].id == id
-		}
-		return sh.ended.record(ref).id() == id
-	})
+	return at, nil, done
 }
 
 // expireLocked ends a hold whose time has come.
-func (c *core) expireLocked(sh *holdShard, h *hold, now weir.Micros) {
+func (c *core) expireLocked(sh *holdShard, at int, h *hold, now weir.Micros) {
 	for i := range h.parts {
 		p := &h.parts[i]
-		at := c.shardOf(p.id)
-		at.mu.Lock()
+		keys := c.shardOf(p.id)
+		keys.mu.Lock()
 		if p.listed {
-			c.endDueLocked(at, p.id, max(now, h.expires)) // with the others of the key, in their order
+			c.endDueLocked(keys, p.id, max(now, h.expires)) // with the others of the key, in their order
 		}
-		at.mu.Unlock()
+		keys.mu.Unlock()
 	}
-	c.endLocked(sh, h, weir.HoldExpired, h.expires)
+	c.endLocked(sh, at, h, weir.HoldExpired, h.expires)
 }
 
 // endLocked remembers the outcome of an open hold, until it would have expired, and for a
 // while at least.
-func (c *core) endLocked(sh *holdShard, h *hold, state weir.HoldState, ended weir.Micros) {
-	at := sh.findLocked(h.id)
+func (c *core) endLocked(sh *holdShard, at int, h *hold, state weir.HoldState, ended weir.Micros) {
 	sh.parts -= len(h.parts)
 	if state != weir.HoldSettled {
 		h.parts = nil

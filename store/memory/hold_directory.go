@@ -46,21 +46,30 @@ func (d *directory) set(at int, ref holdRef) {
 	d.slots[at] = d.slots[at]>>32<<32 | uint64(ref)
 }
 
-// find returns the slot of the hold that is meant; -1 if there is none.
-func (d *directory) find(hash uint32, meant func(holdRef) bool) int {
+// findLocked returns the place of a hold in the directory; -1 if it is not there.
+func (sh *holdShard) findLocked(id weir.HoldID) int {
+	d, hash := &sh.directory, directoryHash(id)
 	if d.count == 0 {
 		return -1
 	}
 	for at := d.home(hash); d.slots[at] != 0; at = d.next(at) {
-		if uint32(d.slots[at]>>32) == hash && meant(d.ref(at)) {
+		if uint32(d.slots[at]>>32) == hash && sh.isLocked(d.ref(at), id) {
 			return at
 		}
 	}
 	return -1
 }
 
-// put adds a hold that is not there.
-func (d *directory) put(hash uint32, ref holdRef) {
+// isLocked reports whether a hold has this id.
+func (sh *holdShard) isLocked(ref holdRef, id weir.HoldID) bool {
+	if ref.isOpen() {
+		return sh.open.records[ref.place()].id == id
+	}
+	return sh.ended.record(ref).id() == id
+}
+
+// put adds a hold that is not there, and returns its slot.
+func (d *directory) put(hash uint32, ref holdRef) int {
 	if d.count*4 >= len(d.slots)*3 {
 		old := d.slots
 		d.bits = max(4, d.bits+1)
@@ -72,15 +81,16 @@ func (d *directory) put(hash uint32, ref holdRef) {
 		}
 	}
 	d.count++
-	d.fill(uint64(hash)<<32 | uint64(ref))
+	return d.fill(uint64(hash)<<32 | uint64(ref))
 }
 
-func (d *directory) fill(slot uint64) {
+func (d *directory) fill(slot uint64) int {
 	at := d.home(uint32(slot >> 32))
 	for d.slots[at] != 0 {
 		at = d.next(at)
 	}
 	d.slots[at] = slot
+	return at
 }
 
 // remove empties a slot, and moves those up that it has kept from their homes.

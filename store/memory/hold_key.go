@@ -21,63 +21,76 @@ type heldPart struct {
 	used, excess int64     // when the hold ends
 	listed       bool      // it has something to give back
 	lapsed       bool      // its time has come
+
+	// Of the first one of a key's list, for all of them: how many there are, and a time
+	// not later than when the first of them gives its units back because it expires.
+	count   int
+	soonest weir.Micros
 }
 
 // releases reports whether the units come back if the hold expires.
 func (p *heldPart) releases() bool { return p.limit.Limit().Release }
 
-// heldKey is the list of a key's open holds. Release is not later than when the first of
-// them gives its units back because it expires.
-type heldKey struct {
-	first    *heldPart
-	n        int
-	releases weir.Micros
-}
-
-// holdLocked notes that a key has a hold.
-func (sh *shard) holdLocked(p *heldPart, k id, held weir.Held) {
-	if sh.held == nil {
-		sh.held = make(map[id]heldKey)
+// heldLocked returns the newest open hold of a key, and so the list of all of them; nil if
+// there is none.
+func (sh *shard) heldLocked(k id) *heldPart {
+	if sh.table.held == nil {
+		return nil
 	}
-	list, found := sh.held[k]
+	slot, found := sh.table.find(k)
 	if !found {
-		list.releases = math.MaxInt64
+		return nil
 	}
-	p.id, p.Held, p.listed, p.next = k, held, true, list.first
-	if list.first != nil {
-		list.first.prev = p
-	}
-	list.first = p
-	list.n++
-	if p.releases() {
-		list.releases = min(list.releases, p.hold.expires)
-		sh.releases = min(sh.releases, list.releases)
-	}
-	sh.held[k] = list
+	return sh.table.held[slot]
 }
 
-// letGoLocked is its end.
+// holdLocked notes that a key has a hold, which has nothing to give back if the key has
+// gone.
+func (sh *shard) holdLocked(p *heldPart, k id, held weir.Held) {
+	slot, found := sh.table.find(k)
+	if p.id, p.Held, p.listed = k, held, found; !found {
+		return
+	}
+	if sh.table.held == nil {
+		sh.table.held = make([]*heldPart, len(sh.table.entries))
+	}
+	p.count, p.soonest = 1, math.MaxInt64
+	if next := sh.table.held[slot]; next != nil {
+		p.next, next.prev = next, p
+		p.count, p.soonest = next.count+1, next.soonest
+	}
+	sh.table.held[slot] = p
+	if p.releases() {
+		sh.releaseByLocked(p, p.hold.expires)
+	}
+}
+
+// releaseByLocked notes when a hold gives its units back, on the first one of its key.
+func (sh *shard) releaseByLocked(first *heldPart, at weir.Micros) {
+	first.soonest = min(first.soonest, at)
+	sh.releases = min(sh.releases, at)
+}
+
+// letGoLocked is the end of what holdLocked noted.
 func (sh *shard) letGoLocked(p *heldPart) {
 	if !p.listed { // the key was reset
 		return
 	}
 	p.listed = false
-	if p.prev == nil && p.next == nil { // the only one, as usual
-		delete(sh.held, p.id)
-		return
-	}
-	list := sh.held[p.id]
-	list.n--
-	if p.prev == nil {
-		list.first = p.next
-	} else {
-		p.prev.next = p.next
-	}
+	slot, _ := sh.table.find(p.id)
 	if p.next != nil {
 		p.next.prev = p.prev
 	}
+	if p.prev != nil {
+		p.prev.next = p.next
+		sh.table.held[slot].count--
+	} else {
+		if p.next != nil {
+			p.next.count, p.next.soonest = p.count-1, p.soonest
+		}
+		sh.table.held[slot] = p.next
+	}
 	p.prev, p.next = nil, nil
-	sh.held[p.id] = list
 }
 
 // leaveLocked lets the next sweep find a key that was let go without a change.
@@ -88,8 +101,8 @@ func (sh *shard) leaveLocked(k id) {
 }
 
 // isHeldLocked reports whether a key has an open hold, and so has to stay.
-func (sh *shard) isHeldLocked(e *entry) bool {
-	return len(sh.held) > 0 && sh.held[id{e.id.hi, e.id.lo &^ deniedBit}].n > 0
+func (sh *shard) isHeldLocked(slot int) bool {
+	return sh.table.held != nil && sh.table.held[slot] != nil
 }
 
 // releaseDueLocked gives back to a key what its holds have that have expired.
@@ -97,7 +110,7 @@ func (c *core) releaseDueLocked(sh *shard, k id, now weir.Micros) {
 	if now < sh.releases {
 		return
 	}
-	if list, found := sh.held[k]; found && list.releases <= now {
+	if first := sh.heldLocked(k); first != nil && first.soonest <= now {
 		c.endDueLocked(sh, k, now)
 	}
 }
@@ -106,15 +119,15 @@ func (c *core) releaseDueLocked(sh *shard, k id, now weir.Micros) {
 // at most weir.MaxHolds of them.
 func (c *core) endDueLocked(sh *shard, k id, now weir.Micros) {
 	var due, open []*heldPart
-	releases := weir.Micros(math.MaxInt64)
-	for p := sh.held[k].first; p != nil; p = p.next {
+	soonest := weir.Micros(math.MaxInt64)
+	for p := sh.heldLocked(k); p != nil; p = p.next {
 		switch {
 		case p.hold.expires <= now:
 			due = append(due, p)
 		default:
 			open = append(open, p)
 			if p.releases() {
-				releases = min(releases, p.hold.expires)
+				soonest = min(soonest, p.hold.expires)
 			}
 		}
 	}
@@ -131,9 +144,8 @@ func (c *core) endDueLocked(sh *shard, k id, now weir.Micros) {
 			c.giveBackLocked(sh, p, p.Cost, left[i+1:])
 		}
 	}
-	if list, found := sh.held[k]; found {
-		list.releases = releases
-		sh.held[k] = list
+	if len(open) > 0 {
+		open[0].soonest = soonest
 	} else {
 		sh.leaveLocked(k)
 	}
@@ -141,9 +153,14 @@ func (c *core) endDueLocked(sh *shard, k id, now weir.Micros) {
 
 // nextReleaseLocked finds when the next hold of the shard gives its units back.
 func (sh *shard) nextReleaseLocked() {
+	if sh.releases == math.MaxInt64 {
+		return
+	}
 	sh.releases = math.MaxInt64
-	for _, list := range sh.held {
-		sh.releases = min(sh.releases, list.releases)
+	for _, first := range sh.table.held {
+		if first != nil {
+			sh.releases = min(sh.releases, first.soonest)
+		}
 	}
 }
 
@@ -152,7 +169,7 @@ func (c *core) releaseLocked(sh *shard, p *heldPart, units int64) {
 	var buf [8]*weir.Held
 	open := buf[:0]
 	if p.leaks() {
-		for other := sh.held[p.id].first; other != nil; other = other.next {
+		for other := sh.heldLocked(p.id); other != nil; other = other.next {
 			open = append(open, &other.Held)
 		}
 	}
@@ -171,7 +188,7 @@ func (c *core) giveBackLocked(sh *shard, p *heldPart, units int64, open []*weir.
 		return
 	}
 	e := &sh.table.entries[slot]
-	if e.state = p.limit.Release(e.state, sh.tail(slot), p.Held, units, open); e.state == (weir.State{}) {
+	if e.state = p.limit.Release(e.state, sh.tail(slot), p.Held, units, open); e.state == (weir.State{}) && !sh.isHeldLocked(slot) {
 		sh.removeLocked(slot)
 		c.keys.Add(-1)
 		return
@@ -181,21 +198,23 @@ func (c *core) giveBackLocked(sh *shard, p *heldPart, units int64, open []*weir.
 
 // isFullLocked reports whether one more hold would be too many for a key.
 func (c *core) isFullLocked(h *hold, sh *shard, k id, now weir.Micros) bool {
-	if len(sh.held) == 0 {
+	first := sh.heldLocked(k)
+	if first == nil {
 		return false
 	}
 	most := c.holdsOfKeyLocked(c.holdShard(h.id))
-	if sh.held[k].n < most {
+	if first.count < most {
 		return false
 	}
 	c.endDueLocked(sh, k, now) // what would give units back has done so already
-	return sh.held[k].n >= most
+	first = sh.heldLocked(k)
+	return first != nil && first.count >= most
 }
 
 // denyFullLocked says when a key can have one more hold.
 func (sh *shard) denyFullLocked(d *weir.Decision, k id, now weir.Micros) {
 	first := weir.Micros(math.MaxInt64)
-	for p := sh.held[k].first; p != nil; p = p.next {
+	for p := sh.heldLocked(k); p != nil; p = p.next {
 		first = min(first, p.hold.expires)
 	}
 	d.Allowed, d.RetryAfter, d.Delay = false, first.Sub(now), 0
@@ -234,11 +253,14 @@ func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
 }
 
 // resetLocked lets holds of a key have nothing to give back.
-func (sh *shard) resetLocked(k id) {
-	for p := sh.held[k].first; p != nil; {
+func (sh *shard) resetLocked(slot int) {
+	if !sh.isHeldLocked(slot) {
+		return
+	}
+	for p := sh.table.held[slot]; p != nil; {
 		next := p.next
 		p.listed, p.prev, p.next = false, nil, nil
 		p = next
 	}
-	delete(sh.held, k)
+	sh.table.held[slot] = nil
 }

@@ -3,6 +3,7 @@ package memory
 import (
 	"errors"
 	"math/bits"
+	"runtime"
 
 	"github.com/weirhq/weir"
 )
@@ -15,11 +16,12 @@ const (
 	maxRemembered = 4
 
 	// Shards are many enough to keep goroutines apart, and few, so that what each of them
-	// writes to stays in the processor's cache. A full shard has 4096 to 65,536 holds.
-	fewHolds      = 4096
-	enoughShards  = 64
-	manyHolds     = 1 << 16
-	bytesPerEnded = 256 // on average, at most
+	// writes to stays in the processor's cache. A full shard has 4096 to 131,072 holds.
+	fewHolds           = 4096
+	shardsPerProcessor = 8
+	enoughShards       = 64
+	manyHolds          = 1 << 17
+	bytesPerEnded      = 256 // on average, at most
 
 	// share is the part of the free places that one key may have, so that a few keys with
 	// many holds cannot take all places: the more are taken, the fewer can one key have.
@@ -33,7 +35,8 @@ var errTooManyHolds = errors.New("memory: too many holds are open; settle them s
 
 func (c *core) makeHoldShards(maxKeys int) {
 	most := maxKeys / maxRemembered
-	log := bits.Len(uint(max(1, min(most/fewHolds, enoughShards), most/manyHolds) - 1))
+	enough := min(enoughShards, shardsPerProcessor*runtime.GOMAXPROCS(0))
+	log := bits.Len(uint(max(1, min(most/fewHolds, enough), most/manyHolds) - 1))
 	c.holds, c.holdShift = make([]holdShard, 1<<log), 64-log
 	c.maxHolds, c.maxParts = most>>log, maxKeys/2>>log
 }
@@ -83,7 +86,7 @@ func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
 	}
 	if o.count > 0 {
 		if h := o.records[o.hand]; h != nil && h.number > 0 && h.expires <= now {
-			c.expireLocked(sh, h, now)
+			c.expireLocked(sh, sh.findLocked(h.id), h, now)
 		}
 	}
 }

@@ -18,29 +18,30 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 	if settlement.Ops != nil && settlement.Used != nil {
 		late = &settlement
 	}
-	return s.end(settlement.ID, settlement.Used, settlement.TTL, late)
+	return s.end(nil, settlement.ID, settlement.Used, settlement.TTL, late)
 }
 
-// SettleOne settles a hold with the same number of units for each part.
-func (s *Store) SettleOne(ctx context.Context, id weir.HoldID, used int64) (weir.Settled, error) {
+// SettleOne settles a hold with the same number of units for each part. If it is this call
+// that ends the hold, the parts of its answer are in dst, as far as that has room.
+func (s *Store) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.HoldID, used int64) (weir.Settled, error) {
 	if err := ctx.Err(); err != nil {
 		return weir.Settled{}, err
 	}
-	return s.end(id, func(string, int64) int64 { return used }, 0, nil)
+	return s.end(dst, id, func(string, int64) int64 { return used }, 0, nil)
 }
 
 // end settles a hold, or extends it if used is nil. If there is none, it settles what comes
 // late. The parameters are apart so that used does not escape.
-func (s *Store) end(id weir.HoldID, used func(string, int64) int64, ttl time.Duration, late *weir.Settlement) (weir.Settled, error) {
+func (s *Store) end(dst []weir.SettledPart, id weir.HoldID, used func(string, int64) int64, ttl time.Duration, late *weir.Settlement) (weir.Settled, error) {
 	c, now := s.core.Load(), s.now()
 	sh := c.holdShard(id)
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	h, done := c.lookLocked(sh, id, now)
+	at, h, done := c.lookLocked(sh, id, now)
 	isLate := h == nil && done == nil && late != nil
 	if isLate {
 		var err error
-		if h, err = c.lateLocked(sh, now, late); err != nil {
+		if at, h, err = c.lateLocked(sh, now, late); err != nil {
 			return weir.Settled{}, err
 		}
 	}
@@ -50,30 +51,30 @@ func (s *Store) end(id weir.HoldID, used func(string, int64) int64, ttl time.Dur
 	case h == nil:
 		return weir.Settled{}, nil
 	case used == nil:
-		return c.extendLocked(sh, h, now, now.Add(ttl)), nil
+		return c.extendLocked(sh, at, h, now, now.Add(ttl)), nil
 	}
 	for i := range h.parts {
 		p := &h.parts[i]
 		p.used = (&weir.Settlement{Used: used}).Units(p.tag, p.Cost)
 	}
-	return s.settleLocked(c, sh, h, now, isLate), nil
+	return s.settleLocked(dst, c, sh, at, h, now, isLate), nil
 }
 
-// answer is what a caller is told of a hold.
-func (h *hold) answer(state weir.HoldState) weir.Settled {
-	s := weir.Settled{State: state, Parts: make([]weir.SettledPart, len(h.parts))}
+// answer appends what a caller is told of the parts of a hold.
+func (h *hold) answer(dst []weir.SettledPart) []weir.SettledPart {
+	dst = slices.Grow(dst, len(h.parts))
 	for i := range h.parts {
 		p := &h.parts[i]
-		s.Parts[i] = weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: p.used, Excess: p.excess}
+		dst = append(dst, weir.SettledPart{Tag: p.tag, Cost: p.Cost, Used: p.used, Excess: p.excess})
 	}
-	return s
+	return dst
 }
 
 // lateLocked opens a hold on which nothing was charged yet.
-func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settlement) (*hold, error) {
+func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settlement) (int, *hold, error) {
 	h, err := c.openLocked(sh, settlement.ID, now, len(settlement.Ops))
 	if err != nil {
-		return nil, err
+		return -1, nil, err
 	}
 	h.expires = now
 	for i := range settlement.Ops {
@@ -82,8 +83,7 @@ func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settl
 		p.id, _ = c.identify(op)
 		p.Cost = op.Cost
 	}
-	sh.addLocked(h)
-	return h, nil
+	return sh.addLocked(h), h, nil
 }
 
 // lockOrder appends the numbers of the shards of the parts, as takeMany locks them.
@@ -91,8 +91,11 @@ func (h *hold) lockOrder(c *core, order []int) []int {
 	for i := range h.parts {
 		order = append(order, int(h.parts[i].id.lo>>c.shift))
 	}
-	slices.Sort(order)
-	return slices.Compact(order)
+	if len(order) > 1 {
+		slices.Sort(order)
+		order = slices.Compact(order)
+	}
+	return order
 }
 
 // hasLapsedLocked reports whether the hold expired for somebody whose clock was ahead. It
@@ -107,12 +110,12 @@ func (h *hold) hasLapsedLocked() bool {
 }
 
 // lapseLocked ends a hold that has lapsed.
-func (c *core) lapseLocked(sh *holdShard, h *hold, now weir.Micros) weir.Settled {
-	c.expireLocked(sh, h, now)
+func (c *core) lapseLocked(sh *holdShard, at int, h *hold, now weir.Micros) weir.Settled {
+	c.expireLocked(sh, at, h, now)
 	return weir.Settled{State: weir.HoldExpired}
 }
 
-func (c *core) extendLocked(sh *holdShard, h *hold, now, expires weir.Micros) weir.Settled {
+func (c *core) extendLocked(sh *holdShard, place int, h *hold, now, expires weir.Micros) weir.Settled {
 	var buf [8]int
 	order := h.lockOrder(c, buf[:0])
 	c.lock(order)
@@ -122,24 +125,20 @@ func (c *core) extendLocked(sh *holdShard, h *hold, now, expires weir.Micros) we
 		for i := range h.parts {
 			if p := &h.parts[i]; p.listed && p.releases() { // it may be sooner than before
 				at := c.shardOf(p.id)
-				list := at.held[p.id]
-				list.releases, at.releases = min(list.releases, expires), min(at.releases, expires)
-				at.held[p.id] = list
+				at.releaseByLocked(at.heldLocked(p.id), expires)
 			}
 		}
 	}
 	c.unlock(order)
 	if lapsed {
-		return c.lapseLocked(sh, h, now)
+		return c.lapseLocked(sh, place, h, now)
 	}
-	answer := h.answer(weir.HoldOpen)
-	answer.Expires = expires
-	return answer
+	return weir.Settled{State: weir.HoldOpen, Expires: expires, Parts: h.answer(nil)}
 }
 
 // settleLocked makes the cost of each part what was used. All parts are settled at the same
 // time for everyone to see. If the hold comes late, nothing was charged before.
-func (s *Store) settleLocked(c *core, sh *holdShard, h *hold, now weir.Micros, late bool) weir.Settled {
+func (s *Store) settleLocked(dst []weir.SettledPart, c *core, sh *holdShard, place int, h *hold, now weir.Micros, late bool) weir.Settled {
 	var buf [8]int
 	order, room := h.lockOrder(c, buf[:0]), int64(0)
 	for {
@@ -147,7 +146,7 @@ func (s *Store) settleLocked(c *core, sh *holdShard, h *hold, now weir.Micros, l
 		if h.hasLapsedLocked() {
 			c.unlock(order)
 			c.keys.Add(-room)
-			return c.lapseLocked(sh, h, now)
+			return c.lapseLocked(sh, place, h, now)
 		}
 		missing := c.missingLocked(h, now, late)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
@@ -181,8 +180,8 @@ func (s *Store) settleLocked(c *core, sh *holdShard, h *hold, now weir.Micros, l
 	if room > 0 { // more than was needed
 		c.keys.Add(-room)
 	}
-	answer := h.answer(weir.HoldSettled)
-	c.endLocked(sh, h, weir.HoldSettled, now)
+	answer := weir.Settled{State: weir.HoldSettled, Parts: h.answer(dst)}
+	c.endLocked(sh, place, h, weir.HoldSettled, now)
 	return answer
 }
 

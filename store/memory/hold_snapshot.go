@@ -127,11 +127,15 @@ func readHold(in *snapshot.Reader) (h *hold, state weir.HoldState, until weir.Mi
 	h.expires, until = weir.Micros(in.Between(0, exact)), weir.Micros(in.Between(0, exact))
 	parts := in.Between(0, weir.MaxOps)
 	in.Must(state == weir.HoldOpen || parts == 0)
+	h.grow(int(parts))
 	for ; parts > 0 && in.Err == nil; parts-- {
 		h.readPart(in)
 	}
 	settled := in.Between(0, weir.MaxOps)
 	in.Must(state == weir.HoldSettled || settled == 0)
+	if settled > 0 {
+		h.grow(int(settled))
+	}
 	for ; settled > 0 && in.Err == nil; settled-- {
 		p := h.add(in.Text(0, weir.MaxTagLen), nil)
 		p.Cost, p.used, p.excess = in.Between(0, exact), in.Between(0, maxUsed), in.Between(0, maxUsed)

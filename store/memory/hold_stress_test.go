@@ -27,8 +27,10 @@ func TestExpiryWorkIsBounded(t *testing.T) {
 	c := s.core.Load()
 	left := func() (n int) {
 		for i := range c.shards {
-			for _, list := range c.shards[i].held {
-				n += list.n
+			for _, first := range c.shards[i].table.held {
+				if first != nil {
+					n += first.count
+				}
 			}
 		}
 		return n

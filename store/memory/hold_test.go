@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -157,16 +159,17 @@ func checkHolds(t *testing.T, c *core) {
 	t.Helper()
 	listed := map[*heldPart]bool{}
 	for i := range c.shards {
-		for k, list := range c.shards[i].held {
-			n := 0
-			for p := list.first; p != nil; p = p.next {
-				if n++; !p.listed || p.id != k || p.next != nil && p.next.prev != p || p.releases() && p.hold.expires < list.releases {
-					t.Fatalf("%+v on the list %+v of %v", p, list, k)
+		sh := &c.shards[i]
+		for slot, first := range sh.table.held {
+			n, e := 0, &sh.table.entries[slot]
+			for p := first; p != nil; p = p.next {
+				if n++; !p.listed || !e.is(p.id) || p.next != nil && p.next.prev != p || p.releases() && p.hold.expires < first.soonest {
+					t.Fatalf("%+v on the list %+v of %v", p, first, e)
 				}
 				listed[p] = true
 			}
-			if n != list.n || n == 0 || list.releases < c.shards[i].releases {
-				t.Fatalf("%+v has %d holds, its shard releases at %d", list, n, c.shards[i].releases)
+			if first != nil && (first.prev != nil || n != first.count || first.soonest < sh.releases) {
+				t.Fatalf("%+v has %d holds, its shard releases at %d", first, n, sh.releases)
 			}
 		}
 	}
@@ -207,5 +210,41 @@ func checkHolds(t *testing.T, c *core) {
 	}
 	if len(listed) > 0 {
 		t.Fatalf("%d parts have no open hold", len(listed))
+	}
+}
+
+// A refund of all that was charged leaves the key, as long as it has a hold.
+func TestRefundOfAHeldKey(t *testing.T) {
+	s, _ := open(0)
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1h"), Cost: 2}
+	d := testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}}, op))(t)
+	op.Receipt = d[0].Receipt
+	testcall.OK(t, s.Refund(t.Context(), op))
+	checkKeys(t, s, 1)
+	if done := settle(t, s, weir.HoldID{1}, 5); done.State != weir.HoldSettled {
+		t.Errorf("%+v", done)
+	}
+	checkKeys(t, s, 1)
+}
+
+// Each of many callers that settle a hold at once has an answer of its own.
+func TestSettleOneAtOnce(t *testing.T) {
+	s, _ := open(0)
+	l := testcall.Must(weir.NewLimiter(s, weir.MustParseLimit("fixed_window 10/1h")))(t)
+	h, _, err := l.Reserve(t.Context(), "k", 2, 0)
+	testcall.OK(t, err)
+	var callers sync.WaitGroup
+	var first atomic.Int64
+	for i := range int64(8) {
+		callers.Go(func() {
+			done, err := h.Settle(t.Context(), i)
+			if err != nil || done.State != weir.HoldSettled || !done.Repeated && !first.CompareAndSwap(0, done.Parts[0].Used+1) {
+				t.Errorf("%+v, %v", done, err)
+			}
+		})
+	}
+	callers.Wait()
+	if done := testcall.Must(h.Settle(t.Context(), 9))(t); !done.Repeated || done.Parts[0].Used != first.Load()-1 {
+		t.Errorf("%+v after %d", done, first.Load()-1)
 	}
 }

@@ -95,7 +95,7 @@ func (sh *shard) leastLocked(from int64) int {
 	for i, seen := 0, 0; i < len(entries) && seen < sample; i++ {
 		slot := int((from + int64(i)) % int64(len(entries)))
 		e := &entries[slot]
-		if e.free() || sh.isHeldLocked(e) {
+		if e.free() || sh.isHeldLocked(slot) {
 			continue
 		}
 		seen++

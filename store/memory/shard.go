@@ -12,16 +12,14 @@ import (
 // shard is a part of the keys with a lock of its own. It fills cache lines of its
 // own too, so that goroutines at two shards do not disturb each other.
 type shard struct {
-	shardFields
 	_ [shardSize - unsafe.Sizeof(shardFields{})]byte
+	shardFields
 }
 
 const shardSize = 128
 
 type shardFields struct {
 	mu    sync.Mutex
-	table table
-	arena arena
 	sweep weir.Micros // when to look for keys that are fully reset
 
 	// earliest is not later than the first instant at which any key of the
@@ -29,10 +27,12 @@ type shardFields struct {
 	// instant, or when to look again. Others read it without the lock.
 	earliest atomic.Int64
 
-	// held are the open holds of each key, and releases is not later than when the first of
-	// them gives its units back because it expires.
-	held     map[id]heldKey
+	// releases is not later than when the first open hold gives its units back because it
+	// expires.
 	releases weir.Micros
+
+	table table
+	arena *arena // nil until a key has a tail
 }
 
 const (
@@ -86,7 +86,7 @@ func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 func (sh *shard) refundLocked(slot int, op *weir.Op) bool {
 	e := &sh.table.entries[slot]
 	e.state = op.Limit.Refund(e.state, sh.tail(slot), op.Receipt, op.Cost)
-	if e.state == (weir.State{}) {
+	if e.state == (weir.State{}) && !sh.isHeldLocked(slot) {
 		sh.removeLocked(slot)
 		return true
 	}
@@ -94,11 +94,19 @@ func (sh *shard) refundLocked(slot int, op *weir.Op) bool {
 	return false
 }
 
-// lengthenLocked moves the tail of an entry to a larger block.
-func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, s weir.State, need int) []int64 {
+// needTailsLocked lets keys have tails.
+func (sh *shard) needTailsLocked() {
 	if sh.table.tails == nil {
 		sh.table.tails = make([]block, len(sh.table.entries))
 	}
+	if sh.arena == nil {
+		sh.arena = new(arena)
+	}
+}
+
+// lengthenLocked moves the tail of an entry to a larger block.
+func (sh *shard) lengthenLocked(slot int, limit *weir.Compiled, s weir.State, need int) []int64 {
+	sh.needTailsLocked()
 	old := sh.table.tails[slot]
 	b := sh.arena.take(need)
 	limit.MoveTail(sh.arena.words(b), sh.arena.words(old), s)
@@ -137,7 +145,7 @@ func (sh *shard) sweepLocked(now weir.Micros) int {
 	for slot := 0; slot < len(sh.table.entries); {
 		e := &sh.table.entries[slot]
 		switch recovered := !e.free() && e.state.Fresh <= now; {
-		case recovered && sh.isHeldLocked(e):
+		case recovered && sh.isHeldLocked(slot):
 			earliest = min(earliest, int64(now+sweepEvery)) // or when it is let go
 		case recovered:
 			sh.removeLocked(slot) // another entry may have moved to this slot

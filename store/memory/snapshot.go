@@ -151,9 +151,7 @@ func (c *core) put(k id, state weir.State, tail []int64, now weir.Micros, maxKey
 	sh.table.entries[slot].state = state
 	sh.earliest.Store(min(sh.earliest.Load(), int64(state.Fresh)))
 	if len(tail) > 0 {
-		if sh.table.tails == nil {
-			sh.table.tails = make([]block, len(sh.table.entries))
-		}
+		sh.needTailsLocked()
 		b := sh.arena.take(len(tail))
 		sh.table.tails[slot] = b
 		copy(sh.arena.words(b), tail)

@@ -237,8 +237,8 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 	for i := range ops {
 		k, sh := c.identify(&ops[i])
 		sh.mu.Lock()
-		sh.resetLocked(k)
 		if slot, found := sh.table.find(k); found {
+			sh.resetLocked(slot)
 			sh.removeLocked(slot)
 			c.keys.Add(-1)
 		}

@@ -36,9 +36,12 @@ func (e *entry) setDenied(denied bool) {
 // hash, whether or not it finds anything; a full table stays quick.
 type table struct {
 	entries []entry
-	tails   []block // of the same slots; nil until a key needs one
-	homes   uint64  // entries beyond are room for what the last homes push on
+	homes   uint64 // entries beyond are room for what the last homes push on
 	keys    int
+
+	// Of the same slots, nil until a key needs one: the tail, and the newest open hold.
+	tails []block
+	held  []*heldPart
 }
 
 // A table grows by a fifth when it is 85 % full, so it is 71 to 85 % full and a
@@ -91,6 +94,10 @@ func (t *table) insert(k id) int {
 		copy(t.tails[slot+1:end+1], t.tails[slot:end])
 		t.tails[slot] = 0
 	}
+	if t.held != nil {
+		copy(t.held[slot+1:end+1], t.held[slot:end])
+		t.held[slot] = nil
+	}
 	t.keys++
 	return slot
 }
@@ -102,6 +109,20 @@ func (t *table) extend() {
 	if t.tails != nil {
 		t.tails = append(t.tails, make([]block, spill)...)
 	}
+	if t.held != nil {
+		t.held = append(t.held, make([]*heldPart, spill)...)
+	}
+}
+
+// move copies what is known of the key at slot to another one.
+func (t *table) move(to int, from *table, slot int) {
+	t.entries[to] = from.entries[slot]
+	if t.tails != nil {
+		t.tails[to] = from.tails[slot]
+	}
+	if t.held != nil {
+		t.held[to] = from.held[slot]
+	}
 }
 
 // remove takes the entry at slot out and closes the gap.
@@ -111,14 +132,14 @@ func (t *table) remove(slot int) {
 		if e.free() || t.home(e.id) == next {
 			break
 		}
-		t.entries[slot] = *e
-		if t.tails != nil {
-			t.tails[slot] = t.tails[next]
-		}
+		t.move(slot, t, next)
 	}
 	t.entries[slot] = entry{}
 	if t.tails != nil {
 		t.tails[slot] = 0
+	}
+	if t.held != nil {
+		t.held[slot] = nil
 	}
 	t.keys--
 }
@@ -131,6 +152,9 @@ func (t *table) resize(homes uint64) {
 	if old.tails != nil {
 		t.tails = make([]block, len(t.entries))
 	}
+	if old.held != nil {
+		t.held = make([]*heldPart, len(t.entries))
+	}
 	at := 0
 	for i := range old.entries {
 		e := &old.entries[i]
@@ -141,10 +165,7 @@ func (t *table) resize(homes uint64) {
 		for at >= len(t.entries) {
 			t.extend()
 		}
-		t.entries[at] = *e
-		if t.tails != nil {
-			t.tails[at] = old.tails[i]
-		}
+		t.move(at, &old, i)
 		at++
 	}
 }
