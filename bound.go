@@ -3,11 +3,15 @@ package weir
 // Bound returns the most units that one key can get in any interval (t − Period, t], if
 // no request costs more than largest. A delayed request counts when its delay ends.
 // Some traffic reaches this bound.
+//
+// For periods of the calendar, whose lengths differ, the bound holds in any interval that
+// contains no whole period, as long as the limit does not change.
 func (c *Compiled) Bound(largest int64) int64 {
 	n, p := c.limit.N, c.period // p in microseconds; requests are allowed at whole microseconds
 	switch c.limit.Algorithm {
 	case FixedWindow:
-		// An interval covers parts of two windows, unless it is a single microsecond.
+		// An interval covers parts of two windows, unless it is a single microsecond. To cover
+		// parts of three it would have to contain the one in the middle.
 		if p == 1 {
 			return n
 		}

@@ -28,6 +28,8 @@ type Compiled struct {
 	rankBits int // of an entry of a log
 
 	most int64 // units that can be in use, debts included; of a bucket, parts
+
+	calendar *calendar // nil unless the periods are those of the calendar
 }
 
 // Compile validates the limit and prepares it for use.
@@ -35,7 +37,7 @@ func (l Limit) Compile() (*Compiled, error) {
 	if err := l.validateFields(); err != nil {
 		return nil, err
 	}
-	c := &Compiled{limit: l, period: l.Period.Microseconds(), capacity: l.N}
+	c := &Compiled{limit: l, period: l.Period.Microseconds(), capacity: l.N, calendar: newCalendar(l)}
 	c.rankBits = logRankBits(c.period)
 	switch {
 	case l.Algorithm.leaks():
@@ -125,8 +127,8 @@ func (c *Compiled) kindText() string {
 }
 
 // Kind is equal for limits that share their usage: same name, algorithm, period and
-// sub-windows. A store keeps one [State] for each key and kind, so changing N or Burst
-// resets no client. Kind is exact for limits without names; two names collide with
+// sub-windows. A store keeps one [State] for each key and kind, so changing N, Burst, Zone
+// or Starts resets no client. Kind is exact for limits without names; two names collide with
 // probability 2^-64.
 func (c *Compiled) Kind() uint64 { return c.kind }
 

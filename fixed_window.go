@@ -6,11 +6,13 @@ package weir
 //	A      units in it
 
 func (v *view) lookFixedWindow() {
-	period := Micros(v.c.period)
-	if v.now < v.old.Fresh {
-		v.pending = v.old
-		v.now = max(v.now, v.old.Fresh-period)
-	} else {
+	switch {
+	case v.now < v.old.Fresh:
+		v.pending = v.old // however long the window is: the limit may have changed meanwhile
+	case v.c.calendar != nil:
+		v.pending.Fresh = v.c.calendar.around(v.now)[2]
+	default:
+		period := Micros(v.c.period)
 		v.pending.Fresh = v.now - v.now%period + period
 	}
 	v.free = v.c.limit.N - v.pending.A

@@ -35,8 +35,24 @@ type Limit struct {
 	// have no burst.
 	Burst int64
 
-	// Period is a whole number of microseconds, up to 10 years.
+	// Period is a whole number of microseconds, up to 10 years. Month and Year are periods
+	// of the calendar.
 	Period time.Duration
+
+	// Zone makes the Period one of the calendar: an hour, a day, a week, a Month or a Year by
+	// the clocks of this time zone, as time.LoadLocation returns it. Default nil: Month and
+	// Year in UTC, and other periods of constant length. Only a FixedWindow can follow the
+	// calendar.
+	//
+	// Limits that differ only in Zone and Starts share their usage. If you change these, a
+	// client's current period ends when it would have ended before, and the next one has
+	// all of N and ends with a period of the new limit.
+	Zone *time.Location
+
+	// Starts is where a period of the calendar begins: "06:00" for days, "monday" for weeks,
+	// "15" for Month, "04-01" for Year. In a shorter month the last day stands for a later
+	// one. Default midnight, Monday, the 1st and January 1.
+	Starts string
 
 	// Buckets is the number of sub-windows of SlidingBuckets. Default 60.
 	Buckets int
@@ -61,6 +77,11 @@ func PerMinute(n int64) Limit { return Limit{N: n, Period: time.Minute} }
 func PerHour(n int64) Limit   { return Limit{N: n, Period: time.Hour} }
 func PerDay(n int64) Limit    { return Limit{N: n, Period: 24 * time.Hour} }
 
+// PerMonth returns a quota of n units per calendar month of a time zone; nil is UTC.
+func PerMonth(n int64, zone *time.Location) Limit {
+	return Limit{Algorithm: FixedWindow, N: n, Period: Month, Zone: zone}
+}
+
 // Validate returns the first reason why the limit cannot be enforced, as an
 // *InvalidError that names the field and the remedy.
 func (l Limit) Validate() error {
@@ -84,6 +105,9 @@ func (l Limit) validateFields() error {
 		return invalid("limit", "%d units are more than can be counted exactly; N is at most %d", l.N, int64(MaxUnits))
 	}
 	if err := validatePeriod(l.Period); err != nil {
+		return err
+	}
+	if err := l.validateCalendar(); err != nil {
 		return err
 	}
 	if err := l.validateBurst(); err != nil {

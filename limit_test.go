@@ -70,7 +70,7 @@ func TestParseLimitErrors(t *testing.T) {
 		"5/1m burst 0":                      `weir: burst: "0" is not a whole number of at least 1`,
 		"5/1m brust 10":                     `weir: limit: "brust" is unknown; did you mean "burst"?`,
 		"5/1m burst 5 burst 7":              `weir: limit: "burst" is given twice`,
-		"5/1m hello":                        `weir: limit: "hello" is unknown; after the rate come burst, buckets, shape, count_denied`,
+		"5/1m hello":                        `weir: limit: "hello" is unknown; after the rate come zone, starts, burst, buckets, shape, count_denied`,
 		"5/1m buckets 10":                   `weir: buckets: only sliding_buckets has sub-windows, token_bucket has none`,
 		"sliding_buckets 5/1m buckets 1":    `weir: buckets: 1 sub-windows cannot slide`,
 		"sliding_buckets 5/1m buckets 4096": `weir: buckets: 4096 sub-windows are too many; write at most 4095`,

@@ -8,18 +8,24 @@ import (
 
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/spelling"
+	"github.com/weirhq/weir/internal/zone"
 )
 
 // ParseLimit parses a limit in the notation
 //
-//	[algorithm] N/period [burst N] [buckets N] [shape] [count_denied] [release]
+//	[algorithm] N/period [zone NAME] [starts START] [burst N] [buckets N] [shape] [count_denied] [release]
 //
-// for example "100/1m", "5/minute" or "leaky_bucket 100/1m burst 400 shape". The limit
-// that it returns is valid.
+// for example "100/1m", "5/minute", "leaky_bucket 100/1m burst 400 shape" or
+// "10000/month zone Asia/Shanghai starts 15". The algorithm is token_bucket by default; for
+// periods of the calendar it is fixed_window. The limit that it returns is valid.
+//
+// The data of a zone is read as time.LoadLocation does. Import time/tzdata where the system
+// may not have it.
 func ParseLimit(s string) (Limit, error) {
 	words := strings.Fields(s)
 	var l Limit
-	if len(words) > 0 && !startsWithDigit(words[0]) && !strings.Contains(words[0], "/") {
+	named := len(words) > 0 && !startsWithDigit(words[0]) && !strings.Contains(words[0], "/")
+	if named {
 		a, err := ParseAlgorithm(words[0])
 		if err != nil {
 			return Limit{}, err
@@ -35,6 +41,9 @@ func ParseLimit(s string) (Limit, error) {
 	}
 	if err := l.parseOptions(words[1:]); err != nil {
 		return Limit{}, err
+	}
+	if !named && l.isCalendar() {
+		l.Algorithm = FixedWindow
 	}
 	if err := l.Validate(); err != nil {
 		return Limit{}, err
@@ -62,6 +71,11 @@ func (l *Limit) parseRate(rate string) error {
 		return invalid("limit", "%q is not a whole number of units that can be counted; write N/period, for example 100/1m", n)
 	}
 	if l.Period, err = duration.Parse(period); err != nil {
+		for _, unit := range []string{"month", "year"} {
+			if strings.Contains(period, unit) {
+				return invalid("period", "%q is not a period, because months and years differ in length; write %d/%s, or a number of days such as 60d", period, l.N, unit)
+			}
+		}
 		return invalid("period", "%v", err)
 	}
 	return nil
@@ -79,6 +93,19 @@ func (l *Limit) parseOptions(words []string) error {
 			l.CountDenied = true
 		case "release":
 			l.Release = true
+		case "zone", "starts":
+			i++
+			if i == len(words) {
+				return invalid(word, "a value is required; write for example \"10000/month zone Europe/Berlin starts 15\"")
+			}
+			if word == "starts" {
+				l.Starts = words[i]
+				continue
+			}
+			var err error
+			if l.Zone, err = zone.Load(words[i]); err != nil {
+				return invalid("zone", "%v", err)
+			}
 		case "burst", "buckets":
 			i++
 			if i == len(words) {
@@ -94,7 +121,7 @@ func (l *Limit) parseOptions(words []string) error {
 				l.Buckets = int(min(n, MaxBuckets+1))
 			}
 		default:
-			options := []string{"burst", "buckets", "shape", "count_denied", "release"}
+			options := []string{"zone", "starts", "burst", "buckets", "shape", "count_denied", "release"}
 			return invalid("limit", "%q is unknown; %s", word, spelling.Hint(word, options, "after the rate come "+strings.Join(options, ", ")))
 		}
 	}
@@ -115,6 +142,7 @@ func startsWithDigit(s string) bool { return s != "" && '0' <= s[0] && s[0] <= '
 func (l Limit) String() string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s %s", l.Algorithm, l.Rate())
+	b.WriteString(l.calendarText())
 	if l.Burst != 0 {
 		fmt.Fprintf(&b, " burst %d", l.Burst)
 	}

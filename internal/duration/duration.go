@@ -13,6 +13,10 @@ import (
 const (
 	day  = 24 * time.Hour
 	week = 7 * day
+
+	// Month and Year are the average ones of the calendar, of 400 years.
+	Month = 2_629_746 * time.Second
+	Year  = 12 * Month
 )
 
 // words are the units, which may also stand alone: "100/minute" is "100/1m".
@@ -26,10 +30,16 @@ var words = map[string]time.Duration{
 	"w": week, "week": week,
 }
 
-// Parse reads "1m", "1h30m", "1.5s", "1d", "2w", or a bare unit such as "m" or
-// "minute". It rejects signs: a negative length of time limits nothing.
+// ofCalendar differ in length, so only one at a time makes sense: "100/month".
+var ofCalendar = map[string]time.Duration{"month": Month, "year": Year}
+
+// Parse reads "1m", "1h30m", "1.5s", "1d", "2w", or a bare unit such as "m", "minute" or
+// "month". It rejects signs: a negative length of time limits nothing.
 func Parse(s string) (time.Duration, error) {
 	if d, ok := words[s]; ok {
+		return d, nil
+	}
+	if d, ok := ofCalendar[s]; ok {
 		return d, nil
 	}
 	if s == "" {
@@ -87,6 +97,12 @@ func Format(d time.Duration) string { return string(Append(nil, d)) }
 func Append(dst []byte, d time.Duration) []byte {
 	if d == 0 {
 		return append(dst, "0s"...)
+	}
+	switch d {
+	case Month:
+		return append(dst, "month"...)
+	case Year:
+		return append(dst, "year"...)
 	}
 	for _, u := range [...]struct {
 		unit time.Duration

@@ -23,6 +23,8 @@ func TestParse(t *testing.T) {
 		"1week":  7 * 24 * time.Hour,
 		"day":    24 * time.Hour,
 		"s":      time.Second,
+		"month":  Month,
+		"year":   Year,
 		"0":      0,
 		"0s":     0,
 
@@ -33,7 +35,7 @@ func TestParse(t *testing.T) {
 			t.Errorf("Parse(%q) = %v, %v; want %v", in, got, err, want)
 		}
 	}
-	for _, in := range []string{"", "1", "m1", "-1s", "+1s", "1x", "1 m", "1mm", "..s", "1e3s", "9999999999h", "999999w", "1d-1h", "1ß", "106751d106751d", "9223372036854775807ns1ns"} {
+	for _, in := range []string{"", "1", "m1", "-1s", "+1s", "1x", "1 m", "1mm", "..s", "1e3s", "9999999999h", "999999w", "1d-1h", "1ß", "106751d106751d", "1month", "2year", "1dmonth", "9223372036854775807ns1ns"} {
 		if got, err := Parse(in); err == nil {
 			t.Errorf("Parse(%q) = %v; want an error", in, got)
 		}
@@ -43,7 +45,7 @@ func TestParse(t *testing.T) {
 func TestFormatIsReadBack(t *testing.T) {
 	for want, d := range map[string]time.Duration{
 		"1m": time.Minute, "90s": 90 * time.Second, "36h": 36 * time.Hour, "7d": 7 * 24 * time.Hour,
-		"1500ms": 1500 * time.Millisecond, "7us": 7 * time.Microsecond, "0s": 0, "3ns": 3,
+		"1500ms": 1500 * time.Millisecond, "7us": 7 * time.Microsecond, "0s": 0, "3ns": 3, "month": Month, "year": Year,
 	} {
 		got := Format(d)
 		if got != want {

@@ -55,7 +55,7 @@ var layout = []line{
 	{[]string{"store/memory", "store/redis", "store/storetest"}, "the stores of client state; they do no arithmetic, except the Redis scripts, which are the same arithmetic in Lua; a store must not depend on another"},
 	{[]string{"store/redis/script"}, "assembles the Redis scripts from their parts; make generate runs it, and no package imports it"},
 	{[]string{"internal/scenario"}, "the language of test cases, which weir simulate also runs; it needs only the root package"},
-	{[]string{"."}, "the types and the arithmetic; it depends on nothing but the standard library and three small internal packages, so that every package can depend on it"},
+	{[]string{"."}, "the types and the arithmetic; it depends on nothing but the standard library and four small internal packages, so that every package can depend on it"},
 	{[]string{"sdk/proto/..."}, "the protobuf files of the gRPC API, and the code generated from them"},
 	{[]string{"internal/document"}, "YAML and JSON with line and column; the only package that imports a YAML library, so that the library can be replaced"},
 	{[]string{"internal/datadir"}, "the data directory that survives a restart: one owner, no partial files"},

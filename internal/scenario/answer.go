@@ -14,10 +14,10 @@ import (
 type answer struct {
 	op     int // of which op; -1 for the request as a whole
 	field  string
-	number int64 // units, or nanoseconds
+	number int64 // units, nanoseconds, or an instant
 }
 
-var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "delay", "excess", "allowed"}
+var fields = []string{"allow", "deny", "remaining", "limit", "retry", "reset", "reset_at", "delay", "excess", "allowed"}
 
 // parts reads the answers of the request, then those of single limits.
 func (p *parser) parts(step *Step) ([]answer, error) {
@@ -53,6 +53,10 @@ func (p *parser) answers(into []answer, op int) ([]answer, error) {
 		case "allow", "deny":
 		case "remaining", "limit", "excess", "allowed":
 			a.number, err = strconv.ParseInt(p.next(), 10, 64)
+		case "reset_at":
+			var at weir.Micros
+			at, err = p.instant()
+			a.number = int64(at)
 		case "retry", "reset", "delay":
 			var d time.Duration
 			if p.accept("never") {
@@ -88,6 +92,11 @@ func (a answer) check(d weir.Decision) error {
 		return a.checkDuration(d.RetryAfter)
 	case "reset":
 		return a.checkDuration(d.ResetAfter)
+	case "reset_at":
+		if want := weir.Micros(a.number); d.ResetAt != want {
+			return fmt.Errorf("reset_at is %s, want %s", d.ResetAt.Time().Format(time.RFC3339Nano), want.Time().Format(time.RFC3339Nano))
+		}
+		return nil
 	case "delay":
 		return a.checkDuration(d.Delay)
 	case "excess":

@@ -25,8 +25,10 @@
 //	at TIME extend HOLD [for D] [-> STATE]
 //	count KEY from TIME to TIME -> N
 //
-// TIME is a duration since the scenario's start, or a time of day such as
-// 10:30:15. The start is aligned to every window. Time may go back. A KEY with
+// TIME is a duration since the scenario's start, a time of day such as 10:30:15, or, for
+// limits that follow the calendar, a date such as 2026-03-29, which begins in UTC, or
+// 2026-03-29T02:30:00+01:00. The start is 1970, and aligned to every window of constant
+// length. Time may go back. A KEY with
 // spaces or odd bytes is quoted as in Go. Ops joined by "and" are one request.
 // "within" is the longest acceptable delay. "times" repeats the request, "every"
 // moves the clock between. "count" adds up the units that left in [from, to),
@@ -40,7 +42,7 @@
 //
 // # Answers
 //
-//	allow | deny | remaining N | limit N | retry D|never | reset D | delay D | excess N | allowed N
+//	allow | deny | remaining N | limit N | retry D|never | reset D | reset_at TIME | delay D | excess N | allowed N
 //
 // in any number and order. A request with several ops is answered as a whole,
 // "allow" or "deny"; parts after ";" speak of one limit:
@@ -57,6 +59,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	_ "time/tzdata" // for the zones of cases, whatever the system has
 
 	"github.com/weirhq/weir"
 )

@@ -171,9 +171,14 @@ func (p *parser) count(step *Step) error {
 	return p.end()
 }
 
-// instant reads a duration since the start, or a time of day.
+// instant reads a duration since the start, a time of day, or a date.
 func (p *parser) instant() (weir.Micros, error) {
 	word := p.next()
+	for _, layout := range []string{time.DateOnly, time.RFC3339Nano} {
+		if t, err := time.Parse(layout, word); err == nil && 0 <= t.UnixMicro() && t.UnixMicro() <= maxSpan {
+			return weir.MicrosOf(t), nil
+		}
+	}
 	for _, layout := range []string{"15:04:05", "15:04"} {
 		if t, err := time.Parse(layout, word); err == nil {
 			midnight := time.Date(0, 1, 1, 0, 0, 0, 0, time.UTC)
@@ -182,7 +187,7 @@ func (p *parser) instant() (weir.Micros, error) {
 	}
 	d, err := duration.Parse(word)
 	if err != nil {
-		return 0, fmt.Errorf("%q is not a time; write a duration such as 75s, or a time of day such as 10:30:15", word)
+		return 0, fmt.Errorf("%q is not a time; write a duration such as 75s, a time of day such as 10:30:15, or a date such as 2026-03-29 or 2026-03-29T02:30:00+01:00", word)
 	}
 	if d.Microseconds() > maxSpan {
 		return 0, fmt.Errorf("%q is more than a century after the start", word)

@@ -54,10 +54,10 @@ func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 		t.lastRelease = max(t.lastRelease, at)
 		w := windows[r.Key]
 		if w == nil {
-			w = &window{period: micros(limit.Limit())}
+			w = new(window)
 			windows[r.Key] = w
 		}
-		if units := w.add(at, r.Cost); units > t.Worst {
+		if units := w.add(at, before(limit, at), r.Cost); units > t.Worst {
 			t.Worst, t.WorstEnd = units, at
 		}
 	}
@@ -65,11 +65,19 @@ func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 	return t
 }
 
-// window sums the units that left in (t − period, t], t being the last of them.
+// before is where an interval begins that ends at an instant and is as long as a period. Of
+// periods of the calendar it contains none as a whole.
+func before(limit *weir.Compiled, at weir.Micros) weir.Micros {
+	if b, ok := limit.Bounds(at); ok {
+		return b[0]
+	}
+	return at - micros(limit.Limit())
+}
+
+// window sums the units that left in one interval, at whose end the last of them is.
 // One key's releases come in the order of time even when they are delayed: a queue
 // does not overtake.
 type window struct {
-	period   weir.Micros
 	releases []release
 	oldest   int // of those in the window
 	units    int64
@@ -80,10 +88,10 @@ type release struct {
 	units int64
 }
 
-func (w *window) add(at weir.Micros, units int64) int64 {
+func (w *window) add(at, since weir.Micros, units int64) int64 {
 	w.releases = append(w.releases, release{at, units})
 	w.units += units
-	for w.releases[w.oldest].at <= at-w.period {
+	for w.releases[w.oldest].at <= since {
 		w.units -= w.releases[w.oldest].units
 		w.oldest++
 	}
@@ -146,7 +154,7 @@ func laneNamed(limit weir.Limit, name string) (Lane, error) {
 	if err != nil {
 		return Lane{}, err
 	}
-	l := weir.Limit{Algorithm: algorithm, N: limit.N, Period: limit.Period, Shape: shape}
+	l := weir.Limit{Algorithm: algorithm, N: limit.N, Period: limit.Period, Zone: limit.Zone, Starts: limit.Starts, Shape: shape}
 	switch algorithm {
 	case weir.TokenBucket, weir.LeakyBucket:
 		l.Burst = limit.Burst

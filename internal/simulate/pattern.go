@@ -46,17 +46,27 @@ func patternNames() []string {
 
 func micros(limit weir.Limit) weir.Micros { return weir.Micros(limit.Period.Microseconds()) }
 
+// length is how long the first period is, so that traffic meets its end.
+func length(limit weir.Limit) weir.Micros {
+	if c, err := limit.Compile(); err == nil {
+		if b, ok := c.Bounds(0); ok {
+			return b[2]
+		}
+	}
+	return micros(limit)
+}
+
 func steady(c *collector, limit weir.Limit, _ uint64) error {
-	return c.rate(limit.N, micros(limit), 0, 4*micros(limit))
+	return c.rate(limit.N, length(limit), 0, 4*length(limit))
 }
 
 func overload(c *collector, limit weir.Limit, _ uint64) error {
-	return c.rate(2*limit.N, micros(limit), 0, 4*micros(limit))
+	return c.rate(2*limit.N, length(limit), 0, 4*length(limit))
 }
 
 func burst(c *collector, limit weir.Limit, _ uint64) error {
 	for i := range weir.Micros(3) {
-		at := i * micros(limit) * 3 / 2
+		at := i * length(limit) * 3 / 2
 		if err := c.spread(2*limit.N, at, at); err != nil {
 			return err
 		}
@@ -67,7 +77,7 @@ func burst(c *collector, limit weir.Limit, _ uint64) error {
 // boundary is the attack on fixed windows: each half is within the limit of its
 // own window, and both are within half a period.
 func boundary(c *collector, limit weir.Limit, _ uint64) error {
-	period := micros(limit)
+	period := length(limit)
 	quarter := max(1, period/4)
 	if err := c.spread(limit.N, period-quarter, period); err != nil {
 		return err
@@ -78,7 +88,7 @@ func boundary(c *collector, limit weir.Limit, _ uint64) error {
 // sawtooth has two teeth of 2N requests in two periods. When a rate climbs
 // evenly, the number of requests so far grows with the square of the time.
 func sawtooth(c *collector, limit weir.Limit, _ uint64) error {
-	tooth := 2 * micros(limit)
+	tooth := 2 * length(limit)
 	if err := c.room(4 * limit.N); err != nil {
 		return err
 	}
@@ -102,7 +112,7 @@ func poisson(c *collector, limit weir.Limit, seed uint64) error {
 	}
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 4 * limit.N {
-		at := random.Int64N(4 * int64(micros(limit)))
+		at := random.Int64N(4 * int64(length(limit)))
 		if err := c.one(weir.Micros(at)); err != nil {
 			return err
 		}

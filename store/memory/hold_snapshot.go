@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/snapshot"
+	"github.com/weirhq/weir/internal/zone"
 )
 
 // lastHolds returns the number of the newest hold of each shard.
@@ -54,7 +55,11 @@ func (h *hold) write(out *snapshot.Writer) {
 	for i := range h.parts {
 		p := &h.parts[i]
 		l := p.limit.Limit()
-		out.Texts(l.Name, p.tag)
+		zoneName := ""
+		if l.Zone != nil {
+			zoneName = l.Zone.String()
+		}
+		out.Texts(l.Name, p.tag, zoneName, l.Starts)
 		out.Words(int64(l.Algorithm), l.N, l.Burst, int64(l.Period), int64(l.Buckets), word(l.Shape), word(l.CountDenied), word(l.Release))
 		out.Words(int64(p.id.hi), int64(p.id.lo), p.Cost, int64(p.Receipt), p.Level, int64(p.At), word(!p.listed))
 	}
@@ -146,9 +151,27 @@ func readHold(in *snapshot.Reader) (h *hold, state weir.HoldState, until weir.Mi
 // maxUsed is what Settlement.Used may return.
 const maxUsed = 1<<63 - 1
 
+// maxText bounds the texts of a limit.
+const maxText = 200
+
+// zoneOf finds a zone. The hold of one that has been removed from the zone data ends its
+// periods in UTC.
+func zoneOf(name string) *time.Location {
+	if found, err := zone.Load(name); err == nil {
+		return found
+	}
+	return time.UTC
+}
+
 func (h *hold) readPart(in *snapshot.Reader) {
 	l := weir.Limit{Name: in.Text(0, weir.MaxNameLen)}
 	p := h.add(in.Text(0, weir.MaxTagLen), nil)
+	if in.Version >= 4 {
+		if name := in.Text(0, maxText); name != "" {
+			l.Zone = zoneOf(name)
+		}
+		l.Starts = in.Text(0, maxText)
+	}
 	l.Algorithm = weir.Algorithm(in.Between(0, 255))
 	l.N, l.Burst, l.Period = in.Word(), in.Word(), time.Duration(in.Word())
 	l.Buckets = int(in.Between(0, weir.MaxBuckets))

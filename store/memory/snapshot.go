@@ -20,7 +20,7 @@ import (
 // The seed makes the ids meaningful to the next process.
 var format = snapshot.Format{
 	Package: "memory", Magic: "weirsnap", Of: "memory store",
-	Version: 3, // in 1, a log had a word for each unit; in 2, there were no holds
+	Version: 4, // in 1, a log had a word for each unit; in 2, there were no holds; in 3, no calendar
 	Oldest:  2,
 }
 

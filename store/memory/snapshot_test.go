@@ -157,7 +157,7 @@ func TestRestoreOfAnotherVersion(t *testing.T) {
 	snapshot[len(format.Magic)] = 9
 	s, _ := open(0)
 	err := s.Restore(bytes.NewReader(snapshot))
-	if want := "memory: the snapshot cannot be used: it is of version 9, this weir reads versions 2 to 3"; err == nil || err.Error() != want {
+	if want := "memory: the snapshot cannot be used: it is of version 9, this weir reads versions 2 to 4"; err == nil || err.Error() != want {
 		t.Errorf("%v\nwant %s", err, want)
 	}
 }

@@ -41,9 +41,14 @@ type request struct {
 	needs needs
 
 	limits []*weir.Compiled
-	at     []opAt // of each op
+	ops    []opAt // of each op, where what it needs is
 
 	chains []chain // of singles
+
+	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
+	// when to when their bounds are right.
+	at          weir.Micros
+	from, until weir.Micros
 }
 
 func newRequest(batch []*check) *request {
@@ -65,7 +70,7 @@ func (r *request) listOps() {
 			if c.verb.holds() {
 				at.list = c.listAt(i, keys, &r.keys)
 			}
-			r.at = append(r.at, at)
+			r.ops = append(r.ops, at)
 		}
 		if c.hold.record != "" {
 			c.hold.at = position(keys, &r.keys, c.hold.record)
@@ -92,15 +97,14 @@ func (r *request) encode(now int64) string {
 	if r.form == singles {
 		return r.encodeSingles(now)
 	}
-	b := make(packer, 3, 32+60*len(r.limits)+24*len(r.at))
-	b.setArray(r.length())
-	b.number(now)
+	b := make(packer, 3, 64+60*len(r.limits)+24*len(r.ops))
+	b.setArray(b.clock(r, now) + r.length())
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
 		b.number(int64(c.Algorithm()))
-		b.limit(c)
+		b.limit(c, r.at)
 	}
-	at := r.at
+	at := r.ops
 	for _, c := range r.batch {
 		b.number(int64(c.verb))
 		b.number(int64(len(c.ops)))
@@ -115,9 +119,13 @@ func (r *request) encode(now int64) string {
 	return string(b)
 }
 
-// limit packs ten numbers.
-func (p *packer) limit(c *weir.Compiled) {
+// limit packs ten numbers. Of periods of the calendar they are where three of them end, the
+// one at a time and its neighbors.
+func (p *packer) limit(c *weir.Compiled, at weir.Micros) {
 	l, n := c.Limit(), c.Numbers()
+	if b, ok := c.Bounds(at); ok {
+		n.Period, n.Unit, n.Full, n.Width = 0, int64(b[1]), int64(b[2]), int64(b[3])
+	}
 	for _, x := range [...]int64{
 		l.N, n.Period, n.Capacity, truth(l.Shape), truth(l.CountDenied), n.Drain, n.Unit, n.Full, n.Width, n.Buckets,
 	} {
@@ -194,12 +202,16 @@ var errAnswer = errors.New("redis: the script's answer cannot be read")
 // decode gives each check its decisions.
 func (r *request) decode(answer string) error {
 	u := unpacker(answer)
-	if _, err := u.array(); err != nil {
+	count, err := u.array()
+	if err != nil {
 		return err
 	}
 	now, err := u.number()
 	if err != nil {
 		return err
+	}
+	if r.at = weir.Micros(now); count == 1 && r.until != 0 {
+		return errOtherPeriod
 	}
 	for i := range r.chains {
 		for c := r.chains[i].first; c != nil; c = c.next {
@@ -221,9 +233,9 @@ func (r *request) decode(answer string) error {
 	return nil
 }
 
-// length is of how many numbers a request is.
+// length is of how many numbers a request is, without the time.
 func (r *request) length() int {
-	n := 2 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.at)
+	n := 1 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.ops)
 	for _, c := range r.batch {
 		if c.verb.holds() {
 			n += len(c.ops) + holdExtras

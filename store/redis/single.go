@@ -117,9 +117,8 @@ func (r *request) chainUp() bool {
 // about holds, main_held.lua.
 func (r *request) encodeSingles(now int64) string {
 	holds := r.needs&needHolds != 0
-	b := make(packer, 3, 64+12*len(r.chains))
-	b.number(now)
-	length := 1
+	b := make(packer, 3, 96+12*len(r.chains))
+	length := b.clock(r, now)
 	if holds {
 		b = slices.Grow(b, 256*len(r.batch))
 		b.number(int64(len(r.chains)))
@@ -130,7 +129,7 @@ func (r *request) encodeSingles(now int64) string {
 		for n < len(rest) && rest[n].limit == limit {
 			n++
 		}
-		b.limit(limit)
+		b.limit(limit, r.at)
 		b.number(int64(n))
 		length += 11
 		for i := range rest[:n] {

@@ -70,6 +70,7 @@ type Store struct {
 	prefix  string
 	timeout time.Duration
 	clock   func() weir.Micros
+	guess   func() weir.Micros // what the clock of Redis shows, more or less
 
 	link    link
 	lanes   lanes
@@ -160,7 +161,10 @@ func newStore(o Options) (*Store, error) {
 		return nil, err
 	}
 	loadScripts()
-	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, closing: make(chan struct{})}
+	s := &Store{prefix: cmp.Or(o.Prefix, DefaultPrefix), timeout: cmp.Or(o.Timeout, DefaultTimeout), clock: o.Clock, guess: o.Clock, closing: make(chan struct{})}
+	if s.guess == nil {
+		s.guess = func() weir.Micros { return weir.MicrosOf(time.Now()) }
+	}
 	s.lanes.bySlot, s.lanes.down = map[uint16]*lane{}, map[uint16]*lane{}
 	return s, nil
 }
@@ -229,7 +233,8 @@ func (s *Store) Reset(ctx context.Context, ops ...weir.Op) error {
 }
 
 // call asks Redis, and gives each check its decisions. It asks again only when Redis has
-// done nothing because the slot is on its way, with some of the keys here and some there.
+// done nothing because the slot is on its way, with some of the keys here and some there, or
+// because its clock is in another period of the calendar.
 func (s *Store) call(r *request) error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.timeout)
 	defer cancel()
@@ -237,11 +242,17 @@ func (s *Store) call(r *request) error {
 	if s.clock != nil {
 		now = int64(s.clock()) + 1
 	}
+	r.follow(s.guess)
 	for {
 		answer, err := scriptOf[r.form][r.needs].run(ctx, s.link.client, r.keys, r.encode(now))
 		switch {
 		case err == nil:
-			return r.decode(answer)
+			if err := r.decode(answer); err != errOtherPeriod {
+				return err
+			}
+			r.until = 0
+			r.follow(func() weir.Micros { return r.at })
+			continue
 		case !saysAny(err, "TRYAGAIN"):
 			return explain(err)
 		}

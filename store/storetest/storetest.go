@@ -65,7 +65,7 @@ func limits(t *testing.T, n string) []*weir.Compiled {
 	t.Helper()
 	var all []*weir.Compiled
 	for _, s := range []string{
-		"fixed_window N/1m", "fixed_window N/1m count_denied",
+		"fixed_window N/1m", "fixed_window N/1m count_denied", "N/hour zone Asia/Kolkata", "N/month starts 31",
 		"sliding_window N/1m", "sliding_window N/1m count_denied",
 		"sliding_buckets N/1m", "sliding_buckets N/1m buckets 7 count_denied",
 		"sliding_log N/1m", "sliding_log N/1m count_denied",

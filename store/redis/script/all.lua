@@ -692,12 +692,12 @@ ALGORITHM[1] = { look = look0, charge = charge0, room = room0, wait = wait0, hol
 -- fresh: the end of the window. a: units in it.
 
 local function look2()
-  local period = c.period
   if at < old then
     fresh, a = old, A[k]
-    if at < old - period then at = old - period end
-  else
-    fresh, a = at - at % period + period, 0
+  elseif c.period > 0 then
+    fresh, a = at - at % c.period + c.period, 0
+  else -- of the calendar: where the period before ends, the present one and the next
+    fresh, a = at < c.p and c.p or at < c.full and c.full or c.width, 0
   end
   free = c.n - a
 end
@@ -1238,25 +1238,32 @@ end
 --   now, how many limits, eleven numbers for each; then for each request
 --   verb, how many ops, and key, limit, cost, last for each
 --
--- now is 0 for Redis's own clock; last is the longest delay or, if something is to be
+-- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call
+-- has periods of the calendar, which are right from the one time to the other. If it is
+-- not within, nothing happens, and the answer is the time alone. last is the longest delay or, if something is to be
 -- given back, the receipt. The answer is the time, and then what the block answer
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
 input = cmsgpack.unpack(ARGV[1])
-isTest = input[1] > 0
+now = input[1]
+local i = 2
+if now < 0 then now, i = -1 - now, 4 end
+isTest = now > 0
 if isTest then
-  now = input[1] - 1 -- so that tests can begin at 0
+  now = now - 1 -- so that tests can begin at 0
 else
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
+if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
 
 local SLIDING_LOG = 4
 limits = {}
-local i = 3
-for l = 1, input[2] do
+local count = input[i]
+i = i + 1
+for l = 1, count do
   limits[l] = {
     algorithm = ALGORITHM[input[i]], isLog = input[i] == SLIDING_LOG, n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
     shape = input[i + 4] == 1, countDenied = input[i + 5] == 1,

@@ -346,24 +346,29 @@ ALGORITHM[1].letGo = ALGORITHM[0].letGo
 --   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
 --   7, cost, what was used, id, which of KEYS is its record, 0, when it was known to expire
 --
--- The answer is as in main.
+-- now and the answer are as in main.
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
 local FOREIGN_STATE, FOREIGN_HOLDS = 3, 7
 
+local i = 2
 input = cmsgpack.unpack(ARGV[1])
-isTest = input[1] > 0
+now = input[1]
+if now < 0 then now, i = -1 - now, 4 end
+isTest = now > 0
 if isTest then
-  now = input[1] - 1 -- so that tests can begin at 0
+  now = now - 1 -- so that tests can begin at 0
 else
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
+if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
 local values = call('MGET', spread(KEYS)) -- and what has been written since, by key
 
-local i, first, last = 3, 1, input[2]
+local first, last = 1, input[i]
+i = i + 1
 while first <= last do
   c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
   c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]

@@ -134,21 +134,25 @@ local function windowStart(period, left) return floor((left - 1) / period) * per
 --   of these how many units are asked for, one by one; or, below 0, how many requests
 --   there are, and cost and longest delay for each
 --
--- The answer is as in main.
+-- now and the answer are as in main.
 
+local i = 2
 input = cmsgpack.unpack(ARGV[1])
-isTest = input[1] > 0
+now = input[1]
+if now < 0 then now, i = -1 - now, 4 end
+isTest = now > 0
 if isTest then
-  now = input[1] - 1 -- so that tests can begin at 0
+  now = now - 1 -- so that tests can begin at 0
 else
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
+if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
 local heads = {}
 if #KEYS > 1 then heads = call('MGET', spread(KEYS)) end
 
-local i, first, last = 2, 1, #KEYS
+local first, last = 1, #KEYS
 while first <= last do
   c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
   c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]

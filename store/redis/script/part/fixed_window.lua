@@ -1,12 +1,12 @@
 -- fresh: the end of the window. a: units in it.
 
 --: look
-local period = c.period
 if at < old then
   fresh, a = old, A[k]
-  if at < old - period then at = old - period end
-else
-  fresh, a = at - at % period + period, 0
+elseif c.period > 0 then
+  fresh, a = at - at % c.period + c.period, 0
+else -- of the calendar: where the period before ends, the present one and the next
+  fresh, a = at < c.p and c.p or at < c.full and c.full or c.width, 0
 end
 free = c.n - a
 

@@ -8,16 +8,18 @@
 --   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
 --   7, cost, what was used, id, which of KEYS is its record, 0, when it was known to expire
 --
--- The answer is as in main.
+-- now and the answer are as in main.
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
 local FOREIGN_STATE, FOREIGN_HOLDS = 3, 7
 
+local i = 2
 --> begin
 local values = call('MGET', spread(KEYS)) -- and what has been written since, by key
 
-local i, first, last = 3, 1, input[2]
+local first, last = 1, input[i]
+i = i + 1
 while first <= last do
   --> readLimit
   local following = first + input[i + 10]

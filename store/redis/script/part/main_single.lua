@@ -4,13 +4,14 @@
 --   of these how many units are asked for, one by one; or, below 0, how many requests
 --   there are, and cost and longest delay for each
 --
--- The answer is as in main.
+-- now and the answer are as in main.
 
+local i = 2
 --> begin
 local heads = {}
 if #KEYS > 1 then heads = call('MGET', spread(KEYS)) end
 
-local i, first, last = 2, 1, #KEYS
+local first, last = 1, #KEYS
 while first <= last do
   --> readLimit
   local following = first + input[i + 10]

@@ -9,13 +9,16 @@ local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_
 
 --: begin
 input = cmsgpack.unpack(ARGV[1])
-isTest = input[1] > 0
+now = input[1]
+if now < 0 then now, i = -1 - now, 4 end
+isTest = now > 0
 if isTest then
-  now = input[1] - 1 -- so that tests can begin at 0
+  now = now - 1 -- so that tests can begin at 0
 else
   local t = call('TIME')
   now = t[1] * 1000000 + t[2]
 end
+if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
 
 --: readLimit
