@@ -38,7 +38,8 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 // Standing puts the usage of a client under a rule into v. Without an id, it covers
 // every rule that counts by such keys, whether or not its conditions are met, so that
 // all limits of the client are included. The key is written as in an override, such as
-// "user:alice". The tier selects the limits; without one, Standing uses the tier of the
+// "user:alice", but may lack parts that the rule names: see [rule.Entry.ParseIdentities].
+// The tier selects the limits; without one, Standing uses the tier of the
 // client's last request to this engine, if it is known.
 func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict) (Tier, error) {
 	v.clear()
@@ -72,8 +73,11 @@ func (e *Engine) Standing(ctx context.Context, id, key, tier string, v *Verdict)
 	return found, nil
 }
 
-// addClient puts the limits that apply to a client on the list.
+// addClient puts the limits that apply to a client on the list. A tier in its key is its tier.
 func (v *Verdict) addClient(in *installed, c client, tier string) {
+	if own, told := c.rule.TierOf(c.key); told {
+		tier = own
+	}
 	limits, override := in.limits(c.rule, c.key, tier)
 	for _, limit := range limits {
 		v.Results = append(v.Results, Result{Rule: c.rule, Quota: limit, Override: override, Key: c.key, Shadow: c.rule.Mode == rule.Shadow})
@@ -107,7 +111,9 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 			}
 			limits = limits[len(part):]
 		}
-		rules = append(rules, c.rule.ID)
+		if len(rules) == 0 || rules[len(rules)-1] != c.rule.ID {
+			rules = append(rules, c.rule.ID)
+		}
 	}
 	return rules, nil
 }
@@ -137,12 +143,14 @@ func (in *installed) clients(id, key string) ([]client, error) {
 			continue
 		}
 		there = true
-		identity, err := c.ParseIdentity(key)
+		identities, err := c.ParseIdentities(key)
 		if err != nil {
 			wrong = err
 			continue
 		}
-		found = append(found, client{c, identity})
+		for _, identity := range identities {
+			found = append(found, client{c, identity})
+		}
 	}
 	switch {
 	case id != "" && !there:

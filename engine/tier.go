@@ -63,11 +63,12 @@ func (t *tiers) remember(key []byte, tier string) {
 }
 
 // find returns the tier of one of several clients, which is one that its rule names, or
-// "": so it is, too, if the client came with a tier that none of the rules knows.
+// "": so it is, too, if the client came with a tier that none of the rules knows. Clients
+// whose key contains their tier do not matter.
 func (t *tiers) find(in *installed, clients []client) Tier {
 	found := Tier{}
 	for _, c := range clients {
-		if !c.rule.ByTier(c.key) || in.replacement(c.rule, c.key) != nil {
+		if _, told := c.rule.TierOf(c.key); told || !c.rule.ByTier(c.key) || in.replacement(c.rule, c.key) != nil {
 			continue
 		}
 		at, client := t.place([]byte(c.key))

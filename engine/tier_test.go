@@ -79,3 +79,37 @@ func TestTiersAreBounded(t *testing.T) {
 		t.Errorf("%v allocations a check", n)
 	}
 }
+
+// A tier in the key is that of the client, whatever was seen or asked for.
+func TestStandingOfTierInKey(t *testing.T) {
+	b := newBench(t, `
+rules:
+  - {id: by-tier, key: [user, tier], limit: 10/1h, tiers: {paid: 100/1h, free: 20/1h}}
+`, nil)
+	b.check(t, rule.Request{User: "bob", Tier: "paid"})
+	for key, want := range map[string]string{
+		"user:bob|tier:paid": "none [user:bob|tier:paid 99 100]",
+		"user:bob|tier:*":    "none [user:bob|tier:* 10 10]",
+		"user:bob":           "none [user:bob|tier:free 20 20 user:bob|tier:paid 99 100 user:bob|tier:* 10 10]",
+	} {
+		var v engine.Verdict
+		tier, err := b.Standing(t.Context(), "", key, "free", &v)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, r := range v.Results {
+			got = append(got, fmt.Sprint(r.Key, " ", r.Remaining, " ", r.Limit))
+		}
+		if text := fmt.Sprint(tier.From, " ", got); text != want {
+			t.Errorf("%s: %s, want %s", key, text, want)
+		}
+	}
+	if rules, err := b.Reset(t.Context(), "", "user:bob"); err != nil || fmt.Sprint(rules) != "[by-tier]" {
+		t.Errorf("reset %q: %v", rules, err)
+	}
+	var reset engine.Verdict
+	if _, err := b.Standing(t.Context(), "by-tier", "user:bob|tier:paid", "", &reset); err != nil || reset.Results[0].Remaining != 100 {
+		t.Errorf("after a reset %d are left: %v", reset.Results[0].Remaining, err)
+	}
+}

@@ -1,18 +1,17 @@
 package rule
 
-// maxPatterns is how many patterns are compared to find one.
-const maxPatterns = 100
+import "github.com/weirhq/weir/internal/match"
 
-// Pattern returns the path pattern of the rule that a request matches, such as
-// "/users/{id}". It is "" if the rule has no paths, or more than a hundred.
+// Pattern returns the most specific path pattern of the rule that a request matches, such as
+// "/users/{id}". It is "" if the rule has no paths.
 func (c *Entry) Pattern(req *Request) string {
-	switch n := len(c.Match.Paths); {
-	case n == 0 || n > maxPatterns || c.match == nil:
+	if len(c.Match.Paths) == 0 || c.match == nil {
 		return ""
-	case n == 1:
-		return c.Match.Paths[0]
 	}
-	return c.match.Pattern(req.Path)
+	if pattern, _ := c.match.Route(req.Path, 0); pattern != match.Any {
+		return pattern
+	}
+	return ""
 }
 
 // clientParts are what identifies a client where no rule says by what.

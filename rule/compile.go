@@ -93,7 +93,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.match, err = c.matches.Compile(r.Match.indexed()); err != nil {
 		return nil, fmt.Errorf("match: %w", err)
 	}
-	if out.key, err = newKey(r.Key, c.IPv6Bits); err != nil {
+	if out.key, err = newKey(r, out.match, c.IPv6Bits); err != nil {
 		return nil, err
 	}
 	if err := errors.Join(r.Count.validate(), r.Tokens.validate()); err != nil {

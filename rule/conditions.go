@@ -68,10 +68,38 @@ func (p *parser) attributes(e *document.Element) map[string][]string {
 	return attributes
 }
 
+// checkAny checks the stars among methods and hosts, which match everything. They stand for
+// what a rule does not name, and so make sense only if the rule counts that apart.
+func (p *parser) checkAny(r *pending) {
+	for _, list := range []struct {
+		code, what string
+		kind       SourceKind
+		values     []string
+	}{{"E020", "host", Host, r.Match.Hosts}, {"E021", "method", Method, r.Match.Methods}} {
+		if !slices.Contains(list.values, match.Any) {
+			continue
+		}
+		at, field := r.fields["match"].Get(list.what).Place, "match: "+list.what
+		if len(list.values) == 1 {
+			p.errorf(list.code, at, field, "%s is empty; remove it to match every %s", list.what, list.what)
+		} else if !slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == list.kind }) {
+			p.errorf(list.code, at, field, `"*" matches every %[1]s, so the other values have no effect; remove them, or write %[1]s in key, too, so that each counts separately`, list.what)
+		}
+	}
+}
+
+// checkTierKey checks the names of tiers by which a rule counts.
+func (p *parser) checkTierKey(r *pending) {
+	if slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == Tier }) {
+		if err := checkTierNames(r.Tiers); err != nil {
+			p.errorf("E012", r.fields["tiers"].Place, "tiers", "%v", err)
+		}
+	}
+}
+
 func (p *parser) checkMethod(e *document.Element) {
 	switch method := e.Text; {
-	case method == "*":
-		p.errorf("E021", e.Place, "match: method", "method is empty; remove it to match every method")
+	case method == match.Any: // see checkAny
 	case !isToken(method):
 		p.errorf("E021", e.Place, "match: method", "%s is not a method; write for example GET, or a list", document.Quote(method))
 	case method != strings.ToUpper(method):
@@ -94,8 +122,7 @@ func (p *parser) checkHost(e *document.Element) {
 		}
 	case port:
 		wrong("%s has a port; write %s", document.Quote(e.Text), document.Quote(before))
-	case host == "*":
-		wrong("host is empty; remove it to match every host")
+	case host == match.Any: // see checkAny
 	case strings.Contains(name, "*"):
 		wrong("%s has a star that is not at the start, before a dot; write *.example.com for every subdomain of example.com", document.Quote(e.Text))
 	case strings.HasSuffix(name, "."):

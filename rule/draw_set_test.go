@@ -2,7 +2,9 @@ package rule_test
 
 import (
 	"fmt"
+	"maps"
 	"net/netip"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -60,7 +62,7 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		put(&r.Tiers, tier, drawQuotaOrNone(t, bursts))
 	}
 	for _, value := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "overrides") {
-		put(&r.Overrides, drawIdentity(t, r.Key, value), drawQuotaOrNone(t, bursts))
+		put(&r.Overrides, drawIdentity(t, &r, value), drawQuotaOrNone(t, bursts))
 	}
 	return r
 }
@@ -145,14 +147,36 @@ func drawKey(t *rapid.T) []rule.Source {
 	return rapid.SliceOfNDistinct(rapid.SampledFrom([]rule.Source{
 		{Kind: rule.IP}, {Kind: rule.User}, {Kind: rule.APIKey}, {Kind: rule.Header, Name: "X-Tenant"}, {Kind: rule.Header, Name: "Authorization"},
 		{Kind: rule.Cookie, Name: "sid"}, {Kind: rule.Query, Name: "a:b|c"}, {Kind: rule.Attribute, Name: "null"},
-	}), 1, 3, rapid.ID).Draw(t, "key")
+		{Kind: rule.Tier}, {Kind: rule.Host}, {Kind: rule.Method}, {Kind: rule.Route},
+		{Kind: rule.IP, IPv4Bits: 24}, {Kind: rule.IP, IPv6Bits: 48}, {Kind: rule.IP, IPv4Bits: 24, IPv6Bits: 48},
+	}), 1, 3, oneAddress).Draw(t, "key")
 }
 
-func drawIdentity(t *rapid.T, key []rule.Source, value string) string {
+// oneAddress is the same for all sources of which a key can have one.
+func oneAddress(s rule.Source) rule.Source {
+	s.IPv4Bits, s.IPv6Bits = 0, 0
+	return s
+}
+
+func drawIdentity(t *rapid.T, r *rule.Rule, value string) string {
 	escape := strings.NewReplacer(`\`, `\\`, `|`, `\|`)
+	named := func(kind string, names []string) string {
+		if len(names) == 0 {
+			names = []string{"*"}
+		}
+		return kind + ":" + escape.Replace(rapid.SampledFrom(names).Draw(t, kind))
+	}
 	var parts []string
-	for _, s := range key {
+	for _, s := range r.Key {
 		switch s.Kind {
+		case rule.Tier:
+			parts = append(parts, named("tier", append(slices.Sorted(maps.Keys(r.Tiers)), "*")))
+		case rule.Host:
+			parts = append(parts, named("host", r.Match.Hosts))
+		case rule.Method:
+			parts = append(parts, named("method", r.Match.Methods))
+		case rule.Route:
+			parts = append(parts, named("route", r.Match.Paths))
 		case rule.Global:
 			parts = append(parts, "global")
 		case rule.IP:

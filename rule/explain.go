@@ -96,6 +96,7 @@ func (c *Entry) whyIdentity(req *Request) (why []string) {
 // sourceWords are the kinds in words. From Header on, the name follows.
 var sourceWords = []string{
 	IP: "IP address", User: "user", APIKey: "API key", Global: "identity",
+	Tier: "tier", Host: "host", Method: "method", Route: "route",
 	Header: "header ", Cookie: "cookie ", Query: "query parameter ", Attribute: "attribute ",
 }
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"net/netip"
+	"strings"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/match"
@@ -23,7 +24,9 @@ const MaxIdentities = 8
 //
 // Requests that differ in any part have different identities, whatever bytes a client
 // sends. The parts of a composed key are joined by "|"; in values, "|" and "\" are
-// escaped with "\". IPv6 addresses are masked, as in "ip:2001:db8::/64". API keys,
+// escaped with "\". IPv6 addresses are masked, as in "ip:2001:db8::/64". A tier, host,
+// method or route is written as the rule names it, as in "route:/users/{id}", and as "*" if
+// the rule does not name it, so that clients cannot invent identities. API keys,
 // cookies and query parameters are hashed, and so are headers and attributes whose name
 // sounds secret; see [HashAPIKey]. A value of more than 256 bytes, or an identity
 // longer than weir.MaxKeyLen, is hashed too, and marked by "\sha256:". Identity
@@ -152,7 +155,10 @@ type part struct {
 	prefix string // "user:", "header:X-Tenant:"
 	secret bool   // always hashed
 	host   bool   // it is the header Host, which is not among those of a server
-	bits   int    // of an IPv6 address
+
+	bits4, bits6 int         // of an address
+	match        *match.Rule // which names hosts, methods and routes
+	tiers        map[string]Quota
 }
 
 // append appends the part that a request has at a place, and returns the place behind
@@ -181,6 +187,10 @@ func (p *part) value(req *Request, from int) (string, int) {
 		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:
 		return Single(req.Attributes[p.source.Name], from)
+	case Route:
+		return p.match.Route(req.Path, from)
+	case Tier, Host, Method:
+		return Single(p.name(req), from)
 	}
 	if p.host && req.Host != "" {
 		return Single(match.CanonicalHost(req.Host), from)
@@ -225,6 +235,9 @@ func (p *part) appendValue(dst []byte, value string) []byte {
 }
 
 func appendEscaped(dst []byte, value string) []byte {
+	if strings.IndexByte(value, '|') < 0 && strings.IndexByte(value, '\\') < 0 {
+		return append(dst, value...)
+	}
 	for i := range len(value) {
 		if value[i] == '|' || value[i] == '\\' {
 			dst = append(dst, '\\')
@@ -234,22 +247,31 @@ func appendEscaped(dst []byte, value string) []byte {
 	return dst
 }
 
-// appendIP appends an IPv4 address, also one that comes mapped into IPv6, or the
-// prefix of an IPv6 address. Its zone is about this machine, not about the client.
+// appendIP appends an address, or its prefix. An IPv4 address may come mapped into IPv6.
+// A zone is about this machine, not about the client.
 func (p *part) appendIP(dst []byte, ip netip.Addr) ([]byte, int) {
 	if !ip.IsValid() {
 		return dst, 0
 	}
 	dst = append(dst, p.prefix...)
 	ip = canonicalIP(ip)
-	if ip.Is4() || p.bits == ip.BitLen() {
+	bits := p.bitsOf(ip)
+	if bits == ip.BitLen() {
 		return ip.AppendTo(dst), 1
 	}
-	network, err := ip.Prefix(p.bits)
+	network, err := ip.Prefix(bits)
 	if err != nil {
 		return dst, 0 // Compile has seen to the bits
 	}
 	return network.AppendTo(dst), 1
+}
+
+// bitsOf is how much of an address tells clients apart.
+func (p *part) bitsOf(ip netip.Addr) int {
+	if ip.Is4() {
+		return p.bits4
+	}
+	return p.bits6
 }
 
 func canonicalIP(ip netip.Addr) netip.Addr {

@@ -1,27 +1,34 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"net/netip"
 	"net/textproto"
 	"strconv"
 	"strings"
+
+	"github.com/weirhq/weir/internal/match"
 )
 
 const prefixAPIKey = "api_key:"
 
-// newKey makes ready what a rule counts by.
-func newKey(sources []Source, bits int) ([]part, error) {
-	if len(sources) == 0 {
+// newKey makes ready what a rule counts by, of which some are as its conditions name them.
+func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
+	if len(r.Key) == 0 {
 		return nil, errors.New("key: required; write what identifies a client, or global to count all clients together")
 	}
-	parts := make([]part, len(sources))
-	for i, s := range sources {
+	parts := make([]part, len(r.Key))
+	for i, s := range r.Key {
 		p, err := newPart(s, bits)
+		if err == nil && s.Kind == Tier {
+			err = checkTierNames(r.Tiers)
+		}
 		if err != nil {
 			return nil, fmt.Errorf("key: %w", err)
 		}
+		p.match, p.tiers = conditions, r.Tiers
 		parts[i] = p
 	}
 	return parts, nil
@@ -32,8 +39,12 @@ func newPart(s Source, bits int) (part, error) {
 		return part{}, fmt.Errorf("source %d is unknown; use one of the constants of package rule", s.Kind)
 	}
 	kind := sourceNames[s.Kind]
-	p := part{source: s, secret: s.secret(), bits: bits, prefix: kind + ":"}
+	p := part{source: s, secret: s.secret(), bits4: cmp.Or(s.IPv4Bits, 32), bits6: cmp.Or(s.IPv6Bits, bits), prefix: kind + ":"}
 	switch {
+	case s.Kind != IP && s.IPv4Bits|s.IPv6Bits != 0:
+		return part{}, fmt.Errorf("%s has no prefix; remove IPv4Bits and IPv6Bits", kind)
+	case p.bits4 < 1 || p.bits4 > 32 || p.bits6 < 1 || p.bits6 > 128:
+		return part{}, errPrefix
 	case s.Kind == Global:
 		p.prefix = kind
 		return p, nil
@@ -108,6 +119,9 @@ func (p *part) appendText(dst []byte, text string) ([]byte, error) {
 	if p.source.Kind == IP {
 		return p.appendIPText(dst, text)
 	}
+	if p.source.Kind.isNamed() {
+		return p.appendNamedText(dst, text)
+	}
 	if hashed, found := strings.CutPrefix(text, `\`); p.secret && isHash(text) || !p.secret && found && isHash(hashed) {
 		return append(append(dst, p.prefix...), text...), nil
 	}
@@ -149,10 +163,7 @@ func (p *part) appendIPText(dst []byte, text string) ([]byte, error) {
 		network = netip.PrefixFrom(ip.WithZone(""), ip.BitLen())
 	}
 	network = canonicalNetwork(network)
-	client := network.Addr().BitLen()
-	if network.Addr().Is6() {
-		client = p.bits
-	}
+	client := p.bitsOf(network.Addr())
 	if network.Bits() < client {
 		return nil, fmt.Errorf("%q contains many clients, because each /%d is one client; name one of them", text, client)
 	}
@@ -164,11 +175,13 @@ func (p *part) appendIPText(dst []byte, text string) ([]byte, error) {
 func example(key []part) string {
 	parts := make([]string, len(key))
 	for i, p := range key {
-		switch p.source.Kind {
-		case Global:
+		switch {
+		case p.source.Kind == Global:
 			parts[i] = p.prefix
-		case IP:
+		case p.source.Kind == IP:
 			parts[i] = p.prefix + "203.0.113.7"
+		case p.source.Kind.isNamed():
+			parts[i] = string(p.appendValue(nil, p.names()[0]))
 		default:
 			parts[i] = p.prefix + "…"
 		}

@@ -22,10 +22,12 @@ func (p *parser) rule(e *document.Element) *pending {
 	r.Description = p.description(r.fields["description"])
 	r.Match = p.match(r.fields["match"])
 	p.key(r)
+	p.checkAny(r)
 	algorithm, readAlgorithm := word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm)
 	r.Algorithm = algorithm
 	p.options(r)
 	p.readQuotas(r)
+	p.checkTierKey(r)
 	if readAlgorithm {
 		p.checkLimits(r)
 	}
@@ -90,6 +92,8 @@ func (p *parser) key(r *pending) {
 			continue
 		case slices.Contains(r.Key, source):
 			p.errorf("E012", part.Place, "key", "%s is given twice; write it once", source)
+		case source.Kind == IP && slices.ContainsFunc(r.Key, func(s Source) bool { return s.Kind == IP }):
+			p.errorf("E012", part.Place, "key", "the address is given twice; write one part, as in ip/24/48 for /24 of IPv4 and /48 of IPv6")
 		case source.Kind == Global && len(e.Items) > 1:
 			p.errorf("E012", part.Place, "key", "global is the same for all clients, so it cannot be combined with other parts; keep one or the other")
 		}

@@ -173,6 +173,10 @@ type List struct {
 type Source struct {
 	Kind SourceKind
 	Name string // of the header, cookie, query parameter or attribute
+
+	// IPv4Bits and IPv6Bits are the lengths of the prefixes by which addresses are
+	// distinguished. Default 32 and Options.IPv6Bits. Only for IP.
+	IPv4Bits, IPv6Bits int
 }
 
 // SourceKind is the kind of a Source.
@@ -183,6 +187,10 @@ const (
 	User
 	APIKey
 	Global // one key for all clients
+	Tier   // as Rule.Tiers names it
+	Host   // as Match.Hosts names it
+	Method // as Match.Methods names it; without them, each method of HTTP
+	Route  // the most specific pattern of Match.Paths
 	Header
 	Cookie
 	Query

@@ -77,9 +77,16 @@ func (p *parser) checkMethodCount() {
 // that are one client's in two spellings.
 func (p *parser) checkOverrides(r *pending) {
 	e := r.fields["overrides"]
-	key, err := newKey(r.Key, 64)
-	if e == nil || err != nil {
-		return // there are no overrides, or the key is invalid, which was reported
+	if e == nil {
+		return
+	}
+	conditions, err := new(match.Compiler).Compile(r.Match.indexed())
+	if err != nil {
+		return // it was reported
+	}
+	key, err := newKey(&r.Rule, conditions, 64)
+	if err != nil {
+		return // it was reported
 	}
 	first := map[string]document.Place{}
 	for _, m := range e.Members {

@@ -111,17 +111,41 @@ func loginWord(r *Rule) string {
 var forwarded = []string{"X-Forwarded-For", "Forwarded", "X-Real-Ip", "X-Client-Ip", "True-Client-Ip", "Cf-Connecting-Ip"}
 
 func (p *parser) warnKey(r *Rule, at document.Place) {
-	chosen := true // by the client, all of it
+	chosen, named := true, true // by the client or the rule, or by the rule, all of it
 	for _, s := range r.Key {
 		if s.Kind == Header && slices.Contains(forwarded, s.Name) {
 			p.warnf("W010", at, "key", "a client can send any value in %s and count as a new client each time; use ip, and list your proxies in --trusted-proxies", s.Name)
 			return
 		}
-		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query)
+		chosen = chosen && (s.Kind == Header || s.Kind == Cookie || s.Kind == Query || s.Kind.isNamed())
+		named = named && s.Kind.isNamed()
+		if what := r.constant(s.Kind); what != "" {
+			p.warnf("W016", at, "key", "%s is the same for all requests of the rule; %s", s, what)
+		}
 	}
-	if chosen && !p.single && !p.backstop() {
-		p.warnf("W011", at, "key", "a client that omits %s or invents a value is not limited; add a rule with key ip or global", sourcesText(r.Key))
+	if chosen && !named && !p.single && !p.backstop() {
+		p.warnf("W011", at, "key", "a client that omits %s or invents a value is not limited; add a rule with key ip or global", sourcesText(unnamed(r.Key)))
 	}
+}
+
+// unnamed are the parts of a key that clients choose.
+func unnamed(key []Source) []Source {
+	return slices.DeleteFunc(slices.Clone(key), func(s Source) bool { return s.Kind.isNamed() })
+}
+
+// constant is what to do about a part of the key that tells nothing apart; "" if it does.
+func (r *Rule) constant(kind SourceKind) string {
+	switch {
+	case kind == Route && len(r.Match.Paths) < 2:
+		return "list the endpoints that should count separately, as in path: [/orders, /orders/{id}, /**], or remove route"
+	case kind == Host && len(r.Match.Hosts) < 2:
+		return `list the hosts that should count separately, as in host: [api.example.com, "*"], or remove host`
+	case kind == Method && len(r.Match.Methods) == 1:
+		return "list the methods that should count separately, or remove method here or there"
+	case kind == Tier && len(r.Tiers) == 0:
+		return "add tiers, because other tiers share one key, or remove tier"
+	}
+	return ""
 }
 
 // backstop is whether some rule counts by what a client can neither choose nor
@@ -131,7 +155,9 @@ func (p *parser) backstop() bool {
 		found := false
 		for i := range p.read {
 			r := &p.set.Rules[i]
-			found = found || p.read[i].broken || r.Mode != Off && len(r.Key) == 1 && (r.Key[0].Kind == IP || r.Key[0].Kind == Global)
+			found = found || p.read[i].broken || r.Mode != Off && !slices.ContainsFunc(r.Key, func(s Source) bool {
+				return s.Kind != IP && s.Kind != Global && !s.Kind.isNamed()
+			})
 		}
 		p.backed = &found
 	}

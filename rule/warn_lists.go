@@ -117,7 +117,7 @@ func (p *parser) warnOverrides(r *Rule, overrides []placed[string], exempt *list
 			continue
 		}
 		for i, s := range r.Key {
-			prefix := s.String() + ":"
+			prefix := Source{Kind: s.Kind, Name: s.Name}.String() + ":"
 			if len(pieces[i]) <= len(prefix) {
 				continue
 			}
@@ -136,11 +136,13 @@ func (p *parser) warnOverrides(r *Rule, overrides []placed[string], exempt *list
 func isExempt(exempt *list, kind SourceKind, value string) bool {
 	switch kind {
 	case IP:
-		if network, err := netip.ParsePrefix(value); err == nil {
-			value = network.Addr().String()
+		client, err := netip.ParsePrefix(value)
+		if err != nil {
+			ip, err := netip.ParseAddr(value)
+			return err == nil && exempt.contains(&Request{IP: ip}, true)
 		}
-		ip, err := netip.ParseAddr(value)
-		return err == nil && exempt.contains(&Request{IP: ip}, true)
+		network, found := exempt.network(client.Addr())
+		return found && network.Bits() <= client.Bits()
 	case User:
 		plainText, err := unescapeValue(value)
 		return err == nil && exempt.has(User, plainText)

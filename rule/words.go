@@ -15,6 +15,7 @@ var (
 	expiryNames  = []string{Keep: "keep", Release: "release"}
 	sourceNames  = []string{
 		IP: "ip", User: "user", APIKey: "api_key", Global: "global",
+		Tier: "tier", Host: "host", Method: "method", Route: "route",
 		Header: "header", Cookie: "cookie", Query: "query", Attribute: "attr",
 	}
 )
@@ -35,6 +36,7 @@ var (
 		"user_id": "user", "userid": "user", "username": "user",
 		"all": "global", "everyone": "global", "everybody": "global", "*": "global",
 		"attribute": "attr",
+		"plan":      "tier", "domain": "host", "hostname": "host", "verb": "method", "http_method": "method", "path": "route", "endpoint": "route", "url": "route", "uri": "route",
 	}
 )
 
@@ -108,9 +110,13 @@ func ValidateUnit(unit string) error {
 
 const unitLetters = "abcdefghijklmnopqrstuvwxyz0123456789_-"
 
-// ParseSource parses a part of a key: "ip", "user", "api_key", "global", or a kind and
-// a name as in "header:X-Tenant". It canonicalizes the names of headers.
+// ParseSource parses a part of a key: "ip", "user", "api_key", "global", "tier", "host",
+// "method", "route", an address with prefixes as in "ip/24", "ip6/48" or "ip/24/48", or a
+// kind and a name as in "header:X-Tenant". It canonicalizes the names of headers.
 func ParseSource(text string) (Source, error) {
+	if strings.HasPrefix(text, "ip/") || strings.HasPrefix(text, "ip6") {
+		return parsePrefixes(text)
+	}
 	kind, name, named := strings.Cut(text, ":")
 	i := slices.Index(sourceNames, kind)
 	switch {
@@ -127,7 +133,7 @@ func ParseSource(text string) (Source, error) {
 	case SourceKind(i) == Header:
 		name = textproto.CanonicalMIMEHeaderKey(name)
 	}
-	return Source{SourceKind(i), name}, nil
+	return Source{Kind: SourceKind(i), Name: name}, nil
 }
 
 var sourceExamples = map[SourceKind]string{Header: "X-Tenant", Cookie: "session", Query: "account", Attribute: "action"}
@@ -145,12 +151,15 @@ func unknownSource(kind, name string, named bool) error {
 		}
 		return fmt.Errorf("%q is unknown; did you mean %q?", kind, near)
 	}
-	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, header:X, cookie:X, query:X or attr:X", kind)
+	return fmt.Errorf("%q is unknown; use ip, user, api_key, global, tier, host, method, route, header:X, cookie:X, query:X or attr:X", kind)
 }
 
 // String returns the notation that ParseSource accepts.
 func (s Source) String() string {
 	kind := wordOf(sourceNames, int(s.Kind), "SourceKind")
+	if s.Kind == IP {
+		return s.prefixes()
+	}
 	if s.Kind < Header {
 		return kind
 	}

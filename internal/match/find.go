@@ -67,7 +67,7 @@ func (m *search[T]) walk(j *junction, path string) {
 	for {
 		if j.tail != 0 {
 			var ok bool
-			if path, ok = m.tails[j.tail-1].follow(path); !ok {
+			if path, ok = follow(m.tails[j.tail-1].segments, path); !ok {
 				return
 			}
 		}

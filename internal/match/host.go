@@ -50,6 +50,7 @@ func checkHost(name string) error {
 type hosts struct {
 	exact  []string // sorted
 	below  []string // sorted; "example.com" for *.example.com
+	stars  []string // the same, as "*.example.com"
 	labels int      // the most that one of below has
 }
 
@@ -68,6 +69,9 @@ func newHosts(names []string) *hosts {
 		}
 	}
 	h.exact, h.below = sortedSet(h.exact), sortedSet(h.below)
+	for _, parent := range h.below {
+		h.stars = append(h.stars, "*."+parent)
+	}
 	return h
 }
 
@@ -79,20 +83,24 @@ func (h *hosts) count() int {
 	return len(h.exact) + len(h.below)
 }
 
-func (h *hosts) contain(host string) bool {
+func (h *hosts) contain(host string) bool { return h.find(host) != "" }
+
+// find returns the most specific of the names that a host has: the whole name, or else
+// the longest with a star; "" if it has none.
+func (h *hosts) find(host string) (found string) {
 	if host == "" {
-		return false
+		return ""
 	}
-	if _, found := slices.BinarySearch(h.exact, host); found {
-		return true
+	if i, ok := slices.BinarySearch(h.exact, host); ok {
+		return h.exact[i]
 	}
 	for parent, rest := parentOf(host, len(host)), h.labels; parent != "" && rest > 0; rest-- {
-		if _, found := slices.BinarySearch(h.below, parent); found {
-			return true
+		if i, ok := slices.BinarySearch(h.below, parent); ok {
+			found = h.stars[i]
 		}
 		parent = parentOf(host, len(host)-len(parent)-1)
 	}
-	return false
+	return found
 }
 
 // parentOf returns what is behind the last dot before end: of www.example.com first

@@ -17,8 +17,8 @@ const MaxMethods = 64
 // Conditions say which requests are meant: those that meet every condition that is
 // there. A condition with several values is met by any of them.
 type Conditions struct {
-	Methods    []string
-	Hosts      []string            // "*.example.com" is every name below
+	Methods    []string            // beside others, [Any] is every method
+	Hosts      []string            // "*.example.com" is every name below; beside others, [Any] is every host
 	Paths      []string            // "/users/{id}", "/api/**"
 	Attributes map[string][]string // an attribute without values is met by any value
 }
@@ -35,7 +35,9 @@ type Rule struct {
 	methods    uint64 // a bit each
 	hosts      *hosts
 	attributes []condition
-	paths      []pattern
+	paths      []pattern // the most specific first
+
+	names names
 
 	conditions Conditions
 	ignoreCase bool
@@ -50,22 +52,28 @@ type Compiler struct {
 
 // Compile makes conditions ready, which must not change afterwards.
 func (c *Compiler) Compile(m Conditions) (*Rule, error) {
-	out := &Rule{conditions: m, ignoreCase: c.IgnoreCase}
-	for _, name := range m.Methods {
-		bit, err := c.method(strings.ToUpper(name))
+	out := &Rule{conditions: m, ignoreCase: c.IgnoreCase, names: newNames(m)}
+	for _, name := range out.names.methods {
+		bit, err := c.method(name)
 		if err != nil {
 			return nil, err
 		}
 		out.methods |= bit
-		out.needs |= needMethod
 	}
 	for _, name := range m.Hosts {
-		if err := checkHost(name); err != nil {
+		if err := checkHost(name); err != nil && (name != Any || len(m.Hosts) == 1) {
 			return nil, err
 		}
+	}
+	if out.names.anyMethod {
+		out.methods = 0
+	} else if out.methods != 0 {
+		out.needs |= needMethod
+	}
+	if !out.names.anyHost && out.names.hosts != nil {
+		out.hosts = out.names.hosts
 		out.needs |= needHost
 	}
-	out.hosts = newHosts(m.Hosts)
 	for _, text := range m.Paths {
 		p, err := newPattern(text, c.IgnoreCase)
 		if err != nil {
@@ -73,6 +81,7 @@ func (c *Compiler) Compile(m Conditions) (*Rule, error) {
 		}
 		out.paths = append(out.paths, p)
 	}
+	slices.SortStableFunc(out.paths, func(a, b pattern) int { return a.compare(&b) })
 	var err error
 	if out.attributes, err = newConditions(m.Attributes); len(out.attributes) > 0 {
 		out.needs |= needAttributes
@@ -148,11 +157,10 @@ func (r *Rule) Unmet(req Request) (why []string) {
 
 func (r *Rule) unmetMethod(method string) string {
 	method = strings.ToUpper(method)
-	wanted := r.conditions.Methods
-	if len(wanted) == 0 || slices.ContainsFunc(wanted, func(w string) bool { return strings.ToUpper(w) == method }) {
+	if r.needs&needMethod == 0 || slices.Contains(r.names.methods, method) {
 		return ""
 	}
-	return unmet("method", method, wanted)
+	return unmet("method", method, r.conditions.Methods)
 }
 
 func (r *Rule) unmetHost(host string) string {
@@ -171,31 +179,8 @@ func (r *Rule) unmetPath(path string) string {
 	if w.path == "" {
 		return unmet("path", "", r.conditions.Paths)
 	}
-	if r.matching(w) < 0 {
+	if !slices.ContainsFunc(w.readings(), func(reading string) bool { return r.specific(reading) != "" }) {
 		return unmet("path", w.canonical(), r.conditions.Paths)
-	}
-	return ""
-}
-
-// matching is the first pattern that a path matches, in any way to read it; -1 if none does.
-func (r *Rule) matching(w written) int {
-	for _, reading := range w.readings() {
-		for i := range r.paths {
-			if r.paths[i].matches(reading) {
-				return i
-			}
-		}
-	}
-	return -1
-}
-
-// Pattern returns the path condition that a path meets, as the rule has it; "" if there is
-// none. It compares all patterns.
-func (r *Rule) Pattern(path string) string {
-	if w := readPath(path, r.ignoreCase); w.path != "" {
-		if i := r.matching(w); i >= 0 {
-			return r.conditions.Paths[i]
-		}
 	}
 	return ""
 }

@@ -11,6 +11,7 @@ const MaxSegments = 64
 
 // pattern is a path as a rule has it: segments, and then perhaps anything.
 type pattern struct {
+	text     string
 	segments []string // spelt; "" for any one, {id}
 	rest     bool     // ends in /**, which is also nothing at all
 }
@@ -23,7 +24,7 @@ func CheckPath(text string) error {
 
 // newPattern reads "/users/{id}" or "/api/**".
 func newPattern(text string, ignoreCase bool) (pattern, error) {
-	var p pattern
+	p := pattern{text: text}
 	if !strings.HasPrefix(text, "/") {
 		return p, fmt.Errorf("path %q does not begin with a slash; write %q", text, "/"+text)
 	}
@@ -68,16 +69,16 @@ func (p *pattern) literal() (string, bool) {
 	return joinPath(p.segments), true
 }
 
-// matches holds the pattern against one reading of a path. The index does the same
-// for many patterns at once.
-func (p *pattern) matches(path string) bool {
-	left, ok := p.follow(path)
+// matchesFrom holds the pattern, from a segment on, against the rest of one reading of a
+// path. The index does the same for many patterns at once.
+func (p *pattern) matchesFrom(i int, path string) bool {
+	left, ok := follow(p.segments[i:], path)
 	return ok && (p.rest || left == "" || left == "/")
 }
 
-// follow returns what is left of a path behind the segments, if it has them.
-func (p *pattern) follow(path string) (left string, ok bool) {
-	for _, want := range p.segments {
+// follow returns what is left of a path behind some segments, if it has them.
+func follow(segments []string, path string) (left string, ok bool) {
+	for _, want := range segments {
 		segment, rest := cutSegment(path)
 		if segment == "" || want != "" && want != segment {
 			return "", false

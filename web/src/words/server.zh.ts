@@ -131,7 +131,7 @@ export const problems: Record<string, string> = {
   E009: '两条规则的 id 相同，会共用同一份用量。给其中一条改名。',
   E010: '两个字段互斥，只保留一个：limit 与 limits 二选一，不限量时不能有 burst。',
   E011: '未知的取值。algorithm、mode 或 on_failure 请用允许的取值之一。',
-  E012: 'key 不可用。可用 ip、user、api_key、global、header:X、cookie:X、query:X、attr:X，各最多一次；global 不能与其他组合。',
+  E012: 'key 不可用。可用 ip、user、api_key、global、tier、host、method、route、header:X、cookie:X、query:X、attr:X，各最多一次；地址可带前缀，如 ip/24、ip6/48、ip/24/48；global 不能与其他组合。',
   E013: '限额无法解析或超出范围。写成“N/周期”，如 100/1m；单位有 us、ms、s、m、h、d、w。',
   E014: '这个算法没有这个字段。只有桶算法有 burst，只有 sliding_buckets 有 buckets，只有 leaky_bucket 有 shape，只有窗口和日志算法有 count_denied。',
   E015: '同一规则里两个限额的周期相同，会重复计数。保留较小的一个。',
@@ -166,4 +166,5 @@ export const problems: Record<string, string> = {
   W013: 'API key 以明文写在规则里，历史记录和副本都会带上它。改写成它的哈希：sha256:…',
   W014: '规则匹配所有请求，且存储不可用时全部拒绝。写 on_failure: local，或缩小匹配范围。',
   W015: '无法自动排版而不改变含义，文档保持原样。列表项写在短横线后，不要用制表符。',
+  W016: 'key 的这一部分对规则的所有请求都一样。列出要分别计数的路径、主机、方法或等级，或去掉这一部分。',
 }

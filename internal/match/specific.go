@@ -1,0 +1,247 @@
+package match
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Any stands for every method, host or path, also for those that a rule does not name.
+const Any = "*"
+
+// methodsOfHTTP are told apart by a rule that names no methods. Clients can invent others.
+var methodsOfHTTP = []string{"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "CONNECT", "TRACE"}
+
+// names are the methods and hosts that a rule names, besides [Any].
+type names struct {
+	methods            []string // in capitals
+	hosts              *hosts
+	anyMethod, anyHost bool
+}
+
+func newNames(m Conditions) (n names) {
+	for _, name := range m.Methods {
+		if name == Any {
+			n.anyMethod = true
+		} else {
+			n.methods = append(n.methods, strings.ToUpper(name))
+		}
+	}
+	n.anyHost = slices.Contains(m.Hosts, Any)
+	n.hosts = newHosts(slices.DeleteFunc(slices.Clone(m.Hosts), func(name string) bool { return name == Any }))
+	return n
+}
+
+// Method returns a method as the rule names it, and [Any] for one that it does not name. If it
+// names none, those of HTTP are told apart.
+func (r *Rule) Method(method string) string {
+	known := r.names.methods
+	if len(known) == 0 {
+		known = methodsOfHTTP
+	}
+	if i := slices.Index(known, strings.ToUpper(method)); i >= 0 {
+		return known[i]
+	}
+	return Any
+}
+
+// Methods returns what Method may return.
+func (r *Rule) Methods() []string {
+	if len(r.names.methods) == 0 {
+		return append(slices.Clip(methodsOfHTTP), Any)
+	}
+	return withAny(r.names.methods, r.names.anyMethod)
+}
+
+// Host returns the most specific host of the rule that a host matches, as in
+// "*.example.com", and [Any] if it matches none.
+func (r *Rule) Host(host string) string {
+	if r.names.hosts == nil {
+		return Any
+	}
+	return cmp.Or(r.names.hosts.find(CanonicalHost(host)), Any)
+}
+
+// Hosts returns what Host may return.
+func (r *Rule) Hosts() []string {
+	h := r.names.hosts
+	if h == nil {
+		return []string{Any}
+	}
+	return withAny(slices.Concat(h.exact, h.stars), r.names.anyHost)
+}
+
+func withAny(names []string, any bool) []string {
+	if any {
+		return append(slices.Clip(names), Any)
+	}
+	return names
+}
+
+// Route returns the most specific pattern of the rule that a path matches, and [Any] if it
+// matches none. Servers read an unusual path in several ways, each of which may match another
+// pattern: Route returns that of the first reading from a place on, and the place behind it,
+// which is 0 when there are no more.
+func (r *Rule) Route(path string, from int) (pattern string, next int) {
+	if len(r.paths) < 2 {
+		return r.onlyRoute(from)
+	}
+	w := readPath(path, r.ignoreCase)
+	if w.odd == 0 {
+		if from > 0 {
+			return "", 0
+		}
+		return cmp.Or(r.specific(w.path), Any), 1
+	}
+	readings := w.readings()
+	for i := from; i < len(readings); i++ {
+		if pattern = r.specific(readings[i]); pattern != "" {
+			return pattern, i + 1
+		}
+	}
+	if from == 0 {
+		return Any, len(readings)
+	}
+	return "", 0
+}
+
+func (r *Rule) onlyRoute(from int) (string, int) {
+	switch {
+	case from > 0:
+		return "", 0
+	case len(r.paths) == 0:
+		return Any, 1
+	}
+	return r.paths[0].text, 1
+}
+
+// Routes returns what Route may return for a request that meets the conditions.
+func (r *Rule) Routes() []string {
+	if len(r.paths) == 0 {
+		return []string{Any}
+	}
+	texts := make([]string, len(r.paths))
+	for i := range r.paths {
+		texts[i] = r.paths[i].text
+	}
+	return texts
+}
+
+// compare puts the more specific of two patterns first, which is decided by the first segment
+// in which they differ: a name, then {id}, then the end, then /**. Those with the same
+// beginning are side by side.
+func (p *pattern) compare(q *pattern) int {
+	for i := 0; ; i++ {
+		rank, name := q.at(i)
+		if c := p.compareAt(i, rank, name); c != 0 || rank >= rankEnd {
+			return c
+		}
+	}
+}
+
+const (
+	rankName = iota
+	rankParameter
+	rankEnd
+	rankRest
+)
+
+// at is what a pattern has as a segment, and its name.
+func (p *pattern) at(i int) (rank int, name string) {
+	switch {
+	case i < len(p.segments) && p.segments[i] != "":
+		return rankName, p.segments[i]
+	case i < len(p.segments):
+		return rankParameter, ""
+	case p.rest:
+		return rankRest, ""
+	}
+	return rankEnd, ""
+}
+
+func (p *pattern) compareAt(i, rank int, name string) int {
+	own, ownName := p.at(i)
+	if own != rank {
+		return own - rank
+	}
+	return strings.Compare(ownName, name)
+}
+
+// specific returns the most specific pattern that one reading of a path matches; "" if none.
+func (r *Rule) specific(reading string) string {
+	if p := mostSpecific(r.paths, 0, reading); p != nil {
+		return p.text
+	}
+	return ""
+}
+
+// fewPatterns are tried one by one.
+const fewPatterns = 8
+
+// mostSpecific follows a path from a segment on, among patterns in order that have the same
+// beginning. It halves their number again and again, so a list may be long.
+func mostSpecific(list []pattern, i int, path string) *pattern {
+	if len(list) <= fewPatterns {
+		for k := range list {
+			if list[k].matchesFrom(i, path) {
+				return &list[k]
+			}
+		}
+		return nil
+	}
+	segment, left := cutSegment(path)
+	if segment == "" {
+		if p := first(list, i, rankEnd); p != nil {
+			return p
+		}
+		return first(list, i, rankRest)
+	}
+	if p := mostSpecificBelow(list, i, rankName, segment, left); p != nil {
+		return p
+	}
+	if p := mostSpecificBelow(list, i, rankParameter, "", left); p != nil {
+		return p
+	}
+	return first(list, i, rankRest)
+}
+
+func mostSpecificBelow(list []pattern, i, rank int, name, left string) *pattern {
+	if list = having(list, i, rank, name); len(list) == 0 {
+		return nil
+	}
+	return mostSpecific(list, i+1, left)
+}
+
+// first is of the patterns that end at a segment.
+func first(list []pattern, i, rank int) *pattern {
+	if list = having(list, i, rank, ""); len(list) == 0 {
+		return nil
+	}
+	return &list[0]
+}
+
+// having are the patterns that have a segment, among those in order: often all or none.
+func having(list []pattern, i, rank int, name string) []pattern {
+	low, high := list[0].compareAt(i, rank, name), list[len(list)-1].compareAt(i, rank, name)
+	switch {
+	case low == 0 && high == 0:
+		return list
+	case low > 0 || high < 0:
+		return nil
+	}
+	begin := halve(list, i, rank, name, 0)
+	return list[begin : begin+halve(list[begin:], i, rank, name, 1)]
+}
+
+// halve is how many patterns are before a segment, which compare as less than a bound.
+func halve(list []pattern, i, rank int, name string, bound int) int {
+	from, to := 0, len(list)
+	for from < to {
+		if middle := (from + to) / 2; list[middle].compareAt(i, rank, name) < bound {
+			from = middle + 1
+		} else {
+			to = middle
+		}
+	}
+	return from
+}

@@ -1,0 +1,152 @@
+package rule
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/weirhq/weir/internal/match"
+)
+
+// isNamed reports whether a part is written as the rule names it, never as the client does.
+// What a rule does not name is match.Any, so a rule bounds how many of them there are.
+func (k SourceKind) isNamed() bool { return k >= Tier && k <= Route }
+
+// name is a part of one value that the rule names.
+func (p *part) name(req *Request) string {
+	switch p.source.Kind {
+	case Host:
+		return p.match.Host(req.Host)
+	case Method:
+		return p.match.Method(req.Method)
+	}
+	if _, known := p.tiers[req.Tier]; known {
+		return req.Tier
+	}
+	return match.Any
+}
+
+// names are all values that the part can have.
+func (p *part) names() []string {
+	switch p.source.Kind {
+	case Host:
+		return p.match.Hosts()
+	case Method:
+		return p.match.Methods()
+	case Route:
+		return p.match.Routes()
+	}
+	return append(slices.Sorted(maps.Keys(p.tiers)), match.Any)
+}
+
+// checkTierNames keeps tiers apart from what stands for those that the rule does not name.
+func checkTierNames(tiers map[string]Quota) error {
+	if _, found := tiers[match.Any]; found {
+		return errors.New(`a tier is called "*", which stands for all tiers that the rule does not name; rename it`)
+	}
+	return nil
+}
+
+// appendNamedText appends a part that a person wrote.
+func (p *part) appendNamedText(dst []byte, text string) ([]byte, error) {
+	value, err := unescapeValue(text)
+	if err != nil {
+		return nil, err
+	}
+	names := p.names()
+	if slices.Contains(names, value) {
+		return p.appendValue(dst, value), nil
+	}
+	for _, name := range names { // a long one is written as its hash
+		if hashed := p.appendValue(nil, name); string(hashed[len(p.prefix):]) == text {
+			return append(dst, hashed...), nil
+		}
+	}
+	return nil, fmt.Errorf("the rule counts by no %s %q, but by %s", p.describe(), value, oneOf(names))
+}
+
+// MaxLookup is the maximum number of identities that ParseIdentities returns.
+const MaxLookup = 1000
+
+// ParseIdentities converts a client as people write it, as ParseIdentity does. A tier, host,
+// method or route may be missing. Then it returns an identity for each that the rule names: all
+// that a rule with the key [user, route] counts for "user:alice".
+func (c *Entry) ParseIdentities(text string) ([]string, error) {
+	pieces := splitIdentity(text)
+	if len(pieces) == len(c.key) || strings.HasPrefix(text, `\\`) {
+		identity, err := c.ParseIdentity(text)
+		if err != nil {
+			return nil, err
+		}
+		return []string{identity}, nil
+	}
+	all := []string{""}
+	for i := range c.key {
+		p, choices := &c.key[i], []string(nil)
+		switch given := len(pieces) > 0 && len(pieces[0]) > len(p.prefix) && p.begins(pieces[0]); {
+		case given:
+			choices, pieces = pieces[:1], pieces[1:]
+		case p.source.Kind.isNamed():
+			for _, name := range p.names() {
+				choices = append(choices, string(p.appendValue(nil, name)))
+			}
+		}
+		if len(choices)*len(all) > MaxLookup {
+			return nil, fmt.Errorf("it stands for more than %d clients; write more parts, as in %s", MaxLookup, example(c.key))
+		}
+		all = combine(all, choices)
+	}
+	if len(pieces) > 0 || len(all) == 0 {
+		return nil, fmt.Errorf("it has not the parts of the key; write it as %s, with or without tier, host, method and route", example(c.key))
+	}
+	for i, text := range all {
+		var err error
+		if all[i], err = c.ParseIdentity(text); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// combine puts each choice behind each beginning.
+func combine(beginnings, choices []string) (all []string) {
+	for _, beginning := range beginnings {
+		for _, choice := range choices {
+			if beginning != "" {
+				choice = beginning + "|" + choice
+			}
+			all = append(all, choice)
+		}
+	}
+	return all
+}
+
+// oneOf lists the first of some names.
+func oneOf(names []string) string {
+	const most = 5
+	if more := len(names) - most; more > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), more)
+	}
+	return strings.Join(names, ", ")
+}
+
+// TierOf returns the tier of a client whose identity under the rule contains it; "" if the
+// rule does not name the tier. It returns false if the identity does not contain a tier.
+func (c *Entry) TierOf(identity string) (tier string, ok bool) {
+	i := slices.IndexFunc(c.key, func(p part) bool { return p.source.Kind == Tier })
+	if i < 0 {
+		return "", false
+	}
+	pieces := splitIdentity(identity)
+	if len(pieces) != len(c.key) {
+		return "", false // it is too long, and hashed
+	}
+	for name := range c.tiers {
+		if string(c.key[i].appendValue(nil, name)) == pieces[i] {
+			return name, true
+		}
+	}
+	return "", true
+}
