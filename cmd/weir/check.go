@@ -119,6 +119,9 @@ func writeJSON(w io.Writer, value any) error {
 	return e.Encode(value)
 }
 
+// limitColumns are the heads of limitRow.
+const limitColumns = "rule\tkey\tlimit\tremaining\tresets in\tretry after"
+
 func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
 	fmt.Fprintln(w, summarize(v, peek))
 	if v.Message != "" && !v.Allowed {
@@ -129,7 +132,7 @@ func printVerdict(w io.Writer, v *httpapi.CheckAnswer, peek bool) error {
 	}
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "rule\tkey\tlimit\tremaining\tresets in\tretry after")
+	fmt.Fprintln(t, limitColumns)
 	for _, r := range v.Results {
 		fmt.Fprintln(t, strings.Join(limitRow(&r), "\t"))
 	}

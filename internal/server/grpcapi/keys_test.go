@@ -41,6 +41,29 @@ func TestKeys(t *testing.T) {
 			t.Errorf("got %s, want %s", got, want)
 		}
 	}
+	// A composed key, whole and without the parts that the rule names.
+	if _, err := s.limiter.Check(ctx, &pb.CheckRequest{Attributes: map[string]string{"owner": "carol"}, Method: "INVENTED", Path: "/things/7"}); err != nil {
+		t.Fatal(err)
+	}
+	for key, want := range map[string]string{
+		"attr:owner:carol|method:*|route:/things/{id}": "attr:owner:carol|method:*|route:/things/{id} 4",
+		"attr:owner:carol|method:*":                    "attr:owner:carol|method:*|route:/things/{id} 4, attr:owner:carol|method:*|route:/things 5",
+	} {
+		k, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: key})
+		var got []string
+		for _, r := range k.GetResults() {
+			got = append(got, fmt.Sprint(r.Key, " ", r.Remaining))
+		}
+		if strings.Join(got, ", ") != want {
+			t.Errorf("%s: %q: %v", key, got, err)
+		}
+	}
+	if f, err := s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: "attr:owner:carol", Rule: "things"}); err != nil || fmt.Sprint(f.Rules) != "[things]" {
+		t.Errorf("%v %v", f, err)
+	}
+	if k, err := s.keys.GetKey(ctx, &pb.GetKeyRequest{Key: "attr:owner:carol|method:*|route:/things/{id}"}); err != nil || k.Results[0].Remaining != 5 {
+		t.Errorf("it is not reset: %v %v", k, err)
+	}
 	f, err := s.keys.ResetKey(ctx, &pb.ResetKeyRequest{Key: "ip:198.51.100.7", Rule: "login"})
 	if err != nil || fmt.Sprint(f.Rules) != "[login]" {
 		t.Errorf("%v %v", f, err)
