@@ -4,6 +4,7 @@ import (
 	"hash/fnv"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/weirhq/weir/internal/duration"
 )
@@ -90,6 +91,21 @@ func (c *Compiled) Limit() Limit { return c.limit }
 // Capacity returns the most units that can be taken at once: N, or the burst of a
 // bucket.
 func (c *Compiled) Capacity() int64 { return c.capacity }
+
+// FullReset returns how long it takes at most until a key that has used the whole capacity,
+// and owes nothing, is fully reset.
+func (c *Compiled) FullReset() time.Duration {
+	micros := c.period
+	switch c.limit.Algorithm {
+	case TokenBucket, LeakyBucket:
+		micros = divUp(c.full, c.n)
+	case SlidingWindow: // the window, and then as the previous one
+		micros = 2 * c.period
+	case SlidingBuckets:
+		micros += c.width
+	}
+	return Micros(micros).duration()
+}
 
 // Algorithm returns the algorithm of the limit.
 func (c *Compiled) Algorithm() Algorithm { return c.limit.Algorithm }

@@ -60,9 +60,11 @@ type Result struct {
 	Policy    string // the limit as the rule defines it, such as "100/1m"
 
 	Allowed bool
-	Shadow  bool // the rule is a shadow rule and denies nothing
+	Shadow  bool // the rule is a shadow or soft rule and denies nothing
+	Soft    bool // the rule is soft: tell the client if it is not Allowed
 	Asked   bool // false if the store was unavailable; then the numbers are not valid
 	Penalty bool // a penalty of the rule runs, so the limit denies
+	Warning int  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 
 	Cost, Limit, Remaining        int64
 	ResetAfter, RetryAfter, Delay time.Duration
@@ -93,6 +95,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 		v.Results[i] = Result{
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Penalty: r.GetPenalty(),
+			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
 			Cost: r.GetCost(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
 			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
 		}

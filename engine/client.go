@@ -80,7 +80,7 @@ func (v *Verdict) addClient(in *installed, c client, tier string) {
 	}
 	limits, override := in.limits(c.rule, c.key, tier)
 	for _, limit := range limits {
-		v.Results = append(v.Results, Result{Rule: c.rule, Quota: limit, Override: override, Key: c.key, Shadow: c.rule.Mode == rule.Shadow})
+		v.Results = append(v.Results, Result{Rule: c.rule, Quota: limit, Override: override, Key: c.key, Shadow: !c.rule.Mode.Denies(), Soft: c.rule.Mode == rule.Soft})
 	}
 	if len(limits) > 0 {
 		v.addPenalty(c.rule, c.key)
@@ -102,6 +102,7 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 			ops := make([]weir.Op, len(part))
 			for i, limit := range part {
 				ops[i] = weir.Op{Key: c.key, Limit: limit}
+				e.told.forget(c.key, limit)
 			}
 			if err := e.store.Reset(ctx, ops...); err != nil {
 				return rules, fmt.Errorf("engine: %w", err)
@@ -120,9 +121,9 @@ func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 
 // every are limits of each kind that a client may have usage under.
 func (in *installed) every(c client) []*weir.Compiled {
-	limits := c.rule.Every()
-	if r := in.replacement(c.rule, c.key); r != nil {
-		limits = append(limits, r.limits...) // to reset one kind twice does no harm
+	limits := append(c.rule.Every(), c.rule.EveryMarker(c.key)...)
+	if r := in.replacement(c.rule, c.key); r != nil { // to reset one kind twice does no harm
+		limits = c.rule.AppendMarkers(append(limits, r.limits...), r.limits)
 	}
 	return limits
 }

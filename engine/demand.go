@@ -114,7 +114,7 @@ func (v *Verdict) demand(demands []Demand, owed bool, p place) (more bool) {
 		for _, limit := range d.Limits {
 			r := v.next()
 			r.Rule, r.Quota, r.Key, r.Cost, r.Demand = d.Rule, limit, d.Key, d.Cost, i
-			r.Look, r.Shadow, r.Allowed = d.Cost == 0, d.Rule.Mode == rule.Shadow, true
+			r.Look, r.Shadow, r.Soft, r.Allowed = d.Cost == 0, !d.Rule.Mode.Denies(), d.Rule.Mode == rule.Soft, true
 		}
 	}
 	return more

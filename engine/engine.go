@@ -6,7 +6,7 @@
 //	err = e.Check(ctx, &request, &v)
 //
 // Every rule that matches applies. One call of the store charges all of their limits,
-// or none: a request that one rule denies costs nothing. Shadow rules are charged and
+// or none: a request that one rule denies costs nothing. Shadow and soft rules are charged and
 // reported after the others, and never deny.
 //
 // If the cost is known only afterwards, Reserve charges an estimate, and Settle ends the
@@ -23,6 +23,7 @@ package engine
 
 import (
 	"context"
+	"hash/maphash"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -47,8 +48,9 @@ type Options struct {
 	// fallback. Default 1.
 	Instances func() int
 
-	// Observers are called with every verdict, a [RuleObserver] with the rules, too, and
-	// a [HoldObserver] with what becomes of holds. Default none.
+	// Observers are called with every verdict, a [RuleObserver] with the rules, too, a
+	// [HoldObserver] with what becomes of holds, and a [WarningObserver] with clients that
+	// reach a threshold of a rule. Default none.
 	Observers []Observer
 
 	// Clock returns the time, to remember when a client was last seen, and to end an
@@ -77,10 +79,12 @@ type Engine struct {
 	installed  atomic.Pointer[installed]
 	seen       *seen
 	tiers      *tiers
+	told       told
 
 	holds         weir.HoldStore // store and local; nil if one of them has no holds
 	localHolds    weir.HoldStore
 	holdObservers []HoldObserver
+	warnObservers []WarningObserver
 	kept          kept
 	pending       pending
 }
@@ -112,6 +116,12 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
 	e.memory, _ = o.Store.(*memory.Store)
 	e.prepareHolds()
+	e.told.seed = maphash.MakeSeed()
+	for _, o := range e.observers {
+		if o, ok := o.(WarningObserver); ok {
+			e.warnObservers = append(e.warnObservers, o)
+		}
+	}
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})
 	if err != nil {
 		return nil, err
@@ -229,7 +239,7 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 		e.seen.healthy()
 		e.remember(results)
 	}
-	if v.penalties > 0 || v.upTo[enforced] < len(v.Results) { // there are more calls
+	if v.penalties > 0 || v.warns || v.upTo[enforced] < len(v.Results) { // there are more calls
 		var cancel context.CancelFunc
 		rest, cancel = until(ctx, deadline)
 		defer cancel()
@@ -239,6 +249,10 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 	// A shadow has no say: that the store could not be asked is no news.
 	if err := e.chargeShadows(rest, v); err != nil {
 		return ctx.Err()
+	}
+	v.hearSoft()
+	if v.warns {
+		e.warn(rest, v)
 	}
 	return nil
 }
@@ -269,6 +283,7 @@ func (e *Engine) look(ctx context.Context, in *installed, v *Verdict) error {
 		}
 	}
 	v.conclude()
+	v.hearSoft()
 	return nil
 }
 

@@ -51,6 +51,7 @@ const (
 	OutcomeAllowed         Outcome = iota
 	OutcomeDenied                  // denied by a limit
 	OutcomeShadowDenied            // allowed; a shadow rule would have denied it
+	OutcomeSoftDenied              // allowed; a soft rule would have denied it, and the client is told
 	OutcomeDegradedAllowed         // allowed without the store
 	OutcomeDegradedDenied          // denied without the store, because a rule fails closed
 	OutcomeBlocked                 // the client is on the block list; not an outcome of a rule
@@ -60,7 +61,7 @@ const (
 )
 
 var outcomeNames = [Outcomes]string{
-	OutcomeAllowed: "allowed", OutcomeDenied: "denied", OutcomeShadowDenied: "shadow_denied",
+	OutcomeAllowed: "allowed", OutcomeDenied: "denied", OutcomeShadowDenied: "shadow_denied", OutcomeSoftDenied: "soft_denied",
 	OutcomeDegradedAllowed: "degraded_allowed", OutcomeDegradedDenied: "degraded_denied",
 	OutcomeBlocked: "blocked", OutcomeExempt: "exempt", OutcomeNoRule: "no_rule",
 }
@@ -86,12 +87,16 @@ func (v *Verdict) Outcome() Outcome {
 	case len(v.Results) == 0:
 		return OutcomeNoRule
 	}
+	outcome := OutcomeAllowed
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Shadow && r.Asked && !r.Allowed {
-			return OutcomeShadowDenied
+			if r.Soft {
+				return OutcomeSoftDenied
+			}
+			outcome = OutcomeShadowDenied
 		}
 	}
-	return OutcomeAllowed
+	return outcome
 }
 
 // Held reports whether v.Hold has a part of a result's rule, which said something.
@@ -115,6 +120,8 @@ func (v *Verdict) Said(i int) (said Outcome, next int) {
 		return OutcomeDegradedAllowed, next
 	case !r.Asked:
 		return OutcomeDegradedDenied, next
+	case r.Soft:
+		return OutcomeSoftDenied, next
 	case r.Shadow:
 		return OutcomeShadowDenied, next
 	}

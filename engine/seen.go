@@ -26,7 +26,10 @@ type seen struct {
 	outage atomic.Int64 // the number of the current one, or the last
 }
 
-const seenPlaces = 1 << 12
+const (
+	seenBits   = 12
+	seenPlaces = 1 << seenBits
+)
 
 // moment is how long the order of answers is in doubt.
 const moment = weir.Micros(100_000)
@@ -61,7 +64,7 @@ func (s *seen) failing() {
 
 func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
 	h := maphash.String(s.seed, key) ^ limit.Kind()*0x9e3779b97f4a7c15
-	return &s.places[h%seenPlaces], h | 1
+	return &s.places[h>>(64-seenBits)], h | 1 // the lower bits of two limits of a rule are the same
 }
 
 // remember takes note of those who have used more than half.

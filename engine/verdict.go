@@ -36,7 +36,7 @@ type Verdict struct {
 	Version int64
 
 	// Results are the results of all limits that were checked: enforced rules first, then
-	// shadow rules.
+	// shadow and soft rules.
 	Results []Result
 
 	timing
@@ -53,6 +53,7 @@ type Verdict struct {
 	how       *charging // nil for a plain check
 	peeked    bool      // nothing is charged
 	penalties int       // among Results
+	warns     bool      // a rule among Results has thresholds
 }
 
 // place is what becomes of a result.
@@ -67,7 +68,7 @@ const (
 
 func placeOf(c *rule.Entry) place {
 	switch {
-	case c.Mode != rule.Shadow:
+	case c.Mode.Denies():
 		return enforced
 	case c.CountDenied:
 		return countingShadow
@@ -113,6 +114,7 @@ type Result struct {
 	Cost    int64
 	Look    bool // it was only checked whether there is room for one unit
 	Shadow  bool // reported, but does not count for the verdict
+	Soft    bool // Shadow, but the client is told
 	Penalty bool // it denies because a penalty of the rule runs, whatever the usage is
 	Demand  int  // the demand to which it belongs, if any
 
@@ -129,8 +131,8 @@ type Result struct {
 }
 
 // Speaker returns the result that the answer describes: the first one that denies, in
-// the order of the document; if all allow, the checked one with the fewest units left.
-// It is nil if there is none. A result that denies without having been Asked has no
+// the order of the document; if all allow, the checked one with the fewest units left, which
+// may be one of a soft rule that does not allow. It is nil if there is none. A result that denies without having been Asked has no
 // numbers.
 func (v *Verdict) Speaker() *Result {
 	if v.speaker == 0 {
@@ -187,10 +189,12 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 	limits, override := in.limits(c, identity, req.Tier)
 	for _, limit := range limits {
 		r := v.next()
-		r.Rule, r.Quota, r.Override, r.Key, r.Cost, r.Shadow = c, limit, override, identity, cost, c.Mode == rule.Shadow
+		r.Rule, r.Quota, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
+		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
 		r.Allowed = true // until somebody was asked
 	}
 	if len(limits) > 0 {
+		v.warns = v.warns || len(c.Warn) > 0
 		v.addPenalty(c, identity)
 	}
 }
@@ -232,6 +236,19 @@ func (v *Verdict) conclude() {
 	}
 	if !v.Allowed {
 		v.Delay = 0
+	}
+}
+
+// hearSoft lets a soft rule speak for a request that is allowed, if it has less remaining than
+// the others.
+func (v *Verdict) hearSoft() {
+	if !v.Allowed {
+		return
+	}
+	for i := v.upTo[enforced]; i < len(v.Results); i++ {
+		if r := &v.Results[i]; r.Soft && r.Asked && !r.Look && (v.speaker == 0 || r.Remaining < v.Results[v.speaker-1].Remaining) {
+			v.speaker = i + 1
+		}
 	}
 }
 

@@ -204,8 +204,11 @@ func (c *collector) collectRules(ch chan<- prometheus.Metric) {
 // whatever else it has ever said.
 func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 	no := engine.OutcomeDenied
-	if l.mode == rule.Shadow {
+	switch l.mode {
+	case rule.Shadow:
 		no = engine.OutcomeShadowDenied
+	case rule.Soft:
+		no = engine.OutcomeSoftDenied
 	}
 	for s := range sayings {
 		if n := l.said[s].Load(); n > 0 || s == engine.OutcomeAllowed || s == no {

@@ -38,14 +38,16 @@ func TestOutcomes(t *testing.T) {
 	b.check(t, rule.Request{IP: alice.IP}) // by which no rule counts
 	want(t, b.Metrics, "weir_requests_total",
 		`{outcome="allowed"} 1`, `{outcome="blocked"} 1`, `{outcome="degraded_allowed"} 0`, `{outcome="degraded_denied"} 0`,
-		`{outcome="denied"} 1`, `{outcome="exempt"} 1`, `{outcome="no_rule"} 1`, `{outcome="shadow_denied"} 1`)
+		`{outcome="denied"} 1`, `{outcome="exempt"} 1`, `{outcome="no_rule"} 1`, `{outcome="shadow_denied"} 1
+{outcome="soft_denied"} 0`)
 	// Two limits of a rule are one decision; what the first rule denies, the
 	// trial is still asked about.
 	want(t, b.Metrics, "weir_decisions_total",
 		`{outcome="allowed",rule="by-user"} 2`, `{outcome="denied",rule="by-user"} 1`,
 		`{outcome="allowed",rule="trial"} 1`, `{outcome="shadow_denied",rule="trial"} 2`)
 	want(t, b.Metrics, "weir_decision_seconds_count", "6")
-	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 1`, `{mode="shadow"} 1`)
+	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 1`, `{mode="shadow"} 1
+{mode="soft"} 0`)
 	want(t, b.Metrics, "weir_degraded_total", `{policy="closed"} 0`, `{policy="local"} 0`, `{policy="open"} 0`)
 }
 

@@ -65,7 +65,8 @@ func TestMaxRules(t *testing.T) {
 		`{outcome="allowed",rule="(other)"} 28`, `{outcome="denied",rule="(other)"} 0`,
 		`{outcome="allowed",rule="r00"} 1`, `{outcome="denied",rule="r00"} 0`,
 		`{outcome="allowed",rule="r01"} 1`, `{outcome="denied",rule="r01"} 0`)
-	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 30`, `{mode="off"} 0`, `{mode="shadow"} 0`)
+	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 30`, `{mode="off"} 0`, `{mode="shadow"} 0
+{mode="soft"} 0`)
 }
 
 // Rules that come with demands have series by their ids, several with one id the same, in
@@ -91,7 +92,8 @@ func TestDemands(t *testing.T) {
 		`{outcome="allowed",rule="a"} 0`, `{outcome="denied",rule="a"} 0`,
 		`{outcome="allowed",rule="envoy:edge.x"} 0`, `{outcome="denied",rule="envoy:edge.x"} 2`,
 		`{outcome="allowed",rule="envoy:edge.y"} 0`, `{outcome="denied",rule="envoy:edge.y"} 4`)
-	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 0`, `{mode="shadow"} 0`)
+	want(t, b.Metrics, "weir_rules", `{mode="enforce"} 1`, `{mode="off"} 0`, `{mode="shadow"} 0
+{mode="soft"} 0`)
 }
 
 // A set that was made in Go may have ids that no rule file can have. They neither

@@ -115,6 +115,9 @@ var errorCodes = []Code{
 	{"E031", "invalid penalty",
 		"A penalty is how long it lasts, such as 15m, or has the fields after, within and for: 2 to 1000 denials within a time start a penalty for a time.",
 		"Write for example penalty: 15m, or penalty: {after: 3, within: 1m, for: 15m}."},
+	{"E034", "invalid threshold",
+		"The field warn has the shares of the limit at which a client is warned: up to 4 whole percentages from 1% to 100%, each once.",
+		"Write for example warn: 80%, or warn: [80%, 95%]."},
 }
 
 var warningCodes = []Code{

@@ -30,7 +30,7 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		Description: rapid.OneOf(rapid.Just(""), rapid.String(), awkward).Draw(t, "description"),
 		Match:       drawConditions(t),
 		Key:         drawKey(t),
-		Mode:        rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Off}).Draw(t, "mode"),
+		Mode:        rapid.SampledFrom([]rule.Mode{rule.Enforce, rule.Shadow, rule.Soft, rule.Off}).Draw(t, "mode"),
 		OnFailure:   rapid.SampledFrom([]rule.Failure{rule.Open, rule.Closed, rule.Local}).Draw(t, "failure"),
 		Deny: rule.Deny{
 			Status:  rapid.SampledFrom([]int{0, 403, 503}).Draw(t, "status"),
@@ -45,6 +45,7 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		OnExpiry:     rapid.SampledFrom([]rule.Expiry{rule.Keep, rule.Release}).Draw(t, "on_expiry"),
 		Penalty:      rapid.SampledFrom([]rule.Penalty{{}, {For: time.Minute}, {For: time.Hour, After: 3, Within: time.Second}}).Draw(t, "penalty"),
 	}
+	r.Warn = rapid.SampledFrom([][]int{nil, {100}, {1, 80, 95}}).Draw(t, "warn")
 	if rapid.Bool().Draw(t, "tokens") {
 		r.Tokens = drawTokens(t)
 	}

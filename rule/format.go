@@ -91,6 +91,7 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("on_expiry", unless(Keep.String(), r.OnExpiry.String(), document.NewText))
 	e.Add("tokens", tokensElement(r.Tokens))
 	e.Add("penalty", penaltyElement(r.Penalty))
+	e.Add("warn", thresholdsElement(r.Warn))
 	e.Add("deny", denyElement(r.Deny))
 	return e
 }

@@ -16,7 +16,7 @@ var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
 		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
-		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "deny",
+		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "warn", "deny",
 	}
 	matchFields  = []string{"method", "host", "path", "attributes", "when"}
 	quotaFields  = []string{"limit", "limits", "burst"}
@@ -43,6 +43,7 @@ var fieldsElsewhere = map[string]string{
 	"name": "id", "rate": "limit", "rates": "limits", "rate_limit": "limit", "by": "key", "strategy": "algorithm",
 	"weight": "cost", "hits_addend": "cost", "failure_mode": "on_failure", "fallback": "on_failure",
 	"url": "path", "uri": "path", "route": "path", "endpoint": "path", "domain": "host", "verb": "method",
+	"warn_at": "warn", "warnings": "warn", "thresholds": "warn", "soft_limit": "warn",
 	"status_code": "status", "http_status": "status", "body": "message",
 	"address": "ip", "addresses": "ip", "client_ip": "ip", "cidr": "ip", "user_id": "user",
 }

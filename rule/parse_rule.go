@@ -34,6 +34,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	r.Count = p.countOf(r.fields["count"])
 	r.Tokens = p.tokens(r.fields["tokens"])
 	r.Penalty = p.penalty(r.fields["penalty"])
+	r.Warn = p.thresholds(r.fields["warn"])
 	r.Deny = p.deny(r.fields["deny"])
 	return r
 }

@@ -96,6 +96,11 @@ type Rule struct {
 	// Penalty denies a client for a while after its requests were denied. Default none.
 	Penalty Penalty
 
+	// Warn are the shares of a limit, in percent and ascending, at which a client is warned:
+	// of each limit that applies to it, whatever its tier or override. At most MaxWarn.
+	// Default none.
+	Warn []int
+
 	// Deny is the answer to a denied client.
 	Deny Deny
 }
@@ -135,6 +140,7 @@ type Mode uint8
 const (
 	Enforce Mode = iota
 	Shadow       // charges and reports, but never denies
+	Soft         // Shadow, and tells the client
 	Off
 )
 

@@ -119,7 +119,7 @@ var summaryFields = []summaryField{
 	{name: "count_denied", show: true, without: "false"},
 	{name: "buckets", show: true, without: "by default"},
 	{name: "shape", show: true, without: "false"},
-	{name: "count"}, {name: "tokens"}, {name: "penalty", without: "none"}, {name: "match"}, {name: "tiers"}, {name: "overrides"}, {name: "deny"}, {name: "description"},
+	{name: "count"}, {name: "tokens"}, {name: "penalty", without: "none"}, {name: "warn", show: true, without: "none"}, {name: "match"}, {name: "tiers"}, {name: "overrides"}, {name: "deny"}, {name: "description"},
 }
 
 // fieldText is a field in one line, and whether it can be shown.

@@ -10,7 +10,7 @@ import (
 )
 
 var (
-	modeNames    = []string{Enforce: "enforce", Shadow: "shadow", Off: "off"}
+	modeNames    = []string{Enforce: "enforce", Shadow: "shadow", Soft: "soft", Off: "off"}
 	failureNames = []string{Open: "open", Closed: "closed", Local: "local"}
 	expiryNames  = []string{Keep: "keep", Release: "release"}
 	sourceNames  = []string{
@@ -24,6 +24,7 @@ var (
 var (
 	modesElsewhere = map[string]string{
 		"dry_run": "shadow", "dryrun": "shadow", "shadow_mode": "shadow", "log_only": "shadow", "report_only": "shadow", "monitor": "shadow",
+		"warn": "soft", "warn_only": "soft", "advisory": "soft",
 		"on": "enforce", "enabled": "enforce", "active": "enforce", "disabled": "off",
 	}
 	failuresElsewhere = map[string]string{
@@ -40,7 +41,7 @@ var (
 	}
 )
 
-// ParseMode parses "enforce", "shadow" or "off".
+// ParseMode parses "enforce", "shadow", "soft" or "off".
 func ParseMode(name string) (Mode, error) {
 	i, err := parseWord(modeNames, modesElsewhere, name)
 	return Mode(i), err
@@ -48,6 +49,9 @@ func ParseMode(name string) (Mode, error) {
 
 // String returns the name of the mode, which ParseMode accepts.
 func (m Mode) String() string { return wordOf(modeNames, int(m), "Mode") }
+
+// Denies reports whether rules in this mode deny requests.
+func (m Mode) Denies() bool { return m == Enforce }
 
 // MarshalText returns the name, so that JSON contains the name.
 func (m Mode) MarshalText() ([]byte, error) { return []byte(m.String()), nil }

@@ -164,7 +164,7 @@ func TestRulesAddUp(t *testing.T) {
 		d.check(t, rule.Request{User: fmt.Sprint("u", i%7), IP: alice.IP}, 1+i%3)
 		d.pass(1)
 	}
-	for _, by := range []By{ByTotal, ByAllowed, ByDenied, ByShadowDenied} {
+	for _, by := range []By{ByTotal, ByAllowed, ByDenied, ByShadowDenied, BySoftDenied} {
 		for _, n := range []int{1, 2, 50} {
 			for _, step := range []time.Duration{0, 7 * time.Second, time.Minute} {
 				got, err := d.RuleSeries(t.Context(), RuleQuery{From: noon, To: d.clock.now(), Step: step, By: by, N: n})
@@ -194,7 +194,7 @@ func TestRulesAddUp(t *testing.T) {
 			}
 		}
 	}
-	for _, q := range []RuleQuery{{By: ByShadowDenied + 1}, {N: -1}, {N: MaxSeriesRules + 1}, {Step: -1}} {
+	for _, q := range []RuleQuery{{By: BySoftDenied + 1}, {N: -1}, {N: MaxSeriesRules + 1}, {Step: -1}} {
 		q.From, q.To = noon, d.clock.now()
 		if _, err := d.RuleSeries(t.Context(), q); err == nil {
 			t.Errorf("%+v is answered", q)

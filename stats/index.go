@@ -67,7 +67,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 		p := byID[c.ID]
 		if p == nil && len(x.rules) < most {
 			p = x.addPlain(c.ID, lineOf)
-			p.shadow = c.Mode == rule.Shadow
+			p.shadow = !c.Mode.Denies()
 			byID[p.id] = p
 		}
 		if p != nil {
@@ -95,7 +95,7 @@ func newIndex(table *rule.Table, demanded []*rule.Entry, before *index, most int
 
 // add makes a place for a rule.
 func (x *index) add(c *rule.Entry, lineOf func(frame.Line) *line) *place {
-	p := &place{id: c.ID, number: len(x.rules), shadow: c.Mode == rule.Shadow}
+	p := &place{id: c.ID, number: len(x.rules), shadow: !c.Mode.Denies()}
 	for _, source := range c.Key {
 		p.keyed = p.keyed || source.Kind != rule.Global
 	}

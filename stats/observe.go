@@ -20,7 +20,7 @@ func outcomeCounts(o engine.Outcome, n int64) frame.Counts {
 	var c [outcomes]int64
 	c[o] = n
 	return frame.Counts{
-		Allowed: c[engine.OutcomeAllowed], Denied: c[engine.OutcomeDenied], ShadowDenied: c[engine.OutcomeShadowDenied],
+		Allowed: c[engine.OutcomeAllowed], Denied: c[engine.OutcomeDenied], ShadowDenied: c[engine.OutcomeShadowDenied], SoftDenied: c[engine.OutcomeSoftDenied],
 		DegradedAllowed: c[engine.OutcomeDegradedAllowed], DegradedDenied: c[engine.OutcomeDegradedDenied], Blocked: c[engine.OutcomeBlocked],
 	}
 }

@@ -45,7 +45,7 @@ type RuleValues struct {
 
 // of is the number of decisions of a rule that count.
 func (b By) of(c *frame.Counts) int64 {
-	return [...]int64{ByTotal: c.Total(), ByAllowed: c.Allowed, ByDenied: c.Denied, ByShadowDenied: c.ShadowDenied}[b]
+	return [...]int64{ByTotal: c.Total(), ByAllowed: c.Allowed, ByDenied: c.Denied, ByShadowDenied: c.ShadowDenied, BySoftDenied: c.SoftDenied}[b]
 }
 
 // RuleSeries returns the rules with the most decisions of a kind, over time. Rules

@@ -17,10 +17,11 @@ const (
 	ByTotal By = iota
 	ByAllowed
 	ByDenied
-	ByShadowDenied // only in a RuleQuery; rankings of clients count it in ByDenied of the rule
+	ByShadowDenied // only in a RuleQuery, as the next; rankings of clients count it in ByDenied of the rule
+	BySoftDenied
 )
 
-var byNames = [...]string{"total", "allowed", "denied", "shadow_denied"}
+var byNames = [...]string{"total", "allowed", "denied", "shadow_denied", "soft_denied"}
 
 func (b By) String() string { return byNames[b] }
 
@@ -32,12 +33,12 @@ func ParseBy(name string) (By, error) {
 	return 0, wrongQuery("%q is no ranking; write total, allowed or denied", name)
 }
 
-// ParseRuleBy parses what ParseBy does, and "shadow_denied".
+// ParseRuleBy parses what ParseBy does, and "shadow_denied" and "soft_denied".
 func ParseRuleBy(name string) (By, error) {
 	if i := slices.Index(byNames[:], name); i >= 0 {
 		return By(i), nil
 	}
-	return 0, wrongQuery("%q is nothing that rules decide; write total, allowed, denied or shadow_denied", name)
+	return 0, wrongQuery("%q is nothing that rules decide; write total, allowed, denied, shadow_denied or soft_denied", name)
 }
 
 // Window is the time range of a ranking.

@@ -181,11 +181,17 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 // limitRow is what one limit says, for a table.
 func limitRow(r *httpapi.LimitAnswer) []string {
 	name := r.Rule
-	if r.Shadow {
+	switch {
+	case r.Soft:
+		name += " (soft)"
+	case r.Shadow:
 		name += " (shadow)"
 	}
 	if r.Penalty {
 		name += " (penalty)"
+	}
+	if r.Warning > 0 {
+		name += fmt.Sprintf(" (at least %d %% used)", r.Warning)
 	}
 	row := []string{name, printable(r.Key), r.Algorithm + " " + r.Policy, "?", "?", "-"}
 	if !r.Asked {

@@ -167,6 +167,7 @@ func (v *view) figures(k look) []line {
 	row("allowed", green, func(c frame.Counts) int64 { return c.Allowed }, true)
 	row("denied", red, func(c frame.Counts) int64 { return c.Denied }, true)
 	row("shadow", yellow, func(c frame.Counts) int64 { return c.ShadowDenied }, false)
+	row("soft", yellow, func(c frame.Counts) int64 { return c.SoftDenied }, false)
 	row("degraded", yellow, func(c frame.Counts) int64 { return c.DegradedAllowed }, false)
 	row("failed", alarm, func(c frame.Counts) int64 { return c.DegradedDenied }, false)
 	row("blocked", red, func(c frame.Counts) int64 { return c.Blocked }, false)

@@ -21,11 +21,11 @@ const (
 )
 
 // Names are the fields, as a protocol spells them.
-type Names struct{ Limit, Remaining, Reset, Degraded, Policy, RateLimit, RetryAfter string }
+type Names struct{ Limit, Remaining, Reset, Degraded, Policy, RateLimit, Warning, RetryAfter string }
 
 var (
-	HTTP = Names{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Degraded", "Ratelimit-Policy", "Ratelimit", "Retry-After"}
-	GRPC = Names{"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-ratelimit-degraded", "ratelimit-policy", "ratelimit", "retry-after"}
+	HTTP = Names{"X-Ratelimit-Limit", "X-Ratelimit-Remaining", "X-Ratelimit-Reset", "X-Ratelimit-Degraded", "Ratelimit-Policy", "Ratelimit", "Ratelimit-Warning", "Retry-After"}
+	GRPC = Names{"x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset", "x-ratelimit-degraded", "ratelimit-policy", "ratelimit", "ratelimit-warning", "retry-after"}
 )
 
 // Write sets the fields that a verdict of some time ago gives rise to, of a request that
@@ -60,6 +60,9 @@ func Write(h map[string][]string, names *Names, v *engine.Verdict, age, wait tim
 		text = AppendParameter(text, 'r', speaker.Remaining)
 		text = f.end(names.RateLimit, AppendParameter(text, 't', duration.Up(until, time.Second)))
 	}
+	if families&(XRateLimit|RateLimit) != 0 && Warns(v) {
+		text = f.end(names.Warning, AppendWarnings(text, v, age))
+	}
 	if families&RetryAfter != 0 && wait > 0 {
 		text = f.end(names.RetryAfter, strconv.AppendInt(text, duration.Up(wait, time.Second), 10))
 	}
@@ -68,8 +71,8 @@ func Write(h map[string][]string, names *Names, v *engine.Verdict, age, wait tim
 
 // fields are values that stand in one text, one after the other.
 type fields struct {
-	names [7]string
-	ends  [7]int
+	names [8]string
+	ends  [8]int
 	n     int
 }
 
@@ -100,15 +103,15 @@ const MaxPolicies = 16
 //
 //	"login:1m";q=5;w=60, "login:1h";q=20;w=3600
 //
-// in the order of the rules; the one that speaks is always among them. Shadow rules are
-// omitted.
+// in the order of the rules, soft ones last; the one that speaks is always among them. Shadow
+// rules are omitted.
 func AppendPolicies(dst []byte, v *engine.Verdict) []byte {
 	speaker := v.Speaker()
 	spoken, n := false, 0
 	for i := range v.Results {
 		r := &v.Results[i]
 		last := n == MaxPolicies-1 && !spoken
-		if r.Shadow || !r.Asked || n == MaxPolicies || last && !same(r, speaker) || repeats(v, i) {
+		if isHidden(r) || n == MaxPolicies || last && !same(r, speaker) || repeats(v, i, anyResult) {
 			continue
 		}
 		if n > 0 {
@@ -116,6 +119,54 @@ func AppendPolicies(dst []byte, v *engine.Verdict) []byte {
 		}
 		dst = appendPolicy(dst, v, r)
 		spoken = spoken || same(r, speaker)
+		n++
+	}
+	return dst
+}
+
+// isHidden reports whether a client is not told of a limit.
+func isHidden(r *engine.Result) bool { return !r.Asked || r.Shadow && !r.Soft }
+
+// Warns reports whether a client is warned: a limit has reached a threshold, or is soft and was
+// exceeded. Who is denied knows anyway.
+func Warns(v *engine.Verdict) bool {
+	for i := range v.Results {
+		if v.Allowed && warns(&v.Results[i]) {
+			return true
+		}
+	}
+	return false
+}
+
+func warns(r *engine.Result) bool {
+	return !isHidden(r) && (r.Warning() > 0 || r.Soft && !r.Allowed)
+}
+
+// AppendWarnings appends the limits that warn, with the highest threshold that was reached, what
+// remains, and the seconds until the client is fully reset, as in
+//
+//	"plan";used=80;r=1871;t=431022, "trial";r=0;t=52;soft
+//
+// in the order of the rules, soft ones last. A soft limit that was exceeded has the flag soft.
+func AppendWarnings(dst []byte, v *engine.Verdict, age time.Duration) []byte {
+	n := 0
+	for i := range v.Results {
+		r := &v.Results[i]
+		if n == MaxPolicies || !warns(r) || repeats(v, i, warns) {
+			continue
+		}
+		if n > 0 {
+			dst = append(dst, ", "...)
+		}
+		dst = AppendName(dst, v, r)
+		if used := r.Warning(); used > 0 {
+			dst = strconv.AppendInt(append(dst, ";used="...), int64(used), 10)
+		}
+		dst = AppendParameter(dst, 'r', r.Remaining)
+		dst = AppendParameter(dst, 't', duration.Up(max(0, r.ResetAfter-age), time.Second))
+		if r.Soft && !r.Allowed {
+			dst = append(dst, ";soft"...)
+		}
 		n++
 	}
 	return dst
@@ -154,16 +205,18 @@ func same(a, b *engine.Result) bool {
 	return a != nil && b != nil && a.Rule == b.Rule && a.Quota == b.Quota
 }
 
-// repeats reports whether the limit of a result was asked before, for another client
-// whom the request is at the same time.
-func repeats(v *engine.Verdict, i int) bool {
+// repeats reports whether the limit of a result is that of an earlier one that counts, of
+// another client whom the request is at the same time.
+func repeats(v *engine.Verdict, i int, counts func(*engine.Result) bool) bool {
 	for j := i - 1; j >= 0 && v.Results[j].Rule == v.Results[i].Rule; j-- {
-		if same(&v.Results[j], &v.Results[i]) {
+		if same(&v.Results[j], &v.Results[i]) && counts(&v.Results[j]) {
 			return true
 		}
 	}
 	return false
 }
+
+func anyResult(*engine.Result) bool { return true }
 
 // maxInteger is the largest one of RFC 9651.
 const maxInteger = 999_999_999_999_999

@@ -21,7 +21,8 @@ const (
 	XRateLimit Headers = headerfield.XRateLimit
 
 	// RateLimit is RateLimit-Policy and RateLimit, the structured fields of
-	// draft-ietf-httpapi-ratelimit-headers.
+	// draft-ietf-httpapi-ratelimit-headers. With either of the two, clients that have
+	// reached a threshold of a rule, or exceeded a soft one, get RateLimit-Warning.
 	RateLimit Headers = headerfield.RateLimit
 
 	// RetryAfter is Retry-After, in seconds, for denied requests.
@@ -52,7 +53,7 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil {
+	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !headerfield.Warns(v) {
 		writeFew(h, v, age, wait)
 		return
 	}

@@ -94,6 +94,45 @@ Ratelimit-Policy: "everything";q=1000;w=1, "by-ip";q=7;w=3600
 X-Ratelimit-Limit: 7
 X-Ratelimit-Remaining: 5
 X-Ratelimit-Reset: 1767229201`},
+		{"a threshold that is not reached", "rules: [{id: plan, key: ip, algorithm: sliding_log, limit: 10/1h, warn: [80%, 95%]}]", 7, `
+Ratelimit: "plan";r=3;t=3600
+Ratelimit-Policy: "plan";q=10;w=3600
+X-Ratelimit-Limit: 10
+X-Ratelimit-Remaining: 3
+X-Ratelimit-Reset: 1767229201`},
+		{"a threshold", "rules: [{id: plan, key: ip, algorithm: sliding_log, limit: 10/1h, warn: [80%, 95%]}]", 9, `
+Ratelimit: "plan";r=1;t=3600
+Ratelimit-Policy: "plan";q=10;w=3600
+Ratelimit-Warning: "plan";used=80;r=1;t=3600
+X-Ratelimit-Limit: 10
+X-Ratelimit-Remaining: 1
+X-Ratelimit-Reset: 1767229201`},
+		{"a threshold, denied", "rules: [{id: plan, key: ip, algorithm: sliding_log, limit: 2/1h, warn: 50%}]", 3, `
+Ratelimit: "plan";r=0;t=3600
+Ratelimit-Policy: "plan";q=2;w=3600
+Retry-After: 3600
+X-Ratelimit-Limit: 2
+X-Ratelimit-Remaining: 0
+X-Ratelimit-Reset: 1767229201`},
+		{"a soft rule", "rules: [{id: plan, key: ip, algorithm: sliding_log, limit: 2/1h, mode: soft}]", 2, `
+Ratelimit: "plan";r=0;t=3600
+Ratelimit-Policy: "plan";q=2;w=3600
+X-Ratelimit-Limit: 2
+X-Ratelimit-Remaining: 0
+X-Ratelimit-Reset: 1767229201`},
+		{"soft, exceeded, and thresholds of enforced and shadow rules", `
+rules:
+  - {id: soft, key: ip, algorithm: sliding_log, limit: 2/1h, mode: soft, warn: 100%}
+  - {id: softer, key: ip, algorithm: sliding_log, limit: 1/1h, mode: soft}
+  - {id: hidden, key: ip, algorithm: sliding_log, limit: 2/1h, mode: shadow, warn: 50%}
+  - {id: hard, key: ip, algorithm: sliding_log, limits: [4/1h, 1000/1d], warn: 50%}
+`, 3, `
+Ratelimit: "soft";r=0;t=3600
+Ratelimit-Policy: "hard:1h";q=4;w=3600, "hard:1d";q=1000;w=86400, "soft";q=2;w=3600, "softer";q=1;w=3600
+Ratelimit-Warning: "hard:1h";used=50;r=1;t=3600, "soft";used=100;r=0;t=3600;soft, "softer";r=0;t=3600;soft
+X-Ratelimit-Limit: 2
+X-Ratelimit-Remaining: 0
+X-Ratelimit-Reset: 1767229201`},
 		{"a number that structured fields do not have", "rules: [{id: api, key: ip, algorithm: fixed_window, limit: 1125899906842624/1d}]", 1, `
 Ratelimit: "api";r=999999999999999;t=86400
 Ratelimit-Policy: "api";q=999999999999999;w=86400
@@ -124,6 +163,7 @@ func agree(t *testing.T, h http.Header) {
 	if h["Ratelimit"] == nil {
 		return
 	}
+	parse(t, h["Ratelimit-Warning"])
 	quotas := map[string]int64{}
 	for _, item := range parse(t, h["Ratelimit-Policy"]) {
 		name, q := item.Value.(string), number(t, item, "q")

@@ -46,6 +46,9 @@ func Decode(src []byte) (*Frame, error) {
 			d.holds(f.Hold(d.text()))
 		}
 	}
+	if v > 4 {
+		d.warned(&f.Warned)
+	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errDamaged
 	}
@@ -105,7 +108,7 @@ func (d *decoder) text() string {
 
 func (d *decoder) counts(c *Counts) {
 	which := d.byte()
-	if which >= 1<<6 {
+	if which >= 1<<7 {
 		d.err = errDamaged
 	}
 	for i, n := range c.fields() {

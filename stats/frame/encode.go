@@ -9,19 +9,34 @@ import (
 
 // An encoded frame begins with a byte for its version. The sections follow in the order
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
-// that equal frames are equal bytes. Version 1 has no clients, version 2 no denials, and
-// version 3 no holds. A frame is written in the first version from 2 on that has its
-// sections, so that older instances can read it.
-const version = 4
+// that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
+// version 3 no holds, and version 4 no warnings and nothing that soft rules denied. A frame is
+// written in the first version from 2 on that has its sections, so that older instances can
+// read it.
+const version = 5
 
 func (f *Frame) version() byte {
 	switch {
+	case f.Warned.N > 0 || f.hasSoft():
+		return 5
 	case len(f.Holds) > 0:
 		return 4
 	case len(f.Denials) > 0:
 		return 3
 	}
 	return 2
+}
+
+func (f *Frame) hasSoft() bool {
+	if f.Requests.SoftDenied > 0 {
+		return true
+	}
+	for _, c := range f.Rules {
+		if c.SoftDenied > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 // Append appends the encoded frame to dst.
@@ -75,6 +90,9 @@ func (f *Frame) Append(dst []byte) []byte {
 			e.holds(f.Holds[id])
 		}
 	}
+	if v > 4 {
+		e.warned(&f.Warned)
+	}
 	return e.out
 }
 
@@ -110,8 +128,8 @@ func (e *encoder) counts(c *Counts) {
 	}
 }
 
-func (c *Counts) fields() [6]*int64 {
-	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked}
+func (c *Counts) fields() [7]*int64 {
+	return [...]*int64{&c.Allowed, &c.Denied, &c.ShadowDenied, &c.DegradedAllowed, &c.DegradedDenied, &c.Blocked, &c.SoftDenied}
 }
 
 // histogram writes the slots that are not empty, each as its distance from the last one

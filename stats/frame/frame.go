@@ -21,6 +21,7 @@ type Counts struct {
 	Allowed         int64 `json:"allowed"`
 	Denied          int64 `json:"denied"`
 	ShadowDenied    int64 `json:"shadow_denied"`    // allowed; a shadow rule would have denied it
+	SoftDenied      int64 `json:"soft_denied"`      // allowed; a soft rule would have denied it, and the client was told
 	DegradedAllowed int64 `json:"degraded_allowed"` // allowed while the store was unavailable
 	DegradedDenied  int64 `json:"degraded_denied"`  // denied because the store was unavailable
 	Blocked         int64 `json:"blocked"`
@@ -28,7 +29,7 @@ type Counts struct {
 
 // Total returns the sum of all counts.
 func (c Counts) Total() int64 {
-	return c.Allowed + c.Denied + c.ShadowDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
+	return c.Allowed + c.Denied + c.ShadowDenied + c.SoftDenied + c.DegradedAllowed + c.DegradedDenied + c.Blocked
 }
 
 // Add adds other counts.
@@ -36,6 +37,7 @@ func (c *Counts) Add(other Counts) {
 	c.Allowed += other.Allowed
 	c.Denied += other.Denied
 	c.ShadowDenied += other.ShadowDenied
+	c.SoftDenied += other.SoftDenied
 	c.DegradedAllowed += other.DegradedAllowed
 	c.DegradedDenied += other.DegradedDenied
 	c.Blocked += other.Blocked
@@ -77,6 +79,8 @@ type Frame struct {
 	Denials []Denial // the latest ones, newest first; a sample
 
 	Holds map[string]*Holds // by rule
+
+	Warned Warned
 }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
@@ -136,6 +140,7 @@ func (f *Frame) Merge(other *Frame) {
 	for id, h := range other.Holds {
 		f.Hold(id).Merge(h)
 	}
+	f.Warned.Merge(&other.Warned)
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -186,12 +191,12 @@ func (d *Detail) merge(other *Detail) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
 func (f *Frame) Weight() int64 {
-	n := f.Requests.Total()
+	n := f.Requests.Total() + f.Warned.N
 	for _, r := range f.Routes {
 		n += r.Requests
 	}
@@ -236,6 +241,7 @@ func (f *Frame) Trim() {
 	}
 	fold(f.Holds, MaxHolds, (*Holds).weight, func(_ string, h *Holds) { f.Hold(Other).Merge(h) })
 	f.Denials = trimDenials(f.Denials)
+	f.Warned.trim()
 	if all := f.Top[""]; all != nil {
 		all.trim(MaxRankedAll)
 		delete(f.Top, "") // it does not count towards MaxRankings

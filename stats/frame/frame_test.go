@@ -20,7 +20,7 @@ var durations = rapid.Custom(func(t *rapid.T) time.Duration {
 func count(t *rapid.T, name string) int64 { return rapid.Int64Range(0, 1<<40).Draw(t, name) }
 
 var allCounts = rapid.Custom(func(t *rapid.T) Counts {
-	return Counts{count(t, "a"), count(t, "b"), count(t, "c"), count(t, "d"), count(t, "e"), count(t, "f")}
+	return Counts{count(t, "a"), count(t, "b"), count(t, "c"), count(t, "d"), count(t, "e"), count(t, "f"), count(t, "g") * rapid.Int64Range(0, 1).Draw(t, "soft")}
 })
 
 var sketches = rapid.Custom(func(t *rapid.T) Sketch {
@@ -55,6 +55,7 @@ var frames = rapid.Custom(func(t *rapid.T) *Frame {
 		h := f.Hold(name.Draw(t, "holds"))
 		h.Add(HoldCounts{Opened: count(t, "opened"), Cancelled: count(t, "cancelled"), Charges: count(t, "charges"), Charged: count(t, "charged")})
 		h.Settle(count(t, "reserved"), count(t, "used"), count(t, "excess"))
+		f.Warned.Merge(&Warned{N: 1 + count(t, "warned"), List: rapid.SliceOfN(warnings, 0, 3).Draw(t, "warnings")})
 		f.Denials = mergeDenials(f.Denials, denials.Draw(t, "denials"))
 		top.Allowed, top.Denied = sketches.Draw(t, "allowed"), sketches.Draw(t, "denied")
 	}

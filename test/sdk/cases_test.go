@@ -142,7 +142,7 @@ func described(v *client.Verdict) any {
 	results := []any{}
 	for _, r := range v.Results {
 		results = append(results, map[string]any{
-			"rule": r.Rule, "key": r.Key, "algorithm": r.Algorithm, "policy": r.Policy, "allowed": r.Allowed, "shadow": r.Shadow,
+			"rule": r.Rule, "key": r.Key, "algorithm": r.Algorithm, "policy": r.Policy, "allowed": r.Allowed, "shadow": r.Shadow, "soft": r.Soft, "warning": float64(r.Warning),
 			"asked": r.Asked, "cost": float64(r.Cost), "retry_after_minutes": minutes(r.RetryAfter),
 		})
 	}

@@ -37,7 +37,7 @@ func masked(text string) string {
 	})
 }
 
-var limitHeaders = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Degraded", "RateLimit-Policy", "RateLimit", "Retry-After"}
+var limitHeaders = []string{"X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Degraded", "RateLimit-Policy", "RateLimit", "RateLimit-Warning", "Retry-After"}
 
 // The middleware for Go answers as the table says, so that those for other languages, which do
 // the same, answer as it does.

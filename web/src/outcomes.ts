@@ -18,6 +18,7 @@ const looks = {
   allowed: ['allowed', 'solid', 'outcome.allowed'],
   degraded_allowed: ['degraded', 'lying', 'outcome.degraded_allowed'],
   shadow_denied: ['shadow', 'dots', 'outcome.shadow'],
+  soft_denied: ['hinted', 'falling', 'outcome.soft'],
   denied: ['denied', 'rising', 'outcome.denied'],
   blocked: ['blocked', 'crossed', 'outcome.blocked'],
   degraded_denied: ['failed', 'standing', 'outcome.degraded_denied'],

@@ -7,8 +7,14 @@ export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sl
 
 const fields = [
   'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'buckets', 'shape', 'tiers', 'overrides',
-  'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'deny',
+  'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'warn', 'deny',
 ]
+
+// denies is whether rules in a mode deny requests.
+export const denies = (mode: string | undefined): boolean => mode !== 'shadow' && mode !== 'soft'
+
+// would is how many requests a rule that denies nothing would have denied.
+export const would = (of: { shadow_denied: number; soft_denied: number }): number => of.shadow_denied + of.soft_denied
 
 // set is a rule with one field changed. Without a value the field goes, and what is empty
 // then.

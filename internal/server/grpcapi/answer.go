@@ -89,6 +89,7 @@ func (s *Server) describe(from *engine.Result, to *result) {
 	r.Rule, r.Key, r.Algorithm = from.Rule.ID, strings.Clone(valid(from.Key)), from.Quota.Algorithm().String()
 	r.Policy = s.policies.Of(from, s.options.Engine)
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
+	r.Soft, r.Warning = from.Soft, int32(from.Warning())
 	r.Cost, r.Limit, r.Remaining = from.Cost, from.Limit, from.Remaining
 	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)
 	if from.RetryAfter != weir.Never {

@@ -48,9 +48,9 @@ func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait *int64) LimitAnswer {
 	a := LimitAnswer{
 		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r, h.options.Engine),
-		Allowed: r.Allowed, Shadow: r.Shadow, Asked: r.Asked,
+		Allowed: r.Allowed, Shadow: r.Shadow, Soft: r.Soft, Asked: r.Asked,
 		Cost: r.Cost, Limit: r.Limit, Remaining: r.Remaining,
-		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay), Penalty: r.Penalty,
+		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay), Penalty: r.Penalty, Warning: r.Warning(),
 	}
 	if r.Asked {
 		a.ResetAt = headerfield.UnixSeconds(r.ResetAt)

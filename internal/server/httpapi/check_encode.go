@@ -54,11 +54,17 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 	if a.Shadow {
 		dst = append(dst, `,"shadow":true`...)
 	}
+	if a.Soft {
+		dst = append(dst, `,"soft":true`...)
+	}
 	dst = strconv.AppendBool(append(dst, `,"asked":`...), a.Asked)
 	dst = strconv.AppendInt(append(dst, `,"cost":`...), a.Cost, 10)
 	dst = appendNumbers(dst, a.Limit, a.Remaining, a.ResetAt, a.ResetAfterMS, a.RetryAfterMS, a.DelayMS)
 	if a.Penalty {
 		dst = append(dst, `,"penalty":true`...)
+	}
+	if a.Warning != 0 {
+		dst = strconv.AppendInt(append(dst, `,"warning":`...), int64(a.Warning), 10)
 	}
 	if a.Override != nil {
 		dst = appendString(append(dst, `,"override":{"id":`...), a.Override.ID)

@@ -258,7 +258,7 @@ func TestAppendCheckAnswer(t *testing.T) {
 		limit := rapid.Custom(func(t *rapid.T) LimitAnswer {
 			return LimitAnswer{
 				Rule: text.Draw(t, "rule"), Key: text.Draw(t, "key"), Algorithm: text.Draw(t, "algorithm"), Policy: text.Draw(t, "policy"),
-				Allowed: rapid.Bool().Draw(t, "allowed"), Shadow: rapid.Bool().Draw(t, "shadow"), Asked: rapid.Bool().Draw(t, "asked"),
+				Allowed: rapid.Bool().Draw(t, "allowed"), Shadow: rapid.Bool().Draw(t, "shadow"), Soft: rapid.Bool().Draw(t, "soft"), Warning: rapid.IntRange(0, 100).Draw(t, "warning"), Asked: rapid.Bool().Draw(t, "asked"),
 				Cost: number.Draw(t, "cost"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"), ResetAt: number.Draw(t, "reset_at"),
 				ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"), DelayMS: number.Draw(t, "delay"),
 				Override: rapid.Ptr(rapid.Custom(func(t *rapid.T) LimitOverride {

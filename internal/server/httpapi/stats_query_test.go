@@ -46,7 +46,7 @@ func TestStatsProblems(t *testing.T) {
 			{"rule=" + long, "rule", "1025 bytes"}, {"from=1", "from", "no parameter"},
 		},
 		"rules": {
-			{"by=most", "by", "total, allowed, denied or shadow_denied"}, {"n=0", "n", "1 to 50"}, {"n=51", "n", "1 to 50"}, {"n=x", "n", "1 to 50"},
+			{"by=most", "by", "total, allowed, denied, shadow_denied or soft_denied"}, {"n=0", "n", "1 to 50"}, {"n=51", "n", "1 to 50"}, {"n=x", "n", "1 to 50"},
 			{"step=-1", "step", "not a duration"}, {fmt.Sprintf("from=%d&to=%d&step=60", begin.Unix(), begin.Unix()+60_060), "step", "1001 points are too many"},
 		},
 		"clients": {

@@ -60,6 +60,7 @@ type LimitAnswer struct {
 	Policy    string `json:"policy"`    // the limit as a rule has it, such as "100/1m"
 	Allowed   bool   `json:"allowed"`
 	Shadow    bool   `json:"shadow,omitempty"` // it has no say
+	Soft      bool   `json:"soft,omitempty"`   // and the client is to be told
 	Asked     bool   `json:"asked"`            // false if the store is unavailable: then the numbers mean nothing
 
 	Cost         int64  `json:"cost"`
@@ -71,6 +72,7 @@ type LimitAnswer struct {
 	DelayMS      int64  `json:"delay_ms"`
 
 	Penalty  bool           `json:"penalty,omitempty"`  // one of the rule runs, so the limit denies
+	Warning  int            `json:"warning,omitempty"`  // percent; the highest threshold that was reached
 	Override *LimitOverride `json:"override,omitempty"` // the limit comes from it, and not from the rule
 }
 

@@ -72,7 +72,7 @@ func (w *work) writeVerdict() {
 // writeResult answers with what one limit says.
 func (w *work) writeResult(r *engine.Result) {
 	o := r.Override
-	w.dict(13 + count(r.Shadow, r.Penalty, o != nil))
+	w.dict(13 + count(r.Shadow, r.Soft, r.Penalty, r.Warning() > 0, o != nil))
 	w.textAt("rule", r.Rule.ID)
 	w.textAt("key", r.Key)
 	w.textAt("algorithm", r.Quota.Algorithm().String())
@@ -81,11 +81,17 @@ func (w *work) writeResult(r *engine.Result) {
 	if r.Shadow {
 		w.boolAt("shadow", true)
 	}
+	if r.Soft {
+		w.boolAt("soft", true)
+	}
 	w.boolAt("asked", r.Asked)
 	w.integerAt("cost", r.Cost)
 	w.numbers(&r.Decision, r.Asked, r.RetryAfter, r.Delay)
 	if r.Penalty {
 		w.boolAt("penalty", true)
+	}
+	if percent := r.Warning(); percent > 0 {
+		w.integerAt("warning", int64(percent))
 	}
 	if o != nil {
 		w.text("override")

@@ -16,7 +16,7 @@ import weir
 
 from . import support
 
-LIMITS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Degraded", "RateLimit-Policy", "RateLimit", "Retry-After"]
+LIMITS = ["X-RateLimit-Limit", "X-RateLimit-Remaining", "X-RateLimit-Reset", "X-RateLimit-Degraded", "RateLimit-Policy", "RateLimit", "RateLimit-Warning", "Retry-After"]
 EXAMPLES = Path(__file__).resolve().parent.parent / "examples"
 
 

@@ -47,7 +47,8 @@ class Result:
     algorithm: str = ""
     policy: str = ""  # the limit as written in a rule
     allowed: bool = False
-    shadow: bool = False  # the rule is in shadow mode and denies nothing
+    shadow: bool = False  # the rule is in shadow or soft mode and denies nothing
+    soft: bool = False  # the rule is in soft mode: it denies nothing, but the client is to be told
     asked: bool = False  # false if the store was unavailable; the numbers are then meaningless
     cost: int = 0
     limit: int = 0
@@ -57,6 +58,7 @@ class Result:
     retry_after: float = 0.0  # in seconds
     delay: float = 0.0  # in seconds
     penalty: bool = False  # a penalty of the rule runs, so the limit denies
+    warning: int = 0  # the highest threshold of the rule that the usage has reached, in percent; absent if none
     override: Optional[Override] = None  # the temporary override that set the limit; absent if the limit comes from the rule
 
     FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
@@ -66,6 +68,7 @@ class Result:
         "policy": ("policy", "string", True),
         "allowed": ("allowed", "boolean", True),
         "shadow": ("shadow", "boolean", False),
+        "soft": ("soft", "boolean", False),
         "asked": ("asked", "boolean", True),
         "cost": ("cost", "number", True),
         "limit": ("limit", "number", True),
@@ -75,6 +78,7 @@ class Result:
         "retry_after_ms": ("retry_after", "milliseconds", False),
         "delay_ms": ("delay", "milliseconds", True),
         "penalty": ("penalty", "boolean", False),
+        "warning": ("warning", "number", False),
         "override": ("override", Override, False),
     }
 

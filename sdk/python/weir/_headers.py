@@ -36,7 +36,7 @@ class Denial:
 
 
 def headers_of(verdict: Verdict) -> Dict[str, str]:
-    """Returns X-RateLimit-*, RateLimit-Policy and RateLimit, and Retry-After of a denied request."""
+    """Returns X-RateLimit-*, RateLimit-Policy and RateLimit, RateLimit-Warning near a limit, and Retry-After of a denied request."""
     headers: Dict[str, str] = {}
     speaker = _speaker(verdict)
     wait = 0.0 if verdict.allowed else verdict.retry_after
@@ -50,6 +50,9 @@ def headers_of(verdict: Verdict) -> Dict[str, str]:
         until = wait or max(0.0, speaker.reset_after - verdict.delay)
         headers["RateLimit-Policy"] = _policies(verdict, speaker)
         headers["RateLimit"] = f'"{_name(verdict, speaker)}"{_parameter("r", speaker.remaining)}{_parameter("t", _seconds(until))}'
+    warnings = _warnings(verdict)
+    if warnings:
+        headers["RateLimit-Warning"] = warnings
     if wait:
         headers["Retry-After"] = str(_seconds(wait))
     return headers
@@ -88,7 +91,7 @@ def _speaker(v: Verdict) -> Optional[Result]:
     """The result that the numbers of a verdict come from."""
     for r in v.results:
         numbers = (r.rule, r.limit, r.remaining, r.reset_at)
-        if r.asked and not r.shadow and numbers == (v.rule, v.limit, v.remaining, v.reset_at) and (v.allowed or not r.allowed):
+        if not _hidden(r) and numbers == (v.rule, v.limit, v.remaining, v.reset_at) and (v.allowed or not r.allowed):
             return r
     return None
 
@@ -98,11 +101,33 @@ def _policies(v: Verdict, speaker: Result) -> str:
     every: List[Result] = []
     for r in v.results:
         last = len(every) == _MAX_POLICIES - 1 and not any(_same(other, speaker) for other in every)
-        if r.shadow or not r.asked or len(every) == _MAX_POLICIES or (last and not _same(r, speaker)):
+        if _hidden(r) or len(every) == _MAX_POLICIES or (last and not _same(r, speaker)):
             continue
         if not any(_same(other, r) for other in every):
             every.append(r)
     return ", ".join(f'"{_name(v, r)}"{_parameter("q", r.limit)}{_window(r)}' for r in every)
+
+
+def _hidden(r: Result) -> bool:
+    """Whether a client is not told of a limit."""
+    return not r.asked or (r.shadow and not r.soft)
+
+
+def _warnings(v: Verdict) -> str:
+    """The limits that have reached a threshold, and soft ones that were exceeded. Who is denied knows anyway."""
+    every: List[Result] = []
+    for r in v.results:
+        tells = r.warning or (r.soft and not r.allowed)
+        if v.allowed and tells and not _hidden(r) and not any(_same(other, r) for other in every):
+            every.append(r)
+    return ", ".join(_warning(v, r) for r in every[:_MAX_POLICIES])
+
+
+def _warning(v: Verdict, r: Result) -> str:
+    used = _parameter("used", r.warning) if r.warning else ""
+    until = _seconds(max(0.0, r.reset_after - v.delay))
+    soft = ";soft" if r.soft and not r.allowed else ""
+    return f'"{_name(v, r)}"{used}{_parameter("r", r.remaining)}{_parameter("t", until)}{soft}'
 
 
 def _same(a: Result, b: Result) -> bool:

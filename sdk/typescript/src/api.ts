@@ -42,8 +42,10 @@ export interface Result {
   /** the limit as written in a rule */
   policy: string
   allowed: boolean
-  /** the rule is in shadow mode and denies nothing */
+  /** the rule is in shadow or soft mode and denies nothing */
   shadow: boolean
+  /** the rule is in soft mode: it denies nothing, but the client is to be told */
+  soft: boolean
   /** false if the store was unavailable; the numbers are then meaningless */
   asked: boolean
   cost: number
@@ -55,6 +57,8 @@ export interface Result {
   delayMs: number
   /** a penalty of the rule runs, so the limit denies */
   penalty: boolean
+  /** the highest threshold of the rule that the usage has reached, in percent; absent if none */
+  warning: number
   /** the temporary override that set the limit; absent if the limit comes from the rule */
   override?: Override
 }
@@ -66,6 +70,7 @@ export const resultFields: Fields = {
   policy: { name: 'policy', of: 'string', required: true },
   allowed: { name: 'allowed', of: 'boolean', required: true },
   shadow: { name: 'shadow', of: 'boolean', required: false },
+  soft: { name: 'soft', of: 'boolean', required: false },
   asked: { name: 'asked', of: 'boolean', required: true },
   cost: { name: 'cost', of: 'number', required: true },
   limit: { name: 'limit', of: 'number', required: true },
@@ -75,6 +80,7 @@ export const resultFields: Fields = {
   retry_after_ms: { name: 'retryAfterMs', of: 'number', required: false },
   delay_ms: { name: 'delayMs', of: 'number', required: true },
   penalty: { name: 'penalty', of: 'boolean', required: false },
+  warning: { name: 'warning', of: 'number', required: false },
   override: { name: 'override', of: overrideFields, required: false },
 }
 

@@ -9,8 +9,8 @@ const maxPolicies = 16
 const maxInteger = 999_999_999_999_999
 
 /**
- * The response headers for a verdict: X-RateLimit-*, RateLimit-Policy and RateLimit, and
- * Retry-After if the request is denied. They are those of weir's middleware for Go.
+ * The response headers for a verdict: X-RateLimit-*, RateLimit-Policy and RateLimit,
+ * RateLimit-Warning if the client is near a limit, and Retry-After if the request is denied. They are those of weir's middleware for Go.
  */
 export function headersOf(verdict: Verdict): Record<string, string> {
   const headers: Record<string, string> = {}
@@ -27,6 +27,8 @@ export function headersOf(verdict: Verdict): Record<string, string> {
     headers['RateLimit-Policy'] = policiesOf(verdict, speaker)
     headers['RateLimit'] = `"${nameOf(verdict, speaker)}"` + parameter('r', speaker.remaining) + parameter('t', seconds(until))
   }
+  const warnings = warningsOf(verdict)
+  if (warnings) headers['RateLimit-Warning'] = warnings
   if (wait) headers['Retry-After'] = String(seconds(wait))
   return headers
 }
@@ -75,7 +77,7 @@ function answer(type: string, title: string, status: number, problem: object, he
 function speakerOf(v: Verdict): Result | undefined {
   return v.results.find(
     (r) =>
-      r.asked && !r.shadow && r.rule === v.rule && r.limit === v.limit && r.remaining === v.remaining &&
+      !isHidden(r) && r.rule === v.rule && r.limit === v.limit && r.remaining === v.remaining &&
       r.resetAt === v.resetAt && (v.allowed || !r.allowed),
   )
 }
@@ -85,10 +87,32 @@ function policiesOf(v: Verdict, speaker: Result): string {
   const all: Result[] = []
   for (const r of v.results) {
     const last = all.length === maxPolicies - 1 && !all.some((other) => same(other, speaker))
-    if (r.shadow || !r.asked || all.length === maxPolicies || (last && !same(r, speaker)) || all.some((other) => same(other, r))) continue
+    if (isHidden(r) || all.length === maxPolicies || (last && !same(r, speaker)) || all.some((other) => same(other, r))) continue
     all.push(r)
   }
   return all.map((r) => `"${nameOf(v, r)}"` + parameter('q', r.limit) + windowOf(r)).join(', ')
+}
+
+// isHidden is whether a client is not told of a limit.
+const isHidden = (r: Result) => !r.asked || (r.shadow && !r.soft)
+
+// warningsOf are the limits that have reached a threshold, and soft ones that were exceeded. Who
+// is denied knows anyway.
+function warningsOf(v: Verdict): string {
+  const all: Result[] = []
+  for (const r of v.results) {
+    const exceeded = r.soft && !r.allowed
+    if (!v.allowed || isHidden(r) || (!r.warning && !exceeded) || all.some((other) => same(other, r))) continue
+    all.push(r)
+  }
+  return all
+    .slice(0, maxPolicies)
+    .map((r) => {
+      const used = r.warning ? parameter('used', r.warning) : ''
+      const until = seconds(Math.max(0, r.resetAfterMs - v.delayMs))
+      return `"${nameOf(v, r)}"${used}${parameter('r', r.remaining)}${parameter('t', until)}${r.soft && !r.allowed ? ';soft' : ''}`
+    })
+    .join(', ')
 }
 
 const same = (a: Result, b: Result) => a.rule === b.rule && a.policy === b.policy && a.limit === b.limit

@@ -33,7 +33,7 @@ const frameworks = {
 }
 
 const byHeader = { request: (req) => ({ user: req.headers['x-test-user'] }) }
-const limits = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-RateLimit-Degraded', 'RateLimit-Policy', 'RateLimit', 'Retry-After']
+const limits = ['X-RateLimit-Limit', 'X-RateLimit-Remaining', 'X-RateLimit-Reset', 'X-RateLimit-Degraded', 'RateLimit-Policy', 'RateLimit', 'RateLimit-Warning', 'Retry-After']
 const masked = (value) => (typeof value === 'number' ? (value > 999 ? 'N' : value) : typeof value === 'string' ? value.replace(/(;w=\d+)|\d{4,}/g, (_, window) => window ?? 'N') : value)
 
 async function exchange(at, path, headers) {

@@ -23,6 +23,7 @@ export interface Rule {
   cost?: number | { estimate?: number | string; default?: number; actual?: string }
   count?: { status?: Words }
   tokens?: { api?: string; weights?: Weights; models?: Record<string, Weights>; default_output?: number; on_overrun?: string }
+  warn?: Words
   penalty?: string | { after?: number; within?: string; for?: string }
   deny?: { status?: number; code?: number; message?: string }
 }
@@ -80,6 +81,7 @@ export interface LimitAnswer {
   policy: string
   allowed: boolean
   shadow?: boolean
+  soft?: boolean // shadow, and the client is told
   asked: boolean
   cost: number
   limit: number
@@ -89,6 +91,7 @@ export interface LimitAnswer {
   retry_after_ms: number | null
   delay_ms: number
   penalty?: boolean // one of the rule runs
+  warning?: number // percent; the highest threshold that was reached
   override?: { id: string; ends_at: string } // from which the limit comes
 }
 

@@ -907,7 +907,7 @@ type LimitResult struct {
 	Algorithm     string                 `protobuf:"bytes,3,opt,name=algorithm,proto3" json:"algorithm,omitempty"`
 	Policy        string                 `protobuf:"bytes,4,opt,name=policy,proto3" json:"policy,omitempty"` // the limit as written in a rule, such as "100/1m"
 	Allowed       bool                   `protobuf:"varint,5,opt,name=allowed,proto3" json:"allowed,omitempty"`
-	Shadow        bool                   `protobuf:"varint,6,opt,name=shadow,proto3" json:"shadow,omitempty"` // the rule is in shadow mode and denies nothing
+	Shadow        bool                   `protobuf:"varint,6,opt,name=shadow,proto3" json:"shadow,omitempty"` // the rule is in shadow or soft mode and denies nothing
 	Asked         bool                   `protobuf:"varint,7,opt,name=asked,proto3" json:"asked,omitempty"`   // false if the store was unavailable; the numbers are then meaningless
 	Cost          int64                  `protobuf:"varint,8,opt,name=cost,proto3" json:"cost,omitempty"`
 	Limit         int64                  `protobuf:"varint,9,opt,name=limit,proto3" json:"limit,omitempty"`
@@ -917,6 +917,8 @@ type LimitResult struct {
 	Delay         *durationpb.Duration   `protobuf:"bytes,13,opt,name=delay,proto3" json:"delay,omitempty"`
 	Override      *LimitOverride         `protobuf:"bytes,14,opt,name=override,proto3" json:"override,omitempty"` // the limit comes from it, and not from the rule
 	Penalty       bool                   `protobuf:"varint,15,opt,name=penalty,proto3" json:"penalty,omitempty"`  // a penalty of the rule runs, so the limit denies
+	Soft          bool                   `protobuf:"varint,16,opt,name=soft,proto3" json:"soft,omitempty"`        // the rule is in soft mode: it denies nothing, but the client is to be told
+	Warning       int32                  `protobuf:"varint,17,opt,name=warning,proto3" json:"warning,omitempty"`  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1054,6 +1056,20 @@ func (x *LimitResult) GetPenalty() bool {
 		return x.Penalty
 	}
 	return false
+}
+
+func (x *LimitResult) GetSoft() bool {
+	if x != nil {
+		return x.Soft
+	}
+	return false
+}
+
+func (x *LimitResult) GetWarning() int32 {
+	if x != nil {
+		return x.Warning
+	}
+	return 0
 }
 
 // LimitOverride is a temporary override, which only the HTTP API can change.
@@ -2409,7 +2425,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xf0\x03\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\x9e\x04\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -2428,7 +2444,9 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"retryAfter\x12/\n" +
 	"\x05delay\x18\r \x01(\v2\x19.google.protobuf.DurationR\x05delay\x122\n" +
 	"\boverride\x18\x0e \x01(\v2\x16.weir.v1.LimitOverrideR\boverride\x12\x18\n" +
-	"\apenalty\x18\x0f \x01(\bR\apenalty\"T\n" +
+	"\apenalty\x18\x0f \x01(\bR\apenalty\x12\x12\n" +
+	"\x04soft\x18\x10 \x01(\bR\x04soft\x12\x18\n" +
+	"\awarning\x18\x11 \x01(\x05R\awarning\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +

@@ -1,0 +1,156 @@
+package engine
+
+import (
+	"context"
+	"hash/maphash"
+	"sync"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/rule"
+)
+
+// Warning is that a client has reached a threshold of a rule's limit.
+type Warning struct {
+	Rule      *rule.Entry
+	Key       string         // the client, as in Result.Key; valid during the call
+	Quota     *weir.Compiled // the limit
+	Threshold int            // in percent
+	Used      int64
+	Limit     int64
+	ResetAt   weir.Micros // when the client is fully reset, if it makes no more requests
+}
+
+// WarningObserver is an [Observer] that is also called when a client has reached a threshold
+// of a rule: once per client and threshold until the client has reset, by the instance that
+// was the first to see it. A process that ends meanwhile, or an answer of the store that is
+// lost, can lose a warning.
+type WarningObserver interface {
+	Observer
+
+	// ObserveWarning must be fast.
+	ObserveWarning(Warning)
+}
+
+// Warning returns the highest threshold of the rule that the client's usage has reached, in
+// percent, or 0.
+func (r *Result) Warning() int {
+	if n := r.reached(); n > 0 {
+		return r.Rule.Warn[n-1]
+	}
+	return 0
+}
+
+// reached is how many thresholds of the rule the usage has reached.
+func (r *Result) reached() (n int) {
+	if !r.Asked {
+		return 0
+	}
+	used := (r.Limit - r.Remaining) * 100
+	for n < len(r.Rule.Warn) && used >= r.Limit*int64(r.Rule.Warn[n]) {
+		n++
+	}
+	return n
+}
+
+// warn tells observers of clients that have reached a threshold in the store. A unit of the store, the
+// marker, keeps this from happening twice, on whichever instance; it is taken in a second call
+// of the store, but only for requests at or above a threshold, and rarely for the same client.
+//
+// It goes by the usage as it is, not by what this request has added. So it also finds usage
+// that was settled, and limits that were lowered; what was refunded and is used again was told.
+func (e *Engine) warn(ctx context.Context, v *Verdict) {
+	for i := range v.Results {
+		r := &v.Results[i]
+		n := r.reached()
+		if n == 0 || r.Penalty || r.Look {
+			continue
+		}
+		if now := e.clock(); !e.told.knows(r, n, now) && e.mark(ctx, v, r, n) {
+			e.told.remember(r, n, now)
+		}
+	}
+}
+
+// mark takes the markers of the first n thresholds, and tells of those that were free. It
+// reports whether the store has answered.
+func (e *Engine) mark(ctx context.Context, v *Verdict, r *Result, n int) bool {
+	v.ops = v.ops[:0]
+	for _, percent := range r.Rule.Warn[:n] {
+		marker, err := r.Rule.Marker(r.Quota, percent)
+		if err != nil {
+			return true // the limit itself has no room for one
+		}
+		v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: marker, Cost: 1})
+	}
+	var err error
+	if v.decisions, err = e.store.Take(ctx, v.decisions[:0], v.ops...); err != nil {
+		return false
+	}
+	for i, d := range v.decisions {
+		if !d.Allowed {
+			continue
+		}
+		for _, o := range e.warnObservers {
+			o.ObserveWarning(Warning{
+				Rule: r.Rule, Key: r.Key, Quota: r.Quota, Threshold: r.Rule.Warn[i],
+				Used: r.Limit - r.Remaining, Limit: r.Limit, ResetAt: r.ResetAt,
+			})
+		}
+	}
+	return true
+}
+
+// told remembers for a while which markers this instance has taken, so that the store is not
+// asked at each request. It is a table of fixed size, in which each client has one place;
+// another client may replace it.
+type told struct {
+	seed   maphash.Seed
+	places [1 << toldBits]toldPlace
+}
+
+const toldBits = 12
+
+type toldPlace struct {
+	mu     sync.Mutex
+	client uint64 // 0 if unused
+	n      int    // thresholds
+	at     weir.Micros
+	window weir.Micros // of a fixed window, its end
+}
+
+// window is the end of a fixed window. In the next one, all markers are free again.
+func (r *Result) window() weir.Micros {
+	if r.Quota.Algorithm() == weir.FixedWindow {
+		return r.ResetAt
+	}
+	return 0
+}
+
+func (t *told) place(key string, limit *weir.Compiled) (*toldPlace, uint64) {
+	h := maphash.String(t.seed, key) ^ limit.Kind()*0x9e3779b97f4a7c15
+	return &t.places[h>>(64-toldBits)], h | 1 // the lower bits of two limits of a rule are the same
+}
+
+// knows reports whether the markers of the first n thresholds need not be taken now.
+func (t *told) knows(r *Result, n int, now weir.Micros) bool {
+	p, client := t.place(r.Key, r.Quota)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.client == client && n <= p.n && p.window == r.window() && now >= p.at && now.Sub(p.at) < rule.MarkerSlack(r.Quota)
+}
+
+func (t *told) remember(r *Result, n int, now weir.Micros) {
+	p, client := t.place(r.Key, r.Quota)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.client, p.n, p.at, p.window = client, n, now, r.window()
+}
+
+func (t *told) forget(key string, limit *weir.Compiled) {
+	p, client := t.place(key, limit)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.client == client {
+		p.client = 0
+	}
+}

@@ -1,0 +1,89 @@
+package frame
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// Warning is that a client has reached a threshold of a rule's limit.
+type Warning struct {
+	At        int64 // Unix microseconds
+	Rule      string
+	Key       string
+	Period    int64 // of the limit, in microseconds
+	Threshold int64 // percent
+	Used      int64
+	Limit     int64
+	ResetAt   int64  // Unix microseconds; when the client is fully reset, if it makes no more requests
+	Instance  string // the instance that saw it
+}
+
+// Warned holds the warnings of a time range.
+type Warned struct {
+	N    int64     // all of them
+	List []Warning // the latest ones, newest first
+}
+
+// MaxWarnings bounds the list.
+const MaxWarnings = 128
+
+func compareWarnings(a, b Warning) int {
+	return cmp.Or(
+		cmp.Compare(b.At, a.At), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Key, b.Key), cmp.Compare(a.Period, b.Period),
+		cmp.Compare(b.Threshold, a.Threshold), cmp.Compare(a.Used, b.Used), cmp.Compare(a.Limit, b.Limit),
+		cmp.Compare(a.ResetAt, b.ResetAt), strings.Compare(a.Instance, b.Instance),
+	)
+}
+
+// SortWarnings sorts warnings into the order of Warned.List.
+func SortWarnings(all []Warning) { slices.SortFunc(all, compareWarnings) }
+
+// Merge adds other warnings.
+func (w *Warned) Merge(other *Warned) {
+	w.N += other.N
+	if len(other.List) > 0 {
+		w.List = slices.Concat(w.List, other.List)
+		SortWarnings(w.List)
+	}
+}
+
+func (w *Warned) trim() {
+	if len(w.List) > MaxWarnings {
+		w.List = slices.Clone(w.List[:MaxWarnings])
+	}
+}
+
+func (e *encoder) warned(w *Warned) {
+	e.number(w.N)
+	e.size(len(w.List))
+	for i := range w.List {
+		one := &w.List[i]
+		e.text(one.Rule)
+		e.text(one.Key)
+		e.text(one.Instance)
+		for _, n := range one.numbers() {
+			e.number(*n)
+		}
+	}
+}
+
+func (d *decoder) warned(w *Warned) {
+	w.N = d.number()
+	n := d.size()
+	w.List = slices.Grow(w.List[:0], min(n, MaxWarnings))
+	for range n {
+		one := Warning{Rule: d.text(), Key: d.text(), Instance: d.text()}
+		for _, to := range one.numbers() {
+			*to = d.number()
+		}
+		if d.err != nil {
+			return
+		}
+		w.List = append(w.List, one)
+	}
+}
+
+func (w *Warning) numbers() [6]*int64 {
+	return [...]*int64{&w.At, &w.Period, &w.Threshold, &w.Used, &w.Limit, &w.ResetAt}
+}
