@@ -77,25 +77,38 @@ func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
 	if actual != nil {
 		others = actual(resp)
 	}
-	settling := map[string]int64{}
+	// Now, because it may be settled only when the request is gone.
+	settling := make([]settlingPart, 0, len(h.Parts))
 	for _, p := range h.Parts {
 		if p.Rule.Settles() {
 			// On an error, what was reserved counts.
-			settling[p.Rule.ID], _ = p.Rule.Actual(h.request, resp, p.Reserved)
+			n, _ := p.Rule.Actual(h.request, resp, p.Reserved)
+			settling = append(settling, settlingPart{p.Rule.ID, n})
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), maxSettle)
+	ctx, cancel := context.Background(), context.CancelFunc(func() {})
+	if h.engine.memory == nil { // which never waits
+		ctx, cancel = context.WithTimeout(ctx, maxSettle)
+	}
 	defer cancel()
 	// If it fails, the hold expires.
 	_, _ = h.engine.Settle(ctx, h.id, func(rule, unit string, reserved int64) int64 {
-		if n, found := settling[rule]; found {
-			return n
+		for _, p := range settling {
+			if p.rule == rule {
+				return p.used
+			}
 		}
 		if others != nil {
 			return others(rule, unit, reserved)
 		}
 		return reserved
 	})
+}
+
+// settlingPart is what was used under a rule that settles by the response.
+type settlingPart struct {
+	rule string
+	used int64
 }
 
 // finish ends the extensions. It reports whether the hold is still to be settled.

@@ -3,6 +3,7 @@ package llm
 import (
 	"bytes"
 	"strings"
+	"sync"
 )
 
 // Request is what is known of a request before it is answered.
@@ -17,9 +18,17 @@ type Request struct {
 	copies  int64
 	chat    bool // the API reports the usage of a stream only if asked
 	asked   bool // the client asks
-	options value
-	include value
+	options span
+	include span
 }
+
+// span is where a value is in the body; zero if it is not there.
+type span struct {
+	kind       byte
+	begin, end int64
+}
+
+func (v *value) span() span { return span{v.kind, v.begin, v.end} }
 
 // What is of interest in a request. Prompts come last.
 const (
@@ -71,59 +80,84 @@ func Parse(path string, body []byte, api API) (Request, bool) {
 	if len(body) == 0 || verb == "countTokens" || verb == "count_tokens" || verb == "input_tokens" {
 		return r, false
 	}
-	seen := r.read(body)
-	r.place(path, verb, func(what id) bool { return seen&(1<<what) != 0 })
-	return r, true
+	reading := readings.Get().(*reading)
+	defer reading.free()
+	reading.Request = r
+	reading.read(body)
+	reading.place(path, verb)
+	return reading.Request, true
 }
 
-// read finds what the body says, and returns what there is, as bits. Where a name is given
-// twice, upstreams differ in what they read, so what costs more counts.
-func (r *Request) read(body []byte) (seen uint32) {
-	var text, media, limit int64
-	s := scanner{root: requestPlaces}
-	s.visit = func(v *value) {
-		seen |= 1 << v.id
-		switch v.id {
-		case aModel:
-			if v.kind == '"' {
-				r.Model = strings.ToValidUTF8(string(v.text), "")
-			}
-		case aStream:
-			r.Stream = r.Stream || v.kind == 't'
-		case aLimit:
-			limit = max(limit, v.number())
-		case aNumber:
-			r.copies = max(r.copies, v.number())
-		case anOption:
-			if v.kind != 'k' {
-				r.options, r.include, r.asked = *v, value{}, false
-			}
-		case anInclude:
-			r.include, r.asked = *v, v.kind == 't'
-		case aMark:
+// reading is a request that is being read. Its memory is used again for others.
+type reading struct {
+	Request
+	scan scanner
+	seen uint32 // what there is, as bits
+
+	text, media, limit int64
+}
+
+var readings = sync.Pool{New: func() any {
+	r := new(reading)
+	r.scan.root, r.scan.visit = requestPlaces, r.see
+	return r
+}}
+
+func (r *reading) free() {
+	r.Request, r.seen, r.text, r.media, r.limit = Request{}, 0, 0, 0, 0
+	r.scan.reset()
+	readings.Put(r)
+}
+
+func (r *reading) has(what id) bool { return r.seen&(1<<what) != 0 }
+
+// see is told what the body says. Where a name is given twice, upstreams differ in what they
+// read, so what costs more counts.
+func (r *reading) see(v *value) {
+	r.seen |= 1 << v.id
+	switch v.id {
+	case aModel:
+		if v.kind == '"' {
+			r.Model = strings.ToValidUTF8(string(v.text), "")
+		}
+	case aStream:
+		r.Stream = r.Stream || v.kind == 't'
+	case aLimit:
+		r.limit = max(r.limit, v.number())
+	case aNumber:
+		r.copies = max(r.copies, v.number())
+	case anOption:
+		if v.kind != 'k' {
+			r.options, r.include, r.asked = v.span(), span{}, false
+		}
+	case anInclude:
+		r.include, r.asked = v.span(), v.kind == 't'
+	case aMark:
+	default:
+		switch {
+		case v.kind == '0':
+			r.text += bytesPerToken // a prompt can be a list of tokens
+		case v.kind != '"' && v.kind != 'k':
+		case v.size > mediaTokens*bytesPerToken && encoded(v.text):
+			r.media += mediaTokens
 		default:
-			switch {
-			case v.kind == '0':
-				text += bytesPerToken // a prompt can be a list of tokens
-			case v.kind != '"' && v.kind != 'k':
-			case v.size > mediaTokens*bytesPerToken && encoded(v.text):
-				media += mediaTokens
-			default:
-				text += v.size
-			}
+			r.text += v.size
 		}
 	}
-	s.feed(body)
-	s.finish()
-	if text+media == 0 {
+}
+
+func (r *reading) read(body []byte) {
+	r.scan.feed(body)
+	r.scan.finish()
+	text := r.text
+	if text+r.media == 0 {
 		text = int64(len(body))
 		if body = bytes.TrimSpace(body); len(body) > 0 && body[0] != '{' {
 			text = min(text, mediaTokens*bytesPerToken) // a file
 		}
 	}
-	r.Input = max(1, min(media+textTokens(text), MaxTokens))
-	r.Output = times(limit, r.copies)
-	return seen
+	r.Input = max(1, min(r.media+textTokens(text), MaxTokens))
+	r.Output = times(r.limit, r.copies)
 }
 
 // encoded reports whether a long string begins like base64 or a data URL: text of that
@@ -147,7 +181,7 @@ func times(a, b int64) int64 {
 
 // place finds out which API it is, and what of it. The path says so if it is one of the
 // vendors'; otherwise the body does.
-func (r *Request) place(path, verb string, has func(id) bool) {
+func (r *reading) place(path, verb string) {
 	model, method, isMethod := strings.Cut(path[strings.LastIndexByte(path, '/')+1:], ":")
 	api := OpenAI
 	switch {
@@ -163,14 +197,14 @@ func (r *Request) place(path, verb string, has func(id) bool) {
 	case verb == "responses":
 	case verb == "embeddings":
 		r.Generates = false
-	case verb == "messages", has(aMark):
+	case verb == "messages", r.has(aMark):
 		api = Anthropic
-	case has(aContents):
+	case r.has(aContents):
 		api = Gemini
-	case has(aSystem):
+	case r.has(aSystem):
 		api = Anthropic
 	default:
-		r.chat = has(aChat)
+		r.chat = r.has(aChat)
 	}
 	if r.API == Auto {
 		r.API = api

@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"encoding/binary"
 	"math"
 	"strconv"
 	"strings"
@@ -11,8 +12,13 @@ import (
 // positions: the elements of a list are where the list is.
 type place struct {
 	id   id
-	deep bool // names that are not known are the same place
-	kids map[string]*place
+	deep bool      // names that are not known are the same place
+	kids [16][]kid // by the length of their names, as far as that goes
+}
+
+type kid struct {
+	name string // in lower case
+	*place
 }
 
 // id says what is at a place; 0 is nothing.
@@ -28,34 +34,42 @@ func at(what id, kids ...any) *place {
 	return p
 }
 
-func (p *place) put(name string, kid *place) {
-	if p.kids == nil {
-		p.kids = map[string]*place{}
-	}
-	p.kids[string(lower([]byte(name)))] = kid
+func (p *place) put(name string, to *place) {
+	at := len(name) % len(p.kids)
+	p.kids[at] = append(p.kids[at], kid{strings.ToLower(name), to})
 }
 
-func lower(b []byte) []byte {
-	for i, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			b[i] = c + 'a' - 'A'
-		}
-	}
-	return b
-}
-
-// kid is the place of a name.
+// kid is the place of a name. A table of few names by their length is faster than a map.
 func (p *place) kid(name []byte) *place {
 	if p == nil {
 		return nil
 	}
-	if k := p.kids[string(name)]; k != nil {
-		return k
+	kids := p.kids[len(name)%len(p.kids)]
+	for i := range kids {
+		if k := &kids[i]; string(name) == k.name || isFold(name, k.name) {
+			return k.place
+		}
 	}
 	if p.deep {
 		return p
 	}
 	return nil
+}
+
+// isFold reports whether a name is this one in letters of either case. Only ASCII has two.
+func isFold(name []byte, lower string) bool {
+	if len(name) != len(lower) {
+		return false
+	}
+	for i, c := range name {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != lower[i] {
+			return false
+		}
+	}
+	return true
 }
 
 // value is something that stands at a place.
@@ -82,12 +96,7 @@ type scanner struct {
 
 	offset int64
 	depth  int64 // how many objects and arrays are open
-	open   [maxNested]struct {
-		place  *place
-		kid    *place // of the name that was read last
-		object bool
-		named  bool // the name of the next value has been read
-	}
+	open   [maxNested]frame
 
 	state state
 	isKey bool
@@ -95,6 +104,14 @@ type scanner struct {
 	digit uint8
 	v     value
 	kept  [maxKept]byte
+}
+
+// frame is an object or an array that is open.
+type frame struct {
+	place  *place
+	kid    *place // of the name that was read last
+	object bool
+	named  bool // the name of the next value has been read
 }
 
 type state uint8
@@ -133,19 +150,15 @@ func (s *scanner) feed(p []byte) {
 		case inString:
 			// Most of a document is the inside of strings.
 			from := i
-			for c != '"' && c != '\\' {
-				if i++; i == len(p) {
-					break
-				}
-				c = p[i]
+			i += plain(p[i:])
+			if s.isKey || s.v.id != 0 {
+				s.keep(p[from:i])
 			}
-			s.keep(p[from:i])
-			if i == len(p) {
-				break
-			}
-			if c == '\\' {
+			switch {
+			case i == len(p):
+			case p[i] == '\\':
 				s.state = afterBackslash
-			} else {
+			default:
 				s.endString(s.offset + int64(i) + 1)
 			}
 		case afterBackslash:
@@ -163,6 +176,23 @@ func (s *scanner) feed(p []byte) {
 		}
 	}
 	s.offset += int64(len(p))
+}
+
+// plain is how many bytes there are before a quote or a backslash. It looks at eight of them at
+// a time: a byte of x is zero if its highest bit is set in (x - 1) &^ x and in no lower byte.
+func plain(p []byte) (n int) {
+	const ones, highest = 0x0101010101010101, 0x8080808080808080
+	for ; n+8 <= len(p); n += 8 {
+		x := binary.LittleEndian.Uint64(p[n:])
+		quote, backslash := x^ones*'"', x^ones*'\\'
+		if ((quote-ones)&^quote|(backslash-ones)&^backslash)&highest != 0 {
+			break
+		}
+	}
+	for n < len(p) && p[n] != '"' && p[n] != '\\' {
+		n++
+	}
+	return n
 }
 
 // token reads a byte between values.
@@ -268,7 +298,7 @@ func (s *scanner) endString(end int64) {
 	f := &s.open[s.depth-1]
 	f.kid = nil
 	if s.v.size <= maxKept {
-		f.kid = f.place.kid(lower(s.v.text))
+		f.kid = f.place.kid(s.v.text)
 	} else if f.place != nil && f.place.deep {
 		f.kid = f.place
 	}

@@ -13,10 +13,10 @@ func (w *Watch) passEvents(p []byte) []byte {
 	for i := 0; i < len(p); {
 		n := bytes.IndexByte(p[i:], '\n')
 		if n < 0 {
-			w.lines.read(p[i:], &w.scan)
+			w.lines.read(p[i:], w)
 			break
 		}
-		w.lines.read(p[i:i+n], &w.scan)
+		w.lines.read(p[i:i+n], w)
 		i += n + 1
 		if !w.lines.end(&w.scan) {
 			continue
@@ -61,6 +61,7 @@ func (w *Watch) endEvent() {
 	}
 	w.lines.some, w.event = false, event{}
 	w.scan.reset()
+	w.alike.begin(w)
 }
 
 // lines reads the fields of a stream of events (text/event-stream). It keeps nothing of
@@ -75,7 +76,7 @@ type lines struct {
 const dataField = "data:"
 
 // read reads a part of a line.
-func (l *lines) read(p []byte, s *scanner) {
+func (l *lines) read(p []byte, w *Watch) {
 	if len(p) == 0 {
 		return
 	}
@@ -89,7 +90,7 @@ func (l *lines) read(p []byte, s *scanner) {
 	l.length += int64(len(p))
 	if !l.other && len(p) > 0 {
 		l.some = true
-		s.feed(p)
+		w.alike.read(p, w)
 	}
 }
 

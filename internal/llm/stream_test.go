@@ -74,6 +74,7 @@ func TestUsage(t *testing.T) {
 			if got, known := w.Used(); got != c.want || !known {
 				t.Errorf("%s in parts of %d: %+v, %v, want %+v", c.name, part, got, known, c.want)
 			}
+			w.Free()
 		}
 	}
 }
@@ -258,6 +259,9 @@ func FuzzPass(f *testing.F) {
 		f.Add(b, uint8(3), strings.HasSuffix(name, ".sse"), true)
 		f.Add(b, uint8(100), strings.HasSuffix(name, ".sse"), false)
 	}
+	for _, text := range alikes {
+		f.Add([]byte(text), uint8(0), true, true)
+	}
 	f.Fuzz(func(t *testing.T, body []byte, part uint8, sse, strip bool) {
 		h := header("x.json")
 		if sse {
@@ -270,6 +274,7 @@ func FuzzPass(f *testing.F) {
 			}
 			got := watched(w, h, 200, string(body), part)
 			u, known := w.Used()
+			w.Free()
 			if u.Input < 0 || u.Output < 0 || u.Cached > u.Input || u.Reasoning > u.Output || u.Input > MaxTokens || u.Output > MaxTokens || known && u.Input+u.Output == 0 {
 				t.Fatalf("%+v", u)
 			}

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"net/http"
 	"strings"
+	"sync"
 )
 
 // Watch reads a response on its way to the client. It is for one goroutine.
@@ -21,6 +22,7 @@ type Watch struct {
 	tally   tally
 	lines   lines
 	event   event
+	alike   alike
 	origin  origin
 	cut     bool
 	held    []byte // of an event that may have to be removed
@@ -36,12 +38,32 @@ const (
 	events
 )
 
-// NewWatch returns a watch over the answer to a request.
-func NewWatch(r Request) *Watch {
-	w := &Watch{request: r}
+var watches = sync.Pool{New: func() any {
+	w := new(Watch)
 	w.scan.root, w.scan.visit = responsePlaces, w.see
 	return w
+}}
+
+// NewWatch returns a watch over the answer to a request.
+func NewWatch(r Request) *Watch {
+	w := watches.Get().(*Watch)
+	w.request = r
+	return w
 }
+
+// Free lets another response have the memory of the watch, which is not used any more.
+func (w *Watch) Free() {
+	visit := w.scan.visit
+	*w = Watch{held: w.held[:0], out: w.out[:0], alike: alike{text: w.alike.text[:0]}}
+	if cap(w.held)+cap(w.out) > maxFreed {
+		w.held, w.out = nil, nil
+	}
+	w.scan.root, w.scan.visit = responsePlaces, visit
+	watches.Put(w)
+}
+
+// maxFreed is how many bytes of buffers are used again.
+const maxFreed = 64 << 10
 
 // Strip says that the usage was asked for on the client's behalf, so that the event that has it
 // is removed.
@@ -85,7 +107,7 @@ func (w *Watch) End() []byte {
 		w.scan.finish()
 	}
 	rest := w.held
-	w.held = nil
+	w.held = w.held[:0]
 	return rest
 }
 
@@ -144,19 +166,22 @@ func kindOf(name []byte) kind {
 
 // see is told every value that is of interest.
 func (w *Watch) see(v *value) {
-	switch e := &w.event; v.id {
-	case aUsage:
+	if v.id == someText {
+		w.alike.learn(v, w)
+	}
+	e := &w.event
+	switch {
+	case v.id == aUsage:
 		e.usage = e.usage || v.kind == '{'
-	case someChoices: // the list, and then what is in it
+	case v.id == someChoices: // the list, and then what is in it
 		e.choice = e.choice || e.choices && v.kind != 'k'
 		e.choices = e.choices || v.kind == '['
-	case theType:
+	case w.tally.count(v), w.Over == nil: // the rest is for who has to end the stream
+	case v.id == theType:
 		e.kind = kindOf(v.text)
-	case theBlock:
+	case v.id == theBlock:
 		e.block = v.number()
 	default:
-		if !w.tally.count(v) {
-			w.origin.see(v)
-		}
+		w.origin.see(v)
 	}
 }

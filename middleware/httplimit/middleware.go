@@ -70,7 +70,7 @@ func (m *Middleware) Wrap(next http.Handler) http.Handler {
 			case *readAgain:
 				defer body.from.free()
 			}
-			m.serve(next, w, s.hand(r), s)
+			m.serve(next, w, r, s)
 		}
 	})
 }
@@ -135,9 +135,18 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	prompt.writeHeaders(w.Header(), v, m.options.Headers)
 	s := m.settles(p, prompt)
-	r = prompt.restore(r, s)
+	ctx := r.Context()
 	if again {
-		r = r.WithContext(context.WithValue(r.Context(), mark{m.engine}, true))
+		ctx = context.WithValue(ctx, mark{m.engine}, true)
+	}
+	if s != nil {
+		ctx = s.Context(ctx) // the handler may settle
+	}
+	if restores := prompt != nil && len(prompt.body) > 0; restores || ctx != r.Context() {
+		r = r.WithContext(ctx) // a copy
+		if restores {
+			prompt.restore(r, s)
+		}
 	}
 	return r, s, true
 }

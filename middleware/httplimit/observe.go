@@ -50,6 +50,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 			n.status = status
 		}
 		m.end(s, n, r)
+		n.free()
 		if m.options.Observe != nil {
 			// The pattern is the mux's, and so one of a few: a mux writes it into the
 			// request on its way down.
@@ -131,6 +132,14 @@ func (n *noted) send(body []byte) error {
 func (n *noted) finish() {
 	if n.watch != nil {
 		_ = n.send(n.watch.End())
+	}
+}
+
+// free gives back the memory of what is counted no more.
+func (n *noted) free() {
+	if n.watch != nil {
+		n.watch.Free()
+		n.watch = nil
 	}
 }
 

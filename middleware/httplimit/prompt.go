@@ -121,13 +121,10 @@ func (p *prompt) writeHeaders(h http.Header, v *engine.Verdict, families Headers
 	}
 }
 
-// restore gives the request its body back. If the usage of its tokens is to be settled, it
-// asks the upstream for that, and for a response that can be read.
-func (p *prompt) restore(r *http.Request, s *settlement) *http.Request {
-	if p == nil || len(p.body) == 0 {
-		return r
-	}
-	r = r.WithContext(r.Context())
+// restore gives a request its body back. If the usage of its tokens is to be settled, it
+// asks the upstream for that, and for a response that can be read. It changes the request, but
+// not what that shares with others.
+func (p *prompt) restore(r *http.Request, s *settlement) {
 	if s != nil && s.watch != nil {
 		asks := false
 		if p.body, asks = p.AskUsage(p.body); asks {
@@ -141,7 +138,6 @@ func (p *prompt) restore(r *http.Request, s *settlement) *http.Request {
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
 	r.Body = &promptBody{body: p.body, kept: p.kept, release: p.release}
-	return r
 }
 
 // promptBody is a body that was read. Its room is free when it has been read again, or is

@@ -32,14 +32,6 @@ func (m *Middleware) settles(p *pass, prompt *prompt) *settlement {
 	return s
 }
 
-// hand gives the handler its hold.
-func (s *settlement) hand(r *http.Request) *http.Request {
-	if s == nil {
-		return r
-	}
-	return r.WithContext(s.Context(r.Context()))
-}
-
 // keeps returns room for a response that a rule reads, or nil.
 func (s *settlement) keeps() *kept {
 	if slices.ContainsFunc(s.Parts, func(p engine.HoldPart) bool { return p.Rule.ReadsBody() }) {
