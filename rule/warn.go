@@ -137,7 +137,7 @@ func unnamed(key []Source) []Source {
 func (r *Rule) constant(kind SourceKind) string {
 	switch {
 	case kind == Route && len(r.Match.Paths) < 2:
-		return "list the endpoints that should count separately, as in path: [/orders, /orders/{id}, /**], or remove route"
+		return `list the endpoints that should count separately, as in path: [/orders, "/orders/{id}", /**], or remove route`
 	case kind == Host && len(r.Match.Hosts) < 2:
 		return `list the hosts that should count separately, as in host: [api.example.com, "*"], or remove host`
 	case kind == Method && len(r.Match.Methods) == 1:

@@ -124,6 +124,32 @@ func TestDashboardClients(t *testing.T) {
 	page.see(id("client-wrong"), "no rule counts by such keys")
 }
 
+// A user is looked up with every key that a rule counts for it, and one of them is reset.
+func TestDashboardComposedKeys(t *testing.T) {
+	p, b, _ := dashboard(t, `rules:
+  - {id: user, key: user, limit: 100/1h}
+  - {id: endpoints, match: {path: ["/api/orders/{id}", /api/search]}, key: [user, route], limit: 5/1h}
+`)
+	c := client(t)
+	for _, path := range []string{"/api/orders/17", "/api/orders/18", "/api/search"} {
+		ask(t, c, "POST", p.URL+"/v1/check", `{"user": "alice", "path": "`+path+`"}`)
+	}
+	page := b.open(p.URL, "#/clients?key=user%3Aalice")
+	orders, search := id("standing")+" tbody tr:nth-child(2)", id("standing")+" tbody tr:nth-child(3)"
+	page.see(orders, "route /api/orders/{id}")
+	page.see(orders, "3 / 5")
+	page.see(search, "route /api/search")
+	page.press(search + " button")
+	page.see(id("notice"), "Usage of user:alice|route:/api/search was reset under endpoints.")
+	page.see(search, "5 / 5")
+	page.see(orders, "3 / 5")
+	page.press(orders + " " + id("composed"))
+	page.see("main h1", "user:alice|route:/api/orders/{id}")
+	waitFor(t, "one limit", func() bool { return page.count(id("remaining")) == 1 })
+	page.press(id("reset"))
+	page.see(id("remaining"), "5 / 5")
+}
+
 // Clients are found by how they begin, and the address of one can be shared.
 func TestDashboardFindsClients(t *testing.T) {
 	p, b, _ := dashboard(t, dashboardRules)

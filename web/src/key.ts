@@ -6,7 +6,7 @@ export function escape(value: string): string {
 }
 
 export interface Part {
-  kind: string // ip, user, api_key, global, or header:X and the like
+  kind: string // ip, user, api_key, global, tier, host, method, route, or header:X and the like
   value: string // as it is in clear, or a hash
 }
 
@@ -30,6 +30,15 @@ export function parts(key: string): Part[] {
     const named = /^((?:header|cookie|query|attr):[^:]*):([^]*)$/.exec(text) ?? /^([a-z_]+):([^]*)$/.exec(text)
     return named ? { kind: named[1]!, value: named[2]! } : { kind: text, value: '' }
   })
+}
+
+// besides are the parts of a key that another one lacks, as people read them.
+export function besides(key: string, other: string): string {
+  const known = parts(other).map(({ kind }) => kind)
+  return parts(key)
+    .filter(({ kind }) => !known.includes(kind))
+    .map(({ kind, value }) => `${kind} ${value}`)
+    .join(' · ')
 }
 
 // listed are the parts of a key that the block list can name.

@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { escape, hashAPIKey, isHash, listed, parts } from '../src/key'
+import { besides, escape, hashAPIKey, isHash, listed, parts } from '../src/key'
 
 describe('keys', () => {
   it.each([
@@ -11,6 +11,11 @@ describe('keys', () => {
     ['user:\\sha256:00', [{ kind: 'user', value: '\\sha256:00' }]],
     ['', [{ kind: '', value: '' }]],
   ])('%j', (key, want) => expect(parts(key)).toEqual(want))
+
+  it('tells keys of one client apart', () => {
+    expect(besides('user:alice|method:*|route:/a\\|b/{id}', 'user:alice')).toBe('method * · route /a|b/{id}')
+    expect(besides('user:alice', 'user:alice')).toBe('')
+  })
 
   it('escapes so that parts gives it back', () => {
     for (const value of ['a|b', '\\', '\\|', 'x', 'a\nb']) {
