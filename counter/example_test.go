@@ -78,6 +78,41 @@ func Example_set() {
 	// Output: 119
 }
 
+// Percentiles of the last minutes, and of all of them together.
+func Example_distribution() {
+	ctx := context.Background()
+	now := friday()
+	store := memory.New(memory.Options{Clock: func() weir.Micros { return now }})
+	checkout := counter.Key{Name: "checkout_ms", Window: counter.Minute}
+	for minute := range 3 {
+		var times []counter.Amount
+		for i := range 100 {
+			times = append(times, counter.Whole(int64(10+i+50*minute)))
+		}
+		if err := store.Observe(ctx, counter.Sample{Key: checkout, Values: times}); err != nil {
+			panic(err)
+		}
+		if minute < 2 {
+			now += weir.Micros(time.Minute.Microseconds())
+		}
+	}
+	series, err := store.Distributions(ctx, 3, checkout)
+	if err != nil {
+		panic(err)
+	}
+	var all counter.Distribution
+	for _, point := range series[0] {
+		fmt.Println(point.Start.Format("15:04"), point.Count, point.Quantile(0.5).Round(), point.Quantile(0.99).Round())
+		all.Merge(&point.Distribution)
+	}
+	fmt.Println("all", all.Count, all.Quantile(0.95).Round(), all.Max)
+	// Output:
+	// 15:00 100 59 108
+	// 15:01 100 108 157
+	// 15:02 100 157 208
+	// all 300 195 209
+}
+
 // A member counts once in each window.
 func Example_distinct() {
 	ctx := context.Background()

@@ -1,5 +1,5 @@
-// Package counter counts for applications: page views and likes, leaderboards, hot
-// items, and the actions of each user.
+// Package counter counts for applications: page views and likes, users of a month,
+// response times, leaderboards, hot items, and the actions of each user.
 //
 //	store := memory.New(memory.Options{})
 //	visits := counter.Key{Name: "visits", Window: counter.Day, Zone: shanghai}
@@ -58,6 +58,13 @@ type Store interface {
 	// window last.
 	History(ctx context.Context, n int, keys ...Key) ([][]Point, error)
 
+	// Observe adds values to distributions.
+	Observe(ctx context.Context, samples ...Sample) error
+
+	// Distributions returns the last n windows of each distribution, earliest first,
+	// current window last.
+	Distributions(ctx context.Context, n int, keys ...Key) ([][]DistributionPoint, error)
+
 	// NextID returns a number that is larger than all previous ones of the same
 	// sequence, in all processes. Numbers are not consecutive: each is the time in
 	// microseconds, or the previous number plus one. So a number does not repeat even
@@ -104,20 +111,26 @@ type Retention struct {
 	// Seconds, Minutes, Hours, Days, Months and Years are the numbers of windows of a
 	// counter that can be read, including the current one. Default 3600, 1440, 720, 366,
 	// 60 and 10: an hour of seconds, a day of minutes, a month of hours, a year of days,
-	// five years of months and ten years. At most MaxHistory.
+	// five years of months and ten years. At most MaxHistory, and 200 years.
 	Seconds, Minutes, Hours, Days, Months, Years int
 }
+
+// maxYears is what fits into a time.Duration, and more than anybody counts.
+const maxYears = 200
 
 // WithDefaults returns the retention with its defaults filled in, for stores.
 func (r Retention) WithDefaults() Retention {
 	for _, field := range []struct {
-		n         *int
-		otherwise int
-	}{{&r.Seconds, 3600}, {&r.Minutes, 1440}, {&r.Hours, 720}, {&r.Days, 366}, {&r.Months, 60}, {&r.Years, 10}} {
+		n               *int
+		otherwise, most int
+	}{
+		{&r.Seconds, 3600, MaxHistory}, {&r.Minutes, 1440, MaxHistory}, {&r.Hours, 720, MaxHistory}, {&r.Days, 366, MaxHistory},
+		{&r.Months, 60, 12 * maxYears}, {&r.Years, 10, maxYears},
+	} {
 		if *field.n <= 0 {
 			*field.n = field.otherwise
 		}
-		*field.n = min(*field.n, MaxHistory)
+		*field.n = min(*field.n, field.most)
 	}
 	if r.Ever <= 0 {
 		r.Ever = 366 * 24 * time.Hour

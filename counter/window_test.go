@@ -84,7 +84,12 @@ func TestRetentionDefaults(t *testing.T) {
 	if r.Seconds != 3600 || r.Minutes != 1440 || r.Hours != 720 || r.Days != 366 || r.Months != 60 || r.Years != 10 || r.Ever != 366*24*time.Hour {
 		t.Errorf("%+v", r)
 	}
-	r = counter.Retention{Ever: time.Hour, Seconds: 1 << 30, Minutes: 2, Hours: -1}.WithDefaults()
+	r = counter.Retention{Ever: time.Hour, Seconds: 1 << 30, Minutes: 2, Hours: -1, Days: 1 << 30, Months: 1 << 30, Years: 1 << 30}.WithDefaults()
+	for _, w := range counter.Windows() {
+		if after := min(r.After(w), r.DistributionAfter(w), r.BoardAfter(w)); after < w.Width() || after <= 0 {
+			t.Errorf("by %v it is kept for %v", w, after)
+		}
+	}
 	if r.Seconds != counter.MaxHistory || r.Minutes != 2 || r.Hours != 720 || r.After(counter.Ever) != time.Hour || r.After(counter.Minute) != 3*time.Minute {
 		t.Errorf("%+v", r)
 	}

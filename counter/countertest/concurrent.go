@@ -108,18 +108,20 @@ func testCancelled(b *table) {
 	cancel()
 	list := counter.HotList{Name: "l", Window: time.Minute, Threshold: 1}
 	for what, err := range map[string]error{
-		"Add":      testcall.Err(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "k"}, By: counter.One})),
-		"Get":      testcall.Err(b.Store.Get(ctx, counter.Key{Name: "k"})),
-		"Set":      testcall.Err(b.Store.Set(ctx, counter.Setting{Key: counter.Key{Name: "k"}, To: counter.One})),
-		"Reset":    testcall.Err(b.Store.Reset(ctx, counter.Key{Name: "k"})),
-		"History":  testcall.Err(b.Store.History(ctx, 1, counter.Key{Name: "k"})),
-		"NextID":   testcall.Err(b.Store.NextID(ctx, "k")),
-		"Score":    testcall.Err(b.Store.Score(ctx, counter.Board{Name: "k"}, counter.Mark{Member: "m", By: 1})),
-		"Top":      testcall.Err(b.Store.Top(ctx, counter.Board{Name: "k"}, 1)),
-		"Standing": testcall.Err(b.Store.Standing(ctx, counter.Board{Name: "k"}, "m")),
-		"Hit":      testcall.Err(b.Store.Hit(ctx, list, "i")),
-		"Hot":      testcall.Err(b.Store.Hot(ctx, list, 1)),
-		"Events":   testcall.Err(b.Store.Events(ctx, list, 0)),
+		"Add":           testcall.Err(b.Store.Add(ctx, counter.Delta{Key: counter.Key{Name: "k"}, By: counter.One})),
+		"Get":           testcall.Err(b.Store.Get(ctx, counter.Key{Name: "k"})),
+		"Set":           testcall.Err(b.Store.Set(ctx, counter.Setting{Key: counter.Key{Name: "k"}, To: counter.One})),
+		"Reset":         testcall.Err(b.Store.Reset(ctx, counter.Key{Name: "k"})),
+		"History":       testcall.Err(b.Store.History(ctx, 1, counter.Key{Name: "k"})),
+		"Observe":       b.Store.Observe(ctx, counter.Sample{Key: counter.Key{Name: "k"}, Values: []counter.Amount{1}}),
+		"Distributions": testcall.Err(b.Store.Distributions(ctx, 1, counter.Key{Name: "k"})),
+		"NextID":        testcall.Err(b.Store.NextID(ctx, "k")),
+		"Score":         testcall.Err(b.Store.Score(ctx, counter.Board{Name: "k"}, counter.Mark{Member: "m", By: 1})),
+		"Top":           testcall.Err(b.Store.Top(ctx, counter.Board{Name: "k"}, 1)),
+		"Standing":      testcall.Err(b.Store.Standing(ctx, counter.Board{Name: "k"}, "m")),
+		"Hit":           testcall.Err(b.Store.Hit(ctx, list, "i")),
+		"Hot":           testcall.Err(b.Store.Hot(ctx, list, 1)),
+		"Events":        testcall.Err(b.Store.Events(ctx, list, 0)),
 	} {
 		if !errors.Is(err, context.Canceled) {
 			b.t.Errorf("%s = %v", what, err)

@@ -46,6 +46,7 @@ func Run(t *testing.T, open Open) {
 		{"Recipes", testRecipes},
 		{"Counters", testCounters},
 		{"Distinct", testDistinct},
+		{"Distributions", testDistributions},
 		{"Boards", testBoards},
 		{"Sliding", testSliding},
 		{"Hot", testHot},

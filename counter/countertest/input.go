@@ -34,6 +34,7 @@ func testBadInput(b *table) {
 	include := func(members ...string) error {
 		return testcall.Err(s.Add(ctx, counter.Delta{Key: distinct, Members: members}))
 	}
+	values := func(n int) []counter.Amount { return make([]counter.Amount, n) }
 	many := slices.Repeat([]string{"m"}, counter.MaxBatch)
 	good := counter.Mark{Member: "m", By: 1}
 	hit := func(change func(*counter.HotList)) error {
@@ -75,6 +76,21 @@ func testBadInput(b *table) {
 		{"n", testcall.Err(s.History(ctx, 0, key))},
 		{"n", testcall.Err(s.History(ctx, 2, key))},
 		{"n", testcall.Err(s.History(ctx, 3600, counter.Key{Name: "a", Window: counter.Second}, counter.Key{Name: "b", Window: counter.Second}, counter.Key{Name: "c", Window: counter.Second}))},
+		{"samples", s.Observe(ctx)},
+		{"samples", s.Observe(ctx, make([]counter.Sample, counter.MaxBatch+1)...)},
+		{"name", s.Observe(ctx, counter.Sample{Values: values(1)})},
+		{"distinct", s.Observe(ctx, counter.Sample{Key: distinct, Values: values(1)})},
+		{"values", s.Observe(ctx, counter.Sample{Key: key})},
+		{"values", s.Observe(ctx, counter.Sample{Key: key, Values: []counter.Amount{1, -1}})},
+		{"values", s.Observe(ctx, counter.Sample{Key: key, Values: []counter.Amount{counter.MaxAmount + 1}})},
+		{"values", s.Observe(ctx, counter.Sample{Key: key, Values: values(counter.MaxValues + 1)})},
+		{"values", s.Observe(ctx, counter.Sample{Key: key, Values: values(600)}, counter.Sample{Key: key, Values: values(600)})},
+		{"keys", testcall.Err(s.Distributions(ctx, 1))},
+		{"distinct", testcall.Err(s.Distributions(ctx, 1, distinct))},
+		{"n", testcall.Err(s.Distributions(ctx, 0, key))},
+		{"n", testcall.Err(s.Distributions(ctx, 2, key))},
+		{"n", testcall.Err(s.Distributions(ctx, counter.MaxDistributions+1, counter.Key{Name: "a", Window: counter.Second}))},
+		{"n", testcall.Err(s.Distributions(ctx, 200, counter.Key{Name: "a", Window: counter.Second}, counter.Key{Name: "b", Window: counter.Second}))},
 		{"sequence", testcall.Err(s.NextID(ctx, ""))},
 		{"sequence", testcall.Err(s.NextID(ctx, long))},
 		{"board", score(counter.Board{}, good)},
@@ -150,6 +166,17 @@ func testLargest(b *table) {
 	}
 	if heats, err := b.Store.Hit(ctx, counter.HotList{Name: long, Window: counter.MaxSliding, Threshold: 1}, items...); err != nil || heats[0].Hits != 13 {
 		b.t.Errorf("Hit = %+v, %v", heats, err)
+	}
+	var spread []counter.Amount
+	for i := range counter.MaxValues {
+		spread = append(spread, counter.Amount(1)<<(i%52)+counter.Amount(i))
+	}
+	times := counter.Key{Group: long, Name: long, Window: counter.Second}
+	if err := b.Store.Observe(ctx, counter.Sample{Key: times, Values: spread}); err != nil {
+		b.t.Error(err)
+	}
+	if series, err := b.Store.Distributions(ctx, counter.MaxDistributions, times); err != nil || series[0][counter.MaxDistributions-1].Count != counter.MaxValues {
+		b.t.Errorf("Distributions = %d, %v", len(series), err)
 	}
 	day := counter.Key{Name: "h", Window: counter.Second}
 	if series, err := b.Store.History(ctx, 3600, day, day); err != nil || len(series[1]) != 3600 {

@@ -88,3 +88,24 @@ func TestDistinctNonsense(t *testing.T) {
 		}
 	}
 }
+
+// A distribution weighs what its buckets take.
+func TestDistributionWeighs(t *testing.T) {
+	s, clock := newStore(t, Options{})
+	k := counter.Key{Name: "k", Window: counter.Second}
+	var values []counter.Amount
+	for v := counter.Amount(1); len(values) < counter.MaxValues; v += 1 + v/40 {
+		values = append(values, v)
+	}
+	for range 3 {
+		if err := s.Observe(t.Context(), counter.Sample{Key: k, Values: values}); err != nil {
+			t.Fatal(err)
+		}
+		clock.Set(clock.Now() + micros(time.Second))
+	}
+	got, err := s.Distributions(t.Context(), 2, k)
+	if err != nil || s.Len() != 1+3*(1+len(got[0][0].Buckets)/16) || len(got[0][0].Buckets) < 700 {
+		t.Errorf("%v: %d buckets, three times, are %d entries", err, len(got[0][0].Buckets), s.Len())
+	}
+	checkRoom(t, s)
+}

@@ -18,6 +18,7 @@ const (
 	kindSliding
 	kindHot
 	kindDistinct // a counter of distinct members
+	kindDistribution
 )
 
 // ident is what an entry is found by.

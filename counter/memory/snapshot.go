@@ -12,7 +12,8 @@ import (
 //
 //	the word 1, kind, when it expires, what it is found by, and its body
 //
-// and then the word 0. Version 2 had no windows above a day, and no distinct counters.
+// and then the word 0. Version 2 had no windows above a day, no distinct counters and no
+// distributions.
 var format = snapshot.Format{Package: "counter", Magic: "weircoun", Of: "counters", Version: 3, Oldest: 2}
 
 // Snapshot writes all counts to w, so that they survive a restart: counters with their

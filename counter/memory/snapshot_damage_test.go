@@ -20,6 +20,7 @@ import (
 // empty and works.
 func TestDamagedSnapshotIsRejected(t *testing.T) {
 	old, clock := used(t)
+	useMore(t, old)
 	whole := snapshotOf(t, old)
 	rejected := func(name string, snapshot []byte) {
 		t.Helper()

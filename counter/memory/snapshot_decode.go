@@ -19,7 +19,7 @@ const (
 )
 
 func (d *decoder) entry() *entry {
-	e := &entry{id: ident{kind: kind(d.Between(0, int64(kindDistinct)))}, expires: d.time()}
+	e := &entry{id: ident{kind: kind(d.Between(0, int64(kindDistribution)))}, expires: d.time()}
 	switch e.id.kind {
 	case kindCounter, kindDistinct:
 		e.id.window, e.id.zone = d.window()
@@ -30,6 +30,11 @@ func (d *decoder) entry() *entry {
 			c.members = d.distinct()
 		}
 		e.body = c
+	case kindDistribution:
+		e.id.window, e.id.zone = d.window()
+		e.id.group = d.Text(0, counter.MaxNameLen)
+		e.id.name = d.name()
+		e.body = d.distributions()
 	case kindSequence:
 		e.id.name = d.name()
 		e.body = &sequence{last: d.count()}
@@ -73,6 +78,32 @@ func (d *decoder) cells() *cells {
 	}
 	d.Must(len(c.cells) > 0)
 	return c
+}
+
+func (d *decoder) distributions() *distributions {
+	const most = int64(counter.MaxAmount) + roundingSlack
+	all := &distributions{}
+	for d.More() {
+		x := distribution{index: d.Between(-exact, exact)}
+		x.Sum = counter.Amount(d.Between(0, most))
+		x.Min, x.Max = counter.Amount(d.Between(0, most)), counter.Amount(d.Between(0, most))
+		before := -1
+		for d.More() {
+			b := counter.Bucket{Number: int(d.Between(0, counter.MaxBuckets-1)), Count: d.Between(1, exact)}
+			d.Must(b.Number > before)
+			if d.Err == nil {
+				before = b.Number
+				x.Count += b.Count
+				x.Buckets = append(x.Buckets, b)
+			}
+		}
+		n := len(all.windows)
+		d.Must(x.Count > 0 && x.Count <= exact && x.Min <= x.Max && n <= 2*counter.MaxDistributions && (n == 0 || all.windows[n-1].index < x.index))
+		if d.Err == nil {
+			all.windows = append(all.windows, x)
+		}
+	}
+	return all
 }
 
 func (d *decoder) distinct() *distinct {

@@ -17,6 +17,9 @@ func appendEntry(b []byte, e *entry) []byte {
 			b = appendDistinct(b, x.members)
 		}
 		return b
+	case *distributions:
+		b = snapshot.AppendTexts(snapshot.AppendWords(b, int64(e.id.window)), e.id.zone, e.id.group, e.id.name)
+		return appendDistributions(b, x)
 	case *sequence:
 		return snapshot.AppendWords(snapshot.AppendTexts(b, e.id.name), x.last)
 	case *board:
@@ -45,6 +48,18 @@ func appendDistinct(b []byte, d *distinct) []byte {
 		b = snapshot.AppendTexts(snapshot.AppendWords(b, s.index), string(s.bytes()))
 	}
 	return b
+}
+
+func appendDistributions(b []byte, d *distributions) []byte {
+	for i := range d.windows {
+		x := &d.windows[i]
+		b = snapshot.AppendWords(b, 1, x.index, int64(x.Sum), int64(x.Min), int64(x.Max))
+		for _, bucket := range x.Buckets {
+			b = snapshot.AppendWords(b, 1, int64(bucket.Number), bucket.Count)
+		}
+		b = snapshot.AppendWords(b, 0)
+	}
+	return snapshot.AppendWords(b, 0)
 }
 
 func appendTable(b []byte, t table) []byte {

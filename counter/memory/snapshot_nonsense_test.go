@@ -2,6 +2,7 @@ package memory
 
 import (
 	"bytes"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,12 +29,29 @@ func TestNonsenseIsRejected(t *testing.T) {
 		return s
 	}
 	event := func(id int64) counter.Event { return counter.Event{ID: id, Item: "a", At: time.Unix(1, 0)} }
+	members := ident{kind: kindDistinct, zone: "UTC", name: "n"}
+	sketched := func(all ...sketch) *cells {
+		c := &cells{cells: []cell{{amount: 1}}, members: &distinct{}}
+		copy(c.members.sketches[:], all)
+		return c
+	}
+	times := ident{kind: kindDistribution, zone: "UTC", name: "n", window: counter.Year}
+	spread := func(index int64, d counter.Distribution) distribution { return distribution{index, d} }
+	fine := counter.Distribution{Count: 3, Sum: 10, Min: 1, Max: 9, Buckets: []counter.Bucket{{Number: 1, Count: 2}, {Number: counter.MaxBuckets - 1, Count: 1}}}
+	with := func(change func(*counter.Distribution)) []byte {
+		d := fine
+		d.Buckets = slices.Clone(d.Buckets)
+		change(&d)
+		return one(times, &distributions{[]distribution{spread(1, d)}})
+	}
 	good := map[string][]byte{
-		"counter":  one(named, &cells{cells: []cell{{index: -1}, {index: 3, amount: 5}}}),
-		"sequence": one(ident{kind: kindSequence, name: "n"}, &sequence{last: 7}),
-		"board":    one(ring, &board{ring: [counter.BoardWindows]boardWindow{{index: 0, table: table{"a": -1}}}}),
-		"sliding":  one(minute, steps(table{"a": 1}, table{"a": most - 1})),
-		"list":     one(list, &hot{sliding: *steps(), last: 9, events: []counter.Event{event(8), event(9)}}),
+		"distinct":     one(members, sketched(sketch{hashes: []uint64{1, 2}}, sketch{index: 1, registers: make([]uint8, registers)})),
+		"distribution": one(times, &distributions{[]distribution{spread(1, fine), spread(2, fine)}}),
+		"counter":      one(named, &cells{cells: []cell{{index: -1}, {index: 3, amount: 5}}}),
+		"sequence":     one(ident{kind: kindSequence, name: "n"}, &sequence{last: 7}),
+		"board":        one(ring, &board{ring: [counter.BoardWindows]boardWindow{{index: 0, table: table{"a": -1}}}}),
+		"sliding":      one(minute, steps(table{"a": 1}, table{"a": most - 1})),
+		"list":         one(list, &hot{sliding: *steps(), last: 9, events: []counter.Event{event(8), event(9)}}),
 	}
 	for name, e := range good {
 		if err := restoreEntries(e); err != nil {
@@ -41,7 +59,7 @@ func TestNonsenseIsRejected(t *testing.T) {
 		}
 	}
 	for name, e := range map[string][]byte{
-		"no such kind":          snapshot.AppendWords(nil, 5, int64(far)),
+		"no such kind":          snapshot.AppendWords(nil, int64(kindDistribution)+1, int64(far)),
 		"no name":               one(ident{kind: kindSequence}, &sequence{}),
 		"a long name":           one(ident{kind: kindSequence, name: strings.Repeat("n", counter.MaxNameLen+1)}, &sequence{}),
 		"no zone":               one(ident{kind: kindCounter, name: "n"}, &cells{cells: []cell{{}}}),
@@ -51,6 +69,17 @@ func TestNonsenseIsRejected(t *testing.T) {
 		"cells in disorder":     one(named, &cells{cells: []cell{{index: 3}, {index: 3}}}),
 		"too many cells":        one(named, manyCells(maxCells+1)),
 		"too large an amount":   one(named, &cells{cells: []cell{{amount: 1<<63 - 1}}}),
+		"a sketch of disorder":  one(members, sketched(sketch{hashes: []uint64{2, 1}})),
+		"a sketch elsewhere":    one(members, sketched(sketch{index: 1, hashes: []uint64{1}})),
+		"too high a rank":       one(members, sketched(sketch{registers: bytes.Repeat([]byte{52}, registers)})),
+		"no values":             with(func(d *counter.Distribution) { d.Buckets = nil }),
+		"an empty bucket":       with(func(d *counter.Distribution) { d.Buckets[0].Count = 0 }),
+		"no such bucket":        with(func(d *counter.Distribution) { d.Buckets[1].Number = counter.MaxBuckets }),
+		"buckets in disorder":   with(func(d *counter.Distribution) { d.Buckets[1].Number = 1 }),
+		"a sum below 0":         with(func(d *counter.Distribution) { d.Sum = -1 }),
+		"more than the most":    with(func(d *counter.Distribution) { d.Min = 10 }),
+		"too many values":       with(func(d *counter.Distribution) { d.Buckets[0].Count, d.Buckets[1].Count = exact, 1 }),
+		"windows in disorder":   one(times, &distributions{[]distribution{spread(2, fine), spread(1, fine)}}),
 		"a score of 0":          one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{"a": 0}}}}),
 		"too high a score":      one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{"a": most + 1}}}}),
 		"a window twice":        one(ring, &board{ring: [counter.BoardWindows]boardWindow{{table: table{}}, {table: table{}}}}),

@@ -62,6 +62,13 @@ func (r *restarting) Top(ctx context.Context, b counter.Board, n int) (counter.R
 func (r *restarting) Set(ctx context.Context, s ...counter.Setting) ([]counter.Amount, error) {
 	return again(r, func(store *Store) ([]counter.Amount, error) { return store.Set(ctx, s...) })
 }
+func (r *restarting) Observe(ctx context.Context, s ...counter.Sample) error {
+	_, err := again(r, func(store *Store) (struct{}, error) { return struct{}{}, store.Observe(ctx, s...) })
+	return err
+}
+func (r *restarting) Distributions(ctx context.Context, n int, k ...counter.Key) ([][]counter.DistributionPoint, error) {
+	return again(r, func(s *Store) ([][]counter.DistributionPoint, error) { return s.Distributions(ctx, n, k...) })
+}
 func (r *restarting) Standing(ctx context.Context, b counter.Board, m ...string) ([]counter.Place, error) {
 	return again(r, func(s *Store) ([]counter.Place, error) { return s.Standing(ctx, b, m...) })
 }
@@ -139,7 +146,7 @@ func question(rt *rapid.T) func(context.Context, *Store) []any {
 	n := rapid.Int64Range(1, 5).Draw(rt, "n")
 	list := counter.HotList{Name: "h", Window: 20 * time.Second, Threshold: 1 + n/4}
 	both := func(x any, err error) []any { return []any{x, fmt.Sprint(err)} }
-	call := rapid.IntRange(0, 10).Draw(rt, "call")
+	call := rapid.IntRange(0, 11).Draw(rt, "call")
 	return func(ctx context.Context, s *Store) []any {
 		switch call {
 		case 0:
@@ -155,6 +162,9 @@ func question(rt *rapid.T) func(context.Context, *Store) []any {
 			return both(s.History(ctx, s.kept.Windows(window), key))
 		case 9:
 			return both(s.Set(ctx, counter.Setting{Key: key, To: counter.Amount(n - 2)}))
+		case 10:
+			err := s.Observe(ctx, counter.Sample{Key: counter.Key{Name: "d", Window: window}, Values: []counter.Amount{counter.Whole(n), 0}})
+			return append(both(s.Distributions(ctx, s.kept.Distributions(window), counter.Key{Name: "d", Window: window})), fmt.Sprint(err))
 		case 4:
 			return both(s.NextID(ctx, key.Name))
 		case 5:

@@ -3,6 +3,7 @@ package memory
 import (
 	"bytes"
 	"errors"
+	"flag"
 	"fmt"
 	"os"
 	"reflect"
@@ -43,6 +44,16 @@ func used(t testing.TB) (*Store, *fake) {
 		clock.Set(clock.Now() + micros(20*time.Second))
 	}
 	return s, clock
+}
+
+// useMore adds what snapshots have had since version 3.
+func useMore(t testing.TB, s *Store) {
+	t.Helper()
+	add(t, s, counter.Key{Name: "k", Window: counter.Month})
+	include(t, s, counter.Key{Name: "d", Window: counter.Year, Distinct: true}, 0, 3)
+	if err := s.Observe(t.Context(), counter.Sample{Key: counter.Key{Name: "ms", Window: counter.Day}, Values: []counter.Amount{1, 2, counter.One}}); err != nil {
+		t.Fatal(err)
+	}
 }
 
 func snapshotOf(t testing.TB, s *Store) []byte {
@@ -107,8 +118,9 @@ func wantSame(t testing.TB, got, want *Store) {
 
 func TestRestoreIsLossless(t *testing.T) {
 	old, clock := used(t)
+	useMore(t, old)
 	s := restored(t, Options{Clock: clock.Now}, snapshotOf(t, old))
-	if n := len(contents(s)); n != 8 {
+	if n := len(contents(s)); n != 11 {
 		t.Fatalf("there are %d entries", n)
 	}
 	wantSame(t, s, old)
@@ -287,6 +299,35 @@ func TestSnapshotReportsTheWriter(t *testing.T) {
 		if err := s.Snapshot(&failing{after}); err == nil || err.Error() != "counter: writing the snapshot: disk full" {
 			t.Errorf("after %d bytes: %v", after, err)
 		}
+	}
+}
+
+var update = flag.Bool("update", false, "write testdata/version3.snapshot again")
+
+// What was written in version 3 is read, with members that it knows.
+func TestVersion3(t *testing.T) {
+	const file = "testdata/version3.snapshot"
+	s, clock := used(t)
+	useMore(t, s)
+	if *update {
+		if err := os.WriteFile(file, snapshotOf(t, s), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	kept, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s = restored(t, Options{Clock: clock.Now}, kept)
+	if got := include(t, s, counter.Key{Name: "d", Window: counter.Year, Distinct: true}, 0, 4); got != counter.Whole(4) {
+		t.Errorf("with one more member there are %v, want 4", got)
+	}
+	times, err := s.Distributions(t.Context(), 1, counter.Key{Name: "ms", Window: counter.Day})
+	if err != nil || times[0][0].Count != 3 || times[0][0].Quantile(0.5) != 2 || times[0][0].Max != counter.One {
+		t.Errorf("%+v, %v", times, err)
+	}
+	if n, err := s.Get(t.Context(), counter.Key{Name: "k", Window: counter.Month}); err != nil || n[0] != counter.One {
+		t.Errorf("%v, %v", n, err)
 	}
 }
 

@@ -28,8 +28,8 @@ type Options struct {
 	// counter, sequence, leaderboard and hot list is an entry. So are eight past
 	// windows of a counter, 50 members of a distinct counter (41 entries if it has more
 	// than counter.ExactMembers), a member in a window of a leaderboard, a member or item
-	// in a step of a sliding window, and an event. Values below what the largest list may
-	// need are raised to that.
+	// in a step of a sliding window, an event, and a window of a distribution, with 16 of
+	// its buckets. Values below what the largest list may need are raised to that.
 	MaxEntries int
 
 	// MaxMembers is the maximum number of members of a leaderboard, and of items of a

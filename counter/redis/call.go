@@ -38,6 +38,9 @@ var (
 	boardScript    = scriptOf("time", "ranks", "board")
 	slidingScript  = scriptOf("time", "ranks", "sliding", "sliding_board")
 	hotScript      = scriptOf("time", "ranks", "sliding", "hot")
+
+	observeScript      = scriptOf("time", "distribution", "observe")
+	distributionScript = scriptOf("time", "distribution", "distributions")
 )
 
 // now is what a script is told of the time: nothing, unless a test sets it.
@@ -77,11 +80,16 @@ func (s *Store) call(ctx context.Context, script *rueidis.Lua, keys, args []stri
 		return answer[1:], nil
 	case "range":
 		return nil, counter.ErrRange
+	case "when":
+		return answer[1:], errWhen
 	}
 	return nil, errAnswer
 }
 
 var errAnswer = errors.New("counter: unexpected answer from Redis; check for a proxy in between")
+
+// errWhen is of a script that has no key for what time it is. The answer is the time.
+var errWhen = errors.New("counter: the clock of Redis was set while the call was made; try again")
 
 // explain returns an error of this package for an error of the client.
 func (s *Store) explain(err error, keys []string) error {

@@ -70,6 +70,13 @@ func clusterSplit(t *testing.T, client rueidis.Client) {
 	}
 	for i := range 20 {
 		name := fmt.Sprint("}{", i)
+		times := []counter.Key{{Name: name, Window: counter.Minute}, {Name: "b" + name, Window: counter.Minute}}
+		if err := s.Observe(ctx, counter.Sample{Key: times[0], Values: []counter.Amount{1, 2}}, counter.Sample{Key: times[1], Values: []counter.Amount{3}}); err != nil {
+			t.Error(err)
+		}
+		if got, err := s.Distributions(ctx, 3, times...); err != nil || got[0][1].Count+got[0][2].Count != 2 || got[1][1].Sum+got[1][2].Sum != 3 {
+			t.Errorf("Distributions = %+v, %v", got, err)
+		}
 		if after, err := s.Add(ctx, counter.Delta{Key: counter.Key{Name: name, Distinct: true}, Members: []string{"a", "b"}}, counter.Delta{Key: counter.Key{Name: "sum" + name}, By: counter.One}); err != nil || after[0] != counter.Whole(2) {
 			t.Errorf("Add = %v, %v", after, err)
 		}

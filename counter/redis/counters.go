@@ -24,14 +24,12 @@ func millis(d time.Duration) string { return itoa((d + time.Millisecond - 1).Mil
 
 // request is what one script call does for counters.
 type request struct {
-	places []int // in the whole call
-	keys   []string
-	args   []string
+	keys []string
+	args []string
 }
 
-func (s *Store) put(r *request, place int, d *counter.Delta, around time.Time) {
+func (s *Store) put(r *request, d *counter.Delta, around time.Time) {
 	k := &d.Key
-	r.places = append(r.places, place)
 	r.keys = append(r.keys, s.counterKey("c", k))
 	r.args = append(r.args, windowOf(k.Window), itoa(int64(s.kept.Windows(k.Window))), millis(s.kept.After(k.Window)), zoneAt(around, k.Zone))
 	if !k.Distinct {
@@ -60,48 +58,67 @@ func (s *Store) each(ctx context.Context, invalid error, verb string, n int, del
 	if invalid != nil {
 		return invalid
 	}
-	around, split := s.around(), s.split()
-	var requests []*request
-	found := map[string]*request{}
-	for i := range deltas {
-		group := ""
+	keyOf := func(i int) *counter.Key { return &deltas[i].Key }
+	var r reader
+	err := s.byGroup(len(deltas), keyOf, func(places []int) ([]rueidis.RedisMessage, error) {
+		request, around := &request{args: []string{s.now(), verb, itoa(int64(n))}}, s.around()
+		for _, i := range places {
+			s.put(request, &deltas[i], around)
+		}
+		return s.call(ctx, counterScript, request.keys, request.args)
+	}, func(i int, answer rueidis.RedisMessage) {
+		line := r.list([]rueidis.RedisMessage{answer}, 0)
+		if len(line) != n+1 {
+			r.fail(errAnswer)
+			return
+		}
+		index := r.number(line, 0)
+		amounts := make([]counter.Amount, n)
+		for x := range amounts {
+			amounts[x] = counter.Amount(r.number(line, x+1))
+		}
+		tell(i, index, amounts)
+	})
+	return cmp.Or(err, r.err)
+}
+
+// byGroup asks about n things with one script, or with one for each group of keys if they
+// may be on several nodes. It tells the answer for each.
+func (s *Store) byGroup(n int, key func(int) *counter.Key, ask func(places []int) ([]rueidis.RedisMessage, error), tell func(int, rueidis.RedisMessage)) error {
+	var groups [][]int
+	found, split := map[string]int{}, s.split()
+	for i := range n {
+		name := ""
 		if split {
-			group = tag(&deltas[i].Key)
+			name = tag(key(i))
 		}
-		r := found[group]
-		if r == nil {
-			r = &request{args: []string{s.now(), verb, itoa(int64(n))}}
-			found[group] = r
-			requests = append(requests, r)
+		group, known := found[name]
+		if !known {
+			group = len(groups)
+			found[name], groups = group, append(groups, nil)
 		}
-		s.put(r, i, &deltas[i], around)
+		groups[group] = append(groups[group], i)
 	}
-	answers := make([][]rueidis.RedisMessage, len(requests))
-	failed := make([]error, len(requests))
-	ask := func(i int) { answers[i], failed[i] = s.call(ctx, counterScript, requests[i].keys, requests[i].args) }
-	together(len(requests), ask)
+	answers := make([][]rueidis.RedisMessage, len(groups))
+	failed := make([]error, len(groups))
+	together(len(groups), func(i int) {
+		answers[i], failed[i] = ask(groups[i])
+		if failed[i] == nil && len(answers[i]) != len(groups[i]) {
+			failed[i] = errAnswer
+		}
+	})
 	if err := cmp.Or(failed...); err != nil {
 		if slices.Contains(failed, nil) {
 			err = fmt.Errorf("%w (this is one group of counters; the call succeeded for others)", err)
 		}
 		return err
 	}
-	var r reader
-	for i, request := range requests {
-		for j, place := range request.places {
-			line := r.list(answers[i], j)
-			if len(line) != n+1 {
-				return errAnswer
-			}
-			index := r.number(line, 0)
-			amounts := make([]counter.Amount, n)
-			for x := range amounts {
-				amounts[x] = counter.Amount(r.number(line, x+1))
-			}
-			tell(place, index, amounts)
+	for i, places := range groups {
+		for j, place := range places {
+			tell(place, answers[i][j])
 		}
 	}
-	return r.err
+	return nil
 }
 
 // together does n things, a few at a time.

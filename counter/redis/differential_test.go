@@ -71,7 +71,7 @@ func TestDifferential(t *testing.T) {
 			p.step()
 		}
 	})
-	for _, what := range []string{"Add", "Get", "Set", "Reset", "History", "NextID", "Score", "Top", "Standing", "Hit", "Hot", "Events"} {
+	for _, what := range []string{"Add", "Get", "Set", "Reset", "History", "NextID", "Observe", "Distributions", "Score", "Top", "Standing", "Hit", "Hot", "Events"} {
 		if calls[what] < 20 {
 			t.Errorf("%s was asked %d times, which shows little", what, calls[what])
 		}
@@ -134,7 +134,7 @@ var (
 func (p *pair) step() {
 	ctx, rt := p.ctx.Context(), p.rt
 	several := func(most int) int { return rapid.IntRange(1, most).Draw(rt, "n") }
-	switch rapid.IntRange(0, 13).Draw(rt, "call") {
+	switch rapid.IntRange(0, 15).Draw(rt, "call") {
 	case 0, 1:
 		deltas := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) counter.Delta {
 			k := keys.Draw(t, "key")
@@ -155,6 +155,21 @@ func (p *pair) step() {
 			return counter.Setting{Key: keys.Draw(t, "key"), To: rapid.OneOf(amounts, rapid.Just(counter.Amount(0))).Draw(t, "to")}
 		}), 1, 3).Draw(rt, "settings")
 		same(p, "Set", func(s counter.Store) ([]counter.Amount, error) { return s.Set(ctx, settings...) })
+	case 14, 15:
+		all := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) counter.Sample {
+			key := keys.Draw(t, "key")
+			key.Distinct = false
+			values := rapid.SliceOfN(rapid.Custom(func(t *rapid.T) counter.Amount { return max(amounts.Draw(t, "value"), 0) }), 1, 4)
+			return counter.Sample{Key: key, Values: values.Draw(t, "values")}
+		}), 1, 3).Draw(rt, "samples")
+		same(p, "Observe", func(s counter.Store) (bool, error) { return true, s.Observe(ctx, all...) })
+		n := 1
+		if all[0].Key.Window != counter.Ever {
+			n = several(3)
+		}
+		same(p, "Distributions", func(s counter.Store) ([][]counter.DistributionPoint, error) {
+			return s.Distributions(ctx, n, all[0].Key)
+		})
 	case 4:
 		key, n := keys.Draw(rt, "key"), several(10)
 		same(p, "History", func(s counter.Store) ([][]counter.Point, error) { return s.History(ctx, n, key) })

@@ -34,7 +34,7 @@ func TestKeyNames(t *testing.T) {
 	}
 	users := counter.Key{Name: "like", Group: "g", Window: counter.Month, Distinct: true}
 	r := &request{}
-	s.put(r, 0, &counter.Delta{Key: users}, time.Now())
+	s.put(r, &counter.Delta{Key: users}, time.Now())
 	if want := []string{"weir:counter:d:month:UTC:like{g}", "weir:counter:d0:month:UTC:like{g}", "weir:counter:d1:month:UTC:like{g}"}; !slices.Equal(r.keys, want) {
 		t.Errorf("%q", r.keys)
 	}
@@ -58,6 +58,7 @@ func everything(t *testing.T, s *Store) {
 		errs = append(errs, err)
 		_, err = s.Add(ctx, counter.Delta{Key: counter.Key{Name: "c", Window: w, Distinct: true}, Members: []string{"m", "n"}})
 		errs = append(errs, err)
+		errs = append(errs, s.Observe(ctx, counter.Sample{Key: counter.Key{Name: "c", Window: w}, Values: []counter.Amount{1, counter.One}}))
 		_, err = s.Score(ctx, counter.Board{Name: "b", Window: w}, counter.Mark{Member: "m", By: counter.One})
 		errs = append(errs, err)
 	}
@@ -93,6 +94,10 @@ func TestEveryKeyExpires(t *testing.T) {
 	}
 	for _, w := range counter.Windows() {
 		most["d:"+w.String()] = most["c:"+w.String()]
+		most["v:"+w.String()] = most["c:"+w.String()]
+		if w == counter.Second || w == counter.Minute || w == counter.Hour {
+			most["v:"+w.String()] = 367 * w.Width()
+		}
 		for _, slot := range []string{"d0:", "d1:"} {
 			most[slot+w.String()] = min(2*w.Width()+time.Minute, most["c:"+w.String()])
 			if w == counter.Ever {
@@ -103,6 +108,9 @@ func TestEveryKeyExpires(t *testing.T) {
 	for _, key := range keys {
 		rest, ok := strings.CutPrefix(key, DefaultPrefix)
 		kind := strings.SplitN(strings.ReplaceAll(rest, "{", ":"), ":", 3)
+		if strings.HasPrefix(kind[0], "v") {
+			kind[0] = "v"
+		}
 		bound, known := most[kind[0]+":"+kind[1]]
 		if kind[0] == "i" {
 			bound, known = most["i"], true
@@ -138,6 +146,9 @@ func TestLookingMakesNoKeys(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := s.Get(ctx, counter.Key{Name: "k", Distinct: true}); err != nil {
+		t.Error(err)
+	}
+	if _, err := s.Distributions(ctx, 1, counter.Key{Name: "k"}); err != nil {
 		t.Error(err)
 	}
 	if _, err := s.Set(ctx, counter.Setting{Key: counter.Key{Name: "k"}}); err != nil {

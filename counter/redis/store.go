@@ -22,6 +22,7 @@
 //	                            and a secret with which members are hashed
 //	d0:WINDOW:ZONE{NAME}, d1:…  its sketches, of this window and the one before: a set of
 //	                            hashes, or a HyperLogLog if there are many
+//	vNUMBER:WINDOW:ZONE{NAME}   a window of a distribution: a hash of its buckets
 //	i{SEQUENCE}                 the last number of a sequence
 //	b:WINDOW:ZONE:…{NAME}       a leaderboard: eight sorted sets in a ring, and a hash
 //	s:SECONDS:…{NAME}           a sliding board: the sum, 21 steps in a ring, and a hash
@@ -36,6 +37,7 @@ import (
 	"cmp"
 	"errors"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/redis/rueidis"
@@ -82,6 +84,7 @@ type Store struct {
 	maxMembers int
 	kept       counter.Retention
 	clock      func() weir.Micros
+	ahead      atomic.Int64 // by how many microseconds Redis's clock was seen to be, if by too many
 }
 
 var _ counter.Store = (*Store)(nil)

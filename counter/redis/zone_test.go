@@ -34,7 +34,7 @@ func TestClocksDiffer(t *testing.T) {
 				now := weir.MicrosOf(at.Add(there))
 				for _, w := range counter.Windows() {
 					r := &request{args: []string{itoa(int64(now)), "get", "1"}}
-					s.put(r, 0, &counter.Delta{Key: counter.Key{Name: "k", Window: w, Zone: zone}}, at.Add(here))
+					s.put(r, &counter.Delta{Key: counter.Key{Name: "k", Window: w, Zone: zone}}, at.Add(here))
 					answer, err := s.call(t.Context(), counterScript, r.keys, r.args)
 					if err != nil {
 						t.Fatal(err)
@@ -63,8 +63,8 @@ func TestMonthsInScripts(t *testing.T) {
 				for _, at := range []time.Time{start.Add(-time.Microsecond), start, start.AddDate(0, 0, 27)} {
 					now := weir.MicrosOf(at)
 					r := &request{args: []string{itoa(int64(now)), "get", "1"}}
-					for i, w := range []counter.Window{counter.Month, counter.Year} {
-						s.put(r, i, &counter.Delta{Key: counter.Key{Name: "k", Window: w, Zone: zone}}, at)
+					for _, w := range []counter.Window{counter.Month, counter.Year} {
+						s.put(r, &counter.Delta{Key: counter.Key{Name: "k", Window: w, Zone: zone}}, at)
 					}
 					answer, err := s.call(t.Context(), counterScript, r.keys, r.args)
 					if err != nil {
@@ -79,5 +79,31 @@ func TestMonthsInScripts(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// A process whose clock is wrong, or has been, puts values into the windows of Redis's clock.
+func TestDistributionsFollowRedis(t *testing.T) {
+	var clock fake
+	clock.Set(weir.MicrosOf(time.Date(2025, 8, 29, 12, 0, 0, 0, time.UTC)))
+	s := storeOn(t, clientOf(t, testredis.Start(t)), Options{Clock: clock.Now})
+	total := int64(0)
+	for _, wrong := range []time.Duration{0, time.Second, -time.Second, 90 * 24 * time.Hour, -90 * 24 * time.Hour, 800 * 24 * time.Hour} {
+		for _, w := range counter.Windows() {
+			k := counter.Key{Name: "k", Window: w}
+			s.ahead.Store(wrong.Microseconds())
+			if err := s.Observe(t.Context(), counter.Sample{Key: k, Values: []counter.Amount{counter.One}}); err != nil {
+				t.Fatal(err)
+			}
+			s.ahead.Store(-wrong.Microseconds())
+			got, err := s.Distributions(t.Context(), 1, k)
+			if err != nil || got[0][0].Count != total+1 || !got[0][0].Start.Equal(w.Start(w.Index(clock.Now(), nil), nil)) {
+				t.Errorf("%v off, %v: %+v, %v", wrong, w, got, err)
+			}
+		}
+		total++
+	}
+	if s.ahead.Store(time.Hour.Microseconds()); s.Observe(t.Context(), counter.Sample{Key: counter.Key{Name: "k", Window: counter.Second}, Values: []counter.Amount{1}}) != nil || s.ahead.Load() != 0 {
+		t.Errorf("it is still thought to be ahead by %d", s.ahead.Load())
 	}
 }

@@ -65,6 +65,7 @@ var layout = []line{
 	{[]string{"internal/disk"}, "writes files so that they survive a crash and two concurrent processes"},
 	{[]string{"internal/watch"}, "watches files and directories for changes; the only package that imports a library for that"},
 	{[]string{"internal/testredis"}, "starts Redis servers for tests, and removes what they leave behind"},
+	{[]string{"internal/loadgen"}, "generates load with a closed loop of callers, and measures rate and latency"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
 }
 

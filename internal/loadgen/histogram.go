@@ -2,8 +2,9 @@ package loadgen
 
 import (
 	"math"
-	"math/bits"
 	"time"
+
+	"github.com/weirhq/weir/internal/logscale"
 )
 
 // A histogram has slots as wide as their value is large: each power of two is divided
@@ -26,17 +27,13 @@ type Histogram struct {
 
 // slot returns where a length of time is counted.
 func slot(d time.Duration) int {
-	if d < 1<<fine {
-		return max(int(d), 0)
-	}
-	power := bits.Len64(uint64(d)) - 1 - fine // by which d is coarser than its slot's number
-	return min((power<<fine)+int(d>>power), slots-1)
+	return int(min(logscale.Slot(uint64(max(d, 0)), fine), slots-1))
 }
 
 // top returns the longest time that is counted in a slot.
 func top(slot int) time.Duration {
-	power := max(slot>>fine-1, 0)
-	return time.Duration(slot-power<<fine+1)<<power - 1
+	bottom, width := logscale.Bottom(uint(slot), fine)
+	return time.Duration(bottom + width - 1)
 }
 
 // Record counts a length of time.

@@ -3,8 +3,9 @@ package frame
 import (
 	"iter"
 	"math"
-	"math/bits"
 	"time"
+
+	"github.com/weirhq/weir/internal/logscale"
 )
 
 // Slots of a histogram. Each power of two is divided into 8 slots, so that the width of
@@ -13,8 +14,6 @@ import (
 const (
 	fine  = 3
 	Slots = 256 // so that the number of a slot is a byte
-
-	maxPower = Slots>>fine - 2 // power of two of the last slots
 )
 
 // Tick is the unit in which durations are counted. So the slots cover nanoseconds to
@@ -31,16 +30,7 @@ type Histogram struct {
 }
 
 // Slot returns the slot of a number.
-func Slot(n uint64) uint8 {
-	if n < 1<<(fine+1) {
-		return uint8(n)
-	}
-	power := uint(bits.Len64(n) - 1 - fine)
-	if power > maxPower {
-		return Slots - 1
-	}
-	return uint8(power<<fine + uint(n>>(power&63)))
-}
+func Slot(n uint64) uint8 { return uint8(min(logscale.Slot(n, fine), Slots-1)) }
 
 // SlotOf returns the slot of a duration. A negative duration, after a step of the
 // clock, counts as 0.
@@ -48,16 +38,14 @@ func SlotOf(d time.Duration) uint8 { return Slot(uint64(max(d, 0)) / uint64(Tick
 
 // Top returns the largest number in a slot.
 func Top(slot uint8) int64 {
-	power := max(int(slot)>>fine-1, 0)
-	return int64(int(slot)-power<<fine+1)<<power - 1
+	bottom, width := logscale.Bottom(uint(slot), fine)
+	return int64(bottom + width - 1)
 }
 
 // Bottom returns the smallest number in a slot.
 func Bottom(slot uint8) int64 {
-	if slot == 0 {
-		return 0
-	}
-	return Top(slot-1) + 1
+	bottom, _ := logscale.Bottom(uint(slot), fine)
+	return int64(bottom)
 }
 
 // Put adds n to the count of a slot. It does not change Sum.

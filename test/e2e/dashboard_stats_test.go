@@ -368,6 +368,8 @@ func TestDashboardCounters(t *testing.T) {
 		}
 	}
 	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 41.5}, {"name": "<img src=x>,likes", "window": "day"}]}`)
+	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "distinct": true, "members": ["alice", "bob", "alice"]}]}`)
+	send("/v1/distributions/observe", `{"observe": [{"name": "ms", "values": [12, 12, 12, 480]}]}`)
 	send("/v1/boards/score", `{"board": {"name": "week"}, "score": [{"member": "alice", "by": 7}, {"member": "bob\u202e", "by": 9}]}`)
 	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp", "lamp", "chair"]}`)
 	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp"]}`)
@@ -383,6 +385,13 @@ func TestDashboardCounters(t *testing.T) {
 	page.see("tr[data-counter=nobody]", "0")
 	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 0.5}]}`)
 	page.see("tr[data-counter=views]", "42")
+
+	page.press(id("ask-distinct"))
+	page.see("tr[data-counter=views]", "2")
+	page.press(id("ask-distinct"))
+	page.see("tr[data-counter=views]", "42")
+	page.fill(id("ask-dist"), "ms")
+	page.see("tr[data-point=all]", "480")
 
 	page.fill(id("ask-board"), "week")
 	page.see(id("answer-board")+" tr:first-child", "bob⟨202E⟩")

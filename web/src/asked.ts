@@ -37,12 +37,17 @@ function said(query: URLSearchParams, fields: Record<string, string>): Record<st
   return all
 }
 
-// counters asks for the counters that are named, board for the leaderboard, and hot for
-// the hot list; null if none is.
+// counters asks for the counters that are named, distribution for percentiles, board for the
+// leaderboard, and hot for the hot list; null if none is.
 export function counters(query: URLSearchParams): Question | null {
   const name = query.getAll('name').filter(Boolean).slice(0, shownNames)
   if (name.length === 0) return null
   return { path: '/v1/counters', query: { name, ...said(query, { group: 'group', window: 'window', zone: 'zone', distinct: 'distinct' }) } }
+}
+
+export function distribution(query: URLSearchParams): Question | null {
+  if (!query.get('dist')) return null
+  return { path: '/v1/distributions', query: said(query, { dist: 'name', dist_group: 'group', dist_window: 'window', dist_zone: 'zone' }) }
 }
 
 export function board(query: URLSearchParams): Question | null {

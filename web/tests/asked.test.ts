@@ -1,5 +1,5 @@
 import { describe, expect, it } from 'vitest'
-import { board, changed, counters, hot, lines, shownNames } from '../src/asked'
+import { board, changed, counters, distribution, hot, lines, shownNames } from '../src/asked'
 import { link, placeOf } from '../src/route.svelte'
 
 const query = (text: string) => new URLSearchParams(text)
@@ -19,6 +19,10 @@ describe('what the address asks for', () => {
   it('is a bounded number of counters', () => {
     const many = query(Array.from({ length: 999 }, (_, i) => `name=n${i}`).join('&'))
     expect(counters(many)?.query['name']).toHaveLength(shownNames)
+  })
+  it('is a distribution', () => {
+    expect(distribution(query('name=a&window=day'))).toBeNull()
+    expect(distribution(query('dist=ms&dist_window=minute&window=day'))).toEqual({ path: '/v1/distributions', query: { name: 'ms', window: 'minute' } })
   })
   it('is a board', () => {
     expect(board(query('board=week&board_window=day&board_ago=1&board_zone=UTC&window=hour'))?.query).toEqual({ board: 'week', window: 'day', ago: '1', zone: 'UTC', n: '20' })

@@ -19,6 +19,8 @@ var counterRoutes = []route{
 	{"POST", "/v1/counters/reset", using, counting(taking(MaxCountBody, (*Handler).resetCounters))},
 	{"GET", "/v1/counters", looking, counting((*Handler).getCounters)},
 	{"GET", "/v1/counters/history", looking, counting((*Handler).getCounterHistory)},
+	{"POST", "/v1/distributions/observe", using, counting(taking(MaxCountBody, (*Handler).observe))},
+	{"GET", "/v1/distributions", looking, counting((*Handler).getDistributions)},
 	{"POST", "/v1/ids", using, counting(taking(maxSmallBody, (*Handler).nextID))},
 
 	{"POST", "/v1/boards/score", using, counting(taking(MaxCountBody, (*Handler).scoreBoard))},
@@ -117,7 +119,22 @@ func (r *AddRequest) validate() error { return batch("add", len(r.Add), counter.
 // CounterSetting is a new value of a counter.
 type CounterSetting struct {
 	CounterKey
-	Value *counter.Amount `json:"value"`
+	Value *NewValue `json:"value"`
+}
+
+// NewValue is an amount whose field is not by.
+type NewValue counter.Amount
+
+// MarshalJSON writes it as an amount.
+func (v NewValue) MarshalJSON() ([]byte, error) { return counter.Amount(v).MarshalJSON() }
+
+// UnmarshalJSON reads it as an amount.
+func (v *NewValue) UnmarshalJSON(text []byte) error {
+	err := (*counter.Amount)(v).UnmarshalJSON(text)
+	if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {
+		invalid.Field = "value"
+	}
+	return err
 }
 
 // SetRequest is the body of POST /v1/counters/set.
@@ -218,7 +235,7 @@ func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
 			field := within("set", i)("value")
 			return nil, badField.of("%s: required; send the new value.", field).in(field).coded("required")
 		}
-		settings[i] = counter.Setting{Key: key, To: *s.Value}
+		settings[i] = counter.Setting{Key: key, To: counter.Amount(*s.Value)}
 	}
 	previous, err := h.options.Counters.Set(c.r.Context(), settings...)
 	answer := SetAnswer{Counters: make([]SetCounter, len(previous))}

@@ -238,6 +238,20 @@ func TestCounterProblems(t *testing.T) {
 		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["x"` + strings.Repeat(`,"x"`, 256) + `]}]}`, "add[0].members", "256"},
 		{"POST /v1/counters/add", `{"add":[{"name":"a","distinct":true,"members":["x"` + strings.Repeat(`,"x"`, 200) + `]},{"name":"b","distinct":true,"members":["x"` + strings.Repeat(`,"x"`, 200) + `]}]}`, "members", "256"},
 		{"POST /v1/counters/set", `{"set":[{"name":"a","distinct":true,"value":1}]}`, "distinct", "reset it"},
+		{"POST /v1/counters/set", `{"set":[{"name":"a","value":1e3}]}`, "value", "1e3"},
+		{"POST /v1/counters/set", `{"set":[{"name":"a","value":"1"}]}`, "value", "not an amount"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":[1,null]}]}`, "values", "null"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":["1"]}]}`, "values", "not a value"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":[1e300]}]}`, "values", "9e12"},
+		{"POST /v1/distributions/observe", `{"observe":[]}`, "observe", "required"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":[1]},{"name":"a"}]}`, "observe[1].values", "required"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":[1,-1]}]}`, "observe[0].values", "from 0 to"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"","values":[1]}]}`, "observe[0].name", "empty"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":[1` + strings.Repeat(",1", 1000) + `]}]}`, "observe[0].values", "1000"},
+		{"POST /v1/distributions/observe", `{"observe":[{"name":"a","values":[1` + strings.Repeat(",1", 600) + `]},{"name":"b","values":[1` + strings.Repeat(",1", 600) + `]}]}`, "values", "1000"},
+		{"GET /v1/distributions?name=a&window=minute&n=367", "", "n", "1 to 366"},
+		{"GET /v1/distributions?name=a&distinct=true", "", "distinct", "no parameter"},
+		{"GET /v1/distributions?name=a&name=b&window=hour&n=200", "", "n", "too many at once"},
 		{"GET /v1/counters?name=a&distinct=1", "", "distinct", "true or false"},
 		{"POST /v1/counters/set", `{"set":[]}`, "set", "required"},
 		{"POST /v1/counters/set", `{"set":[{"name":"a","value":1},{"name":"a"}]}`, "set[1].value", "required"},
@@ -260,7 +274,7 @@ func TestCounterProblems(t *testing.T) {
 			t.Errorf("%s %s: %q in %q", c.what, c.body, p.Detail, p.Field)
 		}
 	}
-	for _, what := range []string{"POST /v1/counters/add", "POST /v1/counters/set", "POST /v1/counters/reset", "POST /v1/ids", "POST /v1/boards/score", "POST /v1/hot/hit", "POST /v1/actions"} {
+	for _, what := range []string{"POST /v1/counters/add", "POST /v1/counters/set", "POST /v1/counters/reset", "POST /v1/distributions/observe", "POST /v1/ids", "POST /v1/boards/score", "POST /v1/hot/hit", "POST /v1/actions"} {
 		k.call(what, strings.Repeat(" ", MaxCountBody+1)).wantProblem(t, tooLarge)
 		k.call(what, "").wantProblem(t, badBody)
 		k.call(what, "{\"user\":\"\xff\"}").wantProblem(t, badBody, "UTF-8")
@@ -309,6 +323,23 @@ func TestZones(t *testing.T) {
 	if zone := z.find("Europe/Berlin"); zone == nil || len(z.known) > maxZones+known {
 		t.Errorf("%v is found among %d", zone, len(z.known))
 	}
+}
+
+func TestDistributions(t *testing.T) {
+	eachStore(t, func(t *testing.T, k *kept) {
+		k.says(t, "POST /v1/distributions/observe", `{"observe":[{"name":"ms","window":"minute","values":[10,20,30]},{"name":"ms","window":"minute","values":[0.5]},{"name":"ms","values":[7.00000000005]}]}`,
+			`{"observed":5}`)
+		k.says(t, "GET /v1/distributions?name=ms&name=none", "",
+			`{"distributions":[{"name":"ms","points":[{"count":1,"sum":7,"mean":7,"min":7,"max":7,"p50":7,"p95":7,"p99":7}],"merged":{"count":1,"sum":7,"mean":7,"min":7,"max":7,"p50":7,"p95":7,"p99":7}},`+
+				`{"name":"none","points":[{"count":0}],"merged":{"count":0}}]}`)
+		k.pass(time.Minute)
+		k.call("POST /v1/distributions/observe", `{"observe":[{"name":"ms","window":"minute","values":[40]}]}`).want(t, 200, nil)
+		k.says(t, "GET /v1/distributions?name=ms&window=minute&n=3", "",
+			`{"distributions":[{"name":"ms","window":"minute","points":[{"start":"2025-12-31T23:59:00Z","count":0},`+
+				`{"start":"2026-01-01T00:00:00Z","count":4,"sum":60.5,"mean":15.125,"min":0.5,"max":30,"p50":10.092544,"p95":30,"p99":30},`+
+				`{"start":"2026-01-01T00:01:00Z","count":1,"sum":40,"mean":40,"min":40,"max":40,"p50":40,"p95":40,"p99":40}],`+
+				`"merged":{"count":5,"sum":100.5,"mean":20.1,"min":0.5,"max":40,"p50":20.185088,"p95":40,"p99":40}}]}`)
+	})
 }
 
 // A server without counters or queues says so.

@@ -24,6 +24,8 @@ var keptCalls = []struct{ what, body string }{
 	{"POST /v1/counters/reset", `{"reset":[{"name":"a"}]}`},
 	{"GET /v1/counters?name=a&name=b&window=day", ""},
 	{"GET /v1/counters/history?name=a&window=hour&n=3", ""},
+	{"POST /v1/distributions/observe", `{"observe":[{"name":"d","window":"minute","values":[12.5,80]},{"name":"d","group":"g","values":[0]}]}`},
+	{"GET /v1/distributions?name=d&name=none&window=minute&n=2", ""},
 	{"POST /v1/ids", `{"sequence":"orders"}`},
 	{"POST /v1/boards/score", `{"board":{"name":"b","window":"day"},"score":[{"member":"m"},{"member":"n","by":2.5}]}`},
 	{"GET /v1/boards/top?board=b&window=day", ""},
@@ -85,6 +87,9 @@ func withKept(t *testing.T, o *Options) {
 	counters := countermemory.New(countermemory.Options{})
 	for _, key := range []counter.Key{{Name: "full"}, {Name: "full", Group: "user:u", Window: counter.Day}} {
 		if _, err := counters.Add(ctx, counter.Delta{Key: key, By: counter.MaxAmount}); err != nil {
+			t.Fatal(err)
+		}
+		if err := counters.Observe(ctx, counter.Sample{Key: key, Values: []counter.Amount{counter.MaxAmount}}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -163,6 +168,8 @@ var countersTried = append(keptTried(func(path string) bool { return !aboutQueue
 	tried{what: "POST /v1/counters/add", body: `{"add":[{"name":"full"}]}`, status: 422, with: withKept},
 	tried{what: "POST /v1/boards/score", body: `{"board":{"name":"b","window":"day"},"score":[{"member":"m","by":9007199254.740991}]}`, status: 422, with: withKept},
 	tried{what: "POST /v1/actions", body: `{"user":"u","actions":["full"]}`, status: 422, with: withKept},
+	tried{what: "POST /v1/distributions/observe", body: `{"observe":[{"name":"full","values":[1]}]}`, status: 422, with: withKept},
+	tried{what: "GET /v1/distributions?name=full", status: 200, with: withKept},
 	tried{what: "GET /v1/counters?name=a&distinct=true", status: 200, with: withKept},
 	tried{what: "GET /v1/counters/history?name=full", status: 200, with: withKept},
 	tried{what: "GET /v1/boards/top?board=none&sliding_s=60", status: 200, with: withKept},

@@ -4,6 +4,22 @@ export interface Counters {
   counters: { name: string; value: number }[]
 }
 
+export interface Percentiles {
+  start?: string
+  count: number
+  sum?: number // this and the rest only if there are values
+  mean?: number
+  min?: number
+  max?: number
+  p50?: number
+  p95?: number
+  p99?: number
+}
+
+export interface Distributions {
+  distributions: { name: string; points: Percentiles[]; merged: Percentiles }[]
+}
+
 export interface Place {
   member: string
   rank: number

@@ -1,0 +1,146 @@
+package httpapi
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/counter"
+)
+
+// DistributionKey names a distribution, as CounterKey does a counter.
+type DistributionKey struct {
+	Name   string         `json:"name"`
+	Group  string         `json:"group,omitempty"`
+	Window counter.Window `json:"window,omitempty"` // default ever
+	Zone   string         `json:"zone,omitempty"`   // an IANA name; default UTC
+}
+
+// DistributionSample is values for a distribution.
+type DistributionSample struct {
+	DistributionKey
+	Values []Reading `json:"values"`
+}
+
+// Reading is a measured value: any number, which is rounded to an amount.
+type Reading counter.Amount
+
+// MarshalJSON writes it as an amount.
+func (r Reading) MarshalJSON() ([]byte, error) { return counter.Amount(r).MarshalJSON() }
+
+// UnmarshalJSON reads any number.
+func (r *Reading) UnmarshalJSON(text []byte) error {
+	n, err := strconv.ParseFloat(string(text), 64)
+	amount, err2 := counter.FromFloat(n)
+	if err != nil || err2 != nil {
+		return &weir.InvalidError{Field: "values", Reason: fmt.Sprintf("%.40q is not a value; send numbers from 0 to 9e12", text)}
+	}
+	*r = Reading(amount)
+	return nil
+}
+
+// ObserveRequest is the body of POST /v1/distributions/observe.
+type ObserveRequest struct {
+	Observe []DistributionSample `json:"observe"`
+}
+
+func (r *ObserveRequest) validate() error { return batch("observe", len(r.Observe), counter.MaxBatch) }
+
+// ObserveAnswer is how many values were added.
+type ObserveAnswer struct {
+	Observed int `json:"observed"`
+}
+
+// DistributionsAnswer is what GET /v1/distributions answers.
+type DistributionsAnswer struct {
+	Distributions []DistributionTrack `json:"distributions"`
+}
+
+// DistributionTrack is a distribution in each window, the earliest first, and in all of them
+// together.
+type DistributionTrack struct {
+	DistributionKey
+	Points []Percentiles `json:"points"`
+	Merged Percentiles   `json:"merged"`
+}
+
+// Percentiles are a distribution in figures. Without values, it has only the count.
+type Percentiles struct {
+	Start time.Time       `json:"start,omitzero"` // of the window
+	Count int64           `json:"count"`
+	Sum   *counter.Amount `json:"sum,omitempty"`
+	Mean  *counter.Amount `json:"mean,omitempty"`
+	Min   *counter.Amount `json:"min,omitempty"`
+	Max   *counter.Amount `json:"max,omitempty"`
+	P50   *counter.Amount `json:"p50,omitempty"`
+	P95   *counter.Amount `json:"p95,omitempty"`
+	P99   *counter.Amount `json:"p99,omitempty"`
+}
+
+func percentiles(d *counter.Distribution) Percentiles {
+	if d.Count == 0 {
+		return Percentiles{}
+	}
+	value := func(a counter.Amount) *counter.Amount { return &a }
+	return Percentiles{
+		Count: d.Count, Sum: value(d.Sum), Mean: value(d.Mean()), Min: value(d.Min), Max: value(d.Max),
+		P50: value(d.Quantile(0.5)), P95: value(d.Quantile(0.95)), P99: value(d.Quantile(0.99)),
+	}
+}
+
+// observe answers POST /v1/distributions/observe: all values are added, or none.
+func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
+	samples, n := make([]counter.Sample, len(want.Observe)), 0
+	for i, s := range want.Observe {
+		key, err := h.distributionKey(s.DistributionKey, within("observe", i))
+		if err != nil {
+			return nil, err
+		}
+		samples[i] = counter.Sample{Key: key, Values: make([]counter.Amount, len(s.Values))}
+		for j, v := range s.Values {
+			samples[i].Values[j] = counter.Amount(v)
+		}
+		if err := invalidIn(counter.ValidateObserve(samples[i:i+1]), within("observe", i)); err != nil {
+			return nil, err
+		}
+		n += len(s.Values)
+	}
+	return ObserveAnswer{Observed: n}, h.options.Counters.Observe(c.r.Context(), samples...)
+}
+
+// getDistributions answers GET /v1/distributions.
+func (h *Handler) getDistributions(c *call) (any, error) {
+	q := c.queryOfTexts("name", "group", "window", "zone", "n")
+	window := q.window(counter.Ever)
+	n := q.windows(window)
+	var named []DistributionKey
+	var keys []counter.Key
+	for _, name := range q.list("name", counter.MaxBatch) {
+		k := DistributionKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone")}
+		key, err := h.distributionKey(k, itself)
+		q.wrong(err)
+		named, keys = append(named, k), append(keys, key)
+	}
+	if q.err != nil {
+		return nil, q.err
+	}
+	series, err := h.options.Counters.Distributions(c.r.Context(), n, keys...)
+	answer := DistributionsAnswer{Distributions: make([]DistributionTrack, len(series))}
+	for i, points := range series {
+		track := DistributionTrack{DistributionKey: named[i], Points: make([]Percentiles, len(points))}
+		var merged counter.Distribution
+		for j := range points {
+			track.Points[j] = percentiles(&points[j].Distribution)
+			track.Points[j].Start = points[j].Start
+			merged.Merge(&points[j].Distribution)
+		}
+		track.Merged = percentiles(&merged)
+		answer.Distributions[i] = track
+	}
+	return answer, err
+}
+
+func (h *Handler) distributionKey(k DistributionKey, field func(string) string) (counter.Key, error) {
+	return h.counterKey(CounterKey{Name: k.Name, Group: k.Group, Window: k.Window, Zone: k.Zone}, field)
+}
