@@ -30,21 +30,27 @@ var headerNames = map[API][2][3]string{
 // WriteHeaders adds the headers in which the vendor's clients look for a limit: of tokens, or of
 // requests. Gemini has none.
 func WriteHeaders(h http.Header, api API, tokens bool, q Quota) {
-	all, found := headerNames[api]
+	both, found := headerNames[api]
 	if !found {
 		return
 	}
-	names := &all[0]
+	names := &both[0]
 	if tokens {
-		names = &all[1]
+		names = &both[1]
 	}
-	values := make([]string, len(names))
-	values[0], values[1] = strconv.FormatInt(q.Limit, 10), strconv.FormatInt(q.Remaining, 10)
+	// The three are parts of one text.
+	var room [96]byte
+	text := strconv.AppendInt(room[:0], q.Limit, 10)
+	limit := len(text)
+	text = strconv.AppendInt(text, q.Remaining, 10)
+	remaining := len(text)
 	if api == OpenAI {
-		values[2] = roundUp(q.ResetAfter, time.Millisecond).String()
+		text = append(text, roundUp(q.ResetAfter, time.Millisecond).String()...)
 	} else {
-		values[2] = q.ResetAt.Add(time.Second - 1).Truncate(time.Second).UTC().Format(time.RFC3339)
+		text = q.ResetAt.Add(time.Second-1).Truncate(time.Second).UTC().AppendFormat(text, time.RFC3339)
 	}
+	all := string(text)
+	values := []string{all[:limit], all[limit:remaining], all[remaining:]}
 	for i, name := range names {
 		h[name] = values[i : i+1 : i+1]
 	}

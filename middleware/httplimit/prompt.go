@@ -26,9 +26,11 @@ var prompts = httpbody.New(maxPrompts)
 // request.
 type prompt struct {
 	llm.Request
+	rule    rule.Prompt // what rules are told
 	body    []byte
 	kept    bool // expressions may read it until the response has ended
 	release func()
+	again   promptBody // what the handler reads
 }
 
 // readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
@@ -50,9 +52,8 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, q *rule.
 		}
 	}
 	p.Request, uses = llm.Parse(q.Path, p.body, llm.API(counts.Tokens.API))
-	q.Prompt = new(rule.Prompt)
-	if uses {
-		*q.Prompt = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers()}
+	if q.Prompt = &p.rule; uses {
+		p.rule = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers()}
 	}
 	if _, given := q.Attributes["model"]; !given && p.Model != "" {
 		all := maps.Clone(q.Attributes)
@@ -131,14 +132,19 @@ func (p *prompt) restore(r *http.Request, s *settlement) {
 			s.watch.Strip()
 		}
 		r.Header = maps.Clone(r.Header) // its values are replaced, never changed
-		r.Header.Set("Accept-Encoding", "identity")
-		if r.Header.Get("Content-Length") != "" {
+		r.Header["Accept-Encoding"] = identity
+		if asks && r.Header.Get("Content-Length") != "" {
 			r.Header.Set("Content-Length", strconv.Itoa(len(p.body)))
 		}
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
-	r.Body = &promptBody{body: p.body, kept: p.kept, release: p.release}
+	p.again.body, p.again.kept, p.again.release = p.body, p.kept, p.release
+	p.body = nil // what is left of the prompt may live longer
+	r.Body = &p.again
 }
+
+// identity asks for a response that is not compressed. Nobody changes it.
+var identity = []string{"identity"}
 
 // promptBody is a body that was read. Its room is free when it has been read again, or is
 // closed; if it is kept, when the response has ended.

@@ -16,6 +16,9 @@ type settlement struct {
 	request rule.Request
 	values  values
 	watch   *llm.Watch // nil unless tokens are counted
+
+	response rule.Response
+	tokens   rule.Usage
 }
 
 // settles returns the settlement of an allowed request, or nil if there is none.
@@ -46,14 +49,15 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 	if s == nil {
 		return
 	}
-	resp := &rule.Response{Status: n.status, Bytes: n.bytes, Header: n.Header().Get}
+	resp := &s.response
+	resp.Status, resp.Bytes, resp.Header = n.status, n.bytes, n.Header().Get
 	if n.kept != nil {
 		resp.JSON = n.kept.text
 	}
 	if s.watch != nil && n.status != 0 {
 		if u, known := s.watch.Used(); known {
-			tokens := usageOf(u)
-			resp.Tokens = &tokens
+			s.tokens = usageOf(u)
+			resp.Tokens = &s.tokens
 		}
 	}
 	var actual func(*rule.Response) engine.Used
