@@ -143,7 +143,7 @@ func (p *prompt) restore(r *http.Request, s *settlement) {
 	r.Body = &p.again
 }
 
-// identity asks for a response that is not compressed. Nobody changes it.
+// identity asks for a response that is not compressed. It is shared, and never changed.
 var identity = []string{"identity"}
 
 // promptBody is a body that was read. Its room is free when it has been read again, or is
