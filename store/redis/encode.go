@@ -44,6 +44,7 @@ type request struct {
 	ops    []opAt // of each op, where what it needs is
 
 	chains []chain // of singles
+	read   int     // of keys, how many the script reads first, if some are about holds
 
 	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
 	// when to when their bounds are right.

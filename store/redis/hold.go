@@ -17,6 +17,7 @@ type holdCall struct {
 	// last only; what the hold was charged on is elsewhere, and written by a call of its own.
 	record  string // its key
 	content string // "" in a cluster
+	stored  bool   // it is there before the end
 	at      int    // of the key
 
 	life    time.Duration // of reserve and extend
@@ -57,7 +58,7 @@ func (p *packer) hold(c *check) {
 		p.number(h.life.Microseconds())
 		p.text(h.content)
 	case settle:
-		p.number(0)
+		p.number(truth(h.stored))
 		p.number(int64(h.expires))
 	default:
 		p.number(h.life.Microseconds())
@@ -146,7 +147,7 @@ func (c *check) listAt(i int, known map[string]int, list *[]string) int {
 func (s *Store) holds(c *check, id weir.HoldID) *holdCall {
 	c.hold.id = string(id[:])
 	if !s.link.cluster {
-		c.hold.record = s.directoryOf(id)
+		c.hold.record, c.hold.stored = s.directoryOf(id), true
 		return &c.hold
 	}
 	first := ""

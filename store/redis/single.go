@@ -59,20 +59,25 @@ func (r *request) sortSingles() bool {
 	return true
 }
 
-// addHoldKeys adds the lists of open holds, and the records.
+// addHoldKeys adds the lists of open holds, and the records. Those of holds to be settled are
+// at the end, because the script reads them only if a hold is not open any more.
 func (r *request) addHoldKeys() {
 	for i := range r.chains {
-		ch := &r.chains[i]
-		if !ch.holds {
-			continue
+		if ch := &r.chains[i]; ch.holds {
+			r.keys = append(r.keys, ch.first.listKey(0))
+			ch.list = len(r.keys)
 		}
-		r.keys = append(r.keys, ch.first.listKey(0))
-		ch.list = len(r.keys)
-		for c := ch.first; c != nil; c = c.next {
-			if c.verb != take {
-				r.keys = append(r.keys, c.hold.record)
-				c.hold.at = len(r.keys)
-			}
+	}
+	known := make(map[string]int, len(r.batch))
+	r.addRecords(reserve, known)
+	r.read = len(r.keys)
+	r.addRecords(settle, known)
+}
+
+func (r *request) addRecords(verb verb, known map[string]int) {
+	for _, c := range r.batch {
+		if c.verb == verb {
+			c.hold.at = position(known, &r.keys, c.hold.record)
 		}
 	}
 }
@@ -122,7 +127,8 @@ func (r *request) encodeSingles(now int64) string {
 	if holds {
 		b = slices.Grow(b, 256*len(r.batch))
 		b.number(int64(len(r.chains)))
-		length++
+		b.number(int64(r.read))
+		length += 2
 	}
 	for rest := r.chains; len(rest) > 0; {
 		limit, n := rest[0].limit, 1

@@ -140,6 +140,7 @@ end
 local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
 local LIST, LIST_HEAD = '>BI2I7I7', 17 -- is the third exact, how many, when the first expires or sooner, when Redis forgets it
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: expires, cost, receipt, level, since, and of its limit N and whether it shapes
+local NEW_ENTRY = '>c16I7I7I7I7I7I7B' -- with the id: each text that Lua makes costs time
 local OUTCOMES = '>BBI7' -- of a record: has it ended, of how many ops, when it expires or is forgotten
 local cut = string.sub
 
@@ -164,9 +165,10 @@ local function touch(first, last)
   if not from then
     from, to = first, last
   else
-    from, to = min(from, first), max(to, last)
+    if first < from then from = first end
+    if last > to then to = last end
   end
-  to = min(to, #list)
+  if to > #list then to = #list end
 end
 
 local function closeList(key)
@@ -177,7 +179,7 @@ local function closeList(key)
     return
   end
   if from <= 4 * ENTRY then
-    call('SETRANGE', key, '0', head .. cut(list, 1, to))
+    call('SETRANGE', key, '0', head .. (to < #list and cut(list, 1, to) or list))
   else
     call('SETRANGE', key, '0', head)
     if to > from then call('SETRANGE', key, format('%d', LIST_HEAD + from), cut(list, from + 1, to)) end
@@ -208,7 +210,7 @@ local function addHold(id, expires, cost, releases)
   local level, since = 0, 0
   if c_full > 0 then level, since = oldA, oldFresh - divUp(oldA, c_rate) end
   if listed == 0 then firstDue = EXACT end
-  list, listed = list .. id .. pack(HELD, expires, cost, oldFresh, level, since, c_n, c_shape and 1 or 0), listed + 1
+  list, listed = list .. pack(NEW_ENTRY, id, expires, cost, oldFresh, level, since, c_n, c_shape and 1 or 0), listed + 1
   touch(#list - ENTRY, #list)
   keepHold(expires, oldFresh, releases)
 end
@@ -266,16 +268,21 @@ local function isEnded(record, n)
   return ended == 1, known
 end
 
--- remember writes how a hold has ended, and returns it. What there is of an open one is kept.
-local function remember(key, record, n, expires, outcomes)
-  local known = max(expires, now + MEMORY)
-  local head = pack(OUTCOMES, 1, n, known) .. outcomes
-  if record and #record >= #head and unpack('>BB', record) == 0 then
-    call('SETRANGE', key, '0', head)
-  else
-    call('PSETEX', key, ttl(known + SECOND), head)
+-- knownUntil is until when it is known how a hold has ended that would expire then.
+local function knownUntil(expires)
+  local known = now + MEMORY
+  return known > expires and known or expires
+end
+
+-- remember writes how a hold has ended. What there is of an open one is kept: its record, or
+-- true if there should be one.
+local function remember(key, record, known, outcomes)
+  local length = 0
+  if record == true or record and #record >= #outcomes and string.byte(record) == 0 then
+    length = pcall('SETRANGE', key, '0', outcomes)
   end
-  return head
+  -- Or it is lost, or something foreign.
+  if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
 end
 
 -- What a bucket gives back of a hold: what has not drained of it, if what was there first
@@ -338,13 +345,13 @@ ALGORITHM[1].letGo = ALGORITHM[0].letGo
 
 -- ARGV[1] is what to do, as one array packed by Go (see single.go):
 --
---   now, how many of KEYS are states; then for each limit ten numbers, and of how many
---   states it is; then for each of these how many requests there are and which of KEYS is
+--   now, how many of KEYS are states, and how many are to be read; then for each limit ten
+--   numbers, and of how many states it is; then for each of these how many requests there are and which of KEYS is
 --   the list of its open holds, 0 for none; and for each request
 --
 --   1, cost, longest delay                                             to take
 --   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, id, which of KEYS is its record, 0, when it was known to expire
+--   7, cost, what was used, id, which of KEYS is its record, is there one, when it was known to expire
 --
 -- now and the answer are as in main.
 
@@ -365,10 +372,10 @@ else
 end
 if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
-local values = call('MGET', spread(KEYS)) -- and what has been written since, by key
+local values = call('MGET', spread(KEYS, 1, input[i + 1])) -- and what has been written since
 
 local first, last = 1, input[i]
-i = i + 1
+i = i + 2
 while first <= last do
   c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
   c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]
@@ -395,10 +402,8 @@ while first <= last do
       local verb, id, record, life, more = input[i]
       cost, maxDelay = input[i + 1], input[i + 2]
       i = i + 3
-      local text
       if verb >= RESERVE then
-        text = values[KEYS[input[i + 1]]] or values[input[i + 1]]
-        id, record, life, more = input[i], KEYS[input[i + 1]], input[i + 2], input[i + 3]
+        id, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
       end
       if foreign or strange and verb >= RESERVE then
@@ -406,16 +411,21 @@ while first <= last do
         out[length] = foreign and FOREIGN_STATE or FOREIGN_HOLDS
       elseif verb == SETTLE then
         local how, used, over, expires = UNKNOWN, 0, 0, more
-        local ended, time = isEnded(text, 1)
-        local place = not ended and findHold(id)
-        if place then
+        local place = findHold(id)
+        local ended, time, text
+        if place then -- it has not ended, so its record says no more
           readHold(place)
           expires = due
-        elseif not ended and text and #text >= 9 then
-          local _, _, known = unpack(OUTCOMES, text)
-          expires = known
-        elseif expires == 0 then
-          expires = now + MEMORY
+        else
+          text = values[record] or pcall('GET', KEYS[record])
+          if type(text) == 'table' then text = false end
+          ended, time = isEnded(text, 1)
+          if not ended and text and #text >= 9 then
+            local _, _, known = unpack(OUTCOMES, text)
+            expires = known
+          elseif expires == 0 then
+            expires = now + MEMORY
+          end
         end
         if ended then
           if time > now then
@@ -535,7 +545,9 @@ while first <= last do
             end
             over = excess
           end
-          values[record] = remember(record, text, 1, expires, pack('>I7I7', used, over))
+          local known = knownUntil(expires)
+          values[record] = pack('>BBI7I7I7', 1, 1, known, used, over)
+          remember(KEYS[record], place and life == 1 or text, known, values[record])
         end
         out[length + 1], out[length + 2], out[length + 3] = how, used, over
         length = length + 3
@@ -636,7 +648,7 @@ while first <= last do
         reset = (charged and nextFresh or oldFresh) - now
         if reset < 0 then reset = 0 end
         if verb == RESERVE and allowed then
-          local bar = (text or findHold(id)) and now or fullUntil()
+          local bar = (values[record] or findHold(id)) and now or fullUntil()
           if bar then allowed, charged, remaining, retry, reset, delay = false, false, free, bar - now, max(0, oldFresh - now), 0 end
         end
         if charged then
@@ -646,8 +658,8 @@ while first <= last do
         if verb == RESERVE and allowed then
           addHold(id, now + life, cost, false)
           if #more > 0 then
-            values[record] = pack(OUTCOMES, 0, 1, now + life) .. more
-            call('PSETEX', record, ttl(now + life + MEMORY + SECOND), values[record])
+            values[record] = pack('>BBI7c0', 0, 1, now + life, more)
+            call('PSETEX', KEYS[record], ttl(now + life + MEMORY + SECOND), values[record])
           end
         end
         -- Two to four numbers: the first tells what the others are, but of a debt.

@@ -1243,6 +1243,7 @@ holding = (function()
 local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
 local LIST, LIST_HEAD = '>BI2I7I7', 17 -- is the third exact, how many, when the first expires or sooner, when Redis forgets it
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: expires, cost, receipt, level, since, and of its limit N and whether it shapes
+local NEW_ENTRY = '>c16I7I7I7I7I7I7B' -- with the id: each text that Lua makes costs time
 local OUTCOMES = '>BBI7' -- of a record: has it ended, of how many ops, when it expires or is forgotten
 local cut = string.sub
 
@@ -1267,9 +1268,10 @@ local function touch(first, last)
   if not from then
     from, to = first, last
   else
-    from, to = min(from, first), max(to, last)
+    if first < from then from = first end
+    if last > to then to = last end
   end
-  to = min(to, #list)
+  if to > #list then to = #list end
 end
 
 local function closeList(key)
@@ -1280,7 +1282,7 @@ local function closeList(key)
     return
   end
   if from <= 4 * ENTRY then
-    call('SETRANGE', key, '0', head .. cut(list, 1, to))
+    call('SETRANGE', key, '0', head .. (to < #list and cut(list, 1, to) or list))
   else
     call('SETRANGE', key, '0', head)
     if to > from then call('SETRANGE', key, format('%d', LIST_HEAD + from), cut(list, from + 1, to)) end
@@ -1311,7 +1313,7 @@ local function addHold(id, expires, cost, releases)
   local level, since = 0, 0
   if c.full > 0 then level, since = A[k], FRESH[k] - divUp(A[k], c.rate) end
   if listed == 0 then firstDue = EXACT end
-  list, listed = list .. id .. pack(HELD, expires, cost, FRESH[k], level, since, c.n, c.shape and 1 or 0), listed + 1
+  list, listed = list .. pack(NEW_ENTRY, id, expires, cost, FRESH[k], level, since, c.n, c.shape and 1 or 0), listed + 1
   touch(#list - ENTRY, #list)
   keepHold(expires, FRESH[k], releases)
 end
@@ -1369,16 +1371,21 @@ local function isEnded(record, n)
   return ended == 1, known
 end
 
--- remember writes how a hold has ended, and returns it. What there is of an open one is kept.
-local function remember(key, record, n, expires, outcomes)
-  local known = max(expires, now + MEMORY)
-  local head = pack(OUTCOMES, 1, n, known) .. outcomes
-  if record and #record >= #head and unpack('>BB', record) == 0 then
-    call('SETRANGE', key, '0', head)
-  else
-    call('PSETEX', key, ttl(known + SECOND), head)
+-- knownUntil is until when it is known how a hold has ended that would expire then.
+local function knownUntil(expires)
+  local known = now + MEMORY
+  return known > expires and known or expires
+end
+
+-- remember writes how a hold has ended. What there is of an open one is kept: its record, or
+-- true if there should be one.
+local function remember(key, record, known, outcomes)
+  local length = 0
+  if record == true or record and #record >= #outcomes and string.byte(record) == 0 then
+    length = pcall('SETRANGE', key, '0', outcomes)
   end
-  return head
+  -- Or it is lost, or something foreign.
+  if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
 end
 
 -- What a bucket gives back of a hold: what has not drained of it, if what was there first
@@ -1627,7 +1634,8 @@ local function endHold(n, id, life, key, known)
       outcomes[op] = pack('>I7I7', OP_LAST[op], over)
       tell(SETTLED, OP_LAST[op], over)
     end
-    remember(key, record, n, expires, table.concat(outcomes))
+    local known = knownUntil(expires)
+    remember(key, record, known, pack(OUTCOMES, 1, n, known) .. table.concat(outcomes))
   end
 end
 
@@ -1684,7 +1692,7 @@ return function(verb, n, i)
   elseif verb == RESERVE then
     reserve(n, id, life, key, more)
   elseif verb == SETTLE or verb == EXTEND then
-    endHold(n, id, life, key, more)
+    endHold(n, id, verb == EXTEND and life or 0, key, more)
   elseif verb == HOLD_TAKE then
     settle(n)
   else

@@ -186,7 +186,8 @@ local function endHold(n, id, life, key, known)
       outcomes[op] = pack('>I7I7', OP_LAST[op], over)
       tell(SETTLED, OP_LAST[op], over)
     end
-    remember(key, record, n, expires, table.concat(outcomes))
+    local known = knownUntil(expires)
+    remember(key, record, known, pack(OUTCOMES, 1, n, known) .. table.concat(outcomes))
   end
 end
 
@@ -243,7 +244,7 @@ return function(verb, n, i)
   elseif verb == RESERVE then
     reserve(n, id, life, key, more)
   elseif verb == SETTLE or verb == EXTEND then
-    endHold(n, id, life, key, more)
+    endHold(n, id, verb == EXTEND and life or 0, key, more)
   elseif verb == HOLD_TAKE then
     settle(n)
   else

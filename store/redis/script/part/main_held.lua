@@ -1,12 +1,12 @@
 -- ARGV[1] is what to do, as one array packed by Go (see single.go):
 --
---   now, how many of KEYS are states; then for each limit ten numbers, and of how many
---   states it is; then for each of these how many requests there are and which of KEYS is
+--   now, how many of KEYS are states, and how many are to be read; then for each limit ten
+--   numbers, and of how many states it is; then for each of these how many requests there are and which of KEYS is
 --   the list of its open holds, 0 for none; and for each request
 --
 --   1, cost, longest delay                                             to take
 --   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, id, which of KEYS is its record, 0, when it was known to expire
+--   7, cost, what was used, id, which of KEYS is its record, is there one, when it was known to expire
 --
 -- now and the answer are as in main.
 
@@ -16,10 +16,10 @@ local FOREIGN_STATE, FOREIGN_HOLDS = 3, 7
 
 local i = 2
 --> begin
-local values = call('MGET', spread(KEYS)) -- and what has been written since, by key
+local values = call('MGET', spread(KEYS, 1, input[i + 1])) -- and what has been written since
 
 local first, last = 1, input[i]
-i = i + 1
+i = i + 2
 while first <= last do
   --> readLimit
   local following = first + input[i + 10]
@@ -38,10 +38,8 @@ while first <= last do
       local verb, id, record, life, more = input[i]
       cost, maxDelay = input[i + 1], input[i + 2]
       i = i + 3
-      local text
       if verb >= RESERVE then
-        text = values[KEYS[input[i + 1]]] or values[input[i + 1]]
-        id, record, life, more = input[i], KEYS[input[i + 1]], input[i + 2], input[i + 3]
+        id, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
       end
       if foreign or strange and verb >= RESERVE then
@@ -49,16 +47,21 @@ while first <= last do
         out[length] = foreign and FOREIGN_STATE or FOREIGN_HOLDS
       elseif verb == SETTLE then
         local how, used, over, expires = UNKNOWN, 0, 0, more
-        local ended, time = isEnded(text, 1)
-        local place = not ended and findHold(id)
-        if place then
+        local place = findHold(id)
+        local ended, time, text
+        if place then -- it has not ended, so its record says no more
           readHold(place)
           expires = due
-        elseif not ended and text and #text >= 9 then
-          local _, _, known = unpack(OUTCOMES, text)
-          expires = known
-        elseif expires == 0 then
-          expires = now + MEMORY
+        else
+          text = values[record] or pcall('GET', KEYS[record])
+          if type(text) == 'table' then text = false end
+          ended, time = isEnded(text, 1)
+          if not ended and text and #text >= 9 then
+            local _, _, known = unpack(OUTCOMES, text)
+            expires = known
+          elseif expires == 0 then
+            expires = now + MEMORY
+          end
         end
         if ended then
           if time > now then
@@ -83,14 +86,16 @@ while first <= last do
             end
             over = excess
           end
-          values[record] = remember(record, text, 1, expires, pack('>I7I7', used, over))
+          local known = knownUntil(expires)
+          values[record] = pack('>BBI7I7I7', 1, 1, known, used, over)
+          remember(KEYS[record], place and life == 1 or text, known, values[record])
         end
         out[length + 1], out[length + 2], out[length + 3] = how, used, over
         length = length + 3
       else
         --> decide
         if verb == RESERVE and allowed then
-          local bar = (text or findHold(id)) and now or fullUntil()
+          local bar = (values[record] or findHold(id)) and now or fullUntil()
           if bar then allowed, charged, remaining, retry, reset, delay = false, false, free, bar - now, max(0, oldFresh - now), 0 end
         end
         if charged then
@@ -99,8 +104,8 @@ while first <= last do
         if verb == RESERVE and allowed then
           addHold(id, now + life, cost, false)
           if #more > 0 then
-            values[record] = pack(OUTCOMES, 0, 1, now + life) .. more
-            call('PSETEX', record, ttl(now + life + MEMORY + SECOND), values[record])
+            values[record] = pack('>BBI7c0', 0, 1, now + life, more)
+            call('PSETEX', KEYS[record], ttl(now + life + MEMORY + SECOND), values[record])
           end
         end
         --> answer
