@@ -127,17 +127,19 @@ func TestForeignHolds(t *testing.T) {
 	}
 
 	// A record counts as none for who knows the hold; others cannot read what it was charged on.
-	do("FLUSHALL")
-	testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
-	do("DEL", store.directoryOf(id))
-	do("SADD", store.directoryOf(id), "m")
-	if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t); done.State != weir.HoldSettled {
-		t.Errorf("%+v", done)
-	}
-	do("DEL", store.directoryOf(id))
-	do("SADD", store.directoryOf(id), "m")
-	if _, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}); err != errDirectory {
-		t.Errorf("%v", err)
+	for _, op := range []weir.Op{op, {Key: "plain", Limit: weir.MustCompile("10/1h"), Cost: 1}} {
+		do("FLUSHALL")
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
+		do("DEL", store.directoryOf(id))
+		do("SADD", store.directoryOf(id), "m")
+		if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}))(t); done.State != weir.HoldSettled {
+			t.Errorf("%+v", done)
+		}
+		do("DEL", store.directoryOf(id))
+		do("SADD", store.directoryOf(id), "m")
+		if _, err := store.Settle(t.Context(), weir.Settlement{ID: id, Used: nothing}); err != errDirectory {
+			t.Errorf("%v", err)
+		}
 	}
 }
 

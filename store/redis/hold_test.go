@@ -134,6 +134,10 @@ func TestKnownHolds(t *testing.T) {
 		if s == store && store.known.find(id) != nil {
 			t.Error("it is remembered after its end")
 		}
+		// The record was lost before the end; what is written then does not stay for ever.
+		if ttl := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.directoryOf(id)).Build()).AsInt64())(t); s == store && (ttl <= 0 || ttl > 65_000) {
+			t.Errorf("the record expires in %d ms", ttl)
+		}
 	}
 	for n := range maxKnown + 10 {
 		store.known.add(weir.HoldID{byte(n), byte(n >> 8), 1}, new(directory))

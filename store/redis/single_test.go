@@ -135,3 +135,23 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 		t.Errorf("not both forms were tried: %v", forms)
 	}
 }
+
+// A reservation that arrives after its end is denied, also if both come in one call.
+func TestEndBeforeReserveInOneCall(t *testing.T) {
+	s := storeOn(t, connect(t), Options{})
+	for n, text := range []string{"fixed_window 10/1h", "token_bucket 10/1h", "sliding_log 10/1h"} {
+		op := weir.Op{Key: "late", Limit: weir.MustCompile(text), Cost: 3}
+		id := weir.HoldID{byte(n), 'l'}
+		settlement := weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}
+		d := &directory{ops: []weir.Op{op}, late: true}
+		end, begin := s.checkOf(settle, d.ops), s.checkOf(reserve, d.ops)
+		s.toSettle(end, &settlement, d)
+		end.settles(0, &settlement, d, 0)
+		h := s.holds(begin, id)
+		h.life, h.content = time.Minute, string(s.texts.append(make([]byte, outcomeSize), d))
+		testcall.OK(t, s.call(newRequest([]*check{end, begin})))
+		if o := end.hold.outcomes[0]; o.state != holdSettled || begin.decisions[0].Allowed {
+			t.Errorf("%s: %+v, %+v", text, o, begin.decisions[0])
+		}
+	}
+}
