@@ -26,5 +26,9 @@ var ErrDeadline = errors.New("weir: the context's deadline comes before the next
 // decision was made and nothing was charged.
 var ErrUnavailable = errors.New("weir: the store is unavailable")
 
+// ErrHoldsFull is returned by Reserve of a store that has no place for another hold.
+// Nothing was charged. Use Take instead: the estimate then stays charged.
+var ErrHoldsFull = errors.New("weir: the store has no place for another hold")
+
 // errShape is Allow on a limit that would have to be waited for.
 var errShape = errors.New("weir: a shaping limit delays requests; use Take or Wait instead of Allow")

@@ -88,6 +88,10 @@ func NewHoldID() HoldID {
 // If they are denied, the hold is nil. Settle, Cancel or Extend the hold before ttl has
 // passed; else it expires: the units stay charged, or come back if the limit has Release.
 // A ttl of 0 is DefaultHoldTTL.
+//
+// If the store has no place for another hold, the units are taken without one: the hold is
+// nil although they are allowed. They stay charged, and calls of the hold's methods do
+// nothing. Use Charge if more was used.
 func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.Duration) (*Hold, Decision, error) {
 	if l.holds == nil {
 		return nil, Decision{}, errNoHolds
@@ -96,6 +100,10 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 	h := s.hold(l)
 	supplies.Put(s)
 	d, err := l.holds.ReserveOne(ctx, h.ID, ttl, key, l.limit, cost)
+	if errors.Is(err, ErrHoldsFull) {
+		d, err = l.Take(ctx, key, cost)
+		return nil, d, err
+	}
 	if err != nil || !d.Allowed {
 		return nil, d, err
 	}
@@ -104,7 +112,12 @@ func (l *Limiter) Reserve(ctx context.Context, key string, cost int64, ttl time.
 
 // Settle ends the hold with the units that were really used. Less than was reserved is
 // refunded as of the reservation; more is charged now, as [Limiter.Charge] does.
+//
+// A hold that is nil is unknown to the methods of Hold.
 func (h *Hold) Settle(ctx context.Context, used int64) (Settled, error) {
+	if h == nil {
+		return Settled{}, ctx.Err()
+	}
 	return h.limiter.holds.SettleOne(ctx, h.part[:0], h.ID, used)
 }
 
@@ -113,5 +126,8 @@ func (h *Hold) Cancel(ctx context.Context) (Settled, error) { return h.Settle(ct
 
 // Extend lets the hold expire after ttl from now on.
 func (h *Hold) Extend(ctx context.Context, ttl time.Duration) (Settled, error) {
+	if h == nil {
+		return Settled{}, ctx.Err()
+	}
 	return h.limiter.store.(HoldStore).Settle(ctx, Settlement{ID: h.ID, TTL: ttl})
 }

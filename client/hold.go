@@ -62,7 +62,8 @@ func (c *Client) Charge(ctx context.Context, r *Request) (*Verdict, error) {
 // Reserve asks whether a request is allowed, as Check does, and charges its cost as an
 // estimate. Settle, Cancel or Extend the hold before ttl has passed; 0 is one minute. The
 // hold is nil if nothing was charged: the request is denied, no limit applies to it, or the
-// service is unavailable.
+// service is unavailable. It is also nil if the verdict is Unheld; use Charge if more was
+// used than the estimate.
 func (c *Client) Reserve(ctx context.Context, r *Request, ttl time.Duration) (*Hold, *Verdict, error) {
 	var answer *pb.CheckResponse
 	v, err := c.one(ctx, r, func(ctx context.Context, m *pb.CheckRequest, _ ...grpc.CallOption) (_ *pb.CheckResponse, err error) {

@@ -48,6 +48,10 @@ type Verdict struct {
 	Degraded bool
 	Err      error
 
+	// Unheld reports that Reserve has charged the request without a hold, because the
+	// service has no place for another one. What was charged stays.
+	Unheld bool
+
 	Version int64 // version of the rules
 	Results []Result
 }
@@ -89,7 +93,7 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
 		Limit: a.GetLimit(), Remaining: a.GetRemaining(),
 		ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
-		Degraded: a.GetDegraded(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
+		Degraded: a.GetDegraded(), Unheld: a.GetUnheld(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
 	}
 	for i, r := range a.GetResults() {
 		v.Results[i] = Result{

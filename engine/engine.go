@@ -23,6 +23,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -263,6 +264,10 @@ func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result
 	switch {
 	case v.how != nil && !v.how.always:
 		v.decisions, err = e.hold(ctx, v, p, results, ops)
+		if errors.Is(err, weir.ErrHoldsFull) {
+			v.how, v.Unheld = nil, v.Hold == (weir.HoldID{})
+			return e.take(ctx, v, p, results) // as a check
+		}
 	case e.memory != nil:
 		v.decisions, err = e.memory.TakeAt(ctx, v.began, v.decisions[:0], ops...)
 	default:

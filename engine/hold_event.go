@@ -35,12 +35,13 @@ const (
 	PendingHold  // the store is unavailable, and the call is repeated later
 	LostHold     // the units that were used could not be charged
 	ChargedUnits // by Charge, without a hold
+	UnheldHold   // reserved without a hold, because the store had no place for one
 	HoldKinds    // number of kinds
 )
 
 var holdKindNames = [HoldKinds]string{
 	SettledHold: "settled", CancelledHold: "cancelled", ExtendedHold: "extended", RepeatedHold: "repeated", ExpiredHold: "expired",
-	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged",
+	UnknownHold: "unknown", PendingHold: "pending", LostHold: "lost", ChargedUnits: "charged", UnheldHold: "unheld",
 }
 
 // String returns the name that metrics use.

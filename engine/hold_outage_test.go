@@ -11,6 +11,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
 )
 
 const onFailure = `
@@ -203,4 +204,31 @@ func TestLostAnswers(t *testing.T) {
 	waitFor(t, "the charge", func() bool { return b.store.answers.Load() == 0 })
 	b.Close() // after the last call
 	b.expect(t, "charged", map[string]int64{"r": 87})
+}
+
+// The store of this process may have no place for another hold, too: requests are still
+// limited, and charged without one.
+func TestReserveLocalWithoutPlace(t *testing.T) {
+	store := &losableHolds{HoldStore: inMemory(func() weir.Micros { return start })}
+	clock := func() weir.Micros { return start }
+	e := testcall.Must(engine.New(engine.Options{Store: store, Clock: clock, Local: memory.New(memory.Options{Clock: clock, MaxKeys: 64})}))(t)
+	t.Cleanup(e.Close)
+	e.Install(table(t, fmt.Sprintf(onFailure, "local")), 1)
+	store.lost.Store(true)
+	var v engine.Verdict
+	for i := range 20 { // there are places for 16
+		testcall.OK(t, e.Reserve(t.Context(), &rule.Request{User: fmt.Sprint(i), Cost: 10}, time.Hour, &v))
+		if !v.Allowed || v.Results[0].Remaining != 90 {
+			t.Fatalf("%d: %+v", i, v)
+		}
+	}
+	if done := testcall.Must(e.Settle(t.Context(), v.Hold, engine.Units(1)))(t); done.State != weir.HoldSettled || len(done.Parts) != 0 {
+		t.Errorf("%+v", done)
+	}
+	for i := range 11 {
+		testcall.OK(t, e.Reserve(t.Context(), &tenUnits, time.Hour, &v))
+		if v.Allowed != (i < 10) {
+			t.Errorf("%d: %+v", i, v)
+		}
+	}
 }

@@ -413,3 +413,40 @@ func ExampleEngine_Reserve() {
 	// true 300
 	// settled 512
 }
+
+// When the store has no place for another hold, a request is charged without one, and is
+// still limited, even by a rule that fails open.
+func TestReserveWithoutPlace(t *testing.T) {
+	b := newHoldBench(t, `
+rules:
+  - {id: r, key: user, algorithm: fixed_window, limit: 100/1h, on_failure: open}
+  - {id: trial, key: user, algorithm: fixed_window, limit: 1000/1h, mode: shadow}
+`, func(clock func() weir.Micros) weir.HoldStore {
+		return memory.New(memory.Options{Clock: clock, MaxKeys: 64})
+	})
+	v := new(engine.Verdict)
+	for i := 0; !v.Unheld; i++ {
+		if v = b.reserve(t, rule.Request{User: fmt.Sprint(i), Cost: 10}, time.Hour); !v.Allowed || v.Degraded != nil || i > 64 {
+			t.Fatalf("%d: %+v", i, v)
+		}
+	}
+	for i := range 11 {
+		v := b.reserve(t, tenUnits, time.Hour)
+		if v.Allowed != (i < 10) || v.Unheld != v.Allowed || v.Hold != (weir.HoldID{}) || v.Degraded != nil {
+			t.Errorf("%d: %+v", i, v)
+		}
+		if i == 10 {
+			break
+		}
+		if got, want := b.remaining(t), map[string]int64{"r": int64(90 - 10*i), "trial": int64(990 - 10*i)}; !reflect.DeepEqual(got, want) {
+			t.Errorf("%d: %v remain, want %v", i, got, want)
+		}
+	}
+	if saw := b.saw(); len(saw) != 11 || slices.ContainsFunc(saw, func(event string) bool { return event != "unheld" }) {
+		t.Errorf("seen: %v", saw)
+	}
+	testcall.OK(t, b.Check(t.Context(), &tenUnits, v))
+	if v.Unheld {
+		t.Error("a check is said to lack a hold")
+	}
+}

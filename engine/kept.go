@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"sync"
@@ -88,16 +89,20 @@ func (k *kept) lasts(h *keptHold, until weir.Micros) {
 
 // reserveLocal reserves without the store, by on_failure of each rule.
 func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, cause error) error {
-	h := v.how
+	h, hold := v.how, &keptHold{id: v.how.id, turn: make(chan struct{}, 1)}
 	local := func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 		if len(ops) == 0 {
 			return dst, nil
 		}
 		e.seedAll(ctx, ops)
-		return e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags}, ops...)
+		decisions, err := e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags}, ops...)
+		if errors.Is(err, weir.ErrHoldsFull) {
+			hold.local = false
+			return e.local.Take(ctx, dst, ops...)
+		}
+		return decisions, err
 	}
 	h.tags = h.tags[:0]
-	hold := &keptHold{id: h.id, turn: make(chan struct{}, 1)}
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
 		if r.Rule.OnFailure == rule.Local {

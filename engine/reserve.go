@@ -47,6 +47,9 @@ func (e *Engine) prepareHolds() {
 //
 // While the store is unavailable, a reservation that is allowed has a hold, too. It is
 // known to this engine only. Rules with on_failure: open are charged when it is settled.
+//
+// If the store has no place for another hold, v.Unheld is set: the request is charged as
+// Check does, and what was charged stays.
 func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict) error {
 	if e.holds == nil {
 		return errNoHolds
@@ -65,6 +68,9 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	e.begin(v)
 	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
 		return err
+	}
+	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {
+		e.observeHold(UnheldHold, nil)
 	}
 	e.observe(req, v)
 	return nil

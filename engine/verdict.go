@@ -32,6 +32,10 @@ type Verdict struct {
 	Hold        weir.HoldID
 	HoldExpires weir.Micros
 
+	// Unheld reports that Reserve has charged an allowed request without a hold, because
+	// the store had no place for one. What was charged stays.
+	Unheld bool
+
 	// Version is the version of the rules that were used.
 	Version int64
 

@@ -1,7 +1,7 @@
 package memory
 
 import (
-	"errors"
+	"fmt"
 	"math/bits"
 	"runtime"
 
@@ -11,8 +11,7 @@ import (
 const (
 	// maxRemembered bounds the holds that are open or remembered, in keys of the store.
 	// Those that have ended are forgotten for those to come: a repeated call then gets no
-	// answer, but an error instead of a hold lets a request pass unlimited if its rule fails
-	// open.
+	// answer, but what has no hold cannot be settled at all.
 	maxRemembered = 4
 
 	// Shards are many enough to keep goroutines apart, and few, so that what each of them
@@ -31,7 +30,7 @@ const (
 	crowded = 16 // if there is no room
 )
 
-var errTooManyHolds = errors.New("memory: too many holds are open; settle them sooner, or raise MaxKeys")
+var errTooManyHolds = fmt.Errorf("memory: too many holds are open; settle them sooner, or raise MaxKeys: %w", weir.ErrHoldsFull)
 
 func (c *core) makeHoldShards(maxKeys int) {
 	most := maxKeys / maxRemembered

@@ -121,8 +121,21 @@ func TestTooManyHolds(t *testing.T) {
 	for ; err == nil && n < 1000; n++ {
 		_, err = s.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{byte(n), byte(n >> 8)}}, weir.Op{Key: fmt.Sprint(n), Limit: limit, Cost: 1})
 	}
-	if !errors.Is(err, errTooManyHolds) || n < 8 || n > 64 {
+	if !errors.Is(err, weir.ErrHoldsFull) || n < 8 || n > 64 {
 		t.Errorf("%d holds, then %v", n, err)
+	}
+	l := testcall.Must(weir.NewLimiter(s, weir.MustParseLimit("fixed_window 10/1h")))(t)
+	for _, want := range []int64{4, -1} { // remaining
+		h, d, err := l.Reserve(t.Context(), "unheld", 6, 0)
+		if err != nil || h != nil || d.Allowed != (want >= 0) || d.Remaining != 4 {
+			t.Errorf("without a place: %+v, %+v, %v", h, d, err)
+		}
+		if done := testcall.Must(h.Settle(t.Context(), 1))(t); done.State != weir.HoldUnknown {
+			t.Errorf("%+v", done)
+		}
+		if done := testcall.Must(h.Extend(t.Context(), time.Hour))(t); done.State != weir.HoldUnknown {
+			t.Errorf("%+v", done)
+		}
 	}
 	for i := range 1000 {
 		take(t, s, fmt.Sprint("other ", i), limit)

@@ -64,6 +64,7 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 	if v.Hold != (weir.HoldID{}) {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), timestamppb.New(v.HoldExpires.Time())
 	}
+	a.Unheld = v.Unheld
 	a.Results = s.results(v, r.results[:], r.pointers[:])
 	return a
 }

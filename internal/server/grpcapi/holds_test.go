@@ -14,6 +14,7 @@ import (
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testcall"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
+	"github.com/weirhq/weir/store/memory"
 )
 
 const tokenRules = `
@@ -147,4 +148,20 @@ func TestHoldsInvalid(t *testing.T) {
 	}
 	_, err := s.limiter.Settle(t.Context(), &pb.SettleRequest{Hold: id, Used: proto.Int64(1)})
 	want(t, err, holdUnknown, "no such hold")
+}
+
+// A reservation for which there is no place says so.
+func TestReserveWithoutPlace(t *testing.T) {
+	s := newPipe(t, Options{Service: manage.Service{Rules: openRules(t, tokenRules)}})
+	s.store.HoldStore = memory.New(memory.Options{MaxKeys: 64})
+	for i := range 64 {
+		r := testcall.Must(s.limiter.Reserve(t.Context(), &pb.ReserveRequest{Request: &pb.CheckRequest{User: fmt.Sprint(i)}}))(t)
+		if !r.Allowed || r.Degraded || r.Unheld != (r.Hold == "") {
+			t.Fatalf("%d: %v", i, r)
+		}
+		if r.Unheld {
+			return
+		}
+	}
+	t.Error("there is always a place")
 }

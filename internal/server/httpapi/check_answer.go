@@ -19,7 +19,7 @@ func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 	waits := q.waits[:1+len(v.Results)]
 	*a = CheckAnswer{
 		Allowed: v.Allowed, Reason: v.Reason.String(), RetryAfterMS: &waits[0],
-		DelayMS: millis(v.Delay), Degraded: v.Degraded != nil, Version: v.Version, Results: a.Results[:0],
+		DelayMS: millis(v.Delay), Unheld: v.Unheld, Degraded: v.Degraded != nil, Version: v.Version, Results: a.Results[:0],
 	}
 	waits[0] = 0
 	if v.Hold != (weir.HoldID{}) {

@@ -30,6 +30,9 @@ func appendCheckAnswer(dst []byte, a *CheckAnswer) []byte {
 	if !a.HoldExpiresAt.IsZero() {
 		dst = append(a.HoldExpiresAt.AppendFormat(append(dst, `,"hold_expires_at":"`...), time.RFC3339Nano), '"')
 	}
+	if a.Unheld {
+		dst = append(dst, `,"unheld":true`...)
+	}
 	dst = strconv.AppendBool(append(dst, `,"degraded":`...), a.Degraded)
 	dst = strconv.AppendInt(append(dst, `,"version":`...), a.Version, 10)
 	if a.Results == nil {

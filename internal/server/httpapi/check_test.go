@@ -271,7 +271,7 @@ func TestAppendCheckAnswer(t *testing.T) {
 			Code: int(number.Draw(t, "code")), Message: text.Draw(t, "message"), Limit: number.Draw(t, "limit"), Remaining: number.Draw(t, "remaining"),
 			ResetAt: number.Draw(t, "reset_at"), ResetAfterMS: number.Draw(t, "reset_after"), RetryAfterMS: wait.Draw(t, "retry_after"),
 			DelayMS: number.Draw(t, "delay"), Degraded: rapid.Bool().Draw(t, "degraded"), Version: number.Draw(t, "version"),
-			Results: rapid.SampledFrom([][]LimitAnswer{nil, {}}).Draw(t, "none"), Hold: text.Draw(t, "hold"),
+			Results: rapid.SampledFrom([][]LimitAnswer{nil, {}}).Draw(t, "none"), Hold: text.Draw(t, "hold"), Unheld: rapid.Bool().Draw(t, "unheld"),
 		}
 		if rapid.Bool().Draw(t, "expires") {
 			a.HoldExpiresAt = time.UnixMicro(rapid.Int64Range(0, 1<<53).Draw(t, "hold expires")).UTC()

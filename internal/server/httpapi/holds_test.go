@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/store/memory"
 )
 
 const tokenRules = `
@@ -154,4 +155,21 @@ func TestHoldsFromBrowsers(t *testing.T) {
 			t.Errorf("%s: %d %s", call, r.StatusCode, r.body)
 		}
 	}
+}
+
+// A reservation for which there is no place says so.
+func TestReserveWithoutPlace(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, tokenRules)}})
+	s.store.HoldStore = memory.New(memory.Options{MaxKeys: 64})
+	for i := range 64 {
+		var a CheckAnswer
+		s.call("POST /v1/reserve", fmt.Sprintf(`{"user":"%d","path":"/api/x"}`, i)).want(t, 200, &a)
+		if !a.Allowed || a.Degraded || a.Unheld != (a.Hold == "") || a.Unheld != a.HoldExpiresAt.IsZero() {
+			t.Fatalf("%d: %+v", i, a)
+		}
+		if a.Unheld {
+			return
+		}
+	}
+	t.Error("there is always a place")
 }

@@ -46,6 +46,7 @@ type CheckAnswer struct {
 
 	Hold          string    `json:"hold,omitempty"` // of a reservation that has charged something
 	HoldExpiresAt time.Time `json:"hold_expires_at,omitzero"`
+	Unheld        bool      `json:"unheld,omitempty"` // charged without a hold, because there was no place for one
 
 	Degraded bool          `json:"degraded"`
 	Version  int64         `json:"version"` // of the rules

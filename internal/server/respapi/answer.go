@@ -38,7 +38,7 @@ func (w *work) writeVerdict() {
 		}
 	}
 	held := v.Hold != (weir.HoldID{})
-	w.dict(10 + count(!v.Allowed, rule != "", d.Code != 0, d.Detail != "", held, held, w.asked.results))
+	w.dict(10 + count(!v.Allowed, rule != "", d.Code != 0, d.Detail != "", held, held, v.Unheld, w.asked.results))
 	w.boolAt("allowed", v.Allowed)
 	w.textAt("reason", v.Reason.String())
 	if !v.Allowed {
@@ -57,6 +57,9 @@ func (w *work) writeVerdict() {
 	if held {
 		w.textAt("hold", v.Hold.String())
 		w.textAt("hold_expires_at", v.HoldExpires.Time().Format(time.RFC3339Nano))
+	}
+	if v.Unheld {
+		w.boolAt("unheld", true)
 	}
 	w.boolAt("degraded", v.Degraded != nil)
 	w.integerAt("version", v.Version)

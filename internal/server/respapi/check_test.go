@@ -19,6 +19,7 @@ import (
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
 )
 
 // plain turns an answer into what encoding/json reads of the same.
@@ -266,4 +267,26 @@ func TestHolds(t *testing.T) {
 	if got := c.do("WEIR.RESET key user:alice"); !reflect.DeepEqual(field(got, "rules"), []any{"api", "tokens"}) || remaining() != 1000.0 {
 		t.Errorf("reset: %v", got)
 	}
+}
+
+// A reservation for which there is no place says so.
+func TestReserveWithoutPlace(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Engine: newEngine(t, memory.Options{MaxKeys: 64})}})
+	c := s.dial(t)
+	c.do("HELLO 3")
+	for i := range 64 {
+		a, _ := plain(c.do(fmt.Sprint("WEIR.RESERVE path /llm cost.tokens 1 user ", i))).(map[string]any)
+		_, held := a["hold"]
+		unheld, _ := a["unheld"].(bool)
+		if a["allowed"] != true || a["degraded"] != false || held == unheld {
+			t.Fatalf("%d: %v", i, a)
+		}
+		if unheld {
+			if got := c.do("PING"); got != "PONG" {
+				t.Errorf("then %v", got)
+			}
+			return
+		}
+	}
+	t.Error("there is always a place")
 }

@@ -107,6 +107,11 @@ func (uninterested) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
 
 func (s *stand) newEngine(t testing.TB) *engine.Engine {
 	t.Helper()
+	return newEngine(t, memory.Options{Clock: s.micros})
+}
+
+func newEngine(t testing.TB, o memory.Options) *engine.Engine {
+	t.Helper()
 	set, problems := rule.Parse("", []byte(testRules))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)
@@ -116,7 +121,7 @@ func (s *stand) newEngine(t testing.TB) *engine.Engine {
 		t.Fatal(err)
 	}
 	e, err := engine.New(engine.Options{
-		Store: memory.New(memory.Options{Clock: s.micros}), Clock: s.micros,
+		Store: memory.New(o), Clock: o.Clock,
 		Observers: []engine.Observer{uninterested{}}, // without any, the engine times nothing
 	})
 	if err != nil {

@@ -101,6 +101,7 @@ class Answer:
     delay: float = 0.0  # in seconds; delay the request for this long
     hold: str = ""  # of a reservation that charged something
     hold_expires_at: Optional[datetime] = None  # by the store's clock
+    unheld: bool = False  # of a reservation that was charged without a hold, because there are too many; what was charged stays
     degraded: bool = False  # the store was unavailable
     version: int = 0  # of the rules
     results: List[Result] = field(default_factory=list)
@@ -120,6 +121,7 @@ class Answer:
         "delay_ms": ("delay", "milliseconds", True),
         "hold": ("hold", "string", False),
         "hold_expires_at": ("hold_expires_at", "time", False),
+        "unheld": ("unheld", "boolean", False),
         "degraded": ("degraded", "boolean", True),
         "version": ("version", "number", True),
         "results": ("results", [Result], True),

@@ -118,7 +118,8 @@ class Client:
 
         Settle, cancel or extend the hold before ttl has passed; 0 is one minute. If nothing was
         charged, the id of the hold is empty, and its methods do nothing: the request is denied, no
-        limit applies to it, or weir is unavailable.
+        limit applies to it, or weir is unavailable. It is also empty if the verdict is unheld: what
+        was charged then stays.
         """
         verdict = self._one("/v1/reserve", request, {"ttl_ms": round(ttl * 1000)}, timeout)
         return self.hold(verdict.hold, verdict.hold_expires_at), verdict

@@ -109,6 +109,8 @@ export interface Answer {
   hold: string
   /** by the store's clock */
   holdExpiresAt?: Date
+  /** of a reservation that was charged without a hold, because there are too many; what was charged stays */
+  unheld: boolean
   /** the store was unavailable */
   degraded: boolean
   /** of the rules */
@@ -131,6 +133,7 @@ export const answerFields: Fields = {
   delay_ms: { name: 'delayMs', of: 'number', required: true },
   hold: { name: 'hold', of: 'string', required: false },
   hold_expires_at: { name: 'holdExpiresAt', of: 'time', required: false },
+  unheld: { name: 'unheld', of: 'boolean', required: false },
   degraded: { name: 'degraded', of: 'boolean', required: true },
   version: { name: 'version', of: 'number', required: true },
   results: { name: 'results', of: [resultFields], required: true },

@@ -63,7 +63,8 @@ export class Client {
    * Asks whether a request is allowed, as check does, and charges its cost as an estimate. Settle,
    * cancel or extend the hold before ttlMs has passed; 0 is one minute. If nothing was charged,
    * the id of the hold is empty, and its methods do nothing: the request is denied, no limit
-   * applies to it, or weir is unavailable.
+   * applies to it, or weir is unavailable. It is also empty if the verdict is unheld: what was
+   * charged then stays.
    */
   async reserve(request: CheckRequest, call?: CallOptions & { ttlMs?: number }): Promise<{ hold: Hold; verdict: Verdict }> {
     const verdict = await this.#one('/v1/reserve', request, { ttl_ms: call?.ttlMs }, call)

@@ -29,7 +29,7 @@ export class Fallback {
     const verdict: Verdict = {
       allowed: true, reason: 'unavailable', status: 0, rule: '', code: 0, message: '',
       limit: 0, remaining: 0, resetAt: 0, resetAfterMs: 0, retryAfterMs: 0, delayMs: 0,
-      hold: '', degraded: true, version: 0, results: [], error,
+      hold: '', unheld: false, degraded: true, version: 0, results: [], error,
     }
     if (this.#local) {
       this.#local.decide(verdict, request, charge)

@@ -399,6 +399,7 @@ type CheckResponse struct {
 	Results       []*LimitResult         `protobuf:"bytes,14,rep,name=results,proto3" json:"results,omitempty"`
 	Hold          string                 `protobuf:"bytes,15,opt,name=hold,proto3" json:"hold,omitempty"` // of Reserve, if something was charged
 	HoldExpiresAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=hold_expires_at,json=holdExpiresAt,proto3" json:"hold_expires_at,omitempty"`
+	Unheld        bool                   `protobuf:"varint,17,opt,name=unheld,proto3" json:"unheld,omitempty"` // charged without a hold, because there are too many
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -543,6 +544,13 @@ func (x *CheckResponse) GetHoldExpiresAt() *timestamppb.Timestamp {
 		return x.HoldExpiresAt
 	}
 	return nil
+}
+
+func (x *CheckResponse) GetUnheld() bool {
+	if x != nil {
+		return x.Unheld
+	}
+	return false
 }
 
 type ReserveRequest struct {
@@ -2376,7 +2384,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xc7\x04\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xdf\x04\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -2396,7 +2404,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\aversion\x18\r \x01(\x03R\aversion\x12.\n" +
 	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\x12\x12\n" +
 	"\x04hold\x18\x0f \x01(\tR\x04hold\x12B\n" +
-	"\x0fhold_expires_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\rholdExpiresAt\"n\n" +
+	"\x0fhold_expires_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\rholdExpiresAt\x12\x16\n" +
+	"\x06unheld\x18\x11 \x01(\bR\x06unheld\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
