@@ -1,7 +1,6 @@
 package weir
 
 import (
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -70,6 +69,13 @@ func parseStart(period time.Duration, text string) (s start, err error) {
 		return s, invalid("starts", "%.40q is not where a %s can start; write %s", text, PeriodName(period), startNames[period])
 	}
 	return s, nil
+}
+
+// CanFollowCalendar reports whether a period is one that a calendar has: an hour, a day of 24
+// hours, a week, Month or Year.
+func CanFollowCalendar(period time.Duration) bool {
+	_, err := parseStart(period, "")
+	return err == nil
 }
 
 // StartsFor reports whether text is where a period of the calendar can start: a day such
@@ -142,7 +148,7 @@ func (l Limit) validateCalendar() error {
 			PeriodName(l.Period), l.Algorithm, constantLength(l.Period))
 	}
 	if l.Zone != nil {
-		if name := l.Zone.String(); name == "Local" || name == "" || strings.ContainsAny(name, " \t\r\n") {
+		if name := l.ZoneName(); name == "Local" || name == "" || strings.ContainsAny(name, " \t\r\n") {
 			return invalid("zone", "%q means another zone on another machine; use one with a name, as time.LoadLocation returns it", name)
 		}
 	}
@@ -160,14 +166,22 @@ func constantLength(period time.Duration) string {
 	return duration.Format(period)
 }
 
+// ZoneName returns the name of the Zone, "" if there is none.
+func (l Limit) ZoneName() string {
+	if l.Zone == nil {
+		return ""
+	}
+	return l.Zone.String()
+}
+
 // calendarText is the part of the notation about zone and start.
 func (l Limit) calendarText() string {
 	text := ""
 	if l.Zone != nil {
-		text = " zone " + l.Zone.String()
+		text = " zone " + l.ZoneName()
 	}
 	if l.Starts != "" {
-		text += fmt.Sprint(" starts ", l.Starts)
+		text += " starts " + l.Starts
 	}
 	return text
 }

@@ -103,6 +103,13 @@ var examples = map[string][]ask{
 		{0, 1, on("GET", "/api/seckill", nil), 0, "by-ip"}, // both deny
 		{55 * time.Second, 3, on("GET", "/api/seckill", nil), 3, ""},
 	},
+	"plans.yaml": {
+		{0, 5, on("GET", "/v1/x", func(r *rule.Request) { r.User = "bob" }), 2, "quota"},
+		{0, 60, on("GET", "/v1/x", nil), 20, "quota"}, // alice has an override, with no burst
+		{0, 60, on("GET", "/v1/x", func(r *rule.Request) { r.User, r.Tier = "carol", "pro" }), 50, "quota"},
+		{0, 12, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "dora", "business" }), 10, "reports"},
+		{24 * time.Hour, 12, on("GET", "/v1/reports/q", func(r *rule.Request) { r.User, r.Tier = "dora", "business" }), 10, "reports"},
+	},
 	"tiers.yaml": {
 		{0, 30, on("GET", "/api/x", func(r *rule.Request) { r.User = "nobody" }), 20, "api"},
 		{0, 120, on("GET", "/api/x", func(r *rule.Request) { r.User, r.Tier = "f", "free" }), 100, "api"},

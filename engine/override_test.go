@@ -21,7 +21,7 @@ rules:
 
 // until is an override of user under api.
 func until(user, limits string, ends time.Duration) engine.Override {
-	q, err := rule.ParseQuota(strings.Fields(limits), 0)
+	q, err := rule.ParseQuota(strings.Fields(limits), 0, "", "")
 	if err != nil {
 		panic(err)
 	}

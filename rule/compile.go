@@ -187,7 +187,11 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 	}
 	var out quota
 	for _, rate := range q.Rates {
-		limit, err := c.limit(r.limit(q, rate))
+		l, err := r.limit(q, rate)
+		if err != nil {
+			return nil, err
+		}
+		limit, err := c.limit(l)
 		if err != nil {
 			return nil, err
 		}
@@ -200,12 +204,13 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 }
 
 // limit is one rate of a quota under the rule.
-func (r *Rule) limit(q Quota, rate Rate) weir.Limit {
-	return weir.Limit{
+func (r *Rule) limit(q Quota, rate Rate) (weir.Limit, error) {
+	l := weir.Limit{
 		Name: r.ID, Algorithm: r.Algorithm, N: rate.N, Period: rate.Period,
 		Burst: q.Burst, Buckets: r.Buckets, Shape: r.Shape, CountDenied: r.CountDenied,
 		Release: r.OnExpiry == Release,
 	}
+	return l, r.follow(&l, q)
 }
 
 func (c *compiler) limit(l weir.Limit) (*weir.Compiled, error) {

@@ -59,6 +59,12 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	bursts := r.Algorithm == weir.TokenBucket || r.Algorithm == weir.LeakyBucket
 	r.CountDenied = !bursts && rapid.Bool().Draw(t, "count_denied")
 	r.Quota = drawQuota(t, bursts, int64(10+i)) // so that no two rules are the same
+	if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "calendar") {
+		r.Quota.Rates = append(r.Quota.Rates, rule.Rate{N: int64(10 + i), Period: rapid.SampledFrom([]time.Duration{weir.Month, weir.Year}).Draw(t, "of calendar")})
+		r.Quota.Zone = rapid.SampledFrom([]string{"", "UTC", "Asia/Shanghai"}).Draw(t, "zone")
+		starts := map[time.Duration][]string{weir.Month: {"", "1", "31"}, weir.Year: {"", "02-29", "12-31"}}
+		r.Quota.Starts = rapid.SampledFrom(starts[r.Quota.Rates[len(r.Quota.Rates)-1].Period]).Draw(t, "starts")
+	}
 	for _, tier := range rapid.SliceOfNDistinct(name, 0, 3, rapid.ID).Draw(t, "tiers") {
 		put(&r.Tiers, tier, drawQuotaOrNone(t, bursts))
 	}

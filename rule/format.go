@@ -207,7 +207,7 @@ func networkText(n netip.Prefix) string {
 	return n.String()
 }
 
-// addQuota adds limit or limits, and burst.
+// addQuota adds limit or limits, burst, zone and starts.
 func addQuota(e *document.Element, q Quota) {
 	switch len(q.Rates) {
 	case 0:
@@ -224,6 +224,8 @@ func addQuota(e *document.Element, q Quota) {
 		e.Add("limits", document.NewList(rates))
 	}
 	e.Add("burst", unless(0, q.Burst, document.NewInteger))
+	e.Add("zone", unless("", q.Zone, document.NewText))
+	e.Add("starts", unless("", q.Starts, startElement))
 }
 
 // quotasElement writes a quota that is nothing but a limit as that.

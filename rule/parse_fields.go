@@ -15,11 +15,11 @@ import (
 var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
-		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "buckets", "shape",
+		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape",
 		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "warn", "deny",
 	}
 	matchFields  = []string{"method", "host", "path", "attributes", "when"}
-	quotaFields  = []string{"limit", "limits", "burst"}
+	quotaFields  = []string{"limit", "limits", "burst", "zone", "starts"}
 	costFields   = []string{"estimate", "default", "actual"}
 	countFields  = []string{"status"}
 	tokenFields  = []string{"api", "weights", "models", "default_output", "on_overrun"}
@@ -41,6 +41,7 @@ var fieldsElsewhere = map[string]string{
 	"allowlist": "exempt", "allow_list": "exempt", "whitelist": "exempt", "white_list": "exempt",
 	"denylist": "block", "deny_list": "block", "blacklist": "block", "black_list": "block", "blocklist": "block", "block_list": "block",
 	"name": "id", "rate": "limit", "rates": "limits", "rate_limit": "limit", "by": "key", "strategy": "algorithm",
+	"timezone": "zone", "time_zone": "zone", "tz": "zone", "billing_day": "starts", "start": "starts", "anchor": "starts",
 	"weight": "cost", "hits_addend": "cost", "failure_mode": "on_failure", "fallback": "on_failure",
 	"url": "path", "uri": "path", "route": "path", "endpoint": "path", "domain": "host", "verb": "method",
 	"warn_at": "warn", "warnings": "warn", "thresholds": "warn", "soft_limit": "warn",

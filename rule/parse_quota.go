@@ -21,6 +21,8 @@ type placedQuota struct {
 	at    document.Place
 	rates []document.Place
 	burst document.Place
+
+	zone, starts *document.Element
 }
 
 // quotas reads what everybody gets, and then tiers and overrides.
@@ -92,6 +94,7 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 			p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
 		}
 	}
+	p.calendar(&q, f)
 	return q, p.found() == before
 }
 

@@ -10,8 +10,9 @@ import (
 )
 
 // ParseQuota parses limits as a rule has them: one or several rates such as "100/1m", or
-// "unlimited" alone. The burst is 0 for N. An error is a *weir.InvalidError.
-func ParseQuota(limits []string, burst int64) (Quota, error) {
+// "unlimited" alone. The burst is 0 for N. Zone and starts are those of the rule, unless they
+// are given. An error is a *weir.InvalidError.
+func ParseQuota(limits []string, burst int64, zone, starts string) (Quota, error) {
 	switch {
 	case len(limits) == 0:
 		return Quota{}, invalidQuota("limit", "required; write for example 100/1m, or unlimited")
@@ -19,10 +20,12 @@ func ParseQuota(limits []string, burst int64) (Quota, error) {
 		return Quota{}, invalidQuota("limits", "%d limits exceed the maximum of %d, because every request is charged against each; remove some", len(limits), maxRates)
 	case len(limits) == 1 && limits[0] == unlimited && burst != 0:
 		return Quota{}, invalidQuota("burst", "an unlimited quota has no burst; remove it")
+	case len(limits) == 1 && limits[0] == unlimited && (zone != "" || starts != ""):
+		return Quota{}, invalidQuota("limit", "an unlimited quota has no periods; remove zone and starts")
 	case len(limits) == 1 && limits[0] == unlimited:
 		return Quota{Unlimited: true}, nil
 	}
-	q := Quota{Burst: burst}
+	q := Quota{Burst: burst, Zone: zone, Starts: starts}
 	for _, text := range limits {
 		if len(text) > maxText {
 			return Quota{}, invalidQuota("limit", "it has %d bytes; write for example 100/1m", len(text))
@@ -35,6 +38,9 @@ func ParseQuota(limits []string, burst int64) (Quota, error) {
 			return Quota{}, invalidQuota("limits", "%s", samePeriod(rate.Period))
 		}
 		q.Rates = append(q.Rates, rate)
+	}
+	if err := q.validateCalendar(); err != nil {
+		return Quota{}, err
 	}
 	return q, nil
 }

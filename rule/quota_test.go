@@ -20,7 +20,7 @@ func TestParseQuota(t *testing.T) {
 		{"unlimited", 5, "burst: an unlimited quota has no burst"}, {"5/1m unlimited", 0, "unlimited"}, {"5/1m 6/60s", 0, "limits: another limit has the same period 1m"},
 		{strings.Repeat("5/1m ", 17), 0, "limits: 17 limits exceed the maximum of 16"}, {strings.Repeat("5", 2000), 0, "limit: it has 2000 bytes"},
 	} {
-		q, err := ParseQuota(strings.Fields(c.limits), c.burst)
+		q, err := ParseQuota(strings.Fields(c.limits), c.burst, "", "")
 		got := strings.Join(q.Texts(), " ")
 		if err != nil {
 			var invalid *weir.InvalidError
@@ -51,7 +51,7 @@ func TestCompileQuota(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		q, err := ParseQuota([]string{c.limit}, 0)
+		q, err := ParseQuota([]string{c.limit}, 0, "", "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -38,7 +38,8 @@ type Rule struct {
 	// to a request that lacks a part.
 	Key []Source
 
-	// Algorithm selects how the rule counts. Default weir.TokenBucket.
+	// Algorithm selects how the rule counts. Default weir.TokenBucket; periods of the
+	// calendar are then weir.FixedWindow.
 	Algorithm weir.Algorithm
 
 	// Quota is the default quota, for clients without a tier or override of this rule.
@@ -50,8 +51,8 @@ type Rule struct {
 	// Shape turns a leaky_bucket into a queue that delays requests.
 	Shape bool
 
-	// Tiers are quotas by the tier of the request. They inherit nothing from Quota, not
-	// even the burst.
+	// Tiers are quotas by the tier of the request. They inherit Zone and Starts from Quota,
+	// and nothing else, not even the burst.
 	Tiers map[string]Quota
 
 	// Overrides are quotas by identity, as in "user:alice" or, for a composed key,
@@ -126,6 +127,16 @@ type Quota struct {
 	Unlimited bool
 	Rates     []Rate
 	Burst     int64 // of a bucket; 0 for N
+
+	// Zone is the name of a time zone, such as "Asia/Shanghai". It makes hours, days and weeks
+	// periods of the calendar, which months and years always are. Default that of the rule;
+	// without one, UTC for months and years.
+	Zone string
+
+	// Starts is where the periods of the calendar that it fits begin: "06:00" for days,
+	// "monday" for weeks, "15" for months, "04-01" for years. Default that of the rule;
+	// without one, midnight, Monday, the 1st and January 1.
+	Starts string
 }
 
 // Rate is N units per period, as in "100/1m".

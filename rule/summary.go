@@ -111,6 +111,8 @@ type summaryField struct {
 var summaryFields = []summaryField{
 	{name: "limit", also: "limits", show: true, without: "none"},
 	{name: "burst", show: true, without: "of the limit"},
+	{name: "zone", show: true, without: "none"},
+	{name: "starts", show: true, without: "by default"},
 	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
 	{name: "mode", show: true, without: Enforce.String()},
 	{name: "on_failure", show: true, without: Open.String()},

@@ -132,6 +132,7 @@ func sourcesText(key []Source) string { return strings.Join(sourceTexts(key), " 
 // checkLimits compiles every limit of a rule, as Compile will.
 func (p *parser) checkLimits(r *pending) {
 	limited := false
+	p.checkCalendars(r)
 	for _, q := range r.quotas {
 		limited = limited || !q.Unlimited
 		p.checkPeriods(q)
@@ -156,7 +157,14 @@ func (p *parser) checkPeriods(q placedQuota) {
 func (p *parser) checkQuota(r *pending, q placedQuota) {
 	capacity := int64(math.MaxInt64)
 	for i, rate := range q.Rates {
-		compiled, err := r.limit(q.Quota, rate).Compile()
+		l, err := r.limit(q.Quota, rate)
+		if err != nil {
+			continue // about its zone, which was reported
+		}
+		if r.fields["algorithm"] != nil {
+			l.Algorithm = r.Algorithm
+		}
+		compiled, err := l.Compile()
 		if err != nil {
 			p.limitError(r, q, q.rates[i], err)
 			continue
@@ -181,6 +189,9 @@ func (p *parser) limitError(r *pending, q placedQuota, at document.Place, err er
 	}
 	code, whose := "E013", q.whose
 	switch field := invalid.Field; field {
+	case "algorithm":
+		p.errorf("E032", r.fields["algorithm"].Place, "algorithm", "%s", q.whose+otherAlgorithm(r.Algorithm))
+		return
 	case "burst":
 		if q.burst != (document.Place{}) {
 			at = q.burst

@@ -60,13 +60,13 @@ const largeLog = 10_000
 func (p *parser) warnLimits(r *pending) {
 	for _, q := range r.quotas {
 		for i, rate := range q.Rates {
-			if r.Algorithm == weir.FixedWindow && rate.Period > 24*time.Hour {
-				p.warnf("W005", q.rates[i], q.whose+"limit", "a restart resets a window of %s in memory, unless --data is set; set --data, or use Redis as the store", duration.Format(rate.Period))
+			if l, err := r.limit(q.Quota, rate); err == nil && l.Algorithm == weir.FixedWindow && rate.Period > 24*time.Hour {
+				p.warnf("W005", q.rates[i], q.whose+"limit", "a restart resets the usage of a limit per %s in memory, unless --data is set; set --data, or use Redis as the store", duration.Format(rate.Period))
 			}
 			if r.Algorithm == weir.SlidingLog && rate.N > largeLog {
 				p.warnf("W007", q.rates[i], q.whose+"limit", "a sliding_log of %d units takes up to %d KB per client; sliding_window and sliding_buckets take less than 1 KB", rate.N, rate.N*8/1000)
 			}
-			if other, ok := stricter(r.Algorithm, q.Quota, i); ok {
+			if other, ok := r.stricter(q.Quota, i); ok {
 				p.warnf("W009", q.rates[i], q.whose+"limits", "%s never denies a request, because %s always denies it first; remove one, or check their numbers", rate, other)
 			}
 		}
@@ -166,8 +166,12 @@ func (p *parser) backstop() bool {
 
 // stricter finds a rate of the quota by which the i-th is never reached. Of two that
 // are equally strict, the second is superfluous.
-func stricter(a weir.Algorithm, q Quota, i int) (Rate, bool) {
+func (r *Rule) stricter(q Quota, i int) (Rate, bool) {
+	a := r.Algorithm
 	for j, other := range q.Rates {
+		if r.isCalendar(q, other) || r.isCalendar(q, q.Rates[i]) {
+			continue // their periods differ in length, and begin anywhere
+		}
 		if j != i && covers(a, q.Burst, other, q.Rates[i]) && (j < i || !covers(a, q.Burst, q.Rates[i], other)) {
 			return other, true
 		}

@@ -84,6 +84,12 @@ func overrideLimit(o *httpapi.OverrideAnswer) string {
 	if o.Burst > 0 {
 		text += fmt.Sprintf(" burst %d", o.Burst)
 	}
+	if o.Zone != "" {
+		text += " zone " + o.Zone
+	}
+	if o.Starts != "" {
+		text += " starts " + o.Starts
+	}
 	return column(text)
 }
 
@@ -127,6 +133,8 @@ as in a rule, such as 500/1m, or unlimited.`,
 	flags.StringVar(&body.Until, "until", "", "`time` at which the override ends, such as 2026-12-31T18:00:00Z; instead of --for")
 	flags.StringVar(&body.Reason, "reason", "", "reason for the override (`text`)")
 	flags.Int64Var(&body.Burst, "burst", 0, "capacity of a bucket, in `units` (default N of the limit)")
+	flags.StringVar(&body.Zone, "zone", "", "time zone of calendar limits, such as Asia/Shanghai (`name`; default that of the rule)")
+	flags.StringVar((*string)(&body.Starts), "starts", "", "start of calendar periods, such as 15 for months (`day or time`; default that of the rule)")
 	return c.add(cmd)
 }
 

@@ -109,6 +109,12 @@ func limitText(r *rule.Rule) string {
 	if r.Quota.Burst > 0 {
 		fmt.Fprintf(&b, " burst %d", r.Quota.Burst)
 	}
+	if r.Quota.Zone != "" {
+		b.WriteString(" zone " + r.Quota.Zone)
+	}
+	if r.Quota.Starts != "" {
+		b.WriteString(" starts " + r.Quota.Starts)
+	}
 	if len(r.Tiers) > 0 {
 		b.WriteString(" + " + phrase.Count(len(r.Tiers), "tier"))
 	}

@@ -178,17 +178,19 @@ func AppendWarnings(dst []byte, v *engine.Verdict, age time.Duration) []byte {
 func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	dst = AppendName(dst, v, r)
 	dst = AppendParameter(dst, 'q', r.Quota.Capacity())
-	if w := window(r.Quota); w >= time.Second {
+	if w := window(r); w >= time.Second {
 		dst = AppendParameter(dst, 'w', duration.Up(w, time.Second)) // a fraction has no notation
 	}
 	return dst
 }
 
-// window is how long a client who has used everything needs to be fully reset.
-func window(c *weir.Compiled) time.Duration {
+// window is how long a client who has used everything needs to be fully reset: a period, or
+// the present one of the calendar.
+func window(r *engine.Result) time.Duration {
+	c := r.Quota
 	l := c.Limit()
 	if l.Algorithm != weir.TokenBucket && l.Algorithm != weir.LeakyBucket || l.Burst == 0 || l.Burst == l.N {
-		return l.Period
+		return c.Length(r.ResetAt.Add(-r.ResetAfter))
 	}
 	high, low := bits.Mul64(uint64(c.Capacity()), uint64(l.Period.Microseconds()))
 	micros, _ := bits.Div64(high, low, uint64(l.N)) // Compile has seen to it that this is below a century

@@ -154,7 +154,7 @@ func (o *Overrides) install(list override.List) {
 }
 
 func forEngine(o *override.Override) (engine.Override, error) {
-	quota, err := rule.ParseQuota(o.Limits, o.Burst)
+	quota, err := rule.ParseQuota(o.Limits, o.Burst, o.Zone, o.Starts)
 	return engine.Override{ID: o.ID, Rule: o.Rule, Key: o.Key, Quota: quota, Ends: o.EndsAt}, err
 }
 
@@ -211,6 +211,8 @@ type OverrideDraft struct {
 	Rule, Key string
 	Limits    []string
 	Burst     int64
+	Zone      string
+	Starts    string
 	Until     time.Time
 	For       time.Duration // instead of Until
 	Reason    string
@@ -225,7 +227,7 @@ func (o *Overrides) Add(ctx context.Context, d OverrideDraft) (override.Override
 	if err := d.complete(now); err != nil {
 		return override.Override{}, err
 	}
-	quota, err := rule.ParseQuota(d.Limits, d.Burst)
+	quota, err := rule.ParseQuota(d.Limits, d.Burst, d.Zone, d.Starts)
 	if err != nil {
 		return override.Override{}, err
 	}
@@ -234,7 +236,7 @@ func (o *Overrides) Add(ctx context.Context, d OverrideDraft) (override.Override
 		return override.Override{}, err
 	}
 	made := override.Override{
-		ID: NewRequestID(), Rule: d.Rule, Key: key, Limits: quota.Texts(), Burst: d.Burst,
+		ID: NewRequestID(), Rule: d.Rule, Key: key, Limits: quota.Texts(), Burst: d.Burst, Zone: d.Zone, Starts: d.Starts,
 		Reason: d.Reason, Author: d.Author, CreatedAt: now, EndsAt: d.Until,
 	}
 	err = o.change(ctx, func(list override.List) (override.List, error) { return list.Add(made), nil })

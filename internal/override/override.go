@@ -19,6 +19,8 @@ type Override struct {
 	Key    string   `json:"key"`    // the client, as in a store: secrets are hashed
 	Limits []string `json:"limits"` // as in a rule: "500/1m", or "unlimited"
 	Burst  int64    `json:"burst,omitempty"`
+	Zone   string   `json:"zone,omitempty"` // instead of the rule's, for limits of the calendar
+	Starts string   `json:"starts,omitempty"`
 
 	Reason    string    `json:"reason"`
 	Author    string    `json:"author"`

@@ -82,7 +82,7 @@ func (o Options) single(key, limit string) (*Middleware, error) {
 	name := cmp.Or(o.Name, "per-"+strings.ToLower(strings.ReplaceAll(key, ":", "-")))
 	table, err := rule.Compile(&rule.Set{Rules: []rule.Rule{{
 		ID: name, Key: []rule.Source{source},
-		Algorithm: l.Algorithm, Quota: rule.Quota{Rates: []rule.Rate{{N: l.N, Period: l.Period}}, Burst: l.Burst},
+		Algorithm: l.Algorithm, Quota: rule.Quota{Rates: []rule.Rate{{N: l.N, Period: l.Period}}, Burst: l.Burst, Zone: l.ZoneName(), Starts: l.Starts},
 		Buckets: l.Buckets, Shape: l.Shape, CountDenied: l.CountDenied,
 	}}}, rule.Options{})
 	if err != nil {

@@ -55,11 +55,7 @@ func (h *hold) write(out *snapshot.Writer) {
 	for i := range h.parts {
 		p := &h.parts[i]
 		l := p.limit.Limit()
-		zoneName := ""
-		if l.Zone != nil {
-			zoneName = l.Zone.String()
-		}
-		out.Texts(l.Name, p.tag, zoneName, l.Starts)
+		out.Texts(l.Name, p.tag, l.ZoneName(), l.Starts)
 		out.Words(int64(l.Algorithm), l.N, l.Burst, int64(l.Period), int64(l.Buckets), word(l.Shape), word(l.CountDenied), word(l.Release))
 		out.Words(int64(p.id.hi), int64(p.id.lo), p.Cost, int64(p.Receipt), p.Level, int64(p.At), word(!p.listed))
 	}

@@ -70,13 +70,16 @@ export function duration(ms: number | null | undefined): string {
 // period reads the period of a limit, such as the 1m of "100/1m burst 20", in
 // microseconds; 0 if there is none.
 export function period(limit: string): number {
-  const found = /\/\s*(\d+(?:\.\d+)?)?\s*(us|ms|s|sec|second|m|min|minute|h|hour|d|day|w|week)\b/.exec(limit)
+  const found = /\/\s*(\d+(?:\.\d+)?)?\s*(us|ms|s|sec|second|m|min|minute|h|hour|d|day|w|week|month|year)\b/.exec(limit)
   if (!found) return 0
-  const size: Record<string, number> = { us: 1, ms: 1e3, s: 1e6, m: 6e7, h: 3.6e9, d: 8.64e10, w: 6.048e11 }
+  const size: Record<string, number> = { us: 1, ms: 1e3, s: 1e6, m: 6e7, h: 3.6e9, d: 8.64e10, w: 6.048e11, month: 2.629746e12, year: 3.1556952e13 }
   const unit = found[2]!
-  const known = unit === 'us' || unit === 'ms' ? unit : unit[0]!
+  const known = unit in size ? unit : unit[0]!
   return Number(found[1] ?? 1) * size[known]!
 }
+
+// calendarName is the name of a period that is an average of the calendar; '' for others.
+export const calendarName = (seconds: number): 'month' | 'year' | '' => (seconds === 2_629_746 ? 'month' : seconds === 31_556_952 ? 'year' : '')
 
 const clock = (lang: string) => new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' })
 

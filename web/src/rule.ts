@@ -6,7 +6,7 @@ import type { List, Quota, Rule, RuleProblem, Words } from './api/types'
 export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_buckets', 'sliding_log', 'leaky_bucket']
 
 const fields = [
-  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'buckets', 'shape', 'tiers', 'overrides',
+  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'tiers', 'overrides',
   'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'warn', 'deny',
 ]
 
@@ -57,18 +57,49 @@ export function limitList(of: { limit?: string; limits?: string[] }): string[] {
   return of.limits ?? (of.limit === undefined ? [] : [of.limit])
 }
 
-// quota writes a tier's or a client's limit: "1000/1m burst 2000", "50/1s, 10000/1d".
+// isCalendar is whether a limit of a rule or a quota goes by the calendar.
+export function isCalendar(limit: string, of: { zone?: string; starts?: string | number }): boolean {
+  const unit = /\/\s*(?:1\s*)?(h|hour|d|day|w|week|month|year)\b/.exec(limit)?.[1]
+  if (unit === 'month' || unit === 'year') return true
+  const start = String(of.starts ?? '')
+  return unit !== undefined && (of.zone !== undefined || (unit[0] === 'd' && start.includes(':')) || (unit[0] === 'w' && /^[a-z]+$/.test(start)))
+}
+
+// algorithmOf is what a rule counts by, if it does not say: quotas of the calendar are
+// fixed windows.
+export function algorithmOf(rule: Rule): string {
+  const all = limitList(rule)
+  return rule.algorithm ?? (all.length > 0 && all.every((limit) => isCalendar(limit, rule)) ? 'fixed_window' : 'token_bucket')
+}
+
+// calendar writes zone and start: " zone Asia/Shanghai starts 15".
+export function calendar(of: { zone?: string; starts?: string | number }): string {
+  return (of.zone === undefined ? '' : ' zone ' + of.zone) + (of.starts === undefined ? '' : ' starts ' + of.starts)
+}
+
+// quota writes a tier's or a client's limit: "1000/1m burst 2000", "50/1s, 10000/1d",
+// "10000/month starts 15".
 export function quota(of: Quota): string {
   if (typeof of === 'string' || Array.isArray(of)) return words(of)
-  return limits(of) + (of.burst === undefined ? '' : ' burst ' + of.burst)
+  return limits(of) + (of.burst === undefined ? '' : ' burst ' + of.burst) + calendar(of)
 }
 
 // fromQuota is the other way round.
 export function fromQuota(text: string): Quota {
-  const burst = /\s+burst\s+(\d+)\s*$/.exec(text)
-  const all = fromWords(burst ? text.slice(0, burst.index) : text) ?? ''
-  if (!burst) return all
-  return Array.isArray(all) ? { limits: all, burst: Number(burst[1]) } : { limit: all, burst: Number(burst[1]) }
+  const options: { burst?: number; zone?: string; starts?: string | number } = {}
+  for (let rest = text; ; ) {
+    const found = /\s+(?:burst\s+(\d+)|zone\s+(\S+)|starts\s+(\S+))\s*$/.exec(rest)
+    if (!found) {
+      const all = fromWords(rest) ?? ''
+      if (Object.keys(options).length === 0) return all
+      return Array.isArray(all) ? { limits: all, ...options } : { limit: all, ...options }
+    }
+    const [, burst, zone, starts] = found
+    if (burst !== undefined) options.burst = Number(burst)
+    if (zone !== undefined) options.zone = zone
+    if (starts !== undefined) options.starts = /^\d+$/.test(starts) ? Number(starts) : starts
+    rest = rest.slice(0, found.index)
+  }
 }
 
 // times is a limit so many times as high, and at least 1: "100/1m" and 2 are "200/1m". What

@@ -6,9 +6,13 @@ import type { LimitUsage } from './api/limits'
 import type { Quota, Rule } from './api/types'
 import { amend } from './edits'
 import { period } from './format'
-import { limitList } from './rule'
+import { isCalendar, limitList } from './rule'
 
-export const isBucket = (rule: Rule): boolean => ['token_bucket', 'leaky_bucket'].includes(rule.algorithm ?? 'token_bucket')
+// isBucket is whether the limit of a rule with such a period is a bucket.
+export const isBucket = (rule: Rule, seconds: number): boolean =>
+  ['token_bucket', 'leaky_bucket'].includes(rule.algorithm ?? 'token_bucket') && !limitList(rule).some((limit) => isOf(limit, seconds) && isCalendar(limit, rule)) && seconds < period('1/month') / 1e6
+
+const isOf = (limit: string, seconds: number): boolean => Math.abs(period(limit) / 1e6 - seconds) < 1e-6
 
 // trialOf is the copy. The units are what a suggestion says: of a bucket its capacity at the
 // rate of now, and of everything else the limit itself.
@@ -28,18 +32,20 @@ interface Limits {
   limit?: string
   limits?: string[]
   burst?: number
+  zone?: string
+  starts?: string | number
 }
 
 function asQuota(of: Quota | Rule): Limits {
   if (typeof of === 'string') return { limit: of }
   if (Array.isArray(of)) return { limits: of }
-  const { limit, limits, burst } = of
-  return { ...(limit === undefined ? {} : { limit }), ...(limits === undefined ? {} : { limits }), ...(burst === undefined ? {} : { burst }) }
+  const { limit, limits, burst, zone, starts } = of
+  return Object.fromEntries(Object.entries({ limit, limits, burst, zone, starts }).filter(([, value]) => value !== undefined))
 }
 
 function changed(of: Limits, rule: Rule, seconds: number, units: number): Limits {
-  if (isBucket(rule)) return { ...of, burst: units }
-  const all = limitList(of).map((limit) => (Math.abs(period(limit) / 1e6 - seconds) < 1e-6 ? limit.replace(/^\s*\d+/, String(units)) : limit))
+  if (isBucket(rule, seconds)) return { ...of, burst: units }
+  const all = limitList(of).map((limit) => (isOf(limit, seconds) ? limit.replace(/^\s*\d+/, String(units)) : limit))
   return of.limits ? { ...of, limits: all } : { ...of, limit: all[0]! }
 }
 

@@ -28,7 +28,7 @@ describe('times', () => {
     [0, '0 s'], [0.25, '0.25 ms'], [250, '250 ms'], [1000, '1 s'], [59_999, '1 min'], [65_000, '1 min 5 s'], [3_600_000, '1 h'],
     [3_605_000, '1 h'], [3_900_000, '1 h 5 min'], [90_000_000, '1 d 1 h'], [null, dash],
   ])('duration %s', (ms, want) => expect(plain(duration(ms))).toBe(want))
-  it.each([['100/1m', 6e7], ['100/1m burst 20', 6e7], ['sliding_log 5/250ms', 250_000], ['3/minute', 6e7], ['3/2us', 2], ['1/d', 8.64e10], ['none', 0]])(
+  it.each([['100/1m', 6e7], ['100/1m burst 20', 6e7], ['sliding_log 5/250ms', 250_000], ['3/minute', 6e7], ['3/2us', 2], ['1/d', 8.64e10], ['1/month', 2.629746e12], ['5/year zone UTC', 3.1556952e13], ['none', 0]])(
     'period of %s', (limit, want) => expect(period(limit)).toBe(want))
   it('takes both forms of a time', () => {
     expect(toDate(1767225600)?.toISOString()).toBe('2026-01-01T00:00:00.000Z')

@@ -1,6 +1,6 @@
 import { describe, expect, it } from 'vitest'
 import type { Rule } from '../src/api/types'
-import { applies, entries, fieldAt, fieldOf, fromQuota, fromWords, isListed, limitList, offsetOf, quota, set, times, words } from '../src/rule'
+import { algorithmOf, applies, entries, fieldAt, fieldOf, fromQuota, fromWords, isListed, limitList, offsetOf, quota, set, times, words } from '../src/rule'
 import { trialOf } from '../src/trial'
 
 const login: Rule = { id: 'login', match: { method: 'POST', path: '/api/login' }, key: 'ip', limit: '5/1m' }
@@ -28,9 +28,15 @@ describe('a rule in a form', () => {
 
 describe('words and quotas', () => {
   it.each([['', undefined], ['a', 'a'], [' a , b,', ['a', 'b']]])('%j', (text, want) => expect(fromWords(text)).toEqual(want))
-  it.each(['100/1m', '50/1s, 10000/1d', 'unlimited', '1000/1m burst 2000', '50/1s, 1000/1h burst 70'])('%s', (text) => {
+  it.each(['100/1m', '50/1s, 10000/1d', 'unlimited', '1000/1m burst 2000', '50/1s, 1000/1h burst 70', '10000/month starts 15', '10/1s, 500/year burst 20 zone Asia/Shanghai starts 04-01', '5/1d zone UTC'])('%s', (text) => {
     expect(quota(fromQuota(text))).toBe(text)
   })
+  it('reads options in any order', () => expect(fromQuota('5/month starts 31 zone UTC')).toEqual({ limit: '5/month', zone: 'UTC', starts: 31 }))
+  it.each([
+    [{ limit: '5/month' }, 'fixed_window'], [{ limit: '5/day' }, 'token_bucket'], [{ limit: '5/day', zone: 'UTC' }, 'fixed_window'],
+    [{ limit: '5/1d', starts: '06:00' }, 'fixed_window'], [{ limit: '5/1w', starts: 'monday' }, 'fixed_window'], [{ limit: '5/1d', starts: 15 }, 'token_bucket'],
+    [{ limits: ['5/1s', '9/month'] }, 'token_bucket'], [{ limit: '5/1m', zone: 'UTC' }, 'token_bucket'], [{ limit: '5/1m', algorithm: 'sliding_log' }, 'sliding_log'],
+  ])('counts %j by %s', (of, want) => expect(algorithmOf({ id: 'a', key: 'user', ...of })).toBe(want))
   it('writes nothing for nothing', () => expect(words(undefined)).toBe(''))
   it('lists limits', () => expect([limitList({}), limitList({ limit: 'a' }), limitList({ limits: ['a', 'b'] })]).toEqual([[], ['a'], ['a', 'b']]))
   it.each([

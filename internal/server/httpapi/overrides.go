@@ -1,9 +1,11 @@
 package httpapi
 
 import (
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"net/http"
+	"strconv"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -39,9 +41,24 @@ type OverrideRequest struct {
 	Limit  string   `json:"limit,omitempty"`
 	Limits []string `json:"limits,omitempty"` // instead of limit
 	Burst  int64    `json:"burst,omitempty"`
-	Until  string   `json:"until,omitempty"` // RFC 3339
-	For    string   `json:"for,omitempty"`   // instead of until: a duration such as "2h"
+	Zone   string   `json:"zone,omitempty"`   // of calendar limits, instead of the rule's
+	Starts Start    `json:"starts,omitempty"` // likewise
+	Until  string   `json:"until,omitempty"`  // RFC 3339
+	For    string   `json:"for,omitempty"`    // instead of until: a duration such as "2h"
 	Reason string   `json:"reason"`
+}
+
+// Start is where a period of the calendar starts. A day of the month may be a number.
+type Start string
+
+// UnmarshalJSON reads a text or a number.
+func (s *Start) UnmarshalJSON(source []byte) error {
+	var day int64
+	if json.Unmarshal(source, &day) == nil {
+		*s = Start(strconv.FormatInt(day, 10))
+		return nil
+	}
+	return json.Unmarshal(source, (*string)(s))
 }
 
 // OverrideAnswer is an override.
@@ -51,6 +68,8 @@ type OverrideAnswer struct {
 	Key        string         `json:"key"`
 	Limits     []string       `json:"limits"`
 	Burst      int64          `json:"burst,omitempty"`
+	Zone       string         `json:"zone,omitempty"`
+	Starts     string         `json:"starts,omitempty"`
 	Reason     string         `json:"reason"`
 	Author     string         `json:"author"`
 	CreatedAt  time.Time      `json:"created_at"`
@@ -76,7 +95,7 @@ type LimitOverride struct {
 
 func overrideAnswer(o manage.ListedOverride) OverrideAnswer {
 	a := OverrideAnswer{
-		ID: o.ID, Rule: o.Rule, Key: o.Key, Limits: o.Limits, Burst: o.Burst, Reason: o.Reason, Author: o.Author,
+		ID: o.ID, Rule: o.Rule, Key: o.Key, Limits: o.Limits, Burst: o.Burst, Zone: o.Zone, Starts: o.Starts, Reason: o.Reason, Author: o.Author,
 		CreatedAt: o.CreatedAt, EndsAt: o.EndsAt, State: o.State,
 		EndedBy: o.EndedBy, ReplacedBy: o.ReplacedBy, NoEffect: o.NoEffect.Detail, Code: o.NoEffect.Code,
 	}
@@ -112,7 +131,7 @@ func (h *Handler) getOverrides(c *call) (any, error) {
 // addOverride answers POST /v1/overrides.
 func (h *Handler) addOverride(c *call, want *OverrideRequest) (any, error) {
 	d := manage.OverrideDraft{
-		Rule: want.Rule, Key: want.Key, Limits: want.Limits, Burst: want.Burst, Reason: want.Reason, Author: c.author(),
+		Rule: want.Rule, Key: want.Key, Limits: want.Limits, Burst: want.Burst, Zone: want.Zone, Starts: string(want.Starts), Reason: want.Reason, Author: c.author(),
 	}
 	if want.Limit != "" {
 		d.Limits = []string{want.Limit}

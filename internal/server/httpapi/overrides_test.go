@@ -70,6 +70,7 @@ var overridesTried = []tried{
 	{what: "GET /v1/overrides?state=any", status: 400},
 	{what: "GET /v1/overrides", status: 404, options: Options{Service: manage.Service{Overrides: none}}, with: func(*testing.T, *Options) {}},
 	{what: "POST /v1/overrides", body: `{"rule":"api","key":"user:a","limits":["5/1m","9/1h"],"until":"2026-01-02T00:00:00+01:00","reason":"x"}`, status: 201},
+	{what: "POST /v1/overrides", body: `{"rule":"api","key":"user:a","limit":"5/month","zone":"Asia/Shanghai","starts":15,"for":"2h","reason":"x"}`, status: 201},
 	{what: "POST /v1/overrides", body: `{"rule":"api"}`, status: 400},
 	{what: "POST /v1/overrides", body: strings.Replace(raise, "api", "none", 1), status: 404},
 	{what: "POST /v1/overrides", body: strings.Repeat(" ", maxOverrideBody+1), status: 413},
@@ -186,6 +187,7 @@ func TestOverridesProblems(t *testing.T) {
 		{"limit", "", badField, "required"}, {"limit", `"5"`, badField, "N/period"}, {"limit", `"0/1m"`, badField, ""}, {"limit", "5", badField, "string"},
 		{"limits-limit", `["5/1m","6/1m"]`, badField, "same period"}, {"limits", `["5/1m"]`, badField, "combined"},
 		{"limits-limit", `["unlimited","6/1m"]`, badField, "unlimited"}, {"limits-limit", `[` + strings.Repeat(`"5/1m",`, 16) + `"5/1m"]`, badField, "17"},
+		{"zone", `"UTC"`, badField, "1m is not a period of the calendar"}, {"starts", "15", badField, "1m is not a period of the calendar"}, {"starts", `["15"]`, badField, "starts"},
 		{"burst", "-1", badField, "burst"}, {"burst", "0.5", badField, "burst"},
 		{"for", "", badField, "required"}, {"for", `"-1h"`, badField, "duration"}, {"for", `"0s"`, badField, "duration"}, {"for", `"367d"`, badField, "366 days"},
 		{"until-for", `"tomorrow"`, badField, "not a time"}, {"until-for", `"2026-01-01T00:00:00Z"`, badField, "future"}, {"for-", `"1h","until":"2026-01-02T00:00:00Z"`, badField, "combined"},
@@ -201,6 +203,27 @@ func TestOverridesProblems(t *testing.T) {
 	if s.call("GET /v1/overrides", "").want(t, 200, &all); len(all.Overrides) != 0 {
 		t.Errorf("there are %+v", all)
 	}
+}
+
+// An override can move one client to another billing day. Its zone is that of the rule.
+func TestOverrideOfABillingDay(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: plans, key: user, limit: 3/month, zone: Asia/Shanghai}]\n")}})
+	for _, starts := range []string{`15`, `"15"`} {
+		var made OverrideAnswer
+		s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","starts":`+starts+`,"for":"90d","reason":"billing day"}`).want(t, 201, &made)
+		if made.Starts != "15" || made.Zone != "" {
+			t.Errorf("%+v", made)
+		}
+	}
+	for user, want := range map[string]string{"alice": "2026-01-31T16:00:00Z", "bob": "2026-01-14T16:00:00Z"} {
+		var a CheckAnswer
+		s.call("POST /v1/check", `{"user":"`+user+`"}`).want(t, 200, &a)
+		if got := time.Unix(a.Results[0].ResetAt, 0).UTC().Format(time.RFC3339); got != want {
+			t.Errorf("the period of %s ends at %s, want %s", user, got, want)
+		}
+	}
+	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","zone":"Mars/Olympus","for":"90d","reason":"x"}`).wantProblem(t, badField, "time zone database")
+	s.call("POST /v1/overrides", `{"rule":"plans","key":"user:bob","limit":"5/month","starts":"monday","for":"90d","reason":"x"}`).wantProblem(t, badField, "1 to 31")
 }
 
 // The key of a client is kept as stores know it: a secret is hashed, and the list finds it by

@@ -91,6 +91,8 @@ export interface Override {
   key: string
   limits: string[]
   burst?: number
+  zone?: string
+  starts?: string
   reason: string
   author: string
   created_at: string

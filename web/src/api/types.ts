@@ -2,7 +2,7 @@
 
 export type Words = string | string[]
 
-export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number }
+export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number }
 
 export interface Rule {
   id: string
@@ -13,6 +13,8 @@ export interface Rule {
   limit?: string
   limits?: string[]
   burst?: number
+  zone?: string
+  starts?: string | number
   buckets?: number
   shape?: boolean
   tiers?: Record<string, Quota>
