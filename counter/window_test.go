@@ -85,6 +85,9 @@ func TestRetentionDefaults(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = counter.Retention{Ever: time.Hour, Seconds: 1 << 30, Minutes: 2, Hours: -1, Days: 1 << 30, Months: 1 << 30, Years: 1 << 30}.WithDefaults()
+	if r.Days != counter.MaxHistory || r.Months != 2400 || r.Years != 200 {
+		t.Errorf("%+v", r)
+	}
 	for _, w := range counter.Windows() {
 		if after := min(r.After(w), r.DistributionAfter(w), r.BoardAfter(w)); after < w.Width() || after <= 0 {
 			t.Errorf("by %v it is kept for %v", w, after)

@@ -91,13 +91,13 @@ func TestDistinctNonsense(t *testing.T) {
 
 // A distribution weighs what its buckets take.
 func TestDistributionWeighs(t *testing.T) {
-	s, clock := newStore(t, Options{})
+	s, clock := newStore(t, Options{Retention: counter.Retention{Seconds: 3}})
 	k := counter.Key{Name: "k", Window: counter.Second}
 	var values []counter.Amount
 	for v := counter.Amount(1); len(values) < counter.MaxValues; v += 1 + v/40 {
 		values = append(values, v)
 	}
-	for range 3 {
+	for range 10 { // of which three can be read
 		if err := s.Observe(t.Context(), counter.Sample{Key: k, Values: values}); err != nil {
 			t.Fatal(err)
 		}

@@ -31,12 +31,20 @@ func calls(ctx context.Context, s *Store) map[string]func() error {
 	key := counter.Key{Name: "k"}
 	only := func(_ any, err error) error { return err }
 	return map[string]func() error{
-		"Add":     func() error { return only(s.Add(ctx, counter.Delta{Key: key, By: counter.One})) },
-		"Get":     func() error { return only(s.Get(ctx, key)) },
-		"Reset":   func() error { return only(s.Reset(ctx, key)) },
-		"History": func() error { return only(s.History(ctx, 1, key)) },
-		"NextID":  func() error { return only(s.NextID(ctx, "s")) },
-		"Score":   func() error { return only(s.Score(ctx, counter.Board{Name: "b"}, counter.Mark{Member: "m", By: 1})) },
+		"Add": func() error { return only(s.Add(ctx, counter.Delta{Key: key, By: counter.One})) },
+		"Get": func() error { return only(s.Get(ctx, key)) },
+		"Set": func() error { return only(s.Set(ctx, counter.Setting{Key: key, To: counter.One})) },
+		"Distinct": func() error {
+			return only(s.Add(ctx, counter.Delta{Key: counter.Key{Name: "k", Distinct: true}, Members: []string{"m"}}))
+		},
+		"Observe": func() error {
+			return s.Observe(ctx, counter.Sample{Key: key, Values: []counter.Amount{1}})
+		},
+		"Distributions": func() error { return only(s.Distributions(ctx, 1, key)) },
+		"Reset":         func() error { return only(s.Reset(ctx, key)) },
+		"History":       func() error { return only(s.History(ctx, 1, key)) },
+		"NextID":        func() error { return only(s.NextID(ctx, "s")) },
+		"Score":         func() error { return only(s.Score(ctx, counter.Board{Name: "b"}, counter.Mark{Member: "m", By: 1})) },
 		"Sliding": func() error {
 			return only(s.Score(ctx, counter.Board{Name: "b", Sliding: time.Minute}, counter.Mark{Member: "m", By: 1}))
 		},
@@ -80,14 +88,25 @@ func TestRedisIsAway(t *testing.T) {
 func TestRedisIsFull(t *testing.T) {
 	server := testredis.Start(t)
 	s := storeOn(t, clientOf(t, server), Options{})
+	if _, err := s.Set(t.Context(), counter.Setting{Key: counter.Key{Name: "before"}, To: counter.One}); err != nil {
+		t.Fatal(err)
+	}
 	server.FillMemory()
 	all := calls(t.Context(), s)
-	for _, what := range []string{"Add", "NextID", "Score", "Sliding", "Hit"} {
+	for _, what := range []string{"Add", "Distinct", "Set", "Observe", "NextID", "Score", "Sliding", "Hit"} {
 		if err := all[what](); !errors.Is(err, counter.ErrUnavailable) || !strings.Contains(err.Error(), "nothing was changed") {
 			t.Errorf("%s = %v", what, err)
 		}
 	}
+	// What could be set to 0 is not, beside what could not be set.
+	_, err := s.Set(t.Context(), counter.Setting{Key: counter.Key{Name: "before"}}, counter.Setting{Key: counter.Key{Name: "new"}, To: 1})
+	if !errors.Is(err, counter.ErrUnavailable) || !strings.Contains(err.Error(), "nothing was changed") {
+		t.Errorf("Set = %v", err)
+	}
 	server.FreeMemory()
+	if had, err := s.Reset(t.Context(), counter.Key{Name: "before"}); err != nil || had[0] != counter.One {
+		t.Errorf("Reset = %v, %v", had, err)
+	}
 	if keys := server.Do("KEYS", "*"); keys != "" {
 		t.Errorf("there are %q", keys)
 	}

@@ -88,17 +88,22 @@ func TestDistributionsFollowRedis(t *testing.T) {
 	clock.Set(weir.MicrosOf(time.Date(2025, 8, 29, 12, 0, 0, 0, time.UTC)))
 	s := storeOn(t, clientOf(t, testredis.Start(t)), Options{Clock: clock.Now})
 	total := int64(0)
-	for _, wrong := range []time.Duration{0, time.Second, -time.Second, 90 * 24 * time.Hour, -90 * 24 * time.Hour, 800 * 24 * time.Hour} {
+	for _, wrong := range []time.Duration{0, time.Second, -time.Second, 2 * time.Second, 3 * time.Minute, 90 * 24 * time.Hour, -90 * 24 * time.Hour, 800 * 24 * time.Hour} {
 		for _, w := range counter.Windows() {
 			k := counter.Key{Name: "k", Window: w}
 			s.ahead.Store(wrong.Microseconds())
 			if err := s.Observe(t.Context(), counter.Sample{Key: k, Values: []counter.Amount{counter.One}}); err != nil {
 				t.Fatal(err)
 			}
-			s.ahead.Store(-wrong.Microseconds())
-			got, err := s.Distributions(t.Context(), 1, k)
-			if err != nil || got[0][0].Count != total+1 || !got[0][0].Start.Equal(w.Start(w.Index(clock.Now(), nil), nil)) {
-				t.Errorf("%v off, %v: %+v, %v", wrong, w, got, err)
+			for _, n := range []int{1, 3} {
+				if n > s.kept.Windows(w) {
+					continue
+				}
+				s.ahead.Store(wrong.Microseconds())
+				got, err := s.Distributions(t.Context(), n, k)
+				if err != nil || got[0][n-1].Count != total+1 || !got[0][n-1].Start.Equal(w.Start(w.Index(clock.Now(), nil), nil)) {
+					t.Errorf("%v off, %v: %+v, %v", wrong, w, got, err)
+				}
 			}
 		}
 		total++
