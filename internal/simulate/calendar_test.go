@@ -1,0 +1,27 @@
+package simulate
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/weirhq/weir"
+)
+
+// A month is played by the algorithm that can, meets its end, and the others say why they are
+// left out.
+func TestCalendarIsPlayed(t *testing.T) {
+	limit := weir.MustParseLimit("100/month zone Asia/Shanghai starts 15")
+	lanes, leftOut := AllLanes(limit)
+	if len(lanes) != 1 || lanes[0].Limit.Limit() != limit || !strings.Contains(strings.Join(leftOut, " "), "token_bucket is left out: a month of the calendar is a fixed_window") {
+		t.Fatalf("%+v, %q", lanes, leftOut)
+	}
+	pattern, _ := patternNamed("boundary")
+	var c collector
+	if err := pattern.make(&c, limit, 1); err != nil {
+		t.Fatal(err)
+	}
+	r := Run(limit, lanes, Traffic{Requests: c.sorted()}, 60)
+	if got := r.Lanes[0]; got.Allowed != 200 || got.Worst != 200 || got.Bound != 200 || r.Limit != "100/month zone Asia/Shanghai starts 15" {
+		t.Errorf("%+v", r)
+	}
+}
