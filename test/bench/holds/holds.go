@@ -1,4 +1,5 @@
-// Package holds measures what it takes to reserve and settle, beside a take.
+// Package holds measures what it takes to reserve and settle, and to take of a calendar quota,
+// beside a take.
 package holds
 
 import (
@@ -40,6 +41,8 @@ const inMemory, inRedis = "memory", "Redis"
 // The aims: how much longer than a take it may take.
 var aims = map[string]float64{inMemory: 4, inRedis: 3}
 
+const calendarAim = 1.05
+
 // Figure is what one contestant took for a request.
 type Figure struct {
 	Store     string
@@ -53,21 +56,30 @@ type Figure struct {
 
 // contestant makes what one caller does for a client.
 type contestant struct {
-	name string
-	do   func(l *weir.Limiter, key string) error
+	name   string
+	do     func(l *weir.Limiter, key string) error
+	change func(*weir.Limit) // nil if it has the limit of the others
 }
 
 const cost = 10
 
-func contestants() []contestant {
-	return []contestant{
-		{"take", func(l *weir.Limiter, key string) error {
-			d, err := l.Take(context.Background(), key, cost)
-			return allowed(d, err)
-		}},
-		{"reserve, settle with half", reserve(cost / 2)},
-		{"reserve, settle with double", reserve(2 * cost)},
+const ofMonth = "take, per calendar month"
+
+// contestants are beside a take the holds, or for a fixed window the same of the calendar.
+func contestants(a weir.Algorithm) []contestant {
+	if a == weir.FixedWindow {
+		return []contestant{{name: "take", do: take}, {name: ofMonth, do: take, change: func(l *weir.Limit) { l.Period, l.Starts = weir.Month, "15" }}}
 	}
+	return []contestant{
+		{name: "take", do: take},
+		{name: "reserve, settle with half", do: reserve(cost / 2)},
+		{name: "reserve, settle with double", do: reserve(2 * cost)},
+	}
+}
+
+func take(l *weir.Limiter, key string) error {
+	d, err := l.Take(context.Background(), key, cost)
+	return allowed(d, err)
 }
 
 func allowed(d weir.Decision, err error) error {
@@ -99,6 +111,7 @@ func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
 		{Store: inMemory, Callers: 2, Algorithm: weir.SlidingWindow},
 		{Store: inRedis, Callers: 128, Algorithm: weir.TokenBucket}, {Store: inRedis, Callers: 128, Algorithm: weir.SlidingWindow},
 		{Store: inRedis, Callers: 1, Algorithm: weir.TokenBucket},
+		{Store: inMemory, Callers: 1, Algorithm: weir.FixedWindow}, {Store: inRedis, Callers: 128, Algorithm: weir.FixedWindow},
 	}
 	for step, setting := range settings {
 		out = append(out, run(t, addr, o, setting, func() { progress(step, len(settings), fmt.Sprint(setting.Store, ", ", setting.Callers)) })...)
@@ -114,11 +127,15 @@ func run(t testing.TB, addr string, o Options, setting Figure, progress func()) 
 		defer store.Close()
 		open = func() weir.Store { return store }
 	}
-	all, keys := contestants(), clients.Keys(o.Keys)
+	all, keys := contestants(setting.Algorithm), clients.Keys(o.Keys)
 	turns := rounds.Turns{Contestants: len(all), Rounds: o.Rounds, Seed: [2]uint64{7, 9}}
 	measured := testcall.Must(rounds.Take(turns, func(_, i int) (Figure, error) {
 		progress()
-		l, err := weir.NewLimiter(open(), weir.Limit{Name: fmt.Sprint("c", i), Algorithm: setting.Algorithm, N: 1_000_000_000, Period: time.Hour})
+		limit := weir.Limit{Name: fmt.Sprint("c", i), Algorithm: setting.Algorithm, N: 1_000_000_000, Period: time.Hour}
+		if all[i].change != nil {
+			all[i].change(&limit)
+		}
+		l, err := weir.NewLimiter(open(), limit)
 		if err != nil {
 			return Figure{}, err
 		}
@@ -189,12 +206,19 @@ func WriteTable(w io.Writer, m machine.Description, o Options, figures []Figure)
 func judge(figures []Figure) (out []table.Aim) {
 	for _, store := range []string{inMemory, inRedis} {
 		a := table.Aim{What: "reserve and settle in " + store + " ÷ a take", Bound: aims[store]}
+		month := table.Aim{What: "a take of a calendar month in " + store + " ÷ one of a fixed window", Bound: calendarAim}
 		for _, f := range figures {
+			if f.Name == ofMonth {
+				if f.Store == store {
+					month.Measured = f.Ratio
+				}
+				continue
+			}
 			if f.Store == store && (store == inMemory || f.Callers > 1) {
 				a.Measured = max(a.Measured, f.Ratio)
 			}
 		}
-		out = append(out, a)
+		out = append(out, a, month)
 	}
 	return out
 }
