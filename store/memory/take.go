@@ -21,7 +21,7 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 			charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
 		}
 		charge.Decide(d, now)
-		if h != nil && d.Allowed && c.isFullLocked(h, sh, k, now) {
+		if h != nil && d.Allowed && found && sh.isHeldLocked(slot) && c.isFullLocked(h, sh, k, now) {
 			*d = op.Peek(charge.Prev, charge.Tail, now)
 			sh.denyFullLocked(d, k, now)
 			sh.mu.Unlock()
