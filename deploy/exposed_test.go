@@ -104,7 +104,7 @@ func play(t *testing.T, m *metrics.Metrics) {
 rules:
   - {id: open, key: user, algorithm: sliding_log, limit: 2/1d}
   - {id: closed, key: ip, limit: 5/1h, on_failure: closed}
-  - {id: trial, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow, match: {when: "true"}}
+  - {id: trial, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow, warn: 80%, match: {when: "true"}}
 `))
 	if err := problems.Err(); err != nil {
 		t.Fatal(err)

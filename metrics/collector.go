@@ -33,6 +33,7 @@ var (
 	holdOverrunsDesc = desc("hold_overruns_total", "Holds of each rule that used more than was reserved.", "rule")
 	holdUnitsDesc    = desc("hold_units_total", "Units of each rule's holds and of charges without a hold.", "rule", "kind")
 
+	warningsDesc    = desc("warnings_total", "Clients that have reached a threshold of each rule, once per client, period and threshold.", "rule")
 	expressionsDesc = desc("expression_failures_total", "Evaluations of each rule's expressions that failed.", "rule")
 
 	rulesDesc    = desc("rules", "Rules in force, by mode.", "mode")
@@ -63,7 +64,7 @@ var (
 
 var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
-	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, expressionsDesc,
+	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, warningsDesc, expressionsDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
 }
 
@@ -215,6 +216,9 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 			counter(ch, decisionsDesc, n, l.label, s.String())
 		}
 	}
+	if n := l.warned.Load(); n > 0 || l.warns {
+		counter(ch, warningsDesc, n, l.label)
+	}
 	if x := l.exprs.Load(); x != nil {
 		counter(ch, expressionsDesc, uint64(x.failures()), l.label)
 	}
@@ -227,7 +231,7 @@ func (c *ruleCounters) any() bool {
 			return true
 		}
 	}
-	return c.holds.Load() != nil
+	return c.holds.Load() != nil || c.warned.Load() > 0
 }
 
 func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, n uint64, labels ...string) {

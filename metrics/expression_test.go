@@ -6,6 +6,16 @@ import (
 	_ "github.com/weirhq/weir/rule/expression"
 )
 
+// Warnings are counted by rule; one that warns has the series from the beginning.
+func TestWarnings(t *testing.T) {
+	b := newBench(t, "rules: [{id: plan, key: user, algorithm: fixed_window, limit: 2/1h, warn: [50%, 100%]}, {id: plain, key: user, limit: 1000/1h}]", Options{})
+	want(t, b.Metrics, "weir_warnings_total", `{rule="plan"} 0`)
+	for range 4 {
+		b.check(t, alice)
+	}
+	want(t, b.Metrics, "weir_warnings_total", `{rule="plan"} 2`)
+}
+
 // Expressions that fail are counted by rule, also when rules are installed again.
 func TestExpressionFailures(t *testing.T) {
 	const rules = `

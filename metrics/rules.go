@@ -14,12 +14,23 @@ import (
 // sayings are what rules say, the first outcomes.
 const sayings = engine.OutcomeDegradedDenied + 1
 
-// ruleCounters are those of one rule, in a cache line of their own.
+// ruleCounters are those of one rule, in cache lines of their own.
 type ruleCounters struct {
 	said  [sayings]atomic.Uint64
 	holds atomic.Pointer[holdCounters] // nil as long as there were none
 	exprs atomic.Pointer[expressions]  // nil as long as there were none
-	_     [64 - 8*sayings - 16]byte
+
+	warned atomic.Uint64
+	_      [128 - 8*sayings - 24]byte
+}
+
+// ObserveWarning implements [engine.WarningObserver].
+func (m *Metrics) ObserveWarning(w engine.Warning) {
+	c := m.rules.Load().find(w.Rule)
+	if c == nil {
+		c = &m.others
+	}
+	c.warned.Add(1)
 }
 
 // expressions are those of a rule, and how often those that it had before have failed.
@@ -44,6 +55,7 @@ func (c *ruleCounters) follow(e *rule.Entry) {
 type labelled struct {
 	label string
 	mode  rule.Mode
+	warns bool
 	*ruleCounters
 }
 
@@ -116,7 +128,7 @@ func (m *Metrics) install() {
 			}
 			counters.follow(c)
 			next.byID[c.ID] = counters
-			next.own = append(next.own, labelled{c.ID, c.Mode, counters})
+			next.own = append(next.own, labelled{c.ID, c.Mode, len(c.Warn) > 0, counters})
 		}
 		next.byRule[c] = counters
 	}

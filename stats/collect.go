@@ -18,7 +18,8 @@ type collector struct {
 	lines    map[frame.Line]*line // of rules; those that went out of force for a while
 	second   int64                // that is being counted
 	frame    *frame.Frame
-	ten      int64 // the ten seconds that are being counted
+	warned   frame.Warned // of this second
+	ten      int64        // the ten seconds that are being counted
 	detail   *frame.Frame
 	ranks    *ranks
 	number   int64 // of parts that were made
@@ -46,6 +47,7 @@ func (r *Recorder) tick(now time.Time) {
 		return
 	}
 	r.takeCountsLocked()
+	r.takeWarningsLocked()
 	r.closeTenLocked(second / 10)
 	r.closeSecondLocked() // the last one, because it wakes who sends
 	c.second = second
@@ -58,6 +60,7 @@ func (r *Recorder) close(now time.Time) {
 	defer c.mu.Unlock()
 	r.takeSamplesLocked(r.index.Load())
 	r.takeCountsLocked()
+	r.takeWarningsLocked()
 	r.closeDetailLocked()
 	r.closeTenLocked(now.Unix() / 10)
 	r.closeSecondLocked()
@@ -72,7 +75,7 @@ func (r *Recorder) closeSecondLocked() {
 	if !c.frame.Empty() {
 		r.putLocked(&archive.Part{Kind: archive.Series, Start: c.second, ID: r.nextIDLocked(), Frame: c.frame.Append(nil)}, c.frame.Requests.Total())
 	}
-	r.queue.closed(c.second, c.frame)
+	r.queue.closed(closed{c.second, c.frame, c.warned})
 	c.frame = &frame.Frame{}
 }
 
@@ -86,7 +89,7 @@ func (r *Recorder) closeTenLocked(next int64) {
 			c.ranks.id = r.nextIDLocked()
 		}
 		c.ranks.revision++
-		top := &frame.Frame{Denials: c.ranks.denials.list(r.options.Instance)}
+		top := &frame.Frame{Denials: c.ranks.denials.list(r.options.Instance), Warned: c.ranks.warned}
 		c.ranks.put(top)
 		r.putLocked(&archive.Part{Kind: archive.Top, Start: c.ten * 10, ID: c.ranks.id, Revision: c.ranks.revision, Frame: top.Append(nil)}, 0)
 	}

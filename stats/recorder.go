@@ -57,6 +57,7 @@ type Recorder struct {
 	requests   *line // those that no rule's line counts alone
 	routes     routes
 	holds      holds
+	warned     warned
 
 	collector   collector
 	queue       queue

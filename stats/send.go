@@ -40,12 +40,13 @@ type waiting struct {
 type closed struct {
 	second int64
 	frame  *frame.Frame
+	warned frame.Warned
 }
 
 // closed adds a second that is over.
-func (q *queue) closed(second int64, f *frame.Frame) {
+func (q *queue) closed(over closed) {
 	q.mu.Lock()
-	q.over = append(q.over, closed{second, f})
+	q.over = append(q.over, over)
 	q.over = q.over[max(0, len(q.over)-behind):]
 	q.mu.Unlock()
 	select {

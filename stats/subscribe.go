@@ -18,6 +18,9 @@ type Live struct {
 	// Frame is the traffic of all instances. It is shared and must not be changed.
 	Frame *frame.Frame
 
+	// Warned are the warnings of this instance alone since the last event. Each is sent once.
+	Warned frame.Warned
+
 	// Local reports that the archive is unavailable, and the frame is of this instance
 	// alone.
 	Local bool
@@ -134,7 +137,7 @@ func (r *Recorder) publish(ctx context.Context, over closed, arrived bool) {
 	if !r.subscribers.any() {
 		return
 	}
-	live := Live{Time: time.Unix(over.second, 0).UTC(), Frame: over.frame}
+	live := Live{Time: time.Unix(over.second, 0).UTC(), Frame: over.frame, Warned: over.warned}
 	if lag := int64(r.archive.Lag() / time.Second); lag > 0 {
 		second := over.second - lag
 		slots, err := []archive.Slot(nil), error(nil)

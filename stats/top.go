@@ -141,6 +141,7 @@ type ranks struct {
 	byRule map[string]*[2]*frame.Counter // by the rule
 
 	denials denials
+	warned  frame.Warned
 
 	changed  bool   // since they were sent
 	id       string // of the part that they are sent as

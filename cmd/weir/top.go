@@ -28,7 +28,7 @@ func newTop() *cobra.Command {
 		Use:   "top",
 		Short: "Watch a running weir live",
 		Long: `Watch a running weir live: requests by outcome, the latency of decisions, alerts that
-fire, the busiest rules, and the clients that are denied and allowed most.
+fire, clients near their limits, the busiest rules, and the clients that are denied and allowed most.
 
 The screen updates every --interval, until you press q or Ctrl-C. With --once, or if the
 output is not a terminal, top prints one screen. Set NO_COLOR to turn off colours.`,
@@ -69,7 +69,7 @@ func (f *topFlags) run(cmd *cobra.Command) error {
 		return err
 	}
 	if f.client.output == "json" {
-		return writeJSON(out, map[string]any{"summary": v.minute, "denied": v.denied, "allowed": v.allowed, "alerts": v.alerts})
+		return writeJSON(out, map[string]any{"summary": v.minute, "denied": v.denied, "allowed": v.allowed, "alerts": v.alerts, "warnings": v.warnings})
 	}
 	k := look{pencil: unicodePencil, coloured: os.Getenv("NO_COLOR") == ""}
 	if f.ascii {
@@ -123,6 +123,7 @@ type news struct {
 	minute          httpapi.SummaryAnswer
 	denied, allowed httpapi.TopAnswer
 	alerts          httpapi.AlertsAnswer
+	warnings        httpapi.WarningsAnswer
 }
 
 func ask(ctx context.Context, server *client) (n news, err error) {
@@ -136,10 +137,11 @@ func ask(ctx context.Context, server *client) (n news, err error) {
 		{[]string{"stats", "top"}, ranked("denied"), &n.denied},
 		{[]string{"stats", "top"}, ranked("allowed"), &n.allowed},
 		{[]string{"alerts"}, nil, &n.alerts},
+		{[]string{"stats", "warnings"}, url.Values{"n": {"20"}}, &n.warnings},
 	} {
 		_, err := server.ask(ctx, question{method: http.MethodGet, path: q.path, query: q.query}, q.into)
-		if r, ok := errors.AsType[*rejection](err); ok && q.into == any(&n.alerts) && r.Status == http.StatusNotFound {
-			continue // it watches for nothing
+		if r, ok := errors.AsType[*rejection](err); ok && (q.into == any(&n.alerts) || q.into == any(&n.warnings)) && r.Status == http.StatusNotFound {
+			continue // it watches for nothing, or is older
 		}
 		if err != nil {
 			return news{}, err

@@ -64,6 +64,11 @@ func drawnView(t *rapid.T) *view {
 	if rapid.Bool().Draw(t, "upstream") {
 		v.minute.Upstream = &httpapi.StatsUpstream{Errors: 1, ErrorShare: rapid.Float64().Draw(t, "share"), Latency: latency.Draw(t, "latency")}
 	}
+	for range rapid.IntRange(0, 6).Draw(t, "warnings") {
+		v.warnings.Warnings = append(v.warnings.Warnings, httpapi.StatsWarning{
+			At: float64(v.minute.To), Key: text.Draw(t, "warned"), Rule: text.Draw(t, "warning rule"), Threshold: rapid.Int64Range(1, 100).Draw(t, "threshold"), Used: number.Draw(t, "used"), Limit: number.Draw(t, "of"),
+		})
+	}
 	for range rapid.IntRange(0, 6).Draw(t, "alerts") {
 		v.alerts.Active = append(v.alerts.Active, alert.Alert{Kind: alert.Kind(text.Draw(t, "kind")), Summary: text.Draw(t, "summary"), Silenced: rapid.Bool().Draw(t, "silenced")})
 	}
@@ -128,12 +133,14 @@ func TestScreenParts(t *testing.T) {
 	v.minute.Upstream = &httpapi.StatsUpstream{Errors: 1, ErrorShare: 0.01}
 	for i := range 5 {
 		v.alerts.Active = append(v.alerts.Active, alert.Alert{Kind: alert.Shadow, Summary: fmt.Sprint("number ", i), Silenced: i == 1})
+		v.warnings.Warnings = append(v.warnings.Warnings, httpapi.StatsWarning{At: float64(v.minute.To) - float64(i)*150, Key: "user:alice", Rule: "plan", Threshold: 95, Used: 9500 + int64(i), Limit: 10000})
 	}
 	for _, size := range []struct{ width, height, rules, keys int }{{80, 24, 3, 0}, {80, 60, 23, 14}, {60, 60, 21, 7}, {50, 20, 0, 0}} {
 		k := look{width: size.width, height: size.height, live: true, pencil: unicodePencil}
 		screen := strings.Join(v.lines(k, time.Unix(0, 0)), "\n")
 		for _, part := range []string{
 			"store unavailable since ", "figures of this instance only; connection refused", "! shadow     number 0 (since ", "number 1 (since ", ", silenced)", "! and 2 more; weir alerts lists them",
+			"~ 95 %       user:alice has used 9,500 of 10,000 of plan (at ", "~ and 2 more clients near their limits",
 			"requests         1,517/s", "shadow             7.0/s", "degraded           5.0/s", "failed             3.0/s", "blocked            2.0/s",
 			"denied share      19.8 %", "decisions     p50 0.0 µs", "upstream      p50 0.0 µs",
 		} {

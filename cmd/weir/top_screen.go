@@ -33,6 +33,7 @@ type look struct {
 func (v *view) lines(k look, now time.Time) []string {
 	all := v.head(k, now)
 	all = append(all, v.firing(k)...)
+	all = append(all, v.warned(k)...)
 	all = append(all, v.figures(k)...)
 	rules, keys := v.past.rules(), max(len(v.denied.Entries), len(v.allowed.Entries))
 	roomForRules, roomForKeys := divide(k.height-len(all)-1, len(rules), keys, k.width < narrow)
@@ -137,6 +138,29 @@ func (v *view) firing(k look) (all []line) {
 			room := max(8, textWidth(l[1].text)-excess)
 			l[1].text = clipped(l[1].text, room)
 		}
+		all = append(all, l)
+	}
+	return all
+}
+
+// warned are the clients that have reached a threshold in the last ten minutes, the first of
+// them.
+func (v *view) warned(k look) (all []line) {
+	const most = 3
+	recent := v.warnings.Warnings
+	for i, w := range recent {
+		if w.At < float64(v.minute.To)-600 {
+			recent = recent[:i]
+			break
+		}
+	}
+	for i, w := range recent {
+		if i == most && len(recent) > most+1 {
+			return append(all, text(yellow, "~ and %d more clients near their limits", len(recent)-most))
+		}
+		l := text(yellow, "~ %s", cell(fmt.Sprintf("%d %%", w.Threshold), 10))
+		l.add(plain, " %s has used %s of %s of %s", clipped(printable(w.Key), max(8, k.width-60)), grouped(w.Used), grouped(w.Limit), printable(w.Rule))
+		l.add(faint, " (at %s)", time.UnixMicro(int64(w.At*1e6)).Format(time.TimeOnly))
 		all = append(all, l)
 	}
 	return all

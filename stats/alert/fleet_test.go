@@ -103,7 +103,7 @@ func (f *fleet) silence(w *Watcher, id string, d time.Duration) error {
 // told is what waits to be sent.
 func told(w *Watcher) string {
 	var all []string
-	for alerts := w.outboxes[0].take(); alerts != nil; alerts = w.outboxes[0].take() {
+	for alerts, some := w.outboxes[0].take(); some; alerts, some = w.outboxes[0].take() {
 		for _, a := range alerts {
 			all = append(all, string(a.State)+" "+a.ID)
 		}

@@ -37,28 +37,28 @@ const (
 	patience    = 10 * time.Second // for one attempt
 )
 
-// outbox is what waits for a notifier, which gets one message after the other.
-type outbox struct {
-	to      Notifier
+// outbox is what waits for a notifier, which gets one message after the other. Alerts and
+// warnings have one each, so that many warnings displace no alert.
+type outbox[M any] struct {
+	to      string // its name
+	what    string // for the log
+	send    func(context.Context, M) error
 	logger  *slog.Logger
 	signal  chan struct{}
 	dropped atomic.Int64
 
 	mu      sync.Mutex
-	waiting [][]Alert
+	waiting []M
 }
 
-func newOutbox(to Notifier, logger *slog.Logger) *outbox {
-	return &outbox{to: to, logger: logger, signal: make(chan struct{}, 1)}
+func newOutbox[M any](to, what string, send func(context.Context, M) error, logger *slog.Logger) *outbox[M] {
+	return &outbox[M]{to: to, what: what, send: send, logger: logger, signal: make(chan struct{}, 1)}
 }
 
 // put never waits: if too much does already, the oldest is dropped.
-func (o *outbox) put(alerts []Alert) {
-	if len(alerts) == 0 {
-		return
-	}
+func (o *outbox[M]) put(message M) {
 	o.mu.Lock()
-	o.waiting = append(o.waiting, alerts)
+	o.waiting = append(o.waiting, message)
 	if len(o.waiting) > maxQueue {
 		o.waiting = o.waiting[1:]
 		o.dropped.Add(1)
@@ -70,24 +70,24 @@ func (o *outbox) put(alerts []Alert) {
 	}
 }
 
-func (o *outbox) take() []Alert {
+func (o *outbox[M]) take() (first M, some bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if len(o.waiting) == 0 {
-		return nil
+		return first, false
 	}
-	first := o.waiting[0]
+	first = o.waiting[0]
 	o.waiting = o.waiting[1:]
-	return first
+	return first, true
 }
 
 // run tells until the context ends.
-func (o *outbox) run(ctx context.Context) {
+func (o *outbox[M]) run(ctx context.Context) {
 	for {
 		select {
 		case <-o.signal:
-			for alerts := o.take(); alerts != nil && ctx.Err() == nil; alerts = o.take() {
-				o.deliver(ctx, alerts)
+			for message, some := o.take(); some && ctx.Err() == nil; message, some = o.take() {
+				o.deliver(ctx, message)
 			}
 		case <-ctx.Done():
 			return
@@ -96,18 +96,18 @@ func (o *outbox) run(ctx context.Context) {
 }
 
 // deliver tries until it succeeds or makes no sense any more.
-func (o *outbox) deliver(ctx context.Context, alerts []Alert) {
+func (o *outbox[M]) deliver(ctx context.Context, message M) {
 	pause := firstPause
 	for attempt := 1; ; attempt++ {
 		once, cancel := context.WithTimeout(ctx, patience)
-		err := o.to.Notify(once, alerts)
+		err := o.send(once, message)
 		cancel()
 		if err == nil || ctx.Err() != nil {
 			return
 		}
 		if _, permanent := errors.AsType[*PermanentError](err); permanent || attempt == maxAttempts {
 			o.dropped.Add(1)
-			o.logger.Error("alerts not sent", "to", o.to.Name(), "attempts", attempt, "error", err)
+			o.logger.Error(o.what+" not sent", "to", o.to, "attempts", attempt, "error", err)
 			return
 		}
 		if clock.Sleep(ctx, time.Duration(float64(pause)*(0.5+0.5*rand.Float64()))) != nil {

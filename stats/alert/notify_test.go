@@ -128,10 +128,10 @@ func TestOutbox(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := &receiver{fails: 5, err: errors.New("away")}
-		o := newOutbox(r, slog.New(slog.DiscardHandler))
+		o := newOutbox(r.Name(), "alerts", r.Notify, slog.New(slog.DiscardHandler))
 		var running sync.WaitGroup
 		running.Go(func() { o.run(ctx) })
-		o.put(nil)
+		putAlerts(o, nil)
 		o.put(some)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()

@@ -53,7 +53,8 @@ type Watcher struct {
 	options   Options
 	evaluator *Evaluator
 	list      *List
-	outboxes  []*outbox
+	outboxes  []*outbox[[]Alert]
+	warnings  []*outbox[Warnings]
 	repeated  []time.Time
 	looked    time.Time // when it was asked what is not known by the second
 	leads     bool
@@ -79,7 +80,10 @@ func New(o Options) (*Watcher, error) {
 	}
 	w := &Watcher{options: o, evaluator: e, list: newList(o.Clock, o.Source.Archive()), repeated: make([]time.Time, len(o.Notifiers))}
 	for _, n := range o.Notifiers {
-		w.outboxes = append(w.outboxes, newOutbox(n, o.Logger))
+		w.outboxes = append(w.outboxes, newOutbox(n.Name(), "alerts", n.Notify, o.Logger))
+		if n, ok := n.(WarningNotifier); ok {
+			w.warnings = append(w.warnings, newOutbox(n.Name(), "warnings", n.NotifyWarnings, o.Logger))
+		}
 	}
 	return w, nil
 }
@@ -91,6 +95,9 @@ func (w *Watcher) List() *List { return w.list }
 func (w *Watcher) Dropped() int64 {
 	n := int64(0)
 	for _, o := range w.outboxes {
+		n += o.dropped.Load()
+	}
+	for _, o := range w.warnings {
 		n += o.dropped.Load()
 	}
 	return n
@@ -117,6 +124,9 @@ func (w *Watcher) Run(ctx context.Context) error {
 	for _, o := range w.outboxes {
 		senders.Go(func() { o.run(ctx) })
 	}
+	for _, o := range w.warnings {
+		senders.Go(func() { o.run(ctx) })
+	}
 	w.share(ctx)
 	now := w.options.Clock()
 	err = w.options.Source.Replay(ctx, now.Add(-w.evaluator.Reach()), now, func(l stats.Live) {
@@ -135,6 +145,7 @@ func (w *Watcher) Run(ctx context.Context) error {
 			if !open {
 				return nil
 			}
+			w.warn(l.Warned)
 			w.take(ctx, l)
 		}
 	}
@@ -214,7 +225,7 @@ func (w *Watcher) step(s Sample) {
 		r, ok := n.(Repeater)
 		if ok && len(firing) > 0 && now.Sub(w.repeated[i]) >= r.Repeat() {
 			w.repeated[i] = now
-			w.outboxes[i].put(attributed(w.list.audible(firing)))
+			putAlerts(w.outboxes[i], attributed(w.list.audible(firing)))
 		}
 	}
 }
@@ -230,7 +241,13 @@ func (w *Watcher) sign(alerts []Alert) []Alert {
 func (w *Watcher) tell(alerts []Alert) {
 	audible := attributed(w.list.audible(alerts))
 	for _, o := range w.outboxes {
-		o.put(audible)
+		putAlerts(o, audible)
+	}
+}
+
+func putAlerts(o *outbox[[]Alert], alerts []Alert) {
+	if len(alerts) > 0 {
+		o.put(alerts)
 	}
 }
 

@@ -6,7 +6,6 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -25,8 +24,10 @@ const (
 
 // Message is the body of a webhook.
 type Message struct {
-	Version int     `json:"version"` // 1
-	Alerts  []Alert `json:"alerts"`
+	Version  int       `json:"version"` // 1
+	Alerts   []Alert   `json:"alerts"`  // empty in a message with warnings
+	Warnings []Warning `json:"warnings,omitempty"`
+	More     int64     `json:"more,omitempty"` // warnings of the same time that are not listed
 }
 
 // WebhookOptions configures a webhook.
@@ -89,17 +90,18 @@ func (p *poster) Name() string { return p.name }
 
 // Notify implements [Notifier].
 func (w *Webhook) Notify(ctx context.Context, alerts []Alert) error {
-	body, err := json.Marshal(Message{Version: 1, Alerts: alerts})
-	if err != nil {
-		return &PermanentError{err}
-	}
+	return w.send(ctx, Message{Version: 1, Alerts: alerts})
+}
+
+// signed are the headers of a message.
+func (w *Webhook) signed(body []byte) http.Header {
 	header := http.Header{}
 	if len(w.secret) > 0 {
 		at := strconv.FormatInt(w.clock().Unix(), 10)
 		header.Set(TimestampHeader, at)
 		header.Set(SignatureHeader, sign(w.secret, at, body))
 	}
-	return w.post(ctx, header, body)
+	return header
 }
 
 // sign also covers the time, so that an old message cannot be sent again.

@@ -241,7 +241,7 @@ func (f *Frame) Trim() {
 	}
 	fold(f.Holds, MaxHolds, (*Holds).weight, func(_ string, h *Holds) { f.Hold(Other).Merge(h) })
 	f.Denials = trimDenials(f.Denials)
-	f.Warned.trim()
+	f.Warned.Trim()
 	if all := f.Top[""]; all != nil {
 		all.trim(MaxRankedAll)
 		delete(f.Top, "") // it does not count towards MaxRankings

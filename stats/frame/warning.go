@@ -11,8 +11,8 @@ type Warning struct {
 	At        int64 // Unix microseconds
 	Rule      string
 	Key       string
-	Period    int64 // of the limit, in microseconds
-	Threshold int64 // percent
+	Policy    string // the limit as a rule defines it, such as "100/1m"
+	Threshold int64  // percent
 	Used      int64
 	Limit     int64
 	ResetAt   int64  // Unix microseconds; when the client is fully reset, if it makes no more requests
@@ -30,7 +30,7 @@ const MaxWarnings = 128
 
 func compareWarnings(a, b Warning) int {
 	return cmp.Or(
-		cmp.Compare(b.At, a.At), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Key, b.Key), cmp.Compare(a.Period, b.Period),
+		cmp.Compare(b.At, a.At), strings.Compare(a.Rule, b.Rule), strings.Compare(a.Key, b.Key), strings.Compare(a.Policy, b.Policy),
 		cmp.Compare(b.Threshold, a.Threshold), cmp.Compare(a.Used, b.Used), cmp.Compare(a.Limit, b.Limit),
 		cmp.Compare(a.ResetAt, b.ResetAt), strings.Compare(a.Instance, b.Instance),
 	)
@@ -48,7 +48,8 @@ func (w *Warned) Merge(other *Warned) {
 	}
 }
 
-func (w *Warned) trim() {
+// Trim reduces the list to its bound.
+func (w *Warned) Trim() {
 	if len(w.List) > MaxWarnings {
 		w.List = slices.Clone(w.List[:MaxWarnings])
 	}
@@ -61,6 +62,7 @@ func (e *encoder) warned(w *Warned) {
 		one := &w.List[i]
 		e.text(one.Rule)
 		e.text(one.Key)
+		e.text(one.Policy)
 		e.text(one.Instance)
 		for _, n := range one.numbers() {
 			e.number(*n)
@@ -73,7 +75,7 @@ func (d *decoder) warned(w *Warned) {
 	n := d.size()
 	w.List = slices.Grow(w.List[:0], min(n, MaxWarnings))
 	for range n {
-		one := Warning{Rule: d.text(), Key: d.text(), Instance: d.text()}
+		one := Warning{Rule: d.text(), Key: d.text(), Policy: d.text(), Instance: d.text()}
 		for _, to := range one.numbers() {
 			*to = d.number()
 		}
@@ -84,6 +86,6 @@ func (d *decoder) warned(w *Warned) {
 	}
 }
 
-func (w *Warning) numbers() [6]*int64 {
-	return [...]*int64{&w.At, &w.Period, &w.Threshold, &w.Used, &w.Limit, &w.ResetAt}
+func (w *Warning) numbers() [5]*int64 {
+	return [...]*int64{&w.At, &w.Threshold, &w.Used, &w.Limit, &w.ResetAt}
 }

@@ -11,7 +11,7 @@ import (
 var warnings = rapid.Custom(func(t *rapid.T) Warning {
 	name := rapid.SampledFrom([]string{"", "a", "user:alice", "\x00\xff"})
 	return Warning{
-		At: count(t, "at"), Rule: name.Draw(t, "rule"), Key: name.Draw(t, "key"), Period: count(t, "period"), Threshold: count(t, "threshold"),
+		At: count(t, "at"), Rule: name.Draw(t, "rule"), Key: name.Draw(t, "key"), Policy: name.Draw(t, "policy"), Threshold: count(t, "threshold"),
 		Used: count(t, "used"), Limit: count(t, "limit"), ResetAt: count(t, "reset"), Instance: name.Draw(t, "instance"),
 	}
 })

@@ -19,6 +19,7 @@ var statsRoutes = []route{
 	{"GET", "/v1/stats/clients", reading, counted((*Handler).statsClients)},
 	{"GET", "/v1/stats/client", reading, counted((*Handler).statsClient)},
 	{"GET", "/v1/stats/denials", reading, counted((*Handler).statsDenials)},
+	{"GET", "/v1/stats/warnings", reading, counted((*Handler).statsWarnings)},
 	{"GET", "/v1/stats/usage", reading, counted((*Handler).statsUsage)},
 	{"GET", "/v1/stats/holds", reading, counted((*Handler).statsHolds)},
 	{"GET", "/v1/stats/suggest", reading, counted((*Handler).statsSuggest)},

@@ -109,6 +109,27 @@ func (h *Handler) statsDenials(c *call) (any, error) {
 	return answer, h.knownRule(q.Rule, len(s.Denials) > 0)
 }
 
+// statsWarnings answers GET /v1/stats/warnings.
+func (h *Handler) statsWarnings(c *call) (any, error) {
+	in := c.query("rule", "key", "n")
+	q := stats.WarningsQuery{Rule: in.name("rule"), Key: in.key("key"), N: int(in.whole("n", 20, 1, stats.MaxWarnings))}
+	if in.err != nil {
+		return nil, in.err
+	}
+	s, err := consult(h, c, "n", func(ctx context.Context) (*stats.Warnings, error) { return h.options.Stats.Warnings(ctx, q) })
+	if err != nil {
+		return nil, err
+	}
+	answer := &WarningsAnswer{Local: s.Local, Warnings: make([]StatsWarning, len(s.Warnings))}
+	for i, w := range s.Warnings {
+		answer.Warnings[i] = StatsWarning{
+			At: float64(w.At) / 1e6, Key: readable(w.Key), Rule: w.Rule, Policy: w.Policy, Threshold: w.Threshold,
+			Used: w.Used, Limit: w.Limit, ResetAt: float64(w.ResetAt) / 1e6, Instance: readable(w.Instance),
+		}
+	}
+	return answer, h.knownRule(q.Rule, len(s.Warnings) > 0)
+}
+
 // statsUsage answers GET /v1/stats/usage.
 func (h *Handler) statsUsage(c *call) (any, error) {
 	in := c.query("rule", "from", "to")

@@ -2,6 +2,8 @@ package httpapi
 
 import (
 	"fmt"
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
 	"reflect"
 	"strings"
 	"testing"
@@ -138,6 +140,30 @@ func TestDenials(t *testing.T) {
 		t.Errorf("%+v", a)
 	}
 	if r := s.call("GET /v1/stats/denials?key=user:nobody", "").want(t, 200, &a); !strings.Contains(string(r.body), `"denials":[]`) {
+		t.Errorf("%s", r.body)
+	}
+}
+
+func TestWarnings(t *testing.T) {
+	s := newStatsStand(t, Options{})
+	table, _ := s.engine.Rules()
+	login := table.Find("login")
+	quota := login.Limits("", "")[0]
+	for i, percent := range []int{80, 95} {
+		s.recorder.ObserveWarning(engine.Warning{Rule: login, Key: "ip:192.0.2.9", Quota: quota, Threshold: percent, Used: int64(8 + i), Limit: 10, ResetAt: weir.Micros(begin.UnixMicro())})
+	}
+	s.traffic()
+	var a WarningsAnswer
+	r := s.call("GET /v1/stats/warnings?rule=login&n=1", "").want(t, 200, &a)
+	at := float64(begin.UnixMicro()) / 1e6
+	want := StatsWarning{At: at, Key: "ip:192.0.2.9", Rule: "login", Policy: quota.Limit().Rate(), Threshold: 95, Used: 9, Limit: 10, ResetAt: at}
+	if len(a.Warnings) != 1 || a.Warnings[0] != want || a.Local {
+		t.Errorf("%s, want %+v", r.body, want)
+	}
+	if s.call("GET /v1/stats/warnings?key=ip:192.0.2.9", "").want(t, 200, &a); len(a.Warnings) != 2 {
+		t.Errorf("%+v", a)
+	}
+	if r := s.call("GET /v1/stats/warnings?key=user:nobody", "").want(t, 200, &a); !strings.Contains(string(r.body), `"warnings":[]`) {
 		t.Errorf("%s", r.body)
 	}
 }

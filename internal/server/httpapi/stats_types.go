@@ -248,6 +248,25 @@ type StatsDenial struct {
 	Instance string  `json:"instance"`
 }
 
+// WarningsAnswer is what GET /v1/stats/warnings answers.
+type WarningsAnswer struct {
+	Local    bool           `json:"local,omitempty"`
+	Warnings []StatsWarning `json:"warnings"` // the newest first
+}
+
+// StatsWarning is that a client has reached a threshold of a rule.
+type StatsWarning struct {
+	At        float64 `json:"at"` // Unix seconds, with microseconds behind the point
+	Key       string  `json:"key"`
+	Rule      string  `json:"rule"`
+	Policy    string  `json:"policy"`
+	Threshold int64   `json:"threshold"` // percent
+	Used      int64   `json:"used"`
+	Limit     int64   `json:"limit"`
+	ResetAt   float64 `json:"reset_at"`
+	Instance  string  `json:"instance"`
+}
+
 // UsageAnswer is what GET /v1/stats/usage answers.
 type UsageAnswer struct {
 	Rule   string       `json:"rule"`

@@ -137,3 +137,9 @@ export interface Report {
   top_denied: { rule: string; client: string; denied: number }[]
   notes?: string[]
 }
+
+// Warnings are clients that have reached a threshold of a rule, the newest first.
+export interface Warnings {
+  local?: boolean
+  warnings: { at: number; key: string; rule: string; policy: string; threshold: number; used: number; limit: number; reset_at: number; instance: string }[]
+}
