@@ -69,21 +69,28 @@ func (p *pattern) literal() (string, bool) {
 	return joinPath(p.segments), true
 }
 
-// matchesFrom holds the pattern, from a segment on, against the rest of one reading of a
+// matches holds the pattern, from a segment on, against the rest of one reading of a
 // path. The index does the same for many patterns at once.
-func (p *pattern) matchesFrom(i int, path string) bool {
+func (p *pattern) matches(i int, path string) bool {
 	left, ok := follow(p.segments[i:], path)
 	return ok && (p.rest || left == "" || left == "/")
 }
 
-// follow returns what is left of a path behind some segments, if it has them.
+// follow returns what is left of a canonical path behind some segments, if it has them.
 func follow(segments []string, path string) (left string, ok bool) {
 	for _, want := range segments {
-		segment, rest := cutSegment(path)
-		if segment == "" || want != "" && want != segment {
+		end := len(want) + 1
+		switch {
+		case want == "":
+			var segment string
+			if segment, path = cutSegment(path); segment == "" {
+				return "", false
+			}
+		case len(path) < end || path[1:end] != want || len(path) > end && path[end] != '/':
 			return "", false
+		default:
+			path = path[end:]
 		}
-		path = rest
 	}
 	return path, true
 }

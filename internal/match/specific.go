@@ -83,36 +83,34 @@ func withAny(names []string, any bool) []string {
 // pattern: Route returns that of the first reading from a place on, and the place behind it,
 // which is 0 when there are no more.
 func (r *Rule) Route(path string, from int) (pattern string, next int) {
+	const last = 1 // the place behind an only reading; the others are further on
+	if from == last {
+		return "", 0
+	}
 	if len(r.paths) < 2 {
-		return r.onlyRoute(from)
+		return r.onlyRoute(), last
 	}
 	w := readPath(path, r.ignoreCase)
 	if w.odd == 0 {
-		if from > 0 {
-			return "", 0
-		}
-		return cmp.Or(r.specific(w.path), Any), 1
+		return cmp.Or(r.specific(w.path), Any), last
 	}
 	readings := w.readings()
-	for i := from; i < len(readings); i++ {
+	for i := max(0, from-last-1); i < len(readings); i++ {
 		if pattern = r.specific(readings[i]); pattern != "" {
-			return pattern, i + 1
+			return pattern, i + 1 + last + 1
 		}
 	}
 	if from == 0 {
-		return Any, len(readings)
+		return Any, last
 	}
 	return "", 0
 }
 
-func (r *Rule) onlyRoute(from int) (string, int) {
-	switch {
-	case from > 0:
-		return "", 0
-	case len(r.paths) == 0:
-		return Any, 1
+func (r *Rule) onlyRoute() string {
+	if len(r.paths) == 0 {
+		return Any
 	}
-	return r.paths[0].text, 1
+	return r.paths[0].text
 }
 
 // Routes returns what Route may return for a request that meets the conditions.
@@ -183,7 +181,7 @@ const fewPatterns = 8
 func mostSpecific(list []pattern, i int, path string) *pattern {
 	if len(list) <= fewPatterns {
 		for k := range list {
-			if list[k].matchesFrom(i, path) {
+			if list[k].matches(i, path) {
 				return &list[k]
 			}
 		}

@@ -30,3 +30,19 @@ func TestDenialsAreSeen(t *testing.T) {
 		t.Error("denials went unnoticed")
 	}
 }
+
+func TestRunKeys(t *testing.T) {
+	figures := RunKeys(t, Options{Keys: 10, Checks: 300, Rounds: 3}, func(int, int, string) {})
+	if len(figures) != 2*len(keyed) {
+		t.Fatalf("%d figures", len(figures))
+	}
+	for i, f := range figures {
+		if f.Nanos <= 0 || f.Ratio <= 0 || i%len(keyed) == 0 && f.Ratio != 1 {
+			t.Errorf("%+v", f)
+		}
+	}
+	var b strings.Builder
+	if err := WriteKeys(&b, machine.Describe(), Options{}, figures); err != nil || strings.Count(b.String(), "[user, route]") != 4 {
+		t.Errorf("%s, %v", &b, err)
+	}
+}
