@@ -107,6 +107,22 @@ func TestWarnOncePerWindow(t *testing.T) {
 	})
 }
 
+// A month of the calendar is a window like any other, also with a billing day and a zone.
+func TestWarnOncePerMonth(t *testing.T) {
+	rules := "rules: [{id: plan, key: user, limit: 10/month, zone: Asia/Shanghai, starts: 15, warn: 80%}]"
+	onWarnStores(t, rules, func(t *testing.T, b *warnBench) {
+		for range 3 {
+			b.use(t, 10)
+			b.told(t, "a month", "plan user:alice 80% 8/10")
+			v := b.use(t, 1)
+			b.later(v.Results[0].ResetAfter - time.Second)
+			b.use(t, 2)
+			b.told(t, "its end")
+			b.later(time.Second)
+		}
+	})
+}
+
 // Without a window, a client is not told of again while it stays near the threshold, but is when
 // everything it had used has reset.
 func TestWarnOnceUntilReset(t *testing.T) {
