@@ -104,6 +104,8 @@ var examples = map[string][]ask{
 		{55 * time.Second, 3, on("GET", "/api/seckill", nil), 3, ""},
 	},
 	"plans.yaml": {
+		{0, 180, on("GET", "/v1/search", func(r *rule.Request) { r.User, r.Tier = "erin", "business" }), 150, "endpoints"},
+		{0, 50, on("GET", "/v1/invented", func(r *rule.Request) { r.User, r.Tier = "erin", "business" }), 50, ""},
 		{0, 5, on("GET", "/v1/x", func(r *rule.Request) { r.User = "bob" }), 2, "quota"},
 		{0, 60, on("GET", "/v1/x", nil), 20, "quota"}, // alice has an override, with no burst
 		{0, 60, on("GET", "/v1/x", func(r *rule.Request) { r.User, r.Tier = "carol", "pro" }), 50, "quota"},
