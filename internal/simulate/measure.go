@@ -137,6 +137,9 @@ func Lanes(limit weir.Limit, names ...string) ([]Lane, error) {
 // why the others, such as a log of a billion units, are left out. A valid limit
 // has a lane at least.
 func AllLanes(limit weir.Limit) (lanes []Lane, leftOut []string) {
+	if c, err := limit.Compile(); err == nil && c.FollowsCalendar() {
+		return []Lane{{weir.FixedWindow.String(), c}}, []string{"other algorithms are left out: a period of the calendar is a fixed_window."}
+	}
 	for _, name := range LaneNames() {
 		lane, err := laneNamed(limit, name)
 		if invalid, ok := errors.AsType[*weir.InvalidError](err); ok {

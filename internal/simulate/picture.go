@@ -186,11 +186,14 @@ func (a axis) ticks(period weir.Micros) []weir.Micros {
 	return ticks
 }
 
-// clock writes an instant or a length of time for people: 1m30s, 14h59m, 12d.
+// clock writes an instant or a length of time for people: 1m30s, 14h59m, 12d. What begins 40
+// years after the start was written as a date, and is again.
 func clock(m weir.Micros) string {
 	switch {
 	case m == 0:
 		return "0s"
+	case m > 40*365*day:
+		return m.Time().Format(time.DateOnly)
 	case m%day == 0 || m > 1000*day:
 		return fmt.Sprintf("%dd", m/day)
 	}
