@@ -152,3 +152,22 @@ func TestRefundLocal(t *testing.T) {
 		}
 	}
 }
+
+// Each limit of a rule is remembered for itself: a client that has used most of both begins with
+// what it had used of both.
+func TestLocalSeveralLimits(t *testing.T) {
+	b := newBench(t, "rules: [{id: api, key: user, algorithm: sliding_log, limits: [10/1m, 12/1h], on_failure: local}]", nil)
+	for range 8 {
+		b.check(t, alice)
+	}
+	b.store.lost.Store(true)
+	n := 0
+	for range 8 {
+		if b.check(t, alice).Allowed {
+			n++
+		}
+	}
+	if n != 2 {
+		t.Errorf("%d were allowed without the store, want the 2 that 10/1m had left", n)
+	}
+}
