@@ -116,7 +116,7 @@ var errorCodes = []Code{
 		"A penalty is how long it lasts, such as 15m, or has the fields after, within and for: 2 to 1000 denials within a time start a penalty for a time.",
 		"Write for example penalty: 15m, or penalty: {after: 3, within: 1m, for: 15m}."},
 	{"E032", "invalid calendar period",
-		"month and year are periods of the calendar, and with zone or starts so are hour, day and week. They are fixed windows, which end when the clocks of the zone show the start of the next one. zone is a name of the IANA time zone database. starts is a day of the month (15), a month and a day (04-01), a weekday (monday) or a time (06:00), and applies to the limits with such a period.",
+		"The periods month and year are those of the calendar, and with zone or starts so are hour, day and week. They are fixed windows, which end when the clocks of the zone show the start of the next one. zone is a name of the IANA time zone database. starts is a day of the month (15), a month and a day (04-01), a weekday (monday) or a time (06:00), and applies to the limits with such a period.",
 		"Correct zone or starts, or remove it. Remove algorithm, or put the other limits into a rule of their own."},
 	{"E034", "invalid threshold",
 		"The field warn has the shares of the limit at which a client is warned: up to 4 whole percentages from 1% to 100%, each once.",
