@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release image web modules test main others packages lint bench chaos fuzz generate
+.PHONY: help run build release image web modules test main others packages lint bench profile chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -72,7 +72,7 @@ packages: # what the tests need
 lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI file, and the rules of the repository
 	@unformatted=$$(gofmt -l .); test -z "$$unformatted" || { echo "These files need gofmt -w:"; echo "$$unformatted"; exit 1; }
 	go vet ./...
-	go vet -tags measure ./test/e2e
+	go vet -tags measure ./test/e2e ./cmd/weir
 	GOARCH=386 go build ./...
 	go run $(STATICCHECK) ./...
 	go run $(ACTIONLINT) -shellcheck= -pyflakes=
@@ -95,6 +95,10 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd test/bench && go run ./cmd/accuracy
 	cd test/bench && go run ./cmd/overrun
 	cd test/bench && go run ./cmd/holds
+
+profile: ## measure where weir spends its time, for the compiler; run nothing else on the machine
+	@scripts/packages.sh redis-server:redis-server
+	go test -count=1 -tags measure -run '^TestProfile$$' ./cmd/weir
 
 chaos: build ## run three weirs through random faults and check every answer, DURATION, by SEED
 	@scripts/packages.sh redis-server:redis-server
