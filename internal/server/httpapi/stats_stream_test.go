@@ -106,6 +106,7 @@ func TestStream(t *testing.T) {
 		recorder, _, kept := newRecorder(t, stats.Options{Clock: time.Now})
 		s := newStand(t, Options{Stats: recorder, Clock: time.Now})
 		end := runs(t, recorder)
+		time.Sleep(50 * time.Millisecond) // away from where a second ends, and the next begins
 		for range 10 {
 			s.call("POST /v1/check", aliceAsks).want(t, 200, nil)
 			recorder.ObserveUpstream("shop", 200, time.Millisecond, nil)
