@@ -69,6 +69,7 @@ func (k *key) take(now weir.Micros, cost int64) weir.Decision {
 type step struct {
 	now  weir.Micros
 	cost int64
+	debt bool // charged whether or not it fits
 }
 
 func drawHistory(t *rapid.T, limit *weir.Compiled, back bool) []step {
@@ -95,7 +96,7 @@ func drawHistory(t *rapid.T, limit *weir.Compiled, back bool) []step {
 		if rapid.Bool().Draw(t, "costly") {
 			cost = rapid.Int64Range(1, limit.Capacity()+1).Draw(t, "cost")
 		}
-		steps[i] = step{now, cost}
+		steps[i] = step{now: now, cost: cost}
 	}
 	return steps
 }

@@ -91,6 +91,9 @@ func (o *oracle) delay(now weir.Micros) int64 {
 }
 
 func (o *oracle) record(now weir.Micros, cost int64) {
+	if cost == 0 {
+		return // and last stays where it was
+	}
 	if a := o.limit.Limit().Algorithm; a == weir.TokenBucket || a == weir.LeakyBucket {
 		o.level = new(big.Rat).Add(o.levelAt(now), big.NewRat(cost, 1))
 		o.last = max(o.last, now)
@@ -116,22 +119,35 @@ func (o *oracle) record(now weir.Micros, cost int64) {
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t)
-		k, o := key{limit: limit}, oracle{limit: limit}
-		for i, s := range drawHistory(t, limit, true) {
-			want := s.cost <= limit.Capacity() && o.allows(s.now, s.cost)
-			delay := o.delay(max(s.now, o.last))
-			d := k.take(s.now, s.cost)
-			if d.Allowed != want {
-				t.Fatalf("step %d: %v, cost %d at %d: got %v, want %v\n%+v", i, limit.Limit(), s.cost, s.now, d.Allowed, want, d)
-			}
-			if limit.Limit().Shape && d.Allowed && d.Delay.Microseconds() != delay {
-				t.Fatalf("step %d: %v, cost %d at %d: delay %v, want %dus", i, limit.Limit(), s.cost, s.now, d.Delay, delay)
-			}
-			if d.Allowed {
-				o.record(s.now, s.cost)
-			} else if limit.Limit().CountDenied {
-				o.record(s.now, min(s.cost, limit.Capacity()))
-			}
-		}
+		checkOracle(t, limit, drawHistory(t, limit, true))
 	})
+}
+
+func checkOracle(t rapid.TB, limit *weir.Compiled, steps []step) {
+	t.Helper()
+	k, o := key{limit: limit}, oracle{limit: limit}
+	for i, s := range steps {
+		want := s.cost <= limit.Capacity() && o.allows(s.now, s.cost)
+		delay := o.delay(max(s.now, o.last))
+		ask := k.take
+		if s.debt {
+			ask, delay = k.charge, 0
+		}
+		d := ask(s.now, s.cost)
+		if d.Allowed != want {
+			t.Fatalf("step %d: %v, cost %d at %d: got %v, want %v\n%+v", i, limit.Limit(), s.cost, s.now, d.Allowed, want, d)
+		}
+		if limit.Limit().Shape && d.Allowed && d.Delay.Microseconds() != delay {
+			t.Fatalf("step %d: %v, cost %d at %d: delay %v, want %dus", i, limit.Limit(), s.cost, s.now, d.Delay, delay)
+		}
+		switch {
+		case s.debt:
+			k.checkDebt(t, s, d)
+			o.record(s.now, s.cost-d.Excess)
+		case d.Allowed:
+			o.record(s.now, s.cost)
+		case limit.Limit().CountDenied:
+			o.record(s.now, min(s.cost, limit.Capacity()))
+		}
+	}
 }
