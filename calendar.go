@@ -73,6 +73,9 @@ func (c *calendar) begin(i int64) int64 {
 	for t := time.Unix(clock-most, 0).In(c.zone); ; {
 		_, offset := t.Zone()
 		_, end := t.ZoneBounds()
+		for !end.IsZero() && !end.After(t) {
+			end = end.Add(day) // by a zone's rule, package time ends leap years a day too early
+		}
 		begin := max(t.Unix(), clock-int64(offset))
 		if end.IsZero() || begin < end.Unix() {
 			return begin

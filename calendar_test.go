@@ -115,43 +115,62 @@ func TestCalendarAgainstOracle(t *testing.T) {
 	flag.Set("rapid.checks", "150") // it is slow
 	rapid.Check(t, func(t *rapid.T) {
 		p := rapid.SampledFrom(periods).Draw(t, "period")
-		zone, err := time.LoadLocation(rapid.SampledFrom(zones).Draw(t, "zone"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		l := weir.Limit{Algorithm: weir.FixedWindow, N: 1, Period: p.period, Zone: zone, Starts: rapid.SampledFrom(p.starts).Draw(t, "starts")}
-		c, err := l.Compile()
-		if err != nil {
-			t.Fatal(err)
-		}
-		span := min(2*p.period, 70*24*time.Hour) + 50*time.Hour
+		zone := rapid.SampledFrom(zones).Draw(t, "zone")
+		starts := rapid.SampledFrom(p.starts).Draw(t, "starts")
 		from := time.Date(rapid.IntRange(2009, 2040).Draw(t, "year"), time.Month(rapid.IntRange(1, 12).Draw(t, "month")), 20, 0, 0, 0, 0, time.UTC)
-		var clock time.Time // the latest that was shown
-		label, begin := "", time.Time{}
-		for at := from; at.Before(from.Add(span)); at = at.Add(15 * time.Minute) {
-			_, offset := at.In(zone).Zone()
-			if shown := at.Add(time.Duration(offset) * time.Second); shown.After(clock) {
-				clock = shown
-			}
-			next := slowLabel(p.period, l.Starts, clock)
-			if next == label {
-				continue
-			}
-			if label != "" {
-				before, _ := c.Bounds(weir.MicrosOf(at) - 1)
-				after, _ := c.Bounds(weir.MicrosOf(at))
-				if before[2].Time() != at || after[1].Time() != at || !begin.IsZero() && before[1].Time() != begin {
-					t.Fatalf("%v: the clocks first show %s at %v; bounds before it %v to %v, and then %v to %v", l, next, at, before[1].Time(), before[2].Time(), after[1].Time(), after[2].Time())
-				}
-				// A period that the clocks skip is empty, also as a neighbor.
-				if before[3] != before[2] && before[3] != after[2] || after[0] != after[1] && after[0] != before[1] {
-					t.Fatalf("%v: neighbors differ: %v and %v", l, before, after)
-				}
-				begin = at
-			}
-			label = next
-		}
+		checkCalendar(t, p.period, zone, starts, from)
 	})
+}
+
+// The last day of a leap year is a day like others, also where the list of a zone's changes
+// has ended and its rule goes on: in each list that is before 2040.
+func TestLastDayOfALeapYear(t *testing.T) {
+	from := time.Date(2040, 12, 29, 0, 0, 0, 0, time.UTC)
+	for _, zone := range []string{"Europe/Berlin", "America/New_York", "Australia/Lord_Howe"} {
+		for _, period := range []time.Duration{time.Hour, 24 * time.Hour, 7 * 24 * time.Hour, weir.Month, weir.Year} {
+			starts := map[time.Duration]string{7 * 24 * time.Hour: "monday", weir.Month: "1", weir.Year: "01-01"}[period]
+			checkCalendar(t, period, zone, starts, from)
+		}
+	}
+}
+
+func checkCalendar(t rapid.TB, period time.Duration, name, starts string, from time.Time) {
+	t.Helper()
+	zone, err := time.LoadLocation(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := weir.Limit{Algorithm: weir.FixedWindow, N: 1, Period: period, Zone: zone, Starts: starts}
+	c, err := l.Compile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	span := min(2*period, 70*24*time.Hour) + 50*time.Hour
+	var clock time.Time // the latest that was shown
+	label, begin := "", time.Time{}
+	for at := from; at.Before(from.Add(span)); at = at.Add(15 * time.Minute) {
+		_, offset := at.In(zone).Zone()
+		if shown := at.Add(time.Duration(offset) * time.Second); shown.After(clock) {
+			clock = shown
+		}
+		next := slowLabel(period, starts, clock)
+		if next == label {
+			continue
+		}
+		if label != "" {
+			before, _ := c.Bounds(weir.MicrosOf(at) - 1)
+			after, _ := c.Bounds(weir.MicrosOf(at))
+			if before[2].Time() != at || after[1].Time() != at || !begin.IsZero() && before[1].Time() != begin {
+				t.Fatalf("%v: the clocks first show %s at %v; bounds before it %v to %v, and then %v to %v", l, next, at, before[1].Time(), before[2].Time(), after[1].Time(), after[2].Time())
+			}
+			// A period that the clocks skip is empty, also as a neighbor.
+			if before[3] != before[2] && before[3] != after[2] || after[0] != after[1] && after[0] != before[1] {
+				t.Fatalf("%v: neighbors differ: %v and %v", l, before, after)
+			}
+			begin = at
+		}
+		label = next
+	}
 }
 
 // drawCalendar draws limits of one kind: only where their periods end differs.
