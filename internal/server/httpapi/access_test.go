@@ -49,6 +49,7 @@ var managed = []struct {
 	{"GET /v1/stats/clients", "", false},
 	{"GET /v1/stats/client?key=user:alice", "", false},
 	{"GET /v1/stats/denials", "", false},
+	{"GET /v1/stats/warnings", "", false},
 	{"GET /v1/stats/usage?rule=api", "", false},
 	{"GET /v1/stats/holds?rule=api", "", false},
 	{"GET /v1/stats/suggest?rule=api", "", false},
