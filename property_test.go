@@ -410,3 +410,22 @@ func TestMoveTail(t *testing.T) {
 		}
 	}
 }
+
+// Entries of a log are numbered from 0 again after 2^24 of them, and nothing else changes.
+func TestLogAfterManyEntries(t *testing.T) {
+	young, old := key{limit: weir.MustCompile("sliding_log 16/1ms")}, key{limit: weir.MustCompile("sliding_log 16/1ms")}
+	for now := range weir.Micros(16) {
+		young.take(now, 1)
+		old.take(now, 1)
+	}
+	old.State.A += (1<<24 - 16) << 21 // the ring has 16 words
+	for now := weir.Micros(16); now < 5000; now += 37 {
+		if a, b := young.take(now, 1), old.take(now, 1); a != b {
+			t.Fatalf("at %d: %+v and %+v", now, a, b)
+		}
+		if now%3 == 0 {
+			young.refund(weir.Latest, 2)
+			old.refund(weir.Latest, 2)
+		}
+	}
+}

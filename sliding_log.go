@@ -108,7 +108,7 @@ func (l *log) search(passes func(int64) bool) int64 {
 		from = probe + 1
 	}
 	for from < last {
-		if middle := (from + last) / 2; passes(middle) {
+		if middle := from + (last-from)/2; passes(middle) { // they may be negative
 			last = middle
 		} else {
 			from = middle + 1
