@@ -29,7 +29,7 @@ const profiledRules = `rules:
   - {id: login, match: {method: POST, path: /login}, key: ip, algorithm: sliding_log, limits: [5/1m, 20/1h]}
 `
 
-// TestProfile writes default.pgo, by which the compiler knows where weir spends its time: it
+// TestProfile writes weir.pgo, by which the compiler knows where weir spends its time: it
 // serves Redis clients, checks over HTTP, and a gateway, each for a few seconds.
 func TestProfile(t *testing.T) {
 	weir := filepath.Join(t.TempDir(), "weir")
@@ -63,7 +63,7 @@ func TestProfile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile("default.pgo", withoutPaths(t, packed), 0o644); err != nil {
+	if err := os.WriteFile("weir.pgo", withoutPaths(t, packed), 0o644); err != nil {
 		t.Fatal(err)
 	}
 }
