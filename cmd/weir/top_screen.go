@@ -55,8 +55,11 @@ func (v *view) lines(k look, now time.Time) []string {
 	return texts
 }
 
-// narrow is below which width the rankings stand one below the other.
-const narrow = 64
+const (
+	narrow = 64 // columns; with fewer, the rankings stand one below the other
+	tall   = 40 // lines; with fewer, warnings take less room, and with fewer than usual, one line
+	usual  = 24
+)
 
 // divide gives the rows that are left to rules and keys. Each has a heading and an empty
 // line before it.
@@ -134,19 +137,30 @@ func (v *view) firing(k look) (all []line) {
 		l := text(c, "! %s", cell(string(a.Kind), 10))
 		l.add(plain, " %s", printable(a.Summary))
 		l.add(faint, " (since %s%s)", a.StartsAt.Local().Format(time.TimeOnly), note)
-		if excess := l.width() - k.width; excess > 0 { // the sentence is cut, not when
-			room := max(8, textWidth(l[1].text)-excess)
-			l[1].text = clipped(l[1].text, room)
-		}
-		all = append(all, l)
+		all = append(all, l.cut(k.width))
 	}
 	return all
+}
+
+// cut shortens the sentence of a line that is too wide, but not when it was.
+func (l line) cut(width int) line {
+	if excess := l.width() - width; excess > 0 {
+		l[1].text = clipped(l[1].text, max(8, textWidth(l[1].text)-excess))
+	}
+	return l
 }
 
 // warned are the clients that have reached a threshold in the last ten minutes, the first of
 // them.
 func (v *view) warned(k look) (all []line) {
-	const most = 3
+	most := 3
+	switch { // so that there is room for figures, and for rules
+	case k.height == 0:
+	case k.height < usual:
+		most = 0
+	case k.height < tall:
+		most = 1
+	}
 	recent := v.warnings.Warnings
 	for i, w := range recent {
 		if w.At < float64(v.minute.To)-600 {
@@ -156,12 +170,16 @@ func (v *view) warned(k look) (all []line) {
 	}
 	for i, w := range recent {
 		if i == most && len(recent) > most+1 {
-			return append(all, text(yellow, "~ and %d more clients near their limits", len(recent)-most))
+			more := "~ and %d more clients near their limits"
+			if most == 0 {
+				more = "~ %d clients near their limits"
+			}
+			return append(all, text(yellow, more, len(recent)-most))
 		}
 		l := text(yellow, "~ %s", cell(fmt.Sprintf("%d %%", w.Threshold), 10))
-		l.add(plain, " %s has used %s of %s of %s", clipped(printable(w.Key), max(8, k.width-60)), grouped(w.Used), grouped(w.Limit), printable(w.Rule))
+		l.add(plain, " %s has used %s of %s of %s", printable(w.Key), grouped(w.Used), grouped(w.Limit), printable(w.Rule))
 		l.add(faint, " (at %s)", time.UnixMicro(int64(w.At*1e6)).Format(time.TimeOnly))
-		all = append(all, l)
+		all = append(all, l.cut(k.width))
 	}
 	return all
 }
