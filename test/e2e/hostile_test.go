@@ -57,15 +57,17 @@ func TestManyConnections(t *testing.T) {
 		}
 		wg.Wait()
 	}
-	each(func(i int) (err error) {
-		conns[i], err = net.Dial("tcp", address)
-		return err
-	})
 	allowed := make([]int, connections)
 	for round := range 2 {
-		// All ask before anybody reads.
-		each(func(i int) error {
-			_, err := fmt.Fprintf(conns[i], "POST /v1/check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}")
+		// All ask before anybody reads. Each asks as soon as it is connected, since weir does
+		// not wait for long.
+		each(func(i int) (err error) {
+			if round == 0 {
+				if conns[i], err = net.Dial("tcp", address); err != nil {
+					return err
+				}
+			}
+			_, err = fmt.Fprintf(conns[i], "POST /v1/check HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Length: 2\r\n\r\n{}")
 			return err
 		})
 		each(func(i int) error {
