@@ -31,7 +31,7 @@ $(BIN)/rules.yaml: examples/rules/quickstart.yaml
 
 # As releases are built; internal/compile says why.
 build: ## build bin/weir
-	@CGO_ENABLED=0 go build -trimpath -pgo=cmd/weir/weir.pgo -tags grpcnotrace -ldflags '-s -w' -o $(BIN)/weir ./cmd/weir
+	@CGO_ENABLED=0 go build -trimpath -tags grpcnotrace -ldflags '-s -w' -pgo=cmd/weir/weir.pgo -o $(BIN)/weir ./cmd/weir
 
 release: ## build the archives, checksums and SBOM of a tag, VERSION, into bin/release
 	@go run ./scripts/release --version "$(VERSION)"

@@ -13,7 +13,7 @@ func TestMakefile(t *testing.T) {
 		t.Fatal(err)
 	}
 	last := len(Flags) - 1
-	want := "CGO_ENABLED=0 go build " + strings.Join(Flags[:last], " ") + " '" + Flags[last] + "' -o $(BIN)/weir ./cmd/weir"
+	want := "CGO_ENABLED=0 go build " + strings.Join(Flags[:last], " ") + " '" + Flags[last] + "' -pgo=" + profile + " -o $(BIN)/weir ./cmd/weir"
 	if !strings.Contains(string(makefile), want) {
 		t.Errorf("the Makefile does not have %q", want)
 	}
