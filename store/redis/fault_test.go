@@ -3,7 +3,6 @@ package redis
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 	"testing"
 	"time"
 
@@ -166,22 +165,14 @@ func TestFarAway(t *testing.T) {
 		eventually(t, "a connection", func() bool { return s.Ping(t.Context()) == nil })
 		limit := weir.MustCompile("token_bucket 1000/1s")
 		var wg sync.WaitGroup
-		var answers atomic.Int64
 		for range 4 * crowd {
 			wg.Go(func() {
-				_, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1})
-				if err == nil {
-					answers.Add(1)
-				} else if !c.shared { // a slow machine may need more than the timeout
+				if _, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}); err != nil {
 					t.Errorf("at %v: %v", c.latency, err)
 				}
 			})
 		}
 		wg.Wait()
-		eventually(t, "an answer", func() bool {
-			_, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1})
-			return err == nil || answers.Load() > 0
-		})
 		eventually(t, "as many connections as there should be", func() bool {
 			return (strings.Count(server.Do("CLIENT", "LIST"), "name=far") == 1) == c.shared
 		})
