@@ -1,0 +1,268 @@
+// Package adaptive limits how many requests are in flight to a service of unknown capacity. It
+// learns the capacity from how many requests the service answers while so many are in flight.
+//
+// A service works on some requests at the same time; more of them only wait. Their number is the
+// knee: below it, more requests in flight mean more throughput; above it, only more latency. The
+// limiter looks for the knee while it must deny requests, and only then:
+//
+//   - Resting: nothing is denied. The limit is far above what is usually in flight, so that
+//     bursts pass. If requests are denied or fail, the limiter probes.
+//   - Probing: the limit is 0.8 × the knee, as far as known. If throughput is as high as before,
+//     requests still wait, so the knee is lower: probe again, with half as many. Otherwise nothing
+//     waits any more, and the knee is the throughput before × the latency now (Little's law).
+//   - Steady: the limit is 2 × the knee + 2, which keeps the service busy with a short queue. It
+//     probes again after some time, and at once if latency changes. It rests when hardly
+//     anything is denied any more.
+//
+// Throughput is that of requests that succeed. So if a service fails under load, it is the
+// number in flight at which most succeed that is found; failures that do not depend on the load
+// change nothing.
+//
+// The clock is an argument: the time since any fixed instant.
+package adaptive
+
+import (
+	"cmp"
+	"math"
+	"sync"
+	"time"
+)
+
+// Outcome is how a request ended.
+type Outcome int
+
+const (
+	Success Outcome = iota
+	Failure         // as under overload: no response, or 502, 503 or 504
+	Ignored         // it says nothing about the service; for example, the client has left
+)
+
+// Limiter is safe for concurrent use.
+type Limiter struct {
+	min, max float64
+
+	mu       sync.Mutex
+	limit    int
+	inFlight int
+	denied   uint64
+	read     time.Duration // when the clock was read last
+
+	state state
+	since time.Duration // when the state began
+	skip  int           // requests that still end before the window begins
+	now   window
+	high  window // before the probe
+
+	knee  float64
+	base  float64       // latency without a queue, in seconds; 0 if unknown
+	usual float64       // in flight while resting, without those that wait
+	probe time.Duration // when to probe again
+	doubt bool          // the probe is compared with a time in which something changed
+}
+
+type state int
+
+const (
+	resting state = iota
+	steady
+	probing
+)
+
+// The constants were chosen by simulation; see docs/decisions.
+const (
+	start      = 100  // the first limit
+	rareDenied = 0.05 // share of requests: less is no overload
+	someFailed = 0.1
+	full       = 0.9 // of the throughput before: requests still wait
+	nearlyFull = 0.85
+	changed    = 1.5 // latency, up or down
+
+	// failurePause is how long failures cause no further probe: they may have nothing to do
+	// with the load.
+	failurePause = 30 * time.Second
+)
+
+// New returns a limiter whose limit is always between min and max.
+func New(min, max int) *Limiter {
+	l := &Limiter{min: float64(min), max: float64(max)}
+	l.enter(resting, start, 0)
+	return l
+}
+
+// Acquire takes a place. It returns false if the limit is reached.
+func (l *Limiter) Acquire(now time.Duration) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tick(now)
+	if l.inFlight >= l.limit {
+		l.denied++
+		l.now.denied++
+		if l.state == probing && now-l.since > l.patience() {
+			l.steady(now) // those in flight stay too long, such as streams
+			l.probe = now + 10*l.patience()
+		}
+		return false
+	}
+	l.inFlight++
+	return true
+}
+
+// Release gives a place back.
+func (l *Limiter) Release(now time.Duration, o Outcome) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tick(now)
+	l.inFlight--
+	switch {
+	case l.skip > 0:
+		if l.inFlight < l.limit {
+			l.skip--
+		}
+		l.now = window{}
+		return
+	case o == Failure:
+		l.now.failed++
+	case o == Ignored:
+		return
+	}
+	l.now.count++
+	if l.now.count >= math.Max(250, 8*l.now.inFlight()) {
+		w := l.now
+		l.now = window{}
+		l.look(now, w)
+	}
+}
+
+// Stats says how things are.
+type Stats struct {
+	Limit, InFlight int
+	Denied          uint64 // since the start
+}
+
+// Stats returns the limit, and how many are in flight and were denied.
+func (l *Limiter) Stats() Stats {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return Stats{l.limit, l.inFlight, l.denied}
+}
+
+// tick lets time pass.
+func (l *Limiter) tick(now time.Duration) {
+	passed := (now - l.read).Seconds()
+	l.now.length += passed
+	l.now.area += passed * float64(l.inFlight)
+	l.read = now
+}
+
+// look decides by a full window what comes next.
+func (l *Limiter) look(now time.Duration, w window) {
+	switch l.state {
+	case resting:
+		l.base = math.Min(w.latency(), 1.001*cmp.Or(l.base, w.latency()))
+		if w.deniedShare() > rareDenied || w.failed > someFailed*w.count && now >= l.probe {
+			l.knee, l.doubt = cmp.Or(l.usual, w.inFlight()), true
+			l.lower(now, w)
+			return
+		}
+		// What waits is not what is usual.
+		l.usual = math.Max(w.inFlight()*l.base/w.latency(), 0.99*l.usual)
+		l.limit = l.within(l.restLimit())
+	case steady:
+		ratio := w.latency() / cmp.Or(l.high.latency(), w.latency())
+		switch {
+		case w.deniedShare() < rareDenied:
+			l.rest(now)
+		case ratio > changed || ratio < 1/changed:
+			l.doubt = true
+			l.lower(now, w)
+		default:
+			l.high.add(w)
+			if now >= l.probe {
+				l.lower(now, l.high)
+			}
+		}
+	case probing:
+		switch {
+		case w.deniedShare() < rareDenied:
+			l.rest(now)
+		case w.throughput() < full*l.high.throughput():
+			l.doubt = l.doubt || w.throughput() > nearlyFull*l.high.throughput()
+			l.found(now, l.high.throughput()*w.latency(), w.latency())
+		case float64(l.limit) > l.min:
+			l.knee = 0.75 * w.inFlight()
+			l.lower(now, l.high)
+		default:
+			l.found(now, l.min/2, w.latency()) // somewhere below the minimum
+		}
+	}
+}
+
+// lower begins a probe, to be compared with what was before.
+func (l *Limiter) lower(now time.Duration, before window) {
+	l.high = before
+	l.enter(probing, 0.8*l.knee, now)
+}
+
+// found ends a probe.
+func (l *Limiter) found(now time.Duration, knee, base float64) {
+	l.probe = now + max(time.Second, 10*(now-l.since))
+	if l.doubt || knee > changed*l.knee || knee < l.knee/changed {
+		l.probe = now // as soon as there is a window to compare with
+	}
+	l.knee, l.base, l.doubt = knee, base, false
+	l.high = window{}
+	l.steady(now)
+}
+
+// steady has at least twice what a probe has, or there would be nothing to compare.
+func (l *Limiter) steady(now time.Duration) {
+	l.enter(steady, math.Max(2*l.knee+2, 2*l.min), now)
+}
+
+func (l *Limiter) rest(now time.Duration) {
+	l.usual = l.knee
+	l.probe = now + failurePause
+	l.enter(resting, l.restLimit(), now)
+}
+
+func (l *Limiter) restLimit() float64 { return math.Max(start, 8*l.usual+40) }
+
+func (l *Limiter) enter(s state, limit float64, now time.Duration) {
+	l.state, l.since = s, now
+	l.limit = l.within(limit)
+	l.now = window{}
+	if s != resting {
+		l.skip = l.limit // the service has to notice first
+	}
+}
+
+func (l *Limiter) within(limit float64) int {
+	return int(math.Max(l.min, math.Min(l.max, limit)))
+}
+
+// patience is how long a probe may take.
+func (l *Limiter) patience() time.Duration {
+	return time.Second + time.Duration(500*l.high.latency()*float64(time.Second))
+}
+
+// window sums up what happened in some time.
+type window struct {
+	length, area          float64 // in seconds, and × requests in flight
+	count, failed, denied float64
+}
+
+// add adds what happened then, and halves the weight of what was before.
+func (w *window) add(n window) {
+	w.length = w.length/2 + n.length
+	w.area = w.area/2 + n.area
+	w.count = w.count/2 + n.count
+	w.failed = w.failed/2 + n.failed
+	w.denied = w.denied/2 + n.denied
+}
+
+func (w *window) inFlight() float64    { return w.area / w.length }
+func (w *window) throughput() float64  { return (w.count - w.failed) / w.length }
+func (w *window) deniedShare() float64 { return w.denied / (w.denied + w.count) }
+
+// latency is by Little's law; 0 if there was nothing.
+func (w *window) latency() float64 { return w.area / math.Max(w.count, 1) }
