@@ -95,6 +95,7 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd test/bench && go run ./cmd/accuracy
 	cd test/bench && go run ./cmd/overrun
 	cd test/bench && go run ./cmd/holds
+	cd test/bench && go run ./cmd/adaptive
 
 profile: ## measure where weir spends its time, for the compiler; run nothing else on the machine
 	@scripts/packages.sh redis-server:redis-server

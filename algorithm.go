@@ -30,6 +30,10 @@ const (
 	// SlidingBuckets counts in Limit.Buckets sub-windows. It never allows more
 	// than N in any Period, and frees a unit at most one sub-window late.
 	SlidingBuckets
+	// InFlight limits how many requests run at the same time: N places, each of which is
+	// free again when it is refunded or a Period after it was taken. It is a SlidingLog
+	// whose units usually come back early.
+	InFlight
 )
 
 var algorithmNames = []string{
@@ -39,6 +43,7 @@ var algorithmNames = []string{
 	SlidingWindow:  "sliding_window",
 	SlidingLog:     "sliding_log",
 	SlidingBuckets: "sliding_buckets",
+	InFlight:       "in_flight",
 }
 
 // algorithmsElsewhere are well-known names of the same algorithms. GCRA is the token
@@ -52,24 +57,33 @@ var algorithmsElsewhere = map[string]string{
 	"sliding_window_buckets": "sliding_buckets", "sliding_window_bucket": "sliding_buckets", "bucketed_sliding_window": "sliding_buckets",
 }
 
-// Algorithms returns all algorithms, simplest first, for tables and tests that must
-// cover each of them.
+// Algorithms returns the algorithms of rates, simplest first, for tables and tests that
+// must cover each of them. InFlight, which limits no rate, is not among them.
 func Algorithms() []Algorithm {
 	return []Algorithm{FixedWindow, SlidingWindow, SlidingBuckets, SlidingLog, TokenBucket, LeakyBucket}
 }
 
-// ParseAlgorithm parses a name such as "token_bucket".
+// ParseAlgorithm parses the name of an algorithm of rates, such as "token_bucket".
 func ParseAlgorithm(name string) (Algorithm, error) {
+	a, err := parseAlgorithm(name)
+	if a == InFlight {
+		return 0, invalid("algorithm", "in_flight limits no rate, but how many requests run at the same time, which a rule writes as concurrency: 20; for a rate, choose one of %s", strings.Join(algorithmNames[:InFlight], ", "))
+	}
+	return a, err
+}
+
+// parseAlgorithm parses the name of any algorithm.
+func parseAlgorithm(name string) (Algorithm, error) {
 	if i := slices.Index(algorithmNames, name); i >= 0 {
 		return Algorithm(i), nil
 	}
 	if here := spelling.Called(name, algorithmsElsewhere); here != "" {
 		return 0, invalid("algorithm", "%q is called %q here", name, here)
 	}
-	return 0, invalid("algorithm", "%q is unknown; %s", name, spelling.Hint(name, algorithmNames, "choose one of "+strings.Join(algorithmNames, ", ")))
+	return 0, invalid("algorithm", "%q is unknown; %s", name, spelling.Hint(name, algorithmNames[:InFlight], "choose one of "+strings.Join(algorithmNames[:InFlight], ", ")))
 }
 
-// String returns the name of the algorithm, which ParseAlgorithm accepts.
+// String returns the name of the algorithm.
 func (a Algorithm) String() string {
 	if int(a) < len(algorithmNames) {
 		return algorithmNames[a]
@@ -85,9 +99,9 @@ func (a Algorithm) MarshalText() ([]byte, error) {
 	return []byte(a.String()), nil
 }
 
-// UnmarshalText parses a name as ParseAlgorithm does.
+// UnmarshalText parses a name as String returns it.
 func (a *Algorithm) UnmarshalText(text []byte) error {
-	parsed, err := ParseAlgorithm(string(text))
+	parsed, err := parseAlgorithm(string(text))
 	if err != nil {
 		return err
 	}
@@ -98,3 +112,6 @@ func (a *Algorithm) UnmarshalText(text []byte) error {
 // leaks reports whether the algorithm is a level that drains continuously,
 // rather than a count over a stretch of time.
 func (a Algorithm) leaks() bool { return a == TokenBucket || a == LeakyBucket }
+
+// logs reports whether the algorithm keeps the time of every unit.
+func (a Algorithm) logs() bool { return a == SlidingLog || a == InFlight }

@@ -5,13 +5,13 @@ import (
 	"math/bits"
 )
 
-// TailLen returns the number of tail words that the state needs. SlidingLog needs one
-// for each microsecond at which units that still count were taken, and SlidingBuckets
-// one for each sub-window; the other algorithms need none. A longer tail is fine, but
+// TailLen returns the number of tail words that the state needs. SlidingLog and
+// InFlight need one for each microsecond at which units that still count were taken, and
+// SlidingBuckets one for each sub-window; the other algorithms need none. A longer tail is fine, but
 // the length of a log's tail must be a power of two.
 func (c *Compiled) TailLen(s State) int {
 	switch c.limit.Algorithm {
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return int(s.B >> maxRankBits)
 	case SlidingBuckets:
 		return int(c.buckets)
@@ -24,7 +24,7 @@ func (c *Compiled) TailLen(s State) int {
 // as the zero State, and the code that commits must do the same.
 func (c *Compiled) Readable(s State, tail []int64) bool {
 	switch c.limit.Algorithm {
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return readableLog(s, tail)
 	case SlidingBuckets:
 		return s == State{} || c.buckets <= int64(len(tail)) && c.newest(s) >= 0
@@ -40,7 +40,7 @@ func (c *Compiled) Commit(tail []int64, prev, next State) {
 		return
 	}
 	switch c.limit.Algorithm {
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		c.commitSlidingLog(tail, next)
 	case SlidingBuckets:
 		c.commitSlidingBuckets(tail, prev, next)
@@ -78,7 +78,7 @@ func (r *Record) Keep(limit *Compiled, next State) {
 func (c *Compiled) MoveTail(dst, src []int64, s State) {
 	switch {
 	case s == State{} || len(src) == 0:
-	case c.limit.Algorithm == SlidingLog:
+	case c.limit.Algorithm.logs():
 		l := c.log(s, src)
 		for i := l.first; i < l.end; i++ {
 			dst[i&int64(len(dst)-1)] = *l.word(i)
@@ -121,7 +121,7 @@ func (c *Compiled) refund(s State, tail []int64, receipt Micros, cost int64) Sta
 		return c.refundFixedWindow(s, receipt, cost)
 	case SlidingWindow:
 		return c.refundSlidingWindow(s, receipt, cost)
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return c.refundSlidingLog(s, tail, receipt, cost)
 	case SlidingBuckets:
 		return c.refundSlidingBuckets(s, tail, receipt, cost)

@@ -124,7 +124,7 @@ func (c *Compiled) kindNumber() uint64 {
 
 // letters name the algorithms where every byte counts.
 var letters = [...]string{
-	TokenBucket: "T", LeakyBucket: "K", FixedWindow: "F", SlidingWindow: "W", SlidingLog: "L", SlidingBuckets: "B",
+	TokenBucket: "T", LeakyBucket: "K", FixedWindow: "F", SlidingWindow: "W", SlidingLog: "L", SlidingBuckets: "B", InFlight: "C",
 }
 
 // escapeName keeps names from being taken for what follows them.
@@ -181,7 +181,7 @@ func (c *Compiled) mostInUse() int64 {
 	switch c.limit.Algorithm {
 	case FixedWindow, SlidingWindow:
 		return min(most, exact/2) // two windows add up
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return min(most, 1<<c.rankBits-1)
 	case SlidingBuckets:
 		return min(most, exact-1-c.buckets*c.limit.N) // denied requests may fill the other sub-windows

@@ -138,8 +138,22 @@ func ValidateTake(ops []Op) error {
 		case op.Always != ops[charged].Always:
 			return invalid("always", "some ops of the request have it and some do not; set it on all of them, or make two requests")
 		}
+		if err := ops[i].validateRenewal(&ops[0]); err != nil {
+			return err
+		}
 	}
 	return ValidateRefund(ops)
+}
+
+// validateRenewal checks an op of a Take, of which the first one is given.
+func (op *Op) validateRenewal(first *Op) error {
+	switch {
+	case op.Renews() != first.Renews():
+		return invalid("receipt", "some ops of the request renew a place and some do not; make two requests")
+	case op.Renews() && op.Limit != nil && op.Limit.limit.Algorithm != InFlight:
+		return invalid("receipt", "only a place of an in_flight limit can be renewed; use Refund for what was charged on others")
+	}
+	return nil
 }
 
 // ValidateRefund checks the ops of a Refund, for stores.

@@ -11,9 +11,12 @@ import (
 // This file draws what the properties are tried on: small limits and short
 // periods, where every edge is met often, and now and then a large one.
 
+// everyAlgorithm is those of rates, and in flight.
+func everyAlgorithm() []weir.Algorithm { return append(weir.Algorithms(), weir.InFlight) }
+
 func drawLimit(t *rapid.T) *weir.Compiled {
 	l := weir.Limit{
-		Algorithm: rapid.SampledFrom(weir.Algorithms()).Draw(t, "algorithm"),
+		Algorithm: rapid.SampledFrom(everyAlgorithm()).Draw(t, "algorithm"),
 		N:         rapid.Int64Range(1, 12).Draw(t, "n"),
 		Period:    time.Duration(rapid.Int64Range(1, 50).Draw(t, "period")) * time.Microsecond,
 	}
@@ -28,7 +31,7 @@ func drawLimit(t *rapid.T) *weir.Compiled {
 	if l.Algorithm == weir.LeakyBucket {
 		l.Shape = rapid.Bool().Draw(t, "shape")
 	}
-	if !bucket {
+	if !bucket && l.Algorithm != weir.InFlight {
 		l.CountDenied = rapid.IntRange(0, 3).Draw(t, "count_denied") == 0
 	}
 	if l.Algorithm == weir.SlidingBuckets && l.Period >= 2*time.Microsecond {

@@ -11,7 +11,7 @@ import (
 const (
 	MaxUnits    = 1 << 50 // for N and Burst
 	MaxPeriod   = 10 * 365 * 24 * time.Hour
-	MaxLogUnits = 1 << 20 // for N of a sliding log; lower for periods over 100 days
+	MaxLogUnits = 1 << 20 // for N of a sliding log or an in-flight limit; lower for periods over 100 days
 	MaxBuckets  = 1<<12 - 1
 	MaxNameLen  = 120
 
@@ -77,6 +77,13 @@ func PerMinute(n int64) Limit { return Limit{N: n, Period: time.Minute} }
 func PerHour(n int64) Limit   { return Limit{N: n, Period: time.Hour} }
 func PerDay(n int64) Limit    { return Limit{N: n, Period: 24 * time.Hour} }
 
+// Concurrent returns a limit of n requests at the same time. Take a place for each request,
+// and refund it at the end. A place that is not refunded, because its process died, is free
+// again after ttl; [Limiter.Renew] the place of a request that takes longer.
+func Concurrent(n int64, ttl time.Duration) Limit {
+	return Limit{Algorithm: InFlight, N: n, Period: ttl}
+}
+
 // PerMonth returns a quota of n units per calendar month of a time zone; nil is UTC.
 func PerMonth(n int64, zone *time.Location) Limit {
 	return Limit{Algorithm: FixedWindow, N: n, Period: Month, Zone: zone}
@@ -122,7 +129,24 @@ func (l Limit) validateFields() error {
 	if l.CountDenied && l.Algorithm.leaks() {
 		return invalid("count_denied", "a %s cannot count denied requests; remove count_denied, or choose a window or sliding_log", l.Algorithm)
 	}
+	if err := l.validatePlaces(); err != nil {
+		return err
+	}
 	return l.validateLog()
+}
+
+func (l Limit) validatePlaces() error {
+	switch {
+	case l.Algorithm != InFlight:
+		return nil
+	case l.CountDenied:
+		return invalid("count_denied", "a request that is denied is not in flight; remove count_denied, or choose a window or sliding_log")
+	case l.Release:
+		return invalid("release", "a place of in_flight is free when its time is over, with or without a hold; remove release")
+	case l.N > min(MaxLogUnits, maxLogUnits(l.Period.Microseconds())):
+		return invalid("limit", "%d places are too many to be kept for a key; write at most %d", l.N, min(MaxLogUnits, maxLogUnits(l.Period.Microseconds())))
+	}
+	return nil
 }
 
 func (l Limit) validateLog() error {

@@ -79,6 +79,10 @@ func TestParseLimitErrors(t *testing.T) {
 		"5/1m count_denied":                 `weir: count_denied: a token_bucket cannot count denied requests`,
 		"sliding_log 1048577/1d":            `weir: limit: a sliding_log of 1048577 units would keep 8388616 bytes a key`,
 		"sliding_log 262145/365d":           `weir: limit: a sliding_log over 365d has room for 262144 units, not 262145; lower N or the period, or choose sliding_buckets`,
+		"in_flight 5/1m count_denied":       `weir: count_denied: a request that is denied is not in flight; remove count_denied`,
+		"in_flight 5/1m release":            `weir: release: a place of in_flight is free when its time is over`,
+		"in_flight 5/1m burst 9":            `weir: burst: in_flight has no burst`,
+		"in_flight 1048577/1m":              `weir: limit: 1048577 places are too many to be kept for a key; write at most 1048576`,
 		"1000003/1d":                        `weir: limit: 1000003/1d with a burst of 1000003 needs numbers beyond 2^53 to be exact; lower the burst to 104249,`,
 		"1000003/1d burst 104250":           `weir: limit: 1000003/1d with a burst of 104250 needs numbers beyond 2^53`,
 		"sliding_buckets 2199023255552/1d buckets 4095": `weir: limit: 2199023255552 units in each of 4095 sub-windows add up beyond 2^53`,
@@ -100,7 +104,7 @@ func TestParseLimitErrors(t *testing.T) {
 func TestValidateErrors(t *testing.T) {
 	for want, l := range map[string]weir.Limit{
 		"name":      {Name: strings.Repeat("x", weir.MaxNameLen+1), N: 1, Period: time.Second},
-		"algorithm": {Algorithm: 6, N: 1, Period: time.Second},
+		"algorithm": {Algorithm: 7, N: 1, Period: time.Second},
 		"limit":     {N: -1, Period: time.Second},
 		"limit ":    {N: math.MaxInt64, Period: time.Second},
 		"period":    {N: 1},
@@ -147,12 +151,15 @@ func TestLargestLimits(t *testing.T) {
 }
 
 func TestAlgorithmText(t *testing.T) {
-	for _, a := range weir.Algorithms() {
+	for _, a := range everyAlgorithm() {
 		text, err := json.Marshal(a)
 		var back weir.Algorithm
 		if err != nil || json.Unmarshal(text, &back) != nil || back != a {
 			t.Errorf("%v became %s and then %v, %v", a, text, back, err)
 		}
+	}
+	if _, err := weir.ParseAlgorithm("in_flight"); err == nil || !strings.Contains(err.Error(), "in_flight limits no rate") {
+		t.Errorf("in_flight as the algorithm of a rate: %v", err)
 	}
 	if len(weir.Algorithms()) != 6 {
 		t.Errorf("%d algorithms, want 6", len(weir.Algorithms()))

@@ -127,6 +127,17 @@ func (l *Limiter) Refund(ctx context.Context, key string, cost int64, receipt Mi
 	return err
 }
 
+// Renew lets a place of an InFlight limit, which Take or Renew has taken, be taken for
+// another Period from now on. The place has a new receipt from now on. If the place was free
+// already, Renew takes one even if there is none left, because the request is in flight:
+// Allowed then is false.
+func (l *Limiter) Renew(ctx context.Context, key string, receipt Micros) (Decision, error) {
+	if receipt <= 0 {
+		return Decision{}, invalid("receipt", "%d is not a valid receipt; use that of the decision that took the place", receipt)
+	}
+	return first(l.store.Take(ctx, nil, Op{Key: key, Limit: l.limit, Cost: 1, Always: true, Receipt: receipt}))
+}
+
 // Reset clears the usage of the key.
 func (l *Limiter) Reset(ctx context.Context, key string) error {
 	err := l.store.Reset(ctx, Op{Key: key, Limit: l.limit})

@@ -3,6 +3,7 @@ package weir
 import (
 	"context"
 	"crypto/rand"
+	"encoding/binary"
 	"errors"
 	chacha8 "math/rand/v2"
 	"sync"
@@ -41,9 +42,10 @@ func (s slowHolder) SettleOne(ctx context.Context, _ []SettledPart, id HoldID, u
 // supply has what new holds need, for many of them at once. To ask the system for each id
 // would take longer than the reservation.
 type supply struct {
-	ids       [32]HoldID
+	ids       [64]HoldID
 	left      int // ids that were not used
 	holds     []Hold
+	key       [32]byte
 	generator chacha8.ChaCha8
 }
 
@@ -52,14 +54,14 @@ var supplies = sync.Pool{New: func() any { return new(supply) }}
 // id returns a random id: ChaCha8 makes as many bits of a key from the system.
 func (s *supply) id() (id HoldID) {
 	if s.left == 0 {
-		var key [32]byte
-		rand.Read(key[:])
-		s.generator.Seed(key)
+		rand.Read(s.key[:])
+		s.generator.Seed(s.key)
 		for i := range s.ids {
-			s.generator.Read(s.ids[i][:])
+			binary.LittleEndian.PutUint64(s.ids[i][:], s.generator.Uint64())
+			binary.LittleEndian.PutUint64(s.ids[i][8:], s.generator.Uint64())
 		}
 		s.left = len(s.ids)
-		s.generator.Seed([32]byte{}) // who can read the memory must not find old ids
+		s.key, s.generator = [32]byte{}, chacha8.ChaCha8{} // who can read the memory must not find old ids
 	}
 	s.left--
 	id, s.ids[s.left] = s.ids[s.left], HoldID{}

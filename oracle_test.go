@@ -34,7 +34,7 @@ func (o *oracle) allows(now weir.Micros, cost int64) bool {
 		previous := o.between(start-period, start)
 		share := new(big.Int).Mul(big.NewInt(previous), big.NewInt(int64(period-(now-start))))
 		used = share.Div(share, big.NewInt(int64(period))).Int64() + o.between(start, start+period)
-	case weir.SlidingLog:
+	case weir.SlidingLog, weir.InFlight:
 		now = max(now, o.last)
 		used = o.between(now-period+1, now+1)
 	case weir.SlidingBuckets:
@@ -106,7 +106,7 @@ func (o *oracle) record(now weir.Micros, cost int64) {
 		now = max(now, o.last-o.last%period)
 	case weir.SlidingBuckets:
 		now = max(now, o.last-o.last%o.width())
-	case weir.SlidingLog:
+	case weir.SlidingLog, weir.InFlight:
 		now = max(now, o.last)
 	}
 	for range cost {

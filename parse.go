@@ -26,7 +26,7 @@ func ParseLimit(s string) (Limit, error) {
 	var l Limit
 	named := len(words) > 0 && !startsWithDigit(words[0]) && !strings.Contains(words[0], "/")
 	if named {
-		a, err := ParseAlgorithm(words[0])
+		a, err := parseAlgorithm(words[0])
 		if err != nil {
 			return Limit{}, err
 		}
@@ -159,6 +159,14 @@ func (l Limit) String() string {
 		b.WriteString(" release")
 	}
 	return b.String()
+}
+
+// Policy returns the limit as people talk about it: its Rate or, for InFlight, "concurrency 20".
+func (l Limit) Policy() string {
+	if l.Algorithm == InFlight {
+		return "concurrency " + strconv.FormatInt(l.N, 10)
+	}
+	return l.Rate()
 }
 
 // Rate returns only N/period of the limit, such as "100/1m".

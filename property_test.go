@@ -356,7 +356,7 @@ func TestSettleOverwrites(t *testing.T) {
 
 // Before the epoch it is the epoch, for every algorithm.
 func TestClockBeforeTheEpoch(t *testing.T) {
-	for _, a := range weir.Algorithms() {
+	for _, a := range everyAlgorithm() {
 		limit := weir.MustCompile(a.String() + " 5/100us")
 		before, at := key{limit: limit}, key{limit: limit}
 		before.take(-7, 5)

@@ -146,7 +146,7 @@ func TestRefundOfAQueue(t *testing.T) {
 
 // Latest takes the newest units, and no more than there are.
 func TestRefundLatest(t *testing.T) {
-	for _, algorithm := range weir.Algorithms() {
+	for _, algorithm := range everyAlgorithm() {
 		limit := weir.MustCompile(algorithm.String() + " 10/1m")
 		k := key{limit: limit}
 		now := weir.Micros(1_767_225_600_000_000)
@@ -172,7 +172,7 @@ func TestRefundLatest(t *testing.T) {
 // A receipt from another time gives nothing back: not after a reset, when the
 // units under it are somebody else's, and not without one.
 func TestRefundOfWhatIsGone(t *testing.T) {
-	for _, algorithm := range weir.Algorithms() {
+	for _, algorithm := range everyAlgorithm() {
 		k := key{limit: weir.MustCompile(algorithm.String() + " 10/1s")}
 		receipt := k.take(0, 5).Receipt
 		k.take(5_000_000, 3)

@@ -24,7 +24,7 @@ func (v *view) look() {
 		v.lookFixedWindow()
 	case SlidingWindow:
 		v.lookSlidingWindow()
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		v.lookSlidingLog()
 	case SlidingBuckets:
 		v.lookSlidingBuckets()
@@ -43,7 +43,7 @@ func (v *view) charge(cost int64, debt bool) State {
 		return v.chargeFixedWindow(cost, debt)
 	case SlidingWindow:
 		return v.chargeSlidingWindow(cost, debt)
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return v.chargeSlidingLog(cost, debt)
 	case SlidingBuckets:
 		return v.chargeSlidingBuckets(cost, debt)
@@ -57,7 +57,7 @@ func (v *view) room() int64 {
 	switch v.c.limit.Algorithm {
 	case FixedWindow, SlidingWindow:
 		return v.c.most - v.pending.A
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return v.c.most - v.c.log(v.pending, nil).units
 	case SlidingBuckets:
 		return v.c.most - v.inSubWindows()
@@ -74,7 +74,7 @@ func (v *view) wait(cost int64) Micros {
 		return v.waitFixedWindow()
 	case SlidingWindow:
 		return v.waitSlidingWindow(cost)
-	case SlidingLog:
+	case SlidingLog, InFlight:
 		return v.waitSlidingLog(cost)
 	case SlidingBuckets:
 		return v.waitSlidingBuckets(cost)

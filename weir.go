@@ -71,6 +71,10 @@ type Op struct {
 
 	// Receipt identifies the charge that Refund gives back: the Receipt of a Decision,
 	// or Latest. With 0, the Receipt of a denial, nothing is given back.
+	//
+	// Take with Always renews the place of an InFlight limit that has this receipt: it gives
+	// the place back and takes one from now on, in one step. Set it on all ops of the
+	// request, or on none.
 	Receipt Micros
 }
 
@@ -103,6 +107,9 @@ type Store interface {
 	// Reset clears the usage of each op's key under its kind of limit.
 	Reset(ctx context.Context, ops ...Op) error
 }
+
+// Renews reports whether Take gives back a place before it takes one; see [Op.Receipt].
+func (op *Op) Renews() bool { return op.Always && op.Receipt != 0 }
 
 // Validate reports why the op cannot be taken.
 func (op *Op) Validate() error {

@@ -15,7 +15,8 @@
 // but not answered may have been charged.
 //
 // If the cost of a request is known only afterwards, [Client.Reserve] charges an estimate
-// and returns a [Hold], to settle with the real cost.
+// and returns a [Hold], to settle with the real cost. [Client.Counters] counts for your
+// application.
 package client
 
 import (
@@ -23,8 +24,10 @@ import (
 	"errors"
 	"fmt"
 	"net/netip"
+	"strings"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"google.golang.org/grpc"
@@ -52,6 +55,7 @@ type Client struct {
 	options  Options
 	conn     *grpc.ClientConn
 	limiter  pb.LimiterClient
+	counters pb.CountersClient
 	inFlight atomic.Int64
 	breaker  breaker
 }
@@ -67,7 +71,7 @@ func New(o Options) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("client: Options.Address: %w", err)
 	}
-	c := &Client{options: o, conn: conn, limiter: pb.NewLimiterClient(conn)}
+	c := &Client{options: o, conn: conn, limiter: pb.NewLimiterClient(conn), counters: pb.NewCountersClient(conn)}
 	c.breaker.init(c)
 	conn.Connect()
 	return c, nil
@@ -160,8 +164,27 @@ func (c *Client) CheckMany(ctx context.Context, rs []*Request) ([]*Verdict, erro
 	return verdicts, nil
 }
 
-// ask calls the service. Away is why it could not be asked; an error is for the caller.
+// ask calls the service, and tells the breaker what came of it. Away is why the service could
+// not be asked; an error is for the caller.
 func (c *Client) ask(ctx context.Context, call func(context.Context) error) (away, err error) {
+	away, err = c.try(ctx, call)
+	switch {
+	case away != nil || isOurs(err):
+		return away, err // which says nothing about the service
+	case err == nil:
+		c.breaker.succeeded()
+		return nil, nil
+	case isMistake(err):
+		c.breaker.succeeded()
+		return nil, fmt.Errorf("client: %w", err)
+	}
+	return c.breaker.failed(err)
+}
+
+// try makes a call, unless the breaker is open or there are too many. Away is why it was not
+// made. That the caller has no more time is an error of a context; other errors are the
+// service's.
+func (c *Client) try(ctx context.Context, call func(context.Context) error) (away, err error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -177,17 +200,18 @@ func (c *Client) ask(ctx context.Context, call func(context.Context) error) (awa
 	err = call(limited)
 	switch {
 	case err == nil:
-		c.breaker.succeeded()
 		return nil, nil
-	case ctx.Err() != nil: // which says nothing about the service
+	case ctx.Err() != nil:
 		return nil, ctx.Err()
 	case status.Code(err) == codes.DeadlineExceeded && endsFirst(ctx, limited):
 		return nil, context.DeadlineExceeded // and the service has noticed before us
-	case isMistake(err):
-		c.breaker.succeeded()
-		return nil, fmt.Errorf("client: %w", err)
 	}
-	return c.breaker.failed(err)
+	return nil, err
+}
+
+// isOurs is whether a call ended because of the caller, who may have closed the client.
+func isOurs(err error) bool {
+	return errors.Is(err, ErrClosed) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
 }
 
 // endsFirst is whether a deadline is the caller's own, and not ours.
@@ -216,7 +240,7 @@ func awayBecause(err error) error {
 }
 
 // Request describes a request. Omit what you do not know; rules that need it do not
-// apply. The service accepts at most 64 KiB.
+// apply. The service accepts at most 64 KiB. Bytes that are not UTF-8 are sent as U+FFFD.
 type Request struct {
 	IP     netip.Addr // of the client; it must be trustworthy
 	User   string
@@ -240,11 +264,31 @@ type Request struct {
 // message is the request as it goes over the wire. The maps are not copied.
 func (r *Request) message() *pb.CheckRequest {
 	m := &pb.CheckRequest{
-		User: r.User, ApiKey: r.APIKey, Tier: r.Tier, Method: r.Method, Host: r.Host, Path: r.Path, Cost: r.Cost, Costs: r.Costs,
-		Headers: r.Headers, Cookies: r.Cookies, Query: r.Query, Attributes: r.Attributes,
+		User: text(r.User), ApiKey: text(r.APIKey), Tier: text(r.Tier), Method: text(r.Method), Host: text(r.Host), Path: text(r.Path),
+		Headers: texts(r.Headers), Cookies: texts(r.Cookies), Query: texts(r.Query), Attributes: texts(r.Attributes),
+		Cost: r.Cost, Costs: r.Costs,
 	}
 	if r.IP.IsValid() {
 		m.Ip = r.IP.String()
 	}
 	return m
+}
+
+// text is what can be sent of a text. Bytes that are not UTF-8 cannot: the library would call
+// them an error of the service, so that clients could be checked no more by sending some.
+func text(s string) string { return strings.ToValidUTF8(s, "\uFFFD") }
+
+// texts is the same for a map, which is not changed.
+func texts(all map[string]string) map[string]string {
+	for name, value := range all {
+		if utf8.ValidString(name) && utf8.ValidString(value) {
+			continue
+		}
+		valid := make(map[string]string, len(all))
+		for name, value := range all {
+			valid[text(name)] = text(value)
+		}
+		return valid
+	}
+	return all
 }

@@ -202,3 +202,22 @@ func TestOptions(t *testing.T) {
 		t.Error("a store that is gone")
 	}
 }
+
+// Bytes that cannot be sent do not keep a request from being checked.
+func TestNotUTF8(t *testing.T) {
+	s := startService(t, &service{})
+	c := connect(t, s, Options{OnFailure: Closed})
+	for i := range 2 * maxFailures {
+		headers := map[string]string{"X-Tenant": "a\xff", "X-\xfe": "b"}
+		v, err := c.Check(t.Context(), &Request{User: "u\xff", Path: "/api/\xff", Headers: headers, Cookies: map[string]string{"c": "\xff"}})
+		if err != nil || v.Degraded || !v.Allowed || v.Remaining != int64(999-i) || len(v.Results) != 2 || v.Results[0].Key != "user:u\uFFFD" {
+			t.Fatalf("%+v, %v", v, err)
+		}
+		if len(headers) != 2 || headers["X-\xfe"] != "b" {
+			t.Errorf("the map was changed: %v", headers)
+		}
+		if _, err := c.Hold("\xff").Cancel(t.Context()); err == nil || errors.Is(err, ErrUnavailable) {
+			t.Error(err)
+		}
+	}
+}

@@ -7,7 +7,10 @@ import (
 	"net/netip"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/client"
+	"github.com/weirhq/weir/counter"
+	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
@@ -125,6 +128,61 @@ func ExampleClient_Reserve() {
 	// 488
 }
 
+func ExampleClient_Counters() {
+	address, stop := serve("rules: []")
+	defer stop()
+
+	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	defer weir.Close()
+	ctx, counters := context.Background(), weir.Counters()
+	views := counter.Key{Name: "views", Window: counter.Day}
+	users := counter.Key{Name: "users", Window: counter.Month, Distinct: true}
+	for _, user := range []string{"alice", "bob", "alice"} {
+		values, err := counters.Add(ctx, counter.Delta{Key: views, By: counter.One}, counter.Delta{Key: users, Members: []string{user}})
+		if err != nil {
+			panic(err)
+		}
+		fmt.Println(values)
+	}
+	days, err := counters.History(ctx, 7, views)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(len(days[0]), days[0][6].Amount)
+	// Output:
+	// [1 1]
+	// [2 2]
+	// [3 2]
+	// 7 3
+}
+
+func ExampleCounters_Distributions() {
+	address, stop := serve("rules: []")
+	defer stop()
+
+	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	if err != nil {
+		panic(err)
+	}
+	defer weir.Close()
+	ctx, counters := context.Background(), weir.Counters()
+	checkout := counter.Key{Name: "checkout_ms"}
+	values := []counter.Amount{counter.Whole(12), counter.Whole(14), counter.Whole(180)}
+	if err := counters.Observe(ctx, counter.Sample{Key: checkout, Values: values}); err != nil {
+		panic(err)
+	}
+	all, err := counters.Distributions(ctx, 1, checkout)
+	if err != nil {
+		panic(err)
+	}
+	fmt.Println(all[0].Merged.Count, all[0].Merged.P50, all[0].Merged.Max)
+	// Output:
+	// 3 14.024704 180
+}
+
 // serve starts a service with these rules.
 func serve(source string) (address string, stop func()) {
 	set, err := rule.Usable("", []byte(source))
@@ -140,7 +198,7 @@ func serve(source string) (address string, stop func()) {
 		panic(err)
 	}
 	e.Install(table, 1)
-	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{Engine: e, Rules: struct{ repo.Repository }{}}})
+	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{Engine: e, Rules: struct{ repo.Repository }{}, Counters: countermemory.New(countermemory.Options{Clock: noon})}})
 	if err != nil {
 		panic(err)
 	}
@@ -152,4 +210,9 @@ func serve(source string) (address string, stop func()) {
 	}
 	go server.Serve(listen)
 	return listen.Addr().String(), server.Stop
+}
+
+// noon is a time that stands still, so that no window ends.
+func noon() weir.Micros {
+	return weir.MicrosOf(time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC))
 }

@@ -77,7 +77,7 @@ func (c *Client) Reserve(ctx context.Context, r *Request, ttl time.Duration) (*H
 }
 
 // Hold returns the hold with an id, which another process may have reserved.
-func (c *Client) Hold(id string) *Hold { return &Hold{ID: id, client: c} }
+func (c *Client) Hold(id string) *Hold { return &Hold{ID: text(id), client: c} }
 
 // Settle ends the hold with the units that were used. Less than was reserved is refunded;
 // more is charged, even beyond the limit. If the hold has ended, the answer is that of the

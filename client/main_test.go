@@ -9,7 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/server/grpcapi"
@@ -62,6 +64,10 @@ type service struct {
 	options []grpc.ServerOption
 	limiter pb.LimiterServer // instead of ours, if it is there
 
+	register func(*grpc.Server) // more services; default none
+	counters counter.Store
+	tokens   *bearer.List
+
 	server *grpc.Server
 	served chan error
 }
@@ -84,7 +90,10 @@ func (s *service) start() {
 		s.t.Fatal(err)
 	}
 	s.address = listen.Addr().String()
-	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{Engine: s.engine, Rules: nowhere{}, Logger: slog.New(slog.DiscardHandler)}})
+	api, err := grpcapi.New(grpcapi.Options{Service: manage.Service{
+		Engine: s.engine, Rules: nowhere{}, Logger: slog.New(slog.DiscardHandler),
+		Counters: s.counters, Tokens: func() *bearer.List { return s.tokens },
+	}})
 	if err != nil {
 		s.t.Fatal(err)
 	}
@@ -93,6 +102,9 @@ func (s *service) start() {
 		api.Register(s.server)
 	} else {
 		pb.RegisterLimiterServer(s.server, s.limiter)
+	}
+	if s.register != nil {
+		s.register(s.server)
 	}
 	go func() { s.served <- s.server.Serve(listen) }()
 }

@@ -32,8 +32,8 @@ type Options struct {
 	TLS *tls.Config
 
 	// Token is sent with every call. The service does not require a token for checks,
-	// but a proxy in front of it may. Without TLS it is sent only to this machine.
-	// Default none.
+	// but for counters, if it has tokens; and a proxy in front of it may. Without TLS it is
+	// sent only to this machine. Default none.
 	Token string
 
 	// Timeout is the maximum duration of a call. Default 100 ms.
@@ -73,7 +73,7 @@ func (o *Options) validate() error {
 	case strings.ContainsFunc(o.Token, func(r rune) bool { return r <= ' ' || r > '~' }):
 		return errors.New("client: Options.Token has characters that are not valid in metadata; check for spaces and line ends around it")
 	case o.Token != "" && o.TLS == nil && !isSocket(o.Address) && !isLoopback(o.Address):
-		return errors.New("client: Options.Token would be sent in clear text; set TLS, or remove it, because checks require no token")
+		return errors.New("client: Options.Token would be sent in clear text; set TLS, or remove it if you only check, because checks require no token")
 	}
 	return nil
 }

@@ -92,14 +92,39 @@ func (a Amount) String() string {
 // MarshalJSON returns the amount as a JSON number.
 func (a Amount) MarshalJSON() ([]byte, error) { return []byte(a.String()), nil }
 
-// UnmarshalJSON parses a number as ParseAmount does.
+// UnmarshalJSON parses a number as ParseAmount does. It also takes an exponent, because many
+// languages write 0.00001 as 1e-05.
 func (a *Amount) UnmarshalJSON(text []byte) error {
 	if string(text) == "null" {
 		return nil
 	}
-	n, err := ParseAmount(string(text))
+	n, err := ParseAmount(withoutExponent(string(text)))
 	if err == nil {
 		*a = n
 	}
 	return err
+}
+
+// withoutExponent writes a number without its exponent. If it has one that no amount needs, the
+// number stays as it is, and is not an amount.
+func withoutExponent(number string) string {
+	mantissa, exponent, _ := strings.Cut(strings.ToLower(number), "e")
+	shift, err := strconv.Atoi(exponent)
+	if err != nil || shift < -decimals || shift > 12 {
+		return number
+	}
+	digits, negative := strings.CutPrefix(mantissa, "-")
+	whole, fraction, _ := strings.Cut(digits, ".")
+	if shift < 0 {
+		whole = strings.Repeat("0", -shift) + whole
+		point := len(whole) + shift
+		whole, fraction = whole[:point], whole[point:]+fraction
+	} else {
+		fraction += strings.Repeat("0", shift)
+		whole, fraction = whole+fraction[:shift], fraction[shift:]
+	}
+	if negative {
+		whole = "-" + whole
+	}
+	return strings.TrimSuffix(whole+"."+strings.TrimRight(fraction, "0"), ".")
 }

@@ -53,6 +53,18 @@ func TestAmountRoundTrip(t *testing.T) {
 	if got := counter.Amount(math.MinInt64).String(); got != "-9223372036854.775808" {
 		t.Errorf("the least of all is %s", got)
 	}
+	for text, want := range map[string]counter.Amount{
+		"1e-05": 10, "-1e-06": -1, "1.5E-5": 15, "12.5e-1": 1_250_000, "9e12": counter.MaxAmount, "-1.25e+1": -12_500_000, "1e0": counter.One, "0.00e-6": 0,
+	} {
+		if got := counter.Amount(5); json.Unmarshal([]byte(text), &got) != nil || got != want {
+			t.Errorf("%s is %v, want %v", text, got, want)
+		}
+	}
+	for _, text := range []string{"1e-7", "1.5e-6", "1e13", "9.1e12", "1e-99999999999999999999", "1e999999999"} {
+		if got := counter.Amount(5); json.Unmarshal([]byte(text), &got) == nil || got != 5 {
+			t.Errorf("%s is %v", text, got)
+		}
+	}
 	var same counter.Amount = 5
 	if err := json.Unmarshal([]byte("null"), &same); err != nil || same != 5 {
 		t.Errorf("null makes it %v, %v", same, err)

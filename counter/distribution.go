@@ -120,6 +120,32 @@ func (d *Distribution) Mean() Amount {
 	return d.Sum / Amount(d.Count)
 }
 
+// Summary is a distribution in figures. The percentiles P50, P95 and P99 are quantiles.
+type Summary struct {
+	Start time.Time // start of the window; zero for Ever and for several windows together
+	Count int64
+
+	Sum, Mean, Min, Max, P50, P95, P99 Amount // 0 if there are no values
+}
+
+// Summarize returns the figures of each window, and of all windows together.
+func Summarize(points []DistributionPoint) (each []Summary, merged Summary) {
+	var all Distribution
+	for i := range points {
+		each = append(each, points[i].summary())
+		each[i].Start = points[i].Start
+		all.Merge(&points[i].Distribution)
+	}
+	return each, all.summary()
+}
+
+func (d *Distribution) summary() Summary {
+	return Summary{
+		Count: d.Count, Sum: d.Sum, Mean: d.Mean(), Min: d.Min, Max: d.Max,
+		P50: d.Quantile(0.5), P95: d.Quantile(0.95), P99: d.Quantile(0.99),
+	}
+}
+
 // ValidateObserve checks the samples of a call, for stores.
 func ValidateObserve(samples []Sample) error {
 	if err := checkBatch("samples", len(samples), MaxBatch); err != nil {

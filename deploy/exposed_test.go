@@ -36,6 +36,7 @@ func everything(t *testing.T) exposed {
 		Queues:     func() []metrics.Queue { return []metrics.Queue{{Name: "mail"}} },
 		Statistics: func() metrics.Statistics { return metrics.Statistics{} },
 		EnvoyXDS:   func() metrics.EnvoyXDS { return metrics.EnvoyXDS{Version: "1"} },
+		Adaptive:   func() []metrics.AdaptiveLimit { return []metrics.AdaptiveLimit{{Upstream: "http://a"}} },
 		RESP: func() metrics.RESP {
 			return metrics.RESP{Commands: []metrics.Commands{{Command: "ping"}, {Command: "ping", Failed: true}}}
 		},

@@ -88,7 +88,8 @@ func (v *Verdict) addClient(in *installed, c client, tier string) {
 }
 
 // Reset clears the usage of a client under a rule or, without an id, under every rule
-// that counts by such keys, whatever its tier is or was. It returns the rules.
+// that counts by such keys, whatever its tier is or was. Its requests in flight still count.
+// It returns the rules.
 func (e *Engine) Reset(ctx context.Context, id, key string) ([]string, error) {
 	in := e.installed.Load()
 	clients, err := in.clients(id, key)
@@ -125,7 +126,8 @@ func (in *installed) every(c client) []*weir.Compiled {
 	if r := in.replacement(c.rule, c.key); r != nil { // to reset one kind twice does no harm
 		limits = c.rule.AppendMarkers(append(limits, r.limits...), r.limits)
 	}
-	return limits
+	// Requests in flight are still there after a reset.
+	return slices.DeleteFunc(limits, func(limit *weir.Compiled) bool { return limit.Algorithm() == weir.InFlight })
 }
 
 // client is somebody whom a rule counts.

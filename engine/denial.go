@@ -27,7 +27,8 @@ type Denial struct {
 	Policies []string // names of the limits that deny
 
 	// RetryAfter is the time to wait; 0 if waiting does not help or the time is
-	// unknown.
+	// unknown. For a place of a request in flight it is a second, because others usually end
+	// sooner than their places expire.
 	RetryAfter time.Duration
 
 	status int // the rule's own, 0 if it has none
@@ -66,8 +67,8 @@ func Describe(v *Verdict) Denial {
 	}
 	d := Denial{Verdict: v, Policies: v.names(func(r *Result) bool { return !r.Allowed })}
 	if r := v.Speaker(); r != nil {
-		if v.RetryAfter != weir.Never {
-			d.RetryAfter = max(v.RetryAfter, 1)
+		if wait := v.usualWait(); wait != weir.Never {
+			d.RetryAfter = max(wait, 1)
 		}
 		d.speak(r)
 	}
@@ -93,6 +94,8 @@ func (d *Denial) speak(r *Result) {
 	d.Rule, d.Code, d.Detail, d.status = r.Rule.ID, deny.Code, deny.Message, deny.Status
 	switch {
 	case d.Detail != "":
+	case r.isPlace() && d.RetryAfter > 0:
+		d.Detail = fmt.Sprintf("The limit %s allows %d requests at the same time; try again in %d s.", d.Rule, r.Limit, duration.Up(d.RetryAfter, time.Second))
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
 	case d.RetryAfter == 0:
@@ -120,7 +123,7 @@ func unavailable(v *Verdict) Denial {
 }
 
 // Name returns the name of a result's limit in headers and denials: the id of its rule
-// and, if the rule has several limits for this client, the period. An id contains no
+// and, if the rule has several limits for this client, the period or "concurrency". An id contains no
 // colon, so names are unique.
 func (v *Verdict) Name(r *Result) string {
 	var room [128]byte
@@ -135,7 +138,10 @@ func (v *Verdict) AppendName(dst []byte, r *Result) []byte {
 	dst = appendID(dst, r.Rule.ID)
 	for i := range v.Results {
 		if other := &v.Results[i]; other.Rule == r.Rule && other.Quota != r.Quota {
-			return duration.Append(append(dst, ':'), r.Quota.Limit().Period)
+			if dst = append(dst, ':'); r.isPlace() {
+				return append(dst, "concurrency"...)
+			}
+			return duration.Append(dst, r.Quota.Limit().Period)
 		}
 	}
 	return dst

@@ -165,9 +165,22 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // Check decides a request, charges it, and puts the answer into v. The error is a
 // [rule.ValuesError] if the request counts for too many clients, a [weir.InvalidError] if
 // it is invalid for another reason, or the context's error.
+//
+// A place that it takes of a rule that limits how many requests are in flight is free after
+// the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.check(ctx, req, v, nil)
+}
+
+// Continue does what Check does, but takes no place: it is for a further part of a request
+// that was allowed, and for requests that are over.
+func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) error {
+	return e.check(ctx, req, v, chargingPlaced)
+}
+
+func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, how *charging) error {
 	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, nil, e.tiers, e.charge); err != nil {
+	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
 		return err
 	}
 	e.observe(req, v)
@@ -200,7 +213,7 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 		if err := in.gather(req, v, visits); err != nil {
 			return err
 		}
-		if how != nil && how.settling && !v.Settles() {
+		if how != nil && (how.settling && !v.Settles() || how.placed) {
 			v.how = nil
 		}
 		return decide(ctx, in, v)
@@ -216,7 +229,7 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 	left := len(v.hits)
 	for p := enforced; p == enforced || left > 0; p++ {
 		for _, c := range v.hits {
-			if placeOf(c) != p {
+			if placeOf(c.Entry) != p {
 				continue
 			}
 			left--
@@ -252,6 +265,9 @@ func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
 		return ctx.Err()
 	}
 	v.hearSoft()
+	if !v.Allowed && v.places > 0 {
+		e.leavePlaces(rest, v)
+	}
 	if v.warns {
 		e.warn(rest, v)
 	}

@@ -43,11 +43,18 @@ func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Dura
 // Delayed returns how many requests are delayed now.
 func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 
-// Allow decides a request as Check does, and waits until its turn. It reports whether
+// Allow decides a request as Check does, and waits until its turn. If a rule limits how many
+// requests are in flight, call [Gate.Serve] then. It reports whether
 // the request may proceed; if not, d describes why. The error is that of Check, or the
 // context's error if it ended during the delay; d is set then, too.
 func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
 	return g.await(ctx, v, d, g.engine.Check(ctx, req, v))
+}
+
+// Continue is Allow for a further part of a request that was allowed, such as a message of a
+// stream: it takes no place of rules that limit how many requests are in flight.
+func (g *Gate) Continue(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
+	return g.await(ctx, v, d, g.engine.Continue(ctx, req, v))
 }
 
 // Reserve is Allow for callers that see the response. If a rule that applies settles by

@@ -72,13 +72,19 @@ func (s *Settled) observe(e *Engine, meant HoldKind) {
 type tag struct {
 	rule, unit string
 	shadow     bool
-	more       int // further holds of the same request that may exist
+	place      bool // of a limit on requests in flight
+	more       int  // further holds of the same request that may exist
 }
 
 func (t tag) String() string {
 	mode := "e:"
-	if t.shadow {
+	switch {
+	case t.shadow && t.place:
+		mode = "q:"
+	case t.shadow:
 		mode = "s:"
+	case t.place:
+		mode = "p:"
 	}
 	return string(rune('0'+t.more)) + mode + t.unit + ":" + t.rule
 }
@@ -88,7 +94,7 @@ func parseTag(text string) (t tag) {
 	if len(text) < 3 || text[0] < '0' || text[0] > '9' || text[2] != ':' {
 		return t
 	}
-	t.more, t.shadow = int(text[0]-'0'), text[1] == 's'
+	t.more, t.shadow, t.place = int(text[0]-'0'), text[1] == 's' || text[1] == 'q', text[1] == 'p' || text[1] == 'q'
 	t.unit, t.rule, _ = strings.Cut(text[3:], ":")
 	return t
 }

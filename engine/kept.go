@@ -113,7 +113,7 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 		return err
 	}
 	for i := range v.at(enforced) {
-		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look {
+		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look && !r.isPlace() {
 			// The verdict's key does not outlive it.
 			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost}})
 		}

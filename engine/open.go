@@ -85,7 +85,7 @@ type answer struct {
 	verdict   Verdict
 	request   rule.Request
 	results   [4]Result
-	hits      [4]*rule.Entry
+	hits      [4]rule.Hit
 	ends      [4]int
 	ops       [4]weir.Op
 	decisions [4]weir.Decision

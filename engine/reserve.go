@@ -14,6 +14,7 @@ import (
 type charging struct {
 	always   bool // else it is reserved
 	settling bool // reserved only if a rule settles by the response
+	placed   bool // a plain check of a request that has its places already
 
 	ttl    time.Duration
 	id     weir.HoldID // of the first hold
@@ -22,6 +23,11 @@ type charging struct {
 }
 
 var chargingAlways = &charging{always: true}
+
+// isPlaced reports whether no place is to be taken: the request has one, or is over.
+func (h *charging) isPlaced() bool { return h != nil && (h.always || h.placed) }
+
+var chargingPlaced = &charging{placed: true}
 
 func (v *Verdict) always() bool { return v.how != nil && v.how.always }
 
@@ -43,7 +49,8 @@ func (e *Engine) prepareHolds() {
 // Reserve decides a request as Check does. If it is allowed, what it costs is an estimate,
 // and v.Hold is set: end the hold with [Engine.Settle] or [Engine.Cancel] before ttl has
 // passed. A ttl of 0 is weir.DefaultHoldTTL. If nothing was charged, because no limit
-// applies, there is no hold.
+// applies, there is no hold. With a rule that limits how many requests are in flight, the
+// hold lasts no longer than the rule's HoldTTL.
 //
 // While the store is unavailable, a reservation that is allowed has a hold, too. It is
 // known to this engine only. Rules with on_failure: open are charged when it is settled.
@@ -64,7 +71,8 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	if err := s.Validate(); err != nil {
 		return err
 	}
-	how := &charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling}
+	how := &v.room
+	*how = charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling, tags: how.tags[:0]}
 	e.begin(v)
 	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
 		return err
@@ -111,7 +119,7 @@ func (v *Verdict) chargedParts() []SettledPart {
 }
 
 func (r *Result) tag(more int) tag {
-	return tag{rule: r.Rule.ID, unit: r.Rule.Unit, shadow: r.Shadow, more: more}
+	return tag{rule: r.Rule.ID, unit: r.Rule.Unit, shadow: r.Shadow, place: r.isPlace(), more: more}
 }
 
 // tagAll makes the tags of results. More are the groups behind them.
@@ -133,6 +141,7 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 		}
 	}
 	id := sibling(h.id, h.groups)
+	h.ttl = v.lasts(h.ttl)
 	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tagAll(results, more)}, ops...)
 	if err != nil {
 		h.groups++ // there may be a hold

@@ -71,7 +71,7 @@ func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
 func (e *Engine) remember(results []Result) {
 	for i := range results {
 		r := &results[i]
-		if r.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Limit {
+		if r.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Limit || r.isPlace() { // who is in flight leaves soon
 			continue
 		}
 		p, client := e.seen.place(r.Key, r.Quota)

@@ -13,21 +13,31 @@ import (
 // shorter, and after it the engine goes on by itself.
 const maxSettle = time.Second
 
-// Hold is what the rules have reserved for a request that is being served. It does not
-// expire before it ends.
+// Hold is what the rules have reserved for a request that is being served, and the places that
+// it has of rules that limit how many requests are in flight. It does not expire before it
+// ends.
 type Hold struct {
 	Parts []HoldPart
+	few   [fewParts]HoldPart // room for them
 
-	engine  *Engine
-	id      weir.HoldID
-	ttl     time.Duration
-	request *rule.Request
-	begin   time.Time
+	engine   *Engine
+	id       weir.HoldID
+	ttl      time.Duration
+	request  *rule.Request
+	begin    time.Time
+	settling [fewParts]settlingPart // room for what End finds
+
+	places inFlight
 
 	mu    sync.Mutex
-	timer *time.Timer // extends the hold
-	ended bool
+	timer *time.Timer // extends the hold, and renews the places
+	ended bool        // it is settled, or nothing was reserved
+	left  bool        // the places are free, or there are none
+	kept  bool        // they outlast the handler
 }
+
+// fewParts is how many parts of a hold need no memory of their own.
+const fewParts = 2
 
 // HoldPart is what was reserved under one rule.
 type HoldPart struct {
@@ -35,50 +45,111 @@ type HoldPart struct {
 	Reserved int64
 }
 
-// Serve returns the hold of a request that [Gate.Reserve] allowed, or nil if it has none.
-// Call End when it is served; the request must not change until then.
+// Serve returns the hold of a request that [Gate.Reserve] or [Gate.Allow] allowed, or nil if it
+// has none and has taken no place. Call End when it is served; the request must not change
+// until then.
 func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
-	if v.Hold == (weir.HoldID{}) {
+	reserved := v.Hold != (weir.HoldID{})
+	if !reserved && !v.Places() {
 		return nil
 	}
-	h := &Hold{engine: g.engine, id: v.Hold, ttl: ttl, request: req, begin: time.Now()}
+	h := &Hold{engine: g.engine, id: v.Hold, ttl: v.lasts(ttl), request: req, begin: time.Now(), ended: !reserved}
+	h.left = h.places.take(g.engine, v) == 0
+	h.Parts = h.few[:0]
 	for i := range v.Results {
-		if r := &v.Results[i]; len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule {
+		if r := &v.Results[i]; reserved && (len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule) {
 			h.Parts = append(h.Parts, HoldPart{r.Rule, r.Cost})
 		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.timer = time.AfterFunc(ttl/2, h.extend)
+	h.timer = time.AfterFunc(h.ttl/2, h.extend)
 	return h
 }
 
-// extend keeps the hold alive, as long as the handler runs.
+// extend keeps the hold and the places alive, as long as the handler runs.
 func (h *Hold) extend() {
 	ctx, cancel := context.WithTimeout(context.Background(), maxSettle)
 	defer cancel()
-	_, _ = h.engine.Extend(ctx, h.id, h.ttl) // if it fails, the next time may do
+	h.places.renew(ctx)
+	h.mu.Lock()
+	ended := h.ended
+	h.mu.Unlock()
+	if !ended {
+		_, _ = h.engine.Extend(ctx, h.id, h.ttl) // if it fails, the next time may do
+	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if !h.ended {
+	if !h.isOverLocked() {
 		h.timer.Reset(h.ttl / 2)
 	}
+}
+
+// Keep lets the places stay taken after End, until leave is called, for a connection that
+// outlives its handler. It returns nil if there are no places.
+func (h *Hold) Keep() (leave func()) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.left {
+		return nil
+	}
+	h.kept = true
+	return h.leave
+}
+
+// leave gives the places back.
+func (h *Hold) leave() {
+	ctx, cancel := h.briefly()
+	defer cancel()
+	h.mu.Lock()
+	h.left = true
+	h.isOverLocked()
+	h.mu.Unlock()
+	h.places.leave(ctx)
+}
+
+// isOverLocked reports whether nothing is to be extended or renewed any more.
+func (h *Hold) isOverLocked() bool {
+	over := h.ended && h.left
+	if over {
+		h.timer.Stop()
+	}
+	return over
+}
+
+// briefly returns a context for what is done at the end.
+func (h *Hold) briefly() (context.Context, context.CancelFunc) {
+	if h.engine.memory != nil { // which never waits
+		return context.Background(), func() {}
+	}
+	return context.WithTimeout(context.Background(), maxSettle)
 }
 
 // End settles with what the response shows, unless the handler has settled. It sets the
 // duration of the response. Rules that settle by the response do so; for others actual
 // returns what was used. If actual or its result is nil, what was reserved stays charged.
+//
+// It gives the places back, unless Keep was called.
 func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
-	if !h.finish() {
-		return
+	if h.finish() {
+		h.settle(resp, actual)
 	}
+	h.mu.Lock()
+	kept := h.kept
+	h.mu.Unlock()
+	if !kept {
+		h.leave()
+	}
+}
+
+func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) {
 	resp.Duration = time.Since(h.begin)
 	var others Used
 	if actual != nil {
 		others = actual(resp)
 	}
 	// Now, because it may be settled only when the request is gone.
-	settling := make([]settlingPart, 0, len(h.Parts))
+	settling := h.settling[:0]
 	for _, p := range h.Parts {
 		if p.Rule.Settles() {
 			// On an error, what was reserved counts.
@@ -86,13 +157,10 @@ func (h *Hold) End(resp *rule.Response, actual func(*rule.Response) Used) {
 			settling = append(settling, settlingPart{p.Rule.ID, n})
 		}
 	}
-	ctx, cancel := context.Background(), context.CancelFunc(func() {})
-	if h.engine.memory == nil { // which never waits
-		ctx, cancel = context.WithTimeout(ctx, maxSettle)
-	}
+	ctx, cancel := h.briefly()
 	defer cancel()
 	// If it fails, the hold expires.
-	_, _ = h.engine.Settle(ctx, h.id, func(rule, unit string, reserved int64) int64 {
+	_, _ = h.settleWith(ctx, func(rule, unit string, reserved int64) int64 {
 		for _, p := range settling {
 			if p.rule == rule {
 				return p.used
@@ -111,27 +179,35 @@ type settlingPart struct {
 	used int64
 }
 
-// finish ends the extensions. It reports whether the hold is still to be settled.
+// finish ends the extensions of the hold. It reports whether it is still to be settled.
 func (h *Hold) finish() bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	first := !h.ended
 	h.ended = true
-	h.timer.Stop()
+	h.isOverLocked()
 	return first
+}
+
+// settleWith leaves the places alone, because the request may still be in flight.
+func (h *Hold) settleWith(ctx context.Context, used Used) (Settled, error) {
+	return h.engine.settle(ctx, &settlement{id: h.id, used: used, kind: SettledHold, keepsPlaces: len(h.places.ops) > 0})
 }
 
 // Settle ends the hold with what the handler knows better than the response shows, such as
 // Units(7). A handler that does not call it need not do anything.
 func (h *Hold) Settle(ctx context.Context, used Used) (Settled, error) {
 	h.finish()
-	return h.engine.Settle(ctx, h.id, used)
+	return h.settleWith(ctx, used)
 }
 
 type holdKey struct{}
 
-// Context returns a context from which the handler gets its hold.
+// Context returns a context from which the handler gets its hold, if something was reserved.
 func (h *Hold) Context(ctx context.Context) context.Context {
+	if h.id == (weir.HoldID{}) {
+		return ctx
+	}
 	return context.WithValue(ctx, holdKey{}, h)
 }
 

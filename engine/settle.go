@@ -46,7 +46,8 @@ type SettledPart struct {
 
 // Settle ends a hold with what was really used. Less than was reserved is refunded as of
 // the reservation; more is charged, even beyond the limit. A hold ends once: if it has
-// ended, the answer is that of the first time.
+// ended, the answer is that of the first time. Places of rules that limit how many requests
+// are in flight are free, whatever was used.
 //
 // If the store is unavailable, the state is weir.HoldPending, and the engine repeats the
 // call until the store answers, or [Engine.Close] is called. If too many calls are
@@ -79,6 +80,8 @@ type settlement struct {
 	used Used // nil to extend
 	ttl  time.Duration
 	kind HoldKind
+
+	keepsPlaces bool // which are given back when the request has ended
 
 	ops   []weir.Op // of a charge without a hold
 	parts []SettledPart
@@ -140,6 +143,12 @@ func (e *Engine) chargeOnce(ctx context.Context, s *settlement) (err error) {
 // usedByTag is what was used of a part.
 func (s *settlement) usedByTag(text string, cost int64) int64 {
 	t := parseTag(text)
+	switch {
+	case t.place && s.keepsPlaces:
+		return cost
+	case t.place:
+		return 0
+	}
 	return s.used(t.rule, t.unit, cost)
 }
 

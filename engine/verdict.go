@@ -48,15 +48,17 @@ type Verdict struct {
 	speaker int         // of Results, from 1
 
 	// What Check works with.
-	hits      []*rule.Entry
+	hits      []rule.Hit
 	keys      []byte
 	ends      []int // of the keys of one rule
 	ops       []weir.Op
 	decisions []weir.Decision
 	local     bool
 	how       *charging // nil for a plain check
+	room      charging  // of a reservation
 	peeked    bool      // nothing is charged
 	penalties int       // among Results
+	places    int       // among Results, which limit how many requests are in flight
 	warns     bool      // a rule among Results has thresholds
 }
 
@@ -151,7 +153,7 @@ func (v *Verdict) clear() {
 	clear(v.hits)
 	clear(v.ops)
 	*v = Verdict{
-		timing:  v.timing,
+		timing: v.timing, room: v.room,
 		Results: v.Results[:0], hits: v.hits[:0], keys: v.keys[:0], ends: v.ends[:0], ops: v.ops[:0], decisions: v.decisions[:0],
 	}
 }
@@ -169,7 +171,7 @@ func (v *Verdict) next() *Result {
 
 // add adds the limits of a rule for every identity that the request has under the rule:
 // none if the rule does not apply.
-func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *tiers) error {
+func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tiers) error {
 	start := len(v.keys)
 	var err error
 	if v.keys, v.ends, err = c.Identities(v.keys, v.ends[:0], req); err != nil {
@@ -183,7 +185,7 @@ func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *t
 		}
 		// The key's bytes never change: when the buffer grows, the old one stays for who
 		// still points to it.
-		v.addOne(in, c, req, unsafe.String(unsafe.SliceData(identity), len(identity)), cost)
+		v.addOne(in, c.Entry, req, unsafe.String(unsafe.SliceData(identity), len(identity)), cost)
 		start = end
 	}
 	return nil
@@ -192,10 +194,17 @@ func (v *Verdict) add(in *installed, c *rule.Entry, req *rule.Request, visits *t
 func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
 	limits, override := in.limits(c, identity, req.Tier)
 	for _, limit := range limits {
+		if limit.Algorithm() == weir.InFlight && v.how.isPlaced() {
+			continue
+		}
 		r := v.next()
 		r.Rule, r.Quota, r.Override, r.Key, r.Cost = c, limit, override, identity, cost
 		r.Shadow, r.Soft = !c.Mode.Denies(), c.Mode == rule.Soft
 		r.Allowed = true // until somebody was asked
+		if limit.Algorithm() == weir.InFlight {
+			r.Cost = 1
+			v.places++
+		}
 	}
 	if len(limits) > 0 {
 		v.warns = v.warns || len(c.Warn) > 0

@@ -50,6 +50,10 @@ var (
 	respRejectedDesc    = desc("resp_connections_rejected_total", "Connections of Redis clients that were rejected, because there were too many.")
 	respCommandsDesc    = desc("resp_commands_total", "Commands of Redis clients, by command and result.", "command", "result")
 
+	adaptiveDesc         = desc("adaptive_limit", "Maximum number of requests in flight to an upstream, as the adaptive limit is now.", "upstream")
+	adaptiveInFlightDesc = desc("adaptive_in_flight", "Requests in flight to an upstream with an adaptive limit.", "upstream")
+	adaptiveDeniedDesc   = desc("adaptive_denied_total", "Requests that the adaptive limit of an upstream denied.", "upstream")
+
 	lostDesc   = desc("stats_lost_total", "Requests that are missing from the statistics, because the archive was unavailable for too long.")
 	alertsDesc = desc("alerts_firing", "Alerts of weir that are firing.")
 
@@ -81,6 +85,7 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(c.options.Keys != nil, keysDesc, maxKeysDesc, expiredDesc, evictedDesc)
 	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
 	describe(c.options.RESP != nil, respConnectionsDesc, respRejectedDesc, respCommandsDesc)
+	describe(c.options.Adaptive != nil, adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc)
 	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
 	describe(c.options.EnvoyXDS != nil, xdsConnectedDesc, xdsVersionDesc, xdsResponsesDesc)
 	describe(c.options.Files != nil, saveFailuresDesc, savedDesc, unusableDesc)
@@ -107,6 +112,13 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	}
 	if c.options.RESP != nil {
 		collectRESP(ch, c.options.RESP())
+	}
+	if c.options.Adaptive != nil {
+		for _, a := range c.options.Adaptive() {
+			gauge(ch, adaptiveDesc, float64(a.Limit), a.Upstream)
+			gauge(ch, adaptiveInFlightDesc, float64(a.InFlight), a.Upstream)
+			counter(ch, adaptiveDeniedDesc, a.Denied, a.Upstream)
+		}
 	}
 	if c.options.Statistics != nil {
 		s := c.options.Statistics()
@@ -212,7 +224,7 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 		no = engine.OutcomeSoftDenied
 	}
 	for s := range sayings {
-		if n := l.said[s].Load(); n > 0 || s == engine.OutcomeAllowed || s == no {
+		if n := l.said(s); n > 0 || s == engine.OutcomeAllowed || s == no {
 			counter(ch, decisionsDesc, n, l.label, s.String())
 		}
 	}
@@ -227,7 +239,7 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 
 func (c *ruleCounters) any() bool {
 	for s := range sayings {
-		if c.said[s].Load() > 0 {
+		if c.said(s) > 0 {
 			return true
 		}
 	}

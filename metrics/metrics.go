@@ -85,6 +85,10 @@ type Options struct {
 	// them.
 	RESP func() RESP
 
+	// Adaptive returns the state of adaptive limits. Default none: there are no series
+	// about them.
+	Adaptive func() []AdaptiveLimit
+
 	// Statistics returns the state of the statistics. Default none.
 	Statistics func() Statistics
 
@@ -104,6 +108,13 @@ type Queue struct {
 	Name                         string
 	Ready, Delayed, Leased, Dead int64
 	Age                          time.Duration // age of the oldest ready item
+}
+
+// AdaptiveLimit is the state of the adaptive limit of an upstream.
+type AdaptiveLimit struct {
+	Upstream        string
+	Limit, InFlight int
+	Denied          uint64
 }
 
 // RESP is what Redis clients have done.

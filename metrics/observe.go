@@ -40,8 +40,7 @@ var kindNames = [kinds]string{"unavailable", "timeout", "other"}
 
 // stripes are how often the counters that every request touches exist. Requests on
 // different cores mostly find different ones, so that they need not pass a cache line
-// back and forth. A rule has its counters once: requests that share a rule's counter
-// share the rule's state or its shard anyway, and that is a lock.
+// back and forth.
 const stripes = 8
 
 type stripe struct {
@@ -59,7 +58,8 @@ func stripeOf(v *engine.Verdict) uint64 {
 
 // Observe implements [engine.Observer].
 func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration) {
-	s := &m.stripes[stripeOf(v)]
+	at := stripeOf(v)
+	s := &m.stripes[at]
 	s.requests[v.Outcome()].Add(1)
 	s.decision.observe(took)
 	if v.Degraded != nil {
@@ -77,7 +77,7 @@ func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration
 		if c == nil {
 			c = &m.others
 		}
-		c.said[said].Add(1)
+		c.say(at, said)
 		if v.Held(from, said) {
 			c.held().rule[reservedEvent].Add(1)
 		}

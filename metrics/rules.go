@@ -16,12 +16,33 @@ const sayings = engine.OutcomeDegradedDenied + 1
 
 // ruleCounters are those of one rule, in cache lines of their own.
 type ruleCounters struct {
-	said  [sayings]atomic.Uint64
-	holds atomic.Pointer[holdCounters] // nil as long as there were none
-	exprs atomic.Pointer[expressions]  // nil as long as there were none
+	stripes [ruleStripes]ruleStripe
+	holds   atomic.Pointer[holdCounters] // nil as long as there were none
+	exprs   atomic.Pointer[expressions]  // nil as long as there were none
 
 	warned atomic.Uint64
-	_      [128 - 8*sayings - 24]byte
+	_      [64 - 24]byte
+}
+
+// ruleStripes are fewer than stripes, because there may be many rules.
+const ruleStripes = stripes / 2
+
+type ruleStripe struct {
+	said [sayings]atomic.Uint64
+	_    [64 - 8*sayings]byte
+}
+
+// say counts for a stripe of those that count requests.
+func (c *ruleCounters) say(stripe uint64, said engine.Outcome) {
+	c.stripes[stripe%ruleStripes].said[said].Add(1)
+}
+
+// said is how often the rule has said something.
+func (c *ruleCounters) said(s engine.Outcome) (n uint64) {
+	for i := range c.stripes {
+		n += c.stripes[i].said[s].Load()
+	}
+	return n
 }
 
 // ObserveWarning implements [engine.WarningObserver].

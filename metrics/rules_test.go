@@ -161,9 +161,9 @@ func TestInstallUnderLoad(t *testing.T) {
 	for _, l := range b.rules.Load().own {
 		for s := range sayings {
 			if l.label == "stays" {
-				stays += l.said[s].Load()
+				stays += l.said(s)
 			}
-			others += b.others.said[s].Load()
+			others += b.others.said(s)
 		}
 	}
 	// A caller that was held up through two changes may find its rule under other.
@@ -214,7 +214,7 @@ func TestSums(t *testing.T) {
 		for _, l := range m.rules.Load().own {
 			sum := uint64(0)
 			for s := range sayings {
-				sum += l.said[s].Load()
+				sum += l.said(s)
 			}
 			if sum != applied[l.label] {
 				t.Errorf("%s applied %d times and said %d things", l.label, applied[l.label], sum)
@@ -222,7 +222,7 @@ func TestSums(t *testing.T) {
 			said += sum
 		}
 		for s := range sayings {
-			said += m.others.said[s].Load()
+			said += m.others.said(s)
 		}
 		for _, n := range applied {
 			all += n

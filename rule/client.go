@@ -1,15 +1,13 @@
 package rule
 
-import "github.com/weirhq/weir/internal/match"
-
 // Pattern returns the most specific path pattern of the rule that a request matches, such as
 // "/users/{id}". It is "" if the rule has no paths.
 func (c *Entry) Pattern(req *Request) string {
 	if len(c.Match.Paths) == 0 || c.match == nil {
 		return ""
 	}
-	if pattern, _ := c.match.Route(req.Path, 0); pattern != match.Any {
-		return pattern
+	if route, _ := c.match.Route(req.Path, 0); route < len(c.Match.Paths) {
+		return c.match.Pattern(route)
 	}
 	return ""
 }

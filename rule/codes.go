@@ -121,6 +121,9 @@ var errorCodes = []Code{
 	{"E034", "invalid threshold",
 		"The field warn has the shares of the limit at which a client is warned: up to 4 whole percentages from 1% to 100%, each once.",
 		"Write for example warn: 80%, or warn: [80%, 95%]."},
+	{"E035", "invalid concurrency",
+		"The field concurrency is how many requests of a client can be in flight, and hold_ttl is after how long a request no longer counts whose process has died. Each request takes one place, whatever it costs, so fields about rates and costs have no effect without a limit.",
+		"Write concurrency as a whole number, and hold_ttl as a time from 1s to 24h. Remove fields that are for limits, or add a limit."},
 }
 
 var warningCodes = []Code{

@@ -50,6 +50,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 		if r.Mode != Off {
 			ready[i] = r.match
 			t.settles = t.settles || r.Settles()
+			t.concurrent = t.concurrent || r.Concurrent()
 		}
 		t.conditional = t.conditional || r.when != nil
 		t.readsBody = t.readsBody || r.Mode != Off && r.readsRequest()
@@ -62,7 +63,7 @@ func Compile(set *Set, o Options) (*Table, error) {
 	if err := c.tokens(t); err != nil {
 		return nil, err
 	}
-	t.index = match.NewIndex(&c.matches, t.rules, ready, func(e *Entry) int { return e.order })
+	t.index = t.newIndex(&c, ready)
 	return t, nil
 }
 
@@ -96,7 +97,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.key, err = newKey(r, out.match, c.IPv6Bits); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
+	if err := errors.Join(r.validateConcurrency(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
 		return nil, err
 	}
 	if err := c.penalty(out); err != nil {
@@ -124,9 +125,19 @@ func (c *compiler) tokens(t *Table) error {
 		some = true
 	}
 	if some {
-		t.tokens = match.NewIndex(&c.matches, t.rules, ready, func(e *Entry) int { return e.order })
+		t.tokens = t.newIndex(c, ready)
 	}
 	return nil
+}
+
+func (t *Table) newIndex(c *compiler, ready []*match.Rule) *match.Index[Hit] {
+	hits := make([]Hit, len(t.rules))
+	for i, r := range t.rules {
+		hits[i].Entry = r
+	}
+	return match.NewIndex(&c.matches, hits, ready,
+		func(h Hit) (int, match.Route) { return h.order, h.route },
+		func(h Hit, route match.Route) Hit { return Hit{h.Entry, route} })
 }
 
 // indexed are the conditions that the index answers.
@@ -178,11 +189,11 @@ func (c *compiler) quotas(out *Entry) (err error) {
 
 func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 	switch {
-	case q.Unlimited && len(q.Rates) > 0:
+	case q.Unlimited && (len(q.Rates) > 0 || q.Concurrency > 0):
 		return nil, errors.New("limit: unlimited cannot be combined with a limit; remove one")
 	case q.Unlimited:
 		return nil, nil
-	case len(q.Rates) == 0:
+	case len(q.Rates) == 0 && q.Concurrency == 0:
 		return nil, errors.New("limit: required; write for example 100/1m, or unlimited")
 	}
 	var out quota
@@ -197,6 +208,13 @@ func (c *compiler) quota(r *Rule, q Quota) (quota, error) {
 		}
 		if out.has(limit.Kind()) {
 			return nil, fmt.Errorf("limits: two limits have the period %s and would count every request twice; keep the smaller one", duration.Format(rate.Period))
+		}
+		out = append(out, limit)
+	}
+	if q.Concurrency != 0 {
+		limit, err := c.limit(r.places(q))
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, limit)
 	}

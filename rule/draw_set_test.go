@@ -59,6 +59,9 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	bursts := r.Algorithm == weir.TokenBucket || r.Algorithm == weir.LeakyBucket
 	r.CountDenied = !bursts && rapid.Bool().Draw(t, "count_denied")
 	r.Quota = drawQuota(t, bursts, int64(10+i)) // so that no two rules are the same
+	if r.Quota.Concurrency = rapid.SampledFrom([]int64{0, 0, 1, 50}).Draw(t, "concurrency"); r.Quota.Concurrency > 0 {
+		r.HoldTTL = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "hold_ttl")
+	}
 	if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "calendar") {
 		r.Quota.Rates = append(r.Quota.Rates, rule.Rate{N: int64(10 + i), Period: rapid.SampledFrom([]time.Duration{weir.Month, weir.Year}).Draw(t, "of calendar")})
 		r.Quota.Zone = rapid.SampledFrom([]string{"", "UTC", "Asia/Shanghai"}).Draw(t, "zone")

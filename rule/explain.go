@@ -1,6 +1,10 @@
 package rule
 
-import "github.com/weirhq/weir"
+import (
+	"errors"
+
+	"github.com/weirhq/weir"
+)
 
 // Explanation tells, for people, how a rule treats a request.
 type Explanation struct {
@@ -22,34 +26,49 @@ type Explanation struct {
 }
 
 // Explain tells for each rule, in the order of the document, whether it applies to the
-// request and why not. It tests the rules one by one, which is slow.
+// request and why not. If a request counts for several clients under a rule, such as one whose
+// path matches several routes, there is an Explanation for each. Explain tests the rules one
+// by one, which is slow.
 func (t *Table) Explain(req *Request) []Explanation {
-	all := make([]Explanation, len(t.rules))
-	for i, c := range t.rules {
-		all[i] = c.explain(req)
+	all := make([]Explanation, 0, len(t.rules))
+	for _, c := range t.rules {
+		all = c.explain(all, req)
 	}
 	return all
 }
 
-func (c *Entry) explain(req *Request) Explanation {
+func (c *Entry) explain(all []Explanation, req *Request) []Explanation {
 	e := Explanation{Rule: c, Why: c.match.Unmet(req.conditions())}
 	if len(e.Why) == 0 && !c.applies(req) {
 		e.Why = append(e.Why, "the expression of when is false")
 	}
 	e.Matches = len(e.Why) == 0
-	identity, known := c.Identity(nil, req)
-	if known {
-		e.Identity = string(identity)
-	} else {
+	identities, ends, err := Hit{Entry: c}.Identities(nil, nil, req)
+	var many *ValuesError
+	switch {
+	case errors.As(err, &many):
+		e.Why = append(e.Why, "the request has too many values for "+many.What)
+	case len(ends) == 0:
 		e.Why = append(e.Why, c.whyIdentity(req)...)
 	}
 	if c.Mode == Off {
 		e.Why = append(e.Why, "the rule is off")
 	}
-	if e.Applies = len(e.Why) == 0; e.Applies {
-		e.Quota, e.Limits = c.origin(e.Identity, req.Tier), c.Limits(e.Identity, req.Tier)
+	if len(ends) == 0 {
+		return append(all, e)
 	}
-	return e
+	from := 0
+	for _, end := range ends {
+		e.Identity, from = string(identities[from:end]), end
+		if e.Applies = len(e.Why) == 0; e.Applies {
+			e.Quota, e.Limits = c.origin(e.Identity, req.Tier), c.Limits(e.Identity, req.Tier)
+		}
+		all = append(all, e)
+		if !e.Applies {
+			break // it counts for none of them
+		}
+	}
+	return all
 }
 
 // origin is where the limits of a client come from.
@@ -86,9 +105,12 @@ func (l *list) why(req *Request) string {
 // whyIdentity names the parts of the key that the request lacks.
 func (c *Entry) whyIdentity(req *Request) (why []string) {
 	for i := range c.key {
-		if _, found := c.key[i].append(nil, req, 0); found == 0 {
-			why = append(why, "the request has no "+c.key[i].describe()+", which the rule's key needs")
+		if p := &c.key[i]; !p.in(req) {
+			why = append(why, "the request has no "+p.describe()+", which the rule's key needs")
 		}
+	}
+	if len(why) == 0 {
+		why = append(why, "the request uses nothing of what the rule counts")
 	}
 	return why
 }

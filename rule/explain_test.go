@@ -90,3 +90,31 @@ func TestExplainNamesWhatIsMissing(t *testing.T) {
 		}
 	}
 }
+
+// A path that servers read in several ways counts for several routes, each of which is told.
+func TestExplainRoutes(t *testing.T) {
+	routes := limited("routes", rule.Match{Paths: []string{"/orders/**", "/admin"}})
+	routes.Key = []rule.Source{{Kind: rule.User}, {Kind: rule.Route}}
+	routes.Overrides = map[string]rule.Quota{"user:eve|route:/admin": perMinute(2)}
+	cookie := limited("cookie", rule.Match{})
+	cookie.Key = []rule.Source{{Kind: rule.User}}
+	table := compile(t, rule.Options{}, routes, cookie)
+	if got, want := tell(table.Explain(&rule.Request{Path: "/orders/..;/../admin", User: "eve", OtherUsers: []string{"bob"}})), `
+routes matches: applies to user:eve|route:/orders/** by default: 100/1m
+routes matches: applies to user:eve|route:/admin by override: 2/1m
+routes matches: applies to user:bob|route:/orders/** by default: 100/1m
+routes matches: applies to user:bob|route:/admin by default: 100/1m
+cookie matches: applies to user:eve by default: 100/1m
+cookie matches: applies to user:bob by default: 100/1m`; got != want {
+		t.Errorf("%s\nwant%s", got, want)
+	}
+	many := make([]string, rule.MaxIdentities)
+	for i := range many {
+		many[i] = fmt.Sprint("u", i)
+	}
+	if got, want := tell(table.Explain(&rule.Request{Path: "/admin", User: "eve", OtherUsers: many})), `
+routes matches: the request has too many values for user
+cookie matches: the request has too many values for user`; got != want {
+		t.Errorf("%s\nwant%s", got, want)
+	}
+}

@@ -80,6 +80,8 @@ func ruleElement(r *Rule) *document.Element {
 	addQuota(e, r.Quota)
 	e.Add("buckets", unless(0, int64(r.Buckets), document.NewInteger))
 	e.Add("shape", unless(false, r.Shape, document.NewTruth))
+	e.Add("concurrency", unless(0, r.Quota.Concurrency, document.NewInteger))
+	e.Add("hold_ttl", unless(0, r.HoldTTL, spanElement))
 	e.Add("tiers", quotasElement(r.Tiers))
 	e.Add("overrides", quotasElement(r.Overrides))
 	e.Add("mode", unless(Enforce.String(), r.Mode.String(), document.NewText))
@@ -234,6 +236,7 @@ func quotasElement(quotas map[string]Quota) *document.Element {
 	for _, name := range slices.Sorted(maps.Keys(quotas)) {
 		q := &document.Element{Kind: document.Mapping}
 		addQuota(q, quotas[name])
+		q.Add("concurrency", unless(0, quotas[name].Concurrency, document.NewInteger))
 		if limit := q.Get("limit"); limit != nil && len(q.Members) == 1 {
 			q = limit
 		}

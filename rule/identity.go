@@ -20,7 +20,7 @@ const MaxIdentities = 8
 // counts by: "ip:203.0.113.7", "user:alice", "header:X-Tenant:acme". If the request
 // lacks a part of the rule's key, the rule does not apply: Identity returns false and
 // appends nothing. If the request has several values of a part, Identity uses the
-// first; see [Entry.Identities] for all.
+// first; see [Hit.Identities] for all.
 //
 // Requests that differ in any part have different identities, whatever bytes a client
 // sends. The parts of a composed key are joined by "|"; in values, "|" and "\" are
@@ -33,7 +33,7 @@ const MaxIdentities = 8
 // allocates only to grow dst.
 func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 	var room [usualParts]place
-	return c.identity(dst, req, c.places(&room))
+	return Hit{Entry: c}.identity(dst, req, c.places(&room))
 }
 
 // Identities appends all identities of the request under the rule to dst, one after the
@@ -42,7 +42,7 @@ func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 // counts as several clients. Servers disagree about which value they use. If weir counted
 // only one value, a client could avoid its limit with a new value in each request. If there
 // are more than MaxIdentities, the error is a [ValuesError].
-func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
+func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, error) {
 	var room [usualParts]place
 	at := c.places(&room)
 	begin, first := len(dst), len(ends)
@@ -55,7 +55,7 @@ func (c *Entry) Identities(dst []byte, ends []int, req *Request) ([]byte, []int,
 		if dst, ok = c.identity(dst, req, at); !ok {
 			return dst, ends, nil
 		}
-		if known(dst[begin:], begin, ends[first:]) {
+		if n > 1 && known(dst[begin:], begin, ends[first:]) {
 			dst = dst[:start]
 		} else {
 			ends = append(ends, len(dst))
@@ -93,13 +93,16 @@ func (c *Entry) places(room *[usualParts]place) []place {
 }
 
 // identity appends the identity by the values at some places.
-func (c *Entry) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
+func (c Hit) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
 	begin := len(dst)
 	for i := range c.key {
-		if i > 0 {
-			dst = append(dst, '|')
+		p, from := &c.key[i], at[i].from
+		if p.texts != nil {
+			name, next := p.name(req, c.route, from)
+			dst, at[i].next = append(dst, p.texts[name]...), next
+			continue
 		}
-		if dst, at[i].next = c.key[i].append(dst, req, at[i].from); at[i].next == 0 {
+		if dst, at[i].next = p.append(dst, req, from); at[i].next == 0 {
 			return dst[:begin], false
 		}
 	}
@@ -108,9 +111,9 @@ func (c *Entry) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
 
 // advance goes on to the next combination of values, and returns which part has made the
 // step; -1 if there is no further combination.
-func (c *Entry) advance(req *Request, at []place) int {
+func (c Hit) advance(req *Request, at []place) int {
 	for i := len(at) - 1; i >= 0; i-- {
-		if _, next := c.key[i].value(req, at[i].next); next != 0 {
+		if at[i].next != match.Only && c.key[i].hasMore(req, at[i].next) {
 			at[i].from = at[i].next
 			return i
 		}
@@ -152,29 +155,41 @@ func bound(dst []byte, begin int) []byte {
 // part is one of the things that make up an identity.
 type part struct {
 	source Source
+	before string // "|" behind another part
 	prefix string // "user:", "header:X-Tenant:"
 	secret bool   // always hashed
 	host   bool   // it is the header Host, which is not among those of a server
 
-	bits4, bits6 int         // of an address
-	match        *match.Rule // which names hosts, methods and routes
-	tiers        map[string]Quota
+	bits4, bits6 int            // of an address
+	match        *match.Rule    // which names hosts, methods and routes
+	tiers        map[string]int // where each is among the names
+	texts        []string       // of names, ready to be appended; nil for a part that has none
 }
 
-// append appends the part that a request has at a place, and returns the place behind
-// it; 0 if the request does not have it.
+// append appends a part without names that a request has at a place, and returns the place behind
+// it: match.Only if there is nothing behind it, 0 if the request does not have the part.
 func (p *part) append(dst []byte, req *Request, from int) ([]byte, int) {
+	dst = append(dst, p.before...)
 	switch p.source.Kind {
 	case IP:
 		return p.appendIP(dst, req.IP)
 	case Global:
-		return append(dst, p.prefix...), 1
+		return append(dst, p.prefix...), match.Only
 	}
 	value, next := p.value(req, from)
 	if next == 0 {
 		return dst, 0
 	}
 	return p.appendValue(dst, value), next
+}
+
+// in reports whether a request has the part.
+func (p *part) in(req *Request) bool {
+	if p.texts != nil {
+		return true // at least as match.Any
+	}
+	_, next := p.append(nil, req, 0)
+	return next != 0
 }
 
 // value is what a request has in clear, at a place or behind it, and the place behind
@@ -187,10 +202,6 @@ func (p *part) value(req *Request, from int) (string, int) {
 		return several(req.APIKey, req.OtherAPIKeys, from)
 	case Attribute:
 		return Single(req.Attributes[p.source.Name], from)
-	case Route:
-		return p.match.Route(req.Path, from)
-	case Tier, Host, Method:
-		return Single(p.name(req), from)
 	}
 	if p.host && req.Host != "" {
 		return Single(match.CanonicalHost(req.Host), from)
@@ -209,9 +220,23 @@ func (p *part) value(req *Request, from int) (string, int) {
 	return "", 0
 }
 
+// hasMore reports whether a request has another value behind a place.
+func (p *part) hasMore(req *Request, from int) bool {
+	var next int
+	if p.source.Kind == Route {
+		_, next = p.match.Route(req.Path, from)
+	} else {
+		_, next = p.value(req, from)
+	}
+	return next != 0
+}
+
 // several is Listed for a first value and others.
 func several(first string, others []string, from int) (string, int) {
 	if from == 0 && first != "" {
+		if len(others) == 0 {
+			return first, match.Only
+		}
 		return first, 1
 	}
 	value, next := Listed(others, max(from, 1)-1)
@@ -257,13 +282,13 @@ func (p *part) appendIP(dst []byte, ip netip.Addr) ([]byte, int) {
 	ip = canonicalIP(ip)
 	bits := p.bitsOf(ip)
 	if bits == ip.BitLen() {
-		return ip.AppendTo(dst), 1
+		return ip.AppendTo(dst), match.Only
 	}
 	network, err := ip.Prefix(bits)
 	if err != nil {
 		return dst, 0 // Compile has seen to the bits
 	}
-	return network.AppendTo(dst), 1
+	return network.AppendTo(dst), match.Only
 }
 
 // bitsOf is how much of an address tells clients apart.

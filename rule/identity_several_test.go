@@ -19,7 +19,7 @@ func (v lists) Query(name string, from int) (string, int)  { return rule.Listed(
 
 // identitiesOf are all of them, behind something else in the same room.
 func identitiesOf(c *rule.Entry, req *rule.Request) ([]string, error) {
-	dst, ends, err := c.Identities([]byte("before"), []int{6}, req)
+	dst, ends, err := rule.Hit{Entry: c}.Identities([]byte("before"), []int{6}, req)
 	if len(ends) == 0 || ends[0] != 6 || string(dst[:6]) != "before" || ends[len(ends)-1] != len(dst) {
 		return nil, errors.New("what was there before is gone")
 	}

@@ -28,7 +28,11 @@ func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key: %w", err)
 		}
-		p.match, p.tiers = conditions, r.Tiers
+		if i > 0 {
+			p.before = "|"
+		}
+		p.match, p.tiers = conditions, placesOf(r.Tiers)
+		p.write()
 		parts[i] = p
 	}
 	return parts, nil

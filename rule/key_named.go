@@ -14,18 +14,38 @@ import (
 // What a rule does not name is match.Any, so a rule bounds how many of them there are.
 func (k SourceKind) isNamed() bool { return k >= Tier && k <= Route }
 
-// name is a part of one value that the rule names.
-func (p *part) name(req *Request) string {
+// name is which of the part's names a request has at a place, and the place behind it. Only an
+// odd path, whose route is not known, has more than one.
+func (p *part) name(req *Request, route match.Route, from int) (name, next int) {
 	switch p.source.Kind {
+	case Route:
+		if route == 0 {
+			return p.match.Route(req.Path, from)
+		}
+		return int(route) - 1, match.Only
 	case Host:
-		return p.match.Host(req.Host)
+		return p.match.Host(req.Host), match.Only
 	case Method:
-		return p.match.Method(req.Method)
+		return p.match.Method(req.Method), match.Only
 	}
-	if _, known := p.tiers[req.Tier]; known {
-		return req.Tier
+	if i, known := p.tiers[req.Tier]; known {
+		return i, match.Only
 	}
-	return match.Any
+	return len(p.tiers), match.Only
+}
+
+// write makes the texts of all names ready, so that composing a key copies them.
+func (p *part) write() {
+	if !p.source.Kind.isNamed() {
+		return
+	}
+	names := p.names()
+	if names[len(names)-1] != match.Any {
+		names = append(slices.Clip(names), match.Any) // of a request that does not meet the conditions
+	}
+	for _, name := range names {
+		p.texts = append(p.texts, string(p.appendValue([]byte(p.before), name)))
+	}
 }
 
 // names are all values that the part can have.
@@ -39,6 +59,15 @@ func (p *part) names() []string {
 		return p.match.Routes()
 	}
 	return append(slices.Sorted(maps.Keys(p.tiers)), match.Any)
+}
+
+// placesOf are the places of tiers among the names of a part.
+func placesOf(tiers map[string]Quota) map[string]int {
+	places := make(map[string]int, len(tiers))
+	for i, name := range slices.Sorted(maps.Keys(tiers)) {
+		places[name] = i
+	}
+	return places
 }
 
 // checkTierNames keeps tiers apart from what stands for those that the rule does not name.

@@ -43,7 +43,7 @@ func TestNothingAllocates(t *testing.T) {
 		Attributes: map[string]string{"action": "7", "zone": "eu", "a7": "x", "b": "y"},
 		Values:     values{"header:Authorization": strings.Repeat("x", 10_000), "header:Long": strings.Repeat("x", 10_000)},
 	}
-	hits, identity, ends := make([]*rule.Entry, 0, 100), make([]byte, 0, 4096), make([]int, 0, 8)
+	hits, identity, ends := make([]rule.Hit, 0, 100), make([]byte, 0, 4096), make([]int, 0, 8)
 	found := 0
 	allocs := testing.AllocsPerRun(100, func() {
 		if table.Exempt(req) || table.Blocked(req) {

@@ -28,7 +28,7 @@ func compile(t testing.TB, o rule.Options, rules ...rule.Rule) *rule.Table {
 	return table
 }
 
-func idsOf(hits []*rule.Entry) []string {
+func idsOf(hits []rule.Hit) []string {
 	ids := []string{}
 	for _, c := range hits {
 		ids = append(ids, c.ID)
@@ -150,7 +150,7 @@ func TestMatchOrder(t *testing.T) {
 		off := limited("off", rule.Match{})
 		off.Mode = rule.Off
 		table := compile(t, rule.Options{}, append(rules, off)...)
-		before := []*rule.Entry{table.Rules()[n]}
+		before := []rule.Hit{{Entry: table.Rules()[n]}}
 		hits := table.Match(before, &rule.Request{Path: "/x/../a", Host: "b.com", Method: "GET"})
 		if got := idsOf(hits); !slices.Equal(got, append([]string{"off"}, want...)) {
 			t.Errorf("of %d: %v", n, got)

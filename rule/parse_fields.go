@@ -15,11 +15,11 @@ import (
 var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
-		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape",
+		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "hold_ttl",
 		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "warn", "deny",
 	}
 	matchFields  = []string{"method", "host", "path", "attributes", "when"}
-	quotaFields  = []string{"limit", "limits", "burst", "zone", "starts"}
+	quotaFields  = []string{"limit", "limits", "burst", "zone", "starts", "concurrency"}
 	costFields   = []string{"estimate", "default", "actual"}
 	countFields  = []string{"status"}
 	tokenFields  = []string{"api", "weights", "models", "default_output", "on_overrun"}
@@ -43,6 +43,7 @@ var fieldsElsewhere = map[string]string{
 	"name": "id", "rate": "limit", "rates": "limits", "rate_limit": "limit", "by": "key", "strategy": "algorithm",
 	"timezone": "zone", "time_zone": "zone", "tz": "zone", "billing_day": "starts", "start": "starts", "anchor": "starts",
 	"weight": "cost", "hits_addend": "cost", "failure_mode": "on_failure", "fallback": "on_failure",
+	"concurrent": "concurrency", "max_concurrency": "concurrency", "max_concurrent": "concurrency", "concurrent_requests": "concurrency", "in_flight": "concurrency", "max_in_flight": "concurrency",
 	"url": "path", "uri": "path", "route": "path", "endpoint": "path", "domain": "host", "verb": "method",
 	"warn_at": "warn", "warnings": "warn", "thresholds": "warn", "soft_limit": "warn",
 	"status_code": "status", "http_status": "status", "body": "message",

@@ -84,14 +84,18 @@ func (p *parser) quota(whose string, at document.Place, f fields) (q placedQuota
 		p.limit(&q, one)
 	case many != nil:
 		p.limits(&q, many)
-	default:
-		p.errorf("E007", at, whose+"limit", "required; write for example limit: 100/1m")
+	case f["concurrency"] == nil:
+		p.errorf("E007", at, whose+"limit", "required; write for example limit: 100/1m, or concurrency: 20")
 	}
+	p.concurrency(&q, f["concurrency"])
 	if e := f["burst"]; e != nil {
 		q.Burst = p.integer(e, "E013", whose+"burst", 1, weir.MaxUnits)
 		q.burst = e.Place
-		if q.Unlimited {
+		switch {
+		case q.Unlimited:
 			p.errorf("E010", e.Place, whose+"burst", "an unlimited quota has no burst; remove it")
+		case one == nil && many == nil && f["concurrency"] != nil:
+			p.errorf("E010", e.Place, whose+"burst", "it is for a limit, and there is none; remove it")
 		}
 	}
 	p.calendar(&q, f)

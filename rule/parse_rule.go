@@ -27,6 +27,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	r.Algorithm = algorithm
 	p.options(r)
 	p.readQuotas(r)
+	p.holdTTL(r)
 	p.checkTierKey(r)
 	if readAlgorithm {
 		p.checkLimits(r)

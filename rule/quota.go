@@ -3,14 +3,16 @@ package rule
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/duration"
 )
 
-// ParseQuota parses limits as a rule has them: one or several rates such as "100/1m", or
-// "unlimited" alone. The burst is 0 for N. Zone and starts are those of the rule, unless they
+// ParseQuota parses limits as a rule has them: one or several rates such as "100/1m" and
+// "concurrency 20" for requests at the same time, or "unlimited" alone. The burst is 0 for N. Zone and starts are those of the rule, unless they
 // are given. An error is a *weir.InvalidError.
 func ParseQuota(limits []string, burst int64, zone, starts string) (Quota, error) {
 	switch {
@@ -27,6 +29,12 @@ func ParseQuota(limits []string, burst int64, zone, starts string) (Quota, error
 	}
 	q := Quota{Burst: burst, Zone: zone, Starts: starts}
 	for _, text := range limits {
+		if n, ok := strings.CutPrefix(text, concurrency+" "); ok {
+			if err := q.parseConcurrency(n); err != nil {
+				return Quota{}, err
+			}
+			continue
+		}
 		if len(text) > maxText {
 			return Quota{}, invalidQuota("limit", "it has %d bytes; write for example 100/1m", len(text))
 		}
@@ -38,6 +46,9 @@ func ParseQuota(limits []string, burst int64, zone, starts string) (Quota, error
 			return Quota{}, invalidQuota("limits", "%s", samePeriod(rate.Period))
 		}
 		q.Rates = append(q.Rates, rate)
+	}
+	if len(q.Rates) == 0 && (burst != 0 || zone != "" || starts != "") {
+		return Quota{}, invalidQuota("limit", "burst, zone and starts are for rates such as 100/1m, and there is none; remove them")
 	}
 	if err := q.validateCalendar(); err != nil {
 		return Quota{}, err
@@ -54,6 +65,9 @@ func (q Quota) Texts() []string {
 	for i, rate := range q.Rates {
 		texts[i] = rate.String()
 	}
+	if q.Concurrency > 0 {
+		texts = append(texts, concurrency+" "+strconv.FormatInt(q.Concurrency, 10))
+	}
 	return texts
 }
 
@@ -66,7 +80,7 @@ func (c *Entry) Compile(q Quota) ([]*weir.Compiled, error) {
 		return nil, err
 	}
 	for _, limit := range compiled {
-		if cost := max(c.Cost, 1); cost > limit.Capacity() {
+		if cost := max(c.Cost, 1); cost > limit.Capacity() && limit.Algorithm() != weir.InFlight {
 			return nil, invalidQuota("limit", "%s", tooCostly(cost, limit.Capacity()))
 		}
 	}

@@ -11,7 +11,7 @@ type Request struct {
 
 	// OtherUsers and OtherAPIKeys are further values, if the request has more than one
 	// user or API key. Each is counted, because servers disagree about which one they
-	// use; see [Entry.Identities].
+	// use; see [Hit.Identities].
 	OtherUsers, OtherAPIKeys []string
 
 	// Method is compared in upper case, because some servers accept "post" for POST.

@@ -17,9 +17,9 @@ type Response struct {
 	Bytes    int64
 	Duration time.Duration // from the start of the request to the end of the answer
 
-	// Header returns a header of the response, "" if there is none. The name is as in
+	// Header has the headers of the response: "" if there is none. The name is as in
 	// http.CanonicalHeaderKey. Nil means none.
-	Header func(name string) string
+	Header interface{ Get(name string) string }
 
 	// Tokens is what a language model used. Nil means unknown: what was reserved counts.
 	Tokens *Usage

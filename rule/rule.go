@@ -87,6 +87,10 @@ type Rule struct {
 	// see Request.Costs. Default none.
 	Unit string
 
+	// HoldTTL is after how long a request no longer counts for Concurrency if its process has
+	// died, or has not renewed its place. Default weir.DefaultHoldTTL.
+	HoldTTL time.Duration
+
 	// OnExpiry selects what happens to the units of a hold that is not settled in time.
 	// Default Keep.
 	OnExpiry Expiry
@@ -122,11 +126,15 @@ type Match struct {
 	When string
 }
 
-// Quota is one or several rates that all apply, or no limit at all.
+// Quota is one or several rates and a number of requests at the same time, which all apply, or
+// no limit at all.
 type Quota struct {
 	Unlimited bool
 	Rates     []Rate
 	Burst     int64 // of a bucket; 0 for N
+
+	// Concurrency is how many requests can be in flight. Default 0: any number.
+	Concurrency int64
 
 	// Zone is the name of a time zone, such as "Asia/Shanghai". It makes hours, days and weeks
 	// periods of the calendar, which months and years always are. Default that of the rule;

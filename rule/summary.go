@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/document"
+	"github.com/weirhq/weir/internal/duration"
 )
 
 // MaxSummary is the maximum length of a summary in bytes.
@@ -113,6 +114,8 @@ var summaryFields = []summaryField{
 	{name: "burst", show: true, without: "of the limit"},
 	{name: "zone", show: true, without: "none"},
 	{name: "starts", show: true, without: "by default"},
+	{name: "concurrency", show: true, without: "none"},
+	{name: "hold_ttl", show: true, without: duration.Format(weir.DefaultHoldTTL)},
 	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
 	{name: "mode", show: true, without: Enforce.String()},
 	{name: "on_failure", show: true, without: Open.String()},

@@ -26,15 +26,16 @@ type Options struct {
 
 // Table is a compiled set. It is immutable.
 type Table struct {
-	rules   []*Entry // in the order of the document
-	byID    map[string]*Entry
-	index   *match.Index[*Entry]
-	tokens  *match.Index[*Entry] // of rules that count tokens, whatever attributes they match; or nil
-	exempt  list
-	block   list
-	headers map[string]bool // by which rules count
-	settles bool
-	client  clientParts
+	rules      []*Entry // in the order of the document
+	byID       map[string]*Entry
+	index      *match.Index[Hit]
+	tokens     *match.Index[Hit] // of rules that count tokens, whatever attributes they match; or nil
+	exempt     list
+	block      list
+	headers    map[string]bool // by which rules count
+	settles    bool
+	concurrent bool // some rule limits how many requests are in flight
+	client     clientParts
 
 	readsBody   bool // some expression reads the body of requests
 	conditional bool // some rule has a condition that the index does not know
@@ -59,6 +60,13 @@ type Entry struct {
 	failed                 func(*Entry, error)
 }
 
+// Hit is a rule whose conditions a request meets, with what [Table.Match] found out about the
+// request.
+type Hit struct {
+	*Entry
+	route match.Route
+}
+
 // quota is nil where there is no limit.
 type quota []*weir.Compiled
 
@@ -77,12 +85,12 @@ func (t *Table) Find(id string) *Entry { return t.byID[id] }
 func (t *Table) CountsByHeader(name string) bool { return t.headers[name] }
 
 // Match appends every rule whose conditions the request meets, once each, in the order
-// of the document. It skips rules that are off. [Entry.Identity] then tells whether a
+// of the document. It skips rules that are off. [Hit.Identities] then tells whether a
 // rule applies.
 //
 // Match allocates only to grow hits, unless the client writes its method, host or path
 // in an unusual way, or an expression is evaluated.
-func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
+func (t *Table) Match(hits []Hit, req *Request) []Hit {
 	before := len(hits)
 	hits = t.index.Find(hits, req.conditions())
 	if !t.conditional {
@@ -99,20 +107,22 @@ func (t *Table) Match(hits []*Entry, req *Request) []*Entry {
 
 // CountsTokens returns the first rule that counts the tokens of a request, going by its method,
 // host and path, or nil. The attribute "model" is known only when the body has been read, so
-// attributes do not matter here.
-func (t *Table) CountsTokens(req *Request) *Entry {
+// attributes do not matter here. The search uses the room, if there is any.
+func (t *Table) CountsTokens(room []Hit, req *Request) *Entry {
 	if t.tokens == nil {
 		return nil
 	}
-	var room [8]*Entry
 	if hits := t.tokens.Find(room[:0], req.conditions()); len(hits) > 0 {
-		return hits[0]
+		return hits[0].Entry
 	}
 	return nil
 }
 
 // Settles reports whether the cost of any rule is known only when there is a response.
 func (t *Table) Settles() bool { return t.settles }
+
+// Concurrent reports whether any rule limits how many requests are in flight.
+func (t *Table) Concurrent() bool { return t.concurrent }
 
 // conditions is what the conditions of rules are held against.
 func (r *Request) conditions() match.Request {

@@ -88,7 +88,7 @@ func TestTokensApply(t *testing.T) {
 		prompt *rule.Prompt
 		want   int
 	}{"unknown": {nil, 1}, "some": {&rule.Prompt{Answers: 1}, 1}, "none": {&rule.Prompt{}, 0}, "of no weight": {&rule.Prompt{Input: 5}, 0}} {
-		_, ends, err := r.Identities(nil, nil, &rule.Request{IP: netip.MustParseAddr("192.0.2.1"), Prompt: c.prompt})
+		_, ends, err := rule.Hit{Entry: r}.Identities(nil, nil, &rule.Request{IP: netip.MustParseAddr("192.0.2.1"), Prompt: c.prompt})
 		if len(ends) != c.want || err != nil {
 			t.Errorf("%s: it counts for %d clients, %v", name, len(ends), err)
 		}
@@ -113,7 +113,7 @@ func TestCountsTokens(t *testing.T) {
 		{"POST", "/v1/messages", "model"}, {"GET", "/v1/messages", "more"}, {"POST", "/v1/x", "model"}, {"POST", "/v2", ""}, {"GET", "/v1/x", ""},
 	} {
 		got := ""
-		if e := table.CountsTokens(&rule.Request{Method: c.method, Path: c.path}); e != nil {
+		if e := table.CountsTokens(nil, &rule.Request{Method: c.method, Path: c.path}); e != nil {
 			got = e.ID
 		}
 		if got != c.want {
@@ -121,7 +121,7 @@ func TestCountsTokens(t *testing.T) {
 		}
 	}
 	none, err := rule.Compile(&rule.Set{Rules: set.Rules[:2]}, rule.Options{})
-	if err != nil || none.CountsTokens(&rule.Request{Method: "POST", Path: "/v1/x"}) != nil {
+	if err != nil || none.CountsTokens(nil, &rule.Request{Method: "POST", Path: "/v1/x"}) != nil {
 		t.Error("a rule that is off counts tokens")
 	}
 }

@@ -138,6 +138,7 @@ func (p *parser) checkLimits(r *pending) {
 		p.checkPeriods(q)
 		p.checkQuota(r, q)
 	}
+	p.checkConcurrency(r)
 	if !limited {
 		p.errorf("E024", r.fields["limit"].Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
 	}

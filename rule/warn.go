@@ -71,7 +71,7 @@ func (p *parser) warnLimits(r *pending) {
 			}
 		}
 	}
-	if r.matchesAll() && len(r.Key) == 1 && r.Key[0].Kind == Global && !r.Quota.Unlimited && allSlow(r.Quota.Rates) {
+	if r.matchesAll() && len(r.Key) == 1 && r.Key[0].Kind == Global && len(r.Quota.Rates) > 0 && r.Quota.Concurrency == 0 && allSlow(r.Quota.Rates) {
 		p.warnf("W008", r.quotas[0].rates[0], "limit", "all clients together get less than one request per second; if the limit is meant for each client, choose another key")
 	}
 }

@@ -66,7 +66,7 @@ func TestDenials(t *testing.T) {
 		d.store.lost.Store(c.lost)
 		d.check(t, c.req, c.n)
 		d.pass(1)
-		got, err := d.Denials(t.Context(), DenialsQuery{N: 1})
+		got, err := d.Denials(t.Context(), LatestQuery{N: 1})
 		if err != nil || !strings.HasPrefix(told(got.Denials), c.want) || strings.Contains(told(got.Denials), "secret") {
 			t.Fatalf("%+v: %q, %v; want %q", c.req, told(got.Denials), err, c.want)
 		}
@@ -75,10 +75,10 @@ func TestDenials(t *testing.T) {
 		}
 	}
 	for _, c := range []struct {
-		query DenialsQuery
+		query LatestQuery
 		want  int
 	}{
-		{DenialsQuery{}, 9}, {DenialsQuery{Rule: "items"}, 2}, {DenialsQuery{Key: "user:bob"}, 2}, {DenialsQuery{Rule: "login", Key: "user:bob"}, 0}, {DenialsQuery{N: 4}, 4},
+		{LatestQuery{}, 9}, {LatestQuery{Rule: "items"}, 2}, {LatestQuery{Key: "user:bob"}, 2}, {LatestQuery{Rule: "login", Key: "user:bob"}, 0}, {LatestQuery{N: 4}, 4},
 	} {
 		got, err := d.Denials(t.Context(), c.query)
 		if err != nil || len(got.Denials) != c.want {
@@ -90,18 +90,18 @@ func TestDenials(t *testing.T) {
 	d.pass(1)
 	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
 	d.pass(1)
-	if got, err := d.Denials(t.Context(), DenialsQuery{}); err != nil || len(got.Denials) != 10 || !slices.IsSortedFunc(got.Denials, func(a, b frame.Denial) int { return int(b.At - a.At) }) {
+	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Denials) != 10 || !slices.IsSortedFunc(got.Denials, func(a, b frame.Denial) int { return int(b.At - a.At) }) {
 		t.Errorf("%s, %v", told(got.Denials), err)
 	}
 	d.clock.advance(26 * time.Hour)
 	d.pass(1)
 	d.check(t, rule.Request{IP: ip, Path: "/login"}, 2)
 	d.pass(1)
-	if got, err := d.Denials(t.Context(), DenialsQuery{}); err != nil || len(got.Denials) != 1 {
+	if got, err := d.Denials(t.Context(), LatestQuery{}); err != nil || len(got.Denials) != 1 {
 		t.Errorf("%s, %v", told(got.Denials), err)
 	}
-	for _, n := range []int{-1, MaxDenials + 1} {
-		if _, err := d.Denials(t.Context(), DenialsQuery{N: n}); err == nil {
+	for _, n := range []int{-1, MaxLatest + 1} {
+		if _, err := d.Denials(t.Context(), LatestQuery{N: n}); err == nil {
 			t.Errorf("%d denials are listed", n)
 		}
 	}
@@ -119,7 +119,7 @@ func TestDenialsOfALoudClient(t *testing.T) {
 		d.check(t, rule.Request{User: quiet(second)}, 2) // one of 4002
 		d.pass(1)
 	}
-	got, err := d.Denials(t.Context(), DenialsQuery{N: MaxDenials})
+	got, err := d.Denials(t.Context(), LatestQuery{N: MaxLatest})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -134,7 +134,7 @@ func TestDenialsOfALoudClient(t *testing.T) {
 	if loud == 0 || loud > 7*4 || others < 45 { // some share a place with the loud one
 		t.Errorf("%d of the loud client, %d of 60 others", loud, others)
 	}
-	if got, err = d.Denials(t.Context(), DenialsQuery{Key: "user:loud", N: 1}); err != nil || len(got.Denials) != 1 || got.Denials[0].At < d.clock.now().Add(-2*time.Second).UnixMicro() {
+	if got, err = d.Denials(t.Context(), LatestQuery{Key: "user:loud", N: 1}); err != nil || len(got.Denials) != 1 || got.Denials[0].At < d.clock.now().Add(-2*time.Second).UnixMicro() {
 		t.Errorf("%+v, %v", got, err)
 	}
 }
@@ -157,8 +157,8 @@ func TestDenialsOfManyClients(t *testing.T) {
 		}
 	}
 	d.pass(1)
-	got, err := d.Denials(t.Context(), DenialsQuery{N: MaxDenials})
-	if err != nil || len(got.Denials) != MaxDenials {
+	got, err := d.Denials(t.Context(), LatestQuery{N: MaxLatest})
+	if err != nil || len(got.Denials) != MaxLatest {
 		t.Errorf("%d denials, %v", len(got.Denials), err)
 	}
 }

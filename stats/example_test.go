@@ -146,7 +146,7 @@ func ExampleRecorder_Clients() {
 
 func ExampleRecorder_Denials() {
 	recorder := recorded()
-	latest, err := recorder.Denials(ctx, stats.DenialsQuery{Rule: "api", N: 5})
+	latest, err := recorder.Denials(ctx, stats.LatestQuery{Rule: "api", N: 5})
 	if err != nil {
 		panic(err)
 	}

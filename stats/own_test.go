@@ -82,7 +82,7 @@ func TestAnswersOfItsOwn(t *testing.T) {
 		if err != nil || usage.Local != local || len(usage.Limits) != 1 || usage.Limits[0].Requests != requests {
 			t.Errorf("the usage is %+v, %v; want %d", usage, err, requests)
 		}
-		denials, err := mine.Denials(t.Context(), DenialsQuery{})
+		denials, err := mine.Denials(t.Context(), LatestQuery{})
 		if err != nil || denials.Local != local || len(denials.Denials) == 0 || denials.Denials[0].Key != "user:mallory" {
 			t.Errorf("the denials are %+v, %v", denials, err)
 		}

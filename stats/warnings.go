@@ -1,15 +1,11 @@
 package stats
 
 import (
-	"cmp"
 	"context"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 
 	"github.com/weirhq/weir/engine"
-	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
 
@@ -31,7 +27,7 @@ func (r *Recorder) ObserveWarning(w engine.Warning) {
 	}
 	all.List = append(all.List, frame.Warning{
 		At: r.options.Clock().UnixMicro(), Rule: w.Rule.ID, Key: strings.Clone(w.Key),
-		Policy: w.Quota.Limit().Rate(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
+		Policy: w.Quota.Limit().Policy(), Threshold: int64(w.Threshold), Used: w.Used, Limit: w.Limit,
 		ResetAt: int64(w.ResetAt), Instance: r.options.Instance[:min(len(r.options.Instance), maxInstance)],
 	})
 }
@@ -56,16 +52,6 @@ func (r *Recorder) takeWarningsLocked() {
 	}
 }
 
-// MaxWarnings is the maximum number of warnings in an answer.
-const MaxWarnings = 100
-
-// WarningsQuery selects warnings.
-type WarningsQuery struct {
-	Rule string // default all rules
-	Key  string // default all clients
-	N    int    // default 20, at most MaxWarnings
-}
-
 // Warnings are the latest warnings that are known, newest first.
 type Warnings struct {
 	Warnings []frame.Warning
@@ -75,37 +61,13 @@ type Warnings struct {
 // Warnings returns the latest clients that have reached a threshold of a rule, of the last day.
 // The answer is at most two seconds old. Each second of each instance has up to
 // frame.MaxWarnings, and so has each slot of the archive.
-func (r *Recorder) Warnings(ctx context.Context, q WarningsQuery) (w *Warnings, err error) {
-	q.N = cmp.Or(q.N, 20)
-	if q.N < 1 || q.N > MaxWarnings {
-		return nil, wrongQuery("%d warnings cannot be listed; ask for 1 to %d", q.N, MaxWarnings)
-	}
-	own, err := r.ask(ctx, func(a archive.Store) (err error) { w, err = r.warnings(ctx, a, q); return err })
+func (r *Recorder) Warnings(ctx context.Context, q LatestQuery) (*Warnings, error) {
+	all, local, err := latest(ctx, r, events[frame.Warning]{
+		"warnings", func(f *frame.Frame) []frame.Warning { return f.Warned.List },
+		func(w frame.Warning) (rule, key string) { return w.Rule, w.Key }, frame.SortWarnings,
+	}, q)
 	if err != nil {
 		return nil, err
 	}
-	w.Local = own
-	return w, nil
-}
-
-func (r *Recorder) warnings(ctx context.Context, a archive.Store, q WarningsQuery) (*Warnings, error) {
-	now := r.options.Clock().Unix()
-	out := &Warnings{}
-	found := map[frame.Warning]bool{} // levels overlap; a warning that is in both counts once
-	for level, l := range a.Levels(archive.Top) {
-		err := each(ctx, a, archive.Top, level, l.Start(now-l.Keep), now+l.Step, func(s archive.Slot) {
-			for _, w := range s.Frame.Warned.List {
-				if (q.Rule == "" || w.Rule == q.Rule) && (q.Key == "" || w.Key == q.Key) {
-					found[w] = true
-				}
-			}
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	out.Warnings = slices.Collect(maps.Keys(found))
-	frame.SortWarnings(out.Warnings)
-	out.Warnings = out.Warnings[:min(len(out.Warnings), q.N)]
-	return out, nil
+	return &Warnings{all, local}, nil
 }

@@ -32,7 +32,7 @@ func TestWarnings(t *testing.T) {
 	d.use(t, "bob", "/o", 1)
 	d.use(t, "alice", "/", 9)
 	flush(t, d.Recorder)
-	list := func(q WarningsQuery) (text string) {
+	list := func(q LatestQuery) (text string) {
 		t.Helper()
 		w, err := d.Warnings(t.Context(), q)
 		if err != nil {
@@ -47,18 +47,18 @@ func TestWarnings(t *testing.T) {
 	for _, later := range []time.Duration{0, time.Minute, time.Hour, 20 * time.Hour} {
 		d.clock.advance(later)
 		flush(t, d.Recorder)
-		if got := list(WarningsQuery{}); got != want {
+		if got := list(LatestQuery{}); got != want {
 			t.Errorf("%v later:\n%s\nwant\n%s", later, got, want)
 		}
 	}
-	if got := list(WarningsQuery{Rule: "other"}); got != "2 other user:bob 2/1h 50% 1/2 here\n" {
+	if got := list(LatestQuery{Rule: "other"}); got != "2 other user:bob 2/1h 50% 1/2 here\n" {
 		t.Error(got)
 	}
-	if got := list(WarningsQuery{Key: "user:alice", N: 1}); got != "2 plan user:alice 10/1h 100% 10/10 here\n" {
+	if got := list(LatestQuery{Key: "user:alice", N: 1}); got != "2 plan user:alice 10/1h 100% 10/10 here\n" {
 		t.Error(got)
 	}
-	for _, n := range []int{-1, MaxWarnings + 1} {
-		if _, err := d.Warnings(t.Context(), WarningsQuery{N: n}); err == nil {
+	for _, n := range []int{-1, MaxLatest + 1} {
+		if _, err := d.Warnings(t.Context(), LatestQuery{N: n}); err == nil {
 			t.Errorf("%d warnings", n)
 		}
 	}
@@ -87,8 +87,8 @@ func TestManyWarnings(t *testing.T) {
 	if live.Warned.N != clients || len(live.Warned.List) != frame.MaxWarnings {
 		t.Errorf("%d of %d are sent", len(live.Warned.List), live.Warned.N)
 	}
-	w, err := d.Warnings(t.Context(), WarningsQuery{N: MaxWarnings})
-	if err != nil || len(w.Warnings) != MaxWarnings {
+	w, err := d.Warnings(t.Context(), LatestQuery{N: MaxLatest})
+	if err != nil || len(w.Warnings) != MaxLatest {
 		t.Errorf("%d are listed, %v", len(w.Warnings), err)
 	}
 }
@@ -112,7 +112,7 @@ func TestWarningsOfAll(t *testing.T) {
 		all = append(all, r)
 	}
 	for _, r := range all {
-		w, err := r.Warnings(t.Context(), WarningsQuery{})
+		w, err := r.Warnings(t.Context(), LatestQuery{})
 		if err != nil || len(w.Warnings) != 2 || w.Warnings[0].Instance != "i0" || w.Warnings[1].Instance != "i1" || w.Local {
 			t.Errorf("%+v, %v", w, err)
 		}

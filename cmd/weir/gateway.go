@@ -12,7 +12,7 @@ import (
 func newGateway() *cobra.Command {
 	f := &serverFlags{}
 	g := &app.Gateway{}
-	var upstreams []string
+	var upstreams, adaptive []string
 	cmd := &cobra.Command{
 		Use:   "gateway --upstream route",
 		Short: "Run a reverse proxy that applies the limits",
@@ -39,12 +39,16 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 				}
 				g.Routes = append(g.Routes, route)
 			}
+			if err := gateway.SetAdaptive(g.Routes, adaptive); err != nil {
+				return usage("--adaptive: %w", err)
+			}
 			o.Gateway = g
 			return f.serve(cmd, o)
 		},
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [[host][/path]=]url[,url…] (repeatable, required)")
+	flags.StringArrayVar(&adaptive, "adaptive", nil, "limit the requests in flight to each upstream by how many it can answer, between a minimum and a maximum (`limits`): [route=]min-max, for example 5-1000 (repeatable)")
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
 	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it, the gateway uses plain HTTP")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")

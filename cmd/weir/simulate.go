@@ -55,11 +55,15 @@ or as one of these patterns, scaled to the limit of N in a period:
 or as a file with --log, one line per request: its time, and optionally the client
 and the cost, as in "2026-11-15T10:30:15.250Z alice 2" or "1.5s".
 
+If the limit has calendar periods, traffic without dates begins with the first one of
+2026.
+
 In the table, "most in" is the most units that were allowed within any one period, and
 "bound" is the most that the algorithm could allow for any traffic.`,
 		Example: `  weir simulate
   weir simulate --limit "100/1m burst 20" --traffic overload
   weir simulate --limit 10/1s --traffic 5/1s@0s..20s,30@10s
+  weir simulate --limit "100/month zone Asia/Shanghai starts 15"
   weir simulate --algorithm token_bucket,sliding_log --traffic poisson --seed 7
   weir simulate --scenario attack.txt
   weir simulate --log times.txt --limit 5/10s

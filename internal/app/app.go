@@ -22,6 +22,7 @@ import (
 	"github.com/weirhq/weir/internal/datadir"
 	"github.com/weirhq/weir/internal/envoyconfig"
 	"github.com/weirhq/weir/internal/envoyxds"
+	"github.com/weirhq/weir/internal/gateway"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/server/envoyrls"
 	"github.com/weirhq/weir/internal/server/respapi"
@@ -64,6 +65,7 @@ type App struct {
 
 	tracer *trace.TracerProvider                // nil if there are no traces
 	limit  atomic.Pointer[httplimit.Middleware] // of the gateway
+	proxy  atomic.Pointer[gateway.Gateway]
 
 	// undo is what to do at the end, the last first.
 	undo []func()

@@ -16,6 +16,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 	"github.com/weirhq/weir/rule"
 )
@@ -253,5 +255,28 @@ func TestNewReportsEverything(t *testing.T) {
 		if got := fmt.Sprint(n, " ", err); !strings.HasPrefix(got, want) {
 			t.Errorf("memoryKeys(%s) = %s, want %s", text, got, want)
 		}
+	}
+}
+
+// Who can only check requests is told that their places are not given back. A gateway sees the
+// end of responses.
+func TestConcurrencyWarns(t *testing.T) {
+	const warning = "rules have concurrency"
+	o, log := prepared(t, Options{}, "rules: [{id: at-once, key: user, concurrency: 5}]")
+	started(t, o)
+	if !strings.Contains(log.String(), warning) || !strings.Contains(log.String(), "rules=at-once") {
+		t.Errorf("no warning:\n%s", log)
+	}
+	o, log = prepared(t, Options{}, "rules: [{id: at-once, key: user, concurrency: 5, mode: off}]")
+	started(t, o)
+	if strings.Contains(log.String(), warning) {
+		t.Errorf("a warning about a rule that is off:\n%s", log)
+	}
+	o, log = prepared(t, Options{}, "rules: [{id: at-once, key: user, concurrency: 5}]")
+	o.Gateway = &Gateway{Listen: "127.0.0.1:0"}
+	o.Gateway.Routes = append(o.Gateway.Routes, testcall.Must(gateway.ParseRoute("http://127.0.0.1:1"))(t))
+	started(t, o)
+	if strings.Contains(log.String(), warning) {
+		t.Errorf("a warning of a gateway:\n%s", log)
 	}
 }

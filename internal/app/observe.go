@@ -21,6 +21,9 @@ func (a *App) openEngine(_, background context.Context) error {
 	if a.options.RESP != Off {
 		o.RESP = a.respTraffic
 	}
+	if a.options.Gateway != nil {
+		o.Adaptive = a.adaptiveLimits
+	}
 	if a.data != nil {
 		o.Files = a.files
 	}
@@ -62,6 +65,16 @@ func (a *App) delayed() int {
 		return limit.Delayed()
 	}
 	return 0
+}
+
+// adaptiveLimits are those of the gateway's upstreams.
+func (a *App) adaptiveLimits() (all []metrics.AdaptiveLimit) {
+	if proxy := a.proxy.Load(); proxy != nil {
+		for _, l := range proxy.AdaptiveLimits() {
+			all = append(all, metrics.AdaptiveLimit{Upstream: l.Upstream, Limit: l.Limit, InFlight: l.InFlight, Denied: l.Denied})
+		}
+	}
+	return all
 }
 
 // denials logs a few denials per second: under an attack, the log shows who attacks,

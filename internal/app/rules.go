@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -96,6 +97,21 @@ func (r *rules) begin(ctx context.Context) error {
 	return nil
 }
 
+// warnConcurrency tells that a check does not see the end of its request. A gateway does.
+func (r *rules) warnConcurrency(table *rule.Table) {
+	if !table.Concurrent() || r.app.options.Gateway != nil {
+		return
+	}
+	var ids []string
+	for _, c := range table.Rules() {
+		if c.Concurrent() && c.Mode != rule.Off {
+			ids = append(ids, c.ID)
+		}
+	}
+	r.app.options.Logger.Warn("rules have concurrency, and a check or /v1/authz cannot say when its request has ended, so its place is free only after hold_ttl; use reserve and settle, the gateway or middleware",
+		"rules", strings.Join(ids[:min(10, len(ids))], ", "))
+}
+
 // install puts a version into force.
 func (r *rules) install(v repo.Version) error {
 	set, err := rule.Usable(r.where, v.Source)
@@ -107,6 +123,9 @@ func (r *rules) install(v repo.Version) error {
 		r.app.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
 	}
 	table, err := rule.Compile(set, options)
+	if err == nil {
+		r.warnConcurrency(table)
+	}
 	if err != nil {
 		return err
 	}

@@ -102,7 +102,6 @@ func (a *App) newAPI() (http.Handler, error) {
 		Stats:      a.recorder,
 		Outage:     a.store.outage,
 		Stopping:   a.stopping,
-		Counters:   a.applications.counters,
 		Queues:     a.applications.queues,
 		QueueNames: a.applications.queueNames,
 	}
@@ -117,7 +116,7 @@ func (a *App) newAPI() (http.Handler, error) {
 func (a *App) service(tokens func() *bearer.List) manage.Service {
 	return manage.Service{
 		Engine: a.engine, Editor: a.editor, Overrides: a.overrides, Guard: a.guard, Tokens: tokens, Ready: a.ready,
-		Logger: a.options.Logger, RuleOptions: a.options.RuleOptions,
+		Counters: a.applications.counters, Logger: a.options.Logger, RuleOptions: a.options.RuleOptions,
 	}
 }
 
@@ -150,6 +149,7 @@ func (a *App) newGateway() (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	a.proxy.Store(g)
 	a.later(g.Close)
 	return g, nil
 }

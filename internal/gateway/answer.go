@@ -35,6 +35,7 @@ var (
 	badGateway  = &answer{http.StatusBadGateway, "Bad Gateway", "The upstream sent an invalid response.", true}
 	unreachable = &answer{http.StatusBadGateway, "Bad Gateway", "No upstream is available; try again soon.", true}
 	busy        = &answer{http.StatusServiceUnavailable, "Service Unavailable", "Too many requests are in flight; try again soon.", true}
+	overloaded  = &answer{http.StatusServiceUnavailable, "Service Unavailable", "The upstream is overloaded; try again soon.", true}
 	late        = &answer{http.StatusGatewayTimeout, "Gateway Timeout", "The upstream did not respond in time.", true}
 	loop        = &answer{http.StatusLoopDetected, "Loop Detected", "The request passed through this gateway before; an upstream points back to it.", false}
 )
@@ -84,6 +85,8 @@ func (x *exchange) explain(err error) *answer {
 		return blameClient(x.body.failed())
 	case errors.Is(err, errBusy):
 		return busy
+	case errors.Is(err, errOverloaded):
+		return overloaded
 	case x.choice.target == nil:
 		return badUpgrade // nothing else is found out before an upstream is chosen
 	case timedOut(err):

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhq/weir/internal/adaptive"
 )
 
 // exchange is one request on its way, and the context under which it goes: what is
@@ -25,6 +27,7 @@ type exchange struct {
 	choice  choice
 	tried   []*target
 	room    [maxTries]*target // of tried
+	placed  bool              // it has a place in the adaptive limit of the choice
 	upgrade bool              // the client asked for a WebSocket
 	body    *body             // nil if the request has none
 
@@ -63,15 +66,16 @@ func (x *exchange) answer(a *answer, why error) {
 }
 
 // leave says that the upstream has nothing more to do for this request.
-func (x *exchange) leave() {
+func (x *exchange) leave(o adaptive.Outcome) {
 	if x.choice.target != nil {
+		x.release(o)
 		x.choice.inFlight.Add(-1)
 	}
 }
 
 // end is called when everything is over, also by a panic.
 func (x *exchange) end() {
-	x.leave()
+	x.leave(x.outcome())
 	o := Outcome{Status: x.status, Header: x.header, Took: time.Since(x.began), Tries: len(x.tried), Err: x.err}
 	if x.route != nil {
 		o.Route = x.route.name

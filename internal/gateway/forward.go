@@ -5,6 +5,7 @@ import (
 	"net/netip"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/clientip"
@@ -40,18 +41,24 @@ func isForged(name string) bool { return strings.HasPrefix(name, "X-Forwarded") 
 // dashed is the name as it looks to servers that make variables of an environment from
 // headers, in which X_User, X.User and X-User are one. It is "" for an ordinary name.
 func dashed(name string) string {
-	ordinary := func(c rune) bool {
-		return c == '-' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	at := 0
+	for at < len(name) && (isAlphanumeric(name[at]) || name[at] == '-') {
+		at++
 	}
-	if !strings.ContainsFunc(name, func(c rune) bool { return !ordinary(c) }) {
+	if at == len(name) {
 		return ""
 	}
 	return http.CanonicalHeaderKey(strings.Map(func(c rune) rune {
-		if ordinary(c) {
+		if c < utf8.RuneSelf && isAlphanumeric(byte(c)) {
 			return c
 		}
 		return '-'
 	}, name))
+}
+
+// isAlphanumeric is about ASCII.
+func isAlphanumeric(c byte) bool {
+	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
 // clean removes headers that a client must not set. Other spellings of important

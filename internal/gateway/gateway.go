@@ -90,8 +90,9 @@ func New(o Options) (*Gateway, error) {
 // ServeHTTP finds the route of a request, checks the request and forwards it. A request
 // without a route is not charged.
 func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r, began: time.Now()}
+	x := &exchange{Context: r.Context(), gateway: g, w: w, in: r}
 	if a := g.reject(x, r); a != nil {
+		x.began = time.Now()
 		x.answer(a, nil)
 		x.ended = true
 		x.end()

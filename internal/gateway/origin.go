@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/weirhq/weir/internal/adaptive"
 )
 
 // maxPause is the longest time for which an upstream that could not be reached is left
@@ -34,6 +36,10 @@ type origin struct {
 	failures int     // in a row: connections that could not be made
 	told     instant // when the log had it last; 0 for never
 	open     bool    // the log has that it is unavailable, and not yet that it is back
+
+	bounds   adaptive.Bounds
+	adaptive *adaptive.Limiter // nil if there is none
+	shed     atomic.Int64      // when the log had last that it is overloaded, an instant
 }
 
 // pause is for how long to leave an upstream out after so many failures in a row.

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/document"
 	"github.com/weirhq/weir/internal/match"
 )
@@ -30,6 +31,11 @@ type Route struct {
 	// Upstreams share the requests. The scheme is http, https, or h2c for HTTP/2
 	// without TLS; a path is put before that of each request.
 	Upstreams []*url.URL
+
+	// Adaptive limits how many requests are in flight to each upstream, between a
+	// minimum and a maximum, by how many it can answer. Default no limit but
+	// Options.MaxInFlight.
+	Adaptive adaptive.Bounds
 }
 
 // ParseRoute reads "http://127.0.0.1:9000", "/api=http://127.0.0.1:9000" or
@@ -119,7 +125,10 @@ func (r Route) checked() (Route, error) {
 		}
 		urls[i] = &one
 	}
-	return Route{host, path, urls}, nil
+	if err := r.Adaptive.Check(); err != nil {
+		return Route{}, fmt.Errorf("gateway: the adaptive limit of the route %q: %w", r.Name(), err)
+	}
+	return Route{host, path, urls, r.Adaptive}, nil
 }
 
 func checkUpstream(u *url.URL) error {
@@ -162,20 +171,26 @@ func wellFormed(host string) bool {
 		ip, err := netip.ParseAddr(strings.Trim(name, "[]"))
 		return err == nil && ip.Is6()
 	}
-	return isHostName(strings.ToLower(strings.TrimSuffix(name, ".")))
+	return isHostName(strings.TrimSuffix(name, "."))
 }
 
 // isHostName is lenient with underscores, which some names have.
 func isHostName(name string) bool {
-	if len(name) > maxHost {
-		return false
-	}
-	for label := range strings.SplitSeq(name, ".") {
-		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+	label := 0 // its length
+	for i := range len(name) {
+		switch c := name[i]; {
+		case isAlphanumeric(c) || c == '-' || c == '_':
+			label++
+		case c == '.' && label > 0:
+			label = 0
+		default:
+			return false
+		}
+		if label > 63 {
 			return false
 		}
 	}
-	return true
+	return label > 0 && len(name) <= maxHost
 }
 
 // maxHost is the longest name that the DNS has.

@@ -201,3 +201,30 @@ func tableFor(t testing.TB, texts ...string) *table {
 	}
 	return tab
 }
+
+// What is not ASCII is no host, even if its lower case is.
+func TestHosts(t *testing.T) {
+	long := strings.Repeat("a", 63)
+	for host, want := range map[string]bool{
+		"": true, "localhost": true, "API.Example.com": true, "example.com.": true, "example.com:8080": true, "a_b-c.example": true,
+		"192.0.2.1": true, "[::1]:80": true, "[::1]": true, long + ".example": true,
+		"example..com": false, ".example.com": false, "example.com..": false, "exam ple.com": false, "example.com:80:80": false,
+		"example.com:x": false, "[192.0.2.1]": false, "\u212aelvin.example": false, "müller.example": false, "a@b": false, ".": false,
+		long + "a.example": false, strings.Repeat(long+".", 4) + "com": false,
+	} {
+		if wellFormed(host) != want {
+			t.Errorf("%q: %v", host, !want)
+		}
+	}
+}
+
+// Names that become others in the environment of a program are seen as those.
+func TestDashed(t *testing.T) {
+	for name, want := range map[string]string{
+		"X-Forwarded-For": "", "Accept": "", "x1-Z9": "", "X_Forwarded_For": "X-Forwarded-For", "x.real~ip": "X-Real-Ip", "X_\u00e9": "X--",
+	} {
+		if got := dashed(name); got != want {
+			t.Errorf("%q: %q, want %q", name, got, want)
+		}
+	}
+}

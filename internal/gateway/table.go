@@ -54,7 +54,11 @@ func newTable(routes []Route) (*table, error) {
 		}
 		made := &route{name: r.Name(), path: r.Path}
 		for _, u := range r.Upstreams {
+			before := len(t.origins)
 			one := t.target(known, u)
+			if err := one.setAdaptive(r.Adaptive, len(t.origins) > before); err != nil {
+				return nil, err
+			}
 			made.targets = append(made.targets, one)
 			made.based = made.based || one.base != ""
 		}

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"time"
+
+	"github.com/weirhq/weir/internal/adaptive"
 )
 
 // maxTries is how many upstreams a request may try. Who waits for the third will not
@@ -79,13 +81,17 @@ func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
 }
 
 func (t *transport) send(x *exchange, req *http.Request) (*http.Response, error) {
-	var unreached error
+	var unreached error // or all were overloaded
 	for len(x.tried) < maxTries {
 		if !x.next() {
 			break
 		}
 		if x.choice.inFlight.Add(1) > int64(t.gateway.options.MaxInFlight) {
 			return nil, errBusy
+		}
+		if !x.acquire() {
+			unreached = errOverloaded
+			continue
 		}
 		x.choice.aim(req, x)
 		res, err := t.of(x).RoundTrip(req)
@@ -121,7 +127,7 @@ func (x *exchange) next() bool {
 	if !ok {
 		return false
 	}
-	x.leave()
+	x.leave(adaptive.Failure) // no connection could be made
 	x.choice = c
 	x.tried = append(x.tried, c.target)
 	return true

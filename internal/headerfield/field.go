@@ -174,10 +174,13 @@ func AppendWarnings(dst []byte, v *engine.Verdict, age time.Duration) []byte {
 
 // appendPolicy appends one limit. Its quota is what can be had at once, which is what
 // r is counted in, and its window the time in which that comes back, so that q/w is
-// the rate also of a bucket with a burst.
+// the rate also of a bucket with a burst. Requests in flight have a unit instead.
 func appendPolicy(dst []byte, v *engine.Verdict, r *engine.Result) []byte {
 	dst = AppendName(dst, v, r)
 	dst = AppendParameter(dst, 'q', r.Quota.Capacity())
+	if r.Quota.Algorithm() == weir.InFlight {
+		return append(dst, `;qu="concurrent-requests"`...)
+	}
 	if w := window(r); w >= time.Second {
 		dst = AppendParameter(dst, 'w', duration.Up(w, time.Second)) // a fraction has no notation
 	}

@@ -35,10 +35,11 @@ func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64) (body 
 	if r.ContentLength > most {
 		return nil, nothing, &http.MaxBytesError{Limit: most}
 	}
-	limited := http.MaxBytesReader(w, r.Body, most)
-	size := int64(512)
-	if n := r.ContentLength; n >= 0 {
+	limited, size := r.Body, int64(512)
+	if n := r.ContentLength; n >= 0 { // it is not longer than that
 		size = min(n, Free) + 1 // one more, so that the end is seen
+	} else {
+		limited = http.MaxBytesReader(w, r.Body, most)
 	}
 	body, err = ReadUpTo(limited, make([]byte, 0, size), Free)
 	if err == nil {
@@ -49,8 +50,11 @@ func (b *Reader) Read(w http.ResponseWriter, r *http.Request, most int64) (body 
 	} else {
 		release = nothing
 	}
-	if err == io.EOF {
+	switch err {
+	case io.EOF:
 		return body, release, nil
+	case nil: // whatever its length was said to be
+		err = &http.MaxBytesError{Limit: most}
 	}
 	return nil, release, err
 }

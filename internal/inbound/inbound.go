@@ -34,7 +34,8 @@ func ServerOptions() []grpc.ServerOption {
 // Bound is how large a message may be.
 type Bound struct {
 	Bytes int // at the top; within another, that one's Bytes hold
-	Parts int // messages directly in it, entries of maps included
+	Parts int // messages directly in it, with entries of maps and of lists of texts
+	All   int // the same at any depth; 0 is no bound
 }
 
 // usual is the bound on message types without their own bound.

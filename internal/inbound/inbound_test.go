@@ -13,6 +13,9 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 	"google.golang.org/grpc/test/bufconn"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/known/fieldmaskpb"
 	"google.golang.org/protobuf/types/known/structpb"
 )
 
@@ -96,6 +99,33 @@ func TestDepth(t *testing.T) {
 	}
 	if err := p.check(data, 1); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "deeper than 16") {
 		t.Error(err)
+	}
+}
+
+// Entries of a list of texts count as messages do, and All counts at any depth.
+func TestParts(t *testing.T) {
+	mask := (&fieldmaskpb.FieldMask{}).ProtoReflect().Descriptor()
+	list := (&structpb.ListValue{}).ProtoReflect().Descriptor()
+	g := New(Options{Bounds: map[protoreflect.FullName]Bound{
+		mask.FullName(): {Parts: 3}, list.FullName(): {Parts: 100, All: 5},
+	}})
+	nested := structpb.NewListValue(&structpb.ListValue{Values: []*structpb.Value{structpb.NewBoolValue(true), structpb.NewBoolValue(true)}})
+	for _, c := range []struct {
+		message proto.Message
+		want    codes.Code
+	}{
+		{&fieldmaskpb.FieldMask{Paths: []string{"a", "b", "\x0a\x00\x0a\x00"}}, codes.OK},
+		{&fieldmaskpb.FieldMask{Paths: []string{"", "", "", ""}}, codes.InvalidArgument},
+		{&structpb.ListValue{Values: []*structpb.Value{nested, structpb.NewBoolValue(true)}}, codes.OK}, // a value, its list, and two in it; a value
+		{&structpb.ListValue{Values: []*structpb.Value{nested, nested}}, codes.InvalidArgument},
+	} {
+		data, err := proto.Marshal(c.message)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := g.planOf(c.message.ProtoReflect().Descriptor()).check(data, 1); status.Code(err) != c.want {
+			t.Errorf("%v: %v, want %s", c.message, err, c.want)
+		}
 	}
 }
 

@@ -11,7 +11,7 @@ import (
 type plan struct {
 	Bound
 	name protoreflect.FullName
-	at   []*plan // by the number of a field, if that is a message
+	at   []*plan // by the number of a field, if that is a message or a list of texts
 }
 
 // planOf makes the plan of a type.
@@ -30,16 +30,24 @@ func (g *Guard) plan(d protoreflect.MessageDescriptor, made map[protoreflect.Ful
 	made[p.name] = p
 	for i := range d.Fields().Len() {
 		f := d.Fields().Get(i)
-		if f.Message() == nil {
+		texts := f.IsList() && (f.Kind() == protoreflect.StringKind || f.Kind() == protoreflect.BytesKind)
+		if f.Message() == nil && !texts {
 			continue
 		}
 		for len(p.at) <= int(f.Number()) {
 			p.at = append(p.at, nil)
 		}
-		p.at[f.Number()] = g.plan(f.Message(), made)
+		if texts {
+			p.at[f.Number()] = text
+		} else {
+			p.at[f.Number()] = g.plan(f.Message(), made)
+		}
 	}
 	return p
 }
+
+// text is what stands for the plan of a text.
+var text = new(plan)
 
 // maxDepth is how deep messages may be within each other.
 const maxDepth = 16
@@ -47,15 +55,20 @@ const maxDepth = 16
 // check counts the messages in a message that is not decoded yet. What is wrong with it
 // otherwise is found by who decodes it.
 func (p *plan) check(b []byte, depth int) error {
+	_, err := p.count(b, depth)
+	return err
+}
+
+func (p *plan) count(b []byte, depth int) (all int, err error) {
 	parts := 0
 	for len(b) > 0 {
 		number, kind, n := protowire.ConsumeTag(b)
 		if n < 0 {
-			return nil
+			return all, nil
 		}
 		b = b[n:]
 		if n = protowire.ConsumeFieldValue(number, kind, b); n < 0 {
-			return nil
+			return all, nil
 		}
 		value := b[:n]
 		b = b[n:]
@@ -63,18 +76,22 @@ func (p *plan) check(b []byte, depth int) error {
 			continue
 		}
 		if parts++; parts > p.Parts {
-			return status.Errorf(codes.InvalidArgument, "weir: a %s has more than %d parts; send fewer", p.name, p.Parts)
+			return all, status.Errorf(codes.InvalidArgument, "weir: a %s has more than %d parts; send fewer", p.name, p.Parts)
 		}
-		if kind != protowire.BytesType {
-			continue
+		all++
+		if inner := p.at[number]; kind == protowire.BytesType && inner != text {
+			if depth == maxDepth {
+				return all, status.Errorf(codes.InvalidArgument, "weir: messages are nested deeper than %d levels; send less", maxDepth)
+			}
+			content, _ := protowire.ConsumeBytes(value)
+			below, err := inner.count(content, depth+1)
+			if all += below; err != nil {
+				return all, err
+			}
 		}
-		if depth == maxDepth {
-			return status.Errorf(codes.InvalidArgument, "weir: messages are nested deeper than %d levels; send less", maxDepth)
-		}
-		inner, _ := protowire.ConsumeBytes(value)
-		if err := p.at[number].check(inner, depth+1); err != nil {
-			return err
+		if p.All > 0 && all > p.All {
+			return all, status.Errorf(codes.InvalidArgument, "weir: a %s has more than %d parts in all; send fewer", p.name, p.All)
 		}
 	}
-	return nil
+	return all, nil
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 
+	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/repo"
@@ -36,6 +37,9 @@ type Service struct {
 
 	// Overrides manages the temporary overrides. Default none.
 	Overrides *Overrides
+
+	// Counters counts for applications. Default none: calls about counters are rejected.
+	Counters counter.Store
 
 	// Guard checks tokens, and limits management calls and wrong tokens. Servers of one
 	// process share one. Default a new Guard with Limits.

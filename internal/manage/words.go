@@ -82,7 +82,7 @@ type policyTexts struct {
 func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
 	limit := r.Quota
 	if r.Override != nil {
-		return limit.Limit().Rate()
+		return limit.Limit().Policy()
 	}
 	table, _ := e.Rules()
 	known := p.now.Load()
@@ -93,7 +93,7 @@ func (p *Policies) Of(r *engine.Result, e *engine.Engine) string {
 	if text, ok := known.texts.Load(limit); ok {
 		return text.(string)
 	}
-	text := limit.Limit().Rate()
+	text := limit.Limit().Policy()
 	known.texts.Store(limit, text)
 	return text
 }

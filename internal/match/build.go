@@ -8,7 +8,7 @@ import (
 
 // builder makes an index.
 type builder struct {
-	numbers   []int32
+	members   []member
 	junctions []owned[junction]
 	groups    []owned[group]
 	owners    uint32
@@ -28,13 +28,13 @@ type draft struct {
 
 // NewIndex makes the index of rules, whose conditions the compiler has made ready, each
 // in the place of its rule; one whose conditions are nil is left out. The order is where
-// among them a rule is.
-func NewIndex[T comparable](c *Compiler, rules []T, ready []*Rule, order func(T) int) *Index[T] {
-	return &Index[T]{c.places(ready), rules, order}
+// among them a rule is, and the route at which Find has put it.
+func NewIndex[T any](c *Compiler, rules []T, ready []*Rule, order func(T) (int, Route), at func(T, Route) T) *Index[T] {
+	return &Index[T]{c.places(ready), rules, order, at}
 }
 
 func (c *Compiler) places(ready []*Rule) places {
-	b := &builder{numbers: []int32{0}, names: map[string]string{}, tailOf: map[string]uint32{}, common: commonness(ready)}
+	b := &builder{members: []member{0}, names: map[string]string{}, tailOf: map[string]uint32{}, common: commonness(ready)}
 	x := places{ready: ready, wants: make([]uint64, len(ready)), seed: maphash.MakeSeed(), methods: c.methods, ignoreCase: c.IgnoreCase, exact: b.owner()}
 	top, exact, anywhere := new(draft), map[string][]candidate{}, []candidate(nil)
 	for i, c := range ready {
@@ -47,6 +47,7 @@ func (c *Compiler) places(ready []*Rule) places {
 			anywhere = append(anywhere, entered)
 		}
 		for _, p := range c.paths {
+			entered.route = Route(p.place) + 1
 			if path, literal := p.literal(); literal {
 				exact[path] = append(exact[path], entered)
 			} else {
@@ -58,7 +59,7 @@ func (c *Compiler) places(ready []*Rule) places {
 	x.anywhere = b.group(anywhere)
 	b.groupEdges(x.exact, exact)
 	x.root = b.junction(top)
-	x.tails, x.numbers = b.tails, slices.Clip(b.numbers)
+	x.tails, x.members = b.tails, slices.Clip(b.members)
 	x.junctions = newEdges(x.seed, b.junctions)
 	x.groups = newEdges(x.seed, b.groups)
 	return x

@@ -24,6 +24,7 @@ func (x *Index[T]) Find(hits []T, req Request) []T {
 		if w.odd == 0 {
 			m.path(w.path)
 		} else {
+			m.odd = true
 			for _, path := range w.readings() {
 				m.path(path)
 			}
@@ -41,15 +42,16 @@ func (x *places) method(name string) uint64 {
 }
 
 // search is one request on its way through the index.
-type search[T comparable] struct {
+type search[T any] struct {
 	*Index[T]
 	attributes map[string]string
 	method     uint64 // one bit, or none
 	host       string // canonical
 	hash       uint64 // of the host
+	odd        bool   // the path has several readings
 
-	found  [16]int32 // numbers of rules, not in order
-	n      int       // how many there are
+	found  [16]member // not in order
+	n      int        // how many there are
 	hits   []T
 	before int // how many hits there were
 }
@@ -99,8 +101,8 @@ func (m *search[T]) walk(j *junction, path string) {
 // collect adds those of a group whose conditions are met.
 func (m *search[T]) collect(g *group) {
 	for {
-		for i := g.at; m.numbers[i] != 0; i++ {
-			m.try(m.numbers[i], g.verify)
+		for i := g.at; m.members[i] != 0; i++ {
+			m.try(m.members[i], g.verify)
 		}
 		s := g.split
 		if s == nil {
@@ -121,41 +123,52 @@ func (m *search[T]) collect(g *group) {
 }
 
 // try adds a rule if it meets the conditions that the index did not answer.
-func (m *search[T]) try(number int32, verify needs) {
-	if verify != 0 && !m.meets(number, verify) {
+func (m *search[T]) try(one member, verify needs) {
+	if verify != 0 && !m.meets(one.number(), verify) {
 		return
+	}
+	if m.odd {
+		one = one.unrouted() // readings may have different routes
 	}
 	if m.n == len(m.found) {
 		m.flush()
 	}
-	m.found[m.n] = number
+	m.found[m.n] = one
 	m.n++
 }
 
 // flush makes room for more.
 func (m *search[T]) flush() {
-	for _, number := range m.found[:m.n] {
-		m.hits = append(m.hits, m.rules[number-1])
+	for _, one := range m.found[:m.n] {
+		m.hits = append(m.hits, m.at(m.rules[one.number()-1], one.route()))
 	}
 	m.n = 0
 }
 
-// result is the hits, in order and each once: a rule with several values, or of a
-// path with several readings, may have been found twice.
+// result is the hits, in order and each once, with its most specific route: a rule with several
+// values, or of a path with several readings, may have been found twice.
 func (m *search[T]) result() []T {
 	small := len(m.hits) == m.before
 	if small {
 		found := m.found[:m.n]
 		slices.Sort(found)
-		m.n = len(slices.Compact(found))
+		m.n = len(slices.CompactFunc(found, func(a, b member) bool { return a.number() == b.number() }))
 	}
 	m.flush()
 	if small {
 		return m.hits
 	}
 	added := m.hits[m.before:]
-	slices.SortFunc(added, func(a, b T) int { return cmp.Compare(m.order(a), m.order(b)) })
-	return m.hits[:m.before+len(slices.Compact(added))]
+	slices.SortFunc(added, func(a, b T) int {
+		placeA, routeA := m.order(a)
+		placeB, routeB := m.order(b)
+		return cmp.Or(cmp.Compare(placeA, placeB), cmp.Compare(routeA, routeB))
+	})
+	return m.hits[:m.before+len(slices.CompactFunc(added, func(a, b T) bool {
+		placeA, _ := m.order(a)
+		placeB, _ := m.order(b)
+		return placeA == placeB
+	}))]
 }
 
 // byHost goes on by the whole name, and by each that it is below of.

@@ -15,12 +15,25 @@ const MaxHost = 253
 // address of IPv6 has to be in brackets, as HTTP wants it. Only capitals make it
 // allocate.
 func CanonicalHost(host string) string {
+	if isCanonical(host) {
+		return host
+	}
 	if literal, found := strings.CutPrefix(host, "["); found {
 		host, _, _ = strings.Cut(literal, "]")
 	} else {
 		host, _, _ = strings.Cut(host, ":")
 	}
 	return strings.ToLower(strings.TrimRight(host, "."))
+}
+
+// isCanonical reports whether there is nothing to change in a host, as in nearly all requests.
+func isCanonical(host string) bool {
+	for i := range len(host) {
+		if b := host[i]; b >= 'A' && b <= '[' || b == ':' || b >= 0x80 {
+			return false
+		}
+	}
+	return host == "" || host[len(host)-1] != '.'
 }
 
 // canonicalName is CanonicalHost for what a rule names: there, an address of IPv6 may
@@ -83,24 +96,37 @@ func (h *hosts) count() int {
 	return len(h.exact) + len(h.below)
 }
 
-func (h *hosts) contain(host string) bool { return h.find(host) != "" }
+func (h *hosts) contain(host string) bool { return h.find(host) >= 0 }
 
-// find returns the most specific of the names that a host has: the whole name, or else
-// the longest with a star; "" if it has none.
-func (h *hosts) find(host string) (found string) {
+// find returns which is the most specific of the names that a host has: the whole name, or
+// else, counted behind those, the longest with a star; -1 if it has none.
+func (h *hosts) find(host string) (found int) {
 	if host == "" {
-		return ""
+		return -1
 	}
-	if i, ok := slices.BinarySearch(h.exact, host); ok {
-		return h.exact[i]
+	if i := indexSorted(h.exact, host); i >= 0 {
+		return i
 	}
+	found = -1
 	for parent, rest := parentOf(host, len(host)), h.labels; parent != "" && rest > 0; rest-- {
-		if i, ok := slices.BinarySearch(h.below, parent); ok {
-			found = h.stars[i]
+		if i := indexSorted(h.below, parent); i >= 0 {
+			found = len(h.exact) + i
 		}
 		parent = parentOf(host, len(host)-len(parent)-1)
 	}
 	return found
+}
+
+// indexSorted is where a value is in a sorted list; -1 if it is not there. A few are compared one
+// by one, which takes less time: most differ in their length already.
+func indexSorted(list []string, value string) int {
+	if len(list) <= few {
+		return slices.Index(list, value)
+	}
+	if i, ok := slices.BinarySearch(list, value); ok {
+		return i
+	}
+	return -1
 }
 
 // parentOf returns what is behind the last dot before end: of www.example.com first

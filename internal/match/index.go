@@ -17,17 +17,22 @@ import "hash/maphash"
 //
 // Everything is small and in few places: with ten thousand rules it is waiting for
 // memory that takes the time. So rules are numbers here, from 1.
-type Index[T comparable] struct {
+type Index[T any] struct {
 	places
 	rules []T
-	order func(T) int
+	order func(T) (int, Route)
+	at    func(T, Route) T
 }
+
+// Route is the most specific pattern of a rule that matches: its place in [Rule.Routes], from 1.
+// It is 0 if that is not known, because the rule has no patterns or the path several readings.
+type Route uint32
 
 // places is where the rules of an index are found.
 type places struct {
 	ready   []*Rule  // nil for one that is left out
 	wants   []uint64 // the methods of each rule, a bit each; 0 for all
-	numbers []int32  // of the rules in each group, and a 0 behind them; the first group is empty
+	members []member // of each group, and a 0 behind them; the first group is empty
 
 	seed      maphash.Seed
 	anywhere  group  // rules without a path
@@ -53,10 +58,23 @@ type junction struct {
 
 // group is rules that one request may meet.
 type group struct {
-	at     uint32 // where in places.numbers the rules are that are tried one by one
+	at     uint32 // where in places.members the rules are that are tried one by one
 	verify needs  // what is not known yet of at least one of them
 	split  *split // those that are not, or nil
 }
+
+// member is a rule in a group: its number, and, in the lower half, by which pattern it is there.
+// In order, the most specific pattern of a rule is the first.
+type member uint64
+
+func newMember(number int32, route Route) member { return member(number)<<32 | member(route) }
+
+func (m member) number() int32 { return int32(m >> 32) }
+
+func (m member) route() Route { return Route(m) }
+
+// unrouted is the member without its pattern.
+func (m member) unrouted() member { return m >> 32 << 32 }
 
 // needs are conditions of a rule besides its path.
 type needs uint8

@@ -73,7 +73,7 @@ func hostNames(i, n int) (names []string) {
 }
 
 func (x *places) length(g group) int {
-	return slices.Index(x.numbers[g.at:], 0)
+	return slices.Index(x.members[g.at:], 0)
 }
 
 func (x *places) eachGroup(f func(group)) {

@@ -82,6 +82,9 @@ func (c *Compiler) Compile(m Conditions) (*Rule, error) {
 		out.paths = append(out.paths, p)
 	}
 	slices.SortStableFunc(out.paths, func(a, b pattern) int { return a.compare(&b) })
+	for i := range out.paths {
+		out.paths[i].place = int32(i)
+	}
 	var err error
 	if out.attributes, err = newConditions(m.Attributes); len(out.attributes) > 0 {
 		out.needs |= needAttributes
@@ -179,7 +182,7 @@ func (r *Rule) unmetPath(path string) string {
 	if w.path == "" {
 		return unmet("path", "", r.conditions.Paths)
 	}
-	if !slices.ContainsFunc(w.readings(), func(reading string) bool { return r.specific(reading) != "" }) {
+	if !slices.ContainsFunc(w.readings(), func(reading string) bool { return r.specific(reading) >= 0 }) {
 		return unmet("path", w.canonical(), r.conditions.Paths)
 	}
 	return ""

@@ -14,6 +14,7 @@ type pattern struct {
 	text     string
 	segments []string // spelt; "" for any one, {id}
 	rest     bool     // ends in /**, which is also nothing at all
+	place    int32    // among those of the rule, the most specific first
 }
 
 // CheckPath reports a path that no rule can have.

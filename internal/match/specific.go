@@ -1,7 +1,6 @@
 package match
 
 import (
-	"cmp"
 	"slices"
 	"strings"
 )
@@ -17,6 +16,9 @@ type names struct {
 	methods            []string // in capitals
 	hosts              *hosts
 	anyMethod, anyHost bool
+
+	known []string // methods, or those of HTTP
+	short []string // the exact hosts, if they are few and none has a colon, which would be a port
 }
 
 func newNames(m Conditions) (n names) {
@@ -29,40 +31,57 @@ func newNames(m Conditions) (n names) {
 	}
 	n.anyHost = slices.Contains(m.Hosts, Any)
 	n.hosts = newHosts(slices.DeleteFunc(slices.Clone(m.Hosts), func(name string) bool { return name == Any }))
+	if n.known = n.methods; len(n.known) == 0 {
+		n.known = methodsOfHTTP
+	}
+	if h := n.hosts; h != nil && len(h.exact) <= few && !strings.Contains(strings.Join(h.exact, ""), ":") {
+		n.short = h.exact
+	}
 	return n
 }
 
-// Method returns a method as the rule names it, and [Any] for one that it does not name. If it
-// names none, those of HTTP are told apart.
-func (r *Rule) Method(method string) string {
-	known := r.names.methods
-	if len(known) == 0 {
-		known = methodsOfHTTP
+// Method returns which of Methods a method is, and their number without [Any] for one that the
+// rule does not name. If it names none, those of HTTP are told apart.
+func (r *Rule) Method(method string) int {
+	if i := slices.Index(r.names.known, method); i >= 0 {
+		return i // as it is nearly always written
 	}
-	if i := slices.Index(known, strings.ToUpper(method)); i >= 0 {
-		return known[i]
-	}
-	return Any
+	return r.otherMethod(method)
 }
 
-// Methods returns what Method may return.
+func (r *Rule) otherMethod(method string) int {
+	if i := slices.Index(r.names.known, strings.ToUpper(method)); i >= 0 {
+		return i
+	}
+	return len(r.names.known)
+}
+
+// Methods returns what a method may be that meets the conditions, [Any] last.
 func (r *Rule) Methods() []string {
-	if len(r.names.methods) == 0 {
-		return append(slices.Clip(methodsOfHTTP), Any)
-	}
-	return withAny(r.names.methods, r.names.anyMethod)
+	return withAny(r.names.known, r.names.anyMethod || len(r.names.methods) == 0)
 }
 
-// Host returns the most specific host of the rule that a host matches, as in
-// "*.example.com", and [Any] if it matches none.
-func (r *Rule) Host(host string) string {
-	if r.names.hosts == nil {
-		return Any
+// Host returns which of Hosts is the most specific that a host matches, as in
+// "*.example.com", and their number without [Any] if it matches none.
+func (r *Rule) Host(host string) int {
+	if i := slices.Index(r.names.short, host); i >= 0 {
+		return i // as it is nearly always written
 	}
-	return cmp.Or(r.names.hosts.find(CanonicalHost(host)), Any)
+	return r.otherHost(host)
 }
 
-// Hosts returns what Host may return.
+func (r *Rule) otherHost(host string) int {
+	h := r.names.hosts
+	if h == nil {
+		return 0
+	}
+	if i := h.find(CanonicalHost(host)); i >= 0 {
+		return i
+	}
+	return h.count()
+}
+
+// Hosts returns what a host may be that meets the conditions, [Any] last.
 func (r *Rule) Hosts() []string {
 	h := r.names.hosts
 	if h == nil {
@@ -78,42 +97,41 @@ func withAny(names []string, any bool) []string {
 	return names
 }
 
-// Route returns the most specific pattern of the rule that a path matches, and [Any] if it
-// matches none. Servers read an unusual path in several ways, each of which may match another
+// Only is the place behind a value that is the only one.
+const Only = -1
+
+// Route returns which of Routes is the most specific that a path matches, and the number of
+// patterns if it matches none. Servers read an unusual path in several ways, each of which may match another
 // pattern: Route returns that of the first reading from a place on, and the place behind it,
-// which is 0 when there are no more.
-func (r *Rule) Route(path string, from int) (pattern string, next int) {
-	const last = 1 // the place behind an only reading; the others are further on
-	if from == last {
-		return "", 0
+// which is [Only] if there is no other reading, and 0 if there was none.
+func (r *Rule) Route(path string, from int) (route, next int) {
+	if from == Only {
+		return 0, 0
 	}
 	if len(r.paths) < 2 {
-		return r.onlyRoute(), last
+		return 0, Only
 	}
 	w := readPath(path, r.ignoreCase)
 	if w.odd == 0 {
-		return cmp.Or(r.specific(w.path), Any), last
+		if route = r.specific(w.path); route < 0 {
+			route = len(r.paths)
+		}
+		return route, Only
 	}
 	readings := w.readings()
-	for i := max(0, from-last-1); i < len(readings); i++ {
-		if pattern = r.specific(readings[i]); pattern != "" {
-			return pattern, i + 1 + last + 1
+	for i := from; i < len(readings); i++ {
+		if route = r.specific(readings[i]); route >= 0 {
+			return route, i + 1
 		}
 	}
 	if from == 0 {
-		return Any, last
+		return len(r.paths), Only
 	}
-	return "", 0
+	return 0, 0
 }
 
-func (r *Rule) onlyRoute() string {
-	if len(r.paths) == 0 {
-		return Any
-	}
-	return r.paths[0].text
-}
-
-// Routes returns what Route may return for a request that meets the conditions.
+// Routes returns what a route may be that meets the conditions: the patterns, the most specific
+// first, or [Any] if there are none.
 func (r *Rule) Routes() []string {
 	if len(r.paths) == 0 {
 		return []string{Any}
@@ -124,6 +142,9 @@ func (r *Rule) Routes() []string {
 	}
 	return texts
 }
+
+// Pattern returns one of the patterns, by its place in Routes.
+func (r *Rule) Pattern(route int) string { return r.paths[route].text }
 
 // compare puts the more specific of two patterns first, which is decided by the first segment
 // in which they differ: a name, then {id}, then the end, then /**. Those with the same
@@ -165,12 +186,13 @@ func (p *pattern) compareAt(i, rank int, name string) int {
 	return strings.Compare(ownName, name)
 }
 
-// specific returns the most specific pattern that one reading of a path matches; "" if none.
-func (r *Rule) specific(reading string) string {
+// specific returns which pattern is the most specific that one reading of a path matches; -1 if
+// none.
+func (r *Rule) specific(reading string) int {
 	if p := mostSpecific(r.paths, 0, reading); p != nil {
-		return p.text
+		return int(p.place)
 	}
-	return ""
+	return -1
 }
 
 // fewPatterns are tried one by one.

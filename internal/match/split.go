@@ -20,6 +20,7 @@ const (
 type candidate struct {
 	rule    *Rule
 	number  int32
+	route   Route    // by which it is entered; 0 for none
 	met     needs    // host and method
 	named   []string // attributes
 	entries int      // how often it was entered so far
@@ -66,12 +67,12 @@ func (b *builder) leaf(list []candidate) group {
 	if len(list) == 0 {
 		return group{}
 	}
-	g := group{at: uint32(len(b.numbers))}
+	g := group{at: uint32(len(b.members))}
 	for _, c := range list {
-		b.numbers = append(b.numbers, c.number)
+		b.members = append(b.members, newMember(c.number, c.route))
 		g.verify |= c.open()
 	}
-	b.numbers = append(b.numbers, 0)
+	b.members = append(b.members, 0)
 	return g
 }
 

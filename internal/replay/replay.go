@@ -157,7 +157,7 @@ func (r *replay) judge(ctx context.Context, h held) error {
 		IP: e.IP, User: e.User, APIKey: e.APIKey, Tier: e.Tier, Method: e.Method,
 		Host: cmp.Or(e.Host, r.o.Host), Path: e.Path, Attributes: r.values.attributes(), Values: &r.values,
 	}
-	if err := r.engine.Check(ctx, &r.request, &r.verdict); err != nil {
+	if err := r.engine.Continue(ctx, &r.request, &r.verdict); err != nil {
 		return fmt.Errorf("replay: a request at %s: %w", time.UnixMicro(e.At).UTC().Format(time.RFC3339), err)
 	}
 	r.tally.add(r.now, e, &r.verdict)

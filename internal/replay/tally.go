@@ -47,6 +47,9 @@ func newTally(o *Options) *tally {
 		t.index[c] = i
 		rt := ruleTally{rule: c, RuleReport: RuleReport{ID: c.ID, Key: phrase.Join(c.Key, "|"), Mode: c.Mode}}
 		for _, limit := range c.Limits("", "") {
+			if limit.Algorithm() == weir.InFlight {
+				continue // a log does not say how long requests took
+			}
 			d := newDemand(limit, max(1, c.Cost), room)
 			t.demand[limit] = d
 			rt.demands = append(rt.demands, d)

@@ -46,6 +46,11 @@ func (m *Model) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 		return dst, err
 	}
 	m.expire()
+	if len(ops) > 0 && ops[0].Renews() {
+		if err := m.Refund(ctx, ops...); err != nil {
+			return dst, err
+		}
+	}
 	charges := m.charges(ops)
 	dst = weir.DecideAll(dst, m.Now, charges)
 	for _, c := range charges {

@@ -38,7 +38,7 @@ type NamedLimit struct {
 type Step struct {
 	Line  int
 	Text  string // the line without its answer and comment
-	Verb  string // take, charge, peek, refund, reset, reserve, settle, cancel, extend or count
+	Verb  string // take, charge, renew, peek, refund, reset, reserve, settle, cancel, extend or count
 	At    weir.Micros
 	Ops   []weir.Op
 	Names []string // the limit's name, for each op
@@ -46,8 +46,8 @@ type Step struct {
 	Every time.Duration
 	Until weir.Micros // count: the end of the stretch that begins At
 
-	Of       weir.Micros // refund: when it was taken
-	OfLatest bool        // refund: no matter when
+	Of       weir.Micros // refund, renew: when it was taken
+	OfLatest bool        // refund, renew: no matter when
 
 	Hold string        // reserve, settle, cancel, extend: its name in the script
 	TTL  time.Duration // reserve, extend

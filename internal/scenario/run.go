@@ -16,6 +16,7 @@
 //
 //	at TIME take   KEY [COST] [look] [and KEY [COST] [look]]... [within D] [times N [every D]] [-> ANSWER]
 //	at TIME charge KEY [COST] ... [-> ANSWER]
+//	at TIME renew  KEY [and KEY]... [of TIME] [-> ANSWER]
 //	at TIME peek   KEY [COST] ... [-> ANSWER]
 //	at TIME refund KEY [COST] [and KEY [COST]]... [of TIME]
 //	at TIME reset  KEY
@@ -34,7 +35,8 @@
 // moves the clock between. "count" adds up the units that left in [from, to),
 // delays included. "charge" takes the cost even if it does not fit, and "allow" then
 // says that it did. "look" requires that the cost fits, and charges nothing. "refund"
-// gives back what was taken at the time after "of", or the newest units.
+// gives back what was taken at the time after "of", or the newest units. "renew" gives
+// back a place of an in-flight limit and takes one from now on.
 //
 // HOLD is a name that the script gives to a hold. The hold lasts as long as "for" says,
 // or a minute. USED are the units that each of its ops has used. STATE is settled, open,
@@ -125,10 +127,15 @@ func (r *runner) step(step *Step) error {
 		r.subject.Set(step.At)
 		return r.settle(step)
 	}
-	ask := r.subject.Store.Take
+	ask, ops := r.subject.Store.Take, step.Ops
 	switch step.Verb {
 	case "peek":
 		ask = r.subject.Store.Peek
+	case "renew":
+		var err error
+		if ops, err = r.withReceipts(step); err != nil {
+			return err
+		}
 	case "reserve":
 		ask = r.reserve(step)
 	}
@@ -137,7 +144,7 @@ func (r *runner) step(step *Step) error {
 		now := step.At + weir.Micros(i)*weir.Micros(step.Every.Microseconds())
 		r.subject.Set(now)
 		var err error
-		if r.decisions, err = ask(r.ctx, r.decisions[:0], step.Ops...); err != nil {
+		if r.decisions, err = ask(r.ctx, r.decisions[:0], ops...); err != nil {
 			return err
 		}
 		if len(r.decisions) != len(step.Ops) {
@@ -147,7 +154,7 @@ func (r *runner) step(step *Step) error {
 		if allowed {
 			passed++
 		}
-		if step.Verb == "charge" || step.Verb == "take" && allowed {
+		if step.Verb == "charge" || step.Verb == "renew" || step.Verb == "take" && allowed {
 			r.release(step, now)
 			for j, op := range step.Ops {
 				if !op.Look {
@@ -203,6 +210,15 @@ func (r *runner) release(step *Step, now weir.Micros) {
 }
 
 func (r *runner) refund(step *Step) error {
+	ops, err := r.withReceipts(step)
+	if err != nil {
+		return err
+	}
+	return r.subject.Store.Refund(r.ctx, ops...)
+}
+
+// withReceipts returns the ops of a step with the receipts of what it is about.
+func (r *runner) withReceipts(step *Step) ([]weir.Op, error) {
 	ops := append([]weir.Op(nil), step.Ops...)
 	for i := range ops {
 		ops[i].Receipt = weir.Latest
@@ -211,11 +227,11 @@ func (r *runner) refund(step *Step) error {
 		}
 		receipt, found := r.receipts[taken{client{step.Names[i], ops[i].Key}, step.Of}]
 		if !found {
-			return fmt.Errorf("%q took nothing at that time that could be refunded", ops[i].Key)
+			return nil, fmt.Errorf("%q took nothing at that time that could be refunded", ops[i].Key)
 		}
 		ops[i].Receipt = receipt
 	}
-	return r.subject.Store.Refund(r.ctx, ops...)
+	return ops, nil
 }
 
 func (r *runner) count(step *Step) error {

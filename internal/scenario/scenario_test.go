@@ -67,7 +67,7 @@ func TestParseErrors(t *testing.T) {
 		"at 0s take k":                                                              "no limit is defined yet",
 		"limit a: 1/1m\nat 0s take k":                                               "the key does not say which limit; write a=KEY",
 		"limit 1/1m\nat soon take k":                                                `"soon" is not a time`,
-		"limit 1/1m\nat 0s grab k":                                                  `"grab" is unknown; after the time comes take, charge, peek, refund, reset, reserve, settle, cancel or extend`,
+		"limit 1/1m\nat 0s grab k":                                                  `"grab" is unknown; after the time comes take, charge, renew, peek, refund, reset, reserve, settle, cancel or extend`,
 		"limit 1/1m\nat 0s reserve -> allow":                                        "the hold needs a name",
 		"limit 1/1m\nat 0s reserve h k for x":                                       "x",
 		"limit 1/1m\nat 0s settle h":                                                "how many units were used",

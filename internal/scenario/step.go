@@ -16,7 +16,7 @@ func (p *parser) at(step *Step) error {
 		return err
 	}
 	switch step.Verb = p.next(); step.Verb {
-	case "take", "charge", "peek", "refund", "reset":
+	case "take", "charge", "renew", "peek", "refund", "reset":
 	case "reserve":
 		if err := p.hold(step); err != nil {
 			return err
@@ -24,7 +24,7 @@ func (p *parser) at(step *Step) error {
 	case "settle", "cancel", "extend":
 		return p.settle(step)
 	default:
-		return fmt.Errorf("%q is unknown; after the time comes take, charge, peek, refund, reset, reserve, settle, cancel or extend", step.Verb)
+		return fmt.Errorf("%q is unknown; after the time comes take, charge, renew, peek, refund, reset, reserve, settle, cancel or extend", step.Verb)
 	}
 	for {
 		if err := p.op(step); err != nil {
@@ -55,8 +55,8 @@ func (p *parser) op(step *Step) error {
 	if err != nil {
 		return err
 	}
-	op := weir.Op{Key: key, Limit: limit, Always: step.Verb == "charge"}
-	if step.Verb == "take" || step.Verb == "charge" || step.Verb == "refund" || step.Verb == "reserve" {
+	op := weir.Op{Key: key, Limit: limit, Always: step.Verb == "charge" || step.Verb == "renew"}
+	if step.Verb == "take" || step.Verb == "charge" || step.Verb == "renew" || step.Verb == "refund" || step.Verb == "reserve" {
 		op.Cost = 1
 	}
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {
@@ -64,7 +64,7 @@ func (p *parser) op(step *Step) error {
 			return fmt.Errorf("%q is not a cost; write a whole number", t)
 		}
 	}
-	if step.Verb != "refund" && p.accept("look") {
+	if step.Verb != "refund" && step.Verb != "renew" && p.accept("look") {
 		op.Look, op.Always = true, false
 	}
 	step.Ops = append(step.Ops, op)
@@ -105,7 +105,7 @@ func (p *parser) named(name string) (*weir.Compiled, error) {
 }
 
 func (p *parser) modifiers(step *Step) error {
-	if step.Verb == "refund" { // of the take at a time, or whatever came last
+	if step.Verb == "refund" || step.Verb == "renew" { // of the take at a time, or whatever came last
 		var err error
 		if step.OfLatest = !p.accept("of"); !step.OfLatest {
 			step.Of, err = p.instant()

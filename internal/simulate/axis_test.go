@@ -14,15 +14,15 @@ func TestAxis(t *testing.T) {
 		columns             int
 		want                axis
 	}{
-		{45 * second, 134 * second, minute, 60, axis{0, 3 * second, 45}},
-		{45 * second, 150 * second, minute, 60, axis{0, 3 * second, 60}},
-		{0, 0, minute, 60, axis{0, second, 60}},
-		{54_000_000_000, 54_000_000_001, minute, 60, axis{54_000_000_000, 1, 2}},
-		{0, 1, 1, 60, axis{0, 1, 2}},
-		{7, 8, 100, 1, axis{5, 5, 1}},
-		{0, maxAt, minute, 60, axis{0, 1024 * day, 36}},
+		{45 * second, 134 * second, minute, 60, axis{Begin: 0, Slice: 3 * second, Count: 45}},
+		{45 * second, 150 * second, minute, 60, axis{Begin: 0, Slice: 3 * second, Count: 60}},
+		{0, 0, minute, 60, axis{Begin: 0, Slice: second, Count: 60}},
+		{54_000_000_000, 54_000_000_001, minute, 60, axis{Begin: 54_000_000_000, Slice: 1, Count: 2}},
+		{0, 1, 1, 60, axis{Begin: 0, Slice: 1, Count: 2}},
+		{7, 8, 100, 1, axis{Begin: 5, Slice: 5, Count: 1}},
+		{0, maxAt, minute, 60, axis{Begin: 0, Slice: 1024 * day, Count: 36}},
 	} {
-		if got := newAxis(c.first, c.last, c.period, c.columns); got != c.want {
+		if got := newAxis(c.first, c.last, periods{length: c.period}, c.columns); got.Begin != c.want.Begin || got.Slice != c.want.Slice || got.Count != c.want.Count {
 			t.Errorf("%+v: %+v", c, got)
 		}
 	}
@@ -34,13 +34,13 @@ func TestAxisCoversItsTime(t *testing.T) {
 	for range 20_000 {
 		first, columns := any(int64(maxAt)), 1+random.IntN(500)
 		last, period := first+any(int64(maxAt)), 1+any(10*365*day)
-		a := newAxis(first, last, period, columns)
+		a := newAxis(first, last, periods{length: period}, columns)
 		if a.Count < 1 || a.Count > columns || a.Begin > first || a.end() <= last {
 			t.Fatalf("newAxis(%d, %d, %d, %d) = %+v", first, last, period, columns, a)
 		}
-		for _, at := range a.ticks(period) {
-			if at < a.Begin || at >= a.end() {
-				t.Fatalf("newAxis(%d, %d, %d, %d) has a tick at %d", first, last, period, columns, at)
+		for _, at := range a.Ticks {
+			if at.At < a.Begin || at.At >= a.end() {
+				t.Fatalf("newAxis(%d, %d, %d, %d) has a tick at %d", first, last, period, columns, at.At)
 			}
 		}
 	}

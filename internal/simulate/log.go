@@ -25,7 +25,8 @@ const logExample = "write a time, and optionally a client and a cost, as in \"20
 // A time is an instant (2026-11-15T10:30:15.250Z, or Unix seconds with a fraction),
 // a time of day (10:30:15.250), or a length of time since the start (1.5s), in all
 // lines the same. Instants are shown as time since midnight UTC of the first day:
-// windows that divide a day are where they really were.
+// windows that divide a day are where they really were. If the limit has periods of the
+// calendar, they stay instants, and a time of day is one of January 1, 2026, UTC.
 //
 // The limit is what the log is to be played against: the two together are bounded.
 func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
@@ -34,6 +35,7 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 	}
 	var c collector
 	var kind timeKind
+	periods := periodsOf(limit)
 	number, midnight := 0, weir.Micros(-1)
 	for line := range strings.Lines(text) {
 		number++
@@ -45,10 +47,15 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 			err = fmt.Errorf("the time is %s, but the lines before have %s; write all times in the same form", k, kind)
 		case err == nil:
 			kind = k
-			if k == instant && (midnight < 0 || r.At < midnight) {
-				midnight = shiftDay(c.requests, midnight, r.At)
-			}
-			if k == instant {
+			switch {
+			case periods.calendar != nil && k == ofDay:
+				c.start = theYear
+			case k == sinceZero:
+				c.start = periods.start()
+			case periods.calendar == nil && k == instant:
+				if midnight < 0 || r.At < midnight {
+					midnight = shiftDay(c.requests, midnight, r.At)
+				}
 				r.At -= midnight
 			}
 			err = c.add(r)
@@ -64,7 +71,7 @@ func ParseLog(name, text string, limit weir.Limit) (Traffic, error) {
 	if wordsFor(limit, t.Requests) > maxWords {
 		return Traffic{}, fmt.Errorf("%s: the clients need more than %d MB in a log or in sub-windows; use fewer clients, a smaller limit, or fewer buckets", name, maxWords*8>>20)
 	}
-	if kind == instant {
+	if midnight >= 0 {
 		day := time.UnixMicro(int64(midnight)).UTC().Format(time.DateOnly)
 		t.Notes = []string{"times are from midnight UTC of " + day + " on."}
 	}

@@ -18,11 +18,12 @@ type tally struct {
 	Delayed      int64       `json:"delayed"`
 	LongestDelay weir.Micros `json:"longest_delay_us"`
 
-	// Worst is the most that left within one period, for one key; that period
-	// ends at WorstEnd, which is in it. Bound is the most that could have.
-	Worst    int64       `json:"worst_window"`
-	WorstEnd weir.Micros `json:"worst_window_end_us"`
-	Bound    int64       `json:"bound"`
+	// Worst is the most that left within an interval as long as a period, for one key.
+	// WorstBegin is not in the interval, WorstEnd is. Bound is the most that could have.
+	Worst      int64       `json:"worst_window"`
+	WorstBegin weir.Micros `json:"worst_window_begin_us"`
+	WorstEnd   weir.Micros `json:"worst_window_end_us"`
+	Bound      int64       `json:"bound"`
 
 	// FirstDenial is nil if there was none.
 	FirstDenial *weir.Micros `json:"first_denial_us,omitempty"`
@@ -33,6 +34,7 @@ type tally struct {
 func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 	var t tally
 	var largest int64
+	periods := periodsOf(limit.Limit())
 	windows := make(map[string]*window)
 	for i := range requests {
 		r := &requests[i]
@@ -57,21 +59,13 @@ func measure(limit *weir.Compiled, requests []Request, o *outcome) tally {
 			w = new(window)
 			windows[r.Key] = w
 		}
-		if units := w.add(at, before(limit, at), r.Cost); units > t.Worst {
-			t.Worst, t.WorstEnd = units, at
+		since := periods.before(at)
+		if units := w.add(at, since, r.Cost); units > t.Worst {
+			t.Worst, t.WorstBegin, t.WorstEnd = units, since, at
 		}
 	}
 	t.Bound = limit.Bound(max(1, largest))
 	return t
-}
-
-// before is where an interval begins that ends at an instant and is as long as a period. Of
-// periods of the calendar it contains none as a whole.
-func before(limit *weir.Compiled, at weir.Micros) weir.Micros {
-	if b, ok := limit.Bounds(at); ok {
-		return b[0]
-	}
-	return at - micros(limit.Limit())
 }
 
 // window sums the units that left in one interval, at whose end the last of them is.

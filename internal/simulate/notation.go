@@ -29,7 +29,7 @@ func ParseTrafficUpTo(text string, limit weir.Limit, seed uint64, most int) (Tra
 	if err := limit.Validate(); err != nil {
 		return Traffic{}, err
 	}
-	c := collector{most: min(most, MaxRequests)}
+	c := collector{most: min(most, MaxRequests), start: periodsOf(limit).start()}
 	for term := range strings.SplitSeq(text, ",") {
 		term = strings.TrimSpace(term)
 		if err := c.term(term, limit, seed); err != nil {

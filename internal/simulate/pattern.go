@@ -44,29 +44,24 @@ func patternNames() []string {
 	return names
 }
 
-func micros(limit weir.Limit) weir.Micros { return weir.Micros(limit.Period.Microseconds()) }
+func steady(c *collector, limit weir.Limit, _ uint64) error { return c.rates(limit.N, limit) }
 
-// length is how long the first period is, so that traffic meets its end.
-func length(limit weir.Limit) weir.Micros {
-	if c, err := limit.Compile(); err == nil {
-		if b, ok := c.Bounds(0); ok {
-			return b[2]
+func overload(c *collector, limit weir.Limit, _ uint64) error { return c.rates(2*limit.N, limit) }
+
+// rates adds n requests in each of four periods, evenly.
+func (c *collector) rates(n int64, limit weir.Limit) error {
+	p := periodsOf(limit).first()
+	for i := range 4 {
+		if err := c.spread(n, p[i], p[i+1]); err != nil {
+			return err
 		}
 	}
-	return micros(limit)
-}
-
-func steady(c *collector, limit weir.Limit, _ uint64) error {
-	return c.rate(limit.N, length(limit), 0, 4*length(limit))
-}
-
-func overload(c *collector, limit weir.Limit, _ uint64) error {
-	return c.rate(2*limit.N, length(limit), 0, 4*length(limit))
+	return nil
 }
 
 func burst(c *collector, limit weir.Limit, _ uint64) error {
-	for i := range weir.Micros(3) {
-		at := i * length(limit) * 3 / 2
+	p := periodsOf(limit).first()
+	for _, at := range []weir.Micros{0, p[1] + (p[2]-p[1])/2, p[3]} {
 		if err := c.spread(2*limit.N, at, at); err != nil {
 			return err
 		}
@@ -77,25 +72,24 @@ func burst(c *collector, limit weir.Limit, _ uint64) error {
 // boundary is the attack on fixed windows: each half is within the limit of its
 // own window, and both are within half a period.
 func boundary(c *collector, limit weir.Limit, _ uint64) error {
-	period := length(limit)
-	quarter := max(1, period/4)
-	if err := c.spread(limit.N, period-quarter, period); err != nil {
+	p := periodsOf(limit).first()
+	if err := c.spread(limit.N, p[1]-max(1, p[1]/4), p[1]); err != nil {
 		return err
 	}
-	return c.spread(limit.N, period, period+quarter)
+	return c.spread(limit.N, p[1], p[1]+max(1, (p[2]-p[1])/4))
 }
 
 // sawtooth has two teeth of 2N requests in two periods. When a rate climbs
 // evenly, the number of requests so far grows with the square of the time.
 func sawtooth(c *collector, limit weir.Limit, _ uint64) error {
-	tooth := 2 * length(limit)
 	if err := c.room(4 * limit.N); err != nil {
 		return err
 	}
-	for start := weir.Micros(0); start < 2*tooth; start += tooth {
+	p := periodsOf(limit).first()
+	for _, tooth := range [][2]weir.Micros{{p[0], p[2]}, {p[2], p[4]}} {
 		for i := range 2 * limit.N {
 			rise := math.Sqrt(float64(i) / float64(2*limit.N))
-			if err := c.one(start + weir.Micros(rise*float64(tooth))); err != nil {
+			if err := c.one(tooth[0] + weir.Micros(rise*float64(tooth[1]-tooth[0]))); err != nil {
 				return err
 			}
 		}
@@ -110,10 +104,10 @@ func poisson(c *collector, limit weir.Limit, seed uint64) error {
 	if err := c.room(4 * limit.N); err != nil {
 		return err
 	}
+	p := periodsOf(limit).first()
 	random := rand.New(rand.NewPCG(seed, 0))
 	for range 4 * limit.N {
-		at := random.Int64N(4 * int64(length(limit)))
-		if err := c.one(weir.Micros(at)); err != nil {
+		if err := c.one(weir.Micros(random.Int64N(int64(p[4])))); err != nil {
 			return err
 		}
 	}

@@ -93,7 +93,7 @@ func TestBudget(t *testing.T) {
 	traffic := mustTraffic(t, "5@100ms,3@900ms,4@1100ms", l)
 	traffic.Requests = append(traffic.Requests, Request{At: 1_950_000, Key: "other", Cost: 2}) // no concern of theirs
 	r := Run(l, lanes, traffic, 4)
-	if r.Axis != (axis{0, 500_000, 4}) {
+	if r.Axis.Begin != 0 || r.Axis.Slice != 500_000 || r.Axis.Count != 4 {
 		t.Fatalf("%+v", r.Axis)
 	}
 	want := map[string][4]int64{

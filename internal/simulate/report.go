@@ -19,18 +19,19 @@
 //	3/1s@0s..1m     3 a second for a minute, evenly spaced
 //	boundary        a pattern, scaled to the limit; see Patterns
 //
-// The start is aligned to every window, as it is in a scenario. Traffic with times
-// of its own, of several clients, is a log; see [ParseLog].
+// The start is aligned to every window, as it is in a scenario. If the limit has periods
+// of the calendar, the first one of 2026 begins then. Traffic with times of its own, of
+// several clients, is a log; see [ParseLog].
 package simulate
 
 import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/phrase"
 )
 
@@ -49,7 +50,8 @@ type Report struct {
 	Notes    []string `json:"notes,omitempty"`
 	Summary  string   `json:"summary"`
 
-	limit weir.Limit
+	limit   weir.Limit
+	periods periods
 }
 
 // Result is one lane's part of a report.
@@ -80,8 +82,12 @@ func Run(limit weir.Limit, lanes []Lane, traffic Traffic, columns int) *Report {
 		Traffic:  traffic.Text,
 		Requests: len(requests),
 		Keys:     clients,
-		Notes:    traffic.Notes,
+		Notes:    slices.Clone(traffic.Notes),
 		limit:    limit,
+		periods:  periodsOf(limit),
+	}
+	if r.periods.calendar != nil {
+		r.Notes = append(r.Notes, "times are in "+r.periods.zone.String()+".")
 	}
 	last := requests[len(requests)-1].At
 	outcomes := make([]outcome, len(lanes))
@@ -91,7 +97,7 @@ func Run(limit weir.Limit, lanes []Lane, traffic Traffic, columns int) *Report {
 		r.Lanes = append(r.Lanes, Result{Name: lane.Name, Limit: lane.Limit.Limit().String(), tally: t})
 		last = max(last, t.lastRelease)
 	}
-	r.Axis = newAxis(requests[0].At, last, micros(limit), max(1, columns))
+	r.Axis = newAxis(requests[0].At, last, r.periods, max(1, columns))
 	r.Arrivals = make([]int64, r.Axis.Count)
 	for i := range requests {
 		r.Offered += requests[i].Cost
@@ -135,7 +141,7 @@ func WriteJSON(w io.Writer, reports []*Report) error {
 // or else who denied how much.
 func (r *Report) summarize() string {
 	n := r.limit.N
-	within := "within " + duration.Format(r.limit.Period)
+	within := "within " + nameOf(r.limit)
 	if r.Keys > 1 {
 		within += " for one key"
 	}

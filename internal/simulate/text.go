@@ -7,7 +7,6 @@ import (
 	"io"
 	"strconv"
 
-	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/phrase"
 )
 
@@ -68,7 +67,7 @@ func (r *Report) size() string {
 	if r.Keys > 1 {
 		size += " from " + phrase.Count(int64(r.Keys), "key")
 	}
-	return fmt.Sprintf("%s, seen from %s to %s", size, clock(r.Axis.Begin), clock(r.Axis.end()))
+	return fmt.Sprintf("%s, seen from %s to %s", size, r.periods.instant(r.Axis.Begin), r.periods.instant(r.Axis.end()))
 }
 
 // rows is the head of the table and one row for each lane. What was offered is the
@@ -76,13 +75,13 @@ func (r *Report) size() string {
 func (r *Report) rows() [][]string {
 	rows := [][]string{{
 		"algorithm", "allowed", "denied", "delayed",
-		"most in " + duration.Format(r.limit.Period), "bound", "first denial",
+		"most in " + nameOf(r.limit), "bound", "first denial",
 	}}
 	number := func(n int64) string { return strconv.FormatInt(n, 10) }
 	for _, l := range r.Lanes {
 		first := "-"
 		if l.FirstDenial != nil {
-			first = clock(*l.FirstDenial)
+			first = r.periods.instant(*l.FirstDenial)
 		}
 		rows = append(rows, []string{
 			l.Name, number(l.Allowed), number(l.Denied), number(l.Delayed),

@@ -67,8 +67,8 @@ func (r *Report) most() int64 {
 // guides are the columns that a tick stands in.
 func (r *Report) guides() map[int]bool {
 	columns := make(map[int]bool)
-	for _, at := range r.Axis.ticks(micros(r.limit)) {
-		columns[r.Axis.slice(at)] = true
+	for _, tick := range r.Axis.Ticks {
+		columns[r.Axis.slice(tick.At)] = true
 	}
 	return columns
 }
@@ -120,12 +120,12 @@ func paint(row string, denied rune, look Look) string {
 // labels writes the ticks' times under the axis, each from its column on.
 func (r *Report) labels() []rune {
 	var cells []rune
-	for _, at := range r.Axis.ticks(micros(r.limit)) {
-		column, label := r.Axis.slice(at), clock(at)
+	for _, tick := range r.Axis.Ticks {
+		column := r.Axis.slice(tick.At)
 		if len(cells) > 0 && column <= len(cells) {
 			continue
 		}
-		cells = append(cells, []rune(strings.Repeat(" ", column-len(cells))+label)...)
+		cells = append(cells, []rune(strings.Repeat(" ", column-len(cells))+tick.Label)...)
 	}
 	return cells
 }

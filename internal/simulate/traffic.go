@@ -38,7 +38,8 @@ type Traffic struct {
 
 // collector gathers requests within the bounds.
 type collector struct {
-	most     int // requests; 0 is MaxRequests
+	most     int         // requests; 0 is MaxRequests
+	start    weir.Micros // what times are counted from
 	requests []Request
 	units    int64
 }
@@ -53,6 +54,7 @@ func (c *collector) add(r Request) error {
 	case r.Cost > maxUnits-c.units:
 		return fmt.Errorf("the sum of the costs is too large; use smaller costs")
 	}
+	r.At += c.start
 	c.requests = append(c.requests, r)
 	c.units += r.Cost
 	return nil

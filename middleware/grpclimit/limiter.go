@@ -18,6 +18,9 @@
 // may cost is reserved first, and settled when its handler has ended. For rules, the status
 // is the HTTP status of the code, such as 401 for Unauthenticated.
 //
+// Rules can limit how many calls are in flight: those whose handler has not ended yet. A message
+// of a stream takes no further place.
+//
 // The client's address is that of the connection. Name the proxies in front of your
 // server in Options.TrustedProxies; otherwise all calls seem to come from them.
 //
@@ -37,6 +40,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
@@ -51,6 +55,9 @@ type Limiter struct {
 	gate    *engine.Gate
 	ttl     time.Duration // of holds
 	told    [codesOfMistakes]atomic.Bool
+
+	adaptive *adaptive.Limiter // nil if there is none
+	began    time.Time         // when its clock was 0
 }
 
 // mark marks the context of a call that an engine has checked.
@@ -78,12 +85,23 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 		_ = grpc.SetHeader(ctx, md)
 		_ = grpc.SetTrailer(ctx, md)
 		ctx = context.WithValue(ctx, mark{l.engine}, true)
-		if s == nil {
+		if s == nil && l.adaptive == nil {
 			return handler(ctx, req)
 		}
 		var out any
-		err = s.run(ctx, func(ctx context.Context) (err error) {
-			if out, err = handler(ctx, req); err == nil {
+		serve := func(ctx context.Context) error {
+			return l.within(ctx, info.FullMethod, func() (err error) {
+				out, err = handler(ctx, req)
+				return err
+			})
+		}
+		if s == nil {
+			err = serve(ctx)
+			return out, err
+		}
+		err = s.run(ctx, func(ctx context.Context) error {
+			err := serve(ctx)
+			if err == nil {
 				s.sent(out)
 			}
 			return err

@@ -178,6 +178,10 @@ func (b *bench) chat(ss grpc.ServerStream) error {
 	if b.onChat != nil {
 		return b.onChat(ss)
 	}
+	return b.echo(ss)
+}
+
+func (b *bench) echo(ss grpc.ServerStream) error {
 	for {
 		m := new(wrapperspb.StringValue)
 		switch err := ss.RecvMsg(m); {

@@ -7,9 +7,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net/netip"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/rule"
@@ -77,6 +79,10 @@ type Options struct {
 	// Further calls get Unavailable. Default 1000.
 	MaxDelayed int
 
+	// Adaptive limits the calls in flight by how many the handlers can answer. {Min: 5,
+	// Max: 1000} suits most. Default none.
+	Adaptive Adaptive
+
 	// Logger receives warnings about likely mistakes in the configuration. Default
 	// slog.Default().
 	Logger *slog.Logger
@@ -128,6 +134,10 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	if err != nil {
 		return nil, fmt.Errorf("grpclimit: %w", err)
 	}
+	bounds := adaptive.Bounds(o.Adaptive)
+	if err := bounds.Check(); err != nil {
+		return nil, fmt.Errorf("grpclimit: Adaptive: %w", err)
+	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
-	return &Limiter{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients}, nil
+	return &Limiter{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, adaptive: bounds.Limiter(), began: time.Now()}, nil
 }

@@ -24,12 +24,15 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 		}
 		_ = ss.SetHeader(md) // it fails only where there is no client to read it
 		s.fields = md
+		run := func() error {
+			return l.within(s.ctx, info.FullMethod, func() error { return s.run(srv, handler) })
+		}
 		if s.served = l.serve(s.call); s.served == nil {
-			return s.run(srv, handler)
+			return run()
 		}
 		return s.served.run(s.ctx, func(ctx context.Context) error {
 			s.ctx = ctx
-			return s.run(srv, handler)
+			return run()
 		})
 	}
 }
@@ -79,7 +82,7 @@ func (s *stream) RecvMsg(m any) error {
 		s.paid = true
 		return nil
 	}
-	md, err := s.limiter.judge(s.ctx, s.call, s.limiter.gate.Allow)
+	md, err := s.limiter.judge(s.ctx, s.call, s.limiter.gate.Continue)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fields, s.denial = md, err

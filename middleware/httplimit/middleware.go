@@ -5,13 +5,17 @@
 //
 // Wrap is a func(http.Handler) http.Handler, as chi and gorilla expect. Frameworks with
 // their own handlers call Allow. The ResponseWriter is passed on unchanged, unless a
-// rule settles by the response; in both cases the handler can flush and hijack it.
+// rule settles by the response or limits how many requests are in flight; in all cases the
+// handler can flush and hijack it.
 //
 // With Wrap, rules can settle by the response: by its status, or by the tokens that a
 // language model used. Your program can do so with Options.Actual. What a request may cost
 // is reserved first. To count tokens, the body of the request is read, up to 32 MiB; the
 // response is never buffered. An expression can read bodies of up to 1 MiB; only then are
 // they read or kept.
+//
+// With Wrap, rules can limit how many requests are in flight. A request is in flight until its
+// handler has returned or panicked or, if it took over the connection, until that is closed.
 //
 // An allowed request gets headers about the limit with the fewest units left, and a
 // denied one gets a complete answer: see [WriteHeaders] and [Denial]. A request that a
@@ -36,6 +40,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/rule"
 )
@@ -50,6 +55,9 @@ type Middleware struct {
 	mounts  *atomic.Int64 // of all middlewares of the engine
 	ttl     time.Duration // of holds
 
+	adaptive *adaptive.Limiter // nil if there is none
+	began    time.Time         // when its clock was 0
+
 	told  [codes]atomic.Bool
 	users sameness
 	keys  sameness
@@ -58,6 +66,7 @@ type Middleware struct {
 // Wrap returns a handler that passes allowed requests to next.
 func (m *Middleware) Wrap(next http.Handler) http.Handler {
 	m.mounts.Add(1)
+	next = m.adapt(next)
 	reserve := m.gate.Reserve
 	if m.options.Actual != nil {
 		reserve = m.gate.ReserveAll
@@ -86,6 +95,9 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		ok, err := m.gate.Allow(ctx, req, v, d)
 		if table, _ := m.engine.Rules(); ok && (m.options.Actual != nil || table.Settles() && v.Settles()) {
 			m.tell(notSettled, "path", req.Path)
+		}
+		if ok && v.Places() {
+			m.tell(notReleased, "path", req.Path)
 		}
 		return ok, err
 	}
@@ -119,7 +131,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		m.stop(w, r, p, nil, err)
 		return r, nil, false
 	}
-	prompt, err := m.readPrompt(w, r, &p.request)
+	prompt, err := m.readPrompt(w, r, p)
 	if err != nil {
 		return r, nil, false // it has been answered
 	}

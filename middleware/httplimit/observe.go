@@ -6,8 +6,10 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"runtime"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/llm"
 )
 
@@ -24,11 +26,15 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 		next.ServeHTTP(w, r)
 		return
 	}
-	n := &noted{ResponseWriter: w}
+	var n *noted
 	if s != nil {
-		n.watch, n.kept = s.watch, s.keeps()
+		n = &s.noted
+		n.watch, n.kept, n.hold = s.watch, s.keeps(), s.Hold
 		defer n.kept.drop()
+	} else {
+		n = new(noted)
 	}
+	n.ResponseWriter = w
 	start := time.Now()
 	err := errPanicked
 	defer func() {
@@ -68,8 +74,9 @@ type noted struct {
 	http.ResponseWriter
 	status int // 0 until there is one
 	bytes  int64
-	watch  *llm.Watch // or nil
-	kept   *kept      // or nil
+	watch  *llm.Watch   // or nil
+	kept   *kept        // or nil
+	hold   *engine.Hold // or nil
 }
 
 // Unwrap lets http.ResponseController reach the writer below.
@@ -169,5 +176,38 @@ func (n *noted) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err == nil && n.status == 0 {
 		n.status = http.StatusSwitchingProtocols
 	}
+	if err == nil && n.hold != nil {
+		conn = inFlight(conn, n.hold.Keep())
+	}
 	return conn, rw, err
+}
+
+// hijacked is a connection whose request is in flight until it is closed.
+type hijacked struct {
+	net.Conn
+	leave func()
+}
+
+// inFlight returns a connection that calls leave when it is closed, or is not used any more.
+func inFlight(conn net.Conn, leave func()) net.Conn {
+	if leave == nil {
+		return conn
+	}
+	h := &hijacked{conn, leave}
+	runtime.AddCleanup(h, func(leave func()) { leave() }, leave)
+	return h
+}
+
+// Close closes the connection.
+func (h *hijacked) Close() error {
+	defer h.leave()
+	return h.Conn.Close()
+}
+
+// CloseWrite lets those write the end who tell it from that of the connection.
+func (h *hijacked) CloseWrite() error {
+	if c, ok := h.Conn.(interface{ CloseWrite() error }); ok {
+		return c.CloseWrite()
+	}
+	return errors.ErrUnsupported
 }

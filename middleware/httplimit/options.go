@@ -11,6 +11,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/rule"
 )
@@ -85,6 +86,10 @@ type Options struct {
 	// Further requests are answered with 503. Default 1000.
 	MaxDelayed int
 
+	// Adaptive limits the requests in flight in the handlers of Wrap by how many they can
+	// answer. {Min: 5, Max: 1000} suits most. Default none.
+	Adaptive Adaptive
+
 	// Observe is called after each request that Wrap allowed, with the matching pattern
 	// of the http.ServeMux below, the status, and the duration of the handler; err is
 	// set if the handler panicked. Use ObserveUpstream of a *stats.Recorder. Default
@@ -128,9 +133,13 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: %w", err)
 	}
+	bounds := adaptive.Bounds(o.Adaptive)
+	if err := bounds.Check(); err != nil {
+		return nil, fmt.Errorf("httplimit: Adaptive: %w", err)
+	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
-	return &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e)}, nil
+	return &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e), adaptive: bounds.Limiter(), began: time.Now()}, nil
 }
 
 // Believes reports whether a header is UserHeader or TierHeader, which identify the

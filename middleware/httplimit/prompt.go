@@ -30,14 +30,17 @@ type prompt struct {
 	body    []byte
 	kept    bool // expressions may read it until the response has ended
 	release func()
-	again   promptBody // what the handler reads
+
+	again      promptBody // what the handler reads
+	settlement settlement // if the request is allowed
 }
 
 // readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
 // it. After an error, the request has been answered.
-func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, q *rule.Request) (*prompt, error) {
+func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pass) (*prompt, error) {
+	q := &pass.request
 	table, _ := m.engine.Rules()
-	counts := table.CountsTokens(q)
+	counts := table.CountsTokens(pass.hits[:], q)
 	if counts == nil {
 		return nil, nil
 	}

@@ -18,6 +18,7 @@ type pass struct {
 	verdict engine.Verdict
 	denial  Denial
 	values  values
+	hits    [4]rule.Hit // room for a search
 }
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
@@ -25,7 +26,7 @@ var passes = sync.Pool{New: func() any { return new(pass) }}
 // release makes the pass free for another request. It keeps nothing of this one but
 // the room of the verdict, which clears itself.
 func (p *pass) release() {
-	p.request, p.values, p.denial = rule.Request{}, values{}, Denial{}
+	p.request, p.values, p.denial, p.hits = rule.Request{}, values{}, Denial{}, [len(p.hits)]rule.Hit{}
 	passes.Put(p)
 }
 

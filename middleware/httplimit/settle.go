@@ -10,7 +10,7 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// settlement is what is to be done when the response of a request is known.
+// settlement is what is to be done when the response of a request is known, or has ended.
 type settlement struct {
 	*engine.Hold
 	request rule.Request
@@ -19,14 +19,21 @@ type settlement struct {
 
 	response rule.Response
 	tokens   rule.Usage
+	noted    noted
 }
 
 // settles returns the settlement of an allowed request, or nil if there is none.
 func (m *Middleware) settles(p *pass, prompt *prompt) *settlement {
-	if p.verdict.Hold == (weir.HoldID{}) {
+	if p.verdict.Hold == (weir.HoldID{}) && !p.verdict.Places() {
 		return nil
 	}
-	s := &settlement{request: p.request, values: p.values}
+	var s *settlement
+	if prompt != nil {
+		s = &prompt.settlement
+	} else {
+		s = new(settlement)
+	}
+	s.request, s.values = p.request, p.values
 	s.request.Values = &s.values
 	s.Hold = m.gate.Serve(&s.request, m.ttl, &p.verdict)
 	if prompt != nil && s.request.Prompt != nil {
@@ -50,7 +57,7 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 		return
 	}
 	resp := &s.response
-	resp.Status, resp.Bytes, resp.Header = n.status, n.bytes, n.Header().Get
+	resp.Status, resp.Bytes, resp.Header = n.status, n.bytes, n.Header()
 	if n.kept != nil {
 		resp.JSON = n.kept.text
 	}

@@ -19,6 +19,7 @@ const (
 	noAddress
 	notChecked
 	notSettled
+	notReleased
 	codes // how many there are
 )
 
@@ -38,6 +39,8 @@ var mistakes = [codes]struct{ code, what, remedy string }{
 		"The response was 400. The error has the cause, in the rules or in the functions of Options."},
 	notSettled: {"M007", "cost not settled, because Allow does not see the response",
 		"Use Wrap, or write rules without count, tokens and actual cost, and omit Actual. The request was charged as estimated."},
+	notReleased: {"M008", "place not given back, because Allow does not see the end of the request",
+		"Use Wrap, or write rules without concurrency. The place is free again after hold_ttl."},
 }
 
 // tell logs a mistake, the first time.

@@ -96,7 +96,7 @@ func (in *input) response(name string) any {
 			if resp.Header == nil {
 				return ""
 			}
-			return resp.Header(textproto.CanonicalMIMEHeaderKey(name))
+			return resp.Header.Get(textproto.CanonicalMIMEHeaderKey(name))
 		})
 	case "response.json":
 		if in.responseJSON == nil {

@@ -18,6 +18,7 @@ type hold struct {
 	expires weir.Micros // changes only under the locks of the parts' keys, too
 	number  uint64      // in the order of reservation in its shard
 	place   int         // in the shard's list
+	at      int         // in the directory: its slot, until that is full
 	parts   []heldPart
 	one     [1]heldPart
 }
@@ -109,11 +110,16 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		}
 	}
 	first := len(dst)
-	if len(ops) == 1 {
-		dst = append(dst, weir.Decision{})
-		s.take(c, now, &ops[0], &dst[first], h)
-	} else {
-		dst = s.takeMany(c, now, dst, ops, h)
+	for isNew := false; !isNew; {
+		if len(ops) == 1 {
+			dst = append(dst[:first], weir.Decision{})
+			isNew = s.take(c, now, &ops[0], &dst[first], h)
+		} else {
+			dst, isNew = s.takeMany(c, now, dst[:first], ops, h)
+		}
+		if !isNew && c.existsLocked(sh, h, now) {
+			return dst[:first], errHoldExists
+		}
 	}
 	sh.concludeLocked(h, weir.Allowed(dst[first:]))
 	return dst, nil
@@ -122,8 +128,17 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 // ReserveOne does what Reserve does for one op without a tag, without slices for the op and
 // the decision.
 func (s *Store) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duration, key string, limit *weir.Compiled, cost int64) (d weir.Decision, err error) {
-	r, op := weir.Reservation{ID: id, TTL: ttl}, weir.Op{Key: key, Limit: limit, Cost: cost}
-	if err := cmp.Or(ctx.Err(), weir.ValidateReserve(&r, nil), op.Validate()); err != nil {
+	if err := ctx.Err(); err != nil {
+		return d, err
+	}
+	var r weir.Reservation // not a literal, which would be built elsewhere and copied here
+	r.ID, r.TTL = id, ttl
+	var op weir.Op
+	op.Key, op.Limit, op.Cost = key, limit, cost
+	if err := weir.ValidateReserve(&r, nil); err != nil {
+		return d, err
+	}
+	if err := op.Validate(); err != nil {
 		return d, err
 	}
 	c, now := s.core.Load(), s.now()
@@ -135,7 +150,11 @@ func (s *Store) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duratio
 		return d, err
 	}
 	h.add("", limit)
-	s.take(c, now, &op, &d, h)
+	for !s.take(c, now, &op, &d, h) {
+		if c.existsLocked(sh, h, now) {
+			return d, errHoldExists
+		}
+	}
 	sh.concludeLocked(h, d.Allowed)
 	return d, nil
 }
@@ -145,14 +164,31 @@ var errHoldExists = errors.New("memory: there is a hold with this id already; us
 // beginLocked opens a hold for what is to be charged.
 func (c *core) beginLocked(sh *holdShard, r *weir.Reservation, now weir.Micros, parts int) (*hold, error) {
 	c.passLocked(sh, now)
-	if _, h, done := c.lookLocked(sh, r.ID, now); h != nil || done != nil {
-		return nil, errHoldExists
-	}
 	h, err := c.openLocked(sh, r.ID, now, parts)
 	if err == nil {
 		h.expires = now.Add(r.TTL)
 	}
 	return h, err
+}
+
+// isNewLocked reports whether there is no other hold with the id of this one. The slot in the
+// directory is rarely in the processor's cache, and neither is what a charge needs of a key;
+// this is asked under the locks of the keys, so that the processor waits for both at once.
+func (c *core) isNewLocked(h *hold) bool {
+	var found bool
+	h.at, found = c.holdShard(h.id).findLocked(h.id)
+	return !found
+}
+
+// existsLocked reports whether there still is another hold with the id of a new one, which
+// then cannot be opened.
+func (c *core) existsLocked(sh *holdShard, h *hold, now weir.Micros) bool {
+	_, other, done := c.lookLocked(sh, h.id, now)
+	if other == nil && done == nil {
+		return false
+	}
+	sh.open.remove(h)
+	return true
 }
 
 // concludeLocked keeps a hold if what it holds was charged.
@@ -169,24 +205,26 @@ func (c *core) openLocked(sh *holdShard, id weir.HoldID, now weir.Micros, parts 
 	if !c.makeHoldRoomLocked(sh, now, parts) {
 		return nil, errTooManyHolds
 	}
+	sh.directory.grow()
 	h := sh.open.add()
 	h.id = id
 	h.grow(parts)
 	return h, nil
 }
 
-// addLocked adds a hold to the directory, and returns its place there.
-func (sh *holdShard) addLocked(h *hold) int {
+// addLocked adds a hold to the directory, at its slot.
+func (sh *holdShard) addLocked(h *hold) {
 	sh.numbers++
 	h.number = sh.numbers
 	sh.parts += len(h.parts)
-	return sh.directory.put(directoryHash(h.id), openRef(h.place))
+	sh.directory.put(h.at, directoryHash(h.id), openRef(h.place))
 }
 
 // lookLocked finds a hold as it is now: one that is open, with its place in the directory,
 // or the record of one that has ended.
 func (c *core) lookLocked(sh *holdShard, id weir.HoldID, now weir.Micros) (at int, h *hold, done endedHold) {
-	if at = sh.findLocked(id); at < 0 {
+	at, found := sh.findLocked(id)
+	if !found {
 		return at, nil, nil
 	}
 	ref := sh.directory.ref(at)
@@ -201,7 +239,7 @@ func (c *core) lookLocked(sh *holdShard, id weir.HoldID, now weir.Micros) (at in
 	if done = sh.ended.record(ref); done.until() <= now {
 		sh.directory.remove(at)
 		done.forget()
-		return -1, nil, nil
+		return at, nil, nil
 	}
 	return at, nil, done
 }

@@ -46,18 +46,18 @@ func (d *directory) set(at int, ref holdRef) {
 	d.slots[at] = d.slots[at]>>32<<32 | uint64(ref)
 }
 
-// findLocked returns the place of a hold in the directory; -1 if it is not there.
-func (sh *holdShard) findLocked(id weir.HoldID) int {
+// findLocked returns the slot of a hold in the directory, or the empty one where it belongs.
+func (sh *holdShard) findLocked(id weir.HoldID) (at int, found bool) {
 	d, hash := &sh.directory, directoryHash(id)
-	if d.count == 0 {
-		return -1
+	if len(d.slots) == 0 {
+		return 0, false
 	}
-	for at := d.home(hash); d.slots[at] != 0; at = d.next(at) {
+	for at = d.home(hash); d.slots[at] != 0; at = d.next(at) {
 		if uint32(d.slots[at]>>32) == hash && sh.isLocked(d.ref(at), id) {
-			return at
+			return at, true
 		}
 	}
-	return -1
+	return at, false
 }
 
 // isLocked reports whether a hold has this id.
@@ -68,29 +68,30 @@ func (sh *holdShard) isLocked(ref holdRef, id weir.HoldID) bool {
 	return sh.ended.record(ref).id() == id
 }
 
-// put adds a hold that is not there, and returns its slot.
-func (d *directory) put(hash uint32, ref holdRef) int {
-	if d.count*4 >= len(d.slots)*3 {
-		old := d.slots
-		d.bits = max(4, d.bits+1)
-		d.slots = make([]uint64, 1<<d.bits)
-		for _, slot := range old {
-			if slot != 0 {
-				d.fill(slot)
-			}
-		}
+// grow makes room for one more.
+func (d *directory) grow() {
+	if d.count*4 < len(d.slots)*3 {
+		return
 	}
-	d.count++
-	return d.fill(uint64(hash)<<32 | uint64(ref))
+	old := d.slots
+	d.bits = max(4, d.bits+1)
+	d.slots = make([]uint64, 1<<d.bits)
+	for _, slot := range old {
+		if slot == 0 {
+			continue
+		}
+		at := d.home(uint32(slot >> 32))
+		for d.slots[at] != 0 {
+			at = d.next(at)
+		}
+		d.slots[at] = slot
+	}
 }
 
-func (d *directory) fill(slot uint64) int {
-	at := d.home(uint32(slot >> 32))
-	for d.slots[at] != 0 {
-		at = d.next(at)
-	}
-	d.slots[at] = slot
-	return at
+// put adds a hold at an empty slot where it belongs.
+func (d *directory) put(at int, hash uint32, ref holdRef) {
+	d.count++
+	d.slots[at] = uint64(hash)<<32 | uint64(ref)
 }
 
 // remove empties a slot, and moves those up that it has kept from their homes.

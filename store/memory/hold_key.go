@@ -46,8 +46,7 @@ func (sh *shard) heldLocked(k id) *heldPart {
 
 // holdLocked notes that a key has a hold, which has nothing to give back if the key has
 // gone.
-func (sh *shard) holdLocked(p *heldPart, k id, held weir.Held) {
-	slot, found := sh.table.find(k)
+func (sh *shard) holdLocked(p *heldPart, k id, slot int, found bool, held weir.Held) {
 	if p.id, p.Held, p.listed = k, held, found; !found {
 		return
 	}
@@ -71,13 +70,12 @@ func (sh *shard) releaseByLocked(first *heldPart, at weir.Micros) {
 	sh.releases = min(sh.releases, at)
 }
 
-// letGoLocked is the end of what holdLocked noted.
-func (sh *shard) letGoLocked(p *heldPart) {
-	if !p.listed { // the key was reset
+// letGoLocked is the end of what holdLocked noted, unless the key was reset.
+func (sh *shard) letGoLocked(slot int, p *heldPart) {
+	if !p.listed {
 		return
 	}
 	p.listed = false
-	slot, _ := sh.table.find(p.id)
 	if p.next != nil {
 		p.next.prev = p.prev
 	}
@@ -91,13 +89,7 @@ func (sh *shard) letGoLocked(p *heldPart) {
 		sh.table.held[slot] = p.next
 	}
 	p.prev, p.next = nil, nil
-}
-
-// leaveLocked lets the next sweep find a key that was let go without a change.
-func (sh *shard) leaveLocked(k id) {
-	if slot, found := sh.table.find(k); found {
-		sh.earliest.Store(min(sh.earliest.Load(), int64(sh.table.entries[slot].state.Fresh)))
-	}
+	sh.resetsAtLocked(sh.table.entries[slot].state.Fresh)
 }
 
 // isHeldLocked reports whether a key has an open hold, and so has to stay.
@@ -138,16 +130,15 @@ func (c *core) endDueLocked(sh *shard, k id, now weir.Micros) {
 	for _, p := range append(due, open...) {
 		left = append(left, &p.Held)
 	}
+	slot, _ := sh.table.find(k) // which the key leaves only with its last hold
 	for i, p := range due {
-		sh.letGoLocked(p)
+		sh.letGoLocked(slot, p)
 		if p.lapsed = true; p.releases() {
-			c.giveBackLocked(sh, p, p.Cost, left[i+1:])
+			c.giveBackLocked(sh, slot, p, p.Cost, left[i+1:])
 		}
 	}
 	if len(open) > 0 {
 		open[0].soonest = soonest
-	} else {
-		sh.leaveLocked(k)
 	}
 }
 
@@ -165,15 +156,15 @@ func (sh *shard) nextReleaseLocked() {
 }
 
 // releaseLocked gives back units of a part, which is on the key's list no more.
-func (c *core) releaseLocked(sh *shard, p *heldPart, units int64) {
+func (c *core) releaseLocked(sh *shard, slot int, p *heldPart, units int64) {
 	var buf [8]*weir.Held
 	open := buf[:0]
 	if p.leaks() {
-		for other := sh.heldLocked(p.id); other != nil; other = other.next {
+		for other := sh.table.held[slot]; other != nil; other = other.next {
 			open = append(open, &other.Held)
 		}
 	}
-	c.giveBackLocked(sh, p, units, open)
+	c.giveBackLocked(sh, slot, p, units, open)
 }
 
 // leaks reports whether other holds of the key must be known to give something back.
@@ -182,18 +173,14 @@ func (p *heldPart) leaks() bool {
 	return a == weir.TokenBucket || a == weir.LeakyBucket
 }
 
-func (c *core) giveBackLocked(sh *shard, p *heldPart, units int64, open []*weir.Held) {
-	slot, found := sh.table.find(p.id)
-	if !found {
-		return
-	}
+func (c *core) giveBackLocked(sh *shard, slot int, p *heldPart, units int64, open []*weir.Held) {
 	e := &sh.table.entries[slot]
 	if e.state = p.limit.Release(e.state, sh.tail(slot), p.Held, units, open); e.state == (weir.State{}) && !sh.isHeldLocked(slot) {
 		sh.removeLocked(slot)
 		c.keys.Add(-1)
 		return
 	}
-	sh.earliest.Store(min(sh.earliest.Load(), int64(e.state.Fresh)))
+	sh.resetsAtLocked(e.state.Fresh)
 }
 
 // isFullLocked reports whether one more hold would be too many for a key.
@@ -247,7 +234,8 @@ func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
 		if charges[i].Op.Look {
 			continue
 		}
-		parts[i].shard.holdLocked(&h.parts[next], parts[i].id, charges[i].Op.Held(charges[i].Next))
+		slot, found := parts[i].shard.table.find(parts[i].id)
+		parts[i].shard.holdLocked(&h.parts[next], parts[i].id, slot, found, charges[i].Op.Held(charges[i].Next))
 		next++
 	}
 }

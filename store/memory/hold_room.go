@@ -66,13 +66,20 @@ func (c *core) makeHoldRoomLocked(sh *holdShard, now weir.Micros, parts int) boo
 func (c *core) passLocked(sh *holdShard, now weir.Micros) {
 	for range passed {
 		c.passOpenLocked(sh, now)
-		if e := sh.ended.oldest(); e == nil {
-			continue
-		} else if until := e.until(); until <= now || e.isForgotten() {
+	}
+	for range passed {
+		e := sh.ended.oldest()
+		if e == nil {
+			return
+		}
+		switch until := e.until(); {
+		case until <= now || e.isForgotten():
 			sh.forgetLocked()
-		} else if until.Sub(now) > weir.HoldMemory { // it must not keep others from their turn
-			at := sh.findLocked(e.id())
+		case until.Sub(now) > weir.HoldMemory: // it must not keep others from their turn
+			at, _ := sh.findLocked(e.id())
 			sh.directory.set(at, sh.ended.again())
+		default:
+			return
 		}
 	}
 }
@@ -85,7 +92,8 @@ func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
 	}
 	if o.count > 0 {
 		if h := o.records[o.hand]; h != nil && h.number > 0 && h.expires <= now {
-			c.expireLocked(sh, sh.findLocked(h.id), h, now)
+			at, _ := sh.findLocked(h.id)
+			c.expireLocked(sh, at, h, now)
 		}
 	}
 }
@@ -93,7 +101,8 @@ func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
 // forgetLocked is the end of the hold that ended first.
 func (sh *holdShard) forgetLocked() {
 	if e := sh.ended.oldest(); !e.isForgotten() {
-		sh.directory.remove(sh.findLocked(e.id()))
+		at, _ := sh.findLocked(e.id())
+		sh.directory.remove(at)
 	}
 	sh.ended.drop()
 }

@@ -10,29 +10,35 @@ import (
 )
 
 // Settle implements weir.HoldStore.
-func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Settled, error) {
+func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer weir.Settled, err error) {
 	if err := cmp.Or(ctx.Err(), settlement.Validate()); err != nil {
-		return weir.Settled{}, err
+		return answer, err
 	}
 	var late *weir.Settlement
 	if settlement.Ops != nil && settlement.Used != nil {
 		late = &settlement
 	}
-	return s.end(nil, settlement.ID, settlement.Used, settlement.TTL, late)
+	err = s.end(&answer, settlement.ID, settlement.Used, settlement.TTL, late)
+	return answer, err
 }
 
 // SettleOne settles a hold with the same number of units for each part. If it is this call
 // that ends the hold, the parts of its answer are in dst, as far as that has room.
-func (s *Store) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.HoldID, used int64) (weir.Settled, error) {
+func (s *Store) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.HoldID, used int64) (answer weir.Settled, err error) {
 	if err := ctx.Err(); err != nil {
-		return weir.Settled{}, err
+		return answer, err
 	}
-	return s.end(dst, id, func(string, int64) int64 { return used }, 0, nil)
+	answer.Parts = dst
+	err = s.end(&answer, id, func(string, int64) int64 { return used }, 0, nil)
+	return answer, err
 }
 
 // end settles a hold, or extends it if used is nil. If there is none, it settles what comes
-// late. The parameters are apart so that used does not escape.
-func (s *Store) end(dst []weir.SettledPart, id weir.HoldID, used func(string, int64) int64, ttl time.Duration, late *weir.Settlement) (weir.Settled, error) {
+// late. The parameters are apart so that used does not escape. The answer has room for parts,
+// or none; it has a place because copies of it would be felt.
+func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int64) int64, ttl time.Duration, late *weir.Settlement) error {
+	dst := answer.Parts
+	answer.Parts = nil
 	c, now := s.core.Load(), s.now()
 	sh := c.holdShard(id)
 	sh.mu.Lock()
@@ -42,22 +48,25 @@ func (s *Store) end(dst []weir.SettledPart, id weir.HoldID, used func(string, in
 	if isLate {
 		var err error
 		if at, h, err = c.lateLocked(sh, now, late); err != nil {
-			return weir.Settled{}, err
+			return err
 		}
 	}
 	switch {
 	case done != nil:
-		return done.answer(), nil
+		*answer = done.answer()
+		return nil
 	case h == nil:
-		return weir.Settled{}, nil
-	case used == nil:
-		return c.extendLocked(sh, at, h, now, now.Add(ttl)), nil
+		return nil
+	case used == nil && c.extendLocked(h, now.Add(ttl)):
+		answer.State, answer.Expires, answer.Parts = weir.HoldOpen, h.expires, h.answer(nil)
+	case used != nil && s.settleLocked(c, h, used, now, isLate):
+		answer.State, answer.Parts = weir.HoldSettled, h.answer(dst)
+		c.endLocked(sh, at, h, weir.HoldSettled, now)
+	default: // it expired for somebody whose clock was ahead, and so for all
+		answer.State = weir.HoldExpired
+		c.expireLocked(sh, at, h, now)
 	}
-	for i := range h.parts {
-		p := &h.parts[i]
-		p.used = (&weir.Settlement{Used: used}).Units(p.tag, p.Cost)
-	}
-	return s.settleLocked(dst, c, sh, at, h, now, isLate), nil
+	return nil
 }
 
 // answer appends what a caller is told of the parts of a hold.
@@ -74,7 +83,7 @@ func (h *hold) answer(dst []weir.SettledPart) []weir.SettledPart {
 func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settlement) (int, *hold, error) {
 	h, err := c.openLocked(sh, settlement.ID, now, len(settlement.Ops))
 	if err != nil {
-		return -1, nil, err
+		return 0, nil, err
 	}
 	h.expires = now
 	for i := range settlement.Ops {
@@ -83,7 +92,9 @@ func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settl
 		p.id, _ = c.identify(op)
 		p.Cost = op.Cost
 	}
-	return sh.addLocked(h), h, nil
+	h.at, _ = sh.findLocked(h.id)
+	sh.addLocked(h)
+	return h.at, h, nil
 }
 
 // lockOrder appends the numbers of the shards of the parts, as takeMany locks them.
@@ -98,8 +109,7 @@ func (h *hold) lockOrder(c *core, order []int) []int {
 	return order
 }
 
-// hasLapsedLocked reports whether the hold expired for somebody whose clock was ahead. It
-// then has expired for all.
+// hasLapsedLocked reports whether the hold expired for somebody whose clock was ahead.
 func (h *hold) hasLapsedLocked() bool {
 	for i := range h.parts {
 		if h.parts[i].lapsed {
@@ -109,36 +119,33 @@ func (h *hold) hasLapsedLocked() bool {
 	return false
 }
 
-// lapseLocked ends a hold that has lapsed.
-func (c *core) lapseLocked(sh *holdShard, at int, h *hold, now weir.Micros) weir.Settled {
-	c.expireLocked(sh, at, h, now)
-	return weir.Settled{State: weir.HoldExpired}
-}
-
-func (c *core) extendLocked(sh *holdShard, place int, h *hold, now, expires weir.Micros) weir.Settled {
+// extendLocked changes when a hold expires. It returns false if the hold has lapsed.
+func (c *core) extendLocked(h *hold, expires weir.Micros) bool {
 	var buf [8]int
 	order := h.lockOrder(c, buf[:0])
 	c.lock(order)
-	lapsed := h.hasLapsedLocked()
-	if !lapsed {
-		h.expires = expires
-		for i := range h.parts {
-			if p := &h.parts[i]; p.listed && p.releases() { // it may be sooner than before
-				at := c.shardOf(p.id)
-				at.releaseByLocked(at.heldLocked(p.id), expires)
-			}
+	defer c.unlock(order)
+	if h.hasLapsedLocked() {
+		return false
+	}
+	h.expires = expires
+	for i := range h.parts {
+		if p := &h.parts[i]; p.listed && p.releases() { // it may be sooner than before
+			at := c.shardOf(p.id)
+			at.releaseByLocked(at.heldLocked(p.id), expires)
 		}
 	}
-	c.unlock(order)
-	if lapsed {
-		return c.lapseLocked(sh, place, h, now)
-	}
-	return weir.Settled{State: weir.HoldOpen, Expires: expires, Parts: h.answer(nil)}
+	return true
 }
 
 // settleLocked makes the cost of each part what was used. All parts are settled at the same
-// time for everyone to see. If the hold comes late, nothing was charged before.
-func (s *Store) settleLocked(dst []weir.SettledPart, c *core, sh *holdShard, place int, h *hold, now weir.Micros, late bool) weir.Settled {
+// time for everyone to see. If the hold comes late, nothing was charged before. It returns
+// false if the hold has lapsed.
+func (s *Store) settleLocked(c *core, h *hold, used func(string, int64) int64, now weir.Micros, late bool) bool {
+	for i := range h.parts {
+		p := &h.parts[i]
+		p.used = (&weir.Settlement{Used: used}).Units(p.tag, p.Cost)
+	}
 	var buf [8]int
 	order, room := h.lockOrder(c, buf[:0]), int64(0)
 	for {
@@ -146,7 +153,7 @@ func (s *Store) settleLocked(dst []weir.SettledPart, c *core, sh *holdShard, pla
 		if h.hasLapsedLocked() {
 			c.unlock(order)
 			c.keys.Add(-room)
-			return c.lapseLocked(sh, place, h, now)
+			return false
 		}
 		missing := c.missingLocked(h, now, late)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
@@ -165,24 +172,21 @@ func (s *Store) settleLocked(dst []weir.SettledPart, c *core, sh *holdShard, pla
 			charged = 0
 		}
 		holds := p.listed
-		at.letGoLocked(p)
+		slot, found := at.table.find(p.id)
+		at.letGoLocked(slot, p)
 		switch {
-		case p.used < charged && holds:
-			c.releaseLocked(at, p, charged-p.used)
 		case p.used > charged:
 			op := weir.Op{Limit: p.limit, Cost: p.used - charged, Always: true}
-			p.excess = at.chargeLocked(p.id, &op, now, &room)
-		default:
-			at.leaveLocked(p.id)
+			p.excess = at.chargeLocked(p.id, slot, found, &op, now, &room)
+		case p.used < charged && holds:
+			c.releaseLocked(at, slot, p, charged-p.used)
 		}
 	}
 	c.unlock(order)
 	if room > 0 { // more than was needed
 		c.keys.Add(-room)
 	}
-	answer := weir.Settled{State: weir.HoldSettled, Parts: h.answer(dst)}
-	c.endLocked(sh, place, h, weir.HoldSettled, now)
-	return answer
+	return true
 }
 
 // missingLocked gives back what is due on the keys of a hold, and returns how many of the
@@ -203,15 +207,14 @@ func (c *core) missingLocked(h *hold, now weir.Micros, late bool) (missing int64
 
 // chargeLocked charges an op, and returns what of it was too much. Room is for keys that
 // have to be made.
-func (sh *shard) chargeLocked(k id, op *weir.Op, now weir.Micros, room *int64) int64 {
-	slot, found := sh.table.find(k)
+func (sh *shard) chargeLocked(k id, slot int, found bool, op *weir.Op, now weir.Micros, room *int64) int64 {
 	charge := weir.Pending{Op: op}
 	if found {
 		charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
 	}
 	var d weir.Decision
 	charge.Decide(&d, now)
-	if sh.keepLocked(k, slot, found, &charge, d.Allowed) {
+	if _, made := sh.keepLocked(k, slot, found, &charge, d.Allowed); made {
 		*room--
 	}
 	return d.Excess

@@ -97,15 +97,17 @@ func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
 		}
 		sh := c.holdShard(h.id)
 		full := sh.open.count+sh.ended.count >= c.maxHolds || state == weir.HoldOpen && sh.parts+len(h.parts) > c.maxParts
-		if full || sh.findLocked(h.id) >= 0 || state != weir.HoldOpen && until <= now {
+		sh.directory.grow()
+		at, found := sh.findLocked(h.id)
+		if full || found || state != weir.HoldOpen && until <= now {
 			continue // of a larger store, forged, or to be forgotten
 		}
 		if state != weir.HoldOpen {
-			sh.directory.put(directoryHash(h.id), sh.ended.add(h, state, until))
+			sh.directory.put(at, directoryHash(h.id), sh.ended.add(h, state, until))
 			continue
 		}
 		open := sh.open.add()
-		open.id, open.expires = h.id, h.expires
+		open.id, open.expires, open.at = h.id, h.expires, at
 		open.grow(len(h.parts))
 		for _, p := range h.parts {
 			p.hold = open
@@ -114,7 +116,9 @@ func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
 		sh.addLocked(open)
 		for i := range open.parts {
 			if p := &open.parts[i]; p.listed {
-				c.shardOf(p.id).holdLocked(p, p.id, p.Held)
+				keys := c.shardOf(p.id)
+				slot, found := keys.table.find(p.id)
+				keys.holdLocked(p, p.id, slot, found, p.Held)
 			}
 		}
 	}

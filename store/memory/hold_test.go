@@ -189,7 +189,8 @@ func checkHolds(t *testing.T, c *core) {
 	for i := range c.holds {
 		sh, parts, open, ended, forgotten := &c.holds[i], 0, 0, 0, 0
 		isIn := func(id weir.HoldID) bool {
-			return c.holdShard(id) == sh && sh.findLocked(id) >= 0
+			_, found := sh.findLocked(id)
+			return found && c.holdShard(id) == sh
 		}
 		for place, h := range sh.open.records {
 			if h == nil || h.number == 0 {
@@ -259,5 +260,33 @@ func TestSettleOneAtOnce(t *testing.T) {
 	callers.Wait()
 	if done := testcall.Must(h.Settle(t.Context(), 9))(t); !done.Repeated || done.Parts[0].Used != first.Load()-1 {
 		t.Errorf("%+v after %d", done, first.Load()-1)
+	}
+}
+
+// An id can be used once, and again when its hold is forgotten, even if its record had no
+// turn to be removed yet. What was refused charged nothing.
+func TestIDsOfForgottenHolds(t *testing.T) {
+	limit := testcall.Must(weir.Limit{N: 100, Period: time.Hour}.Compile())(t)
+	ops := []weir.Op{{Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 1}}
+	for n := 1; n <= len(ops); n++ {
+		s, clock := open(1000) // with one shard of holds
+		again := func(id weir.HoldID) error {
+			_, err := s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, ops[:n]...)
+			return err
+		}
+		var last weir.HoldID
+		for i := range 3 * passed {
+			last = reserve(t, s, i, ops[0], false)
+			settle(t, s, last, 1)
+		}
+		if err := again(last); !errors.Is(err, errHoldExists) {
+			t.Errorf("%d ops: %v", n, err)
+		}
+		if d := testcall.Must(s.Peek(t.Context(), nil, ops[0]))(t); d[0].Remaining != 100-3*passed {
+			t.Errorf("%d ops: %+v", n, d)
+		}
+		clock.Pass(weir.Micros((2 * weir.HoldMemory).Microseconds()))
+		testcall.OK(t, again(last))
+		checkHolds(t, s.core.Load())
 	}
 }

@@ -76,8 +76,13 @@ func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 		limit.Commit(tail, prev, next)
 	}
 	e.state = next
-	if int64(next.Fresh) < sh.earliest.Load() {
-		sh.earliest.Store(int64(next.Fresh))
+	sh.resetsAtLocked(next.Fresh)
+}
+
+// resetsAtLocked notes when a key is fully reset that may then go.
+func (sh *shard) resetsAtLocked(at weir.Micros) {
+	if int64(at) < sh.earliest.Load() {
+		sh.earliest.Store(int64(at))
 	}
 }
 
@@ -90,8 +95,17 @@ func (sh *shard) refundLocked(slot int, op *weir.Op) bool {
 		sh.removeLocked(slot)
 		return true
 	}
-	sh.earliest.Store(min(sh.earliest.Load(), int64(e.state.Fresh)))
+	sh.resetsAtLocked(e.state.Fresh)
 	return false
+}
+
+// giveBackFirstLocked gives back the place that an op renews. The key stays, because the op
+// takes another one.
+func (sh *shard) giveBackFirstLocked(slot int, op *weir.Op) {
+	if op.Renews() {
+		e := &sh.table.entries[slot]
+		e.state = op.Limit.Refund(e.state, sh.tail(slot), op.Receipt, op.Cost)
+	}
 }
 
 // needTailsLocked lets keys have tails.

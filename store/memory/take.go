@@ -7,43 +7,54 @@ import (
 )
 
 // take is Take for one op, the usual case. If there is to be a hold on what is charged,
-// that takes effect at the same time.
-func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h *hold) {
+// that takes effect at the same time; if there is one with its id, take does nothing and
+// returns false.
+func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h *hold) bool {
 	k, sh := c.identify(op)
 	for room := false; ; room = true {
 		sh.mu.Lock()
 		c.tidyLocked(sh, now)
 		c.releaseDueLocked(sh, k, now)
+		isNew := h == nil || c.isNewLocked(h)
 		slot, found := sh.table.find(k)
+		held := h != nil && found && sh.isHeldLocked(slot)
+		if !isNew {
+			sh.mu.Unlock()
+			if room {
+				c.keys.Add(-1)
+			}
+			return false
+		}
 		var charge weir.Pending
 		charge.Op = op
 		if found {
+			sh.giveBackFirstLocked(slot, op)
 			charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
 		}
 		charge.Decide(d, now)
-		if h != nil && d.Allowed && found && sh.isHeldLocked(slot) && c.isFullLocked(h, sh, k, now) {
+		if d.Allowed && held && c.isFullLocked(h, sh, k, now) {
 			*d = op.Peek(charge.Prev, charge.Tail, now)
 			sh.denyFullLocked(d, k, now)
 			sh.mu.Unlock()
 			if room {
 				c.keys.Add(-1)
 			}
-			return
+			return true
 		}
 		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
 			sh.mu.Unlock()
 			c.makeRoom(now, 1, s.maxKeys)
 			continue
 		}
-		used := sh.keepLocked(k, slot, found, &charge, d.Allowed)
+		slot, made := sh.keepLocked(k, slot, found, &charge, d.Allowed)
 		if h != nil && d.Allowed {
-			sh.holdLocked(&h.parts[0], k, op.Held(charge.Next))
+			sh.holdLocked(&h.parts[0], k, slot, found || made, op.Held(charge.Next))
 		}
 		sh.mu.Unlock()
-		if room && !used { // somebody else made the key meanwhile
+		if room && !made { // somebody else made the key meanwhile
 			c.keys.Add(-1)
 		}
-		return
+		return true
 	}
 }
 
@@ -54,8 +65,9 @@ type part struct {
 }
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
-// their numbers, and so charges all or none for everyone to see.
-func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) []weir.Decision {
+// their numbers, and so charges all or none for everyone to see. If there is a hold with the
+// id of h, it does nothing and returns false.
+func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) ([]weir.Decision, bool) {
 	var partsBuf [8]part
 	parts := partsBuf[:0]
 	var chargesBuf [8]weir.Pending
@@ -70,11 +82,21 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 	first, room := len(dst), int64(0)
 	for {
 		c.lock(order)
+		if h != nil && !c.isNewLocked(h) {
+			c.unlock(order)
+			c.keys.Add(-room)
+			return dst, false
+		}
 		for _, at := range order {
 			c.tidyLocked(&c.shards[at], now)
 		}
 		for _, p := range parts { // which may move others
 			c.releaseDueLocked(p.shard, p.id, now)
+		}
+		for i, p := range parts {
+			if slot, found := p.shard.table.find(p.id); found {
+				p.shard.giveBackFirstLocked(slot, &ops[i])
+			}
 		}
 		for i, p := range parts {
 			charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
@@ -84,7 +106,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 		if holds && c.denyAnyFullLocked(h, dst[first:], now, parts, charges) {
 			c.unlock(order)
 			c.keys.Add(-room)
-			return dst
+			return dst, true
 		}
 		missing := newKeys(parts, charges)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
@@ -98,7 +120,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 			}
 			c.unlock(order)
 			c.keys.Add(missing - room)
-			return dst
+			return dst, true
 		}
 		c.unlock(order)
 		// A call that needs more gives back what it has; otherwise two calls could wait for
@@ -109,8 +131,9 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 	}
 }
 
-// keepLocked puts a charge into effect, and reports whether that made a key.
-func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Pending, allowed bool) (made bool) {
+// keepLocked puts a charge into effect. It returns the slot of the key, and whether it made
+// one for it.
+func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Pending, allowed bool) (at int, made bool) {
 	if charge.Next != charge.Prev {
 		if !found {
 			slot, made = sh.table.insert(k), true
@@ -120,7 +143,7 @@ func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Pending, al
 	if found || made {
 		sh.table.entries[slot].setDenied(!allowed)
 	}
-	return made
+	return slot, made
 }
 
 // newKeys counts the keys that the charges would add, each once.

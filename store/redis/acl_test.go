@@ -51,9 +51,9 @@ func rights(t *testing.T) string {
 func holdEverything(t *testing.T, s *Store, op weir.Op) {
 	t.Helper()
 	l := op.Limit.Limit()
-	l.Release = true
-	op.Limit = testcall.Must(l.Compile())(t)
-	for i, used := range []int64{1, 3} {
+	for i, used := range []int64{1, 3, 1, 3} {
+		l.Release = i > 1 && l.Algorithm != weir.InFlight
+		op.Limit = testcall.Must(l.Compile())(t)
 		id := weir.HoldID{byte(i), byte(l.Algorithm)}
 		testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
 		testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Second}))(t)
@@ -61,14 +61,14 @@ func holdEverything(t *testing.T, s *Store, op weir.Op) {
 		if done := testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t); done.State != weir.HoldSettled {
 			t.Errorf("%v: %+v", op.Limit.Limit(), done)
 		}
+		testcall.OK(t, s.Reset(t.Context(), op))
 	}
-	testcall.OK(t, s.Reset(t.Context(), op))
 }
 
 // everything does all that a store can do, under every algorithm.
 func everything(t *testing.T, s *Store) {
 	t.Helper()
-	for i, algorithm := range weir.Algorithms() {
+	for i, algorithm := range append(weir.Algorithms(), weir.InFlight) {
 		op := weir.Op{Key: fmt.Sprint("k", i), Limit: weir.MustCompile(algorithm.String() + " 5/1m"), Cost: 2}
 		d, err := s.Take(t.Context(), nil, op)
 		if err != nil {
@@ -80,6 +80,9 @@ func everything(t *testing.T, s *Store) {
 		}
 		if _, err := s.Peek(t.Context(), nil, op); err != nil {
 			t.Error(err)
+		}
+		if renewed := (weir.Op{Key: op.Key, Limit: op.Limit, Cost: 1, Always: true, Receipt: op.Receipt}); algorithm == weir.InFlight {
+			testcall.Must(s.Take(t.Context(), nil, renewed))(t)
 		}
 		if err := s.Refund(t.Context(), op); err != nil {
 			t.Error(err)

@@ -58,9 +58,9 @@ func weightOf(verb verb, limit *weir.Compiled) int {
 	switch {
 	case limit.Algorithm() == weir.SlidingBuckets:
 		return 1 + int(limit.Numbers().Buckets/64)
-	case limit.Algorithm() != weir.SlidingLog:
+	case arithmeticOf(limit) != weir.SlidingLog:
 		return 1
-	case verb == refund || verb == settle:
+	case verb == refund || verb == renew || verb == settle:
 		return 64
 	}
 	return 4

@@ -124,7 +124,7 @@ func clusterHistory(t *testing.T, subject storetest.Subject, steps int) {
 // Many at once take limits on several slots, of which one is used up. What was
 // taken of the others is given back to the last unit.
 func testGiveBack(t *testing.T, open func(*testing.T, string) storetest.Subject) {
-	for _, algorithm := range weir.Algorithms() {
+	for _, algorithm := range append(weir.Algorithms(), weir.InFlight) {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			subject := open(t, "weir%d:")
 			subject.Set(1_767_225_600_000_000)
@@ -166,7 +166,7 @@ func testGiveBack(t *testing.T, open func(*testing.T, string) storetest.Subject)
 // denied where one of them would have fitted, but never are too many allowed, and
 // afterwards nothing is missing.
 func testNeverTooMuch(t *testing.T, open func(*testing.T, string) storetest.Subject) {
-	for _, algorithm := range weir.Algorithms() {
+	for _, algorithm := range append(weir.Algorithms(), weir.InFlight) {
 		t.Run(algorithm.String(), func(t *testing.T) {
 			subject := open(t, "weir%d:")
 			subject.Set(1_767_225_600_000_000)

@@ -17,7 +17,7 @@ const (
 	peek verb = iota
 	take
 	refund // and then peek
-	_      // was to reset, which now is for holds, too
+	renew  // refund, and then take
 
 	// What is about holds, and therefore sent with more.
 	holdPeek
@@ -31,7 +31,7 @@ const (
 func (v verb) holds() bool { return v >= holdPeek }
 
 // takes reports whether a check charges all of its ops or none.
-func (v verb) takes() bool { return v == take || v == holdTake || v == reserve }
+func (v verb) takes() bool { return v == take || v == renew || v == holdTake || v == reserve }
 
 // request is one script call. Keys and limits are sent once each.
 type request struct {
@@ -44,7 +44,6 @@ type request struct {
 	ops    []opAt // of each op, where what it needs is
 
 	chains []chain // of singles
-	read   int     // of keys, how many the script reads first, if some are about holds
 
 	// Of calls with periods of the calendar: Redis's time, as far as is known, and from
 	// when to when their bounds are right.
@@ -102,7 +101,7 @@ func (r *request) encode(now int64) string {
 	b.setArray(b.clock(r, now) + r.length())
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
-		b.number(int64(c.Algorithm()))
+		b.number(int64(arithmeticOf(c)))
 		b.limit(c, r.at)
 	}
 	at := r.ops
@@ -118,6 +117,14 @@ func (r *request) encode(now int64) string {
 		at = at[len(c.ops):]
 	}
 	return string(b)
+}
+
+// arithmeticOf is the algorithm by which the script counts: places are entries of a log.
+func arithmeticOf(c *weir.Compiled) weir.Algorithm {
+	if a := c.Algorithm(); a != weir.InFlight {
+		return a
+	}
+	return weir.SlidingLog
 }
 
 // limit packs ten numbers. Of periods of the calendar they are where three of them end, the
@@ -149,9 +156,9 @@ func (p *packer) op(c *check, i int, at opAt) {
 	switch {
 	case verb == settle:
 		p.number(c.hold.used[i])
-	case verb == refund && op.Receipt != weir.Latest:
+	case (verb == refund || verb == renew) && op.Receipt != weir.Latest:
 		p.number(min(int64(op.Receipt), 1<<53-1))
-	case verb != refund:
+	case verb != refund && verb != renew:
 		p.number(longestDelay(op))
 	default:
 		p.number(-1)
@@ -276,7 +283,7 @@ func (u *unpacker) decisions(c *check, now int64) error {
 func (c *check) foreign(i int, holds bool) error {
 	key := c.keys[i]
 	if holds {
-		key = key[:c.prefix] + heldName + key[c.prefix:]
+		key = c.listKey(i)
 	}
 	return fmt.Errorf("redis: the key %q %w", key, errForeign)
 }

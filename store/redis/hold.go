@@ -122,12 +122,18 @@ func verbFor(verb verb, ops []weir.Op) verb {
 // Names of keys. An escaped name of a limit has no % before another sign than a digit or
 // a letter, so these are no states.
 const (
-	heldName   = "%holds:" // the open holds of a state
+	heldName   = "%holds:" // the open holds of a state, if they are not behind it
 	recordName = "%hold:"  // one hold
 )
 
-// listKey is the key of the open holds of the i-th op's state.
-func (c *check) listKey(i int) string { return c.keys[i][:c.prefix] + heldName + c.keys[i][c.prefix:] }
+// listKey is the key of the open holds of the i-th op. They are behind the state, unless that
+// has a tail or is a log.
+func (c *check) listKey(i int) string {
+	if needOf[c.ops[i].Limit.Algorithm()]&needCounters != 0 {
+		return c.keys[i]
+	}
+	return c.keys[i][:c.prefix] + heldName + c.keys[i][c.prefix:]
+}
 
 // listAt is where in a request the key of the i-th op's open holds is: below 0 if holds that
 // expire give back their units, and 0 if no holds are looked for.

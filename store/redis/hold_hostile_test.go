@@ -54,22 +54,133 @@ func TestHoldsExpireTogether(t *testing.T) {
 func TestDamagedHold(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	limit := testcall.Must(weir.Limit{N: 10, Period: time.Hour, Release: true}.Compile())(t)
-	op := weir.Op{Key: "k", Limit: limit, Cost: 1}
 	id := weir.HoldID{1}
-	for _, value := range []string{"", "abc", "\xff" + strings.Repeat("x", 100), "\x00\xff\xff" + strings.Repeat("x", 100)} {
-		for _, key := range []string{"weir:%holds:T1h{k}", store.directoryOf(id)} {
-			testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
-			run(t, client, "GET", key) // which fails if it is called otherwise
-			run(t, client, "SET", key, value)
-			if d := testcall.Must(store.Take(t.Context(), nil, op))(t); !d[0].Allowed {
-				t.Errorf("%q %q: %+v", key, value, d)
+	for _, text := range []string{"token_bucket 10/1h", "token_bucket 10/1h release", "fixed_window 10/1h", "sliding_log 10/1h release"} {
+		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
+		state := store.keyOf(&op)
+		list := store.checkOf(reserve, []weir.Op{op}).listKey(0)
+		for _, value := range []string{"", "abc", "\xff" + strings.Repeat("x", 100), "\x00\xff\xff" + strings.Repeat("x", 100)} {
+			for _, key := range []string{list, store.directoryOf(id)} {
+				testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+				testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op))(t)
+				before := run(t, client, "GET", key) // which fails if it is called otherwise
+				if key == state {
+					value = before[:28] + value
+				}
+				run(t, client, "SET", key, value)
+				if d := testcall.Must(store.Take(t.Context(), nil, op))(t); !d[0].Allowed || d[0].Remaining != 8 {
+					t.Errorf("%s %q %q: %+v", text, key, value, d)
+				}
+				testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, op))(t)
+				if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled {
+					t.Errorf("%s %q %q: %+v", text, key, value, done)
+				}
 			}
-			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}}, op))(t)
-			if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled {
-				t.Errorf("%q %q: %+v", key, value, done)
+		}
+	}
+}
+
+// What is behind a state survives whatever else happens to the state, and lives as long as it is
+// needed.
+func TestHoldsBehindStates(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	other := weir.Op{Key: "other", Limit: weir.MustCompile("10/1h"), Cost: 1}
+	settle := func(n byte, used int64) weir.HoldState {
+		t.Helper()
+		return testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return used }}))(t).State
+	}
+	for _, text := range []string{"token_bucket 10/1s", "fixed_window 10/1d", "sliding_window 10/1d", "token_bucket 10/1s release", "sliding_window 10/1d release"} {
+		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		limit := weir.MustCompile(text)
+		op := weir.Op{Key: "k", Limit: limit, Cost: 1}
+		held := op
+		held.Cost = 3
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{1}, TTL: time.Hour}, held))(t)
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{2}, TTL: time.Minute}, held, other))(t)
+		d := testcall.Must(store.Take(t.Context(), nil, op))(t)
+		testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "k", Limit: limit, Cost: 1, Receipt: d[0].Receipt}))
+		testcall.Must(store.Take(t.Context(), nil, op, other))(t)
+		testcall.Must(store.Peek(t.Context(), nil, op))(t)
+		testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "k", Limit: limit, Cost: 10, Receipt: weir.Latest}))
+		if left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t); left < time.Hour.Milliseconds()-60_000 {
+			t.Errorf("%s: it is kept for %d ms", text, left)
+		}
+		testcall.Must(store.Take(t.Context(), nil, op))(t)
+		extended := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{2}, TTL: 2 * time.Hour}))(t)
+		if left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t); extended.State != weir.HoldOpen || left < 2*time.Hour.Milliseconds()-60_000 {
+			t.Errorf("%s: %v, kept for %d ms", text, extended.State, left)
+		}
+		for n := byte(1); n <= 2; n++ {
+			if count := run(t, client, "GETRANGE", store.keyOf(&op), "29", "30"); count != "\x00"+string(rune(3-n)) {
+				t.Errorf("%s: %q are open", text, count)
 			}
+			if state := settle(n, 3); state != weir.HoldSettled {
+				t.Errorf("%s: %v", text, state)
+			}
+		}
+		testcall.OK(t, store.Reset(t.Context(), op))
+		if left := run(t, client, "EXISTS", store.keyOf(&op)); left != "0" {
+			t.Errorf("%s: after a reset there are %s", text, left)
+		}
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{3}, TTL: time.Hour}, held))(t)
+		testcall.OK(t, store.Reset(t.Context(), op))
+		if left, state := run(t, client, "EXISTS", store.keyOf(&op)), settle(3, 0); left != "0" || state != weir.HoldSettled {
+			t.Errorf("%s: after a reset %s, %v", text, left, state)
+		}
+	}
+}
+
+// A client that is reset and charged in one call is forgotten in time.
+func TestResetAndTakeInOneCall(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	for _, text := range []string{"token_bucket 10/1h", "fixed_window 10/1h", "sliding_window 10/1h", "sliding_buckets 10/1h", "sliding_log 10/1h"} {
+		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
+		ops := []weir.Op{op}
+		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op))(t)
+		after := store.checkOf(take, ops)
+		testcall.OK(t, store.call(newRequest([]*check{store.checkOf(reset, ops), after})))
+		left := testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(store.keyOf(&op)).Build()).AsInt64())(t)
+		if left <= 0 || after.decisions[0].Remaining != 9 {
+			t.Errorf("%s: it is kept for %d ms, and %+v", text, left, after.decisions[0])
+		}
+	}
+}
+
+// A list that was long does not stay so: each check of its key would read it.
+func TestHoldsShrink(t *testing.T) {
+	client := connect(t)
+	store := storeOn(t, client, Options{})
+	for _, text := range []string{"fixed_window 1000/1d", "token_bucket 1000/1d", "sliding_window 1000/1d release", "sliding_log 1000/1d"} {
+		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
+		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
+		list := store.checkOf(reserve, []weir.Op{op}).listKey(0)
+		size := func() int64 {
+			t.Helper()
+			return testcall.Must(client.Do(t.Context(), client.B().Strlen().Key(list).Build()).AsInt64())(t)
+		}
+		ttl := func() int64 {
+			t.Helper()
+			return testcall.Must(client.Do(t.Context(), client.B().Pttl().Key(list).Build()).AsInt64())(t)
+		}
+		for n := range byte(40) {
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.HoldID{n}, TTL: time.Hour}, op))(t)
+		}
+		long, lives := size(), ttl()
+		for n := range byte(39) {
+			if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{n}, Used: func(string, int64) int64 { return 1 }}))(t); done.State != weir.HoldSettled {
+				t.Fatalf("%s: %+v", text, done)
+			}
+		}
+		if short, left := size(), ttl(); long < 40*59 || short > long/2 || left <= 0 || left > lives || left < lives-60_000 {
+			t.Errorf("%s: it was %d and is %d bytes, and lives for %d ms of %d", text, long, short, left, lives)
+		}
+		if d := testcall.Must(store.Peek(t.Context(), nil, op))(t); d[0].Remaining != 960 {
+			t.Errorf("%s: %+v", text, d)
+		}
+		if done := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: weir.HoldID{39}, Used: func(string, int64) int64 { return 0 }}))(t); done.State != weir.HoldSettled || done.Repeated {
+			t.Errorf("%s: %+v", text, done)
 		}
 	}
 }
@@ -79,7 +190,7 @@ func TestDamagedHold(t *testing.T) {
 func TestForeignHolds(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	limit := testcall.Must(weir.Limit{N: 10, Period: time.Hour, Release: true}.Compile())(t)
+	limit := testcall.Must(weir.Limit{Algorithm: weir.SlidingLog, N: 10, Period: time.Hour, Release: true}.Compile())(t) // holds of others are behind their states
 	op, other := weir.Op{Key: "k", Limit: limit, Cost: 1}, weir.Op{Key: "other", Limit: limit, Cost: 1}
 	id := weir.HoldID{1}
 	do := func(words ...string) {
@@ -103,7 +214,7 @@ func TestForeignHolds(t *testing.T) {
 	} {
 		do("FLUSHALL")
 		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: id, TTL: time.Minute}, op, other))(t)
-		const held = "weir:%holds:T1h{k}"
+		const held = "weir:%holds:L1h{k}"
 		do("RENAME", held, "elsewhere") // which fails if it is called otherwise
 		do("SADD", held, "m")
 		var wg sync.WaitGroup

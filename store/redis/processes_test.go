@@ -1,6 +1,7 @@
 package redis
 
 import (
+	"bufio"
 	"bytes"
 	"fmt"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 )
 
@@ -21,7 +23,7 @@ const takerURL = "WEIR_TEST_TAKER_URL"
 // long before anything comes back.
 func oneLimit() []*weir.Compiled {
 	var all []*weir.Compiled
-	for _, algorithm := range weir.Algorithms() {
+	for _, algorithm := range append(weir.Algorithms(), weir.InFlight) {
 		all = append(all, weir.MustCompile(algorithm.String()+" 57/3650d"))
 	}
 	return append(all, weir.MustCompile("leaky_bucket 57/3650d shape"))
@@ -106,4 +108,57 @@ func share(t *testing.T, output string, limit int) int {
 	}
 	t.Fatalf("a process did not say how much it was allowed:\n%s", output)
 	return 0
+}
+
+// dyingURL tells a process of this test binary to take places and wait for its death.
+const dyingURL = "WEIR_TEST_DYING_URL"
+
+// 10,000 requests are in flight in a process that is killed. Their places are free when the
+// time is over, and not before.
+func TestKilledProcessFreesItsPlaces(t *testing.T) {
+	limit := weir.MustCompile("in_flight 10000/1h")
+	if url := os.Getenv(dyingURL); url != "" {
+		takePlaces(t, url, limit)
+		return
+	}
+	server := testredis.Start(t)
+	cmd := exec.Command(os.Args[0], "-test.run", "^TestKilledProcessFreesItsPlaces$")
+	cmd.Env = append(os.Environ(), dyingURL+"="+single(server.Addr)+"?timeout=10s")
+	stdout := testcall.Must(cmd.StdoutPipe())(t)
+	testcall.OK(t, cmd.Start())
+	line, err := bufio.NewReader(stdout).ReadString('\n')
+	testcall.OK(t, cmd.Process.Kill())
+	cmd.Wait()
+	if err != nil || line != "all places are taken\n" {
+		t.Fatalf("%q, %v", line, err)
+	}
+	later := func(d time.Duration) weir.Decision {
+		now := weir.MicrosOf(time.Now().Add(d))
+		s := storeOn(t, clientOf(t, server), Options{Clock: func() weir.Micros { return now }})
+		return testcall.Must(s.Peek(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}))(t)[0]
+	}
+	if d := later(0); d.Allowed || d.RetryAfter > time.Hour {
+		t.Errorf("after the death: %+v", d)
+	}
+	if d := later(time.Hour); d.Remaining != 10_000 {
+		t.Errorf("an hour later: %+v", d)
+	}
+}
+
+// takePlaces takes all places, says so, and waits.
+func takePlaces(t *testing.T, url string, limit *weir.Compiled) {
+	s := testcall.Must(Open(url))(t)
+	var wg sync.WaitGroup
+	for range 100 {
+		wg.Go(func() {
+			for range 100 {
+				if d, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}); err != nil || !d[0].Allowed {
+					t.Errorf("%+v, %v", d, err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	fmt.Println("all places are taken")
+	select {}
 }

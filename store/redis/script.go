@@ -123,6 +123,7 @@ func (s *script) run(ctx context.Context, client Client, keys []string, arg stri
 var needOf = [...]needs{
 	weir.TokenBucket: needBucket, weir.LeakyBucket: needBucket, weir.FixedWindow: needFixedWindow,
 	weir.SlidingWindow: needSlidingWindow, weir.SlidingLog: needSlidingLog, weir.SlidingBuckets: needSlidingBuckets,
+	weir.InFlight: needSlidingLog,
 }
 
 // needsOf returns which features a check needs. Refunds and holds are rare, so one script
@@ -131,7 +132,7 @@ func needsOf(c *check) needs {
 	switch {
 	case c.verb.holds():
 		return needAll
-	case c.verb == refund:
+	case c.verb == refund || c.verb == renew:
 		return needAll &^ needHolds
 	}
 	n := needs(0)

@@ -16,8 +16,6 @@ type chain struct {
 	first, last *check
 	count       int
 	plain       bool // each asks for one unit, and waits for any time
-	holds       bool // some are about holds
-	list        int  // of the key of the open ones, if there are
 }
 
 // sortSingles puts a batch in order, if it is of such requests.
@@ -48,42 +46,29 @@ func (r *request) sortSingles() bool {
 		if !r.chainUp() {
 			return false
 		}
-		r.keys = make([]string, len(r.chains), 3*len(r.batch))
+		r.keys = make([]string, len(r.chains), 2*len(r.batch))
 		for i := range r.chains {
 			r.keys[i] = r.chains[i].first.keys[0]
 		}
 	}
 	if r.needs&needHolds != 0 {
-		r.addHoldKeys()
+		r.addRecords()
 	}
 	return true
 }
 
-// addHoldKeys adds the lists of open holds, and the records. Those of holds to be settled are
-// at the end, because the script reads them only if a hold is not open any more.
-func (r *request) addHoldKeys() {
-	for i := range r.chains {
-		if ch := &r.chains[i]; ch.holds {
-			r.keys = append(r.keys, ch.first.listKey(0))
-			ch.list = len(r.keys)
-		}
-	}
+// addRecords adds those of holds.
+func (r *request) addRecords() {
 	known := make(map[string]int, len(r.batch))
-	r.addRecords(reserve, known)
-	r.read = len(r.keys)
-	r.addRecords(settle, known)
-}
-
-func (r *request) addRecords(verb verb, known map[string]int) {
 	for _, c := range r.batch {
-		if c.verb == verb {
+		if c.verb != take {
 			c.hold.at = position(known, &r.keys, c.hold.record)
 		}
 	}
 }
 
 func newChain(c *check) chain {
-	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0]), holds: c.verb != take}
+	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0])}
 }
 
 func asksForOne(op *weir.Op) bool { return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always }
@@ -110,7 +95,7 @@ func (r *request) chainUp() bool {
 		}
 		ch.last.next, ch.last = c, c
 		ch.count++
-		ch.plain, ch.holds = ch.plain && asksForOne(op), ch.holds || c.verb != take
+		ch.plain = ch.plain && asksForOne(op)
 	}
 	if len(limits) > 1 {
 		slices.SortStableFunc(r.chains, func(a, b chain) int { return limits[a.limit] - limits[b.limit] })
@@ -127,8 +112,7 @@ func (r *request) encodeSingles(now int64) string {
 	if holds {
 		b = slices.Grow(b, 256*len(r.batch))
 		b.number(int64(len(r.chains)))
-		b.number(int64(r.read))
-		length += 2
+		length++
 	}
 	for rest := r.chains; len(rest) > 0; {
 		limit, n := rest[0].limit, 1
@@ -168,8 +152,7 @@ func (p *packer) chain(ch *chain) (length int) {
 // held packs one of which some requests may be about holds.
 func (p *packer) held(ch *chain) (length int) {
 	p.number(int64(ch.count))
-	p.number(int64(ch.list))
-	length = 2
+	length = 1
 	for c := ch.first; c != nil; c = c.next {
 		p.number(int64(c.verb))
 		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))

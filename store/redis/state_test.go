@@ -16,7 +16,7 @@ import (
 // remembered reads what Redis remembers of an op's key, in words.
 func remembered(t *testing.T, client rueidis.Client, s *Store, op weir.Op) string {
 	t.Helper()
-	if op.Limit.Algorithm() == weir.SlidingLog {
+	if arithmeticOf(op.Limit) == weir.SlidingLog {
 		return readLog(t, client, s.keyOf(&op), op.Limit).String()
 	}
 	raw, err := client.Do(t.Context(), client.B().Get().Key(s.keyOf(&op)).Build()).ToString()
@@ -48,7 +48,7 @@ func remembered(t *testing.T, client rueidis.Client, s *Store, op weir.Op) strin
 // entries of a log, the older sub-windows that count at the last charge.
 func inWords(limit *weir.Compiled, r weir.Record) string {
 	n := limit.Numbers()
-	switch limit.Algorithm() {
+	switch arithmeticOf(limit) {
 	case weir.SlidingLog:
 		return arithmeticLog(limit, r).String()
 	case weir.SlidingBuckets:
@@ -73,6 +73,7 @@ func TestStateIsTheArithmetics(t *testing.T) {
 		"sliding_window 5/1m", "sliding_window 1000003/10d count_denied", "sliding_window 900000000000/3650d",
 		"sliding_buckets 5/1m", "sliding_buckets 9/1m buckets 7 count_denied",
 		"sliding_log 5/1m", "sliding_log 30/1m", "sliding_log 5/1m count_denied", "sliding_log 9/3650d",
+		"in_flight 5/1m", "in_flight 30/1m",
 		"token_bucket 5/1m", "token_bucket 7/1m burst 11", "token_bucket 1000003/1d burst 104249",
 		"leaky_bucket 5/1m", "leaky_bucket 7/1m burst 9 shape",
 	} {

@@ -26,8 +26,9 @@
 // for byte; if it begins with a closing brace, a % comes before it. The braces put all limits
 // of one client on one slot of a cluster.
 //
-// The open holds of a client are in "PREFIX %holds: NAME : KIND { KEY }", and each hold has a
-// record "PREFIX %hold: { ID }" until a minute after it has expired.
+// The open holds of a client are behind its usage; of sliding logs and sliding buckets they
+// are in "PREFIX %holds: NAME : KIND { KEY }". Each hold has a record "PREFIX %hold: { ID }"
+// until a minute after it has expired.
 package redis
 
 import (
@@ -203,7 +204,11 @@ func (s *Store) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) (
 	if err := weir.ValidateTake(ops); err != nil {
 		return dst, err
 	}
-	return s.do(ctx, dst, verbFor(take, ops), ops)
+	verb := take
+	if len(ops) > 0 && ops[0].Renews() {
+		verb = renew
+	}
+	return s.do(ctx, dst, verbFor(verb, ops), ops)
 }
 
 // Peek implements weir.Store.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -52,6 +53,7 @@ func testHoldModel(t *testing.T, open Open) {
 // releasing are the same limits, but holds that expire give their units back.
 func releasing(t *testing.T, all []*weir.Compiled) []*weir.Compiled {
 	t.Helper()
+	all = slices.DeleteFunc(all, func(c *weir.Compiled) bool { return c.Algorithm() == weir.InFlight }) // always do
 	for i := range all {
 		l := all[i].Limit()
 		l.Release = true

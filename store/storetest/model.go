@@ -3,6 +3,7 @@ package storetest
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"time"
 
@@ -72,6 +73,15 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 			}
 			taken = append(taken[max(0, len(taken)-5):], ops...)
 		}
+		if renewed := renewable(random, taken); len(renewed) > 0 {
+			got, err := subject.Store.Take(t.Context(), nil, renewed...)
+			must(err)
+			want, err := model.Take(t.Context(), nil, renewed...)
+			must(err)
+			if !slices.Equal(got, want) {
+				t.Fatalf("seed %d, step %d at %d: renew %+v:\n got %+v\nwant %+v", seed, step, now, renewed, got, want)
+			}
+		}
 		if len(taken) > 0 && random.IntN(4) == 0 {
 			back := refundable(random, taken)
 			must(subject.Store.Refund(t.Context(), back...))
@@ -82,6 +92,17 @@ func history(t *testing.T, subject Subject, only *weir.Compiled, steps int) {
 			must(model.Reset(t.Context(), ops...))
 		}
 	}
+}
+
+// renewable draws places from what was taken.
+func renewable(random *rand.Rand, taken []weir.Op) (ops []weir.Op) {
+	for _, op := range taken {
+		if op.Limit.Algorithm() == weir.InFlight && op.Receipt != 0 && random.IntN(4) == 0 {
+			op.Cost, op.Always, op.Look = 1, true, false
+			ops = append(ops, op)
+		}
+	}
+	return ops
 }
 
 // refundable draws from what was taken: one or several, in any order, now and then

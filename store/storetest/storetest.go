@@ -36,6 +36,7 @@ func Run(t *testing.T, open Open) {
 	t.Run("Scenarios", func(t *testing.T) { testScenarios(t, open) })
 	t.Run("Model", func(t *testing.T) { testModel(t, open) })
 	t.Run("ExactlyN", func(t *testing.T) { testExactlyN(t, open) })
+	t.Run("InFlight", func(t *testing.T) { testInFlight(t, open) })
 	t.Run("AllOrNone", func(t *testing.T) { testAllOrNone(t, open) })
 	t.Run("Expiry", func(t *testing.T) { testExpiry(t, open) })
 	t.Run("Cancelled", func(t *testing.T) { testCancelled(t, open) })
@@ -68,7 +69,7 @@ func limits(t *testing.T, n string) []*weir.Compiled {
 		"fixed_window N/1m", "fixed_window N/1m count_denied", "N/hour zone Asia/Kolkata", "N/month starts 31",
 		"sliding_window N/1m", "sliding_window N/1m count_denied",
 		"sliding_buckets N/1m", "sliding_buckets N/1m buckets 7 count_denied",
-		"sliding_log N/1m", "sliding_log N/1m count_denied",
+		"sliding_log N/1m", "sliding_log N/1m count_denied", "in_flight N/1m",
 		"token_bucket N/1m", "token_bucket 7/1m burst N",
 		"leaky_bucket N/1m", "leaky_bucket 7/1m burst N shape",
 	} {

@@ -40,7 +40,7 @@ func (p *tab) settle() {
 
 const furnishedRules = `rules:
   - {id: login, description: stop password guessing, match: {method: POST, path: /api/login}, key: ip, algorithm: sliding_log, limit: 5/1h}
-  - {id: api, match: {path: /api/**}, key: user, limit: 30/1s}
+  - {id: api, match: {path: /api/**}, key: user, limit: 30/1s, warn: 90%}
   - {id: search, match: {path: /api/search}, key: user, limit: 8/1s, mode: shadow}
   - {id: everything, key: global, limit: 1000/1s}
 `
@@ -65,6 +65,7 @@ func furnished(t *testing.T, seconds int) (*process, *browser, []place) {
 	}
 	post("/v1/overrides", `{"rule": "api", "key": "user:alice", "limit": "60/1s", "for": "2h", "reason": "imports today"}`)
 	post("/v1/counters/add", `{"add": [{"name": "views", "by": 48210}, {"name": "likes", "by": 1207}, {"name": "shares", "by": 96}]}`)
+	post("/v1/distributions/observe", `{"observe": [{"name": "checkout_ms", "values": [38, 41, 41, 44, 47, 52, 58, 71, 120, 640]}]}`)
 	post("/v1/boards/score", `{"board": {"name": "songs"}, "score": [{"member": "Blue Hour", "by": 812}, {"member": "Long Way Down", "by": 640}, {"member": "Paper Boats", "by": 377}]}`)
 	post("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 3600, "threshold": 2}, "items": ["lamp", "chair"]}`)
 	post("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 3600, "threshold": 2}, "items": ["lamp"]}`)
@@ -91,7 +92,7 @@ func furnished(t *testing.T, seconds int) (*process, *browser, []place) {
 		{"history", "rules/history/2", "table.diff", "2000/1s", ""},
 		{"clients", "clients", id("hot-denied"), "user:", ""},
 		{"client", "clients?key=ip:192.0.2.1", id("standing"), "0 / 5", "dashboard-client"},
-		{"counters", "counters?name=views&name=likes&name=shares&board=songs&hot=goods&hot_window_s=3600&hot_threshold=2", "tr[data-item=lamp]", "hot", "dashboard-counters"},
+		{"counters", "counters?name=views&name=likes&name=shares&board=songs&hot=goods&hot_window_s=3600&hot_threshold=2&dist=checkout_ms", "tr[data-item=lamp]", "hot", "dashboard-counters"},
 		{"alerts", "alerts", "[data-alert]", "threshold", ""},
 		{"playground", "playground", id("numbers"), "leaky_bucket shape", "dashboard-playground"},
 	}

@@ -369,7 +369,7 @@ func TestDashboardCounters(t *testing.T) {
 	}
 	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 41.5}, {"name": "<img src=x>,likes", "window": "day"}]}`)
 	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "distinct": true, "members": ["alice", "bob", "alice"]}]}`)
-	send("/v1/distributions/observe", `{"observe": [{"name": "ms", "values": [12, 12, 12, 480]}]}`)
+	send("/v1/distributions/observe", `{"observe": [{"name": "ms", "values": [40, 47, 47, 480]}]}`)
 	send("/v1/boards/score", `{"board": {"name": "week"}, "score": [{"member": "alice", "by": 7}, {"member": "bob\u202e", "by": 9}]}`)
 	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp", "lamp", "chair"]}`)
 	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp"]}`)
@@ -391,7 +391,7 @@ func TestDashboardCounters(t *testing.T) {
 	page.press(id("ask-distinct"))
 	page.see("tr[data-counter=views]", "42")
 	page.fill(id("ask-dist"), "ms")
-	page.see("tr[data-point=all]", "480")
+	page.see("tr[data-point=all]", "4\t46.7\t480\t480\t480")
 
 	page.fill(id("ask-board"), "week")
 	page.see(id("answer-board")+" tr:first-child", "bob⟨202E⟩")

@@ -199,6 +199,30 @@ func TestDashboardPlayground(t *testing.T) {
 	waitFor(t, "the log", func() bool { return page.played("7/1s") == want.rows() })
 	page.fill(id("play-limit"), "many")
 	page.see(id("play-wrong"), "limits[0]")
+
+	// A quota of a billing month has dates in its zone, and months as long as they are.
+	const month = "10/month zone Asia/Shanghai starts 15"
+	page.fill(id("play-log"), "2026-02-14T15:59:59Z\n2026-02-14T16:00:00Z\n2026-02-14T16:00:01Z\n")
+	page.fill(id("play-limit"), "1"+month[2:])
+	waitFor(t, "a log across the billing day", func() bool { return page.played("1"+month[2:]) == "fixed_window 2 1 0 2 2\n" })
+	page.fill(id("play-limit"), month)
+	page.choose(id("play-pattern"), "overload")
+	want = simulated(t, month, "overload")
+	waitFor(t, "four months", func() bool { return page.played(month) == want.rows() })
+	page.see(id("simulation"), "within a month; the limit is 10.")
+	page.see(id("simulation"), "other algorithms are left out")
+	page.see(id("simulation"), "times are in Asia/Shanghai.")
+	var drawn struct {
+		Ticks  string
+		Inside bool
+	}
+	if err := page.eval(`(([svg, worst]) => ({
+		Ticks: [...svg.querySelectorAll('line.tick + text')].map(e => e.textContent).join(' '),
+		Inside: worst.left >= svg.getBoundingClientRect().left && worst.right <= svg.getBoundingClientRect().right && worst.width > 50,
+	}))([document.querySelector('[data-testid=lanes]'), document.querySelector('rect.worst').getBoundingClientRect()])`, &drawn); err != nil ||
+		drawn.Ticks != "2026-01-15 2026-02-15 2026-03-15 2026-04-15" || !drawn.Inside {
+		t.Errorf("the axis of four months has %+v, %v", drawn, err)
+	}
 }
 
 // simulation is what weir simulate says.

@@ -33,6 +33,7 @@ const atTheGate = `rules:
     key: ip
     algorithm: sliding_log
     limit: 3/1h
+    warn: 60%
     deny: {message: too many logins}
   - {id: mine, match: {path: /mine}, key: user, algorithm: sliding_log, limit: 2/1h}
   - {id: shop, match: {host: shop.example.com, path: /shop}, key: ip, algorithm: sliding_log, limit: 1/1h}
@@ -133,6 +134,9 @@ func limitsHold(t *testing.T, f *fleet) {
 		}
 		if got := h.Get("X-RateLimit-Remaining"); f.tells && got != fmt.Sprint(2-i) {
 			t.Errorf("request %d: %q remain", i+1, got)
+		}
+		if got := len(h.Values("RateLimit-Warning")); f.tells && got != min(i, 1) { // from the second on
+			t.Errorf("request %d: RateLimit-Warning is %q", i+1, h.Values("RateLimit-Warning"))
 		}
 		for _, name := range aboutLimits {
 			if f.tells && len(h.Values(name)) != 1 {

@@ -10,15 +10,18 @@ import (
 	"testing"
 	"time"
 
+	weirhq "github.com/weirhq/weir"
 	"github.com/weirhq/weir/client"
+	"github.com/weirhq/weir/counter"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 )
 
 // table is cases.json, which the clients for other languages read, too.
 type table struct {
-	About  string
-	Checks []struct {
+	About    string
+	Counters []counting
+	Checks   []struct {
 		Name  string
 		Steps []step
 	}
@@ -194,7 +197,9 @@ func codeOf(err error) string {
 		return "hold-unknown"
 	case errors.Is(err, client.ErrHoldExpired):
 		return "hold-expired"
-	case status.Code(err) == codes.InvalidArgument:
+	case errors.Is(err, counter.ErrRange):
+		return "out-of-range"
+	case status.Code(err) == codes.InvalidArgument, errors.As(err, new(*weirhq.InvalidError)):
 		return "invalid"
 	}
 	return "another"

@@ -35,8 +35,8 @@ const generated = "Generated from openapi.yaml; do not edit. To write it again: 
 func typescript(all []schema) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "// %s\n\nimport type { Fields } from './decode.js'\n", generated)
-	types := [...]string{text: "string", boolean: "boolean", integer: "number", instant: "Date", stringMap: "Record<string, string>", units: "number | Record<string, number>"}
-	kinds := [...]string{text: "string", boolean: "boolean", integer: "number", instant: "time"}
+	types := [...]string{text: "string", boolean: "boolean", integer: "number", decimal: "number", instant: "Date", stringMap: "Record<string, string>", units: "number | Record<string, number>", texts: "string[]", decimals: "number[]"}
+	kinds := [...]string{text: "string", boolean: "boolean", integer: "number", decimal: "decimal", instant: "time"}
 	for _, s := range all {
 		fmt.Fprintf(&b, "\n%sexport interface %s {\n", comment("", s.about), s.name)
 		for _, f := range s.fields {
@@ -47,7 +47,7 @@ func typescript(all []schema) string {
 			case f.kind == objects:
 				of += "[]"
 			}
-			if s.request || f.kind == object || f.kind == instant && !f.required {
+			if s.request && !f.required || !s.request && (f.kind == object || f.kind == instant) && !f.required {
 				mark = "?"
 				if s.request {
 					of += " | undefined" // what a program does not know
@@ -82,9 +82,10 @@ func python(all []schema) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "# %s\n\nfrom __future__ import annotations\n\n", generated)
 	b.WriteString("from dataclasses import dataclass, field\nfrom datetime import datetime\nfrom typing import Any, ClassVar, Dict, List, Mapping, Optional, Tuple, Union\n")
-	types := [...]string{text: `str = ""`, boolean: "bool = False", integer: "int = 0", instant: "Optional[datetime] = None",
+	types := [...]string{text: `str = ""`, boolean: "bool = False", integer: "int = 0", decimal: "float = 0.0", instant: "Optional[datetime] = None",
+		texts: "List[str] = field(default_factory=list)", decimals: "List[float] = field(default_factory=list)",
 		stringMap: "Mapping[str, str] = field(default_factory=dict)", units: "Union[int, Mapping[str, int]] = 0"}
-	kinds := [...]string{text: `"string"`, boolean: `"boolean"`, integer: `"number"`, instant: `"time"`}
+	kinds := [...]string{text: `"string"`, boolean: `"boolean"`, integer: `"number"`, decimal: `"decimal"`, instant: `"time"`}
 	for _, s := range all {
 		fmt.Fprintf(&b, "\n\n@dataclass\nclass %s:\n", strings.TrimPrefix(s.name, "Check"))
 		if s.about != "" {
@@ -94,10 +95,14 @@ func python(all []schema) string {
 		for _, f := range s.fields {
 			name, of, read := f.wire, "", ""
 			switch {
+			case f.kind == object && f.required:
+				of, read = f.of+" = field(default_factory="+f.of+")", f.of
 			case f.kind == object:
 				of, read = "Optional["+f.of+"] = None", f.of
 			case f.kind == objects:
 				of, read = "List["+f.of+"] = field(default_factory=list)", "["+f.of+"]"
+			case s.request && f.kind == decimal && !f.required:
+				of = "Optional[float] = None"
 			case s.request:
 				of = types[f.kind]
 			case strings.HasSuffix(f.wire, "_ms"):

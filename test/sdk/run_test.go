@@ -93,6 +93,9 @@ func TestTypeScript(t *testing.T) {
 		if got := run(t, packed, "node", "examples/check.mjs"); !strings.HasPrefix(got, "true ") { // on a slow machine it fails open
 			t.Errorf("the example says %q", got)
 		}
+		if got := run(t, packed, "node", "examples/counters.mjs"); !strings.HasSuffix(got, " 7 178.25792\n") {
+			t.Errorf("the example of counters says %q", got)
+		}
 		run(t, packed, "node", "--input-type=module", "--eval", example(t, typescriptDir, "js"))
 		for _, name := range []string{"README.md", "LICENSE", "dist/index.d.ts", "dist/express.js", "dist/fastify.js"} {
 			if _, err := os.Stat(filepath.Join(to, name)); err != nil {
@@ -150,6 +153,9 @@ func TestPython(t *testing.T) {
 			"sys.argv[1]), weir.__file__; runpy.run_path(sys.argv[2])", to, filepath.Join(examples, "check.py"))
 		if !strings.HasPrefix(got, "True ") {
 			t.Errorf("the example says %q", got)
+		}
+		if got := run(t, to, "python3", "-c", "import runpy, sys; runpy.run_path(sys.argv[1])", filepath.Join(examples, "counters.py")); !strings.HasSuffix(got, " 7 178.25792\n") {
+			t.Errorf("the example of counters says %q", got)
 		}
 		run(t, to, "python3", "-c", example(t, pythonDir, "python"))
 		for _, name := range []string{"weir/py.typed", "weir_client-0.1.0.dist-info/licenses/LICENSE"} {

@@ -13,10 +13,13 @@ export function count(n: number | null | undefined, lang: string): string {
 }
 
 // amount is what an application counts: exact to six decimals, and never shortened.
-export function amount(n: number | null | undefined, lang: string): string {
+export function amount(n: number | null | undefined, lang: string, options: Intl.NumberFormatOptions = { maximumFractionDigits: 6 }): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
-  return new Intl.NumberFormat(lang, { maximumFractionDigits: 6 }).format(n)
+  return new Intl.NumberFormat(lang, options).format(n)
 }
+
+// estimate is an amount that is known to about a hundredth.
+export const estimate = (n: number | null | undefined, lang: string): string => amount(n, lang, { maximumSignificantDigits: 3 })
 
 // rate is of something a second.
 export function rate(n: number | null | undefined, lang: string): string {

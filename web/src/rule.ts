@@ -6,7 +6,8 @@ import type { List, Quota, Rule, RuleProblem, Words } from './api/types'
 export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_buckets', 'sliding_log', 'leaky_bucket']
 
 const fields = [
-  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'tiers', 'overrides',
+  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'concurrency', 'hold_ttl',
+  'tiers', 'overrides',
   'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'warn', 'deny',
 ]
 
@@ -78,26 +79,28 @@ export function calendar(of: { zone?: string; starts?: string | number }): strin
 }
 
 // quota writes a tier's or a client's limit: "1000/1m burst 2000", "50/1s, 10000/1d",
-// "10000/month starts 15".
+// "10000/month starts 15", "100/1m concurrency 5".
 export function quota(of: Quota): string {
   if (typeof of === 'string' || Array.isArray(of)) return words(of)
-  return limits(of) + (of.burst === undefined ? '' : ' burst ' + of.burst) + calendar(of)
+  return (limits(of) + (of.burst === undefined ? '' : ' burst ' + of.burst) + calendar(of) + (of.concurrency === undefined ? '' : ' concurrency ' + of.concurrency)).trim()
 }
 
 // fromQuota is the other way round.
 export function fromQuota(text: string): Quota {
-  const options: { burst?: number; zone?: string; starts?: string | number } = {}
+  const options: { burst?: number; zone?: string; starts?: string | number; concurrency?: number } = {}
   for (let rest = text; ; ) {
-    const found = /\s+(?:burst\s+(\d+)|zone\s+(\S+)|starts\s+(\S+))\s*$/.exec(rest)
+    const found = /(?:^|\s+)(?:burst\s+(\d+)|zone\s+(\S+)|starts\s+(\S+)|concurrency\s+(\d+))\s*$/.exec(rest)
     if (!found) {
       const all = fromWords(rest) ?? ''
       if (Object.keys(options).length === 0) return all
+      if (all === '' && options.concurrency !== undefined) return options
       return Array.isArray(all) ? { limits: all, ...options } : { limit: all, ...options }
     }
-    const [, burst, zone, starts] = found
+    const [, burst, zone, starts, concurrency] = found
     if (burst !== undefined) options.burst = Number(burst)
     if (zone !== undefined) options.zone = zone
     if (starts !== undefined) options.starts = /^\d+$/.test(starts) ? Number(starts) : starts
+    if (concurrency !== undefined) options.concurrency = Number(concurrency)
     rest = rest.slice(0, found.index)
   }
 }

@@ -34,13 +34,14 @@ interface Limits {
   burst?: number
   zone?: string
   starts?: string | number
+  concurrency?: number
 }
 
 function asQuota(of: Quota | Rule): Limits {
   if (typeof of === 'string') return { limit: of }
   if (Array.isArray(of)) return { limits: of }
-  const { limit, limits, burst, zone, starts } = of
-  return Object.fromEntries(Object.entries({ limit, limits, burst, zone, starts }).filter(([, value]) => value !== undefined))
+  const { limit, limits, burst, zone, starts, concurrency } = of
+  return Object.fromEntries(Object.entries({ limit, limits, burst, zone, starts, concurrency }).filter(([, value]) => value !== undefined))
 }
 
 function changed(of: Limits, rule: Rule, seconds: number, units: number): Limits {

@@ -15,6 +15,7 @@ local told = {
 	["x-ratelimit-degraded"] = "txn.weir_degraded",
 	["ratelimit-policy"] = "txn.weir_policy",
 	["ratelimit"] = "txn.weir_ratelimit",
+	["ratelimit-warning"] = "txn.weir_warning",
 }
 
 -- Headers that are not sent to weir. Some are about the connection or the body. A client

@@ -17,7 +17,7 @@ import (
 	"github.com/weirhq/weir/middleware/grpclimit"
 )
 
-// call is one call of the management.
+// call is one call that may need a token.
 type call struct {
 	context.Context
 	method string
@@ -31,6 +31,12 @@ const requestID = "x-request-id"
 
 // managed answers a call of the management, if the caller may make it.
 func managed[A any](ctx context.Context, s *Server, method string, needs bearer.Scope, do func(*call) (*A, error)) (*A, error) {
+	return guarded(ctx, s, method, manage.Visit{Needs: needs}, do)
+}
+
+// guarded answers a call, if the guard allows the visit. Calls that are not counted are not
+// logged, either: applications make them as often as they like.
+func guarded[A any](ctx context.Context, s *Server, method string, visit manage.Visit, do func(*call) (*A, error)) (*A, error) {
 	start := time.Now()
 	md, _ := metadata.FromIncomingContext(ctx)
 	c := &call{Context: ctx, method: method, id: manage.RequestIDs(md[requestID])[0]}
@@ -38,7 +44,7 @@ func managed[A any](ctx context.Context, s *Server, method string, needs bearer.
 	_ = grpc.SetHeader(ctx, metadata.Pairs(requestID, c.id)) // fails if there is no client to tell
 
 	var answer *A
-	err := s.allow(c, md, needs)
+	err := s.allow(c, md, visit)
 	if often, ok := errors.AsType[*manage.TooOftenError](err); ok {
 		return nil, grpclimit.Describe(often.Verdict).Err() // costs less to send than to log
 	}
@@ -48,13 +54,15 @@ func managed[A any](ctx context.Context, s *Server, method string, needs bearer.
 	if f, ok := errors.AsType[*fault](err); ok {
 		f.id = c.id
 	}
-	s.report(c, err, time.Since(start))
+	if !visit.Uncounted {
+		s.report(c, err, time.Since(start))
+	}
 	return answer, err
 }
 
 // allow is an error if the caller may not do that.
-func (s *Server) allow(c *call, md metadata.MD, needs bearer.Scope) error {
-	visit := manage.Visit{Client: c.client, Credentials: manage.Credentials{Authorization: md["authorization"]}, Needs: needs}
+func (s *Server) allow(c *call, md metadata.MD, visit manage.Visit) error {
+	visit.Client, visit.Authorization = c.client, md["authorization"]
 	caller, err := s.options.Guard.Allow(c, s.options.Tokens(), visit)
 	c.holder = caller.Name
 	var often *manage.TooOftenError

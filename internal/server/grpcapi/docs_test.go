@@ -137,14 +137,16 @@ func TestDocsAreComplete(t *testing.T) {
 		t.Fatal(err)
 	}
 	var rows []string
-	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc} {
+	for _, d := range []grpc.ServiceDesc{pb.Limiter_ServiceDesc, pb.Rules_ServiceDesc, pb.Keys_ServiceDesc, pb.Counters_ServiceDesc} {
 		for _, m := range d.Methods {
-			scope := bearer.Read.String()
-			switch call := managedCalls["/"+d.ServiceName+"/"+m.MethodName]; {
-			case call.call == nil:
+			name, scope := "/"+d.ServiceName+"/"+m.MethodName, bearer.Read.String()
+			switch call, counts := managedCalls[name], counterCalls[name]; {
+			case call.call == nil && counts.call == nil:
 				scope = "none"
 			case call.changes:
 				scope = bearer.Admin.String()
+			case counts.changes:
+				scope = bearer.Use.String()
 			}
 			rows = append(rows, fmt.Sprintf("| `%s/%s` | %s | ", strings.TrimPrefix(d.ServiceName, "weir.v1."), m.MethodName, scope))
 		}
@@ -158,7 +160,7 @@ func TestDocsAreComplete(t *testing.T) {
 			t.Errorf("docs/reference/grpc.md lacks the line %s", row)
 		}
 	}
-	if n := len(regexp.MustCompile("(?m)^\\| `(Limiter|Rules|Keys)/").FindAll(doc, -1)); n != methods {
+	if n := len(regexp.MustCompile("(?m)^\\| `(Limiter|Rules|Keys|Counters)/").FindAll(doc, -1)); n != methods {
 		t.Errorf("docs/reference/grpc.md lists %d methods, there are %d", n, methods)
 	}
 	if n := len(regexp.MustCompile("(?m)^\\| `[A-Z_]+` \\| `").FindAll(doc, -1)); n != len(kinds) {

@@ -16,6 +16,7 @@ import (
 	healthpb "google.golang.org/grpc/health/grpc_health_v1"
 	reflectionpb "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/weirhq/weir/internal/manage"
@@ -76,6 +77,7 @@ func TestHostileMessages(t *testing.T) {
 		{"many headers in many requests", pb.Limiter_CheckMany_FullMethodName, append([]byte{0x0a, 0xa0, 0x8d, 0x06}, empty(0x42, 100_000)...), codes.InvalidArgument, nil},
 		{"health", healthpb.Health_Check_FullMethodName, named, codes.ResourceExhausted, nil},
 		{"a document without a token", pb.Rules_ValidateRules_FullMethodName, document, codes.Unauthenticated, nil},
+		{"counters without a token", pb.Counters_AddCounters_FullMethodName, empty(0x0a, 200<<10), codes.Unauthenticated, nil},
 		{"a key", pb.Keys_GetKey_FullMethodName, document, codes.Unauthenticated, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -86,6 +88,33 @@ func TestHostileMessages(t *testing.T) {
 			}
 			if most > 64<<20 {
 				t.Errorf("it took %d MiB", most>>20)
+			}
+			t.Logf("%d MiB", most>>20)
+		})
+	}
+}
+
+// The same of counters: many of them, many members of one, and many members of each.
+func TestHostileCounters(t *testing.T) {
+	s := newStand(t, Options{})
+	empty := func(tag byte, size int) []byte { return bytes.Repeat([]byte{tag, 0}, size/2) }
+	within := func(message []byte) []byte { return protowire.AppendBytes([]byte{0x0a}, message) }
+	for name, c := range map[string]struct {
+		message []byte
+		want    codes.Code
+	}{
+		"long":                  {empty(0x0a, 1<<20), codes.ResourceExhausted},
+		"many counters":         {empty(0x0a, 250<<10), codes.InvalidArgument},
+		"many keys":             {within(empty(0x0a, 250<<10)), codes.InvalidArgument},
+		"many members":          {within(empty(0x1a, 250<<10)), codes.InvalidArgument},
+		"many members of each":  {bytes.Repeat(within(empty(0x1a, 1<<10)), 250), codes.InvalidArgument},
+		"a long list of nobody": {bytes.Repeat(within(nil), 500), codes.InvalidArgument},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var got map[codes.Code]int
+			most := testheap.Peak(func() { got = s.hurl(t.Context(), pb.Counters_AddCounters_FullMethodName, c.message, 64) })
+			if got[c.want] == 0 || got[c.want]+got[codes.Unavailable] != 64 || most > 64<<20 {
+				t.Errorf("answered %v, want %s; it took %d MiB", got, c.want, most>>20)
 			}
 			t.Logf("%d MiB", most>>20)
 		})

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	countermemory "github.com/weirhq/weir/counter/memory"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/repo"
@@ -136,10 +137,11 @@ type stand struct {
 	grpc   *grpc.Server
 	conn   *grpc.ClientConn
 
-	limiter pb.LimiterClient
-	admin   pb.RulesClient
-	keys    pb.KeysClient
-	health  healthpb.HealthClient
+	limiter  pb.LimiterClient
+	admin    pb.RulesClient
+	keys     pb.KeysClient
+	counters pb.CountersClient
+	health   healthpb.HealthClient
 }
 
 // newEngine is an engine on a store of its own.
@@ -206,6 +208,9 @@ func standOn(t testing.TB, o Options, listen net.Listener, target string, more [
 		t.Fatal(err)
 	}
 	o.Engine = s.engine
+	if o.Counters == nil {
+		o.Counters = countermemory.New(countermemory.Options{Clock: s.micros})
+	}
 	if o.Apply == nil {
 		o.Apply = install
 	}
@@ -232,7 +237,7 @@ func standOn(t testing.TB, o Options, listen net.Listener, target string, more [
 		}
 	})
 	s.limiter, s.admin, s.keys = pb.NewLimiterClient(s.conn), pb.NewRulesClient(s.conn), pb.NewKeysClient(s.conn)
-	s.health = healthpb.NewHealthClient(s.conn)
+	s.counters, s.health = pb.NewCountersClient(s.conn), healthpb.NewHealthClient(s.conn)
 	return s
 }
 
@@ -256,12 +261,14 @@ func openRules(t testing.TB, source string) *filerepo.Repository {
 const (
 	adminToken  = "an-admin-token-of-the-tests"
 	readerToken = "a-reader-token-of-the-tests"
+	userToken   = "a-user-token-of-the-tests"
 )
 
-// tokens is a list with alice, who may do everything, and bob, who may look.
+// tokens is a list with alice, who may do everything, bob, who may look, and carol, who may
+// also count.
 func tokens(t testing.TB) func() *bearer.List {
 	t.Helper()
-	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\n"))
+	list, err := bearer.Parse([]byte("alice admin " + adminToken + "\nbob read " + readerToken + "\ncarol use " + userToken + "\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

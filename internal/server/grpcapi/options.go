@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/netip"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/weirhq/weir/internal/clientip"
@@ -48,13 +49,15 @@ type Server struct {
 	policies manage.Policies
 
 	open     *inbound.Guard  // of what anybody may call
-	managed  *inbound.Guard  // of what needs a token
+	managed  *inbound.Guard  // of the management, which needs a token
+	counting *inbound.Guard  // of counters, which need one, too
 	longest  time.Duration   // a call may take
 	poll     time.Duration   // how often a watcher of the health looks
 	streams  chan struct{}   // has room for those that may be open at once
 	down     context.Context // ended by Shutdown
 	shutDown context.CancelFunc
 	names    func() map[string]bool // of the services that are registered
+	warned   atomic.Int64           // the second in which the store of counters was last reported
 }
 
 // New returns the API of an engine and its rules.
@@ -72,7 +75,7 @@ func New(o Options) (*Server, error) {
 		names: func() map[string]bool { return known(o.HealthNames) },
 	}
 	s.down, s.shutDown = context.WithCancel(context.Background())
-	s.open, s.managed = newOpen(), newManaged(s.knows)
+	s.open, s.managed, s.counting = newOpen(), newManaged(s.knows), newCounting(s.knows)
 	return s, nil
 }
 
@@ -84,6 +87,9 @@ func (s *Server) Register(r grpc.ServiceRegistrar) {
 	pb.RegisterLimiterServer(open, limiter{s: s})
 	pb.RegisterRulesServer(managed, rules{s: s})
 	pb.RegisterKeysServer(managed, keys{s: s})
+	if s.options.Counters != nil {
+		pb.RegisterCountersServer(s.counting.Registrar(r), counters{s: s})
+	}
 	healthpb.RegisterHealthServer(open, health{s: s})
 	describer, ok := r.(reflection.GRPCServer)
 	if !ok {

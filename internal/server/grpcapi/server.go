@@ -5,9 +5,8 @@
 //	api.Register(server)
 //
 // It has the services of package weir.v1, grpc.health.v1 and reflection. Limiter needs
-// no token. Rules and Keys are management: they need a token as soon as there is a list
-// of tokens. docs/reference/grpc.md is the reference; calls have the same meaning as in
-// the HTTP API.
+// no token. Rules, Keys and Counters need a token as soon as there is a list of tokens.
+// docs/reference/grpc.md is the reference; calls have the same meaning as in the HTTP API.
 //
 // A denial by a limit is an answer. Every error is a status with an ErrorInfo of
 // google.rpc, whose reason is stable.
@@ -29,6 +28,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/inbound"
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/rule"
@@ -146,6 +146,8 @@ var (
 	manyQuestions = inbound.Bound{Bytes: 1 << 20, Parts: 2 * MaxChecks}
 	oneUsage      = inbound.Bound{Bytes: 4 << 10, Parts: 2 * manage.MaxCosts}
 	oneDocument   = inbound.Bound{Bytes: maxMessage}
+	manyCounters  = inbound.Bound{Bytes: 256 << 10, Parts: 2 * counter.MaxBatch, All: 6 * counter.MaxBatch} // a counter has a key, and all have so many members
+	manyMembers   = inbound.Bound{Parts: 2 * counter.MaxBatch}
 )
 
 // newOpen guards what anybody may call.
@@ -171,9 +173,22 @@ func newManaged(reads func(context.Context) bool) *inbound.Guard {
 	})
 }
 
+// newCounting guards counters, in the same way.
+func newCounting(reads func(context.Context) bool) *inbound.Guard {
+	return inbound.New(inbound.Options{
+		Large: 8 << 20, Decoded: 8 << 20, Reads: reads,
+		Bounds: map[protoreflect.FullName]inbound.Bound{
+			nameOf(&pb.AddCountersRequest{}): manyCounters, nameOf(&pb.SetCountersRequest{}): manyCounters,
+			nameOf(&pb.ResetCountersRequest{}): manyCounters, nameOf(&pb.GetCountersRequest{}): manyCounters,
+			nameOf(&pb.GetCounterHistoryRequest{}): manyCounters, nameOf(&pb.ObserveRequest{}): manyCounters,
+			nameOf(&pb.GetDistributionsRequest{}): manyCounters, nameOf(&pb.CounterDelta{}): manyMembers,
+		},
+	})
+}
+
 func nameOf(m proto.Message) protoreflect.FullName { return m.ProtoReflect().Descriptor().FullName() }
 
-// knows is whether a call comes from somebody who may manage.
+// knows is whether a call has a known token, if one is required.
 func (s *Server) knows(ctx context.Context) bool {
 	md, _ := metadata.FromIncomingContext(ctx)
 	_, err := manage.Identify(s.options.Tokens(), manage.Credentials{Authorization: md["authorization"]}, time.Time{})

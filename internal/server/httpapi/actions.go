@@ -2,6 +2,7 @@ package httpapi
 
 import (
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // ActionsRequest is the body of POST /v1/actions: what a user has done, each once.
@@ -33,12 +34,12 @@ func (h *Handler) recordActions(c *call, want *ActionsRequest) (any, error) {
 	if err := batch("actions", len(want.Actions), maxActions); err != nil {
 		return nil, err
 	}
-	if err := names("actions", want.Actions); err != nil {
+	if err := fieldProblem(manage.CheckNames("actions", want.Actions)); err != nil {
 		return nil, err
 	}
-	zone, err := h.zone(want.Zone, "zone")
-	if err != nil {
-		return nil, err
+	zone, bad := manage.Zone(want.Zone, "zone")
+	if bad != nil {
+		return nil, fieldProblem(bad)
 	}
 	tallies, err := counter.Actions{Store: h.options.Counters, Zone: zone}.Record(c.r.Context(), want.User, want.Actions...)
 	return ActionsAnswer{User: want.User, Actions: tallies}, err
@@ -73,7 +74,7 @@ func (h *Handler) getActionHistory(c *call) (any, error) {
 func (h *Handler) actionsAsked(c *call, more ...string) (q *query, in counter.Actions, names []string) {
 	q = c.queryOfTexts("action", append([]string{"user", "zone"}, more...)...)
 	names = q.list("action", maxActions)
-	zone, err := h.zone(q.text("zone"), "zone")
-	q.wrong(err)
+	zone, bad := manage.Zone(q.text("zone"), "zone")
+	q.wrong(fieldProblem(bad))
 	return q, counter.Actions{Store: h.options.Counters, Zone: zone}, names
 }

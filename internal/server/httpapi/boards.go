@@ -4,6 +4,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // BoardKey names a leaderboard. The same name with another window is another board.
@@ -60,7 +61,7 @@ type PlaceAnswer struct {
 
 // scoreBoard answers POST /v1/boards/score.
 func (h *Handler) scoreBoard(c *call, want *ScoreRequest) (any, error) {
-	board, err := h.board(want.Board, 0, inside("board"))
+	board, err := boardOf(want.Board, 0, inside("board"))
 	if err == nil {
 		err = batch("score", len(want.Score), counter.MaxBatch)
 	}
@@ -70,7 +71,7 @@ func (h *Handler) scoreBoard(c *call, want *ScoreRequest) (any, error) {
 	marks := make([]counter.Mark, len(want.Score))
 	for i, m := range want.Score {
 		marks[i] = counter.Mark{Member: m.Member, By: amount(m.By)}
-		if err := invalidIn(board.ValidateScore(marks[i:i+1]), within("score", i)); err != nil {
+		if err := invalidIn(board.ValidateScore(marks[i:i+1]), manage.Within("score", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -95,7 +96,7 @@ func inside(object string) func(string) string {
 
 // getTop answers GET /v1/boards/top.
 func (h *Handler) getTop(c *call) (any, error) {
-	q, board := h.boardAsked(c, "", "n")
+	q, board := boardAsked(c, "", "n")
 	n := q.whole("n", usualList, 1, counter.MaxTop)
 	if q.err != nil {
 		return nil, q.err
@@ -106,7 +107,7 @@ func (h *Handler) getTop(c *call) (any, error) {
 
 // getStanding answers GET /v1/boards/standing.
 func (h *Handler) getStanding(c *call) (any, error) {
-	q, board := h.boardAsked(c, "member")
+	q, board := boardAsked(c, "member")
 	members := q.list("member", counter.MaxBatch)
 	if q.err != nil {
 		return nil, q.err
@@ -116,13 +117,13 @@ func (h *Handler) getStanding(c *call) (any, error) {
 }
 
 // boardAsked is the board that a query names.
-func (h *Handler) boardAsked(c *call, many string, more ...string) (*query, counter.Board) {
+func boardAsked(c *call, many string, more ...string) (*query, counter.Board) {
 	q := c.queryOfTexts(many, append([]string{"board", "window", "zone", "sliding_s", "ago"}, more...)...)
 	key := BoardKey{
 		Name: q.text("board"), Zone: q.text("zone"),
 		Window: q.window(counter.Ever), SlidingS: q.whole("sliding_s", 0, 1, maxSeconds),
 	}
-	board, err := h.board(key, int(q.whole("ago", 0, 0, counter.BoardWindows-1)), itself)
+	board, err := boardOf(key, int(q.whole("ago", 0, 0, counter.BoardWindows-1)), itself)
 	q.wrong(err)
 	return q, board
 }
@@ -130,11 +131,11 @@ func (h *Handler) boardAsked(c *call, many string, more ...string) (*query, coun
 // maxSeconds is the longest sliding window.
 const maxSeconds = int64(counter.MaxSliding / time.Second)
 
-// board is a board as the store has it.
-func (h *Handler) board(k BoardKey, ago int, field func(string) string) (counter.Board, error) {
-	zone, err := h.zone(k.Zone, field("zone"))
-	if err != nil {
-		return counter.Board{}, err
+// boardOf is a board as the store has it.
+func boardOf(k BoardKey, ago int, field func(string) string) (counter.Board, error) {
+	zone, bad := manage.Zone(k.Zone, field("zone"))
+	if bad != nil {
+		return counter.Board{}, fieldProblem(bad)
 	}
 	if k.SlidingS != 0 {
 		if k.Window != counter.Ever || zone != nil || ago != 0 {

@@ -1,12 +1,11 @@
 package httpapi
 
 import (
-	"cmp"
 	"errors"
-	"fmt"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // MaxCountBody is the longest body of a call that counts, in bytes. The largest batch of
@@ -44,7 +43,7 @@ func counting(serve handler) handler {
 		}
 		answer, err := serve(h, c)
 		if errors.Is(err, counter.ErrRange) {
-			err = outOfRange.of("The counter would leave its range, so nothing was counted; count in larger units, or reset it earlier.")
+			err = outOfRange.of(manage.CounterRange)
 		}
 		return answer, h.storeTrouble(c, err)
 	}
@@ -67,9 +66,9 @@ func (h *Handler) storeTrouble(c *call, err error) error {
 		h.options.Logger.Warn("store of counters or queues unavailable", "route", c.name, "request_id", c.id, "error", err)
 	}
 	if c.r.Method == "GET" || c.r.Method == "HEAD" {
-		return storeGone.of("The store is unavailable; try again soon.").after(outage)
+		return storeGone.of(manage.CountersGone).after(outage)
 	}
-	return storeGone.of("The store is unavailable, and the change may or may not have been made; check, or try again soon.").coded("change-unknown").after(outage)
+	return storeGone.of(manage.CounterUnknown).coded("change-unknown").after(outage)
 }
 
 // invalidIn is a problem of an error of a check, which is a *weir.InvalidError or nil.
@@ -201,13 +200,12 @@ type IDAnswer struct {
 func (h *Handler) addCounters(c *call, want *AddRequest) (any, error) {
 	deltas, keys := make([]counter.Delta, len(want.Add)), make([]CounterKey, len(want.Add))
 	for i, d := range want.Add {
-		key, err := h.counterKey(d.CounterKey, within("add", i))
+		key, err := counterKey(d.CounterKey, manage.Within("add", i))
 		if err != nil {
 			return nil, err
 		}
 		keys[i], deltas[i] = d.CounterKey, d.delta(key)
-		err = cmp.Or(names(within("add", i)("members"), d.Members), invalidIn(counter.ValidateAdd(deltas[i:i+1]), within("add", i)))
-		if err != nil {
+		if err := fieldProblem(manage.CheckDelta(deltas[i], manage.Within("add", i))); err != nil {
 			return nil, err
 		}
 	}
@@ -227,15 +225,18 @@ func amount(by *counter.Amount) counter.Amount {
 func (h *Handler) setCounters(c *call, want *SetRequest) (any, error) {
 	settings := make([]counter.Setting, len(want.Set))
 	for i, s := range want.Set {
-		key, err := h.counterKey(s.CounterKey, within("set", i))
+		key, err := counterKey(s.CounterKey, manage.Within("set", i))
 		if err != nil {
 			return nil, err
 		}
 		if s.Value == nil {
-			field := within("set", i)("value")
+			field := manage.Within("set", i)("value")
 			return nil, badField.of("%s: required; send the new value.", field).in(field).coded("required")
 		}
 		settings[i] = counter.Setting{Key: key, To: counter.Amount(*s.Value)}
+		if err := fieldProblem(manage.CheckSetting(settings[i], manage.Within("set", i))); err != nil {
+			return nil, err
+		}
 	}
 	previous, err := h.options.Counters.Set(c.r.Context(), settings...)
 	answer := SetAnswer{Counters: make([]SetCounter, len(previous))}
@@ -251,7 +252,7 @@ func (h *Handler) resetCounters(c *call, want *ResetRequest) (any, error) {
 	keys := make([]counter.Key, len(want.Reset))
 	for i, k := range want.Reset {
 		var err error
-		if keys[i], err = h.counterKey(k, within("reset", i)); err != nil {
+		if keys[i], err = counterKey(k, manage.Within("reset", i)); err != nil {
 			return nil, err
 		}
 	}
@@ -261,7 +262,7 @@ func (h *Handler) resetCounters(c *call, want *ResetRequest) (any, error) {
 
 // getCounters answers GET /v1/counters.
 func (h *Handler) getCounters(c *call) (any, error) {
-	q, named, keys := h.countersAsked(c)
+	q, named, keys := countersAsked(c)
 	if q.err != nil {
 		return nil, q.err
 	}
@@ -271,7 +272,7 @@ func (h *Handler) getCounters(c *call) (any, error) {
 
 // getCounterHistory answers GET /v1/counters/history.
 func (h *Handler) getCounterHistory(c *call) (any, error) {
-	q, named, keys := h.countersAsked(c, "n")
+	q, named, keys := countersAsked(c, "n")
 	n := q.windows(q.window(counter.Ever))
 	if q.err != nil {
 		return nil, q.err
@@ -292,12 +293,12 @@ func (h *Handler) nextID(c *call, want *IDRequest) (any, error) {
 
 // countersAsked are the counters that a query names: several names, and one group,
 // window and zone for all.
-func (h *Handler) countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys []counter.Key) {
+func countersAsked(c *call, more ...string) (q *query, named []CounterKey, keys []counter.Key) {
 	q = c.queryOfTexts("name", append([]string{"group", "window", "zone", "distinct"}, more...)...)
 	window, distinct := q.window(counter.Ever), q.yes("distinct")
 	for _, name := range q.list("name", counter.MaxBatch) {
 		k := CounterKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone"), Distinct: distinct}
-		key, err := h.counterKey(k, itself)
+		key, err := counterKey(k, itself)
 		q.wrong(err)
 		named, keys = append(named, k), append(keys, key)
 	}
@@ -305,33 +306,9 @@ func (h *Handler) countersAsked(c *call, more ...string) (q *query, named []Coun
 }
 
 // counterKey is a key as the store has it.
-func (h *Handler) counterKey(k CounterKey, field func(string) string) (counter.Key, error) {
-	zone, err := h.zone(k.Zone, field("zone"))
-	if err != nil {
-		return counter.Key{}, err
-	}
-	key := counter.Key{Name: k.Name, Group: k.Group, Window: k.Window, Zone: zone, Distinct: k.Distinct}
-	return key, invalidIn(counter.ValidateKeys([]counter.Key{key}), field)
-}
-
-// within is where the i-th entry of a list has its fields.
-func within(list string, i int) func(string) string {
-	return func(field string) string { return fmt.Sprintf("%s[%d].%s", list, i, field) }
-}
-
-// names is what is wrong with one of a list of names.
-func names(list string, all []string) error {
-	for i, name := range all {
-		if err := invalidIn(counter.ValidateKeys([]counter.Key{{Name: name}}), itemOf(list, i)); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// itemOf is the i-th entry of a list of texts.
-func itemOf(list string, i int) func(string) string {
-	return func(string) string { return fmt.Sprintf("%s[%d]", list, i) }
+func counterKey(k CounterKey, field func(string) string) (counter.Key, error) {
+	key, bad := manage.CounterName(k).Key(field)
+	return key, fieldProblem(bad)
 }
 
 func valued(keys []CounterKey, values []counter.Amount) CountersAnswer {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // DistributionKey names a distribution, as CounterKey does a counter.
@@ -78,14 +79,12 @@ type Percentiles struct {
 	P99   *counter.Amount `json:"p99,omitempty"`
 }
 
-func percentiles(d *counter.Distribution) Percentiles {
-	if d.Count == 0 {
-		return Percentiles{}
+func percentiles(s counter.Summary) Percentiles {
+	if s.Count == 0 {
+		return Percentiles{Start: s.Start}
 	}
-	value := func(a counter.Amount) *counter.Amount { return &a }
 	return Percentiles{
-		Count: d.Count, Sum: value(d.Sum), Mean: value(d.Mean()), Min: value(d.Min), Max: value(d.Max),
-		P50: value(d.Quantile(0.5)), P95: value(d.Quantile(0.95)), P99: value(d.Quantile(0.99)),
+		Start: s.Start, Count: s.Count, Sum: &s.Sum, Mean: &s.Mean, Min: &s.Min, Max: &s.Max, P50: &s.P50, P95: &s.P95, P99: &s.P99,
 	}
 }
 
@@ -93,7 +92,7 @@ func percentiles(d *counter.Distribution) Percentiles {
 func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
 	samples, n := make([]counter.Sample, len(want.Observe)), 0
 	for i, s := range want.Observe {
-		key, err := h.distributionKey(s.DistributionKey, within("observe", i))
+		key, err := distributionKey(s.DistributionKey, manage.Within("observe", i))
 		if err != nil {
 			return nil, err
 		}
@@ -101,7 +100,7 @@ func (h *Handler) observe(c *call, want *ObserveRequest) (any, error) {
 		for j, v := range s.Values {
 			samples[i].Values[j] = counter.Amount(v)
 		}
-		if err := invalidIn(counter.ValidateObserve(samples[i:i+1]), within("observe", i)); err != nil {
+		if err := fieldProblem(manage.CheckSample(samples[i], manage.Within("observe", i))); err != nil {
 			return nil, err
 		}
 		n += len(s.Values)
@@ -118,7 +117,7 @@ func (h *Handler) getDistributions(c *call) (any, error) {
 	var keys []counter.Key
 	for _, name := range q.list("name", counter.MaxBatch) {
 		k := DistributionKey{Name: name, Group: q.text("group"), Window: window, Zone: q.text("zone")}
-		key, err := h.distributionKey(k, itself)
+		key, err := distributionKey(k, itself)
 		q.wrong(err)
 		named, keys = append(named, k), append(keys, key)
 	}
@@ -128,19 +127,16 @@ func (h *Handler) getDistributions(c *call) (any, error) {
 	series, err := h.options.Counters.Distributions(c.r.Context(), n, keys...)
 	answer := DistributionsAnswer{Distributions: make([]DistributionTrack, len(series))}
 	for i, points := range series {
-		track := DistributionTrack{DistributionKey: named[i], Points: make([]Percentiles, len(points))}
-		var merged counter.Distribution
-		for j := range points {
-			track.Points[j] = percentiles(&points[j].Distribution)
-			track.Points[j].Start = points[j].Start
-			merged.Merge(&points[j].Distribution)
+		each, merged := counter.Summarize(points)
+		track := DistributionTrack{DistributionKey: named[i], Points: make([]Percentiles, len(each)), Merged: percentiles(merged)}
+		for j := range each {
+			track.Points[j] = percentiles(each[j])
 		}
-		track.Merged = percentiles(&merged)
 		answer.Distributions[i] = track
 	}
 	return answer, err
 }
 
-func (h *Handler) distributionKey(k DistributionKey, field func(string) string) (counter.Key, error) {
-	return h.counterKey(CounterKey{Name: k.Name, Group: k.Group, Window: k.Window, Zone: k.Zone}, field)
+func distributionKey(k DistributionKey, field func(string) string) (counter.Key, error) {
+	return counterKey(CounterKey{Name: k.Name, Group: k.Group, Window: k.Window, Zone: k.Zone}, field)
 }

@@ -42,6 +42,7 @@ func holdsTried() []tried {
 	expired := func(s *stand, _ string) { s.now.Add(time.Minute.Microseconds()) }
 	all := []tried{
 		{what: "POST /v1/reserve", body: `{"user":"alice","path":"/api/x","cost":{"tokens":5},"ttl_ms":1}`, status: 200},
+		{what: "POST /v1/reserve", body: `{"user":"alice"}`, status: 200, rules: "rules: [{id: at-once, key: user, limit: 5/1m, concurrency: 1, hold_ttl: 30s, tiers: {pro: {concurrency: 5}}}]"},
 		{what: "POST /v1/reserve", body: `{"user":"alice","path":"/api/x","peek":true}`, status: 400},
 		{what: "POST /v1/reserve", body: "{}", status: 403, headers: []string{"Host: evil.example.com"}},
 		{what: "POST /v1/reserve", body: strings.Repeat(" ", MaxCheckBody+1), status: 413},
@@ -114,6 +115,31 @@ func TestHolds(t *testing.T) {
 	var free CheckAnswer
 	if r := s.call("POST /v1/reserve", `{}`).want(t, 200, &free); strings.Contains(string(r.body), "hold") {
 		t.Errorf("nothing was charged: %s", r.body)
+	}
+}
+
+// A hold has a place of a request in flight until it ends; a check has one until it expires.
+func TestHoldsInFlight(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: at-once, key: user, concurrency: 1, hold_ttl: 30s}]")}})
+	var a, denied CheckAnswer
+	s.call("POST /v1/reserve", `{"user":"alice","cost":7,"ttl_ms":90000}`).want(t, 200, &a)
+	if !a.Allowed || a.Results[0].Policy != "concurrency 1" || a.Results[0].Algorithm != "in_flight" || !a.HoldExpiresAt.Equal(begin.Add(30*time.Second)) {
+		t.Fatalf("%+v", a)
+	}
+	s.call("POST /v1/check", `{"user":"alice"}`).want(t, 200, &denied)
+	if denied.Allowed || *denied.RetryAfterMS != 1000 || *denied.Results[0].RetryAfterMS != 30_000 {
+		t.Errorf("%+v", denied)
+	}
+	s.call("POST /v1/settle", `{"hold":"`+a.Hold+`","used":7}`).wantBody(t, 200, `{"state":"settled","parts":[{"rule":"at-once","reserved":1,"used":0}]}`)
+	for _, want := range []bool{true, false} {
+		s.call("POST /v1/check", `{"user":"alice"}`).want(t, 200, &a)
+		if a.Allowed != want {
+			t.Errorf("%+v", a)
+		}
+	}
+	s.now.Add((30 * time.Second).Microseconds())
+	if s.call("POST /v1/check", `{"user":"alice"}`).want(t, 200, &a); !a.Allowed {
+		t.Errorf("after hold_ttl: %+v", a)
 	}
 }
 

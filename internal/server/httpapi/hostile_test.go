@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/weirhq/weir/counter/memory"
+	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/testheap"
 	"github.com/weirhq/weir/rule"
 )
@@ -19,7 +20,7 @@ import (
 // documents of braces once took 21 GB. With the race detector bodies are few
 // and short, as their size only makes it slow; make test sends the long ones without it.
 func TestHostileBodies(t *testing.T) {
-	s := newStand(t, Options{Counters: memory.New(memory.Options{})})
+	s := newStand(t, Options{Service: manage.Service{Counters: memory.New(memory.Options{})}})
 	const full = rule.MaxDocument - 20
 	many := func(s string, times int) string {
 		if raceEnabled {

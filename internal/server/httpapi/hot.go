@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // HotKey names a list of items that are hit, and says which are hot. All who share a
@@ -38,7 +39,7 @@ func (h *Handler) hitItems(c *call, want *HitRequest) (any, error) {
 		return nil, err
 	}
 	for i := range want.Items {
-		if err := invalidIn(list.ValidateHit(want.Items[i:i+1]), itemOf("items", i)); err != nil {
+		if err := invalidIn(list.ValidateHit(want.Items[i:i+1]), manage.Item("items", i)); err != nil {
 			return nil, err
 		}
 	}

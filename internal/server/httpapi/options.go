@@ -21,7 +21,6 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
-	"github.com/weirhq/weir/counter"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/envoyconfig"
@@ -67,10 +66,6 @@ type Options struct {
 	// Stopping is closed when the server stops, so that streams end: a server that stops
 	// in order waits for them. Default never.
 	Stopping <-chan struct{}
-
-	// Counters answers /v1/counters, /v1/boards, /v1/hot, /v1/actions and /v1/ids.
-	// Default none: 404.
-	Counters counter.Store
 
 	// Queues answers /v1/queues. QueueNames are those that the list of them has.
 	// Default none: 404.
@@ -118,7 +113,6 @@ type Handler struct {
 	consulting chan struct{} // has an element for each call that reads statistics
 	patience   time.Duration // how long a follower may take to read an event
 
-	zones   zones        // time zones by name
 	waiting atomic.Int32 // calls that wait for work
 	foreign atomic.Bool  // the log has that somebody calls by a name that is not known
 	warned  atomic.Int64 // the second in which the log was last told of trouble

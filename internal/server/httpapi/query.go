@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/weirhq/weir/counter"
+	"github.com/weirhq/weir/internal/manage"
 )
 
 // query is what a call asks in its URL. It can be read to the end whatever is in it: the
@@ -97,13 +98,9 @@ func (q *query) window(usual counter.Window) counter.Window {
 // usualList is the default length of a list.
 const usualList = 10
 
-// windows is of how many windows the history is meant. What has none has no past.
+// windows is of how many windows the history is meant.
 func (q *query) windows(w counter.Window) int {
-	usual := int64(usualList)
-	if w == counter.Ever {
-		usual = 1
-	}
-	return int(q.whole("n", usual, 1, counter.MaxHistory))
+	return int(q.whole("n", int64(manage.DefaultWindows([]counter.Key{{Window: w}})), 1, counter.MaxHistory))
 }
 
 // list is a parameter that may be there several times, and must be once.

@@ -24,6 +24,7 @@ func TestSimulate(t *testing.T) {
 		{`{"limits":["100/1m burst 20"],"traffic":"poisson","seed":7,"columns":480}`, "100/1m burst 20", "poisson", 7, 480, nil},
 		{`{"limits":["10/1s"],"traffic":"poisson","seed":0}`, "10/1s", "poisson", 0, 60, nil},
 		{`{"limits":["2000000/1h"],"traffic":"1@0s,3@1.5s"}`, "2000000/1h", "1@0s,3@1.5s", 1, 60, nil},
+		{`{"limits":["100/month zone Asia/Shanghai starts 15"],"traffic":"overload"}`, "100/month zone Asia/Shanghai starts 15", "overload", 1, 60, nil},
 		{`{"limits":["10/1s"],"traffic":"burst","algorithms":["sliding_log","leaky_bucket shape"]}`, "10/1s", "burst", 1, 60, []string{"sliding_log", "leaky_bucket shape"}},
 	} {
 		limit := weir.MustParseLimit(c.limit)
@@ -46,6 +47,12 @@ func TestSimulate(t *testing.T) {
 		if got := s.call("POST /v1/simulate", c.body).want(t, 200, nil); !bytes.Equal(got.body, want.Bytes()) {
 			t.Errorf("%s answers\n%s, want\n%s", c.body, got.body, want.Bytes())
 		}
+	}
+	// The dates of a log decide in which month a request is.
+	var months struct{ Simulations []simulate.Report }
+	s.call("POST /v1/simulate", `{"limits":["1/month zone Asia/Shanghai starts 15"],"log":"2026-02-14T15:59:59Z\n2026-02-14T16:00:00Z\n2026-03-14T15:00:00Z"}`).want(t, 200, &months)
+	if got := months.Simulations[0]; got.Lanes[0].Allowed != 2 || got.Lanes[0].Denied != 1 || got.Axis.Ticks[0].Label != "2026-02-15" {
+		t.Errorf("a log of two months: %+v", got)
 	}
 	const log = "2026-01-01T10:00:00Z alice\n2026-01-01T10:00:00.5Z bob 3\n"
 	traffic, err := simulate.ParseLog("log", log, weir.MustParseLimit("2/1s"))
@@ -89,6 +96,9 @@ func TestSimulateProblems(t *testing.T) {
 		{`{"limits":["10/1s"],"traffic":"burst","algorithms":["none"]}`, "algorithms", "none"},
 		{`{"limits":["10/1s"],"traffic":"burst","algorithms":["a","b","c","d","e","f","g","h"]}`, "algorithms", "only 7"},
 		{`{"limits":["2000000/1h"],"traffic":"1@0s","algorithms":["sliding_log"]}`, "algorithms", "sliding_window"},
+		{`{"limits":["10/month"],"traffic":"burst","algorithms":["token_bucket"]}`, "algorithms", "choose fixed_window"},
+		{`{"limits":["10/month starts 32"],"traffic":"burst"}`, "limits[0]", "from 1 to 31"},
+		{`{"limits":["10/month zone Mars/Olympus"],"traffic":"burst"}`, "limits[0]", "Mars/Olympus"},
 		{`{"limits":["10/1s"],"traffic":"burst","columns":481}`, "columns", "1 to 480"},
 		{`{"limits":["10/1s"],"traffic":"burst","columns":-1}`, "columns", "1 to 480"},
 		{`{"limits":["10/1s"],"traffic":"burst","seed":-1}`, "seed", "seed"},

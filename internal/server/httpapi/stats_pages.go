@@ -88,12 +88,18 @@ func (h *Handler) statsClient(c *call) (any, error) {
 	return answer, nil
 }
 
+// latest reads which denials or warnings are asked for.
+func (c *call) latest() (stats.LatestQuery, error) {
+	in := c.query("rule", "key", "n")
+	q := stats.LatestQuery{Rule: in.name("rule"), Key: in.key("key"), N: int(in.whole("n", 20, 1, stats.MaxLatest))}
+	return q, in.err
+}
+
 // statsDenials answers GET /v1/stats/denials.
 func (h *Handler) statsDenials(c *call) (any, error) {
-	in := c.query("rule", "key", "n")
-	q := stats.DenialsQuery{Rule: in.name("rule"), Key: in.key("key"), N: int(in.whole("n", 20, 1, stats.MaxDenials))}
-	if in.err != nil {
-		return nil, in.err
+	q, err := c.latest()
+	if err != nil {
+		return nil, err
 	}
 	s, err := consult(h, c, "n", func(ctx context.Context) (*stats.Denials, error) { return h.options.Stats.Denials(ctx, q) })
 	if err != nil {
@@ -111,10 +117,9 @@ func (h *Handler) statsDenials(c *call) (any, error) {
 
 // statsWarnings answers GET /v1/stats/warnings.
 func (h *Handler) statsWarnings(c *call) (any, error) {
-	in := c.query("rule", "key", "n")
-	q := stats.WarningsQuery{Rule: in.name("rule"), Key: in.key("key"), N: int(in.whole("n", 20, 1, stats.MaxWarnings))}
-	if in.err != nil {
-		return nil, in.err
+	q, err := c.latest()
+	if err != nil {
+		return nil, err
 	}
 	s, err := consult(h, c, "n", func(ctx context.Context) (*stats.Warnings, error) { return h.options.Stats.Warnings(ctx, q) })
 	if err != nil {

@@ -48,13 +48,16 @@ def start_weir(test, at="127.0.0.1:0"):
 
 
 def serve(test, answer):
-    """Starts a server whose answer to POST is a function of the handler, until the test ends."""
+    """Starts a server whose answer is a function of the handler, until the test ends."""
 
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
+        def do_GET(self):
+            self.do_POST()
+
         def do_POST(self):
-            self.rfile.read(int(self.headers["Content-Length"]))
+            self.rfile.read(int(self.headers["Content-Length"] or 0))
             try:
                 answer(self)
             except OSError:

@@ -7,7 +7,12 @@ import weir
 
 from . import support
 
-ERRORS = {"invalid": weir.Invalid, "hold-unknown": weir.HoldUnknown, "hold-expired": weir.HoldExpired}
+ERRORS = {
+    "invalid": weir.Invalid,
+    "hold-unknown": weir.HoldUnknown,
+    "hold-expired": weir.HoldExpired,
+    "out-of-range": weir.OutOfRange,
+}
 
 
 class Cases(unittest.TestCase):
@@ -16,6 +21,35 @@ class Cases(unittest.TestCase):
             for case in support.cases("python")["checks"]:
                 with self.subTest(case["name"]):
                     self.run_case(client, case["steps"])
+
+    def test_counters(self):
+        with weir.Client(support.URL, timeout=30) as client:
+            for i, step in enumerate(support.cases("python")["counters"], 1):
+                if "error" in step:
+                    with self.assertRaises(ERRORS[step["error"]], msg=f"step {i}"):
+                        self.count(client.counters, step)
+                else:
+                    self.assertEqual(step["want"], self.count(client.counters, step), f"step {i}")
+            self.assertEqual(client.counters.add(weir.CounterDelta("python-tenth", by=0.1 + 0.2)), [0.3])  # which is 0.30000000000000004
+            for by in (math.nan, math.inf):
+                with self.assertRaises(weir.Invalid):
+                    client.counters.add(weir.CounterDelta("python-tenth", by=by))
+
+    def count(self, counters, step):
+        """What comes of a call about counters, as a list of numbers."""
+        name = step["call"]
+        kinds = {"add": weir.CounterDelta, "set": weir.CounterSetting, "reset": weir.CounterKey, "observe": weir.Sample}
+        if name in kinds:
+            return getattr(counters, name)(*(kinds[name](**c) for c in step["counters"])) or []
+        options = {key: step[key] for key in ("group", "window", "zone", "distinct", "n") if key in step}
+        got = getattr(counters, name)(*step["names"], **options)
+        if name == "history":
+            self.assertEqual(got[0][-1].start is not None, "window" in step)
+            return [len(got[0]), sum(point.value for point in got[0])]
+        if name == "distributions":
+            m = got[0].merged
+            return [len(got[0].points), m.count, m.sum, m.mean, m.min, m.max, m.p50, m.p95, m.p99]
+        return got
 
     def run_case(self, client, steps):
         hold = None

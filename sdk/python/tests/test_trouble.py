@@ -55,6 +55,35 @@ class Outage(unittest.TestCase):
                 hold.settle(5)
         self.assertEqual([r.levelname for r in logs.records], ["WARNING", "INFO"])
 
+    def test_counters_that_fail_are_errors_and_checks_are_made_as_before(self):
+        problems = {"503": "store-unavailable", "401": "token-required", "403": "forbidden"}
+        asked = []
+
+        def answer(handler):
+            asked.append((handler.command, handler.headers["Authorization"]))
+            status = handler.path.partition("?name=")[2]
+            if status == "200":
+                reply(handler, {"counters": [{"name": "a", "value": "1"}]})
+            elif status:
+                problem = {"type": "urn:weir:problem:" + problems[status], "title": "x", "status": int(status), "detail": "No."}
+                reply(handler, problem, int(status))
+            else:
+                reply(handler, GOOD)
+
+        client = self.client(serve(self, answer), token="secret")
+        errors = {"503": weir.Unavailable, "401": weir.Unauthorized, "403": weir.Unauthorized, "200": weir.Unavailable}
+        for name, error in errors.items():
+            for _ in range(5):
+                with self.assertRaises(error):
+                    client.counters.get(name)
+        self.assertEqual(asked[-1], ("GET", "Bearer secret"))
+        self.assertFalse(client.check(ALICE).degraded)
+        with self.assertRaises(weir.Unavailable):
+            self.client(gone()).counters.add(weir.CounterDelta("a"))
+        client.close()
+        with self.assertRaises(weir.Closed):
+            client.counters.get("a")
+
     def test_fail_open(self):
         v = self.client(gone()).check(ALICE)
         self.assertEqual((v.allowed, v.degraded, v.reason, v.rule, v.results), (True, True, "unavailable", "", []))

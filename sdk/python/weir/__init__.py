@@ -8,9 +8,23 @@
 All durations are in seconds.
 """
 
-from ._api import Override, Part, Request, Result, Settled
+from ._api import (
+    CounterDelta,
+    CounterKey,
+    CounterPoint,
+    CounterSetting,
+    Distribution,
+    Override,
+    Part,
+    Percentiles,
+    Request,
+    Result,
+    Sample,
+    Settled,
+)
 from ._client import Client, Hold
-from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, Unavailable, WeirError
+from ._counters import Counters
+from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError
 from ._fallback import LocalLimit, Verdict
 from ._headers import Denial, denial_of, headers_of
 from ._wsgi import WSGILimit
@@ -18,17 +32,27 @@ from ._wsgi import WSGILimit
 __all__ = [
     "Client",
     "Closed",
+    "CounterDelta",
+    "CounterKey",
+    "CounterPoint",
+    "CounterSetting",
+    "Counters",
     "Denial",
+    "Distribution",
     "Hold",
     "HoldExpired",
     "HoldUnknown",
     "Invalid",
     "LocalLimit",
+    "OutOfRange",
     "Override",
     "Part",
+    "Percentiles",
     "Request",
     "Result",
+    "Sample",
     "Settled",
+    "Unauthorized",
     "Unavailable",
     "Verdict",
     "WSGILimit",

@@ -45,7 +45,7 @@ class Result:
     rule: str = ""
     key: str = ""  # the key of the client
     algorithm: str = ""
-    policy: str = ""  # the limit as written in a rule
+    policy: str = ""  # the limit as written in a rule, such as 100/1m or concurrency 20
     allowed: bool = False
     shadow: bool = False  # the rule is in shadow or soft mode and denies nothing
     soft: bool = False  # the rule is in soft mode: it denies nothing, but the client is to be told
@@ -97,7 +97,7 @@ class Answer:
     remaining: int = 0
     reset_at: int = 0  # Unix seconds by the store's clock, rounded up
     reset_after: float = 0.0  # in seconds
-    retry_after: float = 0.0  # in seconds; the longest of all limits that deny; 0 if allowed; also 0 if waiting does not help
+    retry_after: float = 0.0  # in seconds; the longest of all limits that deny, and a second for requests in flight, which usually end sooner than their places expire; 0 if allowed; also 0 if waiting does not help
     delay: float = 0.0  # in seconds; delay the request for this long
     hold: str = ""  # of a reservation that charged something
     hold_expires_at: Optional[datetime] = None  # by the store's clock
@@ -182,4 +182,164 @@ class Problem:
         "code": ("code", "string", False),
         "field": ("field", "string", False),
         "request_id": ("request_id", "string", False),
+    }
+
+
+@dataclass
+class CounterKey:
+    name: str = ""  # at most 256 bytes
+    group: str = ""  # on a Redis cluster, counters of one group change together
+    window: str = ""  # the calendar window after which it restarts from zero; default ever
+    zone: str = ""  # IANA name of the time zone of the calendar; default UTC
+    distinct: bool = False  # counts different members, each once in a window: exactly up to 512, then with a standard error of 0.81 %. Another counter than one of the same name without
+
+
+@dataclass
+class CounterDelta:
+    name: str = ""  # at most 256 bytes
+    group: str = ""  # on a Redis cluster, counters of one group change together
+    window: str = ""  # the calendar window after which it restarts from zero; default ever
+    zone: str = ""  # IANA name of the time zone of the calendar; default UTC
+    distinct: bool = False  # counts different members, each once in a window: exactly up to 512, then with a standard error of 0.81 %. Another counter than one of the same name without
+    by: Optional[float] = None  # may be negative; default 1
+    members: List[str] = field(default_factory=list)  # the members to add to a distinct counter, instead of by; at most 256 for all counters together
+
+
+@dataclass
+class CounterSetting:
+    name: str = ""  # at most 256 bytes
+    group: str = ""  # on a Redis cluster, counters of one group change together
+    window: str = ""  # the calendar window after which it restarts from zero; default ever
+    zone: str = ""  # IANA name of the time zone of the calendar; default UTC
+    distinct: bool = False  # counts different members, each once in a window: exactly up to 512, then with a standard error of 0.81 %. Another counter than one of the same name without
+    value: float = 0.0
+
+
+@dataclass
+class Sample:
+    name: str = ""  # at most 256 bytes
+    group: str = ""  # on a Redis cluster, distributions of one group change together
+    window: str = ""  # the calendar window after which it restarts from zero; default ever
+    zone: str = ""  # IANA name of the time zone of the calendar; default UTC
+    values: List[float] = field(default_factory=list)  # at most 1000 for all distributions together
+
+
+@dataclass
+class CounterValue:
+    value: float = 0.0
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "value": ("value", "decimal", True),
+    }
+
+
+@dataclass
+class CountersAnswer:
+    counters: List[CounterValue] = field(default_factory=list)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "counters": ("counters", [CounterValue], True),
+    }
+
+
+@dataclass
+class PreviousValue:
+    previous: float = 0.0
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "previous": ("previous", "decimal", True),
+    }
+
+
+@dataclass
+class SetAnswer:
+    counters: List[PreviousValue] = field(default_factory=list)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "counters": ("counters", [PreviousValue], True),
+    }
+
+
+@dataclass
+class ObserveAnswer:
+    observed: int = 0  # number of values
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "observed": ("observed", "number", True),
+    }
+
+
+@dataclass
+class CounterPoint:
+    start: Optional[datetime] = None  # start of the window; absent without a window
+    value: float = 0.0
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "start": ("start", "time", False),
+        "value": ("value", "decimal", True),
+    }
+
+
+@dataclass
+class CounterHistory:
+    points: List[CounterPoint] = field(default_factory=list)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "points": ("points", [CounterPoint], True),
+    }
+
+
+@dataclass
+class CounterHistoryAnswer:
+    counters: List[CounterHistory] = field(default_factory=list)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "counters": ("counters", [CounterHistory], True),
+    }
+
+
+@dataclass
+class Percentiles:
+    """A distribution in figures: exact, except that percentiles are at most 1.6 % off. Without values, there is only the count."""
+
+    start: Optional[datetime] = None  # start of the window; absent without a window
+    count: int = 0
+    sum: float = 0.0
+    mean: float = 0.0
+    min: float = 0.0
+    max: float = 0.0
+    p50: float = 0.0
+    p95: float = 0.0
+    p99: float = 0.0
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "start": ("start", "time", False),
+        "count": ("count", "number", True),
+        "sum": ("sum", "decimal", False),
+        "mean": ("mean", "decimal", False),
+        "min": ("min", "decimal", False),
+        "max": ("max", "decimal", False),
+        "p50": ("p50", "decimal", False),
+        "p95": ("p95", "decimal", False),
+        "p99": ("p99", "decimal", False),
+    }
+
+
+@dataclass
+class Distribution:
+    points: List[Percentiles] = field(default_factory=list)
+    merged: Percentiles = field(default_factory=Percentiles)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "points": ("points", [Percentiles], True),
+        "merged": ("merged", Percentiles, True),
+    }
+
+
+@dataclass
+class DistributionsAnswer:
+    distributions: List[Distribution] = field(default_factory=list)
+
+    FIELDS: ClassVar[Dict[str, Tuple[str, Any, bool]]] = {
+        "distributions": ("distributions", [Distribution], True),
     }

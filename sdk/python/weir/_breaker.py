@@ -54,3 +54,13 @@ class Breaker:
 
     def _wait(self) -> None:
         self._next = time.monotonic() + _BETWEEN * (0.75 + random.random() / 2)
+
+
+class NoBreaker:
+    """Stands for a breaker where calls are always made."""
+
+    def enter(self) -> None: ...
+
+    def succeeded(self) -> None: ...
+
+    def failed(self, why: Exception) -> None: ...

@@ -15,9 +15,10 @@ from typing import Any, Dict, Mapping, Optional, Tuple, Type, TypeVar, Union
 from urllib.parse import urlsplit
 
 from ._api import Problem, Request, Settled
-from ._breaker import Breaker
+from ._breaker import Breaker, NoBreaker
+from ._counters import Counters
 from ._decode import decode
-from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, Unavailable, WeirError, clip
+from ._errors import Closed, HoldExpired, HoldUnknown, Invalid, OutOfRange, Unauthorized, Unavailable, WeirError, clip
 from ._fallback import Fallback, LocalLimit, Verdict
 from ._transport import Pool
 
@@ -31,6 +32,10 @@ _MISTAKES: Dict[str, Type[WeirError]] = {
     "urn:weir:problem:invalid-request": Invalid,
     "urn:weir:problem:hold-unknown": HoldUnknown,
     "urn:weir:problem:hold-expired": HoldExpired,
+    "urn:weir:problem:out-of-range": OutOfRange,
+    "urn:weir:problem:token-required": Unauthorized,
+    "urn:weir:problem:invalid-token": Unauthorized,
+    "urn:weir:problem:forbidden": Unauthorized,
 }
 
 
@@ -45,14 +50,17 @@ class Client:
     answered may have been charged. It never uses a proxy, whatever the environment contains.
 
     url            where weir is, such as http://127.0.0.1:8080
-    token          sent with every call; weir requires none for checks, but a proxy in front of it
-                   may. Without https it is sent only to this machine
+    token          sent with every call; weir requires none for checks, but for counters, if it has
+                   tokens; and a proxy in front of it may. Without https it is sent only to this
+                   machine
     timeout        the maximum duration of a call in seconds, without the lookup of the host name
     on_failure     "open" allows, "closed" denies, "local" applies the limit in local
     max_in_flight  the maximum number of calls, and so of connections; further calls are answered as
                    if weir were unavailable
     tls            how to verify an https service; default the certificates of the system
     logger         told when weir becomes unavailable, and when it is available again
+
+    counters counts in weir. Its failures do not open the circuit breaker, and are always errors.
     """
 
     def __init__(
@@ -86,6 +94,7 @@ class Client:
         self._room = threading.BoundedSemaphore(max_in_flight)
         self._pool = Pool(host, port, (tls or ssl.create_default_context()) if secure else None)
         self._closed = False
+        self.counters = Counters(self._call)
 
     def __enter__(self) -> Client:
         return self
@@ -135,31 +144,42 @@ class Client:
             return self._fallback.answer(error, request, "peek" not in more)
 
     def _ask(self, path: str, message: Dict[str, Any], kind: Type[T], timeout: Optional[float]) -> T:
-        """Calls the service."""
-        body = json.dumps(message).encode()
+        """Calls the service, and tells the breaker what came of it."""
+        return self._call(path, message, kind, timeout, self._breaker)
+
+    def _call(
+        self,
+        path: str,
+        message: Optional[Dict[str, Any]],
+        kind: Type[T],
+        timeout: Optional[float],
+        breaker: Union[Breaker, NoBreaker] = NoBreaker(),
+    ) -> T:
+        """Calls the service, with GET if there is no message."""
+        body = None if message is None else json.dumps(message).encode()
         if self._closed:
             raise Closed("weir: the client is closed; create another one")
-        self._breaker.enter()
+        breaker.enter()
         if not self._room.acquire(blocking=False):
             raise _away("too many calls are in flight; raise max_in_flight, or make fewer calls")
         try:
-            status, answer = self._pool.post(self._path + path, self._headers, body, self._timeout if timeout is None else timeout)
+            status, answer = self._pool.send(self._path + path, self._headers, body, self._timeout if timeout is None else timeout)
             if status not in (200, 202):
                 raise _problem(status, answer)
             result = decode(kind, json.loads(answer))
         except Unavailable as error:
-            self._breaker.failed(error)
+            breaker.failed(error)
             raise
         except WeirError:
-            self._breaker.succeeded()
+            breaker.succeeded()
             raise
         except (OSError, http.client.HTTPException, ValueError, RecursionError) as error:
             away = _away(str(error) or type(error).__name__)
-            self._breaker.failed(away)
+            breaker.failed(away)
             raise away from error
         finally:
             self._room.release()
-        self._breaker.succeeded()
+        breaker.succeeded()
         return result
 
 
@@ -241,4 +261,4 @@ def _check_token(token: str, host: str, secure: bool) -> None:
     except ValueError:
         local = False
     if not secure and not local:
-        raise ValueError("weir: token would be sent in clear text; use https, or remove it, because checks require no token")
+        raise ValueError("weir: token would be sent in clear text; use https, or remove it if you only check, because checks require no token")

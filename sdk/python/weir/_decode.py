@@ -40,6 +40,8 @@ def _read(wire: str, of: Any, value: Any) -> Any:
         return value
     elif of in ("number", "milliseconds") and isinstance(value, int) and not isinstance(value, bool):
         return value if of == "number" else value / 1000
+    elif of == "decimal" and isinstance(value, (int, float)) and not isinstance(value, bool):
+        return value
     elif of == "time" and isinstance(value, str):
         match = _TIME.fullmatch(value)
         if match:

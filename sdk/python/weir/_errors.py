@@ -17,10 +17,19 @@ class HoldExpired(WeirError):
     """The hold has expired. Charge what is not charged yet with charge."""
 
 
-class Unavailable(WeirError):
-    """weir is unavailable. Only the methods of a Hold raise it.
+class OutOfRange(WeirError):
+    """A counter would leave its range. Nothing was counted."""
 
-    Call again: a hold ends once, even if weir has got the first call.
+
+class Unauthorized(WeirError):
+    """Counters need a token, or one with another scope."""
+
+
+class Unavailable(WeirError):
+    """weir is unavailable. Only the methods of a Hold and of Counters raise it.
+
+    Call a hold again: it ends once, even if weir has got the first call. A change of counters may
+    have been made.
     """
 
 

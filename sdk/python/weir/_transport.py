@@ -104,14 +104,14 @@ class Pool:
         self._idle: List[Connection] = []
         self._process = os.getpid()
 
-    def post(self, path: str, headers: Dict[str, str], body: bytes, timeout: float) -> Tuple[int, bytes]:
-        """Makes one call, and never a second one, because both could be charged."""
+    def send(self, path: str, headers: Dict[str, str], body: Optional[bytes], timeout: float) -> Tuple[int, bytes]:
+        """Makes one call, and never a second one, because both could be charged. Without a body, it is a GET."""
         deadline = time.monotonic() + timeout
         connection = self._take()
         connection.deadline = deadline
         whole = False
         try:
-            connection.request("POST", path, body, headers)
+            connection.request("GET" if body is None else "POST", path, body, headers)
             response = connection.getresponse()
             length = _MAX_ANSWER + 1 if response.length is None else response.length
             answer = b"" if length > _MAX_ANSWER + 1 else response.read(length)

@@ -39,7 +39,7 @@ export interface Result {
   /** the key of the client */
   key: string
   algorithm: string
-  /** the limit as written in a rule */
+  /** the limit as written in a rule, such as 100/1m or concurrency 20 */
   policy: string
   allowed: boolean
   /** the rule is in shadow or soft mode and denies nothing */
@@ -101,7 +101,7 @@ export interface Answer {
   /** Unix seconds by the store's clock, rounded up */
   resetAt: number
   resetAfterMs: number
-  /** the longest of all limits that deny; 0 if allowed; also 0 if waiting does not help */
+  /** the longest of all limits that deny, and a second for requests in flight, which usually end sooner than their places expire; 0 if allowed; also 0 if waiting does not help */
   retryAfterMs: number
   /** delay the request for this long */
   delayMs: number
@@ -196,4 +196,173 @@ export const problemFields: Fields = {
   code: { name: 'code', of: 'string', required: false },
   field: { name: 'field', of: 'string', required: false },
   request_id: { name: 'requestId', of: 'string', required: false },
+}
+
+export interface CounterKey {
+  /** at most 256 bytes */
+  name: string
+  /** on a Redis cluster, counters of one group change together */
+  group?: string | undefined
+  /** the calendar window after which it restarts from zero; default ever */
+  window?: string | undefined
+  /** IANA name of the time zone of the calendar; default UTC */
+  zone?: string | undefined
+  /** counts different members, each once in a window: exactly up to 512, then with a standard error of 0.81 %. Another counter than one of the same name without */
+  distinct?: boolean | undefined
+}
+
+export interface CounterDelta {
+  /** at most 256 bytes */
+  name: string
+  /** on a Redis cluster, counters of one group change together */
+  group?: string | undefined
+  /** the calendar window after which it restarts from zero; default ever */
+  window?: string | undefined
+  /** IANA name of the time zone of the calendar; default UTC */
+  zone?: string | undefined
+  /** counts different members, each once in a window: exactly up to 512, then with a standard error of 0.81 %. Another counter than one of the same name without */
+  distinct?: boolean | undefined
+  /** may be negative; default 1 */
+  by?: number | undefined
+  /** the members to add to a distinct counter, instead of by; at most 256 for all counters together */
+  members?: string[] | undefined
+}
+
+export interface CounterSetting {
+  /** at most 256 bytes */
+  name: string
+  /** on a Redis cluster, counters of one group change together */
+  group?: string | undefined
+  /** the calendar window after which it restarts from zero; default ever */
+  window?: string | undefined
+  /** IANA name of the time zone of the calendar; default UTC */
+  zone?: string | undefined
+  /** counts different members, each once in a window: exactly up to 512, then with a standard error of 0.81 %. Another counter than one of the same name without */
+  distinct?: boolean | undefined
+  value: number
+}
+
+export interface Sample {
+  /** at most 256 bytes */
+  name: string
+  /** on a Redis cluster, distributions of one group change together */
+  group?: string | undefined
+  /** the calendar window after which it restarts from zero; default ever */
+  window?: string | undefined
+  /** IANA name of the time zone of the calendar; default UTC */
+  zone?: string | undefined
+  /** at most 1000 for all distributions together */
+  values: number[]
+}
+
+export interface CounterValue {
+  value: number
+}
+
+export const counterValueFields: Fields = {
+  value: { name: 'value', of: 'decimal', required: true },
+}
+
+export interface CountersAnswer {
+  counters: CounterValue[]
+}
+
+export const countersAnswerFields: Fields = {
+  counters: { name: 'counters', of: [counterValueFields], required: true },
+}
+
+export interface PreviousValue {
+  previous: number
+}
+
+export const previousValueFields: Fields = {
+  previous: { name: 'previous', of: 'decimal', required: true },
+}
+
+export interface SetAnswer {
+  counters: PreviousValue[]
+}
+
+export const setAnswerFields: Fields = {
+  counters: { name: 'counters', of: [previousValueFields], required: true },
+}
+
+export interface ObserveAnswer {
+  /** number of values */
+  observed: number
+}
+
+export const observeAnswerFields: Fields = {
+  observed: { name: 'observed', of: 'number', required: true },
+}
+
+export interface CounterPoint {
+  /** start of the window; absent without a window */
+  start?: Date
+  value: number
+}
+
+export const counterPointFields: Fields = {
+  start: { name: 'start', of: 'time', required: false },
+  value: { name: 'value', of: 'decimal', required: true },
+}
+
+export interface CounterHistory {
+  points: CounterPoint[]
+}
+
+export const counterHistoryFields: Fields = {
+  points: { name: 'points', of: [counterPointFields], required: true },
+}
+
+export interface CounterHistoryAnswer {
+  counters: CounterHistory[]
+}
+
+export const counterHistoryAnswerFields: Fields = {
+  counters: { name: 'counters', of: [counterHistoryFields], required: true },
+}
+
+/** A distribution in figures: exact, except that percentiles are at most 1.6 % off. Without values, there is only the count. */
+export interface Percentiles {
+  /** start of the window; absent without a window */
+  start?: Date
+  count: number
+  sum: number
+  mean: number
+  min: number
+  max: number
+  p50: number
+  p95: number
+  p99: number
+}
+
+export const percentilesFields: Fields = {
+  start: { name: 'start', of: 'time', required: false },
+  count: { name: 'count', of: 'number', required: true },
+  sum: { name: 'sum', of: 'decimal', required: false },
+  mean: { name: 'mean', of: 'decimal', required: false },
+  min: { name: 'min', of: 'decimal', required: false },
+  max: { name: 'max', of: 'decimal', required: false },
+  p50: { name: 'p50', of: 'decimal', required: false },
+  p95: { name: 'p95', of: 'decimal', required: false },
+  p99: { name: 'p99', of: 'decimal', required: false },
+}
+
+export interface Distribution {
+  points: Percentiles[]
+  merged: Percentiles
+}
+
+export const distributionFields: Fields = {
+  points: { name: 'points', of: [percentilesFields], required: true },
+  merged: { name: 'merged', of: percentilesFields, required: true },
+}
+
+export interface DistributionsAnswer {
+  distributions: Distribution[]
+}
+
+export const distributionsAnswerFields: Fields = {
+  distributions: { name: 'distributions', of: [distributionFields], required: true },
 }

@@ -1,5 +1,6 @@
 import { answerFields, problemFields, type Answer, type CheckRequest, type Problem } from './api.js'
 import { Breaker } from './breaker.js'
+import { Counters } from './counters.js'
 import { decode, encode, type Fields } from './decode.js'
 import { clip, WeirError, type ErrorCode } from './errors.js'
 import { Fallback, type Verdict } from './fallback.js'
@@ -17,6 +18,10 @@ const mistakes: Record<string, ErrorCode> = {
   'urn:weir:problem:invalid-request': 'invalid',
   'urn:weir:problem:hold-unknown': 'hold-unknown',
   'urn:weir:problem:hold-expired': 'hold-expired',
+  'urn:weir:problem:out-of-range': 'out-of-range',
+  'urn:weir:problem:token-required': 'unauthorized',
+  'urn:weir:problem:invalid-token': 'unauthorized',
+  'urn:weir:problem:forbidden': 'unauthorized',
 }
 
 /**
@@ -34,6 +39,9 @@ export class Client {
   readonly #breaker: Breaker
   readonly #fallback: Fallback
   #inFlight = 0
+
+  /** Counts in weir. Its failures do not open the circuit breaker, and are always errors. */
+  readonly counters = new Counters((path, message, fields, call) => this.#ask(path, message, fields, call, null))
 
   constructor(options: Options) {
     this.#settings = settings(options)
@@ -87,27 +95,27 @@ export class Client {
     }
   }
 
-  // ask calls the service.
-  async #ask<T>(path: string, message: object, fields: Fields, call: CallOptions = {}): Promise<T> {
-    const body = JSON.stringify(message)
+  // ask calls the service, with GET if there is no message. It tells the breaker what came of it.
+  async #ask<T>(path: string, message: object | undefined, fields: Fields, call: CallOptions = {}, breaker: Breaker | null = this.#breaker): Promise<T> {
+    const body = message && JSON.stringify(message)
     call.signal?.throwIfAborted()
-    this.#breaker.enter()
+    breaker?.enter()
     if (this.#inFlight >= this.#settings.maxInFlight) {
       throw away('too many calls are in flight; raise maxInFlight, or send fewer calls')
     }
     this.#inFlight++
     try {
       const answer = await this.#send<T>(path, body, fields, call)
-      this.#breaker.succeeded()
+      breaker?.succeeded()
       return answer
     } catch (error) {
       if (call.signal?.aborted) throw call.signal.reason // which says nothing about the service
       if (error instanceof WeirError && error.code !== 'unavailable') {
-        this.#breaker.succeeded()
+        breaker?.succeeded()
         throw error
       }
       const why = error instanceof WeirError ? error : away(reason(error), error)
-      this.#breaker.failed(why)
+      breaker?.failed(why)
       throw why
     } finally {
       this.#inFlight--
@@ -115,7 +123,7 @@ export class Client {
   }
 
   // send makes one call, which ends in time, body included.
-  async #send<T>(path: string, body: string, fields: Fields, call: CallOptions): Promise<T> {
+  async #send<T>(path: string, body: string | undefined, fields: Fields, call: CallOptions): Promise<T> {
     const { url, token, timeoutMs, fetch } = this.#settings
     const limit = call.timeoutMs ?? timeoutMs
     const ender = new AbortController()
@@ -125,7 +133,8 @@ export class Client {
     try {
       const headers: Record<string, string> = { 'Content-Type': 'application/json' }
       if (token !== undefined) headers['Authorization'] = `Bearer ${token}`
-      const response = await fetch(url + path, { method: 'POST', headers, body, redirect: 'manual', signal: ender.signal })
+      const sent = body === undefined ? { method: 'GET' } : { method: 'POST', body }
+      const response = await fetch(url + path, { ...sent, headers, redirect: 'manual', signal: ender.signal })
       const text = await read(response)
       if (response.status === 200 || response.status === 202) return decode<T>(fields, JSON.parse(text))
       throw problem(response.status, text)

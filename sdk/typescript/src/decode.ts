@@ -1,7 +1,7 @@
 // Fields is how to read an object that weir sends: by the name that it has there.
-export type Fields = { [wire: string]: { name: string; of: 'string' | 'boolean' | 'number' | 'time' | Fields | [Fields]; required: boolean } }
+export type Fields = { [wire: string]: { name: string; of: 'string' | 'boolean' | 'number' | 'decimal' | 'time' | Fields | [Fields]; required: boolean } }
 
-const nothing = { string: '', boolean: false, number: 0, time: undefined }
+const nothing = { string: '', boolean: false, number: 0, decimal: 0, time: undefined }
 
 // decode reads an object. It ignores fields that it does not know, because a newer weir may send
 // more, and fails on any other surprise.
@@ -32,6 +32,8 @@ function read(wire: string, of: Fields[string]['of'], value: unknown): unknown {
   } else if (of === 'time') {
     const time = new Date(typeof value === 'string' ? value : NaN)
     if (!Number.isNaN(time.getTime())) return time
+  } else if (of === 'decimal') {
+    if (typeof value === 'number') return value
   } else if (typeof value === of && (of !== 'number' || Number.isSafeInteger(value))) {
     return value
   }

@@ -15,8 +15,8 @@ export interface Options {
   /** Where weir is, such as http://127.0.0.1:8080. */
   url: string
   /**
-   * Sent with every call. weir requires no token for checks, but a proxy in front of it may.
-   * Without https it is sent only to this machine. Default none.
+   * Sent with every call. weir requires no token for checks, but for counters, if it has tokens; and
+   * a proxy in front of it may. Without https it is sent only to this machine. Default none.
    */
   token?: string
   /** The maximum duration of a call. Default 100. */
@@ -63,7 +63,7 @@ export function settings(options: Options): Settings {
     throw new TypeError('weir: token has characters that are not valid in a header; check for spaces and line ends around it')
   }
   if (all.token !== undefined && url.protocol !== 'https:' && !/^(localhost|127(\.\d+){3}|\[::1\])$/.test(url.hostname)) {
-    throw new TypeError('weir: token would be sent in clear text; use https, or remove it, because checks require no token')
+    throw new TypeError('weir: token would be sent in clear text; use https, or remove it if you only check, because checks require no token')
   }
   return all
 }

@@ -42,6 +42,41 @@ describe('cases', () => {
   }
 })
 
+// What comes of a call about counters, as a list of numbers.
+const countings = {
+  add: (c, s) => c.add(s.counters),
+  set: (c, s) => c.set(s.counters),
+  reset: (c, s) => c.reset(s.counters),
+  get: (c, s) => c.get(s.names, s),
+  history: async (c, s) => {
+    const [points] = await c.history(s.names, s)
+    assert.equal(points.at(-1).start instanceof Date, s.window !== undefined)
+    return [points.length, points.reduce((sum, point) => sum + point.value, 0)]
+  },
+  observe: async (c, s) => (await c.observe(s.counters)) ?? [],
+  distributions: async (c, s) => {
+    const [{ points, merged: m }] = await c.distributions(s.names, s)
+    return [points.length, m.count, m.sum, m.mean, m.min, m.max, m.p50, m.p95, m.p99]
+  },
+}
+
+test('counters', async () => {
+  const { counters } = new Client({ url, timeoutMs: 30_000 })
+  for (const [i, step] of cases('node').counters.entries()) {
+    let got
+    let code = ''
+    try {
+      got = await countings[step.call](counters, step)
+    } catch (error) {
+      code = error.code
+    }
+    assert.equal(code, step.error ?? '', `step ${i + 1}`)
+    if (!code) assert.deepEqual(got, step.want, `step ${i + 1}`)
+  }
+  assert.deepEqual(await counters.add({ name: 'node-tenth', by: 0.1 + 0.2 }), [0.3]) // which is 0.30000000000000004
+  for (const by of [NaN, Infinity]) await assert.rejects(counters.add({ name: 'node-tenth', by }), { code: 'invalid' })
+})
+
 const requestOf = (step) => Object.fromEntries(Object.entries(step.request).map(([name, value]) => [camel(name), value]))
 
 function assertWithin(want, got, where) {

@@ -38,6 +38,30 @@ test('weir ends and comes back', async (t) => {
   assert.deepEqual(said, ['weir is unavailable; requests are answered without it', 'weir is available again'])
 })
 
+test('counters that fail are errors, and checks are made as before', async (t) => {
+  const answers = {
+    503: { type: 'urn:weir:problem:store-unavailable', title: 'x', status: 503, detail: 'The store is unavailable.' },
+    401: { type: 'urn:weir:problem:token-required', title: 'x', status: 401, detail: 'A token is required.' },
+    403: { type: 'urn:weir:problem:forbidden', title: 'x', status: 403, detail: 'The scope is another.' },
+    200: { counters: [{ name: 'a', value: '1' }] },
+  }
+  let asked
+  const address = await serve(t, (req, res) => {
+    asked = [req.method, req.headers.authorization]
+    const status = req.url.startsWith('/v1/counters') ? Number(new URL(req.url, 'http://x').searchParams.get('name')) : 0
+    if (status) return res.writeHead(status).end(JSON.stringify(answers[status]))
+    req.resume().on('end', () => res.end(JSON.stringify({ allowed: true, reason: 'limits', limit: 1, remaining: 1, reset_at: 1, reset_after_ms: 1, retry_after_ms: 0, delay_ms: 0, degraded: false, version: 1, results: [] })))
+  })
+  const client = new Client({ url: address, logger: quiet, timeoutMs: 30_000, token: 'secret' })
+  for (const [name, code] of Object.entries({ 503: 'unavailable', 401: 'unauthorized', 403: 'unauthorized', 200: 'unavailable' })) {
+    for (let i = 0; i < 5; i++) await assert.rejects(client.counters.get(name), (error) => error instanceof WeirError && error.code === code)
+  }
+  assert.deepEqual(asked, ['GET', 'Bearer secret'])
+  assert.equal((await client.check(alice)).degraded, false)
+  await assert.rejects(new Client({ url: await gone(), logger: quiet }).counters.add({ name: 'a' }), { code: 'unavailable' })
+  await assert.rejects(client.counters.get('503', { signal: AbortSignal.abort(new Error('enough')) }), /enough/)
+})
+
 test('fail open', async () => {
   const client = new Client({ url: await gone(), logger: quiet })
   const v = await client.check(alice)

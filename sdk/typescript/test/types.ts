@@ -17,5 +17,10 @@ export async function use(): Promise<string> {
   await weir.check({ api_key: 'k' })
   const { hold } = await weir.reserve({ cost: 1 }, { ttlMs: 1 })
   const settled = await hold.settle({ tokens: 1 })
+  const [today]: number[] = await weir.counters.add({ name: 'views', window: 'day', by: 2 })
+  // @ts-expect-error a counter has a name
+  await weir.counters.set([{ value: today }])
+  const [ms] = await weir.counters.distributions('ms', { window: 'minute', n: 5, timeoutMs: 5 })
+  if (ms && ms.merged.p95 > 1000) return String((await weir.counters.history(['views', 'likes'], { window: 'month' }))[0]?.[0]?.start?.getTime())
   return denialOf(verdict).body + String(settled.parts[0]?.used)
 }

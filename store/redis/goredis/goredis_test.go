@@ -170,7 +170,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: testredis.StartCluster(t).Addrs, Dialer: dial, MaxRetries: 5, ReadTimeout: patience})
 	for _, client := range []goredis.UniversalClient{single, cluster} {
 		s := storeOn(t, client, redis.Options{})
-		op := weir.Op{Key: "k", Limit: weir.MustCompile("1000/1m"), Cost: 1}
+		op := weir.Op{Key: "k", Limit: weir.MustCompile("1000/1d"), Cost: 1}
 		if _, err := s.Take(t.Context(), nil, op); err != nil {
 			t.Fatal(err)
 		}

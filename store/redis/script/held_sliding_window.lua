@@ -116,7 +116,9 @@ local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_
 
 -- What the parts about holds ask of an algorithm, of which there is one.
 local c_algorithm = {}
-local ALGORITHM = { [0] = c_algorithm, c_algorithm, c_algorithm, c_algorithm }
+local ALGORITHM = { [2] = c_algorithm, [3] = c_algorithm }
+
+local c_release = false -- such limits are not for singles
 
 local function forget() oldFresh, oldA, oldB = 0, 0, 0 end
 
@@ -151,100 +153,24 @@ ALGORITHM[3].refund = function(receipt, cost)
   end
 end
 
--- The open holds of a key are a text beside its state: a head and, in no order, an entry
--- for each, with its id and what was charged, as weir.Held has it. So they are read together
--- with the states, and only what has changed is written.
+-- The open holds of a key are a text: a head and, in no order, an entry for each, with its id
+-- and what was charged, as weir.Held has it. It is behind the state or, if that has a tail or
+-- is a log, in a key of its own. Only what has changed is written.
 
 local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
-local LIST, LIST_HEAD = '>BI2I7I7', 17 -- is the third exact, how many, when the first expires or sooner, when Redis forgets it
+local LIST, LIST_HEAD = '>BI2I7', 10 -- is the third exact, how many, when the first expires or sooner
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: expires, cost, receipt, level, since, and of its limit N and whether it shapes
 local NEW_ENTRY = '>c16I7I7I7I7I7I7B' -- with the id: each text that Lua makes costs time
 local OUTCOMES = '>BBI7' -- of a record: has it ended, of how many ops, when it expires or is forgotten
-local cut = string.sub
+local cut, find = string.sub, string.find
 
--- Of one key: the entries, what is in the head, and what of it is to be written.
-local list, listed, isFirst, firstDue, forgets
-local stored, prolonged, from, to -- bytes in Redis, whether it lives longer now, and which entries have changed
-local due, heldCost, receipt, level, since, heldN, heldShape -- of one hold
+-- Of one key: the entries, and what is in the head.
+local text, base -- what was read, and where in it the list begins
+local list, listed, isFirst, firstDue
+local stored, from, to, needed -- bytes in Redis, which entries have changed, and until when they are needed at least
+local wanted, place -- the id of one hold, and where its entry begins, from 0; nil if there is none
+local due, heldCost, receipt, level, since, heldN, heldShape -- of that hold
 local LEVELS, SINCE -- of all holds, while they move up
-
--- openList takes up a text; false if there is none. One that is damaged counts as none.
-local function openList(text)
-  list, listed, isFirst, firstDue, forgets, stored, prolonged, from = '', 0, 1, EXACT, 0, 0, false, nil
-  if not text or #text < LIST_HEAD then return end
-  local exact, count, first, ends = unpack(LIST, text)
-  if exact > 1 or count > MAX_HOLDS or #text < LIST_HEAD + count * ENTRY then return end
-  listed, isFirst, firstDue, forgets, stored = count, exact, first, ends, #text
-  if count > 0 then list = cut(text, LIST_HEAD + 1, LIST_HEAD + count * ENTRY) end
-end
-
--- touch says that bytes of the entries have changed.
-local function touch(first, last)
-  if not from then
-    from, to = first, last
-  else
-    if first < from then from = first end
-    if last > to then to = last end
-  end
-  if to > #list then to = #list end
-end
-
-local function closeList(key)
-  if not from then return end
-  local head = pack(LIST, isFirst, listed, firstDue, forgets)
-  if stored == 0 or stored > 4 * (LIST_HEAD + #list) and stored > 1024 then
-    call('PSETEX', key, ttl(forgets), head .. list)
-    return
-  end
-  if from <= 4 * ENTRY then
-    call('SETRANGE', key, '0', head .. (to < #list and cut(list, 1, to) or list))
-  else
-    call('SETRANGE', key, '0', head)
-    if to > from then call('SETRANGE', key, format('%d', LIST_HEAD + from), cut(list, from + 1, to)) end
-  end
-  if prolonged then call('PEXPIRE', key, ttl(forgets)) end
-end
-
--- findHold returns where the entry of a hold begins, from 0; nil if there is none.
-local function findHold(id)
-  if listed == 0 then return nil end
-  local i = string.find(list, id, 1, true)
-  while i and (i - 1) % ENTRY ~= 0 do i = string.find(list, id, i + 1, true) end
-  return i and i - 1
-end
-
-local function readHold(place) due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17) end
-
--- keepHold notes when a hold expires. The list lives a little longer; if what has expired is
--- to be given back, as long as there may be something to give back.
-local function keepHold(expires, receipt, releases)
-  if expires <= firstDue then isFirst, firstDue = 1, expires end
-  local last = releases and max(expires, receipt) or expires
-  if last >= forgets then forgets, prolonged = expiry(last), true end
-end
-
--- addHold holds what k was just charged.
-local function addHold(id, expires, cost, releases)
-  local level, since = 0, 0
-  if c_full > 0 then level, since = oldA, oldFresh - divUp(oldA, c_rate) end
-  if listed == 0 then firstDue = EXACT end
-  list, listed = list .. pack(NEW_ENTRY, id, expires, cost, oldFresh, level, since, c_n, c_shape and 1 or 0), listed + 1
-  touch(#list - ENTRY, #list)
-  keepHold(expires, oldFresh, releases)
-end
-
--- removeHold puts the last entry in the place of one that has been read.
-local function removeHold(place)
-  local last = #list - ENTRY
-  if due <= firstDue then isFirst = 0 end
-  if place < last then
-    list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
-  else
-    list = cut(list, 1, last)
-  end
-  listed = listed - 1
-  touch(place, place + ENTRY)
-end
 
 -- sweep removes what has expired, and finds what expires first.
 local function sweep()
@@ -257,8 +183,7 @@ local function sweep()
     end
   end
   list, listed, isFirst, firstDue = table.concat(left), count, 1, first
-  from = nil
-  touch(0, #list)
+  from, to = 0, #list
 end
 
 -- fullUntil returns when the first hold expires, if there are as many as there may be. What
@@ -270,26 +195,12 @@ local function fullUntil()
   return listed >= MAX_HOLDS and firstDue or nil
 end
 
--- letGo gives back to k units of the hold that was read, which is not on the list any more.
-local function letGo(units)
-  if oldFresh <= 0 or units <= 0 then return end
-  if c_algorithm.letGo then c_algorithm.letGo(units) else c_algorithm.refund(receipt, units) end
-  changed = true
-  if oldFresh <= 0 then forget() end
-end
-
 -- isEnded reports whether a record is of a hold that has ended, and until when it is known.
 local function isEnded(record, n)
   if not record or #record < 9 then return false end
   local ended, ops, known = unpack(OUTCOMES, record)
   if ops ~= n or #record < 9 + 14 * n then known = 0 end
   return ended == 1, known
-end
-
--- knownUntil is until when it is known how a hold has ended that would expire then.
-local function knownUntil(expires)
-  local known = now + MEMORY
-  return known > expires and known or expires
 end
 
 -- remember writes how a hold has ended. What there is of an open one is kept: its record, or
@@ -305,9 +216,8 @@ end
 
 -- ARGV[1] is what to do, as one array packed by Go (see single.go):
 --
---   now, how many of KEYS are states, and how many are to be read; then for each limit ten
---   numbers, and of how many states it is; then for each of these how many requests there are and which of KEYS is
---   the list of its open holds, 0 for none; and for each request
+--   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
+--   states it is; then for each of these how many requests there are, and for each request
 --
 --   1, cost, longest delay                                             to take
 --   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
@@ -317,8 +227,11 @@ end
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
-local FOREIGN_STATE, FOREIGN_HOLDS = 3, 7
 
+-- Most holds have the same life.
+local usualLife, usualHead, usualTTL
+
+base = HEAD
 local i = 2
 input = cmsgpack.unpack(ARGV[1])
 now = input[1]
@@ -332,10 +245,9 @@ else
 end
 if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
-local values = call('MGET', spread(KEYS, 1, input[i + 1])) -- and what has been written since
-
 local first, last = 1, input[i]
-i = i + 2
+local values = call('MGET', spread(KEYS, 1, last))
+i = i + 1
 while first <= last do
   c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
   c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]
@@ -347,61 +259,89 @@ while first <= last do
     head = head or pcall('GETRANGE', KEYS[key], '0', '27')
     foreign = type(head) == 'table'
     oldFresh, oldA, oldB, expires, changed = 0, 0, 0, 0, false
-    if not foreign and #head == HEAD then
+    if not foreign and #head >= HEAD then
       oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
       foreign = oldFresh >= EXACT
     end
-    local count, listKey, strange = input[i], input[i + 1], false
-    i = i + 2
-    if listKey > 0 then
-      local text = values[listKey] or pcall('GET', KEYS[listKey])
-      strange = type(text) == 'table'
-      openList(not strange and text)
+    text = not foreign and head
+    -- A text that is damaged counts as none.
+    list, listed, isFirst, firstDue, stored, from, to, needed = '', 0, 1, EXACT, 0, EXACT, 0, 0
+    if text and #text >= base + LIST_HEAD then
+      local exact, count, first = unpack(LIST, text, base + 1)
+      if exact <= 1 and count <= MAX_HOLDS and #text >= base + LIST_HEAD + count * ENTRY then
+        listed, isFirst, firstDue, stored = count, exact, first, #text - base
+        if count > 0 then list = cut(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
+      end
     end
+    local count, before = input[i], expires
+    i = i + 1
     for _ = 1, count do
-      local verb, id, record, life, more = input[i]
+      local verb, record, life, more = input[i]
       cost, maxDelay = input[i + 1], input[i + 2]
       i = i + 3
       if verb >= RESERVE then
-        id, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
+        wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
       end
-      if foreign or strange and verb >= RESERVE then
+      if foreign then
+        -- The answer about a key that holds something else.
         length = length + 1
-        out[length] = foreign and FOREIGN_STATE or FOREIGN_HOLDS
+        out[length] = 3
       elseif verb == SETTLE then
-        local how, used, over, expires = UNKNOWN, 0, 0, more
-        local place = findHold(id)
-        local ended, time, text
-        if place then -- it has not ended, so its record says no more
-          readHold(place)
+        local how, used, over, expires, ended, known = UNKNOWN, 0, 0, more
+        local written -- the record
+        place = listed > 0 and find(list, wanted, 1, true) or nil
+        while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
+        if place then
+          place = place - 1
+          due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+        end
+        local isHeld = place
+        if isHeld then -- it has not ended, so its record says no more
           expires = due
+          do -- removeHold
+            -- The last entry comes in the place of the one that was found.
+            local last = #list - ENTRY
+            if due <= firstDue then isFirst = 0 end
+            if last == 0 then
+              list = ''
+            elseif place < last then
+              list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
+            else
+              list = cut(list, 1, last)
+            end
+            listed = listed - 1
+            if place < from then from = place end
+            if place + ENTRY > to then to = place + ENTRY end
+          end
         else
-          text = values[record] or pcall('GET', KEYS[record])
-          if type(text) == 'table' then text = false end
-          ended, time = isEnded(text, 1)
-          if not ended and text and #text >= 9 then
-            local _, _, known = unpack(OUTCOMES, text)
-            expires = known
+          written = pcall('GET', KEYS[record])
+          if type(written) == 'table' then written = false end
+          ended, known = isEnded(written, 1)
+          if not ended and written and #written >= 9 then
+            local _, _, time = unpack(OUTCOMES, written)
+            expires = time
           elseif expires == 0 then
             expires = now + MEMORY
           end
         end
         if ended then
-          if time > now then
+          if known > now then
             how = REPEATED
-            used, over = unpack('>I7I7', text, 10)
+            used, over = unpack('>I7I7', written, 10)
           end
         elseif expires <= now then
-          if place then removeHold(place) end
           if expires + MEMORY > now then how = EXPIRED end
         else
           -- Without an entry the client was reset meanwhile, and there is nothing to give back.
-          local reserved = place and heldCost or cost
+          local reserved = isHeld and heldCost or cost
           how, used = SETTLED, maxDelay
-          if place then removeHold(place) end
           if used < reserved then
-            if place then letGo(reserved - used) end
+            if isHeld and oldFresh > 0 then
+              units, changed = reserved - used, true
+              c_algorithm.refund(receipt, units)
+              if oldFresh <= 0 then forget() end
+            end
           elseif used > reserved then
             cost, maxDelay = used - reserved, ALWAYS
             -- The answer, and what the state would be.
@@ -514,9 +454,10 @@ while first <= last do
             end
             over = excess
           end
-          local known = knownUntil(expires)
-          values[record] = pack('>BBI7I7I7', 1, 1, known, used, over)
-          remember(KEYS[record], place and life == 1 or text, known, values[record])
+          known = now + MEMORY
+          if expires > known then known = expires end
+          local outcome = pack('>BBI7I7I7', 1, 1, known, used, over)
+          remember(KEYS[record], isHeld and life == 1 or written, known, outcome)
         end
         out[length + 1], out[length + 2], out[length + 3] = how, used, over
         length = length + 3
@@ -626,7 +567,23 @@ while first <= last do
         reset = (charged and nextFresh or oldFresh) - now
         if reset < 0 then reset = 0 end
         if verb == RESERVE and allowed then
-          local bar = (values[record] or findHold(id)) and now or fullUntil()
+          place = listed > 0 and find(list, wanted, 1, true) or nil
+          while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
+          if place then
+            place = place - 1
+            due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+          end
+          local bar = place and now or listed >= 64 and fullUntil()
+          due = now + life
+          -- What has a record was here before, and may have ended.
+          if not bar and #more == 0 then
+            if pcall('GET', KEYS[record]) then bar = now end
+          elseif not bar then
+            if life ~= usualLife then
+              usualLife, usualHead, usualTTL = life, pack(OUTCOMES, 0, 1, due), ttl(due + MEMORY + SECOND)
+            end
+            if not call('SET', KEYS[record], usualHead .. more, 'PX', usualTTL, 'NX') then bar = now end
+          end
           if bar then allowed, charged, remaining, retry, reset, delay = false, false, free, bar - now, max(0, oldFresh - now), 0 end
         end
         if charged then
@@ -634,10 +591,24 @@ while first <= last do
           oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
         end
         if verb == RESERVE and allowed then
-          addHold(id, now + life, cost, false)
-          if #more > 0 then
-            values[record] = pack('>BBI7c0', 0, 1, now + life, more)
-            call('PSETEX', KEYS[record], ttl(now + life + MEMORY + SECOND), values[record])
+          do -- addHold
+            -- It is of what k was just charged.
+            level, since, receipt = 0, 0, oldFresh
+            if c_rate > 0 then
+              level = oldA
+              local rest = level % c_rate
+              since = receipt - (level - rest) / c_rate
+              if rest > 0 then since = since - 1 end
+            end
+            local entry = pack(NEW_ENTRY, wanted, due, cost, receipt, level, since, c_n, c_shape and 1 or 0)
+            if #list < from then from = #list end
+            if listed == 0 then list, firstDue = entry, EXACT else list = list .. entry end
+            listed, to = listed + 1, #list
+            -- A hold is needed until it expires or, if what has expired is to be given back, as long as
+            -- there may be something to give back.
+            if due <= firstDue then isFirst, firstDue = 1, due end
+            if due > needed then needed = due end
+            if c_release and receipt > needed then needed = receipt end
           end
         end
         -- Two to four numbers: the first tells what the others are, but of a debt.
@@ -663,9 +634,26 @@ while first <= last do
         end
       end
     end
-    if listKey > 0 then closeList(KEYS[listKey]) end
-    if changed and oldFresh == 0 then
-      if expires > 0 then call('UNLINK', KEYS[key]) end
+    if from < EXACT then -- some holds have changed
+      if needed > expires then expires = expiry(needed) end
+      if oldFresh > expires then expires = expiry(oldFresh) end
+      if oldFresh == 0 and listed == 0 then
+        call('UNLINK', KEYS[key])
+      else
+        if to > #list then to = #list end
+        local all = stored > 4 * (LIST_HEAD + #list) and stored > 1024
+        local near = all or from <= 4 * ENTRY
+        local part = list
+        if not near then part = '' elseif to < #list and not all then part = cut(list, 1, to) end
+        head = pack('>I7I7I7I7BI2I7c0', oldFresh, oldA, oldB, expires, isFirst, listed, firstDue, part)
+        if before == 0 then
+          call('PSETEX', KEYS[key], ttl(expires), head)
+        else
+          if all then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
+          if not near and to > from then call('SETRANGE', KEYS[key], format('%d', HEAD + LIST_HEAD + from), cut(list, from + 1, to)) end
+          if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+        end
+      end
     elseif changed then
       do -- writeState
         local before = expires

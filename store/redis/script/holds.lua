@@ -106,26 +106,26 @@ local function ttl(expires)
 end
 
 -- What is remembered of each key of this call, by its number in KEYS: three whole
--- numbers, which in Redis are seven bytes each and followed by when the key expires, and
--- for sub-windows a tail of more such numbers behind them. Logs are kept otherwise. A
--- state is read and written once a call, however many requests ask for it.
+-- numbers, which in Redis are seven bytes each and followed by when the key expires. Behind
+-- them sub-windows have a tail of more such numbers, and others their open holds. Logs are
+-- kept otherwise. A state is read and written once a call, however many requests ask for it.
 --
 -- These are columns, which cost less than a table for each key.
 
 local FRESH, A, B = {}, {}, {} -- as in weir.State
-local CHANGED, FOREIGN = {}, {}
+local EXPIRES, CHANGED, FOREIGN = {}, {}, {}
 
 -- load reads a state. One that was never seen, or that nobody could have written, is
 -- zero. What is no string at all is foreign, and so is what a later version has written:
 -- whoever asks for it is told. The highest three bits of the first number are the form.
 local function load(k)
   local head = pcall('GETRANGE', KEYS[k], '0', '27')
-  FRESH[k], A[k], B[k] = 0, 0, 0
+  FRESH[k], A[k], B[k], EXPIRES[k] = 0, 0, 0, 0
   if type(head) == 'table' then
     FOREIGN[k] = true
   elseif #head == HEAD then
-    local left, first, second = unpack('>I7I7I7', head)
-    if left < EXACT then FRESH[k], A[k], B[k] = left, first, second else FOREIGN[k] = true end
+    local left, first, second, expires = unpack('>I7I7I7I7', head)
+    if left < EXACT then FRESH[k], A[k], B[k], EXPIRES[k] = left, first, second, expires else FOREIGN[k] = true end
   end
 end
 
@@ -136,9 +136,17 @@ local function loadAll()
   local heads = call('MGET', spread(KEYS))
   for k = 1, #KEYS do
     local head = heads[k]
-    if head and #head == HEAD then FRESH[k], A[k], B[k] = unpack('>I7I7I7', head) end
+    if head and #head >= HEAD then FRESH[k], A[k], B[k], EXPIRES[k] = unpack('>I7I7I7I7', head) end
     if FRESH[k] and FRESH[k] >= EXACT then FRESH[k] = nil end
   end
+end
+
+-- isUnheld reports whether no open holds are behind a state.
+local function isUnheld(key)
+  local list = call('GETRANGE', key, '28', '30')
+  if #list < 3 then return true end
+  local _, count = unpack('>BI2', list)
+  return count == 0
 end
 
 -- What is in parts that a call may do without.
@@ -146,6 +154,35 @@ local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, h
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
+end
+
+-- save writes the state of k, which Redis forgets when it is as good as new. What is behind it
+-- stays.
+local function save()
+  local left, key = FRESH[k], KEYS[k]
+  CHANGED[k] = nil
+  if LOG and LOG[k] then
+    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    return
+  end
+  local before, tail = EXPIRES[k], TAIL and TAIL[k]
+  if left == 0 and (tail or isUnheld(key)) then
+    EXPIRES[k] = 0
+    call('UNLINK', key)
+    return
+  end
+  local expires = before
+  if tail or left > before or before == 0 then expires = expiry(left) end
+  EXPIRES[k] = expires
+  local head = pack('>I7I7I7I7', left, A[k], B[k], expires)
+  if tail then
+    saveTail(head, ttl(expires))
+  elseif before > 0 then
+    call('SETRANGE', key, '0', head)
+    if before ~= expires then call('PEXPIRE', key, ttl(expires)) end
+  else
+    call('PSETEX', key, ttl(expires), head)
+  end
 end
 
 -- What each algorithm can do, by its number.
@@ -1202,22 +1239,21 @@ end
 
 -- Whatever is not one op to take.
 
-local PEEK, GIVE_BACK, RESET = 0, 2, 3
+local PEEK, RENEW = 0, 3
 
 -- several does what a request of n ops, which are in the input from i on, asks for.
--- One for a foreign key has no effect, but to reset it.
+-- One for a foreign key has no effect.
 several = function(verb, n, i)
   local foreign = false
   for op = 1, n do
     readOp(op, i)
-    if verb == RESET then forget() end
     foreign = foreign or FOREIGN[k]
     i = i + 4
   end
   if foreign then
     allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
     for op = 1, n do
-      debt, excess = verb == TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
+      debt, excess = verb == RENEW or verb == TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
       if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end
     return
@@ -1226,110 +1262,34 @@ several = function(verb, n, i)
     settle(n)
     return
   end
-  if verb == GIVE_BACK then giveBack(n) end
   if verb ~= PEEK then
-    for op = 1, n do OP_LAST[op] = -1 end
+    giveBack(n)
+    for op = 1, n do OP_LAST[op] = verb == RENEW and ALWAYS or -1 end
   end
-  survey(n)
+  if verb == RENEW then settle(n) else survey(n) end
 end
 
 -- What is about holds is in a function, because a script has at most 200 locals.
 holding = (function()
 
--- The open holds of a key are a text beside its state: a head and, in no order, an entry
--- for each, with its id and what was charged, as weir.Held has it. So they are read together
--- with the states, and only what has changed is written.
+-- The open holds of a key are a text: a head and, in no order, an entry for each, with its id
+-- and what was charged, as weir.Held has it. It is behind the state or, if that has a tail or
+-- is a log, in a key of its own. Only what has changed is written.
 
 local MAX_HOLDS, MEMORY = 1000, 60 * SECOND
-local LIST, LIST_HEAD = '>BI2I7I7', 17 -- is the third exact, how many, when the first expires or sooner, when Redis forgets it
+local LIST, LIST_HEAD = '>BI2I7', 10 -- is the third exact, how many, when the first expires or sooner
 local HELD, ENTRY = '>I7I7I7I7I7I7B', 59 -- behind 16 bytes of id: expires, cost, receipt, level, since, and of its limit N and whether it shapes
 local NEW_ENTRY = '>c16I7I7I7I7I7I7B' -- with the id: each text that Lua makes costs time
 local OUTCOMES = '>BBI7' -- of a record: has it ended, of how many ops, when it expires or is forgotten
-local cut = string.sub
+local cut, find = string.sub, string.find
 
--- Of one key: the entries, what is in the head, and what of it is to be written.
-local list, listed, isFirst, firstDue, forgets
-local stored, prolonged, from, to -- bytes in Redis, whether it lives longer now, and which entries have changed
-local due, heldCost, receipt, level, since, heldN, heldShape -- of one hold
+-- Of one key: the entries, and what is in the head.
+local text, base -- what was read, and where in it the list begins
+local list, listed, isFirst, firstDue
+local stored, from, to, needed -- bytes in Redis, which entries have changed, and until when they are needed at least
+local wanted, place -- the id of one hold, and where its entry begins, from 0; nil if there is none
+local due, heldCost, receipt, level, since, heldN, heldShape -- of that hold
 local LEVELS, SINCE -- of all holds, while they move up
-
--- openList takes up a text; false if there is none. One that is damaged counts as none.
-local function openList(text)
-  list, listed, isFirst, firstDue, forgets, stored, prolonged, from = '', 0, 1, EXACT, 0, 0, false, nil
-  if not text or #text < LIST_HEAD then return end
-  local exact, count, first, ends = unpack(LIST, text)
-  if exact > 1 or count > MAX_HOLDS or #text < LIST_HEAD + count * ENTRY then return end
-  listed, isFirst, firstDue, forgets, stored = count, exact, first, ends, #text
-  if count > 0 then list = cut(text, LIST_HEAD + 1, LIST_HEAD + count * ENTRY) end
-end
-
--- touch says that bytes of the entries have changed.
-local function touch(first, last)
-  if not from then
-    from, to = first, last
-  else
-    if first < from then from = first end
-    if last > to then to = last end
-  end
-  if to > #list then to = #list end
-end
-
-local function closeList(key)
-  if not from then return end
-  local head = pack(LIST, isFirst, listed, firstDue, forgets)
-  if stored == 0 or stored > 4 * (LIST_HEAD + #list) and stored > 1024 then
-    call('PSETEX', key, ttl(forgets), head .. list)
-    return
-  end
-  if from <= 4 * ENTRY then
-    call('SETRANGE', key, '0', head .. (to < #list and cut(list, 1, to) or list))
-  else
-    call('SETRANGE', key, '0', head)
-    if to > from then call('SETRANGE', key, format('%d', LIST_HEAD + from), cut(list, from + 1, to)) end
-  end
-  if prolonged then call('PEXPIRE', key, ttl(forgets)) end
-end
-
--- findHold returns where the entry of a hold begins, from 0; nil if there is none.
-local function findHold(id)
-  if listed == 0 then return nil end
-  local i = string.find(list, id, 1, true)
-  while i and (i - 1) % ENTRY ~= 0 do i = string.find(list, id, i + 1, true) end
-  return i and i - 1
-end
-
-local function readHold(place) due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17) end
-
--- keepHold notes when a hold expires. The list lives a little longer; if what has expired is
--- to be given back, as long as there may be something to give back.
-local function keepHold(expires, receipt, releases)
-  if expires <= firstDue then isFirst, firstDue = 1, expires end
-  local last = releases and max(expires, receipt) or expires
-  if last >= forgets then forgets, prolonged = expiry(last), true end
-end
-
--- addHold holds what k was just charged.
-local function addHold(id, expires, cost, releases)
-  local level, since = 0, 0
-  if c.full > 0 then level, since = A[k], FRESH[k] - divUp(A[k], c.rate) end
-  if listed == 0 then firstDue = EXACT end
-  list, listed = list .. pack(NEW_ENTRY, id, expires, cost, FRESH[k], level, since, c.n, c.shape and 1 or 0), listed + 1
-  touch(#list - ENTRY, #list)
-  keepHold(expires, FRESH[k], releases)
-end
-
--- removeHold puts the last entry in the place of one that has been read.
-local function removeHold(place)
-  local last = #list - ENTRY
-  if due <= firstDue then isFirst = 0 end
-  if place < last then
-    list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
-  else
-    list = cut(list, 1, last)
-  end
-  listed = listed - 1
-  touch(place, place + ENTRY)
-end
 
 -- sweep removes what has expired, and finds what expires first.
 local function sweep()
@@ -1342,8 +1302,7 @@ local function sweep()
     end
   end
   list, listed, isFirst, firstDue = table.concat(left), count, 1, first
-  from = nil
-  touch(0, #list)
+  from, to = 0, #list
 end
 
 -- fullUntil returns when the first hold expires, if there are as many as there may be. What
@@ -1355,26 +1314,12 @@ local function fullUntil()
   return listed >= MAX_HOLDS and firstDue or nil
 end
 
--- letGo gives back to k units of the hold that was read, which is not on the list any more.
-local function letGo(units)
-  if FRESH[k] <= 0 or units <= 0 then return end
-  if c.algorithm.letGo then c.algorithm.letGo(units) else c.algorithm.refund(receipt, units) end
-  CHANGED[k] = true
-  if FRESH[k] <= 0 then forget() end
-end
-
 -- isEnded reports whether a record is of a hold that has ended, and until when it is known.
 local function isEnded(record, n)
   if not record or #record < 9 then return false end
   local ended, ops, known = unpack(OUTCOMES, record)
   if ops ~= n or #record < 9 + 14 * n then known = 0 end
   return ended == 1, known
-end
-
--- knownUntil is until when it is known how a hold has ended that would expire then.
-local function knownUntil(expires)
-  local known = now + MEMORY
-  return known > expires and known or expires
 end
 
 -- remember writes how a hold has ended. What there is of an open one is kept: its record, or
@@ -1386,6 +1331,67 @@ local function remember(key, record, known, outcomes)
   end
   -- Or it is lost, or something foreign.
   if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
+end
+
+local function openList()
+  -- A text that is damaged counts as none.
+  list, listed, isFirst, firstDue, stored, from, to, needed = '', 0, 1, EXACT, 0, EXACT, 0, 0
+  if text and #text >= base + LIST_HEAD then
+    local exact, count, first = unpack(LIST, text, base + 1)
+    if exact <= 1 and count <= MAX_HOLDS and #text >= base + LIST_HEAD + count * ENTRY then
+      listed, isFirst, firstDue, stored = count, exact, first, #text - base
+      if count > 0 then list = cut(text, base + LIST_HEAD + 1, base + LIST_HEAD + count * ENTRY) end
+    end
+  end
+end
+
+local function findHold()
+  place = listed > 0 and find(list, wanted, 1, true) or nil
+  while place and place % ENTRY ~= 1 do place = find(list, wanted, place + 1, true) end
+  if place then
+    place = place - 1
+    due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, place + 17)
+  end
+end
+
+local function keepHold()
+  -- A hold is needed until it expires or, if what has expired is to be given back, as long as
+  -- there may be something to give back.
+  if due <= firstDue then isFirst, firstDue = 1, due end
+  if due > needed then needed = due end
+  if c.release and receipt > needed then needed = receipt end
+end
+
+local function addHold()
+  -- It is of what k was just charged.
+  level, since, receipt = 0, 0, FRESH[k]
+  if c.rate > 0 then
+    level = A[k]
+    local rest = level % c.rate
+    since = receipt - (level - rest) / c.rate
+    if rest > 0 then since = since - 1 end
+  end
+  local entry = pack(NEW_ENTRY, wanted, due, cost, receipt, level, since, c.n, c.shape and 1 or 0)
+  if #list < from then from = #list end
+  if listed == 0 then list, firstDue = entry, EXACT else list = list .. entry end
+  listed, to = listed + 1, #list
+  keepHold()
+end
+
+local function removeHold()
+  -- The last entry comes in the place of the one that was found.
+  local last = #list - ENTRY
+  if due <= firstDue then isFirst = 0 end
+  if last == 0 then
+    list = ''
+  elseif place < last then
+    list = cut(list, 1, place) .. cut(list, last + 1) .. cut(list, place + ENTRY + 1, last)
+  else
+    list = cut(list, 1, last)
+  end
+  listed = listed - 1
+  if place < from then from = place end
+  if place + ENTRY > to then to = place + ENTRY end
 end
 
 -- What a bucket gives back of a hold: what has not drained of it, if what was there first
@@ -1403,7 +1409,7 @@ local function closeLevels()
     parts[j] = cut(list, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', LEVELS[j]) .. cut(list, j * ENTRY - 14, j * ENTRY)
   end
   list, LEVELS = table.concat(parts), nil
-  touch(0, #list)
+  from, to = 0, #list
 end
 
 local function moveUp(back)
@@ -1414,7 +1420,6 @@ end
 
 -- drained is how much has left a bucket in a time at most, if its N may have been another.
 local function drained(time)
-  if time <= 0 then return 0 end
   local most = time * c.rate
   if B[k] > c.n then
     local _, mulDivUp, gcd = wide()
@@ -1427,24 +1432,33 @@ local function drained(time)
   return most
 end
 
-ALGORITHM[0].letGo = function(units)
-  if B[k] <= 0 or c.shape and receipt ~= FRESH[k] then return end
-  local rate, full = c.rate, A[k]
-  if B[k] ~= c.n then rate, full = recount(c, full, B[k]) end
-  local last = FRESH[k] - divUp(A[k], rate)
-  local back = min(units * c.p, full, level - drained(last - since))
-  if back <= 0 then return end
-  if LEVELS then
-    moveUp(back)
-  elseif listed > 0 then
-    openLevels()
-    moveUp(back)
-    closeLevels()
+local function letGoBucket()
+  if B[k] > 0 and (not c.shape or receipt == FRESH[k]) then
+    local rate, full = c.rate, A[k]
+    local rest = full
+    if B[k] ~= c.n then rate, full = recount(c, full, B[k]) end
+    local last = FRESH[k] - (rest - rest % rate) / rate
+    if rest % rate > 0 then last = last - 1 end
+    local back, rest = units * c.p, level
+    if last > since then rest = level - drained(last - since) end
+    if back > full then back = full end
+    if back > rest then back = rest end
+    if back > 0 then
+      if LEVELS then
+        moveUp(back)
+      elseif listed > 0 then
+        openLevels()
+        moveUp(back)
+        closeLevels()
+      end
+      rate, full = c.rate, full - back
+      rest = full % rate
+      FRESH[k], A[k], B[k] = 0, full, c.n
+      if full > 0 then FRESH[k] = last + (full - rest) / rate end
+      if rest > 0 then FRESH[k] = FRESH[k] + 1 end
+    end
   end
-  full = full - back
-  FRESH[k], A[k], B[k] = full > 0 and last + divUp(full, c.rate) or 0, full, c.n
 end
-ALGORITHM[1].letGo = ALGORITHM[0].letGo
 
 -- What is about holds. This is the rest of the function that begins in hold_begin.lua.
 
@@ -1452,14 +1466,39 @@ local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8,
 local UNKNOWN, SETTLED, EXPIRED, OPEN, REPEATED = 0, 1, 2, 4, 5
 local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
 
-local H = {} -- of each op, the key of its list
+local H, BASE = {}, {} -- of each op, the key of its list, and where in it that begins
 
 -- open and close are around what is done with the list of an op.
 local function open(op)
   k, c = OP_KEY[op], OP_LIMIT[op]
-  openList(call('GET', H[op]))
+  text, base = call('GET', H[op]), BASE[op]
+  openList()
 end
-local function close(op) closeList(H[op]) end
+
+local function close(op)
+  if from == EXACT then return end
+  local key, head, ends = H[op], pack(LIST, isFirst, listed, firstDue), expiry(needed)
+  if to > #list then to = #list end
+  if base == 0 and stored == 0 then
+    call('PSETEX', key, ttl(ends), head .. list)
+    return
+  end
+  if stored > 4 * (LIST_HEAD + #list) and stored > 1024 then
+    call('SET', key, (base > 0 and call('GETRANGE', key, '0', '27') or '') .. head .. list, 'KEEPTTL')
+  elseif from <= 4 * ENTRY then
+    call('SETRANGE', key, base, head .. (to < #list and cut(list, 1, to) or list))
+  else
+    call('SETRANGE', key, base, head)
+    if to > from then call('SETRANGE', key, base + LIST_HEAD + from, cut(list, from + 1, to)) end
+  end
+  if base > 0 then
+    if needed <= EXPIRES[k] then return end
+    EXPIRES[k], CHANGED[k] = ends, true
+  elseif needed == 0 or call('PTTL', key) >= tonumber(ttl(needed)) then
+    return
+  end
+  call('PEXPIRE', key, ttl(ends))
+end
 
 -- limitOf is the limit that a hold was charged under, which may have had another N.
 local function limitOf(limit, n, shapes)
@@ -1467,12 +1506,21 @@ local function limitOf(limit, n, shapes)
   local changed = {}
   for name, value in pairs(limit) do changed[name] = value end
   changed.n, changed.shape = n, shapes
-  if limit.full > 0 then
+  if limit.rate > 0 then
     local _, _, gcd = wide()
     local g = gcd(n, limit.period)
     changed.rate, changed.p = n / g, limit.period / g
   end
   return changed
+end
+
+-- letGo gives back to k units of the hold that was found, which is not on the list any more.
+local function letGo(back)
+  if FRESH[k] <= 0 or back <= 0 then return end
+  units = back
+  if c.rate > 0 then letGoBucket() else c.algorithm.refund(receipt, units) end
+  CHANGED[k] = true
+  if FRESH[k] <= 0 then forget() end
 end
 
 -- endDue gives back to k what holds have that have expired, the first of them first.
@@ -1489,9 +1537,9 @@ local function endDue()
     return p.id < q.id
   end)
   local limit = c
-  if c.full > 0 then openLevels() end
+  if c.rate > 0 then openLevels() end
   for _, e in ipairs(ends) do
-    readHold((e.j - 1) * ENTRY)
+    due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, (e.j - 1) * ENTRY + 17)
     if LEVELS then level, SINCE[e.j] = LEVELS[e.j], -1 end -- it is open no more
     c = limitOf(limit, heldN, heldShape == 1)
     letGo(heldCost)
@@ -1503,12 +1551,13 @@ end
 
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that
 -- is there, or that has ended already, is denied: its end was faster.
-local function reserve(n, id, life, key, content)
+local function reserve(n, life, key, content)
   local full, fits, known = {}, true, pcall('GET', key)
   for op = 1, n do
     if not OP_LOOK[op] then
       open(op)
-      if known or findHold(id) then full[op] = now else full[op] = fullUntil() end
+      findHold()
+      if known or place then full[op] = now else full[op] = fullUntil() end
       close(op)
     end
   end
@@ -1531,7 +1580,8 @@ local function reserve(n, id, life, key, content)
   for op = 1, n do
     if not OP_LOOK[op] then
       open(op)
-      addHold(id, now + life, OP_COST[op], c.release)
+      due, cost = now + life, OP_COST[op]
+      addHold()
       close(op)
       held = held + 1
     end
@@ -1541,17 +1591,16 @@ end
 
 -- settleOne ends a hold on an op, and returns how much of what was used is too much.
 -- Without an entry the client was reset meanwhile, and there is nothing to give back.
-local function settleOne(op, id)
+local function settleOne(op)
   open(op)
-  local place = findHold(id)
-  local used, over, reserved = OP_LAST[op], 0, OP_COST[op]
-  if place then
-    readHold(place)
-    removeHold(place)
+  findHold()
+  local used, over, reserved, isHeld = OP_LAST[op], 0, OP_COST[op], place ~= nil
+  if isHeld then
+    removeHold()
     reserved = heldCost
   end
   if used < reserved then
-    if place then letGo(reserved - used) end
+    if isHeld then letGo(reserved - used) end
   elseif used > reserved then
     cost, maxDelay = used - reserved, ALWAYS
     decide()
@@ -1563,35 +1612,32 @@ local function settleOne(op, id)
 end
 
 -- dueOf is when a hold of n ops expires, by its record or its entries, or as far as known.
-local function dueOf(n, id, record, known)
+local function dueOf(n, record, known)
   if record and #record >= 9 then
     local _, _, expires = unpack(OUTCOMES, record)
     return expires
   end
   for op = 1, n do
     open(op)
-    local place = findHold(id)
-    if place then
-      readHold(place)
-      return due
-    end
+    findHold()
+    if place then return due end
   end
   return known > 0 and known or now + MEMORY
 end
 
 -- move changes when a hold on an op expires, or ends it if it has.
-local function move(op, id, expires)
+local function move(op, expires)
   open(op)
-  local place = findHold(id)
+  findHold()
   if not place then return end
-  readHold(place)
   if expires then
     if due <= firstDue then isFirst = 0 end
-    list = cut(list, 1, place + 16) .. pack('>I7', expires) .. cut(list, place + 24)
-    touch(place, place + ENTRY)
-    keepHold(expires, receipt, c.release)
+    due = expires
+    list = cut(list, 1, place + 16) .. pack('>I7', due) .. cut(list, place + 24)
+    from, to = place, place + ENTRY
+    keepHold()
   else
-    removeHold(place)
+    removeHold()
   end
   close(op)
 end
@@ -1602,7 +1648,7 @@ local function tell(how, used, over)
 end
 
 -- endHold ends a hold of n ops, or extends it by a life, and says how it is.
-local function endHold(n, id, life, key, known)
+local function endHold(n, life, key, known)
   local record = pcall('GET', key)
   if type(record) == 'table' then record = false end
   local ended, time = isEnded(record, n)
@@ -1612,15 +1658,15 @@ local function endHold(n, id, life, key, known)
     end
     return
   end
-  local expires = dueOf(n, id, record, known)
+  local expires = dueOf(n, record, known)
   if expires <= now then
     for op = 1, n do
-      move(op, id, nil)
+      move(op, nil)
       tell(expires + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
     end
   elseif life > 0 then
     for op = 1, n do
-      move(op, id, now + life)
+      move(op, now + life)
       tell(OPEN, now + life, 0)
     end
     if record then
@@ -1630,11 +1676,11 @@ local function endHold(n, id, life, key, known)
   else
     local outcomes = {}
     for op = 1, n do
-      local over = settleOne(op, id)
+      local over = settleOne(op)
       outcomes[op] = pack('>I7I7', OP_LAST[op], over)
       tell(SETTLED, OP_LAST[op], over)
     end
-    local known = knownUntil(expires)
+    local known = max(now + MEMORY, expires) -- until then
     remember(key, record, known, pack(OUTCOMES, 1, n, known) .. table.concat(outcomes))
   end
 end
@@ -1668,16 +1714,19 @@ return function(verb, n, i)
     readOp(op, i)
     local h = input[i + 4]
     OP_LIMIT[op].release = h < 0
-    H[op] = KEYS[h < 0 and -h or h]
+    if h < 0 then h = -h end
+    H[op], BASE[op] = KEYS[h], h == k and HEAD or 0
     if verb == HOLD_RESET then
       forget()
       call('UNLINK', H[op])
-    elseif h ~= 0 then
-      local text = pcall('GET', H[op])
-      strange[op] = type(text) == 'table' -- which is an error: it is no text
-      if not strange[op] and h < 0 and not FOREIGN[k] then
-        c = OP_LIMIT[op]
-        openList(text)
+      if not LOG[k] then
+        call('UNLINK', KEYS[k])
+        EXPIRES[k] = 0
+      end
+    elseif h > 0 then
+      strange[op] = type(pcall('GET', H[op])) == 'table' -- which is an error: it is no text
+      if not strange[op] and OP_LIMIT[op].release and not FOREIGN[k] then
+        open(op)
         endDue()
         close(op)
       end
@@ -1685,14 +1734,15 @@ return function(verb, n, i)
     foreign = foreign or FOREIGN[k] or strange[op]
     i = i + 5
   end
-  local id, key, life, more = input[i], KEYS[input[i + 1]], input[i + 2], input[i + 3]
+  local key, life, more = KEYS[input[i + 1]], input[i + 2], input[i + 3]
+  wanted = input[i]
   i = i + 4
   if foreign then
     refuse(verb, n, strange)
   elseif verb == RESERVE then
-    reserve(n, id, life, key, more)
+    reserve(n, life, key, more)
   elseif verb == SETTLE or verb == EXTEND then
-    endHold(n, id, verb == EXTEND and life or 0, key, more)
+    endHold(n, verb == EXTEND and life or 0, key, more)
   elseif verb == HOLD_TAKE then
     settle(n)
   else
@@ -1771,18 +1821,8 @@ while i < last do
   i = i + 4 * n
 end
 
--- What was charged is written, and forgotten by Redis when it is as good as new.
 for key in pairs(CHANGED) do
   k = key
-  local left = FRESH[k]
-  if left == 0 then
-    call('UNLINK', KEYS[k])
-  elseif LOG and LOG[k] then
-    saveLog(left)
-  else
-    local expires = expiry(left)
-    local head = pack('>I7I7I7I7', left, A[k], B[k], expires)
-    if TAIL and TAIL[k] then saveTail(head, ttl(expires)) else call('PSETEX', KEYS[k], ttl(expires), head) end
-  end
+  save()
 end
 return cmsgpack.pack(out)

@@ -102,6 +102,8 @@ var parts = []struct {
 	{file: "hold_begin", features: []string{holds}, with: columns},
 	{file: "list", features: []string{holds}},
 	{file: "let_go_bucket", features: []string{holds}, with: "bucket"},
+	{file: "let_go_held_bucket", features: []string{"bucket"}, with: holds, without: columns},
+	{file: "let_go_held", features: []string{single}, with: holds, without: "bucket"},
 	{file: "hold", features: []string{holds}, with: columns},
 	{file: "main", features: []string{columns}},
 	{file: "main_single", features: []string{single}, without: holds},

@@ -106,26 +106,26 @@ local function ttl(expires)
 end
 
 -- What is remembered of each key of this call, by its number in KEYS: three whole
--- numbers, which in Redis are seven bytes each and followed by when the key expires, and
--- for sub-windows a tail of more such numbers behind them. Logs are kept otherwise. A
--- state is read and written once a call, however many requests ask for it.
+-- numbers, which in Redis are seven bytes each and followed by when the key expires. Behind
+-- them sub-windows have a tail of more such numbers, and others their open holds. Logs are
+-- kept otherwise. A state is read and written once a call, however many requests ask for it.
 --
 -- These are columns, which cost less than a table for each key.
 
 local FRESH, A, B = {}, {}, {} -- as in weir.State
-local CHANGED, FOREIGN = {}, {}
+local EXPIRES, CHANGED, FOREIGN = {}, {}, {}
 
 -- load reads a state. One that was never seen, or that nobody could have written, is
 -- zero. What is no string at all is foreign, and so is what a later version has written:
 -- whoever asks for it is told. The highest three bits of the first number are the form.
 local function load(k)
   local head = pcall('GETRANGE', KEYS[k], '0', '27')
-  FRESH[k], A[k], B[k] = 0, 0, 0
+  FRESH[k], A[k], B[k], EXPIRES[k] = 0, 0, 0, 0
   if type(head) == 'table' then
     FOREIGN[k] = true
   elseif #head == HEAD then
-    local left, first, second = unpack('>I7I7I7', head)
-    if left < EXACT then FRESH[k], A[k], B[k] = left, first, second else FOREIGN[k] = true end
+    local left, first, second, expires = unpack('>I7I7I7I7', head)
+    if left < EXACT then FRESH[k], A[k], B[k], EXPIRES[k] = left, first, second, expires else FOREIGN[k] = true end
   end
 end
 
@@ -136,9 +136,17 @@ local function loadAll()
   local heads = call('MGET', spread(KEYS))
   for k = 1, #KEYS do
     local head = heads[k]
-    if head and #head == HEAD then FRESH[k], A[k], B[k] = unpack('>I7I7I7', head) end
+    if head and #head >= HEAD then FRESH[k], A[k], B[k], EXPIRES[k] = unpack('>I7I7I7I7', head) end
     if FRESH[k] and FRESH[k] >= EXACT then FRESH[k] = nil end
   end
+end
+
+-- isUnheld reports whether no open holds are behind a state.
+local function isUnheld(key)
+  local list = call('GETRANGE', key, '28', '30')
+  if #list < 3 then return true end
+  local _, count = unpack('>BI2', list)
+  return count == 0
 end
 
 -- What is in parts that a call may do without.
@@ -146,6 +154,35 @@ local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, h
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
+end
+
+-- save writes the state of k, which Redis forgets when it is as good as new. What is behind it
+-- stays.
+local function save()
+  local left, key = FRESH[k], KEYS[k]
+  CHANGED[k] = nil
+  if LOG and LOG[k] then
+    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    return
+  end
+  local before, tail = EXPIRES[k], TAIL and TAIL[k]
+  if left == 0 and (tail or isUnheld(key)) then
+    EXPIRES[k] = 0
+    call('UNLINK', key)
+    return
+  end
+  local expires = before
+  if tail or left > before or before == 0 then expires = expiry(left) end
+  EXPIRES[k] = expires
+  local head = pack('>I7I7I7I7', left, A[k], B[k], expires)
+  if tail then
+    saveTail(head, ttl(expires))
+  elseif before > 0 then
+    call('SETRANGE', key, '0', head)
+    if before ~= expires then call('PEXPIRE', key, ttl(expires)) end
+  else
+    call('PSETEX', key, ttl(expires), head)
+  end
 end
 
 -- What each algorithm can do, by its number.
@@ -634,22 +671,21 @@ end
 
 -- Whatever is not one op to take.
 
-local PEEK, GIVE_BACK, RESET = 0, 2, 3
+local PEEK, RENEW = 0, 3
 
 -- several does what a request of n ops, which are in the input from i on, asks for.
--- One for a foreign key has no effect, but to reset it.
+-- One for a foreign key has no effect.
 several = function(verb, n, i)
   local foreign = false
   for op = 1, n do
     readOp(op, i)
-    if verb == RESET then forget() end
     foreign = foreign or FOREIGN[k]
     i = i + 4
   end
   if foreign then
     allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
     for op = 1, n do
-      debt, excess = verb == TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
+      debt, excess = verb == RENEW or verb == TAKE and OP_LAST[op] == ALWAYS, OP_COST[op]
       if FOREIGN[OP_KEY[op]] then refuseForeign() else answer() end
     end
     return
@@ -658,11 +694,11 @@ several = function(verb, n, i)
     settle(n)
     return
   end
-  if verb == GIVE_BACK then giveBack(n) end
   if verb ~= PEEK then
-    for op = 1, n do OP_LAST[op] = -1 end
+    giveBack(n)
+    for op = 1, n do OP_LAST[op] = verb == RENEW and ALWAYS or -1 end
   end
-  survey(n)
+  if verb == RENEW then settle(n) else survey(n) end
 end
 
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
@@ -731,18 +767,8 @@ while i < last do
   i = i + 4 * n
 end
 
--- What was charged is written, and forgotten by Redis when it is as good as new.
 for key in pairs(CHANGED) do
   k = key
-  local left = FRESH[k]
-  if left == 0 then
-    call('UNLINK', KEYS[k])
-  elseif LOG and LOG[k] then
-    saveLog(left)
-  else
-    local expires = expiry(left)
-    local head = pack('>I7I7I7I7', left, A[k], B[k], expires)
-    if TAIL and TAIL[k] then saveTail(head, ttl(expires)) else call('PSETEX', KEYS[k], ttl(expires), head) end
-  end
+  save()
 end
 return cmsgpack.pack(out)

@@ -46,7 +46,7 @@ func (s *subject) round(matches int) (round, error) {
 
 // match is the measured loop. It returns how many answers were wrong.
 func (s *subject) match(matches int) (wrong int) {
-	var room [8]*rule.Entry
+	var room [8]rule.Hit
 	req := rule.Request{Attributes: map[string]string{}}
 	rules := s.table.Rules()
 	for i := range matches {
@@ -54,7 +54,7 @@ func (s *subject) match(matches int) (wrong int) {
 		l, number := s.ask(int(at))
 		l.arrive(&req, number)
 		hits := s.table.Match(room[:0], &req)
-		if len(hits) != 1+common || hits[0] != rules[at] {
+		if len(hits) != 1+common || hits[0].Entry != rules[at] {
 			wrong++
 		}
 	}

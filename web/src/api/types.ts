@@ -2,7 +2,7 @@
 
 export type Words = string | string[]
 
-export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number }
+export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number; concurrency?: number }
 
 export interface Rule {
   id: string
@@ -17,6 +17,8 @@ export interface Rule {
   starts?: string | number
   buckets?: number
   shape?: boolean
+  concurrency?: number
+  hold_ttl?: string
   tiers?: Record<string, Quota>
   overrides?: Record<string, Quota>
   mode?: string
@@ -131,6 +133,7 @@ export interface Lane {
   delayed: number
   longest_delay_us: number
   worst_window: number
+  worst_window_begin_us: number
   worst_window_end_us: number
   bound: number
   first_denial_us?: number
@@ -147,7 +150,7 @@ export interface Simulation {
   requests: number
   keys: number
   offered: number
-  axis: { begin_us: number; slice_us: number; slices: number }
+  axis: { begin_us: number; slice_us: number; slices: number; ticks: { at_us: number; label: string }[] }
   offered_per_slice: number[]
   lanes: Lane[]
   notes?: string[]

@@ -315,7 +315,7 @@ export const zh: Record<Word, string> = {
   'field.zone': '时区',
   'field.zone.hint': '如 Asia/Shanghai',
   'field.starts': '周期起点',
-  'field.starts.hint': '15、04-01、monday 或 06:00',
+  'field.starts.hint': '15、04-01 或 monday',
   'field.burst': '突发容量',
   'field.burst.hint': '与限额相同',
   'field.buckets': '子窗口数',

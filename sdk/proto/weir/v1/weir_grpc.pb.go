@@ -982,3 +982,369 @@ var Keys_ServiceDesc = grpc.ServiceDesc{
 	Streams:  []grpc.StreamDesc{},
 	Metadata: "weir/v1/weir.proto",
 }
+
+const (
+	Counters_AddCounters_FullMethodName       = "/weir.v1.Counters/AddCounters"
+	Counters_SetCounters_FullMethodName       = "/weir.v1.Counters/SetCounters"
+	Counters_ResetCounters_FullMethodName     = "/weir.v1.Counters/ResetCounters"
+	Counters_GetCounters_FullMethodName       = "/weir.v1.Counters/GetCounters"
+	Counters_GetCounterHistory_FullMethodName = "/weir.v1.Counters/GetCounterHistory"
+	Counters_Observe_FullMethodName           = "/weir.v1.Counters/Observe"
+	Counters_GetDistributions_FullMethodName  = "/weir.v1.Counters/GetDistributions"
+)
+
+// CountersClient is the client API for Counters service.
+//
+// For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
+//
+// Counters counts for applications: sums, different members, and distributions such as
+// response times. docs/reference/counters.md explains it. A counter denies nothing. Reading
+// needs a token with the scope read, and changing one with the scope use.
+//
+// A call changes all its counters or none; on a Redis Cluster, this holds within a group. If
+// the store did not answer, the call fails with UNAVAILABLE, and a change may have been made.
+//
+// Amounts are decimal numbers in text, such as "-1.5", with at most six decimals and without
+// an exponent: they are exact up to 9000000000000.
+type CountersClient interface {
+	// AddCounters changes counters and returns their new values.
+	AddCounters(ctx context.Context, in *AddCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error)
+	// SetCounters gives counters new values and returns their previous ones. A repeated call
+	// changes nothing more.
+	SetCounters(ctx context.Context, in *SetCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error)
+	// ResetCounters sets counters to 0 and returns their previous values.
+	ResetCounters(ctx context.Context, in *ResetCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error)
+	// GetCounters returns the values of counters. A new counter has 0.
+	GetCounters(ctx context.Context, in *GetCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error)
+	// GetCounterHistory returns the last windows of counters.
+	GetCounterHistory(ctx context.Context, in *GetCounterHistoryRequest, opts ...grpc.CallOption) (*GetCounterHistoryResponse, error)
+	// Observe adds values to distributions.
+	Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*ObserveResponse, error)
+	// GetDistributions returns the percentiles of the last windows of distributions.
+	GetDistributions(ctx context.Context, in *GetDistributionsRequest, opts ...grpc.CallOption) (*GetDistributionsResponse, error)
+}
+
+type countersClient struct {
+	cc grpc.ClientConnInterface
+}
+
+func NewCountersClient(cc grpc.ClientConnInterface) CountersClient {
+	return &countersClient{cc}
+}
+
+func (c *countersClient) AddCounters(ctx context.Context, in *AddCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountersResponse)
+	err := c.cc.Invoke(ctx, Counters_AddCounters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *countersClient) SetCounters(ctx context.Context, in *SetCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountersResponse)
+	err := c.cc.Invoke(ctx, Counters_SetCounters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *countersClient) ResetCounters(ctx context.Context, in *ResetCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountersResponse)
+	err := c.cc.Invoke(ctx, Counters_ResetCounters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *countersClient) GetCounters(ctx context.Context, in *GetCountersRequest, opts ...grpc.CallOption) (*CountersResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(CountersResponse)
+	err := c.cc.Invoke(ctx, Counters_GetCounters_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *countersClient) GetCounterHistory(ctx context.Context, in *GetCounterHistoryRequest, opts ...grpc.CallOption) (*GetCounterHistoryResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetCounterHistoryResponse)
+	err := c.cc.Invoke(ctx, Counters_GetCounterHistory_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *countersClient) Observe(ctx context.Context, in *ObserveRequest, opts ...grpc.CallOption) (*ObserveResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ObserveResponse)
+	err := c.cc.Invoke(ctx, Counters_Observe_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *countersClient) GetDistributions(ctx context.Context, in *GetDistributionsRequest, opts ...grpc.CallOption) (*GetDistributionsResponse, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(GetDistributionsResponse)
+	err := c.cc.Invoke(ctx, Counters_GetDistributions_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// CountersServer is the server API for Counters service.
+// All implementations must embed UnimplementedCountersServer
+// for forward compatibility.
+//
+// Counters counts for applications: sums, different members, and distributions such as
+// response times. docs/reference/counters.md explains it. A counter denies nothing. Reading
+// needs a token with the scope read, and changing one with the scope use.
+//
+// A call changes all its counters or none; on a Redis Cluster, this holds within a group. If
+// the store did not answer, the call fails with UNAVAILABLE, and a change may have been made.
+//
+// Amounts are decimal numbers in text, such as "-1.5", with at most six decimals and without
+// an exponent: they are exact up to 9000000000000.
+type CountersServer interface {
+	// AddCounters changes counters and returns their new values.
+	AddCounters(context.Context, *AddCountersRequest) (*CountersResponse, error)
+	// SetCounters gives counters new values and returns their previous ones. A repeated call
+	// changes nothing more.
+	SetCounters(context.Context, *SetCountersRequest) (*CountersResponse, error)
+	// ResetCounters sets counters to 0 and returns their previous values.
+	ResetCounters(context.Context, *ResetCountersRequest) (*CountersResponse, error)
+	// GetCounters returns the values of counters. A new counter has 0.
+	GetCounters(context.Context, *GetCountersRequest) (*CountersResponse, error)
+	// GetCounterHistory returns the last windows of counters.
+	GetCounterHistory(context.Context, *GetCounterHistoryRequest) (*GetCounterHistoryResponse, error)
+	// Observe adds values to distributions.
+	Observe(context.Context, *ObserveRequest) (*ObserveResponse, error)
+	// GetDistributions returns the percentiles of the last windows of distributions.
+	GetDistributions(context.Context, *GetDistributionsRequest) (*GetDistributionsResponse, error)
+	mustEmbedUnimplementedCountersServer()
+}
+
+// UnimplementedCountersServer must be embedded to have
+// forward compatible implementations.
+//
+// NOTE: this should be embedded by value instead of pointer to avoid a nil
+// pointer dereference when methods are called.
+type UnimplementedCountersServer struct{}
+
+func (UnimplementedCountersServer) AddCounters(context.Context, *AddCountersRequest) (*CountersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method AddCounters not implemented")
+}
+func (UnimplementedCountersServer) SetCounters(context.Context, *SetCountersRequest) (*CountersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method SetCounters not implemented")
+}
+func (UnimplementedCountersServer) ResetCounters(context.Context, *ResetCountersRequest) (*CountersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method ResetCounters not implemented")
+}
+func (UnimplementedCountersServer) GetCounters(context.Context, *GetCountersRequest) (*CountersResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCounters not implemented")
+}
+func (UnimplementedCountersServer) GetCounterHistory(context.Context, *GetCounterHistoryRequest) (*GetCounterHistoryResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetCounterHistory not implemented")
+}
+func (UnimplementedCountersServer) Observe(context.Context, *ObserveRequest) (*ObserveResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method Observe not implemented")
+}
+func (UnimplementedCountersServer) GetDistributions(context.Context, *GetDistributionsRequest) (*GetDistributionsResponse, error) {
+	return nil, status.Error(codes.Unimplemented, "method GetDistributions not implemented")
+}
+func (UnimplementedCountersServer) mustEmbedUnimplementedCountersServer() {}
+func (UnimplementedCountersServer) testEmbeddedByValue()                  {}
+
+// UnsafeCountersServer may be embedded to opt out of forward compatibility for this service.
+// Use of this interface is not recommended, as added methods to CountersServer will
+// result in compilation errors.
+type UnsafeCountersServer interface {
+	mustEmbedUnimplementedCountersServer()
+}
+
+func RegisterCountersServer(s grpc.ServiceRegistrar, srv CountersServer) {
+	// If the following call panics, it indicates UnimplementedCountersServer was
+	// embedded by pointer and is nil.  This will cause panics if an
+	// unimplemented method is ever invoked, so we test this at initialization
+	// time to prevent it from happening at runtime later due to I/O.
+	if t, ok := srv.(interface{ testEmbeddedByValue() }); ok {
+		t.testEmbeddedByValue()
+	}
+	s.RegisterService(&Counters_ServiceDesc, srv)
+}
+
+func _Counters_AddCounters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(AddCountersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).AddCounters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_AddCounters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).AddCounters(ctx, req.(*AddCountersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Counters_SetCounters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(SetCountersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).SetCounters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_SetCounters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).SetCounters(ctx, req.(*SetCountersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Counters_ResetCounters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ResetCountersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).ResetCounters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_ResetCounters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).ResetCounters(ctx, req.(*ResetCountersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Counters_GetCounters_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCountersRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).GetCounters(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_GetCounters_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).GetCounters(ctx, req.(*GetCountersRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Counters_GetCounterHistory_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetCounterHistoryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).GetCounterHistory(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_GetCounterHistory_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).GetCounterHistory(ctx, req.(*GetCounterHistoryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Counters_Observe_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ObserveRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).Observe(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_Observe_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).Observe(ctx, req.(*ObserveRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Counters_GetDistributions_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(GetDistributionsRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(CountersServer).GetDistributions(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Counters_GetDistributions_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(CountersServer).GetDistributions(ctx, req.(*GetDistributionsRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+// Counters_ServiceDesc is the grpc.ServiceDesc for Counters service.
+// It's only intended for direct use with grpc.RegisterService,
+// and not to be introspected or modified (even as a copy)
+var Counters_ServiceDesc = grpc.ServiceDesc{
+	ServiceName: "weir.v1.Counters",
+	HandlerType: (*CountersServer)(nil),
+	Methods: []grpc.MethodDesc{
+		{
+			MethodName: "AddCounters",
+			Handler:    _Counters_AddCounters_Handler,
+		},
+		{
+			MethodName: "SetCounters",
+			Handler:    _Counters_SetCounters_Handler,
+		},
+		{
+			MethodName: "ResetCounters",
+			Handler:    _Counters_ResetCounters_Handler,
+		},
+		{
+			MethodName: "GetCounters",
+			Handler:    _Counters_GetCounters_Handler,
+		},
+		{
+			MethodName: "GetCounterHistory",
+			Handler:    _Counters_GetCounterHistory_Handler,
+		},
+		{
+			MethodName: "Observe",
+			Handler:    _Counters_Observe_Handler,
+		},
+		{
+			MethodName: "GetDistributions",
+			Handler:    _Counters_GetDistributions_Handler,
+		},
+	},
+	Streams:  []grpc.StreamDesc{},
+	Metadata: "weir/v1/weir.proto",
+}

@@ -4,14 +4,39 @@ local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8,
 local UNKNOWN, SETTLED, EXPIRED, OPEN, REPEATED = 0, 1, 2, 4, 5
 local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
 
-local H = {} -- of each op, the key of its list
+local H, BASE = {}, {} -- of each op, the key of its list, and where in it that begins
 
 -- open and close are around what is done with the list of an op.
 local function open(op)
   k, c = OP_KEY[op], OP_LIMIT[op]
-  openList(call('GET', H[op]))
+  text, base = call('GET', H[op]), BASE[op]
+  --> openList
 end
-local function close(op) closeList(H[op]) end
+
+local function close(op)
+  if from == EXACT then return end
+  local key, head, ends = H[op], pack(LIST, isFirst, listed, firstDue), expiry(needed)
+  if to > #list then to = #list end
+  if base == 0 and stored == 0 then
+    call('PSETEX', key, ttl(ends), head .. list)
+    return
+  end
+  if stored > 4 * (LIST_HEAD + #list) and stored > 1024 then
+    call('SET', key, (base > 0 and call('GETRANGE', key, '0', '27') or '') .. head .. list, 'KEEPTTL')
+  elseif from <= 4 * ENTRY then
+    call('SETRANGE', key, base, head .. (to < #list and cut(list, 1, to) or list))
+  else
+    call('SETRANGE', key, base, head)
+    if to > from then call('SETRANGE', key, base + LIST_HEAD + from, cut(list, from + 1, to)) end
+  end
+  if base > 0 then
+    if needed <= EXPIRES[k] then return end
+    EXPIRES[k], CHANGED[k] = ends, true
+  elseif needed == 0 or call('PTTL', key) >= tonumber(ttl(needed)) then
+    return
+  end
+  call('PEXPIRE', key, ttl(ends))
+end
 
 -- limitOf is the limit that a hold was charged under, which may have had another N.
 local function limitOf(limit, n, shapes)
@@ -19,12 +44,21 @@ local function limitOf(limit, n, shapes)
   local changed = {}
   for name, value in pairs(limit) do changed[name] = value end
   changed.n, changed.shape = n, shapes
-  if limit.full > 0 then
+  if limit.rate > 0 then
     local _, _, gcd = wide()
     local g = gcd(n, limit.period)
     changed.rate, changed.p = n / g, limit.period / g
   end
   return changed
+end
+
+-- letGo gives back to k units of the hold that was found, which is not on the list any more.
+local function letGo(back)
+  if FRESH[k] <= 0 or back <= 0 then return end
+  units = back
+  if c.rate > 0 then letGoBucket() else c.algorithm.refund(receipt, units) end
+  CHANGED[k] = true
+  if FRESH[k] <= 0 then forget() end
 end
 
 -- endDue gives back to k what holds have that have expired, the first of them first.
@@ -41,9 +75,9 @@ local function endDue()
     return p.id < q.id
   end)
   local limit = c
-  if c.full > 0 then openLevels() end
+  if c.rate > 0 then openLevels() end
   for _, e in ipairs(ends) do
-    readHold((e.j - 1) * ENTRY)
+    due, heldCost, receipt, level, since, heldN, heldShape = unpack(HELD, list, (e.j - 1) * ENTRY + 17)
     if LEVELS then level, SINCE[e.j] = LEVELS[e.j], -1 end -- it is open no more
     c = limitOf(limit, heldN, heldShape == 1)
     letGo(heldCost)
@@ -55,12 +89,13 @@ end
 
 -- reserve takes n ops and, if they are allowed, holds what they were charged. A hold that
 -- is there, or that has ended already, is denied: its end was faster.
-local function reserve(n, id, life, key, content)
+local function reserve(n, life, key, content)
   local full, fits, known = {}, true, pcall('GET', key)
   for op = 1, n do
     if not OP_LOOK[op] then
       open(op)
-      if known or findHold(id) then full[op] = now else full[op] = fullUntil() end
+      --> findHold
+      if known or place then full[op] = now else full[op] = fullUntil() end
       close(op)
     end
   end
@@ -83,7 +118,8 @@ local function reserve(n, id, life, key, content)
   for op = 1, n do
     if not OP_LOOK[op] then
       open(op)
-      addHold(id, now + life, OP_COST[op], c.release)
+      due, cost = now + life, OP_COST[op]
+      --> addHold
       close(op)
       held = held + 1
     end
@@ -93,17 +129,16 @@ end
 
 -- settleOne ends a hold on an op, and returns how much of what was used is too much.
 -- Without an entry the client was reset meanwhile, and there is nothing to give back.
-local function settleOne(op, id)
+local function settleOne(op)
   open(op)
-  local place = findHold(id)
-  local used, over, reserved = OP_LAST[op], 0, OP_COST[op]
-  if place then
-    readHold(place)
-    removeHold(place)
+  --> findHold
+  local used, over, reserved, isHeld = OP_LAST[op], 0, OP_COST[op], place ~= nil
+  if isHeld then
+    --> removeHold
     reserved = heldCost
   end
   if used < reserved then
-    if place then letGo(reserved - used) end
+    if isHeld then letGo(reserved - used) end
   elseif used > reserved then
     cost, maxDelay = used - reserved, ALWAYS
     decide()
@@ -115,35 +150,32 @@ local function settleOne(op, id)
 end
 
 -- dueOf is when a hold of n ops expires, by its record or its entries, or as far as known.
-local function dueOf(n, id, record, known)
+local function dueOf(n, record, known)
   if record and #record >= 9 then
     local _, _, expires = unpack(OUTCOMES, record)
     return expires
   end
   for op = 1, n do
     open(op)
-    local place = findHold(id)
-    if place then
-      readHold(place)
-      return due
-    end
+    --> findHold
+    if place then return due end
   end
   return known > 0 and known or now + MEMORY
 end
 
 -- move changes when a hold on an op expires, or ends it if it has.
-local function move(op, id, expires)
+local function move(op, expires)
   open(op)
-  local place = findHold(id)
+  --> findHold
   if not place then return end
-  readHold(place)
   if expires then
     if due <= firstDue then isFirst = 0 end
-    list = cut(list, 1, place + 16) .. pack('>I7', expires) .. cut(list, place + 24)
-    touch(place, place + ENTRY)
-    keepHold(expires, receipt, c.release)
+    due = expires
+    list = cut(list, 1, place + 16) .. pack('>I7', due) .. cut(list, place + 24)
+    from, to = place, place + ENTRY
+    --> keepHold
   else
-    removeHold(place)
+    --> removeHold
   end
   close(op)
 end
@@ -154,7 +186,7 @@ local function tell(how, used, over)
 end
 
 -- endHold ends a hold of n ops, or extends it by a life, and says how it is.
-local function endHold(n, id, life, key, known)
+local function endHold(n, life, key, known)
   local record = pcall('GET', key)
   if type(record) == 'table' then record = false end
   local ended, time = isEnded(record, n)
@@ -164,15 +196,15 @@ local function endHold(n, id, life, key, known)
     end
     return
   end
-  local expires = dueOf(n, id, record, known)
+  local expires = dueOf(n, record, known)
   if expires <= now then
     for op = 1, n do
-      move(op, id, nil)
+      move(op, nil)
       tell(expires + MEMORY > now and EXPIRED or UNKNOWN, 0, 0)
     end
   elseif life > 0 then
     for op = 1, n do
-      move(op, id, now + life)
+      move(op, now + life)
       tell(OPEN, now + life, 0)
     end
     if record then
@@ -182,11 +214,11 @@ local function endHold(n, id, life, key, known)
   else
     local outcomes = {}
     for op = 1, n do
-      local over = settleOne(op, id)
+      local over = settleOne(op)
       outcomes[op] = pack('>I7I7', OP_LAST[op], over)
       tell(SETTLED, OP_LAST[op], over)
     end
-    local known = knownUntil(expires)
+    local known = max(now + MEMORY, expires) -- until then
     remember(key, record, known, pack(OUTCOMES, 1, n, known) .. table.concat(outcomes))
   end
 end
@@ -220,16 +252,19 @@ return function(verb, n, i)
     readOp(op, i)
     local h = input[i + 4]
     OP_LIMIT[op].release = h < 0
-    H[op] = KEYS[h < 0 and -h or h]
+    if h < 0 then h = -h end
+    H[op], BASE[op] = KEYS[h], h == k and HEAD or 0
     if verb == HOLD_RESET then
       forget()
       call('UNLINK', H[op])
-    elseif h ~= 0 then
-      local text = pcall('GET', H[op])
-      strange[op] = type(text) == 'table' -- which is an error: it is no text
-      if not strange[op] and h < 0 and not FOREIGN[k] then
-        c = OP_LIMIT[op]
-        openList(text)
+      if not LOG[k] then
+        call('UNLINK', KEYS[k])
+        EXPIRES[k] = 0
+      end
+    elseif h > 0 then
+      strange[op] = type(pcall('GET', H[op])) == 'table' -- which is an error: it is no text
+      if not strange[op] and OP_LIMIT[op].release and not FOREIGN[k] then
+        open(op)
         endDue()
         close(op)
       end
@@ -237,14 +272,15 @@ return function(verb, n, i)
     foreign = foreign or FOREIGN[k] or strange[op]
     i = i + 5
   end
-  local id, key, life, more = input[i], KEYS[input[i + 1]], input[i + 2], input[i + 3]
+  local key, life, more = KEYS[input[i + 1]], input[i + 2], input[i + 3]
+  wanted = input[i]
   i = i + 4
   if foreign then
     refuse(verb, n, strange)
   elseif verb == RESERVE then
-    reserve(n, id, life, key, more)
+    reserve(n, life, key, more)
   elseif verb == SETTLE or verb == EXTEND then
-    endHold(n, id, verb == EXTEND and life or 0, key, more)
+    endHold(n, verb == EXTEND and life or 0, key, more)
   elseif verb == HOLD_TAKE then
     settle(n)
   else

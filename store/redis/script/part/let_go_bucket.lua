@@ -13,7 +13,7 @@ local function closeLevels()
     parts[j] = cut(list, (j - 1) * ENTRY + 1, j * ENTRY - 22) .. pack('>I7', LEVELS[j]) .. cut(list, j * ENTRY - 14, j * ENTRY)
   end
   list, LEVELS = table.concat(parts), nil
-  touch(0, #list)
+  from, to = 0, #list
 end
 
 local function moveUp(back)
@@ -24,7 +24,6 @@ end
 
 -- drained is how much has left a bucket in a time at most, if its N may have been another.
 local function drained(time)
-  if time <= 0 then return 0 end
   local most = time * c.rate
   if B[k] > c.n then
     local _, mulDivUp, gcd = wide()
@@ -37,21 +36,29 @@ local function drained(time)
   return most
 end
 
-ALGORITHM[0].letGo = function(units)
-  if B[k] <= 0 or c.shape and receipt ~= FRESH[k] then return end
+--: letGoBucket
+if B[k] > 0 and (not c.shape or receipt == FRESH[k]) then
   local rate, full = c.rate, A[k]
+  local rest = full
   if B[k] ~= c.n then rate, full = recount(c, full, B[k]) end
-  local last = FRESH[k] - divUp(A[k], rate)
-  local back = min(units * c.p, full, level - drained(last - since))
-  if back <= 0 then return end
-  if LEVELS then
-    moveUp(back)
-  elseif listed > 0 then
-    openLevels()
-    moveUp(back)
-    closeLevels()
+  local last = FRESH[k] - (rest - rest % rate) / rate
+  if rest % rate > 0 then last = last - 1 end
+  local back, rest = units * c.p, level
+  if last > since then rest = level - drained(last - since) end
+  if back > full then back = full end
+  if back > rest then back = rest end
+  if back > 0 then
+    if LEVELS then
+      moveUp(back)
+    elseif listed > 0 then
+      openLevels()
+      moveUp(back)
+      closeLevels()
+    end
+    rate, full = c.rate, full - back
+    rest = full % rate
+    FRESH[k], A[k], B[k] = 0, full, c.n
+    if full > 0 then FRESH[k] = last + (full - rest) / rate end
+    if rest > 0 then FRESH[k] = FRESH[k] + 1 end
   end
-  full = full - back
-  FRESH[k], A[k], B[k] = full > 0 and last + divUp(full, c.rate) or 0, full, c.n
 end
-ALGORITHM[1].letGo = ALGORITHM[0].letGo

@@ -64,18 +64,8 @@ while i < last do
   i = i + 4 * n
 end
 
--- What was charged is written, and forgotten by Redis when it is as good as new.
 for key in pairs(CHANGED) do
   k = key
-  local left = FRESH[k]
-  if left == 0 then
-    call('UNLINK', KEYS[k])
-  elseif LOG and LOG[k] then
-    saveLog(left)
-  else
-    local expires = expiry(left)
-    local head = pack('>I7I7I7I7', left, A[k], B[k], expires)
-    if TAIL and TAIL[k] then saveTail(head, ttl(expires)) else call('PSETEX', KEYS[k], ttl(expires), head) end
-  end
+  save()
 end
 return cmsgpack.pack(out)

@@ -1,8 +1,7 @@
 -- ARGV[1] is what to do, as one array packed by Go (see single.go):
 --
---   now, how many of KEYS are states, and how many are to be read; then for each limit ten
---   numbers, and of how many states it is; then for each of these how many requests there are and which of KEYS is
---   the list of its open holds, 0 for none; and for each request
+--   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
+--   states it is; then for each of these how many requests there are, and for each request
 --
 --   1, cost, longest delay                                             to take
 --   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
@@ -12,14 +11,16 @@
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
-local FOREIGN_STATE, FOREIGN_HOLDS = 3, 7
 
+-- Most holds have the same life.
+local usualLife, usualHead, usualTTL
+
+base = HEAD
 local i = 2
 --> begin
-local values = call('MGET', spread(KEYS, 1, input[i + 1])) -- and what has been written since
-
 local first, last = 1, input[i]
-i = i + 2
+local values = call('MGET', spread(KEYS, 1, last))
+i = i + 1
 while first <= last do
   --> readLimit
   local following = first + input[i + 10]
@@ -27,57 +28,56 @@ while first <= last do
   for key = first, following - 1 do
     local head = values[key]
     --> readState
-    local count, listKey, strange = input[i], input[i + 1], false
-    i = i + 2
-    if listKey > 0 then
-      local text = values[listKey] or pcall('GET', KEYS[listKey])
-      strange = type(text) == 'table'
-      openList(not strange and text)
-    end
+    text = not foreign and head
+    --> openList
+    local count, before = input[i], expires
+    i = i + 1
     for _ = 1, count do
-      local verb, id, record, life, more = input[i]
+      local verb, record, life, more = input[i]
       cost, maxDelay = input[i + 1], input[i + 2]
       i = i + 3
       if verb >= RESERVE then
-        id, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
+        wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
       end
-      if foreign or strange and verb >= RESERVE then
-        length = length + 1
-        out[length] = foreign and FOREIGN_STATE or FOREIGN_HOLDS
+      if foreign then
+        --> refuseForeign
       elseif verb == SETTLE then
-        local how, used, over, expires = UNKNOWN, 0, 0, more
-        local place = findHold(id)
-        local ended, time, text
-        if place then -- it has not ended, so its record says no more
-          readHold(place)
+        local how, used, over, expires, ended, known = UNKNOWN, 0, 0, more
+        local written -- the record
+        --> findHold
+        local isHeld = place
+        if isHeld then -- it has not ended, so its record says no more
           expires = due
+          --> removeHold
         else
-          text = values[record] or pcall('GET', KEYS[record])
-          if type(text) == 'table' then text = false end
-          ended, time = isEnded(text, 1)
-          if not ended and text and #text >= 9 then
-            local _, _, known = unpack(OUTCOMES, text)
-            expires = known
+          written = pcall('GET', KEYS[record])
+          if type(written) == 'table' then written = false end
+          ended, known = isEnded(written, 1)
+          if not ended and written and #written >= 9 then
+            local _, _, time = unpack(OUTCOMES, written)
+            expires = time
           elseif expires == 0 then
             expires = now + MEMORY
           end
         end
         if ended then
-          if time > now then
+          if known > now then
             how = REPEATED
-            used, over = unpack('>I7I7', text, 10)
+            used, over = unpack('>I7I7', written, 10)
           end
         elseif expires <= now then
-          if place then removeHold(place) end
           if expires + MEMORY > now then how = EXPIRED end
         else
           -- Without an entry the client was reset meanwhile, and there is nothing to give back.
-          local reserved = place and heldCost or cost
+          local reserved = isHeld and heldCost or cost
           how, used = SETTLED, maxDelay
-          if place then removeHold(place) end
           if used < reserved then
-            if place then letGo(reserved - used) end
+            if isHeld and oldFresh > 0 then
+              units, changed = reserved - used, true
+              --> letGo
+              if oldFresh <= 0 then forget() end
+            end
           elseif used > reserved then
             cost, maxDelay = used - reserved, ALWAYS
             --> decide
@@ -86,34 +86,59 @@ while first <= last do
             end
             over = excess
           end
-          local known = knownUntil(expires)
-          values[record] = pack('>BBI7I7I7', 1, 1, known, used, over)
-          remember(KEYS[record], place and life == 1 or text, known, values[record])
+          known = now + MEMORY
+          if expires > known then known = expires end
+          local outcome = pack('>BBI7I7I7', 1, 1, known, used, over)
+          remember(KEYS[record], isHeld and life == 1 or written, known, outcome)
         end
         out[length + 1], out[length + 2], out[length + 3] = how, used, over
         length = length + 3
       else
         --> decide
         if verb == RESERVE and allowed then
-          local bar = (values[record] or findHold(id)) and now or fullUntil()
+          --> findHold
+          local bar = place and now or listed >= 64 and fullUntil()
+          due = now + life
+          -- What has a record was here before, and may have ended.
+          if not bar and #more == 0 then
+            if pcall('GET', KEYS[record]) then bar = now end
+          elseif not bar then
+            if life ~= usualLife then
+              usualLife, usualHead, usualTTL = life, pack(OUTCOMES, 0, 1, due), ttl(due + MEMORY + SECOND)
+            end
+            if not call('SET', KEYS[record], usualHead .. more, 'PX', usualTTL, 'NX') then bar = now end
+          end
           if bar then allowed, charged, remaining, retry, reset, delay = false, false, free, bar - now, max(0, oldFresh - now), 0 end
         end
         if charged then
           --> commit
         end
         if verb == RESERVE and allowed then
-          addHold(id, now + life, cost, false)
-          if #more > 0 then
-            values[record] = pack('>BBI7c0', 0, 1, now + life, more)
-            call('PSETEX', KEYS[record], ttl(now + life + MEMORY + SECOND), values[record])
-          end
+          --> addHold
         end
         --> answer
       end
     end
-    if listKey > 0 then closeList(KEYS[listKey]) end
-    if changed and oldFresh == 0 then
-      if expires > 0 then call('UNLINK', KEYS[key]) end
+    if from < EXACT then -- some holds have changed
+      if needed > expires then expires = expiry(needed) end
+      if oldFresh > expires then expires = expiry(oldFresh) end
+      if oldFresh == 0 and listed == 0 then
+        call('UNLINK', KEYS[key])
+      else
+        if to > #list then to = #list end
+        local all = stored > 4 * (LIST_HEAD + #list) and stored > 1024
+        local near = all or from <= 4 * ENTRY
+        local part = list
+        if not near then part = '' elseif to < #list and not all then part = cut(list, 1, to) end
+        head = pack('>I7I7I7I7BI2I7c0', oldFresh, oldA, oldB, expires, isFirst, listed, firstDue, part)
+        if before == 0 then
+          call('PSETEX', KEYS[key], ttl(expires), head)
+        else
+          if all then call('SET', KEYS[key], head, 'KEEPTTL') else call('SETRANGE', KEYS[key], '0', head) end
+          if not near and to > from then call('SETRANGE', KEYS[key], format('%d', HEAD + LIST_HEAD + from), cut(list, from + 1, to)) end
+          if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+        end
+      end
     elseif changed then
       --> writeState
     end

@@ -30,7 +30,7 @@ c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 
 head = head or pcall('GETRANGE', KEYS[key], '0', '27')
 foreign = type(head) == 'table'
 oldFresh, oldA, oldB, expires, changed = 0, 0, 0, 0, false
-if not foreign and #head == HEAD then
+if not foreign and #head >= HEAD then
   oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
   foreign = oldFresh >= EXACT
 end

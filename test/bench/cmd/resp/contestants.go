@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/weirhq/weir/internal/compile"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/internal/testredis"
 )
@@ -41,12 +42,12 @@ func start(t testing.TB) []contestant {
 	}
 }
 
-// startWeir builds the program and runs it as anybody would.
+// startWeir builds the program as releases are built, and runs it as anybody would.
 func startWeir(t testing.TB) (address string, process int) {
 	dir := t.TempDir()
 	root := testcall.Must(exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/weirhq/weir").Output())(t)
-	build := exec.Command("go", "build", "-o", dir, "./cmd/weir")
-	build.Dir, build.Stderr = strings.TrimSpace(string(root)), os.Stderr
+	build := compile.Weir(strings.TrimSpace(string(root)), compile.Host, filepath.Join(dir, "weir"))
+	build.Stderr = os.Stderr
 	testcall.OK(t, build.Run())
 	testcall.OK(t, os.WriteFile(filepath.Join(dir, "rules.yaml"), []byte(rules), 0o600))
 

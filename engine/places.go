@@ -1,0 +1,122 @@
+package engine
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/weirhq/weir"
+)
+
+// isPlace reports whether the limit is one of requests in flight.
+func (r *Result) isPlace() bool { return r.Quota.Algorithm() == weir.InFlight }
+
+// Places reports whether the request has taken a place of a rule that limits how many requests
+// are in flight. [Gate.Serve] and [Engine.Refund] give it back.
+func (v *Verdict) Places() bool {
+	for i := range v.Results {
+		if r := &v.Results[i]; v.places > 0 && r.Receipt != 0 && r.isPlace() {
+			return true
+		}
+	}
+	return false
+}
+
+// lasts is how long a hold can last at most without losing a place.
+func (v *Verdict) lasts(ttl time.Duration) time.Duration {
+	for i := range v.Results {
+		if r := &v.Results[i]; v.places > 0 && r.isPlace() {
+			ttl = min(ttl, r.Quota.Limit().Period)
+		}
+	}
+	return ttl
+}
+
+// usualWait is RetryAfter, but a second for places: requests usually end sooner than their
+// places expire.
+func (v *Verdict) usualWait() time.Duration {
+	if v.places == 0 {
+		return v.RetryAfter
+	}
+	wait := time.Duration(0)
+	for i := range v.at(enforced) {
+		r := &v.Results[i]
+		switch {
+		case r.Allowed:
+		case r.isPlace() && r.RetryAfter != weir.Never:
+			wait = max(wait, min(r.RetryAfter, time.Second))
+		default:
+			wait = max(wait, r.RetryAfter)
+		}
+	}
+	return wait
+}
+
+// inFlight is the places that a request in flight has taken.
+type inFlight struct {
+	store weir.Store
+
+	mu   sync.Mutex // held while they are renewed, too
+	ops  []weir.Op  // with their receipts
+	left bool
+}
+
+// take takes over the places of a verdict, and returns how many.
+func (p *inFlight) take(e *Engine, v *Verdict) int {
+	if v.places == 0 {
+		return 0
+	}
+	p.store = e.store
+	if v.local {
+		p.store = e.local
+	}
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
+			// The verdict's key does not outlive it.
+			p.ops = append(p.ops, weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: 1, Always: true, Receipt: r.Receipt})
+		}
+	}
+	return len(p.ops)
+}
+
+// renew keeps the places for as long as they last by themselves. If it fails, the next time
+// may do.
+func (p *inFlight) renew(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left || len(p.ops) == 0 {
+		return
+	}
+	decisions, err := p.store.Take(ctx, nil, p.ops...)
+	if err != nil {
+		return
+	}
+	for i, d := range decisions {
+		if d.Receipt != 0 {
+			p.ops[i].Receipt = d.Receipt
+		}
+	}
+}
+
+// leave gives the places back, once. If that fails, they expire.
+func (p *inFlight) leave(ctx context.Context) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.left || len(p.ops) == 0 {
+		return
+	}
+	p.left = true
+	_ = p.store.Refund(ctx, p.ops...)
+}
+
+// leavePlaces gives back what shadow rules that count denied requests have taken for one.
+func (e *Engine) leavePlaces(ctx context.Context, v *Verdict) {
+	if v.Degraded != nil {
+		return
+	}
+	var p inFlight
+	if p.take(e, v) > 0 {
+		p.leave(ctx)
+	}
+}

@@ -1,0 +1,69 @@
+package grpclimit
+
+import (
+	"context"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
+)
+
+// Adaptive is a limit of the calls in flight. It adapts between Min and Max to how many calls
+// the handlers can answer at the same time. Further calls get Unavailable. Only calls that the
+// rules allow count, so denied ones are charged nevertheless. A stream counts until its handler
+// has returned.
+type Adaptive struct{ Min, Max int }
+
+// AdaptiveLimit is the state of an adaptive limit.
+type AdaptiveLimit struct {
+	Limit, InFlight int
+	Denied          uint64 // since the start
+}
+
+// AdaptiveLimit returns the state of Options.Adaptive.
+func (l *Limiter) AdaptiveLimit() AdaptiveLimit {
+	if l.adaptive == nil {
+		return AdaptiveLimit{}
+	}
+	return AdaptiveLimit(l.adaptive.Stats())
+}
+
+// within calls a handler if there is a place for the call.
+func (l *Limiter) within(ctx context.Context, method string, handler func() error) (err error) {
+	if l.adaptive == nil {
+		return handler()
+	}
+	if !l.adaptive.Acquire(time.Since(l.began)) {
+		return l.shed(ctx, method)
+	}
+	ended := false
+	defer func() {
+		o := adaptive.Failure
+		switch {
+		case ctx.Err() != nil:
+			o = adaptive.Ignored // the client has left
+		case ended:
+			o = adaptive.OfStatus(httpStatus(status.Code(err)))
+		}
+		l.adaptive.Release(time.Since(l.began), o)
+	}()
+	err = handler()
+	ended = true
+	return err
+}
+
+// shed ends a call for which there is no place.
+func (l *Limiter) shed(ctx context.Context, method string) error {
+	d := translate(engine.Denial{
+		Verdict: new(engine.Verdict), Cause: engine.ReducedCapacity, RetryAfter: time.Second,
+		Detail: "The server is overloaded; try again soon.",
+	})
+	if l.options.Deny != nil {
+		if err := l.options.Deny(ctx, method, d); err != nil {
+			return err
+		}
+	}
+	return d.Err()
+}

@@ -1,0 +1,82 @@
+package httplimit
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/adaptive"
+)
+
+// Adaptive is a limit of the requests in flight in the handlers of a middleware. It adapts
+// between Min and Max to how many requests the handlers can answer at the same time. Further
+// requests are answered with 503. Only requests that the rules allow count, so denied ones are
+// charged nevertheless. A place is free when the handler has returned.
+type Adaptive struct{ Min, Max int }
+
+// AdaptiveLimit is the state of an adaptive limit.
+type AdaptiveLimit struct {
+	Limit, InFlight int
+	Denied          uint64 // since the start
+}
+
+// AdaptiveLimit returns the state of Options.Adaptive.
+func (m *Middleware) AdaptiveLimit() AdaptiveLimit {
+	if m.adaptive == nil {
+		return AdaptiveLimit{}
+	}
+	return AdaptiveLimit(m.adaptive.Stats())
+}
+
+// adapt puts the adaptive limit in front of a handler.
+func (m *Middleware) adapt(next http.Handler) http.Handler {
+	l := m.adaptive
+	if l == nil {
+		return next
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if m.options.Skip != nil && m.options.Skip(r) {
+			next.ServeHTTP(w, r)
+			return
+		}
+		if !l.Acquire(time.Since(m.began)) {
+			m.shed(w, r)
+			return
+		}
+		n, is := w.(*noted)
+		if !is {
+			n = &noted{ResponseWriter: w}
+		}
+		ended := false
+		defer func() {
+			o := adaptive.Failure
+			switch {
+			case r.Context().Err() != nil:
+				o = adaptive.Ignored // the client has left
+			case ended:
+				o = adaptive.OfStatus(n.status)
+			}
+			l.Release(time.Since(m.began), o)
+		}()
+		next.ServeHTTP(n, r)
+		ended = true
+	})
+}
+
+// shed answers a request for which there is no place.
+func (m *Middleware) shed(w http.ResponseWriter, r *http.Request) {
+	d := &Denial{Denial: engine.Denial{
+		Verdict: new(engine.Verdict), Cause: engine.ReducedCapacity, RetryAfter: time.Second,
+		Detail: "The server is overloaded; try again soon.",
+	}}
+	d.translate()
+	if m.options.Headers&RetryAfter != 0 {
+		w.Header().Set("Retry-After", "1")
+	}
+	if m.options.Deny == nil {
+		d.Write(w)
+		return
+	}
+	w.Header().Set("Cache-Control", "no-store")
+	m.options.Deny(w, r, d)
+}

@@ -1,0 +1,2 @@
+--: letGo
+c.algorithm.refund(receipt, units)

@@ -1,0 +1,57 @@
+package adaptive
+
+import (
+	"bytes"
+	"flag"
+	"os"
+	"path/filepath"
+	"testing"
+	"testing/synctest"
+
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testoverload"
+	"github.com/weirhq/weir/test/bench/internal/machine"
+)
+
+// A bubble exists only in a test, so cmd/adaptive runs this one, with these flags.
+var (
+	dir   = flag.String("tables", "", "where to write the tables; empty for nowhere, after one case")
+	quick = flag.Bool("quick", false, "a first look only")
+)
+
+func TestTables(t *testing.T) {
+	o := Full
+	switch {
+	case *dir == "":
+		o = Options{Kinds: []testoverload.Kind{testoverload.Even}, Loads: []float64{2}, First: 1}
+	case *quick:
+		o = Quick
+	}
+	figures := Run(t, o)
+	if _, _, _, missed := Worst(figures.Rows, ours); missed > 0 {
+		t.Errorf("weir misses %d aims", missed)
+	}
+	var all, summary bytes.Buffer
+	testcall.OK(t, WriteTable(&all, machine.Describe(), o, figures))
+	testcall.OK(t, WriteSummary(&summary, figures.Rows))
+	if *dir != "" {
+		testcall.OK(t, os.WriteFile(filepath.Join(*dir, "adaptive.txt"), all.Bytes(), 0o644))
+		testcall.OK(t, os.WriteFile(filepath.Join(*dir, "adaptive-summary.txt"), summary.Bytes(), 0o644))
+	}
+}
+
+// Two runs in virtual time are the same, with a limiter that reads the clock itself; and without
+// a limiter the service fails, which shows that a failure would be seen.
+func TestVirtualTime(t *testing.T) {
+	c := testoverload.Cases(testoverload.Varied, servers, 2)[0]
+	var figures []testoverload.Figure
+	for _, who := range []contestant{contestants[2], contestants[2], contestants[0], contestants[ours]} {
+		synctest.Test(t, func(*testing.T) { figures = append(figures, play(c, who)) })
+	}
+	if figures[0] != figures[1] || figures[0].Denied == 0 {
+		t.Errorf("%+v", figures[:2])
+	}
+	if meets(c.Load, figures[2]) || !meets(c.Load, figures[3]) {
+		t.Errorf("%+v", figures[2:])
+	}
+}
