@@ -60,6 +60,7 @@ func TestClusterSlots(t *testing.T) {
 	for i := range 250 { // more than one round
 		from.Do("SET", fmt.Sprintf("{k}%d", i), "v")
 	}
+	from.Do("SET", "{k}any\nbytes\x00", "v")
 	c.OpenSlot(slot, to)
 	answered(t, from, "v", "GET", "{k}1")
 	rejected(t, from, "ASK", "GET", "{k}new")
@@ -69,7 +70,7 @@ func TestClusterSlots(t *testing.T) {
 	}
 	rejected(t, from, "MOVED", "GET", "{k}1")
 	answered(t, to, "v", "GET", "{k}1")
-	answered(t, to, "250", "CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(slot))
+	answered(t, to, "251", "CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(slot))
 	answered(t, from, "0", "CLUSTER", "COUNTKEYSINSLOT", strconv.Itoa(slot))
 }
 

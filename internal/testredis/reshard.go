@@ -5,7 +5,6 @@ import (
 	"net"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // MoveSlot gives a slot with its keys to another master, and returns when every
@@ -53,10 +52,10 @@ func (c *Cluster) moveKeys(slot int, from, to *Server) {
 		migrate = append(migrate, "AUTH", to.password)
 	}
 	for {
-		keys := from.Do("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), "100")
-		if keys == "" {
+		keys := from.List("CLUSTER", "GETKEYSINSLOT", strconv.Itoa(slot), "100")
+		if len(keys) == 0 {
 			return
 		}
-		from.Do(slices.Concat(migrate, []string{"KEYS"}, strings.Split(keys, "\n"))...)
+		from.Do(slices.Concat(migrate, []string{"KEYS"}, keys)...)
 	}
 }

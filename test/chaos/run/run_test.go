@@ -71,20 +71,24 @@ func TestWatch(t *testing.T) {
 	}
 }
 
-// How long threads wait for a core is known on Linux.
+// How long threads wait for a core, and how long cores were taken away, is known on Linux.
 func TestStarved(t *testing.T) {
-	if found := waits(os.Getpid()); runtime.GOOS == "linux" && len(found) == 0 {
-		t.Error("nothing is known of this process")
-	}
-	s := starved{before: map[string]time.Duration{}}
-	for thread, waited := range waits(os.Getpid()) {
-		s.before[thread] = waited - time.Hour
-	}
-	if got := s.since(os.Getpid()); runtime.GOOS == "linux" && got < time.Hour {
-		t.Errorf("it waited for %v", got)
-	}
-	if s.forget(); runtime.GOOS == "linux" && len(s.before) == 0 {
-		t.Error("threads that live are forgotten")
+	for what, measure := range map[string]func() map[string]time.Duration{
+		"this process": func() map[string]time.Duration { return waits(os.Getpid()) }, "the cores": stolen,
+	} {
+		if found := measure(); runtime.GOOS == "linux" && len(found) == 0 {
+			t.Errorf("nothing is known of %s", what)
+		}
+		s := starved{before: map[string]time.Duration{}}
+		for name, waited := range measure() {
+			s.before[name] = waited - time.Hour
+		}
+		if got := s.since(measure()); runtime.GOOS == "linux" && got < time.Hour {
+			t.Errorf("%s waited for %v", what, got)
+		}
+		if s.forget(); runtime.GOOS == "linux" && len(s.before) == 0 {
+			t.Errorf("what lives of %s is forgotten", what)
+		}
 	}
 }
 

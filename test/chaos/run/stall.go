@@ -12,8 +12,9 @@ import (
 	"github.com/weirhq/weir/test/chaos/check"
 )
 
-// Delays of the machine are not faults of weir. Two measurements show them: how long a
-// trivial request takes, and how long threads were ready to run but had no core.
+// Delays of the machine are not faults of weir. Three measurements show them: how long a
+// trivial request takes, how long threads were ready to run but had no core, and how long the
+// host of a virtual machine took a core away.
 const (
 	echoEvery    = 10 * time.Millisecond
 	starvedEvery = 40 * time.Millisecond
@@ -54,9 +55,13 @@ func (s *scene) watchCores(ctx context.Context) {
 		middle := (now - last) / 2 // it was at some time since the last look
 		last = now
 		for pid, who := range s.processes() {
-			if d := waited.since(pid); d > noise {
+			if d := waited.since(waits(pid)); d > noise {
 				s.line.Stalled(who, check.Span{From: now - middle - d, To: now - middle})
 			}
+		}
+		// It is counted in ticks of 10 ms, so less than two may be next to nothing.
+		if d := waited.since(stolen()); d >= check.Hiccup {
+			s.line.Stalled(check.Everybody, check.Span{From: now - middle - d, To: now - middle})
 		}
 		waited.forget()
 	}
@@ -74,19 +79,19 @@ func (s *scene) processes() map[int]int {
 	return who
 }
 
-// starved remembers how long threads had waited for a core.
+// starved remembers how long threads had waited for a core, and how long cores were taken away.
 type starved struct {
-	before, seen map[string]time.Duration // by the path of the thread
+	before, seen map[string]time.Duration // by the path of the thread, or the name of the core
 }
 
-// since is the longest time that any thread of a process has waited since it was last asked.
-func (s *starved) since(pid int) (longest time.Duration) {
+// since is the longest time that any of these has waited since it was last asked.
+func (s *starved) since(all map[string]time.Duration) (longest time.Duration) {
 	if s.seen == nil {
 		s.seen = map[string]time.Duration{}
 	}
-	for thread, waited := range waits(pid) {
-		s.seen[thread] = waited
-		if before, ok := s.before[thread]; ok {
+	for name, waited := range all {
+		s.seen[name] = waited
+		if before, ok := s.before[name]; ok {
 			longest = max(longest, waited-before)
 		}
 	}
