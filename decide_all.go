@@ -66,7 +66,7 @@ func owes(charges []Pending) bool {
 	return false
 }
 
-func shareState(a, b *Op) bool { return a.Key == b.Key && a.Limit.kind == b.Limit.kind }
+func shareState(a, b *Op) bool { return a.Limit.kind == b.Limit.kind && a.Key == b.Key }
 
 // giveUp takes back the charge of a request that another op denied, unless the
 // limit counts those too.

@@ -53,15 +53,6 @@ func (sh *shard) tail(slot int) []int64 {
 	return sh.arena.words(sh.table.tails[slot])
 }
 
-// load returns what is remembered of k; the zero state if nothing is.
-func (sh *shard) load(k id) (weir.State, []int64) {
-	slot, found := sh.table.find(k)
-	if !found {
-		return weir.State{}, nil
-	}
-	return sh.table.entries[slot].state, sh.tail(slot)
-}
-
 // commitLocked commits next to an entry that is there.
 func (sh *shard) commitLocked(slot int, limit *weir.Compiled, next weir.State) {
 	e := &sh.table.entries[slot]

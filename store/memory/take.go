@@ -62,6 +62,21 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 type part struct {
 	id    id
 	shard *shard
+
+	// Under the locks, where the key is. What is inserted or removed may move others.
+	slot  int
+	found bool
+}
+
+func (p *part) findLocked() { p.slot, p.found = p.shard.table.find(p.id) }
+
+// loadLocked lets a charge begin with what is remembered of the key.
+func (p *part) loadLocked(charge *weir.Pending) {
+	if p.found {
+		charge.Prev, charge.Tail = p.shard.table.entries[p.slot].state, p.shard.tail(p.slot)
+	} else {
+		charge.Prev, charge.Tail = weir.State{}, nil
+	}
 }
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
@@ -74,7 +89,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 	charges := chargesBuf[:0]
 	for i := range ops {
 		k, sh := c.identify(&ops[i])
-		parts = append(parts, part{k, sh})
+		parts = append(parts, part{id: k, shard: sh})
 		charges = append(charges, weir.Pending{Op: &ops[i]})
 	}
 	var lockBuf [8]int
@@ -93,13 +108,14 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 		for _, p := range parts { // which may move others
 			c.releaseDueLocked(p.shard, p.id, now)
 		}
-		for i, p := range parts {
-			if slot, found := p.shard.table.find(p.id); found {
-				p.shard.giveBackFirstLocked(slot, &ops[i])
+		for i := range parts {
+			p := &parts[i]
+			if p.findLocked(); p.found {
+				p.shard.giveBackFirstLocked(p.slot, &ops[i])
 			}
 		}
-		for i, p := range parts {
-			charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
+		for i := range parts {
+			parts[i].loadLocked(&charges[i])
 		}
 		dst = weir.DecideAll(dst[:first], now, charges)
 		holds := h != nil && weir.Allowed(dst[first:])
@@ -111,15 +127,20 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 		missing := newKeys(parts, charges)
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
-			for i, p := range parts {
-				slot, found := p.shard.table.find(p.id)
-				p.shard.keepLocked(p.id, slot, found, &charges[i], dst[first+i].Allowed)
+			for i := range parts {
+				p := &parts[i]
+				if missing > 0 { // one before may have moved it
+					p.findLocked()
+				}
+				p.shard.keepLocked(p.id, p.slot, p.found, &charges[i], dst[first+i].Allowed)
 			}
 			if holds {
 				h.keepLocked(parts, charges)
 			}
 			c.unlock(order)
-			c.keys.Add(missing - room)
+			if room > missing { // all cores share the number, so it is left alone if it can be
+				c.keys.Add(missing - room)
+			}
 			return dst, true
 		}
 		c.unlock(order)
@@ -149,15 +170,16 @@ func (sh *shard) keepLocked(k id, slot int, found bool, charge *weir.Pending, al
 // newKeys counts the keys that the charges would add, each once.
 func newKeys(parts []part, charges []weir.Pending) int64 {
 	n := int64(0)
-	for i, p := range parts {
-		if charges[i].Next == charges[i].Prev {
+	for i := range parts {
+		p := &parts[i]
+		if p.found || charges[i].Next == charges[i].Prev {
 			continue
 		}
-		_, found := p.shard.table.find(p.id)
-		for j := 0; j < i && !found; j++ {
-			found = parts[j].id == p.id && charges[j].Next != charges[j].Prev
+		known := false
+		for j := 0; j < i && !known; j++ {
+			known = parts[j].id == p.id && charges[j].Next != charges[j].Prev
 		}
-		if !found {
+		if !known {
 			n++
 		}
 	}
@@ -203,8 +225,9 @@ func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	for _, p := range parts {
 		c.releaseDueLocked(p.shard, p.id, now)
 	}
-	for i, p := range parts {
-		charges[i].Prev, charges[i].Tail = p.shard.load(p.id)
+	for i := range parts {
+		parts[i].findLocked()
+		parts[i].loadLocked(&charges[i])
 	}
 	return weir.PeekAll(dst, now, charges)
 }

@@ -31,10 +31,12 @@ func (p *packer) clock(r *request, now int64) int {
 // follow finds out at which times the bounds of all periods of the calendar are right, if
 // there are any. The time that is guessed is one of them.
 func (r *request) follow(guess func() weir.Micros) {
+	var last *weir.Compiled
 	add := func(c *weir.Compiled) {
-		if !c.FollowsCalendar() {
+		if c == last || !c.FollowsCalendar() {
 			return
 		}
+		last = c
 		if r.until == 0 {
 			r.at, r.from, r.until = guess(), 0, math.MaxInt64
 		}
