@@ -1,7 +1,7 @@
 # Everything one does with this repository. "make" lists it.
 
 .DEFAULT_GOAL := help
-.PHONY: help run build release image web modules test main others packages lint bench profile chaos fuzz generate
+.PHONY: help run build release image web modules test main others packages lint bench curves profile chaos fuzz generate
 
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 ACTIONLINT := github.com/rhysd/actionlint/cmd/actionlint@v1.7.12
@@ -96,6 +96,10 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd test/bench && go run ./cmd/overrun
 	cd test/bench && go run ./cmd/holds
 	cd test/bench && go run ./cmd/adaptive
+
+curves: ## measure how the cost of a check grows, and draw it (5 minutes)
+	@scripts/packages.sh redis-server:redis-server
+	cd test/bench && go run ./cmd/curves
 
 profile: ## measure where weir spends its time, for the compiler; run nothing else on the machine
 	@scripts/packages.sh redis-server:redis-server

@@ -23,7 +23,7 @@ func (r *Report) WriteSVG(w io.Writer) error { return chart.WriteSVG(w, r.pictur
 
 // WriteHTML writes the report as a page.
 func (r *Report) WriteHTML(w io.Writer) error {
-	page := chart.Page{Title: "weir replay", Parts: []chart.Part{{Picture: r.picture()}}}
+	page := chart.Page{Title: "weir replay", Parts: []chart.Part{{Figure: r.picture()}}}
 	table := func(heading string, rows [][]string) {
 		if len(rows) > 1 {
 			t := &chart.Table{Head: rows[0], Rows: rows[1:], Words: map[int]bool{1: true}}

@@ -30,9 +30,9 @@ func WriteHTML(w io.Writer, reports []*Report) error {
 			lines = append(lines, "Note: "+note)
 		}
 		page.Parts = append(page.Parts, chart.Part{
-			Picture: r.picture(),
-			Table:   &chart.Table{Head: rows[0], Rows: rows[1:]},
-			Lines:   lines,
+			Figure: r.picture(),
+			Table:  &chart.Table{Head: rows[0], Rows: rows[1:]},
+			Lines:  lines,
 		})
 	}
 	return page.WriteHTML(w)

@@ -26,10 +26,10 @@ func small() *Picture {
 	}
 }
 
-func svg(t testing.TB, pictures ...*Picture) string {
+func svg[F Figure](t testing.TB, figures ...F) string {
 	t.Helper()
 	var b strings.Builder
-	if err := WriteSVG(&b, pictures...); err != nil {
+	if err := WriteSVG(&b, figures...); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -73,7 +73,7 @@ func TestBarsStandOnEachOther(t *testing.T) {
 }
 
 func TestNothingFromElsewhere(t *testing.T) {
-	page := Page{Title: "t", Parts: []Part{{Heading: "h", Picture: small(), Table: &Table{Head: []string{"a", "b"}, Rows: [][]string{{"1", "2"}}}, Lines: []string{"l"}}}}
+	page := Page{Title: "t", Parts: []Part{{Heading: "h", Figure: small(), Table: &Table{Head: []string{"a", "b"}, Rows: [][]string{{"1", "2"}}}, Lines: []string{"l"}}}}
 	var b strings.Builder
 	if err := page.WriteHTML(&b); err != nil {
 		t.Fatal(err)
@@ -96,7 +96,7 @@ func TestHostileText(t *testing.T) {
 	p.Title, p.About[0], p.Lanes[0].Name, p.Lanes[0].Notes[0] = hostile, hostile, hostile, hostile
 	p.Ticks[0].Label, p.Legend[0].Text = hostile, hostile
 	elements := wellFormed(t, svg(t, p))
-	page := Page{Title: hostile, Parts: []Part{{Heading: hostile, Picture: p, Table: &Table{Head: []string{hostile}, Rows: [][]string{{hostile}}}, Lines: []string{hostile}}}}
+	page := Page{Title: hostile, Parts: []Part{{Heading: hostile, Figure: p, Table: &Table{Head: []string{hostile}, Rows: [][]string{{hostile}}}, Lines: []string{hostile}}}}
 	var b strings.Builder
 	if err := page.WriteHTML(&b); err != nil {
 		t.Fatal(err)
@@ -126,4 +126,64 @@ func TestAnyPicture(t *testing.T) {
 			t.Fatal(one.String())
 		}
 	})
+}
+
+func fewCurves() *Curves {
+	return &Curves{
+		Title: "a title", About: []string{"about it"}, X: "keys", Y: "µs",
+		Lines: []Curve{
+			{Name: "flat", Ink: Good, Points: []Point{{1, 2}, {10, 2}, {1e6, 2}}},
+			{Name: "as x", Ink: Bad, Points: []Point{{1, 2}, {100, 200}}},
+			{Name: "as flat", Ink: Accent, Points: []Point{{1, 2}, {1e6, 2.01}}},
+		},
+	}
+}
+
+// Six decades are 644 wide; 2.2, from 1.6 to 252, are 260 high.
+func TestCurvesHaveTwoLogarithmicAxes(t *testing.T) {
+	got := svg(t, fewCurves())
+	for _, want := range []string{
+		`<path class="curve good" d="M76 330.18L183.33 330.18L720 330.18"/>`,
+		`<path class="curve bad" d="M76 330.18L290.67 93.82"/>`,
+		`>1 M</text>`, `>10 k</text>`, `>µs</text>`, `>keys</text>`,
+	} {
+		if !strings.Contains(got, want) {
+			t.Errorf("no %s in\n%s", want, got)
+		}
+	}
+	wellFormed(t, got)
+}
+
+// Names of lines that end at the same place are below each other.
+func TestNamesOfCurves(t *testing.T) {
+	c := fewCurves()
+	_, y := c.spans(100)
+	at := c.names(y)
+	if flat, other := at[0], at[2]; flat-other < nameHigh || at[1] > other {
+		t.Errorf("names at %v", at)
+	}
+}
+
+func TestRoundNumbers(t *testing.T) {
+	for n, want := range map[float64]string{0.5: "0.5", 1: "1", 200: "200", 1000: "1 k", 20_000: "20 k", 1e7: "10 M", 5e9: "5 G"} {
+		if got := short(n); got != want {
+			t.Errorf("short(%v) = %q, expected %q", n, got, want)
+		}
+	}
+}
+
+func TestHostileNamesOfCurves(t *testing.T) {
+	c := fewCurves()
+	c.Title, c.About, c.X, c.Y, c.Lines[0].Name = hostile, []string{hostile}, hostile, hostile, hostile
+	if elements := wellFormed(t, svg(t, c)); elements["script"] > 0 {
+		t.Error(elements)
+	}
+}
+
+// One point is a curve, too.
+func TestOnePoint(t *testing.T) {
+	c := &Curves{Lines: []Curve{{Points: []Point{{5, 5}}}}}
+	if got := svg(t, c); strings.Contains(got, "NaN") || strings.Contains(got, "Inf") {
+		t.Error(got)
+	}
 }

@@ -12,7 +12,7 @@ type Page struct {
 // Part is a section of a page. What it lacks is left out.
 type Part struct {
 	Heading string
-	Picture *Picture
+	Figure  Figure
 	Table   *Table
 	Lines   []string // each a paragraph
 }
@@ -45,10 +45,10 @@ func (s *sheet) part(part *Part) {
 	if part.Heading != "" {
 		s.raw("<h2>", Escape(part.Heading), "</h2>\n")
 	}
-	if part.Picture != nil {
+	if part.Figure != nil {
 		s.raw("<div class=\"scroll\">\n")
-		s.open(width, part.Picture.height(), part.Picture.Title, false)
-		s.picture(part.Picture, 0)
+		s.open(width, part.Figure.height(), part.Figure.name(), false)
+		part.Figure.draw(s, 0)
 		s.close()
 		s.raw("</div>\n")
 	}

@@ -1,4 +1,4 @@
-// Package chart draws lanes of bars over one time axis, as SVG and as pages of
+// Package chart draws lanes of bars over one time axis, and curves, as SVG and as pages of
 // HTML that need nothing from elsewhere.
 //
 // It knows nothing of rate limits. The same picture gives the same bytes, so that
@@ -83,26 +83,34 @@ const (
 	padding   = 20
 )
 
-// WriteSVG writes pictures one below the other, as one document.
-func WriteSVG(w io.Writer, pictures ...*Picture) error {
+// Figure is a Picture or Curves.
+type Figure interface {
+	name() string
+	height() int            // how much room it needs
+	draw(s *sheet, top int) // from a height on
+}
+
+// WriteSVG writes figures one below the other, as one document.
+func WriteSVG[F Figure](w io.Writer, figures ...F) error {
 	s := newSheet()
 	high, title := 0, ""
-	for _, p := range pictures {
-		high += p.height()
-		title = cmp.Or(title, p.Title)
+	for _, f := range figures {
+		high += f.height()
+		title = cmp.Or(title, f.name())
 	}
 	s.open(width, high, title, true)
 	top := 0
-	for _, p := range pictures {
-		s.picture(p, top)
-		top += p.height()
+	for _, f := range figures {
+		f.draw(s, top)
+		top += f.height()
 	}
 	s.close()
 	_, err := w.Write(s.b)
 	return err
 }
 
-// height is how much room the picture needs.
+func (p *Picture) name() string { return p.Title }
+
 func (p *Picture) height() int {
 	return p.lanesTop() + laneStep*len(p.Lanes) + 30 + 24 + padding // the axis, and the legend
 }

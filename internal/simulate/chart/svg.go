@@ -57,14 +57,18 @@ func (s *sheet) text(class string, x, y float64, text string) {
 	s.raw(`<text class="`, class, `" x="`, x, `" y="`, y, `">`, Escape(text), "</text>\n")
 }
 
-// picture draws one picture from a height on.
-func (s *sheet) picture(p *Picture, top int) {
+// heading writes what a figure is about.
+func (s *sheet) heading(title string, about []string, top int) {
 	y := float64(top + padding + 14)
-	s.text("title", padding, y, p.Title)
-	for _, line := range p.About {
+	s.text("title", padding, y, title)
+	for _, line := range about {
 		y += 18
 		s.text("about", padding, y, line)
 	}
+}
+
+func (p *Picture) draw(s *sheet, top int) {
+	s.heading(p.Title, p.About, top)
 	first := top + p.lanesTop()
 	at := first
 	for i := range p.Lanes {
