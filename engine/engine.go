@@ -88,6 +88,7 @@ type Engine struct {
 	warnObservers []WarningObserver
 	kept          kept
 	pending       pending
+	issued        issued
 }
 
 // installed are the rules in force, with what was made of them.

@@ -92,17 +92,32 @@ func TestSettleLost(t *testing.T) {
 	b.Close() // again
 }
 
-// The queue is bounded.
+// The queue is bounded, and invented ids get only a part of it.
 func TestTooManyPending(t *testing.T) {
-	b := newHoldBench(t, fmt.Sprintf(onFailure, "open"), inMemory)
-	b.store.lost.Store(true)
-	var err error
-	n := 0
-	for ; err == nil && n < 20_000; n++ {
-		_, err = b.Settle(t.Context(), weir.HoldID{1, byte(n), byte(n >> 8)}, engine.Units(1))
+	b := newHoldBench(t, "rules: [{id: r, key: user, limit: 1000000/1h}]", inMemory)
+	own := make([]weir.HoldID, 12_000)
+	for i := range own {
+		own[i] = b.reserve(t, rule.Request{User: fmt.Sprint(i)}, time.Hour).Hold
 	}
-	if n != 10_001 || err == nil {
-		t.Errorf("%d were pending, then %v", n, err)
+	b.store.lost.Store(true)
+	settle := func(id weir.HoldID) error {
+		_, err := b.Settle(t.Context(), id, engine.Units(1))
+		return err
+	}
+	invented := 0
+	for ; invented < 20_000 && settle(weir.NewHoldID()) == nil; invented++ {
+	}
+	if invented != 2500 {
+		t.Errorf("%d invented ids were pending", invented)
+	}
+	pending := 0
+	for _, id := range own {
+		if settle(id) == nil {
+			pending++
+		}
+	}
+	if pending != 7500 {
+		t.Errorf("%d holds were pending", pending)
 	}
 }
 

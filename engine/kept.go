@@ -126,6 +126,7 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 		return nil
 	}
 	v.Hold, v.HoldExpires = h.id, hold.expires
+	e.issued.add(h.id)
 	return nil
 }
 

@@ -15,6 +15,10 @@ const (
 	// maxPending bounds the calls that wait until the store is available.
 	maxPending = 10_000
 
+	// maxForeign bounds those of them whose ids may be invented, because another engine
+	// made the hold, if anybody did.
+	maxForeign = maxPending / 4
+
 	// The first and the longest time between two calls of an unavailable store.
 	firstPause, longestPause = 50 * time.Millisecond, time.Second
 )
@@ -27,6 +31,7 @@ type pending struct {
 	mu      sync.Mutex
 	byID    map[weir.HoldID]*list.Element
 	order   list.List // of *settlement
+	foreign int
 	running bool
 	stop    chan struct{} // closed by Close; nil until the first is pending
 	closed  bool
@@ -51,6 +56,9 @@ func (p *pending) remove(id weir.HoldID) bool {
 	if e != nil {
 		p.order.Remove(e)
 		delete(p.byID, id)
+		if e.Value.(*settlement).foreign {
+			p.foreign--
+		}
 	}
 	return e != nil
 }
@@ -59,6 +67,7 @@ func (p *pending) remove(id weir.HoldID) bool {
 func (e *Engine) later(s *settlement, cause error) error {
 	if s.until == 0 { // else others read it already
 		s.until = e.clock().Add(weir.MaxHoldTTL)
+		s.foreign = s.ops == nil && !e.issued.has(s.id)
 	}
 	if !e.pending.add(s, e.repeat) {
 		e.observeHold(LostHold, s.parts)
@@ -74,12 +83,15 @@ func (p *pending) add(s *settlement, work func()) bool {
 	switch {
 	case p.byID[s.id] != nil:
 		return true
-	case p.closed || len(p.byID) >= maxPending:
+	case p.closed || len(p.byID) >= maxPending || s.foreign && p.foreign >= maxForeign:
 		return false
 	case p.byID == nil:
 		p.byID, p.stop = make(map[weir.HoldID]*list.Element), make(chan struct{})
 	}
 	p.byID[s.id] = p.order.PushBack(s)
+	if s.foreign {
+		p.foreign++
+	}
 	if !p.running {
 		p.running = true
 		p.worker.Go(work)

@@ -154,6 +154,7 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 	if v.Hold == (weir.HoldID{}) {
 		now := decisions[0].ResetAt.Add(-decisions[0].ResetAfter)
 		v.Hold, v.HoldExpires = id, now.Add(h.ttl)
+		e.issued.add(id)
 	}
 	return decisions, nil
 }

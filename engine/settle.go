@@ -83,9 +83,10 @@ type settlement struct {
 
 	keepsPlaces bool // which are given back when the request has ended
 
-	ops   []weir.Op // of a charge without a hold
-	parts []SettledPart
-	until weir.Micros // to repeat it
+	ops     []weir.Op // of a charge without a hold
+	parts   []SettledPart
+	until   weir.Micros // to repeat it
+	foreign bool        // its id may be invented
 }
 
 func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
