@@ -18,6 +18,8 @@
 // number in flight at which most succeed that is found; failures that do not depend on the load
 // change nothing.
 //
+// In an overload, requests of low priority are denied first; see places.
+//
 // The clock is an argument: the time since any fixed instant.
 package adaptive
 
@@ -26,6 +28,8 @@ import (
 	"math"
 	"sync"
 	"time"
+
+	"github.com/weirhq/weir/internal/priority"
 )
 
 // Outcome is how a request ended.
@@ -58,6 +62,8 @@ type Limiter struct {
 	usual float64       // in flight while resting, without those that wait
 	probe time.Duration // when to probe again
 	doubt bool          // the probe is compared with a time in which something changed
+
+	demand demand
 }
 
 type state int
@@ -89,12 +95,13 @@ func New(min, max int) *Limiter {
 	return l
 }
 
-// Acquire takes a place. It returns false if the limit is reached.
-func (l *Limiter) Acquire(now time.Duration) bool {
+// Acquire takes a place. It returns false if there is none for a request of this priority.
+func (l *Limiter) Acquire(now time.Duration, c priority.Class) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.tick(now)
-	if l.inFlight >= l.limit {
+	l.demand.arrived[c]++
+	if l.inFlight >= l.places(c) {
 		l.denied++
 		l.now.denied++
 		if l.state == probing && now-l.since > l.patience() {
@@ -113,6 +120,7 @@ func (l *Limiter) Release(now time.Duration, o Outcome) {
 	defer l.mu.Unlock()
 	l.tick(now)
 	l.inFlight--
+	l.demand.end(l.inFlight)
 	switch {
 	case l.skip > 0:
 		if l.inFlight < l.limit {
@@ -230,6 +238,7 @@ func (l *Limiter) restLimit() float64 { return math.Max(start, 8*l.usual+40) }
 func (l *Limiter) enter(s state, limit float64, now time.Duration) {
 	l.state, l.since = s, now
 	l.limit = l.within(limit)
+	l.demand.before = l.inFlight
 	l.now = window{}
 	if s != resting {
 		l.skip = l.limit // the service has to notice first

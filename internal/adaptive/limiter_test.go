@@ -4,20 +4,21 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/internal/testoverload"
 )
 
 // simulated is a limiter in a simulation.
 type simulated struct{ *Limiter }
 
-func (s simulated) Acquire(now time.Duration) (release func(now, took time.Duration, ok bool), allowed bool) {
+func (s simulated) Acquire(now time.Duration, c priority.Class) (release func(now, took time.Duration, ok bool), allowed bool) {
 	return func(now, _ time.Duration, ok bool) {
 		o := Success
 		if !ok {
 			o = Failure
 		}
 		s.Release(now, o)
-	}, s.Limiter.Acquire(now)
+	}, s.Limiter.Acquire(now, c)
 }
 
 // The aims: at every overload, goodput is at least 0.9 of the capacity and p99 at most 3 × that
@@ -49,7 +50,7 @@ func loop(l *Limiter, rounds int, outcome func(inFlight int) Outcome) {
 	now := time.Duration(0)
 	for range rounds {
 		now += time.Millisecond
-		for len(began) < 2000 && l.Acquire(now) {
+		for len(began) < 2000 && l.Acquire(now, priority.Normal) {
 			began = append(began, now)
 		}
 		if len(began) > 0 {
@@ -90,7 +91,7 @@ func TestFailuresOfLoadLowerTheLimit(t *testing.T) {
 			began = began[1:]
 		}
 		for range 10 { // of which it could answer two
-			if l.Acquire(now) {
+			if l.Acquire(now, priority.Normal) {
 				began = append(began, now)
 			}
 		}
@@ -110,7 +111,7 @@ func TestOtherFailuresDoNot(t *testing.T) {
 			allowed := 0
 			for range 10 { // at the same time
 				now += time.Microsecond
-				if l.Acquire(now) {
+				if l.Acquire(now, priority.Normal) {
 					allowed++
 				} else {
 					denied++
@@ -135,7 +136,7 @@ func TestProbeGivesUp(t *testing.T) {
 	now := time.Second
 	for range 100 { // nothing ends any more
 		now += time.Second
-		l.Acquire(now)
+		l.Acquire(now, priority.Normal)
 	}
 	if s := l.Stats(); before.Limit >= 100 || s.Limit <= before.Limit {
 		t.Errorf("%+v before, %+v after", before, s)
@@ -147,7 +148,7 @@ func BenchmarkRequest(b *testing.B) {
 	began := time.Now()
 	b.RunParallel(func(pb *testing.PB) {
 		for pb.Next() {
-			if l.Acquire(time.Since(began)) {
+			if l.Acquire(time.Since(began), priority.Normal) {
 				l.Release(time.Since(began), Success)
 			}
 		}

@@ -19,6 +19,7 @@ var layout = []line{
 	{[]string{"scripts/release"}, "builds the archives, checksums and SBOM of a release; its tests build one, and install weir as a user does"},
 	{[]string{"examples/middleware/..."}, "example programs; each one is a separate module, so that users do not download frameworks"},
 	{[]string{"examples/library"}, "common tasks with the library in as few lines as possible; README and docs quote some of them"},
+	{[]string{"examples/overload"}, "a service in an overload, without a limiter and with weir, as a table and a picture; a simulation"},
 	{[]string{"cmd/weir"}, "the command, one file per subcommand; it maps flags to the packages below and has no logic that another program could use"},
 	{[]string{"internal/app"}, "the process: opens its parts in order and closes them in reverse; it knows every part of the service and the gateway"},
 	{[]string{"web"}, "the embedded dashboard; it uses the HTTP API and stores nothing"},
@@ -66,6 +67,8 @@ var layout = []line{
 	{[]string{"internal/watch"}, "watches files and directories for changes; the only package that imports a library for that"},
 	{[]string{"internal/testredis"}, "starts Redis servers for tests, and removes what they leave behind"},
 	{[]string{"internal/loadgen"}, "generates load with a closed loop of callers, and measures rate and latency"},
+	{[]string{"internal/protect"}, "sheds requests by priority while a process uses too much CPU or memory"},
+	{[]string{"internal/adaptive", "internal/testoverload"}, "limits how many requests are in flight to a service of unknown capacity, and simulates such a service in virtual time"},
 	{[]string{"internal/..."}, "small tools that know nothing of rate limits"},
 }
 

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"time"
+
+	"github.com/weirhq/weir/internal/priority"
 )
 
 // Kind is how the times vary that requests take a server.
@@ -116,6 +118,12 @@ type Figure struct {
 
 // Play runs a case.
 func (c Case) Play(l Limiter, seed uint64) Figure {
+	f, _ := c.PlayBy(l, seed)
+	return f
+}
+
+// PlayBy also returns what became of the requests of each priority.
+func (c Case) PlayBy(l Limiter, seed uint64) (Figure, [priority.Classes]Share) {
 	r := Run(c.World, l, seed)
 	seconds := (c.Length - c.From).Seconds()
 	offered, denied := r.Offered, r.Denied
@@ -126,7 +134,7 @@ func (c Case) Play(l Limiter, seed uint64) Figure {
 		Goodput: float64(r.Good) / seconds / (c.Capacity * min(1, c.Load)),
 		P99:     float64(r.Quantile(0.99)) / float64(c.Unloaded),
 		Denied:  float64(denied) / float64(offered),
-	}
+	}, r.By
 }
 
 func (c Case) String() string {

@@ -11,6 +11,8 @@ import (
 	"math/rand/v2"
 	"slices"
 	"time"
+
+	"github.com/weirhq/weir/internal/priority"
 )
 
 // Timeout is how long a client waits.
@@ -20,7 +22,7 @@ const Timeout = time.Second
 type Limiter interface {
 	// Acquire returns false if a request is denied. Otherwise, release is called when it
 	// is answered.
-	Acquire(now time.Duration) (release func(now, took time.Duration, ok bool), allowed bool)
+	Acquire(now time.Duration, c priority.Class) (release func(now, took time.Duration, ok bool), allowed bool)
 }
 
 // World is a service and its load, by the time since the start.
@@ -31,6 +33,9 @@ type World struct {
 	Length  time.Duration
 	From    time.Duration // when the measurement begins
 
+	// Mix is the share of the requests of each priority. Default all are normal.
+	Mix [priority.Classes]float64
+
 	// Advance is called before anything happens, with the time of it. Default none.
 	Advance func(t time.Duration)
 }
@@ -40,7 +45,15 @@ type Result struct {
 	Offered, Good, Denied     int
 	OfferedInAll, DeniedInAll int             // also before the measurement began
 	Took                      []time.Duration // of answered requests, in order of size
+	By                        [priority.Classes]Share
 }
+
+// Share is what became of the requests of a priority, without those that might still be answered
+// in time at the end.
+type Share struct{ Offered, Good, Denied int }
+
+// Lost is the share of requests that had no answer in time.
+func (s Share) Lost() float64 { return float64(s.Offered-s.Good) / float64(max(1, s.Offered)) }
 
 // Quantile of the time that answered requests took.
 func (r *Result) Quantile(q float64) time.Duration {
@@ -52,6 +65,7 @@ func (r *Result) Quantile(q float64) time.Duration {
 
 type request struct {
 	began   time.Duration
+	class   priority.Class
 	release func(now, took time.Duration, ok bool)
 }
 
@@ -100,8 +114,21 @@ func Run(w World, l Limiter, seed uint64) Result {
 			s.queue = s.queue[1:]
 		}
 	}
+	for _, r := range s.queue {
+		s.leave(r)
+	}
+	for _, a := range s.busy {
+		s.leave(a.r)
+	}
 	slices.Sort(s.Took)
 	return s.Result
+}
+
+// leave forgets a request that might still be answered in time.
+func (s *simulation) leave(r *request) {
+	if r.began >= s.From && s.Length-r.began < Timeout {
+		s.By[r.class].Offered--
+	}
 }
 
 type simulation struct {
@@ -115,9 +142,9 @@ type simulation struct {
 
 func (s *simulation) arrive(now time.Duration) {
 	var release func(now, took time.Duration, ok bool)
-	allowed := true
+	allowed, class := true, s.class()
 	if s.limiter != nil {
-		release, allowed = s.limiter.Acquire(now)
+		release, allowed = s.limiter.Acquire(now, class)
 	}
 	s.OfferedInAll++
 	if !allowed {
@@ -125,13 +152,29 @@ func (s *simulation) arrive(now time.Duration) {
 	}
 	if now >= s.From {
 		s.Offered++
+		s.By[class].Offered++
 		if !allowed {
 			s.Denied++
+			s.By[class].Denied++
 		}
 	}
 	if allowed {
-		s.queue = append(s.queue, &request{now, release})
+		s.queue = append(s.queue, &request{now, class, release})
 	}
+}
+
+// class draws a priority.
+func (s *simulation) class() priority.Class {
+	if s.Mix == ([priority.Classes]float64{}) {
+		return priority.Normal
+	}
+	x := s.random.Float64()
+	for c, share := range s.Mix {
+		if x -= share; x < 0 {
+			return priority.Class(c)
+		}
+	}
+	return priority.Critical
 }
 
 func (s *simulation) answer(now time.Duration, r *request) {
@@ -145,5 +188,8 @@ func (s *simulation) answer(now time.Duration, r *request) {
 	s.Took = append(s.Took, took)
 	if took < Timeout {
 		s.Good++
+		if r.began >= s.From {
+			s.By[r.class].Good++
+		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
 )
 
 // Adaptive is a limit of the calls in flight. It adapts between Min and Max to how many calls
@@ -35,7 +36,7 @@ func (l *Limiter) within(ctx context.Context, method string, handler func() erro
 	if l.adaptive == nil {
 		return handler()
 	}
-	if !l.adaptive.Acquire(time.Since(l.began)) {
+	if !l.adaptive.Acquire(time.Since(l.began), priority.Normal) {
 		return l.shed(ctx, method)
 	}
 	ended := false

@@ -6,6 +6,7 @@ import (
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
 )
 
 // Adaptive is a limit of the requests in flight in the handlers of a middleware. It adapts
@@ -39,7 +40,7 @@ func (m *Middleware) adapt(next http.Handler) http.Handler {
 			next.ServeHTTP(w, r)
 			return
 		}
-		if !l.Acquire(time.Since(m.began)) {
+		if !l.Acquire(time.Since(m.began), priority.Normal) {
 			m.shed(w, r)
 			return
 		}

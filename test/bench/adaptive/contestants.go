@@ -17,6 +17,7 @@ import (
 	"github.com/platinummonkey/go-concurrency-limits/strategy"
 
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/internal/testoverload"
 )
 
@@ -50,7 +51,7 @@ type release = func(now, took time.Duration, ok bool)
 // fixed is right for a service in which nothing changes: 2 × its servers.
 type fixed struct{ inFlight int }
 
-func (f *fixed) Acquire(time.Duration) (release, bool) {
+func (f *fixed) Acquire(time.Duration, priority.Class) (release, bool) {
 	if f.inFlight >= 2*servers {
 		return nil, false
 	}
@@ -60,14 +61,14 @@ func (f *fixed) Acquire(time.Duration) (release, bool) {
 
 type weir struct{ *adaptive.Limiter }
 
-func (l weir) Acquire(now time.Duration) (release, bool) {
+func (l weir) Acquire(now time.Duration, c priority.Class) (release, bool) {
 	return func(now, _ time.Duration, ok bool) {
 		o := adaptive.Success
 		if !ok {
 			o = adaptive.Failure
 		}
 		l.Release(now, o)
-	}, l.Limiter.Acquire(now)
+	}, l.Limiter.Acquire(now, c)
 }
 
 type failsafe struct {
@@ -78,7 +79,7 @@ func newFailsafe() testoverload.Limiter {
 	return failsafe{adaptivelimiter.NewBuilder[any]().WithLimits(minLimit, maxLimit, first).Build()}
 }
 
-func (l failsafe) Acquire(time.Duration) (release, bool) {
+func (l failsafe) Acquire(time.Duration, priority.Class) (release, bool) {
 	permit, ok := l.TryAcquirePermit()
 	if !ok {
 		return nil, false
@@ -98,7 +99,7 @@ type throttler struct {
 
 func newThrottler() testoverload.Limiter { return throttler{adaptivethrottler.NewWithDefaults[any]()} }
 
-func (t throttler) Acquire(time.Duration) (release, bool) {
+func (t throttler) Acquire(time.Duration, priority.Class) (release, bool) {
 	if !t.TryAcquirePermit() {
 		return nil, false
 	}
@@ -136,7 +137,7 @@ func newVegas() testoverload.Limiter {
 
 func newAIMD() testoverload.Limiter { return newLimits(limit.NewAIMDLimit("", first, 0.9, 1, nil)) }
 
-func (l limits) Acquire(time.Duration) (release, bool) {
+func (l limits) Acquire(time.Duration, priority.Class) (release, bool) {
 	listener, ok := l.Limiter.Acquire(context.Background())
 	if !ok {
 		return nil, false

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
 	"github.com/weirhq/weir/test/bench/internal/machine"
 )
 
@@ -40,7 +41,7 @@ func measureHandler() []HandlerFigure {
 	began := time.Now()
 	l := adaptive.New(minLimit, maxLimit)
 	limited := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if !l.Acquire(time.Since(began)) {
+		if !l.Acquire(time.Since(began), priority.Normal) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 			return
 		}
@@ -99,7 +100,7 @@ func cost() (time.Duration, error) {
 	l := adaptive.New(minLimit, maxLimit)
 	began := time.Now()
 	for range n {
-		if l.Acquire(time.Since(began)) {
+		if l.Acquire(time.Since(began), priority.Normal) {
 			l.Release(time.Since(began), adaptive.Success)
 		}
 	}

@@ -1,0 +1,112 @@
+// Package pressure reads how much of their CPU time and memory a process and its cgroups use.
+//
+// A process is under several limits: those of its cgroup and of every cgroup above, the
+// processors that its goroutines may use, and the memory of the machine. The one of which the
+// largest share is used counts. Limits are read each time, because they can change while a
+// process runs.
+//
+// It reads cgroup v1, cgroup v2, both side by side, and /proc. Other systems than Linux have none
+// of them, so Open fails there.
+package pressure
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"time"
+)
+
+// Usage is what is used, as a share of what there is.
+type Usage struct{ CPU, Memory float64 }
+
+// Reader reads. It is not safe for concurrent use.
+type Reader struct {
+	cpu, memory []*meter
+	before      time.Duration // when CPU was read last
+}
+
+// meter is one limit, and what is used of it.
+type meter struct {
+	where string
+
+	// read returns what is used: seconds of CPU since some time, or bytes; and the limit:
+	// processors, or bytes. Without a limit, that is infinite.
+	read func() (used, limit float64, err error)
+
+	last  float64 // CPU used before
+	known bool    // last is known
+}
+
+// Open finds the limits of this process in a file system: "/", or a tree of files for tests.
+func Open(root string) (*Reader, error) {
+	r := &Reader{}
+	r.cpu, r.memory = cgroups(root)
+	r.cpu = append(r.cpu, processCPU(root))
+	r.memory = append(r.memory, processMemory(root))
+	if _, err := r.Read(0); err != nil {
+		return nil, fmt.Errorf("%w; CPU and memory can be read on Linux only, with /proc mounted", err)
+	}
+	return r, nil
+}
+
+// Read returns the usage of CPU since the last call, and of memory now. The argument is the time
+// since any fixed instant. If a part cannot be read, it is 0, and the error says why.
+func (r *Reader) Read(now time.Duration) (u Usage, err error) {
+	passed := (now - r.before).Seconds()
+	r.before = now
+	cpu, errCPU := most(r.cpu, func(m *meter, used, limit float64) (share float64) {
+		if m.known && passed > 0 {
+			share = (used - m.last) / passed / limit
+		}
+		m.last, m.known = used, true
+		return share
+	})
+	memory, errMemory := most(r.memory, func(_ *meter, used, limit float64) float64 { return used / limit })
+	return Usage{cpu, memory}, errors.Join(errCPU, errMemory)
+}
+
+// most is the largest share of all meters. One that cannot be read is left out: its cgroup may
+// have no such controller.
+func most(meters []*meter, share func(m *meter, used, limit float64) float64) (largest float64, err error) {
+	read := false
+	for _, m := range meters {
+		used, limit, wrong := m.read()
+		if wrong == nil && !(limit > 0) {
+			wrong = fmt.Errorf("%s: no limit above 0", m.where)
+		}
+		if wrong != nil {
+			m.known = false
+			err = wrong
+			continue
+		}
+		read = true
+		largest = math.Max(largest, share(m, used, limit))
+	}
+	if read {
+		return largest, nil
+	}
+	return 0, fmt.Errorf("pressure: %w", err)
+}
+
+// CPU describes the smallest limit, such as "2.0 cores (cgroup v2 /sys/fs/cgroup/x)".
+func (r *Reader) CPU() string {
+	limit, where := least(r.cpu)
+	return fmt.Sprintf("%.1f cores (%s)", limit, where)
+}
+
+// Memory describes the smallest limit, such as "512 MiB (cgroup v2 /sys/fs/cgroup/x)".
+func (r *Reader) Memory() string {
+	limit, where := least(r.memory)
+	return fmt.Sprintf("%.0f MiB (%s)", limit/(1<<20), where)
+}
+
+// least is the smallest limit, and the nearest of equal ones.
+func least(meters []*meter) (limit float64, where string) {
+	limit = math.Inf(1)
+	for _, m := range meters {
+		if _, l, err := m.read(); err == nil && l > 0 && l < limit {
+			limit, where = l, m.where
+		}
+	}
+	return limit, where
+}

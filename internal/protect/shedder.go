@@ -1,0 +1,194 @@
+package protect
+
+import (
+	"fmt"
+	"log/slog"
+	"math"
+	"runtime/debug"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/weirhq/weir/internal/pressure"
+	"github.com/weirhq/weir/internal/priority"
+)
+
+const (
+	// every is how often the usage is read, at most.
+	every = 250 * time.Millisecond
+
+	// collect is how often memory above its limit is searched for garbage, at most.
+	collect = 30 * time.Second
+
+	// quiet is how long the log does not repeat that requests are shed.
+	quiet = 10 * time.Second
+)
+
+// Shedder decides which requests are shed. It is safe for concurrent use.
+//
+// It has no goroutine: the first request after some time reads the usage. Without requests,
+// there is nothing to shed. So a shedder needs no end.
+type Shedder struct {
+	limits Limits
+	logger *slog.Logger
+	now    func() time.Duration
+	free   func() // gives memory back to the system
+
+	due   atomic.Int64 // when to read again
+	class [priority.Classes]counts
+
+	mu         sync.Mutex
+	reader     *pressure.Reader
+	controller *controller
+	before     [priority.Classes]uint64 // requests at the last reading
+	read       time.Duration            // when that was
+	collected  time.Duration
+	told       time.Duration // when the log was told that requests are shed
+	failed     bool          // the log was told that the usage cannot be read
+}
+
+// counts are those of a class.
+type counts struct {
+	requests atomic.Uint64
+	shed     atomic.Uint64
+	share    atomic.Uint64 // to shed, of 2^64
+}
+
+// New returns a shedder for this process, or nil without limits. It fails if CPU and memory
+// cannot be read here. Logger gets a line about what was found, and when requests are shed.
+func New(l Limits, logger *slog.Logger) (*Shedder, error) {
+	began := time.Now()
+	return newShedder(l, "/", logger, func() time.Duration { return time.Since(began) }, debug.FreeOSMemory)
+}
+
+func newShedder(l Limits, root string, logger *slog.Logger, now func() time.Duration, free func()) (*Shedder, error) {
+	if l == (Limits{}) {
+		return nil, nil
+	}
+	if err := l.Check(); err != nil {
+		return nil, err
+	}
+	r, err := pressure.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	s := &Shedder{limits: l, logger: logger, now: now, free: free, reader: r, controller: newController(l)}
+	s.collected, s.told = -collect, -quiet
+	s.read = now()
+	s.due.Store(int64(s.read + every))
+	var about []any
+	if l.CPU > 0 {
+		about = append(about, "cpu", describe(l.CPU, r.CPU()))
+	}
+	if l.Memory > 0 {
+		about = append(about, "memory", describe(l.Memory, r.Memory()))
+	}
+	logger.Info("protecting this process", about...)
+	return s, nil
+}
+
+func describe(share float64, of string) string { return fmt.Sprintf("%.4g %% of %s", 100*share, of) }
+
+// Allow reports whether a request may go on. A nil shedder allows all.
+func (s *Shedder) Allow(c priority.Class) bool {
+	if s == nil {
+		return true
+	}
+	if now := s.now(); int64(now) >= s.due.Load() {
+		s.look(now)
+	}
+	counts := &s.class[c]
+	n := counts.requests.Add(1)
+	share := counts.share.Load()
+	// Multiples of the golden ratio spread evenly, also those of every tenth request.
+	if share == 0 || n*0x9E3779B97F4A7C15 >= share {
+		return true
+	}
+	counts.shed.Add(1)
+	return false
+}
+
+// look reads the usage, if nobody else does.
+func (s *Shedder) look(now time.Duration) {
+	if !s.mu.TryLock() {
+		return
+	}
+	defer s.mu.Unlock()
+	if int64(now) < s.due.Load() {
+		return
+	}
+	s.due.Store(int64(now + every))
+	u, err := s.reader.Read(now)
+	if failed := err != nil; failed != s.failed {
+		if s.failed = failed; failed {
+			s.logger.Warn("usage cannot be read", "error", err.Error())
+		}
+	}
+	var requests Shares
+	for i := range s.class {
+		n := s.class[i].requests.Load()
+		requests[i] = float64(n - s.before[i])
+		s.before[i] = n
+	}
+	shed := s.controller.next(u, requests, now-s.read)
+	s.read = now
+	for i, share := range shed {
+		s.class[i].share.Store(of64(share))
+	}
+	s.tell(now, shed)
+	if s.limits.Memory > 0 && u.Memory > s.limits.Memory && now-s.collected >= collect {
+		s.collected = now
+		go s.free() // a part of it may be garbage
+	}
+}
+
+// of64 is a share of 2^64.
+func of64(share float64) uint64 {
+	switch {
+	case share <= 0:
+		return 0
+	case share >= 1:
+		return math.MaxUint64
+	}
+	return uint64(share * (1 << 64))
+}
+
+// tell writes to the log from time to time.
+func (s *Shedder) tell(now time.Duration, shed Shares) {
+	if shed == (Shares{}) || now-s.told < quiet {
+		return
+	}
+	s.told = now
+	var classes []string
+	for i, share := range shed {
+		if share > 0 {
+			classes = append(classes, fmt.Sprintf("%s %.0f %%", priority.Class(i), 100*share))
+		}
+	}
+	u := s.controller.usage
+	s.logger.Warn("requests are shed", "shed", strings.Join(classes, ", "), "cpu", fmt.Sprintf("%.0f %%", 100*u.CPU), "memory", fmt.Sprintf("%.0f %%", 100*u.Memory))
+}
+
+// Stats says how things are.
+type Stats struct {
+	CPU, Memory float64                  // usage of what there is, smoothed
+	Shed        [priority.Classes]uint64 // requests since the start
+}
+
+// Stats returns the usage, and how many requests were shed.
+func (s *Shedder) Stats() (stats Stats) {
+	if s == nil {
+		return stats
+	}
+	if now := s.now(); int64(now) >= s.due.Load() {
+		s.look(now)
+	}
+	s.mu.Lock()
+	stats.CPU, stats.Memory = s.controller.usage.CPU, s.controller.usage.Memory
+	s.mu.Unlock()
+	for i := range s.class {
+		stats.Shed[i] = s.class[i].shed.Load()
+	}
+	return stats
+}
