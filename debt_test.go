@@ -11,7 +11,8 @@ import (
 
 // charge takes the cost whether or not it fits, and keeps that.
 func (k *key) charge(now weir.Micros, cost int64) weir.Decision {
-	op := weir.Op{Limit: k.limit, Cost: cost, Always: true}
+	op := k.op(cost)
+	op.Always = true
 	next, d := op.Decide(k.State, k.Tail, now)
 	k.Keep(k.limit, next)
 	return d
@@ -35,7 +36,7 @@ func drawDebts(t *rapid.T, limit *weir.Compiled) []step {
 func TestDebtAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t)
-		checkOracle(t, limit, drawDebts(t, limit))
+		checkOracle(t, limit, drawLeaves(t, limit, drawDebts(t, limit)))
 	})
 }
 
@@ -60,6 +61,12 @@ func (k *key) checkDebt(t rapid.TB, s step, d weir.Decision) {
 		t.Fatalf("%v: of %d units %d were too much, but one more was not: %+v", k.limit.Limit(), s.cost, d.Excess, again)
 	}
 	if d.Allowed {
+		return
+	}
+	if 1+s.leave > k.limit.Capacity() {
+		if d.RetryAfter != weir.Never {
+			t.Fatalf("%v leaves %d, so no unit is ever free, but %+v", k.limit.Limit(), s.leave, d)
+		}
 		return
 	}
 	then := s.now + weir.Micros(d.RetryAfter.Microseconds())

@@ -28,7 +28,7 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	// Not a literal, which would be built elsewhere and copied here: that takes
 	// longer than the arithmetic.
 	var v view
-	v.c, v.old, v.tail, v.now = c, s, tail, max(0, now)
+	v.c, v.old, v.tail, v.now, v.leave = c, s, tail, max(0, now), op.Leave
 	v.look()
 	v.judge(op, now, d)
 	switch {
@@ -60,8 +60,12 @@ func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
 		v.pending, d.Receipt = s, s.Fresh
 	}
 	d.Remaining, d.Delay, d.Excess = max(0, v.free-cost), 0, op.Cost-cost
-	if !d.Allowed {
+	switch {
+	case d.Allowed:
+	case v.canFit(1):
 		d.RetryAfter = (v.wait(1) + v.now - now).duration()
+	default:
+		d.RetryAfter = Never
 	}
 	return s
 }
@@ -69,7 +73,7 @@ func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
 // Peek answers the op as Decide does, but charges nothing. Remaining and ResetAfter
 // describe the current usage.
 func (op *Op) Peek(s State, tail []int64, now Micros) (d Decision) {
-	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now)}
+	v := view{c: op.Limit, old: s, tail: tail, now: max(0, now), leave: op.Leave}
 	v.look()
 	v.judge(op, now, &d)
 	d.reset(s.Fresh, now)
@@ -86,7 +90,7 @@ func (d *Decision) reset(fresh, now Micros) {
 func (v *view) judge(op *Op, now Micros, d *Decision) {
 	d.Limit, d.Remaining = v.c.capacity, v.free
 	d.RetryAfter, d.Delay, d.Receipt, d.Excess = 0, 0, 0, 0
-	if op.Cost > v.c.capacity {
+	if !v.canFit(op.Cost) {
 		d.Allowed, d.RetryAfter = false, Never
 		return
 	}
@@ -113,5 +117,8 @@ func (v *view) judge(op *Op, now Micros, d *Decision) {
 		d.RetryAfter = (wait + v.now - now).duration()
 	}
 }
+
+// canFit reports whether there can ever be so many units beside those that are left.
+func (v *view) canFit(cost int64) bool { return cost <= v.c.capacity-v.leave }
 
 func (m Micros) duration() time.Duration { return time.Duration(m) * time.Microsecond }

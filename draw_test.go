@@ -47,18 +47,21 @@ func drawLimit(t *rapid.T) *weir.Compiled {
 // key is one key under one limit, as a store would keep it.
 type key struct {
 	limit *weir.Compiled
+	leave int64 // what its ops leave for others
 	weir.Record
+}
+
+func (k *key) op(cost int64) *weir.Op {
+	return &weir.Op{Limit: k.limit, Cost: cost, Leave: k.leave}
 }
 
 // ask decides without any effect.
 func (k *key) ask(now weir.Micros, cost int64) (weir.State, weir.Decision) {
-	op := weir.Op{Limit: k.limit, Cost: cost}
-	return op.Decide(k.State, k.Tail, now)
+	return k.op(cost).Decide(k.State, k.Tail, now)
 }
 
 func (k *key) peek(now weir.Micros, cost int64) weir.Decision {
-	op := weir.Op{Limit: k.limit, Cost: cost}
-	return op.Peek(k.State, k.Tail, now)
+	return k.op(cost).Peek(k.State, k.Tail, now)
 }
 
 // take decides and keeps.
@@ -70,9 +73,10 @@ func (k *key) take(now weir.Micros, cost int64) weir.Decision {
 
 // history draws a past: times that mostly go on, and sometimes back.
 type step struct {
-	now  weir.Micros
-	cost int64
-	debt bool // charged whether or not it fits
+	now   weir.Micros
+	cost  int64
+	debt  bool // charged whether or not it fits
+	leave int64
 }
 
 func drawHistory(t *rapid.T, limit *weir.Compiled, back bool) []step {

@@ -30,10 +30,11 @@ func FuzzParseLimit(f *testing.F) {
 // Decide survives any state, also one that no limiter ever made, and what it
 // says of its own states is true.
 func FuzzDecide(f *testing.F) {
-	f.Add(uint8(0), int64(100), int64(60_000_000), int64(200), 0, uint8(0), int64(1), int64(5), int64(7), int64(3), int64(100), 4)
-	f.Add(uint8(4), int64(3), int64(5), int64(0), 0, uint8(2), int64(9), int64(1), int64(2), int64(2), int64(1), 1)
-	f.Add(uint8(5), int64(3), int64(50), int64(0), 7, uint8(2), int64(60), int64(1), int64(2), int64(20), int64(1), 7)
-	f.Fuzz(func(t *testing.T, algorithm uint8, n, period, burst int64, buckets int, flags uint8, fresh, a, b, now, cost int64, tail int) {
+	f.Add(uint8(0), int64(100), int64(60_000_000), int64(200), 0, uint8(0), int64(1), int64(5), int64(7), int64(3), int64(100), 4, int64(0))
+	f.Add(uint8(4), int64(3), int64(5), int64(0), 0, uint8(2), int64(9), int64(1), int64(2), int64(2), int64(1), 1, int64(1))
+	f.Add(uint8(5), int64(3), int64(50), int64(0), 7, uint8(2), int64(60), int64(1), int64(2), int64(20), int64(1), 7, int64(2))
+	f.Add(uint8(0), int64(100), int64(60_000_000), int64(200), 0, uint8(0), int64(1), int64(5), int64(7), int64(3), int64(100), 4, int64(40))
+	f.Fuzz(func(t *testing.T, algorithm uint8, n, period, burst int64, buckets int, flags uint8, fresh, a, b, now, cost int64, tail int, leave int64) {
 		l := weir.Limit{
 			Algorithm: weir.Algorithm(algorithm), N: n, Burst: burst, Period: time.Duration(period) * time.Microsecond,
 			Buckets: buckets, Shape: flags&1 != 0, CountDenied: flags&2 != 0,
@@ -49,7 +50,7 @@ func FuzzDecide(f *testing.F) {
 			Tail:  make([]int64, max(0, tail)%5000),
 		}}
 		at := weir.Micros(now % (exact / 2)) // also before the epoch
-		op := weir.Op{Limit: c, Cost: max(1, cost)}
+		op := weir.Op{Limit: c, Cost: max(1, cost), Leave: max(0, leave) % (weir.MaxUnits + 1)}
 		for i := range k.Tail {
 			k.Tail[i] = within(a*int64(i) + b)
 		}
@@ -62,6 +63,7 @@ func FuzzDecide(f *testing.F) {
 
 		k.State, k.Tail = weir.State{}, nil
 		k.take(at, max(1, min(cost, c.Capacity())))
+		k.leave = op.Leave
 		d := k.take(at, op.Cost)
 		if d.Remaining < 0 || d.Remaining > d.Limit || d.ResetAfter < 0 || d.RetryAfter < 0 || d.Delay < 0 {
 			t.Fatalf("%v: %+v", l, d)

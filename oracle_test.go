@@ -119,7 +119,7 @@ func (o *oracle) record(now weir.Micros, cost int64) {
 func TestAgainstOracle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := drawLimit(t)
-		checkOracle(t, limit, drawHistory(t, limit, true))
+		checkOracle(t, limit, drawLeaves(t, limit, drawHistory(t, limit, true)))
 	})
 }
 
@@ -127,12 +127,13 @@ func checkOracle(t rapid.TB, limit *weir.Compiled, steps []step) {
 	t.Helper()
 	k, o := key{limit: limit}, oracle{limit: limit}
 	for i, s := range steps {
-		want := s.cost <= limit.Capacity() && o.allows(s.now, s.cost)
+		want := s.cost+s.leave <= limit.Capacity() && o.allows(s.now, s.cost+s.leave)
 		delay := o.delay(max(s.now, o.last))
 		ask := k.take
 		if s.debt {
 			ask, delay = k.charge, 0
 		}
+		k.leave = s.leave
 		d := ask(s.now, s.cost)
 		if d.Allowed != want {
 			t.Fatalf("step %d: %v, cost %d at %d: got %v, want %v\n%+v", i, limit.Limit(), s.cost, s.now, d.Allowed, want, d)

@@ -8,9 +8,11 @@ type view struct {
 	tail []int64 // as it was remembered
 	now  Micros  // never before the key's last charge, whatever the clock says
 
+	leave int64 // units that are left for others
+
 	// pending is old brought to now and, once charged, with the charge.
 	pending State
-	free    int64 // units that could be taken now
+	free    int64 // units that could be taken now, without those that are left
 }
 
 // look brings the old state to now. A clock that steps back finds time standing
@@ -31,7 +33,7 @@ func (v *view) look() {
 	default:
 		v.lookBucket()
 	}
-	v.free = max(0, v.free)
+	v.free = max(0, v.free-v.leave)
 }
 
 // charge returns the pending state with cost units more, and the instant at
@@ -66,9 +68,10 @@ func (v *view) room() int64 {
 	}
 }
 
-// wait returns how long it takes from now until cost units fit on top of the
-// pending state. They do not fit yet, and are no more than the capacity.
+// wait returns how long it takes from now until cost units, and those that are left, fit on
+// top of the pending state. They do not fit yet, and are no more than the capacity.
 func (v *view) wait(cost int64) Micros {
+	cost += v.leave
 	switch v.c.limit.Algorithm {
 	case FixedWindow:
 		return v.waitFixedWindow()

@@ -31,8 +31,8 @@ const MaxKeyLen = 1024
 type Decision struct {
 	Allowed    bool
 	Limit      int64         // the most units that can be taken at once
-	Remaining  int64         // units that are left now
-	RetryAfter time.Duration // 0 if allowed; Never if this cost exceeds the capacity
+	Remaining  int64         // units that the op could take now; see Op.Leave
+	RetryAfter time.Duration // 0 if allowed; Never if the cost, with what is left for others, exceeds the capacity
 	ResetAfter time.Duration // time until the key is fully reset
 	ResetAt    Micros        // the same as an instant of the store's clock; now if the key is already reset
 	Delay      time.Duration // shaping: delay the request by this long
@@ -51,14 +51,20 @@ type Op struct {
 	// Cost is the number of units to take, at least 1; for Peek, at least 0.
 	Cost int64
 
+	// Leave is the number of units that the op leaves for others: it is allowed only if the
+	// cost and these fit. So a key can keep a share of its capacity for what is more
+	// important. Remaining and RetryAfter are those of this op. It charges only the cost.
+	// Default 0; at most MaxUnits.
+	Leave int64
+
 	// MaxDelay makes a shaping limit deny a request instead of delaying it longer.
 	// Default 0: any delay for which the queue has room.
 	MaxDelay time.Duration
 
 	// Always charges the cost even if it does not fit, because the work is done already:
 	// the key is then in debt, and denied until enough of its usage has expired. Allowed
-	// reports whether the cost fitted. RetryAfter is the time until one unit is free
-	// again. The delay is 0.
+	// reports whether the cost fitted, with Leave. RetryAfter is the time until one unit is
+	// free again. The delay is 0.
 	// Set it on all ops of a request that are charged, or on none.
 	//
 	// A key can owe up to 10 times the capacity; [Compiled.MaxUsage] lists limits with
@@ -133,6 +139,8 @@ func (op *Op) validate() error {
 		return invalid("limit", "it is required; compile one with Limit.Compile")
 	case op.Cost < 0:
 		return invalid("cost", "%d is negative; use Refund to give units back", op.Cost)
+	case op.Leave < 0 || op.Leave > MaxUnits:
+		return invalid("leave", "%d is not a number of units that can be left; leave 0 to %d", op.Leave, int64(MaxUnits))
 	case op.MaxDelay < 0:
 		return invalid("max_delay", "%v is negative; leave it 0 for any delay", op.MaxDelay)
 	case op.Receipt < 0:

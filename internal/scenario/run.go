@@ -14,13 +14,13 @@
 //
 // # Steps
 //
-//	at TIME take   KEY [COST] [look] [and KEY [COST] [look]]... [within D] [times N [every D]] [-> ANSWER]
+//	at TIME take   KEY [COST] [leave UNITS] [look] [and KEY ...]... [within D] [times N [every D]] [-> ANSWER]
 //	at TIME charge KEY [COST] ... [-> ANSWER]
-//	at TIME renew  KEY [and KEY]... [of TIME] [-> ANSWER]
+//	at TIME renew  KEY [leave UNITS] [and KEY ...]... [of TIME] [-> ANSWER]
 //	at TIME peek   KEY [COST] ... [-> ANSWER]
 //	at TIME refund KEY [COST] [and KEY [COST]]... [of TIME]
 //	at TIME reset  KEY
-//	at TIME reserve HOLD KEY [COST] [look] [and KEY [COST] [look]]... [for D] [-> ANSWER]
+//	at TIME reserve HOLD KEY [COST] [leave UNITS] [look] [and KEY ...]... [for D] [-> ANSWER]
 //	at TIME settle HOLD USED [-> STATE]
 //	at TIME cancel HOLD [-> STATE]
 //	at TIME extend HOLD [for D] [-> STATE]
@@ -34,7 +34,8 @@
 // "within" is the longest acceptable delay. "times" repeats the request, "every"
 // moves the clock between. "count" adds up the units that left in [from, to),
 // delays included. "charge" takes the cost even if it does not fit, and "allow" then
-// says that it did. "look" requires that the cost fits, and charges nothing. "refund"
+// says that it did. "leave" allows the request only if so many units stay free for
+// others. "look" requires that the cost fits, and charges nothing. "refund"
 // gives back what was taken at the time after "of", or the newest units. "renew" gives
 // back a place of an in-flight limit and takes one from now on.
 //

@@ -45,7 +45,7 @@ func (p *parser) at(step *Step) error {
 	return p.end()
 }
 
-// op reads KEY [COST] [look].
+// op reads KEY [COST] [leave UNITS] [look].
 func (p *parser) op(step *Step) error {
 	name, key, err := p.key()
 	if err != nil {
@@ -62,6 +62,12 @@ func (p *parser) op(step *Step) error {
 	if t := p.peek(); t != "" && (t[0] == '-' && t != "->" || '0' <= t[0] && t[0] <= '9') {
 		if op.Cost, err = strconv.ParseInt(p.next(), 10, 64); err != nil {
 			return fmt.Errorf("%q is not a cost; write a whole number", t)
+		}
+	}
+	if step.Verb != "refund" && p.accept("leave") {
+		t := p.next()
+		if op.Leave, err = strconv.ParseInt(t, 10, 64); err != nil {
+			return fmt.Errorf("%q is not a number of units to leave; write a whole number", t)
 		}
 	}
 	if step.Verb != "refund" && step.Verb != "renew" && p.accept("look") {

@@ -163,6 +163,7 @@ func (p *packer) op(c *check, i int, at opAt) {
 	default:
 		p.number(-1)
 	}
+	p.number(op.Leave)
 	if verb.holds() {
 		p.number(int64(at.list))
 	}
@@ -197,8 +198,10 @@ func (p *packer) setArray(n int) {
 
 func (p *packer) number(x int64) {
 	switch {
-	case 0 <= x && x < 128:
+	case -32 <= x && x < 128:
 		*p = append(*p, byte(x))
+	case 0 <= x && x < 1<<16:
+		*p = append(*p, 0xcd, byte(x>>8), byte(x))
 	default:
 		*p = append(*p, 0xd3)
 		*p = binary.BigEndian.AppendUint64(*p, uint64(x))
@@ -243,7 +246,7 @@ func (r *request) decode(answer string) error {
 
 // length is of how many numbers a request is, without the time.
 func (r *request) length() int {
-	n := 1 + 11*len(r.limits) + 2*len(r.batch) + 4*len(r.ops)
+	n := 1 + 11*len(r.limits) + 2*len(r.batch) + 5*len(r.ops)
 	for _, c := range r.batch {
 		if c.verb.holds() {
 			n += len(c.ops) + holdExtras

@@ -15,7 +15,7 @@ type chain struct {
 	limit       *weir.Compiled
 	first, last *check
 	count       int
-	plain       bool // each asks for one unit, and waits for any time
+	plain       bool // each asks for one unit, leaves none, and waits for any time
 }
 
 // sortSingles puts a batch in order, if it is of such requests.
@@ -71,7 +71,9 @@ func newChain(c *check) chain {
 	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0])}
 }
 
-func asksForOne(op *weir.Op) bool { return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always }
+func asksForOne(op *weir.Op) bool {
+	return op.Cost == 1 && op.Leave == 0 && op.MaxDelay <= 0 && !op.Always
+}
 
 // chainUp finds the requests of each key, and puts those of a limit together. A key that
 // has two limits at once, because they have just changed, is not for singles.
@@ -145,8 +147,9 @@ func (p *packer) chain(ch *chain) (length int) {
 	for c := ch.first; c != nil; c = c.next {
 		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
 		p.number(longestDelay(&c.ops[0]))
+		p.number(c.ops[0].Leave)
 	}
-	return 1 + 2*ch.count
+	return 1 + 3*ch.count
 }
 
 // held packs one of which some requests may be about holds.
@@ -156,12 +159,13 @@ func (p *packer) held(ch *chain) (length int) {
 	for c := ch.first; c != nil; c = c.next {
 		p.number(int64(c.verb))
 		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
-		length += 3
+		length += 4
 		if c.verb == settle {
 			p.number(c.hold.used[0])
 		} else {
 			p.number(longestDelay(&c.ops[0]))
 		}
+		p.number(c.ops[0].Leave)
 		if c.verb != take {
 			p.hold(c)
 			length += holdExtras

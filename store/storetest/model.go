@@ -155,6 +155,9 @@ func draw(random *rand.Rand, pool []*weir.Compiled) []weir.Op {
 		if random.IntN(4) == 0 {
 			ops[i].MaxDelay = time.Duration(random.Int64N(60)) * time.Second
 		}
+		if random.IntN(3) == 0 {
+			ops[i].Leave = random.Int64N(ops[i].Limit.Capacity() + 2) // with the last two nothing fits
+		}
 		ops[i].Look = random.IntN(6) == 0
 	}
 	return ops

@@ -74,10 +74,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -239,11 +240,11 @@ end
 --   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
 --   states it is; then for each of these how many requests there are, and for each request
 --
---   1, cost, longest delay                                             to take
---   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, id, which of KEYS is its record, is there one, when it was known to expire
+--   1, cost, longest delay, leave                                      to take
+--   6, cost, longest delay, leave, id, which of KEYS is its record, its life, what to put there
+--   7, cost, what was used, leave, id, which of KEYS is its record, is there one, when it was known to expire
 --
--- now and the answer are as in main.
+-- leave is what is left for others. now and the answer are as in main.
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
@@ -297,8 +298,8 @@ while first <= last do
     i = i + 1
     for _ = 1, count do
       local verb, record, life, more = input[i]
-      cost, maxDelay = input[i + 1], input[i + 2]
-      i = i + 3
+      cost, maxDelay, leave = input[i + 1], input[i + 2], input[i + 3]
+      i = i + 4
       if verb >= RESERVE then
         wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
@@ -409,14 +410,15 @@ while first <= last do
               local room = c_full - level
               free = (room - room % c_p) / c_p
             end
+            free, need = free - leave, cost + leave
             if free < 0 then free = 0 end
             allowed, retry, delay, remaining = false, 0, 0, free
-            if cost > c_capacity then
+            if need > c_capacity then
               retry = NEVER
             else
               wait, hold = 0, 0
               if cost > free then
-                wait = divUp(cost * c_p - (c_full - a), c_rate)
+                wait = divUp(need * c_p - (c_full - a), c_rate)
               end
               if c_shape then
                 hold = divUp(a, c_rate)
@@ -449,11 +451,11 @@ while first <= last do
               end
               if not allowed then
                 if charged then fresh, a, b = nextFresh, nextA, nextB end
-                local asked = cost
-                cost = 1
-                wait = divUp(cost * c_p - (c_full - a), c_rate)
-                cost = asked
-                retry = wait + at - now
+                need, retry = 1 + leave, NEVER
+                if need <= c_capacity then
+                  wait = divUp(need * c_p - (c_full - a), c_rate)
+                  retry = wait + at - now
+                end
               end
             elseif allowed then
               units = cost
@@ -477,7 +479,7 @@ while first <= last do
               charged, remaining = true, max(0, free - units)
               if retry ~= NEVER then
                 fresh, a, b = nextFresh, nextA, nextB
-                wait = divUp(cost * c_p - (c_full - a), c_rate)
+                wait = divUp(need * c_p - (c_full - a), c_rate)
                 retry = wait + at - now
               end
             end
@@ -518,14 +520,15 @@ while first <= last do
           local room = c_full - level
           free = (room - room % c_p) / c_p
         end
+        free, need = free - leave, cost + leave
         if free < 0 then free = 0 end
         allowed, retry, delay, remaining = false, 0, 0, free
-        if cost > c_capacity then
+        if need > c_capacity then
           retry = NEVER
         else
           wait, hold = 0, 0
           if cost > free then
-            wait = divUp(cost * c_p - (c_full - a), c_rate)
+            wait = divUp(need * c_p - (c_full - a), c_rate)
           end
           if c_shape then
             hold = divUp(a, c_rate)
@@ -558,11 +561,11 @@ while first <= last do
           end
           if not allowed then
             if charged then fresh, a, b = nextFresh, nextA, nextB end
-            local asked = cost
-            cost = 1
-            wait = divUp(cost * c_p - (c_full - a), c_rate)
-            cost = asked
-            retry = wait + at - now
+            need, retry = 1 + leave, NEVER
+            if need <= c_capacity then
+              wait = divUp(need * c_p - (c_full - a), c_rate)
+              retry = wait + at - now
+            end
           end
         elseif allowed then
           units = cost
@@ -586,7 +589,7 @@ while first <= last do
           charged, remaining = true, max(0, free - units)
           if retry ~= NEVER then
             fresh, a, b = nextFresh, nextA, nextB
-            wait = divUp(cost * c_p - (c_full - a), c_rate)
+            wait = divUp(need * c_p - (c_full - a), c_rate)
             retry = wait + at - now
           end
         end

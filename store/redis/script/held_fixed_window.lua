@@ -33,10 +33,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -154,11 +155,11 @@ end
 --   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
 --   states it is; then for each of these how many requests there are, and for each request
 --
---   1, cost, longest delay                                             to take
---   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, id, which of KEYS is its record, is there one, when it was known to expire
+--   1, cost, longest delay, leave                                      to take
+--   6, cost, longest delay, leave, id, which of KEYS is its record, its life, what to put there
+--   7, cost, what was used, leave, id, which of KEYS is its record, is there one, when it was known to expire
 --
--- now and the answer are as in main.
+-- leave is what is left for others. now and the answer are as in main.
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
@@ -212,8 +213,8 @@ while first <= last do
     i = i + 1
     for _ = 1, count do
       local verb, record, life, more = input[i]
-      cost, maxDelay = input[i + 1], input[i + 2]
-      i = i + 3
+      cost, maxDelay, leave = input[i + 1], input[i + 2], input[i + 3]
+      i = i + 4
       if verb >= RESERVE then
         wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
@@ -290,9 +291,10 @@ while first <= last do
               fresh, a = at < c_p and c_p or at < c_full and c_full or c_width, 0
             end
             free = c_n - a
+            free, need = free - leave, cost + leave
             if free < 0 then free = 0 end
             allowed, retry, delay, remaining = false, 0, 0, free
-            if cost > c_capacity then
+            if need > c_capacity then
               retry = NEVER
             else
               wait, hold = 0, 0
@@ -320,11 +322,11 @@ while first <= last do
               end
               if not allowed then
                 if charged then fresh, a, b = nextFresh, nextA, nextB end
-                local asked = cost
-                cost = 1
-                wait = fresh - at
-                cost = asked
-                retry = wait + at - now
+                need, retry = 1 + leave, NEVER
+                if need <= c_capacity then
+                  wait = fresh - at
+                  retry = wait + at - now
+                end
               end
             elseif allowed then
               units = cost
@@ -367,9 +369,10 @@ while first <= last do
           fresh, a = at < c_p and c_p or at < c_full and c_full or c_width, 0
         end
         free = c_n - a
+        free, need = free - leave, cost + leave
         if free < 0 then free = 0 end
         allowed, retry, delay, remaining = false, 0, 0, free
-        if cost > c_capacity then
+        if need > c_capacity then
           retry = NEVER
         else
           wait, hold = 0, 0
@@ -397,11 +400,11 @@ while first <= last do
           end
           if not allowed then
             if charged then fresh, a, b = nextFresh, nextA, nextB end
-            local asked = cost
-            cost = 1
-            wait = fresh - at
-            cost = asked
-            retry = wait + at - now
+            need, retry = 1 + leave, NEVER
+            if need <= c_capacity then
+              wait = fresh - at
+              retry = wait + at - now
+            end
           end
         elseif allowed then
           units = cost

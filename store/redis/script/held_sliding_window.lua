@@ -74,10 +74,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -219,11 +220,11 @@ end
 --   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
 --   states it is; then for each of these how many requests there are, and for each request
 --
---   1, cost, longest delay                                             to take
---   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, id, which of KEYS is its record, is there one, when it was known to expire
+--   1, cost, longest delay, leave                                      to take
+--   6, cost, longest delay, leave, id, which of KEYS is its record, its life, what to put there
+--   7, cost, what was used, leave, id, which of KEYS is its record, is there one, when it was known to expire
 --
--- now and the answer are as in main.
+-- leave is what is left for others. now and the answer are as in main.
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
@@ -277,8 +278,8 @@ while first <= last do
     i = i + 1
     for _ = 1, count do
       local verb, record, life, more = input[i]
-      cost, maxDelay = input[i + 1], input[i + 2]
-      i = i + 3
+      cost, maxDelay, leave = input[i + 1], input[i + 2], input[i + 3]
+      i = i + 4
       if verb >= RESERVE then
         wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4
@@ -360,20 +361,21 @@ while first <= last do
               if not mulDiv then mulDiv, mulDivUp = wide() end
               free = c_n - mulDiv(b, period - at % period, period) - a
             end
+            free, need = free - leave, cost + leave
             if free < 0 then free = 0 end
             allowed, retry, delay, remaining = false, 0, 0, free
-            if cost > c_capacity then
+            if need > c_capacity then
               retry = NEVER
             else
               wait, hold = 0, 0
               if cost > free then
                 do -- wait
                   local period = c_period
-                  local start, room = at - at % period, c_n - a - cost
+                  local start, room = at - at % period, c_n - a - need
                   if room >= 0 then
                     wait = start + faded(period, b, room) - at
                   else
-                    wait = start + period + faded(period, a, c_n - cost) - at
+                    wait = start + period + faded(period, a, c_n - need) - at
                   end
                 end
               end
@@ -402,19 +404,19 @@ while first <= last do
               end
               if not allowed then
                 if charged then fresh, a, b = nextFresh, nextA, nextB end
-                local asked = cost
-                cost = 1
-                do -- wait
-                  local period = c_period
-                  local start, room = at - at % period, c_n - a - cost
-                  if room >= 0 then
-                    wait = start + faded(period, b, room) - at
-                  else
-                    wait = start + period + faded(period, a, c_n - cost) - at
+                need, retry = 1 + leave, NEVER
+                if need <= c_capacity then
+                  do -- wait
+                    local period = c_period
+                    local start, room = at - at % period, c_n - a - need
+                    if room >= 0 then
+                      wait = start + faded(period, b, room) - at
+                    else
+                      wait = start + period + faded(period, a, c_n - need) - at
+                    end
                   end
+                  retry = wait + at - now
                 end
-                cost = asked
-                retry = wait + at - now
               end
             elseif allowed then
               units = cost
@@ -436,11 +438,11 @@ while first <= last do
                 fresh, a, b = nextFresh, nextA, nextB
                 do -- wait
                   local period = c_period
-                  local start, room = at - at % period, c_n - a - cost
+                  local start, room = at - at % period, c_n - a - need
                   if room >= 0 then
                     wait = start + faded(period, b, room) - at
                   else
-                    wait = start + period + faded(period, a, c_n - cost) - at
+                    wait = start + period + faded(period, a, c_n - need) - at
                   end
                 end
                 retry = wait + at - now
@@ -478,20 +480,21 @@ while first <= last do
           if not mulDiv then mulDiv, mulDivUp = wide() end
           free = c_n - mulDiv(b, period - at % period, period) - a
         end
+        free, need = free - leave, cost + leave
         if free < 0 then free = 0 end
         allowed, retry, delay, remaining = false, 0, 0, free
-        if cost > c_capacity then
+        if need > c_capacity then
           retry = NEVER
         else
           wait, hold = 0, 0
           if cost > free then
             do -- wait
               local period = c_period
-              local start, room = at - at % period, c_n - a - cost
+              local start, room = at - at % period, c_n - a - need
               if room >= 0 then
                 wait = start + faded(period, b, room) - at
               else
-                wait = start + period + faded(period, a, c_n - cost) - at
+                wait = start + period + faded(period, a, c_n - need) - at
               end
             end
           end
@@ -520,19 +523,19 @@ while first <= last do
           end
           if not allowed then
             if charged then fresh, a, b = nextFresh, nextA, nextB end
-            local asked = cost
-            cost = 1
-            do -- wait
-              local period = c_period
-              local start, room = at - at % period, c_n - a - cost
-              if room >= 0 then
-                wait = start + faded(period, b, room) - at
-              else
-                wait = start + period + faded(period, a, c_n - cost) - at
+            need, retry = 1 + leave, NEVER
+            if need <= c_capacity then
+              do -- wait
+                local period = c_period
+                local start, room = at - at % period, c_n - a - need
+                if room >= 0 then
+                  wait = start + faded(period, b, room) - at
+                else
+                  wait = start + period + faded(period, a, c_n - need) - at
+                end
               end
+              retry = wait + at - now
             end
-            cost = asked
-            retry = wait + at - now
           end
         elseif allowed then
           units = cost
@@ -554,11 +557,11 @@ while first <= last do
             fresh, a, b = nextFresh, nextA, nextB
             do -- wait
               local period = c_period
-              local start, room = at - at % period, c_n - a - cost
+              local start, room = at - at % period, c_n - a - need
               if room >= 0 then
                 wait = start + faded(period, b, room) - at
               else
-                wait = start + period + faded(period, a, c_n - cost) - at
+                wait = start + period + faded(period, a, c_n - need) - at
               end
             end
             retry = wait + at - now

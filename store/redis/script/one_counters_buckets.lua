@@ -74,10 +74,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -294,7 +295,7 @@ local function room0()
 end
 
 local function wait0()
-  wait = divUp(cost * c.p - (c.full - a), c.rate)
+  wait = divUp(need * c.p - (c.full - a), c.rate)
 end
 
 local function hold0()
@@ -369,11 +370,11 @@ end
 
 local function wait3()
   local period = c.period
-  local start, room = at - at % period, c.n - a - cost
+  local start, room = at - at % period, c.n - a - need
   if room >= 0 then
     wait = start + faded(period, b, room) - at
   else
-    wait = start + period + faded(period, a, c.n - cost) - at
+    wait = start + period + faded(period, a, c.n - need) - at
   end
 end
 ALGORITHM[3] = { look = look3, charge = charge3, room = room3, wait = wait3 }
@@ -435,7 +436,7 @@ local function room5()
 end
 
 local function wait5()
-  local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+  local missing, i, words = need + inSubWindows() - c.n, oldestAt(at), WORDS[k]
   wait = nil
   while not wait and i < newest do
     missing = missing - word(i % words)
@@ -465,12 +466,12 @@ ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tai
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
---   verb, how many ops, and key, limit, cost, last for each
+--   verb, how many ops, and key, limit, cost, last, leave for each
 --
 -- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call
 -- has periods of the calendar, which are right from the one time to the other. If it is
 -- not within, nothing happens, and the answer is the time alone. last is the longest delay or, if something is to be
--- given back, the receipt. The answer is the time, and then what the block answer
+-- given back, the receipt; leave is what is left for others. The answer is the time, and then what the block answer
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
@@ -509,7 +510,7 @@ while i < last do
   local verb, n = input[i], input[i + 1]
   i = i + 2
   if verb == TAKE and n == 1 then
-    k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
+    k, c, cost, maxDelay, leave = input[i], limits[input[i + 1]], input[i + 2], input[i + 3], input[i + 4]
     if not FRESH[k] then loadFor(c, k) end
     if FOREIGN[k] then
       -- The answer about a key that holds something else.
@@ -520,9 +521,10 @@ while i < last do
       -- The decision, as in decide.go of the Go package, on the standing before any charge.
       at, old = now, FRESH[k]
       c.algorithm.look()
+      free, need = free - leave, cost + leave
       if free < 0 then free = 0 end
       allowed, retry, delay, remaining = false, 0, 0, free
-      if cost > c.capacity then
+      if need > c.capacity then
         retry = NEVER
       else
         wait, hold = 0, 0
@@ -551,11 +553,11 @@ while i < last do
         end
         if not allowed then
           if charged then fresh, a, b = nextFresh, nextA, nextB end
-          local asked = cost
-          cost = 1
-          c.algorithm.wait()
-          cost = asked
-          retry = wait + at - now
+          need, retry = 1 + leave, NEVER
+          if need <= c.capacity then
+            c.algorithm.wait()
+            retry = wait + at - now
+          end
         end
       elseif allowed then
         units = cost
@@ -601,11 +603,11 @@ while i < last do
       end
     end
   elseif verb > 3 then
-    i = holding(verb, n, i) - 4 * n
+    i = holding(verb, n, i) - 5 * n
   else
     several(verb, n, i)
   end
-  i = i + 4 * n
+  i = i + 5 * n
 end
 
 for key in pairs(CHANGED) do

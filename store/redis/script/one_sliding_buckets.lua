@@ -33,10 +33,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -237,12 +238,12 @@ end
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
---   verb, how many ops, and key, limit, cost, last for each
+--   verb, how many ops, and key, limit, cost, last, leave for each
 --
 -- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call
 -- has periods of the calendar, which are right from the one time to the other. If it is
 -- not within, nothing happens, and the answer is the time alone. last is the longest delay or, if something is to be
--- given back, the receipt. The answer is the time, and then what the block answer
+-- given back, the receipt; leave is what is left for others. The answer is the time, and then what the block answer
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
@@ -281,7 +282,7 @@ while i < last do
   local verb, n = input[i], input[i + 1]
   i = i + 2
   if verb == TAKE and n == 1 then
-    k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
+    k, c, cost, maxDelay, leave = input[i], limits[input[i + 1]], input[i + 2], input[i + 3], input[i + 4]
     if not FRESH[k] then loadFor(c, k) end
     if FOREIGN[k] then
       -- The answer about a key that holds something else.
@@ -311,15 +312,16 @@ while i < last do
         fresh = stopsCounting(current)
         free = c.n - inSubWindows()
       end
+      free, need = free - leave, cost + leave
       if free < 0 then free = 0 end
       allowed, retry, delay, remaining = false, 0, 0, free
-      if cost > c.capacity then
+      if need > c.capacity then
         retry = NEVER
       else
         wait, hold = 0, 0
         if cost > free then
           do -- wait
-            local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+            local missing, i, words = need + inSubWindows() - c.n, oldestAt(at), WORDS[k]
             wait = nil
             while not wait and i < newest do
               missing = missing - word(i % words)
@@ -353,23 +355,23 @@ while i < last do
         end
         if not allowed then
           if charged then fresh, a, b = nextFresh, nextA, nextB end
-          local asked = cost
-          cost = 1
-          do -- wait
-            local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
-            wait = nil
-            while not wait and i < newest do
-              missing = missing - word(i % words)
-              if missing <= 0 then wait = stopsCounting(i) - at end
-              i = i + 1
+          need, retry = 1 + leave, NEVER
+          if need <= c.capacity then
+            do -- wait
+              local missing, i, words = need + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+              wait = nil
+              while not wait and i < newest do
+                missing = missing - word(i % words)
+                if missing <= 0 then wait = stopsCounting(i) - at end
+                i = i + 1
+              end
+              if not wait then
+                if newest >= 0 then missing = missing - between(i, newest + 1) end
+                if missing <= 0 then wait = stopsCounting(newest) - at else wait = fresh - at end
+              end
             end
-            if not wait then
-              if newest >= 0 then missing = missing - between(i, newest + 1) end
-              if missing <= 0 then wait = stopsCounting(newest) - at else wait = fresh - at end
-            end
+            retry = wait + at - now
           end
-          cost = asked
-          retry = wait + at - now
         end
       elseif allowed then
         units = cost
@@ -382,7 +384,7 @@ while i < last do
         if retry ~= NEVER then
           fresh, a, b = nextFresh, nextA, nextB
           do -- wait
-            local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+            local missing, i, words = need + inSubWindows() - c.n, oldestAt(at), WORDS[k]
             wait = nil
             while not wait and i < newest do
               missing = missing - word(i % words)
@@ -438,11 +440,11 @@ while i < last do
       end
     end
   elseif verb > 3 then
-    i = holding(verb, n, i) - 4 * n
+    i = holding(verb, n, i) - 5 * n
   else
     several(verb, n, i)
   end
-  i = i + 4 * n
+  i = i + 5 * n
 end
 
 for key in pairs(CHANGED) do

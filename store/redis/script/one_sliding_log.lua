@@ -33,10 +33,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -581,12 +582,12 @@ local base -- a, before the charge
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
---   verb, how many ops, and key, limit, cost, last for each
+--   verb, how many ops, and key, limit, cost, last, leave for each
 --
 -- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call
 -- has periods of the calendar, which are right from the one time to the other. If it is
 -- not within, nothing happens, and the answer is the time alone. last is the longest delay or, if something is to be
--- given back, the receipt. The answer is the time, and then what the block answer
+-- given back, the receipt; leave is what is left for others. The answer is the time, and then what the block answer
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
@@ -625,7 +626,7 @@ while i < last do
   local verb, n = input[i], input[i + 1]
   i = i + 2
   if verb == TAKE and n == 1 then
-    k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
+    k, c, cost, maxDelay, leave = input[i], limits[input[i + 1]], input[i + 2], input[i + 3], input[i + 4]
     if not FRESH[k] then loadFor(c, k) end
     if FOREIGN[k] then
       -- The answer about a key that holds something else.
@@ -645,15 +646,16 @@ while i < last do
       end
       base = a
       free = c.n - b
+      free, need = free - leave, cost + leave
       if free < 0 then free = 0 end
       allowed, retry, delay, remaining = false, 0, 0, free
-      if cost > c.capacity then
+      if need > c.capacity then
         retry = NEVER
       else
         wait, hold = 0, 0
         if cost > free then
           do -- wait
-            local newer = c.n - cost - (a - base) % RANKS
+            local newer = c.n - need - (a - base) % RANKS
             wait = c.period
             if newer >= 0 then wait = timeOf(newer) + wait - at end
           end
@@ -679,15 +681,15 @@ while i < last do
         end
         if not allowed then
           if charged then fresh, a, b = nextFresh, nextA, nextB end
-          local asked = cost
-          cost = 1
-          do -- wait
-            local newer = c.n - cost - (a - base) % RANKS
-            wait = c.period
-            if newer >= 0 then wait = timeOf(newer) + wait - at end
+          need, retry = 1 + leave, NEVER
+          if need <= c.capacity then
+            do -- wait
+              local newer = c.n - need - (a - base) % RANKS
+              wait = c.period
+              if newer >= 0 then wait = timeOf(newer) + wait - at end
+            end
+            retry = wait + at - now
           end
-          cost = asked
-          retry = wait + at - now
         end
       elseif allowed then
         units = cost
@@ -700,7 +702,7 @@ while i < last do
         if retry ~= NEVER then
           fresh, a, b = nextFresh, nextA, nextB
           do -- wait
-            local newer = c.n - cost - (a - base) % RANKS
+            local newer = c.n - need - (a - base) % RANKS
             wait = c.period
             if newer >= 0 then wait = timeOf(newer) + wait - at end
           end
@@ -747,11 +749,11 @@ while i < last do
       end
     end
   elseif verb > 3 then
-    i = holding(verb, n, i) - 4 * n
+    i = holding(verb, n, i) - 5 * n
   else
     several(verb, n, i)
   end
-  i = i + 4 * n
+  i = i + 5 * n
 end
 
 for key in pairs(CHANGED) do

@@ -33,10 +33,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -591,15 +592,16 @@ local function judge()
   end
   base = a
   free = c.n - b
+  free, need = free - leave, cost + leave
   if free < 0 then free = 0 end
   allowed, retry, delay, remaining = false, 0, 0, free
-  if cost > c.capacity then
+  if need > c.capacity then
     retry = NEVER
   else
     wait, hold = 0, 0
     if cost > free then
       do -- wait
-        local newer = c.n - cost - (a - base) % RANKS
+        local newer = c.n - need - (a - base) % RANKS
         wait = c.period
         if newer >= 0 then wait = timeOf(newer) + wait - at end
       end
@@ -626,15 +628,15 @@ local function owe()
   end
   if not allowed then
     if charged then fresh, a, b = nextFresh, nextA, nextB end
-    local asked = cost
-    cost = 1
-    do -- wait
-      local newer = c.n - cost - (a - base) % RANKS
-      wait = c.period
-      if newer >= 0 then wait = timeOf(newer) + wait - at end
+    need, retry = 1 + leave, NEVER
+    if need <= c.capacity then
+      do -- wait
+        local newer = c.n - need - (a - base) % RANKS
+        wait = c.period
+        if newer >= 0 then wait = timeOf(newer) + wait - at end
+      end
+      retry = wait + at - now
     end
-    cost = asked
-    retry = wait + at - now
   end
 end
 
@@ -655,7 +657,7 @@ local function decide()
     if retry ~= NEVER then
       fresh, a, b = nextFresh, nextA, nextB
       do -- wait
-        local newer = c.n - cost - (a - base) % RANKS
+        local newer = c.n - need - (a - base) % RANKS
         wait = c.period
         if newer >= 0 then wait = timeOf(newer) + wait - at end
       end
@@ -714,14 +716,14 @@ end
 
 -- All or none, as in settle.go of the Go package. The ops of the request are columns.
 
-local OP_KEY, OP_LIMIT, OP_COST, OP_LAST, OP_LOOK = {}, {}, {}, {}, {}
+local OP_KEY, OP_LIMIT, OP_COST, OP_LAST, OP_LOOK, OP_LEAVE = {}, {}, {}, {}, {}, {}
 local ANSWERS = {}
 
 -- readOp reads an op of the input, and its state. A cost below 0 is only looked at.
 local function readOp(op, i)
   k = input[i]
   local limit, cost = limits[input[i + 1]], input[i + 2]
-  OP_KEY[op], OP_LIMIT[op], OP_LOOK[op], OP_LAST[op] = k, limit, cost < 0, input[i + 3]
+  OP_KEY[op], OP_LIMIT[op], OP_LOOK[op], OP_LAST[op], OP_LEAVE[op] = k, limit, cost < 0, input[i + 3], input[i + 4]
   OP_COST[op] = cost < 0 and -1 - cost or cost
   if not FRESH[k] then loadFor(limit, k) end
 end
@@ -752,7 +754,7 @@ end
 
 local function ask(how, i, counting)
   k, c = OP_KEY[i], OP_LIMIT[i]
-  cost, maxDelay = together(i, counting), OP_LAST[i]
+  cost, maxDelay, leave = together(i, counting), OP_LAST[i], OP_LEAVE[i]
   how()
 end
 
@@ -826,7 +828,7 @@ several = function(verb, n, i)
   for op = 1, n do
     readOp(op, i)
     foreign = foreign or FOREIGN[k]
-    i = i + 4
+    i = i + 5
   end
   if foreign then
     allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0
@@ -850,12 +852,12 @@ end
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
---   verb, how many ops, and key, limit, cost, last for each
+--   verb, how many ops, and key, limit, cost, last, leave for each
 --
 -- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call
 -- has periods of the calendar, which are right from the one time to the other. If it is
 -- not within, nothing happens, and the answer is the time alone. last is the longest delay or, if something is to be
--- given back, the receipt. The answer is the time, and then what the block answer
+-- given back, the receipt; leave is what is left for others. The answer is the time, and then what the block answer
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
@@ -894,7 +896,7 @@ while i < last do
   local verb, n = input[i], input[i + 1]
   i = i + 2
   if verb == TAKE and n == 1 then
-    k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
+    k, c, cost, maxDelay, leave = input[i], limits[input[i + 1]], input[i + 2], input[i + 3], input[i + 4]
     if not FRESH[k] then loadFor(c, k) end
     if FOREIGN[k] then
       refuseForeign()
@@ -906,11 +908,11 @@ while i < last do
       answer()
     end
   elseif verb > 3 then
-    i = holding(verb, n, i) - 4 * n
+    i = holding(verb, n, i) - 5 * n
   else
     several(verb, n, i)
   end
-  i = i + 4 * n
+  i = i + 5 * n
 end
 
 for key in pairs(CHANGED) do

@@ -74,10 +74,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
@@ -131,7 +132,7 @@ end
 --
 --   now; then for each limit ten numbers, and of how many of KEYS it is; then for each
 --   of these how many units are asked for, one by one; or, below 0, how many requests
---   there are, and cost and longest delay for each
+--   there are, and cost, longest delay and what is left for others for each
 --
 -- now and the answer are as in main.
 
@@ -172,12 +173,12 @@ while first <= last do
     if count < 0 then
       count, each = -count, true
     else
-      cost, maxDelay = 1, -1
+      cost, maxDelay, leave = 1, -1, 0
     end
     for _ = 1, count do
       if each then
-        cost, maxDelay = input[i], input[i + 1]
-        i = i + 2
+        cost, maxDelay, leave = input[i], input[i + 1], input[i + 2]
+        i = i + 3
       end
       if foreign then
         -- The answer about a key that holds something else.
@@ -205,14 +206,15 @@ while first <= last do
           local room = c_full - level
           free = (room - room % c_p) / c_p
         end
+        free, need = free - leave, cost + leave
         if free < 0 then free = 0 end
         allowed, retry, delay, remaining = false, 0, 0, free
-        if cost > c_capacity then
+        if need > c_capacity then
           retry = NEVER
         else
           wait, hold = 0, 0
           if cost > free then
-            wait = divUp(cost * c_p - (c_full - a), c_rate)
+            wait = divUp(need * c_p - (c_full - a), c_rate)
           end
           if c_shape then
             hold = divUp(a, c_rate)
@@ -245,11 +247,11 @@ while first <= last do
           end
           if not allowed then
             if charged then fresh, a, b = nextFresh, nextA, nextB end
-            local asked = cost
-            cost = 1
-            wait = divUp(cost * c_p - (c_full - a), c_rate)
-            cost = asked
-            retry = wait + at - now
+            need, retry = 1 + leave, NEVER
+            if need <= c_capacity then
+              wait = divUp(need * c_p - (c_full - a), c_rate)
+              retry = wait + at - now
+            end
           end
         elseif allowed then
           units = cost
@@ -273,7 +275,7 @@ while first <= last do
           charged, remaining = true, max(0, free - units)
           if retry ~= NEVER then
             fresh, a, b = nextFresh, nextA, nextB
-            wait = divUp(cost * c_p - (c_full - a), c_rate)
+            wait = divUp(need * c_p - (c_full - a), c_rate)
             retry = wait + at - now
           end
         end

@@ -41,7 +41,7 @@ local rest = min(11 * c.full, EXACT - 1, (EXACT - 1 - at) * c.rate) - a
 units = (rest - rest % c.p) / c.p
 
 --: wait
-wait = divUp(cost * c.p - (c.full - a), c.rate)
+wait = divUp(need * c.p - (c.full - a), c.rate)
 
 --: hold
 hold = divUp(a, c.rate)

@@ -2,9 +2,10 @@
 -- The decision, as in decide.go of the Go package, on the standing before any charge.
 at, old = now, FRESH[k]
 --> look
+free, need = free - leave, cost + leave
 if free < 0 then free = 0 end
 allowed, retry, delay, remaining = false, 0, 0, free
-if cost > c.capacity then
+if need > c.capacity then
   retry = NEVER
 else
   wait, hold = 0, 0
@@ -33,11 +34,11 @@ if charged then
 end
 if not allowed then
   if charged then fresh, a, b = nextFresh, nextA, nextB end
-  local asked = cost
-  cost = 1
-  --> wait
-  cost = asked
-  retry = wait + at - now
+  need, retry = 1 + leave, NEVER
+  if need <= c.capacity then
+    --> wait
+    retry = wait + at - now
+  end
 end
 
 --: decide

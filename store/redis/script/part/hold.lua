@@ -140,7 +140,7 @@ local function settleOne(op)
   if used < reserved then
     if isHeld then letGo(reserved - used) end
   elseif used > reserved then
-    cost, maxDelay = used - reserved, ALWAYS
+    cost, maxDelay, leave = used - reserved, ALWAYS, 0
     decide()
     if charged then commit() end
     over = excess
@@ -242,15 +242,15 @@ local function refuse(verb, n, strange)
 end
 
 -- holding does what a request about holds asks for, and returns where the next one begins.
--- Of each op there are five numbers: key, limit, cost, what was used or the longest delay,
--- and the key of the list; below 0 if holds that expire give their units back, and 0 if
+-- Of each op there are six numbers: key, limit, cost, what was used or the longest delay,
+-- what is left for others, and the key of the list; below 0 if holds that expire give their units back, and 0 if
 -- there can be none. After them are the id of the hold, the key of its record, its life, and
 -- what is put there or when the hold was last known to expire.
 return function(verb, n, i)
   local foreign, strange = false, {}
   for op = 1, n do
     readOp(op, i)
-    local h = input[i + 4]
+    local h = input[i + 5]
     OP_LIMIT[op].release = h < 0
     if h < 0 then h = -h end
     H[op], BASE[op] = KEYS[h], h == k and HEAD or 0
@@ -270,7 +270,7 @@ return function(verb, n, i)
       end
     end
     foreign = foreign or FOREIGN[k] or strange[op]
-    i = i + 5
+    i = i + 6
   end
   local key, life, more = KEYS[input[i + 1]], input[i + 2], input[i + 3]
   wanted = input[i]

@@ -1,12 +1,12 @@
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
---   verb, how many ops, and key, limit, cost, last for each
+--   verb, how many ops, and key, limit, cost, last, leave for each
 --
 -- now is 0 for Redis's own clock. Below 0 it is -1 - now, and two numbers follow: the call
 -- has periods of the calendar, which are right from the one time to the other. If it is
 -- not within, nothing happens, and the answer is the time alone. last is the longest delay or, if something is to be
--- given back, the receipt. The answer is the time, and then what the block answer
+-- given back, the receipt; leave is what is left for others. The answer is the time, and then what the block answer
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
@@ -45,7 +45,7 @@ while i < last do
   local verb, n = input[i], input[i + 1]
   i = i + 2
   if verb == TAKE and n == 1 then
-    k, c, cost, maxDelay = input[i], limits[input[i + 1]], input[i + 2], input[i + 3]
+    k, c, cost, maxDelay, leave = input[i], limits[input[i + 1]], input[i + 2], input[i + 3], input[i + 4]
     if not FRESH[k] then loadFor(c, k) end
     if FOREIGN[k] then
       --> refuseForeign
@@ -57,11 +57,11 @@ while i < last do
       --> answer
     end
   elseif verb > 3 then
-    i = holding(verb, n, i) - 4 * n
+    i = holding(verb, n, i) - 5 * n
   else
     several(verb, n, i)
   end
-  i = i + 4 * n
+  i = i + 5 * n
 end
 
 for key in pairs(CHANGED) do

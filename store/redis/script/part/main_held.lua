@@ -3,11 +3,11 @@
 --   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
 --   states it is; then for each of these how many requests there are, and for each request
 --
---   1, cost, longest delay                                             to take
---   6, cost, longest delay, id, which of KEYS is its record, its life, what to put there
---   7, cost, what was used, id, which of KEYS is its record, is there one, when it was known to expire
+--   1, cost, longest delay, leave                                      to take
+--   6, cost, longest delay, leave, id, which of KEYS is its record, its life, what to put there
+--   7, cost, what was used, leave, id, which of KEYS is its record, is there one, when it was known to expire
 --
--- now and the answer are as in main.
+-- leave is what is left for others. now and the answer are as in main.
 
 local RESERVE, SETTLE = 6, 7
 local UNKNOWN, SETTLED, EXPIRED, REPEATED = 0, 1, 2, 5
@@ -34,8 +34,8 @@ while first <= last do
     i = i + 1
     for _ = 1, count do
       local verb, record, life, more = input[i]
-      cost, maxDelay = input[i + 1], input[i + 2]
-      i = i + 3
+      cost, maxDelay, leave = input[i + 1], input[i + 2], input[i + 3]
+      i = i + 4
       if verb >= RESERVE then
         wanted, record, life, more = input[i], input[i + 1], input[i + 2], input[i + 3]
         i = i + 4

@@ -2,7 +2,7 @@
 --
 --   now; then for each limit ten numbers, and of how many of KEYS it is; then for each
 --   of these how many units are asked for, one by one; or, below 0, how many requests
---   there are, and cost and longest delay for each
+--   there are, and cost, longest delay and what is left for others for each
 --
 -- now and the answer are as in main.
 
@@ -24,12 +24,12 @@ while first <= last do
     if count < 0 then
       count, each = -count, true
     else
-      cost, maxDelay = 1, -1
+      cost, maxDelay, leave = 1, -1, 0
     end
     for _ = 1, count do
       if each then
-        cost, maxDelay = input[i], input[i + 1]
-        i = i + 2
+        cost, maxDelay, leave = input[i], input[i + 1], input[i + 2]
+        i = i + 3
       end
       if foreign then
         --> refuseForeign

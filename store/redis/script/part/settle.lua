@@ -1,13 +1,13 @@
 -- All or none, as in settle.go of the Go package. The ops of the request are columns.
 
-local OP_KEY, OP_LIMIT, OP_COST, OP_LAST, OP_LOOK = {}, {}, {}, {}, {}
+local OP_KEY, OP_LIMIT, OP_COST, OP_LAST, OP_LOOK, OP_LEAVE = {}, {}, {}, {}, {}, {}
 local ANSWERS = {}
 
 -- readOp reads an op of the input, and its state. A cost below 0 is only looked at.
 local function readOp(op, i)
   k = input[i]
   local limit, cost = limits[input[i + 1]], input[i + 2]
-  OP_KEY[op], OP_LIMIT[op], OP_LOOK[op], OP_LAST[op] = k, limit, cost < 0, input[i + 3]
+  OP_KEY[op], OP_LIMIT[op], OP_LOOK[op], OP_LAST[op], OP_LEAVE[op] = k, limit, cost < 0, input[i + 3], input[i + 4]
   OP_COST[op] = cost < 0 and -1 - cost or cost
   if not FRESH[k] then loadFor(limit, k) end
 end
@@ -38,7 +38,7 @@ end
 
 local function ask(how, i, counting)
   k, c = OP_KEY[i], OP_LIMIT[i]
-  cost, maxDelay = together(i, counting), OP_LAST[i]
+  cost, maxDelay, leave = together(i, counting), OP_LAST[i], OP_LEAVE[i]
   how()
 end
 

@@ -9,7 +9,7 @@ several = function(verb, n, i)
   for op = 1, n do
     readOp(op, i)
     foreign = foreign or FOREIGN[k]
-    i = i + 4
+    i = i + 5
   end
   if foreign then
     allowed, remaining, retry, reset, delay = false, 0, 0, 0, 0

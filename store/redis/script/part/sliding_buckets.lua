@@ -52,7 +52,7 @@ nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n
 units = min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inSubWindows()
 
 --: wait
-local missing, i, words = cost + inSubWindows() - c.n, oldestAt(at), WORDS[k]
+local missing, i, words = need + inSubWindows() - c.n, oldestAt(at), WORDS[k]
 wait = nil
 while not wait and i < newest do
   missing = missing - word(i % words)

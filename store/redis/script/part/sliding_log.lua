@@ -22,7 +22,7 @@ nextFresh, nextA, nextB = at + c.period, (a + units) % RANKS, debt and b + units
 units = min(11 * c.n, ranks - 1) - b
 
 --: wait
-local newer = c.n - cost - (a - base) % RANKS
+local newer = c.n - need - (a - base) % RANKS
 wait = c.period
 if newer >= 0 then wait = timeOf(newer) + wait - at end
 

@@ -35,9 +35,9 @@ units = min(11 * c.n, EXACT / 2) - a
 
 --: wait
 local period = c.period
-local start, room = at - at % period, c.n - a - cost
+local start, room = at - at % period, c.n - a - need
 if room >= 0 then
   wait = start + faded(period, b, room) - at
 else
-  wait = start + period + faded(period, a, c.n - cost) - at
+  wait = start + period + faded(period, a, c.n - need) - at
 end

@@ -12,10 +12,11 @@ local now -- of the call
 local at -- the same, but never before the key's last charge
 local old -- FRESH of the key; 0 if nothing of it counts
 local fresh, a, b -- the state brought to now and, once charged, with the charge
-local free -- units that could be taken
+local free -- units that could be taken, without those that are left
 
 -- One decision.
-local cost, maxDelay -- what is asked for
+local cost, maxDelay, leave -- what is asked for, and the units that are left for others
+local need -- the cost and these
 local units -- what is charged
 local debt, excess -- whether it is charged even if it does not fit, and what of it is not
 local wait, hold -- what an algorithm finds: how long until the cost fits, and its delay
