@@ -13,8 +13,8 @@ type Limiter struct {
 	store Store
 	limit *Compiled
 	quick oneTaker
-	holds oneHolder   // nil if the store has none
-	turns turns.Turns // of those who wait
+	holds oneHolder           // nil if the store has none
+	turns turns.Turns[string] // of those who wait
 }
 
 // oneTaker is what a store may have besides [Store]: Take for a single op. The

@@ -16,6 +16,9 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 	if !v.Allowed {
 		return nil
 	}
+	if v.places > 0 {
+		defer e.wakeAll(v)
+	}
 	if v.Hold != (weir.HoldID{}) {
 		_, err := e.Cancel(ctx, v.Hold)
 		return err

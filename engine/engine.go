@@ -31,6 +31,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/turns"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
@@ -89,6 +90,8 @@ type Engine struct {
 	kept          kept
 	pending       pending
 	issued        issued
+
+	lines turns.Turns[line] // of requests that wait for a place
 }
 
 // installed are the rules in force, with what was made of them.
@@ -170,18 +173,21 @@ func (e *Engine) Rules() (*rule.Table, int64) {
 // A place that it takes of a rule that limits how many requests are in flight is free after
 // the rule's HoldTTL, or when [Engine.Refund] gives back what the request was charged.
 func (e *Engine) Check(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, nil)
+	return e.check(ctx, req, v, nil, e.charge)
 }
 
 // Continue does what Check does, but takes no place: it is for a further part of a request
 // that was allowed, and for requests that are over.
 func (e *Engine) Continue(ctx context.Context, req *rule.Request, v *Verdict) error {
-	return e.check(ctx, req, v, chargingPlaced)
+	return e.check(ctx, req, v, chargingPlaced, e.charge)
 }
 
-func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, how *charging) error {
+// decide decides a verdict whose results are listed.
+type decide func(context.Context, *installed, *Verdict) error
+
+func (e *Engine) check(ctx context.Context, req *rule.Request, v *Verdict, how *charging, charge decide) error {
 	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
+	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
 		return err
 	}
 	e.observe(req, v)
@@ -202,7 +208,7 @@ func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Requ
 	return e.judge(ctx, in.with(table, in.version), req, v, nil, nil, e.look)
 }
 
-func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide func(context.Context, *installed, *Verdict) error) error {
+func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide decide) error {
 	v.clear()
 	v.Version, v.how = in.version, how
 	switch {
@@ -246,11 +252,19 @@ func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error 
 // charge takes everything that the enforced rules want, or nothing, and then, if the
 // request passes, what the shadow rules want.
 func (e *Engine) charge(ctx context.Context, in *installed, v *Verdict) error {
-	deadline, rest := e.deadline(), ctx
+	deadline := e.deadline()
 	if results := v.at(enforced); len(results) > 0 {
 		if err := e.take(ctx, v, enforced, results); err != nil {
 			return e.degradeCharge(ctx, in, v, err)
 		}
+	}
+	return e.finish(ctx, deadline, in, v)
+}
+
+// finish does what follows from what the store has said of the enforced rules.
+func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, v *Verdict) error {
+	rest := ctx
+	if results := v.at(enforced); len(results) > 0 {
 		e.seen.healthy()
 		e.remember(results)
 	}

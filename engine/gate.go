@@ -6,19 +6,19 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/rule"
 )
 
-// DefaultMaxDelayed is the default maximum of requests that a gate delays at the same
-// time.
+// DefaultMaxDelayed is the default maximum of requests that a gate delays, or lets wait for a
+// place, at the same time.
 const DefaultMaxDelayed = 1000
 
 // maxRefund is how long to try to give a place back. A store has a timeout of its own,
 // which is shorter.
 const maxRefund = time.Second
 
-// Gate allows requests as an engine decides, and delays those that a rule shapes.
+// Gate allows requests as an engine decides, and delays those that a rule shapes. A request that
+// is denied because too many are in flight waits for a place, if the rule has [rule.Wait].
 // Middleware of any protocol can use it. It is safe for concurrent use.
 type Gate struct {
 	engine   *Engine
@@ -28,8 +28,8 @@ type Gate struct {
 }
 
 // NewGate returns a gate that delays at most maxDelayed requests at the same time, or
-// DefaultMaxDelayed if that is 0. If patience is not nil, it returns the maximum delay
-// of a request, besides the request's deadline.
+// DefaultMaxDelayed if that is 0. Those that wait for a place are among them. If patience is
+// not nil, it returns the maximum delay of a request, besides the request's deadline.
 func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Duration) (*Gate, error) {
 	switch {
 	case maxDelayed < 0:
@@ -40,7 +40,7 @@ func NewGate(e *Engine, maxDelayed int, patience func(context.Context) time.Dura
 	return &Gate{engine: e, most: int64(maxDelayed), patience: patience}, nil
 }
 
-// Delayed returns how many requests are delayed now.
+// Delayed returns how many requests are delayed, or wait for a place, now.
 func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 
 // Allow decides a request as Check does, and waits until its turn. If a rule limits how many
@@ -48,7 +48,7 @@ func (g *Gate) Delayed() int { return int(g.delayed.Load()) }
 // the request may proceed; if not, d describes why. The error is that of Check, or the
 // context's error if it ended during the delay; d is set then, too.
 func (g *Gate) Allow(ctx context.Context, req *rule.Request, v *Verdict, d *Denial) (bool, error) {
-	return g.await(ctx, v, d, g.engine.Check(ctx, req, v))
+	return g.await(ctx, v, d, g.engine.check(ctx, req, v, nil, g.charge))
 }
 
 // Continue is Allow for a further part of a request that was allowed, such as a message of a
@@ -77,7 +77,7 @@ func (g *Gate) reserve(ctx context.Context, req *rule.Request, ttl time.Duration
 	if g.engine.holds == nil {
 		return g.Allow(ctx, req, v, d)
 	}
-	return g.await(ctx, v, d, g.engine.reserve(ctx, req, ttl, settling, v))
+	return g.await(ctx, v, d, g.engine.reserve(ctx, req, ttl, settling, v, g.charge))
 }
 
 // await goes on with a verdict, unless there is an error.
@@ -145,10 +145,6 @@ func (g *Gate) left(ctx context.Context) time.Duration {
 func (g *Gate) refund(ctx context.Context, v *Verdict) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), maxRefund)
 	defer cancel()
-	if v.Hold != (weir.HoldID{}) {
-		_, _ = g.engine.Cancel(ctx, v.Hold)
-		return
-	}
 	_ = g.engine.Refund(ctx, v)
 }
 

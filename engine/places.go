@@ -55,7 +55,8 @@ func (v *Verdict) usualWait() time.Duration {
 
 // inFlight is the places that a request in flight has taken.
 type inFlight struct {
-	store weir.Store
+	engine *Engine
+	store  weir.Store
 
 	mu   sync.Mutex // held while they are renewed, too
 	ops  []weir.Op  // with their receipts
@@ -67,7 +68,7 @@ func (p *inFlight) take(e *Engine, v *Verdict) int {
 	if v.places == 0 {
 		return 0
 	}
-	p.store = e.store
+	p.engine, p.store = e, e.store
 	if v.local {
 		p.store = e.local
 	}
@@ -108,6 +109,7 @@ func (p *inFlight) leave(ctx context.Context) {
 	}
 	p.left = true
 	_ = p.store.Refund(ctx, p.ops...)
+	p.engine.wake(p.ops)
 }
 
 // leavePlaces gives back what shadow rules that count denied requests have taken for one.

@@ -61,12 +61,12 @@ func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	if e.holds == nil {
 		return errNoHolds
 	}
-	return e.reserve(ctx, req, ttl, false, v)
+	return e.reserve(ctx, req, ttl, false, v, e.charge)
 }
 
 // reserve is Reserve. If settling is set, only what a rule settles by the response is
 // reserved.
-func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict) error {
+func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict, charge decide) error {
 	s := weir.Settlement{TTL: ttl}
 	if err := s.Validate(); err != nil {
 		return err
@@ -74,7 +74,7 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	how := &v.room
 	*how = charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling, tags: how.tags[:0]}
 	e.begin(v)
-	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, e.charge); err != nil {
+	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
 		return err
 	}
 	if v.Unheld = v.Unheld && v.Allowed; v.Unheld {

@@ -60,6 +60,9 @@ type Verdict struct {
 	penalties int       // among Results
 	places    int       // among Results, which limit how many requests are in flight
 	warns     bool      // a rule among Results has thresholds
+	counts    bool      // an enforced rule among Results counts denied requests
+
+	waitUpTo time.Duration // for a place; 0 if no rule lets it wait
 }
 
 // place is what becomes of a result.
@@ -204,10 +207,12 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 		if limit.Algorithm() == weir.InFlight {
 			r.Cost = 1
 			v.places++
+			v.mayWait(r)
 		}
 	}
 	if len(limits) > 0 {
 		v.warns = v.warns || len(c.Warn) > 0
+		v.counts = v.counts || c.CountDenied && c.Mode.Denies()
 		v.addPenalty(c, identity)
 	}
 }

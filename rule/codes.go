@@ -124,6 +124,9 @@ var errorCodes = []Code{
 	{"E035", "invalid concurrency",
 		"The field concurrency is how many requests of a client can be in flight, and hold_ttl is after how long a request no longer counts whose process has died. Each request takes one place, whatever it costs, so fields about rates and costs have no effect without a limit.",
 		"Write concurrency as a whole number, and hold_ttl as a time from 1s to 24h. Remove fields that are for limits, or add a limit."},
+	{"E037", "invalid wait",
+		"The field wait lets a request wait for a place of concurrency instead of being denied: for how long at most, such as 2s, or the fields up_to and queued, which is how many requests of a client wait at the same time at most.",
+		"Write for example wait: 2s, or wait: {up_to: 2s, queued: 100}, with up_to from 1ms to 1m and queued from 1 to 10000, in a rule with concurrency."},
 }
 
 var warningCodes = []Code{

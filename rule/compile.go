@@ -97,7 +97,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.key, err = newKey(r, out.match, c.IPv6Bits); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.validateConcurrency(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
+	if err := errors.Join(r.validateConcurrency(), r.Wait.validate(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
 		return nil, err
 	}
 	if err := c.penalty(out); err != nil {

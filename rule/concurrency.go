@@ -99,6 +99,9 @@ func (p *parser) checkConcurrency(r *pending) {
 		if e := r.fields["hold_ttl"]; e != nil {
 			p.errorf("E035", e.Place, "hold_ttl", "it is for concurrency, and the rule has none; add concurrency, or remove hold_ttl")
 		}
+		if e := r.fields["wait"]; e != nil {
+			p.errorf("E037", e.Place, "wait", "it is for a place of concurrency, and the rule has none; add concurrency, or remove wait")
+		}
 		return
 	}
 	if slices.ContainsFunc(r.quotas, func(q placedQuota) bool { return len(q.Rates) > 0 }) {

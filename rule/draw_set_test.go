@@ -61,6 +61,7 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 	r.Quota = drawQuota(t, bursts, int64(10+i)) // so that no two rules are the same
 	if r.Quota.Concurrency = rapid.SampledFrom([]int64{0, 0, 1, 50}).Draw(t, "concurrency"); r.Quota.Concurrency > 0 {
 		r.HoldTTL = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "hold_ttl")
+		r.Wait = rapid.SampledFrom([]rule.Wait{{}, {UpTo: time.Millisecond}, {UpTo: time.Minute, Queued: 7}}).Draw(t, "wait")
 	}
 	if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "calendar") {
 		r.Quota.Rates = append(r.Quota.Rates, rule.Rate{N: int64(10 + i), Period: rapid.SampledFrom([]time.Duration{weir.Month, weir.Year}).Draw(t, "of calendar")})

@@ -82,6 +82,7 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("shape", unless(false, r.Shape, document.NewTruth))
 	e.Add("concurrency", unless(0, r.Quota.Concurrency, document.NewInteger))
 	e.Add("hold_ttl", unless(0, r.HoldTTL, spanElement))
+	e.Add("wait", waitElement(r.Wait))
 	e.Add("tiers", quotasElement(r.Tiers))
 	e.Add("overrides", quotasElement(r.Overrides))
 	e.Add("mode", unless(Enforce.String(), r.Mode.String(), document.NewText))

@@ -15,7 +15,7 @@ import (
 var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
-		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "hold_ttl",
+		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "hold_ttl", "wait",
 		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "warn", "deny",
 	}
 	matchFields  = []string{"method", "host", "path", "attributes", "when"}
@@ -29,10 +29,10 @@ var (
 )
 
 // Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "cost", "count", "tokens", "penalty" or "deny", "weights", a "quota" or a "list".
+// "document", a "rule", its "match", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "cost": costFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "cost": costFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "wait": waitFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
 	}[of])
 }
 

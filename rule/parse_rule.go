@@ -28,6 +28,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	p.options(r)
 	p.readQuotas(r)
 	p.holdTTL(r)
+	p.wait(r)
 	p.checkTierKey(r)
 	if readAlgorithm {
 		p.checkLimits(r)

@@ -91,6 +91,9 @@ type Rule struct {
 	// died, or has not renewed its place. Default weir.DefaultHoldTTL.
 	HoldTTL time.Duration
 
+	// Wait lets requests wait for a place of Concurrency. Default none.
+	Wait Wait
+
 	// OnExpiry selects what happens to the units of a hold that is not settled in time.
 	// Default Keep.
 	OnExpiry Expiry

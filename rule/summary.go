@@ -116,6 +116,7 @@ var summaryFields = []summaryField{
 	{name: "starts", show: true, without: "by default"},
 	{name: "concurrency", show: true, without: "none"},
 	{name: "hold_ttl", show: true, without: duration.Format(weir.DefaultHoldTTL)},
+	{name: "wait", show: true, without: "none"},
 	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
 	{name: "mode", show: true, without: Enforce.String()},
 	{name: "on_failure", show: true, without: Open.String()},

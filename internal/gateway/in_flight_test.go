@@ -75,3 +75,65 @@ func TestInFlight(t *testing.T) {
 	c.CloseNow()
 	free("/ws")
 }
+
+// A request waits for a place, and one whose client has disconnected waits no longer.
+func TestWait(t *testing.T) {
+	begun, proceed := make(chan string, 9), make(chan struct{})
+	serve := func(w http.ResponseWriter, r *http.Request) {
+		begun <- r.URL.Path
+		<-proceed
+	}
+	s := setup{rules: "rules: [{id: api, key: ip, concurrency: 1, wait: {up_to: 1m, queued: 2}}]"}
+	b := newStand(t, s, upstream(t, serve))
+	type answer struct {
+		path   string
+		status int
+	}
+	answers := make(chan answer, 9)
+	send := func(ctx context.Context, path string) {
+		req, err := http.NewRequestWithContext(ctx, "GET", b.server.URL+path, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		res, err := b.client.Do(req)
+		if err != nil {
+			answers <- answer{path, 0}
+			return
+		}
+		res.Body.Close()
+		answers <- answer{path, res.StatusCode}
+	}
+	waiting := func(n int) {
+		t.Helper()
+		waitFor(t, "the right number waits", func() bool { return b.peers.limit.Delayed() == n })
+	}
+	go send(t.Context(), "/first")
+	<-begun
+	leaving, leave := context.WithCancel(t.Context())
+	defer leave()
+	go send(leaving, "/leaves")
+	waiting(1)
+	go send(t.Context(), "/second")
+	waiting(2)
+	send(t.Context(), "/full")
+	if got := <-answers; got != (answer{"/full", 429}) {
+		t.Errorf("%+v, and the line is full", got)
+	}
+	leave()
+	if got := <-answers; got != (answer{"/leaves", 0}) {
+		t.Errorf("%+v", got)
+	}
+	waiting(1)
+	proceed <- struct{}{}
+	if got := <-answers; got != (answer{"/first", 200}) {
+		t.Errorf("%+v", got)
+	}
+	if got := <-begun; got != "/second" {
+		t.Errorf("%s came next", got)
+	}
+	waiting(0)
+	proceed <- struct{}{}
+	if got := <-answers; got != (answer{"/second", 200}) {
+		t.Errorf("%+v", got)
+	}
+}

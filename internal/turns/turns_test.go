@@ -12,7 +12,7 @@ import (
 // Turns come in order, one at a time, and leave nothing behind.
 func TestOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns Turns
+		var turns Turns[string]
 		var order []int
 		first, err := turns.Join(t.Context(), "k")
 		if err != nil || !turns.Taken("k") || turns.Taken("other") {
@@ -48,7 +48,7 @@ func TestOrder(t *testing.T) {
 // Who gives up frees the place, also when the turn comes at that moment.
 func TestGivingUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns Turns
+		var turns Turns[string]
 		first, _ := turns.Join(t.Context(), "k")
 		ctx, cancel := context.WithCancel(t.Context())
 		gaveUp := make(chan error)
@@ -66,7 +66,7 @@ func TestGivingUp(t *testing.T) {
 			t.Error("a line is left")
 		}
 	})
-	var turns Turns
+	var turns Turns[string]
 	var all sync.WaitGroup
 	for i := range 500 {
 		ctx, cancel := context.WithCancel(t.Context())
@@ -91,7 +91,7 @@ func TestGivingUp(t *testing.T) {
 
 func TestWake(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		var turns Turns
+		var turns Turns[string]
 		turns.Wake("k") // no caller waits
 		turn, _ := turns.Join(t.Context(), "k")
 		defer turn.End()
@@ -102,4 +102,44 @@ func TestWake(t *testing.T) {
 		}()
 		<-turn.Woken()
 	})
+}
+
+// Lines have a bound. Who moves to another line stands before those who came later, but not before
+// the one in front.
+func TestMove(t *testing.T) {
+	var turns Turns[string]
+	early := turns.Enter("a", 2)
+	if turns.Enter("a", 2) == nil || turns.Enter("a", 2) != nil {
+		t.Error("a line of 2 has another number of callers")
+	}
+	front := turns.Enter("b", 0)
+	middle := turns.Enter("b", 0)
+	late := turns.Enter("b", 0)
+	if early.IsAhead("b") || early.IsAhead("nobody's") || !late.IsAhead("a") {
+		t.Error("the order of arrival is wrong")
+	}
+	if early.Move("b", 3) {
+		t.Error("a line of 3 took a fourth")
+	}
+	early.End() // again
+	early.Move("b", 4)
+	if !front.IsAhead("b") { // early is behind it, but came before
+		t.Error("who came first is not seen")
+	}
+	for i, turn := range []*Turn[string]{front, early, middle, late} {
+		select {
+		case <-turn.due:
+		default:
+			if turn.due != nil {
+				t.Errorf("it is not the turn of number %d", i)
+			}
+		}
+		if turn.Key() != "b" {
+			t.Errorf("%d stands at %s", i, turn.Key())
+		}
+		turn.End()
+	}
+	if turns.Callers() != 1 || !turns.Taken("a") {
+		t.Errorf("%d callers are left", turns.Callers())
+	}
 }

@@ -3,6 +3,7 @@ package grpclimit
 import (
 	"context"
 	"errors"
+	"runtime"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -57,5 +58,41 @@ func TestInFlight(t *testing.T) {
 				t.Errorf("%s: %d were in flight, and %d afterwards; want 1 and 0", name, inside, after)
 			}
 		}
+	}
+}
+
+// A call waits for the place of another, and one that is cancelled waits no longer.
+func TestWait(t *testing.T) {
+	b := newSettling(t, "rules: [{id: api, key: ip, concurrency: 1, wait: 1m}]", Options{})
+	begun, proceed := make(chan struct{}), make(chan struct{})
+	b.onCall = func(context.Context) error {
+		begun <- struct{}{}
+		<-proceed
+		return nil
+	}
+	first, leaving, last := make(chan error, 1), make(chan error, 1), make(chan error, 1)
+	waiting := func(n int) {
+		for b.Delayed() != n {
+			runtime.Gosched()
+		}
+	}
+	go func() { first <- b.call(t.Context()).err }()
+	<-begun
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	go func() { leaving <- b.call(ctx).err }()
+	waiting(1)
+	go func() { last <- b.call(t.Context()).err }()
+	waiting(2)
+	cancel()
+	if err := <-leaving; status.Code(err) != codes.Canceled {
+		t.Error(err)
+	}
+	waiting(1)
+	proceed <- struct{}{}
+	<-begun
+	proceed <- struct{}{}
+	if err := errors.Join(<-first, <-last); err != nil || b.Delayed() != 0 {
+		t.Errorf("%v, %d wait", err, b.Delayed())
 	}
 }

@@ -184,5 +184,5 @@ func fieldsOf(v *engine.Verdict, age, wait time.Duration, families Headers) meta
 	return md
 }
 
-// Delayed returns how many calls and messages are delayed now.
+// Delayed returns how many calls and messages are delayed, or wait for a place, now.
 func (l *Limiter) Delayed() int { return l.gate.Delayed() }

@@ -75,8 +75,9 @@ type Options struct {
 	// Headers selects the metadata to send. Default AllHeaders.
 	Headers Headers
 
-	// MaxDelayed is the maximum number of calls that are delayed at the same time.
-	// Further calls get Unavailable. Default 1000.
+	// MaxDelayed is the maximum number of calls that are delayed, or wait for a place, at the
+	// same time. Further calls that a rule shapes get Unavailable, and those that would wait
+	// for a place are denied. Default 1000.
 	MaxDelayed int
 
 	// Adaptive limits the calls in flight by how many the handlers can answer. {Min: 5,

@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -141,5 +142,38 @@ func TestPlaceOfAllow(t *testing.T) {
 	}
 	if engine.HoldOf(r.Context()) != nil {
 		t.Error("there is a hold")
+	}
+}
+
+// A request waits for the place of another, also if that panics.
+func TestWait(t *testing.T) {
+	f := newFlight(t, "rules: [{id: api, key: ip, concurrency: 1, wait: 1m}]", func(f *flight, w http.ResponseWriter, r *http.Request) {
+		f.begun <- struct{}{}
+		if <-f.end; r.URL.Path == "/panic" {
+			panic(http.ErrAbortHandler)
+		}
+	})
+	broken, served := make(chan int, 1), make(chan int, 1)
+	send := func(path string, status chan<- int) {
+		res, err := http.Get(f.server.URL + path)
+		if err != nil {
+			status <- 0
+			return
+		}
+		res.Body.Close()
+		status <- res.StatusCode
+	}
+	go send("/panic", broken)
+	<-f.begun
+	go send("/", served)
+	for f.Delayed() == 0 {
+		runtime.Gosched()
+	}
+	f.end <- struct{}{}
+	<-f.begun
+	f.mustBeTaken("the second")
+	f.end <- struct{}{}
+	if first, second := <-broken, <-served; first != 0 || second != 200 || f.Delayed() != 0 {
+		t.Errorf("%d %d, %d wait", first, second, f.Delayed())
 	}
 }

@@ -179,7 +179,7 @@ func (m *Middleware) stop(w http.ResponseWriter, r *http.Request, p *pass, promp
 // answer. It appears only there.
 const statusClientGone = 499
 
-// Delayed returns how many requests are delayed now.
+// Delayed returns how many requests are delayed, or wait for a place, now.
 func (m *Middleware) Delayed() int { return m.gate.Delayed() }
 
 // patience is for how long the server would still write an answer.

@@ -82,8 +82,9 @@ type Options struct {
 	// Headers selects the response headers to write. Default AllHeaders.
 	Headers Headers
 
-	// MaxDelayed is the maximum number of requests that are delayed at the same time.
-	// Further requests are answered with 503. Default 1000.
+	// MaxDelayed is the maximum number of requests that are delayed, or wait for a place,
+	// at the same time. Further requests that a rule shapes are answered with 503, and those
+	// that would wait for a place are denied. Default 1000.
 	MaxDelayed int
 
 	// Adaptive limits the requests in flight in the handlers of Wrap by how many they can

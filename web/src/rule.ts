@@ -6,7 +6,7 @@ import type { List, Quota, Rule, RuleProblem, Words } from './api/types'
 export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sliding_buckets', 'sliding_log', 'leaky_bucket']
 
 const fields = [
-  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'concurrency', 'hold_ttl',
+  'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'concurrency', 'hold_ttl', 'wait',
   'tiers', 'overrides',
   'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'warn', 'deny',
 ]

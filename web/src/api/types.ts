@@ -19,6 +19,7 @@ export interface Rule {
   shape?: boolean
   concurrency?: number
   hold_ttl?: string
+  wait?: string | { up_to?: string; queued?: number }
   tiers?: Record<string, Quota>
   overrides?: Record<string, Quota>
   mode?: string
