@@ -8,7 +8,7 @@ import (
 )
 
 // issued remembers the holds that this engine has made lately. While the store is unavailable,
-// nobody else can tell the id of a hold from an invented one, and what waits for the store has
+// no other part can tell the id of a hold from an invented one, and what waits for the store has
 // little room.
 //
 // It is a table of fixed size, made with the first hold, in which each id has one place. A
