@@ -104,6 +104,7 @@ func play(t *testing.T, m *metrics.Metrics) {
 	set, problems := rule.Parse("test.yaml", []byte(`
 rules:
   - {id: open, key: user, algorithm: sliding_log, limit: 2/1d}
+  - {id: places, match: {path: /slow}, key: user, concurrency: 5}
   - {id: closed, key: ip, limit: 5/1h, on_failure: closed}
   - {id: trial, key: user, algorithm: sliding_log, limit: 1/1d, mode: shadow, warn: 80%, match: {when: "true"}}
 `))

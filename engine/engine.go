@@ -51,8 +51,8 @@ type Options struct {
 	Instances func() int
 
 	// Observers are called with every verdict, a [RuleObserver] with the rules, too, a
-	// [HoldObserver] with what becomes of holds, and a [WarningObserver] with clients that
-	// reach a threshold of a rule. Default none.
+	// [HoldObserver] with what becomes of holds, a [WarningObserver] with clients that reach a
+	// threshold of a rule, and a [PlaceObserver] with requests in flight. Default none.
 	Observers []Observer
 
 	// Clock returns the time, to remember when a client was last seen, and to end an
@@ -83,13 +83,14 @@ type Engine struct {
 	tiers      *tiers
 	told       told
 
-	holds         weir.HoldStore // store and local; nil if one of them has no holds
-	localHolds    weir.HoldStore
-	holdObservers []HoldObserver
-	warnObservers []WarningObserver
-	kept          kept
-	pending       pending
-	issued        issued
+	holds          weir.HoldStore // store and local; nil if one of them has no holds
+	localHolds     weir.HoldStore
+	holdObservers  []HoldObserver
+	warnObservers  []WarningObserver
+	placeObservers []PlaceObserver
+	kept           kept
+	pending        pending
+	issued         issued
 
 	lines turns.Turns[line] // of requests that wait for a place
 }
@@ -125,6 +126,9 @@ func New(o Options) (*Engine, error) {
 	for _, o := range e.observers {
 		if o, ok := o.(WarningObserver); ok {
 			e.warnObservers = append(e.warnObservers, o)
+		}
+		if o, ok := o.(PlaceObserver); ok {
+			e.placeObservers = append(e.placeObservers, o)
 		}
 	}
 	table, err := rule.Compile(&rule.Set{}, rule.Options{})

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/weirhq/weir"
@@ -64,6 +65,8 @@ func (s *Settled) observe(e *Engine, meant HoldKind) {
 		meant = UnknownHold
 	case s.State == weir.HoldPending:
 		meant = PendingHold
+	default:
+		e.observeEnded(s.ended)
 	}
 	e.observeHold(meant, s.Parts)
 }
@@ -72,29 +75,41 @@ func (s *Settled) observe(e *Engine, meant HoldKind) {
 type tag struct {
 	rule, unit string
 	shadow     bool
-	place      bool // of a limit on requests in flight
-	more       int  // further holds of the same request that may exist
+	place      bool        // of a limit on requests in flight
+	began      weir.Micros // when the place was taken; 0 if that is unknown
+	more       int         // further holds of the same request that may exist
 }
 
 func (t tag) String() string {
-	mode := "e:"
+	mode := "e"
 	switch {
 	case t.shadow && t.place:
-		mode = "q:"
+		mode = "q"
 	case t.shadow:
-		mode = "s:"
+		mode = "s"
 	case t.place:
-		mode = "p:"
+		mode = "p"
 	}
-	return string(rune('0'+t.more)) + mode + t.unit + ":" + t.rule
+	if t.place && t.began > 0 {
+		mode += strconv.FormatInt(int64(t.began), 36)
+	}
+	return string(rune('0'+t.more)) + mode + ":" + t.unit + ":" + t.rule
 }
 
 // parseTag parses the result of String. What is not one is a part of an unknown rule.
 func parseTag(text string) (t tag) {
-	if len(text) < 3 || text[0] < '0' || text[0] > '9' || text[2] != ':' {
+	if len(text) < 3 || text[0] < '0' || text[0] > '9' {
+		return t
+	}
+	began, rest, found := strings.Cut(text[2:], ":")
+	if !found {
 		return t
 	}
 	t.more, t.shadow, t.place = int(text[0]-'0'), text[1] == 's' || text[1] == 'q', text[1] == 'p' || text[1] == 'q'
-	t.unit, t.rule, _ = strings.Cut(text[3:], ":")
+	t.unit, t.rule, _ = strings.Cut(rest, ":")
+	if began != "" {
+		n, _ := strconv.ParseInt(began, 36, 64) // 0 is that it is unknown
+		t.began = weir.Micros(n)
+	}
 	return t
 }

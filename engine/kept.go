@@ -90,6 +90,7 @@ func (k *kept) lasts(h *keptHold, until weir.Micros) {
 // reserveLocal reserves without the store, by on_failure of each rule.
 func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, cause error) error {
 	h, hold := v.how, &keptHold{id: v.how.id, turn: make(chan struct{}, 1)}
+	h.began = e.clock()
 	local := func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
 		if len(ops) == 0 {
 			return dst, nil
@@ -106,7 +107,7 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
 		if r.Rule.OnFailure == rule.Local {
-			h.tags, hold.local = append(h.tags, r.tag(0).String()), true
+			h.tags, hold.local = append(h.tags, h.tag(r, 0)), true
 		}
 	}
 	if err := e.degrade(ctx, in, v, cause, local); err != nil || !v.Allowed {

@@ -17,6 +17,7 @@ type charging struct {
 	placed   bool // a plain check of a request that has its places already
 
 	ttl    time.Duration
+	began  weir.Micros // if places are taken
 	id     weir.HoldID // of the first hold
 	groups byte        // how many of its holds are in use
 	tags   []string
@@ -126,9 +127,16 @@ func (r *Result) tag(more int) tag {
 func (h *charging) tagAll(results []Result, more int) []string {
 	h.tags = h.tags[:0]
 	for i := range results {
-		h.tags = append(h.tags, results[i].tag(more).String())
+		h.tags = append(h.tags, h.tag(&results[i], more))
 	}
 	return h.tags
+}
+
+// tag is what the store keeps for a result.
+func (h *charging) tag(r *Result, more int) string {
+	t := r.tag(more)
+	t.began = h.began
+	return t.String()
 }
 
 // hold reserves a group of results. Each group has a hold of its own, because shadow rules
@@ -142,6 +150,9 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 	}
 	id := sibling(h.id, h.groups)
 	h.ttl = v.lasts(h.ttl)
+	if v.places > 0 {
+		h.began = e.clock()
+	}
 	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tagAll(results, more)}, ops...)
 	if err != nil {
 		h.groups++ // there may be a hold

@@ -29,6 +29,9 @@ type Hold struct {
 
 	places inFlight
 
+	counters    []PlaceCounter         // of the places
+	fewCounters [fewParts]PlaceCounter // room for them
+
 	mu    sync.Mutex
 	timer *time.Timer // extends the hold, and renews the places
 	ended bool        // it is settled, or nothing was reserved
@@ -54,7 +57,9 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 		return nil
 	}
 	h := &Hold{engine: g.engine, id: v.Hold, ttl: v.lasts(ttl), request: req, begin: time.Now(), ended: !reserved}
-	h.left = h.places.take(g.engine, v) == 0
+	if h.left = h.places.take(g.engine, v) == 0; !h.left {
+		h.observeTaken(v)
+	}
 	h.Parts = h.few[:0]
 	for i := range v.Results {
 		if r := &v.Results[i]; reserved && (len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule) {
@@ -102,10 +107,14 @@ func (h *Hold) leave() {
 	ctx, cancel := h.briefly()
 	defer cancel()
 	h.mu.Lock()
+	first := !h.left
 	h.left = true
 	h.isOverLocked()
 	h.mu.Unlock()
 	h.places.leave(ctx)
+	if first {
+		h.observeLeft()
+	}
 }
 
 // isOverLocked reports whether nothing is to be extended or renewed any more.

@@ -32,6 +32,8 @@ type Settled struct {
 	Parts   []SettledPart // one for each rule, if it is open or settled
 
 	Repeated bool // it was settled before, and this is the answer of the first time
+
+	ended []endedPlace // for observers
 }
 
 // SettledPart is what has become of one rule's part of a hold.
@@ -110,6 +112,7 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 		done.Repeated = !removed // an answer that was lost was none
 	}
 	done.observe(e, s.kind)
+	done.ended = nil // which is not for the caller
 	return done, nil
 }
 
@@ -165,6 +168,7 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	}
 	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated}
 	more := min(done.add(first.Parts), 2)
+	e.notePlaces(&done, s, first.Parts)
 	if more > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = until(ctx, deadline)
@@ -177,6 +181,7 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 			return Settled{}, err
 		}
 		done.add(next.Parts)
+		e.notePlaces(&done, s, next.Parts)
 		done.Repeated = done.Repeated && (next.Repeated || next.State != weir.HoldSettled)
 	}
 	return done, nil

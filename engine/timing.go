@@ -42,5 +42,8 @@ func (e *Engine) observe(req *rule.Request, v *Verdict) {
 	if e.observer != nil {
 		v.ended = e.read()
 		e.observer.Observe(req, v, v.ended-v.began)
+		if v.places > 0 {
+			e.observeReached(v)
+		}
 	}
 }

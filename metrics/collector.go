@@ -33,6 +33,9 @@ var (
 	holdOverrunsDesc = desc("hold_overruns_total", "Holds of each rule that used more than was reserved.", "rule")
 	holdUnitsDesc    = desc("hold_units_total", "Units of each rule's holds and of charges without a hold.", "rule", "kind")
 
+	inFlightDesc        = desc("in_flight", "Requests in flight of each rule that limits how many are, as far as this process knows of their end.", "rule")
+	inFlightSecondsDesc = desc("in_flight_seconds", "How long requests were in flight, of each rule that limits how many are.", "rule")
+
 	warningsDesc    = desc("warnings_total", "Clients that have reached a threshold of each rule, once per client, period and threshold.", "rule")
 	expressionsDesc = desc("expression_failures_total", "Evaluations of each rule's expressions that failed.", "rule")
 
@@ -68,8 +71,9 @@ var (
 
 var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
-	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, warningsDesc, expressionsDesc,
+	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, inFlightDesc, inFlightSecondsDesc, warningsDesc, expressionsDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
+	adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc,
 }
 
 // Describe implements [prometheus.Collector].
@@ -85,7 +89,6 @@ func (c *collector) Describe(ch chan<- *prometheus.Desc) {
 	describe(c.options.Keys != nil, keysDesc, maxKeysDesc, expiredDesc, evictedDesc)
 	describe(c.options.Queues != nil, queueDesc, queueAgeDesc)
 	describe(c.options.RESP != nil, respConnectionsDesc, respRejectedDesc, respCommandsDesc)
-	describe(c.options.Adaptive != nil, adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc)
 	describe(c.options.Statistics != nil, lostDesc, alertsDesc)
 	describe(c.options.EnvoyXDS != nil, xdsConnectedDesc, xdsVersionDesc, xdsResponsesDesc)
 	describe(c.options.Files != nil, saveFailuresDesc, savedDesc, unusableDesc)
@@ -113,13 +116,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 	if c.options.RESP != nil {
 		collectRESP(ch, c.options.RESP())
 	}
-	if c.options.Adaptive != nil {
-		for _, a := range c.options.Adaptive() {
-			gauge(ch, adaptiveDesc, float64(a.Limit), a.Upstream)
-			gauge(ch, adaptiveInFlightDesc, float64(a.InFlight), a.Upstream)
-			counter(ch, adaptiveDeniedDesc, a.Denied, a.Upstream)
-		}
-	}
+	c.collectAdaptive(ch)
 	if c.options.Statistics != nil {
 		s := c.options.Statistics()
 		counter(ch, lostDesc, uint64(s.Lost))
@@ -184,7 +181,11 @@ func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
 		}
 		counter(ch, requestsDesc, n, o.String())
 	}
-	ch <- sumOf(secondsDesc, &c.stripes)
+	decisions := histogram{bounds: bounds[:]}
+	for i := range c.stripes {
+		decisions.add(c.stripes[i].decision.buckets[:], &c.stripes[i].decision.sum)
+	}
+	ch <- decisions.metric(secondsDesc)
 	for p := range policies {
 		counter(ch, degradedDesc, c.degraded[p].Load(), policyNames[p])
 	}
@@ -235,6 +236,7 @@ func collectRule(ch chan<- prometheus.Metric, l *labelled) {
 		counter(ch, expressionsDesc, uint64(x.failures()), l.label)
 	}
 	l.holds.Load().collect(ch, l.label)
+	l.places.Load().collect(ch, l.label)
 }
 
 func (c *ruleCounters) any() bool {
@@ -243,7 +245,7 @@ func (c *ruleCounters) any() bool {
 			return true
 		}
 	}
-	return c.holds.Load() != nil || c.warned.Load() > 0
+	return c.holds.Load() != nil || c.places.Load() != nil || c.warned.Load() > 0
 }
 
 func counter(ch chan<- prometheus.Metric, d *prometheus.Desc, n uint64, labels ...string) {

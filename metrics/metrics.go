@@ -85,8 +85,8 @@ type Options struct {
 	// them.
 	RESP func() RESP
 
-	// Adaptive returns the state of adaptive limits. Default none: there are no series
-	// about them.
+	// Adaptive returns the state of adaptive limits, besides those of middleware, which the
+	// engine tells. Default none.
 	Adaptive func() []AdaptiveLimit
 
 	// Statistics returns the state of the statistics. Default none.
@@ -112,9 +112,8 @@ type Queue struct {
 
 // AdaptiveLimit is the state of the adaptive limit of an upstream.
 type AdaptiveLimit struct {
-	Upstream        string
-	Limit, InFlight int
-	Denied          uint64
+	Upstream string
+	engine.AdaptiveLimit
 }
 
 // RESP is what Redis clients have done.
@@ -178,6 +177,8 @@ type Metrics struct {
 	reloadFailed atomic.Uint64
 	rulesStale   atomic.Bool // there are newer rules that cannot be used
 	envoyStale   atomic.Bool // there is a newer configuration for Envoy that cannot be used
+
+	adaptive adaptiveLimits
 
 	routes, upstreams bounded
 	httpSeconds       *prometheus.HistogramVec

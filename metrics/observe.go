@@ -129,30 +129,39 @@ type timings struct {
 }
 
 func (t *timings) observe(took time.Duration) {
+	t.buckets[bucketOf(bounds[:], took)].Add(1)
+	t.sum.Add(int64(max(took, 0)))
+}
+
+// bucketOf is the first bucket that has room for a duration.
+func bucketOf(bounds []time.Duration, took time.Duration) int {
 	i := 0
 	for i < len(bounds) && took > bounds[i] {
 		i++
 	}
-	t.buckets[i].Add(1)
-	t.sum.Add(int64(max(took, 0)))
+	return i
 }
 
-// sumOf adds up the stripes, as Prometheus wants it.
-func sumOf(desc *prometheus.Desc, all *[stripes]stripe) prometheus.Metric {
-	var counts [len(bounds) + 1]uint64
-	var sum time.Duration
-	for i := range all {
-		t := &all[i].decision
-		for b := range counts {
-			counts[b] += t.buckets[b].Load()
-		}
-		sum += time.Duration(t.sum.Load())
+// histogram is the sum of stripes, as Prometheus wants it.
+type histogram struct {
+	bounds []time.Duration
+	counts [max(len(bounds), len(heldBounds)) + 1]uint64
+	sum    time.Duration
+}
+
+func (h *histogram) add(buckets []atomic.Uint64, sum *atomic.Int64) {
+	for i := range buckets {
+		h.counts[i] += buckets[i].Load()
 	}
-	cumulative := make(map[float64]uint64, len(bounds))
+	h.sum += time.Duration(sum.Load())
+}
+
+func (h *histogram) metric(desc *prometheus.Desc, labels ...string) prometheus.Metric {
+	cumulative := make(map[float64]uint64, len(h.bounds))
 	total := uint64(0)
-	for b, bound := range bounds {
-		total += counts[b]
+	for i, bound := range h.bounds {
+		total += h.counts[i]
 		cumulative[bound.Seconds()] = total
 	}
-	return prometheus.MustNewConstHistogram(desc, total+counts[len(bounds)], sum.Seconds(), cumulative)
+	return prometheus.MustNewConstHistogram(desc, total+h.counts[len(h.bounds)], h.sum.Seconds(), cumulative, labels...)
 }

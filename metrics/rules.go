@@ -17,11 +17,12 @@ const sayings = engine.OutcomeDegradedDenied + 1
 // ruleCounters are those of one rule, in cache lines of their own.
 type ruleCounters struct {
 	stripes [ruleStripes]ruleStripe
-	holds   atomic.Pointer[holdCounters] // nil as long as there were none
-	exprs   atomic.Pointer[expressions]  // nil as long as there were none
+	holds   atomic.Pointer[holdCounters]  // nil as long as there were none
+	exprs   atomic.Pointer[expressions]   // nil as long as there were none
+	places  atomic.Pointer[placeCounters] // nil as long as there were none
 
 	warned atomic.Uint64
-	_      [64 - 24]byte
+	_      [64 - 32]byte
 }
 
 // ruleStripes are fewer than stripes, because there may be many rules.
@@ -148,6 +149,9 @@ func (m *Metrics) install() {
 				counters = new(ruleCounters)
 			}
 			counters.follow(c)
+			if c.Concurrent() {
+				counters.flying() // so that its series begin at 0
+			}
 			next.byID[c.ID] = counters
 			next.own = append(next.own, labelled{c.ID, c.Mode, len(c.Warn) > 0, counters})
 		}

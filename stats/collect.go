@@ -71,6 +71,7 @@ func (r *Recorder) closeSecondLocked() {
 	c := &r.collector
 	r.routes.take(c.frame)
 	r.holds.take(c.frame)
+	r.takeFlights(c.frame)
 	c.frame.Trim()
 	if !c.frame.Empty() {
 		r.putLocked(&archive.Part{Kind: archive.Series, Start: c.second, ID: r.nextIDLocked(), Frame: c.frame.Append(nil)}, c.frame.Requests.Total())

@@ -62,6 +62,7 @@ type Point struct {
 	QPS      float64
 	Decision Percentiles
 	Upstream Upstream
+	InFlight *InFlight // in the series of a rule, as in RuleSummary
 }
 
 func pointOf(at time.Time, step time.Duration, f *frame.Frame) Point {
@@ -78,6 +79,22 @@ type RuleSummary struct {
 	QPS      float64
 	Tiers    []TierSummary
 	Decision Percentiles // of the requests to which the rule applied
+	InFlight *InFlight   // nil if the rule does not limit how many requests are in flight
+}
+
+// InFlight is how many requests of a rule were in flight, and for how long. Requests of whose
+// end this process does not know, because they were only checked, are not in Mean and Held.
+type InFlight struct {
+	Mean    float64 // on average, of all clients together
+	Highest int64   // of one client, at the same time
+	Held    Percentiles
+}
+
+func inFlightOf(f *frame.InFlight, length time.Duration) *InFlight {
+	if f == nil {
+		return nil
+	}
+	return &InFlight{f.Mean(length), f.Highest, Percentiles{f.Ended(), f.MeanHeld(), f.Held(0.5), f.Held(0.9), f.Held(0.99)}}
 }
 
 // TierSummary is the traffic of one rule and tier: "" for requests without a tier,
@@ -90,12 +107,17 @@ type TierSummary struct {
 // rulesOf lists the rules of a frame, the busiest first.
 func rulesOf(f *frame.Frame, took time.Duration) []RuleSummary {
 	byID := map[string]*RuleSummary{}
-	for line, counts := range f.Rules {
-		s := byID[line.Rule]
-		if s == nil {
-			s = &RuleSummary{Rule: line.Rule}
-			byID[line.Rule] = s
+	of := func(id string) *RuleSummary {
+		if byID[id] == nil {
+			byID[id] = &RuleSummary{Rule: id}
 		}
+		return byID[id]
+	}
+	for id, in := range f.InFlight {
+		of(id).InFlight = inFlightOf(in, took)
+	}
+	for line, counts := range f.Rules {
+		s := of(line.Rule)
 		s.Counts.Add(*counts)
 		s.Tiers = append(s.Tiers, TierSummary{line.Tier, *counts})
 	}

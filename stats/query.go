@@ -47,11 +47,13 @@ const NoTier = "(none)"
 type Series struct {
 	From, To time.Time // From is aligned to Step
 	Step     time.Duration
-	Points   []Point // one for every step, even if there was no traffic
-	Local    bool    // the archive is unavailable, and the data is of this instance alone
+	Points   []Point   // one for every step, even if there was no traffic
+	InFlight *InFlight // of a rule, in the whole range, as in RuleSummary
+	Local    bool      // the archive is unavailable, and the data is of this instance alone
 }
 
-// Series returns the traffic over time. The points of a rule contain only counts.
+// Series returns the traffic over time. The points of a rule contain only counts and requests in
+// flight.
 func (r *Recorder) Series(ctx context.Context, q Query) (s *Series, err error) {
 	own, err := r.ask(ctx, func(a archive.Store) (err error) { s, err = r.series(ctx, a, q); return err })
 	if err != nil {
@@ -76,22 +78,31 @@ func (r *Recorder) series(ctx context.Context, a archive.Store, q Query) (*Serie
 	}
 	length := g.length()
 	series := &Series{From: g.time(0), To: g.time(g.points), Step: length}
+	var total frame.Frame
 	for i := range frames {
 		at := g.time(int64(i))
 		if q.Rule == "" {
 			series.Points = append(series.Points, pointOf(at, length, &frames[i]))
 			continue
 		}
+		total.Merge(&frame.Frame{InFlight: frames[i].InFlight})
 		counts := frames[i].Requests
-		series.Points = append(series.Points, Point{Time: at, Requests: counts, QPS: float64(counts.Total()) / length.Seconds()})
+		series.Points = append(series.Points, Point{
+			Time: at, Requests: counts, QPS: float64(counts.Total()) / length.Seconds(), InFlight: inFlightOf(frames[i].InFlight[q.Rule], length),
+		})
 	}
+	series.InFlight = inFlightOf(total.InFlight[q.Rule], series.To.Sub(series.From))
 	return series, nil
 }
 
 // partOf is what a point of a series is made of.
 func partOf(f *frame.Frame, q Query) *frame.Frame {
 	if q.Rule != "" {
-		return &frame.Frame{Requests: countsOf(f, q)}
+		part := &frame.Frame{Requests: countsOf(f, q)}
+		if in := f.InFlight[q.Rule]; in != nil && q.Tier == "" {
+			part.InFlight = map[string]*frame.InFlight{q.Rule: in}
+		}
+		return part
 	}
 	return &frame.Frame{Requests: f.Requests, Decision: f.Decision, Routes: f.Routes}
 }

@@ -58,6 +58,8 @@ type Recorder struct {
 	routes     routes
 	holds      holds
 	warned     warned
+	flights    sync.Map  // by rule, of *flights
+	born       time.Time // from which flights measure time
 
 	collector   collector
 	queue       queue
@@ -74,7 +76,7 @@ func New(o Options) (*Recorder, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Recorder{options: o, archive: o.Archive, name: rand.Text()[:13]}
+	r := &Recorder{options: o, archive: o.Archive, name: rand.Text()[:13], born: o.Clock()}
 	if o.Archive.Lag() > 0 {
 		if r.own, err = archivememory.New(archivememory.Options{Keep: ownKept}); err != nil {
 			return nil, err

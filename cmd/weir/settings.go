@@ -48,6 +48,10 @@ func settle(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
+	given := map[string]bool{} // by a flag or a variable
+	for _, f := range flags {
+		given[f.Name] = f.Changed
+	}
 	for _, m := range config.Members {
 		place := fmt.Sprintf("%s:%d:%d: %s", name, m.Name.Line, m.Name.Column, m.Name.Text)
 		f := flags[m.Name.Text]
@@ -56,16 +60,18 @@ func settle(cmd *cobra.Command) error {
 			wrong = append(wrong, usage("%s is unknown; %s", place, spelling.Hint(m.Name.Text, slices.Collect(maps.Keys(flags)), every)))
 			continue
 		}
-		if f.Changed {
+		if given[f.Name] {
 			continue
 		}
-		values, err := texts(m.Value)
+		all, err := values(f.Name, m.Value, forms[f.Name])
 		if err != nil {
 			wrong = append(wrong, usage("%s: %w", place, err))
 			continue
 		}
-		for _, value := range values {
-			set(f, value, place)
+		for _, one := range all {
+			if !given[one.flag] {
+				set(cmd.Flags().Lookup(one.flag), one.text, place)
+			}
 		}
 	}
 	return errors.Join(wrong...)
@@ -93,22 +99,4 @@ func readConfig(name string) (*document.Element, error) {
 		return nil, usage("%s: the file must be a mapping, with lines such as \"store: redis://127.0.0.1:6379\"; this is %s", name, root.Describe())
 	}
 	return root, nil
-}
-
-// texts are the values of a setting: one, or a list.
-func texts(e *document.Element) ([]string, error) {
-	if e.IsScalar() {
-		return []string{e.Text}, nil
-	}
-	if e.Kind != document.List {
-		return nil, fmt.Errorf("this is %s; write one value, or a list of values", e.Describe())
-	}
-	var values []string
-	for _, item := range e.Items {
-		if !item.IsScalar() {
-			return nil, fmt.Errorf("an item of the list is %s; write one value per item", item.Describe())
-		}
-		values = append(values, item.Text)
-	}
-	return values, nil
 }

@@ -183,13 +183,21 @@ func grouped(n int64) string {
 
 // perSecond is a rate: with a decimal if it is small. A server may say anything.
 func perSecond(rate float64) string {
-	switch {
-	case !(math.Abs(rate) < 1e15):
-		return "?"
-	case rate > 0 && rate < 9.95:
-		return fmt.Sprintf("%.1f/s", rate)
+	if n := decimal(rate); n != "?" {
+		return n + "/s"
 	}
-	return grouped(int64(math.Round(rate))) + "/s"
+	return "?"
+}
+
+// decimal writes a number with a decimal if it is small.
+func decimal(n float64) string {
+	switch {
+	case !(math.Abs(n) < 1e15):
+		return "?"
+	case n > 0 && n < 9.95:
+		return fmt.Sprintf("%.1f", n)
+	}
+	return grouped(int64(math.Round(n)))
 }
 
 func percent(share float64) string {

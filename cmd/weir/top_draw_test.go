@@ -78,7 +78,15 @@ func drawnView(t *rapid.T) *view {
 		for range rapid.IntRange(0, 30).Draw(t, "rules") {
 			r := httpapi.StatsRule{Rule: text.Draw(t, "rule")}
 			r.Counts = counts.Draw(t, "counts")
+			if rapid.Bool().Draw(t, "in flight") {
+				held := latency.Draw(t, "held")
+				r.InFlight = &httpapi.StatsInFlight{Mean: rapid.Float64().Draw(t, "mean"), Highest: number.Draw(t, "highest"), Held: &held}
+			}
 			e.Rules = append(e.Rules, r)
+		}
+		v.minute.Rules = e.Rules
+		for range rapid.IntRange(0, 5).Draw(t, "adaptive") {
+			e.Adaptive = append(e.Adaptive, httpapi.StatsAdaptive{Upstream: text.Draw(t, "upstream"), Limit: rapid.Int().Draw(t, "limit"), InFlight: rapid.Int().Draw(t, "in flight"), Denied: rapid.Uint64().Draw(t, "denied")})
 		}
 		v.second, v.follows = e, true
 		v.past.follow(&e)
@@ -176,6 +184,37 @@ func TestScreenParts(t *testing.T) {
 	}
 	if v.trouble = "no news"; foot() != "no news" {
 		t.Errorf("the last line is %q", foot())
+	}
+}
+
+// Upstreams that are nearest to their limits come first, and rules with the most in flight.
+func TestScreenInFlight(t *testing.T) {
+	v := &view{follows: true}
+	rule := func(name string, mean float64, highest int64) httpapi.StatsRule {
+		return httpapi.StatsRule{Rule: name, InFlight: &httpapi.StatsInFlight{Mean: mean, Highest: highest, Held: &httpapi.StatsLatency{P50: 2500, P99: 1.5e6}}}
+	}
+	v.minute.Rules = []httpapi.StatsRule{{Rule: "rate"}, rule("few", 0.25, 1), rule("none", 0, 9), rule("many", 1234.5, 500), rule("some", 7, 3)}
+	v.minute.Rules[4].InFlight.Held = nil
+	v.second.Rules = []httpapi.StatsRule{rule("many", 1500, 2), rule("some", 3.4, 2)}
+	for i, free := range []int{9, 0, 5, 2} {
+		v.second.Adaptive = append(v.second.Adaptive, httpapi.StatsAdaptive{Upstream: fmt.Sprint("http://", i), Limit: 1000, InFlight: 1000 - free, Denied: 1234})
+	}
+	var got []string
+	for _, text := range v.lines(look{width: 100, pencil: asciiPencil}, time.Unix(0, 0)) {
+		if strings.HasPrefix(text, "adaptive") || strings.HasPrefix(text, "in flight") {
+			got = append(got, text)
+		}
+	}
+	want := []string{
+		"adaptive    1,000 of 1,000   denied 1,234   http://1",
+		"adaptive    998 of 1,000   denied 1,234   http://3",
+		"adaptive    995 of 1,000   denied 1,234   http://2",
+		"in flight          1,500   most 500   p50 2.5 ms   p99 1.5 s   many",
+		"in flight            3.4   most 3   some",
+		"in flight              0   most 1   p50 2.5 ms   p99 1.5 s   few",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 }
 

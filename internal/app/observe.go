@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/metrics"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
@@ -71,8 +72,16 @@ func (a *App) delayed() int {
 func (a *App) adaptiveLimits() (all []metrics.AdaptiveLimit) {
 	if proxy := a.proxy.Load(); proxy != nil {
 		for _, l := range proxy.AdaptiveLimits() {
-			all = append(all, metrics.AdaptiveLimit{Upstream: l.Upstream, Limit: l.Limit, InFlight: l.InFlight, Denied: l.Denied})
+			all = append(all, metrics.AdaptiveLimit{Upstream: l.Upstream, AdaptiveLimit: engine.AdaptiveLimit(l.Stats)})
 		}
+	}
+	return all
+}
+
+// adaptiveStats are the same for the API.
+func (a *App) adaptiveStats() (all []httpapi.StatsAdaptive) {
+	for _, l := range a.adaptiveLimits() {
+		all = append(all, httpapi.StatsAdaptive{Upstream: l.Upstream, Limit: l.Limit, InFlight: l.InFlight, Denied: l.Denied})
 	}
 	return all
 }

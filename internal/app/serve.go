@@ -101,6 +101,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Observe:    a.observeHTTP,
 		Stats:      a.recorder,
 		Outage:     a.store.outage,
+		Adaptive:   a.adaptiveStats,
 		Stopping:   a.stopping,
 		Queues:     a.applications.queues,
 		QueueNames: a.applications.queueNames,

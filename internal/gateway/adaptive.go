@@ -1,8 +1,10 @@
 package gateway
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,8 +13,12 @@ import (
 )
 
 // SetAdaptive sets Adaptive of routes by settings such as "5-1000", for all routes, or
-// "/api=5-1000" for one.
+// "/api=5-1000" for one, in whichever order.
 func SetAdaptive(routes []Route, settings []string) error {
+	settings = slices.Clone(settings)
+	slices.SortStableFunc(settings, func(a, b string) int {
+		return cmp.Compare(strings.Count(a, "="), strings.Count(b, "=")) // those for all routes first
+	})
 	for _, text := range settings {
 		name, bounds, one := strings.Cut(text, "=")
 		if !one {
@@ -30,7 +36,7 @@ func SetAdaptive(routes []Route, settings []string) error {
 		}
 		found := false
 		for i := range routes {
-			if !one || routes[i].Name() == name {
+			if !one || routes[i].Name() == routeName(name) {
 				routes[i].Adaptive, found = b, true
 			}
 		}
@@ -39,6 +45,16 @@ func SetAdaptive(routes []Route, settings []string) error {
 		}
 	}
 	return nil
+}
+
+// routeName is the Name of the route that a text before an upstream makes.
+func routeName(text string) string {
+	host, path, below := strings.Cut(text, "/")
+	r := Route{Host: strings.ToLower(host)}
+	if below && path != "" {
+		r.Path = "/" + path
+	}
+	return r.Name()
 }
 
 // setAdaptive gives an upstream its limiter. Its capacity is one, whichever routes use it.

@@ -143,6 +143,8 @@ func TestSetAdaptive(t *testing.T) {
 		{"5-1000", ""},
 		{"/=5-1000", ""},
 		{"5-1000 /=2-20", ""},
+		{"/api=2-20 /admin=2-20 5-1000", ""},
+		{"/admin=2-20 5-1000", "gateway: two routes to http://b have different adaptive limits; write the same for both"},
 		{"/api=5-1000", "gateway: two routes to http://b have different adaptive limits; write the same for both"},
 		{"/api=5-1000 /admin=5-1000", ""},
 		{"5", `gateway: "5" is not a minimum and a maximum; write for example 5-1000, or /api=5-1000 for one route`},

@@ -17,18 +17,13 @@ import (
 // has returned.
 type Adaptive struct{ Min, Max int }
 
-// AdaptiveLimit is the state of an adaptive limit.
-type AdaptiveLimit struct {
-	Limit, InFlight int
-	Denied          uint64 // since the start
-}
-
-// AdaptiveLimit returns the state of Options.Adaptive.
-func (l *Limiter) AdaptiveLimit() AdaptiveLimit {
+// AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
+// [engine.AdaptiveObserver], such as metrics, show it, too.
+func (l *Limiter) AdaptiveLimit() engine.AdaptiveLimit {
 	if l.adaptive == nil {
-		return AdaptiveLimit{}
+		return engine.AdaptiveLimit{}
 	}
-	return AdaptiveLimit(l.adaptive.Stats())
+	return engine.AdaptiveLimit(l.adaptive.Stats())
 }
 
 // within calls a handler if there is a place for the call.

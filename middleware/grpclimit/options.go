@@ -140,5 +140,9 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 		return nil, fmt.Errorf("grpclimit: Adaptive: %w", err)
 	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
-	return &Limiter{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, adaptive: bounds.Limiter(), began: time.Now()}, nil
+	l := &Limiter{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, adaptive: bounds.Limiter(), began: time.Now()}
+	if l.adaptive != nil {
+		e.ObserveAdaptive("grpclimit", l.AdaptiveLimit)
+	}
+	return l, nil
 }

@@ -15,18 +15,13 @@ import (
 // charged nevertheless. A place is free when the handler has returned.
 type Adaptive struct{ Min, Max int }
 
-// AdaptiveLimit is the state of an adaptive limit.
-type AdaptiveLimit struct {
-	Limit, InFlight int
-	Denied          uint64 // since the start
-}
-
-// AdaptiveLimit returns the state of Options.Adaptive.
-func (m *Middleware) AdaptiveLimit() AdaptiveLimit {
+// AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
+// [engine.AdaptiveObserver], such as metrics, show it, too.
+func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit {
 	if m.adaptive == nil {
-		return AdaptiveLimit{}
+		return engine.AdaptiveLimit{}
 	}
-	return AdaptiveLimit(m.adaptive.Stats())
+	return engine.AdaptiveLimit(m.adaptive.Stats())
 }
 
 // adapt puts the adaptive limit in front of a handler.

@@ -140,7 +140,11 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
 	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
-	return &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e), adaptive: bounds.Limiter(), began: time.Now()}, nil
+	m := &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e), adaptive: bounds.Limiter(), began: time.Now()}
+	if m.adaptive != nil {
+		e.ObserveAdaptive("httplimit", m.AdaptiveLimit)
+	}
+	return m, nil
 }
 
 // Believes reports whether a header is UserHeader or TierHeader, which identify the

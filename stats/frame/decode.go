@@ -49,6 +49,11 @@ func Decode(src []byte) (*Frame, error) {
 	if v > 4 {
 		d.warned(&f.Warned)
 	}
+	if v > 5 {
+		for range d.size() {
+			d.inFlight(f.Flight(d.text()))
+		}
+	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errDamaged
 	}

@@ -81,6 +81,8 @@ type Frame struct {
 	Holds map[string]*Holds // by rule
 
 	Warned Warned
+
+	InFlight map[string]*InFlight // by rule
 }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
@@ -141,6 +143,9 @@ func (f *Frame) Merge(other *Frame) {
 		f.Hold(id).Merge(h)
 	}
 	f.Warned.Merge(&other.Warned)
+	for id, in := range other.InFlight {
+		f.Flight(id).Merge(in)
+	}
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -157,6 +162,9 @@ func (f *Frame) Ranking(id string) *Ranking { return entry(&f.Top, id) }
 
 // Hold returns the holds of a rule, for adding to them.
 func (f *Frame) Hold(id string) *Holds { return entry(&f.Holds, id) }
+
+// Flight returns the requests in flight of a rule, for adding to them.
+func (f *Frame) Flight(id string) *InFlight { return entry(&f.InFlight, id) }
 
 // Quota returns the usage of a limit, for adding to it.
 func (d *Detail) Quota(q Quota) *Usage { return entry(&d.Usage, q) }
@@ -191,7 +199,7 @@ func (d *Detail) merge(other *Detail) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
@@ -206,6 +214,9 @@ func (f *Frame) Weight() int64 {
 	for _, h := range f.Holds {
 		n += h.weight()
 	}
+	for _, in := range f.InFlight {
+		n += in.weight()
+	}
 	if all := f.Top[""]; all != nil {
 		n += all.Allowed.Total + all.Denied.Total
 	}
@@ -219,6 +230,7 @@ const (
 	MaxRoutes    = 200
 	MaxDetails   = 1000
 	MaxHolds     = 1000 // rules with holds
+	MaxInFlight  = 1000 // rules with requests in flight
 	MaxQuotas    = 64   // of one rule
 	MaxRankings  = 64   // besides the ranking of all requests
 	MaxRanked    = 32   // keys in each half of a ranking of a rule
@@ -240,6 +252,7 @@ func (f *Frame) Trim() {
 		fold(d.Usage, MaxQuotas, func(u *Usage) int64 { return u.Used.Count + u.Denied }, func(Quota, *Usage) {})
 	}
 	fold(f.Holds, MaxHolds, (*Holds).weight, func(_ string, h *Holds) { f.Hold(Other).Merge(h) })
+	fold(f.InFlight, MaxInFlight, (*InFlight).weight, func(_ string, in *InFlight) { f.Flight(Other).Merge(in) })
 	f.Denials = trimDenials(f.Denials)
 	f.Warned.Trim()
 	if all := f.Top[""]; all != nil {

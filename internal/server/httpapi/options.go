@@ -56,6 +56,9 @@ type Options struct {
 	// /v1/stats; the zero time if it is available. Default always available.
 	Outage func() (since time.Time, cause error)
 
+	// Adaptive returns the adaptive limits of upstreams, for /v1/stats. Default none.
+	Adaptive func() []StatsAdaptive
+
 	// Alerts answers /v1/alerts. Default none: 404.
 	Alerts *alert.List
 
@@ -122,6 +125,9 @@ type Handler struct {
 func New(o Options) (*Handler, error) {
 	if o.Outage == nil {
 		o.Outage = func() (time.Time, error) { return time.Time{}, nil }
+	}
+	if o.Adaptive == nil {
+		o.Adaptive = func() []StatsAdaptive { return nil }
 	}
 	if o.Trouble == nil {
 		o.Trouble = func() error { return nil }

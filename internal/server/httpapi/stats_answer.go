@@ -23,6 +23,18 @@ func latencyOf(p stats.Percentiles) StatsLatency {
 	return StatsLatency{P50: micros(p.P50), P90: micros(p.P90), P99: micros(p.P99), Mean: micros(p.Mean)}
 }
 
+func inFlightOf(in *stats.InFlight) *StatsInFlight {
+	if in == nil {
+		return nil
+	}
+	s := &StatsInFlight{Mean: in.Mean, Highest: in.Highest}
+	if in.Held.Count > 0 {
+		held := latencyOf(in.Held)
+		s.Held = &held
+	}
+	return s
+}
+
 func upstreamOf(u stats.Upstream) StatsUpstream {
 	return StatsUpstream{
 		Route: u.Route, Requests: u.Requests, Errors: u.Errors, ErrorShare: u.ErrorRate(), Latency: latencyOf(u.Latency),
@@ -34,7 +46,7 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	answer := &SummaryAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
 		StatsCounts: countsOf(s.Requests, s.QPS), DeniedShare: s.Requests.DeniedShare(), Latency: latencyOf(s.Decision),
-		Local: s.Local, Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
+		Local: s.Local, Adaptive: h.options.Adaptive(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
 		Rules: make([]StatsRule, 0, len(s.Rules)),
 	}
 	if s.Upstream.Requests > 0 {
@@ -45,7 +57,7 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 		answer.Routes = append(answer.Routes, upstreamOf(u))
 	}
 	for _, r := range s.Rules {
-		one := StatsRule{Rule: r.Rule, StatsCounts: countsOf(r.Counts, r.QPS)}
+		one := StatsRule{Rule: r.Rule, StatsCounts: countsOf(r.Counts, r.QPS), InFlight: inFlightOf(r.InFlight)}
 		for _, t := range r.Tiers {
 			one.Tiers = append(one.Tiers, StatsTier{Tier: readable(t.Tier), Requests: t.Counts.Total(), Counts: t.Counts})
 		}
@@ -81,9 +93,10 @@ func recorderOf(health stats.Health) StatsRecorder {
 func seriesAnswer(s *stats.Series, rule string) *SeriesAnswer {
 	answer := &SeriesAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Step: int64(s.Step / time.Second), Local: s.Local, Points: make([]StatsPoint, len(s.Points)),
+		InFlight: inFlightOf(s.InFlight),
 	}
 	for i, p := range s.Points {
-		point := StatsPoint{T: p.Time.Unix(), StatsCounts: countsOf(p.Requests, p.QPS)}
+		point := StatsPoint{T: p.Time.Unix(), StatsCounts: countsOf(p.Requests, p.QPS), InFlight: inFlightOf(p.InFlight)}
 		if rule == "" {
 			point.StatsPointTimes = &StatsPointTimes{
 				P50: micros(p.Decision.P50), P90: micros(p.Decision.P90), P99: micros(p.Decision.P99),

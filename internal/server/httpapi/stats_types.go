@@ -41,9 +41,18 @@ type SummaryAnswer struct {
 	Latency     StatsLatency    `json:"latency_us"`
 	Upstream    *StatsUpstream  `json:"upstream,omitempty"` // all routes together
 	Routes      []StatsUpstream `json:"routes,omitempty"`
+	Adaptive    []StatsAdaptive `json:"adaptive,omitempty"` // of the instance that answers, now
 	Store       StatsStore      `json:"store"`
 	Recorder    StatsRecorder   `json:"recorder"`
 	Rules       []StatsRule     `json:"rules"` // the busiest first
+}
+
+// StatsAdaptive is the adaptive limit of an upstream.
+type StatsAdaptive struct {
+	Upstream string `json:"upstream"`
+	Limit    int    `json:"limit"`
+	InFlight int    `json:"in_flight"`
+	Denied   uint64 `json:"denied"` // since the start
 }
 
 // StatsStore is how the store of limits fares.
@@ -68,8 +77,16 @@ type StatsRecorder struct {
 type StatsRule struct {
 	Rule string `json:"rule"`
 	StatsCounts
-	Latency *StatsLatency `json:"latency_us,omitempty"`
-	Tiers   []StatsTier   `json:"tiers,omitempty"`
+	Latency  *StatsLatency  `json:"latency_us,omitempty"`
+	InFlight *StatsInFlight `json:"in_flight,omitempty"` // nil if the rule limits no concurrency, or nothing was in flight
+	Tiers    []StatsTier    `json:"tiers,omitempty"`
+}
+
+// StatsInFlight is how many requests of a rule were in flight, and for how long.
+type StatsInFlight struct {
+	Mean    float64       `json:"mean"`              // on average, of all clients together
+	Highest int64         `json:"highest"`           // of one client, at the same time
+	Held    *StatsLatency `json:"held_us,omitempty"` // nil if none has ended
 }
 
 // StatsTier is what a rule said to the requests of a tier: "" are those without one.
@@ -86,13 +103,16 @@ type SeriesAnswer struct {
 	Step   int64        `json:"step_s"`
 	Local  bool         `json:"local,omitempty"` // the archive is unavailable, and this is of one instance alone
 	Points []StatsPoint `json:"points"`
+
+	InFlight *StatsInFlight `json:"in_flight,omitempty"` // of a rule, in the whole range
 }
 
 // StatsPoint is one step of a series.
 type StatsPoint struct {
 	T int64 `json:"t"` // when it began
 	StatsCounts
-	*StatsPointTimes // nil in the series of a rule
+	*StatsPointTimes                // nil in the series of a rule
+	InFlight         *StatsInFlight `json:"in_flight,omitempty"` // as in StatsRule
 }
 
 // StatsPointTimes is how long the requests of a step took, and what became of those that

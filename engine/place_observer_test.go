@@ -1,0 +1,147 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/rule"
+	"github.com/weirhq/weir/store/memory"
+)
+
+// logbook writes down what it is told of places.
+type logbook struct {
+	mu    sync.Mutex
+	lines []string
+}
+
+type logbookOf struct {
+	*logbook
+	rule string
+}
+
+func (l *logbook) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
+func (l *logbook) Places(rule string) engine.PlaceCounter                { return logbookOf{l, rule} }
+
+func (l logbookOf) write(format string, args ...any) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lines = append(l.lines, l.rule+" "+fmt.Sprintf(format, args...))
+}
+
+func (l logbookOf) Reach(n int64)            { l.write("reach %d", n) }
+func (l logbookOf) Take()                    { l.write("take") }
+func (l logbookOf) Leave(held time.Duration) { l.write("leave %v", held) }
+func (l logbookOf) End(held time.Duration)   { l.write("end %v", held) }
+
+// read returns the lines since the last call.
+func (l *logbook) read() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	lines := l.lines
+	l.lines = nil
+	return lines
+}
+
+func (l *logbook) must(t *testing.T, want ...string) {
+	t.Helper()
+	if got := l.read(); !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+func observedFlights(t *testing.T, rules string) (*flights, *logbook) {
+	t.Helper()
+	clock := func() weir.Micros { return weir.MicrosOf(time.Now()) }
+	book := &logbook{}
+	e := testcall.Must(engine.New(engine.Options{
+		Store: memory.New(memory.Options{Clock: clock}), Clock: clock, Observers: []engine.Observer{book},
+	}))(t)
+	t.Cleanup(e.Close)
+	f := &flights{t: t, Engine: e, gate: testcall.Must(engine.NewGate(e, 0, nil))(t)}
+	f.load(rules)
+	return f, book
+}
+
+// A request that is served is told when it begins and when it ends, once, also if the handler
+// settles itself, if the connection outlives it, and if the places were renewed.
+func TestPlacesServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, book := observedFlights(t, `
+rules:
+  - {id: api, key: user, concurrency: 2, hold_ttl: 10s}
+  - {id: failures, key: user, limit: 100/1h, count: {status: 401}}
+`)
+		first, second := f.begin(alice), f.begin(alice)
+		book.must(t, "api reach 1", "api take", "api reach 2", "api take")
+		if f.begin(alice) != nil {
+			t.Fatal("a third was allowed")
+		}
+		book.must(t)
+		time.Sleep(25 * time.Second)
+		synctest.Wait()
+		testcall.Must(first.Settle(t.Context(), engine.Units(3)))(t)
+		book.must(t)
+		end(first)
+		end(first)
+		book.must(t, "api leave 25s")
+		leave := second.Keep()
+		end(second)
+		book.must(t)
+		time.Sleep(time.Second)
+		leave()
+		leave()
+		book.must(t, "api leave 26s")
+	})
+}
+
+// Of a hold, its end tells how long its places were held, once. To extend it is no end, and
+// what has expired tells nothing.
+func TestPlacesOfHolds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, book := observedFlights(t, "rules: [{id: api, key: user, limit: 100/1h, concurrency: 2, hold_ttl: 10s}, {id: trial, mode: shadow, key: user, concurrency: 5}]")
+		reserve := func() weir.HoldID {
+			t.Helper()
+			testcall.OK(t, f.Reserve(t.Context(), &alice, 0, &f.v))
+			return f.v.Hold
+		}
+		settled, cancelled := reserve(), reserve()
+		book.must(t, "api reach 1", "trial reach 1", "api reach 2", "trial reach 2")
+		time.Sleep(3 * time.Second)
+		testcall.Must(f.Extend(t.Context(), settled, 10*time.Second))(t)
+		book.must(t)
+		testcall.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
+		book.must(t, "api end 3s", "trial end 3s")
+		testcall.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
+		book.must(t)
+		time.Sleep(time.Second)
+		testcall.Must(f.Cancel(t.Context(), cancelled))(t)
+		book.must(t, "api end 4s", "trial end 4s")
+		late := reserve()
+		book.read()
+		time.Sleep(time.Minute)
+		testcall.Must(f.Settle(t.Context(), late, engine.Units(7)))(t)
+		book.must(t)
+	})
+}
+
+// What a shadow rule takes for a request that is denied was never in flight.
+func TestPlacesOfDenied(t *testing.T) {
+	f, book := observedFlights(t, "rules: [{id: api, key: user, concurrency: 1}, {id: trial, mode: shadow, count_denied: true, key: user, algorithm: fixed_window, limit: 9/1h, concurrency: 5}]")
+	defer end(f.begin(alice))
+	book.must(t, "api reach 1", "trial reach 1", "api take", "trial take")
+	if f.begin(alice) != nil {
+		t.Fatal("a second was allowed")
+	}
+	for _, line := range book.read() {
+		if line != "trial reach 2" { // for a moment
+			t.Error(line)
+		}
+	}
+}

@@ -1,0 +1,94 @@
+package frame
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"testing"
+	"time"
+)
+
+// Two instances, or two seconds, are as good as one.
+func TestInFlightMerges(t *testing.T) {
+	var one, a, b Frame
+	for i := range 100 {
+		held := time.Duration(i+1) * time.Millisecond
+		part := &a
+		if i%3 == 0 {
+			part = &b
+		}
+		for _, f := range []*Frame{&one, part} {
+			f.Flight("api").Hold(held)
+			f.Flight("api").Use(held)
+			f.Flight("api").Highest = max(f.Flight("api").Highest, int64(i))
+		}
+	}
+	var sum Frame
+	for _, f := range []*Frame{&a, &b} {
+		read, err := Decode(f.Append(nil))
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum.Merge(read)
+	}
+	if !reflect.DeepEqual(sum.InFlight, one.InFlight) {
+		t.Errorf("%+v, want %+v", sum.InFlight["api"], one.InFlight["api"])
+	}
+	in := sum.Flight("api")
+	if in.Mean(10*time.Second) != 0.505 || in.Highest != 99 || in.Ended() != 100 || in.MeanHeld() != 50500*time.Microsecond {
+		t.Errorf("%+v: %v, %v", in, in.Mean(10*time.Second), in.MeanHeld())
+	}
+	for q, exact := range map[float64]time.Duration{0.5: 50 * time.Millisecond, 0.99: 99 * time.Millisecond} {
+		if got := in.Held(q); got < exact || got > exact*9/8 {
+			t.Errorf("%v: %v", q, got)
+		}
+	}
+	if got := (&InFlight{}).Held(0.5); got != 0 {
+		t.Error(got)
+	}
+	if f := (&Frame{InFlight: sum.InFlight}); f.Empty() || f.Weight() == 0 {
+		t.Error("requests in flight weigh nothing")
+	}
+}
+
+// A frame without requests in flight is written as before.
+func TestInFlightVersion(t *testing.T) {
+	f := Frame{Requests: Counts{Allowed: 1}}
+	if v := f.Append(nil)[0]; v != 2 {
+		t.Error(v)
+	}
+	f.Flight("api").Highest = 1
+	if v := f.Append(nil)[0]; v != 6 {
+		t.Error(v)
+	}
+}
+
+// However long requests are in flight, a frame can be read again.
+func TestInFlightIsBounded(t *testing.T) {
+	var f, sum Frame
+	for range 2000 {
+		f.Flight("api").Hold(math.MaxInt64)
+		f.Flight("api").Use(math.MaxInt64)
+	}
+	f.Flight("api").Hold(-1)
+	f.Flight("api").Use(-1)
+	for range 3 {
+		sum.Merge(&f)
+	}
+	got, err := Decode(sum.Append(nil))
+	if err != nil || got.Flight("api").Busy != maxExact || got.Flight("api").Ended() != 6003 || got.Flight("api").Held(0.9) < 4*time.Hour {
+		t.Errorf("%+v, %v", got, err)
+	}
+}
+
+// Beyond the bound, the rules with the least count together.
+func TestTrimInFlight(t *testing.T) {
+	var f Frame
+	for i := range MaxInFlight + 10 {
+		f.Flight(fmt.Sprint("rule", i)).Busy = int64(i + 1)
+	}
+	f.Trim()
+	if len(f.InFlight) > MaxInFlight || f.Flight(Other).Busy != 66 || f.Flight("rule11").Busy != 12 {
+		t.Errorf("%d, %+v", len(f.InFlight), f.Flight(Other))
+	}
+}
