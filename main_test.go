@@ -2,9 +2,10 @@ package weir_test
 
 import (
 	"flag"
+	"os"
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/weirhq/weir/internal/testleak"
 )
 
 func TestMain(m *testing.M) {
@@ -13,5 +14,5 @@ func TestMain(m *testing.M) {
 	if err := flag.Set("rapid.checks", "1000"); err != nil {
 		panic(err)
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testleak.Run(m))
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"sync"
 	"testing"
 	"time"
@@ -15,14 +16,14 @@ import (
 	"github.com/weirhq/weir/internal/manage"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/server/grpcapi"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 	"github.com/weirhq/weir/store/memory"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 const testRules = `
 rules:

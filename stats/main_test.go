@@ -9,10 +9,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/rule"
 	archivememory "github.com/weirhq/weir/stats/archive/memory"
 	"github.com/weirhq/weir/store/memory"
@@ -22,7 +21,7 @@ func TestMain(m *testing.M) {
 	if be := os.Getenv(recorderURL); be != "" {
 		recordUntilKilled(be)
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testleak.Run(m))
 }
 
 // clock is a time that tests move.

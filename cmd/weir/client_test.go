@@ -21,16 +21,16 @@ import (
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
 	"github.com/weirhq/weir/internal/server/httpapi"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
-	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {
 	for _, name := range append(clientVariables, "token") {
 		os.Unsetenv(variable(name))
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testleak.Run(m))
 }
 
 const loginAndAPI = `# who may do what
@@ -187,12 +187,13 @@ func (r *running) source(t *testing.T) string {
 	return string(v.Source)
 }
 
+// nobody is where no server is: a port that was free a moment ago may be somebody's.
+const nobody = "http://127.0.0.1:1"
+
 func TestNobodyAnswers(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	s.Close() // so that its port is free
 	for _, verb := range [][]string{{"check"}, {"rules", "list"}, {"rules", "get"}, {"rules", "delete", "x"}, {"rules", "history"}, {"rules", "rollback", "1"}, {"bench"}} {
-		command(t, "", append(verb, "--server", s.URL)...).want(t, 1, "",
-			`^weir: no weir at `+s.URL+`; start one with weir serve, or set --server: dial tcp .*connection refused\n\z`)
+		command(t, "", append(verb, "--server", nobody)...).want(t, 1, "",
+			`^weir: no weir at `+nobody+`; start one with weir serve, or set --server: dial tcp .*connection refused\n\z`)
 	}
 }
 
@@ -291,7 +292,7 @@ func TestEnvironment(t *testing.T) {
 	r := serveRules(t, loginAndAPI, "")
 	t.Setenv("WEIR_SERVER", r.URL)
 	command(t, "", "rules", "list").want(t, 0, "login", "")
-	command(t, "", "rules", "list", "--server", "http://127.0.0.1:1").want(t, 1, "", "no weir at http://127.0.0.1:1;")
+	command(t, "", "rules", "list", "--server", nobody).want(t, 1, "", "no weir at http://127.0.0.1:1;")
 	t.Setenv("WEIR_TIMEOUT", "soon")
 	command(t, "", "rules", "list").want(t, 2, "", `WEIR_TIMEOUT: "soon" is invalid; write it as for --timeout`)
 }

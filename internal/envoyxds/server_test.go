@@ -4,6 +4,7 @@ import (
 	"context"
 	"log/slog"
 	"net"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -12,7 +13,6 @@ import (
 
 	discoveryv3 "github.com/envoyproxy/go-control-plane/envoy/service/discovery/v3"
 	configv3 "github.com/envoyproxy/go-control-plane/ratelimit/config/ratelimit/v3"
-	"go.uber.org/goleak"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
@@ -21,9 +21,10 @@ import (
 	"google.golang.org/protobuf/types/known/anypb"
 
 	"github.com/weirhq/weir/internal/envoyconfig"
+	"github.com/weirhq/weir/internal/testleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 // controlPlane is a server that says what a test tells it to.
 type controlPlane struct {
@@ -91,7 +92,7 @@ func (s *controlPlane) next() *discoveryv3.DiscoveryRequest {
 	select {
 	case r := <-s.requests:
 		return r
-	case <-time.After(time.Minute):
+	case <-time.After(2 * time.Minute):
 		s.t.Fatal("the client asks nothing")
 		return nil
 	}
@@ -112,7 +113,7 @@ func (s *controlPlane) send(r *discoveryv3.DiscoveryResponse) {
 	s.t.Helper()
 	select {
 	case s.sends <- r:
-	case <-time.After(time.Minute):
+	case <-time.After(2 * time.Minute):
 		s.t.Fatal("there is no stream")
 	}
 }

@@ -3,28 +3,30 @@ package gateway
 import (
 	"bufio"
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/middleware/httplimit"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 // patience is how long a test waits for what must happen.
-const patience = 20 * time.Second
+const patience = 2 * time.Minute
 
 // generous is a rule that applies to all clients and denies none.
 const generous = "rules: [{id: all, key: ip, limit: 1000000/1s}]"
@@ -211,15 +213,49 @@ func (b *stand) dial() net.Conn {
 	return c
 }
 
-// denying is the address of a port on which no process listens.
+// denying is the address of a port on which no process listens, nor can begin to.
 func denying(t *testing.T) string {
 	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	return "http://" + reserved(t).address
+}
+
+// port is one of the loopback's that belongs to a test.
+type port struct {
+	address string
+	file    *os.File
+}
+
+// reserved is a port on which no process listens, until the test does.
+func reserved(t *testing.T) *port {
+	t.Helper()
+	s, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
-	return "http://" + l.Addr().String()
+	p := &port{file: os.NewFile(uintptr(s), "port")}
+	t.Cleanup(func() { p.file.Close() })
+	if err := syscall.Bind(s, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	bound, err := syscall.Getsockname(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.address = fmt.Sprint("127.0.0.1:", bound.(*syscall.SockaddrInet4).Port)
+	return p
+}
+
+// listen begins to listen on the port.
+func (p *port) listen(t *testing.T) net.Listener {
+	t.Helper()
+	if err := syscall.Listen(int(p.file.Fd()), 16); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.FileListener(p.file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
 }
 
 // rude starts an upstream of bare connections: serve gets each one, with the first

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/weirhq/weir/internal/testleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 // taking is a call that takes so long, or until it is cut off.
 func taking(ctx context.Context, d time.Duration) error {

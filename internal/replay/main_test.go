@@ -7,12 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"go.uber.org/goleak"
-
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/rule"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 // compile makes a table of a document of rules.
 func compile(t testing.TB, source string) *rule.Table {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
+	"github.com/weirhq/weir/internal/testleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 func write(t *testing.T, path, text string) {
 	t.Helper()
@@ -80,7 +80,7 @@ func TestFollow(t *testing.T) {
 			config := folder(t, dir, "config")
 			for _, path := range []string{filepath.Join(config, "a"), config} {
 				write(t, filepath.Join(config, "a"), "old")
-				ctx, stop := context.WithTimeout(t.Context(), time.Minute)
+				ctx, stop := context.WithTimeout(t.Context(), 2*time.Minute)
 				looks := 0
 				err := Follow(ctx, path, o, func() {
 					text, err := os.ReadFile(filepath.Join(config, "a"))

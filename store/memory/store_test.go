@@ -1,16 +1,16 @@
 package memory
 
 import (
+	"os"
 	"sync/atomic"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/store/storetest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 // fake is a clock that tests set.
 type fake struct{ now atomic.Int64 }

@@ -5,14 +5,13 @@ import (
 	"path/filepath"
 	"testing"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir/internal/override"
 	"github.com/weirhq/weir/internal/override/overridetest"
 	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/internal/testleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 func TestSuite(t *testing.T) {
 	overridetest.Run(t, func(t *testing.T) func() override.Place {

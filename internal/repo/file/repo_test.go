@@ -9,14 +9,14 @@ import (
 
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/internal/repo/repotest"
-	"go.uber.org/goleak"
+	"github.com/weirhq/weir/internal/testleak"
 )
 
 func TestMain(m *testing.M) {
 	if path := os.Getenv(writerPath); path != "" {
 		writeForever(path)
 	}
-	goleak.VerifyTestMain(m)
+	os.Exit(testleak.Run(m))
 }
 
 // The suite passes with the help of the system, and without.

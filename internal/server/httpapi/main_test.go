@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync/atomic"
@@ -20,12 +21,12 @@ import (
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/repo"
 	filerepo "github.com/weirhq/weir/internal/repo/file"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/store/memory"
-	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 // begin is where the clock of these tests stands, half a second after a whole one.
 var begin = time.Date(2026, 1, 1, 0, 0, 0, 500_000_000, time.UTC)

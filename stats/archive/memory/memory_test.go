@@ -10,14 +10,13 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/archive/archivetest"
 	"github.com/weirhq/weir/stats/frame"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { os.Exit(testleak.Run(m)) }
 
 func TestSuite(t *testing.T) {
 	archivetest.Run(t, func(t *testing.T) (a, b archive.Store) {

@@ -8,9 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/weirhq/weir/internal/compile"
+	"github.com/weirhq/weir/internal/testleak"
 	"github.com/weirhq/weir/test/conformance/envoy/peer"
 )
 
@@ -41,8 +40,7 @@ func TestMain(m *testing.M) {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
-	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) {
-		_ = os.RemoveAll(dir)
-		os.Exit(code)
-	}))
+	code := testleak.Run(m)
+	_ = os.RemoveAll(dir)
+	os.Exit(code)
 }
