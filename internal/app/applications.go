@@ -62,11 +62,11 @@ func (a *App) openApplicationsInMemory() error {
 
 func (a *App) openApplicationsInRedis(link func() (rueidis.Client, error)) (err error) {
 	prefix := cmp.Or(a.store.config.Options.Prefix, redis.DefaultPrefix)
-	a.applications.counters, err = counterredis.Open(link, counterredis.Options{Prefix: prefix + "counter:"})
+	a.applications.counters, err = counterredis.Open(link, counterredis.Options{Prefix: prefix + "counter:", Timeout: a.store.timeout(counterredis.DefaultTimeout)})
 	if err != nil || len(a.options.Queues) == 0 {
 		return err
 	}
-	a.applications.queues, err = queueredis.Open(link, a.options.Queues, queueredis.Options{Prefix: prefix})
+	a.applications.queues, err = queueredis.Open(link, a.options.Queues, queueredis.Options{Prefix: prefix, Timeout: a.store.timeout(queueredis.DefaultTimeout)})
 	return err
 }
 

@@ -33,7 +33,7 @@ func (a *App) openOverrides(ctx, background context.Context) error {
 // wherever their rules come from. Without a Redis it is beside the history of the rules.
 func (a *App) overridesPlace() (override.Place, error) {
 	if a.store.redis != nil {
-		return overrideredis.Open(a.link(), overrideredis.Options{Prefix: a.store.config.Options.Prefix}), nil
+		return overrideredis.Open(a.link(), overrideredis.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(overrideredis.DefaultTimeout)}), nil
 	}
 	return overridefile.In(a.options.historyDir())
 }

@@ -39,7 +39,7 @@ func (a *App) openRules(ctx, background context.Context) error {
 		a.rules.repository = noRules{}
 	case InRedis:
 		// By a connection of its own: checks should not wait behind a large document.
-		a.rules.repository, err = redisrepo.Open(a.link(), redisrepo.Options{Prefix: a.store.config.Options.Prefix})
+		a.rules.repository, err = redisrepo.Open(a.link(), redisrepo.Options{Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(redisrepo.DefaultTimeout)})
 	default:
 		err = a.rules.openFile()
 	}

@@ -74,7 +74,7 @@ func (a *App) openStats(_, background context.Context) error {
 
 func (a *App) openArchive() (archive.Store, error) {
 	if a.store.redis != nil {
-		return archiveredis.Open(a.link(), archiveredis.Options{Keep: a.options.Stats.Keep, Prefix: a.store.config.Options.Prefix})
+		return archiveredis.Open(a.link(), archiveredis.Options{Keep: a.options.Stats.Keep, Prefix: a.store.config.Options.Prefix, Timeout: a.store.timeout(archiveredis.DefaultTimeout)})
 	}
 	m, err := archivememory.New(archivememory.Options{Keep: a.options.Stats.Keep})
 	if err != nil {

@@ -33,6 +33,12 @@ func (s *store) outage() (time.Time, error) {
 // up is whether the store answers, as far as is known without asking it.
 func (s *store) up() bool { return s.redis == nil || s.redis.Available() }
 
+// timeout is how long a call may take that is no check: as long as by default, or as a check, if
+// that is longer.
+func (s *store) timeout(standard time.Duration) time.Duration {
+	return max(standard, s.config.Options.Timeout)
+}
+
 func (a *App) openStore(ctx, _ context.Context) error {
 	keys, err := memoryKeys(a.options.Store)
 	if err == errNotMemory {

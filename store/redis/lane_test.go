@@ -94,26 +94,24 @@ func TestChecksTravelTogether(t *testing.T) {
 	}
 	wg.Go(ask)
 	eventually(t, "the first call", func() bool { return s.sending() == 1 && s.waiting() == 0 })
-	for range 99 {
-		wg.Go(ask)
-	}
-	// Under load, a second call is sent, maybe with all waiting checks; later checks wait
-	// for one of the two.
-	eventually(t, "the second call", func() bool { return s.sending() == maxSending })
-	eventually(t, "somebody who waits for both", func() bool {
-		if s.waiting() > 0 {
-			return true
+	join := func(n, waiting int) {
+		for range n {
+			wg.Go(ask)
 		}
-		wg.Go(ask)
-		return false
-	})
+		eventually(t, fmt.Sprint(waiting, " who wait"), func() bool { return s.waiting() == waiting })
+	}
+	join(crowd-1, crowd-1)
+	// One more, and all of them are sent. Later ones wait for one of the two calls.
+	wg.Go(ask)
+	eventually(t, "the second call", func() bool { return s.sending() == maxSending && s.waiting() == 0 })
+	join(99-crowd, 99-crowd)
 	resume()
 	wg.Wait()
 	if allowed != 57 {
 		t.Errorf("%d were allowed, want 57", allowed)
 	}
 	calls := regexp.MustCompile(`cmdstat_evalsha:calls=(\d+)`).FindStringSubmatch(run(t, control, "INFO", "commandstats"))
-	if n, err := strconv.Atoi(calls[len(calls)-1]); err != nil || n < 2 || n > 8 {
+	if n, err := strconv.Atoi(calls[len(calls)-1]); err != nil || n < 3 || n > 8 {
 		t.Errorf("the script was called %q times for 100 checks, want a few", calls)
 	}
 }
@@ -240,5 +238,18 @@ func TestOptions(t *testing.T) {
 	}
 	if _, err := New(connect(t), Options{Timeout: -1}); err == nil {
 		t.Error("New took a negative timeout")
+	}
+}
+
+// A timeout holds however long it is, also if an answer takes longer than a client would wait by
+// itself.
+func TestLongTimeout(t *testing.T) {
+	proxy := testredis.NewProxy(t, testredis.Start(t))
+	s := open(t, single(proxy.Addr)+"?timeout=1m&dial_timeout=1m")
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1d"), Cost: 1}
+	eventually(t, "an answer", func() bool { return s.Ping(t.Context()) == nil })
+	proxy.Latency(1500 * time.Millisecond)
+	if d, err := s.Take(t.Context(), nil, op); err != nil || d[0].Remaining != 4 {
+		t.Errorf("Take = %+v, %v", d, err)
 	}
 }

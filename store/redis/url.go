@@ -80,9 +80,6 @@ func ParseURL(s string) (Config, error) {
 		// One call is under way at a time, to each slot: more connections would
 		// only be more to notice the loss of.
 		PipelineMultiplex: -1,
-		// How long a connection may be silent before it is given up.
-		ConnWriteTimeout: time.Second,
-
 		// Without it the client would ask the server whether it is a cluster,
 		// and need it up to begin with.
 		ForceSingleClient: u.kind == toServer || u.kind == toSocket,
@@ -96,6 +93,8 @@ func ParseURL(s string) (Config, error) {
 	if err := o.apply(&c); err != nil {
 		return Config{}, err
 	}
+	// How long a connection may be silent before it is given up; no call can take longer.
+	c.Client.ConnWriteTimeout = max(time.Second, c.Options.Timeout)
 	if u.kind == toSentinel {
 		followMaster(&c.Client)
 	}

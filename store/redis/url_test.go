@@ -59,6 +59,7 @@ func TestParseURL(t *testing.T) {
 		"redis://host?timeout=1m&prefix=a+b": urlSays(toServer, func(c *Config) {
 			hosts("host:6379")(c)
 			c.Options = Options{Prefix: "a+b", Timeout: time.Minute}
+			c.Client.ConnWriteTimeout = time.Minute
 		}),
 		"rediss://host?tls_server_name=redis.example&tls_insecure=true": urlSays(toServer, func(c *Config) {
 			hosts("host:6379")(c)

@@ -22,12 +22,15 @@ import (
 	"github.com/weirhq/weir/internal/redislink"
 )
 
+// DefaultTimeout is long for one small answer.
+const DefaultTimeout = time.Second
+
 // Options of a place. The zero value is ready to use.
 type Options struct {
 	// Prefix begins every key. Default "weir:".
 	Prefix string
 
-	// Timeout is how long Redis may take for an answer. Default 1 s.
+	// Timeout is how long Redis may take for an answer. Default DefaultTimeout.
 	Timeout time.Duration
 }
 
@@ -51,7 +54,7 @@ var _ override.Place = (*Place)(nil)
 func Open(client func() (rueidis.Client, error), o Options) *Place {
 	key := cmp.Or(o.Prefix, "weir:") + "{overrides}"
 	return &Place{
-		client: client, timeout: cmp.Or(o.Timeout, time.Second), poll: pollEvery,
+		client: client, timeout: cmp.Or(o.Timeout, DefaultTimeout), poll: pollEvery,
 		keys: []string{key}, channel: key + ":changed",
 	}
 }
