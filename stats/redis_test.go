@@ -20,7 +20,7 @@ func TestInstancesAddUp(t *testing.T) {
 	var all []*Recorder
 	table := tableOf(t, someRules)
 	for range 3 {
-		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{})
+		a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 30 * time.Second})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +69,7 @@ func TestInstancesAddUp(t *testing.T) {
 // each once.
 func TestRedisGoesAway(t *testing.T) {
 	server := testredis.Start(t)
-	a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 2 * time.Second})
+	a, err := archiveredis.New(redisClient(t, server.Addr), archiveredis.Options{Timeout: 5 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -31,7 +31,7 @@ func clusterSplit(t *testing.T, client rueidis.Client) {
 	var deltas []counter.Delta
 	var keys []counter.Key
 	for i := range counter.MaxBatch {
-		key := counter.Key{Name: fmt.Sprint("name", i), Window: counter.Day}
+		key := counter.Key{Name: fmt.Sprint("name", i), Window: counter.Year}
 		if i%3 == 0 {
 			key.Group = fmt.Sprint("group", i%7)
 		}

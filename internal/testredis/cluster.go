@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 // Cluster is three masters with a replica each. A master that does not answer for
@@ -62,6 +63,24 @@ func StartCluster(t testing.TB, args ...string) *Cluster {
 		})
 	})
 	return c
+}
+
+// StartSteadyCluster is StartCluster for tests in which no master is replaced: on a machine that
+// stands still for a second, all nodes seem to have died.
+func StartSteadyCluster(t testing.TB, args ...string) *Cluster {
+	t.Helper()
+	c := StartCluster(t, args...)
+	c.SetNodeTimeout(time.Minute)
+	return c
+}
+
+// SetNodeTimeout changes for how long a master need not answer until it is replaced, as far as
+// nodes are up.
+func (c *Cluster) SetNodeTimeout(d time.Duration) {
+	c.t.Helper()
+	for _, s := range up(c.Nodes) {
+		s.Do("CONFIG", "SET", "cluster-node-timeout", strconv.FormatInt(d.Milliseconds(), 10))
+	}
 }
 
 // meet introduces everyone to everyone; rumour would do it too, and take longer.

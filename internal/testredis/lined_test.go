@@ -3,11 +3,10 @@ package testredis
 import (
 	"errors"
 	"testing"
-	"time"
 )
 
-// soon is more than a server that is well needs.
-const soon = 5 * time.Second
+// soon is more than a server that is well needs, also on a machine that is not.
+const soon = patience
 
 func TestLined(t *testing.T) {
 	s := Start(t, Lined)

@@ -138,7 +138,7 @@ func TestOptionsAreChecked(t *testing.T) {
 
 // In a cluster all keys of a queue are on one slot, and workers are woken.
 func TestCluster(t *testing.T) {
-	cluster := testredis.StartCluster(t)
+	cluster := testredis.StartSteadyCluster(t)
 	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: cluster.Addrs, DisableCache: true, DisableRetry: true})
 	if err != nil {
 		t.Fatal(err)

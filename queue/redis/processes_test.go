@@ -24,13 +24,21 @@ import (
 // finish what it begins.
 const (
 	workerAddr = "WEIR_TEST_QUEUE_WORKER"
-	workerMode = "WEIR_TEST_QUEUE_MODE"
+	workerMode = "WEIR_TEST_QUEUE_MODE" // "", "mortal", or "hang" for one that is mortal and finishes nothing
 )
 
-// jobs is the queue of these tests. The pace is no whole number of microseconds.
-var jobs = map[string]queue.Settings{"jobs": {
-	N: 300, Period: 1001 * time.Millisecond, Capacity: 10_000, Visibility: time.Second, MaxTries: 3,
-}}
+// jobs is the queue of these tests. The pace is no whole number of microseconds. A machine may
+// stand still for seconds, which must not look like the death of a worker.
+var jobs = queueWith(10 * time.Minute)
+
+func queueWith(visibility time.Duration) map[string]queue.Settings {
+	return map[string]queue.Settings{"jobs": {
+		N: 300, Period: 1001 * time.Millisecond, Capacity: 10_000, Visibility: visibility, MaxTries: 3,
+	}}
+}
+
+// mortal is the queue of workers that die.
+var mortal = queueWith(5 * time.Second)
 
 // note writes down an item by Redis's own clock: number, tries, release, and now.
 var note = rueidis.NewLuaScript(`local t = redis.call('TIME')
@@ -70,7 +78,11 @@ func TestWorkerProcess(t *testing.T) {
 		return
 	}
 	client := clientOf(t, addr)
-	store := storeOn(t, client, jobs, Options{})
+	declared := jobs
+	if os.Getenv(workerMode) != "" {
+		declared = mortal
+	}
+	store := storeOn(t, client, declared, Options{})
 	ctx, stop := context.WithCancel(context.Background())
 	go func() {
 		defer stop()
@@ -237,7 +249,8 @@ func checkPace(t *testing.T, all []begun) {
 // three of them it is a dead letter.
 func TestKilledWorkers(t *testing.T) {
 	server := testredis.Start(t)
-	store := storeOn(t, clientOf(t, server.Addr), jobs, Options{})
+	store := storeOn(t, clientOf(t, server.Addr), mortal, Options{})
+	visibility := weir.Micros(mortal["jobs"].Visibility.Microseconds())
 	pushAll(t, store, 1)
 	for try := range 3 {
 		w := startWorker(t, server, "hang")
@@ -245,7 +258,7 @@ func TestKilledWorkers(t *testing.T) {
 		if try == 1 {
 			// As long as it lives it keeps the item.
 			began := begunIn(t, server)[1].at
-			eventually(t, "an extended lease", func() bool { return redisNow(server) > began+2_500_000 })
+			eventually(t, "an extended lease", func() bool { return redisNow(server) > began+5*visibility/2 })
 			if n := len(begunIn(t, server)); n != 2 {
 				t.Errorf("%d beginnings while the second worker lives", n)
 			}
@@ -258,7 +271,7 @@ func TestKilledWorkers(t *testing.T) {
 	})
 	all := begunIn(t, server)
 	for i := 1; i < len(all); i++ {
-		if all[i].tries != i+1 || all[i].release < all[i-1].release+1_000_000 {
+		if all[i].tries != i+1 || all[i].release < all[i-1].release+visibility {
 			t.Errorf("%+v came after %+v", all[i], all[i-1])
 		}
 	}
@@ -270,7 +283,7 @@ func TestKilledWorkers(t *testing.T) {
 	if n, err := store.Requeue(t.Context(), "jobs", letters[0].Number); n != 1 || err != nil {
 		t.Fatal(n, err)
 	}
-	w := startWorker(t, server, "")
+	w := startWorker(t, server, "mortal")
 	eventually(t, "an empty queue", func() bool {
 		st, err := store.Stats(t.Context(), "jobs")
 		return err == nil && st.Length() == 0

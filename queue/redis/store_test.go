@@ -17,7 +17,13 @@ func TestMain(m *testing.M) { testredis.VerifyMain(m) }
 
 func clientOf(t testing.TB, addr string) rueidis.Client {
 	t.Helper()
-	client, err := rueidis.NewClient(rueidis.ClientOption{InitAddress: []string{addr}, DisableCache: true, DisableRetry: true, ForceSingleClient: true})
+	return clientWith(t, rueidis.ClientOption{InitAddress: []string{addr}})
+}
+
+func clientWith(t testing.TB, o rueidis.ClientOption) rueidis.Client {
+	t.Helper()
+	o.DisableCache, o.DisableRetry, o.ForceSingleClient = true, true, true
+	client, err := rueidis.NewClient(o)
 	if err != nil {
 		t.Fatal(err)
 	}

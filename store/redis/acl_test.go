@@ -29,7 +29,7 @@ func TestRights(t *testing.T) {
 }
 
 func TestRightsInACluster(t *testing.T) {
-	cluster := testredis.StartCluster(t)
+	cluster := testredis.StartSteadyCluster(t)
 	user := strings.Fields(rights(t) + " +cluster|slots +cluster|shards +asking")
 	for _, node := range cluster.Nodes {
 		node.Do(append([]string{"ACL", "SETUSER"}, user[1:]...)...)
@@ -56,7 +56,7 @@ func holdEverything(t *testing.T, s *Store, op weir.Op) {
 		op.Limit = testcall.Must(l.Compile())(t)
 		id := weir.HoldID{byte(i), byte(l.Algorithm)}
 		testcall.Must(s.Reserve(t.Context(), nil, weir.Reservation{ID: id}, op))(t)
-		testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Second}))(t)
+		testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, TTL: time.Hour}))(t)
 		testcall.Must(s.Peek(t.Context(), nil, op))(t)
 		if done := testcall.Must(s.Settle(t.Context(), weir.Settlement{ID: id, Used: func(string, int64) int64 { return used }}))(t); done.State != weir.HoldSettled {
 			t.Errorf("%v: %+v", op.Limit.Limit(), done)

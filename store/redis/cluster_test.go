@@ -20,7 +20,7 @@ import (
 // clusterClient starts a cluster and returns a client of it.
 func clusterClient(t *testing.T) rueidis.Client {
 	t.Helper()
-	config, err := ParseURL(clusterURL(testredis.StartCluster(t)))
+	config, err := ParseURL(clusterURL(testredis.StartSteadyCluster(t)))
 	if err != nil {
 		t.Fatal(err)
 	}

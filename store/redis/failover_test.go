@@ -74,7 +74,7 @@ func TestClusterMasterHangs(t *testing.T) {
 // A moving slot causes no errors: Redis redirects calls to the right node, and no usage
 // is lost.
 func TestClusterSlotMoves(t *testing.T) {
-	cluster := testredis.StartCluster(t)
+	cluster := testredis.StartSteadyCluster(t)
 	l := startLoad(t, open(t, clusterURL(cluster)))
 	slot := tightSlot(l)
 	from := cluster.MasterOf(slot)
@@ -95,7 +95,7 @@ func TestClusterSlotMoves(t *testing.T) {
 // While a slot moves, a call for keys on both nodes gets TRYAGAIN. The store retries,
 // and there is no error.
 func TestClusterSlotIsHalfMoved(t *testing.T) {
-	cluster := testredis.StartCluster(t)
+	cluster := testredis.StartSteadyCluster(t)
 	config, err := ParseURL(clusterURL(cluster))
 	if err != nil {
 		t.Fatal(err)
@@ -107,8 +107,8 @@ func TestClusterSlotIsHalfMoved(t *testing.T) {
 	}
 	t.Cleanup(s.Close)
 	ops := []weir.Op{
-		{Key: "k", Limit: weir.MustCompile("fixed_window 5/1h"), Cost: 1},
-		{Key: "k", Limit: weir.MustCompile("fixed_window 9/24h"), Cost: 1},
+		{Key: "k", Limit: weir.MustCompile("fixed_window 5/1825d"), Cost: 1},
+		{Key: "k", Limit: weir.MustCompile("fixed_window 9/3650d"), Cost: 1},
 	}
 	if _, err := s.Take(t.Context(), nil, ops...); err != nil {
 		t.Fatal(err)

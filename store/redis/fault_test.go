@@ -10,7 +10,6 @@ import (
 	"github.com/weirhq/weir/internal/testredis"
 )
 
-// open opens a store for tests of trouble, with a timeout as in production.
 // open opens a store whose calls end soon, unless the URL has a timeout: a test that wants
 // an answer needs one, since on a busy machine any answer may take long.
 func open(t *testing.T, url string) *Store {
@@ -156,7 +155,7 @@ func TestFarAway(t *testing.T) {
 		latency time.Duration
 		timeout string // a connection that takes a quarter of it is shared
 		shared  bool
-	}{{0, "30s", false}, {600 * time.Millisecond, "2250ms", true}} {
+	}{{0, "30s", false}, {2 * time.Second, "7500ms", true}} {
 		proxy.Latency(c.latency)
 		s, err := Open("redis://" + proxy.Addr + "?timeout=" + c.timeout + "&dial_timeout=30s&client_name=far&prefix=" + c.latency.String() + ":")
 		if err != nil {

@@ -12,8 +12,8 @@ import (
 func TestFormOfALaterVersion(t *testing.T) {
 	client := connect(t)
 	s := storeOn(t, client, Options{})
-	good := weir.Op{Key: "good", Limit: weir.MustCompile("fixed_window 5/1m"), Cost: 1}
-	for _, text := range []string{"token_bucket 5/1m", "fixed_window 5/1m", "sliding_window 5/1m", "sliding_buckets 5/1m", "sliding_log 5/1m"} {
+	good := weir.Op{Key: "good", Limit: weir.MustCompile("fixed_window 5/1d"), Cost: 1}
+	for _, text := range []string{"token_bucket 5/1d", "fixed_window 5/1d", "sliding_window 5/1d", "sliding_buckets 5/1d", "sliding_log 5/1d"} {
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
 		key := s.keyOf(&op)
 		if _, err := s.Take(t.Context(), nil, op); err != nil {
@@ -41,7 +41,7 @@ func TestFormOfALaterVersion(t *testing.T) {
 			t.Errorf("%s after a reset: %+v %v", text, d, err)
 		}
 	}
-	log := weir.Op{Key: "log", Limit: weir.MustCompile("sliding_log 5/1m"), Cost: 1}
+	log := weir.Op{Key: "log", Limit: weir.MustCompile("sliding_log 5/1d"), Cost: 1}
 	run(t, client, "HSET", s.keyOf(&log), "f", "v")
 	if _, err := s.Take(t.Context(), nil, log); err == nil || run(t, client, "HGET", s.keyOf(&log), "f") != "v" {
 		t.Errorf("Take of somebody's hash = %v", err)

@@ -55,7 +55,7 @@ func TestDamagedHold(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
 	id := weir.HoldID{1}
-	for _, text := range []string{"token_bucket 10/1h", "token_bucket 10/1h release", "fixed_window 10/1h", "sliding_log 10/1h release"} {
+	for _, text := range []string{"token_bucket 10/3650d", "token_bucket 10/3650d release", "fixed_window 10/3650d", "sliding_log 10/3650d release"} {
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
 		state := store.keyOf(&op)
 		list := store.checkOf(reserve, []weir.Op{op}).listKey(0)
@@ -135,7 +135,7 @@ func TestHoldsBehindStates(t *testing.T) {
 func TestResetAndTakeInOneCall(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	for _, text := range []string{"token_bucket 10/1h", "fixed_window 10/1h", "sliding_window 10/1h", "sliding_buckets 10/1h", "sliding_log 10/1h"} {
+	for _, text := range []string{"token_bucket 10/3650d", "fixed_window 10/3650d", "sliding_window 10/3650d", "sliding_buckets 10/3650d", "sliding_log 10/3650d"} {
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
 		ops := []weir.Op{op}
 		testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: weir.NewHoldID()}, op))(t)
@@ -152,7 +152,7 @@ func TestResetAndTakeInOneCall(t *testing.T) {
 func TestHoldsShrink(t *testing.T) {
 	client := connect(t)
 	store := storeOn(t, client, Options{})
-	for _, text := range []string{"fixed_window 1000/1d", "token_bucket 1000/1d", "sliding_window 1000/1d release", "sliding_log 1000/1d"} {
+	for _, text := range []string{"fixed_window 1000/3650d", "token_bucket 1000/3650d", "sliding_window 1000/3650d release", "sliding_log 1000/3650d"} {
 		testcall.OK(t, client.Do(t.Context(), client.B().Flushall().Build()).Error())
 		op := weir.Op{Key: "k", Limit: weir.MustCompile(text), Cost: 1}
 		list := store.checkOf(reserve, []weir.Op{op}).listKey(0)

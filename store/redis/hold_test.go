@@ -118,7 +118,7 @@ func TestHoldKeysExpire(t *testing.T) {
 func TestKnownHolds(t *testing.T) {
 	client := connect(t)
 	store, other := storeOn(t, client, Options{}), storeOn(t, client, Options{})
-	limit := weir.MustCompile("fixed_window 10/1d")
+	limit := weir.MustCompile("fixed_window 10/3650d")
 	nothing := func(string, int64) int64 { return 0 }
 	for n, s := range []*Store{store, other} {
 		id, key := weir.HoldID{byte(n + 1)}, []byte("known")

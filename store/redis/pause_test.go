@@ -14,7 +14,7 @@ import (
 // it. The others get their answer within their timeout nevertheless, and a repeat completes
 // what they began.
 func TestClusterNodePaused(t *testing.T) {
-	cluster := testredis.StartCluster(t, "--cluster-node-timeout", "60000", "--cluster-require-full-coverage", "no")
+	cluster := testredis.StartSteadyCluster(t, "--cluster-require-full-coverage", "no")
 	config := testcall.Must(ParseURL(clusterURL(cluster) + "?dial_timeout=1m"))(t)
 	config.Client.ConnWriteTimeout = time.Minute // or longer than this test
 	s := testcall.Must(config.Open())(t)

@@ -17,7 +17,7 @@ import (
 // byURL is a client as weir makes it.
 func byURL(t *testing.T, url string) rueidis.Client {
 	t.Helper()
-	config, err := redis.ParseURL(url)
+	config, err := redis.ParseURL(url + "?timeout=10s&dial_timeout=10s") // a busy machine is slow
 	if err != nil {
 		t.Fatal(err)
 	}

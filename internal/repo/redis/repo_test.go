@@ -28,7 +28,7 @@ func clientWith(t *testing.T, o rueidis.ClientOption) rueidis.Client {
 	o.DisableCache, o.DisableRetry = true, true
 	o.PipelineMultiplex = -1 // one connection, as weir has
 	o.Dialer.Timeout = 10 * time.Second
-	o.ConnWriteTimeout = 10 * time.Second
+	o.ConnWriteTimeout = max(o.ConnWriteTimeout, 10*time.Second)
 	client, err := rueidis.NewClient(o)
 	if err != nil {
 		t.Fatal(err)

@@ -14,7 +14,7 @@ import (
 
 // soon is how long anything may take that should take a second: the machine may have
 // other things to do.
-const soon = 5 * time.Second
+const soon = 2 * time.Minute
 
 // Told is what a watch was told, to be waited for.
 type Told struct {

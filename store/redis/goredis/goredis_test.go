@@ -68,7 +68,7 @@ func TestSuite(t *testing.T) {
 // With a hash tag for a prefix all keys of a cluster are on one slot, and the whole suite
 // passes; requests for several slots are answered as they are elsewhere.
 func TestCluster(t *testing.T) {
-	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: testredis.StartCluster(t).Addrs, ReadTimeout: patience})
+	client := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: testredis.StartSteadyCluster(t).Addrs, ReadTimeout: patience})
 	t.Cleanup(func() { client.Close() })
 	opened := 0
 	t.Run("OneSlot", func(t *testing.T) {
@@ -167,10 +167,10 @@ func TestNothingIsSentTwice(t *testing.T) {
 		return losing{c, &lose}, err
 	}
 	single := goredis.NewClient(&goredis.Options{Addr: testredis.Start(t).Addr, Dialer: dial, MaxRetries: 5, ReadTimeout: patience})
-	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: testredis.StartCluster(t).Addrs, Dialer: dial, MaxRetries: 5, ReadTimeout: patience})
+	cluster := goredis.NewClusterClient(&goredis.ClusterOptions{Addrs: testredis.StartSteadyCluster(t).Addrs, Dialer: dial, MaxRetries: 5, ReadTimeout: patience})
 	for _, client := range []goredis.UniversalClient{single, cluster} {
 		s := storeOn(t, client, redis.Options{})
-		op := weir.Op{Key: "k", Limit: weir.MustCompile("1000/1d"), Cost: 1}
+		op := weir.Op{Key: "k", Limit: weir.MustCompile("1000/3650d"), Cost: 1}
 		if _, err := s.Take(t.Context(), nil, op); err != nil {
 			t.Fatal(err)
 		}
@@ -188,7 +188,7 @@ func TestNothingIsSentTwice(t *testing.T) {
 func TestCallsAreShared(t *testing.T) {
 	server := testredis.Start(t)
 	s := storeOn(t, goredis.NewClient(&goredis.Options{Addr: server.Addr, ReadTimeout: patience}), redis.Options{})
-	op := weir.Op{Key: "k", Limit: weir.MustCompile("1000/1h"), Cost: 1}
+	op := weir.Op{Key: "k", Limit: weir.MustCompile("1000/3650d"), Cost: 1}
 	var wg sync.WaitGroup
 	var allowed atomic.Int64
 	for range 64 {
