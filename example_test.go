@@ -12,7 +12,7 @@ import (
 // One limit for every client, in this process.
 func ExampleNewLimiter() {
 	store := memory.New(memory.Options{})
-	limiter, err := weir.NewLimiter(store, weir.MustParseLimit("3/1m"))
+	limiter, err := weir.NewLimiter(store, weir.MustParseLimit("3/1h"))
 	if err != nil {
 		panic(err)
 	}
@@ -21,13 +21,13 @@ func ExampleNewLimiter() {
 		if err != nil {
 			panic(err)
 		}
-		fmt.Println(d.Allowed, d.Remaining, d.RetryAfter.Round(time.Second))
+		fmt.Println(d.Allowed, d.Remaining, d.RetryAfter.Round(time.Minute))
 	}
 	// Output:
 	// true 2 0s
 	// true 1 0s
 	// true 0 0s
-	// false 0 20s
+	// false 0 20m0s
 }
 
 // A batch waits until there is room for all of it, and no longer than its context.
@@ -36,7 +36,7 @@ func ExampleLimiter_WaitN() {
 	if err != nil {
 		panic(err)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	fmt.Println(limiter.WaitN(ctx, "alice", 80))
 	fmt.Println(limiter.WaitN(ctx, "alice", 40)) // after about 0.2 s

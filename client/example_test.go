@@ -20,6 +20,9 @@ import (
 	"google.golang.org/grpc"
 )
 
+// timeout is for a busy machine.
+const timeout = time.Minute
+
 func Example() {
 	address, stop := serve(`
 rules:
@@ -29,7 +32,7 @@ rules:
 
 	weir, err := client.New(client.Options{
 		Address:   address, // such as 127.0.0.1:8081
-		Timeout:   time.Second,
+		Timeout:   timeout, // default 100 ms
 		OnFailure: client.Open,
 	})
 	if err != nil {
@@ -77,7 +80,7 @@ func ExampleClient_CheckMany() {
 	address, stop := serve("rules: [{id: api, key: user, limit: 10/1m}]")
 	defer stop()
 
-	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	weir, err := client.New(client.Options{Address: address, Timeout: timeout})
 	if err != nil {
 		panic(err)
 	}
@@ -103,7 +106,7 @@ func ExampleClient_Reserve() {
 	address, stop := serve("rules: [{id: tokens, key: user, algorithm: sliding_log, limit: 1000/1h, unit: tokens}]")
 	defer stop()
 
-	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	weir, err := client.New(client.Options{Address: address, Timeout: timeout})
 	if err != nil {
 		panic(err)
 	}
@@ -132,7 +135,7 @@ func ExampleClient_Counters() {
 	address, stop := serve("rules: []")
 	defer stop()
 
-	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	weir, err := client.New(client.Options{Address: address, Timeout: timeout})
 	if err != nil {
 		panic(err)
 	}
@@ -163,7 +166,7 @@ func ExampleCounters_Distributions() {
 	address, stop := serve("rules: []")
 	defer stop()
 
-	weir, err := client.New(client.Options{Address: address, Timeout: time.Second})
+	weir, err := client.New(client.Options{Address: address, Timeout: timeout})
 	if err != nil {
 		panic(err)
 	}

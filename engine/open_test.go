@@ -58,7 +58,7 @@ func TestOpen(t *testing.T) {
 	}
 	wait := func(what string, happened func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
+		for deadline := time.Now().Add(2 * time.Minute); !happened(); time.Sleep(5 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatalf("%s did not happen", what)
 			}

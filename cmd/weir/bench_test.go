@@ -166,8 +166,7 @@ func TestBenchOfAURL(t *testing.T) {
 	if connections.Load() > 3 {
 		t.Errorf("%d connections for 3 callers", connections.Load())
 	}
-	s.Close()
-	command(t, "", "bench", "--url", s.URL).want(t, 1, "", `^weir: http://\S+ cannot be reached: dial tcp .*connection refused\n\z`)
+	command(t, "", "bench", "--url", nobody).want(t, 1, "", `^weir: http://\S+ cannot be reached: dial tcp .*connection refused\n\z`)
 }
 
 func TestBenchClients(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 	"net/http/httptest"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -156,38 +157,38 @@ func TestFollowReconnects(t *testing.T) {
 
 // A stream on which nothing comes any more, or never did, is given up.
 func TestFollowSilence(t *testing.T) {
-	release := make(chan struct{})
-	streams := make(chan string, 3)
-	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	const event, nothing = "data: {\"from\":1}\n\n", ": nothing yet\n\n"
+	var sends atomic.Value // what a stream begins with
+	sends.Store(event)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "text/event-stream")
-		fmt.Fprint(w, <-streams)
+		fmt.Fprint(w, sends.Load())
 		http.NewResponseController(w).Flush()
-		<-release
+		<-r.Context().Done()
 	}))
 	t.Cleanup(s.Close)
-	t.Cleanup(func() { close(release) })
-	event := "data: {\"from\":1}\n\n"
-	streams <- event
-	streams <- ": nothing yet\n\n"
-	streams <- event
 	told := follow(t, s.URL, follower{silence: time.Second, first: time.Millisecond, most: time.Millisecond})
-	for _, comes := range []bool{true, false, true} {
-		if comes {
-			if s := next(t, told); s.event == nil {
-				t.Fatalf("%+v", s)
-			}
-		}
-		if s := next(t, told); s.lost == nil || !strings.Contains(s.lost.Error(), "sent nothing for 1s") {
+	lost := func(s seen) {
+		t.Helper()
+		if s.lost == nil || !strings.Contains(s.lost.Error(), "sent nothing for 1s") {
 			t.Fatalf("%+v", s)
 		}
+	}
+	for range 2 {
+		s := next(t, told)
+		for ; s.event == nil; s = next(t, told) {
+			lost(s) // the event came too late, or the stream had begun with nothing
+		}
+		sends.Store(nothing)
+		lost(next(t, told)) // after an event
+		lost(next(t, told)) // without any
+		sends.Store(event)
 	}
 }
 
 // The errors of no server and of a server that does not answer differ.
 func TestFollowNobody(t *testing.T) {
-	s := httptest.NewServer(http.NotFoundHandler())
-	s.Close()
-	told := follow(t, s.URL, follower{silence: time.Minute, first: time.Millisecond, most: time.Millisecond})
+	told := follow(t, nobody, follower{silence: time.Minute, first: time.Millisecond, most: time.Millisecond})
 	if s := next(t, told); s.lost == nil || !strings.Contains(s.lost.Error(), "no weir at ") {
 		t.Errorf("%+v", s)
 	}

@@ -218,9 +218,11 @@ func TestTopLiveResized(t *testing.T) {
 	p.until("q: quit")
 	p.resize(100, 30)
 	unix.Kill(os.Getpid(), unix.SIGWINCH)
-	p.until(toTheTop)
-	if n := strings.Count(p.until("q: quit"), "\r\n"); n != 29 {
-		t.Errorf("it is drawn again with %d lines", n+1)
+	for n := 0; n != 29; {
+		p.until(toTheTop)
+		if n = strings.Count(p.until("q: quit"), "\r\n"); n != 29 && n != 23 { // once more as it was
+			t.Fatalf("it is drawn again with %d lines", n+1)
+		}
 	}
 	p.person.WriteString("q")
 	p.gone(ended, before)

@@ -121,7 +121,7 @@ func TestRulesFromFile(t *testing.T) {
 		t.Errorf("%d requests passed, want 3", got)
 	}
 	rules(t, path, "5")
-	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); ; time.Sleep(10 * time.Millisecond) {
 		if got := allowed(h, 10, from("192.0.2.1")); got == 2 {
 			break
 		}

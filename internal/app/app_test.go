@@ -152,7 +152,7 @@ func TestFailedStartIsUndone(t *testing.T) {
 // Rules that are kept in Redis are known even when Redis is not there at the start.
 func TestRulesAreRemembered(t *testing.T) {
 	redis := testredis.Start(t)
-	o, log := prepared(t, Options{Store: "redis://" + redis.Addr, Rules: InRedis, Data: t.TempDir()}, "")
+	o, log := prepared(t, Options{Store: "redis://" + redis.Addr + "?timeout=10s", Rules: InRedis, Data: t.TempDir()}, "")
 	a := started(t, o)
 	url := "http://" + a.Addrs().HTTP.String()
 	if status, body := ask(t, nil, "PUT", url+"/v1/rules", perUser, "If-Match", "*"); status != http.StatusOK {

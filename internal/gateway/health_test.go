@@ -21,7 +21,7 @@ func TestHealth(t *testing.T) {
 			w.WriteHeader(http.StatusServiceUnavailable)
 		}
 	})
-	b := newStand(t, setup{options: Options{Health: Health{Path: "/healthz", Interval: time.Millisecond, Threshold: 2}}}, "/weak="+weak, weak+","+upstream(t, saying("strong")))
+	b := newStand(t, setup{options: Options{Health: Health{Path: "/healthz", Interval: time.Millisecond, Timeout: patience, Threshold: 2}}}, "/weak="+weak, weak+","+upstream(t, saying("strong")))
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
 	go func() { ended <- b.Run(ctx) }()
@@ -66,7 +66,7 @@ func TestHealth(t *testing.T) {
 
 // A health check also finds out that an upstream which could not be reached is back.
 func TestHealthEndsBackoff(t *testing.T) {
-	b := newStand(t, setup{options: Options{Backoff: time.Hour, Health: Health{Path: "/", Interval: time.Millisecond}}}, upstream(t, saying("ok"))+","+upstream(t, saying("ok")))
+	b := newStand(t, setup{options: Options{Backoff: time.Hour, Health: Health{Path: "/", Interval: time.Millisecond, Timeout: patience}}}, upstream(t, saying("ok"))+","+upstream(t, saying("ok")))
 	o := b.table.origins[0]
 	o.failed(b.now(), time.Hour, false, b.options.Logger, errRefused)
 	ctx, cancel := context.WithCancel(t.Context())

@@ -154,13 +154,10 @@ func TestSlowConnect(t *testing.T) {
 
 // An upstream that was unavailable is back by itself.
 func TestRecovery(t *testing.T) {
-	url := denying(t)
-	b := newStand(t, setup{options: Options{Backoff: time.Millisecond}}, url)
+	port := reserved(t)
+	b := newStand(t, setup{options: Options{Backoff: time.Millisecond}}, "http://"+port.address)
 	problem(t, b.get("/"), 502)
-	l, err := net.Listen("tcp", strings.TrimPrefix(url, "http://"))
-	if err != nil {
-		t.Fatal(err)
-	}
+	l := port.listen(t)
 	s := &http.Server{Handler: saying("back")}
 	done := make(chan struct{})
 	go func() { defer close(done); s.Serve(l) }()

@@ -129,8 +129,10 @@ func TestExtended(t *testing.T) {
 	s.ttl = 2 * time.Millisecond
 	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		for range 5 {
-			if kind := <-s.events; kind != engine.ExtendedHold {
-				t.Errorf("%v", kind)
+			for range len(s.events) + 2 { // the last one was extended after the clock had moved
+				if kind := <-s.events; kind != engine.ExtendedHold {
+					t.Errorf("%v", kind)
+				}
 			}
 			s.now.Add(s.ttl.Microseconds() - 1) // each time it would expire next
 		}

@@ -12,7 +12,7 @@ import (
 func TestGoRedis(t *testing.T) {
 	address := serve(t)
 	for _, version := range []int{2, 3} {
-		client := redis.NewClient(&redis.Options{Addr: address, Password: token, Protocol: version})
+		client := redis.NewClient(&redis.Options{Addr: address, Password: token, Protocol: version, ReadTimeout: time.Minute, MaxRetries: -1})
 		defer client.Close()
 		ctx := t.Context()
 		if err := client.Ping(ctx).Err(); err != nil {

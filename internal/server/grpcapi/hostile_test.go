@@ -231,9 +231,9 @@ func TestUnfinishedMessages(t *testing.T) {
 
 func waitFor(t *testing.T, isSo func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); !isSo(); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(2 * time.Minute); !isSo(); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("it does not become so within a minute")
+			t.Fatal("it does not become so within two minutes")
 		}
 	}
 }

@@ -229,27 +229,65 @@ func TestStreamOutlivesDeadlines(t *testing.T) {
 			defer server.Close()
 			defer server.CloseClientConnections()
 			runs(t, recorder)
-			ctx, leave := context.WithCancel(t.Context())
-			defer leave()
-			r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/v1/stats/stream", nil)
-			if err != nil {
-				t.Fatal(err)
-			}
-			answer, err := server.Client().Do(r)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer answer.Body.Close()
-			events := 0
-			readEvents(answer.Body, func(string) {
-				if events++; events == 5 {
-					leave()
+			for tries := 1; ; tries++ {
+				stood := standstill()
+				proto, events, err := fiveEvents(t, server)
+				if longest := stood(); (err != nil || events < 5) && longest > 100*time.Millisecond && tries < 20 {
+					t.Logf("%d events, %v; but the machine stood still for %v", events, err, longest)
+					continue
 				}
-			})
-			if answer.ProtoMajor != version || events < 5 {
-				t.Errorf("over %s there were %d events", answer.Proto, events)
+				if err != nil || proto != version || events < 5 {
+					t.Errorf("over HTTP/%d there were %d events, %v", proto, events, err)
+				}
+				break
 			}
 		})
+	}
+}
+
+// fiveEvents follows a stream until it has told five events, or ends.
+func fiveEvents(t *testing.T, server *httptest.Server) (proto, events int, err error) {
+	t.Helper()
+	ctx, leave := context.WithCancel(t.Context())
+	defer leave()
+	r, err := http.NewRequestWithContext(ctx, "GET", server.URL+"/v1/stats/stream", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := server.Client().Do(r)
+	if err != nil {
+		return 0, 0, err
+	}
+	defer answer.Body.Close()
+	readEvents(answer.Body, func(string) {
+		if events++; events == 5 {
+			leave()
+		}
+	})
+	return answer.ProtoMajor, events, nil
+}
+
+// standstill watches for how long at a time the machine does not run this process. What it
+// returns ends that.
+func standstill() (longest func() time.Duration) {
+	const nap = 10 * time.Millisecond
+	stop, most := make(chan struct{}), make(chan time.Duration)
+	go func() {
+		stood := time.Duration(0)
+		for {
+			began := time.Now()
+			select {
+			case <-time.After(nap):
+				stood = max(stood, time.Since(began)-nap)
+			case <-stop:
+				most <- stood
+				return
+			}
+		}
+	}()
+	return func() time.Duration {
+		close(stop)
+		return <-most
 	}
 }
 

@@ -151,7 +151,7 @@ func (p *plane) answer(what string, right func(*discovery.DiscoveryRequest) bool
 				return r
 			}
 			seen = append(seen, fmt.Sprint(r))
-		case <-time.After(time.Minute):
+		case <-time.After(2 * time.Minute):
 			p.t.Fatalf("there is no %s among\n%v", what, seen)
 		}
 	}

@@ -58,7 +58,7 @@ func (p *program) output() string {
 // await waits for a condition.
 func (p *program) await(t *testing.T, what string, fulfilled func() bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
