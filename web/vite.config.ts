@@ -61,6 +61,10 @@ const unused: Record<string, [RegExp, string][]> = {
     [/export let hydrating = false/, 'export const hydrating = false'],
     [/hydrating = value;/, ''],
   ],
+  'client/reactivity/async.js': [
+    [/var pending = .*;/, ''],
+    [/if \(async\.length === 0 && pending\.length === 0\) \{[^]*?^\}/m, 'fn(deriveds);\n}'],
+  ],
   'internal/flags/index.js': [
     [/export let (\w+) = false/g, 'export const $1 = false'],
     [/^\t\w+ = (true|false);/gm, ''],

@@ -269,10 +269,11 @@ func TestDashboardUpstream(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	dir := t.TempDir()
 	write(t, dir, "rules.yaml", "rules: [{id: everything, key: global, limit: 100000/1s}]")
-	p := start(t, dir, "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", upstream.URL)
+	p := start(t, dir, "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", upstream.URL, "--adaptive", "7-7")
 	page := openBrowser(t).open(p.URL, "")
 	page.front()
 	page.see(id("live"), "live")
+	page.see(id("tile-adaptive"), "0 / 7\n"+upstream.URL)
 	if n := page.count(id("tile-upstream")); n != 0 {
 		t.Error("nothing was passed on, and there is a figure of it")
 	}

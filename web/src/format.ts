@@ -1,4 +1,6 @@
-// Numbers and times for people. Everything takes the language, so that it can be tested.
+// Numbers and times for people, in the language of the page if no other is given.
+
+import { speech } from './words/language.svelte'
 
 export const dash = '–'
 
@@ -6,23 +8,23 @@ export const dash = '–'
 const of = (n: string | number, unit: string) => `${n}\u00a0${unit}`
 
 // count writes a number as briefly as it stays true: 999, 12,345, 1.23M.
-export function count(n: number | null | undefined, lang: string): string {
+export function count(n: number | null | undefined, lang: string = speech.language): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
   const brief = Math.abs(n) >= 100_000
   return new Intl.NumberFormat(lang, brief ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: 0 }).format(n)
 }
 
 // amount is what an application counts: exact to six decimals, and never shortened.
-export function amount(n: number | null | undefined, lang: string, options: Intl.NumberFormatOptions = { maximumFractionDigits: 6 }): string {
+export function amount(n: number | null | undefined, lang: string = speech.language, options: Intl.NumberFormatOptions = { maximumFractionDigits: 6 }): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
   return new Intl.NumberFormat(lang, options).format(n)
 }
 
 // estimate is an amount that is known to about a hundredth.
-export const estimate = (n: number | null | undefined, lang: string): string => amount(n, lang, { maximumSignificantDigits: 3 })
+export const estimate = (n: number | null | undefined, lang: string = speech.language): string => amount(n, lang, { maximumSignificantDigits: 3 })
 
 // rate is of something a second.
-export function rate(n: number | null | undefined, lang: string): string {
+export function rate(n: number | null | undefined, lang: string = speech.language): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
   const options: Intl.NumberFormatOptions =
     n >= 10_000 ? { notation: 'compact', maximumSignificantDigits: 3 } : { maximumFractionDigits: n < 10 ? 2 : n < 100 ? 1 : 0 }
@@ -30,7 +32,7 @@ export function rate(n: number | null | undefined, lang: string): string {
 }
 
 // share is a part of one, as percent. What is little is not nothing.
-export function share(n: number | null | undefined, lang: string): string {
+export function share(n: number | null | undefined, lang: string = speech.language): string {
   if (n === null || n === undefined || !Number.isFinite(n)) return dash
   const percent = (x: number, digits: number) => of(new Intl.NumberFormat(lang, { maximumFractionDigits: digits }).format(100 * x), '%')
   if (n > 0 && n < 0.0001) return '<' + percent(0.0001, 2)
@@ -38,7 +40,7 @@ export function share(n: number | null | undefined, lang: string): string {
 }
 
 // latency is in microseconds.
-export function latency(us: number | null | undefined, lang: string): string {
+export function latency(us: number | null | undefined, lang: string = speech.language): string {
   if (us === null || us === undefined || !Number.isFinite(us)) return dash
   const write = (n: number) => new Intl.NumberFormat(lang, { maximumSignificantDigits: 3 }).format(n)
   if (us < 1000) return of(write(us), 'µs')
@@ -87,17 +89,17 @@ export const calendarName = (seconds: number): 'month' | 'year' | '' => (seconds
 const clock = (lang: string) => new Intl.DateTimeFormat(lang, { dateStyle: 'medium', timeStyle: 'medium', hourCycle: 'h23' })
 
 // moment is a time, given in Unix seconds or as RFC 3339. Times have 24 hours, as on the axes.
-export function moment(time: number | string | undefined, lang: string): string {
+export function moment(time: number | string | undefined, lang: string = speech.language): string {
   const date = toDate(time)
   return date ? clock(lang).format(date) : dash
 }
 
 // moments is a stretch of time, in Unix seconds; a date that both ends have is named once.
-export const moments = (from: number, to: number, lang: string): string => clock(lang).formatRange(from * 1000, to * 1000)
+export const moments = (from: number, to: number, lang: string = speech.language): string => clock(lang).formatRange(from * 1000, to * 1000)
 
 // zone is the time zone in which the page writes times, with its offset at a time:
 // Europe/Berlin (GMT+1).
-export function zone(lang: string, time = Date.now() / 1000): string {
+export function zone(lang: string = speech.language, time = Date.now() / 1000): string {
   const format = new Intl.DateTimeFormat(lang, { timeZoneName: 'shortOffset' })
   const name = format.resolvedOptions().timeZone
   const offset = format.formatToParts(time * 1000).find((part) => part.type === 'timeZoneName')?.value ?? ''
@@ -127,7 +129,7 @@ export function fromClockTime(text: string): number | null {
 }
 
 // ago is how long since a time, roughly.
-export function ago(time: number | string | undefined, now: number, lang: string): string {
+export function ago(time: number | string | undefined, now: number, lang: string = speech.language): string {
   const date = toDate(time)
   if (!date) return dash
   const seconds = Math.round((date.getTime() - now) / 1000)
@@ -139,7 +141,7 @@ export function ago(time: number | string | undefined, now: number, lang: string
 }
 
 // tick is a time on an axis whose labels are so many seconds apart.
-export function tick(seconds: number, apart: number, lang: string): string {
+export function tick(seconds: number, apart: number, lang: string = speech.language): string {
   const options: Intl.DateTimeFormatOptions =
     apart < 60
       ? { hour: '2-digit', minute: '2-digit', second: '2-digit', hourCycle: 'h23' }
@@ -163,6 +165,6 @@ export function visible(text: string): string {
 
 // multiple is the value of an alert: slow is a multiple of what it was before, everything else
 // a share.
-export function multiple(kind: string, n: number, language: string): string {
+export function multiple(kind: string, n: number, language: string = speech.language): string {
   return kind === 'slow' ? rate(n, language) + (language === 'zh' ? ' 倍' : '×') : share(n, language)
 }

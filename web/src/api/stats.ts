@@ -21,8 +21,16 @@ export interface Counts {
   blocked: number
 }
 
+// InFlight is how many requests of a rule were in flight, and for how long.
+export interface InFlight {
+  mean: number // of all clients together
+  highest: number // of one client
+  held_us?: Latency // of those that ended
+}
+
 export interface RuleTotals extends Counts {
   rule: string
+  in_flight?: InFlight
   latency_us?: Latency // events of the stream have none
 }
 
@@ -52,6 +60,7 @@ export interface Summary extends Counts {
   store: { up: boolean; unavailable_since?: number; error?: string }
   recorder?: Recorder
   local?: boolean // of this instance alone: the archive that all share is unavailable
+  adaptive?: { upstream: string; limit: number; in_flight: number; denied: number }[] // of the instance that answers
   rules?: RuleTotals[]
 }
 
@@ -64,6 +73,7 @@ export interface Point extends Counts {
   upstream_requests?: number
   upstream_errors?: number
   upstream_p99_us?: number
+  in_flight?: InFlight // of a rule
 }
 
 export interface Series {
@@ -71,6 +81,7 @@ export interface Series {
   to: number
   step_s: number
   points: Point[]
+  in_flight?: InFlight // of a rule, in all
 }
 
 export interface TopEntry {

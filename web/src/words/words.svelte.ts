@@ -1,24 +1,13 @@
-// The language of the page.
+// The words of the page in its language.
 
 import { enough, quiet } from '../chart'
 import { duration, multiple, share } from '../format'
 import { en, type Word } from './en'
+import { speech, type Language } from './language.svelte'
 import { alerts, details, idle, problems, titles } from './server.zh'
 import { zh } from './zh'
 
-export const languages = { en: 'English', zh: '中文' } as const
-export type Language = keyof typeof languages
-
 const dictionaries: Record<Language, Record<Word, string>> = { en, zh }
-
-export const speech = $state<{ language: Language }>({ language: preferred() })
-
-// preferred is what was chosen before, or what the browser asks for.
-function preferred(): Language {
-  const chosen = remembered('language')
-  if (chosen === 'en' || chosen === 'zh') return chosen
-  return globalThis.navigator?.language?.startsWith('zh') ? 'zh' : 'en'
-}
 
 // t is a word or sentence in the language of the page, with values in the places that
 // are named in braces: {n}, or {n|line|lines} for what follows a number.
@@ -89,24 +78,6 @@ export function fill(text: string, values: Record<string, unknown>): string {
   return text
     .replace(/\[([^\]]*)\]/g, (_, part: string) => ([...part.matchAll(/\{(\w+)\}/g)].every((m) => has(m[1]!)) ? part : ''))
     .replace(/\{(\w+)\}/g, (_, name: string) => (has(name) ? String(values[name]) : ''))
-}
-
-// remembered and remember keep what a person likes, and never a secret. A browser may
-// refuse to keep anything.
-export function remembered(name: string): string | null {
-  try {
-    return localStorage.getItem('weir.' + name)
-  } catch {
-    return null
-  }
-}
-
-export function remember(name: string, value: string): void {
-  try {
-    localStorage.setItem('weir.' + name, value)
-  } catch {
-    // Then it is chosen again next time.
-  }
 }
 
 // smoothedNote says of a share over how many steps its values reach, if over more than one.
