@@ -93,6 +93,18 @@ func (s *Settlement) Units(tag string, cost int64) int64 {
 	return max(0, min(s.Used(tag, cost), MaxUnits))
 }
 
+// Renews reports whether what was charged on a limit is a place that is to be renewed.
+func (s *Settlement) Renews(c *Compiled) bool {
+	return s.Used == nil && s.Renew && c.limit.Algorithm == InFlight
+}
+
+// Limit shortens the TTL to what a hold on a limit can last.
+func (s *Settlement) Limit(c *Compiled) {
+	if s.Renews(c) {
+		s.TTL = min(s.TTL, c.limit.Period)
+	}
+}
+
 // Validate reports why a settlement is invalid. It fills in the TTL.
 func (s *Settlement) Validate() error {
 	if s.Used == nil {
@@ -160,6 +172,11 @@ type Settlement struct {
 
 	// TTL is the time after which the hold expires, from now on, if Used is nil.
 	TTL time.Duration
+
+	// Renew makes an extension renew the places of InFlight limits in the same step, as
+	// [Limiter.Renew] does. The hold then expires with the first of them at the latest.
+	// Default false: they are free when they would have been.
+	Renew bool
 
 	// Ops are charged if the store knows no such hold: all that was used, as with
 	// [Op.Always]. The hold then is settled. So a caller that got no answer to its

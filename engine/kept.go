@@ -159,7 +159,9 @@ func (e *Engine) settleKept(ctx context.Context, h *keptHold, s *settlement) (Se
 		}
 	}
 	if s.used == nil {
-		h.expires = now.Add(s.ttl)
+		if h.expires = now.Add(s.ttl); h.local {
+			h.expires = min(h.expires, done.Expires)
+		}
 		e.kept.lasts(h, h.expires.Add(weir.HoldMemory))
 		done.State, done.Expires = weir.HoldOpen, h.expires
 		for _, p := range h.open {

@@ -180,6 +180,21 @@ func TestInFlightForLong(t *testing.T) {
 	}
 }
 
+// A place is renewed once, and not by the hold of its request, too.
+func TestInFlightRenewedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFlights(t, "rules: [{id: api, key: user, concurrency: 3, hold_ttl: 10s, limit: 5/1h, algorithm: fixed_window, count: {status: 500}}]", nil)
+		h := f.begin(alice)
+		for range 20 {
+			time.Sleep(3 * time.Second)
+			f.mustLeave(4, 2)
+		}
+		end(h)
+		f.mustLeave(5, 3)
+		f.Close()
+	})
+}
+
 // A handler that settles is still in flight.
 func TestInFlightAfterSettling(t *testing.T) {
 	f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1, limit: 5/1h, algorithm: fixed_window, count: {status: 500}}]", nil)
@@ -255,6 +270,57 @@ func TestInFlightHolds(t *testing.T) {
 	alone.mustLeave(1)
 	testcall.Must(alone.Settle(t.Context(), v.Hold, engine.Units(7)))(t)
 	alone.mustLeave(2)
+}
+
+// To extend a hold renews its place, also while the store is unavailable.
+func TestInFlightExtended(t *testing.T) {
+	for name, lost := range map[string]bool{"store": false, "local": true} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				store := &losing{Store: now()}
+				f := newFlights(t, "rules: [{id: api, key: user, concurrency: 1, on_failure: local, limit: 5/1h, algorithm: fixed_window}]", store)
+				store.lost.Store(lost)
+				var v, other engine.Verdict
+				req := alice
+				testcall.OK(t, f.Reserve(t.Context(), &req, time.Hour, &v))
+				for range 5 {
+					time.Sleep(50 * time.Second)
+					s := testcall.Must(f.Extend(t.Context(), v.Hold, time.Hour))(t)
+					if s.State != weir.HoldOpen || s.Expires != weir.MicrosOf(time.Now()).Add(time.Minute) {
+						t.Fatalf("%+v", s)
+					}
+					if testcall.OK(t, f.Check(t.Context(), &req, &other)); other.Allowed {
+						t.Fatal("a second was allowed")
+					}
+				}
+				testcall.Must(f.Cancel(t.Context(), v.Hold))(t)
+				if testcall.OK(t, f.Check(t.Context(), &req, &other)); !other.Allowed {
+					t.Error("denied after the end")
+				}
+				f.Close()
+			})
+		})
+	}
+}
+
+// losing is a store with holds that can be lost.
+type losing struct {
+	*memory.Store
+	lost atomic.Bool
+}
+
+func (l *losing) Take(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
+	if l.lost.Load() {
+		return dst, errors.New("lost")
+	}
+	return l.Store.Take(ctx, dst, ops...)
+}
+
+func (l *losing) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reservation, ops ...weir.Op) ([]weir.Decision, error) {
+	if l.lost.Load() {
+		return dst, errors.New("lost")
+	}
+	return l.Store.Reserve(ctx, dst, r, ops...)
 }
 
 // What is done already, and a further part of a request, takes no place.

@@ -81,7 +81,7 @@ func (h *Hold) extend() {
 	ended := h.ended
 	h.mu.Unlock()
 	if !ended {
-		_, _ = h.engine.Extend(ctx, h.id, h.ttl) // if it fails, the next time may do
+		_, _ = h.engine.extend(ctx, h.id, h.ttl, len(h.places.ops) > 0) // if it fails, the next time may do
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -63,9 +63,15 @@ func (e *Engine) Cancel(ctx context.Context, id weir.HoldID) (Settled, error) {
 	return e.settle(ctx, &settlement{id: id, used: Units(0), kind: CancelledHold})
 }
 
-// Extend lets a hold expire after ttl from now on. A ttl of 0 is weir.DefaultHoldTTL. If the
-// store is unavailable, it returns an error.
+// Extend lets a hold expire after ttl from now on. A ttl of 0 is weir.DefaultHoldTTL. Places of
+// rules that limit how many requests are in flight are renewed, and the hold lasts no longer
+// than the rule's HoldTTL. If the store is unavailable, it returns an error.
 func (e *Engine) Extend(ctx context.Context, id weir.HoldID, ttl time.Duration) (Settled, error) {
+	return e.extend(ctx, id, ttl, false)
+}
+
+// extend is Extend. If the places are kept, they are renewed elsewhere.
+func (e *Engine) extend(ctx context.Context, id weir.HoldID, ttl time.Duration, keepsPlaces bool) (Settled, error) {
 	s := weir.Settlement{TTL: ttl}
 	if err := s.Validate(); err != nil {
 		return Settled{}, err
@@ -73,7 +79,7 @@ func (e *Engine) Extend(ctx context.Context, id weir.HoldID, ttl time.Duration) 
 	if e.pending.find(id) != nil {
 		return Settled{State: weir.HoldPending}, nil
 	}
-	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold})
+	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold, keepsPlaces: keepsPlaces})
 }
 
 // settlement is a call about a hold, which may have to be repeated.
@@ -158,7 +164,7 @@ func (s *settlement) usedByTag(text string, cost int64) int64 {
 
 // settleStored settles a hold in a store, and those of the shadow rules.
 func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement) (Settled, error) {
-	call := weir.Settlement{ID: s.id, TTL: s.ttl}
+	call := weir.Settlement{ID: s.id, TTL: s.ttl, Renew: !s.keepsPlaces}
 	if s.used != nil {
 		call.Used = s.usedByTag
 	}

@@ -122,7 +122,7 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 	case h == nil:
 		return weir.Settled{}, nil
 	case h.state == weir.HoldOpen && s.Used == nil:
-		h.expires = m.Now.Add(s.TTL)
+		m.extend(h, &s)
 	case h.state == weir.HoldOpen:
 		for i := range h.parts {
 			p := &h.parts[i]
@@ -138,6 +138,24 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 		return s, nil
 	}
 	return weir.Settled{State: h.state, Parts: h.settled, Repeated: repeated}, nil
+}
+
+// extend lets a hold expire later, and renews its places if that is wanted.
+func (m *Model) extend(h *modelHold, s *weir.Settlement) {
+	for i := range h.parts {
+		p := &h.parts[i]
+		s.Limit(p.op.Limit)
+		if !s.Renews(p.op.Limit) || p.gone {
+			continue
+		}
+		m.release(h, p, p.Cost)
+		op := p.op
+		op.Cost, op.Always = p.Cost, true
+		charge := m.charges([]weir.Op{op})
+		p.Receipt = weir.DecideAll(nil, m.Now, charge)[0].Receipt
+		m.commit(charge[0])
+	}
+	h.expires = m.Now.Add(s.TTL)
 }
 
 // settleLate charges what was used of a hold on which nothing was charged yet.

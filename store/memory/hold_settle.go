@@ -18,7 +18,7 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (answer 
 	if settlement.Ops != nil && settlement.Used != nil {
 		late = &settlement
 	}
-	err = s.end(&answer, settlement.ID, settlement.Used, settlement.TTL, late)
+	err = s.end(&answer, settlement.ID, settlement.Used, settlement.TTL, settlement.Renew, late)
 	return answer, err
 }
 
@@ -29,14 +29,14 @@ func (s *Store) SettleOne(ctx context.Context, dst []weir.SettledPart, id weir.H
 		return answer, err
 	}
 	answer.Parts = dst
-	err = s.end(&answer, id, func(string, int64) int64 { return used }, 0, nil)
+	err = s.end(&answer, id, func(string, int64) int64 { return used }, 0, false, nil)
 	return answer, err
 }
 
 // end settles a hold, or extends it if used is nil. If there is none, it settles what comes
 // late. The parameters are apart so that used does not escape. The answer has room for parts,
 // or none; it has a place because copies of it would be felt.
-func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int64) int64, ttl time.Duration, late *weir.Settlement) error {
+func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int64) int64, ttl time.Duration, renew bool, late *weir.Settlement) error {
 	dst := answer.Parts
 	answer.Parts = nil
 	c, now := s.core.Load(), s.now()
@@ -57,7 +57,7 @@ func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int6
 		return nil
 	case h == nil:
 		return nil
-	case used == nil && c.extendLocked(h, now.Add(ttl)):
+	case used == nil && c.extendLocked(h, &weir.Settlement{TTL: ttl, Renew: renew}, now):
 		answer.State, answer.Expires, answer.Parts = weir.HoldOpen, h.expires, h.answer(nil)
 	case used != nil && s.settleLocked(c, h, used, now, isLate):
 		answer.State, answer.Parts = weir.HoldSettled, h.answer(dst)
@@ -119,8 +119,9 @@ func (h *hold) hasLapsedLocked() bool {
 	return false
 }
 
-// extendLocked changes when a hold expires. It returns false if the hold has lapsed.
-func (c *core) extendLocked(h *hold, expires weir.Micros) bool {
+// extendLocked changes when a hold expires, and renews its places if that is wanted. It returns
+// false if the hold has lapsed.
+func (c *core) extendLocked(h *hold, s *weir.Settlement, now weir.Micros) bool {
 	var buf [8]int
 	order := h.lockOrder(c, buf[:0])
 	c.lock(order)
@@ -128,14 +129,33 @@ func (c *core) extendLocked(h *hold, expires weir.Micros) bool {
 	if h.hasLapsedLocked() {
 		return false
 	}
-	h.expires = expires
+	for i := range h.parts {
+		p := &h.parts[i]
+		if s.Limit(p.limit); p.listed && s.Renews(p.limit) {
+			c.shardOf(p.id).renewLocked(p, now)
+		}
+	}
+	h.expires = now.Add(s.TTL)
 	for i := range h.parts {
 		if p := &h.parts[i]; p.listed && p.releases() { // it may be sooner than before
 			at := c.shardOf(p.id)
-			at.releaseByLocked(at.heldLocked(p.id), expires)
+			at.releaseByLocked(at.heldLocked(p.id), h.expires)
 		}
 	}
 	return true
+}
+
+// renewLocked gives back the place of a hold and takes another one. The key is there, because
+// the hold is on its list.
+func (sh *shard) renewLocked(p *heldPart, now weir.Micros) {
+	slot, _ := sh.table.find(p.id)
+	e := &sh.table.entries[slot]
+	e.state = p.limit.Refund(e.state, sh.tail(slot), p.Receipt, p.Cost)
+	charge := weir.Pending{Op: &weir.Op{Limit: p.limit, Cost: p.Cost, Always: true}, Prev: e.state, Tail: sh.tail(slot)}
+	var d weir.Decision
+	charge.Decide(&d, now)
+	sh.keepLocked(p.id, slot, true, &charge, d.Allowed)
+	p.Receipt = d.Receipt
 }
 
 // settleLocked makes the cost of each part what was used. All parts are settled at the same

@@ -60,7 +60,7 @@ func weightOf(verb verb, limit *weir.Compiled) int {
 		return 1 + int(limit.Numbers().Buckets/64)
 	case arithmeticOf(limit) != weir.SlidingLog:
 		return 1
-	case verb == refund || verb == renew || verb == settle:
+	case verb == refund || verb == renew || verb == settle || verb == extend:
 		return 64
 	}
 	return 4

@@ -154,7 +154,7 @@ func (p *packer) op(c *check, i int, at opAt) {
 	}
 	p.number(cost)
 	switch {
-	case verb == settle:
+	case verb == settle || verb == extend:
 		p.number(c.hold.used[i])
 	case (verb == refund || verb == renew) && op.Receipt != weir.Latest:
 		p.number(min(int64(op.Receipt), 1<<53-1))

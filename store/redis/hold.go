@@ -22,7 +22,7 @@ type holdCall struct {
 
 	life    time.Duration // of reserve and extend
 	expires weir.Micros   // of settle and extend: when it was last known to
-	used    []int64       // of settle, for each op
+	used    []int64       // of settle, for each op; of extend, whether it is a place to be renewed
 
 	outcomes []outcome
 }
@@ -264,6 +264,9 @@ func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Se
 			return weir.Settled{}, err
 		}
 	}
+	for i := range d.ops {
+		settlement.Limit(d.ops[i].Limit)
+	}
 	settled, err := s.settleAll(ctx, verb, &settlement, d)
 	if err == nil {
 		s.known.forget(settlement.ID) // it has ended, or expires at another time
@@ -337,7 +340,7 @@ func (s *Store) toSettle(c *check, settlement *weir.Settlement, d *directory) {
 
 // settles tells the i-th op of a check what was used of an op of the hold.
 func (c *check) settles(i int, settlement *weir.Settlement, d *directory, op int) {
-	used := int64(0)
+	used := truth(settlement.Renews(d.ops[op].Limit))
 	if settlement.Used != nil {
 		used = settlement.Units(d.tag(op), d.ops[op].Cost)
 	}

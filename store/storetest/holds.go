@@ -22,6 +22,7 @@ func RunHolds(t *testing.T, open Open) {
 	t.Run("Once", func(t *testing.T) { testHoldOnce(t, open) })
 	t.Run("Late", func(t *testing.T) { testHoldLate(t, open) })
 	t.Run("Expiry", func(t *testing.T) { testHoldExpiry(t, open) })
+	t.Run("Places", func(t *testing.T) { testHoldPlaces(t, open) })
 	t.Run("Full", func(t *testing.T) { testHoldFull(t, open) })
 	t.Run("Exactly", func(t *testing.T) { testHoldExactly(t, open) })
 	t.Run("Bad", func(t *testing.T) { testHoldBad(t, open) })
@@ -109,7 +110,7 @@ func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
 			more, less := random.Int64N(4)*random.Int64N(20), random.Int64N(3)
 			switch random.IntN(4) {
 			case 0:
-				s.TTL = time.Duration(1+random.Int64N(60)) * time.Second
+				s.TTL, s.Renew = time.Duration(1+random.Int64N(80))*time.Second, random.IntN(2) == 0
 			case 1:
 				s.Used = func(string, int64) int64 { return 0 }
 			default:

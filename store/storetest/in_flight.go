@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/testcall"
@@ -90,4 +91,53 @@ func testInFlight(t *testing.T, open Open) {
 			t.Errorf("when all have expired: %+v", d)
 		}
 	})
+}
+
+// testHoldPlaces extends a hold on a place. It renews the place if that is wanted, and then lasts
+// no longer than that.
+func testHoldPlaces(t *testing.T, open Open) {
+	place := weir.Op{Key: "k", Limit: weir.MustCompile("in_flight 2/1m"), Cost: 1}
+	rate := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 10/1d"), Cost: 3}
+	for _, renew := range []bool{true, false} {
+		t.Run(fmt.Sprintf("renew %v", renew), func(t *testing.T) {
+			store, subject := holder(t, open)
+			left := func(want int64) {
+				t.Helper()
+				if d := peek(t, store, place); d.Remaining != want {
+					t.Errorf("%d places are left, want %d", d.Remaining, want)
+				}
+			}
+			testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: holdID(1), TTL: time.Minute}, place, rate))(t)
+			subject.Set(start.Add(10 * time.Second))
+			other := take(t, store, place)
+			subject.Set(start.Add(50 * time.Second))
+			s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: time.Hour, Renew: renew}))(t)
+			want := map[bool]time.Duration{true: time.Minute, false: time.Hour}[renew]
+			if s.State != weir.HoldOpen || s.Expires != start.Add(50*time.Second+want) || len(s.Parts) != 2 || s.Parts[0].Cost != 1 {
+				t.Fatalf("%+v", s)
+			}
+			left(0)
+			subject.Set(start.Add(60 * time.Second))
+			if !renew {
+				left(1)
+				return
+			}
+			left(0)
+			subject.Set(start.Add(70 * time.Second)) // the other one has expired
+			left(1)
+			subject.Set(start.Add(100 * time.Second))
+			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 20 * time.Second, Renew: true}))(t)
+			place.Receipt = other.Receipt
+			testcall.OK(t, store.Refund(t.Context(), place)) // it is free already
+			subject.Set(start.Add(119 * time.Second))
+			left(1)
+			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), Used: func(string, int64) int64 { return 0 }}))(t)
+			left(2)
+			if d := peek(t, store, rate); d.Remaining != 10 {
+				t.Errorf("%d of the rate are left", d.Remaining)
+			}
+			testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 20 * time.Second, Renew: true}))(t)
+			left(2)
+		})
+	}
 }

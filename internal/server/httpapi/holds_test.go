@@ -130,6 +130,12 @@ func TestHoldsInFlight(t *testing.T) {
 	if denied.Allowed || *denied.RetryAfterMS != 1000 || *denied.Results[0].RetryAfterMS != 30_000 {
 		t.Errorf("%+v", denied)
 	}
+	s.now.Add((20 * time.Second).Microseconds())
+	s.call("POST /v1/extend", `{"hold":"`+a.Hold+`","ttl_ms":90000}`).wantBody(t, 200, `{"state":"open","expires_at":"2026-01-01T00:00:50.5Z","parts":[{"rule":"at-once","reserved":1,"used":0}]}`)
+	s.now.Add((20 * time.Second).Microseconds())
+	if s.call("POST /v1/check", `{"user":"alice"}`).want(t, 200, &denied); denied.Allowed {
+		t.Errorf("the place is free, and its hold was extended: %+v", denied)
+	}
 	s.call("POST /v1/settle", `{"hold":"`+a.Hold+`","used":7}`).wantBody(t, 200, `{"state":"settled","parts":[{"rule":"at-once","reserved":1,"used":0}]}`)
 	for _, want := range []bool{true, false} {
 		s.call("POST /v1/check", `{"user":"alice"}`).want(t, 200, &a)

@@ -54,7 +54,7 @@ end
 
 -- letGo gives back to k units of the hold that was found, which is not on the list any more.
 local function letGo(back)
-  if FRESH[k] <= 0 or back <= 0 then return end
+  if FRESH[k] <= 0 or back <= 0 or receipt <= 0 then return end
   units = back
   if c.rate > 0 then letGoBucket() else c.algorithm.refund(receipt, units) end
   CHANGED[k] = true
@@ -171,7 +171,16 @@ local function move(op, expires)
   if expires then
     if due <= firstDue then isFirst = 0 end
     due = expires
-    list = cut(list, 1, place + 16) .. pack('>I7', due) .. cut(list, place + 24)
+    if OP_LAST[op] == 1 then -- a place, which is renewed
+      letGo(heldCost)
+      cost, maxDelay, leave, receipt = heldCost, ALWAYS, 0, 0
+      decide()
+      if charged then
+        commit()
+        receipt = FRESH[k]
+      end
+    end
+    list = cut(list, 1, place + 16) .. pack('>I7I7I7', due, heldCost, receipt) .. cut(list, place + 38)
     from, to = place, place + ENTRY
     --> keepHold
   else
@@ -243,7 +252,8 @@ end
 
 -- holding does what a request about holds asks for, and returns where the next one begins.
 -- Of each op there are six numbers: key, limit, cost, what was used or the longest delay,
--- what is left for others, and the key of the list; below 0 if holds that expire give their units back, and 0 if
+-- what is left for others, or, to extend, 1 for a place to be renewed,
+-- and the key of the list; below 0 if holds that expire give their units back, and 0 if
 -- there can be none. After them are the id of the hold, the key of its record, its life, and
 -- what is put there or when the hold was last known to expire.
 return function(verb, n, i)
