@@ -64,7 +64,12 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 		if r.Rule.OnFailure != rule.Local {
 			continue
 		}
-		v.ops = append(v.ops, r.op(in.shares.of(r.Quota, instances), v.always()))
+		op := r.op(in.shares.of(r.Quota, instances), v.always())
+		if op.Leave > 0 && op.Limit != r.Quota {
+			// An instance that had to leave all of its part would deny everybody.
+			op.Leave = min(r.Rule.Leave(op.Limit, v.Priority), max(0, op.Limit.Capacity()-op.Cost))
+		}
+		v.ops = append(v.ops, op)
 	}
 	var err error
 	if v.decisions, err = local(ctx, v.decisions[:0], v.ops...); err != nil {
@@ -74,7 +79,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 	for i := range results {
 		r := &results[i]
 		if r.Rule.OnFailure == rule.Local {
-			r.Decision, r.Quota, r.Asked = v.decisions[at], v.ops[at].Limit, true
+			r.Decision, r.Quota, r.Leave, r.Asked = v.decisions[at], v.ops[at].Limit, v.ops[at].Leave, true
 			at++
 		}
 	}

@@ -34,7 +34,7 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 	e.begin(v)
 	v.clear()
 	in := e.installed.Load()
-	v.Version = in.version
+	v.Version, v.Priority = in.version, rule.Normal
 	if err := e.chargeDemands(ctx, in, demands, false, v); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func (e *Engine) Demand(ctx context.Context, demands []Demand, v *Verdict) error
 func (e *Engine) PeekDemand(ctx context.Context, demands []Demand, v *Verdict) error {
 	v.clear()
 	in := e.installed.Load()
-	v.Version = in.version
+	v.Version, v.Priority = in.version, rule.Normal
 	for p := range places {
 		v.demand(demands, false, p)
 		v.demand(demands, true, p)

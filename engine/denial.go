@@ -95,7 +95,7 @@ func (d *Denial) speak(r *Result) {
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter > 0:
-		d.Detail = fmt.Sprintf("The limit %s allows %d requests at the same time; try again in %d s.", d.Rule, r.Limit, duration.Up(d.RetryAfter, time.Second))
+		d.Detail = fmt.Sprintf("The limit %s allows %d requests at the same time; try again in %d s.", d.Rule, r.Limit-r.Leave, duration.Up(d.RetryAfter, time.Second))
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
 	case d.RetryAfter == 0:
@@ -104,7 +104,11 @@ func (d *Denial) speak(r *Result) {
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
 	default:
 		var room [192]byte
-		text := append(append(room[:0], "The limit "...), d.Rule...)
+		text := append(room[:0], "The limit "...)
+		if r.Leave > 0 {
+			text = append(append(append(room[:0], "The share of "...), d.Verdict.Priority.String()...), " requests in the limit "...)
+		}
+		text = append(text, d.Rule...)
 		text = strconv.AppendInt(append(text, " is used up; try again in "...), duration.Up(d.RetryAfter, time.Second), 10)
 		d.Detail = string(append(text, " s."...))
 	}

@@ -22,8 +22,10 @@
 package engine
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"hash/maphash"
 	"log/slog"
 	"sync"
@@ -214,7 +216,10 @@ func (e *Engine) PeekWith(ctx context.Context, table *rule.Table, req *rule.Requ
 
 func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v *Verdict, how *charging, visits *tiers, decide decide) error {
 	v.clear()
-	v.Version, v.how = in.version, how
+	v.Version, v.how, v.Priority = in.version, how, cmp.Or(req.Priority, rule.Normal)
+	if req.Priority > rule.Critical {
+		return &weir.InvalidError{Field: "priority", Reason: fmt.Sprintf("%d is unknown; choose one of Low, Normal, High and Critical", req.Priority)}
+	}
 	switch {
 	case in.table.Exempt(req):
 		v.Allowed, v.Reason = true, Exempt
@@ -224,6 +229,7 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 		if err := in.gather(req, v, visits); err != nil {
 			return err
 		}
+		v.prioritize(req)
 		if how != nil && (how.settling && !v.Settles() || how.placed) {
 			v.how = nil
 		}
@@ -236,6 +242,7 @@ func (e *Engine) judge(ctx context.Context, in *installed, req *rule.Request, v 
 // A request that is too many clients at once is an error, but never by a shadow rule,
 // which then does not apply.
 func (in *installed) gather(req *rule.Request, v *Verdict, visits *tiers) error {
+	v.Priority = 0
 	v.hits = in.table.Match(v.hits, req)
 	left := len(v.hits)
 	for p := enforced; p == enforced || left > 0; p++ {

@@ -71,11 +71,11 @@ func (s *seen) place(key string, limit *weir.Compiled) (*seenPlace, uint64) {
 func (e *Engine) remember(results []Result) {
 	for i := range results {
 		r := &results[i]
-		if r.Rule.OnFailure != rule.Local || r.Remaining*2 > r.Limit || r.isPlace() { // who is in flight leaves soon
+		if r.Rule.OnFailure != rule.Local || r.Used()*2 < r.Limit || r.isPlace() { // who is in flight leaves soon
 			continue
 		}
 		p, client := e.seen.place(r.Key, r.Quota)
-		used, now := r.Limit-r.Remaining, e.clock()
+		used, now := r.Used(), e.clock()
 		p.mu.Lock()
 		// Answers that come at once are not in the order in which they were made.
 		if p.client != client || used >= p.used || now-p.at > moment {
@@ -88,7 +88,7 @@ func (e *Engine) remember(results []Result) {
 
 func (e *Engine) seedAll(ctx context.Context, ops []weir.Op) {
 	for _, op := range ops {
-		op.Always = false
+		op.Always, op.Leave = false, 0
 		e.seed(ctx, op, max(1, e.instances()))
 	}
 }

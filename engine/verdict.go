@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"cmp"
 	"time"
 	"unsafe"
 
@@ -36,6 +37,10 @@ type Verdict struct {
 	// the store had no place for one. What was charged stays.
 	Unheld bool
 
+	// Priority is that of the request: its own, else the highest that a rule gives it, else
+	// rule.Normal.
+	Priority rule.Priority
+
 	// Version is the version of the rules that were used.
 	Version int64
 
@@ -63,6 +68,7 @@ type Verdict struct {
 	counts    bool      // an enforced rule among Results counts denied requests
 
 	waitUpTo time.Duration // for a place; 0 if no rule lets it wait
+	shares   bool          // a rule among Results has shares
 }
 
 // place is what becomes of a result.
@@ -121,11 +127,12 @@ type Result struct {
 	Quota   *weir.Compiled // the limit that was checked
 	Key     string         // identifies the client, as in "user:alice"; valid as long as the verdict
 	Cost    int64
-	Look    bool // it was only checked whether there is room for one unit
-	Shadow  bool // reported, but does not count for the verdict
-	Soft    bool // Shadow, but the client is told
-	Penalty bool // it denies because a penalty of the rule runs, whatever the usage is
-	Demand  int  // the demand to which it belongs, if any
+	Leave   int64 // units that it leaves for requests with a higher priority; Remaining does not include them
+	Look    bool  // it was only checked whether there is room for one unit
+	Shadow  bool  // reported, but does not count for the verdict
+	Soft    bool  // Shadow, but the client is told
+	Penalty bool  // it denies because a penalty of the rule runs, whatever the usage is
+	Demand  int   // the demand to which it belongs, if any
 
 	// Override is where the limit comes from, if not from the rule. Do not change it.
 	Override *Override
@@ -196,6 +203,9 @@ func (v *Verdict) add(in *installed, c rule.Hit, req *rule.Request, visits *tier
 
 func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identity string, cost int64) {
 	limits, override := in.limits(c, identity, req.Tier)
+	if c.Mode.Denies() {
+		v.Priority = max(v.Priority, c.PriorityOf(identity, req.Tier))
+	}
 	for _, limit := range limits {
 		if limit.Algorithm() == weir.InFlight && v.how.isPlaced() {
 			continue
@@ -213,6 +223,7 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 	if len(limits) > 0 {
 		v.warns = v.warns || len(c.Warn) > 0
 		v.counts = v.counts || c.CountDenied && c.Mode.Denies()
+		v.shares = v.shares || c.Shares != rule.Shares{}
 		v.addPenalty(c, identity)
 	}
 }
@@ -233,8 +244,26 @@ func (r *Result) op(limit *weir.Compiled, always bool) weir.Op {
 	if r.Look {
 		return weir.Op{Key: r.Key, Limit: limit, Cost: 1, Look: true}
 	}
-	return weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost, Always: always}
+	return weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost, Leave: r.Leave, Always: always}
 }
+
+// prioritize finds the priority of a request whose limits are all known, and what it has to
+// leave of each.
+func (v *Verdict) prioritize(req *rule.Request) {
+	v.Priority = cmp.Or(req.Priority, v.Priority, rule.Normal)
+	if !v.shares || v.Priority == rule.Critical {
+		return
+	}
+	for i := range v.Results {
+		if r := &v.Results[i]; !r.isPenalty {
+			r.Leave = r.Rule.Leave(r.Quota, v.Priority)
+		}
+	}
+}
+
+// Used returns the units of the limit that are in use. After a denial they may be more, up
+// to Leave.
+func (r *Result) Used() int64 { return max(0, r.Limit-r.Remaining-r.Leave) }
 
 // record takes over what a store has decided.
 func (v *Verdict) record(results []Result) {

@@ -45,7 +45,7 @@ func (r *Result) reached() (n int) {
 	if !r.Asked {
 		return 0
 	}
-	used := (r.Limit - r.Remaining) * 100
+	used := r.Used() * 100
 	for n < len(r.Rule.Warn) && used >= r.Limit*int64(r.Rule.Warn[n]) {
 		n++
 	}
@@ -93,7 +93,7 @@ func (e *Engine) mark(ctx context.Context, v *Verdict, r *Result, n int) bool {
 		for _, o := range e.warnObservers {
 			o.ObserveWarning(Warning{
 				Rule: r.Rule, Key: r.Key, Quota: r.Quota, Threshold: r.Rule.Warn[i],
-				Used: r.Limit - r.Remaining, Limit: r.Limit, ResetAt: r.ResetAt,
+				Used: r.Used(), Limit: r.Limit, ResetAt: r.ResetAt,
 			})
 		}
 	}

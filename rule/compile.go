@@ -97,7 +97,7 @@ func (c *compiler) rule(r *Rule, order int) (*Entry, error) {
 	if out.key, err = newKey(r, out.match, c.IPv6Bits); err != nil {
 		return nil, err
 	}
-	if err := errors.Join(r.validateConcurrency(), r.Wait.validate(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
+	if err := errors.Join(r.validateConcurrency(), r.Wait.validate(), r.validatePriorities(), r.Shares.validate(), r.Count.validate(), r.Tokens.validate(), validateThresholds(r.Warn)); err != nil {
 		return nil, err
 	}
 	if err := c.penalty(out); err != nil {
@@ -165,7 +165,7 @@ func (c *compiler) quotas(out *Entry) (err error) {
 	if out.quota, err = c.quota(r, r.Quota); err != nil {
 		return err
 	}
-	out.tiers = make(map[string]quota, len(r.Tiers))
+	out.tiers, out.tierPriorities = make(map[string]quota, len(r.Tiers)), priorities(r.Tiers)
 	for _, tier := range slices.Sorted(maps.Keys(r.Tiers)) {
 		if out.tiers[tier], err = c.quota(r, r.Tiers[tier]); err != nil {
 			return fmt.Errorf("tiers: %s: %w", tier, err)
@@ -182,6 +182,12 @@ func (c *compiler) quotas(out *Entry) (err error) {
 		}
 		if out.overrides[identity], err = c.quota(r, r.Overrides[text]); err != nil {
 			return fmt.Errorf("overrides: %s: %w", identity, err)
+		}
+		if p := r.Overrides[text].Priority; p != 0 {
+			if out.overridePriorities == nil {
+				out.overridePriorities = map[string]Priority{}
+			}
+			out.overridePriorities[identity] = p
 		}
 	}
 	return nil

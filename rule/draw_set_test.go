@@ -63,6 +63,10 @@ func drawRule(t *rapid.T, i int) rule.Rule {
 		r.HoldTTL = rapid.SampledFrom([]time.Duration{0, time.Second, 90 * time.Minute}).Draw(t, "hold_ttl")
 		r.Wait = rapid.SampledFrom([]rule.Wait{{}, {UpTo: time.Millisecond}, {UpTo: time.Minute, Queued: 7}}).Draw(t, "wait")
 	}
+	if r.Cost == 0 && r.Quota.Concurrency != 1 { // or there may be no room in a share
+		r.Shares = rapid.SampledFrom([]rule.Shares{{}, {rule.Low: 999}, {rule.Low: 600, rule.Normal: 850, rule.High: 905}}).Draw(t, "shares")
+	}
+	r.Priority = drawPriority(t)
 	if r.Algorithm == weir.FixedWindow && rapid.Bool().Draw(t, "calendar") {
 		r.Quota.Rates = append(r.Quota.Rates, rule.Rate{N: int64(10 + i), Period: rapid.SampledFrom([]time.Duration{weir.Month, weir.Year}).Draw(t, "of calendar")})
 		r.Quota.Zone = rapid.SampledFrom([]string{"", "UTC", "Asia/Shanghai"}).Draw(t, "zone")
@@ -199,11 +203,16 @@ func drawIdentity(t *rapid.T, r *rule.Rule, value string) string {
 	return strings.Join(parts, "|")
 }
 
-func drawQuotaOrNone(t *rapid.T, bursts bool) rule.Quota {
-	if rapid.Bool().Draw(t, "unlimited") {
-		return rule.Quota{Unlimited: true}
+func drawQuotaOrNone(t *rapid.T, bursts bool) (q rule.Quota) {
+	if q.Unlimited = rapid.Bool().Draw(t, "unlimited"); !q.Unlimited {
+		q = drawQuota(t, bursts, rapid.Int64Range(5, 1000).Draw(t, "n"))
 	}
-	return drawQuota(t, bursts, rapid.Int64Range(5, 1000).Draw(t, "n"))
+	q.Priority = drawPriority(t)
+	return q
+}
+
+func drawPriority(t *rapid.T) rule.Priority {
+	return rapid.SampledFrom([]rule.Priority{0, rule.Low, rule.Normal, rule.High, rule.Critical}).Draw(t, "priority")
 }
 
 func drawQuota(t *rapid.T, bursts bool, n int64) (q rule.Quota) {

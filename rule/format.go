@@ -83,6 +83,8 @@ func ruleElement(r *Rule) *document.Element {
 	e.Add("concurrency", unless(0, r.Quota.Concurrency, document.NewInteger))
 	e.Add("hold_ttl", unless(0, r.HoldTTL, spanElement))
 	e.Add("wait", waitElement(r.Wait))
+	e.Add("priority", unless("", r.Priority.String(), document.NewText))
+	e.Add("shares", sharesElement(r.Shares))
 	e.Add("tiers", quotasElement(r.Tiers))
 	e.Add("overrides", quotasElement(r.Overrides))
 	e.Add("mode", unless(Enforce.String(), r.Mode.String(), document.NewText))
@@ -238,6 +240,7 @@ func quotasElement(quotas map[string]Quota) *document.Element {
 		q := &document.Element{Kind: document.Mapping}
 		addQuota(q, quotas[name])
 		q.Add("concurrency", unless(0, quotas[name].Concurrency, document.NewInteger))
+		q.Add("priority", unless("", quotas[name].Priority.String(), document.NewText))
 		if limit := q.Get("limit"); limit != nil && len(q.Members) == 1 {
 			q = limit
 		}

@@ -15,11 +15,11 @@ import (
 var (
 	documentFields = []string{"rules", "exempt", "block"}
 	ruleFields     = []string{
-		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "hold_ttl", "wait",
+		"id", "description", "match", "key", "algorithm", "limit", "limits", "burst", "zone", "starts", "buckets", "shape", "concurrency", "hold_ttl", "wait", "priority", "shares",
 		"tiers", "overrides", "mode", "on_failure", "count_denied", "cost", "count", "unit", "on_expiry", "tokens", "penalty", "warn", "deny",
 	}
 	matchFields  = []string{"method", "host", "path", "attributes", "when"}
-	quotaFields  = []string{"limit", "limits", "burst", "zone", "starts", "concurrency"}
+	quotaFields  = []string{"limit", "limits", "burst", "zone", "starts", "concurrency", "priority"}
 	costFields   = []string{"estimate", "default", "actual"}
 	countFields  = []string{"status"}
 	tokenFields  = []string{"api", "weights", "models", "default_output", "on_overrun"}
@@ -29,10 +29,10 @@ var (
 )
 
 // Fields returns the names of all fields, in the order of the reference: of a
-// "document", a "rule", its "match", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
+// "document", a "rule", its "match", "shares", "cost", "count", "tokens", "penalty", "wait" or "deny", "weights", a "quota" or a "list".
 func Fields(of string) []string {
 	return slices.Clone(map[string][]string{
-		"document": documentFields, "rule": ruleFields, "match": matchFields, "cost": costFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "wait": waitFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
+		"document": documentFields, "rule": ruleFields, "match": matchFields, "shares": shareFields, "cost": costFields, "count": countFields, "tokens": tokenFields, "penalty": penaltyFields, "wait": waitFields, "weights": weightFields, "deny": denyFields, "quota": quotaFields, "list": listFields,
 	}[of])
 }
 

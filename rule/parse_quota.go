@@ -64,6 +64,7 @@ func (p *parser) quotasByName(r *pending, field string, most int) map[string]Quo
 			f = p.fields(m.Value, strings.TrimSuffix(whose, ": "), quotaFields)
 		}
 		q, ok := p.quota(whose, m.Name.Place, f)
+		q.Priority, _ = word(p, f["priority"], whose+"priority", ParsePriority)
 		if ok {
 			r.quotas = append(r.quotas, q)
 		}

@@ -26,6 +26,7 @@ func (p *parser) rule(e *document.Element) *pending {
 	algorithm, readAlgorithm := word(p, r.fields["algorithm"], "algorithm", weir.ParseAlgorithm)
 	r.Algorithm = algorithm
 	p.options(r)
+	p.shares(r)
 	p.readQuotas(r)
 	p.holdTTL(r)
 	p.wait(r)
@@ -113,6 +114,7 @@ func (p *parser) options(r *pending) {
 	p.cost(r)
 	r.Mode, _ = word(p, f["mode"], "mode", ParseMode)
 	r.OnFailure, _ = word(p, f["on_failure"], "on_failure", ParseFailure)
+	r.Priority, _ = word(p, f["priority"], "priority", ParsePriority)
 	r.OnExpiry, _ = word(p, f["on_expiry"], "on_expiry", ParseExpiry)
 	if unit, ok := p.text(f["unit"], "unit", maxText); ok {
 		if err := ValidateUnit(unit); err != nil {

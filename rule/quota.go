@@ -83,6 +83,9 @@ func (c *Entry) Compile(q Quota) ([]*weir.Compiled, error) {
 		if cost := max(c.Cost, 1); cost > limit.Capacity() && limit.Algorithm() != weir.InFlight {
 			return nil, invalidQuota("limit", "%s", tooCostly(cost, limit.Capacity()))
 		}
+		if wrong := c.tooSmall(limit); wrong != "" {
+			return nil, invalidQuota("limit", "%s", wrong)
+		}
 	}
 	return compiled, nil
 }

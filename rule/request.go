@@ -14,6 +14,10 @@ type Request struct {
 	// use; see [Hit.Identities].
 	OtherUsers, OtherAPIKeys []string
 
+	// Priority is how important the request is; it must be trustworthy. Default that of the
+	// rules that apply to it, else Normal.
+	Priority Priority
+
 	// Method is compared in upper case, because some servers accept "post" for POST.
 	Method string
 

@@ -51,6 +51,15 @@ type Rule struct {
 	// Shape turns a leaky_bucket into a queue that delays requests.
 	Shape bool
 
+	// Priority is that of the requests to which the rule applies. If several rules apply,
+	// the highest counts; a priority of the request itself takes precedence. Rules that do
+	// not deny have no say. Default none.
+	Priority Priority
+
+	// Shares are how much of each limit of the rule the requests of each priority can use.
+	// Default all of it.
+	Shares Shares
+
 	// Tiers are quotas by the tier of the request. They inherit Zone and Starts from Quota,
 	// and nothing else, not even the burst.
 	Tiers map[string]Quota
@@ -138,6 +147,10 @@ type Quota struct {
 
 	// Concurrency is how many requests can be in flight. Default 0: any number.
 	Concurrency int64
+
+	// Priority is that of the requests of a tier or of a client with an override. Default
+	// that of the rule.
+	Priority Priority
 
 	// Zone is the name of a time zone, such as "Asia/Shanghai". It makes hours, days and weeks
 	// periods of the calendar, which months and years always are. Default that of the rule;

@@ -117,6 +117,8 @@ var summaryFields = []summaryField{
 	{name: "concurrency", show: true, without: "none"},
 	{name: "hold_ttl", show: true, without: duration.Format(weir.DefaultHoldTTL)},
 	{name: "wait", show: true, without: "none"},
+	{name: "priority", show: true, without: "none"},
+	{name: "shares", without: "none"},
 	{name: "algorithm", show: true, without: weir.TokenBucket.String()},
 	{name: "mode", show: true, without: Enforce.String()},
 	{name: "on_failure", show: true, without: Open.String()},

@@ -53,6 +53,8 @@ type Entry struct {
 	tiers     map[string]quota
 	overrides map[string]quota
 
+	tierPriorities, overridePriorities map[string]Priority // nil if there are none
+
 	denials, penalty *weir.Compiled
 
 	when, estimate, actual Expression // nil if there is none

@@ -139,7 +139,7 @@ func (p *parser) checkLimits(r *pending) {
 		p.checkQuota(r, q)
 	}
 	p.checkConcurrency(r)
-	if !limited {
+	if !limited && !r.isPrioritizing() {
 		p.errorf("E024", r.fields["limit"].Place, "limit", "the rule limits no client; write a limit, or one for a tier, or remove the rule")
 	}
 }
@@ -171,6 +171,12 @@ func (p *parser) checkQuota(r *pending, q placedQuota) {
 			continue
 		}
 		capacity = min(capacity, compiled.Capacity())
+		p.checkShares(r, q, compiled)
+	}
+	if q.Concurrency > 0 {
+		if compiled, err := r.places(q.Quota).Compile(); err == nil {
+			p.checkShares(r, q, compiled)
+		}
 	}
 	if cost := max(r.Cost, 1); cost > capacity && !q.Unlimited {
 		at, field := q.at, q.whose

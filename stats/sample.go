@@ -179,7 +179,7 @@ func (l *limit) usage(res *engine.Result, allowed bool) int {
 	case !res.Allowed:
 		return limitDenied
 	case allowed:
-		return int(frame.Slot(uint64(max(res.Limit-res.Remaining, 0))))
+		return int(frame.Slot(uint64(res.Used())))
 	}
 	return limitOther
 }

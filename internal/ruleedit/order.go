@@ -14,7 +14,7 @@ var documentOrder = func() *fieldOrder {
 	weights := &fieldOrder{fields: rule.Fields("weights")}
 	tokens := &fieldOrder{fields: rule.Fields("tokens"), in: map[string]*fieldOrder{"weights": weights, "models": {each: weights}}}
 	one := &fieldOrder{fields: rule.Fields("rule"), in: map[string]*fieldOrder{
-		"match": {fields: rule.Fields("match")}, "cost": {fields: rule.Fields("cost")}, "count": {fields: rule.Fields("count")}, "tokens": tokens, "penalty": {fields: rule.Fields("penalty")}, "wait": {fields: rule.Fields("wait")}, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
+		"match": {fields: rule.Fields("match")}, "shares": {fields: rule.Fields("shares")}, "cost": {fields: rule.Fields("cost")}, "count": {fields: rule.Fields("count")}, "tokens": tokens, "penalty": {fields: rule.Fields("penalty")}, "wait": {fields: rule.Fields("wait")}, "deny": {fields: rule.Fields("deny")}, "tiers": quotas, "overrides": quotas,
 	}}
 	list := &fieldOrder{fields: rule.Fields("list")}
 	return &fieldOrder{in: map[string]*fieldOrder{"rules": {each: one}, "exempt": list, "block": list}}

@@ -7,7 +7,7 @@ export const algorithms = ['token_bucket', 'fixed_window', 'sliding_window', 'sl
 
 const fields = [
   'id', 'description', 'match', 'key', 'algorithm', 'limit', 'limits', 'burst', 'zone', 'starts', 'buckets', 'shape', 'concurrency', 'hold_ttl', 'wait',
-  'tiers', 'overrides',
+  'priority', 'shares', 'tiers', 'overrides',
   'mode', 'on_failure', 'count_denied', 'cost', 'count', 'unit', 'on_expiry', 'tokens', 'penalty', 'warn', 'deny',
 ]
 
@@ -78,31 +78,23 @@ export function calendar(of: { zone?: string; starts?: string | number }): strin
   return (of.zone === undefined ? '' : ' zone ' + of.zone) + (of.starts === undefined ? '' : ' starts ' + of.starts)
 }
 
+// options are what a limit may have besides.
+export const options = ['burst', 'zone', 'starts', 'concurrency', 'priority'] as const
+
 // quota writes a tier's or a client's limit: "1000/1m burst 2000", "50/1s, 10000/1d",
-// "10000/month starts 15", "100/1m concurrency 5".
+// "10000/month starts 15", "100/1m concurrency 5 priority high".
 export function quota(of: Quota): string {
   if (typeof of === 'string' || Array.isArray(of)) return words(of)
-  return (limits(of) + (of.burst === undefined ? '' : ' burst ' + of.burst) + calendar(of) + (of.concurrency === undefined ? '' : ' concurrency ' + of.concurrency)).trim()
+  return [limits(of), ...options.flatMap((name) => (of[name] === undefined ? [] : [name, of[name]]))].join(' ').trim()
 }
 
 // fromQuota is the other way round.
 export function fromQuota(text: string): Quota {
-  const options: { burst?: number; zone?: string; starts?: string | number; concurrency?: number } = {}
-  for (let rest = text; ; ) {
-    const found = /(?:^|\s+)(?:burst\s+(\d+)|zone\s+(\S+)|starts\s+(\S+)|concurrency\s+(\d+))\s*$/.exec(rest)
-    if (!found) {
-      const all = fromWords(rest) ?? ''
-      if (Object.keys(options).length === 0) return all
-      if (all === '' && options.concurrency !== undefined) return options
-      return Array.isArray(all) ? { limits: all, ...options } : { limit: all, ...options }
-    }
-    const [, burst, zone, starts, concurrency] = found
-    if (burst !== undefined) options.burst = Number(burst)
-    if (zone !== undefined) options.zone = zone
-    if (starts !== undefined) options.starts = /^\d+$/.test(starts) ? Number(starts) : starts
-    if (concurrency !== undefined) options.concurrency = Number(concurrency)
-    rest = rest.slice(0, found.index)
-  }
+  const found = /(?:^|\s+)(burst|zone|starts|concurrency|priority)\s+(\S+)\s*$/.exec(text)
+  if (!found) return fromWords(text) ?? ''
+  const [, name = '', value = ''] = found
+  const rest = fromQuota(text.slice(0, found.index))
+  return { ...(typeof rest !== 'string' ? (Array.isArray(rest) ? { limits: rest } : rest) : rest && { limit: rest }), [name]: Number(value) || value } as Quota
 }
 
 // times is a limit so many times as high, and at least 1: "100/1m" and 2 are "200/1m". What

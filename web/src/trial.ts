@@ -6,7 +6,7 @@ import type { LimitUsage } from './api/limits'
 import type { Quota, Rule } from './api/types'
 import { amend } from './edits'
 import { period } from './format'
-import { isCalendar, limitList } from './rule'
+import { isCalendar, limitList, options } from './rule'
 
 // isBucket is whether the limit of a rule with such a period is a bucket.
 export const isBucket = (rule: Rule, seconds: number): boolean =>
@@ -35,13 +35,13 @@ interface Limits {
   zone?: string
   starts?: string | number
   concurrency?: number
+  priority?: string
 }
 
 function asQuota(of: Quota | Rule): Limits {
   if (typeof of === 'string') return { limit: of }
   if (Array.isArray(of)) return { limits: of }
-  const { limit, limits, burst, zone, starts, concurrency } = of
-  return Object.fromEntries(Object.entries({ limit, limits, burst, zone, starts, concurrency }).filter(([, value]) => value !== undefined))
+  return Object.fromEntries((['limit', 'limits', ...options] as const).flatMap((name) => (of[name] === undefined ? [] : [[name, of[name]]])))
 }
 
 function changed(of: Limits, rule: Rule, seconds: number, units: number): Limits {

@@ -2,7 +2,7 @@
 
 export type Words = string | string[]
 
-export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number; concurrency?: number }
+export type Quota = string | string[] | { limit?: string; limits?: string[]; burst?: number; zone?: string; starts?: string | number; concurrency?: number; priority?: string }
 
 export interface Rule {
   id: string
@@ -20,6 +20,8 @@ export interface Rule {
   concurrency?: number
   hold_ttl?: string
   wait?: string | { up_to?: string; queued?: number }
+  priority?: string
+  shares?: Record<string, string>
   tiers?: Record<string, Quota>
   overrides?: Record<string, Quota>
   mode?: string

@@ -153,6 +153,7 @@ export const problems: Record<string, string> = {
   E031: '惩罚期无法解析。写时长，如 15m，或 {after: 3, within: 1m, for: 15m}。',
   E034: '阈值无法解析。写 1% 到 100% 的整数百分比，最多 4 个，如 warn: [80%, 95%]。',
   E035: '并发限制无法解析。concurrency 写整数；hold_ttl 写 1s 到 24h；只用于限额的字段要去掉，或加上 limit。',
+  E036: '份额不可用。low、normal、high 各写 0.1% 到 100%；优先级高的不能更小，并容得下一个请求。',
   E037: '等待无法解析。写 2s，或 {up_to: 2s, queued: 100}；要有 concurrency。',
   W000: '问题太多，只显示前一千个。先改正这些，再检查一次。',
   W001: '白名单包含了整个地址族，所有规则都不会生效。只写你信任的网段；试运行请用 mode: shadow。',
