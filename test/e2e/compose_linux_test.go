@@ -68,7 +68,7 @@ func TestCompose(t *testing.T) {
 	data := t.TempDir()
 	args := slices.Clone(weir.Command)
 	for i, arg := range args {
-		args[i] = strings.Replace(arg, "redis://redis:6379", "redis://"+redis.Addr, 1)
+		args[i] = strings.Replace(arg, "redis://redis:6379", "redis://"+redis.Addr+"?timeout=10s", 1)
 	}
 	environment := []string{"WEIR_HTTP=127.0.0.1:0", "WEIR_GRPC=127.0.0.1:0"}
 	for name, value := range weir.Environment {

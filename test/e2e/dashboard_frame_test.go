@@ -62,16 +62,12 @@ func TestDashboardSharesStream(t *testing.T) {
 			t.Fatalf("window %d cannot be seen: %v", i, err)
 		}
 	}
-	if n := streams.Load(); n != 1 {
-		t.Errorf("there are %d streams", n)
-	}
+	waitFor(t, "a single stream", func() bool { return streams.Load() == 1 })
 	keepAsking(t, p.URL, loginRequest)
 	allGoOn(t, tabs)
 	tabs[0].run("leave", chromedp.Navigate("about:blank"))
 	allGoOn(t, tabs[1:])
-	if n := streams.Load(); n != 1 {
-		t.Errorf("after one was closed, there are %d streams", n)
-	}
+	waitFor(t, "a single stream after one was closed", func() bool { return streams.Load() == 1 })
 }
 
 // allGoOn waits until each chart has a second that none had before.

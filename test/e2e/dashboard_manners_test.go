@@ -136,7 +136,7 @@ func TestDashboardAlertTest(t *testing.T) {
 // so. When it is back, the page goes on.
 func TestDashboardStoreLost(t *testing.T) {
 	redis := testredis.Start(t)
-	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr, "--queue", "mail=1/1h,capacity=10")
+	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr+"?timeout=10s", "--queue", "mail=1/1h,capacity=10")
 	page := b.open(p.URL, "")
 	spike(t, p.URL)
 	page.see(id("denied-clients"), "ip:192.0.2.1")

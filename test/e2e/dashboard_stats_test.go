@@ -191,7 +191,7 @@ func (p *tab) drag() {
 // again shows, too. The list of rules goes on to show those in force.
 func TestDashboardDegraded(t *testing.T) {
 	redis := testredis.Start(t)
-	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr)
+	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr+"?timeout=10s")
 	page := b.open(p.URL, "")
 	page.see(id("tile-store"), "up")
 	keepAsking(t, p.URL, loginRequest)
@@ -219,7 +219,7 @@ func TestDashboardDegraded(t *testing.T) {
 // its data.
 func TestDashboardRulesInForce(t *testing.T) {
 	redis := testredis.Start(t)
-	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr, "--rules", "redis")
+	p, b, _ := dashboard(t, dashboardRules, "--store", "redis://"+redis.Addr+"?timeout=10s", "--rules", "redis")
 	c := client(t)
 	if a := ask(t, c, "PUT", p.URL+"/v1/rules", dashboardRules, "If-Match", "*"); a.Status != http.StatusOK {
 		t.Fatalf("%d %s", a.Status, a.Text)
@@ -368,23 +368,23 @@ func TestDashboardCounters(t *testing.T) {
 			t.Fatalf("%s: %s", path, a.Text)
 		}
 	}
-	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 41.5}, {"name": "<img src=x>,likes", "window": "day"}]}`)
-	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "distinct": true, "members": ["alice", "bob", "alice"]}]}`)
+	send("/v1/counters/add", `{"add": [{"name": "views", "window": "year", "by": 41.5}, {"name": "<img src=x>,likes", "window": "year"}]}`)
+	send("/v1/counters/add", `{"add": [{"name": "views", "window": "year", "distinct": true, "members": ["alice", "bob", "alice"]}]}`)
 	send("/v1/distributions/observe", `{"observe": [{"name": "ms", "values": [40, 47, 47, 480]}]}`)
 	send("/v1/boards/score", `{"board": {"name": "week"}, "score": [{"member": "alice", "by": 7}, {"member": "bob\u202e", "by": 9}]}`)
-	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp", "lamp", "chair"]}`)
-	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 60, "threshold": 2}, "items": ["lamp"]}`)
+	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 3600, "threshold": 2}, "items": ["lamp", "lamp", "chair"]}`)
+	send("/v1/hot/hit", `{"list": {"name": "goods", "window_s": 3600, "threshold": 2}, "items": ["lamp"]}`)
 	for range 3 {
 		send("/v1/queues/mail/push", `{"payload": "hello"}`)
 	}
 	page := b.open(p.URL, "#/counters")
 	page.see(id("answer-queues")+" tr[data-queue=mail]", "3 / 10")
 	page.fill(id("ask-name"), "views\n<img src=x>,likes\nnobody")
-	page.choose(id("ask-window"), "day")
+	page.choose(id("ask-window"), "year")
 	page.see("tr[data-counter=views]", "41.5")
 	page.see(id("answer-counters"), "<img src=x>,likes")
 	page.see("tr[data-counter=nobody]", "0")
-	send("/v1/counters/add", `{"add": [{"name": "views", "window": "day", "by": 0.5}]}`)
+	send("/v1/counters/add", `{"add": [{"name": "views", "window": "year", "by": 0.5}]}`)
 	page.see("tr[data-counter=views]", "42")
 
 	page.press(id("ask-distinct"))
@@ -398,7 +398,7 @@ func TestDashboardCounters(t *testing.T) {
 	page.see(id("answer-board")+" tr:first-child", "bob⟨202E⟩")
 	page.see(id("answer-board")+" tr[data-member=alice]", "7")
 	page.fill(id("ask-hot"), "goods")
-	page.fill(id("ask-hot_window_s"), "60")
+	page.fill(id("ask-hot_window_s"), "3600")
 	page.fill(id("ask-hot_threshold"), "2")
 	page.see("tr[data-item=lamp]", "hot")
 	page.fill(id("ask-zone"), "Nowhere/Land")

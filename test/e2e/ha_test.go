@@ -38,7 +38,7 @@ type ha struct {
 var haNames = [haInstances]string{"one", "two", "three"}
 
 func startHA(t *testing.T) *ha {
-	h := &ha{t: t, dir: t.TempDir(), cluster: testredis.StartCluster(t)}
+	h := &ha{t: t, dir: t.TempDir(), cluster: testredis.StartSteadyCluster(t)}
 	write(t, h.dir, "rules.yaml", fmt.Sprintf("rules: [{id: api, key: user, algorithm: sliding_log, limit: %d/1h, on_failure: local}]", haLimit))
 	for i := range haInstances {
 		h.addresses = append(h.addresses, freeAddress(t))
@@ -48,16 +48,18 @@ func startHA(t *testing.T) *ha {
 	h.url, h.admin = "http://"+public, filepath.Join(h.dir, "admin.sock")
 	away := adopt(t, h.dir, "ha/unavailable.http")
 	file := adopt(t, h.dir, "ha/haproxy.cfg", "10.0.0.11:8080", h.addresses[0], "10.0.0.12:8080", h.addresses[1], "10.0.0.13:8080", h.addresses[2],
-		"127.0.0.1:8080", public, "/run/haproxy/admin.sock", h.admin, "/run/haproxy/checks.sock", filepath.Join(h.dir, "checks.sock"), "/etc/haproxy/unavailable.http", away, "timeout server 5s", "timeout server 2s")
+		"127.0.0.1:8080", public, "/run/haproxy/admin.sock", h.admin, "/run/haproxy/checks.sock", filepath.Join(h.dir, "checks.sock"), "/etc/haproxy/unavailable.http", away,
+		"inter 500ms fall 2", "inter 500ms fall 20") // a weir that stands still for a second is not gone
 	run(t, h.dir, program(t, "haproxy"), []string{"-db", "-f", file}, []string{public, h.admin})
 	return h
 }
 
-// startWeir is also for one that comes back. A check may take a second, so that a busy
-// machine does not look like an outage; a Redis that was killed is felt at once.
+// startWeir is also for one that comes back. A check may take seconds, though fewer than HAProxy
+// waits, so that a busy machine does not look like an outage; a Redis that was killed is felt at
+// once.
 func (h *ha) startWeir(i int) *process {
 	return start(h.t, h.dir, "serve", "--http", h.addresses[i], "--rules", "rules.yaml", "--instances", fmt.Sprint(haInstances),
-		"--store", "redis+cluster://"+strings.Join(h.cluster.Addrs, ",")+"?timeout=1s")
+		"--store", "redis+cluster://"+strings.Join(h.cluster.Addrs, ",")+"?timeout=4s")
 }
 
 // tell gives HAProxy a command, and returns the answer.
@@ -283,6 +285,7 @@ func TestHighAvailability(t *testing.T) {
 	// A Redis master dies. Its users go on with a share at each weir, and what it had
 	// not yet told its replica is forgotten.
 	slot := h.cluster.SlotOf("{user:redis-0}")
+	h.cluster.SetNodeTimeout(time.Second)
 	l = h.phase("redis", func() {
 		master := h.cluster.MasterOf(slot)
 		master.Kill()
@@ -298,6 +301,7 @@ func TestHighAvailability(t *testing.T) {
 	}
 
 	// All weirs are replaced, one after the other.
+	h.cluster.SetNodeTimeout(time.Minute)
 	h.phase("roll", func() {
 		for i, name := range haNames {
 			h.tell("set server checks/" + name + " state drain")

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"testing"
 )
 
@@ -50,9 +51,11 @@ http {
 }
 `
 
+// A weir on a busy machine does not answer within the time that the examples give it, and would
+// be taken for one that is gone. So each of them waits longer here.
 func startNginx(t *testing.T, f *fleet, closed bool) {
 	dir := t.TempDir()
-	replaced := f.replaced()
+	replaced := append(f.replaced(), "proxy_connect_timeout 200ms", "proxy_connect_timeout 5s", "proxy_read_timeout 1s", "proxy_read_timeout 5s")
 	if closed {
 		replaced = append(replaced, "        error_page 502 504 = @open;\n", "")
 	}
@@ -77,7 +80,7 @@ func startCaddy(t *testing.T, f *fleet, closed bool) {
 		replaced = append(replaced, string(regexp.MustCompile(`(?s)\thandle_errors \{.*\n\t\}\n`).Find(src)), "")
 	}
 	replaced = append(replaced, "127.0.0.1:8080", f.weir, "127.0.0.1:9000", f.application.address(), "http://:8000", "http://:"+port,
-		"{\n\tservers {", "{\n\tadmin off\n\tservers {")
+		"{\n\tservers {", "{\n\tadmin off\n\tservers {", "dial_timeout 200ms", "dial_timeout 5s", "response_header_timeout 1s", "response_header_timeout 5s")
 	file := adopt(t, dir, "caddy/Caddyfile", replaced...)
 	run(t, dir, program(t, "caddy"), []string{"run", "--config", file, "--adapter", "caddyfile"}, []string{f.public})
 }
@@ -85,12 +88,13 @@ func startCaddy(t *testing.T, f *fleet, closed bool) {
 func startHAProxy(t *testing.T, f *fleet, closed bool) {
 	dir := t.TempDir()
 	socket := []string{"/run/haproxy/weir.sock", filepath.Join(dir, "weir.sock")}
-	lua := socket
+	lua := append(slices.Clone(socket), "timeout = 2000", "timeout = 20000")
 	if closed {
 		lua = append(lua, "open_without_weir = true", "open_without_weir = false")
 	}
 	script := adopt(t, dir, "haproxy/weir.lua", lua...)
-	file := adopt(t, dir, "haproxy/haproxy.cfg", append(f.replaced(), append(socket, "/etc/haproxy/weir.lua", script)...)...)
+	file := adopt(t, dir, "haproxy/haproxy.cfg", append(f.replaced(), append(socket, "/etc/haproxy/weir.lua", script,
+		"timeout connect 200ms", "timeout connect 5s", "timeout server 1s", "timeout server 5s", "inter 1s fall 2", "inter 1s fall 30")...)...)
 	run(t, dir, program(t, "haproxy"), []string{"-db", "-f", file}, []string{f.public})
 }
 

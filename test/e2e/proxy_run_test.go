@@ -165,7 +165,7 @@ func (a *application) address() string { return a.Listener.Addr().String() }
 
 // patience is how long a client waits for an answer: long for a busy machine, and
 // short beside a hang.
-const patience = 10 * time.Second
+const patience = time.Minute
 
 // clientFrom is a client with an address of its own.
 func clientFrom(ip string) *http.Client {

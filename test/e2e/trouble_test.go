@@ -58,7 +58,7 @@ func TestFailedStarts(t *testing.T) {
 			if !strings.Contains(c.args, "--grpc") {
 				args = append(args, "--grpc", "127.0.0.1:0")
 			}
-			ctx, cancel := context.WithTimeout(t.Context(), time.Minute) // or one that starts would never end
+			ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute) // or one that starts would never end
 			defer cancel()
 			cmd := exec.CommandContext(ctx, filepath.Join(bin, "weir"), args...)
 			cmd.Dir = dir
