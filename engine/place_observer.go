@@ -36,7 +36,7 @@ func (e *Engine) observeReached(v *Verdict) {
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
 			for _, o := range e.placeObservers {
-				o.Places(r.Rule.ID).Reach(r.Limit - r.Remaining)
+				o.Places(r.Rule.ID).Reach(r.Used())
 			}
 		}
 	}

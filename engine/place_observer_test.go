@@ -145,3 +145,10 @@ func TestPlacesOfDenied(t *testing.T) {
 		}
 	}
 }
+
+// What a request leaves for others is not in flight.
+func TestPlacesWithShares(t *testing.T) {
+	f, book := observedFlights(t, "rules: [{id: api, key: user, concurrency: 10, shares: {low: 20%, normal: 50%}}]")
+	defer end(f.begin(alice))
+	book.must(t, "api reach 1", "api take")
+}

@@ -153,3 +153,17 @@ func BenchmarkCheck(b *testing.B) {
 type nobody struct{}
 
 func (nobody) Observe(*rule.Request, *engine.Verdict, time.Duration) {}
+
+// What it costs to count a request in flight, from its place to its end.
+func BenchmarkPlaces(b *testing.B) {
+	d := newDesk(b, inFlightRules)
+	b.ReportAllocs()
+	b.RunParallel(func(p *testing.PB) {
+		for p.Next() {
+			c := d.Places("api")
+			c.Reach(5)
+			c.Take()
+			c.Leave(time.Millisecond)
+		}
+	})
+}

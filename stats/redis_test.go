@@ -29,6 +29,9 @@ func TestInstancesAddUp(t *testing.T) {
 		all = append(all, r)
 	}
 	c := table.Rules()[0]
+	for _, r := range all {
+		r.Places(c.ID).Take() // and never leaves
+	}
 	for range 25 {
 		for i, r := range all {
 			v := &engine.Verdict{Allowed: true, Results: []engine.Result{{Rule: c, Asked: true, Key: fmt.Sprint("user:", i), Decision: weir.Decision{Allowed: i > 0}}}}
@@ -36,6 +39,7 @@ func TestInstancesAddUp(t *testing.T) {
 				r.Observe(&alice, v, time.Millisecond)
 			}
 			r.ObserveUpstream("shop", 200, time.Second, nil)
+			r.Places(c.ID).Reach(int64(10 * i))
 			r.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: c.ID, Reserved: 4, Used: 2}}})
 		}
 		clock.advance(time.Second)
@@ -53,6 +57,9 @@ func TestInstancesAddUp(t *testing.T) {
 		}
 		if s.Requests.Allowed != 150 || s.QPS != 6 || s.Decision.Count != 150 || s.Upstream.Requests != 75 || s.Rules[0].Counts.Denied != 25 || s.Rules[0].Decision.Count != 150 {
 			t.Errorf("%+v", s)
+		}
+		if in := s.Rules[0].InFlight; in == nil || in.Mean != 3 || in.Highest != 20 {
+			t.Errorf("in flight: %+v", in)
 		}
 		holds, err := r.Holds(t.Context(), HoldsQuery{Rule: c.ID, From: noon, To: clock.now()})
 		if err != nil || holds.Total.Settled != 75 || holds.Total.Reserved != 300 || holds.Total.Used != 150 || holds.Total.Ratio(0.9) != 0.5 {
