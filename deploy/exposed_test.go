@@ -46,6 +46,7 @@ func everything(t *testing.T) exposed {
 		t.Fatal(err)
 	}
 	play(t, m)
+	m.ObserveProtection(func() engine.Protection { return engine.Protection{} })
 	m.ObserveHold(engine.HoldEvent{Kind: engine.SettledHold, Parts: []engine.SettledPart{{Rule: "open", Reserved: 2, Used: 1}}})
 	for _, status := range []int{100, 200, 300, 400, 500} {
 		m.ObserveHTTP("/", status, time.Second)

@@ -39,7 +39,7 @@ type Cause uint8
 
 const (
 	QuotaExceeded   Cause = iota // a limit denies the request
-	ReducedCapacity              // the store is unavailable, or too many requests are delayed
+	ReducedCapacity              // the store is unavailable, too many requests are delayed, or there is an overload
 	ClientBlocked                // the client is on the block list
 	InvalidRequest               // the request is invalid
 )
@@ -64,6 +64,8 @@ func Describe(v *Verdict) Denial {
 		return Denial{Verdict: v, Cause: ClientBlocked, Detail: "This client is blocked."}
 	case Unavailable:
 		return unavailable(v)
+	case Overloaded:
+		return DescribeOverload(v)
 	}
 	d := Denial{Verdict: v, Policies: v.names(func(r *Result) bool { return !r.Allowed })}
 	if r := v.Speaker(); r != nil {

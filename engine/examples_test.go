@@ -182,6 +182,11 @@ var examples = map[string][]ask{
 	"llm.yaml": { // test/llm has the tokens
 		{0, 700, on("POST", "/v1/chat/completions", nil), 600, "requests"},
 	},
+	"dangers.yaml": {
+		{0, 30, on("GET", "/", nil), 20, "client-in-flight"},
+		{2 * time.Minute, 15, on("GET", "/search", nil), 10, "search"},
+		{4 * time.Minute, 15, on("POST", "/login", nil), 10, "failed-logins"},
+	},
 	"quickstart.yaml": {
 		{0, 8, on("POST", "/api/login", nil), 5, "login"},
 		{0, 250, on("GET", "/api/x", nil), 195, "api"},

@@ -6,6 +6,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/protect"
 	"github.com/weirhq/weir/rule"
 )
 
@@ -25,6 +26,7 @@ type Gate struct {
 	patience func(context.Context) time.Duration
 	most     int64
 	delayed  atomic.Int64
+	shedder  *protect.Shedder // nil if nothing is shed
 }
 
 // NewGate returns a gate that delays at most maxDelayed requests at the same time, or

@@ -115,10 +115,11 @@ const (
 	Exempt                    // the client is on the exempt list
 	Blocked                   // the client is on the block list
 	Unavailable               // the store is unavailable, and a rule fails closed
+	Overloaded                // the process has shed the request; see [Gate.Protect]
 )
 
 func (r Reason) String() string {
-	return [...]string{"limits", "exempt", "blocked", "unavailable"}[r]
+	return [...]string{"limits", "exempt", "blocked", "unavailable", "overloaded"}[r]
 }
 
 // Result is the result of one limit of a rule.

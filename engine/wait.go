@@ -58,6 +58,9 @@ func (e *Engine) wakeAll(v *Verdict) {
 // charge does what the engine's does. But a request that would be denied, and only because there
 // is no place, waits for one if the rule says so.
 func (g *Gate) charge(ctx context.Context, in *installed, v *Verdict) error {
+	if g.sheds(v) {
+		return nil
+	}
 	if v.waitUpTo == 0 {
 		return g.engine.charge(ctx, in, v)
 	}

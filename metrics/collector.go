@@ -73,7 +73,7 @@ var always = []*prometheus.Desc{
 	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
 	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, inFlightDesc, inFlightSecondsDesc, warningsDesc, expressionsDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
-	adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc,
+	adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc, protectDesc, protectShedDesc,
 }
 
 // Describe implements [prometheus.Collector].
@@ -117,6 +117,7 @@ func (c *collector) Collect(ch chan<- prometheus.Metric) {
 		collectRESP(ch, c.options.RESP())
 	}
 	c.collectAdaptive(ch)
+	c.collectProtection(ch)
 	if c.options.Statistics != nil {
 		s := c.options.Statistics()
 		counter(ch, lostDesc, uint64(s.Lost))

@@ -174,6 +174,8 @@ type Metrics struct {
 	version    int64
 	since      time.Time
 
+	protections protections
+
 	reloadFailed atomic.Uint64
 	rulesStale   atomic.Bool // there are newer rules that cannot be used
 	envoyStale   atomic.Bool // there is a newer configuration for Envoy that cannot be used

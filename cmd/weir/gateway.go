@@ -5,14 +5,17 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/app"
 	"github.com/weirhq/weir/internal/gateway"
+	"github.com/weirhq/weir/internal/protect"
 )
 
 func newGateway() *cobra.Command {
 	f := &serverFlags{}
 	g := &app.Gateway{}
 	var upstreams, adaptive []string
+	var protection string
 	cmd := &cobra.Command{
 		Use:   "gateway --upstream route",
 		Short: "Run a reverse proxy that applies the limits",
@@ -42,6 +45,13 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 			if err := gateway.SetAdaptive(g.Routes, adaptive); err != nil {
 				return usage("--adaptive: %w", err)
 			}
+			if protection != "" {
+				limits, err := protect.Parse(protection)
+				if err != nil {
+					return usage("--protect: %w", err)
+				}
+				g.Protect = engine.Protect(limits)
+			}
 			o.Gateway = g
 			return f.serve(cmd, o)
 		},
@@ -49,6 +59,7 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 	flags := cmd.Flags()
 	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [[host][/path]=]url[,url…] (repeatable, required)")
 	flags.StringArrayVar(&adaptive, "adaptive", nil, "limit the requests in flight to each upstream by how many it can answer, between a minimum and a maximum (`limits`): [route=]min-max, for example 5-1000 (repeatable)")
+	flags.StringVar(&protection, "protect", "", "shed requests, low priority first, while the process or its cgroup uses more (`shares`): cpu=85%,memory=90%")
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
 	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it, the gateway uses plain HTTP")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")

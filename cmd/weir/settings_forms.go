@@ -17,7 +17,7 @@ type flagValue struct{ flag, text string }
 // form reads a mapping that the configuration file can have where a flag has a text.
 type form func(*document.Element) ([]flagValue, error)
 
-var forms = map[string]form{"upstream": routeForm, "adaptive": boundsForm}
+var forms = map[string]form{"upstream": routeForm, "adaptive": boundsForm, "protect": protectForm}
 
 // values are what a member of the file sets: one value, or a list. The form may be nil.
 func values(flag string, e *document.Element, f form) ([]flagValue, error) {
@@ -111,6 +111,22 @@ func boundsForm(e *document.Element) ([]flagValue, error) {
 		err = errors.New("min and max are required; write for example {min: 5, max: 1000}")
 	}
 	return []flagValue{{"adaptive", least + "-" + most}}, err
+}
+
+// protectForm reads {cpu: 85%, memory: 90%}.
+func protectForm(e *document.Element) ([]flagValue, error) {
+	var shares []string
+	share := func(name string) func(*document.Element) error {
+		return func(e *document.Element) error {
+			if !e.IsScalar() {
+				return fmt.Errorf("%s: this is %s; write a percentage, for example 85%%", name, e.Describe())
+			}
+			shares = append(shares, name+"="+e.Text)
+			return nil
+		}
+	}
+	err := members(e, map[string]func(*document.Element) error{"cpu": share("cpu"), "memory": share("memory")})
+	return []flagValue{{"protect", strings.Join(shares, ",")}}, err
 }
 
 // members reads a mapping with these names.

@@ -86,3 +86,18 @@ func TestPlacesWithinBounds(t *testing.T) {
 		}
 	}
 }
+
+// Places beyond the limit are not beyond the maximum.
+func TestPlacesBeyondTheLimit(t *testing.T) {
+	l := New(5, 40)
+	l.limit = 40
+	l.demand.several = true
+	l.demand.above[priority.High], l.demand.upTo[priority.High] = 0.1, little
+	if p := l.places(priority.High); p != 40 {
+		t.Errorf("%d places", p)
+	}
+	l.demand.above[priority.Low], l.demand.upTo[priority.Low] = 1.3, 2
+	if p := l.places(priority.Low); p != 15 { // half of what is not left for others
+		t.Errorf("%d places", p)
+	}
+}

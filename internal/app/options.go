@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/certs"
 	"github.com/weirhq/weir/internal/gateway"
@@ -189,8 +190,9 @@ type Gateway struct {
 	// Options of the proxy. Limit, Observe and Logger are filled in.
 	gateway.Options
 
-	// MaxDelayed is as in httplimit.Options.
+	// MaxDelayed and Protect are as in httplimit.Options.
 	MaxDelayed int
+	Protect    engine.Protect
 }
 
 // ready fills in defaults, and reports everything that is wrong.

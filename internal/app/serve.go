@@ -136,7 +136,7 @@ func (a *App) limits() httplimit.Options {
 func (a *App) newGateway() (*gateway.Gateway, error) {
 	o := a.options.Gateway
 	how := a.limits()
-	how.MaxDelayed = o.MaxDelayed
+	how.MaxDelayed, how.Protect = o.MaxDelayed, o.Protect
 	limit, err := httplimit.New(a.engine, how)
 	if err != nil {
 		return nil, err

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"github.com/weirhq/weir/internal/adaptive"
-	"github.com/weirhq/weir/internal/priority"
 )
 
 // SetAdaptive sets Adaptive of routes by settings such as "5-1000", for all routes, or
@@ -76,7 +75,7 @@ func (x *exchange) acquire() bool {
 		return true
 	}
 	now := x.gateway.now()
-	if x.placed = l.Acquire(now, priority.Normal); !x.placed {
+	if x.placed = l.Acquire(now, x.class); !x.placed {
 		x.choice.overloaded(now, x.gateway)
 	}
 	return x.placed

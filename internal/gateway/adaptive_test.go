@@ -167,3 +167,44 @@ func TestSetAdaptive(t *testing.T) {
 		}
 	}
 }
+
+// Of four places, one is left for critical requests, if some come.
+func TestAdaptiveLimitByPriority(t *testing.T) {
+	hold := make(chan struct{})
+	free := sync.OnceFunc(func() { close(hold) })
+	defer free()
+	r, err := ParseRoute(upstream(t, func(_ http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/low/hold" {
+			<-hold
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Adaptive = adaptive.Bounds{Min: 4, Max: 4}
+	b := newStand(t, setup{options: Options{Routes: []Route{r}}, rules: `rules:
+  - {id: low, match: {path: /low/**}, key: ip, limit: 1000000/1s, priority: low}
+  - {id: critical, match: {path: /critical}, key: ip, limit: 1000000/1s, priority: critical}`})
+	for i := range 600 {
+		path := "/low/x"
+		if i%20 == 0 {
+			path = "/critical"
+		}
+		if r := b.get(path); r.StatusCode != 200 {
+			t.Fatalf("%s: %d %s", path, r.StatusCode, r.body)
+		}
+	}
+	var done sync.WaitGroup
+	for n := range 3 {
+		done.Go(func() { b.get("/low/hold") })
+		waitFor(t, "it is held", func() bool { return b.inFlight() == n+1 })
+	}
+	if r := b.get("/low/x"); r.StatusCode != 503 {
+		t.Errorf("low: %d", r.StatusCode)
+	}
+	if r := b.get("/critical"); r.StatusCode != 200 {
+		t.Errorf("critical: %d %s", r.StatusCode, r.body)
+	}
+	free()
+	done.Wait()
+}

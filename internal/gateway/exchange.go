@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/priority"
 )
 
 // exchange is one request on its way, and the context under which it goes: what is
@@ -27,9 +28,10 @@ type exchange struct {
 	choice  choice
 	tried   []*target
 	room    [maxTries]*target // of tried
-	placed  bool              // it has a place in the adaptive limit of the choice
-	upgrade bool              // the client asked for a WebSocket
-	body    *body             // nil if the request has none
+	class   priority.Class
+	placed  bool  // it has a place in the adaptive limit of the choice
+	upgrade bool  // the client asked for a WebSocket
+	body    *body // nil if the request has none
 
 	forwarded [3]string // values of headers on the way out
 

@@ -36,6 +36,8 @@ import (
 	"time"
 
 	"github.com/weirhq/weir/internal/match"
+	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/rule"
 )
 
 // Gateway is a handler that passes on what the limiter allows. It is safe for
@@ -83,7 +85,7 @@ func New(o Options) (*Gateway, error) {
 		// log with them. Observe has the same.
 		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
 	}
-	g.limited = o.Limit.Wrap(http.HandlerFunc(g.serve))
+	g.limited = o.Limit.WrapByPriority(g.serve)
 	return g, nil
 }
 
@@ -124,19 +126,21 @@ func (g *Gateway) Ready() error {
 
 func (g *Gateway) now() instant { return time.Since(g.began) }
 
-// serve passes on a request that was allowed.
-func (g *Gateway) serve(w http.ResponseWriter, r *http.Request) {
-	x := exchangeOf(r.Context())
-	x.w, x.began = w, time.Now() // the limiter may have held it
-	x.tried = x.room[:0]
-	defer x.end()
-	if r.ProtoMajor == 1 && r.ContentLength != 0 {
-		// Without it, the server would throw away what has not been read of the body
-		// as soon as the answer begins, and the upstream would get a body with a hole.
-		_ = http.NewResponseController(w).EnableFullDuplex()
-	}
-	g.proxy.ServeHTTP(w, r)
-	x.ended = true
+// serve passes on requests of a priority that were allowed.
+func (g *Gateway) serve(p rule.Priority) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		x := exchangeOf(r.Context())
+		x.w, x.class, x.began = w, priority.Class(p-rule.Low), time.Now() // the limiter may have held it
+		x.tried = x.room[:0]
+		defer x.end()
+		if r.ProtoMajor == 1 && r.ContentLength != 0 {
+			// Without it, the server would throw away what has not been read of the body
+			// as soon as the answer begins, and the upstream would get a body with a hole.
+			_ = http.NewResponseController(w).EnableFullDuplex()
+		}
+		g.proxy.ServeHTTP(w, r)
+		x.ended = true
+	})
 }
 
 // reject finds the route, or says why the request goes nowhere.

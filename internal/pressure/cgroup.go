@@ -186,16 +186,10 @@ func newMemory(root, dir string) *meter {
 	}}
 }
 
-// none is a limit of v1 that is no limit: the largest number, rounded down to a page.
-const none = 1 << 62
-
 func oldMemory(root, dir string) *meter {
 	inside := filepath.Join(root, dir)
 	return &meter{where: "cgroup v1 " + dir, read: func() (used, limit float64, err error) {
-		limit, err = single(filepath.Join(inside, "memory.limit_in_bytes"))
-		if limit >= none {
-			limit = math.Inf(1)
-		}
+		limit, err = single(filepath.Join(inside, "memory.limit_in_bytes")) // without one, it is huge
 		used, errUsed := withoutCache(inside, "memory.usage_in_bytes", "total_inactive_file")
 		return used, limit, errors.Join(err, errUsed)
 	}}

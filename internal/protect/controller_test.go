@@ -2,6 +2,7 @@ package protect
 
 import (
 	"math"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,7 +96,11 @@ func TestHowLongItTakes(t *testing.T) {
 		if u := w.usage[len(w.usage)-1]; u > 0.95 {
 			t.Errorf("load %v: usage %.2f after %v", c.load, u, c.at)
 		}
+		least := slices.Min(w.usage) // it must not shed too much, either
 		w.run(20 * time.Second)
+		if least = min(least, slices.Min(w.usage)); least < 0.7 {
+			t.Errorf("load %v: usage falls to %.2f", c.load, least)
+		}
 		w.offered = mix.times(0.5)
 		w.run(c.back)
 		if w.shed != (Shares{}) {
@@ -108,12 +113,7 @@ func TestHowLongItTakes(t *testing.T) {
 func TestOneGarbageCollection(t *testing.T) {
 	w := newWorld(mix.times(0.5))
 	w.run(10 * time.Second)
-	w.other = 0.5
-	w.run(step)
-	w.other = 0.1
-	w.run(step)
-	w.other = 0
-	for range 10 {
+	for _, w.other = range []float64{0.5, 0.1, 0, 0, 0, 0} {
 		w.run(step)
 		if w.shed != (Shares{}) {
 			t.Fatalf("%v is shed", w.shed)
@@ -124,7 +124,14 @@ func TestOneGarbageCollection(t *testing.T) {
 // If something else uses the CPU, everything but critical requests is shed in the end, and all
 // are back soon after it has ended.
 func TestSomethingElse(t *testing.T) {
-	w := newWorld(mix.times(0.5))
+	w := newWorld(Shares{0.5})
+	w.other = 1
+	w.run(time.Hour)
+	w.other = 0
+	if w.run(7 * time.Second); w.shed != (Shares{}) {
+		t.Errorf("%v is still shed", w.shed)
+	}
+	w = newWorld(mix.times(0.5))
 	w.other = 1
 	w.run(time.Minute)
 	if w.shed[priority.Critical] != 0 || w.shed[priority.High] < 0.9 || w.shed[priority.Normal] < 1 || w.shed[priority.Low] < 1 {

@@ -9,10 +9,11 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/rule"
 )
 
 // Adaptive is a limit of the calls in flight. It adapts between Min and Max to how many calls
-// the handlers can answer at the same time. Further calls get Unavailable. Only calls that the
+// the handlers can answer at the same time. Further calls get Unavailable, first those of low priority. Only calls that the
 // rules allow count, so denied ones are charged nevertheless. A stream counts until its handler
 // has returned.
 type Adaptive struct{ Min, Max int }
@@ -26,12 +27,16 @@ func (l *Limiter) AdaptiveLimit() engine.AdaptiveLimit {
 	return engine.AdaptiveLimit(l.adaptive.Stats())
 }
 
-// within calls a handler if there is a place for the call.
-func (l *Limiter) within(ctx context.Context, method string, handler func() error) (err error) {
+// Protection returns the state of Options.Protect. Observers of the engine that are an
+// [engine.ProtectionObserver], such as metrics, show it, too.
+func (l *Limiter) Protection() engine.Protection { return l.gate.Protection() }
+
+// within calls a handler if there is a place for a call of this priority.
+func (l *Limiter) within(ctx context.Context, method string, p rule.Priority, handler func() error) (err error) {
 	if l.adaptive == nil {
 		return handler()
 	}
-	if !l.adaptive.Acquire(time.Since(l.began), priority.Normal) {
+	if !l.adaptive.Acquire(time.Since(l.began), priority.Class(p-rule.Low)) {
 		return l.shed(ctx, method)
 	}
 	ended := false
@@ -52,10 +57,7 @@ func (l *Limiter) within(ctx context.Context, method string, handler func() erro
 
 // shed ends a call for which there is no place.
 func (l *Limiter) shed(ctx context.Context, method string) error {
-	d := translate(engine.Denial{
-		Verdict: new(engine.Verdict), Cause: engine.ReducedCapacity, RetryAfter: time.Second,
-		Detail: "The server is overloaded; try again soon.",
-	})
+	d := translate(engine.DescribeOverload(new(engine.Verdict)))
 	if l.options.Deny != nil {
 		if err := l.options.Deny(ctx, method, d); err != nil {
 			return err

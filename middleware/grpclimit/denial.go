@@ -20,7 +20,7 @@ const Domain = "weir"
 // Reasons in the ErrorInfo of a denial.
 const (
 	QuotaExceeded   = "QUOTA_EXCEEDED"             // a limit denied the call
-	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the store is unavailable, or too many calls are delayed
+	ReducedCapacity = "TEMPORARY_REDUCED_CAPACITY" // the store is unavailable, too many calls are delayed, or there is an overload
 	Blocked         = "BLOCKED"                    // the client is on the block list
 	InvalidRequest  = "INVALID_REQUEST"            // the call is invalid
 )

@@ -76,7 +76,7 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 		if l.passes(ctx, info.FullMethod) {
 			return handler(ctx, req)
 		}
-		md, s, err := l.allow(ctx, info.FullMethod)
+		md, s, p, err := l.allow(ctx, info.FullMethod)
 		if err != nil {
 			_ = grpc.SetTrailer(ctx, md)
 			return nil, err
@@ -90,7 +90,7 @@ func (l *Limiter) Unary() grpc.UnaryServerInterceptor {
 		}
 		var out any
 		serve := func(ctx context.Context) error {
-			return l.within(ctx, info.FullMethod, func() (err error) {
+			return l.within(ctx, info.FullMethod, p, func() (err error) {
 				out, err = handler(ctx, req)
 				return err
 			})
@@ -122,18 +122,19 @@ func (l *Limiter) passes(ctx context.Context, method string) bool {
 	return false
 }
 
-// allow also returns what is to be done after an allowed call, or nil.
-func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, *served, error) {
+// allow also returns what is to be done after an allowed call, or nil, and its priority.
+func (l *Limiter) allow(ctx context.Context, method string) (metadata.MD, *served, rule.Priority, error) {
 	c := calls.Get().(*call)
 	l.read(ctx, c, method)
 	md, err := l.judge(ctx, c, l.reserve)
+	p := c.verdict.Priority
 	if err == nil {
 		if s := l.serve(c); s != nil {
-			return md, s, nil // which needs the call
+			return md, s, p, nil // which needs the call
 		}
 	}
 	c.release()
-	return md, nil, err
+	return md, nil, p, err
 }
 
 // decide is a way to ask a gate.

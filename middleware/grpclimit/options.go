@@ -84,6 +84,10 @@ type Options struct {
 	// Max: 1000} suits most. Default none.
 	Adaptive Adaptive
 
+	// Protect sheds calls while the process uses too much CPU or memory: {CPU: 0.85, Memory:
+	// 0.9} suits most. They get Unavailable. Default none.
+	Protect engine.Protect
+
 	// Logger receives warnings about likely mistakes in the configuration. Default
 	// slog.Default().
 	Logger *slog.Logger
@@ -134,6 +138,9 @@ func New(e *engine.Engine, o Options) (*Limiter, error) {
 	gate, err := engine.NewGate(e, o.MaxDelayed, nil)
 	if err != nil {
 		return nil, fmt.Errorf("grpclimit: %w", err)
+	}
+	if err := gate.Protect(o.Protect, o.Logger); err != nil {
+		return nil, fmt.Errorf("grpclimit: Protect: %w", err)
 	}
 	bounds := adaptive.Bounds(o.Adaptive)
 	if err := bounds.Check(); err != nil {

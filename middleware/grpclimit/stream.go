@@ -25,7 +25,7 @@ func (l *Limiter) Stream() grpc.StreamServerInterceptor {
 		_ = ss.SetHeader(md) // it fails only where there is no client to read it
 		s.fields = md
 		run := func() error {
-			return l.within(s.ctx, info.FullMethod, func() error { return s.run(srv, handler) })
+			return l.within(s.ctx, info.FullMethod, s.call.verdict.Priority, func() error { return s.run(srv, handler) })
 		}
 		if s.served = l.serve(s.call); s.served == nil {
 			return run()

@@ -7,11 +7,12 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/adaptive"
 	"github.com/weirhq/weir/internal/priority"
+	"github.com/weirhq/weir/rule"
 )
 
 // Adaptive is a limit of the requests in flight in the handlers of a middleware. It adapts
 // between Min and Max to how many requests the handlers can answer at the same time. Further
-// requests are answered with 503. Only requests that the rules allow count, so denied ones are
+// requests are answered with 503, first those of low priority. Only requests that the rules allow count, so denied ones are
 // charged nevertheless. A place is free when the handler has returned.
 type Adaptive struct{ Min, Max int }
 
@@ -25,46 +26,46 @@ func (m *Middleware) AdaptiveLimit() engine.AdaptiveLimit {
 }
 
 // adapt puts the adaptive limit in front of a handler.
-func (m *Middleware) adapt(next http.Handler) http.Handler {
+func (m *Middleware) adapt(next http.Handler) func(rule.Priority) http.Handler {
 	l := m.adaptive
-	if l == nil {
-		return next
-	}
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if m.options.Skip != nil && m.options.Skip(r) {
-			next.ServeHTTP(w, r)
-			return
+	return func(p rule.Priority) http.Handler {
+		if l == nil {
+			return next
 		}
-		if !l.Acquire(time.Since(m.began), priority.Normal) {
-			m.shed(w, r)
-			return
-		}
-		n, is := w.(*noted)
-		if !is {
-			n = &noted{ResponseWriter: w}
-		}
-		ended := false
-		defer func() {
-			o := adaptive.Failure
-			switch {
-			case r.Context().Err() != nil:
-				o = adaptive.Ignored // the client has left
-			case ended:
-				o = adaptive.OfStatus(n.status)
+		class := priority.Class(p - rule.Low)
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if m.options.Skip != nil && m.options.Skip(r) {
+				next.ServeHTTP(w, r)
+				return
 			}
-			l.Release(time.Since(m.began), o)
-		}()
-		next.ServeHTTP(n, r)
-		ended = true
-	})
+			if !l.Acquire(time.Since(m.began), class) {
+				m.shed(w, r)
+				return
+			}
+			n, is := w.(*noted)
+			if !is {
+				n = &noted{ResponseWriter: w}
+			}
+			ended := false
+			defer func() {
+				o := adaptive.Failure
+				switch {
+				case r.Context().Err() != nil:
+					o = adaptive.Ignored // the client has left
+				case ended:
+					o = adaptive.OfStatus(n.status)
+				}
+				l.Release(time.Since(m.began), o)
+			}()
+			next.ServeHTTP(n, r)
+			ended = true
+		})
+	}
 }
 
 // shed answers a request for which there is no place.
 func (m *Middleware) shed(w http.ResponseWriter, r *http.Request) {
-	d := &Denial{Denial: engine.Denial{
-		Verdict: new(engine.Verdict), Cause: engine.ReducedCapacity, RetryAfter: time.Second,
-		Detail: "The server is overloaded; try again soon.",
-	}}
+	d := &Denial{Denial: engine.DescribeOverload(new(engine.Verdict))}
 	d.translate()
 	if m.options.Headers&RetryAfter != 0 {
 		w.Header().Set("Retry-After", "1")

@@ -64,22 +64,29 @@ type Middleware struct {
 }
 
 // Wrap returns a handler that passes allowed requests to next.
-func (m *Middleware) Wrap(next http.Handler) http.Handler {
+func (m *Middleware) Wrap(next http.Handler) http.Handler { return m.WrapByPriority(m.adapt(next)) }
+
+// WrapByPriority is Wrap with a handler for each priority, from rule.Low to rule.Critical. It does
+// not use Options.Adaptive.
+func (m *Middleware) WrapByPriority(next func(rule.Priority) http.Handler) http.Handler {
 	m.mounts.Add(1)
-	next = m.adapt(next)
+	var handlers [rule.Critical + 1]http.Handler
+	for p := rule.Low; p <= rule.Critical; p++ {
+		handlers[p] = next(p)
+	}
 	reserve := m.gate.Reserve
 	if m.options.Actual != nil {
 		reserve = m.gate.ReserveAll
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, s, ok := m.allow(w, r, reserve); ok {
+		if r, s, p, ok := m.allow(w, r, reserve); ok {
 			switch body := r.Body.(type) {
 			case *promptBody:
 				defer body.free()
 			case *readAgain:
 				defer body.from.free()
 			}
-			m.serve(next, w, r, s)
+			m.serve(handlers[p], w, r, s)
 		}
 	})
 }
@@ -101,7 +108,7 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		}
 		return ok, err
 	}
-	r, _, ok := m.allow(w, r, check)
+	r, _, _, ok := m.allow(w, r, check)
 	switch body := r.Body.(type) { // nobody says when it has been read
 	case *promptBody:
 		body.free()
@@ -114,26 +121,26 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 // decide is Allow or Reserve of a gate.
 type decide func(context.Context, *rule.Request, time.Duration, *engine.Verdict, *engine.Denial) (bool, error)
 
-// allow also returns what is to be done after an allowed request, or nil.
-func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide) (*http.Request, *settlement, bool) {
+// allow also returns what is to be done after an allowed request, or nil, and its priority.
+func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide) (*http.Request, *settlement, rule.Priority, bool) {
 	if m.options.Skip != nil && m.options.Skip(r) {
-		return r, nil, true
+		return r, nil, rule.Normal, true
 	}
 	again := m.mounts.Load() > 1
 	if again && r.Context().Value(mark{m.engine}) != nil {
 		m.tell(mountedTwice, "path", r.URL.Path)
-		return r, nil, true // it has paid already
+		return r, nil, rule.Normal, true // it has paid already
 	}
 	p := passes.Get().(*pass)
 	defer p.release()
 	if err := m.read(p, r); err != nil {
 		p.denial.Denial = engine.DescribeError(&p.verdict, err)
 		m.stop(w, r, p, nil, err)
-		return r, nil, false
+		return r, nil, rule.Normal, false
 	}
 	prompt, err := m.readPrompt(w, r, p)
 	if err != nil {
-		return r, nil, false // it has been answered
+		return r, nil, rule.Normal, false // it has been answered
 	}
 	body := m.offerBody(r, &p.request, prompt)
 	v := &p.verdict
@@ -142,7 +149,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		m.stop(w, r, p, prompt, err)
 		prompt.close()
 		body.free()
-		return r, nil, false
+		return r, nil, rule.Normal, false
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	prompt.writeHeaders(w.Header(), v, m.options.Headers)
@@ -160,7 +167,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 			prompt.restore(r, s)
 		}
 	}
-	return r, s, true
+	return r, s, v.Priority, true
 }
 
 // stop answers a request that may not go on, maybe because of an error.

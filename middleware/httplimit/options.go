@@ -91,6 +91,10 @@ type Options struct {
 	// answer. {Min: 5, Max: 1000} suits most. Default none.
 	Adaptive Adaptive
 
+	// Protect sheds requests while the process uses too much CPU or memory: {CPU: 0.85, Memory:
+	// 0.9} suits most. They are answered with 503. Default none.
+	Protect engine.Protect
+
 	// Observe is called after each request that Wrap allowed, with the matching pattern
 	// of the http.ServeMux below, the status, and the duration of the handler; err is
 	// set if the handler panicked. Use ObserveUpstream of a *stats.Recorder. Default
@@ -134,6 +138,9 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: %w", err)
 	}
+	if err := gate.Protect(o.Protect, o.Logger); err != nil {
+		return nil, fmt.Errorf("httplimit: Protect: %w", err)
+	}
 	bounds := adaptive.Bounds(o.Adaptive)
 	if err := bounds.Check(); err != nil {
 		return nil, fmt.Errorf("httplimit: Adaptive: %w", err)
@@ -146,6 +153,10 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	}
 	return m, nil
 }
+
+// Protection returns the state of Options.Protect. Observers of the engine that are an
+// [engine.ProtectionObserver], such as metrics, show it, too.
+func (m *Middleware) Protection() engine.Protection { return m.gate.Protection() }
 
 // Believes reports whether a header is UserHeader or TierHeader, which identify the
 // client. Code that forwards requests removes it unless the request comes from a
