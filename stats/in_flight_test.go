@@ -98,6 +98,18 @@ func TestInFlightOfRemovedRule(t *testing.T) {
 	})
 }
 
+// The usage of a rate has nothing of the requests in flight, although places expire after the
+// period of the rate.
+func TestUsageBesideInFlight(t *testing.T) {
+	d := newDesk(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 100/1m, concurrency: 3, hold_ttl: 1m}]")
+	d.check(t, alice, 5)
+	d.pass(10)
+	u := testcall.Must(d.Usage(t.Context(), "api", noon, noon.Add(10*time.Second)))(t)
+	if len(u.Limits) != 1 || u.Limits[0].Limit != 100 || u.Limits[0].Requests != 3 || u.Limits[0].Denied != 0 || u.Limits[0].Max != 3 {
+		t.Errorf("%+v", u.Limits)
+	}
+}
+
 // To count a place allocates nothing.
 func TestInFlightAllocations(t *testing.T) {
 	d := newDesk(t, inFlightRules)

@@ -176,6 +176,8 @@ func (l *limit) usage(res *engine.Result, allowed bool) int {
 	switch {
 	case l.Compiled != res.Quota || !res.Asked: // of an override, or an instance's share of it
 		return limitOther
+	case l.Algorithm() == weir.InFlight: // see flights; its period may be that of a rate
+		return limitOther
 	case !res.Allowed:
 		return limitDenied
 	case allowed:

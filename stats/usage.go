@@ -6,6 +6,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/stats/archive"
 	"github.com/weirhq/weir/stats/frame"
 )
@@ -91,7 +92,7 @@ func (x *index) capacity(id string, q frame.Quota) int64 {
 		}
 		for tier, line := range p.lines {
 			for _, l := range p.limits[tier] {
-				if line.Tier == q.Tier && l.period == q.Period {
+				if line.Tier == q.Tier && l.period == q.Period && l.Algorithm() != weir.InFlight {
 					return l.Capacity()
 				}
 			}
