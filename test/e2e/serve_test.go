@@ -36,9 +36,8 @@ func TestServe(t *testing.T) {
 				if a := ask(t, c, "PUT", servers[0].URL+"/v1/rules", perUser, "If-Match", "*"); a.Status != http.StatusOK {
 					t.Fatalf("%d %s", a.Status, a.Text)
 				}
-				waitFor(t, "the rules", func() bool {
-					a := ask(t, c, "GET", servers[1].URL+"/v1/rules/api", "")
-					return a.Status == http.StatusOK
+				waitFor(t, "the rules in force", func() bool { // of which the other one only hears
+					return ask(t, c, "POST", servers[1].URL+"/v1/check", `{"user": "bob", "peek": true}`).Rule == "api"
 				})
 			}
 			for i := range 8 {

@@ -95,6 +95,7 @@ func startOther(t *testing.T, weir, dir string, args ...string) *process {
 // verdict is the part of an answer that matters here.
 type verdict struct {
 	Allowed   bool
+	Rule      string
 	Remaining int64
 	Degraded  bool
 	Hold      string
@@ -120,8 +121,9 @@ func TestRollingUpgrade(t *testing.T) {
 	after := start(t, t.TempDir(), args...)
 	versions := []*process{before, after}
 
+	algorithms := []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_buckets", "sliding_log"}
 	var rules []string
-	for i, limit := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_buckets", "sliding_log"} {
+	for i, limit := range algorithms {
 		rules = append(rules, fmt.Sprintf(`{"id": %q, "match": {"path": "/%s"}, "key": "user", "algorithm": %q, "limit": "6/365d"}`, fmt.Sprint("r", i), limit, limit))
 	}
 	c := client(t)
@@ -129,12 +131,14 @@ func TestRollingUpgrade(t *testing.T) {
 		if a := ask(t, c, "PUT", fmt.Sprintf("%s/v1/rules/r%d", versions[i%2].URL, i), r, "If-Match", "*"); a.Status/100 != 2 {
 			t.Fatal(a.Text)
 		}
-		for _, p := range versions { // what one writes, the other reads before it writes itself
-			waitFor(t, "the rule", func() bool { return strings.Contains(p.says(t, "/v1/rules"), fmt.Sprintf(`"r%d"`, i)) })
+		for _, p := range versions { // what one writes, the other puts in force before it writes itself
+			waitFor(t, "the rule", func() bool {
+				return p.asks(t, "/v1/check", fmt.Sprintf(`{"user": "nobody", "path": "/%s", "peek": true}`, algorithms[i])).Rule == fmt.Sprint("r", i)
+			})
 		}
 	}
 
-	for _, limit := range []string{"token_bucket", "leaky_bucket", "fixed_window", "sliding_window", "sliding_buckets", "sliding_log"} {
+	for _, limit := range algorithms {
 		body := fmt.Sprintf(`{"user": "alice", "path": "/%s"}`, limit)
 		for i := range 6 {
 			if v := versions[i%2].asks(t, "/v1/check", body); !v.Allowed || v.Degraded || v.Remaining != int64(5-i) {
