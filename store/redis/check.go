@@ -52,8 +52,8 @@ func (c *check) add(op weir.Op, key string) {
 	c.weight += weightOf(c.verb, op.Limit)
 }
 
-// weightOf is for the worst: of sub-windows that all are read, and a log so large that
-// none is larger. What is given back to a log changes a page and the directory.
+// weightOf is for the worst: of sub-windows that all are read, and a log that is full. What is
+// given back to a log changes a page and the directory, which has a length.
 func weightOf(verb verb, limit *weir.Compiled) int {
 	switch {
 	case limit.Algorithm() == weir.SlidingBuckets:
@@ -61,7 +61,7 @@ func weightOf(verb verb, limit *weir.Compiled) int {
 	case arithmeticOf(limit) != weir.SlidingLog:
 		return 1
 	case verb == refund || verb == renew || verb == settle || verb == extend:
-		return 64
+		return 4 + int(min(60, limit.Capacity()/2000))
 	}
 	return 4
 }

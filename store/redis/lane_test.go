@@ -211,7 +211,8 @@ func TestNextIsBounded(t *testing.T) {
 		{take, "5/1m", 10, "[51 49]"}, {refund, "5/1m", 10, "[51 49]"}, {take, "5/1m", maxWeight + 1, fmt.Sprint(slices.Repeat([]int{1}, 100))},
 		{take, "sliding_log 5/1m", 10, "[12 12 12 12 12 12 12 12 4]"}, {peek, "sliding_log 5/1m", 64, "[2 2" + strings.Repeat(" 2", 48) + "]"},
 		{take, "sliding_buckets 5/1m", 10, "[51 49]"}, {take, "sliding_buckets 5/1h buckets 4095", 1, "[8 8 8 8 8 8 8 8 8 8 8 8 4]"},
-		{refund, "sliding_log 5/1m", 1, "[8 8 8 8 8 8 8 8 8 8 8 8 4]"},
+		{refund, "sliding_log 1048576/1m", 1, "[8 8 8 8 8 8 8 8 8 8 8 8 4]"}, {extend, "in_flight 1048576/1m", 1, "[8 8 8 8 8 8 8 8 8 8 8 8 4]"},
+		{refund, "in_flight 20/1m", 2, "[64 36]"},
 	} {
 		var l lane
 		op := weir.Op{Limit: weir.MustCompile(c.limit)}

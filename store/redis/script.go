@@ -75,6 +75,9 @@ var scripts = []*script{
 	{file: "several_counters_log", can: needSeveral | needCounters | needSlidingLog},
 	{file: "several_counters_buckets", can: needSeveral | needCounters | needSlidingBuckets},
 	{file: "several_any", can: needSeveral | needAny},
+	{file: "one_back_sliding_log", can: needBack | needSlidingLog},
+	{file: "back_sliding_log", can: needSeveral | needBack | needSlidingLog},
+	{file: "back_counters_log", can: needSeveral | needBack | needCounters | needSlidingLog},
 	{file: "all", can: needAll &^ needHolds},
 	{file: "holds", can: needAll},
 }
@@ -126,17 +129,18 @@ var needOf = [...]needs{
 	weir.InFlight: needSlidingLog,
 }
 
-// needsOf returns which features a check needs. Refunds and holds are rare, so one script
-// handles each for all algorithms.
+// needsOf returns which features a check needs. Holds that are not singles are rare, so one script
+// handles them for all algorithms. Places in flight are given back as often as they are taken.
 func needsOf(c *check) needs {
+	n := needs(0)
 	switch {
 	case c.verb.holds():
 		return needAll
+	case c.verb == refund && len(c.ops) == 1:
+		n = needBack
 	case c.verb == refund || c.verb == renew:
-		return needAll &^ needHolds
-	}
-	n := needs(0)
-	if c.verb != take || len(c.ops) != 1 {
+		n = needSeveral | needBack
+	case c.verb != take || len(c.ops) != 1:
 		n = needSeveral
 	}
 	for i := range c.ops {

@@ -61,14 +61,20 @@ func TestScriptsAreTheFiles(t *testing.T) {
 		{"several_counters_log", []string{log, fixed + "+" + fixed}},
 		{"several_counters_buckets", []string{sub + "+" + fixed}},
 		{"several_any", []string{log + "+" + sub}},
-		{"all", nil},   // which every refund gets
-		{"holds", nil}, // which every reset gets
+		{"one_back_sliding_log", []string{"back " + log, log}},
+		{"back_sliding_log", []string{"back " + log + "+" + log}},
+		{"back_counters_log", []string{"back " + bucket}},
+		{"back_counters_log", []string{"back " + log, log + "+" + fixed}},
+		{"all", []string{"back " + sub}},
+		{"holds", []string{"reset " + bucket}},
 	} {
 		var batch []*check
 		for _, limits := range c.requests {
 			check := s.newCheck(take, 0)
-			if text, isHold := strings.CutPrefix(limits, "hold "); isHold {
-				limits, check.verb = text, reserve
+			for word, verb := range map[string]verb{"hold ": reserve, "back ": refund, "reset ": reset} {
+				if text, is := strings.CutPrefix(limits, word); is {
+					limits, check.verb = text, verb
+				}
 			}
 			for text := range strings.SplitSeq(limits, "+") {
 				if compiled[text] == nil {
@@ -81,11 +87,6 @@ func TestScriptsAreTheFiles(t *testing.T) {
 				s.holds(check, weir.HoldID{1})
 			}
 			batch = append(batch, check)
-		}
-		if c.requests == nil {
-			op := weir.Op{Key: "k", Limit: weir.MustCompile(bucket)}
-			batch = []*check{s.newCheck(map[string]verb{"all": refund, "holds": reset}[c.script], 0)}
-			batch[0].add(op, s.keyOf(&op))
 		}
 		r := newRequest(batch)
 		if got := scriptOf[r.form][r.needs].file; got != c.script {

@@ -151,7 +151,7 @@ local function isUnheld(key)
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
+local TAIL, saveTail, LOG, loadLog, loadLogs, saveLog, pages, several, forget, refundOne, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
@@ -189,7 +189,7 @@ end
 -- What each algorithm can do, by its number.
 local ALGORITHM = {}
 
-local TAKE = 1
+local TAKE, REFUND = 1, 2
 local limits -- of the call
 
 -- Tails. Words are read as they are asked for, more at a time the more are asked for, and
@@ -268,12 +268,16 @@ local log -- of k
 local ranks -- as RANKS, in an entry
 local lastTime -- of the newest entry
 
+local values -- of all keys, if they were read at once
+
+loadLogs = function() values = call('MGET', spread(KEYS)) end
+
 -- loadLog does not ask for a type that may be wrong, for Redis counts errors.
 loadLog = function(k)
   local key, _ = KEYS[k]
   local log = { open = '', first = 0, skip = 0 }
   FRESH[k], A[k], B[k], LOG[k] = 0, 0, 0, log
-  local value, head = call('MGET', key)[1], 23
+  local value, head = (values or call('MGET', key))[values and k or 1], 23
   if not value then
     local kind = call('TYPE', key).ok
     if kind == 'none' then return end
@@ -1142,8 +1146,8 @@ end
 -- forget makes the state of k as good as new; it will be deleted.
 forget = function()
   FRESH[k], A[k], B[k], CHANGED[k], FOREIGN[k] = 0, 0, 0, true, nil
-  if TAIL[k] then WORDS[k], TAIL[k], DIRTY[k] = 0, {}, true end
-  if LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, hashed = LOG[k].hashed } end
+  if TAIL and TAIL[k] then WORDS[k], TAIL[k], DIRTY[k] = 0, {}, true end
+  if LOG and LOG[k] then LOG[k] = { open = '', first = 0, skip = 0, hashed = LOG[k].hashed } end
 end
 
 ALGORITHM[2].refund = function(receipt, cost)
@@ -1168,9 +1172,6 @@ ALGORITHM[3].refund = function(receipt, cost)
   end
 end
 
--- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
--- state of k; with FRESH at 0 there is nothing left of it.
-
 ALGORITHM[0].refund = function(receipt, cost)
   if B[k] <= 0 then return end
   local rate, level = c.rate, A[k]
@@ -1186,6 +1187,36 @@ ALGORITHM[0].refund = function(receipt, cost)
 end
 ALGORITHM[1].refund = ALGORITHM[0].refund
 
+-- A script of this algorithm alone has no table of what it does.
+ALGORITHM[4] = ALGORITHM[4] or {}
+
+-- refundOpen does what refund of pages does, for a log that has none, as most. Of the entries
+-- before and after it changes the ranks of the fewer ones.
+local function refundOpen(time, cost)
+  local open, last = log.open, #log.open - 8
+  local i = find(open, 0, true, time)
+  local top = rankAt(open, last)
+  local newer, since = (top - rankAt(open, i)) % ranks, B[k]
+  if i > 0 then since = min(since, (top - rankAt(open, i - 8)) % ranks) end
+  local has = since - newer
+  local back = min(cost, has)
+  if timeAt(open, i) ~= time or back <= 0 then return end
+  if back == has then open = sub(open, 1, i) .. sub(open, i + 9) end
+  local from, to, by = i, #open, -back
+  if i < #open / 2 then from, to, by = 0, i, back end
+  local parts, n = { sub(open, 1, from) }, 1
+  for j = from, to - 8, 8 do
+    local high, low = unpack('>I4I4', open, j + 1)
+    local rank = low % ranks
+    n = n + 1
+    parts[n] = pack('>I4I4', high, low - rank + (rank + by) % ranks)
+  end
+  parts[n + 1] = sub(open, to + 1)
+  open = table.concat(parts)
+  log.open, A[k], B[k] = open, (A[k] - back) % RANKS, B[k] - back
+  FRESH[k] = #open > 0 and timeAt(open, #open - 8) + c.period or 0
+end
+
 ALGORITHM[4].refund = function(receipt, cost)
   enterLog()
   local taken = receipt - c.period
@@ -1193,6 +1224,9 @@ ALGORITHM[4].refund = function(receipt, cost)
     pages().refundNewest(cost)
   elseif receipt == LATEST then
     FRESH[k] = 0
+  elseif taken <= lastTime and log.first == 0 then
+    if #log.open > 0 then refundOpen(taken, cost) end
+    if B[k] == 0 then FRESH[k] = 0 end
   elseif taken <= lastTime then
     pages().refund(taken, cost)
     if B[k] == 0 then FRESH[k] = 0 end
@@ -1225,6 +1259,30 @@ ALGORITHM[5].refund = function(receipt, cost)
   end
   FRESH[k] = 0
 end
+
+-- refundOne gives back the only op of a request, which is in the input from i on, and says how
+-- the key is then.
+refundOne = function(i)
+  k, c, cost = input[i], limits[input[i + 1]], input[i + 2]
+  if cost < 0 then cost = -1 - cost end
+  if not FRESH[k] then loadFor(c, k) end
+  if FOREIGN[k] then
+    refuseForeign()
+    return
+  end
+  if FRESH[k] > 0 and input[i + 3] ~= 0 then
+    c.algorithm.refund(input[i + 3], cost)
+    CHANGED[k] = true
+    if FRESH[k] <= 0 then forget() end
+  end
+  maxDelay, leave = -1, input[i + 4]
+  judge()
+  debt, reset = false, max(0, FRESH[k] - now)
+  answer()
+end
+
+-- Giving back, as in refund.go of the Go package. Each algorithm's part changes the
+-- state of k; with FRESH at 0 there is nothing left of it.
 
 -- giveBack takes the last op first, so that what was charged on top of another charge
 -- of the same request is off it before that is given back.
@@ -1795,6 +1853,7 @@ out[1], length = now, 1
 
 local SLIDING_LOG = 4
 limits = {}
+local logs = 0
 local count = input[i]
 i = i + 1
 for l = 1, count do
@@ -1804,10 +1863,18 @@ for l = 1, count do
     rate = input[i + 6], p = input[i + 7], full = input[i + 8],
     width = input[i + 9], buckets = input[i + 10],
   }
+  if input[i] == SLIDING_LOG then logs = logs + 1 end
   i = i + 11
 end
 
-if not TAIL and not LOG and #KEYS > 1 then loadAll() end
+-- Holds have other keys, too.
+if #KEYS > 1 and not holding then
+  if logs == count then
+    loadLogs()
+  elseif not TAIL and not LOG then
+    loadAll()
+  end
+end
 
 local last = #input
 while i < last do
@@ -1825,6 +1892,8 @@ while i < last do
       end
       answer()
     end
+  elseif verb == REFUND and n == 1 then
+    refundOne(i)
   elseif verb > 3 then
     i = holding(verb, n, i) - 5 * n
   else

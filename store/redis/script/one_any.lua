@@ -151,7 +151,7 @@ local function isUnheld(key)
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
+local TAIL, saveTail, LOG, loadLog, loadLogs, saveLog, pages, several, forget, refundOne, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
@@ -189,7 +189,7 @@ end
 -- What each algorithm can do, by its number.
 local ALGORITHM = {}
 
-local TAKE = 1
+local TAKE, REFUND = 1, 2
 local limits -- of the call
 
 -- Tails. Words are read as they are asked for, more at a time the more are asked for, and
@@ -268,12 +268,16 @@ local log -- of k
 local ranks -- as RANKS, in an entry
 local lastTime -- of the newest entry
 
+local values -- of all keys, if they were read at once
+
+loadLogs = function() values = call('MGET', spread(KEYS)) end
+
 -- loadLog does not ask for a type that may be wrong, for Redis counts errors.
 loadLog = function(k)
   local key, _ = KEYS[k]
   local log = { open = '', first = 0, skip = 0 }
   FRESH[k], A[k], B[k], LOG[k] = 0, 0, 0, log
-  local value, head = call('MGET', key)[1], 23
+  local value, head = (values or call('MGET', key))[values and k or 1], 23
   if not value then
     local kind = call('TYPE', key).ok
     if kind == 'none' then return end
@@ -959,6 +963,7 @@ out[1], length = now, 1
 
 local SLIDING_LOG = 4
 limits = {}
+local logs = 0
 local count = input[i]
 i = i + 1
 for l = 1, count do
@@ -968,10 +973,18 @@ for l = 1, count do
     rate = input[i + 6], p = input[i + 7], full = input[i + 8],
     width = input[i + 9], buckets = input[i + 10],
   }
+  if input[i] == SLIDING_LOG then logs = logs + 1 end
   i = i + 11
 end
 
-if not TAIL and not LOG and #KEYS > 1 then loadAll() end
+-- Holds have other keys, too.
+if #KEYS > 1 and not holding then
+  if logs == count then
+    loadLogs()
+  elseif not TAIL and not LOG then
+    loadAll()
+  end
+end
 
 local last = #input
 while i < last do
@@ -1070,6 +1083,8 @@ while i < last do
         end
       end
     end
+  elseif verb == REFUND and n == 1 then
+    refundOne(i)
   elseif verb > 3 then
     i = holding(verb, n, i) - 5 * n
   else

@@ -110,7 +110,7 @@ local function isUnheld(key)
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
+local TAIL, saveTail, LOG, loadLog, loadLogs, saveLog, pages, several, forget, refundOne, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
@@ -148,7 +148,7 @@ end
 -- What each algorithm can do, by its number.
 local ALGORITHM = {}
 
-local TAKE = 1
+local TAKE, REFUND = 1, 2
 local limits -- of the call
 
 -- fresh: the end of the window. a: units in it.
@@ -426,6 +426,7 @@ out[1], length = now, 1
 
 local SLIDING_LOG = 4
 limits = {}
+local logs = 0
 local count = input[i]
 i = i + 1
 for l = 1, count do
@@ -435,10 +436,18 @@ for l = 1, count do
     rate = input[i + 6], p = input[i + 7], full = input[i + 8],
     width = input[i + 9], buckets = input[i + 10],
   }
+  if input[i] == SLIDING_LOG then logs = logs + 1 end
   i = i + 11
 end
 
-if not TAIL and not LOG and #KEYS > 1 then loadAll() end
+-- Holds have other keys, too.
+if #KEYS > 1 and not holding then
+  if logs == count then
+    loadLogs()
+  elseif not TAIL and not LOG then
+    loadAll()
+  end
+end
 
 local last = #input
 while i < last do
@@ -456,6 +465,8 @@ while i < last do
       end
       answer()
     end
+  elseif verb == REFUND and n == 1 then
+    refundOne(i)
   elseif verb > 3 then
     i = holding(verb, n, i) - 5 * n
   else

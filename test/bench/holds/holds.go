@@ -1,5 +1,5 @@
-// Package holds measures what it takes to reserve and settle, and to take of a calendar quota,
-// beside a take.
+// Package holds measures what it takes to reserve and settle, to take and give back a place in
+// flight, and to take of a calendar quota, beside a take.
 package holds
 
 import (
@@ -67,23 +67,42 @@ type contestant struct {
 
 const cost = 10
 
-const ofMonth = "take, per calendar month"
+const (
+	ofMonth  = "take, per calendar month"
+	inFlight = "in flight: take and release"
+)
 
-// contestants are beside a take the holds, or for a fixed window the same of the calendar.
+// contestants are beside a take the holds and, for a token bucket, places in flight; or for a
+// fixed window the same of the calendar.
 func contestants(a weir.Algorithm) []contestant {
 	if a == weir.FixedWindow {
 		return []contestant{{name: "take", do: take}, {name: ofMonth, do: take, change: func(l *weir.Limit) { l.Period, l.Starts = weir.Month, "15" }}}
 	}
-	return []contestant{
+	all := []contestant{
 		{name: "take", do: take},
 		{name: "reserve, settle with half", do: reserve(cost / 2)},
 		{name: "reserve, settle with double", do: reserve(2 * cost)},
 	}
+	if a == weir.TokenBucket {
+		all = append(all, contestant{name: inFlight, do: takeAndRelease, change: func(l *weir.Limit) { l.Algorithm, l.N, l.Period = weir.InFlight, places, time.Minute }})
+	}
+	return all
 }
+
+// places are more than callers at the same time.
+const places = 200
 
 func take(l *weir.Limiter, key string) error {
 	d, err := l.Take(context.Background(), key, cost)
 	return allowed(d, err)
+}
+
+func takeAndRelease(l *weir.Limiter, key string) error {
+	d, err := l.Take(context.Background(), key, 1)
+	if err := allowed(d, err); err != nil {
+		return err
+	}
+	return l.Refund(context.Background(), key, 1, d.Receipt)
 }
 
 func allowed(d weir.Decision, err error) error {
@@ -217,6 +236,7 @@ func WriteTable(w io.Writer, m machine.Description, o Options, figures []Figure)
 func judge(figures []Figure) (out []table.Aim) {
 	for _, store := range []string{inMemory, inRedis} {
 		a := table.Aim{What: "reserve and settle in " + store + " ÷ a take", Bound: aims[store]}
+		place := table.Aim{What: "take and release a place in " + store + " ÷ a take of a token bucket", Bound: aims[store]}
 		month := table.Aim{What: "a take of a calendar month in " + store + " ÷ one of a fixed window", Bound: calendarAim}
 		for _, f := range figures {
 			if f.Name == ofMonth {
@@ -225,11 +245,16 @@ func judge(figures []Figure) (out []table.Aim) {
 				}
 				continue
 			}
-			if f.Store == store && (store == inMemory || f.Callers > 1) {
+			if f.Store != store || store == inRedis && f.Callers == 1 {
+				continue
+			}
+			if f.Name == inFlight {
+				place.Measured = max(place.Measured, f.Ratio)
+			} else {
 				a.Measured = max(a.Measured, f.Ratio)
 			}
 		}
-		out = append(out, a, month)
+		out = append(out, a, place, month)
 	}
 	return out
 }

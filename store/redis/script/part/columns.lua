@@ -43,7 +43,7 @@ local function isUnheld(key)
 end
 
 -- What is in parts that a call may do without.
-local TAIL, saveTail, LOG, loadLog, saveLog, pages, several, forget, giveBack, holding
+local TAIL, saveTail, LOG, loadLog, loadLogs, saveLog, pages, several, forget, refundOne, giveBack, holding
 
 local function loadFor(limit, k)
   if limit.isLog then loadLog(k) else load(k) end
@@ -81,5 +81,5 @@ end
 -- What each algorithm can do, by its number.
 local ALGORITHM = {}
 
-local TAKE = 1
+local TAKE, REFUND = 1, 2
 local limits -- of the call

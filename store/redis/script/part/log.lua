@@ -17,12 +17,16 @@ local log -- of k
 local ranks -- as RANKS, in an entry
 local lastTime -- of the newest entry
 
+local values -- of all keys, if they were read at once
+
+loadLogs = function() values = call('MGET', spread(KEYS)) end
+
 -- loadLog does not ask for a type that may be wrong, for Redis counts errors.
 loadLog = function(k)
   local key, _ = KEYS[k]
   local log = { open = '', first = 0, skip = 0 }
   FRESH[k], A[k], B[k], LOG[k] = 0, 0, 0, log
-  local value, head = call('MGET', key)[1], 23
+  local value, head = (values or call('MGET', key))[values and k or 1], 23
   if not value then
     local kind = call('TYPE', key).ok
     if kind == 'none' then return end

@@ -26,6 +26,7 @@ out[1], length = now, 1
 
 local SLIDING_LOG = 4
 limits = {}
+local logs = 0
 local count = input[i]
 i = i + 1
 for l = 1, count do
@@ -35,10 +36,18 @@ for l = 1, count do
     rate = input[i + 6], p = input[i + 7], full = input[i + 8],
     width = input[i + 9], buckets = input[i + 10],
   }
+  if input[i] == SLIDING_LOG then logs = logs + 1 end
   i = i + 11
 end
 
-if not TAIL and not LOG and #KEYS > 1 then loadAll() end
+-- Holds have other keys, too.
+if #KEYS > 1 and not holding then
+  if logs == count then
+    loadLogs()
+  elseif not TAIL and not LOG then
+    loadAll()
+  end
+end
 
 local last = #input
 while i < last do
@@ -56,6 +65,8 @@ while i < last do
       end
       --> answer
     end
+  elseif verb == REFUND and n == 1 then
+    refundOne(i)
   elseif verb > 3 then
     i = holding(verb, n, i) - 5 * n
   else

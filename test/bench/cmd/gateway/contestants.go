@@ -35,11 +35,13 @@ const (
 	bare     = "httputil.ReverseProxy"
 	ours     = "weir gateway, one limit"
 	counting = "weir gateway, tokens"
+	places   = "weir gateway, one limit and concurrency"
 )
 
 // No client reaches these limits, and every request is charged for them.
 const (
 	rules       = "rules: [{id: everybody, key: ip, limit: 1000000000/1s}]"
+	countPlaces = "rules: [{id: everybody, key: ip, limit: 1000000000/1s, concurrency: 1000}]"
 	countTokens = "rules: [{id: tokens, key: ip, limit: 1000000000000/1s, tokens: {}}]"
 )
 
@@ -62,6 +64,16 @@ func startProxies(t testing.TB) *field {
 	t.Cleanup(transport.CloseIdleConnections)
 
 	h.serveGateway(ours, rules, target)
+	return h
+}
+
+// startPlaces has the gateway that limits how many requests are in flight beside the one that does
+// not.
+func startPlaces(t testing.TB) *field {
+	h := &field{TB: t}
+	target := testcall.Must(url.Parse(h.serve("the upstream itself", http.HandlerFunc(serve))))(t)
+	h.serveGateway(ours, rules, target)
+	h.serveGateway(places, countPlaces, target)
 	return h
 }
 

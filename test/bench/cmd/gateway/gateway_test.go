@@ -10,7 +10,7 @@ import (
 func TestMeasure(t *testing.T) {
 	o := options{callers: 4, requests: 10, rounds: 3}
 	figures := measure(t, o, func(int, int, string) {})
-	if want := 3 * (len(questions()) + len(modelQuestions())); len(figures) != want {
+	if want := 3 * (2*len(questions()) + len(modelQuestions())); len(figures) != want {
 		t.Fatalf("%d figures, want %d", len(figures), want)
 	}
 	for _, f := range figures {
