@@ -48,6 +48,8 @@ const (
 	Charged  = "what was settled is charged"
 	Once     = "a hold ends once"
 	Outlives = "no hold outlives its ttl"
+	InFlight = "no more requests are in flight than may be"
+	Freed    = "all places are free in the end"
 )
 
 // Tally is what happened in all.
@@ -56,6 +58,7 @@ type Tally struct {
 
 	Accounts, Holds int64 // of clients that reserve and settle
 	Exact           int64 // readings of a rule of which only one number is right
+	Places          int64 // requests that had a place in flight for sure
 
 	Hiccups  int64         // answers that were degraded because the machine stalled
 	Longest  time.Duration // answer, beyond the machine's stalls

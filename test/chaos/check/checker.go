@@ -40,6 +40,7 @@ type Checker struct {
 	mu         sync.Mutex
 	waiting    []Answer  // to be checked
 	accounts   []Account // likewise
+	crowds     []Crowd   // likewise
 	history    []Answer  // that were, as a ring
 	next       int       // in the ring
 	meters     map[place]*meter
@@ -83,6 +84,13 @@ func (c *Checker) Judge(before time.Duration) {
 		over := a.end() < before
 		if over {
 			c.judgeAccountLocked(&a)
+		}
+		return over
+	})
+	c.crowds = slices.DeleteFunc(c.crowds, func(a Crowd) bool {
+		over := a.end() < before
+		if over {
+			c.judgeCrowdLocked(&a)
 		}
 		return over
 	})

@@ -112,6 +112,11 @@ func (rules Rules) YAML() string {
 	b.WriteString("rules:\n")
 	for _, r := range rules {
 		l := r.Limits[0]
+		if l.Algorithm == weir.InFlight {
+			fmt.Fprintf(&b, "  - {id: %s, match: {path: [%s]}, key: %s, concurrency: %d, hold_ttl: %s, on_failure: %s}\n",
+				r.ID, strings.Join(r.Paths, ", "), r.Key, l.N, period(l.Period), r.OnFailure)
+			continue
+		}
 		fmt.Fprintf(&b, "  - id: %s\n    match: {path: [%s]}\n    key: %s\n    algorithm: %s\n    on_failure: %s\n",
 			r.ID, strings.Join(r.Paths, ", "), r.Key, l.Algorithm, r.OnFailure)
 		var limits []string

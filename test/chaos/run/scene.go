@@ -68,7 +68,8 @@ func (s *scene) open() {
 	s.keys = keysOf(rules)
 	s.store = startStore(s.scope, s.topology)
 	holdRules := plan.DrawHoldRules(s.random("hold rules"), time.Now())
-	both := slices.Concat(rules, holdRules)
+	placeRules := plan.PlaceRules()
+	both := slices.Concat(rules, holdRules, placeRules)
 	s.checker = check.New(both, s.options.Timeout, s.store.slotOf)
 	s.line = s.checker.Timeline
 	url := fmt.Sprintf("%s?timeout=%v", s.store.url(), s.options.Timeout)
@@ -86,6 +87,7 @@ func (s *scene) open() {
 	s.running.Go(func() { s.judge(ctx) })
 	s.load.start(ctx, s.options.Seed, s.options.Rate)
 	s.holders.start(ctx, s.options.Seed)
+	(&crowds{s.holders, placeRules}).start(ctx, s.options.Seed)
 }
 
 // close ends the clients and the watchers, and checks the remaining answers. The scope
