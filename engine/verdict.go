@@ -144,7 +144,8 @@ type Result struct {
 
 	weir.Decision
 
-	isPenalty bool // and not a limit of the rule
+	isPenalty bool          // and not a limit of the rule
+	priority  rule.Priority // of the request, if it leaves units for others
 }
 
 // Speaker returns the result that the answer describes: the first one that denies, in
@@ -257,7 +258,9 @@ func (v *Verdict) prioritize(req *rule.Request) {
 	}
 	for i := range v.Results {
 		if r := &v.Results[i]; !r.isPenalty {
-			r.Leave = r.Rule.Leave(r.Quota, v.Priority)
+			if r.Leave = r.Rule.Leave(r.Quota, v.Priority); r.Leave > 0 {
+				r.priority = v.Priority
+			}
 		}
 	}
 }

@@ -8,9 +8,11 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/turns"
+	"github.com/weirhq/weir/rule"
 )
 
-// Requests that wait for a place stand in lines: one for each client of a rule. Only the first of
+// Requests that wait for a place stand in lines: one for each client of a rule and, if the rule
+// has shares, for each priority, so that the less important ones hold up no others. Only the first of
 // a line asks the store. It is told of places that this engine gives back; to find those that
 // others give back, or that expire, it asks again from time to time.
 
@@ -21,10 +23,14 @@ const (
 	maxAskAgain = 500 * time.Millisecond
 )
 
-// line identifies the line of a place: rule and client.
-type line struct{ rule, key string }
+// line identifies the line of a place: rule and client, and the priority of requests that leave
+// places for others.
+type line struct {
+	rule, key string
+	priority  rule.Priority
+}
 
-func (r *Result) line() line { return line{r.Rule.ID, r.Key} }
+func (r *Result) line() line { return line{r.Rule.ID, r.Key, r.priority} }
 
 // waits reports whether a request can wait for this place.
 func (r *Result) waits() bool { return r.isPlace() && r.Rule.Wait.UpTo > 0 && !r.Shadow }
@@ -42,7 +48,14 @@ func (e *Engine) wake(ops []weir.Op) {
 		return
 	}
 	for i := range ops {
-		e.lines.Wake(line{ops[i].Limit.Limit().Name, ops[i].Key})
+		e.wakeLines(line{ops[i].Limit.Limit().Name, ops[i].Key, 0})
+	}
+}
+
+// wakeLines wakes the requests of all priorities. What is free for one may not be for another.
+func (e *Engine) wakeLines(l line) {
+	for l.priority = 0; l.priority < rule.Critical; l.priority++ {
+		e.lines.Wake(l)
 	}
 }
 
@@ -50,7 +63,7 @@ func (e *Engine) wake(ops []weir.Op) {
 func (e *Engine) wakeAll(v *Verdict) {
 	for i := range v.Results {
 		if r := &v.Results[i]; r.waits() {
-			e.lines.Wake(r.line())
+			e.wakeLines(r.line())
 		}
 	}
 }

@@ -469,3 +469,32 @@ func TestWaitInRedis(t *testing.T) {
 	}
 	instances[0].mustLeave(100, 2)
 }
+
+// A request that has to leave places for others holds up none of these: each priority has a line.
+func TestWaitByPriority(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f, done := newFlights(t, "rules: [{id: api, key: user, concurrency: 4, wait: 10s, shares: {low: 50%}}]", nil), make(chan visit, 9)
+		as := func(p rule.Priority) rule.Request { return rule.Request{User: "alice", Priority: p} }
+		holds := []*engine.Hold{f.begin(as(rule.Low)), f.begin(as(rule.Low))}
+		f.arrive(t.Context(), done, "low", as(rule.Low)) // and waits, although two places are left
+		none(t, done)
+		for range 2 {
+			f.arrive(t.Context(), done, "high", as(rule.High))
+			holds = append(holds, next(t, done, "high", true).hold)
+		}
+		f.arrive(t.Context(), done, "second low", as(rule.Low))
+		f.arrive(t.Context(), done, "critical", as(rule.Critical))
+		none(t, done)
+		end(holds[0])
+		holds[0] = next(t, done, "critical", true).hold
+		end(holds[0])
+		end(holds[1])
+		none(t, done)
+		end(holds[2])
+		holds[2] = next(t, done, "low", true).hold
+		end(holds[2])
+		end(next(t, done, "second low", true).hold)
+		end(holds[3])
+		f.Close()
+	})
+}
