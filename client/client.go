@@ -250,6 +250,9 @@ type Request struct {
 	Host   string
 	Path   string // escaped, as it was sent; a query after it is ignored
 
+	// Priority is how important the request is. Default the priority that the rules give it.
+	Priority Priority
+
 	// Headers, Cookies and Query are those that your rules use. Attributes are defined
 	// by your application, such as action: post.
 	Headers, Cookies, Query, Attributes map[string]string
@@ -261,12 +264,31 @@ type Request struct {
 	Costs map[string]int64
 }
 
+// Priority tells how important a request is; a greater one is more important.
+type Priority uint8
+
+const (
+	Low Priority = 1 + iota
+	Normal
+	High
+	Critical
+)
+
+// String returns the name of the priority, or "" for none.
+func (p Priority) String() string {
+	names := [...]string{"", "low", "normal", "high", "critical"}
+	if int(p) < len(names) {
+		return names[p]
+	}
+	return "unknown"
+}
+
 // message is the request as it goes over the wire. The maps are not copied.
 func (r *Request) message() *pb.CheckRequest {
 	m := &pb.CheckRequest{
 		User: text(r.User), ApiKey: text(r.APIKey), Tier: text(r.Tier), Method: text(r.Method), Host: text(r.Host), Path: text(r.Path),
 		Headers: texts(r.Headers), Cookies: texts(r.Cookies), Query: texts(r.Query), Attributes: texts(r.Attributes),
-		Cost: r.Cost, Costs: r.Costs,
+		Cost: r.Cost, Costs: r.Costs, Priority: pb.Priority(r.Priority),
 	}
 	if r.IP.IsValid() {
 		m.Ip = r.IP.String()

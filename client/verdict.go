@@ -52,6 +52,8 @@ type Verdict struct {
 	// service has no place for another one. What was charged stays.
 	Unheld bool
 
+	Priority Priority // of the request; 0 if it is normal
+
 	Version int64 // version of the rules
 	Results []Result
 }
@@ -71,6 +73,7 @@ type Result struct {
 	Warning int  // the highest threshold of the rule that the usage has reached, in percent; 0 if none
 
 	Cost, Limit, Remaining        int64
+	Leave                         int64 // units left for requests with a higher priority, which Remaining does not include
 	ResetAfter, RetryAfter, Delay time.Duration
 }
 
@@ -93,14 +96,14 @@ func verdictOf(a *pb.CheckResponse) *Verdict {
 		Rule: a.GetRule(), Status: int(a.GetStatus()), Code: a.GetCode(), Message: a.GetMessage(),
 		Limit: a.GetLimit(), Remaining: a.GetRemaining(),
 		ResetAfter: a.GetResetAfter().AsDuration(), RetryAfter: a.GetRetryAfter().AsDuration(), Delay: a.GetDelay().AsDuration(),
-		Degraded: a.GetDegraded(), Unheld: a.GetUnheld(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
+		Priority: Priority(a.GetPriority()), Degraded: a.GetDegraded(), Unheld: a.GetUnheld(), Version: a.GetVersion(), Results: make([]Result, len(a.GetResults())),
 	}
 	for i, r := range a.GetResults() {
 		v.Results[i] = Result{
 			Rule: r.GetRule(), Key: r.GetKey(), Algorithm: r.GetAlgorithm(), Policy: r.GetPolicy(),
 			Allowed: r.GetAllowed(), Shadow: r.GetShadow(), Asked: r.GetAsked(), Penalty: r.GetPenalty(),
 			Soft: r.GetSoft(), Warning: int(r.GetWarning()),
-			Cost: r.GetCost(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
+			Cost: r.GetCost(), Leave: r.GetLeave(), Limit: r.GetLimit(), Remaining: r.GetRemaining(),
 			ResetAfter: r.GetResetAfter().AsDuration(), RetryAfter: r.GetRetryAfter().AsDuration(), Delay: r.GetDelay().AsDuration(),
 		}
 	}

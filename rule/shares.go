@@ -61,6 +61,17 @@ func (s Share) String() string {
 	return strconv.Itoa(int(s/10)) + "." + strconv.Itoa(int(s%10)) + "%"
 }
 
+// String returns the shares that are given, as in "low 50%, normal 80%".
+func (s *Shares) String() string {
+	var given []string
+	for i, name := range shareFields {
+		if share := s[Low+Priority(i)]; share != 0 {
+			given = append(given, name+" "+share.String())
+		}
+	}
+	return strings.Join(given, ", ")
+}
+
 // Leave returns how many units of a limit of the rule a request leaves for those with a
 // higher priority: the part of the capacity that is beyond its share, rounded up.
 func (c *Entry) Leave(limit *weir.Compiled, p Priority) int64 { return c.Shares.leave(limit, p) }

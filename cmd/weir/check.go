@@ -169,6 +169,9 @@ func summarize(v *httpapi.CheckAnswer, peek bool) string {
 	default:
 		fmt.Fprintf(&b, "%s has %d of %d remaining, retry after %s", v.Rule, v.Remaining, v.Limit, span(*v.RetryAfterMS))
 	}
+	if v.Priority != "" {
+		fmt.Fprintf(&b, "; its priority is %s", v.Priority)
+	}
 	if v.Degraded && v.Reason != "unavailable" {
 		b.WriteString("; degraded, because the store is unavailable")
 	}
@@ -198,6 +201,9 @@ func limitRow(r *httpapi.LimitAnswer) []string {
 		return row
 	}
 	row[3], row[4] = fmt.Sprintf("%d of %d", r.Remaining, r.Limit), span(r.ResetAfterMS)
+	if r.Leave > 0 {
+		row[3] += fmt.Sprintf(", leaves %d", r.Leave)
+	}
 	switch {
 	case r.Allowed:
 	case r.RetryAfterMS == nil:

@@ -26,6 +26,7 @@ func (f *requestFlags) add(cmd *cobra.Command) {
 	flags.StringVar(&f.User, "user", "", "`name` of the user")
 	flags.StringVar(&f.APIKey, "api-key", "", "API `key` of the client; shown only as a hash")
 	flags.StringVar(&f.Tier, "tier", "", "`tier` of the client")
+	flags.StringVar(&f.Priority, "priority", "", "`priority` of the request: critical, high, normal or low (default that of the rules)")
 	pairs(flags, &f.Attributes, "attr", "attribute `name=value` (repeatable)")
 	pairs(flags, &f.Headers, "header", "header `name=value` (repeatable)")
 	pairs(flags, &f.Cookies, "cookie", "cookie `name=value` (repeatable)")
@@ -52,6 +53,9 @@ func (f *requestFlags) request() (*rule.Request, error) {
 	}
 	if !strings.HasPrefix(f.Path, "/") {
 		return nil, usage("--path: %q does not begin with a slash; write for example --path /api", f.Path)
+	}
+	if err := req.Priority.UnmarshalText([]byte(f.Priority)); err != nil {
+		return nil, usage("--priority: %v", err)
 	}
 	if f.Cost.Units < 0 {
 		return nil, usage("--cost: %d is negative; a request costs at least 1", f.Cost.Units)
@@ -122,6 +126,9 @@ type explained struct {
 	Quota   string   `json:"quota,omitempty"`
 	Limits  []string `json:"limits,omitempty"`
 	Penalty string   `json:"penalty,omitempty"`
+
+	Priority string `json:"priority,omitempty"` // that the rule gives the request
+	Shares   string `json:"shares,omitempty"`
 }
 
 func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) error {
@@ -132,6 +139,10 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 		}
 		for _, l := range e.Limits {
 			x.Limits, x.Penalty = append(x.Limits, l.Limit().String()), e.Rule.Penalty.String()
+			x.Shares = e.Rule.Shares.String()
+		}
+		if e.Applies {
+			x.Priority = e.Rule.PriorityOf(e.Identity, req.Tier).String()
 		}
 		all = append(all, x)
 	}
@@ -163,6 +174,12 @@ func printExplained(w io.Writer, x explained) {
 	fmt.Fprintf(w, "+ %s applies to %s: %s (%s)", x.Rule, x.Key, limits, x.Quota)
 	if x.Penalty != "" {
 		fmt.Fprintf(w, ", with a penalty of %s", x.Penalty)
+	}
+	if x.Priority != "" {
+		fmt.Fprintf(w, ", priority %s", x.Priority)
+	}
+	if x.Shares != "" {
+		fmt.Fprintf(w, ", shares %s", x.Shares)
 	}
 	if x.Mode != "enforce" {
 		fmt.Fprintf(w, ", %s only", x.Mode)

@@ -127,6 +127,7 @@ func (f *serverFlags) add(flags *pflag.FlagSet) {
 	flags.StringVar(&f.proxyHeader, "proxy-header", "either", "`header` with the client's address, set by trusted proxies: x-forwarded-for, forwarded or either")
 	flags.StringVar(&f.UserHeader, "user-header", "", "`header` with the user, set by trusted proxies")
 	flags.StringVar(&f.TierHeader, "tier-header", "", "`header` with the user's tier, set by trusted proxies")
+	flags.StringVar(&f.PriorityHeader, "priority-header", "", "`header` with the request's priority, set by trusted proxies: critical, high, normal or low")
 	flags.StringVar(&f.SignInHeader, "sign-in-header", "", "`header` with the name of a person whom trusted proxies have authenticated, for the dashboard and the management API")
 	flags.StringVar(&f.signInScope, "sign-in-scope", "read", "`scope` of people who sign in with --sign-in-header: read, use or admin")
 	flags.StringSliceVar(&f.headers, "headers", []string{"x-ratelimit", "ratelimit", "retry-after"}, "rate limit headers (`name list`) in responses to clients: x-ratelimit, ratelimit, retry-after, or none")

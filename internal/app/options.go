@@ -109,9 +109,9 @@ type Options struct {
 	TrustedProxies []netip.Prefix
 	ProxyHeader    httplimit.ProxyHeader
 
-	// UserHeader and TierHeader are where trusted proxies write who the client is.
-	// Default nowhere.
-	UserHeader, TierHeader string
+	// UserHeader, TierHeader and PriorityHeader are where trusted proxies write who the
+	// client is, and how important the request is. Default nowhere.
+	UserHeader, TierHeader, PriorityHeader string
 
 	// SignInHeader is where trusted proxies write whom they have authenticated, for the
 	// management. Default nowhere. SignInScope is what these people may do.
@@ -280,8 +280,8 @@ func (o *Options) checkStore() error {
 
 func (o *Options) checkRest() error {
 	wrong := []error{o.Envoy.check()}
-	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
-		wrong = append(wrong, errors.New("--user-header and --tier-header require --trusted-proxies; weir trusts these headers only from those proxies"))
+	if (o.UserHeader != "" || o.TierHeader != "" || o.PriorityHeader != "") && len(o.TrustedProxies) == 0 {
+		wrong = append(wrong, errors.New("--user-header, --tier-header and --priority-header require --trusted-proxies; weir trusts these headers only from those proxies"))
 	}
 	if o.SignInHeader != "" && len(o.TrustedProxies) == 0 {
 		wrong = append(wrong, errors.New("--sign-in-header requires --trusted-proxies; weir trusts this header only from those proxies"))

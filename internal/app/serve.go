@@ -128,6 +128,7 @@ func (a *App) limits() httplimit.Options {
 		ProxyHeader:    a.options.ProxyHeader,
 		UserHeader:     a.options.UserHeader,
 		TierHeader:     a.options.TierHeader,
+		PriorityHeader: a.options.PriorityHeader,
 		Headers:        a.options.Headers,
 		Logger:         a.options.Logger,
 	}

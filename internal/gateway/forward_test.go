@@ -59,7 +59,7 @@ func TestLiesAreRemoved(t *testing.T) {
 func TestBelievedHeaders(t *testing.T) {
 	url, last := seen(t)
 	claims := []string{
-		"X-User: mallory", "X_User: mallory", "x_USER: mallory", "X-Tier: mallory", "x_tier: mallory",
+		"X-User: mallory", "X_User: mallory", "x_USER: mallory", "X-Tier: mallory", "x_tier: mallory", "X-Priority: high", "X_Priority: critical",
 		"X_API_Key: mallory", "X-Api_Key: mallory", "X_Tenant: mallory", "X-Tenant: acme", "X-Other: 1", "X_Other: 2", "X-Api-Key: key",
 	}
 	for _, c := range []struct {
@@ -67,11 +67,11 @@ func TestBelievedHeaders(t *testing.T) {
 		want         map[string]string
 	}{
 		{"a client", "10.0.0.0/8", map[string]string{"X-Tenant": "acme", "X-Other": "1", "X_other": "2", "X-Api-Key": "key"}},
-		{"a proxy", "127.0.0.0/8", map[string]string{"X-Tenant": "acme", "X-Other": "1", "X_other": "2", "X-Api-Key": "key", "X-User": "mallory", "X-Tier": "mallory"}},
+		{"a proxy", "127.0.0.0/8", map[string]string{"X-Tenant": "acme", "X-Other": "1", "X_other": "2", "X-Api-Key": "key", "X-User": "mallory", "X-Tier": "mallory", "X-Priority": "high"}},
 	} {
 		b := newStand(t, setup{
 			rules:   "rules: [{id: all, key: [ip, 'header:x-tenant'], limit: 1000/1s}]",
-			limit:   httplimit.Options{UserHeader: "x-user", TierHeader: "X-Tier"},
+			limit:   httplimit.Options{UserHeader: "x-user", TierHeader: "X-Tier", PriorityHeader: "x-priority"},
 			options: Options{TrustedProxies: []netip.Prefix{netip.MustParsePrefix(c.proxies)}},
 		}, url)
 		b.raw("GET / HTTP/1.1\r\nHost: example.com\r\nConnection: close\r\n" + strings.Join(claims, "\r\n") + "\r\n\r\n")

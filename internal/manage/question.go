@@ -50,6 +50,14 @@ func fault(field, format string, args ...any) *FieldError {
 	return &FieldError{field, field + ": " + fmt.Sprintf(format, args...)}
 }
 
+// Priority parses the priority of a request; "" is none.
+func Priority(name string) (p rule.Priority, bad *FieldError) {
+	if err := p.UnmarshalText([]byte(name)); err != nil {
+		return 0, fault("priority", "%v.", err)
+	}
+	return p, nil
+}
+
 // CheckClient reports whether the key and the tier of a client are valid. The error uses the
 // example of a key, and names the call whose answers contain such keys.
 func CheckClient(key, tier, example, answer string) *FieldError {

@@ -53,6 +53,9 @@ func (l *Limiter) read(ctx context.Context, c *call, method string) {
 	if o.Tier != nil {
 		q.Tier = o.Tier(ctx, method)
 	}
+	if o.Priority != nil {
+		q.Priority = o.Priority(ctx, method)
+	}
 	if o.Attributes != nil {
 		q.Attributes = o.Attributes(ctx, method)
 	}

@@ -42,6 +42,10 @@ type Options struct {
 	// Default "".
 	Tier func(ctx context.Context, method string) string
 
+	// Priority returns how important the call is, or 0 for the priority that the rules give
+	// it. It must not trust what the client claims. Default 0.
+	Priority func(ctx context.Context, method string) rule.Priority
+
 	// Attributes are defined by your application, such as action: post. Default none.
 	Attributes func(ctx context.Context, method string) map[string]string
 

@@ -38,12 +38,13 @@ type Options struct {
 	// what the client claims without proof. Default none: rules by user do not apply.
 	User func(*http.Request) string
 
-	// UserHeader and TierHeader are the headers in which trusted proxies send the
-	// authenticated user and the client's tier. They are ignored from any other sender.
-	// The proxies must remove these headers from client requests. If there are several
-	// users, each is counted; two tiers are answered with 400. Default none; they are
-	// not used if User or Tier is set.
-	UserHeader, TierHeader string
+	// UserHeader, TierHeader and PriorityHeader are the headers in which trusted proxies
+	// send the authenticated user, the client's tier and the request's priority. They are
+	// ignored from any other sender. The proxies must remove these headers from client
+	// requests. If there are several users, each is counted; two tiers, two priorities and
+	// an unknown priority are answered with 400. Default none; they are not used if User,
+	// Tier or Priority is set.
+	UserHeader, TierHeader, PriorityHeader string
 
 	// APIKey returns the API key in clear text, or "" if there is none. Default the
 	// header X-API-Key; if there are several values, each is counted.
@@ -52,6 +53,10 @@ type Options struct {
 	// Tier returns the tier of the client, or "" for the default limits of the rules.
 	// Default "".
 	Tier func(*http.Request) string
+
+	// Priority returns how important the request is, or 0 for the priority that the rules
+	// give it. It must not trust what the client claims. Default 0.
+	Priority func(*http.Request) rule.Priority
 
 	// Attributes are defined by your application, such as action: post. Default none.
 	Attributes func(*http.Request) map[string]string
@@ -131,8 +136,8 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 	if err != nil {
 		return nil, fmt.Errorf("httplimit: TrustedProxies: %w", err)
 	}
-	if (o.UserHeader != "" || o.TierHeader != "") && len(o.TrustedProxies) == 0 {
-		return nil, errors.New("httplimit: UserHeader and TierHeader are accepted from trusted proxies only; list them in TrustedProxies")
+	if o.trustsHeaders() && len(o.TrustedProxies) == 0 {
+		return nil, errors.New("httplimit: UserHeader, TierHeader and PriorityHeader are accepted from trusted proxies only; list them in TrustedProxies")
 	}
 	gate, err := engine.NewGate(e, o.MaxDelayed, patience)
 	if err != nil {
@@ -146,7 +151,9 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 		return nil, fmt.Errorf("httplimit: Adaptive: %w", err)
 	}
 	o.Headers = cmp.Or(o.Headers, AllHeaders)
-	o.UserHeader, o.TierHeader = http.CanonicalHeaderKey(o.UserHeader), http.CanonicalHeaderKey(o.TierHeader)
+	for _, name := range []*string{&o.UserHeader, &o.TierHeader, &o.PriorityHeader} {
+		*name = http.CanonicalHeaderKey(*name)
+	}
 	m := &Middleware{options: o, engine: e, gate: gate, ttl: weir.DefaultHoldTTL, clients: clients, mounts: mountsOf(e), adaptive: bounds.Limiter(), began: time.Now()}
 	if m.adaptive != nil {
 		e.ObserveAdaptive("httplimit", m.AdaptiveLimit)
@@ -158,15 +165,20 @@ func New(e *engine.Engine, o Options) (*Middleware, error) {
 // [engine.ProtectionObserver], such as metrics, show it, too.
 func (m *Middleware) Protection() engine.Protection { return m.gate.Protection() }
 
-// Believes reports whether a header is UserHeader or TierHeader, which identify the
-// client. Code that forwards requests removes it unless the request comes from a
-// trusted proxy. The name is canonical.
-func (m *Middleware) Believes(name string) bool {
-	return name == m.options.UserHeader || name == m.options.TierHeader
+// trustsHeaders reports whether trusted proxies tell of clients in headers.
+func (o *Options) trustsHeaders() bool {
+	return o.UserHeader != "" || o.TierHeader != "" || o.PriorityHeader != ""
 }
 
-// Reads reports whether a header identifies clients: it is UserHeader, TierHeader or
-// X-API-Key, or a rule in force counts by it. The name is canonical.
+// Believes reports whether a header is UserHeader, TierHeader or PriorityHeader, in which
+// trusted proxies tell of the client. Code that forwards requests removes it unless the
+// request comes from a trusted proxy. The name is canonical.
+func (m *Middleware) Believes(name string) bool {
+	return name == m.options.UserHeader || name == m.options.TierHeader || name == m.options.PriorityHeader
+}
+
+// Reads reports whether a header tells of clients: it is UserHeader, TierHeader, PriorityHeader
+// or X-API-Key, or a rule in force counts by it. The name is canonical.
 func (m *Middleware) Reads(name string) bool {
 	table, _ := m.engine.Rules()
 	return m.Believes(name) || name == apiKeyHeader || table.CountsByHeader(name)

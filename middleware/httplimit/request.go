@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/clientip"
 	"github.com/weirhq/weir/rule"
@@ -31,7 +32,7 @@ func (p *pass) release() {
 }
 
 // read fills the pass with the attributes of a request. It fails if the request has two
-// tiers.
+// tiers or priorities, or an unknown one.
 func (m *Middleware) read(p *pass, r *http.Request) error {
 	p.values.r = r
 	q, o := &p.request, &m.options
@@ -42,7 +43,7 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	} else {
 		q.APIKey, q.OtherAPIKeys = apart(r.Header[apiKeyHeader])
 	}
-	trusted := (o.UserHeader != "" || o.TierHeader != "") && m.clients.Trusts(r.RemoteAddr)
+	trusted := o.trustsHeaders() && m.clients.Trusts(r.RemoteAddr)
 	if o.User != nil {
 		q.User = o.User(r)
 	} else if trusted && o.UserHeader != "" {
@@ -51,10 +52,20 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	if o.Tier != nil {
 		q.Tier = o.Tier(r)
 	} else if trusted && o.TierHeader != "" {
-		var others []string
-		q.Tier, others = apart(r.Header[o.TierHeader])
-		if slices.ContainsFunc(others, func(other string) bool { return other != q.Tier }) {
-			return &rule.ValuesError{What: "header " + o.TierHeader}
+		var err error
+		if q.Tier, err = single(r, o.TierHeader); err != nil {
+			return err
+		}
+	}
+	if o.Priority != nil {
+		q.Priority = o.Priority(r)
+	} else if trusted && o.PriorityHeader != "" {
+		name, err := single(r, o.PriorityHeader)
+		if err != nil {
+			return err
+		}
+		if err := q.Priority.UnmarshalText([]byte(name)); err != nil {
+			return &weir.InvalidError{Field: "header " + o.PriorityHeader, Reason: err.Error()}
 		}
 	}
 	if o.Attributes != nil {
@@ -72,6 +83,15 @@ func (m *Middleware) read(p *pass, r *http.Request) error {
 	}
 	m.watch(q)
 	return nil
+}
+
+// single is the value of a header that has at most one.
+func single(r *http.Request, name string) (string, error) {
+	value, others := apart(r.Header[name])
+	if slices.ContainsFunc(others, func(other string) bool { return other != value }) {
+		return "", &rule.ValuesError{What: "header " + name}
+	}
+	return value, nil
 }
 
 // apart is the first of some values, and the others.

@@ -185,6 +185,46 @@ func TestTwoTiers(t *testing.T) {
 	}
 }
 
+// How important a request is, a proxy may write; a client cannot raise it.
+func TestPriorityHeader(t *testing.T) {
+	o := Options{PriorityHeader: "x-priority", TrustedProxies: []netip.Prefix{netip.MustParsePrefix("10.0.0.0/8")}}
+	m := newBench(t, "rules: [{id: a, key: ip, limit: unlimited, priority: low}]", o)
+	for _, c := range []struct {
+		peer   string
+		values []string
+		want   rule.Priority
+		code   int
+	}{
+		{"10.1.2.3:1", []string{"critical"}, rule.Critical, 200}, {"10.1.2.3:1", nil, 0, 200}, {"10.1.2.3:1", []string{"high", "high"}, rule.High, 200},
+		{"10.1.2.3:1", []string{"high", "low"}, 0, 400}, {"10.1.2.3:1", []string{"urgent"}, 0, 400}, {"10.1.2.3:1", []string{strings.Repeat("x", 1<<16)}, 0, 400},
+		{"203.0.113.7:1", []string{"critical"}, 0, 200}, {"203.0.113.7:1", []string{"nonsense", "critical"}, 0, 200},
+	} {
+		r := from(c.peer, "GET", "/")
+		r.Header["X-Priority"] = c.values
+		p := new(pass)
+		if err := m.read(p, r); p.request.Priority != c.want || (err == nil) != (c.code == 200) {
+			t.Errorf("%.40q from %s: %v, %v", c.values, c.peer, p.request.Priority, err)
+		}
+		if w := m.send(r); w.Code != c.code {
+			t.Errorf("%.40q from %s: %d, want %d", c.values, c.peer, w.Code, c.code)
+		}
+	}
+	o.TrustedProxies = nil
+	if _, err := New(m.engine, o); err == nil {
+		t.Error("a header is trusted from any sender")
+	}
+	b := newBench(t, "rules: [{id: a, key: ip, limit: 2/1h, shares: {low: 50%}}]", Options{Priority: func(r *http.Request) rule.Priority {
+		if r.URL.Path == "/odd" {
+			return 99
+		}
+		return rule.Low
+	}})
+	codes := []int{b.send(from("203.0.113.7:1", "GET", "/")).Code, b.send(from("203.0.113.7:1", "GET", "/")).Code, b.send(from("203.0.113.7:1", "GET", "/odd")).Code}
+	if want := []int{200, 429, 400}; !slices.Equal(codes, want) {
+		t.Errorf("by a function: %v, want %v", codes, want)
+	}
+}
+
 // A cookie is the same one however it is written.
 func TestCookieSpellings(t *testing.T) {
 	b := newBench(t, "rules: [{id: a, key: 'cookie:sid', limit: 1/1d}]", Options{})

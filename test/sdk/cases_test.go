@@ -40,6 +40,7 @@ type step struct {
 // asked is a request as the HTTP API has it.
 type asked struct {
 	IP, User, Tier, Path string
+	Priority             string
 	Headers, Attributes  map[string]string
 	Cost                 json.RawMessage
 }
@@ -121,6 +122,9 @@ func (s *step) make(t *testing.T, c *client.Client, hold **client.Hold) (any, er
 func (s *step) request(t *testing.T) *client.Request {
 	a := s.Request
 	r := &client.Request{User: a.User, Tier: a.Tier, Path: a.Path, Headers: a.Headers, Attributes: a.Attributes}
+	for r.Priority.String() != a.Priority {
+		r.Priority++
+	}
 	if a.IP == "300.1.1.1" {
 		r.Path = "a mistake that Go makes impossible"
 	} else if a.IP != "" {

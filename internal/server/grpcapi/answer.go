@@ -9,6 +9,7 @@ import (
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/rule"
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
@@ -51,6 +52,9 @@ func (s *Server) answer(v *engine.Verdict) *pb.CheckResponse {
 	r := new(response)
 	a := &r.CheckResponse
 	a.Allowed, a.Reason, a.Degraded, a.Version = v.Allowed, reasons[v.Reason], v.Degraded != nil, v.Version
+	if v.Priority != rule.Normal {
+		a.Priority = pb.Priority(v.Priority)
+	}
 	a.Delay = set(&r.waits.delay, v.Delay)
 	if speaker := v.Speaker(); speaker != nil {
 		a.Rule, a.Limit, a.Remaining = speaker.Rule.ID, speaker.Limit, speaker.Remaining
@@ -91,7 +95,7 @@ func (s *Server) describe(from *engine.Result, to *result) {
 	r.Policy = s.policies.Of(from, s.options.Engine)
 	r.Allowed, r.Shadow, r.Asked, r.Penalty = from.Allowed, from.Shadow, from.Asked, from.Penalty
 	r.Soft, r.Warning = from.Soft, int32(from.Warning())
-	r.Cost, r.Limit, r.Remaining = from.Cost, from.Limit, from.Remaining
+	r.Cost, r.Leave, r.Limit, r.Remaining = from.Cost, from.Leave, from.Limit, from.Remaining
 	r.ResetAfter = set(&to.waits.reset, from.ResetAfter)
 	if from.RetryAfter != weir.Never {
 		r.RetryAfter = set(&to.waits.retry, from.RetryAfter)

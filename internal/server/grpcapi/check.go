@@ -41,9 +41,14 @@ func (q *question) release() {
 
 // read takes in what a client says, if it makes sense.
 func (q *question) read(req *pb.CheckRequest) *manage.FieldError {
+	priority := req.GetPriority()
+	if _, known := pb.Priority_name[int32(priority)]; !known {
+		return &manage.FieldError{Field: "priority", Detail: fmt.Sprintf("priority: %d is unknown; send critical, high, normal or low, or leave it out.", priority)}
+	}
 	q.said = manage.Question{
 		Request: rule.Request{
-			User: req.GetUser(), APIKey: req.GetApiKey(), Tier: req.GetTier(), Method: req.GetMethod(), Host: req.GetHost(),
+			Priority: rule.Priority(priority), // the numbers are the same
+			User:     req.GetUser(), APIKey: req.GetApiKey(), Tier: req.GetTier(), Method: req.GetMethod(), Host: req.GetHost(),
 			Path: req.GetPath(), Attributes: req.GetAttributes(), Cost: req.GetCost(), Costs: req.GetCosts(),
 		},
 		Headers: req.GetHeaders(), Cookies: req.GetCookies(), Parameters: req.GetQuery(),

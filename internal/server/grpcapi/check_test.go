@@ -19,6 +19,25 @@ import (
 	pb "github.com/weirhq/weir/sdk/proto/weir/v1"
 )
 
+// A priority is one of four, and has its share.
+func TestPriority(t *testing.T) {
+	s := newStand(t, Options{})
+	for _, c := range []struct{ asked, want pb.Priority }{
+		{pb.Priority_PRIORITY_LOW, pb.Priority_PRIORITY_LOW}, {pb.Priority_PRIORITY_CRITICAL, pb.Priority_PRIORITY_CRITICAL},
+		{pb.Priority_PRIORITY_NORMAL, 0}, {0, 0},
+	} {
+		a, err := s.limiter.Check(t.Context(), &pb.CheckRequest{User: "alice", Priority: c.asked})
+		if err != nil || a.GetPriority() != c.want {
+			t.Errorf("%v: %v, %v", c.asked, a, err)
+		}
+	}
+	for _, odd := range []pb.Priority{-1, 5, 256 + 1} {
+		if _, err := s.limiter.Check(t.Context(), &pb.CheckRequest{User: "alice", Priority: odd}); status.Code(err) != codes.InvalidArgument || !strings.Contains(err.Error(), "critical, high, normal or low") {
+			t.Errorf("%d: %v", odd, err)
+		}
+	}
+}
+
 func TestCheck(t *testing.T) {
 	for name, start := range map[string]func(testing.TB, Options) *stand{
 		"tcp": func(t testing.TB, o Options) *stand { return newStand(t, o) }, "pipe": newPipe,

@@ -107,16 +107,20 @@ func unjudged(err error) error {
 
 // checkFields are the names of the fields of CheckRequest and ReserveRequest.
 var checkFields = []string{
-	"ip", "user", "api_key", "tier", "method", "host", "path",
+	"ip", "user", "api_key", "tier", "priority", "method", "host", "path",
 	"headers", "cookies", "query", "attributes", "cost", "peek", "charge", "ttl_ms",
 }
 
 // fill takes in what the client says, if it makes sense.
 func (q *question) fill() error {
 	a := &q.asked
+	priority, bad := manage.Priority(a.Priority)
+	if bad != nil {
+		return fieldProblem(bad)
+	}
 	q.said = manage.Question{
 		Request: rule.Request{
-			User: a.User, APIKey: a.APIKey, Tier: a.Tier, Method: a.Method, Host: a.Host,
+			User: a.User, APIKey: a.APIKey, Tier: a.Tier, Priority: priority, Method: a.Method, Host: a.Host,
 			Path: a.Path, Attributes: a.Attributes, Cost: a.Cost.Units, Costs: a.Cost.ByUnit,
 		},
 		Headers: a.Headers, Cookies: a.Cookies, Parameters: a.Query,

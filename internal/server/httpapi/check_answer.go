@@ -8,6 +8,7 @@ import (
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/headerfield"
 	"github.com/weirhq/weir/internal/manage"
+	"github.com/weirhq/weir/rule"
 )
 
 // describeVerdict makes an answer of a verdict.
@@ -22,6 +23,9 @@ func (h *Handler) describeVerdict(q *question, policies *manage.Policies) {
 		DelayMS: millis(v.Delay), Unheld: v.Unheld, Degraded: v.Degraded != nil, Version: v.Version, Results: a.Results[:0],
 	}
 	waits[0] = 0
+	if v.Priority != rule.Normal {
+		a.Priority = v.Priority.String()
+	}
 	if v.Hold != (weir.HoldID{}) {
 		a.Hold, a.HoldExpiresAt = v.Hold.String(), v.HoldExpires.Time()
 	}
@@ -49,7 +53,7 @@ func (h *Handler) limitAnswer(r *engine.Result, policies *manage.Policies, wait 
 	a := LimitAnswer{
 		Rule: r.Rule.ID, Key: r.Key, Algorithm: r.Quota.Algorithm().String(), Policy: policies.Of(r, h.options.Engine),
 		Allowed: r.Allowed, Shadow: r.Shadow, Soft: r.Soft, Asked: r.Asked,
-		Cost: r.Cost, Limit: r.Limit, Remaining: r.Remaining,
+		Cost: r.Cost, Leave: r.Leave, Limit: r.Limit, Remaining: r.Remaining,
 		ResetAfterMS: millis(r.ResetAfter), DelayMS: millis(r.Delay), Penalty: r.Penalty, Warning: r.Warning(),
 	}
 	if r.Asked {

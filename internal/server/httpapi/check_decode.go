@@ -59,6 +59,8 @@ func (a *CheckRequest) field(s *scanner, name string) bool {
 		return s.text(&a.APIKey)
 	case "tier":
 		return s.text(&a.Tier)
+	case "priority":
+		return s.text(&a.Priority)
 	case "method":
 		return s.text(&a.Method)
 	case "host":

@@ -88,7 +88,7 @@ func TestQuickReadsWhatIsWritten(t *testing.T) {
 		text := rapid.StringMatching(`[a-zA-Z0-9 ./:_=|-]{0,12}`)
 		texts := rapid.MapOfN(text, text, 0, 3)
 		q := CheckRequest{
-			IP: text.Draw(t, "ip"), User: text.Draw(t, "user"), APIKey: text.Draw(t, "api_key"), Tier: text.Draw(t, "tier"),
+			IP: text.Draw(t, "ip"), User: text.Draw(t, "user"), APIKey: text.Draw(t, "api_key"), Tier: text.Draw(t, "tier"), Priority: text.Draw(t, "priority"),
 			Method: text.Draw(t, "method"), Host: text.Draw(t, "host"), Path: text.Draw(t, "path"),
 			Headers: texts.Draw(t, "headers"), Cookies: texts.Draw(t, "cookies"), Query: texts.Draw(t, "query"), Attributes: texts.Draw(t, "attributes"),
 			Cost: Amount{Units: rapid.Int64Range(0, 1<<50).Draw(t, "cost")}, Peek: rapid.Bool().Draw(t, "peek"),

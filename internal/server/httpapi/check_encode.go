@@ -33,6 +33,9 @@ func appendCheckAnswer(dst []byte, a *CheckAnswer) []byte {
 	if a.Unheld {
 		dst = append(dst, `,"unheld":true`...)
 	}
+	if a.Priority != "" {
+		dst = appendString(append(dst, `,"priority":`...), a.Priority)
+	}
 	dst = strconv.AppendBool(append(dst, `,"degraded":`...), a.Degraded)
 	dst = strconv.AppendInt(append(dst, `,"version":`...), a.Version, 10)
 	if a.Results == nil {
@@ -62,6 +65,9 @@ func appendLimitAnswer(dst []byte, a *LimitAnswer) []byte {
 	}
 	dst = strconv.AppendBool(append(dst, `,"asked":`...), a.Asked)
 	dst = strconv.AppendInt(append(dst, `,"cost":`...), a.Cost, 10)
+	if a.Leave != 0 {
+		dst = strconv.AppendInt(append(dst, `,"leave":`...), a.Leave, 10)
+	}
 	dst = appendNumbers(dst, a.Limit, a.Remaining, a.ResetAt, a.ResetAfterMS, a.RetryAfterMS, a.DelayMS)
 	if a.Penalty {
 		dst = append(dst, `,"penalty":true`...)

@@ -67,6 +67,8 @@ func TestCheckAnswers(t *testing.T) {
 		{"blocked", `{"ip":"::ffff:203.0.113.66"}`, `"allowed":false,"reason":"blocked","status":403,"message":"This client is blocked.","limit":0,"remaining":0,"reset_at":0,"reset_after_ms":0,"retry_after_ms":null`, ""},
 		{"too dear", `{"ip":"192.0.2.1","path":"/api/login","method":"post","cost":3}`, `"status":429,"rule":"login","code":10007,"message":"too many logins","limit":2,"remaining":2,"reset_at":1767225601,"reset_after_ms":0,"retry_after_ms":null`, ""},
 		{"a tier", `{"user":"bob","path":"/api/x","tier":"pro"}`, `"policy":"1000/1m"`, ""},
+		{"a priority", `{"user":"bob","path":"/api/x","priority":"low"}`, `"priority":"low","degraded":false`, ""},
+		{"the usual priority", `{"user":"bob","path":"/api/x","priority":"normal"}`, `"delay_ms":0,"degraded":false`, ""},
 		{"unlimited", `{"user":"carol","path":"/api/x","tier":"enterprise"}`, `"results":[]`, ""},
 		{"a header in small letters", `{"headers":{"x-tenant":"acme"}}`, `"rule":"tenant","key":"header:X-Tenant:acme","algorithm":"token_bucket","policy":"50/1m","allowed":true,"shadow":true,"asked":true,"cost":1`, ""},
 		{"an address with a zone", `{"ip":"fe80::1%eth0","path":"/api/login","method":"POST"}`, `"key":"ip:fe80::/64"`, ""},
@@ -85,6 +87,37 @@ func TestCheckAnswers(t *testing.T) {
 				t.Errorf("%s gave %s, want %s", c.body, r.body, c.want)
 			}
 		})
+	}
+}
+
+// Each priority has its share, and an unknown one is a mistake of the caller.
+func TestCheckShares(t *testing.T) {
+	s := newStand(t, Options{Service: manage.Service{Rules: openRules(t, "rules: [{id: api, key: user, algorithm: fixed_window, limit: 4/1h, shares: {low: 50%}}]")}})
+	for _, c := range []struct {
+		priority  string
+		allowed   bool
+		remaining int64
+		leave     int64
+	}{{"low", true, 1, 2}, {"low", true, 0, 2}, {"low", false, 0, 2}, {"critical", true, 1, 0}, {"", true, 0, 0}} {
+		var a CheckAnswer
+		s.call("POST /v1/check", `{"user":"alice","priority":"`+c.priority+`"}`).want(t, 200, &a)
+		if a.Allowed != c.allowed || a.Remaining != c.remaining || a.Priority != c.priority || a.Results[0].Leave != c.leave {
+			t.Errorf("%q: %+v", c.priority, a)
+		}
+		if want := "The share of low requests in the limit api is used up; try again in "; !a.Allowed && !strings.HasPrefix(a.Message, want) {
+			t.Errorf("%q: %s", c.priority, a.Message)
+		}
+	}
+	for _, endpoint := range []string{"check", "reserve"} {
+		for _, priority := range []string{"urgent", "Low", strings.Repeat("x", 5000)} {
+			p := s.call("POST /v1/"+endpoint, `{"user":"alice","priority":"`+priority+`"}`).wantProblem(t, badField)
+			if p.Field != "priority" || len(p.Detail) > 200 {
+				t.Errorf("%.20s: %+v", priority, p)
+			}
+		}
+	}
+	if p := s.call("POST /v1/check", `{"priority":"mediocre"}`).wantProblem(t, badField); !strings.Contains(p.Detail, "critical, high, normal, low") {
+		t.Error(p.Detail)
 	}
 }
 

@@ -14,6 +14,7 @@ type CheckRequest struct {
 	User       string            `json:"user,omitempty"`
 	APIKey     string            `json:"api_key,omitempty"` // in clear; it is hashed before it goes anywhere
 	Tier       string            `json:"tier,omitempty"`
+	Priority   string            `json:"priority,omitempty"` // critical, high, normal or low; left out for what the rules say
 	Method     string            `json:"method,omitempty"`
 	Host       string            `json:"host,omitempty"`
 	Path       string            `json:"path,omitempty"` // escaped, as it was sent; a query behind it is cut off
@@ -48,6 +49,7 @@ type CheckAnswer struct {
 	HoldExpiresAt time.Time `json:"hold_expires_at,omitzero"`
 	Unheld        bool      `json:"unheld,omitempty"` // charged without a hold, because there was no place for one
 
+	Priority string        `json:"priority,omitempty"` // of the request, unless it is normal
 	Degraded bool          `json:"degraded"`
 	Version  int64         `json:"version"` // of the rules
 	Results  []LimitAnswer `json:"results"` // one for each limit that applies
@@ -65,6 +67,7 @@ type LimitAnswer struct {
 	Asked     bool   `json:"asked"`            // false if the store is unavailable: then the numbers mean nothing
 
 	Cost         int64  `json:"cost"`
+	Leave        int64  `json:"leave,omitempty"` // units that are left for requests with a higher priority
 	Limit        int64  `json:"limit"`
 	Remaining    int64  `json:"remaining"`
 	ResetAt      int64  `json:"reset_at"`

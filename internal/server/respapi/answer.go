@@ -7,6 +7,7 @@ import (
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/duration"
 	"github.com/weirhq/weir/internal/headerfield"
+	"github.com/weirhq/weir/rule"
 )
 
 func millis(d time.Duration) int64 { return duration.Up(d, time.Millisecond) }
@@ -26,26 +27,27 @@ func count(conditions ...bool) (n int) {
 func (w *work) writeVerdict() {
 	v := &w.verdict
 	var d engine.Denial
-	rule, wait := "", time.Duration(0)
+	id, wait := "", time.Duration(0)
 	var limit weir.Decision
 	if s := v.Speaker(); s != nil {
-		rule, limit = s.Rule.ID, s.Decision
+		id, limit = s.Rule.ID, s.Decision
 	}
 	if !v.Allowed {
 		d = engine.Describe(v)
-		if rule, wait = d.Rule, d.RetryAfter; wait == 0 {
+		if id, wait = d.Rule, d.RetryAfter; wait == 0 {
 			wait = weir.Never
 		}
 	}
 	held := v.Hold != (weir.HoldID{})
-	w.dict(10 + count(!v.Allowed, rule != "", d.Code != 0, d.Detail != "", held, held, v.Unheld, w.asked.results))
+	priority := v.Priority != rule.Normal
+	w.dict(10 + count(!v.Allowed, id != "", d.Code != 0, d.Detail != "", held, held, v.Unheld, priority, w.asked.results))
 	w.boolAt("allowed", v.Allowed)
 	w.textAt("reason", v.Reason.String())
 	if !v.Allowed {
 		w.integerAt("status", int64(d.HTTPStatus()))
 	}
-	if rule != "" {
-		w.textAt("rule", rule)
+	if id != "" {
+		w.textAt("rule", id)
 	}
 	if d.Code != 0 {
 		w.integerAt("code", int64(d.Code))
@@ -61,6 +63,9 @@ func (w *work) writeVerdict() {
 	if v.Unheld {
 		w.boolAt("unheld", true)
 	}
+	if priority {
+		w.textAt("priority", v.Priority.String())
+	}
 	w.boolAt("degraded", v.Degraded != nil)
 	w.integerAt("version", v.Version)
 	if w.asked.results {
@@ -75,7 +80,7 @@ func (w *work) writeVerdict() {
 // writeResult answers with what one limit says.
 func (w *work) writeResult(r *engine.Result) {
 	o := r.Override
-	w.dict(13 + count(r.Shadow, r.Soft, r.Penalty, r.Warning() > 0, o != nil))
+	w.dict(13 + count(r.Shadow, r.Soft, r.Leave > 0, r.Penalty, r.Warning() > 0, o != nil))
 	w.textAt("rule", r.Rule.ID)
 	w.textAt("key", r.Key)
 	w.textAt("algorithm", r.Quota.Algorithm().String())
@@ -89,6 +94,9 @@ func (w *work) writeResult(r *engine.Result) {
 	}
 	w.boolAt("asked", r.Asked)
 	w.integerAt("cost", r.Cost)
+	if r.Leave > 0 {
+		w.integerAt("leave", r.Leave)
+	}
 	w.numbers(&r.Decision, r.Asked, r.RetryAfter, r.Delay)
 	if r.Penalty {
 		w.boolAt("penalty", true)

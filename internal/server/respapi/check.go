@@ -31,7 +31,7 @@ type question struct {
 // Fields that a command takes, with the units or entries of those that end with a dot.
 var (
 	requestFields = []string{
-		"ip", "user", "api_key", "tier", "method", "host", "path", "cost", "results",
+		"ip", "user", "api_key", "tier", "priority", "method", "host", "path", "cost", "results",
 		"cost.", "headers.", "cookies.", "query.", "attributes.",
 	}
 	checkFields   = append([]string{"charge"}, requestFields...)
@@ -104,6 +104,11 @@ func (q *question) set(field, entry, value string) (bad string) {
 		q.APIKey = value
 	case "tier":
 		q.Tier = value
+	case "priority":
+		var wrong *manage.FieldError
+		if q.Priority, wrong = manage.Priority(value); wrong != nil {
+			return wrong.Detail
+		}
 	case "method":
 		q.Method = value
 	case "host":

@@ -15,6 +15,7 @@ class Request:
     user: str = ""
     api_key: str = ""  # in plain text; weir hashes it before it stores or logs it
     tier: str = ""
+    priority: str = ""  # how important the request is; default the priority that the rules give it
     method: str = ""
     host: str = ""
     path: str = ""  # escaped, as it was sent; it begins with a slash, and a query is removed
@@ -51,6 +52,7 @@ class Result:
     soft: bool = False  # the rule is in soft mode: it denies nothing, but the client is to be told
     asked: bool = False  # false if the store was unavailable; the numbers are then meaningless
     cost: int = 0
+    leave: int = 0  # units that are left for requests with a higher priority, and are not among the remaining ones; absent if none
     limit: int = 0
     remaining: int = 0
     reset_at: int = 0
@@ -71,6 +73,7 @@ class Result:
         "soft": ("soft", "boolean", False),
         "asked": ("asked", "boolean", True),
         "cost": ("cost", "number", True),
+        "leave": ("leave", "number", False),
         "limit": ("limit", "number", True),
         "remaining": ("remaining", "number", True),
         "reset_at": ("reset_at", "number", True),
@@ -102,6 +105,7 @@ class Answer:
     hold: str = ""  # of a reservation that charged something
     hold_expires_at: Optional[datetime] = None  # by the store's clock
     unheld: bool = False  # of a reservation that was charged without a hold, because there are too many; what was charged stays
+    priority: str = ""  # of the request; absent if it is normal
     degraded: bool = False  # the store was unavailable
     version: int = 0  # of the rules
     results: List[Result] = field(default_factory=list)
@@ -122,6 +126,7 @@ class Answer:
         "hold": ("hold", "string", False),
         "hold_expires_at": ("hold_expires_at", "time", False),
         "unheld": ("unheld", "boolean", False),
+        "priority": ("priority", "string", False),
         "degraded": ("degraded", "boolean", True),
         "version": ("version", "number", True),
         "results": ("results", [Result], True),

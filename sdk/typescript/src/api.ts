@@ -10,6 +10,8 @@ export interface CheckRequest {
   /** in plain text; weir hashes it before it stores or logs it */
   apiKey?: string | undefined
   tier?: string | undefined
+  /** how important the request is; default the priority that the rules give it */
+  priority?: string | undefined
   method?: string | undefined
   host?: string | undefined
   /** escaped, as it was sent; it begins with a slash, and a query is removed */
@@ -49,6 +51,8 @@ export interface Result {
   /** false if the store was unavailable; the numbers are then meaningless */
   asked: boolean
   cost: number
+  /** units that are left for requests with a higher priority, and are not among the remaining ones; absent if none */
+  leave: number
   limit: number
   remaining: number
   resetAt: number
@@ -73,6 +77,7 @@ export const resultFields: Fields = {
   soft: { name: 'soft', of: 'boolean', required: false },
   asked: { name: 'asked', of: 'boolean', required: true },
   cost: { name: 'cost', of: 'number', required: true },
+  leave: { name: 'leave', of: 'number', required: false },
   limit: { name: 'limit', of: 'number', required: true },
   remaining: { name: 'remaining', of: 'number', required: true },
   reset_at: { name: 'resetAt', of: 'number', required: true },
@@ -111,6 +116,8 @@ export interface Answer {
   holdExpiresAt?: Date
   /** of a reservation that was charged without a hold, because there are too many; what was charged stays */
   unheld: boolean
+  /** of the request; absent if it is normal */
+  priority: string
   /** the store was unavailable */
   degraded: boolean
   /** of the rules */
@@ -134,6 +141,7 @@ export const answerFields: Fields = {
   hold: { name: 'hold', of: 'string', required: false },
   hold_expires_at: { name: 'holdExpiresAt', of: 'time', required: false },
   unheld: { name: 'unheld', of: 'boolean', required: false },
+  priority: { name: 'priority', of: 'string', required: false },
   degraded: { name: 'degraded', of: 'boolean', required: true },
   version: { name: 'version', of: 'number', required: true },
   results: { name: 'results', of: [resultFields], required: true },

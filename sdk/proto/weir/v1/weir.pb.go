@@ -26,6 +26,62 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+// Priority tells how important a request is.
+type Priority int32
+
+const (
+	Priority_PRIORITY_UNSPECIFIED Priority = 0
+	Priority_PRIORITY_LOW         Priority = 1
+	Priority_PRIORITY_NORMAL      Priority = 2
+	Priority_PRIORITY_HIGH        Priority = 3
+	Priority_PRIORITY_CRITICAL    Priority = 4
+)
+
+// Enum value maps for Priority.
+var (
+	Priority_name = map[int32]string{
+		0: "PRIORITY_UNSPECIFIED",
+		1: "PRIORITY_LOW",
+		2: "PRIORITY_NORMAL",
+		3: "PRIORITY_HIGH",
+		4: "PRIORITY_CRITICAL",
+	}
+	Priority_value = map[string]int32{
+		"PRIORITY_UNSPECIFIED": 0,
+		"PRIORITY_LOW":         1,
+		"PRIORITY_NORMAL":      2,
+		"PRIORITY_HIGH":        3,
+		"PRIORITY_CRITICAL":    4,
+	}
+)
+
+func (x Priority) Enum() *Priority {
+	p := new(Priority)
+	*p = x
+	return p
+}
+
+func (x Priority) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (Priority) Descriptor() protoreflect.EnumDescriptor {
+	return file_weir_v1_weir_proto_enumTypes[0].Descriptor()
+}
+
+func (Priority) Type() protoreflect.EnumType {
+	return &file_weir_v1_weir_proto_enumTypes[0]
+}
+
+func (x Priority) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use Priority.Descriptor instead.
+func (Priority) EnumDescriptor() ([]byte, []int) {
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{0}
+}
+
 type HoldState int32
 
 const (
@@ -62,11 +118,11 @@ func (x HoldState) String() string {
 }
 
 func (HoldState) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[0].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[1].Descriptor()
 }
 
 func (HoldState) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[0]
+	return &file_weir_v1_weir_proto_enumTypes[1]
 }
 
 func (x HoldState) Number() protoreflect.EnumNumber {
@@ -75,7 +131,7 @@ func (x HoldState) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use HoldState.Descriptor instead.
 func (HoldState) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{0}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{1}
 }
 
 type Reason int32
@@ -117,11 +173,11 @@ func (x Reason) String() string {
 }
 
 func (Reason) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[1].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[2].Descriptor()
 }
 
 func (Reason) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[1]
+	return &file_weir_v1_weir_proto_enumTypes[2]
 }
 
 func (x Reason) Number() protoreflect.EnumNumber {
@@ -130,7 +186,7 @@ func (x Reason) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Reason.Descriptor instead.
 func (Reason) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{1}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
 }
 
 type Severity int32
@@ -166,11 +222,11 @@ func (x Severity) String() string {
 }
 
 func (Severity) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[2].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[3].Descriptor()
 }
 
 func (Severity) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[2]
+	return &file_weir_v1_weir_proto_enumTypes[3]
 }
 
 func (x Severity) Number() protoreflect.EnumNumber {
@@ -179,7 +235,7 @@ func (x Severity) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Severity.Descriptor instead.
 func (Severity) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{2}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
 }
 
 // TierFrom tells where the tier of a client comes from.
@@ -219,11 +275,11 @@ func (x TierFrom) String() string {
 }
 
 func (TierFrom) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[3].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[4].Descriptor()
 }
 
 func (TierFrom) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[3]
+	return &file_weir_v1_weir_proto_enumTypes[4]
 }
 
 func (x TierFrom) Number() protoreflect.EnumNumber {
@@ -232,7 +288,7 @@ func (x TierFrom) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use TierFrom.Descriptor instead.
 func (TierFrom) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{3}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{4}
 }
 
 // Window is the calendar window after which a counter restarts from zero.
@@ -281,11 +337,11 @@ func (x Window) String() string {
 }
 
 func (Window) Descriptor() protoreflect.EnumDescriptor {
-	return file_weir_v1_weir_proto_enumTypes[4].Descriptor()
+	return file_weir_v1_weir_proto_enumTypes[5].Descriptor()
 }
 
 func (Window) Type() protoreflect.EnumType {
-	return &file_weir_v1_weir_proto_enumTypes[4]
+	return &file_weir_v1_weir_proto_enumTypes[5]
 }
 
 func (x Window) Number() protoreflect.EnumNumber {
@@ -294,7 +350,7 @@ func (x Window) Number() protoreflect.EnumNumber {
 
 // Deprecated: Use Window.Descriptor instead.
 func (Window) EnumDescriptor() ([]byte, []int) {
-	return file_weir_v1_weir_proto_rawDescGZIP(), []int{4}
+	return file_weir_v1_weir_proto_rawDescGZIP(), []int{5}
 }
 
 // CheckRequest describes a request. A rule that matches or counts by a field which is left
@@ -317,6 +373,7 @@ type CheckRequest struct {
 	// The cost by unit, instead of cost: rules with this unit cost so much, and others have
 	// their own cost. At most 20.
 	Costs         map[string]int64 `protobuf:"bytes,13,rep,name=costs,proto3" json:"costs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"varint,2,opt,name=value"`
+	Priority      Priority         `protobuf:"varint,14,opt,name=priority,proto3,enum=weir.v1.Priority" json:"priority,omitempty"` // left out for the priority that the rules give
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -442,6 +499,13 @@ func (x *CheckRequest) GetCosts() map[string]int64 {
 	return nil
 }
 
+func (x *CheckRequest) GetPriority() Priority {
+	if x != nil {
+		return x.Priority
+	}
+	return Priority_PRIORITY_UNSPECIFIED
+}
+
 // CheckResponse has the numbers of one limit: for an allowed request the limit with the
 // fewest units left, for a denied request the first limit in the document that denies.
 type CheckResponse struct {
@@ -462,7 +526,8 @@ type CheckResponse struct {
 	Results       []*LimitResult         `protobuf:"bytes,14,rep,name=results,proto3" json:"results,omitempty"`
 	Hold          string                 `protobuf:"bytes,15,opt,name=hold,proto3" json:"hold,omitempty"` // of Reserve, if something was charged
 	HoldExpiresAt *timestamppb.Timestamp `protobuf:"bytes,16,opt,name=hold_expires_at,json=holdExpiresAt,proto3" json:"hold_expires_at,omitempty"`
-	Unheld        bool                   `protobuf:"varint,17,opt,name=unheld,proto3" json:"unheld,omitempty"` // charged without a hold, because there are too many
+	Unheld        bool                   `protobuf:"varint,17,opt,name=unheld,proto3" json:"unheld,omitempty"`                           // charged without a hold, because there are too many
+	Priority      Priority               `protobuf:"varint,18,opt,name=priority,proto3,enum=weir.v1.Priority" json:"priority,omitempty"` // of the request; left out if it is normal
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -614,6 +679,13 @@ func (x *CheckResponse) GetUnheld() bool {
 		return x.Unheld
 	}
 	return false
+}
+
+func (x *CheckResponse) GetPriority() Priority {
+	if x != nil {
+		return x.Priority
+	}
+	return Priority_PRIORITY_UNSPECIFIED
 }
 
 type ReserveRequest struct {
@@ -990,6 +1062,7 @@ type LimitResult struct {
 	Penalty       bool                   `protobuf:"varint,15,opt,name=penalty,proto3" json:"penalty,omitempty"`  // a penalty of the rule runs, so the limit denies
 	Soft          bool                   `protobuf:"varint,16,opt,name=soft,proto3" json:"soft,omitempty"`        // the rule is in soft mode: it denies nothing, but the client is to be told
 	Warning       int32                  `protobuf:"varint,17,opt,name=warning,proto3" json:"warning,omitempty"`  // the highest threshold of the rule (warn) that the usage has reached, in percent; 0 if none
+	Leave         int64                  `protobuf:"varint,18,opt,name=leave,proto3" json:"leave,omitempty"`      // units that are left for requests with a higher priority; remaining does not include them
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1139,6 +1212,13 @@ func (x *LimitResult) GetSoft() bool {
 func (x *LimitResult) GetWarning() int32 {
 	if x != nil {
 		return x.Warning
+	}
+	return 0
+}
+
+func (x *LimitResult) GetLeave() int64 {
+	if x != nil {
+		return x.Leave
 	}
 	return 0
 }
@@ -3415,7 +3495,7 @@ var File_weir_v1_weir_proto protoreflect.FileDescriptor
 
 const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
-	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\x91\x06\n" +
+	"\x12weir/v1/weir.proto\x12\aweir.v1\x1a\x1egoogle/protobuf/duration.proto\x1a\x1fgoogle/protobuf/timestamp.proto\"\xc0\x06\n" +
 	"\fCheckRequest\x12\x0e\n" +
 	"\x02ip\x18\x01 \x01(\tR\x02ip\x12\x12\n" +
 	"\x04user\x18\x02 \x01(\tR\x04user\x12\x17\n" +
@@ -3432,7 +3512,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"attributes\x18\v \x03(\v2%.weir.v1.CheckRequest.AttributesEntryR\n" +
 	"attributes\x12\x12\n" +
 	"\x04cost\x18\f \x01(\x03R\x04cost\x126\n" +
-	"\x05costs\x18\r \x03(\v2 .weir.v1.CheckRequest.CostsEntryR\x05costs\x1a:\n" +
+	"\x05costs\x18\r \x03(\v2 .weir.v1.CheckRequest.CostsEntryR\x05costs\x12-\n" +
+	"\bpriority\x18\x0e \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\x1a:\n" +
 	"\fHeadersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a:\n" +
@@ -3449,7 +3530,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\n" +
 	"CostsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\xdf\x04\n" +
+	"\x05value\x18\x02 \x01(\x03R\x05value:\x028\x01\"\x8e\x05\n" +
 	"\rCheckResponse\x12\x18\n" +
 	"\aallowed\x18\x01 \x01(\bR\aallowed\x12'\n" +
 	"\x06reason\x18\x02 \x01(\x0e2\x0f.weir.v1.ReasonR\x06reason\x12\x12\n" +
@@ -3470,7 +3551,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\aresults\x18\x0e \x03(\v2\x14.weir.v1.LimitResultR\aresults\x12\x12\n" +
 	"\x04hold\x18\x0f \x01(\tR\x04hold\x12B\n" +
 	"\x0fhold_expires_at\x18\x10 \x01(\v2\x1a.google.protobuf.TimestampR\rholdExpiresAt\x12\x16\n" +
-	"\x06unheld\x18\x11 \x01(\bR\x06unheld\"n\n" +
+	"\x06unheld\x18\x11 \x01(\bR\x06unheld\x12-\n" +
+	"\bpriority\x18\x12 \x01(\x0e2\x11.weir.v1.PriorityR\bpriority\"n\n" +
 	"\x0eReserveRequest\x12/\n" +
 	"\arequest\x18\x01 \x01(\v2\x15.weir.v1.CheckRequestR\arequest\x12+\n" +
 	"\x03ttl\x18\x02 \x01(\v2\x19.google.protobuf.DurationR\x03ttl\"\xce\x01\n" +
@@ -3499,7 +3581,7 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x06shadow\x18\x03 \x01(\bR\x06shadow\x12\x1a\n" +
 	"\breserved\x18\x04 \x01(\x03R\breserved\x12\x12\n" +
 	"\x04used\x18\x05 \x01(\x03R\x04used\x12\x16\n" +
-	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\x9e\x04\n" +
+	"\x06excess\x18\x06 \x01(\x03R\x06excess\"\xb4\x04\n" +
 	"\vLimitResult\x12\x12\n" +
 	"\x04rule\x18\x01 \x01(\tR\x04rule\x12\x10\n" +
 	"\x03key\x18\x02 \x01(\tR\x03key\x12\x1c\n" +
@@ -3520,7 +3602,8 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\boverride\x18\x0e \x01(\v2\x16.weir.v1.LimitOverrideR\boverride\x12\x18\n" +
 	"\apenalty\x18\x0f \x01(\bR\apenalty\x12\x12\n" +
 	"\x04soft\x18\x10 \x01(\bR\x04soft\x12\x18\n" +
-	"\awarning\x18\x11 \x01(\x05R\awarning\"T\n" +
+	"\awarning\x18\x11 \x01(\x05R\awarning\x12\x14\n" +
+	"\x05leave\x18\x12 \x01(\x03R\x05leave\"T\n" +
 	"\rLimitOverride\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x123\n" +
 	"\aends_at\x18\x02 \x01(\v2\x1a.google.protobuf.TimestampR\x06endsAt\"E\n" +
@@ -3668,7 +3751,13 @@ const file_weir_v1_weir_proto_rawDesc = "" +
 	"\x03max\x18\x06 \x01(\tR\x03max\x12\x10\n" +
 	"\x03p50\x18\a \x01(\tR\x03p50\x12\x10\n" +
 	"\x03p95\x18\b \x01(\tR\x03p95\x12\x10\n" +
-	"\x03p99\x18\t \x01(\tR\x03p99*l\n" +
+	"\x03p99\x18\t \x01(\tR\x03p99*u\n" +
+	"\bPriority\x12\x18\n" +
+	"\x14PRIORITY_UNSPECIFIED\x10\x00\x12\x10\n" +
+	"\fPRIORITY_LOW\x10\x01\x12\x13\n" +
+	"\x0fPRIORITY_NORMAL\x10\x02\x12\x11\n" +
+	"\rPRIORITY_HIGH\x10\x03\x12\x15\n" +
+	"\x11PRIORITY_CRITICAL\x10\x04*l\n" +
 	"\tHoldState\x12\x1a\n" +
 	"\x16HOLD_STATE_UNSPECIFIED\x10\x00\x12\x13\n" +
 	"\x0fHOLD_STATE_OPEN\x10\x01\x12\x16\n" +
@@ -3744,183 +3833,186 @@ func file_weir_v1_weir_proto_rawDescGZIP() []byte {
 	return file_weir_v1_weir_proto_rawDescData
 }
 
-var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 5)
+var file_weir_v1_weir_proto_enumTypes = make([]protoimpl.EnumInfo, 6)
 var file_weir_v1_weir_proto_msgTypes = make([]protoimpl.MessageInfo, 56)
 var file_weir_v1_weir_proto_goTypes = []any{
-	(HoldState)(0),                    // 0: weir.v1.HoldState
-	(Reason)(0),                       // 1: weir.v1.Reason
-	(Severity)(0),                     // 2: weir.v1.Severity
-	(TierFrom)(0),                     // 3: weir.v1.TierFrom
-	(Window)(0),                       // 4: weir.v1.Window
-	(*CheckRequest)(nil),              // 5: weir.v1.CheckRequest
-	(*CheckResponse)(nil),             // 6: weir.v1.CheckResponse
-	(*ReserveRequest)(nil),            // 7: weir.v1.ReserveRequest
-	(*SettleRequest)(nil),             // 8: weir.v1.SettleRequest
-	(*CancelRequest)(nil),             // 9: weir.v1.CancelRequest
-	(*ExtendRequest)(nil),             // 10: weir.v1.ExtendRequest
-	(*HoldResponse)(nil),              // 11: weir.v1.HoldResponse
-	(*HoldPart)(nil),                  // 12: weir.v1.HoldPart
-	(*LimitResult)(nil),               // 13: weir.v1.LimitResult
-	(*LimitOverride)(nil),             // 14: weir.v1.LimitOverride
-	(*CheckManyRequest)(nil),          // 15: weir.v1.CheckManyRequest
-	(*CheckManyResponse)(nil),         // 16: weir.v1.CheckManyResponse
-	(*GetRulesRequest)(nil),           // 17: weir.v1.GetRulesRequest
-	(*GetRulesResponse)(nil),          // 18: weir.v1.GetRulesResponse
-	(*PutRulesRequest)(nil),           // 19: weir.v1.PutRulesRequest
-	(*CreateRuleRequest)(nil),         // 20: weir.v1.CreateRuleRequest
-	(*PutRuleRequest)(nil),            // 21: weir.v1.PutRuleRequest
-	(*DeleteRuleRequest)(nil),         // 22: weir.v1.DeleteRuleRequest
-	(*RollbackRequest)(nil),           // 23: weir.v1.RollbackRequest
-	(*WriteResponse)(nil),             // 24: weir.v1.WriteResponse
-	(*ValidateRulesRequest)(nil),      // 25: weir.v1.ValidateRulesRequest
-	(*ValidateRulesResponse)(nil),     // 26: weir.v1.ValidateRulesResponse
-	(*Problem)(nil),                   // 27: weir.v1.Problem
-	(*Version)(nil),                   // 28: weir.v1.Version
-	(*ListVersionsRequest)(nil),       // 29: weir.v1.ListVersionsRequest
-	(*ListVersionsResponse)(nil),      // 30: weir.v1.ListVersionsResponse
-	(*GetVersionRequest)(nil),         // 31: weir.v1.GetVersionRequest
-	(*GetKeyRequest)(nil),             // 32: weir.v1.GetKeyRequest
-	(*GetKeyResponse)(nil),            // 33: weir.v1.GetKeyResponse
-	(*ResetKeyRequest)(nil),           // 34: weir.v1.ResetKeyRequest
-	(*ResetKeyResponse)(nil),          // 35: weir.v1.ResetKeyResponse
-	(*CounterKey)(nil),                // 36: weir.v1.CounterKey
-	(*AddCountersRequest)(nil),        // 37: weir.v1.AddCountersRequest
-	(*CounterDelta)(nil),              // 38: weir.v1.CounterDelta
-	(*SetCountersRequest)(nil),        // 39: weir.v1.SetCountersRequest
-	(*CounterSetting)(nil),            // 40: weir.v1.CounterSetting
-	(*ResetCountersRequest)(nil),      // 41: weir.v1.ResetCountersRequest
-	(*GetCountersRequest)(nil),        // 42: weir.v1.GetCountersRequest
-	(*CountersResponse)(nil),          // 43: weir.v1.CountersResponse
-	(*GetCounterHistoryRequest)(nil),  // 44: weir.v1.GetCounterHistoryRequest
-	(*GetCounterHistoryResponse)(nil), // 45: weir.v1.GetCounterHistoryResponse
-	(*CounterHistory)(nil),            // 46: weir.v1.CounterHistory
-	(*CounterPoint)(nil),              // 47: weir.v1.CounterPoint
-	(*ObserveRequest)(nil),            // 48: weir.v1.ObserveRequest
-	(*Sample)(nil),                    // 49: weir.v1.Sample
-	(*ObserveResponse)(nil),           // 50: weir.v1.ObserveResponse
-	(*GetDistributionsRequest)(nil),   // 51: weir.v1.GetDistributionsRequest
-	(*GetDistributionsResponse)(nil),  // 52: weir.v1.GetDistributionsResponse
-	(*Distribution)(nil),              // 53: weir.v1.Distribution
-	(*Percentiles)(nil),               // 54: weir.v1.Percentiles
-	nil,                               // 55: weir.v1.CheckRequest.HeadersEntry
-	nil,                               // 56: weir.v1.CheckRequest.CookiesEntry
-	nil,                               // 57: weir.v1.CheckRequest.QueryEntry
-	nil,                               // 58: weir.v1.CheckRequest.AttributesEntry
-	nil,                               // 59: weir.v1.CheckRequest.CostsEntry
-	nil,                               // 60: weir.v1.SettleRequest.UsedByUnitEntry
-	(*durationpb.Duration)(nil),       // 61: google.protobuf.Duration
-	(*timestamppb.Timestamp)(nil),     // 62: google.protobuf.Timestamp
+	(Priority)(0),                     // 0: weir.v1.Priority
+	(HoldState)(0),                    // 1: weir.v1.HoldState
+	(Reason)(0),                       // 2: weir.v1.Reason
+	(Severity)(0),                     // 3: weir.v1.Severity
+	(TierFrom)(0),                     // 4: weir.v1.TierFrom
+	(Window)(0),                       // 5: weir.v1.Window
+	(*CheckRequest)(nil),              // 6: weir.v1.CheckRequest
+	(*CheckResponse)(nil),             // 7: weir.v1.CheckResponse
+	(*ReserveRequest)(nil),            // 8: weir.v1.ReserveRequest
+	(*SettleRequest)(nil),             // 9: weir.v1.SettleRequest
+	(*CancelRequest)(nil),             // 10: weir.v1.CancelRequest
+	(*ExtendRequest)(nil),             // 11: weir.v1.ExtendRequest
+	(*HoldResponse)(nil),              // 12: weir.v1.HoldResponse
+	(*HoldPart)(nil),                  // 13: weir.v1.HoldPart
+	(*LimitResult)(nil),               // 14: weir.v1.LimitResult
+	(*LimitOverride)(nil),             // 15: weir.v1.LimitOverride
+	(*CheckManyRequest)(nil),          // 16: weir.v1.CheckManyRequest
+	(*CheckManyResponse)(nil),         // 17: weir.v1.CheckManyResponse
+	(*GetRulesRequest)(nil),           // 18: weir.v1.GetRulesRequest
+	(*GetRulesResponse)(nil),          // 19: weir.v1.GetRulesResponse
+	(*PutRulesRequest)(nil),           // 20: weir.v1.PutRulesRequest
+	(*CreateRuleRequest)(nil),         // 21: weir.v1.CreateRuleRequest
+	(*PutRuleRequest)(nil),            // 22: weir.v1.PutRuleRequest
+	(*DeleteRuleRequest)(nil),         // 23: weir.v1.DeleteRuleRequest
+	(*RollbackRequest)(nil),           // 24: weir.v1.RollbackRequest
+	(*WriteResponse)(nil),             // 25: weir.v1.WriteResponse
+	(*ValidateRulesRequest)(nil),      // 26: weir.v1.ValidateRulesRequest
+	(*ValidateRulesResponse)(nil),     // 27: weir.v1.ValidateRulesResponse
+	(*Problem)(nil),                   // 28: weir.v1.Problem
+	(*Version)(nil),                   // 29: weir.v1.Version
+	(*ListVersionsRequest)(nil),       // 30: weir.v1.ListVersionsRequest
+	(*ListVersionsResponse)(nil),      // 31: weir.v1.ListVersionsResponse
+	(*GetVersionRequest)(nil),         // 32: weir.v1.GetVersionRequest
+	(*GetKeyRequest)(nil),             // 33: weir.v1.GetKeyRequest
+	(*GetKeyResponse)(nil),            // 34: weir.v1.GetKeyResponse
+	(*ResetKeyRequest)(nil),           // 35: weir.v1.ResetKeyRequest
+	(*ResetKeyResponse)(nil),          // 36: weir.v1.ResetKeyResponse
+	(*CounterKey)(nil),                // 37: weir.v1.CounterKey
+	(*AddCountersRequest)(nil),        // 38: weir.v1.AddCountersRequest
+	(*CounterDelta)(nil),              // 39: weir.v1.CounterDelta
+	(*SetCountersRequest)(nil),        // 40: weir.v1.SetCountersRequest
+	(*CounterSetting)(nil),            // 41: weir.v1.CounterSetting
+	(*ResetCountersRequest)(nil),      // 42: weir.v1.ResetCountersRequest
+	(*GetCountersRequest)(nil),        // 43: weir.v1.GetCountersRequest
+	(*CountersResponse)(nil),          // 44: weir.v1.CountersResponse
+	(*GetCounterHistoryRequest)(nil),  // 45: weir.v1.GetCounterHistoryRequest
+	(*GetCounterHistoryResponse)(nil), // 46: weir.v1.GetCounterHistoryResponse
+	(*CounterHistory)(nil),            // 47: weir.v1.CounterHistory
+	(*CounterPoint)(nil),              // 48: weir.v1.CounterPoint
+	(*ObserveRequest)(nil),            // 49: weir.v1.ObserveRequest
+	(*Sample)(nil),                    // 50: weir.v1.Sample
+	(*ObserveResponse)(nil),           // 51: weir.v1.ObserveResponse
+	(*GetDistributionsRequest)(nil),   // 52: weir.v1.GetDistributionsRequest
+	(*GetDistributionsResponse)(nil),  // 53: weir.v1.GetDistributionsResponse
+	(*Distribution)(nil),              // 54: weir.v1.Distribution
+	(*Percentiles)(nil),               // 55: weir.v1.Percentiles
+	nil,                               // 56: weir.v1.CheckRequest.HeadersEntry
+	nil,                               // 57: weir.v1.CheckRequest.CookiesEntry
+	nil,                               // 58: weir.v1.CheckRequest.QueryEntry
+	nil,                               // 59: weir.v1.CheckRequest.AttributesEntry
+	nil,                               // 60: weir.v1.CheckRequest.CostsEntry
+	nil,                               // 61: weir.v1.SettleRequest.UsedByUnitEntry
+	(*durationpb.Duration)(nil),       // 62: google.protobuf.Duration
+	(*timestamppb.Timestamp)(nil),     // 63: google.protobuf.Timestamp
 }
 var file_weir_v1_weir_proto_depIdxs = []int32{
-	55, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
-	56, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
-	57, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
-	58, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
-	59, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
-	1,  // 5: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
-	61, // 6: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
-	61, // 7: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
-	61, // 8: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
-	13, // 9: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
-	62, // 10: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
-	5,  // 11: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
-	61, // 12: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
-	60, // 13: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
-	61, // 14: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
-	0,  // 15: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
-	62, // 16: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
-	12, // 17: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
-	61, // 18: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
-	61, // 19: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
-	61, // 20: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
-	14, // 21: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
-	62, // 22: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
-	5,  // 23: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
-	6,  // 24: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
-	28, // 25: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
-	28, // 26: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
-	27, // 27: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
-	27, // 28: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
-	2,  // 29: weir.v1.Problem.severity:type_name -> weir.v1.Severity
-	62, // 30: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
-	28, // 31: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
-	13, // 32: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
-	3,  // 33: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
-	4,  // 34: weir.v1.CounterKey.window:type_name -> weir.v1.Window
-	38, // 35: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
-	36, // 36: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
-	40, // 37: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
-	36, // 38: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
-	36, // 39: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	36, // 40: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
-	36, // 41: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
-	46, // 42: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
-	47, // 43: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
-	62, // 44: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
-	49, // 45: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
-	36, // 46: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
-	36, // 47: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
-	53, // 48: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
-	54, // 49: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
-	54, // 50: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
-	62, // 51: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
-	5,  // 52: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
-	15, // 53: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
-	5,  // 54: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
-	5,  // 55: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
-	7,  // 56: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
-	8,  // 57: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
-	9,  // 58: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
-	10, // 59: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
-	17, // 60: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
-	19, // 61: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
-	20, // 62: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
-	21, // 63: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
-	22, // 64: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
-	25, // 65: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
-	29, // 66: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
-	31, // 67: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
-	23, // 68: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
-	32, // 69: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
-	34, // 70: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
-	37, // 71: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
-	39, // 72: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
-	41, // 73: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
-	42, // 74: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
-	44, // 75: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
-	48, // 76: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
-	51, // 77: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
-	6,  // 78: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
-	16, // 79: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
-	6,  // 80: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
-	6,  // 81: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
-	6,  // 82: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
-	11, // 83: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
-	11, // 84: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
-	11, // 85: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
-	18, // 86: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
-	24, // 87: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
-	24, // 88: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
-	24, // 89: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
-	24, // 90: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
-	26, // 91: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
-	30, // 92: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
-	28, // 93: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
-	24, // 94: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
-	33, // 95: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
-	35, // 96: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
-	43, // 97: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
-	43, // 98: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
-	43, // 99: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
-	43, // 100: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
-	45, // 101: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
-	50, // 102: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
-	52, // 103: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
-	78, // [78:104] is the sub-list for method output_type
-	52, // [52:78] is the sub-list for method input_type
-	52, // [52:52] is the sub-list for extension type_name
-	52, // [52:52] is the sub-list for extension extendee
-	0,  // [0:52] is the sub-list for field type_name
+	56, // 0: weir.v1.CheckRequest.headers:type_name -> weir.v1.CheckRequest.HeadersEntry
+	57, // 1: weir.v1.CheckRequest.cookies:type_name -> weir.v1.CheckRequest.CookiesEntry
+	58, // 2: weir.v1.CheckRequest.query:type_name -> weir.v1.CheckRequest.QueryEntry
+	59, // 3: weir.v1.CheckRequest.attributes:type_name -> weir.v1.CheckRequest.AttributesEntry
+	60, // 4: weir.v1.CheckRequest.costs:type_name -> weir.v1.CheckRequest.CostsEntry
+	0,  // 5: weir.v1.CheckRequest.priority:type_name -> weir.v1.Priority
+	2,  // 6: weir.v1.CheckResponse.reason:type_name -> weir.v1.Reason
+	62, // 7: weir.v1.CheckResponse.reset_after:type_name -> google.protobuf.Duration
+	62, // 8: weir.v1.CheckResponse.retry_after:type_name -> google.protobuf.Duration
+	62, // 9: weir.v1.CheckResponse.delay:type_name -> google.protobuf.Duration
+	14, // 10: weir.v1.CheckResponse.results:type_name -> weir.v1.LimitResult
+	63, // 11: weir.v1.CheckResponse.hold_expires_at:type_name -> google.protobuf.Timestamp
+	0,  // 12: weir.v1.CheckResponse.priority:type_name -> weir.v1.Priority
+	6,  // 13: weir.v1.ReserveRequest.request:type_name -> weir.v1.CheckRequest
+	62, // 14: weir.v1.ReserveRequest.ttl:type_name -> google.protobuf.Duration
+	61, // 15: weir.v1.SettleRequest.used_by_unit:type_name -> weir.v1.SettleRequest.UsedByUnitEntry
+	62, // 16: weir.v1.ExtendRequest.ttl:type_name -> google.protobuf.Duration
+	1,  // 17: weir.v1.HoldResponse.state:type_name -> weir.v1.HoldState
+	63, // 18: weir.v1.HoldResponse.expires_at:type_name -> google.protobuf.Timestamp
+	13, // 19: weir.v1.HoldResponse.parts:type_name -> weir.v1.HoldPart
+	62, // 20: weir.v1.LimitResult.reset_after:type_name -> google.protobuf.Duration
+	62, // 21: weir.v1.LimitResult.retry_after:type_name -> google.protobuf.Duration
+	62, // 22: weir.v1.LimitResult.delay:type_name -> google.protobuf.Duration
+	15, // 23: weir.v1.LimitResult.override:type_name -> weir.v1.LimitOverride
+	63, // 24: weir.v1.LimitOverride.ends_at:type_name -> google.protobuf.Timestamp
+	6,  // 25: weir.v1.CheckManyRequest.requests:type_name -> weir.v1.CheckRequest
+	7,  // 26: weir.v1.CheckManyResponse.responses:type_name -> weir.v1.CheckResponse
+	29, // 27: weir.v1.GetRulesResponse.version:type_name -> weir.v1.Version
+	29, // 28: weir.v1.WriteResponse.version:type_name -> weir.v1.Version
+	28, // 29: weir.v1.WriteResponse.warnings:type_name -> weir.v1.Problem
+	28, // 30: weir.v1.ValidateRulesResponse.problems:type_name -> weir.v1.Problem
+	3,  // 31: weir.v1.Problem.severity:type_name -> weir.v1.Severity
+	63, // 32: weir.v1.Version.time:type_name -> google.protobuf.Timestamp
+	29, // 33: weir.v1.ListVersionsResponse.versions:type_name -> weir.v1.Version
+	14, // 34: weir.v1.GetKeyResponse.results:type_name -> weir.v1.LimitResult
+	4,  // 35: weir.v1.GetKeyResponse.tier_from:type_name -> weir.v1.TierFrom
+	5,  // 36: weir.v1.CounterKey.window:type_name -> weir.v1.Window
+	39, // 37: weir.v1.AddCountersRequest.add:type_name -> weir.v1.CounterDelta
+	37, // 38: weir.v1.CounterDelta.key:type_name -> weir.v1.CounterKey
+	41, // 39: weir.v1.SetCountersRequest.set:type_name -> weir.v1.CounterSetting
+	37, // 40: weir.v1.CounterSetting.key:type_name -> weir.v1.CounterKey
+	37, // 41: weir.v1.ResetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	37, // 42: weir.v1.GetCountersRequest.keys:type_name -> weir.v1.CounterKey
+	37, // 43: weir.v1.GetCounterHistoryRequest.keys:type_name -> weir.v1.CounterKey
+	47, // 44: weir.v1.GetCounterHistoryResponse.counters:type_name -> weir.v1.CounterHistory
+	48, // 45: weir.v1.CounterHistory.points:type_name -> weir.v1.CounterPoint
+	63, // 46: weir.v1.CounterPoint.start:type_name -> google.protobuf.Timestamp
+	50, // 47: weir.v1.ObserveRequest.observe:type_name -> weir.v1.Sample
+	37, // 48: weir.v1.Sample.key:type_name -> weir.v1.CounterKey
+	37, // 49: weir.v1.GetDistributionsRequest.keys:type_name -> weir.v1.CounterKey
+	54, // 50: weir.v1.GetDistributionsResponse.distributions:type_name -> weir.v1.Distribution
+	55, // 51: weir.v1.Distribution.points:type_name -> weir.v1.Percentiles
+	55, // 52: weir.v1.Distribution.merged:type_name -> weir.v1.Percentiles
+	63, // 53: weir.v1.Percentiles.start:type_name -> google.protobuf.Timestamp
+	6,  // 54: weir.v1.Limiter.Check:input_type -> weir.v1.CheckRequest
+	16, // 55: weir.v1.Limiter.CheckMany:input_type -> weir.v1.CheckManyRequest
+	6,  // 56: weir.v1.Limiter.Peek:input_type -> weir.v1.CheckRequest
+	6,  // 57: weir.v1.Limiter.Charge:input_type -> weir.v1.CheckRequest
+	8,  // 58: weir.v1.Limiter.Reserve:input_type -> weir.v1.ReserveRequest
+	9,  // 59: weir.v1.Limiter.Settle:input_type -> weir.v1.SettleRequest
+	10, // 60: weir.v1.Limiter.Cancel:input_type -> weir.v1.CancelRequest
+	11, // 61: weir.v1.Limiter.Extend:input_type -> weir.v1.ExtendRequest
+	18, // 62: weir.v1.Rules.GetRules:input_type -> weir.v1.GetRulesRequest
+	20, // 63: weir.v1.Rules.PutRules:input_type -> weir.v1.PutRulesRequest
+	21, // 64: weir.v1.Rules.CreateRule:input_type -> weir.v1.CreateRuleRequest
+	22, // 65: weir.v1.Rules.PutRule:input_type -> weir.v1.PutRuleRequest
+	23, // 66: weir.v1.Rules.DeleteRule:input_type -> weir.v1.DeleteRuleRequest
+	26, // 67: weir.v1.Rules.ValidateRules:input_type -> weir.v1.ValidateRulesRequest
+	30, // 68: weir.v1.Rules.ListVersions:input_type -> weir.v1.ListVersionsRequest
+	32, // 69: weir.v1.Rules.GetVersion:input_type -> weir.v1.GetVersionRequest
+	24, // 70: weir.v1.Rules.Rollback:input_type -> weir.v1.RollbackRequest
+	33, // 71: weir.v1.Keys.GetKey:input_type -> weir.v1.GetKeyRequest
+	35, // 72: weir.v1.Keys.ResetKey:input_type -> weir.v1.ResetKeyRequest
+	38, // 73: weir.v1.Counters.AddCounters:input_type -> weir.v1.AddCountersRequest
+	40, // 74: weir.v1.Counters.SetCounters:input_type -> weir.v1.SetCountersRequest
+	42, // 75: weir.v1.Counters.ResetCounters:input_type -> weir.v1.ResetCountersRequest
+	43, // 76: weir.v1.Counters.GetCounters:input_type -> weir.v1.GetCountersRequest
+	45, // 77: weir.v1.Counters.GetCounterHistory:input_type -> weir.v1.GetCounterHistoryRequest
+	49, // 78: weir.v1.Counters.Observe:input_type -> weir.v1.ObserveRequest
+	52, // 79: weir.v1.Counters.GetDistributions:input_type -> weir.v1.GetDistributionsRequest
+	7,  // 80: weir.v1.Limiter.Check:output_type -> weir.v1.CheckResponse
+	17, // 81: weir.v1.Limiter.CheckMany:output_type -> weir.v1.CheckManyResponse
+	7,  // 82: weir.v1.Limiter.Peek:output_type -> weir.v1.CheckResponse
+	7,  // 83: weir.v1.Limiter.Charge:output_type -> weir.v1.CheckResponse
+	7,  // 84: weir.v1.Limiter.Reserve:output_type -> weir.v1.CheckResponse
+	12, // 85: weir.v1.Limiter.Settle:output_type -> weir.v1.HoldResponse
+	12, // 86: weir.v1.Limiter.Cancel:output_type -> weir.v1.HoldResponse
+	12, // 87: weir.v1.Limiter.Extend:output_type -> weir.v1.HoldResponse
+	19, // 88: weir.v1.Rules.GetRules:output_type -> weir.v1.GetRulesResponse
+	25, // 89: weir.v1.Rules.PutRules:output_type -> weir.v1.WriteResponse
+	25, // 90: weir.v1.Rules.CreateRule:output_type -> weir.v1.WriteResponse
+	25, // 91: weir.v1.Rules.PutRule:output_type -> weir.v1.WriteResponse
+	25, // 92: weir.v1.Rules.DeleteRule:output_type -> weir.v1.WriteResponse
+	27, // 93: weir.v1.Rules.ValidateRules:output_type -> weir.v1.ValidateRulesResponse
+	31, // 94: weir.v1.Rules.ListVersions:output_type -> weir.v1.ListVersionsResponse
+	29, // 95: weir.v1.Rules.GetVersion:output_type -> weir.v1.Version
+	25, // 96: weir.v1.Rules.Rollback:output_type -> weir.v1.WriteResponse
+	34, // 97: weir.v1.Keys.GetKey:output_type -> weir.v1.GetKeyResponse
+	36, // 98: weir.v1.Keys.ResetKey:output_type -> weir.v1.ResetKeyResponse
+	44, // 99: weir.v1.Counters.AddCounters:output_type -> weir.v1.CountersResponse
+	44, // 100: weir.v1.Counters.SetCounters:output_type -> weir.v1.CountersResponse
+	44, // 101: weir.v1.Counters.ResetCounters:output_type -> weir.v1.CountersResponse
+	44, // 102: weir.v1.Counters.GetCounters:output_type -> weir.v1.CountersResponse
+	46, // 103: weir.v1.Counters.GetCounterHistory:output_type -> weir.v1.GetCounterHistoryResponse
+	51, // 104: weir.v1.Counters.Observe:output_type -> weir.v1.ObserveResponse
+	53, // 105: weir.v1.Counters.GetDistributions:output_type -> weir.v1.GetDistributionsResponse
+	80, // [80:106] is the sub-list for method output_type
+	54, // [54:80] is the sub-list for method input_type
+	54, // [54:54] is the sub-list for extension type_name
+	54, // [54:54] is the sub-list for extension extendee
+	0,  // [0:54] is the sub-list for field type_name
 }
 
 func init() { file_weir_v1_weir_proto_init() }
@@ -3939,7 +4031,7 @@ func file_weir_v1_weir_proto_init() {
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_weir_v1_weir_proto_rawDesc), len(file_weir_v1_weir_proto_rawDesc)),
-			NumEnums:      5,
+			NumEnums:      6,
 			NumMessages:   56,
 			NumExtensions: 0,
 			NumServices:   4,
