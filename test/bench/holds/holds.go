@@ -1,5 +1,5 @@
 // Package holds measures what it takes to reserve and settle, to take and give back a place in
-// flight, and to take of a calendar quota, beside a take.
+// flight, to take of a calendar quota, and to leave units for others, beside a take.
 package holds
 
 import (
@@ -42,9 +42,12 @@ const inMemory, inRedis = "memory", "Redis"
 // The aims: how much longer than a take it may take.
 var aims = map[string]float64{inMemory: 4, inRedis: 3}
 
-const calendarAim = 1.05
+const (
+	calendarAim = 1.05
+	sharesAim   = 1.03
+)
 
-// more is how many times as many rounds a calendar has, for a difference of some percent.
+// more is how many times as many rounds a calendar and shares have, for a difference of some percent.
 const more = 8
 
 // Figure is what one contestant took for a request.
@@ -52,6 +55,7 @@ type Figure struct {
 	Store     string
 	Callers   int
 	Algorithm weir.Algorithm
+	Shares    bool // it is about what an op leaves
 	Name      string
 	Micros    float64 // wall time by requests
 	Allocs    float64
@@ -62,7 +66,8 @@ type Figure struct {
 type contestant struct {
 	name   string
 	do     func(l *weir.Limiter, key string) error
-	change func(*weir.Limit) // nil if it has the limit of the others
+	take   func(s weir.Store, limit *weir.Compiled, key string) error // instead of do, if it is set
+	change func(*weir.Limit)                                          // nil if it has the limit of the others
 }
 
 const cost = 10
@@ -70,12 +75,16 @@ const cost = 10
 const (
 	ofMonth  = "take, per calendar month"
 	inFlight = "in flight: take and release"
+	ofShare  = "take of an op that leaves 20 %"
 )
 
 // contestants are beside a take the holds and, for a token bucket, places in flight; or for a
-// fixed window the same of the calendar.
-func contestants(a weir.Algorithm) []contestant {
-	if a == weir.FixedWindow {
+// fixed window the same of the calendar; or ops of a share.
+func contestants(f Figure) []contestant {
+	if f.Shares {
+		return []contestant{{name: "take of an op", take: takeOp(0)}, {name: ofShare, take: takeOp(20)}}
+	}
+	if f.Algorithm == weir.FixedWindow {
 		return []contestant{{name: "take", do: take}, {name: ofMonth, do: take, change: func(l *weir.Limit) { l.Period, l.Starts = weir.Month, "15" }}}
 	}
 	all := []contestant{
@@ -83,7 +92,7 @@ func contestants(a weir.Algorithm) []contestant {
 		{name: "reserve, settle with half", do: reserve(cost / 2)},
 		{name: "reserve, settle with double", do: reserve(2 * cost)},
 	}
-	if a == weir.TokenBucket {
+	if f.Algorithm == weir.TokenBucket {
 		all = append(all, contestant{name: inFlight, do: takeAndRelease, change: func(l *weir.Limit) { l.Algorithm, l.N, l.Period = weir.InFlight, places, time.Minute }})
 	}
 	return all
@@ -95,6 +104,18 @@ const places = 200
 func take(l *weir.Limiter, key string) error {
 	d, err := l.Take(context.Background(), key, cost)
 	return allowed(d, err)
+}
+
+// takeOp takes one unit, as rules do, and leaves so many percent.
+func takeOp(percent int64) func(weir.Store, *weir.Compiled, string) error {
+	return func(s weir.Store, limit *weir.Compiled, key string) error {
+		var room [1]weir.Decision
+		d, err := s.Take(context.Background(), room[:0], weir.Op{Key: key, Limit: limit, Cost: 1, Leave: limit.Capacity() / 100 * percent})
+		if err != nil {
+			return err
+		}
+		return allowed(d[0], nil)
+	}
 }
 
 func takeAndRelease(l *weir.Limiter, key string) error {
@@ -135,6 +156,7 @@ func Run(t testing.TB, o Options, progress command.Progress) (out []Figure) {
 		{Store: inRedis, Callers: 128, Algorithm: weir.TokenBucket}, {Store: inRedis, Callers: 128, Algorithm: weir.SlidingWindow},
 		{Store: inRedis, Callers: 1, Algorithm: weir.TokenBucket},
 		{Store: inMemory, Callers: 1, Algorithm: weir.FixedWindow}, {Store: inRedis, Callers: 128, Algorithm: weir.FixedWindow},
+		{Store: inMemory, Callers: 1, Algorithm: weir.TokenBucket, Shares: true}, {Store: inRedis, Callers: 128, Algorithm: weir.TokenBucket, Shares: true},
 	}
 	for step, setting := range settings {
 		out = append(out, run(t, addr, o, setting, func() { progress(step, len(settings), fmt.Sprint(setting.Store, ", ", setting.Callers)) })...)
@@ -150,8 +172,8 @@ func run(t testing.TB, addr string, o Options, setting Figure, progress func()) 
 		defer store.Close()
 		open = func() weir.Store { return store }
 	}
-	all, keys := contestants(setting.Algorithm), clients.Keys(o.Keys)
-	if setting.Algorithm == weir.FixedWindow {
+	all, keys := contestants(setting), clients.Keys(o.Keys)
+	if setting.Algorithm == weir.FixedWindow || setting.Shares {
 		o.Round, o.Rounds = o.Round/4, o.Rounds*more
 	}
 	missing := slices.Repeat([]int{len(keys)}, len(all))
@@ -162,9 +184,18 @@ func run(t testing.TB, addr string, o Options, setting Figure, progress func()) 
 		if all[i].change != nil {
 			all[i].change(&limit)
 		}
-		l, err := weir.NewLimiter(open(), limit)
+		store := open()
+		l, err := weir.NewLimiter(store, limit)
 		if err != nil {
 			return Figure{}, err
+		}
+		c := all[i]
+		if c.take != nil {
+			compiled, err := limit.Compile()
+			if err != nil {
+				return Figure{}, err
+			}
+			c.do = func(_ *weir.Limiter, key string) error { return c.take(store, compiled, key) }
 		}
 		for _, key := range keys[:missing[i]] { // which are there before
 			if _, err := l.Take(context.Background(), key, 1); err != nil {
@@ -175,7 +206,7 @@ func run(t testing.TB, addr string, o Options, setting Figure, progress func()) 
 			missing[i] = 0
 		}
 		runtime.GC()
-		return measure(setting, all[i], l, keys, o.Round)
+		return measure(setting, c, l, keys, o.Round)
 	}))(t)
 	var figures []Figure
 	for _, m := range measured {
@@ -220,7 +251,7 @@ func measure(f Figure, c contestant, l *weir.Limiter, keys []string, round time.
 
 // WriteTable writes what a person reads.
 func WriteTable(w io.Writer, m machine.Description, o Options, figures []Figure) error {
-	fmt.Fprintf(w, "%v\n\nµs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns (of fixed windows, %d shorter ones).\n×: ratio to a take in the same round; median of the rounds.\n\n", m, table.Things(o.Keys, "key"), o.Rounds, o.Rounds*more)
+	fmt.Fprintf(w, "%v\n\nµs: wall time divided by requests, of a limiter with one limit and %s; median of %d rounds that take turns (of fixed windows and of ops, %d shorter ones).\n×: ratio to a take in the same round; median of the rounds.\n\n", m, table.Things(o.Keys, "key"), o.Rounds, o.Rounds*more)
 	var rows [][]string
 	for _, f := range figures {
 		rows = append(rows, []string{f.Store, fmt.Sprint(f.Callers), f.Algorithm.String(), f.Name, fmt.Sprintf("%.2f", f.Micros), fmt.Sprintf("%.2f", f.Ratio), fmt.Sprintf("%.1f", f.Allocs)})
@@ -238,23 +269,22 @@ func judge(figures []Figure) (out []table.Aim) {
 		a := table.Aim{What: "reserve and settle in " + store + " ÷ a take", Bound: aims[store]}
 		place := table.Aim{What: "take and release a place in " + store + " ÷ a take of a token bucket", Bound: aims[store]}
 		month := table.Aim{What: "a take of a calendar month in " + store + " ÷ one of a fixed window", Bound: calendarAim}
+		shares := table.Aim{What: "a take of a token bucket that leaves units for others in " + store + " ÷ one that leaves none", Bound: sharesAim}
 		for _, f := range figures {
-			if f.Name == ofMonth {
-				if f.Store == store {
-					month.Measured = f.Ratio
-				}
-				continue
-			}
-			if f.Store != store || store == inRedis && f.Callers == 1 {
-				continue
-			}
-			if f.Name == inFlight {
+			switch {
+			case f.Store != store:
+			case f.Name == ofMonth:
+				month.Measured = f.Ratio
+			case f.Name == ofShare:
+				shares.Measured = f.Ratio
+			case store == inRedis && f.Callers == 1:
+			case f.Name == inFlight:
 				place.Measured = max(place.Measured, f.Ratio)
-			} else {
+			default:
 				a.Measured = max(a.Measured, f.Ratio)
 			}
 		}
-		out = append(out, a, place, month)
+		out = append(out, a, place, month, shares)
 	}
 	return out
 }
