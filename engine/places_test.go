@@ -75,7 +75,7 @@ func (f *flights) mustLeave(want ...int64) {
 	}
 }
 
-const besideRate = "rules: [{id: api, key: user, limit: 5/1h, algorithm: fixed_window, cost: 2, concurrency: 2}]"
+const besideRate = "rules: [{id: api, key: user, limit: 5/1h, algorithm: sliding_log, cost: 2, concurrency: 2}]"
 
 // A request is in flight until it ends. All limits of a rule are charged, or none.
 func TestInFlight(t *testing.T) {
