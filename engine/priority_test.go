@@ -152,40 +152,42 @@ func TestSharesUnderContention(t *testing.T) {
 		"memory": memory.New(memory.Options{}),
 		"redis":  opened,
 	} {
-		t.Run(name, func(t *testing.T) {
-			e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
-			e.Install(table(t, "rules: [{id: api, key: user, algorithm: sliding_log, limit: 100/1h, shares: {low: 50%, normal: 80%, high: 95%}}]"), 1)
-			var allowed [rule.Critical + 1]atomic.Int64
-			var group sync.WaitGroup
-			for _, p := range everyPriority {
-				for range 4 {
-					group.Go(func() {
-						var v engine.Verdict
-						for range 30 {
-							if err := e.Check(t.Context(), &rule.Request{User: "alice", Priority: p}, &v); err != nil || v.Degraded != nil {
-								t.Error(err, v.Degraded)
-								return
+		for _, limit := range []string{"sliding_log, limit: 100/1h", "fixed_window, limit: 100/3650d"} { // in Redis, of several scripts
+			t.Run(name+" "+limit, func(t *testing.T) {
+				e := testcall.Must(engine.New(engine.Options{Store: store}))(t)
+				e.Install(table(t, "rules: [{id: api, key: user, algorithm: "+limit+", shares: {low: 50%, normal: 80%, high: 95%}}]"), 1)
+				var allowed [rule.Critical + 1]atomic.Int64
+				var group sync.WaitGroup
+				for _, p := range everyPriority {
+					for range 4 {
+						group.Go(func() {
+							var v engine.Verdict
+							for range 30 {
+								if err := e.Check(t.Context(), &rule.Request{User: "alice", Priority: p}, &v); err != nil || v.Degraded != nil {
+									t.Error(err, v.Degraded)
+									return
+								}
+								if v.Allowed {
+									allowed[p].Add(1)
+								}
 							}
-							if v.Allowed {
-								allowed[p].Add(1)
-							}
-						}
-					})
+						})
+					}
 				}
-			}
-			group.Wait()
-			sum := int64(0)
-			for i, most := range []int64{50, 80, 95, 100} {
-				if n := allowed[everyPriority[i]].Load(); n > most {
-					t.Errorf("%d requests of %v were allowed, want at most %d", n, everyPriority[i], most)
+				group.Wait()
+				sum := int64(0)
+				for i, most := range []int64{50, 80, 95, 100} {
+					if n := allowed[everyPriority[i]].Load(); n > most {
+						t.Errorf("%d requests of %v were allowed, want at most %d", n, everyPriority[i], most)
+					}
+					if sum += allowed[everyPriority[i]].Load(); sum > most {
+						t.Errorf("%d requests up to %v were allowed, want at most %d", sum, everyPriority[i], most)
+					}
 				}
-				if sum += allowed[everyPriority[i]].Load(); sum > most {
-					t.Errorf("%d requests up to %v were allowed, want at most %d", sum, everyPriority[i], most)
+				if sum != 100 {
+					t.Errorf("%d requests were allowed, want 100", sum)
 				}
-			}
-			if sum != 100 {
-				t.Errorf("%d requests were allowed, want 100", sum)
-			}
-		})
+			})
+		}
 	}
 }

@@ -15,7 +15,8 @@ type chain struct {
 	limit       *weir.Compiled
 	first, last *check
 	count       int
-	plain       bool // each asks for one unit, leaves none, and waits for any time
+	plain       bool  // each asks for one unit, leaves as many as the first, and waits for any time
+	leave       int64 // what they leave, if they are plain
 }
 
 // sortSingles puts a batch in order, if it is of such requests.
@@ -68,27 +69,36 @@ func (r *request) addRecords() {
 }
 
 func newChain(c *check) chain {
-	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0])}
+	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0]), leave: c.ops[0].Leave}
 }
 
 func asksForOne(op *weir.Op) bool {
-	return op.Cost == 1 && op.Leave == 0 && op.MaxDelay <= 0 && !op.Always
+	return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always
+}
+
+// group is what is sent once for several chains: the limit, and what plain ones leave.
+type group struct {
+	limit *weir.Compiled
+	leave int64
+}
+
+func (ch *chain) group() group {
+	if !ch.plain {
+		return group{ch.limit, 0}
+	}
+	return group{ch.limit, ch.leave}
 }
 
 // chainUp finds the requests of each key, and puts those of a limit together. A key that
 // has two limits at once, because they have just changed, is not for singles.
 func (r *request) chainUp() bool {
 	known := make(map[string]int, len(r.batch))
-	limits := map[*weir.Compiled]int{}
 	for _, c := range r.batch {
 		op := &c.ops[0]
 		i, ok := known[c.keys[0]]
 		if !ok {
 			known[c.keys[0]] = len(r.chains)
 			r.chains = append(r.chains, newChain(c))
-			if _, ok := limits[op.Limit]; !ok {
-				limits[op.Limit] = len(limits)
-			}
 			continue
 		}
 		ch := &r.chains[i]
@@ -97,10 +107,17 @@ func (r *request) chainUp() bool {
 		}
 		ch.last.next, ch.last = c, c
 		ch.count++
-		ch.plain = ch.plain && asksForOne(op)
+		ch.plain = ch.plain && asksForOne(op) && op.Leave == ch.leave
 	}
-	if len(limits) > 1 {
-		slices.SortStableFunc(r.chains, func(a, b chain) int { return limits[a.limit] - limits[b.limit] })
+	groups := map[group]int{}
+	for i := range r.chains {
+		g := r.chains[i].group()
+		if _, ok := groups[g]; !ok {
+			groups[g] = len(groups)
+		}
+	}
+	if len(groups) > 1 {
+		slices.SortStableFunc(r.chains, func(a, b chain) int { return groups[a.group()] - groups[b.group()] })
 	}
 	return true
 }
@@ -117,13 +134,16 @@ func (r *request) encodeSingles(now int64) string {
 		length++
 	}
 	for rest := r.chains; len(rest) > 0; {
-		limit, n := rest[0].limit, 1
-		for n < len(rest) && rest[n].limit == limit {
+		g, n := rest[0].group(), 1
+		for n < len(rest) && rest[n].group() == g {
 			n++
 		}
-		b.limit(limit, r.at)
+		b.limit(g.limit, r.at)
+		if length += 11; !holds {
+			b.number(g.leave)
+			length++
+		}
 		b.number(int64(n))
-		length += 11
 		for i := range rest[:n] {
 			if holds {
 				length += b.held(&rest[i])

@@ -39,6 +39,9 @@ func TestBatchIsASequence(t *testing.T) {
 			if random.IntN(4) == 0 {
 				op.Cost, op.MaxDelay = random.Int64N(4)+1, time.Duration(random.Int64N(60))*time.Second
 			}
+			if random.IntN(3) == 0 {
+				op.Leave = 2 * random.Int64N(3)
+			}
 			c := newCheck(take, 0)
 			c.add(op, s.keyOf(&op))
 			batch = append(batch, c)

@@ -130,9 +130,9 @@ end
 
 -- ARGV[1] is what to do, as one array of numbers packed by Go (see single.go):
 --
---   now; then for each limit ten numbers, and of how many of KEYS it is; then for each
---   of these how many units are asked for, one by one; or, below 0, how many requests
---   there are, and cost, longest delay and what is left for others for each
+--   now; then for each limit ten numbers, what is left for others, and of how many of KEYS
+--   it is; then for each of these how many units are asked for, one by one; or, below 0, how
+--   many requests there are, and cost, longest delay and what is left for others for each
 --
 -- now and the answer are as in main.
 
@@ -156,8 +156,8 @@ local first, last = 1, #KEYS
 while first <= last do
   c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
   c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]
-  local following = first + input[i + 10]
-  i = i + 11
+  local usual, following = input[i + 10], first + input[i + 11]
+  i = i + 12
   for key = first, following - 1 do
     local head = heads[key]
     -- What MGET does not find may be something foreign, too.
@@ -173,7 +173,7 @@ while first <= last do
     if count < 0 then
       count, each = -count, true
     else
-      cost, maxDelay, leave = 1, -1, 0
+      cost, maxDelay, leave = 1, -1, usual
     end
     for _ = 1, count do
       if each then
