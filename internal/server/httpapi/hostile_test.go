@@ -52,7 +52,7 @@ func TestHostileBodies(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			var mu sync.Mutex
 			got := map[int]int{}
-			most := testheap.Peak(func() {
+			most := testheap.Least(uint64(c.most)<<20, func() {
 				var wg sync.WaitGroup
 				for range c.times {
 					wg.Go(func() {
