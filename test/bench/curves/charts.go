@@ -94,7 +94,7 @@ func overKeys(open opener, callers int, a weir.Algorithm) func(testing.TB, int) 
 	return func(t testing.TB, keys int) subject {
 		l := testcall.Must(weir.NewLimiter(open(t), weir.Limit{Name: fmt.Sprint("keys-", callers, "-", keys), Algorithm: a, N: units, Period: month}))(t)
 		fill(t, l, keys, callers)
-		walk := strung(keys, min(walkLen, 16*keys))
+		walk := strung(keys)
 		return subject{callers, func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			return func(n int) error {
@@ -127,7 +127,8 @@ func fill(t testing.TB, l *weir.Limiter, keys, callers int) {
 
 // strung are keys in a random order, one behind the other in memory: a caller has the key of
 // its request at hand, however many there are.
-func strung(keys, length int) []string {
+func strung(keys int) []string {
+	length := min(walkLen, 16*keys)
 	random := rand.New(rand.NewPCG(17, uint64(keys)))
 	var b strings.Builder
 	for range length {
@@ -156,7 +157,7 @@ func overLimits(open opener, callers int) func(testing.TB, int) subject {
 		for i := range compiled {
 			compiled[i] = testcall.Must(weir.Limit{Name: fmt.Sprint("limits-", limits, "-", i), N: units, Period: month}.Compile())(t)
 		}
-		walk := strung(usual, walkLen)
+		walk := strung(usual)
 		return subject{callers, func(caller int) func(int) error {
 			at := caller * len(walk) / callers
 			ops, decisions := make([]weir.Op, limits), make([]weir.Decision, 0, limits)
@@ -180,7 +181,7 @@ func overMatches(t testing.TB, rules int) subject {
 	for i := range rules {
 		set.Rules = append(set.Rules, ofUser(i, rule.Match{}))
 	}
-	walk := strung(usual, walkLen)
+	walk := strung(usual)
 	return judged(t, set, rules, func(req *rule.Request, n int) { req.User = walk[n%len(walk)] })
 }
 
@@ -228,7 +229,7 @@ func overCosts(a weir.Algorithm) func(testing.TB, int) subject {
 	return func(t testing.TB, cost int) subject {
 		const keys = 1000
 		l := testcall.Must(weir.NewLimiter(inMemory(t), weir.Limit{Algorithm: a, N: 100 * int64(cost), Period: keys * 2 * time.Microsecond}))(t)
-		walk := strung(keys, 16*keys)
+		walk := strung(keys)
 		return subject{1, func(int) func(int) error {
 			return func(n int) error { return allowed(l.Take(context.Background(), walk[n%len(walk)], int64(cost))) }
 		}}
