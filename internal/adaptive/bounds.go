@@ -30,9 +30,13 @@ func (b Bounds) Limiter() *Limiter {
 	return New(b.Min, b.Max)
 }
 
-// OfStatus is the outcome of a response over HTTP.
-func OfStatus(status int) Outcome {
-	if status == 502 || status == 503 || status == 504 {
+// OutcomeOf is that of a request over HTTP: of one whose client has left, of one that has ended
+// with a status, or of one whose response was torn.
+func OutcomeOf(left, ended bool, status int) Outcome {
+	switch {
+	case left:
+		return Ignored
+	case !ended, status == 502, status == 503, status == 504:
 		return Failure
 	}
 	return Success

@@ -91,13 +91,7 @@ func (x *exchange) release(o adaptive.Outcome) {
 
 // outcome is what the end of the exchange says about the upstream.
 func (x *exchange) outcome() adaptive.Outcome {
-	switch {
-	case x.Context.Err() != nil || x.body.failed() != nil:
-		return adaptive.Ignored // the client's doing
-	case !x.ended:
-		return adaptive.Failure // torn
-	}
-	return adaptive.OfStatus(x.status)
+	return adaptive.OutcomeOf(x.Context.Err() != nil || x.body.failed() != nil, x.ended, x.status)
 }
 
 // overloaded writes to the log from time to time.

@@ -13,9 +13,9 @@ import (
 )
 
 // Adaptive is a limit of the calls in flight. It adapts between Min and Max to how many calls
-// the handlers can answer at the same time. Further calls get Unavailable, first those of low priority. Only calls that the
-// rules allow count, so denied ones are charged nevertheless. A stream counts until its handler
-// has returned.
+// the handlers can answer at the same time. Further calls get Unavailable, first those of low
+// priority. Only calls that the rules allow count, so denied ones are charged nevertheless. A
+// stream counts until its handler has returned.
 type Adaptive struct{ Min, Max int }
 
 // AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
@@ -41,13 +41,7 @@ func (l *Limiter) within(ctx context.Context, method string, p rule.Priority, ha
 	}
 	ended := false
 	defer func() {
-		o := adaptive.Failure
-		switch {
-		case ctx.Err() != nil:
-			o = adaptive.Ignored // the client has left
-		case ended:
-			o = adaptive.OfStatus(httpStatus(status.Code(err)))
-		}
+		o := adaptive.OutcomeOf(ctx.Err() != nil, ended, httpStatus(status.Code(err)))
 		l.adaptive.Release(time.Since(l.began), o)
 	}()
 	err = handler()

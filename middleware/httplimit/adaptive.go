@@ -12,8 +12,9 @@ import (
 
 // Adaptive is a limit of the requests in flight in the handlers of a middleware. It adapts
 // between Min and Max to how many requests the handlers can answer at the same time. Further
-// requests are answered with 503, first those of low priority. Only requests that the rules allow count, so denied ones are
-// charged nevertheless. A place is free when the handler has returned.
+// requests are answered with 503, first those of low priority. Only requests that the rules
+// allow count, so denied ones are charged nevertheless. A place is free when the handler has
+// returned.
 type Adaptive struct{ Min, Max int }
 
 // AdaptiveLimit returns the state of Options.Adaptive. Observers of the engine that are an
@@ -48,14 +49,7 @@ func (m *Middleware) adapt(next http.Handler) func(rule.Priority) http.Handler {
 			}
 			ended := false
 			defer func() {
-				o := adaptive.Failure
-				switch {
-				case r.Context().Err() != nil:
-					o = adaptive.Ignored // the client has left
-				case ended:
-					o = adaptive.OfStatus(n.status)
-				}
-				l.Release(time.Since(m.began), o)
+				l.Release(time.Since(m.began), adaptive.OutcomeOf(r.Context().Err() != nil, ended, n.status))
 			}()
 			next.ServeHTTP(n, r)
 			ended = true
