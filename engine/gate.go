@@ -27,6 +27,7 @@ type Gate struct {
 	most     int64
 	delayed  atomic.Int64
 	shedder  *protect.Shedder // nil if nothing is shed
+	protect  Protect
 }
 
 // NewGate returns a gate that delays at most maxDelayed requests at the same time, or

@@ -19,6 +19,7 @@ type Protect struct{ CPU, Memory float64 }
 // Protection is the state of a process that sheds requests.
 type Protection struct {
 	CPU, Memory float64                  // what is used, as a share of what there is, smoothed
+	Limits      Protect                  // above which requests are shed
 	Shed        map[rule.Priority]uint64 // requests since the start
 }
 
@@ -39,7 +40,7 @@ func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
 	if s == nil || err != nil {
 		return err
 	}
-	g.shedder = s
+	g.shedder, g.protect = s, p
 	for _, o := range g.engine.observers {
 		if o, ok := o.(ProtectionObserver); ok {
 			o.ObserveProtection(g.Protection)
@@ -51,7 +52,7 @@ func (g *Gate) Protect(p Protect, logger *slog.Logger) error {
 // Protection returns the state after [Gate.Protect].
 func (g *Gate) Protection() Protection {
 	s := g.shedder.Stats()
-	p := Protection{CPU: s.CPU, Memory: s.Memory, Shed: map[rule.Priority]uint64{}}
+	p := Protection{CPU: s.CPU, Memory: s.Memory, Limits: g.protect, Shed: map[rule.Priority]uint64{}}
 	for c, n := range s.Shed {
 		p.Shed[rule.Low+rule.Priority(c)] = n
 	}

@@ -16,12 +16,13 @@ func desc(name, help string, labels ...string) *prometheus.Desc {
 }
 
 var (
-	requestsDesc  = desc("requests_total", "Requests that were decided, by outcome.", "outcome")
-	decisionsDesc = desc("decisions_total", "Decisions of each rule, by outcome.", "rule", "outcome")
-	secondsDesc   = desc("decision_seconds", "Duration of decisions, including the store.")
-	degradedDesc  = desc("degraded_total", "Requests that were decided without the store, by on_failure policy.", "policy")
-	failuresDesc  = desc("store_errors_total", "Requests for which the store failed, by cause.", "kind")
-	upDesc        = desc("store_up", "Whether the store is available.")
+	requestsDesc   = desc("requests_total", "Requests that were decided, by outcome.", "outcome")
+	prioritiesDesc = desc("requests_by_priority_total", "Requests that were decided, by priority and outcome.", "priority", "outcome")
+	decisionsDesc  = desc("decisions_total", "Decisions of each rule, by outcome.", "rule", "outcome")
+	secondsDesc    = desc("decision_seconds", "Duration of decisions, including the store.")
+	degradedDesc   = desc("degraded_total", "Requests that were decided without the store, by on_failure policy.", "policy")
+	failuresDesc   = desc("store_errors_total", "Requests for which the store failed, by cause.", "kind")
+	upDesc         = desc("store_up", "Whether the store is available.")
 
 	keysDesc    = desc("keys", "Keys in the memory store.")
 	maxKeysDesc = desc("keys_max", "Maximum number of keys in the memory store.")
@@ -70,7 +71,7 @@ var (
 )
 
 var always = []*prometheus.Desc{
-	requestsDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
+	requestsDesc, prioritiesDesc, decisionsDesc, secondsDesc, degradedDesc, failuresDesc, upDesc,
 	holdEventsDesc, holdsDesc, holdOverrunsDesc, holdUnitsDesc, inFlightDesc, inFlightSecondsDesc, warningsDesc, expressionsDesc,
 	rulesDesc, versionDesc, sinceDesc, reloadedDesc, failedDesc, delayedDesc,
 	adaptiveDesc, adaptiveInFlightDesc, adaptiveDeniedDesc, protectDesc, protectShedDesc,
@@ -176,11 +177,15 @@ func collectQueue(ch chan<- prometheus.Metric, q *Queue) {
 
 func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
 	for o := range engine.Outcomes {
-		n := uint64(0)
-		for i := range c.stripes {
-			n += c.stripes[i].requests[o].Load()
+		sum := uint64(0)
+		for p := rule.Low; p <= rule.Critical; p++ {
+			n := c.requestsOf(p, o)
+			sum += n
+			if n > 0 || o == engine.OutcomeAllowed || o == engine.OutcomeDenied { // these begin at 0
+				counter(ch, prioritiesDesc, n, p.String(), o.String())
+			}
 		}
-		counter(ch, requestsDesc, n, o.String())
+		counter(ch, requestsDesc, sum, o.String())
 	}
 	decisions := histogram{bounds: bounds[:]}
 	for i := range c.stripes {
@@ -193,6 +198,17 @@ func (c *collector) collectRequests(ch chan<- prometheus.Metric) {
 	for k := range kinds {
 		counter(ch, failuresDesc, c.failures[k].Load(), kindNames[k])
 	}
+}
+
+// requestsOf adds up the stripes. A verdict without a priority is normal.
+func (c *collector) requestsOf(p rule.Priority, o engine.Outcome) (n uint64) {
+	for i := range c.stripes {
+		n += c.stripes[i].requests[p][o].Load()
+		if p == rule.Normal {
+			n += c.stripes[i].requests[0][o].Load()
+		}
+	}
+	return n
 }
 
 func (c *collector) collectRules(ch chan<- prometheus.Metric) {

@@ -44,7 +44,7 @@ var kindNames = [kinds]string{"unavailable", "timeout", "other"}
 const stripes = 8
 
 type stripe struct {
-	requests [engine.Outcomes]atomic.Uint64
+	requests [rule.Critical + 1][engine.Outcomes]atomic.Uint64 // by priority
 	decision timings
 	_        [64]byte
 }
@@ -60,7 +60,7 @@ func stripeOf(v *engine.Verdict) uint64 {
 func (m *Metrics) Observe(_ *rule.Request, v *engine.Verdict, took time.Duration) {
 	at := stripeOf(v)
 	s := &m.stripes[at]
-	s.requests[v.Outcome()].Add(1)
+	s.requests[min(v.Priority, rule.Critical)][v.Outcome()].Add(1)
 	s.decision.observe(took)
 	if v.Degraded != nil {
 		m.degraded[policyOf(v)].Add(1)

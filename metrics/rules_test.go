@@ -154,8 +154,10 @@ func TestInstallUnderLoad(t *testing.T) {
 	installer.Wait()
 	total, stays, others := uint64(0), uint64(0), uint64(0)
 	for i := range b.stripes {
-		for o := range engine.Outcomes {
-			total += b.stripes[i].requests[o].Load()
+		for p := range b.stripes[i].requests {
+			for o := range engine.Outcomes {
+				total += b.stripes[i].requests[p][o].Load()
+			}
 		}
 	}
 	for _, l := range b.rules.Load().own {
@@ -203,8 +205,10 @@ func TestSums(t *testing.T) {
 		}
 		requests := uint64(0)
 		for i := range m.stripes {
-			for o := range engine.Outcomes {
-				requests += m.stripes[i].requests[o].Load()
+			for p := range m.stripes[i].requests {
+				for o := range engine.Outcomes {
+					requests += m.stripes[i].requests[p][o].Load()
+				}
 			}
 		}
 		if requests != uint64(n) {

@@ -208,6 +208,7 @@ func (r *Recorder) takeCountsLocked() {
 		c.frame.Requests.Add(outcomeCounts(said, h.Count))
 		c.frame.Decision.Merge(h)
 	}
+	r.takePriorities(&c.frame.Priorities)
 	r.requests.take(func(_ int, said engine.Outcome, h *frame.Histogram) { requests(said, h) })
 	for key, l := range c.lines {
 		l.take(func(with int, said engine.Outcome, h *frame.Histogram) {

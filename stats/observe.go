@@ -41,6 +41,9 @@ func (r *Recorder) Observe(req *rule.Request, v *engine.Verdict, took time.Durat
 	if outcome >= outcomes {
 		outcome = engine.OutcomeAllowed // exempt, or no rule applies
 	}
+	if p := v.Priority; p == rule.Low || p > rule.Normal && p <= rule.Critical {
+		r.stripes[stripe].priorities[p][outcome].Add(1)
+	}
 	for from, to := 0, 0; from < len(v.Results); from = to {
 		var said engine.Outcome
 		said, to = v.Said(from)

@@ -142,7 +142,12 @@ type Summary struct {
 	Upstream Upstream
 	Routes   []Upstream    // ordered by name
 	Rules    []RuleSummary // busiest first
-	Local    bool          // the archive is unavailable, and the data is of this instance alone
+
+	// Priorities are those of all requests, the most important first; nil if all requests had
+	// normal priority.
+	Priorities []PrioritySummary
+
+	Local bool // the archive is unavailable, and the data is of this instance alone
 }
 
 // Summary adds up the traffic of a time range. Percentiles of rules cover whole slots
@@ -183,6 +188,7 @@ func summaryOf(from time.Time, took time.Duration, f *frame.Frame) *Summary {
 	s.QPS = float64(f.Requests.Total()) / took.Seconds()
 	s.Upstream, s.Routes = upstreams(f)
 	s.Rules = rulesOf(f, took)
+	s.Priorities = prioritiesOf(f)
 	return s
 }
 

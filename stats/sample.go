@@ -34,7 +34,9 @@ type stripe struct {
 	buf     []byte
 	dropped int64 // requests whose samples found no room
 	details details
-	_       [64]byte
+
+	priorities [rule.Critical + 1][outcomes]atomic.Int64 // requests; normal ones are not counted
+	_          [64]byte
 }
 
 // maxPower is the power of two of the lowest sampling rate.

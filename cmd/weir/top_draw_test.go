@@ -88,6 +88,14 @@ func drawnView(t *rapid.T) *view {
 		for range rapid.IntRange(0, 5).Draw(t, "adaptive") {
 			e.Adaptive = append(e.Adaptive, httpapi.StatsAdaptive{Upstream: text.Draw(t, "upstream"), Limit: rapid.Int().Draw(t, "limit"), InFlight: rapid.Int().Draw(t, "in flight"), Denied: rapid.Uint64().Draw(t, "denied")})
 		}
+		for range rapid.IntRange(0, 6).Draw(t, "priorities") {
+			p := httpapi.StatsPriority{Priority: text.Draw(t, "priority"), Requests: number.Draw(t, "requests"), Counts: counts.Draw(t, "counts")}
+			e.Priorities = append(e.Priorities, p)
+		}
+		if rapid.Bool().Draw(t, "protect") {
+			e.Protect = &httpapi.StatsProtect{CPU: rapid.Float64().Draw(t, "cpu"), CPULimit: rapid.Float64().Draw(t, "of"), MemoryLimit: 1, Shed: map[string]uint64{"low": rapid.Uint64().Draw(t, "shed")}}
+		}
+		v.minute.Priorities = e.Priorities
 		v.second, v.follows = e, true
 		v.past.follow(&e)
 	}
@@ -212,6 +220,32 @@ func TestScreenInFlight(t *testing.T) {
 		"in flight          1,500   most 500   p50 2.5 ms   p99 1.5 s   many",
 		"in flight            3.4   most 3   some",
 		"in flight              0   most 1   p50 2.5 ms   p99 1.5 s   few",
+	}
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+}
+
+// Each priority has a line if not all requests have the same; and so does a process that sheds.
+func TestScreenPriorities(t *testing.T) {
+	v := &view{follows: true}
+	v.minute.Window = 60
+	v.minute.Priorities = []httpapi.StatsPriority{
+		{Priority: "critical", Requests: 600, Counts: frame.Counts{Allowed: 600}},
+		{Priority: "low", Requests: 1200, Counts: frame.Counts{Allowed: 300, Denied: 900}},
+	}
+	v.second.Priorities = []httpapi.StatsPriority{{Priority: "low", Requests: 17}}
+	v.second.Protect = &httpapi.StatsProtect{CPU: 0.913, CPULimit: 0.85, Shed: map[string]uint64{"low": 1234, "normal": 5}}
+	var got []string
+	for _, text := range v.lines(look{width: 100, pencil: asciiPencil}, time.Unix(0, 0)) {
+		if strings.HasPrefix(text, "critical") || strings.HasPrefix(text, "low") || strings.HasPrefix(text, "protect") {
+			got = append(got, text)
+		}
+	}
+	want := []string{
+		"critical             0/s          10/s   denied 0.0 %",
+		"low                 17/s          20/s   denied 75.0 %",
+		"protect     cpu 91.3 % of 85.0 %   shed low 1,234 normal 5",
 	}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))

@@ -3,7 +3,6 @@ package main
 import (
 	"cmp"
 	"fmt"
-	"math"
 	"slices"
 	"strings"
 	"time"
@@ -224,7 +223,8 @@ func (v *view) figures(k look) []line {
 	denied.add(plain, "%12s%14s  ", now, percent(sum.DeniedShare()))
 	values := v.past.values(func(s *second) float64 { return s.all.DeniedShare() })
 	denied.add(red, "%s", k.pencil.spark(values, k.width-denied.width()))
-	return append(append(all, denied), v.latencies()...)
+	all = append(append(all, denied), v.priorities()...)
+	return append(all, v.latencies()...)
 }
 
 func (v *view) latencies() []line {
@@ -245,59 +245,7 @@ func (v *view) latencies() []line {
 		l.add(c, "   errors %s", percent(u.ErrorShare))
 		all = append(all, l)
 	}
-	return append(append(all, v.adaptive()...), v.inFlight()...)
-}
-
-// adaptive are the adaptive limits of upstreams, those first that are nearest to theirs.
-func (v *view) adaptive() (all []line) {
-	limits := slices.Clone(v.latest().Adaptive)
-	free := func(a httpapi.StatsAdaptive) int { return a.Limit - a.InFlight }
-	slices.SortStableFunc(limits, func(a, b httpapi.StatsAdaptive) int { return cmp.Compare(free(a), free(b)) })
-	const most = 3
-	for _, a := range limits[:min(len(limits), most)] {
-		c := plain
-		if a.InFlight >= a.Limit {
-			c = red
-		}
-		l := text(plain, "%-12s", "adaptive")
-		l.add(c, "%12s", grouped(int64(a.InFlight))+" of "+grouped(int64(a.Limit)))
-		l.add(plain, "   denied %s", grouped(int64(min(a.Denied, math.MaxInt64))))
-		l.add(faint, "   %s", printable(a.Upstream))
-		all = append(all, l)
-	}
-	return all
-}
-
-// inFlight are the rules with the most requests in flight, the first of them.
-func (v *view) inFlight() (all []line) {
-	now := map[string]float64{}
-	for _, r := range v.second.Rules {
-		if r.InFlight != nil {
-			now[r.Rule] = r.InFlight.Mean
-		}
-	}
-	var rules []httpapi.StatsRule
-	for _, r := range v.minute.Rules {
-		if r.InFlight != nil {
-			rules = append(rules, r)
-		}
-	}
-	slices.SortStableFunc(rules, func(a, b httpapi.StatsRule) int { return cmp.Compare(b.InFlight.Mean, a.InFlight.Mean) })
-	const most = 3
-	for _, r := range rules[:min(len(rules), most)] {
-		mean := r.InFlight.Mean
-		if v.follows {
-			mean = now[r.Rule]
-		}
-		l := text(plain, "%-12s%12s", "in flight", decimal(mean))
-		l.add(plain, "   most %s", grouped(r.InFlight.Highest))
-		if held := r.InFlight.Held; held != nil {
-			l.add(plain, "   p50 %s   p99 %s", micros(held.P50), micros(held.P99))
-		}
-		l.add(faint, "   %s", printable(r.Rule))
-		all = append(all, l)
-	}
-	return all
+	return slices.Concat(all, v.adaptive(), v.protect(), v.inFlight())
 }
 
 func percentiles(l httpapi.StatsLatency) string {

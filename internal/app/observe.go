@@ -86,6 +86,20 @@ func (a *App) adaptiveStats() (all []httpapi.StatsAdaptive) {
 	return all
 }
 
+// protectStats is what the gateway sees and sheds, if it protects this process.
+func (a *App) protectStats() *httpapi.StatsProtect {
+	limit := a.limit.Load()
+	if limit == nil || a.options.Gateway.Protect == (engine.Protect{}) {
+		return nil
+	}
+	p := limit.Protection()
+	s := &httpapi.StatsProtect{CPU: p.CPU, CPULimit: p.Limits.CPU, Memory: p.Memory, MemoryLimit: p.Limits.Memory, Shed: map[string]uint64{}}
+	for priority, n := range p.Shed {
+		s.Shed[priority.String()] = n
+	}
+	return s
+}
+
 // denials logs a few denials per second: under an attack, the log shows who attacks,
 // but does not overflow.
 type denials struct {

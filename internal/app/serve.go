@@ -102,6 +102,7 @@ func (a *App) newAPI() (http.Handler, error) {
 		Stats:      a.recorder,
 		Outage:     a.store.outage,
 		Adaptive:   a.adaptiveStats,
+		Protect:    a.protectStats,
 		Stopping:   a.stopping,
 		Queues:     a.applications.queues,
 		QueueNames: a.applications.queueNames,

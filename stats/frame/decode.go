@@ -54,6 +54,11 @@ func Decode(src []byte) (*Frame, error) {
 			d.inFlight(f.Flight(d.text()))
 		}
 	}
+	if v > 6 {
+		for _, c := range f.Priorities.all() {
+			d.counts(c)
+		}
+	}
 	if d.err == nil && len(d.in) > 0 {
 		d.err = errDamaged
 	}

@@ -10,13 +10,15 @@ import (
 // An encoded frame begins with a byte for its version. The sections follow in the order
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
-// version 3 no holds, version 4 no warnings and nothing that soft rules denied, and version 5
-// no requests in flight. A frame is written in the first version from 2 on that has its
-// sections, so that older instances can read it.
-const version = 6
+// version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
+// no requests in flight, and version 6 no priorities. A frame is written in the first version
+// from 2 on that has its sections, so that older instances can read it.
+const version = 7
 
 func (f *Frame) version() byte {
 	switch {
+	case f.Priorities != Priorities{}:
+		return 7
 	case len(f.InFlight) > 0:
 		return 6
 	case f.Warned.N > 0 || f.hasSoft():
@@ -100,6 +102,11 @@ func (f *Frame) Append(dst []byte) []byte {
 		for _, id := range names(f.InFlight) {
 			e.text(id)
 			e.inFlight(f.InFlight[id])
+		}
+	}
+	if v > 6 {
+		for _, c := range f.Priorities.all() {
+			e.counts(c)
 		}
 	}
 	return e.out

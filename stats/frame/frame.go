@@ -83,6 +83,8 @@ type Frame struct {
 	Warned Warned
 
 	InFlight map[string]*InFlight // by rule
+
+	Priorities Priorities
 }
 
 // Line identifies the requests of one tier under a rule. The tier is "" for requests
@@ -146,6 +148,7 @@ func (f *Frame) Merge(other *Frame) {
 	for id, in := range other.InFlight {
 		f.Flight(id).Merge(in)
 	}
+	f.Priorities.Merge(&other.Priorities)
 }
 
 // Rule returns the counts of a line, for adding to them.
@@ -199,12 +202,12 @@ func (d *Detail) merge(other *Detail) {
 // Empty reports whether the frame contains no traffic.
 func (f *Frame) Empty() bool {
 	return f.Requests == Counts{} && f.Decision.Count == 0 && f.Clients == Clients{} &&
-		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0
+		len(f.Rules) == 0 && len(f.Routes) == 0 && len(f.Details) == 0 && len(f.Top) == 0 && len(f.Denials) == 0 && len(f.Holds) == 0 && f.Warned.N == 0 && len(f.InFlight) == 0 && f.Priorities == Priorities{}
 }
 
 // Weight returns a number that grows with everything that is added to the frame.
 func (f *Frame) Weight() int64 {
-	n := f.Requests.Total() + f.Warned.N
+	n := f.Requests.Total() + f.Warned.N + f.Priorities.total()
 	for _, r := range f.Routes {
 		n += r.Requests
 	}

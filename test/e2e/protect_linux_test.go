@@ -1,7 +1,10 @@
 package e2e
 
 import (
+	"encoding/json"
 	"net/http"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -49,6 +52,34 @@ func TestGatewayProtectsItself(t *testing.T) {
 		if !strings.Contains(metrics, want) {
 			t.Errorf("the metrics have no %s", want)
 		}
+	}
+	var summary struct {
+		Priorities []struct {
+			Priority        string
+			Allowed, Denied int
+		}
+		Protect struct {
+			CPU         float64 `json:"cpu"`
+			CPULimit    float64 `json:"cpu_limit"`
+			MemoryLimit float64 `json:"memory_limit"`
+			Shed        map[string]int
+		}
+	}
+	waitFor(t, "statistics by priority", func() bool { // which know of a second when it is over
+		summary.Priorities = nil
+		if err := json.Unmarshal([]byte(ask(t, c, "GET", p.URL+"/v1/stats/summary", "").Text), &summary); err != nil {
+			t.Fatal(err)
+		}
+		p := summary.Priorities
+		return len(p) == 4 && p[0].Priority == "critical" && p[0].Allowed >= 400 && p[0].Denied == 0 && p[3].Priority == "low" && p[3].Denied >= 400
+	})
+	if p := summary.Protect; p.CPU <= 0 || p.CPULimit != 0.05 || p.MemoryLimit != 1 || p.Shed["low"] < 400 || p.Shed["critical"] != 0 {
+		t.Errorf("%+v", p)
+	}
+	out, err := exec.Command(filepath.Join(bin, "weir"), "top", "--once", "--server", p.URL).CombinedOutput()
+	if text := string(out); err != nil || !strings.Contains(text, "\nprotect     cpu ") || !strings.Contains(text, " of 5.0 %   memory ") || !strings.Contains(text, "   shed low 4") ||
+		!strings.Contains(text, "\ncritical ") {
+		t.Errorf("weir top: %v\n%s", err, text)
 	}
 	for _, want := range []string{"protecting this process", "requests are shed"} {
 		if !strings.Contains(p.log.String(), want) {

@@ -59,6 +59,10 @@ type Options struct {
 	// Adaptive returns the adaptive limits of upstreams, for /v1/stats. Default none.
 	Adaptive func() []StatsAdaptive
 
+	// Protect returns what a gateway that protects its process sees and sheds, for /v1/stats;
+	// nil if it does not. Default none.
+	Protect func() *StatsProtect
+
 	// Alerts answers /v1/alerts. Default none: 404.
 	Alerts *alert.List
 
@@ -128,6 +132,9 @@ func New(o Options) (*Handler, error) {
 	}
 	if o.Adaptive == nil {
 		o.Adaptive = func() []StatsAdaptive { return nil }
+	}
+	if o.Protect == nil {
+		o.Protect = func() *StatsProtect { return nil }
 	}
 	if o.Trouble == nil {
 		o.Trouble = func() error { return nil }

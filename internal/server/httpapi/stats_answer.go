@@ -46,7 +46,7 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	answer := &SummaryAnswer{
 		From: s.From.Unix(), To: s.To.Unix(), Window: s.To.Unix() - s.From.Unix(),
 		StatsCounts: countsOf(s.Requests, s.QPS), DeniedShare: s.Requests.DeniedShare(), Latency: latencyOf(s.Decision),
-		Local: s.Local, Adaptive: h.options.Adaptive(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
+		Local: s.Local, Adaptive: h.options.Adaptive(), Protect: h.options.Protect(), Store: storeOf(h.options.Outage()), Recorder: recorderOf(h.options.Stats.Health()),
 		Rules: make([]StatsRule, 0, len(s.Rules)),
 	}
 	if s.Upstream.Requests > 0 {
@@ -55,6 +55,9 @@ func (h *Handler) summary(s *stats.Summary) *SummaryAnswer {
 	}
 	for _, u := range s.Routes {
 		answer.Routes = append(answer.Routes, upstreamOf(u))
+	}
+	for _, p := range s.Priorities {
+		answer.Priorities = append(answer.Priorities, StatsPriority{p.Priority.String(), p.Counts.Total(), p.Counts})
 	}
 	for _, r := range s.Rules {
 		one := StatsRule{Rule: r.Rule, StatsCounts: countsOf(r.Counts, r.QPS), InFlight: inFlightOf(r.InFlight)}

@@ -41,7 +41,9 @@ type SummaryAnswer struct {
 	Latency     StatsLatency    `json:"latency_us"`
 	Upstream    *StatsUpstream  `json:"upstream,omitempty"` // all routes together
 	Routes      []StatsUpstream `json:"routes,omitempty"`
-	Adaptive    []StatsAdaptive `json:"adaptive,omitempty"` // of the instance that answers, now
+	Priorities  []StatsPriority `json:"priorities,omitempty"` // the most important first; none if all requests were normal
+	Adaptive    []StatsAdaptive `json:"adaptive,omitempty"`   // of the instance that answers, now
+	Protect     *StatsProtect   `json:"protect,omitempty"`    // likewise
 	Store       StatsStore      `json:"store"`
 	Recorder    StatsRecorder   `json:"recorder"`
 	Rules       []StatsRule     `json:"rules"` // the busiest first
@@ -53,6 +55,23 @@ type StatsAdaptive struct {
 	Limit    int    `json:"limit"`
 	InFlight int    `json:"in_flight"`
 	Denied   uint64 `json:"denied"` // since the start
+}
+
+// StatsPriority is what became of the requests of a priority.
+type StatsPriority struct {
+	Priority string `json:"priority"`
+	Requests int64  `json:"requests"`
+	frame.Counts
+}
+
+// StatsProtect is what a process that protects itself uses, as shares from 0 to 1, and how many
+// requests it has shed since the start, by priority. A limit of 0 is none.
+type StatsProtect struct {
+	CPU         float64           `json:"cpu"`
+	CPULimit    float64           `json:"cpu_limit"`
+	Memory      float64           `json:"memory"`
+	MemoryLimit float64           `json:"memory_limit"`
+	Shed        map[string]uint64 `json:"shed"`
 }
 
 // StatsStore is how the store of limits fares.
