@@ -1,5 +1,7 @@
 package weir
 
+import "slices"
+
 // MaxOps is the largest number of ops in one Take.
 const MaxOps = 64
 
@@ -22,24 +24,28 @@ func (c *Pending) Decide(d *Decision, now Micros) {
 // agree on what one denial means for the other limits.
 func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	first := len(dst)
+	dst = slices.Grow(dst, len(charges))[:first+len(charges)] // decide fills them in
+	allowed, shared := true, false
+	var sum Op
 	for i := range charges {
-		c := &charges[i]
-		op := together(charges, i, anyLimit)
-		dst = append(dst, Decision{})
-		d := &dst[first+i]
+		c, d := &charges[i], &dst[first+i]
+		op := together(charges, i, anyLimit, &sum)
 		c.Next = op.decide(c.Prev, c.Tail, now, d)
 		if d.Excess >= c.Op.Cost { // the charge is that of others on the same state
 			d.Excess, d.Receipt = c.Op.Cost, 0
 		}
+		allowed, shared = allowed && d.Allowed, shared || op == &sum
 	}
-	if !Allowed(dst[first:]) && !owes(charges) {
+	if !allowed && !owes(charges) {
 		for i := range charges {
 			charges[i].giveUp(&dst[first+i], now, charges, i)
 		}
 	}
-	for i := range charges {
-		if isIncluded(charges, i) {
-			charges[i].Next = charges[i].Prev
+	if shared {
+		for i := range charges {
+			if isIncluded(charges, i) {
+				charges[i].Next = charges[i].Prev
+			}
 		}
 	}
 	return dst
@@ -74,16 +80,16 @@ func (c *Pending) giveUp(d *Decision, now Micros, charges []Pending, i int) {
 	if !c.Op.Limit.limit.CountDenied {
 		c.Next = c.Prev
 		if d.Allowed {
-			op := together(charges, i, anyLimit)
-			*d = op.Peek(c.Prev, c.Tail, now)
+			var sum Op
+			*d = together(charges, i, anyLimit, &sum).Peek(c.Prev, c.Tail, now)
 		}
 		return
 	}
 	// Only what is really charged counts: not the cost of an op on the same key
 	// whose limit does not count denials.
-	op := together(charges, i, countsDenied)
+	var sum Op
 	var counted Decision
-	c.Next = op.decide(c.Prev, c.Tail, now, &counted)
+	c.Next = together(charges, i, countsDenied, &sum).decide(c.Prev, c.Tail, now, &counted)
 	d.Remaining, d.ResetAfter, d.ResetAt, d.Receipt = counted.Remaining, counted.ResetAfter, counted.ResetAt, 0
 }
 
@@ -99,25 +105,30 @@ func Allowed(decisions []Decision) bool {
 
 // PeekAll answers the ops of one request as DecideAll does, but charges nothing.
 func PeekAll(dst []Decision, now Micros, charges []Pending) []Decision {
+	var sum Op
 	for i := range charges {
-		op := together(charges, i, anyLimit)
-		dst = append(dst, op.Peek(charges[i].Prev, charges[i].Tail, now))
+		dst = append(dst, together(charges, i, anyLimit, &sum).Peek(charges[i].Prev, charges[i].Tail, now))
 	}
 	return dst
 }
 
 // together is the i-th op with the cost of those before it that share its
 // state, if they are to be counted: their charges have to fit at once. What is only looked
-// at is by itself.
-func together(charges []Pending, i int, counts func(*Compiled) bool) Op {
-	op := *charges[i].Op
+// at is by itself. It is the sum only if there are others.
+func together(charges []Pending, i int, counts func(*Compiled) bool, sum *Op) *Op {
+	op := charges[i].Op
 	if op.Look {
 		return op
 	}
-	for _, c := range charges[:i] {
-		if !c.Op.Look && shareState(c.Op, &op) && counts(c.Op.Limit) {
-			op.Cost = min(op.Cost, MaxUnits) + min(c.Op.Cost, MaxUnits)
+	for j := range charges[:i] {
+		c := charges[j].Op
+		if !shareState(c, op) || c.Look || !counts(c.Limit) {
+			continue
 		}
+		if op != sum {
+			*sum, op = *op, sum
+		}
+		sum.Cost = min(sum.Cost, MaxUnits) + min(c.Cost, MaxUnits)
 	}
 	return op
 }
@@ -127,6 +138,15 @@ func countsDenied(c *Compiled) bool { return c.limit.CountDenied }
 
 // ValidateTake checks the ops of a Take, for stores.
 func ValidateTake(ops []Op) error {
+	for i := range ops {
+		if !ops[i].isPlain() {
+			return validateTake(ops)
+		}
+	}
+	return validateCount(ops)
+}
+
+func validateTake(ops []Op) error {
 	charged := -1
 	for i := range ops {
 		switch op := &ops[i]; {

@@ -119,6 +119,19 @@ func (op *Op) Renews() bool { return op.Always && op.Receipt != 0 }
 
 // Validate reports why the op cannot be taken.
 func (op *Op) Validate() error {
+	if op.isPlain() {
+		return nil
+	}
+	return op.validateCharge()
+}
+
+// isPlain reports whether an op is valid and has no options, as nearly all are.
+func (op *Op) isPlain() bool {
+	return op.Cost >= 1 && uint(len(op.Key)-1) < MaxKeyLen && op.Limit != nil &&
+		op.Leave|int64(op.MaxDelay)|int64(op.Receipt) == 0 && !op.Always && !op.Look
+}
+
+func (op *Op) validateCharge() error {
 	if op.Cost < 1 {
 		return invalid("cost", "%d cannot be charged; a request costs at least 1", op.Cost)
 	}

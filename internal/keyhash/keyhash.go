@@ -41,21 +41,19 @@ func New(seed [SeedLen]byte) *Hash {
 // Sum returns 128 bits for a key of at most MaxLen bytes and a number that
 // tells apart the uses of the key.
 func (h *Hash) Sum(key string, kind uint64) (uint64, uint64) {
-	var one, two sum
-	s := &h.secret
-	one.add(kind+s[0], uint64(len(key))+s[1])
-	two.add(kind+s[2], uint64(len(key))+s[3])
-
+	s, n := &h.secret, uint64(len(key))
+	one, two := product(kind+s[0], n+s[1]), product(kind+s[2], n+s[3])
 	p := unsafe.Slice(unsafe.StringData(key), len(key))
 	i := 2
 	for ; len(p) > 16; p, i = p[16:], i+2 {
-		a, b := binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
-		one.add(a+s[i], b+s[i+1])
-		two.add(a+s[i+2], b+s[i+3])
+		k, a, b := s[i:i+4:i+4], binary.LittleEndian.Uint64(p), binary.LittleEndian.Uint64(p[8:])
+		one.add(a+k[0], b+k[1])
+		two.add(a+k[2], b+k[3])
 	}
+	k := s[i : i+4 : i+4]
 	a, b := last(p)
-	one.add(a+s[i], b+s[i+1])
-	two.add(a+s[i+2], b+s[i+3])
+	one.add(a+k[0], b+k[1])
+	two.add(a+k[2], b+k[3])
 
 	const end = secretWords - 4
 	return one.mix(s[end], s[end+1]), two.mix(s[end+2], s[end+3])
@@ -77,6 +75,11 @@ func last(p []byte) (a, b uint64) {
 
 // sum is a 128-bit accumulator.
 type sum struct{ high, low uint64 }
+
+func product(a, b uint64) (s sum) {
+	s.high, s.low = bits.Mul64(a, b)
+	return s
+}
 
 func (s *sum) add(a, b uint64) {
 	high, low := bits.Mul64(a, b)

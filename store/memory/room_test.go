@@ -432,3 +432,26 @@ func TestGrowingLogLeaksNothing(t *testing.T) {
 		}
 	}
 }
+
+// To make room for one key of a request, the store evicts another one of the same request.
+// That one begins again, and is not remembered from before.
+func TestKeyEvictedForItsOwnRequest(t *testing.T) {
+	s, _ := open(weir.MaxOps)
+	limit := weir.MustCompile("token_bucket 100/1h")
+	for i := range weir.MaxOps {
+		cost := int64(20)
+		if i == 0 {
+			cost = 10 // it resets first, so it is the first to go
+		}
+		if _, err := s.Take(t.Context(), nil, weir.Op{Key: fmt.Sprint(i), Limit: limit, Cost: cost}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d, err := s.Take(t.Context(), nil, weir.Op{Key: "0", Limit: limit, Cost: 1}, weir.Op{Key: "new", Limit: limit, Cost: 1})
+	if err != nil || d[0].Remaining != 99 || d[1].Remaining != 99 {
+		t.Errorf("%+v, %v", d, err)
+	}
+	if got := s.Stats(); got != (Stats{Keys: weir.MaxOps, Evicted: 2}) {
+		t.Errorf("%+v", got)
+	}
+}

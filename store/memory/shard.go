@@ -93,10 +93,8 @@ func (sh *shard) refundLocked(slot int, op *weir.Op) bool {
 // giveBackFirstLocked gives back the place that an op renews. The key stays, because the op
 // takes another one.
 func (sh *shard) giveBackFirstLocked(slot int, op *weir.Op) {
-	if op.Renews() {
-		e := &sh.table.entries[slot]
-		e.state = op.Limit.Refund(e.state, sh.tail(slot), op.Receipt, op.Cost)
-	}
+	e := &sh.table.entries[slot]
+	e.state = op.Limit.Refund(e.state, sh.tail(slot), op.Receipt, op.Cost)
 }
 
 // needTailsLocked lets keys have tails.
@@ -130,9 +128,15 @@ func (sh *shard) removeLocked(slot int) {
 	}
 }
 
+// isDueLocked reports whether a shard in use has to be swept, or a hold may give its units
+// back.
+func (sh *shard) isDueLocked(now weir.Micros) bool {
+	// The second condition is a clock that was ahead, and was set right.
+	return now >= sh.sweep || now < sh.sweep-sweepEvery || now >= sh.releases
+}
+
 // tidyLocked sweeps a shard that is in use now and then.
 func (c *core) tidyLocked(sh *shard, now weir.Micros) {
-	// The second condition is a clock that was ahead, and was set right.
 	if now >= sh.sweep || now < sh.sweep-sweepEvery {
 		sh.sweep = now + sweepEvery
 		sh.nextReleaseLocked()

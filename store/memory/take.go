@@ -1,10 +1,6 @@
 package memory
 
-import (
-	"slices"
-
-	"github.com/weirhq/weir"
-)
+import "github.com/weirhq/weir"
 
 // take is Take for one op, the usual case. If there is to be a hold on what is charged,
 // that takes effect at the same time; if there is one with its id, take does nothing and
@@ -13,8 +9,10 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 	k, sh := c.identify(op)
 	for room := false; ; room = true {
 		sh.mu.Lock()
-		c.tidyLocked(sh, now)
-		c.releaseDueLocked(sh, k, now)
+		if sh.isDueLocked(now) {
+			c.tidyLocked(sh, now)
+			c.releaseDueLocked(sh, k, now)
+		}
 		isNew := h == nil || c.isNewLocked(h)
 		slot, found := sh.table.find(k)
 		held := h != nil && found && sh.isHeldLocked(slot)
@@ -28,8 +26,10 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 		var charge weir.Pending
 		charge.Op = op
 		if found {
-			sh.giveBackFirstLocked(slot, op)
-			charge.Prev, charge.Tail = sh.table.entries[slot].state, sh.tail(slot)
+			if op.Renews() {
+				sh.giveBackFirstLocked(slot, op)
+			}
+			sh.loadLocked(&charge, slot)
 		}
 		charge.Decide(d, now)
 		if d.Allowed && held && c.isFullLocked(h, sh, k, now) {
@@ -70,12 +70,11 @@ type part struct {
 
 func (p *part) findLocked() { p.slot, p.found = p.shard.table.find(p.id) }
 
-// loadLocked lets a charge begin with what is remembered of the key.
-func (p *part) loadLocked(charge *weir.Pending) {
-	if p.found {
-		charge.Prev, charge.Tail = p.shard.table.entries[p.slot].state, p.shard.tail(p.slot)
-	} else {
-		charge.Prev, charge.Tail = weir.State{}, nil
+// loadLocked lets a charge begin with what is remembered of a key.
+func (sh *shard) loadLocked(charge *weir.Pending, slot int) {
+	t := &sh.table
+	if charge.Prev = t.entries[slot].state; t.tails != nil {
+		charge.Tail = sh.arena.words(t.tails[slot])
 	}
 }
 
@@ -84,13 +83,15 @@ func (p *part) loadLocked(charge *weir.Pending) {
 // id of h, it does nothing and returns false.
 func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) ([]weir.Decision, bool) {
 	var partsBuf [8]part
-	parts := partsBuf[:0]
 	var chargesBuf [8]weir.Pending
-	charges := chargesBuf[:0]
+	parts, charges := partsBuf[:], chargesBuf[:]
+	if len(ops) > len(partsBuf) {
+		parts, charges = make([]part, len(ops)), make([]weir.Pending, len(ops))
+	}
+	parts, charges = parts[:len(ops)], charges[:len(ops)]
 	for i := range ops {
-		k, sh := c.identify(&ops[i])
-		parts = append(parts, part{id: k, shard: sh})
-		charges = append(charges, weir.Pending{Op: &ops[i]})
+		parts[i].id, parts[i].shard = c.identify(&ops[i])
+		charges[i].Op = &ops[i]
 	}
 	var lockBuf [8]int
 	order := c.lockOrder(lockBuf[:0], parts)
@@ -102,20 +103,21 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 			c.keys.Add(-room)
 			return dst, false
 		}
-		for _, at := range order {
-			c.tidyLocked(&c.shards[at], now)
+		if c.isDueLocked(order, now) {
+			c.updateLocked(order, parts, now)
 		}
-		for _, p := range parts { // which may move others
-			c.releaseDueLocked(p.shard, p.id, now)
+		if len(ops) > 0 && ops[0].Renews() { // and then all do
+			giveBackFirstLocked(parts, ops)
 		}
+		missing := int64(0)
 		for i := range parts {
-			p := &parts[i]
+			p, charge := &parts[i], &charges[i]
+			charge.Prev, charge.Tail = weir.State{}, nil
 			if p.findLocked(); p.found {
-				p.shard.giveBackFirstLocked(p.slot, &ops[i])
+				p.shard.loadLocked(charge, p.slot)
+			} else {
+				missing++
 			}
-		}
-		for i := range parts {
-			parts[i].loadLocked(&charges[i])
 		}
 		dst = weir.DecideAll(dst[:first], now, charges)
 		holds := h != nil && weir.Allowed(dst[first:])
@@ -124,7 +126,9 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 			c.keys.Add(-room)
 			return dst, true
 		}
-		missing := newKeys(parts, charges)
+		if missing > 0 {
+			missing = newKeys(parts, charges)
+		}
 		if missing <= room || c.reserve(missing-room, s.maxKeys) {
 			room = max(room, missing)
 			for i := range parts {
@@ -149,6 +153,36 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 		c.keys.Add(-room)
 		c.makeRoom(now, missing, s.maxKeys)
 		room = missing
+	}
+}
+
+// isDueLocked is that of any of some shards.
+func (c *core) isDueLocked(order []int, now weir.Micros) bool {
+	for _, at := range order {
+		if c.shards[at].isDueLocked(now) {
+			return true
+		}
+	}
+	return false
+}
+
+// updateLocked lets go what is due now, which can move keys.
+func (c *core) updateLocked(order []int, parts []part, now weir.Micros) {
+	for _, at := range order {
+		c.tidyLocked(&c.shards[at], now)
+	}
+	for i := range parts {
+		c.releaseDueLocked(parts[i].shard, parts[i].id, now)
+	}
+}
+
+// giveBackFirstLocked gives back the places that ops renew, all before any is taken.
+func giveBackFirstLocked(parts []part, ops []weir.Op) {
+	for i := range parts {
+		p := &parts[i]
+		if p.findLocked(); p.found {
+			p.shard.giveBackFirstLocked(p.slot, &ops[i])
+		}
 	}
 }
 
@@ -189,11 +223,22 @@ func newKeys(parts []part, charges []weir.Pending) int64 {
 // lockOrder appends the numbers of the shards of the parts, each once, in the
 // order in which everybody locks them.
 func (c *core) lockOrder(order []int, parts []part) []int {
-	for _, p := range parts {
-		order = append(order, int(p.id.lo>>c.shift))
+	for i := range parts {
+		n := int(parts[i].id.lo >> c.shift)
+		at := len(order)
+		for at > 0 && order[at-1] > n {
+			at--
+		}
+		if at > 0 && order[at-1] == n {
+			continue
+		}
+		order = append(order, n)
+		for j := len(order) - 1; j > at; j-- {
+			order[j] = order[j-1]
+		}
+		order[at] = n
 	}
-	slices.Sort(order)
-	return slices.Compact(order)
+	return order
 }
 
 func (c *core) lock(order []int) {
@@ -222,12 +267,14 @@ func (s *Store) peekMany(dst []weir.Decision, ops []weir.Op) []weir.Decision {
 	now := s.now()
 	c.lock(order)
 	defer c.unlock(order)
-	for _, p := range parts {
-		c.releaseDueLocked(p.shard, p.id, now)
+	for i := range parts {
+		c.releaseDueLocked(parts[i].shard, parts[i].id, now)
 	}
 	for i := range parts {
-		parts[i].findLocked()
-		parts[i].loadLocked(&charges[i])
+		p := &parts[i]
+		if p.findLocked(); p.found {
+			p.shard.loadLocked(&charges[i], p.slot)
+		}
 	}
 	return weir.PeekAll(dst, now, charges)
 }
