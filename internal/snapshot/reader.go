@@ -1,7 +1,6 @@
 package snapshot
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -18,17 +17,21 @@ type Reader struct {
 	Err     error
 	Version int64 // of the file
 
-	r   *bufio.Reader
+	r   io.Reader
 	sum hash.Hash64
+
+	// What was read: up to summed it is in the checksum, and up to at it was taken.
+	buffer          []byte
+	summed, at, end int
 }
 
 // Read reads a file whose contents are what body reads. body may stop early if Err is set.
 func (f Format) Read(r io.Reader, body func(*Reader)) error {
-	in := &Reader{r: bufio.NewReaderSize(r, 1<<16), sum: crc64.New(table)}
+	in := &Reader{r: r, sum: crc64.New(table), buffer: make([]byte, 1<<16)}
 	err := f.head(in)
 	if err == nil {
 		body(in)
-		err = in.end()
+		err = in.finish()
 	}
 	if err != nil {
 		return fmt.Errorf("%s: the snapshot cannot be used: %w", f.Package, err)
@@ -54,8 +57,9 @@ func (f Format) head(in *Reader) error {
 	return fmt.Errorf("it is of version %d, this weir reads version %d", found, f.Version)
 }
 
-// end reads the checksum, after which nothing may follow.
-func (r *Reader) end() error {
+// finish reads the checksum, after which nothing may follow.
+func (r *Reader) finish() error {
+	r.addUp()
 	sum := r.sum.Sum64()
 	checksum := uint64(r.Word())
 	switch {
@@ -66,31 +70,51 @@ func (r *Reader) end() error {
 	case checksum != sum:
 		return errors.New("it is damaged: the checksum does not match")
 	}
-	if _, err := r.r.ReadByte(); err != io.EOF {
+	if r.need(1) {
 		return errors.New("it is damaged: data follows its end")
 	}
 	return nil
 }
 
-// Raw fills p.
-func (r *Reader) Raw(p []byte) {
-	if r.Err != nil {
-		return
+// need reads until so many bytes are there to be taken. They must fit into the buffer.
+func (r *Reader) need(n int) bool {
+	if r.Err != nil || r.end-r.at >= n {
+		return r.Err == nil
 	}
-	if _, r.Err = io.ReadFull(r.r, p); r.Err == io.EOF {
+	r.addUp()
+	r.end = copy(r.buffer, r.buffer[r.at:r.end])
+	r.summed, r.at = 0, 0
+	more, err := io.ReadAtLeast(r.r, r.buffer[r.end:], n-r.end)
+	r.end += more
+	if r.Err = err; err == io.EOF {
 		r.Err = io.ErrUnexpectedEOF
 	}
-	r.sum.Write(p)
+	return r.Err == nil
+}
+
+// addUp adds what was taken to the checksum: many words at once, which is faster.
+func (r *Reader) addUp() {
+	r.sum.Write(r.buffer[r.summed:r.at])
+	r.summed = r.at
+}
+
+// Raw fills p.
+func (r *Reader) Raw(p []byte) {
+	for len(p) > 0 && r.need(1) {
+		n := copy(p, r.buffer[r.at:r.end])
+		r.at += n
+		p = p[n:]
+	}
 }
 
 // Word reads a number.
 func (r *Reader) Word() int64 {
-	var p [8]byte
-	r.Raw(p[:])
-	if r.Err != nil {
+	if !r.need(8) {
 		return 0
 	}
-	return int64(binary.LittleEndian.Uint64(p[:]))
+	x := binary.LittleEndian.Uint64(r.buffer[r.at:])
+	r.at += 8
+	return int64(x)
 }
 
 // Between reads a number in a range, and else fails. After a failure it is least.

@@ -108,10 +108,11 @@ func readCore(r io.Reader, maxKeys int, now weir.Micros) (c *core, err error) {
 		in.Raw(empty.seed[:])
 		c = newCore(empty.seed, maxKeys)
 		var keys int64
+		last := make([]int, len(c.shards))
 		for ; in.More(); keys++ {
 			k, state, tail := readEntry(in)
 			if in.Err == nil && state.Fresh > now {
-				c.put(k, state, tail, now, int64(maxKeys))
+				c.put(k, state, tail, now, int64(maxKeys), last)
 			}
 		}
 		in.Must(in.Word() == keys)
@@ -135,19 +136,25 @@ func readEntry(in *snapshot.Reader) (id, weir.State, []int64) {
 	return k, state, tail
 }
 
-// put adds an entry as it was, through the same door as everyone.
-func (c *core) put(k id, state weir.State, tail []int64, now weir.Micros, maxKeys int64) {
+// put adds an entry as it was, through the same door as everyone. Entries come in the order of
+// the table that was saved, so each search begins where the last one of its shard ended: a table
+// that grows meanwhile has all of them at its beginning.
+func (c *core) put(k id, state weir.State, tail []int64, now weir.Micros, maxKeys int64, last []int) {
 	if !c.reserve(1, maxKeys) {
 		c.makeRoom(now, 1, maxKeys)
 	}
-	sh := &c.shards[k.lo>>c.shift]
+	at := k.lo >> c.shift
+	sh := &c.shards[at]
 	sh.mu.Lock()
 	defer sh.mu.Unlock()
-	if _, found := sh.table.find(id{k.hi, k.lo &^ deniedBit}); found {
+	sh.table.makeRoom()
+	slot, found := sh.table.findAfter(last[at], id{k.hi, k.lo &^ deniedBit})
+	if found {
 		c.keys.Add(-1) // no snapshot has a key twice; of a forged one, the first counts
 		return
 	}
-	slot := sh.table.insert(k)
+	sh.table.insertAt(slot, k)
+	last[at] = slot
 	sh.table.entries[slot].state = state
 	sh.earliest.Store(min(sh.earliest.Load(), int64(state.Fresh)))
 	if len(tail) > 0 {

@@ -63,7 +63,21 @@ func (t *table) find(k id) (slot int, found bool) {
 	if t.homes == 0 {
 		return 0, false
 	}
-	for i := t.home(k); i < len(t.entries); i++ {
+	return t.findFrom(t.home(k), k)
+}
+
+// findAfter is find for keys that come in order: it begins at the slot of the one before, unless
+// that is no longer there or greater.
+func (t *table) findAfter(last int, k id) (slot int, found bool) {
+	from := t.home(k)
+	if last > from && last < len(t.entries) && !t.entries[last].free() && t.entries[last].id.hi < k.hi {
+		from = last
+	}
+	return t.findFrom(from, k)
+}
+
+func (t *table) findFrom(i int, k id) (slot int, found bool) {
+	for ; i < len(t.entries); i++ {
 		e := &t.entries[i]
 		if e.is(k) {
 			return i, true
@@ -77,10 +91,21 @@ func (t *table) find(k id) (slot int, found bool) {
 
 // insert makes an entry for k, which is not there, and returns its slot.
 func (t *table) insert(k id) int {
+	t.makeRoom()
+	slot, _ := t.find(k)
+	t.insertAt(slot, k)
+	return slot
+}
+
+// makeRoom grows the table if it has no room for another key.
+func (t *table) makeRoom() {
 	if t.full() {
 		t.resize(t.homes + max(minHomes, t.homes/5))
 	}
-	slot, _ := t.find(k)
+}
+
+// insertAt makes an entry for k at the slot that a search has found.
+func (t *table) insertAt(slot int, k id) {
 	end := slot
 	for end < len(t.entries) && !t.entries[end].free() {
 		end++
@@ -99,7 +124,6 @@ func (t *table) insert(k id) int {
 		t.held[slot] = nil
 	}
 	t.keys++
-	return slot
 }
 
 // extend gives the last homes more room to spill, which chance alone almost

@@ -30,6 +30,10 @@ func TestTableIsAMap(t *testing.T) {
 				if _, want := model[k]; found != want {
 					t.Fatalf("find(%v) = %v, want %v", k, found, want)
 				}
+				last := rapid.IntRange(0, 60).Draw(t, "last")
+				if after, known := table.findAfter(last, k); known != found || found && after != slot {
+					t.Fatalf("findAfter(%d, %v) = %d, %v, want %d, %v", last, k, after, known, slot, found)
+				}
 				if !found {
 					slot = table.insert(k)
 				}
