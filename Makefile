@@ -92,6 +92,7 @@ bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes
 	cd test/bench && go run ./cmd/gateway
 	cd test/bench && go run ./cmd/envoy
 	cd test/bench && go run ./cmd/resp
+	cd test/bench && go run ./cmd/start
 	cd test/bench && go run ./cmd/accuracy
 	cd test/bench && go run ./cmd/overrun
 	cd test/bench && go run ./cmd/holds

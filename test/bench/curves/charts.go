@@ -3,6 +3,7 @@ package curves
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
@@ -48,10 +49,11 @@ func Charts() []Chart {
 				{"Redis, 128 callers", o.RedisKeys, overKeys(inRedis(addr), many, weir.TokenBucket)},
 			}
 		}},
-		{"curves-rules.svg", "Number of rules", "rules, of which one matches; requests come for all of them alike", func(_ string, o Options) []line {
+		{"curves-rules.svg", "Number of rules", "rules, of which one matches a request", func(_ string, o Options) []line {
 			return []line{
-				{"engine, exact paths", o.Rules, overRules("/v1/r%d/items", "/v1/r%d/items")},
-				{"engine, prefixes", o.Rules, overRules("/v1/r%d/**", "/v1/r%d/items/7")},
+				{"exact paths, for all alike", o.Rules, overRules("/v1/r%d/items", "/v1/r%d/items", math.MaxInt)},
+				{"prefixes, for all alike", o.Rules, overRules("/v1/r%d/**", "/v1/r%d/items/7", math.MaxInt)},
+				{"prefixes, for a hundred", o.Rules, overRules("/v1/r%d/**", "/v1/r%d/items/7", 100)},
 			}
 		}},
 		{"curves-callers.svg", "Number of callers", "callers at the same time, on two cores", func(addr string, o Options) []line {
@@ -185,15 +187,16 @@ func overMatches(t testing.TB, rules int) subject {
 	return judged(t, set, rules, func(req *rule.Request, n int) { req.User = walk[n%len(walk)] })
 }
 
-// overRules measures the engine with so many rules, of which one matches.
-func overRules(pattern, path string) func(testing.TB, int) subject {
+// overRules measures the engine with so many rules, of which one matches. Requests come for all of
+// them alike, or only for so many: what differs is what the processor has in its caches.
+func overRules(pattern, path string, asked int) func(testing.TB, int) subject {
 	return func(t testing.TB, rules int) subject {
 		set, paths := new(rule.Set), make([]string, rules)
 		for i := range rules {
 			set.Rules = append(set.Rules, ofUser(i, rule.Match{Paths: []string{fmt.Sprintf(pattern, i)}}))
 			paths[i] = fmt.Sprintf(path, i)
 		}
-		walk := clients.Walk(0, rules, walkLen)
+		walk := clients.Walk(0, min(rules, asked), walkLen)
 		return judged(t, set, 1, func(req *rule.Request, n int) { req.User, req.Path = "alice", paths[walk[n%walkLen]] })
 	}
 }
