@@ -90,3 +90,14 @@ func TestGatewayProtectsItself(t *testing.T) {
 		return ask(t, c, "GET", p.Gateway+"/batch", "").Status == http.StatusOK
 	})
 }
+
+// The dashboard of a gateway that protects its process shows what it uses and what was shed.
+func TestDashboardProtect(t *testing.T) {
+	u := newUpstream(t)
+	dir := t.TempDir()
+	write(t, dir, "rules.yaml", "rules: [{id: all, key: ip, limit: 1000/1h}]")
+	p := start(t, dir, "gateway", "--http", "127.0.0.1:0", "--listen", "127.0.0.1:0", "--upstream", u.URL, "--protect", "memory=100%")
+	page := openBrowser(t).open(p.URL, "")
+	page.see(id("tile-protect"), "CPU / memory used")
+	page.see(id("tile-protect"), " %\nshed: low 0 normal 0 high 0")
+}

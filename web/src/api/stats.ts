@@ -60,6 +60,8 @@ export interface Summary extends Counts {
   store: { up: boolean; unavailable_since?: number; error?: string }
   recorder?: Recorder
   local?: boolean // of this instance alone: the archive that all share is unavailable
+  priorities?: { priority: string; requests: number; denied: number }[] // missing if all are normal
+  protect?: { cpu: number; memory: number; shed: Record<string, number> } // of the instance that answers
   adaptive?: { upstream: string; limit: number; in_flight: number; denied: number }[] // of the instance that answers
   rules?: RuleTotals[]
 }
