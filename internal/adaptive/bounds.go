@@ -1,6 +1,10 @@
 package adaptive
 
-import "fmt"
+import (
+	"context"
+	"errors"
+	"fmt"
+)
 
 // MaxLimit is the highest limit.
 const MaxLimit = 1_000_000
@@ -30,13 +34,14 @@ func (b Bounds) Limiter() *Limiter {
 	return New(b.Min, b.Max)
 }
 
-// OutcomeOf is that of a request over HTTP: of one whose client has left, of one that has ended
-// with a status, or of one whose response was torn.
-func OutcomeOf(left, ended bool, status int) Outcome {
-	switch {
-	case left:
+// OutcomeOf is that of a request over HTTP with this context: of one whose client has left, of one
+// that has ended with a status, or of one whose response was torn. A deadline that has passed is no
+// response in time.
+func OutcomeOf(ctx context.Context, ended bool, status int) Outcome {
+	switch err := ctx.Err(); {
+	case errors.Is(err, context.Canceled):
 		return Ignored
-	case !ended, status == 502, status == 503, status == 504:
+	case err != nil, !ended, status == 502, status == 503, status == 504:
 		return Failure
 	}
 	return Success

@@ -91,7 +91,10 @@ func (x *exchange) release(o adaptive.Outcome) {
 
 // outcome is what the end of the exchange says about the upstream.
 func (x *exchange) outcome() adaptive.Outcome {
-	return adaptive.OutcomeOf(x.Context.Err() != nil || x.body.failed() != nil, x.ended, x.status)
+	if x.body.failed() != nil {
+		return adaptive.Ignored // whatever the upstream made of half a request
+	}
+	return adaptive.OutcomeOf(x.Context, x.ended, x.status)
 }
 
 // overloaded writes to the log from time to time.

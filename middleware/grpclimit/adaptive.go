@@ -41,7 +41,7 @@ func (l *Limiter) within(ctx context.Context, method string, p rule.Priority, ha
 	}
 	ended := false
 	defer func() {
-		o := adaptive.OutcomeOf(ctx.Err() != nil, ended, httpStatus(status.Code(err)))
+		o := adaptive.OutcomeOf(ctx, ended, httpStatus(status.Code(err)))
 		l.adaptive.Release(time.Since(l.began), o)
 	}()
 	err = handler()

@@ -49,7 +49,7 @@ func (m *Middleware) adapt(next http.Handler) func(rule.Priority) http.Handler {
 			}
 			ended := false
 			defer func() {
-				l.Release(time.Since(m.began), adaptive.OutcomeOf(r.Context().Err() != nil, ended, n.status))
+				l.Release(time.Since(m.began), adaptive.OutcomeOf(r.Context(), ended, n.status))
 			}()
 			next.ServeHTTP(n, r)
 			ended = true

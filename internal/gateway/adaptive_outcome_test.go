@@ -1,0 +1,115 @@
+package gateway
+
+import (
+	"bufio"
+	"context"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir/internal/adaptive"
+	"github.com/weirhq/weir/internal/testoverload"
+)
+
+// The limiter learns how each request ended. A client that leaves, or whose body is broken, says
+// nothing about the upstream; an upstream that does not answer does.
+func TestAdaptiveOutcome(t *testing.T) {
+	for path, want := range map[string]string{
+		"/ok":     "success",
+		"/500":    "success",
+		"/502":    "failure",
+		"/503":    "failure",
+		"/504":    "failure",
+		"/torn":   "failure",
+		"/dead":   "failure",
+		"/silent": "failure",
+		"/leave":  "ignored",
+		"/broken": "ignored",
+		"/denied": "ignored",
+	} {
+		t.Run(path[1:], func(t *testing.T) {
+			t.Parallel()
+			testOutcome(t, path, want)
+		})
+	}
+}
+
+func testOutcome(t *testing.T, path, want string) {
+	arrived := make(chan struct{}, 1)
+	r, err := ParseRoute(upstream(t, func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/ok":
+			io.WriteString(w, "x")
+		case "/500":
+			w.WriteHeader(500)
+		case "/502":
+			w.WriteHeader(502)
+		case "/503":
+			w.WriteHeader(503)
+		case "/504":
+			w.WriteHeader(504)
+		case "/torn":
+			io.WriteString(w, "x")
+			w.(http.Flusher).Flush()
+			panic(http.ErrAbortHandler)
+		case "/dead":
+			panic(http.ErrAbortHandler)
+		case "/silent":
+			<-r.Context().Done()
+		case "/leave":
+			arrived <- struct{}{}
+			<-r.Context().Done()
+		case "/broken":
+			io.Copy(io.Discard, r.Body)
+			w.WriteHeader(503)
+		}
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Adaptive = adaptive.Bounds{Min: 1, Max: 1000}
+	o := Options{Routes: []Route{r}}
+	if path == "/silent" {
+		o.HeaderTimeout = time.Millisecond // a late 503 is a failure, too
+	}
+	b := newStand(t, setup{options: o, rules: "rules: [{id: few, match: {path: /denied}, key: ip, limit: 1/1h}]"})
+	once := func(path string) {
+		if path == "/broken" {
+			c := b.dial()
+			defer c.Close()
+			io.WriteString(c, "POST /broken HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nno length\r\n")
+			if res, err := http.ReadResponse(bufio.NewReader(c), nil); err != nil || res.StatusCode != 400 {
+				t.Error(res, err)
+			}
+			return
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		req, err := http.NewRequestWithContext(ctx, "GET", b.server.URL+path, nil)
+		if err != nil {
+			t.Error(err)
+		}
+		if path == "/leave" {
+			go func() { <-arrived; cancel() }()
+		}
+		if res, err := b.client.Do(req); err == nil {
+			io.Copy(io.Discard, res.Body)
+			res.Body.Close()
+		}
+	}
+	send := func(path string) func() {
+		return func() {
+			if once(path); path != "/denied" {
+				b.outcome() // its place is free
+			}
+		}
+	}
+	if path == "/denied" {
+		once(path) // which is allowed
+		b.outcome()
+	}
+	if got := testoverload.Outcome(func() int { return b.AdaptiveLimits()[0].Limit }, send("/503"), send(path)); got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
