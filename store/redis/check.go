@@ -15,6 +15,7 @@ import (
 type check struct {
 	verb verb
 	slot uint16
+	asks bool // of a refund: whether its decisions are looked at
 
 	prefix int       // of the keys, its length
 	ops    []weir.Op // whose own keys are not looked at again: they are the caller's
@@ -40,7 +41,7 @@ var checks = sync.Pool{New: func() any { return &check{done: make(chan struct{},
 
 func newCheck(verb verb, slot uint16) *check {
 	c := checks.Get().(*check)
-	c.verb, c.slot = verb, slot
+	c.verb, c.slot, c.asks = verb, slot, false
 	return c
 }
 

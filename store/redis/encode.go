@@ -153,20 +153,25 @@ func (p *packer) op(c *check, i int, at opAt) {
 		cost = -1 - cost
 	}
 	p.number(cost)
-	switch {
-	case verb == settle || verb == extend:
-		p.number(c.hold.used[i])
-	case (verb == refund || verb == renew) && op.Receipt != weir.Latest:
-		p.number(min(int64(op.Receipt), 1<<53-1))
-	case verb != refund && verb != renew:
-		p.number(longestDelay(op))
-	default:
-		p.number(-1)
-	}
+	p.number(c.last(i))
 	p.number(op.Leave)
 	if verb.holds() {
 		p.number(int64(at.list))
 	}
+}
+
+// last is the number of an op whose meaning depends on the verb.
+func (c *check) last(i int) int64 {
+	op := &c.ops[i]
+	switch {
+	case c.verb == settle || c.verb == extend:
+		return c.hold.used[i]
+	case c.verb != refund && c.verb != renew:
+		return longestDelay(op)
+	case op.Receipt == weir.Latest:
+		return -1
+	}
+	return min(int64(op.Receipt), 1<<53-1)
 }
 
 func longestDelay(op *weir.Op) int64 {

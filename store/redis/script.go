@@ -40,7 +40,7 @@ type form uint8
 
 const (
 	columns form = iota // anything at all
-	singles             // requests of one op to take, reserve or settle, all of one algorithm that has no tail
+	singles             // requests of one op to take, reserve, settle or, of a log, to refund; all of one algorithm
 )
 
 // script is a file of script/, which is sent as it is.
@@ -57,11 +57,11 @@ var scripts = []*script{
 	{file: "single_bucket", form: singles, can: needBucket},
 	{file: "single_fixed_window", form: singles, can: needFixedWindow},
 	{file: "single_sliding_window", form: singles, can: needSlidingWindow},
+	{file: "single_sliding_buckets", form: singles, can: needSlidingBuckets},
+	{file: "single_sliding_log", form: singles, can: needSlidingLog | needBack},
 	{file: "held_bucket", form: singles, can: needBucket | needHolds},
 	{file: "held_fixed_window", form: singles, can: needFixedWindow | needHolds},
 	{file: "held_sliding_window", form: singles, can: needSlidingWindow | needHolds},
-	{file: "one_sliding_log", can: needSlidingLog},
-	{file: "one_sliding_buckets", can: needSlidingBuckets},
 	{file: "one_counters", can: needCounters},
 	{file: "one_counters_log", can: needCounters | needSlidingLog},
 	{file: "one_counters_buckets", can: needCounters | needSlidingBuckets},
@@ -75,7 +75,6 @@ var scripts = []*script{
 	{file: "several_counters_log", can: needSeveral | needCounters | needSlidingLog},
 	{file: "several_counters_buckets", can: needSeveral | needCounters | needSlidingBuckets},
 	{file: "several_any", can: needSeveral | needAny},
-	{file: "one_back_sliding_log", can: needBack | needSlidingLog},
 	{file: "back_sliding_log", can: needSeveral | needBack | needSlidingLog},
 	{file: "back_counters_log", can: needSeveral | needBack | needCounters | needSlidingLog},
 	{file: "all", can: needAll &^ needHolds},
@@ -130,7 +129,7 @@ var needOf = [...]needs{
 }
 
 // needsOf returns which features a check needs. Holds that are not singles are rare, so one script
-// handles them for all algorithms. Places in flight are given back as often as they are taken.
+// handles them for all algorithms.
 func needsOf(c *check) needs {
 	n := needs(0)
 	switch {

@@ -6,9 +6,12 @@ import (
 	"github.com/weirhq/weir"
 )
 
-// Most calls are for requests of one op to take, reserve or settle, under limits of one algorithm that has
-// no tail. What they do to one key is no business of another's, so they are put in order
+// Most calls are for requests of one op to take, reserve or settle, under limits of one algorithm; places
+// in flight are given back as often as they are taken. What they do to one key is no business of another's, so they are put in order
 // by key: the script then has one state at a time in hand, and needs no tables.
+
+// fewSubWindows are read and written as a whole, at most a kilobyte.
+const fewSubWindows = 128
 
 // chain is the requests for one key, in their order.
 type chain struct {
@@ -27,17 +30,20 @@ func (r *request) sortSingles() bool {
 		}
 		switch {
 		case c.verb == take:
+		case c.verb == refund:
+			r.needs |= needBack
 		case (c.verb == reserve || c.verb == settle) && !c.ops[0].Limit.Limit().Release:
 			r.needs |= needHolds
 		default:
 			return false
 		}
 		r.needs |= needOf[c.ops[0].Limit.Algorithm()]
+		if c.ops[0].Limit.Numbers().Buckets > fewSubWindows {
+			return false
+		}
 		c.next = nil
 	}
-	switch r.needs &^ needHolds {
-	case needBucket, needFixedWindow, needSlidingWindow:
-	default:
+	if scriptOf[singles][r.needs] == nil {
 		return false
 	}
 	if len(r.batch) == 1 { // somebody who came alone should not wait for maps
@@ -69,11 +75,12 @@ func (r *request) addRecords() {
 }
 
 func newChain(c *check) chain {
-	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: asksForOne(&c.ops[0]), leave: c.ops[0].Leave}
+	return chain{limit: c.ops[0].Limit, first: c, last: c, count: 1, plain: c.asksForOne(), leave: c.ops[0].Leave}
 }
 
-func asksForOne(op *weir.Op) bool {
-	return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always
+func (c *check) asksForOne() bool {
+	op := &c.ops[0]
+	return op.Cost == 1 && op.MaxDelay <= 0 && !op.Always && c.verb != refund
 }
 
 // group is what is sent once for several chains: the limit, and what plain ones leave.
@@ -107,7 +114,7 @@ func (r *request) chainUp() bool {
 		}
 		ch.last.next, ch.last = c, c
 		ch.count++
-		ch.plain = ch.plain && asksForOne(op) && op.Leave == ch.leave
+		ch.plain = ch.plain && c.asksForOne() && op.Leave == ch.leave
 	}
 	groups := map[group]int{}
 	for i := range r.chains {
@@ -165,9 +172,16 @@ func (p *packer) chain(ch *chain) (length int) {
 	}
 	p.number(-int64(ch.count))
 	for c := ch.first; c != nil; c = c.next {
-		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
-		p.number(longestDelay(&c.ops[0]))
-		p.number(c.ops[0].Leave)
+		cost, leave := min(c.ops[0].Cost, weir.MaxUnits+1), c.ops[0].Leave
+		if c.verb == refund {
+			cost = -1 - cost
+			if !c.asks {
+				leave = -1
+			}
+		}
+		p.number(cost)
+		p.number(c.last(0))
+		p.number(leave)
 	}
 	return 1 + 3*ch.count
 }
@@ -180,11 +194,7 @@ func (p *packer) held(ch *chain) (length int) {
 		p.number(int64(c.verb))
 		p.number(min(c.ops[0].Cost, weir.MaxUnits+1))
 		length += 4
-		if c.verb == settle {
-			p.number(c.hold.used[0])
-		} else {
-			p.number(longestDelay(&c.ops[0]))
-		}
+		p.number(c.last(0))
 		p.number(c.ops[0].Leave)
 		if c.verb != take {
 			p.hold(c)

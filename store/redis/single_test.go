@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -16,6 +17,16 @@ import (
 // Whatever travels together is decided as if each request had come by itself, in order,
 // although singles are put in order by key.
 func TestBatchIsASequence(t *testing.T) {
+	testBatches(t, 600)
+}
+
+// The same with logs that soon have pages.
+func TestBatchOfPagesIsASequence(t *testing.T) {
+	useSmallPages(t)
+	testBatches(t, 600)
+}
+
+func testBatches(t *testing.T, steps int) {
 	now := weir.Micros(1_790_000_000_000_000)
 	clock := func() weir.Micros { return now }
 	s := storeOn(t, connect(t), Options{Clock: clock})
@@ -27,12 +38,17 @@ func TestBatchIsASequence(t *testing.T) {
 		{weir.MustCompile("token_bucket 9/1m"), weir.MustCompile("fixed_window 9/1m")},
 		{weir.MustCompile("token_bucket 9/1m"), weir.MustCompile("token_bucket 4/1m")}, // of one key
 		{weir.MustCompile("sliding_log 9/1m"), weir.MustCompile("token_bucket 9/1m")},
+		{weir.MustCompile("sliding_log 30/1m"), weir.MustCompile("sliding_log 9/1h count_denied")},
+		{weir.MustCompile("in_flight 9/1m"), weir.MustCompile("in_flight 40/1h"), weir.MustCompile("sliding_log 40/10m")},
+		{weir.MustCompile("sliding_buckets 9/1m"), weir.MustCompile("sliding_buckets 30/1h buckets 7"), weir.MustCompile("sliding_buckets 30/2h buckets 7 count_denied")},
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	forms := map[form]int{}
-	for step := range 600 {
+	forms, backs := map[form]int{}, map[form]int{}
+	var taken []weir.Op
+	for step := range steps {
 		limits := groups[random.IntN(len(groups))]
 		var batch []*check
+		var ops []weir.Op
 		var want []weir.Decision
 		for range 1 + random.IntN(20) {
 			op := weir.Op{Key: fmt.Sprintf("%d:%d", len(limits), random.IntN(5)), Limit: limits[random.IntN(len(limits))], Cost: 1}
@@ -42,14 +58,24 @@ func TestBatchIsASequence(t *testing.T) {
 			if random.IntN(3) == 0 {
 				op.Leave = 2 * random.Int64N(3)
 			}
-			c := newCheck(take, 0)
-			c.add(op, s.keyOf(&op))
-			batch = append(batch, c)
-			d, err := reference.Take(t.Context(), nil, op)
-			if err != nil {
-				t.Fatal(err)
+			op.Always = random.IntN(20) == 0
+			verb := take
+			if arithmeticOf(op.Limit) == weir.SlidingLog && len(taken) > 0 && random.IntN(2) == 0 {
+				if back := taken[random.IntN(len(taken))]; slices.Contains(limits, back.Limit) {
+					op, verb = back, refund
+				}
 			}
-			want = append(want, d[0])
+			c := newCheck(verb, 0)
+			c.asks = true
+			c.add(op, s.keyOf(&op))
+			batch, ops = append(batch, c), append(ops, op)
+			if verb == refund {
+				testcall.OK(t, reference.Refund(t.Context(), op))
+				op.Receipt = 0
+				want = append(want, testcall.Must(reference.Peek(t.Context(), nil, op))(t)[0])
+				continue
+			}
+			want = append(want, testcall.Must(reference.Take(t.Context(), nil, op))(t)[0])
 		}
 		r := newRequest(batch)
 		forms[r.form]++
@@ -57,14 +83,24 @@ func TestBatchIsASequence(t *testing.T) {
 			t.Fatal(err)
 		}
 		for i, c := range batch {
+			op := ops[i]
 			if c.err != nil || c.decisions[0] != want[i] {
-				t.Fatalf("step %d, request %d of %d, %v: %+v %v, want %+v", step, i, len(batch), c.ops[0].Limit.Limit(), c.decisions[0], c.err, want[i])
+				t.Fatalf("step %d, request %d of %d, %d of %v, receipt %d: %+v %v, want %+v", step, i, len(batch), c.verb, op.Limit.Limit(), op.Receipt, c.decisions[0], c.err, want[i])
+			}
+			if c.verb == refund {
+				backs[r.form]++
+			} else if op.Receipt = c.decisions[0].Receipt; arithmeticOf(op.Limit) == weir.SlidingLog && op.Receipt != 0 {
+				op.Always = false
+				if random.IntN(9) == 0 {
+					op.Receipt = weir.Latest
+				}
+				taken = append(taken[max(0, len(taken)-30):], op)
 			}
 		}
 		now += weir.Micros(random.Int64N(20_000_000))
 	}
-	if forms[singles] < 100 || forms[columns] < 100 {
-		t.Errorf("not both forms were tried: %v", forms)
+	if forms[singles] < 100 || forms[columns] < 100 || backs[singles] < 100 || backs[columns] < 10 {
+		t.Errorf("not both forms were tried: %v, with refunds: %v", forms, backs)
 	}
 }
 

@@ -193,6 +193,7 @@ func (c *check) undo() *check {
 		return c.cancel()
 	}
 	r := newCheck(refund, c.slot)
+	r.asks = true
 	for i, op := range c.ops {
 		if c.givesBack(&op) {
 			op.Receipt = c.decisions[i].Receipt

@@ -71,7 +71,7 @@ func TestStateIsTheArithmetics(t *testing.T) {
 		"fixed_window 5/1m", "fixed_window 5/1m count_denied",
 		"5/month", "5/month zone Europe/Berlin starts 31 count_denied", "5/day zone Europe/Berlin starts 02:30", "5/year starts 02-29",
 		"sliding_window 5/1m", "sliding_window 1000003/10d count_denied", "sliding_window 900000000000/3650d",
-		"sliding_buckets 5/1m", "sliding_buckets 9/1m buckets 7 count_denied",
+		"sliding_buckets 5/1m", "sliding_buckets 9/1m buckets 7 count_denied", "sliding_buckets 9/15us buckets 5",
 		"sliding_log 5/1m", "sliding_log 30/1m", "sliding_log 5/1m count_denied", "sliding_log 9/3650d",
 		"in_flight 5/1m", "in_flight 30/1m",
 		"token_bucket 5/1m", "token_bucket 7/1m burst 11", "token_bucket 1000003/1d burst 104249",

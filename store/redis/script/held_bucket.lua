@@ -113,6 +113,7 @@ local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
 -- What the parts about holds ask of an algorithm, of which there is one.
@@ -390,8 +391,10 @@ while first <= last do
           elseif used > reserved then
             cost, maxDelay = used - reserved, ALWAYS
             -- The answer, and what the state would be.
-            -- The decision, as in decide.go of the Go package, on the standing before any charge.
-            at, old = now, oldFresh
+            -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+            -- assignment follows the other: Lua makes several at once by way of others.
+            at = now
+            old = oldFresh
             do -- look
               local level, rate = 0, c_rate
               if at < old and oldB > 0 then
@@ -410,13 +413,18 @@ while first <= last do
               local room = c_full - level
               free = (room - room % c_p) / c_p
             end
-            free, need = free - leave, cost + leave
+            free = free - leave
+            need = cost + leave
             if free < 0 then free = 0 end
-            allowed, retry, delay, remaining = false, 0, 0, free
+            allowed = false
+            retry = 0
+            delay = 0
+            remaining = free
             if need > c_capacity then
               retry = NEVER
             else
-              wait, hold = 0, 0
+              wait = 0
+              hold = 0
               if cost > free then
                 wait = divUp(need * c_p - (c_full - a), c_rate)
               end
@@ -426,12 +434,14 @@ while first <= last do
               end
               if old > at and wait > old - at then wait = old - at end
               if wait <= 0 then
-                allowed, delay = true, hold
+                allowed = true
+                delay = hold
               else
                 retry = wait + at - now
               end
             end
-            charged, debt = allowed, maxDelay == ALWAYS
+            charged = allowed
+            debt = maxDelay == ALWAYS
             if debt then
               -- The cost is charged whether or not it fits, as far as a key may owe.
               do -- room
@@ -487,7 +497,10 @@ while first <= last do
             if reset < 0 then reset = 0 end
             if charged then
               -- The decision takes effect.
-              oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+              oldFresh = nextFresh
+              oldA = nextA
+              oldB = nextB
+              changed = true
             end
             over = excess
           end
@@ -500,8 +513,10 @@ while first <= last do
         length = length + 3
       else
         -- The answer, and what the state would be.
-        -- The decision, as in decide.go of the Go package, on the standing before any charge.
-        at, old = now, oldFresh
+        -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+        -- assignment follows the other: Lua makes several at once by way of others.
+        at = now
+        old = oldFresh
         do -- look
           local level, rate = 0, c_rate
           if at < old and oldB > 0 then
@@ -520,13 +535,18 @@ while first <= last do
           local room = c_full - level
           free = (room - room % c_p) / c_p
         end
-        free, need = free - leave, cost + leave
+        free = free - leave
+        need = cost + leave
         if free < 0 then free = 0 end
-        allowed, retry, delay, remaining = false, 0, 0, free
+        allowed = false
+        retry = 0
+        delay = 0
+        remaining = free
         if need > c_capacity then
           retry = NEVER
         else
-          wait, hold = 0, 0
+          wait = 0
+          hold = 0
           if cost > free then
             wait = divUp(need * c_p - (c_full - a), c_rate)
           end
@@ -536,12 +556,14 @@ while first <= last do
           end
           if old > at and wait > old - at then wait = old - at end
           if wait <= 0 then
-            allowed, delay = true, hold
+            allowed = true
+            delay = hold
           else
             retry = wait + at - now
           end
         end
-        charged, debt = allowed, maxDelay == ALWAYS
+        charged = allowed
+        debt = maxDelay == ALWAYS
         if debt then
           -- The cost is charged whether or not it fits, as far as a key may owe.
           do -- room
@@ -617,7 +639,10 @@ while first <= last do
         end
         if charged then
           -- The decision takes effect.
-          oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+          oldFresh = nextFresh
+          oldA = nextA
+          oldB = nextB
+          changed = true
         end
         if verb == RESERVE and allowed then
           do -- addHold

@@ -72,6 +72,7 @@ local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
 -- What the parts about holds ask of an algorithm, of which there is one.
@@ -281,8 +282,10 @@ while first <= last do
           elseif used > reserved then
             cost, maxDelay = used - reserved, ALWAYS
             -- The answer, and what the state would be.
-            -- The decision, as in decide.go of the Go package, on the standing before any charge.
-            at, old = now, oldFresh
+            -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+            -- assignment follows the other: Lua makes several at once by way of others.
+            at = now
+            old = oldFresh
             if at < old then
               fresh, a = old, oldA
             elseif c_period > 0 then
@@ -291,13 +294,18 @@ while first <= last do
               fresh, a = at < c_p and c_p or at < c_full and c_full or c_width, 0
             end
             free = c_n - a
-            free, need = free - leave, cost + leave
+            free = free - leave
+            need = cost + leave
             if free < 0 then free = 0 end
-            allowed, retry, delay, remaining = false, 0, 0, free
+            allowed = false
+            retry = 0
+            delay = 0
+            remaining = free
             if need > c_capacity then
               retry = NEVER
             else
-              wait, hold = 0, 0
+              wait = 0
+              hold = 0
               if cost > free then
                 wait = fresh - at
               end
@@ -306,12 +314,14 @@ while first <= last do
               end
               if old > at and wait > old - at then wait = old - at end
               if wait <= 0 then
-                allowed, delay = true, hold
+                allowed = true
+                delay = hold
               else
                 retry = wait + at - now
               end
             end
-            charged, debt = allowed, maxDelay == ALWAYS
+            charged = allowed
+            debt = maxDelay == ALWAYS
             if debt then
               -- The cost is charged whether or not it fits, as far as a key may owe.
               units = min(11 * c_n, EXACT / 2) - a
@@ -346,7 +356,10 @@ while first <= last do
             if reset < 0 then reset = 0 end
             if charged then
               -- The decision takes effect.
-              oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+              oldFresh = nextFresh
+              oldA = nextA
+              oldB = nextB
+              changed = true
             end
             over = excess
           end
@@ -359,8 +372,10 @@ while first <= last do
         length = length + 3
       else
         -- The answer, and what the state would be.
-        -- The decision, as in decide.go of the Go package, on the standing before any charge.
-        at, old = now, oldFresh
+        -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+        -- assignment follows the other: Lua makes several at once by way of others.
+        at = now
+        old = oldFresh
         if at < old then
           fresh, a = old, oldA
         elseif c_period > 0 then
@@ -369,13 +384,18 @@ while first <= last do
           fresh, a = at < c_p and c_p or at < c_full and c_full or c_width, 0
         end
         free = c_n - a
-        free, need = free - leave, cost + leave
+        free = free - leave
+        need = cost + leave
         if free < 0 then free = 0 end
-        allowed, retry, delay, remaining = false, 0, 0, free
+        allowed = false
+        retry = 0
+        delay = 0
+        remaining = free
         if need > c_capacity then
           retry = NEVER
         else
-          wait, hold = 0, 0
+          wait = 0
+          hold = 0
           if cost > free then
             wait = fresh - at
           end
@@ -384,12 +404,14 @@ while first <= last do
           end
           if old > at and wait > old - at then wait = old - at end
           if wait <= 0 then
-            allowed, delay = true, hold
+            allowed = true
+            delay = hold
           else
             retry = wait + at - now
           end
         end
-        charged, debt = allowed, maxDelay == ALWAYS
+        charged = allowed
+        debt = maxDelay == ALWAYS
         if debt then
           -- The cost is charged whether or not it fits, as far as a key may owe.
           units = min(11 * c_n, EXACT / 2) - a
@@ -444,7 +466,10 @@ while first <= last do
         end
         if charged then
           -- The decision takes effect.
-          oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+          oldFresh = nextFresh
+          oldA = nextA
+          oldB = nextB
+          changed = true
         end
         if verb == RESERVE and allowed then
           do -- addHold

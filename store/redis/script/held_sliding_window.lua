@@ -113,6 +113,7 @@ local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
 -- What the parts about holds ask of an algorithm, of which there is one.
@@ -346,8 +347,10 @@ while first <= last do
           elseif used > reserved then
             cost, maxDelay = used - reserved, ALWAYS
             -- The answer, and what the state would be.
-            -- The decision, as in decide.go of the Go package, on the standing before any charge.
-            at, old = now, oldFresh
+            -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+            -- assignment follows the other: Lua makes several at once by way of others.
+            at = now
+            old = oldFresh
             do -- look
               local period = c_period
               a, b = 0, 0
@@ -361,13 +364,18 @@ while first <= last do
               if not mulDiv then mulDiv, mulDivUp = wide() end
               free = c_n - mulDiv(b, period - at % period, period) - a
             end
-            free, need = free - leave, cost + leave
+            free = free - leave
+            need = cost + leave
             if free < 0 then free = 0 end
-            allowed, retry, delay, remaining = false, 0, 0, free
+            allowed = false
+            retry = 0
+            delay = 0
+            remaining = free
             if need > c_capacity then
               retry = NEVER
             else
-              wait, hold = 0, 0
+              wait = 0
+              hold = 0
               if cost > free then
                 do -- wait
                   local period = c_period
@@ -384,12 +392,14 @@ while first <= last do
               end
               if old > at and wait > old - at then wait = old - at end
               if wait <= 0 then
-                allowed, delay = true, hold
+                allowed = true
+                delay = hold
               else
                 retry = wait + at - now
               end
             end
-            charged, debt = allowed, maxDelay == ALWAYS
+            charged = allowed
+            debt = maxDelay == ALWAYS
             if debt then
               -- The cost is charged whether or not it fits, as far as a key may owe.
               units = min(11 * c_n, EXACT / 2) - a
@@ -452,7 +462,10 @@ while first <= last do
             if reset < 0 then reset = 0 end
             if charged then
               -- The decision takes effect.
-              oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+              oldFresh = nextFresh
+              oldA = nextA
+              oldB = nextB
+              changed = true
             end
             over = excess
           end
@@ -465,8 +478,10 @@ while first <= last do
         length = length + 3
       else
         -- The answer, and what the state would be.
-        -- The decision, as in decide.go of the Go package, on the standing before any charge.
-        at, old = now, oldFresh
+        -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+        -- assignment follows the other: Lua makes several at once by way of others.
+        at = now
+        old = oldFresh
         do -- look
           local period = c_period
           a, b = 0, 0
@@ -480,13 +495,18 @@ while first <= last do
           if not mulDiv then mulDiv, mulDivUp = wide() end
           free = c_n - mulDiv(b, period - at % period, period) - a
         end
-        free, need = free - leave, cost + leave
+        free = free - leave
+        need = cost + leave
         if free < 0 then free = 0 end
-        allowed, retry, delay, remaining = false, 0, 0, free
+        allowed = false
+        retry = 0
+        delay = 0
+        remaining = free
         if need > c_capacity then
           retry = NEVER
         else
-          wait, hold = 0, 0
+          wait = 0
+          hold = 0
           if cost > free then
             do -- wait
               local period = c_period
@@ -503,12 +523,14 @@ while first <= last do
           end
           if old > at and wait > old - at then wait = old - at end
           if wait <= 0 then
-            allowed, delay = true, hold
+            allowed = true
+            delay = hold
           else
             retry = wait + at - now
           end
         end
-        charged, debt = allowed, maxDelay == ALWAYS
+        charged = allowed
+        debt = maxDelay == ALWAYS
         if debt then
           -- The cost is charged whether or not it fits, as far as a key may owe.
           units = min(11 * c_n, EXACT / 2) - a
@@ -591,7 +613,10 @@ while first <= last do
         end
         if charged then
           -- The decision takes effect.
-          oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+          oldFresh = nextFresh
+          oldA = nextA
+          oldB = nextB
+          changed = true
         end
         if verb == RESERVE and allowed then
           do -- addHold

@@ -48,11 +48,11 @@ var scripts = []struct {
 	{"single_bucket", []string{single, "bucket"}},
 	{"single_fixed_window", []string{single, "fixed_window"}},
 	{"single_sliding_window", []string{single, "sliding_window"}},
+	{"single_sliding_buckets", []string{single, "sliding_buckets"}},
+	{"single_sliding_log", []string{single, back, "sliding_log"}},
 	{"held_bucket", []string{single, holds, "bucket"}},
 	{"held_fixed_window", []string{single, holds, "fixed_window"}},
 	{"held_sliding_window", []string{single, holds, "sliding_window"}},
-	{"one_sliding_log", []string{columns, "sliding_log"}},
-	{"one_sliding_buckets", []string{columns, "sliding_buckets"}},
 	{"one_counters", slices.Concat([]string{columns}, counters)},
 	{"one_counters_log", slices.Concat([]string{columns, "sliding_log"}, counters)},
 	{"one_counters_buckets", slices.Concat([]string{columns, "sliding_buckets"}, counters)},
@@ -66,7 +66,6 @@ var scripts = []struct {
 	{"several_counters_log", slices.Concat([]string{columns, several, "sliding_log"}, counters)},
 	{"several_counters_buckets", slices.Concat([]string{columns, several, "sliding_buckets"}, counters)},
 	{"several_any", slices.Concat([]string{columns, several, "sliding_log", "sliding_buckets"}, counters)},
-	{"one_back_sliding_log", []string{columns, back, "sliding_log"}},
 	{"back_sliding_log", []string{columns, several, back, "sliding_log"}},
 	{"back_counters_log", slices.Concat([]string{columns, several, back, "sliding_log"}, counters)},
 	{"all", slices.Concat([]string{columns, several, back, "sliding_log", "sliding_buckets"}, counters)},
@@ -75,21 +74,26 @@ var scripts = []struct {
 
 // parts are the files that a script is made of, in order, and the features that need
 // them: any of these, or always if there are none. With and without are features that it
-// must have besides, or must not.
+// must have besides, or must not. What is pasted is never called.
 var parts = []struct {
 	file          string
 	features      []string
 	with, without string
+	pasted        bool
 }{
 	{file: "integers"},
 	{file: "wide", features: []string{"bucket", "sliding_window"}},
 	{file: "standing"},
 	{file: "columns", features: []string{columns}},
-	{file: "tail", features: []string{"sliding_buckets"}},
-	{file: "log", features: []string{"sliding_log"}},
-	{file: "pages", features: []string{"sliding_log"}},
 	{file: "single", features: []string{single}},
 	{file: "single_held", features: []string{single}, with: holds},
+	{file: "tail", features: []string{"sliding_buckets"}, with: columns},
+	{file: "tail_single", features: []string{"sliding_buckets"}, with: single},
+	{file: "log", features: []string{"sliding_log"}, pasted: true},
+	{file: "log_columns", features: []string{"sliding_log"}, with: columns, pasted: true},
+	{file: "log_single", features: []string{"sliding_log"}, with: single},
+	{file: "pages", features: []string{"sliding_log"}, pasted: true},
+	{file: "log_load", features: []string{"sliding_log"}, with: columns},
 	{file: "bucket", features: []string{"bucket"}},
 	{file: "fixed_window", features: []string{"fixed_window"}},
 	{file: "sliding_window", features: []string{"sliding_window"}},
@@ -97,13 +101,14 @@ var parts = []struct {
 	{file: "sliding_buckets", features: []string{"sliding_buckets"}},
 	{file: "decide"},
 	{file: "settle", features: []string{several}},
-	{file: "forget", features: []string{back}},
+	{file: "forget", features: []string{back}, with: columns},
 	{file: "refund_fixed_window", features: []string{back, holds}, with: "fixed_window"},
 	{file: "refund_sliding_window", features: []string{back, holds}, with: "sliding_window"},
 	{file: "refund_bucket", features: []string{back}, with: "bucket"},
-	{file: "refund_sliding_log", features: []string{back}, with: "sliding_log"},
+	{file: "refund_sliding_log", features: []string{back}, with: "sliding_log", pasted: true},
+	{file: "refund_log", features: []string{back}, with: "sliding_log", without: single},
 	{file: "refund_sliding_buckets", features: []string{back}, with: "sliding_buckets"},
-	{file: "refund_one", features: []string{back}},
+	{file: "refund_one", features: []string{back}, with: columns},
 	{file: "refund", features: []string{back}, with: several},
 	{file: "several", features: []string{several}},
 	{file: "hold_begin", features: []string{holds}, with: columns},
@@ -123,7 +128,7 @@ var algorithms = map[string][]int{
 }
 
 // doings are the blocks of an algorithm. Not all have those after the first few.
-var doings = []string{"look", "charge", "wait", "room", "hold", "tail"}
+var doings = []string{"look", "charge", "wait", "room", "hold", "tail", "prepare", "ready", "elseBack"}
 
 const always = 4
 
@@ -169,7 +174,7 @@ func assemble(features []string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		a.add(string(text), algorithms[p.file])
+		a.add(string(text), algorithms[p.file], p.pasted)
 	}
 	return a.out.String(), nil
 }
@@ -188,18 +193,18 @@ var (
 	useBlock   = regexp.MustCompile(`(?m)^( *)--> (\w+)\n`)
 
 	// In a script of singles, what is in tables otherwise is in locals.
-	inLocals = strings.NewReplacer("FRESH[k]", "oldFresh", "CHANGED[k]", "changed", "A[k]", "oldA", "B[k]", "oldB")
-	ofLimit  = regexp.MustCompile(`\bc\.(\w+)`)
+	inLocals = strings.NewReplacer("FRESH[k]", "oldFresh", "CHANGED[k]", "changed", "FOREIGN[k]", "foreign", "KEYS[k]", "name", "WORDS[k]", "keyWords", "A[k]", "oldA", "B[k]", "oldB")
+	ofOne    = regexp.MustCompile(`\b(c|log)\.(\w+)`) // limit or log
 )
 
 // add appends a part; with numbers, it is the arithmetic of these algorithms.
-func (a *assembly) add(text string, numbers []int) {
+func (a *assembly) add(text string, numbers []int, pasted bool) {
 	if a.single {
-		text = ofLimit.ReplaceAllString(inLocals.Replace(text), "c_$1")
+		text = ofOne.ReplaceAllString(inLocals.Replace(text), "${1}_$2")
 	}
 	names, bodies := beginBlock.FindAllStringSubmatch(text, -1), beginBlock.Split(text, -1)
 	a.write(bodies[0])
-	pastes := a.pastesSteps
+	pastes := pasted || a.pastesSteps
 	if len(numbers) > 0 {
 		pastes = a.pastesAlgorithm
 	}

@@ -39,7 +39,7 @@ func TestNothingIsLeftOver(t *testing.T) {
 		left := []string{"-->", "--:"}
 		if s.features[0] == single {
 			text = regexp.MustCompile("(?m)-- .*$").ReplaceAllString(text, "")
-			left = append(left, "FRESH", "c.", "[k]")
+			left = append(left, "FRESH", "c.", "log.", "[k]")
 		}
 		for _, l := range left {
 			if strings.Contains(text, l) {
@@ -56,7 +56,10 @@ func TestBlocks(t *testing.T) {
 		{"columns bucket", "nextA, nextB = a + units * c.p, b", "c.algorithm"},
 		{"columns bucket fixed_window", "c.algorithm.look()", "local function judge"},
 		{"columns bucket several", "local function judge()", "c.algorithm.look()"},
-		{"columns sliding_log", "addUnits(taken, added)", "hold()"},
+		{"columns sliding_log", "pages().keepUnits(kept)", "hold()"},
+		{"columns several back sliding_log", "refund = function(of, back)", "refundLog()"},
+		{"single back sliding_log", "elseif cost < 0 then", "log.open"},
+		{"single bucket", "c_full - level", "elseif cost < 0 then"},
 		{"columns several back bucket fixed_window sliding_window sliding_log sliding_buckets", "ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tail = tail5 }", "-->"},
 	} {
 		text, err := assemble(strings.Fields(c.features))

@@ -163,7 +163,7 @@ local function save()
   local left, key = FRESH[k], KEYS[k]
   CHANGED[k] = nil
   if LOG and LOG[k] then
-    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    if left == 0 then call('UNLINK', key) else saveLog() end
     return
   end
   local before, tail = EXPIRES[k], TAIL and TAIL[k]
@@ -386,16 +386,23 @@ while i < last do
       out[length] = 3
     else
       -- The answer, and what the state would be.
-      -- The decision, as in decide.go of the Go package, on the standing before any charge.
-      at, old = now, FRESH[k]
+      -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+      -- assignment follows the other: Lua makes several at once by way of others.
+      at = now
+      old = FRESH[k]
       c.algorithm.look()
-      free, need = free - leave, cost + leave
+      free = free - leave
+      need = cost + leave
       if free < 0 then free = 0 end
-      allowed, retry, delay, remaining = false, 0, 0, free
+      allowed = false
+      retry = 0
+      delay = 0
+      remaining = free
       if need > c.capacity then
         retry = NEVER
       else
-        wait, hold = 0, 0
+        wait = 0
+        hold = 0
         if cost > free then
           c.algorithm.wait()
         end
@@ -405,12 +412,14 @@ while i < last do
         end
         if old > at and wait > old - at then wait = old - at end
         if wait <= 0 then
-          allowed, delay = true, hold
+          allowed = true
+          delay = hold
         else
           retry = wait + at - now
         end
       end
-      charged, debt = allowed, maxDelay == ALWAYS
+      charged = allowed
+      debt = maxDelay == ALWAYS
       if debt then
         -- The cost is charged whether or not it fits, as far as a key may owe.
         c.algorithm.room()
@@ -446,7 +455,10 @@ while i < last do
       if charged then
         -- The decision takes effect.
         if c.algorithm.tail then c.algorithm.tail() end
-        FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+        FRESH[k] = nextFresh
+        A[k] = nextA
+        B[k] = nextB
+        CHANGED[k] = true
       end
       -- Two to four numbers: the first tells what the others are, but of a debt.
       if allowed then

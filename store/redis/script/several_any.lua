@@ -163,7 +163,7 @@ local function save()
   local left, key = FRESH[k], KEYS[k]
   CHANGED[k] = nil
   if LOG and LOG[k] then
-    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    if left == 0 then call('UNLINK', key) else saveLog() end
     return
   end
   local before, tail = EXPIRES[k], TAIL and TAIL[k]
@@ -200,13 +200,6 @@ local WORD = 7
 local MOST = 64 -- words that are read at once, or written one by one
 local WORDS, DIRTY, CHANGES, AHEAD = {}, {}, {}, {}
 TAIL = {}
-
--- openTail finds out how long the tail of k is.
-local function openTail()
-  if TAIL[k] then return end
-  TAIL[k], WORDS[k], DIRTY[k], CHANGES[k], AHEAD[k] = {}, 0, {}, 0, 1
-  if FRESH[k] > 0 then WORDS[k] = floor((call('STRLEN', KEYS[k]) - HEAD) / WORD) end
-end
 
 local function word(i)
   local tail = TAIL[k]
@@ -249,65 +242,38 @@ saveTail = function(head, ttl)
   call('PEXPIRE', key, ttl)
 end
 
+local function openTail()
+  -- How long the tail of k is.
+  if not TAIL[k] then
+    TAIL[k], WORDS[k], DIRTY[k], CHANGES[k], AHEAD[k] = {}, 0, {}, 0, 1
+    if FRESH[k] > 0 then WORDS[k] = floor((call('STRLEN', KEYS[k]) - HEAD) / WORD) end
+  end
+end
+
 -- How a sliding log is kept. Its entries are words of eight bytes as in sliding_log.go,
 -- oldest first. The newest are in one value, behind a head:
 --
 --   the form, fresh, the rank of the next unit, units that may count, when it expires
 --
 -- That is all of a small log, which is a string. The older entries of a larger one are in
--- pages; see there. Then it is a hash, and the value is its field 's'.
+-- pages; see there. Then it is a hash, and the value is its field 's'. If fresh is 0, nothing
+-- of a value counts.
 
 local FORM = 32 -- the first byte. What begins with a larger one is of a later version.
 local OPEN = 960 -- bytes of entries in the value, before they go to a page
 local RANKS = 4294967296 -- after so many units, ranks begin at 0 again
 
-local sub = string.sub
+local sub, byte = string.sub, string.byte
 
-LOG = {}
-local log -- of k
 local ranks -- as RANKS, in an entry
+local digits, span -- what a second half of an entry has of a time, and after how long times begin again
 local lastTime -- of the newest entry
-
-local values -- of all keys, if they were read at once
-
-loadLogs = function() values = call('MGET', spread(KEYS)) end
-
--- loadLog does not ask for a type that may be wrong, for Redis counts errors.
-loadLog = function(k)
-  local key, _ = KEYS[k]
-  local log = { open = '', first = 0, skip = 0 }
-  FRESH[k], A[k], B[k], LOG[k] = 0, 0, 0, log
-  local value, head = (values or call('MGET', key))[values and k or 1], 23
-  if not value then
-    local kind = call('TYPE', key).ok
-    if kind == 'none' then return end
-    value, log.hashed, head = kind == 'hash' and call('HGET', key, 's'), kind == 'hash', 41
-  end
-  local form = string.byte(value or '\255') or 0
-  if form > FORM then
-    FOREIGN[k] = true
-  elseif form == FORM and #value > head and (#value - head) % 8 == 0 then
-    _, FRESH[k], A[k], B[k], log.expires = unpack('>BI7I4I4I7', value)
-    if log.hashed then log.first, log.after, log.skip, log.next, log.swept = unpack('>I4I4I2I4I4', value, 24) end
-    log.open = sub(value, head + 1)
-  end
-end
-
--- enterLog is to be called before anything is done with the log of k.
-local function enterLog()
-  log, ranks, lastTime = LOG[k], c.ranks, FRESH[k] - c.period
-  if not ranks then
-    local _, bits = math.frexp(c.period)
-    ranks = 2 ^ (64 - max(43, bits))
-    c.ranks = ranks
-  end
-end
+local receipt -- of what is given back
 
 -- timeAt and rankAt read the entry at a byte of a text, from 0.
 local function timeAt(text, i)
   local high, low = unpack('>I4I4', text, i + 1)
-  local time = high * (RANKS / ranks) + (low - low % ranks) / ranks
-  return lastTime - (lastTime - time) % (RANKS / ranks * RANKS)
+  return lastTime - (lastTime - high * digits - (low - low % ranks) / ranks) % span
 end
 local function rankAt(text, i) return unpack('>I4', text, i + 5) % ranks end
 
@@ -328,63 +294,13 @@ local function find(text, from, isTime, bound)
   return 8 * from
 end
 
--- unitsSince is how many units that may count were taken since then.
-local function unitsSince(time)
-  if log.first > 0 then return pages().unitsSince(time) end
-  local open = log.open
-  local i = find(open, 0, true, time)
-  if i == 0 then return B[k] end
-  return min(B[k], (rankAt(open, #open - 8) - rankAt(open, i - 8)) % ranks)
-end
+-- The logs of a call.
 
--- timeOf is when the unit was taken that has so many newer ones.
-local function timeOf(newer)
-  if log.first > 0 then return pages().timeOf(newer) end
-  return timeAt(log.open, find(log.open, 0, false, newer))
-end
+LOG = {}
+local log -- of k
+local values -- of all keys, if they were read at once
 
-local function clearLog() log.open, log.first, log.skip = '', 0, 0 end
-
--- keepUnits forgets all entries but those of so many of the newest units.
-local function keepUnits(units)
-  if units <= 0 then
-    clearLog()
-  elseif log.first > 0 then
-    pages().keepUnits(units)
-  else
-    log.open = sub(log.open, find(log.open, 0, false, units - 1) + 1)
-  end
-end
-
-local function entry(time, rank)
-  local digits = RANKS / ranks
-  local low = time % digits
-  return pack('>I4I4', (time - low) / digits % RANKS, low * ranks + rank % ranks)
-end
-
--- addUnits adds an entry or, if there is one of that time, adds to it.
-local function addUnits(time, units)
-  local open, rank = log.open, units
-  if #open > 0 then
-    rank = rankAt(open, #open - 8) + units
-    if lastTime == time then
-      open = sub(open, 1, -9)
-    elseif #open >= OPEN then
-      pages().close()
-      open = ''
-    end
-  end
-  log.open = open .. entry(time, rank)
-end
-
--- saveLog writes what has changed: a log without pages as a string, whatever it was.
-saveLog = function(left)
-  log = LOG[k]
-  if log.first > 0 then return pages().save(left) end
-  if log.hashed then call('UNLINK', KEYS[k]) end
-  local expires = expiry(left)
-  call('PSETEX', KEYS[k], ttl(expires), pack('>BI7I4I4I7', FORM, left, A[k], B[k], expires) .. log.open)
-end
+loadLogs = function() values = call('MGET', spread(KEYS)) end
 
 -- The pages of a large sliding log. Each is a field of the hash, named by its number in
 -- four bytes. The field 'd' is the directory: for each page, oldest first, its number and
@@ -420,7 +336,7 @@ pages = function()
     if log.pages then return end
     log.pages, log.written, log.removed = {}, {}, {}
     if log.first == 0 then
-      log.directory = ''
+      log.directory, log.skip = '', 0
       if not log.next then log.next, log.swept, log.expires = 1, 1, 0 end
     end
   end
@@ -632,13 +548,19 @@ pages = function()
   -- refundNewest takes out the newest units, whatever their entries. Some are left.
   function P.refundNewest(units)
     local p, text, i = seek(false, units)
-    local time, rank = timeAt(text, i), rankAt(text, i) - units + newerThan(p, text, i)
+    local taken, after = timeAt(text, i), rankAt(text, i) - units + newerThan(p, text, i)
     if not isOpen(p) then
       if p == 1 then i = i - log.skip end
       reopen(p)
     end
-    log.open = sub(log.open, 1, i) .. entry(time, rank)
-    FRESH[k], A[k], B[k] = time + c.period, (A[k] - units) % RANKS, B[k] - units
+    log.open = sub(log.open, 1, i)
+    do -- addEntry
+      -- Of a time, with the rank after it. It is apart until somebody looks: each text that Lua
+      -- makes costs time.
+      local low = taken % digits
+      log.added = pack('>I4I4', (taken - low) / digits % RANKS, low * ranks + after % ranks)
+    end
+    FRESH[k], A[k], B[k] = taken + c.period, (A[k] - units) % RANKS, B[k] - units
   end
 
   -- refund takes units out of the entry of that time, and the entry out of its page if it
@@ -674,6 +596,69 @@ pages = function()
   allPages = P
   P.enter()
   return P
+end
+
+loadLog = function(k)
+  local value = (values or call('MGET', KEYS[k]))[values and k or 1]
+  do -- readLog
+    -- Of a value, or of what MGET does not find. It does not ask for a type that may be wrong, for
+    -- Redis counts errors.
+    FRESH[k], A[k], B[k] = 0, 0, 0
+    log = { open = '', first = 0, skip = 0, added = '', stored = 0, expires = 0 }
+    LOG[k] = log
+    local head = 23
+    if not value then
+      local kind = call('TYPE', KEYS[k]).ok
+      if kind == 'hash' then
+        value, log.hashed, head = call('HGET', KEYS[k], 's'), true, 41
+      elseif kind == 'none' then
+        value = ''
+      end
+      value = value or '\255'
+    end
+    local form, left, rank, units, expires = byte(value) or 0
+    if form > FORM then
+      FOREIGN[k] = true
+    elseif form == FORM and #value > head and (#value - head) % 8 == 0 then
+      form, left, rank, units, expires = unpack('>BI7I4I4I7', value)
+      FRESH[k] = left
+      A[k] = rank
+      B[k] = units
+      log.expires = expires
+      if log.hashed then
+        log.first, log.after, log.skip, log.next, log.swept = unpack('>I4I4I2I4I4', value, 24)
+      else
+        log.stored = #value
+      end
+      if left > 0 then log.open = sub(value, head + 1) end
+    end
+  end
+end
+
+saveLog = function()
+  log = LOG[k]
+  -- What has changed: a log without pages as a string, whatever it was. If it is as long as it
+  -- was, it is written in place.
+  if log.first > 0 then
+    if log.added ~= '' then
+      log.open = log.open .. log.added
+      log.added = ''
+    end
+    pages().save(FRESH[k])
+  else
+    local left, stored, before = FRESH[k], log.stored, log.expires
+    local expires = before
+    if log.hashed then call('UNLINK', KEYS[k]) end
+    if stored == 0 or left > before then expires = expiry(left) end
+    local value = pack('>BI7I4I4I7', FORM, left, A[k], B[k], expires) .. log.open .. log.added
+    if stored == 0 or expires ~= before then
+      call('PSETEX', KEYS[k], ttl(expires), value)
+    elseif #value == stored then
+      call('SETRANGE', KEYS[k], '0', value)
+    else
+      call('SET', KEYS[k], value, 'KEEPTTL')
+    end
+  end
 end
 
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at
@@ -812,11 +797,33 @@ ALGORITHM[3] = { look = look3, charge = charge3, room = room3, wait = wait3 }
 local base -- a, before the charge
 
 local function look4()
-  enterLog()
-  a, b = 0, 0
+  -- Before anything is done with the log of k.
+  log, ranks, lastTime = LOG[k], c.ranks, FRESH[k] - c.period
+  if not ranks then
+    do -- setRanks
+      local _, bits = math.frexp(c.period)
+      ranks = 2 ^ (64 - max(43, bits))
+    end
+    c.ranks = ranks
+  end
+  digits = RANKS / ranks
+  span = digits * RANKS
+  if log.added ~= '' then
+    log.open = log.open .. log.added
+    log.added = ''
+  end
+  a = 0
+  b = 0
   if at < old then
     if at < lastTime then at = lastTime end
-    a, b = A[k], unitsSince(at - c.period + 1)
+    a = A[k]
+    b = B[k]
+    local since, open = at - c.period + 1, log.open
+    if log.first > 0 then
+      b = pages().unitsSince(since)
+    elseif #open > 8 and timeAt(open, 0) < since then
+      b = min(b, (rankAt(open, #open - 8) - rankAt(open, find(open, 8, true, since) - 8)) % ranks)
+    end
   else
     old = 0
   end
@@ -825,7 +832,10 @@ local function look4()
 end
 
 local function charge4()
-  nextFresh, nextA, nextB = at + c.period, (a + units) % RANKS, debt and b + units or max(b, min(b + units, c.n))
+  nextFresh = at + c.period
+  nextA = (a + units) % RANKS
+  nextB = b + units
+  if nextB > c.n and not debt then nextB = max(b, c.n) end
 end
 
 local function room4()
@@ -833,21 +843,66 @@ local function room4()
 end
 
 local function wait4()
+  -- For the newest unit that must not count any more.
   local newer = c.n - need - (a - base) % RANKS
   wait = c.period
-  if newer >= 0 then wait = timeOf(newer) + wait - at end
+  if newer >= 0 and log.first > 0 then
+    wait = pages().timeOf(newer) + wait - at
+  elseif newer >= 0 then
+    wait = timeAt(log.open, find(log.open, 0, false, newer)) + wait - at
+  end
 end
 
 local function tail4()
-  enterLog()
-  local taken, added = nextFresh - c.period, nextA
-  if FRESH[k] <= taken then
-    clearLog()
-  else
-    added = (nextA - A[k]) % RANKS
-    if nextB - added < B[k] then keepUnits(nextB - added) end
+  -- Entries go that do not count, and there is another one, or the last has more units.
+  -- Before anything is done with the log of k.
+  log, ranks, lastTime = LOG[k], c.ranks, FRESH[k] - c.period
+  if not ranks then
+    do -- setRanks
+      local _, bits = math.frexp(c.period)
+      ranks = 2 ^ (64 - max(43, bits))
+    end
+    c.ranks = ranks
   end
-  addUnits(taken, added)
+  digits = RANKS / ranks
+  span = digits * RANKS
+  if log.added ~= '' then
+    log.open = log.open .. log.added
+    log.added = ''
+  end
+  local taken, after = nextFresh - c.period, nextA
+  if FRESH[k] <= taken then
+    log.open = ''
+    if log.first > 0 then log.first, log.skip = 0, 0 end
+  else
+    after = (nextA - A[k]) % RANKS -- without what is there
+    local kept = nextB - after
+    if kept >= B[k] then
+    elseif kept <= 0 then
+      log.open = ''
+      if log.first > 0 then log.first, log.skip = 0, 0 end
+    elseif log.first > 0 then
+      pages().keepUnits(kept)
+    else
+      log.open = sub(log.open, find(log.open, 0, false, kept - 1) + 1)
+    end
+  end
+  local last = #log.open - 8
+  if last >= 0 then
+    after = after + unpack('>I4', log.open, last + 5)
+    if lastTime == taken then
+      log.open = sub(log.open, 1, last)
+    elseif last + 8 >= OPEN then
+      pages().close()
+      log.open = ''
+    end
+  end
+  do -- addEntry
+    -- Of a time, with the rank after it. It is apart until somebody looks: each text that Lua
+    -- makes costs time.
+    local low = taken % digits
+    log.added = pack('>I4I4', (taken - low) / digits % RANKS, low * ranks + after % ranks)
+  end
 end
 ALGORITHM[4] = { look = look4, charge = charge4, room = room4, wait = wait4, tail = tail4 }
 
@@ -859,11 +914,7 @@ local current -- the sub-window of now
 local newest -- the sub-window of the last charge; -1 if nothing of it counts
 
 local function stopsCounting(i) return (i + 1) * c.width + c.period - 1 end
-local function newestOf(left) return floor((left + 1 - c.period) / c.width) - 1 end
 local function oldestAt(t) return floor(max(0, t - c.period + 1) / c.width) end
-
--- What no limiter has written counts as nothing.
-local function readableBuckets() return c.buckets <= WORDS[k] and newestOf(FRESH[k]) >= 0 end
 
 -- between adds up the sub-windows from one to another, the latter excluded.
 local function between(from, to)
@@ -879,28 +930,45 @@ local function inSubWindows()
 end
 
 local function look5()
+  -- The functions above are written out, because every request comes here. What no limiter has
+  -- written counts as nothing.
   openTail()
-  local width = c.width
-  current, newest = floor(at / width), -1
-  a, b = 0, 0
-  if current * width < old and readableBuckets() then
-    newest = newestOf(old)
-    if newest >= current then
-      if at < newest * width then at = newest * width end
-      current = newest
-      a, b = A[k], B[k]
-    else
-      b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
-    end
-  else
-    old = 0
+  local width, before = c.width, c.period - 1
+  current = (at - at % width) / width
+  newest = -1
+  a = 0
+  b = 0
+  if current * width < old and c.buckets <= WORDS[k] then
+    local counts = old - before
+    newest = (counts - counts % width) / width - 1
   end
-  fresh = stopsCounting(current)
-  free = c.n - inSubWindows()
+  if newest < 0 then
+    old = 0
+  elseif newest >= current then
+    if at < newest * width then at = newest * width end
+    current = newest
+    a = A[k]
+    b = B[k]
+  else
+    b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
+  end
+  fresh = (current + 1) * width + before
+  free = c.n - a - b
+  if newest >= 0 then
+    local from, to = current * width - before, at - before
+    if from < 0 then from = 0 end
+    if to < 0 then to = 0 end
+    from = (from - from % width) / width
+    to = (to - to % width) / width
+    if from < to then free = free + between(from, to) end
+  end
 end
 
 local function charge5()
-  nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+  nextFresh = fresh
+  nextA = a + units
+  nextB = b
+  if nextA > c.n and not debt then nextA = max(a, c.n) end
 end
 
 local function room5()
@@ -922,30 +990,37 @@ local function wait5()
 end
 
 local function tail5()
-  local to = newestOf(nextFresh)
-  if FRESH[k] <= to * c.width or not readableBuckets() then
+  local width, before, words = c.width, c.period - 1, WORDS[k]
+  local to, from = nextFresh - before, FRESH[k] - before
+  to = (to - to % width) / width - 1
+  from = (from - from % width) / width - 1
+  if from < 0 or c.buckets > words or FRESH[k] <= to * width then
     renew(c.buckets, {})
-  else
-    local from, words = newestOf(FRESH[k]), WORDS[k]
-    if from ~= to then
-      setWord(from % words, A[k])
-      for i = from + 1, to - 1 do setWord(i % words, 0) end
-    end
+  elseif from ~= to then
+    setWord(from % words, A[k])
+    for i = from + 1, to - 1 do setWord(i % words, 0) end
   end
 end
 ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tail = tail5 }
 
 local function judge()
-  -- The decision, as in decide.go of the Go package, on the standing before any charge.
-  at, old = now, FRESH[k]
+  -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+  -- assignment follows the other: Lua makes several at once by way of others.
+  at = now
+  old = FRESH[k]
   c.algorithm.look()
-  free, need = free - leave, cost + leave
+  free = free - leave
+  need = cost + leave
   if free < 0 then free = 0 end
-  allowed, retry, delay, remaining = false, 0, 0, free
+  allowed = false
+  retry = 0
+  delay = 0
+  remaining = free
   if need > c.capacity then
     retry = NEVER
   else
-    wait, hold = 0, 0
+    wait = 0
+    hold = 0
     if cost > free then
       c.algorithm.wait()
     end
@@ -955,7 +1030,8 @@ local function judge()
     end
     if old > at and wait > old - at then wait = old - at end
     if wait <= 0 then
-      allowed, delay = true, hold
+      allowed = true
+      delay = hold
     else
       retry = wait + at - now
     end
@@ -983,7 +1059,8 @@ end
 local function decide()
   -- The answer, and what the state would be.
   judge()
-  charged, debt = allowed, maxDelay == ALWAYS
+  charged = allowed
+  debt = maxDelay == ALWAYS
   if debt then
     owe()
   elseif allowed then
@@ -1007,7 +1084,10 @@ end
 local function commit()
   -- The decision takes effect.
   if c.algorithm.tail then c.algorithm.tail() end
-  FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+  FRESH[k] = nextFresh
+  A[k] = nextA
+  B[k] = nextB
+  CHANGED[k] = true
 end
 
 local function answer()

@@ -163,7 +163,7 @@ local function save()
   local left, key = FRESH[k], KEYS[k]
   CHANGED[k] = nil
   if LOG and LOG[k] then
-    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    if left == 0 then call('UNLINK', key) else saveLog() end
     return
   end
   local before, tail = EXPIRES[k], TAIL and TAIL[k]
@@ -206,8 +206,10 @@ local function recount(c, level, under)
 end
 
 local function judge()
-  -- The decision, as in decide.go of the Go package, on the standing before any charge.
-  at, old = now, FRESH[k]
+  -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+  -- assignment follows the other: Lua makes several at once by way of others.
+  at = now
+  old = FRESH[k]
   do -- look
     local level, rate = 0, c.rate
     if at < old and B[k] > 0 then
@@ -226,13 +228,18 @@ local function judge()
     local room = c.full - level
     free = (room - room % c.p) / c.p
   end
-  free, need = free - leave, cost + leave
+  free = free - leave
+  need = cost + leave
   if free < 0 then free = 0 end
-  allowed, retry, delay, remaining = false, 0, 0, free
+  allowed = false
+  retry = 0
+  delay = 0
+  remaining = free
   if need > c.capacity then
     retry = NEVER
   else
-    wait, hold = 0, 0
+    wait = 0
+    hold = 0
     if cost > free then
       wait = divUp(need * c.p - (c.full - a), c.rate)
     end
@@ -242,7 +249,8 @@ local function judge()
     end
     if old > at and wait > old - at then wait = old - at end
     if wait <= 0 then
-      allowed, delay = true, hold
+      allowed = true
+      delay = hold
     else
       retry = wait + at - now
     end
@@ -279,7 +287,8 @@ end
 local function decide()
   -- The answer, and what the state would be.
   judge()
-  charged, debt = allowed, maxDelay == ALWAYS
+  charged = allowed
+  debt = maxDelay == ALWAYS
   if debt then
     owe()
   elseif allowed then
@@ -314,7 +323,10 @@ end
 
 local function commit()
   -- The decision takes effect.
-  FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+  FRESH[k] = nextFresh
+  A[k] = nextA
+  B[k] = nextB
+  CHANGED[k] = true
 end
 
 local function answer()

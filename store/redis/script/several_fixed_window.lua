@@ -122,7 +122,7 @@ local function save()
   local left, key = FRESH[k], KEYS[k]
   CHANGED[k] = nil
   if LOG and LOG[k] then
-    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    if left == 0 then call('UNLINK', key) else saveLog() end
     return
   end
   local before, tail = EXPIRES[k], TAIL and TAIL[k]
@@ -154,8 +154,10 @@ local limits -- of the call
 -- fresh: the end of the window. a: units in it.
 
 local function judge()
-  -- The decision, as in decide.go of the Go package, on the standing before any charge.
-  at, old = now, FRESH[k]
+  -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+  -- assignment follows the other: Lua makes several at once by way of others.
+  at = now
+  old = FRESH[k]
   if at < old then
     fresh, a = old, A[k]
   elseif c.period > 0 then
@@ -164,13 +166,18 @@ local function judge()
     fresh, a = at < c.p and c.p or at < c.full and c.full or c.width, 0
   end
   free = c.n - a
-  free, need = free - leave, cost + leave
+  free = free - leave
+  need = cost + leave
   if free < 0 then free = 0 end
-  allowed, retry, delay, remaining = false, 0, 0, free
+  allowed = false
+  retry = 0
+  delay = 0
+  remaining = free
   if need > c.capacity then
     retry = NEVER
   else
-    wait, hold = 0, 0
+    wait = 0
+    hold = 0
     if cost > free then
       wait = fresh - at
     end
@@ -179,7 +186,8 @@ local function judge()
     end
     if old > at and wait > old - at then wait = old - at end
     if wait <= 0 then
-      allowed, delay = true, hold
+      allowed = true
+      delay = hold
     else
       retry = wait + at - now
     end
@@ -207,7 +215,8 @@ end
 local function decide()
   -- The answer, and what the state would be.
   judge()
-  charged, debt = allowed, maxDelay == ALWAYS
+  charged = allowed
+  debt = maxDelay == ALWAYS
   if debt then
     owe()
   elseif allowed then
@@ -230,7 +239,10 @@ end
 
 local function commit()
   -- The decision takes effect.
-  FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+  FRESH[k] = nextFresh
+  A[k] = nextA
+  B[k] = nextB
+  CHANGED[k] = true
 end
 
 local function answer()

@@ -122,7 +122,7 @@ local function save()
   local left, key = FRESH[k], KEYS[k]
   CHANGED[k] = nil
   if LOG and LOG[k] then
-    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    if left == 0 then call('UNLINK', key) else saveLog() end
     return
   end
   local before, tail = EXPIRES[k], TAIL and TAIL[k]
@@ -159,13 +159,6 @@ local WORD = 7
 local MOST = 64 -- words that are read at once, or written one by one
 local WORDS, DIRTY, CHANGES, AHEAD = {}, {}, {}, {}
 TAIL = {}
-
--- openTail finds out how long the tail of k is.
-local function openTail()
-  if TAIL[k] then return end
-  TAIL[k], WORDS[k], DIRTY[k], CHANGES[k], AHEAD[k] = {}, 0, {}, 0, 1
-  if FRESH[k] > 0 then WORDS[k] = floor((call('STRLEN', KEYS[k]) - HEAD) / WORD) end
-end
 
 local function word(i)
   local tail = TAIL[k]
@@ -208,6 +201,14 @@ saveTail = function(head, ttl)
   call('PEXPIRE', key, ttl)
 end
 
+local function openTail()
+  -- How long the tail of k is.
+  if not TAIL[k] then
+    TAIL[k], WORDS[k], DIRTY[k], CHANGES[k], AHEAD[k] = {}, 0, {}, 0, 1
+    if FRESH[k] > 0 then WORDS[k] = floor((call('STRLEN', KEYS[k]) - HEAD) / WORD) end
+  end
+end
+
 -- fresh: when the newest sub-window stops counting. a: units in the newest one. b:
 -- units in the older ones that count when the newest begins. The tail holds the older
 -- counts, sub-window i at i mod its length.
@@ -216,11 +217,7 @@ local current -- the sub-window of now
 local newest -- the sub-window of the last charge; -1 if nothing of it counts
 
 local function stopsCounting(i) return (i + 1) * c.width + c.period - 1 end
-local function newestOf(left) return floor((left + 1 - c.period) / c.width) - 1 end
 local function oldestAt(t) return floor(max(0, t - c.period + 1) / c.width) end
-
--- What no limiter has written counts as nothing.
-local function readableBuckets() return c.buckets <= WORDS[k] and newestOf(FRESH[k]) >= 0 end
 
 -- between adds up the sub-windows from one to another, the latter excluded.
 local function between(from, to)
@@ -236,35 +233,56 @@ local function inSubWindows()
 end
 
 local function judge()
-  -- The decision, as in decide.go of the Go package, on the standing before any charge.
-  at, old = now, FRESH[k]
+  -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+  -- assignment follows the other: Lua makes several at once by way of others.
+  at = now
+  old = FRESH[k]
   do -- look
+    -- The functions above are written out, because every request comes here. What no limiter has
+    -- written counts as nothing.
     openTail()
-    local width = c.width
-    current, newest = floor(at / width), -1
-    a, b = 0, 0
-    if current * width < old and readableBuckets() then
-      newest = newestOf(old)
-      if newest >= current then
-        if at < newest * width then at = newest * width end
-        current = newest
-        a, b = A[k], B[k]
-      else
-        b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
-      end
-    else
-      old = 0
+    local width, before = c.width, c.period - 1
+    current = (at - at % width) / width
+    newest = -1
+    a = 0
+    b = 0
+    if current * width < old and c.buckets <= WORDS[k] then
+      local counts = old - before
+      newest = (counts - counts % width) / width - 1
     end
-    fresh = stopsCounting(current)
-    free = c.n - inSubWindows()
+    if newest < 0 then
+      old = 0
+    elseif newest >= current then
+      if at < newest * width then at = newest * width end
+      current = newest
+      a = A[k]
+      b = B[k]
+    else
+      b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
+    end
+    fresh = (current + 1) * width + before
+    free = c.n - a - b
+    if newest >= 0 then
+      local from, to = current * width - before, at - before
+      if from < 0 then from = 0 end
+      if to < 0 then to = 0 end
+      from = (from - from % width) / width
+      to = (to - to % width) / width
+      if from < to then free = free + between(from, to) end
+    end
   end
-  free, need = free - leave, cost + leave
+  free = free - leave
+  need = cost + leave
   if free < 0 then free = 0 end
-  allowed, retry, delay, remaining = false, 0, 0, free
+  allowed = false
+  retry = 0
+  delay = 0
+  remaining = free
   if need > c.capacity then
     retry = NEVER
   else
-    wait, hold = 0, 0
+    wait = 0
+    hold = 0
     if cost > free then
       do -- wait
         local missing, i, words = need + inSubWindows() - c.n, oldestAt(at), WORDS[k]
@@ -285,7 +303,8 @@ local function judge()
     end
     if old > at and wait > old - at then wait = old - at end
     if wait <= 0 then
-      allowed, delay = true, hold
+      allowed = true
+      delay = hold
     else
       retry = wait + at - now
     end
@@ -298,7 +317,10 @@ local function owe()
   units = max(0, min(units, cost))
   charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
   if charged then
-    nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+    nextFresh = fresh
+    nextA = a + units
+    nextB = b
+    if nextA > c.n and not debt then nextA = max(a, c.n) end
   end
   if not allowed then
     if charged then fresh, a, b = nextFresh, nextA, nextB end
@@ -325,16 +347,23 @@ end
 local function decide()
   -- The answer, and what the state would be.
   judge()
-  charged, debt = allowed, maxDelay == ALWAYS
+  charged = allowed
+  debt = maxDelay == ALWAYS
   if debt then
     owe()
   elseif allowed then
     units = cost
-    nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+    nextFresh = fresh
+    nextA = a + units
+    nextB = b
+    if nextA > c.n and not debt then nextA = max(a, c.n) end
     remaining = free - cost
   elseif c.countDenied then
     units = min(cost, c.capacity)
-    nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+    nextFresh = fresh
+    nextA = a + units
+    nextB = b
+    if nextA > c.n and not debt then nextA = max(a, c.n) end
     charged, remaining = true, max(0, free - units)
     if retry ~= NEVER then
       fresh, a, b = nextFresh, nextA, nextB
@@ -361,18 +390,21 @@ end
 local function commit()
   -- The decision takes effect.
   do -- tail
-    local to = newestOf(nextFresh)
-    if FRESH[k] <= to * c.width or not readableBuckets() then
+    local width, before, words = c.width, c.period - 1, WORDS[k]
+    local to, from = nextFresh - before, FRESH[k] - before
+    to = (to - to % width) / width - 1
+    from = (from - from % width) / width - 1
+    if from < 0 or c.buckets > words or FRESH[k] <= to * width then
       renew(c.buckets, {})
-    else
-      local from, words = newestOf(FRESH[k]), WORDS[k]
-      if from ~= to then
-        setWord(from % words, A[k])
-        for i = from + 1, to - 1 do setWord(i % words, 0) end
-      end
+    elseif from ~= to then
+      setWord(from % words, A[k])
+      for i = from + 1, to - 1 do setWord(i % words, 0) end
     end
   end
-  FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+  FRESH[k] = nextFresh
+  A[k] = nextA
+  B[k] = nextB
+  CHANGED[k] = true
 end
 
 local function answer()

@@ -113,6 +113,7 @@ local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at
@@ -132,7 +133,9 @@ end
 --
 --   now; then for each limit ten numbers, what is left for others, and of how many of KEYS
 --   it is; then for each of these how many units are asked for, one by one; or, below 0, how
---   many requests there are, and cost, longest delay and what is left for others for each
+--   many requests there are, and cost, longest delay and what is left for others for each. If
+--   something is to be given back, -1 - cost and the receipt instead of the delay; and -1 as
+--   the last if nobody asks how the key is then
 --
 -- now and the answer are as in main.
 
@@ -173,7 +176,9 @@ while first <= last do
     if count < 0 then
       count, each = -count, true
     else
-      cost, maxDelay, leave = 1, -1, usual
+      cost = 1
+      maxDelay = -1
+      leave = usual
     end
     for _ = 1, count do
       if each then
@@ -186,8 +191,10 @@ while first <= last do
         out[length] = 3
       else
         -- The answer, and what the state would be.
-        -- The decision, as in decide.go of the Go package, on the standing before any charge.
-        at, old = now, oldFresh
+        -- The decision, as in decide.go of the Go package, on the standing before any charge. One
+        -- assignment follows the other: Lua makes several at once by way of others.
+        at = now
+        old = oldFresh
         do -- look
           local level, rate = 0, c_rate
           if at < old and oldB > 0 then
@@ -206,13 +213,18 @@ while first <= last do
           local room = c_full - level
           free = (room - room % c_p) / c_p
         end
-        free, need = free - leave, cost + leave
+        free = free - leave
+        need = cost + leave
         if free < 0 then free = 0 end
-        allowed, retry, delay, remaining = false, 0, 0, free
+        allowed = false
+        retry = 0
+        delay = 0
+        remaining = free
         if need > c_capacity then
           retry = NEVER
         else
-          wait, hold = 0, 0
+          wait = 0
+          hold = 0
           if cost > free then
             wait = divUp(need * c_p - (c_full - a), c_rate)
           end
@@ -222,12 +234,14 @@ while first <= last do
           end
           if old > at and wait > old - at then wait = old - at end
           if wait <= 0 then
-            allowed, delay = true, hold
+            allowed = true
+            delay = hold
           else
             retry = wait + at - now
           end
         end
-        charged, debt = allowed, maxDelay == ALWAYS
+        charged = allowed
+        debt = maxDelay == ALWAYS
         if debt then
           -- The cost is charged whether or not it fits, as far as a key may owe.
           do -- room
@@ -283,7 +297,10 @@ while first <= last do
         if reset < 0 then reset = 0 end
         if charged then
           -- The decision takes effect.
-          oldFresh, oldA, oldB, changed = nextFresh, nextA, nextB, true
+          oldFresh = nextFresh
+          oldA = nextA
+          oldB = nextB
+          changed = true
         end
         -- Two to four numbers: the first tells what the others are, but of a debt.
         if allowed then

@@ -55,7 +55,7 @@ local function save()
   local left, key = FRESH[k], KEYS[k]
   CHANGED[k] = nil
   if LOG and LOG[k] then
-    if left == 0 then call('UNLINK', key) else saveLog(left) end
+    if left == 0 then call('UNLINK', key) else saveLog() end
     return
   end
   local before, tail = EXPIRES[k], TAIL and TAIL[k]

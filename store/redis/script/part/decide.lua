@@ -1,14 +1,21 @@
 --: judge
--- The decision, as in decide.go of the Go package, on the standing before any charge.
-at, old = now, FRESH[k]
+-- The decision, as in decide.go of the Go package, on the standing before any charge. One
+-- assignment follows the other: Lua makes several at once by way of others.
+at = now
+old = FRESH[k]
 --> look
-free, need = free - leave, cost + leave
+free = free - leave
+need = cost + leave
 if free < 0 then free = 0 end
-allowed, retry, delay, remaining = false, 0, 0, free
+allowed = false
+retry = 0
+delay = 0
+remaining = free
 if need > c.capacity then
   retry = NEVER
 else
-  wait, hold = 0, 0
+  wait = 0
+  hold = 0
   if cost > free then
     --> wait
   end
@@ -18,7 +25,8 @@ else
   end
   if old > at and wait > old - at then wait = old - at end
   if wait <= 0 then
-    allowed, delay = true, hold
+    allowed = true
+    delay = hold
   else
     retry = wait + at - now
   end
@@ -44,7 +52,8 @@ end
 --: decide
 -- The answer, and what the state would be.
 --> judge
-charged, debt = allowed, maxDelay == ALWAYS
+charged = allowed
+debt = maxDelay == ALWAYS
 if debt then
   --> owe
 elseif allowed then
@@ -67,7 +76,10 @@ if reset < 0 then reset = 0 end
 --: commit
 -- The decision takes effect.
 --> tail
-FRESH[k], A[k], B[k], CHANGED[k] = nextFresh, nextA, nextB, true
+FRESH[k] = nextFresh
+A[k] = nextA
+B[k] = nextB
+CHANGED[k] = true
 
 --: answer
 -- Two to four numbers: the first tells what the others are, but of a debt.

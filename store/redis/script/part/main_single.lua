@@ -2,7 +2,9 @@
 --
 --   now; then for each limit ten numbers, what is left for others, and of how many of KEYS
 --   it is; then for each of these how many units are asked for, one by one; or, below 0, how
---   many requests there are, and cost, longest delay and what is left for others for each
+--   many requests there are, and cost, longest delay and what is left for others for each. If
+--   something is to be given back, -1 - cost and the receipt instead of the delay; and -1 as
+--   the last if nobody asks how the key is then
 --
 -- now and the answer are as in main.
 
@@ -24,8 +26,11 @@ while first <= last do
     if count < 0 then
       count, each = -count, true
     else
-      cost, maxDelay, leave = 1, -1, usual
+      cost = 1
+      maxDelay = -1
+      leave = usual
     end
+    --> ready
     for _ = 1, count do
       if each then
         cost, maxDelay, leave = input[i], input[i + 1], input[i + 2]
@@ -33,6 +38,7 @@ while first <= last do
       end
       if foreign then
         --> refuseForeign
+      --> elseBack
       else
         --> decide
         if charged then

@@ -20,6 +20,7 @@ local PAGE = 3840 -- bytes
 local SWEEP = 32 -- pages that are deleted in a call
 local allPages
 
+--: makePages
 -- Functions cost time already when they are made, so these are made on demand.
 pages = function()
   if allPages then
@@ -32,7 +33,7 @@ pages = function()
     if log.pages then return end
     log.pages, log.written, log.removed = {}, {}, {}
     if log.first == 0 then
-      log.directory = ''
+      log.directory, log.skip = '', 0
       if not log.next then log.next, log.swept, log.expires = 1, 1, 0 end
     end
   end
@@ -244,13 +245,14 @@ pages = function()
   -- refundNewest takes out the newest units, whatever their entries. Some are left.
   function P.refundNewest(units)
     local p, text, i = seek(false, units)
-    local time, rank = timeAt(text, i), rankAt(text, i) - units + newerThan(p, text, i)
+    local taken, after = timeAt(text, i), rankAt(text, i) - units + newerThan(p, text, i)
     if not isOpen(p) then
       if p == 1 then i = i - log.skip end
       reopen(p)
     end
-    log.open = sub(log.open, 1, i) .. entry(time, rank)
-    FRESH[k], A[k], B[k] = time + c.period, (A[k] - units) % RANKS, B[k] - units
+    log.open = sub(log.open, 1, i)
+    --> addEntry
+    FRESH[k], A[k], B[k] = taken + c.period, (A[k] - units) % RANKS, B[k] - units
   end
 
   -- refund takes units out of the entry of that time, and the entry out of its page if it

@@ -1,6 +1,8 @@
+local function newestOf(left) return floor((left + 1 - c.period) / c.width) - 1 end
+
 ALGORITHM[5].refund = function(receipt, cost)
-  openTail()
-  if not readableBuckets() then return end
+  --> openTail
+  if c.buckets > WORDS[k] or newestOf(FRESH[k]) < 0 then return end
   if receipt == LATEST then receipt = FRESH[k] end
   local latest, i, words = newestOf(FRESH[k]), newestOf(receipt), WORDS[k]
   local oldest = oldestAt(latest * c.width)

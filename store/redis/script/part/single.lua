@@ -5,6 +5,7 @@ local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
 --: begin
@@ -24,6 +25,7 @@ out[1], length = now, 1
 --: readLimit
 c_n, c_period, c_capacity, c_shape, c_countDenied = input[i], input[i + 1], input[i + 2], input[i + 3] == 1, input[i + 4] == 1
 c_rate, c_p, c_full, c_width, c_buckets = input[i + 5], input[i + 6], input[i + 7], input[i + 8], input[i + 9]
+--> prepare
 
 --: readState
 -- What MGET does not find may be something foreign, too.

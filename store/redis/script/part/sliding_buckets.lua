@@ -6,11 +6,7 @@ local current -- the sub-window of now
 local newest -- the sub-window of the last charge; -1 if nothing of it counts
 
 local function stopsCounting(i) return (i + 1) * c.width + c.period - 1 end
-local function newestOf(left) return floor((left + 1 - c.period) / c.width) - 1 end
 local function oldestAt(t) return floor(max(0, t - c.period + 1) / c.width) end
-
--- What no limiter has written counts as nothing.
-local function readableBuckets() return c.buckets <= WORDS[k] and newestOf(FRESH[k]) >= 0 end
 
 -- between adds up the sub-windows from one to another, the latter excluded.
 local function between(from, to)
@@ -26,27 +22,44 @@ local function inSubWindows()
 end
 
 --: look
-openTail()
-local width = c.width
-current, newest = floor(at / width), -1
-a, b = 0, 0
-if current * width < old and readableBuckets() then
-  newest = newestOf(old)
-  if newest >= current then
-    if at < newest * width then at = newest * width end
-    current = newest
-    a, b = A[k], B[k]
-  else
-    b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
-  end
-else
-  old = 0
+-- The functions above are written out, because every request comes here. What no limiter has
+-- written counts as nothing.
+--> openTail
+local width, before = c.width, c.period - 1
+current = (at - at % width) / width
+newest = -1
+a = 0
+b = 0
+if current * width < old and c.buckets <= WORDS[k] then
+  local counts = old - before
+  newest = (counts - counts % width) / width - 1
 end
-fresh = stopsCounting(current)
-free = c.n - inSubWindows()
+if newest < 0 then
+  old = 0
+elseif newest >= current then
+  if at < newest * width then at = newest * width end
+  current = newest
+  a = A[k]
+  b = B[k]
+else
+  b = B[k] + A[k] - between(oldestAt(newest * width), oldestAt(current * width))
+end
+fresh = (current + 1) * width + before
+free = c.n - a - b
+if newest >= 0 then
+  local from, to = current * width - before, at - before
+  if from < 0 then from = 0 end
+  if to < 0 then to = 0 end
+  from = (from - from % width) / width
+  to = (to - to % width) / width
+  if from < to then free = free + between(from, to) end
+end
 
 --: charge
-nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, c.n)), b
+nextFresh = fresh
+nextA = a + units
+nextB = b
+if nextA > c.n and not debt then nextA = max(a, c.n) end
 
 --: room
 units = min(11 * c.n, EXACT - 1 - c.buckets * c.n) - inSubWindows()
@@ -65,13 +78,13 @@ if not wait then
 end
 
 --: tail
-local to = newestOf(nextFresh)
-if FRESH[k] <= to * c.width or not readableBuckets() then
+local width, before, words = c.width, c.period - 1, WORDS[k]
+local to, from = nextFresh - before, FRESH[k] - before
+to = (to - to % width) / width - 1
+from = (from - from % width) / width - 1
+if from < 0 or c.buckets > words or FRESH[k] <= to * width then
   renew(c.buckets, {})
-else
-  local from, words = newestOf(FRESH[k]), WORDS[k]
-  if from ~= to then
-    setWord(from % words, A[k])
-    for i = from + 1, to - 1 do setWord(i % words, 0) end
-  end
+elseif from ~= to then
+  setWord(from % words, A[k])
+  for i = from + 1, to - 1 do setWord(i % words, 0) end
 end

@@ -7,13 +7,6 @@ local MOST = 64 -- words that are read at once, or written one by one
 local WORDS, DIRTY, CHANGES, AHEAD = {}, {}, {}, {}
 TAIL = {}
 
--- openTail finds out how long the tail of k is.
-local function openTail()
-  if TAIL[k] then return end
-  TAIL[k], WORDS[k], DIRTY[k], CHANGES[k], AHEAD[k] = {}, 0, {}, 0, 1
-  if FRESH[k] > 0 then WORDS[k] = floor((call('STRLEN', KEYS[k]) - HEAD) / WORD) end
-end
-
 local function word(i)
   local tail = TAIL[k]
   local w = tail[i]
@@ -53,4 +46,11 @@ saveTail = function(head, ttl)
   call('SETRANGE', key, '0', head)
   for i in pairs(dirty) do call('SETRANGE', key, HEAD + i * WORD, pack('>I7', tail[i])) end
   call('PEXPIRE', key, ttl)
+end
+
+--: openTail
+-- How long the tail of k is.
+if not TAIL[k] then
+  TAIL[k], WORDS[k], DIRTY[k], CHANGES[k], AHEAD[k] = {}, 0, {}, 0, 1
+  if FRESH[k] > 0 then WORDS[k] = floor((call('STRLEN', KEYS[k]) - HEAD) / WORD) end
 end
