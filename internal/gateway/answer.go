@@ -87,8 +87,6 @@ func (x *exchange) explain(err error) *answer {
 		return busy
 	case errors.Is(err, errOverloaded):
 		return overloaded
-	case x.choice.target == nil:
-		return badUpgrade // nothing else is found out before an upstream is chosen
 	case timedOut(err):
 		return late
 	case connectFailure(err) != nil:

@@ -3,9 +3,9 @@ package gateway
 import (
 	"context"
 	"io"
-	"maps"
 	"net/http"
-	"net/textproto"
+	"net/http/httptrace"
+	"net/url"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -16,7 +16,7 @@ import (
 )
 
 // exchange is one request on its way, and the context under which it goes: what is
-// behind the ReverseProxy finds it there. It is one allocation instead of several.
+// behind the limiter finds it there. It is one allocation instead of several.
 type exchange struct {
 	context.Context
 	gateway *Gateway
@@ -35,9 +35,13 @@ type exchange struct {
 
 	forwarded [3]string // values of headers on the way out
 
+	out      http.Request // to the upstream
+	url      url.URL      // of out
+	bodyRoom body         // of body
+	trace    httptrace.ClientTrace
+
 	mu       sync.Mutex
-	inform   func(int, textproto.MIMEHeader) error // ReverseProxy's, of 1xx answers
-	answered bool                                  // the transport has returned; guarded by mu
+	answered bool // the transport has returned; guarded by mu
 
 	status int
 	header time.Duration
@@ -93,30 +97,9 @@ func (x *exchange) end() {
 	x.gateway.options.Observe(o)
 }
 
-// got1xx passes on an answer before the answer. By itself, ReverseProxy would send the
-// headers about limits with it, and forget them then. A 100 is not passed on: the server
-// sends its own when the body is read, and a client would get two.
-func (x *exchange) got1xx(code int, header textproto.MIMEHeader) error {
-	if code == http.StatusContinue {
-		return nil
-	}
-	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.answered {
-		return nil // the headers are no longer its to touch
-	}
-	h := x.w.Header()
-	kept := maps.Clone(h)
-	clear(h)
-	err := x.inform(code, header)
-	clear(h)
-	maps.Copy(h, kept)
-	return err
-}
-
 // body is the body of a request. It knows whose fault it is if it cannot be read. Close
 // does nothing, because one upstream that cannot be reached must not close it for the next;
-// ReverseProxy closes its own in the end.
+// the server closes its own in the end.
 type body struct {
 	reader io.Reader
 	err    atomic.Pointer[error]

@@ -61,19 +61,22 @@ func isAlphanumeric(c byte) bool {
 	return '0' <= c && c <= '9' || 'a' <= c|0x20 && c|0x20 <= 'z'
 }
 
-// clean removes headers that a client must not set. Other spellings of important
-// headers are always removed, even from trusted proxies, because proxies forward
-// headers that they do not know.
-func (p *peers) clean(out http.Header, trusted, believed bool) {
-	for name := range out {
-		if d := dashed(name); d != "" {
-			if isForged(d) || p.limit.Reads(d) {
-				delete(out, name)
-			}
-		} else if !believed && isForged(name) || !trusted && p.limit.Believes(name) {
-			delete(out, name)
-		}
+// passes reports whether a header of a client goes on. Other spellings of important headers never
+// do, even from trusted proxies, because proxies forward headers that they do not know.
+func (p *peers) passes(name string, trusted, believed bool) bool {
+	switch name {
+	case "Forwarded", "X-Forwarded-For", "X-Forwarded-Host", "X-Forwarded-Proto": // see write
+		return false
+	case "Http2-Settings", "Content-Length": // net/http writes its own length
+		return false
 	}
+	if isHop(name) {
+		return false
+	}
+	if d := dashed(name); d != "" {
+		return !isForged(d) && !p.limit.Reads(d)
+	}
+	return (believed || !isForged(name)) && (trusted || !p.limit.Believes(name))
 }
 
 // dropSessions removes sessions of the dashboard. Browsers send a cookie to every port of a
@@ -109,11 +112,16 @@ func (p *peers) who(in *http.Request) (peer netip.Addr, trusted, believed bool) 
 	return peer, trusted, believed
 }
 
-// write says in the headers of a request on its way out who sent it. The values live in
-// the room.
+// write makes the headers of a request on its way out: what passes of those that came in, and who
+// sent it. New values live in the room.
 func (p *peers) write(in *http.Request, out http.Header, room *[3]string) {
 	peer, trusted, believed := p.who(in)
-	p.clean(out, trusted, believed)
+	for name, values := range in.Header {
+		if p.passes(name, trusted, believed) {
+			out[name] = values
+		}
+	}
+	dropNamed(out, in.Header["Connection"])
 	dropSessions(out)
 	set := func(i int, name, value string) {
 		room[i] = value

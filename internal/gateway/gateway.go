@@ -27,12 +27,9 @@ import (
 	"crypto/rand"
 	"encoding/hex"
 	"fmt"
-	"log/slog"
 	"net/http"
-	"net/http/httputil"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/weirhq/weir/internal/match"
@@ -48,7 +45,6 @@ type Gateway struct {
 	table     *table
 	peers     *peers
 	transport *transport
-	proxy     *httputil.ReverseProxy
 	began     time.Time
 
 	// name is this gateway's in Via; another of the same program has another. via is
@@ -75,16 +71,6 @@ func New(o Options) (*Gateway, error) {
 	g.name = "weir-" + hex.EncodeToString(id[:])
 	g.via = map[int][]string{10: {"1.0 " + g.name}, 11: {"1.1 " + g.name}, 20: {"2.0 " + g.name}}
 	g.transport = newTransport(g, &g.options)
-	g.proxy = &httputil.ReverseProxy{
-		Rewrite:        g.rewrite,
-		Transport:      g.transport,
-		ModifyResponse: modifyResponse,
-		ErrorHandler:   explainError,
-		BufferPool:     buffers{},
-		// Every one of its messages is about one request, and a client could fill the
-		// log with them. Observe has the same.
-		ErrorLog: slog.NewLogLogger(o.Logger.Handler(), slog.LevelDebug),
-	}
 	g.limited = o.Limit.WrapByPriority(g.serve)
 	return g, nil
 }
@@ -138,7 +124,7 @@ func (g *Gateway) serve(p rule.Priority) http.Handler {
 			// as soon as the answer begins, and the upstream would get a body with a hole.
 			_ = http.NewResponseController(w).EnableFullDuplex()
 		}
-		g.proxy.ServeHTTP(w, r)
+		x.forward(r)
 		x.ended = true
 	})
 }
@@ -171,86 +157,3 @@ func (g *Gateway) reject(x *exchange, r *http.Request) *answer {
 	}
 	return nil
 }
-
-// rewrite makes the request for the upstream, but for its address.
-func (g *Gateway) rewrite(p *httputil.ProxyRequest) {
-	x := exchangeOf(p.In.Context())
-	// Parameters that cannot be parsed go on as they are. Rules read the same query in
-	// the same way and leave them out; what an upstream makes of them is its affair.
-	p.Out.URL.RawQuery = p.In.URL.RawQuery
-	p.Out.URL.User = nil
-	p.Out.Trailer = nil // they would come after everything that was checked
-	h := p.Out.Header
-	if up := h["Upgrade"]; len(up) > 0 {
-		if x.upgrade = strings.EqualFold(up[0], "websocket"); !x.upgrade {
-			// Other protocols after an upgrade, such as h2c, could carry any number of requests
-			// that are not checked. A server may always decline an upgrade.
-			delete(h, "Upgrade")
-			delete(h, "Connection")
-		}
-	}
-	delete(h, "Http2-Settings")
-	delete(h, "Content-Length") // net/http writes its own; this one would only take room
-	g.peers.write(p.In, h, &x.forwarded)
-	via := g.via[10*p.In.ProtoMajor+p.In.ProtoMinor]
-	if via == nil {
-		via = g.via[11]
-	}
-	if before := h["Via"]; len(before) > 0 {
-		via = append(before[:len(before):len(before)], via[0])
-	}
-	h["Via"] = via
-	if p.Out.Body != nil {
-		x.body = &body{reader: p.Out.Body}
-		if g.options.MaxBody > 0 {
-			x.body.reader = http.MaxBytesReader(x.w, p.Out.Body, g.options.MaxBody)
-		}
-		p.Out.Body = x.body
-	}
-}
-
-// modifyResponse makes the headers about limits those of the gateway.
-func modifyResponse(res *http.Response) error {
-	x := exchangeOf(res.Request.Context())
-	x.header = time.Since(x.began)
-	if res.StatusCode == http.StatusSwitchingProtocols && !(x.upgrade && strings.EqualFold(res.Header.Get("Upgrade"), "websocket")) {
-		return errSwitched // ReverseProxy would reject it too, but leave the connection open
-	}
-	x.status = res.StatusCode
-	h := x.w.Header()
-	for name, values := range res.Header {
-		switch {
-		case aboutLimits(name):
-			delete(res.Header, name)
-		case name == "Content-Type" || x.upgrade:
-			// ReverseProxy has to look at it yet.
-		case h[name] == nil:
-			// Moved as it is, it costs nothing; ReverseProxy would copy it value by value.
-			h[name] = values
-			delete(res.Header, name)
-		}
-	}
-	return nil
-}
-
-// aboutLimits are the names that clients look at to learn about limits. An upstream's
-// own limits are not what limits them here. Retry-After is not among them.
-func aboutLimits(name string) bool {
-	return strings.HasPrefix(name, "X-Ratelimit") || strings.HasPrefix(name, "Ratelimit") || strings.HasPrefix(name, "X-Rate-Limit") || strings.HasPrefix(name, "Anthropic-Ratelimit")
-}
-
-// explainError answers for an upstream that did not.
-func explainError(_ http.ResponseWriter, r *http.Request, err error) {
-	x := exchangeOf(r.Context())
-	x.answer(x.explain(err), err)
-}
-
-// buffers are what bodies are copied by.
-type buffers struct{}
-
-const bufferSize = 32 << 10
-
-var pool = sync.Pool{New: func() any { return new([bufferSize]byte) }}
-
-func (buffers) Get() []byte  { return pool.Get().(*[bufferSize]byte)[:] }
-func (buffers) Put(b []byte) { pool.Put((*[bufferSize]byte)(b)) }

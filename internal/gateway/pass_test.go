@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -8,6 +9,7 @@ import (
 	"io"
 	"maps"
 	"math/rand/v2"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -172,6 +174,30 @@ func TestHeadersBack(t *testing.T) {
 	}
 	if o := b.outcome(); o.Status != 503 || o.Err != nil || o.Tries != 1 || o.Route != "/" || o.Header <= 0 || o.Took < o.Header {
 		t.Errorf("observed %+v", o)
+	}
+}
+
+// Trailers of an answer arrive, announced or not.
+func TestTrailers(t *testing.T) {
+	for _, c := range []struct{ announced, sent string }{
+		{"X-Sum", "X-Sum: 1"},
+		{"X-Sum, X-Time", "X-Sum: 1\r\nX-Time: 2"},
+		{"X-Sum", "X-Sum: 1\r\nX-Time: 2"},
+	} {
+		b := newStand(t, setup{}, rude(t, func(conn net.Conn, _ *bufio.Reader, _ *http.Request) {
+			io.WriteString(conn, "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\nTrailer: "+c.announced+"\r\n\r\n2\r\nok\r\n0\r\n"+c.sent+"\r\n\r\n")
+		}))
+		got := b.get("/")
+		var sent []string
+		for _, line := range strings.Split(c.sent, "\r\n") {
+			name, value, _ := strings.Cut(line, ": ")
+			if sent = append(sent, name); got.Trailer.Get(name) != value {
+				t.Errorf("%+v: %v", c, got.Trailer)
+			}
+		}
+		if got.body != "ok" || len(got.Trailer) != len(sent) {
+			t.Errorf("%+v: %q, %v", c, got.body, got.Trailer)
+		}
 	}
 }
 

@@ -132,6 +132,7 @@ func TestUnaskedSwitch(t *testing.T) {
 	const ask = "Connection: Upgrade\r\nUpgrade: "
 	for _, c := range []struct{ asked, answered string }{
 		{"", ""}, {"", ask + "websocket\r\n"}, {ask + "websocket\r\n", ask + "h2c\r\n"}, {ask + "websocket\r\n", ""},
+		{ask + "websocket\r\n", "Upgrade: websocket\r\n"},
 	} {
 		closed := make(chan struct{})
 		b := newStand(t, setup{}, rude(t, func(conn net.Conn, in *bufio.Reader, _ *http.Request) {

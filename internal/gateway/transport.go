@@ -6,7 +6,6 @@ import (
 	"errors"
 	"net"
 	"net/http"
-	"net/http/httptrace"
 	"time"
 
 	"github.com/weirhq/weir/internal/adaptive"
@@ -23,7 +22,7 @@ const maxHeaderBytes = 1 << 20
 // how long it may take to say so.
 const ping = 15 * time.Second
 
-// transport carries requests to upstreams. It is the Transport of the ReverseProxy.
+// transport carries requests to upstreams.
 type transport struct {
 	gateway *Gateway
 
@@ -67,19 +66,8 @@ func newTransport(g *Gateway, o *Options) *transport {
 	return t
 }
 
-// RoundTrip sends the request of an exchange to one of its route's upstreams, and to
-// another if that cannot be reached.
-func (t *transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	x := exchangeOf(req.Context())
-	hooks := httptrace.ContextClientTrace(req.Context()) // ReverseProxy's, of this request
-	x.inform, hooks.Got1xxResponse, hooks.GotConn = hooks.Got1xxResponse, x.got1xx, gotConn
-	res, err := t.send(x, req)
-	x.mu.Lock()
-	x.answered = true
-	x.mu.Unlock()
-	return res, err
-}
-
+// send sends the request of an exchange to one of its route's upstreams, and to another if that
+// cannot be reached.
 func (t *transport) send(x *exchange, req *http.Request) (*http.Response, error) {
 	var unreached error // or all were overloaded
 	for len(x.tried) < maxTries {

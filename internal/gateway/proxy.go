@@ -1,0 +1,194 @@
+package gateway
+
+import (
+	"io"
+	"maps"
+	"net/http"
+	"net/http/httptrace"
+	"net/textproto"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// forward sends the request to an upstream, and its answer to the client. httputil.ReverseProxy
+// does the same with several copies of the request and its headers; this one makes a request in
+// the memory of the exchange, whose headers are written once.
+func (x *exchange) forward(r *http.Request) {
+	if !x.prepare(r) {
+		x.answer(badUpgrade, nil)
+		return
+	}
+	x.trace.GotConn, x.trace.Got1xxResponse = gotConn, x.got1xx
+	x.Context = httptrace.WithClientTrace(x.Context, &x.trace)
+	res, err := x.gateway.transport.send(x, &x.out)
+	x.mu.Lock()
+	x.answered = true
+	x.mu.Unlock()
+	if err == nil {
+		x.header = time.Since(x.began)
+		if res.StatusCode != http.StatusSwitchingProtocols {
+			x.respond(res)
+			return
+		}
+		err = x.switchProtocols(res)
+	}
+	if err != nil {
+		x.answer(x.explain(err), err)
+	}
+}
+
+// prepare makes the request for the upstream, but for its address. It is false if the client asks
+// for a protocol that cannot be written.
+func (x *exchange) prepare(r *http.Request) bool {
+	g, out, in := x.gateway, &x.out, r.Header
+	*out = *r // and so the context
+	x.url = *r.URL
+	// Parameters that cannot be parsed go on as they are. Rules read the same query in
+	// the same way and leave them out; what an upstream makes of them is its affair.
+	x.url.User = nil
+	out.URL, out.Close = &x.url, false
+	out.Trailer = nil // they would come after everything that was checked
+
+	h := make(http.Header, len(in)+5)
+	out.Header = h
+	g.peers.write(r, h, &x.forwarded)
+	if hasToken(in["Te"], "trailers") {
+		h["Te"] = trailers
+	}
+	if up := in["Upgrade"]; len(up) > 0 && hasToken(in["Connection"], "upgrade") {
+		if strings.ContainsFunc(up[0], func(c rune) bool { return c < ' ' || c > '~' }) {
+			return false
+		}
+		// Other protocols after an upgrade, such as h2c, could carry any number of requests
+		// that are not checked. A server may always decline an upgrade.
+		if x.upgrade = strings.EqualFold(up[0], "websocket"); x.upgrade {
+			h["Connection"], h["Upgrade"] = upgrade, up[:1:1]
+		}
+	}
+	via := g.via[10*r.ProtoMajor+r.ProtoMinor]
+	if via == nil {
+		via = g.via[11]
+	}
+	if before := h["Via"]; len(before) > 0 {
+		via = append(slices.Clip(before), via[0])
+	}
+	h["Via"] = via
+	if _, said := h["User-Agent"]; !said {
+		h["User-Agent"] = none // net/http would write its own
+	}
+	switch {
+	case r.ContentLength == 0:
+		out.Body = nil
+	case out.Body != nil:
+		x.body = &x.bodyRoom
+		if x.body.reader = out.Body; g.options.MaxBody > 0 {
+			x.body.reader = http.MaxBytesReader(x.w, out.Body, g.options.MaxBody)
+		}
+		out.Body = x.body
+	}
+	return true
+}
+
+// Values of headers, which are shared and never changed.
+var (
+	trailers = []string{"trailers"}
+	upgrade  = []string{"Upgrade"}
+	none     = []string{""}
+)
+
+// got1xx passes on an answer before the answer. The headers about limits are not for it. A 100 is
+// not passed on: the server sends its own when the body is read, and a client would get two.
+func (x *exchange) got1xx(code int, header textproto.MIMEHeader) error {
+	if code == http.StatusContinue {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.answered {
+		return nil // the headers are no longer its to touch
+	}
+	h := x.w.Header()
+	kept := maps.Clone(h)
+	clear(h)
+	maps.Copy(h, http.Header(header))
+	x.w.WriteHeader(code)
+	clear(h)
+	maps.Copy(h, kept)
+	return nil
+}
+
+// respond sends an answer to the client. An answer that ends early ends the connection, so that the
+// client sees that it is not whole.
+func (x *exchange) respond(res *http.Response) {
+	x.status = res.StatusCode
+	h := x.w.Header()
+	copyBack(h, res.Header)
+	announced := len(res.Trailer)
+	if announced > 0 {
+		h.Add("Trailer", strings.Join(slices.Collect(maps.Keys(res.Trailer)), ", "))
+	}
+	x.w.WriteHeader(res.StatusCode)
+	err := x.copyBody(res)
+	_ = res.Body.Close() // now the trailers are there
+	if err != nil {
+		panic(http.ErrAbortHandler)
+	}
+	prefix := ""
+	if len(res.Trailer) != announced {
+		prefix = http.TrailerPrefix
+	}
+	for name, values := range res.Trailer {
+		h[prefix+name] = append(slices.Clip(h[prefix+name]), values...)
+	}
+}
+
+// copyBack copies the headers of an answer, but for those that are between two neighbours, and
+// those about limits, which are the gateway's.
+func copyBack(to, from http.Header) {
+	dropNamed(from, from["Connection"])
+	for name, values := range from {
+		switch before := to[name]; {
+		case isHop(name), aboutLimits(name):
+		case before == nil:
+			to[name] = values
+		default:
+			to[name] = append(slices.Clip(before), values...)
+		}
+	}
+}
+
+// copyBody copies the body of an answer. What has no length, or is a stream of events, is sent at
+// once, and so are its headers.
+func (x *exchange) copyBody(res *http.Response) error {
+	kind, _, _ := strings.Cut(res.Header.Get("Content-Type"), ";")
+	flush := func() error { return nil }
+	if res.ContentLength < 0 || strings.EqualFold(strings.TrimSpace(kind), "text/event-stream") {
+		flush = http.NewResponseController(x.w).Flush
+		_ = flush() // a client that has left shows when something is written
+	}
+	buffer := buffers.Get().(*[bufferSize]byte)
+	defer buffers.Put(buffer)
+	for {
+		n, err := res.Body.Read(buffer[:])
+		if n > 0 {
+			if _, err := x.w.Write(buffer[:n]); err != nil {
+				return err
+			}
+			_ = flush()
+		}
+		switch err {
+		case nil:
+		case io.EOF:
+			return nil
+		default:
+			return err
+		}
+	}
+}
+
+const bufferSize = 32 << 10
+
+// buffers are what bodies are copied by.
+var buffers = sync.Pool{New: func() any { return new([bufferSize]byte) }}
