@@ -183,6 +183,25 @@ func TestForeignKey(t *testing.T) {
 	}
 }
 
+// A request of which one key is not ours is an error, whatever its other ops are, and charges
+// none of them.
+func TestForeignKeyAmongOthers(t *testing.T) {
+	client := connect(t)
+	s := storeOn(t, client, Options{})
+	counts := weir.Op{Key: "k", Limit: weir.MustCompile("fixed_window 5/1d count_denied"), Cost: 1}
+	denied := weir.Op{Key: "k", Limit: weir.MustCompile("sliding_window 5/1d"), Cost: 6}
+	foreign := weir.Op{Key: "k", Limit: weir.MustCompile("token_bucket 5/1m"), Cost: 1}
+	run(t, client, "SADD", s.keyOf(&foreign), "m")
+	for _, ops := range [][]weir.Op{{counts, foreign}, {foreign, counts}, {denied, counts, foreign}, {counts, denied, foreign}} {
+		if _, err := s.Take(t.Context(), nil, ops...); err == nil || !strings.Contains(err.Error(), "did not write") {
+			t.Errorf("Take = %v", err)
+		}
+		if d, err := s.Peek(t.Context(), nil, counts); err != nil || d[0].Remaining != 5 {
+			t.Errorf("%+v %v", d, err)
+		}
+	}
+}
+
 // The scripts are there again after somebody has flushed them.
 func TestScriptFlush(t *testing.T) {
 	client := connect(t)

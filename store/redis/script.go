@@ -6,6 +6,7 @@ import (
 	"embed"
 	"encoding/hex"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/weirhq/weir"
@@ -18,7 +19,7 @@ var scriptFiles embed.FS
 
 // needs is what a script has to be able to do. Redis runs all of a script at every
 // call, its definitions too, so a call for token buckets should not pay for logs.
-type needs uint8
+type needs uint16
 
 const (
 	needBucket needs = 1 << iota
@@ -26,6 +27,7 @@ const (
 	needSlidingWindow
 	needSlidingLog
 	needSlidingBuckets
+	needMany    // requests to take several ops on different keys
 	needSeveral // requests of several ops, and peeks
 	needBack    // refunds
 	needHolds   // holds, and resets, which end their charges
@@ -62,21 +64,18 @@ var scripts = []*script{
 	{file: "held_bucket", form: singles, can: needBucket | needHolds},
 	{file: "held_fixed_window", form: singles, can: needFixedWindow | needHolds},
 	{file: "held_sliding_window", form: singles, can: needSlidingWindow | needHolds},
-	{file: "one_counters", can: needCounters},
+	{file: "many_counters", can: needMany | needCounters},
 	{file: "one_counters_log", can: needCounters | needSlidingLog},
 	{file: "one_counters_buckets", can: needCounters | needSlidingBuckets},
 	{file: "one_any", can: needAny},
-	{file: "several_bucket", can: needSeveral | needBucket},
-	{file: "several_fixed_window", can: needSeveral | needFixedWindow},
-	{file: "several_sliding_window", can: needSeveral | needSlidingWindow},
-	{file: "several_sliding_log", can: needSeveral | needSlidingLog},
-	{file: "several_sliding_buckets", can: needSeveral | needSlidingBuckets},
-	{file: "several_counters", can: needSeveral | needCounters},
-	{file: "several_counters_log", can: needSeveral | needCounters | needSlidingLog},
-	{file: "several_counters_buckets", can: needSeveral | needCounters | needSlidingBuckets},
-	{file: "several_any", can: needSeveral | needAny},
-	{file: "back_sliding_log", can: needSeveral | needBack | needSlidingLog},
-	{file: "back_counters_log", can: needSeveral | needBack | needCounters | needSlidingLog},
+	{file: "several_sliding_log", can: needMany | needSeveral | needSlidingLog},
+	{file: "several_sliding_buckets", can: needMany | needSeveral | needSlidingBuckets},
+	{file: "several_counters", can: needMany | needSeveral | needCounters},
+	{file: "several_counters_log", can: needMany | needSeveral | needCounters | needSlidingLog},
+	{file: "several_counters_buckets", can: needMany | needSeveral | needCounters | needSlidingBuckets},
+	{file: "several_any", can: needMany | needSeveral | needAny},
+	{file: "back_sliding_log", can: needMany | needSeveral | needBack | needSlidingLog},
+	{file: "back_counters_log", can: needMany | needSeveral | needBack | needCounters | needSlidingLog},
 	{file: "all", can: needAll &^ needHolds},
 	{file: "holds", can: needAll},
 }
@@ -139,11 +138,24 @@ func needsOf(c *check) needs {
 		n = needBack
 	case c.verb == refund || c.verb == renew:
 		n = needSeveral | needBack
-	case c.verb != take || len(c.ops) != 1:
+	case c.verb != take || len(c.ops) != 1 && !c.isPlain():
 		n = needSeveral
+	case len(c.ops) != 1:
+		n = needMany
 	}
 	for i := range c.ops {
 		n |= needOf[c.ops[i].Limit.Algorithm()]
 	}
 	return n
+}
+
+// isPlain reports whether no op of a check has to know of another, and each is charged only if
+// it fits.
+func (c *check) isPlain() bool {
+	for i, key := range c.keys {
+		if c.ops[i].Always || slices.Contains(c.keys[:i], key) {
+			return false
+		}
+	}
+	return true
 }

@@ -45,20 +45,20 @@ func TestScriptsAreTheFiles(t *testing.T) {
 		{"held_bucket", []string{"hold " + bucket, bucket}},
 		{"held_fixed_window", []string{fixed, "hold " + fixed}},
 		{"held_sliding_window", []string{"hold " + window}},
-		{"one_counters", []string{bucket, fixed}},
-		{"one_counters", []string{bucket, fixed, window}},
+		{"many_counters", []string{bucket, fixed}},
+		{"many_counters", []string{bucket, fixed, window}},
+		{"many_counters", []string{bucket + "+" + window, fixed}},
 		{"single_sliding_log", []string{log}},
 		{"single_sliding_log", []string{"back " + log, log}},
 		{"single_sliding_buckets", []string{sub}},
 		{"one_counters_log", []string{log, fixed}},
 		{"one_counters_buckets", []string{sub, fixed, bucket}},
 		{"one_any", []string{log, sub}},
-		{"several_bucket", []string{bucket + "+" + bucket}},
-		{"several_fixed_window", []string{fixed + "+" + fixed, fixed}},
-		{"several_sliding_window", []string{window + "+" + window}},
+		{"several_counters", []string{bucket + "+" + bucket}},
+		{"several_counters", []string{fixed + "+" + fixed, fixed}},
 		{"several_sliding_log", []string{log + "+" + log}},
 		{"several_sliding_buckets", []string{sub + "+" + sub}},
-		{"several_counters", []string{bucket + "+" + window}},
+		{"several_counters", []string{"peek " + bucket + "+" + window}},
 		{"several_counters_log", []string{log, fixed + "+" + fixed}},
 		{"several_counters_buckets", []string{sub + "+" + fixed}},
 		{"several_any", []string{log + "+" + sub}},
@@ -72,7 +72,7 @@ func TestScriptsAreTheFiles(t *testing.T) {
 		var batch []*check
 		for _, limits := range c.requests {
 			check := s.newCheck(take, 0)
-			for word, verb := range map[string]verb{"hold ": reserve, "back ": refund, "reset ": reset} {
+			for word, verb := range map[string]verb{"peek ": peek, "hold ": reserve, "back ": refund, "reset ": reset} {
 				if text, is := strings.CutPrefix(limits, word); is {
 					limits, check.verb = text, verb
 				}

@@ -104,6 +104,66 @@ func testBatches(t *testing.T, steps int) {
 	}
 }
 
+// The same with requests of several ops: of different algorithms and keys or the same, of which
+// some are only looked at, some count denials, and some are charged in any case.
+func TestBatchOfSeveralIsASequence(t *testing.T) {
+	now := weir.Micros(1_790_000_000_000_000)
+	clock := func() weir.Micros { return now }
+	s := storeOn(t, connect(t), Options{Clock: clock})
+	reference := memory.New(memory.Options{Clock: clock})
+	var limits []*weir.Compiled
+	for _, text := range []string{
+		"token_bucket 60/1m", "token_bucket 50/1h", "leaky_bucket 70/1m burst 50 shape", "fixed_window 60/1m", "fixed_window 30/1s count_denied",
+		"sliding_window 60/1m", "sliding_window 40/1m count_denied", "fixed_window 90/2m count_denied", "50/day zone Europe/Berlin", "sliding_log 60/1m",
+	} {
+		limits = append(limits, weir.MustCompile(text))
+	}
+	random := rand.New(rand.NewPCG(3, 4))
+	files, denied := map[string]int{}, 0
+	for step := range 600 {
+		some := limits[:1+random.IntN(len(limits))]
+		same := random.IntN(4) == 0
+		var batch []*check
+		var want [][]weir.Decision
+		for range 1 + random.IntN(15) {
+			var ops []weir.Op
+			for n := range 1 + random.IntN(4) {
+				op := weir.Op{Key: fmt.Sprint("k", random.IntN(2)), Limit: some[random.IntN(len(some))], Cost: 1 + random.Int64N(3)*random.Int64N(8), Leave: random.Int64N(3)}
+				if !same {
+					op.Key = fmt.Sprint(n, op.Key)
+				}
+				op.Look = n > 0 && random.IntN(5) == 0
+				if random.IntN(5) == 0 {
+					op.MaxDelay = time.Duration(random.Int64N(60)) * time.Second
+				}
+				ops = append(ops, op)
+			}
+			if random.IntN(50) == 0 {
+				for i := range ops {
+					ops[i].Always, ops[i].Look = true, false
+				}
+			}
+			batch = append(batch, s.checkOf(verbFor(take, ops), ops))
+			want = append(want, testcall.Must(reference.Take(t.Context(), nil, ops...))(t))
+		}
+		r := newRequest(batch)
+		testcall.OK(t, s.call(r))
+		files[scriptOf[r.form][r.needs].file]++
+		for i, c := range batch {
+			if !weir.Allowed(want[i]) && len(c.ops) > 1 {
+				denied++
+			}
+			if c.err != nil || !slices.Equal(c.decisions, want[i]) {
+				t.Fatalf("step %d, request %d of %d: %+v %v, want %+v", step, i, len(batch), c.decisions, c.err, want[i])
+			}
+		}
+		now += weir.Micros(random.Int64N(20_000_000))
+	}
+	if files["many_counters"] < 100 || files["several_counters"] < 50 || files["several_counters_log"] < 10 || denied < 500 {
+		t.Errorf("not enough was tried: %v, %d denied", files, denied)
+	}
+}
+
 // The same with holds among them: on the same key and on others, settled twice in a call, too
 // late, and with too many open ones for one write.
 func TestBatchOfHoldsIsASequence(t *testing.T) {

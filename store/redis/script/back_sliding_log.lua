@@ -65,6 +65,13 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
+-- The state of a key while it is read or written, and what all scripts begin with.
+
+local oldFresh, oldA, oldB -- as far as it is charged
+local changed -- whether it has been
+local foreign -- whether it holds something else
+local expires -- when Redis forgets it
+
 -- What is remembered of each key of this call, by its number in KEYS: three whole
 -- numbers, which in Redis are seven bytes each and followed by when the key expires. Behind
 -- them sub-windows have a tail of more such numbers, and others their open holds. Logs are
@@ -1070,9 +1077,9 @@ end
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
+local i = 2
 input = cmsgpack.unpack(ARGV[1])
 now = input[1]
-local i = 2
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0
 if isTest then
@@ -1083,26 +1090,26 @@ else
 end
 if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
-
-local SLIDING_LOG = 4
 limits = {}
-local logs = 0
-local count = input[i]
-i = i + 1
-for l = 1, count do
+for l = 1, input[i] do
+  local at = i + 11 * l - 10
   limits[l] = {
-    algorithm = ALGORITHM[input[i]], isLog = input[i] == SLIDING_LOG, n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
-    shape = input[i + 4] == 1, countDenied = input[i + 5] == 1,
-    rate = input[i + 6], p = input[i + 7], full = input[i + 8],
-    width = input[i + 9], buckets = input[i + 10],
+    kind = input[at], n = input[at + 1], period = input[at + 2], capacity = input[at + 3], shape = input[at + 4] == 1,
+    countDenied = input[at + 5] == 1, rate = input[at + 6], p = input[at + 7], full = input[at + 8], width = input[at + 9],
+    buckets = input[at + 10],
   }
-  if input[i] == SLIDING_LOG then logs = logs + 1 end
-  i = i + 11
+end
+i = i + 1 + 11 * input[i]
+local SLIDING_LOG = 4
+local logs = 0
+for _, limit in ipairs(limits) do
+  limit.algorithm, limit.isLog = ALGORITHM[limit.kind], limit.kind == SLIDING_LOG
+  if limit.isLog then logs = logs + 1 end
 end
 
 -- Holds have other keys, too.
 if #KEYS > 1 and not holding then
-  if logs == count then
+  if logs == #limits then
     loadLogs()
   elseif not TAIL and not LOG then
     loadAll()

@@ -65,13 +65,16 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
--- Every request is of one op. So the state of the one key and the numbers of the one
--- limit that are being looked at are locals, and not in tables as in the other scripts.
+-- The state of a key while it is read or written, and what all scripts begin with.
 
-local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
+local oldFresh, oldA, oldB -- as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+
+-- Every request is of one op. So the state of the one key and the numbers of the one
+-- limit that are being looked at are locals, and not in tables as in the other scripts.
+
 local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
@@ -192,13 +195,20 @@ while first <= last do
   i = i + 11
   for key = first, following - 1 do
     local head = values[key]
-    -- What MGET does not find may be something foreign, too.
-    head = head or pcall('GETRANGE', KEYS[key], '0', '27')
-    foreign = type(head) == 'table'
-    oldFresh, oldA, oldB, expires, changed = 0, 0, 0, 0, false
+    foreign = false
+    changed = false
+    if not head then -- it may be something foreign
+      head = pcall('GETRANGE', KEYS[key], '0', '27')
+      foreign = type(head) == 'table'
+    end
     if not foreign and #head >= HEAD then
       oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
       foreign = oldFresh >= EXACT
+    else
+      oldFresh = 0
+      oldA = 0
+      oldB = 0
+      expires = 0
     end
     text = not foreign and head
     -- A text that is damaged counts as none.
@@ -287,7 +297,8 @@ while first <= last do
             at = now
             old = oldFresh
             if at < old then
-              fresh, a = old, oldA
+              fresh = old
+              a = oldA
             elseif c_period > 0 then
               fresh, a = at - at % c_period + c_period, 0
             else -- of the calendar: where the period before ends, the present one and the next
@@ -328,7 +339,10 @@ while first <= last do
               units = max(0, min(units, cost))
               charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
               if charged then
-                nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+                nextFresh = fresh
+                nextA = a + units
+                nextB = 0
+                if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
               end
               if not allowed then
                 if charged then fresh, a, b = nextFresh, nextA, nextB end
@@ -340,11 +354,17 @@ while first <= last do
               end
             elseif allowed then
               units = cost
-              nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+              nextFresh = fresh
+              nextA = a + units
+              nextB = 0
+              if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
               remaining = free - cost
             elseif c_countDenied then
               units = min(cost, c_capacity)
-              nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+              nextFresh = fresh
+              nextA = a + units
+              nextB = 0
+              if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
               charged, remaining = true, max(0, free - units)
               if retry ~= NEVER then
                 fresh, a, b = nextFresh, nextA, nextB
@@ -377,7 +397,8 @@ while first <= last do
         at = now
         old = oldFresh
         if at < old then
-          fresh, a = old, oldA
+          fresh = old
+          a = oldA
         elseif c_period > 0 then
           fresh, a = at - at % c_period + c_period, 0
         else -- of the calendar: where the period before ends, the present one and the next
@@ -418,7 +439,10 @@ while first <= last do
           units = max(0, min(units, cost))
           charged, excess, remaining, delay = units > 0, cost - units, max(0, free - units), 0
           if charged then
-            nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+            nextFresh = fresh
+            nextA = a + units
+            nextB = 0
+            if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
           end
           if not allowed then
             if charged then fresh, a, b = nextFresh, nextA, nextB end
@@ -430,11 +454,17 @@ while first <= last do
           end
         elseif allowed then
           units = cost
-          nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+          nextFresh = fresh
+          nextA = a + units
+          nextB = 0
+          if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
           remaining = free - cost
         elseif c_countDenied then
           units = min(cost, c_capacity)
-          nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+          nextFresh = fresh
+          nextA = a + units
+          nextB = 0
+          if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
           charged, remaining = true, max(0, free - units)
           if retry ~= NEVER then
             fresh, a, b = nextFresh, nextA, nextB

@@ -53,7 +53,8 @@ func TestNothingIsLeftOver(t *testing.T) {
 func TestBlocks(t *testing.T) {
 	for _, c := range []struct{ features, has, hasNot string }{
 		{"columns bucket", "free = (room - room % c.p) / c.p", "local function judge"},
-		{"columns bucket", "nextA, nextB = a + units * c.p, b", "c.algorithm"},
+		{"columns bucket", "nextA = a + units * c.p", "c.algorithm"},
+		{"many bucket fixed_window", "elseif kind == 2 then", "c.algorithm"},
 		{"columns bucket fixed_window", "c.algorithm.look()", "local function judge"},
 		{"columns bucket several", "local function judge()", "c.algorithm.look()"},
 		{"columns sliding_log", "pages().keepUnits(kept)", "hold()"},

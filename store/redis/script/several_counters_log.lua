@@ -106,6 +106,13 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
+-- The state of a key while it is read or written, and what all scripts begin with.
+
+local oldFresh, oldA, oldB -- as far as it is charged
+local changed -- whether it has been
+local foreign -- whether it holds something else
+local expires -- when Redis forgets it
+
 -- What is remembered of each key of this call, by its number in KEYS: three whole
 -- numbers, which in Redis are seven bytes each and followed by when the key expires. Behind
 -- them sub-windows have a tail of more such numbers, and others their open holds. Logs are
@@ -630,14 +637,16 @@ local function look0()
     local drained = (at - last) * rate -- less precise above 2^53, but then it is all
     if drained >= level then level = 0 else level = level - drained end
   end
-  a, b = level, c.n
+  a = level
+  b = c.n
   local room = c.full - level
   free = (room - room % c.p) / c.p
 end
 
 local function charge0()
   local rate = c.rate
-  nextA, nextB = a + units * c.p, b
+  nextA = a + units * c.p
+  nextB = b
   local rest = nextA % rate
   nextFresh = (nextA - rest) / rate + at
   if rest > 0 then nextFresh = nextFresh + 1 end
@@ -662,7 +671,8 @@ ALGORITHM[1] = { look = look0, charge = charge0, room = room0, wait = wait0, hol
 
 local function look2()
   if at < old then
-    fresh, a = old, A[k]
+    fresh = old
+    a = A[k]
   elseif c.period > 0 then
     fresh, a = at - at % c.period + c.period, 0
   else -- of the calendar: where the period before ends, the present one and the next
@@ -672,7 +682,10 @@ local function look2()
 end
 
 local function charge2()
-  nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+  nextFresh = fresh
+  nextA = a + units
+  nextB = 0
+  if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
 end
 
 local function room2()
@@ -714,7 +727,9 @@ end
 
 local function charge3()
   local period = c.period
-  nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
+  nextA = a + units
+  nextB = b
+  if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
   nextFresh = at - at % period + period + faded(period, nextA, 0)
 end
 
@@ -1112,9 +1127,9 @@ end
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
+local i = 2
 input = cmsgpack.unpack(ARGV[1])
 now = input[1]
-local i = 2
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0
 if isTest then
@@ -1125,26 +1140,26 @@ else
 end
 if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
 out[1], length = now, 1
-
-local SLIDING_LOG = 4
 limits = {}
-local logs = 0
-local count = input[i]
-i = i + 1
-for l = 1, count do
+for l = 1, input[i] do
+  local at = i + 11 * l - 10
   limits[l] = {
-    algorithm = ALGORITHM[input[i]], isLog = input[i] == SLIDING_LOG, n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
-    shape = input[i + 4] == 1, countDenied = input[i + 5] == 1,
-    rate = input[i + 6], p = input[i + 7], full = input[i + 8],
-    width = input[i + 9], buckets = input[i + 10],
+    kind = input[at], n = input[at + 1], period = input[at + 2], capacity = input[at + 3], shape = input[at + 4] == 1,
+    countDenied = input[at + 5] == 1, rate = input[at + 6], p = input[at + 7], full = input[at + 8], width = input[at + 9],
+    buckets = input[at + 10],
   }
-  if input[i] == SLIDING_LOG then logs = logs + 1 end
-  i = i + 11
+end
+i = i + 1 + 11 * input[i]
+local SLIDING_LOG = 4
+local logs = 0
+for _, limit in ipairs(limits) do
+  limit.algorithm, limit.isLog = ALGORITHM[limit.kind], limit.kind == SLIDING_LOG
+  if limit.isLog then logs = logs + 1 end
 end
 
 -- Holds have other keys, too.
 if #KEYS > 1 and not holding then
-  if logs == count then
+  if logs == #limits then
     loadLogs()
   elseif not TAIL and not LOG then
     loadAll()

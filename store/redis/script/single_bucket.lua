@@ -106,13 +106,16 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
--- Every request is of one op. So the state of the one key and the numbers of the one
--- limit that are being looked at are locals, and not in tables as in the other scripts.
+-- The state of a key while it is read or written, and what all scripts begin with.
 
-local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
+local oldFresh, oldA, oldB -- as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+
+-- Every request is of one op. So the state of the one key and the numbers of the one
+-- limit that are being looked at are locals, and not in tables as in the other scripts.
+
 local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
@@ -163,13 +166,20 @@ while first <= last do
   i = i + 12
   for key = first, following - 1 do
     local head = heads[key]
-    -- What MGET does not find may be something foreign, too.
-    head = head or pcall('GETRANGE', KEYS[key], '0', '27')
-    foreign = type(head) == 'table'
-    oldFresh, oldA, oldB, expires, changed = 0, 0, 0, 0, false
+    foreign = false
+    changed = false
+    if not head then -- it may be something foreign
+      head = pcall('GETRANGE', KEYS[key], '0', '27')
+      foreign = type(head) == 'table'
+    end
     if not foreign and #head >= HEAD then
       oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
       foreign = oldFresh >= EXACT
+    else
+      oldFresh = 0
+      oldA = 0
+      oldB = 0
+      expires = 0
     end
     local count, each = input[i], false
     i = i + 1
@@ -209,7 +219,8 @@ while first <= last do
             local drained = (at - last) * rate -- less precise above 2^53, but then it is all
             if drained >= level then level = 0 else level = level - drained end
           end
-          a, b = level, c_n
+          a = level
+          b = c_n
           local room = c_full - level
           free = (room - room % c_p) / c_p
         end
@@ -253,7 +264,8 @@ while first <= last do
           if charged then
             do -- charge
               local rate = c_rate
-              nextA, nextB = a + units * c_p, b
+              nextA = a + units * c_p
+              nextB = b
               local rest = nextA % rate
               nextFresh = (nextA - rest) / rate + at
               if rest > 0 then nextFresh = nextFresh + 1 end
@@ -271,7 +283,8 @@ while first <= last do
           units = cost
           do -- charge
             local rate = c_rate
-            nextA, nextB = a + units * c_p, b
+            nextA = a + units * c_p
+            nextB = b
             local rest = nextA % rate
             nextFresh = (nextA - rest) / rate + at
             if rest > 0 then nextFresh = nextFresh + 1 end
@@ -281,7 +294,8 @@ while first <= last do
           units = min(cost, c_capacity)
           do -- charge
             local rate = c_rate
-            nextA, nextB = a + units * c_p, b
+            nextA = a + units * c_p
+            nextB = b
             local rest = nextA % rate
             nextFresh = (nextA - rest) / rate + at
             if rest > 0 then nextFresh = nextFresh + 1 end

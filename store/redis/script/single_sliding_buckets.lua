@@ -65,13 +65,16 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
--- Every request is of one op. So the state of the one key and the numbers of the one
--- limit that are being looked at are locals, and not in tables as in the other scripts.
+-- The state of a key while it is read or written, and what all scripts begin with.
 
-local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
+local oldFresh, oldA, oldB -- as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+
+-- Every request is of one op. So the state of the one key and the numbers of the one
+-- limit that are being looked at are locals, and not in tables as in the other scripts.
+
 local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 

@@ -106,13 +106,16 @@ local function ttl(expires)
   return format('%d', max(1, divUp(expires - now, 1000)))
 end
 
--- Every request is of one op. So the state of the one key and the numbers of the one
--- limit that are being looked at are locals, and not in tables as in the other scripts.
+-- The state of a key while it is read or written, and what all scripts begin with.
 
-local oldFresh, oldA, oldB -- the state of the key, as far as it is charged
+local oldFresh, oldA, oldB -- as far as it is charged
 local changed -- whether it has been
 local foreign -- whether it holds something else
 local expires -- when Redis forgets it
+
+-- Every request is of one op. So the state of the one key and the numbers of the one
+-- limit that are being looked at are locals, and not in tables as in the other scripts.
+
 local name -- of the key, where there is more than the state
 local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_width, c_buckets
 
@@ -164,13 +167,20 @@ while first <= last do
   i = i + 12
   for key = first, following - 1 do
     local head = heads[key]
-    -- What MGET does not find may be something foreign, too.
-    head = head or pcall('GETRANGE', KEYS[key], '0', '27')
-    foreign = type(head) == 'table'
-    oldFresh, oldA, oldB, expires, changed = 0, 0, 0, 0, false
+    foreign = false
+    changed = false
+    if not head then -- it may be something foreign
+      head = pcall('GETRANGE', KEYS[key], '0', '27')
+      foreign = type(head) == 'table'
+    end
     if not foreign and #head >= HEAD then
       oldFresh, oldA, oldB, expires = unpack('>I7I7I7I7', head)
       foreign = oldFresh >= EXACT
+    else
+      oldFresh = 0
+      oldA = 0
+      oldB = 0
+      expires = 0
     end
     local count, each = input[i], false
     i = i + 1
@@ -253,7 +263,9 @@ while first <= last do
           if charged then
             do -- charge
               local period = c_period
-              nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
+              nextA = a + units
+              nextB = b
+              if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
               nextFresh = at - at % period + period + faded(period, nextA, 0)
             end
           end
@@ -277,7 +289,9 @@ while first <= last do
           units = cost
           do -- charge
             local period = c_period
-            nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
+            nextA = a + units
+            nextB = b
+            if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
             nextFresh = at - at % period + period + faded(period, nextA, 0)
           end
           remaining = free - cost
@@ -285,7 +299,9 @@ while first <= last do
           units = min(cost, c_capacity)
           do -- charge
             local period = c_period
-            nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
+            nextA = a + units
+            nextB = b
+            if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
             nextFresh = at - at % period + period + faded(period, nextA, 0)
           end
           charged, remaining = true, max(0, free - units)

@@ -25,13 +25,15 @@ if at < old and B[k] > 0 then
   local drained = (at - last) * rate -- less precise above 2^53, but then it is all
   if drained >= level then level = 0 else level = level - drained end
 end
-a, b = level, c.n
+a = level
+b = c.n
 local room = c.full - level
 free = (room - room % c.p) / c.p
 
 --: charge
 local rate = c.rate
-nextA, nextB = a + units * c.p, b
+nextA = a + units * c.p
+nextB = b
 local rest = nextA % rate
 nextFresh = (nextA - rest) / rate + at
 if rest > 0 then nextFresh = nextFresh + 1 end

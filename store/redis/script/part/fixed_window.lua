@@ -2,7 +2,8 @@
 
 --: look
 if at < old then
-  fresh, a = old, A[k]
+  fresh = old
+  a = A[k]
 elseif c.period > 0 then
   fresh, a = at - at % c.period + c.period, 0
 else -- of the calendar: where the period before ends, the present one and the next
@@ -11,7 +12,10 @@ end
 free = c.n - a
 
 --: charge
-nextFresh, nextA, nextB = fresh, debt and a + units or max(a, min(a + units, MAX_UNITS)), 0
+nextFresh = fresh
+nextA = a + units
+nextB = 0
+if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
 
 --: room
 units = min(11 * c.n, EXACT / 2) - a

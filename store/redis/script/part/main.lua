@@ -10,39 +10,19 @@
 -- writes for each op. Requests come one after the other, as if they were calls of
 -- their own.
 
-input = cmsgpack.unpack(ARGV[1])
-now = input[1]
 local i = 2
-if now < 0 then now, i = -1 - now, 4 end
-isTest = now > 0
-if isTest then
-  now = now - 1 -- so that tests can begin at 0
-else
-  local t = call('TIME')
-  now = t[1] * 1000000 + t[2]
-end
-if i > 2 and (now < input[2] or now >= input[3]) then return cmsgpack.pack({ now }) end
-out[1], length = now, 1
-
+--> begin
+--> readLimits
 local SLIDING_LOG = 4
-limits = {}
 local logs = 0
-local count = input[i]
-i = i + 1
-for l = 1, count do
-  limits[l] = {
-    algorithm = ALGORITHM[input[i]], isLog = input[i] == SLIDING_LOG, n = input[i + 1], period = input[i + 2], capacity = input[i + 3],
-    shape = input[i + 4] == 1, countDenied = input[i + 5] == 1,
-    rate = input[i + 6], p = input[i + 7], full = input[i + 8],
-    width = input[i + 9], buckets = input[i + 10],
-  }
-  if input[i] == SLIDING_LOG then logs = logs + 1 end
-  i = i + 11
+for _, limit in ipairs(limits) do
+  limit.algorithm, limit.isLog = ALGORITHM[limit.kind], limit.kind == SLIDING_LOG
+  if limit.isLog then logs = logs + 1 end
 end
 
 -- Holds have other keys, too.
 if #KEYS > 1 and not holding then
-  if logs == count then
+  if logs == #limits then
     loadLogs()
   elseif not TAIL and not LOG then
     loadAll()

@@ -27,7 +27,9 @@ free = c.n - mulDiv(b, period - at % period, period) - a
 
 --: charge
 local period = c.period
-nextA, nextB = debt and a + units or max(a, min(a + units, MAX_UNITS)), b
+nextA = a + units
+nextB = b
+if nextA > MAX_UNITS and not debt then nextA = max(a, MAX_UNITS) end
 nextFresh = at - at % period + period + faded(period, nextA, 0)
 
 --: room
