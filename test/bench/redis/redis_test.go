@@ -3,6 +3,7 @@ package redis
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -132,11 +133,19 @@ func TestRunAndReport(t *testing.T) {
 			t.Errorf("%s is in the summary %d times", c.Name, got)
 		}
 	}
-	if got := strings.Count(tables.String(), "| met ") + strings.Count(tables.String(), "| missed "); got != 8 {
-		t.Errorf("%d verdicts on 8 aims", got)
+	if want := len(few) * len(measuredAmongFew); len(results.Few) != want {
+		t.Errorf("%d figures of few callers, want %d", len(results.Few), want)
 	}
-	if lines := bytes.Count(raw.Bytes(), []byte("\n")); lines != len(results.Figures)+len(results.Sizes) {
-		t.Errorf("%d raw lines for %d figures", lines, len(results.Figures)+len(results.Sizes))
+	for _, callers := range []int{1, 2, 4, 8, 32} {
+		if !strings.Contains(tables.String(), fmt.Sprintf("\n| %-7d | ", callers)) {
+			t.Errorf("there is no row for %d callers", callers)
+		}
+	}
+	if got := strings.Count(tables.String(), "| met ") + strings.Count(tables.String(), "| missed "); got != 16 {
+		t.Errorf("%d verdicts on 16 aims", got)
+	}
+	if lines, want := bytes.Count(raw.Bytes(), []byte("\n")), len(results.Figures)+len(results.Few)+len(results.Sizes); lines != want {
+		t.Errorf("%d raw lines for %d figures", lines, want)
 	}
 	var line struct {
 		Go, Redis string
@@ -159,7 +168,7 @@ func TestFiguresCompareWithTheOrdinaryWay(t *testing.T) {
 		}
 	}
 	verdicts := map[string]string{}
-	for _, a := range aims(got) {
+	for _, a := range aims(got, nil) {
 		verdicts[a.What] = a.Verdict()
 	}
 	if len(verdicts) != 2 || verdicts["10 keys: time × INCR"] != "missed" || verdicts["10 keys: time × redis_rate"] != "met" {
@@ -180,7 +189,7 @@ func TestAims(t *testing.T) {
 		{Contestant: theirs, Scenario: alone, P50: 40},
 	}
 	var b strings.Builder
-	if err := writeAims(&b, measured); err != nil {
+	if err := writeAims(&b, measured, []Figure{{Contestant: ours, Scenario: Scenario{10_000, true, 4}, ToIncr: 1.2, ToRedisRate: 1.1}, {Contestant: theirs, Scenario: Scenario{10_000, true, 4}}}); err != nil {
 		t.Fatal(err)
 	}
 	want := `
@@ -193,6 +202,8 @@ func TestAims(t *testing.T) {
 | 10 000 keys: time on go-redis × on its own client |    1.50 |     1.60 | missed  |
 | 1 key: time × INCR                                |    0.60 |     0.61 | missed  |
 | one caller: p50 × redis_rate's                    |    1.10 |     1.07 | met     |
+| 4 callers: time × INCR                            |    1.30 |     1.20 | met     |
+| 4 callers: time × redis_rate                      |    1.00 |     1.10 | missed  |
 `
 	if b.String() != want {
 		t.Errorf("got %s", b.String())

@@ -8,6 +8,7 @@ import (
 
 	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/table"
+	"github.com/weirhq/weir/test/bench/peers"
 )
 
 const heading = `µs: wall time by checks, of all callers together; median of the rounds.
@@ -25,10 +26,40 @@ func (r Results) WriteTables(w io.Writer, m machine.Description) error {
 			return err
 		}
 	}
+	if err := r.writeFew(w); err != nil {
+		return err
+	}
 	if err := writeSizes(w, r.Sizes); err != nil {
 		return err
 	}
-	return writeAims(w, r.Figures)
+	return writeAims(w, r.Figures, r.Few)
+}
+
+// writeFew writes how the time changes from one caller to many.
+func (r Results) writeFew(w io.Writer) error {
+	all := slices.Concat(r.Figures, r.Few)
+	first := r.Figures[0].Scenario
+	same := func(sc Scenario) bool { return sc.Keys == first.Keys && sc.Allowed == first.Allowed }
+	var callers []int
+	for _, f := range all {
+		if same(f.Scenario) && !slices.Contains(callers, f.Scenario.Callers) {
+			callers = append(callers, f.Scenario.Callers)
+		}
+	}
+	slices.Sort(callers)
+	var rows [][]string
+	for _, n := range callers {
+		sc := Scenario{first.Keys, first.Allowed, n}
+		row := []string{fmt.Sprint(n)}
+		for _, name := range measuredAmongFew {
+			row = append(row, fmt.Sprintf("%.2f", of(all, sc, name).Median))
+		}
+		f := of(all, sc, peers.WeirHeadline)
+		rows = append(rows, append(row, fmt.Sprintf("%.2f", f.ToIncr), fmt.Sprintf("%.2f", f.ToRedisRate)))
+	}
+	fmt.Fprintf(w, "\n## from one caller to many: %s, %s\n\n", table.Things(first.Keys, "key"), first.Allowed)
+	header := append([]string{"callers"}, measuredAmongFew...)
+	return table.Write(w, append(header, "× INCR", "× redis_rate"), rows)
 }
 
 func scenarios(figures []Figure) []Scenario {
@@ -88,7 +119,7 @@ func whole(x float64) string { return fmt.Sprintf("%.0f", x) }
 // JSON, each of which stands for itself.
 func (r Results) WriteRaw(w io.Writer, m machine.Description) error {
 	out := json.NewEncoder(w)
-	for _, f := range r.Figures {
+	for _, f := range slices.Concat(r.Figures, r.Few) {
 		if err := out.Encode(struct {
 			Kind string `json:"kind"`
 			Figure

@@ -11,6 +11,7 @@ package redis
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"testing"
 	"time"
 
@@ -32,7 +33,11 @@ type Options struct {
 	WarmUp  time.Duration // how long each asks before the first one
 }
 
-// Full takes about three minutes, on any machine: it is time that is given out.
+// few are the numbers of callers between one and many. There, the question is only whether
+// callers wait for each other's call.
+var few = []int{2, 4, 8, 32}
+
+// Full takes about four minutes, on any machine: it is time that is given out.
 var Full = Options{
 	Keys: 10_000, Callers: peers.Callers,
 	Rounds: 5, Round: 500 * time.Millisecond, WarmUp: 100 * time.Millisecond,
@@ -64,6 +69,7 @@ type Figure struct {
 type Results struct {
 	Redis   string // the server's version
 	Figures []Figure
+	Few     []Figure // of few callers, and not of all contestants
 	Sizes   []Size
 }
 
@@ -74,6 +80,7 @@ type suite struct {
 	server      server
 	contestants []peers.Contestant
 	figures     []Figure
+	few         []Figure
 	done, total int
 }
 
@@ -82,31 +89,33 @@ type stage struct {
 	keys    int
 	allowed peers.Outcome
 	callers []int
+	few     []int // of the yardstick, redis_rate and the headline
 }
 
 func (o Options) stages() []stage {
 	return []stage{
-		{o.Keys, peers.Allowed, []int{o.Callers, 1}},
-		{1, peers.Allowed, []int{o.Callers}},
-		{1, peers.Denied, []int{o.Callers}},
+		{o.Keys, peers.Allowed, []int{o.Callers, 1}, few},
+		{1, peers.Allowed, []int{o.Callers}, nil},
+		{1, peers.Denied, []int{o.Callers}, nil},
 	}
 }
 
 // Run measures all contestants on a Redis, which it empties time and again.
 func Run(t testing.TB, on *testredis.Server, o Options, progress command.Progress) Results {
 	s := &suite{Options: o, TB: t, progress: progress, server: server{on}, contestants: peers.OnRedis(on.Addr)}
-	scenarios := 0
+	s.total = len(s.contestants)
 	for _, st := range o.stages() {
-		scenarios += len(st.callers)
+		s.total += o.Rounds * (len(s.contestants)*len(st.callers) + len(measuredAmongFew)*len(st.few))
 	}
-	s.total = len(s.contestants) * (1 + scenarios*o.Rounds)
 	sizes := s.sizes()
 	for _, st := range o.stages() {
 		s.run(st)
 	}
 	s.server.empty()
-	return Results{testcall.Must(on.Info("server", "redis_version"))(t), s.figures, sizes}
+	return Results{testcall.Must(on.Info("server", "redis_version"))(t), s.figures, s.few, sizes}
 }
+
+var measuredAmongFew = []string{peers.RawIncr, peers.RedisRate, peers.WeirHeadline}
 
 // run sets everybody up on an empty server, and measures each scenario.
 func (s *suite) run(st stage) {
@@ -120,7 +129,17 @@ func (s *suite) run(st stage) {
 		s.fill(limiters[i], keys, st.allowed)
 	}
 	for _, callers := range st.callers {
-		s.measure(Scenario{st.keys, st.allowed, callers}, limiters, keys)
+		s.figures = append(s.figures, s.measure(Scenario{st.keys, st.allowed, callers}, s.contestants, limiters, keys)...)
+	}
+	var contestants []peers.Contestant
+	var some []peers.Limiter
+	for i, c := range s.contestants {
+		if slices.Contains(measuredAmongFew, c.Name) {
+			contestants, some = append(contestants, c), append(some, limiters[i])
+		}
+	}
+	for _, callers := range st.few {
+		s.few = append(s.few, s.measure(Scenario{st.keys, st.allowed, callers}, contestants, some, keys)...)
 	}
 }
 
@@ -144,14 +163,14 @@ func (s *suite) fill(l peers.Limiter, keys []string, allowed peers.Outcome) {
 	})
 }
 
-func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) {
+func (s *suite) measure(sc Scenario, contestants []peers.Contestant, limiters []peers.Limiter, keys []string) []Figure {
 	walks := clients.Walks(sc.Callers, sc.Keys, walkLen)
 	s.report(sc.String())
 	one := func(i int, length time.Duration) (round, error) {
 		runtime.GC()
 		r, err := runRound(s.server, limiters[i], keys, walks, length, sc.Allowed)
 		if err != nil {
-			return round{}, fmt.Errorf("%s, %s: %w", s.contestants[i].Name, sc, err)
+			return round{}, fmt.Errorf("%s, %s: %w", contestants[i].Name, sc, err)
 		}
 		return r, nil
 	}
@@ -164,7 +183,7 @@ func (s *suite) measure(sc Scenario, limiters []peers.Limiter, keys []string) {
 		s.done++
 		return one(i, s.Round)
 	}))(s)
-	s.figures = append(s.figures, figures(s.contestants, sc, measured)...)
+	return figures(contestants, sc, measured)
 }
 
 func (s *suite) report(what string) { s.progress(s.done, s.total, what) }
