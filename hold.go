@@ -193,6 +193,10 @@ type Settled struct {
 	Expires Micros        // when it expires, if it is open
 	Parts   []SettledPart // if it is open or settled
 
+	// Until is when the hold would have expired without this call, if it was open. 0 if the
+	// store does not know.
+	Until Micros
+
 	// Repeated reports that the hold was settled before this call, and that this is the
 	// answer of the first time.
 	Repeated bool

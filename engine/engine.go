@@ -94,7 +94,8 @@ type Engine struct {
 	pending        pending
 	issued         issued
 
-	lines turns.Turns[line] // of requests that wait for a place
+	lines    turns.Turns[line] // of requests that wait for a place
+	lineSeed maphash.Seed      // of the clients there
 }
 
 // installed are the rules in force, with what was made of them.
@@ -124,7 +125,7 @@ func New(o Options) (*Engine, error) {
 	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
 	e.memory, _ = o.Store.(*memory.Store)
 	e.prepareHolds()
-	e.told.seed = maphash.MakeSeed()
+	e.told.seed, e.lineSeed = maphash.MakeSeed(), maphash.MakeSeed()
 	for _, o := range e.observers {
 		if o, ok := o.(WarningObserver); ok {
 			e.warnObservers = append(e.warnObservers, o)

@@ -66,7 +66,7 @@ func (s *Settled) observe(e *Engine, meant HoldKind) {
 	case s.State == weir.HoldPending:
 		meant = PendingHold
 	default:
-		e.observeEnded(s.ended)
+		e.observePlaces(s.places)
 	}
 	e.observeHold(meant, s.Parts)
 }
@@ -77,6 +77,7 @@ type tag struct {
 	shadow     bool
 	place      bool        // of a limit on requests in flight
 	began      weir.Micros // when the place was taken; 0 if that is unknown
+	client     uint64      // whose requests may wait for the place; 0 if none do
 	more       int         // further holds of the same request that may exist
 }
 
@@ -92,6 +93,9 @@ func (t tag) String() string {
 	}
 	if t.place && t.began > 0 {
 		mode += strconv.FormatInt(int64(t.began), 36)
+		if t.client != 0 {
+			mode += "." + strconv.FormatUint(t.client, 36)
+		}
 	}
 	return string(rune('0'+t.more)) + mode + ":" + t.unit + ":" + t.rule
 }
@@ -108,8 +112,10 @@ func parseTag(text string) (t tag) {
 	t.more, t.shadow, t.place = int(text[0]-'0'), text[1] == 's' || text[1] == 'q', text[1] == 'p' || text[1] == 'q'
 	t.unit, t.rule, _ = strings.Cut(rest, ":")
 	if began != "" {
+		began, client, _ := strings.Cut(began, ".")
 		n, _ := strconv.ParseInt(began, 36, 64) // 0 is that it is unknown
 		t.began = weir.Micros(n)
+		t.client, _ = strconv.ParseUint(client, 36, 64)
 	}
 	return t
 }

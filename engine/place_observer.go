@@ -26,8 +26,13 @@ type PlaceCounter interface {
 	Take()
 	Leave(held time.Duration)
 
-	// End is called when a hold has ended, for each place that it had. The hold may have
-	// been reserved by another process; Take was not called.
+	// Hold is called when n more places belong to holds, until a time at the latest: 1 when a
+	// hold is reserved, and -1 when it has ended, both with the time at which it would have
+	// expired. One process may have reserved a hold that another ends, so only the sum of all
+	// processes is the number of places; it may be below 0 in one of them.
+	Hold(n int64, until weir.Micros)
+
+	// End is called when a hold has ended, too, for each place that it had.
 	End(held time.Duration)
 }
 
@@ -42,8 +47,24 @@ func (e *Engine) observeReached(v *Verdict) {
 	}
 }
 
-// observeTaken tells that a request is in flight.
+// observeHeld tells that n more places belong to the hold of a request. It ends by itself, if
+// nobody ends it.
+func (e *Engine) observeHeld(v *Verdict, n int64) {
+	if v.places == 0 || v.Hold == (weir.HoldID{}) {
+		return
+	}
+	for i := range v.Results {
+		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
+			for _, o := range e.placeObservers {
+				o.Places(r.Rule.ID).Hold(n, v.HoldExpires)
+			}
+		}
+	}
+}
+
+// observeTaken tells that a request is in flight. It is no longer its hold that has the places.
 func (h *Hold) observeTaken(v *Verdict) {
+	h.engine.observeHeld(v, -1)
 	h.counters = h.fewCounters[:0]
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
@@ -64,30 +85,40 @@ func (h *Hold) observeLeft() {
 	}
 }
 
-// endedPlace is a place of a hold that has ended.
-type endedPlace struct {
-	rule string
-	held time.Duration
+// heldPlace is a place of a hold that has ended, or was extended.
+type heldPlace struct {
+	rule    string
+	until   weir.Micros // when it would have expired
+	expires weir.Micros // when it does; 0 if it has ended
+	held    time.Duration
 }
 
-// notePlaces remembers the places that a hold had. One that is kept is still in flight.
-func (e *Engine) notePlaces(done *Settled, s *settlement, parts []weir.SettledPart) {
-	if s.used == nil || len(e.placeObservers) == 0 {
+// notePlaces remembers the places of a hold. Those that are kept belong to a request in flight.
+func (e *Engine) notePlaces(done *Settled, s *settlement, stored *weir.Settled) {
+	if s.keepsPlaces || len(e.placeObservers) == 0 {
 		return
 	}
-	for i := range parts {
-		if t := parseTag(parts[i].Tag); t.began > 0 && parts[i].Used == 0 {
+	for i := range stored.Parts {
+		if t := parseTag(stored.Parts[i].Tag); t.began > 0 {
 			// Another process may have another idea of the time.
 			held := max(0, time.Duration(e.clock()-t.began)*time.Microsecond)
-			done.ended = append(done.ended, endedPlace{t.rule, held})
+			done.places = append(done.places, heldPlace{t.rule, stored.Until, stored.Expires, held})
 		}
 	}
 }
 
-func (e *Engine) observeEnded(places []endedPlace) {
+func (e *Engine) observePlaces(places []heldPlace) {
 	for _, p := range places {
 		for _, o := range e.placeObservers {
-			o.Places(p.rule).End(p.held)
+			c := o.Places(p.rule)
+			if p.until > 0 {
+				c.Hold(-1, p.until)
+			}
+			if p.expires == 0 {
+				c.End(p.held)
+			} else if p.until > 0 {
+				c.Hold(1, p.expires)
+			}
 		}
 	}
 }

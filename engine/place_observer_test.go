@@ -39,6 +39,12 @@ func (l logbookOf) Reach(n int64)            { l.write("reach %d", n) }
 func (l logbookOf) Take()                    { l.write("take") }
 func (l logbookOf) Leave(held time.Duration) { l.write("leave %v", held) }
 func (l logbookOf) End(held time.Duration)   { l.write("end %v", held) }
+func (l logbookOf) Hold(n int64, until weir.Micros) {
+	l.write("hold %+d %v", n, until.Time().Sub(synctestBegin))
+}
+
+// synctestBegin is where the clock of a synctest bubble begins.
+var synctestBegin = time.Date(2000, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // read returns the lines since the last call.
 func (l *logbook) read() []string {
@@ -79,7 +85,7 @@ rules:
   - {id: failures, key: user, limit: 100/1h, count: {status: 401}}
 `)
 		first, second := f.begin(alice), f.begin(alice)
-		book.must(t, "api reach 1", "api take", "api reach 2", "api take")
+		book.must(t, "api reach 1", "api hold +1 10s", "api hold -1 10s", "api take", "api reach 2", "api hold +1 10s", "api hold -1 10s", "api take")
 		if f.begin(alice) != nil {
 			t.Fatal("a third was allowed")
 		}
@@ -101,8 +107,8 @@ rules:
 	})
 }
 
-// Of a hold, its end tells how long its places were held, once. To extend it is no end, and
-// what has expired tells nothing.
+// A hold has places from the reservation until its end, which tells how long they were held, once,
+// or until it expires, also if it was extended.
 func TestPlacesOfHolds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f, book := observedFlights(t, "rules: [{id: api, key: user, limit: 100/1h, concurrency: 2, hold_ttl: 10s}, {id: trial, mode: shadow, key: user, concurrency: 5}]")
@@ -112,19 +118,20 @@ func TestPlacesOfHolds(t *testing.T) {
 			return f.v.Hold
 		}
 		settled, cancelled := reserve(), reserve()
-		book.must(t, "api reach 1", "trial reach 1", "api reach 2", "trial reach 2")
+		first := []string{"api hold +1 10s", "trial hold +1 10s"}
+		book.must(t, slices.Concat([]string{"api reach 1", "trial reach 1"}, first, []string{"api reach 2", "trial reach 2"}, first)...)
 		time.Sleep(3 * time.Second)
 		testcall.Must(f.Extend(t.Context(), settled, 10*time.Second))(t)
-		book.must(t)
+		book.must(t, "api hold -1 10s", "api hold +1 13s", "trial hold -1 10s", "trial hold +1 13s")
 		testcall.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
-		book.must(t, "api end 3s", "trial end 3s")
+		book.must(t, "api hold -1 13s", "api end 3s", "trial hold -1 13s", "trial end 3s")
 		testcall.Must(f.Settle(t.Context(), settled, engine.Units(7)))(t)
 		book.must(t)
 		time.Sleep(time.Second)
 		testcall.Must(f.Cancel(t.Context(), cancelled))(t)
-		book.must(t, "api end 4s", "trial end 4s")
+		book.must(t, "api hold -1 10s", "api end 4s", "trial hold -1 10s", "trial end 4s")
 		late := reserve()
-		book.read()
+		book.must(t, "api reach 1", "trial reach 1", "api hold +1 14s", "trial hold +1 14s")
 		time.Sleep(time.Minute)
 		testcall.Must(f.Settle(t.Context(), late, engine.Units(7)))(t)
 		book.must(t)

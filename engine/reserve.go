@@ -82,6 +82,7 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 		e.observeHold(UnheldHold, nil)
 	}
 	e.observe(req, v)
+	e.observeHeld(v, 1)
 	return nil
 }
 
@@ -124,18 +125,20 @@ func (r *Result) tag(more int) tag {
 }
 
 // tagAll makes the tags of results. More are the groups behind them.
-func (h *charging) tagAll(results []Result, more int) []string {
+func (e *Engine) tagAll(h *charging, results []Result, more int) []string {
 	h.tags = h.tags[:0]
 	for i := range results {
-		h.tags = append(h.tags, h.tag(&results[i], more))
+		h.tags = append(h.tags, e.tagOf(h, &results[i], more))
 	}
 	return h.tags
 }
 
-// tag is what the store keeps for a result.
-func (h *charging) tag(r *Result, more int) string {
+// tagOf is what the store keeps for a result.
+func (e *Engine) tagOf(h *charging, r *Result, more int) string {
 	t := r.tag(more)
-	t.began = h.began
+	if t.began = h.began; r.waits() {
+		t.client = e.hash(r.Key)
+	}
 	return t.String()
 }
 
@@ -153,7 +156,7 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 	if v.places > 0 {
 		h.began = e.clock()
 	}
-	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: h.tagAll(results, more)}, ops...)
+	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: e.tagAll(h, results, more)}, ops...)
 	if err != nil {
 		h.groups++ // there may be a hold
 		return decisions, err

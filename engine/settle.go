@@ -33,7 +33,7 @@ type Settled struct {
 
 	Repeated bool // it was settled before, and this is the answer of the first time
 
-	ended []endedPlace // for observers
+	places []heldPlace // for observers
 }
 
 // SettledPart is what has become of one rule's part of a hold.
@@ -118,7 +118,7 @@ func (e *Engine) settle(ctx context.Context, s *settlement) (Settled, error) {
 		done.Repeated = !removed // an answer that was lost was none
 	}
 	done.observe(e, s.kind)
-	done.ended = nil // which is not for the caller
+	done.places = nil // which are not for the caller
 	return done, nil
 }
 
@@ -172,9 +172,12 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	if err != nil {
 		return Settled{}, err
 	}
+	if s.used != nil && !s.keepsPlaces {
+		e.wakeHeld(first.Parts)
+	}
 	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated}
 	more := min(done.add(first.Parts), 2)
-	e.notePlaces(&done, s, first.Parts)
+	e.notePlaces(&done, s, &first)
 	if more > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = until(ctx, deadline)
@@ -187,7 +190,7 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 			return Settled{}, err
 		}
 		done.add(next.Parts)
-		e.notePlaces(&done, s, next.Parts)
+		e.notePlaces(&done, s, &next)
 		done.Repeated = done.Repeated && (next.Repeated || next.State != weir.HoldSettled)
 	}
 	return done, nil

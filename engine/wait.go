@@ -2,8 +2,8 @@ package engine
 
 import (
 	"context"
+	"hash/maphash"
 	"math/rand/v2"
-	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -26,11 +26,15 @@ const (
 // line identifies the line of a place: rule and client, and the priority of requests that leave
 // places for others.
 type line struct {
-	rule, key string
-	priority  rule.Priority
+	rule     string
+	client   uint64 // a hash of the key
+	priority rule.Priority
 }
 
-func (r *Result) line() line { return line{r.Rule.ID, r.Key, r.priority} }
+func (e *Engine) line(r *Result) line { return line{r.Rule.ID, e.hash(r.Key), r.priority} }
+
+// hash is a number for a client that is known to this process only.
+func (e *Engine) hash(key string) uint64 { return maphash.String(e.lineSeed, key) }
 
 // waits reports whether a request can wait for this place.
 func (r *Result) waits() bool { return r.isPlace() && r.Rule.Wait.UpTo > 0 && !r.Shadow }
@@ -48,7 +52,19 @@ func (e *Engine) wake(ops []weir.Op) {
 		return
 	}
 	for i := range ops {
-		e.wakeLines(line{ops[i].Limit.Limit().Name, ops[i].Key, 0})
+		e.wakeLines(line{rule: ops[i].Limit.Limit().Name, client: e.hash(ops[i].Key)})
+	}
+}
+
+// wakeHeld is wake for places of a hold that has ended, if this process has reserved it.
+func (e *Engine) wakeHeld(parts []weir.SettledPart) {
+	if e.lines.Callers() == 0 {
+		return
+	}
+	for i := range parts {
+		if t := parseTag(parts[i].Tag); t.client != 0 {
+			e.wakeLines(line{rule: t.rule, client: t.client})
+		}
 	}
 }
 
@@ -63,7 +79,7 @@ func (e *Engine) wakeLines(l line) {
 func (e *Engine) wakeAll(v *Verdict) {
 	for i := range v.Results {
 		if r := &v.Results[i]; r.waits() {
-			e.wakeLines(r.line())
+			e.wakeLines(e.line(r))
 		}
 	}
 }
@@ -144,8 +160,7 @@ func (w *waiter) wait(ctx, patient context.Context, at *Result) error {
 
 // stand stands in the line of a place, unless that is full.
 func (w *waiter) stand(at *Result) bool {
-	l, most := at.line(), at.Rule.Wait.Most()
-	l.key = strings.Clone(l.key) // the verdict's does not outlive it
+	l, most := w.engine.line(at), at.Rule.Wait.Most()
 	if w.turn != nil {
 		return w.turn.Move(l, most)
 	}
@@ -251,7 +266,7 @@ func (w *waiter) denials() (place *Result, others bool) {
 		case r.Allowed:
 		case !r.waits() || r.RetryAfter == weir.Never:
 			others = true
-		case place == nil || w.turn != nil && r.line() == w.turn.Key():
+		case place == nil || w.turn != nil && w.engine.line(r) == w.turn.Key():
 			place = r
 		}
 	}
@@ -264,9 +279,9 @@ func (w *waiter) earlier() *Result {
 		r := &w.v.Results[i]
 		switch {
 		case !r.waits():
-		case w.turn == nil && w.engine.lines.Taken(r.line()):
+		case w.turn == nil && w.engine.lines.Taken(w.engine.line(r)):
 			return r
-		case w.turn != nil && r.line() != w.turn.Key() && w.turn.IsAhead(r.line()):
+		case w.turn != nil && w.engine.line(r) != w.turn.Key() && w.turn.IsAhead(w.engine.line(r)):
 			return r
 		}
 	}

@@ -122,6 +122,38 @@ func TestWaitOrder(t *testing.T) {
 	}
 }
 
+// A place of a hold that was reserved without a gate, as over HTTP, wakes who waits when the hold
+// ends, and another client's does not.
+func TestWaitForHold(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rules := "rules: [{id: api, key: user, concurrency: 1, hold_ttl: 1h, wait: {up_to: 10s, queued: 3}, shares: {low: 100%}}]"
+		f, done := newFlights(t, rules, nil), make(chan visit, 9)
+		reserve := func(req rule.Request) weir.HoldID {
+			t.Helper()
+			testcall.OK(t, f.Reserve(t.Context(), &req, time.Hour, &f.v))
+			return f.v.Hold
+		}
+		bob := alice
+		bob.User = "bob"
+		held, other := reserve(alice), reserve(bob)
+		f.arrive(t.Context(), done, "first", alice)
+		f.arrive(t.Context(), done, "second", alice)
+		time.Sleep(3*time.Second + time.Millisecond)
+		testcall.Must(f.Cancel(t.Context(), other))(t)
+		none(t, done)
+		testcall.Must(f.Extend(t.Context(), held, time.Hour))(t)
+		none(t, done)
+		testcall.Must(f.Settle(t.Context(), held, engine.Units(1)))(t)
+		v := next(t, done, "first", true)
+		if v.waited != 3*time.Second+time.Millisecond {
+			t.Errorf("waited for %v", v.waited)
+		}
+		end(v.hold)
+		end(next(t, done, "second", true).hold)
+		f.Close()
+	})
+}
+
 // After the time is over, the denial is the usual one.
 func TestWaitUpTo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -7,7 +7,9 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/expiring"
 )
 
 var _ engine.PlaceObserver = (*Metrics)(nil)
@@ -24,9 +26,15 @@ var heldBounds = [...]time.Duration{
 }
 
 // placeCounters are those of one rule that limits how many requests are in flight.
-type placeCounters [ruleStripes]placeStripe
+type placeCounters struct {
+	stripes [ruleStripes]placeStripe
+	held    expiring.Count // of holds
+}
 
 type placeStripe struct {
+	all   *placeCounters
+	clock func() time.Time
+
 	inFlight atomic.Int64                       // of the requests that began here
 	buckets  [len(heldBounds) + 1]atomic.Uint64 // as in timings
 	sum      atomic.Int64
@@ -34,11 +42,15 @@ type placeStripe struct {
 }
 
 // flying returns the counters of places, which most rules never need.
-func (c *ruleCounters) flying() *placeCounters {
+func (c *ruleCounters) flying(clock func() time.Time) *placeCounters {
 	if p := c.places.Load(); p != nil {
 		return p
 	}
-	c.places.CompareAndSwap(nil, new(placeCounters))
+	p := new(placeCounters)
+	for i := range p.stripes {
+		p.stripes[i].all, p.stripes[i].clock = p, clock
+	}
+	c.places.CompareAndSwap(nil, p)
 	return c.places.Load()
 }
 
@@ -48,7 +60,7 @@ func (m *Metrics) Places(rule string) engine.PlaceCounter {
 	if c == nil {
 		c = &m.others
 	}
-	return &c.flying()[rand.Uint32()%ruleStripes]
+	return &c.flying(m.options.Clock).stripes[rand.Uint32()%ruleStripes]
 }
 
 // Reach implements [engine.PlaceCounter]. Prometheus cannot have a series for each client.
@@ -63,6 +75,9 @@ func (s *placeStripe) Leave(held time.Duration) {
 	s.End(held)
 }
 
+// Hold implements [engine.PlaceCounter].
+func (s *placeStripe) Hold(n int64, until weir.Micros) { s.all.held.Add(n, s.clock(), until.Time()) }
+
 // End implements [engine.PlaceCounter].
 func (s *placeStripe) End(held time.Duration) {
 	s.buckets[bucketOf(heldBounds[:], held)].Add(1)
@@ -74,11 +89,11 @@ func (p *placeCounters) collect(ch chan<- prometheus.Metric, label string) {
 	if p == nil {
 		return
 	}
-	inFlight := int64(0)
+	inFlight, _ := p.held.Take(p.stripes[0].clock())
 	all := histogram{bounds: heldBounds[:]}
-	for i := range p {
-		inFlight += p[i].inFlight.Load()
-		all.add(p[i].buckets[:], &p[i].sum)
+	for i := range p.stripes {
+		inFlight += p.stripes[i].inFlight.Load()
+		all.add(p.stripes[i].buckets[:], &p.stripes[i].sum)
 	}
 	gauge(ch, inFlightDesc, float64(inFlight), label)
 	ch <- all.metric(inFlightSecondsDesc, label)

@@ -69,10 +69,18 @@ func TestInFlightOfRemoved(t *testing.T) {
 	want(t, b.Metrics, "weir_in_flight", `{rule="api"} 0`)
 }
 
-// Of a hold that another process may have reserved, only the duration is known.
+// A hold is in flight from the reservation until it is settled, or has expired.
 func TestInFlightOfHolds(t *testing.T) {
-	b := holder(t, "rules: [{id: api, key: user, concurrency: 5}]", Options{})
-	testcall.Must(b.engine.Settle(t.Context(), b.reserve(t, 1), engine.Units(1)))(t)
+	now := someTime
+	b := holder(t, "rules: [{id: api, key: user, concurrency: 5}]", Options{Clock: func() time.Time { return now }})
+	now = time.Now() // as the store's
+	settled := b.reserve(t, 1)
+	b.reserve(t, 1) // which nobody settles
+	want(t, b.Metrics, "weir_in_flight", `{rule="api"} 2`)
+	testcall.Must(b.engine.Settle(t.Context(), settled, engine.Units(1)))(t)
+	want(t, b.Metrics, "weir_in_flight", `{rule="api"} 1`)
+	want(t, b.Metrics, "weir_in_flight_seconds_count", `{rule="api"} 1`)
+	now = now.Add(24 * time.Hour)
 	want(t, b.Metrics, "weir_in_flight", `{rule="api"} 0`)
 	want(t, b.Metrics, "weir_in_flight_seconds_count", `{rule="api"} 1`)
 }

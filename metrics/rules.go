@@ -150,7 +150,7 @@ func (m *Metrics) install() {
 			}
 			counters.follow(c)
 			if c.Concurrent() {
-				counters.flying() // so that its series begin at 0
+				counters.flying(m.options.Clock) // so that its series begin at 0
 			}
 			next.byID[c.ID] = counters
 			next.own = append(next.own, labelled{c.ID, c.Mode, len(c.Warn) > 0, counters})

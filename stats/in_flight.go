@@ -5,14 +5,19 @@ import (
 	"sync"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/expiring"
 	"github.com/weirhq/weir/stats/frame"
 )
 
 var _ engine.PlaceObserver = (*Recorder)(nil)
 
 // flights count the requests in flight of one rule.
-type flights [flightStripes]flightStripe
+type flights struct {
+	stripes [flightStripes]flightStripe
+	held    expiring.Count // places of holds
+}
 
 // flightStripes are how often the counters of a rule exist, so that cores seldom wait for each
 // other.
@@ -20,6 +25,7 @@ const flightStripes = 4
 
 type flightStripe struct {
 	recorder *Recorder
+	all      *flights
 
 	mu      sync.Mutex
 	n       int64         // in flight now
@@ -37,12 +43,12 @@ func (r *Recorder) Places(rule string) engine.PlaceCounter {
 	f, found := r.flights.Load(rule)
 	if !found {
 		made := new(flights)
-		for i := range made {
-			made[i].recorder = r
+		for i := range made.stripes {
+			made.stripes[i].recorder, made.stripes[i].all = r, made
 		}
 		f, _ = r.flights.LoadOrStore(rule, made)
 	}
-	return &f.(*flights)[rand.Uint32()%flightStripes]
+	return &f.(*flights).stripes[rand.Uint32()%flightStripes]
 }
 
 // now is the time since the recorder was made.
@@ -74,12 +80,15 @@ func (s *flightStripe) Leave(held time.Duration) {
 	s.counted.Hold(held)
 }
 
-// End implements [engine.PlaceCounter]. All of the time counts in the second of the end, since
-// this process may not know of the beginning.
+// Hold implements [engine.PlaceCounter].
+func (s *flightStripe) Hold(n int64, until weir.Micros) {
+	s.all.held.Add(n, s.recorder.options.Clock(), until.Time())
+}
+
+// End implements [engine.PlaceCounter].
 func (s *flightStripe) End(held time.Duration) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counted.Use(held)
 	s.counted.Hold(held)
 }
 
@@ -97,17 +106,20 @@ func (s *flightStripe) take(to *frame.InFlight, now time.Duration) bool {
 
 // takeFlights moves what was counted of all rules into a frame. Rules that are not in force any
 // more are forgotten when their last request has ended.
-func (r *Recorder) takeFlights(f *frame.Frame) {
-	x, now := r.index.Load(), r.options.Clock().Sub(r.born)
+func (r *Recorder) takeFlights(to *frame.Frame) {
+	x, now := r.index.Load(), r.options.Clock()
 	r.flights.Range(func(id, all any) bool {
 		var sum frame.InFlight
-		busy := false
-		for i := range all.(*flights) {
-			busy = all.(*flights)[i].take(&sum, now) || busy
+		f := all.(*flights)
+		held, area := f.held.Take(now)
+		sum.Use(area)
+		busy := held != 0
+		for i := range f.stripes {
+			busy = f.stripes[i].take(&sum, now.Sub(r.born)) || busy
 		}
 		switch {
 		case !sum.IsZero():
-			f.Flight(id.(string)).Merge(&sum)
+			to.Flight(id.(string)).Merge(&sum)
 		case !busy && x.byID[id.(string)] == nil:
 			r.flights.Delete(id)
 		}

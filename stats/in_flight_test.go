@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testcall"
 	"github.com/weirhq/weir/stats/frame"
@@ -29,6 +30,9 @@ func TestInFlight(t *testing.T) {
 	d.clock.advance(-250 * time.Millisecond)
 	d.pass(1)
 	d.Places("api").End(700 * time.Millisecond)
+	d.clock.advance(300 * time.Millisecond)
+	d.Places("api").Hold(1, weir.MicrosOf(d.clock.now().Add(time.Minute)))
+	d.clock.advance(-300 * time.Millisecond)
 	d.pass(1)
 
 	s := testcall.Must(d.Series(t.Context(), Query{From: noon, To: noon.Add(6 * time.Second), Step: time.Second, Rule: "api"}))(t)
@@ -60,6 +64,45 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
+// A hold counts from the reservation on, until it has ended, or has expired, on whichever of two
+// instances that is.
+func TestInFlightOfHolds(t *testing.T) {
+	one := newDesk(t, inFlightRules)
+	two := newDesk(t, inFlightRules)
+	two.Recorder = newRecorder(t, Options{Archive: one.memory, Clock: two.clock.now})
+	two.Recorder.Install(tableOf(t, inFlightRules), 1)
+	pass := func(seconds int) {
+		for range seconds {
+			one.pass(1)
+			two.pass(1)
+		}
+	}
+	until := func(d time.Duration) weir.Micros { return weir.MicrosOf(noon.Add(d)) }
+	one.Places("api").Hold(1, until(6*time.Second)) // and expires
+	pass(1)
+	one.Places("api").Hold(1, until(10*time.Second))
+	pass(1)
+	two.Places("api").Hold(-1, until(10*time.Second)) // is extended elsewhere
+	two.Places("api").Hold(1, until(12*time.Second))
+	pass(2)
+	one.Places("api").Hold(-1, until(12*time.Second)) // and ends at the first
+	one.Places("api").End(3 * time.Second)
+	pass(12)
+	s := testcall.Must(one.Series(t.Context(), Query{From: noon, To: noon.Add(16 * time.Second), Step: time.Second, Rule: "api"}))(t)
+	for i, want := range []float64{1, 2, 2, 2, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0} {
+		got := 0.0
+		if in := s.Points[i].InFlight; in != nil {
+			got = in.Mean
+		}
+		if math.Abs(got-want) > 1e-9 {
+			t.Errorf("second %d: %v, want %v", i, got, want)
+		}
+	}
+	if s.InFlight == nil || s.InFlight.Held.Count != 1 || s.InFlight.Held.Mean != 3*time.Second {
+		t.Errorf("%+v", s.InFlight)
+	}
+}
+
 // A rule is listed while its requests are in flight, although none begins.
 func TestInFlightOfQuietRule(t *testing.T) {
 	d := newDesk(t, inFlightRules)
@@ -80,7 +123,7 @@ func TestInFlightOfRemovedRule(t *testing.T) {
 	kept := d.Places("api")
 	kept.Take()
 	d.install(t, "rules: [{id: b, key: user, limit: 5/1h}]")
-	d.Places("api").End(time.Second)
+	d.Places("api").Hold(1, weir.MicrosOf(noon.Add(time.Second)))
 	d.pass(2)
 	s := testcall.Must(d.Summary(t.Context(), noon, noon.Add(2*time.Second)))(t)
 	byID := map[string]*InFlight{}

@@ -114,9 +114,12 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 	}
 	m.expire()
 	h := m.holds[s.ID]
-	repeated := h != nil && h.state == weir.HoldSettled
+	repeated, until := h != nil && h.state == weir.HoldSettled, weir.Micros(0)
 	if h == nil && s.Ops != nil && s.Used != nil {
 		return m.settleLate(&s), nil
+	}
+	if h != nil && h.state == weir.HoldOpen {
+		until = h.expires
 	}
 	switch {
 	case h == nil:
@@ -131,13 +134,13 @@ func (m *Model) Settle(ctx context.Context, s weir.Settlement) (weir.Settled, er
 		h.end(weir.HoldSettled, m.Now)
 	}
 	if h.state == weir.HoldOpen {
-		s := weir.Settled{State: h.state, Expires: h.expires}
+		s := weir.Settled{State: h.state, Expires: h.expires, Until: until}
 		for _, p := range h.parts {
 			s.Parts = append(s.Parts, weir.SettledPart{Tag: p.tag, Cost: p.Cost})
 		}
 		return s, nil
 	}
-	return weir.Settled{State: h.state, Parts: h.settled, Repeated: repeated}, nil
+	return weir.Settled{State: h.state, Parts: h.settled, Repeated: repeated, Until: until}, nil
 }
 
 // extend lets a hold expire later, and renews its places if that is wanted.

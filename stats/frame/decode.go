@@ -51,7 +51,7 @@ func Decode(src []byte) (*Frame, error) {
 	}
 	if v > 5 {
 		for range d.size() {
-			d.inFlight(f.Flight(d.text()))
+			d.inFlight(f.Flight(d.text()), v)
 		}
 	}
 	if v > 6 {
@@ -97,6 +97,17 @@ func (d *decoder) number() int64 {
 	}
 	d.in = d.in[width:]
 	return int64(n)
+}
+
+// signed reads a number that may be negative.
+func (d *decoder) signed() int64 {
+	n, width := binary.Varint(d.in)
+	if d.err != nil || width <= 0 || n > maxExact || n < -maxExact {
+		d.err, d.in = errDamaged, nil
+		return 0
+	}
+	d.in = d.in[width:]
+	return n
 }
 
 // size reads how many elements follow. Each has at least one byte.

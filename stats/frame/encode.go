@@ -11,13 +11,13 @@ import (
 // of Frame: numbers as varints, and texts after their lengths. Names are sorted, so
 // that equal frames are equal bytes. Version 1 has no clients, version 2 no denials,
 // version 3 no holds, version 4 no warnings and nothing that soft rules denied, version 5
-// no requests in flight, and version 6 no priorities. A frame is written in the first version
-// from 2 on that has its sections, so that older instances can read it.
+// no requests in flight, and version 6 no priorities and no Busy below 0. A frame is written in
+// the first version from 2 on that has its sections, so that older instances can read it.
 const version = 7
 
 func (f *Frame) version() byte {
 	switch {
-	case f.Priorities != Priorities{}:
+	case f.Priorities != Priorities{} || f.isBelowZero():
 		return 7
 	case len(f.InFlight) > 0:
 		return 6
@@ -29,6 +29,15 @@ func (f *Frame) version() byte {
 		return 3
 	}
 	return 2
+}
+
+func (f *Frame) isBelowZero() bool {
+	for _, in := range f.InFlight {
+		if in.Busy < 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (f *Frame) hasSoft() bool {
@@ -101,7 +110,7 @@ func (f *Frame) Append(dst []byte) []byte {
 		e.size(len(f.InFlight))
 		for _, id := range names(f.InFlight) {
 			e.text(id)
-			e.inFlight(f.InFlight[id])
+			e.inFlight(f.InFlight[id], v)
 		}
 	}
 	if v > 6 {

@@ -1,6 +1,7 @@
 package frame
 
 import (
+	"encoding/binary"
 	"math"
 	"time"
 )
@@ -9,7 +10,9 @@ import (
 // merged over time and over instances: a number that is in flight now could not.
 type InFlight struct {
 	// Busy is the sum of the microseconds that requests were in flight within the time
-	// range. Divided by the length of the range, it is the average number in flight.
+	// range. Divided by the length of the range, it is the average number in flight. It is
+	// below 0 for an instance that has ended what another counts from its beginning; the sum
+	// of all instances is right.
 	Busy int64
 
 	// Highest is the largest number that one client had in flight at the same time, on all
@@ -27,14 +30,16 @@ func (f *InFlight) Hold(held time.Duration) {
 }
 
 // Use counts time during which requests were in flight.
-func (f *InFlight) Use(d time.Duration) { f.Busy = min(f.Busy+max(d.Microseconds(), 0), maxExact) }
+func (f *InFlight) Use(d time.Duration) { f.use(d.Microseconds()) }
+
+func (f *InFlight) use(micros int64) { f.Busy = max(-maxExact, min(f.Busy+micros, maxExact)) }
 
 // Mean returns the average number in flight in a time range of this length.
 func (f *InFlight) Mean(length time.Duration) float64 {
 	if length <= 0 {
 		return 0
 	}
-	return float64(f.Busy) / float64(length.Microseconds())
+	return max(0, float64(f.Busy)/float64(length.Microseconds()))
 }
 
 // Ended returns how many requests ended.
@@ -60,7 +65,7 @@ func (f *InFlight) MeanHeld() time.Duration {
 
 // Merge adds another time range, or another instance.
 func (f *InFlight) Merge(other *InFlight) {
-	f.Busy = min(f.Busy+other.Busy, maxExact)
+	f.use(other.Busy)
 	f.Highest = max(f.Highest, other.Highest)
 	f.held.Merge(&other.held)
 	f.held.Sum = min(f.held.Sum, maxExact)
@@ -70,15 +75,24 @@ func (f *InFlight) Merge(other *InFlight) {
 func (f *InFlight) IsZero() bool { return f.Busy == 0 && f.Highest == 0 && f.held.Count == 0 }
 
 // weight grows with everything that is added.
-func (f *InFlight) weight() int64 { return f.Busy + f.Highest + f.held.Count }
+func (f *InFlight) weight() int64 { return max(f.Busy, -f.Busy) + f.Highest + f.held.Count }
 
-func (e *encoder) inFlight(f *InFlight) {
-	e.number(f.Busy)
+func (e *encoder) inFlight(f *InFlight, version byte) {
+	if version > 6 {
+		e.out = binary.AppendVarint(e.out, f.Busy)
+	} else {
+		e.number(f.Busy)
+	}
 	e.number(f.Highest)
 	e.histogram(&f.held)
 }
 
-func (d *decoder) inFlight(f *InFlight) {
-	f.Busy, f.Highest = d.number(), d.number()
+func (d *decoder) inFlight(f *InFlight, version byte) {
+	if version > 6 {
+		f.Busy = d.signed()
+	} else {
+		f.Busy = d.number()
+	}
+	f.Highest = d.number()
 	d.histogram(&f.held)
 }

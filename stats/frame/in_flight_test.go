@@ -63,6 +63,35 @@ func TestInFlightVersion(t *testing.T) {
 	}
 }
 
+// An instance that ends what another has begun is busy for less than no time, and both together
+// for as long as it was.
+func TestInFlightBelowZero(t *testing.T) {
+	var one, other, sum Frame
+	one.Flight("api").Use(10 * time.Second)
+	other.Flight("api").Use(-7 * time.Second)
+	if v := other.Append(nil)[0]; v != 7 || other.Weight() == 0 || other.Empty() {
+		t.Errorf("version %d, weight %d", v, other.Weight())
+	}
+	for _, f := range []*Frame{&one, &other} {
+		f.Priorities.Low.Allowed = 1 // so that both are written alike
+		read, err := Decode(f.Append(nil))
+		if err != nil || read.Flight("api").Busy != f.Flight("api").Busy {
+			t.Fatalf("%+v, %v", read, err)
+		}
+		sum.Merge(read)
+	}
+	if got := sum.Flight("api").Mean(time.Second); got != 3 {
+		t.Errorf("%v in flight", got)
+	}
+	if got := other.Flight("api").Mean(time.Second); got != 0 {
+		t.Errorf("%v in flight", got)
+	}
+	other.Flight("api").Use(-maxExact * time.Microsecond)
+	if _, err := Decode(other.Append(nil)); err != nil || other.Flight("api").Busy != -maxExact {
+		t.Errorf("%v, %v", other.Flight("api").Busy, err)
+	}
+}
+
 // However long requests are in flight, a frame can be read again.
 func TestInFlightIsBounded(t *testing.T) {
 	var f, sum Frame

@@ -51,6 +51,10 @@ func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int6
 			return err
 		}
 	}
+	var until weir.Micros
+	if h != nil && !isLate {
+		until = h.expires
+	}
 	switch {
 	case done != nil:
 		*answer = done.answer()
@@ -58,9 +62,9 @@ func (s *Store) end(answer *weir.Settled, id weir.HoldID, used func(string, int6
 	case h == nil:
 		return nil
 	case used == nil && c.extendLocked(h, &weir.Settlement{TTL: ttl, Renew: renew}, now):
-		answer.State, answer.Expires, answer.Parts = weir.HoldOpen, h.expires, h.answer(nil)
+		answer.State, answer.Expires, answer.Until, answer.Parts = weir.HoldOpen, h.expires, until, h.answer(nil)
 	case used != nil && s.settleLocked(c, h, used, now, isLate):
-		answer.State, answer.Parts = weir.HoldSettled, h.answer(dst)
+		answer.State, answer.Until, answer.Parts = weir.HoldSettled, until, h.answer(dst)
 		c.endLocked(sh, at, h, weir.HoldSettled, now)
 	default: // it expired for somebody whose clock was ahead, and so for all
 		answer.State = weir.HoldExpired

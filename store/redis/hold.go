@@ -371,9 +371,11 @@ func (d *directory) settled(outcomes []outcome) weir.Settled {
 	var s weir.Settled
 	switch worst.state {
 	case holdOpen:
-		s = weir.Settled{State: weir.HoldOpen, Expires: weir.Micros(worst.used)}
+		s = weir.Settled{State: weir.HoldOpen, Expires: weir.Micros(worst.used), Until: d.expires}
 	case holdSettled:
-		s.State, s.Repeated = weir.HoldSettled, repeated
+		if s.State, s.Repeated = weir.HoldSettled, repeated; !repeated {
+			s.Until = d.expires
+		}
 	case holdExpired:
 		return weir.Settled{State: weir.HoldExpired}
 	default:

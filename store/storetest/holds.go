@@ -167,7 +167,10 @@ func testHoldOnce(t *testing.T, open Open) {
 				if s.Repeated != (i > 0) {
 					t.Errorf("settlement %d: %+v", i+1, s)
 				}
-				if s.Repeated = false; i == 0 {
+				if want := map[bool]weir.Micros{false: start.Add(time.Hour)}[s.Repeated]; s.Until != want {
+					t.Errorf("settlement %d: until %v, want %v", i+1, s.Until, want)
+				}
+				if s.Repeated, s.Until = false, 0; i == 0 {
 					first = s
 				}
 				if !reflect.DeepEqual(s, first) || s.State != weir.HoldSettled || s.Parts[0].Used != 4 {
@@ -255,7 +258,7 @@ func testHoldExpiry(t *testing.T, open Open) {
 		r := weir.Reservation{ID: holdID(1), TTL: 10 * time.Second}
 		testcall.Must(store.Reserve(t.Context(), nil, r, op))(t)
 		subject.Set(start.Add(9 * time.Second))
-		if s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 5 * time.Second}))(t); s.State != weir.HoldOpen || s.Expires != start.Add(14*time.Second) {
+		if s := testcall.Must(store.Settle(t.Context(), weir.Settlement{ID: holdID(1), TTL: 5 * time.Second}))(t); s.State != weir.HoldOpen || s.Expires != start.Add(14*time.Second) || s.Until != start.Add(10*time.Second) {
 			t.Errorf("extended: %+v", s)
 		}
 		subject.Set(start.Add(14*time.Second - time.Microsecond))

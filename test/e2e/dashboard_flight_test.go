@@ -44,11 +44,19 @@ func TestDashboardInFlight(t *testing.T) {
 		}
 		holds = append(holds, held.Hold)
 	}
+	inFlight := func(want string) {
+		t.Helper()
+		if text := ask(t, c, "GET", p.URL+"/metrics", "").Text; !strings.Contains(text, `weir_in_flight{rule="reports"} `+want+"\n") {
+			t.Errorf("there are not %s in flight", want)
+		}
+	}
+	inFlight("2")
 	for _, hold := range holds {
 		if a := ask(t, c, "POST", p.URL+"/v1/settle", `{"hold": "`+hold+`", "used": 1}`); a.Status != 200 {
 			t.Fatal(a.Text)
 		}
 	}
+	inFlight("0")
 	ask(t, c, "POST", p.URL+"/v1/check", `{"user": "alice", "path": "/idle"}`)
 	page.press("tr[data-rule=reports] a")
 	page.see(id("rule-facts"), "concurrency 5")
