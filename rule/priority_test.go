@@ -31,7 +31,7 @@ func TestParsePriority(t *testing.T) {
 			t.Errorf("%q: %v, want an error with %s", name, err, want)
 		}
 	}
-	var none rule.Priority
+	none := rule.High
 	if err := none.UnmarshalText(nil); err != nil || none != 0 || none.String() != "" {
 		t.Errorf("no priority: %v, %v", none, err)
 	}
@@ -43,7 +43,7 @@ func TestParseShare(t *testing.T) {
 			t.Errorf("%s is %d, %v; want %d", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "%", "50", "0%", "0.0%", "100.1%", "101%", "-5%", "+5%", "05%", "5.%", "5.55%", ".5%", "5,5%", "5.+%", "half", "9223372036854775807%", "99999999999999999999%"} {
+	for _, text := range []string{"", "%", "50", "0%", "0.0%", "100.1%", "101%", "-5%", "+5%", "05%", "5.%", "5.55%", ".5%", "5,5%", "5.+%", "half", "1844674407370955167%", "9223372036854775807%", "99999999999999999999%"} {
 		if got, err := rule.ParseShare(text); err == nil {
 			t.Errorf("%q was read as %v", text, got)
 		}
@@ -70,6 +70,10 @@ func TestLeave(t *testing.T) {
 				t.Fatalf("%d leaves %d", p, left)
 			}
 		}
+		c.Shares = rule.Shares{rule.High: share}
+		if high, critical := c.Leave(limit, rule.High), c.Leave(limit, rule.Critical); high != leave || critical != 0 {
+			t.Fatalf("high leaves %d, want %d, and critical %d", high, leave, critical)
+		}
 	})
 }
 
@@ -79,7 +83,7 @@ func TestInvalidShares(t *testing.T) {
 	for name, change := range map[string]func(*rule.Rule){
 		"order":    func(r *rule.Rule) { r.Shares = rule.Shares{rule.Low: 500, rule.Normal: 400} },
 		"unnamed":  func(r *rule.Rule) { r.Shares = rule.Shares{rule.High: 950} },
-		"large":    func(r *rule.Rule) { r.Shares = rule.Shares{rule.Low: 1001} },
+		"large":    func(r *rule.Rule) { r.Shares = rule.Shares{rule.Low: 1001, rule.Normal: 1001, rule.High: 1001} },
 		"negative": func(r *rule.Rule) { r.Shares = rule.Shares{rule.Low: -1} },
 		"none":     func(r *rule.Rule) { r.Shares = rule.Shares{0: 500} },
 		"priority": func(r *rule.Rule) { r.Priority = rule.Critical + 1 },
@@ -94,5 +98,20 @@ func TestInvalidShares(t *testing.T) {
 	valid.Shares = rule.Shares{rule.Low: 500, rule.Normal: 500}
 	if _, err := rule.Compile(&rule.Set{Rules: []rule.Rule{valid}}, rule.Options{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// A rule that limits nobody is for its priority, whoever gets one.
+func TestPriorityOfUnlimited(t *testing.T) {
+	for fields, valid := range map[string]bool{
+		"":                 false,
+		"priority: high, ": true,
+		"tiers: {pro: {limit: unlimited, priority: high}}, ":               true,
+		"overrides: {\"user:alice\": {limit: unlimited, priority: low}}, ": true,
+	} {
+		_, problems := rule.Parse("rules.yaml", []byte("rules: [{id: a, "+fields+"key: user, limit: unlimited}]"))
+		if (problems.Err() == nil) != valid {
+			t.Errorf("%q: %v", fields, problems.Err())
+		}
 	}
 }
