@@ -108,7 +108,8 @@ type body struct {
 func (b *body) Read(p []byte) (int, error) {
 	n, err := b.reader.Read(p)
 	if err != nil && err != io.EOF {
-		b.err.Store(&err)
+		failure := err // or every err would be an allocation
+		b.err.Store(&failure)
 	}
 	return n, err
 }

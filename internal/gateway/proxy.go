@@ -51,7 +51,7 @@ func (x *exchange) prepare(r *http.Request) bool {
 	out.URL, out.Close = &x.url, false
 	out.Trailer = nil // they would come after everything that was checked
 
-	h := make(http.Header, len(in)+5)
+	h := make(http.Header, headersOut(in))
 	out.Header = h
 	g.peers.write(r, h, &x.forwarded)
 	if hasToken(in["Te"], "trailers") {
@@ -89,6 +89,21 @@ func (x *exchange) prepare(r *http.Request) bool {
 		out.Body = x.body
 	}
 	return true
+}
+
+// headersOut is how many headers there are on the way out, or a few more. It is exact for usual
+// requests, because a map for nine or more costs several allocations.
+func headersOut(in http.Header) int {
+	n := len(in) + 4 // Via, and three about the client
+	for _, name := range [...]string{"Connection", "Content-Length"} {
+		if _, given := in[name]; given {
+			n--
+		}
+	}
+	if _, given := in["User-Agent"]; !given {
+		n++
+	}
+	return n
 }
 
 // Values of headers, which are shared and never changed.
