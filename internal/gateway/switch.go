@@ -9,9 +9,8 @@ import (
 
 // switchProtocols goes on with a WebSocket, until one of its ends closes it.
 func (x *exchange) switchProtocols(res *http.Response) error {
-	upstream, both := res.Body.(io.ReadWriteCloser)
-	asked := x.upgrade && hasToken(res.Header["Connection"], "upgrade") && strings.EqualFold(res.Header.Get("Upgrade"), "websocket")
-	if !both || !asked {
+	upstream, both := res.Body.(io.ReadWriteCloser) // if Connection says so, too
+	if !both || !x.upgrade || !strings.EqualFold(res.Header.Get("Upgrade"), "websocket") {
 		_ = res.Body.Close()
 		return errSwitched
 	}

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"bufio"
+	"context"
 	"io"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"testing"
 )
 
@@ -40,4 +42,30 @@ func TestSwitchedBytes(t *testing.T) {
 	if o := b.outcome(); o.Status != 101 || o.Err != nil {
 		t.Errorf("%+v", o)
 	}
+}
+
+// When the context of the server ends, so does a WebSocket, on both sides.
+func TestSwitchedEndsWithServer(t *testing.T) {
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	over := make(chan struct{})
+	b := newStand(t, setup{server: func(s *httptest.Server) {
+		s.Config.BaseContext = func(net.Listener) context.Context { return ctx }
+	}}, rude(t, func(c net.Conn, in *bufio.Reader, _ *http.Request) {
+		io.WriteString(c, "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+		io.Copy(io.Discard, in)
+		close(over)
+	}))
+	c := b.dial()
+	defer c.Close()
+	io.WriteString(c, "GET / HTTP/1.1\r\nHost: x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n")
+	in := bufio.NewReader(c)
+	if res, err := http.ReadResponse(in, nil); err != nil || res.StatusCode != 101 {
+		t.Fatal(res, err)
+	}
+	stop()
+	if _, err := in.ReadByte(); err != io.EOF {
+		t.Error(err)
+	}
+	<-over
 }
