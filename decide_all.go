@@ -25,20 +25,24 @@ func (c *Pending) Decide(d *Decision, now Micros) {
 func DecideAll(dst []Decision, now Micros, charges []Pending) []Decision {
 	first := len(dst)
 	dst = slices.Grow(dst, len(charges))[:first+len(charges)] // decide fills them in
-	allowed, shared := true, false
+	decisions := dst[first:]
+	allowed, shared := true, shareAny(charges)
 	var sum Op
-	for i := range charges {
-		c, d := &charges[i], &dst[first+i]
-		op := together(charges, i, anyLimit, &sum)
+	for i := range decisions {
+		c, d := &charges[i], &decisions[i]
+		op := c.Op
+		if shared {
+			op = together(charges, i, anyLimit, &sum)
+		}
 		c.Next = op.decide(c.Prev, c.Tail, now, d)
 		if d.Excess >= c.Op.Cost { // the charge is that of others on the same state
 			d.Excess, d.Receipt = c.Op.Cost, 0
 		}
-		allowed, shared = allowed && d.Allowed, shared || op == &sum
+		allowed = allowed && d.Allowed
 	}
 	if !allowed && !owes(charges) {
 		for i := range charges {
-			charges[i].giveUp(&dst[first+i], now, charges, i)
+			charges[i].giveUp(&decisions[i], now, charges, i)
 		}
 	}
 	if shared {
@@ -73,6 +77,19 @@ func owes(charges []Pending) bool {
 }
 
 func shareState(a, b *Op) bool { return a.Limit.kind == b.Limit.kind && a.Key == b.Key }
+
+// shareAny reports whether any two ops share a state, which is rare.
+func shareAny(charges []Pending) bool {
+	for i := range charges {
+		op := charges[i].Op
+		for j := range charges[:i] {
+			if shareState(charges[j].Op, op) {
+				return true
+			}
+		}
+	}
+	return false
+}
 
 // giveUp takes back the charge of a request that another op denied, unless the
 // limit counts those too.

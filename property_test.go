@@ -434,13 +434,13 @@ func TestLogAfterManyEntries(t *testing.T) {
 func TestDecideAllChargesASharedStateOnce(t *testing.T) {
 	limit := weir.MustCompile("fixed_window 10/1m")
 	other := weir.MustCompile("fixed_window 10/1h")
-	ops := []weir.Op{{Key: "a", Limit: limit, Cost: 1}, {Key: "a", Limit: other, Cost: 5}, {Key: "b", Limit: limit, Cost: 4}, {Key: "a", Limit: limit, Cost: 2}}
+	ops := []weir.Op{{Key: "a", Limit: other, Cost: 5}, {Key: "a", Limit: limit, Cost: 1}, {Key: "b", Limit: limit, Cost: 4}, {Key: "a", Limit: limit, Cost: 2}}
 	charges := make([]weir.Pending, len(ops))
 	for i := range ops {
 		charges[i].Op = &ops[i]
 	}
 	weir.DecideAll(nil, 0, charges)
-	for i, want := range []int64{0, 5, 4, 3} {
+	for i, want := range []int64{5, 0, 4, 3} {
 		if got := charges[i].Next.A; got != want {
 			t.Errorf("op %d leaves a state with %d units, want %d", i, got, want)
 		}

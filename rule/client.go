@@ -18,6 +18,7 @@ type clientParts struct{ user, apiKey, ip part }
 func newClientParts(ipv6Bits int) (c clientParts) {
 	for kind, p := range map[SourceKind]*part{User: &c.user, APIKey: &c.apiKey, IP: &c.ip} {
 		*p, _ = newPart(Source{Kind: kind}, ipv6Bits) // these have no name that could be wrong
+		p.lead = p.prefix
 	}
 	return c
 }

@@ -33,7 +33,8 @@ const MaxIdentities = 8
 // allocates only to grow dst.
 func (c *Entry) Identity(dst []byte, req *Request) ([]byte, bool) {
 	var room [usualParts]place
-	return Hit{Entry: c}.identity(dst, req, c.places(&room))
+	dst, ok, _ := Hit{Entry: c}.identity(dst, req, c.places(&room))
+	return dst, ok
 }
 
 // Identities appends all identities of the request under the rule to dst, one after the
@@ -50,15 +51,18 @@ func (c Hit) Identities(dst []byte, ends []int, req *Request) ([]byte, []int, er
 		return dst, ends, nil // it uses none of what the rule counts
 	}
 	for n := 1; ; n++ {
-		var ok bool
+		var ok, several bool
 		start := len(dst)
-		if dst, ok = c.identity(dst, req, at); !ok {
+		if dst, ok, several = c.identity(dst, req, at); !ok {
 			return dst, ends, nil
 		}
 		if n > 1 && known(dst[begin:], begin, ends[first:]) {
 			dst = dst[:start]
 		} else {
 			ends = append(ends, len(dst))
+		}
+		if !several {
+			return dst, ends, nil
 		}
 		more := c.advance(req, at)
 		switch {
@@ -92,21 +96,26 @@ func (c *Entry) places(room *[usualParts]place) []place {
 	return make([]place, len(c.key))
 }
 
-// identity appends the identity by the values at some places.
-func (c Hit) identity(dst []byte, req *Request, at []place) ([]byte, bool) {
-	begin := len(dst)
-	for i := range c.key {
-		p, from := &c.key[i], at[i].from
+// identity appends the identity by the values at some places. It reports whether the request
+// has all parts, and whether it may have several values of one.
+func (c Hit) identity(dst []byte, req *Request, at []place) (_ []byte, ok, several bool) {
+	begin, key := len(dst), c.key
+	for i := range at {
+		p, next := &key[i], 0
 		if p.texts != nil {
-			name, next := p.name(req, c.route, from)
-			dst, at[i].next = append(dst, p.texts[name]...), next
-			continue
+			var name int
+			name, next = p.name(req, c.route, at[i].from)
+			dst = append(dst, p.texts[name]...)
+		} else if dst, next = p.append(dst, req, at[i].from); next == 0 {
+			return dst[:begin], false, false
 		}
-		if dst, at[i].next = p.append(dst, req, from); at[i].next == 0 {
-			return dst[:begin], false
-		}
+		at[i].next = next
+		several = several || next != match.Only
 	}
-	return bound(dst, begin), true
+	if len(dst)-begin > weir.MaxKeyLen {
+		dst = bound(dst, begin)
+	}
+	return dst, true, several
 }
 
 // advance goes on to the next combination of values, and returns which part has made the
@@ -155,8 +164,8 @@ func bound(dst []byte, begin int) []byte {
 // part is one of the things that make up an identity.
 type part struct {
 	source Source
-	before string // "|" behind another part
 	prefix string // "user:", "header:X-Tenant:"
+	lead   string // the prefix, and a "|" before it behind another part
 	secret bool   // always hashed
 	host   bool   // it is the header Host, which is not among those of a server
 
@@ -169,18 +178,18 @@ type part struct {
 // append appends a part without names that a request has at a place, and returns the place behind
 // it: match.Only if there is nothing behind it, 0 if the request does not have the part.
 func (p *part) append(dst []byte, req *Request, from int) ([]byte, int) {
-	dst = append(dst, p.before...)
+	dst = append(dst, p.lead...)
 	switch p.source.Kind {
 	case IP:
-		return p.appendIP(dst, req.IP)
+		return p.appendAddress(dst, req.IP)
 	case Global:
-		return append(dst, p.prefix...), match.Only
+		return dst, match.Only
 	}
 	value, next := p.value(req, from)
 	if next == 0 {
 		return dst, 0
 	}
-	return p.appendValue(dst, value), next
+	return p.appendBare(dst, value), next
 }
 
 // in reports whether a request has the part.
@@ -246,10 +255,14 @@ func several(first string, others []string, from int) (string, int) {
 	return value, next
 }
 
-// appendValue appends a value so that no other looks like it: a backslash, with
-// which a hash of a long one is marked, never stands alone in a short one.
+// appendValue appends a part with a value.
 func (p *part) appendValue(dst []byte, value string) []byte {
-	dst = append(dst, p.prefix...)
+	return p.appendBare(append(dst, p.prefix...), value)
+}
+
+// appendBare appends a value so that no other looks like it: a backslash, with
+// which a hash of a long one is marked, never stands alone in a short one.
+func (p *part) appendBare(dst []byte, value string) []byte {
 	switch {
 	case p.secret:
 		return appendHash(dst, hashOf(p.prefix, value))
@@ -272,14 +285,15 @@ func appendEscaped(dst []byte, value string) []byte {
 	return dst
 }
 
-// appendIP appends an address, or its prefix. An IPv4 address may come mapped into IPv6.
+// appendAddress appends an address, or its prefix. An IPv4 address may come mapped into IPv6.
 // A zone is about this machine, not about the client.
-func (p *part) appendIP(dst []byte, ip netip.Addr) ([]byte, int) {
+func (p *part) appendAddress(dst []byte, ip netip.Addr) ([]byte, int) {
 	if !ip.IsValid() {
 		return dst, 0
 	}
-	dst = append(dst, p.prefix...)
-	ip = canonicalIP(ip)
+	if !ip.Is4() {
+		ip = canonicalIP(ip)
+	}
 	bits := p.bitsOf(ip)
 	if bits == ip.BitLen() {
 		return ip.AppendTo(dst), match.Only

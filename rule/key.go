@@ -28,8 +28,8 @@ func newKey(r *Rule, conditions *match.Rule, bits int) ([]part, error) {
 		if err != nil {
 			return nil, fmt.Errorf("key: %w", err)
 		}
-		if i > 0 {
-			p.before = "|"
+		if p.lead = p.prefix; i > 0 {
+			p.lead = "|" + p.prefix
 		}
 		p.match, p.tiers = conditions, placesOf(r.Tiers)
 		p.write()
@@ -171,7 +171,7 @@ func (p *part) appendIPText(dst []byte, text string) ([]byte, error) {
 	if network.Bits() < client {
 		return nil, fmt.Errorf("%q contains many clients, because each /%d is one client; name one of them", text, client)
 	}
-	dst, _ = p.appendIP(dst, network.Addr())
+	dst, _ = p.appendAddress(append(dst, p.prefix...), network.Addr())
 	return dst, nil
 }
 

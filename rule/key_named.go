@@ -44,7 +44,7 @@ func (p *part) write() {
 		names = append(slices.Clip(names), match.Any) // of a request that does not meet the conditions
 	}
 	for _, name := range names {
-		p.texts = append(p.texts, string(p.appendValue([]byte(p.before), name)))
+		p.texts = append(p.texts, string(p.appendBare([]byte(p.lead), name)))
 	}
 }
 

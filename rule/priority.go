@@ -57,6 +57,13 @@ func (p *Priority) UnmarshalText(text []byte) (err error) {
 // the client's override, else of its tier, else of the rule. It is 0 if none of them has
 // one. The identity is the result of [Entry.Identity].
 func (c *Entry) PriorityOf(identity, tier string) Priority {
+	if c.overridePriorities == nil && c.tierPriorities == nil {
+		return c.Priority
+	}
+	return c.specialPriority(identity, tier)
+}
+
+func (c *Entry) specialPriority(identity, tier string) Priority {
 	return cmp.Or(c.overridePriorities[identity], c.tierPriorities[tier], c.Priority)
 }
 

@@ -115,3 +115,31 @@ func TestPriorityOfUnlimited(t *testing.T) {
 		}
 	}
 }
+
+// A rule may give priorities to tiers, to overrides, or only to all.
+func TestPriorityOf(t *testing.T) {
+	quota := rule.Quota{Rates: []rule.Rate{{N: 5, Period: 1e9}}}
+	with := func(p rule.Priority) rule.Quota { q := quota; q.Priority = p; return q }
+	byTier := map[string]rule.Quota{"gold": with(rule.High)}
+	byClient := map[string]rule.Quota{"user:alice": with(rule.Critical)}
+	for name, c := range map[string]struct {
+		rule                  rule.Rule
+		alice, gold, bob, all rule.Priority
+	}{
+		"none":      {rule.Rule{}, 0, 0, 0, 0},
+		"tiers":     {rule.Rule{Tiers: byTier}, 0, rule.High, 0, rule.High},
+		"overrides": {rule.Rule{Overrides: byClient}, rule.Critical, 0, 0, rule.Critical},
+		"both":      {rule.Rule{Tiers: byTier, Overrides: byClient, Priority: rule.Low}, rule.Critical, rule.High, rule.Low, rule.Critical},
+	} {
+		c.rule.ID, c.rule.Key, c.rule.Quota = "r", []rule.Source{{Kind: rule.User}}, quota
+		table, err := rule.Compile(&rule.Set{Rules: []rule.Rule{c.rule}}, rule.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		e := table.Find("r")
+		got := [...]rule.Priority{e.PriorityOf("user:alice", ""), e.PriorityOf("user:bob", "gold"), e.PriorityOf("user:bob", "iron"), e.PriorityOf("user:alice", "gold")}
+		if want := [...]rule.Priority{c.alice, c.gold, c.bob, c.all}; got != want {
+			t.Errorf("%s: %v, want %v", name, got, want)
+		}
+	}
+}

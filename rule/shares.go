@@ -16,7 +16,7 @@ import (
 type Shares [High + 1]Share
 
 // Share is a part of a limit, in tenths of a percent. The zero value is all of it.
-type Share int
+type Share int16
 
 const allOfIt Share = 1000
 

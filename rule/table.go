@@ -134,6 +134,14 @@ func (r *Request) conditions() match.Request {
 // Limits returns the limits that apply to a client of the rule, none if it is
 // unlimited. The identity is the result of [Entry.Identity].
 func (c *Entry) Limits(identity, tier string) []*weir.Compiled {
+	if len(c.overrides)+len(c.tiers) == 0 {
+		return c.quota
+	}
+	return c.special(identity, tier)
+}
+
+// special is Limits for rules with overrides or tiers.
+func (c *Entry) special(identity, tier string) []*weir.Compiled {
 	if q, found := c.overrides[identity]; found {
 		return q
 	}

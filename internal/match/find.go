@@ -35,10 +35,15 @@ func (x *Index[T]) Find(hits []T, req Request) []T {
 
 // method returns the bit of a method, 0 for one that no rule asks for.
 func (x *places) method(name string) uint64 {
-	if len(x.methods) == 0 {
-		return 0
+	for i := range x.methods { // there are few, and nearly all are written as they should be
+		if x.methods[i] == name {
+			return 1 << i
+		}
 	}
-	return x.methods[strings.ToUpper(name)]
+	if upper := strings.ToUpper(name); upper != name {
+		return x.method(upper)
+	}
+	return 0
 }
 
 // search is one request on its way through the index.
@@ -50,7 +55,7 @@ type search[T any] struct {
 	hash       uint64 // of the host
 	odd        bool   // the path has several readings
 
-	found  [16]member // not in order
+	found  [16]member // in order, each rule once
 	n      int        // how many there are
 	hits   []T
 	before int // how many hits there were
@@ -130,10 +135,24 @@ func (m *search[T]) try(one member, verify needs) {
 	if m.odd {
 		one = one.unrouted() // readings may have different routes
 	}
-	if m.n == len(m.found) {
-		m.flush()
+	at := m.n
+	for at > 0 && m.found[at-1] > one {
+		at--
 	}
-	m.found[m.n] = one
+	switch { // a rule with several values, or of a path with several readings, is found twice
+	case at > 0 && m.found[at-1].number() == one.number():
+		return
+	case at < m.n && m.found[at].number() == one.number():
+		m.found[at] = one // by a pattern that is more specific
+		return
+	case m.n == len(m.found):
+		m.flush()
+		at = 0
+	}
+	for i := m.n; i > at; i-- {
+		m.found[i] = m.found[i-1]
+	}
+	m.found[at] = one
 	m.n++
 }
 
@@ -145,15 +164,10 @@ func (m *search[T]) flush() {
 	m.n = 0
 }
 
-// result is the hits, in order and each once, with its most specific route: a rule with several
-// values, or of a path with several readings, may have been found twice.
+// result is the hits, in order and each once, with its most specific route. Those that were
+// found after others had to make room may be out of order, or there twice.
 func (m *search[T]) result() []T {
 	small := len(m.hits) == m.before
-	if small {
-		found := m.found[:m.n]
-		slices.Sort(found)
-		m.n = len(slices.CompactFunc(found, func(a, b member) bool { return a.number() == b.number() }))
-	}
 	m.flush()
 	if small {
 		return m.hits

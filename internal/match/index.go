@@ -41,8 +41,8 @@ type places struct {
 	tails     []pattern
 	junctions edges[junction]
 	groups    edges[group]
-	methods   map[string]uint64 // a bit each
-	hosts     bool              // whether any rule asks for one
+	methods   []string // as in Compiler
+	hosts     bool     // whether any rule asks for one
 
 	ignoreCase bool
 }

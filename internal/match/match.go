@@ -47,7 +47,7 @@ type Rule struct {
 type Compiler struct {
 	IgnoreCase bool // of paths, in ASCII
 
-	methods map[string]uint64
+	methods []string // in capitals; the bit of each is its place
 }
 
 // Compile makes conditions ready, which must not change afterwards.
@@ -97,18 +97,15 @@ func (c *Compiler) method(name string) (uint64, error) {
 	if name == "" {
 		return 0, errors.New("method: the value is empty; write a method, or leave method out to match all methods")
 	}
-	bit, known := c.methods[name]
-	if !known {
+	at := slices.Index(c.methods, name)
+	if at < 0 {
 		if len(c.methods) == MaxMethods {
 			return 0, fmt.Errorf("method: %s exceeds the maximum of %d different methods; remove some", name, MaxMethods)
 		}
-		if c.methods == nil {
-			c.methods = map[string]uint64{}
-		}
-		bit = 1 << len(c.methods)
-		c.methods[name] = bit
+		at = len(c.methods)
+		c.methods = append(c.methods, name)
 	}
-	return bit, nil
+	return 1 << at, nil
 }
 
 // newConditions makes attributes ready, in the order of their names.
