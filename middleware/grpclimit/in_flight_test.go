@@ -72,8 +72,18 @@ func TestWait(t *testing.T) {
 	}
 	first, leaving, last := make(chan error, 1), make(chan error, 1), make(chan error, 1)
 	waiting := func(n int) {
+		t.Helper()
 		for b.Delayed() != n {
-			runtime.Gosched()
+			select {
+			case err := <-leaving:
+				close(proceed)
+				t.Fatalf("a call does not wait: %v", err)
+			case err := <-last:
+				close(proceed)
+				t.Fatalf("a call does not wait: %v", err)
+			default:
+				runtime.Gosched()
+			}
 		}
 	}
 	go func() { first <- b.call(t.Context()).err }()

@@ -166,8 +166,13 @@ func TestWait(t *testing.T) {
 	go send("/panic", broken)
 	<-f.begun
 	go send("/", served)
-	for f.Delayed() == 0 {
+	for f.Delayed() == 0 && len(served) == 0 {
 		runtime.Gosched()
+	}
+	if len(served) > 0 {
+		t.Errorf("the second does not wait: %d", <-served)
+		f.end <- struct{}{}
+		return
 	}
 	f.end <- struct{}{}
 	<-f.begun

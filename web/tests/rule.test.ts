@@ -31,6 +31,7 @@ describe('words and quotas', () => {
   it.each(['100/1m', '50/1s, 10000/1d', 'unlimited', '1000/1m burst 2000', '50/1s, 1000/1h burst 70', '10000/month starts 15', '10/1s, 500/year burst 20 zone Asia/Shanghai starts 04-01', '5/1d zone UTC'])('%s', (text) => {
     expect(quota(fromQuota(text))).toBe(text)
   })
+  it('writes a priority', () => expect(quota({ limit: '5/1m', concurrency: 2, priority: 'high' })).toBe('5/1m concurrency 2 priority high'))
   it('reads a priority', () => expect(fromQuota('5/1m concurrency 2 priority high')).toEqual({ limit: '5/1m', concurrency: 2, priority: 'high' }))
   it('reads a concurrency alone', () => expect(fromQuota('concurrency 5')).toEqual({ concurrency: 5 }))
   it('reads options in any order', () => expect(fromQuota('5/month starts 31 zone UTC')).toEqual({ limit: '5/month', zone: 'UTC', starts: 31 }))
