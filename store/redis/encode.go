@@ -1,7 +1,6 @@
 package redis
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
 	"slices"
@@ -91,14 +90,14 @@ func position[T comparable](known map[T]int, list *[]T, x T) int {
 	return len(*list)
 }
 
-// encode packs the request as the script's only argument: one array of numbers in
-// MessagePack, which the script unpacks in C.
+// encode packs the request as the script's only argument: numbers in MessagePack, which the
+// script unpacks in C.
 func (r *request) encode(now int64) string {
 	if r.form == singles {
 		return r.encodeSingles(now)
 	}
 	b := make(packer, 3, 64+60*len(r.limits)+24*len(r.ops))
-	b.setArray(b.clock(r, now) + r.length())
+	length := b.clock(r, now) + r.length()
 	b.number(int64(len(r.limits)))
 	for _, c := range r.limits {
 		b.number(int64(arithmeticOf(c)))
@@ -116,7 +115,7 @@ func (r *request) encode(now int64) string {
 		}
 		at = at[len(c.ops):]
 	}
-	return string(b)
+	return b.argument(length)
 }
 
 // arithmeticOf is the algorithm by which the script counts: places are entries of a log.
@@ -190,27 +189,6 @@ func truth(b bool) int64 {
 		return 1
 	}
 	return 0
-}
-
-// packer appends MessagePack.
-type packer []byte
-
-// setArray writes the length of the array into the three bytes that were left for it.
-func (p *packer) setArray(n int) {
-	(*p)[0] = 0xdc
-	binary.BigEndian.PutUint16((*p)[1:], uint16(n))
-}
-
-func (p *packer) number(x int64) {
-	switch {
-	case -32 <= x && x < 128:
-		*p = append(*p, byte(x))
-	case 0 <= x && x < 1<<16:
-		*p = append(*p, 0xcd, byte(x>>8), byte(x))
-	default:
-		*p = append(*p, 0xd3)
-		*p = binary.BigEndian.AppendUint64(*p, uint64(x))
-	}
 }
 
 var errAnswer = errors.New("redis: the script's answer cannot be read")
@@ -337,64 +315,3 @@ func (u *unpacker) two() (first, second int64, err error) {
 }
 
 func micros(x int64) time.Duration { return time.Duration(x) * time.Microsecond }
-
-// unpacker reads the little MessagePack that the script answers in.
-type unpacker string
-
-func (u *unpacker) take(n int) (string, error) {
-	if len(*u) < n {
-		return "", errAnswer
-	}
-	s := string(*u)[:n]
-	*u = (*u)[n:]
-	return s, nil
-}
-
-func (u *unpacker) array() (int, error) {
-	head, err := u.take(1)
-	if err != nil {
-		return 0, err
-	}
-	switch c := head[0]; {
-	case c>>4 == 0x9:
-		return int(c & 0xf), nil
-	case c == 0xdc:
-		n, err := u.bigEndian(2)
-		return int(n), err
-	case c == 0xdd:
-		n, err := u.bigEndian(4)
-		return int(n), err
-	}
-	return 0, errAnswer
-}
-
-func (u *unpacker) number() (int64, error) {
-	head, err := u.take(1)
-	if err != nil {
-		return 0, err
-	}
-	switch c := head[0]; {
-	case c < 0x80:
-		return int64(c), nil
-	case c >= 0xe0:
-		return int64(int8(c)), nil
-	case 0xcc <= c && c <= 0xcf: // unsigned, of 1, 2, 4 or 8 bytes
-		n, err := u.bigEndian(1 << (c - 0xcc))
-		return int64(n), err
-	case 0xd0 <= c && c <= 0xd3: // signed
-		size := 1 << (c - 0xd0)
-		n, err := u.bigEndian(size)
-		shift := 64 - 8*size
-		return int64(n<<shift) >> shift, err
-	}
-	return 0, errAnswer
-}
-
-func (u *unpacker) bigEndian(size int) (uint64, error) {
-	s, err := u.take(size)
-	var n uint64
-	for i := range len(s) {
-		n = n<<8 | uint64(s[i])
-	}
-	return n, err
-}

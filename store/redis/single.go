@@ -160,8 +160,7 @@ func (r *request) encodeSingles(now int64) string {
 		}
 		rest = rest[n:]
 	}
-	b.setArray(length)
-	return string(b)
+	return b.argument(length)
 }
 
 // chain packs one, and returns as how many numbers.

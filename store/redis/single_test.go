@@ -235,6 +235,33 @@ func TestBatchOfHoldsIsASequence(t *testing.T) {
 	}
 }
 
+// A call may have few values or many, which are sent otherwise.
+func TestValuesOfACall(t *testing.T) {
+	s := storeOn(t, connect(t), Options{Timeout: 10 * time.Second, Clock: func() weir.Micros { return 1_790_000_000_000_000 }})
+	for _, limits := range [][]*weir.Compiled{
+		{weir.MustCompile("token_bucket 100000/1d")},
+		{weir.MustCompile("token_bucket 100000/1d"), weir.MustCompile("fixed_window 100000/1d")},
+	} {
+		for _, n := range []int{1, 100, 400} {
+			var batch []*check
+			for i := range n {
+				op := weir.Op{Key: fmt.Sprint(len(limits), n), Limit: limits[i%len(limits)], Cost: 2}
+				batch = append(batch, s.checkOf(take, []weir.Op{op}))
+			}
+			r := newRequest(batch)
+			if many := r.encode(0)[0] == 0xdc; many != (n == 400) {
+				t.Errorf("%d requests are an array: %v", n, many)
+			}
+			testcall.OK(t, s.call(r))
+			for i, c := range batch {
+				if want := 100_000 - 2*int64(1+i/len(limits)); c.err != nil || c.decisions[0].Remaining != want {
+					t.Fatalf("request %d of %d: %+v %v, want %d remaining", i, n, c.decisions, c.err, want)
+				}
+			}
+		}
+	}
+}
+
 // A reservation that arrives after its end is denied, also if both come in one call.
 func TestEndBeforeReserveInOneCall(t *testing.T) {
 	s := storeOn(t, connect(t), Options{})

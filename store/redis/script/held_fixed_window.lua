@@ -154,7 +154,7 @@ local function remember(key, record, known, outcomes)
   if type(length) == 'table' or length <= #outcomes then call('PSETEX', key, ttl(known + SECOND), outcomes) end
 end
 
--- ARGV[1] is what to do, as one array packed by Go (see single.go):
+-- ARGV[1] is what to do, packed by Go (see single.go):
 --
 --   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
 --   states it is; then for each of these how many requests there are, and for each request
@@ -173,7 +173,8 @@ local usualLife, usualHead, usualTTL
 
 base = HEAD
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

@@ -1955,7 +1955,7 @@ return function(verb, n, i)
 end
 end)() -- holding
 
--- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
 --   verb, how many ops, and key, limit, cost, last, leave for each
@@ -1968,7 +1968,8 @@ end)() -- holding
 -- their own.
 
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

@@ -154,7 +154,8 @@ local function windowStart(period, left) return floor((left - 1) / period) * per
 -- ARGV[1] is what to do, as in main. All requests are to take.
 
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

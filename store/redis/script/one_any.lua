@@ -1014,7 +1014,7 @@ local function tail5()
 end
 ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tail = tail5 }
 
--- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
 --   verb, how many ops, and key, limit, cost, last, leave for each
@@ -1027,7 +1027,8 @@ ALGORITHM[5] = { look = look5, charge = charge5, room = room5, wait = wait5, tai
 -- their own.
 
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

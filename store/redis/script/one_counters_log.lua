@@ -863,7 +863,7 @@ local function tail4()
 end
 ALGORITHM[4] = { look = look4, charge = charge4, room = room4, wait = wait4, tail = tail4 }
 
--- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
 --   verb, how many ops, and key, limit, cost, last, leave for each
@@ -876,7 +876,8 @@ ALGORITHM[4] = { look = look4, charge = charge4, room = room4, wait = wait4, tai
 -- their own.
 
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

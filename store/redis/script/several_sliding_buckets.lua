@@ -579,7 +579,7 @@ several = function(verb, n, i)
   if verb == RENEW then settle(n) else survey(n) end
 end
 
--- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
 --   verb, how many ops, and key, limit, cost, last, leave for each
@@ -592,7 +592,8 @@ end
 -- their own.
 
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

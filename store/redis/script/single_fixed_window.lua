@@ -80,7 +80,7 @@ local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_
 
 -- fresh: the end of the window. a: units in it.
 
--- ARGV[1] is what to do, as one array of numbers packed by Go (see single.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see single.go):
 --
 --   now; then for each limit ten numbers, what is left for others, and of how many of KEYS
 --   it is; then for each of these how many units are asked for, one by one; or, below 0, how
@@ -91,7 +91,8 @@ local c_n, c_period, c_capacity, c_shape, c_countDenied, c_rate, c_p, c_full, c_
 -- now and the answer are as in main.
 
 local i = 2
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0

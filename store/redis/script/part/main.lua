@@ -1,4 +1,4 @@
--- ARGV[1] is what to do, as one array of numbers packed by Go (see encode.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see encode.go):
 --
 --   now, how many limits, eleven numbers for each; then for each request
 --   verb, how many ops, and key, limit, cost, last, leave for each

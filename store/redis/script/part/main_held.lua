@@ -1,4 +1,4 @@
--- ARGV[1] is what to do, as one array packed by Go (see single.go):
+-- ARGV[1] is what to do, packed by Go (see single.go):
 --
 --   now, and how many of KEYS are states; then for each limit ten numbers, and of how many
 --   states it is; then for each of these how many requests there are, and for each request

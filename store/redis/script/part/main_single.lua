@@ -1,4 +1,4 @@
--- ARGV[1] is what to do, as one array of numbers packed by Go (see single.go):
+-- ARGV[1] is what to do, as numbers packed by Go (see single.go):
 --
 --   now; then for each limit ten numbers, what is left for others, and of how many of KEYS
 --   it is; then for each of these how many units are asked for, one by one; or, below 0, how

@@ -6,7 +6,8 @@ local foreign -- whether it holds something else
 local expires -- when Redis forgets it
 
 --: begin
-input = cmsgpack.unpack(ARGV[1])
+input = { cmsgpack.unpack(ARGV[1]) }
+if not input[2] then input = input[1] end -- an array, because they are many
 now = input[1]
 if now < 0 then now, i = -1 - now, 4 end
 isTest = now > 0
