@@ -213,6 +213,18 @@ func TestLimiterReserve(t *testing.T) {
 	}
 }
 
+// Ids that are made together have two bytes in common, and no others.
+func TestNewHoldID(t *testing.T) {
+	own, families := map[[14]byte]bool{}, map[[2]byte]bool{}
+	for range 2000 {
+		id := weir.NewHoldID()
+		own[[14]byte(id[:14])], families[[2]byte(id[14:])] = true, true
+	}
+	if len(own) != 2000 || len(families) < 20 {
+		t.Errorf("%d ids of %d families, want 2000 of about 31", len(own), len(families))
+	}
+}
+
 // An id is written as digits, and read again.
 func TestHoldID(t *testing.T) {
 	id := weir.NewHoldID()

@@ -49,9 +49,14 @@ type supply struct {
 	generator chacha8.ChaCha8
 }
 
+// familyAt is where the bytes of an id are that it shares with those made together with it. They are
+// likely to be used together, too, by one processor, so a store can keep them in one place.
+const familyAt = len(HoldID{}) - 2
+
 var supplies = sync.Pool{New: func() any { return new(supply) }}
 
-// id returns a random id: ChaCha8 makes as many bits of a key from the system.
+// id returns a random id: ChaCha8 makes as many bits of a key from the system. All but the last
+// two bytes are of this id alone, and cannot be guessed.
 func (s *supply) id() (id HoldID) {
 	if s.left == 0 {
 		rand.Read(s.key[:])
@@ -59,6 +64,7 @@ func (s *supply) id() (id HoldID) {
 		for i := range s.ids {
 			binary.LittleEndian.PutUint64(s.ids[i][:], s.generator.Uint64())
 			binary.LittleEndian.PutUint64(s.ids[i][8:], s.generator.Uint64())
+			copy(s.ids[i][familyAt:], s.ids[0][familyAt:])
 		}
 		s.left = len(s.ids)
 		s.key, s.generator = [32]byte{}, chacha8.ChaCha8{} // who can read the memory must not find old ids
@@ -79,7 +85,7 @@ func (s *supply) hold(l *Limiter) *Hold {
 	return h
 }
 
-// NewHoldID returns a random id.
+// NewHoldID returns a random id. The last two bytes may be those of ids that were made shortly before.
 func NewHoldID() HoldID {
 	s := supplies.Get().(*supply)
 	defer supplies.Put(s)

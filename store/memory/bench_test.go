@@ -66,13 +66,13 @@ func BenchmarkHold(b *testing.B) {
 				b.ReportAllocs()
 				b.ResetTimer()
 				before := cpuTime()
-				i := 0
-				for range b.N {
-					if d, err := do(l, keys[i]); err != nil || !d.Allowed {
-						b.Fatal(d, err)
+				b.RunParallel(func(pb *testing.PB) {
+					for i := rand.IntN(len(keys)); pb.Next(); i = (i + 7919) % len(keys) {
+						if d, err := do(l, keys[i]); err != nil || !d.Allowed {
+							b.Error(d, err)
+						}
 					}
-					i = (i + 7919) % len(keys)
-				}
+				})
 				b.ReportMetric(float64(cpuTime()-before)/float64(b.N), "cpu-ns/op")
 			})
 		}

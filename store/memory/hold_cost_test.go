@@ -23,7 +23,7 @@ func BenchmarkExpireMany(b *testing.B) {
 				s, clock := open(1 << 20)
 				for i := range n {
 					r := weir.Reservation{TTL: time.Minute}
-					binary.BigEndian.PutUint64(r.ID[:], uint64(i))
+					binary.BigEndian.PutUint64(r.ID[8:], uint64(i))
 					if _, err := s.Reserve(b.Context(), nil, r, weir.Op{Key: fmt.Sprint(i), Limit: limit, Cost: 1}); err != nil {
 						b.Fatal(err)
 					}

@@ -26,17 +26,17 @@ type directory struct {
 	count int
 }
 
-// hashHold returns a hash of an id: the upper bits for the shard, the lower ones for its
-// directory. Ids are random, but those of tests are not.
-func hashHold(id weir.HoldID) uint64 {
+// directoryHash returns a hash of an id, which is never 0. Ids are random, but those of tests are not.
+func directoryHash(id weir.HoldID) uint32 {
 	high, low := bits.Mul64(binary.LittleEndian.Uint64(id[:8])^0x9e3779b97f4a7c15, binary.LittleEndian.Uint64(id[8:])^0xc2b2ae3d27d4eb4f)
-	return high ^ low
+	return uint32(high^low) | 1
 }
 
-func directoryHash(id weir.HoldID) uint32 { return uint32(hashHold(id)) | 1 } // never 0
-
-// holdShard returns the shard of an id.
-func (c *core) holdShard(id weir.HoldID) *holdShard { return &c.holds[hashHold(id)>>c.holdShift] }
+// holdShard returns the shard of an id. It depends only on the last two bytes, which ids have in common
+// that were made together: a processor that reserves and settles has what it needs of a shard in its cache.
+func (c *core) holdShard(id weir.HoldID) *holdShard {
+	return &c.holds[uint64(binary.LittleEndian.Uint16(id[14:]))*0x9e3779b97f4a7c15>>c.holdShift]
+}
 
 func (d *directory) home(hash uint32) int { return int(hash >> (32 - d.bits)) }
 func (d *directory) next(at int) int      { return (at + 1) & (len(d.slots) - 1) }
