@@ -41,7 +41,7 @@ type group struct {
 }
 
 var groups = []group{
-	{"the gateway beside a bare proxy", startProxies, questions, ours, bare, 0.90},
+	{"the gateway beside a bare proxy", startProxies, questions, ours, bare, 0.97},
 	{"the gateway with and without counting of tokens", startModels, modelQuestions, counting, ours, 0.90},
 	{"the gateway with and without a limit of requests in flight", startPlaces, questions, places, ours, 0.92},
 }
