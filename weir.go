@@ -125,10 +125,10 @@ func (op *Op) Validate() error {
 	return op.validateCharge()
 }
 
-// isPlain reports whether an op is valid and has no options, as nearly all are.
+// isPlain reports whether an op is valid and has no options but Leave, as nearly all are.
 func (op *Op) isPlain() bool {
-	return op.Cost >= 1 && uint(len(op.Key)-1) < MaxKeyLen && op.Limit != nil &&
-		op.Leave|int64(op.MaxDelay)|int64(op.Receipt) == 0 && !op.Always && !op.Look
+	return op.Cost >= 1 && uint(len(op.Key)-1) < MaxKeyLen && op.Limit != nil && uint64(op.Leave) <= MaxUnits &&
+		int64(op.MaxDelay)|int64(op.Receipt) == 0 && !op.Always && !op.Look
 }
 
 func (op *Op) validateCharge() error {
