@@ -430,9 +430,9 @@ func TestWaitPanic(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		store := &panicking{Store: now()}
 		f, done := newFlights(t, waiting, store), make(chan visit, 9)
-		hold := f.begin(alice)
+		hold, first := f.begin(alice), make(chan visit, 1) // the next may be decided before it has ended
 		go func() {
-			defer func() { done <- visit{who: "panicked", allowed: recover() != nil} }()
+			defer func() { first <- visit{who: "panicked", allowed: recover() != nil} }()
 			var v engine.Verdict
 			var d engine.Denial
 			req := alice
@@ -442,7 +442,7 @@ func TestWaitPanic(t *testing.T) {
 		f.arrive(t.Context(), done, "next", alice)
 		store.now = true
 		end(hold)
-		next(t, done, "panicked", true)
+		next(t, first, "panicked", true)
 		end(next(t, done, "next", true).hold)
 		if got := f.gate.Delayed(); got != 0 {
 			t.Errorf("%d wait", got)
