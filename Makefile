@@ -82,7 +82,7 @@ lint: modules ## check format, vet, 32 bits, staticcheck, workflows, the OpenAPI
 	for module in $(LARGE); do (cd $$module && go vet ./... && go mod tidy -diff) || exit 1; done
 	go test -count=1 ./internal/lint
 
-bench: ## measure weir beside its peers, and how wrong estimates are (10 minutes)
+bench: ## measure weir beside its peers, and how wrong estimates are (50 minutes)
 	@scripts/packages.sh redis-server:redis-server
 	cd test/bench && go run ./cmd/peers
 	cd test/bench && go run ./cmd/redis
