@@ -168,9 +168,17 @@ func (p *tab) drag() {
 		p.eval("document.querySelector('[data-last]')?.dataset.last ?? ''", &text)
 		return text
 	}
-	p.run("begin to drag", mouse(input.MousePressed, .6*box.W, 1))
-	before := latest()
-	waitFor(p.t, "another second", func() bool { return latest() != before })
+	waitFor(p.t, "a chart that stays where it is", func() bool { // the tiles above it may come later
+		box = p.chartBox()
+		p.run("begin to drag", mouse(input.MousePressed, .6*box.W, 1))
+		before := latest()
+		waitFor(p.t, "another second", func() bool { return latest() != before })
+		if p.chartBox() == box {
+			return true
+		}
+		p.run("let go", mouse(input.MouseReleased, .6*box.W, 1))
+		return false
+	})
 	p.run("drag on", mouse(input.MouseMoved, .7*box.W, 0), mouse(input.MouseMoved, .8*box.W, 0), mouse(input.MouseReleased, .8*box.W, 1))
 	p.waitFor(id("zoomed"))
 	box = p.chartBox()
