@@ -77,6 +77,29 @@ func TestRunAndReport(t *testing.T) {
 	}
 }
 
+// Most contestants have nothing to stop, so nothing but the measurement itself keeps their
+// memory until it is counted.
+func TestBytesOfAKey(t *testing.T) {
+	const size = 4096
+	c := peers.Contestant{New: func(peers.Limit, int) peers.Limiter {
+		kept := map[string]*[size]byte{}
+		use := func(key string) bool {
+			kept[key] = new([size]byte)
+			return true
+		}
+		return peers.Limiter{Take: use, Drain: func(key string) { use(key) }}
+	}}
+	keys := clients.Keys(1000)
+	for name, use := range map[string]func(peers.Limiter, string){
+		"once":      func(l peers.Limiter, key string) { l.Take(key) },
+		"exhausted": func(l peers.Limiter, key string) { l.Drain(key) },
+	} {
+		if got := bytesPerKey(c, keys, use); got < size || got > 2*size {
+			t.Errorf("%s: %.0f bytes a key, of which %d are known", name, got, size)
+		}
+	}
+}
+
 func TestFiguresComparePeersOnly(t *testing.T) {
 	contestants := []peers.Contestant{{Name: "slow peer"}, {Name: "fast peer"}, {Name: "ours", Weir: true}, idle()}
 	rounds := [][]round{{{ns: 300}, {ns: 100}, {ns: 200}}, {{ns: 99}, {ns: 100}, {ns: 900}}, {{ns: 50}, {ns: 50}, {ns: 50}}, {{ns: 1}, {ns: 1}, {ns: 1}}}
