@@ -35,22 +35,27 @@ func (c *collector) reset(now time.Time) {
 	c.spare = make([]byte, 0, samplesSize)
 }
 
-// tick is called a few times a second. It takes the samples, and what was counted when a
-// second is over.
-func (r *Recorder) tick(now time.Time) {
+// tick is called at least once a second. It takes the samples, and what was counted when
+// a second is over. It returns how long the next look may wait, unless a stripe says that
+// there are many samples.
+func (r *Recorder) tick(now time.Time) (rest time.Duration) {
 	c := &r.collector
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	second := now.Unix()
-	r.takeSamplesLocked(r.index.Load())
+	rest = time.Second
+	if r.takeSamplesLocked(r.index.Load()) {
+		rest = look
+	}
 	if second == c.second {
-		return
+		return rest
 	}
 	r.takeCountsLocked()
 	r.takeWarningsLocked()
 	r.closeTenLocked(second / 10)
 	r.closeSecondLocked() // the last one, because it wakes who sends
 	c.second = second
+	return rest
 }
 
 // close ends what is being counted, whether or not its time is over.
@@ -120,8 +125,8 @@ func (r *Recorder) putLocked(p *archive.Part, requests int64) {
 }
 
 // takeSamplesLocked takes the samples of all stripes, which then are taken with the
-// given index.
-func (r *Recorder) takeSamplesLocked(next *index) {
+// given index. It reports whether there were many, or not all were taken.
+func (r *Recorder) takeSamplesLocked(next *index) (many bool) {
 	c := &r.collector
 	c.sampling = 1
 	for i := range r.stripes {
@@ -135,7 +140,9 @@ func (r *Recorder) takeSamplesLocked(next *index) {
 		c.spare = full
 		c.dropped += dropped
 		c.sampling = max(c.sampling, 1<<s.power.Load())
+		many = many || len(full) >= cap(full)*manySixteenths/16
 	}
+	return many || c.sampling > 1
 }
 
 // count reads samples.

@@ -65,6 +65,7 @@ func TestSubscribe(t *testing.T) {
 				t.Errorf("second %d: %+v", i, p)
 			}
 		}
+		synctest.Wait() // the last second is sent to one after the other
 		if slow.Dropped() != 20-behind {
 			t.Errorf("%d were dropped", slow.Dropped())
 		}

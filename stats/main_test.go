@@ -24,17 +24,17 @@ func TestMain(m *testing.M) {
 	os.Exit(testleak.Run(m))
 }
 
-// clock is a time that tests move.
-type clock struct{ micros atomic.Int64 }
+// handClock is a time that tests move.
+type handClock struct{ micros atomic.Int64 }
 
-func newClock(at time.Time) *clock {
-	c := &clock{}
+func newClock(at time.Time) *handClock {
+	c := &handClock{}
 	c.micros.Store(at.UnixMicro())
 	return c
 }
 
-func (c *clock) now() time.Time          { return time.UnixMicro(c.micros.Load()).UTC() }
-func (c *clock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
+func (c *handClock) now() time.Time          { return time.UnixMicro(c.micros.Load()).UTC() }
+func (c *handClock) advance(d time.Duration) { c.micros.Add(d.Microseconds()) }
 
 var noon = time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
 
@@ -43,7 +43,7 @@ type desk struct {
 	*Recorder
 	engine *engine.Engine
 	store  *losable
-	clock  *clock
+	clock  *handClock
 	memory *archivememory.Store
 }
 

@@ -37,6 +37,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/rule"
 	"github.com/weirhq/weir/stats/archive"
 	archivememory "github.com/weirhq/weir/stats/archive/memory"
@@ -54,7 +55,8 @@ type Recorder struct {
 	demanded   []*rule.Entry // likewise
 	stripes    []stripe
 	stripeMask uint64
-	requests   *line // those that no rule's line counts alone
+	many       chan struct{} // a stripe has many samples
+	requests   *line         // those that no rule's line counts alone
 	routes     routes
 	holds      holds
 	warned     warned
@@ -82,7 +84,8 @@ func New(o Options) (*Recorder, error) {
 			return nil, err
 		}
 	}
-	r.stripes = newStripes()
+	r.many = make(chan struct{}, 1)
+	r.stripes = newStripes(r.many)
 	r.stripeMask = uint64(len(r.stripes) - 1)
 	r.requests = newLine(frame.Line{}, len(r.stripes))
 	r.collector.reset(o.Clock())
@@ -141,7 +144,8 @@ func (r *Recorder) installLocked() {
 	r.takeSamplesLocked(x)
 }
 
-// look is how often samples are taken from the stripes. It divides the second.
+// Samples are taken from the stripes at the end of every second, and every look as long
+// as there are many. It divides the second.
 const look = 250 * time.Millisecond
 
 // last is how long sending what is left may take at the end.
@@ -155,13 +159,14 @@ func (r *Recorder) Run(ctx context.Context) error {
 	}
 	var sender sync.WaitGroup
 	sender.Go(func() { r.send(ctx) })
-	timer := time.NewTimer(r.untilLook())
+	timer := time.NewTimer(r.until(look))
 	defer timer.Stop()
 	for ctx.Err() == nil {
 		select {
 		case <-timer.C:
-			r.tick(r.options.Clock())
-			timer.Reset(r.untilLook())
+			timer.Reset(r.until(r.tick(r.options.Clock())))
+		case <-r.many:
+			timer.Reset(r.until(look))
 		case <-ctx.Done():
 		}
 	}
@@ -173,11 +178,10 @@ func (r *Recorder) Run(ctx context.Context) error {
 	return err
 }
 
-// untilLook is when to look next: at the same fractions of a second everywhere, so
-// that a second's requests are counted as that second's.
-func (r *Recorder) untilLook() time.Duration {
-	passed := time.Duration(r.options.Clock().Nanosecond()) % look
-	return max(look-passed, time.Millisecond)
+// until is when to look next: at the same fractions of a second everywhere, so that a
+// second's requests are counted as that second's.
+func (r *Recorder) until(d time.Duration) time.Duration {
+	return clock.UntilWhole(r.options.Clock(), d)
 }
 
 // Flush sends everything counted so far, including the current second, and rolls it up.

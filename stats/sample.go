@@ -27,6 +27,7 @@ const samplesSize = 32 << 10
 // of each limit was in use. One in 2^power is taken, and stands for as many.
 type stripe struct {
 	power  atomic.Uint32
+	many   chan<- struct{}
 	chance atomic.Uint64 // another one after each look: slots begin with 0 each second, and who comes first is not to be always taken, or never
 
 	mu      sync.Mutex
@@ -45,13 +46,15 @@ const maxPower = 16
 // maxStripes is enough for any number of cores.
 const maxStripes = 16
 
-func newStripes() []stripe {
+// newStripes returns stripes that say when one of them has many samples.
+func newStripes(many chan<- struct{}) []stripe {
 	n := 2 // for each core, so that two of them seldom share one
 	for n < min(2*runtime.GOMAXPROCS(0), maxStripes) {
 		n *= 2
 	}
 	all := make([]stripe, n)
 	for i := range all {
+		all[i].many = many
 		all[i].buf = make([]byte, 0, samplesSize)
 		all[i].chance.Store(rand.Uint64())
 		all[i].details.reset()
@@ -188,11 +191,23 @@ func (l *limit) usage(res *engine.Result, allowed bool) int {
 	return limitOther
 }
 
+// manySixteenths of a buffer are so many that they should be taken before the end of the
+// second.
+const manySixteenths = 2
+
 // pace takes fewer samples from now on when one has gone beyond the middle of the
-// buffer, or beyond another sixteenth of it: there is room for any burst.
+// buffer, or beyond another sixteenth of it: there is room for any burst. It says earlier
+// that there are many.
 func (s *stripe) pace(before int) {
 	part := cap(s.buf) / 16
-	if now := len(s.buf) / part; now >= 8 && now > before/part {
+	before, now := before/part, len(s.buf)/part
+	if before < manySixteenths && now >= manySixteenths {
+		select {
+		case s.many <- struct{}{}:
+		default:
+		}
+	}
+	if now >= 8 && now > before {
 		s.power.Store(min(s.power.Load()+1, maxPower))
 	}
 }

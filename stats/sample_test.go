@@ -1,14 +1,19 @@
 package stats
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
+	"sync"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/rule"
+	archivememory "github.com/weirhq/weir/stats/archive/memory"
 )
 
 // Those who are looked at stand for all: whatever the order in which clients come, and
@@ -137,4 +142,46 @@ func TestRareSamplesAreFair(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A recorder without requests wakes up once a second. With many it looks more often, so
+// that none of them is left out.
+func TestLooksAsOftenAsThereAreSamples(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var asked atomic.Int64
+		kept, err := archivememory.New(archivememory.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := newRecorder(t, Options{Archive: kept, Clock: func() time.Time { asked.Add(1); return time.Now() }})
+		table := tableOf(t, "rules: [{id: api, key: user, limit: 100/1m}]")
+		r.Install(table, 1)
+		ctx, cancel := context.WithCancel(t.Context())
+		var running sync.WaitGroup
+		running.Go(func() { _ = r.Run(ctx) })
+		defer running.Wait()
+		defer cancel()
+
+		const seconds = 60
+		time.Sleep(seconds * time.Second)
+		if n := asked.Load(); n > 5*seconds {
+			t.Errorf("it asked for the time %d times in %d idle seconds", n, seconds)
+		}
+
+		v := &engine.Verdict{Allowed: true, Results: []engine.Result{{
+			Rule: table.Rules()[0], Key: "user:a-name-of-some-length", Asked: true, Quota: table.Rules()[0].Limits("", "")[0],
+			Decision: weir.Decision{Allowed: true, Limit: 100, Remaining: 50},
+		}}}
+		sampling := int64(0)
+		for range 8 * seconds {
+			for range samplesSize / 8 / 40 { // each takes a little less than 40 bytes
+				r.Observe(&rule.Request{}, v, time.Microsecond)
+			}
+			time.Sleep(time.Second / 8)
+			sampling = max(sampling, r.Health().Sampling)
+		}
+		if h := r.Health(); sampling != 1 || h.Dropped != 0 {
+			t.Errorf("one in %d was looked at, %d were dropped", sampling, h.Dropped)
+		}
+	})
 }

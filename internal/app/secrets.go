@@ -10,6 +10,7 @@ import (
 
 	"github.com/weirhq/weir/internal/bearer"
 	"github.com/weirhq/weir/internal/certs"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/manage"
 )
 
@@ -42,14 +43,8 @@ func (a *App) openSecrets(_, background context.Context) error {
 		return nil
 	}
 	a.background.Go(func() {
-		every := time.Tick(lookEvery)
 		var told string
-		for {
-			select {
-			case <-every:
-			case <-background.Done():
-				return
-			}
+		for clock.Sleep(background, clock.UntilWhole(time.Now(), lookEvery)) == nil {
 			trouble := ""
 			if err := a.reloadSecrets(); err != nil {
 				trouble = err.Error()

@@ -38,13 +38,11 @@ func Follow(ctx context.Context, path string, o Options, look func()) error {
 	if s.watcher != nil {
 		defer s.watcher.Close()
 	}
-	poll := time.NewTicker(o.Poll)
-	defer poll.Stop()
 	for ctx.Err() == nil {
 		// First, so that nothing can happen unseen after the look.
 		s.aim()
 		look()
-		s.wait(ctx, poll.C)
+		s.wait(ctx, clock.UntilWhole(time.Now(), o.Poll))
 	}
 	return ctx.Err()
 }
@@ -84,15 +82,13 @@ func (s *spotter) aim() {
 	}
 }
 
-// wait waits for a reason to look.
-func (s *spotter) wait(ctx context.Context, poll <-chan time.Time) {
+// wait waits for a reason to look, or for so long.
+func (s *spotter) wait(ctx context.Context, most time.Duration) {
 	if s.watcher == nil {
-		select {
-		case <-ctx.Done():
-		case <-poll:
-		}
+		_ = clock.Sleep(ctx, most)
 		return
 	}
+	poll := time.After(most)
 	for {
 		select {
 		case <-ctx.Done():

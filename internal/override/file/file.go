@@ -23,8 +23,8 @@ const (
 )
 
 // pollEvery is how often Watch calls look, in addition to notifications of the system, so
-// that it detects every change within a second.
-const pollEvery = 500 * time.Millisecond
+// that it detects every change within about a second.
+const pollEvery = time.Second
 
 // Place is a document in a directory. It is safe for concurrent use, also by several
 // processes.
