@@ -16,13 +16,25 @@ type Draft struct {
 	Problems rule.Problems
 }
 
+// maxDrafts is how many bytes of drafts are formatted at the same time. A byte can become
+// half a kilobyte.
+const maxDrafts = 256 << 10
+
 // Format reads a draft. If now is not nil, it is a rule in JSON: Format changes the draft to
 // this rule and keeps the comments. A source that is neither YAML nor JSON does not change.
 // The error is ruleedit.ErrNoObject, or the reason why the other rules cannot be read.
 func (e *Editor) Format(ctx context.Context, source, now []byte) (Draft, error) {
-	read, err := ruleedit.ReadDraft(source)
+	size := int64(len(source) + len(now))
+	if err := e.drafts.Take(ctx, size); err != nil {
+		return Draft{}, err
+	}
+	defer e.drafts.Give(size)
+	var read ruleedit.Draft
+	var err error
 	if now != nil {
 		read, err = ruleedit.AmendDraft(source, now)
+	} else {
+		read, err = ruleedit.ReadDraft(source)
 	}
 	d := Draft{Source: read.Source, Rule: read.Rule}
 	switch {

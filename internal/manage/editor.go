@@ -20,6 +20,7 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"github.com/weirhq/weir/internal/budget"
 	"github.com/weirhq/weir/internal/repo"
 	"github.com/weirhq/weir/rule"
 )
@@ -35,6 +36,7 @@ type Editor struct {
 	// writing has room for one element: this process edits or compiles only one document
 	// at a time.
 	writing chan struct{}
+	drafts  *budget.Room // bytes of drafts that are being formatted
 
 	parsed  parsed
 	inForce atomic.Pointer[repo.Version]
@@ -47,7 +49,7 @@ func NewEditor(rules repo.Repository, apply func(repo.Version) error) *Editor {
 	if apply == nil {
 		apply = func(repo.Version) error { return nil }
 	}
-	return &Editor{rules: rules, apply: apply, writing: make(chan struct{}, 1)}
+	return &Editor{rules: rules, apply: apply, writing: make(chan struct{}, 1), drafts: budget.New(maxDrafts)}
 }
 
 // Terms are the conditions and the description of a change.

@@ -37,6 +37,7 @@ func TestHostileBodies(t *testing.T) {
 		{"a rule", "POST /v1/rules/validate?as=rule", "{id: a, overrides: {" + many("a,", 15_000) + "}}", 16, 256},
 		{"a draft", "POST /v1/rules/format", `{"source":"a: {` + many("a,", MaxDraftBody/2-20) + `}"}`, 16, 256},
 		{"a draft in JSON", "POST /v1/rules/format", `{"rule":{"a":[` + many("1,", MaxDraftBody/2-20) + `1]}}`, 16, 256},
+		{"a shorter draft in JSON", "POST /v1/rules/format", `{"rule":{"a":[` + many("1,", 52_000) + `1]}}`, 16, 256},
 		{"a draft with overrides", "POST /v1/rules/format", manyOverrides(30_000), 16, 256},
 		{"a draft to try", "POST /v1/rules/try", `{"source":"","request":{"headers":{` + many(`"a":"",`, 140_000) + `"a":""}}}`, 16, 160},
 		{"a log", "POST /v1/rules/replay", `{"log":"` + many(logLine+`\n`, (MaxReplayBody-20)/len(logLine+`\n`)) + `"}`, 16, 160},
