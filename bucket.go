@@ -13,19 +13,23 @@ package weir
 
 func (v *view) lookBucket() {
 	c := v.c
-	level := int64(0)
-	if v.now < v.old.Fresh && v.old.B > 0 {
-		n := c.n
-		level = v.old.A
-		if v.old.B != c.limit.N {
-			n, level = c.recount(level, v.old.B)
-		}
-		last := v.old.Fresh - Micros(divUp(v.old.A, n))
-		v.now = max(v.now, last)
-		level -= min(level, mulCap(int64(v.now-last), c.n))
+	v.pending.A, v.now = c.level(v.old, v.now)
+	v.pending.B = c.limit.N
+	v.free = (c.full - v.pending.A) / c.p
+}
+
+// level returns the level at an instant, which is never before the last charge.
+func (c *Compiled) level(s State, now Micros) (int64, Micros) {
+	if now >= s.Fresh || s.B <= 0 {
+		return 0, now
 	}
-	v.pending.A, v.pending.B = level, c.limit.N
-	v.free = (c.full - level) / c.p
+	n, level := c.n, s.A
+	if s.B != c.limit.N {
+		n, level = c.recount(level, s.B)
+	}
+	last := s.Fresh - Micros(divUp(s.A, n))
+	now = max(now, last)
+	return level - min(level, mulCap(int64(now-last), c.n)), now
 }
 
 // recount turns a level that was counted under another N into parts of this
@@ -39,11 +43,12 @@ func (c *Compiled) recount(level, under int64) (n, parts int64) {
 	return n, mulDivUp(level, c.p, p)
 }
 
-func (v *view) chargeBucket(cost int64) State {
-	s := v.pending
-	s.A += cost * v.c.p
-	s.Fresh = v.now + Micros(divUp(s.A, v.c.n))
-	return s
+func (v *view) chargeBucket(cost int64) State { return v.c.fill(v.pending.A, cost, v.now) }
+
+// fill returns the state after a charge on top of a level.
+func (c *Compiled) fill(level, cost int64, now Micros) State {
+	level += cost * c.p
+	return State{Fresh: now + Micros(divUp(level, c.n)), A: level, B: c.limit.N}
 }
 
 // roomInBucket leaves Fresh an exact number, too.

@@ -31,6 +31,8 @@ type Compiled struct {
 	most int64 // units that can be in use, debts included; of a bucket, parts
 
 	calendar *calendar // nil unless the periods are those of the calendar
+
+	quick bool // Allow can decide
 }
 
 // Compile validates the limit and prepares it for use.
@@ -65,6 +67,7 @@ func (l Limit) Compile() (*Compiled, error) {
 		}
 	}
 	c.most = c.mostInUse()
+	c.quick = l.Algorithm.leaks() && !l.Shape || l.Algorithm == FixedWindow && c.calendar == nil && !l.CountDenied
 	c.kind, c.text = c.kindNumber(), c.kindText()
 	return c, nil
 }

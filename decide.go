@@ -52,6 +52,29 @@ func (op *Op) decide(s State, tail []int64, now Micros, d *Decision) State {
 	return s
 }
 
+// Allow takes one unit of a key in state s, as Decide does for an op without options, but
+// returns of the decision only whether it is allowed, which takes less time. It does so only
+// for buckets without Shape, and for fixed windows without a calendar and CountDenied; for
+// other limits, ok is false, and Decide is to be called.
+func (c *Compiled) Allow(s State, now Micros) (next State, allowed, ok bool) {
+	switch now = max(0, now); {
+	case !c.quick:
+		return s, false, false
+	case c.limit.Algorithm == FixedWindow:
+		next = c.window(s, now)
+		if next.A >= c.limit.N {
+			return s, false, true
+		}
+		next.A++
+		return next, true, true
+	}
+	level, now := c.level(s, now)
+	if c.full-level < c.p {
+		return s, false, true
+	}
+	return c.fill(level, 1, now), true, true
+}
+
 // chargeAlways charges as much of the cost as a key may owe.
 func (v *view) chargeAlways(s State, op *Op, now Micros, d *Decision) State {
 	cost := min(op.Cost, max(0, v.room()))

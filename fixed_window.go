@@ -6,16 +6,20 @@ package weir
 //	A      units in it
 
 func (v *view) lookFixedWindow() {
-	switch {
-	case v.now < v.old.Fresh:
-		v.pending = v.old // however long the window is: the limit may have changed meanwhile
-	case v.c.calendar != nil:
-		v.pending.Fresh = v.c.calendar.around(v.now)[2]
-	default:
-		period := Micros(v.c.period)
-		v.pending.Fresh = v.now - v.now%period + period
-	}
+	v.pending = v.c.window(v.old, v.now)
 	v.free = v.c.limit.N - v.pending.A
+}
+
+// window returns the window of an instant, with what is in it.
+func (c *Compiled) window(s State, now Micros) State {
+	switch {
+	case now < s.Fresh:
+		return s // however long the window is: the limit may have changed meanwhile
+	case c.calendar != nil:
+		return State{Fresh: c.calendar.around(now)[2]}
+	}
+	period := Micros(c.period)
+	return State{Fresh: now - now%period + period}
 }
 
 func (v *view) chargeFixedWindow(cost int64, debt bool) State {

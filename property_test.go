@@ -53,6 +53,53 @@ func TestPeekEqualsTake(t *testing.T) {
 	})
 }
 
+// Allow decides as Decide does, also in debt, before 1970, when the limit was changed under
+// way, and about what no limiter has written.
+func TestAllowEqualsDecide(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		k := key{limit: drawLimit(t)}
+		l := k.limit.Limit()
+		l.N = rapid.Int64Range(1, 50).Draw(t, "new n")
+		limits := []*weir.Compiled{k.limit}
+		if other, err := l.Compile(); err == nil {
+			limits = append(limits, other)
+		}
+		bucket, window := l.Algorithm == weir.TokenBucket || l.Algorithm == weir.LeakyBucket, l.Algorithm == weir.FixedWindow
+		quick := bucket && !l.Shape || window && !l.CountDenied
+		for _, s := range drawHistory(t, k.limit, true) {
+			k.limit = rapid.SampledFrom(limits).Draw(t, "limit")
+			switch rapid.IntRange(0, 19).Draw(t, "odd") {
+			case 0:
+				s.now = -s.now
+			case 1:
+				k.Keep(k.limit, k.owe(s.now, s.cost))
+			case 2:
+				if quick {
+					draw := rapid.Int64Range(0, 1<<53-1)
+					k.State = weir.State{Fresh: weir.Micros(draw.Draw(t, "fresh")), A: draw.Draw(t, "a"), B: draw.Draw(t, "b")}
+				}
+			}
+			next, allowed, ok := k.limit.Allow(k.State, s.now)
+			if ok != quick {
+				t.Fatalf("%+v: ok is %t", l, ok)
+			}
+			want, d := k.ask(s.now, 1)
+			if ok && (next != want || allowed != d.Allowed) {
+				t.Fatalf("%+v at %d: %+v becomes %+v, %t; want %+v, %t", k.limit.Limit(), s.now, k.State, next, allowed, want, d.Allowed)
+			}
+			k.Keep(k.limit, want)
+		}
+	})
+}
+
+// owe is the state after a charge that need not fit.
+func (k *key) owe(now weir.Micros, cost int64) weir.State {
+	op := k.op(cost)
+	op.Always = true
+	next, _ := op.Decide(k.State, k.Tail, now)
+	return next
+}
+
 // RetryAfter is the first microsecond at which the same call is allowed.
 func TestRetryAfterIsTheFirstMicrosecond(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

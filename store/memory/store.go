@@ -131,16 +131,25 @@ func (s *Store) at(reading time.Duration) weir.Micros {
 	return weir.Micros(s.clock.At(reading))
 }
 
-func (s *Store) now() weir.Micros { return s.at(s.Read()) }
+func (s *Store) now() weir.Micros {
+	if s.own != nil {
+		return s.own()
+	}
+	return weir.Micros(s.clock.Now())
+}
 
 // A key that a store accepts must be one that can be hashed.
 const _ = uint(keyhash.MaxLen - weir.MaxKeyLen)
 
 // identify returns the id of an op's key and the shard that it is in.
 func (c *core) identify(op *weir.Op) (id, *shard) {
-	hi, lo := c.hash.Sum(op.Key, op.Limit.Kind())
-	k := id{hi, lo&^deniedBit | 1}
+	k := c.idOf(op.Key, op.Limit)
 	return k, c.shardOf(k)
+}
+
+func (c *core) idOf(key string, limit *weir.Compiled) id {
+	hi, lo := c.hash.Sum(key, limit.Kind())
+	return id{hi, lo&^deniedBit | 1}
 }
 
 // shardOf returns the shard that a key is in.
@@ -194,13 +203,13 @@ func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) 
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	op := weir.Op{Key: key, Limit: limit, Cost: 1}
-	if err := op.Validate(); err != nil {
-		return false, err
+	if uint(len(key)-1) < weir.MaxKeyLen && limit != nil {
+		if allowed, ok := s.allowKnown(key, limit); ok {
+			return allowed, nil
+		}
 	}
-	var d weir.Decision
-	s.take(s.core.Load(), s.now(), &op, &d, nil)
-	return d.Allowed, nil
+	d, err := s.TakeOne(ctx, key, limit, 1)
+	return d.Allowed, err
 }
 
 // Peek implements weir.Store.

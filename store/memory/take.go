@@ -58,6 +58,30 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 	}
 }
 
+// allowKnown takes one unit in the least time. If the key is not known yet, or there is more
+// to do than to decide, it does nothing, and ok is false.
+func (s *Store) allowKnown(key string, limit *weir.Compiled) (allowed, ok bool) {
+	c, now := s.core.Load(), s.now()
+	k := c.idOf(key, limit)
+	sh := c.shardOf(k)
+	sh.mu.Lock()
+	if !sh.isDueLocked(now) {
+		if slot, found := sh.table.find(k); found {
+			e := &sh.table.entries[slot]
+			var next weir.State
+			if next, allowed, ok = limit.Allow(e.state, now); ok {
+				if allowed { // a denial leaves the memory alone, which another core may have in its cache
+					e.state = next
+					sh.resetsAtLocked(next.Fresh)
+				}
+				e.setDenied(!allowed)
+			}
+		}
+	}
+	sh.mu.Unlock()
+	return allowed, ok
+}
+
 // part is one op of several on its way.
 type part struct {
 	id    id
