@@ -10,6 +10,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -30,9 +32,14 @@ import (
 // clients is how many different ones ask.
 const clients = 1000
 
+const weir = "weir"
+
 func groups(t testing.TB) []*group {
 	return []*group{
-		checks(t),
+		checks(t, "one rule", "{id: api, match: {path: /api/**}, key: user, limit: 1000000000/1s}"),
+		checks(t, "three rules", "{id: api, match: {path: /api/**}, key: user, limit: 1000000000/1s}",
+			"{id: items, match: {path: /api/items/**}, key: user, algorithm: sliding_window, limit: 1000000000/1m}",
+			"{id: address, key: ip, algorithm: fixed_window, limit: 1000000000/1h}"),
 		middlewares(t, "middleware around a handler, by address, all allowed", 1_000_000_000, http.StatusOK),
 		middlewares(t, "middleware around a handler, by address, all denied", 1, http.StatusTooManyRequests),
 	}
@@ -46,48 +53,51 @@ func newEngine(t testing.TB, document string) *engine.Engine {
 }
 
 // checks are POST /v1/check, and a handler that does all of it but to decide.
-func checks(t testing.TB) *group {
-	e := newEngine(t, "rules: [{id: api, match: {path: /api/**}, key: user, limit: 1000000000/1s}]")
-	rules := testcall.Must(filerepo.Open(filepath.Join(t.TempDir(), "rules.yaml"), filerepo.Options{Create: true}))(t)
-	api := testcall.Must(httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: rules, Logger: slog.New(slog.DiscardHandler)}}))(t)
-	g := &group{
-		name: "POST /v1/check, memory, one rule", want: http.StatusOK,
-		contestants: []contestant{{name: "decode and encode only", handler: http.HandlerFunc(echo)}, {name: "weir", handler: api}},
-	}
+func checks(t testing.TB, name string, rules ...string) *group {
+	e := newEngine(t, "rules: ["+strings.Join(rules, ", ")+"]")
+	repo := testcall.Must(filerepo.Open(filepath.Join(t.TempDir(), "rules.yaml"), filerepo.Options{Create: true}))(t)
+	api := testcall.Must(httpapi.New(httpapi.Options{Service: manage.Service{Engine: e, Rules: repo, Logger: slog.New(slog.DiscardHandler)}}))(t)
+	g := &group{name: "POST /v1/check, memory, " + name, want: http.StatusOK}
 	for i := range clients {
 		body := testcall.Must(json.Marshal(httpapi.CheckRequest{IP: "192.0.2.7", User: fmt.Sprintf("user-%d", i), Method: "GET", Path: "/api/items/42"}))(t)
 		g.add("POST", "/v1/check", fmt.Sprintf("192.0.2.%d:4711", i%250), body)
 	}
+	answer := sample(t, api, g.bodies[0])
+	if len(answer.Results) != len(rules) {
+		t.Fatalf("%d limits apply, want %d", len(answer.Results), len(rules))
+	}
+	g.contestants = []contestant{
+		{name: "decode and encode only", handler: echo(answer), peer: true}, {name: weir, handler: api, aim: 1},
+	}
 	return g
 }
 
-// answer is what weir says, too.
-var answer = func() httpapi.CheckAnswer {
-	zero := int64(0)
-	return httpapi.CheckAnswer{
-		Allowed: true, Reason: "limits", Rule: "api", Limit: 1_000_000_000, Remaining: 999_999_999, ResetAt: 1_767_225_600, ResetAfterMS: 1, RetryAfterMS: &zero, Version: 1,
-		Results: []httpapi.LimitAnswer{{
-			Rule: "api", Key: "user:user-7", Algorithm: "token_bucket", Policy: "1000000000/1s", Allowed: true, Asked: true,
-			Cost: 1, Limit: 1_000_000_000, Remaining: 999_999_999, ResetAt: 1_767_225_600, ResetAfterMS: 1, RetryAfterMS: &zero,
-		}},
-	}
-}()
+// sample is an answer of weir, for the handler that does not decide.
+func sample(t testing.TB, api http.Handler, body []byte) (answer httpapi.CheckAnswer) {
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "/v1/check", bytes.NewReader(body))
+	r.Host = "127.0.0.1"
+	api.ServeHTTP(w, r)
+	testcall.OK(t, json.Unmarshal(w.Body.Bytes(), &answer))
+	return answer
+}
 
 // echo decodes a check and encodes an answer, as one would by hand.
-func echo(w http.ResponseWriter, r *http.Request) {
-	var check httpapi.CheckRequest
-	decoder := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&check); err != nil {
-		http.Error(w, err.Error(), http.StatusBadRequest)
-		return
+func echo(answer httpapi.CheckAnswer) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var check httpapi.CheckRequest
+		decoder := json.NewDecoder(io.LimitReader(r.Body, 64<<10))
+		decoder.DisallowUnknownFields()
+		if err := decoder.Decode(&check); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		a := answer
+		a.Results = slices.Clone(answer.Results)
+		a.Results[0].Key = "user:" + check.User
+		w.Header().Set("Content-Type", "application/json")
+		json.NewEncoder(w).Encode(&a)
 	}
-	a := answer
-	result := answer.Results[0]
-	result.Key = "user:" + check.User
-	a.Results = []httpapi.LimitAnswer{result}
-	w.Header().Set("Content-Type", "application/json")
-	json.NewEncoder(w).Encode(&a)
 }
 
 // peerAddress returns the address of the connection, as in httprate's documentation.
@@ -118,13 +128,14 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 	ulule := limiter.New(memorystore.NewStore(), limiter.Rate{Period: time.Hour, Limit: int64(n)})
 	g := &group{name: name, want: want, contestants: []contestant{
 		{name: "handler alone", handler: handler},
-		{name: "go-chi/httprate", handler: httprate.LimitBy(n, time.Hour, peerAddress)(handler)},
-		{name: "ulule/limiter", handler: stdlib.NewMiddleware(ulule).Handler(handler)},
-		{name: "weir, the same headers", handler: alike.Wrap(handler)},
-		{name: "weir", handler: limit.Wrap(handler)},
+		{name: "go-chi/httprate", handler: httprate.LimitBy(n, time.Hour, peerAddress)(handler), peer: true},
+		{name: "ulule/limiter", handler: stdlib.NewMiddleware(ulule).Handler(handler), peer: true},
+		{name: weir + ", the same headers", handler: alike.Wrap(handler)},
+		{name: weir, handler: limit.Wrap(handler)},
 	}}
 	if want != http.StatusOK {
 		g.contestants = g.contestants[1:] // the handler alone denies nothing
+		g.contestants[2].aim = 1          // with the same headers
 	}
 	for i := range clients {
 		g.add("GET", "/", fmt.Sprintf("10.1.%d.%d:4711", i>>8, i&255), nil)

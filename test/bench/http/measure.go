@@ -27,6 +27,8 @@ type group struct {
 type contestant struct {
 	name    string
 	handler http.Handler
+	aim     float64 // the least share of the fastest peer's rate; 0 if there is none
+	peer    bool
 	address string
 }
 
@@ -44,7 +46,7 @@ func (g *group) listen(t testing.TB) {
 
 func (g *group) measure(i int, o Options) (Figure, error) {
 	c := &g.contestants[i]
-	f := Figure{Group: g.name, Name: c.name}
+	f := Figure{Name: c.name}
 	var err error
 	if f.Rate, err = g.rate(c, o); err != nil {
 		return f, fmt.Errorf("%s: %s: %w", g.name, c.name, err)

@@ -42,54 +42,125 @@ func listen(t *testing.T, service pb.RateLimitServiceServer) string {
 	return l.Addr().String()
 }
 
-func tiny() options {
-	return options{callers: 4, connections: 2, values: 10, rounds: 3, round: 20 * time.Millisecond, warmUp: time.Millisecond}
+// tiny is a field of servers of these tests.
+func tiny(t *testing.T, service pb.RateLimitServiceServer, names ...string) *field {
+	h := &field{
+		TB: t, progress: func(int, int, string) {},
+		options: options{
+			values: 10, callers: 4, connections: 2, inFlight: []int{1, 3}, loads: []float64{0.1, 0.2},
+			rounds: 3, round: 20 * time.Millisecond, warmUp: time.Millisecond,
+		},
+	}
+	for _, name := range names {
+		h.add(name, listen(t, service), os.Getpid())
+	}
+	h.connect()
+	return h
 }
 
-// An answer that is not as expected is noticed, whatever is wrong with it.
+// An answer that is not as expected is noticed, whatever is wrong with it and whoever asked.
 func TestWrongAnswersAreNoticed(t *testing.T) {
-	good, err := nothing{}.ShouldRateLimit(t.Context(), &pb.RateLimitRequest{})
-	if err == nil || good != nil {
-		t.Fatal("a request without descriptors is answered")
-	}
 	for name, service := range map[string]answers{
 		"denied":   {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OVER_LIMIT}},
 		"no limit": {response: &pb.RateLimitResponse{OverallCode: pb.RateLimitResponse_OK, Statuses: []*pb.RateLimitResponse_DescriptorStatus{{Code: pb.RateLimitResponse_OK}}}},
 		"an error": {err: errors.New("no")},
 	} {
-		h := &field{contestants: []contestant{{name: name, address: listen(t, service)}}}
-		if _, err := h.measure(tiny(), func(int, int, string) {}); err == nil {
-			t.Errorf("%s is not noticed", name)
+		h := tiny(t, service, weirRedis)
+		c := h.contestants[0]
+		if _, err := c.lean.ask(h.round); err == nil {
+			t.Errorf("%s: the lean callers do not notice", name)
 		}
+		if _, err := c.stock.closed(t.Context(), 2, h.round); err == nil {
+			t.Errorf("%s: the stock client does not notice", name)
+		}
+		if _, err := c.stock.open(t.Context(), []time.Duration{0}); err == nil {
+			t.Errorf("%s: the open loop does not notice", name)
+		}
+		if _, err := h.measure(t.Context()); err == nil || !strings.HasPrefix(err.Error(), weirRedis) {
+			t.Errorf("%s: the error is %v", name, err)
+		}
+	}
+	if _, err := (nothing{}).ShouldRateLimit(t.Context(), &pb.RateLimitRequest{}); err == nil {
+		t.Error("a request without descriptors is answered")
 	}
 }
 
-func TestMeasureAndReport(t *testing.T) {
-	h := &field{contestants: []contestant{
-		{name: doesNothing, address: listen(t, nothing{}), processes: []int{os.Getpid()}}, {name: weirMemory, address: listen(t, nothing{})},
-	}}
-	figures, err := h.measure(tiny(), func(int, int, string) {})
+func TestMeasure(t *testing.T) {
+	h := tiny(t, nothing{}, doesNothing, theirs, theirsTuned, weirMemory, weirRedis)
+	r, err := h.measure(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, f := range figures {
-		if f.rate <= 0 || f.p50 <= 0 || f.p99 < f.p50 {
-			t.Errorf("%+v", f)
+	all := append(append([]*result{r.lean}, r.stock...), r.open...)
+	if len(all) != 1+len(h.inFlight)+len(h.loads) || r.capacity <= 0 {
+		t.Errorf("%d tables, a capacity of %v", len(all), r.capacity)
+	}
+	for _, one := range all {
+		for i, name := range one.names {
+			if len(one.rounds[i]) != h.rounds {
+				t.Errorf("%s, %s: %d rounds", one.name, name, len(one.rounds[i]))
+			}
+			for _, f := range one.rounds[i] {
+				if f.requests <= 0 || f.rate <= 0 || f.p50 <= 0 || f.p99 < f.p50 {
+					t.Errorf("%s, %s: %+v", one.name, name, f)
+				}
+			}
 		}
 	}
-	figures = []figure{
-		{theirs, 100, 1e6, 9e6, 80_000}, {theirs + ", tuned", 200, 1e6, 8e6, 70_400},
-		{doesNothing, 500, 1e6, 2e6, 0}, {weirMemory, 450, 1e6, 2e6, 20_000}, {weirRedis, 370, 2e6, 3e6, 30_000},
+	if err := writeTables(&strings.Builder{}, machine.Describe(), h.options, r); err != nil {
+		t.Error(err)
+	}
+}
+
+// steady is three equal rounds of each contestant.
+func steady(name string, bound float64, names []string, all ...round) *result {
+	r := &result{name: name, bound: bound, names: names}
+	for _, one := range all {
+		r.rounds = append(r.rounds, []round{one, one, one})
+	}
+	return r
+}
+
+func TestReport(t *testing.T) {
+	made := func(rate float64, p99 time.Duration) round {
+		return round{requests: 1000, rate: rate, p50: time.Millisecond, p99: p99, busy: 70 * time.Millisecond}
+	}
+	cut := made(700, 8*time.Millisecond)
+	cut.unsent = 250
+	r := &results{
+		capacity: 1234,
+		lean: steady("lean callers", 0, []string{theirs, theirsTuned, doesNothing, weirMemory, weirRedis},
+			made(100, 9e6), made(200, 8e6), made(500, 2e6), made(450, 2e6), made(370, 3e6)),
+		stock: []*result{
+			steady("1 in flight", 1.5, withRedis, made(100, 9e6), made(90, 9e6), made(300, 1e6), made(160, 3e6)),
+			steady("16 in flight", 2, withRedis, made(100, 9e6), made(110, 9e6), made(300, 1e6), made(198, 3e6)),
+		},
+		open: []*result{
+			steady("50 %", 0.5, withRedis, made(600, 4e6), cut, made(600, 1e6), made(600, 2e6)),
+			steady("80 %", 0.5, withRedis, made(900, 9e6), made(900, 6e6), made(900, 1e6), made(900, 4e6)),
+		},
+	}
+	// Rounds in which all are slow change no ratio.
+	for i := range r.stock[0].rounds {
+		r.stock[0].rounds[i][0].rate /= 10
+		r.stock[0].rounds[i][1].rate /= 2
 	}
 	var b strings.Builder
-	if err := writeTable(&b, machine.Describe(), full, figures); err != nil {
+	if err := writeTables(&b, machine.Describe(), full, r); err != nil {
 		t.Fatal(err)
 	}
 	for _, want := range []string{
-		"| weir, Redis: requests × envoyproxy/ratelimit |     2.00 |     1.85 | missed  |",
-		"| weir, Redis: requests × nothing              |     0.75 |     0.74 | missed  |",
-		"| weir, memory: requests × nothing             |     0.90 |     0.90 | met     |",
+		"| weir, Redis: requests × envoyproxy/ratelimit                             |     2.00 |     1.85 | missed  |",
+		"| weir, Redis: requests × nothing                                          |     0.75 |     0.74 | missed  |",
+		"| weir, memory: requests × nothing                                         |     0.90 |     0.90 | met     |",
+		"| weir, Redis: requests × envoyproxy/ratelimit, stock client, 1 in flight  |     1.50 |     1.60 | met     |",
+		"| weir, Redis: requests × envoyproxy/ratelimit, stock client, 16 in flight |     2.00 |     1.80 | missed  |",
+		"| weir, Redis: p99 × envoyproxy/ratelimit, at 50 % of its capacity |    0.50 |     0.50 | met     |",
+		"| weir, Redis: p99 × envoyproxy/ratelimit, at 80 % of its capacity |    0.50 |     0.67 | missed  |",
 		"| envoyproxy/ratelimit, tuned     |        200 |      0.40 |   1.00 |   8.00 |     70 |",
+		"| 1 in flight  | weir, Redis                     |         80 |     1.60 |   1.00 |   3.00 |     70 |",
+		"| 50 % | envoyproxy/ratelimit, tuned     |        700 |   1.00 |   8.00 |         2.00 |     70 |      20.00 |",
+		"1 234 requests a second",
 	} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("there is no\n%s\nin\n%s", want, b.String())

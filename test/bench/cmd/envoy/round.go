@@ -1,190 +1,178 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
 	"fmt"
-	"sync/atomic"
+	"slices"
 	"time"
 
-	common "github.com/envoyproxy/go-control-plane/envoy/extensions/common/ratelimit/v3"
-	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
-	"google.golang.org/protobuf/proto"
-
 	"github.com/weirhq/weir/internal/loadgen"
-	"github.com/weirhq/weir/test/bench/internal/clients"
-	"github.com/weirhq/weir/test/bench/internal/machine"
 	"github.com/weirhq/weir/test/bench/internal/rounds"
-	"github.com/weirhq/weir/test/bench/internal/unary"
 )
 
 // round is what one contestant did in one turn.
 type round struct {
-	requests int64
-	rate     float64 // requests a second
-	p50, p99 time.Duration
+	requests int64         // answered
+	unsent   int64         // besides, because too many were in flight
+	rate     float64       // requests a second
+	p50, p99 time.Duration // of all, sent or not
 	busy     time.Duration // all processors together, for the service and its Redis
 }
 
-// figure is what was measured of one contestant.
-type figure struct {
-	name     string
-	rate     float64
-	p50, p99 time.Duration
-	cpu      time.Duration // per request; 0 if unknown
+func sumUp(took *loadgen.Histogram, unsent int64, wall time.Duration, errs []error) (round, error) {
+	answered := took.Count() - unsent
+	return round{
+		requests: answered, unsent: unsent, rate: float64(answered) / wall.Seconds(),
+		p50: took.Quantile(0.5), p99: took.Quantile(0.99),
+	}, errors.Join(errs...)
 }
 
-// walkLen is a power of two.
-const walkLen = 1 << 14
+// What contestants are compared by.
+func rate(r round) float64 { return r.rate }
+func p50(r round) float64  { return float64(r.p50) }
+func p99(r round) float64  { return float64(r.p99) }
 
-// caller asks one request after the other.
-type caller struct {
-	requests [][]byte // one for each value
-	walk     []uint32
-	at       int
-	took     *loadgen.Histogram
-	response pb.RateLimitResponse
+// result is what contestants did in the rounds that they took turns in.
+type result struct {
+	name   string
+	bound  float64  // that weir is to reach
+	names  []string // of the contestants
+	rounds [][]round
 }
 
-// measure lets the contestants take turns.
-func (h *field) measure(o options, progress func(done, total int, what string)) ([]figure, error) {
-	lines := make([][]*line, len(h.contestants))
-	for i, c := range h.contestants {
-		var hangUp func()
-		var err error
-		if lines[i], hangUp, err = call(c.address, o); err != nil {
-			return nil, err
-		}
-		defer hangUp()
-		if _, err := ask(lines[i], o.warmUp); err != nil {
-			return nil, fmt.Errorf("%s: %w", c.name, err)
-		}
-	}
-	total := len(h.contestants) * o.rounds
-	done := 0
-	measured, err := rounds.Take(rounds.Turns{Contestants: len(h.contestants), Rounds: o.rounds, Seed: [2]uint64{6, 1}},
-		func(_, contestant int) (round, error) {
-			progress(done, total, h.contestants[contestant].name)
-			done++
-			c := &h.contestants[contestant]
-			before := c.busy()
-			r, err := ask(lines[contestant], o.round)
-			if err != nil {
-				err = fmt.Errorf("%s: %w", c.name, err)
-			}
-			r.busy = c.busy() - before
-			return r, err
-		})
-	if err != nil {
-		return nil, err
-	}
-	var out []figure
-	for i, c := range h.contestants {
-		f := figure{name: c.name}
-		f.rate = rounds.Median(measured[i], func(r round) float64 { return r.rate }).rate
-		f.p50 = rounds.Median(measured[i], func(r round) float64 { return float64(r.p50) }).p50
-		f.p99 = rounds.Median(measured[i], func(r round) float64 { return float64(r.p99) }).p99
-		f.cpu = cpuOf(measured[i])
-		out = append(out, f)
-	}
-	return out, nil
+// of returns the rounds of a contestant.
+func (r *result) of(name string) []round { return r.rounds[slices.Index(r.names, name)] }
+
+// median is that of the rounds of a contestant.
+func (r *result) median(name string, by func(round) float64) float64 {
+	return by(rounds.Median(r.of(name), by))
 }
 
-// busy returns the CPU time of its processes; 0 if unknown.
-func (c *contestant) busy() (sum time.Duration) {
-	for _, p := range c.processes {
-		used, err := machine.CPU(p)
-		if err != nil {
-			return 0
-		}
-		sum += used
-	}
-	return sum
+// ratio is that of two contestants in the same round; the median of the rounds.
+func (r *result) ratio(a, b string, by func(round) float64) float64 {
+	return rounds.Ratio(r.of(a), r.of(b), by)
 }
 
-// cpuOf is of all rounds together: one is too short for the unit in which it is told.
-func cpuOf(all []round) time.Duration {
+// cpu is the time that a request costs a contestant and its Redis: of all rounds together,
+// because one is too short for the unit in which Linux counts.
+func (r *result) cpu(name string) time.Duration {
 	busy, requests := time.Duration(0), int64(0)
-	for _, r := range all {
-		busy, requests = busy+r.busy, requests+r.requests
+	for _, one := range r.of(name) {
+		busy, requests = busy+one.busy, requests+one.requests
 	}
 	return busy / time.Duration(max(requests, 1))
 }
 
-// line is a connection, and who asks over it.
-type line struct {
-	conn    *unary.Conn
-	callers []unary.Caller
-	took    loadgen.Histogram
+// unsent is the share of requests that were not sent.
+func (r *result) unsent(name string) float64 {
+	unsent, requests := int64(0), int64(0)
+	for _, one := range r.of(name) {
+		unsent, requests = unsent+one.unsent, requests+one.requests+one.unsent
+	}
+	return float64(unsent) / float64(max(requests, 1))
 }
 
-// call connects the callers, and returns how to end that.
-func call(address string, o options) (lines []*line, hangUp func(), err error) {
-	hangUp = func() {
-		for _, l := range lines {
-			_ = l.conn.Close()
-		}
+// fastest and promptest are the better of the other service's two settings.
+func (r *result) fastest() string {
+	return slices.MaxFunc([]string{theirs, theirsTuned}, func(a, b string) int { return cmp.Compare(r.median(a, rate), r.median(b, rate)) })
+}
+
+func (r *result) promptest() string {
+	return slices.MinFunc([]string{theirs, theirsTuned}, func(a, b string) int { return cmp.Compare(r.median(a, p99), r.median(b, p99)) })
+}
+
+// results are of all tables.
+type results struct {
+	lean     *result
+	stock    []*result // by how many are in flight
+	capacity float64   // of the other service with the stock client, in requests a second
+	open     []*result // by the load
+}
+
+// few requests in flight have a lower bound: most of their time goes into the client, whose
+// answers are waited for by nobody else.
+const few = 4
+
+// withRedis are the contestants whose limits are in Redis, and what is the least for all of them.
+var withRedis = []string{theirs, theirsTuned, doesNothing, weirRedis}
+
+// measure fills all tables.
+func (h *field) measure(ctx context.Context) (*results, error) {
+	if err := h.warm(ctx); err != nil {
+		return nil, err
 	}
-	requests := make([][]byte, o.values)
-	for i, key := range clients.Keys(o.values) {
-		requests[i], err = proto.Marshal(&pb.RateLimitRequest{Domain: "bench", Descriptors: []*common.RateLimitDescriptor{
-			{Entries: []*common.RateLimitDescriptor_Entry{{Key: "user", Value: key}}},
-		}})
+	steps, done := 1+len(h.inFlight)+len(h.loads), 0
+	stage := func(r *result, play func(c *contestant, n int) (round, error)) (*result, error) {
+		h.progress(done, steps, r.name)
+		done++
+		return r, h.take(r, uint64(done), play)
+	}
+	out := &results{}
+	var err error
+	out.lean, err = stage(&result{name: "lean callers", names: []string{theirs, theirsTuned, doesNothing, weirMemory, weirRedis}},
+		func(c *contestant, _ int) (round, error) { return c.lean.ask(h.round) })
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range h.inFlight {
+		bound := 2.0
+		if n <= few {
+			bound = 1.5
+		}
+		r, err := stage(&result{name: fmt.Sprintf("%d in flight", n), names: withRedis, bound: bound},
+			func(c *contestant, _ int) (round, error) { return c.stock.closed(ctx, n, h.round) })
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
+		out.stock = append(out.stock, r)
+		out.capacity = max(out.capacity, r.median(r.fastest(), rate))
 	}
-	for range o.connections {
-		conn, err := unary.Dial(address, pb.RateLimitService_ShouldRateLimit_FullMethodName)
+	for _, load := range h.loads {
+		offers := load * out.capacity
+		r, err := stage(&result{name: fmt.Sprintf("%.0f %%", 100*load), names: withRedis, bound: 0.5},
+			func(c *contestant, n int) (round, error) {
+				return c.stock.open(ctx, schedule(offers, h.round, uint64(n)))
+			})
 		if err != nil {
-			hangUp()
-			return nil, nil, err
+			return nil, err
 		}
-		lines = append(lines, &line{conn: conn})
+		out.open = append(out.open, r)
 	}
-	for i := range o.callers {
-		l := lines[i%len(lines)]
-		l.callers = append(l.callers, &caller{requests: requests, walk: clients.Walk(i, o.values, walkLen), took: &l.took})
-	}
-	return lines, hangUp, nil
+	return out, nil
 }
 
-// ask has all callers ask for a while.
-func ask(lines []*line, length time.Duration) (round, error) {
-	errs := make([]error, len(lines))
-	var over atomic.Bool
-	timer := time.AfterFunc(length, func() { over.Store(true) })
-	defer timer.Stop()
-	cost := rounds.AtOnce(len(lines), func(i int) {
-		lines[i].took = loadgen.Histogram{}
-		errs[i] = lines[i].conn.Run(lines[i].callers, over.Load)
-	})
-	var all loadgen.Histogram
-	for i, err := range errs {
-		if err != nil {
-			return round{}, err
+// warm lets every service answer for a while.
+func (h *field) warm(ctx context.Context) error {
+	for _, c := range h.contestants {
+		if _, err := c.lean.ask(h.warmUp); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
 		}
-		all.Merge(&lines[i].took)
-	}
-	return round{
-		requests: all.Count(), rate: float64(all.Count()) / cost.Wall.Seconds(),
-		p50: all.Quantile(0.5), p99: all.Quantile(0.99),
-	}, nil
-}
-
-// Ask implements [unary.Caller].
-func (c *caller) Ask() []byte {
-	c.at++
-	return c.requests[c.walk[c.at&(walkLen-1)]]
-}
-
-// Answered requires the answer of a limit that allows.
-func (c *caller) Answered(message []byte, took time.Duration) error {
-	c.took.Record(took)
-	r := &c.response
-	if err := proto.Unmarshal(message, r); err != nil {
-		return err
-	}
-	if r.OverallCode != pb.RateLimitResponse_OK || len(r.Statuses) != 1 || r.Statuses[0].LimitRemaining == 0 || r.Statuses[0].CurrentLimit.GetRequestsPerUnit() != 1_000_000_000 {
-		return fmt.Errorf("this is not the answer that was expected: %v", r)
+		if _, err := c.stock.closed(ctx, slices.Max(h.inFlight), h.warmUp); err != nil {
+			return fmt.Errorf("%s: %w", c.name, err)
+		}
 	}
 	return nil
+}
+
+// take lets contestants take turns. Each plays with the number of its round.
+func (h *field) take(r *result, seed uint64, play func(c *contestant, n int) (round, error)) (err error) {
+	among := make([]*contestant, len(r.names))
+	for i, name := range r.names {
+		among[i] = h.contestants[slices.IndexFunc(h.contestants, func(c *contestant) bool { return c.name == name })]
+	}
+	played := make([]int, len(among))
+	r.rounds, err = rounds.Take(rounds.Turns{Contestants: len(among), Rounds: h.rounds, Seed: [2]uint64{6, seed}},
+		func(_, i int) (round, error) {
+			before := among[i].busy()
+			one, err := play(among[i], played[i])
+			if err != nil {
+				err = fmt.Errorf("%s: %w", among[i].name, err)
+			}
+			played[i]++
+			one.busy = among[i].busy() - before
+			return one, err
+		})
+	return err
 }

@@ -30,9 +30,10 @@ type Process struct {
 	cmd     *exec.Cmd
 }
 
-// HTTP and Redis are what weir says before an address.
+// HTTP, GRPC and Redis are what weir says before an address.
 const (
 	HTTP  = "weir listens on http://"
+	GRPC  = "weir listens for gRPC on "
 	Redis = "weir listens for Redis clients on "
 )
 

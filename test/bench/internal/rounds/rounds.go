@@ -48,6 +48,16 @@ func Median[T any](rounds []T, figure func(T) float64) T {
 	return sorted[len(sorted)/2]
 }
 
+// Ratio compares two contestants by one of their figures in the same round, because the
+// weather changes from round to round, and returns the median.
+func Ratio[T any](a, b []T, figure func(T) float64) float64 {
+	ratios := make([]float64, len(a))
+	for i := range a {
+		ratios[i] = figure(a[i]) / figure(b[i])
+	}
+	return Median(ratios, func(f float64) float64 { return f })
+}
+
 // Cost is what a round took in all.
 type Cost struct {
 	Wall    time.Duration

@@ -60,6 +60,14 @@ func TestMedian(t *testing.T) {
 	}
 }
 
+// A round in which both are slow does not change how they compare.
+func TestRatio(t *testing.T) {
+	a, b := []float64{20, 2, 60, 8}, []float64{10, 1, 20, 4}
+	if got := Ratio(a, b, func(x float64) float64 { return x }); got != 2 {
+		t.Errorf("the ratio is %v", got)
+	}
+}
+
 func TestAtOnceWaitsForAll(t *testing.T) {
 	var sum atomic.Int64
 	cost := AtOnce(10, func(g int) { sum.Add(int64(g)) })
