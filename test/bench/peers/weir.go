@@ -48,9 +48,9 @@ func weirWith(kind weir.Limit, promise string) Contestant {
 		New: func(limit Limit, keys int) Limiter {
 			l := kind
 			l.N, l.Period = int64(limit.N), limit.Period
-			// Room for half as many keys again, so that no key is evicted; the peers evict none
-			// either.
-			store := memory.New(memory.Options{MaxKeys: keys + keys/2 + 1024})
+			// The default, or room for half as many keys again, so that no key is evicted; the
+			// peers evict none either. A smaller store would have fewer locks.
+			store := memory.New(memory.Options{MaxKeys: max(memory.DefaultMaxKeys, keys+keys/2)})
 			limiter := must(weir.NewLimiter(store, l))
 			take := by(l.N, func(key string, units int64) bool {
 				return must(limiter.Take(context.Background(), key, units)).Allowed
