@@ -21,7 +21,7 @@ func newDemo() *cobra.Command {
 	d := &demonstration{}
 	cmd := &cobra.Command{
 		Use:   "demo",
-		Short: "Run weir with sample rules and lively traffic, to look at",
+		Short: "Run weir with sample rules and traffic, to try it",
 		Long: `Run weir in memory, with the rules of an API with three plans, and send it the traffic of 60
 users, a login attack, an abuser, a spike and an app that retries in a loop. Look at the dashboard
 and at weir top, and change the rules. No request leaves this machine. When the demo ends, it

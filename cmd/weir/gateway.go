@@ -58,8 +58,8 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 	}
 	flags := cmd.Flags()
 	flags.StringArrayVar(&upstreams, "upstream", nil, "`route` to an upstream: [[host][/path]=]url[,url…] (repeatable, required)")
-	flags.StringArrayVar(&adaptive, "adaptive", nil, "limit the requests in flight to each upstream by how many it can answer, between a minimum and a maximum (`limits`): [route=]min-max, for example 5-1000 (repeatable)")
-	flags.StringVar(&protection, "protect", "", "shed requests, low priority first, while the process or its cgroup uses more (`shares`): cpu=85%,memory=90%")
+	flags.StringArrayVar(&adaptive, "adaptive", nil, "`limits` of the requests in flight to each upstream, which follow how many it can answer: [route=]min-max, for example 5-1000 (repeatable)")
+	flags.StringVar(&protection, "protect", "", "`shares` of CPU and memory above which the gateway sheds requests, low priority first: cpu=85%,memory=90%")
 	flags.StringVar(&g.Listen, "listen", app.DefaultListen, "listen `address` of the gateway")
 	flags.StringVar(&g.TLS.CertFile, "listen-tls-cert", "", "TLS certificate `file` of the gateway; without it, the gateway uses plain HTTP")
 	flags.StringVar(&g.TLS.KeyFile, "listen-tls-key", "", "TLS private key `file` of the gateway")
