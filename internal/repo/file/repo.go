@@ -174,7 +174,7 @@ func (r *Repository) create(ctx context.Context) error {
 	if len(numbers) > 0 {
 		return fmt.Errorf("rules: there is no file %s, but there are older versions of it in %s; copy back the one that you want, or remove them all", r.path, r.options.History)
 	}
-	source := "# Who is limited, by what. docs/reference/rules.md tells how to write it.\nrules: []\n"
+	source := "# Which requests are limited, by which key, and how: see docs/reference/rules.md.\nrules: []\n"
 	if strings.HasSuffix(r.name, ".json") {
 		source = "{\n  \"rules\": []\n}\n"
 	}
