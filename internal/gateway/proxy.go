@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"bytes"
 	"io"
 	"maps"
 	"net/http"
@@ -81,6 +82,7 @@ func (x *exchange) prepare(r *http.Request) bool {
 	switch {
 	case r.ContentLength == 0:
 		out.Body = nil
+	case x.takeShort(out):
 	case out.Body != nil:
 		x.body = &x.bodyRoom
 		if x.body.reader = out.Body; g.options.MaxBody > 0 {
@@ -89,6 +91,23 @@ func (x *exchange) prepare(r *http.Request) bool {
 		out.Body = x.body
 	}
 	return true
+}
+
+// takeShort takes over a body that the limiter has read, if it is short. net/http sends a body of a
+// type that it knows to be in memory together with the header, and not after it.
+func (x *exchange) takeShort(out *http.Request) bool {
+	if most := x.gateway.options.MaxBody; most > 0 && out.ContentLength > most {
+		return false
+	}
+	read, is := out.Body.(interface{ Short() *bytes.Reader })
+	if !is {
+		return false
+	}
+	short := read.Short()
+	if short != nil {
+		out.Body = io.NopCloser(short)
+	}
+	return short != nil
 }
 
 // headersOut is how many headers there are on the way out, or a few more. It is exact for usual

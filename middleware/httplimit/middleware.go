@@ -132,7 +132,12 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		return r, nil, rule.Normal, true // it has paid already
 	}
 	p := passes.Get().(*pass)
-	defer p.release()
+	var s *settlement
+	defer func() {
+		if s == nil { // else it is released when that ends
+			p.release()
+		}
+	}()
 	if err := m.read(p, r); err != nil {
 		p.denial.Denial = engine.DescribeError(&p.verdict, err)
 		m.stop(w, r, p, nil, err)
@@ -153,7 +158,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	prompt.writeHeaders(w.Header(), v, m.options.Headers)
-	s := m.settles(p, prompt)
+	s = m.settles(p, prompt)
 	ctx := r.Context()
 	if again {
 		ctx = context.WithValue(ctx, mark{m.engine}, true)

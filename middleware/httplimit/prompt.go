@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"bytes"
 	"errors"
 	"io"
 	"maps"
@@ -29,10 +30,8 @@ type prompt struct {
 	rule    rule.Prompt // what rules are told
 	body    []byte
 	kept    bool // expressions may read it until the response has ended
+	cloned  bool // the headers of the request are its own
 	release func()
-
-	again      promptBody // what the handler reads
-	settlement settlement // if the request is allowed
 }
 
 // readPrompt reads the body of a request if a rule counts its tokens, and tells rules about
@@ -44,7 +43,8 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 	if counts == nil {
 		return nil, nil
 	}
-	p, uses := &prompt{release: func() {}}, false
+	p, uses := &pass.prompt, false
+	p.release = func() {}
 	if r.Body != nil && r.Body != http.NoBody && r.ContentLength != 0 {
 		var err error
 		if p.body, p.release, err = prompts.Read(w, r, maxPrompt); err != nil {
@@ -59,12 +59,12 @@ func (m *Middleware) readPrompt(w http.ResponseWriter, r *http.Request, pass *pa
 		p.rule = rule.Prompt{Model: p.Model, Input: p.Input, MaxOutput: p.Output, Answers: p.Answers()}
 	}
 	if _, given := q.Attributes["model"]; !given && p.Model != "" {
-		all := maps.Clone(q.Attributes)
-		if all == nil {
-			all = map[string]string{}
+		if pass.attributes == nil {
+			pass.attributes = map[string]string{}
 		}
-		all["model"] = p.Model
-		q.Attributes = all
+		maps.Copy(pass.attributes, q.Attributes)
+		pass.attributes["model"] = p.Model
+		q.Attributes = pass.attributes
 	}
 	return p, nil
 }
@@ -133,21 +133,31 @@ func (p *prompt) restore(r *http.Request, s *settlement) {
 		asks := false
 		if p.body, asks = p.AskUsage(p.body); asks {
 			s.watch.Strip()
+			p.replace(r, "Content-Length", strconv.Itoa(len(p.body)))
 		}
-		r.Header = maps.Clone(r.Header) // its values are replaced, never changed
-		r.Header["Accept-Encoding"] = identity
-		if asks && r.Header.Get("Content-Length") != "" {
-			r.Header.Set("Content-Length", strconv.Itoa(len(p.body)))
-		}
+		p.replace(r, "Accept-Encoding", "identity") // who says nothing gets no compressed response
 	}
 	r.ContentLength, r.TransferEncoding = int64(len(p.body)), nil
-	p.again.body, p.again.kept, p.again.release = p.body, p.kept, p.release
-	p.body = nil // what is left of the prompt may live longer
-	r.Body = &p.again
+	var again *promptBody
+	if s != nil {
+		again = &s.body
+	} else {
+		again = new(promptBody)
+	}
+	again.body, again.kept, again.release = p.body, p.kept, p.release
+	r.Body = again
 }
 
-// identity asks for a response that is not compressed. It is shared, and never changed.
-var identity = []string{"identity"}
+// replace replaces the value of a header, if the request has it.
+func (p *prompt) replace(r *http.Request, name, value string) {
+	if _, given := r.Header[name]; !given {
+		return
+	}
+	if !p.cloned {
+		r.Header, p.cloned = maps.Clone(r.Header), true // its values are replaced, never changed
+	}
+	r.Header[name] = []string{value}
+}
 
 // promptBody is a body that was read. Its room is free when it has been read again, or is
 // closed; if it is kept, when the response has ended.
@@ -165,6 +175,15 @@ func (b *promptBody) Read(to []byte) (int, error) {
 	n := copy(to, b.body)
 	b.body = b.body[n:]
 	return n, nil
+}
+
+// Short returns the body if it is so short that it takes no room, which would have to be given back
+// when it has been read; else nil.
+func (b *promptBody) Short() *bytes.Reader {
+	if len(b.body) >= httpbody.Free {
+		return nil
+	}
+	return bytes.NewReader(b.body)
 }
 
 func (b *promptBody) Close() error {

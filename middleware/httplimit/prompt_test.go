@@ -8,6 +8,8 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -69,6 +71,34 @@ func TestTokens(t *testing.T) {
 	}
 	if got := w.Header(); got.Get("x-ratelimit-limit-tokens") != "1000" || got.Get("x-ratelimit-remaining-tokens") != "395" || got.Get("x-ratelimit-reset-tokens") == "" {
 		t.Errorf("%v", got)
+	}
+}
+
+// What a client does not say about compression, nobody says for it, and what is another's is not
+// changed.
+func TestTokensHeaders(t *testing.T) {
+	s := newSettling(t, tokenRules(""), Options{})
+	const sent = `{"stream":true,"messages":[{"role":"user","content":"Hello"}]}`
+	for _, accepts := range []string{"", "gzip, br"} {
+		r := chat("/v1/chat/completions", sent)
+		r.Header.Set("Content-Length", strconv.Itoa(len(sent)))
+		if r.Header.Del("Accept-Encoding"); accepts != "" {
+			r.Header.Set("Accept-Encoding", accepts)
+		}
+		before := r.Header.Clone()
+		s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			want := before.Clone()
+			if want.Set("Content-Length", strconv.Itoa(len(body))); accepts != "" {
+				want.Set("Accept-Encoding", "identity")
+			}
+			if len(body) <= len(sent) || !reflect.DeepEqual(r.Header, want) {
+				t.Errorf("%s: %v, want %v", body, r.Header, want)
+			}
+		})).ServeHTTP(httptest.NewRecorder(), r)
+		if !reflect.DeepEqual(r.Header, before) {
+			t.Errorf("the client's headers are %v, want %v", r.Header, before)
+		}
 	}
 }
 

@@ -19,7 +19,10 @@ type pass struct {
 	verdict engine.Verdict
 	denial  Denial
 	values  values
+	prompt  prompt
 	hits    [4]rule.Hit // room for a search
+
+	attributes map[string]string // of the request, with those of its prompt
 }
 
 var passes = sync.Pool{New: func() any { return new(pass) }}
@@ -27,7 +30,8 @@ var passes = sync.Pool{New: func() any { return new(pass) }}
 // release makes the pass free for another request. It keeps nothing of this one but
 // the room of the verdict, which clears itself.
 func (p *pass) release() {
-	p.request, p.values, p.denial, p.hits = rule.Request{}, values{}, Denial{}, [len(p.hits)]rule.Hit{}
+	p.request, p.values, p.prompt, p.denial, p.hits = rule.Request{}, values{}, prompt{}, Denial{}, [len(p.hits)]rule.Hit{}
+	clear(p.attributes)
 	passes.Put(p)
 }
 

@@ -10,34 +10,29 @@ import (
 	"github.com/weirhq/weir/rule"
 )
 
-// settlement is what is to be done when the response of a request is known, or has ended.
+// settlement is what is to be done when the response of a request is known, or has ended. It is
+// not used again for others: handlers and transports may look at parts of it later.
 type settlement struct {
 	*engine.Hold
-	request rule.Request
-	values  values
-	watch   *llm.Watch // nil unless tokens are counted
+	pass  *pass
+	watch *llm.Watch // nil unless tokens are counted
+	body  promptBody // what the handler reads, if it is a prompt
 
 	response rule.Response
 	tokens   rule.Usage
 	noted    noted
 }
 
-// settles returns the settlement of an allowed request, or nil if there is none.
+// settles returns the settlement of an allowed request, or nil if there is none. It keeps the
+// pass until its end.
 func (m *Middleware) settles(p *pass, prompt *prompt) *settlement {
 	if p.verdict.Hold == (weir.HoldID{}) && !p.verdict.Places() {
 		return nil
 	}
-	var s *settlement
+	s := &settlement{pass: p}
+	s.Hold = m.gate.Serve(&p.request, m.ttl, &p.verdict)
 	if prompt != nil {
-		s = &prompt.settlement
-	} else {
-		s = new(settlement)
-	}
-	s.request, s.values = p.request, p.values
-	s.request.Values = &s.values
-	s.Hold = m.gate.Serve(&s.request, m.ttl, &p.verdict)
-	if prompt != nil && s.request.Prompt != nil {
-		s.watch = prompt.watch(s.Parts, s.request.Prompt.Model)
+		s.watch = prompt.watch(s.Parts, prompt.rule.Model)
 	}
 	return s
 }
@@ -72,6 +67,7 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 		actual = func(resp *rule.Response) engine.Used { return m.options.Actual(r, resp) }
 	}
 	s.End(resp, actual)
+	s.pass.release()
 }
 
 // watch returns a watch over the tokens of a response, or nil if no rule counts them.
