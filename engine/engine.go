@@ -90,6 +90,7 @@ type Engine struct {
 	holdObservers  []HoldObserver
 	warnObservers  []WarningObserver
 	placeObservers []PlaceObserver
+	extensions     *extensions
 	kept           kept
 	pending        pending
 	issued         issued
@@ -122,7 +123,7 @@ func New(o Options) (*Engine, error) {
 	if o.Clock == nil {
 		o.Clock = func() weir.Micros { return weir.MicrosOf(time.Now()) }
 	}
-	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers()}
+	e := &Engine{store: o.Store, timeout: timeoutOf(o.Store), local: o.Local, instances: o.Instances, observers: o.Observers, observer: tellAll(o.Observers), clock: o.Clock, born: time.Now(), seen: newSeen(), tiers: newTiers(), extensions: new(extensions)}
 	e.memory, _ = o.Store.(*memory.Store)
 	e.prepareHolds()
 	e.told.seed, e.lineSeed = maphash.MakeSeed(), maphash.MakeSeed()

@@ -81,23 +81,27 @@ type tag struct {
 	more       int         // further holds of the same request that may exist
 }
 
-func (t tag) String() string {
-	mode := "e"
+func (t tag) String() string { return string(t.append(nil)) }
+
+func (t tag) append(dst []byte) []byte {
+	mode := byte('e')
 	switch {
 	case t.shadow && t.place:
-		mode = "q"
+		mode = 'q'
 	case t.shadow:
-		mode = "s"
+		mode = 's'
 	case t.place:
-		mode = "p"
+		mode = 'p'
 	}
+	dst = append(dst, byte('0'+t.more), mode)
 	if t.place && t.began > 0 {
-		mode += strconv.FormatInt(int64(t.began), 36)
+		dst = strconv.AppendInt(dst, int64(t.began), 36)
 		if t.client != 0 {
-			mode += "." + strconv.FormatUint(t.client, 36)
+			dst = strconv.AppendUint(append(dst, '.'), t.client, 36)
 		}
 	}
-	return string(rune('0'+t.more)) + mode + ":" + t.unit + ":" + t.rule
+	dst = append(append(dst, ':'), t.unit...)
+	return append(append(dst, ':'), t.rule...)
 }
 
 // parseTag parses the result of String. What is not one is a part of an unknown rule.

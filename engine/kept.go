@@ -107,7 +107,7 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
 		if r.Rule.OnFailure == rule.Local {
-			h.tags, hold.local = append(h.tags, e.tagOf(h, r, 0)), true
+			h.tags, hold.local = e.tag(h, h.tags, r, 0), true
 		}
 	}
 	if err := e.degrade(ctx, in, v, cause, local); err != nil || !v.Allowed {

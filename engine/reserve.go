@@ -128,18 +128,24 @@ func (r *Result) tag(more int) tag {
 func (e *Engine) tagAll(h *charging, results []Result, more int) []string {
 	h.tags = h.tags[:0]
 	for i := range results {
-		h.tags = append(h.tags, e.tagOf(h, &results[i], more))
+		h.tags = e.tag(h, h.tags, &results[i], more)
 	}
 	return h.tags
 }
 
-// tagOf is what the store keeps for a result.
-func (e *Engine) tagOf(h *charging, r *Result, more int) string {
+// tag appends what the store keeps for a result. That is mostly what it was for the last request
+// that used the same memory.
+func (e *Engine) tag(h *charging, tags []string, r *Result, more int) []string {
 	t := r.tag(more)
 	if t.began = h.began; r.waits() {
 		t.client = e.hash(r.Key)
 	}
-	return t.String()
+	var room [128]byte
+	text := t.append(room[:0])
+	if n := len(tags); n < cap(tags) && tags[:n+1][n] == string(text) {
+		return tags[:n+1]
+	}
+	return append(tags, string(text))
 }
 
 // hold reserves a group of results. Each group has a hold of its own, because shadow rules

@@ -33,10 +33,11 @@ type Hold struct {
 	fewCounters [fewParts]PlaceCounter // room for them
 
 	mu    sync.Mutex
-	timer *time.Timer // extends the hold, and renews the places
-	ended bool        // it is settled, or nothing was reserved
-	left  bool        // the places are free, or there are none
-	kept  bool        // they outlast the handler
+	ended bool // it is settled, or nothing was reserved
+	left  bool // the places are free, or there are none
+	kept  bool // they outlast the handler
+
+	extension extension // of the hold, and renewal of the places; guarded by those of the engine
 }
 
 // fewParts is how many parts of a hold need no memory of their own.
@@ -66,9 +67,7 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 			h.Parts = append(h.Parts, HoldPart{r.Rule, r.Cost})
 		}
 	}
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.timer = time.AfterFunc(h.ttl/2, h.extend)
+	h.engine.extensions.add(h, h.begin)
 	return h
 }
 
@@ -86,7 +85,7 @@ func (h *Hold) extend() {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if !h.isOverLocked() {
-		h.timer.Reset(h.ttl / 2)
+		h.engine.extensions.add(h, time.Now())
 	}
 }
 
@@ -104,24 +103,26 @@ func (h *Hold) Keep() (leave func()) {
 
 // leave gives the places back.
 func (h *Hold) leave() {
-	ctx, cancel := h.briefly()
-	defer cancel()
 	h.mu.Lock()
 	first := !h.left
-	h.left = true
-	h.isOverLocked()
-	h.mu.Unlock()
-	h.places.leave(ctx)
-	if first {
-		h.observeLeft()
+	if h.left = true; first {
+		h.isOverLocked()
 	}
+	h.mu.Unlock()
+	if !first {
+		return
+	}
+	ctx, cancel := h.briefly()
+	defer cancel()
+	h.places.leave(ctx)
+	h.observeLeft()
 }
 
 // isOverLocked reports whether nothing is to be extended or renewed any more.
 func (h *Hold) isOverLocked() bool {
 	over := h.ended && h.left
 	if over {
-		h.timer.Stop()
+		h.engine.extensions.remove(h)
 	}
 	return over
 }

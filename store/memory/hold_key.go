@@ -157,7 +157,7 @@ func (sh *shard) nextReleaseLocked() {
 
 // releaseLocked gives back units of a part, which is on the key's list no more.
 func (c *core) releaseLocked(sh *shard, slot int, p *heldPart, units int64) {
-	var buf [8]*weir.Held
+	var buf [64]*weir.Held
 	open := buf[:0]
 	if p.leaks() {
 		for other := sh.table.held[slot]; other != nil; other = other.next {
