@@ -32,7 +32,7 @@ type Compiled struct {
 
 	calendar *calendar // nil unless the periods are those of the calendar
 
-	quick bool // Allow can decide
+	quick bool // the state alone decides: a bucket without a queue, or a window without a calendar or denied requests
 }
 
 // Compile validates the limit and prepares it for use.

@@ -393,11 +393,13 @@ func TestLogsOfAnySize(t *testing.T) {
 
 // A decision that is used again keeps nothing of the last.
 func TestSettleOverwrites(t *testing.T) {
-	op := weir.Op{Limit: weir.MustCompile("leaky_bucket 5/1s shape"), Cost: 1}
-	d := weir.Decision{RetryAfter: 7, Delay: 7, Receipt: 7}
-	(&weir.Pending{Op: &op}).Decide(&d, 0)
-	if want := (weir.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 200 * time.Millisecond, ResetAt: 200_000, Receipt: 200_000}); d != want {
-		t.Errorf("%+v, want %+v", d, want)
+	for _, limit := range []string{"leaky_bucket 5/1s shape", "leaky_bucket 5/1s", "sliding_log 5/200ms", "fixed_window 5/200ms"} {
+		op := weir.Op{Limit: weir.MustCompile(limit), Cost: 1}
+		d := weir.Decision{Limit: 7, Remaining: 7, RetryAfter: 7, ResetAfter: 7, ResetAt: 7, Delay: 7, Receipt: 7, Excess: 7}
+		(&weir.Pending{Op: &op}).Decide(&d, 0)
+		if want := (weir.Decision{Allowed: true, Limit: 5, Remaining: 4, ResetAfter: 200 * time.Millisecond, ResetAt: 200_000, Receipt: 200_000}); d != want {
+			t.Errorf("%s: %+v, want %+v", limit, d, want)
+		}
 	}
 }
 
