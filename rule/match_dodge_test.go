@@ -1,6 +1,7 @@
 package rule_test
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/weirhq/weir/rule"
@@ -31,6 +32,17 @@ func TestPathsCannotDodge(t *testing.T) {
 			if len(table.Match(nil, &rule.Request{Path: path})) != 1 {
 				t.Errorf("%s dodges %s", path, pattern)
 			}
+		}
+	}
+}
+
+// A rule that spells out a strange path is not the only one for it.
+func TestStrangePathsOfRulesAreRead(t *testing.T) {
+	login := limited("login", rule.Match{Paths: []string{"/api/login"}})
+	for _, path := range []string{"/api/login;v=1", "/api%2Flogin", "/api/x%5C..%5Clogin"} {
+		table := compile(t, rule.Options{}, login, limited("strange", rule.Match{Paths: []string{path}}))
+		if got := idsOf(table.Match(nil, &rule.Request{Path: path})); !slices.Equal(got, []string{"login", "strange"}) {
+			t.Errorf("%s matches %v", path, got)
 		}
 	}
 }

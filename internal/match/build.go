@@ -1,6 +1,7 @@
 package match
 
 import (
+	"cmp"
 	"hash/maphash"
 	"slices"
 	"strings"
@@ -57,7 +58,9 @@ func (c *Compiler) places(ready []*Rule) places {
 		x.hosts = x.hosts || c.hosts != nil
 	}
 	x.anywhere = b.group(anywhere)
-	b.groupEdges(x.exact, exact)
+	for path, list := range exact {
+		b.groups = append(b.groups, owned[group]{x.exact, edge[group]{b.intern(path), b.exactly(path, list, top, x.ignoreCase)}})
+	}
 	x.root = b.junction(top)
 	x.tails, x.members = b.tails, slices.Clip(b.members)
 	x.junctions = newEdges(x.seed, b.junctions)
@@ -74,6 +77,43 @@ func (d *draft) add(p pattern, c candidate) {
 	} else {
 		d.here = append(d.here, c)
 	}
+}
+
+// exactly makes the group of a path that rules spell out. If few rules can match the path, by
+// whatever pattern, the group has them all, so that the trie need not be followed.
+func (b *builder) exactly(path string, list []candidate, top *draft, ignoreCase bool) group {
+	if scanPath(path, ignoreCase) != 0 {
+		return b.group(list) // it has several readings
+	}
+	all := top.collect(slices.Clone(list), path)
+	if len(all) > few {
+		return b.group(list)
+	}
+	slices.SortFunc(all, func(a, b candidate) int {
+		return cmp.Or(cmp.Compare(a.number, b.number), cmp.Compare(a.route, b.route))
+	})
+	all = slices.CompactFunc(all, func(a, b candidate) bool { return a.number == b.number }) // the most specific is the first
+	g := b.leaf(all)
+	g.whole = true
+	return g
+}
+
+// collect appends what a path meets from here on, but no more than to see that it is not few.
+func (d *draft) collect(all []candidate, path string) []candidate {
+	all = append(all, d.rest...)
+	segment, rest := cutSegment(path)
+	switch {
+	case len(all) > few:
+		return all
+	case segment == "":
+		return append(all, d.here...)
+	}
+	for _, next := range []*draft{d.children[segment], d.param} {
+		if next != nil && len(all) <= few {
+			all = next.collect(all, rest)
+		}
+	}
+	return all
 }
 
 func (d *draft) child(segment string) *draft {

@@ -20,17 +20,36 @@ func (x *Index[T]) Find(hits []T, req Request) []T {
 	}
 	m.collect(&x.anywhere)
 	if req.Path != "" {
-		w := readPath(req.Path, x.ignoreCase)
-		if w.odd == 0 {
-			m.path(w.path)
-		} else {
-			m.odd = true
-			for _, path := range w.readings() {
-				m.path(path)
-			}
-		}
+		m.paths(req.Path)
 	}
 	return m.result()
+}
+
+// paths finds the rules for a path as a client writes it. One that is written as in a rule need
+// not be read, if the rules for it are known to be all.
+func (m *search[T]) paths(path string) {
+	g := m.spelt(path)
+	if g != nil && g.whole {
+		m.collect(g)
+		return
+	}
+	w := readPath(path, m.ignoreCase)
+	if w.odd != 0 {
+		m.odd = true
+		for _, path := range w.readings() {
+			m.path(path, m.spelt(path))
+		}
+		return
+	}
+	if w.path != path {
+		g = m.spelt(w.path)
+	}
+	m.path(w.path, g)
+}
+
+// spelt returns the rules that spell a path out, or nil.
+func (m *search[T]) spelt(path string) *group {
+	return m.groups.find(m.exact, path, maphash.String(m.seed, path))
 }
 
 // method returns the bit of a method, 0 for one that no rule asks for.
@@ -61,10 +80,12 @@ type search[T any] struct {
 	before int // how many hits there were
 }
 
-// path finds the rules for one reading of the path.
-func (m *search[T]) path(path string) {
-	if g := m.groups.find(m.exact, path, maphash.String(m.seed, path)); g != nil {
-		m.collect(g)
+// path finds the rules for one reading of the path, of which some may spell it out.
+func (m *search[T]) path(path string, g *group) {
+	if g != nil {
+		if m.collect(g); g.whole {
+			return
+		}
 	}
 	m.walk(m.root, path)
 }

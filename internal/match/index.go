@@ -5,7 +5,8 @@ import "hash/maphash"
 // Index finds the rules whose conditions a request meets, at a cost that depends on
 // the request and on how many rules it meets, not on how many there are.
 //
-// Paths that are spelt out are found at once. The others are a trie of segments, at
+// Paths that are spelt out are found at once, with the other rules for them if these are
+// few. The others are a trie of segments, at
 // each [junction] of which there are up to two groups of rules: those whose path
 // ends here, and those that go on with /**. A group of more than a few rules is
 // split by host, then by method, then by the attribute of each rule that the fewest
@@ -60,6 +61,7 @@ type junction struct {
 type group struct {
 	at     uint32 // where in places.members the rules are that are tried one by one
 	verify needs  // what is not known yet of at least one of them
+	whole  bool   // of a path that is spelt out: no other group has rules for it
 	split  *split // those that are not, or nil
 }
 
