@@ -64,7 +64,8 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 		if r.Rule.OnFailure != rule.Local {
 			continue
 		}
-		op := r.op(in.shares.of(r.Quota, instances), v.always())
+		var op weir.Op
+		r.ask(&op, in.shares.of(r.Quota, instances), v.always())
 		if op.Leave > 0 && op.Limit != r.Quota {
 			// An instance that had to leave all of its part would deny everybody.
 			op.Leave = min(r.Rule.Leave(op.Limit, v.Priority), max(0, op.Limit.Capacity()-op.Cost))

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"cmp"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -159,15 +160,17 @@ func (v *Verdict) Speaker() *Result {
 	return &v.Results[v.speaker-1]
 }
 
-// clear makes the verdict ready for another request.
+// clear makes the verdict ready for another request. It clears each field in its place; see
+// ask.
 func (v *Verdict) clear() {
 	clear(v.Results)
 	clear(v.hits)
 	clear(v.ops)
-	*v = Verdict{
-		timing: v.timing, room: v.room,
-		Results: v.Results[:0], hits: v.hits[:0], keys: v.keys[:0], ends: v.ends[:0], ops: v.ops[:0], decisions: v.decisions[:0],
-	}
+	v.Allowed, v.Reason, v.Delay, v.RetryAfter, v.Degraded = false, 0, 0, 0, nil
+	v.Hold, v.HoldExpires, v.Unheld, v.Priority, v.Version = weir.HoldID{}, 0, false, 0, 0
+	v.Results, v.hits, v.keys, v.ends, v.ops, v.decisions = v.Results[:0], v.hits[:0], v.keys[:0], v.ends[:0], v.ops[:0], v.decisions[:0]
+	v.upTo, v.speaker, v.local, v.how, v.peeked = [places]int{}, 0, false, nil, false
+	v.penalties, v.places, v.warns, v.counts, v.waitUpTo, v.shares = 0, 0, false, false, 0, false
 }
 
 // next adds a result and returns it. To fill it in takes less time than to copy it, because
@@ -232,21 +235,23 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 
 // opsOf makes the ops of results, from one on.
 func (v *Verdict) opsOf(results []Result) []weir.Op {
-	v.ops = v.ops[:0]
+	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
 	always := v.always()
 	for i := range results {
-		r := &results[i]
-		v.ops = append(v.ops, r.op(r.Quota, always))
+		r, op := &results[i], &v.ops[i]
+		r.ask(op, r.Quota, always)
 	}
 	return v.ops
 }
 
-// op asks a limit for what the result is about.
-func (r *Result) op(limit *weir.Compiled, always bool) weir.Op {
+// ask makes the op that asks a limit for what the result is about. It writes each field in its
+// place, because the processor waits when it copies what it has just written.
+func (r *Result) ask(op *weir.Op, limit *weir.Compiled, always bool) {
+	op.Key, op.Limit, op.Cost, op.Leave, op.Always, op.Look = r.Key, limit, r.Cost, r.Leave, always, r.Look
+	op.MaxDelay, op.Receipt = 0, 0
 	if r.Look {
-		return weir.Op{Key: r.Key, Limit: limit, Cost: 1, Look: true}
+		op.Cost, op.Leave, op.Always = 1, 0, false
 	}
-	return weir.Op{Key: r.Key, Limit: limit, Cost: r.Cost, Leave: r.Leave, Always: always}
 }
 
 // prioritize finds the priority of a request whose limits are all known, and what it has to
