@@ -97,7 +97,13 @@ func (d *Denial) speak(r *Result) {
 	switch {
 	case d.Detail != "":
 	case r.isPlace() && d.RetryAfter > 0:
-		d.Detail = fmt.Sprintf("The limit %s allows %d requests at the same time; try again in %d s.", d.Rule, r.Limit-r.Leave, duration.Up(d.RetryAfter, time.Second))
+		few, plural := r.Limit-r.Leave, "s"
+		if few == 1 {
+			plural = ""
+		}
+		d.Detail = fmt.Sprintf("The limit %s allows %d request%s at the same time; try again in %d s.", d.Rule, few, plural, duration.Up(d.RetryAfter, time.Second))
+	case r.RetryAfter == weir.Never && r.Leave > 0:
+		d.Detail = "The request costs more than the share of " + d.Verdict.Priority.String() + " requests in the limit " + d.Rule + " allows at once."
 	case r.RetryAfter == weir.Never:
 		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
 	case d.RetryAfter == 0:

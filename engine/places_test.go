@@ -108,7 +108,7 @@ func TestInFlightDenial(t *testing.T) {
 		t.Fatal("a second was allowed")
 	}
 	d := f.denial
-	if f.v.RetryAfter < 4*time.Minute || d.RetryAfter != time.Second || d.HTTPStatus() != 429 || d.Detail != "The limit api allows 1 requests at the same time; try again in 1 s." {
+	if f.v.RetryAfter < 4*time.Minute || d.RetryAfter != time.Second || d.HTTPStatus() != 429 || d.Detail != "The limit api allows 1 request at the same time; try again in 1 s." {
 		t.Errorf("%v %+v", f.v.RetryAfter, d)
 	}
 }

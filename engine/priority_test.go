@@ -3,6 +3,7 @@ package engine_test
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -95,6 +96,9 @@ func TestShares(t *testing.T) {
 	v := b.check(t, rule.Request{User: "bob", Tier: "pro", Priority: rule.Low, Cost: 51})
 	if v.Allowed || v.RetryAfter != weir.Never || v.Results[0].Leave != 50 {
 		t.Errorf("51 of the half of 100: %+v", v.Results[0])
+	}
+	if d := engine.Describe(v); !strings.Contains(d.Detail, "costs more than the share of low requests in the limit") {
+		t.Error(d.Detail)
 	}
 	if v := b.check(t, rule.Request{User: "bob", Tier: "pro", Cost: 80}); !v.Allowed {
 		t.Errorf("80 of 100 as normal: %+v", v.Results[0])

@@ -174,7 +174,7 @@ func TestWaitUpTo(t *testing.T) {
 		none(t, done)
 		time.Sleep(time.Nanosecond)
 		v := next(t, done, "first", false)
-		if d := v.denial; d.RetryAfter != time.Second || d.HTTPStatus() != 429 || d.Detail != "The limit api allows 1 requests at the same time; try again in 1 s." || v.results[0].RetryAfter < 45*time.Second {
+		if d := v.denial; d.RetryAfter != time.Second || d.HTTPStatus() != 429 || d.Detail != "The limit api allows 1 request at the same time; try again in 1 s." || v.results[0].RetryAfter < 45*time.Second {
 			t.Errorf("%+v %+v", d, v.results)
 		}
 		time.Sleep(time.Second)

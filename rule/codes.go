@@ -44,7 +44,7 @@ var errorCodes = []Code{
 		"The field needs another kind of value: one value, a list, fields, a whole number, true or false. weir rejects empty values and empty lists, because they could mean everything or nothing.",
 		"Write the kind of value that the message names, or remove the field to use its default."},
 	{"E007", "required field",
-		"A rule needs an id, a key, and a limit or limits.",
+		"A rule needs an id, a key, and a limit, limits or concurrency.",
 		"Add the field."},
 	{"E008", "invalid id",
 		"The id of a rule is part of headers, metrics and URLs. It has at most 100 characters: letters, digits, dots, dashes and underscores. It cannot be history or rollback, which have another meaning in URLs of the API.",

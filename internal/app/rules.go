@@ -114,8 +114,8 @@ func (r *rules) warnConcurrency(table *rule.Table) {
 
 // install puts a version into force.
 func (r *rules) install(v repo.Version) error {
-	set, err := rule.Usable(r.where, v.Source)
-	if err != nil {
+	set, problems := rule.Parse(r.where, v.Source)
+	if err := problems.Err(); err != nil {
 		return err
 	}
 	options := r.app.options.RuleOptions
@@ -123,9 +123,6 @@ func (r *rules) install(v repo.Version) error {
 		r.app.options.Logger.Warn("an expression of a rule cannot be evaluated for some requests", "rule", c.ID, "error", err)
 	}
 	table, err := rule.Compile(set, options)
-	if err == nil {
-		r.warnConcurrency(table)
-	}
 	if err != nil {
 		return err
 	}
@@ -134,8 +131,17 @@ func (r *rules) install(v repo.Version) error {
 	_, number := r.app.engine.Rules()
 	r.app.engine.Install(table, v.Number)
 	r.app.editor.Installed(v)
-	if r.loaded.Swap(true) && number != v.Number {
+	again := r.loaded.Swap(true)
+	if again && number == v.Number {
+		return nil
+	}
+	if again {
 		r.app.options.Logger.Info("loaded the rules", "version", v.Number, "author", v.Author, "summary", v.Summary, "rules", len(table.Rules()))
+	}
+	r.warnConcurrency(table)
+	if len(problems) > 0 { // warnings
+		r.app.options.Logger.Warn("the rules have warnings; weir rules validate shows all of them", "rules", r.where, "warnings", len(problems),
+			"first", problems[0].Code+" "+problems[0].Message)
 	}
 	return nil
 }

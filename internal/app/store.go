@@ -8,6 +8,7 @@ import (
 	"github.com/redis/rueidis"
 
 	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/internal/clock"
 	"github.com/weirhq/weir/internal/redislink"
 	"github.com/weirhq/weir/store/memory"
 	"github.com/weirhq/weir/store/redis"
@@ -39,10 +40,10 @@ func (s *store) timeout(standard time.Duration) time.Duration {
 	return max(standard, s.config.Options.Timeout)
 }
 
-func (a *App) openStore(ctx, _ context.Context) error {
+func (a *App) openStore(ctx, background context.Context) error {
 	keys, err := memoryKeys(a.options.Store)
 	if err == errNotMemory {
-		return a.openRedis(ctx)
+		return a.openRedis(ctx, background)
 	}
 	a.store.memory = memory.New(memory.Options{MaxKeys: keys})
 	a.store.Store = a.store.memory
@@ -50,7 +51,7 @@ func (a *App) openStore(ctx, _ context.Context) error {
 	return nil
 }
 
-func (a *App) openRedis(ctx context.Context) error {
+func (a *App) openRedis(ctx, background context.Context) error {
 	var err error
 	if a.store.config, err = redis.ParseURL(a.options.Store); err != nil {
 		return fmt.Errorf("--store: %w", err)
@@ -61,15 +62,34 @@ func (a *App) openRedis(ctx context.Context) error {
 	a.store.Store = a.store.redis
 	a.later(a.store.redis.Close)
 	err = a.store.redis.Ping(ctx)
-	switch {
-	case err == nil:
-		return nil
-	case a.options.RequireStore:
+	if err != nil && a.options.RequireStore {
 		return fmt.Errorf("the store %s is unavailable, and --require-store is set: %w", redis.Redact(a.options.Store), err)
 	}
+	if err != nil {
+		a.tellOutage(err)
+	}
+	a.background.Go(func() { a.watchStore(background, err != nil) })
+	return nil
+}
+
+func (a *App) tellOutage(err error) {
 	a.options.Logger.Warn("the store is unavailable; on_failure of each rule applies until it is available",
 		"store", redis.Redact(a.options.Store), "error", err)
-	return nil
+}
+
+// watchStore logs when the store becomes unavailable, and when it is available again.
+func (a *App) watchStore(ctx context.Context, lost bool) {
+	for clock.Sleep(ctx, clock.UntilWhole(time.Now(), time.Second)) == nil {
+		since, err := a.store.outage()
+		switch {
+		case !lost && !since.IsZero():
+			lost = true
+			a.tellOutage(err)
+		case lost && since.IsZero() && a.store.redis.Ping(ctx) == nil: // before the first check, nobody else has asked it
+			lost = false
+			a.options.Logger.Info("the store is available again", "store", redis.Redact(a.options.Store))
+		}
+	}
 }
 
 // link is a connection of its own to the Redis of the store: checks should not wait

@@ -2,6 +2,7 @@ package app
 
 import (
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -29,6 +30,50 @@ func TestSlowStore(t *testing.T) {
 	} {
 		if status, body := ask(t, nil, call.method, url+call.path, call.body, "If-Match", "*"); status != call.want {
 			t.Errorf("%s %s: %d %s", call.method, call.path, status, body)
+		}
+	}
+}
+
+// An operator reads in the log when the store became unavailable, and when it was available
+// again, in turns.
+func TestOutageIsLogged(t *testing.T) {
+	proxy := testredis.NewProxy(t, testredis.Start(t))
+	o, log := prepared(t, Options{Store: "redis://" + proxy.Addr}, "rules: [{id: api, key: user, limit: 100/1h}]")
+	url := urlOf(started(t, o))
+	const lost, back = "the store is unavailable; on_failure", "the store is available again"
+	lines := func(text string) int { return strings.Count(log.String(), text) }
+	for range 2 {
+		proxy.Cut()
+		waitFor(t, "the outage in the log", func() bool {
+			ask(t, nil, "POST", url+"/v1/check", `{"user": "alice"}`) // somebody has to notice
+			return lines(lost) > lines(back)
+		})
+		proxy.Heal()
+		waitFor(t, "its end in the log", func() bool { return lines(lost) == lines(back) })
+	}
+	var last string
+	for line := range strings.Lines(log.String()) {
+		for _, text := range []string{lost, back} {
+			if strings.Contains(line, text) {
+				if text == last {
+					t.Errorf("it is logged twice: %s", line)
+				}
+				last = text
+			}
+		}
+	}
+}
+
+// Warnings of the rules are logged when they come into force, and not again.
+func TestWarningsAreLogged(t *testing.T) {
+	o, log := prepared(t, Options{}, "rules: [{id: uploads, match: {path: /uploads}, key: user, limit: 5/1h, concurrency: 2}, {id: signin, match: {path: /signin}, key: ip, limit: 5/1h}]")
+	a := started(t, o)
+	if err := a.Reload(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	for _, text := range []string{"the rules have warnings", "rules have concurrency"} {
+		if n := strings.Count(log.String(), text); n != 1 {
+			t.Errorf("%q is logged %d times:\n%s", text, n, log)
 		}
 	}
 }

@@ -139,7 +139,7 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		}
 	}()
 	if err := m.read(p, r); err != nil {
-		p.denial.Denial = engine.DescribeError(&p.verdict, err)
+		p.denial.Denial = engine.DescribeError(new(engine.Verdict), err) // p's is still that of an earlier request
 		m.stop(w, r, p, nil, err)
 		return r, nil, rule.Normal, false
 	}

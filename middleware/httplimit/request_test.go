@@ -176,11 +176,17 @@ func TestTwoTiers(t *testing.T) {
 	for _, c := range []struct {
 		tiers []string
 		code  int
-	}{{[]string{"pro"}, 200}, {[]string{"pro", "pro"}, 200}, {[]string{"pro", "free"}, 400}, {[]string{"free", "pro"}, 400}, {[]string{"", "pro"}, 400}} {
+	}{{[]string{"pro"}, 200}, {[]string{"free"}, 200}, {[]string{"pro", "pro"}, 200}, {[]string{"free"}, 429}, {[]string{"pro", "free"}, 400}, {[]string{"free"}, 429}, {[]string{"free", "pro"}, 400}, {[]string{"", "pro"}, 400}} {
 		r := from("203.0.113.7:1", "GET", "/")
 		r.Header["X-Tier"] = c.tiers
-		if w := b.send(r); w.Code != c.code {
+		w := b.send(r)
+		if w.Code != c.code {
 			t.Errorf("%q: %d, want %d", c.tiers, w.Code, c.code)
+		}
+		for name := range w.Header() { // of the request before
+			if c.code == 400 && strings.HasPrefix(strings.ToLower(name), "ratelimit") {
+				t.Errorf("%q: %s: %q", c.tiers, name, w.Header()[name])
+			}
 		}
 	}
 }

@@ -34,9 +34,6 @@ func TestFailure(t *testing.T) {
 			step{request("shadow=a"), "ok | ok 0"},
 			step{request("none=a"), "over | over 0 of 0/day in 86399s"},
 			step{request("unknown=a"), "ok | ok 0"})
-		if b.log.lines() != 1 {
-			t.Errorf("it is said %d times that the store is unavailable:\n%s", b.log.lines(), b.log.text.String())
-		}
 		r, err := b.ShouldRateLimit(t.Context(), request("open=a"))
 		if err != nil || !r.DynamicMetadata.Fields["degraded"].GetBoolValue() {
 			t.Errorf("%v, %v", r, err)
@@ -45,9 +42,6 @@ func TestFailure(t *testing.T) {
 		b.run(t, step{request("open=a"), "ok | ok 1 of 2/day in 86399s"})
 		if r, err = b.ShouldRateLimit(t.Context(), request("open=b")); err != nil || r.DynamicMetadata.Fields["degraded"] != nil {
 			t.Errorf("%v, %v", r, err)
-		}
-		if b.log.lines() != 2 {
-			t.Errorf("it is said %d times that the store is unavailable or back", b.log.lines())
 		}
 	}
 }

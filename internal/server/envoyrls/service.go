@@ -14,7 +14,6 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	pb "github.com/envoyproxy/go-control-plane/envoy/service/ratelimit/v3"
@@ -87,7 +86,6 @@ type HeaderNames struct{ Limit, Remaining, Reset string }
 type Service struct {
 	options Options
 	work    sync.Pool
-	lost    atomic.Bool // the store was, when it was last asked
 	bodies  *httpbody.Reader
 }
 
@@ -144,7 +142,6 @@ func (s *Service) ShouldRateLimit(ctx context.Context, req *pb.RateLimitRequest)
 			return nil, fault(ctx, err)
 		}
 		w.fold()
-		s.watch(w)
 		if w.hasError() {
 			return nil, status.Error(codes.Unavailable, "envoyrls: the store of the limits is unavailable, and the descriptor says on_failure: error")
 		}
@@ -163,22 +160,6 @@ func (s *Service) giveBack(ctx context.Context, w *work) {
 	if err := s.options.Engine.Refund(ctx, &w.verdict); err != nil {
 		s.options.Logger.Warn("envoy: could not refund a denied request", "error", err)
 	}
-}
-
-// watch says once that the store is unavailable, and once that it is back.
-func (s *Service) watch(w *work) {
-	cause := w.verdict.Degraded
-	if cause == nil && w.unasked {
-		return // only looks and shadows were not answered, which is no news to anybody
-	}
-	if lost := cause != nil; lost == s.lost.Load() || s.lost.Swap(lost) == lost {
-		return
-	}
-	if cause != nil {
-		s.options.Logger.Warn("envoy: the store is unavailable; on_failure of each descriptor applies until it is available", "error", cause)
-		return
-	}
-	s.options.Logger.Info("envoy: the store is available again")
 }
 
 // fault returns the error of a request that could not be checked.

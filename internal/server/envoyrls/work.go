@@ -18,7 +18,6 @@ type work struct {
 	owners    []int // the items of the demands
 	verdict   engine.Verdict
 	held      bool // the request is denied anyway, so that demands only look
-	unasked   bool // the store did not answer all of them
 	over      bool // a descriptor denies the request
 	quotas    int  // descriptors that are quotas
 	quotaOver bool // all of them are used up
@@ -53,7 +52,7 @@ func (w *work) clear() {
 	clear(w.demands)
 	w.items, w.replaced, w.demands, w.owners = w.items[:0], w.replaced[:0], w.demands[:0], w.owners[:0]
 	w.keys = w.keys[:0]
-	w.held, w.unasked, w.over, w.quotas, w.quotaOver = false, false, false, 0, false
+	w.held, w.over, w.quotas, w.quotaOver = false, false, 0, false
 	const most = 64 << 10
 	if cap(w.keys) > most {
 		w.keys = nil // one long request need not be paid for ever
@@ -65,7 +64,6 @@ func (w *work) fold() {
 	for i := range w.verdict.Results {
 		r := &w.verdict.Results[i]
 		it := &w.items[w.owners[r.Demand]]
-		w.unasked = w.unasked || !r.Asked
 		// A look asks for one unit, whatever the request asks for.
 		over := !r.Allowed || w.held && r.Look && r.Asked && r.Remaining < it.cost
 		it.add(r, over)

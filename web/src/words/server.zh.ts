@@ -126,7 +126,7 @@ export const problems: Record<string, string> = {
   E004: '重复。同一个名字或值出现了两次，删掉一个。',
   E005: '未知字段。检查拼写；备注请写在 description 或注释里。',
   E006: '值的类型不对，或为空。写成这个字段需要的类型；要用默认值就删掉这个字段。',
-  E007: '缺少必填字段。规则必须有 id、key，以及 limit 或 limits。',
+  E007: '缺少必填字段。规则必须有 id、key，以及 limit、limits 或 concurrency。',
   E008: 'id 不可用。只能用字母、数字、点、短横线和下划线，最长 100 个字符；history 和 rollback 是保留名。',
   E009: '两条规则的 id 相同，会共用同一份用量。给其中一条改名。',
   E010: '两个字段互斥，只保留一个：limit 与 limits 二选一，不限量时不能有 burst。',
