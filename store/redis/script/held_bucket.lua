@@ -87,8 +87,9 @@ local charged, nextFresh, nextA, nextB -- whether the key's state changes, and t
 
 local input -- of the call
 
--- out is the answer of the call; its length is kept beside it, for asking is dear.
-local out, length = {}, 0
+-- out is the answer of the call; its length is kept beside it, for asking is dear. It has
+-- room for one decision, because to make room later costs a single check a twenty-fifth.
+local out, length = { nil, nil, nil }, 0
 
 -- Redis forgets a key some time after it is as good as new: by a quarter of the time
 -- until then, and at least a second. So who is charged again and again need not have
@@ -96,14 +97,25 @@ local out, length = {}, 0
 local SECOND = 1000000
 
 local isTest -- whether the clock is a test's, and not Redis's own
+local lasts -- how long Redis keeps the key, in words
 
-local function expiry(fresh) return fresh + max(SECOND, floor((fresh - now) / 4)) end
+-- Functions, where there are several places for them. To make them costs a single check
+-- about a twelfth, so scripts for counters have none.
 
--- ttl is how long that is, in words: Redis would write a number as a fraction, digit by
--- digit. For a test it is an hour.
+local function expiry(oldFresh)
+  local expires
+  expires = oldFresh - now
+  expires = oldFresh + max(SECOND, (expires - expires % 4) / 4)
+  return expires
+end
+
 local function ttl(expires)
-  if isTest then return '3600000' end
-  return format('%d', max(1, divUp(expires - now, 1000)))
+  local lasts
+  -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+  -- is an hour.
+  lasts = '3600000'
+  if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+  return lasts
 end
 
 -- The state of a key while it is read or written, and what all scripts begin with.
@@ -129,16 +141,6 @@ local function forget() oldFresh, oldA, oldB = 0, 0, 0 end
 
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at
 -- the last charge, in parts. b: the N under which the parts were counted.
-
--- recount turns a level that was counted under another N into parts of this limit,
--- rounded up, and returns the old rate too.
-local function recount(c, level, under)
-  local _, mulDivUp, gcd = wide()
-  local g = gcd(under, c_period)
-  local n, p = under / g, c_period / g
-  if floor(level / p) >= floor((EXACT - 1) / c_p) then return n, EXACT - 1 end
-  return n, mulDivUp(level, c_p, p)
-end
 
 -- The open holds of a key are a text: a head and, in no order, an entry for each, with its id
 -- and what was charged, as weir.Held has it. It is behind the state or, if that has a tail or
@@ -375,7 +377,19 @@ while first <= last do
               if oldB > 0 and (not c_shape or receipt == oldFresh) then
                 local rate, full = c_rate, oldA
                 local rest = full
-                if oldB ~= c_n then rate, full = recount(c, full, oldB) end
+                if oldB ~= c_n then
+                  local n, level = rate, full
+                  do -- recount
+                    -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+                    -- n is the rate of the other.
+                    local _, mulDivUp, gcd = wide()
+                    local g = gcd(oldB, c_period)
+                    local p = c_period / g
+                    n = oldB / g
+                    if floor(level / p) >= floor((EXACT - 1) / c_p) then level = EXACT - 1 else level = mulDivUp(level, c_p, p) end
+                  end
+                  rate, full = n, level
+                end
                 local last = oldFresh - (rest - rest % rate) / rate
                 if rest % rate > 0 then last = last - 1 end
                 local back, rest = units * c_p, level
@@ -411,7 +425,17 @@ while first <= last do
               if at < old and oldB > 0 then
                 level = oldA
                 local n, spent = rate, level
-                if oldB ~= c_n then n, level = recount(c, level, oldB) end
+                if oldB ~= c_n then
+                  do -- recount
+                    -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+                    -- n is the rate of the other.
+                    local _, mulDivUp, gcd = wide()
+                    local g = gcd(oldB, c_period)
+                    local p = c_period / g
+                    n = oldB / g
+                    if floor(level / p) >= floor((EXACT - 1) / c_p) then level = EXACT - 1 else level = mulDivUp(level, c_p, p) end
+                  end
+                end
                 local rest = spent % n
                 local last = (spent - rest) / n
                 if rest > 0 then last = last + 1 end
@@ -537,7 +561,17 @@ while first <= last do
           if at < old and oldB > 0 then
             level = oldA
             local n, spent = rate, level
-            if oldB ~= c_n then n, level = recount(c, level, oldB) end
+            if oldB ~= c_n then
+              do -- recount
+                -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+                -- n is the rate of the other.
+                local _, mulDivUp, gcd = wide()
+                local g = gcd(oldB, c_period)
+                local p = c_period / g
+                n = oldB / g
+                if floor(level / p) >= floor((EXACT - 1) / c_p) then level = EXACT - 1 else level = mulDivUp(level, c_p, p) end
+              end
+            end
             local rest = spent % n
             local last = (spent - rest) / n
             if rest > 0 then last = last + 1 end
@@ -730,13 +764,26 @@ while first <= last do
     elseif changed then
       do -- writeState
         local before = expires
-        if oldFresh > expires then expires = expiry(oldFresh) end
+        if oldFresh > expires then
+          expires = oldFresh - now
+          expires = oldFresh + max(SECOND, (expires - expires % 4) / 4)
+        end
         head = pack('>I7I7I7I7', oldFresh, oldA, oldB, expires)
         if before > 0 then
           call('SETRANGE', KEYS[key], '0', head)
-          if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+          if before ~= expires then
+            -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+            -- is an hour.
+            lasts = '3600000'
+            if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+            call('PEXPIRE', KEYS[key], lasts)
+          end
         else
-          call('PSETEX', KEYS[key], ttl(expires), head)
+          -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+          -- is an hour.
+          lasts = '3600000'
+          if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+          call('PSETEX', KEYS[key], lasts, head)
         end
       end
     end

@@ -81,7 +81,10 @@ var parts = []struct {
 }{
 	{file: "integers"},
 	{file: "wide", features: []string{"bucket", "sliding_window"}},
+	{file: "recount", features: []string{"bucket"}, pasted: true},
 	{file: "standing"},
+	{file: "expiry", pasted: true},
+	{file: "expiry_functions", features: []string{columns, holds, "sliding_log", "sliding_buckets"}},
 	{file: "state", pasted: true},
 	{file: "columns", features: []string{columns}},
 	{file: "many", features: []string{many}},

@@ -87,8 +87,9 @@ local charged, nextFresh, nextA, nextB -- whether the key's state changes, and t
 
 local input -- of the call
 
--- out is the answer of the call; its length is kept beside it, for asking is dear.
-local out, length = {}, 0
+-- out is the answer of the call; its length is kept beside it, for asking is dear. It has
+-- room for one decision, because to make room later costs a single check a twenty-fifth.
+local out, length = { nil, nil, nil }, 0
 
 -- Redis forgets a key some time after it is as good as new: by a quarter of the time
 -- until then, and at least a second. So who is charged again and again need not have
@@ -96,15 +97,7 @@ local out, length = {}, 0
 local SECOND = 1000000
 
 local isTest -- whether the clock is a test's, and not Redis's own
-
-local function expiry(fresh) return fresh + max(SECOND, floor((fresh - now) / 4)) end
-
--- ttl is how long that is, in words: Redis would write a number as a fraction, digit by
--- digit. For a test it is an hour.
-local function ttl(expires)
-  if isTest then return '3600000' end
-  return format('%d', max(1, divUp(expires - now, 1000)))
-end
+local lasts -- how long Redis keeps the key, in words
 
 -- The state of a key while it is read or written, and what all scripts begin with.
 
@@ -124,16 +117,6 @@ local isLook -- whether the op is only looked at
 
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at
 -- the last charge, in parts. b: the N under which the parts were counted.
-
--- recount turns a level that was counted under another N into parts of this limit,
--- rounded up, and returns the old rate too.
-local function recount(c, level, under)
-  local _, mulDivUp, gcd = wide()
-  local g = gcd(under, c.period)
-  local n, p = under / g, c.period / g
-  if floor(level / p) >= floor((EXACT - 1) / c.p) then return n, EXACT - 1 end
-  return n, mulDivUp(level, c.p, p)
-end
 
 -- fresh: the end of the window. a: units in it.
 
@@ -232,7 +215,17 @@ while i < last do
       if at < old and B[k] > 0 then
         level = A[k]
         local n, spent = rate, level
-        if B[k] ~= c.n then n, level = recount(c, level, B[k]) end
+        if B[k] ~= c.n then
+          do -- recount
+            -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+            -- n is the rate of the other.
+            local _, mulDivUp, gcd = wide()
+            local g = gcd(B[k], c.period)
+            local p = c.period / g
+            n = B[k] / g
+            if floor(level / p) >= floor((EXACT - 1) / c.p) then level = EXACT - 1 else level = mulDivUp(level, c.p, p) end
+          end
+        end
         local rest = spent % n
         local last = (spent - rest) / n
         if rest > 0 then last = last + 1 end
@@ -533,7 +526,17 @@ while i < last do
           if at < old and B[k] > 0 then
             level = A[k]
             local n, spent = rate, level
-            if B[k] ~= c.n then n, level = recount(c, level, B[k]) end
+            if B[k] ~= c.n then
+              do -- recount
+                -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+                -- n is the rate of the other.
+                local _, mulDivUp, gcd = wide()
+                local g = gcd(B[k], c.period)
+                local p = c.period / g
+                n = B[k] / g
+                if floor(level / p) >= floor((EXACT - 1) / c.p) then level = EXACT - 1 else level = mulDivUp(level, c.p, p) end
+              end
+            end
             local rest = spent % n
             local last = (spent - rest) / n
             if rest > 0 then last = last + 1 end
@@ -767,7 +770,17 @@ while i < last do
           if at < old and B[k] > 0 then
             level = A[k]
             local n, spent = rate, level
-            if B[k] ~= c.n then n, level = recount(c, level, B[k]) end
+            if B[k] ~= c.n then
+              do -- recount
+                -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+                -- n is the rate of the other.
+                local _, mulDivUp, gcd = wide()
+                local g = gcd(B[k], c.period)
+                local p = c.period / g
+                n = B[k] / g
+                if floor(level / p) >= floor((EXACT - 1) / c.p) then level = EXACT - 1 else level = mulDivUp(level, c.p, p) end
+              end
+            end
             local rest = spent % n
             local last = (spent - rest) / n
             if rest > 0 then last = last + 1 end
@@ -881,13 +894,26 @@ for key in pairs(CHANGED) do
   local head
   do -- writeState
     local before = expires
-    if oldFresh > expires then expires = expiry(oldFresh) end
+    if oldFresh > expires then
+      expires = oldFresh - now
+      expires = oldFresh + max(SECOND, (expires - expires % 4) / 4)
+    end
     head = pack('>I7I7I7I7', oldFresh, oldA, oldB, expires)
     if before > 0 then
       call('SETRANGE', KEYS[key], '0', head)
-      if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+      if before ~= expires then
+        -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+        -- is an hour.
+        lasts = '3600000'
+        if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+        call('PEXPIRE', KEYS[key], lasts)
+      end
     else
-      call('PSETEX', KEYS[key], ttl(expires), head)
+      -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+      -- is an hour.
+      lasts = '3600000'
+      if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+      call('PSETEX', KEYS[key], lasts, head)
     end
   end
 end

@@ -87,8 +87,9 @@ local charged, nextFresh, nextA, nextB -- whether the key's state changes, and t
 
 local input -- of the call
 
--- out is the answer of the call; its length is kept beside it, for asking is dear.
-local out, length = {}, 0
+-- out is the answer of the call; its length is kept beside it, for asking is dear. It has
+-- room for one decision, because to make room later costs a single check a twenty-fifth.
+local out, length = { nil, nil, nil }, 0
 
 -- Redis forgets a key some time after it is as good as new: by a quarter of the time
 -- until then, and at least a second. So who is charged again and again need not have
@@ -96,14 +97,25 @@ local out, length = {}, 0
 local SECOND = 1000000
 
 local isTest -- whether the clock is a test's, and not Redis's own
+local lasts -- how long Redis keeps the key, in words
 
-local function expiry(fresh) return fresh + max(SECOND, floor((fresh - now) / 4)) end
+-- Functions, where there are several places for them. To make them costs a single check
+-- about a twelfth, so scripts for counters have none.
 
--- ttl is how long that is, in words: Redis would write a number as a fraction, digit by
--- digit. For a test it is an hour.
+local function expiry(oldFresh)
+  local expires
+  expires = oldFresh - now
+  expires = oldFresh + max(SECOND, (expires - expires % 4) / 4)
+  return expires
+end
+
 local function ttl(expires)
-  if isTest then return '3600000' end
-  return format('%d', max(1, divUp(expires - now, 1000)))
+  local lasts
+  -- In words, because Redis would write a number as a fraction, digit by digit. For a test it
+  -- is an hour.
+  lasts = '3600000'
+  if not isTest then lasts = format('%d', max(1, divUp(expires - now, 1000))) end
+  return lasts
 end
 
 -- The state of a key while it is read or written, and what all scripts begin with.
@@ -260,22 +272,22 @@ end
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at
 -- the last charge, in parts. b: the N under which the parts were counted.
 
--- recount turns a level that was counted under another N into parts of this limit,
--- rounded up, and returns the old rate too.
-local function recount(c, level, under)
-  local _, mulDivUp, gcd = wide()
-  local g = gcd(under, c.period)
-  local n, p = under / g, c.period / g
-  if floor(level / p) >= floor((EXACT - 1) / c.p) then return n, EXACT - 1 end
-  return n, mulDivUp(level, c.p, p)
-end
-
 local function look0()
   local level, rate = 0, c.rate
   if at < old and B[k] > 0 then
     level = A[k]
     local n, spent = rate, level
-    if B[k] ~= c.n then n, level = recount(c, level, B[k]) end
+    if B[k] ~= c.n then
+      do -- recount
+        -- A level that was counted under another N becomes one in parts of this limit, rounded up;
+        -- n is the rate of the other.
+        local _, mulDivUp, gcd = wide()
+        local g = gcd(B[k], c.period)
+        local p = c.period / g
+        n = B[k] / g
+        if floor(level / p) >= floor((EXACT - 1) / c.p) then level = EXACT - 1 else level = mulDivUp(level, c.p, p) end
+      end
+    end
     local rest = spent % n
     local last = (spent - rest) / n
     if rest > 0 then last = last + 1 end

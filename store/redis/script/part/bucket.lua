@@ -1,22 +1,14 @@
 -- Token and leaky bucket. fresh: when the level is down to nothing. a: the level at
 -- the last charge, in parts. b: the N under which the parts were counted.
 
--- recount turns a level that was counted under another N into parts of this limit,
--- rounded up, and returns the old rate too.
-local function recount(c, level, under)
-  local _, mulDivUp, gcd = wide()
-  local g = gcd(under, c.period)
-  local n, p = under / g, c.period / g
-  if floor(level / p) >= floor((EXACT - 1) / c.p) then return n, EXACT - 1 end
-  return n, mulDivUp(level, c.p, p)
-end
-
 --: look
 local level, rate = 0, c.rate
 if at < old and B[k] > 0 then
   level = A[k]
   local n, spent = rate, level
-  if B[k] ~= c.n then n, level = recount(c, level, B[k]) end
+  if B[k] ~= c.n then
+    --> recount
+  end
   local rest = spent % n
   local last = (spent - rest) / n
   if rest > 0 then last = last + 1 end

@@ -40,7 +40,11 @@ end
 if B[k] > 0 and (not c.shape or receipt == FRESH[k]) then
   local rate, full = c.rate, A[k]
   local rest = full
-  if B[k] ~= c.n then rate, full = recount(c, full, B[k]) end
+  if B[k] ~= c.n then
+    local n, level = rate, full
+    --> recount
+    rate, full = n, level
+  end
   local last = FRESH[k] - (rest - rest % rate) / rate
   if rest % rate > 0 then last = last - 1 end
   local back, rest = units * c.p, level

@@ -1,8 +1,10 @@
 ALGORITHM[0].refund = function(receipt, cost)
   if B[k] <= 0 then return end
-  local rate, level = c.rate, A[k]
-  if B[k] ~= c.n then rate, level = recount(c, level, B[k]) end
-  local last = FRESH[k] - divUp(A[k], rate)
+  local n, level = c.rate, A[k]
+  if B[k] ~= c.n then
+    --> recount
+  end
+  local last = FRESH[k] - divUp(A[k], n)
   local back = min(cost, floor((EXACT - 1) / c.p)) * c.p
   if receipt ~= LATEST and (receipt < FRESH[k] or c.p < c.rate) then
     if c.shape and receipt < FRESH[k] then return end

@@ -25,21 +25,6 @@ local charged, nextFresh, nextA, nextB -- whether the key's state changes, and t
 
 local input -- of the call
 
--- out is the answer of the call; its length is kept beside it, for asking is dear.
-local out, length = {}, 0
-
--- Redis forgets a key some time after it is as good as new: by a quarter of the time
--- until then, and at least a second. So who is charged again and again need not have
--- that set each time. When it will be is the fourth number of a state.
-local SECOND = 1000000
-
-local isTest -- whether the clock is a test's, and not Redis's own
-
-local function expiry(fresh) return fresh + max(SECOND, floor((fresh - now) / 4)) end
-
--- ttl is how long that is, in words: Redis would write a number as a fraction, digit by
--- digit. For a test it is an hour.
-local function ttl(expires)
-  if isTest then return '3600000' end
-  return format('%d', max(1, divUp(expires - now, 1000)))
-end
+-- out is the answer of the call; its length is kept beside it, for asking is dear. It has
+-- room for one decision, because to make room later costs a single check a twenty-fifth.
+local out, length = { nil, nil, nil }, 0

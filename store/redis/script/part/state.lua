@@ -39,13 +39,19 @@ end
 
 --: writeState
 local before = expires
-if oldFresh > expires then expires = expiry(oldFresh) end
+if oldFresh > expires then
+  --> setExpires
+end
 head = pack('>I7I7I7I7', oldFresh, oldA, oldB, expires)
 if before > 0 then
   call('SETRANGE', KEYS[key], '0', head)
-  if before ~= expires then call('PEXPIRE', KEYS[key], ttl(expires)) end
+  if before ~= expires then
+    --> setLasts
+    call('PEXPIRE', KEYS[key], lasts)
+  end
 else
-  call('PSETEX', KEYS[key], ttl(expires), head)
+  --> setLasts
+  call('PSETEX', KEYS[key], lasts, head)
 end
 
 --: readLimits
