@@ -164,7 +164,7 @@ func TestFarAway(t *testing.T) {
 		eventually(t, "a connection", func() bool { return s.Ping(t.Context()) == nil })
 		limit := weir.MustCompile("token_bucket 1000/1s")
 		var wg sync.WaitGroup
-		for range 4 * crowd {
+		for range 128 {
 			wg.Go(func() {
 				if _, err := s.Take(t.Context(), nil, weir.Op{Key: "k", Limit: limit, Cost: 1}); err != nil {
 					t.Errorf("at %v: %v", c.latency, err)
@@ -173,7 +173,8 @@ func TestFarAway(t *testing.T) {
 		}
 		wg.Wait()
 		eventually(t, "as many connections as there should be", func() bool {
-			return (strings.Count(server.Do("CLIENT", "LIST"), "name=far") == 1) == c.shared
+			n := strings.Count(server.Do("CLIENT", "LIST"), "name=far")
+			return c.shared && n == 1 || !c.shared && n > 1 && n <= 1+maxSending // one of them makes no calls
 		})
 		s.Close()
 	}

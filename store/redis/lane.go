@@ -10,20 +10,18 @@ const (
 	// maxWeight bounds a script call, and so for how long Redis does nothing else.
 	maxWeight = 512
 
-	// maxSending is how many calls of a lane are under way at most, and crowd how
-	// many wait before there is a second one: Redis then has work while we read the
-	// answer to the first.
+	// maxSending is how many calls of a lane are under way at most. With two, Redis has
+	// work while we read an answer; with more, fewer checks would share a call.
 	maxSending = 2
-	crowd      = 32
 )
 
 var errClosed = errors.New("redis: the store is closed")
 
 // lane is the way to one slot of a cluster, or to all of a Redis that is none. It
-// gathers the checks that arrive while a call is under way; they travel together
+// gathers the checks that arrive while two calls are under way; they travel together
 // in the next one. Entering Lua costs Redis more than a check does, so sharing the
-// way in is most of the speed. A check that comes alone leaves at once: nothing
-// ever waits for a timer.
+// way in is most of the speed. Other checks leave at once: nothing ever waits for a
+// timer.
 type lane struct {
 	slot    uint16
 	waiting []*check
@@ -43,9 +41,9 @@ type lanes struct {
 	workers sync.WaitGroup
 }
 
-// submit puts a check on its lane. A check that cannot be sent ends immediately. If no
-// other caller is sending on the lane, this caller becomes the leader: it must call
-// lead or send.
+// submit puts a check on its lane. A check that cannot be sent ends immediately. If
+// another call may be under way, this caller becomes its leader: it must call lead or
+// send.
 func (s *Store) submit(c *check) (leads *lane) {
 	s.lanes.mu.Lock()
 	defer s.lanes.mu.Unlock()
@@ -63,7 +61,7 @@ func (s *Store) submit(c *check) (leads *lane) {
 		return nil
 	}
 	l.waiting = append(l.waiting, c)
-	if l.sending > 0 && (l.sending == maxSending || len(l.waiting) < crowd) {
+	if l.sending == maxSending {
 		return nil
 	}
 	l.sending++

@@ -10,10 +10,11 @@
 //
 // # Batching and timeouts
 //
-// Checks that arrive during a call to Redis are sent together in the next call. A check
-// ends within its timeout, whatever Redis does. A command that may have been charged is
-// never sent twice. After three calls without an answer the circuit breaker opens:
-// every check gets weir.ErrUnavailable immediately, until a background probe succeeds.
+// Two calls to Redis may be in flight. Checks that arrive meanwhile are sent together in
+// the next call. A check ends within its timeout, whatever Redis does. A command that may
+// have been charged is never sent twice. After three calls without an answer the circuit
+// breaker opens: every check gets weir.ErrUnavailable immediately, until a background
+// probe succeeds.
 //
 // # Keys
 //
