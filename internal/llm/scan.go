@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math"
 	"strconv"
@@ -171,23 +172,40 @@ func (s *scanner) feed(p []byte) {
 				s.endWord(s.offset + int64(i))
 				s.token(c, s.offset+int64(i))
 			default:
-				s.keep(p[i : i+1])
+				from := i
+				for i+1 < len(p) && isWord(p[i+1]) {
+					i++
+				}
+				s.keep(p[from : i+1])
 			}
 		}
 	}
 	s.offset += int64(len(p))
 }
 
+// isWord reports whether a byte is a part of a number or a word.
+func isWord(c byte) bool { return '0' <= c && c <= '9' || c == '.' || 'a' <= c && c <= 'z' }
+
 // plain is how many bytes there are before a quote or a backslash. It looks at eight of them at
-// a time: a byte of x is zero if its highest bit is set in (x - 1) &^ x and in no lower byte.
+// a time: a byte of x is zero if its highest bit is set in (x - 1) &^ x and in no lower byte. What
+// is long is read by blocks, which are short enough that text with many escapes takes no longer.
 func plain(p []byte) (n int) {
-	const ones, highest = 0x0101010101010101, 0x8080808080808080
-	for ; n+8 <= len(p); n += 8 {
+	const ones, highest, block = 0x0101010101010101, 0x8080808080808080, 128
+	for n+8 <= len(p) {
+		if n == 32 {
+			for n+block <= len(p) && bytes.IndexByte(p[n:n+block], '"') < 0 && bytes.IndexByte(p[n:n+block], '\\') < 0 {
+				n += block
+			}
+			if n+8 > len(p) {
+				break
+			}
+		}
 		x := binary.LittleEndian.Uint64(p[n:])
 		quote, backslash := x^ones*'"', x^ones*'\\'
 		if ((quote-ones)&^quote|(backslash-ones)&^backslash)&highest != 0 {
 			break
 		}
+		n += 8
 	}
 	for n < len(p) && p[n] != '"' && p[n] != '\\' {
 		n++
@@ -350,6 +368,9 @@ func (v *value) number() int64 {
 		}
 		return 0
 	}
+	if n, plain := digits(v.text); plain {
+		return n
+	}
 	f, err := strconv.ParseFloat(string(v.text), 64)
 	switch {
 	case math.IsNaN(f), err != nil && !math.IsInf(f, 0), f <= 0:
@@ -358,4 +379,18 @@ func (v *value) number() int64 {
 		return MaxTokens
 	}
 	return int64(math.Ceil(f))
+}
+
+// digits is a number of few digits, as nearly all are.
+func digits(text []byte) (n int64, plain bool) {
+	if len(text) > 12 {
+		return 0, false
+	}
+	for _, c := range text {
+		if c < '0' || c > '9' {
+			return 0, false
+		}
+		n = n*10 + int64(c-'0')
+	}
+	return n, true
 }

@@ -61,7 +61,7 @@ func (m *Middleware) deny(w http.ResponseWriter, r *http.Request, p *pass, promp
 		d.Write(w)
 		return
 	}
-	w.Header().Set("Cache-Control", "no-store") // RFC 6585 wants it, whatever is written
+	w.Header()["Cache-Control"] = []string{"no-store"} // RFC 6585 wants it, whatever is written
 	m.options.Deny(w, r, d)
 }
 

@@ -53,8 +53,8 @@ func WriteHeaders(h http.Header, v *engine.Verdict, families Headers) {
 // writeHeaders is WriteHeaders for a verdict of some time ago, of a request that has
 // to wait if it was denied.
 func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if families == AllHeaders && v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !headerfield.Warns(v) {
-		writeFew(h, v, age, wait)
+	if v.Degraded == nil && len(v.Results) == 1 && v.Speaker() != nil && !headerfield.Warns(v) {
+		writeFew(h, v, age, wait, families)
 		return
 	}
 	headerfield.Write(h, &headerfield.HTTP, v, age, wait, int(families))
@@ -63,7 +63,13 @@ func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, fam
 // writeFew is writeHeaders for a request under a single limit, which is what there is
 // most of. What is the same for every request under that limit is written
 // once: the limit itself, its name and its policy.
-func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration) {
+func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
+	if families&RetryAfter == 0 || wait <= 0 {
+		families &^= RetryAfter
+	}
+	if families&AllHeaders == 0 {
+		return
+	}
 	s := &v.Results[0]
 	same := sayings.of(v, s)
 	var room [160]byte
@@ -82,12 +88,16 @@ func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration) {
 	all := string(text)
 	// An array of the request's own: handlers may change what they find in the headers.
 	values := [...]string{same.limit, all[:remaining], all[remaining:reset], same.policy, all[reset:], all[seconds:]}
-	h["X-Ratelimit-Limit"] = values[0:1:1]
-	h["X-Ratelimit-Remaining"] = values[1:2:2]
-	h["X-Ratelimit-Reset"] = values[2:3:3]
-	h["Ratelimit-Policy"] = values[3:4:4]
-	h["Ratelimit"] = values[4:5:5]
-	if wait > 0 {
+	if families&XRateLimit != 0 {
+		h["X-Ratelimit-Limit"] = values[0:1:1]
+		h["X-Ratelimit-Remaining"] = values[1:2:2]
+		h["X-Ratelimit-Reset"] = values[2:3:3]
+	}
+	if families&RateLimit != 0 {
+		h["Ratelimit-Policy"] = values[3:4:4]
+		h["Ratelimit"] = values[4:5:5]
+	}
+	if families&RetryAfter != 0 {
 		h["Retry-After"] = values[5:6:6]
 	}
 }

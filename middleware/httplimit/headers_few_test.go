@@ -29,15 +29,17 @@ func TestFewHeaders(t *testing.T) {
 				wait = Describe(&v).RetryAfter
 			}
 			age := time.Duration(i) * time.Millisecond
-			few, any := http.Header{}, http.Header{}
-			writeFew(few, &v, age, wait)
-			headerfield.Write(any, &headerfield.HTTP, &v, age, wait, int(AllHeaders))
-			if !reflect.DeepEqual(few, any) {
-				t.Errorf("%s: %v, want %v", limit, few, any)
-			}
-			for name := range few {
-				few[name][0] = "spoilt"
-				_ = append(few[name], "spoilt")
+			for families := range NoHeaders + 1 {
+				few, any := http.Header{}, http.Header{}
+				writeFew(few, &v, age, wait, families)
+				headerfield.Write(any, &headerfield.HTTP, &v, age, wait, int(families))
+				if !reflect.DeepEqual(few, any) {
+					t.Errorf("%s, %03b: %v, want %v", limit, families, few, any)
+				}
+				for name := range few {
+					few[name][0] = "spoilt"
+					_ = append(few[name], "spoilt")
+				}
 			}
 		}
 	}

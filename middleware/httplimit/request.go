@@ -30,8 +30,14 @@ var passes = sync.Pool{New: func() any { return new(pass) }}
 // release makes the pass free for another request. It keeps nothing of this one but
 // the room of the verdict, which clears itself.
 func (p *pass) release() {
-	p.request, p.values, p.prompt, p.denial, p.hits = rule.Request{}, values{}, prompt{}, Denial{}, [len(p.hits)]rule.Hit{}
-	clear(p.attributes)
+	p.request, p.values = rule.Request{}, values{}
+	if p.denial.Verdict != nil {
+		p.denial = Denial{}
+	}
+	if p.prompt.release != nil {
+		p.prompt, p.hits = prompt{}, [len(p.hits)]rule.Hit{}
+		clear(p.attributes)
+	}
 	passes.Put(p)
 }
 

@@ -122,6 +122,7 @@ func middlewares(t testing.TB, name string, n int, want int) *group {
 	alike := testcall.Must(httplimit.New(newEngine(t, rules), httplimit.Options{
 		Headers: httplimit.XRateLimit | httplimit.RetryAfter, Logger: slog.New(slog.DiscardHandler),
 		Deny: func(w http.ResponseWriter, _ *http.Request, d *httplimit.Denial) {
+			delete(w.Header(), "Cache-Control") // which the others do not send
 			http.Error(w, "Too Many Requests", d.Status)
 		},
 	}))(t)
