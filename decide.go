@@ -84,10 +84,13 @@ func (c *Compiled) take(s State, cost, leave int64, now Micros) (next State, fre
 	return c.fill(level, cost, now), free - cost, true
 }
 
+// Simple reports whether the state of a key is all that the limit needs to decide: it is a
+// bucket without Shape, or a fixed window without a calendar and CountDenied.
+func (c *Compiled) Simple() bool { return c.quick }
+
 // Allow takes one unit of a key in state s, as Decide does for an op without options, but
-// returns of the decision only whether it is allowed, which takes less time. It does so only
-// for buckets without Shape, and for fixed windows without a calendar and CountDenied; for
-// other limits, ok is false, and Decide is to be called.
+// returns of the decision only whether it is allowed, which takes less time. For limits that
+// are not [Compiled.Simple], ok is false, and Decide is to be called.
 func (c *Compiled) Allow(s State, now Micros) (next State, allowed, ok bool) {
 	switch now = max(0, now); {
 	case !c.quick:

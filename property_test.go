@@ -80,8 +80,8 @@ func TestAllowEqualsDecide(t *testing.T) {
 				}
 			}
 			next, allowed, ok := k.limit.Allow(k.State, s.now)
-			if ok != quick {
-				t.Fatalf("%+v: ok is %t", l, ok)
+			if ok != quick || k.limit.Simple() != quick {
+				t.Fatalf("%+v: ok is %t, simple %t", l, ok, k.limit.Simple())
 			}
 			want, d := k.ask(s.now, 1)
 			if ok && (next != want || allowed != d.Allowed) {

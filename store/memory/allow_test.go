@@ -103,3 +103,22 @@ func TestAllowOneOfNothing(t *testing.T) {
 		t.Errorf("the longest key: %t, %v", allowed, err)
 	}
 }
+
+// Whatever the algorithm, a known key is asked for once: to read the clock, hash the key and
+// take the lock again would take as long as all the rest.
+func TestAllowOneAsksOnce(t *testing.T) {
+	limits := []string{"leaky_bucket 5/1m shape", "fixed_window 5/1m count_denied", "fixed_window 5/month"}
+	for _, a := range weir.Algorithms() {
+		limits = append(limits, a.String()+" 5/1m")
+	}
+	for _, text := range limits {
+		reads := 0
+		s := New(Options{Clock: func() weir.Micros { reads++; return today }})
+		limit := weir.MustCompile(text)
+		take(t, s, "alice", limit)
+		reads = 0
+		if allowed, err := s.AllowOne(t.Context(), "alice", limit); !allowed || err != nil || reads != 1 {
+			t.Errorf("%s: %t, %v, with %d looks at the clock", text, allowed, err, reads)
+		}
+	}
+}

@@ -203,7 +203,7 @@ func (s *Store) AllowOne(ctx context.Context, key string, limit *weir.Compiled) 
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	if uint(len(key)-1) < weir.MaxKeyLen && limit != nil {
+	if uint(len(key)-1) < weir.MaxKeyLen && limit != nil && limit.Simple() {
 		if allowed, ok := s.allowKnown(key, limit); ok {
 			return allowed, nil
 		}
