@@ -10,6 +10,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/weirhq/weir/engine"
 	"github.com/weirhq/weir/internal/testcall"
@@ -143,6 +145,24 @@ func TestPlaceOfAllow(t *testing.T) {
 	if engine.HoldOf(r.Context()) != nil {
 		t.Error("there is a hold")
 	}
+}
+
+// A place that nobody can give back is free after hold_ttl.
+func TestPlaceOfAllowExpires(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newLiveBench(t, "rules: [{id: api, key: ip, concurrency: 1, hold_ttl: 1m}]", Options{Logger: slog.New(slog.DiscardHandler)})
+		allow := func() bool {
+			_, ok := b.Allow(httptest.NewRecorder(), httptest.NewRequest("GET", "/", nil))
+			return ok
+		}
+		if !allow() || allow() {
+			t.Error("not one at the same time")
+		}
+		time.Sleep(61 * time.Second)
+		if !allow() || allow() {
+			t.Error("the place is not free after hold_ttl")
+		}
+	})
 }
 
 // A request waits for the place of another, also if that panics.

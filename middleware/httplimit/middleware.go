@@ -79,7 +79,7 @@ func (m *Middleware) WrapByPriority(next func(rule.Priority) http.Handler) http.
 		reserve = m.gate.ReserveAll
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r, s, p, ok := m.allow(w, r, reserve); ok {
+		if r, s, p, ok := m.allow(w, r, reserve, true); ok {
 			switch body := r.Body.(type) {
 			case *promptBody:
 				defer body.free()
@@ -108,7 +108,7 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 		}
 		return ok, err
 	}
-	r, _, _, ok := m.allow(w, r, check)
+	r, _, _, ok := m.allow(w, r, check, false)
 	switch body := r.Body.(type) { // nobody says when it has been read
 	case *promptBody:
 		body.free()
@@ -122,7 +122,8 @@ func (m *Middleware) Allow(w http.ResponseWriter, r *http.Request) (*http.Reques
 type decide func(context.Context, *rule.Request, time.Duration, *engine.Verdict, *engine.Denial) (bool, error)
 
 // allow also returns what is to be done after an allowed request, or nil, and its priority.
-func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide) (*http.Request, *settlement, rule.Priority, bool) {
+// Without sight of its end, nothing can be done then.
+func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide, seesEnd bool) (*http.Request, *settlement, rule.Priority, bool) {
 	if m.options.Skip != nil && m.options.Skip(r) {
 		return r, nil, rule.Normal, true
 	}
@@ -158,7 +159,9 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 	}
 	writeHeaders(w.Header(), v, v.Delay, 0, m.options.Headers)
 	prompt.writeHeaders(w.Header(), v, m.options.Headers)
-	s = m.settles(p, prompt)
+	if seesEnd {
+		s = m.settles(p, prompt)
+	}
 	ctx := r.Context()
 	if again {
 		ctx = context.WithValue(ctx, mark{m.engine}, true)

@@ -269,13 +269,57 @@ func (p *tab) see(selector, text string) {
 	}
 }
 
-// press clicks as people do: with the mouse, in the middle of what can be seen.
+// press clicks as people do: with the mouse, in the middle of what can be seen. What moves
+// away just then, because something above it has come, is pressed again; what is hit instead
+// does not notice.
 func (p *tab) press(selector string) {
 	p.t.Helper()
 	waitFor(p.t, selector+", which can be pressed", func() bool {
-		return p.count(selector+":not(:disabled)") > 0
+		if p.count(selector+":not(:disabled)") == 0 {
+			return false
+		}
+		p.run("press "+selector,
+			chromedp.Evaluate(fmt.Sprintf(guard, literal(selector)), nil),
+			chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+		var missed bool // not if the page was replaced
+		return p.eval("window.pressing?.hit === false", &missed) == nil && !missed
 	})
-	p.run("press "+selector, chromedp.Click(selector, chromedp.ByQuery, chromedp.NodeVisible))
+}
+
+// guard lets a press of the mouse reach only what a selector names.
+const guard = `{
+	if (!window.pressing)
+		for (const type of ['pointerdown', 'mousedown', 'pointerup', 'mouseup', 'click'])
+			document.addEventListener(type, e => {
+				const now = window.pressing
+				if (type === 'pointerdown' && now.hit === undefined) now.hit = e.target.closest(now.selector) != null
+				if (now.hit === false) {
+					e.stopImmediatePropagation()
+					e.preventDefault()
+				}
+			}, true)
+	window.pressing = {selector: %s}
+}`
+
+// What lies over a link for a moment is not pressed in its place.
+func TestPressOnlyWhatIsNamed(t *testing.T) {
+	p, b, _ := dashboard(t, dashboardRules)
+	page := b.open(p.URL, "")
+	page.waitFor(`a[href="#/rules"]`)
+	page.run("cover the page", chromedp.Evaluate(`{
+		window.pressed = 0
+		const cover = document.createElement('div')
+		cover.style = 'position: fixed; inset: 0; z-index: 1000'
+		cover.addEventListener('pointerdown', () => window.pressed++)
+		window.addEventListener('pointerup', () => cover.remove(), true)
+		document.body.append(cover)
+	}`, nil))
+	page.press(`a[href="#/rules"]`)
+	page.see("main h1", "Rules")
+	var pressed int
+	if err := page.eval("window.pressed", &pressed); err != nil || pressed != 0 {
+		t.Errorf("what lay over it was pressed %d times, %v", pressed, err)
+	}
 }
 
 // fill replaces what stands in a field, and leaves the field.
