@@ -64,7 +64,7 @@ func writeHeaders(h http.Header, v *engine.Verdict, age, wait time.Duration, fam
 // most of. What is the same for every request under that limit is written
 // once: the limit itself, its name and its policy.
 func writeFew(h http.Header, v *engine.Verdict, age, wait time.Duration, families Headers) {
-	if families&RetryAfter == 0 || wait <= 0 {
+	if wait <= 0 {
 		families &^= RetryAfter
 	}
 	if families&AllHeaders == 0 {
