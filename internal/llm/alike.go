@@ -20,6 +20,11 @@ const (
 	maxAlikeOpen = 8
 )
 
+// reset forgets everything.
+func (a *alike) reset() {
+	a.text, a.piece, a.textBefore, a.endsBefore = a.text[:0], nil, 0, 0
+}
+
 // begin is called before each event.
 func (a *alike) begin(w *Watch) { a.textBefore, a.endsBefore = w.tally.text, w.tally.ends }
 

@@ -4,74 +4,11 @@ import (
 	"bytes"
 	"encoding/binary"
 	"math"
+	"math/bits"
 	"strconv"
 	"strings"
 	"unicode/utf8"
 )
-
-// place is a position in a document that somebody is interested in. Arrays are not
-// positions: the elements of a list are where the list is.
-type place struct {
-	id   id
-	deep bool      // names that are not known are the same place
-	kids [16][]kid // by the length of their names, as far as that goes
-}
-
-type kid struct {
-	name string // in lower case
-	*place
-}
-
-// id says what is at a place; 0 is nothing.
-type id uint8
-
-// at makes a place of names and what is there. Names are compared without case, because some
-// upstreams do.
-func at(what id, kids ...any) *place {
-	p := &place{id: what}
-	for i := 0; i < len(kids); i += 2 {
-		p.put(kids[i].(string), kids[i+1].(*place))
-	}
-	return p
-}
-
-func (p *place) put(name string, to *place) {
-	at := len(name) % len(p.kids)
-	p.kids[at] = append(p.kids[at], kid{strings.ToLower(name), to})
-}
-
-// kid is the place of a name. A table of few names by their length is faster than a map.
-func (p *place) kid(name []byte) *place {
-	if p == nil {
-		return nil
-	}
-	kids := p.kids[len(name)%len(p.kids)]
-	for i := range kids {
-		if k := &kids[i]; string(name) == k.name || isFold(name, k.name) {
-			return k.place
-		}
-	}
-	if p.deep {
-		return p
-	}
-	return nil
-}
-
-// isFold reports whether a name is this one in letters of either case. Only ASCII has two.
-func isFold(name []byte, lower string) bool {
-	if len(name) != len(lower) {
-		return false
-	}
-	for i, c := range name {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		if c != lower[i] {
-			return false
-		}
-	}
-	return true
-}
 
 // value is something that stands at a place.
 type value struct {
@@ -128,6 +65,7 @@ const (
 // reset begins another document.
 func (s *scanner) reset() {
 	s.offset, s.depth, s.state, s.isKey = 0, 0, between, false
+	s.v.text = nil // it may be somebody else's memory
 }
 
 // here is the place of the next value.
@@ -144,10 +82,25 @@ func (s *scanner) here() *place {
 
 func (s *scanner) feed(p []byte) {
 	for i := 0; i < len(p); i++ {
-		c := p[i]
 		switch s.state {
 		case between:
-			s.token(c, s.offset+int64(i))
+			switch c := p[i]; c {
+			case ' ', '\t', '\r', '\n':
+			case ',', ':':
+				if f := s.frame(); f != nil {
+					f.named = c == ':'
+				}
+			case '"':
+				s.beginString(s.offset + int64(i))
+				i = s.whole(p, i+1)
+			case '{', '[':
+				s.enter(c, s.offset+int64(i))
+			case '}', ']':
+				s.depth = max(0, s.depth-1)
+			default:
+				s.begin(inWord, c, idOf(s.here()), s.offset+int64(i))
+				i-- // it is the first byte of the word
+			}
 		case inString:
 			// Most of a document is the inside of strings.
 			from := i
@@ -163,14 +116,14 @@ func (s *scanner) feed(p []byte) {
 				s.endString(s.offset + int64(i) + 1)
 			}
 		case afterBackslash:
-			s.escaped(c)
+			s.escaped(p[i])
 		case inHex:
-			s.hexDigit(c)
+			s.hexDigit(p[i])
 		case inWord:
-			switch c {
+			switch p[i] {
 			case ' ', '\t', '\r', '\n', ',', ':', ']', '}', '[', '{', '"':
 				s.endWord(s.offset + int64(i))
-				s.token(c, s.offset+int64(i))
+				i-- // it is between values
 			default:
 				from := i
 				for i+1 < len(p) && isWord(p[i+1]) {
@@ -183,29 +136,50 @@ func (s *scanner) feed(p []byte) {
 	s.offset += int64(len(p))
 }
 
+// whole reads a string from its first byte on, if its end is there, too, and nothing in it is escaped.
+// Nearly all are so, and are not copied. It returns where the last byte is that was read.
+func (s *scanner) whole(p []byte, from int) int {
+	n := plain(p[from:])
+	end := from + n
+	if end == len(p) || p[end] != '"' {
+		return from - 1
+	}
+	if s.isKey || s.v.id != 0 {
+		s.v.size, s.v.text = int64(n), p[from:from+min(n, maxKept)]
+	}
+	s.endString(s.offset + int64(end) + 1)
+	return end
+}
+
 // isWord reports whether a byte is a part of a number or a word.
 func isWord(c byte) bool { return '0' <= c && c <= '9' || c == '.' || 'a' <= c && c <= 'z' }
 
 // plain is how many bytes there are before a quote or a backslash. It looks at eight of them at
 // a time: a byte of x is zero if its highest bit is set in (x - 1) &^ x and in no lower byte. What
-// is long is read by blocks, which are short enough that text with many escapes takes no longer.
+// is long is read by blocks, each as long as all before it, so that little is read twice in text with
+// many escapes.
 func plain(p []byte) (n int) {
-	const ones, highest, block = 0x0101010101010101, 0x8080808080808080, 128
-	for n+8 <= len(p) {
-		if n == 32 {
-			for n+block <= len(p) && bytes.IndexByte(p[n:n+block], '"') < 0 && bytes.IndexByte(p[n:n+block], '\\') < 0 {
-				n += block
-			}
-			if n+8 > len(p) {
-				break
-			}
-		}
+	const ones, highest, short = 0x0101010101010101, 0x8080808080808080, 32
+	for n+8 <= len(p) && n < short {
 		x := binary.LittleEndian.Uint64(p[n:])
 		quote, backslash := x^ones*'"', x^ones*'\\'
-		if ((quote-ones)&^quote|(backslash-ones)&^backslash)&highest != 0 {
-			break
+		if found := ((quote-ones)&^quote | (backslash-ones)&^backslash) & highest; found != 0 {
+			return n + bits.TrailingZeros64(found)/8
 		}
 		n += 8
+	}
+	for n >= short && n < len(p) {
+		block := p[n:min(2*n, len(p))]
+		quote := bytes.IndexByte(block, '"')
+		if quote >= 0 {
+			block = block[:quote]
+		}
+		if backslash := bytes.IndexByte(block, '\\'); backslash >= 0 {
+			return n + backslash
+		}
+		if n += len(block); quote >= 0 {
+			return n
+		}
 	}
 	for n < len(p) && p[n] != '"' && p[n] != '\\' {
 		n++
@@ -213,55 +187,43 @@ func plain(p []byte) (n int) {
 	return n
 }
 
-// token reads a byte between values.
-func (s *scanner) token(c byte, at int64) {
-	switch c {
-	case ' ', '\t', '\r', '\n':
-	case '{', '[':
-		where := s.here()
-		if s.depth < maxNested {
-			f := &s.open[s.depth]
-			f.place, f.kid, f.object, f.named = where, nil, c == '{', false
-		}
-		s.depth++
-		s.v = value{id: idOf(where), kind: c, begin: at, end: at + 1}
-		s.tell(&s.v)
-	case '}', ']':
-		if s.depth > 0 {
-			s.depth--
-		}
-	case ',', ':':
-		if s.depth > 0 && s.depth <= maxNested {
-			s.open[s.depth-1].named = c == ':'
-		}
-	case '"':
-		s.begin(inString, '"', at)
-	default:
-		s.begin(inWord, c, at)
-		s.keep([]byte{c})
+// frame is the object or array that is open; nil if there is none, or it is too deep.
+func (s *scanner) frame() *frame {
+	if uint64(s.depth-1) >= maxNested {
+		return nil
 	}
+	return &s.open[s.depth-1]
 }
 
-func (s *scanner) begin(next state, kind byte, at int64) {
-	s.state = next
-	s.v = value{kind: kind, begin: at, text: s.kept[:0]}
-	s.isKey = false
-	if s.depth > 0 && s.depth <= maxNested {
-		f := &s.open[s.depth-1]
-		s.isKey = kind == '"' && f.object && !f.named
-		if s.isKey {
-			s.v.id = idOf(f.place)
-			return
-		}
+// enter begins an object or an array.
+func (s *scanner) enter(kind byte, at int64) {
+	where := s.here()
+	if s.depth < maxNested {
+		f := &s.open[s.depth]
+		f.place, f.kid, f.object, f.named = where, nil, kind == '{', false
 	}
-	s.v.id = idOf(s.here())
+	s.depth++
+	s.begin(between, kind, idOf(where), at)
+	s.v.end = at + 1
+	s.tell(&s.v)
 }
 
-func idOf(p *place) id {
-	if p == nil {
-		return 0
+func (s *scanner) beginString(at int64) {
+	f := s.frame()
+	if f == nil || !f.object || f.named {
+		s.begin(inString, '"', idOf(s.here()), at)
+		return
 	}
-	return p.id
+	s.begin(inString, '"', idOf(f.place), at)
+	s.isKey = true
+}
+
+// begin begins a value. It writes each field in its place, because that takes less time than a copy.
+func (s *scanner) begin(next state, kind byte, what id, at int64) {
+	s.state, s.isKey = next, false
+	v := &s.v
+	v.id, v.kind, v.size, v.begin, v.end = what, kind, 0, at, 0
+	v.text = s.kept[:0]
 }
 
 // keep counts bytes of a value, and remembers the first.

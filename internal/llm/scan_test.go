@@ -2,6 +2,9 @@ package llm
 
 import (
 	"bytes"
+	"fmt"
+	"math/rand/v2"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -54,5 +57,32 @@ func TestNumbers(t *testing.T) {
 	}
 	if n, plain := digits([]byte(strconv.Itoa(MaxTokens))); plain || n != 0 {
 		t.Error("a number that may be more than the maximum")
+	}
+}
+
+// What is told does not depend on whether a string comes whole or byte by byte, be it JSON or not.
+func TestWhole(t *testing.T) {
+	draw := rand.New(rand.NewPCG(1, 2))
+	pieces := []string{`{`, `}`, `[`, `]`, `,`, `:`, `"`, `\`, `"a"`, `"b"`, `"a":`, `"b":"`, `17`, `true`, ` `, `\n`, `\"`, `\u00e9`, `text`, strings.Repeat("0123456789", 4), strings.Repeat("x", 200)}
+	for range 20_000 {
+		var text []byte
+		for range draw.IntN(16) {
+			text = append(text, pieces[draw.IntN(len(pieces))]...)
+		}
+		told := func(part int) (all []string) {
+			s := scanner{root: at(1, "a", at(2, "b", at(3)), "b", deep(4))}
+			s.visit = func(v *value) {
+				all = append(all, fmt.Sprintf("%d %c %q %d %d %d", v.id, v.kind, v.text, v.size, v.begin, v.end))
+			}
+			for p := range slices.Chunk(text, part) {
+				s.feed(bytes.Clone(p))
+			}
+			s.finish()
+			what, size := s.partial()
+			return append(all, fmt.Sprint(what, size, s.state))
+		}
+		if whole, parts := told(len(text)+1), told(1); !slices.Equal(whole, parts) {
+			t.Fatalf("%s:\n%s\n%s", text, whole, parts)
+		}
 	}
 }

@@ -53,13 +53,21 @@ func NewWatch(r Request) *Watch {
 
 // Free lets another response have the memory of the watch, which is not used any more.
 func (w *Watch) Free() {
-	visit := w.scan.visit
-	*w = Watch{held: w.held[:0], out: w.out[:0], alike: alike{text: w.alike.text[:0]}}
-	if cap(w.held)+cap(w.out) > maxFreed {
+	w.clear()
+	watches.Put(w)
+}
+
+// clear forgets the response. Most of the memory is what the scanner and earlier events have left,
+// which is written before it is read again.
+func (w *Watch) clear() {
+	w.Over, w.request, w.origin = nil, Request{}, origin{}
+	w.strip, w.cut, w.passing, w.status, w.form = false, false, false, 0, opaque
+	w.tally, w.lines, w.event = tally{}, lines{}, event{}
+	w.scan.reset()
+	w.alike.reset()
+	if w.held, w.out = w.held[:0], w.out[:0]; cap(w.held)+cap(w.out) > maxFreed {
 		w.held, w.out = nil, nil
 	}
-	w.scan.root, w.scan.visit = responsePlaces, visit
-	watches.Put(w)
 }
 
 // maxFreed is how many bytes of buffers are used again.
@@ -73,8 +81,8 @@ func (w *Watch) Strip() { w.strip = true }
 // upstreams for none; if it is all the same, nothing is known.
 func (w *Watch) Begin(status int, h http.Header) {
 	w.status = status
-	encoding := h.Get("Content-Encoding")
-	kind := strings.ToLower(h.Get("Content-Type"))
+	encoding := first(h["Content-Encoding"])
+	kind := strings.ToLower(first(h["Content-Type"]))
 	switch {
 	case encoding != "" && !strings.EqualFold(encoding, "identity"):
 	case strings.Contains(kind, "event-stream"):
@@ -82,6 +90,14 @@ func (w *Watch) Begin(status int, h http.Header) {
 	case strings.Contains(kind, "json"):
 		w.form = document
 	}
+}
+
+// first is the first of some values, or "".
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
 }
 
 // Shortens reports whether what is sent on may be shorter than what comes in.
