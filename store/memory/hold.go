@@ -18,7 +18,6 @@ type hold struct {
 	expires weir.Micros // changes only under the locks of the parts' keys, too
 	number  uint64      // in the order of reservation in its shard
 	place   int         // in the shard's list
-	at      int         // in the directory: its slot, until that is full
 	parts   []heldPart
 	one     [1]heldPart
 }
@@ -46,12 +45,13 @@ type holdShard struct {
 }
 
 type holdShardFields struct {
-	mu        sync.Mutex
-	directory directory // of what is open, and what has ended
-	open      openHolds
-	ended     endedHolds
-	parts     int    // of open holds
-	numbers   uint64 // given to holds so far
+	mu          sync.Mutex
+	directories []directory // of what is open, and what has ended
+	shift       int         // what is left of an id's family is the number of a directory
+	open        openHolds
+	ended       endedHolds
+	parts       int    // of open holds
+	numbers     uint64 // given to holds so far
 }
 
 // openHolds are the records of open holds. Those of holds that have ended are used again.
@@ -110,16 +110,11 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		}
 	}
 	first := len(dst)
-	for isNew := false; !isNew; {
-		if len(ops) == 1 {
-			dst = append(dst[:first], weir.Decision{})
-			isNew = s.take(c, now, &ops[0], &dst[first], h)
-		} else {
-			dst, isNew = s.takeMany(c, now, dst[:first], ops, h)
-		}
-		if !isNew && c.existsLocked(sh, h, now) {
-			return dst[:first], errHoldExists
-		}
+	if len(ops) == 1 {
+		dst = append(dst, weir.Decision{})
+		s.take(c, now, &ops[0], &dst[first], h)
+	} else {
+		dst = s.takeMany(c, now, dst, ops, h)
 	}
 	sh.concludeLocked(h, weir.Allowed(dst[first:]))
 	return dst, nil
@@ -150,11 +145,7 @@ func (s *Store) ReserveOne(ctx context.Context, id weir.HoldID, ttl time.Duratio
 		return d, err
 	}
 	h.add("", limit)
-	for !s.take(c, now, &op, &d, h) {
-		if c.existsLocked(sh, h, now) {
-			return d, errHoldExists
-		}
-	}
+	s.take(c, now, &op, &d, h)
 	sh.concludeLocked(h, d.Allowed)
 	return d, nil
 }
@@ -171,26 +162,6 @@ func (c *core) beginLocked(sh *holdShard, r *weir.Reservation, now weir.Micros, 
 	return h, err
 }
 
-// isNewLocked reports whether there is no other hold with the id of this one. The slot in the
-// directory is rarely in the processor's cache, and neither is what a charge needs of a key;
-// this is asked under the locks of the keys, so that the processor waits for both at once.
-func (c *core) isNewLocked(h *hold) bool {
-	var found bool
-	h.at, found = c.holdShard(h.id).findLocked(h.id)
-	return !found
-}
-
-// existsLocked reports whether there still is another hold with the id of a new one, which
-// then cannot be opened.
-func (c *core) existsLocked(sh *holdShard, h *hold, now weir.Micros) bool {
-	_, other, done := c.lookLocked(sh, h.id, now)
-	if other == nil && done == nil {
-		return false
-	}
-	sh.open.remove(h)
-	return true
-}
-
 // concludeLocked keeps a hold if what it holds was charged.
 func (sh *holdShard) concludeLocked(h *hold, allowed bool) {
 	if allowed {
@@ -205,19 +176,21 @@ func (c *core) openLocked(sh *holdShard, id weir.HoldID, now weir.Micros, parts 
 	if !c.makeHoldRoomLocked(sh, now, parts) {
 		return nil, errTooManyHolds
 	}
-	sh.directory.grow()
+	if _, other, done := c.lookLocked(sh, id, now); other != nil || done != nil {
+		return nil, errHoldExists
+	}
 	h := sh.open.add()
 	h.id = id
 	h.grow(parts)
 	return h, nil
 }
 
-// addLocked adds a hold to the directory, at its slot.
+// addLocked adds a hold to its directory.
 func (sh *holdShard) addLocked(h *hold) {
 	sh.numbers++
 	h.number = sh.numbers
 	sh.parts += len(h.parts)
-	sh.directory.put(h.at, directoryHash(h.id), openRef(h.place))
+	sh.putLocked(h.id, openRef(h.place))
 }
 
 // lookLocked finds a hold as it is now: one that is open, with its place in the directory,
@@ -227,17 +200,18 @@ func (c *core) lookLocked(sh *holdShard, id weir.HoldID, now weir.Micros) (at in
 	if !found {
 		return at, nil, nil
 	}
-	ref := sh.directory.ref(at)
+	d := sh.directory(id)
+	ref := d.ref(at)
 	if ref.isOpen() {
 		h := sh.open.records[ref.place()]
 		if h.expires > now {
 			return at, h, nil
 		}
 		c.expireLocked(sh, at, h, now)
-		ref = sh.directory.ref(at)
+		ref = d.ref(at)
 	}
 	if done = sh.ended.record(ref); done.until() <= now {
-		sh.directory.remove(at)
+		d.remove(at)
 		done.forget()
 		return at, nil, nil
 	}
@@ -265,6 +239,6 @@ func (c *core) endLocked(sh *holdShard, at int, h *hold, state weir.HoldState, e
 	if state != weir.HoldSettled {
 		h.parts = nil
 	}
-	sh.directory.set(at, sh.ended.add(h, state, max(h.expires, ended.Add(weir.HoldMemory))))
+	sh.directory(h.id).set(at, sh.ended.add(h, state, max(h.expires, ended.Add(weir.HoldMemory))))
 	sh.open.remove(h)
 }

@@ -38,6 +38,10 @@ func (c *core) makeHoldShards(maxKeys int) {
 	log := bits.Len(uint(max(1, min(most/fewHolds, enough), most/manyHolds) - 1))
 	c.holds, c.holdShift = make([]holdShard, 1<<log), 64-log
 	c.maxHolds, c.maxParts = most>>log, maxKeys/2>>log
+	directories := min(bits.Len(uint(c.maxHolds/fewSlots)), 16-log)
+	for i := range c.holds {
+		c.holds[i].directories, c.holds[i].shift = make([]directory, 1<<directories), c.holdShift-directories
+	}
 }
 
 // holdsOfKeyLocked is how many holds a key may have for one more to be opened.
@@ -77,7 +81,7 @@ func (c *core) passLocked(sh *holdShard, now weir.Micros) {
 			sh.forgetLocked()
 		case until.Sub(now) > weir.HoldMemory: // it must not keep others from their turn
 			at, _ := sh.findLocked(e.id())
-			sh.directory.set(at, sh.ended.again())
+			sh.directory(e.id()).set(at, sh.ended.again())
 		default:
 			return
 		}
@@ -102,7 +106,7 @@ func (c *core) passOpenLocked(sh *holdShard, now weir.Micros) {
 func (sh *holdShard) forgetLocked() {
 	if e := sh.ended.oldest(); !e.isForgotten() {
 		at, _ := sh.findLocked(e.id())
-		sh.directory.remove(at)
+		sh.directory(e.id()).remove(at)
 	}
 	sh.ended.drop()
 }

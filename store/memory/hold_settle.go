@@ -96,9 +96,9 @@ func (c *core) lateLocked(sh *holdShard, now weir.Micros, settlement *weir.Settl
 		p.id, _ = c.identify(op)
 		p.Cost = op.Cost
 	}
-	h.at, _ = sh.findLocked(h.id)
 	sh.addLocked(h)
-	return h.at, h, nil
+	at, _ := sh.findLocked(h.id)
+	return at, h, nil
 }
 
 // lockOrder appends the numbers of the shards of the parts, as takeMany locks them.

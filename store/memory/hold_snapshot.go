@@ -97,17 +97,16 @@ func (c *core) readHolds(in *snapshot.Reader, now weir.Micros) {
 		}
 		sh := c.holdShard(h.id)
 		full := sh.open.count+sh.ended.count >= c.maxHolds || state == weir.HoldOpen && sh.parts+len(h.parts) > c.maxParts
-		sh.directory.grow()
-		at, found := sh.findLocked(h.id)
+		_, found := sh.findLocked(h.id)
 		if full || found || state != weir.HoldOpen && until <= now {
 			continue // of a larger store, forged, or to be forgotten
 		}
 		if state != weir.HoldOpen {
-			sh.directory.put(at, directoryHash(h.id), sh.ended.add(h, state, until))
+			sh.putLocked(h.id, sh.ended.add(h, state, until))
 			continue
 		}
 		open := sh.open.add()
-		open.id, open.expires, open.at = h.id, h.expires, at
+		open.id, open.expires = h.id, h.expires
 		open.grow(len(h.parts))
 		for _, p := range h.parts {
 			p.hold = open

@@ -174,8 +174,7 @@ func (s *Store) TakeAt(ctx context.Context, read time.Duration, dst []weir.Decis
 		s.take(s.core.Load(), s.at(read), &ops[0], &dst[len(dst)-1], nil)
 		return dst, nil
 	}
-	dst, _ = s.takeMany(s.core.Load(), s.at(read), dst, ops, nil)
-	return dst, nil
+	return s.takeMany(s.core.Load(), s.at(read), dst, ops, nil), nil
 }
 
 // Unwrapped reports whether store is this Store itself, not a wrapper with its own

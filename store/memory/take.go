@@ -3,9 +3,8 @@ package memory
 import "github.com/weirhq/weir"
 
 // take is Take for one op, the usual case. If there is to be a hold on what is charged,
-// that takes effect at the same time; if there is one with its id, take does nothing and
-// returns false.
-func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h *hold) bool {
+// that takes effect at the same time.
+func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h *hold) {
 	k, sh := c.identify(op)
 	for room := false; ; room = true {
 		sh.mu.Lock()
@@ -13,16 +12,8 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 			c.tidyLocked(sh, now)
 			c.releaseDueLocked(sh, k, now)
 		}
-		isNew := h == nil || c.isNewLocked(h)
 		slot, found := sh.table.find(k)
 		held := h != nil && found && sh.isHeldLocked(slot)
-		if !isNew {
-			sh.mu.Unlock()
-			if room {
-				c.keys.Add(-1)
-			}
-			return false
-		}
 		var charge weir.Pending
 		charge.Op = op
 		if found {
@@ -39,7 +30,7 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 			if room {
 				c.keys.Add(-1)
 			}
-			return true
+			return
 		}
 		if !found && charge.Next != charge.Prev && !room && !c.reserve(1, s.maxKeys) {
 			sh.mu.Unlock()
@@ -54,7 +45,7 @@ func (s *Store) take(c *core, now weir.Micros, op *weir.Op, d *weir.Decision, h 
 		if room && !made { // somebody else made the key meanwhile
 			c.keys.Add(-1)
 		}
-		return true
+		return
 	}
 }
 
@@ -103,9 +94,8 @@ func (sh *shard) loadLocked(charge *weir.Pending, slot int) {
 }
 
 // takeMany holds the locks of all the shards that the ops need, in the order of
-// their numbers, and so charges all or none for everyone to see. If there is a hold with the
-// id of h, it does nothing and returns false.
-func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) ([]weir.Decision, bool) {
+// their numbers, and so charges all or none for everyone to see.
+func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []weir.Op, h *hold) []weir.Decision {
 	var partsBuf [8]part
 	var chargesBuf [8]weir.Pending
 	parts, charges := partsBuf[:], chargesBuf[:]
@@ -122,11 +112,6 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 	first, room := len(dst), int64(0)
 	for {
 		c.lock(order)
-		if h != nil && !c.isNewLocked(h) {
-			c.unlock(order)
-			c.keys.Add(-room)
-			return dst, false
-		}
 		if c.isDueLocked(order, now) {
 			c.updateLocked(order, parts, now)
 		}
@@ -148,7 +133,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 		if holds && c.denyAnyFullLocked(h, dst[first:], now, parts, charges) {
 			c.unlock(order)
 			c.keys.Add(-room)
-			return dst, true
+			return dst
 		}
 		if missing > 0 {
 			missing = newKeys(parts, charges)
@@ -169,7 +154,7 @@ func (s *Store) takeMany(c *core, now weir.Micros, dst []weir.Decision, ops []we
 			if room > missing { // all cores share the number, so it is left alone if it can be
 				c.keys.Add(missing - room)
 			}
-			return dst, true
+			return dst
 		}
 		c.unlock(order)
 		// A call that needs more gives back what it has; otherwise two calls could wait for

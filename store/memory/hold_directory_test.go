@@ -1,0 +1,71 @@
+package memory
+
+import (
+	"encoding/binary"
+	"testing"
+
+	"github.com/weirhq/weir"
+)
+
+// familyID returns the n-th id of those that were made together.
+func familyID(family uint16, n int) (id weir.HoldID) {
+	binary.LittleEndian.PutUint32(id[:], uint32(n)+1)
+	binary.LittleEndian.PutUint16(id[14:], family)
+	return id
+}
+
+// Ids that were made together share a small directory. Those of a full store are spread evenly.
+func TestDirectoriesByFamily(t *testing.T) {
+	s, _ := open(1 << 20)
+	c := s.core.Load()
+	most := 0
+	for f := range 1 << 12 {
+		first := familyID(uint16(f*16), 0)
+		sh := c.holdShard(first)
+		d := sh.directory(first)
+		for n := range 64 {
+			id := familyID(uint16(f*16), n)
+			if c.holdShard(id) != sh || sh.directory(id) != d {
+				t.Fatalf("%v and %v are apart", first, id)
+			}
+			sh.putLocked(id, openRef(n))
+		}
+		most = max(most, len(d.slots))
+	}
+	total := 0
+	for i := range c.holds {
+		if n := c.holds[i].found(); n < c.maxHolds/2 || n > c.maxHolds*2 {
+			t.Errorf("of %d holds, %d are in one of %d shards", 64<<12, n, len(c.holds))
+		}
+		total += c.holds[i].found()
+	}
+	if total != 64<<12 || most > 4*fewSlots {
+		t.Errorf("%d holds are in directories with up to %d slots", total, most)
+	}
+}
+
+// A directory finds what it has, whatever was put in and removed before. When it is empty, it is small.
+func TestDirectoryGrowsAndShrinks(t *testing.T) {
+	s, _ := open(1 << 20)
+	c := s.core.Load()
+	const n = 20 * fewSlots
+	sh := c.holdShard(familyID(7, 0))
+	sh.open.records = make([]*hold, n)
+	for i := range n {
+		sh.open.records[i] = &hold{id: familyID(7, i)}
+		sh.putLocked(familyID(7, i), openRef(i))
+	}
+	d := sh.directory(familyID(7, 0))
+	for i := range n {
+		for j := max(0, i-2); j < min(n, i+3); j++ {
+			if at, found := sh.findLocked(familyID(7, j)); found != (j >= i) || found && d.ref(at) != openRef(j) {
+				t.Fatalf("with %d removed, hold %d is found: %v", i, j, found)
+			}
+		}
+		at, _ := sh.findLocked(familyID(7, i))
+		d.remove(at)
+	}
+	if d.count != 0 || len(d.slots) > fewSlots {
+		t.Errorf("an empty directory has %d slots", len(d.slots))
+	}
+}
