@@ -66,8 +66,8 @@ func ValidateReserve(r *Reservation, ops []Op) error {
 	if err := validateTTL(&r.TTL); err != nil {
 		return err
 	}
-	if len(ops) > 0 && !slices.ContainsFunc(ops, func(op Op) bool { return !op.Look }) {
-		return invalid("ops", "all of them are only looked at, so there is nothing to hold; use Peek")
+	if len(ops) > 0 && !slices.ContainsFunc(ops, func(op Op) bool { return op.IsHeld() }) {
+		return invalid("ops", "all of them are final or only looked at, so there is nothing to hold; use Take or Peek")
 	}
 	if r.Tags != nil && len(r.Tags) != len(ops) {
 		return invalid("tags", "there are %d for %d ops; give one for each, or none", len(r.Tags), len(ops))
@@ -87,6 +87,9 @@ func ValidateReserve(r *Reservation, ops []Op) error {
 	}
 	return ValidateTake(ops)
 }
+
+// IsHeld reports whether a reservation holds what it charges for the op.
+func (op *Op) IsHeld() bool { return !op.Look && !op.Final }
 
 // Units returns what Used says of an op, within what can be charged.
 func (s *Settlement) Units(tag string, cost int64) int64 {
@@ -147,7 +150,7 @@ type HoldStore interface {
 	Store
 
 	// Reserve charges the ops as Take does. If they are allowed, it opens a hold on what
-	// it charged. If they are denied, there is no hold. No two ops that are charged may
+	// it charged, but for ops with Final. If they are denied, there is no hold. No two ops that are charged may
 	// share a key and a kind of limit. If the store has no place for the hold, the error is
 	// ErrHoldsFull.
 	//

@@ -75,6 +75,10 @@ type Op struct {
 	// of Peek, and it neither adds to other ops on the same key nor includes them.
 	Look bool
 
+	// Final makes Reserve charge the op as Take does, without a hold on it, because its cost
+	// is known. It stays charged, whatever becomes of the hold; Refund gives it back.
+	Final bool
+
 	// Receipt identifies the charge that Refund gives back: the Receipt of a Decision,
 	// or Latest. With 0, the Receipt of a denial, nothing is given back.
 	//

@@ -20,12 +20,13 @@ func (e *Engine) Refund(ctx context.Context, v *Verdict) error {
 		defer e.wakeAll(v)
 	}
 	if v.Hold != (weir.HoldID{}) {
-		_, err := e.Cancel(ctx, v.Hold)
-		return err
+		if _, err := e.Cancel(ctx, v.Hold); err != nil {
+			return err
+		}
 	}
 	v.ops = v.ops[:0]
 	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 {
+		if r := &v.Results[i]; r.Receipt != 0 && !r.held {
 			v.ops = append(v.ops, weir.Op{Key: r.Key, Limit: r.Quota, Cost: r.Cost, Receipt: r.Receipt})
 		}
 	}

@@ -65,7 +65,7 @@ func (e *Engine) askLocal(ctx context.Context, in *installed, v *Verdict, result
 			continue
 		}
 		var op weir.Op
-		r.ask(&op, in.shares.of(r.Quota, instances), v.always())
+		r.ask(&op, in.shares.of(r.Quota, instances), v.how)
 		if op.Leave > 0 && op.Limit != r.Quota {
 			// An instance that had to leave all of its part would deny everybody.
 			op.Leave = min(r.Rule.Leave(op.Limit, v.Priority), max(0, op.Limit.Capacity()-op.Cost))

@@ -108,6 +108,8 @@ func (d *Denial) speak(r *Result) {
 		d.Detail = "The request costs more than the limit " + d.Rule + " allows at once."
 	case d.RetryAfter == 0:
 		d.Detail = "The limit " + d.Rule + " is used up, and waiting does not help: the request costs more than another limit allows at once."
+	case r.full:
+		d.Detail = fmt.Sprintf("Too many requests under the limit %s are not settled yet; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
 	case r.Penalty:
 		d.Detail = fmt.Sprintf("The limit %s was exceeded, so a penalty runs; try again in %d s.", d.Rule, duration.Up(d.RetryAfter, time.Second))
 	default:

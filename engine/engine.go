@@ -306,7 +306,7 @@ func (e *Engine) finish(ctx context.Context, deadline time.Time, in *installed, 
 func (e *Engine) take(ctx context.Context, v *Verdict, p place, results []Result) (err error) {
 	ops := v.opsOf(results)
 	switch {
-	case v.how != nil && !v.how.always:
+	case v.how.holds(results):
 		v.decisions, err = e.hold(ctx, v, p, results, ops)
 		if errors.Is(err, weir.ErrHoldsFull) {
 			v.how, v.Unheld = nil, v.Hold == (weir.HoldID{})

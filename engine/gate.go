@@ -61,26 +61,26 @@ func (g *Gate) Continue(ctx context.Context, req *rule.Request, v *Verdict, d *D
 }
 
 // Reserve is Allow for callers that see the response. If a rule that applies settles by
-// the response, what the request costs is reserved, and v.Hold is set: end it with
-// [Engine.Settle], or see [Gate.Serve]. A ttl of 0 is weir.DefaultHoldTTL. A store that cannot
+// the response, what the request costs under it, and under rules with a unit, is reserved, and
+// v.Hold is set: end it with [Engine.Settle], or see [Gate.Serve]. Other rules are charged. A ttl of 0 is weir.DefaultHoldTTL. A store that cannot
 // hold units charges what the request costs.
 func (g *Gate) Reserve(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict, d *Denial) (bool, error) {
 	if table, _ := g.engine.Rules(); !table.Settles() {
 		return g.Allow(ctx, req, v, d)
 	}
-	return g.reserve(ctx, req, ttl, true, v, d)
+	return g.reserve(ctx, req, charging{ttl: ttl, served: true, settling: true}, v, d)
 }
 
 // ReserveAll is Reserve for callers that know the actual cost under any rule.
 func (g *Gate) ReserveAll(ctx context.Context, req *rule.Request, ttl time.Duration, v *Verdict, d *Denial) (bool, error) {
-	return g.reserve(ctx, req, ttl, false, v, d)
+	return g.reserve(ctx, req, charging{ttl: ttl, served: true}, v, d)
 }
 
-func (g *Gate) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict, d *Denial) (bool, error) {
+func (g *Gate) reserve(ctx context.Context, req *rule.Request, way charging, v *Verdict, d *Denial) (bool, error) {
 	if g.engine.holds == nil {
 		return g.Allow(ctx, req, v, d)
 	}
-	return g.await(ctx, v, d, g.engine.reserve(ctx, req, ttl, settling, v, g.charge))
+	return g.await(ctx, v, d, g.engine.reserve(ctx, req, way, v, g.charge))
 }
 
 // await goes on with a verdict, unless there is an error.

@@ -92,8 +92,8 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 	h, hold := v.how, &keptHold{id: v.how.id, turn: make(chan struct{}, 1)}
 	h.began = e.clock()
 	local := func(ctx context.Context, dst []weir.Decision, ops ...weir.Op) ([]weir.Decision, error) {
-		if len(ops) == 0 {
-			return dst, nil
+		if !hold.local {
+			return e.takeLocal(ctx, dst, ops...)
 		}
 		e.seedAll(ctx, ops)
 		decisions, err := e.localHolds.Reserve(ctx, dst, weir.Reservation{ID: h.id, TTL: h.ttl, Tags: h.tags}, ops...)
@@ -107,14 +107,16 @@ func (e *Engine) reserveLocal(ctx context.Context, in *installed, v *Verdict, ca
 	for i := range v.at(enforced) {
 		r := &v.Results[i]
 		if r.Rule.OnFailure == rule.Local {
-			h.tags, hold.local = e.tag(h, h.tags, r, 0), true
+			h.tags, hold.local = e.tag(h, h.tags, r, 0), hold.local || h.holds(v.Results[i:i+1])
 		}
 	}
-	if err := e.degrade(ctx, in, v, cause, local); err != nil || !v.Allowed {
+	holds := h.holds(v.at(enforced))
+	if err := e.degrade(ctx, in, v, cause, local); err != nil || !v.Allowed || !holds {
 		return err
 	}
 	for i := range v.at(enforced) {
-		if r := &v.Results[i]; r.Rule.OnFailure != rule.Local && !r.Look && !r.isPlace() {
+		r := &v.Results[i]
+		if r.held = h.holds(v.Results[i : i+1]); r.held && r.Rule.OnFailure != rule.Local && !r.isPlace() {
 			// The verdict's key does not outlive it.
 			hold.open = append(hold.open, keptPart{r.tag(0), weir.Op{Key: strings.Clone(r.Key), Limit: r.Quota, Cost: r.Cost}})
 		}

@@ -47,24 +47,23 @@ func (e *Engine) observeReached(v *Verdict) {
 	}
 }
 
-// observeHeld tells that n more places belong to the hold of a request. It ends by itself, if
-// nobody ends it.
-func (e *Engine) observeHeld(v *Verdict, n int64) {
-	if v.places == 0 || v.Hold == (weir.HoldID{}) {
+// observeHeld tells which places belong to the hold of a request. It ends by itself, if nobody
+// ends it.
+func (e *Engine) observeHeld(v *Verdict) {
+	if v.places == 0 {
 		return
 	}
 	for i := range v.Results {
-		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
+		if r := &v.Results[i]; r.held && r.isPlace() {
 			for _, o := range e.placeObservers {
-				o.Places(r.Rule.ID).Hold(n, v.HoldExpires)
+				o.Places(r.Rule.ID).Hold(1, v.HoldExpires)
 			}
 		}
 	}
 }
 
-// observeTaken tells that a request is in flight. It is no longer its hold that has the places.
+// observeTaken tells that a request is in flight.
 func (h *Hold) observeTaken(v *Verdict) {
-	h.engine.observeHeld(v, -1)
 	h.counters = h.fewCounters[:0]
 	for i := range v.Results {
 		if r := &v.Results[i]; r.Receipt != 0 && r.isPlace() {
@@ -93,9 +92,9 @@ type heldPlace struct {
 	held    time.Duration
 }
 
-// notePlaces remembers the places of a hold. Those that are kept belong to a request in flight.
-func (e *Engine) notePlaces(done *Settled, s *settlement, stored *weir.Settled) {
-	if s.keepsPlaces || len(e.placeObservers) == 0 {
+// notePlaces remembers the places of a hold.
+func (e *Engine) notePlaces(done *Settled, stored *weir.Settled) {
+	if len(e.placeObservers) == 0 {
 		return
 	}
 	for i := range stored.Parts {

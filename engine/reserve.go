@@ -13,7 +13,8 @@ import (
 // charging is how a request is charged, if not by a plain check.
 type charging struct {
 	always   bool // else it is reserved
-	settling bool // reserved only if a rule settles by the response
+	served   bool // reserved for a request whose end this process sees, so it gives places back itself
+	settling bool // reserved only under rules that settle by the response
 	placed   bool // a plain check of a request that has its places already
 
 	ttl    time.Duration
@@ -31,6 +32,23 @@ func (h *charging) isPlaced() bool { return h != nil && (h.always || h.placed) }
 var chargingPlaced = &charging{placed: true}
 
 func (v *Verdict) always() bool { return v.how != nil && v.how.always }
+
+// isFinal reports whether what a result charges is final, so there is no hold on it. A key has
+// few holds, and plain rules are often for a key that many requests share. A handler may know
+// how many units were used of a rule that has some.
+func (h *charging) isFinal(r *Result) bool {
+	return h != nil && h.served && (r.isPlace() || h.settling && !r.Rule.Settles() && r.Rule.Unit == "")
+}
+
+// holds reports whether there is to be a hold on any of the results.
+func (h *charging) holds(results []Result) bool {
+	for i := range results {
+		if r := &results[i]; h != nil && !h.always && !r.Look && !h.isFinal(r) {
+			return true
+		}
+	}
+	return false
+}
 
 var errNoHolds = errors.New("engine: the store cannot hold units; use one that implements weir.HoldStore, such as memory or redis")
 
@@ -62,18 +80,22 @@ func (e *Engine) Reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 	if e.holds == nil {
 		return errNoHolds
 	}
-	return e.reserve(ctx, req, ttl, false, v, e.charge)
+	if err := e.reserve(ctx, req, charging{ttl: ttl}, v, e.charge); err != nil {
+		return err
+	}
+	e.observeHeld(v)
+	return nil
 }
 
-// reserve is Reserve. If settling is set, only what a rule settles by the response is
-// reserved.
-func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Duration, settling bool, v *Verdict, charge decide) error {
-	s := weir.Settlement{TTL: ttl}
+// reserve is Reserve in one of its ways.
+func (e *Engine) reserve(ctx context.Context, req *rule.Request, way charging, v *Verdict, charge decide) error {
+	s := weir.Settlement{TTL: way.ttl}
 	if err := s.Validate(); err != nil {
 		return err
 	}
 	how := &v.room
-	*how = charging{ttl: s.TTL, id: weir.NewHoldID(), settling: settling, tags: how.tags[:0]}
+	way.ttl, way.id, way.tags = s.TTL, weir.NewHoldID(), how.tags[:0]
+	*how = way
 	e.begin(v)
 	if err := e.judge(ctx, e.installed.Load(), req, v, how, e.tiers, charge); err != nil {
 		return err
@@ -82,7 +104,6 @@ func (e *Engine) reserve(ctx context.Context, req *rule.Request, ttl time.Durati
 		e.observeHold(UnheldHold, nil)
 	}
 	e.observe(req, v)
-	e.observeHeld(v, 1)
 	return nil
 }
 
@@ -153,14 +174,13 @@ func (e *Engine) tag(h *charging, tags []string, r *Result, more int) []string {
 func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result, ops []weir.Op) ([]weir.Decision, error) {
 	h, more := v.how, 0
 	for next := p + 1; next <= countingShadow; next++ {
-		if len(v.at(next)) > 0 {
+		if h.holds(v.at(next)) {
 			more++
 		}
 	}
 	id := sibling(h.id, h.groups)
-	h.ttl = v.lasts(h.ttl)
-	if v.places > 0 {
-		h.began = e.clock()
+	if v.places > 0 && !h.served {
+		h.ttl, h.began = v.lasts(h.ttl), e.clock()
 	}
 	decisions, err := e.holds.Reserve(ctx, v.decisions[:0], weir.Reservation{ID: id, TTL: h.ttl, Tags: e.tagAll(h, results, more)}, ops...)
 	if err != nil {
@@ -168,6 +188,9 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 		return decisions, err
 	}
 	if !weir.Allowed(decisions) {
+		for i := range results {
+			results[i].full = ops[i].IsHeld() && !decisions[i].Allowed && decisions[i].Remaining >= ops[i].Cost
+		}
 		return decisions, nil
 	}
 	h.groups++
@@ -175,6 +198,9 @@ func (e *Engine) hold(ctx context.Context, v *Verdict, p place, results []Result
 		now := decisions[0].ResetAt.Add(-decisions[0].ResetAfter)
 		v.Hold, v.HoldExpires = id, now.Add(h.ttl)
 		e.issued.add(id)
+	}
+	for i := range results {
+		results[i].held = ops[i].IsHeld()
 	}
 	return decisions, nil
 }

@@ -63,7 +63,7 @@ func (g *Gate) Serve(req *rule.Request, ttl time.Duration, v *Verdict) *Hold {
 	}
 	h.Parts = h.few[:0]
 	for i := range v.Results {
-		if r := &v.Results[i]; reserved && (len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule) {
+		if r := &v.Results[i]; r.held && (len(h.Parts) == 0 || h.Parts[len(h.Parts)-1].Rule != r.Rule) {
 			h.Parts = append(h.Parts, HoldPart{r.Rule, r.Cost})
 		}
 	}
@@ -80,7 +80,7 @@ func (h *Hold) extend() {
 	ended := h.ended
 	h.mu.Unlock()
 	if !ended {
-		_, _ = h.engine.extend(ctx, h.id, h.ttl, len(h.places.ops) > 0) // if it fails, the next time may do
+		_, _ = h.engine.Extend(ctx, h.id, h.ttl) // if it fails, the next time may do
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,7 +170,7 @@ func (h *Hold) settle(resp *rule.Response, actual func(*rule.Response) Used) {
 	ctx, cancel := h.briefly()
 	defer cancel()
 	// If it fails, the hold expires.
-	_, _ = h.settleWith(ctx, func(rule, unit string, reserved int64) int64 {
+	_, _ = h.engine.Settle(ctx, h.id, func(rule, unit string, reserved int64) int64 {
 		for _, p := range settling {
 			if p.rule == rule {
 				return p.used
@@ -199,16 +199,12 @@ func (h *Hold) finish() bool {
 	return first
 }
 
-// settleWith leaves the places alone, because the request may still be in flight.
-func (h *Hold) settleWith(ctx context.Context, used Used) (Settled, error) {
-	return h.engine.settle(ctx, &settlement{id: h.id, used: used, kind: SettledHold, keepsPlaces: len(h.places.ops) > 0})
-}
-
 // Settle ends the hold with what the handler knows better than the response shows, such as
-// Units(7). A handler that does not call it need not do anything.
+// Units(7). It is not for rules under which nothing was reserved; see [Gate.Reserve]. A handler
+// that does not call it need not do anything.
 func (h *Hold) Settle(ctx context.Context, used Used) (Settled, error) {
 	h.finish()
-	return h.settleWith(ctx, used)
+	return h.engine.Settle(ctx, h.id, used)
 }
 
 type holdKey struct{}

@@ -67,11 +67,6 @@ func (e *Engine) Cancel(ctx context.Context, id weir.HoldID) (Settled, error) {
 // rules that limit how many requests are in flight are renewed, and the hold lasts no longer
 // than the rule's HoldTTL. If the store is unavailable, it returns an error.
 func (e *Engine) Extend(ctx context.Context, id weir.HoldID, ttl time.Duration) (Settled, error) {
-	return e.extend(ctx, id, ttl, false)
-}
-
-// extend is Extend. If the places are kept, they are renewed elsewhere.
-func (e *Engine) extend(ctx context.Context, id weir.HoldID, ttl time.Duration, keepsPlaces bool) (Settled, error) {
 	s := weir.Settlement{TTL: ttl}
 	if err := s.Validate(); err != nil {
 		return Settled{}, err
@@ -79,7 +74,7 @@ func (e *Engine) extend(ctx context.Context, id weir.HoldID, ttl time.Duration, 
 	if e.pending.find(id) != nil {
 		return Settled{State: weir.HoldPending}, nil
 	}
-	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold, keepsPlaces: keepsPlaces})
+	return e.settle(ctx, &settlement{id: id, ttl: s.TTL, kind: ExtendedHold})
 }
 
 // settlement is a call about a hold, which may have to be repeated.
@@ -88,8 +83,6 @@ type settlement struct {
 	used Used // nil to extend
 	ttl  time.Duration
 	kind HoldKind
-
-	keepsPlaces bool // which are given back when the request has ended
 
 	ops     []weir.Op // of a charge without a hold
 	parts   []SettledPart
@@ -153,10 +146,7 @@ func (e *Engine) chargeOnce(ctx context.Context, s *settlement) (err error) {
 // usedByTag is what was used of a part.
 func (s *settlement) usedByTag(text string, cost int64) int64 {
 	t := parseTag(text)
-	switch {
-	case t.place && s.keepsPlaces:
-		return cost
-	case t.place:
+	if t.place {
 		return 0
 	}
 	return s.used(t.rule, t.unit, cost)
@@ -164,7 +154,7 @@ func (s *settlement) usedByTag(text string, cost int64) int64 {
 
 // settleStored settles a hold in a store, and those of the shadow rules.
 func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store weir.HoldStore, s *settlement) (Settled, error) {
-	call := weir.Settlement{ID: s.id, TTL: s.ttl, Renew: !s.keepsPlaces}
+	call := weir.Settlement{ID: s.id, TTL: s.ttl, Renew: true}
 	if s.used != nil {
 		call.Used = s.usedByTag
 	}
@@ -172,12 +162,12 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 	if err != nil {
 		return Settled{}, err
 	}
-	if s.used != nil && !s.keepsPlaces {
+	if s.used != nil {
 		e.wakeHeld(first.Parts)
 	}
 	done := Settled{State: first.State, Expires: first.Expires, Repeated: first.Repeated}
 	more := min(done.add(first.Parts), 2)
-	e.notePlaces(&done, s, &first)
+	e.notePlaces(&done, &first)
 	if more > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = until(ctx, deadline)
@@ -190,7 +180,7 @@ func (e *Engine) settleStored(ctx context.Context, deadline time.Time, store wei
 			return Settled{}, err
 		}
 		done.add(next.Parts)
-		e.notePlaces(&done, s, &next)
+		e.notePlaces(&done, &next)
 		done.Repeated = done.Repeated && (next.Repeated || next.State != weir.HoldSettled)
 	}
 	return done, nil

@@ -145,6 +145,8 @@ type Result struct {
 
 	weir.Decision
 
+	held      bool          // it is a part of the verdict's hold
+	full      bool          // it denies because the key has too many holds
 	isPenalty bool          // and not a limit of the rule
 	priority  rule.Priority // of the request, if it leaves units for others
 }
@@ -236,18 +238,18 @@ func (v *Verdict) addOne(in *installed, c *rule.Entry, req *rule.Request, identi
 // opsOf makes the ops of results, from one on.
 func (v *Verdict) opsOf(results []Result) []weir.Op {
 	v.ops = slices.Grow(v.ops[:0], len(results))[:len(results)]
-	always := v.always()
 	for i := range results {
 		r, op := &results[i], &v.ops[i]
-		r.ask(op, r.Quota, always)
+		r.ask(op, r.Quota, v.how)
 	}
 	return v.ops
 }
 
 // ask makes the op that asks a limit for what the result is about. It writes each field in its
 // place, because the processor waits when it copies what it has just written.
-func (r *Result) ask(op *weir.Op, limit *weir.Compiled, always bool) {
-	op.Key, op.Limit, op.Cost, op.Leave, op.Always, op.Look = r.Key, limit, r.Cost, r.Leave, always, r.Look
+func (r *Result) ask(op *weir.Op, limit *weir.Compiled, how *charging) {
+	op.Key, op.Limit, op.Cost, op.Leave, op.Look = r.Key, limit, r.Cost, r.Leave, r.Look
+	op.Always, op.Final = how != nil && how.always, how.isFinal(r)
 	op.MaxDelay, op.Receipt = 0, 0
 	if r.Look {
 		op.Cost, op.Leave, op.Always = 1, 0, false

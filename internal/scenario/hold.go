@@ -43,7 +43,7 @@ func (m *Model) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	if weir.Allowed(decisions) {
 		h := &modelHold{id: r.ID, state: weir.HoldOpen, expires: m.Now.Add(r.TTL)}
 		for i := range ops {
-			if ops[i].Look {
+			if !ops[i].IsHeld() {
 				continue
 			}
 			h.parts = append(h.parts, modelPart{tag: r.Tag(i), Held: ops[i].Held(charges[i].Next), op: ops[i]})
@@ -61,7 +61,7 @@ func (m *Model) tooMany(decisions []weir.Decision, ops []weir.Op) bool {
 	full := false
 	for i := range ops {
 		open := m.open(&ops[i], nil)
-		if ops[i].Look || len(open) < weir.MaxHolds {
+		if !ops[i].IsHeld() || len(open) < weir.MaxHolds {
 			continue
 		}
 		full = true

@@ -105,7 +105,7 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 		return dst, err
 	}
 	for i := range ops {
-		if !ops[i].Look {
+		if ops[i].IsHeld() {
 			h.add(r.Tag(i), ops[i].Limit)
 		}
 	}

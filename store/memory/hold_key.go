@@ -212,7 +212,7 @@ func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Mi
 	var full [weir.MaxOps]bool
 	any := false
 	for i, p := range parts {
-		full[i] = !charges[i].Op.Look && c.isFullLocked(h, p.shard, p.id, now)
+		full[i] = charges[i].Op.IsHeld() && c.isFullLocked(h, p.shard, p.id, now)
 		any = any || full[i]
 	}
 	if !any {
@@ -231,7 +231,7 @@ func (c *core) denyAnyFullLocked(h *hold, decisions []weir.Decision, now weir.Mi
 func (h *hold) keepLocked(parts []part, charges []weir.Pending) {
 	next := 0
 	for i := range charges {
-		if charges[i].Op.Look {
+		if !charges[i].Op.IsHeld() {
 			continue
 		}
 		slot, found := parts[i].shard.table.find(parts[i].id)

@@ -156,6 +156,7 @@ func (p *packer) op(c *check, i int, at opAt) {
 	p.number(op.Leave)
 	if verb.holds() {
 		p.number(int64(at.list))
+		p.number(truth(op.IsHeld()))
 	}
 }
 
@@ -232,7 +233,7 @@ func (r *request) length() int {
 	n := 1 + 11*len(r.limits) + 2*len(r.batch) + 5*len(r.ops)
 	for _, c := range r.batch {
 		if c.verb.holds() {
-			n += len(c.ops) + holdExtras
+			n += 2*len(c.ops) + holdExtras
 		}
 	}
 	return n

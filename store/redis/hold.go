@@ -3,6 +3,7 @@ package redis
 import (
 	"context"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/weirhq/weir"
@@ -96,14 +97,17 @@ func (u *unpacker) outcomes(c *check) error {
 	return nil
 }
 
-func onlyLooks(ops []weir.Op) bool {
-	return !slices.ContainsFunc(ops, func(op weir.Op) bool { return !op.Look })
-}
+func isCharged(op weir.Op) bool { return !op.Look }
+func isHeld(op weir.Op) bool    { return op.IsHeld() }
 
 // verbFor is the verb for ops, of which some may have holds that give back their units
-// when they expire. If all are only looked at, that is a peek.
+// when they expire. A reservation without anything to hold takes, and if all are only looked
+// at, that is a peek.
 func verbFor(verb verb, ops []weir.Op) verb {
-	if verb.takes() && onlyLooks(ops) {
+	if verb == reserve && !slices.ContainsFunc(ops, isHeld) {
+		verb = take
+	}
+	if verb.takes() && !slices.ContainsFunc(ops, isCharged) {
 		verb = peek
 	}
 	for i := range ops {
@@ -139,7 +143,7 @@ func (c *check) listKey(i int) string {
 // expire give back their units, and 0 if no holds are looked for.
 func (c *check) listAt(i int, known map[string]int, list *[]string) int {
 	releases := c.ops[i].Limit.Limit().Release
-	if !releases && (c.verb == holdTake || c.verb == holdPeek || c.verb == reserve && c.ops[i].Look) {
+	if !releases && (c.verb == holdTake || c.verb == holdPeek || c.verb == reserve && !c.ops[i].IsHeld()) {
 		return 0
 	}
 	at := position(known, list, c.listKey(i))
@@ -158,7 +162,7 @@ func (s *Store) holds(c *check, id weir.HoldID) *holdCall {
 	}
 	first := ""
 	for i, key := range c.keys {
-		if !c.ops[i].Look && (first == "" || key < first) {
+		if c.ops[i].IsHeld() && (first == "" || key < first) {
 			first = key
 		}
 	}
@@ -186,7 +190,8 @@ func (s *Store) Reserve(ctx context.Context, dst []weir.Decision, r weir.Reserva
 	}
 	if s.link.cluster {
 		if _, err := s.small(ctx, writeDirectory, s.directoryOf(r.ID), s.directoryArg(r.TTL, string(s.texts.append(nil, d)))); err != nil {
-			s.aside(func() { s.cancel(r.ID, d) })
+			final := finalOf(ops, dst[first:])
+			s.aside(func() { s.cancel(r.ID, d, final) })
 			return dst[:first], err
 		}
 	}
@@ -221,11 +226,23 @@ func (s *Store) reserve(ctx context.Context, dst []weir.Decision, r *weir.Reserv
 
 // cancel gives back what a hold was charged that could not be finished: without its
 // directory, it could not be settled. No caller waits for it.
-func (s *Store) cancel(id weir.HoldID, d *directory) {
+func (s *Store) cancel(id weir.HoldID, d *directory, final []weir.Op) {
 	ctx, cancel := s.within(context.Background())
 	defer cancel()
 	d.expires = weir.Latest >> 10
 	_, _ = s.settleAll(ctx, settle, &weir.Settlement{ID: id, Used: func(string, int64) int64 { return 0 }}, d)
+	_ = s.Refund(ctx, final...)
+}
+
+// finalOf are what a reservation was charged besides its hold, with its receipts.
+func finalOf(ops []weir.Op, decisions []weir.Decision) (final []weir.Op) {
+	for i, op := range ops {
+		if op.Final && !op.Look {
+			op.Key, op.Receipt = strings.Clone(op.Key), decisions[i].Receipt
+			final = append(final, op)
+		}
+	}
+	return final
 }
 
 // cancel makes a check that gives back what a reservation has charged.
@@ -233,160 +250,11 @@ func (c *check) cancel() *check {
 	r := newCheck(settle, c.slot)
 	r.prefix = c.prefix
 	for i, op := range c.ops {
-		if !op.Look {
+		if op.IsHeld() {
 			r.add(op, c.keys[i])
 		}
 	}
 	r.hold.id, r.hold.record, r.hold.expires = c.hold.id, c.hold.record, c.at.Add(c.hold.life)
 	r.hold.used = append(r.hold.used, make([]int64, len(r.ops))...)
 	return r
-}
-
-// Settle implements weir.HoldStore. In a cluster, a hold on several slots may be settled on
-// some of them when there is an error; to settle it again completes it.
-func (s *Store) Settle(ctx context.Context, settlement weir.Settlement) (weir.Settled, error) {
-	if err := settlement.Validate(); err != nil {
-		return weir.Settled{}, err
-	}
-	verb := settle
-	if settlement.Used == nil {
-		verb = extend
-	}
-	d := s.known.find(settlement.ID)
-	if d == nil || verb == extend && s.link.cluster { // there are several calls
-		var cancel context.CancelFunc
-		ctx, cancel = s.within(ctx)
-		defer cancel()
-	}
-	if d == nil {
-		var err error
-		if d, err = s.lookUp(ctx, &settlement); err != nil || d == nil {
-			return weir.Settled{}, err
-		}
-	}
-	for i := range d.ops {
-		settlement.Limit(d.ops[i].Limit)
-	}
-	settled, err := s.settleAll(ctx, verb, &settlement, d)
-	if err == nil {
-		s.known.forget(settlement.ID) // it has ended, or expires at another time
-	}
-	return settled, err
-}
-
-// lookUp finds what a hold was charged on; nil if that is unknown.
-func (s *Store) lookUp(ctx context.Context, settlement *weir.Settlement) (*directory, error) {
-	d, err := s.find(ctx, settlement.ID)
-	if err != nil || d != nil || settlement.Ops == nil || settlement.Used == nil {
-		return d, err
-	}
-	// If its charges are not there either, nothing of it was charged yet.
-	return &directory{ops: settlement.Ops, tags: settlement.Tags, late: true}, nil
-}
-
-// settleAll asks all slots.
-func (s *Store) settleAll(ctx context.Context, verb verb, settlement *weir.Settlement, d *directory) (weir.Settled, error) {
-	if ctx.Err() != nil {
-		return weir.Settled{}, context.Cause(ctx)
-	}
-	if !s.isApart(d.ops) {
-		c := s.checkOf(verb, d.ops)
-		defer c.recycle()
-		s.toSettle(c, settlement, d)
-		for i := range d.ops {
-			c.settles(i, settlement, d, i)
-		}
-		if err := s.run(ctx, c); err != nil {
-			return weir.Settled{}, err
-		}
-		if err := s.prolong(ctx, verb, settlement, c.hold.outcomes); err != nil {
-			return weir.Settled{}, err
-		}
-		return d.settled(c.hold.outcomes), nil
-	}
-	checks, part := s.split(verb, d.ops)
-	for _, c := range checks {
-		s.toSettle(c, settlement, d)
-	}
-	next := make([]int, len(checks))
-	for op, p := range part {
-		checks[p].settles(next[p], settlement, d, op)
-		next[p]++
-	}
-	err := s.askAll(ctx, checks)
-	var outcomes []outcome
-	if err == nil {
-		clear(next)
-		for _, p := range part {
-			outcomes = append(outcomes, checks[p].hold.outcomes[next[p]])
-			next[p]++
-		}
-		err = s.prolong(ctx, verb, settlement, outcomes)
-	}
-	for _, c := range checks {
-		c.recycle()
-	}
-	if err != nil {
-		return weir.Settled{}, err
-	}
-	return d.settled(outcomes), nil
-}
-
-// toSettle makes a check one that settles or extends.
-func (s *Store) toSettle(c *check, settlement *weir.Settlement, d *directory) {
-	h := s.holds(c, settlement.ID)
-	h.life, h.expires = settlement.TTL, d.expires
-}
-
-// settles tells the i-th op of a check what was used of an op of the hold.
-func (c *check) settles(i int, settlement *weir.Settlement, d *directory, op int) {
-	used := truth(settlement.Renews(d.ops[op].Limit))
-	if settlement.Used != nil {
-		used = settlement.Units(d.tag(op), d.ops[op].Cost)
-	}
-	c.hold.used = append(c.hold.used, used)
-	if d.late {
-		c.ops[i].Cost = 0
-	}
-}
-
-// prolong keeps the directory of a hold that was extended, where it is on a slot of its own.
-func (s *Store) prolong(ctx context.Context, verb verb, settlement *weir.Settlement, outcomes []outcome) error {
-	if verb != extend || !s.link.cluster || outcomes[0].state != holdOpen {
-		return nil
-	}
-	_, err := s.small(ctx, prolongDirectory, s.directoryOf(settlement.ID), s.directoryArg(settlement.TTL, ""))
-	return err
-}
-
-// settled is the answer of what has become of each op.
-func (d *directory) settled(outcomes []outcome) weir.Settled {
-	worst, repeated := outcomes[0], true
-	for _, o := range outcomes {
-		if o.state != worst.state && o.state != holdSettled {
-			worst = o
-		}
-		repeated = repeated && o.repeated
-	}
-	var s weir.Settled
-	switch worst.state {
-	case holdOpen:
-		s = weir.Settled{State: weir.HoldOpen, Expires: weir.Micros(worst.used), Until: d.expires}
-	case holdSettled:
-		if s.State, s.Repeated = weir.HoldSettled, repeated; !repeated {
-			s.Until = d.expires
-		}
-	case holdExpired:
-		return weir.Settled{State: weir.HoldExpired}
-	default:
-		return weir.Settled{}
-	}
-	s.Parts = make([]weir.SettledPart, len(outcomes))
-	for i, o := range outcomes {
-		if worst.state == holdOpen {
-			o = outcome{}
-		}
-		s.Parts[i] = weir.SettledPart{Tag: d.tag(i), Cost: d.ops[i].Cost, Used: o.used, Excess: o.excess}
-	}
-	return s
 }

@@ -101,7 +101,7 @@ func (d *directory) tag(op int) string {
 func describe(r *weir.Reservation, ops []weir.Op) *directory {
 	d := &directory{ops: make([]weir.Op, 0, len(ops))}
 	for i := range ops {
-		if ops[i].Look {
+		if !ops[i].IsHeld() {
 			continue
 		}
 		d.ops = append(d.ops, weir.Op{Key: strings.Clone(ops[i].Key), Limit: ops[i].Limit, Cost: ops[i].Cost})

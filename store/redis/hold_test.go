@@ -62,14 +62,31 @@ func testHoldsOnSlots(t *testing.T, subject storetest.Subject) {
 	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(3)}, looked...))(t); weir.Allowed(d) {
 		t.Errorf("%+v", d)
 	}
+	beside := weir.Op{Key: "b", Limit: weir.MustCompile("fixed_window 10/1h"), Cost: 1, Final: true} // on the slot of one that is held
+	final := append([]weir.Op{beside}, ops...)
+	final[1].Final = true
+	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(5)}, final...))(t); weir.Allowed(d) {
+		t.Errorf("%+v", d)
+	}
 	testcall.OK(t, store.Refund(t.Context(), weir.Op{Key: "c", Limit: limit, Cost: 8, Receipt: weir.Latest}))
 	remain(9)
+	left := func() int64 { return testcall.Must(store.Peek(t.Context(), nil, beside))(t)[0].Remaining }
+	if left() != 10 {
+		t.Errorf("beside a hold that was denied, %d remain", left())
+	}
 	if d := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(4)}, looked...))(t); !weir.Allowed(d) {
 		t.Errorf("%+v", d)
 	}
 	if state := settle(4, 0); state != weir.HoldSettled {
 		t.Errorf("settled: %v", state)
 	}
+	remain(9)
+	granted := testcall.Must(store.Reserve(t.Context(), nil, weir.Reservation{ID: braced(6)}, final...))(t)
+	if state := settle(6, 0); state != weir.HoldSettled || left() != 9 {
+		t.Errorf("settled: %v, and %d remain beside it", state, left())
+	}
+	final[1].Receipt = granted[1].Receipt
+	testcall.OK(t, store.Refund(t.Context(), final[1]))
 	remain(9)
 }
 

@@ -153,7 +153,7 @@ func (s *Store) sendSoon(c *check) {
 // denied too early, but none is allowed too much. If the process dies in between, the
 // charges expire like any others.
 func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer, failed error) {
-	var allowed, refunds []*check
+	var allowed []*check
 	for _, c := range checks {
 		if c.allowed() {
 			allowed = append(allowed, c)
@@ -162,35 +162,38 @@ func (s *Store) agree(ctx context.Context, checks []*check, timeout *time.Timer,
 	if len(allowed) == len(checks) {
 		return
 	}
+	type undoing struct{ what, by *check }
+	var all []undoing
 	for _, c := range allowed {
-		r := c.undo()
-		refunds = append(refunds, r)
-		if len(r.ops) > 0 {
-			s.sendSoon(r)
-		} else {
-			r.finish(nil)
+		for _, by := range c.undo() {
+			all = append(all, undoing{c, by})
+			if len(by.ops) > 0 {
+				s.sendSoon(by)
+			} else {
+				by.finish(nil)
+			}
 		}
 	}
 	if failed != nil {
 		return // no caller waits for the answer
 	}
-	for i, c := range allowed {
-		c.settle(refunds[i], s.await(ctx, refunds[i], timeout))
-		refunds[i].recycle()
+	for _, u := range all {
+		u.what.settle(u.by, s.await(ctx, u.by, timeout))
+		u.by.recycle()
 	}
 }
 
-// givesBack reports whether an op of an allowed check was charged, and is to be no more if
-// another check was denied.
+// givesBack reports whether an op of an allowed check was charged without a hold, and is to be
+// no more if another check was denied.
 func (c *check) givesBack(op *weir.Op) bool {
-	return c.verb.takes() && !op.Look && !op.Limit.Limit().CountDenied
+	return c.verb.takes() && !op.Look && (c.verb != reserve || op.Final) && !op.Limit.Limit().CountDenied
 }
 
 // undo gives back what an allowed check has charged, but not to limits that count every
 // request that they are asked about.
-func (c *check) undo() *check {
+func (c *check) undo() (by []*check) {
 	if c.verb == reserve {
-		return c.cancel()
+		by = append(by, c.cancel())
 	}
 	r := newCheck(refund, c.slot)
 	r.asks = true
@@ -200,7 +203,7 @@ func (c *check) undo() *check {
 			r.add(op, c.keys[i])
 		}
 	}
-	return r
+	return append(by, r)
 }
 
 // settle makes the decisions of an allowed check those of one that was denied

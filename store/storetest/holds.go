@@ -97,9 +97,11 @@ func holdHistory(t *testing.T, open Open, pool []*weir.Compiled, steps int) {
 			r := weir.Reservation{ID: id, TTL: time.Duration(1+random.Int64N(60)) * time.Second}
 			for i := range ops {
 				ops[i].Cost += random.Int64N(6)
+				ops[i].Final = random.IntN(4) == 0
 				r.Tags = append(r.Tags, fmt.Sprint(i))
 			}
-			ops[random.IntN(len(ops))].Look = false // there must be something to hold
+			held := &ops[random.IntN(len(ops))]
+			held.Look, held.Final = false, false // there must be something to hold
 			what = fmt.Sprintf("reserve %v %+v", r, ops)
 			both(func(s weir.HoldStore) (any, error) { return s.Reserve(t.Context(), nil, r, ops...) })
 		case 4, 5, 6:
@@ -306,6 +308,28 @@ func testHoldFull(t *testing.T, open Open) {
 	if d := take(t, store, op); !d.Allowed {
 		t.Errorf("what needs no hold was denied: %+v", d)
 	}
+	op.Final = true
+	d = testcall.Must(store.Reserve(t.Context(), nil, more, op, other))(t)
+	if !weir.Allowed(d) || d[0].Receipt == 0 {
+		t.Errorf("what is final was denied: %+v", d)
+	}
+	used := func(op weir.Op, want int64) {
+		t.Helper()
+		if d := peek(t, store, op); d.Limit-d.Remaining != want {
+			t.Errorf("%d units of %q are used, want %d", d.Limit-d.Remaining, op.Key, want)
+		}
+	}
+	used(op, weir.MaxHolds+2)
+	used(other, 1)
+	if s := settleZero(t, store, 1<<20); s.State != weir.HoldSettled || len(s.Parts) != 1 {
+		t.Errorf("a hold beside what is final: %+v", s)
+	}
+	used(op, weir.MaxHolds+2)
+	used(other, 0)
+	op.Receipt = d[0].Receipt
+	testcall.OK(t, store.Refund(t.Context(), op))
+	used(op, weir.MaxHolds+1)
+	more.ID, op.Final, op.Receipt = holdID(2<<20), false, 0
 	subject.Set(start.Add(100 * time.Second))
 	if d := testcall.Must(store.Reserve(t.Context(), nil, more, op))(t); !d[0].Allowed {
 		t.Errorf("after the first has expired: %+v", d)
@@ -336,8 +360,8 @@ func testHoldExactly(t *testing.T, open Open) {
 func testHoldBad(t *testing.T, open Open) {
 	store, _ := holder(t, open)
 	op := weir.Op{Key: "k", Limit: weir.MustCompile("5/1m"), Cost: 1}
-	always, look := op, op
-	always.Always, look.Look = true, true
+	always, look, final := op, op, op
+	always.Always, look.Look, final.Final = true, true, true
 	for what, ask := range map[string]func() error{
 		"ttl": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{TTL: -1}, op)) },
 		"ttl ": func() error {
@@ -346,6 +370,7 @@ func testHoldBad(t *testing.T, open Open) {
 		"ttl  ":  func() error { return testcall.Err(store.Settle(t.Context(), weir.Settlement{TTL: -1})) },
 		"ops":    func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, op, op)) },
 		"always": func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, always)) },
+		"ops  ":  func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, final)) },
 		"ops ":   func() error { return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{}, look, look)) },
 		"tags": func() error {
 			return testcall.Err(store.Reserve(t.Context(), nil, weir.Reservation{Tags: make([]string, 2)}, op))

@@ -1690,7 +1690,7 @@ local HOLD_PEEK, HOLD_TAKE, RESERVE, SETTLE, EXTEND, HOLD_RESET = 4, 5, 6, 7, 8,
 local UNKNOWN, SETTLED, EXPIRED, OPEN, REPEATED = 0, 1, 2, 4, 5
 local FOREIGN_HOLDS = 7 -- 3 says that the state is foreign
 
-local H, BASE = {}, {} -- of each op, the key of its list, and where in it that begins
+local H, BASE, OP_HELD = {}, {}, {} -- of each op, the key of its list, where in it that begins, and whether it is to be held
 
 -- open and close are around what is done with the list of an op.
 local function open(op)
@@ -1778,7 +1778,7 @@ end
 local function reserve(n, life, key, content)
   local full, fits, known = {}, true, pcall('GET', key)
   for op = 1, n do
-    if not OP_LOOK[op] then
+    if OP_HELD[op] then
       open(op)
       findHold()
       if known or place then full[op] = now else full[op] = fullUntil() end
@@ -1802,7 +1802,7 @@ local function reserve(n, life, key, content)
   if not settle(n) then return end
   local held = 0
   for op = 1, n do
-    if not OP_LOOK[op] then
+    if OP_HELD[op] then
       open(op)
       due, cost = now + life, OP_COST[op]
       addHold()
@@ -1937,17 +1937,17 @@ local function refuse(verb, n, strange)
 end
 
 -- holding does what a request about holds asks for, and returns where the next one begins.
--- Of each op there are six numbers: key, limit, cost, what was used or the longest delay,
+-- Of each op there are seven numbers: key, limit, cost, what was used or the longest delay,
 -- what is left for others, or, to extend, 1 for a place to be renewed,
--- and the key of the list; below 0 if holds that expire give their units back, and 0 if
--- there can be none. After them are the id of the hold, the key of its record, its life, and
+-- the key of the list; below 0 if holds that expire give their units back, and 0 if
+-- there can be none, and 1 for what is to be held. After them are the id of the hold, the key of its record, its life, and
 -- what is put there or when the hold was last known to expire.
 return function(verb, n, i)
   local foreign, strange = false, {}
   for op = 1, n do
     readOp(op, i)
     local h = input[i + 5]
-    OP_LIMIT[op].release = h < 0
+    OP_LIMIT[op].release, OP_HELD[op] = h < 0, input[i + 6] == 1
     if h < 0 then h = -h end
     H[op], BASE[op] = KEYS[h], h == k and HEAD or 0
     if verb == HOLD_RESET then
@@ -1966,7 +1966,7 @@ return function(verb, n, i)
       end
     end
     foreign = foreign or FOREIGN[k] or strange[op]
-    i = i + 6
+    i = i + 7
   end
   local key, life, more = KEYS[input[i + 1]], input[i + 2], input[i + 3]
   wanted = input[i]

@@ -1,0 +1,154 @@
+package engine_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/weirhq/weir"
+	"github.com/weirhq/weir/engine"
+	"github.com/weirhq/weir/internal/testcall"
+	"github.com/weirhq/weir/rule"
+)
+
+// besideCount has a rule that settles, and plain ones for keys that all clients share.
+const besideCount = `
+rules:
+  - {id: all, key: global, limit: 100000/1h, algorithm: fixed_window}
+  - {id: places, key: global, concurrency: 100000}
+  - {id: watched, key: global, limit: 100000/1h, algorithm: fixed_window, mode: shadow}
+  - {id: failures, key: user, limit: 10/1h, algorithm: fixed_window, count: {status: 401}}
+`
+
+// used is what is used under each rule.
+func (b *holdBench) used(t *testing.T, key string) map[string]int64 {
+	t.Helper()
+	var v engine.Verdict
+	testcall.Must(b.Standing(t.Context(), "", key, "", &v))(t)
+	used := map[string]int64{}
+	for i := range v.Results {
+		used[v.Results[i].Rule.ID] = v.Results[i].Used()
+	}
+	return used
+}
+
+func mustUse(t *testing.T, got map[string]int64, rules ...any) {
+	t.Helper()
+	for i := 0; i < len(rules); i += 2 {
+		if id := rules[i].(string); got[id] != int64(rules[i+1].(int)) {
+			t.Errorf("%s: %d units are used, want %d", id, got[id], rules[i+1])
+		}
+	}
+}
+
+// More requests can be in flight than a key has holds, if it is the key of plain rules.
+func TestPlainBesideHolds(t *testing.T) {
+	onStores(t, besideCount, func(t *testing.T, b *holdBench) {
+		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		var holds []*engine.Hold
+		var v engine.Verdict
+		var d engine.Denial
+		const most = weir.MaxHolds + 10
+		for i := range most {
+			req := &rule.Request{User: fmt.Sprint(i)}
+			if !testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) {
+				t.Fatalf("request %d: %+v", i, d)
+			}
+			holds = append(holds, gate.Serve(req, time.Minute, &v))
+		}
+		if p := holds[0].Parts; len(p) != 1 || p[0].Rule.ID != "failures" {
+			t.Errorf("the parts of a hold: %+v", p)
+		}
+		mustUse(t, b.used(t, "global"), "all", most, "places", most, "watched", most)
+		mustUse(t, b.used(t, "user:7"), "failures", 1)
+		for i, h := range holds {
+			h.End(&rule.Response{Status: 200 + 201*(i%2)}, nil)
+		}
+		mustUse(t, b.used(t, "global"), "all", most, "places", 0, "watched", most)
+		mustUse(t, b.used(t, "user:7"), "failures", 1)
+		mustUse(t, b.used(t, "user:8"), "failures", 0)
+	})
+}
+
+// A request that is given up gives back what is held, and what is not.
+func TestRefundBesideHold(t *testing.T) {
+	onStores(t, besideCount, func(t *testing.T, b *holdBench) {
+		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		var v engine.Verdict
+		var d engine.Denial
+		testcall.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t)
+		testcall.OK(t, b.Refund(t.Context(), &v))
+		mustUse(t, b.used(t, "global"), "all", 0, "places", 0, "watched", 0)
+		mustUse(t, b.used(t, "user:alice"), "failures", 0)
+	})
+}
+
+// What a handler says was used is for rules that settle, and for those with a unit.
+func TestHandlerSettlesBesideHold(t *testing.T) {
+	onStores(t, besideCount+"  - {id: work, key: user, limit: 100/1h, algorithm: fixed_window, unit: rows}\n", func(t *testing.T, b *holdBench) {
+		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		var v engine.Verdict
+		var d engine.Denial
+		req := &rule.Request{User: "alice"}
+		testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t)
+		h := gate.Serve(req, time.Minute, &v)
+		testcall.Must(h.Settle(t.Context(), engine.Units(7)))(t)
+		end(h)
+		mustUse(t, b.used(t, "global"), "all", 1, "places", 0, "watched", 1)
+		mustUse(t, b.used(t, "user:alice"), "failures", 7, "work", 7)
+	})
+}
+
+// While the store is unavailable, plain rules are decided as without a hold: nothing is charged
+// later for those that are open.
+func TestPlainBesideHoldWithoutStore(t *testing.T) {
+	b := newHoldBench(t, `
+rules:
+  - {id: all, key: global, limit: 100/1h, algorithm: fixed_window, on_failure: open}
+  - {id: instance, key: global, limit: 100/1h, algorithm: fixed_window, on_failure: local}
+  - {id: failures, key: user, limit: 10/1h, algorithm: fixed_window, on_failure: open, count: {status: 401}}
+`, inMemory)
+	gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+	var v engine.Verdict
+	var d engine.Denial
+	req := &rule.Request{User: "alice"}
+	b.store.lost.Store(true)
+	if !testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) || v.Hold == (weir.HoldID{}) {
+		t.Fatalf("%+v, %+v", v, d)
+	}
+	if r := v.Results[1]; r.Rule.ID != "instance" || r.Remaining != 99 {
+		t.Errorf("in this process: %+v", r)
+	}
+	h := gate.Serve(req, time.Minute, &v)
+	b.store.lost.Store(false)
+	h.End(&rule.Response{Status: 401}, nil)
+	waitFor(t, "the settlement", func() bool { return slices.Contains(b.saw(), "settled") })
+	mustUse(t, b.used(t, "global"), "all", 0, "instance", 0)
+	mustUse(t, b.used(t, "user:alice"), "failures", 1)
+
+	// If there is nothing to hold, there is no hold.
+	b.Install(table(t, `rules: [{id: all, key: global, limit: 100/1h, on_failure: open}, {id: failures, key: user, limit: 10/1h, mode: shadow, count: {status: 401}}]`), 2)
+	b.store.lost.Store(true)
+	if !testcall.Must(gate.Reserve(t.Context(), req, time.Minute, &v, &d))(t) || v.Hold != (weir.HoldID{}) {
+		t.Errorf("without anything to hold: %+v, %+v", v, d)
+	}
+}
+
+// A denial says that it is for too many holds, and not that the limit is used up.
+func TestTooManyHolds(t *testing.T) {
+	onStores(t, "rules: [{id: failures, key: user, limit: 5000/1h, algorithm: fixed_window, count: {status: 401}}]", func(t *testing.T, b *holdBench) {
+		gate := testcall.Must(engine.NewGate(b.Engine, 0, nil))(t)
+		var v engine.Verdict
+		var d engine.Denial
+		for range weir.MaxHolds {
+			if !testcall.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) {
+				t.Fatalf("%+v", d)
+			}
+		}
+		const want = "Too many requests under the limit failures are not settled yet; try again in 60 s."
+		if testcall.Must(gate.Reserve(t.Context(), &rule.Request{User: "alice"}, time.Minute, &v, &d))(t) || d.Detail != want {
+			t.Errorf("%v: %q", v.Allowed, d.Detail)
+		}
+	})
+}
