@@ -63,6 +63,11 @@ func (a *answer) write(w http.ResponseWriter, wait time.Duration) {
 	d.Write(w)
 }
 
+// isLost reports whether an upstream may have done what it was sent, although it did not answer.
+func (a *answer) isLost(err error) bool {
+	return (a == clientGone || a == badGateway || a == late) && connectFailure(err) == nil
+}
+
 // connectError is a connection that could not be made. Whatever was to be sent over it
 // has not been.
 type connectError struct{ cause error }

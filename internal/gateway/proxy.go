@@ -36,7 +36,11 @@ func (x *exchange) forward(r *http.Request) {
 		err = x.switchProtocols(res)
 	}
 	if err != nil {
-		x.answer(x.explain(err), err)
+		a := x.explain(err)
+		if lost, is := x.w.(interface{ Lost() }); is && a.isLost(err) {
+			lost.Lost()
+		}
+		x.answer(a, err)
 	}
 }
 

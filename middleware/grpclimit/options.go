@@ -60,7 +60,7 @@ type Options struct {
 	// Actual returns what a call has really used, such as engine.Units(7) or
 	// engine.ByUnit. Cost, Costs or the rule's cost is then an estimate, which is
 	// reserved. Actual is called once, when the handler has ended; the status is 0 if
-	// the handler panicked. If Actual returns nil, the estimate stays charged. Rules
+	// the handler panicked, or failed after the client had left. If Actual returns nil, the estimate stays charged. Rules
 	// that settle by the response do not use it. Default none.
 	Actual func(ctx context.Context, method string, resp *rule.Response) engine.Used
 

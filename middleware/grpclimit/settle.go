@@ -49,7 +49,8 @@ func (s *served) sent(m any) {
 
 func (s *served) end(ctx context.Context, ended bool, err error) {
 	resp := &rule.Response{Bytes: s.bytes.Load()}
-	if ended {
+	// The handler of a client that has left usually gives up, so its error says nothing of the call.
+	if lost := err != nil && ctx.Err() != nil && resp.Bytes == 0; ended && !lost {
 		st, ok := status.FromError(err)
 		if !ok {
 			st = status.FromContextError(err) // as the server does

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"io"
+	"net"
 	"testing"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 
@@ -137,6 +139,19 @@ func TestSettle(t *testing.T) {
 				t.Errorf("used %d; want %d", got, test.used)
 			}
 		})
+	}
+}
+
+// A client that leaves before the answer pays what was reserved, whatever the handler makes of it.
+func TestClientLeaves(t *testing.T) {
+	b := newSettling(t, settling, Options{})
+	ctx, leave := context.WithCancel(peer.NewContext(t.Context(), &peer.Peer{Addr: &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)}}))
+	_, err := b.Unary()(ctx, wrapperspb.String("hello"), &grpc.UnaryServerInfo{FullMethod: "/a.B/C"}, func(ctx context.Context, _ any) (any, error) {
+		leave()
+		return nil, status.FromContextError(ctx.Err()).Err()
+	})
+	if got, want := b.used(t, "all", "failed", "size"), [3]int64{1, 1, 100}; got != want || status.Code(err) != codes.Canceled {
+		t.Errorf("used %d, want %d; %v", got, want, err)
 	}
 }
 

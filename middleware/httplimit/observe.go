@@ -72,7 +72,8 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 // It can do what the writers of net/http can, for handlers that ask for that by type.
 type noted struct {
 	http.ResponseWriter
-	status int // 0 until there is one
+	status int  // 0 until there is one
+	lost   bool // the status is the handler's own, because it got no answer
 	bytes  int64
 	watch  *llm.Watch   // or nil
 	kept   *kept        // or nil
@@ -152,6 +153,16 @@ func (n *noted) free() {
 
 // Cut reports whether the response was ended before the handler's end.
 func (n *noted) Cut() bool { return n.watch != nil && n.watch.Cut() }
+
+// Lost says that what is sent is not the answer to the request, which may have been done: a proxy
+// has sent it to an upstream that does not answer.
+func (n *noted) Lost() { n.lost = true }
+
+// isLost reports whether nobody knows what became of the request. A handler whose client has left
+// usually gives up, and so its error says nothing, either.
+func (n *noted) isLost(r *http.Request) bool {
+	return n.lost || n.status >= http.StatusBadRequest && r.Context().Err() != nil
+}
 
 // ReadFrom implements io.ReaderFrom, by which files are sent without a copy.
 func (n *noted) ReadFrom(r io.Reader) (int64, error) {

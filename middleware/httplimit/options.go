@@ -72,8 +72,8 @@ type Options struct {
 	// Actual returns what a request has really used, such as engine.Units(7) or
 	// engine.ByUnit. Cost, Costs or the rule's cost is then an estimate, which is
 	// reserved. Wrap calls Actual once, when the handler has ended, with the request of
-	// the handler; the status is 0 if the handler panicked before it answered. If Actual
-	// returns nil, the estimate stays charged. Rules that settle by the response do not
+	// the handler; the status is 0 if the handler panicked before it answered, or answered
+	// with an error to a client that had left. If Actual returns nil, the estimate stays charged. Rules that settle by the response do not
 	// use it. Default none.
 	Actual func(*http.Request, *rule.Response) engine.Used
 

@@ -143,6 +143,28 @@ func TestTokensSettledBy(t *testing.T) {
 	}
 }
 
+// A client that leaves before the answer pays what was reserved, whatever the handler makes of it:
+// a proxy answers with an error. What has arrived is an answer.
+func TestTokensClientLeaves(t *testing.T) {
+	for status, want := range map[int]int64{200: 5 + 2*1, 401: 205, 502: 205} {
+		s := newSettling(t, tokenRules(""), Options{})
+		r := chat("/v1/chat/completions", `{"messages":[{"role":"user","content":"Hello"}]}`)
+		ctx, leave := context.WithCancel(r.Context())
+		h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			leave()
+			w.Header().Set("Content-Type", "application/json")
+			w.WriteHeader(status)
+			if status == 200 {
+				io.WriteString(w, `{"choices":[{"message":{"content":"1234"}}]`)
+			}
+		}))
+		h.ServeHTTP(httptest.NewRecorder(), r.WithContext(ctx))
+		if got := s.used("tokens", client); got != want {
+			t.Errorf("%d: %d are used, want %d", status, got, want)
+		}
+	}
+}
+
 // Every event of a stream arrives before the next one is sent; the usage is asked for and
 // removed again; a client that leaves pays for what it has seen.
 func TestTokensStream(t *testing.T) {

@@ -52,11 +52,14 @@ func (m *Middleware) end(s *settlement, n *noted, r *http.Request) {
 		return
 	}
 	resp := &s.response
-	resp.Status, resp.Bytes, resp.Header = n.status, n.bytes, n.Header()
+	resp.Bytes, resp.Header = n.bytes, n.Header()
+	if !n.isLost(r) {
+		resp.Status = n.status
+	}
 	if n.kept != nil {
 		resp.JSON = n.kept.text
 	}
-	if s.watch != nil && n.status != 0 {
+	if s.watch != nil && resp.Status != 0 {
 		if u, known := s.watch.Used(); known {
 			s.tokens = usageOf(u)
 			resp.Tokens = &s.tokens
