@@ -53,7 +53,8 @@ func (w *Watch) removable() bool {
 func (w *Watch) endEvent() {
 	if w.lines.some {
 		w.origin.end(&w.event)
-		done := w.tally.whole || w.tally.ends > w.origin.last
+		w.lookAgain(w.tally.text)
+		done := w.tally.whole && w.tally.text == w.alike.textBefore || w.tally.ends > w.origin.last
 		if w.Over != nil && !done && w.origin.shape != nothing {
 			used, known := w.Used()
 			w.cut = known && w.Over(used)

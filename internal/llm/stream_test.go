@@ -1,6 +1,7 @@
 package llm
 
 import (
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -96,6 +97,42 @@ data: {"usage":{"prompt_tokens":0,"completion_tokens":0}}
 	watched(w, header("x.sse"), 200, `data: {"usage":{"prompt_tokens":0,"completion_tokens":0}}`+"\n\n", 9)
 	if got, known := w.Used(); got != (Usage{}) || known {
 		t.Errorf("%+v, %v", got, known)
+	}
+}
+
+// Usage that a stream reports on its way, as some servers do if the client asks, is that of the
+// text up to there. What follows counts, too, and can be cut.
+func TestUsageOnTheWay(t *testing.T) {
+	const text = `"choices":[{"index":0,"delta":{"content":"abcdefghijkl"}}]`
+	for name, c := range map[string]struct {
+		body string
+		want Usage
+	}{
+		"only first":    {`{"choices":[{"index":0,"delta":{"content":""}}],"usage":{"prompt_tokens":9,"completion_tokens":0}}|{` + text + `}|{` + text + `}`, Usage{Input: 9, Output: 6}},
+		"with all":      {`{` + text + `,"usage":{"prompt_tokens":9,"completion_tokens":4}}|{` + text + `,"usage":{"prompt_tokens":9,"completion_tokens":5}}`, Usage{Input: 9, Output: 5}},
+		"until the end": {`{` + text + `,"usage":{"prompt_tokens":9,"completion_tokens":2}}|{` + text + `}|{"choices":[],"usage":{"prompt_tokens":9,"completion_tokens":4}}|[DONE]`, Usage{Input: 9, Output: 4}},
+		"broken off":    {`{` + text + `,"usage":{"prompt_tokens":9,"completion_tokens":4}}|{"choices":[{"index":0,"delta":{"content":"abcdefghijkl`, Usage{Input: 9, Output: 6}},
+	} {
+		body := "data: " + strings.ReplaceAll(c.body, "|", "\n\ndata: ")
+		if name != "broken off" {
+			body += "\n\n"
+		}
+		for _, part := range []int{1, 1 << 20} {
+			w := NewWatch(request)
+			watched(w, header("x.sse"), 200, body, part)
+			if got, known := w.Used(); got != c.want || !known {
+				t.Errorf("%s in parts of %d: %+v, want %+v", name, part, got, c.want)
+			}
+		}
+	}
+	w := NewWatch(request)
+	w.Over = func(u Usage) bool { return u.Output > 9 }
+	var body strings.Builder
+	for i := range 20 {
+		fmt.Fprintf(&body, `data: {"choices":[{"index":0,"delta":{"content":"abcd"}}],"usage":{"prompt_tokens":9,"completion_tokens":%d}}`+"\n\n", i+1)
+	}
+	if got := watched(w, header("x.sse"), 200, body.String(), 50); !w.Cut() || strings.Count(got, "abcd") != 10 {
+		t.Errorf("the client gets\n%s", got)
 	}
 }
 

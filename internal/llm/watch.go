@@ -138,11 +138,20 @@ func (w *Watch) Used() (u Usage, known bool) {
 	if id, size := w.scan.partial(); id == someText {
 		text += size
 	}
+	w.lookAgain(text)
 	u, known = w.tally.used(w.request.Input, text)
 	if !known && w.status >= http.StatusBadRequest {
 		return Usage{}, true
 	}
 	return u, known
+}
+
+// lookAgain takes the usage for that of a part if text has come in an event after it. Some servers
+// report usage on the way.
+func (w *Watch) lookAgain(text int64) {
+	if w.form == events && !w.event.usage && text > w.alike.textBefore {
+		w.tally.whole = false
+	}
 }
 
 // event is what has been seen of the event that is under way.
