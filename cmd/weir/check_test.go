@@ -102,3 +102,14 @@ func TestSpan(t *testing.T) {
 		}
 	}
 }
+
+// Explain writes how many requests may be in flight in words. In JSON it is a limit like others.
+func TestExplainInFlight(t *testing.T) {
+	const rules = "rules: [{id: api, key: user, concurrency: 20, limit: 100/1m}]"
+	if got := command(t, rules, "rules", "explain", "-", "--user", "alice"); got.stdout != "+ api applies to user:alice: token_bucket 100/1m and 20 in flight (default)\n" {
+		t.Errorf("%+v", got)
+	}
+	if got := command(t, rules, "rules", "explain", "-", "--user", "alice", "--output", "json"); !strings.Contains(got.stdout, `"in_flight 20/1m"`) {
+		t.Errorf("%+v", got)
+	}
+}

@@ -333,6 +333,9 @@ func TestClientUsage(t *testing.T) {
 		{[]string{"bench", "--url", "x"}, "--url: not an HTTP URL"},
 		{[]string{"bench", "--url", "http://x", "--user", "y"}, "--user and --url exclude each other"},
 		{[]string{"bench", "--ip", "10.0.0.{n}"}, `--ip: "10.0.0.999" is not an IP address`},
+		{[]string{"gateway", "--upstream", "x"}, `weir: --upstream: route "/"`},
+		{[]string{"gateway", "--upstream", "http://127.0.0.1:1", "--adaptive", "x"}, `weir: --adaptive: "x" is not`},
+		{[]string{"serve", "--queue", "x"}, `weir: --queue: "x" is invalid`},
 		{[]string{"bench", "--path", "{n}"}, `--path: "0" does not begin with a slash`},
 	} {
 		got := command(t, "", c.args...)

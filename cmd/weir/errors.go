@@ -19,6 +19,11 @@ type usageError struct{ error }
 
 func (e usageError) Unwrap() error { return e.error }
 
+// badFlag is what a package says of the value of a flag, without the name of the package.
+func badFlag(flag, pkg string, err error) error {
+	return usage("--%s: %s", flag, strings.TrimPrefix(err.Error(), pkg+": "))
+}
+
 func usage(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // maxReported keeps a long list of mistakes from scrolling away.

@@ -38,12 +38,12 @@ services, and answers the others itself. It also offers the APIs of weir serve.
 			for _, text := range upstreams {
 				route, err := gateway.ParseRoute(text)
 				if err != nil {
-					return usage("--upstream: %w", err)
+					return badFlag("upstream", "gateway", err)
 				}
 				g.Routes = append(g.Routes, route)
 			}
 			if err := gateway.SetAdaptive(g.Routes, adaptive); err != nil {
-				return usage("--adaptive: %w", err)
+				return badFlag("adaptive", "gateway", err)
 			}
 			if protection != "" {
 				limits, err := protect.Parse(protection)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/weirhq/weir"
 	"github.com/weirhq/weir/internal/server/httpapi"
 	"github.com/weirhq/weir/rule"
 )
@@ -129,6 +130,8 @@ type explained struct {
 
 	Priority string `json:"priority,omitempty"` // that the rule gives the request
 	Shares   string `json:"shares,omitempty"`
+
+	spoken []string // the limits in words
 }
 
 func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) error {
@@ -138,7 +141,12 @@ func explain(w io.Writer, table *rule.Table, req *rule.Request, output string) e
 			Rule: e.Rule.ID, Applies: e.Applies, Mode: e.Rule.Mode.String(), Why: e.Why, Key: e.Identity, Quota: e.Quota,
 		}
 		for _, l := range e.Limits {
-			x.Limits, x.Penalty = append(x.Limits, l.Limit().String()), e.Rule.Penalty.String()
+			text := l.Limit().String()
+			x.Limits, x.Penalty = append(x.Limits, text), e.Rule.Penalty.String()
+			if l.Algorithm() == weir.InFlight {
+				text = fmt.Sprintf("%d in flight", l.Capacity())
+			}
+			x.spoken = append(x.spoken, text)
 			x.Shares = e.Rule.Shares.String()
 		}
 		if e.Applies {
@@ -167,7 +175,7 @@ func printExplained(w io.Writer, x explained) {
 		fmt.Fprintf(w, "- %s does not apply: %s\n", x.Rule, strings.Join(x.Why, "; "))
 		return
 	}
-	limits := strings.Join(x.Limits, " and ")
+	limits := strings.Join(x.spoken, " and ")
 	if len(x.Limits) == 0 {
 		limits = "unlimited"
 	}

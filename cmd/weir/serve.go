@@ -160,7 +160,7 @@ func (f *serverFlags) options(cmd *cobra.Command) (app.Options, error) {
 		return o, usage("--alert: %w", err)
 	}
 	if o.Queues, err = queue.Parse(strings.Join(f.queues, ";")); err != nil {
-		return o, usage("--queue: %w", err)
+		return o, badFlag("queue", "queue", err)
 	}
 	o.Token = os.Getenv("WEIR_ADMIN_TOKEN")
 	for _, text := range f.trusted {

@@ -72,8 +72,10 @@ func (s *Server) keyTrouble(c *call, err error) error {
 	switch {
 	case errors.As(err, &none):
 		return missing(none.ID).in("rule")
-	case errors.As(err, &form), errors.As(err, &invalid):
-		return badField.of("key: %s", manage.Sentence(err)).in("key")
+	case errors.As(err, &form):
+		return badField.of("key: %s", manage.Sentence(form.Err)).in("key")
+	case errors.As(err, &invalid):
+		return badField.of("%s", manage.Sentence(err)).in("key")
 	case c.Err() != nil && errors.Is(err, c.Err()):
 		return hurried(err)
 	}

@@ -74,7 +74,7 @@ func (h *Handler) keyTrouble(c *call, err error) error {
 	case errors.As(err, &missing):
 		return noRule.of("There is no rule %q; GET /v1/rules lists all rules.", missing.ID).in("rule").coded("", "rule", missing.ID)
 	case errors.As(err, &form):
-		return badField.of("key: %s", manage.Sentence(err)).in("key")
+		return badField.of("key: %s", manage.Sentence(form.Err)).in("key")
 	case errors.As(err, &invalid):
 		return badField.of("%s", manage.Sentence(err)).in("key")
 	}

@@ -78,6 +78,7 @@ func TestKeysProblems(t *testing.T) {
 			}
 		}
 	}
+	s.call("GET /v1/keys?key=ip:1.2.3.4&rule=api", "").wantProblem(t, badField, `key: This is not part of the rule's key; write it as`)
 	s.call("GET /v1/keys?key=user:a&tier="+strings.Repeat("x", manage.MaxWord+1), "").wantProblem(t, badField)
 	s.store.lost.Store(true)
 	for _, method := range []string{"GET", "DELETE"} {
