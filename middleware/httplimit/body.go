@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 
@@ -122,9 +123,22 @@ type kept struct {
 	lost bool
 }
 
+// askPlain asks for a response that can be read, or a client could choose one that cannot, and pay
+// only the estimate. It changes the request, but not what that shares with others.
+func askPlain(r *http.Request) {
+	if _, given := r.Header["Accept-Encoding"]; given {
+		r.Header = maps.Clone(r.Header)
+		r.Header["Accept-Encoding"] = []string{"identity"}
+	}
+}
+
 // begin looks at the headers of the response.
 func (k *kept) begin(h http.Header) {
-	if k != nil && (!strings.Contains(h.Get("Content-Type"), "json") || h.Get("Content-Encoding") != "") {
+	if k == nil {
+		return
+	}
+	encoding := h.Get("Content-Encoding")
+	if !strings.Contains(h.Get("Content-Type"), "json") || encoding != "" && !strings.EqualFold(encoding, "identity") {
 		k.drop()
 	}
 }

@@ -1,6 +1,7 @@
 package httplimit
 
 import (
+	"compress/gzip"
 	"fmt"
 	"io"
 	"net/http"
@@ -82,6 +83,32 @@ func TestExpressionsReadBodies(t *testing.T) {
 		t.Error("some room for bodies is still taken")
 	}
 	responses.Give(maxResponses)
+}
+
+// A client that accepts a compressed response gets one that can be read, and so pays as others do.
+func TestExpressionsReadPlainBodies(t *testing.T) {
+	s := newSettling(t, priced, Options{})
+	h := s.Wrap(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		w.Header().Set("Content-Encoding", r.Header.Get("Accept-Encoding"))
+		if r.Header.Get("Accept-Encoding") == "gzip" {
+			z := gzip.NewWriter(w)
+			defer z.Close()
+			io.WriteString(z, `{"used": 300}`)
+			return
+		}
+		io.WriteString(w, `{"used": 300}`)
+	}))
+	r := httptest.NewRequest("POST", "/chat", strings.NewReader(`{"max": 50}`))
+	r.Header.Set("Accept-Encoding", "gzip")
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	if got := s.used("tokens", "global"); got != 305 || w.Body.String() != `{"used": 300}` {
+		t.Errorf("%d units are used; the client reads %q", got, w.Body)
+	}
+	if r.Header.Get("Accept-Encoding") != "gzip" {
+		t.Error("the client's own headers were changed")
+	}
 }
 
 // A body without a length has no size that a rule could believe.

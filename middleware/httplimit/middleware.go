@@ -174,6 +174,9 @@ func (m *Middleware) allow(w http.ResponseWriter, r *http.Request, decide decide
 		if restores {
 			prompt.restore(r, s)
 		}
+		if s != nil && s.noted.kept != nil {
+			askPlain(r)
+		}
 	}
 	return r, s, v.Priority, true
 }

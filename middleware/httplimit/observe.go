@@ -29,7 +29,7 @@ func (m *Middleware) serve(next http.Handler, w http.ResponseWriter, r *http.Req
 	var n *noted
 	if s != nil {
 		n = &s.noted
-		n.watch, n.kept, n.hold = s.watch, s.keeps(), s.Hold
+		n.watch, n.hold = s.watch, s.Hold
 		defer n.kept.drop()
 	} else {
 		n = new(noted)

@@ -34,15 +34,10 @@ func (m *Middleware) settles(p *pass, prompt *prompt) *settlement {
 	if prompt != nil {
 		s.watch = prompt.watch(s.Parts, prompt.rule.Model)
 	}
-	return s
-}
-
-// keeps returns room for a response that a rule reads, or nil.
-func (s *settlement) keeps() *kept {
 	if slices.ContainsFunc(s.Parts, func(p engine.HoldPart) bool { return p.Rule.ReadsBody() }) {
-		return new(kept)
+		s.noted.kept = new(kept)
 	}
-	return nil
+	return s
 }
 
 // end settles with what was seen of the response. Whoever reads the end of the response
