@@ -1,6 +1,9 @@
 package httpapi
 
-import "encoding/json"
+import (
+	"encoding/json"
+	"reflect"
+)
 
 // Amount is a number of units: one for every rule, or one for each unit. In JSON it is a
 // number, or an object such as {"tokens": 700}.
@@ -23,10 +26,22 @@ func (a Amount) MarshalJSON() ([]byte, error) {
 // UnmarshalJSON implements json.Unmarshaler.
 func (a *Amount) UnmarshalJSON(text []byte) error {
 	*a = Amount{}
-	if text[0] == '{' {
-		return json.Unmarshal(text, &a.ByUnit)
+	if text[0] != '{' {
+		return json.Unmarshal(text, &a.Units)
 	}
-	return json.Unmarshal(text, &a.Units)
+	// A number that somebody does not know is null in JSON. It must not be taken for 0.
+	var all map[string]*int64
+	if err := json.Unmarshal(text, &all); err != nil {
+		return err
+	}
+	a.ByUnit = make(map[string]int64, len(all))
+	for unit, n := range all {
+		if n == nil {
+			return &json.UnmarshalTypeError{Value: "null", Type: reflect.TypeFor[int64]()}
+		}
+		a.ByUnit[unit] = *n
+	}
+	return nil
 }
 
 // amount reads a number, or an object of numbers.

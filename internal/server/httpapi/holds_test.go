@@ -166,7 +166,7 @@ func TestHoldsInvalid(t *testing.T) {
 		{"check", `{"cost":{"tokens":0}}`, "cost"}, {"check", `{"cost":{"tokens":1125899906842625}}`, "cost"}, {"check", `{"cost":{"TOKENS":5}}`, "cost"},
 		{"check", `{"cost":{"":5}}`, "cost"}, {"check", `{"cost":{"a":1,"a":2}}`, "a"}, {"check", `{"cost":` + many + `}`, "cost"},
 		{"settle", `{"used":1}`, "hold"}, {"settle", `{` + id + `}`, "used"}, {"settle", `{` + id + `,"used":null}`, "used"}, {"settle", `{` + id + `,"used":-1}`, "used"},
-		{"settle", `{` + id + `,"used":{"tokens":-1}}`, "used"}, {"settle", `{` + id + `,"used":` + many + `}`, "used"}, {"settle", `{` + id + `,"used":1e99}`, "used"},
+		{"settle", `{` + id + `,"used":{"tokens":-1}}`, "used"}, {"settle", `{` + id + `,"used":{"tokens":null}}`, "used"}, {"settle", `{` + id + `,"used":` + many + `}`, "used"}, {"settle", `{` + id + `,"used":1e99}`, "used"},
 		{"settle", `{"hold":"` + strings.Repeat("0", 33) + `","used":1}`, "hold"}, {"settle", `{"hold":"zz000000000000000000000000000000","used":1}`, "hold"},
 		{"cancel", `{` + id + `,"used":1}`, "used"}, {"extend", `{` + id + `,"ttl_ms":-5}`, "ttl_ms"}, {"extend", `{` + id + `,"ttl_ms":86400001}`, "ttl_ms"},
 	} {
